@@ -1,0 +1,80 @@
+package backend
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// An Opener makes a backend from a URL with its scheme. It takes every parameter
+// that it knows from u and refuses the others with [URL.Err]. It
+// connects before it returns, so that a wrong address or wrong credentials are
+// reported here and not by the first election; it honours ctx and has a bound of
+// its own.
+type Opener func(ctx context.Context, u *URL) (Backend, error)
+
+// A Mux opens backends by the scheme of their URL. The zero value is an empty
+// mux, ready for use. It is safe for concurrent use.
+type Mux struct {
+	mu      sync.RWMutex
+	openers map[string]Opener
+}
+
+// Handle registers open for the scheme. It panics when the scheme is taken, as a
+// second driver for one scheme is a mistake in the program.
+func (m *Mux) Handle(scheme string, open Opener) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if _, dup := m.openers[scheme]; dup {
+		panic("backend: scheme registered twice: " + scheme)
+	}
+	if m.openers == nil {
+		m.openers = make(map[string]Opener)
+	}
+	m.openers[scheme] = open
+}
+
+// Schemes returns the registered schemes, sorted.
+func (m *Mux) Schemes() []string {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return slices.Sorted(maps.Keys(m.openers))
+}
+
+// Open opens the backend that rawURL names. It blocks until the coordinator has
+// answered, and returns [ErrUnavailable] where it does not within the driver's
+// connect timeout. Unknown schemes and parameters are errors that list the known
+// ones.
+func (m *Mux) Open(ctx context.Context, rawURL string) (Backend, error) {
+	u, err := ParseURL(rawURL)
+	if err != nil {
+		return nil, err
+	}
+	m.mu.RLock()
+	open := m.openers[u.Scheme]
+	m.mu.RUnlock()
+	if open == nil {
+		known := m.Schemes()
+		if len(known) == 0 {
+			return nil, fmt.Errorf("%w: no driver is registered; import one, as in: import _ \"github.com/succession-dev/succession/zookeeper\"", ErrInvalid)
+		}
+		return nil, fmt.Errorf("%w URL %s: unknown scheme %q; known are %s (a driver is registered by importing its package)",
+			ErrInvalid, u, u.Scheme, strings.Join(known, ", "))
+	}
+	return open(ctx, u)
+}
+
+// DefaultMux is the mux that drivers register with when they are imported.
+var DefaultMux Mux
+
+// Register registers a driver with [DefaultMux]; drivers call it from init.
+func Register(scheme string, open Opener) { DefaultMux.Handle(scheme, open) }
+
+// Open opens a backend through [DefaultMux]; see [Mux.Open]. The caller closes
+// the backend.
+func Open(ctx context.Context, rawURL string) (Backend, error) {
+	return DefaultMux.Open(ctx, rawURL)
+}

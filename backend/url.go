@@ -1,0 +1,255 @@
+package backend
+
+import (
+	"fmt"
+	"maps"
+	"net"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A URL names a coordinator:
+//
+//	scheme://host:port,host:port/path?parameter=value
+//	scheme:opaque?parameter=value
+//
+// Unlike net/url it takes a list of hosts, IPv6 addresses in brackets among
+// them. It has no place for secrets: a user name or a password is refused, and
+// drivers take secrets from a file or an environment variable that a parameter
+// names.
+type URL struct {
+	Scheme string
+	Hosts  []string // as written: "h", "h:2181", "[::1]:2181"; none in the opaque form
+	Path   string   // what follows the hosts, with its leading slash; or the opaque part
+	params map[string][]string
+	seen   []string // parameters asked for by the driver
+	bad    []string // complaints about values
+}
+
+// ParseURL reads a URL. Its errors never show what might be a secret.
+func ParseURL(raw string) (*URL, error) {
+	bad := func(why string) (*URL, error) {
+		return nil, fmt.Errorf("%w URL %s: %s", ErrInvalid, Redact(raw), why)
+	}
+	scheme, rest, ok := strings.Cut(raw, ":")
+	if !ok || scheme == "" {
+		return bad(`want scheme://host:port/path or scheme:path, such as "zookeeper://h1:2181,h2:2181/app" or "local:/var/lib/app"`)
+	}
+	for i, r := range scheme {
+		if !('a' <= r && r <= 'z' || i > 0 && ('0' <= r && r <= '9' || r == '+' || r == '-' || r == '.')) {
+			return bad("a scheme is made of lower-case letters")
+		}
+	}
+	if strings.ContainsRune(rest, '#') {
+		return bad("it has a fragment (#)")
+	}
+	u := &URL{Scheme: scheme}
+	rest, query, _ := strings.Cut(rest, "?")
+	params, err := url.ParseQuery(query)
+	if err != nil {
+		return bad("its parameters cannot be read")
+	}
+	u.params = params
+
+	authority, hasHosts := strings.CutPrefix(rest, "//")
+	if !hasHosts {
+		u.Path, err = url.PathUnescape(rest)
+		if err != nil {
+			return bad("its path cannot be read")
+		}
+		return u, nil
+	}
+	hosts, path := authority, ""
+	if i := strings.IndexByte(authority, '/'); i >= 0 {
+		hosts, path = authority[:i], authority[i:]
+	}
+	if u.Path, err = url.PathUnescape(path); err != nil {
+		return bad("its path cannot be read")
+	}
+	if strings.ContainsRune(hosts, '@') {
+		return bad("it carries a user name or password; name a file or an environment variable in a parameter instead")
+	}
+	if hosts == "" {
+		return u, nil
+	}
+	for h := range strings.SplitSeq(hosts, ",") {
+		if err := checkHost(h); err != nil {
+			return bad(err.Error())
+		}
+		u.Hosts = append(u.Hosts, h)
+	}
+	return u, nil
+}
+
+// checkHost takes "host", "host:port", "[v6]" and "[v6]:port".
+func checkHost(h string) error {
+	if h == "" {
+		return fmt.Errorf("it has an empty host")
+	}
+	if strings.ContainsAny(h, " \t\r\n\\%") {
+		return fmt.Errorf("host %q has a character that no host has", h)
+	}
+	host, port := h, ""
+	if strings.HasPrefix(h, "[") {
+		end := strings.IndexByte(h, ']')
+		if end < 0 {
+			return fmt.Errorf("host %q: a bracket is not closed", h)
+		}
+		host, port = h[1:end], h[end+1:]
+		if net.ParseIP(host) == nil {
+			return fmt.Errorf("host %q: what is in brackets is not an IPv6 address", h)
+		}
+		if port == "" {
+			return nil
+		}
+		port, _ = strings.CutPrefix(port, ":")
+	} else if i := strings.IndexByte(h, ':'); i >= 0 {
+		if strings.Count(h, ":") > 1 {
+			return fmt.Errorf("host %q: write an IPv6 address in brackets, as in [::1]:2181", h)
+		}
+		host, port = h[:i], h[i+1:]
+	} else {
+		return nil
+	}
+	if host == "" {
+		return fmt.Errorf("host %q: the name is empty", h)
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return fmt.Errorf("host %q: the port must be a number from 1 to 65535", h)
+	}
+	return nil
+}
+
+// HostPorts returns the hosts as host:port, with defaultPort where none was
+// written.
+func (u *URL) HostPorts(defaultPort string) []string {
+	out := make([]string, len(u.Hosts))
+	for i, h := range u.Hosts {
+		if _, _, err := net.SplitHostPort(h); err == nil {
+			out[i] = h
+		} else {
+			out[i] = net.JoinHostPort(strings.Trim(h, "[]"), defaultPort)
+		}
+	}
+	return out
+}
+
+// String returns the URL for people and logs, with parameters that look like
+// secrets left out.
+func (u *URL) String() string {
+	var b strings.Builder
+	b.WriteString(u.Scheme + ":")
+	if u.Hosts != nil {
+		b.WriteString("//" + strings.Join(u.Hosts, ","))
+	}
+	b.WriteString((&url.URL{Path: u.Path}).EscapedPath())
+	sep := "?"
+	for _, k := range sortedKeys(u.params) {
+		for _, v := range u.params[k] {
+			if secretParam(k) {
+				v = "redacted"
+			}
+			b.WriteString(sep + url.QueryEscape(k) + "=" + url.QueryEscape(v))
+			sep = "&"
+		}
+	}
+	return b.String()
+}
+
+// secretParam reports whether a parameter may hold a secret itself, rather than
+// name the file or the variable that does.
+func secretParam(name string) bool {
+	n := strings.ToLower(name)
+	if strings.HasSuffix(n, "-file") || strings.HasSuffix(n, "-env") {
+		return false
+	}
+	for _, w := range []string{"pass", "secret", "token", "auth", "key", "cred"} {
+		if strings.Contains(n, w) {
+			return true
+		}
+	}
+	return false
+}
+
+// Redact returns rawURL, which need not be a good URL, for people and logs: what
+// stands before an @, and parameters that look like secrets, are left out.
+func Redact(rawURL string) string {
+	s, query, hasQuery := strings.Cut(rawURL, "?")
+	if i := strings.LastIndexByte(s, '@'); i >= 0 {
+		scheme := ""
+		if j := strings.Index(s[:i], "//"); j >= 0 {
+			scheme = s[:j+2]
+		}
+		s = scheme + "redacted@" + s[i+1:]
+	}
+	if !hasQuery {
+		return s
+	}
+	pairs := strings.Split(query, "&")
+	for i, p := range pairs {
+		k, _, _ := strings.Cut(p, "=")
+		if plain, err := url.QueryUnescape(k); err != nil || secretParam(plain) || strings.ContainsRune(p, '@') {
+			pairs[i] = k + "=redacted"
+		}
+	}
+	return s + "?" + strings.Join(pairs, "&")
+}
+
+// Text returns the parameter's value, or def where it is not given. Each
+// parameter that a driver asks for becomes known to [URL.Err].
+func (u *URL) Text(name, def string) string {
+	u.seen = append(u.seen, name)
+	switch v := u.params[name]; len(v) {
+	case 0:
+		return def
+	case 1:
+		return v[0]
+	default:
+		u.bad = append(u.bad, fmt.Sprintf("parameter %s is given %d times", name, len(v)))
+		return def
+	}
+}
+
+// Duration returns the parameter's value as a duration such as 10s, or def where
+// it is not given. A value that is not a positive duration is reported by
+// [URL.Err].
+func (u *URL) Duration(name string, def time.Duration) time.Duration {
+	v := u.Text(name, "")
+	if v == "" {
+		return def
+	}
+	d, err := time.ParseDuration(v)
+	if err != nil || d <= 0 {
+		u.bad = append(u.bad, fmt.Sprintf("parameter %s=%q is not a duration such as 10s", name, v))
+		return def
+	}
+	return d
+}
+
+// Err reports bad values and parameters that the driver has not asked for, and
+// lists those that it has. A driver calls it after it has read its parameters.
+func (u *URL) Err() error {
+	if len(u.bad) > 0 {
+		return fmt.Errorf("%w URL %s: %s", ErrInvalid, u, strings.Join(u.bad, "; "))
+	}
+	for _, name := range sortedKeys(u.params) {
+		if slices.Contains(u.seen, name) {
+			continue
+		}
+		known := slices.Clone(u.seen)
+		slices.Sort(known)
+		list := "there are none"
+		if len(known) > 0 {
+			list = "known are " + strings.Join(slices.Compact(known), ", ")
+		}
+		return fmt.Errorf("%w URL %s: unknown parameter %q; %s", ErrInvalid, u, name, list)
+	}
+	return nil
+}
+
+func sortedKeys(m map[string][]string) []string {
+	return slices.Sorted(maps.Keys(m))
+}

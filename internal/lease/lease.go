@@ -1,0 +1,62 @@
+// Package lease keeps the local deadline of a session: the instant before which
+// the coordinator cannot have ended it.
+package lease
+
+import (
+	"sync"
+	"time"
+
+	"github.com/succession-dev/succession/internal/clock"
+)
+
+// A Lease is a deadline that acknowledged heartbeats push ahead. It is safe for
+// concurrent use. The zero Lease has a deadline that has passed.
+type Lease struct {
+	mu     sync.Mutex
+	anchor clock.Instant // when the request that the deadline counts from was sent
+	ttl    time.Duration
+	held   bool // somebody relies on the deadline: once passed, it stays passed
+}
+
+// Extend moves the deadline to ttl after sent, unless that is earlier than what
+// it is. While the lease is held, a deadline that has passed is never revived, and
+// Extend reports false.
+func (l *Lease) Extend(sent clock.Instant, ttl time.Duration) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	left := l.left()
+	if l.held && left <= 0 {
+		return false
+	}
+	if ttl-clock.Since(sent) > left {
+		l.anchor, l.ttl = sent, ttl
+	}
+	return true
+}
+
+// Hold says whether somebody relies on the deadline from now on. It reports
+// whether the deadline is still ahead.
+func (l *Lease) Hold(held bool) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	ahead := l.left() > 0
+	l.held = held && (ahead || l.held)
+	return ahead
+}
+
+// Left returns the time until the deadline, negative when it has passed.
+func (l *Lease) Left() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.left()
+}
+
+func (l *Lease) left() time.Duration {
+	if l.anchor.IsZero() {
+		return -1
+	}
+	return l.ttl - clock.Since(l.anchor)
+}
+
+// Deadline returns the deadline on the clock of time.Now at this moment.
+func (l *Lease) Deadline() time.Time { return time.Now().Add(l.Left()) }
