@@ -7,8 +7,8 @@ import (
 	"fmt"
 )
 
-// A Version is one state of a record. It changes with every write, also across
-// deletion, and a record never has the same version twice.
+// A Version is one state of a record: a positive number. It changes with every
+// write, also across deletion, and a record never has the same version twice.
 type Version int64
 
 // Absent is the version of a record that does not exist.
@@ -55,6 +55,7 @@ type Records interface {
 
 	// Watch blocks until the record has another version than after, and returns
 	// it as it then is; a slow caller misses what lay between, never the newest.
+	// After 0, which no record has, it returns at once.
 	Watch(ctx context.Context, name string, after Version) (Record, error)
 }
 
@@ -66,6 +67,9 @@ type Header struct {
 	// Acknowledged is the token of the newest term whose leader has said that it
 	// has taken up its work.
 	Acknowledged uint64 `json:"acknowledged,omitempty"`
+	// Resign is the token of the newest term whose leader has been asked to
+	// resign.
+	Resign uint64 `json:"resign,omitempty"`
 	// Sealed is where the election went: nobody leads here again. Empty while
 	// the election is open.
 	Sealed string `json:"sealed,omitempty"`

@@ -1,0 +1,179 @@
+package elect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// recheckWithoutTTL is the interval of the slow re-check where a session has no
+// time of its own.
+const recheckWithoutTTL = 10 * time.Second
+
+// Campaign joins the line and blocks until this candidate leads, or ctx ends; it
+// then leaves the line, within [Options] ResignTimeout, and returns the cause of
+// ctx. ctx bounds the campaign only: the term goes on when ctx ends. The caller
+// must call [Term.Resign] on every term that it gets, also after the term was
+// lost.
+//
+// A session that ends, a place that is removed and a coordinator that cannot be
+// reached make it join again, at the end of the line; other errors, such as
+// [backend.ErrDenied], [backend.ErrSealed] or [backend.ErrReset], are returned.
+func (e *Election) Campaign(ctx context.Context) (*Term, error) {
+	return e.campaign(ctx, context.WithoutCancel(ctx))
+}
+
+// campaign is Campaign, for a term whose context ends with life.
+func (e *Election) campaign(ctx, life context.Context) (*Term, error) {
+	if e.err != nil {
+		return nil, e.err
+	}
+	var wait backoff
+	for {
+		t, err := e.attempt(ctx, life, &wait)
+		if err == nil {
+			return t, nil
+		}
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if !passing(err) {
+			return nil, err
+		}
+		e.o.Logger.Warn("campaign interrupted, joining again", "err", err)
+		e.trace(Event{Kind: Retrying, Err: err})
+		if err := wait.sleep(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// attempt stands in line once, until it leads or something goes wrong. Whatever it
+// joined has left the line when it fails, or goes with the session.
+func (e *Election) attempt(ctx, life context.Context, wait *backoff) (*Term, error) {
+	s, err := e.b.Session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	margin, err := e.margin(s)
+	if err != nil {
+		return nil, err
+	}
+	m, err := s.Join(ctx, e.name, e.value())
+	if err != nil {
+		return nil, err
+	}
+	wait.reset()
+	e.o.Logger.Info("joined", "key", m.Key, "position", m.Position)
+	e.trace(Event{Kind: Joined, Member: m})
+
+	token, err := e.stand(ctx, s, m)
+	if err == nil {
+		t := newTerm(life, e, s, m, token, margin)
+		e.o.Logger.Info("elected", "token", token)
+		e.trace(Event{Kind: Elected, Member: m, Token: token})
+		return t, nil
+	}
+	e.leave(ctx, s, m)
+	return nil, err
+}
+
+// stand waits until m is first in its line, and returns the token of its term.
+//
+// A watch may die unseen, the member itself may be removed, and the election may
+// be sealed: none of these wakes Gone. So it asks Ahead again about once in a
+// session time; jitter keeps a long line from asking at the same moment.
+func (e *Election) stand(ctx context.Context, s backend.Session, m backend.Member) (uint64, error) {
+	var last backend.Member
+	for {
+		p, err := s.Ahead(ctx, m)
+		if err != nil {
+			return 0, err
+		}
+		if p.First {
+			return p.Token, nil
+		}
+		if p.Ahead != last {
+			last = p.Ahead
+			e.o.Logger.Info("waiting", "ahead", p.Ahead.Key)
+			e.trace(Event{Kind: Waiting, Member: m, Ahead: p.Ahead})
+		}
+		again, cancel := context.WithTimeout(ctx, recheckInterval(s))
+		err = s.Gone(again, p.Ahead)
+		timedOut := again.Err() != nil && ctx.Err() == nil
+		cancel()
+		if err != nil && !timedOut {
+			return 0, err
+		}
+	}
+}
+
+func recheckInterval(s backend.Session) time.Duration {
+	d := s.TTL()
+	if d <= 0 {
+		d = recheckWithoutTTL
+	}
+	return d + rand.N(d/4+1)
+}
+
+// leave takes m out of the line, for which it takes a bounded time even when ctx
+// has ended. What cannot be removed now must not be left without an owner: the
+// session is closed, so that the coordinator removes it.
+func (e *Election) leave(ctx context.Context, s backend.Session, m backend.Member) error {
+	ctx, cancel := e.resignContext(ctx)
+	defer cancel()
+	err := s.Leave(ctx, m)
+	if errors.Is(err, backend.ErrSessionEnded) {
+		err = nil // the member goes with the session
+	}
+	if err != nil {
+		e.o.Logger.Warn("could not leave the line; ending the session", "key", m.Key, "err", err)
+		if cerr := s.Close(ctx); cerr != nil {
+			err = fmt.Errorf("%w; the member stands until the coordinator ends the session, after about %v", err, s.TTL())
+		} else {
+			err = nil
+		}
+	}
+	e.trace(Event{Kind: Left, Member: m, Err: err})
+	return err
+}
+
+func (e *Election) margin(s backend.Session) (time.Duration, error) {
+	ttl := s.TTL()
+	switch {
+	case ttl == 0:
+		return 0, nil
+	case e.o.Margin == 0:
+		return ttl / 10, nil
+	case e.o.Margin >= ttl:
+		return 0, fmt.Errorf("elect: Margin %v must be shorter than the session's time, %v", e.o.Margin, ttl)
+	}
+	return e.o.Margin, nil
+}
+
+// backoff is the pause before trying again: it doubles up to a bound, with full
+// jitter.
+type backoff struct{ next time.Duration }
+
+const (
+	minBackoff = 50 * time.Millisecond
+	maxBackoff = 2 * time.Second
+)
+
+func (b *backoff) reset() { b.next = 0 }
+
+func (b *backoff) sleep(ctx context.Context) error {
+	b.next = min(max(2*b.next, minBackoff), maxBackoff)
+	t := time.NewTimer(b.next/2 + rand.N(b.next/2+1))
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-t.C:
+		return nil
+	}
+}

@@ -1,0 +1,44 @@
+package elect
+
+import "github.com/succession-dev/succession/backend"
+
+// An EventKind says what an [Event] tells.
+type EventKind int
+
+// The steps of a campaign.
+const (
+	Joined   EventKind = iota + 1 // Member stands in line
+	Waiting                       // Member waits for Ahead to go
+	Elected                       // Member leads, with Token
+	Ended                         // the term with Token is over; Err is why, as in the cause of its context
+	Left                          // Member has left the line, or its session will take it along (Err)
+	Retrying                      // Err may pass; the campaign goes on
+)
+
+// String returns the kind in lower case.
+func (k EventKind) String() string {
+	switch k {
+	case Joined:
+		return "joined"
+	case Waiting:
+		return "waiting"
+	case Elected:
+		return "elected"
+	case Ended:
+		return "ended"
+	case Left:
+		return "left"
+	case Retrying:
+		return "retrying"
+	}
+	return "unknown"
+}
+
+// An Event is one step of a campaign, for [Options] Trace.
+type Event struct {
+	Kind   EventKind
+	Member backend.Member
+	Ahead  backend.Member // Waiting only
+	Token  uint64         // Elected and Ended only
+	Err    error          // Ended, Left and Retrying only
+}

@@ -1,0 +1,41 @@
+package elect
+
+import "context"
+
+// Run campaigns and calls fn while this candidate leads, with a context that ends
+// when leadership does, and campaigns again when leadership was lost. It blocks
+// until fn has returned while leading, ctx ends, or something is wrong that does
+// not pass by itself. It returns
+//
+//   - what fn returned, if it returned while leading, nil included;
+//   - the cause of ctx, if ctx ended;
+//   - the error of [Election.Campaign] otherwise.
+//
+// It has always left the line, or given up its session, and fn has always
+// returned, before Run returns; after ctx has ended, leaving takes at most
+// [Options] ResignTimeout. If fn panics, Run resigns and passes the panic on. Each
+// call of Run is a candidate of its own.
+func (e *Election) Run(ctx context.Context, fn func(ctx context.Context, t *Term) error) error {
+	for {
+		t, err := e.campaign(ctx, ctx)
+		if err != nil {
+			return err
+		}
+		lost, err := t.lead(ctx, fn)
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case lost == nil:
+			return err
+		}
+		e.o.Logger.Warn("leadership lost, joining again", "err", lost)
+	}
+}
+
+// lead calls fn, and resigns when it has returned, or panicked. lost is why the
+// term was over when fn returned; nil if it was not.
+func (t *Term) lead(ctx context.Context, fn func(ctx context.Context, t *Term) error) (lost, err error) {
+	defer t.Resign(ctx)
+	err = fn(t.ctx, t)
+	return t.Check(), err
+}

@@ -1,0 +1,209 @@
+package elect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// A Term is one uninterrupted leadership, from winning to its end. An ended term
+// never revives. It is safe for concurrent use.
+type Term struct {
+	e      *Election
+	s      backend.Session
+	m      backend.Member
+	token  uint64
+	margin time.Duration
+
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+
+	watching sync.WaitGroup
+	resign   sync.Once
+	resigned error
+}
+
+// newTerm begins the term of m, which stands first, and watches over its end. The
+// context of the term is life until then.
+func newTerm(life context.Context, e *Election, s backend.Session, m backend.Member, token uint64, margin time.Duration) *Term {
+	t := &Term{e: e, s: s, m: m, token: token, margin: margin}
+	t.ctx, t.cancel = context.WithCancelCause(life)
+	t.watching.Go(t.watchDeadline)
+	t.watching.Go(t.watchMember)
+	t.watching.Go(t.watchRecord)
+	return t
+}
+
+// Context is cancelled when the term ends, and when the context given to
+// [Election.Run] ends. Its cause is a [*LostError], [ErrResigned], or the cause of
+// the latter. It does not block.
+func (t *Term) Context() context.Context { return t.ctx }
+
+// Token is the term's fencing number: larger than that of every earlier term of
+// this election, whoever led. It does not block.
+func (t *Term) Token() uint64 { return t.token }
+
+// Member is this leader's place in the line. It does not block.
+func (t *Term) Member() backend.Member { return t.m }
+
+// Deadline is when the term ends unless the coordinator confirms the session
+// before that, on the clock of time.Now at the moment of the call: it moves ahead
+// while all is well, so ask for it anew. The zero time means that there is none.
+// It does not block.
+func (t *Term) Deadline() time.Time {
+	d := t.s.Deadline()
+	if d.IsZero() {
+		return d
+	}
+	return d.Add(-t.margin)
+}
+
+// Check returns nil while this process leads, and the cause of the term's end from
+// then on. It compares clocks at the moment of the call and does not block, so
+// call it just before work that must not be done twice; it also notices a pause of
+// the process that no timer has noticed yet.
+func (t *Term) Check() error {
+	if t.ctx.Err() == nil && t.s.Err() != nil {
+		t.lose(t.s.Err())
+	}
+	if d := t.Deadline(); t.ctx.Err() == nil && !d.IsZero() && time.Until(d) <= 0 {
+		t.lose(ErrDeadline)
+	}
+	return context.Cause(t.ctx)
+}
+
+// lose ends the term. Only the first end counts.
+func (t *Term) lose(why error) {
+	t.cancel(&LostError{Election: t.e.name, Token: t.token, Err: why})
+}
+
+// watchDeadline ends the term when its deadline comes or the session ends.
+func (t *Term) watchDeadline() {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-t.ctx.Done():
+			return
+		case <-t.s.Done():
+			t.lose(t.s.Err())
+			return
+		case <-timer.C:
+		}
+		if t.Check() != nil {
+			return
+		}
+		d := t.Deadline()
+		if d.IsZero() {
+			timer.Stop()
+			continue
+		}
+		timer.Reset(time.Until(d))
+	}
+}
+
+// watchMember ends the term when the leader's own member is removed.
+func (t *Term) watchMember() {
+	t.retry(func() error {
+		if err := t.s.Gone(t.ctx, t.m); err != nil {
+			return err
+		}
+		// Gone may also return because the member was pinned.
+		_, err := t.s.Ahead(t.ctx, t.m)
+		return err
+	})
+}
+
+// watchRecord ends the term when somebody asks for that in the election's record.
+func (t *Term) watchRecord() {
+	seen := backend.Version(0)
+	t.retry(func() error {
+		r, err := t.s.Watch(t.ctx, t.e.name, seen)
+		if err != nil {
+			return err
+		}
+		seen = r.Version
+		h, err := backend.ParseHeader(r.Value)
+		if err != nil {
+			return err
+		}
+		if h.Resign >= t.token {
+			t.lose(ErrAsked)
+		}
+		return nil
+	})
+}
+
+// retry calls watch until the term ends, which it ends itself when watch says that
+// the member has gone.
+func (t *Term) retry(watch func() error) {
+	var wait backoff
+	for t.ctx.Err() == nil {
+		switch err := watch(); {
+		case err == nil:
+			wait.reset()
+			continue
+		case errors.Is(err, backend.ErrNotMember):
+			t.lose(ErrRemoved)
+			return
+		case errors.Is(err, backend.ErrSessionEnded):
+			t.lose(err)
+			return
+		}
+		if wait.sleep(t.ctx) != nil {
+			return
+		}
+	}
+}
+
+// Acknowledge tells observers that this leader has taken up its work, as distinct
+// from merely standing first in line. It writes the election's record, on
+// condition that the member still stands; it blocks for about two round trips.
+func (t *Term) Acknowledge(ctx context.Context) error {
+	return t.e.updateHeader(ctx, t.s, t.m, func(h *backend.Header) bool {
+		done := h.Acknowledged == t.token
+		h.Acknowledged = t.token
+		return !done
+	})
+}
+
+// Get returns a record of the coordinator; see [backend.Records]. It blocks for
+// about one round trip.
+func (t *Term) Get(ctx context.Context, record string) (backend.Record, error) {
+	return t.s.Get(ctx, record)
+}
+
+// Put writes a record of the coordinator on condition that this term's member
+// still stands, which the coordinator checks in the same atomic step: after the
+// term's end it fails with [backend.ErrNotMember] or [backend.ErrSessionEnded],
+// whatever clocks do. With a version other than 0 the record must also still have
+// that version, [backend.Absent] for none. It blocks for about one round trip.
+func (t *Term) Put(ctx context.Context, record string, value []byte, at backend.Version) (backend.Version, error) {
+	if record == t.e.name {
+		return 0, fmt.Errorf("elect: %w record %q: it is the election's own; choose another name", backend.ErrInvalid, record)
+	}
+	return t.s.Put(ctx, record, value, &backend.If{Version: at, Member: t.m})
+}
+
+// Resign ends the term and leaves the line, so that the next in line leads. Call
+// it only when the work of the term has ended. It blocks until the coordinator
+// has confirmed, at most for [Options] ResignTimeout, whether or not ctx has
+// ended. It is also to be called for a term that was lost; calling it again
+// returns the same result.
+//
+// An error means that the member stands until the coordinator ends the session.
+func (t *Term) Resign(ctx context.Context) error {
+	t.resign.Do(func() {
+		t.cancel(ErrResigned)
+		t.watching.Wait()
+		cause := context.Cause(t.ctx)
+		t.e.o.Logger.Info("term ended", "token", t.token, "cause", cause)
+		t.e.trace(Event{Kind: Ended, Member: t.m, Token: t.token, Err: cause})
+		t.resigned = t.e.leave(ctx, t.s, t.m)
+	})
+	return t.resigned
+}
