@@ -106,6 +106,9 @@ func ParseHeader(b []byte) (Header, error) {
 	if err := dec.Decode(&s); err != nil {
 		return Header{}, fmt.Errorf("%w: %v", ErrHeader, err)
 	}
+	if dec.More() {
+		return Header{}, fmt.Errorf("%w: more follows it", ErrHeader)
+	}
 	if s.Format != 1 {
 		return Header{}, fmt.Errorf("%w: format %d, this version reads format 1", ErrHeader, s.Format)
 	}

@@ -142,14 +142,14 @@ func (u *URL) HostPorts(defaultPort string) []string {
 func (u *URL) String() string {
 	var b strings.Builder
 	b.WriteString(u.Scheme + ":")
-	if u.Hosts != nil {
+	if u.Hosts != nil || strings.HasPrefix(u.Path, "//") {
 		b.WriteString("//" + strings.Join(u.Hosts, ","))
 	}
 	b.WriteString((&url.URL{Path: u.Path}).EscapedPath())
 	sep := "?"
 	for _, k := range sortedKeys(u.params) {
 		for _, v := range u.params[k] {
-			if secretParam(k) {
+			if v = Redact(v); secretParam(k) { // a value may be a URL itself
 				v = "redacted"
 			}
 			b.WriteString(sep + url.QueryEscape(k) + "=" + url.QueryEscape(v))
@@ -190,8 +190,10 @@ func Redact(rawURL string) string {
 	}
 	pairs := strings.Split(query, "&")
 	for i, p := range pairs {
-		k, _, _ := strings.Cut(p, "=")
-		if plain, err := url.QueryUnescape(k); err != nil || secretParam(plain) || strings.ContainsRune(p, '@') {
+		k, v, _ := strings.Cut(p, "=")
+		name, err1 := url.QueryUnescape(k)
+		value, err2 := url.QueryUnescape(v)
+		if err1 != nil || err2 != nil || secretParam(name) || Redact(value) != value { // it may be a URL itself
 			pairs[i] = k + "=redacted"
 		}
 	}

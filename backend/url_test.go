@@ -1,0 +1,174 @@
+package backend_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+func TestParseURL(t *testing.T) {
+	tests := []struct {
+		raw    string
+		scheme string
+		hosts  []string // with default port 2181
+		path   string
+	}{
+		{"zookeeper://h1:2181,h2:2182/chroot", "zookeeper", []string{"h1:2181", "h2:2182"}, "/chroot"},
+		{"zookeeper://h1,h2", "zookeeper", []string{"h1:2181", "h2:2181"}, ""},
+		{"zookeeper://[::1]:1,[::2]:2/a/b", "zookeeper", []string{"[::1]:1", "[::2]:2"}, "/a/b"},
+		{"zookeeper://[fe80::1]/", "zookeeper", []string{"[fe80::1]:2181"}, "/"},
+		{"zookeeper://h1:2181/a%20b", "zookeeper", []string{"h1:2181"}, "/a b"},
+		{"local:/var/lib/app", "local", nil, "/var/lib/app"},
+		{"local:", "local", nil, ""},
+		{"local:///var/lib/app", "local", nil, "/var/lib/app"},
+		{"memory:name?ttl=10s", "memory", nil, "name"},
+		{"migrate:?from=a:b&to=c:d", "migrate", nil, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.raw, func(t *testing.T) {
+			u, err := backend.ParseURL(tt.raw)
+			if err != nil {
+				t.Fatal(err)
+			}
+			hosts := u.HostPorts("2181")
+			if u.Scheme != tt.scheme || u.Path != tt.path || !slices.Equal(hosts, tt.hosts) {
+				t.Errorf("got scheme %q, hosts %q, path %q; want %q, %q, %q",
+					u.Scheme, hosts, u.Path, tt.scheme, tt.hosts, tt.path)
+			}
+		})
+	}
+}
+
+func TestParseURLRefuses(t *testing.T) {
+	tests := []struct{ raw, says string }{
+		{"", "want scheme"},
+		{"10.0.0.1:2181,10.0.0.2:2181", "a scheme is made of"},
+		{"ZooKeeper://h1", "lower-case"},
+		{"://h1", "want scheme"},
+		{"zookeeper://user:hunter2@h1:2181", "user name or password"},
+		{"zookeeper://h1:port", "port"},
+		{"zookeeper://h1:0", "port"},
+		{"zookeeper://h1:70000", "port"},
+		{"zookeeper://::1:2181", "brackets"},
+		{"zookeeper://[::1:2181", "bracket"},
+		{"zookeeper://[h1]:2181", "IPv6"},
+		{"zookeeper://h1,,h2", "empty host"},
+		{"zookeeper://:2181", "empty"},
+		{"zookeeper://h 1", "character"},
+		{"zookeeper://h1/#x", "fragment"},
+		{"zookeeper://h1/%zz", "path"},
+		{"zookeeper://h1/?a=%zz", "parameters"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.raw, func(t *testing.T) {
+			_, err := backend.ParseURL(tt.raw)
+			if !errors.Is(err, backend.ErrInvalid) || !strings.Contains(err.Error(), tt.says) {
+				t.Fatalf("got error %v; want ErrInvalid that says %q", err, tt.says)
+			}
+			if strings.Contains(err.Error(), "hunter2") {
+				t.Errorf("the error shows a password: %v", err)
+			}
+		})
+	}
+}
+
+func TestRedact(t *testing.T) {
+	tests := []struct{ raw, want string }{
+		{"etcd://h1:2379/app?ttl=10s", "etcd://h1:2379/app?ttl=10s"},
+		{"etcd://user:hunter2@h1:2379/app", "etcd://redacted@h1:2379/app"},
+		{"etcd://h1?password=hunter2&ttl=10s", "etcd://h1?password=redacted&ttl=10s"},
+		{"etcd://h1?password-file=/run/pw&token-env=TOKEN", "etcd://h1?password-file=/run/pw&token-env=TOKEN"},
+		{"consul://h1?to%6ben=hunter2", "consul://h1?to%6ben=redacted"},
+		{"migrate:?from=etcd://u:hunter2@h1", "migrate:?from=redacted"},
+		{"hunter2@", "redacted@"},
+	}
+	for _, tt := range tests {
+		if got := backend.Redact(tt.raw); got != tt.want {
+			t.Errorf("Redact(%q) = %q, want %q", tt.raw, got, tt.want)
+		}
+		if u, err := backend.ParseURL(tt.raw); err == nil && strings.Contains(u.String(), "hunter2") {
+			t.Errorf("ParseURL(%q) prints a secret: %s", tt.raw, u)
+		}
+	}
+}
+
+func TestParams(t *testing.T) {
+	tests := []struct{ query, says string }{
+		{"", ""},
+		{"?session=3s&prefix=n_", ""},
+		{"?session=3", "not a duration"},
+		{"?session=-3s", "not a duration"},
+		{"?sesion=3s", `unknown parameter "sesion"; known are prefix, session`},
+		{"?prefix=a&prefix=b", "given 2 times"},
+	}
+	for _, tt := range tests {
+		u, err := backend.ParseURL("x://h" + tt.query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		u.Duration("session", time.Second)
+		u.Text("prefix", "")
+		err = u.Err()
+		if tt.says == "" && err != nil {
+			t.Errorf("%s: %v", tt.query, err)
+		}
+		if tt.says != "" && (!errors.Is(err, backend.ErrInvalid) || !strings.Contains(err.Error(), tt.says)) {
+			t.Errorf("%s: got error %v; want ErrInvalid that says %q", tt.query, err, tt.says)
+		}
+	}
+}
+
+func TestMux(t *testing.T) {
+	var m backend.Mux
+	if _, err := m.Open(t.Context(), "x:"); err == nil || !strings.Contains(err.Error(), "no driver is registered") {
+		t.Errorf("an empty mux: %v", err)
+	}
+	want := errors.New("opened")
+	m.Handle("x", func(_ context.Context, u *backend.URL) (backend.Backend, error) { return nil, want })
+	m.Handle("a", nil)
+	if _, err := m.Open(t.Context(), "x:path"); err != want {
+		t.Errorf("Open of a registered scheme: %v", err)
+	}
+	_, err := m.Open(t.Context(), "zk://h?password=hunter2")
+	if !errors.Is(err, backend.ErrInvalid) || !strings.Contains(err.Error(), "known are a, x") || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("Open of an unknown scheme: %v", err)
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("a scheme could be registered twice")
+		}
+	}()
+	m.Handle("x", nil)
+}
+
+// FuzzParseURL looks for input that is taken and then cannot be printed and read
+// again, or that panics.
+func FuzzParseURL(f *testing.F) {
+	for _, s := range []string{"zookeeper://h1:2181,[::1]:2/p?a=b", "local:/x", "a://u:p@h", "a:?b=%41&b", "x://[::1", "x:a@b?c@d=e"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		backend.Redact(s)
+		u, err := backend.ParseURL(s)
+		if err != nil {
+			return
+		}
+		for _, h := range u.HostPorts("1") {
+			if !strings.Contains(h, ":") {
+				t.Errorf("%q: host %q has no port", s, h)
+			}
+		}
+		again, err := backend.ParseURL(u.String())
+		if err != nil {
+			t.Fatalf("%q prints as %q, which is refused: %v", s, u, err)
+		}
+		if again.String() != u.String() {
+			t.Errorf("%q prints as %q, and that as %q", s, u, again)
+		}
+	})
+}
