@@ -3,6 +3,8 @@ package elect
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math"
 
 	"github.com/succession-dev/succession/backend"
 )
@@ -33,11 +35,17 @@ func (e *Election) AskToResign(ctx context.Context) (Leader, error) {
 	})
 }
 
+// maxFence leaves room for positions above the fence.
+const maxFence = math.MaxUint64 / 2
+
 // RaiseFence makes every token of this election from now on larger than floor. It
 // is for an operator whose coordinator was rebuilt or restored, so that its log,
 // and tokens with it, went back; it never makes tokens smaller. A leader that was
 // elected before keeps the token it has. It blocks for about two round trips.
 func (e *Election) RaiseFence(ctx context.Context, floor uint64) error {
+	if floor > maxFence {
+		return fmt.Errorf("elect: %w fence %d: at most %d is possible", backend.ErrInvalid, floor, uint64(maxFence))
+	}
 	s, err := e.session(ctx)
 	if err != nil {
 		return err

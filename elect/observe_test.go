@@ -1,0 +1,149 @@
+package elect_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/memory"
+)
+
+func TestObserve(t *testing.T) {
+	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		ctx, cancel := context.WithCancel(t.Context())
+		seen, end := make(chan elect.Leader, 20), make(chan error, 1)
+		go func() {
+			for l, err := range elect.New(client(t, c, "observer"), "reports", nil).Observe(ctx) {
+				if err != nil {
+					end <- err
+					continue
+				}
+				seen <- l
+			}
+			close(end)
+		}()
+		next := func(what string, ok func(elect.Leader) bool) elect.Leader {
+			t.Helper()
+			l := <-seen
+			if !ok(l) {
+				t.Errorf("want %s, got %+v", what, l)
+			}
+			return l
+		}
+		next("a vacant election", elect.Leader.Vacant)
+
+		a := elect.New(client(t, c, "a"), "reports", &elect.Options{ID: "a", Value: "10.0.0.1:80"})
+		first, err := a.Campaign(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		next("a, not acknowledged", func(l elect.Leader) bool {
+			return l.ID == "a" && l.Value == "10.0.0.1:80" && l.Token == first.Token() && !l.Acknowledged
+		})
+		if err := first.Acknowledge(ctx); err != nil {
+			t.Fatal(err)
+		}
+		next("a, acknowledged", func(l elect.Leader) bool { return l.ID == "a" && l.Acknowledged })
+
+		b := run(ctx, elect.New(client(t, c, "b"), "reports", &elect.Options{ID: "b"}))
+		synctest.Wait()
+		if len(seen) != 0 {
+			t.Errorf("somebody joined the line, and the observer was told %+v", <-seen)
+		}
+		if err := first.Resign(ctx); err != nil {
+			t.Fatal(err)
+		}
+		second := <-b.terms
+		next("b, not acknowledged", func(l elect.Leader) bool {
+			return l.ID == "b" && l.Token == second.Token() && !l.Acknowledged
+		})
+		b.stop <- nil
+		next("a vacant election", elect.Leader.Vacant)
+		cancel()
+		if err := <-end; err != context.Canceled {
+			t.Errorf("the sequence ended with %v, want the cause of its context", err)
+		}
+	})
+}
+
+func TestLine(t *testing.T) {
+	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		ctx, cancel := context.WithCancel(t.Context())
+		var ends []chan error
+		for _, id := range []string{"a", "b", "c"} {
+			r := run(ctx, elect.New(client(t, c, id), "reports", &elect.Options{ID: id}))
+			ends = append(ends, r.end)
+			synctest.Wait()
+		}
+		e := elect.New(client(t, c, "observer"), "reports", nil)
+		line, err := e.Line(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(line) != 3 || line[0].ID != "a" || line[1].ID != "b" || line[2].ID != "c" {
+			t.Errorf("the line is %+v, want a, b, c", line)
+		}
+		if l, err := e.Leader(ctx); err != nil || l != line[0] {
+			t.Errorf("the leader is %+v, %v; want %+v", l, err, line[0])
+		}
+		cancel()
+		for _, end := range ends {
+			<-end
+		}
+		if _, err := e.AskToResign(t.Context()); !errors.Is(err, elect.ErrNoLeader) {
+			t.Errorf("AskToResign of nobody: %v, want ErrNoLeader", err)
+		}
+	})
+}
+
+// Raising the fence makes up for a log that went back.
+func TestRaiseFence(t *testing.T) {
+	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		e := elect.New(client(t, c, "a"), "reports", nil)
+		for _, step := range []struct{ raise, least uint64 }{{1000, 1000}, {10, 1000}, {5000, 5000}} {
+			if err := e.RaiseFence(t.Context(), step.raise); err != nil {
+				t.Fatal(err)
+			}
+			term, err := e.Campaign(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if term.Token() <= step.least {
+				t.Errorf("after raising the fence to %d the token is %d, want more than %d", step.raise, term.Token(), step.least)
+			}
+			term.Resign(t.Context())
+		}
+	})
+}
+
+func TestGuardedPut(t *testing.T) {
+	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		ctx := t.Context()
+		e := elect.New(client(t, c, "a"), "reports", nil)
+		term, err := e.Campaign(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := term.Put(ctx, "position", []byte("1"), backend.Absent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := term.Put(ctx, "position", []byte("2"), backend.Absent); !errors.Is(err, backend.ErrVersion) {
+			t.Errorf("a second creation: %v, want ErrVersion", err)
+		}
+		if _, err := term.Put(ctx, "reports", nil, 0); !errors.Is(err, backend.ErrInvalid) {
+			t.Errorf("writing over the election's own record: %v, want ErrInvalid", err)
+		}
+		c.Remove("reports", term.Member().Key)
+		if _, err := term.Put(ctx, "position", []byte("3"), v); !errors.Is(err, backend.ErrNotMember) {
+			t.Errorf("a write after the member was removed: %v, want ErrNotMember", err)
+		}
+		if r, err := term.Get(ctx, "position"); err != nil || string(r.Value) != "1" || r.Version != v {
+			t.Errorf("the record is %+v, %v; want what was written first", r, err)
+		}
+		term.Resign(ctx)
+	})
+}

@@ -1,0 +1,293 @@
+package elect_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/memory"
+)
+
+const ttl = 10 * time.Second
+
+// bubble runs f in virtual time against a coordinator of its own.
+func bubble(t *testing.T, f func(t *testing.T, c *memory.Coordinator)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		f(t, memory.New(&memory.Options{TTL: ttl}))
+	})
+}
+
+func client(t *testing.T, c *memory.Coordinator, name string) *memory.Backend {
+	t.Helper()
+	b := c.Client(name)
+	t.Cleanup(func() { b.Close() })
+	return b
+}
+
+// running is a candidate in Run, whose function blocks until its context ends or
+// it is told to return.
+type running struct {
+	terms chan *elect.Term // each term that began
+	stop  chan error       // what the function is to return
+	end   chan error       // what Run returned
+}
+
+func run(ctx context.Context, e *elect.Election) *running {
+	r := &running{make(chan *elect.Term, 10), make(chan error), make(chan error, 1)}
+	go func() {
+		r.end <- e.Run(ctx, func(ctx context.Context, t *elect.Term) error {
+			r.terms <- t
+			select {
+			case <-ctx.Done():
+				return fmt.Errorf("the function's own error: %w", ctx.Err())
+			case err := <-r.stop:
+				return err
+			}
+		})
+	}()
+	return r
+}
+
+func TestRunReturnsWhatTheFunctionReturned(t *testing.T) {
+	for _, want := range []error{nil, errors.New("broken")} {
+		bubble(t, func(t *testing.T, c *memory.Coordinator) {
+			e := elect.New(client(t, c, "a"), "reports", nil)
+			r := run(t.Context(), e)
+			term := <-r.terms
+			r.stop <- want
+			if got := <-r.end; got != want {
+				t.Errorf("Run returned %v, want %v", got, want)
+			}
+			if err := term.Check(); !errors.Is(err, elect.ErrResigned) {
+				t.Errorf("Check after the end: %v, want ErrResigned", err)
+			}
+			if line, err := e.Line(t.Context()); err != nil || len(line) != 0 {
+				t.Errorf("after Run the line is %v, %v; want it empty", line, err)
+			}
+		})
+	}
+}
+
+func TestRunCampaignsAgainAfterALoss(t *testing.T) {
+	losses := []struct {
+		name string
+		lose func(t *testing.T, c *memory.Coordinator, b *memory.Backend, term *elect.Term)
+		why  error
+	}{
+		{"the session expires", func(t *testing.T, c *memory.Coordinator, b *memory.Backend, _ *elect.Term) {
+			b.Expire()
+		}, backend.ErrSessionEnded},
+		{"an operator removes the member", func(t *testing.T, c *memory.Coordinator, _ *memory.Backend, term *elect.Term) {
+			c.Remove("reports", term.Member().Key)
+		}, elect.ErrRemoved},
+		{"somebody asks for it", func(t *testing.T, c *memory.Coordinator, _ *memory.Backend, term *elect.Term) {
+			l, err := elect.New(client(t, c, "operator"), "reports", nil).AskToResign(t.Context())
+			if err != nil || l.Token != term.Token() {
+				t.Errorf("AskToResign: %+v, %v", l, err)
+			}
+		}, elect.ErrAsked},
+	}
+	for _, tt := range losses {
+		t.Run(tt.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, c *memory.Coordinator) {
+				ctx, cancel := context.WithCancel(t.Context())
+				a, b := client(t, c, "a"), client(t, c, "b")
+				ra := run(ctx, elect.New(a, "reports", &elect.Options{ID: "a"}))
+				first := <-ra.terms
+				rb := run(ctx, elect.New(b, "reports", &elect.Options{ID: "b"}))
+				synctest.Wait()
+
+				tt.lose(t, c, a, first)
+				<-first.Context().Done()
+				var lost *elect.LostError
+				if cause := context.Cause(first.Context()); !errors.As(cause, &lost) || !errors.Is(cause, elect.ErrLost) || !errors.Is(cause, tt.why) {
+					t.Errorf("the cause is %v, want a LostError because of %v", cause, tt.why)
+				}
+				second := <-rb.terms
+				rb.stop <- nil // b resigns; a must be in line again, behind it
+				third := <-ra.terms
+				if !(first.Token() < second.Token() && second.Token() < third.Token()) {
+					t.Errorf("tokens are %d, %d, %d; want them to grow", first.Token(), second.Token(), third.Token())
+				}
+				if err := first.Check(); !errors.Is(err, elect.ErrLost) {
+					t.Errorf("the first term has revived: %v", err)
+				}
+				cancel()
+				if err := <-ra.end; err != context.Canceled {
+					t.Errorf("Run of a returned %v, want the cause of its context", err)
+				}
+				if err := <-rb.end; err != nil {
+					t.Errorf("Run of b returned %v", err)
+				}
+			})
+		})
+	}
+}
+
+// A leader that is cut off hears nothing; only the clock can tell it.
+func TestCutLeaderEndsBeforeItsSuccessorBegins(t *testing.T) {
+	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		a, b := client(t, c, "a"), client(t, c, "b")
+		margin := 2 * time.Second
+		ra := run(ctx, elect.New(a, "reports", &elect.Options{Margin: margin}))
+		first := <-ra.terms
+		rb := run(ctx, elect.New(b, "reports", nil))
+		synctest.Wait()
+		a.Cut()
+		cut := time.Now()
+		deadline := first.Deadline()
+		<-first.Context().Done()
+		if ended := time.Now(); ended.After(deadline) {
+			t.Errorf("the term ended %v after its deadline", ended.Sub(deadline))
+		}
+		if !errors.Is(context.Cause(first.Context()), elect.ErrDeadline) {
+			t.Errorf("the cause is %v, want ErrDeadline", context.Cause(first.Context()))
+		}
+		ended := time.Now()
+		second := <-rb.terms
+		if gap := time.Since(ended); gap < margin {
+			t.Errorf("the successor began %v after the term's end, want at least the margin, %v", gap, margin)
+		}
+		if took := time.Since(cut); took > 2*ttl {
+			t.Errorf("nobody led for %v", took)
+		}
+		if second.Token() <= first.Token() {
+			t.Errorf("the token went from %d to %d", first.Token(), second.Token())
+		}
+		a.Heal()
+		cancel()
+		<-ra.end
+		<-rb.end
+	})
+}
+
+func TestRunWaitsForTheFunctionBeforeItResigns(t *testing.T) {
+	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		ctx, cancel := context.WithCancel(t.Context())
+		began, release, end := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+		e := elect.New(client(t, c, "a"), "reports", nil)
+		go func() {
+			end <- e.Run(ctx, func(ctx context.Context, _ *elect.Term) error {
+				close(began)
+				<-release // does not heed its context
+				return nil
+			})
+		}()
+		<-began
+		cancel()
+		synctest.Wait()
+		if n := len(c.Members("reports")); n != 1 {
+			t.Errorf("%d members stand while the function is at work, want 1", n)
+		}
+		close(release)
+		if err := <-end; err != context.Canceled {
+			t.Errorf("Run returned %v, want the cause of its context", err)
+		}
+		if n := len(c.Members("reports")); n != 0 {
+			t.Errorf("%d members stand after Run, want 0", n)
+		}
+	})
+}
+
+func TestRunResignsWhenTheFunctionPanics(t *testing.T) {
+	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		e := elect.New(client(t, c, "a"), "reports", nil)
+		func() {
+			defer func() {
+				if recover() != "boom" {
+					t.Error("the panic did not come through")
+				}
+			}()
+			e.Run(t.Context(), func(context.Context, *elect.Term) error { panic("boom") })
+		}()
+		if n := len(c.Members("reports")); n != 0 {
+			t.Errorf("%d members stand after the panic, want 0", n)
+		}
+	})
+}
+
+// The context of Campaign bounds the waiting and not the term.
+func TestCampaignContext(t *testing.T) {
+	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		ctx, cancel := context.WithTimeoutCause(t.Context(), 3*time.Second, errors.New("enough"))
+		defer cancel()
+		term, err := elect.New(client(t, c, "a"), "reports", nil).Campaign(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = elect.New(client(t, c, "b"), "reports", nil).Campaign(ctx)
+		if err == nil || err.Error() != "enough" {
+			t.Errorf("Campaign behind a leader returned %v, want the cause of its context", err)
+		}
+		if n := len(c.Members("reports")); n != 1 {
+			t.Errorf("%d members stand, want the leader alone", n)
+		}
+		if err := term.Check(); err != nil {
+			t.Errorf("the term ended with the context of its campaign: %v", err)
+		}
+		for range 2 { // twice: resigning again is not an error
+			if err := term.Resign(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+func TestSealedElectionRefuses(t *testing.T) {
+	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		s, err := client(t, c, "a").Session(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := s.Join(t.Context(), "reports", "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		waiting := run(t.Context(), elect.New(client(t, c, "b"), "reports", nil))
+		synctest.Wait()
+		if err := s.Pin(t.Context(), m, backend.Header{Sealed: "etcd://h1"}, backend.Absent); err != nil {
+			t.Fatal(err)
+		}
+		var sealed *backend.SealedError
+		if err := <-waiting.end; !errors.As(err, &sealed) || sealed.To != "etcd://h1" {
+			t.Errorf("who waited behind the seal got %v, want a SealedError with the address", err)
+		}
+		_, err = elect.New(client(t, c, "c"), "reports", nil).Campaign(t.Context())
+		if !errors.Is(err, backend.ErrSealed) {
+			t.Errorf("who came later got %v, want ErrSealed", err)
+		}
+	})
+}
+
+func TestArgumentsAreChecked(t *testing.T) {
+	c := memory.New(nil)
+	b := client(t, c, "a")
+	tests := []struct {
+		name string
+		b    backend.Backend
+		o    *elect.Options
+	}{
+		{"", b, nil},
+		{"/reports", b, nil},
+		{"reports", nil, nil},
+		{"reports", b, &elect.Options{Margin: -1}},
+		{"reports", b, &elect.Options{ResignTimeout: -1}},
+		{"reports", b, &elect.Options{ID: "two\nlines"}},
+		{"reports", b, &elect.Options{Value: string(make([]byte, backend.MaxValue))}},
+		{"reports", b, &elect.Options{Margin: time.Hour}}, // known only with the session
+	}
+	for _, tt := range tests {
+		e := elect.New(tt.b, tt.name, tt.o)
+		if term, err := e.Campaign(t.Context()); err == nil || term != nil {
+			t.Errorf("%q, %+v: Campaign returned %v, %v", tt.name, tt.o, term, err)
+		}
+	}
+}

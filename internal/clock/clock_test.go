@@ -1,0 +1,49 @@
+package clock
+
+import (
+	"runtime"
+	"testing"
+	"time"
+)
+
+func TestSince(t *testing.T) {
+	start := Now()
+	if start.IsZero() || !(Instant{}).IsZero() {
+		t.Error("only the zero Instant is zero")
+	}
+	time.Sleep(10 * time.Millisecond) // the passing of time is what is tested
+	if d := Since(start); d < 10*time.Millisecond || d > time.Minute {
+		t.Errorf("10 ms were measured as %v", d)
+	}
+	if !start.Before(Now()) {
+		t.Error("an instant is not before a later one")
+	}
+}
+
+// Time that the machine was suspended counts, although the monotonic clock stood
+// still; a clock that counts suspension and lags behind does not shorten it.
+func TestSuspensionCounts(t *testing.T) {
+	now := time.Now()
+	a := Instant{mono: now, boot: time.Hour}
+	tests := []struct {
+		name string
+		b    Instant
+		want time.Duration
+	}{
+		{"suspended", Instant{mono: now.Add(time.Second), boot: 2 * time.Hour}, time.Hour},
+		{"awake", Instant{mono: now.Add(time.Second), boot: time.Hour + time.Second}, time.Second},
+		{"boot clock behind", Instant{mono: now.Add(time.Second), boot: time.Hour}, time.Second},
+		{"boot clock unknown", Instant{mono: now.Add(time.Second)}, time.Second},
+	}
+	for _, tt := range tests {
+		if d := tt.b.Sub(a); d != tt.want {
+			t.Errorf("%s: %v, want %v", tt.name, d, tt.want)
+		}
+	}
+}
+
+func TestBootClock(t *testing.T) {
+	if got := sinceBoot(); (got > 0) != (runtime.GOOS == "linux") {
+		t.Errorf("time since boot is %v on %s", got, runtime.GOOS)
+	}
+}
