@@ -1,4 +1,0 @@
-// Package servers pins the etcd and Consul servers that the tests run against, in
-// a module of its own: whoever uses the library sees none of their dependencies.
-// Package internal/coordtest builds them into a cache folder outside the tree.
-package servers
