@@ -1,0 +1,168 @@
+package memory
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+// DefaultTTL is the session time where Options say nothing.
+const DefaultTTL = 10 * time.Second
+
+// Options are the settings of a [Coordinator]. The zero value and nil are the
+// defaults.
+type Options struct {
+	// TTL is the time after which the coordinator ends a session that it has not
+	// heard from. 0 is [DefaultTTL].
+	TTL time.Duration
+	// Slack is how much later than TTL the coordinator gets round to it, as real
+	// ones do: a ZooKeeper rounds up to a tick, a Consul may take twice the TTL.
+	// 0 is none.
+	Slack time.Duration
+	// Index is where the log begins, and where it begins again after
+	// [Coordinator.Reset]: the first position is one more.
+	Index uint64
+}
+
+// A Coordinator is the server: lines, records and sessions, behind one lock and
+// with one log index. Any number of independent clients talk to it; see
+// [Coordinator.Client]. It is safe for concurrent use, holds no goroutine, and
+// needs no closing.
+type Coordinator struct {
+	ttl   time.Duration
+	slack time.Duration
+	start uint64
+
+	mu       sync.Mutex // guards all below, and all of its clients
+	store    store
+	leases   map[uint64]*lease
+	parked   map[topic][]*request // blocking calls that wait for an event
+	paused   bool
+	clients  []*Backend
+	ready    []*pipe // pipes that may have something to deliver
+	ids      uint64
+	requests Counts
+	wakeups  Counts
+}
+
+// New returns a coordinator that nobody has written to.
+func New(o *Options) *Coordinator {
+	if o == nil {
+		o = new(Options)
+	}
+	c := &Coordinator{
+		ttl:      o.TTL,
+		slack:    o.Slack,
+		start:    o.Index,
+		store:    newStore(o.Index),
+		leases:   make(map[uint64]*lease),
+		parked:   make(map[topic][]*request),
+		requests: make(Counts),
+		wakeups:  make(Counts),
+	}
+	if c.ttl <= 0 {
+		c.ttl = DefaultTTL
+	}
+	return c
+}
+
+// Client returns a new client, with a connection and a session of its own, even
+// where another has the same name. The name is for people: it labels the counts of
+// [Coordinator.Requests]. Where it is empty, the client gets a number. The caller
+// closes it.
+func (c *Coordinator) Client(name string) *Backend {
+	c.lock()
+	defer c.unlock()
+	id := c.newID()
+	if name == "" {
+		name = fmt.Sprintf("client-%d", id)
+	}
+	b := &Backend{c: c, name: name}
+	b.up.c, b.down.c = c, c
+	c.clients = append(c.clients, b)
+	return b
+}
+
+func (c *Coordinator) lock() { c.mu.Lock() }
+
+// unlock lets the simulation run until nothing moves any more, and then unlocks.
+// Deliveries never call each other: each only makes pipes ready, so that a chain
+// of requests, answers and notifications needs no recursion and has one order.
+func (c *Coordinator) unlock() {
+	for len(c.ready) > 0 {
+		p := c.ready[0]
+		c.ready = slices.Delete(c.ready, 0, 1)
+		p.ready = false
+		p.pump()
+	}
+	c.mu.Unlock()
+}
+
+// newID returns a number that was never used before, not even before a Reset.
+func (c *Coordinator) newID() uint64 {
+	c.ids++
+	return c.ids
+}
+
+// A request is a call as it has arrived at the coordinator.
+type request struct {
+	from *Backend
+	call *call
+}
+
+// serve handles a request that has arrived.
+func (c *Coordinator) serve(r *request) {
+	c.requests[Source{r.from.name, r.call.op}]++
+	if r.from.loseRequest.take(r.call.op) {
+		r.from.sever()
+		return
+	}
+	c.apply(r)
+	c.notify()
+}
+
+// apply runs the request and answers it, or parks it until its event. It reports
+// whether it has answered.
+func (c *Coordinator) apply(r *request) bool {
+	v, err := r.call.apply()
+	if err == errWait {
+		c.parked[r.call.topic] = append(c.parked[r.call.topic], r)
+		return false
+	}
+	if r.from.loseAnswer.take(r.call.op) {
+		r.from.sever()
+		return true
+	}
+	index := c.store.index
+	r.from.push(func() { r.from.receive(r.call, v, err, index) })
+	return true
+}
+
+// notify runs what waits for the events that have happened: those who asked for
+// just this event, in the order in which they asked, and nobody else.
+func (c *Coordinator) notify() {
+	for len(c.store.events) > 0 {
+		t := c.store.events[0]
+		c.store.events = c.store.events[1:]
+		waiting := c.parked[t]
+		delete(c.parked, t)
+		for _, r := range waiting {
+			if c.apply(r) {
+				c.wakeups[Source{r.from.name, r.call.op}]++
+			}
+		}
+	}
+}
+
+// unpark forgets the blocking calls that drop picks.
+func (c *Coordinator) unpark(drop func(*request) bool) {
+	for t, waiting := range c.parked {
+		waiting = slices.DeleteFunc(waiting, drop)
+		if len(waiting) == 0 {
+			delete(c.parked, t)
+		} else {
+			c.parked[t] = waiting
+		}
+	}
+}

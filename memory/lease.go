@@ -1,0 +1,127 @@
+package memory
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// A lease is the coordinator's half of a session: it ends by the coordinator's
+// own timer, whatever the client believes.
+type lease struct {
+	id      uint64
+	of      *Backend
+	expires time.Time
+	left    time.Duration // until expires, while the coordinator is paused
+	timer   *time.Timer
+	members []backend.Member // joined under it, not pinned, in order
+
+	// answers are those to calls that must take effect once, by the call's number,
+	// until the client has said that it has them. A call that comes again after its
+	// answer was lost is answered from here.
+	answers map[uint64]answer
+}
+
+type answer struct {
+	value any
+	err   error
+}
+
+// once runs f where call n has not run before, and returns the answer that it
+// had. The client has the answers of all calls before oldest.
+func (l *lease) once(n, oldest uint64, f func(*lease) (any, error)) (any, error) {
+	maps.DeleteFunc(l.answers, func(k uint64, _ answer) bool { return k < oldest })
+	if a, known := l.answers[n]; known {
+		return a.value, a.err
+	}
+	v, err := f(l)
+	l.answers[n] = answer{v, err}
+	return v, err
+}
+
+// grant begins the session, or renews it where its opening comes again.
+func (c *Coordinator) grant(b *Backend, id uint64) {
+	l := c.leases[id]
+	if l == nil {
+		l = &lease{id: id, of: b, answers: make(map[uint64]answer)}
+		l.timer = time.AfterFunc(c.ttl+c.slack, func() { c.sweep(l) })
+		c.leases[id] = l
+	}
+	c.renew(l)
+}
+
+// renew counts the session's time from now.
+func (c *Coordinator) renew(l *lease) {
+	l.left = c.ttl + c.slack
+	l.expires = time.Now().Add(l.left)
+	if !c.paused {
+		l.timer.Reset(l.left)
+	}
+}
+
+// sweep ends the session where its time is over. It runs in the lease's timer.
+func (c *Coordinator) sweep(l *lease) {
+	c.lock()
+	defer c.unlock()
+	if c.leases[l.id] != l || c.paused {
+		return
+	}
+	if d := time.Until(l.expires); d > 0 {
+		l.timer.Reset(d)
+		return
+	}
+	c.expire(l, fmt.Errorf("%w: the coordinator has not heard from the client for %v", backend.ErrSessionEnded, c.ttl+c.slack))
+}
+
+// expire ends the session and tells the client.
+func (c *Coordinator) expire(l *lease, why error) {
+	c.release(l)
+	index := c.store.index
+	l.of.push(func() { l.of.told(l.id, why, index) })
+}
+
+// release ends the session: its members leave, first member first.
+func (c *Coordinator) release(l *lease) {
+	l.timer.Stop()
+	delete(c.leases, l.id)
+	c.unpark(func(r *request) bool { return r.call.under != nil && r.call.under.id == l.id })
+	for _, m := range l.members {
+		c.store.remove(m)
+	}
+	c.notify()
+}
+
+// disown takes m, which has left or is pinned, from the session.
+func (l *lease) disown(m backend.Member) {
+	l.members = slices.DeleteFunc(l.members, func(o backend.Member) bool { return o.Position == m.Position })
+}
+
+// leave removes m where the session may.
+func (c *Coordinator) leave(m backend.Member, l *lease) error {
+	ln, i, ok := c.store.find(m)
+	if !ok {
+		return nil
+	}
+	if owner := ln.members[i].owner; owner != 0 && owner != l.id {
+		return fmt.Errorf("%w: member %s was joined by another session", backend.ErrDenied, m.Key)
+	}
+	c.drop(m)
+	return nil
+}
+
+// drop removes m, whoever owns it.
+func (c *Coordinator) drop(m backend.Member) {
+	if l := c.leases[c.store.remove(m)]; l != nil {
+		l.disown(m)
+	}
+}
+
+// sorted returns the sessions, oldest first, so that what happens to several
+// happens in one order.
+func (c *Coordinator) sorted() []*lease {
+	return slices.SortedFunc(maps.Values(c.leases), func(a, b *lease) int { return cmp.Compare(a.id, b.id) })
+}

@@ -1,0 +1,169 @@
+package memory
+
+import (
+	"slices"
+	"time"
+)
+
+// A pipe is one direction of a connection. It delivers in order, each message no
+// earlier than its delay after it was sent, and nothing while it is cut or the
+// coordinator is paused: what was sent meanwhile waits, as TCP would send it again,
+// and arrives when that is over.
+type pipe struct {
+	c     *Coordinator
+	cut   bool
+	delay time.Duration
+	queue []message
+	timer *time.Timer // for a head that is not due yet
+	ready bool        // stands in c.ready
+}
+
+type message struct {
+	due     time.Time
+	deliver func()
+}
+
+func (p *pipe) push(deliver func()) {
+	p.queue = append(p.queue, message{time.Now().Add(p.delay), deliver})
+	p.wake()
+}
+
+// wake has the pipe looked at before the coordinator is unlocked.
+func (p *pipe) wake() {
+	if !p.ready {
+		p.ready = true
+		p.c.ready = append(p.c.ready, p)
+	}
+}
+
+// pump delivers what is due.
+func (p *pipe) pump() {
+	for len(p.queue) > 0 && !p.cut && !p.c.paused {
+		if d := time.Until(p.queue[0].due); d > 0 {
+			p.arm(d)
+			return
+		}
+		deliver := p.queue[0].deliver
+		p.queue = slices.Delete(p.queue, 0, 1)
+		deliver()
+	}
+}
+
+func (p *pipe) arm(d time.Duration) {
+	if p.timer != nil {
+		p.timer.Reset(d)
+		return
+	}
+	p.timer = time.AfterFunc(d, func() {
+		p.c.lock()
+		defer p.c.unlock()
+		p.wake()
+	})
+}
+
+// clear loses what is on the way.
+func (p *pipe) clear() {
+	p.queue = nil
+	if p.timer != nil {
+		p.timer.Stop()
+	}
+}
+
+// A call is a request as the client knows it, from sending until the answer. It is
+// not bound to a connection.
+type call struct {
+	op    Op
+	under *session               // the session that it fails with; nil where it serves to open or close one
+	apply func() (any, error)    // runs at the coordinator
+	topic topic                  // what apply waits for where it returns errWait
+	lost  lost                   // what to do when the connection breaks
+	n     uint64                 // number within the session
+	then  func(v any, err error) // runs with the answer, before anybody is told; may be nil
+
+	sent      time.Time // when it was last sent
+	abandoned bool      // the caller has gone
+	finished  bool
+	value     any
+	err       error
+	done      chan struct{} // closed when finished
+}
+
+// lost says what the client does with a call when the connection breaks before
+// the answer has come.
+type lost uint8
+
+const (
+	lostAgain   lost = iota // send it again: it changes nothing, or is no different twice
+	lostResolve             // send it again under its number: the coordinator knows whether it ran
+	lostUnknown             // report ErrUnavailable
+)
+
+// send sends the call over the client's connection.
+func (b *Backend) send(cl *call) {
+	if cl.done == nil {
+		cl.done = make(chan struct{})
+	}
+	b.calls = append(b.calls, cl)
+	b.transmit(cl)
+}
+
+func (b *Backend) transmit(cl *call) {
+	cl.sent = time.Now()
+	if !b.broken {
+		b.up.push(func() { b.c.serve(&request{b, cl}) })
+	}
+}
+
+// push sends from the coordinator to the client.
+func (b *Backend) push(deliver func()) {
+	if !b.broken && !b.gone {
+		b.down.push(deliver)
+	}
+}
+
+// finish ends the call with its answer.
+func (b *Backend) finish(cl *call, v any, err error) {
+	if cl.finished {
+		return
+	}
+	cl.finished, cl.value, cl.err = true, v, err
+	b.calls = slices.DeleteFunc(b.calls, func(o *call) bool { return o == cl })
+	if cl.then != nil {
+		cl.then(v, err)
+	}
+	close(cl.done)
+}
+
+// sever breaks the connection. Both ends know at once, unless the client is cut
+// off: then it goes on talking to nobody until it is healed.
+func (b *Backend) sever() {
+	b.discard()
+	b.broken = b.up.cut || b.down.cut
+	if !b.broken {
+		b.reconnect()
+	}
+}
+
+// discard loses all that is on the way between client and coordinator.
+func (b *Backend) discard() {
+	b.up.clear()
+	b.down.clear()
+	b.c.unpark(func(r *request) bool { return r.from == b })
+}
+
+// reconnect takes up again, over a new connection, what had no answer yet.
+func (b *Backend) reconnect() {
+	b.broken = false
+	for _, cl := range slices.Clone(b.calls) {
+		switch {
+		case cl.finished:
+		case cl.lost == lostUnknown:
+			b.finish(cl, nil, errLostAnswer)
+		default:
+			b.transmit(cl)
+		}
+	}
+	if b.session != nil {
+		b.session.beat()
+	}
+}

@@ -1,0 +1,238 @@
+package memory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// A session is the client's half of a session. It ends when its deadline passes,
+// when the coordinator says so, or when it is closed, whichever is first.
+type session struct {
+	b  *Backend
+	id uint64
+
+	deadline time.Time
+	expiry   *time.Timer // at the deadline
+	next     *time.Timer // for the next heartbeat
+	beating  *call       // the heartbeat without an answer, or nil
+
+	numbered uint64         // numbers of calls that must take effect once
+	polls    map[poll]*call // blocking calls without an answer
+
+	done    chan struct{}
+	err     error // why it has ended
+	closing *call // tells the coordinator; nil where that knows
+}
+
+// newSession begins a session whose opening was sent at the given time.
+func newSession(b *Backend, id uint64, sent time.Time) *session {
+	s := &session{
+		b:        b,
+		id:       id,
+		deadline: sent.Add(b.c.ttl),
+		polls:    make(map[poll]*call),
+		done:     make(chan struct{}),
+	}
+	s.expiry = time.AfterFunc(time.Until(s.deadline), func() {
+		b.c.lock()
+		defer b.c.unlock()
+		if s.alive() == nil { // extended while this timer was already firing
+			s.expiry.Reset(time.Until(s.deadline))
+		}
+	})
+	s.next = time.AfterFunc(s.untilBeat(sent), func() {
+		b.c.lock()
+		defer b.c.unlock()
+		if s.alive() == nil {
+			s.beat()
+		}
+	})
+	return s
+}
+
+// untilBeat returns the time until the next heartbeat, a third of the TTL after
+// the last was sent: two in a row may be lost on the way.
+func (s *session) untilBeat(sent time.Time) time.Duration {
+	return max(0, time.Until(sent.Add(s.b.c.ttl/3)))
+}
+
+// beat sends a heartbeat, unless one is still on its way.
+func (s *session) beat() {
+	if s.beating != nil {
+		return
+	}
+	cl := s.send(OpHeartbeat, lostAgain, func(l *lease) (any, error) {
+		s.b.c.renew(l)
+		return nil, nil
+	})
+	cl.then = func(_ any, err error) {
+		s.beating = nil
+		if err != nil {
+			return
+		}
+		// The coordinator handled the heartbeat no earlier than it was sent, so from
+		// then on the session has a TTL at least, however long the answer took.
+		s.deadline = cl.sent.Add(s.b.c.ttl)
+		s.expiry.Reset(time.Until(s.deadline))
+		s.next.Reset(s.untilBeat(cl.sent))
+	}
+	s.beating = cl
+}
+
+// alive returns nil while the session lives, and else why it does not. It ends a
+// session whose deadline has passed, so that the law does not hang on how soon a
+// timer fires.
+func (s *session) alive() error {
+	if s.err == nil && !time.Now().Before(s.deadline) {
+		s.end(fmt.Errorf("%w: no heartbeat was acknowledged for %v", backend.ErrSessionEnded, s.b.c.ttl), false)
+	}
+	return s.err
+}
+
+// end ends the session here. Where the coordinator does not know, it is told as
+// soon as it can be reached; what was on its way under the session is dropped.
+func (s *session) end(why error, known bool) {
+	if s.err != nil {
+		return
+	}
+	s.err = why
+	s.expiry.Stop()
+	s.next.Stop()
+	s.b.session = nil
+	for _, cl := range slices.Clone(s.b.calls) {
+		if cl.under == s {
+			s.b.finish(cl, nil, why)
+		}
+	}
+	clear(s.polls)
+	if !known {
+		s.b.hangUp()
+		s.closing = s.b.release(s.id)
+	}
+	close(s.done)
+}
+
+// send sends a call of the session. f runs at the coordinator.
+func (s *session) send(op Op, l lost, f func(*lease) (any, error)) *call {
+	cl := &call{op: op, under: s, lost: l}
+	oldest := uint64(0)
+	if l == lostResolve {
+		s.numbered++
+		cl.n, oldest = s.numbered, s.oldest()
+	}
+	cl.apply = func() (any, error) {
+		ls := s.b.c.leases[s.id]
+		switch {
+		case ls == nil:
+			return nil, errNoSession
+		case l == lostResolve:
+			return ls.once(cl.n, oldest, f)
+		default:
+			return f(ls)
+		}
+	}
+	s.b.send(cl)
+	return cl
+}
+
+// oldest returns the smallest number of a call that has no answer yet, or the
+// next number.
+func (s *session) oldest() uint64 {
+	n := s.numbered
+	for _, cl := range s.b.calls {
+		if cl.under == s && cl.n > 0 {
+			n = min(n, cl.n)
+		}
+	}
+	return n
+}
+
+// ask starts a call, or finds one that will do, and waits for its answer. start
+// runs with the coordinator locked, and nothing is delivered before it returns.
+func ask[T any](ctx context.Context, s *session, op Op, name string, start func() *call) (T, error) {
+	var zero T
+	if ctx.Err() != nil {
+		return zero, wrap(op, name, context.Cause(ctx))
+	}
+	s.b.c.lock()
+	if err := s.alive(); err != nil {
+		s.b.c.unlock()
+		return zero, wrap(op, name, err)
+	}
+	cl := start()
+	s.b.c.unlock()
+	v, err := wait(ctx, s.b.c, cl)
+	if err != nil {
+		return zero, wrap(op, name, err)
+	}
+	t, _ := v.(T)
+	return t, nil
+}
+
+// wait waits for the call's answer, or marks the call as abandoned.
+func wait(ctx context.Context, c *Coordinator, cl *call) (any, error) {
+	select {
+	case <-cl.done:
+	case <-ctx.Done():
+		c.lock()
+		defer c.unlock()
+		if !cl.finished {
+			cl.abandoned = true
+			return nil, context.Cause(ctx)
+		}
+	}
+	return cl.value, cl.err
+}
+
+func wrap(op Op, name string, err error) error {
+	return &backend.Error{Backend: scheme, Op: string(op), Name: name, Err: err}
+}
+
+// TTL returns the coordinator's session time; see [backend.Session].
+func (s *session) TTL() time.Duration { return s.b.c.ttl }
+
+// Deadline returns a session time after the newest acknowledged heartbeat was
+// sent; see [backend.Session]. It is kept ahead for every session, whether it
+// stands in a line or not.
+func (s *session) Deadline() time.Time {
+	s.b.c.lock()
+	defer s.b.c.unlock()
+	return s.deadline
+}
+
+func (s *session) Done() <-chan struct{} { return s.done }
+
+func (s *session) Err() error {
+	s.b.c.lock()
+	defer s.b.c.unlock()
+	if s.err == nil {
+		return nil
+	}
+	return wrap("session", "", s.err)
+}
+
+// Close ends the session; see [backend.Session]. Here it ends at once, whether or
+// not the coordinator can be reached.
+func (s *session) Close(ctx context.Context) error {
+	s.b.c.lock()
+	s.end(fmt.Errorf("%w: it was closed", backend.ErrSessionEnded), false)
+	cl := s.closing
+	s.b.c.unlock()
+	if cl == nil {
+		return nil
+	}
+	_, err := wait(ctx, s.b.c, cl)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, errStands): // the backend was closed meanwhile
+		return wrap(OpClose, "", err)
+	default:
+		return wrap(OpClose, "", fmt.Errorf("%w: %w", errStands, err))
+	}
+}

@@ -1,0 +1,131 @@
+package memory
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// An Op is a kind of request. It is also the Op of a [backend.Error].
+type Op string
+
+// The operations: those of a session, and the heartbeats that keep it.
+const (
+	OpOpen      Op = "session"
+	OpHeartbeat Op = "heartbeat"
+	OpClose     Op = "close"
+	OpJoin      Op = "join"
+	OpAhead     Op = "ahead"
+	OpGone      Op = "gone"
+	OpLeave     Op = "leave"
+	OpPin       Op = "pin"
+	OpLine      Op = "line"
+	OpJoined    Op = "joined"
+	OpGet       Op = "get"
+	OpPut       Op = "put"
+	OpDelete    Op = "delete"
+	OpList      Op = "list"
+	OpWatch     Op = "watch"
+)
+
+// A Source is what [Counts] are kept for.
+type Source struct {
+	Client string // the name given to [Coordinator.Client]
+	Op     Op
+}
+
+// Counts count requests or wake-ups. They are a copy: the caller's own.
+type Counts map[Source]int
+
+// Total returns the sum over all clients, of the given ops or, where none is
+// given, of all.
+func (n Counts) Total(ops ...Op) int {
+	return n.sum(func(s Source) bool { return len(ops) == 0 || slices.Contains(ops, s.Op) })
+}
+
+// Of returns the sum for one client, of the given ops or, where none is given, of
+// all.
+func (n Counts) Of(client string, ops ...Op) int {
+	return n.sum(func(s Source) bool {
+		return s.Client == client && (len(ops) == 0 || slices.Contains(ops, s.Op))
+	})
+}
+
+// Since returns what has been counted since earlier, without zeros.
+func (n Counts) Since(earlier Counts) Counts {
+	out := make(Counts)
+	for s, k := range n {
+		if d := k - earlier[s]; d != 0 {
+			out[s] = d
+		}
+	}
+	return out
+}
+
+func (n Counts) sum(pick func(Source) bool) int {
+	total := 0
+	for s, k := range n {
+		if pick(s) {
+			total += k
+		}
+	}
+	return total
+}
+
+// Requests returns how many requests have arrived at the coordinator, since New.
+func (c *Coordinator) Requests() Counts {
+	c.lock()
+	defer c.unlock()
+	return maps.Clone(c.requests)
+}
+
+// Wakeups returns how many blocking calls (Gone, Joined, Watch) the coordinator
+// has answered because of an event, since New. Those that it could answer at once
+// are not among them.
+func (c *Coordinator) Wakeups() Counts {
+	c.lock()
+	defer c.unlock()
+	return maps.Clone(c.wakeups)
+}
+
+// SessionInfo is what the coordinator knows of a session.
+type SessionInfo struct {
+	Client  string
+	Expires time.Time        // when it ends unless the client is heard from; while paused, as of Pause
+	Members []backend.Member // those that it joined and that are not pinned, in the order of joining
+}
+
+// Sessions returns the sessions that have not ended, oldest first.
+func (c *Coordinator) Sessions() []SessionInfo {
+	c.lock()
+	defer c.unlock()
+	var out []SessionInfo
+	for _, l := range c.sorted() {
+		out = append(out, SessionInfo{l.of.name, l.expires, slices.Clone(l.members)})
+	}
+	return out
+}
+
+// Members returns who stands in the line, in order, as the coordinator knows it.
+func (c *Coordinator) Members(line string) []backend.Member {
+	c.lock()
+	defer c.unlock()
+	return c.store.members(line)
+}
+
+// Record returns the record as the coordinator knows it; its Version is
+// [backend.Absent] where there is none.
+func (c *Coordinator) Record(name string) backend.Record {
+	c.lock()
+	defer c.unlock()
+	return c.store.get(name)
+}
+
+// Index returns the index of the log: the position of the newest change.
+func (c *Coordinator) Index() uint64 {
+	c.lock()
+	defer c.unlock()
+	return c.store.index
+}

@@ -1,0 +1,269 @@
+package memory
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+var (
+	// errWait parks a blocking call until its topic has an event.
+	errWait = errors.New("memory: wait")
+	// errNoSession answers a call under a session that the coordinator has ended.
+	errNoSession = errors.New("memory: no such session")
+)
+
+// A store is the coordinator's data. Every change takes the next index of the
+// log; a member's position and a record's version are the index that made them.
+type store struct {
+	index   uint64
+	lines   map[string]*line
+	records map[string]record
+	events  []topic // what happened and has not been told yet
+}
+
+// A topic is what a blocking call can wait for.
+type topic struct {
+	event event
+	name  string // of the line or the record
+	at    uint64 // the member's position
+}
+
+type event uint8
+
+const (
+	eventNone   event = iota
+	eventGone         // the member has left
+	eventJoined       // somebody has joined the line
+	eventRecord       // the record has changed
+)
+
+// A line holds its members in the order of their positions.
+type line struct {
+	members []member
+	next    uint64 // the number in the next key: it begins anew when the path is deleted
+}
+
+type member struct {
+	backend.Member
+	owner uint64 // the session that joined it, 0 when pinned
+}
+
+type record struct {
+	value   []byte
+	version backend.Version
+}
+
+func newStore(index uint64) store {
+	return store{
+		index:   index,
+		lines:   make(map[string]*line),
+		records: make(map[string]record),
+	}
+}
+
+func (st *store) happened(t topic) { st.events = append(st.events, t) }
+
+// join adds a member at the end of the line.
+func (st *store) join(name, value string, owner uint64) backend.Member {
+	l := st.lines[name]
+	if l == nil {
+		l = new(line)
+		st.lines[name] = l
+	}
+	st.index++
+	m := backend.Member{
+		Line:     name,
+		Key:      fmt.Sprintf("n_%010d", l.next),
+		Position: st.index,
+		Value:    value,
+	}
+	l.next++
+	l.members = append(l.members, member{m, owner})
+	st.happened(topic{event: eventJoined, name: name})
+	return m
+}
+
+// find returns the line of m and where m stands there, or false. A member that
+// has come to stand under m's key later is not m.
+func (st *store) find(m backend.Member) (l *line, i int, ok bool) {
+	l = st.lines[m.Line]
+	if l == nil {
+		return nil, 0, false
+	}
+	i, ok = slices.BinarySearchFunc(l.members, m.Position, func(o member, at uint64) int {
+		return cmp.Compare(o.Position, at)
+	})
+	if !ok || l.members[i].Key != m.Key {
+		return nil, 0, false
+	}
+	return l, i, true
+}
+
+// ahead says who stands in front of m.
+func (st *store) ahead(m backend.Member) (backend.Place, error) {
+	l, i, ok := st.find(m)
+	if !ok {
+		return backend.Place{}, backend.ErrNotMember
+	}
+	h, err := backend.ParseHeader(st.records[m.Line].value)
+	if err != nil {
+		return backend.Place{}, err
+	}
+	// Who sealed stands pinned at the head. Anybody else has lost the election to
+	// another coordinator, even at the head once the seal's member was removed.
+	if h.Sealed != "" && (i > 0 || !l.members[i].Pinned) {
+		return backend.Place{}, &backend.SealedError{To: h.Sealed}
+	}
+	if i == 0 {
+		return backend.Place{First: true, Token: h.Fence + l.members[0].Position}, nil
+	}
+	return backend.Place{Ahead: l.members[i-1].Member}, nil
+}
+
+// gone returns errWait as long as m stands.
+func (st *store) gone(m backend.Member) error {
+	if _, _, ok := st.find(m); ok {
+		return errWait
+	}
+	return nil
+}
+
+// remove takes m out of its line and returns the session that owned it.
+func (st *store) remove(m backend.Member) (owner uint64) {
+	l, i, ok := st.find(m)
+	if !ok {
+		return 0
+	}
+	owner = l.members[i].owner
+	l.members = slices.Delete(l.members, i, i+1)
+	st.index++
+	st.happened(topic{eventGone, m.Line, m.Position})
+	return owner
+}
+
+// pin makes m permanent and writes its election's header, or does neither.
+func (st *store) pin(m backend.Member, session uint64, h backend.Header, at backend.Version) error {
+	l, i, ok := st.find(m)
+	if !ok {
+		return backend.ErrNotMember
+	}
+	p := &l.members[i]
+	if !p.Pinned && p.owner != session {
+		return fmt.Errorf("%w: member %s was joined by another session", backend.ErrDenied, m.Key)
+	}
+	value := h.Encode()
+	if p.Pinned && string(st.records[m.Line].value) == string(value) {
+		return nil
+	}
+	if _, err := st.put(m.Line, value, &backend.If{Version: at}); err != nil {
+		return err
+	}
+	p.Pinned, p.owner = true, 0
+	return nil
+}
+
+// line returns the whole line with its header.
+func (st *store) line(name string) (backend.Line, error) {
+	r := st.get(name)
+	h, err := backend.ParseHeader(r.Value)
+	if err != nil {
+		return backend.Line{}, err
+	}
+	return backend.Line{Members: st.members(name), Header: h, Version: r.Version}, nil
+}
+
+// members returns who stands in the line, in order.
+func (st *store) members(name string) []backend.Member {
+	l := st.lines[name]
+	if l == nil {
+		return nil
+	}
+	var out []backend.Member
+	for _, m := range l.members {
+		out = append(out, m.Member)
+	}
+	return out
+}
+
+// joined returns errWait as long as nobody stands in the line.
+func (st *store) joined(name string) error {
+	if l := st.lines[name]; l == nil || len(l.members) == 0 {
+		return errWait
+	}
+	return nil
+}
+
+func (st *store) get(name string) backend.Record {
+	r, ok := st.records[name]
+	if !ok {
+		return backend.Record{Name: name, Version: backend.Absent}
+	}
+	return backend.Record{Name: name, Value: slices.Clone(r.value), Version: r.version}
+}
+
+// check reports whether the condition of a write to the record holds.
+func (st *store) check(name string, cond *backend.If) error {
+	if cond == nil {
+		return nil
+	}
+	if cond.Member != (backend.Member{}) {
+		if _, _, ok := st.find(cond.Member); !ok {
+			return backend.ErrNotMember
+		}
+	}
+	if have := st.get(name).Version; cond.Version != 0 && cond.Version != have {
+		return fmt.Errorf("%w: version is %d, not %d", backend.ErrVersion, have, cond.Version)
+	}
+	return nil
+}
+
+// put writes the record where the condition holds.
+func (st *store) put(name string, value []byte, cond *backend.If) (backend.Version, error) {
+	if err := st.check(name, cond); err != nil {
+		return 0, err
+	}
+	st.index++
+	v := backend.Version(st.index)
+	st.records[name] = record{value, v}
+	st.happened(topic{event: eventRecord, name: name})
+	return v, nil
+}
+
+// del removes the record where the condition holds.
+func (st *store) del(name string, cond *backend.If) error {
+	if err := st.check(name, cond); err != nil {
+		return err
+	}
+	if _, ok := st.records[name]; ok {
+		st.index++
+		delete(st.records, name)
+		st.happened(topic{event: eventRecord, name: name})
+	}
+	return nil
+}
+
+// list returns the names of the records directly under dir.
+func (st *store) list(dir string) []string {
+	var out []string
+	for name := range st.records {
+		if rest, ok := strings.CutPrefix(name, dir+"/"); ok && !strings.Contains(rest, "/") {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// watch returns errWait as long as the record has the version after.
+func (st *store) watch(name string, after backend.Version) (backend.Record, error) {
+	r := st.get(name)
+	if r.Version == after {
+		return backend.Record{}, errWait
+	}
+	return r, nil
+}
