@@ -1,0 +1,84 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// next takes the next number of the folder, for a position or a version. It is
+// larger than every one before, also when this process, or the machine, fails
+// right afterwards: the counter is on disk before the number is used. floor is a
+// number that is known to be taken.
+func (b *Backend) next(ctx context.Context, h *hold, floor uint64) (uint64, error) {
+	if err := h.try(ctx, exclusive, counterByte); err != nil {
+		return 0, err
+	}
+	n, err := b.peek(floor)
+	if err != nil {
+		return 0, err
+	}
+	body := strconv.AppendUint(nil, n+1, 10)
+	if err := b.dir.replace(b.dir.tmp(counterByte), b.dir.counter(), seal(kindCounter, append(body, '\n'))); err != nil {
+		return 0, err
+	}
+	b.see(n)
+	return n, nil
+}
+
+// peek returns the number that next would take. It fails where that is not larger
+// than floor and all that this backend has taken or seen.
+func (b *Backend) peek(floor uint64) (uint64, error) {
+	const remedy = "Remove it: numbers then begin at the present time in microseconds, above all that came before"
+	path := b.dir.counter()
+	floor = max(floor, b.seen.Load())
+	file, err := os.ReadFile(path) // after seen: it is no older than that
+	if errors.Is(err, fs.ErrNotExist) {
+		// Larger than every number of a counter that was lost, unless the clock has
+		// gone back, or numbers were taken faster than one in a microsecond.
+		return max(uint64(time.Now().UnixMicro()), floor+1), nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	n, err := parseCounter(file)
+	if err != nil {
+		return 0, fmt.Errorf("%w: %s: %w. %s", ErrDamaged, path, err, remedy)
+	}
+	if n <= floor {
+		return 0, fmt.Errorf("%w: %s says that %d is next, but %d is in use: an old copy was put back. %s",
+			backend.ErrReset, path, n, floor, remedy)
+	}
+	b.see(n - 1)
+	return n, nil
+}
+
+// parseCounter reads the contents of a counter.
+func parseCounter(file []byte) (uint64, error) {
+	body, err := unseal(kindCounter, file)
+	if err != nil {
+		return 0, err
+	}
+	digits, ok := strings.CutSuffix(string(body), "\n")
+	if !ok {
+		return 0, errors.New("it is cut off")
+	}
+	return parseNumber(digits)
+}
+
+// see remembers that n was taken.
+func (b *Backend) see(n uint64) {
+	for {
+		old := b.seen.Load()
+		if n <= old || b.seen.CompareAndSwap(old, n) {
+			return
+		}
+	}
+}

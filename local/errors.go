@@ -1,0 +1,41 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"syscall"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// ErrDamaged says that a file of the folder cannot be understood: it was cut off,
+// or written by somebody else. The error around it names the file and says what
+// can be done. Nothing is guessed from such a file, as tokens could fall.
+var ErrDamaged = errors.New("file is damaged")
+
+// wrap makes the error of an operation; it passes nil on, and what is wrapped
+// already.
+func wrap(op, name string, err error) error {
+	var done *backend.Error
+	if err == nil || errors.As(err, &done) {
+		return err
+	}
+	return &backend.Error{Backend: "local", Op: op, Name: name, Err: classify(err)}
+}
+
+// classify adds the contract's sentinel to an error of the system: a right that
+// is missing needs somebody to act, all else (a full disk, too many open files) may
+// pass.
+func classify(err error) error {
+	var errno syscall.Errno
+	switch {
+	case !errors.As(err, &errno), errors.Is(err, ErrDamaged), errors.Is(err, backend.ErrInvalid),
+		errors.Is(err, backend.ErrDenied), errors.Is(err, backend.ErrUnavailable):
+		return err
+	case errors.Is(err, fs.ErrPermission), errno == syscall.EROFS:
+		return fmt.Errorf("%w: %w", backend.ErrDenied, err)
+	default:
+		return fmt.Errorf("%w: %w", backend.ErrUnavailable, err)
+	}
+}

@@ -1,0 +1,248 @@
+//go:build linux
+
+package local_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+	"golang.org/x/sys/unix"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/local"
+)
+
+// TestWriteFails says that a write that fails, as on a full disk, changes nothing,
+// and that one can still leave.
+func TestWriteFails(t *testing.T) {
+	dir := t.TempDir()
+	_, s := open(t, dir)
+	ctx := t.Context()
+	m := join(t, s, "e", "m")
+	v, err := s.Put(ctx, "e", backend.Header{Fence: 1}.Encode(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A folder in the place of the file makes every write of the state fail.
+	obstacle := filepath.Join(local.TmpFile(dir, "e"), "x")
+	if err := os.MkdirAll(obstacle, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Join(ctx, "e", ""); !errors.Is(err, backend.ErrUnavailable) {
+		t.Errorf("Join: %v", err)
+	}
+	if _, err := s.Put(ctx, "e", nil, nil); !errors.Is(err, backend.ErrUnavailable) {
+		t.Errorf("Put: %v", err)
+	}
+	if err := s.Pin(ctx, m, backend.Header{Fence: 2}, v); !errors.Is(err, backend.ErrUnavailable) {
+		t.Errorf("Pin: %v", err)
+	}
+	l, err := s.Line(ctx, "e")
+	if err != nil || len(l.Members) != 1 || l.Members[0] != m || l.Version != v || l.Header.Fence != 1 {
+		t.Errorf("the line is %+v, %v", l, err)
+	}
+	fifos, err := filepath.Glob(filepath.Join(dir, "e", "@n_*"))
+	if err != nil || len(fifos) != 1 {
+		t.Errorf("FIFOs: %q, %v; want that of the one member", fifos, err)
+	}
+	if err := os.RemoveAll(filepath.Dir(obstacle)); err != nil {
+		t.Fatal(err)
+	}
+	leave(t, s, m)
+	if got := values(t, s, "e"); len(got) != 0 {
+		t.Errorf("after Leave: %q", got)
+	}
+	join(t, s, "e", "")
+}
+
+// TestStoppedWriter says what still works while some process is stopped in the
+// middle of a write: all but writing.
+func TestStoppedWriter(t *testing.T) {
+	dir := t.TempDir()
+	b, err := local.New(dir, &local.Options{LockTimeout: 200 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	s, err := b.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, second := join(t, s, "e", ""), join(t, s, "e", "")
+	lock, err := os.OpenFile(filepath.Join(dir, "@lock"), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	all := unix.Flock_t{Type: unix.F_WRLCK} // from 0, and of length 0: to the end of all
+	if err := unix.FcntlFlock(lock.Fd(), unix.F_OFD_SETLK, &all); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Join(t.Context(), "e", ""); !errors.Is(err, backend.ErrUnavailable) {
+		t.Errorf("Join: %v, want ErrUnavailable", err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if _, err := s.Put(ctx, "r", nil, nil); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Put: %v, want the end of its context", err)
+	}
+	if p := ahead(t, s, second); p.Ahead != first {
+		t.Errorf("Ahead: %+v", p)
+	}
+	gone := begin(func() error { return s.Gone(t.Context(), first) })
+	blocked(t, "Gone", gone)
+	leave(t, s, first)
+	if err := within(t, "Gone", gone); err != nil {
+		t.Error(err)
+	}
+	// What was being written may be guarded by the member that left.
+	if _, err := s.Ahead(t.Context(), second); !errors.Is(err, backend.ErrUnavailable) {
+		t.Errorf("Ahead after a departure: %v, want ErrUnavailable", err)
+	}
+	lock.Close()
+	if p := ahead(t, s, second); !p.First {
+		t.Errorf("Ahead: %+v", p)
+	}
+}
+
+// TestWithoutInotify says that deaths and departures are noticed at once also where
+// no inotify instance is to be had, and the rest a little later.
+func TestWithoutInotify(t *testing.T) {
+	local.SetNewWatcher(t, func() (*fsnotify.Watcher, error) { return nil, unix.EMFILE })
+	dir := t.TempDir()
+	_, s := open(t, dir)
+	a, b := join(t, s, "e", ""), join(t, s, "e", "")
+	gone := begin(func() error { return s.Gone(t.Context(), a) })
+	watch := begin(func() error { _, err := s.Watch(t.Context(), "r", backend.Absent); return err })
+	blocked(t, "Gone", gone)
+	start := time.Now()
+	leave(t, s, a)
+	if err := within(t, "Gone", gone); err != nil {
+		t.Error(err)
+	}
+	if d := time.Since(start); d > 500*time.Millisecond {
+		t.Errorf("a departure was noticed after %v", d)
+	}
+	gone = begin(func() error { return s.Gone(t.Context(), b) })
+	blocked(t, "Gone", gone)
+	if err := os.Remove(fifo(dir, b)); err != nil {
+		t.Fatal(err)
+	}
+	if err := within(t, "Gone", gone); err != nil {
+		t.Error(err)
+	}
+	if _, err := s.Put(t.Context(), "r", nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := within(t, "Watch", watch); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestOverflow says that an overflow of inotify's queue makes everybody look.
+func TestOverflow(t *testing.T) {
+	watchers := make(chan *fsnotify.Watcher, 1)
+	local.SetNewWatcher(t, func() (*fsnotify.Watcher, error) {
+		w, err := fsnotify.NewWatcher()
+		watchers <- w
+		return w, err
+	})
+	dir := t.TempDir()
+	_, s := open(t, dir)
+	m := join(t, s, "e", "")
+	gone := begin(func() error { return s.Gone(t.Context(), m) })
+	blocked(t, "Gone", gone)
+	w := <-watchers
+	if err := w.Remove(fifo(dir, m)); err != nil { // as if the event were lost
+		t.Fatal(err)
+	}
+	if err := os.Remove(fifo(dir, m)); err != nil {
+		t.Fatal(err)
+	}
+	blocked(t, "Gone, told nothing", gone)
+	w.Errors <- fsnotify.ErrEventOverflow
+	if err := within(t, "Gone", gone); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestPinnedAndDead says that nobody takes a member for dead that was pinned before
+// its process died, also not in the moment between.
+func TestPinnedAndDead(t *testing.T) {
+	dir := t.TempDir()
+	b1, err := local.New(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b1.Close()
+	_, s2 := open(t, dir)
+	for i := range 60 {
+		line := fmt.Sprintf("e%d", i)
+		s1, err := b1.Session(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		gate := join(t, s1, line, "")
+		m := join(t, s2, line, "")
+		done := begin(func() error {
+			err := s1.Pin(t.Context(), gate, backend.Header{}, backend.Absent)
+			return errors.Join(err, s1.Close(t.Context()))
+		})
+		for ended := false; !ended; {
+			select {
+			case err := <-done:
+				if err != nil {
+					t.Fatal(err)
+				}
+				ended = true
+			default:
+			}
+			if p := ahead(t, s2, m); p.First {
+				t.Fatalf("round %d: one leads past a pinned member", i)
+			}
+		}
+	}
+}
+
+// TestGuard says that once somebody leads, no write guarded by the member before
+// it lands any more.
+func TestGuard(t *testing.T) {
+	dir := t.TempDir()
+	_, s1 := open(t, dir)
+	_, s2 := open(t, dir)
+	ctx := t.Context()
+	for i := range 40 {
+		line := fmt.Sprintf("e%d", i)
+		old, m := join(t, s1, line, ""), join(t, s2, line, "")
+		writer := begin(func() error {
+			for {
+				if _, err := s1.Put(ctx, "r", nil, &backend.If{Member: old}); err != nil {
+					return err
+				}
+			}
+		})
+		time.Sleep(time.Duration(i) * 100 * time.Microsecond)
+		if err := os.Remove(fifo(dir, old)); err != nil {
+			t.Fatal(err)
+		}
+		for !ahead(t, s2, m).First {
+		}
+		before, err := s2.Get(ctx, "r")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := within(t, "the writer", writer); !errors.Is(err, backend.ErrNotMember) {
+			t.Fatalf("the writer: %v, want ErrNotMember", err)
+		}
+		if after, err := s2.Get(ctx, "r"); err != nil || after.Version != before.Version {
+			t.Fatalf("round %d: version %d when the next led, %d later (%v)", i, before.Version, after.Version, err)
+		}
+		leave(t, s2, m)
+	}
+}

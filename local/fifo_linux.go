@@ -1,0 +1,122 @@
+package local
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// A place is a FIFO that this process holds: one member in line. Nobody but its
+// session touches it.
+type place struct {
+	path   string
+	file   *os.File // open for reading and writing, and locked
+	pinned bool
+}
+
+// stand makes the FIFO of a member and locks it. The caller holds the lock of the
+// line, and the member is not listed yet, so nobody else looks at the FIFO before
+// it is locked.
+func (f *folder) stand(line string, position uint64) (*place, error) {
+	path := f.fifo(line, position)
+	var err error
+	for range 100 { // as in rename
+		if err = f.mkdir(filepath.Dir(path)); err == nil {
+			err = unix.Mkfifo(path, uint32(f.perm&0o666))
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+	}
+	if err != nil {
+		return nil, &fs.PathError{Op: "mkfifo", Path: path, Err: err}
+	}
+	// A writer must exist as long as the member stands. To open for writing alone
+	// fails as long as there is no reader; Linux opens a FIFO for both (fifo(7)).
+	file, err := os.OpenFile(path, os.O_RDWR|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		os.Remove(path)
+		return nil, err
+	}
+	p := &place{path: path, file: file}
+	err = file.Chmod(f.perm & 0o666) // what the umask took away
+	if err == nil {
+		if err = flock(file, unix.LOCK_EX); err != nil {
+			err = &fs.PathError{Op: "flock", Path: path, Err: err}
+		}
+	}
+	if err != nil {
+		p.leave()
+		return nil, err
+	}
+	return p, nil
+}
+
+// leave gives the place up, unless it is pinned; then it only ceases to be ours.
+func (p *place) leave() {
+	p.file.Close() // the one behind is awake from here
+	if !p.pinned {
+		os.Remove(p.path) // what fails here, the next who joins sweeps up
+	}
+}
+
+// A presence is what the kernel says of a member.
+type presence int
+
+const (
+	removed presence = iota // there is no FIFO
+	dead                    // there is one, and nobody holds it
+	held                    // somebody holds it
+)
+
+// probe says how it is with the member whose FIFO is at path. It neither blocks
+// nor disturbs anybody: a dead member's FIFO is never locked for writing again.
+func probe(path string) (presence, error) {
+	// Not with package os, which would hand the descriptor to the poller.
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err == unix.ENOENT {
+		return removed, nil
+	}
+	if err != nil {
+		return 0, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	defer unix.Close(fd)
+	switch err := lockNow(fd, unix.LOCK_SH); err {
+	case nil:
+		return dead, nil
+	case unix.EWOULDBLOCK:
+		return held, nil
+	default:
+		return 0, &fs.PathError{Op: "flock", Path: path, Err: err}
+	}
+}
+
+// openFIFO opens a member's FIFO for reading, which does not block.
+func openFIFO(path string) (*os.File, error) {
+	return os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
+}
+
+// flock locks an open file, or fails with EWOULDBLOCK.
+func flock(file *os.File, how int) error {
+	raw, err := file.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var locked error
+	if err := raw.Control(func(fd uintptr) { locked = lockNow(int(fd), how) }); err != nil {
+		return err
+	}
+	return locked
+}
+
+func lockNow(fd, how int) error {
+	for {
+		if err := unix.Flock(fd, how|unix.LOCK_NB); err != unix.EINTR {
+			return err
+		}
+	}
+}

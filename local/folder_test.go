@@ -1,0 +1,206 @@
+//go:build linux
+
+package local_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/local"
+)
+
+func TestOpen(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	for _, u := range []string{"local:" + dir + "/abs", "local:rel", "local://" + dir + "/slashes"} {
+		b, err := backend.Open(t.Context(), u)
+		if err != nil {
+			t.Errorf("%s: %v", u, err)
+			continue
+		}
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, sub := range []string{"abs", "rel", "slashes"} {
+		if fi, err := os.Stat(filepath.Join(dir, sub)); err != nil || fi.Mode().Perm() != 0o700 {
+			t.Errorf("%s: %v, %v", sub, fi, err)
+		}
+	}
+	if err := os.WriteFile("file", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir("open", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod("open", 0o777); err != nil {
+		t.Fatal(err)
+	}
+	for u, want := range map[string]error{
+		"local://host" + dir:     backend.ErrInvalid,
+		"local:" + dir + "?a=b":  backend.ErrInvalid,
+		"local:" + dir + "/open": backend.ErrDenied,
+		"local:" + dir + "/file": nil, // any error
+	} {
+		b, err := backend.Open(t.Context(), u)
+		if err == nil {
+			b.Close()
+		}
+		if err == nil || want != nil && !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", u, err, want)
+		}
+	}
+}
+
+// TestDefaultFolder says that the default folder is trusted only if it is the
+// user's alone.
+func TestDefaultFolder(t *testing.T) {
+	if want := fmt.Sprintf("/var/tmp/succession-%d", os.Geteuid()); local.DefaultDir() != want {
+		t.Errorf("DefaultDir() = %q, want %q", local.DefaultDir(), want)
+	}
+	dir := t.TempDir()
+	good := filepath.Join(dir, "good")
+	if perm, err := local.PrepareDefault(good); err != nil || perm != 0o700 {
+		t.Errorf("a new folder: %v, %v", perm, err)
+	}
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink(good, link); err != nil {
+		t.Fatal(err)
+	}
+	group := filepath.Join(dir, "group")
+	if err := errors.Join(os.Mkdir(group, 0o700), os.Chmod(group, 0o770)); err != nil {
+		t.Fatal(err)
+	}
+	foreign := "/usr" // which is root's
+	if os.Geteuid() == 0 {
+		foreign = filepath.Join(dir, "foreign")
+		if err := errors.Join(os.Mkdir(foreign, 0o700), os.Chown(foreign, 54321, 54321)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, path := range []string{link, group, foreign} {
+		if _, err := local.PrepareDefault(path); !errors.Is(err, backend.ErrDenied) && !errors.Is(err, backend.ErrInvalid) {
+			t.Errorf("%s: %v, want it refused", path, err)
+		}
+	}
+}
+
+// TestRights says that what lies in a folder has the rights of the folder, whatever
+// the umask.
+func TestRights(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "top")
+	if err := errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, 0o770)); err != nil {
+		t.Fatal(err)
+	}
+	_, s := open(t, dir)
+	m := join(t, s, "a/e", "")
+	for path, want := range map[string]fs.FileMode{"a": 0o770, "a/e": 0o770, "a/e/@state": 0o660, "@counter": 0o660, "@lock": 0o660, "a/e/@" + m.Key: 0o660} {
+		if fi, err := os.Stat(filepath.Join(dir, path)); err != nil || fi.Mode().Perm() != want {
+			t.Errorf("%s: %v, %v; want %v", path, fi.Mode(), err, want)
+		}
+	}
+}
+
+// TestDamage says that a damaged file is an error that names it, and that nothing
+// is written over it.
+func TestDamage(t *testing.T) {
+	damages := map[string]func([]byte) []byte{
+		"empty":    func([]byte) []byte { return nil },
+		"cut off":  func(b []byte) []byte { return b[:len(b)-2] },
+		"garbled":  func(b []byte) []byte { b[len(b)-2] ^= 1; return b },
+		"stranger": func([]byte) []byte { return []byte("hello\n") },
+	}
+	for name, damage := range damages {
+		for _, file := range []string{"e/@state", "@counter"} {
+			t.Run(file+" "+name, func(t *testing.T) {
+				dir := t.TempDir()
+				b, s := open(t, dir)
+				m := join(t, s, "e", "")
+				path := filepath.Join(dir, file)
+				good, err := os.ReadFile(path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				bad := damage(append([]byte(nil), good...))
+				if err := os.WriteFile(path, bad, 0o600); err != nil {
+					t.Fatal(err)
+				}
+				check := func(op string, err error) {
+					t.Helper()
+					if !errors.Is(err, local.ErrDamaged) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "emove it") {
+						t.Errorf("%s: %v", op, err)
+					}
+				}
+				_, err = s.Join(t.Context(), "e", "")
+				check("Join", err)
+				_, err = s.Put(t.Context(), "e", nil, nil)
+				check("Put", err)
+				if file == "@counter" {
+					check("Session", errors.Join(s.Close(t.Context()), func() error { _, err := b.Session(t.Context()); return err }()))
+				} else {
+					_, err = s.Ahead(t.Context(), m)
+					check("Ahead", err)
+					_, err = s.Line(t.Context(), "e")
+					check("Line", err)
+				}
+				if now, err := os.ReadFile(path); err != nil || string(now) != string(bad) {
+					t.Errorf("%s is now %q, %v", path, now, err)
+				}
+				// What the message advises works, and tokens grow.
+				if err := os.Remove(path); err != nil {
+					t.Fatal(err)
+				}
+				s, err = b.Session(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if later := join(t, s, "e", ""); later.Position <= m.Position {
+					t.Errorf("position %d after %d", later.Position, m.Position)
+				}
+			})
+		}
+	}
+}
+
+// TestReset says that a counter that was put back is noticed.
+func TestReset(t *testing.T) {
+	dir := t.TempDir()
+	b, s := open(t, dir)
+	join(t, s, "e", "")
+	path := filepath.Join(dir, "@counter")
+	old, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := join(t, s, "e", "")
+	if err := os.WriteFile(path, old, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Join(t.Context(), "f", ""); !errors.Is(err, backend.ErrReset) {
+		t.Errorf("Join: %v", err)
+	}
+	// A backend that has seen nothing finds it in the line.
+	_, other := open(t, dir)
+	if _, err := other.Join(t.Context(), "e", ""); !errors.Is(err, backend.ErrReset) {
+		t.Errorf("another's Join: %v", err)
+	}
+	s.Close(t.Context())
+	if _, err := b.Session(t.Context()); !errors.Is(err, backend.ErrReset) {
+		t.Errorf("Session: %v", err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if s, err = b.Session(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if later := join(t, s, "f", ""); later.Position <= m.Position {
+		t.Errorf("position %d after %d", later.Position, m.Position)
+	}
+}

@@ -1,0 +1,167 @@
+package local
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+func init() { backend.Register("local", Open) }
+
+// Options are the optional settings of [New]; nil is all defaults.
+type Options struct {
+	// LockTimeout bounds how long a write waits for another process that is
+	// writing to the same election or record, which takes milliseconds unless that
+	// process was stopped meanwhile. The write then fails with
+	// [backend.ErrUnavailable]. 0 is 10 s.
+	LockTimeout time.Duration
+	// Logger is told when inotify is not to be had and changes are looked for once
+	// a second instead. Nil discards.
+	Logger *slog.Logger
+}
+
+// A Backend is a folder of this machine as coordinator. It is safe for concurrent
+// use, by any number of backends in any number of processes.
+type Backend struct {
+	dir         folder
+	lockTimeout time.Duration
+	gates       [gateCount]chan struct{} // each holds one token while it is passed
+	seen        atomic.Uint64            // the largest number taken
+	watches     *notifier
+	hold        *os.File // the folder, locked against those who clear up old files
+
+	mu      sync.Mutex
+	session *Session // the newest; nil before the first
+	closed  bool
+}
+
+var _ backend.Backend = (*Backend)(nil)
+
+// New returns a backend on the folder dir, which it makes, for this user alone,
+// where there is none; empty is [DefaultDir]. For several users, make the folder
+// beforehand with the rights that they need; what comes to lie in it gets the same
+// (install -d -m 2770 -g GROUP DIR).
+//
+// It fails with [backend.ErrDenied] when the folder cannot be written, when it is
+// open to everybody's writing, and for the default folder also when it is not this
+// user's alone; with [backend.ErrInvalid] when it is on a file system that other
+// machines may share. It blocks for file operations only.
+func New(dir string, o *Options) (*Backend, error) {
+	if o == nil {
+		o = &Options{}
+	}
+	b := &Backend{lockTimeout: o.LockTimeout}
+	if b.lockTimeout <= 0 {
+		b.lockTimeout = 10 * time.Second
+	}
+	logger := o.Logger
+	if logger == nil {
+		logger = slog.New(slog.DiscardHandler)
+	}
+	if dir == "" {
+		dir, b.dir.own = DefaultDir(), true
+	}
+	var err error
+	if b.dir.path, err = filepath.Abs(dir); err != nil {
+		return nil, wrap("open", "", err)
+	}
+	for i := range b.gates {
+		b.gates[i] = make(chan struct{}, 1)
+	}
+	b.watches = newNotifier(logger)
+	if err := b.open(); err != nil {
+		return nil, wrap("open", "", err)
+	}
+	return b, nil
+}
+
+// open prepares the folder and finds out whether it can be used.
+func (b *Backend) open() error {
+	var err error
+	if b.dir.perm, err = b.dir.prepare(); err != nil {
+		return err
+	}
+	lock, err := b.dir.openLock()
+	if err != nil {
+		return err
+	}
+	if err := lock.Close(); err != nil {
+		return err
+	}
+	// systemd-tmpfiles leaves a folder alone that is locked (tmpfiles.d(5)); the
+	// default folder lies where it clears up. Without the lock all else works.
+	if b.hold, err = os.Open(b.dir.path); err != nil {
+		return err
+	}
+	_ = flock(b.hold, syscall.LOCK_SH)
+	return nil
+}
+
+// Open opens the backend of a URL: local:/var/lib/app, or local: for [DefaultDir].
+// A relative path is taken from the working directory. There are no hosts and no
+// parameters. Package backend calls it for the scheme "local".
+func Open(_ context.Context, u *backend.URL) (backend.Backend, error) {
+	if len(u.Hosts) > 0 {
+		return nil, wrap("open", "", fmt.Errorf("%w URL %s: the folder is on this machine; write local:/path, without a host", backend.ErrInvalid, u))
+	}
+	if err := u.Err(); err != nil {
+		return nil, wrap("open", "", err)
+	}
+	b, err := New(u.Path, nil)
+	if err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// Session returns the live session and opens one where there is none. It does not
+// wait for anything. It fails with [backend.ErrReset] when the folder's counter has
+// gone back, with [ErrDamaged] when it cannot be read, and with
+// [backend.ErrClosed] after Close.
+func (b *Backend) Session(ctx context.Context) (backend.Session, error) {
+	if ctx.Err() != nil {
+		return nil, wrap("session", "", context.Cause(ctx))
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return nil, wrap("session", "", backend.ErrClosed)
+	}
+	if b.session != nil && b.session.Err() == nil {
+		return b.session, nil
+	}
+	if _, err := b.peek(0); err != nil {
+		return nil, wrap("session", "", err)
+	}
+	b.watches.start()
+	b.session = newSession(b)
+	return b.session, nil
+}
+
+// Close ends the session, and with it the members that it joined and that are not
+// pinned, and gives back all that the backend holds. It waits for writes in
+// progress, which take milliseconds. Closing twice is not an error.
+func (b *Backend) Close() error {
+	b.mu.Lock()
+	if b.closed {
+		b.mu.Unlock()
+		return nil
+	}
+	b.closed = true
+	s := b.session
+	b.mu.Unlock()
+
+	if s != nil {
+		s.end(backend.ErrClosed)
+	}
+	b.watches.close()
+	return wrap("close", "", b.hold.Close())
+}

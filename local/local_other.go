@@ -1,0 +1,47 @@
+//go:build !linux
+
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+func init() { backend.Register("local", Open) }
+
+// Options are the optional settings of [New]; see the package's documentation
+// for Linux.
+type Options struct {
+	LockTimeout time.Duration
+	Logger      *slog.Logger
+}
+
+// A Backend is not available on this system.
+type Backend struct{}
+
+var _ backend.Backend = (*Backend)(nil)
+
+var errSystem = fmt.Errorf("%w: the local driver needs the locks and FIFOs of Linux, and this is %s; use a coordinator",
+	errors.ErrUnsupported, runtime.GOOS)
+
+// New fails with [errors.ErrUnsupported] on this system.
+func New(dir string, o *Options) (*Backend, error) { return nil, wrap("open", "", errSystem) }
+
+// Open fails with [errors.ErrUnsupported] on this system.
+func Open(ctx context.Context, u *backend.URL) (backend.Backend, error) {
+	return nil, wrap("open", "", errSystem)
+}
+
+// Session fails with [errors.ErrUnsupported] on this system.
+func (b *Backend) Session(ctx context.Context) (backend.Session, error) {
+	return nil, wrap("session", "", errSystem)
+}
+
+// Close does nothing on this system.
+func (b *Backend) Close() error { return nil }

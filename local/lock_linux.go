@@ -1,0 +1,174 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// The two modes of a lock.
+const (
+	shared    = unix.F_RDLCK
+	exclusive = unix.F_WRLCK
+)
+
+// A hold is a lock on one or more names, across all processes and within this
+// one. It is held for the time of one write, or shared for the time of one look.
+//
+// It is an open file description lock (F_OFD_SETLK, fcntl(2)) on one byte of the
+// file @lock for each name: the kernel releases it when the process dies, and two
+// holders in one process exclude each other as two processes do.
+type hold struct {
+	file  *os.File
+	gates []chan struct{}
+}
+
+// gateCount is the number of gates within a process: what its own goroutines
+// would contend for, they wait for in a queue rather than by trying again.
+const gateCount = 64
+
+// counterByte is the byte of @lock that stands for @counter; names have others.
+const counterByte = 0
+
+func lockByte(name string) int64 {
+	h := fnv.New64a()
+	io.WriteString(h, name)
+	return 1 + int64(h.Sum64()>>2)
+}
+
+// bounded returns ctx, ended also by the end of the session, and by the lock
+// timeout with an error that says what to do.
+func (s *Session) bounded(ctx context.Context, name string) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(s.ctx, func() { cancel(s.Err()) })
+	limit := s.b.lockTimeout
+	timer := time.AfterFunc(limit, func() {
+		cancel(fmt.Errorf("%w: others have held the lock of %s for %v; if a process is stopped in the middle of a write, let it go on or end it (lsof %s)",
+			backend.ErrUnavailable, name, limit, s.b.dir.lock()))
+	})
+	return ctx, func() { stop(); timer.Stop(); cancel(nil) }
+}
+
+// acquire locks the names. It blocks until it has them or ctx ends.
+func (b *Backend) acquire(ctx context.Context, mode int16, names ...string) (*hold, error) {
+	var bytes []int64
+	for _, name := range names {
+		bytes = append(bytes, lockByte(name))
+	}
+	slices.Sort(bytes) // one order for all: no two wait for each other
+	bytes = slices.Compact(bytes)
+
+	h := new(hold)
+	if err := b.enter(ctx, h, bytes); err != nil {
+		h.release()
+		return nil, err
+	}
+	err := errReplaced
+	for errors.Is(err, errReplaced) && ctx.Err() == nil {
+		err = h.lock(ctx, b, mode, bytes)
+	}
+	if errors.Is(err, errReplaced) {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		h.release()
+		return nil, err
+	}
+	return h, nil
+}
+
+// enter passes the gates of the bytes within this process.
+func (b *Backend) enter(ctx context.Context, h *hold, bytes []int64) error {
+	var gates []int64
+	for _, at := range bytes {
+		gates = append(gates, at%gateCount)
+	}
+	slices.Sort(gates)
+	for _, i := range slices.Compact(gates) {
+		select {
+		case b.gates[i] <- struct{}{}:
+			h.gates = append(h.gates, b.gates[i])
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+var errReplaced = errors.New("the lock file was replaced")
+
+// lock opens the lock file and locks the bytes in it.
+func (h *hold) lock(ctx context.Context, b *Backend, mode int16, bytes []int64) error {
+	if h.file != nil {
+		h.file.Close()
+	}
+	var err error
+	path := b.dir.lock()
+	h.file, err = b.dir.openLock()
+	if errors.Is(err, os.ErrNotExist) { // the whole folder was removed
+		if _, err = b.dir.prepare(); err == nil {
+			err = errReplaced
+		}
+	}
+	if err != nil {
+		return err
+	}
+	for _, at := range bytes {
+		if err := h.try(ctx, mode, at); err != nil {
+			return err
+		}
+	}
+	mine, err := h.file.Stat()
+	if err != nil {
+		return err
+	}
+	if present, err := os.Stat(path); err != nil || !os.SameFile(mine, present) {
+		return errReplaced // it was removed while we waited: others lock another file
+	}
+	return nil
+}
+
+// try locks one byte. The kernel has no wait that can be cancelled without
+// parking a thread, so it tries again, at intervals with jitter, which the holders'
+// milliseconds make short.
+func (h *hold) try(ctx context.Context, mode int16, at int64) error {
+	pause := 50 * time.Microsecond
+	for {
+		lk := unix.Flock_t{Type: mode, Whence: io.SeekStart, Start: at, Len: 1}
+		err := unix.FcntlFlock(h.file.Fd(), unix.F_OFD_SETLK, &lk)
+		if err == nil {
+			return nil
+		}
+		if err != unix.EAGAIN && err != unix.EACCES && err != unix.EINTR {
+			return &os.PathError{Op: "lock", Path: h.file.Name(), Err: err}
+		}
+		timer := time.NewTimer(pause/2 + rand.N(pause))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return context.Cause(ctx)
+		}
+		pause = min(2*pause, 4*time.Millisecond)
+	}
+}
+
+// release gives the locks back, all at once.
+func (h *hold) release() {
+	if h.file != nil {
+		h.file.Close()
+	}
+	for _, gate := range h.gates {
+		<-gate
+	}
+}

@@ -1,0 +1,233 @@
+package local
+
+import (
+	"errors"
+	"io/fs"
+	"log/slog"
+	"math/rand/v2"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+// A bell is rung when something may have changed. Rings that nobody has heard yet
+// are one ring.
+type bell chan struct{}
+
+func newBell() bell { return make(bell, 1) }
+
+func (b bell) ring() {
+	select {
+	case b <- struct{}{}:
+	default:
+	}
+}
+
+// A notifier tells of changes of files and folders, through one inotify instance
+// for the whole backend, as a user has few of them. It begins with the first session. It tells that something may
+// have changed, never what: whoever is woken looks.
+type notifier struct {
+	logger *slog.Logger
+
+	// adding is held over changes of what the watcher watches. It is apart from mu
+	// because the watcher may be blocked until run, which needs mu, takes an event.
+	adding  sync.Mutex
+	watcher *fsnotify.Watcher // nil before start, and where there is none to be had
+	refused error             // why there is none
+
+	mu     sync.Mutex
+	subs   map[string]map[*subscription]struct{} // by path
+	blind  int                                   // subscriptions that inotify tells nothing
+	poke   bell                                  // blind has changed
+	stop   chan struct{}                         // nil unless run runs
+	exited chan struct{}
+	closed bool
+}
+
+type subscription struct {
+	wake  func()
+	blind bool
+}
+
+// newWatcher is a variable so that tests can do without inotify.
+var newWatcher = fsnotify.NewWatcher
+
+// lookAgain is how often subscriptions that inotify tells nothing are woken.
+const lookAgain = time.Second
+
+func newNotifier(logger *slog.Logger) *notifier {
+	return &notifier{logger: logger, subs: make(map[string]map[*subscription]struct{}), poke: newBell()}
+}
+
+// watch calls wake whenever the file or folder at path may have changed, been
+// replaced or removed, until stop is called; of a folder's contents only @state
+// counts. The caller looks at the present state after watch has returned. wake must
+// not block. watch does not fail: without inotify, wake is called once a second.
+func (n *notifier) watch(path string, wake func()) (stop func()) {
+	n.adding.Lock()
+	defer n.adding.Unlock()
+	sub := &subscription{wake: wake}
+
+	n.mu.Lock()
+	if n.closed {
+		n.mu.Unlock()
+		return func() {}
+	}
+	if n.subs[path] == nil {
+		n.subs[path] = make(map[*subscription]struct{})
+	}
+	for other := range n.subs[path] {
+		other.wake() // should path have been replaced, what it was told by is no more
+	}
+	n.subs[path][sub] = struct{}{}
+	n.mu.Unlock()
+
+	if err := n.add(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		n.logger.Warn("no inotify watch; looking once a second instead (raise fs.inotify.max_user_instances or max_user_watches)",
+			"path", path, "error", err)
+		n.mu.Lock()
+		sub.blind = true
+		n.blind++
+		n.mu.Unlock()
+		n.poke.ring()
+	}
+	return func() { n.unwatch(path, sub) }
+}
+
+// add begins to watch a path; to do so again does no harm. The caller holds
+// adding.
+func (n *notifier) add(path string) error {
+	if n.watcher == nil {
+		return n.refused
+	}
+	return n.watcher.Add(path)
+}
+
+// start opens the watcher and begins to hand on what it tells, unless that has been
+// done.
+func (n *notifier) start() {
+	n.adding.Lock()
+	defer n.adding.Unlock()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.stop != nil || n.closed {
+		return
+	}
+	if w, err := newWatcher(); err == nil {
+		n.watcher = w
+	} else {
+		n.refused = err
+	}
+	n.stop, n.exited = make(chan struct{}), make(chan struct{})
+	go n.run(n.watcher, n.stop, n.exited)
+}
+
+func (n *notifier) unwatch(path string, sub *subscription) {
+	n.adding.Lock()
+	defer n.adding.Unlock()
+	n.mu.Lock()
+	delete(n.subs[path], sub)
+	last := len(n.subs[path]) == 0
+	if last {
+		delete(n.subs, path)
+	}
+	if sub.blind {
+		n.blind--
+	}
+	n.mu.Unlock()
+	if last && n.watcher != nil {
+		_ = n.watcher.Remove(path) // fails when the file is no more, and the watch with it
+	}
+}
+
+// run wakes subscriptions until stop is closed.
+func (n *notifier) run(w *fsnotify.Watcher, stop <-chan struct{}, exited chan<- struct{}) {
+	defer close(exited)
+	var events <-chan fsnotify.Event
+	var errs <-chan error
+	if w != nil {
+		events, errs = w.Events, w.Errors
+	}
+	var again <-chan time.Time
+	for {
+		if again == nil && n.anyBlind() {
+			again = time.After(lookAgain*3/4 + rand.N(lookAgain/2))
+		}
+		select {
+		case <-stop:
+			return
+		case ev, ok := <-events:
+			if !ok {
+				events = nil
+				continue
+			}
+			n.wake(ev.Name)
+			if filepath.Base(ev.Name) == stateName {
+				n.wake(filepath.Dir(ev.Name))
+			}
+		case err, ok := <-errs:
+			if !ok {
+				errs = nil
+				continue
+			}
+			// Most likely the queue has overflowed (fsnotify.ErrEventOverflow): what was
+			// lost may concern anybody.
+			n.logger.Debug("inotify", "error", err)
+			n.wakeAll(func(*subscription) bool { return true })
+		case <-n.poke:
+		case <-again:
+			again = nil
+			n.wakeAll(func(s *subscription) bool { return s.blind })
+		}
+	}
+}
+
+func (n *notifier) anyBlind() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.blind > 0
+}
+
+func (n *notifier) wake(path string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for sub := range n.subs[path] {
+		sub.wake()
+	}
+}
+
+func (n *notifier) wakeAll(which func(*subscription) bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, subs := range n.subs {
+		for sub := range subs {
+			if which(sub) {
+				sub.wake()
+			}
+		}
+	}
+}
+
+// close ends the notifier and waits for its goroutines. Nobody is woken any more.
+func (n *notifier) close() {
+	n.adding.Lock()
+	defer n.adding.Unlock()
+	n.mu.Lock()
+	n.closed = true
+	stop := n.stop
+	n.mu.Unlock()
+	if stop == nil {
+		return
+	}
+	if n.watcher != nil {
+		_ = n.watcher.Close()
+		n.watcher = nil
+	}
+	close(stop)
+	<-n.exited
+	n.mu.Lock()
+	n.stop = nil
+	n.mu.Unlock()
+}

@@ -1,0 +1,230 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// Get returns the record; see [backend.Records].
+func (s *Session) Get(ctx context.Context, name string) (backend.Record, error) {
+	r, err := s.get(ctx, name)
+	return r, wrap("get", name, err)
+}
+
+func (s *Session) get(ctx context.Context, name string) (backend.Record, error) {
+	if err := backend.CheckName(name); err != nil {
+		return backend.Record{}, err
+	}
+	if err := s.usable(ctx); err != nil {
+		return backend.Record{}, err
+	}
+	st, err := s.b.load(name)
+	if err != nil {
+		return backend.Record{}, err
+	}
+	return backend.Record{Name: name, Value: st.record, Version: st.version}, nil
+}
+
+// Put writes the record where the condition holds; see [backend.Records]. The
+// value is on disk when it returns.
+func (s *Session) Put(ctx context.Context, name string, value []byte, cond *backend.If) (backend.Version, error) {
+	v, err := s.put(ctx, name, value, cond)
+	return v, wrap("put", name, err)
+}
+
+func (s *Session) put(ctx context.Context, name string, value []byte, cond *backend.If) (v backend.Version, err error) {
+	if err := backend.CheckRecord(value); err != nil {
+		return 0, err
+	}
+	err = s.change(ctx, name, cond, func(ctx context.Context, h *hold, st *state) error {
+		version, err := s.b.next(ctx, h, st.newest())
+		if err != nil {
+			return err
+		}
+		st.record, st.version = value, backend.Version(version)
+		if err := s.b.store(st); err != nil {
+			return err
+		}
+		v = st.version
+		return nil
+	})
+	return v, err
+}
+
+// Delete removes the record where the condition holds; see [backend.Records].
+func (s *Session) Delete(ctx context.Context, name string, cond *backend.If) error {
+	return wrap("delete", name, s.change(ctx, name, cond, func(_ context.Context, _ *hold, st *state) error {
+		if st.version == backend.Absent {
+			return nil
+		}
+		st.record, st.version = nil, backend.Absent
+		if err := s.b.drop(st); err != nil {
+			return err
+		}
+		if len(st.members) == 0 {
+			s.b.sweep(st) // so that the folder can go
+		}
+		return s.b.store(st)
+	}))
+}
+
+// change runs fn on the state of the record, with its lock and that of the member
+// in the condition, if the condition holds. A member that goes meanwhile is still
+// in line for those behind it: they pass through the same lock before they lead.
+func (s *Session) change(ctx context.Context, name string, cond *backend.If, fn func(context.Context, *hold, *state) error) error {
+	if err := backend.CheckName(name); err != nil {
+		return err
+	}
+	if cond == nil {
+		cond = &backend.If{}
+	}
+	guarded := cond.Member != backend.Member{}
+	names := []string{name}
+	if guarded {
+		if err := backend.CheckName(cond.Member.Line); err != nil {
+			return err
+		}
+		names = append(names, cond.Member.Line)
+	}
+	return s.write(ctx, func(ctx context.Context, h *hold) error {
+		st, err := s.b.load(name)
+		if err != nil {
+			return err
+		}
+		if cond.Version != 0 && cond.Version != st.version {
+			return backend.ErrVersion
+		}
+		if guarded {
+			if err := s.b.guard(cond.Member); err != nil {
+				return err
+			}
+		}
+		return fn(ctx, h, st)
+	}, names...)
+}
+
+// guard returns ErrNotMember unless m stands. The caller holds its line's lock.
+func (b *Backend) guard(m backend.Member) error {
+	st, err := b.load(m.Line)
+	if err != nil {
+		return err
+	}
+	i := st.index(m)
+	if i < 0 {
+		return backend.ErrNotMember
+	}
+	stands, err := b.stands(st.members[i])
+	if err == nil && !stands {
+		err = backend.ErrNotMember
+	}
+	return err
+}
+
+// List returns the names of the records directly under dir; see
+// [backend.Records]. It reads each of them.
+func (s *Session) List(ctx context.Context, dir string) ([]string, error) {
+	names, err := s.list(ctx, dir)
+	return names, wrap("list", dir, err)
+}
+
+func (s *Session) list(ctx context.Context, dir string) ([]string, error) {
+	if err := backend.CheckName(dir); err != nil {
+		return nil, err
+	}
+	if err := s.usable(ctx); err != nil {
+		return nil, err
+	}
+	entries, err := os.ReadDir(s.b.dir.of(dir))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	var names []string
+	for _, e := range entries {
+		if !e.IsDir() || strings.HasPrefix(e.Name(), "@") {
+			continue
+		}
+		name := dir + "/" + e.Name()
+		if backend.CheckName(name) != nil {
+			continue // not ours
+		}
+		st, err := s.b.load(name)
+		if err != nil {
+			return nil, err
+		}
+		if st.version != backend.Absent {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// Watch blocks until the record has another version than after; see
+// [backend.Records].
+func (s *Session) Watch(ctx context.Context, name string, after backend.Version) (backend.Record, error) {
+	var r backend.Record
+	err := s.follow(ctx, name, func() (changed bool, err error) {
+		r, err = s.get(ctx, name)
+		return r.Version != after, err
+	})
+	if err != nil {
+		return backend.Record{}, wrap("watch", name, err)
+	}
+	return r, nil
+}
+
+// follow calls check now, and again whenever the state of the name may have
+// changed, until it reports true or fails, or ctx or the session ends.
+func (s *Session) follow(ctx context.Context, name string, check func() (bool, error)) error {
+	if err := backend.CheckName(name); err != nil {
+		return err
+	}
+	bell := newBell()
+	defer context.AfterFunc(ctx, bell.ring)()
+	defer context.AfterFunc(s.ctx, bell.ring)()
+	for {
+		done, err := s.followFolder(ctx, name, bell, check)
+		if done || err != nil {
+			return err
+		}
+	}
+}
+
+// followFolder follows the name until its folder is removed, which ends what
+// inotify can tell; it makes the folder where there is none.
+func (s *Session) followFolder(ctx context.Context, name string, bell bell, check func() (bool, error)) (done bool, err error) {
+	dir := s.b.dir.of(name)
+	if err := s.usable(ctx); err != nil {
+		return false, err
+	}
+	if err := s.b.dir.mkdir(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, fmt.Errorf("to watch the folder: %w", err)
+	}
+	defer s.b.watches.watch(dir, bell.ring)()
+	watched, err := os.Stat(dir)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+		return false, err
+	}
+	for {
+		if err := s.usable(ctx); err != nil {
+			return false, err
+		}
+		if done, err := check(); done || err != nil {
+			return done, err
+		}
+		if present, err := os.Stat(dir); err != nil || !os.SameFile(watched, present) {
+			return false, nil
+		}
+		<-bell
+	}
+}

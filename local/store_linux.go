@@ -1,0 +1,133 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// load reads the state of a name. It takes no lock: the file is replaced at once.
+func (b *Backend) load(name string) (*state, error) { return b.loadTo(name, limit) }
+
+// loadTo reads the state of a name without the members behind a position.
+func (b *Backend) loadTo(name string, last uint64) (*state, error) {
+	path := b.dir.state(name)
+	file, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return &state{name: name, version: backend.Absent}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	body, err := unseal(kindState, file)
+	if err == nil {
+		var st *state
+		if st, err = parseState(name, body, last); err == nil {
+			return st, nil
+		}
+	}
+	return nil, fmt.Errorf("%w: %s: %w. Put a good copy back, or remove it: the record %s is then lost, and the candidates join anew",
+		ErrDamaged, path, err, name)
+}
+
+// store replaces the state of a name. The caller holds the name's lock. A state
+// that says nothing has no file, and no folder where that is empty.
+func (b *Backend) store(st *state) error {
+	path := b.dir.state(st.name)
+	if len(st.members) > 0 || st.version != backend.Absent {
+		return b.dir.replace(b.dir.tmp(lockByte(st.name)), path, seal(kindState, st.encode()))
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := syncDir(filepath.Dir(path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: %s was removed, but that may not outlast a power failure: %w", backend.ErrUnavailable, path, err)
+	}
+	b.dir.tidy(st.name)
+	return nil
+}
+
+// drop takes the dead out of st. The caller holds the line's lock: nobody is
+// pinned meanwhile.
+func (b *Backend) drop(st *state) error {
+	alive := st.members[:0]
+	for _, m := range st.members {
+		stands, err := b.stands(m)
+		if err != nil {
+			return err
+		}
+		if stands {
+			alive = append(alive, m)
+		}
+	}
+	st.members = alive
+	return nil
+}
+
+// stands reports whether a member that is listed as m is still there: its FIFO
+// exists, and it is pinned or somebody holds it.
+func (b *Backend) stands(m backend.Member) (bool, error) {
+	is, err := probe(b.dir.fifo(m.Line, m.Position))
+	return is == held || is == dead && m.Pinned, err
+}
+
+// sweep removes the FIFOs that st does not list: of the dead, of one who died
+// while joining, and of a line whose state an operator removed. The caller holds
+// the line's lock. What cannot be removed is left to the next.
+func (b *Backend) sweep(st *state) {
+	dir := b.dir.of(st.name)
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return
+	}
+	listed := make(map[string]bool, len(st.members))
+	for _, m := range st.members {
+		listed[filepath.Base(b.dir.fifo(m.Line, m.Position))] = true
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), fifoPrefix) && !listed[e.Name()] {
+			os.Remove(filepath.Join(dir, e.Name()))
+		}
+	}
+}
+
+// lineOf returns the state of a line without those who have gone.
+//
+// That a member has gone is decided under the line's lock. Without it, one who was
+// pinned and whose process then died could be taken for dead, by a state that was
+// read before; and a write that was guarded by the member might still be under
+// way.
+func (s *Session) lineOf(ctx context.Context, line string) (*state, error) {
+	st, err := s.b.load(line)
+	if err != nil {
+		return nil, err
+	}
+	listed := len(st.members)
+	if err := s.b.drop(st); err != nil || len(st.members) == listed {
+		return st, err
+	}
+	return st, s.settled(ctx, line, func() error {
+		if st, err = s.b.load(line); err != nil {
+			return err
+		}
+		return s.b.drop(st)
+	})
+}
+
+// settled runs fn while nobody writes to the line.
+func (s *Session) settled(ctx context.Context, line string, fn func() error) error {
+	ctx, cancel := s.bounded(ctx, line)
+	defer cancel()
+	h, err := s.b.acquire(ctx, shared, line)
+	if err != nil {
+		return err
+	}
+	defer h.release()
+	return fn()
+}

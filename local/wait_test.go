@@ -1,0 +1,214 @@
+//go:build linux
+
+package local_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+func TestJoined(t *testing.T) {
+	dir := t.TempDir()
+	_, s := open(t, dir)
+	_, other := open(t, dir)
+	done := begin(func() error { return s.Joined(t.Context(), "p/e") })
+	blocked(t, "Joined of an empty line", done)
+	m := join(t, other, "p/e", "")
+	if err := within(t, "Joined", done); err != nil {
+		t.Fatal(err)
+	}
+	leave(t, other, m)
+	done = begin(func() error { return s.Joined(t.Context(), "p/e") })
+	blocked(t, "Joined of a line that all have left", done)
+	join(t, other, "p/e", "")
+	if err := within(t, "Joined", done); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestRemoved says that what an operator removes is noticed by its owner and by
+// the one behind it, and that numbers go on growing.
+func TestRemoved(t *testing.T) {
+	tests := []struct {
+		name   string
+		remove func(dir string, leader backend.Member) error
+		all    bool
+	}{
+		{"the member's file", func(dir string, m backend.Member) error { return os.Remove(fifo(dir, m)) }, false},
+		{"the member's file, moved away", func(dir string, m backend.Member) error { return os.Rename(fifo(dir, m), filepath.Join(dir, "@away")) }, false},
+		{"the election's folder", func(dir string, m backend.Member) error { return os.RemoveAll(filepath.Join(dir, "e")) }, true},
+		{"the folder above it", func(dir string, m backend.Member) error { return os.RemoveAll(dir) }, true},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "top")
+			_, s1 := open(t, dir)
+			_, s2 := open(t, dir)
+			leader, second := join(t, s1, "e", ""), join(t, s2, "e", "")
+			own := begin(func() error { return s1.Gone(t.Context(), leader) })
+			behind := begin(func() error { return s2.Gone(t.Context(), leader) })
+			blocked(t, "Gone", own)
+			blocked(t, "Gone", behind)
+			start := time.Now()
+			if err := test.remove(dir, leader); err != nil {
+				t.Fatal(err)
+			}
+			for what, done := range map[string]<-chan error{"the owner's Gone": own, "Gone of the one behind": behind} {
+				if err := within(t, what, done); err != nil {
+					t.Errorf("%s: %v", what, err)
+				}
+			}
+			t.Logf("noticed after %v", time.Since(start))
+			if _, err := s1.Ahead(t.Context(), leader); !errors.Is(err, backend.ErrNotMember) {
+				t.Errorf("Ahead of the removed: %v", err)
+			}
+			p, err := s2.Ahead(t.Context(), second)
+			if test.all && !errors.Is(err, backend.ErrNotMember) || !test.all && !p.First {
+				t.Errorf("Ahead of the second: %+v, %v", p, err)
+			}
+			leave(t, s1, leader)
+			later := join(t, s1, "e", "")
+			if later.Position <= second.Position {
+				t.Errorf("position %d after %d", later.Position, second.Position)
+			}
+			if p := ahead(t, s1, later); p.First != test.all {
+				t.Errorf("the one who joined after it: %+v", p)
+			}
+		})
+	}
+}
+
+// TestStateRemoved says that a leader whose line's state was removed is told before
+// anybody else leads.
+func TestStateRemoved(t *testing.T) {
+	dir := t.TempDir()
+	_, s1 := open(t, dir)
+	_, s2 := open(t, dir)
+	old := join(t, s1, "e", "")
+	own := begin(func() error { return s1.Gone(t.Context(), old) })
+	blocked(t, "Gone", own)
+	if err := os.Remove(filepath.Join(dir, "e", "@state")); err != nil {
+		t.Fatal(err)
+	}
+	m := join(t, s2, "e", "")
+	if err := within(t, "Gone of the member that is listed no more", own); err != nil {
+		t.Error(err)
+	}
+	if p := ahead(t, s2, m); !p.First || p.Token <= old.Position {
+		t.Errorf("%+v, want a token above %d", p, old.Position)
+	}
+}
+
+// TestNoHerd says that one exit in a line of fifty wakes one waiter, and that
+// waiters cost one descriptor each and no thread.
+func TestNoHerd(t *testing.T) {
+	dir := t.TempDir()
+	_, s := open(t, dir)
+	const n = 50
+	var members []backend.Member
+	for range n {
+		members = append(members, join(t, s, "e", ""))
+	}
+	threads, fds := count(t, "task"), count(t, "fd")
+	woken := make(chan int, n)
+	var wg sync.WaitGroup
+	ctx, cancel := context.WithCancel(t.Context())
+	defer wg.Wait()
+	defer cancel()
+	for i := 1; i < n; i++ {
+		wg.Go(func() {
+			if err := s.Gone(ctx, members[i-1]); err == nil {
+				woken <- i
+			} else if !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+		})
+	}
+	// Each Gone has opened its FIFO, and inotify takes an instance and a wake-up.
+	for end := time.Now().Add(prompt); count(t, "fd") < fds+n-1 && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
+	}
+	time.Sleep(100 * time.Millisecond)
+	if more := count(t, "task") - threads; more > 8 {
+		t.Errorf("%d waiters took %d threads", n-1, more)
+	}
+	for i := range n - 1 {
+		leave(t, s, members[i])
+		select {
+		case got := <-woken:
+			if got != i+1 {
+				t.Fatalf("the exit of %d woke %d", i, got)
+			}
+		case <-time.After(prompt):
+			t.Fatalf("the exit of %d woke nobody", i)
+		}
+		if i%10 == 0 {
+			time.Sleep(20 * time.Millisecond)
+		}
+		if len(woken) > 0 {
+			t.Fatalf("the exit of %d woke more than one", i)
+		}
+	}
+}
+
+// TestCancel says that a wait that is cancelled ends at once and leaves neither a
+// goroutine nor a descriptor. goleak watches the goroutines of the whole package.
+func TestCancel(t *testing.T) {
+	dir := t.TempDir()
+	_, s := open(t, dir)
+	m := join(t, s, "e", "")
+	waits := map[string]func(context.Context) error{
+		"Gone":   func(ctx context.Context) error { return s.Gone(ctx, m) },
+		"Watch":  func(ctx context.Context) error { _, err := s.Watch(ctx, "r", backend.Absent); return err },
+		"Joined": func(ctx context.Context) error { return s.Joined(ctx, "vacant") },
+	}
+	cause := errors.New("enough")
+	for name, wait := range waits {
+		t.Run(name, func(t *testing.T) {
+			round := func(n int) {
+				for i := range n {
+					ctx, cancel := context.WithCancelCause(t.Context())
+					done := begin(func() error { return wait(ctx) })
+					if i%2 == 0 {
+						time.Sleep(time.Duration(i) * 20 * time.Microsecond)
+					}
+					start := time.Now()
+					cancel(cause)
+					if err := within(t, name, done); !errors.Is(err, cause) {
+						t.Fatalf("%v, want the context's cause", err)
+					}
+					if d := time.Since(start); d > time.Second {
+						t.Errorf("it took %v", d)
+					}
+				}
+			}
+			warm, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			defer cancel()
+			if err := wait(warm); !errors.Is(err, context.DeadlineExceeded) { // opens what stays open
+				t.Fatal(err)
+			}
+			fds := count(t, "fd")
+			round(100)
+			if now := count(t, "fd"); now > fds {
+				t.Errorf("%d descriptors before, %d after", fds, now)
+			}
+		})
+	}
+}
+
+// count returns the number of threads or descriptors of this process.
+func count(t *testing.T, what string) int {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/" + what)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(entries)
+}
