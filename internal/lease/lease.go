@@ -34,6 +34,16 @@ func (l *Lease) Extend(sent clock.Instant, ttl time.Duration) bool {
 	return true
 }
 
+// Cap moves the deadline back to ttl after sent, if it is later than that: from
+// sent on the coordinator may have counted with another ttl.
+func (l *Lease) Cap(sent clock.Instant, ttl time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if ttl-clock.Since(sent) < l.left() {
+		l.anchor, l.ttl = sent, ttl
+	}
+}
+
 // Hold says whether somebody relies on the deadline from now on. It reports
 // whether the deadline is still ahead.
 func (l *Lease) Hold(held bool) bool {
@@ -42,6 +52,14 @@ func (l *Lease) Hold(held bool) bool {
 	ahead := l.left() > 0
 	l.held = held && (ahead || l.held)
 	return ahead
+}
+
+// Held reports whether somebody relies on the deadline, and the time until it,
+// negative when it has passed.
+func (l *Lease) Held() (held bool, left time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.held, l.left()
 }
 
 // Left returns the time until the deadline, negative when it has passed.

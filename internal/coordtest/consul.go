@@ -1,0 +1,263 @@
+package coordtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// consulStart bounds the start of one Consul. On a machine that has nothing else to
+// do, a server in memory needs a third of a second, others two seconds.
+const consulStart = time.Minute
+
+// ConsulOptions are the options of a Consul; the zero value of each field is its
+// default.
+type ConsulOptions struct {
+	// Nodes is the number of servers: 1 by default, 3 for a cluster that survives
+	// the loss of one.
+	Nodes int
+	// Durable keeps the data of a single server on disk, so that they survive a
+	// restart. By default it keeps them in memory, which starts five times as fast;
+	// a restart is then what Wipe is for the others. Several servers are always
+	// durable.
+	Durable bool
+	// MinTTL is the shortest TTL of a session that servers grant (session_ttl_min);
+	// 100 ms by default. In production it is 10 s.
+	MinTTL time.Duration
+	// Config are more settings in HCL, such as `limits{http_max_conns_per_client=4000}`.
+	Config []string
+}
+
+func (o *ConsulOptions) withDefaults() ConsulOptions {
+	var opts ConsulOptions
+	if o != nil {
+		opts = *o
+	}
+	if opts.Nodes == 0 {
+		opts.Nodes = 1
+	}
+	if opts.MinTTL == 0 {
+		opts.MinTTL = 100 * time.Millisecond
+	}
+	return opts
+}
+
+// A Consul is a Consul of one server, or a cluster of servers. Its methods are safe
+// for concurrent use.
+//
+// Consul's autopilot removes a server that has failed, within seconds and as long
+// as a majority is left, and a server that comes back votes only after ten seconds:
+// who kills servers one after the other loses the quorum for good, unless Config has
+// `autopilot{cleanup_dead_servers=false}`.
+type Consul struct {
+	Cluster
+	opts   ConsulOptions
+	binary string
+	dir    string
+	rafts  []string // host:port of each server for the others
+	names  []string
+}
+
+// StartConsul starts a Consul and blocks until all of its servers serve clients; see
+// [ServerBinary] for how long that takes the first time. The caller stops it. opts
+// may be nil.
+func StartConsul(ctx context.Context, opts *ConsulOptions) (*Consul, error) {
+	binary, err := ServerBinary(ctx, "consul")
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, consulStart)
+	defer cancel()
+	for attempt := 1; ; attempt++ {
+		c := &Consul{opts: opts.withDefaults(), binary: binary}
+		err := c.create()
+		if err == nil {
+			err = c.start(ctx)
+		}
+		if err == nil {
+			return c, nil
+		}
+		c.Stop()
+		if attempt == portAttempts || !errors.Is(err, errPortTaken) {
+			return nil, fmt.Errorf("start Consul: %w", err)
+		}
+	}
+}
+
+// NewConsul starts a Consul for one test and stops it when the test ends; see
+// [StartConsul]. The test fails where Consul cannot be built.
+func NewConsul(t testing.TB, opts *ConsulOptions) *Consul {
+	t.Helper()
+	c, err := StartConsul(t.Context(), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Stop)
+	showLogs(t, &c.Cluster)
+	return c
+}
+
+// Stop ends all servers and blocks until they are gone; nothing is left of them.
+// Stopping twice does no harm.
+func (c *Consul) Stop() {
+	// A server that leaves in good order takes its time, and the data go away in any
+	// case.
+	c.Kill()
+	if c.dir != "" {
+		// What cannot be removed is left to whoever cleans the temporary folder.
+		_ = os.RemoveAll(c.dir)
+	}
+}
+
+// Nodes returns the names of the servers in Consul's catalog, in the order of
+// Servers.
+func (c *Consul) Nodes() []string { return c.names }
+
+// Leader returns the server that leads the cluster. It asks the servers once, and
+// fails where none knows a leader.
+func (c *Consul) Leader(ctx context.Context) (*Server, error) {
+	var last error
+	for _, s := range c.servers {
+		addr, err := consulLeader(ctx, s.addr)
+		if i := slices.Index(c.rafts, addr); err == nil && i >= 0 {
+			return c.servers[i], nil
+		}
+		last = fmt.Errorf("server %s says that %q leads (error: %v)", s.addr, addr, err)
+	}
+	return nil, last
+}
+
+// create makes the folder of each server and finds its ports.
+func (c *Consul) create() error {
+	dir, err := os.MkdirTemp("", "consul-")
+	if err != nil {
+		return err
+	}
+	c.dir = dir
+	ports, err := freePorts(3 * c.opts.Nodes)
+	if err != nil {
+		return err
+	}
+	unique := fmt.Sprintf("%08x", rand.Uint32())
+	var join []string
+	for i := range c.opts.Nodes {
+		c.names = append(c.names, fmt.Sprintf("server-%s-%d", unique, i+1))
+		c.rafts = append(c.rafts, loopback(ports[3*i+1]))
+		join = append(join, "-retry-join="+loopback(ports[3*i+2]))
+	}
+	for i := range c.opts.Nodes {
+		s, err := c.server(c.names[i], ports[3*i:3*i+3], join)
+		if err != nil {
+			return err
+		}
+		c.servers = append(c.servers, s)
+	}
+	return nil
+}
+
+// server describes one server; ports are those for clients, raft and gossip.
+func (c *Consul) server(name string, ports []int, join []string) (*Server, error) {
+	dir := filepath.Join(c.dir, name)
+	data := filepath.Join(dir, "data")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return nil, err
+	}
+	argv := []string{
+		c.binary, "agent",
+		"-node=" + name,
+		"-bind=127.0.0.1",
+		"-client=127.0.0.1",
+		"-http-port=" + strconv.Itoa(ports[0]),
+		"-server-port=" + strconv.Itoa(ports[1]),
+		"-serf-lan-port=" + strconv.Itoa(ports[2]),
+		"-serf-wan-port=-1",
+		"-dns-port=-1",
+		"-grpc-port=-1",
+		"-grpc-tls-port=-1",
+		"-log-level=warn",
+		"-hcl=disable_update_check=true",
+		"-hcl=connect{enabled=false}",
+		"-hcl=peering{enabled=false}",
+		"-hcl=ui_config{enabled=false}",
+		"-hcl=session_ttl_min=" + strconv.Quote(c.opts.MinTTL.String()),
+	}
+	switch {
+	case c.opts.Nodes > 1:
+		argv = append(argv, join...)
+		argv = append(argv, "-retry-interval=1s",
+			`-hcl=gossip_lan{gossip_interval="100ms" probe_interval="500ms" probe_timeout="250ms" suspicion_mult=3}`)
+		fallthrough
+	case c.opts.Durable:
+		argv = append(argv, "-server", "-bootstrap-expect="+strconv.Itoa(c.opts.Nodes), "-data-dir="+data,
+			"-hcl=performance{raft_multiplier=1}")
+	default:
+		argv = append(argv, "-dev")
+	}
+	for _, more := range c.opts.Config {
+		argv = append(argv, "-hcl="+more)
+	}
+	addr := loopback(ports[0])
+	return &Server{
+		addr: addr,
+		log:  filepath.Join(dir, "log"),
+		spec: spec{
+			argv:      argv,
+			reset:     func() error { return os.RemoveAll(data) },
+			probe:     func(ctx context.Context) error { return c.serves(ctx, addr) },
+			portTaken: "address already in use",
+		},
+	}, nil
+}
+
+// serves returns nil when the server at addr has a quorum, and belongs to this
+// cluster: another's server may have got the port.
+func (c *Consul) serves(ctx context.Context, addr string) error {
+	leader, err := consulLeader(ctx, addr)
+	switch {
+	case err != nil:
+		return err
+	case leader == "":
+		return errors.New("it knows no leader")
+	case !slices.Contains(c.rafts, leader):
+		return fmt.Errorf("%w: another server answers at %s", errPortTaken, addr)
+	}
+	status, body, err := httpGet(ctx, "http://"+addr+"/v1/kv/"+c.names[0]+"?consistent")
+	if err == nil && status != http.StatusNotFound && status != http.StatusForbidden {
+		err = fmt.Errorf("status %d: %s", status, body)
+	}
+	return err
+}
+
+// consulLeader returns the raft address of whom the server at addr takes for the
+// leader; empty where it knows none.
+func consulLeader(ctx context.Context, addr string) (string, error) {
+	status, body, err := httpGet(ctx, "http://"+addr+"/v1/status/leader")
+	if err == nil && status != http.StatusOK {
+		err = fmt.Errorf("status %d: %s", status, body)
+	}
+	return strings.Trim(strings.TrimSpace(body), `"`), err
+}
+
+func httpGet(ctx context.Context, url string) (status int, body string, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return 0, "", err
+	}
+	resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req)
+	if err != nil {
+		return 0, "", err
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	return resp.StatusCode, string(b), err
+}

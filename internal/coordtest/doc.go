@@ -1,0 +1,53 @@
+// Package coordtest starts real coordinators for tests, and stands between them and
+// their clients as a network does that fails.
+//
+// # Servers
+//
+// A [Server] is one process with an address and data that stay the same from start to
+// start. Tests do to it what happens to servers: Kill, Pause, Resume, Restart, Wipe. A
+// [Cluster] is the servers of one coordinator. How the processes of a coordinator are
+// configured and when they serve is the only thing that differs from one kind to the
+// next; [ZooKeeper] is the first of them:
+//
+//	z := coordtest.NewZooKeeper(t, &coordtest.ZooKeeperOptions{Nodes: 3, Links: true})
+//	leader, err := z.Leader(ctx)
+//	...
+//	z.Isolate(leader) // from the other servers; its clients still reach it
+//
+// Tests that only need some ZooKeeper share one of a single server, which starts in
+// half a second, and take an election of their own in it:
+//
+//	func TestMain(m *testing.M) { coordtest.Main(m) }
+//
+//	func TestX(t *testing.T) {
+//		addrs := coordtest.SharedZooKeeper(t).Addrs()
+//		election := coordtest.Name(t)
+//
+// Time in these servers goes ten times as fast as in production: a tick is 200 ms, and
+// sessions may be as short as two ticks. Data live in a temporary folder and are
+// synced to disk as in production, unless NoSync says otherwise. A test that fails
+// shows the end of each server's log. Four-letter commands ([FourLetter]) show from
+// outside what a client costs its server: [ParseWatches] says who watches what.
+//
+// # The network
+//
+// A [Proxy] forwards TCP connections to one server. It holds back each direction apart,
+// delays, resets, refuses, and loses an answer whose request has been delivered. What
+// it does has taken effect when the method returns, so tests need no pauses:
+//
+//	p := coordtest.NewProxy(t, server.Addr())
+//	... connect to p.Addr() ...
+//	p.Block(coordtest.ToClient) // the server hears its client, who hears nothing
+//
+// # What it does not promise
+//
+// Where ZooKeeper or java is missing, tests fail and say how to install them; they never
+// skip. On Linux no server outlives its test binary, however that ends; one that is
+// killed leaves its temporary folder, and on other systems its servers, too. A proxy
+// sees a stream of bytes, not packets: connections to a cut network are made, and stay
+// silent, where a real one would not even be made.
+//
+// Ports are chosen at random and may be lost to another process before a server has
+// bound them; the start of a coordinator then tries others, while the restart of a
+// server fails.
+package coordtest

@@ -1,0 +1,108 @@
+package coordtest
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+	"time"
+)
+
+// stopTimeout is how long a process may take to end after SIGTERM before it gets
+// SIGKILL.
+const stopTimeout = 5 * time.Second
+
+// A process is a child that dies with this process. Its methods are safe for
+// concurrent use.
+type process struct {
+	os   *os.Process
+	done chan struct{} // closed when the child has been waited for
+	err  error         // how it ended; to be read after done
+}
+
+// startProcess starts argv with its output appended to the file log.
+func startProcess(argv []string, log string) (*process, error) {
+	out, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	defer out.Close()
+
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Stdout, cmd.Stderr = out, out
+	cmd.SysProcAttr = dieWithParent()
+
+	p := &process{done: make(chan struct{})}
+	started := make(chan error)
+	go p.run(cmd, started)
+	if err := <-started; err != nil {
+		return nil, fmt.Errorf("start %s: %w", argv[0], err)
+	}
+	return p, nil
+}
+
+// run starts the child and waits for it on one thread that does nothing else:
+// Linux sends the parent-death signal when the thread that forked ends, not when
+// the process does (prctl(2), PR_SET_PDEATHSIG).
+func (p *process) run(cmd *exec.Cmd, started chan<- error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := cmd.Start(); err != nil {
+		started <- err
+		return
+	}
+	p.os = cmd.Process
+	started <- nil
+	p.err = cmd.Wait()
+	close(p.done)
+}
+
+// alive reports whether the child has not been seen to end.
+func (p *process) alive() bool {
+	select {
+	case <-p.done:
+		return false
+	default:
+		return true
+	}
+}
+
+// kill ends the child at once, also when it is paused, and returns when it is gone.
+func (p *process) kill() {
+	// The only possible failure is that it has ended already.
+	_ = p.os.Kill()
+	<-p.done
+}
+
+// stop asks the child to end, and kills it when it does not.
+func (p *process) stop() {
+	_ = p.os.Signal(syscall.SIGTERM)
+	_ = p.os.Signal(sigResume)
+	timer := time.NewTimer(stopTimeout)
+	defer timer.Stop()
+	select {
+	case <-p.done:
+	case <-timer.C:
+		p.kill()
+	}
+}
+
+var errNotRunning = errors.New("the process is not running")
+
+// pause returns when no thread of the child runs any more.
+func (p *process) pause() error {
+	if err := p.os.Signal(sigPause); err != nil {
+		return errors.Join(errNotRunning, err)
+	}
+	return waitStopped(p.os.Pid)
+}
+
+// resume lets a paused child go on; one that is not paused does not mind.
+func (p *process) resume() error {
+	if err := p.os.Signal(sigResume); err != nil {
+		return errors.Join(errNotRunning, err)
+	}
+	return nil
+}

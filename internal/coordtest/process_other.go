@@ -1,0 +1,12 @@
+//go:build !linux
+
+package coordtest
+
+import "syscall"
+
+// dieWithParent can promise nothing here: a test binary that is killed leaves its
+// servers behind.
+func dieWithParent() *syscall.SysProcAttr { return nil }
+
+// waitStopped does not wait: the signal takes effect very soon.
+func waitStopped(int) error { return nil }

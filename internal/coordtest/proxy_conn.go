@@ -1,0 +1,324 @@
+package coordtest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"time"
+)
+
+const (
+	// chunkSize is how much is read at a time.
+	chunkSize = 32 << 10
+	// queueLength is how many chunks wait in a direction that is held back before
+	// the proxy stops reading and the sender feels it.
+	queueLength = 256
+	// dialPause is the time between two attempts to reach a server that is not there.
+	dialPause = 20 * time.Millisecond
+)
+
+// A conn is one connection of a client and the one to the server that belongs to it.
+type conn struct {
+	p      *Proxy
+	ctx    context.Context // ends when the connection does
+	cancel context.CancelFunc
+	client *net.TCPConn
+	server *net.TCPConn // nil until dialed
+	halves [2]half
+	loss   *loss // not nil when LoseAnswers has chosen this connection; guarded by p.mu
+}
+
+// A half carries one direction of a conn.
+type half struct {
+	c        *conn
+	dir      Direction
+	src, dst *net.TCPConn
+	writing  bool  // guarded by p.mu
+	reserved int64 // how much of the limit of CloseAfter that write may use up
+}
+
+// A chunk is bytes and when they came.
+type chunk struct {
+	bytes []byte
+	at    time.Time
+	err   error // how the stream ended, if it has: io.EOF or a failure
+}
+
+func newConn(p *Proxy, client *net.TCPConn) *conn {
+	c := &conn{p: p, client: client}
+	c.ctx, c.cancel = context.WithCancel(p.ctx)
+	c.halves[ToServer] = half{c: c, dir: ToServer}
+	c.halves[ToClient] = half{c: c, dir: ToClient}
+	return c
+}
+
+// run carries the connection from its beginning to its end.
+func (c *conn) run() {
+	defer c.p.change(func() { delete(c.p.conns, c) })
+	defer c.cancel()
+	if !c.dial() {
+		c.reset()
+		return
+	}
+	var wg sync.WaitGroup
+	for i := range c.halves {
+		h := &c.halves[i]
+		queue := make(chan chunk, queueLength)
+		wg.Go(func() { h.read(queue) })
+		wg.Go(func() {
+			if err := h.write(queue); err != nil {
+				c.reset()
+			}
+		})
+	}
+	wg.Wait()
+	// Either both streams have ended properly, and what the kernel still holds of
+	// them is on its way, or both sides are closed already.
+	_ = c.client.Close()
+	_ = c.server.Close()
+}
+
+// dial connects to the server, when nothing is blocked: a cut network carries no
+// handshake either.
+func (c *conn) dial() bool {
+	p := c.p
+	begin := time.Now()
+	for {
+		p.mu.Lock()
+		blocked := p.ways[ToServer].blocked || p.ways[ToClient].blocked
+		target, patience, changed := p.target, p.patience, p.changed
+		p.mu.Unlock()
+
+		var again <-chan time.Time
+		if !blocked {
+			if c.dialTarget(target) {
+				return true
+			}
+			if time.Since(begin) >= patience {
+				return false
+			}
+			again, changed = time.After(dialPause), nil
+		}
+		select {
+		case <-again:
+		case <-changed:
+		case <-c.ctx.Done():
+			return false
+		}
+	}
+}
+
+func (c *conn) dialTarget(target string) bool {
+	var d net.Dialer
+	server, err := d.DialContext(c.ctx, "tcp", target)
+	if err != nil {
+		return false
+	}
+	c.p.mu.Lock()
+	defer c.p.mu.Unlock()
+	if c.ctx.Err() != nil {
+		hangUp(server)
+		return false
+	}
+	c.server = server.(*net.TCPConn)
+	c.halves[ToServer].src, c.halves[ToServer].dst = c.client, c.server
+	c.halves[ToClient].src, c.halves[ToClient].dst = c.server, c.client
+	return true
+}
+
+// reset closes both sides with a TCP reset, which ends everything that runs for the
+// connection.
+func (c *conn) reset() {
+	c.cancel()
+	hangUp(c.client)
+	if c.server != nil {
+		hangUp(c.server)
+	}
+}
+
+// hangUp closes a connection with a TCP reset.
+func hangUp(conn net.Conn) {
+	// Both fail only where the connection is closed already.
+	_ = conn.(*net.TCPConn).SetLinger(0)
+	_ = conn.Close()
+}
+
+// read puts what comes into the queue until the stream ends.
+func (h *half) read(queue chan<- chunk) {
+	buf := make([]byte, chunkSize)
+	for {
+		n, err := h.src.Read(buf)
+		if n > 0 {
+			select {
+			case queue <- chunk{bytes: h.rewritten(bytes.Clone(buf[:n])), at: time.Now()}:
+			case <-h.c.ctx.Done():
+				return
+			}
+		}
+		if err != nil {
+			select {
+			case queue <- chunk{at: time.Now(), err: err}:
+			case <-h.c.ctx.Done():
+			}
+			return
+		}
+	}
+}
+
+func (h *half) rewritten(b []byte) []byte {
+	h.c.p.mu.Lock()
+	rewrite := h.c.p.rewrite
+	h.c.p.mu.Unlock()
+	if rewrite == nil || h.dir != ToServer {
+		return b
+	}
+	return rewrite(b)
+}
+
+// write delivers what is in the queue. It returns nil when the stream has ended
+// properly, and that has been passed on.
+func (h *half) write(queue <-chan chunk) error {
+	for {
+		var next chunk
+		select {
+		case next = <-queue:
+		case <-h.c.ctx.Done():
+			return context.Cause(h.c.ctx)
+		}
+		if err := h.deliver(next); err != nil {
+			return err
+		}
+		if next.err != nil {
+			return nil
+		}
+	}
+}
+
+// errReset says that CloseAfter has struck.
+var errReset = errors.New("connection was reset on purpose")
+
+// deliver writes one chunk as soon as the direction is open and the delay is over.
+func (h *half) deliver(next chunk) error {
+	rest := next.bytes
+	for len(rest) > 0 || next.err != nil {
+		n, err := h.begin(next, len(rest))
+		switch {
+		case err != nil:
+			return err
+		case n < 0: // lost on purpose
+			return nil
+		case next.err == io.EOF:
+			return h.dst.CloseWrite()
+		case next.err != nil:
+			return next.err
+		}
+		n, err = h.dst.Write(rest[:n])
+		h.wrote(n)
+		rest = rest[n:]
+		if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) { // see interrupt
+			return err
+		}
+	}
+	h.c.p.delivered(h)
+	return nil
+}
+
+// begin blocks until up to n bytes may be written, says how many, and marks that
+// they are being written; -1 means that they are to be lost.
+func (h *half) begin(next chunk, n int) (int, error) {
+	p := h.c.p
+	for {
+		p.mu.Lock()
+		w := &p.ways[h.dir]
+		changed := p.changed
+		wait := time.Until(next.at.Add(w.delay))
+		switch {
+		case h.c.ctx.Err() != nil:
+			p.mu.Unlock()
+			return 0, context.Cause(h.c.ctx)
+		case w.blocked:
+			wait = -1
+		case wait > 0:
+		case h.dir == ToClient && h.c.loss != nil:
+			p.mu.Unlock()
+			return -1, nil
+		case next.err == nil && w.armed && w.left == 0:
+			w.armed = false
+			p.resetLocked()
+			p.mu.Unlock()
+			return 0, errReset
+		default:
+			if next.err == nil {
+				n = h.beginLocked(next, n)
+			}
+			p.mu.Unlock()
+			return n, nil
+		}
+		p.mu.Unlock()
+
+		var timer <-chan time.Time
+		if wait > 0 {
+			timer = time.After(wait)
+		}
+		select {
+		case <-changed:
+		case <-timer:
+		case <-h.c.ctx.Done():
+		}
+	}
+}
+
+// beginLocked does for begin what is left to do when a write may go ahead.
+func (h *half) beginLocked(next chunk, n int) int {
+	p := h.c.p
+	w := &p.ways[h.dir]
+	if w.armed {
+		h.reserved = min(int64(n), w.left)
+		w.left -= h.reserved
+		n = int(h.reserved)
+	}
+	if h.dir == ToServer && p.loss != nil && p.loss.match(next.bytes) {
+		// Decided before the request is on its way: no answer can be faster.
+		h.c.loss, p.loss = p.loss, nil
+	}
+	h.writing = true
+	// Fails only where the connection is closed, as Write will say.
+	_ = h.dst.SetWriteDeadline(time.Time{})
+	return n
+}
+
+// interrupt makes a write that is under way return. It is called with p.mu held.
+func (h *half) interrupt() {
+	if h.writing {
+		_ = h.dst.SetWriteDeadline(time.Unix(1, 0))
+	}
+}
+
+// wrote counts n bytes as delivered.
+func (h *half) wrote(n int) {
+	h.c.p.change(func() {
+		w := &h.c.p.ways[h.dir]
+		w.bytes += int64(n)
+		if w.armed && h.reserved > 0 {
+			w.left += h.reserved - int64(n) // what an interrupted write did not use
+		}
+		h.reserved = 0
+		h.writing = false
+	})
+}
+
+// delivered tells LoseAnswers that the request it waited for is with the server.
+func (p *Proxy) delivered(h *half) {
+	if h.dir != ToServer {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if l := h.c.loss; l != nil {
+		l.once.Do(func() { close(l.delivered) })
+	}
+}

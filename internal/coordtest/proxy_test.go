@@ -1,0 +1,345 @@
+package coordtest_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/succession-dev/succession/internal/coordtest"
+)
+
+func TestProxyForwardsAndCounts(t *testing.T) {
+	p, client, server := through(t)
+	send(t, client, "question")
+	expect(t, server, "question")
+	send(t, server, "the answer")
+	expect(t, client, "the answer")
+	want := coordtest.Stats{Accepted: 1, Open: 1, ToServer: 8, ToClient: 10}
+	wait(t, p, func(got coordtest.Stats) bool { return got == want })
+
+	// Each side may end its stream first.
+	if err := client.(*net.TCPConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := server.Read(make([]byte, 1)); err != io.EOF {
+		t.Errorf("server read %v after the client's end of stream, want EOF", err)
+	}
+	send(t, server, "still")
+	server.Close()
+	expect(t, client, "still")
+	if _, err := client.Read(make([]byte, 1)); err != io.EOF {
+		t.Errorf("client read %v after the server closed, want EOF", err)
+	}
+	wait(t, p, func(s coordtest.Stats) bool { return s.Open == 0 })
+}
+
+func TestProxyBlocksEachDirectionApart(t *testing.T) {
+	for _, tt := range []struct {
+		dir  coordtest.Direction
+		ends func(client, server net.Conn) (heldFrom, heldTo, openFrom, openTo net.Conn)
+	}{
+		{coordtest.ToServer, func(c, s net.Conn) (_, _, _, _ net.Conn) { return c, s, s, c }},
+		{coordtest.ToClient, func(c, s net.Conn) (_, _, _, _ net.Conn) { return s, c, c, s }},
+	} {
+		t.Run(tt.dir.String(), func(t *testing.T) {
+			p, client, server := through(t)
+			heldFrom, heldTo, openFrom, openTo := tt.ends(client, server)
+			p.Block(tt.dir)
+			send(t, heldFrom, "one ")
+			send(t, openFrom, "free")
+			expect(t, openTo, "free")
+			expectSilence(t, heldTo)
+			send(t, heldFrom, "two")
+			p.Unblock(tt.dir)
+			expect(t, heldTo, "one two")
+		})
+	}
+}
+
+// The end of a connection is held back like everything else.
+func TestProxyHoldsBackEndOfStream(t *testing.T) {
+	p, client, server := through(t)
+	p.Cut()
+	send(t, client, "last words")
+	client.Close()
+	expectSilence(t, server)
+	p.Heal()
+	expect(t, server, "last words")
+	if _, err := server.Read(make([]byte, 1)); err != io.EOF {
+		t.Errorf("server read %v, want EOF", err)
+	}
+}
+
+// Once Block has returned, nothing passes, not even what was being written.
+func TestProxyBlockTakesEffectAtOnce(t *testing.T) {
+	p, client, server := through(t)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			if _, err := client.Write(make([]byte, 8<<10)); err != nil {
+				return // closed below
+			}
+		}
+	})
+	defer wg.Wait()
+	defer client.Close()
+	wait(t, p, func(s coordtest.Stats) bool { return s.ToServer > 1<<20 }) // the server's buffers fill
+	p.Block(coordtest.ToServer)
+	passed := p.Stats().ToServer
+	if n, err := io.CopyN(io.Discard, server, passed); err != nil {
+		t.Fatalf("server read %d of the %d bytes that were delivered: %v", n, passed, err)
+	}
+	expectSilence(t, server)
+	if now := p.Stats().ToServer; now != passed {
+		t.Errorf("%d bytes passed after Block", now-passed)
+	}
+}
+
+// Block does not wait for a server that does not read, such as a paused one.
+func TestProxyBlockInterruptsStuckWrite(t *testing.T) {
+	p, client, server := through(t)
+	sent := 0
+	for err := error(nil); err == nil; { // until all buffers on the way are full
+		if err := client.SetWriteDeadline(time.Now().Add(silence)); err != nil {
+			t.Fatal(err)
+		}
+		var n int
+		n, err = client.Write(make([]byte, 256<<10))
+		sent += n
+	}
+	blocked := make(chan struct{})
+	go func() { p.Block(coordtest.ToServer); close(blocked) }()
+	select {
+	case <-blocked:
+	case <-time.After(soon):
+		t.Error("Block does not return while the server does not read")
+		server.Close()
+		<-blocked
+	}
+	p.Heal()
+	if _, err := io.CopyN(io.Discard, server, int64(sent)); err != nil {
+		t.Errorf("of %d bytes sent not all arrive after Heal: %v", sent, err)
+	}
+}
+
+func TestProxyCutHoldsNewConnections(t *testing.T) {
+	checkLeaks(t)
+	u := listenUpstream(t)
+	p := coordtest.NewProxy(t, u.Addr().String())
+	p.Cut()
+	client := dial(t, p)
+	send(t, client, "hello")
+	wait(t, p, func(s coordtest.Stats) bool { return s.Open == 1 })
+	select {
+	case <-u.conns:
+		t.Fatal("a connection came through a cut network")
+	case <-time.After(silence):
+	}
+	p.Heal()
+	expect(t, u.accept(), "hello")
+}
+
+func TestProxyReset(t *testing.T) {
+	p, client, server := through(t)
+	p.Reset()
+	expectReset(t, client)
+	expectReset(t, server)
+	wait(t, p, func(s coordtest.Stats) bool { return s.Open == 0 })
+	dial(t, p) // new ones are welcome
+	wait(t, p, func(s coordtest.Stats) bool { return s.Accepted == 2 })
+}
+
+func TestProxyRefuse(t *testing.T) {
+	p, client, server := through(t)
+	p.Refuse()
+	expectRefusal(t, p)
+	send(t, client, "open ones stay")
+	expect(t, server, "open ones stay")
+	p.Heal()
+	dial(t, p)
+	wait(t, p, func(s coordtest.Stats) bool { return s.Accepted == 2 })
+}
+
+func TestProxyCloseAfter(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		dir  coordtest.Direction
+		n    int64
+	}{
+		{"the next answer", coordtest.ToClient, 0},
+		{"in the middle of an answer", coordtest.ToClient, 3},
+		{"the next request", coordtest.ToServer, 0},
+		{"in the middle of a request", coordtest.ToServer, 5},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p, client, server := through(t)
+			from, to := client, server
+			if tt.dir == coordtest.ToClient {
+				from, to = server, client
+			}
+			p.CloseAfter(tt.dir, tt.n)
+			const otherWay = "the other way does not count"
+			send(t, to, otherWay)
+			expect(t, from, otherWay)
+			send(t, from, "0123456789")
+			expectReset(t, from)
+			wait(t, p, func(s coordtest.Stats) bool { return s.Open == 0 })
+			counted := p.Stats().ToServer
+			if tt.dir == coordtest.ToClient {
+				counted = p.Stats().ToClient
+			}
+			if counted != tt.n {
+				t.Errorf("%d bytes were delivered, want %d", counted, tt.n)
+			}
+			// It strikes once.
+			again := dial(t, p)
+			send(t, again, "x")
+			wait(t, p, func(s coordtest.Stats) bool { return s.ToServer == int64(len(otherWay))+1 || s.ToServer == tt.n+1 })
+		})
+	}
+}
+
+func TestProxyLoseAnswers(t *testing.T) {
+	p, client, server := through(t)
+	lost := p.LoseAnswers(func(b []byte) bool { return bytes.Contains(b, []byte("create")) })
+
+	send(t, client, "ping")
+	expect(t, server, "ping")
+	send(t, server, "pong")
+	expect(t, client, "pong")
+	select {
+	case <-lost:
+		t.Fatal("a request was chosen that does not match")
+	default:
+	}
+
+	send(t, client, "create")
+	select {
+	case <-lost:
+	case <-time.After(soon):
+		t.Fatal("the request was not delivered")
+	}
+	expect(t, server, "create")
+	send(t, server, "created")
+	expectSilence(t, client)
+	send(t, client, "still there?")
+	expect(t, server, "still there?")
+	p.Reset()
+	expectReset(t, client)
+}
+
+func TestProxyDelay(t *testing.T) {
+	p, client, server := through(t)
+	const delay = 150 * time.Millisecond
+	p.Delay(coordtest.ToClient, delay)
+	begin := time.Now()
+	send(t, client, "quick")
+	expect(t, server, "quick")
+	if d := time.Since(begin); d >= delay {
+		t.Errorf("the other direction took %v", d)
+	}
+	begin = time.Now()
+	for range 3 { // a delay, not a brake: they travel together
+		send(t, server, "slow")
+	}
+	expect(t, client, "slowslowslow")
+	if d := time.Since(begin); d < delay || d > delay+soon {
+		t.Errorf("a delay of %v took %v", delay, d)
+	}
+
+	p.Delay(coordtest.ToClient, time.Hour)
+	send(t, server, "very slow")
+	expectSilence(t, client)
+	p.Delay(coordtest.ToClient, 0) // sets free what is on its way
+	expect(t, client, "very slow")
+}
+
+func TestProxySetTarget(t *testing.T) {
+	p, client, server := through(t)
+	other := listenUpstream(t)
+	p.SetTarget(other.Addr().String())
+	second := dial(t, p)
+	send(t, second, "new")
+	expect(t, other.accept(), "new")
+	send(t, client, "old")
+	expect(t, server, "old")
+}
+
+func TestProxyWithoutServer(t *testing.T) {
+	checkLeaks(t)
+	u := listenUpstream(t)
+	u.Close()
+	p := coordtest.NewProxy(t, u.Addr().String())
+	expectRefusal(t, p)
+}
+
+func TestProxyWaitHonoursContext(t *testing.T) {
+	p, _, _ := through(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	err := p.Wait(ctx, func(s coordtest.Stats) bool { return s.Accepted == 2 })
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("Wait returned %v, want that it was canceled", err)
+	}
+}
+
+// A lot of data both ways arrives whole and in order while the network comes and
+// goes, and Close in the middle of it leaves nothing behind.
+func TestProxyUnderLoad(t *testing.T) {
+	p, client, server := through(t)
+	const size = 8 << 20
+	var wg sync.WaitGroup
+	for i, ends := range [][2]net.Conn{{client, server}, {server, client}} {
+		data := make([]byte, size)
+		r := rand.NewChaCha8([32]byte{byte(i)})
+		if _, err := r.Read(data); err != nil {
+			t.Fatal(err)
+		}
+		wg.Go(func() {
+			if _, err := ends[0].Write(data); err != nil {
+				t.Error(err)
+			}
+		})
+		wg.Go(func() {
+			got := make([]byte, size)
+			if _, err := io.ReadFull(ends[1], got); err != nil {
+				t.Error(err)
+				return
+			}
+			if sha256.Sum256(got) != sha256.Sum256(data) {
+				t.Error("what arrived is not what was sent")
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() { wg.Wait(); close(done) }()
+	for running := true; running; {
+		p.Cut()
+		p.Unblock(coordtest.ToClient)
+		p.Heal()
+		select {
+		case <-done:
+			running = false
+		default:
+		}
+	}
+	if s := p.Stats(); s.ToServer != size || s.ToClient != size {
+		t.Errorf("counted %+v, want %d bytes each way", s, size)
+	}
+
+	p.Cut()
+	send(t, client, "held back for ever")
+	p.Close()
+	p.Close()
+	expectReset(t, client)
+	if s := p.Stats(); s.Open != 0 {
+		t.Errorf("%d connections are open after Close", s.Open)
+	}
+}

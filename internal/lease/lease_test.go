@@ -1,0 +1,68 @@
+package lease_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/succession-dev/succession/internal/clock"
+	"github.com/succession-dev/succession/internal/lease"
+)
+
+func near(t *testing.T, l *lease.Lease, want time.Duration) {
+	t.Helper()
+	// A bubble's clock stands still; the one that counts suspension does not.
+	if got := l.Left(); got > want || got < want-50*time.Millisecond {
+		t.Errorf("%v left, want %v", got, want)
+	}
+}
+
+func TestLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l lease.Lease
+		if l.Left() > 0 || l.Hold(true) {
+			t.Error("the zero lease has a deadline ahead")
+		}
+		begin := clock.Now()
+		time.Sleep(time.Second)
+		l.Extend(begin, 10*time.Second)
+		near(t, &l, 9*time.Second) // from when it was sent
+		l.Extend(begin, 5*time.Second)
+		near(t, &l, 9*time.Second) // never back
+		l.Cap(clock.Now(), 20*time.Second)
+		near(t, &l, 9*time.Second)
+		l.Cap(clock.Now(), 4*time.Second)
+		near(t, &l, 4*time.Second)
+		if d := time.Until(l.Deadline()); d > 4*time.Second || d < 3900*time.Millisecond {
+			t.Errorf("Deadline in %v", d)
+		}
+	})
+}
+
+func TestHeldLeaseIsNotRevived(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l lease.Lease
+		l.Extend(clock.Now(), time.Second)
+		time.Sleep(2 * time.Second)
+		if !l.Extend(clock.Now(), time.Second) || l.Left() <= 0 {
+			t.Error("a lease that nobody relies on is not revived")
+		}
+		if !l.Hold(true) {
+			t.Error("Hold: deadline is not ahead")
+		}
+		time.Sleep(2 * time.Second)
+		if l.Extend(clock.Now(), time.Hour) || l.Left() > 0 {
+			t.Error("a deadline that somebody relied on was revived")
+		}
+		if held, left := l.Held(); !held || left > 0 {
+			t.Errorf("held %v, %v left", held, left)
+		}
+		if l.Hold(true) {
+			t.Error("Hold: ahead again")
+		}
+		l.Hold(false)
+		if !l.Extend(clock.Now(), time.Second) || l.Left() <= 0 {
+			t.Error("let go, and still not revived")
+		}
+	})
+}
