@@ -1,0 +1,235 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/elect"
+)
+
+// demoElection is the line that demo stands in.
+const demoElection = "succession-demo"
+
+// maxDemo keeps the demo's table on a screen.
+const maxDemo = 20
+
+func newDemo(g *globals) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Show an election at work, in one terminal",
+		Long: `Let some candidates stand in one line, each with a client of its own, and show what
+happens: who joins, whom each one watches, who leads with which token, and how leadership
+goes down the line as one leader after the other leaves.
+
+It needs nothing, ends by itself, and leaves nothing behind: without --url the
+coordinator is this machine's kernel, in a temporary folder. With --url it is shown on
+that coordinator, in the election "succession-demo".`,
+		Example: `  succession demo
+  succession demo --candidates 3 --hold 2s
+  succession demo --url zookeeper://127.0.0.1:2181/`,
+		Args: noArgs,
+	}
+	n := cmd.Flags().Int("candidates", 5, "how many candidates stand in line")
+	hold := cmd.Flags().Duration("hold", 700*time.Millisecond, "how long each one leads")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		switch {
+		case *n < 1 || *n > maxDemo:
+			return fmt.Errorf("--candidates %d: give a number from 1 to %d", *n, maxDemo)
+		case *hold < 0:
+			return fmt.Errorf("--hold %v is negative", *hold)
+		}
+		url := g.url
+		if url == defaultURL {
+			dir, err := os.MkdirTemp("", "succession-demo-")
+			if err != nil {
+				return fmt.Errorf("a folder for the demo: %w", err)
+			}
+			defer os.RemoveAll(dir)
+			url += dir
+		}
+		return untilSignal(func(ctx context.Context) error {
+			d := &demo{url: url, n: *n, hold: *hold, out: cmd.OutOrStdout()}
+			return d.run(ctx)
+		})
+	}
+	return cmd
+}
+
+// A demo is one showing: candidates, a goroutine each, and the one that prints what
+// they do.
+type demo struct {
+	url  string
+	n    int
+	hold time.Duration
+	out  io.Writer
+
+	steps    chan step
+	ready    chan struct{} // closed when all stand in line
+	complete bool          // ready is closed
+}
+
+// step is something that a candidate did, or that happened to it.
+type step struct {
+	who   int // from 1
+	kind  stepKind
+	key   string // joins: its place; waits: the place that it watches
+	token uint64 // leads
+	at    time.Time
+	err   error // ends
+}
+
+type stepKind int
+
+const (
+	joins stepKind = iota
+	waits
+	wakes
+	leads
+	leaves
+	ends // its goroutine is about to
+)
+
+func (d *demo) run(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if err := d.vacant(ctx); err != nil {
+		return err
+	}
+	// A candidate takes a handful of steps; room for all of them keeps the
+	// printing from holding up an election.
+	d.steps = make(chan step, 16*d.n)
+	d.ready = make(chan struct{})
+	table := newDemoTable(d.out, d.n, d.url)
+
+	started, ended := 0, 0
+	next := func() {
+		started++
+		who := started
+		go func() {
+			err := d.candidate(ctx, who)
+			d.steps <- step{who: who, kind: ends, err: err}
+		}()
+	}
+	var failed error
+	// One joins after the other, so that the line is in the order of the numbers.
+	for next(); ended < started; {
+		s := <-d.steps
+		table.add(s)
+		switch {
+		case s.kind == ends:
+			ended++
+			if s.err != nil && failed == nil {
+				failed = s.err
+				cancel(s.err)
+			}
+		case s.kind != waits && s.kind != leads || s.who != started || failed != nil:
+		case started < d.n:
+			next()
+		case !d.complete:
+			d.complete = true
+			close(d.ready)
+		}
+	}
+	if failed != nil {
+		return failed
+	}
+	return table.sum()
+}
+
+// vacant makes sure that nobody else stands in the demo's line.
+func (d *demo) vacant(ctx context.Context) error {
+	b, err := backend.Open(ctx, d.url)
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	line, err := elect.New(b, demoElection, nil).Line(ctx)
+	if err == nil && len(line) > 0 {
+		err = fmt.Errorf("%d candidates stand in line for %q already; wait until that demo has ended", len(line), demoElection)
+	}
+	return err
+}
+
+// candidate stands in line, leads for a moment, and leaves.
+func (d *demo) candidate(ctx context.Context, who int) (err error) {
+	b, err := backend.Open(ctx, d.url)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.Close()) }()
+	tell := func(s step) {
+		s.who, s.at = who, time.Now()
+		d.steps <- s
+	}
+	e := elect.New(&wakeCounter{b, func() { tell(step{kind: wakes}) }}, demoElection, &elect.Options{
+		ID: strconv.Itoa(who),
+		Trace: func(ev elect.Event) {
+			switch ev.Kind {
+			case elect.Joined:
+				tell(step{kind: joins, key: ev.Member.Key})
+			case elect.Waiting:
+				tell(step{kind: waits, key: ev.Ahead.Key})
+			case elect.Elected:
+				tell(step{kind: leads, token: ev.Token})
+			case elect.Ended:
+				tell(step{kind: leaves})
+			}
+		},
+	})
+	t, err := e.Campaign(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, t.Resign(ctx)) }()
+	select {
+	case <-d.ready:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	timer := time.NewTimer(d.hold)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-t.Context().Done():
+		return context.Cause(t.Context())
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// wakeCounter is a backend that tells when a wait for another's departure ends, so
+// that the demo counts what it claims.
+type wakeCounter struct {
+	backend.Backend
+	woken func()
+}
+
+func (w *wakeCounter) Session(ctx context.Context) (backend.Session, error) {
+	s, err := w.Backend.Session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return wakeSession{s, w.woken}, nil
+}
+
+type wakeSession struct {
+	backend.Session
+	woken func()
+}
+
+func (s wakeSession) Gone(ctx context.Context, m backend.Member) error {
+	err := s.Session.Gone(ctx, m)
+	if err == nil {
+		s.woken()
+	}
+	return err
+}

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// A demoTable prints the steps of a demo, a line each: when, what the line looks
+// like then, and what has happened.
+type demoTable struct {
+	out    io.Writer
+	begin  time.Time
+	colour bool
+
+	who    map[string]int // who stands under which key
+	key    []string       // of each candidate, once it has joined
+	seen   []bool         // its joining has been printed
+	gone   []bool
+	leader int // who leads, from 1; 0 for nobody
+
+	left   time.Time // when the last leader began to leave
+	tokens []uint64
+	exits  int // of those with somebody behind them
+	woken  int
+}
+
+func newDemoTable(out io.Writer, n int, url string) *demoTable {
+	t := &demoTable{
+		out:    out,
+		begin:  time.Now(),
+		colour: isTerminal(out) && os.Getenv("NO_COLOR") == "",
+		who:    make(map[string]int),
+		key:    make([]string, n),
+		seen:   make([]bool, n),
+		gone:   make([]bool, n),
+	}
+	fmt.Fprintf(out, "%s in line on %s\n", count(n, "candidate"), backend.Redact(url))
+	fmt.Fprintf(out, "The first one leads: [1]. Each of the others watches the one in front of it.\n\n")
+	fmt.Fprintf(out, "  TIME   %-*s  WHAT HAPPENS\n", cellWidth*n, " LINE")
+	return t
+}
+
+// add prints s.
+func (t *demoTable) add(s step) {
+	i := s.who - 1
+	switch s.kind {
+	case joins:
+		t.key[i] = s.key
+		t.who[s.key] = s.who
+	case waits:
+		if t.seen[i] {
+			t.print(s, "%d watches %d now", s.who, t.who[s.key])
+			break
+		}
+		t.seen[i] = true
+		t.print(s, "%d joins as %s and watches %d", s.who, t.key[i], t.who[s.key])
+	case wakes:
+		t.woken++
+	case leads:
+		if !t.seen[i] {
+			t.seen[i] = true
+			t.print(s, "%d joins as %s; nobody is in front", s.who, t.key[i])
+		}
+		t.leader = s.who
+		t.tokens = append(t.tokens, s.token)
+		if t.left.IsZero() {
+			t.print(s, "%s", t.highlight("%d leads with token %d", s.who, s.token))
+			break
+		}
+		t.print(s, "%s, %.1f ms later", t.highlight("%d is woken and leads with token %d", s.who, s.token), milliseconds(s.at.Sub(t.left)))
+	case leaves:
+		t.leader, t.gone[i], t.left = 0, true, s.at
+		if s.who < len(t.seen) {
+			t.exits++
+		}
+		t.print(s, "%d leaves", s.who)
+	}
+}
+
+func (t *demoTable) print(s step, format string, args ...any) {
+	fmt.Fprintf(t.out, "%6.3fs  %s  %s\n", s.at.Sub(t.begin).Seconds(), t.line(), fmt.Sprintf(format, args...))
+}
+
+const cellWidth = 4
+
+// line draws those who stand in line.
+func (t *demoTable) line() string {
+	var b strings.Builder
+	for i := range t.key {
+		cell := ""
+		switch {
+		case t.gone[i]:
+			cell = " ·"
+		case t.leader == i+1:
+			cell = fmt.Sprintf("[%d]", i+1)
+		case t.seen[i]:
+			cell = fmt.Sprintf(" %d", i+1)
+		}
+		b.WriteString(fmt.Sprintf("%-*s", cellWidth, cell))
+	}
+	return b.String()
+}
+
+func (t *demoTable) highlight(format string, args ...any) string {
+	s := fmt.Sprintf(format, args...)
+	if t.colour {
+		return "\x1b[1;32m" + s + "\x1b[0m"
+	}
+	return s
+}
+
+// sum prints what the demo has shown, or returns an error where it was not so.
+func (t *demoTable) sum() error {
+	for i := 1; i < len(t.tokens); i++ {
+		if t.tokens[i] <= t.tokens[i-1] {
+			return fmt.Errorf("token %d came after token %d: tokens must grow; please report this", t.tokens[i], t.tokens[i-1])
+		}
+	}
+	switch {
+	case len(t.tokens) != len(t.key):
+		return fmt.Errorf("%s, but %s: a session was lost meanwhile; run the demo again", count(len(t.key), "candidate"), count(len(t.tokens), "leader"))
+	case t.woken != t.exits:
+		return fmt.Errorf("%s woke %s: each must wake one; please report this", count(t.exits, "exit"), count(t.woken, "candidate"))
+	}
+	if t.exits == 0 {
+		_, err := fmt.Fprintf(t.out, "\n1 leader, and nobody to follow it. Try more candidates.\n")
+		return err
+	}
+	_, err := fmt.Fprintf(t.out, "\n%s, one after the other. The tokens grew. %s woke %s: one each.\n",
+		count(len(t.tokens), "leader"), count(t.exits, "exit"), count(t.woken, "candidate"))
+	return err
+}
+
+func count(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

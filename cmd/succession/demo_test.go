@@ -1,0 +1,112 @@
+//go:build linux
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// What differs from demo to demo: times, and numbers of the coordinator.
+var varying = regexp.MustCompile(`\d+\.\d+s|\d+\.\d ms|n_\d+|token \d+`)
+
+func TestDemo(t *testing.T) {
+	tmp := t.TempDir()
+	t.Setenv("TMPDIR", tmp)
+	code, stdout, stderr := here("demo", "--candidates", "3", "--hold", "1ms")
+	if code != 0 {
+		t.Fatalf("exit code %d: %s", code, stderr)
+	}
+	got := varying.ReplaceAllStringFunc(stdout, func(s string) string {
+		return regexp.MustCompile(`\d[\d.]*`).ReplaceAllString(s, "N")
+	})
+	got = regexp.MustCompile(`(?m)^ +`).ReplaceAllString(got, "")
+	_, got, _ = strings.Cut(got, "\n")
+	const want = `The first one leads: [1]. Each of the others watches the one in front of it.
+
+TIME    LINE         WHAT HAPPENS
+Ns   1            1 joins as n_N; nobody is in front
+Ns  [1]           1 leads with token N
+Ns  [1]  2        2 joins as n_N and watches 1
+Ns  [1]  2   3    3 joins as n_N and watches 2
+Ns   ·   2   3    1 leaves
+Ns   ·  [2]  3    2 is woken and leads with token N, N ms later
+Ns   ·   ·   3    2 leaves
+Ns   ·   ·  [3]   3 is woken and leads with token N, N ms later
+Ns   ·   ·   ·    3 leaves
+
+3 leaders, one after the other. The tokens grew. 2 exits woke 2 candidates: one each.
+`
+	if got != want {
+		t.Errorf("output\n%s\nwant\n%s", got, want)
+	}
+	if left, err := filepath.Glob(filepath.Join(tmp, "*")); err != nil || len(left) > 0 {
+		t.Errorf("the demo left %q behind (%v)", left, err)
+	}
+}
+
+func TestDemoRefuses(t *testing.T) {
+	for _, args := range [][]string{
+		{"--candidates", "0"}, {"--candidates", "21"}, {"--hold", "-1s"}, {"more"}, {"--url", "nosuch:x"},
+	} {
+		if code, stdout, stderr := here(append([]string{"demo"}, args...)...); code != exitFailed || stdout != "" || strings.Count(stderr, "\n") != 1 {
+			t.Errorf("demo %q: exit code %d, output %q, standard error %q", args, code, stdout, stderr)
+		}
+	}
+}
+
+func TestDemoLeavesOthersAlone(t *testing.T) {
+	url := "local:" + t.TempDir()
+	other := start(t, "--url", url, "run", demoElection, "--", "sleep", "1000")
+	other.event("started")
+	if code, _, stderr := here("--url", url, "demo"); code != exitFailed || !strings.Contains(stderr, "stand in line") {
+		t.Errorf("exit code %d, standard error %q", code, stderr)
+	}
+}
+
+func TestDemoInterrupted(t *testing.T) {
+	tmp := t.TempDir()
+	cmd := command("demo", "--hold", "1h")
+	cmd.Env = append(cmd.Env, "TMPDIR="+tmp)
+	p := startCommand(t, cmd)
+	for {
+		if line, ok := p.next(); !ok || strings.Contains(line, "5 joins") {
+			break
+		}
+	}
+	if left, _ := os.ReadDir(tmp); len(left) != 1 {
+		t.Fatalf("temporary folders: %v, want 1", left)
+	}
+	p.signal(2)
+	p.exits(130)
+	if left, _ := os.ReadDir(tmp); len(left) != 0 {
+		t.Errorf("the demo left %v behind", left)
+	}
+}
+
+// The table must be able to say that the election did not behave.
+func TestDemoTableAccuses(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		steps []step
+		want  string
+	}{
+		{"tokens fall", []step{{who: 1, kind: leads, token: 2}, {who: 1, kind: leaves}, {who: 2, kind: wakes}, {who: 2, kind: leads, token: 1}}, "tokens must grow"},
+		{"a herd", []step{{who: 1, kind: leads, token: 1}, {who: 1, kind: leaves}, {who: 2, kind: wakes}, {who: 2, kind: wakes}, {who: 2, kind: leads, token: 2}}, "each must wake one"},
+		{"one never led", []step{{who: 1, kind: leads, token: 1}}, "a session was lost"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var out strings.Builder
+			table := newDemoTable(&out, 2, "memory:x")
+			for _, s := range tt.steps {
+				table.add(s)
+			}
+			if err := table.sum(); err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("sum returns %v, want an error with %q", err, tt.want)
+			}
+		})
+	}
+}

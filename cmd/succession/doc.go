@@ -1,0 +1,33 @@
+// Command succession elects a leader among processes, at the shell.
+//
+//	succession run reports -- ./send-reports --hourly
+//
+// starts the program only while this process leads the election "reports", on
+// this machine or, with --url, on a ZooKeeper ensemble. The other
+// subcommands look at an election (leader, watch, line) and act on it (resign,
+// fence); demo shows one at work. It is a thin layer over package elect: what is
+// promised about leadership is said there.
+//
+// # How run works
+//
+// A runner (runner.go) is one goroutine that owns everything: it campaigns, starts
+// the command, forwards signals, and reacts to the end of the term. Messages go
+// through a queue (report.go), so that a terminal that blocks never delays the
+// stop of a command that must not run any more. The command runs under a guard
+// (internal/child), which kills it when this process dies in whatever way.
+//
+// The order is always: elected, started, ended with everything that it
+// started, resigned. When leadership ends first, the command gets TERM a grace
+// time before the session's deadline and KILL before the deadline itself
+// (grace.go), so it has ended before the coordinator can hand leadership on.
+//
+// # What it does not promise
+//
+// If this process is killed with KILL, the guard kills the command within
+// milliseconds. A remote coordinator hands leadership on only when the session's
+// time is up. The kernel, as the coordinator of local:, does so at once: there the
+// next command may start while this one dies. If this process is stopped (STOP)
+// or starved of the processor, the command runs on beyond the deadline. Against
+// both, let what the command writes to refuse a smaller SUCCESSION_TOKEN than it
+// has seen.
+package main

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/succession-dev/succession/elect"
+)
+
+func newFence(g *globals) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "fence NAME --at-least N",
+		Short: "Make every later token larger than N",
+		Long: `Make every token of the election NAME from now on larger than N. It never makes
+tokens smaller, and repeating it changes nothing.
+
+A token grows from leader to leader because the coordinator's log grows. If a
+coordinator was rebuilt, or restored from a backup, its log has gone back, and tokens
+would be smaller than those which have been used. Resources that refuse small tokens
+would then refuse every new leader. Before the first candidate joins the rebuilt
+coordinator, give the largest token that was ever seen.
+
+A leader that was elected before keeps the token that it has.`,
+		Example: `  succession fence reports --at-least 81604378626`,
+		Args:    oneName,
+	}
+	floor := cmd.Flags().Uint64("at-least", 0, "the largest token that was ever seen")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if *floor == 0 {
+			return errors.New("say which tokens have been used, as in: succession fence reports --at-least 81604378626")
+		}
+		return g.look(args[0], func(ctx context.Context, e *elect.Election) error {
+			if err := e.RaiseFence(ctx, *floor); err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "every later token of %q is larger than %d\n", args[0], *floor)
+			return nil
+		})
+	}
+	return cmd
+}

@@ -1,0 +1,177 @@
+//go:build unix
+
+package child
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"syscall"
+)
+
+// A Command is what to run, and how its guard is started.
+type Command struct {
+	Path string   // the executable, as from exec.LookPath
+	Args []string // its arguments, the command's name first
+	Env  []string // as in exec.Cmd; nil is this process's own environment
+	// Guard are the arguments that make this process's own executable call
+	// [Guard] with those that follow them.
+	Guard []string
+}
+
+// A Child is a running command together with all that it starts. Standard input,
+// output and error are those of this process. It is safe for concurrent use.
+type Child struct {
+	pid     int
+	guard   *exec.Cmd
+	control *os.File
+	status  Status
+	ended   chan struct{}
+	gone    chan struct{}
+}
+
+// Status is how a command ended.
+type Status struct {
+	Code   int            // its exit code, where Signal is 0
+	Signal syscall.Signal // the signal that it died of
+	// GuardDied says that somebody killed the guard, and the command with it; it
+	// is then not known how the command ended.
+	GuardDied bool
+}
+
+// ExitCode returns the code by which a shell knows the status: the command's own,
+// or 128 and the number of the signal.
+func (s Status) ExitCode() int {
+	if s.Signal != 0 {
+		return 128 + int(s.Signal)
+	}
+	return s.Code
+}
+
+// Start starts the command and blocks until it runs, which takes a few
+// milliseconds. Where the command cannot be executed it returns an
+// [*os.PathError] with the system's reason. The caller must wait for
+// [Child.Gone].
+func Start(c Command) (*Child, error) {
+	controlRead, control, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer controlRead.Close()
+	reports, reportsWrite, err := os.Pipe()
+	if err != nil {
+		control.Close()
+		return nil, err
+	}
+	defer reportsWrite.Close()
+
+	fallBack()
+	self, err := executable()
+	if err != nil {
+		return nil, errors.Join(err, control.Close(), reports.Close())
+	}
+	guard := exec.Command(self)
+	guard.Args = append([]string{os.Args[0]}, c.Guard...)
+	guard.Args = append(guard.Args, strconv.Itoa(foregroundGroup()), c.Path)
+	guard.Args = append(guard.Args, c.Args...)
+	guard.Env = c.Env
+	guard.Stdin, guard.Stdout, guard.Stderr = os.Stdin, os.Stdout, os.Stderr
+	guard.ExtraFiles = []*os.File{controlRead, reportsWrite}
+	guard.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a terminal's signals are not for the guard
+	if err := guard.Start(); err != nil {
+		// Not wrapped: that this file is missing must not be taken for the command's.
+		return nil, errors.Join(fmt.Errorf("the guard process cannot be started: %v", err), control.Close(), reports.Close())
+	}
+	// The guard has them now. With these ends open, nobody would see it go.
+	controlRead.Close()
+	reportsWrite.Close()
+
+	ch := &Child{guard: guard, control: control, ended: make(chan struct{}), gone: make(chan struct{})}
+	lines := bufio.NewReader(reports)
+	if err := ch.readStart(lines, c.Path); err != nil {
+		control.Close()
+		reports.Close()
+		guard.Wait()
+		return nil, err
+	}
+	go ch.follow(lines, reports)
+	return ch, nil
+}
+
+func (c *Child) readStart(lines *bufio.Reader, path string) error {
+	line, err := lines.ReadString('\n')
+	if err != nil {
+		return errors.New("the guard process died before it could start the command")
+	}
+	var errno int
+	if _, err := fmt.Sscanf(line, reportFailed, &errno); err == nil {
+		return &os.PathError{Op: "exec", Path: path, Err: syscall.Errno(errno)}
+	}
+	if _, err := fmt.Sscanf(line, reportStarted, &c.pid); err != nil {
+		return fmt.Errorf("the guard process reports %q", line)
+	}
+	return nil
+}
+
+// follow reads the guard's reports until it has gone.
+func (c *Child) follow(lines *bufio.Reader, reports io.Closer) {
+	c.status.GuardDied = true
+	line, err := lines.ReadString('\n')
+	if err == nil {
+		var code, sig int
+		if _, err := fmt.Sscanf(line, reportEnded, &code, &sig); err == nil {
+			c.status = Status{Code: code, Signal: syscall.Signal(sig)}
+			close(c.ended)
+		}
+		io.Copy(io.Discard, lines)
+	}
+	// The guard's end of the pipe is closed: it has gone, or is about to.
+	reports.Close()
+	c.guard.Wait()
+	c.control.Close()
+	if c.status.GuardDied {
+		killGroup(c.pid)
+		close(c.ended)
+	}
+	close(c.gone)
+}
+
+// Pid is the process id of the command, and the id of its process group.
+func (c *Child) Pid() int { return c.pid }
+
+// Ended is closed when the command has ended; what it started may still run.
+func (c *Child) Ended() <-chan struct{} { return c.ended }
+
+// Gone is closed when the command has ended and nothing that it started runs.
+func (c *Child) Gone() <-chan struct{} { return c.gone }
+
+// Status is how the command ended. It blocks until it has.
+func (c *Child) Status() Status {
+	<-c.ended
+	return c.status
+}
+
+// Signal sends sig to the command's process group. Like the other orders it does
+// not block, and does nothing once the command has ended.
+func (c *Child) Signal(sig syscall.Signal) { c.order(orderSignal, int(sig)) }
+
+// Stop sends TERM to the command's process group, and CONT, without which a
+// process that stands still would not hear of it.
+func (c *Child) Stop() {
+	c.Signal(syscall.SIGTERM)
+	c.Signal(syscall.SIGCONT)
+}
+
+// Sweep sends TERM to what the command left behind when it ended.
+func (c *Child) Sweep() { c.order(orderSweep) }
+
+// Kill kills the command and all that it started.
+func (c *Child) Kill() { c.order(orderKill) }
+
+// order tells the guard what to do. That it has gone meanwhile is no error:
+// nothing is left to be told.
+func (c *Child) order(format string, args ...any) { fmt.Fprintf(c.control, format, args...) }

@@ -1,0 +1,27 @@
+// Package child runs a command that must not outlive the process that started it.
+//
+// Between that process, the parent, and the command stands a guard: the parent's
+// own executable, started once more. Parent and guard share two pipes. Over one
+// the parent says what to do (signal the command's process group, end what the
+// command left behind, kill), over the other the guard reports (started, ended).
+// When the parent dies, kill -9 included, the kernel closes its end of the first
+// pipe, and the guard kills everything that the command started.
+//
+//	parent ── control ──▶ guard ── fork, exec ──▶ command (a process group of its own)
+//	       ◀─ reports ───       ◀── reaps ──────  and all that it starts
+//
+// The guard waits for all that the command starts, not for the command alone: a
+// [Child] is gone when nothing of it runs. On Linux the guard is a subreaper
+// (prctl(2), PR_SET_CHILD_SUBREAPER), so this holds for processes that moved to a
+// session or a process group of their own, too, and the command has KILL as its
+// parent death signal in case the guard itself is killed. Elsewhere it holds for
+// the command's process group.
+//
+// # What it does not promise
+//
+// If the guard alone is killed, the command's process group is killed with it, but
+// descendants that have left the group run on. If the guard and the parent are
+// killed at the same time, only the command itself is killed, and that only on
+// Linux. A process in uninterruptible sleep cannot be killed; the child is not
+// gone until it has died.
+package child

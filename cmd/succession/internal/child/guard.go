@@ -1,0 +1,202 @@
+//go:build unix
+
+package child
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// pollInterval is how often the guard looks whether the command's process group
+// is empty, on systems that do not tell it.
+const pollInterval = 50 * time.Millisecond
+
+// guard is the process between the parent and the command. It does everything in
+// one loop, so that it never signals a process id that it has just given up by
+// reaping it.
+type guard struct {
+	reports *os.File
+	tty     terminal
+	pid     int  // of the command, which is also its process group
+	ended   bool // the command has been reaped
+	killing bool
+}
+
+// Guard is the guard process: it starts the command that args name, obeys the
+// parent, and returns when nothing of the command runs any more. It must be called
+// from the main goroutine of a process that [Start] started; what it returns is
+// the process's exit code.
+func Guard(args []string) int {
+	// The command's parent death signal follows the thread that forked it.
+	runtime.LockOSThread()
+	control, reports := os.NewFile(controlFD, "control"), os.NewFile(reportsFD, "reports")
+	if len(args) < 3 || !isPipe(control) || !isPipe(reports) {
+		return refuse()
+	}
+	group, err := strconv.Atoi(args[0])
+	if err != nil {
+		return refuse()
+	}
+	syscall.CloseOnExec(controlFD)
+	syscall.CloseOnExec(reportsFD)
+	g := &guard{reports: reports, tty: terminal{group: group}}
+	adopt()
+
+	surviveSignals()
+	died := make(chan os.Signal, 1)
+	signal.Notify(died, syscall.SIGCHLD)
+	if err := g.start(args[1], args[2:]); err != nil {
+		return 1
+	}
+	orders := make(chan string)
+	go readOrders(control, orders)
+	g.run(orders, died)
+	return 0
+}
+
+func isPipe(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeNamedPipe != 0
+}
+
+func refuse() int {
+	fmt.Fprintln(os.Stderr, `succession: "guard" is what "succession run" starts by itself; use "succession run"`)
+	return 125
+}
+
+// surviveSignals lets the guard outlive what a service manager sends to every
+// process of a service at once: it is for the command, and the guard ends after
+// it. A handler, unlike ignoring, is not inherited by the command.
+func surviveSignals() {
+	swallow := make(chan os.Signal, 1)
+	for _, sig := range []syscall.Signal{
+		syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM,
+		syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM, syscall.SIGPIPE, syscall.SIGTSTP, syscall.SIGTTOU,
+	} {
+		if !signal.Ignored(sig) {
+			signal.Notify(swallow, sig)
+		}
+	}
+}
+
+func readOrders(control *os.File, orders chan<- string) {
+	lines := bufio.NewScanner(control)
+	for lines.Scan() {
+		orders <- lines.Text()
+	}
+	close(orders)
+}
+
+// start forks and executes the command. It does not use os/exec, which reaps what
+// it started by itself.
+func (g *guard) start(path string, argv []string) error {
+	pid, err := syscall.ForkExec(path, argv, &syscall.ProcAttr{
+		Env:   os.Environ(),
+		Files: []uintptr{0, 1, 2},
+		Sys:   commandAttr(),
+	})
+	if err != nil {
+		errno := syscall.EINVAL
+		errors.As(err, &errno)
+		fmt.Fprintf(g.reports, reportFailed, int(errno))
+		return err
+	}
+	g.pid = pid
+	g.tty.give(pid)
+	fmt.Fprintf(g.reports, reportStarted, pid)
+	return nil
+}
+
+// run obeys the parent and reaps, until nothing is left.
+func (g *guard) run(orders <-chan string, died <-chan os.Signal) {
+	poll := time.NewTicker(pollInterval)
+	defer poll.Stop()
+	if adopts {
+		poll.Stop() // every process is reaped here: there is a signal for it
+	}
+	for {
+		select {
+		case line, ok := <-orders:
+			if !ok {
+				line, orders = strings.TrimSpace(orderKill), nil
+			}
+			g.obey(line)
+		case <-died:
+		case <-poll.C:
+		}
+		if g.reap() {
+			return
+		}
+	}
+}
+
+func (g *guard) obey(line string) {
+	var sig int
+	switch {
+	case line == strings.TrimSpace(orderKill):
+		g.killing = true
+		g.kill()
+	case line == strings.TrimSpace(orderSweep):
+		g.leftBehind(syscall.SIGTERM)
+		g.leftBehind(syscall.SIGCONT)
+	default:
+		if _, err := fmt.Sscanf(line+"\n", orderSignal, &sig); err == nil && !g.ended {
+			syscall.Kill(-g.pid, syscall.Signal(sig))
+		}
+	}
+}
+
+func (g *guard) kill() {
+	if !g.ended {
+		syscall.Kill(-g.pid, syscall.SIGKILL)
+	}
+	g.leftBehind(syscall.SIGKILL)
+}
+
+// reap collects all that has died, reports the command's end, and says whether
+// nothing is left.
+func (g *guard) reap() (gone bool) {
+	for {
+		var ws syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &ws, syscall.WNOHANG|syscall.WUNTRACED, nil)
+		switch {
+		case err == syscall.EINTR:
+			continue
+		case err != nil: // ECHILD
+			return adopts || g.ended && syscall.Kill(-g.pid, 0) == syscall.ESRCH
+		case pid == 0:
+			return false
+		case ws.Stopped():
+			g.goOn(pid, ws.StopSignal())
+			continue
+		case pid == g.pid:
+			g.ended = true
+			g.tty.takeBack()
+			if ws.Signaled() {
+				fmt.Fprintf(g.reports, reportEnded, 0, int(ws.Signal()))
+			} else {
+				fmt.Fprintf(g.reports, reportEnded, ws.ExitStatus(), 0)
+			}
+		}
+		if g.killing {
+			g.kill() // the dead one's own children are among ours now
+		}
+	}
+}
+
+// goOn continues the command when the terminal's suspend key has stopped it:
+// nobody could continue it again, as the shell does not know of its process group,
+// and a leader that stands still holds up the line.
+func (g *guard) goOn(pid int, sig syscall.Signal) {
+	if pid == g.pid && sig == syscall.SIGTSTP && g.tty.given {
+		syscall.Kill(-g.pid, syscall.SIGCONT)
+	}
+}

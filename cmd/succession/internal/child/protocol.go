@@ -1,0 +1,19 @@
+package child
+
+// What the parent and the guard say to each other, a line each. The formats are
+// for Fprintf on one side and Sscanf on the other.
+const (
+	orderSignal = "signal %d\n" // a signal for the command's process group
+	orderSweep  = "sweep\n"     // TERM for what the command left behind
+	orderKill   = "kill\n"      // KILL for everything; also what the end of the pipe means
+
+	reportStarted = "started %d\n"  // the command's process id
+	reportFailed  = "failed %d\n"   // the errno of execve(2)
+	reportEnded   = "ended %d %d\n" // exit code and signal
+)
+
+// The guard's ends of the two pipes: the first descriptors after standard error.
+const (
+	controlFD = 3
+	reportsFD = 4
+)

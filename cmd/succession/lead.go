@@ -1,0 +1,231 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/succession-dev/succession/cmd/succession/internal/child"
+	"github.com/succession-dev/succession/elect"
+)
+
+// recheck is how often the time of the KILL is computed anew: timers stand still
+// while the machine is suspended, and deadlines do not.
+const recheck = 100 * time.Millisecond
+
+// A leading is one term of a runner, with its command.
+type leading struct {
+	*runner
+	t *elect.Term
+	c *child.Child
+
+	lost   error     // why the term ended, if it did before the command
+	ended  bool      // the command has ended; what it started may still run
+	told   time.Time // when the command, or what it left behind, was told to stop
+	kill   *time.Timer
+	killed bool
+}
+
+// lead runs the command until it has ended or leadership is lost, and resigns when
+// nothing of it runs any more. lost says that leadership ended before the command
+// did; err is the exit code, nil for 0.
+func (r *runner) lead(t *elect.Term) (lost bool, err error) {
+	defer r.resign(t)
+	if err := t.Check(); err != nil {
+		r.report.warn("lost", fmt.Sprintf("lost before %s was started: %v", r.argv[0], reason(err)), token(t), cause(err))
+		return true, &exitError{code: exitLost}
+	}
+	c, err := child.Start(child.Command{
+		Path:  r.path,
+		Args:  r.argv,
+		Guard: []string{guardCommand},
+		Env: append(os.Environ(),
+			"SUCCESSION_ELECTION="+r.name,
+			"SUCCESSION_ID="+r.o.id,
+			"SUCCESSION_TOKEN="+strconv.FormatUint(t.Token(), 10)),
+	})
+	if err != nil {
+		return false, startError(r.argv[0], err)
+	}
+	r.report.info("started", fmt.Sprintf("started %s (pid %d)", r.argv[0], c.Pid()), token(t), slog.Int("pid", c.Pid()))
+
+	l := &leading{runner: r, t: t, c: c, kill: time.NewTimer(time.Hour)}
+	l.kill.Stop()
+	defer l.kill.Stop()
+	stop := l.acknowledge()
+	l.attend()
+	stop()
+
+	status := c.Status()
+	switch {
+	case status.GuardDied:
+		return l.lost != nil, fmt.Errorf("the guard process was killed, and %s (pid %d) with it", r.argv[0], c.Pid())
+	case l.lost != nil && r.leaving == nil:
+		return true, &exitError{code: exitLost}
+	case status.ExitCode() != 0:
+		return l.lost != nil, &exitError{code: status.ExitCode()}
+	}
+	return l.lost != nil, nil
+}
+
+// startError turns the reason why the command cannot be executed into an exit
+// code.
+func startError(name string, err error) error {
+	var p *os.PathError
+	switch {
+	case errors.Is(err, syscall.ENOENT):
+		return exitf(exitNotFound, "%s: not found, or its interpreter is not", name)
+	case errors.As(err, &p):
+		return exitf(exitNotExecutable, "%s: it cannot be executed: %w", name, p.Err)
+	}
+	return err
+}
+
+// attend looks after the command until nothing of it runs.
+func (l *leading) attend() {
+	lost, ended := l.t.Context().Done(), l.c.Ended()
+	for {
+		select {
+		case <-lost:
+			lost = nil
+			if !l.ended {
+				l.lose()
+			}
+		case sig := <-l.signals:
+			l.forward(sig.(syscall.Signal))
+		case <-l.kill.C:
+			l.killInTime()
+		case <-ended:
+			ended = nil
+			l.end()
+			l.sweep()
+		case <-l.c.Gone():
+			if !l.ended {
+				l.end()
+			}
+			return
+		}
+	}
+}
+
+// lose stops the command because the term has ended.
+func (l *leading) lose() {
+	if l.told.IsZero() {
+		l.told = time.Now()
+		l.c.Stop()
+	}
+	l.lost = context.Cause(l.t.Context())
+	l.killInTime()
+	l.report.warn("lost", fmt.Sprintf("lost: %v; stopping %s (pid %d)", reason(l.lost), l.argv[0], l.c.Pid()),
+		token(l.t), cause(l.lost), slog.Int("pid", l.c.Pid()))
+}
+
+// reason is the short form of why a term was lost, for people.
+func reason(err error) error {
+	if lost, ok := errors.AsType[*elect.LostError](err); ok {
+		return lost.Err
+	}
+	return err
+}
+
+// killInTime kills the command when its time is up, and otherwise sees to it that
+// it is called again.
+func (l *leading) killInTime() {
+	// The term's deadline is a margin, which is the grace time, before the
+	// session's.
+	deadline := l.t.Deadline()
+	if !deadline.IsZero() {
+		deadline = deadline.Add(l.grace)
+	}
+	left := killIn(time.Now(), l.told, deadline, l.grace)
+	if left > 0 {
+		l.kill.Reset(min(left, recheck))
+		return
+	}
+	l.killNow("it did not end in time")
+}
+
+func (l *leading) killNow(why string) {
+	if l.killed {
+		return
+	}
+	l.killed = true
+	l.c.Kill()
+	what := fmt.Sprintf("%s (pid %d)", l.argv[0], l.c.Pid())
+	if l.ended {
+		what = "what " + l.argv[0] + " left behind"
+	}
+	l.report.warn("killing", fmt.Sprintf("killing %s: %s", what, why),
+		token(l.t), slog.Int("pid", l.c.Pid()), slog.String("cause", why))
+}
+
+// forward passes a signal on to the command. The first INT or TERM asks this
+// process to end, the second one does not take no for an answer.
+func (l *leading) forward(sig syscall.Signal) {
+	if sig != syscall.SIGINT && sig != syscall.SIGTERM {
+		l.c.Signal(sig)
+		return
+	}
+	if l.leaving != nil {
+		l.killNow("a second " + signalName(sig))
+		return
+	}
+	l.leaving = sig
+	l.report.info("interrupted", fmt.Sprintf("passing %s on to %s (pid %d)", signalName(sig), l.argv[0], l.c.Pid()),
+		token(l.t), slog.String("signal", signalName(sig)), slog.Int("pid", l.c.Pid()))
+	l.c.Signal(sig)
+}
+
+// end reports that the command has ended.
+func (l *leading) end() {
+	l.ended = true
+	s := l.c.Status()
+	text := fmt.Sprintf("%s ended with exit code %d", l.argv[0], s.Code)
+	attrs := []slog.Attr{token(l.t), slog.Int("pid", l.c.Pid()), slog.Int("code", s.ExitCode())}
+	if s.Signal != 0 {
+		text = fmt.Sprintf("%s was ended by %s", l.argv[0], signalName(s.Signal))
+		attrs = append(attrs, slog.String("signal", signalName(s.Signal)))
+	}
+	l.report.info("ended", text, attrs...)
+}
+
+// sweep stops what the command left behind, in the same way as the command. What
+// heard of the command's own stop is not told again: some programs take a second
+// TERM for impatience.
+func (l *leading) sweep() {
+	if !l.told.IsZero() {
+		return // the time of the KILL is set
+	}
+	l.told = time.Now()
+	if l.leaving == nil {
+		l.c.Sweep()
+	}
+	l.killInTime()
+}
+
+// acknowledge says that this leader is at work, if it is to say so. The caller must
+// call stop, which gives it up if it is still under way.
+func (l *leading) acknowledge() (stop func()) {
+	if !l.o.ack {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(l.t.Context())
+	var writing sync.WaitGroup
+	writing.Go(func() {
+		if err := l.t.Acknowledge(ctx); err != nil && ctx.Err() == nil {
+			l.report.warn("unacknowledged", "could not acknowledge: "+err.Error(), token(l.t), cause(err))
+		}
+	})
+	return func() {
+		cancel()
+		writing.Wait()
+	}
+}

@@ -1,0 +1,270 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/memory"
+)
+
+// coordinator returns a new coordinator of this process and its URL. Its first
+// member has the position 1.
+func coordinator(t *testing.T) (url string, c *memory.Coordinator) {
+	t.Helper()
+	coordinators++
+	name := fmt.Sprintf("look-%d", coordinators)
+	c, err := memory.Named(name, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return "memory:" + name, c
+}
+
+var coordinators int // made so far; they live as long as the process
+
+// lineOf lets candidates with these ids stand in line for "reports" on a new
+// coordinator; the first one leads.
+func lineOf(t *testing.T, ids ...string) (url string, leader *elect.Term) {
+	t.Helper()
+	url, c := coordinator(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{}, len(ids))
+	for _, id := range ids {
+		stands := make(chan struct{})
+		b := c.Client(id)
+		e := elect.New(b, "reports", &elect.Options{ID: id, Value: "http://" + id, Trace: func(ev elect.Event) {
+			if ev.Kind == elect.Joined {
+				close(stands)
+			}
+		}})
+		won := make(chan *elect.Term, 1)
+		go func() {
+			defer func() { ended <- struct{}{} }()
+			defer b.Close()
+			term, err := e.Campaign(ctx)
+			won <- term
+			if err == nil {
+				<-ctx.Done()
+				term.Resign(ctx)
+			}
+		}()
+		<-stands
+		if leader == nil {
+			leader = <-won
+		}
+	}
+	t.Cleanup(func() {
+		cancel()
+		for range ids {
+			<-ended
+		}
+	})
+	return url, leader
+}
+
+func checkOutput(t *testing.T, args []string, wantCode int, want string) {
+	t.Helper()
+	code, stdout, stderr := here(args...)
+	if code != wantCode || stdout != want {
+		t.Errorf("%s: exit code %d, want %d; output\n%s\nwant\n%s\nstandard error: %s", args, code, wantCode, stdout, want, stderr)
+	}
+}
+
+func TestLooking(t *testing.T) {
+	url, _ := lineOf(t, "web-1", "web-2", "web-3")
+	for _, tt := range []struct {
+		args string
+		code int
+		want string
+	}{
+		{"leader reports", 0, "web-1\n"},
+		{"leader reports -o json", 0, `{"id":"web-1","value":"http://web-1","key":"n_0000000000","token":1,"acknowledged":false}` + "\n"},
+		{"leader nobody", 1, ""},
+		{"leader nobody -o json", 1, "null\n"},
+		{"line nobody", 0, ""},
+		{"line nobody -o json", 0, "[]\n"},
+		{"line reports -o json", 0, `[{"id":"web-1","value":"http://web-1","key":"n_0000000000","token":1,"acknowledged":false,"state":"leader"},` +
+			`{"id":"web-2","value":"http://web-2","key":"n_0000000001","token":2,"acknowledged":false,"state":"waiting"},` +
+			`{"id":"web-3","value":"http://web-3","key":"n_0000000002","token":3,"acknowledged":false,"state":"waiting"}]` + "\n"},
+		{"fence reports", 125, ""},
+		{"resign nobody", 1, ""},
+		{"leader", 125, ""},
+		{"leader a b", 125, ""},
+		{"leader /a", 125, ""},
+		{"leader reports -o yaml", 125, ""},
+		{"version now", 125, ""},
+	} {
+		t.Run(tt.args, func(t *testing.T) {
+			checkOutput(t, append([]string{"--url", url}, strings.Fields(tt.args)...), tt.code, tt.want)
+		})
+	}
+}
+
+func TestLineTable(t *testing.T) {
+	url, leader := lineOf(t, "web-1", "a-rather-long-id")
+	if err := leader.Acknowledge(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	_, stdout, _ := here("--url", url, "line", "reports")
+	const want = `#  ID                KEY           TOKEN  STATE
+1  web-1             n_0000000000  1      acknowledged
+2  a-rather-long-id  n_0000000001  2      waiting
+`
+	if stdout != want {
+		t.Errorf("output\n%s\nwant\n%s", stdout, want)
+	}
+}
+
+func TestStateOf(t *testing.T) {
+	for _, tt := range []struct {
+		i    int
+		l    elect.Leader
+		want string
+	}{
+		{0, elect.Leader{}, "leader"},
+		{0, elect.Leader{Acknowledged: true}, "acknowledged"},
+		{1, elect.Leader{}, "waiting"},
+		{0, elect.Leader{Pinned: true, Acknowledged: true}, "pinned"},
+		{1, elect.Leader{Pinned: true}, "pinned"},
+	} {
+		if got := stateOf(tt.i, tt.l); got != tt.want {
+			t.Errorf("stateOf(%d, %+v) = %q, want %q", tt.i, tt.l, got, tt.want)
+		}
+	}
+}
+
+func TestWatch(t *testing.T) {
+	url := localURL(t)
+	w := start(t, "--url", url, "watch", "-o", "json", "reports")
+	text := start(t, "--url", url, "watch", "reports")
+	expect := func(json, plain string) {
+		t.Helper()
+		w.line(json)
+		got, _ := text.next()
+		if _, after, _ := strings.Cut(got, "  "); after != plain {
+			t.Errorf("text %q, want %q after the time", got, plain)
+		}
+	}
+	expect(`{"event":"vacant","leader":null}`, "nobody leads")
+	p := start(t, "--url", url, "run", "--id", "web-1", "--value", "x", "reports", "--", "sleep", "1000")
+	token := p.event("elected").Token
+	line, _ := w.next()
+	want := fmt.Sprintf(`{"event":"elected","leader":{"id":"web-1","value":"x","key":"n_%d","token":%[1]d,"acknowledged":false}}`, token)
+	if line != want {
+		t.Errorf("line %s, want %s", line, want)
+	}
+	if got, _ := text.next(); !strings.HasSuffix(got, fmt.Sprintf("  web-1 leads, token %d", token)) {
+		t.Errorf("text %q", got)
+	}
+	p.signal(15)
+	p.exits(143)
+	expect(`{"event":"vacant","leader":null}`, "nobody leads")
+	w.signal(15)
+	w.exits(143)
+	text.signal(2)
+	text.exits(130)
+}
+
+func TestFence(t *testing.T) {
+	url, leader := lineOf(t, "web-1")
+	checkOutput(t, []string{"--url", url, "fence", "reports", "--at-least", "5000"}, 0,
+		"every later token of \"reports\" is larger than 5000\n")
+	code, stdout, _ := here("--url", url, "leader", "reports", "-o", "json")
+	if want := fmt.Sprintf(`"token":%d,`, leader.Token()+5000); code != 0 || !strings.Contains(stdout, want) {
+		t.Errorf("after the fence was raised the leader is %s; want %s in it", stdout, want)
+	}
+}
+
+// A leader that does not know of requests to resign, as that of another program,
+// stays; the command must say so in time.
+func TestResignOfOneThatDoesNotHear(t *testing.T) {
+	url, c := coordinator(t)
+	b := c.Client("other")
+	defer b.Close()
+	s, err := b.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := s.Join(t.Context(), "reports", "other")
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, _, stderr := here("--url", url, "resign", "reports", "--wait", "50ms")
+	if code != exitTimeout || !strings.Contains(stderr, "other was asked to resign 50ms ago and still leads") {
+		t.Errorf("exit code %d, standard error %q", code, stderr)
+	}
+	if err := s.Pin(t.Context(), m, backend.Header{Resign: 1 << 40}, versionOf(t, s)); err != nil {
+		t.Fatal(err)
+	}
+	code, _, stderr = here("--url", url, "resign", "reports", "--wait", "50ms")
+	if code != exitFailed || !strings.Contains(stderr, "for ever") {
+		t.Errorf("pinned: exit code %d, standard error %q", code, stderr)
+	}
+}
+
+func versionOf(t *testing.T, s backend.Session) backend.Version {
+	t.Helper()
+	r, err := s.Get(t.Context(), "reports")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Version
+}
+
+func TestTimeout(t *testing.T) {
+	// Nobody answers there: the address is for documentation (RFC 5737).
+	code, _, stderr := here("--url", "zookeeper://192.0.2.1:2181/", "--timeout", "50ms", "leader", "reports")
+	if code != exitFailed || !strings.Contains(stderr, "192.0.2.1") || strings.Count(stderr, "\n") != 1 {
+		t.Errorf("exit code %d, standard error %q", code, stderr)
+	}
+}
+
+func TestURLFromTheEnvironment(t *testing.T) {
+	url, _ := lineOf(t, "web-1")
+	t.Setenv("SUCCESSION_URL", url)
+	checkOutput(t, []string{"leader", "reports"}, 0, "web-1\n")
+	_, stdout, _ := here("leader", "--help")
+	if strings.Contains(stdout, url) {
+		t.Errorf("the help shows what $SUCCESSION_URL is here:\n%s", stdout)
+	}
+}
+
+func TestVersion(t *testing.T) {
+	code, stdout, _ := here("version")
+	if code != 0 || !strings.HasPrefix(stdout, "succession ") || !strings.Contains(stdout, "local, ") {
+		t.Errorf("exit code %d, output %q", code, stdout)
+	}
+}
+
+// Every exit code that run documents is one that it uses, and the other way round.
+func TestHelpNamesEveryExitCode(t *testing.T) {
+	_, stdout, _ := here("run", "--help")
+	for _, code := range []int{exitLost, exitTimeout, exitFailed, exitNotExecutable, exitNotFound} {
+		if !strings.Contains(stdout, fmt.Sprintf("\n  %-8d  ", code)) {
+			t.Errorf("the help does not name exit code %d", code)
+		}
+	}
+}
+
+func TestEveryCommandHasHelpWithAnExample(t *testing.T) {
+	for _, cmd := range newRoot().Commands() {
+		if cmd.Hidden || cmd.Name() == "version" {
+			continue
+		}
+		if cmd.Long == "" || cmd.Example == "" {
+			t.Errorf("%s has no long help, or no example", cmd.Name())
+		}
+	}
+}
+
+func TestGuardByHand(t *testing.T) {
+	if code, _, stderr := result(t, "guard", "0", "true", "true"); code != exitFailed || !strings.Contains(stderr, "succession run") {
+		t.Errorf("exit code %d, standard error %q", code, stderr)
+	}
+}

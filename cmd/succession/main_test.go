@@ -1,0 +1,244 @@
+//go:build linux
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/succession-dev/succession/internal/coordtest"
+	_ "github.com/succession-dev/succession/memory"
+)
+
+// asCommand makes the test binary be the command, so that tests start real
+// processes of what was compiled with them.
+const asCommand = "SUCCESSION_TEST_AS_COMMAND"
+
+// patience is how long a test waits for what must come.
+const patience = 20 * time.Second
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asCommand) != "" {
+		main()
+	}
+	os.Unsetenv("SUCCESSION_URL")
+	coordtest.Main(m)
+}
+
+// localURL is a coordinator of the test's own.
+func localURL(t *testing.T) string {
+	t.Helper()
+	return "local:" + t.TempDir()
+}
+
+// A process is a running succession.
+type process struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	out    chan string // lines of standard output; closed when nothing holds it open
+	events chan event
+	stderr *bytes.Buffer // what was no event
+}
+
+// An event is a line of the log.
+type event struct {
+	Event, Election, ID, Cause, Behind, Signal string
+
+	Token     uint64
+	PID, Code int
+}
+
+func command(args ...string) *exec.Cmd {
+	cmd := exec.Command("/proc/self/exe", args...)
+	// With the race detector a process sleeps for a second before it exits.
+	cmd.Env = append(os.Environ(), asCommand+"=1", "GORACE=atexit_sleep_ms=0")
+	return cmd
+}
+
+// start starts succession with args; the test ends it.
+func start(t *testing.T, args ...string) *process {
+	t.Helper()
+	return startCommand(t, command(args...))
+}
+
+func startCommand(t *testing.T, cmd *exec.Cmd) *process {
+	t.Helper()
+	p := &process{t: t, cmd: cmd, out: make(chan string, 1000), events: make(chan event, 1000), stderr: new(bytes.Buffer)}
+	// Pipes of our own: those of os/exec are closed by Wait, and we want to see
+	// what survives the process.
+	out, outW, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, logW, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stdout, cmd.Stderr = outW, logW
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	outW.Close()
+	logW.Close()
+	go func() {
+		defer close(p.out)
+		for s := bufio.NewScanner(out); s.Scan(); {
+			p.out <- s.Text()
+		}
+	}()
+	go func() {
+		defer close(p.events)
+		for s := bufio.NewScanner(log); s.Scan(); {
+			var e event
+			if json.Unmarshal(s.Bytes(), &e) != nil {
+				fmt.Fprintln(p.stderr, s.Text())
+				continue
+			}
+			p.events <- e
+		}
+	}()
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+		for range p.out {
+		}
+		for range p.events {
+		}
+		out.Close()
+		log.Close()
+	})
+	return p
+}
+
+// line waits for the next line of output, which must be want.
+func (p *process) line(want string) {
+	p.t.Helper()
+	if got, ok := p.next(); !ok || got != want {
+		p.t.Fatalf("output %q (open: %v), want %q", got, ok, want)
+	}
+}
+
+func (p *process) next() (string, bool) {
+	p.t.Helper()
+	select {
+	case s, ok := <-p.out:
+		return s, ok
+	case <-time.After(patience):
+		p.t.Fatal("no output")
+		return "", false
+	}
+}
+
+// nothingLeft waits until nobody holds standard output open any more: neither
+// succession, nor the command, nor anything that it started.
+func (p *process) nothingLeft() {
+	p.t.Helper()
+	if s, ok := p.next(); ok {
+		p.t.Fatalf("more output: %q", s)
+	}
+}
+
+// event waits for the event with that name; those before it are passed over.
+func (p *process) event(name string) event {
+	p.t.Helper()
+	timeout := time.After(patience)
+	for {
+		select {
+		case e, ok := <-p.events:
+			if !ok {
+				p.t.Fatalf("ended without event %q; standard error: %s", name, p.stderr)
+			}
+			if e.Event == name {
+				return e
+			}
+		case <-timeout:
+			p.t.Fatalf("no event %q", name)
+		}
+	}
+}
+
+// rest waits until the log ends and returns the names of the events left in it.
+func (p *process) rest() []string {
+	p.t.Helper()
+	var names []string
+	timeout := time.After(patience)
+	for {
+		select {
+		case e, ok := <-p.events:
+			if !ok {
+				return names
+			}
+			names = append(names, e.Event)
+		case <-timeout:
+			p.t.Fatalf("the log does not end; so far %q", names)
+		}
+	}
+}
+
+func (p *process) signal(sig syscall.Signal) {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(sig); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// exits waits for the end of succession, and compares its exit code.
+func (p *process) exits(want int) {
+	p.t.Helper()
+	done := make(chan int, 1)
+	go func() { done <- waitCode(p.cmd) }()
+	select {
+	case got := <-done:
+		if got != want {
+			for range p.events {
+			}
+			p.t.Fatalf("exit code %d, want %d; standard error: %s", got, want, p.stderr)
+		}
+	case <-time.After(patience):
+		p.t.Fatalf("still running, want exit code %d", want)
+	}
+}
+
+func waitCode(cmd *exec.Cmd) int {
+	err := cmd.Wait()
+	if e, ok := errors.AsType[*exec.ExitError](err); ok {
+		if ws := e.Sys().(syscall.WaitStatus); ws.Signaled() {
+			return -int(ws.Signal())
+		}
+		return e.ExitCode()
+	}
+	if err != nil {
+		return -1000
+	}
+	return 0
+}
+
+// result runs succession to its end.
+func result(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	cmd := command(args...)
+	var out, errs strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	watchdog := time.AfterFunc(patience, func() { cmd.Process.Kill() })
+	defer watchdog.Stop()
+	return waitCode(cmd), out.String(), errs.String()
+}
+
+// here runs succession in this process.
+func here(args ...string) (code int, stdout, stderr string) {
+	var out, errs strings.Builder
+	code = execute(args, &out, &errs)
+	return code, out.String(), errs.String()
+}

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+)
+
+// logForm is the value of --log.
+type logForm string
+
+const (
+	logAuto logForm = "auto"
+	logText logForm = "text"
+	logJSON logForm = "json"
+	logOff  logForm = "off"
+)
+
+func (f *logForm) String() string { return string(*f) }
+func (f *logForm) Type() string   { return "text|json|off" }
+
+func (f *logForm) Set(s string) error {
+	switch logForm(s) {
+	case logAuto, logText, logJSON, logOff:
+		*f = logForm(s)
+		return nil
+	}
+	return fmt.Errorf("use text, json or off")
+}
+
+// A message is one transition, in the form for people and in the form for
+// programs.
+type message struct {
+	level slog.Level
+	event string
+	text  string
+	attrs []slog.Attr
+	// name, where it is not nil, is asked for the words that text has a %s for. It
+	// may take its time.
+	name func() string
+}
+
+// A reporter writes messages in order, from a goroutine of its own: standard error
+// may block, and what must happen in time does not wait for it.
+type reporter struct {
+	write func(message)
+
+	mu      sync.Mutex
+	queue   []message
+	more    *sync.Cond
+	closed  bool
+	drained chan struct{}
+}
+
+// newReporter starts a reporter for the election; [reporter.close] stops it.
+func newReporter(w io.Writer, form logForm, election, id string) *reporter {
+	if form == logAuto {
+		form = logJSON
+		if isTerminal(w) {
+			form = logText
+		}
+	}
+	r := &reporter{drained: make(chan struct{})}
+	r.more = sync.NewCond(&r.mu)
+	switch form {
+	case logOff:
+		r.write = func(message) {}
+	case logText:
+		r.write = func(m message) { fmt.Fprintln(w, "succession: "+oneLine(m.text)) }
+	default:
+		r.write = jsonWriter(w, election, id)
+	}
+	go r.drain()
+	return r
+}
+
+// jsonWriter writes messages as JSON, with the event in the place of slog's msg.
+func jsonWriter(w io.Writer, election, id string) func(message) {
+	logger := slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{
+		ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.MessageKey && len(groups) == 0 {
+				a.Key = "event"
+			}
+			return a
+		},
+	})).With("election", election, "id", id)
+	return func(m message) { logger.LogAttrs(context.Background(), m.level, m.event, m.attrs...) }
+}
+
+func (r *reporter) say(m message) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.queue = append(r.queue, m)
+	r.more.Signal()
+}
+
+func (r *reporter) info(event, text string, attrs ...slog.Attr) {
+	r.say(message{slog.LevelInfo, event, text, attrs, nil})
+}
+
+func (r *reporter) warn(event, text string, attrs ...slog.Attr) {
+	r.say(message{slog.LevelWarn, event, text, attrs, nil})
+}
+
+// close writes what is left.
+func (r *reporter) close() {
+	r.mu.Lock()
+	r.closed = true
+	r.more.Signal()
+	r.mu.Unlock()
+	<-r.drained
+}
+
+func (r *reporter) drain() {
+	defer close(r.drained)
+	for {
+		r.mu.Lock()
+		for len(r.queue) == 0 && !r.closed {
+			r.more.Wait()
+		}
+		queue := r.queue
+		r.queue = nil
+		r.mu.Unlock()
+		if len(queue) == 0 {
+			return
+		}
+		for _, m := range queue {
+			if m.name != nil {
+				name := m.name()
+				m.text = fmt.Sprintf(m.text, name)
+				m.attrs = append(m.attrs, slog.String("behind", name))
+			}
+			r.write(m)
+		}
+	}
+}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/succession-dev/succession/elect"
+)
+
+func newResign(g *globals) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "resign NAME",
+		Short: "Ask the leader to resign, and wait until it has",
+		Long: `Ask whoever leads the election NAME to resign, wait until another leads or nobody
+does, and say what happened. The leader ends its work first: under "succession run" its
+command gets TERM, and KILL after the grace time.
+
+Only leaders that use this project's library or command hear the request. Candidates
+of other programs that stand in the same line do not.
+
+Exit codes: 0 it has resigned; 1 nobody led; 124 it still led after --wait, and is still
+asked to resign; 125 it could not be asked.`,
+		Example: `  succession resign reports
+  succession resign reports --wait 2m`,
+		Args: oneName,
+	}
+	wait := cmd.Flags().Duration("wait", 30*time.Second, "how long to wait until another leads or nobody does")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		name := args[0]
+		return untilSignal(func(ctx context.Context) error {
+			connect, cancel := g.withTimeout(ctx)
+			defer cancel()
+			return g.with(connect, name, func(connect context.Context, e *elect.Election) error {
+				old, err := e.Leader(connect)
+				if err == nil && old.Pinned {
+					return fmt.Errorf("%s stands first in %q for ever and cannot resign: the election has moved, or is moving, to another coordinator", old.ID, name)
+				}
+				if err == nil {
+					old, err = e.AskToResign(connect)
+				}
+				if errors.Is(err, elect.ErrNoLeader) {
+					return nobodyLeads(name)
+				}
+				if err != nil {
+					return err
+				}
+				next, err := successor(ctx, e, old, *wait)
+				if err != nil {
+					return err
+				}
+				fmt.Fprintf(cmd.OutOrStdout(), "%s resigned (token %d); %s\n", old.ID, old.Token, changeTo(next))
+				return nil
+			})
+		})
+	}
+	return cmd
+}
+
+// successor waits until another than old leads, or nobody.
+func successor(ctx context.Context, e *elect.Election, old elect.Leader, wait time.Duration) (elect.Leader, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, wait, exitf(exitTimeout,
+		"%s was asked to resign %v ago and still leads %q; it may be busy stopping, or be no program of this project: wait longer with --wait, or look at it", old.ID, wait, e.Name()))
+	defer cancel()
+	for l, err := range e.Observe(ctx) {
+		if err != nil {
+			return elect.Leader{}, err
+		}
+		if l.Key != old.Key || l.Token != old.Token {
+			return l, nil
+		}
+	}
+	return elect.Leader{}, context.Cause(ctx)
+}

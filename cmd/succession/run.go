@@ -1,0 +1,134 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// runOptions are the flags of run.
+type runOptions struct {
+	id, value string
+	wait      time.Duration
+	grace     time.Duration
+	restart   bool
+	ack       bool
+	log       logForm
+}
+
+func newRun(g *globals) *cobra.Command {
+	o := runOptions{log: logAuto}
+	cmd := &cobra.Command{
+		Use:   "run [flags] NAME -- CMD [ARG...]",
+		Short: "Run a command only while this process leads",
+		Long: `Stand in line for the election NAME, run CMD as soon as this process leads, and exit
+with CMD's exit code when it has ended.
+
+CMD is executed as it stands, without a shell, with the standard input, output and
+error of succession, and in its environment:
+
+  SUCCESSION_ELECTION   NAME
+  SUCCESSION_ID         this candidate's id
+  SUCCESSION_TOKEN      the fencing token: it grows from leader to leader, so what
+                        CMD writes to can refuse a smaller one than it has seen
+
+When leadership is lost, CMD and all that it started get TERM, and KILL after --grace,
+in any case before the coordinator can make another the leader. When CMD ends, so
+does all that it started. Should succession itself be killed, so is CMD.
+
+Signals. While waiting, INT, TERM, HUP and QUIT leave the line. While CMD runs, INT,
+TERM, HUP, QUIT, USR1, USR2, CONT and WINCH go to CMD's process group; a second INT
+or TERM kills it. At a terminal CMD is in the foreground: ^C is for CMD alone, and ^Z
+has no effect, as a leader that stands still would hold up the line.
+
+Exit codes:
+
+  CMD's own  CMD ended while this process led
+  128+n      signal n ended CMD, or ended the waiting
+  75         leadership was lost and CMD has been stopped (without --restart)
+  124        not elected within --wait
+  125        succession itself failed
+  126        CMD cannot be executed
+  127        CMD was not found`,
+		Example: `  succession run reports -- ./send-reports --hourly
+  succession run reports -- sh -c 'echo "leading with token $SUCCESSION_TOKEN"; exec ./work'
+  succession run --wait 10s reports -- ./nightly || echo "somebody else does it"
+  succession --url zookeeper://zk1:2181,zk2:2181/app run --id web-2 --restart reports -- ./work`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			switch dash := cmd.ArgsLenAtDash(); {
+			case dash < 0:
+				return errDash
+			case dash != 1:
+				return fmt.Errorf("want one NAME before \"--\", but there are %d arguments; as in: succession run reports -- CMD ARG...", dash)
+			case len(args) == 1:
+				return errors.New(`there is no command after "--"; as in: succession run reports -- CMD ARG...`)
+			}
+			return nil
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.id, "id", "", "who this candidate is (default host name, process id and a random suffix)")
+	f.StringVar(&o.value, "value", "", "what observers are to know beside the id, such as an address")
+	f.DurationVar(&o.wait, "wait", 0, "exit with 124 when not elected for so long (default: wait for ever)")
+	f.DurationVar(&o.grace, "grace", 0, "time for CMD between TERM and KILL (default: a fifth of the session's time; 5s for local:)")
+	f.BoolVar(&o.restart, "restart", false, "stand in line again when leadership was lost, instead of exiting with 75")
+	f.BoolVar(&o.ack, "ack", false, "tell observers that the leader is at work as soon as CMD runs")
+	f.Var(&o.log, "log", "form of the messages on standard error (default text at a terminal, else json)")
+	f.Lookup("log").DefValue = ""
+	cmd.RegisterFlagCompletionFunc("log", cobra.FixedCompletions([]string{"text", "json", "off"}, cobra.ShellCompDirectiveNoFileComp))
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		if !slices.Contains(os.Args, "--") {
+			return fmt.Errorf("%w (%w)", err, errDash)
+		}
+		return err
+	})
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := backend.CheckName(args[0]); err != nil {
+			return err
+		}
+		if o.wait < 0 {
+			return fmt.Errorf("--wait %v is negative; leave it out to wait for ever", o.wait)
+		}
+		path, err := lookPath(args[1])
+		if err != nil {
+			return err
+		}
+		return runElected(g, o, args[0], path, args[1:], cmd.ErrOrStderr())
+	}
+	return cmd
+}
+
+var errDash = errors.New(`write "--" before the command, as in: succession run reports -- CMD ARG...`)
+
+// lookPath finds the executable as execvp(3) does, before anybody stands in line
+// for it.
+func lookPath(file string) (string, error) {
+	path, err := exec.LookPath(file)
+	switch {
+	case err == nil || errors.Is(err, exec.ErrDot):
+		return path, nil
+	case errors.Is(err, exec.ErrNotFound) && !foundInPath(file), errors.Is(err, os.ErrNotExist):
+		return "", exitf(exitNotFound, "%s: not found; give the path of a program, or sh -c '...' for a line of shell", file)
+	}
+	return "", exitf(exitNotExecutable, "%s: it is there but cannot be executed; look at its permissions", file)
+}
+
+// foundInPath reports whether file stands in $PATH, executable or not.
+func foundInPath(file string) bool {
+	if strings.ContainsRune(file, os.PathSeparator) {
+		return false
+	}
+	return slices.ContainsFunc(filepath.SplitList(os.Getenv("PATH")), func(dir string) bool {
+		info, err := os.Stat(filepath.Join(dir, file))
+		return err == nil && !info.IsDir()
+	})
+}

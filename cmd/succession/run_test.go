@@ -1,0 +1,296 @@
+//go:build linux
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func TestRunExitCodes(t *testing.T) {
+	plain := filepath.Join(t.TempDir(), "plain")
+	if err := os.WriteFile(plain, []byte("no program"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	orphan := filepath.Join(t.TempDir(), "orphan")
+	if err := os.WriteFile(orphan, []byte("#!/no/such/interpreter\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	url := localURL(t)
+	for _, tt := range []struct {
+		name string
+		args []string
+		want int
+		says string // on standard error
+	}{
+		{"success", []string{"reports", "--", "true"}, 0, `"resigned"`},
+		{"the command's own", []string{"reports", "--", "sh", "-c", "exit 3"}, 3, `"code":3`},
+		{"TERM", []string{"reports", "--", "sh", "-c", "kill -TERM $$"}, 143, "SIGTERM"},
+		{"KILL", []string{"reports", "--", "sh", "-c", "kill -KILL $$"}, 137, "SIGKILL"},
+		{"not found", []string{"reports", "--", "no-such-program"}, 127, "no-such-program: not found"},
+		{"path not found", []string{"reports", "--", "/no/such/program"}, 127, "not found"},
+		{"not executable", []string{"reports", "--", plain}, 126, "cannot be executed"},
+		{"a folder", []string{"reports", "--", t.TempDir()}, 126, "cannot be executed"},
+		{"interpreter not found", []string{"reports", "--", orphan}, 127, "interpreter"},
+		{"no dashes", []string{"reports", "true"}, 125, `write "--" before the command`},
+		{"no dashes, and flags", []string{"reports", "sh", "-c", "true"}, 125, `write "--" before the command`},
+		{"no name", []string{"--", "true"}, 125, "want one NAME"},
+		{"two names", []string{"a", "b", "--", "true"}, 125, "want one NAME"},
+		{"no command", []string{"reports", "--"}, 125, "no command"},
+		{"bad name", []string{"/reports", "--", "true"}, 125, "begins with a slash"},
+		{"bad id", []string{"--id", "a\nb", "reports", "--", "true"}, 125, "one line"},
+		{"bad scheme", []string{"--url", "nosuch:x", "reports", "--", "true"}, 125, "known are"},
+		{"negative wait", []string{"--wait", "-1s", "reports", "--", "true"}, 125, "--wait"},
+		{"negative grace", []string{"--grace", "-1s", "reports", "--", "true"}, 125, "--grace"},
+		{"impossible grace", []string{"--url", "memory:grace?ttl=4s", "--grace", "3s", "reports", "--", "true"}, 125, "session of 4s"},
+		{"bad log", []string{"--log", "xml", "reports", "--", "true"}, 125, "text, json or off"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			code, _, stderr := result(t, append([]string{"--url", url, "run"}, tt.args...)...)
+			if code != tt.want || !strings.Contains(stderr, tt.says) {
+				t.Errorf("exit code %d, want %d; standard error %q, want %q in it", code, tt.want, stderr, tt.says)
+			}
+			if tt.want == 125 && strings.Count(stderr, "\n") != 1 {
+				t.Errorf("standard error %q is not one line", stderr)
+			}
+		})
+	}
+}
+
+func TestRunExits124(t *testing.T) {
+	url := localURL(t)
+	leader := start(t, "--url", url, "run", "--id", "web-1", "reports", "--", "sleep", "1000")
+	leader.event("started")
+	waiter := start(t, "--url", url, "run", "--wait", "2s", "reports", "--", "echo", "never")
+	if e := waiter.event("waiting"); e.Behind != "web-1" {
+		t.Errorf("waits behind %q, want web-1", e.Behind)
+	}
+	waiter.event("failed")
+	waiter.exits(124)
+	waiter.nothingLeft()
+}
+
+func TestRunGivesTheCommandItsArgumentsAndEnvironment(t *testing.T) {
+	p := start(t, "--url", localURL(t), "run", "--id", "web-1", "reports", "--",
+		"sh", "-c", `echo "$SUCCESSION_ELECTION $SUCCESSION_ID $SUCCESSION_TOKEN"; printf '<%s>' "$@"; echo`, "sh", "a b", "", "$HOME", "--", "-x")
+	token := p.event("elected").Token
+	p.line("reports web-1 " + strconv.FormatUint(token, 10))
+	p.line("<a b><><$HOME><--><-x>")
+	p.exits(0)
+}
+
+func TestRunOrder(t *testing.T) {
+	p := start(t, "--url", localURL(t), "run", "reports", "--", "true")
+	p.exits(0)
+	if got, want := p.rest(), []string{"elected", "started", "ended", "resigned"}; !slices.Equal(got, want) {
+		t.Errorf("events %q, want %q", got, want)
+	}
+}
+
+func TestRunText(t *testing.T) {
+	_, _, stderr := result(t, "--url", localURL(t), "run", "--log", "text", "reports", "--", "true")
+	lines := strings.Split(strings.TrimSpace(stderr), "\n")
+	for i, want := range []string{
+		`succession: elected leader of "reports", token `,
+		"succession: started true (pid ",
+		"succession: true ended with exit code 0",
+		"succession: resigned, token ",
+	} {
+		if i >= len(lines) || !strings.HasPrefix(lines[i], want) {
+			t.Fatalf("standard error:\n%s\nline %d does not begin with %q", stderr, i+1, want)
+		}
+	}
+	if code, _, stderr := result(t, "--url", localURL(t), "run", "--log", "off", "reports", "--", "true"); code != 0 || stderr != "" {
+		t.Errorf("--log off: exit code %d, standard error %q", code, stderr)
+	}
+}
+
+func TestWaitingLeavesTheLineOnSignals(t *testing.T) {
+	url := localURL(t)
+	leader := start(t, "--url", url, "run", "reports", "--", "sleep", "1000")
+	leader.event("started")
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
+		t.Run(signalName(sig), func(t *testing.T) {
+			waiter := start(t, "--url", url, "run", "reports", "--", "echo", "never")
+			waiter.event("waiting")
+			waiter.signal(syscall.SIGUSR1) // is for a command that does not run yet
+			waiter.signal(sig)
+			waiter.exits(128 + int(sig))
+			waiter.nothingLeft()
+			if _, stdout, _ := result(t, "--url", url, "line", "reports"); strings.Count(stdout, "\n") != 2 {
+				t.Errorf("more than the leader stands in line:\n%s", stdout)
+			}
+		})
+	}
+}
+
+// An interrupted candidate must not start its command even if it is elected at the
+// same moment.
+func TestNoCommandAfterAnInterrupt(t *testing.T) {
+	url := localURL(t)
+	for range 10 {
+		leader := start(t, "--url", url, "run", "reports", "--", "sleep", "1000")
+		leader.event("started")
+		waiter := start(t, "--url", url, "run", "reports", "--", "echo", "never")
+		waiter.event("waiting")
+		waiter.signal(syscall.SIGTERM)
+		leader.signal(syscall.SIGKILL)
+		waiter.exits(143)
+		waiter.nothingLeft()
+		leader.nothingLeft()
+	}
+}
+
+func TestSignalsAreForwarded(t *testing.T) {
+	const script = `
+		for s in INT TERM HUP QUIT USR1 USR2 WINCH; do trap "echo $s" $s; done
+		echo ready
+		while :; do sleep 1000 & wait; kill $!; done`
+	p := start(t, "--url", localURL(t), "run", "reports", "--", "bash", "-c", script)
+	p.line("ready")
+	for _, s := range []struct {
+		sig  syscall.Signal
+		name string
+	}{
+		{syscall.SIGHUP, "HUP"}, {syscall.SIGQUIT, "QUIT"}, {syscall.SIGUSR1, "USR1"},
+		{syscall.SIGUSR2, "USR2"}, {syscall.SIGWINCH, "WINCH"}, {syscall.SIGINT, "INT"},
+	} {
+		p.signal(s.sig)
+		p.line(s.name)
+	}
+	// It has heard INT and goes on. The next one is not for it to decide.
+	p.signal(syscall.SIGTERM)
+	if e := p.event("killing"); e.Cause != "a second SIGTERM" {
+		t.Errorf("cause %q", e.Cause)
+	}
+	p.exits(137)
+	p.nothingLeft()
+}
+
+func TestForwardedSignalReachesTheWholeGroup(t *testing.T) {
+	const script = `sh -c 'trap "echo grandchild; exit" USR1; echo ready; while :; do sleep 0.01; done' & trap : USR1; wait; wait; echo child`
+	p := start(t, "--url", localURL(t), "run", "reports", "--", "sh", "-c", script)
+	p.line("ready")
+	p.signal(syscall.SIGUSR1)
+	p.line("grandchild")
+	p.line("child")
+	p.exits(0)
+}
+
+func TestTheSecondTakesOverOnce(t *testing.T) {
+	url := localURL(t)
+	const script = `echo "run $SUCCESSION_TOKEN"; exec sleep 1000`
+	first := start(t, "--url", url, "run", "--id", "web-1", "reports", "--", "sh", "-c", script)
+	t1 := first.event("started").Token
+	second := start(t, "--url", url, "run", "--id", "web-2", "reports", "--", "sh", "-c", script)
+	second.event("waiting")
+	third := start(t, "--url", url, "run", "--id", "web-3", "reports", "--", "sh", "-c", "echo third")
+	third.event("waiting")
+	first.signal(syscall.SIGTERM)
+	first.exits(143)
+	t2 := second.event("started").Token
+	if t2 <= t1 {
+		t.Errorf("the second's token is %d, the first's %d: tokens must grow", t2, t1)
+	}
+	second.line("run " + strconv.FormatUint(t2, 10))
+	second.signal(syscall.SIGTERM)
+	second.exits(143)
+	if t3 := third.event("started").Token; t3 <= t2 {
+		t.Errorf("the third's token is %d, the second's %d: tokens must grow", t3, t2)
+	}
+	third.exits(0)
+	second.nothingLeft()
+}
+
+func TestNothingOutlivesAKilledSuccession(t *testing.T) {
+	// A grandchild in the group, one that ignores what it can, and one in a session
+	// of its own, all with our standard output.
+	const script = `
+		sh -c 'sleep 1000; :' &
+		sh -c 'trap "" TERM HUP INT; sleep 1000; :' &
+		setsid sh -c 'sleep 1000; :' &
+		setsid sh -c 'setsid sleep 1000 & echo ready'
+		wait`
+	p := start(t, "--url", localURL(t), "run", "reports", "--", "sh", "-c", script)
+	p.line("ready")
+	begin := time.Now()
+	p.signal(syscall.SIGKILL)
+	p.nothingLeft()
+	t.Logf("everything was gone %v after kill -9", time.Since(begin))
+}
+
+func TestTheCommandDoesNotOutliveItsGuard(t *testing.T) {
+	p := start(t, "--url", localURL(t), "run", "reports", "--", "sh", "-c", "sh -c 'echo $PPID; sleep 1000; :'; :")
+	p.event("started")
+	pid, _ := p.next()
+	guard, ok := parentOf(t, pid)
+	if !ok || guard == p.cmd.Process.Pid {
+		t.Fatalf("the parent of the command is %d, want a guard", guard)
+	}
+	if err := syscall.Kill(guard, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if e := p.event("failed"); !strings.Contains(e.Cause, "guard") {
+		t.Errorf("cause %q does not speak of the guard", e.Cause)
+	}
+	p.exits(125)
+	p.nothingLeft()
+}
+
+func parentOf(t *testing.T, pid string) (int, bool) {
+	t.Helper()
+	status, err := os.ReadFile("/proc/" + pid + "/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(status)) {
+		if s, ok := strings.CutPrefix(line, "PPid:"); ok {
+			ppid, err := strconv.Atoi(strings.TrimSpace(s))
+			return ppid, err == nil
+		}
+	}
+	return 0, false
+}
+
+func TestWhatTheCommandLeavesBehindIsStoppedFirst(t *testing.T) {
+	url := localURL(t)
+	for _, tt := range []struct {
+		name, grace, script, says string
+		events                    []string
+	}{
+		{
+			"it stops at TERM", "1m",
+			`setsid sh -c 'trap "echo stopped; exit" TERM; echo ready; while :; do sleep 0.01; done' & read line; exit 3`,
+			"stopped", []string{"ended", "resigned"},
+		},
+		{
+			"it has to be killed", "200ms",
+			`setsid sh -c 'trap "echo deaf" TERM; echo ready; while :; do sleep 0.01; done' & read line; exit 3`,
+			"deaf", []string{"ended", "killing", "resigned"},
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			cmd := command("--url", url, "run", "--grace", tt.grace, "reports", "--", "sh", "-c", tt.script)
+			in, err := cmd.StdinPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := startCommand(t, cmd)
+			p.event("started")
+			p.line("ready")
+			in.Close()
+			p.line(tt.says)
+			p.exits(3)
+			if got := p.rest(); !slices.Equal(got, tt.events) {
+				t.Errorf("events %q, want %q", got, tt.events)
+			}
+			p.nothingLeft()
+		})
+	}
+}

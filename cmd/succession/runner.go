@@ -1,0 +1,242 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/cmd/succession/internal/child"
+	"github.com/succession-dev/succession/elect"
+)
+
+// guardCommand is the subcommand that run starts as its command's guard.
+const guardCommand = "guard"
+
+func newGuard() *cobra.Command {
+	return &cobra.Command{
+		Use:                guardCommand,
+		Hidden:             true,
+		DisableFlagParsing: true,
+		RunE: func(_ *cobra.Command, args []string) error {
+			if code := child.Guard(args); code != 0 {
+				return &exitError{code: code}
+			}
+			return nil
+		},
+	}
+}
+
+// A runner is one process that wants to run its command as a leader. One
+// goroutine owns it.
+type runner struct {
+	o       runOptions
+	url     string
+	name    string
+	path    string
+	argv    []string
+	signals chan os.Signal
+	report  *reporter
+
+	grace time.Duration // for the present session
+	// leaving is the signal that asked this process to end, if one has.
+	leaving os.Signal
+}
+
+// errHurry is returned where a second signal says not to wait any longer.
+var errHurry = errors.New("asked twice to end")
+
+func runElected(g *globals, o runOptions, name, path string, argv []string, stderr io.Writer) error {
+	// New finds out what is wrong with the arguments only when used, and makes up
+	// the id.
+	o.id = elect.New(nil, name, &elect.Options{ID: o.id}).ID()
+	r := &runner{o: o, url: g.url, name: name, path: path, argv: argv, signals: make(chan os.Signal, 16)}
+	notify(r.signals, forwarded...)
+	defer signal.Stop(r.signals)
+	// A write to a standard error that nobody reads is then an error, not the end.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	r.report = newReporter(stderr, o.log, name, o.id)
+	defer r.report.close()
+
+	err := r.run()
+	if e, ok := errors.AsType[*exitError](err); ok && e.err == nil {
+		return err
+	}
+	if err != nil {
+		code := exitCode(err, io.Discard)
+		r.report.say(message{slog.LevelError, "failed", err.Error(), []slog.Attr{cause(err)}, nil})
+		return &exitError{code: code}
+	}
+	return nil
+}
+
+// run opens the coordinator and leads, again and again with --restart. Its result
+// is the exit code, as an *exitError; nil is 0.
+func (r *runner) run() error {
+	var b backend.Backend
+	err := r.attend(context.Background(), func(ctx context.Context) (err error) {
+		b, err = backend.Open(ctx, r.url)
+		return err
+	})
+	if err != nil {
+		return r.left(err)
+	}
+	for {
+		t, err := r.campaign(b)
+		if err != nil {
+			if errors.Is(err, errHurry) {
+				return r.left(err) // the coordinator ends what was joined
+			}
+			b.Close()
+			return r.left(err)
+		}
+		lost, err := r.lead(t)
+		if lost && r.o.restart && r.leaving == nil {
+			continue
+		}
+		if cerr := b.Close(); cerr != nil {
+			r.report.warn("closing", "the session could not be ended: "+cerr.Error(), cause(cerr))
+		}
+		return err
+	}
+}
+
+// left is the result of a process that never led, because of err.
+func (r *runner) left(err error) error {
+	if r.leaving != nil {
+		return &exitError{code: signalExit(r.leaving)}
+	}
+	return err
+}
+
+// attend calls f, which blocks, and cancels its context when a signal asks this
+// process to end. After a second such signal it waits for f no longer.
+func (r *runner) attend(ctx context.Context, f func(context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	done := make(chan error, 1)
+	go func() { done <- f(ctx) }()
+	for {
+		select {
+		case err := <-done:
+			return err
+		case sig := <-r.signals:
+			if !endsWaiting(sig) {
+				continue
+			}
+			if r.leaving != nil {
+				return errHurry
+			}
+			r.leaving = sig
+			r.report.info("interrupted", "leaving the line: "+signalName(sig), slog.String("signal", signalName(sig)))
+			cancel(interrupted{sig})
+		}
+	}
+}
+
+// campaign waits until this process leads. When a signal has asked it to end it
+// returns an error, even if it was elected at the same moment.
+func (r *runner) campaign(b backend.Backend) (*elect.Term, error) {
+	if r.leaving != nil {
+		return nil, interrupted{r.leaving}
+	}
+	ctx := context.Background()
+	if r.o.wait > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, r.o.wait,
+			exitf(exitTimeout, "not elected leader of %q within %v", r.name, r.o.wait))
+		defer cancel()
+	}
+	var t *elect.Term
+	err := r.attend(ctx, func(ctx context.Context) error {
+		s, err := b.Session(ctx)
+		if err != nil {
+			return err
+		}
+		if r.grace, err = graceFor(r.o.grace, s.TTL()); err != nil {
+			return err
+		}
+		var e *elect.Election
+		o := &elect.Options{ID: r.o.id, Value: r.o.value, Trace: func(ev elect.Event) { r.trace(e, ev) }}
+		if s.TTL() > 0 {
+			o.Margin = r.grace
+		}
+		e = elect.New(b, r.name, o)
+		t, err = e.Campaign(ctx)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case sig := <-r.signals:
+		if endsWaiting(sig) {
+			r.leaving = sig
+		}
+	default:
+	}
+	if r.leaving != nil {
+		r.resign(t)
+		return nil, interrupted{r.leaving}
+	}
+	return t, nil
+}
+
+// resign leaves the line. The command has ended; its exit code stays what it is,
+// also when this fails.
+func (r *runner) resign(t *elect.Term) {
+	err := t.Resign(context.Background())
+	if err != nil {
+		r.report.warn("resigned", "could not resign: "+err.Error(), token(t), cause(err))
+		return
+	}
+	r.report.info("resigned", fmt.Sprintf("resigned, token %d", t.Token()), token(t))
+}
+
+// trace reports the steps of a campaign of e.
+func (r *runner) trace(e *elect.Election, ev elect.Event) {
+	switch ev.Kind {
+	case elect.Waiting:
+		r.report.say(message{slog.LevelInfo, "waiting", fmt.Sprintf("waiting for %q behind %%s", r.name), nil,
+			func() string { return nameOf(e, ev.Ahead) }})
+	case elect.Elected:
+		r.report.info("elected", fmt.Sprintf("elected leader of %q, token %d", r.name, ev.Token), slog.Uint64("token", ev.Token))
+	case elect.Retrying:
+		r.report.warn("retrying", "standing in line again: "+ev.Err.Error(), cause(ev.Err))
+	}
+}
+
+// nameOf returns the id of m, or its key where that cannot be found out soon.
+func nameOf(e *elect.Election, m backend.Member) string {
+	if id, _, _ := strings.Cut(m.Value, "\n"); id != "" {
+		return id
+	}
+	const bound = time.Second
+	ctx, cancel := context.WithTimeout(context.Background(), bound)
+	defer cancel()
+	line, err := e.Line(ctx)
+	if err != nil {
+		return m.Key
+	}
+	for _, l := range line {
+		if l.Key == m.Key && l.ID != "" {
+			return l.ID
+		}
+	}
+	return m.Key
+}
+
+func token(t *elect.Term) slog.Attr { return slog.Uint64("token", t.Token()) }
+
+func cause(err error) slog.Attr { return slog.String("cause", oneLine(err.Error())) }

@@ -1,0 +1,154 @@
+//go:build linux
+
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A terminal is a pseudo-terminal with a process on it.
+type terminal struct {
+	t     *testing.T
+	ptm   *os.File
+	cmd   *exec.Cmd
+	lines chan string
+}
+
+// onTerminal starts succession in the foreground of a terminal of its own.
+func onTerminal(t *testing.T, args ...string) *terminal {
+	t.Helper()
+	ptm, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.IoctlSetPointerInt(int(ptm.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	n, err := unix.IoctlGetInt(int(ptm.Fd()), unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pts, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := command(args...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = pts, pts, pts
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	pts.Close()
+	term := &terminal{t: t, ptm: ptm, cmd: cmd, lines: make(chan string, 1000)}
+	go func() {
+		defer close(term.lines)
+		for s := bufio.NewScanner(ptm); s.Scan(); {
+			term.lines <- s.Text()
+		}
+	}()
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+		for range term.lines {
+		}
+		ptm.Close()
+	})
+	return term
+}
+
+// wait waits for a line with s in it, and returns it with those before it.
+func (term *terminal) wait(s string) (seen []string) {
+	term.t.Helper()
+	timeout := time.After(patience)
+	for {
+		select {
+		case line, ok := <-term.lines:
+			if !ok {
+				term.t.Fatalf("the terminal was left without %q; it showed %q", s, seen)
+			}
+			seen = append(seen, line)
+			if strings.Contains(line, s) {
+				return seen
+			}
+		case <-timeout:
+			term.t.Fatalf("no %q on the terminal; it showed %q", s, seen)
+		}
+	}
+}
+
+func (term *terminal) press(keys string) {
+	term.t.Helper()
+	if _, err := term.ptm.WriteString(keys); err != nil {
+		term.t.Fatal(err)
+	}
+}
+
+const ctrlC, ctrlZ = "\x03", "\x1a"
+
+func TestTheInterruptKeyReachesTheCommandOnce(t *testing.T) {
+	const script = `trap 'echo got INT' INT; trap 'exit 9' USR1; echo "ready $$"; while :; do sleep 0.01; done`
+	term := onTerminal(t, "--url", localURL(t), "run", "reports", "--", "bash", "-c", script)
+	seen := term.wait("ready ")
+	pid := 0
+	fmt.Sscanf(seen[len(seen)-1], "ready %d", &pid)
+	term.press(ctrlC)
+	term.wait("got INT")
+	if err := syscall.Kill(pid, syscall.SIGUSR1); pid == 0 || err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range term.wait("ended with exit code 9") {
+		if strings.Contains(line, "got INT") {
+			t.Error("one press of ^C came twice")
+		}
+	}
+	if code := waitCode(term.cmd); code != 9 {
+		t.Errorf("exit code %d, want 9", code)
+	}
+}
+
+func TestTheInterruptKeyEndsAnOrdinaryCommand(t *testing.T) {
+	term := onTerminal(t, "--url", localURL(t), "run", "reports", "--", "sh", "-c", "echo ready; exec sleep 1000")
+	term.wait("ready")
+	term.press(ctrlC)
+	term.wait("was ended by SIGINT")
+	if code := waitCode(term.cmd); code != 130 {
+		t.Errorf("exit code %d, want 130", code)
+	}
+}
+
+func TestTheInterruptKeyEndsTheWaiting(t *testing.T) {
+	url := localURL(t)
+	leader := start(t, "--url", url, "run", "--id", "web-1", "reports", "--", "sleep", "1000")
+	leader.event("started")
+	term := onTerminal(t, "--url", url, "run", "reports", "--", "true")
+	term.wait(`waiting for "reports" behind web-1`)
+	term.press(ctrlC)
+	if code := waitCode(term.cmd); code != 130 {
+		t.Errorf("exit code %d, want 130", code)
+	}
+}
+
+// The command can read from the terminal, which only the foreground may, and the
+// suspend key does not stop it.
+func TestTheCommandHasTheTerminal(t *testing.T) {
+	term := onTerminal(t, "--url", localURL(t), "run", "reports", "--", "sh", "-c", `echo ready; read a; echo "<$a>"; read b; echo "<$b>"`)
+	term.wait("ready")
+	term.press("one\n")
+	term.wait("<one>")
+	term.press(ctrlZ)
+	term.press("two\n")
+	term.wait("<two>")
+	term.wait("resigned")
+	if code := waitCode(term.cmd); code != 0 {
+		t.Errorf("exit code %d, want 0", code)
+	}
+}

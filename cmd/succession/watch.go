@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/succession-dev/succession/elect"
+)
+
+func newWatch(g *globals) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "watch NAME",
+		Short: "Print each change of the leader",
+		Long: `Print who leads the election NAME, and then a line at each change: a new leader,
+its acknowledgement that it took up its work, and that nobody leads. It runs until it
+is interrupted. Where leaders change very fast some may be left out, never the last.
+
+With -o json each line is an object:
+
+  event   "elected", "acknowledged" or "vacant"; the first line says what is
+  leader  as in "succession leader -o json"; null where nobody leads`,
+		Example: `  succession watch reports
+  succession watch reports -o json | jq -r 'select(.event == "elected") | .leader.id'`,
+		Args: oneName,
+	}
+	out := outputFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		show := func(c change) error {
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s  %s\n", time.Now().Format(time.TimeOnly), c)
+			return err
+		}
+		if *out == asJSON {
+			show = func(c change) error { return printJSON(cmd.OutOrStdout(), c) }
+		}
+		return g.watch(args[0], show)
+	}
+	return cmd
+}
+
+// change is one line of watch.
+type change struct {
+	Event  string        `json:"event"`
+	Leader *elect.Leader `json:"leader"`
+}
+
+func changeTo(l elect.Leader) change {
+	switch {
+	case l.Vacant():
+		return change{Event: "vacant"}
+	case l.Acknowledged:
+		return change{"acknowledged", &l}
+	}
+	return change{"elected", &l}
+}
+
+func (c change) String() string {
+	switch {
+	case c.Leader == nil:
+		return "nobody leads"
+	case c.Leader.Pinned:
+		return fmt.Sprintf("closed: %s stands first and for ever, token %d", c.Leader.ID, c.Leader.Token)
+	case c.Event == "acknowledged":
+		return fmt.Sprintf("%s is at work, token %d", c.Leader.ID, c.Leader.Token)
+	}
+	return fmt.Sprintf("%s leads, token %d", c.Leader.ID, c.Leader.Token)
+}
+
+// watch calls show with each change, until a signal or an error comes. --timeout
+// bounds the connecting only.
+func (g *globals) watch(name string, show func(change) error) error {
+	return untilSignal(func(ctx context.Context) error {
+		connect, cancel := g.withTimeout(ctx)
+		defer cancel()
+		return g.with(connect, name, func(_ context.Context, e *elect.Election) error {
+			for l, err := range e.Observe(ctx) {
+				if err != nil {
+					return err
+				}
+				if err := show(changeTo(l)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+}
