@@ -51,13 +51,15 @@ type Session interface {
 
 	// Leave removes m, which this session joined, or which is pinned: a pinned
 	// member belongs to no session (law L4). A member that has gone already is
-	// not an error.
+	// not an error; one that another session joined is [ErrDenied].
 	Leave(ctx context.Context, m Member) error
 
 	// Pin makes m, which this session joined, permanent: it outlives the session
 	// and keeps its place. In the same atomic step it writes h as the record of
 	// m's election, where that still has the version at ([Absent] for none;
-	// [ErrVersion] otherwise). Pinning a member that is pinned is not an error.
+	// [ErrVersion] otherwise). Pinning a member that is pinned, where the record
+	// is h already, is not an error; one that another session joined is
+	// [ErrDenied].
 	Pin(ctx context.Context, m Member, h Header, at Version) error
 
 	// Line returns the whole line in order, and the election's record as of no

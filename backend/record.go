@@ -50,7 +50,9 @@ type Records interface {
 	// not exist is not an error, unless the condition names a version.
 	Delete(ctx context.Context, name string, cond *If) error
 
-	// List returns the names of the records directly under dir, sorted.
+	// List returns the whole names of the records directly under dir, sorted; dir
+	// follows [CheckName]. Where records are kept in folders, a folder on the way
+	// to a record may be listed like a record.
 	List(ctx context.Context, dir string) ([]string, error)
 
 	// Watch blocks until the record has another version than after, and returns

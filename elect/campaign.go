@@ -11,8 +11,9 @@ import (
 )
 
 // recheckWithoutTTL is the interval of the slow re-check where a session has no
-// time of its own.
-const recheckWithoutTTL = 10 * time.Second
+// time of its own: its coordinator is this machine, which a re-check costs
+// microseconds.
+const recheckWithoutTTL = time.Second
 
 // Campaign joins the line and blocks until this candidate leads, or ctx ends; it
 // then leaves the line, within [Options] ResignTimeout, and returns the cause of

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/succession-dev/succession/backend"
@@ -23,14 +24,15 @@ type Term struct {
 	cancel context.CancelCauseFunc
 
 	watching sync.WaitGroup
-	resign   sync.Once
-	resigned error
+	resigned atomic.Bool   // Resign has been called
+	left     chan struct{} // closed when the first Resign is done
+	leaveErr error
 }
 
 // newTerm begins the term of m, which stands first, and watches over its end. The
 // context of the term is life until then.
 func newTerm(life context.Context, e *Election, s backend.Session, m backend.Member, token uint64, margin time.Duration) *Term {
-	t := &Term{e: e, s: s, m: m, token: token, margin: margin}
+	t := &Term{e: e, s: s, m: m, token: token, margin: margin, left: make(chan struct{})}
 	t.ctx, t.cancel = context.WithCancelCause(life)
 	t.watching.Go(t.watchDeadline)
 	t.watching.Go(t.watchMember)
@@ -197,13 +199,16 @@ func (t *Term) Put(ctx context.Context, record string, value []byte, at backend.
 //
 // An error means that the member stands until the coordinator ends the session.
 func (t *Term) Resign(ctx context.Context) error {
-	t.resign.Do(func() {
-		t.cancel(ErrResigned)
-		t.watching.Wait()
-		cause := context.Cause(t.ctx)
-		t.e.o.Logger.Info("term ended", "token", t.token, "cause", cause)
-		t.e.trace(Event{Kind: Ended, Member: t.m, Token: t.token, Err: cause})
-		t.resigned = t.e.leave(ctx, t.s, t.m)
-	})
-	return t.resigned
+	if !t.resigned.CompareAndSwap(false, true) {
+		<-t.left
+		return t.leaveErr
+	}
+	defer close(t.left)
+	t.cancel(ErrResigned)
+	t.watching.Wait()
+	cause := context.Cause(t.ctx)
+	t.e.o.Logger.Info("term ended", "token", t.token, "cause", cause)
+	t.e.trace(Event{Kind: Ended, Member: t.m, Token: t.token, Err: cause})
+	t.leaveErr = t.e.leave(ctx, t.s, t.m)
+	return t.leaveErr
 }

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Each case is a module of one package that go test really runs.
+func TestReport(t *testing.T) {
+	const head = "package p\n\nimport \"testing\"\n\n"
+	tests := []struct {
+		name, source string
+		closing      string
+		shows        []string
+		hides        []string
+	}{
+		{
+			name:    "pass with subtests",
+			source:  head + `func TestA(t *testing.T) { t.Log("quiet"); t.Run("b", func(t *testing.T) {}) }`,
+			closing: "tests: 2 passed, 0 failed, 0 skipped",
+			hides:   []string{"quiet"},
+		},
+		{
+			name:    "a failure and a skip",
+			source:  head + `func TestA(t *testing.T) {}; func TestB(t *testing.T) { t.Error("loud") }; func TestC(t *testing.T) { t.Skip("why") }`,
+			closing: "tests: 1 passed, 1 failed, 1 skipped",
+			shows:   []string{"loud", "why", "FAIL  example.org/p  1 of 3 tests"},
+		},
+		{
+			name:    "does not build",
+			source:  head + `func TestA(t *testing.T) { undefined() }`,
+			closing: "tests: 0 passed, 1 failed, 0 skipped",
+			shows:   []string{"undefined: undefined"},
+		},
+		{
+			name:    "panic",
+			source:  head + `func TestA(t *testing.T) {}; func TestB(t *testing.T) { panic("boom") }`,
+			closing: "tests: 1 passed, 1 failed, 0 skipped",
+			shows:   []string{"boom"},
+		},
+		{
+			name:    "the process ends in the middle of a test",
+			source:  "package p\n\nimport (\"os\"; \"testing\")\n\n" + `func TestA(t *testing.T) { t.Run("b", func(t *testing.T) { os.Exit(3) }) }`,
+			closing: "tests: 0 passed, 2 failed, 0 skipped",
+		},
+		{
+			name:    "TestMain fails after the tests",
+			source:  "package p\n\nimport (\"os\"; \"testing\")\n\n" + `func TestMain(m *testing.M) { m.Run(); println("leak"); os.Exit(1) }; func TestA(t *testing.T) {}`,
+			closing: "tests: 1 passed, 1 failed, 0 skipped",
+			shows:   []string{"leak"},
+		},
+		{
+			name:    "none to run",
+			source:  head + "var _ testing.TB",
+			closing: "tests: 0 passed, 1 failed, 0 skipped",
+			shows:   []string{"nothing was tested"},
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			dir := module(t, tt.source)
+			var out bytes.Buffer
+			r := newReport(&out)
+			if err := run(r, dir, []string{"./..."}); err != nil {
+				r.problem(err.Error())
+			}
+			if ok := r.close(); ok != strings.Contains(tt.closing, " 0 failed") {
+				t.Errorf("close says %v", ok)
+			}
+			text := strings.TrimRight(out.String(), "\n")
+			if last := text[strings.LastIndex(text, "\n")+1:]; last != tt.closing {
+				t.Errorf("closing line is %q, want %q", last, tt.closing)
+			}
+			for _, s := range tt.shows {
+				if !strings.Contains(text, s) {
+					t.Errorf("output does not show %q", s)
+				}
+			}
+			for _, s := range tt.hides {
+				if strings.Contains(text, s) {
+					t.Errorf("output shows %q", s)
+				}
+			}
+			if t.Failed() {
+				t.Log(text)
+			}
+		})
+	}
+}
+
+func TestRunOutsideAModule(t *testing.T) {
+	var out bytes.Buffer
+	r := newReport(&out)
+	err := run(r, t.TempDir(), []string{"./..."})
+	if err == nil && r.failed == 0 {
+		t.Errorf("go test without a module counts as a success:\n%s", &out)
+	}
+}
+
+func module(t *testing.T, source string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range map[string]string{"go.mod": "module example.org/p\n\ngo 1.26\n", "p_test.go": source} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}

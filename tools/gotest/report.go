@@ -1,0 +1,137 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+)
+
+// An event is one line of go test -json (go doc test2json, go help buildjson).
+type event struct {
+	Action     string
+	Package    string
+	ImportPath string // of build events
+	Test       string // empty in events of a whole package
+	Elapsed    float64
+	Output     string
+}
+
+// A report counts tests and shows those that fail. Each test and each subtest counts
+// as one; a package that fails without a failed test, because it does not build or
+// its process dies, counts as one failed test.
+type report struct {
+	out io.Writer
+
+	passed, failed, skipped int
+
+	running map[string]map[string]bool // by package, the tests that have not ended
+	output  map[string]*strings.Builder
+	bad     map[string]int // failed tests by package
+	ran     map[string]int // tests by package
+}
+
+func newReport(out io.Writer) *report {
+	return &report{
+		out:     out,
+		running: make(map[string]map[string]bool),
+		output:  make(map[string]*strings.Builder),
+		bad:     make(map[string]int),
+		ran:     make(map[string]int),
+	}
+}
+
+// add takes the next event.
+func (r *report) add(e event) {
+	if e.Package == "" {
+		e.Package = e.ImportPath
+	}
+	switch {
+	case e.Action == "output" || e.Action == "build-output":
+		r.keep(e)
+	case e.Action == "build-fail":
+		r.show(e)
+	case e.Test == "":
+		r.endPackage(e)
+	case e.Action == "run":
+		if r.running[e.Package] == nil {
+			r.running[e.Package] = make(map[string]bool)
+		}
+		r.running[e.Package][e.Test] = true
+	case e.Action == "pass" || e.Action == "fail" || e.Action == "skip":
+		r.endTest(e)
+	}
+}
+
+func (r *report) endTest(e event) {
+	delete(r.running[e.Package], e.Test)
+	r.ran[e.Package]++
+	switch e.Action {
+	case "pass":
+		r.passed++
+		delete(r.output, key(e))
+	case "fail":
+		r.failed++
+		r.bad[e.Package]++
+		r.show(e)
+	case "skip":
+		r.skipped++
+		r.show(e) // with its reason
+	}
+}
+
+func (r *report) endPackage(e event) {
+	switch e.Action {
+	case "pass":
+		fmt.Fprintf(r.out, "ok    %s  %d tests, %.1fs\n", e.Package, r.ran[e.Package], e.Elapsed)
+	case "skip":
+		fmt.Fprintf(r.out, "-     %s  no tests\n", e.Package)
+	case "fail":
+		// A process that died took with it the tests that were running.
+		for test := range r.running[e.Package] {
+			r.endTest(event{Action: "fail", Package: e.Package, Test: test})
+		}
+		if r.bad[e.Package] == 0 {
+			r.failed++
+		}
+		r.show(e)
+		fmt.Fprintf(r.out, "FAIL  %s  %d of %d tests, %.1fs\n", e.Package, r.bad[e.Package], r.ran[e.Package], e.Elapsed)
+	default:
+		return // start, bench
+	}
+	delete(r.output, key(e))
+}
+
+// problem reports and counts a failure that no test stands for.
+func (r *report) problem(text string) {
+	r.failed++
+	fmt.Fprintln(r.out, "FAIL ", text)
+}
+
+// close prints the closing line and reports whether all is well.
+func (r *report) close() bool {
+	if r.passed+r.failed == 0 {
+		r.problem("nothing was tested")
+	}
+	fmt.Fprintf(r.out, "tests: %d passed, %d failed, %d skipped\n", r.passed, r.failed, r.skipped)
+	return r.failed == 0
+}
+
+// keep stores output until it is known whether anybody wants to see it.
+func (r *report) keep(e event) {
+	k := key(e)
+	if r.output[k] == nil {
+		r.output[k] = new(strings.Builder)
+	}
+	r.output[k].WriteString(e.Output)
+}
+
+// show prints what was kept of the test or package.
+func (r *report) show(e event) {
+	k := key(e)
+	if b := r.output[k]; b != nil {
+		io.WriteString(r.out, b.String())
+		delete(r.output, k)
+	}
+}
+
+func key(e event) string { return e.Package + "\x00" + e.Test }
