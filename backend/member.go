@@ -16,7 +16,8 @@ type Member struct {
 	// Value is what the member said when it joined. It is empty in [Place] where
 	// a driver would have had to ask for it.
 	Value string
-	// Pinned says that the member is permanent.
+	// Pinned says that the member is permanent. It may be false in [Place] where a
+	// driver would have had to ask for it.
 	Pinned bool
 }
 

@@ -35,6 +35,7 @@ func TestConformance(t *testing.T) {
 			conformance.LoseAnswer: server,
 			conformance.Restart:    server,
 			conformance.Pause:      server,
+			conformance.Reset:      server,
 			conformance.Requests:   server,
 			conformance.Deadlines:  "the death of a process is known at once",
 		},

@@ -1,0 +1,354 @@
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// A client is one independent client of the coordinator in a trial. It is a
+// backend that notes in the timeline what is done through it; its other methods
+// fail the trial where the coordinator does not do as it is told.
+type client struct {
+	t    *trial
+	name string
+	raw  backend.Backend
+
+	mu   sync.Mutex
+	taps map[backend.Session]*tap
+	dead bool
+}
+
+var _ backend.Backend = (*client)(nil)
+
+// client opens another client: a, b, c, ... It is closed with the trial.
+func (t *trial) client() *client {
+	t.mu.Lock()
+	name := string(rune('a' + t.clients%26))
+	if t.clients >= 26 {
+		name += fmt.Sprint(t.clients / 26)
+	}
+	t.clients++
+	t.mu.Unlock()
+	ctx, cancel := t.within(t.h.recovery())
+	defer cancel()
+	b, err := t.h.Open(ctx)
+	if err != nil {
+		t.fatalf("Open of client %s: %v", name, err)
+	}
+	c := &client{t: t, name: name, raw: b, taps: make(map[backend.Session]*tap)}
+	t.cleanup(func() { b.Close() })
+	return c
+}
+
+// opened opens n clients.
+func (t *trial) opened(n int) []*client {
+	cs := make([]*client, n)
+	for i := range cs {
+		cs[i] = t.client()
+	}
+	return cs
+}
+
+// Session implements [backend.Backend].
+func (c *client) Session(ctx context.Context) (backend.Session, error) {
+	done := c.t.log.begin(c.name, "session")
+	s, err := c.raw.Session(ctx)
+	if err != nil {
+		done(err)
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	known := c.taps[s]
+	if known == nil {
+		known = &tap{Session: s, c: c}
+		c.taps[s] = known
+		done(fmt.Sprintf("no. %d", len(c.taps)))
+	} else {
+		done(nil)
+	}
+	return known, nil
+}
+
+// Close implements [backend.Backend].
+func (c *client) Close() error {
+	done := c.t.log.begin(c.name, "close backend")
+	err := c.raw.Close()
+	done(result(err))
+	return err
+}
+
+// live returns the client's session, which must be there soon.
+func (c *client) live() backend.Session { return c.liveWithin(c.t.h.soon()) }
+
+func (c *client) liveWithin(d time.Duration) backend.Session {
+	ctx, cancel := c.t.within(d)
+	defer cancel()
+	s, err := c.Session(ctx)
+	if err != nil {
+		c.t.fatalf("%s: Session: %v", c.name, err)
+	}
+	return s
+}
+
+// do calls f with a context that ends soon, and fails the trial where f fails.
+func (c *client) do(what string, f func(ctx context.Context, s backend.Session) error) {
+	s := c.live()
+	ctx, cancel := c.t.within(c.t.h.soon())
+	defer cancel()
+	if err := f(ctx, s); err != nil {
+		c.t.fatalf("%s: %s: %v", c.name, what, err)
+	}
+}
+
+// join joins the election of the trial.
+func (c *client) join(value string) backend.Member { return c.joinLine(c.t.line, value) }
+
+func (c *client) joinLine(line, value string) (m backend.Member) {
+	c.do("Join", func(ctx context.Context, s backend.Session) (err error) {
+		m, err = s.Join(ctx, line, value)
+		return err
+	})
+	return m
+}
+
+// ahead asks who stands in front of m.
+func (c *client) ahead(m backend.Member) (p backend.Place) {
+	c.do("Ahead", func(ctx context.Context, s backend.Session) (err error) {
+		p, err = s.Ahead(ctx, m)
+		return err
+	})
+	return p
+}
+
+// leads checks that m is first, and returns its token.
+func (c *client) leads(m backend.Member) uint64 {
+	p := c.ahead(m)
+	if !p.First {
+		c.t.fatalf("%s: %s should be first, but Ahead says that %s stands in front of it", c.name, show(m), show(p.Ahead))
+	}
+	return p.Token
+}
+
+// behind checks that want stands just in front of m.
+func (c *client) behind(m, want backend.Member) {
+	p := c.ahead(m)
+	if p.First || !same(p.Ahead, want) {
+		c.t.fatalf("%s: Ahead of %s should be %s, and is %s", c.name, show(m), show(want), showPlace(p))
+	}
+}
+
+// aheadFails returns the error of Ahead, which must fail.
+func (c *client) aheadFails(m backend.Member) error {
+	ctx, cancel := c.t.within(c.t.h.soon())
+	defer cancel()
+	p, err := c.live().Ahead(ctx, m)
+	if err == nil {
+		c.t.fatalf("%s: Ahead of %s should have failed, and says %s", c.name, show(m), showPlace(p))
+	}
+	return err
+}
+
+func (c *client) leave(m backend.Member) {
+	c.do("Leave", func(ctx context.Context, s backend.Session) error { return s.Leave(ctx, m) })
+}
+
+// gone waits until m has gone, which must happen within d.
+func (c *client) gone(m backend.Member, d time.Duration) {
+	if err := await(c.t, c.going(m), d, c.name+": Gone of "+show(m)+" has not returned"); err != nil {
+		c.t.fatalf("%s: Gone of %s: %v", c.name, show(m), err)
+	}
+}
+
+// going waits in the background until m has gone. The wait has begun on the
+// client's side when it returns; what the coordinator knows of it is not said.
+func (c *client) going(m backend.Member) <-chan error {
+	s := c.live()
+	return c.t.async(func() error { return s.Gone(c.t.ctx, m) })
+}
+
+// lineNow returns the election's line.
+func (c *client) lineNow() (l backend.Line) {
+	c.do("Line", func(ctx context.Context, s backend.Session) (err error) {
+		l, err = s.Line(ctx, c.t.line)
+		return err
+	})
+	return l
+}
+
+func (c *client) members() []backend.Member { return c.lineNow().Members }
+
+// stands reports whether m is in line.
+func (c *client) stands(m backend.Member) bool {
+	for _, o := range c.members() {
+		if same(o, m) {
+			return true
+		}
+	}
+	return false
+}
+
+// shows checks that the line soon is exactly want. A client may be a little behind
+// what another one did.
+func (c *client) shows(want ...backend.Member) { c.showsWithin(c.t.h.soon(), want...) }
+
+// showsNow checks that the line is exactly want. It is for a client whose last
+// Join or Gone is later than all that want says.
+func (c *client) showsNow(want ...backend.Member) {
+	got := c.members()
+	if !sameLine(got, want) {
+		c.t.fatalf("%s: the line should be %s, and is %s", c.name, showLine(want), showLine(got))
+	}
+}
+
+// showsWithin waits until the line is exactly want.
+func (c *client) showsWithin(d time.Duration, want ...backend.Member) {
+	var got []backend.Member
+	defer func() {
+		if c.t.ctx.Err() != nil && !sameLine(got, want) {
+			c.t.log.add(c.name, "last saw the line %s", showLine(got))
+		}
+	}()
+	c.t.poll(d, fmt.Sprintf("%s: the line should become %s", c.name, showLine(want)), func() bool {
+		got = c.members()
+		return sameLine(got, want)
+	})
+}
+
+func (c *client) get(name string) (r backend.Record) {
+	c.do("Get", func(ctx context.Context, s backend.Session) (err error) {
+		r, err = s.Get(ctx, name)
+		return err
+	})
+	return r
+}
+
+func (c *client) put(name, value string, cond *backend.If) (v backend.Version) {
+	c.do("Put", func(ctx context.Context, s backend.Session) (err error) {
+		v, err = s.Put(ctx, name, []byte(value), cond)
+		return err
+	})
+	return v
+}
+
+// putFails returns the error of Put, which must fail.
+func (c *client) putFails(name, value string, cond *backend.If) error {
+	ctx, cancel := c.t.within(c.t.h.soon())
+	defer cancel()
+	v, err := c.live().Put(ctx, name, []byte(value), cond)
+	if err == nil {
+		c.t.fatalf("%s: Put of %s should have failed, and made version %d", c.name, name, v)
+	}
+	return err
+}
+
+// expire has the coordinator end the client's session.
+func (c *client) expire() {
+	c.t.log.add(c.name, "FAULT the coordinator ends the session")
+	ctx, cancel := c.t.within(c.t.h.crash())
+	defer cancel()
+	if err := c.t.h.Faults.Expire(ctx, c.raw); err != nil {
+		c.t.fatalf("the harness could not expire %s: %v", c.name, err)
+	}
+}
+
+// cut cuts the client off. heal may be called more than once, and is called with
+// the trial's end.
+func (c *client) cut() (heal func()) {
+	c.t.log.add(c.name, "FAULT cut off")
+	return c.healing(c.t.h.Faults.Cut(c.raw))
+}
+
+// deafen is cut, for what the coordinator sends alone.
+func (c *client) deafen() (heal func()) {
+	c.t.log.add(c.name, "FAULT hears no answers")
+	return c.healing(c.t.h.Faults.Deafen(c.raw))
+}
+
+func (c *client) healing(f func()) (heal func()) {
+	heal = sync.OnceFunc(func() {
+		c.t.log.add(c.name, "HEALED")
+		f()
+	})
+	c.t.cleanup(heal)
+	return heal
+}
+
+func (c *client) loseAnswer() {
+	c.t.log.add(c.name, "FAULT the answer to the next write is lost")
+	c.t.h.Faults.LoseAnswer(c.raw)
+}
+
+func (c *client) kill() {
+	c.t.log.add(c.name, "FAULT killed")
+	c.mu.Lock()
+	c.dead = true
+	c.mu.Unlock()
+	c.t.h.Faults.Kill(c.raw)
+}
+
+// killed reports whether the client was killed.
+func (c *client) killed() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.dead
+}
+
+func (c *client) requests() int64 { return c.t.h.Faults.Requests(c.raw) }
+
+// remove deletes a member as an operator would.
+func (t *trial) remove(m backend.Member) {
+	t.log.add("oper", "FAULT removes %s", show(m))
+	ctx, cancel := t.within(t.h.soon())
+	defer cancel()
+	if err := t.h.Faults.Remove(ctx, m); err != nil {
+		t.fatalf("the harness could not remove %s: %v", show(m), err)
+	}
+}
+
+// drop deletes the election as an operator would.
+func (t *trial) drop() {
+	t.log.add("oper", "FAULT drops the election")
+	ctx, cancel := t.within(t.h.soon())
+	defer cancel()
+	if err := t.h.Faults.Drop(ctx, t.line); err != nil {
+		t.fatalf("the harness could not drop %s: %v", t.line, err)
+	}
+}
+
+// restart restarts the coordinator.
+func (t *trial) restart() {
+	t.log.add("oper", "FAULT restarts the coordinator")
+	if err := t.h.Faults.Restart(t.ctx); err != nil {
+		t.fatalf("the harness could not restart the coordinator: %v", err)
+	}
+	t.log.add("oper", "the coordinator serves again")
+}
+
+// reset rebuilds the coordinator empty.
+func (t *trial) reset() {
+	t.log.add("oper", "FAULT rebuilds the coordinator")
+	if err := t.h.Faults.Reset(t.ctx); err != nil {
+		t.fatalf("the harness could not reset the coordinator: %v", err)
+	}
+}
+
+// pause stops the coordinator. resume may be called more than once, and is called
+// with the trial's end.
+func (t *trial) pause() (resume func()) {
+	t.log.add("oper", "FAULT pauses the coordinator")
+	f, err := t.h.Faults.Pause(t.ctx)
+	if err != nil {
+		t.fatalf("the harness could not pause the coordinator: %v", err)
+	}
+	resume = sync.OnceFunc(func() {
+		t.log.add("oper", "RESUMES the coordinator")
+		f()
+	})
+	t.cleanup(resume)
+	return resume
+}

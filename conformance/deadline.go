@@ -1,0 +1,171 @@
+package conformance
+
+import (
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// grain is how much two readings of one deadline may differ: it is converted to
+// the clock of time.Now anew at each call.
+const grain = 5 * time.Millisecond
+
+var deadlineRules = []Rule{{
+	ID:    "L6.ttl",
+	Title: "TTL and Deadline agree",
+	Text:  "TTL is positive and Deadline of a leader is not zero; or both are zero, which a harness declares by lacking Deadlines. The TTL is at most that of the harness.",
+	check: func(t *trial) {
+		a := t.client()
+		a.leads(a.join("x"))
+		s := a.live()
+		timed := t.h.can(Deadlines)
+		switch ttl, d := s.TTL(), s.Deadline(); {
+		case timed && (ttl <= 0 || d.IsZero()):
+			t.fatalf("TTL is %v and Deadline %v; a coordinator whose sessions have no time lacks Deadlines", ttl, d)
+		case !timed && (ttl != 0 || !d.IsZero()):
+			t.fatalf("the harness lacks Deadlines, and TTL is %v and Deadline %v", ttl, d)
+		case ttl > t.h.TTL:
+			t.fatalf("TTL is %v; Harness.TTL, by which the suite waits, is %v", ttl, t.h.TTL)
+		}
+	},
+}, {
+	ID:    "L6.bound",
+	Title: "the deadline is at most a TTL away",
+	Text:  "When Ahead has said First, and ever after for two TTL, Deadline is in the future and not more than TTL away.",
+	Needs: []Fault{Deadlines},
+	check: func(t *trial) {
+		a := t.client()
+		a.leads(a.join("x"))
+		s := a.live()
+		t.steady(2*t.h.TTL, "the deadline of a healthy leader is in the past, or more than TTL away", func() bool {
+			left := time.Until(s.Deadline())
+			if left <= 0 || left > s.TTL()+grain {
+				t.log.add("a", "deadline in %v", left)
+				return false
+			}
+			return true
+		})
+	},
+}, {
+	ID:    "L6.advances",
+	Title: "the deadline moves ahead for the first two",
+	Text:  "For two TTL, Deadline of a leader and of its heir never moves back, stays ahead, and at the end is at least one TTL later than in the beginning.",
+	Needs: []Fault{Deadlines},
+	check: func(t *trial) {
+		a, b := t.client(), t.client()
+		first, second := a.join("x"), b.join("y")
+		a.leads(first)
+		b.behind(second, first)
+		sessions := []backend.Session{a.live(), b.live()}
+		began := []time.Time{sessions[0].Deadline(), sessions[1].Deadline()}
+		// An heir's deadline may start to be kept when it has learnt that it is heir.
+		t.poll(t.h.TTL, "the heir's deadline is not ahead", func() bool { return time.Until(sessions[1].Deadline()) > 0 })
+		last := make([]time.Time, 2)
+		t.steady(2*t.h.TTL, "a deadline moved back, or passed, while all was well", func() bool {
+			for i, s := range sessions {
+				d := s.Deadline()
+				if d.Before(last[i].Add(-grain)) || time.Until(d) <= 0 {
+					t.log.add([]string{"a", "b"}[i], "deadline in %v, before that %v later", time.Until(d), last[i].Sub(d))
+					return false
+				}
+				last[i] = d
+			}
+			return true
+		})
+		for i := range last {
+			if d := last[i].Sub(began[i]); d < t.h.TTL {
+				t.fatalf("the deadline moved by %v in two TTL", d)
+			}
+		}
+	},
+}, {
+	ID:    "L6.cut",
+	Title: "a leader's deadline passes before another leads",
+	Text:  "A leader is cut off. When Ahead says First to the next in line, which it does after a crash, the old leader's deadline has passed, and it is no later than TTL after the cut. Three times, at other moments between heartbeats.",
+	Needs: []Fault{Cut, Deadlines},
+	check: func(t *trial) {
+		for i := range 3 {
+			a, b := t.client(), t.client()
+			m := a.join("x")
+			next := b.join("y")
+			a.leads(m)
+			t.pass(time.Duration(i)*t.h.TTL/7, "so that the cut comes at another moment between heartbeats")
+			s := a.live()
+			a.cut()
+			cutAt := time.Now()
+			b.gone(m, t.h.crash())
+			b.leads(next)
+			now, d := time.Now(), s.Deadline()
+			if d.After(now) {
+				t.fatalf("another leads, and the deadline of the leader that is cut off is %v ahead", d.Sub(now))
+			}
+			if d.After(cutAt.Add(t.h.TTL + grain)) {
+				t.fatalf("the deadline is %v after the cut, more than TTL", d.Sub(cutAt))
+			}
+			b.leave(next)
+		}
+	},
+}, {
+	ID:    "L6.kept",
+	Title: "a short cut does not end a term",
+	Text:  "A leader is cut off for a tenth of TTL and healed, five times. Its deadline never passes, its session lives, and it is still first.",
+	Needs: []Fault{Cut, Deadlines},
+	check: func(t *trial) {
+		a := t.client()
+		m := a.join("x")
+		a.leads(m)
+		s := a.live()
+		for range 5 {
+			heal := a.cut()
+			t.steady(t.h.TTL/10, "the deadline passed within a tenth of TTL", func() bool { return time.Until(s.Deadline()) > 0 })
+			heal()
+			t.steady(t.h.TTL/2, "the deadline passed after a short cut", func() bool { return time.Until(s.Deadline()) > 0 })
+		}
+		if a.live() != s {
+			t.fatalf("the session did not live on")
+		}
+		a.leads(m)
+	},
+}, {
+	ID:    "L6.late",
+	Title: "a late answer does not revive a deadline",
+	Text:  "A leader is cut off until its deadline has passed, and healed at that moment: what it sent before arrives and is answered. The deadline of that session stays in the past for a TTL, or the session ends.",
+	Needs: []Fault{Cut, Deadlines},
+	check: func(t *trial) {
+		a := t.client()
+		a.leads(a.join("x"))
+		s := a.live()
+		heal := a.cut()
+		t.poll(t.h.TTL+t.h.soon(), "the deadline of a leader that is cut off has not passed", func() bool {
+			return time.Until(s.Deadline()) <= 0
+		})
+		heal()
+		t.steady(t.h.TTL, "a deadline that had passed while somebody led was revived", func() bool {
+			return over(s) || time.Until(s.Deadline()) <= 0
+		})
+	},
+}, {
+	ID:    "L6.old-answer",
+	Title: "the deadline counts from when a request was sent",
+	Text:  "The answers to a leader are held back for half a TTL and more while its requests arrive, then they arrive all at once, and the leader is cut off. When the next in line leads, the leader's deadline has passed. Three times.",
+	Needs: []Fault{Deafen, Cut, Deadlines},
+	check: func(t *trial) {
+		for i := range 3 {
+			a, b := t.client(), t.client()
+			m, next := a.join("x"), b.join("y")
+			a.leads(m)
+			s := a.live()
+			heal := a.deafen()
+			t.pass(t.h.TTL/2+time.Duration(i)*t.h.TTL/8, "so that answers become old")
+			heal()
+			t.breathe()
+			a.cut()
+			b.gone(m, t.h.crash())
+			b.leads(next)
+			if d := time.Until(s.Deadline()); d > 0 {
+				t.fatalf("another leads, and the deadline of the leader that is cut off is %v ahead", d)
+			}
+			b.leave(next)
+		}
+	},
+}}

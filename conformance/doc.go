@@ -1,0 +1,50 @@
+// Package conformance finds out whether a coordinator, and the backend that talks
+// to it, keep what package backend demands and package elect promises.
+//
+// It is for those who write a backend, and for those who run a coordinator with
+// settings of their own. A test of three lines exercises every rule, each as a
+// subtest (go test -run 'Conformance/L3'):
+//
+//	func TestConformance(t *testing.T) {
+//		conformance.Run(t, conformance.Harness{
+//			Name:   "mystore",
+//			TTL:    time.Second,
+//			Open:   func(ctx context.Context) (backend.Backend, error) { return mystore.Dial(ctx, addr, time.Second) },
+//			Faults: conformance.Faults{
+//				Expire: func(ctx context.Context, b backend.Backend) error { return revoke(ctx, b) },
+//				Cut:    func(b backend.Backend) (heal func()) { return proxyOf(b).Cut() },
+//			},
+//			Lacks: map[conformance.Fault]string{conformance.Restart: "the server is shared"}, // and so on
+//		})
+//	}
+//
+// [Check] does the same without package testing, for a command.
+//
+// # Rules
+//
+// A [Rule] is data: an ID, a title, the rule in words, the faults that it needs, and
+// a check. IDs are stable and grouped by the laws L1 to L8 of package backend and
+// the guarantees G1 to G10 of the project; Pin and Records are parts of the
+// contract beside the laws, and Run is the contract of elect.Election.Run. RULES.md
+// has them all and is generated from the data.
+//
+// # What a result is worth
+//
+// A rule that needs a fault which the harness cannot make is reported as not
+// exercised, never as passed, and fails the run unless [Harness] Lacks says why the
+// fault cannot be had. A rule that is known to fail is waived by name, with a
+// reason; a waiver that is not needed fails the run. A failure shows what went
+// wrong, the rule, and what all clients of the rule did, in one order. Each rule has
+// an election and clients of its own, and a watchdog.
+//
+// The suite is tested itself: on backends that each break one law.
+//
+// # What it does not show
+//
+// A suite shows that a rule was broken, never that it cannot be. It waits for
+// events; where it must be shown that nothing happens, the rule says for how long it
+// looks. It assumes that a harness does what it says, and that clocks of the
+// machine it runs on are one clock.
+package conformance
+
+//go:generate go test -run TestRulesFile -update .

@@ -1,0 +1,154 @@
+package conformance
+
+import (
+	"context"
+	"strings"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// writeHeader writes the election's record as it stands.
+func (c *client) writeHeader(h backend.Header) backend.Version {
+	return c.put(c.t.line, string(h.Encode()), nil)
+}
+
+var folderRules = []Rule{{
+	ID:    "L7.folder",
+	Title: "there is nothing but members in the folder",
+	Text:  "After joins, departures, a pin and writes to the election's record and to others, List of the election's name shows nothing, or keys of members that stand; List of the folder above shows the election's record once, and no other name that was not written.",
+	check: func(t *trial) {
+		a, b := t.client(), t.client()
+		m := a.join("x")
+		gone := b.join("y")
+		a.leads(m)
+		b.behind(gone, m)
+		b.leave(gone)
+		b.join("z")
+		a.do("Pin", func(ctx context.Context, s backend.Session) error {
+			return s.Pin(ctx, m, backend.Header{Fence: 1}, backend.Absent)
+		})
+		a.writeHeader(backend.Header{Fence: 2})
+		a.put(t.line+"-record", "x", &backend.If{Member: m})
+		keys := make(map[string]bool)
+		for _, m := range b.members() {
+			keys[m.Key] = true
+		}
+		b.do("List", func(ctx context.Context, s backend.Session) error {
+			under, err := s.List(ctx, t.line)
+			if err != nil {
+				return err
+			}
+			for _, name := range under {
+				if !keys[strings.TrimPrefix(name, t.line+"/")] {
+					t.fatalf("%q stands in the election's folder, and is no member", name)
+				}
+			}
+			above, err := s.List(ctx, t.line[:strings.LastIndexByte(t.line, '/')])
+			if err != nil {
+				return err
+			}
+			found := 0
+			for _, name := range above {
+				switch {
+				case name == t.line:
+					found++
+				case strings.HasPrefix(name, t.line) && name != t.line+"-record":
+					t.fatalf("%q stands beside the election's record, and nobody wrote it", name)
+				}
+			}
+			if found != 1 {
+				t.fatalf("List shows the election's record %d times in %v", found, above)
+			}
+			return nil
+		})
+	},
+}, {
+	ID:    "L7.header",
+	Title: "the record of that name is the header",
+	Text:  "What is put under the election's name is what Line shows as its header, with that version, before anybody joins and after all have left; Line of an election without record has Absent and the zero header.",
+	check: func(t *trial) {
+		a, b := t.client(), t.client()
+		if l := b.lineNow(); len(l.Members) != 0 || l.Version != backend.Absent || l.Header != (backend.Header{}) {
+			t.fatalf("the line of an election that nobody knows is %+v", l)
+		}
+		check := func(h backend.Header) {
+			v := a.writeHeader(h)
+			a.lineNow()
+			t.poll(t.h.soon(), "Line shows the header that was put", func() bool {
+				l := b.lineNow()
+				return l.Header == h && l.Version == v
+			})
+			if r := a.get(t.line); r.Version != v || string(r.Value) != string(h.Encode()) {
+				t.fatalf("Get of the header is %q at version %d; want %q at %d", r.Value, r.Version, h.Encode(), v)
+			}
+		}
+		check(backend.Header{Fence: 7})
+		m := a.join("x")
+		check(backend.Header{Fence: 8, Acknowledged: 9, Resign: 3})
+		a.leave(m)
+		check(backend.Header{Fence: 9})
+	},
+}, {
+	ID:    "L7.fence",
+	Title: "the token is fence and position",
+	Text:  "The token that Ahead says is the position plus the fence, as of when the line was read: a fence that was raised before the leader in front left is in the token of who comes next.",
+	check: func(t *trial) {
+		a, b, c := t.client(), t.client(), t.client()
+		m, next := a.join("x"), b.join("y")
+		if token := a.leads(m); token != m.Position {
+			t.fatalf("the token is %d without a fence; want the position, %d", token, m.Position)
+		}
+		for i := range uint64(5) {
+			fence := 1000 * (i + 1)
+			going := b.going(m)
+			c.writeHeader(backend.Header{Fence: fence})
+			a.leave(m)
+			if err := await(t, going, t.h.soon(), "Gone has not returned after Leave"); err != nil {
+				t.fatalf("Gone: %v", err)
+			}
+			if token := b.leads(next); token != fence+next.Position {
+				t.fatalf("the token is %d; want fence %d + position %d", token, fence, next.Position)
+			}
+			m = next
+			next = a.join("z")
+			a, b = b, a
+		}
+	},
+}, {
+	ID:    "L7.foreign",
+	Title: "a stranger's data is no header",
+	Text:  "Where the election's record holds data that is not of this project, such as a host name or JSON of another program, the header is zero, and the line works as it does without.",
+	check: func(t *trial) {
+		a, b := t.client(), t.client()
+		m := a.join("x")
+		for _, data := range []string{"", "10.0.0.7", `{"leader":"host-1"}`, "\x00\xff", "succession"} {
+			v := b.put(t.line, data, nil)
+			if token := a.leads(m); token != m.Position {
+				t.fatalf("with %q as the election's record the token is %d; want %d", data, token, m.Position)
+			}
+			if l := b.lineNow(); l.Header != (backend.Header{}) || l.Version != v || !sameLine(l.Members, []backend.Member{m}) {
+				t.fatalf("with %q as the election's record the line is %+v", data, l)
+			}
+		}
+	},
+}, {
+	ID:    "L7.damaged",
+	Title: "a damaged header is an error",
+	Text:  "Where the election's record begins as ours and cannot be understood, Ahead of the first member and Line fail with ErrHeader; to take the fence for 0 would let tokens fall.",
+	check: func(t *trial) {
+		a := t.client()
+		m := a.join("x")
+		for _, data := range []string{`{"succession":1,"fence":"x"}`, `{"succession":2}`, `{"succession":1,"fence":7`, `{"succession":1,"later":1}`} {
+			a.put(t.line, data, nil)
+			if err := a.aheadFails(m); !is(err, backend.ErrHeader) {
+				t.fatalf("with %s as the election's record, Ahead failed with %v; want ErrHeader", data, err)
+			}
+			ctx, cancel := t.within(t.h.soon())
+			_, err := a.live().Line(ctx, t.line)
+			cancel()
+			if !is(err, backend.ErrHeader) {
+				t.fatalf("with %s as the election's record, Line returned %v; want ErrHeader", data, err)
+			}
+		}
+	},
+}}

@@ -1,0 +1,136 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/succession-dev/succession/elect"
+)
+
+// quits calls Campaign and cancels it after d. It returns the term where the
+// campaign won before that.
+func (c *client) quits(d, bound time.Duration) *elect.Term {
+	ctx, cancel := context.WithTimeoutCause(c.t.ctx, d, errCancelled)
+	defer cancel()
+	type outcome struct {
+		term *elect.Term
+		err  error
+	}
+	result := make(chan outcome, 1)
+	c.t.spawn(func() {
+		term, err := c.stand(ctx, c.elect())
+		result <- outcome{term, err}
+	})
+	o := await(c.t, result, d+bound, c.name+": a cancelled Campaign has not returned")
+	switch {
+	case o.err == nil && o.term == nil:
+		c.t.fatalf("%s: Campaign returned nil, nil", c.name)
+	case o.err != nil && !errors.Is(o.err, errCancelled):
+		c.t.fatalf("%s: a cancelled Campaign returned %v; want the cause of its context", c.name, o.err)
+	}
+	return o.term
+}
+
+// bound is how long a cancelled campaign may take at most: resigning has a bound.
+func (t *trial) bound() time.Duration { return t.h.TTL/2 + 3*t.h.soon() }
+
+var ghostRules = []Rule{{
+	ID:    "G6.cancelled",
+	Title: "a cancelled campaign leaves nobody",
+	Text:  "Behind a leader, forty campaigns are cancelled at moments from 0 to four round trips after they began. Each returns the cause of its context, and soon after a crash the leader stands alone, while all clients live on.",
+	check: func(t *trial) {
+		a, b, c := t.client(), t.client(), t.client()
+		term := a.campaign()
+		round := t.roundTrip(b)
+		for i := range 40 {
+			if b.quits(time.Duration(i)*round/10+1, t.bound()) != nil {
+				t.fatalf("a candidate behind the leader has won")
+			}
+		}
+		c.showsWithin(t.h.crash(), term.Member())
+		if err := term.Check(); err != nil {
+			t.fatalf("the leader was disturbed: %v", err)
+		}
+	},
+}, {
+	ID:    "G6.first",
+	Title: "a campaign that is cancelled as it wins leaves nobody",
+	Text:  "In an empty election, forty campaigns are cancelled at moments from 0 to four round trips after they began. Each returns a term, which is resigned, or the cause of its context; after a crash nobody stands in line.",
+	check: func(t *trial) {
+		a, b := t.client(), t.client()
+		round := t.roundTrip(a)
+		for i := range 40 {
+			if term := a.quits(time.Duration(i)*round/10+1, t.bound()); term != nil {
+				if err := term.Resign(t.ctx); err != nil {
+					t.fatalf("Resign: %v", err)
+				}
+			}
+		}
+		b.showsWithin(t.h.crash())
+	},
+}, {
+	ID:    "G6.cut",
+	Title: "a campaign cancelled while cut off leaves nobody",
+	Text:  "A candidate that waits and one that begins its campaign are cut off, cancelled, and healed. Both campaigns return within their bound; after a crash the leader stands alone, and does so for a TTL.",
+	Needs: []Fault{Cut},
+	check: func(t *trial) {
+		a, b, c := t.client(), t.client(), t.client()
+		term := a.campaign()
+		ctx, cancel := context.WithCancelCause(t.ctx)
+		defer cancel(nil)
+		waiting := b.campaigns(ctx)
+		c.live()
+		healB, healC := b.cut(), c.cut()
+		c.quits(t.h.TTL/10, t.bound())
+		cancel(errCancelled)
+		if err := await(t, waiting.failed, t.bound(), "a cancelled Campaign has not returned"); !errors.Is(err, errCancelled) {
+			t.fatalf("a cancelled Campaign returned %v; want the cause of its context", err)
+		}
+		healB()
+		healC()
+		a.showsWithin(t.h.crash(), term.Member())
+		t.steady(t.h.TTL, "somebody stands in line whom nobody owns", func() bool { return len(a.members()) == 1 })
+	},
+}, {
+	ID:    "G6.lost-answer",
+	Title: "a lost answer leaves no ghost in front",
+	Text:  "The answer to a candidate's first write is lost. It wins after a crash at the latest, with one member in line; after it has resigned nobody stands, and the next candidate wins soon. Three times.",
+	Needs: []Fault{LoseAnswer},
+	check: func(t *trial) {
+		a, b := t.client(), t.client()
+		for range 3 {
+			a.live()
+			a.loseAnswer()
+			ctx, cancel := t.within(t.h.crash())
+			term, err := a.stand(ctx, a.elect())
+			if err != nil {
+				t.fatalf("Campaign with a lost answer: %v", err)
+			}
+			b.shows(term.Member())
+			if err := term.Resign(ctx); err != nil {
+				t.fatalf("Resign: %v", err)
+			}
+			cancel()
+			b.shows()
+			b.grows(0, t.h.soon())
+		}
+	},
+}, {
+	ID:    "G6.lost-resign",
+	Title: "a lost answer to resigning leaves no ghost",
+	Text:  "The answer to the leader's Leave is lost. Resign returns within its bound, and the next candidate wins after a crash at the latest. Three times.",
+	Needs: []Fault{LoseAnswer},
+	check: func(t *trial) {
+		a, b := t.client(), t.client()
+		for range 3 {
+			term := a.campaign()
+			next := b.campaigns(t.ctx)
+			a.loseAnswer()
+			term.Resign(t.ctx)
+			second := next.wins(t.h.crash())
+			second.Resign(t.ctx)
+		}
+		b.showsWithin(t.h.crash())
+	},
+}}

@@ -1,0 +1,270 @@
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// A Harness connects the suite to one coordinator. Only Name, Open and TTL are
+// required. New fields mean what they meant before where they are zero.
+type Harness struct {
+	// Name is how reports call the coordinator, such as "zookeeper 3.9.4".
+	Name string
+
+	// Open returns a new client of the coordinator at each call: independent of
+	// all others, with a session of its own. The suite closes it. It is called
+	// from several goroutines at once.
+	Open func(ctx context.Context) (backend.Backend, error)
+
+	// TTL is the session time in use, the shortest that the coordinator honours:
+	// nearly all waits of the suite scale with it. For a coordinator whose
+	// sessions have no time ([Deadlines] is lacking) it is a time in which a
+	// change is sure to be seen.
+	TTL time.Duration
+
+	// Slack is how much later than TTL the coordinator ends the session of a
+	// client that it does not hear from any more. 0 is none.
+	Slack time.Duration
+
+	// Latency is what a healthy call, a notification or a cancellation takes at
+	// the very most. It is a bound for failures and does not slow down what
+	// passes. 0 is two seconds.
+	Latency time.Duration
+
+	// Faults is what can be done to the coordinator and its clients.
+	Faults Faults
+
+	// Lacks says, for each fault that is missing, why. A rule that needs it is
+	// then reported as not exercised, with that reason; without a reason it makes
+	// the run fail. A reason for a fault that is there makes the run fail too.
+	Lacks map[Fault]string
+
+	// Waive says, by rule ID, why a rule may fail. A waiver for a rule that does not
+	// exist, that was not exercised or that passes makes the run fail.
+	Waive map[string]string
+
+	// Only restricts the run to rules by ID ("L3.leave") or group ("L3"). Nil is
+	// all.
+	Only []string
+
+	// Prefix begins the names of all elections and records that the suite uses,
+	// each of which is new. Empty is "conformance".
+	Prefix string
+
+	// Parallel is how many rules [Check] exercises at once. 0 is one. [Run] leaves
+	// that to the -parallel flag of go test. Rules that disturb the whole
+	// coordinator always run alone.
+	Parallel int
+
+	// Wrap, if not nil, surrounds each rule in [Run]: it calls rule exactly once,
+	// with the t and the harness of its choice, and returns after it. It is for
+	// a fresh coordinator per rule, and for a testing/synctest bubble.
+	Wrap func(t *testing.T, rule func(t *testing.T, h Harness))
+}
+
+// Faults is what a harness can do to its coordinator. A nil func cannot be done.
+// All are called with what Open returned. A func without an error has done its
+// work when it returns.
+type Faults struct {
+	// Expire has the coordinator end the client's session, which it does not tell
+	// the client in any other way than usual. It returns when that is done.
+	Expire func(ctx context.Context, b backend.Backend) error
+
+	// Cut stops all traffic between the client and the coordinator, both ways
+	// and without closing connections. What is sent meanwhile should arrive when
+	// heal is called.
+	Cut func(b backend.Backend) (heal func())
+
+	// Deafen stops the traffic from the coordinator to the client alone: its
+	// requests arrive and take effect, and the answers arrive when heal is called.
+	Deafen func(b backend.Backend) (heal func())
+
+	// LoseAnswer lets the client's next write take effect and loses its answer.
+	LoseAnswer func(b backend.Backend)
+
+	// Kill makes the client vanish without a word to the coordinator, as a crash
+	// does. The suite calls the client's Close later, to free what it holds in
+	// this process.
+	Kill func(b backend.Backend)
+
+	// Restart restarts the coordinator with its data, and returns when it serves
+	// again.
+	Restart func(ctx context.Context) error
+
+	// Pause stops the coordinator; resume lets it go on.
+	Pause func(ctx context.Context) (resume func(), err error)
+
+	// Remove deletes the member as an operator would, past its owner.
+	Remove func(ctx context.Context, m backend.Member) error
+
+	// Drop deletes everything of the election as an operator would: its members,
+	// its record, its path.
+	Drop func(ctx context.Context, line string) error
+
+	// Reset rebuilds the coordinator empty, with a log that begins again, as an
+	// operator does who lost its data. It returns when the coordinator serves
+	// again. What other rules left there may be lost.
+	Reset func(ctx context.Context) error
+
+	// Requests is how many requests the client has sent so far, heartbeats
+	// included.
+	Requests func(b backend.Backend) int64
+}
+
+// A Fault names something that rules need: a func of [Faults], or [Deadlines].
+type Fault string
+
+// The faults, named as in [Faults].
+const (
+	Expire     Fault = "Expire"
+	Cut        Fault = "Cut"
+	Deafen     Fault = "Deafen"
+	LoseAnswer Fault = "LoseAnswer"
+	Kill       Fault = "Kill"
+	Restart    Fault = "Restart"
+	Pause      Fault = "Pause"
+	Remove     Fault = "Remove"
+	Drop       Fault = "Drop"
+	Reset      Fault = "Reset"
+	Requests   Fault = "Requests"
+
+	// Deadlines is no fault: it says that sessions end by time. A coordinator that
+	// learns of a client's end in another way lacks it.
+	Deadlines Fault = "Deadlines"
+)
+
+// faults are all that there are, in the order of documentation.
+var faults = []Fault{Expire, Cut, Deafen, LoseAnswer, Kill, Restart, Pause, Remove, Drop, Reset, Requests, Deadlines}
+
+// can reports whether the harness has what f names.
+func (h *Harness) can(f Fault) bool {
+	switch f {
+	case Expire:
+		return h.Faults.Expire != nil
+	case Cut:
+		return h.Faults.Cut != nil
+	case Deafen:
+		return h.Faults.Deafen != nil
+	case LoseAnswer:
+		return h.Faults.LoseAnswer != nil
+	case Kill:
+		return h.Faults.Kill != nil
+	case Restart:
+		return h.Faults.Restart != nil
+	case Pause:
+		return h.Faults.Pause != nil
+	case Remove:
+		return h.Faults.Remove != nil
+	case Drop:
+		return h.Faults.Drop != nil
+	case Reset:
+		return h.Faults.Reset != nil
+	case Requests:
+		return h.Faults.Requests != nil
+	case Deadlines:
+		_, lacking := h.Lacks[Deadlines]
+		return !lacking
+	}
+	return false
+}
+
+// validate reports what is wrong with the harness itself.
+func (h *Harness) validate() error {
+	switch {
+	case h.Name == "":
+		return fmt.Errorf("conformance: Harness.Name is empty")
+	case h.Open == nil:
+		return fmt.Errorf("conformance: Harness.Open is nil")
+	case h.TTL <= 0:
+		return fmt.Errorf("conformance: Harness.TTL is %v; say the session time in use", h.TTL)
+	case h.Slack < 0 || h.Latency < 0 || h.Parallel < 0:
+		return fmt.Errorf("conformance: a field of Harness is negative")
+	}
+	for _, f := range slices.Sorted(maps.Keys(h.Lacks)) {
+		switch {
+		case !slices.Contains(faults, f):
+			return fmt.Errorf("conformance: Harness.Lacks names %q, which is no fault; there are %v", f, faults)
+		case h.Lacks[f] == "":
+			return fmt.Errorf("conformance: Harness.Lacks[%s] gives no reason", f)
+		case f != Deadlines && h.can(f):
+			return fmt.Errorf("conformance: Harness.Lacks[%s] is not needed any more: Faults.%s is there", f, f)
+		}
+	}
+	known := func(id string) bool {
+		return slices.ContainsFunc(rules, func(r Rule) bool { return r.ID == id || r.Group() == id })
+	}
+	for _, id := range slices.Sorted(maps.Keys(h.Waive)) {
+		switch {
+		case !slices.ContainsFunc(rules, func(r Rule) bool { return r.ID == id }):
+			return fmt.Errorf("conformance: Harness.Waive names %q, which is no rule", id)
+		case h.Waive[id] == "":
+			return fmt.Errorf("conformance: Harness.Waive[%s] gives no reason", id)
+		}
+	}
+	for _, id := range h.Only {
+		if !known(id) {
+			return fmt.Errorf("conformance: Harness.Only names %q, which is neither a rule nor a group", id)
+		}
+	}
+	return nil
+}
+
+func (h *Harness) selects(r Rule) bool {
+	return h.Only == nil || slices.Contains(h.Only, r.ID) || slices.Contains(h.Only, r.Group())
+}
+
+// missing says why r cannot be exercised; "" if it can. declared is false when a
+// reason should have been given and was not.
+func (h *Harness) missing(r Rule) (why string, declared bool) {
+	declared = true
+	var parts []string
+	for _, f := range r.Needs {
+		if h.can(f) {
+			continue
+		}
+		part := "no " + string(f)
+		if reason, ok := h.Lacks[f]; ok {
+			part += ": " + reason
+		} else {
+			declared = false
+		}
+		parts = append(parts, part)
+	}
+	return strings.Join(parts, ", "), declared
+}
+
+// soon bounds what a healthy coordinator does at once.
+func (h *Harness) soon() time.Duration {
+	if h.Latency == 0 {
+		return 2 * time.Second
+	}
+	return h.Latency
+}
+
+// crash bounds the time from a client's silence to the departure of its members.
+func (h *Harness) crash() time.Duration { return h.TTL + h.Slack + h.soon() }
+
+// recovery bounds the time from the end of a fault of the whole coordinator until
+// clients have found it again and the sessions that did not survive have ended.
+func (h *Harness) recovery() time.Duration { return 3*h.TTL + h.Slack + 3*h.soon() }
+
+// recheck bounds the time after which a waiting candidate looks again by itself:
+// a session time and a quarter, or ten seconds and a quarter of that where sessions
+// have no time (package elect).
+func (h *Harness) recheck() time.Duration {
+	d := h.TTL
+	if !h.can(Deadlines) {
+		d = 10 * time.Second
+	}
+	return d + d/4 + h.soon()
+}
+
+// limit is the watchdog of a rule: far beyond what any passing rule takes.
+func (h *Harness) limit() time.Duration { return 40*h.TTL + 10*h.Slack + 20*h.soon() }

@@ -1,0 +1,84 @@
+package conformance_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/conformance"
+	"github.com/succession-dev/succession/conformance/internal/broken"
+	"github.com/succession-dev/succession/memory"
+)
+
+// TestConformance runs every rule on package memory: in virtual time, each on a
+// coordinator of its own.
+func TestConformance(t *testing.T) {
+	h := memoryHarness(plain)
+	h.Wrap = func(t *testing.T, rule func(*testing.T, conformance.Harness)) {
+		synctest.Test(t, func(t *testing.T) { rule(t, memoryHarness(plain)) })
+	}
+	conformance.Run(t, h)
+}
+
+// memoryHarness is a harness on a new coordinator whose clients are wrapped.
+func memoryHarness(wrap func(backend.Backend) backend.Backend) conformance.Harness {
+	const ttl, slack = 10 * time.Second, 3 * time.Second
+	c := memory.New(&memory.Options{TTL: ttl, Slack: slack})
+	var mu sync.Mutex
+	of := func(b backend.Backend) *memory.Backend {
+		if w, ok := b.(*broken.Backend); ok {
+			b = w.Unwrap()
+		}
+		return b.(*memory.Backend)
+	}
+	clients := 0
+	return conformance.Harness{
+		Name:  "memory",
+		TTL:   ttl,
+		Slack: slack,
+		Open: func(context.Context) (backend.Backend, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			clients++
+			b := c.Client(fmt.Sprint(clients))
+			b.Delay(time.Millisecond, time.Millisecond)
+			return wrap(b), nil
+		},
+		Faults: conformance.Faults{
+			Expire: func(_ context.Context, b backend.Backend) error { of(b).Expire(); return nil },
+			Cut: func(b backend.Backend) func() {
+				of(b).Cut()
+				return of(b).Heal
+			},
+			Deafen: func(b backend.Backend) func() {
+				of(b).CutAnswers()
+				return of(b).Heal
+			},
+			LoseAnswer: func(b backend.Backend) {
+				if w, ok := b.(*broken.Backend); ok {
+					w.LoseAnswer()
+				}
+				of(b).LoseAnswer(memory.OpJoin, memory.OpLeave, memory.OpPin, memory.OpPut, memory.OpDelete)
+			},
+			Kill:    func(b backend.Backend) { of(b).Kill() },
+			Restart: func(context.Context) error { c.Restart(); return nil },
+			Pause: func(context.Context) (func(), error) {
+				c.Pause()
+				return c.Resume, nil
+			},
+			Remove: func(_ context.Context, m backend.Member) error {
+				if !c.Remove(m.Line, m.Key) {
+					return fmt.Errorf("%s does not stand in %s", m.Key, m.Line)
+				}
+				return nil
+			},
+			Drop:     func(_ context.Context, line string) error { c.Drop(line); return nil },
+			Reset:    func(context.Context) error { c.Reset(); return nil },
+			Requests: func(b backend.Backend) int64 { return int64(c.Requests().Of(of(b).Name())) },
+		},
+	}
+}

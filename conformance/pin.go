@@ -1,0 +1,231 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// pin pins m, which must be possible.
+func (c *client) pin(m backend.Member, h backend.Header, at backend.Version) {
+	c.do("Pin", func(ctx context.Context, s backend.Session) error { return s.Pin(ctx, m, h, at) })
+}
+
+// pinFails returns the error of Pin, which must fail.
+func (c *client) pinFails(m backend.Member, h backend.Header, at backend.Version) error {
+	ctx, cancel := c.t.within(c.t.h.soon())
+	defer cancel()
+	err := c.live().Pin(ctx, m, h, at)
+	if err == nil {
+		c.t.fatalf("%s: Pin of %s should have failed", c.name, show(m))
+	}
+	return err
+}
+
+func (c *client) closeSession() {
+	c.do("Close", func(ctx context.Context, s backend.Session) error { return s.Close(ctx) })
+}
+
+// outlives is a rule that a pinned member outlives an end of its session.
+func outlives(end func(*client)) func(*trial) {
+	return func(t *trial) {
+		a, b := t.client(), t.client()
+		m, unpinned, next := a.join("pinned"), a.join("not pinned"), b.join("behind")
+		a.pin(m, backend.Header{}, backend.Absent)
+		waiting := b.going(unpinned)
+		s := a.live()
+		end(a)
+		if err := await(t, waiting, t.h.crash(), "the member that is not pinned has not gone"); err != nil {
+			t.fatalf("Gone: %v", err)
+		}
+		await(t, s.Done(), t.h.crash(), "Done has not closed")
+		b.behind(next, m)
+		l := b.members()
+		if !sameLine(l, []backend.Member{m, next}) || !l[0].Pinned || l[1].Pinned {
+			t.fatalf("the line is %s; want %s pinned and %s behind it", showLine(l), show(m), show(next))
+		}
+	}
+}
+
+var pinRules = []Rule{{
+	ID:    "Pin.closed",
+	Title: "a pinned member outlives its session",
+	Text:  "A pinned member keeps its place when its session is closed, and is shown as pinned; who stands behind it goes on waiting. A member of the same session that is not pinned leaves.",
+	check: outlives((*client).closeSession),
+}, {
+	ID:    "Pin.expired",
+	Title: "a pinned member outlives a session that expires",
+	Text:  "As Pin.closed, when the coordinator ends the session.",
+	Needs: []Fault{Expire},
+	check: outlives((*client).expire),
+}, {
+	ID:    "Pin.left",
+	Title: "anybody can take out a pinned member",
+	Text:  "When its session is over, another client's Leave takes a pinned member out: who waits behind it is woken soon, and is first.",
+	check: func(t *trial) {
+		a, b, c := t.client(), t.client(), t.client()
+		m, next := a.join("x"), b.join("y")
+		a.pin(m, backend.Header{}, backend.Absent)
+		a.closeSession()
+		going := b.going(m)
+		c.shows(m, next)
+		c.leave(c.members()[0])
+		if err := await(t, going, t.h.soon(), "Gone has not returned after a pinned member was taken out"); err != nil {
+			t.fatalf("Gone: %v", err)
+		}
+		// Gone may have returned because of the pin; the line decides.
+		b.leads(next)
+		c.shows(next)
+	},
+}, {
+	ID:    "Pin.header",
+	Title: "Pin writes the header",
+	Text:  "Pin at the version that the election's record has, or Absent, pins the member and writes the header under a new version. Pinning again, at the version that the record then has, is not an error.",
+	check: func(t *trial) {
+		a := t.client()
+		for i, m := range []backend.Member{a.join("x"), a.join("y")} {
+			at := a.lineNow().Version
+			h := backend.Header{Fence: uint64(10 + i), Acknowledged: 3}
+			a.pin(m, h, at)
+			l := a.lineNow()
+			if l.Header != h || l.Version == at || !l.Members[i].Pinned {
+				t.fatalf("after Pin, the line is %s with header %+v at version %d, before it %d", showLine(l.Members), l.Header, l.Version, at)
+			}
+			a.pin(m, h, l.Version)
+		}
+	},
+}, {
+	ID:    "Pin.version",
+	Title: "Pin at another version changes nothing",
+	Text:  "Pin at a version that the record does not have, at Absent where there is one, and at a version where there is none, fails with ErrVersion; the header is what it was, and the member is not pinned: it leaves with its session.",
+	check: func(t *trial) {
+		a, b := t.client(), t.client()
+		m := a.join("x")
+		lost := backend.Header{Fence: 99}
+		if err := a.pinFails(m, lost, 1); !is(err, backend.ErrVersion) {
+			t.fatalf("Pin at a version where there is no record failed with %v; want ErrVersion", err)
+		}
+		old := b.writeHeader(backend.Header{Fence: 1})
+		v := b.writeHeader(backend.Header{Fence: 2})
+		for _, at := range []backend.Version{old, backend.Absent, v + 1} {
+			if err := a.pinFails(m, lost, at); !is(err, backend.ErrVersion) {
+				t.fatalf("Pin at version %d, where the record has %d, failed with %v; want ErrVersion", at, v, err)
+			}
+		}
+		if l := a.lineNow(); l.Version != v || l.Header.Fence != 2 || l.Members[0].Pinned {
+			t.fatalf("after a refused Pin, the line is %s with header %+v", showLine(l.Members), l.Header)
+		}
+		a.closeSession()
+		b.shows()
+	},
+}, {
+	ID:    "Pin.gone",
+	Title: "who has gone cannot be pinned",
+	Text:  "Pin of a member that has left fails with ErrNotMember, and writes no header.",
+	check: func(t *trial) {
+		a := t.client()
+		m := a.join("x")
+		a.leave(m)
+		if err := a.pinFails(m, backend.Header{Fence: 99}, backend.Absent); !is(err, backend.ErrNotMember) {
+			t.fatalf("Pin of a member that left failed with %v; want ErrNotMember", err)
+		}
+		if l := a.lineNow(); len(l.Members) != 0 || l.Version != backend.Absent {
+			t.fatalf("after a refused Pin, the line is %s, its record at version %d", showLine(l.Members), l.Version)
+		}
+	},
+}, {
+	ID:    "Pin.foreign",
+	Title: "another's member cannot be pinned",
+	Text:  "Pin of a member that another session joined fails, and changes neither the header nor the member, which leaves with its session.",
+	check: func(t *trial) {
+		a, b := t.client(), t.client()
+		m := a.join("x")
+		mine := b.join("y")
+		b.pinFails(m, backend.Header{Fence: 99}, backend.Absent)
+		if l := b.lineNow(); l.Version != backend.Absent || l.Members[0].Pinned {
+			t.fatalf("after a refused Pin, the line is %s, its record at version %d", showLine(l.Members), l.Version)
+		}
+		a.closeSession()
+		b.shows(mine)
+	},
+}, {
+	ID:    "Pin.gate",
+	Title: "a gate holds up everybody",
+	Text:  "A member that was pinned at the head of an empty line, and whose session is closed, is a gate: candidates behind it, before and after their slow re-check, do not lead. When anybody takes it out, they lead soon, in their order, with growing tokens.",
+	check: func(t *trial) {
+		a, b, c := t.client(), t.client(), t.client()
+		gate := c.join("gate")
+		c.pin(gate, backend.Header{}, backend.Absent)
+		c.closeSession()
+		first := a.campaigns(t.ctx)
+		second := b.campaigns(t.ctx)
+		t.steady(t.h.TTL*3/2, "a candidate leads behind a gate", func() bool {
+			return !returned(first.won) && !returned(second.won) && !returned(first.failed) && !returned(second.failed)
+		})
+		c.leave(gate)
+		one := first.wins(t.h.soon())
+		if returned(second.won) {
+			t.fatalf("the second in line won with the first")
+		}
+		one.Resign(t.ctx)
+		if two := second.wins(t.h.soon()); two.Token() <= one.Token() || one.Token() <= gate.Position {
+			t.fatalf("the tokens behind gate %s are %d and %d", show(gate), one.Token(), two.Token())
+		}
+	},
+}, {
+	ID:    "Pin.lost-answer",
+	Title: "a lost answer of Pin is resolved",
+	Text:  "Where the answer of Pin is lost after it took effect, Pin returns nil, the member is pinned and the header written; and it fails with ErrVersion no more than it would have.",
+	Needs: []Fault{LoseAnswer},
+	check: func(t *trial) {
+		a := t.client()
+		m := a.join("x")
+		a.loseAnswer()
+		ctx, cancel := t.within(t.h.crash())
+		defer cancel()
+		h := backend.Header{Fence: 5}
+		if err := a.live().Pin(ctx, m, h, backend.Absent); err != nil {
+			t.fatalf("Pin with a lost answer: %v; a driver resolves that", err)
+		}
+		if l := a.lineNow(); !sameLine(l.Members, []backend.Member{m}) || !l.Members[0].Pinned || l.Header != h {
+			t.fatalf("after Pin with a lost answer, the line is %s with header %+v", showLine(l.Members), l.Header)
+		}
+	},
+}, {
+	ID:    "Pin.sealed",
+	Title: "a sealed election says where it went",
+	Text:  "When the leader has pinned its member with a header that is sealed, Ahead of each who waits behind fails with a SealedError with that address, and Ahead of the leader says First with the same token. New members fare as those who wait.",
+	check: func(t *trial) {
+		a, b, c := t.client(), t.client(), t.client()
+		m, next, last := a.join("x"), b.join("y"), c.join("z")
+		token := a.leads(m)
+		a.pin(m, backend.Header{Sealed: "memory:elsewhere"}, backend.Absent)
+		for _, w := range []struct {
+			*client
+			m backend.Member
+		}{{b, b.join("new")}, {b, next}, {c, last}} {
+			var err error
+			t.poll(t.h.soon(), "Ahead behind a seal fails", func() bool {
+				ctx, cancel := t.within(t.h.soon())
+				defer cancel()
+				_, err = w.live().Ahead(ctx, w.m)
+				return err != nil
+			})
+			if to := sealedTo(err); to != "memory:elsewhere" {
+				t.fatalf("Ahead behind a seal failed with %v; want a SealedError with the address", err)
+			}
+		}
+		if got := a.leads(m); got != token {
+			t.fatalf("the token of the leader was %d, and is %d after it sealed", token, got)
+		}
+	},
+}}
+
+func sealedTo(err error) string {
+	var sealed *backend.SealedError
+	if errors.As(err, &sealed) {
+		return sealed.To
+	}
+	return ""
+}

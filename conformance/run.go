@@ -1,0 +1,150 @@
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Run exercises every rule as a subtest of t, named by its ID, and logs a summary
+// when all have run. Rules that disturb nobody but their own clients run in
+// parallel. A rule that cannot be exercised is skipped, and the reason stands in
+// the summary; where the harness gives no reason, it fails.
+func Run(t *testing.T, h Harness) {
+	t.Helper()
+	if err := h.validate(); err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	report := &Report{Name: h.Name}
+	start := time.Now()
+	t.Cleanup(func() { // when the parallel ones have run too
+		report.Took = time.Since(start)
+		t.Logf("%v", report)
+		var slow []string
+		for _, res := range report.Slowest(5) {
+			slow = append(slow, fmt.Sprintf("%s %v", res.ID, res.Took.Round(time.Millisecond)))
+		}
+		t.Logf("took %v; slowest: %s", report.Took.Round(time.Millisecond), strings.Join(slow, ", "))
+	})
+	for _, r := range rules {
+		if !h.selects(r) {
+			continue
+		}
+		t.Run(r.ID, func(t *testing.T) {
+			if !r.alone() {
+				t.Parallel()
+			}
+			var res *Result
+			rule := func(t *testing.T, h Harness) {
+				got := exercise(t.Context(), h, r)
+				res = &got
+			}
+			if _, declared := h.missing(r); h.Wrap != nil && declared {
+				h.Wrap(t, rule)
+			} else {
+				rule(t, h)
+			}
+			if res == nil {
+				t.Fatal("Harness.Wrap returned without having called the rule")
+			}
+			mu.Lock()
+			report.add(*res)
+			mu.Unlock()
+			switch {
+			case !res.ok():
+				t.Error(res)
+			case res.Status == Passed:
+				t.Log(res)
+			default:
+				t.Skip(res)
+			}
+		})
+	}
+}
+
+// Check exercises every rule without package testing's machinery, for a command
+// line. It calls emit, if not nil, with each result when it is there, one at a
+// time. It returns when all rules have run, or soon after ctx has ended. It does
+// not call [Harness] Wrap.
+func Check(ctx context.Context, h Harness, emit func(Result)) *Report {
+	report := &Report{Name: h.Name}
+	if err := h.validate(); err != nil {
+		report.Invalid = err.Error()
+		return report
+	}
+	var mu sync.Mutex
+	one := func(r Rule) {
+		if ctx.Err() != nil {
+			return
+		}
+		res := exercise(ctx, h, r)
+		mu.Lock()
+		defer mu.Unlock()
+		if ctx.Err() != nil && res.Status == Failed {
+			return // cut short: nothing is known
+		}
+		report.add(res)
+		if emit != nil {
+			emit(res)
+		}
+	}
+	start := time.Now()
+	var shared []Rule
+	for _, r := range rules {
+		switch {
+		case !h.selects(r):
+		case r.alone():
+			one(r)
+		default:
+			shared = append(shared, r)
+		}
+	}
+	var running sync.WaitGroup
+	free := make(chan struct{}, max(1, h.Parallel))
+	for _, r := range shared {
+		free <- struct{}{}
+		running.Go(func() {
+			defer func() { <-free }()
+			one(r)
+		})
+	}
+	running.Wait()
+	report.Took = time.Since(start)
+	report.Interrupted = ctx.Err() != nil
+	return report
+}
+
+// exercise finds out how the rule fares, and judges it by the harness's waivers.
+func exercise(ctx context.Context, h Harness, r Rule) Result {
+	res := Result{ID: r.ID, Title: r.Title, Rule: r.Text}
+	reason, waived := h.Waive[r.ID]
+	if why, declared := h.missing(r); why != "" {
+		res.Status, res.Reason, res.Undeclared = NotExercised, why, !declared
+		if waived {
+			res.Status, res.Undeclared = Failed, false
+			res.Symptom = "the rule is waived (" + reason + ") and cannot be exercised (" + why + "); remove the waiver"
+		}
+		return res
+	}
+	start := time.Now()
+	t := newTrial(ctx, h, r)
+	t.run()
+	res.Took = time.Since(start)
+	switch {
+	case t.failure == "" && !waived:
+		res.Status = Passed
+	case t.failure == "":
+		res.Status = Failed
+		res.Symptom = "the rule is waived (" + reason + ") and passes; remove the waiver"
+	default:
+		res.Status, res.Symptom, res.Timeline = Failed, t.failure, t.timeline
+		if waived {
+			res.Status, res.Reason = Waived, reason
+		}
+	}
+	return res
+}

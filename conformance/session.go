@@ -1,0 +1,258 @@
+package conformance
+
+import (
+	"context"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// A method is one of a session's, called in the line and with the member of a
+// trial.
+type method struct {
+	name string
+	call func(ctx context.Context, s backend.Session, m backend.Member) error
+}
+
+// methods are all that talk to the coordinator, except for Close. Those that wait
+// wait for what does not happen.
+func methods(t *trial) []method {
+	never := t.line + "-never"
+	return []method{
+		{"Join", func(ctx context.Context, s backend.Session, m backend.Member) error {
+			_, err := s.Join(ctx, t.line, "late")
+			return err
+		}},
+		{"Ahead", func(ctx context.Context, s backend.Session, m backend.Member) error {
+			_, err := s.Ahead(ctx, m)
+			return err
+		}},
+		{"Gone", func(ctx context.Context, s backend.Session, m backend.Member) error { return s.Gone(ctx, m) }},
+		{"Leave", func(ctx context.Context, s backend.Session, m backend.Member) error { return s.Leave(ctx, m) }},
+		{"Pin", func(ctx context.Context, s backend.Session, m backend.Member) error {
+			return s.Pin(ctx, m, backend.Header{Fence: 1}, backend.Absent)
+		}},
+		{"Line", func(ctx context.Context, s backend.Session, m backend.Member) error {
+			_, err := s.Line(ctx, t.line)
+			return err
+		}},
+		{"Joined", func(ctx context.Context, s backend.Session, m backend.Member) error { return s.Joined(ctx, never) }},
+		{"Get", func(ctx context.Context, s backend.Session, m backend.Member) error {
+			_, err := s.Get(ctx, never)
+			return err
+		}},
+		{"Put", func(ctx context.Context, s backend.Session, m backend.Member) error {
+			_, err := s.Put(ctx, t.line+"-late", []byte("late"), &backend.If{Member: m})
+			return err
+		}},
+		{"Delete", func(ctx context.Context, s backend.Session, m backend.Member) error {
+			return s.Delete(ctx, t.line+"-late", nil)
+		}},
+		{"List", func(ctx context.Context, s backend.Session, m backend.Member) error {
+			_, err := s.List(ctx, never)
+			return err
+		}},
+		{"Watch", func(ctx context.Context, s backend.Session, m backend.Member) error {
+			_, err := s.Watch(ctx, never, backend.Absent)
+			return err
+		}},
+	}
+}
+
+// ended checks that every method of s fails with ErrSessionEnded.
+func (t *trial) ended(s backend.Session, m backend.Member) {
+	for _, f := range methods(t) {
+		ctx, cancel := t.within(2 * t.h.soon())
+		result := t.async(func() error { return f.call(ctx, s, m) })
+		err := await(t, result, t.h.soon(), f.name+" under an ended session has not returned")
+		cancel()
+		if !is(err, backend.ErrSessionEnded) {
+			t.fatalf("%s under an ended session returned %v; want ErrSessionEnded", f.name, err)
+		}
+	}
+}
+
+var sessionRules = []Rule{{
+	ID:    "L5.same",
+	Title: "a backend has one session at a time",
+	Text:  "Session returns the same live session again and again, also to four callers at once; two clients have different ones.",
+	check: func(t *trial) {
+		a, b := t.client(), t.client()
+		got := make(chan backend.Session, 4)
+		for range 4 {
+			t.spawn(func() { got <- a.live() })
+		}
+		s := a.live()
+		for range 4 {
+			if other := await(t, got, t.h.soon(), "Session has not returned"); other != s {
+				t.fatalf("Session returned two sessions at once")
+			}
+		}
+		if err := s.Err(); err != nil {
+			t.fatalf("Err of a live session is %v", err)
+		}
+		if b.live() == s {
+			t.fatalf("two clients share a session")
+		}
+	},
+}, {
+	ID:    "L5.done",
+	Title: "the end of a session is told",
+	Text:  "After the coordinator has ended a session, Done closes after a crash at the latest, and Err is nil before and then wraps ErrSessionEnded for good.",
+	Needs: []Fault{Expire},
+	check: func(t *trial) {
+		a := t.client()
+		a.join("x")
+		s := a.live()
+		if s.Err() != nil {
+			t.fatalf("Err of a live session is %v", s.Err())
+		}
+		a.expire()
+		await(t, s.Done(), t.h.crash(), "Done has not closed after the end of the session")
+		if !is(s.Err(), backend.ErrSessionEnded) {
+			t.fatalf("Err of an ended session is %v; want ErrSessionEnded", s.Err())
+		}
+		a.live()
+		if !is(s.Err(), backend.ErrSessionEnded) {
+			t.fatalf("Err of an ended session is %v after the next has begun", s.Err())
+		}
+	},
+}, {
+	ID:    "L5.fails",
+	Title: "every call fails after the end",
+	Text:  "After the coordinator has ended a session, each of its methods fails soon with ErrSessionEnded, before and after the next session has been opened, and does nothing.",
+	Needs: []Fault{Expire},
+	check: func(t *trial) {
+		a, b := t.client(), t.client()
+		s, m := a.live(), a.join("x")
+		a.expire()
+		await(t, s.Done(), t.h.crash(), "Done has not closed after the end of the session")
+		t.ended(s, m)
+		next := a.join("y")
+		t.ended(s, m)
+		b.shows(next)
+		if r := b.get(t.line + "-late"); r.Version != backend.Absent {
+			t.fatalf("a Put under an ended session was done")
+		}
+	},
+}, {
+	ID:    "L5.blocked",
+	Title: "blocked calls fail at the end",
+	Text:  "Gone, Joined and Watch that wait when the coordinator ends their session fail with ErrSessionEnded after a crash at the latest. Gone of a member of that session may return nil instead: it has gone.",
+	Needs: []Fault{Expire},
+	check: func(t *trial) {
+		a, b := t.client(), t.client()
+		s, own, other := a.live(), a.join("x"), b.join("y")
+		waits := map[string]<-chan error{
+			"Gone of another": t.async(func() error { return s.Gone(t.ctx, other) }),
+			"Gone of its own": t.async(func() error { return s.Gone(t.ctx, own) }),
+		}
+		for _, f := range methods(t) {
+			if f.name == "Joined" || f.name == "Watch" {
+				waits[f.name] = t.async(func() error { return f.call(t.ctx, s, own) })
+			}
+		}
+		t.pass(t.h.TTL/10, "until the calls wait")
+		a.expire()
+		for name, w := range waits {
+			err := await(t, w, t.h.crash(), name+" has not returned after the end of its session")
+			if !is(err, backend.ErrSessionEnded) && !(err == nil && name == "Gone of its own") {
+				t.fatalf("%s returned %v after the end of its session; want ErrSessionEnded", name, err)
+			}
+		}
+	},
+}, {
+	ID:    "L5.next",
+	Title: "a new session begins with nothing",
+	Text:  "After the coordinator has ended a session, Session opens another soon; the old members are gone, the new session joins at the end, and closing the old one disturbs nothing.",
+	Needs: []Fault{Expire},
+	check: func(t *trial) {
+		a, b := t.client(), t.client()
+		old := a.live()
+		a.join("x")
+		other := b.join("y")
+		a.expire()
+		await(t, old.Done(), t.h.crash(), "Done has not closed after the end of the session")
+		s := a.liveWithin(t.h.recovery())
+		if s == old {
+			t.fatalf("Session returned the session that has ended")
+		}
+		m := a.join("z")
+		b.shows(other, m)
+		ctx, cancel := t.within(t.h.soon())
+		defer cancel()
+		old.Close(ctx)
+		b.shows(other, m)
+		if s.Err() != nil || a.live() != s {
+			t.fatalf("closing an ended session has ended the next: %v", s.Err())
+		}
+	},
+}, {
+	ID:    "L5.close",
+	Title: "Close ends the session",
+	Text:  "When Session.Close has returned nil, the session's members are gone for every client, Done is closed, every method fails with ErrSessionEnded, another Close is harmless, and Session opens another.",
+	check: func(t *trial) {
+		a, b := t.client(), t.client()
+		s, m := a.live(), a.join("x")
+		a.join("y")
+		other := b.join("z")
+		a.do("Close", func(ctx context.Context, s backend.Session) error { return s.Close(ctx) })
+		b.shows(other)
+		if !over(s) || !is(s.Err(), backend.ErrSessionEnded) {
+			t.fatalf("after Close, Done is not closed or Err is %v", s.Err())
+		}
+		t.ended(s, m)
+		ctx, cancel := t.within(t.h.soon())
+		defer cancel()
+		s.Close(ctx)
+		next := a.join("new")
+		b.shows(other, next)
+	},
+}, {
+	ID:    "L5.queue",
+	Title: "nothing queued runs under the next session",
+	Text:  "A client is cut off and calls Join, Leave, Pin and a guarded Put with contexts that do not end. When its session must have ended it is healed: each call returns after recovery with an error, and under the next session nobody stands in line who was not joined there, and nothing was written.",
+	Needs: []Fault{Cut, Deadlines},
+	check: func(t *trial) {
+		a, b := t.client(), t.client()
+		s, m := a.live(), a.join("x")
+		going := b.going(m)
+		heal := a.cut()
+		results := make(map[string]<-chan error)
+		for _, f := range methods(t) {
+			switch f.name {
+			case "Join", "Leave", "Put", "Pin":
+				results[f.name] = t.async(func() error { return f.call(t.ctx, s, m) })
+			}
+		}
+		if err := await(t, going, t.h.crash(), "the member of a client that is cut off has not gone"); err != nil {
+			t.fatalf("Gone: %v", err)
+		}
+		heal()
+		for name, r := range results {
+			err := await(t, r, t.h.recovery(), name+" has not returned after its session ended")
+			if err == nil && name != "Leave" || err != nil && !is(err, backend.ErrSessionEnded, backend.ErrUnavailable) {
+				t.fatalf("%s, queued under a session that ended, returned %v; want ErrSessionEnded", name, err)
+			}
+		}
+		a.liveWithin(t.h.recovery())
+		next := a.join("y")
+		b.shows(next)
+		t.steady(t.h.TTL/2, "a queued call was done under the next session", func() bool {
+			l := b.lineNow()
+			return sameLine(l.Members, []backend.Member{next}) && l.Version == backend.Absent
+		})
+		if r := b.get(t.line + "-late"); r.Version != backend.Absent {
+			t.fatalf("a queued Put was done under the next session")
+		}
+	},
+}}
+
+// over reports whether the session says that it has ended.
+func over(s backend.Session) bool {
+	select {
+	case <-s.Done():
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,176 @@
+package conformance
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/succession-dev/succession/elect"
+)
+
+// hands is a rule that the next in line leads within a bound after an end of the
+// leader.
+func hands(bound func(*trial) time.Duration, end func(t *trial, c *client, term *elect.Term)) func(*trial) {
+	return func(t *trial) {
+		a, b, c := t.client(), t.client(), t.client()
+		term := a.campaign()
+		next := b.campaigns(t.ctx)
+		last := c.campaigns(t.ctx)
+		end(t, a, term)
+		second := next.wins(bound(t))
+		second.Resign(t.ctx)
+		last.wins(t.h.soon())
+	}
+}
+
+var stallRules = []Rule{{
+	ID:    "G8.resign",
+	Title: "a resignation hands over at once",
+	Text:  "Eight times a leader resigns and the next in line wins soon; the fastest takes less than half a TTL, so that it was a notification that woke it and not the slow re-check.",
+	check: func(t *trial) {
+		a, b := t.client(), t.client()
+		term := a.campaign()
+		fastest := time.Hour
+		for range 8 {
+			next := b.campaigns(t.ctx)
+			began := time.Now()
+			if err := term.Resign(t.ctx); err != nil {
+				t.fatalf("Resign: %v", err)
+			}
+			term = next.wins(t.h.soon() + t.h.TTL)
+			fastest = min(fastest, time.Since(began))
+			a, b = b, a
+		}
+		if fastest >= t.h.TTL/2 {
+			t.fatalf("the fastest of eight handovers took %v", fastest)
+		}
+	},
+}, {
+	ID:    "G8.close",
+	Title: "closing the backend hands over at once",
+	Text:  "When the leader's backend is closed, the next in line wins soon, and the one after that in its turn.",
+	check: hands(soon, func(t *trial, c *client, _ *elect.Term) {
+		if err := c.Close(); err != nil {
+			t.fatalf("Close: %v", err)
+		}
+	}),
+}, {
+	ID:    "G8.kill",
+	Title: "a crash hands over within the session's time",
+	Text:  "When the leader's client is killed, the next in line wins after a crash at the latest.",
+	Needs: []Fault{Kill},
+	check: hands(afterCrash, func(_ *trial, c *client, _ *elect.Term) { c.kill() }),
+}, {
+	ID:    "G8.expire",
+	Title: "the end of a session hands over at once",
+	Text:  "When the coordinator ends the leader's session, the next in line wins soon.",
+	Needs: []Fault{Expire},
+	check: hands(soon, func(_ *trial, c *client, _ *elect.Term) { c.expire() }),
+}, {
+	ID:    "G8.removed",
+	Title: "a removal hands over at once",
+	Text:  "When an operator removes the leader's member, the next in line wins soon.",
+	Needs: []Fault{Remove},
+	check: hands(soon, func(t *trial, _ *client, term *elect.Term) { t.remove(term.Member()) }),
+}, {
+	ID:    "G8.waiter-removed",
+	Title: "a waiter that was removed stands in line again",
+	Text:  "An operator removes a waiting candidate's member, and deletes the election. The candidate joins again after its slow re-check, and wins when the others have gone.",
+	Needs: []Fault{Remove, Drop},
+	check: func(t *trial) {
+		a, b := t.client(), t.client()
+		term := a.campaign()
+		next := b.campaigns(t.ctx)
+		t.remove(b.members()[1])
+		await(t, next.joined, t.h.recheck()+t.h.soon(), "the removed candidate has not joined again")
+		t.drop()
+		await(t, next.joined, t.h.recheck()+t.h.soon(), "the candidate of a deleted election has not joined again")
+		next.wins(t.h.soon())
+		if term.Check() == nil {
+			t.fatalf("two leaders after the election was deleted")
+		}
+	},
+}, {
+	ID:    "G8.waiter-expired",
+	Title: "a waiter whose session ended stands in line again",
+	Text:  "When the coordinator ends a waiting candidate's session, it joins again after recovery, and wins soon after the leader has resigned.",
+	Needs: []Fault{Expire},
+	check: func(t *trial) {
+		a, b := t.client(), t.client()
+		term := a.campaign()
+		next := b.campaigns(t.ctx)
+		b.expire()
+		await(t, next.joined, t.h.recovery(), "the candidate has not joined again")
+		term.Resign(t.ctx)
+		next.wins(t.h.soon())
+	},
+}, {
+	ID:    "G8.cut",
+	Title: "a waiter that was cut off is not stuck",
+	Text:  "A waiting candidate is cut off, once for a third of TTL and once beyond its session's time, and healed; the leader resigns meanwhile. The candidate wins after recovery.",
+	Needs: []Fault{Cut},
+	check: func(t *trial) {
+		for _, d := range []time.Duration{t.h.TTL / 3, t.h.crash() * 5 / 4} {
+			a, b := t.client(), t.client()
+			term := a.campaign()
+			next := b.campaigns(t.ctx)
+			heal := b.cut()
+			term.Resign(t.ctx)
+			t.pass(d, "while the candidate is cut off")
+			heal()
+			second := next.wins(t.h.recovery())
+			second.Resign(t.ctx)
+			a.showsWithin(t.h.crash())
+		}
+	},
+}, {
+	ID:    "G8.restart",
+	Title: "watches outlive a restart of the coordinator",
+	Text:  "Three candidates stand in line and the coordinator is restarted. Somebody leads after recovery, and resigning hands over, each time after recovery at the latest, until every one of them has led.",
+	Needs: []Fault{Restart},
+	check: func(t *trial) { survives(t, t.restart) },
+}, {
+	ID:    "G8.pause",
+	Title: "candidates outlive a pause of the coordinator",
+	Text:  "As G8.restart, when the coordinator stands still for one and a half times TTL + Slack.",
+	Needs: []Fault{Pause},
+	check: func(t *trial) {
+		survives(t, func() {
+			resume := t.pause()
+			t.pass((t.h.TTL+t.h.Slack)*3/2, "a pause longer than a session")
+			resume()
+		})
+	},
+}}
+
+// survives has three candidates lead until each has, over a fault of the
+// coordinator.
+func survives(t *trial, fault func()) {
+	cs := t.opened(3)
+	r := t.race(cs, 0)
+	var g *reign
+	for range 2 {
+		if g = r.leader(0, t.h.recovery()); g != nil {
+			fault()
+		}
+	}
+	led := make(map[*client]bool)
+	last := uint64(0)
+	for range 6 {
+		g = r.leader(last, t.h.recovery())
+		led[g.c] = true
+		last = g.token
+		g.resign()
+	}
+	if len(led) != len(cs) {
+		t.fatalf("only %s of %d candidates led in six terms", names(led), len(cs))
+	}
+	r.stop(0)
+}
+
+func names(cs map[*client]bool) string {
+	var out []string
+	for c := range cs {
+		out = append(out, c.name)
+	}
+	return fmt.Sprint(out)
+}

@@ -1,0 +1,125 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/elect"
+)
+
+// told is a rule that a leader learns of its loss within a bound, with one of the
+// reasons.
+func told(bound func(*trial) time.Duration, lose func(t *trial, c *client, term *elect.Term), reasons ...error) func(*trial) {
+	return func(t *trial) {
+		a, b := t.client(), t.client()
+		term := a.campaign()
+		b.campaigns(t.ctx)
+		t.steady(t.h.TTL/4, "a healthy leader lost its term", func() bool { return term.Check() == nil && term.Context().Err() == nil })
+		lose(t, a, term)
+		await(t, term.Context().Done(), bound(t), "the context of the term was not cancelled")
+		t.lost(term, reasons...)
+	}
+}
+
+// lost checks how a term that is over says so.
+func (t *trial) lost(term *elect.Term, reasons ...error) {
+	cause := context.Cause(term.Context())
+	var lost *elect.LostError
+	switch {
+	case !errors.As(cause, &lost) || !errors.Is(cause, elect.ErrLost):
+		t.fatalf("the cause of the term's context is %v; want a LostError", cause)
+	case lost.Election != t.line || lost.Token != term.Token():
+		t.fatalf("the LostError is of %s, token %d; want %s, token %d", lost.Election, lost.Token, t.line, term.Token())
+	case !is(lost, reasons...):
+		t.fatalf("the term was lost because of: %v; want one of %v", lost.Err, reasons)
+	case !errors.Is(term.Check(), elect.ErrLost):
+		t.fatalf("Check of a lost term says %v", term.Check())
+	}
+	t.log.add("suite", "told: %v", cause)
+}
+
+var toldRules = []Rule{{
+	ID:    "G7.expired",
+	Title: "a leader learns that its session ended",
+	Text:  "When the coordinator ends the leader's session, the term's context is cancelled after a crash at the latest, with a LostError that says so; Check says the same.",
+	Needs: []Fault{Expire},
+	check: told(afterCrash, func(_ *trial, c *client, _ *elect.Term) { c.expire() }, backend.ErrSessionEnded, elect.ErrDeadline, elect.ErrRemoved),
+}, {
+	ID:    "G7.removed",
+	Title: "a leader learns that it was removed",
+	Text:  "When an operator removes the leader's member, the term's context is cancelled soon, with a LostError because of ErrRemoved.",
+	Needs: []Fault{Remove},
+	check: told(soon, func(t *trial, _ *client, term *elect.Term) { t.remove(term.Member()) }, elect.ErrRemoved),
+}, {
+	ID:    "G7.dropped",
+	Title: "a leader learns that the election was deleted",
+	Text:  "When an operator deletes the election, the term's context is cancelled soon, with a LostError because of ErrRemoved.",
+	Needs: []Fault{Drop},
+	check: told(soon, func(t *trial, _ *client, _ *elect.Term) { t.drop() }, elect.ErrRemoved),
+}, {
+	ID:    "G7.asked",
+	Title: "a leader learns that it is to resign",
+	Text:  "When another client asks the leader to resign, the term's context is cancelled soon, with a LostError because of ErrAsked.",
+	check: told(soon, func(t *trial, _ *client, term *elect.Term) {
+		l, err := t.client().elect().AskToResign(t.ctx)
+		if err != nil || l.Token != term.Token() {
+			t.fatalf("AskToResign returned %+v, %v; want the leader with token %d", l, err, term.Token())
+		}
+	}, elect.ErrAsked),
+}, {
+	ID:    "G7.closed",
+	Title: "a leader learns that its backend was closed",
+	Text:  "When the leader's own backend is closed, the term's context is cancelled soon, with a LostError.",
+	check: told(soon, func(_ *trial, c *client, _ *elect.Term) { c.Close() }, elect.ErrLost),
+}, {
+	ID:    "G7.cut",
+	Title: "a leader that is cut off is told before its deadline",
+	Text:  "When a leader is cut off, its context is cancelled and Check fails no later than the deadline of its session, which is no later than TTL after the cut; three times, at other moments between heartbeats.",
+	Needs: []Fault{Cut, Deadlines},
+	check: func(t *trial) {
+		for i := range 3 {
+			a := t.client()
+			term := a.campaign()
+			s := a.live()
+			t.pass(time.Duration(i)*t.h.TTL/7, "so that the cut comes at another moment between heartbeats")
+			heal := a.cut()
+			end := time.Now().Add(t.h.TTL + grain)
+			t.poll(t.h.TTL+t.h.soon(), "the context of the term is cancelled", func() bool {
+				// The deadline first: what is read after it is later.
+				passed := time.Until(s.Deadline()) <= 0
+				if passed && term.Check() == nil {
+					t.fatalf("the deadline has passed, and Check says nil")
+				}
+				return term.Context().Err() != nil
+			})
+			if d := time.Since(end); d > t.h.soon()/4 {
+				t.fatalf("the context was cancelled %v later than TTL after the cut", d)
+			}
+			t.lost(term, elect.ErrDeadline, backend.ErrSessionEnded)
+			heal()
+			term.Resign(t.ctx)
+			t.client().showsWithin(t.h.crash())
+		}
+	},
+}, {
+	ID:    "G7.margin",
+	Title: "a term ends a margin before its deadline",
+	Text:  "Term.Deadline is Margin before the session's deadline, a tenth of TTL by default; when a leader is cut off, Check fails from Term.Deadline on.",
+	Needs: []Fault{Cut, Deadlines},
+	check: func(t *trial) {
+		a := t.client()
+		term := a.campaign()
+		s := a.live()
+		t.poll(t.h.soon(), "the deadlines of term and session are a tenth of TTL apart", func() bool {
+			d := s.Deadline().Sub(term.Deadline()) - s.TTL()/10
+			return -grain <= d && d <= grain
+		})
+		a.cut()
+		t.poll(t.h.TTL+t.h.soon(), "the term's deadline passes", func() bool { return time.Until(term.Deadline()) <= 0 })
+		if term.Check() == nil {
+			t.fatalf("the term's deadline has passed, and Check says nil")
+		}
+	},
+}}
