@@ -2,6 +2,7 @@ package coordtest
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -34,6 +35,9 @@ type ConsulOptions struct {
 	// MinTTL is the shortest TTL of a session that servers grant (session_ttl_min);
 	// 100 ms by default. In production it is 10 s.
 	MinTTL time.Duration
+	// CertFile and KeyFile make the servers speak TLS to clients, and nothing else.
+	// With ClientCAFile they also demand a certificate of each client.
+	CertFile, KeyFile, ClientCAFile string
 	// Config are more settings in HCL, such as `limits{http_max_conns_per_client=4000}`.
 	Config []string
 }
@@ -128,7 +132,7 @@ func (c *Consul) Nodes() []string { return c.names }
 func (c *Consul) Leader(ctx context.Context) (*Server, error) {
 	var last error
 	for _, s := range c.servers {
-		addr, err := consulLeader(ctx, s.addr)
+		addr, err := c.leaderBy(ctx, s.addr)
 		if i := slices.Index(c.rafts, addr); err == nil && i >= 0 {
 			return c.servers[i], nil
 		}
@@ -177,7 +181,6 @@ func (c *Consul) server(name string, ports []int, join []string) (*Server, error
 		"-node=" + name,
 		"-bind=127.0.0.1",
 		"-client=127.0.0.1",
-		"-http-port=" + strconv.Itoa(ports[0]),
 		"-server-port=" + strconv.Itoa(ports[1]),
 		"-serf-lan-port=" + strconv.Itoa(ports[2]),
 		"-serf-wan-port=-1",
@@ -190,6 +193,13 @@ func (c *Consul) server(name string, ports []int, join []string) (*Server, error
 		"-hcl=peering{enabled=false}",
 		"-hcl=ui_config{enabled=false}",
 		"-hcl=session_ttl_min=" + strconv.Quote(c.opts.MinTTL.String()),
+	}
+	if c.opts.CertFile == "" {
+		argv = append(argv, "-http-port="+strconv.Itoa(ports[0]))
+	} else {
+		argv = append(argv, "-http-port=-1", "-https-port="+strconv.Itoa(ports[0]), fmt.Sprintf(
+			"-hcl=tls{https{cert_file=%q key_file=%q ca_file=%q verify_incoming=%t}}",
+			c.opts.CertFile, c.opts.KeyFile, c.opts.ClientCAFile, c.opts.ClientCAFile != ""))
 	}
 	switch {
 	case c.opts.Nodes > 1:
@@ -222,7 +232,7 @@ func (c *Consul) server(name string, ports []int, join []string) (*Server, error
 // serves returns nil when the server at addr has a quorum, and belongs to this
 // cluster: another's server may have got the port.
 func (c *Consul) serves(ctx context.Context, addr string) error {
-	leader, err := consulLeader(ctx, addr)
+	leader, err := c.leaderBy(ctx, addr)
 	switch {
 	case err != nil:
 		return err
@@ -231,29 +241,43 @@ func (c *Consul) serves(ctx context.Context, addr string) error {
 	case !slices.Contains(c.rafts, leader):
 		return fmt.Errorf("%w: another server answers at %s", errPortTaken, addr)
 	}
-	status, body, err := httpGet(ctx, "http://"+addr+"/v1/kv/"+c.names[0]+"?consistent")
+	status, body, err := c.get(ctx, addr, "/v1/kv/"+c.names[0]+"?consistent")
 	if err == nil && status != http.StatusNotFound && status != http.StatusForbidden {
 		err = fmt.Errorf("status %d: %s", status, body)
 	}
 	return err
 }
 
-// consulLeader returns the raft address of whom the server at addr takes for the
-// leader; empty where it knows none.
-func consulLeader(ctx context.Context, addr string) (string, error) {
-	status, body, err := httpGet(ctx, "http://"+addr+"/v1/status/leader")
+// leaderBy returns the raft address of whom the server at addr takes for the leader;
+// empty where it knows none.
+func (c *Consul) leaderBy(ctx context.Context, addr string) (string, error) {
+	status, body, err := c.get(ctx, addr, "/v1/status/leader")
 	if err == nil && status != http.StatusOK {
 		err = fmt.Errorf("status %d: %s", status, body)
 	}
 	return strings.Trim(strings.TrimSpace(body), `"`), err
 }
 
-func httpGet(ctx context.Context, url string) (status int, body string, err error) {
+// get asks the server at addr.
+func (c *Consul) get(ctx context.Context, addr, path string) (status int, body string, err error) {
+	transport := &http.Transport{DisableKeepAlives: true}
+	url := "http://" + addr + path
+	if c.opts.CertFile != "" {
+		url = "https://" + addr + path
+		cert, err := tls.LoadX509KeyPair(c.opts.CertFile, c.opts.KeyFile)
+		if err != nil {
+			return 0, "", err
+		}
+		transport.TLSClientConfig = &tls.Config{
+			InsecureSkipVerify: true, // what it says of its leader tells who it is
+			Certificates:       []tls.Certificate{cert},
+		}
+	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return 0, "", err
 	}
-	resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req)
+	resp, err := (&http.Client{Transport: transport}).Do(req)
 	if err != nil {
 		return 0, "", err
 	}

@@ -1,0 +1,258 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"sync"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/clock"
+)
+
+// A Backend is a long-lived handle on one etcd cluster. It is safe for concurrent
+// use.
+type Backend struct {
+	client  *clientv3.Client
+	leases  pb.LeaseClient
+	watches pb.WatchClient
+	owned   bool // Close closes client
+	o       Options
+
+	log history
+
+	ctx    context.Context // ends when everything must be given up
+	cancel context.CancelFunc
+	wg     sync.WaitGroup // everything that runs for the backend
+
+	mu      sync.Mutex
+	closed  bool
+	session *session // the live one, or nil
+	last    *session // the newest, alive or not
+	opening *opening // while one is being opened
+	flat    map[string]bool
+}
+
+var _ backend.Backend = (*Backend)(nil)
+
+// An opening is a session on its way, shared by all who wait for it.
+type opening struct {
+	done    chan struct{} // closed when session or err is set
+	session *session
+	err     error
+}
+
+// New returns a backend that uses client, which its owner goes on owning and closes
+// after the backend. It does not block and does not talk to etcd. It fails with
+// [backend.ErrInvalid] where an option is not possible.
+//
+// The client should have DialKeepAliveTime set, to 10 s for example: without it, a
+// connection whose server has vanished is noticed only by requests that get no
+// answer. A client without a connection, as one that is embedded in a server, is
+// refused, and so is one to which package namespace was applied: it would see other
+// keys than the streams that a session opens for itself. Use [Options] Prefix.
+func New(client *clientv3.Client, o *Options) (*Backend, error) {
+	f, err := o.filled()
+	if err != nil {
+		return nil, wrap("new", "", err)
+	}
+	if client == nil || client.ActiveConnection() == nil {
+		return nil, wrap("new", "", fmt.Errorf("%w: the client has no connection; make it with clientv3.New", backend.ErrInvalid))
+	}
+	if reflect.TypeOf(client.Watcher) != reflect.TypeOf(clientv3.NewWatcher(client)) || reflect.TypeOf(client.KV) != reflect.TypeOf(clientv3.NewKV(client)) {
+		return nil, wrap("new", "", fmt.Errorf("%w: the client's KV or Watcher was replaced; use Options.Prefix in place of package namespace", backend.ErrInvalid))
+	}
+	b := &Backend{
+		client:  client,
+		leases:  pb.NewLeaseClient(client.ActiveConnection()),
+		watches: pb.NewWatchClient(client.ActiveConnection()),
+		o:       f,
+		flat:    make(map[string]bool),
+	}
+	b.ctx, b.cancel = context.WithCancel(context.Background())
+	return b, nil
+}
+
+// Session returns the live session and opens one where there is none; see
+// [backend.Backend]. It blocks until etcd has granted a lease, ctx ends, or
+// [Options] ConnectTimeout has passed ([backend.ErrUnavailable]).
+func (b *Backend) Session(ctx context.Context) (backend.Session, error) {
+	s, err := b.live(ctx)
+	if err != nil {
+		return nil, wrap("session", "", err)
+	}
+	return s, nil
+}
+
+func (b *Backend) live(ctx context.Context) (*session, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	b.mu.Lock()
+	s := b.session
+	b.mu.Unlock()
+	if s != nil && s.alive() == nil { // alive may end it, which takes the lock
+		return s, nil
+	}
+	b.mu.Lock()
+	switch {
+	case b.closed:
+		b.mu.Unlock()
+		return nil, backend.ErrClosed
+	case b.session != nil:
+		defer b.mu.Unlock()
+		return b.session, nil // somebody else was faster
+	case b.opening == nil:
+		o := &opening{done: make(chan struct{})}
+		b.opening = o
+		b.wg.Go(func() { b.fulfil(o) })
+	}
+	o := b.opening
+	b.mu.Unlock()
+	select {
+	case <-o.done:
+		return o.session, o.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// fulfil opens a session for all who wait for o.
+func (b *Backend) fulfil(o *opening) {
+	s, err := b.open()
+	b.mu.Lock()
+	if err == nil && b.closed {
+		err = backend.ErrClosed
+	}
+	b.opening = nil
+	if s != nil {
+		b.last = s
+		if err == nil {
+			b.session = s
+		}
+	}
+	o.err = err
+	if err == nil {
+		o.session = s
+	}
+	b.mu.Unlock()
+	close(o.done)
+	switch {
+	case s == nil:
+	case err != nil:
+		s.end(err, false)
+	default:
+		s.start()
+	}
+}
+
+// open has etcd grant a lease, within the connect timeout.
+func (b *Backend) open() (*session, error) {
+	ctx, cancel := context.WithTimeout(b.ctx, b.o.ConnectTimeout)
+	defer cancel()
+	var pause backoff
+	for attempt := max(b.o.ConnectTimeout/4, minAttempt); ; attempt *= 2 {
+		s, err := b.grant(ctx, attempt)
+		if err == nil || !isLost(err) {
+			return s, err
+		}
+		if pause.sleep(ctx) != nil {
+			if b.ctx.Err() != nil {
+				return nil, backend.ErrClosed
+			}
+			return nil, fmt.Errorf("no lease was granted within %v by %s: %w",
+				b.o.ConnectTimeout, strings.Join(b.client.Endpoints(), ", "), err)
+		}
+	}
+}
+
+// grant asks for a lease once. What etcd granted without our hearing of it holds
+// no key, and expires.
+func (b *Backend) grant(ctx context.Context, attempt time.Duration) (*session, error) {
+	ctx, cancel := context.WithTimeout(ctx, attempt)
+	defer cancel()
+	floor, id, sent := b.log.floor(), newLeaseID(), clock.Now()
+	resp, err := b.leases.LeaseGrant(ctx, &pb.LeaseGrantRequest{ID: id, TTL: b.o.seconds()}, grpc.WaitForReady(true))
+	if err != nil {
+		if ctx.Err() != nil && isLost(b.classify(err)) { // gRPC says what it has been waiting for
+			return nil, &lostError{err}
+		}
+		return nil, b.classify(err)
+	}
+	// A lease goes through etcd's log, so its answer is as fresh as any.
+	if err := b.log.observe(floor, resp.Header); err != nil {
+		return nil, err
+	}
+	s := newSession(b, id, time.Duration(resp.TTL)*time.Second)
+	if s.margin >= s.ttl {
+		err := fmt.Errorf("%w: margin %v is not shorter than the TTL that etcd granted, %v", backend.ErrInvalid, s.margin, s.ttl)
+		s.end(err, false)
+		return nil, err
+	}
+	s.lease.Extend(sent, s.ttl-s.margin)
+	if !s.lease.Hold(true) {
+		err := &lostError{errors.New("the lease was granted too late")}
+		s.end(err, false)
+		return nil, err
+	}
+	b.o.Logger.Debug("session opened", "lease", fmt.Sprintf("%x", id), "ttl", s.ttl)
+	return s, nil
+}
+
+// forget makes s no longer the live session.
+func (b *Backend) forget(s *session) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.session == s {
+		b.session = nil
+	}
+}
+
+// Close ends the session, if there is one. It waits for etcd for two seconds at
+// most; where that has not answered by then, the error says that the members stand
+// until etcd ends the session. A client that was given to [New] stays open. Closing
+// twice is not an error.
+func (b *Backend) Close() error {
+	b.mu.Lock()
+	first := !b.closed
+	b.closed = true
+	o, s := b.opening, b.last
+	b.mu.Unlock()
+
+	ctx, cancel := context.WithTimeout(context.Background(), closeBound)
+	defer cancel()
+	if o != nil {
+		select {
+		case <-o.done:
+			b.mu.Lock()
+			s = b.last
+			b.mu.Unlock()
+		case <-ctx.Done():
+		}
+	}
+	var err error
+	if s != nil {
+		err = s.Close(ctx)
+	}
+	b.cancel()
+	b.wg.Wait()
+	if first && b.owned {
+		err = errors.Join(err, wrap("close", "", ignoreCanceled(b.client.Close())))
+	}
+	return err
+}
+
+// ignoreCanceled passes over what the client's Close says of its own context.
+func ignoreCanceled(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,122 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+const (
+	minAttempt = 250 * time.Millisecond
+	maxAttempt = 2 * time.Second
+)
+
+// A txn is one request: everything but leases and watches is a transaction, and
+// linearizable.
+type txn struct {
+	when            []clientv3.Cmp
+	then, otherwise []clientv3.Op
+}
+
+// call runs one call of the contract: f gets a context that ends with ctx and with
+// the session, and whose cause tells which.
+func (s *session) call(ctx context.Context, op, name string, f func(ctx context.Context) error) error {
+	if ctx.Err() != nil {
+		return wrap(op, name, context.Cause(ctx))
+	}
+	if err := s.alive(); err != nil {
+		return wrap(op, name, err)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(s.ctx, func() { cancel(context.Cause(s.ctx)) })
+	defer func() {
+		stop()
+		cancel(nil)
+	}()
+	return wrap(op, name, f(ctx))
+}
+
+// commit sends t once and waits for the answer, at most for the given time. Its
+// error is the cause of ctx if that has ended, and else one of the contract.
+func (s *session) commit(ctx context.Context, t txn, limit time.Duration) (*clientv3.TxnResponse, error) {
+	attempt, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	floor := s.b.log.floor()
+	resp, err := s.b.client.Txn(attempt).If(t.when...).Then(t.then...).Else(t.otherwise...).Commit()
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		err = s.b.classify(err)
+		if errors.Is(err, errLeaseGone) {
+			s.end(err, true)
+			return nil, s.ended()
+		}
+		return nil, err
+	}
+	if err := s.b.log.observe(floor, resp.Header); err != nil {
+		s.end(err, false)
+		return nil, s.ended()
+	}
+	return resp, nil
+}
+
+// once sends t, which must not be repeated. A lost answer is an error.
+func (s *session) once(ctx context.Context, t txn) (*clientv3.TxnResponse, error) {
+	return s.commit(ctx, t, max(s.ttl, minAttempt))
+}
+
+// persist sends t, which may be repeated, until it is answered: a server that does
+// not answer is passed over for another. It ends at the latest when the session
+// does, which an etcd that answers nobody brings about. lost says that an answer was
+// lost before; what was sent then may yet take effect.
+func (s *session) persist(ctx context.Context, t txn) (resp *clientv3.TxnResponse, lost bool, err error) {
+	var pause backoff
+	for limit := s.attempt(); ; limit = min(2*limit, max(s.ttl, minAttempt)) {
+		resp, err = s.commit(ctx, t, limit)
+		if !isLost(err) {
+			return resp, lost, err
+		}
+		lost = true
+		s.b.o.Logger.Debug("no answer, asking again", "err", err)
+		if err := pause.sleep(ctx); err != nil {
+			return nil, lost, err
+		}
+	}
+}
+
+// read is persist for a transaction that changes nothing.
+func (s *session) read(ctx context.Context, ops ...clientv3.Op) (*clientv3.TxnResponse, error) {
+	resp, _, err := s.persist(ctx, txn{then: ops})
+	return resp, err
+}
+
+// attempt is how long a first attempt waits for its answer before another server
+// is asked.
+func (s *session) attempt() time.Duration {
+	return min(max(s.ttl/4, minAttempt), maxAttempt)
+}
+
+// backoff is the pause before trying again: it doubles up to a bound, with jitter.
+type backoff struct{ next time.Duration }
+
+const (
+	minBackoff = 20 * time.Millisecond
+	maxBackoff = time.Second
+)
+
+// sleep waits; it returns the cause of ctx if that ends.
+func (b *backoff) sleep(ctx context.Context) error {
+	b.next = min(max(2*b.next, minBackoff), maxBackoff)
+	t := time.NewTimer(b.next/2 + rand.N(b.next/2+1))
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-t.C:
+		return nil
+	}
+}

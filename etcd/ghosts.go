@@ -1,0 +1,127 @@
+package etcd
+
+import (
+	"errors"
+	"maps"
+	"sync"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// Ghosts are the keys of a session where nobody must stand, and where a request to
+// create a member may still take effect: its answer was lost, or nobody waited for
+// it. The session watches over them until it ends, and deletes what appears. After
+// that nothing can appear any more, as the lease is gone.
+type ghosts struct {
+	s      *session
+	signal chan struct{} // has room for one: there may be something to do
+
+	mu   sync.Mutex
+	keys map[string]*ghost
+}
+
+// A ghost is one such key. Its fields belong to the goroutine that runs.
+type ghost struct {
+	sub      *subscription // nil while there is no watch
+	revision int64         // when it was last known to be absent; 0 for never
+}
+
+func newGhosts(s *session) *ghosts {
+	return &ghosts{s: s, signal: make(chan struct{}, 1), keys: make(map[string]*ghost)}
+}
+
+// add makes key one of the ghosts.
+func (g *ghosts) add(key string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.keys[key] == nil {
+		g.keys[key] = new(ghost)
+	}
+	notify(g.signal)
+}
+
+// run watches over the ghosts until the session ends.
+func (g *ghosts) run() {
+	var pause backoff
+	patience := time.NewTimer(g.s.attempt())
+	defer patience.Stop()
+	for {
+		select {
+		case <-g.s.ctx.Done():
+			return
+		case <-patience.C:
+			g.renew()
+		case <-g.signal:
+			patience.Reset(g.s.attempt())
+		}
+		if err := g.lay(); err == nil {
+			pause = backoff{}
+			continue
+		}
+		if pause.sleep(g.s.ctx) != nil {
+			return
+		}
+		notify(g.signal)
+	}
+}
+
+// renew gives up watches that the server has not confirmed.
+func (g *ghosts) renew() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, gh := range g.keys {
+		if gh.sub == nil {
+			continue
+		}
+		if created, _, _ := g.s.watcher.state(gh.sub); !created {
+			g.s.watcher.renew(gh.sub.epoch, errUnconfirmed)
+		}
+	}
+}
+
+// lay does for each key what is to be done: a first deletion at once, a watch, and
+// once that has begun, and for each event, another deletion. It fails where
+// something must be tried again.
+func (g *ghosts) lay() error {
+	g.mu.Lock()
+	keys := maps.Clone(g.keys)
+	g.mu.Unlock()
+	var failed error
+	for key, gh := range keys {
+		if gh.sub == nil {
+			gh.sub = g.s.watcher.subscribe(watchKey(key, noDelete), g.signal)
+			failed = errors.Join(failed, g.delete(key, gh))
+			gh.revision = 0 // what comes before the watch has begun is not seen
+			continue
+		}
+		created, last, err := g.s.watcher.state(gh.sub)
+		switch {
+		case err != nil:
+			gh.sub = nil
+			failed = errors.Join(failed, err)
+		case created && (gh.revision == 0 || last != nil && last.Kv.ModRevision > gh.revision):
+			failed = errors.Join(failed, g.delete(key, gh))
+		}
+	}
+	return failed
+}
+
+func (g *ghosts) delete(key string, gh *ghost) error {
+	resp, _, err := g.s.persist(g.s.ctx, txn{then: []clientv3.Op{clientv3.OpDelete(key)}})
+	if err != nil {
+		return err
+	}
+	if n := resp.Responses[0].GetResponseDeleteRange().Deleted; n > 0 {
+		g.s.b.o.Logger.Debug("deleted a member that nobody owns", "key", key)
+	}
+	gh.revision = resp.Header.Revision
+	return nil
+}
+
+// disown sees to it that nothing stands under the name for as long as the session
+// lives.
+func (s *session) disown(line, name string) {
+	s.doubt(line, name)
+	s.ghosts.add(s.b.folder(line) + name)
+}

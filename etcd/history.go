@@ -1,0 +1,55 @@
+package etcd
+
+import (
+	"fmt"
+	"sync"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// A history is what a backend has seen of the coordinator's log. It notices when
+// the log goes back, because the cluster was rebuilt or restored from a backup:
+// create revisions, and tokens with them, would fall. It is safe for concurrent use.
+type history struct {
+	mu       sync.Mutex
+	cluster  uint64
+	revision int64
+	reset    error // for good: nobody knows how far the log had really got
+}
+
+// floor returns the revision that the answer to a request sent now must have at
+// least, if it goes through the log.
+func (h *history) floor() int64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.revision
+}
+
+// observe notes the header of an answer to a request that was sent when floor was
+// the newest revision; a floor of 0 is for answers that need not be fresh. It
+// returns [backend.ErrReset] once the log has gone back.
+func (h *history) observe(floor int64, r *pb.ResponseHeader) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case h.reset != nil:
+		return h.reset
+	case r == nil || r.ClusterId == 0: // a proxy may leave it out
+		return nil
+	case h.cluster != 0 && r.ClusterId != h.cluster:
+		h.reset = resetError(fmt.Sprintf("cluster %x answers in place of cluster %x", r.ClusterId, h.cluster))
+	case r.Revision < floor:
+		h.reset = resetError(fmt.Sprintf("its log is at revision %d and was at %d", r.Revision, floor))
+	default:
+		h.cluster = r.ClusterId
+		h.revision = max(h.revision, r.Revision)
+	}
+	return h.reset
+}
+
+func resetError(what string) error {
+	return fmt.Errorf("%w: %s; it was rebuilt or restored from a backup, so raise the fence of each election above "+
+		"every token that anybody holds, and then restart this process", backend.ErrReset, what)
+}

@@ -1,0 +1,276 @@
+package etcd_test
+
+import (
+	"bufio"
+	"context"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/concurrency"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/coordtest"
+)
+
+// foreign joins an election by etcd's own Go client and returns a channel that is
+// closed when it leads.
+func foreign(t *testing.T, c *clientv3.Client, name, value string) (e *concurrency.Election, leads <-chan struct{}) {
+	t.Helper()
+	s, err := concurrency.NewSession(c, concurrency.WithTTL(5))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e = concurrency.NewElection(s, name)
+	won := make(chan struct{})
+	go func() {
+		if e.Campaign(t.Context(), value) == nil {
+			close(won)
+		}
+	}()
+	t.Cleanup(func() { s.Close() })
+	return e, won
+}
+
+// inLine waits until the line holds n members, and returns them.
+func inLine(t *testing.T, s backend.Session, name string, n int) []backend.Member {
+	t.Helper()
+	ctx := within(t, 20*time.Second)
+	for {
+		l, err := s.Line(ctx, name)
+		if err != nil {
+			t.Fatalf("waiting for %d members of %s: %v; now %+v", n, name, err, l.Members)
+		}
+		if len(l.Members) == n {
+			return l.Members
+		}
+		time.Sleep(5 * time.Millisecond) // nothing tells of a foreign client's arrival in a line that is not empty
+	}
+}
+
+func awaits(t *testing.T, c <-chan struct{}, what string) {
+	t.Helper()
+	select {
+	case <-c:
+	case <-time.After(20 * time.Second):
+		t.Fatalf("%s: not after 20 s", what)
+	}
+}
+
+func waiting(t *testing.T, c <-chan struct{}, what string) {
+	t.Helper()
+	select {
+	case <-c:
+		t.Fatalf("%s too early", what)
+	default:
+	}
+}
+
+// TestForeignClients has etcdctl, etcd's Go client and ours stand in one line, and
+// lead in turns.
+func TestForeignClients(t *testing.T) {
+	t.Parallel()
+	server := sharedEtcd(t)
+	binary, err := coordtest.ServerBinary(t.Context(), "etcdctl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := server.Addrs()[0]
+	name := coordtest.Name(t)
+	s := newClient(t, addr).session(t)
+	first := join(t, s, name, "ours-1")
+	if want := regexp.MustCompile(`^[0-9a-f]{16}$`); !want.MatchString(first.Key) {
+		t.Errorf("key %q is not a lease ID in hexadecimal", first.Key)
+	}
+
+	cmd := exec.Command(binary, "--endpoints="+addr, "elect", name, "etcdctl-value")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		cmd.Process.Kill() // does nothing where it has ended as it should
+		cmd.Wait()
+	}()
+	ctlLeads := make(chan struct{})
+	var printed []string
+	go func() {
+		lines := bufio.NewScanner(out)
+		for len(printed) < 2 && lines.Scan() {
+			printed = append(printed, lines.Text())
+		}
+		close(ctlLeads)
+	}()
+	inLine(t, s, name, 2)
+
+	e, goLeads := foreign(t, admin(t, addr), name, "go-value")
+	inLine(t, s, name, 3)
+	last := join(t, s, name, "ours-2")
+	members := inLine(t, s, name, 4)
+	for i, want := range []string{"ours-1", "etcdctl-value", "go-value", "ours-2"} {
+		if members[i].Value != want || members[i].Pinned {
+			t.Errorf("member %d is %+v; want value %s", i, members[i], want)
+		}
+	}
+	if p, err := s.Ahead(t.Context(), last); err != nil || p.First || p.Ahead.Position != members[2].Position || p.Ahead.Key != members[2].Key {
+		t.Errorf("in front of the last stands %+v, %v", p, err)
+	}
+
+	waiting(t, ctlLeads, "etcdctl leads")
+	if err := s.Leave(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	awaits(t, ctlLeads, "etcdctl leads")
+	if len(printed) != 2 || printed[0] != name+"/"+members[1].Key || printed[1] != "etcdctl-value" {
+		t.Errorf("etcdctl printed %q", printed)
+	}
+
+	waiting(t, goLeads, "etcd's Go client leads")
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	awaits(t, goLeads, "etcd's Go client leads")
+	if resp, err := e.Leader(t.Context()); err != nil || string(resp.Kvs[0].Value) != "go-value" {
+		t.Errorf("Leader: %v, %v", resp, err)
+	}
+
+	gone := make(chan error, 1)
+	go func() { gone <- s.Gone(t.Context(), members[2]) }()
+	if err := e.Resign(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-gone; err != nil {
+		t.Fatal(err)
+	}
+	if p, err := s.Ahead(t.Context(), last); err != nil || !p.First || p.Token != last.Position {
+		t.Errorf("after all others have gone, Ahead says %+v, %v", p, err)
+	}
+	resp, err := e.Leader(t.Context())
+	if err != nil || string(resp.Kvs[0].Value) != "ours-2" || uint64(resp.Kvs[0].CreateRevision) != last.Position {
+		t.Errorf("etcd's Go client sees the leader %v, %v; want ours-2", resp, err)
+	}
+}
+
+// TestGate has a foreign client wait behind a pinned member until another session
+// removes that.
+func TestGate(t *testing.T) {
+	t.Parallel()
+	addr := sharedEtcd(t).Addrs()[0]
+	name := coordtest.Name(t)
+	a, b := newClient(t, addr), newClient(t, addr).session(t)
+	s := a.session(t)
+	gate := join(t, s, name, "gate")
+	if err := s.Pin(t.Context(), gate, backend.Header{Fence: 7}, backend.Absent); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, leads := foreign(t, admin(t, addr), name, "go-value")
+	members := inLine(t, b, name, 2)
+	if !members[0].Pinned || members[0].Value != "gate" || members[0].Position != gate.Position {
+		t.Fatalf("the gate is %+v; joined was %+v", members[0], gate)
+	}
+	if err := b.Leave(t.Context(), members[1]); err == nil {
+		t.Error("a member of another session, which is not pinned, could be removed")
+	}
+	waiting(t, leads, "the foreign client leads behind a gate")
+	if err := b.Leave(t.Context(), members[0]); err != nil {
+		t.Fatal(err)
+	}
+	awaits(t, leads, "the foreign client leads without the gate")
+}
+
+// TestNesting refuses elections of which one would stand in the other's line, and
+// lets nobody of ours be deceived by what comes later.
+func TestNesting(t *testing.T) {
+	t.Parallel()
+	addr := sharedEtcd(t).Addrs()[0]
+	operator := admin(t, addr)
+	tests := []struct {
+		exists, joins string
+		refused       bool
+	}{
+		{"a", "a/b", true},
+		{"a", "a/b/c", true},
+		{"a/b", "a", true},
+		{"a/b/c", "a", true},
+		{"a", "ab", false},
+		{"a/b", "a/c", false},
+		{"a/b", "a/bc", false},
+	}
+	for i, tt := range tests {
+		for _, other := range []string{"ours", "foreign"} {
+			t.Run(other+" "+tt.exists+" then "+tt.joins, func(t *testing.T) {
+				root := coordtest.Name(t)[:12] + strconv.Itoa(i) + other + "/"
+				s := newClient(t, addr).session(t)
+				if other == "ours" {
+					join(t, s, root+tt.exists, "x")
+				} else {
+					_, leads := foreign(t, operator, root+tt.exists, "x")
+					awaits(t, leads, "the foreign client leads")
+				}
+				_, err := s.Join(t.Context(), root+tt.joins, "y")
+				if tt.refused && !isInvalid(err) || !tt.refused && err != nil {
+					t.Errorf("Join: %v; want refused %v", err, tt.refused)
+				}
+			})
+		}
+	}
+
+	root := coordtest.Name(t)
+	s := newClient(t, addr).session(t)
+	first := join(t, s, root, "first")
+	if _, err := operator.Put(t.Context(), root+"/config", "a record in the wrong place"); err != nil {
+		t.Fatal(err)
+	}
+	foreign(t, operator, root+"/deeper", "x")
+	inLine(t, s, root+"/deeper", 1)
+	second := join(t, s, root, "second")
+	if p, err := s.Ahead(t.Context(), second); err != nil || p.First || p.Ahead.Position != first.Position {
+		t.Errorf("in front of the second stands %+v, %v; want the first", p, err)
+	}
+	if err := s.Leave(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	if p, err := s.Ahead(t.Context(), second); err != nil || !p.First {
+		t.Errorf("in front of the second stands %+v, %v; want nobody", p, err)
+	}
+	inLine(t, s, root, 1)
+}
+
+// TestRecordsAndMembers keeps records and members apart that share a folder.
+func TestRecordsAndMembers(t *testing.T) {
+	t.Parallel()
+	addr := sharedEtcd(t).Addrs()[0]
+	name := coordtest.Name(t)
+	s := newClient(t, addr).session(t)
+	m := join(t, s, name, "x")
+	if _, err := s.Put(t.Context(), name+"/"+m.Key, []byte("y"), nil); !isInvalid(err) {
+		t.Errorf("Put on a member's key: %v; want ErrInvalid", err)
+	}
+	if err := s.Delete(t.Context(), name+"/"+m.Key, nil); !isInvalid(err) {
+		t.Errorf("Delete of a member's key: %v; want ErrInvalid", err)
+	}
+	if _, err := s.Put(t.Context(), name+"/694d", []byte("y"), nil); err != nil {
+		t.Error(err)
+	}
+	if err := s.Pin(t.Context(), m, backend.Header{}, 0); err != nil {
+		t.Fatal(err)
+	}
+	names, err := s.List(t.Context(), name)
+	if err != nil || len(names) != 1 || names[0] != name+"/694d" {
+		t.Errorf("List is %q, %v; want the record alone", names, err)
+	}
+	if err := s.Leave(context.Background(), m); err != nil {
+		t.Error(err)
+	}
+}

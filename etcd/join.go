@@ -1,0 +1,180 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// maxChecked is how many lines a backend remembers to have checked for nesting.
+const maxChecked = 1024
+
+// Join adds one member at the end of the line; see [backend.Session]. The first
+// member of a session in a line has the key that etcd's own elections give it.
+//
+// It is one transaction, which creates the key where it does not exist and reads
+// it where it does, so it can be sent again when its answer was lost. What was sent
+// before may then still be on its way. A key about which there is such doubt is
+// never used again, and when its member has left, or Join has been given up, it
+// becomes one of the session's ghosts.
+func (s *session) Join(ctx context.Context, line, value string) (m backend.Member, err error) {
+	if err := errors.Join(backend.CheckName(line), backend.CheckValue(value)); err != nil {
+		return m, wrap("join", line, err)
+	}
+	err = s.call(ctx, "join", line, func(ctx context.Context) error {
+		if err := s.checkNesting(ctx, line); err != nil {
+			return err
+		}
+		for {
+			name := s.take(line)
+			if m, err = s.create(ctx, line, name, value); !errors.Is(err, errTaken) {
+				return err
+			}
+		}
+	})
+	return m, err
+}
+
+// errTaken says that somebody else's key is where a member was to be created.
+var errTaken = errors.New("key is taken")
+
+// create makes the member with the given name, which take has returned.
+func (s *session) create(ctx context.Context, line, name, value string) (backend.Member, error) {
+	m := backend.Member{Line: line, Key: name, Value: value}
+	key := s.b.member(m)
+	resp, lost, err := s.persist(ctx, txn{
+		when:      []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(key), "=", 0)},
+		then:      []clientv3.Op{clientv3.OpPut(key, value, clientv3.WithLease(clientv3.LeaseID(s.id)))},
+		otherwise: []clientv3.Op{clientv3.OpGet(key)},
+	})
+	if err == nil {
+		err = s.alive() // it goes with the lease
+	}
+	switch {
+	case err != nil && s.ended() != nil:
+		return backend.Member{}, err
+	case err != nil && !lost && refused(err):
+		s.free(line, name)
+		return backend.Member{}, err
+	case err != nil:
+		s.disown(line, name)
+		return backend.Member{}, err
+	}
+	if lost {
+		s.doubt(line, name)
+	}
+	if resp.Succeeded {
+		m.Position = uint64(resp.Header.Revision)
+		return m, nil
+	}
+	kv := resp.Responses[0].GetResponseRange().Kvs[0]
+	if !lost || kv.Lease != s.id {
+		return backend.Member{}, errTaken
+	}
+	m.Position = uint64(kv.CreateRevision)
+	return m, nil
+}
+
+// refused reports whether err is etcd's word that it has done nothing.
+func refused(err error) bool {
+	return errors.Is(err, backend.ErrDenied) || errors.Is(err, backend.ErrInvalid)
+}
+
+// take returns a name in the line for a new member, and reserves it.
+func (s *session) take(line string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for nth := 1; ; nth++ {
+		name := memberKey(s.id, nth)
+		if _, taken := s.taken[line+"/"+name]; !taken {
+			s.taken[line+"/"+name] = false
+			return name
+		}
+	}
+}
+
+// free lets Join use the name again, unless there is doubt about it; it returns
+// whether there is.
+func (s *session) free(line, name string) (doubtful bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.taken[line+"/"+name] {
+		return true
+	}
+	delete(s.taken, line+"/"+name)
+	return false
+}
+
+// doubt notes that a request to create the member may still be on its way.
+func (s *session) doubt(line, name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.taken[line+"/"+name] = true
+}
+
+// checkNesting refuses a line within whose folder another election stands, or that
+// is within another's folder: etcd's own clients take every key below the folder
+// for a member and would wait for the wrong ones. It asks once for each line. Our
+// own clients are not deceived, so nothing hangs on what somebody does later.
+func (s *session) checkNesting(ctx context.Context, line string) error {
+	b := s.b
+	b.mu.Lock()
+	known := b.flat[line]
+	b.mu.Unlock()
+	if known {
+		return nil
+	}
+	folder := b.folder(line)
+	ops := []clientv3.Op{clientv3.OpGet(folder, clientv3.WithPrefix(), clientv3.WithKeysOnly())}
+	var above []string
+	for i := len(folder) - 2; i >= len(b.o.Prefix); i-- {
+		if folder[i] != '/' {
+			continue
+		}
+		parent := folder[:i+1]
+		above = append(above, parent)
+		// A sample of what is there must do: the folder of an election holds only members,
+		// whose names are hexadecimal.
+		ops = append(ops, clientv3.OpGet(parent+"0", clientv3.WithRange(parent+"g"), clientv3.WithLimit(256), clientv3.WithKeysOnly()))
+	}
+	resp, err := s.read(ctx, ops...)
+	if errors.Is(err, backend.ErrDenied) && len(above) > 0 { // this user may not see what is above
+		above, ops = nil, ops[:1]
+		resp, err = s.read(ctx, ops...)
+	}
+	if err != nil {
+		return err
+	}
+	for _, kv := range resp.Responses[0].GetResponseRange().Kvs {
+		// Without values, the answer does not say either which keys have a lease.
+		inner, name := path.Split(string(kv.Key[len(folder):]))
+		if inner != "" && anyMember.MatchString(name) {
+			return nested(line, line+"/"+strings.TrimSuffix(inner, "/"))
+		}
+	}
+	for i, parent := range above {
+		for _, kv := range resp.Responses[1+i].GetResponseRange().Kvs {
+			if anyMember.Match(kv.Key[len(parent):]) {
+				return nested(strings.TrimSuffix(parent, "/"), line)
+			}
+		}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.flat) >= maxChecked {
+		clear(b.flat)
+	}
+	b.flat[line] = true
+	return nil
+}
+
+func nested(outer, inner string) error {
+	return fmt.Errorf("%w name: the elections %s and %s cannot both be used on etcd, where the members of the second would "+
+		"stand in the line of the first; choose names of which none continues the other with a slash", backend.ErrInvalid, outer, inner)
+}

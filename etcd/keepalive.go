@@ -1,0 +1,132 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+
+	"github.com/succession-dev/succession/internal/clock"
+)
+
+// A keeper keeps the lease of a session alive, on a stream of its own and with one
+// request on its way at a time: an answer names only its lease, so that is what
+// pairs answers with the times at which their requests were sent.
+//
+// The client's own KeepAlive counts from when answers come, so its holder may
+// believe for seconds too long that it has the lease (client/v3/lease.go).
+type keeper struct {
+	s      *session
+	stream pb.Lease_LeaseKeepAliveClient
+	cancel context.CancelFunc // of stream
+}
+
+// keepAlive sends a heartbeat a quarter of the TTL after the last that was answered
+// had been sent.
+func (s *session) keepAlive() {
+	k := &keeper{s: s}
+	defer k.hangUp()
+	timer := time.NewTimer(s.ttl / 4)
+	defer timer.Stop()
+	var pause backoff
+	doubted := false
+	for {
+		select {
+		case <-s.ctx.Done():
+			return
+		case <-timer.C:
+		}
+		sent, err := k.beat()
+		switch {
+		case err == nil:
+			pause, doubted = backoff{}, false
+			timer.Reset(max(0, s.ttl/4-clock.Since(sent)))
+			continue
+		case errors.Is(err, errLeaseGone) && doubted:
+			s.end(err, true)
+			return
+		case errors.Is(err, errLeaseGone):
+			// A server that lags behind may not know a young lease yet (etcd issue 13675).
+			// A read through the log makes it catch up, and tells whether the log was reset.
+			doubted = true
+			_, _ = s.read(s.ctx, clientv3.OpGet(s.b.record("succession"), clientv3.WithKeysOnly()))
+		default:
+			s.b.o.Logger.Debug("heartbeat failed", "err", err)
+		}
+		k.hangUp()
+		if pause.sleep(s.ctx) != nil {
+			return
+		}
+		timer.Reset(0)
+	}
+}
+
+// beat sends one heartbeat and waits for its answer, for a bounded time. It returns
+// when it was sent.
+func (k *keeper) beat() (sent clock.Instant, err error) {
+	s := k.s
+	if k.stream == nil {
+		if err := k.open(); err != nil {
+			return sent, err
+		}
+	}
+	limit := time.AfterFunc(s.beatLimit(), k.cancel)
+	defer limit.Stop()
+
+	sent = clock.Now()
+	if err := k.stream.Send(&pb.LeaseKeepAliveRequest{ID: s.id}); err != nil {
+		return sent, err
+	}
+	resp, err := k.stream.Recv()
+	switch {
+	case err != nil:
+		return sent, k.s.b.classify(err)
+	case resp.ID != s.id:
+		return sent, fmt.Errorf("an answer about lease %x came to a heartbeat of lease %x", resp.ID, s.id)
+	}
+	// The header's revision is that of one server, which may lag behind.
+	if err := s.b.log.observe(0, resp.Header); err != nil {
+		s.end(err, false)
+		return sent, err
+	}
+	if resp.TTL <= 0 {
+		return sent, errLeaseGone
+	}
+	s.lease.Extend(sent, min(time.Duration(resp.TTL)*time.Second, s.ttl)-s.margin)
+	return sent, s.alive()
+}
+
+// open opens the stream, within the time of an attempt. A server that has lost its
+// leader ends it, so that the next attempt goes to another.
+func (k *keeper) open() error {
+	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(k.s.ctx))
+	limit := time.AfterFunc(k.s.beatLimit(), cancel)
+	stream, err := k.s.b.leases.LeaseKeepAlive(ctx, grpc.WaitForReady(true))
+	if err != nil || !limit.Stop() {
+		cancel()
+		if err == nil {
+			err = context.DeadlineExceeded
+		}
+		return k.s.b.classify(err)
+	}
+	k.stream, k.cancel = stream, cancel
+	return nil
+}
+
+func (k *keeper) hangUp() {
+	if k.stream != nil {
+		k.cancel()
+		k.stream = nil
+	}
+}
+
+// beatLimit is how long a heartbeat waits for its answer before it is sent again
+// to another server: two attempts must fit between a quarter of the TTL and the
+// deadline, and both must be long enough for a server that is merely slow.
+func (s *session) beatLimit() time.Duration {
+	return min(s.ttl/4, time.Second)
+}

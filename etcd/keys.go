@@ -1,0 +1,70 @@
+package etcd
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"strings"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// Lease IDs of ours begin with leaseMark, so that a member's key can be told from a
+// record's also when it is pinned and has no lease any more. etcd lets the client
+// choose (etcdserverpb, LeaseGrantRequest.ID).
+const leaseMark = 0x5ecc << 48
+
+func newLeaseID() int64 { return leaseMark | rand.Int64N(1<<48) }
+
+var (
+	// ourMember is the name of a member of ours: hex(lease), and a number for those
+	// that joined the same line again under one lease.
+	ourMember = regexp.MustCompile(`^5ecc[0-9a-f]{12}(-[0-9]+)?$`)
+	// anyMember is the name of a member of anybody's who takes a lease ID that etcd
+	// chose: 63 bits in hexadecimal, without leading zeros.
+	anyMember = regexp.MustCompile(`^[0-9a-f]{15,16}(-[0-9]+)?$`)
+)
+
+// record returns the key of a record, or of an election's own record.
+func (b *Backend) record(name string) string { return b.o.Prefix + name }
+
+// folder returns what the keys of a line's members begin with.
+func (b *Backend) folder(line string) string { return b.o.Prefix + line + "/" }
+
+// member returns the key of a member.
+func (b *Backend) member(m backend.Member) string { return b.folder(m.Line) + m.Key }
+
+// memberKey returns the name of the nth member that joins one line under a lease.
+// The first is named as by etcd's own elections (client/v3/concurrency,
+// election.go). Nobody parses the name; it only must be unique in the line.
+func memberKey(lease int64, nth int) string {
+	if nth == 1 {
+		return fmt.Sprintf("%x", lease)
+	}
+	return fmt.Sprintf("%x-%d", lease, nth)
+}
+
+// isMember reports whether the key, of which rest is left behind its line's folder,
+// is a member. Members stand directly in the folder; what stands there without a
+// lease and is not named like a member is a record that somebody has put in the
+// wrong place.
+func isMember(kv *mvccpb.KeyValue, rest string) bool {
+	return rest != "" && !strings.Contains(rest, "/") && (kv.Lease != 0 || anyMember.MatchString(rest))
+}
+
+// memberOf returns the member that kv is, or false if it is none of the line.
+func (b *Backend) memberOf(line string, kv *mvccpb.KeyValue) (backend.Member, bool) {
+	rest, ok := strings.CutPrefix(string(kv.Key), b.folder(line))
+	if !ok || !isMember(kv, rest) {
+		return backend.Member{}, false
+	}
+	return backend.Member{
+		Line:     line,
+		Key:      rest,
+		Position: uint64(kv.CreateRevision),
+		Value:    strings.ToValidUTF8(string(kv.Value), "\uFFFD"), // foreign clients write what they like
+		Pinned:   kv.Lease == 0,
+	}, true
+}

@@ -1,0 +1,215 @@
+package etcd_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/goleak"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/stats"
+	"google.golang.org/grpc/status"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/etcd"
+	"github.com/succession-dev/succession/internal/coordtest"
+)
+
+// ttl is not the shortest that etcd grants, which is a second: on a machine that is
+// busy with other tests, a healthy session would not survive that.
+const ttl = 2 * time.Second
+
+// shared is the etcd that tests share which do it no harm.
+var shared struct {
+	once sync.Once
+	etcd *coordtest.Etcd
+	err  error
+}
+
+func TestMain(m *testing.M) {
+	// Tests wait for servers most of the time: more of them than there are processors
+	// can run at once.
+	flag.Parse()
+	if n, err := strconv.Atoi(flag.Lookup("test.parallel").Value.String()); err == nil && n == runtime.GOMAXPROCS(0) {
+		if err := flag.Set("test.parallel", "8"); err != nil {
+			panic(err)
+		}
+	}
+	code := m.Run()
+	if shared.etcd != nil {
+		shared.etcd.Stop()
+	}
+	if code == 0 {
+		if err := goleak.Find(); err != nil {
+			fmt.Fprintln(os.Stderr, "goroutines are left after the tests:", err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+func sharedEtcd(t testing.TB) *coordtest.Etcd {
+	t.Helper()
+	shared.once.Do(func() { shared.etcd, shared.err = coordtest.StartEtcd(context.Background(), nil) })
+	if shared.err != nil {
+		t.Fatal(shared.err)
+	}
+	return shared.etcd
+}
+
+// dial returns a client of the addresses that connects again quickly.
+func dial(addrs []string, opts ...grpc.DialOption) (*clientv3.Client, error) {
+	return clientv3.New(clientv3.Config{
+		Endpoints:            addrs,
+		DialKeepAliveTime:    10 * time.Second,
+		DialKeepAliveTimeout: 3 * time.Second,
+		Logger:               zap.NewNop(),
+		DialOptions: append(opts, grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: 20 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 200 * time.Millisecond},
+			MinConnectTimeout: 3 * time.Second,
+		})),
+	})
+}
+
+// admin returns a client that ends with the test.
+func admin(t testing.TB, addrs ...string) *clientv3.Client {
+	t.Helper()
+	c, err := dial(addrs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// A client is a backend with a connection of its own, which goes through a proxy.
+type client struct {
+	*etcd.Backend
+	etcd  *clientv3.Client
+	proxy *coordtest.Proxy
+	meter meter
+}
+
+// open returns a new client of the server at addr; the caller closes it.
+func open(addr string, o *etcd.Options) (*client, error) {
+	c := new(client)
+	var err error
+	if c.proxy, err = coordtest.StartProxy(addr); err != nil {
+		return nil, err
+	}
+	c.etcd, err = dial([]string{c.proxy.Addr()}, grpc.WithStatsHandler(&c.meter), grpc.WithChainUnaryInterceptor(c.meter.lose))
+	if err == nil {
+		c.Backend, err = etcd.New(c.etcd, o)
+	}
+	if err != nil {
+		c.proxy.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// newClient is open for one test.
+func newClient(t testing.TB, addr string) *client {
+	t.Helper()
+	c, err := open(addr, &etcd.Options{TTL: ttl})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+func (c *client) Close() error {
+	err := c.Backend.Close()
+	c.etcd.Close()
+	c.proxy.Close()
+	return err
+}
+
+// session returns the client's session.
+func (c *client) session(t testing.TB) backend.Session {
+	t.Helper()
+	s, err := c.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// A meter counts a client's requests, and loses answers.
+type meter struct {
+	sent  atomic.Int64
+	armed atomic.Bool
+}
+
+func (m *meter) HandleRPC(_ context.Context, s stats.RPCStats) {
+	if _, ok := s.(*stats.OutPayload); ok {
+		m.sent.Add(1)
+	}
+}
+
+func (*meter) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context   { return ctx }
+func (*meter) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+func (*meter) HandleConn(context.Context, stats.ConnStats)                       {}
+
+// lose loses the answer to the next write, if it is armed.
+func (m *meter) lose(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	if err := invoke(ctx, method, req, reply, cc, opts...); err != nil {
+		return err
+	}
+	if r, ok := req.(*pb.TxnRequest); ok && writes(r) && m.armed.CompareAndSwap(true, false) {
+		return status.Error(codes.Unavailable, "the connection broke")
+	}
+	return nil
+}
+
+func writes(r *pb.TxnRequest) bool {
+	for _, op := range r.Success {
+		if op.GetRequestRange() == nil {
+			return true
+		}
+	}
+	return false
+}
+
+func join(t testing.TB, s backend.Session, line, value string) backend.Member {
+	t.Helper()
+	m, err := s.Join(t.Context(), line, value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// keys returns the keys below a prefix.
+func keys(t testing.TB, c *clientv3.Client, prefix string) []string {
+	t.Helper()
+	resp, err := c.Get(t.Context(), prefix, clientv3.WithPrefix())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, kv := range resp.Kvs {
+		out = append(out, string(kv.Key))
+	}
+	return out
+}
+
+// within returns a context that ends after d.
+func within(t testing.TB, d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
+}

@@ -1,0 +1,292 @@
+package etcd_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/namespace"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/etcd"
+	"github.com/succession-dev/succession/internal/coordtest"
+)
+
+// openURL opens a backend that ends with the test, and returns its session.
+func openURL(t *testing.T, url string) backend.Session {
+	t.Helper()
+	b, err := backend.Open(within(t, 20*time.Second), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.Close() })
+	s, err := b.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestOpen(t *testing.T) {
+	t.Parallel()
+	addr := sharedEtcd(t).Addrs()[0]
+	operator := admin(t, addr)
+	tests := []struct{ query, prefix string }{
+		{"", ""},
+		{"/app", "app/"},
+		{"/app/", "app/"},
+		{"//app", "/app/"},
+		{"/a/b?connect=3s&margin=100ms", "a/b/"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.query, func(t *testing.T) {
+			query := tt.query + "?ttl=3s"
+			if strings.Contains(tt.query, "?") {
+				query = tt.query + "&ttl=3s"
+			}
+			name := coordtest.Name(t)
+			s := openURL(t, "etcd://"+addr+query)
+			if s.TTL() != 3*time.Second {
+				t.Errorf("TTL is %v", s.TTL())
+			}
+			m := join(t, s, name, "x")
+			if got := keys(t, operator, tt.prefix+name); len(got) != 1 || got[0] != tt.prefix+name+"/"+m.Key {
+				t.Errorf("the member's key is %q", got)
+			}
+		})
+	}
+}
+
+func TestOpenRefuses(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ url, says string }{
+		{"etcd://", "names no host"},
+		{"etcd:h1", "names no host"},
+		{"etcd://h1?tll=10s", "known are ca-file, cert-file, connect, key-file, margin, password-env, password-file, server-name, tls, ttl, user"},
+		{"etcd://h1?ttl=6m", "TTL"},
+		{"etcd://h1?tls=off", "only value is on"},
+		{"etcd://h1?ca-file=/nonexistent", "ca-file"},
+		{"etcd://h1?ca-file=/dev/null", "no PEM certificate"},
+		{"etcd://h1?cert-file=x", "go together"},
+		{"etcd://h1?user=x", "go together"},
+		{"etcd://h1?user=x&password-env=SUCCESSION_NO_SUCH_VARIABLE", "is empty"},
+		{"etcd://h1?user=x&password-env=A&password-file=B", "give one"},
+	}
+	for _, tt := range tests {
+		_, err := backend.Open(t.Context(), tt.url)
+		if !isInvalid(err) || !strings.Contains(err.Error(), tt.says) {
+			t.Errorf("%s: %v; want ErrInvalid that says %q", tt.url, err, tt.says)
+		}
+	}
+}
+
+func TestOpenUnreachable(t *testing.T) {
+	t.Parallel()
+	silent := coordtest.NewProxy(t, sharedEtcd(t).Addrs()[0])
+	silent.Cut()
+	refusing := coordtest.NewProxy(t, sharedEtcd(t).Addrs()[0])
+	refusing.Refuse()
+	for _, addr := range []string{silent.Addr(), refusing.Addr()} {
+		began := time.Now()
+		_, err := backend.Open(t.Context(), "etcd://"+addr+"?connect=500ms")
+		if d := time.Since(began); !errors.Is(err, backend.ErrUnavailable) || d > 3*time.Second {
+			t.Errorf("Open failed after %v with %v; want ErrUnavailable after 500 ms", d, err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		began = time.Now()
+		_, err = backend.Open(ctx, "etcd://"+addr+"?connect=1m")
+		cancel()
+		if d := time.Since(began); !errors.Is(err, context.DeadlineExceeded) || d > 3*time.Second {
+			t.Errorf("Open with a context of 100 ms failed after %v with %v; want the context's error", d, err)
+		}
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	t.Parallel()
+	if _, err := etcd.New(clientv3.NewCtxClient(t.Context()), nil); !isInvalid(err) {
+		t.Errorf("a client without a connection: %v; want ErrInvalid", err)
+	}
+	c := admin(t, sharedEtcd(t).Addrs()[0])
+	c.Watcher = namespace.NewWatcher(c.Watcher, "app/")
+	if _, err := etcd.New(c, nil); !isInvalid(err) {
+		t.Errorf("a client with a namespace: %v; want ErrInvalid", err)
+	}
+}
+
+// TestClosedClient has the owner of the client close it too early.
+func TestClosedClient(t *testing.T) {
+	t.Parallel()
+	c := admin(t, sharedEtcd(t).Addrs()[0])
+	b, err := etcd.New(c, &etcd.Options{TTL: ttl})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := b.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
+	if _, err := s.Get(t.Context(), "x"); !errors.Is(err, backend.ErrClosed) {
+		t.Errorf("Get: %v; want ErrClosed", err)
+	}
+	if err := b.Close(); err == nil {
+		t.Error("Close did not say that the members still stand")
+	}
+}
+
+// TestTLS opens an etcd that demands certificates of its clients.
+func TestTLS(t *testing.T) {
+	t.Parallel()
+	ca, cert, key := certificates(t)
+	server := coordtest.NewEtcd(t, &coordtest.EtcdOptions{CertFile: cert, KeyFile: key, ClientCAFile: ca})
+	url := "etcd://" + server.Addrs()[0] + "?connect=1s"
+	s := openURL(t, url+"&ca-file="+ca+"&cert-file="+cert+"&key-file="+key)
+	join(t, s, "line", "x")
+	openURL(t, url+"&server-name=etcd.example&ca-file="+ca+"&cert-file="+cert+"&key-file="+key)
+	for what, params := range map[string]string{
+		"no TLS":              "",
+		"no certificate":      "&ca-file=" + ca,
+		"an unknown CA":       "&tls=on&cert-file=" + cert + "&key-file=" + key,
+		"a wrong server name": "&server-name=elsewhere&ca-file=" + ca + "&cert-file=" + cert + "&key-file=" + key,
+	} {
+		if _, err := backend.Open(t.Context(), url+params); !errors.Is(err, backend.ErrUnavailable) {
+			t.Errorf("%s: %v; want ErrUnavailable", what, err)
+		}
+	}
+	_, err := backend.Open(t.Context(), url+"&server-name=elsewhere&ca-file="+ca+"&cert-file="+cert+"&key-file="+key)
+	if err == nil || !strings.Contains(err.Error(), "elsewhere") {
+		t.Errorf("the error does not tell that the name is wrong: %v", err)
+	}
+}
+
+// certificates makes an authority, and a certificate by it for servers and clients
+// on the loopback address.
+func certificates(t *testing.T) (ca, cert, key string) {
+	t.Helper()
+	dir := t.TempDir()
+	write := func(name, kind string, der []byte) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	check := func(err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	caKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	check(err)
+	authority := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test authority"},
+		NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	caDER, err := x509.CreateCertificate(rand.Reader, authority, authority, caKey.Public(), caKey)
+	check(err)
+	own, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	check(err)
+	leaf := &x509.Certificate{
+		DNSNames:     []string{"etcd.example"},
+		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "node"}, NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	leafDER, err := x509.CreateCertificate(rand.Reader, leaf, authority, own.Public(), caKey)
+	check(err)
+	ownDER, err := x509.MarshalECPrivateKey(own)
+	check(err)
+	return write("ca.pem", "CERTIFICATE", caDER), write("cert.pem", "CERTIFICATE", leafDER), write("key.pem", "EC PRIVATE KEY", ownDER)
+}
+
+// TestAuthentication uses an etcd with users, whose tokens live for a second.
+func TestAuthentication(t *testing.T) {
+	t.Parallel()
+	server := coordtest.NewEtcd(t, &coordtest.EtcdOptions{Args: []string{"--auth-token-ttl=1", "--bcrypt-cost=4"}})
+	addr := server.Addrs()[0]
+	operator := admin(t, addr)
+	check := func(_ any, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	check(operator.UserAdd(t.Context(), "root", "secret"))
+	check(operator.UserGrantRole(t.Context(), "root", "root"))
+	check(operator.UserAdd(t.Context(), "app", "secret"))
+	check(operator.RoleAdd(t.Context(), "app"))
+	check(operator.RoleGrantPermission(t.Context(), "app", "app/", clientv3.GetPrefixRangeEnd("app/"), clientv3.PermissionType(clientv3.PermReadWrite)))
+	check(operator.UserGrantRole(t.Context(), "app", "app"))
+	check(operator.AuthEnable(t.Context()))
+
+	password := filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(password, []byte("secret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	wrong := filepath.Join(t.TempDir(), "wrong")
+	if err := os.WriteFile(wrong, []byte("guess"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	url := "etcd://" + addr + "/app?ttl=2s&user=app&password-file="
+	for what, u := range map[string]string{
+		"a wrong password": url + wrong,
+		"no user":          "etcd://" + addr + "/app",
+	} {
+		if _, err := backend.Open(t.Context(), u); !errors.Is(err, backend.ErrDenied) {
+			t.Errorf("%s: %v; want ErrDenied", what, err)
+		}
+	}
+	outside := openURL(t, strings.Replace(url, "/app?", "/elsewhere?", 1)+password)
+	if _, err := outside.Join(t.Context(), "line", "x"); !errors.Is(err, backend.ErrDenied) {
+		t.Errorf("Join outside of the user's prefix: %v; want ErrDenied", err)
+	}
+	if err := outside.Gone(t.Context(), backend.Member{Line: "line", Key: "x", Position: 1}); !errors.Is(err, backend.ErrDenied) {
+		t.Errorf("Gone outside of the user's prefix: %v; want ErrDenied", err)
+	}
+
+	// Sessions and watches outlive the tokens that they began with.
+	a, b := openURL(t, url+password), openURL(t, url+password)
+	first := join(t, a, "line", "x")
+	second := join(t, a, "line", "y")
+	gone := make(chan error, 2)
+	go func() { gone <- b.Gone(t.Context(), first) }()
+	select {
+	case err := <-gone:
+		t.Fatalf("Gone has returned %v although nobody has gone", err)
+	case <-time.After(3 * time.Second): // tokens of a second have expired
+	}
+	go func() { gone <- b.Gone(t.Context(), second) }() // on the stream with the old token
+	if err := a.Leave(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Leave(t.Context(), second); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		select {
+		case err := <-gone:
+			if err != nil {
+				t.Error(err)
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatal("Gone has missed a departure")
+		}
+	}
+	if err := errors.Join(a.Err(), b.Err()); err != nil {
+		t.Errorf("a session has ended: %v", err)
+	}
+}

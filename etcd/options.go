@@ -1,0 +1,92 @@
+package etcd
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+const (
+	// maxTTL is the longest time to live that is safe on every server: those that
+	// checkpoint leases (the feature gate LeaseCheckpoint) count a longer one on from
+	// what was left of it before a change of leader (etcd, server/lease/lessor.go).
+	maxTTL = 5 * time.Minute
+
+	// closeBound is how long Backend.Close waits for etcd at most.
+	closeBound = 2 * time.Second
+)
+
+// Options are the settings of a [Backend]. The zero value and nil are the
+// defaults.
+type Options struct {
+	// TTL is the time to live of the session's lease: etcd ends a session that it
+	// has not heard from for that long. Leases count in whole seconds, so it is
+	// rounded up, and etcd may grant more (at least one and a half times its
+	// election timeout, 2 s by default). At most 5 minutes. 0 is 10 s.
+	TTL time.Duration
+
+	// Prefix is what all keys begin with, such as "app/". It is used as it is. Empty
+	// is nothing: the election "leader" is then the one that
+	// "etcdctl elect leader" joins.
+	Prefix string
+
+	// ConnectTimeout bounds the opening of a session. 0 is 5 s.
+	ConnectTimeout time.Duration
+
+	// Margin is how long before the end of the lease the session's deadline lies.
+	// It covers what the client cannot know: how its clock's rate differs from the
+	// server's, and by how much a new leader of etcd may be early (a tick, and an
+	// election timeout where an operator transfers leadership). 0 is a tenth of the
+	// granted TTL and at least 1 s, but never more than a fifth of it.
+	Margin time.Duration
+
+	// Logger gets what is worth telling. nil discards it.
+	Logger *slog.Logger
+}
+
+// filled returns a copy of o with defaults filled in.
+func (o *Options) filled() (Options, error) {
+	var f Options
+	if o != nil {
+		f = *o
+	}
+	if f.TTL == 0 {
+		f.TTL = 10 * time.Second
+	}
+	if f.ConnectTimeout == 0 {
+		f.ConnectTimeout = 5 * time.Second
+	}
+	if f.Logger == nil {
+		f.Logger = slog.New(slog.DiscardHandler)
+	}
+	switch {
+	case f.TTL < 0 || f.TTL > maxTTL:
+		return f, fmt.Errorf("%w: TTL %v is not between 1 s and %v", backend.ErrInvalid, f.TTL, maxTTL)
+	case f.ConnectTimeout < 0:
+		return f, fmt.Errorf("%w: connect timeout %v is negative", backend.ErrInvalid, f.ConnectTimeout)
+	case f.Margin < 0:
+		return f, fmt.Errorf("%w: margin %v is negative", backend.ErrInvalid, f.Margin)
+	}
+	return f, nil
+}
+
+// seconds returns the TTL to ask for.
+func (o *Options) seconds() int64 { return int64((o.TTL + time.Second - 1) / time.Second) }
+
+// margin returns how long before the end of a lease with the given TTL the
+// deadline lies.
+//
+// etcd refreshes a lease for a whole TTL when it handles the request, and a new
+// leader of etcd grants every lease a TTL and an election timeout from when it takes
+// over, which makes up for what the old one may still have promised, to within a
+// tick (server/lease/lessor.go, Promote). So a margin of a few ticks would do, and
+// the rest is for clocks. The granted TTL is never less than one and a half election
+// timeouts, which are ten ticks: a fifth of it is three ticks at the least.
+func (o *Options) margin(ttl time.Duration) time.Duration {
+	if o.Margin > 0 {
+		return o.Margin
+	}
+	return min(max(ttl/10, time.Second), ttl/5)
+}

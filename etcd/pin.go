@@ -1,0 +1,71 @@
+package etcd
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// Pin makes m permanent and writes h as the record of its election, in one
+// transaction; see [backend.Session]. A key is pinned by writing it without its
+// lease: it keeps its create revision, and so its place.
+func (s *session) Pin(ctx context.Context, m backend.Member, h backend.Header, at backend.Version) error {
+	return s.call(ctx, "pin", m.Line, func(ctx context.Context) error {
+		value := h.Encode()
+		if err := backend.CheckRecord(value); err != nil {
+			return err
+		}
+		pinned, lost, err := s.pin(ctx, m, value, at, s.id)
+		if err != nil || !pinned || lost { // only this session pins it: lost, it was this call
+			return err
+		}
+		_, _, err = s.pin(ctx, m, value, at, 0)
+		return err
+	})
+}
+
+// pin pins m, which hangs on the given lease; 0 where it is pinned already and only
+// the record is to be written. was reports that it did nothing because m was pinned
+// already.
+func (s *session) pin(ctx context.Context, m backend.Member, value []byte, at backend.Version, lease int64) (was, lost bool, err error) {
+	key, record := s.b.member(m), s.b.record(m.Line)
+	t := txn{
+		when: []clientv3.Cmp{
+			clientv3.Compare(clientv3.CreateRevision(key), "=", int64(m.Position)),
+			clientv3.Compare(clientv3.LeaseValue(key), "=", lease),
+		},
+		then:      []clientv3.Op{clientv3.OpPut(record, string(value))},
+		otherwise: []clientv3.Op{clientv3.OpGet(key), clientv3.OpGet(record)},
+	}
+	if at != 0 {
+		t.when = append(t.when, hasVersion(record, at))
+	}
+	if lease != 0 {
+		t.then = append(t.then, clientv3.OpPut(key, "", clientv3.WithIgnoreValue()))
+	}
+	resp, lost, err := s.persist(ctx, t)
+	if err != nil || resp.Succeeded {
+		return false, lost, err
+	}
+	member, rec := rangeOf(resp, 0), rangeOf(resp, 1)
+	switch {
+	case len(member.Kvs) == 0 || member.Kvs[0].CreateRevision != int64(m.Position):
+		return false, lost, backend.ErrNotMember
+	case member.Kvs[0].Lease == 0 && len(rec.Kvs) > 0 && bytes.Equal(rec.Kvs[0].Value, value):
+		return false, lost, nil
+	case member.Kvs[0].Lease == 0 && lease != 0:
+		return true, lost, nil
+	case member.Kvs[0].Lease != s.id && member.Kvs[0].Lease != 0:
+		return false, lost, fmt.Errorf("%w: member %s was joined by another session", backend.ErrDenied, m.Key)
+	}
+	return false, lost, fmt.Errorf("%w: version is %d, not %d", backend.ErrVersion, versionOf(rec), at)
+}
+
+// hasVersion is the condition that the record has the version.
+func hasVersion(record string, v backend.Version) clientv3.Cmp {
+	return clientv3.Compare(clientv3.ModRevision(record), "=", max(int64(v), 0)) // a key that does not exist has 0
+}

@@ -1,0 +1,128 @@
+package etcd
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// Get returns the record; see [backend.Records].
+func (s *session) Get(ctx context.Context, name string) (r backend.Record, err error) {
+	if err := backend.CheckName(name); err != nil {
+		return r, wrap("get", name, err)
+	}
+	err = s.call(ctx, "get", name, func(ctx context.Context) error {
+		r, _, err = s.get(ctx, name)
+		return err
+	})
+	return r, err
+}
+
+// get also returns the revision that it has read at.
+func (s *session) get(ctx context.Context, name string) (backend.Record, int64, error) {
+	resp, err := s.read(ctx, clientv3.OpGet(s.b.record(name)))
+	if err != nil {
+		return backend.Record{}, 0, err
+	}
+	r := backend.Record{Name: name, Version: versionOf(rangeOf(resp, 0))}
+	if kvs := rangeOf(resp, 0).Kvs; len(kvs) > 0 {
+		r.Value = kvs[0].Value
+	}
+	return r, resp.Header.Revision, nil
+}
+
+// Put writes the record; see [backend.Records]. A name that is the key of somebody
+// standing in a line is refused with [backend.ErrInvalid]: writing it would take the
+// member's lease away.
+func (s *session) Put(ctx context.Context, name string, value []byte, cond *backend.If) (v backend.Version, err error) {
+	if err := backend.CheckName(name); err != nil {
+		return 0, wrap("put", name, err)
+	}
+	if err := backend.CheckRecord(value); err != nil {
+		return 0, wrap("put", name, err)
+	}
+	err = s.call(ctx, "put", name, func(ctx context.Context) error {
+		resp, err := s.write(ctx, name, cond, clientv3.OpPut(s.b.record(name), string(value)))
+		if err == nil {
+			v = backend.Version(resp.Header.Revision)
+		}
+		return err
+	})
+	return v, err
+}
+
+// Delete removes the record; see [backend.Records].
+func (s *session) Delete(ctx context.Context, name string, cond *backend.If) error {
+	if err := backend.CheckName(name); err != nil {
+		return wrap("delete", name, err)
+	}
+	return s.call(ctx, "delete", name, func(ctx context.Context) error {
+		_, err := s.write(ctx, name, cond, clientv3.OpDelete(s.b.record(name)))
+		return err
+	})
+}
+
+// write does op on the record where the condition holds.
+func (s *session) write(ctx context.Context, name string, cond *backend.If, op clientv3.Op) (*clientv3.TxnResponse, error) {
+	if cond == nil {
+		cond = new(backend.If)
+	}
+	record := s.b.record(name)
+	t := txn{
+		when:      []clientv3.Cmp{clientv3.Compare(clientv3.LeaseValue(record), "=", 0)},
+		then:      []clientv3.Op{op},
+		otherwise: []clientv3.Op{clientv3.OpGet(record)},
+	}
+	guarded := cond.Member != (backend.Member{})
+	if guarded {
+		member := s.b.member(cond.Member)
+		t.when = append(t.when, clientv3.Compare(clientv3.CreateRevision(member), "=", int64(cond.Member.Position)))
+		t.otherwise = append(t.otherwise, clientv3.OpGet(member, clientv3.WithKeysOnly()))
+	}
+	if cond.Version != 0 {
+		t.when = append(t.when, hasVersion(record, cond.Version))
+	}
+	resp, err := s.once(ctx, t)
+	if err != nil || resp.Succeeded {
+		return resp, err
+	}
+	now := rangeOf(resp, 0)
+	if len(now.Kvs) > 0 && now.Kvs[0].Lease != 0 {
+		return nil, fmt.Errorf("%w name %q: it is the key of a member of a line", backend.ErrInvalid, name)
+	}
+	if guarded {
+		member := rangeOf(resp, 1)
+		if len(member.Kvs) == 0 || member.Kvs[0].CreateRevision != int64(cond.Member.Position) {
+			return nil, backend.ErrNotMember
+		}
+	}
+	return nil, fmt.Errorf("%w: version is %d, not %d", backend.ErrVersion, versionOf(now), cond.Version)
+}
+
+// List returns the names of the records directly under dir; see [backend.Records].
+func (s *session) List(ctx context.Context, dir string) (names []string, err error) {
+	if err := backend.CheckName(dir); err != nil {
+		return nil, wrap("list", dir, err)
+	}
+	err = s.call(ctx, "list", dir, func(ctx context.Context) error {
+		folder := s.b.folder(dir)
+		resp, err := s.read(ctx, clientv3.OpGet(folder, clientv3.WithPrefix(), clientv3.WithKeysOnly()))
+		if err != nil {
+			return err
+		}
+		for _, kv := range rangeOf(resp, 0).Kvs {
+			rest := string(kv.Key[len(folder):])
+			if rest != "" && !strings.Contains(rest, "/") && !ourMember.MatchString(rest) {
+				names = append(names, dir+"/"+rest)
+			}
+		}
+		slices.Sort(names)
+		return nil
+	})
+	return names, err
+}

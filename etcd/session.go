@@ -1,0 +1,175 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/lease"
+)
+
+// A session is one lease. All its members hang on it, in whatever line they stand.
+type session struct {
+	b      *Backend
+	id     int64 // of the lease
+	ttl    time.Duration
+	margin time.Duration
+	lease  lease.Lease
+
+	watcher *watcher
+	ghosts  *ghosts
+
+	ctx      context.Context // ends with the session; its cause is err
+	cancel   context.CancelCauseFunc
+	done     chan struct{}
+	released chan struct{} // closed when the lease is gone, or has been given up
+
+	mu      sync.Mutex
+	err     error           // why it has ended
+	unfreed error           // why the lease may still be there; to be read after released
+	taken   map[string]bool // keys that no Join may use, by line and name
+}
+
+var _ backend.Session = (*session)(nil)
+
+func newSession(b *Backend, id int64, ttl time.Duration) *session {
+	s := &session{
+		b:        b,
+		id:       id,
+		ttl:      ttl,
+		margin:   b.o.margin(ttl),
+		done:     make(chan struct{}),
+		released: make(chan struct{}),
+		taken:    make(map[string]bool),
+	}
+	s.ctx, s.cancel = context.WithCancelCause(context.Background())
+	s.watcher, s.ghosts = newWatcher(s), newGhosts(s)
+	return s
+}
+
+// start begins what runs for the session. It must be called once, with Close of the
+// backend still to come.
+func (s *session) start() {
+	s.b.wg.Go(s.keepAlive)
+	s.b.wg.Go(s.watchDeadline)
+	s.b.wg.Go(s.watcher.run)
+	s.b.wg.Go(s.ghosts.run)
+}
+
+// watchDeadline ends the session when its deadline passes.
+func (s *session) watchDeadline() {
+	timer := time.NewTimer(s.lease.Left())
+	defer timer.Stop()
+	for s.alive() == nil {
+		timer.Reset(s.lease.Left())
+		select {
+		case <-s.ctx.Done():
+		case <-timer.C:
+		}
+	}
+}
+
+// alive returns nil while the session lives, and else why it does not. It compares
+// clocks, so that the law does not hang on how soon a timer fires.
+func (s *session) alive() error {
+	if s.lease.Left() <= 0 {
+		s.end(fmt.Errorf("etcd has not confirmed its lease for %v", s.ttl-s.margin), false)
+	}
+	return s.ended()
+}
+
+// ended returns why the session has ended, and nil before that.
+func (s *session) ended() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
+}
+
+// end ends the session here. Unless its lease is gone already, etcd is told in the
+// background.
+func (s *session) end(why error, gone bool) {
+	s.mu.Lock()
+	if s.err != nil {
+		s.mu.Unlock()
+		return
+	}
+	s.err = fmt.Errorf("%w: %w", backend.ErrSessionEnded, why)
+	s.mu.Unlock()
+	s.cancel(s.err)
+	s.b.forget(s)
+	close(s.done)
+	s.b.o.Logger.Debug("session ended", "lease", fmt.Sprintf("%x", s.id), "err", why)
+	if gone {
+		close(s.released)
+		return
+	}
+	s.b.wg.Go(s.release)
+}
+
+// release revokes the lease, and tries until etcd must have ended it by itself.
+func (s *session) release() {
+	defer close(s.released)
+	ctx, cancel := context.WithTimeout(s.b.ctx, s.ttl+time.Second)
+	defer cancel()
+	var pause backoff
+	for {
+		err := s.revoke(ctx)
+		if err == nil {
+			return
+		}
+		if !isLost(err) || pause.sleep(ctx) != nil {
+			s.unfreed = err
+			return
+		}
+	}
+}
+
+func (s *session) revoke(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, s.attempt())
+	defer cancel()
+	_, err := s.b.leases.LeaseRevoke(ctx, &pb.LeaseRevokeRequest{ID: s.id}, grpc.WaitForReady(true))
+	if err == nil {
+		return nil
+	}
+	if err = s.b.classify(err); errors.Is(err, errLeaseGone) {
+		return nil
+	}
+	return err
+}
+
+// TTL returns the time to live that etcd granted; see [backend.Session].
+func (s *session) TTL() time.Duration { return s.ttl }
+
+// Deadline returns a TTL after the newest confirmed heartbeat was sent, less
+// [Options] Margin; see [backend.Session]. It is kept ahead for every session,
+// whether it stands in a line or not.
+func (s *session) Deadline() time.Time { return s.lease.Deadline() }
+
+func (s *session) Done() <-chan struct{} { return s.done }
+
+func (s *session) Err() error { return wrap("session", "", s.ended()) }
+
+// Close ends the session and revokes its lease, which deletes its members in one
+// step; see [backend.Session].
+func (s *session) Close(ctx context.Context) error {
+	s.end(errors.New("it was closed"), false)
+	select {
+	case <-s.released:
+		if s.unfreed != nil {
+			return wrap("close", "", s.stands(s.unfreed))
+		}
+		return nil
+	case <-ctx.Done():
+		return wrap("close", "", s.stands(context.Cause(ctx)))
+	}
+}
+
+func (s *session) stands(why error) error {
+	return fmt.Errorf("%w: what the session joined stands until etcd ends its lease, within %v: %w", backend.ErrUnavailable, s.ttl, why)
+}

@@ -1,0 +1,193 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// maxDenials is how often a watch may be refused, on a fresh stream each time, before
+// that is believed: a refusal may also mean that the stream's token has expired.
+const maxDenials = 3
+
+// A watching is something to wait for.
+type watching struct {
+	create *pb.WatchCreateRequest
+	// look reads the present state through the log. It reports whether that is what
+	// is waited for, and the revision that it has read at.
+	look func(ctx context.Context) (done bool, revision int64, err error)
+	// seen takes the newest event, which is newer than what look has read, and
+	// reports whether that is what is waited for. If it is nil, look is called again.
+	seen func(*mvccpb.Event) bool
+}
+
+// await blocks until w is done. The watch is open before look reads, so nothing is
+// missed; it begins with the present, so there is no revision that compaction could
+// have taken away. Whatever goes wrong with it (its server has lost its leader, does
+// not answer, or was restarted; the token of its stream has expired), another is
+// opened, on a fresh stream, and the state is read again.
+func (s *session) await(ctx context.Context, w watching) error {
+	var pause backoff
+	signal := make(chan struct{}, 1)
+	limit, denied := s.attempt(), 0
+	for {
+		sub := s.watcher.subscribe(w.create, signal)
+		done, err := s.attend(ctx, sub, signal, limit, w)
+		s.watcher.unsubscribe(sub)
+		if done {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		var broken *brokenWatch
+		if !errors.As(err, &broken) {
+			return err
+		}
+		s.watcher.renew(sub.epoch, broken.err)
+		s.b.o.Logger.Debug("watch broke, opening another", "key", string(w.create.Key), "err", broken.err)
+		if denied++; !errors.Is(broken.err, backend.ErrDenied) {
+			denied = 0
+		}
+		if denied == maxDenials {
+			return broken.err
+		}
+		if limit = min(2*limit, max(s.ttl, minAttempt)); broken.opened {
+			limit, pause = s.attempt(), backoff{}
+		}
+		if err := pause.sleep(ctx); err != nil {
+			return err
+		}
+		if done, _, err := w.look(ctx); done || err != nil {
+			return err
+		}
+	}
+}
+
+// A brokenWatch says that it was the watch that failed.
+type brokenWatch struct {
+	err    error
+	opened bool // it had been confirmed
+}
+
+func (e *brokenWatch) Error() string { return "watch broke: " + e.err.Error() }
+
+// errUnconfirmed says that the server has not confirmed a watch in time.
+var errUnconfirmed = errors.New("not confirmed in time")
+
+// attend waits by one subscription.
+func (s *session) attend(ctx context.Context, sub *subscription, signal <-chan struct{}, limit time.Duration, w watching) (done bool, err error) {
+	patience := time.NewTimer(limit)
+	defer patience.Stop()
+	looked, revision := false, int64(0)
+	for {
+		created, last, err := s.watcher.state(sub)
+		switch {
+		case err != nil:
+			return false, &brokenWatch{err, created}
+		case !created:
+		case !looked || w.seen == nil && last != nil && last.Kv.ModRevision > revision:
+			patience.Stop()
+			looked = true
+			if done, revision, err = w.look(ctx); done || err != nil {
+				return done, err
+			}
+			continue // for what came meanwhile
+		case last != nil && last.Kv.ModRevision > revision: // a server that lags behind tells old news
+			if w.seen(last) {
+				return true, nil
+			}
+		}
+		select {
+		case <-signal:
+		case <-patience.C:
+			return false, &brokenWatch{errUnconfirmed, false}
+		case <-ctx.Done():
+			return false, context.Cause(ctx)
+		}
+	}
+}
+
+// Gone blocks until m has gone; see [backend.Session].
+func (s *session) Gone(ctx context.Context, m backend.Member) error {
+	key := s.b.member(m)
+	return s.call(ctx, "gone", m.Line, func(ctx context.Context) error {
+		return s.await(ctx, watching{
+			create: watchKey(key, noPut),
+			look: func(ctx context.Context) (bool, int64, error) {
+				resp, err := s.read(ctx, clientv3.OpGet(key, clientv3.WithKeysOnly()))
+				if err != nil {
+					return false, 0, err
+				}
+				kvs := rangeOf(resp, 0).Kvs
+				return len(kvs) == 0 || kvs[0].CreateRevision != int64(m.Position), resp.Header.Revision, nil
+			},
+			// It stood when it was looked at, so any later deletion has been its own.
+			seen: func(*mvccpb.Event) bool { return true },
+		})
+	})
+}
+
+// Joined blocks until somebody stands in the line; see [backend.Session].
+func (s *session) Joined(ctx context.Context, line string) error {
+	if err := backend.CheckName(line); err != nil {
+		return wrap("joined", line, err)
+	}
+	folder := s.b.folder(line)
+	return s.call(ctx, "joined", line, func(ctx context.Context) error {
+		return s.await(ctx, watching{
+			create: watchFolder(folder, noDelete),
+			look: func(ctx context.Context) (bool, int64, error) {
+				resp, err := s.read(ctx, clientv3.OpGet(folder, clientv3.WithPrefix()))
+				if err != nil {
+					return false, 0, err
+				}
+				for _, kv := range rangeOf(resp, 0).Kvs {
+					if _, ok := s.b.memberOf(line, kv); ok {
+						return true, 0, nil
+					}
+				}
+				return false, resp.Header.Revision, nil
+			},
+		})
+	})
+}
+
+// Watch blocks until the record has another version than after; see
+// [backend.Records].
+func (s *session) Watch(ctx context.Context, name string, after backend.Version) (r backend.Record, err error) {
+	if err := backend.CheckName(name); err != nil {
+		return r, wrap("watch", name, err)
+	}
+	err = s.call(ctx, "watch", name, func(ctx context.Context) error {
+		if after == 0 {
+			r, _, err = s.get(ctx, name)
+			return err
+		}
+		return s.await(ctx, watching{
+			create: watchKey(s.b.record(name)),
+			look: func(ctx context.Context) (bool, int64, error) {
+				var revision int64
+				r, revision, err = s.get(ctx, name)
+				return err == nil && r.Version != after, revision, err
+			},
+			seen: func(ev *mvccpb.Event) bool {
+				r = backend.Record{Name: name, Version: backend.Absent}
+				if ev.Type != mvccpb.Event_DELETE {
+					r.Version, r.Value = backend.Version(ev.Kv.ModRevision), ev.Kv.Value
+				}
+				return r.Version != after
+			},
+		})
+	})
+	if err != nil {
+		return backend.Record{}, err
+	}
+	return r, nil
+}

@@ -1,0 +1,257 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// A watcher carries all watches of a session on one stream. A waiter costs no
+// goroutine beside its own, and when the stream breaks, or is given up, all learn of
+// it and find each other on the next.
+//
+// The client's own watcher resumes broken watches by itself, where they left off.
+// That is of no use here, because a waiter must read the present state in any case,
+// and it hides that a server does not answer.
+type watcher struct {
+	s    *session
+	wake chan struct{} // has room for one: there is something to send
+
+	mu     sync.Mutex
+	epoch  uint64                  // of the stream that is open, or is the next
+	queue  []*pb.WatchRequest      // to be sent on it
+	subs   map[int64]*subscription // those on it
+	ids    int64
+	hangUp context.CancelFunc // ends the stream; nil while there is none
+}
+
+// A subscription is one watch. The fields below signal are guarded by the watcher.
+type subscription struct {
+	id     int64
+	epoch  uint64
+	signal chan<- struct{} // has room for one: something below has changed
+
+	created bool
+	last    *mvccpb.Event // the newest
+	err     error         // it is over
+}
+
+func newWatcher(s *session) *watcher {
+	return &watcher{s: s, wake: make(chan struct{}, 1), subs: make(map[int64]*subscription)}
+}
+
+func notify(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// subscribe asks for a watch from the present on, and returns at once. signal must
+// have room for one.
+func (w *watcher) subscribe(create *pb.WatchCreateRequest, signal chan<- struct{}) *subscription {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ids++
+	sub := &subscription{id: w.ids, epoch: w.epoch, signal: signal}
+	w.subs[sub.id] = sub
+	w.queue = append(w.queue, &pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{
+		CreateRequest: &pb.WatchCreateRequest{Key: create.Key, RangeEnd: create.RangeEnd, Filters: create.Filters, WatchId: sub.id},
+	}})
+	notify(w.wake)
+	return sub
+}
+
+// unsubscribe ends the watch.
+func (w *watcher) unsubscribe(sub *subscription) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if sub.epoch != w.epoch || w.subs[sub.id] != sub {
+		return
+	}
+	delete(w.subs, sub.id)
+	unsent := slices.IndexFunc(w.queue, func(r *pb.WatchRequest) bool { return r.GetCreateRequest().GetWatchId() == sub.id })
+	if unsent >= 0 {
+		w.queue = slices.Delete(w.queue, unsent, unsent+1)
+		return
+	}
+	w.queue = append(w.queue, &pb.WatchRequest{RequestUnion: &pb.WatchRequest_CancelRequest{
+		CancelRequest: &pb.WatchCancelRequest{WatchId: sub.id},
+	}})
+	notify(w.wake)
+}
+
+// state returns what has become of the watch.
+func (w *watcher) state(sub *subscription) (created bool, last *mvccpb.Event, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return sub.created, sub.last, sub.err
+}
+
+// renew gives up the stream of the epoch, if that is still in use: all who share it
+// leave it together.
+func (w *watcher) renew(epoch uint64, why error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if epoch != w.epoch {
+		return
+	}
+	w.epoch++
+	w.queue = nil
+	for _, sub := range w.subs {
+		sub.err = why
+		notify(sub.signal)
+	}
+	clear(w.subs)
+	if w.hangUp != nil {
+		w.hangUp()
+		w.hangUp = nil
+	}
+}
+
+// run opens a stream when there is something to send, and another when that
+// breaks, until the session ends.
+func (w *watcher) run() {
+	var pause backoff
+	for {
+		select {
+		case <-w.s.ctx.Done():
+			return
+		case <-w.wake:
+		}
+		if w.idle() {
+			continue
+		}
+		began := time.Now()
+		epoch, err := w.serve()
+		w.renew(epoch, err)
+		if time.Since(began) > maxBackoff {
+			pause = backoff{}
+		}
+		if pause.sleep(w.s.ctx) != nil {
+			return
+		}
+		notify(w.wake) // who came meanwhile has been heard by serve, perhaps
+	}
+}
+
+func (w *watcher) idle() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.queue) == 0
+}
+
+// serve runs one stream.
+func (w *watcher) serve() (epoch uint64, err error) {
+	// A server that has lost its leader ends the stream; without that, a watch would
+	// sit for ever on a server that is cut off from the others.
+	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(w.s.ctx))
+	defer cancel()
+	w.mu.Lock()
+	epoch = w.epoch
+	w.hangUp = cancel
+	w.mu.Unlock()
+	limit := time.AfterFunc(w.s.attempt(), cancel)
+	stream, err := w.s.b.watches.Watch(ctx, grpc.WaitForReady(true))
+	if err != nil {
+		return epoch, w.s.b.classify(err)
+	}
+	limit.Stop()
+
+	broken := make(chan error, 1)
+	var receiving sync.WaitGroup
+	receiving.Go(func() { broken <- w.receive(epoch, stream) })
+	defer receiving.Wait()
+	defer cancel()
+	for {
+		w.mu.Lock()
+		var next []*pb.WatchRequest
+		if w.epoch == epoch {
+			next, w.queue = w.queue, nil
+		}
+		w.mu.Unlock()
+		for _, r := range next {
+			if err := stream.Send(r); err != nil {
+				return epoch, <-broken // Send itself says only EOF
+			}
+		}
+		select {
+		case <-w.wake:
+		case err := <-broken:
+			return epoch, err
+		}
+	}
+}
+
+// receive hands out what comes, until the stream breaks.
+func (w *watcher) receive(epoch uint64, stream pb.Watch_WatchClient) error {
+	for {
+		resp, err := stream.Recv()
+		if err != nil {
+			return w.s.b.classify(err)
+		}
+		if err := w.s.b.log.observe(0, resp.Header); err != nil {
+			w.s.end(err, false)
+			return err
+		}
+		if resp.Canceled && resp.WatchId == clientv3.InvalidWatchID {
+			return canceled(resp) // of one of the watches; the server does not say which
+		}
+		w.deliver(epoch, resp)
+	}
+}
+
+func (w *watcher) deliver(epoch uint64, resp *pb.WatchResponse) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	sub := w.subs[resp.WatchId]
+	if sub == nil || epoch != w.epoch { // unsubscribed meanwhile
+		return
+	}
+	sub.created = sub.created || resp.Created
+	if n := len(resp.Events); n > 0 {
+		sub.last = resp.Events[n-1]
+	}
+	if resp.Canceled {
+		sub.err = canceled(resp)
+		delete(w.subs, sub.id)
+	}
+	notify(sub.signal)
+}
+
+// canceled returns why the server has ended a watch. It says so in words only.
+func canceled(resp *pb.WatchResponse) error {
+	for _, denial := range []error{rpctypes.ErrGRPCPermissionDenied, rpctypes.ErrGRPCInvalidAuthToken, rpctypes.ErrGRPCUserEmpty} {
+		if strings.Contains(resp.CancelReason, rpctypes.ErrorDesc(denial)) {
+			return fmt.Errorf("%w: %s", backend.ErrDenied, resp.CancelReason)
+		}
+	}
+	return &lostError{errors.New("etcd ended the watch: " + resp.CancelReason)}
+}
+
+// watchKey asks for the events of one key.
+func watchKey(key string, filters ...pb.WatchCreateRequest_FilterType) *pb.WatchCreateRequest {
+	return &pb.WatchCreateRequest{Key: []byte(key), Filters: filters}
+}
+
+// watchFolder asks for the events of all keys that begin with prefix.
+func watchFolder(prefix string, filters ...pb.WatchCreateRequest_FilterType) *pb.WatchCreateRequest {
+	return &pb.WatchCreateRequest{Key: []byte(prefix), RangeEnd: []byte(clientv3.GetPrefixRangeEnd(prefix)), Filters: filters}
+}
+
+const (
+	noPut    = pb.WatchCreateRequest_NOPUT
+	noDelete = pb.WatchCreateRequest_NODELETE
+)

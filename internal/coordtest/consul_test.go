@@ -1,0 +1,118 @@
+package coordtest_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/succession-dev/succession/internal/coordtest"
+)
+
+// consulAsk sends a request to the server at addr and returns the answer.
+func consulAsk(t *testing.T, method, addr, path, body string) (status int, answer string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, "http://"+addr+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(b)
+}
+
+func TestConsulData(t *testing.T) {
+	tests := []struct {
+		name string
+		o    coordtest.ConsulOptions
+		keep bool // a restart keeps the data
+	}{
+		{"in memory", coordtest.ConsulOptions{}, false},
+		{"durable", coordtest.ConsulOptions{Durable: true}, true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			c := coordtest.NewConsul(t, &tt.o)
+			s := c.Servers()[0]
+			put := func() {
+				t.Helper()
+				if status, answer := consulAsk(t, "PUT", s.Addr(), "/v1/kv/x", "1"); status != http.StatusOK {
+					t.Fatalf("status %d: %s", status, answer)
+				}
+			}
+			kept := func() bool {
+				t.Helper()
+				status, _ := consulAsk(t, "GET", s.Addr(), "/v1/kv/x?consistent", "")
+				return status == http.StatusOK
+			}
+			put()
+			if !kept() {
+				t.Fatal("a key that was just written is missing")
+			}
+			if err := s.Restart(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if kept() != tt.keep {
+				t.Errorf("after a restart the data are there: %t, want %t", !tt.keep, tt.keep)
+			}
+			put()
+			if err := c.Wipe(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if kept() {
+				t.Error("the data have outlived Wipe")
+			}
+		})
+	}
+}
+
+// Sessions are fast enough to test with, as far as MinTTL says.
+func TestConsulMinTTL(t *testing.T) {
+	c := coordtest.NewConsul(t, &coordtest.ConsulOptions{MinTTL: 50 * time.Millisecond})
+	addr := c.Addrs()[0]
+	if status, answer := consulAsk(t, "PUT", addr, "/v1/session/create", `{"TTL":"50ms","NodeChecks":[]}`); status != http.StatusOK {
+		t.Errorf("status %d: %s", status, answer)
+	}
+	if status, answer := consulAsk(t, "PUT", addr, "/v1/session/create", `{"TTL":"49ms","NodeChecks":[]}`); status != http.StatusInternalServerError {
+		t.Errorf("status %d: %s", status, answer)
+	}
+	if nodes := c.Nodes(); len(nodes) != 1 {
+		t.Errorf("the nodes are %q", nodes)
+	} else if _, answer := consulAsk(t, "GET", addr, "/v1/catalog/nodes", ""); !strings.Contains(answer, nodes[0]) {
+		t.Errorf("the catalog has no node %s: %s", nodes[0], answer)
+	}
+}
+
+func TestConsulCluster(t *testing.T) {
+	c := coordtest.NewConsul(t, &coordtest.ConsulOptions{Nodes: 3})
+	leader, err := c.Leader(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	leader.Kill()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	for _, s := range c.Servers() {
+		if s == leader {
+			continue
+		}
+		if err := s.Ready(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if next, err := c.Leader(ctx); err != nil || next == leader {
+		t.Errorf("the leader is still %v, %v", next, err)
+	}
+	if err := leader.Restart(ctx); err != nil {
+		t.Error(err)
+	}
+}
