@@ -10,7 +10,7 @@ type Member struct {
 	// stand under the same key, never with the same Position.
 	Key string
 	// Position is the creation index in the coordinator's log; it grows from
-	// member to member. It is 0 in [Place] where a driver would have had to ask
+	// member to member, and pinning does not change it. It is 0 in [Place] where a driver would have had to ask
 	// for it.
 	Position uint64
 	// Value is what the member said when it joined. It is empty in [Place] where

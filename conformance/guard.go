@@ -58,7 +58,7 @@ var guardRules = []Rule{{
 		if v, err = term.Put(t.ctx, record, []byte("2"), v); err != nil {
 			t.fatalf("Put: %v", err)
 		}
-		if v, err = term.Put(t.ctx, record, []byte("3"), 0); err != nil {
+		if _, err = term.Put(t.ctx, record, []byte("3"), 0); err != nil {
 			t.fatalf("Put: %v", err)
 		}
 		a.has(record, "3", v)

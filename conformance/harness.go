@@ -256,12 +256,12 @@ func (h *Harness) crash() time.Duration { return h.TTL + h.Slack + h.soon() }
 func (h *Harness) recovery() time.Duration { return 3*h.TTL + h.Slack + 3*h.soon() }
 
 // recheck bounds the time after which a waiting candidate looks again by itself:
-// a session time and a quarter, or ten seconds and a quarter of that where sessions
+// a session time and a quarter, or a second and a quarter of that where sessions
 // have no time (package elect).
 func (h *Harness) recheck() time.Duration {
 	d := h.TTL
 	if !h.can(Deadlines) {
-		d = 10 * time.Second
+		d = time.Second
 	}
 	return d + d/4 + h.soon()
 }

@@ -131,11 +131,11 @@ var leaderRules = []Rule{{
 	Needs: []Fault{Pause, Deadlines},
 	check: func(t *trial) {
 		r := t.race(t.opened(3), 0)
-		g := r.leader(0, t.h.recovery())
+		r.leader(0, t.h.recovery())
 		resume := t.pause()
 		t.pass(t.h.TTL/4, "a short pause")
 		resume()
-		g = r.leader(0, t.h.recovery())
+		g := r.leader(0, t.h.recovery())
 		resume = t.pause()
 		t.pass((t.h.TTL+t.h.Slack)*3/2, "a pause longer than a session")
 		r.ends(g, t.h.soon())

@@ -125,7 +125,7 @@ var stallRules = []Rule{{
 }, {
 	ID:    "G8.restart",
 	Title: "watches outlive a restart of the coordinator",
-	Text:  "Three candidates stand in line and the coordinator is restarted. Somebody leads after recovery, and resigning hands over, each time after recovery at the latest, until every one of them has led.",
+	Text:  "Three candidates stand in line and the coordinator is restarted. Somebody leads after recovery, and resigning hands over, each time after recovery at the latest; after twice that time every one of them has led.",
 	Needs: []Fault{Restart},
 	check: func(t *trial) { survives(t, t.restart) },
 }, {
@@ -143,7 +143,8 @@ var stallRules = []Rule{{
 }}
 
 // survives has three candidates lead until each has, over a fault of the
-// coordinator.
+// coordinator. How many terms that takes is not said: those who are back already
+// hand over in milliseconds, while the last one still looks for its server.
 func survives(t *trial, fault func()) {
 	cs := t.opened(3)
 	r := t.race(cs, 0)
@@ -155,14 +156,14 @@ func survives(t *trial, fault func()) {
 	}
 	led := make(map[*client]bool)
 	last := uint64(0)
-	for range 6 {
+	for end := time.Now().Add(2 * t.h.recovery()); len(led) < len(cs); {
+		if time.Now().After(end) {
+			t.fatalf("only %s of %d candidates have led %v after the fault", names(led), len(cs), 2*t.h.recovery())
+		}
 		g = r.leader(last, t.h.recovery())
 		led[g.c] = true
 		last = g.token
 		g.resign()
-	}
-	if len(led) != len(cs) {
-		t.fatalf("only %s of %d candidates led in six terms", names(led), len(cs))
 	}
 	r.stop(0)
 }

@@ -93,7 +93,7 @@ func TestDelay(t *testing.T) {
 		p := begin(func() error { _, err := s.Join(t.Context(), election, "a"); return err })
 		time.Sleep(2*time.Second - 1)
 		wantLine(t, c)
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		wantLine(t, c, "a")
 		<-p.done
@@ -248,7 +248,7 @@ func TestRestart(t *testing.T) {
 		c.Restart()
 		time.Sleep(ttl - 1)
 		wantLine(t, c, "a", "b")
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		wantLine(t, c, "b")
 		if !ahead(t, sb, mb).First || ended(sb) {

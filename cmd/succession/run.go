@@ -68,9 +68,9 @@ Exit codes:
 			case dash < 0:
 				return errDash
 			case dash != 1:
-				return fmt.Errorf("want one NAME before \"--\", but there are %d arguments; as in: succession run reports -- CMD ARG...", dash)
+				return fmt.Errorf("want one NAME before \"--\", but there are %d arguments; as in: succession run reports -- CMD ARG", dash)
 			case len(args) == 1:
-				return errors.New(`there is no command after "--"; as in: succession run reports -- CMD ARG...`)
+				return errors.New(`there is no command after "--"; as in: succession run reports -- CMD ARG`)
 			}
 			return nil
 		},
@@ -107,7 +107,7 @@ Exit codes:
 	return cmd
 }
 
-var errDash = errors.New(`write "--" before the command, as in: succession run reports -- CMD ARG...`)
+var errDash = errors.New(`write "--" before the command, as in: succession run reports -- CMD ARG`)
 
 // lookPath finds the executable as execvp(3) does, before anybody stands in line
 // for it.

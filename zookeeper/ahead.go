@@ -1,0 +1,175 @@
+package zookeeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// Ahead implements [backend.Session]. The list, the election's record and, where m
+// may be first and the deadline is near, a heartbeat are asked for at the same time,
+// on the one connection.
+func (s *session) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
+	p, err := s.place(ctx, m)
+	return p, fail("ahead", m.Line, err)
+}
+
+func (s *session) place(ctx context.Context, m backend.Member) (backend.Place, error) {
+	var none backend.Place
+	path, err := s.options.member(m)
+	if err != nil {
+		return none, err
+	}
+	ctx, release := s.bind(ctx)
+	defer release()
+	o := s.owner(path, m)
+	if o == nil {
+		if o, err = s.stranger(ctx, path, m); err != nil {
+			return none, err
+		}
+	}
+	if err := s.unpinning(ctx, o); err != nil {
+		return none, err
+	}
+	for try := 0; ; try++ {
+		p, again, err := s.placeOnce(ctx, o)
+		if !errors.Is(err, errLost) && !again {
+			return p, err
+		}
+		if err := pause(ctx, try); err != nil {
+			return none, err
+		}
+	}
+}
+
+// stranger returns a stand-in for a member that this session did not join. It has
+// a place like any other, and no deadline of this session depends on it.
+func (s *session) stranger(ctx context.Context, path string, m backend.Member) (*own, error) {
+	n, err := retry(ctx, s, get(path))
+	if err == errNoNode || err == nil && n.position() != m.Position {
+		return nil, fmt.Errorf("%w: %s has gone", backend.ErrNotMember, m.Key)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &own{path: path, joined: m, pinned: n.pinned(), stranger: true, index: 2, gone: make(chan struct{})}, nil
+}
+
+// placeOnce sets again when the deadline has passed before it could be relied on.
+func (s *session) placeOnce(ctx context.Context, o *own) (p backend.Place, again bool, err error) {
+	line := s.options.path(o.joined.Line)
+	list, err := start(ctx, s, children(line))
+	if err != nil {
+		return p, false, err
+	}
+	record, err := start(ctx, s, get(line))
+	if err != nil {
+		return p, false, err
+	}
+	beat := s.beatIfDue(ctx, o)
+	all, err := list.wait(ctx)
+	if err == nil && all.stat.Czxid != o.parent && !o.stranger {
+		err = errNoNode // another line under the same name; and perhaps another's member
+	}
+	if err == errNoNode {
+		s.forget(o)
+		return p, false, fmt.Errorf("%w: %s was deleted", backend.ErrNotMember, line)
+	}
+	if err != nil {
+		return p, false, err
+	}
+	standing, err := places(all.names)
+	if err != nil {
+		return p, false, err
+	}
+	index := -1
+	for i := range standing {
+		if standing[i].key == o.key() {
+			index = i
+			break
+		}
+	}
+	if index < 0 {
+		s.forget(o)
+		return p, false, fmt.Errorf("%w: %s was deleted", backend.ErrNotMember, o.path)
+	}
+	h, err := s.fence(ctx, record, all, line)
+	if err != nil {
+		return p, false, err
+	}
+	if h.Sealed != "" && !s.isPinned(o) {
+		return p, false, &backend.SealedError{To: h.Sealed}
+	}
+	if index > 0 {
+		ahead := standing[index-1].key
+		s.stands(o, index, ahead)
+		p.Ahead = backend.Member{Line: o.joined.Line, Key: ahead}
+		return p, false, nil
+	}
+	first := backend.Place{First: true, Token: h.Fence + o.joined.Position}
+	if o.stranger {
+		return first, false, nil
+	}
+	s.stands(o, 0, "")
+	if beat == nil && s.link.lease.Left() <= 0 {
+		beat = s.beatNow(ctx, o)
+	}
+	if beat != nil {
+		if err := <-beat; err != nil {
+			return p, false, err
+		}
+	}
+	if !s.lead(o) {
+		if s.owner(o.path, o.joined) == nil {
+			return p, false, fmt.Errorf("%w: %s was deleted", backend.ErrNotMember, o.path)
+		}
+		return p, true, nil
+	}
+	return first, false, nil
+}
+
+// fence returns the election's record, no older than the list. The answers may
+// have been given in either order; pzxid, the last change of the list of children,
+// tells.
+func (s *session) fence(ctx context.Context, record call[node], all listing, line string) (backend.Header, error) {
+	n, err := record.wait(ctx)
+	if err == nil && (n.stat.Czxid != all.stat.Czxid || n.stat.Pzxid < all.stat.Pzxid) {
+		n, err = do(ctx, s, get(line))
+	}
+	if err == errNoNode {
+		err = fmt.Errorf("%w: %s was deleted", backend.ErrNotMember, line)
+	}
+	if err != nil {
+		return backend.Header{}, err
+	}
+	return backend.ParseHeader(decode(n.data))
+}
+
+// beatIfDue sends a heartbeat when o may stand first and the deadline is near. It
+// returns where its answer will come, or nil.
+func (s *session) beatIfDue(ctx context.Context, o *own) <-chan error {
+	s.mu.Lock()
+	near := o.index <= 1
+	s.mu.Unlock()
+	// The keeper's heartbeats leave an heir more than a third: it waits for none.
+	if !near || s.link.lease.Left() > s.ttl()/3 {
+		return nil
+	}
+	return s.beatNow(ctx, o)
+}
+
+func (s *session) beatNow(ctx context.Context, o *own) <-chan error {
+	ch := make(chan error, 1)
+	if !s.spawn(func() { ch <- s.beat(ctx, []string{o.path}) }) {
+		ch <- s.link.ended()
+	}
+	return ch
+}
+
+func (s *session) isPinned(o *own) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return o.pinned
+}

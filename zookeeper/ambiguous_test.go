@@ -1,0 +1,184 @@
+package zookeeper_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/zookeeper"
+)
+
+// A saboteur breaks the connection at an exact byte of one create or of its answer.
+type saboteur struct {
+	mu     sync.Mutex
+	op     uint32
+	sent   int // bytes of the request that still pass; -1 for all
+	answer int // bytes that are still delivered after the request
+	armed  bool
+	length int // of the request that was met
+	met    chan struct{}
+}
+
+func (s *saboteur) arm(op uint32, sent, answer int) <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.armed, s.op, s.sent, s.answer, s.met = true, op, sent, answer, make(chan struct{})
+	return s.met
+}
+
+func (s *saboteur) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	return &sabotaged{Conn: conn, by: s, left: -1}, nil
+}
+
+type sabotaged struct {
+	net.Conn
+	by   *saboteur
+	mu   sync.Mutex
+	left int // bytes still delivered; -1 for all
+}
+
+func (c *sabotaged) Write(b []byte) (int, error) {
+	c.by.mu.Lock()
+	hit := c.by.armed && len(b) >= 12 && binary.BigEndian.Uint32(b[8:]) == c.by.op
+	sent, answer := c.by.sent, c.by.answer
+	if hit {
+		c.by.armed, c.by.length = false, len(b)
+		defer close(c.by.met)
+	}
+	c.by.mu.Unlock()
+	switch {
+	case !hit:
+	case 0 <= sent && sent < len(b):
+		n, _ := c.Conn.Write(b[:sent])
+		c.Close()
+		return n, errors.New("sabotaged")
+	default:
+		c.mu.Lock()
+		c.left = answer
+		c.mu.Unlock()
+	}
+	return c.Conn.Write(b)
+}
+
+func (c *sabotaged) Read(b []byte) (int, error) {
+	// The reader is usually here already when the request is written: what it then
+	// gets counts too.
+	n, err := c.Conn.Read(b)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.left < 0 {
+		return n, err
+	}
+	n = min(n, c.left)
+	c.left -= n
+	if c.left == 0 {
+		c.Close()
+		if n == 0 {
+			return 0, errors.New("sabotaged")
+		}
+	}
+	return n, err
+}
+
+const (
+	opCreate = 1
+	opDelete = 2
+	opMulti  = 14
+)
+
+func TestAmbiguousJoin(t *testing.T) {
+	sab := new(saboteur)
+	// Long enough for the session to live through it all.
+	b := open(t, zookeeper.Options{SessionTimeout: 20 * time.Second, Dialer: sab.dial}, server(t))
+	s := session(t, b)
+	other := session(t, open(t, zookeeper.Options{}, server(t)))
+	variants := 0
+	run := func(sent, answer int, abandon bool) {
+		t.Helper()
+		variants++
+		name := fmt.Sprintf("e%d", variants)
+		join(t, other, name, "other") // the line is there, and somebody else's member
+		met := sab.arm(opCreate, sent, answer)
+		ctx, cancel := context.WithCancel(within(t, 10*time.Second))
+		defer cancel()
+		if abandon {
+			go func() { <-met; cancel() }()
+		}
+		m, err := s.Join(ctx, name, "mine")
+		want := 2
+		switch {
+		case err == nil:
+		case abandon && errors.Is(err, context.Canceled):
+			want = 1
+		default:
+			t.Fatalf("%d bytes sent, %d of the answer: %v", sent, answer, err)
+		}
+		// An abandoned join is cleared up behind the caller's back. A join behind it
+		// waits for that.
+		if want == 1 {
+			if err := s.Leave(t.Context(), join(t, s, name, "next")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		l := line(t, other, name)
+		if len(l.Members) != want {
+			t.Fatalf("%d bytes sent, %d of the answer: line %+v, want %d members", sent, answer, l.Members, want)
+		}
+		if err == nil && (l.Members[1] != m || m.Value != "mine") {
+			t.Fatalf("%d bytes sent, %d of the answer: joined %+v, and there stands %+v", sent, answer, m, l.Members[1])
+		}
+	}
+	run(0, 0, false)
+	request := sab.length
+	for k := 1; k < request; k++ {
+		run(k, 0, k%4 == 0)
+	}
+	for k := range 60 { // length, header, path: some 50 bytes
+		run(-1, k, k%4 == 0)
+	}
+	if s.Err() != nil {
+		t.Fatal("it must have been one session throughout: ", s.Err())
+	}
+	if variants < 100 {
+		t.Errorf("only %d variants", variants)
+	}
+	t.Logf("%d variants, one session", variants)
+}
+
+func TestAmbiguousLeaveAndPin(t *testing.T) {
+	sab := new(saboteur)
+	b := open(t, zookeeper.Options{SessionTimeout: 20 * time.Second, Dialer: sab.dial}, server(t))
+	s := session(t, b)
+	for i, cut := range [][2]int{{0, 0}, {30, 0}, {-1, 0}, {-1, 7}} {
+		name := fmt.Sprintf("leave%d", i)
+		m := join(t, s, name, "")
+		sab.arm(opDelete, cut[0], cut[1])
+		if err := s.Leave(within(t, 5*time.Second), m); err != nil {
+			t.Fatalf("leave, %v: %v", cut, err)
+		}
+		if l := line(t, s, name); len(l.Members) != 0 {
+			t.Errorf("leave, %v: %+v", cut, l.Members)
+		}
+		name = fmt.Sprintf("pin%d", i)
+		m = join(t, s, name, "v")
+		sab.arm(opMulti, cut[0], cut[1])
+		h := backend.Header{Fence: 7}
+		if err := s.Pin(within(t, 5*time.Second), m, h, backend.Absent); err != nil {
+			t.Fatalf("pin, %v: %v", cut, err)
+		}
+		l := line(t, s, name)
+		if len(l.Members) != 1 || !l.Members[0].Pinned || l.Members[0].Value != "v" || l.Header != h {
+			t.Errorf("pin, %v: %+v", cut, l)
+		}
+	}
+}

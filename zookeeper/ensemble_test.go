@@ -1,0 +1,73 @@
+package zookeeper_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/succession-dev/succession/internal/coordtest"
+	"github.com/succession-dev/succession/zookeeper"
+)
+
+// A follower that is cut off from its leader goes on to answer pings and reads for
+// syncLimit ticks, here 2 s, while the leader ends the session after 1 s. The
+// session's own deadline must come before that.
+func TestIsolatedFollower(t *testing.T) {
+	z, err := coordtest.StartZooKeeper(t.Context(), &coordtest.ZooKeeperOptions{Nodes: 3, Links: true, NoSync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(z.Stop)
+	follower, err := z.Follower(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	leader, err := z.Leader(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := session(t, open(t, zookeeper.Options{SessionTimeout: time.Second}, leader.Addr()))
+	for round := range 3 {
+		a := session(t, open(t, zookeeper.Options{SessionTimeout: time.Second}, follower.Addr()))
+		ma, mb := join(t, a, "e", ""), join(t, b, "e", "")
+		ahead(t, a, ma)
+		p := ahead(t, b, mb)
+		time.Sleep(600*time.Millisecond + time.Duration(round)*70*time.Millisecond)
+		if err := z.Isolate(follower); err != nil {
+			t.Fatal(err)
+		}
+		cut := time.Now()
+		gone := make(chan time.Time, 1)
+		go func() {
+			if err := b.Gone(t.Context(), p.Ahead); err != nil {
+				t.Error(err)
+			}
+			gone <- time.Now()
+		}()
+		var lost, won time.Time
+		for lost.IsZero() || won.IsZero() {
+			select {
+			case <-a.Done():
+				if lost.IsZero() {
+					lost = time.Now()
+				}
+				if won.IsZero() {
+					won = <-gone
+				}
+			case won = <-gone:
+			case <-time.After(10 * time.Second):
+				t.Fatal("neither lost nor won")
+			}
+		}
+		if !lost.Before(won) {
+			t.Errorf("two leaders for %v", lost.Sub(won))
+		}
+		t.Logf("cut off: told after %v, heir's turn after %v", lost.Sub(cut), won.Sub(cut))
+		z.Heal()
+		if err := follower.Ready(within(t, 20*time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Leave(t.Context(), mb); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

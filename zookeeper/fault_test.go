@@ -1,0 +1,361 @@
+package zookeeper_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/coordtest"
+	"github.com/succession-dev/succession/zookeeper"
+)
+
+// What was under way when the session ended does not run under the next one.
+func TestNothingRunsUnderNextSession(t *testing.T) {
+	proxy := coordtest.NewProxy(t, server(t))
+	b := open(t, zookeeper.Options{SessionTimeout: time.Second}, proxy.Addr())
+	s := session(t, b)
+	join(t, s, "e", "")
+	proxy.Block(coordtest.ToServer)
+	var calls []<-chan error
+	for i := range 40 { // more than the library's queue holds
+		calls = append(calls, background(func() error {
+			_, err := s.Join(t.Context(), fmt.Sprintf("queued%d", i), "")
+			return err
+		}))
+	}
+	time.Sleep(20 * time.Millisecond)
+	proxy.Refuse()
+	proxy.Reset()
+	eventually(t, 5*time.Second, "the server ends the session", func() bool {
+		dump, err := coordtest.FourLetter(t.Context(), server(t), "dump")
+		return err == nil && !strings.Contains(dump, chroot(t)+"/e/")
+	})
+	proxy.Heal()
+	for _, c := range calls {
+		if err := result(t, c, 5*time.Second); !errors.Is(err, backend.ErrSessionEnded) {
+			t.Fatalf("call of the session that ended: %v", err)
+		}
+	}
+	if _, err := s.Get(t.Context(), "r"); !errors.Is(err, backend.ErrSessionEnded) {
+		t.Error(err)
+	}
+	next := session(t, b)
+	if next == s {
+		t.Fatal("the same session again")
+	}
+	time.Sleep(200 * time.Millisecond)
+	for i := range 40 {
+		if l := line(t, next, fmt.Sprintf("queued%d", i)); len(l.Members) > 0 {
+			t.Errorf("a queued join ran: %+v", l.Members)
+		}
+	}
+}
+
+func eventually(t testing.TB, limit time.Duration, what string, cond func() bool) {
+	t.Helper()
+	for end := time.Now().Add(limit); !cond(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%s: not within %v", what, limit)
+		}
+	}
+}
+
+// A server that takes connections and stays silent blocks nobody.
+func TestSilentServer(t *testing.T) {
+	silent := coordtest.NewProxy(t, server(t))
+	silent.Cut()
+	b := open(t, zookeeper.Options{ConnectTimeout: 600 * time.Millisecond}, silent.Addr())
+	begin := time.Now()
+	if _, err := b.Session(t.Context()); !errors.Is(err, backend.ErrUnavailable) {
+		t.Errorf("only a silent server: %v", err)
+	}
+	if took := time.Since(begin); took > 800*time.Millisecond {
+		t.Errorf("took %v", took)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	begin = time.Now()
+	if _, err := b.Session(ctx); !errors.Is(err, context.DeadlineExceeded) || time.Since(begin) > 100*time.Millisecond {
+		t.Errorf("with a context of 50ms: %v after %v", err, time.Since(begin))
+	}
+	for range 4 { // the order of servers is random
+		b := open(t, zookeeper.Options{ConnectTimeout: 2 * time.Second, SessionTimeout: 1500 * time.Millisecond}, silent.Addr(), server(t))
+		begin := time.Now()
+		session(t, b)
+		if took := time.Since(begin); took > 800*time.Millisecond {
+			t.Errorf("with a good second server: %v", took)
+		}
+	}
+	// And in the middle of a session.
+	proxy := coordtest.NewProxy(t, server(t))
+	b = open(t, zookeeper.Options{SessionTimeout: 1500 * time.Millisecond}, proxy.Addr(), silent.Addr(), proxy.Addr())
+	s := session(t, b)
+	m := join(t, s, "e", "")
+	proxy.Reset()
+	begin = time.Now()
+	ahead(t, s, m)
+	t.Logf("answer %v after a reset, with a silent server among three", time.Since(begin))
+}
+
+func TestReconnectIsQuick(t *testing.T) {
+	proxy := coordtest.NewProxy(t, server(t))
+	s := session(t, open(t, zookeeper.Options{}, proxy.Addr()))
+	m := join(t, s, "e", "")
+	var longest time.Duration
+	for range 10 {
+		proxy.Reset()
+		begin := time.Now()
+		ahead(t, s, m)
+		longest = max(longest, time.Since(begin))
+	}
+	if longest > 300*time.Millisecond {
+		t.Errorf("with one server, an answer took %v after a reset", longest)
+	}
+	t.Logf("longest time from reset to the next answer, one server: %v", longest)
+}
+
+// Waiters live through a restart with their session and their place.
+func TestServerRestart(t *testing.T) {
+	z := own(t)
+	a := session(t, open(t, zookeeper.Options{SessionTimeout: 8 * time.Second}, z.Addrs()...))
+	b := session(t, open(t, zookeeper.Options{SessionTimeout: 8 * time.Second}, z.Addrs()...))
+	ma, mb := join(t, a, "e", ""), join(t, b, "e", "")
+	p := ahead(t, b, mb)
+	gone := background(func() error { return b.Gone(t.Context(), p.Ahead) })
+	still(t, gone, 50*time.Millisecond)
+	if err := z.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	still(t, gone, 500*time.Millisecond)
+	if p := ahead(t, a, ma); !p.First {
+		t.Errorf("%+v", p)
+	}
+	if err := a.Leave(within(t, 5*time.Second), ma); err != nil {
+		t.Fatal(err)
+	}
+	if err := result(t, gone, 5*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if p := ahead(t, b, mb); !p.First || p.Token != mb.Position {
+		t.Errorf("%+v", p)
+	}
+}
+
+// A departure while the waiter is not connected is found out on the next connection.
+func TestDepartureWhileDisconnected(t *testing.T) {
+	proxy := coordtest.NewProxy(t, server(t))
+	a := session(t, open(t, zookeeper.Options{}, server(t)))
+	b := session(t, open(t, zookeeper.Options{}, proxy.Addr()))
+	ma, mb := join(t, a, "e", ""), join(t, b, "e", "")
+	p := ahead(t, b, mb)
+	gone := background(func() error { return b.Gone(t.Context(), p.Ahead) })
+	still(t, gone, 50*time.Millisecond)
+	proxy.Refuse()
+	proxy.Reset()
+	if err := a.Leave(t.Context(), ma); err != nil {
+		t.Fatal(err)
+	}
+	still(t, gone, 50*time.Millisecond)
+	proxy.Heal()
+	if err := result(t, gone, 2*time.Second); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A leader that is cut off is told at its deadline, before the server lets the heir
+// lead.
+func TestPartitionedLeader(t *testing.T) {
+	for _, ways := range [][]coordtest.Direction{
+		{coordtest.ToServer, coordtest.ToClient}, {coordtest.ToServer}, {coordtest.ToClient},
+	} {
+		t.Run(fmt.Sprint(ways), func(t *testing.T) {
+			t.Parallel()
+			proxy := coordtest.NewProxy(t, server(t))
+			a := session(t, open(t, zookeeper.Options{SessionTimeout: time.Second}, proxy.Addr()))
+			b := session(t, open(t, zookeeper.Options{SessionTimeout: time.Second}, server(t)))
+			ma, mb := join(t, a, "e", ""), join(t, b, "e", "")
+			ahead(t, a, ma)
+			p := ahead(t, b, mb)
+			time.Sleep(700 * time.Millisecond) // some heartbeats
+			for _, way := range ways {
+				proxy.Block(way)
+			}
+			won := make(chan time.Time, 1)
+			go func() {
+				if err := b.Gone(t.Context(), p.Ahead); err != nil {
+					t.Error(err)
+				}
+				won <- time.Now()
+			}()
+			<-a.Done()
+			lost, deadline := time.Now(), a.Deadline()
+			if late := lost.Sub(deadline); late > 50*time.Millisecond {
+				t.Errorf("told %v after the deadline", late)
+			}
+			select {
+			case at := <-won:
+				if at.Before(deadline) {
+					t.Errorf("heir's turn came %v before the leader's deadline", deadline.Sub(at))
+				}
+			case <-time.After(5 * time.Second):
+				t.Fatal("the heir waits for ever")
+			}
+			if p := ahead(t, b, mb); !p.First {
+				t.Errorf("%+v", p)
+			}
+			if _, err := a.Ahead(t.Context(), ma); !errors.Is(err, backend.ErrSessionEnded) {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// A waiter that nobody relies upon keeps its session as long as the server does,
+// and is not kept in the dark for ever.
+func TestPausedServer(t *testing.T) {
+	z := own(t)
+	b := open(t, zookeeper.Options{SessionTimeout: time.Second}, z.Addrs()...)
+	s := session(t, b)
+	m := join(t, s, "e", "")
+	ahead(t, s, m)
+	if err := z.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	begin := time.Now()
+	select {
+	case <-s.Done():
+	case <-time.After(5 * time.Second):
+		t.Fatal("the leader was never told")
+	}
+	if took := time.Since(begin); took > time.Second {
+		t.Errorf("told after %v", took)
+	}
+	if _, err := b.Session(within(t, 100*time.Millisecond)); err == nil {
+		t.Error("a session with a paused server")
+	}
+	time.Sleep(time.Second)
+	if err := z.Resume(); err != nil {
+		t.Fatal(err)
+	}
+	s2 := session(t, b)
+	m2 := join(t, s2, "e", "again")
+	p := ahead(t, s2, m2)
+	for !p.First { // the old member stands until the server ends its session
+		if err := s2.Gone(within(t, 5*time.Second), p.Ahead); err != nil {
+			t.Fatal(err)
+		}
+		p = ahead(t, s2, m2)
+	}
+	if p.Token <= m.Position {
+		t.Errorf("token %d after %d", p.Token, m.Position)
+	}
+}
+
+func TestSilenceEndsSession(t *testing.T) {
+	proxy := coordtest.NewProxy(t, server(t))
+	s := session(t, open(t, zookeeper.Options{SessionTimeout: 500 * time.Millisecond}, proxy.Addr()))
+	join(t, s, "e", "")
+	proxy.Cut()
+	begin := time.Now()
+	call := background(func() error { _, err := s.Get(t.Context(), "r"); return err })
+	select {
+	case <-s.Done():
+	case <-time.After(5 * time.Second):
+		t.Fatal("never")
+	}
+	if took := time.Since(begin); took < 900*time.Millisecond || took > 1300*time.Millisecond {
+		t.Errorf("after %v, want two session times of 500ms", took)
+	}
+	if err := result(t, call, 100*time.Millisecond); !errors.Is(err, backend.ErrSessionEnded) {
+		t.Error(err)
+	}
+	t.Log(s.Err())
+}
+
+func TestReset(t *testing.T) {
+	z := own(t)
+	b := open(t, zookeeper.Options{SessionTimeout: time.Second}, z.Addrs()...)
+	s := session(t, b)
+	for i := range 50 {
+		if _, err := s.Put(t.Context(), "r", fmt.Append(nil, i), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := z.Wipe(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-s.Done():
+	case <-time.After(5 * time.Second):
+		t.Fatal("the session never ended")
+	}
+	for range 2 {
+		_, err := b.Session(within(t, 10*time.Second))
+		if !errors.Is(err, backend.ErrReset) {
+			t.Fatalf("after a reset: %v", err)
+		}
+		t.Log(err)
+	}
+}
+
+func TestClose(t *testing.T) {
+	proxy := coordtest.NewProxy(t, server(t))
+	for _, test := range []struct {
+		name  string
+		fault func()
+		limit time.Duration
+		fails bool
+	}{
+		{"connected", func() {}, 300 * time.Millisecond, false},
+		{"reset", proxy.Reset, 500 * time.Millisecond, false},
+		{"cut", proxy.Cut, 3500 * time.Millisecond, true},
+		{"refused", func() { proxy.Refuse(); proxy.Reset() }, 3500 * time.Millisecond, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			before := goleak.IgnoreCurrent()
+			b := open(t, zookeeper.Options{ConnectTimeout: time.Second}, proxy.Addr())
+			s := session(t, b)
+			ms := []backend.Member{join(t, s, "e", ""), join(t, s, "e", "")}
+			ahead(t, s, ms[0])
+			gone := background(func() error { return s.Gone(t.Context(), ms[0]) })
+			time.Sleep(20 * time.Millisecond)
+			test.fault()
+			begin := time.Now()
+			err := b.Close()
+			took := time.Since(begin)
+			if (err != nil) != test.fails {
+				t.Errorf("Close: %v", err)
+			}
+			if took > test.limit {
+				t.Errorf("Close took %v", took)
+			}
+			t.Logf("Close took %v: %v", took, err)
+			<-gone
+			if _, err := b.Session(t.Context()); !errors.Is(err, backend.ErrClosed) {
+				t.Errorf("Session after Close: %v", err)
+			}
+			if err := b.Close(); err != nil && !test.fails {
+				t.Errorf("Close again: %v", err)
+			}
+			proxy.Heal()
+			proxy.Reset()
+			if !test.fails {
+				other := session(t, open(t, zookeeper.Options{Chroot: chroot(t)}, server(t)))
+				if l := line(t, other, "e"); len(l.Members) != 0 {
+					t.Errorf("members stand: %+v", l.Members)
+				}
+				other.Close(t.Context())
+			}
+			if err := proxy.Wait(within(t, 5*time.Second), func(s coordtest.Stats) bool { return s.Open == 0 }); err != nil {
+				t.Error(err)
+			}
+			goleak.VerifyNone(t, before)
+		})
+	}
+}

@@ -1,0 +1,288 @@
+package zookeeper
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// What the wire must know of the client protocol (ZooDefs.java, ClientCnxn.java,
+// KeeperException.java). Every frame begins with its length in four bytes.
+const (
+	opCreate    = 1
+	opDelete    = 2
+	opExists    = 3
+	opGetData   = 4
+	opSetData   = 5
+	opChildren2 = 12
+	opMulti     = 14
+	opClose     = -11
+
+	xidEvent = -1
+	xidPing  = -2
+
+	codeNoNode         = -101
+	codeNoAuth         = -102
+	codeBadVersion     = -103
+	codeNodeExists     = -110
+	codeNotEmpty       = -111
+	codeSessionExpired = -112
+	codeSessionMoved   = -118
+
+	eventCreated         = 1
+	eventDeleted         = 2
+	eventDataChanged     = 3
+	eventChildrenChanged = 4
+
+	stateSyncConnected = 3
+)
+
+const (
+	maxHandshake = 1 << 10  // a ConnectResponse has about 40 bytes
+	maxFrame     = 16 << 20 // a list of some 250,000 members
+)
+
+var errFrame = errors.New("not a frame of the ZooKeeper protocol")
+
+// readFrame reads one frame into buf, which it grows as needed, and returns it with
+// its length in front.
+func readFrame(r io.Reader, buf []byte, limit int) ([]byte, error) {
+	if cap(buf) < 4 {
+		buf = make([]byte, 4, 512)
+	}
+	buf = buf[:4]
+	if _, err := io.ReadFull(r, buf); err != nil {
+		return buf, err
+	}
+	n := int64(binary.BigEndian.Uint32(buf))
+	if n > int64(limit) {
+		return buf, fmt.Errorf("%w: length %d, at most %d are taken", errFrame, n, limit)
+	}
+	total := 4 + int(n)
+	if cap(buf) < total {
+		buf = append(make([]byte, 0, total), buf...)
+	}
+	buf = buf[:total]
+	_, err := io.ReadFull(r, buf[4:])
+	return buf, err
+}
+
+// A cursor reads the fields of a frame. After a field that is not there it only
+// returns zeros, and bad is set.
+type cursor struct {
+	b   []byte
+	bad bool
+}
+
+func (c *cursor) take(n int) []byte {
+	if n < 0 || n > len(c.b) {
+		c.bad, c.b = true, nil
+		return nil
+	}
+	f := c.b[:n]
+	c.b = c.b[n:]
+	return f
+}
+
+func (c *cursor) int32() int32 {
+	if f := c.take(4); f != nil {
+		return int32(binary.BigEndian.Uint32(f))
+	}
+	return 0
+}
+
+func (c *cursor) int64() int64 {
+	if f := c.take(8); f != nil {
+		return int64(binary.BigEndian.Uint64(f))
+	}
+	return 0
+}
+
+func (c *cursor) bool() bool {
+	f := c.take(1)
+	return f != nil && f[0] != 0
+}
+
+// text reads a string or a buffer; a null one has the length -1.
+func (c *cursor) text() string {
+	n := c.int32()
+	if n == -1 {
+		return ""
+	}
+	return string(c.take(int(n)))
+}
+
+// A watchKey is one registration for a notice: the kinds of watch have separate
+// tables in the client and in the server.
+type watchKey struct {
+	path string
+	kind watchKind
+}
+
+type watchKind byte
+
+const (
+	watchData     watchKind = iota + 1 // on a znode that was there
+	watchExists                        // on a znode that was not there
+	watchChildren                      // on the list of children
+)
+
+// A request is what the wire remembers of a request until it is answered.
+type request struct {
+	op    int32
+	path  string    // only if watch
+	watch watchKind // what the request registers for; 0 for nothing
+}
+
+// parseRequest reads a whole outgoing frame.
+func parseRequest(frame []byte) (xid int32, r request, err error) {
+	c := cursor{b: frame}
+	if n := c.int32(); int(n) != len(c.b) || c.bad {
+		return 0, r, fmt.Errorf("%w: the client wrote other than one whole frame", errFrame)
+	}
+	xid, r.op = c.int32(), c.int32()
+	switch r.op {
+	case opGetData, opExists, opChildren2:
+		path := c.text()
+		if c.bool() {
+			r.path, r.watch = path, watchData
+			if r.op == opChildren2 {
+				r.watch = watchChildren
+			}
+		}
+	}
+	if c.bad {
+		return 0, r, fmt.Errorf("%w: request is too short", errFrame)
+	}
+	return xid, r, nil
+}
+
+// A handshake is the request or the answer that a connection begins with.
+type handshake struct {
+	session int64
+	timeout int32 // milliseconds
+}
+
+func parseConnectRequest(frame []byte) (h handshake, err error) {
+	c := cursor{b: frame}
+	c.int32() // length
+	c.int32() // protocol version
+	c.int64() // last zxid seen
+	h.timeout, h.session = c.int32(), c.int64()
+	if c.bad {
+		return h, fmt.Errorf("%w: connect request is too short", errFrame)
+	}
+	return h, nil
+}
+
+func parseConnectResponse(frame []byte) (h handshake, err error) {
+	c := cursor{b: frame}
+	c.int32() // length
+	c.int32() // protocol version
+	h.timeout, h.session = c.int32(), c.int64()
+	c.text() // password
+	if c.bad {
+		return h, fmt.Errorf("%w: connect response is too short", errFrame)
+	}
+	return h, nil
+}
+
+// A replyHeader stands in front of every answer and every event.
+type replyHeader struct {
+	xid  int32
+	zxid int64
+	code int32
+}
+
+func parseReply(frame []byte) (h replyHeader, body cursor, err error) {
+	c := cursor{b: frame}
+	c.int32() // length
+	h = replyHeader{c.int32(), c.int64(), c.int32()}
+	if c.bad {
+		return h, c, fmt.Errorf("%w: answer is too short", errFrame)
+	}
+	return h, c, nil
+}
+
+// multiCode returns the code of the session in the results of a multi, 0 for none.
+// When a multi fails, every result is an error, and an expired session is among
+// them rather than in the header (FinalRequestProcessor.java).
+func multiCode(body cursor) int32 {
+	for !body.bad {
+		kind, done := body.int32(), body.bool()
+		body.int32()
+		if done || kind != -1 {
+			return 0
+		}
+		if code := body.int32(); code == codeSessionExpired || code == codeSessionMoved {
+			return code
+		}
+	}
+	return 0
+}
+
+// parseEvent reads the body of an event.
+func parseEvent(body cursor) (kind int32, path string, err error) {
+	kind = body.int32()
+	body.int32() // state
+	path = body.text()
+	if body.bad {
+		return 0, "", fmt.Errorf("%w: event is too short", errFrame)
+	}
+	return kind, path, nil
+}
+
+// appendEvent appends the frame of an event that makes the client drop its
+// registration under key and tell whoever waits for it.
+func appendEvent(b []byte, key watchKey) []byte {
+	kind := int32(eventDataChanged)
+	switch key.kind {
+	case watchExists:
+		kind = eventCreated
+	case watchChildren:
+		kind = eventChildrenChanged
+	}
+	put := func(v int32) { b = binary.BigEndian.AppendUint32(b, uint32(v)) }
+	put(int32(16 + 12 + len(key.path)))
+	put(xidEvent)
+	b = binary.BigEndian.AppendUint64(b, ^uint64(0)) // zxid -1, as servers send it
+	put(0)
+	put(kind)
+	put(stateSyncConnected)
+	put(int32(len(key.path)))
+	return append(b, key.path...)
+}
+
+// fires returns the registrations on path that an event ends, as the client ends
+// them (notifyWatches in conn.go of go-zookeeper/zk).
+func fires(kind int32) []watchKind {
+	switch kind {
+	case eventCreated:
+		return []watchKind{watchExists}
+	case eventDataChanged:
+		return []watchKind{watchExists, watchData}
+	case eventChildrenChanged:
+		return []watchKind{watchChildren}
+	case eventDeleted:
+		return []watchKind{watchExists, watchData, watchChildren}
+	}
+	return nil
+}
+
+// committed reports whether an answer with this code to this operation proves that
+// a quorum has accepted a write of the session: any multi is proposed, even one
+// that fails or only checks; of the others those that took effect
+// (PrepRequestProcessor.java, ProposalRequestProcessor.java).
+func committed(op, code int32) bool {
+	switch op {
+	case opMulti:
+		switch code {
+		case 0, codeNoNode, codeNoAuth, codeBadVersion, codeNodeExists, codeNotEmpty:
+			return true
+		}
+	case opCreate, opDelete, opSetData:
+		return code == 0
+	}
+	return false
+}

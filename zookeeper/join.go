@@ -1,0 +1,273 @@
+package zookeeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// A join adds one member. It is the session's, not the caller's: once its create
+// has been sent it runs until it is known whether there is a member, and when the
+// caller has gone by then, it removes it.
+//
+// A member's name carries no mark of who created it, since LeaderElectionSupport
+// takes none. A member whose create was not answered is therefore found by its
+// owner, which is this session, and as joins of one session in one line run one
+// after the other, there is never more than one to be found.
+type join struct {
+	s     *session
+	line  string // its znode
+	value string
+
+	mu        sync.Mutex
+	abandoned bool
+	settled   bool
+	done      chan struct{} // closed when settled
+	member    *own
+	err       error
+}
+
+// Join implements [backend.Session].
+func (s *session) Join(ctx context.Context, line, value string) (backend.Member, error) {
+	m, err := s.join(ctx, line, value)
+	return m, fail("join", line, err)
+}
+
+func (s *session) join(ctx context.Context, line, value string) (backend.Member, error) {
+	var none backend.Member
+	if err := errors.Join(backend.CheckName(line), backend.CheckValue(value)); err != nil {
+		return none, err
+	}
+	ctx, release := s.bind(ctx)
+	defer release()
+	turn := s.turn(line)
+	select {
+	case turn <- struct{}{}:
+	case <-ctx.Done():
+		return none, context.Cause(ctx)
+	}
+	j := &join{s: s, line: s.options.path(line), value: value, done: make(chan struct{})}
+	if !s.job(func() {
+		defer func() { <-turn }()
+		j.run(ctx, line)
+	}) {
+		<-turn
+		return none, s.Err()
+	}
+	select {
+	case <-j.done:
+	case <-ctx.Done():
+		if j.abandon() {
+			return none, context.Cause(ctx)
+		}
+	}
+	if j.err != nil {
+		return none, j.err
+	}
+	return j.member.joined, nil
+}
+
+// turn returns what a join in the line holds while it runs.
+func (s *session) turn(line string) chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.turns[line]
+	if t == nil {
+		t = make(chan struct{}, 1)
+		s.turns[line] = t
+	}
+	return t
+}
+
+// job is spawn for what Close waits for before it clears up. It reports false once
+// Close has begun.
+func (s *session) job(f func()) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.down || s.ctx.Err() != nil {
+		return false
+	}
+	s.jobs.Add(1)
+	s.wg.Go(func() {
+		defer s.jobs.Done()
+		f()
+	})
+	return true
+}
+
+// abandon reports whether the caller went before the join was settled.
+func (j *join) abandon() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.abandoned = !j.settled
+	return j.abandoned
+}
+
+func (j *join) run(ctx context.Context, line string) {
+	o, err := j.add(ctx)
+	if o != nil {
+		o.joined.Line, o.joined.Value = line, j.value
+		j.s.enlist(o)
+	}
+	j.mu.Lock()
+	j.settled = true
+	j.member, j.err = o, err
+	abandoned := j.abandoned
+	close(j.done)
+	j.mu.Unlock()
+	if o != nil && abandoned {
+		// Until the link is dead: then the member goes with the session.
+		if err := j.s.leave(j.s.link.ctx, o.path, o.joined); err != nil && j.s.link.ended() == nil {
+			j.s.link.kill(fmt.Errorf("a member that nobody waits for cannot be removed: %w", err))
+		}
+	}
+}
+
+// add creates the member. ctx, the caller's, counts until the create is sent.
+func (j *join) add(ctx context.Context) (*own, error) {
+	inner := j.s.link.ctx
+	for try := 0; ; try++ {
+		before := j.s.link.highest()
+		c, err := start(ctx, j.s, create(j.line+"/"+j.s.options.Prefix, []byte(j.value), zk.FlagEphemeralSequential))
+		if err != nil {
+			return nil, err
+		}
+		at, err := c.wait(inner)
+		if errors.Is(err, errLost) {
+			at, err = j.find(inner, before)
+		}
+		switch {
+		case err == nil && at != "":
+			return j.verify(inner, at)
+		case err == nil: // the create never happened
+			err = pause(ctx, try)
+		case err == errNoNode:
+			err = j.s.ensure(ctx, j.line)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// find looks for a member whose create was not answered. It returns "" when there
+// is none. before is a zxid from before the create.
+func (j *join) find(ctx context.Context, before int64) (string, error) {
+	s := j.s
+	at, err := s.findOwn(ctx, j.line, j.value, before)
+	if err != nil && s.link.ended() == nil {
+		// The members of a session that has ended go with it.
+		s.link.kill(fmt.Errorf("a join's outcome cannot be found out: %w", err))
+		return "", s.link.ended()
+	}
+	return at, err
+}
+
+func (s *session) findOwn(ctx context.Context, line, value string, before int64) (string, error) {
+	// The create may have been proposed and not yet applied where the session is
+	// connected now. A later write of the session is applied behind it. What the
+	// former server still had to forward is refused (SessionMoved).
+	_, err := retry(ctx, s, multiResults([]any{check(line)}))
+	if err != nil {
+		return "", err
+	}
+	all, err := retry(ctx, s, children(line))
+	if err == errNoNode {
+		return "", nil // a znode with children cannot have been deleted
+	}
+	if err != nil {
+		return "", err
+	}
+	standing, err := places(all.names)
+	if err != nil {
+		return "", err
+	}
+	session, _ := s.link.state()
+	for _, p := range slices.Backward(standing) { // the newest first
+		at := line + "/" + p.key
+		if !strings.HasPrefix(p.key, s.options.Prefix) || s.knows(at) {
+			continue
+		}
+		n, err := retry(ctx, s, get(at))
+		switch {
+		case err == errNoNode:
+		case err != nil:
+			return "", err
+		case n.stat.EphemeralOwner == session && string(n.data) == value:
+			return at, nil
+		case n.stat.EphemeralOwner == session:
+			return "", fmt.Errorf("%s is of this session and has another value", at)
+		case n.stat.EphemeralOwner != 0 && n.stat.Czxid < before:
+			return "", nil // all further ones are older than the create
+		}
+	}
+	return "", nil
+}
+
+// verify reads what the server has made of a member that was created.
+func (j *join) verify(ctx context.Context, at string) (*own, error) {
+	s := j.s
+	for try := 0; ; try++ {
+		self, err1 := start(ctx, s, stat(at))
+		parent, err2 := start(ctx, s, stat(j.line))
+		if err := errors.Join(err1, err2); err != nil {
+			return nil, err
+		}
+		st, err1 := self.wait(ctx)
+		up, err2 := parent.wait(ctx)
+		switch err := errors.Join(err1, err2); {
+		case err == nil:
+			session, _ := s.link.state()
+			if st.EphemeralOwner != session || up.Czxid > st.Czxid {
+				return nil, fmt.Errorf("%w: %s was removed and is another's now", backend.ErrNotMember, at)
+			}
+			return &own{
+				path:   at,
+				joined: backend.Member{Key: path.Base(at), Position: uint64(st.Czxid)},
+				parent: up.Czxid,
+				index:  -1,
+				gone:   make(chan struct{}),
+			}, nil
+		case errors.Is(err, errNoNode):
+			return nil, fmt.Errorf("%w: %s was removed as soon as it was created", backend.ErrNotMember, at)
+		case !errors.Is(err, errLost):
+			// It cannot be read, so nobody could lead with it.
+			s.link.kill(fmt.Errorf("cannot read %s: %w", at, err))
+			return nil, err
+		}
+		if err := pause(ctx, try); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// ensure creates a persistent znode and those above it, where they are missing.
+func (s *session) ensure(ctx context.Context, path string) error {
+	missing := []string{path} // the deepest first
+	for try := 0; len(missing) > 0; {
+		at := missing[len(missing)-1]
+		_, err := do(ctx, s, create(at, nil, zk.FlagPersistent))
+		switch {
+		case err == nil, err == errNodeExists:
+			missing = missing[:len(missing)-1]
+		case err == errNoNode:
+			missing = append(missing, at[:strings.LastIndexByte(at, '/')])
+		case !errors.Is(err, errLost):
+			return err
+		default:
+			if err := pause(ctx, try); err != nil {
+				return err
+			}
+			try++
+		}
+	}
+	return nil
+}

@@ -1,0 +1,132 @@
+package zookeeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/clock"
+)
+
+// maxBeat bounds the members that one heartbeat checks. Map order makes the
+// choice among more: each of them also has its own watch.
+const maxBeat = 64
+
+// keep watches over the session until it ends. It sends heartbeats as long as a
+// member stands first or second, ends the session when its deadline passes while a
+// member leads, and when no server has been heard from for two session times.
+//
+// The library pings by itself; that keeps the session alive and proves nothing
+// about it (see touches).
+func (s *session) keep() {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	var last clock.Instant // when the last heartbeat was due
+	beating := make(chan struct{}, 1)
+	for {
+		select {
+		case <-s.ctx.Done():
+			return
+		case <-s.kick:
+		case <-timer.C:
+		}
+		ttl := s.ttl()
+		silent, problem := s.link.silence()
+		if silent > 2*ttl {
+			s.link.kill(silence(silent, problem))
+			return
+		}
+		wait := 2*ttl - silent
+		held, left := s.link.lease.Held()
+		if held && left <= 0 {
+			s.link.kill(errors.New("its deadline has passed: no write was acknowledged in time"))
+			return
+		}
+		if held {
+			wait = min(wait, left)
+		}
+		if near := s.near(); len(near) > 0 {
+			interval := ttl / 6
+			if last.IsZero() || clock.Since(last) >= interval {
+				last = clock.Now()
+				s.pulse(beating, near)
+			}
+			wait = min(wait, interval-clock.Since(last))
+		}
+		timer.Reset(max(wait, time.Millisecond))
+	}
+}
+
+func silence(silent time.Duration, problem error) error {
+	err := fmt.Errorf("no server was heard from for %v", silent.Round(time.Millisecond))
+	if problem != nil {
+		err = fmt.Errorf("%w: %w", err, problem)
+	}
+	return err
+}
+
+// ttl is what timing goes by: what was granted, or before that what is asked for.
+func (s *session) ttl() time.Duration {
+	if _, ttl := s.link.state(); ttl > 0 {
+		return ttl
+	}
+	return s.options.SessionTimeout
+}
+
+// pulse sends a heartbeat, unless the last one is still under way.
+func (s *session) pulse(beating chan struct{}, paths []string) {
+	select {
+	case beating <- struct{}{}:
+	default:
+		return
+	}
+	if !s.spawn(func() {
+		defer func() { <-beating }()
+		s.beat(s.ctx, paths)
+	}) {
+		<-beating
+	}
+}
+
+// beat sends a heartbeat and returns when it is answered. Members that it finds
+// missing are forgotten.
+func (s *session) beat(ctx context.Context, paths []string) error {
+	paths = paths[:min(len(paths), maxBeat)]
+	ops := make([]any, len(paths))
+	for i, p := range paths {
+		ops[i] = check(p)
+	}
+	results, err := do(ctx, s, multiResults(ops))
+	if err != nil {
+		return err
+	}
+	for i, r := range results {
+		if i < len(paths) && r.Error == zk.ErrNoNode {
+			if o := s.ownAt(paths[i]); o != nil {
+				s.forget(o)
+			}
+		}
+	}
+	return nil
+}
+
+// multiResults is multi for when a failure is an answer like any other.
+func multiResults(ops []any) func(*zk.Conn) ([]zk.MultiResponse, error) {
+	return func(c *zk.Conn) ([]zk.MultiResponse, error) {
+		results, err := c.Multi(ops...)
+		if lost := classify(err); errors.Is(lost, errLost) || errors.Is(lost, backend.ErrSessionEnded) {
+			return nil, err
+		}
+		return results, nil
+	}
+}
+
+func (s *session) ownAt(path string) *own {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.own[path]
+}

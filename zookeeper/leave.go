@@ -1,0 +1,93 @@
+package zookeeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// Leave implements [backend.Session].
+//
+// ZooKeeper cannot delete on condition of a czxid. A member is therefore read
+// before it is deleted, unless a live watch vouches for it. What remains is an
+// operator who within that round trip deletes the whole line, while somebody
+// joins it anew under the same number.
+func (s *session) Leave(ctx context.Context, m backend.Member) error {
+	return fail("leave", m.Line, s.leaveBound(ctx, m))
+}
+
+func (s *session) leaveBound(ctx context.Context, m backend.Member) error {
+	path, err := s.options.member(m)
+	if err != nil {
+		return err
+	}
+	ctx, release := s.bind(ctx)
+	defer release()
+	return s.leave(ctx, path, m)
+}
+
+// leave removes m and returns when that is certain, or ctx ends.
+func (s *session) leave(ctx context.Context, path string, m backend.Member) error {
+	if o := s.owner(path, m); o != nil {
+		if err := s.unpinning(ctx, o); err != nil {
+			return err
+		}
+	}
+	sure := s.watches.isArmed(path)
+	for try := 0; ; try++ {
+		o := s.owner(path, m)
+		if o == nil || !sure {
+			gone, err := s.isGone(ctx, path, m)
+			if err != nil {
+				return err
+			}
+			if gone {
+				break
+			}
+		}
+		_, err := do(ctx, s, remove(path, -1))
+		if err == nil || err == errNoNode {
+			break
+		}
+		if !errors.Is(err, errLost) {
+			return err
+		}
+		sure = false
+		if err := pause(ctx, try); err != nil {
+			return err
+		}
+	}
+	if o := s.owner(path, m); o != nil {
+		s.forget(o)
+	}
+	return nil
+}
+
+// isGone reports whether m has gone, and fails when it is another session's.
+func (s *session) isGone(ctx context.Context, path string, m backend.Member) (bool, error) {
+	n, err := retry(ctx, s, get(path))
+	if err == errNoNode {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	if n.position() != m.Position {
+		return true, nil
+	}
+	return false, s.mayTouch(n, m)
+}
+
+// mayTouch fails when m, which stands as n, is another session's.
+func (s *session) mayTouch(n node, m backend.Member) error {
+	if session, _ := s.link.state(); n.pinned() || n.stat.EphemeralOwner == session {
+		return nil
+	}
+	return fmt.Errorf("%w: member %s belongs to another session", backend.ErrDenied, m.Key)
+}
+
+func invalidMember(m backend.Member) error {
+	return fmt.Errorf("%w: %q is no member's key", backend.ErrInvalid, m.Key)
+}

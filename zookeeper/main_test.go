@@ -1,0 +1,164 @@
+package zookeeper_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/coordtest"
+	"github.com/succession-dev/succession/zookeeper"
+)
+
+// shared is a server for the tests that do it no harm. Each uses a chroot of its
+// own.
+var shared = sync.OnceValues(func() (*coordtest.ZooKeeper, error) {
+	return coordtest.StartZooKeeper(context.Background(), &coordtest.ZooKeeperOptions{NoSync: true})
+})
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	// Nearly all of the suite's time is waiting for sessions to end.
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
+	}
+	code := m.Run()
+	if z, err := shared(); err == nil {
+		z.Stop()
+	}
+	if code == 0 {
+		if err := goleak.Find(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+// server returns the shared server's address.
+func server(t testing.TB) string {
+	t.Helper()
+	z, err := shared()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return z.Addrs()[0]
+}
+
+// own starts a server for one test.
+func own(t testing.TB) *coordtest.ZooKeeper {
+	t.Helper()
+	z, err := coordtest.StartZooKeeper(t.Context(), &coordtest.ZooKeeperOptions{NoSync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(z.Stop)
+	return z
+}
+
+// open returns a backend, which is closed when the test ends.
+func open(t testing.TB, o zookeeper.Options, addrs ...string) *zookeeper.Backend {
+	t.Helper()
+	if o.Chroot == "" {
+		o.Chroot = chroot(t)
+	}
+	if o.SessionTimeout == 0 {
+		o.SessionTimeout = 4 * time.Second
+	}
+	b, err := zookeeper.New(addrs, &o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.Close() })
+	return b
+}
+
+func session(t testing.TB, b *zookeeper.Backend) backend.Session {
+	t.Helper()
+	s, err := b.Session(within(t, 10*time.Second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func join(t testing.TB, s backend.Session, line, value string) backend.Member {
+	t.Helper()
+	m, err := s.Join(within(t, 10*time.Second), line, value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func ahead(t testing.TB, s backend.Session, m backend.Member) backend.Place {
+	t.Helper()
+	p, err := s.Ahead(within(t, 10*time.Second), m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func line(t testing.TB, s backend.Session, name string) backend.Line {
+	t.Helper()
+	l, err := s.Line(within(t, 10*time.Second), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func within(t testing.TB, d time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// background runs f and returns where its result comes.
+func background(f func() error) <-chan error {
+	ch := make(chan error, 1)
+	go func() { ch <- f() }()
+	return ch
+}
+
+// result waits for what background started.
+func result(t testing.TB, ch <-chan error, limit time.Duration) error {
+	t.Helper()
+	select {
+	case err := <-ch:
+		return err
+	case <-time.After(limit):
+		t.Fatalf("still blocked after %v", limit)
+		return nil
+	}
+}
+
+// still fails the test if what background started returns within d.
+func still(t testing.TB, ch <-chan error, d time.Duration) {
+	t.Helper()
+	select {
+	case err := <-ch:
+		t.Fatalf("returned early: %v", err)
+	case <-time.After(d):
+	}
+}
+
+func chroot(t testing.TB) string { return "/" + safe(t.Name()) }
+
+func safe(name string) string {
+	out := []byte(name)
+	for i, c := range out {
+		if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9') {
+			out[i] = '_'
+		}
+	}
+	return string(out)
+}

@@ -1,0 +1,110 @@
+package zookeeper
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// A Dialer opens a connection to a server. It must honour ctx.
+type Dialer func(ctx context.Context, network, addr string) (net.Conn, error)
+
+// Options are the settings of a [Backend]. The zero value and nil are the
+// defaults.
+type Options struct {
+	// SessionTimeout is the time after which the servers end a session that they
+	// have not heard from. They may grant another (minSessionTimeout and
+	// maxSessionTimeout of zoo.cfg). 0 is 10 s.
+	SessionTimeout time.Duration
+
+	// ConnectTimeout bounds the opening of a session. 0 is 5 s.
+	ConnectTimeout time.Duration
+
+	// Chroot is the znode under which all lines and records are kept, such as
+	// /app. It is created where it does not exist. Empty is the root.
+	Chroot string
+
+	// Prefix is what the names of members begin with, before the number that
+	// ZooKeeper appends. Empty is "n_". Foreign participants of a line may need
+	// another: Curator's LeaderLatch "_c_<uuid>-latch-", its LeaderSelector
+	// "_c_<uuid>-lock-", kazoo's Election "<hex>__lock__".
+	Prefix string
+
+	// Relay is the longest time that a server takes to report to the ensemble's
+	// leader which sessions it has heard from: half a tickTime, or a whole one
+	// behind an observer master. A session's deadline counts from a request that
+	// was answered at least Relay before the newest acknowledged write. 0 is a
+	// quarter of the session timeout that the servers grant, which is enough
+	// unless their minSessionTimeout is set below its default of two ticks.
+	Relay time.Duration
+
+	// Dialer opens connections. nil is a [net.Dialer].
+	Dialer Dialer
+
+	// Logger gets what is worth telling. nil discards it.
+	Logger *slog.Logger
+}
+
+// filled returns a copy of o with defaults filled in.
+func (o *Options) filled() (*Options, error) {
+	var f Options
+	if o != nil {
+		f = *o
+	}
+	if f.SessionTimeout == 0 {
+		f.SessionTimeout = 10 * time.Second
+	}
+	if f.ConnectTimeout == 0 {
+		f.ConnectTimeout = 5 * time.Second
+	}
+	if f.Prefix == "" {
+		f.Prefix = "n_"
+	}
+	if f.Dialer == nil {
+		f.Dialer = new(net.Dialer).DialContext
+	}
+	if f.Logger == nil {
+		f.Logger = slog.New(slog.DiscardHandler)
+	}
+	f.Chroot = strings.Trim(f.Chroot, "/")
+	switch {
+	case f.SessionTimeout < 100*time.Millisecond:
+		return nil, fmt.Errorf("%w: session timeout %v is below 100 ms", backend.ErrInvalid, f.SessionTimeout)
+	case f.ConnectTimeout < 0:
+		return nil, fmt.Errorf("%w: connect timeout %v is negative", backend.ErrInvalid, f.ConnectTimeout)
+	case f.Relay < 0 || f.Relay > f.SessionTimeout/2:
+		return nil, fmt.Errorf("%w: relay time %v is not between 0 and half the session timeout %v",
+			backend.ErrInvalid, f.Relay, f.SessionTimeout)
+	}
+	if f.Chroot != "" {
+		if err := backend.CheckName(f.Chroot); err != nil {
+			return nil, fmt.Errorf("chroot: %w", err)
+		}
+		f.Chroot = "/" + f.Chroot
+	}
+	if err := backend.CheckName(f.Prefix); err != nil || strings.Contains(f.Prefix, "/") {
+		return nil, fmt.Errorf("%w prefix %q: use letters, digits, '.', '_' and '-'", backend.ErrInvalid, f.Prefix)
+	}
+	if seq, ok, err := sequence(f.Prefix + "0000000007"); err != nil || !ok || seq != 7 {
+		return nil, fmt.Errorf("%w prefix %q: it must not end with a digit, nor with a hyphen behind '_' or '-'",
+			backend.ErrInvalid, f.Prefix)
+	}
+	return &f, nil
+}
+
+// serverList returns the servers as host:port.
+func serverList(servers []string) ([]string, error) {
+	if len(servers) == 0 {
+		return nil, fmt.Errorf("%w: no ZooKeeper server is named", backend.ErrInvalid)
+	}
+	u, err := backend.ParseURL("zookeeper://" + strings.Join(servers, ","))
+	if err != nil || u.Path != "" {
+		return nil, fmt.Errorf("%w: servers %q: each must be host or host:port", backend.ErrInvalid, servers)
+	}
+	return u.HostPorts("2181"), nil
+}

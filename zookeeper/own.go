@@ -1,0 +1,173 @@
+package zookeeper
+
+import (
+	"path"
+	"strings"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// An own is a member that this session joined. Its fields are under the session's
+// mu, except for those that never change.
+type own struct {
+	path   string
+	joined backend.Member // as Join returned it
+	parent int64          // czxid of the line's znode; another one is another line
+
+	pinned   bool
+	pinning  chan struct{} // closed when the Pin under way is over; nil for none
+	stranger bool          // a stand-in for a member that the session did not join
+	index    int           // how many stood in front at the last Ahead; -1 when unknown
+	ahead    string        // the key of the one just in front, then
+	first    bool          // Ahead has said that it leads
+
+	gone chan struct{} // closed when the member was found missing
+}
+
+// path returns the znode of a record or an election.
+func (o *Options) path(name string) string { return o.Chroot + "/" + name }
+
+// member returns the znode of a member.
+func (o *Options) member(m backend.Member) (string, error) {
+	if err := backend.CheckName(m.Line); err != nil {
+		return "", err
+	}
+	if m.Key == "" || strings.Contains(m.Key, "/") {
+		return "", invalidMember(m)
+	}
+	return o.path(m.Line) + "/" + m.Key, nil
+}
+
+func (o *own) key() string { return path.Base(o.path) }
+
+// member returns the member as it now is. The caller holds mu, or has the own to
+// itself.
+func (o *own) member() backend.Member {
+	m := o.joined
+	m.Pinned = o.pinned
+	return m
+}
+
+// removed returns what is closed when the member was found missing.
+func (o *own) removed() <-chan struct{} {
+	if o == nil {
+		return nil
+	}
+	return o.gone
+}
+
+// owner returns what the session knows of m, or nil if it did not join it.
+func (s *session) owner(path string, m backend.Member) *own {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if o := s.own[path]; o != nil && o.joined.Position == m.Position {
+		return o
+	}
+	return nil
+}
+
+// knows reports whether the znode at path is a member that Join has returned.
+func (s *session) knows(path string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.own[path] != nil
+}
+
+// owned returns the members of this session that are not pinned.
+func (s *session) owned() []*own {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var list []*own
+	for _, o := range s.own {
+		if !o.pinned {
+			list = append(list, o)
+		}
+	}
+	return list
+}
+
+// enlist takes note of a member that was joined.
+func (s *session) enlist(o *own) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.own[o.path] = o
+}
+
+// forget takes note that a member has gone.
+func (s *session) forget(o *own) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.own[o.path] != o {
+		return
+	}
+	delete(s.own, o.path)
+	close(o.gone)
+	s.settle()
+}
+
+// departed takes note that m has gone: whoever stood behind it may be first.
+func (s *session) departed(path string, m backend.Member) {
+	if o := s.owner(path, m); o != nil {
+		s.forget(o)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, o := range s.own {
+		if o.joined.Line == m.Line && o.ahead == m.Key {
+			o.index = -1
+		}
+	}
+}
+
+// stands takes note of where a member stands.
+func (s *session) stands(o *own, index int, ahead string) {
+	s.mu.Lock()
+	was := o.index
+	o.index, o.ahead = index, ahead
+	if o.first && index != 0 {
+		o.first = false
+		s.settle()
+	}
+	s.mu.Unlock()
+	if 0 <= index && index <= 1 && (was < 0 || was > 1) {
+		s.wake()
+	}
+}
+
+// settle lets go of the deadline when no member leads any more. The caller holds
+// mu.
+func (s *session) settle() {
+	for _, o := range s.own {
+		if o.first {
+			return
+		}
+	}
+	s.link.lease.Hold(false)
+}
+
+// lead says that a member leads, if the deadline is ahead, and reports whether it
+// is. From then on the session ends when the deadline passes.
+func (s *session) lead(o *own) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.own[o.path] != o || s.ctx.Err() != nil || !s.link.lease.Hold(true) {
+		s.settle()
+		return false
+	}
+	o.first = true
+	s.wake()
+	return true
+}
+
+// near returns the paths of members that stand first or second.
+func (s *session) near() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var paths []string
+	for p, o := range s.own {
+		if o.index == 0 || o.index == 1 {
+			paths = append(paths, p)
+		}
+	}
+	return paths
+}

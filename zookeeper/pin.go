@@ -1,0 +1,197 @@
+package zookeeper
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// ZooKeeper cannot change an ephemeral znode into a persistent one: it is deleted
+// and created anew under its name in one transaction. It keeps its place and gets
+// a new czxid. So that it keeps its position too, that is appended to its data.
+
+const pinMark = "\x00pinned at "
+
+// pinnedData returns the data of a pinned member.
+func pinnedData(value []byte, position uint64) []byte {
+	return strconv.AppendUint(append(slices.Clone(value), pinMark...), position, 10)
+}
+
+// pinned reports whether a member is permanent.
+func (n node) pinned() bool { return n.stat.EphemeralOwner == 0 }
+
+// split returns the value and the position of a member.
+func (n node) split() (value string, position uint64) {
+	value, position = string(n.data), uint64(n.stat.Czxid)
+	if !n.pinned() {
+		return value, position
+	}
+	if i := strings.LastIndex(value, pinMark); i >= 0 {
+		if p, err := strconv.ParseUint(value[i+len(pinMark):], 10, 63); err == nil && p < position {
+			return value[:i], p
+		}
+	}
+	return value, position
+}
+
+func (n node) position() uint64 {
+	_, position := n.split()
+	return position
+}
+
+// member returns the member that stands as n.
+func (n node) member(line, key string) backend.Member {
+	value, position := n.split()
+	return backend.Member{Line: line, Key: key, Position: position, Value: value, Pinned: n.pinned()}
+}
+
+// Pin implements [backend.Session]. Once its transaction has been sent, it runs
+// until its outcome is known, also when the caller has gone. A member of another
+// session is refused with [backend.ErrDenied].
+func (s *session) Pin(ctx context.Context, m backend.Member, h backend.Header, at backend.Version) error {
+	return fail("pin", m.Line, s.pin(ctx, m, h, at))
+}
+
+func (s *session) pin(ctx context.Context, m backend.Member, h backend.Header, at backend.Version) error {
+	path, err := s.options.member(m)
+	if err != nil {
+		return err
+	}
+	ctx, release := s.bind(ctx)
+	defer release()
+	o := s.owner(path, m)
+	if o == nil {
+		o = &own{path: path, joined: m, gone: make(chan struct{})}
+	}
+	done := make(chan struct{})
+	for {
+		if err := s.unpinning(ctx, o); err != nil {
+			return err
+		}
+		s.mu.Lock()
+		free := o.pinning == nil
+		if free {
+			o.pinning = done
+		}
+		s.mu.Unlock()
+		if free {
+			break
+		}
+	}
+	end := func() {
+		s.mu.Lock()
+		o.pinning = nil
+		s.mu.Unlock()
+		close(done)
+	}
+	var failed error
+	if !s.job(func() {
+		defer end()
+		failed = s.makePinned(ctx, o, h, at)
+	}) {
+		end()
+		return s.Err()
+	}
+	select {
+	case <-done:
+		return failed
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// unpinning waits until no Pin of o is under way.
+func (s *session) unpinning(ctx context.Context, o *own) error {
+	s.mu.Lock()
+	done := o.pinning
+	s.mu.Unlock()
+	if done == nil {
+		return nil
+	}
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (s *session) makePinned(ctx context.Context, o *own, h backend.Header, at backend.Version) error {
+	line := s.options.path(o.joined.Line)
+	inner := s.link.ctx
+	sent := false
+	for try := 0; ; try++ {
+		self, err := retry(ctx, s, get(o.path))
+		if err == errNoNode {
+			s.forget(o)
+		}
+		if err == errNoNode || err == nil && self.position() != o.joined.Position {
+			return fmt.Errorf("%w: %s has gone", backend.ErrNotMember, o.path)
+		}
+		if err == nil {
+			err = s.mayTouch(self, o.joined)
+		}
+		if err != nil {
+			return err
+		}
+		record, err := retry(ctx, s, get(line))
+		if err != nil {
+			return err
+		}
+		data := h.Encode()
+		if self.pinned() {
+			s.setPinned(o)
+			if sent || bytes.Equal(record.data, data) {
+				return nil
+			}
+		}
+		if version(record) != at {
+			return backend.ErrVersion
+		}
+		ops := []any{&zk.SetDataRequest{Path: line, Data: data, Version: record.stat.Version}}
+		if !self.pinned() {
+			ops = append(ops,
+				&zk.DeleteRequest{Path: o.path, Version: -1},
+				&zk.CreateRequest{Path: o.path, Data: pinnedData(self.data, o.joined.Position), Acl: acl, Flags: zk.FlagPersistent})
+		}
+		c, err := start(ctx, s, multi(ops...))
+		if err != nil {
+			return err
+		}
+		_, err = c.wait(inner)
+		ctx = inner // from here on it must be known what became of it
+		switch {
+		case err == nil:
+			s.setPinned(o)
+			return nil
+		case err == errBadVersion:
+			return backend.ErrVersion
+		case err == errNoNode:
+		case errors.Is(err, errLost):
+			// See findOwn: the transaction may be applied later than it is looked for.
+			sent = !self.pinned()
+			if _, err := retry(ctx, s, multiResults([]any{check(line)})); err != nil {
+				return err
+			}
+		default:
+			return err
+		}
+		if err := pause(ctx, try); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *session) setPinned(o *own) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o.pinned = true
+}

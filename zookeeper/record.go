@@ -1,0 +1,303 @@
+package zookeeper
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// A record is the data of a persistent znode, and its version the znode's mzxid,
+// which no two writes share. ZooKeeper itself takes only the dataVersion as a
+// condition, and that begins at 0 again when a znode is deleted: a write on
+// condition reads the znode, compares the mzxid, and writes on condition of the
+// dataVersion. What remains is that between the two somebody deletes the znode,
+// creates it, and writes it exactly as often as it had been written.
+//
+// A znode without data is no record: znodes come into being as parents of others,
+// and one that has children cannot be deleted. To tell an empty value from that, a
+// value of zero bytes alone, the empty one included, is stored with one more zero
+// byte.
+
+func encode(value []byte) []byte {
+	if len(bytes.Trim(value, "\x00")) == 0 {
+		return append(bytes.Clone(value), 0)
+	}
+	return value
+}
+
+func decode(data []byte) []byte {
+	if len(data) > 0 && len(bytes.Trim(data, "\x00")) == 0 {
+		return data[1:]
+	}
+	return data
+}
+
+// version returns the version of the record that n holds.
+func version(n node) backend.Version {
+	if n.stat == nil || len(n.data) == 0 {
+		return backend.Absent
+	}
+	return backend.Version(n.stat.Mzxid)
+}
+
+func record(name string, n node) backend.Record {
+	r := backend.Record{Name: name, Version: version(n)}
+	if r.Version != backend.Absent {
+		r.Value = decode(n.data)
+	}
+	return r
+}
+
+// Get implements [backend.Records].
+func (s *session) Get(ctx context.Context, name string) (backend.Record, error) {
+	n, err := s.getRecord(ctx, name)
+	return record(name, n), fail("get", name, err)
+}
+
+func (s *session) getRecord(ctx context.Context, name string) (node, error) {
+	if err := backend.CheckName(name); err != nil {
+		return node{}, err
+	}
+	ctx, release := s.bind(ctx)
+	defer release()
+	n, err := retry(ctx, s, get(s.options.path(name)))
+	if err == errNoNode {
+		return node{}, nil
+	}
+	return n, err
+}
+
+// Watch implements [backend.Records].
+func (s *session) Watch(ctx context.Context, name string, after backend.Version) (backend.Record, error) {
+	r, err := s.watchRecord(ctx, name, after)
+	return r, fail("watch", name, err)
+}
+
+func (s *session) watchRecord(ctx context.Context, name string, after backend.Version) (backend.Record, error) {
+	var none backend.Record
+	if err := backend.CheckName(name); err != nil {
+		return none, err
+	}
+	ctx, release := s.bind(ctx)
+	defer release()
+	path := s.options.path(name)
+	for {
+		v, fired, err := s.look(ctx, watchKey{path, watchData})
+		if err != nil {
+			return none, err
+		}
+		if v.missing {
+			v.node = node{}
+		}
+		if r := record(name, v.node); r.Version != after {
+			return r, nil
+		}
+		if v.missing {
+			if v, fired, err = s.look(ctx, watchKey{path, watchExists}); err != nil {
+				return none, err
+			}
+			if !v.missing || fired == nil {
+				continue
+			}
+		}
+		select {
+		case <-fired:
+		case <-ctx.Done():
+			return none, context.Cause(ctx)
+		}
+	}
+}
+
+// Put implements [backend.Records].
+func (s *session) Put(ctx context.Context, name string, value []byte, cond *backend.If) (backend.Version, error) {
+	v, err := s.put(ctx, name, value, cond)
+	return v, fail("put", name, err)
+}
+
+func (s *session) put(ctx context.Context, name string, value []byte, cond *backend.If) (backend.Version, error) {
+	if err := errors.Join(backend.CheckName(name), backend.CheckRecord(value)); err != nil {
+		return 0, err
+	}
+	return s.write(ctx, name, cond, func(ctx context.Context, path string, now node, guard []any) (backend.Version, error) {
+		set := &zk.SetDataRequest{Path: path, Data: encode(value), Version: -1}
+		ops := guard
+		if now.stat == nil {
+			// The answer to a create does not tell the zxid; that to a write does.
+			ops = append(ops, &zk.CreateRequest{Path: path, Data: []byte{}, Acl: acl, Flags: zk.FlagPersistent})
+		} else if cond != nil && cond.Version != 0 {
+			set.Version = now.stat.Version
+		}
+		results, err := do(ctx, s, multi(append(ops, set)...))
+		if err == errNoNode && now.stat == nil {
+			if parent := path[:strings.LastIndexByte(path, '/')]; parent != "" {
+				if err := s.ensure(ctx, parent); err != nil {
+					return 0, err
+				}
+			}
+		}
+		if err != nil {
+			return 0, err
+		}
+		return backend.Version(results[len(results)-1].Stat.Mzxid), nil
+	})
+}
+
+// Delete implements [backend.Records]. A znode that has children, such as an
+// election with members, stays without data.
+func (s *session) Delete(ctx context.Context, name string, cond *backend.If) error {
+	return fail("delete", name, s.delete(ctx, name, cond))
+}
+
+func (s *session) delete(ctx context.Context, name string, cond *backend.If) error {
+	if err := backend.CheckName(name); err != nil {
+		return err
+	}
+	_, err := s.write(ctx, name, cond, func(ctx context.Context, path string, now node, guard []any) (backend.Version, error) {
+		if version(now) == backend.Absent {
+			if len(guard) > 0 {
+				_, err := do(ctx, s, multi(guard...))
+				return 0, err
+			}
+			return 0, nil
+		}
+		at := int32(-1)
+		if cond != nil && cond.Version != 0 {
+			at = now.stat.Version
+		}
+		_, err := do(ctx, s, multi(append(slices.Clone(guard), &zk.DeleteRequest{Path: path, Version: at})...))
+		if err == errNotEmpty {
+			_, err = do(ctx, s, multi(append(guard, &zk.SetDataRequest{Path: path, Data: []byte{}, Version: at})...))
+		}
+		return 0, err
+	})
+	return err
+}
+
+// write runs a write on condition. f gets the znode as it now is, the zero node if
+// there is none, and the operations that guard the write.
+func (s *session) write(ctx context.Context, name string, cond *backend.If,
+	f func(ctx context.Context, path string, now node, guard []any) (backend.Version, error),
+) (backend.Version, error) {
+	ctx, release := s.bind(ctx)
+	defer release()
+	path := s.options.path(name)
+	for try := 0; ; try++ {
+		guard, err := s.guard(ctx, cond)
+		if err != nil {
+			return 0, err
+		}
+		now, err := retry(ctx, s, get(path))
+		if err != nil && err != errNoNode {
+			return 0, err
+		}
+		if err == errNoNode {
+			now = node{}
+		}
+		if cond != nil && cond.Version != 0 && cond.Version != version(now) {
+			return 0, backend.ErrVersion
+		}
+		v, err := f(ctx, path, now, guard)
+		switch err {
+		case errNoNode, errNodeExists, errBadVersion:
+			// Something has changed between the read and the write: the reads tell
+			// what.
+		default:
+			return v, err
+		}
+		if err := pause(ctx, try); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// guard returns the operations that make a write fail when cond's member does not
+// stand any more. ZooKeeper can check only that a znode of that name is there; that
+// it is the member is read just before.
+func (s *session) guard(ctx context.Context, cond *backend.If) ([]any, error) {
+	if cond == nil || cond.Member == (backend.Member{}) {
+		return nil, nil
+	}
+	m := cond.Member
+	path, err := s.options.member(m)
+	if err != nil {
+		return nil, err
+	}
+	n, err := retry(ctx, s, get(path))
+	if err != nil && err != errNoNode {
+		return nil, err
+	}
+	if err == errNoNode || n.position() != m.Position {
+		return nil, fmt.Errorf("%w: %s", backend.ErrNotMember, m.Key)
+	}
+	return []any{check(path)}, nil
+}
+
+// List implements [backend.Records].
+func (s *session) List(ctx context.Context, dir string) ([]string, error) {
+	names, err := s.list(ctx, dir)
+	return names, fail("list", dir, err)
+}
+
+func (s *session) list(ctx context.Context, dir string) ([]string, error) {
+	path, prefix := s.options.Chroot, ""
+	if dir != "" {
+		if err := backend.CheckName(dir); err != nil {
+			return nil, err
+		}
+		path, prefix = s.options.path(dir), dir+"/"
+	}
+	if path == "" {
+		path = "/"
+	}
+	ctx, release := s.bind(ctx)
+	defer release()
+	for try := 0; ; try++ {
+		names, err := s.listOnce(ctx, path, prefix)
+		if !errors.Is(err, errLost) {
+			return names, err
+		}
+		if err := pause(ctx, try); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (s *session) listOnce(ctx context.Context, path, prefix string) ([]string, error) {
+	all, err := do(ctx, s, children(path))
+	if err == errNoNode {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var names, paths []string
+	for _, name := range all.names {
+		if _, member, err := sequence(name); member || err != nil {
+			continue // stands in line
+		}
+		if backend.CheckName(prefix+name) != nil || path == "/" && name == "zookeeper" {
+			continue // no record of ours can have that name
+		}
+		names = append(names, prefix+name)
+		paths = append(paths, strings.TrimSuffix(path, "/")+"/"+name)
+	}
+	nodes, err := s.getAll(ctx, paths)
+	if err != nil {
+		return nil, err
+	}
+	var records []string
+	for i, n := range nodes {
+		if version(n) != backend.Absent {
+			records = append(records, names[i])
+		}
+	}
+	slices.Sort(records)
+	return records, nil
+}

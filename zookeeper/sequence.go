@@ -1,0 +1,83 @@
+package zookeeper
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// digits is the width of the number that ZooKeeper appends to a sequential name:
+// String.format("%010d", parentCversion) in PrepRequestProcessor.java.
+const digits = 10
+
+// A place is one child of a line: its name and the number that orders it.
+type place struct {
+	key string
+	seq int32
+}
+
+// places returns the children that are members, in order. Children without an
+// appended number are no members and are left out. It fails with [backend.ErrLine]
+// where participants of different kinds would not agree on the order.
+func places(children []string) ([]place, error) {
+	line := make([]place, 0, len(children))
+	for _, key := range children {
+		seq, ok, err := sequence(key)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			line = append(line, place{key, seq})
+		}
+	}
+	slices.SortFunc(line, func(a, b place) int {
+		return cmp.Or(cmp.Compare(a.seq, b.seq), strings.Compare(a.key, b.key))
+	})
+	for i := 1; i < len(line); i++ {
+		if line[i].seq == line[i-1].seq {
+			return nil, lineError(line[i].key, "has the same number as "+strconv.Quote(line[i-1].key))
+		}
+	}
+	return line, nil
+}
+
+// sequence returns the number that ZooKeeper appended to a member's name, whatever
+// its prefix: foreign participants use prefixes of their own. ok is false when the
+// name does not end in such a number.
+//
+// A negative number is what servers before 3.6 append after the counter has
+// overflowed; later ones repeat the largest. Recipes that compare strings and
+// those that compare numbers disagree from there on, so nobody may lead.
+func sequence(name string) (seq int32, ok bool, err error) {
+	start := len(name)
+	for start > 0 && '0' <= name[start-1] && name[start-1] <= '9' {
+		start--
+	}
+	// A hyphen may belong to the prefix, as in "latch-0000000001"; behind another
+	// separator it can only be a sign.
+	signed := start > 1 && name[start-1] == '-' && (name[start-2] == '-' || name[start-2] == '_') ||
+		start == 1 && name[0] == '-'
+	switch n := len(name) - start; {
+	case signed && (n == digits || n == digits-1):
+		return 0, false, lineError(name, "has a negative number")
+	case n < digits:
+		return 0, false, nil
+	case n > digits:
+		return 0, false, lineError(name, "has a number of more than 10 digits")
+	}
+	n, err := strconv.ParseInt(name[start:], 10, 64)
+	if err != nil || n > math.MaxInt32 {
+		return 0, false, lineError(name, "has a number above 2147483647")
+	}
+	return int32(n), true, nil
+}
+
+func lineError(key, why string) error {
+	return fmt.Errorf("%w: member %q %s; once nobody stands in line, delete its empty parent znode, and numbers begin at 0 again",
+		backend.ErrLine, key, why)
+}

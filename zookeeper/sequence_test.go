@@ -1,0 +1,73 @@
+package zookeeper
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+func TestSequence(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		seq  int32
+		ok   bool
+		bad  bool
+	}{
+		{"n_0000000133", 133, true, false},
+		{"n_2147483647", math.MaxInt32, true, false},
+		{"0000000001", 1, true, false},
+		{"_c_6c1bd6c0-5b1a-4d5e-9f0a-2a5e3f1d8c77-latch-0000000007", 7, true, false},
+		{"_c_9f86d081884c7d659a2feaa0c55ad015-0000000007", 7, true, false},
+		{"9f86d081884c7d659a2feaa0c55ad015__lock__0000000007", 7, true, false},
+		{"", 0, false, false},
+		{"config", 0, false, false},
+		{"n_", 0, false, false},
+		{"n_123456789", 0, false, false}, // nine digits
+		{"n_0000000001x", 0, false, false},
+		{"n_-2147483648", 0, false, true},
+		{"n_-1000000000", 0, false, true},
+		{"n_-000000001", 0, false, true}, // %010d of -1
+		{"-0000000001", 0, false, true},
+		{"x-latch--2147483648", 0, false, true},
+		{"9f86__lock__-000000042", 0, false, true},
+		{"n_2147483648", 0, false, true},
+		{"n_9999999999", 0, false, true},
+		{"n_00000000001", 0, false, true},
+		{"n_99999999999999999999999", 0, false, true},
+	} {
+		seq, ok, err := sequence(test.name)
+		if seq != test.seq || ok != test.ok || (err != nil) != test.bad || err != nil && !errors.Is(err, backend.ErrLine) {
+			t.Errorf("sequence(%q) = %d, %v, %v", test.name, seq, ok, err)
+		}
+	}
+}
+
+func TestPlaces(t *testing.T) {
+	got, err := places([]string{"n_0000000010", "x", "a-latch-0000000002", "zz_0000000001", "b__lock__0000000003"})
+	if want := "[{zz_0000000001 1} {a-latch-0000000002 2} {b__lock__0000000003 3} {n_0000000010 10}]"; err != nil || fmt.Sprint(got) != want {
+		t.Errorf("%v, %v; want %s", got, err, want)
+	}
+	if _, err := places([]string{"a_0000000001", "n_0000000002", "b_0000000001"}); !errors.Is(err, backend.ErrLine) {
+		t.Errorf("double number: %v", err)
+	}
+}
+
+func FuzzSequence(f *testing.F) {
+	for _, name := range []string{"n_0000000001", "n_-2147483648", "latch--000000001", "é0000000001", "-", "0"} {
+		f.Add(name)
+	}
+	f.Fuzz(func(t *testing.T, name string) {
+		seq, ok, err := sequence(name)
+		switch {
+		case err != nil && (ok || !errors.Is(err, backend.ErrLine)):
+			t.Errorf("%q: %d, %v, %v", name, seq, ok, err)
+		case ok && (seq < 0 || len(name) < digits || name[len(name)-digits:] != fmt.Sprintf("%010d", seq)):
+			t.Errorf("%q: %d", name, seq)
+		case !ok && err == nil && seq != 0:
+			t.Errorf("%q: %d", name, seq)
+		}
+	})
+}

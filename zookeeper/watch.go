@@ -1,0 +1,263 @@
+package zookeeper
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// watches keeps one registration per path and kind, shared by all who wait for it.
+// The library cannot take a registration back, so a new one for each call would
+// pile up until the znode changes.
+type watches struct {
+	mu    sync.Mutex
+	armed map[watchKey]*watch
+	sweep int // size at which the fired ones are swept out
+}
+
+// A watch is one registration.
+type watch struct {
+	users int           // under watches.mu: calls that look through it now
+	turn  chan struct{} // held while a registration is made or its state is read
+	fired <-chan zk.Event
+}
+
+func (w *watches) acquire(key watchKey) *watch {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.armed) > w.sweep {
+		for k, e := range w.armed {
+			w.drop(k, e)
+		}
+		w.sweep = 2*len(w.armed) + 64
+	}
+	e := w.armed[key]
+	if e == nil {
+		e = &watch{turn: make(chan struct{}, 1)}
+		w.armed[key] = e
+	}
+	e.users++
+	return e
+}
+
+func (w *watches) release(key watchKey, e *watch) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	e.users--
+	w.drop(key, e)
+}
+
+// drop forgets a watch that has fired and that nobody uses.
+func (w *watches) drop(key watchKey, e *watch) {
+	select {
+	case e.turn <- struct{}{}:
+		if e.users == 0 && !e.live() {
+			delete(w.armed, key)
+		}
+		<-e.turn
+	default:
+	}
+}
+
+// isArmed reports whether a notice is due when the znode at path changes.
+func (w *watches) isArmed(path string) bool {
+	key := watchKey{path, watchData}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	e := w.armed[key]
+	if e == nil {
+		return false
+	}
+	select {
+	case e.turn <- struct{}{}:
+		defer func() { <-e.turn }()
+		return e.live()
+	default:
+		return false
+	}
+}
+
+// live reports whether the watch is registered and has not fired. The caller
+// holds turn.
+func (e *watch) live() bool {
+	if e.fired == nil {
+		return false
+	}
+	select {
+	case <-e.fired:
+		e.fired = nil
+		return false
+	default:
+		return true
+	}
+}
+
+// A sight is what a look has found.
+type sight struct {
+	node
+	names   []string
+	missing bool
+}
+
+// look reads what key is about, and returns with it a channel that ends when that
+// may have changed, after at most one event. The channel is nil when nothing is
+// there to be watched. When a connection breaks, all channels end (see wire).
+func (s *session) look(ctx context.Context, key watchKey) (sight, <-chan zk.Event, error) {
+	e := s.watches.acquire(key)
+	defer s.watches.release(key, e)
+	for try := 0; ; try++ {
+		v, fired, err := s.lookOnce(ctx, key, e)
+		if !errors.Is(err, errLost) {
+			return v, fired, err
+		}
+		if err := pause(ctx, try); err != nil {
+			return sight{}, nil, err
+		}
+	}
+}
+
+func (s *session) lookOnce(ctx context.Context, key watchKey, e *watch) (sight, <-chan zk.Event, error) {
+	select {
+	case e.turn <- struct{}{}:
+	case <-ctx.Done():
+		return sight{}, nil, context.Cause(ctx)
+	}
+	if e.live() {
+		fired := e.fired
+		<-e.turn
+		v, err := do(ctx, s, func(c *zk.Conn) (sight, error) {
+			v, _, err := key.read(c, false)
+			return v, err
+		})
+		return v, fired, err
+	}
+	// The registration is kept also when the caller has gone meanwhile.
+	c, err := start(ctx, s, func(c *zk.Conn) (watched, error) {
+		defer func() { <-e.turn }()
+		v, fired, err := key.read(c, true)
+		e.fired = fired
+		return watched{v, fired}, err
+	})
+	if err != nil {
+		<-e.turn
+		return sight{}, nil, err
+	}
+	w, err := c.wait(ctx)
+	return w.sight, w.fired, err
+}
+
+type watched struct {
+	sight
+	fired <-chan zk.Event
+}
+
+// read reads what key is about and registers for a notice if arm is set. What is
+// not there is no error.
+func (key watchKey) read(c *zk.Conn, arm bool) (v sight, fired <-chan zk.Event, err error) {
+	switch {
+	case key.kind == watchData && arm:
+		v.data, v.stat, fired, err = c.GetW(key.path)
+	case key.kind == watchData:
+		v.data, v.stat, err = c.Get(key.path)
+	case key.kind == watchChildren && arm:
+		v.names, v.stat, fired, err = c.ChildrenW(key.path)
+	case key.kind == watchChildren:
+		v.names, v.stat, err = c.Children(key.path)
+	case arm:
+		var there bool
+		there, v.stat, fired, err = c.ExistsW(key.path)
+		v.missing = !there
+	default:
+		var there bool
+		there, v.stat, err = c.Exists(key.path)
+		v.missing = !there
+	}
+	if err == errNoNode {
+		v.missing, err = true, nil
+	}
+	return v, fired, err
+}
+
+// Gone implements [backend.Session]. A notice that m's znode was deleted is enough;
+// after any other, and after a reconnect, it looks again.
+func (s *session) Gone(ctx context.Context, m backend.Member) error {
+	return fail("gone", m.Line, s.gone(ctx, m))
+}
+
+func (s *session) gone(ctx context.Context, m backend.Member) error {
+	ctx, done := s.bind(ctx)
+	defer done()
+	path, err := s.options.member(m)
+	if err != nil {
+		return err
+	}
+	removed := s.owner(path, m).removed() // nil for another's member: never ready
+	position := m.Position
+	for {
+		v, fired, err := s.look(ctx, watchKey{path, watchData})
+		if err != nil {
+			return err
+		}
+		switch {
+		case v.missing:
+			s.departed(path, m)
+			return nil
+		case position == 0:
+			position = v.position()
+		case position != v.position():
+			s.departed(path, m)
+			return nil
+		}
+		select {
+		case ev := <-fired:
+			if ev.Type == zk.EventNodeDeleted {
+				s.departed(path, m)
+				return nil
+			}
+		case <-removed:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// Joined implements [backend.Session]. It is the only call that watches the list of
+// children, and only for as long as the line is empty.
+func (s *session) Joined(ctx context.Context, line string) error {
+	return fail("joined", line, s.joined(ctx, line))
+}
+
+func (s *session) joined(ctx context.Context, line string) error {
+	if err := backend.CheckName(line); err != nil {
+		return err
+	}
+	ctx, done := s.bind(ctx)
+	defer done()
+	path := s.options.path(line)
+	for {
+		v, fired, err := s.look(ctx, watchKey{path, watchChildren})
+		if err == nil && v.missing {
+			v, fired, err = s.look(ctx, watchKey{path, watchExists})
+			if err == nil && !v.missing {
+				continue // the line came into being between two looks
+			}
+		}
+		if err != nil {
+			return err
+		}
+		line, err := places(v.names)
+		if len(line) > 0 || err != nil {
+			return err
+		}
+		select {
+		case <-fired:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}

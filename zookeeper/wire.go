@@ -1,0 +1,250 @@
+package zookeeper
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/succession-dev/succession/internal/clock"
+)
+
+// A wire is one connection to a server, under the client library. It reads along
+// and does what the library does not:
+//
+//   - it holds the handshake to a deadline of its own. The library would wait for
+//     6.7 session times for a server that accepts and stays silent;
+//   - it refuses to carry another session than the link's. The library would go on
+//     under a new session by itself, and run what was queued there;
+//   - it notes when each request was sent, which is what the deadline counts from;
+//   - when the connection breaks, it ends every watch with an event before the
+//     library sees the break. Whoever waits then reads again, on the next
+//     connection. The library's own way, SetWatches, can fail unseen, and what it
+//     sends races with its reader.
+//
+// Read is called by one goroutine at a time, and so is Write.
+type wire struct {
+	net.Conn
+	link *link
+	in   *bufio.Reader
+
+	frame   []byte // the buffer of the frame that is being delivered
+	pending []byte // what is left of it
+	broken  error  // set once the connection is of no more use
+
+	established atomic.Bool // the handshake is over
+	useful      atomic.Bool // a request has been answered
+
+	mu       sync.Mutex
+	opened   bool // the connect request has been written
+	ttl      time.Duration
+	requests map[int32]sentRequest
+	pings    []clock.Instant // unanswered, oldest first
+	touches  touches
+	armed    map[watchKey]struct{}
+}
+
+type sentRequest struct {
+	request
+	sent clock.Instant
+}
+
+func newWire(l *link, conn net.Conn) *wire {
+	return &wire{
+		Conn:     conn,
+		link:     l,
+		in:       bufio.NewReader(conn),
+		requests: make(map[int32]sentRequest),
+		touches:  touches{relay: l.relay},
+		armed:    make(map[watchKey]struct{}),
+	}
+}
+
+// Write sends one whole frame: the library never writes less or more.
+func (w *wire) Write(frame []byte) (int, error) {
+	if err := w.link.ended(); err != nil {
+		return 0, err
+	}
+	sent := clock.Now() // before the write: the server cannot have heard of it earlier
+	if err := w.sending(frame, sent); err != nil {
+		w.Conn.Close()
+		return 0, err
+	}
+	return w.Conn.Write(frame)
+}
+
+func (w *wire) sending(frame []byte, sent clock.Instant) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.opened {
+		h, err := parseConnectRequest(frame)
+		if err != nil {
+			return err
+		}
+		w.opened, w.touches.connect = true, sent
+		return w.link.opening(h.session)
+	}
+	xid, r, err := parseRequest(frame)
+	if err != nil {
+		return err
+	}
+	if xid == xidPing {
+		w.pings = append(w.pings, sent)
+	} else {
+		w.requests[xid] = sentRequest{r, sent}
+	}
+	return nil
+}
+
+// Read delivers whole frames in pieces of the caller's size, each after the wire
+// has taken note of it.
+func (w *wire) Read(p []byte) (int, error) {
+	for len(w.pending) == 0 {
+		if w.broken != nil {
+			return 0, w.broken
+		}
+		if err := w.next(); err != nil {
+			w.lost(err)
+		}
+	}
+	n := copy(p, w.pending)
+	w.pending = w.pending[n:]
+	return n, nil
+}
+
+// next reads a frame and takes note of it.
+func (w *wire) next() (err error) {
+	limit, note := maxFrame, w.received
+	if !w.established.Load() {
+		limit, note = maxHandshake, w.greeted
+	}
+	if w.frame, err = readFrame(w.in, w.frame, limit); err != nil {
+		return err
+	}
+	if err := w.link.ended(); err != nil {
+		return err // what comes now was meant for nobody
+	}
+	if err := note(w.frame, clock.Now()); err != nil {
+		return err
+	}
+	w.pending = w.frame
+	return nil
+}
+
+// greeted takes note of the answer to the connect request.
+func (w *wire) greeted(frame []byte, _ clock.Instant) error {
+	h, err := parseConnectResponse(frame)
+	if err != nil {
+		return err
+	}
+	w.mu.Lock()
+	w.ttl = time.Duration(h.timeout) * time.Millisecond
+	if w.touches.relay == 0 {
+		w.touches.relay = w.ttl / 4 // the default minSessionTimeout is 2 ticks, and half a tick is enough
+	}
+	sent := w.touches.connect
+	w.mu.Unlock()
+	if err := w.link.greeted(h, sent); err != nil {
+		return err
+	}
+	w.established.Store(true)
+	return w.Conn.SetDeadline(time.Time{})
+}
+
+// received takes note of an answer or an event.
+func (w *wire) received(frame []byte, now clock.Instant) error {
+	h, body, err := parseReply(frame)
+	if err != nil {
+		return err
+	}
+	w.link.heardNow(now, h.zxid)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch h.xid {
+	case xidEvent:
+		kind, path, err := parseEvent(body)
+		if err != nil {
+			return err
+		}
+		for _, k := range fires(kind) {
+			delete(w.armed, watchKey{path, k})
+		}
+	case xidPing:
+		if len(w.pings) > 0 {
+			w.touches.answered(w.pings[0], now)
+			w.pings = append(w.pings[:0], w.pings[1:]...)
+		}
+	default:
+		r, ok := w.requests[h.xid]
+		if !ok {
+			return nil
+		}
+		delete(w.requests, h.xid)
+		w.useful.Store(true)
+		return w.answered(r, h.code, body, now)
+	}
+	return nil
+}
+
+// answered takes note of the answer to r.
+func (w *wire) answered(r sentRequest, code int32, body cursor, now clock.Instant) error {
+	if r.op == opMulti && code == 0 {
+		code = multiCode(body)
+	}
+	switch {
+	case code == codeSessionExpired:
+		return w.link.expired()
+	case r.op == opClose && code == 0:
+		w.link.over.Store(true)
+	case r.watch == watchData && r.op == opExists && code == codeNoNode:
+		w.armed[watchKey{r.path, watchExists}] = struct{}{}
+	case r.watch != 0 && code == 0:
+		w.armed[watchKey{r.path, r.watch}] = struct{}{}
+	}
+	if committed(r.op, code) {
+		w.link.lease.Extend(w.touches.anchor(r.sent), w.ttl)
+	}
+	w.touches.answered(r.sent, now)
+	return nil
+}
+
+// lost ends the connection's use. What is armed is delivered first, as events.
+func (w *wire) lost(err error) {
+	w.Conn.Close()
+	w.broken = fmt.Errorf("connection to %s: %w", w.RemoteAddr(), err)
+	w.link.down(w, w.broken)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.frame = w.frame[:0]
+	for key := range w.armed {
+		w.frame = appendEvent(w.frame, key)
+	}
+	clear(w.armed)
+	w.pending = w.frame
+}
+
+// The library sets deadlines that are far too long during the handshake, and takes
+// them back before it has read the whole answer.
+
+func (w *wire) SetDeadline(t time.Time) error {
+	if !w.established.Load() {
+		return nil
+	}
+	return w.Conn.SetDeadline(t)
+}
+
+func (w *wire) SetReadDeadline(t time.Time) error {
+	if !w.established.Load() {
+		return nil
+	}
+	return w.Conn.SetReadDeadline(t)
+}
+
+func (w *wire) SetWriteDeadline(t time.Time) error {
+	if !w.established.Load() {
+		return nil
+	}
+	return w.Conn.SetWriteDeadline(t)
+}
