@@ -55,10 +55,10 @@ var guardRules = []Rule{{
 		if _, err = term.Put(t.ctx, record, []byte("x"), backend.Absent); !is(err, backend.ErrVersion) {
 			t.fatalf("Put at another version returned %v; want ErrVersion", err)
 		}
-		if v, err = term.Put(t.ctx, record, []byte("2"), v); err != nil {
+		if _, err = term.Put(t.ctx, record, []byte("2"), v); err != nil {
 			t.fatalf("Put: %v", err)
 		}
-		if _, err = term.Put(t.ctx, record, []byte("3"), 0); err != nil {
+		if v, err = term.Put(t.ctx, record, []byte("3"), 0); err != nil {
 			t.fatalf("Put: %v", err)
 		}
 		a.has(record, "3", v)
