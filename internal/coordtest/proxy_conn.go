@@ -112,9 +112,10 @@ func (c *conn) dial() bool {
 	}
 }
 
+// dialTarget does not break off a dial when the connection is reset: the server may
+// have accepted it already, and would see a proper end.
 func (c *conn) dialTarget(target string) bool {
-	var d net.Dialer
-	server, err := d.DialContext(c.ctx, "tcp", target)
+	server, err := net.DialTimeout("tcp", target, time.Second)
 	if err != nil {
 		return false
 	}

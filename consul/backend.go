@@ -1,0 +1,241 @@
+package consul
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/consul/api"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/clock"
+)
+
+// closeBound is how long Close waits for Consul at most.
+const closeBound = 2 * time.Second
+
+// A Backend is a handle on one Consul cluster, through one agent. It is safe for
+// concurrent use.
+type Backend struct {
+	o *Options
+	c *client
+
+	life  context.Context // of everything that runs, until Close has ended
+	close context.CancelFunc
+	wg    sync.WaitGroup // everything that runs; Close waits for it
+
+	mu      sync.Mutex
+	closed  bool
+	session *session // the newest, which may have ended
+	opening *opening // while one is being opened
+	seen    uint64   // the highest index of Consul's log that has been seen
+}
+
+var _ backend.Backend = (*Backend)(nil)
+
+// New returns a backend on the agent that cfg names. It does not block and does not
+// connect: that is for the first Session. cfg may be nil, for the environment of
+// Consul's own tools; it is not changed, and its transport is copied, as the backend
+// needs several that do not get in each other's way. Of its fields, WaitTime must
+// be zero. o may be nil. New fails with [backend.ErrInvalid] for settings that
+// cannot be.
+func New(cfg *api.Config, o *Options) (*Backend, error) {
+	o, err := o.filled()
+	if err != nil {
+		return nil, fail("open", "", err)
+	}
+	if cfg != nil && cfg.WaitTime != 0 {
+		return nil, fail("open", "", fmt.Errorf("%w: api.Config.WaitTime is set; leave it at zero, every query has a time of its own", backend.ErrInvalid))
+	}
+	b := &Backend{o: o}
+	b.life, b.close = context.WithCancel(context.Background())
+	if b.c, err = newClient(b.life, cfg, o); err != nil {
+		b.close()
+		return nil, err
+	}
+	return b, nil
+}
+
+// An opening is a session on its way, shared by all who wait for it.
+type opening struct {
+	done    chan struct{} // closed when session or err is set
+	session *session
+	err     error
+}
+
+// Session returns the live session and opens one where there is none; see
+// [backend.Backend]. It blocks for about two round trips, at most for
+// [Options].ConnectTimeout.
+func (b *Backend) Session(ctx context.Context) (backend.Session, error) {
+	s, err := b.live(ctx)
+	if err != nil {
+		return nil, fail("session", "", err)
+	}
+	return s, nil
+}
+
+func (b *Backend) live(ctx context.Context) (*session, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	b.mu.Lock()
+	s, o := b.session, b.opening
+	closed := b.closed
+	b.mu.Unlock()
+	switch {
+	case closed:
+		return nil, backend.ErrClosed
+	case s != nil && s.alive() == nil:
+		return s, nil
+	case o == nil:
+		if o = b.open(); o == nil {
+			return nil, backend.ErrClosed
+		}
+	}
+	select {
+	case <-o.done:
+		return o.session, o.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// open begins to open a session, or joins who has begun; nil after Close.
+func (b *Backend) open() *opening {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.opening != nil || b.closed {
+		return b.opening
+	}
+	o := &opening{done: make(chan struct{})}
+	if s := b.session; s != nil && s.alive() == nil { // opened meanwhile
+		o.session = s
+		close(o.done)
+		return o
+	}
+	b.opening = o
+	b.wg.Go(func() {
+		s, err := b.establish()
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.opening = nil
+		if err == nil {
+			b.session = s
+			// Close, which waits for this, has not seen the session.
+			if b.closed {
+				err = backend.ErrClosed
+				s.end(fmt.Errorf("%w: the backend was closed", backend.ErrSessionEnded), false)
+			} else {
+				b.wg.Go(s.keepAlive)
+				b.wg.Go(s.sweep)
+			}
+		}
+		if err != nil {
+			s = nil
+		}
+		o.session, o.err = s, err
+		close(o.done)
+	})
+	return o
+}
+
+// establish opens a session, within the connect timeout. A session whose creation
+// was not answered has no members, and Consul ends it in its time.
+func (b *Backend) establish() (*session, error) {
+	ctx, cancel := context.WithTimeout(b.life, b.o.ConnectTimeout)
+	defer cancel()
+	wait := b.o.backoff()
+	var why error // what went wrong last, apart from that the time was over
+	for {
+		wait.begin()
+		s, err := b.tryEstablish(ctx)
+		if err == nil || !errors.Is(err, backend.ErrUnavailable) {
+			return s, err
+		}
+		if why == nil || ctx.Err() == nil {
+			why = err
+		}
+		if wait.sleep(ctx) != nil {
+			return nil, fmt.Errorf("%w; gave up after %v", why, b.o.ConnectTimeout)
+		}
+	}
+}
+
+func (b *Backend) tryEstablish(ctx context.Context) (*session, error) {
+	// Longer than other requests, as nothing else goes on meanwhile; a third of the
+	// session's time must be left.
+	ctx, cancel := context.WithTimeout(ctx, 2*b.o.attempt())
+	defer cancel()
+	sent := clock.Now()
+	id, err := b.c.create(ctx)
+	if errors.Is(err, errNoNode) && !b.o.AgentNode {
+		b.o.Logger.Info("registering the catalog node of sessions", "node", b.o.Node)
+		if err := b.c.registerNode(ctx); err != nil {
+			return nil, err
+		}
+		sent = clock.Now()
+		id, err = b.c.create(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s := newSession(b, id, sent)
+	// The creation does not tell its index, which is where the log now is.
+	entry, err := b.c.renew(ctx, id)
+	gone := err == nil && entry == nil
+	switch {
+	case gone:
+		err = fmt.Errorf("%w: the new session %s was gone at once", backend.ErrUnavailable, id)
+	case err == nil:
+		err = b.reached(entry.CreateIndex)
+	}
+	if err != nil {
+		s.end(err, gone)
+		return nil, err
+	}
+	return s, nil
+}
+
+// saw notes an index of Consul's log.
+func (b *Backend) saw(index uint64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.seen = max(b.seen, index)
+}
+
+// reached checks that the log, which has just reached index, has not gone back.
+func (b *Backend) reached(index uint64) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if index <= b.seen {
+		return fmt.Errorf("%w: the log of Consul is at %d and was at %d: its data were lost, or restored from a snapshot; raise the fence of each election above %d, then restart this process",
+			backend.ErrReset, index, b.seen, b.seen)
+	}
+	b.seen = index
+	return nil
+}
+
+// Close ends the session, if there is one, and closes all connections; see
+// [backend.Backend]. It waits for Consul for two seconds at most: where that has not
+// answered by then, the error says that the members stand until Consul ends the
+// session, up to twice the TTL later.
+func (b *Backend) Close() error {
+	b.mu.Lock()
+	b.closed = true
+	s := b.session
+	b.mu.Unlock()
+
+	var err error
+	if s != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), closeBound)
+		defer cancel()
+		s.end(fmt.Errorf("%w: the backend was closed", backend.ErrSessionEnded), false)
+		err = s.awaitDestroyed(ctx)
+	}
+	b.close()
+	b.wg.Wait()
+	b.c.close()
+	return fail("close", "", err)
+}

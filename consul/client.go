@@ -1,0 +1,245 @@
+package consul
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+
+	"github.com/hashicorp/consul/api"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// A client talks to one agent over three sets of connections. A blocking query
+// that has been cancelled goes on at the server until its wait is over, and
+// holds one of the slots of its connection, or of its address, until then. So what
+// the session lives by has a connection of its own, and so has what is urgent.
+type client struct {
+	o        *Options
+	renewals *api.Client
+	calls    *api.Client
+	watches  *api.Client
+
+	namespace, partition string // of transactions, whose operations name them one by one
+	https                []*http.Client
+}
+
+// newClient makes a client of cfg, which it leaves as it is. Nothing of the client
+// outlives the end of life, once close has been called.
+func newClient(life context.Context, cfg *api.Config, o *Options) (*client, error) {
+	if cfg == nil {
+		cfg = api.DefaultConfig()
+	}
+	c := &client{o: o}
+	// Asked for now: cloning a transport gives it a TLSClientConfig, for HTTP/2, and
+	// the api package takes that for the caller's.
+	ownTLS := cfg.Transport != nil && cfg.Transport.TLSClientConfig != nil
+	for _, to := range []**api.Client{&c.renewals, &c.calls, &c.watches} {
+		own := ownConfig(cfg, ownTLS)
+		made, err := api.NewClient(own)
+		if err != nil {
+			return nil, fail("open", "", fmt.Errorf("%w: %v", backend.ErrInvalid, err))
+		}
+		// NewClient has put the final transport there, which for a unix socket is one
+		// of its own making.
+		if t, ok := own.HttpClient.Transport.(*http.Transport); ok {
+			dialWithin(life, t)
+		}
+		own.HttpClient.Transport = consistently{own.HttpClient.Transport}
+		*to = made
+		c.https = append(c.https, own.HttpClient)
+		c.namespace, c.partition = own.Namespace, own.Partition
+	}
+	return c, nil
+}
+
+// ownConfig copies cfg, with connections of its own where that is possible: a
+// caller's http.Client with a transport of another kind is shared.
+func ownConfig(cfg *api.Config, ownTLS bool) *api.Config {
+	own := *cfg
+	switch {
+	case cfg.Transport == nil:
+		own.Transport = api.DefaultConfig().Transport
+	case ownTLS:
+		own.Transport = cfg.Transport.Clone()
+	default:
+		own.Transport = cfg.Transport.Clone()
+		own.Transport.TLSClientConfig = nil
+	}
+	if cfg.HttpClient != nil {
+		h := *cfg.HttpClient
+		if t, ok := h.Transport.(*http.Transport); ok {
+			h.Transport = t.Clone()
+		} else if h.Transport == nil {
+			h.Transport = own.Transport
+		}
+		own.HttpClient = &h
+	}
+	return &own
+}
+
+// dialWithin makes t give up dialing when life ends: the dial of a request that was
+// cancelled otherwise goes on.
+func dialWithin(life context.Context, t *http.Transport) {
+	dial := t.DialContext
+	if dial == nil {
+		dial = new(net.Dialer).DialContext
+	}
+	t.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(life, cancel)()
+		return dial(ctx, network, addr)
+	}
+}
+
+// close closes all connections; requests must have ended.
+func (c *client) close() {
+	for _, h := range c.https {
+		h.CloseIdleConnections()
+	}
+}
+
+// consistently adds the parameter of a consistent read to requests whose context
+// asks for it. The api package can do so for a GET alone, and the other way to send
+// a transaction, Client.Txn, hides the status of errors and whether results were
+// filtered.
+type consistently struct{ http.RoundTripper }
+
+type consistentKey struct{}
+
+func consistent(ctx context.Context) context.Context {
+	return context.WithValue(ctx, consistentKey{}, true)
+}
+
+func (t consistently) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.Context().Value(consistentKey{}) != nil {
+		req = req.Clone(req.Context())
+		if req.URL.RawQuery != "" {
+			req.URL.RawQuery += "&"
+		}
+		req.URL.RawQuery += "consistent"
+	}
+	return t.RoundTripper.RoundTrip(req)
+}
+
+func (t consistently) CloseIdleConnections() {
+	if c, ok := t.RoundTripper.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
+}
+
+// noWrite is the options of a write, but for its context.
+var noWrite *api.WriteOptions
+
+// get reads one key, linearizably: nil where there is none. The index is the one
+// from which a blocking query finds every later change.
+func (c *client) get(ctx context.Context, key string) (*api.KVPair, uint64, error) {
+	q := (&api.QueryOptions{RequireConsistent: true}).WithContext(ctx)
+	pair, meta, err := c.calls.KV().Get(key, q)
+	if err != nil {
+		return nil, 0, c.explain(err)
+	}
+	return pair, meta.LastIndex, nil
+}
+
+// list reads all keys with a prefix, linearizably; see get.
+func (c *client) list(ctx context.Context, prefix string) (api.KVPairs, uint64, error) {
+	q := (&api.QueryOptions{RequireConsistent: true}).WithContext(ctx)
+	pairs, meta, err := c.calls.KV().List(prefix, q)
+	if err != nil {
+		return nil, 0, c.explain(err)
+	}
+	if meta.ResultsFilteredByACLs {
+		return nil, 0, c.denied("some keys under " + prefix + " are hidden from this token")
+	}
+	return pairs, meta.LastIndex, nil
+}
+
+// names returns the keys directly under a folder, and in the form "folder/name/"
+// the folders there.
+func (c *client) names(ctx context.Context, folder string) ([]string, error) {
+	q := (&api.QueryOptions{RequireConsistent: true}).WithContext(ctx)
+	keys, meta, err := c.calls.KV().Keys(folder, "/", q)
+	if err != nil {
+		return nil, c.explain(err)
+	}
+	if meta.ResultsFilteredByACLs {
+		return nil, c.denied("some keys under " + folder + " are hidden from this token")
+	}
+	return keys, nil
+}
+
+// A result is the answer to a transaction. If errs is not empty, nothing has been
+// done.
+type result struct {
+	pairs []*api.KVPair
+	errs  api.TxnErrors
+}
+
+// failed reports whether operation i is among those that were refused.
+func (r *result) failed(i int) bool {
+	for _, e := range r.errs {
+		if e.OpIndex == i {
+			return true
+		}
+	}
+	return false
+}
+
+// find returns the entry of the key, nil where there is none.
+func (r *result) find(key string) *api.KVPair {
+	for _, p := range r.pairs {
+		if p.Key == key && p.CreateIndex != 0 { // 0: get-or-empty has found nothing
+			return p
+		}
+	}
+	return nil
+}
+
+// read runs a transaction of reading operations, linearizably and in one snapshot.
+func (c *client) read(ctx context.Context, ops ...*api.KVTxnOp) (*result, error) {
+	return c.write(consistent(ctx), ops...)
+}
+
+// write runs a transaction. It is not an error that operations were refused, as
+// long as that was for the conditions that they state.
+func (c *client) write(ctx context.Context, ops ...*api.KVTxnOp) (*result, error) {
+	txn := make(api.TxnOps, len(ops))
+	for i, op := range ops {
+		op.Namespace, op.Partition = c.namespace, c.partition
+		txn[i] = &api.TxnOp{KV: op}
+	}
+	var body struct {
+		Results               []struct{ KV *api.KVPair }
+		Errors                api.TxnErrors
+		ResultsFilteredByACLs bool
+	}
+	_, err := c.calls.Raw().Write("/v1/txn", txn, &body, noWrite.WithContext(ctx))
+	var status api.StatusError
+	if errors.As(err, &status) && status.Code == http.StatusConflict {
+		err = json.Unmarshal([]byte(status.Body), &body)
+	}
+	switch {
+	case err != nil:
+		return nil, c.explain(err)
+	case body.ResultsFilteredByACLs:
+		return nil, c.denied("some keys are hidden from this token")
+	}
+	for _, e := range body.Errors {
+		// A text that explain does not know is that of a condition which did not hold.
+		if err := c.explain(api.StatusError{Code: http.StatusConflict, Body: e.What}); !errors.Is(err, backend.ErrUnavailable) {
+			return nil, err
+		}
+	}
+	r := &result{errs: body.Errors}
+	for _, res := range body.Results {
+		if res.KV != nil {
+			r.pairs = append(r.pairs, res.KV)
+		}
+	}
+	return r, nil
+}

@@ -1,0 +1,178 @@
+package consul_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"runtime/pprof"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/consul/api"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/conformance"
+	"github.com/succession-dev/succession/consul"
+	"github.com/succession-dev/succession/internal/coordtest"
+)
+
+// TestConformance runs every rule on a server of its own, which the rules may
+// restart.
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	c := coordtest.NewConsul(t, &coordtest.ConsulOptions{
+		Durable: true,
+		// Cancelled queries hold their connections for a while, and all clients of
+		// the suite share an address.
+		Config: []string{"limits{http_max_conns_per_client=4000}"},
+	})
+	transport := newTransport(t)
+	transport.DialContext = dialUnlabelled
+	admin, err := api.NewClient(&api.Config{Address: c.Addrs()[0], Transport: transport})
+	if err != nil {
+		t.Fatal(err)
+	}
+	clients := &clients{t: t, consul: c, admin: admin, all: make(map[backend.Backend]*client)}
+	h := clients.harness(ttl)
+	h.Wrap = func(t *testing.T, rule func(*testing.T, conformance.Harness)) {
+		if strings.HasSuffix(t.Name(), "/G8.restart") {
+			// It is about candidates that keep their places, which needs sessions that
+			// outlive a restart of up to two seconds.
+			rule(t, clients.harness(4*ttl))
+			return
+		}
+		rule(t, clients.harness(ttl))
+	}
+	conformance.Run(t, h)
+}
+
+// clients are those that the suite has opened, each behind a proxy of its own.
+type clients struct {
+	t      *testing.T
+	consul *coordtest.Consul
+	admin  *api.Client
+
+	mu  sync.Mutex
+	all map[backend.Backend]*client
+}
+
+func (c *clients) harness(ttl time.Duration) conformance.Harness {
+	return conformance.Harness{
+		Name:  "consul 1.22",
+		Open:  func(context.Context) (backend.Backend, error) { return c.open(ttl) },
+		TTL:   ttl,
+		Slack: ttl + ttl/4, // Consul ends a session after twice its TTL
+		Faults: conformance.Faults{
+			Expire:     c.expire,
+			Cut:        func(b backend.Backend) func() { return c.hold(b, coordtest.ToServer, coordtest.ToClient) },
+			Deafen:     func(b backend.Backend) func() { return c.hold(b, coordtest.ToClient) },
+			LoseAnswer: c.loseAnswer,
+			Kill:       func(b backend.Backend) { c.of(b).proxy.Cut() },
+			Restart:    func(ctx context.Context) error { return c.consul.Restart(ctx) },
+			Pause:      func(context.Context) (func(), error) { return c.resume, c.consul.Pause() },
+			Remove:     c.remove,
+			Drop:       c.drop,
+			Reset:      func(ctx context.Context) error { return c.consul.Wipe(ctx) },
+			Requests:   func(b backend.Backend) int64 { return c.of(b).requests.Load() },
+		},
+	}
+}
+
+type client struct {
+	proxy    *coordtest.Proxy
+	requests *atomic.Int64
+}
+
+func (c *clients) of(b backend.Backend) *client {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.all[b]
+}
+
+func (c *clients) open(ttl time.Duration) (backend.Backend, error) {
+	p, err := unlabelled(func() (*coordtest.Proxy, error) { return coordtest.StartProxy(c.consul.Addrs()[0]) })
+	if err != nil {
+		return nil, err
+	}
+	c.t.Cleanup(p.Close)
+	b, err := consul.New(&api.Config{Address: p.Addr(), Transport: &http.Transport{DialContext: dialUnlabelled}}, &consul.Options{TTL: ttl})
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.all[b] = &client{p, consul.CountRequests(b)}
+	return b, nil
+}
+
+// unlabelled calls f in a goroutine without the labels by which the suite finds
+// those of its clients: the proxy is the harness's own.
+func unlabelled[T any](f func() (T, error)) (v T, err error) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		pprof.SetGoroutineLabels(context.Background())
+		v, err = f()
+	}()
+	<-done
+	return v, err
+}
+
+// dialUnlabelled is for the same reason: a connection that is kept for the next
+// request is no goroutine of the one that it was made for. The transport runs it from
+// the goroutine that dials.
+func dialUnlabelled(ctx context.Context, network, addr string) (net.Conn, error) {
+	pprof.SetGoroutineLabels(context.Background())
+	return new(net.Dialer).DialContext(ctx, network, addr)
+}
+
+func (c *clients) hold(b backend.Backend, ways ...coordtest.Direction) func() {
+	p := c.of(b).proxy
+	for _, w := range ways {
+		p.Block(w)
+	}
+	return p.Heal
+}
+
+// loseAnswer loses the answer to the next write; reads are transactions with a
+// parameter.
+func (c *clients) loseAnswer(b backend.Backend) {
+	c.of(b).proxy.LoseAnswers(func(request []byte) bool { return bytes.HasPrefix(request, []byte("PUT /v1/txn HTTP")) })
+}
+
+func (c *clients) resume() {
+	if err := c.consul.Resume(); err != nil {
+		c.t.Error(err)
+	}
+}
+
+// expire destroys the session that the client's backend has.
+func (c *clients) expire(ctx context.Context, b backend.Backend) error {
+	s, err := b.Session(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = c.admin.Session().Destroy(consul.SessionID(s), (&api.WriteOptions{}).WithContext(ctx))
+	return err
+}
+
+func (c *clients) remove(ctx context.Context, m backend.Member) error {
+	_, err := c.admin.KV().Delete(m.Line+"/"+m.Key, (&api.WriteOptions{}).WithContext(ctx))
+	return err
+}
+
+func (c *clients) drop(ctx context.Context, line string) error {
+	ok, _, _, err := c.admin.KV().Txn(api.KVTxnOps{
+		{Verb: api.KVDelete, Key: line},
+		{Verb: api.KVDeleteTree, Key: line + "/"},
+	}, (&api.QueryOptions{}).WithContext(ctx))
+	if err == nil && !ok {
+		err = fmt.Errorf("the election %s could not be deleted", line)
+	}
+	return err
+}

@@ -1,0 +1,394 @@
+package consul_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/consul/api"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/consul"
+	"github.com/succession-dev/succession/internal/coordtest"
+)
+
+// within returns a context that fails a test which would otherwise hang.
+func within(t testing.TB, d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeoutCause(t.Context(), d, fmt.Errorf("the test waited %v in vain", d))
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// ended waits for the end of the session and returns why it ended.
+func ended(t testing.TB, s backend.Session, d time.Duration) error {
+	t.Helper()
+	select {
+	case <-s.Done():
+	case <-within(t, d).Done():
+		t.Fatalf("the session lives on after %v", d)
+	}
+	return s.Err()
+}
+
+// members returns the keys in the line, as an operator sees them.
+func members(t testing.TB, addr, name string) []string {
+	t.Helper()
+	keys, _, err := admin(t, addr).KV().Keys(name+"/", "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return keys
+}
+
+// A departure must cost one notification and nothing else: not a request of the one
+// who waits, and nothing at all of the others.
+func TestDepartureWakesOneAndAsksNothing(t *testing.T) {
+	t.Parallel()
+	addr, name := server(t), coordtest.Name(t)
+	const n = 40
+	// So long that no renewal is among the requests.
+	b := open(t, addr, &consul.Options{TTL: time.Minute})
+	requests := consul.CountRequests(b)
+	s := sessionOf(t, b)
+	var line []backend.Member
+	for range n {
+		line = append(line, join(t, s, name, ""))
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	gone := make(chan int, n)
+	for i := range n - 1 {
+		go func() {
+			if s.Gone(ctx, line[i]) == nil {
+				gone <- i
+			}
+		}()
+	}
+	awaitRequests := func(want int64) {
+		for deadline := within(t, 10*time.Second); requests.Load() < want; {
+			select {
+			case <-time.After(time.Millisecond):
+			case <-deadline.Done():
+				t.Fatalf("%d requests, want %d", requests.Load(), want)
+			}
+		}
+	}
+	awaitRequests(2 + n + n - 1) // session, joins, waits
+
+	kv := admin(t, addr).KV()
+	before := requests.Load()
+	for _, i := range []int{20, 7} {
+		if _, err := kv.Delete(name+"/"+line[i].Key, nil); err != nil {
+			t.Fatal(err)
+		}
+		if got := <-gone; got != i {
+			t.Errorf("member %d went, and who waited for %d woke", i, got)
+		}
+	}
+	if got := requests.Load() - before; got != 0 {
+		t.Errorf("two departures cost %d requests, want 0", got)
+	}
+	select {
+	case i := <-gone:
+		t.Errorf("who waited for %d woke too", i)
+	default:
+	}
+	cancel()
+}
+
+// A server works on a query until its time is over, whether or not it was cancelled:
+// who waits again and again must not ask again and again.
+func TestWaitingAgainIsOneQuery(t *testing.T) {
+	t.Parallel()
+	addr, name := server(t), coordtest.Name(t)
+	b := open(t, addr, &consul.Options{TTL: time.Minute})
+	requests := consul.CountRequests(b)
+	s := sessionOf(t, b)
+	m := join(t, s, name, "")
+	before := requests.Load()
+	for range 100 {
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Millisecond, errEnough)
+		if err := s.Gone(ctx, m); !errors.Is(err, errEnough) {
+			t.Fatalf("Gone returned %v, want the cause of its context", err)
+		}
+		cancel()
+	}
+	if n := requests.Load() - before; n != 1 {
+		t.Errorf("100 waits one after the other sent %d requests, want 1", n)
+	}
+}
+
+// Whatever becomes of a join's request and of its answer, there is one member.
+func TestAmbiguousJoin(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name string
+		harm func(p *coordtest.Proxy)
+	}{
+		{"connection reset before the request", func(p *coordtest.Proxy) { p.CloseAfter(coordtest.ToServer, 0) }},
+		{"connection reset in the request", func(p *coordtest.Proxy) { p.CloseAfter(coordtest.ToServer, 100) }},
+		{"connection reset before the answer", func(p *coordtest.Proxy) { p.CloseAfter(coordtest.ToClient, 0) }},
+		{"connection reset in the answer", func(p *coordtest.Proxy) { p.CloseAfter(coordtest.ToClient, 40) }},
+		{"answer lost in silence", func(p *coordtest.Proxy) {
+			p.LoseAnswers(func(b []byte) bool { return bytes.HasPrefix(b, []byte("PUT /v1/txn")) })
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			addr, name := server(t), coordtest.Name(t)
+			p := coordtest.NewProxy(t, addr)
+			s := session(t, p.Addr(), &consul.Options{TTL: 3 * time.Second})
+			other := join(t, session(t, addr, nil), name, "same")
+			tt.harm(p)
+			m := join(t, s, name, "same")
+			line, err := s.Line(t.Context(), name)
+			if err != nil || len(line.Members) != 2 || line.Members[0] != other || line.Members[1] != m {
+				t.Errorf("the line is %+v (error: %v), want %+v and %+v", line.Members, err, other, m)
+			}
+			if err := s.Leave(t.Context(), m); err != nil {
+				t.Fatal(err)
+			}
+			if keys := members(t, addr, name); len(keys) != 1 {
+				t.Errorf("after leaving there are %q", keys)
+			}
+		})
+	}
+}
+
+// A request that was given up may arrive late; the session must remove what it makes.
+func TestLateJoinIsRemoved(t *testing.T) {
+	t.Parallel()
+	addr, name := server(t), coordtest.Name(t)
+	p := coordtest.NewProxy(t, addr)
+	s := session(t, p.Addr(), &consul.Options{TTL: 10 * time.Second})
+	p.Block(coordtest.ToServer)
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, errors.New("given up"))
+	defer cancel()
+	if _, err := s.Join(ctx, name, ""); err == nil || !errors.Is(err, context.Cause(ctx)) {
+		t.Fatalf("Join returned %v, want the cause of its context", err)
+	}
+	p.Heal()
+	kv := admin(t, addr).KV()
+	for range 3 {
+		id := consul.SessionID(s)
+		if ok, _, err := kv.Acquire(&api.KVPair{Key: name + "/" + id, Session: id}, nil); err != nil || !ok {
+			t.Fatalf("the late request was not done: %v, %v", ok, err)
+		}
+		other := session(t, addr, nil)
+		m := backend.Member{Line: name, Key: id, Position: position(t, addr, name+"/"+id)}
+		if m.Position != 0 {
+			if err := other.Gone(within(t, 5*time.Second), m); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if s.Err() != nil {
+		t.Errorf("the session has ended: %v", s.Err())
+	}
+	// The next member has a key of its own, which is left alone.
+	m := join(t, s, name, "")
+	if p, err := s.Ahead(t.Context(), m); err != nil || !p.First {
+		t.Errorf("the next member stands at %+v, %v", p, err)
+	}
+}
+
+// position returns the CreateIndex of the key, 0 where there is none.
+func position(t testing.TB, addr, key string) uint64 {
+	t.Helper()
+	p, _, err := admin(t, addr).KV().Get(key, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p == nil {
+		return 0
+	}
+	return p.CreateIndex
+}
+
+// A holder that hears nothing must be over well before Consul lets the next one
+// lead, and must stay so when all answers arrive at once.
+func TestLateRenewalsReviveNothing(t *testing.T) {
+	t.Parallel()
+	addr, name := server(t), coordtest.Name(t)
+	p := coordtest.NewProxy(t, addr)
+	s := session(t, p.Addr(), nil)
+	m := join(t, s, name, "")
+	observer := session(t, addr, nil)
+	// The deadline of a renewal, and not that of the creation.
+	for first := s.Deadline(); s.Deadline().Sub(first) < ttl/4; {
+		select {
+		case <-time.After(ttl / 50):
+		case <-s.Done():
+			t.Fatal(s.Err())
+		}
+	}
+	p.Block(coordtest.ToClient)
+	blocked := time.Now()
+	if err := ended(t, s, 2*ttl); !errors.Is(err, backend.ErrSessionEnded) {
+		t.Errorf("the session ended with %v", err)
+	}
+	if took := time.Since(blocked); took > ttl+ttl/5 {
+		t.Errorf("the session lived for %v without an answer, want at most its TTL, %v", took, ttl)
+	}
+	over := time.Now()
+	// Renewals went on to arrive for a while, and the destruction does not: it is on
+	// another connection, and its answer is what is held back. Either way the key
+	// goes after the end here.
+	if err := observer.Gone(within(t, 5*ttl), m); err != nil {
+		t.Fatal(err)
+	}
+	if time.Since(over) < 0 || time.Until(s.Deadline()) > 0 {
+		t.Errorf("the key has gone, and the deadline is %v ahead", time.Until(s.Deadline()))
+	}
+	p.Heal()
+	if _, err := s.Ahead(t.Context(), m); !errors.Is(err, backend.ErrSessionEnded) {
+		t.Errorf("Ahead under the session returned %v", err)
+	}
+}
+
+func TestSessionDestroyedByOperator(t *testing.T) {
+	t.Parallel()
+	addr, name := server(t), coordtest.Name(t)
+	// A renewal would tell only after 20 s.
+	b := open(t, addr, &consul.Options{TTL: time.Minute})
+	s := sessionOf(t, b)
+	m := join(t, s, name, "")
+	gone := make(chan error, 1)
+	go func() { gone <- s.Gone(t.Context(), m) }()
+	if _, err := admin(t, addr).Session().Destroy(consul.SessionID(s), nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-gone; err != nil {
+		t.Errorf("Gone of the own member returned %v", err)
+	}
+	if _, err := s.Ahead(t.Context(), m); !errors.Is(err, backend.ErrSessionEnded) {
+		t.Errorf("Ahead returned %v, want ErrSessionEnded: the session is gone, not the member alone", err)
+	}
+	if err := ended(t, s, time.Second); !errors.Is(err, backend.ErrSessionEnded) {
+		t.Errorf("the session ended with %v", err)
+	}
+	if next := sessionOf(t, b); next == s {
+		t.Error("Session returned the session that has ended")
+	}
+}
+
+func TestMemberDeletedByOperator(t *testing.T) {
+	t.Parallel()
+	addr, name := server(t), coordtest.Name(t)
+	s := session(t, addr, nil)
+	m := join(t, s, name, "")
+	if _, err := admin(t, addr).KV().Delete(name+"/"+m.Key, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Ahead(t.Context(), m); !errors.Is(err, backend.ErrNotMember) {
+		t.Errorf("Ahead returned %v, want ErrNotMember", err)
+	}
+	if err := s.Err(); err != nil {
+		t.Errorf("the session has ended: %v", err)
+	}
+}
+
+// What an operator writes over a member's key changes its ModifyIndex, by which
+// transactions are guarded.
+func TestKeyChangedByOperator(t *testing.T) {
+	t.Parallel()
+	addr, name := server(t), coordtest.Name(t)
+	s, other := session(t, addr, nil), session(t, addr, nil)
+	m := join(t, s, name, "was")
+	gone := make(chan error, 1)
+	go func() { gone <- other.Gone(t.Context(), m) }()
+	if _, err := admin(t, addr).KV().Put(&api.KVPair{Key: name + "/" + m.Key, Value: []byte("is")}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Put(t.Context(), name+"-r", nil, &backend.If{Member: m}); err != nil {
+		t.Errorf("Put under the member returned %v", err)
+	}
+	if p, err := s.Ahead(t.Context(), m); err != nil || !p.First {
+		t.Errorf("the member stands at %+v, %v", p, err)
+	}
+	select {
+	case err := <-gone:
+		t.Errorf("Gone returned %v, and the member stands", err)
+	default:
+	}
+	if err := s.Leave(t.Context(), m); err != nil {
+		t.Error(err)
+	}
+	if err := <-gone; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestNodeDeregistered(t *testing.T) {
+	t.Parallel()
+	addr, name := server(t), coordtest.Name(t)
+	o := &consul.Options{Node: name}
+	b := open(t, addr, o)
+	s := sessionOf(t, b)
+	join(t, s, name, "")
+	if _, err := admin(t, addr).Catalog().Deregister(&api.CatalogDeregistration{Node: name}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := ended(t, s, ttl); !errors.Is(err, backend.ErrSessionEnded) {
+		t.Errorf("the session ended with %v", err)
+	}
+	// The node is registered again.
+	m := join(t, sessionOf(t, b), name, "")
+	if p, err := sessionOf(t, b).Ahead(t.Context(), m); err != nil || !p.First {
+		t.Errorf("the member stands at %+v, %v", p, err)
+	}
+}
+
+// Renewals have a connection of their own, which no number of blocking queries, nor
+// the server's limit of connections, takes away.
+func TestQueriesDoNotStarveRenewals(t *testing.T) {
+	t.Parallel()
+	c := coordtest.NewConsul(t, &coordtest.ConsulOptions{Config: []string{"limits{http_max_conns_per_client=20}"}})
+	s := session(t, c.Addrs()[0], nil)
+	name := coordtest.Name(t)
+	errs := make(chan error)
+	const n = 60
+	for range n {
+		m := join(t, s, name, "")
+		ctx, cancel := context.WithTimeoutCause(t.Context(), ttl/4, errEnough)
+		defer cancel()
+		go func() { errs <- s.Gone(ctx, m) }()
+	}
+	for range n {
+		if err := <-errs; !errors.Is(err, errEnough) {
+			t.Errorf("Gone returned %v, want the cause of its context", err)
+		}
+	}
+	select {
+	case <-s.Done():
+		t.Fatalf("the session has ended: %v", s.Err())
+	case <-time.After(2 * ttl):
+	}
+	if left := time.Until(s.Deadline()); left <= 0 {
+		t.Errorf("the deadline passed %v ago", -left)
+	}
+}
+
+var errEnough = errors.New("enough")
+
+func TestCloseIsBoundedWhileCutOff(t *testing.T) {
+	t.Parallel()
+	addr, name := server(t), coordtest.Name(t)
+	p := coordtest.NewProxy(t, addr)
+	b := open(t, p.Addr(), &consul.Options{TTL: time.Minute})
+	join(t, sessionOf(t, b), name, "")
+	p.Cut()
+	start := time.Now()
+	if err := b.Close(); !errors.Is(err, backend.ErrUnavailable) {
+		t.Errorf("Close returned %v, want ErrUnavailable: the member stands", err)
+	}
+	if took := time.Since(start); took > 4*time.Second {
+		t.Errorf("Close took %v", took)
+	}
+	if _, err := b.Session(t.Context()); !errors.Is(err, backend.ErrClosed) {
+		t.Errorf("Session after Close returned %v", err)
+	}
+}

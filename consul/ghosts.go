@@ -1,0 +1,105 @@
+package consul
+
+import (
+	"context"
+	"time"
+
+	"github.com/hashicorp/consul/api"
+)
+
+// ghosts are the keys that may appear although nobody owns them: a request that was
+// given up may lie in somebody's buffer for any time, and servers themselves try
+// again for seconds. Only with the session does that end, as its members' keys can
+// then not be created any more.
+type ghosts struct {
+	doubtful  map[string]bool // of members that stand, with another request to create them perhaps on its way
+	abandoned map[string]bool // of members that have left, or whose joining was given up
+	more      chan struct{}   // says that abandoned has grown
+}
+
+// doubt notes that another request to create the key may be on its way.
+func (s *session) doubt(key string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ghosts.doubtful[key] = true
+}
+
+// undoubt reports whether there is a doubt about the key, and forgets it.
+func (s *session) undoubt(key string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	was := s.ghosts.doubtful[key]
+	delete(s.ghosts.doubtful, key)
+	return was
+}
+
+// abandon has the key removed whenever it appears, as long as the session lives.
+func (s *session) abandon(key string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ghosts.abandoned[key] = true
+	select {
+	case s.ghosts.more <- struct{}{}:
+	default: // it has been said
+	}
+}
+
+// sweep looks for ghosts: often at first, as what comes late mostly comes within
+// seconds, and then about as often as the session is renewed.
+func (s *session) sweep() {
+	var pause time.Duration
+	var next <-chan time.Time // nil as long as there is nothing to look for
+	for {
+		select {
+		case <-s.ctx.Done():
+			return
+		case <-s.ghosts.more:
+			pause = minBackoff
+		case <-next:
+		}
+		if err := s.removeGhosts(); err != nil && s.ctx.Err() == nil {
+			s.b.o.Logger.Warn("members whose joining was given up could not be looked for", "err", err)
+		}
+		next = time.After(pause)
+		pause = min(2*pause, s.b.o.TTL/3)
+	}
+}
+
+// removeGhosts removes the abandoned keys that exist.
+func (s *session) removeGhosts() error {
+	s.mu.Lock()
+	var ops []*api.KVTxnOp
+	for key := range s.ghosts.abandoned {
+		ops = append(ops, &api.KVTxnOp{Verb: api.KVGetOrEmpty, Key: key})
+	}
+	s.mu.Unlock()
+	for len(ops) > 0 {
+		n := min(len(ops), maxOps)
+		err := s.once(s.ctx, func(ctx context.Context) error {
+			r, err := s.b.c.read(ctx, ops[:n]...)
+			if err != nil {
+				return err
+			}
+			for _, op := range ops[:n] {
+				p := r.find(op.Key)
+				if p == nil {
+					continue
+				}
+				s.b.o.Logger.Info("removing a member whose joining was given up", "key", p.Key)
+				if _, err := s.b.c.write(ctx, &api.KVTxnOp{Verb: api.KVDeleteCAS, Key: p.Key, Index: p.ModifyIndex}); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		ops = ops[n:]
+	}
+	return nil
+}
+
+// maxOps is how many operations of a transaction every version of Consul takes:
+// before 1.14 it was 64.
+const maxOps = 64

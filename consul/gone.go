@@ -1,0 +1,105 @@
+package consul
+
+import (
+	"context"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// Gone blocks until m has gone; see [backend.Session]. It waits with a blocking
+// query for that key alone, which costs Consul two requests in four TTL, or in a
+// minute where that is shorter, and wakes for nobody else.
+func (s *session) Gone(ctx context.Context, m backend.Member) error {
+	return fail("gone", m.Line, s.gone(ctx, m))
+}
+
+func (s *session) gone(ctx context.Context, m backend.Member) error {
+	key, err := s.path(ctx, m)
+	if err != nil {
+		return err
+	}
+	wait := s.b.o.backoff()
+	index := m.Position
+	for {
+		wait.begin()
+		q, err := s.block(ctx, topic{key: key}, index)
+		if err != nil {
+			return err
+		}
+		if q.proves(m) {
+			return nil
+		}
+		if q.err == nil {
+			wait.reset()
+		} else if err := wait.sleep(ctx); err != nil {
+			return err
+		}
+		// The answer may be that of a server which is cut off, or which has lost its
+		// data, and whose index is one that will not come again for long.
+		if index, err = s.standing(ctx, key, m); err != nil || index == 0 {
+			return err
+		}
+	}
+}
+
+// proves reports whether the answer alone shows that m has gone. What a server shows
+// is a state that once was, and a state as of an index after m came, without m, is
+// one after m went.
+func (q *query) proves(m backend.Member) bool {
+	switch {
+	case q.err != nil:
+		return false
+	case q.pair == nil:
+		return q.last > m.Position
+	default:
+		return q.pair.CreateIndex > m.Position
+	}
+}
+
+// standing returns the index of the last change of the key of m, 0 when m has gone.
+func (s *session) standing(ctx context.Context, key string, m backend.Member) (index uint64, err error) {
+	err = s.retry(ctx, func(ctx context.Context) error {
+		p, _, err := s.b.c.get(ctx, key)
+		if err == nil && p != nil && p.CreateIndex == m.Position {
+			index = p.ModifyIndex
+		}
+		return err
+	})
+	return index, err
+}
+
+// Joined blocks until somebody stands in the line; see [backend.Session]. Every
+// change in an empty line's folder wakes it.
+func (s *session) Joined(ctx context.Context, line string) error {
+	return fail("joined", line, s.joined(ctx, line))
+}
+
+func (s *session) joined(ctx context.Context, line string) error {
+	if err := s.check(ctx, line); err != nil {
+		return err
+	}
+	folder := s.b.o.folder(line)
+	wait := s.b.o.backoff()
+	for {
+		var members []backend.Member
+		var index uint64
+		err := s.retry(ctx, func(ctx context.Context) error {
+			pairs, last, err := s.b.c.list(ctx, folder)
+			members, index = membersOf(line, folder, pairs), last
+			return err
+		})
+		if err != nil || len(members) > 0 {
+			return err
+		}
+		wait.begin()
+		q, err := s.block(ctx, topic{key: folder, folder: true}, index)
+		if err != nil {
+			return err
+		}
+		if q.err == nil {
+			wait.reset()
+		} else if err := wait.sleep(ctx); err != nil {
+			return err
+		}
+	}
+}

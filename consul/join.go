@@ -1,0 +1,138 @@
+package consul
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/hashicorp/consul/api"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// Join adds a member at the end of the line: a key that is tied to the session as
+// it is created, in one transaction; see [backend.Session]. It blocks for about a
+// round trip.
+//
+// Where the answer is lost, the same transaction is sent again: it demands that the
+// key does not exist, so it takes effect once, and whichever of them it was, the key
+// tells that it is ours.
+func (s *session) Join(ctx context.Context, line, value string) (backend.Member, error) {
+	m, err := s.join(ctx, line, value)
+	return m, fail("join", line, err)
+}
+
+func (s *session) join(ctx context.Context, line, value string) (backend.Member, error) {
+	if err := s.check(ctx, line); err != nil {
+		return backend.Member{}, err
+	}
+	if err := backend.CheckValue(value); err != nil {
+		return backend.Member{}, err
+	}
+	m := backend.Member{Line: line, Key: s.nextKey(line), Value: value}
+	key := s.b.o.folder(line) + m.Key
+
+	doubtful := false
+	err := s.retry(ctx, func(ctx context.Context) error {
+		var err error
+		m.Position, err = s.lock(ctx, key, value)
+		doubtful = doubtful || errors.Is(err, backend.ErrUnavailable)
+		return err
+	})
+	if err != nil {
+		if doubtful {
+			s.abandon(key)
+		}
+		return backend.Member{}, err
+	}
+	if doubtful {
+		s.doubt(key)
+	}
+	s.b.saw(m.Position)
+	return m, nil
+}
+
+// nextKey returns a key for a member that this session has never used.
+func (s *session) nextKey(line string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.joins[line]++
+	return memberKey(s.id, s.joins[line])
+}
+
+// lock creates the key, locked by the session, or finds that it has been created,
+// and returns its position.
+func (s *session) lock(ctx context.Context, key, value string) (uint64, error) {
+	r, err := s.b.c.write(ctx,
+		&api.KVTxnOp{Verb: api.KVCheckNotExists, Key: key},
+		&api.KVTxnOp{Verb: api.KVLock, Key: key, Value: []byte(value), Session: s.id},
+	)
+	if err != nil {
+		return 0, err
+	}
+	if len(r.errs) == 0 {
+		if p := r.find(key); p != nil {
+			return p.CreateIndex, nil
+		}
+		return 0, fmt.Errorf("%w: Consul answered a transaction without its result", backend.ErrUnavailable)
+	}
+	if !r.failed(0) {
+		return 0, fmt.Errorf("%w: %s", backend.ErrUnavailable, r.errs[0].What)
+	}
+	// It exists: what was sent before has arrived, or a server has sent it twice.
+	p, _, err := s.b.c.get(ctx, key)
+	switch {
+	case err != nil:
+		return 0, err
+	case p == nil:
+		return 0, fmt.Errorf("%w: somebody has removed the member as soon as it stood", backend.ErrNotMember)
+	}
+	return p.CreateIndex, nil
+}
+
+// Leave deletes the member's key, if it is still the same entry; see
+// [backend.Session]. It blocks for one round trip, or for three where an operator
+// has changed the key.
+func (s *session) Leave(ctx context.Context, m backend.Member) error {
+	return fail("leave", m.Line, s.leave(ctx, m))
+}
+
+func (s *session) leave(ctx context.Context, m backend.Member) error {
+	key, err := s.path(ctx, m)
+	if err != nil {
+		return err
+	}
+	// The index of the last change is that of the creation, as nobody changes a member.
+	index, guessed := m.Position, s.owns(m)
+	err = s.retry(ctx, func(ctx context.Context) error {
+		for {
+			if !guessed {
+				p, _, err := s.b.c.get(ctx, key)
+				switch {
+				case err != nil:
+					return err
+				case p == nil || p.CreateIndex != m.Position:
+					return nil
+				case p.Session != "" && p.Session != s.id:
+					return fmt.Errorf("%w: member %s was joined by another session", backend.ErrDenied, m.Key)
+				}
+				index = p.ModifyIndex
+			}
+			guessed = false
+			// It is not an error of the transaction that there is no such key.
+			r, err := s.b.c.write(ctx, &api.KVTxnOp{Verb: api.KVDeleteCAS, Key: key, Index: index})
+			if err != nil || len(r.errs) == 0 {
+				return err
+			}
+		}
+	})
+	if err == nil && s.undoubt(key) {
+		s.abandon(key)
+	}
+	return err
+}
+
+// owns reports whether this session has joined m.
+func (s *session) owns(m backend.Member) bool {
+	return len(m.Key) >= sessionIDLength && m.Key[:sessionIDLength] == s.id
+}

@@ -1,0 +1,89 @@
+package consul
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// The key-value store holds, under the prefix:
+//
+//	E                the record of election E, and any other record
+//	E/<session>      the first member that a session joined in E
+//	E/<session>-2    the second, and so on
+//
+// A member's key is used once: whatever arrives late for it can be told from what
+// came after. A record must not have a name like that of a member, see checkName.
+
+// sessionIDLength is that of a UUID, as Consul makes them.
+const sessionIDLength = 36
+
+// key returns the key of an election or a record.
+func (o *Options) key(name string) string {
+	if o.Prefix == "" {
+		return name
+	}
+	return o.Prefix + "/" + name
+}
+
+// folder returns the prefix of all keys of a line's members. It ends with a slash:
+// without one it would also find those of "E2" for "E".
+func (o *Options) folder(line string) string { return o.key(line) + "/" }
+
+// memberKey returns the name of the n-th member of a session in a line, from 1.
+func memberKey(session string, n int) string {
+	if n == 1 {
+		return session
+	}
+	return session + "-" + strconv.Itoa(n)
+}
+
+// isMemberKey reports whether s is the name of a member.
+func isMemberKey(s string) bool {
+	if len(s) < sessionIDLength {
+		return false
+	}
+	for i, c := range []byte(s[:sessionIDLength]) {
+		switch i {
+		case 8, 13, 18, 23:
+			if c != '-' {
+				return false
+			}
+		default:
+			if !('0' <= c && c <= '9' || 'a' <= c && c <= 'f') {
+				return false
+			}
+		}
+	}
+	rest := s[sessionIDLength:]
+	if rest == "" {
+		return true
+	}
+	n, err := strconv.ParseUint(strings.TrimPrefix(rest, "-"), 10, 31)
+	return err == nil && memberKey("", int(n)) == rest
+}
+
+// checkName is [backend.CheckName], and refuses what would stand among the members
+// of a line as one of them.
+func checkName(name string) error {
+	if err := backend.CheckName(name); err != nil {
+		return err
+	}
+	if isMemberKey(name[strings.LastIndexByte(name, '/')+1:]) {
+		return fmt.Errorf("%w name %q: here, members of a line have names like that; choose another", backend.ErrInvalid, name)
+	}
+	return nil
+}
+
+// memberPath returns the key of m in the key-value store.
+func (o *Options) memberPath(m backend.Member) (string, error) {
+	if err := checkName(m.Line); err != nil {
+		return "", err
+	}
+	if err := backend.CheckName(m.Key); err != nil || strings.Contains(m.Key, "/") {
+		return "", fmt.Errorf("%w member %q of %s: no member of a line has such a key", backend.ErrInvalid, m.Key, m.Line)
+	}
+	return o.folder(m.Line) + m.Key, nil
+}

@@ -1,0 +1,119 @@
+package consul_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"log"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/consul/api"
+	"go.uber.org/goleak"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/consul"
+	"github.com/succession-dev/succession/internal/coordtest"
+)
+
+// ttl is the session time of most tests. Consul ends a session after twice that.
+const ttl = time.Second
+
+// shared is the server that most tests share; they keep apart by the names of their
+// elections.
+var shared struct {
+	once   sync.Once
+	server *coordtest.Consul
+	err    error
+}
+
+func TestMain(m *testing.M) {
+	// The rules of the conformance suite wait for time to pass, not for the processor.
+	flag.Parse()
+	// Package net/http says there what a server answers that refuses a connection.
+	log.SetOutput(io.Discard)
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
+	}
+	code := m.Run()
+	if shared.server != nil {
+		shared.server.Stop()
+	}
+	if code == 0 {
+		if err := goleak.Find(); err != nil {
+			fmt.Fprintln(os.Stderr, "goroutines are left after the tests:", err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+// server returns the address of the shared server.
+func server(t testing.TB) string {
+	t.Helper()
+	shared.once.Do(func() { shared.server, shared.err = coordtest.StartConsul(context.Background(), nil) })
+	if shared.err != nil {
+		t.Fatal(shared.err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log("log of the server ends:\n" + shared.server.Servers()[0].LogTail(40))
+		}
+	})
+	return shared.server.Addrs()[0]
+}
+
+// open returns a backend on the agent at addr, closed when the test ends.
+func open(t testing.TB, addr string, o *consul.Options) *consul.Backend {
+	t.Helper()
+	var opts consul.Options
+	if o != nil {
+		opts = *o
+	}
+	if opts.TTL == 0 {
+		opts.TTL = ttl
+	}
+	b, err := consul.New(&api.Config{Address: addr}, &opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.Close() }) // where it matters, the test has checked the error
+	return b
+}
+
+// session returns a live session of a new backend.
+func session(t testing.TB, addr string, o *consul.Options) backend.Session {
+	t.Helper()
+	return sessionOf(t, open(t, addr, o))
+}
+
+func sessionOf(t testing.TB, b backend.Backend) backend.Session {
+	t.Helper()
+	s, err := b.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func join(t testing.TB, s backend.Session, line, value string) backend.Member {
+	t.Helper()
+	m, err := s.Join(t.Context(), line, value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// admin returns a client of Consul's own, as an operator has it.
+func admin(t testing.TB, addr string) *api.Client {
+	t.Helper()
+	c, err := api.NewClient(&api.Config{Address: addr, Transport: newTransport(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}

@@ -1,0 +1,118 @@
+package consul
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// Options are the settings of a [Backend]. The zero value and nil are the
+// defaults.
+type Options struct {
+	// TTL is the time of a session: a holder that has had no confirmation for this
+	// long considers the session over. 0 is 15 s.
+	//
+	// Two facts about Consul belong to it. A server refuses less than its
+	// session_ttl_min, 10 s unless configured otherwise, and more than 24 h. And it
+	// ends a session that it does not hear from only after twice the TTL, so that
+	// the successor of a leader that crashed begins up to 2*TTL later: 30 s by
+	// default.
+	TTL time.Duration
+
+	// Node is the name of the catalog node that sessions are bound to. It stands
+	// for no machine: no agent runs it, and so nothing in Consul ever takes it for
+	// failed. It is registered where it does not exist, for which the token needs
+	// node:write once; an operator may register it beforehand instead. Whoever
+	// deregisters it ends all sessions bound to it. Empty is "succession".
+	Node string
+
+	// AgentNode binds sessions to the node of the agent that is talked to, and not
+	// to Node.
+	//
+	// Do not use it with an agent that is a server, nor where agents leave the
+	// cluster as they stop: Consul ends all sessions of a node together with the
+	// node, whatever their TTL, and removes the node of a failed server within
+	// seconds (autopilot's cleanup_dead_servers). A leader that is cut off believes
+	// in its session for up to a TTL, and meanwhile somebody else leads. It is for
+	// clusters that allow no other node, and whose agents are never removed.
+	AgentNode bool
+
+	// Prefix is the folder in the key-value store that holds all elections and
+	// records, such as "app". Empty is the root.
+	Prefix string
+
+	// ConnectTimeout bounds the opening of a session. 0 is 5 s.
+	ConnectTimeout time.Duration
+
+	// Logger gets what is worth telling. nil discards it.
+	Logger *slog.Logger
+}
+
+const (
+	defaultTTL     = 15 * time.Second
+	maxTTL         = 24 * time.Hour // structs.SessionTTLMax of Consul
+	defaultNode    = "succession"
+	defaultConnect = 5 * time.Second
+
+	// maxWait bounds a blocking query, and with it for how long one that has died
+	// unseen goes unnoticed, and for how long a cancelled one occupies a server.
+	maxWait = time.Minute
+)
+
+// filled returns a copy of o with defaults filled in.
+func (o *Options) filled() (*Options, error) {
+	var f Options
+	if o != nil {
+		f = *o
+	}
+	if f.TTL == 0 {
+		f.TTL = defaultTTL
+	}
+	if f.Node == "" {
+		f.Node = defaultNode
+	}
+	if f.ConnectTimeout == 0 {
+		f.ConnectTimeout = defaultConnect
+	}
+	if f.Logger == nil {
+		f.Logger = slog.New(slog.DiscardHandler)
+	}
+	f.Prefix = strings.Trim(f.Prefix, "/")
+	switch {
+	case f.TTL < 100*time.Millisecond || f.TTL > maxTTL:
+		return nil, fmt.Errorf("%w: TTL %v is not between 100 ms and %v", backend.ErrInvalid, f.TTL, maxTTL)
+	case f.ConnectTimeout < 0:
+		return nil, fmt.Errorf("%w: ConnectTimeout %v is negative", backend.ErrInvalid, f.ConnectTimeout)
+	}
+	if f.Prefix != "" {
+		if err := backend.CheckName(f.Prefix); err != nil {
+			return nil, fmt.Errorf("prefix: %w", err)
+		}
+	}
+	return &f, nil
+}
+
+// wait is how long a blocking query blocks at most; Consul adds up to a sixteenth.
+// When it is over, two requests follow: whoever waits costs one request in a time in
+// which the session costs six.
+func (o *Options) wait() time.Duration { return min(maxWait, 4*o.TTL) }
+
+// attempt is how long one request may take: several must fit into a TTL, so that a
+// server that does not answer costs no session.
+func (o *Options) attempt() time.Duration { return o.TTL / 3 }
+
+// rights is what a token needs, for error messages.
+func (o *Options) rights() string {
+	folder := o.Prefix
+	if folder != "" {
+		folder += "/"
+	}
+	if o.AgentNode {
+		return fmt.Sprintf(`key_prefix %q { policy = "write" } session_prefix "" { policy = "write" }`, folder)
+	}
+	return fmt.Sprintf(`key_prefix %q { policy = "write" } session %q { policy = "write" } node %q { policy = "write" } (the last only where nobody has registered that node)`,
+		folder, o.Node, o.Node)
+}

@@ -1,0 +1,70 @@
+package consul
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/hashicorp/consul/api"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// Pin unlocks the member's key, which then belongs to no session and stays when the
+// session ends, and writes the election's record, in one transaction; see
+// [backend.Session]. It blocks for two round trips.
+//
+// A pinned member is a key in the line without a session: that is how every client
+// tells it, foreign ones included, and also how it looks after an operator has
+// released the key by hand.
+func (s *session) Pin(ctx context.Context, m backend.Member, h backend.Header, at backend.Version) error {
+	return fail("pin", m.Line, s.pin(ctx, m, h, at))
+}
+
+func (s *session) pin(ctx context.Context, m backend.Member, h backend.Header, at backend.Version) error {
+	key, err := s.path(ctx, m)
+	if err != nil {
+		return err
+	}
+	record, value := s.b.o.key(m.Line), h.Encode()
+	stands := true
+	err = s.retry(ctx, func(ctx context.Context) error {
+		for {
+			// Reading first also finds what an attempt has done whose answer was lost.
+			r, err := s.b.c.read(ctx,
+				&api.KVTxnOp{Verb: api.KVGetOrEmpty, Key: key},
+				&api.KVTxnOp{Verb: api.KVGetOrEmpty, Key: record},
+			)
+			if err != nil {
+				return err
+			}
+			member, old := r.find(key), r.find(record)
+			if stands = member != nil && member.CreateIndex == m.Position; !stands {
+				return nil
+			}
+			pinned := member.Session == ""
+			switch {
+			case pinned && old != nil && string(old.Value) == string(value):
+				return nil
+			case !pinned && member.Session != s.id:
+				return fmt.Errorf("%w: member %s was joined by another session", backend.ErrDenied, m.Key)
+			case at != 0 && at != versionOf(old):
+				return fmt.Errorf("%w: version is %d, not %d", backend.ErrVersion, versionOf(old), at)
+			}
+			ops := []*api.KVTxnOp{
+				{Verb: api.KVCheckIndex, Key: key, Index: member.ModifyIndex},
+				setOp(record, value, versionOf(old)),
+			}
+			if !pinned {
+				ops = append(ops, &api.KVTxnOp{Verb: api.KVUnlock, Key: key, Value: member.Value, Flags: member.Flags, Session: s.id})
+			}
+			if r, err = s.b.c.write(ctx, ops...); err != nil || len(r.errs) == 0 {
+				return err
+			}
+			// Something has changed since it was read.
+		}
+	})
+	if err == nil && !stands {
+		err = s.missing(ctx, m)
+	}
+	return err
+}

@@ -1,0 +1,219 @@
+package consul
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/consul/api"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// versionOf returns the version of a record as it was read: its ModifyIndex, which
+// comes from Consul's log.
+func versionOf(p *api.KVPair) backend.Version {
+	if p == nil {
+		return backend.Absent
+	}
+	return backend.Version(p.ModifyIndex)
+}
+
+// setOp writes a record that must still have the version; 0 is any. Consul does not
+// count a write that changes nothing, so each has flags of its own.
+func setOp(key string, value []byte, at backend.Version) *api.KVTxnOp {
+	op := &api.KVTxnOp{Verb: api.KVCAS, Key: key, Value: value, Flags: rand.Uint64()}
+	switch at {
+	case 0:
+		op.Verb = api.KVSet
+	case backend.Absent:
+		op.Index = 0 // for a cas: only where there is none
+	default:
+		op.Index = uint64(at)
+	}
+	return op
+}
+
+// Get returns the record; see [backend.Records].
+func (s *session) Get(ctx context.Context, name string) (backend.Record, error) {
+	r, _, err := s.get(ctx, name)
+	return r, fail("get", name, err)
+}
+
+// get also returns the index from which a blocking query finds every later change.
+func (s *session) get(ctx context.Context, name string) (backend.Record, uint64, error) {
+	if err := s.check(ctx, name); err != nil {
+		return backend.Record{}, 0, err
+	}
+	r := backend.Record{Name: name}
+	var index uint64
+	err := s.retry(ctx, func(ctx context.Context) error {
+		p, last, err := s.b.c.get(ctx, s.b.o.key(name))
+		if err != nil {
+			return err
+		}
+		r.Version, index = versionOf(p), last
+		if p != nil {
+			r.Value, index = p.Value, p.ModifyIndex
+		}
+		return nil
+	})
+	if err != nil {
+		return backend.Record{}, 0, err
+	}
+	s.b.saw(index)
+	return r, index, nil
+}
+
+// Put writes the record where the condition holds, with the condition, in one
+// transaction; see [backend.Records].
+func (s *session) Put(ctx context.Context, name string, value []byte, cond *backend.If) (backend.Version, error) {
+	v, err := s.put(ctx, name, value, cond)
+	return v, fail("put", name, err)
+}
+
+func (s *session) put(ctx context.Context, name string, value []byte, cond *backend.If) (backend.Version, error) {
+	if err := s.check(ctx, name); err != nil {
+		return 0, err
+	}
+	if err := backend.CheckRecord(value); err != nil {
+		return 0, err
+	}
+	key := s.b.o.key(name)
+	var at backend.Version
+	if cond != nil {
+		at = cond.Version
+	}
+	p, err := s.guarded(ctx, cond, key, setOp(key, value, at))
+	if err != nil {
+		return 0, err
+	}
+	s.b.saw(p.ModifyIndex)
+	return versionOf(p), nil
+}
+
+// Delete removes the record where the condition holds; see [backend.Records].
+func (s *session) Delete(ctx context.Context, name string, cond *backend.If) error {
+	return fail("delete", name, s.delete(ctx, name, cond))
+}
+
+func (s *session) delete(ctx context.Context, name string, cond *backend.If) error {
+	if err := s.check(ctx, name); err != nil {
+		return err
+	}
+	key := s.b.o.key(name)
+	var ops []*api.KVTxnOp
+	switch {
+	case cond == nil || cond.Version == 0:
+	case cond.Version == backend.Absent:
+		ops = append(ops, &api.KVTxnOp{Verb: api.KVCheckNotExists, Key: key})
+	default:
+		// The verb delete-cas takes it for success when there is no such key.
+		ops = append(ops, &api.KVTxnOp{Verb: api.KVCheckIndex, Key: key, Index: uint64(cond.Version)})
+	}
+	ops = append(ops, &api.KVTxnOp{Verb: api.KVDelete, Key: key})
+	_, err := s.guarded(ctx, cond, key, ops...)
+	return err
+}
+
+// guarded runs a transaction on a record on condition that cond.Member, if any,
+// stands, and returns the record's entry, if there is one then. The transaction is
+// sent once, and again only when it was refused: an answer that was lost is the
+// caller's to find out about.
+//
+// The guard is the index of the last change of the member's key: the same entry, of
+// the same session. That is the member's position until somebody changes the key, as
+// Pin does.
+func (s *session) guarded(ctx context.Context, cond *backend.If, key string, ops ...*api.KVTxnOp) (*api.KVPair, error) {
+	var m backend.Member
+	var guard *api.KVTxnOp
+	if cond != nil && cond.Member != (backend.Member{}) {
+		m = cond.Member
+		path, err := s.path(ctx, m)
+		if err != nil {
+			return nil, err
+		}
+		guard = &api.KVTxnOp{Verb: api.KVCheckIndex, Key: path, Index: m.Position}
+		ops = append(ops, guard)
+	}
+	for {
+		var r *result
+		err := s.once(ctx, func(ctx context.Context) (err error) {
+			r, err = s.b.c.write(ctx, ops...)
+			return err
+		})
+		switch {
+		case err != nil:
+			return nil, err
+		case len(r.errs) == 0:
+			return r.find(key), nil
+		case guard == nil || !r.failed(len(ops)-1):
+			return nil, fmt.Errorf("%w: %s", backend.ErrVersion, r.errs[0].What)
+		}
+		was := guard.Index
+		if guard.Index, err = s.standing(ctx, guard.Key, m); err != nil {
+			return nil, err
+		}
+		if guard.Index == 0 {
+			return nil, s.missing(ctx, m)
+		}
+		if guard.Index == was {
+			return nil, fmt.Errorf("%w: the member's entry could not be checked: %s", backend.ErrUnavailable, r.errs[0].What)
+		}
+	}
+}
+
+// List returns the full names of the records directly under dir, sorted; see
+// [backend.Records].
+func (s *session) List(ctx context.Context, dir string) ([]string, error) {
+	if err := s.check(ctx, dir); err != nil {
+		return nil, fail("list", dir, err)
+	}
+	folder := s.b.o.folder(dir)
+	var keys []string
+	err := s.retry(ctx, func(ctx context.Context) (err error) {
+		keys, err = s.b.c.names(ctx, folder)
+		return err
+	})
+	if err != nil {
+		return nil, fail("list", dir, err)
+	}
+	var names []string
+	for _, k := range keys {
+		name := strings.TrimPrefix(k, folder)
+		if !strings.HasSuffix(name, "/") && checkName(name) == nil {
+			names = append(names, dir+"/"+name)
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// Watch blocks until the record has another version than after; see
+// [backend.Records].
+func (s *session) Watch(ctx context.Context, name string, after backend.Version) (backend.Record, error) {
+	r, err := s.watch(ctx, name, after)
+	return r, fail("watch", name, err)
+}
+
+func (s *session) watch(ctx context.Context, name string, after backend.Version) (backend.Record, error) {
+	wait := s.b.o.backoff()
+	for {
+		r, index, err := s.get(ctx, name)
+		if err != nil || r.Version != after {
+			return r, err
+		}
+		wait.begin()
+		q, err := s.block(ctx, topic{key: s.b.o.key(name)}, index)
+		if err != nil {
+			return backend.Record{}, err
+		}
+		if q.err == nil {
+			wait.reset()
+		} else if err := wait.sleep(ctx); err != nil {
+			return backend.Record{}, err
+		}
+	}
+}

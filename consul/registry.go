@@ -1,0 +1,96 @@
+package consul
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/hashicorp/consul/api"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// unroutable is the address of the node that is no machine: of a block that is
+// reserved for documentation (RFC 5737).
+const unroutable = "192.0.2.1"
+
+// create creates a session and returns its id. The api package's own types cannot
+// say a lock-delay of zero, which is what makes a session's end leave nothing behind
+// on the servers.
+func (c *client) create(ctx context.Context) (string, error) {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown-host"
+	}
+	body := map[string]any{
+		"Name":       fmt.Sprintf("succession %s %d", host, os.Getpid()),
+		"TTL":        c.o.TTL.String(),
+		"Behavior":   api.SessionBehaviorDelete,
+		"LockDelay":  "0s",
+		"NodeChecks": []string{},
+	}
+	if !c.o.AgentNode {
+		body["Node"] = c.o.Node
+	}
+	var out struct{ ID string }
+	_, err = c.calls.Raw().Write("/v1/session/create", body, &out, noWrite.WithContext(ctx))
+	var status api.StatusError
+	if errors.As(err, &status) && strings.Contains(status.Body, textMissingNode) {
+		return "", errNoNode
+	}
+	if err != nil {
+		return "", c.explain(err)
+	}
+	return out.ID, nil
+}
+
+// errNoNode says that the catalog node of sessions does not exist.
+var errNoNode = fmt.Errorf("%w: the catalog node that sessions are bound to does not exist", backend.ErrUnavailable)
+
+// registerNode registers the catalog node of sessions. It has no health check: a
+// node that has one is removed when the check's agent has gone.
+func (c *client) registerNode(ctx context.Context) error {
+	body := map[string]any{"Node": c.o.Node, "Address": unroutable}
+	_, err := c.calls.Raw().Write("/v1/catalog/register", body, nil, noWrite.WithContext(ctx))
+	if err != nil {
+		return c.explain(err)
+	}
+	return nil
+}
+
+// renew asks for more time and returns what Consul knows of the session; nil when
+// it does not know it any more.
+func (c *client) renew(ctx context.Context, id string) (*api.SessionEntry, error) {
+	var entries []*api.SessionEntry
+	_, err := c.renewals.Raw().Write("/v1/session/renew/"+id, nil, &entries, noWrite.WithContext(ctx))
+	switch {
+	case notFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, c.explain(err)
+	case len(entries) == 0:
+		return nil, nil
+	}
+	return entries[0], nil
+}
+
+// knows reports, linearizably, whether the session exists.
+func (c *client) knows(ctx context.Context, id string) (bool, error) {
+	q := (&api.QueryOptions{RequireConsistent: true}).WithContext(ctx)
+	entry, _, err := c.calls.Session().Info(id, q)
+	if err != nil {
+		return false, c.explain(err)
+	}
+	return entry != nil, nil
+}
+
+// destroy ends the session. Consul says yes also where there is none.
+func (c *client) destroy(ctx context.Context, id string) error {
+	_, err := c.calls.Raw().Write("/v1/session/destroy/"+id, nil, nil, noWrite.WithContext(ctx))
+	if err != nil {
+		return c.explain(err)
+	}
+	return nil
+}

@@ -1,0 +1,193 @@
+package consul_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/consul"
+	"github.com/succession-dev/succession/internal/coordtest"
+)
+
+// A restart with its data costs nobody the place, and no watch.
+func TestServerRestart(t *testing.T) {
+	t.Parallel()
+	c := coordtest.NewConsul(t, &coordtest.ConsulOptions{Durable: true})
+	addr, name := c.Addrs()[0], coordtest.Name(t)
+	o := &consul.Options{TTL: 10 * time.Second}
+	a, b := session(t, addr, o), session(t, addr, o)
+	ma, mb := join(t, a, name, ""), join(t, b, name, "")
+	gone := make(chan error, 1)
+	go func() { gone <- b.Gone(t.Context(), ma) }()
+	if err := c.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if p, err := b.Ahead(t.Context(), mb); err != nil || p.Ahead != ma {
+		t.Errorf("ahead of b is %+v, %v, want %+v", p.Ahead, err, ma)
+	}
+	if err := a.Leave(t.Context(), ma); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-gone; err != nil {
+		t.Error(err)
+	}
+	if p, err := b.Ahead(t.Context(), mb); err != nil || !p.First {
+		t.Errorf("b stands at %+v, %v", p, err)
+	}
+}
+
+// A cluster that begins anew has smaller indexes: tokens would fall.
+func TestServerLosesItsData(t *testing.T) {
+	t.Parallel()
+	c := coordtest.NewConsul(t, nil)
+	addr, name := c.Addrs()[0], coordtest.Name(t)
+	b := open(t, addr, nil)
+	s := sessionOf(t, b)
+	m := join(t, s, name, "")
+	var v backend.Version
+	for range 200 { // more than a server writes by itself when it starts
+		var err error
+		if v, err = s.Put(t.Context(), name, nil, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	gone := make(chan error, 1)
+	go func() { gone <- s.Gone(t.Context(), m) }()
+	if err := c.Wipe(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-gone; err != nil && !errors.Is(err, backend.ErrSessionEnded) {
+		t.Errorf("Gone returned %v", err)
+	}
+	ended(t, s, 2*ttl)
+	for range 2 {
+		if _, err := b.Session(t.Context()); !errors.Is(err, backend.ErrReset) {
+			t.Fatalf("Session at a server without data returned %v, want ErrReset", err)
+		}
+	}
+	// Who has not seen the old data cannot know.
+	fresh := session(t, addr, nil)
+	if m := join(t, fresh, name, ""); m.Position >= uint64(v) {
+		t.Errorf("the new log is at %d, the old was at %d: nothing was tested", m.Position, v)
+	}
+}
+
+// Consul removes the node of a server that has failed, and with it the sessions
+// that are bound to it, long before their time. Sessions on a node of our own stay.
+func TestFailedServerTakesItsSessionsAlong(t *testing.T) {
+	t.Parallel()
+	c := coordtest.NewConsul(t, &coordtest.ConsulOptions{Nodes: 3})
+	leader, err := c.Leader(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var failing, healthy *coordtest.Server
+	for _, s := range c.Servers() {
+		switch {
+		case s == leader:
+		case failing == nil:
+			failing = s
+		default:
+			healthy = s
+		}
+	}
+	name := coordtest.Name(t)
+	bound := session(t, failing.Addr(), &consul.Options{TTL: time.Minute, AgentNode: true})
+	ours := session(t, failing.Addr(), &consul.Options{TTL: time.Minute})
+	mb, mo := join(t, bound, name, "bound"), join(t, ours, name, "ours")
+	observer := session(t, healthy.Addr(), &consul.Options{TTL: time.Minute})
+
+	failing.Kill()
+	killed := time.Now()
+	if err := observer.Gone(within(t, 30*time.Second), mb); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("the session of the server's node ended %v after the server, its deadline is in %v",
+		time.Since(killed).Round(time.Millisecond), time.Until(bound.Deadline()).Round(time.Second))
+	if time.Until(bound.Deadline()) <= 0 {
+		t.Error("the holder knew before; the option's warning is out of date")
+	}
+	line, err := observer.Line(t.Context(), name)
+	if err != nil || len(line.Members) != 1 || line.Members[0] != mo {
+		t.Errorf("the line is %+v (error: %v), want %+v alone", line.Members, err, mo)
+	}
+}
+
+// A change of Consul's leader ends neither sessions nor waits.
+func TestLeaderChange(t *testing.T) {
+	t.Parallel()
+	c := coordtest.NewConsul(t, &coordtest.ConsulOptions{Nodes: 3})
+	leader, err := c.Leader(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var follower *coordtest.Server
+	for _, s := range c.Servers() {
+		if s != leader {
+			follower = s
+		}
+	}
+	name := coordtest.Name(t)
+	o := &consul.Options{TTL: 10 * time.Second}
+	a, b := session(t, follower.Addr(), o), session(t, follower.Addr(), o)
+	ma, mb := join(t, a, name, ""), join(t, b, name, "")
+	gone := make(chan error, 1)
+	go func() { gone <- b.Gone(t.Context(), ma) }()
+	leader.Kill()
+	// Writable again some seconds later; Leave waits for that.
+	if err := a.Leave(within(t, 20*time.Second), ma); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-gone:
+		if err != nil {
+			t.Fatal(err)
+		}
+	case <-within(t, 10*time.Second).Done():
+		t.Fatal("the wait was not told of the departure after the change of leader")
+	}
+	if p, err := b.Ahead(t.Context(), mb); err != nil || !p.First {
+		t.Errorf("b stands at %+v, %v", p, err)
+	}
+}
+
+// While nothing answers, calls honour their context, and the session its deadline.
+func TestPausedServer(t *testing.T) {
+	t.Parallel()
+	c := coordtest.NewConsul(t, nil)
+	b := open(t, c.Addrs()[0], nil)
+	s := sessionOf(t, b)
+	name := coordtest.Name(t)
+	m := join(t, s, name, "")
+	if err := c.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeoutCause(t.Context(), ttl/10, errEnough)
+	defer cancel()
+	start := time.Now()
+	if _, err := s.Ahead(ctx, m); !errors.Is(err, errEnough) {
+		t.Errorf("Ahead returned %v, want the cause of its context", err)
+	}
+	if took := time.Since(start); took > ttl/2 {
+		t.Errorf("Ahead took %v for a context of %v", took, ttl/10)
+	}
+	if _, err := s.Ahead(t.Context(), m); !errors.Is(err, backend.ErrSessionEnded) {
+		t.Errorf("Ahead returned %v, want ErrSessionEnded after the deadline", err)
+	}
+	if took := time.Since(start); took > ttl+ttl/2 {
+		t.Errorf("the session ended after %v", took)
+	}
+	if err := c.Resume(); err != nil {
+		t.Fatal(err)
+	}
+	next := sessionOf(t, b)
+	mn := join(t, next, name, "")
+	if err := next.Gone(within(t, 5*ttl), m); err != nil {
+		t.Fatal(err)
+	}
+	if p, err := next.Ahead(t.Context(), mn); err != nil || !p.First {
+		t.Errorf("the next member stands at %+v, %v", p, err)
+	}
+}

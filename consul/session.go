@@ -1,0 +1,289 @@
+package consul
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/clock"
+	"github.com/succession-dev/succession/internal/lease"
+)
+
+// A session is one session of Consul. It ends when its deadline passes, when Consul
+// says that there is no such session, or when it is closed, whichever is first.
+type session struct {
+	b     *Backend
+	id    string
+	lease lease.Lease
+
+	// ctx ends with the session; its cause says why. Everything that runs for the
+	// session runs in it.
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+
+	destroyed chan struct{} // closed when Consul has been told of the end, or cannot be
+	stands    error         // that it could not be told; to be read after destroyed
+
+	mu      sync.Mutex
+	err     error            // why it has ended
+	joins   map[string]int   // how many members it has joined, by line
+	queries map[topic]*query // blocking queries, shared by all who wait for the same
+	ghosts  ghosts
+}
+
+var _ backend.Session = (*session)(nil)
+
+// newSession returns the session, whose creation was sent at the given time. A
+// deadline that has passed is not revived: a member that waits in line may be
+// believed dead as well.
+func newSession(b *Backend, id string, sent clock.Instant) *session {
+	s := &session{
+		b:         b,
+		id:        id,
+		destroyed: make(chan struct{}),
+		joins:     make(map[string]int),
+		queries:   make(map[topic]*query),
+		ghosts: ghosts{
+			doubtful:  make(map[string]bool),
+			abandoned: make(map[string]bool),
+			more:      make(chan struct{}, 1),
+		},
+	}
+	s.ctx, s.cancel = context.WithCancelCause(b.life)
+	s.lease.Extend(sent, b.o.TTL)
+	s.lease.Hold(true)
+	return s
+}
+
+// keepAlive renews the session until it ends.
+//
+// Consul counts twice the TTL from when its leader handled the newest renewal, and
+// a new leader counts anew (agent/consul/session_ttl.go), so the TTL from when a
+// renewal was sent ends earlier. A renewal is answered by whoever takes itself for
+// the leader, without asking a quorum: an answer proves nothing for the time after
+// the deadline that stood before it, and is not counted then.
+func (s *session) keepAlive() {
+	ttl := s.b.o.TTL
+	wait := s.b.o.backoff()
+	pause := max(0, s.lease.Left()-2*ttl/3)
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	for {
+		select {
+		case <-s.ctx.Done():
+			return
+		case <-timer.C:
+		}
+		if s.alive() != nil {
+			return
+		}
+		wait.begin()
+		sent := clock.Now()
+		err := s.renew(sent)
+		pause = ttl/3 - clock.Since(sent)
+		switch {
+		case err == nil:
+			wait.reset()
+		case s.ctx.Err() != nil:
+			return
+		default:
+			s.b.o.Logger.Warn("the session could not be renewed, trying again", "session", s.id, "left", s.lease.Left(), "err", err)
+			pause = wait.pause()
+		}
+		timer.Reset(max(0, min(pause, s.lease.Left())))
+	}
+}
+
+// renew sends one renewal. It may take a third of the TTL: a server without a
+// leader holds requests for up to seven seconds (rpc_hold_timeout).
+func (s *session) renew(sent clock.Instant) error {
+	ctx, cancel := context.WithTimeout(s.ctx, min(s.b.o.attempt(), s.lease.Left()))
+	defer cancel()
+	entry, err := s.b.c.renew(ctx, s.id)
+	switch {
+	case err != nil:
+		return err
+	case entry == nil:
+		s.lost()
+	case !s.lease.Extend(sent, s.b.o.TTL):
+		// alive ends it.
+		return s.alive()
+	}
+	return nil
+}
+
+// alive returns nil while the session lives, and else why it does not. It ends a
+// session whose deadline has passed, so that the law does not hang on how soon a
+// timer fires.
+func (s *session) alive() error {
+	s.mu.Lock()
+	err := s.err
+	s.mu.Unlock()
+	if err == nil && s.lease.Left() <= 0 {
+		s.end(fmt.Errorf("%w: Consul has confirmed it last more than %v ago", backend.ErrSessionEnded, s.b.o.TTL), false)
+		return s.Err()
+	}
+	return err
+}
+
+// lost ends the session because Consul does not know it.
+func (s *session) lost() {
+	s.end(fmt.Errorf("%w: Consul does not know session %s any more: it was destroyed, or catalog node %q was deregistered", backend.ErrSessionEnded, s.id, s.b.o.Node), true)
+}
+
+// end ends the session, once. Unless Consul knows, it is told, as soon as it can be
+// reached: until then the members stand, and what was on its way may still arrive.
+func (s *session) end(why error, known bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
+		return
+	}
+	s.err = fail("session", "", why)
+	s.cancel(why)
+	s.b.o.Logger.Info("session ended", "session", s.id, "why", why)
+	if known {
+		close(s.destroyed)
+		return
+	}
+	s.b.wg.Go(s.destroy)
+}
+
+// destroy has Consul end the session, which is done at the latest when Consul does
+// so by itself.
+func (s *session) destroy() {
+	ctx, cancel := context.WithTimeout(s.b.life, 2*s.b.o.TTL)
+	defer cancel()
+	wait := s.b.o.backoff()
+	for {
+		wait.begin()
+		attempt, cancel := context.WithTimeout(ctx, s.b.o.attempt())
+		err := s.b.c.destroy(attempt, s.id)
+		cancel()
+		if err == nil {
+			close(s.destroyed)
+			return
+		}
+		if wait.sleep(ctx) != nil {
+			s.stands = s.errStands(err)
+			close(s.destroyed)
+			return
+		}
+	}
+}
+
+func (s *session) errStands(why error) error {
+	return fmt.Errorf("%w: what the session joined stands until Consul ends the session by itself, at most %v after its last renewal (%v)",
+		backend.ErrUnavailable, 2*s.b.o.TTL, why)
+}
+
+// awaitDestroyed blocks until Consul has confirmed the end of the session.
+func (s *session) awaitDestroyed(ctx context.Context) error {
+	select {
+	case <-s.destroyed:
+		return s.stands
+	case <-ctx.Done():
+		return s.errStands(context.Cause(ctx))
+	}
+}
+
+// bind returns a context that ends with ctx, and with the session.
+func (s *session) bind(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(s.ctx, func() { cancel(context.Cause(s.ctx)) })
+	return ctx, func() { stop(); cancel(nil) }
+}
+
+// once runs one request, which takes at most a third of the TTL.
+func (s *session) once(ctx context.Context, f func(ctx context.Context) error) error {
+	if err := s.possible(ctx); err != nil {
+		return err
+	}
+	ctx, cancel := s.bind(ctx)
+	defer cancel()
+	attempt, done := context.WithTimeout(ctx, s.b.o.attempt())
+	defer done()
+	err := f(attempt)
+	if errors.Is(err, backend.ErrSessionEnded) {
+		s.lost()
+	}
+	if s.alive() != nil { // an answer that comes too late is none
+		return context.Cause(s.ctx)
+	}
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// retry runs a request that may be repeated, until Consul answers it. It is bounded
+// by ctx, and by the deadline of the session.
+func (s *session) retry(ctx context.Context, f func(ctx context.Context) error) error {
+	ctx, cancel := s.bind(ctx)
+	defer cancel()
+	wait := s.b.o.backoff()
+	for {
+		wait.begin()
+		err := s.once(ctx, f)
+		if err == nil || !errors.Is(err, backend.ErrUnavailable) {
+			return err
+		}
+		if err := wait.sleep(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// check is possible, for a call about the election or record with that name.
+func (s *session) check(ctx context.Context, name string) error {
+	if err := s.possible(ctx); err != nil {
+		return err
+	}
+	return checkName(name)
+}
+
+// path is possible, for a call about the member, whose key it returns.
+func (s *session) path(ctx context.Context, m backend.Member) (string, error) {
+	if err := s.possible(ctx); err != nil {
+		return "", err
+	}
+	return s.b.o.memberPath(m)
+}
+
+// possible returns why nothing can be sent under ctx and the session.
+func (s *session) possible(ctx context.Context) error {
+	if err := s.alive(); err != nil {
+		return context.Cause(s.ctx)
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// TTL returns the TTL that was asked for, which is what the session's deadline goes
+// by; Consul itself ends the session after twice that. See [backend.Session].
+func (s *session) TTL() time.Duration { return s.b.o.TTL }
+
+// Deadline returns a TTL after the newest renewal that was answered in time was
+// sent; see [backend.Session]. It is kept ahead for every session, whether it
+// stands in a line or not.
+func (s *session) Deadline() time.Time { return s.lease.Deadline() }
+
+func (s *session) Done() <-chan struct{} { return s.ctx.Done() }
+
+func (s *session) Err() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
+}
+
+// Close ends the session; see [backend.Session]. Here it ends at once, whether or
+// not Consul can be reached.
+func (s *session) Close(ctx context.Context) error {
+	s.end(fmt.Errorf("%w: it was closed", backend.ErrSessionEnded), false)
+	return fail("close", "", s.awaitDestroyed(ctx))
+}
