@@ -4,8 +4,8 @@
 //   - elect is what applications import: elections, terms, observers.
 //   - backend is the contract between an election and a coordinator, and opens a
 //     coordinator by its URL.
-//   - zookeeper and local are coordinators: a ZooKeeper ensemble, and the kernel of
-//     this machine.
+//   - zookeeper, etcd, consul and local are coordinators, the last one being the
+//     kernel of this machine.
 //   - memory is a coordinator inside the process, with faults on demand, for tests.
 //   - conformance checks whether a backend keeps the contract.
 //   - cmd/succession is the command.
