@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/backoff"
 )
 
 // recheckWithoutTTL is the interval of the slow re-check where a session has no
@@ -33,7 +34,7 @@ func (e *Election) campaign(ctx, life context.Context) (*Term, error) {
 	if e.err != nil {
 		return nil, e.err
 	}
-	var wait backoff
+	wait := newBackoff()
 	for {
 		t, err := e.attempt(ctx, life, &wait)
 		if err == nil {
@@ -47,7 +48,7 @@ func (e *Election) campaign(ctx, life context.Context) (*Term, error) {
 		}
 		e.o.Logger.Warn("campaign interrupted, joining again", "err", err)
 		e.trace(Event{Kind: Retrying, Err: err})
-		if err := wait.sleep(ctx); err != nil {
+		if err := wait.Sleep(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -55,7 +56,7 @@ func (e *Election) campaign(ctx, life context.Context) (*Term, error) {
 
 // attempt stands in line once, until it leads or something goes wrong. Whatever it
 // joined has left the line when it fails, or goes with the session.
-func (e *Election) attempt(ctx, life context.Context, wait *backoff) (*Term, error) {
+func (e *Election) attempt(ctx, life context.Context, wait *backoff.Backoff) (*Term, error) {
 	s, err := e.b.Session(ctx)
 	if err != nil {
 		return nil, err
@@ -68,7 +69,7 @@ func (e *Election) attempt(ctx, life context.Context, wait *backoff) (*Term, err
 	if err != nil {
 		return nil, err
 	}
-	wait.reset()
+	wait.Reset()
 	e.o.Logger.Info("joined", "key", m.Key, "position", m.Position)
 	e.trace(Event{Kind: Joined, Member: m})
 
@@ -156,25 +157,7 @@ func (e *Election) margin(s backend.Session) (time.Duration, error) {
 	return e.o.Margin, nil
 }
 
-// backoff is the pause before trying again: it doubles up to a bound, with full
-// jitter.
-type backoff struct{ next time.Duration }
-
-const (
-	minBackoff = 50 * time.Millisecond
-	maxBackoff = 2 * time.Second
-)
-
-func (b *backoff) reset() { b.next = 0 }
-
-func (b *backoff) sleep(ctx context.Context) error {
-	b.next = min(max(2*b.next, minBackoff), maxBackoff)
-	t := time.NewTimer(b.next/2 + rand.N(b.next/2+1))
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-t.C:
-		return nil
-	}
+// newBackoff returns the pauses between the attempts of this package.
+func newBackoff() backoff.Backoff {
+	return backoff.Backoff{Min: 50 * time.Millisecond, Max: 2 * time.Second}
 }

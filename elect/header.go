@@ -64,7 +64,7 @@ func (e *Election) RaiseFence(ctx context.Context, floor uint64) error {
 // the answer was lost: change is a function of what is stored, and reports whether
 // there is anything to write.
 func (e *Election) updateHeader(ctx context.Context, s backend.Session, m backend.Member, change func(*backend.Header) bool) error {
-	var wait backoff
+	wait := newBackoff()
 	for {
 		r, err := s.Get(ctx, e.name)
 		if err == nil {
@@ -80,7 +80,7 @@ func (e *Election) updateHeader(ctx context.Context, s backend.Session, m backen
 		if !errors.Is(err, backend.ErrVersion) && !errors.Is(err, backend.ErrUnavailable) {
 			return err
 		}
-		if err := wait.sleep(ctx); err != nil {
+		if err := wait.Sleep(ctx); err != nil {
 			return err
 		}
 	}

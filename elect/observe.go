@@ -83,12 +83,12 @@ func leaderOf(line backend.Line, m backend.Member) Leader {
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {
 		var last Leader
-		var wait backoff
+		wait := newBackoff()
 		first, newest := true, uint64(0)
 		for {
 			line, s, err := e.look(ctx)
 			if err == nil {
-				wait.reset()
+				wait.Reset()
 				var l Leader
 				if len(line.Members) > 0 {
 					l = leaderOf(line, line.Members[0])
@@ -113,7 +113,7 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 				yield(Leader{}, err)
 				return
 			}
-			if err := wait.sleep(ctx); err != nil {
+			if err := wait.Sleep(ctx); err != nil {
 				yield(Leader{}, err)
 				return
 			}

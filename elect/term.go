@@ -143,11 +143,11 @@ func (t *Term) watchRecord() {
 // retry calls watch until the term ends, which it ends itself when watch says that
 // the member has gone.
 func (t *Term) retry(watch func() error) {
-	var wait backoff
+	wait := newBackoff()
 	for t.ctx.Err() == nil {
 		switch err := watch(); {
 		case err == nil:
-			wait.reset()
+			wait.Reset()
 			continue
 		case errors.Is(err, backend.ErrNotMember):
 			t.lose(ErrRemoved)
@@ -156,7 +156,7 @@ func (t *Term) retry(watch func() error) {
 			t.lose(err)
 			return
 		}
-		if wait.sleep(t.ctx) != nil {
+		if wait.Sleep(t.ctx) != nil {
 			return
 		}
 	}

@@ -1,0 +1,40 @@
+// Package backoff waits between attempts.
+package backoff
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+)
+
+// A Backoff is a pause before the next attempt: the first is about Min, each further
+// one twice as long up to Max, and jitter keeps many who failed together from coming
+// back together. It is for one goroutine at a time.
+type Backoff struct {
+	Min, Max time.Duration
+	last     time.Duration
+}
+
+// Next returns the next pause: between a half and the whole of its length.
+func (b *Backoff) Next() time.Duration {
+	b.last = min(max(2*b.last, b.Min), b.Max)
+	return b.last/2 + rand.N(b.last/2+1)
+}
+
+// Sleep waits for the next pause. It returns the cause of ctx when that ends first.
+func (b *Backoff) Sleep(ctx context.Context) error { return Sleep(ctx, b.Next()) }
+
+// Reset begins again with Min: an attempt has succeeded.
+func (b *Backoff) Reset() { b.last = 0 }
+
+// Sleep waits for d. It returns the cause of ctx when that ends first.
+func Sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
