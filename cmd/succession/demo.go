@@ -146,7 +146,7 @@ func (d *demo) run(ctx context.Context) error {
 
 // vacant makes sure that nobody else stands in the demo's line.
 func (d *demo) vacant(ctx context.Context) error {
-	b, err := backend.Open(ctx, d.url)
+	b, err := open(ctx, d.url)
 	if err != nil {
 		return err
 	}
@@ -160,7 +160,7 @@ func (d *demo) vacant(ctx context.Context) error {
 
 // candidate stands in line, leads for a moment, and leaves.
 func (d *demo) candidate(ctx context.Context, who int) (err error) {
-	b, err := backend.Open(ctx, d.url)
+	b, err := open(ctx, d.url)
 	if err != nil {
 		return err
 	}

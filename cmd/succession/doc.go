@@ -3,10 +3,11 @@
 //	succession run reports -- ./send-reports --hourly
 //
 // starts the program only while this process leads the election "reports", on
-// this machine or, with --url, on a ZooKeeper ensemble. The other
+// this machine or, with --url, on ZooKeeper, etcd or Consul. The other
 // subcommands look at an election (leader, watch, line) and act on it (resign,
-// fence); demo shows one at work. It is a thin layer over package elect: what is
-// promised about leadership is said there.
+// fence); demo shows one at work, and conformance tests a coordinator
+// (internal/target). It is a thin layer over package elect: what is promised about
+// leadership is said there.
 //
 // # How run works
 //
@@ -20,6 +21,9 @@
 // started, resigned. When leadership ends first, the command gets TERM a grace
 // time before the session's deadline and KILL before the deadline itself
 // (grace.go), so it has ended before the coordinator can hand leadership on.
+//
+// Every subcommand reaches the coordinator through open (open.go), which looks at what
+// is at the address when nobody answers as expected (internal/probe).
 //
 // # What it does not promise
 //

@@ -13,7 +13,8 @@ import (
 // signal ended it or us. 124 to 127 are as in timeout(1) and env(1), 75 is
 // EX_TEMPFAIL of sysexits.h.
 const (
-	exitNobody        = 1
+	exitNobody        = 1 // leader, resign
+	exitNonconforming = 1 // conformance
 	exitLost          = 75
 	exitTimeout       = 124
 	exitFailed        = 125

@@ -17,8 +17,8 @@ import (
 // member has the position 1.
 func coordinator(t *testing.T) (url string, c *memory.Coordinator) {
 	t.Helper()
-	coordinators++
-	name := fmt.Sprintf("look-%d", coordinators)
+	coordinatorsMade++
+	name := fmt.Sprintf("look-%d", coordinatorsMade)
 	c, err := memory.Named(name, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -26,7 +26,7 @@ func coordinator(t *testing.T) (url string, c *memory.Coordinator) {
 	return "memory:" + name, c
 }
 
-var coordinators int // made so far; they live as long as the process
+var coordinatorsMade int // made so far; they live as long as the process
 
 // lineOf lets candidates with these ids stand in line for "reports" on a new
 // coordinator; the first one leads.

@@ -242,3 +242,9 @@ func here(args ...string) (code int, stdout, stderr string) {
 	code = execute(args, &out, &errs)
 	return code, out.String(), errs.String()
 }
+
+// asNobody makes cmd run as a user without rights.
+func asNobody(cmd *exec.Cmd) {
+	const nobody = 65534
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+}

@@ -48,7 +48,9 @@ The coordinator keeps the line. --url says which:
 
   local:                             the kernel of this machine; nothing to install
   local:/var/lib/app                 the same, with a folder of your choice
-  zookeeper://h1:2181,h2:2181/app    a ZooKeeper ensemble`,
+  zookeeper://h1:2181,h2:2181/app    a ZooKeeper ensemble
+  etcd://h1:2379,h2:2379/app         an etcd cluster
+  consul://127.0.0.1:8500/app        a Consul cluster, by the agent on this machine`,
 		Example: `  succession demo
   succession run reports -- ./send-reports --hourly
   succession leader reports
@@ -66,11 +68,13 @@ The coordinator keeps the line. --url says which:
 		&cobra.Group{ID: "lead", Title: "Leading:"},
 		&cobra.Group{ID: "look", Title: "Looking at an election:"},
 		&cobra.Group{ID: "act", Title: "Acting on an election:"},
+		&cobra.Group{ID: "test", Title: "Testing a coordinator:"},
 	)
 	for id, cmds := range map[string][]*cobra.Command{
 		"lead": {newRun(&g), newDemo(&g)},
 		"look": {newLeader(&g), newWatch(&g), newLine(&g)},
 		"act":  {newResign(&g), newFence(&g)},
+		"test": {newConformance(&g)},
 	} {
 		for _, c := range cmds {
 			c.GroupID = id
@@ -157,7 +161,7 @@ func (g *globals) with(ctx context.Context, name string, f func(context.Context,
 	if err := backend.CheckName(name); err != nil {
 		return err
 	}
-	b, err := backend.Open(ctx, g.url)
+	b, err := open(ctx, g.url)
 	if err != nil {
 		return err
 	}

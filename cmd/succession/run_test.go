@@ -174,7 +174,7 @@ func TestSignalsAreForwarded(t *testing.T) {
 }
 
 func TestForwardedSignalReachesTheWholeGroup(t *testing.T) {
-	const script = `sh -c 'trap "echo grandchild; exit" USR1; echo ready; while :; do sleep 0.01; done' & trap : USR1; wait; wait; echo child`
+	const script = `trap : USR1; sh -c 'trap "echo grandchild; exit" USR1; echo ready; while :; do sleep 0.01; done' & wait; wait; echo child`
 	p := start(t, "--url", localURL(t), "run", "reports", "--", "sh", "-c", script)
 	p.line("ready")
 	p.signal(syscall.SIGUSR1)

@@ -86,7 +86,7 @@ func runElected(g *globals, o runOptions, name, path string, argv []string, stde
 func (r *runner) run() error {
 	var b backend.Backend
 	err := r.attend(context.Background(), func(ctx context.Context) (err error) {
-		b, err = backend.Open(ctx, r.url)
+		b, err = open(ctx, r.url)
 		return err
 	})
 	if err != nil {

@@ -57,11 +57,3 @@ func TestRunOnZooKeeper(t *testing.T) {
 	}
 	third.exits(exitLost)
 }
-
-func TestDemoOnZooKeeper(t *testing.T) {
-	zk := coordtest.SharedZooKeeper(t)
-	code, stdout, stderr := here("--url", "zookeeper://"+zk.Addrs()[0]+"/demo", "demo", "--hold", "1ms")
-	if code != 0 || !strings.Contains(stdout, "4 exits woke 4 candidates") {
-		t.Errorf("exit code %d; output\n%s\nstandard error: %s", code, stdout, stderr)
-	}
-}

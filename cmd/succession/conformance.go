@@ -1,0 +1,238 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/cmd/succession/internal/target"
+	"github.com/succession-dev/succession/conformance"
+)
+
+// clearBound is how long clearing up may take after the suite, also when that was
+// interrupted.
+const clearBound = 30 * time.Second
+
+// A suite is one run of the conformance suite.
+type suite struct {
+	url      string
+	options  target.Options
+	faults   []string
+	rules    []conformance.Rule
+	parallel int
+}
+
+func newConformance(g *globals) *cobra.Command {
+	var s suite
+	cmd := &cobra.Command{
+		Use:   "conformance",
+		Short: "Find out whether a coordinator keeps what is promised",
+		Long: `Exercise the conformance suite on the coordinator that --url names: does it, with its
+version and its settings, keep the laws that an election rests on?
+
+The suite's elections have names of their own, which begin with --prefix, and are
+deleted afterwards. No server is touched, and nobody else's election, key or session.
+Load is light: some dozens of clients at a time.
+
+By itself it exercises the rules that need no fault. --faults adds more of them; each
+hits the suite's own clients and elections only:
+
+  cut     holds back all traffic of a client, in a proxy inside this process
+  deafen  the same, for what the servers send
+  kill    abandons a client's connections
+  remove  deletes a member from the line, as an operator may
+  drop    deletes an election as a whole
+  all     as many of these as are possible there
+
+Rules that need servers to be restarted or paused are reported as not exercised. They
+are for a test that owns its servers: package conformance.
+
+How long it takes depends on the session time, which the URL can choose (session=, ttl=).
+
+Exit codes: 0 every rule that was exercised has passed; 1 a rule has failed; 125
+nothing was found out: the coordinator could not be reached, or no rule was exercised.
+
+With -o json each rule is one object on a line, as soon as it is done, and the last
+line is an object with the key "summary".`,
+		Example: `  succession conformance --url zookeeper://zk1:2181,zk2:2181/app
+  succession conformance --url 'etcd://h1:2379/?ttl=2s' --faults all --report report.json
+  succession conformance --rule 'L3*' --rule G8
+  succession conformance --list`,
+		Args: noArgs,
+	}
+	f := cmd.Flags()
+	patterns := f.StringArray("rule", nil, "exercise only rules whose ID or group matches this pattern, such as 'L3*' or G8; may be repeated")
+	list := f.Bool("list", false, "print the rules and what they need, and exercise none")
+	f.StringSliceVar(&s.faults, "faults", nil, "the faults that may be made: cut, deafen, kill, remove, drop; or all")
+	f.IntVar(&s.parallel, "parallel", 4, "how many rules to exercise at once")
+	f.StringVar(&s.options.Prefix, "prefix", "", "what the names of all elections begin with; the default is succession-conformance-RANDOM")
+	f.DurationVar(&s.options.Slack, "slack", 0, "how much later than its session time the coordinator may end a session; the default fits the kind of coordinator")
+	f.DurationVar(&s.options.Latency, "latency", 0, "what a healthy call may take at the very most; the default is 2s")
+	file := f.String("report", "", "also write the whole report to this file, as JSON")
+	out := outputFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) (err error) {
+		if s.rules, err = selectRules(*patterns); err != nil {
+			return err
+		}
+		view := newSuiteView(*out, cmd.OutOrStdout(), cmd.ErrOrStderr(), s.rules)
+		if *list {
+			return view.list()
+		}
+		switch {
+		case s.parallel < 1:
+			return fmt.Errorf("--parallel %d: give a number from 1", s.parallel)
+		case s.options.Slack < 0 || s.options.Latency < 0:
+			return errors.New("--slack and --latency must not be negative")
+		}
+		s.url = g.url
+		if s.options.Faults, err = s.chosenFaults(); err != nil {
+			return err
+		}
+		return untilSignal(func(ctx context.Context) error {
+			report, err := s.run(ctx, g, view, *file)
+			if err != nil {
+				return err
+			}
+			return verdict(ctx, report)
+		})
+	}
+	return cmd
+}
+
+// chosenFaults returns what --faults means.
+func (s *suite) chosenFaults() ([]conformance.Fault, error) {
+	var chosen []conformance.Fault
+	for _, name := range s.faults {
+		if name == "all" {
+			return target.Possible(s.url)
+		}
+		i := slices.IndexFunc(target.Faults, func(f conformance.Fault) bool { return strings.EqualFold(string(f), name) })
+		if i < 0 {
+			return nil, fmt.Errorf("--faults %q: known are cut, deafen, kill, remove, drop and all", name)
+		}
+		chosen = append(chosen, target.Faults[i])
+	}
+	return chosen, nil
+}
+
+// run exercises the rules, clears up, and writes the report to the file, if one is
+// named.
+func (s *suite) run(ctx context.Context, g *globals, view *suiteView, file string) (_ *conformance.Report, err error) {
+	var report *os.File
+	if file != "" { // before the work, which may take minutes
+		if report, err = os.Create(file); err != nil {
+			return nil, fmt.Errorf("--report: %w", err)
+		}
+		defer report.Close()
+	}
+	connect, cancel := g.withTimeout(ctx)
+	defer cancel()
+	b, err := open(connect, s.url) // says best what is wrong with the URL
+	if err != nil {
+		return nil, err
+	}
+	if err := b.Close(); err != nil {
+		return nil, err
+	}
+	t, err := target.Open(connect, s.url, s.options)
+	if err != nil {
+		return nil, err
+	}
+	h := t.Harness()
+	h.Parallel = s.parallel
+	fit, unfit := s.split(t.Unfit())
+	for _, r := range fit {
+		h.Only = append(h.Only, r.ID)
+	}
+	able := exercised(fit, h.Lacks)
+	if len(able) == 0 {
+		return nil, fmt.Errorf("%s: none of the rules that were asked for can be exercised: %s", backend.Redact(s.url), unable(fit, h.Lacks, unfit))
+	}
+	view.begin(t, able, estimate(able, h.TTL, h.Slack, s.parallel))
+	for _, res := range unfit {
+		view.add(res)
+	}
+	r := conformance.Check(ctx, h, view.add)
+	r.Results = inOrder(append(r.Results, unfit...))
+	clearing, cancel := context.WithTimeout(context.WithoutCancel(ctx), clearBound)
+	defer cancel()
+	err = t.Clear(clearing)
+	view.end(r)
+	if report != nil {
+		err = errors.Join(err, writeReport(report, r))
+	}
+	return r, errors.Join(err, view.wrong)
+}
+
+// split parts the rules from those for which unfit has a reason, which are not
+// exercised.
+func (s *suite) split(unfit map[string]string) (fit []conformance.Rule, results []conformance.Result) {
+	for _, r := range s.rules {
+		why, ok := unfit[r.ID]
+		if !ok {
+			fit = append(fit, r)
+			continue
+		}
+		results = append(results, conformance.Result{ID: r.ID, Title: r.Title, Rule: r.Text, Status: conformance.NotExercised, Reason: why})
+	}
+	return fit, results
+}
+
+// inOrder sorts results in the order of the rules.
+func inOrder(results []conformance.Result) []conformance.Result {
+	place := make(map[string]int)
+	for i, r := range conformance.Rules() {
+		place[r.ID] = i
+	}
+	slices.SortStableFunc(results, func(a, b conformance.Result) int { return place[a.ID] - place[b.ID] })
+	return results
+}
+
+// unable says why no rule can be exercised: what they need that is not there, and what
+// stands in the results of the others.
+func unable(rules []conformance.Rule, lacks map[conformance.Fault]string, others []conformance.Result) string {
+	var parts []string
+	for _, res := range others {
+		parts = append(parts, res.Reason)
+	}
+	for _, r := range rules {
+		for _, f := range r.Needs {
+			if why, lacking := lacks[f]; lacking {
+				parts = append(parts, fmt.Sprintf("no %s: %s", f, why))
+			}
+		}
+	}
+	slices.Sort(parts)
+	return strings.Join(slices.Compact(parts), "; ")
+}
+
+func writeReport(f *os.File, r *conformance.Report) error {
+	enc := json.NewEncoder(f)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	if err := errors.Join(enc.Encode(r), f.Close()); err != nil {
+		return fmt.Errorf("--report: %w", err)
+	}
+	return nil
+}
+
+// verdict is the command's result.
+func verdict(ctx context.Context, r *conformance.Report) error {
+	switch {
+	case r.Invalid != "":
+		return errors.New(r.Invalid)
+	case r.Count(conformance.Failed) > 0:
+		return &exitError{code: exitNonconforming}
+	case r.Interrupted:
+		return context.Cause(ctx)
+	}
+	return r.Err()
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"time"
+
+	"github.com/succession-dev/succession/conformance"
+)
+
+// selectRules returns the rules whose ID or group one of the patterns matches, as
+// path.Match does; all for none.
+func selectRules(patterns []string) ([]conformance.Rule, error) {
+	all := conformance.Rules()
+	if len(patterns) == 0 {
+		return all, nil
+	}
+	chosen := make([]bool, len(all))
+	for _, pattern := range patterns {
+		found := false
+		for i, r := range all {
+			id, err := path.Match(pattern, r.ID)
+			if err != nil {
+				return nil, fmt.Errorf("--rule %q: %w", pattern, err)
+			}
+			group, _ := path.Match(pattern, r.Group())
+			if id || group {
+				found, chosen[i] = true, true
+			}
+		}
+		if !found {
+			return nil, fmt.Errorf("--rule %q matches no rule; there are groups such as L1, G8 and Records, and \"succession conformance --list\" prints all rules", pattern)
+		}
+	}
+	var rules []conformance.Rule
+	for i, r := range all {
+		if chosen[i] {
+			rules = append(rules, r)
+		}
+	}
+	return rules, nil
+}
+
+// exercised returns those of the rules that a harness lacking lacks can exercise.
+func exercised(rules []conformance.Rule, lacks map[conformance.Fault]string) []conformance.Rule {
+	return slices.DeleteFunc(slices.Clone(rules), func(r conformance.Rule) bool {
+		return slices.ContainsFunc(r.Needs, func(f conformance.Fault) bool { _, lacking := lacks[f]; return lacking })
+	})
+}
+
+// sessionTimes is how many session times a rule takes; those that are not here
+// wait for next to none. Measured in the virtual time of package memory.
+var sessionTimes = map[string]float64{
+	"G1.pause":             2.2,
+	"G8.pause":             3.9,
+	"Run.sealed":           1.2,
+	"Run.lost":             0.5,
+	"Run.waits":            0.5,
+	"G10.asked":            0.5,
+	"G9.cut-context":       0.6,
+	"G9.cut-close":         1.3,
+	"G8.cut":               2.2,
+	"G8.waiter-removed":    1.2,
+	"G8.kill":              1.3,
+	"G7.margin":            0.9,
+	"G7.closed":            0.3,
+	"G7.asked":             0.3,
+	"G7.cut":               2.7,
+	"G7.removed":           0.3,
+	"G7.dropped":           0.3,
+	"G7.expired":           0.3,
+	"G5.rest":              3.3,
+	"G5.cost":              0.2,
+	"G6.cut":               1.8,
+	"G5.one":               0.4,
+	"G4.middle":            0.5,
+	"G3.late":              1.8,
+	"G4.crash":             1.6,
+	"G1.kill":              3.3,
+	"G1.deaf":              2.9,
+	"G1.late":              14.3,
+	"G1.cut":               4.3,
+	"Records.watch-cancel": 0.3,
+	"Records.watch":        2.0,
+	"Pin.gate":             1.5,
+	"L6.old-answer":        5.3,
+	"L6.late":              2.0,
+	"L6.cut":               3.9,
+	"L6.kept":              3.0,
+	"L6.advances":          2.0,
+	"L6.bound":             2.0,
+	"L5.queue":             1.8,
+	"L3.idle":              2.3,
+	"L3.alone":             0.5,
+	"L3.dropped":           0.5,
+	"L3.cut":               1.6,
+	"L3.removed":           1.0,
+	"L3.kill":              1.6,
+	"L3.expire":            0.5,
+	"L3.close":             0.5,
+	"L3.leave":             0.5,
+	"L1.cancelled-cut":     3.9,
+}
+
+// besides is what a rule takes where the session time plays no role.
+const besides = 300 * time.Millisecond
+
+// estimate returns about how long the rules take, so many at once. Some rules wait
+// for a deadline, which comes after ttl, and some for the coordinator, which takes
+// slack longer. The longest rule may be among the last to begin.
+func estimate(rules []conformance.Rule, ttl, slack time.Duration, parallel int) time.Duration {
+	var sum, longest time.Duration
+	for _, r := range rules {
+		d := besides + time.Duration(sessionTimes[r.ID]*float64(ttl+slack/2))
+		sum, longest = sum+d, max(longest, d)
+	}
+	n := time.Duration(min(parallel, len(rules)))
+	return sum/n + longest*(n-1)/(2*n)
+}

@@ -1,0 +1,138 @@
+//go:build linux
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/succession-dev/succession/conformance"
+)
+
+func TestConformanceTable(t *testing.T) {
+	url := localURL(t)
+	code, stdout, stderr := here("--url", url, "conformance", "--prefix", "suite", "--faults", "remove", "--rule", "G4.order", "--rule", "L2.removed", "--rule", "L3.dropped", "--rule", "L3.cut")
+	if code != 0 {
+		t.Fatalf("exit code %d, standard error %s", code, stderr)
+	}
+	for _, want := range []string{
+		"G4.order    leadership goes down the line                  passed  ",
+		"L2.removed  who was removed is not in line                 passed  ",
+		"L3.dropped  Gone wakes when an operator deletes the election  not exercised (no Drop: only with --faults drop)\n",
+		"L3.cut      Gone wakes when the client is cut off             not exercised (no Cut: the URL names no server to put a proxy in front of)\n",
+		"\n" + url + ": 2 passed, 0 failed, 2 not exercised, in ",
+	} {
+		if !strings.Contains(columns(stdout), columns(want)) {
+			t.Errorf("the output lacks %q:\n%s", want, stdout)
+		}
+	}
+	const says = "succession: exercising 2 of 4 rules, with sessions without a time: about 1s\n" +
+		"succession: all names begin with suite, and are deleted afterwards\n"
+	if stderr != says {
+		t.Errorf("standard error %q, want %q", stderr, says)
+	}
+	if left, err := os.Stat(filepath.Join(strings.TrimPrefix(url, "local:"), "suite")); err == nil {
+		t.Errorf("the suite has left %s", left.Name())
+	}
+}
+
+// columns makes runs of blanks one.
+func columns(s string) string {
+	for strings.Contains(s, "   ") {
+		s = strings.ReplaceAll(s, "   ", "  ")
+	}
+	return s
+}
+
+// Nothing is as fast as it should be here, which a failure must show.
+func TestConformanceFails(t *testing.T) {
+	code, stdout, _ := here("--url", localURL(t), "conformance", "--latency", "1ns", "--rule", "L3.leave")
+	if code != exitNonconforming {
+		t.Errorf("exit code %d, want %d", code, exitNonconforming)
+	}
+	for _, want := range []string{"FAILED", "symptom:", "rule:    ", "0 passed, 1 failed, 0 not exercised"} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("the output lacks %q:\n%s", want, stdout)
+		}
+	}
+}
+
+func TestConformanceRefuses(t *testing.T) {
+	url := localURL(t)
+	for _, tt := range []struct{ args, says string }{
+		{"--rule L9", `--rule "L9" matches no rule`},
+		{"--rule [", `syntax error`},
+		{"--faults fire", `--faults "fire": known are cut, deafen, kill, remove, drop and all`},
+		{"--faults cut", "the fault cut is not possible: the URL names no server"},
+		{"--rule L3.cut", "none of the rules that were asked for can be exercised: no Cut"},
+		{"--prefix /a", "begins with a slash"},
+		{"--parallel 0", "--parallel 0"},
+		{"--latency -1s", "must not be negative"},
+		{"--report /no/such/folder/r", "--report: "},
+		{"--url memory:x", "would not know how to clear up"},
+		{"all", "takes no arguments"},
+	} {
+		t.Run(tt.args, func(t *testing.T) {
+			code, stdout, stderr := here(append([]string{"--url", url, "conformance"}, strings.Fields(tt.args)...)...)
+			if code != exitFailed || stdout != "" || !strings.Contains(stderr, tt.says) || strings.Count(stderr, "\n") != 1 {
+				t.Errorf("exit code %d, output %q, standard error %q; want %q in it", code, stdout, stderr, tt.says)
+			}
+		})
+	}
+}
+
+func TestConformanceInterrupted(t *testing.T) {
+	url := localURL(t)
+	p := start(t, "--url", url, "conformance", "--prefix", "suite", "--rule", "G9.never-nil", "--rule", "Records.watch")
+	if line, ok := p.next(); !ok || !strings.HasPrefix(line, "G9.never-nil") {
+		t.Fatalf("first line %q", line)
+	}
+	p.signal(15)
+	p.line("")
+	if line, _ := p.next(); !strings.Contains(line, "1 passed, 0 failed") || !strings.HasSuffix(line, ", interrupted") {
+		t.Errorf("last line %q", line)
+	}
+	p.exits(143)
+	if _, err := os.Stat(filepath.Join(strings.TrimPrefix(url, "local:"), "suite")); err == nil {
+		t.Error("an interrupted suite has left something")
+	}
+}
+
+func TestConformanceList(t *testing.T) {
+	code, stdout, _ := here("--url", "nosuch:x", "conformance", "--list")
+	if code != 0 || strings.Count(stdout, "\n") != len(conformance.Rules()) || !strings.Contains(stdout, "Pause, Deadlines\n") {
+		t.Errorf("exit code %d, output\n%s", code, stdout)
+	}
+	checkOutput(t, []string{"conformance", "--list", "--rule", "G8.[rx]es*"}, 0, "G8.resign   a resignation hands over at once\n"+
+		"G8.restart  watches outlive a restart of the coordinator  Restart\n")
+}
+
+func TestEstimate(t *testing.T) {
+	known := make(map[string]bool)
+	for _, r := range conformance.Rules() {
+		known[r.ID] = true
+	}
+	for id := range sessionTimes {
+		if !known[id] {
+			t.Errorf("sessionTimes has %q, which is no rule", id)
+		}
+	}
+	quick, slow := conformance.Rule{ID: "quick"}, conformance.Rule{ID: "L6.bound"} // two session times
+	for _, tt := range []struct {
+		rules    []conformance.Rule
+		parallel int
+		want     time.Duration
+	}{
+		{[]conformance.Rule{quick}, 1, besides},
+		{[]conformance.Rule{quick}, 4, besides},
+		{[]conformance.Rule{slow}, 4, 20*time.Second + besides},
+		{[]conformance.Rule{slow, slow}, 1, 40*time.Second + 2*besides},
+	} {
+		if got := estimate(tt.rules, 8*time.Second, 4*time.Second, tt.parallel); got != tt.want {
+			t.Errorf("%d rules, %d at once: %v, want %v", len(tt.rules), tt.parallel, got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/succession-dev/succession/cmd/succession/internal/target"
+	"github.com/succession-dev/succession/conformance"
+)
+
+// A suiteView shows how the suite fares, to people or to programs. Results come one
+// at a time.
+type suiteView struct {
+	form     format
+	out, err io.Writer
+	rules    []conformance.Rule
+	id       int // width of the columns
+	title    int
+	failed   []conformance.Result
+	wrong    error // the first write that failed
+}
+
+func newSuiteView(form format, out, err io.Writer, rules []conformance.Rule) *suiteView {
+	v := &suiteView{form: form, out: out, err: err, rules: rules}
+	for _, r := range rules {
+		v.id, v.title = max(v.id, len(r.ID)), max(v.title, len(r.Title))
+	}
+	return v
+}
+
+// list prints the rules.
+func (v *suiteView) list() error {
+	for _, r := range v.rules {
+		needs := make([]string, len(r.Needs))
+		for i, f := range r.Needs {
+			needs[i] = string(f)
+		}
+		if v.form == asJSON {
+			v.object(struct {
+				ID    string   `json:"id"`
+				Title string   `json:"title"`
+				Rule  string   `json:"rule"`
+				Needs []string `json:"needs"`
+			}{r.ID, r.Title, r.Text, needs})
+			continue
+		}
+		v.row(r.ID, r.Title, strings.Join(needs, ", "))
+	}
+	return v.wrong
+}
+
+// begin says what is about to happen.
+func (v *suiteView) begin(t *target.Target, able []conformance.Rule, about time.Duration) {
+	session := "sessions without a time"
+	if t.TTL() > 0 {
+		session = fmt.Sprintf("a session time of %v", t.TTL())
+	}
+	fmt.Fprintf(v.err, "succession: exercising %d of %s, with %s: about %s\n",
+		len(able), count(len(v.rules), "rule"), session, roughly(about))
+	fmt.Fprintf(v.err, "succession: all names begin with %s, and are deleted afterwards\n", t.Prefix())
+}
+
+// roughly rounds as people do who guess.
+func roughly(d time.Duration) time.Duration {
+	switch {
+	case d > 10*time.Minute:
+		return d.Round(time.Minute)
+	case d > time.Minute:
+		return d.Round(10 * time.Second)
+	}
+	return max(d.Round(time.Second), time.Second)
+}
+
+// add shows one result.
+func (v *suiteView) add(r conformance.Result) {
+	if r.Status == conformance.Failed {
+		v.failed = append(v.failed, r)
+	}
+	switch {
+	case v.form == asJSON:
+		v.object(r)
+	case r.Status == conformance.NotExercised:
+		v.row(r.ID, r.Title, fmt.Sprintf("not exercised (%s)", r.Reason))
+	case r.Status == conformance.Failed:
+		v.row(r.ID, r.Title, fmt.Sprintf("FAILED  %v", r.Took.Round(time.Millisecond)))
+	default:
+		v.row(r.ID, r.Title, fmt.Sprintf("%s  %v", r.Status, r.Took.Round(time.Millisecond)))
+	}
+}
+
+// suiteSummary is the last object of -o json.
+type suiteSummary struct {
+	Name         string        `json:"name"`
+	Passed       int           `json:"passed"`
+	Failed       int           `json:"failed"`
+	NotExercised int           `json:"not_exercised"`
+	Took         time.Duration `json:"took"` // in nanoseconds
+	Interrupted  bool          `json:"interrupted,omitempty"`
+}
+
+// end shows what failed, in full, and closes with a line.
+func (v *suiteView) end(r *conformance.Report) {
+	s := suiteSummary{
+		Name:         r.Name,
+		Passed:       r.Count(conformance.Passed),
+		Failed:       r.Count(conformance.Failed),
+		NotExercised: r.Count(conformance.NotExercised),
+		Took:         r.Took,
+		Interrupted:  r.Interrupted,
+	}
+	if v.form == asJSON {
+		v.object(map[string]suiteSummary{"summary": s})
+		return
+	}
+	for _, r := range v.failed {
+		v.print("\n%s\n", r)
+	}
+	interrupted := ""
+	if s.Interrupted {
+		interrupted = ", interrupted"
+	}
+	v.print("\n%s: %d passed, %d failed, %d not exercised, in %v%s\n",
+		s.Name, s.Passed, s.Failed, s.NotExercised, s.Took.Round(10*time.Millisecond), interrupted)
+}
+
+func (v *suiteView) row(id, title, rest string) {
+	v.print("%s\n", strings.TrimRight(fmt.Sprintf("%-*s  %-*s  %s", v.id, id, v.title, title, rest), " "))
+}
+
+func (v *suiteView) print(form string, args ...any) {
+	if _, err := fmt.Fprintf(v.out, form, args...); err != nil && v.wrong == nil {
+		v.wrong = err
+	}
+}
+
+func (v *suiteView) object(o any) {
+	b, err := json.Marshal(o)
+	if err != nil {
+		v.wrong = err
+		return
+	}
+	v.print("%s\n", b)
+}

@@ -1,0 +1,157 @@
+//go:build linux
+
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/succession-dev/succession/conformance"
+	"github.com/succession-dev/succession/internal/coordtest"
+)
+
+// coordinators are those that need a server, and how to get the URL of one.
+var coordinators = []struct {
+	scheme string
+	start  func(t *testing.T) (addr string)
+	params string // a short session time
+}{
+	{"zookeeper", func(t *testing.T) string { return coordtest.SharedZooKeeper(t).Addrs()[0] }, "session=2s"},
+	{"etcd", func(t *testing.T) string { return coordtest.NewEtcd(t, nil).Addrs()[0] }, "ttl=2s"},
+	{"consul", func(t *testing.T) string { return coordtest.NewConsul(t, nil).Addrs()[0] }, "ttl=1s"}, // Consul ends a session after twice that
+}
+
+// TestCoordinators says of each coordinator what the command promises of all.
+func TestCoordinators(t *testing.T) {
+	for _, c := range coordinators {
+		t.Run(c.scheme, func(t *testing.T) {
+			t.Parallel()
+			url := c.scheme + "://" + c.start(t) + "/command?" + c.params
+			t.Run("demo", func(t *testing.T) {
+				code, stdout, stderr := here("--url", url, "demo", "--hold", "1ms")
+				if code != 0 || !strings.Contains(stdout, "4 exits woke 4 candidates") {
+					t.Errorf("exit code %d; output\n%s\nstandard error: %s", code, stdout, stderr)
+				}
+			})
+			t.Run("TERM", func(t *testing.T) { takesOver(t, url, syscall.SIGTERM, 143) })
+			t.Run("KILL", func(t *testing.T) { takesOver(t, url, syscall.SIGKILL, -9) })
+			t.Run("conformance", func(t *testing.T) { conforms(t, url) })
+		})
+	}
+}
+
+// takesOver checks that when sig has hit the first, the second's command runs, once,
+// with a larger token.
+func takesOver(t *testing.T, url string, sig syscall.Signal, code int) {
+	name := coordtest.Name(t)
+	log := filepath.Join(t.TempDir(), "log")
+	script := `echo "$SUCCESSION_ID $SUCCESSION_TOKEN" >> ` + log + `; echo runs; exec sleep 1000`
+	first := start(t, "--url", url, "run", "--id", "web-1", name, "--", "sh", "-c", script)
+	first.line("runs")
+	t1 := first.event("started").Token
+	second := start(t, "--url", url, "run", "--id", "web-2", name, "--", "sh", "-c", script)
+	if e := second.event("waiting"); e.Behind != "web-1" {
+		t.Errorf("waits behind %q, want web-1", e.Behind)
+	}
+	first.signal(sig)
+	first.exits(code)
+	second.line("runs")
+	t2 := second.event("started").Token
+	if t2 <= t1 {
+		t.Errorf("token %d after %d: tokens must grow", t2, t1)
+	}
+	first.nothingLeft()
+	if code, stdout, stderr := here("--url", url, "leader", name); code != 0 || stdout != "web-2\n" {
+		t.Errorf("leader: exit code %d, output %q, standard error %q", code, stdout, stderr)
+	}
+	second.signal(syscall.SIGTERM)
+	second.exits(143)
+	b, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "web-1 " + strconv.FormatUint(t1, 10) + "\nweb-2 " + strconv.FormatUint(t2, 10) + "\n"
+	if string(b) != want {
+		t.Errorf("the commands that ran:\n%swant\n%s", b, want)
+	}
+}
+
+// conforms exercises some rules for each fault.
+func conforms(t *testing.T, url string) {
+	prefix := coordtest.Name(t)
+	file := filepath.Join(t.TempDir(), "report.json")
+	code, stdout, stderr := here("--url", url, "conformance", "-o", "json", "--faults", "all", "--prefix", prefix, "--report", file, "--parallel", "8",
+		"--rule", "L1.end", "--rule", "L1.lost-answer", "--rule", "L3.cut", "--rule", "L3.kill", "--rule", "L3.dropped", "--rule", "L3.same-key", "--rule", "L7", "--rule", "Pin",
+		"--rule", "L6.old-answer", "--rule", "G3.removed", "--rule", "G7.margin", "--rule", "G9.c*")
+	if code != 0 {
+		t.Fatalf("exit code %d, standard error %s\n%s", code, stderr, stdout)
+	}
+	status := results(t, stdout)
+	for _, id := range []string{"L1.end", "L3.cut", "L3.kill", "L3.dropped", "L6.old-answer", "Pin.closed", "G3.removed", "G7.margin"} {
+		if status[id] != conformance.Passed {
+			t.Errorf("%s: %q, want passed", id, status[id])
+		}
+	}
+	for _, id := range []string{"L1.lost-answer", "Pin.expired"} {
+		if status[id] != conformance.NotExercised {
+			t.Errorf("%s: %q, want not exercised", id, status[id])
+		}
+	}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var report conformance.Report
+	if err := json.Unmarshal(b, &report); err != nil {
+		t.Fatal(err)
+	}
+	if err := report.Err(); err != nil || len(report.Results) != len(status) {
+		t.Errorf("the report has %d results, of %d: %v", len(report.Results), len(status), err)
+	}
+	// A second run with the same prefix would be refused if the first had left anything.
+	if code, _, stderr := here("--url", url, "conformance", "--prefix", prefix, "--rule", "L1.end"); code != 0 {
+		t.Errorf("a second run: exit code %d, standard error %s", code, stderr)
+	}
+	// What is there already is not touched.
+	if code, _, stderr := here("--url", url, "fence", prefix+"/e", "--at-least", "7"); code != 0 {
+		t.Fatal(stderr)
+	}
+	for range 2 {
+		code, stdout, stderr := here("--url", url, "conformance", "--prefix", prefix, "--rule", "L1.end")
+		if code != exitFailed || stdout != "" || !strings.Contains(stderr, "something is stored under "+prefix) {
+			t.Errorf("with something under the prefix: exit code %d, output %q, standard error %q", code, stdout, stderr)
+		}
+	}
+}
+
+// results reads the output of conformance -o json: how each rule fared.
+func results(t *testing.T, stdout string) map[string]conformance.Status {
+	t.Helper()
+	status := make(map[string]conformance.Status)
+	lines := strings.Split(strings.TrimSpace(stdout), "\n")
+	for i, line := range lines {
+		var r struct {
+			conformance.Result
+			Summary *suiteSummary
+		}
+		if err := json.Unmarshal([]byte(line), &r); err != nil {
+			t.Fatalf("line %q: %v", line, err)
+		}
+		switch {
+		case r.Summary != nil && i == len(lines)-1:
+			if n := r.Summary.Passed + r.Summary.Failed + r.Summary.NotExercised; n != len(status) {
+				t.Errorf("the summary counts %d rules, of %d", n, len(status))
+			}
+		case r.ID == "" || status[r.ID] != "":
+			t.Fatalf("line %d is neither a rule that was not there nor the summary at the end: %s", i+1, line)
+		default:
+			status[r.ID] = r.Status
+		}
+	}
+	return status
+}

@@ -1,0 +1,88 @@
+package target
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/hashicorp/consul/api"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+type consul struct {
+	kv     *api.KV
+	prefix string
+}
+
+func newConsul(u *backend.URL) (operator, error) {
+	c := api.DefaultConfig()
+	if len(u.Hosts) > 0 {
+		c.Address = u.HostPorts("8500")[0]
+	}
+	c.Datacenter = u.Text("dc", c.Datacenter)
+	c.Namespace = u.Text("namespace", c.Namespace)
+	c.Partition = u.Text("partition", c.Partition)
+	if usesTLS(u) {
+		c.Scheme = "https"
+	}
+	c.TLSConfig.CAFile = u.Text("ca-file", c.TLSConfig.CAFile)
+	c.TLSConfig.CertFile = u.Text("cert-file", c.TLSConfig.CertFile)
+	c.TLSConfig.KeyFile = u.Text("key-file", c.TLSConfig.KeyFile)
+	c.TLSConfig.Address = u.Text("server-name", c.TLSConfig.Address)
+	token, err := secret(u, "token")
+	if err != nil {
+		return nil, err
+	}
+	if token != "" {
+		c.Token, c.TokenFile = token, ""
+	}
+	c.Transport.DisableKeepAlives = true // there is no Close
+	client, err := api.NewClient(c)
+	if err != nil {
+		return nil, err
+	}
+	prefix := strings.Trim(u.Path, "/")
+	if prefix != "" {
+		prefix += "/"
+	}
+	return &consul{client.KV(), prefix}, nil
+}
+
+func (c *consul) exists(ctx context.Context, name string) (bool, error) {
+	for _, at := range []string{name, name + "/"} {
+		keys, _, err := c.kv.Keys(c.prefix+at, "/", (&api.QueryOptions{RequireConsistent: true}).WithContext(ctx))
+		if err != nil {
+			return false, err
+		}
+		for _, key := range keys {
+			if key == c.prefix+name || strings.HasPrefix(key, c.prefix+name+"/") {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}
+
+func (c *consul) clear(ctx context.Context, name string) error {
+	if name == "" {
+		return errPrefix
+	}
+	return c.drop(ctx, name)
+}
+
+func (c *consul) remove(ctx context.Context, m backend.Member) error {
+	_, err := c.kv.Delete(c.prefix+m.Line+"/"+m.Key, (&api.WriteOptions{}).WithContext(ctx))
+	return err
+}
+
+func (c *consul) drop(ctx context.Context, line string) error {
+	ok, _, _, err := c.kv.Txn(api.KVTxnOps{
+		{Verb: api.KVDelete, Key: c.prefix + line},
+		{Verb: api.KVDeleteTree, Key: c.prefix + line + "/"},
+	}, (&api.QueryOptions{}).WithContext(ctx))
+	if err == nil && !ok {
+		err = fmt.Errorf("the deletion of %s was refused", line)
+	}
+	return err
+}

@@ -1,0 +1,156 @@
+package target
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"path"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+type zooKeeper struct {
+	hosts          []string
+	root           string
+	tls            *tls.Config // nil for none
+	user, password string
+}
+
+func newZooKeeper(u *backend.URL) (operator, error) {
+	z := &zooKeeper{hosts: u.HostPorts("2181"), root: "/" + strings.Trim(u.Path, "/"), user: u.Text("user", "")}
+	var err error
+	if z.tls, err = tlsConfig(u); err != nil {
+		return nil, err
+	}
+	z.password, err = secret(u, "password")
+	return z, err
+}
+
+// with calls f with a connection that ends with it.
+func (z *zooKeeper) with(ctx context.Context, f func(*zk.Conn) error) error {
+	c, _, err := zk.Connect(z.hosts, 10*time.Second,
+		zk.WithLogger(silent{}), zk.WithDialer(z.dial), zk.WithHostProvider(new(unresolved)))
+	if err != nil {
+		return err
+	}
+	return bounded(ctx, sync.OnceFunc(c.Close), func() error {
+		if z.user != "" {
+			if err := c.AddAuth("digest", []byte(z.user+":"+z.password)); err != nil {
+				return err
+			}
+		}
+		return f(c)
+	})
+}
+
+func (z *zooKeeper) dial(network, addr string, timeout time.Duration) (net.Conn, error) {
+	d := &net.Dialer{Timeout: timeout}
+	if z.tls == nil {
+		return d.Dial(network, addr)
+	}
+	return tls.DialWithDialer(d, network, addr, z.tls)
+}
+
+// unresolved are servers by their names, which TLS needs; the library's own host
+// provider replaces them by addresses. One goroutine uses it.
+type unresolved struct {
+	hosts []string
+	next  int
+}
+
+func (u *unresolved) Init(hosts []string) error {
+	u.hosts = hosts
+	return nil
+}
+
+func (u *unresolved) Len() int { return len(u.hosts) }
+
+// Next has the library pause after each round.
+func (u *unresolved) Next() (server string, pause bool) {
+	server = u.hosts[u.next%len(u.hosts)]
+	pause = u.next > 0 && u.next%len(u.hosts) == 0
+	u.next++
+	return server, pause
+}
+
+func (u *unresolved) Connected() { u.next = 1 }
+
+type silent struct{}
+
+func (silent) Printf(string, ...any) {}
+
+func (z *zooKeeper) path(names ...string) string {
+	return path.Join(append([]string{z.root}, names...)...)
+}
+
+func (z *zooKeeper) exists(ctx context.Context, name string) (there bool, err error) {
+	err = z.with(ctx, func(c *zk.Conn) error {
+		there, _, err = c.Exists(z.path(name))
+		return err
+	})
+	return there, err
+}
+
+func (z *zooKeeper) clear(ctx context.Context, name string) error {
+	if name == "" {
+		return errPrefix
+	}
+	return z.with(ctx, func(c *zk.Conn) error { return deleteTree(c, z.path(name)) })
+}
+
+// deleteTree deletes the znode and all below it.
+func deleteTree(c *zk.Conn, at string) error {
+	for {
+		names, _, err := c.Children(at)
+		if errors.Is(err, zk.ErrNoNode) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			if err := deleteTree(c, path.Join(at, name)); err != nil {
+				return err
+			}
+		}
+		err = c.Delete(at, -1)
+		if err == nil || errors.Is(err, zk.ErrNoNode) {
+			return nil
+		}
+		if !errors.Is(err, zk.ErrNotEmpty) { // a member came meanwhile
+			return err
+		}
+	}
+}
+
+func (z *zooKeeper) remove(ctx context.Context, m backend.Member) error {
+	return z.with(ctx, func(c *zk.Conn) error { return c.Delete(z.path(m.Line, m.Key), -1) })
+}
+
+// drop deletes the election's znode and its members in one step.
+func (z *zooKeeper) drop(ctx context.Context, line string) error {
+	at := z.path(line)
+	return z.with(ctx, func(c *zk.Conn) error {
+		for {
+			names, _, err := c.Children(at)
+			if err != nil {
+				return err
+			}
+			ops := make([]any, 0, len(names)+1)
+			for _, name := range append(names, "") { // the election itself is the last
+				ops = append(ops, &zk.DeleteRequest{Path: path.Join(at, name), Version: -1})
+			}
+			_, err = c.Multi(ops...)
+			// Otherwise somebody has joined or left meanwhile.
+			if !errors.Is(err, zk.ErrNoNode) && !errors.Is(err, zk.ErrNotEmpty) || ctx.Err() != nil {
+				return err
+			}
+		}
+	})
+}

@@ -1,0 +1,223 @@
+package target
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/conformance"
+)
+
+// Faults are those that a target can be asked for.
+var Faults = []conformance.Fault{conformance.Cut, conformance.Deafen, conformance.Kill, conformance.Remove, conformance.Drop}
+
+// Options are what is optional in [Open].
+type Options struct {
+	// Faults are those that the suite may make. Nil is none.
+	Faults []conformance.Fault
+	// Prefix begins the names of all elections and records. Nothing must be stored
+	// there. Empty is "succession-conformance-" and something random.
+	Prefix string
+	// Slack and Latency are those of [conformance.Harness]. 0 is what the kind of
+	// coordinator suggests.
+	Slack, Latency time.Duration
+}
+
+// A Target is a coordinator on which the suite is to run.
+type Target struct {
+	raw      string
+	url      *backend.URL
+	options  Options
+	hosts    []string // what the proxies stand in front of
+	name     string   // the server-name that the URL needs for them; empty for none
+	noProxy  string   // why they cannot stand there; empty if they can
+	ttl      time.Duration
+	operator operator
+}
+
+func newTarget(rawURL string) (*Target, error) {
+	u, err := backend.ParseURL(rawURL)
+	if err != nil {
+		return nil, err
+	}
+	t := &Target{raw: rawURL, url: u}
+	if k := kinds[u.Scheme]; k.port != "" {
+		t.hosts = u.HostPorts(k.port)
+	}
+	if len(t.hosts) == 0 {
+		t.noProxy = "the URL names no server to put a proxy in front of"
+	} else if t.name, err = tlsName(u, t.hosts); err != nil {
+		t.noProxy = err.Error()
+	}
+	return t, nil
+}
+
+// Open connects to the coordinator that rawURL names, finds out its session time,
+// and makes sure that nothing is stored under the prefix. It fails where a fault is
+// asked for that is not possible there.
+func Open(ctx context.Context, rawURL string, o Options) (*Target, error) {
+	t, err := newTarget(rawURL)
+	if err != nil {
+		return nil, err
+	}
+	if o.Prefix == "" {
+		o.Prefix = "succession-conformance-" + strings.ToLower(rand.Text()[:8])
+	}
+	if err := backend.CheckName(o.Prefix); err != nil {
+		return nil, err
+	}
+	t.options = o
+	u := t.url
+	if t.ttl, err = sessionTime(ctx, rawURL); err != nil {
+		return nil, err
+	}
+	k, ok := kinds[u.Scheme]
+	if !ok {
+		return nil, fmt.Errorf("%s: the suite cannot be run there: it would not know how to clear up afterwards", u)
+	}
+	if t.operator, err = k.operator(u); err != nil {
+		return nil, fmt.Errorf("%s: %w", u, err)
+	}
+	lacks := t.lacks()
+	for _, f := range o.Faults {
+		if why, lacking := lacks[f]; lacking {
+			return nil, fmt.Errorf("%s: the fault %s is not possible: %s", u, strings.ToLower(string(f)), why)
+		}
+	}
+	return t, t.ready(ctx)
+}
+
+// ready makes sure that nothing is stored under the prefix, and that the proxies
+// are a way to the coordinator.
+func (t *Target) ready(ctx context.Context) error {
+	taken, err := t.operator.exists(ctx, t.options.Prefix)
+	if err != nil {
+		return fmt.Errorf("%s: looking under %s: %w", t.url, t.options.Prefix, err)
+	}
+	if taken {
+		return fmt.Errorf("%s: something is stored under %s, and would be deleted; choose another prefix", t.url, t.options.Prefix)
+	}
+	if !t.proxied() {
+		return nil
+	}
+	b, err := t.open(ctx)
+	if err != nil {
+		return fmt.Errorf("through a proxy, which the faults cut, deafen and kill need: %w", err)
+	}
+	return b.Close()
+}
+
+// sessionTime returns the session time that the coordinator grants.
+func sessionTime(ctx context.Context, rawURL string) (time.Duration, error) {
+	b, err := backend.Open(ctx, rawURL)
+	if err != nil {
+		return 0, err
+	}
+	defer b.Close()
+	s, err := b.Session(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return s.TTL(), nil
+}
+
+// TTL is the session time that the coordinator grants; 0 for none.
+func (t *Target) TTL() time.Duration { return t.ttl }
+
+// Prefix is what the names of all elections and records of the suite begin with.
+func (t *Target) Prefix() string { return t.options.Prefix }
+
+// Unfit says, by rule ID, why the suite cannot tell from here whether a rule is kept.
+func (t *Target) Unfit() map[string]string { return kinds[t.url.Scheme].unfit }
+
+// Clear deletes everything under the prefix. It is for when the suite is done.
+func (t *Target) Clear(ctx context.Context) error {
+	if err := t.operator.clear(ctx, t.options.Prefix); err != nil {
+		return fmt.Errorf("%s: what the suite has left under %s could not be deleted: %w; delete it by hand", t.url, t.options.Prefix, err)
+	}
+	return nil
+}
+
+// Harness returns what the suite needs.
+func (t *Target) Harness() conformance.Harness {
+	h := conformance.Harness{
+		Name:    t.url.String(),
+		TTL:     t.ttl,
+		Slack:   t.options.Slack,
+		Latency: t.options.Latency,
+		Prefix:  t.options.Prefix,
+		Open:    t.open,
+		Lacks:   t.lacks(),
+	}
+	if t.ttl == 0 {
+		h.TTL = time.Second
+	}
+	if h.Slack == 0 {
+		h.Slack = kinds[t.url.Scheme].slack(t.ttl)
+	}
+	for _, f := range Faults {
+		_, lacking := h.Lacks[f]
+		switch {
+		case lacking:
+		case !t.asked(f):
+			h.Lacks[f] = "only with --faults " + strings.ToLower(string(f))
+		case f == conformance.Cut:
+			h.Faults.Cut = func(b backend.Backend) func() { return b.(*client).hold(toServer, toClient) }
+		case f == conformance.Deafen:
+			h.Faults.Deafen = func(b backend.Backend) func() { return b.(*client).hold(toClient) }
+		case f == conformance.Kill:
+			h.Faults.Kill = func(b backend.Backend) { b.(*client).abandon() }
+		case f == conformance.Remove:
+			h.Faults.Remove = t.operator.remove
+		case f == conformance.Drop:
+			h.Faults.Drop = t.operator.drop
+		}
+	}
+	return h
+}
+
+// lacks says of each fault that is not possible why.
+func (t *Target) lacks() map[conformance.Fault]string {
+	const server = "the servers are left alone"
+	lacks := map[conformance.Fault]string{
+		conformance.Expire:     "a client can end no session but its own",
+		conformance.LoseAnswer: "a proxy sees bytes, not requests",
+		conformance.Requests:   "a proxy sees bytes, not requests",
+		conformance.Restart:    server,
+		conformance.Pause:      server,
+		conformance.Reset:      server,
+	}
+	if t.ttl == 0 {
+		lacks[conformance.Deadlines] = "sessions end with their process"
+	}
+	if t.noProxy != "" {
+		for _, f := range []conformance.Fault{conformance.Cut, conformance.Deafen, conformance.Kill} {
+			lacks[f] = t.noProxy
+		}
+	}
+	return lacks
+}
+
+// Possible are the faults that can be asked for on the coordinator with that URL.
+func Possible(rawURL string) ([]conformance.Fault, error) {
+	t, err := newTarget(rawURL)
+	if err != nil {
+		return nil, err
+	}
+	lacks := t.lacks()
+	return slices.DeleteFunc(slices.Clone(Faults), func(f conformance.Fault) bool {
+		_, lacking := lacks[f]
+		return lacking
+	}), nil
+}
+
+func (t *Target) asked(f conformance.Fault) bool { return slices.Contains(t.options.Faults, f) }
+
+// proxied reports whether clients are to go through proxies.
+func (t *Target) proxied() bool {
+	return t.asked(conformance.Cut) || t.asked(conformance.Deafen) || t.asked(conformance.Kill)
+}
