@@ -23,6 +23,7 @@ type client struct {
 	calls    *api.Client
 	watches  *api.Client
 
+	addr                 string // for error messages
 	namespace, partition string // of transactions, whose operations name them one by one
 	https                []*http.Client
 }
@@ -51,7 +52,7 @@ func newClient(life context.Context, cfg *api.Config, o *Options) (*client, erro
 		own.HttpClient.Transport = consistently{own.HttpClient.Transport}
 		*to = made
 		c.https = append(c.https, own.HttpClient)
-		c.namespace, c.partition = own.Namespace, own.Partition
+		c.addr, c.namespace, c.partition = own.Address, own.Namespace, own.Partition
 	}
 	return c, nil
 }
@@ -154,7 +155,7 @@ func (c *client) list(ctx context.Context, prefix string) (api.KVPairs, uint64, 
 		return nil, 0, c.explain(err)
 	}
 	if meta.ResultsFilteredByACLs {
-		return nil, 0, c.denied("some keys under " + prefix + " are hidden from this token")
+		return nil, 0, c.hidden(prefix)
 	}
 	return pairs, meta.LastIndex, nil
 }
@@ -168,7 +169,7 @@ func (c *client) names(ctx context.Context, folder string) ([]string, error) {
 		return nil, c.explain(err)
 	}
 	if meta.ResultsFilteredByACLs {
-		return nil, c.denied("some keys under " + folder + " are hidden from this token")
+		return nil, c.hidden(folder)
 	}
 	return keys, nil
 }
@@ -227,7 +228,7 @@ func (c *client) write(ctx context.Context, ops ...*api.KVTxnOp) (*result, error
 	case err != nil:
 		return nil, c.explain(err)
 	case body.ResultsFilteredByACLs:
-		return nil, c.denied("some keys are hidden from this token")
+		return nil, c.hidden(ops[0].Key)
 	}
 	for _, e := range body.Errors {
 		// A text that explain does not know is that of a condition which did not hold.

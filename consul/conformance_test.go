@@ -7,11 +7,9 @@ import (
 	"net"
 	"net/http"
 	"runtime/pprof"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/hashicorp/consul/api"
 
@@ -21,50 +19,46 @@ import (
 	"github.com/succession-dev/succession/internal/coordtest"
 )
 
+// manyConnections lets all clients of the suite, which share an address, wait at one
+// server: cancelled queries hold their connections for a while.
+const manyConnections = "limits{http_max_conns_per_client=4000}"
+
 // TestConformance runs every rule on a server of its own, which the rules may
 // restart.
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	c := coordtest.NewConsul(t, &coordtest.ConsulOptions{
-		Durable: true,
-		// Cancelled queries hold their connections for a while, and all clients of
-		// the suite share an address.
-		Config: []string{"limits{http_max_conns_per_client=4000}"},
-	})
-	transport := newTransport(t)
-	transport.DialContext = dialUnlabelled
-	admin, err := api.NewClient(&api.Config{Address: c.Addrs()[0], Transport: transport})
-	if err != nil {
-		t.Fatal(err)
-	}
-	clients := &clients{t: t, consul: c, admin: admin, all: make(map[backend.Backend]*client)}
-	h := clients.harness(ttl)
+	c := coordtest.NewConsul(t, &coordtest.ConsulOptions{Durable: true, Config: []string{manyConnections}})
+	admin := unlabelledAdmin(t, c)
+	h := newClients(t, c, admin).harness()
 	h.Wrap = func(t *testing.T, rule func(*testing.T, conformance.Harness)) {
-		if strings.HasSuffix(t.Name(), "/G8.restart") {
-			// It is about candidates that keep their places, which needs sessions that
-			// outlive a restart of up to two seconds.
-			rule(t, clients.harness(4*ttl))
-			return
-		}
-		rule(t, clients.harness(ttl))
+		rule(t, newClients(t, c, admin).harness())
 	}
 	conformance.Run(t, h)
 }
 
-// clients are those that the suite has opened, each behind a proxy of its own.
+// clients are those that one rule has opened, each behind a proxy of its own.
 type clients struct {
 	t      *testing.T
 	consul *coordtest.Consul
 	admin  *api.Client
+	server func() (*coordtest.Server, error) // for the next client
 
 	mu  sync.Mutex
 	all map[backend.Backend]*client
 }
 
-func (c *clients) harness(ttl time.Duration) conformance.Harness {
+func newClients(t *testing.T, c *coordtest.Consul, admin *api.Client) *clients {
+	return &clients{
+		t: t, consul: c, admin: admin,
+		server: func() (*coordtest.Server, error) { return c.Servers()[0], nil },
+		all:    make(map[backend.Backend]*client),
+	}
+}
+
+func (c *clients) harness() conformance.Harness {
 	return conformance.Harness{
 		Name:  "consul 1.22",
-		Open:  func(context.Context) (backend.Backend, error) { return c.open(ttl) },
+		Open:  func(context.Context) (backend.Backend, error) { return c.open() },
 		TTL:   ttl,
 		Slack: ttl + ttl/4, // Consul ends a session after twice its TTL
 		Faults: conformance.Faults{
@@ -84,6 +78,7 @@ func (c *clients) harness(ttl time.Duration) conformance.Harness {
 }
 
 type client struct {
+	server   *coordtest.Server
 	proxy    *coordtest.Proxy
 	requests *atomic.Int64
 }
@@ -94,8 +89,12 @@ func (c *clients) of(b backend.Backend) *client {
 	return c.all[b]
 }
 
-func (c *clients) open(ttl time.Duration) (backend.Backend, error) {
-	p, err := unlabelled(func() (*coordtest.Proxy, error) { return coordtest.StartProxy(c.consul.Addrs()[0]) })
+func (c *clients) open() (backend.Backend, error) {
+	s, err := c.server()
+	if err != nil {
+		return nil, err
+	}
+	p, err := unlabelled(func() (*coordtest.Proxy, error) { return coordtest.StartProxy(s.Addr()) })
 	if err != nil {
 		return nil, err
 	}
@@ -106,8 +105,20 @@ func (c *clients) open(ttl time.Duration) (backend.Backend, error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.all[b] = &client{p, consul.CountRequests(b)}
+	c.all[b] = &client{s, p, consul.CountRequests(b)}
 	return b, nil
+}
+
+// unlabelledAdmin returns a client of Consul's own; see unlabelled.
+func unlabelledAdmin(t *testing.T, c *coordtest.Consul) *api.Client {
+	t.Helper()
+	transport := newTransport(t)
+	transport.DialContext = dialUnlabelled
+	admin, err := api.NewClient(&api.Config{Address: c.Addrs()[0], Transport: transport})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return admin
 }
 
 // unlabelled calls f in a goroutine without the labels by which the suite finds

@@ -1,6 +1,8 @@
 package consul
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -27,6 +29,7 @@ const (
 	textNoSession   = "invalid session"
 	textMissingNode = "Missing node registration"
 	textBadTTL      = "Invalid Session TTL"
+	textWantsTLS    = "HTTP request to an HTTPS server" // package net/http's
 )
 
 // explain gives the error of a request its sentinel. What is not understood may
@@ -36,7 +39,7 @@ const (
 func (c *client) explain(err error) error {
 	var status api.StatusError
 	if !errors.As(err, &status) {
-		return fmt.Errorf("%w: %v", backend.ErrUnavailable, err)
+		return fmt.Errorf("%w: %v%s", backend.ErrUnavailable, err, c.advice(err))
 	}
 	switch {
 	case strings.Contains(status.Body, textNoSession):
@@ -44,24 +47,52 @@ func (c *client) explain(err error) error {
 	case strings.Contains(status.Body, textDenied), strings.Contains(status.Body, textNoToken):
 		return c.denied(status.Body)
 	case strings.Contains(status.Body, textBadTTL):
-		return fmt.Errorf("%w TTL: %v; choose another TTL, or change session_ttl_min of the servers", backend.ErrInvalid, err)
+		return fmt.Errorf("%w TTL %v: %v; choose another TTL, or change session_ttl_min of the servers", backend.ErrInvalid, c.o.TTL, err)
 	}
 	switch status.Code {
+	case http.StatusNotFound: // of what exists in every Consul; who looks for a key or session asks notFound
+		return fmt.Errorf("%w: %v; %s", backend.ErrUnavailable, err, c.stranger())
 	case http.StatusForbidden, http.StatusUnauthorized:
 		return c.denied(status.Body)
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusMethodNotAllowed:
+		if strings.Contains(status.Body, textWantsTLS) {
+			return fmt.Errorf("%w: %s speaks TLS; add tls=on to the URL, or set CONSUL_HTTP_SSL", backend.ErrInvalid, c.addr)
+		}
 		return fmt.Errorf("%w: %v", backend.ErrInvalid, err)
 	}
 	return fmt.Errorf("%w: %v", backend.ErrUnavailable, err)
 }
 
+// advice says more about a request that got no answer, or none that can be read.
+func (c *client) advice(err error) string {
+	var syntax *json.SyntaxError
+	switch {
+	case errors.Is(err, http.ErrSchemeMismatch):
+		return "; " + c.addr + " does not speak TLS; remove tls=on and the files from the URL, or unset CONSUL_HTTP_SSL"
+	case errors.As(err, &syntax):
+		return "; " + c.stranger()
+	case errors.Is(err, context.DeadlineExceeded):
+		return "; nothing at " + c.addr + " answers in time"
+	}
+	return ""
+}
+
+func (c *client) stranger() string {
+	return "what answers at " + c.addr + " is not the HTTP API of Consul, which has the port 8500 by default"
+}
+
 // denied says which rights are needed.
 func (c *client) denied(why string) error {
-	return fmt.Errorf("%w: %s; the token needs %s", backend.ErrDenied, why, c.o.rights())
+	return fmt.Errorf("%w: %s; a candidate's token needs %s", backend.ErrDenied, why, c.o.rights())
 }
 
 // notFound reports whether Consul has answered that there is no such thing.
 func notFound(err error) bool {
 	var status api.StatusError
 	return errors.As(err, &status) && status.Code == http.StatusNotFound
+}
+
+// hidden is the error where Consul has left out keys from an answer.
+func (c *client) hidden(prefix string) error {
+	return c.denied(fmt.Sprintf("the token lacks permission 'key:read' on %q, or on some of what is there", prefix))
 }

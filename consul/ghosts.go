@@ -75,7 +75,7 @@ func (s *session) removeGhosts() error {
 	s.mu.Unlock()
 	for len(ops) > 0 {
 		n := min(len(ops), maxOps)
-		err := s.once(s.ctx, func(ctx context.Context) error {
+		err := s.once(s.ctx, s.b.o.attempt(), func(ctx context.Context) error {
 			r, err := s.b.c.read(ctx, ops[:n]...)
 			if err != nil {
 				return err

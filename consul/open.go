@@ -35,7 +35,7 @@ func init() {
 //   - dc, namespace, partition: where the elections live.
 //   - token-file, token-env: the file, or the environment variable, that holds the
 //     ACL token. It is read once.
-//   - tls=true, ca-file, cert-file, key-file, server-name: TLS. Each of them
+//   - tls=on, ca-file, cert-file, key-file, server-name: TLS. Each of them
 //     switches it on.
 //
 // Open blocks until a first session is established, ctx ends, or the connect
@@ -81,10 +81,10 @@ func Open(ctx context.Context, u *backend.URL) (*Backend, error) {
 	}
 	switch tls {
 	case "":
-	case "true":
+	case "on":
 		cfg.Scheme = "https"
 	default:
-		return invalid("parameter tls can only be true")
+		return invalid("the only value of parameter tls is on")
 	}
 	switch len(u.Hosts) {
 	case 0:

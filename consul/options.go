@@ -44,7 +44,8 @@ type Options struct {
 	// records, such as "app". Empty is the root.
 	Prefix string
 
-	// ConnectTimeout bounds the opening of a session. 0 is 5 s.
+	// ConnectTimeout bounds the opening of a session. 0 is 4 s, so that a wrong
+	// address is reported within 5 s.
 	ConnectTimeout time.Duration
 
 	// Logger gets what is worth telling. nil discards it.
@@ -55,7 +56,7 @@ const (
 	defaultTTL     = 15 * time.Second
 	maxTTL         = 24 * time.Hour // structs.SessionTTLMax of Consul
 	defaultNode    = "succession"
-	defaultConnect = 5 * time.Second
+	defaultConnect = 4 * time.Second
 
 	// maxWait bounds a blocking query, and with it for how long one that has died
 	// unseen goes unnoticed, and for how long a cancelled one occupies a server.
@@ -80,7 +81,7 @@ func (o *Options) filled() (*Options, error) {
 	if f.Logger == nil {
 		f.Logger = slog.New(slog.DiscardHandler)
 	}
-	f.Prefix = strings.Trim(f.Prefix, "/")
+	f.Prefix = strings.TrimSuffix(strings.TrimPrefix(f.Prefix, "/"), "/")
 	switch {
 	case f.TTL < 100*time.Millisecond || f.TTL > maxTTL:
 		return nil, fmt.Errorf("%w: TTL %v is not between 100 ms and %v", backend.ErrInvalid, f.TTL, maxTTL)

@@ -121,7 +121,8 @@ func (s *session) delete(ctx context.Context, name string, cond *backend.If) err
 // guarded runs a transaction on a record on condition that cond.Member, if any,
 // stands, and returns the record's entry, if there is one then. The transaction is
 // sent once, and again only when it was refused: an answer that was lost is the
-// caller's to find out about.
+// caller's to find out about, so it is waited for longer than those that can be asked
+// for again.
 //
 // The guard is the index of the last change of the member's key: the same entry, of
 // the same session. That is the member's position until somebody changes the key, as
@@ -140,7 +141,7 @@ func (s *session) guarded(ctx context.Context, cond *backend.If, key string, ops
 	}
 	for {
 		var r *result
-		err := s.once(ctx, func(ctx context.Context) (err error) {
+		err := s.once(ctx, s.b.o.TTL, func(ctx context.Context) (err error) {
 			r, err = s.b.c.write(ctx, ops...)
 			return err
 		})

@@ -29,6 +29,7 @@ type session struct {
 
 	mu      sync.Mutex
 	err     error            // why it has ended
+	refused error            // why the newest renewal that came back was not granted; nil when it was
 	joins   map[string]int   // how many members it has joined, by line
 	queries map[topic]*query // blocking queries, shared by all who wait for the same
 	ghosts  ghosts
@@ -65,54 +66,69 @@ func newSession(b *Backend, id string, sent clock.Instant) *session {
 // renewal was sent ends earlier. A renewal is answered by whoever takes itself for
 // the leader, without asking a quorum: an answer proves nothing for the time after
 // the deadline that stood before it, and is not counted then.
+//
+// An answer is good as long as the session lives, however slow it is, so the next
+// renewal goes out beside one that has not been answered, and does not replace it:
+// a server without a leader holds requests for up to seven seconds
+// (rpc_hold_timeout).
 func (s *session) keepAlive() {
 	ttl := s.b.o.TTL
 	wait := s.b.o.backoff()
-	pause := max(0, s.lease.Left()-2*ttl/3)
-	timer := time.NewTimer(pause)
+	timer := time.NewTimer(max(0, s.lease.Left()-2*ttl/3))
 	defer timer.Stop()
+	answers := make(chan error)
+	var running sync.WaitGroup
+	defer running.Wait()
+	var newest clock.Instant
 	for {
+		var pause time.Duration
 		select {
 		case <-s.ctx.Done():
 			return
 		case <-timer.C:
-		}
-		if s.alive() != nil {
-			return
-		}
-		wait.begin()
-		sent := clock.Now()
-		err := s.renew(sent)
-		pause = ttl/3 - clock.Since(sent)
-		switch {
-		case err == nil:
-			wait.reset()
-		case s.ctx.Err() != nil:
-			return
-		default:
-			s.b.o.Logger.Warn("the session could not be renewed, trying again", "session", s.id, "left", s.lease.Left(), "err", err)
-			pause = wait.pause()
+			if s.alive() != nil {
+				return
+			}
+			wait.begin()
+			sent := clock.Now()
+			running.Go(func() {
+				err := s.renew(sent)
+				select {
+				case answers <- err:
+				case <-s.ctx.Done():
+				}
+			})
+			newest = sent
+			pause = ttl / 3
+		case err := <-answers:
+			if err == nil {
+				wait.reset()
+				pause = ttl/3 - clock.Since(newest)
+			} else {
+				s.b.o.Logger.Warn("the session could not be renewed, trying again", "session", s.id, "left", s.lease.Left(), "err", err)
+				pause = wait.pause()
+			}
 		}
 		timer.Reset(max(0, min(pause, s.lease.Left())))
 	}
 }
 
-// renew sends one renewal. It may take a third of the TTL: a server without a
-// leader holds requests for up to seven seconds (rpc_hold_timeout).
+// renew sends one renewal and notes what became of it.
 func (s *session) renew(sent clock.Instant) error {
-	ctx, cancel := context.WithTimeout(s.ctx, min(s.b.o.attempt(), s.lease.Left()))
+	ctx, cancel := context.WithTimeout(s.ctx, s.b.o.TTL)
 	defer cancel()
 	entry, err := s.b.c.renew(ctx, s.id)
 	switch {
-	case err != nil:
-		return err
-	case entry == nil:
+	case err == nil && entry == nil:
 		s.lost()
-	case !s.lease.Extend(sent, s.b.o.TTL):
-		// alive ends it.
-		return s.alive()
+		return nil
+	case err == nil && !s.lease.Extend(sent, s.b.o.TTL):
+		return s.alive() // which ends it
 	}
-	return nil
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refused = err
+	return err
 }
 
 // alive returns nil while the session lives, and else why it does not. It ends a
@@ -120,10 +136,14 @@ func (s *session) renew(sent clock.Instant) error {
 // timer fires.
 func (s *session) alive() error {
 	s.mu.Lock()
-	err := s.err
+	err, refused := s.err, s.refused
 	s.mu.Unlock()
 	if err == nil && s.lease.Left() <= 0 {
-		s.end(fmt.Errorf("%w: Consul has confirmed it last more than %v ago", backend.ErrSessionEnded, s.b.o.TTL), false)
+		why := fmt.Errorf("%w: Consul has confirmed it last more than %v ago", backend.ErrSessionEnded, s.b.o.TTL)
+		if refused != nil {
+			why = fmt.Errorf("%w (%v)", why, refused)
+		}
+		s.end(why, false)
 		return s.Err()
 	}
 	return err
@@ -197,14 +217,14 @@ func (s *session) bind(ctx context.Context) (context.Context, context.CancelFunc
 	return ctx, func() { stop(); cancel(nil) }
 }
 
-// once runs one request, which takes at most a third of the TTL.
-func (s *session) once(ctx context.Context, f func(ctx context.Context) error) error {
+// once runs one request, which takes at most the given time.
+func (s *session) once(ctx context.Context, limit time.Duration, f func(ctx context.Context) error) error {
 	if err := s.possible(ctx); err != nil {
 		return err
 	}
 	ctx, cancel := s.bind(ctx)
 	defer cancel()
-	attempt, done := context.WithTimeout(ctx, s.b.o.attempt())
+	attempt, done := context.WithTimeout(ctx, limit)
 	defer done()
 	err := f(attempt)
 	if errors.Is(err, backend.ErrSessionEnded) {
@@ -227,7 +247,7 @@ func (s *session) retry(ctx context.Context, f func(ctx context.Context) error) 
 	wait := s.b.o.backoff()
 	for {
 		wait.begin()
-		err := s.once(ctx, f)
+		err := s.once(ctx, s.b.o.attempt(), f)
 		if err == nil || !errors.Is(err, backend.ErrUnavailable) {
 			return err
 		}

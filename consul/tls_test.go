@@ -94,7 +94,7 @@ func TestTLS(t *testing.T) {
 	}
 
 	for _, query := range []string{
-		"&tls=true",          // the server's certificate is not trusted
+		"&tls=on",            // the server's certificate is not trusted
 		"&ca-file=" + cert,   // the client shows none
 		"&server-name=other", // the name is not that of the certificate
 	} {

@@ -23,6 +23,7 @@ type Backend struct {
 	client  *clientv3.Client
 	leases  pb.LeaseClient
 	watches pb.WatchClient
+	cluster pb.ClusterClient
 	owned   bool // Close closes client
 	o       Options
 
@@ -73,6 +74,7 @@ func New(client *clientv3.Client, o *Options) (*Backend, error) {
 		client:  client,
 		leases:  pb.NewLeaseClient(client.ActiveConnection()),
 		watches: pb.NewWatchClient(client.ActiveConnection()),
+		cluster: pb.NewClusterClient(client.ActiveConnection()),
 		o:       f,
 		flat:    make(map[string]bool),
 	}
@@ -157,18 +159,18 @@ func (b *Backend) fulfil(o *opening) {
 func (b *Backend) open() (*session, error) {
 	ctx, cancel := context.WithTimeout(b.ctx, b.o.ConnectTimeout)
 	defer cancel()
-	var pause backoff
+	pause := newBackoff()
 	for attempt := max(b.o.ConnectTimeout/4, minAttempt); ; attempt *= 2 {
 		s, err := b.grant(ctx, attempt)
 		if err == nil || !isLost(err) {
 			return s, err
 		}
-		if pause.sleep(ctx) != nil {
+		if pause.Sleep(ctx) != nil {
 			if b.ctx.Err() != nil {
 				return nil, backend.ErrClosed
 			}
-			return nil, fmt.Errorf("no lease was granted within %v by %s: %w",
-				b.o.ConnectTimeout, strings.Join(b.client.Endpoints(), ", "), err)
+			return nil, fmt.Errorf("no lease was granted within %v by %s: %s%w",
+				b.o.ConnectTimeout, strings.Join(b.client.Endpoints(), ", "), hint(err), err)
 		}
 	}
 }
@@ -197,6 +199,7 @@ func (b *Backend) grant(ctx context.Context, attempt time.Duration) (*session, e
 		return nil, err
 	}
 	s.lease.Extend(sent, s.ttl-s.margin)
+	s.proof.lease.Extend(sent, s.ttl-s.margin)
 	if !s.lease.Hold(true) {
 		err := &lostError{errors.New("the lease was granted too late")}
 		s.end(err, false)

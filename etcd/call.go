@@ -3,10 +3,13 @@ package etcd
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
+	"sync"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/succession-dev/succession/internal/backoff"
 )
 
 const (
@@ -36,7 +39,7 @@ func (s *session) call(ctx context.Context, op, name string, f func(ctx context.
 		stop()
 		cancel(nil)
 	}()
-	return wrap(op, name, f(ctx))
+	return wrap(op, name, s.explain(ctx, f(ctx)))
 }
 
 // commit sends t once and waits for the answer, at most for the given time. Its
@@ -55,6 +58,9 @@ func (s *session) commit(ctx context.Context, t txn, limit time.Duration) (*clie
 			s.end(err, true)
 			return nil, s.ended()
 		}
+		if errors.Is(err, rpctypes.ErrPermissionDenied) {
+			err = &deniedError{t, err}
+		}
 		return nil, err
 	}
 	if err := s.b.log.observe(floor, resp.Header); err != nil {
@@ -70,22 +76,54 @@ func (s *session) once(ctx context.Context, t txn) (*clientv3.TxnResponse, error
 }
 
 // persist sends t, which may be repeated, until it is answered: a server that does
-// not answer is passed over for another. It ends at the latest when the session
+// not answer is passed over for another, see [first]. It ends at the latest when the session
 // does, which an etcd that answers nobody brings about. lost says that an answer was
 // lost before; what was sent then may yet take effect.
 func (s *session) persist(ctx context.Context, t txn) (resp *clientv3.TxnResponse, lost bool, err error) {
-	var pause backoff
+	pause := newBackoff()
 	for limit := s.attempt(); ; limit = min(2*limit, max(s.ttl, minAttempt)) {
-		resp, err = s.commit(ctx, t, limit)
+		resp, err = first(ctx, lost, func(ctx context.Context) (*clientv3.TxnResponse, error) {
+			return s.commit(ctx, t, limit)
+		})
 		if !isLost(err) {
 			return resp, lost, err
 		}
 		lost = true
 		s.b.o.Logger.Debug("no answer, asking again", "err", err)
-		if err := pause.sleep(ctx); err != nil {
+		if err := pause.Sleep(ctx); err != nil {
 			return nil, lost, err
 		}
 	}
+}
+
+// first calls f, or where it has been tried before, f twice at once, and returns the first
+// result that is not the loss of an answer. gRPC has the next server of all take the
+// next request: of two that go out together one passes over a server that stands
+// still, while one after the other may both hit it, with other requests in between.
+func first[T any](ctx context.Context, before bool, f func(context.Context) (T, error)) (T, error) {
+	if !before {
+		return f(ctx)
+	}
+	type result struct {
+		v   T
+		err error
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	results := make(chan result, 2)
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer cancel()
+	for range cap(results) {
+		running.Go(func() {
+			v, err := f(ctx)
+			results <- result{v, err}
+		})
+	}
+	r := <-results
+	if isLost(r.err) {
+		r = <-results
+	}
+	return r.v, r.err
 }
 
 // read is persist for a transaction that changes nothing.
@@ -100,23 +138,7 @@ func (s *session) attempt() time.Duration {
 	return min(max(s.ttl/4, minAttempt), maxAttempt)
 }
 
-// backoff is the pause before trying again: it doubles up to a bound, with jitter.
-type backoff struct{ next time.Duration }
-
-const (
-	minBackoff = 20 * time.Millisecond
-	maxBackoff = time.Second
-)
-
-// sleep waits; it returns the cause of ctx if that ends.
-func (b *backoff) sleep(ctx context.Context) error {
-	b.next = min(max(2*b.next, minBackoff), maxBackoff)
-	t := time.NewTimer(b.next/2 + rand.N(b.next/2+1))
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-t.C:
-		return nil
-	}
+// newBackoff returns the pauses between attempts.
+func newBackoff() backoff.Backoff {
+	return backoff.Backoff{Min: 20 * time.Millisecond, Max: time.Second}
 }

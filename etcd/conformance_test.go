@@ -2,6 +2,8 @@ package etcd_test
 
 import (
 	"context"
+	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -13,21 +15,67 @@ import (
 	"github.com/succession-dev/succession/internal/coordtest"
 )
 
+// suite is the prefix of the keys that the conformance suite uses.
+const suite = "suite/"
+
 // TestConformance runs every rule on an etcd of its own, each client behind a proxy
 // of its own.
 func TestConformance(t *testing.T) {
+	t.Parallel() // with the other of the two: both wait most of the time
 	server := coordtest.NewEtcd(t, nil)
+	h := harness(t, server, "etcd")
+	h.Faults.Restart = server.Restart
+	h.Faults.Pause = func(context.Context) (func(), error) { return pause(t, server.Servers()) }
+	conformance.Run(t, h)
+}
+
+// TestConformanceThree runs every rule on three servers, with all clients on one of
+// them that begins as a follower. A restart is that of one server: of etcd's leader,
+// and of the follower, in turns. A pause takes either the quorum away, etcd's leader
+// with it, or the server that the clients are on: what stands still is the whole
+// coordinator, as its clients see it.
+func TestConformanceThree(t *testing.T) {
+	t.Parallel()
+	cluster := coordtest.NewEtcd(t, &coordtest.EtcdOptions{Nodes: 3})
+	if leader(t, cluster) == 0 {
+		transfer(t, cluster, 1)
+	}
+	h := harness(t, cluster, "etcd, three servers")
+	var restarts, pauses atomic.Int64
+	h.Faults.Restart = func(ctx context.Context) error {
+		which := 0
+		if restarts.Add(1)%2 == 1 {
+			which = leader(t, cluster)
+		}
+		if err := cluster.Servers()[which].Restart(ctx); err != nil {
+			return err
+		}
+		return cluster.Servers()[0].Ready(ctx)
+	}
+	h.Faults.Pause = func(context.Context) (func(), error) {
+		if pauses.Add(1)%2 == 1 {
+			if leader(t, cluster) == 0 {
+				transfer(t, cluster, 1)
+			}
+			return pause(t, cluster.Servers()[1:])
+		}
+		return pause(t, cluster.Servers()[:1])
+	}
+	conformance.Run(t, h)
+}
+
+// harness has clients on the first server, and faults but for those of servers.
+func harness(t *testing.T, server *coordtest.Etcd, name string) conformance.Harness {
 	operator := admin(t, server.Addrs()...)
 	of := func(b backend.Backend) *client { return b.(*client) }
-	const prefix = "suite/"
-	conformance.Run(t, conformance.Harness{
-		Name: "etcd",
+	return conformance.Harness{
+		Name: name,
 		TTL:  ttl,
 		// The server looks for expired leases every 500 ms (server/lease/lessor.go).
 		Slack:   500 * time.Millisecond,
 		Latency: 4 * time.Second,
 		Open: func(context.Context) (backend.Backend, error) {
-			c, err := open(server.Addrs()[0], &etcd.Options{TTL: ttl, Prefix: prefix})
+			c, err := open(server.Addrs()[0], &etcd.Options{TTL: ttl, Prefix: suite})
 			if err != nil {
 				return nil, err
 			}
@@ -55,27 +103,67 @@ func TestConformance(t *testing.T) {
 				of(b).proxy.Refuse()
 				of(b).proxy.Reset()
 			},
-			Restart: server.Restart,
-			Pause: func(context.Context) (func(), error) {
-				return func() {
-					if err := server.Resume(); err != nil {
-						t.Error(err)
-					}
-				}, server.Pause()
-			},
 			Remove: func(ctx context.Context, m backend.Member) error {
-				_, err := operator.Delete(ctx, prefix+m.Line+"/"+m.Key)
+				_, err := operator.Delete(ctx, suite+m.Line+"/"+m.Key)
 				return err
 			},
 			Drop: func(ctx context.Context, line string) error {
 				_, err := operator.Txn(ctx).Then(
-					clientv3.OpDelete(prefix+line+"/", clientv3.WithPrefix()),
-					clientv3.OpDelete(prefix+line),
+					clientv3.OpDelete(suite+line+"/", clientv3.WithPrefix()),
+					clientv3.OpDelete(suite+line),
 				).Commit()
 				return err
 			},
 			Reset:    server.Wipe,
 			Requests: func(b backend.Backend) int64 { return of(b).meter.sent.Load() },
 		},
-	})
+	}
+}
+
+// pause pauses the servers, until resume is called.
+func pause(t *testing.T, servers []*coordtest.Server) (resume func(), err error) {
+	for _, s := range servers {
+		err = errors.Join(err, s.Pause())
+	}
+	return func() {
+		for _, s := range servers {
+			if err := s.Resume(); err != nil {
+				t.Error(err)
+			}
+		}
+	}, err
+}
+
+// leader returns which server of the cluster is etcd's leader, as soon as one is.
+func leader(t *testing.T, cluster *coordtest.Etcd) int {
+	t.Helper()
+	ctx := within(t, 20*time.Second)
+	c := admin(t, cluster.Addrs()...)
+	defer c.Close()
+	for ctx.Err() == nil {
+		for i, addr := range cluster.Addrs() {
+			short, cancel := context.WithTimeout(ctx, time.Second)
+			s, err := c.Status(short, addr)
+			cancel()
+			if err == nil && s.Leader == s.Header.MemberId {
+				return i
+			}
+		}
+		time.Sleep(10 * time.Millisecond) // etcd tells nobody that it has elected
+	}
+	t.Fatal("etcd has no leader")
+	return 0
+}
+
+// transfer makes a server etcd's leader.
+func transfer(t *testing.T, cluster *coordtest.Etcd, to int) {
+	t.Helper()
+	ctx := within(t, 20*time.Second)
+	target, err := admin(t, cluster.Addrs()[to]).Status(ctx, cluster.Addrs()[to])
+	if err == nil {
+		_, err = admin(t, cluster.Addrs()[leader(t, cluster)]).MoveLeader(ctx, target.Header.MemberId)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -36,7 +36,9 @@
 //
 // A session keeps its lease alive by a stream of its own, with one request on its way
 // at a time. Its deadline is a TTL after the newest confirmed request was sent, less a
-// margin for clocks ([Options] Margin). When the deadline passes, the session has
+// margin for clocks ([Options] Margin). For a leader, an answer alone confirms
+// nothing, as a server may give it that is etcd's leader no more: a request through the
+// quorum must then show that the term is still the one that the answer was given in. When the deadline passes, the session has
 // ended, whether it leads or waits. All of its watches share a second stream. Each
 // begins with the present, and the state is read once it has begun, so neither
 // compaction nor a server that lags behind can hide a departure; both streams leave a
@@ -50,8 +52,9 @@
 //
 // A server from 3.5.23, 3.6.5 or 3.7.0 on (3.4.38 for 3.4): older ones may confirm a
 // lease that they have just revoked (etcd pull request 20616), or lose the deletion
-// that a waiter waits for (issue 18089). With authentication, the user needs a role
-// that may read and write all keys with the prefix. A gRPC proxy in front of etcd is
+// that a waiter waits for (issue 18089). With authentication, a candidate of E needs a
+// role that may read PREFIX + E and read and write all that begins with PREFIX + E +
+// "/"; what is missing is named by the error. A gRPC proxy in front of etcd is
 // not supported: it gives watches other numbers than they were asked for with.
 //
 // # What it does not promise
@@ -59,8 +62,7 @@
 // Leases are counted in seconds, from two on with etcd's default settings. etcd ends
 // a session up to half a second after its TTL, and a TTL plus an election timeout
 // after a change of its own leader. The deadline assumes that clocks run at the same
-// rate to within the margin. It does not cover an operator who transfers etcd's
-// leadership at the very moment at which the old leader is cut off, unless the margin
-// exceeds the election timeout; nor the checkpoints of leases (feature gate
-// LeaseCheckpoint) for a TTL of more than 5 minutes, which is therefore refused.
+// rate to within the margin, and nothing of etcd's elections. It does not cover the
+// checkpoints of leases (feature gate LeaseCheckpoint) for a TTL of more than 5
+// minutes, which is therefore refused.
 package etcd

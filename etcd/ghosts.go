@@ -43,7 +43,7 @@ func (g *ghosts) add(key string) {
 
 // run watches over the ghosts until the session ends.
 func (g *ghosts) run() {
-	var pause backoff
+	pause := newBackoff()
 	patience := time.NewTimer(g.s.attempt())
 	defer patience.Stop()
 	for {
@@ -56,10 +56,10 @@ func (g *ghosts) run() {
 			patience.Reset(g.s.attempt())
 		}
 		if err := g.lay(); err == nil {
-			pause = backoff{}
+			pause.Reset()
 			continue
 		}
-		if pause.sleep(g.s.ctx) != nil {
+		if pause.Sleep(g.s.ctx) != nil {
 			return
 		}
 		notify(g.signal)

@@ -23,6 +23,7 @@ type keeper struct {
 	s      *session
 	stream pb.Lease_LeaseKeepAliveClient
 	cancel context.CancelFunc // of stream
+	term   uint64             // of the newest answer on stream; 0 before the first
 }
 
 // keepAlive sends a heartbeat a quarter of the TTL after the last that was answered
@@ -32,18 +33,20 @@ func (s *session) keepAlive() {
 	defer k.hangUp()
 	timer := time.NewTimer(s.ttl / 4)
 	defer timer.Stop()
-	var pause backoff
+	pause := newBackoff()
 	doubted := false
 	for {
 		select {
 		case <-s.ctx.Done():
 			return
 		case <-timer.C:
+		case <-s.beatNow:
 		}
 		sent, err := k.beat()
 		switch {
 		case err == nil:
-			pause, doubted = backoff{}, false
+			pause.Reset()
+			doubted = false
 			timer.Reset(max(0, s.ttl/4-clock.Since(sent)))
 			continue
 		case errors.Is(err, errLeaseGone) && doubted:
@@ -58,15 +61,15 @@ func (s *session) keepAlive() {
 			s.b.o.Logger.Debug("heartbeat failed", "err", err)
 		}
 		k.hangUp()
-		if pause.sleep(s.ctx) != nil {
+		if pause.Sleep(s.ctx) != nil {
 			return
 		}
 		timer.Reset(0)
 	}
 }
 
-// beat sends one heartbeat and waits for its answer, for a bounded time. It returns
-// when it was sent.
+// beat sends one heartbeat and waits for its answer, and its proof where the session
+// leads, for a bounded time. It returns when it was sent.
 func (k *keeper) beat() (sent clock.Instant, err error) {
 	s := k.s
 	if k.stream == nil {
@@ -74,30 +77,57 @@ func (k *keeper) beat() (sent clock.Instant, err error) {
 			return sent, err
 		}
 	}
+	for range 2 {
+		a, err := k.ask()
+		switch {
+		case err != nil:
+			return a.sent, err
+		case !s.proof.wanted():
+			return a.sent, s.alive()
+		case a.term != 0:
+			if err := s.prove(a); err != nil {
+				return a.sent, err
+			}
+			return a.sent, s.alive()
+		}
+		// The first answer on a stream, or in a term: the second may be proven.
+	}
+	return sent, errUnproven
+}
+
+// ask sends one request and takes its answer.
+func (k *keeper) ask() (ack, error) {
+	s := k.s
 	limit := time.AfterFunc(s.beatLimit(), k.cancel)
 	defer limit.Stop()
-
-	sent = clock.Now()
+	a := ack{sent: clock.Now()}
 	if err := k.stream.Send(&pb.LeaseKeepAliveRequest{ID: s.id}); err != nil {
-		return sent, err
+		return a, err
 	}
 	resp, err := k.stream.Recv()
 	switch {
 	case err != nil:
-		return sent, k.s.b.classify(err)
+		return a, s.b.classify(err)
 	case resp.ID != s.id:
-		return sent, fmt.Errorf("an answer about lease %x came to a heartbeat of lease %x", resp.ID, s.id)
+		return a, fmt.Errorf("an answer about lease %x came to a heartbeat of lease %x", resp.ID, s.id)
 	}
 	// The header's revision is that of one server, which may lag behind.
 	if err := s.b.log.observe(0, resp.Header); err != nil {
 		s.end(err, false)
-		return sent, err
+		return a, err
 	}
 	if resp.TTL <= 0 {
-		return sent, errLeaseGone
+		return a, errLeaseGone
 	}
-	s.lease.Extend(sent, min(time.Duration(resp.TTL)*time.Second, s.ttl)-s.margin)
-	return sent, s.alive()
+	a.time = min(time.Duration(resp.TTL)*time.Second, s.ttl) - s.margin
+	if term := resp.Header.GetRaftTerm(); term == k.term {
+		a.term = term
+	} else {
+		k.term = term
+	}
+	s.lease.Extend(a.sent, a.time)
+	s.proof.acknowledged(a)
+	return a, nil
 }
 
 // open opens the stream, within the time of an attempt. A server that has lost its
@@ -113,7 +143,7 @@ func (k *keeper) open() error {
 		}
 		return k.s.b.classify(err)
 	}
-	k.stream, k.cancel = stream, cancel
+	k.stream, k.cancel, k.term = stream, cancel, 0
 	return nil
 }
 

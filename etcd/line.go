@@ -17,7 +17,7 @@ import (
 // finds keys and revisions alone in memory (since 3.7, server/storage/mvcc).
 func (s *session) Ahead(ctx context.Context, m backend.Member) (p backend.Place, err error) {
 	err = s.call(ctx, "ahead", m.Line, func(ctx context.Context) error {
-		own := s.b.member(m)
+		own, heartbeat := s.b.member(m), s.proof.last()
 		older := clientv3.WithMaxCreateRev(int64(m.Position) - 1)
 		resp, err := s.read(ctx,
 			clientv3.OpGet(s.b.folder(m.Line), append(clientv3.WithLastCreate(), older, clientv3.WithKeysOnly())...),
@@ -29,6 +29,7 @@ func (s *session) Ahead(ctx context.Context, m backend.Member) (p backend.Place,
 		}
 		ahead, self, record := rangeOf(resp, 0), rangeOf(resp, 1), rangeOf(resp, 2)
 		if len(self.Kvs) == 0 || self.Kvs[0].CreateRevision != int64(m.Position) {
+			s.follow(own)
 			return backend.ErrNotMember
 		}
 		h, err := headerOf(record)
@@ -43,10 +44,12 @@ func (s *session) Ahead(ctx context.Context, m backend.Member) (p backend.Place,
 		if h.Sealed != "" && !(p.First && self.Kvs[0].Lease == 0) {
 			return &backend.SealedError{To: h.Sealed}
 		}
-		if p.First {
-			p.Token = h.Fence + m.Position
+		s.proof.settle(heartbeat, resp.Header.RaftTerm)
+		if !p.First {
+			return s.alive()
 		}
-		return s.alive() // a leader must not begin with a deadline that has passed
+		p.Token = h.Fence + m.Position
+		return s.lead(ctx, own) // which must not begin with a deadline that has passed
 	})
 	if err != nil {
 		return backend.Place{}, err
@@ -134,13 +137,14 @@ func (s *session) Leave(ctx context.Context, m backend.Member) error {
 				return fmt.Errorf("%w: member %s was joined by another session", backend.ErrDenied, m.Key)
 			}
 		}
-		s.left(m)
+		s.gone(m)
 		return nil
 	})
 }
 
-// left lets Join use the key of a member that has gone.
-func (s *session) left(m backend.Member) {
+// gone lets Join use the key of a member that has gone.
+func (s *session) gone(m backend.Member) {
+	s.follow(s.b.member(m))
 	s.mu.Lock()
 	_, mine := s.taken[m.Line+"/"+m.Key]
 	s.mu.Unlock()

@@ -148,10 +148,11 @@ func (c *client) session(t testing.TB) backend.Session {
 	return s
 }
 
-// A meter counts a client's requests, and loses answers.
+// A meter counts a client's requests, loses answers, and makes etcd's term another.
 type meter struct {
-	sent  atomic.Int64
-	armed atomic.Bool
+	sent      atomic.Int64
+	armed     atomic.Bool
+	otherTerm atomic.Bool
 }
 
 func (m *meter) HandleRPC(_ context.Context, s stats.RPCStats) {
@@ -168,6 +169,9 @@ func (*meter) HandleConn(context.Context, stats.ConnStats)                      
 func (m *meter) lose(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	if err := invoke(ctx, method, req, reply, cc, opts...); err != nil {
 		return err
+	}
+	if r, ok := reply.(*pb.MemberListResponse); ok && m.otherTerm.Load() {
+		r.Header.RaftTerm++
 	}
 	if r, ok := req.(*pb.TxnRequest); ok && writes(r) && m.armed.CompareAndSwap(true, false) {
 		return status.Error(codes.Unavailable, "the connection broke")

@@ -12,6 +12,7 @@ import (
 	grpcbackoff "google.golang.org/grpc/backoff"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/security"
 )
 
 const (
@@ -75,7 +76,7 @@ func open(ctx context.Context, u *backend.URL) (*Backend, error) {
 		Margin:         u.Duration("margin", 0),
 		Prefix:         prefixOf(u.Path),
 	}
-	sec := securityOf(u)
+	tls, login := security.TLSOf(u), security.LoginOf(u)
 	if err := u.Err(); err != nil {
 		return nil, err
 	}
@@ -105,7 +106,7 @@ func open(ctx context.Context, u *backend.URL) (*Backend, error) {
 	if deadline, ok := ctx.Deadline(); ok {
 		cfg.DialTimeout = min(cfg.DialTimeout, max(time.Until(deadline), time.Millisecond))
 	}
-	if err := sec.apply(&cfg); err != nil {
+	if err := secure(&cfg, tls, login); err != nil {
 		return nil, err
 	}
 	client, err := clientv3.New(cfg)

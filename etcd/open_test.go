@@ -2,15 +2,7 @@ package etcd_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
-	"math/big"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -171,46 +163,6 @@ func TestTLS(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "elsewhere") {
 		t.Errorf("the error does not tell that the name is wrong: %v", err)
 	}
-}
-
-// certificates makes an authority, and a certificate by it for servers and clients
-// on the loopback address.
-func certificates(t *testing.T) (ca, cert, key string) {
-	t.Helper()
-	dir := t.TempDir()
-	write := func(name, kind string, der []byte) string {
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	check := func(err error) {
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	caKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	check(err)
-	authority := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test authority"},
-		NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	}
-	caDER, err := x509.CreateCertificate(rand.Reader, authority, authority, caKey.Public(), caKey)
-	check(err)
-	own, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	check(err)
-	leaf := &x509.Certificate{
-		DNSNames:     []string{"etcd.example"},
-		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "node"}, NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}
-	leafDER, err := x509.CreateCertificate(rand.Reader, leaf, authority, own.Public(), caKey)
-	check(err)
-	ownDER, err := x509.MarshalECPrivateKey(own)
-	check(err)
-	return write("ca.pem", "CERTIFICATE", caDER), write("cert.pem", "CERTIFICATE", leafDER), write("key.pem", "EC PRIVATE KEY", ownDER)
 }
 
 // TestAuthentication uses an etcd with users, whose tokens live for a second.

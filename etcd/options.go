@@ -32,14 +32,14 @@ type Options struct {
 	// "etcdctl elect leader" joins.
 	Prefix string
 
-	// ConnectTimeout bounds the opening of a session. 0 is 5 s.
+	// ConnectTimeout bounds the opening of a session. 0 is 4 s, so that a wrong address
+	// is reported within five.
 	ConnectTimeout time.Duration
 
 	// Margin is how long before the end of the lease the session's deadline lies.
 	// It covers what the client cannot know: how its clock's rate differs from the
-	// server's, and by how much a new leader of etcd may be early (a tick, and an
-	// election timeout where an operator transfers leadership). 0 is a tenth of the
-	// granted TTL and at least 1 s, but never more than a fifth of it.
+	// server's. 0 is a tenth of the granted TTL and at least 1 s, but never more than a
+	// fifth of it.
 	Margin time.Duration
 
 	// Logger gets what is worth telling. nil discards it.
@@ -56,7 +56,7 @@ func (o *Options) filled() (Options, error) {
 		f.TTL = 10 * time.Second
 	}
 	if f.ConnectTimeout == 0 {
-		f.ConnectTimeout = 5 * time.Second
+		f.ConnectTimeout = 4 * time.Second
 	}
 	if f.Logger == nil {
 		f.Logger = slog.New(slog.DiscardHandler)
@@ -78,12 +78,14 @@ func (o *Options) seconds() int64 { return int64((o.TTL + time.Second - 1) / tim
 // margin returns how long before the end of a lease with the given TTL the
 // deadline lies.
 //
-// etcd refreshes a lease for a whole TTL when it handles the request, and a new
-// leader of etcd grants every lease a TTL and an election timeout from when it takes
-// over, which makes up for what the old one may still have promised, to within a
-// tick (server/lease/lessor.go, Promote). So a margin of a few ticks would do, and
-// the rest is for clocks. The granted TTL is never less than one and a half election
-// timeouts, which are ten ticks: a fifth of it is three ticks at the least.
+// etcd refreshes a lease for a whole TTL when it handles the request, which is later
+// than it was sent, and a new leader of etcd grants every lease a TTL and an election
+// timeout from when it takes over (server/lease/lessor.go, Promote). That it was the
+// leader that handled it, and that no other took over before, is proven where it
+// counts; see proof. So the margin is for clocks alone: a tenth is far more than clocks
+// differ that are disciplined (adjtimex(2) slews by 0.05 % at most), a second what
+// a virtual machine's may jump by. A short TTL has no room for that, and a fifth of it
+// also covers the tick by which a new leader may be early for one that only waits.
 func (o *Options) margin(ttl time.Duration) time.Duration {
 	if o.Margin > 0 {
 		return o.Margin

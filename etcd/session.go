@@ -20,7 +20,10 @@ type session struct {
 	id     int64 // of the lease
 	ttl    time.Duration
 	margin time.Duration
-	lease  lease.Lease
+	lease  lease.Lease // what answered heartbeats say
+	proof  proof
+
+	beatNow chan struct{} // has room for one: a heartbeat is wanted at once
 
 	watcher *watcher
 	ghosts  *ghosts
@@ -47,6 +50,8 @@ func newSession(b *Backend, id int64, ttl time.Duration) *session {
 		done:     make(chan struct{}),
 		released: make(chan struct{}),
 		taken:    make(map[string]bool),
+		beatNow:  make(chan struct{}, 1),
+		proof:    proof{leading: make(map[string]bool), settled: make(chan struct{})},
 	}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	s.watcher, s.ghosts = newWatcher(s), newGhosts(s)
@@ -64,10 +69,10 @@ func (s *session) start() {
 
 // watchDeadline ends the session when its deadline passes.
 func (s *session) watchDeadline() {
-	timer := time.NewTimer(s.lease.Left())
+	timer := time.NewTimer(s.left())
 	defer timer.Stop()
 	for s.alive() == nil {
-		timer.Reset(s.lease.Left())
+		timer.Reset(s.left())
 		select {
 		case <-s.ctx.Done():
 		case <-timer.C:
@@ -78,10 +83,18 @@ func (s *session) watchDeadline() {
 // alive returns nil while the session lives, and else why it does not. It compares
 // clocks, so that the law does not hang on how soon a timer fires.
 func (s *session) alive() error {
-	if s.lease.Left() <= 0 {
+	if s.left() <= 0 {
 		s.end(fmt.Errorf("etcd has not confirmed its lease for %v", s.ttl-s.margin), false)
 	}
 	return s.ended()
+}
+
+// left returns the time until the deadline: that which is proven, if somebody leads.
+func (s *session) left() time.Duration {
+	if held, left := s.proof.lease.Held(); held {
+		return left
+	}
+	return s.lease.Left()
 }
 
 // ended returns why the session has ended, and nil before that.
@@ -117,13 +130,13 @@ func (s *session) release() {
 	defer close(s.released)
 	ctx, cancel := context.WithTimeout(s.b.ctx, s.ttl+time.Second)
 	defer cancel()
-	var pause backoff
+	pause := newBackoff()
 	for {
 		err := s.revoke(ctx)
 		if err == nil {
 			return
 		}
-		if !isLost(err) || pause.sleep(ctx) != nil {
+		if !isLost(err) || pause.Sleep(ctx) != nil {
 			s.unfreed = err
 			return
 		}
@@ -148,8 +161,9 @@ func (s *session) TTL() time.Duration { return s.ttl }
 
 // Deadline returns a TTL after the newest confirmed heartbeat was sent, less
 // [Options] Margin; see [backend.Session]. It is kept ahead for every session,
-// whether it stands in a line or not.
-func (s *session) Deadline() time.Time { return s.lease.Deadline() }
+// whether it stands in a line or not. While a member is first, a heartbeat counts as
+// confirmed when it is proven to have reached the one leader that etcd has.
+func (s *session) Deadline() time.Time { return time.Now().Add(s.left()) }
 
 func (s *session) Done() <-chan struct{} { return s.done }
 

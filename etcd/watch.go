@@ -12,10 +12,6 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// maxDenials is how often a watch may be refused, on a fresh stream each time, before
-// that is believed: a refusal may also mean that the stream's token has expired.
-const maxDenials = 3
-
 // A watching is something to wait for.
 type watching struct {
 	create *pb.WatchCreateRequest
@@ -31,11 +27,13 @@ type watching struct {
 // missed; it begins with the present, so there is no revision that compaction could
 // have taken away. Whatever goes wrong with it (its server has lost its leader, does
 // not answer, or was restarted; the token of its stream has expired), another is
-// opened, on a fresh stream, and the state is read again.
+// opened, on a fresh stream, and the state is read again. A refusal is no exception:
+// it may be for the stream's token, or for another watch on the stream. That this one
+// lacks the right to be there is learnt from look, which needs the same.
 func (s *session) await(ctx context.Context, w watching) error {
-	var pause backoff
+	pause := newBackoff()
 	signal := make(chan struct{}, 1)
-	limit, denied := s.attempt(), 0
+	limit := s.attempt()
 	for {
 		sub := s.watcher.subscribe(w.create, signal)
 		done, err := s.attend(ctx, sub, signal, limit, w)
@@ -52,16 +50,11 @@ func (s *session) await(ctx context.Context, w watching) error {
 		}
 		s.watcher.renew(sub.epoch, broken.err)
 		s.b.o.Logger.Debug("watch broke, opening another", "key", string(w.create.Key), "err", broken.err)
-		if denied++; !errors.Is(broken.err, backend.ErrDenied) {
-			denied = 0
-		}
-		if denied == maxDenials {
-			return broken.err
-		}
 		if limit = min(2*limit, max(s.ttl, minAttempt)); broken.opened {
-			limit, pause = s.attempt(), backoff{}
+			limit = s.attempt()
+			pause.Reset()
 		}
-		if err := pause.sleep(ctx); err != nil {
+		if err := pause.Sleep(ctx); err != nil {
 			return err
 		}
 		if done, _, err := w.look(ctx); done || err != nil {

@@ -124,7 +124,7 @@ func (w *watcher) renew(epoch uint64, why error) {
 // run opens a stream when there is something to send, and another when that
 // breaks, until the session ends.
 func (w *watcher) run() {
-	var pause backoff
+	pause := newBackoff()
 	for {
 		select {
 		case <-w.s.ctx.Done():
@@ -137,10 +137,10 @@ func (w *watcher) run() {
 		began := time.Now()
 		epoch, err := w.serve()
 		w.renew(epoch, err)
-		if time.Since(began) > maxBackoff {
-			pause = backoff{}
+		if time.Since(began) > pause.Max {
+			pause.Reset()
 		}
-		if pause.sleep(w.s.ctx) != nil {
+		if pause.Sleep(w.s.ctx) != nil {
 			return
 		}
 		notify(w.wake) // who came meanwhile has been heard by serve, perhaps

@@ -110,6 +110,9 @@ func (b *Backend) open(ctx context.Context) (*session, error) {
 			err = nil // answered all the same
 		}
 	}
+	if refusal := s.link.refused(); refusal != nil {
+		err = refusal
+	}
 	if now := s.link.highest(); err == nil && now < before {
 		err = fmt.Errorf("%w: its log stands at zxid %#x and stood at %#x before, so it was rebuilt or restored and tokens would fall; "+
 			"raise the fence in the election's record above every token given out, then restart this process",

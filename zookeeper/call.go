@@ -11,6 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/backoff"
 )
 
 // Answers that the recipes act upon. They never leave the package.
@@ -99,14 +100,7 @@ func retry[T any](ctx context.Context, s *session, op func(*zk.Conn) (T, error))
 // request waits for a connection anyway; this is for servers that hang up on it.
 func pause(ctx context.Context, try int) error {
 	d := 2 * time.Millisecond << min(try, 8)
-	t := time.NewTimer(d/2 + rand.N(d/2+1))
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return backoff.Sleep(ctx, d/2+rand.N(d/2+1))
 }
 
 // classify maps the library's errors. An error is the coordinator's answer, or
@@ -115,8 +109,10 @@ func classify(err error) error {
 	switch {
 	case err == nil, err == errNoNode, err == errNodeExists, err == errBadVersion, err == errNotEmpty:
 		return err
+	case errors.Is(err, backend.ErrDenied): // by need
+		return err
 	case err == zk.ErrNoAuth, err == zk.ErrAuthFailed, err == zk.ErrInvalidACL:
-		return fmt.Errorf("%w: %w; check the ACL of the znode", backend.ErrDenied, err)
+		return fmt.Errorf("%w: %w", backend.ErrDenied, err)
 	case err == zk.ErrSessionExpired:
 		return fmt.Errorf("%w: %w", backend.ErrSessionEnded, err)
 	case err == zk.ErrNoChildrenForEphemerals:
@@ -171,7 +167,7 @@ type node struct {
 func get(path string) func(*zk.Conn) (node, error) {
 	return func(c *zk.Conn) (node, error) {
 		data, stat, err := c.Get(path)
-		return node{data, stat}, err
+		return node{data, stat}, need(mayRead, path, err)
 	}
 }
 
@@ -182,7 +178,7 @@ func stat(path string) func(*zk.Conn) (*zk.Stat, error) {
 		if err == nil && !ok {
 			err = errNoNode
 		}
-		return st, err
+		return st, need(mayRead, path, err)
 	}
 }
 
@@ -194,23 +190,31 @@ type listing struct {
 func children(path string) func(*zk.Conn) (listing, error) {
 	return func(c *zk.Conn) (listing, error) {
 		names, stat, err := c.Children(path)
-		return listing{names, stat}, err
+		return listing{names, stat}, need(mayRead, path, err)
 	}
 }
 
-func create(path string, data []byte, flags int32) func(*zk.Conn) (string, error) {
+func (s *session) create(path string, data []byte, flags int32) func(*zk.Conn) (string, error) {
 	if data == nil {
 		data = []byte{} // nil would become null, which peers do not expect
 	}
-	return func(c *zk.Conn) (string, error) { return c.Create(path, data, flags, acl) }
+	return func(c *zk.Conn) (string, error) {
+		at, err := c.Create(path, data, flags, s.options.acl())
+		return at, need(mayCreate, parent(path), err)
+	}
 }
 
 func remove(path string, version int32) func(*zk.Conn) (struct{}, error) {
-	return func(c *zk.Conn) (struct{}, error) { return struct{}{}, c.Delete(path, version) }
+	return func(c *zk.Conn) (struct{}, error) {
+		return struct{}{}, need(mayDelete, parent(path), c.Delete(path, version))
+	}
 }
 
 func multi(ops ...any) func(*zk.Conn) ([]zk.MultiResponse, error) {
-	return func(c *zk.Conn) ([]zk.MultiResponse, error) { return c.Multi(ops...) }
+	return func(c *zk.Conn) ([]zk.MultiResponse, error) {
+		results, err := c.Multi(ops...)
+		return results, needs(ops, results, err)
+	}
 }
 
 // barrier is a quorum write that changes nothing. Once it is answered, the server
@@ -220,5 +224,3 @@ func barrier(path string) func(*zk.Conn) ([]zk.MultiResponse, error) { return mu
 func check(path string) *zk.CheckVersionRequest {
 	return &zk.CheckVersionRequest{Path: path, Version: -1}
 }
-
-var acl = zk.WorldACL(zk.PermAll)

@@ -23,6 +23,7 @@ import (
 type client struct {
 	*zookeeper.Backend
 	proxy    *coordtest.Proxy
+	server   string // behind the proxy
 	requests atomic.Int64
 
 	mu       sync.Mutex
@@ -67,7 +68,7 @@ func (c *client) Close() error {
 }
 
 // expire ends the session on the server: it takes it over, and closes it.
-func (c *client) expire(ctx context.Context, addr string) error {
+func (c *client) expire(ctx context.Context) error {
 	c.mu.Lock()
 	greeting := c.greeting
 	c.mu.Unlock()
@@ -83,7 +84,7 @@ func (c *client) expire(ctx context.Context, addr string) error {
 	b = binary.BigEndian.AppendUint32(b, ^uint32(10)) // close: -11
 	c.proxy.Refuse()                                  // the client, whose connection the server closes, would take it back
 	defer c.proxy.Heal()
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", c.server)
 	if err != nil {
 		return err
 	}
@@ -117,74 +118,104 @@ func changes(b []byte) bool {
 	return false
 }
 
+// One server: the whole suite.
 func TestConformance(t *testing.T) {
+	z := own(t)
+	suite(t, z, conformance.Harness{
+		Name:  "zookeeper",
+		TTL:   time.Second,
+		Slack: 500 * time.Millisecond, // two and a half ticks
+	}, z.Restart)
+}
+
+// Three servers, with the clients spread over them: what one has written, another
+// reads elsewhere. A restart is that of the ensemble's leader, and makes another
+// server the leader.
+func TestConformanceOfEnsemble(t *testing.T) {
+	z, err := coordtest.StartZooKeeper(t.Context(), &coordtest.ZooKeeperOptions{Nodes: 3, NoSync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(z.Stop)
+	suite(t, z, conformance.Harness{
+		Name: "zookeeper-ensemble",
+		TTL:  1500 * time.Millisecond,
+		// Two and a half ticks, and half a second without a leader.
+		Slack: time.Second,
+	}, func(ctx context.Context) error {
+		leader, err := z.Leader(ctx)
+		if err != nil {
+			return err
+		}
+		return leader.Restart(ctx)
+	})
+}
+
+// suite runs the suite on z, with what h does not say filled in.
+func suite(t *testing.T, z *coordtest.ZooKeeper, h conformance.Harness, restart func(context.Context) error) {
 	if testing.Short() {
 		t.Skip("-short: the suite takes a minute")
 	}
-	const ttl = time.Second
-	z := own(t)
-	addr := z.Addrs()[0]
+	const root = "/suite"
+	addrs := z.Addrs()
+	var opened atomic.Int64
 	of := func(b backend.Backend) *client { return b.(*client) }
-	root := "/suite"
-	conformance.Run(t, conformance.Harness{
-		Name:  "zookeeper",
-		TTL:   ttl,
-		Slack: 500 * time.Millisecond, // two and a half ticks
-		Open: func(context.Context) (backend.Backend, error) {
-			p, err := coordtest.StartProxy(addr)
-			if err != nil {
-				return nil, err
-			}
-			c := &client{proxy: p}
-			c.Backend, err = zookeeper.New([]string{p.Addr()}, &zookeeper.Options{SessionTimeout: ttl, Chroot: root, Dialer: c.dial})
-			return c, err
+	h.Open = func(context.Context) (backend.Backend, error) {
+		addr := addrs[int(opened.Add(1))%len(addrs)]
+		p, err := coordtest.StartProxy(addr)
+		if err != nil {
+			return nil, err
+		}
+		c := &client{proxy: p, server: addr}
+		c.Backend, err = zookeeper.New([]string{p.Addr()}, &zookeeper.Options{SessionTimeout: h.TTL, Chroot: root, Dialer: c.dial})
+		return c, err
+	}
+	h.Faults = conformance.Faults{
+		Expire: func(ctx context.Context, b backend.Backend) error { return of(b).expire(ctx) },
+		Cut: func(b backend.Backend) func() {
+			of(b).proxy.Cut()
+			return of(b).proxy.Heal
 		},
-		Faults: conformance.Faults{
-			Expire: func(ctx context.Context, b backend.Backend) error { return of(b).expire(ctx, addr) },
-			Cut: func(b backend.Backend) func() {
-				of(b).proxy.Cut()
-				return of(b).proxy.Heal
-			},
-			Deafen: func(b backend.Backend) func() {
-				of(b).proxy.Block(coordtest.ToClient)
-				return of(b).proxy.Heal
-			},
-			LoseAnswer: func(b backend.Backend) {
-				p := of(b).proxy
-				delivered := p.LoseAnswers(changes)
-				go func() {
-					select {
-					case <-delivered:
-						time.Sleep(50 * time.Millisecond) // for the server to act
-						p.Reset()
-					case <-t.Context().Done():
-					}
-				}()
-			},
-			Kill: func(b backend.Backend) {
-				of(b).proxy.Refuse()
-				of(b).proxy.Reset()
-			},
-			Restart: z.Restart,
-			Pause: func(context.Context) (func(), error) {
-				return func() { z.Resume() }, z.Pause()
-			},
-			Reset: z.Wipe,
-			Remove: func(_ context.Context, m backend.Member) error {
-				return operate(addr, func(op *zk.Conn) error { return op.Delete(path.Join(root, m.Line, m.Key), -1) })
-			},
-			Drop: func(_ context.Context, line string) error {
-				return operate(addr, func(op *zk.Conn) error { return drop(op, path.Join(root, line)) })
-			},
-			Requests: func(b backend.Backend) int64 { return of(b).requests.Load() },
+		Deafen: func(b backend.Backend) func() {
+			of(b).proxy.Block(coordtest.ToClient)
+			return of(b).proxy.Heal
 		},
-	})
+		LoseAnswer: func(b backend.Backend) {
+			p := of(b).proxy
+			delivered := p.LoseAnswers(changes)
+			go func() {
+				select {
+				case <-delivered:
+					time.Sleep(50 * time.Millisecond) // for the server to act
+					p.Reset()
+				case <-t.Context().Done():
+				}
+			}()
+		},
+		Kill: func(b backend.Backend) {
+			of(b).proxy.Refuse()
+			of(b).proxy.Reset()
+		},
+		Restart: restart,
+		Pause: func(context.Context) (func(), error) {
+			return func() { z.Resume() }, z.Pause()
+		},
+		Reset: z.Wipe,
+		Remove: func(_ context.Context, m backend.Member) error {
+			return operate(addrs, func(op *zk.Conn) error { return op.Delete(path.Join(root, m.Line, m.Key), -1) })
+		},
+		Drop: func(_ context.Context, line string) error {
+			return operate(addrs, func(op *zk.Conn) error { return drop(op, path.Join(root, line)) })
+		},
+		Requests: func(b backend.Backend) int64 { return of(b).requests.Load() },
+	}
+	conformance.Run(t, h)
 }
 
 // operate does what an operator does, with a connection of its own: one that lasts
 // would not outlive a reset.
-func operate(addr string, do func(*zk.Conn) error) error {
-	op, _, err := zk.Connect([]string{addr}, 10*time.Second, zk.WithLogger(quiet{}))
+func operate(addrs []string, do func(*zk.Conn) error) error {
+	op, _, err := zk.Connect(addrs, 10*time.Second, zk.WithLogger(quiet{}))
 	if err != nil {
 		return err
 	}

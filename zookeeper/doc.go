@@ -8,9 +8,9 @@
 // E/n_0000000133 whose data is its value; the number that the server appends orders
 // the line. A candidate lists the children, and leads if its number is the smallest.
 // Otherwise it watches the member just in front, and nothing else, and lists anew
-// when that has gone. Foreign participants may stand in the same line, with any
-// prefix: Curator's LeaderLatch or LeaderSelector, ZooKeeper's LeaderElectionSupport,
-// kazoo. See [Options] for the prefixes that they need us to have.
+// when that has gone. Participants of other libraries may stand in the same line:
+// ZooKeeper's LeaderElectionSupport, Curator's LeaderLatch or LeaderSelector, kazoo's
+// Election. We read the names of all of them; what they need ours to be is a [Format].
 //
 // A member's position is its znode's czxid. The election's own record is the data of
 // E; any other record is the data of a persistent znode, and its version the mzxid.
@@ -39,8 +39,17 @@
 //
 // When the answer to a create is lost, the session finds out on its next connection
 // whether there is a member, after a quorum write of its own, by the znode's owner:
-// names carry no mark of their creator, which not all foreign participants would
-// take. When that cannot be found out, the session is ended, and with it the member.
+// not all foreign participants take names with a mark of their creator, and where a
+// name has one it is for them. When that cannot be found out, the session is ended, and with it the member.
+//
+// # Security
+//
+// TLS is done under the client library, and so is authentication: the wrapper shows
+// the credentials on each new connection before the library may send anything. What
+// a backend with credentials creates can be changed by the same credentials only, and
+// read by everybody. ZooKeeper asks for the right to delete a member on the znode
+// above it: what protects members is the ACL of the election's znode, which is that of
+// whoever made it. docs/zookeeper.md has the rights that each operation needs.
 //
 // # What it does not promise
 //
@@ -59,5 +68,9 @@
 //     are negative, too long or double is refused with [backend.ErrLine]; that is
 //     what comes after 2,147,483,647 joins. The counter begins anew when the empty
 //     znode E is deleted.
-//   - There is no TLS and no authentication.
+//   - Of the authentication schemes there is digest, and x509 by a certificate of the
+//     client; there is no SASL.
+//   - A LeaderElectionSupport that is looking at the line while somebody leaves it
+//     fails for good and keeps its place, so that whoever stands behind it waits. That
+//     is its own defect, and no participant can spare it that by itself.
 package zookeeper

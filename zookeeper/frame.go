@@ -18,9 +18,11 @@ const (
 	opChildren2 = 12
 	opMulti     = 14
 	opClose     = -11
+	opAuth      = 100
 
 	xidEvent = -1
 	xidPing  = -2
+	xidAuth  = -4
 
 	codeNoNode         = -101
 	codeNoAuth         = -102
@@ -29,6 +31,7 @@ const (
 	codeNotEmpty       = -111
 	codeSessionExpired = -112
 	codeSessionMoved   = -118
+	codeAuthRequired   = -124 // SESSIONCLOSEDREQUIRESASLAUTH, whatever the scheme
 
 	eventCreated         = 1
 	eventDeleted         = 2
@@ -252,6 +255,21 @@ func appendEvent(b []byte, key watchKey) []byte {
 	put(stateSyncConnected)
 	put(int32(len(key.path)))
 	return append(b, key.path...)
+}
+
+// appendAuth appends the frame that shows credentials of the scheme digest.
+func appendAuth(b []byte, d *Digest) []byte {
+	const scheme = "digest"
+	put := func(v int32) { b = binary.BigEndian.AppendUint32(b, uint32(v)) }
+	credentials := d.User + ":" + d.Password
+	put(int32(20 + len(scheme) + len(credentials)))
+	put(xidAuth)
+	put(opAuth)
+	put(0) // type
+	put(int32(len(scheme)))
+	b = append(b, scheme...)
+	put(int32(len(credentials)))
+	return append(b, credentials...)
 }
 
 // fires returns the registrations on path that an event ends, as the client ends

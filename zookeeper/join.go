@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"path"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/go-zookeeper/zk"
@@ -18,8 +17,8 @@ import (
 // has been sent it runs until it is known whether there is a member, and when the
 // caller has gone by then, it removes it.
 //
-// A member's name carries no mark of who created it, since LeaderElectionSupport
-// takes none. A member whose create was not answered is therefore found by its
+// A member's name carries no mark that could be relied on for who created it, since
+// LeaderElectionSupport takes none. A member whose create was not answered is therefore found by its
 // owner, which is this session, and as joins of one session in one line run one
 // after the other, there is never more than one to be found.
 type join struct {
@@ -136,7 +135,7 @@ func (j *join) add(ctx context.Context) (*own, error) {
 	inner := j.s.link.ctx
 	for try := 0; ; try++ {
 		before := j.s.link.highest()
-		c, err := start(ctx, j.s, create(j.line+"/"+j.s.options.Prefix, []byte(j.value), zk.FlagEphemeralSequential))
+		c, err := start(ctx, j.s, j.s.create(j.line+"/"+j.s.options.prefix(), []byte(j.value), zk.FlagEphemeralSequential))
 		if err != nil {
 			return nil, err
 		}
@@ -193,7 +192,7 @@ func (s *session) findOwn(ctx context.Context, line, value string, before int64)
 	session, _ := s.link.state()
 	for _, p := range slices.Backward(standing) { // the newest first
 		at := line + "/" + p.key
-		if !strings.HasPrefix(p.key, s.options.Prefix) || s.knows(at) {
+		if s.knows(at) {
 			continue
 		}
 		n, err := retry(ctx, s, get(at))
@@ -254,12 +253,12 @@ func (s *session) ensure(ctx context.Context, path string) error {
 	missing := []string{path} // the deepest first
 	for try := 0; len(missing) > 0; {
 		at := missing[len(missing)-1]
-		_, err := do(ctx, s, create(at, nil, zk.FlagPersistent))
+		_, err := do(ctx, s, s.create(at, nil, zk.FlagPersistent))
 		switch {
 		case err == nil, err == errNodeExists:
 			missing = missing[:len(missing)-1]
 		case err == errNoNode:
-			missing = append(missing, at[:strings.LastIndexByte(at, '/')])
+			missing = append(missing, parent(at))
 		case !errors.Is(err, errLost):
 			return err
 		default:

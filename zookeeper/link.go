@@ -22,6 +22,7 @@ import (
 // its last connection carries nothing more.
 type link struct {
 	dialer Dialer
+	auth   *Digest
 	budget time.Duration // for a dial and the handshake together
 	relay  time.Duration
 	lease  lease.Lease
@@ -44,6 +45,7 @@ type link struct {
 	failures int           // connections in a row that came to nothing
 	since    clock.Instant // when the present connection was established
 	problem  error         // why there is no connection
+	refusal  error         // why a server refuses this client, whatever the session
 	servers  []string
 	next     int
 }
@@ -51,7 +53,8 @@ type link struct {
 func newLink(o *Options, z *zxids) *link {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	return &link{
-		dialer: o.Dialer,
+		dialer: o.dial,
+		auth:   o.Auth,
 		// Half of the connect timeout leaves time for a second server.
 		budget: min(o.SessionTimeout/3, o.ConnectTimeout/2),
 		relay:  o.Relay,
@@ -86,6 +89,23 @@ func (l *link) expired() error {
 	err := errors.New("the coordinator has ended it")
 	l.kill(err)
 	return err
+}
+
+// deny is kill on the word of a server that wants other credentials.
+func (l *link) deny(why error) error {
+	err := fmt.Errorf("%w: %w", backend.ErrDenied, why)
+	l.mu.Lock()
+	l.refusal = err
+	l.mu.Unlock()
+	l.kill(err)
+	return err
+}
+
+// refused returns why a server refuses this client, or nil.
+func (l *link) refused() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.refusal
 }
 
 // await blocks until requests can be sent.
@@ -188,7 +208,9 @@ func (l *link) down(w *wire, why error) {
 	if l.wire != w {
 		return
 	}
-	l.problem = why
+	if l.ended() == nil { // else it is but the end of the session
+		l.problem = why
+	}
 	l.wire = nil
 	if l.ready {
 		l.ready, l.up = false, make(chan struct{})
@@ -243,7 +265,9 @@ func (l *link) dial(network, addr string, _ time.Duration) (net.Conn, error) {
 			conn.Close()
 		}
 		l.mu.Lock()
-		l.problem = err
+		if l.ended() == nil {
+			l.problem = err
+		}
 		l.mu.Unlock()
 		return nil, err
 	}

@@ -23,6 +23,9 @@ var shared = sync.OnceValues(func() (*coordtest.ZooKeeper, error) {
 })
 
 func TestMain(m *testing.M) {
+	if os.Getenv(ourPeer) != "" {
+		peerMain()
+	}
 	flag.Parse()
 	// Nearly all of the suite's time is waiting for sessions to end.
 	if err := flag.Set("test.parallel", "8"); err != nil {
@@ -32,6 +35,7 @@ func TestMain(m *testing.M) {
 	if z, err := shared(); err == nil {
 		z.Stop()
 	}
+	coordtest.RemovePeers()
 	if code == 0 {
 		if err := goleak.Find(); err != nil {
 			fmt.Fprintln(os.Stderr, err)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/security"
 )
 
 func init() {
@@ -19,20 +20,40 @@ func init() {
 
 // Open opens the ensemble that u names:
 //
-//	zookeeper://h1:2181,h2:2181/chroot?session=10s&prefix=n_&connect=5s&relay=2500ms
+//	zookeeper://h1:2181,h2:2181/chroot?session=10s&as=curator-latch
 //
-// Everything but a host is optional; see [Options] for the parameters. Open
-// blocks until a first session is established, ctx ends, or the connect timeout
-// has passed ([backend.ErrUnavailable]).
+// Everything but a host is optional. Parameters are
+//
+//   - session, connect, relay: see [Options] SessionTimeout, ConnectTimeout, Relay;
+//   - as, or prefix: see [Options] As and Prefix;
+//   - tls=on: speak TLS, and trust the certificate authorities of this system;
+//   - ca-file: speak TLS, and trust the authorities in this PEM file instead;
+//   - cert-file, key-file: PEM files of the client's own certificate;
+//   - server-name: the name in the servers' certificates, where that is not the host;
+//   - user, and password-file or password-env: a user of the scheme "digest", and
+//     the file or the environment variable that holds the password.
+//
+// Open blocks until a first session is established, ctx ends, the connect timeout
+// has passed ([backend.ErrUnavailable]), or the credentials are refused
+// ([backend.ErrDenied]).
 func Open(ctx context.Context, u *backend.URL) (*Backend, error) {
 	o := &Options{
 		SessionTimeout: u.Duration("session", 0),
 		ConnectTimeout: u.Duration("connect", 0),
 		Relay:          u.Duration("relay", 0),
+		As:             Format(u.Text("as", "")),
 		Prefix:         u.Text("prefix", ""),
 		Chroot:         u.Path,
 	}
-	if err := u.Err(); err != nil {
+	tls, login := security.TLSOf(u), security.LoginOf(u)
+	err := u.Err()
+	if err == nil {
+		o.TLS, err = tls.Config()
+	}
+	if err == nil {
+		o.Auth, err = digestOf(login)
+	}
+	if err != nil {
 		return nil, fail("open", "", err)
 	}
 	if len(u.Hosts) == 0 {
@@ -47,4 +68,13 @@ func Open(ctx context.Context, u *backend.URL) (*Backend, error) {
 		return nil, err
 	}
 	return b, nil
+}
+
+// digestOf returns nil where the URL names no user.
+func digestOf(l security.Login) (*Digest, error) {
+	user, password, err := l.Read()
+	if err != nil || user == "" {
+		return nil, err
+	}
+	return &Digest{User: user, Password: password}, nil
 }

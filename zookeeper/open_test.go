@@ -2,11 +2,17 @@ package zookeeper_test
 
 import (
 	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/coordtest"
 	"github.com/succession-dev/succession/zookeeper"
 )
 
@@ -53,11 +59,24 @@ func TestOpenRefuses(t *testing.T) {
 		{"zookeeper://127.0.0.1:1/x?connect=200ms", backend.ErrUnavailable, "connect"},
 		{"zookeeper://no-such-host.invalid/x?connect=300ms", backend.ErrUnavailable, "no-such-host.invalid"},
 		{"zookeeper:///x", backend.ErrInvalid, "name the servers"},
-		{"zookeeper://h/x?sesion=1s", backend.ErrInvalid, "known are connect, prefix, relay, session"},
+		{"zookeeper://h/x?sesion=1s", backend.ErrInvalid, "known are as, ca-file, cert-file, connect, key-file, password-env, password-file, prefix, relay, server-name, session, tls, user"},
 		{"zookeeper://h/x?session=ten", backend.ErrInvalid, "session"},
 		{"zookeeper://h/x?session=1ms", backend.ErrInvalid, "session"},
 		{"zookeeper://h/x?prefix=n1", backend.ErrInvalid, "digit"},
 		{"zookeeper://h/x?prefix=a/b", backend.ErrInvalid, "prefix"},
+		{"zookeeper://h/x?as=curator", backend.ErrInvalid, "known are [election-support curator-latch curator-selector kazoo]"},
+		{"zookeeper://h/x?as=kazoo&prefix=n_", backend.ErrInvalid, "one of them"},
+		{"zookeeper://h/x?tls=yes", backend.ErrInvalid, "the only value is on"},
+		{"zookeeper://h/x?ca-file=/no/such/file", backend.ErrInvalid, "ca-file"},
+		{"zookeeper://h/x?ca-file=/dev/null", backend.ErrInvalid, "no PEM certificate"},
+		{"zookeeper://h/x?cert-file=/dev/null", backend.ErrInvalid, "go together"},
+		{"zookeeper://h/x?cert-file=/dev/null&key-file=/dev/null", backend.ErrInvalid, "key-file"},
+		{"zookeeper://h/x?user=alice", backend.ErrInvalid, "go together"},
+		{"zookeeper://h/x?password-env=HOME", backend.ErrInvalid, "go together"},
+		{"zookeeper://h/x?user=alice&password-env=NO_SUCH_VARIABLE", backend.ErrInvalid, "is empty"},
+		{"zookeeper://h/x?user=alice&password-file=/no/such/file", backend.ErrInvalid, "password-file"},
+		{"zookeeper://h/x?user=alice&password-file=/f&password-env=HOME", backend.ErrInvalid, "one of them"},
+		{"zookeeper://h/x?user=a:b&password-env=HOME", backend.ErrInvalid, "colon"},
 		{"zookeeper://h/x%20y", backend.ErrInvalid, "chroot"},
 		{"zookeeper://h/x?relay=9s", backend.ErrInvalid, "relay"},
 	} {
@@ -75,4 +94,78 @@ func TestOpenRefuses(t *testing.T) {
 	if _, err := zookeeper.New([]string{"h:0"}, nil); !errors.Is(err, backend.ErrInvalid) {
 		t.Error(err)
 	}
+}
+
+// What is not there, or is something else, is told within five seconds, in words
+// that help somebody who has never seen ZooKeeper.
+func TestWrongAddress(t *testing.T) {
+	t.Parallel()
+	web := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(web.Close)
+	silent := coordtest.NewProxy(t, server(t))
+	silent.Cut()
+	closing := listener(t, func(c net.Conn) { io.ReadFull(c, make([]byte, 44)) })
+	chatty := listener(t, func(c net.Conn) {
+		io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n")
+		io.Copy(io.Discard, c)
+	})
+	for _, test := range []struct {
+		name, addr string
+		says       []string
+	}{
+		{"nobody listens", "127.0.0.1:1", []string{"127.0.0.1:1", "connection refused"}},
+		{"unknown name", "no-such-host.invalid:2181", []string{"lookup no-such-host.invalid"}},
+		{"web server that waits for more", web.Listener.Addr().String(), []string{web.Listener.Addr().String(), "is this ZooKeeper's clientPort?"}},
+		{"server that speaks first", chatty, []string{chatty, "is not ZooKeeper"}},
+		{"silent server", silent.Addr(), []string{silent.Addr(), "is this ZooKeeper's clientPort?"}},
+		{"server that hangs up", closing, []string{closing, "tls=on", "quorum"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			begin := time.Now()
+			b, err := backend.Open(t.Context(), "zookeeper://"+test.addr)
+			took := time.Since(begin)
+			if err == nil {
+				b.Close()
+			}
+			if !errors.Is(err, backend.ErrUnavailable) {
+				t.Errorf("%v", err)
+			}
+			for _, says := range test.says {
+				if !strings.Contains(err.Error(), says) {
+					t.Errorf("%v: it does not say %q", err, says)
+				}
+			}
+			if took > 5*time.Second {
+				t.Errorf("took %v", took)
+			}
+			t.Logf("%v: %v", took.Round(time.Millisecond), err)
+		})
+	}
+}
+
+// listener serves each connection with f, and closes it then.
+func listener(t *testing.T, f func(net.Conn)) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			wg.Go(func() {
+				defer c.Close()
+				f(c)
+			})
+		}
+	})
+	t.Cleanup(func() {
+		l.Close()
+		wg.Wait()
+	})
+	return l.Addr().String()
 }

@@ -2,6 +2,7 @@ package zookeeper
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"log/slog"
 	"net"
@@ -22,17 +23,21 @@ type Options struct {
 	// maxSessionTimeout of zoo.cfg). 0 is 10 s.
 	SessionTimeout time.Duration
 
-	// ConnectTimeout bounds the opening of a session. 0 is 5 s.
+	// ConnectTimeout bounds the opening of a session. 0 is 4 s, half of which is for
+	// one server, so that whoever waits is told within five seconds.
 	ConnectTimeout time.Duration
 
 	// Chroot is the znode under which all lines and records are kept, such as
 	// /app. It is created where it does not exist. Empty is the root.
 	Chroot string
 
+	// As is what members are called: the name of the recipe whose participants stand
+	// in the same lines. Empty is [ElectionSupport].
+	As Format
+
 	// Prefix is what the names of members begin with, before the number that
-	// ZooKeeper appends. Empty is "n_". Foreign participants of a line may need
-	// another: Curator's LeaderLatch "_c_<uuid>-latch-", its LeaderSelector
-	// "_c_<uuid>-lock-", kazoo's Election "<hex>__lock__".
+	// ZooKeeper appends, where As has nothing that fits. Only one of the two may be
+	// given.
 	Prefix string
 
 	// Relay is the longest time that a server takes to report to the ensemble's
@@ -43,7 +48,18 @@ type Options struct {
 	// unless their minSessionTimeout is set below its default of two ticks.
 	Relay time.Duration
 
-	// Dialer opens connections. nil is a [net.Dialer].
+	// Auth are the credentials. nil is none: everybody who reaches the ensemble may
+	// then delete and overwrite what this backend creates. With credentials that is
+	// left to those who have the same, and others may read it; what exists already
+	// keeps its ACL.
+	Auth *Digest
+
+	// TLS is the configuration of connections to secureClientPort. Its ServerName
+	// is the name in the servers' certificates; empty is the host of each server. nil
+	// is no TLS.
+	TLS *tls.Config
+
+	// Dialer opens connections, under TLS where that is used. nil is a [net.Dialer].
 	Dialer Dialer
 
 	// Logger gets what is worth telling. nil discards it.
@@ -60,10 +76,7 @@ func (o *Options) filled() (*Options, error) {
 		f.SessionTimeout = 10 * time.Second
 	}
 	if f.ConnectTimeout == 0 {
-		f.ConnectTimeout = 5 * time.Second
-	}
-	if f.Prefix == "" {
-		f.Prefix = "n_"
+		f.ConnectTimeout = 4 * time.Second
 	}
 	if f.Dialer == nil {
 		f.Dialer = new(net.Dialer).DialContext
@@ -87,12 +100,11 @@ func (o *Options) filled() (*Options, error) {
 		}
 		f.Chroot = "/" + f.Chroot
 	}
-	if err := backend.CheckName(f.Prefix); err != nil || strings.Contains(f.Prefix, "/") {
-		return nil, fmt.Errorf("%w prefix %q: use letters, digits, '.', '_' and '-'", backend.ErrInvalid, f.Prefix)
+	if f.Auth != nil && (f.Auth.User == "" || strings.Contains(f.Auth.User, ":")) {
+		return nil, fmt.Errorf("%w user %q: it must not be empty nor have a colon", backend.ErrInvalid, f.Auth.User)
 	}
-	if seq, ok, err := sequence(f.Prefix + "0000000007"); err != nil || !ok || seq != 7 {
-		return nil, fmt.Errorf("%w prefix %q: it must not end with a digit, nor with a hyphen behind '_' or '-'",
-			backend.ErrInvalid, f.Prefix)
+	if err := f.checkNames(); err != nil {
+		return nil, err
 	}
 	return &f, nil
 }

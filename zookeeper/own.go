@@ -27,6 +27,14 @@ type own struct {
 // path returns the znode of a record or an election.
 func (o *Options) path(name string) string { return o.Chroot + "/" + name }
 
+// parent returns the znode above path.
+func parent(path string) string {
+	if i := strings.LastIndexByte(path, '/'); i > 0 {
+		return path[:i]
+	}
+	return "/"
+}
+
 // member returns the znode of a member.
 func (o *Options) member(m backend.Member) (string, error) {
 	if err := backend.CheckName(m.Line); err != nil {

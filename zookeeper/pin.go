@@ -160,7 +160,7 @@ func (s *session) makePinned(ctx context.Context, o *own, h backend.Header, at b
 		if !self.pinned() {
 			ops = append(ops,
 				&zk.DeleteRequest{Path: o.path, Version: -1},
-				&zk.CreateRequest{Path: o.path, Data: pinnedData(self.data, o.joined.Position), Acl: acl, Flags: zk.FlagPersistent})
+				&zk.CreateRequest{Path: o.path, Data: pinnedData(self.data, o.joined.Position), Acl: s.options.acl(), Flags: zk.FlagPersistent})
 		}
 		c, err := start(ctx, s, multi(ops...))
 		if err != nil {

@@ -130,14 +130,14 @@ func (s *session) put(ctx context.Context, name string, value []byte, cond *back
 		ops := guard
 		if now.stat == nil {
 			// The answer to a create does not tell the zxid; that to a write does.
-			ops = append(ops, &zk.CreateRequest{Path: path, Data: []byte{}, Acl: acl, Flags: zk.FlagPersistent})
+			ops = append(ops, &zk.CreateRequest{Path: path, Data: []byte{}, Acl: s.options.acl(), Flags: zk.FlagPersistent})
 		} else if cond != nil && cond.Version != 0 {
 			set.Version = now.stat.Version
 		}
 		results, err := do(ctx, s, multi(append(ops, set)...))
 		if err == errNoNode && now.stat == nil {
-			if parent := path[:strings.LastIndexByte(path, '/')]; parent != "" {
-				if err := s.ensure(ctx, parent); err != nil {
+			if up := parent(path); up != "/" {
+				if err := s.ensure(ctx, up); err != nil {
 					return 0, err
 				}
 			}

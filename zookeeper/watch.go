@@ -179,7 +179,7 @@ func (key watchKey) read(c *zk.Conn, arm bool) (v sight, fired <-chan zk.Event, 
 	if err == errNoNode {
 		v.missing, err = true, nil
 	}
-	return v, fired, err
+	return v, fired, need(mayRead, key.path, err)
 }
 
 // Gone implements [backend.Session]. A notice that m's znode was deleted is enough;

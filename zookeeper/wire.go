@@ -2,10 +2,14 @@ package zookeeper
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
+	"io"
 	"net"
+	"os"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/succession-dev/succession/internal/clock"
@@ -149,8 +153,39 @@ func (w *wire) greeted(frame []byte, _ clock.Instant) error {
 	if err := w.link.greeted(h, sent); err != nil {
 		return err
 	}
+	if err := w.authenticate(); err != nil {
+		return err
+	}
 	w.established.Store(true)
 	return w.Conn.SetDeadline(time.Time{})
+}
+
+// authenticate shows the credentials, on each connection before the library may send
+// its first request. The library would do so itself, but goes on dialing for ever
+// when they are refused, and tells nobody.
+func (w *wire) authenticate() error {
+	auth := w.link.auth
+	if auth == nil {
+		return nil
+	}
+	if _, err := w.Conn.Write(appendAuth(nil, auth)); err != nil {
+		return err
+	}
+	frame, err := readFrame(w.in, nil, maxHandshake)
+	if err != nil {
+		return err
+	}
+	h, _, err := parseReply(frame)
+	switch {
+	case err != nil:
+		return err
+	case h.xid != xidAuth:
+		return fmt.Errorf("%w: xid %d where the answer to credentials was due", errFrame, h.xid)
+	case h.code != 0:
+		return w.link.deny(fmt.Errorf("server %s refuses the credentials of %v (code %d): is the scheme digest enabled?",
+			w.RemoteAddr(), auth, h.code))
+	}
+	return nil
 }
 
 // received takes note of an answer or an event.
@@ -158,6 +193,9 @@ func (w *wire) received(frame []byte, now clock.Instant) error {
 	h, body, err := parseReply(frame)
 	if err != nil {
 		return err
+	}
+	if h.code == codeAuthRequired {
+		return w.link.deny(fmt.Errorf("server %s demands authentication (enforce.auth.enabled); give user and password-file", w.RemoteAddr()))
 	}
 	w.link.heardNow(now, h.zxid)
 	w.mu.Lock()
@@ -213,6 +251,9 @@ func (w *wire) answered(r sentRequest, code int32, body cursor, now clock.Instan
 // lost ends the connection's use. What is armed is delivered first, as events.
 func (w *wire) lost(err error) {
 	w.Conn.Close()
+	if !w.established.Load() {
+		err = greetingError(err)
+	}
 	w.broken = fmt.Errorf("connection to %s: %w", w.RemoteAddr(), err)
 	w.link.down(w, w.broken)
 	w.mu.Lock()
@@ -223,6 +264,20 @@ func (w *wire) lost(err error) {
 	}
 	clear(w.armed)
 	w.pending = w.frame
+}
+
+// greetingError says what a stranger to ZooKeeper may have got wrong when a
+// connection did not survive its first exchange.
+func greetingError(err error) error {
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return fmt.Errorf("it was accepted, and a ZooKeeper client's greeting got no answer; is this ZooKeeper's clientPort? (%w)", err)
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):
+		return fmt.Errorf("it was closed upon a ZooKeeper client's greeting; this is no clientPort, or it wants TLS (tls=on), or the ensemble has no quorum (%w)", err)
+	case errors.Is(err, errFrame):
+		return fmt.Errorf("what answers there is not ZooKeeper (%w)", err)
+	}
+	return err
 }
 
 // The library sets deadlines that are far too long during the handshake, and takes

@@ -150,7 +150,7 @@ func explain(u *backend.URL, addr string, found probe.Kind) string {
 	case found == probe.TLS && withTLS:
 		return ""
 	case found == probe.TLS:
-		return fmt.Sprintf("%s speaks TLS; add %s to the URL", addr, map[bool]string{true: "tls=true", false: "tls=on"}[u.Scheme == "consul"])
+		return addr + " speaks TLS; add tls=on to the URL"
 	case withTLS && found != probe.Other:
 		return fmt.Sprintf("%s does not speak TLS, which the URL asks for", addr)
 	case string(found) == u.Scheme:

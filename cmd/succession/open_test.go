@@ -121,7 +121,7 @@ func TestWrongAddress(t *testing.T) {
 			case "tls", "strict":
 				says = addr + " speaks TLS; add tls=on to the URL"
 				if scheme == "consul" {
-					says = addr + " speaks TLS; add tls=true to the URL"
+					says = addr + " speaks TLS; add tls=on to the URL"
 				}
 			}
 			try(scheme+" at "+at, ": "+says+"\n", "--url", scheme+"://"+addr+"/app", "leader", "reports")

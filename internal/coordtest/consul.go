@@ -127,18 +127,44 @@ func (c *Consul) Stop() {
 // Servers.
 func (c *Consul) Nodes() []string { return c.names }
 
-// Leader returns the server that leads the cluster. It asks the servers once, and
-// fails where none knows a leader.
-func (c *Consul) Leader(ctx context.Context) (*Server, error) {
+// Leader returns the server that leads the cluster. It asks the servers once, each
+// for a second at most, and fails where none knows a leader.
+func (c *Consul) Leader(ctx context.Context) (*Server, error) { return c.leader(ctx, nil) }
+
+// leader asks all servers but one, which may be nil.
+func (c *Consul) leader(ctx context.Context, but *Server) (*Server, error) {
 	var last error
 	for _, s := range c.servers {
-		addr, err := c.leaderBy(ctx, s.addr)
+		if s == but {
+			continue
+		}
+		attempt, cancel := context.WithTimeout(ctx, time.Second)
+		addr, err := c.leaderBy(attempt, s.addr)
+		cancel()
 		if i := slices.Index(c.rafts, addr); err == nil && i >= 0 {
 			return c.servers[i], nil
 		}
 		last = fmt.Errorf("server %s says that %q leads (error: %v)", s.addr, addr, err)
 	}
 	return nil, last
+}
+
+// LeaderAfter blocks until the others know another leader than old, which may be
+// unable to answer, and returns the new one.
+func (c *Consul) LeaderAfter(ctx context.Context, old *Server) (*Server, error) {
+	tick := time.NewTicker(probeInterval)
+	defer tick.Stop()
+	for {
+		s, err := c.leader(ctx, old)
+		if err == nil && s != old {
+			return s, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("no other server than %s leads: %w (%v)", old.addr, context.Cause(ctx), err)
+		case <-tick.C:
+		}
+	}
 }
 
 // create makes the folder of each server and finds its ports.

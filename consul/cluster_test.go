@@ -1,0 +1,130 @@
+package consul_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/succession-dev/succession/conformance"
+	"github.com/succession-dev/succession/internal/coordtest"
+)
+
+// TestConformanceThree runs on three servers the rules that their number may bear on:
+// one leader, growing tokens, no stall, and that what is read is fresh; and all that
+// stop servers. Of the others, which are about what a client makes of its answers, it
+// spares the time. Faults hit one server, or the majority; clients talk to followers,
+// which forward what they are asked.
+//
+// It does not run beside other tests: four servers on a small machine are slow ones.
+func TestConformanceThree(t *testing.T) {
+	c := coordtest.NewConsul(t, &coordtest.ConsulOptions{
+		Nodes: 3,
+		// With autopilot's cleanup a second failure within ten seconds costs the quorum
+		// for good; see coordtest.Consul.
+		// Twice Consul's shortest times, so that a busy machine does not depose a leader
+		// of theirs: that costs sessions as short as these.
+		Config: []string{manyConnections, "autopilot{cleanup_dead_servers=false}", "performance{raft_multiplier=2}"},
+	})
+	admin := unlabelledAdmin(t, c)
+	h := newFollowers(newClients(t, c, admin)).harness()
+	for _, r := range conformance.Rules() {
+		// G1.late is about the client's clock alone, and takes half a minute.
+		if slices.Contains([]string{"L2", "G1", "G2", "G7", "G8"}, r.Group()) && r.ID != "G1.late" {
+			h.Only = append(h.Only, r.ID)
+		}
+	}
+	h.Wrap = func(t *testing.T, rule func(*testing.T, conformance.Harness)) {
+		rule(t, newFollowers(newClients(t, c, admin)).harness())
+	}
+	conformance.Run(t, h)
+}
+
+// followers are the clients that one rule has opened, each at a follower.
+type followers struct {
+	*clients
+	opened int // how many clients; guarded by clients.mu
+	faults int // how many restarts; of one goroutine
+}
+
+func newFollowers(cs *clients) *followers {
+	f := &followers{clients: cs}
+	cs.server = f.next
+	return f
+}
+
+func (f *followers) harness() conformance.Harness {
+	h := f.clients.harness()
+	h.Name = "consul 1.22, three servers"
+	h.Faults.Restart = f.restart
+	h.Faults.Pause = f.pause
+	return h
+}
+
+// next returns one follower after the other.
+func (f *followers) next() (*coordtest.Server, error) {
+	leader, err := f.consul.Leader(f.t.Context())
+	if err != nil {
+		return nil, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for {
+		f.opened++
+		if s := f.consul.Servers()[f.opened%3]; s != leader {
+			return s, nil
+		}
+	}
+}
+
+// restart has one server fail, in another way each time, and returns when all serve.
+func (f *followers) restart(ctx context.Context) error {
+	leader, err := f.consul.Leader(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { f.faults++ }()
+	switch f.faults % 3 {
+	case 0: // the leader crashes
+		leader.Kill()
+		_, err = f.consul.LeaderAfter(ctx, leader)
+		err = errors.Join(err, leader.Start())
+	case 1: // the leader stands still, and takes itself for the leader when it goes on
+		if err = leader.Pause(); err == nil {
+			_, err = f.consul.LeaderAfter(ctx, leader)
+			err = errors.Join(err, leader.Resume())
+		}
+	case 2: // the server of a client crashes
+		for _, s := range f.consul.Servers() {
+			if s != leader {
+				err = s.Restart(ctx)
+				break
+			}
+		}
+	}
+	for _, s := range f.consul.Servers() {
+		err = errors.Join(err, s.Ready(ctx))
+	}
+	return err
+}
+
+// pause stops the servers that clients talk to, which are the majority where there
+// are two clients.
+func (f *followers) pause(context.Context) (resume func(), err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	used := make(map[*coordtest.Server]bool)
+	for _, c := range f.all {
+		used[c.server] = true
+	}
+	for s := range used {
+		err = errors.Join(err, s.Pause())
+	}
+	return func() {
+		for s := range used {
+			if err := s.Resume(); err != nil {
+				f.t.Error(err)
+			}
+		}
+	}, err
+}

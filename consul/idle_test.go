@@ -1,0 +1,118 @@
+package consul_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/consul"
+	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/coordtest"
+)
+
+// kindOf says what the request is for.
+func kindOf(req *http.Request) string {
+	switch {
+	case strings.HasPrefix(req.URL.Path, "/v1/session/renew/"):
+		return "renewal"
+	case req.URL.Query().Has("index"):
+		return "query"
+	case req.URL.Query().Has("consistent"):
+		return "read"
+	}
+	return req.Method + " " + req.URL.Path
+}
+
+// A candidate that waits costs its session's renewals, one blocking query, which is
+// asked again when its time is over, and the slow re-check; and nothing when others
+// come and go, in front of its predecessor or behind itself.
+func TestIdleWaiter(t *testing.T) {
+	t.Parallel()
+	addr, name := server(t), coordtest.Name(t)
+	others := session(t, addr, nil)
+	first, middle := join(t, others, name, ""), join(t, others, name, "")
+	join(t, others, name, "") // the one in front
+
+	b := open(t, addr, nil)
+	var mu sync.Mutex
+	requests := make(map[string]int)
+	waiting := make(chan struct{})
+	consul.OnRequest(b, func(req *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		kind := kindOf(req)
+		if kind == "query" && requests[kind] == 0 {
+			clear(requests) // what it took to begin
+			close(waiting)
+		}
+		requests[kind]++
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	failed := make(chan error, 1)
+	go func() {
+		_, err := elect.New(b, name, nil).Campaign(ctx)
+		failed <- err
+	}()
+	select {
+	case <-waiting:
+	case err := <-failed:
+		t.Fatalf("Campaign returned %v", err)
+	}
+	last := join(t, others, name, "")
+
+	// Long enough for two ends of a query, which comes every four TTL and a little.
+	const n = 9
+	kinds := []string{"renewal", "query", "read"}
+	begin := time.Now()
+	for _, m := range []backend.Member{first, middle, last} {
+		if err := others.Leave(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 5 {
+		if err := others.Leave(t.Context(), join(t, others, name, "")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	select {
+	case <-time.After(n*ttl - time.Since(begin)):
+	case err := <-failed:
+		t.Fatalf("Campaign returned %v", err)
+	}
+	mu.Lock()
+	counts := maps.Clone(requests)
+	mu.Unlock()
+	took := time.Since(begin)
+	cancel()
+	if err := <-failed; !errors.Is(err, context.Canceled) {
+		t.Errorf("Campaign returned %v, want the cause of its context", err)
+	}
+	// The busier the machine, the fewer.
+	ttls := float64(took) / float64(ttl)
+	for kind, most := range map[string]float64{
+		"renewal": 3*ttls + 1,
+		"query":   ttls/4 + 1,
+		"read":    ttls/4 + 1 + ttls/1.25 + 1, // after each query one, and the re-checks
+	} {
+		if got := counts[kind]; got == 0 || float64(got) > most {
+			t.Errorf("in %.1f TTL there were %d requests of kind %s, want at most %.1f, and some", ttls, got, kind, most)
+		}
+	}
+	// In a minute there are four TTL of the default.
+	perMinute := func(kind string) float64 { return float64(counts[kind]) / ttls * 4 }
+	var sum float64
+	for _, kind := range kinds {
+		sum += perMinute(kind)
+	}
+	t.Logf("an idle waiter costs %.1f requests per minute at the default TTL: %.1f renewals, %.1f blocking queries, %.1f reads",
+		sum, perMinute("renewal"), perMinute("query"), perMinute("read"))
+	if len(counts) != len(kinds) {
+		t.Errorf("there were other requests: %v", counts)
+	}
+}

@@ -1,0 +1,78 @@
+package etcd_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/succession-dev/succession/etcd"
+	"github.com/succession-dev/succession/internal/coordtest"
+)
+
+// TestCost measures what docs/etcd.md says of requests, and holds it to that. Run it
+// alone with -v for numbers of time.
+func TestCost(t *testing.T) {
+	t.Parallel()
+	addr := coordtest.NewEtcd(t, nil).Addrs()[0]
+	const ttl = 4 * time.Second
+	clientOf := func() *client {
+		c, err := open(addr, &etcd.Options{TTL: ttl})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		return c
+	}
+
+	t.Run("at rest", func(t *testing.T) {
+		name := coordtest.Name(t)
+		leads, waits, idle := clientOf(), clientOf(), clientOf()
+		term := campaign(t, leads, name)
+		won := behind(t, waits, name)
+		idle.session(t)
+		most := map[*client]int64{leads: 8, waits: 8, idle: 4} // in a TTL
+		before := make(map[*client]int64)
+		for c := range most {
+			before[c] = c.meter.sent.Load()
+		}
+		time.Sleep(3 * ttl)
+		for what, c := range map[string]*client{"a leader": leads, "a waiter": waits, "a session": idle} {
+			n := float64(c.meter.sent.Load()-before[c]) / 3
+			t.Logf("%s sends %.1f requests in a TTL", what, n)
+			if n > float64(most[c])+1 { // the edges of the time
+				t.Errorf("%s sends %.1f requests in a TTL; want %d at most", what, n, most[c])
+			}
+		}
+		resign(t, term)
+		resign(t, <-won)
+	})
+
+	const rounds = 10
+	for _, length := range []int{5, 200} {
+		t.Run(fmt.Sprintf("a handover in a line of %d", length), func(t *testing.T) {
+			a, b, crowd := clientOf(), clientOf(), clientOf().session(t)
+			var took []time.Duration
+			fewest := int64(1 << 62)
+			for range rounds {
+				name := coordtest.Name(t)
+				term := campaign(t, a, name)
+				won := behind(t, b, name)
+				for range length - 2 {
+					join(t, crowd, name, "crowd")
+				}
+				sent, began := a.meter.sent.Load()+b.meter.sent.Load(), time.Now()
+				resign(t, term)
+				next := <-won
+				took = append(took, time.Since(began))
+				fewest = min(fewest, a.meter.sent.Load()+b.meter.sent.Load()-sent)
+				resign(t, next)
+			}
+			slices.Sort(took)
+			t.Logf("a handover takes %v (p50), %v at most of %d, and %d requests", took[len(took)/2], took[len(took)-1], len(took), fewest)
+			if fewest > 8 {
+				t.Errorf("a handover takes %d requests", fewest)
+			}
+		})
+	}
+}

@@ -1,0 +1,123 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// A deniedError is a transaction that etcd refused, for want of a right that its
+// answer does not name.
+type deniedError struct {
+	t   txn
+	err error
+}
+
+func (e *deniedError) Error() string { return e.err.Error() }
+
+func (e *deniedError) Unwrap() error { return e.err }
+
+// A right is one that a role of etcd can have.
+type right struct {
+	op       string // "read" or "write"
+	key, end string // end is empty for a single key
+}
+
+func (r right) String() string {
+	if r.end == "" {
+		return r.op + " the key " + r.key
+	}
+	return r.op + " all keys that begin with " + r.key
+}
+
+// args are the arguments that grant the right by etcdctl role grant-permission. etcd
+// keeps one kind of right for a range, so that "write" would take the right to read
+// away, without which nothing can be written here.
+func (r right) args() string {
+	args := "read " + r.key
+	if r.op == "write" {
+		args = "readwrite " + r.key
+	}
+	if r.end != "" {
+		args += " --prefix"
+	}
+	return args
+}
+
+// public is r for people: a role that may touch a member must be able to touch all
+// in its line.
+func (r right) public() right {
+	if dir, name := path.Split(r.key); anyMember.MatchString(name) {
+		r.key, r.end = dir, clientv3.GetPrefixRangeEnd(dir)
+	} else if strings.HasPrefix(r.end, dir) && strings.HasSuffix(dir, "/") && r.end != "" {
+		r.key, r.end = dir, clientv3.GetPrefixRangeEnd(dir) // a part of a folder
+	}
+	return r
+}
+
+// rights are what t needs, in the order in which etcd checks them
+// (server/etcdserver/apply/auth.go). It checks both branches of a transaction,
+// whichever it will take.
+func (t txn) rights() []right {
+	var out []right
+	for _, c := range t.when {
+		out = append(out, right{op: "read", key: string(c.KeyBytes())})
+	}
+	for _, ops := range [][]clientv3.Op{t.then, t.otherwise} {
+		for _, o := range ops {
+			op := "write"
+			if o.IsGet() {
+				op = "read"
+			}
+			out = append(out, right{op, string(o.KeyBytes()), string(o.RangeBytes())})
+		}
+	}
+	return out
+}
+
+// probe is a transaction that needs r, perhaps another that has been probed before,
+// and changes nothing: etcd takes the first branch, as there is no condition.
+func (r right) probe() txn {
+	if r.op == "write" {
+		return txn{otherwise: []clientv3.Op{clientv3.OpPut(r.key, "")}}
+	}
+	o := []clientv3.OpOption{clientv3.WithCountOnly()}
+	if r.end != "" {
+		o = append(o, clientv3.WithRange(r.end))
+	}
+	return txn{then: []clientv3.Op{clientv3.OpGet(r.key, o...)}}
+}
+
+// explain finds out which right is missing where err is a refusal for want of one.
+// It asks for each apart, so a refusal costs a few round trips.
+func (s *session) explain(ctx context.Context, err error) error {
+	var denied *deniedError
+	if !errors.As(err, &denied) {
+		return err
+	}
+	asked := make(map[right]bool)
+	for _, r := range denied.t.rights() {
+		if asked[r] {
+			continue
+		}
+		asked[r] = true
+		if _, perr := s.commit(ctx, r.probe(), s.attempt()); errors.Is(perr, backend.ErrDenied) {
+			return s.lacks(r.public(), denied.err)
+		}
+	}
+	return err // it has been granted meanwhile, or nobody answers
+}
+
+func (s *session) lacks(r right, why error) error {
+	user := "the user"
+	if name := s.b.client.Username; name != "" {
+		user = "user " + name
+	}
+	return fmt.Errorf("%w; %s lacks the right to %s: etcdctl role grant-permission ROLE %s", why, user, r, r.args())
+}

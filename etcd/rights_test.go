@@ -1,0 +1,258 @@
+package etcd_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/client/pkg/v3/transport"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/coordtest"
+)
+
+// A grant is one right of a role: op on a key, or on all that begin with it.
+type grant struct {
+	op, key string
+	prefix  bool
+}
+
+// Roles as in docs/etcd.md, for the election "svc" with the prefix "app/".
+var (
+	observing   = []grant{{"read", "app/svc/", true}, {"read", "app/svc", false}}
+	standing    = slices.Concat(observing, []grant{{"write", "app/svc/", true}})
+	recording   = slices.Concat(standing, []grant{{"write", "app/svc", false}})
+	permissions = map[string]clientv3.PermissionType{
+		"read": clientv3.PermissionType(clientv3.PermRead), "write": clientv3.PermissionType(clientv3.PermWrite),
+		"readwrite": clientv3.PermissionType(clientv3.PermReadWrite),
+	}
+)
+
+// stand is what a candidate does that leads and makes use of nothing but that.
+func stand(ctx context.Context, b backend.Backend) error {
+	t, err := elect.New(b, "svc", nil).Campaign(ctx)
+	if err != nil {
+		return err
+	}
+	return errors.Join(t.Check(), t.Resign(ctx))
+}
+
+// acknowledge is what a leader does that says so.
+func acknowledge(ctx context.Context, b backend.Backend) error {
+	t, err := elect.New(b, "svc", nil).Campaign(ctx)
+	if err != nil {
+		return err
+	}
+	defer t.Resign(ctx)
+	return t.Acknowledge(ctx)
+}
+
+// watch is what an observer does, up to the first that it sees.
+func watch(ctx context.Context, b backend.Backend) error {
+	for _, err := range elect.New(b, "svc", nil).Observe(ctx) {
+		return err
+	}
+	return context.Cause(ctx)
+}
+
+// wait waits for somebody to join, and for the record to be written.
+func wait(ctx context.Context, b backend.Backend) error {
+	s, err := b.Session(ctx)
+	if err != nil {
+		return err
+	}
+	for _, f := range []func(context.Context) error{
+		func(ctx context.Context) error { return s.Joined(ctx, "svc") },
+		func(ctx context.Context) error { _, err := s.Watch(ctx, "svc", backend.Absent); return err },
+	} {
+		short, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
+		err := f(short)
+		cancel()
+		if !errors.Is(err, context.DeadlineExceeded) {
+			return err
+		}
+	}
+	return nil
+}
+
+// TestLeastRights has users do what the rights are for that docs/etcd.md names; with
+// one right less they are refused at once, and told which it is.
+func TestLeastRights(t *testing.T) {
+	t.Parallel()
+	issuer := newAuthority(t)
+	ca := issuer.file
+	cert, key := issuer.issue(t, "root")
+	server := coordtest.NewEtcd(t, &coordtest.EtcdOptions{
+		CertFile: cert, KeyFile: key, ClientCAFile: ca, Args: []string{"--bcrypt-cost=4"},
+	})
+	operator := rootOf(t, server, ca, cert, key)
+	tests := []struct {
+		who  string
+		do   func(context.Context, backend.Backend) error
+		role []grant
+	}{
+		{"candidate", stand, standing},
+		{"leader that acknowledges", acknowledge, recording},
+		{"observer", watch, observing},
+		{"waiter", wait, observing},
+	}
+	for i, tt := range tests {
+		t.Run(tt.who, func(t *testing.T) {
+			for n := -1; n < len(tt.role); n++ {
+				role, lacks := slices.Clone(tt.role), ""
+				if n >= 0 {
+					g := role[n]
+					lacks = "lacks the right to " + g.op + " the key " + g.key + ": "
+					if g.prefix {
+						lacks = "lacks the right to " + g.op + " all keys that begin with " + g.key + ": "
+					}
+					role = slices.Delete(role, n, n+1)
+				}
+				b := openAs(t, server, operator, issuer, strings.Repeat("u", i+1)+string(rune('a'+n+1)), role)
+				ctx := within(t, 5*time.Second)
+				err := tt.do(ctx, b)
+				switch {
+				case n < 0 && err != nil:
+					t.Errorf("with the rights %v: %v", role, err)
+				case n >= 0 && (ctx.Err() != nil || !errors.Is(err, backend.ErrDenied) || !strings.Contains(err.Error(), lacks)):
+					t.Errorf("with the rights %v: %v; want ErrDenied that says %q", role, err, lacks)
+				}
+				b.Close()
+			}
+		})
+	}
+
+	t.Run("a neighbour without rights", func(t *testing.T) {
+		neighbours(t, openAs(t, server, operator, issuer, "neighbour", standing))
+	})
+
+	t.Run("password", func(t *testing.T) {
+		check(t)(operator.UserAdd(t.Context(), "bypass", "secret"))
+		passwords := map[string]string{"right": "secret\n", "wrong": "guess"}
+		for what, password := range passwords {
+			file := filepath.Join(t.TempDir(), what)
+			if err := os.WriteFile(file, []byte(password), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			began := time.Now()
+			b, err := backend.Open(t.Context(), "etcd://"+server.Addrs()[0]+"/app?ca-file="+ca+"&cert-file="+cert+"&key-file="+key+"&user=bypass&password-file="+file)
+			if d := time.Since(began); d > 5*time.Second {
+				t.Errorf("%s: it took %v", what, d)
+			}
+			switch {
+			case what == "wrong" && (!errors.Is(err, backend.ErrDenied) || !strings.Contains(err.Error(), "invalid user ID or password")):
+				t.Errorf("a wrong password: %v; want ErrDenied that says so", err)
+			case what == "right" && err != nil:
+				t.Error(err)
+			}
+			if err != nil {
+				continue
+			}
+			// The password counts, not the certificate, which is root's.
+			if err := stand(t.Context(), b); !errors.Is(err, backend.ErrDenied) || !strings.Contains(err.Error(), "user bypass lacks the right to read") {
+				t.Errorf("a user without a role: %v; want ErrDenied", err)
+			}
+			b.Close()
+		}
+	})
+}
+
+// neighbours has one session wait where it may, and ask again and again where it may
+// not: both go by one stream.
+func neighbours(t *testing.T, b backend.Backend) {
+	s, err := b.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := join(t, s, "svc", "x")
+	gone := make(chan error, 1)
+	go func() { gone <- s.Gone(t.Context(), m) }()
+	for range 5 {
+		if err := s.Gone(t.Context(), backend.Member{Line: "other", Key: "x", Position: 1}); !errors.Is(err, backend.ErrDenied) {
+			t.Errorf("Gone without the right: %v; want ErrDenied", err)
+		}
+	}
+	select {
+	case err := <-gone:
+		t.Fatalf("Gone returned %v because another call was refused", err)
+	default:
+	}
+	if err := s.Leave(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-gone:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("Gone has missed the departure")
+	}
+}
+
+// check fails the test where an administrator's call does.
+func check(t *testing.T) func(any, error) {
+	return func(_ any, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// rootOf turns on authentication and returns a client of the user root, whose name the
+// certificate has.
+func rootOf(t *testing.T, server *coordtest.Etcd, ca, cert, key string) *clientv3.Client {
+	t.Helper()
+	info := transport.TLSInfo{TrustedCAFile: ca, CertFile: cert, KeyFile: key}
+	conf, err := info.ClientConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := clientv3.New(clientv3.Config{Endpoints: server.Addrs(), TLS: conf, Logger: zap.NewNop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	check(t)(c.UserAdd(t.Context(), "root", "secret"))
+	check(t)(c.UserGrantRole(t.Context(), "root", "root"))
+	check(t)(c.AuthEnable(t.Context()))
+	return c
+}
+
+// openAs makes a user who has a role with the rights alone, and a certificate in
+// place of a password, and opens a backend as that user.
+func openAs(t *testing.T, server *coordtest.Etcd, operator *clientv3.Client, issuer *authority, user string, role []grant) backend.Backend {
+	t.Helper()
+	check(t)(operator.RoleAdd(t.Context(), user))
+	ops := make(map[grant][]string) // etcd knows one right for each range
+	for _, g := range role {
+		at := grant{"", g.key, g.prefix}
+		ops[at] = append(ops[at], g.op)
+	}
+	for at, names := range ops {
+		slices.Sort(names)
+		end := ""
+		if at.prefix {
+			end = clientv3.GetPrefixRangeEnd(at.key)
+		}
+		check(t)(operator.RoleGrantPermission(t.Context(), user, at.key, end, permissions[strings.Join(names, "")]))
+	}
+	check(t)(operator.UserAddWithOptions(t.Context(), user, "", &clientv3.UserAddOptions{NoPassword: true}))
+	check(t)(operator.UserGrantRole(t.Context(), user, user))
+	cert, key := issuer.issue(t, user)
+	b, err := backend.Open(t.Context(), "etcd://"+server.Addrs()[0]+"/app?ttl=2s&ca-file="+issuer.file+"&cert-file="+cert+"&key-file="+key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.Close() })
+	return b
+}

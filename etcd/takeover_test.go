@@ -1,0 +1,248 @@
+package etcd_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/etcd"
+	"github.com/succession-dev/succession/internal/coordtest"
+)
+
+const (
+	// patient is a session time that no test below reaches: whoever takes over within
+	// takeover has been woken, and has not found out by its slow re-check.
+	patient  = time.Minute
+	takeover = 5 * time.Second
+)
+
+// newPatient is newClient with that session time.
+func newPatient(t *testing.T, addr string) *client {
+	t.Helper()
+	c, err := open(addr, &etcd.Options{TTL: patient})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// newCluster returns a backend that talks to all servers of a cluster.
+func newCluster(t *testing.T, cluster *coordtest.Etcd, ttl time.Duration) *etcd.Backend {
+	t.Helper()
+	b, err := etcd.New(admin(t, cluster.Addrs()...), &etcd.Options{TTL: ttl})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.Close() })
+	return b
+}
+
+// behind has a candidate on b wait behind term, which is on another, and returns
+// when its watch has begun.
+func behind(t *testing.T, b backend.Backend, name string) (won <-chan *elect.Term) {
+	t.Helper()
+	ctx := within(t, time.Minute)
+	waits, result := make(chan struct{}, 100), make(chan *elect.Term, 1)
+	go func() {
+		term, err := elect.New(b, name, &elect.Options{Trace: func(ev elect.Event) {
+			if ev.Kind == elect.Waiting {
+				waits <- struct{}{}
+			}
+		}}).Campaign(ctx)
+		if err != nil {
+			t.Error(err)
+		}
+		result <- term
+	}()
+	<-waits
+	return result
+}
+
+// campaign returns a term of b.
+func campaign(t *testing.T, b backend.Backend, name string) *elect.Term {
+	t.Helper()
+	term, err := elect.New(b, name, nil).Campaign(within(t, 20*time.Second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return term
+}
+
+// takesOver fails the test unless the candidate leads within the bound from began on.
+func takesOver(t *testing.T, won <-chan *elect.Term, began time.Time, bound time.Duration) *elect.Term {
+	t.Helper()
+	select {
+	case term := <-won:
+		if term == nil {
+			t.FailNow()
+		}
+		if d := time.Since(began); d > bound {
+			t.Errorf("the next in line led %v after the departure; want %v at most", d, bound)
+		} else {
+			t.Logf("the next in line led %v after the departure", d.Round(time.Millisecond))
+		}
+		return term
+	case <-time.After(time.Until(began.Add(bound))):
+		t.Fatalf("the next in line does not lead %v after the departure", bound)
+		return nil
+	}
+}
+
+// tooEarly fails the test if the candidate leads already.
+func tooEarly(t *testing.T, won <-chan *elect.Term) {
+	t.Helper()
+	select {
+	case <-won:
+		t.Fatal("the next in line leads beside the leader")
+	default:
+	}
+}
+
+func resign(t *testing.T, term *elect.Term) {
+	t.Helper()
+	if err := term.Resign(within(t, 20*time.Second)); err != nil {
+		t.Errorf("Resign: %v", err)
+	}
+}
+
+// TestTakeoverCompacted takes away, while a candidate has lost its connection, the
+// departure that it waits for, with all history from when its watch began.
+func TestTakeoverCompacted(t *testing.T) {
+	t.Parallel()
+	addr := coordtest.NewEtcd(t, nil).Addrs()[0] // compaction breaks watches of etcd's own Go client
+	operator := admin(t, addr)
+	name := coordtest.Name(t)
+	leader := campaign(t, newClient(t, addr), name)
+	c := newPatient(t, addr)
+	won := behind(t, c, name)
+
+	c.proxy.Refuse()
+	c.proxy.Reset()
+	resign(t, leader)
+	var revision int64
+	for range 20 {
+		resp, err := operator.Put(t.Context(), name+"-noise", "x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		revision = resp.Header.Revision
+	}
+	if _, err := operator.Compact(t.Context(), revision, clientv3.WithCompactPhysical()); err != nil {
+		t.Fatal(err)
+	}
+	tooEarly(t, won)
+	began := time.Now() // before that it could not know
+	c.proxy.Heal()
+	resign(t, takesOver(t, won, began, takeover))
+}
+
+// TestTakeoverLeaderless has the watch of a candidate sit on a server that is cut off
+// from the others, and answers all the same.
+func TestTakeoverLeaderless(t *testing.T) {
+	t.Parallel()
+	cluster := coordtest.NewEtcd(t, &coordtest.EtcdOptions{Nodes: 3})
+	name := coordtest.Name(t)
+	leader := campaign(t, newPatient(t, cluster.Addrs()[1]), name)
+	c := newPatient(t, cluster.Addrs()[0])
+	won := behind(t, c, name)
+
+	for _, s := range cluster.Servers()[1:] {
+		s.Kill()
+	}
+	short, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if _, err := c.session(t).Get(short, name); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Get without a quorum: %v; want the context's error", err)
+	}
+	for _, s := range cluster.Servers()[1:] {
+		if err := s.Start(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx := within(t, time.Minute)
+	for _, s := range cluster.Servers() {
+		if err := s.Ready(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tooEarly(t, won)
+	began := time.Now()
+	resign(t, leader)
+	resign(t, takesOver(t, won, began, takeover))
+}
+
+// TestTakeoverToken has a candidate wait until the token that its watch began with has
+// expired, and that of its heartbeats.
+func TestTakeoverToken(t *testing.T) {
+	t.Parallel()
+	server := coordtest.NewEtcd(t, &coordtest.EtcdOptions{Args: []string{"--auth-token-ttl=1", "--bcrypt-cost=4"}})
+	operator := admin(t, server.Addrs()...)
+	check(t)(operator.UserAdd(t.Context(), "root", "secret"))
+	check(t)(operator.UserGrantRole(t.Context(), "root", "root"))
+	check(t)(operator.AuthEnable(t.Context()))
+	password := filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(password, []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	open := func(ttl string) backend.Backend {
+		b, err := backend.Open(t.Context(), "etcd://"+server.Addrs()[0]+"?user=root&password-file="+password+"&ttl="+ttl)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { b.Close() })
+		return b
+	}
+	name := coordtest.Name(t)
+	leader := campaign(t, open("4s"), name) // whose heartbeats outlive their token, too
+	won := behind(t, open("1m"), name)
+	select {
+	case <-leader.Context().Done():
+		t.Fatalf("leadership was lost: %v", leader.Check())
+	case <-time.After(3 * time.Second): // tokens of a second have expired
+	}
+	tooEarly(t, won)
+	began := time.Now()
+	resign(t, leader)
+	resign(t, takesOver(t, won, began, takeover))
+}
+
+// TestPausedMember stops one server after the other while a candidate waits; one of
+// them carries its watch, and one is etcd's leader. Nothing tells of the departure
+// then but the slow re-check, a session time and a quarter after the last. Its request
+// may go to the server that stands still, and is sent to another after a quarter of a
+// session time.
+func TestPausedMember(t *testing.T) {
+	t.Parallel()
+	cluster := coordtest.NewEtcd(t, &coordtest.EtcdOptions{Nodes: 3})
+	// Long enough to outlive an election among the servers on a machine that is busy.
+	const ttl = 4 * time.Second
+	const bound = ttl*5/4 + ttl/4 + 4*time.Second // what one of conformance's Latency is
+	a, b := newCluster(t, cluster, ttl), newCluster(t, cluster, ttl)
+	for i, server := range cluster.Servers() {
+		name := coordtest.Name(t)
+		leader := campaign(t, a, name)
+		won := behind(t, b, name)
+		if err := server.Pause(); err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("server %d is paused", i)
+		began := time.Now()
+		resign(t, leader)
+		next := takesOver(t, won, began, bound)
+		if err := server.Resume(); err != nil {
+			t.Fatal(err)
+		}
+		if err := server.Ready(within(t, time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+		resign(t, next)
+	}
+}

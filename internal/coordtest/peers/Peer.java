@@ -1,0 +1,159 @@
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.nio.charset.StandardCharsets;
+import java.time.Instant;
+import java.time.temporal.ChronoUnit;
+import java.util.concurrent.CountDownLatch;
+
+import org.apache.curator.framework.CuratorFramework;
+import org.apache.curator.framework.CuratorFrameworkFactory;
+import org.apache.curator.framework.recipes.leader.LeaderLatch;
+import org.apache.curator.framework.recipes.leader.LeaderLatchListener;
+import org.apache.curator.framework.recipes.leader.LeaderSelector;
+import org.apache.curator.framework.recipes.leader.LeaderSelectorListenerAdapter;
+import org.apache.curator.retry.ExponentialBackoffRetry;
+import org.apache.zookeeper.Watcher.Event.KeeperState;
+import org.apache.zookeeper.ZooKeeper;
+import org.apache.zookeeper.recipes.leader.LeaderElectionSupport;
+import org.apache.zookeeper.recipes.leader.LeaderElectionSupport.EventType;
+
+/** One participant of an election, as other people's programs have it; see zookeeper_peer.go. */
+public class Peer {
+    interface Recipe {
+        void join() throws Exception;
+
+        void leave() throws Exception;
+    }
+
+    public static void main(String[] args) throws Exception {
+        String kind = args[0], address = args[1], path = args[2], id = args[3];
+        int session = Integer.parseInt(args[4]);
+        Recipe recipe;
+        if (kind.equals("election-support")) {
+            recipe = electionSupport(zookeeper(address, session), path, id);
+        } else {
+            CuratorFramework client = CuratorFrameworkFactory.newClient(
+                    address, session, session, new ExponentialBackoffRetry(50, 10));
+            client.start();
+            client.blockUntilConnected();
+            recipe = kind.equals("curator-latch") ? latch(client, path, id) : selector(client, path, id);
+        }
+        say("ready");
+        BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        for (String line; (line = in.readLine()) != null; ) {
+            try {
+                if (line.equals("join")) {
+                    recipe.join();
+                } else if (line.equals("leave")) {
+                    say("leaving");
+                    recipe.leave();
+                    say("left");
+                } else {
+                    say("failed: unknown command " + line);
+                }
+            } catch (Exception e) {
+                say("failed: " + e);
+            }
+        }
+        Runtime.getRuntime().halt(0);
+    }
+
+    static synchronized void say(String what) {
+        System.out.println(ChronoUnit.MICROS.between(Instant.EPOCH, Instant.now()) + " " + what);
+        System.out.flush();
+    }
+
+    static ZooKeeper zookeeper(String address, int session) throws Exception {
+        CountDownLatch connected = new CountDownLatch(1);
+        ZooKeeper client = new ZooKeeper(address, session, event -> {
+            if (event.getState() == KeeperState.SyncConnected) {
+                connected.countDown();
+            }
+        });
+        connected.await();
+        return client;
+    }
+
+    static Recipe latch(CuratorFramework client, String path, String id) {
+        LeaderLatch latch = new LeaderLatch(client, path, id);
+        latch.addListener(new LeaderLatchListener() {
+            @Override
+            public void isLeader() {
+                say("elected");
+            }
+
+            @Override
+            public void notLeader() {
+                say("lost");
+            }
+        });
+        return new Recipe() {
+            @Override
+            public void join() throws Exception {
+                latch.start();
+            }
+
+            @Override
+            public void leave() throws Exception {
+                latch.close();
+            }
+        };
+    }
+
+    static Recipe selector(CuratorFramework client, String path, String id) {
+        CountDownLatch enough = new CountDownLatch(1);
+        CountDownLatch over = new CountDownLatch(1);
+        LeaderSelector selector = new LeaderSelector(client, path, new LeaderSelectorListenerAdapter() {
+            @Override
+            public void takeLeadership(CuratorFramework c) throws Exception {
+                try {
+                    say("elected");
+                    enough.await();
+                } finally {
+                    over.countDown();
+                }
+            }
+        });
+        selector.setId(id);
+        return new Recipe() {
+            @Override
+            public void join() {
+                selector.start();
+            }
+
+            @Override
+            public void leave() throws Exception {
+                enough.countDown();
+                if (selector.hasLeadership()) {
+                    over.await();
+                }
+                selector.close();
+            }
+        };
+    }
+
+    static Recipe electionSupport(ZooKeeper client, String path, String id) {
+        LeaderElectionSupport support = new LeaderElectionSupport();
+        support.setZooKeeper(client);
+        support.setRootNodeName(path);
+        support.setHostName(id);
+        support.addListener(event -> {
+            if (event == EventType.ELECTED_COMPLETE) {
+                say("elected");
+            } else if (event == EventType.FAILED) {
+                say("failed: LeaderElectionSupport");
+            }
+        });
+        return new Recipe() {
+            @Override
+            public void join() {
+                support.start();
+            }
+
+            @Override
+            public void leave() {
+                support.stop();
+            }
+        };
+    }
+}

@@ -1,0 +1,77 @@
+package zookeeper_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/zookeeper"
+)
+
+// What a handover and rest cost, in requests of each participant, as the
+// documentation says it.
+func TestCost(t *testing.T) {
+	t.Parallel()
+	const ttl = 3 * time.Second
+	type standing struct {
+		c *client
+		s backend.Session
+		m backend.Member
+	}
+	var line []*standing
+	for range 4 {
+		c := new(client)
+		c.Backend = open(t, zookeeper.Options{SessionTimeout: ttl, Dialer: c.dial}, server(t))
+		s := session(t, c.Backend)
+		line = append(line, &standing{c, s, join(t, s, "e", "")})
+	}
+	gone := make([]<-chan error, len(line))
+	for i, x := range line {
+		watched := x.m // the leader watches itself
+		if p := ahead(t, x.s, x.m); !p.First {
+			watched = p.Ahead
+		}
+		gone[i] = background(func() error { return x.s.Gone(t.Context(), watched) })
+	}
+	count := func() (n []int64) {
+		for _, x := range line {
+			n = append(n, x.c.requests.Load())
+		}
+		return n
+	}
+
+	time.Sleep(ttl / 10) // the watches are set
+	before := count()
+	time.Sleep(ttl)
+	for i, n := range count() {
+		least, most := int64(2), int64(4) // a ping in each third of the session's time
+		if i < 2 {
+			least, most = 7, 11 // and a heartbeat in each sixth
+		}
+		if n -= before[i]; n < least || n > most {
+			t.Errorf("at rest, participant %d sent %d requests in a session's time; want %d to %d", i, n, least, most)
+		}
+	}
+
+	before = count()
+	if err := line[0].s.Leave(t.Context(), line[0].m); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2 {
+		if err := result(t, gone[i], 5*time.Second); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if p := ahead(t, line[1].s, line[1].m); !p.First {
+		t.Fatalf("%+v", p)
+	}
+	// The leader deletes its member; the heir reads the list and the record. A ping
+	// and a heartbeat may come in between.
+	after := count()
+	for i, want := range []int64{1, 2, 0, 0} {
+		if n := after[i] - before[i]; n < want || n > want+2 {
+			t.Errorf("a handover cost participant %d %d requests, want %d", i, n, want)
+		}
+	}
+	t.Logf("a handover: %d, %d, %d, %d requests", after[0]-before[0], after[1]-before[1], after[2]-before[2], after[3]-before[3])
+}

@@ -1,0 +1,88 @@
+package zookeeper
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// A Format says what the names of members look like before the number that
+// ZooKeeper appends. Participants of other libraries stand in the same line only
+// with those whose names they can read.
+type Format string
+
+const (
+	// ElectionSupport is n_, the name of the documented recipe and of
+	// LeaderElectionSupport, which takes nothing longer (LeaderElectionSupport.java,
+	// toLeaderOffers: what follows the second character must be a number).
+	ElectionSupport Format = "election-support"
+
+	// CuratorLatch is _c_<uuid>-latch-, the name of Curator's LeaderLatch, which
+	// orders by what follows the last "latch-" (LeaderLatch.java, LOCK_NAME).
+	CuratorLatch Format = "curator-latch"
+
+	// CuratorSelector is _c_<uuid>-lock-, the name of Curator's LeaderSelector and
+	// InterProcessMutex (InterProcessMutex.java, LOCK_NAME).
+	CuratorSelector Format = "curator-selector"
+
+	// Kazoo is <32 hex digits>__lock__, the name of kazoo's Election and Lock, which
+	// do not see any other (kazoo/recipe/lock.py, _contenders_re).
+	Kazoo Format = "kazoo"
+)
+
+// formats are all that there are, in the order of documentation.
+var formats = []Format{ElectionSupport, CuratorLatch, CuratorSelector, Kazoo}
+
+// prefix returns what the next member's name begins with. The random part is for
+// the peers, who find their own members by it; who created a member of ours is told
+// by its owner.
+func (o *Options) prefix() string {
+	switch o.As {
+	case CuratorLatch:
+		return "_c_" + uuid() + "-latch-"
+	case CuratorSelector:
+		return "_c_" + uuid() + "-lock-"
+	case Kazoo:
+		return strings.ReplaceAll(uuid(), "-", "") + "__lock__"
+	}
+	if o.Prefix != "" {
+		return o.Prefix
+	}
+	return "n_"
+}
+
+// checkNames reports names that cannot be told from the number behind them.
+func (o *Options) checkNames() error {
+	known := o.As == ""
+	for _, f := range formats {
+		known = known || f == o.As
+	}
+	switch {
+	case !known:
+		return fmt.Errorf("%w name format as=%s: known are %v", backend.ErrInvalid, o.As, formats)
+	case o.As != "" && o.Prefix != "":
+		return fmt.Errorf("%w: as=%s and prefix=%s both say what members are called; give one of them", backend.ErrInvalid, o.As, o.Prefix)
+	}
+	prefix := o.prefix()
+	if err := backend.CheckName(prefix); err != nil || strings.Contains(prefix, "/") {
+		return fmt.Errorf("%w prefix %q: use letters, digits, '.', '_' and '-'", backend.ErrInvalid, prefix)
+	}
+	if seq, ok, err := sequence(prefix + "0000000007"); err != nil || !ok || seq != 7 {
+		return fmt.Errorf("%w prefix %q: it must not end with a digit, nor with a hyphen behind '_' or '-'",
+			backend.ErrInvalid, prefix)
+	}
+	return nil
+}
+
+// uuid returns a random UUID (RFC 9562, version 4).
+func uuid() string {
+	var b [16]byte
+	rand.Read(b[:]) // never fails
+	b[6] = b[6]&0x0f | 0x40
+	b[8] = b[8]&0x3f | 0x80
+	s := hex.EncodeToString(b[:])
+	return strings.Join([]string{s[:8], s[8:12], s[12:16], s[16:20], s[20:]}, "-")
+}
