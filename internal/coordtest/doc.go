@@ -6,8 +6,8 @@
 // A [Server] is one process with an address and data that stay the same from start to
 // start. Tests do to it what happens to servers: Kill, Pause, Resume, Restart, Wipe. A
 // [Cluster] is the servers of one coordinator. How the processes of a coordinator are
-// configured and when they serve is the only thing that differs from one kind to the
-// next; [ZooKeeper] is the first of them:
+// configured and when they serve is the only thing that differs between [ZooKeeper],
+// [Etcd] and [Consul]; each comes also with TLS or with credentials:
 //
 //	z := coordtest.NewZooKeeper(t, &coordtest.ZooKeeperOptions{Nodes: 3, Links: true})
 //	leader, err := z.Leader(ctx)
@@ -28,6 +28,11 @@
 // synced to disk as in production, unless NoSync says otherwise. A test that fails
 // shows the end of each server's log. Four-letter commands ([FourLetter]) show from
 // outside what a client costs its server: [ParseWatches] says who watches what.
+//
+// ZooKeeper is what is installed on the machine; etcd and Consul are built once, in the
+// versions that the modules in the folder servers pin ([ServerBinary]). The folder peers
+// has programs that stand in a ZooKeeper line as other libraries' candidates do
+// (Curator's, kazoo's, and ZooKeeper's own).
 //
 // # The network
 //
