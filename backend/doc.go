@@ -63,7 +63,8 @@
 // where the fence is a number in the election's own record ([Header]), 0 until
 // somebody raises it. Ahead reads it no earlier than the line itself. Leadership
 // passes in the order of positions, so tokens grow without a write on the way to
-// leadership.
+// leadership. They grow over the deletion of an election's path, too, unless its
+// fence had been raised: whoever deletes the record must raise the fence anew.
 //
 // # Ambiguity
 //

@@ -82,7 +82,7 @@ func leaderOf(line backend.Line, m backend.Member) Leader {
 // does not pass by itself. Each step blocks until there is a change.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {
-		var last Leader
+		var last, doubted Leader
 		wait := newBackoff()
 		first, newest := true, uint64(0)
 		for {
@@ -93,10 +93,18 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 				if len(line.Members) > 0 {
 					l = leaderOf(line, line.Members[0])
 				}
-				// A coordinator's server that lags behind must not show an earlier
-				// leader after a later one.
-				if (first || l != last) && (l.Vacant() || l.Token >= newest) {
-					first, last, newest = false, l, max(newest, l.Token)
+				switch {
+				case !first && l == last:
+				case !l.Vacant() && l.Token < newest && l != doubted:
+					// A server that lags behind must not show an earlier leader after a
+					// later one. Who leads at the next look too is a leader: an operator
+					// may have deleted the record that held the fence.
+					doubted = l
+				default:
+					first, last = false, l
+					if !l.Vacant() {
+						newest = l.Token
+					}
 					if !yield(l, nil) {
 						return
 					}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
@@ -66,6 +67,53 @@ func TestObserve(t *testing.T) {
 		if err := <-end; err != context.Canceled {
 			t.Errorf("the sequence ended with %v, want the cause of its context", err)
 		}
+	})
+}
+
+// Whoever deletes an election's record deletes its fence with it, and tokens fall.
+// Observers then doubt, and end on the truth.
+func TestObserveEndsOnTheTruthAfterTheFenceIsLost(t *testing.T) {
+	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		e := elect.New(client(t, c, "a"), "reports", &elect.Options{ID: "a"})
+		if err := e.RaiseFence(ctx, 1000); err != nil {
+			t.Fatal(err)
+		}
+		term, err := e.Campaign(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var last elect.Leader
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			for l, err := range elect.New(client(t, c, "observer"), "reports", nil).Observe(ctx) {
+				if err == nil {
+					last = l
+				}
+			}
+		}()
+		synctest.Wait()
+		if last.Token != term.Token() {
+			t.Fatalf("the observer sees %+v, want token %d", last, term.Token())
+		}
+		c.Drop("reports")
+		<-term.Context().Done()
+		term.Resign(ctx)
+		r := run(ctx, elect.New(client(t, c, "b"), "reports", &elect.Options{ID: "b"}))
+		second := <-r.terms
+		if second.Token() >= term.Token() {
+			t.Fatalf("token %d after %d: the fence was not lost", second.Token(), term.Token())
+		}
+		time.Sleep(3 * ttl)
+		synctest.Wait()
+		if last.ID != "b" || last.Token != second.Token() {
+			t.Errorf("the observer ended on %+v, want b with token %d", last, second.Token())
+		}
+		cancel()
+		<-r.end
+		<-ended
 	})
 }
 

@@ -180,8 +180,8 @@ func (t *Term) Get(ctx context.Context, record string) (backend.Record, error) {
 }
 
 // Put writes a record of the coordinator on condition that this term's member
-// still stands, which the coordinator checks in the same atomic step: after the
-// term's end it fails with [backend.ErrNotMember] or [backend.ErrSessionEnded],
+// still stands, which the coordinator checks in the same atomic step: once anybody
+// else can lead it fails with [backend.ErrNotMember] or [backend.ErrSessionEnded],
 // whatever clocks do. With a version other than 0 the record must also still have
 // that version, [backend.Absent] for none. It blocks for about one round trip.
 func (t *Term) Put(ctx context.Context, record string, value []byte, at backend.Version) (backend.Version, error) {

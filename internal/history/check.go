@@ -1,0 +1,186 @@
+package history
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// A Rule is what a history can break.
+type Rule string
+
+// The rules.
+const (
+	Overlap Rule = "overlap" // two terms at the same time
+	Token   Rule = "token"   // a token that did not grow
+	Order   Rule = "order"   // somebody won before another who stood in front
+	Vacancy Rule = "vacancy" // nobody led although a candidate could have
+	Late    Rule = "late"    // a term ended after its deadline
+)
+
+// Rules say how a history is judged. The zero value forgives nothing and does not
+// look for vacancies.
+type Rules struct {
+	// Notice is how much later than the fact a note may have been taken.
+	Notice time.Duration
+	// Vacancy is how long nobody may lead while a candidate stands in line that no
+	// fault touches: the time that the coordinator takes to notice a crash, and
+	// what succession takes. 0 is any time.
+	Vacancy time.Duration
+}
+
+// A Violation is a rule that was broken, and where it shows.
+type Violation struct {
+	Rule       Rule
+	Election   string
+	Candidates []string // whose rows show it; the offender last
+	From, To   time.Duration
+	Text       string
+}
+
+func (v Violation) String() string { return fmt.Sprintf("%s at %v: %s", v.head(), v.From, v.Text) }
+
+// head says what was broken, and where.
+func (v Violation) head() string {
+	if v.Election == "" {
+		return string(v.Rule)
+	}
+	return string(v.Rule) + " in " + v.Election
+}
+
+// Check returns what the history shows to be broken, in order of time.
+func (h *History) Check(r Rules) []Violation {
+	var out []Violation
+	for _, election := range h.Elections() {
+		terms := h.Terms(election)
+		out = append(out, overlaps(terms, r.Notice)...)
+		out = append(out, tokens(terms)...)
+		out = append(out, orders(terms)...)
+		out = append(out, late(terms, r.Notice)...)
+		if r.Vacancy > 0 {
+			out = append(out, h.vacancies(election, terms, r)...)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Violation) int { return cmp.Compare(a.From, b.From) })
+	return out
+}
+
+// overlaps needs more than the neighbours: a term may outlast several.
+func overlaps(terms []Term, notice time.Duration) []Violation {
+	var out []Violation
+	for i, a := range terms {
+		for _, b := range terms[i+1:] {
+			from, to := max(a.From, b.From), min(a.until(), b.until())
+			if to-from > notice {
+				out = append(out, Violation{
+					Rule: Overlap, Election: a.Election, Candidates: []string{a.Candidate, b.Candidate}, From: from, To: to,
+					Text: fmt.Sprintf("%s (token %d) and %s (token %d) both led for %v", a.Candidate, a.Token, b.Candidate, b.Token, to-from),
+				})
+			}
+		}
+	}
+	return out
+}
+
+// tokens compares with the largest token before, so that one bad token is one
+// violation. A term whose member had been taken away before it was won is not a
+// term that anybody relies on.
+func tokens(terms []Term) []Violation {
+	var out []Violation
+	var top *Term
+	for i := range terms {
+		t := &terms[i]
+		if t.Deposed && t.DeposedAt <= t.From {
+			continue
+		}
+		if top != nil && t.Token <= top.Token {
+			out = append(out, Violation{
+				Rule: Token, Election: t.Election, Candidates: []string{top.Candidate, t.Candidate}, From: t.From, To: t.From,
+				Text: fmt.Sprintf("%s won with token %d after %s had won with %d", t.Candidate, t.Token, top.Candidate, top.Token),
+			})
+			continue
+		}
+		top = t
+	}
+	return out
+}
+
+func orders(terms []Term) []Violation {
+	var out []Violation
+	var last *Term
+	for i := range terms {
+		t := &terms[i]
+		if t.Position == 0 || t.Deposed && t.DeposedAt <= t.From {
+			continue
+		}
+		if last != nil && t.Position < last.Position {
+			out = append(out, Violation{
+				Rule: Order, Election: t.Election, Candidates: []string{last.Candidate, t.Candidate}, From: t.From, To: t.From,
+				Text: fmt.Sprintf("%s won at position %d after %s, who stood behind it at %d", t.Candidate, t.Position, last.Candidate, last.Position),
+			})
+			continue
+		}
+		last = t
+	}
+	return out
+}
+
+func late(terms []Term, notice time.Duration) []Violation {
+	var out []Violation
+	for _, t := range terms {
+		if t.Deadline > 0 && t.To-t.Deadline > notice {
+			out = append(out, Violation{
+				Rule: Late, Election: t.Election, Candidates: []string{t.Candidate}, From: t.Deadline, To: t.To,
+				Text: fmt.Sprintf("the term of %s (token %d) ended %v after its deadline", t.Candidate, t.Token, t.To-t.Deadline),
+			})
+		}
+	}
+	return out
+}
+
+// vacancies looks at each time in which one candidate stood in line, untouched by
+// any fault, and nobody led.
+func (h *History) vacancies(election string, terms []Term, r Rules) []Violation {
+	var out []Violation
+	for _, s := range h.standing(election) {
+		free := []stretch{{s.from, s.to}}
+		for _, f := range h.Faults {
+			if f.touches(s.candidate) {
+				free = cutOut(free, f.From, f.To)
+			}
+		}
+		for _, t := range terms {
+			free = cutOut(free, t.From, t.To)
+		}
+		for _, v := range free {
+			if v.to-v.from > r.Vacancy+r.Notice {
+				out = append(out, Violation{
+					Rule: Vacancy, Election: election, Candidates: []string{s.candidate}, From: v.from, To: v.to,
+					Text: fmt.Sprintf("nobody led for %v, and %s stood in line", v.to-v.from, s.candidate),
+				})
+			}
+		}
+	}
+	return out
+}
+
+type stretch struct{ from, to time.Duration }
+
+// cutOut returns what is left of the stretches without the time between from and to.
+func cutOut(of []stretch, from, to time.Duration) []stretch {
+	var out []stretch
+	for _, s := range of {
+		if to < s.from || s.to < from {
+			out = append(out, s)
+			continue
+		}
+		if s.from < from {
+			out = append(out, stretch{s.from, from})
+		}
+		if to < s.to {
+			out = append(out, stretch{to, s.to})
+		}
+	}
+	return out
+}

@@ -1,0 +1,234 @@
+package history_test
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/succession-dev/succession/internal/history"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+const sec = time.Second
+
+// ev is an event of the election that the tests share.
+func ev(at time.Duration, kind history.Kind, candidate string, position, token uint64) history.Event {
+	return history.Event{At: at, Kind: kind, Election: "reports", Candidate: candidate, Position: position, Token: token}
+}
+
+// reign is a whole stay in line, from joining to leaving, led from won to ended.
+func reign(candidate string, token uint64, joined, won, ended time.Duration) []history.Event {
+	return []history.Event{
+		ev(joined, history.Joined, candidate, token, 0),
+		ev(won, history.Won, candidate, token, token),
+		ev(ended, history.Ended, candidate, token, token),
+		ev(ended, history.Left, candidate, token, 0),
+	}
+}
+
+func merge(faults []history.Fault, events ...[]history.Event) *history.History {
+	hs := []*history.History{{Faults: faults}}
+	for _, e := range events {
+		hs = append(hs, &history.History{Events: e})
+	}
+	return history.Merge(hs...)
+}
+
+func TestCheck(t *testing.T) {
+	lateEnd := func(deadline time.Duration) []history.Event {
+		e := reign("web-1", 1, 0, 0, 10*sec)
+		e[2].Deadline = deadline
+		return e
+	}
+	deposed := func(at time.Duration) []history.Event {
+		return append(reign("web-1", 1, 0, 0, 20*sec), ev(at, history.Deposed, "web-1", 1, 0))
+	}
+	waits := []history.Event{ev(0, history.Joined, "web-2", 2, 0), ev(60*sec, history.Left, "web-2", 2, 0)}
+	tests := []struct {
+		name  string
+		h     *history.History
+		rules history.Rules
+		want  []history.Rule
+	}{
+		{"nothing happened", merge(nil), history.Rules{Vacancy: sec}, nil},
+		{"succession at one instant",
+			merge(nil, reign("web-1", 1, 0, 0, 10*sec), reign("web-2", 2, sec, 10*sec, 20*sec)), history.Rules{Vacancy: sec}, nil},
+
+		{"two leaders", merge(nil, reign("web-1", 1, 0, 0, 10*sec), reign("web-2", 2, 0, 9*sec, 20*sec)),
+			history.Rules{}, []history.Rule{history.Overlap}},
+		{"two leaders, not neighbours in time",
+			merge(nil, reign("web-1", 1, 0, 0, 30*sec), reign("web-2", 2, 0, 5*sec, 5*sec), reign("web-3", 3, 0, 20*sec, 25*sec)),
+			history.Rules{}, []history.Rule{history.Overlap}},
+		{"noted late", merge(nil, reign("web-1", 1, 0, 0, 10*sec), reign("web-2", 2, 0, 9*sec, 20*sec)),
+			history.Rules{Notice: sec}, nil},
+		{"a leader that an operator removed knows it late",
+			merge(nil, deposed(10*sec), reign("web-2", 2, 0, 10*sec, 30*sec)), history.Rules{}, nil},
+		{"a leader that an operator removes after another has won",
+			merge(nil, deposed(12*sec), reign("web-2", 2, 0, 10*sec, 30*sec)), history.Rules{}, []history.Rule{history.Overlap}},
+		{"a term without an end", merge(nil, reign("web-1", 1, 0, 0, 10*sec)[:2], reign("web-2", 2, 0, 10*sec, 20*sec)),
+			history.Rules{}, []history.Rule{history.Overlap}},
+
+		{"the token stays", merge(nil, reign("web-1", 7, 0, 0, sec), reign("web-2", 7, 0, sec, 2*sec)),
+			history.Rules{}, []history.Rule{history.Token}},
+		{"the token and the order fall once", merge(nil, reign("web-1", 7, 0, 0, sec), reign("web-2", 3, 0, sec, 2*sec), reign("web-3", 8, 0, 2*sec, 3*sec)),
+			history.Rules{}, []history.Rule{history.Token, history.Order}},
+		{"another election has tokens of its own", merge(nil, reign("web-1", 7, 0, 0, sec), []history.Event{
+			{At: sec, Kind: history.Won, Election: "mail", Candidate: "web-1", Token: 3}, {At: 2 * sec, Kind: history.Ended, Election: "mail", Candidate: "web-1", Token: 3},
+		}), history.Rules{}, nil},
+
+		{"the end noted after the same candidate has won again", merge(nil, []history.Event{
+			ev(0, history.Joined, "web-1", 1, 0), ev(0, history.Won, "web-1", 1, 1), ev(sec, history.Left, "web-1", 1, 0),
+			ev(sec, history.Joined, "web-1", 2, 0), ev(sec, history.Won, "web-1", 2, 2), ev(sec, history.Ended, "web-1", 1, 1),
+			ev(60*sec, history.Ended, "web-1", 2, 2), ev(60*sec, history.Left, "web-1", 2, 0),
+		}), history.Rules{Vacancy: 20 * sec}, nil},
+
+		{"over before the deadline", merge(nil, lateEnd(10*sec)), history.Rules{}, nil},
+		{"over after the deadline", merge(nil, lateEnd(9*sec)), history.Rules{}, []history.Rule{history.Late}},
+		{"noted after the deadline", merge(nil, lateEnd(9*sec)), history.Rules{Notice: sec}, nil},
+
+		{"nobody leads", merge(nil, reign("web-1", 1, 0, 0, 10*sec), waits), history.Rules{Vacancy: 20 * sec}, []history.Rule{history.Vacancy}},
+		{"nobody leads for a short time", merge(nil, reign("web-1", 1, 0, 0, 10*sec), waits), history.Rules{Vacancy: 50 * sec}, nil},
+		{"nobody could lead", merge([]history.Fault{{Kind: "cut", Target: "web-2", From: 9 * sec, To: 55 * sec}}, reign("web-1", 1, 0, 0, 10*sec), waits),
+			history.Rules{Vacancy: 20 * sec}, nil},
+		{"a fault of all", merge([]history.Fault{{Kind: "pause", From: 20 * sec, To: 55 * sec}}, reign("web-1", 1, 0, 0, 10*sec), waits),
+			history.Rules{Vacancy: 20 * sec}, nil},
+		{"a fault of another", merge([]history.Fault{{Kind: "cut", Target: "web", From: 9 * sec, To: 55 * sec}}, reign("web-1", 1, 0, 0, 10*sec), waits),
+			history.Rules{Vacancy: 20 * sec}, []history.Rule{history.Vacancy}},
+		{"nobody stands in line", merge(nil, reign("web-1", 1, 0, 0, 10*sec), reign("web-2", 2, 50*sec, 50*sec, 60*sec)),
+			history.Rules{Vacancy: 20 * sec}, nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var got []history.Rule
+			for _, v := range tt.h.Check(tt.rules) {
+				got = append(got, v.Rule)
+			}
+			if !reflect.DeepEqual(got, tt.want) {
+				t.Errorf("found %v, want %v", tt.h.Check(tt.rules), tt.want)
+			}
+		})
+	}
+}
+
+// What a recorder streams, what its history says, and what is read back agree.
+func TestRecorderAndLines(t *testing.T) {
+	var now time.Duration
+	var streamed, written bytes.Buffer
+	r := history.NewRecorder(func() time.Duration { return now }, &streamed)
+	r.Note(ev(0, history.Joined, "web-1", 4, 0))
+	end := r.Begin("cut", "web-1")
+	now = 2 * sec
+	r.Note(history.Event{Kind: history.CheckFailed, Election: "reports", Candidate: "web-1", Token: 4, Deadline: 3 * sec, Why: "no\nheartbeat <&>"})
+	if f := r.History().Faults; len(f) != 1 || f[0].To != now {
+		t.Errorf("the fault that has not ended is %+v, want it to last until now", f)
+	}
+	end()
+	now = 5 * sec
+	end()
+	if err := r.Err(); err != nil {
+		t.Error(err)
+	}
+	h := r.History()
+	if err := h.Write(&written); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]*bytes.Buffer{"streamed": &streamed, "written": &written} {
+		got, err := history.Read(text)
+		if err != nil || !reflect.DeepEqual(got, h) {
+			t.Errorf("%s and read: %+v, %v\nwant %+v", name, got, err, h)
+		}
+	}
+	if h.Events[1].At != 2*sec || h.Faults[0].To != 2*sec {
+		t.Errorf("the clock was not asked: %+v", h)
+	}
+}
+
+func TestRecorderKeepsTheFirstError(t *testing.T) {
+	r := history.NewRecorder(func() time.Duration { return 0 }, full{})
+	r.Note(ev(0, history.Joined, "web-1", 1, 0))
+	if err := r.Err(); !errors.Is(err, errFull) {
+		t.Errorf("Err is %v, want %v", err, errFull)
+	}
+	if len(r.History().Events) != 1 {
+		t.Error("what could not be written is not kept either")
+	}
+}
+
+var errFull = errors.New("disk full")
+
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errFull }
+
+const joined = `{"at":1,"event":"joined","election":"e","candidate":"c"}` + "\n"
+
+func TestRead(t *testing.T) {
+	tests := []struct {
+		name, text string
+		events     int
+		err        string // what the error says; empty for none
+	}{
+		{"empty lines", "\n" + joined + "\n\n" + joined, 2, ""},
+		{"cut off by a crash", joined + `{"at":2,"event":"wo`, 1, ""},
+		{"last line whole, without its end", joined + strings.TrimSpace(joined), 2, ""},
+		{"cut off in the middle", `{"at":2,"event":"wo` + "\n" + joined, 0, "line 1"},
+		{"unknown event", joined + `{"at":2,"event":"sang","election":"e","candidate":"c"}` + "\n", 0, `line 2: no such event: "sang"`},
+		{"unknown field", `{"at":2,"event":"won","election":"e","candidate":"c","mood":"good"}` + "\n", 0, "mood"},
+		{"no candidate", `{"at":2,"event":"won","election":"e"}` + "\n", 0, "without its election or candidate"},
+		{"before the clock", `{"at":-2,"event":"won","election":"e","candidate":"c"}` + "\n", 0, "before the clock"},
+		{"fault backwards", `{"fault":"cut","from":2,"to":1}` + "\n", 0, "from 2 to 1"},
+		{"two on a line", strings.TrimSpace(joined) + joined, 0, "line 1"},
+		{"endless line", strings.Repeat("x", 2<<20) + "\n", 0, "longer than"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			h, err := history.Read(strings.NewReader(tt.text))
+			switch {
+			case tt.err != "":
+				if err == nil || !strings.Contains(err.Error(), tt.err) {
+					t.Errorf("error %v, want one with %q", err, tt.err)
+				}
+			case err != nil:
+				t.Error(err)
+			case len(h.Events) != tt.events:
+				t.Errorf("%d events, want %d", len(h.Events), tt.events)
+			}
+		})
+	}
+}
+
+// What can be read can be checked, drawn, written, and read again as the same.
+func FuzzRead(f *testing.F) {
+	f.Add([]byte(joined))
+	f.Add([]byte(joined + `{"at":2,"event":"won","election":"e","candidate":"c","token":7,"position":7}` + "\n" +
+		`{"at":9,"event":"ended","election":"e","candidate":"c","token":7,"deadline":8,"why":"<&>\u0000"}` + "\n" +
+		`{"fault":"cut","target":"c","from":1,"to":5}` + "\n"))
+	f.Add([]byte("{}\n[]\nnull"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		h, err := history.Read(bytes.NewReader(text))
+		if err != nil {
+			return
+		}
+		var written bytes.Buffer
+		if err := h.Write(&written); err != nil {
+			t.Fatal(err)
+		}
+		again, err := history.Read(&written)
+		if err != nil || !reflect.DeepEqual(again, h) {
+			t.Errorf("read again: %+v, %v\nwant %+v", again, err, h)
+		}
+		if len(h.Events)+len(h.Faults) > 50 {
+			return // overlaps are looked for in pairs
+		}
+		var svg bytes.Buffer
+		if err := h.SVG(&svg, "", h.Check(history.Rules{Vacancy: 1})); err != nil {
+			t.Fatal(err)
+		}
+		wellFormed(t, svg.Bytes())
+	})
+}

@@ -1,0 +1,89 @@
+package history
+
+import (
+	"encoding/json"
+	"io"
+	"sync"
+	"time"
+)
+
+// A Recorder takes notes. It is safe for concurrent use.
+type Recorder struct {
+	clock func() time.Duration
+	w     io.Writer
+
+	mu     sync.Mutex // also keeps what is noted in the order of the clock
+	events []Event
+	faults []Fault
+	open   map[*Fault]struct{}
+	err    error
+}
+
+// NewRecorder returns a recorder of the given clock, which is asked at each note.
+// Where w is not nil, each note is also written to it at once, as one line in one
+// Write, so that a process that crashes leaves what it noted. A fault is written
+// when it ends.
+func NewRecorder(clock func() time.Duration, w io.Writer) *Recorder {
+	return &Recorder{clock: clock, w: w, open: make(map[*Fault]struct{})}
+}
+
+// Note keeps e, with the present time as its At.
+func (r *Recorder) Note(e Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e.At = r.clock()
+	r.events = append(r.events, e)
+	r.line(e)
+}
+
+// Begin notes that a fault begins, and returns the func that notes its end. That
+// may be called more than once; the first call counts.
+func (r *Recorder) Begin(kind, target string) (end func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f := &Fault{Kind: kind, Target: target, From: r.clock()}
+	r.open[f] = struct{}{}
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if _, ok := r.open[f]; !ok {
+			return
+		}
+		delete(r.open, f)
+		f.To = r.clock()
+		r.faults = append(r.faults, *f)
+		r.line(*f)
+	}
+}
+
+// line writes one line. The first error stays; see Err.
+func (r *Recorder) line(v any) {
+	if r.w == nil || r.err != nil {
+		return
+	}
+	b, err := json.Marshal(v)
+	if err == nil {
+		_, err = r.w.Write(append(b, '\n'))
+	}
+	r.err = err
+}
+
+// Err returns the first error of writing.
+func (r *Recorder) Err() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.err
+}
+
+// History returns what has been noted up to now. Faults that have not ended last
+// until now.
+func (r *Recorder) History() *History {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	h := &History{Events: r.events, Faults: r.faults}
+	now := r.clock()
+	for f := range r.open {
+		h.Faults = append(h.Faults[:len(h.Faults):len(h.Faults)], Fault{f.Kind, f.Target, f.From, now})
+	}
+	return Merge(h)
+}

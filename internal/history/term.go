@@ -1,0 +1,101 @@
+package history
+
+import "time"
+
+// A Term is one leadership, as its candidate noted it.
+type Term struct {
+	Election  string
+	Candidate string
+	Token     uint64
+	Position  uint64
+	From, To  time.Duration
+	Deadline  time.Duration // when it had to be over at the latest, as known at its end; 0 is none
+	Why       string        // it ended
+	Open      bool          // it had not ended when the history did
+	// Deposed says that an operator took its member away, at DeposedAt: by then
+	// somebody else may lead.
+	Deposed   bool
+	DeposedAt time.Duration
+}
+
+// until returns the end of the time in which the term is held against another.
+func (t *Term) until() time.Duration {
+	if t.Deposed {
+		return min(t.To, max(t.From, t.DeposedAt))
+	}
+	return t.To
+}
+
+// Terms returns the terms of an election in the order in which they were won.
+func (h *History) Terms(election string) []Term {
+	b := terms{last: make(map[string]int), gone: make(map[place]time.Duration)}
+	_, b.end = h.Span()
+	for _, e := range h.Events {
+		if e.Election == election {
+			b.add(e)
+		}
+	}
+	return b.all
+}
+
+// terms puts terms together from events.
+type terms struct {
+	all  []Term
+	last map[string]int // candidate to its newest term
+	gone map[place]time.Duration
+	end  time.Duration // of the history
+}
+
+type place struct {
+	candidate string
+	position  uint64
+}
+
+func (b *terms) add(e Event) {
+	at := place{e.Candidate, e.Position}
+	switch e.Kind {
+	case Won:
+		t := Term{
+			Election: e.Election, Candidate: e.Candidate, Token: e.Token, Position: e.Position,
+			From: e.At, To: b.end, Open: true,
+		}
+		if e.Position > 0 {
+			t.DeposedAt, t.Deposed = b.gone[at]
+		}
+		b.last[e.Candidate] = len(b.all)
+		b.all = append(b.all, t)
+	case Ended, CheckFailed, Resigned, Left:
+		t := b.of(e)
+		if t == nil {
+			return
+		}
+		if t.Open {
+			t.To, t.Open, t.Why = e.At, false, string(e.Kind)
+		}
+		if e.At == t.To && e.Kind == Ended || t.Deadline == 0 { // the one that knows most
+			t.Deadline = e.Deadline
+			if e.Why != "" {
+				t.Why = e.Why
+			}
+		}
+	case Deposed:
+		b.gone[at] = e.At
+		if t := b.of(e); t != nil && t.Open && !t.Deposed {
+			t.Deposed, t.DeposedAt = true, e.At
+		}
+	}
+}
+
+// of returns the term that the event tells of. One that says no token tells of its
+// candidate's newest; one that says it may come after the candidate has won again,
+// where one goroutine waits for the end of a term and another campaigns.
+func (b *terms) of(e Event) *Term {
+	i, ok := b.last[e.Candidate]
+	for ; ok && i >= 0; i-- {
+		t := &b.all[i]
+		if t.Candidate == e.Candidate && (e.Token == 0 || e.Token == t.Token) {
+			return t
+		}
+	}
+	return nil
+}

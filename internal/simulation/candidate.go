@@ -1,0 +1,247 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/history"
+)
+
+// A candidate stands in one election until it is told to stop.
+type candidate struct {
+	w      *world
+	client *client
+	e      *election
+	name   string
+	how    Step
+	nth    time.Duration // of all candidates, in nanoseconds
+	ctx    context.Context
+	cancel context.CancelFunc
+
+	position uint64 // where it believes to stand; 0 is nowhere
+	stood    uint64 // where it stood last
+	session  backend.Session
+	stopped  bool
+}
+
+// tap is a client as one candidate sees it: it notes the session of the campaign,
+// and gives each candidate nanoseconds of its own for what changes a line. Two that
+// wake at the same instant then write in the same order whenever the plan is run.
+type tap struct {
+	backend.Backend
+	c *candidate
+}
+
+type turns struct {
+	backend.Session
+	c *candidate
+}
+
+func (s turns) Join(ctx context.Context, line, value string) (backend.Member, error) {
+	s.c.turn()
+	return s.Session.Join(ctx, line, value)
+}
+
+func (s turns) Leave(ctx context.Context, m backend.Member) error {
+	s.c.turn()
+	return s.Session.Leave(ctx, m)
+}
+
+func (c *candidate) turn() { time.Sleep(c.nth) }
+
+func (t tap) Session(ctx context.Context) (backend.Session, error) {
+	s, err := t.Backend.Session(ctx)
+	if err == nil {
+		t.c.w.mu.Lock()
+		t.c.session = s
+		t.c.w.mu.Unlock()
+		s = turns{s, t.c}
+	}
+	return s, err
+}
+
+// join starts a candidate.
+func (w *world) join(cl *client, e *election, how Step) {
+	n := len(w.candidates) + 1
+	c := &candidate{w: w, client: cl, e: e, how: how, name: fmt.Sprintf("%s/%d", cl.name, n), nth: time.Duration(n)}
+	c.ctx, c.cancel = context.WithCancel(w.ctx)
+	w.candidates = append(w.candidates, c)
+	w.start("candidate "+c.name, func() {
+		err := c.run()
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		c.stopped = true
+		if c.ctx.Err() == nil && !cl.ended {
+			w.fail("candidate", "%s has given up: %v", c.name, err)
+		}
+	})
+}
+
+func (c *candidate) run() error {
+	e := elect.New(tap{c.w.wrap(c.client.b), c}, c.e.name, &elect.Options{ID: c.name, ResignTimeout: resignTimeout, Trace: c.trace})
+	for c.ctx.Err() == nil {
+		if !c.how.Campaign {
+			if err := e.Run(c.ctx, c.lead); err != nil {
+				return err
+			}
+			continue
+		}
+		t, err := e.Campaign(c.ctx)
+		if err != nil {
+			return err
+		}
+		_ = c.lead(t.Context(), t)
+		_ = t.Resign(c.ctx) // where it fails the session ends, and that is looked at
+	}
+	return nil
+}
+
+// trace notes the steps of the campaign.
+func (c *candidate) trace(ev elect.Event) {
+	w := c.w
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if c.client.ended {
+		return
+	}
+	switch ev.Kind {
+	case elect.Joined:
+		c.position, c.stood = ev.Member.Position, ev.Member.Position
+		c.note(history.Joined, nil)
+	case elect.Left:
+		c.note(history.Left, ev.Err)
+		c.position = 0
+	case elect.Retrying:
+		w.explain(c, c.stood, ev.Err)
+	}
+}
+
+func (c *candidate) note(k history.Kind, why error) {
+	c.w.log.Note(history.Event{Kind: k, Election: c.e.name, Candidate: c.name, Position: c.position, Why: text(why)})
+}
+
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// A term is a term as the world knows it.
+type term struct {
+	*elect.Term
+	c       *candidate
+	token   uint64
+	at      uint64 // the position
+	session backend.Session
+	working bool // its function has not returned
+	over    bool // a check has failed
+	asked   bool // to resign, for certain
+	put     chan struct{}
+}
+
+// lead is the work of a leader. Its own linger is part of it.
+func (c *candidate) lead(ctx context.Context, et *elect.Term) error {
+	t := c.won(et)
+	defer t.done()
+	// In Campaign the term outlives the candidate's context.
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(c.ctx, cancel)()
+	if c.how.Ack {
+		_ = t.Acknowledge(ctx) // fails with the term
+		t.write(ctx)
+	}
+	var resign <-chan time.Time
+	if c.how.Hold > 0 {
+		timer := time.NewTimer(c.how.Hold)
+		defer timer.Stop()
+		resign = timer.C
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			t.linger()
+			return nil
+		case <-resign:
+			if !c.w.isQuiet() {
+				return nil
+			}
+		case <-t.put:
+			t.write(ctx)
+		}
+	}
+}
+
+func (w *world) isQuiet() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.quiet
+}
+
+// linger goes on with the work, as if the end had not been noticed yet.
+func (t *term) linger() {
+	timer := time.NewTimer(t.c.how.Linger)
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+			if t.c.how.Linger > 0 {
+				t.write(context.Background())
+			}
+			return
+		case <-t.put:
+			t.write(context.Background())
+		}
+	}
+}
+
+// write writes the record of the election under guard.
+func (t *term) write(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, putTimeout)
+	defer cancel()
+	v, err := t.Put(ctx, t.c.e.record(), strconv.AppendUint(nil, t.token, 10), 0)
+	t.c.w.mu.Lock()
+	defer t.c.w.mu.Unlock()
+	if err == nil {
+		t.c.e.puts[v] = t.token
+	} else if errors.Is(err, backend.ErrVersion) {
+		t.c.w.fail("guarded put", "%s asked for no version and was refused: %v", t.c.name, err)
+	}
+}
+
+// won notes a term, and looks who else leads.
+func (c *candidate) won(et *elect.Term) *term {
+	w := c.w
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	t := &term{
+		Term: et, c: c, token: et.Token(), at: et.Member().Position, session: c.session,
+		working: true, put: make(chan struct{}, 1),
+	}
+	if c.client.ended {
+		return t
+	}
+	w.log.Note(history.Event{Kind: history.Won, Election: c.e.name, Candidate: c.name, Position: t.at, Token: t.token})
+	w.lookAtWin(t)
+	w.terms = append(w.terms, t)
+	w.running.Go(func() {
+		<-t.Context().Done()
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.lookAtEnd(t)
+	})
+	return t
+}
+
+// done says that the function returns.
+func (t *term) done() {
+	t.c.w.mu.Lock()
+	defer t.c.w.mu.Unlock()
+	t.working = false
+}
