@@ -54,6 +54,7 @@ type SealedError struct {
 	To string
 }
 
+// Error says where the election went, and what to do.
 func (e *SealedError) Error() string {
 	return fmt.Sprintf("%v: it went to %s; run this process with that URL", ErrSealed, e.To)
 }
@@ -70,6 +71,7 @@ type Error struct {
 	Err     error
 }
 
+// Error names the backend, the operation and what it was about.
 func (e *Error) Error() string {
 	s := e.Backend + ": " + e.Op
 	if e.Name != "" {

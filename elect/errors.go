@@ -38,6 +38,7 @@ type LostError struct {
 	Err      error // why
 }
 
+// Error says which term was lost, and why.
 func (e *LostError) Error() string {
 	return fmt.Sprintf("%v of %s (token %d): %v", ErrLost, e.Election, e.Token, e.Err)
 }
