@@ -8,6 +8,7 @@
 //     kernel of this machine.
 //   - memory is a coordinator inside the process, with faults on demand, for tests.
 //   - conformance checks whether a backend keeps the contract.
+//   - migrate moves a live election from one coordinator to another.
 //   - cmd/succession is the command.
 //   - internal/coordtest starts the real coordinators that tests run against; tools
 //     and servers are modules of their own, which users of the library never see.

@@ -75,6 +75,27 @@ type Header struct {
 	// Sealed is where the election went: nobody leads here again. Empty while
 	// the election is open.
 	Sealed string `json:"sealed,omitempty"`
+	// Migration is the move between two coordinators that this election is part
+	// of, or was; the zero value where it never moved.
+	Migration Migration `json:"migration,omitzero"`
+}
+
+// A Migration is what an election's record says of its move from one coordinator
+// to another. Package migrate writes it, and is alone to interpret it.
+type Migration struct {
+	// ID tells this migration from every other.
+	ID string `json:"id,omitempty"`
+	// From and To are the addresses of the two coordinators.
+	From string `json:"from,omitempty"`
+	To   string `json:"to,omitempty"`
+	// Step is how far the migration has come, as this coordinator knows it.
+	Step string `json:"step,omitempty"`
+	// Gate is the position of the gate, the pinned member at the head of the line
+	// of the coordinator that the election moves to; 0 in the other's record.
+	Gate uint64 `json:"gate,omitempty"`
+	// Seal says that the gate was a seal before the migration began: it becomes
+	// one again if that is aborted.
+	Seal bool `json:"seal,omitempty"`
 }
 
 // storedHeader begins every stored header with {"succession":FORMAT. An

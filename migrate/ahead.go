@@ -1,0 +1,312 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// Ahead says who stands in front of m; see [backend.Session]. Behind others it costs a
+// round trip, in which the election's record is read as well. A member that is first
+// on From takes its place on To, which costs several, and says that it is first when it
+// has both. It then waits for whoever stands behind the gate on To: those are
+// members of a former leader. Where To cannot be had within [Options] Patience, it
+// gives its place on From back and fails with [backend.ErrNotMember], as it does where
+// the election has moved meanwhile: join again.
+func (s *session) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
+	pl, err := s.ahead(ctx, m)
+	return pl, s.told("ahead", m.Line, err)
+}
+
+func (s *session) ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
+	p := s.owned(m)
+	if p == nil {
+		return s.strangerAhead(ctx, m)
+	}
+	if p.isLost() { // From may be slow to answer, and this is certain
+		s.quitLater(p)
+		return backend.Place{}, errLostTo
+	}
+	if err := p.lock(ctx); err != nil {
+		return backend.Place{}, err
+	}
+	defer p.unlock()
+	sd := sideFrom
+	if s.isOnlyTo(p) {
+		sd = sideTo
+	}
+	pl, err := s.aheadOn(ctx, p, sd)
+	if err != nil {
+		return backend.Place{}, s.rejoin(ctx, p, err)
+	}
+	if sd == sideTo || p.isAlone() || !pl.First {
+		return pl, nil
+	}
+	pl, err = s.takeTo(ctx, p, pl)
+	return pl, s.rejoin(ctx, p, err)
+}
+
+// aheadOn asks one coordinator. A member that waits behind others also looks at the
+// record: the election may have become about to move here, which no seal tells.
+func (s *session) aheadOn(ctx context.Context, p *place, sd side) (backend.Place, error) {
+	half, err := s.half(sd)
+	if err != nil {
+		return backend.Place{}, err
+	}
+	m := p.member(sd)
+	if m.Key == "" {
+		return backend.Place{}, backend.ErrNotMember
+	}
+	var h backend.Header
+	var herr error
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		var r backend.Record
+		if r, herr = half.Get(ctx, p.line); herr == nil {
+			h, herr = backend.ParseHeader(r.Value)
+		}
+	})
+	pl, err := half.Ahead(ctx, m)
+	wg.Wait()
+	if err != nil || pl.First {
+		return pl, err
+	}
+	if herr == nil && gated(h) {
+		// A leader that has sealed leads already, while the gate is being taken away.
+		if l, err := half.Line(ctx, p.line); err != nil {
+			return backend.Place{}, err
+		} else if p.unsealed(sd) {
+			return backend.Place{}, errMovedOn
+		} else if behindGate(l, m) {
+			return backend.Place{First: true, Token: l.Token(l.Members[1])}, nil
+		}
+	}
+	pl.Ahead = sd.tag(pl.Ahead)
+	return pl, nil
+}
+
+// unsealed reports whether p is not one that has sealed From and leads on by To.
+func (p *place) unsealed(sd side) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return sd == sideFrom || p.at[sideFrom].Key == ""
+}
+
+// errMovedOn says that a place is not where the election is any more.
+var errMovedOn = fmt.Errorf("%w: the election is being moved; join again", backend.ErrNotMember)
+
+// rejoin gives up the place where err says that the election is elsewhere, and
+// makes err one after which a candidate joins again, when the other coordinator is
+// where it went.
+func (s *session) rejoin(ctx context.Context, p *place, err error) error {
+	var sealed *backend.SealedError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &sealed) && (sameAddress(sealed.To, s.b.o.From) || sameAddress(sealed.To, s.b.o.To)):
+		err = fmt.Errorf("%w: the election has moved to %s; join again", backend.ErrNotMember, sealed.To)
+		s.forgetMoved(p.line)
+	case errors.Is(err, errMovedOn):
+		s.forgetMoved(p.line)
+	case errors.Is(err, backend.ErrNotMember):
+	default:
+		return err
+	}
+	// One coordinator that cannot be reached must not keep the place on the other.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeBound)
+	defer cancel()
+	if qerr := s.quit(ctx, p); qerr != nil {
+		s.end(fmt.Errorf("%w: a place could not be given back: %w", backend.ErrSessionEnded, qerr))
+	}
+	return err
+}
+
+var errLostTo = fmt.Errorf("%w: its member on the coordinator that the election moves to has gone", backend.ErrNotMember)
+
+// quitLater gives up the place without having the caller wait. The session's watcher
+// waits for it.
+func (s *session) quitLater(p *place) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil || p.quitting {
+		return // it goes with the session
+	}
+	p.quitting = true
+	s.behind.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), closeBound)
+		defer cancel()
+		err := p.lock(ctx)
+		if err == nil {
+			err = s.quit(ctx, p)
+			p.unlock()
+		}
+		if err != nil {
+			s.end(fmt.Errorf("%w: a place could not be given back: %w", backend.ErrSessionEnded, err))
+		}
+	})
+}
+
+// strangerAhead asks for a member that this session did not join.
+func (s *session) strangerAhead(ctx context.Context, m backend.Member) (backend.Place, error) {
+	m, sd := untag(m)
+	half, err := s.half(sd)
+	if err != nil {
+		return backend.Place{}, err
+	}
+	pl, err := half.Ahead(ctx, m)
+	pl.Ahead = sd.tag(pl.Ahead)
+	return pl, err
+}
+
+// takeTo is for p, which is first on From, as pl says: it gets its place on To, and
+// leads when it has it. The caller holds p.
+func (s *session) takeTo(ctx context.Context, p *place, pl backend.Place) (backend.Place, error) {
+	to := s.sub[sideTo]
+	until := p.tries(s.b.patience(to.TTL()))
+	ctx, cancel := context.WithDeadlineCause(ctx, until, errPatience)
+	defer cancel()
+	pl, err := s.tryTo(ctx, p, pl)
+	if err == nil && pl.First {
+		p.has()
+		return pl, nil
+	}
+	if !time.Now().Before(until) && s.alive() == nil {
+		why := err
+		if why == nil {
+			why = fmt.Errorf("%s stands in front there, behind the gate; if it is a process with %s alone, it was started too soon: stop it until the cutover", pl.Ahead.Key, s.b.o.To)
+		}
+		s.b.log.Warn("first on the old coordinator, without a place on the new one; giving it back", "election", p.line, "err", why)
+		return backend.Place{}, fmt.Errorf("%w: %w: %w", backend.ErrNotMember, errPatience, why)
+	}
+	return pl, err
+}
+
+// tries returns until when p, which is first on From, tries to get To.
+func (p *place) tries(patience time.Duration) time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.until.IsZero() {
+		p.until = time.Now().Add(patience)
+	}
+	return p.until
+}
+
+func (p *place) has() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.until = time.Time{}
+}
+
+var errPatience = errors.New("a place on the coordinator that the election moves to was not to be had in time; gave the other one back")
+
+func (s *session) tryTo(ctx context.Context, p *place, pl backend.Place) (backend.Place, error) {
+	to, err := s.half(sideTo)
+	if err != nil {
+		return backend.Place{}, err
+	}
+	from := s.sub[sideFrom]
+	for {
+		l, err := to.Line(ctx, p.line)
+		if err != nil {
+			return backend.Place{}, err
+		}
+		r, err := s.b.rule(backend.Header{}, l.Header) // From is not sealed: p is first there
+		switch {
+		case err != nil:
+			return backend.Place{}, err
+		case !r.both && r.alone == sideTo:
+			return backend.Place{}, errMovedOn
+		case !r.both: // aborted: it leads by From alone
+			return pl, s.dropTo(ctx, p)
+		}
+		if _, ok := gate(l); !ok {
+			return backend.Place{}, fmt.Errorf("%w: the gate on %s is gone, though the migration goes on; begin it again", ErrRefused, s.b.o.To)
+		}
+		m := p.member(sideTo)
+		if m.Key == "" {
+			if m, err = to.Join(ctx, p.line, p.value); err != nil {
+				return backend.Place{}, err
+			}
+			p.set(sideTo, m)
+			continue
+		}
+		// Not for what it says, but so that the session keeps its deadline ahead.
+		if _, err := to.Ahead(ctx, m); err != nil {
+			return backend.Place{}, err
+		}
+		i := index(l, m)
+		switch {
+		case i < 0:
+			return backend.Place{}, fmt.Errorf("%w: its member on %s has gone", backend.ErrNotMember, s.b.o.To)
+		case i > 1:
+			return backend.Place{Ahead: sideTo.tag(l.Members[i-1])}, nil
+		}
+		sumFrom, sumTo := pl.Token, l.Token(m)
+		switch {
+		case sumFrom < sumTo:
+			if err := raise(ctx, from, p.member(sideFrom), sumTo); err != nil {
+				return backend.Place{}, err
+			}
+		case sumTo < sumFrom:
+			if err := raise(ctx, to, m, sumFrom); err != nil {
+				return backend.Place{}, err
+			}
+		default:
+			return pl, s.awaitDeadline(ctx)
+		}
+		if pl, err = from.Ahead(ctx, p.member(sideFrom)); err != nil {
+			return backend.Place{}, err
+		}
+		if !pl.First {
+			return backend.Place{}, fmt.Errorf("%w: it was first and is not any more", backend.ErrLine)
+		}
+	}
+}
+
+// raise raises the fence of m's election so that its token there is at least token,
+// on condition that m stands. It never lowers it.
+func raise(ctx context.Context, half backend.Session, m backend.Member, token uint64) error {
+	r, err := half.Get(ctx, m.Line)
+	if err != nil {
+		return err
+	}
+	h, err := backend.ParseHeader(r.Value)
+	if err != nil {
+		return err
+	}
+	if h.Fence+m.Position >= token {
+		return nil
+	}
+	h.Fence = token - m.Position
+	_, err = half.Put(ctx, m.Line, h.Encode(), &backend.If{Version: r.Version, Member: m})
+	if errors.Is(err, backend.ErrVersion) {
+		return nil // the caller looks again
+	}
+	return err
+}
+
+// awaitDeadline waits until both deadlines are ahead, by more than the margin that
+// elect takes: a session keeps them for the first two of a line alone, and begins with
+// that when it learns of it.
+func (s *session) awaitDeadline(ctx context.Context) error {
+	for {
+		d := s.Deadline()
+		if d.IsZero() || time.Until(d) > s.ttl/8 {
+			return nil
+		}
+		t := time.NewTimer(s.ttl / 50)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+			return fmt.Errorf("%w: the deadline is not ahead: %w", backend.ErrUnavailable, context.Cause(ctx))
+		case <-s.done:
+			t.Stop()
+			return s.alive()
+		}
+	}
+}

@@ -1,0 +1,232 @@
+package migrate_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/memory"
+	"github.com/succession-dev/succession/migrate"
+)
+
+// Whatever becomes of the request that seals, nobody leads twice and the cutover
+// is completed.
+func TestSealIsInterrupted(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		do   func(w *world, a *process)
+		goes bool // the leader goes on
+	}{
+		{"the answer is lost", func(w *world, a *process) { a.sub[0].LoseAnswer(memory.OpPin) }, true},
+		{"the request is lost", func(w *world, a *process) { a.sub[0].LoseRequest(memory.OpPin) }, true},
+		{"the leader hears nothing of old any more", func(w *world, a *process) { a.sub[0].CutAnswers() }, false},
+		{"the leader is cut off from old", func(w *world, a *process) { a.sub[0].Cut() }, false},
+		{"the leader is cut off from new", func(w *world, a *process) { a.sub[1].Cut() }, false},
+		{"the leader is told to stop", func(w *world, a *process) {
+			a.sub[0].Delay(time.Second, time.Second)
+			time.AfterFunc(2*time.Second+ttl/50, a.stop)
+		}, false},
+		{"the new one removes the leader's member", func(w *world, a *process) {
+			a.sub[0].Delay(time.Second, time.Second)
+			time.AfterFunc(time.Second, func() { w.c[1].Remove(election, w.c[1].Members(election)[1].Key) })
+		}, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				op, _ := w.operator(onBoth)
+				defer op.Close()
+				w.do(op.Begin, migrate.Begun)
+				a := w.start(onBoth, "a")
+				w.leads(a)
+				b := w.start(onBoth, "b")
+				time.Sleep(time.Second)
+				tt.do(w, a)
+				led := w.led
+				w.do(op.Cutover, migrate.Moved)
+				if tt.goes && (!a.leads() || w.led != led) {
+					t.Errorf("the term of the leader did not go on")
+				}
+				if !tt.goes {
+					a.sub[0].Delay(0, 0)
+					a.sub[0].Heal()
+					a.sub[1].Heal()
+					w.until("somebody leads", 5*ttl, func() bool { return a.leads() || b.leads() })
+				}
+				if seal := w.c[0].Members(election); len(seal) == 0 || !seal[0].Pinned {
+					t.Errorf("on the old one stands %+v; want the seal", seal)
+				}
+				n := w.start(onNew, "n")
+				a.end()
+				b.end()
+				w.leads(n)
+				n.end()
+			})
+		})
+	}
+}
+
+// After the cutover nobody needs the old coordinator: not the leader, and not a
+// process that is started.
+func TestOldIsNotNeeded(t *testing.T) {
+	inWorld(t, func(w *world) {
+		op, _ := w.operator(onBoth)
+		defer op.Close()
+		w.do(op.Begin, migrate.Begun)
+		a := w.start(onBoth, "a")
+		w.leads(a)
+		w.do(op.Cutover, migrate.Moved)
+		w.c[0].Pause()
+		time.Sleep(3 * ttl)
+		if !a.leads() || w.led != 1 {
+			t.Errorf("the leader did not outlive the old coordinator")
+		}
+		b := w.start(onBoth, "b")
+		w.until("the new process stands in line", 3*ttl, func() bool { return len(w.c[1].Members(election)) == 2 })
+		a.end()
+		w.leads(b)
+		w.c[0].Resume()
+		time.Sleep(3 * ttl)
+		if !b.leads() || w.led != 2 {
+			t.Errorf("the return of the old coordinator ended a term")
+		}
+		b.end()
+	})
+}
+
+// Who cannot get the new coordinator does not keep the old one from the others.
+func TestPatience(t *testing.T) {
+	for name, hinder := range map[string]func(w *world, a *process) func(){
+		"cut off": func(w *world, a *process) func() { a.sub[1].Cut(); return a.sub[1].Heal },
+		"somebody stands there": func(w *world, _ *process) func() {
+			n := w.start(onNew, "n")
+			time.Sleep(time.Second)
+			return n.end
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				op, _ := w.operator(onBoth)
+				defer op.Close()
+				w.do(op.Begin, migrate.Begun)
+				first := w.start(onOld, "first")
+				w.leads(first)
+				a := w.start(onBoth, "a")
+				time.Sleep(time.Second)
+				undo := hinder(w, a)
+				o := w.start(onOld, "o")
+				time.Sleep(time.Second)
+				first.end()
+				w.leads(o)
+				undo()
+				time.Sleep(3 * ttl)
+				o.end()
+				w.leads(a)
+				a.end()
+			})
+		})
+	}
+}
+
+// A seal is nobody's to remove.
+func TestSealStays(t *testing.T) {
+	inWorld(t, func(w *world) {
+		op, _ := w.operator(onBoth)
+		defer op.Close()
+		w.do(op.Begin, migrate.Begun)
+		b, _ := w.backend(onBoth, "raw")
+		defer b.Close()
+		s, err := b.Session(w.ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := s.Join(w.ctx, election, "raw")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p, err := s.Ahead(w.ctx, m); err != nil || !p.First {
+			t.Fatalf("Ahead: %+v, %v", p, err)
+		}
+		term, cancel := context.WithCancel(w.ctx)
+		done := make(chan error, 1)
+		go func() { done <- s.Gone(term, m) }()
+		w.do(op.Cutover, migrate.Moved)
+		cancel()
+		<-done
+		for range 2 {
+			if err := s.Leave(w.ctx, m); err != nil {
+				t.Error(err)
+			}
+			if p, err := s.Ahead(w.ctx, m); !errors.Is(err, backend.ErrNotMember) {
+				t.Errorf("Ahead after Leave says %+v, %v", p, err)
+			}
+		}
+		if err := s.Close(w.ctx); err != nil {
+			t.Fatal(err)
+		}
+		if s, err = b.Session(w.ctx); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Leave(w.ctx, m); !errors.Is(err, backend.ErrDenied) {
+			t.Errorf("Leave of the seal: %v; want ErrDenied", err)
+		}
+		if seal := w.c[0].Members(election); len(seal) != 1 {
+			t.Errorf("on the old one stands %+v; want the seal", seal)
+		}
+	})
+}
+
+// Records of acknowledgement and resignation, and fences, go along.
+func TestHeaderGoesAlong(t *testing.T) {
+	for _, raised := range []bool{false, true} {
+		t.Run(fmt.Sprintf("fence raised %v", raised), func(t *testing.T) { headerGoesAlong(t, raised) })
+	}
+}
+
+func headerGoesAlong(t *testing.T, raised bool) {
+	inWorld(t, func(w *world) {
+		op, _ := w.operator(onBoth)
+		defer op.Close()
+		w.do(op.Begin, migrate.Begun)
+		a := w.start(onBoth, "a")
+		w.leads(a)
+		if err := a.term.Acknowledge(w.ctx); err != nil {
+			t.Fatal(err)
+		}
+		old, new := w.c[0].Client("old"), w.c[1].Client("new")
+		defer old.Close()
+		defer new.Close()
+		floor := a.term.Token() - 1
+		if raised {
+			floor = 123456
+			if err := elect.New(old, election, nil).RaiseFence(w.ctx, floor); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.do(op.Cutover, migrate.Moved)
+		ob, _ := w.backend(onBoth, "observer")
+		defer ob.Close()
+		for _, b := range []backend.Backend{new, ob} {
+			l, err := elect.New(b, election, nil).Leader(w.ctx)
+			if err != nil || l.ID != a.name || l.Token <= floor {
+				t.Errorf("on the new coordinator leads %+v, %v; want %s with a token above %d", l, err, a.name, floor)
+			}
+			if !raised && !l.Acknowledged { // a raised fence makes it another token
+				t.Errorf("the acknowledgement did not go along: %+v", l)
+			}
+		}
+		term := a.term
+		if _, err := elect.New(ob, election, nil).AskToResign(w.ctx); err != nil {
+			t.Fatal(err)
+		}
+		<-term.Context().Done()
+		if !errors.Is(context.Cause(term.Context()), elect.ErrAsked) {
+			t.Errorf("the term ended with %v", context.Cause(term.Context()))
+		}
+		w.leads(a)
+		a.end()
+	})
+}

@@ -1,0 +1,97 @@
+// Package migrate moves a live election from one coordinator to another, without a
+// pause and without ever two leaders: from ZooKeeper to etcd, say, while old and new
+// processes run side by side. It is a backend made of two backends, which package
+// elect uses like any other, and five steps for the operator.
+//
+//	b := migrate.New(old, new, &migrate.Options{From: "zookeeper://h1,h2,h3", To: "etcd://h4,h5,h6"})
+//	err := elect.New(b, "reports", nil).Run(ctx, work)
+//
+// or, by URL, migrate:?from=zookeeper://h1,h2,h3&to=etcd://h4,h5,h6.
+//
+// # The procedure
+//
+// Election E moves from coordinator O to coordinator N.
+//
+//  1. [Backend.Begin] puts a gate at the head of E on N: a pinned member, behind
+//     which every client waits for ever, ours or foreign. It refuses where anybody
+//     stands there already.
+//  2. Processes are restarted, one by one, with this backend in place of O. They
+//     stand in line on O with those that have not been restarted yet.
+//  3. [Backend.Cutover] asks the leader, when that is one of these, to seal E on O and
+//     to lead on by N alone. It does not pause.
+//  4. Processes are restarted with N alone. [Backend.Finish] says who is left on O.
+//
+// Before the cutover [Backend.Abort] takes the gate away, and E stays on O.
+// [Backend.Status] says where a migration is. Each step can be taken by anybody, again,
+// and after a crash at any point. The way back is the same with O and N exchanged:
+// the seal on O is the gate.
+//
+// # Who leads
+//
+// A process of this backend leads when it is first on O and first behind the gate
+// on N. It takes O before N, and joins N only when it is first on O. Its term ends
+// when either place is lost, and its deadline is the earlier of the two.
+//
+// It may lead by one coordinator alone only where the other one says that the election
+// is there: by N where E on O is sealed to N, or N's record says that it has moved; by O
+// where N's record says that the migration was aborted, or went back. It then is no
+// different from a client of that coordinator alone. Where neither
+// has anything to say, no migration has begun, and it refuses with [ErrNotBegun]: E
+// might be in use on both.
+//
+// # Why one leads
+//
+// Until E on O is sealed, only who is first on O leads. Clients of O alone and this
+// backend both ask for that, and nobody leads by N alone: the gate stands. When
+// the seal is there, nobody but who set it is ever first on O again, and only who is
+// first on N, gate aside, leads. The seal is one atomic step at O, so there is no
+// moment in between. What can go wrong around it:
+//
+//   - The leader seals only while it is first on both, as far as it knows. Is its
+//     session on N over, its deadline has passed and so its term has ended. E is sealed
+//     and has no leader, until somebody takes the gate away: that is harmless.
+//   - The leader crashes, or its answer is lost, before the seal: nothing has
+//     happened. After it: whoever finds the seal takes the gate away, any process of
+//     this backend that joins, or the operator. The gate of a sealed election has no
+//     other meaning, and is known by its position, so that a late hand takes away no
+//     later one.
+//   - It does not know whether its seal was set: it goes on by both, tries again,
+//     and never leaves O by its own hand, which might take the seal away. Its session
+//     does that, and leaves what is pinned.
+//   - An abort first forbids the seal in N's record, and then touches E's record on O,
+//     whose version the seal names. The leader reads O's record before N's. So
+//     a seal that is not set by then never will be; and if it has been, the abort is
+//     too late, and says so.
+//
+// # Why tokens grow
+//
+// The token of a leader by both is T = max(fenceO + posO, fenceN + posN). Before it
+// leads it raises the smaller fence, on condition that its member there stands, so that
+// both sums are T. A fence is never lowered. Whoever leads next by either coordinator
+// joined later there, and has more than T. A client of O alone that led in between is
+// behind on N, but not on O: the next leader by both raises N above it. The
+// leader does this once more before it seals, as O's fence may have been raised meanwhile.
+//
+// # What others see
+//
+// A foreign client of O stands in line as ever, behind the seal for ever. One of ours
+// gets a [backend.SealedError] with the address of N. Clients of N alone, ours or foreign,
+// wait behind the gate; but one that stands there before the leader keeps
+// that from N, and so all of this backend from leading, and is to be stopped.
+//
+// A composite that is first on O and cannot get N within [Options] Patience gives O
+// back and joins at the end, so that clients of O alone are not starved. Those who wait on
+// O when it is sealed join N after their slow re-check, not in the order in which they stood.
+//
+// # What it does not promise
+//
+// Before the cutover both coordinators are needed to lead: availability is their product.
+// After it, O is not needed any more, except for what the record on N cannot tell.
+//
+// Records other than the election's own are not copied. They are those of O until
+// this session has seen an election that has moved, and then those of N.
+//
+// After an abort a foreign client that is started on N leads there: no record stops it. Nor
+// is anybody stopped who runs one election on two coordinators without any gate. An
+// operator who deletes the gate or the seal by hand takes the protection away.
+package migrate

@@ -1,0 +1,175 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/backoff"
+)
+
+// Gone blocks until m has gone; see [backend.Session]. A leader that waits for its own
+// member, as elect has it, waits for both of its members, and meanwhile does the cutover
+// when an operator asks for it.
+func (s *session) Gone(ctx context.Context, m backend.Member) error {
+	return s.told("gone", m.Line, s.gone(ctx, m))
+}
+
+func (s *session) gone(ctx context.Context, m backend.Member) error {
+	p := s.owned(m)
+	if p == nil {
+		return s.strangerGone(ctx, m)
+	}
+	wait := newBackoff()
+	for {
+		sd := sideFrom
+		if s.isOnlyTo(p) {
+			sd = sideTo
+		}
+		half, err := s.half(sd)
+		if err != nil {
+			return err
+		}
+		mine := p.member(sd)
+		if mine.Key == "" {
+			return nil
+		}
+		if sd == sideTo || p.isAlone() || p.member(sideTo).Key == "" {
+			return half.Gone(ctx, mine)
+		}
+		decided, err := s.eitherGone(ctx, p)
+		if err != nil || !decided {
+			return err
+		}
+		gone, err := s.obeyWhileStanding(ctx, p)
+		if gone {
+			return nil
+		}
+		if err != nil {
+			s.b.log.Warn("could not do what the record asks for, trying again", "election", p.line, "err", err)
+			if err := wait.Sleep(ctx); err != nil {
+				return err
+			}
+			continue
+		}
+		wait.Reset()
+	}
+}
+
+// strangerGone waits for a member that this session did not join. A wait on To is that of
+// a place that is first on From, and has no longer than its patience.
+func (s *session) strangerGone(ctx context.Context, m backend.Member) error {
+	line := m.Line
+	m, sd := untag(m)
+	half, err := s.half(sd)
+	if err != nil {
+		return err
+	}
+	if until := s.patientUntil(line); sd == sideTo && !until.IsZero() {
+		patient, cancel := context.WithDeadline(ctx, until)
+		defer cancel()
+		if err = half.Gone(patient, m); patient.Err() != nil && ctx.Err() == nil {
+			return nil // the next Ahead tells
+		}
+		return err
+	}
+	return half.Gone(ctx, m)
+}
+
+// patientUntil returns when the first of the session's places in the line loses its
+// patience; zero for never.
+func (s *session) patientUntil(line string) (until time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.places {
+		p.mu.Lock()
+		if p.line == line && !p.until.IsZero() && (until.IsZero() || p.until.Before(until)) {
+			until = p.until
+		}
+		p.mu.Unlock()
+	}
+	return until
+}
+
+// eitherGone blocks until one of p's two members has gone, or To's record asks p to
+// do something.
+func (s *session) eitherGone(ctx context.Context, p *place) (decided bool, err error) {
+	type result struct {
+		decided bool
+		err     error
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	results := make(chan result, 3)
+	var wg sync.WaitGroup
+	for sd, half := range s.sub {
+		m := p.member(side(sd))
+		if m.Key == "" {
+			return true, nil
+		}
+		wg.Go(func() {
+			err := half.Gone(ctx, m)
+			if err == nil && side(sd) == sideTo {
+				p.lose()
+			}
+			results <- result{err: err}
+		})
+	}
+	wg.Go(func() {
+		err := s.asked(ctx, p.line)
+		results <- result{err == nil, err}
+	})
+	first := <-results
+	cancel()
+	wg.Wait()
+	return first.decided, first.err
+}
+
+// obeyWhileStanding is obey, until p's member on To has gone: From may be slow to
+// answer, and from the seal on it is To that says who leads.
+func (s *session) obeyWhileStanding(ctx context.Context, p *place) (gone bool, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	m := p.member(sideTo)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if s.sub[sideTo].Gone(ctx, m) == nil {
+			gone = true
+			p.lose()
+			cancel()
+		}
+	})
+	err = s.obey(ctx, p)
+	cancel()
+	wg.Wait()
+	return gone, err
+}
+
+// asked blocks until To's record asks for the seal, says that it has been set, or says
+// that the migration was aborted. A record that cannot be read asks for nothing.
+func (s *session) asked(ctx context.Context, line string) error {
+	var seen backend.Version
+	for {
+		r, err := s.sub[sideTo].Watch(ctx, line, seen)
+		if err != nil {
+			return err
+		}
+		seen = r.Version
+		h, err := backend.ParseHeader(r.Value)
+		if err == nil && (h.Migration.Step == stepAsked || h.Migration.Step == stepMoved || h.Sealed != "") {
+			return nil
+		}
+	}
+}
+
+// newBackoff returns the pause between attempts.
+func newBackoff() backoff.Backoff {
+	return backoff.Backoff{Min: 50 * time.Millisecond, Max: 2 * time.Second}
+}
+
+// passing reports whether trying again may help.
+func passing(err error) bool {
+	return errors.Is(err, backend.ErrUnavailable) || errors.Is(err, backend.ErrVersion)
+}

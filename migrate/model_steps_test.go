@@ -1,0 +1,362 @@
+package migrate_test
+
+func (e *explorer) next(m model) {
+	for p := range m.proc {
+		if m.proc[p].mode != modes {
+			e.process(m, p)
+		}
+	}
+	e.operate(m)
+}
+
+// process does what process p can do next.
+func (e *explorer) process(m model, p int) {
+	q := m.proc[p]
+	// The coordinator ends a session, also one whose process has crashed, or that
+	// cannot be reached. Its deadline has passed.
+	for side := range 2 {
+		if m.side[side].find(p) < 0 {
+			continue
+		}
+		if !q.dead && !q.closing && m.crashes >= e.b.crashes {
+			continue // a healthy process keeps its sessions, but for so many accidents
+		}
+		n := m
+		n.leave(side, p)
+		if !q.dead && !q.closing {
+			n.crashes++
+			n.proc[p].closing = true
+		}
+		n.proc[p].lead = 0
+		if q.lead == 1<<(1-side) || e.f.oneSided && q.lead != 0 && side == 1 { // the term hangs on the other side alone
+			n.proc[p].lead, n.proc[p].closing = q.lead, false
+		}
+		n.gone(p)
+		e.add(n)
+	}
+	// A seal that was sent may arrive when its process is no more.
+	if q.ready {
+		e.pin(m, p)
+	}
+	if q.dead {
+		if m.side[0].find(p) < 0 && m.side[1].find(p) < 0 {
+			n := m
+			n.proc[p] = mProc{mode: q.mode}
+			e.add(n)
+		}
+		return
+	}
+	if q.closing {
+		return
+	}
+	if m.crashes < e.b.crashes {
+		n := m
+		n.crashes++
+		n.proc[p].dead, n.proc[p].lead = true, 0
+		e.add(n)
+	}
+	if side, ours, ok := q.uses(); ok {
+		e.alone(m, p, side, ours)
+		return
+	}
+	if from, to, ok := q.sides(); ok {
+		e.composite(m, p, from, to)
+	}
+}
+
+// alone is a client of one coordinator alone.
+func (e *explorer) alone(m model, p, side int, ours bool) {
+	s, q := &m.side[side], &m.proc[p]
+	i := s.find(p)
+	switch {
+	case q.lead != 0 || i >= 0: // it resigns, or gives up
+		n := m
+		n.leave(side, p)
+		if o := &n.side[1-side]; e.f.leaveSeal && q.lead != 0 && q.mode == both && o.sealed && o.n > 0 {
+			o.remove(0)
+		}
+		n.proc[p].lead = 0
+		n.gone(p)
+		e.add(n)
+	case side == 1 && !m.begun, !ours && s.target && s.step == stepAborted && !s.seal:
+		// Who runs an election on a coordinator where nothing says that it is elsewhere
+		// cannot be stopped: see doc.go.
+	default:
+		n := m
+		if e.join(&n, side, p) {
+			e.add(n)
+		}
+	}
+	if i == 0 && q.lead == 0 && (!ours || !s.sealed) {
+		e.leads(m, p, 1<<side, s.token(0), ours)
+	}
+	if t := &m.side[1-side]; e.f.sealWithoutN && q.mode == both && i == 0 && q.lead != 0 && t.target && t.step == stepAsked {
+		n := m
+		n.proc[p].ready = true
+		e.add(n)
+	}
+}
+
+// composite is a process of this package that needs both coordinators, as far as it
+// knows.
+func (e *explorer) composite(m model, p, from, to int) {
+	f, t, q := &m.side[from], &m.side[to], &m.proc[p]
+	i := f.find(p)
+	if i < 0 && t.find(p) < 0 {
+		n := m
+		switch j := m.judge(from, to); {
+		case j > 0:
+			n.proc[p].alone = uint8(j)
+			if e.join(&n, j-1, p) {
+				e.add(n)
+			}
+		case j == 0:
+			if e.f.targetFirst && p == 1 {
+				from = to
+			}
+			if e.join(&n, from, p) {
+				e.add(n)
+			}
+		}
+		return
+	}
+	if e.f.targetFirst && i < 0 {
+		n := m
+		if e.join(&n, from, p) {
+			e.add(n)
+		}
+	}
+	up := m // it gives up or resigns: N first, then O
+	up.proc[p].lead, up.proc[p].closing = 0, true
+	up.leave(to, p)
+	up.gone(p)
+	e.add(up)
+	if q.lead == 0 && f.sealed { // it is told at its re-check, and joins anew
+		n := m
+		n.leave(from, p)
+		n.leave(to, p)
+		n.gone(p)
+		e.add(n)
+		return
+	}
+	if i != 0 || f.sealed {
+		return
+	}
+	e.take(m, p, from, to)
+	if q.lead == 1<<from|1<<to {
+		e.leading(m, p, from, to)
+	}
+}
+
+// take is p first on from, which takes to as well, and leads.
+func (e *explorer) take(m model, p, from, to int) {
+	f, t, q := &m.side[from], &m.side[to], &m.proc[p]
+	switch {
+	case q.lead != 0:
+	case t.sealed: // aborted
+		n := m
+		n.proc[p].alone = uint8(1 + from)
+		n.leave(to, p)
+		e.leads(n, p, 1<<from, f.token(0), true)
+	case t.gated() && t.find(p) < 0:
+		n := m
+		if e.join(&n, to, p) {
+			e.add(n)
+		}
+	case t.behind(p) && f.token(0) < t.token(1) && !e.f.noFence:
+		n := m
+		n.side[from].fence += t.token(1) - f.token(0)
+		e.wrote(&n, from)
+		e.add(n)
+	case t.behind(p) && t.token(1) < f.token(0) && !e.f.noFence:
+		n := m
+		n.side[to].fence += f.token(0) - t.token(1)
+		e.wrote(&n, to)
+		e.add(n)
+	case t.behind(p):
+		e.leads(m, p, 1<<from|1<<to, max(f.token(0), t.token(1)), true)
+	}
+}
+
+// leading is p, which leads by both.
+func (e *explorer) leading(m model, p, from, to int) {
+	f, t := &m.side[from], &m.side[to]
+	if t.sealed { // aborted: it goes on by O alone
+		n := m
+		n.proc[p].lead, n.proc[p].alone, n.proc[p].ready = 1<<from, uint8(1+from), false
+		n.leave(to, p)
+		e.add(n)
+		return
+	}
+	if !t.behind(p) || t.step != stepAsked {
+		return
+	}
+	if t.token(1) < f.token(0) && !e.f.noFence && !e.f.fenceOnce {
+		n := m
+		n.side[to].fence += f.token(0) - t.token(1)
+		e.wrote(&n, to)
+		e.add(n)
+		return
+	}
+	if !m.proc[p].ready {
+		n := m
+		n.proc[p].ready = true
+		if e.f.gateFirst {
+			n.side[to].remove(0)
+		}
+		e.add(n)
+	}
+}
+
+// pin lets the seal of p arrive.
+func (e *explorer) pin(m model, p int) {
+	from, to, _ := m.proc[p].sides()
+	f, t := &m.side[from], &m.side[to]
+	i := f.find(p)
+	if i != 0 || f.sealed {
+		return
+	}
+	n := m
+	s := &n.side[from]
+	s.line[0].owner = nobody
+	s.sealed, s.target, s.id, s.step, s.gate, s.seal = true, false, t.id, stepSealed, 0, false
+	e.wrote(&n, from)
+	n.proc[p].ready = false
+	if m.proc[p].lead == 0 {
+		n.gone(p)
+		e.add(n)
+		return
+	}
+	lost := n
+	lost.proc[p].lead, lost.proc[p].closing = 0, true // it never learns, and gives up
+	lost.gone(p)
+	e.add(lost)
+	n.proc[p].lead, n.proc[p].alone = 1<<to, uint8(1+to)
+	if e.f.hangsOnO {
+		n.proc[p].lead = 1 << from
+	}
+	e.add(n)
+}
+
+// operate does what an operator can do next. Every request of every step is a
+// transition of its own and its conditions are what the step has checked, so an operator
+// may crash, and another go on, between any two.
+func (e *explorer) operate(m model) {
+	for to := range 2 {
+		from := 1 - to
+		e.begin(m, from, to)
+		e.decide(m, from, to)
+		e.finish(m, from, to)
+	}
+	if o := m.side[0]; !m.raised && !o.sealed && !o.target && e.b.raise { // elect.Election.RaiseFence by a client of O
+		n := m
+		n.raised = true
+		n.side[0].fence += 3
+		n.max = max(n.max, n.side[0].fence)
+		e.wrote(&n, 0)
+		e.add(n)
+	}
+}
+
+func (e *explorer) begin(m model, from, to int) {
+	f, t := &m.side[from], &m.side[to]
+	allowed := m.ids < e.b.ids && !t.gated() && (m.begun || to == 1)
+	if !e.f.backTooSoon {
+		allowed = allowed && !f.gated() && !f.sealed
+	}
+	leftover := t.target && t.step == stepAborted && t.gateIndex() == 0
+	switch {
+	case !allowed:
+	case t.target && t.step == stepMoved && !t.sealed: // the election is there
+	case leftover: // abort has still to remove its gate
+	case t.sealed && t.n > 0 && t.line[0].owner == nobody: // the seal becomes the gate
+		n := m
+		n.ids++
+		s := &n.side[to]
+		s.sealed, s.target, s.id, s.step, s.gate, s.seal = false, true, n.ids, stepBegun, s.line[0].pos, true
+		e.wrote(&n, to)
+		n.touched = false
+		e.add(n)
+	case t.find(operator) < 0:
+		n := m
+		if e.join(&n, to, operator) {
+			e.add(n)
+		}
+	case t.line[0].owner == operator || e.f.gateBehind:
+		n := m
+		n.ids++
+		n.begun = true
+		s := &n.side[to]
+		g := s.find(operator)
+		s.line[g].owner = nobody
+		s.sealed, s.target, s.id, s.step, s.gate, s.seal = false, true, n.ids, stepBegun, s.line[g].pos, false
+		e.wrote(&n, to)
+		n.touched = false
+		e.add(n)
+	}
+	if t.find(operator) >= 0 { // it refuses, or crashes
+		n := m
+		n.leave(to, operator)
+		e.add(n)
+	}
+}
+
+func (e *explorer) step(m model, to int, step uint8) model {
+	m.side[to].step = step
+	e.wrote(&m, to)
+	m.touched = false
+	return m
+}
+
+func (e *explorer) decide(m model, from, to int) {
+	f, t := &m.side[from], &m.side[to]
+	if !t.target {
+		return
+	}
+	if t.step == stepBegun {
+		e.add(e.step(m, to, stepAsked))
+	}
+	if t.step == stepBegun || t.step == stepAsked {
+		e.add(e.step(m, to, stepAborting))
+	}
+	if t.step == stepAborting && !m.touched && !f.sealed {
+		n := m
+		if !e.f.noTouch {
+			e.wrote(&n, from)
+		}
+		n.touched = true
+		e.add(n)
+	}
+	if t.step == stepAborting && m.touched {
+		n := e.step(m, to, stepAborted)
+		n.side[to].sealed = !e.f.abortKeepsN
+		e.add(n)
+	}
+	// The gate goes when nobody waits behind it; one that was a seal stays.
+	if t.step == stepAborted && t.gateIndex() == 0 && (!t.seal || e.f.abortNoSeal) && (t.n == 1 || e.f.abortKeepsN) {
+		n := m
+		n.side[to].remove(0)
+		e.add(n)
+	}
+	if m.touched {
+		n := m
+		n.touched = false // this operator crashes
+		e.add(n)
+	}
+}
+
+// finish is the second step of the cutover, by anybody.
+func (e *explorer) finish(m model, from, to int) {
+	f, t := &m.side[from], &m.side[to]
+	sealed := f.sealed && !f.target && f.id == t.id
+	if !t.gated() || !sealed && !(e.f.eagerFinish && t.step == stepAsked) {
+		return
+	}
+	if t.gateIndex() == 0 {
+		n := m
+		n.side[to].remove(0)
+		e.add(n)
+		return
+	}
+	e.add(e.step(m, to, stepMoved))
+}

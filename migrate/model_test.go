@@ -1,0 +1,360 @@
+package migrate_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// The model explores every interleaving of the steps of a migration, as doc.go
+// describes them. One transition is one request at one coordinator. It is about what
+// coordinators and processes do to each other, so it has no time: that a session ends at
+// its coordinator only after its owner's deadline (law L6) is one transition, which ends
+// the term too. A coordinator that cannot be reached is one at which nothing happens
+// for a while, which every interleaving includes.
+
+// The modes of processes.
+const (
+	oldOnly = iota
+	newOnly
+	both
+	reverse
+	foreignOld
+	foreignNew
+	modes
+)
+
+var modeNames = [modes]string{"old", "new", "both", "reverse", "foreign-old", "foreign-new"}
+
+// The steps of a migration in the record of its target, and the roles that a
+// composite takes when it joins.
+const (
+	stepNone = iota
+	stepBegun
+	stepAsked
+	stepAborting
+	stepAborted
+	stepMoved
+	stepSealed
+)
+
+const (
+	procs    = 3
+	operator = procs     // owner of a gate that is not pinned yet
+	nobody   = procs + 1 // owner of what is pinned
+	places   = 6
+)
+
+type mMember struct{ owner, pos uint8 } // owner nobody: pinned
+
+// An mSide is an election on one coordinator: its line and its record.
+type mSide struct {
+	line   [places]mMember
+	n      uint8
+	next   uint8 // position of who joins next
+	fence  uint8
+	sealed bool // towards the other side
+	target bool // the record's migration comes here; else it goes away from here
+	id     uint8
+	step   uint8
+	gate   uint8
+	seal   bool // the gate was a seal before
+}
+
+// An mProc is a process.
+type mProc struct {
+	mode    uint8
+	dead    bool
+	closing bool  // its session has ended on one side, and must end on the other
+	alone   uint8 // 1+side that it uses alone, as it found when it joined; 0 for both
+	lead    uint8 // bit set of the sides that its term hangs on
+	token   uint8
+	ready   bool // has read the source's record and, after it, that the target asks for the seal
+}
+
+type model struct {
+	side    [2]mSide
+	proc    [procs]mProc
+	max     uint8 // the largest token so far
+	begun   bool  // some migration has begun
+	raised  bool  // an operator has raised the fence
+	touched bool  // the operator aborts, and has touched the source's record since
+	crashes uint8
+	ids     uint8
+}
+
+// A flaw is something that the protocol forbids, to show that the model would notice.
+type flaw struct {
+	name string
+
+	gateFirst    bool // the leader removes the gate before it seals
+	targetFirst  bool // process 1 takes N before O
+	noFence      bool // fences are not raised
+	fenceOnce    bool // the fence is not looked at again before the seal
+	hangsOnO     bool // after the seal the term hangs on O instead of N
+	sealWithoutN bool // who leads by O alone seals as well
+	leaveSeal    bool // resigning removes the member, pinned or not
+	noTouch      bool // an abort does not touch the source's record
+	unversioned  bool // the seal does not name the version of the record that it replaces
+	eagerFinish  bool // the gate is removed when the seal has been asked for
+	gateBehind   bool // a gate is put behind those who stand
+	backTooSoon  bool // the way back begins before the migration is finished
+	oneSided     bool // a term does not end with N
+	abortKeepsN  bool // an abort opens N without sealing it
+	abortNoSeal  bool // an abort of the way back removes the seal that was the gate
+}
+
+// bounds keep the model finite.
+type bounds struct {
+	joins   uint8 // positions on each side
+	crashes uint8
+	ids     uint8 // migrations begun
+	raise   bool  // an operator raises the fence of O once
+}
+
+type explorer struct {
+	f    flaw
+	b    bounds
+	seen map[model]struct{}
+	todo []model
+	bad  string
+}
+
+func (s *mSide) find(owner int) int {
+	for i := range s.n {
+		if s.line[i].owner == uint8(owner) {
+			return int(i)
+		}
+	}
+	return -1
+}
+
+func (s *mSide) remove(i int) {
+	copy(s.line[i:], s.line[i+1:s.n])
+	s.n--
+	s.line[s.n] = mMember{}
+}
+
+func (s *mSide) gateIndex() int {
+	if s.target && s.gate != 0 && s.n > 0 && s.line[0].owner == nobody && s.line[0].pos == s.gate {
+		return 0
+	}
+	return -1
+}
+
+func (s *mSide) token(i int) uint8 { return s.fence + s.line[i].pos }
+
+// behind reports whether p stands first behind the gate of a migration that comes
+// here and has not been decided.
+func (s *mSide) behind(p int) bool {
+	return s.gated() && s.gateIndex() == 0 && s.n > 1 && s.line[1].owner == uint8(p)
+}
+
+func (s *mSide) gated() bool {
+	return s.target && (s.step == stepBegun || s.step == stepAsked || s.step == stepAborting)
+}
+
+// wrote is called when a side's record has been written: who has read it before
+// cannot seal by it.
+func (e *explorer) wrote(m *model, side int) {
+	for p := range m.proc {
+		if e.f.unversioned {
+			break
+		}
+		if f, _, ok := m.proc[p].sides(); ok && f == side {
+			m.proc[p].ready = false
+		}
+	}
+	if m.side[side].target {
+		m.touched = false
+	}
+}
+
+// sides returns where a composite comes from and goes to.
+func (p *mProc) sides() (from, to int, ok bool) {
+	switch p.mode {
+	case both:
+		return 0, 1, true
+	case reverse:
+		return 1, 0, true
+	}
+	return 0, 0, false
+}
+
+// uses returns the side that p uses alone.
+func (p *mProc) uses() (side int, ours, ok bool) {
+	switch p.mode {
+	case oldOnly:
+		return 0, true, true
+	case newOnly:
+		return 1, true, true
+	case foreignOld:
+		return 0, false, true
+	case foreignNew:
+		return 1, false, true
+	}
+	return int(p.alone) - 1, true, p.alone > 0
+}
+
+// judge says what a composite does: 1+side for one alone, 0 for both, -1 to refuse.
+func (m *model) judge(from, to int) int {
+	hf, ht := &m.side[from], &m.side[to]
+	switch {
+	case ht.target && ht.step == stepMoved && !ht.sealed:
+		return 1 + to
+	case hf.sealed:
+		return 1 + to
+	case ht.sealed:
+		return 1 + from
+	case ht.gated():
+		return 0
+	}
+	return -1
+}
+
+func (e *explorer) add(m model) {
+	if _, known := e.seen[m]; !known {
+		e.seen[m] = struct{}{}
+		e.todo = append(e.todo, m)
+	}
+}
+
+func (e *explorer) fail(format string, args ...any) {
+	if e.bad == "" {
+		e.bad = fmt.Sprintf(format, args...)
+	}
+}
+
+// leads lets p lead, and checks the guarantees.
+func (e *explorer) leads(m model, p int, on, token uint8, ours bool) {
+	for q := range m.proc {
+		if m.proc[q].lead != 0 {
+			e.fail("two leaders: process %d (%s) and process %d (%s)\n%+v", q, modeNames[m.proc[q].mode], p, modeNames[m.proc[p].mode], m)
+		}
+	}
+	m.proc[p].lead = on
+	if ours {
+		if token <= m.max {
+			e.fail("process %d (%s) leads with token %d after %d\n%+v", p, modeNames[m.proc[p].mode], token, m.max, m)
+		}
+		m.proc[p].token, m.max = token, token
+	}
+	e.add(m)
+}
+
+// join adds a member of owner at the end of the side's line.
+func (e *explorer) join(m *model, side, owner int) bool {
+	s := &m.side[side]
+	if s.next > e.b.joins || s.n == places {
+		return false
+	}
+	s.line[s.n] = mMember{uint8(owner), s.next}
+	s.n++
+	s.next++
+	return true
+}
+
+// leave removes what p itself may remove.
+func (m *model) leave(side, p int) {
+	if i := m.side[side].find(p); i >= 0 {
+		m.side[side].remove(i)
+	}
+}
+
+// gone ends the part that p has played, once it stands nowhere any more.
+func (m *model) gone(p int) {
+	q := &m.proc[p]
+	if m.side[0].find(p) >= 0 || m.side[1].find(p) >= 0 || q.lead != 0 {
+		return
+	}
+	*q = mProc{mode: q.mode, dead: q.dead}
+}
+
+// explore returns what is wrong with the protocol for processes of these modes, and
+// the number of states.
+func explore(f flaw, b bounds, mix ...uint8) (string, int) {
+	var m model
+	for side := range m.side {
+		m.side[side].next = 1
+	}
+	m.side[0].next = 2 // so that sums differ in the beginning
+	for p := range m.proc {
+		m.proc[p].mode = modes
+		if p < len(mix) {
+			m.proc[p].mode = mix[p]
+		}
+	}
+	e := &explorer{f: f, b: b, seen: make(map[model]struct{})}
+	e.add(m)
+	for len(e.todo) > 0 && e.bad == "" {
+		m := e.todo[len(e.todo)-1]
+		e.todo = e.todo[:len(e.todo)-1]
+		if why := e.recover(m); why != "" {
+			e.fail("nobody can finish: %s\n%+v", why, m)
+		}
+		if e.stuck(m) {
+			e.fail("nobody ever leads\n%+v", m)
+		}
+		e.next(m)
+	}
+	return e.bad, len(e.seen)
+}
+
+func TestModel(t *testing.T) {
+	began := time.Now()
+	total, mixes := 0, 0
+	try := func(b bounds, mix ...uint8) {
+		mixes++
+		bad, states := explore(flaw{}, b, mix...)
+		total += states
+		if bad != "" {
+			t.Errorf("%v: %s", mix, bad)
+		}
+		if testing.Verbose() && states > 100000 {
+			t.Logf("%v %+v: %d states, %v so far", mix, b, states, time.Since(began).Round(time.Millisecond))
+		}
+	}
+	for a := uint8(0); a < modes; a++ {
+		try(bounds{joins: 5, crashes: 2, ids: 3, raise: true}, a)
+		for b := a; b < modes; b++ {
+			try(bounds{joins: 4, crashes: 2, ids: 3}, a, b)
+			for c := b; c < modes; c++ {
+				try(bounds{joins: 3, crashes: 1, ids: 2}, a, b, c)
+			}
+		}
+	}
+	t.Logf("%d states of %d mixes in %v", total, mixes, time.Since(began).Round(time.Millisecond))
+}
+
+// Every rule of the protocol is needed: without it, the model finds what goes wrong.
+func TestModelCatchesFlaws(t *testing.T) {
+	b := bounds{joins: 4, crashes: 1, ids: 2, raise: true}
+	for _, tt := range []struct {
+		flaw flaw
+		mix  []uint8
+	}{
+		{flaw{name: "the gate goes before the seal is there", gateFirst: true}, []uint8{both, newOnly, oldOnly}},
+		{flaw{name: "one process takes N before O", targetFirst: true}, []uint8{both, both}},
+		{flaw{name: "fences are not raised", noFence: true}, []uint8{both, oldOnly}},
+		{flaw{name: "fences are not looked at before the seal", fenceOnce: true}, []uint8{both, newOnly}},
+		{flaw{name: "after the seal the term hangs on O", hangsOnO: true}, []uint8{both, newOnly}},
+		{flaw{name: "who leads by O alone seals", sealWithoutN: true}, []uint8{both, newOnly}},
+		{flaw{name: "resigning takes the seal along", leaveSeal: true}, []uint8{both, foreignOld, newOnly}},
+		{flaw{name: "an abort does not touch the record on O", noTouch: true}, []uint8{both}},
+		{flaw{name: "the seal names no version", unversioned: true}, []uint8{both}},
+		{flaw{name: "the gate goes when the cutover was asked for", eagerFinish: true}, []uint8{both, newOnly}},
+		{flaw{name: "a gate is put behind those who stand", gateBehind: true}, []uint8{oldOnly, newOnly}},
+		{flaw{name: "the way back begins too soon", backTooSoon: true}, []uint8{both, oldOnly, newOnly}},
+		{flaw{name: "a term does not end with its place on N", oneSided: true}, []uint8{both, newOnly}},
+		{flaw{name: "an abort does not seal N", abortKeepsN: true}, []uint8{both, newOnly, oldOnly}},
+		{flaw{name: "aborting the way back takes the seal away", abortNoSeal: true}, []uint8{both, foreignOld, newOnly}},
+	} {
+		t.Run(tt.flaw.name, func(t *testing.T) {
+			bad, states := explore(tt.flaw, b, tt.mix...)
+			if bad == "" {
+				t.Errorf("not caught in %d states", states)
+			}
+			t.Logf("after %d states: %.200s", states, bad)
+		})
+	}
+}

@@ -1,0 +1,52 @@
+package migrate
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+func init() { backend.Register(scheme, open) }
+
+// open opens migrate:?from=URL&to=URL, with id=ID and patience=30s where wanted. The
+// schemes of both URLs must be registered, as by importing their packages. A URL that
+// is a parameter has its own & and ? escaped, as net/url.QueryEscape does.
+func open(ctx context.Context, u *backend.URL) (backend.Backend, error) {
+	o := &Options{
+		From:     u.Text("from", ""),
+		To:       u.Text("to", ""),
+		ID:       u.Text("id", ""),
+		Patience: u.Duration("patience", 0),
+	}
+	if err := u.Err(); err != nil {
+		return nil, err
+	}
+	if len(u.Hosts) > 0 || u.Path != "" || o.From == "" || o.To == "" {
+		return nil, fmt.Errorf("%w URL %s: want migrate:?from=URL&to=URL, each URL escaped", backend.ErrInvalid, u)
+	}
+	for _, raw := range []*string{&o.From, &o.To} {
+		part, err := backend.ParseURL(*raw)
+		if err != nil {
+			return nil, err
+		}
+		if part.Scheme == scheme {
+			return nil, fmt.Errorf("%w URL %s: an election moves between two coordinators, not between migrations", backend.ErrInvalid, u)
+		}
+	}
+	if sameAddress(o.From, o.To) {
+		return nil, fmt.Errorf("%w URL %s: from and to are one coordinator", backend.ErrInvalid, u)
+	}
+	from, err := backend.Open(ctx, o.From)
+	if err != nil {
+		return nil, err
+	}
+	to, err := backend.Open(ctx, o.To)
+	if err != nil {
+		from.Close()
+		return nil, err
+	}
+	// What is told to others must hold no secret.
+	o.From, o.To = backend.Redact(o.From), backend.Redact(o.To)
+	return New(from, to, o), nil
+}

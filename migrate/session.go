@@ -1,0 +1,247 @@
+package migrate
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// closeBound is how long a session that has ended on one coordinator waits for the
+// other one to confirm that it has ended there.
+const closeBound = 5 * time.Second
+
+// A session is one session with each coordinator. It ends when either ends; but it
+// outlives that of From once all its places are on To alone.
+type session struct {
+	b       *Backend
+	sub     [2]backend.Session // that of From may be nil
+	fromErr error              // why it is nil
+	ttl     time.Duration
+
+	mu     sync.Mutex
+	places map[backend.Member]*place // the session's own, by the member as elect knows it
+	moved  map[string]bool           // elections that are known to be on To
+	err    error
+
+	switched chan struct{} // closed when the first election is known to have moved
+	done     chan struct{} // closed when the session has ended
+	over     chan struct{} // closed when its watcher has closed both halves
+	closing  bool          // a caller of Close closes the halves, not the watcher
+	closed   chan struct{} // closed when it has
+
+	behind sync.WaitGroup // what goes on behind the callers' backs
+}
+
+func newSession(b *Backend, sub [2]backend.Session, fromErr error) *session {
+	s := &session{
+		b:        b,
+		sub:      sub,
+		fromErr:  fromErr,
+		places:   make(map[backend.Member]*place),
+		moved:    make(map[string]bool),
+		switched: make(chan struct{}),
+		done:     make(chan struct{}),
+		over:     make(chan struct{}),
+		closed:   make(chan struct{}),
+	}
+	for _, half := range sub {
+		if half != nil && half.TTL() > 0 && (s.ttl == 0 || half.TTL() < s.ttl) {
+			s.ttl = half.TTL()
+		}
+	}
+	go s.watch()
+	return s
+}
+
+// watch ends the session when a half ends that it needs, and then the other half, so
+// that no member stays there. The backend's Close and the next Session wait for it.
+func (s *session) watch() {
+	defer close(s.over)
+	defer s.behind.Wait()
+	var from <-chan struct{}
+	if s.sub[sideFrom] != nil {
+		from = s.sub[sideFrom].Done()
+	}
+	for s.alive() == nil {
+		select {
+		case <-s.done:
+		case <-s.sub[sideTo].Done():
+			s.end(s.sub[sideTo].Err())
+		case <-from:
+			if s.needsFrom() {
+				s.end(s.sub[sideFrom].Err())
+			}
+			from = nil
+		}
+	}
+	s.mu.Lock()
+	closing := s.closing
+	s.mu.Unlock()
+	if closing {
+		<-s.closed
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), closeBound)
+	defer cancel()
+	// Where this fails, the members stand until the coordinator ends the session.
+	_ = s.closeHalves(ctx)
+}
+
+// closeHalves ends both, that of To first; at the same time, so that one that cannot be
+// reached does not hold up the other.
+func (s *session) closeHalves(ctx context.Context) error {
+	var errs [2]error
+	var wg sync.WaitGroup
+	for sd, half := range s.sub {
+		if half != nil {
+			wg.Go(func() { errs[sd] = half.Close(ctx) })
+		}
+	}
+	wg.Wait()
+	if errs[sideTo] != nil {
+		return errs[sideTo]
+	}
+	return errs[sideFrom]
+}
+
+// needsFrom reports whether any of the session's places hangs on From.
+func (s *session) needsFrom() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.places {
+		if !p.onlyTo {
+			return true
+		}
+	}
+	return len(s.places) == 0
+}
+
+// end ends the session. Only the first end counts.
+func (s *session) end(why error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err == nil {
+		s.err = why
+		close(s.done)
+	}
+}
+
+// endBy is end, for a caller that closes both halves with f, rather than have the
+// watcher do it. It returns what f returns.
+func (s *session) endBy(why error, f func() error) error {
+	s.mu.Lock()
+	mine := s.err == nil
+	s.closing = s.closing || mine
+	if mine {
+		s.err = why
+		close(s.done)
+	}
+	s.mu.Unlock()
+	if mine {
+		defer close(s.closed)
+	}
+	return f()
+}
+
+// alive returns nil while the session lives. It looks at the halves themselves, so that
+// a call that follows one that failed is not ahead of the watcher.
+func (s *session) alive() error {
+	s.mu.Lock()
+	err := s.err
+	s.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	if err := s.sub[sideTo].Err(); err != nil {
+		s.end(err)
+		return err
+	}
+	if from := s.sub[sideFrom]; from != nil && from.Err() != nil && s.needsFrom() {
+		s.end(from.Err())
+		return from.Err()
+	}
+	return nil
+}
+
+// half returns the session with one coordinator. Without one, the composite session is
+// of no use to the caller, and ends, so that the next one tries again.
+func (s *session) half(sd side) (backend.Session, error) {
+	if err := s.alive(); err != nil {
+		return nil, err
+	}
+	if s.sub[sd] == nil {
+		err := fmt.Errorf("%w: %w: %s: %w", backend.ErrSessionEnded, backend.ErrUnavailable, s.b.o.From, s.fromErr)
+		s.end(err)
+		return nil, err
+	}
+	return s.sub[sd], nil
+}
+
+// told returns err as the caller of a session gets it: when the session has ended
+// meanwhile, that is the reason.
+func (s *session) told(op, name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if gone := s.alive(); gone != nil {
+		err = gone
+	}
+	return wrap(op, name, err)
+}
+
+// TTL returns the shorter of both sessions' times; see [backend.Session].
+func (s *session) TTL() time.Duration { return s.ttl }
+
+// Deadline returns the earlier of both sessions' deadlines, and that of To alone where
+// all places of the session are there alone; see [backend.Session].
+func (s *session) Deadline() time.Time {
+	to := s.sub[sideTo].Deadline()
+	from := s.sub[sideFrom]
+	if from == nil || !s.needsFrom() {
+		return to
+	}
+	d := from.Deadline()
+	if d.IsZero() || !to.IsZero() && to.Before(d) {
+		return to
+	}
+	return d
+}
+
+func (s *session) Done() <-chan struct{} { return s.done }
+
+func (s *session) Err() error { return wrap("session", "", s.alive()) }
+
+// Close ends both sessions, at the same time; see [backend.Session].
+func (s *session) Close(ctx context.Context) error {
+	return wrap("close", "", s.endBy(fmt.Errorf("%w: it was closed", backend.ErrSessionEnded), func() error {
+		return s.closeHalves(ctx)
+	}))
+}
+
+// setMoved remembers that the election is on To.
+func (s *session) setMoved(line string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.moved) == 0 {
+		close(s.switched)
+	}
+	s.moved[line] = true
+}
+
+func (s *session) hasMoved(line string) (this, any bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.moved[line], len(s.moved) > 0
+}
+
+func (s *session) forgetMoved(line string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.moved[line] && len(s.moved) == 1 {
+		s.switched = make(chan struct{})
+	}
+	delete(s.moved, line)
+}

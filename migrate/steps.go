@@ -1,0 +1,307 @@
+package migrate
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	mrand "math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// step runs one attempt of a step after the other until it is done, refuses, or ctx
+// ends. try returns again when somebody else was faster.
+func (b *Backend) step(ctx context.Context, op, election string, try func(k look) (again bool, err error)) (Status, error) {
+	wait := newBackoff()
+	for {
+		k, err := b.look(ctx, election)
+		again := false
+		if err == nil {
+			again, err = try(k)
+		}
+		switch {
+		case err != nil && !passing(err):
+			return Status{}, wrap(op, election, err)
+		case err == nil && !again:
+			s, err := b.Status(ctx, election)
+			return s, err
+		}
+		if serr := wait.Sleep(ctx); serr != nil {
+			if err != nil {
+				serr = fmt.Errorf("%w; last: %w", serr, err)
+			}
+			return Status{}, wrap(op, election, serr)
+		}
+	}
+}
+
+func refused(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrRefused, fmt.Sprintf(format, args...))
+}
+
+// Begin puts a gate at the head of the election's line on To, so that processes may
+// be restarted with both coordinators. A seal that stands there, from an earlier
+// migration away from To, becomes the gate. Begin is done already where the gate
+// stands. It refuses with [ErrRefused] where anybody else stands on To, or the election
+// is not on From. It blocks for a few round trips to each coordinator.
+func (b *Backend) Begin(ctx context.Context, election string) (Status, error) {
+	id := b.o.ID
+	if id == "" {
+		id = strings.ToLower(rand.Text()[:8])
+	}
+	return b.step(ctx, "begin", election, func(k look) (bool, error) { return b.begin(ctx, election, id, k) })
+}
+
+func (b *Backend) begin(ctx context.Context, election, id string, k look) (again bool, err error) {
+	to, l := k.half[sideTo], k.line[sideTo]
+	from := k.line[sideFrom].Header
+	mig := l.Header.Migration
+	_, stands := gate(l)
+	r, err := b.rule(from, l.Header)
+	var sealed *backend.SealedError
+	switch {
+	case gated(from):
+		return false, refused("migration %s from %s to %s has not ended; finish or abort that", from.Migration.ID, from.Migration.From, from.Migration.To)
+	case err == nil && r.alone == sideTo && !r.both:
+		return false, refused("it is on %s already", b.o.To)
+	case err == nil && r.both && stands:
+		return false, nil // begun already
+	case err == nil && r.both:
+		id = mig.ID // the gate was removed by hand
+	case err == nil && stands && !mig.Seal && mig.Step == stepAborted:
+		return false, refused("an abort has not been finished; abort again")
+	case errors.As(err, &sealed) && from.Sealed == "":
+		// From To it went to a third coordinator, and perhaps from there to From. To is
+		// sealed in any case; that From is the right one can be seen only from its traces.
+		if l := k.line[sideFrom]; l.Version == backend.Absent && len(l.Members) == 0 {
+			return false, refused("from %s it went to %s, and on %s nobody knows it", b.o.To, sealed.To, b.o.From)
+		}
+	case err != nil && !errors.Is(err, ErrNotBegun):
+		return false, err
+	}
+	h := l.Header
+	h.Sealed = ""
+	h.Migration = backend.Migration{ID: id, From: b.o.From, To: b.o.To, Step: stepBegun}
+	if l.Header.Sealed != "" && len(l.Members) > 0 && l.Members[0].Pinned {
+		if len(l.Members) > 1 {
+			return false, refused("on %s these wait behind the seal: %s; stop them", b.o.To, names(l.Members[1:]))
+		}
+		h.Migration.Gate, h.Migration.Seal = l.Members[0].Position, true
+		_, err := to.Put(ctx, election, h.Encode(), &backend.If{Version: l.Version})
+		return err == nil, err // look again
+	}
+	if len(l.Members) > 0 {
+		return false, refused("on %s these stand in line: %s; stop them, as nobody may lead there before the cutover", b.o.To, names(l.Members))
+	}
+	return b.putGate(ctx, to, l, h, election)
+}
+
+// putGate joins To's line, which was empty, and makes its member the gate.
+func (b *Backend) putGate(ctx context.Context, to backend.Session, l backend.Line, h backend.Header, election string) (again bool, err error) {
+	m, err := to.Join(ctx, election, "gate of migration "+h.Migration.ID)
+	if err != nil {
+		return false, err
+	}
+	now, err := to.Line(ctx, election)
+	if err == nil && now.Version != l.Version {
+		err = backend.ErrVersion
+	}
+	if err == nil && (len(now.Members) != 1 || !same(now.Members[0], m)) {
+		others := make([]backend.Member, 0, len(now.Members))
+		for _, o := range now.Members {
+			if !same(o, m) {
+				others = append(others, o)
+			}
+		}
+		err = refused("on %s these stand in line: %s; stop them, as nobody may lead there before the cutover", b.o.To, names(others))
+	}
+	if err == nil {
+		h.Migration.Gate = m.Position
+		err = to.Pin(ctx, m, h, l.Version)
+		if err == nil {
+			return true, nil // look again
+		}
+		if !errors.Is(err, backend.ErrVersion) && !errors.Is(err, backend.ErrNotMember) && !errors.Is(err, backend.ErrDenied) {
+			// Perhaps it is the gate by now. With its session it goes if it is not.
+			return true, errors.Join(err, to.Close(ctx))
+		}
+	}
+	if lerr := to.Leave(ctx, m); lerr != nil {
+		return true, errors.Join(err, to.Close(ctx))
+	}
+	return false, err
+}
+
+// Cutover asks the leader, who must hold a place on both coordinators, to seal the
+// election on From and to lead on by To alone, and blocks until that has happened, or
+// ctx ends. Then the request stands, and the next leader who can will follow it; Abort
+// takes it back. Its error says what it waited for.
+func (b *Backend) Cutover(ctx context.Context, election string) (Status, error) {
+	for {
+		var waits Status
+		s, err := b.step(ctx, "cutover", election, func(k look) (bool, error) {
+			again, err := b.cutover(ctx, election, k)
+			if waits = b.status(election, k); waits.Phase == Asked && again {
+				return false, nil
+			}
+			return again, err
+		})
+		if err != nil || s.Phase != Asked {
+			return s, err
+		}
+		if err := b.awaitChange(ctx, election); err != nil {
+			return s, wrap("cutover", election, fmt.Errorf("%w: asked, and not done yet: %s: %w", ErrRefused, s.Next, err))
+		}
+	}
+}
+
+func (b *Backend) cutover(ctx context.Context, election string, k look) (again bool, err error) {
+	from, to := k.line[sideFrom].Header, k.line[sideTo]
+	r, err := b.rule(from, to.Header)
+	switch {
+	case err != nil:
+		return false, err
+	case r.half:
+		return true, b.finish(ctx, k.half[sideTo], election, from)
+	case !r.both && r.alone == sideTo:
+		return false, nil
+	case !r.both:
+		return false, refused("the migration was aborted; begin again")
+	}
+	switch to.Header.Migration.Step {
+	case stepAborting:
+		return false, refused("an abort is under way; abort again to finish it")
+	case stepAsked:
+		return true, nil
+	}
+	if _, stands := gate(to); !stands {
+		return false, refused("the gate on %s is gone; begin again", b.o.To)
+	}
+	h := to.Header
+	h.Migration.Step = stepAsked
+	_, err = k.half[sideTo].Put(ctx, election, h.Encode(), &backend.If{Version: to.Version})
+	return true, err
+}
+
+// awaitChange blocks until the election's record on either coordinator changes, at
+// most for a moment: what else matters, such as who leads, is looked at again.
+func (b *Backend) awaitChange(ctx context.Context, election string) error {
+	t := time.NewTimer(time.Second + mrand.N(time.Second/4))
+	defer t.Stop()
+	half, errs := b.sessions(ctx, election)
+	if errs[sideTo] != nil {
+		return errs[sideTo]
+	}
+	inner, cancel := context.WithCancel(ctx)
+	defer cancel()
+	changed := make(chan struct{})
+	go func() {
+		defer close(changed)
+		r, err := half[sideTo].Get(inner, election)
+		if err == nil {
+			_, _ = half[sideTo].Watch(inner, election, r.Version) // an error is seen by who looks again
+		}
+	}()
+	select {
+	case <-changed:
+	case <-t.C:
+	case <-ctx.Done():
+	}
+	cancel()
+	<-changed
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// Finish says whether From is needed no more: it completes a cutover that was
+// interrupted, and refuses with [ErrRefused] before one, and as long as anybody stands on
+// From behind the seal. It cannot see who still runs with both coordinators; they do
+// no harm, and need From no more. It blocks for a few round trips.
+func (b *Backend) Finish(ctx context.Context, election string) (Status, error) {
+	return b.step(ctx, "finish", election, func(k look) (bool, error) {
+		from := k.line[sideFrom]
+		r, err := b.rule(from.Header, k.line[sideTo].Header)
+		switch {
+		case err != nil:
+			return false, err
+		case r.half:
+			return true, b.finish(ctx, k.half[sideTo], election, from.Header)
+		case r.both || r.alone != sideTo:
+			return false, refused("it has not moved: cut over first")
+		case k.fromErr != nil:
+			return false, fmt.Errorf("who stands on %s cannot be seen: %w", b.o.From, k.fromErr)
+		}
+		if left := unpinned(from); len(left) > 0 {
+			return false, refused("on %s these wait behind the seal: %s; restart them with %s", b.o.From, names(left), b.o.To)
+		}
+		return false, nil
+	})
+}
+
+// Abort ends a migration that has not been cut over: the election stays on From, and
+// To's record says so. It blocks until nobody stands behind the gate, which it then takes
+// away, or ctx ends: leaders with a place on both go on by From alone by themselves. It
+// refuses with [ErrRefused] where the cutover was faster. A gate that was a seal becomes
+// one again.
+func (b *Backend) Abort(ctx context.Context, election string) (Status, error) {
+	return b.step(ctx, "abort", election, func(k look) (bool, error) { return b.abort(ctx, election, k) })
+}
+
+func (b *Backend) abort(ctx context.Context, election string, k look) (again bool, err error) {
+	from, to := k.half[sideFrom], k.half[sideTo]
+	source, l := k.line[sideFrom].Header, k.line[sideTo]
+	r, err := b.rule(source, l.Header)
+	switch {
+	case err != nil:
+		return false, err
+	case r.half:
+		if err := b.finish(ctx, to, election, source); err != nil {
+			return false, err
+		}
+		return false, refused("too late: it has moved to %s; the way back is a migration from there", b.o.To)
+	case !r.both && r.alone == sideTo:
+		return false, refused("too late: it has moved to %s; the way back is a migration from there", b.o.To)
+	case !r.both:
+		g, stands := gate(l)
+		if !stands || l.Header.Migration.Seal || l.Header.Migration.Step != stepAborted {
+			return false, nil
+		}
+		if len(l.Members) > 1 {
+			return true, fmt.Errorf("%w: on %s these stand behind the gate: %s; stop those that run with it alone", backend.ErrUnavailable, b.o.To, names(l.Members[1:]))
+		}
+		return true, to.Leave(ctx, g)
+	}
+	h := l.Header
+	if h.Migration.Step != stepAborting {
+		h.Migration.Step = stepAborting
+		_, err := to.Put(ctx, election, h.Encode(), &backend.If{Version: l.Version})
+		return true, err
+	}
+	// A seal names the version of From's record that it replaces. When that has
+	// changed, after the step above, no seal that is under way can be set any more.
+	rec, err := from.Get(ctx, election)
+	if err != nil {
+		return false, err
+	}
+	now, err := backend.ParseHeader(rec.Value)
+	if err != nil {
+		return false, err
+	}
+	if now.Sealed != "" {
+		return true, nil // look again: too late
+	}
+	if rec.Version == backend.Absent {
+		rec.Value = now.Encode()
+	}
+	if _, err := from.Put(ctx, election, rec.Value, &backend.If{Version: rec.Version}); err != nil {
+		return false, err
+	}
+	h.Migration.Step, h.Sealed = stepAborted, h.Migration.From
+	_, err = to.Put(ctx, election, h.Encode(), &backend.If{Version: l.Version})
+	return true, err
+}
