@@ -3,12 +3,15 @@ package consul_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"slices"
 	"testing"
 
 	"github.com/succession-dev/succession/conformance"
 	"github.com/succession-dev/succession/internal/coordtest"
 )
+
+var allRules = flag.Bool("all-rules", false, "run every rule of the suite on three servers, too")
 
 // TestConformanceThree runs on three servers the rules that their number may bear on:
 // one leader, growing tokens, no stall, and that what is read is fresh; and all that
@@ -17,6 +20,10 @@ import (
 // which forward what they are asked.
 //
 // It does not run beside other tests: four servers on a small machine are slow ones.
+//
+//	go test ./consul -run ConformanceThree -all-rules
+//
+// runs every rule.
 func TestConformanceThree(t *testing.T) {
 	c := coordtest.NewConsul(t, &coordtest.ConsulOptions{
 		Nodes: 3,
@@ -30,7 +37,7 @@ func TestConformanceThree(t *testing.T) {
 	h := newFollowers(newClients(t, c, admin)).harness()
 	for _, r := range conformance.Rules() {
 		// G1.late is about the client's clock alone, and takes half a minute.
-		if slices.Contains([]string{"L2", "G1", "G2", "G7", "G8"}, r.Group()) && r.ID != "G1.late" {
+		if *allRules || slices.Contains([]string{"L2", "G1", "G2", "G7", "G8"}, r.Group()) && r.ID != "G1.late" {
 			h.Only = append(h.Only, r.ID)
 		}
 	}

@@ -33,6 +33,7 @@ func init() {
 // the others. More parameters:
 //
 //   - dc, namespace, partition: where the elections live.
+//   - agent-node=on: see the warning at [Options].AgentNode.
 //   - token-file, token-env: the file, or the environment variable, that holds the
 //     ACL token. It is read once.
 //   - tls=on, ca-file, cert-file, key-file, server-name: TLS. Each of them
@@ -64,7 +65,7 @@ func Open(ctx context.Context, u *backend.URL) (*Backend, error) {
 	}
 
 	t := &cfg.TLSConfig
-	tls := u.Text("tls", "")
+	tls, agentNode := u.Text("tls", ""), u.Text("agent-node", "")
 	for _, p := range []struct {
 		name string
 		to   *string
@@ -85,6 +86,13 @@ func Open(ctx context.Context, u *backend.URL) (*Backend, error) {
 		cfg.Scheme = "https"
 	default:
 		return invalid("the only value of parameter tls is on")
+	}
+	switch agentNode {
+	case "":
+	case "on":
+		o.AgentNode = true
+	default:
+		return invalid("the only value of parameter agent-node is on")
 	}
 	switch len(u.Hosts) {
 	case 0:

@@ -34,6 +34,7 @@ func TestOpenRefuses(t *testing.T) {
 		{"consul://" + addr + "?token-env=NO_SUCH_VARIABLE", "NO_SUCH_VARIABLE", backend.ErrInvalid},
 		{"consul://" + addr + "?token-file=/no/such/file", "/no/such/file", backend.ErrInvalid},
 		{"consul://" + addr + "?tls=yes", "tls", backend.ErrInvalid},
+		{"consul://" + addr + "?agent-node=yes", "agent-node", backend.ErrInvalid},
 		{"consul://" + addr + "?ca-file=/no/such/file", "/no/such/file", backend.ErrInvalid},
 		{"consul://" + addr + "?ttl=1s&connect=1s&namespace=x", "Enterprise", backend.ErrInvalid},
 	}

@@ -73,7 +73,7 @@ func (e *Election) attempt(ctx, life context.Context, wait *backoff.Backoff) (*T
 	e.o.Logger.Info("joined", "key", m.Key, "position", m.Position)
 	e.trace(Event{Kind: Joined, Member: m})
 
-	token, err := e.stand(ctx, s, m)
+	token, err := e.stand(ctx, s, m, margin)
 	if err == nil {
 		t := newTerm(life, e, s, m, token, margin)
 		e.o.Logger.Info("elected", "token", token)
@@ -89,15 +89,24 @@ func (e *Election) attempt(ctx, life context.Context, wait *backoff.Backoff) (*T
 // A watch may die unseen, the member itself may be removed, and the election may
 // be sealed: none of these wakes Gone. So it asks Ahead again about once in a
 // session time; jitter keeps a long line from asking at the same moment.
-func (e *Election) stand(ctx context.Context, s backend.Session, m backend.Member) (uint64, error) {
+func (e *Election) stand(ctx context.Context, s backend.Session, m backend.Member, margin time.Duration) (uint64, error) {
 	var last backend.Member
+	wait := newBackoff()
 	for {
 		p, err := s.Ahead(ctx, m)
 		if err != nil {
 			return 0, err
 		}
 		if p.First {
-			return p.Token, nil
+			if d := s.Deadline(); d.IsZero() || time.Until(d) > margin {
+				return p.Token, nil
+			}
+			// The answer took so long that the term would be over as it begins. The
+			// next heartbeat moves the deadline ahead, or the session ends.
+			if err := wait.Sleep(ctx); err != nil {
+				return 0, err
+			}
+			continue
 		}
 		if p.Ahead != last {
 			last = p.Ahead

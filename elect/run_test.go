@@ -241,6 +241,29 @@ func TestCampaignContext(t *testing.T) {
 	})
 }
 
+// The answer that nobody is in front may come when the term's deadline has passed and
+// the session's has not. No term begins then: it would be over at once.
+func TestNoTermBeginsAfterItsDeadline(t *testing.T) {
+	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		b := client(t, c, "a")
+		slow := true
+		term, err := elect.New(b, "reports", &elect.Options{Trace: func(ev elect.Event) {
+			if ev.Kind == elect.Joined && slow { // what comes next is the question who is ahead
+				slow = false
+				b.Delay(0, ttl-ttl/20)
+				time.AfterFunc(ttl, func() { b.Delay(0, 0) })
+			}
+		}}).Campaign(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := term.Check(); err != nil {
+			t.Errorf("the term was over as it began: %v", err)
+		}
+		term.Resign(t.Context())
+	})
+}
+
 func TestSealedElectionRefuses(t *testing.T) {
 	bubble(t, func(t *testing.T, c *memory.Coordinator) {
 		s, err := client(t, c, "a").Session(t.Context())
