@@ -153,9 +153,6 @@ func TestConformanceOfEnsemble(t *testing.T) {
 
 // suite runs the suite on z, with what h does not say filled in.
 func suite(t *testing.T, z *coordtest.ZooKeeper, h conformance.Harness, restart func(context.Context) error) {
-	if testing.Short() {
-		t.Skip("-short: the suite takes a minute")
-	}
 	const root = "/suite"
 	addrs := z.Addrs()
 	var opened atomic.Int64
