@@ -69,6 +69,24 @@ func TestSealIsInterrupted(t *testing.T) {
 	}
 }
 
+// A cutover is done when both of its steps are, however they fall between what the
+// operator sees.
+func TestCutoverIsWhole(t *testing.T) {
+	for i := range 50 {
+		inWorld(t, func(w *world) {
+			op, sub := w.operator(onBoth)
+			defer op.Close()
+			w.do(op.Begin, migrate.Begun)
+			a := w.start(onBoth, "a")
+			w.leads(a)
+			sub[0].Delay(100*time.Millisecond, 100*time.Millisecond)
+			a.sub[1].Delay(time.Duration(i)*40*time.Millisecond, 400*time.Millisecond)
+			w.do(op.Cutover, migrate.Moved)
+			a.end()
+		})
+	}
+}
+
 // After the cutover nobody needs the old coordinator: not the leader, and not a
 // process that is started.
 func TestOldIsNotNeeded(t *testing.T) {

@@ -149,8 +149,11 @@ func (b *Backend) Cutover(ctx context.Context, election string) (Status, error) 
 			}
 			return again, err
 		})
-		if err != nil || s.Phase != Asked {
+		switch {
+		case err != nil || s.Phase == Moved:
 			return s, err
+		case s.Phase != Asked:
+			continue // it went on between two looks: the seal is there, say, and the gate too
 		}
 		if err := b.awaitChange(ctx, election); err != nil {
 			return s, wrap("cutover", election, fmt.Errorf("%w: asked, and not done yet: %s: %w", ErrRefused, s.Next, err))
