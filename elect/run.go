@@ -23,19 +23,23 @@ func (e *Election) Run(ctx context.Context, fn func(ctx context.Context, t *Term
 		}
 		lost, err := t.lead(ctx, fn)
 		switch {
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
 		case lost == nil:
 			return err
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
 		}
 		e.o.Logger.Warn("leadership lost, joining again", "err", lost)
 	}
 }
 
 // lead calls fn, and resigns when it has returned, or panicked. lost is why the
-// term was over when fn returned; nil if it was not.
+// term was over when fn returned; nil if it was not, and err is then the result of
+// Run. What happens while it resigns changes neither.
 func (t *Term) lead(ctx context.Context, fn func(ctx context.Context, t *Term) error) (lost, err error) {
 	defer t.Resign(ctx)
 	err = fn(t.ctx, t)
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
 	return t.Check(), err
 }

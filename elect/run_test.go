@@ -74,6 +74,23 @@ func TestRunReturnsWhatTheFunctionReturned(t *testing.T) {
 	}
 }
 
+// What ends while Run resigns was there while it led.
+func TestRunReturnsWhatTheFunctionReturnedBeforeItsContextEnded(t *testing.T) {
+	want := errors.New("broken")
+	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		ctx, cancel := context.WithCancel(t.Context())
+		a := client(t, c, "a")
+		r := run(ctx, elect.New(a, "reports", nil))
+		<-r.terms
+		a.Delay(time.Second, time.Second)
+		time.AfterFunc(500*time.Millisecond, cancel) // the request to leave is on its way
+		r.stop <- want
+		if got := <-r.end; got != want {
+			t.Errorf("Run returned %v, want %v", got, want)
+		}
+	})
+}
+
 func TestRunCampaignsAgainAfterALoss(t *testing.T) {
 	losses := []struct {
 		name string

@@ -140,6 +140,7 @@ func TestNoCommandAfterAnInterrupt(t *testing.T) {
 		waiter := start(t, "--url", url, "run", "reports", "--", "echo", "never")
 		waiter.event("waiting")
 		waiter.signal(syscall.SIGTERM)
+		waiter.event("interrupted") // it has heard, and perhaps not left the line yet
 		leader.signal(syscall.SIGKILL)
 		waiter.exits(143)
 		waiter.nothingLeft()
