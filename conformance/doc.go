@@ -25,8 +25,8 @@
 // A [Rule] is data: an ID, a title, the rule in words, the faults that it needs, and
 // a check. IDs are stable and grouped by the laws L1 to L8 of package backend and
 // the guarantees G1 to G10 of the project; Pin and Records are parts of the
-// contract beside the laws, and Run is the contract of elect.Election.Run. RULES.md
-// has them all and is generated from the data.
+// contract beside the laws, Run is the contract of elect.Election.Run, and Fault is
+// all of it under each fault. RULES.md has them all and is generated from the data.
 //
 // # What a result is worth
 //
@@ -38,6 +38,23 @@
 // an election and clients of its own, and a watchdog.
 //
 // The suite is tested itself: on backends that each break one law.
+//
+// # Faults
+//
+// The rules of the group Fault are one table with one story: five candidates lead in
+// turn, something happens, each leads in turn again, all resign, and nothing is left,
+// neither in line nor in this process. What they noted is judged as a whole: nobody led
+// beside another, tokens and order, terms that outlast their deadline, and times
+// without a leader that are longer than the harness explains. [Faults] says what can
+// happen. [Stand] is a candidate in a process of its own, which can be stopped.
+//
+// # Histories
+//
+// Who led when, and which fault was there, is a history: notes in lines of JSON, with a
+// picture of a row for each candidate. A result that is a failure holds it; it is
+// written to [Harness] Report, for what passes as well, or in [Run] without one to the
+// folder of go test -artifacts. Without either a failure says in which temporary folder
+// it is.
 //
 // # What it does not show
 //

@@ -58,6 +58,13 @@ type Harness struct {
 	// each of which is new. Empty is "conformance".
 	Prefix string
 
+	// Report is a folder, made where it is missing, for the histories of the rules that
+	// have candidates: who led when, under which fault, as lines of JSON (ID.jsonl) and
+	// as a picture (ID.svg). Empty is none in [Check]. In [Run] it is the folder of
+	// [testing.T.ArtifactDir] with go test -artifacts, and without it a temporary folder
+	// for each rule that fails.
+	Report string
+
 	// Parallel is how many rules [Check] exercises at once. 0 is one. [Run] leaves
 	// that to the -parallel flag of go test. Rules that disturb the whole
 	// coordinator always run alone.
@@ -67,112 +74,8 @@ type Harness struct {
 	// with the t and the harness of its choice, and returns after it. It is for
 	// a fresh coordinator per rule, and for a testing/synctest bubble.
 	Wrap func(t *testing.T, rule func(t *testing.T, h Harness))
-}
 
-// Faults is what a harness can do to its coordinator. A nil func cannot be done.
-// All are called with what Open returned. A func without an error has done its
-// work when it returns.
-type Faults struct {
-	// Expire has the coordinator end the client's session, which it does not tell
-	// the client in any other way than usual. It returns when that is done.
-	Expire func(ctx context.Context, b backend.Backend) error
-
-	// Cut stops all traffic between the client and the coordinator, both ways
-	// and without closing connections. What is sent meanwhile should arrive when
-	// heal is called.
-	Cut func(b backend.Backend) (heal func())
-
-	// Deafen stops the traffic from the coordinator to the client alone: its
-	// requests arrive and take effect, and the answers arrive when heal is called.
-	Deafen func(b backend.Backend) (heal func())
-
-	// LoseAnswer lets the client's next write take effect and loses its answer.
-	LoseAnswer func(b backend.Backend)
-
-	// Kill makes the client vanish without a word to the coordinator, as a crash
-	// does. The suite calls the client's Close later, to free what it holds in
-	// this process.
-	Kill func(b backend.Backend)
-
-	// Restart restarts the coordinator with its data, and returns when it serves
-	// again.
-	Restart func(ctx context.Context) error
-
-	// Pause stops the coordinator; resume lets it go on.
-	Pause func(ctx context.Context) (resume func(), err error)
-
-	// Remove deletes the member as an operator would, past its owner.
-	Remove func(ctx context.Context, m backend.Member) error
-
-	// Drop deletes everything of the election as an operator would: its members,
-	// its record, its path.
-	Drop func(ctx context.Context, line string) error
-
-	// Reset rebuilds the coordinator empty, with a log that begins again, as an
-	// operator does who lost its data. It returns when the coordinator serves
-	// again. What other rules left there may be lost.
-	Reset func(ctx context.Context) error
-
-	// Requests is how many requests the client has sent so far, heartbeats
-	// included.
-	Requests func(b backend.Backend) int64
-}
-
-// A Fault names something that rules need: a func of [Faults], or [Deadlines].
-type Fault string
-
-// The faults, named as in [Faults].
-const (
-	Expire     Fault = "Expire"
-	Cut        Fault = "Cut"
-	Deafen     Fault = "Deafen"
-	LoseAnswer Fault = "LoseAnswer"
-	Kill       Fault = "Kill"
-	Restart    Fault = "Restart"
-	Pause      Fault = "Pause"
-	Remove     Fault = "Remove"
-	Drop       Fault = "Drop"
-	Reset      Fault = "Reset"
-	Requests   Fault = "Requests"
-
-	// Deadlines is no fault: it says that sessions end by time. A coordinator that
-	// learns of a client's end in another way lacks it.
-	Deadlines Fault = "Deadlines"
-)
-
-// faults are all that there are, in the order of documentation.
-var faults = []Fault{Expire, Cut, Deafen, LoseAnswer, Kill, Restart, Pause, Remove, Drop, Reset, Requests, Deadlines}
-
-// can reports whether the harness has what f names.
-func (h *Harness) can(f Fault) bool {
-	switch f {
-	case Expire:
-		return h.Faults.Expire != nil
-	case Cut:
-		return h.Faults.Cut != nil
-	case Deafen:
-		return h.Faults.Deafen != nil
-	case LoseAnswer:
-		return h.Faults.LoseAnswer != nil
-	case Kill:
-		return h.Faults.Kill != nil
-	case Restart:
-		return h.Faults.Restart != nil
-	case Pause:
-		return h.Faults.Pause != nil
-	case Remove:
-		return h.Faults.Remove != nil
-	case Drop:
-		return h.Faults.Drop != nil
-	case Reset:
-		return h.Faults.Reset != nil
-	case Requests:
-		return h.Faults.Requests != nil
-	case Deadlines:
-		_, lacking := h.Lacks[Deadlines]
-		return !lacking
-	}
-	return false
+	reportsFailures bool // to a temporary folder, where Report is empty
 }
 
 // validate reports what is wrong with the harness itself.
@@ -186,11 +89,13 @@ func (h *Harness) validate() error {
 		return fmt.Errorf("conformance: Harness.TTL is %v; say the session time in use", h.TTL)
 	case h.Slack < 0 || h.Latency < 0 || h.Parallel < 0:
 		return fmt.Errorf("conformance: a field of Harness is negative")
+	case h.Faults.Cluster != nil && !h.Faults.Cluster.whole():
+		return fmt.Errorf("conformance: Faults.Cluster needs three servers or more, each with all but Isolate, and Leader and Of")
 	}
 	for _, f := range slices.Sorted(maps.Keys(h.Lacks)) {
 		switch {
-		case !slices.Contains(faults, f):
-			return fmt.Errorf("conformance: Harness.Lacks names %q, which is no fault; there are %v", f, faults)
+		case !slices.Contains(faultNames(), f):
+			return fmt.Errorf("conformance: Harness.Lacks names %q, which is no fault; there are %v", f, faultNames())
 		case h.Lacks[f] == "":
 			return fmt.Errorf("conformance: Harness.Lacks[%s] gives no reason", f)
 		case f != Deadlines && h.can(f):

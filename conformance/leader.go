@@ -2,6 +2,8 @@ package conformance
 
 import (
 	"time"
+
+	"github.com/succession-dev/succession/internal/history"
 )
 
 // deposes is a rule for a fault that hits the leader alone, four times: the next
@@ -19,7 +21,7 @@ func deposes(fault func(t *trial, r *race, g *reign) (undo func()), notice func(
 			undo()
 			last = g.token
 		}
-		r.stop(notice(t))
+		r.stop(history.Rules{Notice: notice(t)})
 	}
 }
 
@@ -32,7 +34,7 @@ var leaderRules = []Rule{{
 	check: func(t *trial) {
 		r := t.race(t.opened(5), t.tick())
 		t.poll(t.h.limit(), "forty terms come to pass", func() bool { return r.count() >= 40 })
-		r.stop(0)
+		r.stop(history.Rules{})
 	},
 }, {
 	ID:    "G1.cut",
@@ -56,7 +58,7 @@ var leaderRules = []Rule{{
 			r.leader(g.token, t.h.recovery())
 			last = g.token
 		}
-		r.stop(0)
+		r.stop(history.Rules{})
 	},
 }, {
 	ID:    "G1.late",
@@ -73,7 +75,7 @@ var leaderRules = []Rule{{
 			heal()
 		}
 		r.leader(0, t.h.recovery())
-		r.stop(0)
+		r.stop(history.Rules{})
 	},
 }, {
 	ID:    "G1.expire",
@@ -99,7 +101,7 @@ var leaderRules = []Rule{{
 			r.ends(g, t.h.soon())
 			last = g.token
 		}
-		r.stop(0)
+		r.stop(history.Rules{})
 	},
 }, {
 	ID:    "G1.restart",
@@ -121,7 +123,7 @@ var leaderRules = []Rule{{
 			g := r.leader(0, t.h.recovery())
 			g.resign()
 			r.leader(g.token, t.h.recovery())
-			r.stop(0)
+			r.stop(history.Rules{})
 		}
 	},
 }, {
@@ -141,6 +143,6 @@ var leaderRules = []Rule{{
 		r.ends(g, t.h.soon())
 		resume()
 		r.leader(g.token, t.h.recovery())
-		r.stop(0)
+		r.stop(history.Rules{})
 	},
 }}

@@ -48,6 +48,13 @@ func memoryHarness(wrap func(backend.Backend) backend.Backend) conformance.Harne
 			b.Delay(time.Millisecond, time.Millisecond)
 			return wrap(b), nil
 		},
+		Lacks: map[conformance.Fault]string{
+			conformance.Process: "it lives in one process",
+			conformance.Compact: "no client watches from an earlier point of its log",
+			conformance.Clock:   "it has no wall clock",
+			conformance.Cluster: "it is one server",
+			conformance.Isolate: "it is one server",
+		},
 		Faults: conformance.Faults{
 			Expire: func(_ context.Context, b backend.Backend) error { of(b).Expire(); return nil },
 			Cut: func(b backend.Backend) func() {
@@ -57,6 +64,22 @@ func memoryHarness(wrap func(backend.Backend) backend.Backend) conformance.Harne
 			Deafen: func(b backend.Backend) func() {
 				of(b).CutAnswers()
 				return of(b).Heal
+			},
+			Mute: func(b backend.Backend) func() {
+				of(b).CutRequests()
+				return of(b).Heal
+			},
+			Sever: func(b backend.Backend) func() {
+				of(b).Sever()
+				return of(b).Heal
+			},
+			Hide: func(b backend.Backend) func() {
+				of(b).Hide()
+				return of(b).Heal
+			},
+			Rewind: func(context.Context) (func(context.Context) error, error) {
+				restore := c.Snapshot()
+				return func(context.Context) error { restore(); return nil }, nil
 			},
 			LoseAnswer: func(b backend.Backend) {
 				if w, ok := b.(*broken.Backend); ok {

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/history"
 )
 
 // An observer keeps what Observe yields.
@@ -105,7 +106,7 @@ var observeRules = []Rule{{
 		watchers := []*observer{t.client().observes(t.ctx), t.client().observes(t.ctx)}
 		r := t.race(cs, t.tick())
 		t.poll(t.h.limit(), "thirty terms come to pass", func() bool { return r.count() >= 30 })
-		r.stop(0)
+		r.stop(history.Rules{})
 		term := cs[0].campaign()
 		for _, o := range watchers {
 			o.leads(term)

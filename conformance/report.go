@@ -34,6 +34,11 @@ type Result struct {
 	// Timeline is what the clients did, in order, where the rule failed or was
 	// waived.
 	Timeline []string `json:"timeline,omitempty"`
+	// History is who led when, and which fault was there: lines of JSON, where the rule
+	// has candidates, and failed or was waived.
+	History []string `json:"history,omitempty"`
+	// Files are where the history and its picture were written: ID.jsonl and ID.svg.
+	Files []string `json:"files,omitempty"`
 
 	// Undeclared says that the harness does not say why the fault is missing.
 	Undeclared bool `json:"undeclared,omitempty"`
@@ -47,7 +52,11 @@ func (r Result) ok() bool { return r.Status != Failed && !r.Undeclared }
 func (r Result) String() string {
 	switch r.Status {
 	case Passed:
-		return fmt.Sprintf("%s %s: passed (%v)", r.ID, r.Title, r.Took.Round(time.Millisecond))
+		s := fmt.Sprintf("%s %s: passed (%v)", r.ID, r.Title, r.Took.Round(time.Millisecond))
+		if r.Files != nil {
+			s += "; history: " + strings.Join(r.Files, ", ")
+		}
+		return s
 	case NotExercised:
 		s := fmt.Sprintf("%s %s: not exercised (%s)", r.ID, r.Title, r.Reason)
 		if r.Undeclared {
@@ -61,6 +70,9 @@ func (r Result) String() string {
 		fmt.Fprintf(&b, " (%s)", r.Reason)
 	}
 	fmt.Fprintf(&b, "\n  symptom: %s\n  rule:    %s\n           see RULES.md, %s", r.Symptom, r.Rule, r.ID)
+	if r.Files != nil {
+		fmt.Fprintf(&b, "\n  history: %s", strings.Join(r.Files, ", "))
+	}
 	if len(r.Timeline) > 0 {
 		b.WriteString("\n  timeline:")
 		for _, line := range r.Timeline {

@@ -30,7 +30,7 @@ func (r Rule) Group() string {
 
 // alone reports whether the rule disturbs clients other than its own.
 func (r Rule) alone() bool {
-	return slices.ContainsFunc(r.Needs, func(f Fault) bool { return f == Restart || f == Pause || f == Reset })
+	return slices.ContainsFunc(r.Needs, func(f Fault) bool { return slices.Contains(disturbing, f) })
 }
 
 // groups are the laws of package backend and the guarantees of the project, with
@@ -57,6 +57,7 @@ var groups = []struct{ name, title string }{
 	{"G9", "Clean end"},
 	{"G10", "Observers"},
 	{"Run", "The contract of elect.Election.Run"},
+	{"Fault", "All of it, under each fault that there is"},
 }
 
 // rules are all rules, in the order of groups.
@@ -68,7 +69,7 @@ func init() {
 		joinRules, aheadRules, goneRules, leaveRules, sessionRules, deadlineRules,
 		folderRules, valueRules, pinRules, recordRules,
 		leaderRules, tokenRules, guardRules, successionRules, herdRules, ghostRules,
-		toldRules, stallRules, cleanRules, observeRules, runRules,
+		toldRules, stallRules, cleanRules, observeRules, runRules, faultRules(),
 	)
 }
 

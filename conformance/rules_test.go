@@ -33,7 +33,7 @@ func TestRulesFile(t *testing.T) {
 }
 
 func TestRulesAreWellFormed(t *testing.T) {
-	id := regexp.MustCompile(`^(L[1-8]|G([1-9]|10)|Pin|Records|Run)\.[a-z]+(-[a-z]+)*$`)
+	id := regexp.MustCompile(`^(L[1-8]|G([1-9]|10)|Pin|Records|Run|Fault)\.[a-z]+(-[a-z]+)*$`)
 	seen := make(map[string]bool)
 	groups := make(map[string]bool)
 	for _, r := range conformance.Rules() {

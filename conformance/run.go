@@ -20,6 +20,7 @@ func Run(t *testing.T, h Harness) {
 	}
 	var mu sync.Mutex
 	report := &Report{Name: h.Name}
+	folder := reportFolder(t, h)
 	start := time.Now()
 	t.Cleanup(func() { // when the parallel ones have run too
 		report.Took = time.Since(start)
@@ -40,6 +41,9 @@ func Run(t *testing.T, h Harness) {
 			}
 			var res *Result
 			rule := func(t *testing.T, h Harness) {
+				if h.Report == "" {
+					h.Report, h.reportsFailures = folder, folder == ""
+				}
 				got := exercise(t.Context(), h, r)
 				res = &got
 			}
@@ -119,8 +123,8 @@ func Check(ctx context.Context, h Harness, emit func(Result)) *Report {
 }
 
 // exercise finds out how the rule fares, and judges it by the harness's waivers.
-func exercise(ctx context.Context, h Harness, r Rule) Result {
-	res := Result{ID: r.ID, Title: r.Title, Rule: r.Text}
+func exercise(ctx context.Context, h Harness, r Rule) (res Result) {
+	res = Result{ID: r.ID, Title: r.Title, Rule: r.Text}
 	reason, waived := h.Waive[r.ID]
 	if why, declared := h.missing(r); why != "" {
 		res.Status, res.Reason, res.Undeclared = NotExercised, why, !declared
@@ -134,6 +138,7 @@ func exercise(ctx context.Context, h Harness, r Rule) Result {
 	t := newTrial(ctx, h, r)
 	t.run()
 	res.Took = time.Since(start)
+	defer func() { t.report(&res) }()
 	switch {
 	case t.failure == "" && !waived:
 		res.Status = Passed

@@ -114,14 +114,20 @@ func TestWaiver(t *testing.T) {
 
 func TestInvalidHarness(t *testing.T) {
 	for name, change := range map[string]func(h *conformance.Harness){
-		"no name":         func(h *conformance.Harness) { h.Name = "" },
-		"no Open":         func(h *conformance.Harness) { h.Open = nil },
-		"no TTL":          func(h *conformance.Harness) { h.TTL = 0 },
-		"unknown rule":    func(h *conformance.Harness) { h.Only = []string{"L1.nothing"} },
-		"unknown waiver":  func(h *conformance.Harness) { h.Waive = map[string]string{"L1": "a group is no rule"} },
-		"empty waiver":    func(h *conformance.Harness) { h.Waive = map[string]string{"L1.end": ""} },
-		"unknown fault":   func(h *conformance.Harness) { h.Lacks = map[conformance.Fault]string{"Fire": "x"} },
-		"fault is there":  func(h *conformance.Harness) { h.Lacks = map[conformance.Fault]string{conformance.Kill: "x"} },
+		"no name":        func(h *conformance.Harness) { h.Name = "" },
+		"no Open":        func(h *conformance.Harness) { h.Open = nil },
+		"no TTL":         func(h *conformance.Harness) { h.TTL = 0 },
+		"unknown rule":   func(h *conformance.Harness) { h.Only = []string{"L1.nothing"} },
+		"unknown waiver": func(h *conformance.Harness) { h.Waive = map[string]string{"L1": "a group is no rule"} },
+		"empty waiver":   func(h *conformance.Harness) { h.Waive = map[string]string{"L1.end": ""} },
+		"unknown fault":  func(h *conformance.Harness) { h.Lacks = map[conformance.Fault]string{"Fire": "x"} },
+		"fault is there": func(h *conformance.Harness) { h.Lacks = map[conformance.Fault]string{conformance.Kill: "x"} },
+		"two servers": func(h *conformance.Harness) {
+			whole, _ := clusterHarness()
+			h.Lacks = nil
+			h.Faults.Cluster = whole.Faults.Cluster
+			h.Faults.Cluster.Servers = h.Faults.Cluster.Servers[:2]
+		},
 		"no reason given": func(h *conformance.Harness) { h.Lacks = map[conformance.Fault]string{conformance.Deadlines: ""} },
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/history"
 )
 
 // hands is a rule that the next in line leads within a bound after an end of the
@@ -165,7 +166,7 @@ func survives(t *trial, fault func()) {
 		last = g.token
 		g.resign()
 	}
-	r.stop(0)
+	r.stop(history.Rules{})
 }
 
 func names(cs map[*client]bool) string {

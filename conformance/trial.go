@@ -8,9 +8,12 @@ import (
 	"fmt"
 	"runtime/debug"
 	"runtime/pprof"
+	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/succession-dev/succession/internal/history"
 )
 
 // A trial is one run of one rule: its clients, its names, its clock, and what
@@ -21,13 +24,16 @@ type trial struct {
 	line  string // the election of this trial; no other uses it
 	began time.Time
 	log   timeline
+	notes *history.Recorder // what the candidates did, since began
 
 	ctx    context.Context // ends at the first failure and at the watchdog
 	cancel context.CancelCauseFunc
 
 	mu       sync.Mutex
 	failure  string
-	timeline []string // as of the failure
+	timeline []string            // as of the failure
+	history  *history.History    // the same; without a failure, as of the end
+	broken   []history.Violation // what the judge has found in it
 	clients  int
 	cleanups []func()
 	spawned  sync.WaitGroup
@@ -44,7 +50,9 @@ func newTrial(ctx context.Context, h Harness, r Rule) *trial {
 	if prefix == "" {
 		prefix = "conformance"
 	}
-	t := &trial{h: h, rule: r, began: time.Now()}
+	began := time.Now()
+	t := &trial{h: h, rule: r, began: began}
+	t.notes = history.NewRecorder(func() time.Duration { return time.Since(began) }, nil)
 	t.line = fmt.Sprintf("%s/%s-%s", prefix, strings.ToLower(r.ID), strings.ToLower(rand.Text()[:8]))
 	ctx = pprof.WithLabels(ctx, pprof.Labels(trialLabel, t.line))
 	t.ctx, t.cancel = context.WithCancelCause(ctx)
@@ -98,7 +106,8 @@ func (t *trial) errorf(format string, args ...any) {
 	defer t.mu.Unlock()
 	if t.failure == "" {
 		t.failure = fmt.Sprintf(format, args...)
-		t.timeline = t.log.lines(t.began) // before the trial's end adds to it
+		// Before the trial's end adds to them.
+		t.timeline, t.history = t.log.lines(t.began), t.notes.History()
 	}
 	t.cancel(errors.New("the rule has failed"))
 }
@@ -107,6 +116,27 @@ func (t *trial) errorf(format string, args ...any) {
 func (t *trial) fatalf(format string, args ...any) {
 	t.errorf(format, args...)
 	panic(abort{})
+}
+
+// judge checks the history of the trial.
+func (t *trial) judge(rules history.Rules, forgiven []history.Rule) {
+	broken := slices.DeleteFunc(t.notes.History().Check(rules), func(v history.Violation) bool {
+		return slices.Contains(forgiven, v.Rule)
+	})
+	if len(broken) == 0 {
+		return
+	}
+	t.mu.Lock()
+	t.broken = broken
+	t.mu.Unlock()
+	t.fatalf("%s%s", broken[0], andMore(len(broken)-1))
+}
+
+func andMore(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", and %d more", n)
 }
 
 // spawn runs f in a goroutine that the trial waits for.

@@ -25,7 +25,7 @@ type Backend struct {
 	name string
 
 	up, down pipe
-	broken   bool    // the connection is dead, and the client, cut off, does not know
+	broken   bool    // the connection is dead: the client, cut off, does not know, or cannot make another
 	gone     bool    // Close has hung up for good
 	calls    []*call // unanswered, in the order of sending
 
@@ -35,6 +35,10 @@ type Backend struct {
 	seen    uint64   // the highest index of the log in any answer
 
 	loseRequest, loseAnswer losses
+
+	severed int         // requests that have broken a connection; 0 where none does
+	again   *time.Timer // connects anew after that
+	hidden  bool        // no connection can be made
 }
 
 var _ backend.Backend = (*Backend)(nil)
@@ -190,6 +194,10 @@ func (b *Backend) receive(cl *call, v any, err error, index uint64) {
 			return
 		}
 	}
+	if cl.under != nil && index < b.seen { // the session has come back with an earlier log
+		cl.under.end(fmt.Errorf("%w: %w", backend.ErrSessionEnded, b.wentBack(index)), false)
+		return
+	}
 	b.seen = max(b.seen, index)
 	b.finish(cl, v, err)
 }
@@ -249,6 +257,9 @@ func (b *Backend) retire() {
 func (b *Backend) vanish() {
 	b.gone = true
 	b.discard()
+	if b.again != nil {
+		b.again.Stop()
+	}
 	for _, cl := range slices.Clone(b.calls) {
 		b.finish(cl, nil, errStands)
 	}

@@ -118,6 +118,15 @@ func (c *Coordinator) serve(r *request) {
 		r.from.sever()
 		return
 	}
+	if r.from.severed > 0 {
+		// Every other request takes effect before the connection breaks.
+		if r.from.severed++; r.from.severed%2 == 0 {
+			_, _ = r.call.apply()
+		}
+		r.from.breakOff()
+		c.notify()
+		return
+	}
 	c.apply(r)
 	c.notify()
 }

@@ -37,10 +37,11 @@
 // # Faults
 //
 // On the client: [Backend.Cut], [Backend.CutRequests], [Backend.CutAnswers] and
-// [Backend.Heal]; [Backend.Delay]; [Backend.Disconnect]; [Backend.LoseRequest] and
-// [Backend.LoseAnswer]; [Backend.Expire] and [Backend.Kill]. On the coordinator:
-// [Coordinator.Restart]; [Coordinator.Pause] and [Coordinator.Resume];
-// [Coordinator.Remove], [Coordinator.Drop] and [Coordinator.Reset].
+// [Backend.Heal]; [Backend.Sever] and [Backend.Hide]; [Backend.Delay];
+// [Backend.Disconnect]; [Backend.LoseRequest] and [Backend.LoseAnswer];
+// [Backend.Expire] and [Backend.Kill]. On the coordinator: [Coordinator.Restart];
+// [Coordinator.Pause] and [Coordinator.Resume]; [Coordinator.Remove],
+// [Coordinator.Drop] and [Coordinator.Reset]; [Coordinator.Snapshot].
 //
 // No call has a time limit of its own, apart from Session and Backend.Close. While
 // a client is cut off, or the coordinator paused, its calls block until that is

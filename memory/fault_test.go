@@ -348,3 +348,83 @@ func TestIndex(t *testing.T) {
 		}
 	})
 }
+
+// A connection that is severed answers nothing, whether or not the request has taken
+// effect; what can be sent again waits, and is done once.
+func TestSever(t *testing.T) {
+	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		b, s := client(t, c, "a")
+		b.Sever()
+		put := begin(func() error { _, err := s.Put(t.Context(), "r", []byte("1"), nil); return err })
+		is(t, "Put", put.returned(t, "Put over a connection that breaks"), backend.ErrUnavailable)
+		if got := string(c.Record("r").Value); got != "1" {
+			t.Errorf("the record holds %q; the first request takes effect", got)
+		}
+		joined := begin(func() error { _, err := s.Join(t.Context(), election, "x"); return err })
+		time.Sleep(ttl / 10)
+		joined.blocks(t, "Join")
+		b.Heal()
+		time.Sleep(ttl / 50)
+		ok(t, "Join", joined.returned(t, "Join after Heal"))
+		if n := len(c.Members(election)); n != 1 {
+			t.Errorf("%d members joined, want 1", n)
+		}
+		b.Sever()
+		<-s.Done() // no heartbeat is answered
+	})
+}
+
+// A client that knows that there is no coordinator waits with what it can send again,
+// until its session ends.
+func TestHide(t *testing.T) {
+	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		b, s := client(t, c, "a")
+		m := join(t, s, "a")
+		watching := begin(func() error { _, err := s.Watch(t.Context(), "r", backend.Absent); return err })
+		watching.blocks(t, "Watch")
+		b.Hide()
+		watching.blocks(t, "Watch without a coordinator")
+		joined := begin(func() error { _, err := s.Join(t.Context(), election, "x"); return err })
+		joined.blocks(t, "Join")
+		b.Heal()
+		ok(t, "Join", joined.returned(t, "Join after Heal"))
+		if !ahead(t, s, m).First {
+			t.Error("the member has gone")
+		}
+		b.Hide()
+		<-s.Done()
+		again := begin(func() error { _, err := b.Session(t.Context()); return err })
+		again.blocks(t, "Session without a coordinator")
+		b.Heal()
+		ok(t, "Session", again.returned(t, "Session after Heal"))
+	})
+}
+
+// A snapshot brings back lines, records, sessions and the index; who saw a later one
+// is told, and who did not goes on.
+func TestSnapshot(t *testing.T) {
+	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		_, sa := client(t, c, "a")
+		_, sb := client(t, c, "b")
+		ma, mb := join(t, sa, "a"), join(t, sb, "b")
+		_, err := sa.Put(t.Context(), "r", []byte("before"), nil)
+		ok(t, "Put", err)
+		restore := c.Snapshot()
+		_, err = sa.Put(t.Context(), "r", []byte("after"), nil)
+		ok(t, "Put", err)
+		ok(t, "Leave", sa.Leave(t.Context(), ma))
+		restore()
+		if got := string(c.Record("r").Value); got != "before" {
+			t.Errorf("the record holds %q", got)
+		}
+		synctest.Wait()
+		is(t, "Err", sa.Err(), backend.ErrReset)
+		time.Sleep(5 * ttl)
+		if ended(sb) {
+			t.Fatalf("the session that saw nothing later has ended: %v", sb.Err())
+		}
+		if !ahead(t, sb, mb).First {
+			t.Error("a member of a session that was told stands still")
+		}
+	})
+}

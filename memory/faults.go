@@ -21,9 +21,33 @@ func (b *Backend) CutRequests() { b.cut(true, false) }
 // notifications.
 func (b *Backend) CutAnswers() { b.cut(false, true) }
 
-// Heal undoes [Backend.Cut] and its variants. What was held back arrives at once,
-// in the order in which it was sent.
-func (b *Backend) Heal() { b.cut(false, false) }
+// Heal undoes [Backend.Cut] and its variants, [Backend.Sever] and [Backend.Hide]. What
+// was held back arrives at once, in the order in which it was sent.
+func (b *Backend) Heal() {
+	b.c.lock()
+	b.severed, b.hidden = 0, false
+	b.c.unlock()
+	b.cut(false, false)
+}
+
+// Sever has the connection break with each request that arrives, until
+// [Backend.Heal]: every other one takes effect, the first included. The client
+// connects anew after a hundredth of the session's time, again and again.
+func (b *Backend) Sever() {
+	b.c.lock()
+	defer b.c.unlock()
+	b.severed = 1
+}
+
+// Hide breaks the connection, and none can be made until [Backend.Heal], as when the
+// coordinator's address does not lead there any more. The client knows that: Put and
+// Delete fail, and what can be sent again waits.
+func (b *Backend) Hide() {
+	b.c.lock()
+	defer b.c.unlock()
+	b.hidden = true
+	b.sever()
+}
 
 func (b *Backend) cut(up, down bool) {
 	b.c.lock()
@@ -200,6 +224,36 @@ func (c *Coordinator) Reset() {
 	clear(c.leases)
 	c.store = newStore(c.start)
 	c.severAll()
+}
+
+// Snapshot remembers lines, records, sessions and the index of the log. restore puts
+// them back, as an operator restores a backup: what happened since is lost, and
+// connections break. The sessions that were live then are live again and have their
+// whole time. Clients that saw a higher index fail with [backend.ErrReset] once they
+// are told a lower one. restore may be called more than once.
+func (c *Coordinator) Snapshot() (restore func()) {
+	c.lock()
+	defer c.unlock()
+	kept, leases := c.store.clone(), c.sorted()
+	for i, l := range leases {
+		leases[i] = l.clone()
+	}
+	return func() {
+		c.lock()
+		defer c.unlock()
+		for _, l := range c.leases {
+			l.timer.Stop()
+		}
+		clear(c.leases)
+		c.store = kept.clone()
+		for _, l := range leases {
+			l := l.clone()
+			l.timer = time.AfterFunc(c.ttl+c.slack, func() { c.sweep(l) })
+			c.leases[l.id] = l
+			c.renew(l)
+		}
+		c.severAll()
+	}
 }
 
 func (c *Coordinator) severAll() {

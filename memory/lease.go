@@ -31,6 +31,11 @@ type answer struct {
 	err   error
 }
 
+// clone returns a copy that has no timer.
+func (l *lease) clone() *lease {
+	return &lease{id: l.id, of: l.of, members: slices.Clone(l.members), answers: maps.Clone(l.answers)}
+}
+
 // once runs f where call n has not run before, and returns the answer that it
 // had. The client has the answers of all calls before oldest.
 func (l *lease) once(n, oldest uint64, f func(*lease) (any, error)) (any, error) {

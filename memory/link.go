@@ -151,8 +151,42 @@ func (b *Backend) discard() {
 	b.c.unpark(func(r *request) bool { return r.from == b })
 }
 
-// reconnect takes up again, over a new connection, what had no answer yet.
+// breakOff breaks the connection, and the client makes the next one only after a
+// hundredth of the session's time, as clients do that have been refused.
+func (b *Backend) breakOff() {
+	b.discard()
+	b.broken = true
+	b.forgo()
+	if b.again != nil {
+		b.again.Reset(b.c.ttl / 100)
+		return
+	}
+	b.again = time.AfterFunc(b.c.ttl/100, func() {
+		b.c.lock()
+		defer b.c.unlock()
+		if b.broken && !b.up.cut && !b.down.cut {
+			b.reconnect()
+		}
+	})
+}
+
+// forgo ends the calls whose effect nobody can know without the connection.
+func (b *Backend) forgo() {
+	for _, cl := range slices.Clone(b.calls) {
+		if cl.lost == lostUnknown {
+			b.finish(cl, nil, errLostAnswer)
+		}
+	}
+}
+
+// reconnect takes up again, over a new connection, what had no answer yet. Where
+// none can be made it waits for [Backend.Heal].
 func (b *Backend) reconnect() {
+	if b.hidden {
+		b.broken = true
+		b.forgo()
+		return
+	}
 	b.broken = false
 	for _, cl := range slices.Clone(b.calls) {
 		switch {

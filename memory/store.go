@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -64,6 +65,15 @@ func newStore(index uint64) store {
 		lines:   make(map[string]*line),
 		records: make(map[string]record),
 	}
+}
+
+// clone returns a copy, without what has not been told yet.
+func (st *store) clone() store {
+	out := store{index: st.index, lines: make(map[string]*line), records: maps.Clone(st.records)}
+	for name, l := range st.lines {
+		out.lines[name] = &line{members: slices.Clone(l.members), next: l.next}
+	}
+	return out
 }
 
 func (st *store) happened(t topic) { st.events = append(st.events, t) }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -28,6 +29,7 @@ type suite struct {
 	faults   []string
 	rules    []conformance.Rule
 	parallel int
+	report   string // a folder; empty for none
 }
 
 func newConformance(g *globals) *cobra.Command {
@@ -45,12 +47,16 @@ Load is light: some dozens of clients at a time.
 By itself it exercises the rules that need no fault. --faults adds more of them; each
 hits the suite's own clients and elections only:
 
-  cut     holds back all traffic of a client, in a proxy inside this process
-  deafen  the same, for what the servers send
-  kill    abandons a client's connections
-  remove  deletes a member from the line, as an operator may
-  drop    deletes an election as a whole
-  all     as many of these as are possible there
+  cut      holds back all traffic of a client, in a proxy inside this process
+  mute     the same, for what the client sends
+  deafen   the same, for what the servers send
+  sever    resets each connection of a client as soon as it carries a request
+  hide     resets a client's connections, and lets it make no other for a while
+  kill     the same, for good
+  process  starts this command again as a candidate, and stops, continues and kills it
+  remove   deletes a member from the line, as an operator may
+  drop     deletes an election as a whole
+  all      as many of these as are possible there
 
 Rules that need servers to be restarted or paused are reported as not exercised. They
 are for a test that owns its servers: package conformance.
@@ -63,7 +69,7 @@ nothing was found out: the coordinator could not be reached, or no rule was exer
 With -o json each rule is one object on a line, as soon as it is done, and the last
 line is an object with the key "summary".`,
 		Example: `  succession conformance --url zookeeper://zk1:2181,zk2:2181/app
-  succession conformance --url 'etcd://h1:2379/?ttl=2s' --faults all --report report.json
+  succession conformance --url 'etcd://h1:2379/?ttl=2s' --faults all --report report
   succession conformance --rule 'L3*' --rule G8
   succession conformance --list`,
 		Args: noArgs,
@@ -71,12 +77,12 @@ line is an object with the key "summary".`,
 	f := cmd.Flags()
 	patterns := f.StringArray("rule", nil, "exercise only rules whose ID or group matches this pattern, such as 'L3*' or G8; may be repeated")
 	list := f.Bool("list", false, "print the rules and what they need, and exercise none")
-	f.StringSliceVar(&s.faults, "faults", nil, "the faults that may be made: cut, deafen, kill, remove, drop; or all")
+	f.StringSliceVar(&s.faults, "faults", nil, "the faults that may be made: "+faultNames()+"; or all")
 	f.IntVar(&s.parallel, "parallel", 4, "how many rules to exercise at once")
 	f.StringVar(&s.options.Prefix, "prefix", "", "what the names of all elections begin with; the default is succession-conformance-RANDOM")
 	f.DurationVar(&s.options.Slack, "slack", 0, "how much later than its session time the coordinator may end a session; the default fits the kind of coordinator")
 	f.DurationVar(&s.options.Latency, "latency", 0, "what a healthy call may take at the very most; the default is 2s")
-	file := f.String("report", "", "also write the whole report to this file, as JSON")
+	f.StringVar(&s.report, "report", "", "also write the whole report to this folder, as report.json, with the history of each rule that has candidates, as JSON lines and as a picture")
 	out := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) (err error) {
 		if s.rules, err = selectRules(*patterns); err != nil {
@@ -92,12 +98,12 @@ line is an object with the key "summary".`,
 		case s.options.Slack < 0 || s.options.Latency < 0:
 			return errors.New("--slack and --latency must not be negative")
 		}
-		s.url = g.url
+		s.url, s.options.Stand = g.url, again
 		if s.options.Faults, err = s.chosenFaults(); err != nil {
 			return err
 		}
 		return untilSignal(func(ctx context.Context) error {
-			report, err := s.run(ctx, g, view, *file)
+			report, err := s.run(ctx, g, view)
 			if err != nil {
 				return err
 			}
@@ -116,19 +122,28 @@ func (s *suite) chosenFaults() ([]conformance.Fault, error) {
 		}
 		i := slices.IndexFunc(target.Faults, func(f conformance.Fault) bool { return strings.EqualFold(string(f), name) })
 		if i < 0 {
-			return nil, fmt.Errorf("--faults %q: known are cut, deafen, kill, remove, drop and all", name)
+			return nil, fmt.Errorf("--faults %q: known are %s and all", name, faultNames())
 		}
 		chosen = append(chosen, target.Faults[i])
 	}
 	return chosen, nil
 }
 
-// run exercises the rules, clears up, and writes the report to the file, if one is
+// faultNames lists what --faults knows.
+func faultNames() string {
+	names := make([]string, len(target.Faults))
+	for i, f := range target.Faults {
+		names[i] = strings.ToLower(string(f))
+	}
+	return strings.Join(names, ", ")
+}
+
+// run exercises the rules, clears up, and writes the report to its folder, if one is
 // named.
-func (s *suite) run(ctx context.Context, g *globals, view *suiteView, file string) (_ *conformance.Report, err error) {
+func (s *suite) run(ctx context.Context, g *globals, view *suiteView) (_ *conformance.Report, err error) {
 	var report *os.File
-	if file != "" { // before the work, which may take minutes
-		if report, err = os.Create(file); err != nil {
+	if s.report != "" { // before the work, which may take minutes
+		if report, err = createReport(s.report); err != nil {
 			return nil, fmt.Errorf("--report: %w", err)
 		}
 		defer report.Close()
@@ -147,7 +162,7 @@ func (s *suite) run(ctx context.Context, g *globals, view *suiteView, file strin
 		return nil, err
 	}
 	h := t.Harness()
-	h.Parallel = s.parallel
+	h.Parallel, h.Report = s.parallel, s.report
 	fit, unfit := s.split(t.Unfit())
 	for _, r := range fit {
 		h.Only = append(h.Only, r.ID)
@@ -212,6 +227,13 @@ func unable(rules []conformance.Rule, lacks map[conformance.Fault]string, others
 	}
 	slices.Sort(parts)
 	return strings.Join(slices.Compact(parts), "; ")
+}
+
+func createReport(dir string) (*os.File, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	return os.Create(filepath.Join(dir, "report.json"))
 }
 
 func writeReport(f *os.File, r *conformance.Report) error {

@@ -3,13 +3,17 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/succession-dev/succession/conformance"
+	"github.com/succession-dev/succession/internal/history"
 )
 
 func TestConformanceTable(t *testing.T) {
@@ -65,13 +69,13 @@ func TestConformanceRefuses(t *testing.T) {
 	for _, tt := range []struct{ args, says string }{
 		{"--rule L9", `--rule "L9" matches no rule`},
 		{"--rule [", `syntax error`},
-		{"--faults fire", `--faults "fire": known are cut, deafen, kill, remove, drop and all`},
+		{"--faults fire", `--faults "fire": known are cut, mute, deafen, sever, hide, kill, process, remove, drop and all`},
 		{"--faults cut", "the fault cut is not possible: the URL names no server"},
 		{"--rule L3.cut", "none of the rules that were asked for can be exercised: no Cut"},
 		{"--prefix /a", "begins with a slash"},
 		{"--parallel 0", "--parallel 0"},
 		{"--latency -1s", "must not be negative"},
-		{"--report /no/such/folder/r", "--report: "},
+		{"--report /dev/null/r", "--report: "},
 		{"--url memory:x", "would not know how to clear up"},
 		{"all", "takes no arguments"},
 	} {
@@ -133,6 +137,71 @@ func TestEstimate(t *testing.T) {
 	} {
 		if got := estimate(tt.rules, 8*time.Second, 4*time.Second, tt.parallel); got != tt.want {
 			t.Errorf("%d rules, %d at once: %v, want %v", len(tt.rules), tt.parallel, got, tt.want)
+		}
+	}
+}
+
+// A candidate in a process of its own is this command, and what it noted stands beside
+// what the others did.
+func TestConformanceReport(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "report")
+	cmd := command("--url", localURL(t), "conformance", "--faults", "process", "--rule", "Fault.killed-process", "--rule", "L1.end", "--report", dir)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	b, err := os.ReadFile(filepath.Join(dir, "report.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var report conformance.Report
+	if err := json.Unmarshal(b, &report); err != nil {
+		t.Fatal(err)
+	}
+	if report.Count(conformance.Passed) != 2 || report.Err() != nil {
+		t.Errorf("the report is %v", &report)
+	}
+	f, err := os.Open(filepath.Join(dir, "Fault.killed-process.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	h, err := history.Read(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range h.Elections() {
+		if got := h.Candidates(e); !slices.Contains(got, "p") || len(got) != 5 {
+			t.Errorf("the candidates are %q, want the process p among five", got)
+		}
+	}
+	if len(h.Faults) != 1 || h.Faults[0].Kind != "killed" || h.Faults[0].Target != "p" {
+		t.Errorf("the faults are %+v", h.Faults)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "Fault.killed-process.svg")); err != nil {
+		t.Error(err)
+	}
+}
+
+// The candidate's command ends with its input, and says what it does not understand.
+func TestStand(t *testing.T) {
+	url := localURL(t)
+	for _, tt := range []struct {
+		in, says string
+		code     int
+	}{
+		{"", "", 0},
+		{"resign\n", "", 0},
+		{"abdicate\n", `"abdicate" is no command`, exitFailed},
+	} {
+		cmd := command("--url", url, "stand", "reports", "p")
+		var stderr strings.Builder
+		cmd.Stdin, cmd.Stderr = strings.NewReader(tt.in), &stderr
+		out, err := cmd.Output()
+		if code := cmd.ProcessState.ExitCode(); code != tt.code || !strings.Contains(stderr.String(), tt.says) {
+			t.Errorf("input %q: exit code %d, %v, standard error %q", tt.in, code, err, &stderr)
+		}
+		if _, err := history.Read(bytes.NewReader(out)); err != nil {
+			t.Errorf("the output is no history: %v\n%s", err, out)
 		}
 	}
 }

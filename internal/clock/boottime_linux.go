@@ -1,16 +1,19 @@
 package clock
 
 import (
+	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
+	"unsafe"
 )
+
+// clockBoottime is CLOCK_BOOTTIME of linux/time.h, which package syscall lacks.
+const clockBoottime = 7
 
 // sinceBoot reads CLOCK_BOOTTIME, which goes on while the machine is suspended
 // (clock_gettime(2)).
 func sinceBoot() time.Duration {
-	var ts unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
+	var ts syscall.Timespec
+	if _, _, errno := syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, clockBoottime, uintptr(unsafe.Pointer(&ts)), 0); errno != 0 {
 		return 0
 	}
 	return time.Duration(ts.Nano())

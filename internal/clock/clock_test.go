@@ -47,3 +47,15 @@ func TestBootClock(t *testing.T) {
 		t.Errorf("time since boot is %v on %s", got, runtime.GOOS)
 	}
 }
+
+// What Suspend adds counts for every instant from before it, on every system.
+func TestSuspend(t *testing.T) {
+	before := Now()
+	Suspend(time.Hour)
+	if d := Since(before); d < time.Hour || d > time.Hour+time.Minute {
+		t.Errorf("an hour of suspension was measured as %v", d)
+	}
+	if d := Since(Now()); d > time.Minute {
+		t.Errorf("a suspension that is over was measured as %v", d)
+	}
+}

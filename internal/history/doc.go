@@ -29,8 +29,8 @@
 // # What is not
 //
 // The checker believes the notes. A term counts from when its candidate noted that
-// it had won, and until it noted the end, so what happened between the fact and the
-// note is not seen; [Rules].Notice says how much of that is to be forgiven where
+// it had won, and until it noted the end, or said that it last found itself leading
+// ([Event].Led), so what happened between the fact and the note is not seen; [Rules].Notice says how much of that is to be forgiven where
 // several processes or a busy machine take the notes. A candidate that stops
 // noting, because it crashed, leaves a term without an end, which counts as led
 // until the end of the history unless somebody notes its end for it.

@@ -39,7 +39,12 @@ type Event struct {
 	// Deadline is when the term had to be over at the latest, as known at At; of
 	// Ended and CheckFailed. 0 is none.
 	Deadline time.Duration `json:"deadline,omitempty"`
-	Why      string        `json:"why,omitempty"`
+	// Led is the last instant at which the candidate found itself leading: just before
+	// it asked and was told yes. Of Ended, CheckFailed and Resigned. The term is held
+	// against others until then, and not until the note, which a candidate that was
+	// stopped takes late. 0 is not known.
+	Led time.Duration `json:"led,omitempty"`
+	Why string        `json:"why,omitempty"`
 }
 
 func (e Event) check() error {
@@ -48,7 +53,7 @@ func (e Event) check() error {
 		return fmt.Errorf("no such event: %q", e.Kind)
 	case e.Election == "" || e.Candidate == "":
 		return fmt.Errorf("event %q without its election or candidate", e.Kind)
-	case e.At < 0 || e.Deadline < 0:
+	case e.At < 0 || e.Deadline < 0 || e.Led < 0:
 		return fmt.Errorf("event %q before the clock began", e.Kind)
 	}
 	return nil

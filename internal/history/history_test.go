@@ -48,6 +48,12 @@ func TestCheck(t *testing.T) {
 	deposed := func(at time.Duration) []history.Event {
 		return append(reign("web-1", 1, 0, 0, 20*sec), ev(at, history.Deposed, "web-1", 1, 0))
 	}
+	// stopped has led until led, was stopped, and noted the end of its term at 20 s.
+	stopped := func(led, deadline time.Duration) []history.Event {
+		e := reign("web-1", 1, 0, 0, 20*sec)
+		e[2].Led, e[2].Deadline = led, deadline
+		return e
+	}
 	waits := []history.Event{ev(0, history.Joined, "web-2", 2, 0), ev(60*sec, history.Left, "web-2", 2, 0)}
 	tests := []struct {
 		name  string
@@ -70,6 +76,12 @@ func TestCheck(t *testing.T) {
 			merge(nil, deposed(10*sec), reign("web-2", 2, 0, 10*sec, 30*sec)), history.Rules{}, nil},
 		{"a leader that an operator removes after another has won",
 			merge(nil, deposed(12*sec), reign("web-2", 2, 0, 10*sec, 30*sec)), history.Rules{}, []history.Rule{history.Overlap}},
+		{"a leader that was stopped notes its end late",
+			merge(nil, stopped(8*sec, 9*sec), reign("web-2", 2, 0, 10*sec, 30*sec)), history.Rules{}, nil},
+		{"a leader that was stopped and led on",
+			merge(nil, stopped(19*sec, 9*sec), reign("web-2", 2, 0, 10*sec, 30*sec)), history.Rules{}, []history.Rule{history.Late, history.Overlap}},
+		{"nobody leads for a leader that was stopped",
+			merge(nil, stopped(8*sec, 9*sec), waits), history.Rules{Vacancy: 11 * sec}, []history.Rule{history.Vacancy, history.Vacancy}},
 		{"a term without an end", merge(nil, reign("web-1", 1, 0, 0, 10*sec)[:2], reign("web-2", 2, 0, 10*sec, 20*sec)),
 			history.Rules{}, []history.Rule{history.Overlap}},
 
@@ -231,4 +243,31 @@ func FuzzRead(f *testing.F) {
 		}
 		wellFormed(t, svg.Bytes())
 	})
+}
+
+// What another process writes is noted as it comes, on the clock of this one.
+func TestCopy(t *testing.T) {
+	var sent bytes.Buffer
+	there := history.NewRecorder(func() time.Duration { return 100 * sec }, &sent)
+	won := ev(0, history.Won, "web-2", 2, 2)
+	there.Note(won)
+	ended := ev(0, history.Ended, "web-2", 2, 2)
+	ended.Deadline, ended.Led = 90*sec, 80*sec
+	there.Note(ended)
+	sent.WriteString(`{"at":1,"event":"jo`)
+
+	here := history.NewRecorder(func() time.Duration { return 0 }, nil)
+	seen := 0
+	if err := here.Copy(&sent, 70*sec, func(history.Event) { seen++ }); err != nil || seen != 2 {
+		t.Fatalf("%d events, %v", seen, err)
+	}
+	won.At, ended.At, ended.Deadline, ended.Led = 30*sec, 30*sec, 20*sec, 10*sec
+	if got := here.History().Events; !reflect.DeepEqual(got, []history.Event{won, ended}) {
+		t.Errorf("got %+v", got)
+	}
+	for _, line := range []string{"{}\n", "nonsense\n", `{"at":1,"event":"won","election":"x","candidate":"y"}` + "\n"} {
+		if err := here.Copy(strings.NewReader(line), 70*sec, nil); err == nil {
+			t.Errorf("%q was accepted", line)
+		}
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 )
 
 // maxLine bounds one line of a history, in bytes.
@@ -51,6 +52,40 @@ func Read(r io.Reader) (*History, error) {
 		}
 		if last {
 			return Merge(&h), nil
+		}
+	}
+}
+
+// Copy notes what another process's recorder writes, as it comes and until its end:
+// from is what it writes to, and each, if not nil, is called with every event that was
+// noted. The times of the other clock are ahead of those of this one by ahead. What
+// the line holds that a crash has left unfinished is lost.
+func (r *Recorder) Copy(from io.Reader, ahead time.Duration, each func(Event)) error {
+	in := bufio.NewReader(from)
+	for n := 1; ; n++ {
+		line, err := readLine(in)
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("history: line %d: %w", n, err)
+		}
+		e, err := decode[Event](line)
+		if err != nil {
+			return fmt.Errorf("history: line %d: %w", n, err)
+		}
+		e.At -= ahead
+		for _, t := range []*time.Duration{&e.Deadline, &e.Led} {
+			if *t > 0 {
+				*t = max(1, *t-ahead)
+			}
+		}
+		if err := e.check(); err != nil {
+			return fmt.Errorf("history: line %d: %w", n, err)
+		}
+		r.Note(e)
+		if each != nil {
+			each(e)
 		}
 	}
 }

@@ -27,11 +27,16 @@ func NewRecorder(clock func() time.Duration, w io.Writer) *Recorder {
 	return &Recorder{clock: clock, w: w, open: make(map[*Fault]struct{})}
 }
 
-// Note keeps e, with the present time as its At.
+// Now returns the present time of the clock.
+func (r *Recorder) Now() time.Duration { return r.clock() }
+
+// Note keeps e, with the present time as its At where that is 0.
 func (r *Recorder) Note(e Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	e.At = r.clock()
+	if e.At == 0 {
+		e.At = r.clock()
+	}
 	r.events = append(r.events, e)
 	r.line(e)
 }

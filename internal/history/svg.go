@@ -32,7 +32,7 @@ text { font: 12px "DejaVu Sans", Verdana, sans-serif; fill: #24292f }
 .stand { stroke: #8c959f; stroke-width: 2 }
 .tick { fill: #8c959f }
 .term { fill: #2f6fdf }
-.deposed { fill: #9db9ec }
+.unaware { fill: #9db9ec }
 .token { fill: #fff; font-size: 11px; font-weight: bold; text-anchor: middle }
 .beside { fill: #2f6fdf; font-size: 10px; font-weight: bold }
 .fault { fill: #e8a317; fill-opacity: .22 }
@@ -85,7 +85,6 @@ func (d *drawing) measure(title string) {
 			widest = max(widest, utf8.RuneCountInString(c))
 			y += svgRow
 		}
-		widest = max(widest, utf8.RuneCountInString(e))
 	}
 	d.base = y
 	d.left = svgMargin + widest*svgChar + 20
@@ -148,7 +147,7 @@ func (d *drawing) legend(y int) {
 		x += 36 + float64(svgChar*len(label)) + 22
 	}
 	item(`<rect class="term" x="%.1f" y="%d" width="28" height="12" rx="3"/>`, "leads, with its token")
-	item(`<rect class="deposed" x="%.1f" y="%d" width="28" height="12" rx="3"/>`, "removed by an operator")
+	item(`<rect class="unaware" x="%.1f" y="%d" width="28" height="12" rx="3"/>`, "over, and not noticed yet")
 	item(`<rect class="stand" x="%.1f" y="%d" width="28" height="1" transform="translate(0 6)"/>`, "stands in line")
 	item(`<rect class="fault" x="%.1f" y="%d" width="28" height="12"/>`, "fault")
 	if len(d.found) > 0 {
@@ -238,10 +237,8 @@ func (d *drawing) term(t Term) {
 		d.put(`<rect class="%s" x="%.1f" y="%d" width="%.1f" height="%d" rx="3"/>`, class, x1, y, x2-x1, svgBar)
 	}
 	bar("term", x1, x2)
-	if t.Deposed {
-		if from := d.x(t.until()); x2-from > 1 {
-			bar("deposed", from, x2)
-		}
+	if from := d.x(t.until()); x2-from > 1 {
+		bar("unaware", from, x2)
 	}
 	label := fmt.Sprint(t.Token)
 	if x2-x1 >= float64(svgChar*len(label)+6) {

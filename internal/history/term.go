@@ -10,6 +10,7 @@ type Term struct {
 	Position  uint64
 	From, To  time.Duration
 	Deadline  time.Duration // when it had to be over at the latest, as known at its end; 0 is none
+	Led       time.Duration // when its candidate last found itself leading; 0 is not known
 	Why       string        // it ended
 	Open      bool          // it had not ended when the history did
 	// Deposed says that an operator took its member away, at DeposedAt: by then
@@ -18,12 +19,20 @@ type Term struct {
 	DeposedAt time.Duration
 }
 
+// led returns the end of the time in which the candidate led, as far as it knew.
+func (t *Term) led() time.Duration {
+	if t.Led > 0 {
+		return min(t.To, max(t.From, t.Led))
+	}
+	return t.To
+}
+
 // until returns the end of the time in which the term is held against another.
 func (t *Term) until() time.Duration {
 	if t.Deposed {
-		return min(t.To, max(t.From, t.DeposedAt))
+		return min(t.led(), max(t.From, t.DeposedAt))
 	}
-	return t.To
+	return t.led()
 }
 
 // Terms returns the terms of an election in the order in which they were won.
@@ -70,7 +79,7 @@ func (b *terms) add(e Event) {
 			return
 		}
 		if t.Open {
-			t.To, t.Open, t.Why = e.At, false, string(e.Kind)
+			t.To, t.Open, t.Why, t.Led = e.At, false, string(e.Kind), e.Led
 		}
 		if e.At == t.To && e.Kind == Ended || t.Deadline == 0 { // the one that knows most
 			t.Deadline = e.Deadline

@@ -56,22 +56,19 @@ func (c *client) closeProxies() {
 	}
 }
 
-func (c *client) hold(ways ...direction) (release func()) {
-	for _, p := range c.proxies {
-		for _, d := range ways {
-			p.hold(d)
+// suffers returns a fault of a client: what is done to each of its proxies. It is
+// undone by the release of them.
+func suffers(do func(*proxy)) func(backend.Backend) (heal func()) {
+	return func(b backend.Backend) func() {
+		proxies := b.(*client).proxies
+		for _, p := range proxies {
+			do(p)
 		}
-	}
-	return func() {
-		for _, p := range c.proxies {
-			p.release()
+		return func() {
+			for _, p := range proxies {
+				p.release()
+			}
 		}
-	}
-}
-
-func (c *client) abandon() {
-	for _, p := range c.proxies {
-		p.abandon()
 	}
 }
 

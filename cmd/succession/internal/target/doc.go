@@ -3,8 +3,8 @@
 //
 // Its faults hit the clients and elections of the suite alone. [Target.Harness]
 // puts TCP proxies of its own in front of each client that it opens, one for each
-// server of the URL: they hold traffic back, and abandon connections. What an
-// operator does, it does as one, with the coordinator's own client library and
+// server of the URL: they hold traffic back, and reset connections. A candidate in a
+// process of its own is this command, started again. What an operator does, it does as one, with the coordinator's own client library and
 // the credentials of the URL, and only below the prefix that is the suite's. It
 // never touches a server.
 //

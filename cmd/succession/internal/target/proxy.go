@@ -33,7 +33,9 @@ type proxy struct {
 	mu       sync.Mutex
 	changed  *sync.Cond // something below has changed
 	held     [2]bool
-	refusing bool
+	severing bool // a connection that carries a request is reset
+	hidden   bool // no connection is made, for now
+	refusing bool // the same, for good
 	conns    map[*conn]struct{}
 }
 
@@ -76,11 +78,33 @@ func (p *proxy) hold(d direction) {
 	}
 }
 
+// sever has each connection reset as soon as it has carried something to the server.
+func (p *proxy) sever() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.severing = true
+}
+
+// hide resets all connections, and every new one until release.
+func (p *proxy) hide() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.hidden = true
+	p.reset()
+}
+
+// reset resets all connections. It is called with the lock held.
+func (p *proxy) reset() {
+	for c := range p.conns {
+		c.end()
+	}
+}
+
 // release lets everything through again.
 func (p *proxy) release() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.held = [2]bool{}
+	p.held, p.severing, p.hidden = [2]bool{}, false, false
 	p.changed.Broadcast()
 }
 
@@ -89,9 +113,7 @@ func (p *proxy) abandon() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.refusing = true
-	for c := range p.conns {
-		c.end()
-	}
+	p.reset()
 }
 
 // close ends the proxy, and returns when nothing of it runs any more.
@@ -121,7 +143,7 @@ func (p *proxy) accept() {
 		}
 		c := &conn{p: p, client: client.(*net.TCPConn)}
 		p.mu.Lock()
-		if p.refusing {
+		if p.refusing || p.hidden {
 			c.end()
 		} else {
 			p.conns[c] = struct{}{}
@@ -177,6 +199,9 @@ func (c *conn) carry(d direction) {
 		if n > 0 && !c.deliver(d, buf[:n]) {
 			err = net.ErrClosed
 		}
+		if n > 0 && d == toServer && c.p.severs() {
+			err = net.ErrClosed
+		}
 		switch {
 		case err == io.EOF:
 			c.whenFree(d, func() { _ = c.to(d).CloseWrite() }) // fails only where it is closed
@@ -188,6 +213,12 @@ func (c *conn) carry(d direction) {
 			return
 		}
 	}
+}
+
+func (p *proxy) severs() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.severing
 }
 
 // deliver writes b while the direction is free. It returns false when the connection

@@ -152,17 +152,63 @@ func TestProxyAbandons(t *testing.T) {
 	p, client, server := pipe(t)
 	p.hold(toServer)
 	p.abandon()
-	open := []net.Conn{client, server}
-	if c, err := net.Dial("tcp", p.addr()); err == nil { // else the reset came before dialing was over
-		defer c.Close()
-		open = append(open, c)
+	breaks(t, client)
+	breaks(t, server)
+	refused(t, p)
+}
+
+// A connection that is severed carries what it is given first, and no more; after the
+// release all is well.
+func TestProxySevers(t *testing.T) {
+	p, l := proxied(t)
+	p.sever()
+	for range 2 {
+		client := dial(t, p)
+		server := accept(t, l)
+		send(t, server, "hello") // this way it carries all
+		receives(t, client, "hello")
+		send(t, client, "one")
+		breaks(t, client)
+		breaks(t, server)
 	}
-	for _, c := range open {
-		c.SetReadDeadline(time.Now().Add(10 * time.Second))
-		if _, err := c.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("a connection that was abandoned: %v", err)
-		}
+	p.release()
+	client := dial(t, p)
+	send(t, client, "one")
+	receives(t, accept(t, l), "one")
+}
+
+func TestProxyHides(t *testing.T) {
+	p, l := proxied(t)
+	old := dial(t, p)
+	send(t, old, "x")
+	receives(t, accept(t, l), "x")
+	p.hide()
+	breaks(t, old)
+	refused(t, p)
+	p.release()
+	client := dial(t, p)
+	send(t, client, "one")
+	receives(t, accept(t, l), "one")
+}
+
+// breaks waits until the connection has ended, whatever it still carries.
+func breaks(t *testing.T, c net.Conn) {
+	t.Helper()
+	c.SetReadDeadline(time.Now().Add(10 * time.Second))
+	if _, err := io.Copy(io.Discard, c); errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Fatal("the connection is still there")
 	}
+}
+
+// refused checks that a new connection breaks, which may be before Dial has returned.
+func refused(t *testing.T, p *proxy) {
+	t.Helper()
+	c, err := net.Dial("tcp", p.addr())
+	if err != nil {
+		return
+	}
+	defer c.Close()
+	breaks(t, c)
 }
 
 // The suite counts goroutines by their labels, which are inherited.

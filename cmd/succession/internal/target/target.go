@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"os/exec"
 	"slices"
 	"strings"
 	"time"
@@ -13,7 +14,12 @@ import (
 )
 
 // Faults are those that a target can be asked for.
-var Faults = []conformance.Fault{conformance.Cut, conformance.Deafen, conformance.Kill, conformance.Remove, conformance.Drop}
+var Faults = slices.Concat(network, []conformance.Fault{conformance.Process, conformance.Remove, conformance.Drop})
+
+// network are those of them that need a proxy in front of each client.
+var network = []conformance.Fault{
+	conformance.Cut, conformance.Mute, conformance.Deafen, conformance.Sever, conformance.Hide, conformance.Kill,
+}
 
 // Options are what is optional in [Open].
 type Options struct {
@@ -22,6 +28,9 @@ type Options struct {
 	// Prefix begins the names of all elections and records. Nothing must be stored
 	// there. Empty is "succession-conformance-" and something random.
 	Prefix string
+	// Stand returns a command that runs [conformance.Stand] on the coordinator with that
+	// URL. It is needed for the fault process alone.
+	Stand func(url, election, id string) *exec.Cmd
 	// Slack and Latency are those of [conformance.Harness]. 0 is what the kind of
 	// coordinator suggests.
 	Slack, Latency time.Duration
@@ -106,7 +115,7 @@ func (t *Target) ready(ctx context.Context) error {
 	}
 	b, err := t.open(ctx)
 	if err != nil {
-		return fmt.Errorf("through a proxy, which the faults cut, deafen and kill need: %w", err)
+		return fmt.Errorf("through a proxy, which the faults of the network need: %w", err)
 	}
 	return b.Close()
 }
@@ -166,11 +175,20 @@ func (t *Target) Harness() conformance.Harness {
 		case !t.asked(f):
 			h.Lacks[f] = "only with --faults " + strings.ToLower(string(f))
 		case f == conformance.Cut:
-			h.Faults.Cut = func(b backend.Backend) func() { return b.(*client).hold(toServer, toClient) }
+			h.Faults.Cut = suffers(func(p *proxy) { p.hold(toServer); p.hold(toClient) })
+		case f == conformance.Mute:
+			h.Faults.Mute = suffers(func(p *proxy) { p.hold(toServer) })
 		case f == conformance.Deafen:
-			h.Faults.Deafen = func(b backend.Backend) func() { return b.(*client).hold(toClient) }
+			h.Faults.Deafen = suffers(func(p *proxy) { p.hold(toClient) })
+		case f == conformance.Sever:
+			h.Faults.Sever = suffers((*proxy).sever)
+		case f == conformance.Hide:
+			h.Faults.Hide = suffers((*proxy).hide)
 		case f == conformance.Kill:
-			h.Faults.Kill = func(b backend.Backend) { b.(*client).abandon() }
+			abandon := suffers((*proxy).abandon)
+			h.Faults.Kill = func(b backend.Backend) { abandon(b) }
+		case f == conformance.Process:
+			h.Faults.Process = func(election, id string) *exec.Cmd { return t.options.Stand(t.raw, election, id) }
 		case f == conformance.Remove:
 			h.Faults.Remove = t.operator.remove
 		case f == conformance.Drop:
@@ -190,12 +208,17 @@ func (t *Target) lacks() map[conformance.Fault]string {
 		conformance.Restart:    server,
 		conformance.Pause:      server,
 		conformance.Reset:      server,
+		conformance.Compact:    server,
+		conformance.Rewind:     server,
+		conformance.Clock:      server,
+		conformance.Cluster:    server,
+		conformance.Isolate:    server,
 	}
 	if t.ttl == 0 {
 		lacks[conformance.Deadlines] = "sessions end with their process"
 	}
 	if t.noProxy != "" {
-		for _, f := range []conformance.Fault{conformance.Cut, conformance.Deafen, conformance.Kill} {
+		for _, f := range network {
 			lacks[f] = t.noProxy
 		}
 	}
@@ -218,6 +241,4 @@ func Possible(rawURL string) ([]conformance.Fault, error) {
 func (t *Target) asked(f conformance.Fault) bool { return slices.Contains(t.options.Faults, f) }
 
 // proxied reports whether clients are to go through proxies.
-func (t *Target) proxied() bool {
-	return t.asked(conformance.Cut) || t.asked(conformance.Deafen) || t.asked(conformance.Kill)
-}
+func (t *Target) proxied() bool { return slices.ContainsFunc(network, t.asked) }

@@ -1,0 +1,175 @@
+package conformance_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/conformance"
+	"github.com/succession-dev/succession/memory"
+)
+
+// A cluster looks like three servers on top of one coordinator in memory, so that the
+// rows of the fault table that need some are tested without any: a client hangs on the
+// server that its number says, and server 1 leads until it is down.
+type cluster struct {
+	c    *memory.Coordinator
+	over chan struct{} // closed with the test
+
+	mu      sync.Mutex
+	clients []*memory.Backend
+	down    [3]bool
+	alone   [3]bool // isolated
+	acts    []string
+}
+
+func (k *cluster) notes(act string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.acts = append(k.acts, act)
+}
+
+// does is an act that changes a server, and makes the network what follows from that.
+func (k *cluster) does(act string, change func()) {
+	k.notes(act)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	change()
+	quorum := 0
+	for i := range k.down {
+		if !k.down[i] && !k.alone[i] {
+			quorum++
+		}
+	}
+	for i, b := range k.clients {
+		if quorum < 2 || k.down[i%3] || k.alone[i%3] {
+			b.Cut()
+		} else {
+			b.Heal()
+		}
+	}
+}
+
+func (k *cluster) leader() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, i := range []int{1, 2, 0} {
+		if !k.down[i] && !k.alone[i] {
+			return i
+		}
+	}
+	return 1
+}
+
+func (k *cluster) of(b backend.Backend) int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.Index(k.clients, b.(*memory.Backend)) % 3
+}
+
+func (k *cluster) server(i int) conformance.ServerFaults {
+	set := func(act string, what *bool, value bool) func() error {
+		return func() error {
+			k.does(act+strconv.Itoa(i), func() { *what = value })
+			return nil
+		}
+	}
+	start := set("start", &k.down[i], false)
+	return conformance.ServerFaults{
+		Kill: set("kill", &k.down[i], true),
+		Start: func(ctx context.Context) error {
+			go func() { <-k.over }() // as whoever waits for a server's end; it is no client's
+			return start()
+		},
+		Pause:  set("pause", &k.down[i], true),
+		Resume: set("resume", &k.down[i], false),
+		Isolate: func() (func(), error) {
+			err := set("isolate", &k.alone[i], true)()
+			return func() { set("heal", &k.alone[i], false)() }, err
+		},
+	}
+}
+
+func clusterHarness() (conformance.Harness, *cluster) {
+	const ttl, slack = 10 * time.Second, 3 * time.Second
+	k := &cluster{over: make(chan struct{}), c: memory.New(&memory.Options{TTL: ttl, Slack: slack})}
+	h := conformance.Harness{
+		Name: "cluster", TTL: ttl, Slack: slack,
+		Open: func(context.Context) (backend.Backend, error) {
+			k.mu.Lock()
+			defer k.mu.Unlock()
+			b := k.c.Client(fmt.Sprint(len(k.clients)))
+			b.Delay(time.Millisecond, time.Millisecond)
+			k.clients = append(k.clients, b)
+			return b, nil
+		},
+		Faults: conformance.Faults{
+			Cut: func(b backend.Backend) func() {
+				k.notes("cut")
+				b.(*memory.Backend).Cut()
+				return func() { k.notes("heal"); b.(*memory.Backend).Heal() }
+			},
+			Compact: func(context.Context) error { k.notes("compact"); return nil },
+			Clock: func(_ context.Context, d time.Duration) (func(), error) {
+				k.notes("clock" + d.String())
+				return func() { k.notes("restore") }, nil
+			},
+			Cluster: &conformance.ClusterFaults{
+				Servers: []conformance.ServerFaults{k.server(0), k.server(1), k.server(2)},
+				Leader:  func(context.Context) (int, error) { return k.leader(), nil },
+				Of:      k.of,
+			},
+		},
+	}
+	return h, k
+}
+
+// TestClusterFaults says which servers the rules hit, and that each is brought back.
+func TestClusterFaults(t *testing.T) {
+	for id, want := range map[string][]string{
+		"rolling":       {"kill0", "start0", "kill1", "start1", "kill2", "start2"},
+		"leader-killed": {"kill1", "start1"},
+		"leader-paused": {"pause1", "resume1"},
+		"leader-cut":    {"isolate1", "heal1"},
+		"follower-cut":  {"isolate0", "heal0"},
+		"quorum":        {"pause1", "pause2", "resume1", "resume2", "kill1", "kill2", "start1", "start2"},
+		"compacted":     {"cut", "compact", "heal"},
+		"clock":         {"clock1h0m0s", "restore", "clock-1h0m0s", "restore"},
+	} {
+		t.Run(id, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h, k := clusterHarness()
+				h.Only = []string{"Fault." + id}
+				defer close(k.over)
+				if report := conformance.Check(t.Context(), h, nil); report.Err() != nil {
+					t.Fatal(report.Results)
+				}
+				if !slices.Equal(k.acts, want) {
+					t.Errorf("done to the servers: %q, want %q", k.acts, want)
+				}
+			})
+		})
+	}
+}
+
+// A server that is not brought back fails the rule: who hangs on it is stuck.
+func TestClusterFaultThatStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, k := clusterHarness()
+		h.Only = []string{"Fault.leader-paused"}
+		for i := range h.Faults.Cluster.Servers {
+			h.Faults.Cluster.Servers[i].Resume = func() error { return nil }
+		}
+		defer close(k.over)
+		report := conformance.Check(t.Context(), h, nil)
+		if report.Count(conformance.Failed) != 1 {
+			t.Errorf("got %v after %q", report, k.acts)
+		}
+	})
+}

@@ -1,0 +1,215 @@
+package conformance
+
+import (
+	"context"
+	"os/exec"
+	"slices"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// Faults is what a harness can do to its coordinator. A nil func cannot be done.
+// All are called with what Open returned. A func without an error has done its
+// work when it returns. What undoes a fault is called once.
+type Faults struct {
+	// Expire has the coordinator end the client's session, which it does not tell
+	// the client in any other way than usual. It returns when that is done.
+	Expire func(ctx context.Context, b backend.Backend) error
+
+	// Cut stops all traffic between the client and the coordinator, both ways
+	// and without closing connections. What is sent meanwhile should arrive when
+	// heal is called.
+	Cut func(b backend.Backend) (heal func())
+
+	// Mute stops the traffic from the client to the coordinator alone: what the
+	// coordinator sends still arrives, and what the client sends arrives when heal
+	// is called.
+	Mute func(b backend.Backend) (heal func())
+
+	// Deafen stops the traffic from the coordinator to the client alone: its
+	// requests arrive and take effect, and the answers arrive when heal is called.
+	Deafen func(b backend.Backend) (heal func())
+
+	// Sever has every connection of the client reset as soon as it carries a
+	// request, which may have taken effect or not, until heal is called.
+	Sever func(b backend.Backend) (heal func())
+
+	// Hide makes the coordinator's address go away for this client: its connections
+	// break and none can be made until heal is called.
+	Hide func(b backend.Backend) (heal func())
+
+	// LoseAnswer lets the client's next write take effect and loses its answer.
+	LoseAnswer func(b backend.Backend)
+
+	// Kill makes the client vanish without a word to the coordinator, as a crash
+	// does. The suite calls the client's Close later, to free what it holds in
+	// this process.
+	Kill func(b backend.Backend)
+
+	// Process returns a command, not started, that runs [Stand] for a candidate of
+	// that ID in the election, on a backend of its own with the settings of Open, in
+	// a process of its own. The suite sets its standard input and output, gives it a
+	// process group, starts it, stops and continues it by signals (SIGSTOP, SIGCONT),
+	// and kills it. A system without these signals lacks it.
+	Process func(election, id string) *exec.Cmd
+
+	// Restart restarts the coordinator with its data, and returns when it serves
+	// again.
+	Restart func(ctx context.Context) error
+
+	// Pause stops the coordinator; resume lets it go on.
+	Pause func(ctx context.Context) (resume func(), err error)
+
+	// Remove deletes the member as an operator would, past its owner.
+	Remove func(ctx context.Context, m backend.Member) error
+
+	// Drop deletes everything of the election as an operator would: its members,
+	// its record, its path.
+	Drop func(ctx context.Context, line string) error
+
+	// Reset rebuilds the coordinator empty, with a log that begins again, as an
+	// operator does who lost its data. It returns when the coordinator serves
+	// again. What other rules left there may be lost.
+	Reset func(ctx context.Context) error
+
+	// Compact has the coordinator forget the history of its log up to now, as far as
+	// it keeps one for those who watch from an earlier point.
+	Compact func(ctx context.Context) error
+
+	// Rewind remembers the coordinator's state; back restores it as an operator
+	// restores a snapshot, its log index included, and returns when the coordinator
+	// serves again. What other rules did meanwhile is lost.
+	Rewind func(ctx context.Context) (back func(context.Context) error, err error)
+
+	// Clock sets the wall clock that the coordinator reads forth by shift, or back
+	// where that is negative; restore sets it right.
+	Clock func(ctx context.Context, shift time.Duration) (restore func(), err error)
+
+	// Cluster is what can be done to single servers; nil for a coordinator of fewer
+	// than three.
+	Cluster *ClusterFaults
+
+	// Requests is how many requests the client has sent so far, heartbeats
+	// included.
+	Requests func(b backend.Backend) int64
+}
+
+// ClusterFaults is what can be done to the servers of a coordinator that has three
+// of them or more.
+type ClusterFaults struct {
+	Servers []ServerFaults
+	// Leader returns the index of the server that is the coordinator's own leader.
+	// It waits for one while there is none.
+	Leader func(ctx context.Context) (int, error)
+	// Of returns the index of the server that the client talks to.
+	Of func(b backend.Backend) int
+}
+
+// ServerFaults is what can be done to one server. All but Isolate must be there.
+type ServerFaults struct {
+	Kill   func() error                    // SIGKILL
+	Start  func(ctx context.Context) error // after Kill, with its data; returns when it serves
+	Pause  func() error                    // SIGSTOP
+	Resume func() error
+	// Isolate cuts the server off from the other servers, not from its clients. Nil
+	// where that cannot be done.
+	Isolate func() (heal func(), err error)
+}
+
+// A Fault names something that rules need: a field of [Faults], [Isolate] or
+// [Deadlines].
+type Fault string
+
+// The faults, named as in [Faults].
+const (
+	Expire     Fault = "Expire"
+	Cut        Fault = "Cut"
+	Mute       Fault = "Mute"
+	Deafen     Fault = "Deafen"
+	Sever      Fault = "Sever"
+	Hide       Fault = "Hide"
+	LoseAnswer Fault = "LoseAnswer"
+	Kill       Fault = "Kill"
+	Process    Fault = "Process"
+	Restart    Fault = "Restart"
+	Pause      Fault = "Pause"
+	Remove     Fault = "Remove"
+	Drop       Fault = "Drop"
+	Reset      Fault = "Reset"
+	Compact    Fault = "Compact"
+	Rewind     Fault = "Rewind"
+	Clock      Fault = "Clock"
+	Cluster    Fault = "Cluster"
+	Requests   Fault = "Requests"
+
+	// Isolate is the Isolate of every server of the [Cluster].
+	Isolate Fault = "Isolate"
+
+	// Deadlines is no fault: it says that sessions end by time. A coordinator that
+	// learns of a client's end in another way lacks it.
+	Deadlines Fault = "Deadlines"
+)
+
+// faults are all that there are, in the order of documentation, with how to tell
+// that the harness has each.
+var faults = []struct {
+	name Fault
+	had  func(f *Faults) bool
+}{
+	{Expire, func(f *Faults) bool { return f.Expire != nil }},
+	{Cut, func(f *Faults) bool { return f.Cut != nil }},
+	{Mute, func(f *Faults) bool { return f.Mute != nil }},
+	{Deafen, func(f *Faults) bool { return f.Deafen != nil }},
+	{Sever, func(f *Faults) bool { return f.Sever != nil }},
+	{Hide, func(f *Faults) bool { return f.Hide != nil }},
+	{LoseAnswer, func(f *Faults) bool { return f.LoseAnswer != nil }},
+	{Kill, func(f *Faults) bool { return f.Kill != nil }},
+	{Process, func(f *Faults) bool { return f.Process != nil }},
+	{Restart, func(f *Faults) bool { return f.Restart != nil }},
+	{Pause, func(f *Faults) bool { return f.Pause != nil }},
+	{Remove, func(f *Faults) bool { return f.Remove != nil }},
+	{Drop, func(f *Faults) bool { return f.Drop != nil }},
+	{Reset, func(f *Faults) bool { return f.Reset != nil }},
+	{Compact, func(f *Faults) bool { return f.Compact != nil }},
+	{Rewind, func(f *Faults) bool { return f.Rewind != nil }},
+	{Clock, func(f *Faults) bool { return f.Clock != nil }},
+	{Cluster, func(f *Faults) bool { return f.Cluster != nil }},
+	{Isolate, func(f *Faults) bool { return f.Cluster != nil && f.Cluster.isolates() }},
+	{Requests, func(f *Faults) bool { return f.Requests != nil }},
+	{Deadlines, nil},
+}
+
+// disturbing are the faults that hit more than the clients of one rule.
+var disturbing = []Fault{Restart, Pause, Reset, Compact, Rewind, Clock, Cluster, Isolate}
+
+// faultNames returns all, in the order of documentation.
+func faultNames() []Fault {
+	out := make([]Fault, len(faults))
+	for i, f := range faults {
+		out[i] = f.name
+	}
+	return out
+}
+
+// can reports whether the harness has what f names.
+func (h *Harness) can(f Fault) bool {
+	if f == Deadlines {
+		_, lacking := h.Lacks[f]
+		return !lacking
+	}
+	i := slices.Index(faultNames(), f)
+	return i >= 0 && faults[i].had(&h.Faults)
+}
+
+func (c *ClusterFaults) isolates() bool {
+	return !slices.ContainsFunc(c.Servers, func(s ServerFaults) bool { return s.Isolate == nil })
+}
+
+// whole reports whether the cluster has all that it must have.
+func (c *ClusterFaults) whole() bool {
+	return len(c.Servers) >= 3 && c.Leader != nil && c.Of != nil &&
+		!slices.ContainsFunc(c.Servers, func(s ServerFaults) bool {
+			return s.Kill == nil || s.Start == nil || s.Pause == nil || s.Resume == nil
+		})
+}

@@ -1,0 +1,105 @@
+package conformance
+
+import (
+	"context"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/history"
+)
+
+// A noter notes what one candidate of an election does.
+type noter struct {
+	log      *history.Recorder
+	zero     time.Time // of the log's clock
+	election string
+	id       string
+}
+
+func (n *noter) note(k history.Kind, m backend.Member, token uint64, why error) {
+	n.log.Note(history.Event{
+		Kind: k, Election: n.election, Candidate: n.id, Position: m.Position, Token: token, Why: text(why),
+	})
+}
+
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// trace notes where the candidate stands.
+func (n *noter) trace(ev elect.Event) {
+	switch ev.Kind {
+	case elect.Joined:
+		n.note(history.Joined, ev.Member, 0, nil)
+	case elect.Left:
+		n.note(history.Left, ev.Member, 0, ev.Err)
+	}
+}
+
+// A watch is how a candidate watches over its term.
+type watch struct {
+	// tick is how often it looks.
+	tick time.Duration
+	// heeds says that it looks at the term's context alone, as work does that is told
+	// to stop. Without it, it calls Check.
+	heeds bool
+	// margin is how much later than Term.Deadline the end of a term may be seen.
+	margin time.Duration
+	// won is called when the candidate leads for certain.
+	won func()
+	// resign is closed when the candidate is to resign.
+	resign <-chan struct{}
+}
+
+// reigns watches over a term until that is over, and returns why; until the
+// candidate is to resign, or ctx ends, and returns nil. It notes what is certain:
+// that the term held from the first to the last instant at which the candidate was
+// about to ask and was then told that it led. So no clock and no scheduler can make
+// two terms look as if they overlapped that did not.
+func (n *noter) reigns(ctx context.Context, term *elect.Term, w watch) error {
+	tick := time.NewTicker(w.tick)
+	defer tick.Stop()
+	e := history.Event{Election: n.election, Candidate: n.id, Position: term.Member().Position, Token: term.Token()}
+	end := func(k history.Kind, at time.Duration, why error) error {
+		if e.Led > 0 {
+			e.Kind, e.At, e.Why = k, at, text(why)
+			n.log.Note(e)
+		}
+		return why
+	}
+	for leaving := false; ; {
+		at := max(1, n.log.Now())
+		if w.heeds {
+			if err := context.Cause(term.Context()); err != nil {
+				return end(history.Ended, 0, err)
+			}
+		} else if err := term.Check(); err != nil {
+			return end(history.CheckFailed, 0, err)
+		}
+		if d := term.Deadline(); !d.IsZero() {
+			e.Deadline = max(1, d.Add(w.margin).Sub(n.zero))
+		}
+		if e.Led == 0 {
+			won := e
+			won.At, won.Kind, won.Deadline = at, history.Won, 0
+			n.log.Note(won)
+			w.won()
+		}
+		e.Led = at
+		if leaving {
+			return end(history.Resigned, at, nil)
+		}
+		select {
+		case <-tick.C:
+		case <-term.Context().Done():
+		case <-w.resign:
+			leaving = true
+		case <-ctx.Done():
+			leaving = true
+		}
+	}
+}

@@ -1,0 +1,29 @@
+//go:build unix
+
+package conformance_test
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/succession-dev/succession/conformance"
+)
+
+// A process that is no candidate fails the rule with what it said, and does not hang.
+func TestProcessThatFails(t *testing.T) {
+	for _, tt := range []struct{ script, says string }{
+		{"echo no such coordinator >&2; exit 3", "exit status 3\nno such coordinator"},
+		{"exit 0", "has ended too early"},
+		{"echo hello; exec sleep 1000", "history: line 1"},
+	} {
+		h := memoryHarness(plain)
+		h.Only = []string{"Fault.killed-process"}
+		delete(h.Lacks, conformance.Process)
+		h.Faults.Process = func(string, string) *exec.Cmd { return exec.Command("sh", "-c", tt.script) }
+		report := conformance.Check(t.Context(), h, nil)
+		if got := report.Results[0]; got.Status != conformance.Failed || !strings.Contains(got.Symptom, tt.says) {
+			t.Errorf("%s: got %v, want %q", tt.script, got, tt.says)
+		}
+	}
+}
