@@ -30,7 +30,8 @@ type Backend struct {
 	closed  bool
 	session *session // the newest, which may have ended
 	opening *opening // while one is being opened
-	seen    uint64   // the highest index of Consul's log that has been seen
+
+	history history
 }
 
 var _ backend.Backend = (*Backend)(nil)
@@ -66,7 +67,7 @@ type opening struct {
 }
 
 // Session returns the live session and opens one where there is none; see
-// [backend.Backend]. It blocks for about two round trips, at most for
+// [backend.Backend]. It blocks for about three round trips, at most for
 // [Options].ConnectTimeout.
 func (b *Backend) Session(ctx context.Context) (backend.Session, error) {
 	s, err := b.live(ctx)
@@ -149,7 +150,6 @@ func (b *Backend) establish() (*session, error) {
 	wait := b.o.backoff()
 	var why error // what went wrong last, apart from that the time was over
 	for {
-		wait.begin()
 		s, err := b.tryEstablish(ctx)
 		if err == nil || !errors.Is(err, backend.ErrUnavailable) {
 			return s, err
@@ -157,7 +157,7 @@ func (b *Backend) establish() (*session, error) {
 		if why == nil || ctx.Err() == nil {
 			why = err
 		}
-		if wait.sleep(ctx) != nil {
+		if wait.Sleep(ctx) != nil {
 			return nil, fmt.Errorf("%w; gave up after %v", why, b.o.ConnectTimeout)
 		}
 	}
@@ -189,32 +189,15 @@ func (b *Backend) tryEstablish(ctx context.Context) (*session, error) {
 	case gone:
 		err = fmt.Errorf("%w: the new session %s was gone at once", backend.ErrUnavailable, id)
 	case err == nil:
-		err = b.reached(entry.CreateIndex)
+		if err = b.history.reached(entry.CreateIndex); err == nil {
+			err = b.history.verify(ctx, b.c)
+		}
 	}
 	if err != nil {
 		s.end(err, gone)
 		return nil, err
 	}
 	return s, nil
-}
-
-// saw notes an index of Consul's log.
-func (b *Backend) saw(index uint64) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.seen = max(b.seen, index)
-}
-
-// reached checks that the log, which has just reached index, has not gone back.
-func (b *Backend) reached(index uint64) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if index <= b.seen {
-		return fmt.Errorf("%w: the log of Consul is at %d and was at %d: its data were lost, or restored from a snapshot; raise the fence of each election above %d, then restart this process",
-			backend.ErrReset, index, b.seen, b.seen)
-	}
-	b.seen = index
-	return nil
 }
 
 // Close ends the session, if there is one, and closes all connections; see

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
+	"os/exec"
 	"runtime/pprof"
 	"sync"
 	"sync/atomic"
@@ -17,6 +19,7 @@ import (
 	"github.com/succession-dev/succession/conformance"
 	"github.com/succession-dev/succession/consul"
 	"github.com/succession-dev/succession/internal/coordtest"
+	"github.com/succession-dev/succession/internal/coordtest/rig"
 )
 
 // manyConnections lets all clients of the suite, which share an address, wait at one
@@ -29,10 +32,14 @@ func TestConformance(t *testing.T) {
 	t.Parallel()
 	c := coordtest.NewConsul(t, &coordtest.ConsulOptions{Durable: true, Config: []string{manyConnections}})
 	admin := unlabelledAdmin(t, c)
-	h := newClients(t, c, admin).harness()
-	h.Wrap = func(t *testing.T, rule func(*testing.T, conformance.Harness)) {
-		rule(t, newClients(t, c, admin).harness())
+	harness := func(t *testing.T) conformance.Harness {
+		h := newClients(t, c, admin).harness()
+		h.Lacks[conformance.Cluster] = "there is one server"
+		h.Lacks[conformance.Isolate] = "there is one server"
+		return h
 	}
+	h := harness(t)
+	h.Wrap = func(t *testing.T, rule func(*testing.T, conformance.Harness)) { rule(t, harness(t)) }
 	conformance.Run(t, h)
 }
 
@@ -56,25 +63,31 @@ func newClients(t *testing.T, c *coordtest.Consul, admin *api.Client) *clients {
 }
 
 func (c *clients) harness() conformance.Harness {
-	return conformance.Harness{
+	h := conformance.Harness{
 		Name:  "consul 1.22",
 		Open:  func(context.Context) (backend.Backend, error) { return c.open() },
 		TTL:   ttl,
 		Slack: ttl + ttl/4, // Consul ends a session after twice its TTL
 		Faults: conformance.Faults{
 			Expire:     c.expire,
-			Cut:        func(b backend.Backend) func() { return c.hold(b, coordtest.ToServer, coordtest.ToClient) },
-			Deafen:     func(b backend.Backend) func() { return c.hold(b, coordtest.ToClient) },
 			LoseAnswer: c.loseAnswer,
 			Kill:       func(b backend.Backend) { c.of(b).proxy.Cut() },
+			Process:    c.process,
 			Restart:    func(ctx context.Context) error { return c.consul.Restart(ctx) },
 			Pause:      func(context.Context) (func(), error) { return c.resume, c.consul.Pause() },
 			Remove:     c.remove,
 			Drop:       c.drop,
 			Reset:      func(ctx context.Context) error { return c.consul.Wipe(ctx) },
+			Rewind:     c.rewind,
 			Requests:   func(b backend.Backend) int64 { return c.of(b).requests.Load() },
 		},
+		Lacks: map[conformance.Fault]string{
+			conformance.Compact: "Consul keeps no history for those who watch: a blocking query returns the present state",
+			conformance.Clock:   "Consul's sessions end by timers (agent/consul/session_timers.go), which setting the time does not move",
+		},
 	}
+	rig.Network(&h.Faults, func(b backend.Backend) *coordtest.Proxy { return c.of(b).proxy })
+	return h
 }
 
 type client struct {
@@ -94,7 +107,7 @@ func (c *clients) open() (backend.Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := unlabelled(func() (*coordtest.Proxy, error) { return coordtest.StartProxy(s.Addr()) })
+	p, err := coordtest.StartProxy(s.Addr())
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +122,7 @@ func (c *clients) open() (backend.Backend, error) {
 	return b, nil
 }
 
-// unlabelledAdmin returns a client of Consul's own; see unlabelled.
+// unlabelledAdmin returns a client of Consul's own; see dialUnlabelled.
 func unlabelledAdmin(t *testing.T, c *coordtest.Consul) *api.Client {
 	t.Helper()
 	transport := newTransport(t)
@@ -121,33 +134,12 @@ func unlabelledAdmin(t *testing.T, c *coordtest.Consul) *api.Client {
 	return admin
 }
 
-// unlabelled calls f in a goroutine without the labels by which the suite finds
-// those of its clients: the proxy is the harness's own.
-func unlabelled[T any](f func() (T, error)) (v T, err error) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		pprof.SetGoroutineLabels(context.Background())
-		v, err = f()
-	}()
-	<-done
-	return v, err
-}
-
-// dialUnlabelled is for the same reason: a connection that is kept for the next
-// request is no goroutine of the one that it was made for. The transport runs it from
-// the goroutine that dials.
+// dialUnlabelled takes off the labels by which the suite finds the goroutines of its
+// clients: a connection that is kept for the next request is no goroutine of the one
+// that it was made for. The transport runs it from the goroutine that dials.
 func dialUnlabelled(ctx context.Context, network, addr string) (net.Conn, error) {
 	pprof.SetGoroutineLabels(context.Background())
 	return new(net.Dialer).DialContext(ctx, network, addr)
-}
-
-func (c *clients) hold(b backend.Backend, ways ...coordtest.Direction) func() {
-	p := c.of(b).proxy
-	for _, w := range ways {
-		p.Block(w)
-	}
-	return p.Heal
 }
 
 // loseAnswer loses the answer to the next write; reads are transactions with a
@@ -170,6 +162,28 @@ func (c *clients) expire(ctx context.Context, b backend.Backend) error {
 	}
 	_, err = c.admin.Session().Destroy(consul.SessionID(s), (&api.WriteOptions{}).WithContext(ctx))
 	return err
+}
+
+// process runs a candidate at the server that the next client would get.
+func (c *clients) process(election, id string) *exec.Cmd {
+	s, err := c.server()
+	if err != nil {
+		return &exec.Cmd{Err: err} // of Start
+	}
+	return rig.Process("consul://"+s.Addr()+"?ttl="+ttl.String())(election, id)
+}
+
+// rewind takes a snapshot.
+func (c *clients) rewind(ctx context.Context) (back func(context.Context) error, err error) {
+	r, _, err := c.admin.Snapshot().Save((&api.QueryOptions{}).WithContext(ctx))
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	snapshot, err := io.ReadAll(r)
+	return func(ctx context.Context) error {
+		return c.admin.Snapshot().Restore((&api.WriteOptions{}).WithContext(ctx), bytes.NewReader(snapshot))
+	}, err
 }
 
 func (c *clients) remove(ctx context.Context, m backend.Member) error {

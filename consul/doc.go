@@ -58,10 +58,13 @@
 // # Lost data
 //
 // Positions are safe for as long as Consul's log goes forward. A cluster that was
-// rebuilt, or restored from a snapshot, has an earlier index: a backend that has
-// seen a later one opens no session there and fails with [backend.ErrReset]. A
-// process that has just started has seen none. After a restore, restart the
-// processes, and raise the fence of each election first.
+// rebuilt has an earlier index, or its keys have, where a snapshot was restored into a
+// cluster that runs: members that have left stand again, and a fence that was raised
+// is as low as before. A backend that has seen a later index notices that at once
+// where it waits for something, at the latest after four TTL or a minute, ends its
+// session, and fails with [backend.ErrReset] from then on. A process that has just
+// started has seen none. After a restore, restart the processes, and raise the fence of
+// each election first.
 //
 // # What it does not promise
 //

@@ -54,7 +54,7 @@ func (s *session) sweep() {
 		case <-s.ctx.Done():
 			return
 		case <-s.ghosts.more:
-			pause = minBackoff
+			pause = minPause
 		case <-next:
 		}
 		if err := s.removeGhosts(); err != nil && s.ctx.Err() == nil {

@@ -7,7 +7,7 @@ import (
 )
 
 // Gone blocks until m has gone; see [backend.Session]. It waits with a blocking
-// query for that key alone, which costs Consul two requests in four TTL, or in a
+// query for that key alone, which costs Consul three requests in four TTL, or in a
 // minute where that is shorter, and wakes for nobody else.
 func (s *session) Gone(ctx context.Context, m backend.Member) error {
 	return fail("gone", m.Line, s.gone(ctx, m))
@@ -21,7 +21,6 @@ func (s *session) gone(ctx context.Context, m backend.Member) error {
 	wait := s.b.o.backoff()
 	index := m.Position
 	for {
-		wait.begin()
 		q, err := s.block(ctx, topic{key: key}, index)
 		if err != nil {
 			return err
@@ -29,9 +28,7 @@ func (s *session) gone(ctx context.Context, m backend.Member) error {
 		if q.proves(m) {
 			return nil
 		}
-		if q.err == nil {
-			wait.reset()
-		} else if err := wait.sleep(ctx); err != nil {
+		if err := s.resume(ctx, q, &wait); err != nil {
 			return err
 		}
 		// The answer may be that of a server which is cut off, or which has lost its
@@ -91,14 +88,11 @@ func (s *session) joined(ctx context.Context, line string) error {
 		if err != nil || len(members) > 0 {
 			return err
 		}
-		wait.begin()
 		q, err := s.block(ctx, topic{key: folder, folder: true}, index)
 		if err != nil {
 			return err
 		}
-		if q.err == nil {
-			wait.reset()
-		} else if err := wait.sleep(ctx); err != nil {
+		if err := s.resume(ctx, q, &wait); err != nil {
 			return err
 		}
 	}

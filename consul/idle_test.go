@@ -98,7 +98,7 @@ func TestIdleWaiter(t *testing.T) {
 	for kind, most := range map[string]float64{
 		"renewal": 3*ttls + 1,
 		"query":   ttls/4 + 1,
-		"read":    ttls/4 + 1 + ttls/1.25 + 1, // after each query one, and the re-checks
+		"read":    2*(ttls/4+1) + ttls/1.25 + 1, // after each query two, and the re-checks
 	} {
 		if got := counts[kind]; got == 0 || float64(got) > most {
 			t.Errorf("in %.1f TTL there were %d requests of kind %s, want at most %.1f, and some", ttls, got, kind, most)

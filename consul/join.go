@@ -48,7 +48,7 @@ func (s *session) join(ctx context.Context, line, value string) (backend.Member,
 	if doubtful {
 		s.doubt(key)
 	}
-	s.b.saw(m.Position)
+	s.b.history.saw(m.Position, key)
 	return m, nil
 }
 

@@ -95,7 +95,7 @@ func (s *session) look(ctx context.Context, line string) (backend.Line, error) {
 		return backend.Line{}, err
 	}
 	if n := len(l.Members); n > 0 {
-		s.b.saw(l.Members[n-1].Position)
+		s.b.history.saw(l.Members[n-1].Position, folder)
 	}
 	return l, nil
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/consul"
 	"github.com/succession-dev/succession/internal/coordtest"
+	"github.com/succession-dev/succession/internal/coordtest/rig"
 )
 
 // ttl is the session time of most tests. Consul ends a session after twice that.
@@ -31,6 +32,7 @@ var shared struct {
 }
 
 func TestMain(m *testing.M) {
+	rig.Candidate()
 	// The rules of the conformance suite wait for time to pass, not for the processor.
 	flag.Parse()
 	// Package net/http says there what a server answers that refuses a connection.

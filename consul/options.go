@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/backoff"
 )
 
 // Options are the settings of a [Backend]. The zero value and nil are the
@@ -61,6 +62,9 @@ const (
 	// maxWait bounds a blocking query, and with it for how long one that has died
 	// unseen goes unnoticed, and for how long a cancelled one occupies a server.
 	maxWait = time.Minute
+
+	// minPause is the first pause before something is tried again.
+	minPause = 20 * time.Millisecond
 )
 
 // filled returns a copy of o with defaults filled in.
@@ -97,13 +101,18 @@ func (o *Options) filled() (*Options, error) {
 }
 
 // wait is how long a blocking query blocks at most; Consul adds up to a sixteenth.
-// When it is over, two requests follow: whoever waits costs one request in a time in
-// which the session costs six.
+// When it is over, three requests follow: whoever waits costs one request in a time in
+// which the session costs four.
 func (o *Options) wait() time.Duration { return min(maxWait, 4*o.TTL) }
 
 // attempt is how long one request may take: several must fit into a TTL, so that a
 // server that does not answer costs no session.
 func (o *Options) attempt() time.Duration { return o.TTL / 3 }
+
+// backoff returns the pauses between attempts, which are short beside a TTL.
+func (o *Options) backoff() backoff.Backoff {
+	return backoff.Backoff{Min: minPause, Max: max(minPause, min(time.Second, o.TTL/15))}
+}
 
 // rights is what a token needs, for error messages.
 func (o *Options) rights() string {

@@ -63,7 +63,7 @@ func (s *session) get(ctx context.Context, name string) (backend.Record, uint64,
 	if err != nil {
 		return backend.Record{}, 0, err
 	}
-	s.b.saw(index)
+	s.b.history.saw(index, s.b.o.key(name))
 	return r, index, nil
 }
 
@@ -90,7 +90,7 @@ func (s *session) put(ctx context.Context, name string, value []byte, cond *back
 	if err != nil {
 		return 0, err
 	}
-	s.b.saw(p.ModifyIndex)
+	s.b.history.saw(p.ModifyIndex, key)
 	return versionOf(p), nil
 }
 
@@ -206,14 +206,11 @@ func (s *session) watch(ctx context.Context, name string, after backend.Version)
 		if err != nil || r.Version != after {
 			return r, err
 		}
-		wait.begin()
 		q, err := s.block(ctx, topic{key: s.b.o.key(name)}, index)
 		if err != nil {
 			return backend.Record{}, err
 		}
-		if q.err == nil {
-			wait.reset()
-		} else if err := wait.sleep(ctx); err != nil {
+		if err := s.resume(ctx, q, &wait); err != nil {
 			return backend.Record{}, err
 		}
 	}

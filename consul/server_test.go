@@ -74,6 +74,58 @@ func TestServerLosesItsData(t *testing.T) {
 	}
 }
 
+// A snapshot that is restored into a cluster that runs turns back the keys and not the
+// log: members stand again that have left, and nobody owns them.
+func TestServerRestoresSnapshot(t *testing.T) {
+	t.Parallel()
+	c := coordtest.NewConsul(t, &coordtest.ConsulOptions{Durable: true})
+	addr, name := c.Addrs()[0], coordtest.Name(t)
+	op := admin(t, addr)
+	a, bb := session(t, addr, nil), open(t, addr, nil)
+	b := sessionOf(t, bb)
+	old := join(t, a, name, "")
+	snapshot, _, err := op.Snapshot().Save(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer snapshot.Close()
+	if err := a.Leave(t.Context(), old); err != nil {
+		t.Fatal(err)
+	}
+	m := join(t, a, name, "")
+	if m.Position <= old.Position {
+		t.Fatalf("%+v has joined after %+v", m, old)
+	}
+	waiting := map[string]chan error{"Gone": make(chan error, 1), "Watch": make(chan error, 1)}
+	go func() { waiting["Gone"] <- b.Gone(t.Context(), m) }()
+	go func() {
+		_, err := b.Watch(t.Context(), name, backend.Absent)
+		waiting["Watch"] <- err
+	}()
+	// Those whose queries arrive later than the restore find out later, too.
+	if _, err := b.Line(t.Context(), name); err != nil {
+		t.Fatal(err)
+	}
+	if err := op.Snapshot().Restore(nil, snapshot); err != nil {
+		t.Fatal(err)
+	}
+	for what, c := range waiting {
+		select {
+		case err := <-c:
+			if !errors.Is(err, backend.ErrReset) || !errors.Is(err, backend.ErrSessionEnded) {
+				t.Errorf("%s returned %v, want ErrSessionEnded and ErrReset", what, err)
+			}
+		case <-within(t, 8*ttl).Done():
+			t.Fatalf("%s has not returned although the keys of Consul have gone back", what)
+		}
+	}
+	for range 2 { // for good
+		if _, err := bb.Session(t.Context()); !errors.Is(err, backend.ErrReset) {
+			t.Errorf("Session returned %v, want ErrReset", err)
+		}
+	}
+}
+
 // Consul removes the node of a server that has failed, and with it the sessions
 // that are bound to it, long before their time. Sessions on a node of our own stay.
 func TestFailedServerTakesItsSessionsAlong(t *testing.T) {

@@ -89,7 +89,6 @@ func (s *session) keepAlive() {
 			if s.alive() != nil {
 				return
 			}
-			wait.begin()
 			sent := clock.Now()
 			running.Go(func() {
 				err := s.renew(sent)
@@ -102,11 +101,11 @@ func (s *session) keepAlive() {
 			pause = ttl / 3
 		case err := <-answers:
 			if err == nil {
-				wait.reset()
+				wait.Reset()
 				pause = ttl/3 - clock.Since(newest)
 			} else {
 				s.b.o.Logger.Warn("the session could not be renewed, trying again", "session", s.id, "left", s.lease.Left(), "err", err)
-				pause = wait.pause()
+				pause = wait.Next()
 			}
 		}
 		timer.Reset(max(0, min(pause, s.lease.Left())))
@@ -179,7 +178,6 @@ func (s *session) destroy() {
 	defer cancel()
 	wait := s.b.o.backoff()
 	for {
-		wait.begin()
 		attempt, cancel := context.WithTimeout(ctx, s.b.o.attempt())
 		err := s.b.c.destroy(attempt, s.id)
 		cancel()
@@ -187,7 +185,7 @@ func (s *session) destroy() {
 			close(s.destroyed)
 			return
 		}
-		if wait.sleep(ctx) != nil {
+		if wait.Sleep(ctx) != nil {
 			s.stands = s.errStands(err)
 			close(s.destroyed)
 			return
@@ -246,12 +244,11 @@ func (s *session) retry(ctx context.Context, f func(ctx context.Context) error) 
 	defer cancel()
 	wait := s.b.o.backoff()
 	for {
-		wait.begin()
 		err := s.once(ctx, s.b.o.attempt(), f)
 		if err == nil || !errors.Is(err, backend.ErrUnavailable) {
 			return err
 		}
-		if err := wait.sleep(ctx); err != nil {
+		if err := wait.Sleep(ctx); err != nil {
 			return err
 		}
 	}

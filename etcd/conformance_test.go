@@ -3,6 +3,9 @@ package etcd_test
 import (
 	"context"
 	"errors"
+	"path"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -13,6 +16,7 @@ import (
 	"github.com/succession-dev/succession/conformance"
 	"github.com/succession-dev/succession/etcd"
 	"github.com/succession-dev/succession/internal/coordtest"
+	"github.com/succession-dev/succession/internal/coordtest/rig"
 )
 
 // suite is the prefix of the keys that the conformance suite uses.
@@ -26,21 +30,27 @@ func TestConformance(t *testing.T) {
 	h := harness(t, server, "etcd")
 	h.Faults.Restart = server.Restart
 	h.Faults.Pause = func(context.Context) (func(), error) { return pause(t, server.Servers()) }
+	h.Lacks[conformance.Cluster] = "there is one server"
+	h.Lacks[conformance.Isolate] = "there is one server"
 	conformance.Run(t, h)
 }
 
-// TestConformanceThree runs every rule on three servers, with all clients on one of
-// them that begins as a follower. A restart is that of one server: of etcd's leader,
-// and of the follower, in turns. A pause takes either the quorum away, etcd's leader
-// with it, or the server that the clients are on: what stands still is the whole
-// coordinator, as its clients see it.
+// TestConformanceThree runs every rule on three servers.
+//
+// In the group Fault clients are spread over the servers, and a restart or a pause is
+// that of the whole cluster. In the others all clients are on one server, which begins
+// as a follower. A restart is that of one server: of etcd's leader, and of the
+// follower, in turns. A pause takes either the quorum away, etcd's leader with it, or
+// the server that the clients are on: what stands still is the whole coordinator, as
+// its clients see it.
 func TestConformanceThree(t *testing.T) {
 	t.Parallel()
-	cluster := coordtest.NewEtcd(t, &coordtest.EtcdOptions{Nodes: 3})
+	cluster := coordtest.NewEtcd(t, &coordtest.EtcdOptions{Nodes: 3, Links: true})
 	if leader(t, cluster) == 0 {
 		transfer(t, cluster, 1)
 	}
 	h := harness(t, cluster, "etcd, three servers")
+	h.Faults.Cluster = rig.Cluster(&cluster.Cluster, func(b backend.Backend) string { return b.(*client).server })
 	var restarts, pauses atomic.Int64
 	h.Faults.Restart = func(ctx context.Context) error {
 		which := 0
@@ -61,6 +71,18 @@ func TestConformanceThree(t *testing.T) {
 		}
 		return pause(t, cluster.Servers()[:1])
 	}
+	h.Wrap = func(t *testing.T, rule func(*testing.T, conformance.Harness)) {
+		h := h
+		if strings.HasPrefix(path.Base(t.Name()), "Fault.") {
+			var opened atomic.Int64
+			h.Open = func(context.Context) (backend.Backend, error) {
+				return openSuite(cluster.Addrs()[opened.Add(1)%3])
+			}
+			h.Faults.Restart = cluster.Restart
+			h.Faults.Pause = func(context.Context) (func(), error) { return pause(t, cluster.Servers()) }
+		}
+		rule(t, h)
+	}
 	conformance.Run(t, h)
 }
 
@@ -68,19 +90,13 @@ func TestConformanceThree(t *testing.T) {
 func harness(t *testing.T, server *coordtest.Etcd, name string) conformance.Harness {
 	operator := admin(t, server.Addrs()...)
 	of := func(b backend.Backend) *client { return b.(*client) }
-	return conformance.Harness{
+	h := conformance.Harness{
 		Name: name,
 		TTL:  ttl,
 		// The server looks for expired leases every 500 ms (server/lease/lessor.go).
 		Slack:   500 * time.Millisecond,
 		Latency: 4 * time.Second,
-		Open: func(context.Context) (backend.Backend, error) {
-			c, err := open(server.Addrs()[0], &etcd.Options{TTL: ttl, Prefix: suite})
-			if err != nil {
-				return nil, err
-			}
-			return c, nil
-		},
+		Open:    func(context.Context) (backend.Backend, error) { return openSuite(server.Addrs()[0]) },
 		Faults: conformance.Faults{
 			Expire: func(ctx context.Context, b backend.Backend) error {
 				s, err := b.Session(ctx)
@@ -89,14 +105,6 @@ func harness(t *testing.T, server *coordtest.Etcd, name string) conformance.Harn
 				}
 				_, err = operator.Revoke(ctx, clientv3.LeaseID(etcd.Lease(s)))
 				return err
-			},
-			Cut: func(b backend.Backend) func() {
-				of(b).proxy.Cut()
-				return of(b).proxy.Heal
-			},
-			Deafen: func(b backend.Backend) func() {
-				of(b).proxy.Block(coordtest.ToClient)
-				return of(b).proxy.Heal
 			},
 			LoseAnswer: func(b backend.Backend) { of(b).meter.armed.Store(true) },
 			Kill: func(b backend.Backend) {
@@ -114,10 +122,34 @@ func harness(t *testing.T, server *coordtest.Etcd, name string) conformance.Harn
 				).Commit()
 				return err
 			},
-			Reset:    server.Wipe,
+			Reset: server.Wipe,
+			Compact: func(ctx context.Context) error {
+				now, err := operator.Get(ctx, suite, clientv3.WithCountOnly())
+				if err == nil {
+					_, err = operator.Compact(ctx, now.Header.Revision, clientv3.WithCompactPhysical())
+				}
+				return err
+			},
+			Rewind:   func(context.Context) (func(context.Context) error, error) { return server.Backup() },
+			Process:  rig.Process("etcd://" + server.Addrs()[0] + "/" + suite + "?ttl=" + ttl.String()),
 			Requests: func(b backend.Backend) int64 { return of(b).meter.sent.Load() },
 		},
+		Lacks: map[conformance.Fault]string{
+			conformance.Clock: "etcd measures leases by the monotonic clock (server/lease/lease.go), which setting the time does not move",
+		},
 	}
+	rig.Network(&h.Faults, func(b backend.Backend) *coordtest.Proxy { return of(b).proxy })
+	return h
+}
+
+// openSuite returns a client of the server at addr for the suite, without a client
+// where there is an error.
+func openSuite(addr string) (backend.Backend, error) {
+	c, err := open(addr, &etcd.Options{TTL: ttl, Prefix: suite})
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 // pause pauses the servers, until resume is called.
@@ -137,22 +169,11 @@ func pause(t *testing.T, servers []*coordtest.Server) (resume func(), err error)
 // leader returns which server of the cluster is etcd's leader, as soon as one is.
 func leader(t *testing.T, cluster *coordtest.Etcd) int {
 	t.Helper()
-	ctx := within(t, 20*time.Second)
-	c := admin(t, cluster.Addrs()...)
-	defer c.Close()
-	for ctx.Err() == nil {
-		for i, addr := range cluster.Addrs() {
-			short, cancel := context.WithTimeout(ctx, time.Second)
-			s, err := c.Status(short, addr)
-			cancel()
-			if err == nil && s.Leader == s.Header.MemberId {
-				return i
-			}
-		}
-		time.Sleep(10 * time.Millisecond) // etcd tells nobody that it has elected
+	s, err := cluster.LeaderAfter(within(t, 20*time.Second), nil)
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Fatal("etcd has no leader")
-	return 0
+	return slices.Index(cluster.Servers(), s)
 }
 
 // transfer makes a server etcd's leader.

@@ -25,6 +25,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/etcd"
 	"github.com/succession-dev/succession/internal/coordtest"
+	"github.com/succession-dev/succession/internal/coordtest/rig"
 )
 
 // ttl is not the shortest that etcd grants, which is a second: on a machine that is
@@ -39,6 +40,7 @@ var shared struct {
 }
 
 func TestMain(m *testing.M) {
+	rig.Candidate()
 	// Tests wait for servers most of the time: more of them than there are processors
 	// can run at once.
 	flag.Parse()
@@ -97,14 +99,15 @@ func admin(t testing.TB, addrs ...string) *clientv3.Client {
 // A client is a backend with a connection of its own, which goes through a proxy.
 type client struct {
 	*etcd.Backend
-	etcd  *clientv3.Client
-	proxy *coordtest.Proxy
-	meter meter
+	etcd   *clientv3.Client
+	server string // behind the proxy
+	proxy  *coordtest.Proxy
+	meter  meter
 }
 
 // open returns a new client of the server at addr; the caller closes it.
 func open(addr string, o *etcd.Options) (*client, error) {
-	c := new(client)
+	c := &client{server: addr}
 	var err error
 	if c.proxy, err = coordtest.StartProxy(addr); err != nil {
 		return nil, err

@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"net"
 	"path"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -16,6 +18,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance"
 	"github.com/succession-dev/succession/internal/coordtest"
+	"github.com/succession-dev/succession/internal/coordtest/rig"
 	"github.com/succession-dev/succession/zookeeper"
 )
 
@@ -118,41 +121,62 @@ func changes(b []byte) bool {
 	return false
 }
 
+// tick is the servers' tick: coordtest's default.
+const tick = 200 * time.Millisecond
+
 // One server: the whole suite.
 func TestConformance(t *testing.T) {
-	z := own(t)
-	suite(t, z, conformance.Harness{
+	z := servers(t, 1)
+	h := harness(t, z, conformance.Harness{
 		Name:  "zookeeper",
 		TTL:   time.Second,
-		Slack: 500 * time.Millisecond, // two and a half ticks
-	}, z.Restart)
+		Slack: 5 * tick / 2,
+	})
+	h.Faults.Restart = z.Restart
+	h.Faults.Rewind = func(context.Context) (func(context.Context) error, error) { return z.Backup() }
+	h.Lacks[conformance.Cluster] = "there is one server"
+	h.Lacks[conformance.Isolate] = "there is one server"
+	conformance.Run(t, h)
 }
 
 // Three servers, with the clients spread over them: what one has written, another
 // reads elsewhere. A restart is that of the ensemble's leader, and makes another
 // server the leader.
 func TestConformanceOfEnsemble(t *testing.T) {
-	z, err := coordtest.StartZooKeeper(t.Context(), &coordtest.ZooKeeperOptions{Nodes: 3, NoSync: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(z.Stop)
-	suite(t, z, conformance.Harness{
+	z := servers(t, 3)
+	h := harness(t, z, conformance.Harness{
 		Name: "zookeeper-ensemble",
 		TTL:  1500 * time.Millisecond,
-		// Two and a half ticks, and half a second without a leader.
-		Slack: time.Second,
-	}, func(ctx context.Context) error {
+		// Besides, half a second without a leader.
+		Slack: 5*tick/2 + 500*time.Millisecond,
+	})
+	h.Faults.Restart = func(ctx context.Context) error {
 		leader, err := z.Leader(ctx)
 		if err != nil {
 			return err
 		}
 		return leader.Restart(ctx)
-	})
+	}
+	h.Lacks[conformance.Rewind] = "the log index goes on over the restoration of an ensemble: each start of it begins a new epoch, which is the upper half of the index"
+	h.Faults.Cluster = rig.Cluster(&z.Cluster, func(b backend.Backend) string { return b.(*client).server })
+	conformance.Run(t, h)
 }
 
-// suite runs the suite on z, with what h does not say filled in.
-func suite(t *testing.T, z *coordtest.ZooKeeper, h conformance.Harness, restart func(context.Context) error) {
+// servers starts a ZooKeeper with all that the suite does to one.
+func servers(t *testing.T, n int) *coordtest.ZooKeeper {
+	t.Helper()
+	z, err := coordtest.StartZooKeeper(t.Context(), &coordtest.ZooKeeperOptions{
+		Nodes: n, Links: n > 1, Tick: tick, NoSync: true, Clock: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(z.Stop)
+	return z
+}
+
+// harness fills in h what is the same for one server and for three.
+func harness(t *testing.T, z *coordtest.ZooKeeper, h conformance.Harness) conformance.Harness {
 	const root = "/suite"
 	addrs := z.Addrs()
 	var opened atomic.Int64
@@ -169,14 +193,6 @@ func suite(t *testing.T, z *coordtest.ZooKeeper, h conformance.Harness, restart 
 	}
 	h.Faults = conformance.Faults{
 		Expire: func(ctx context.Context, b backend.Backend) error { return of(b).expire(ctx) },
-		Cut: func(b backend.Backend) func() {
-			of(b).proxy.Cut()
-			return of(b).proxy.Heal
-		},
-		Deafen: func(b backend.Backend) func() {
-			of(b).proxy.Block(coordtest.ToClient)
-			return of(b).proxy.Heal
-		},
 		LoseAnswer: func(b backend.Backend) {
 			p := of(b).proxy
 			delivered := p.LoseAnswers(changes)
@@ -193,11 +209,26 @@ func suite(t *testing.T, z *coordtest.ZooKeeper, h conformance.Harness, restart 
 			of(b).proxy.Refuse()
 			of(b).proxy.Reset()
 		},
-		Restart: restart,
+		Process: rig.Process(fmt.Sprintf("zookeeper://%s%s?session=%v", strings.Join(addrs, ","), root, h.TTL)),
 		Pause: func(context.Context) (func(), error) {
 			return func() { z.Resume() }, z.Pause()
 		},
 		Reset: z.Wipe,
+		Clock: func(ctx context.Context, shift time.Duration) (func(), error) {
+			restore := func() {
+				if err := z.SetClock(0); err != nil {
+					t.Error(err)
+				}
+			}
+			if err := z.SetClock(shift); err != nil {
+				return nil, err
+			}
+			err := reads(addrs, time.Now().Add(shift))
+			if err != nil {
+				restore()
+			}
+			return restore, err
+		},
 		Remove: func(_ context.Context, m backend.Member) error {
 			return operate(addrs, func(op *zk.Conn) error { return op.Delete(path.Join(root, m.Line, m.Key), -1) })
 		},
@@ -206,7 +237,30 @@ func suite(t *testing.T, z *coordtest.ZooKeeper, h conformance.Harness, restart 
 		},
 		Requests: func(b backend.Backend) int64 { return of(b).requests.Load() },
 	}
-	conformance.Run(t, h)
+	rig.Network(&h.Faults, func(b backend.Backend) *coordtest.Proxy { return of(b).proxy })
+	h.Lacks = map[conformance.Fault]string{
+		conformance.Compact: "ZooKeeper keeps no history for those who watch: a watch tells of the next change, and is set by a read",
+	}
+	return h
+}
+
+// reads checks that the servers' wall clock shows the time, by what they write down
+// as a node's time of creation.
+func reads(addrs []string, want time.Time) error {
+	return operate(addrs, func(op *zk.Conn) error {
+		at, err := op.Create("/clock", nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
+		if err != nil {
+			return err
+		}
+		_, stat, err := op.Exists(at)
+		if err != nil {
+			return err
+		}
+		if got := time.UnixMilli(stat.Ctime); got.Sub(want).Abs() > time.Minute {
+			return fmt.Errorf("the servers' clock shows %v, and was set to %v", got, want)
+		}
+		return nil
+	})
 }
 
 // operate does what an operator does, with a connection of its own: one that lasts

@@ -13,6 +13,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/coordtest"
+	"github.com/succession-dev/succession/internal/coordtest/rig"
 	"github.com/succession-dev/succession/zookeeper"
 )
 
@@ -23,6 +24,7 @@ var shared = sync.OnceValues(func() (*coordtest.ZooKeeper, error) {
 })
 
 func TestMain(m *testing.M) {
+	rig.Candidate()
 	if os.Getenv(ourPeer) != "" {
 		peerMain()
 	}

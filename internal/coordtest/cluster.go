@@ -3,12 +3,51 @@ package coordtest
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
 	"sync"
+	"time"
 )
 
 // A Cluster is the servers of one coordinator: a single one or an ensemble.
 type Cluster struct {
 	servers []*Server
+	dir     string   // of everything that the servers write
+	keep    bool     // dir stays
+	network *network // between the servers; nil without the option Links
+	fronts  []*Proxy // one for each server in a network
+
+	// leads asks a server who leads. One that only knows that it does not lead fails.
+	leads func(context.Context, *Server) (*Server, error)
+}
+
+// A coordinator is a cluster of one kind.
+type coordinator interface {
+	create() error // folders, ports, and the description of each server
+	start(context.Context) error
+	Stop()
+}
+
+// startCoordinator starts the coordinator that fresh makes, with other ports where
+// somebody else has taken one.
+func startCoordinator[C coordinator](ctx context.Context, name string, limit time.Duration, fresh func() C) (C, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	for attempt := 1; ; attempt++ {
+		c := fresh()
+		err := c.create()
+		if err == nil {
+			err = c.start(ctx)
+		}
+		if err == nil {
+			return c, nil
+		}
+		c.Stop()
+		if attempt == portAttempts || !errors.Is(err, errPortTaken) {
+			var none C
+			return none, fmt.Errorf("start %s: %w", name, err)
+		}
+	}
 }
 
 // Servers returns the servers, always in the same order.
@@ -21,6 +60,47 @@ func (c *Cluster) Addrs() []string {
 		addrs[i] = s.Addr()
 	}
 	return addrs
+}
+
+// Leader returns the server that leads the others, or the only one there is. It asks
+// the servers once, each for a second at most, and fails where none of them leads, or
+// knows who does.
+func (c *Cluster) Leader(ctx context.Context) (*Server, error) { return c.leader(ctx, nil) }
+
+// leader asks all servers but one, which may be nil.
+func (c *Cluster) leader(ctx context.Context, but *Server) (*Server, error) {
+	var errs []error
+	for _, s := range c.servers {
+		if s == but {
+			continue
+		}
+		attempt, cancel := context.WithTimeout(ctx, time.Second)
+		leader, err := c.leads(attempt, s)
+		cancel()
+		if err == nil {
+			return leader, nil
+		}
+		errs = append(errs, fmt.Errorf("%s: %w", s.addr, err))
+	}
+	return nil, fmt.Errorf("no server leads: %w", errors.Join(errs...))
+}
+
+// LeaderAfter blocks until the others have another leader than old, which may be
+// unable to answer, and returns the new one. If old is nil, any leader will do.
+func (c *Cluster) LeaderAfter(ctx context.Context, old *Server) (*Server, error) {
+	tick := time.NewTicker(probeInterval)
+	defer tick.Stop()
+	for {
+		s, err := c.leader(ctx, old)
+		if err == nil && s != old {
+			return s, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("waited for a leader: %w (%w)", context.Cause(ctx), err)
+		case <-tick.C:
+		}
+	}
 }
 
 // Kill kills all servers at about the same moment; see [Server.Kill].
@@ -49,6 +129,24 @@ func (c *Cluster) Wipe(ctx context.Context) error {
 	return c.start(ctx)
 }
 
+// Stop ends all servers and blocks until they are gone; nothing is left of them but a
+// folder that the options named. Stopping twice does no harm.
+func (c *Cluster) Stop() {
+	// A server that leaves in good order takes its time where the others are leaving
+	// too, and the data go away in any case.
+	c.Kill()
+	for _, p := range c.fronts {
+		p.Close()
+	}
+	if c.network != nil {
+		c.network.close()
+	}
+	if c.dir != "" && !c.keep {
+		// What cannot be removed is left to whoever cleans the temporary folder.
+		_ = os.RemoveAll(c.dir)
+	}
+}
+
 // start starts all servers and blocks until all serve, or until one of them never
 // will.
 func (c *Cluster) start(ctx context.Context) error {
@@ -69,8 +167,6 @@ func (c *Cluster) start(ctx context.Context) error {
 	}
 	return err
 }
-
-func (c *Cluster) stop() { c.each(func(s *Server) error { s.Stop(); return nil }) }
 
 // each calls f for all servers at once and joins their errors.
 func (c *Cluster) each(f func(*Server) error) error {

@@ -2,10 +2,8 @@ package coordtest
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -38,6 +36,11 @@ type ConsulOptions struct {
 	// CertFile and KeyFile make the servers speak TLS to clients, and nothing else.
 	// With ClientCAFile they also demand a certificate of each client.
 	CertFile, KeyFile, ClientCAFile string
+	// Links gives each server a network of its own, as Isolate needs it; see
+	// [Cluster.Isolate]. The servers then take their time before they declare one of
+	// them failed, fifteen seconds, as they look for a failed one every half a minute
+	// only; and autopilot removes none.
+	Links bool
 	// Config are more settings in HCL, such as `limits{http_max_conns_per_client=4000}`.
 	Config []string
 }
@@ -62,12 +65,12 @@ func (o *ConsulOptions) withDefaults() ConsulOptions {
 // Consul's autopilot removes a server that has failed, within seconds and as long
 // as a majority is left, and a server that comes back votes only after ten seconds:
 // who kills servers one after the other loses the quorum for good, unless Config has
-// `autopilot{cleanup_dead_servers=false}`.
+// `autopilot{cleanup_dead_servers=false}`, or Links is set.
 type Consul struct {
 	Cluster
 	opts   ConsulOptions
 	binary string
-	dir    string
+	asker  asker
 	rafts  []string // host:port of each server for the others
 	names  []string
 }
@@ -80,22 +83,10 @@ func StartConsul(ctx context.Context, opts *ConsulOptions) (*Consul, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, consulStart)
-	defer cancel()
-	for attempt := 1; ; attempt++ {
-		c := &Consul{opts: opts.withDefaults(), binary: binary}
-		err := c.create()
-		if err == nil {
-			err = c.start(ctx)
-		}
-		if err == nil {
-			return c, nil
-		}
-		c.Stop()
-		if attempt == portAttempts || !errors.Is(err, errPortTaken) {
-			return nil, fmt.Errorf("start Consul: %w", err)
-		}
-	}
+	o := opts.withDefaults()
+	return startCoordinator(ctx, "Consul", consulStart, func() *Consul {
+		return &Consul{opts: o, binary: binary, asker: asker{o.CertFile, o.KeyFile}}
+	})
 }
 
 // NewConsul starts a Consul for one test and stops it when the test ends; see
@@ -111,69 +102,19 @@ func NewConsul(t testing.TB, opts *ConsulOptions) *Consul {
 	return c
 }
 
-// Stop ends all servers and blocks until they are gone; nothing is left of them.
-// Stopping twice does no harm.
-func (c *Consul) Stop() {
-	// A server that leaves in good order takes its time, and the data go away in any
-	// case.
-	c.Kill()
-	if c.dir != "" {
-		// What cannot be removed is left to whoever cleans the temporary folder.
-		_ = os.RemoveAll(c.dir)
-	}
-}
-
 // Nodes returns the names of the servers in Consul's catalog, in the order of
 // Servers.
 func (c *Consul) Nodes() []string { return c.names }
 
-// Leader returns the server that leads the cluster. It asks the servers once, each
-// for a second at most, and fails where none knows a leader.
-func (c *Consul) Leader(ctx context.Context) (*Server, error) { return c.leader(ctx, nil) }
-
-// leader asks all servers but one, which may be nil.
-func (c *Consul) leader(ctx context.Context, but *Server) (*Server, error) {
-	var last error
-	for _, s := range c.servers {
-		if s == but {
-			continue
-		}
-		attempt, cancel := context.WithTimeout(ctx, time.Second)
-		addr, err := c.leaderBy(attempt, s.addr)
-		cancel()
-		if i := slices.Index(c.rafts, addr); err == nil && i >= 0 {
-			return c.servers[i], nil
-		}
-		last = fmt.Errorf("server %s says that %q leads (error: %v)", s.addr, addr, err)
-	}
-	return nil, last
-}
-
-// LeaderAfter blocks until the others know another leader than old, which may be
-// unable to answer, and returns the new one.
-func (c *Consul) LeaderAfter(ctx context.Context, old *Server) (*Server, error) {
-	tick := time.NewTicker(probeInterval)
-	defer tick.Stop()
-	for {
-		s, err := c.leader(ctx, old)
-		if err == nil && s != old {
-			return s, nil
-		}
-		select {
-		case <-ctx.Done():
-			return nil, fmt.Errorf("no other server than %s leads: %w (%v)", old.addr, context.Cause(ctx), err)
-		case <-tick.C:
-		}
-	}
-}
-
 // create makes the folder of each server and finds its ports.
-func (c *Consul) create() error {
-	dir, err := os.MkdirTemp("", "consul-")
-	if err != nil {
+func (c *Consul) create() (err error) {
+	c.leads = c.leadsBy
+	if c.dir, err = os.MkdirTemp("", "consul-"); err != nil {
 		return err
 	}
-	c.dir = dir
+	if err := c.connect(c.opts.Links, c.opts.Nodes); err != nil {
+		return err
+	}
 	ports, err := freePorts(3 * c.opts.Nodes)
 	if err != nil {
 		return err
@@ -182,21 +123,24 @@ func (c *Consul) create() error {
 	var join []string
 	for i := range c.opts.Nodes {
 		c.names = append(c.names, fmt.Sprintf("server-%s-%d", unique, i+1))
-		c.rafts = append(c.rafts, loopback(ports[3*i+1]))
-		join = append(join, "-retry-join="+loopback(ports[3*i+2]))
+		c.rafts = append(c.rafts, c.peerAddr(i, ports[3*i+1]))
+		join = append(join, "-retry-join="+c.peerAddr(i, ports[3*i+2]))
 	}
 	for i := range c.opts.Nodes {
-		s, err := c.server(c.names[i], ports[3*i:3*i+3], join)
+		s, err := c.server(i, ports[3*i:3*i+3], join)
 		if err != nil {
 			return err
 		}
-		c.servers = append(c.servers, s)
+		if err := c.add(s); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// server describes one server; ports are those for clients, raft and gossip.
-func (c *Consul) server(name string, ports []int, join []string) (*Server, error) {
+// server describes server i; ports are those for clients, raft and gossip.
+func (c *Consul) server(i int, ports []int, join []string) (*Server, error) {
+	name := c.names[i]
 	dir := filepath.Join(c.dir, name)
 	data := filepath.Join(dir, "data")
 	if err := os.Mkdir(dir, 0o755); err != nil {
@@ -205,7 +149,7 @@ func (c *Consul) server(name string, ports []int, join []string) (*Server, error
 	argv := []string{
 		c.binary, "agent",
 		"-node=" + name,
-		"-bind=127.0.0.1",
+		"-bind=" + c.peerHost(i),
 		"-client=127.0.0.1",
 		"-server-port=" + strconv.Itoa(ports[1]),
 		"-serf-lan-port=" + strconv.Itoa(ports[2]),
@@ -232,6 +176,9 @@ func (c *Consul) server(name string, ports []int, join []string) (*Server, error
 		argv = append(argv, join...)
 		argv = append(argv, "-retry-interval=1s",
 			`-hcl=gossip_lan{gossip_interval="100ms" probe_interval="500ms" probe_timeout="250ms" suspicion_mult=3}`)
+		if c.opts.Links {
+			argv = append(argv, "-hcl=gossip_lan{suspicion_mult=30}", "-hcl=autopilot{cleanup_dead_servers=false}")
+		}
 		fallthrough
 	case c.opts.Durable:
 		argv = append(argv, "-server", "-bootstrap-expect="+strconv.Itoa(c.opts.Nodes), "-data-dir="+data,
@@ -242,14 +189,14 @@ func (c *Consul) server(name string, ports []int, join []string) (*Server, error
 	for _, more := range c.opts.Config {
 		argv = append(argv, "-hcl="+more)
 	}
-	addr := loopback(ports[0])
 	return &Server{
-		addr: addr,
+		addr: loopback(ports[0]),
 		log:  filepath.Join(dir, "log"),
 		spec: spec{
 			argv:      argv,
+			data:      data,
 			reset:     func() error { return os.RemoveAll(data) },
-			probe:     func(ctx context.Context) error { return c.serves(ctx, addr) },
+			probe:     c.serves,
 			portTaken: "address already in use",
 		},
 	}, nil
@@ -258,7 +205,7 @@ func (c *Consul) server(name string, ports []int, join []string) (*Server, error
 // serves returns nil when the server at addr has a quorum, and belongs to this
 // cluster: another's server may have got the port.
 func (c *Consul) serves(ctx context.Context, addr string) error {
-	leader, err := c.leaderBy(ctx, addr)
+	leader, err := c.raftLeader(ctx, addr)
 	switch {
 	case err != nil:
 		return err
@@ -267,47 +214,31 @@ func (c *Consul) serves(ctx context.Context, addr string) error {
 	case !slices.Contains(c.rafts, leader):
 		return fmt.Errorf("%w: another server answers at %s", errPortTaken, addr)
 	}
-	status, body, err := c.get(ctx, addr, "/v1/kv/"+c.names[0]+"?consistent")
+	status, body, err := c.asker.ask(ctx, http.MethodGet, addr, "/v1/kv/"+c.names[0]+"?consistent", "")
 	if err == nil && status != http.StatusNotFound && status != http.StatusForbidden {
 		err = fmt.Errorf("status %d: %s", status, body)
 	}
 	return err
 }
 
-// leaderBy returns the raft address of whom the server at addr takes for the leader;
+// leadsBy returns whom s takes for the leader.
+func (c *Consul) leadsBy(ctx context.Context, s *Server) (*Server, error) {
+	addr, err := c.raftLeader(ctx, s.addr)
+	if err != nil {
+		return nil, err
+	}
+	if i := slices.Index(c.rafts, addr); i >= 0 {
+		return c.servers[i], nil
+	}
+	return nil, fmt.Errorf("it says that %q leads", addr)
+}
+
+// raftLeader returns the raft address of whom the server at addr takes for the leader;
 // empty where it knows none.
-func (c *Consul) leaderBy(ctx context.Context, addr string) (string, error) {
-	status, body, err := c.get(ctx, addr, "/v1/status/leader")
+func (c *Consul) raftLeader(ctx context.Context, addr string) (string, error) {
+	status, body, err := c.asker.ask(ctx, http.MethodGet, addr, "/v1/status/leader", "")
 	if err == nil && status != http.StatusOK {
 		err = fmt.Errorf("status %d: %s", status, body)
 	}
 	return strings.Trim(strings.TrimSpace(body), `"`), err
-}
-
-// get asks the server at addr.
-func (c *Consul) get(ctx context.Context, addr, path string) (status int, body string, err error) {
-	transport := &http.Transport{DisableKeepAlives: true}
-	url := "http://" + addr + path
-	if c.opts.CertFile != "" {
-		url = "https://" + addr + path
-		cert, err := tls.LoadX509KeyPair(c.opts.CertFile, c.opts.KeyFile)
-		if err != nil {
-			return 0, "", err
-		}
-		transport.TLSClientConfig = &tls.Config{
-			InsecureSkipVerify: true, // what it says of its leader tells who it is
-			Certificates:       []tls.Certificate{cert},
-		}
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return 0, "", err
-	}
-	resp, err := (&http.Client{Transport: transport}).Do(req)
-	if err != nil {
-		return 0, "", err
-	}
-	defer resp.Body.Close()
-	b, err := io.ReadAll(resp.Body)
-	return resp.StatusCode, string(b), err
 }

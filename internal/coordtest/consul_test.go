@@ -14,20 +14,26 @@ import (
 // consulAsk sends a request to the server at addr and returns the answer.
 func consulAsk(t *testing.T, method, addr, path, body string) (status int, answer string) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, "http://"+addr+path, strings.NewReader(body))
+	status, answer, err := request(t.Context(), method, addr, path, body)
 	if err != nil {
 		t.Fatal(err)
+	}
+	return status, answer
+}
+
+// request sends a request to the server at addr, and leaves no connection.
+func request(ctx context.Context, method, addr, path, body string) (status int, answer string, err error) {
+	req, err := http.NewRequestWithContext(ctx, method, "http://"+addr+path, strings.NewReader(body))
+	if err != nil {
+		return 0, "", err
 	}
 	resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req)
 	if err != nil {
-		t.Fatal(err)
+		return 0, "", err
 	}
 	defer resp.Body.Close()
 	b, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp.StatusCode, string(b)
+	return resp.StatusCode, string(b), err
 }
 
 func TestConsulData(t *testing.T) {

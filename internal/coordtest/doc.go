@@ -27,7 +27,9 @@
 // sessions may be as short as two ticks. Data live in a temporary folder and are
 // synced to disk as in production, unless NoSync says otherwise. A test that fails
 // shows the end of each server's log. Four-letter commands ([FourLetter]) show from
-// outside what a client costs its server: [ParseWatches] says who watches what.
+// outside what a client costs its server: [ParseWatches] says who watches what. A
+// ZooKeeper can also be backed up and restored, and its wall clock be set: the folder
+// clock has the library that shifts it, which is compiled when it is needed.
 //
 // ZooKeeper is what is installed on the machine; etcd and Consul are built once, in the
 // versions that the modules in the folder servers pin ([ServerBinary]). The folder peers
@@ -37,12 +39,21 @@
 // # The network
 //
 // A [Proxy] forwards TCP connections to one server. It holds back each direction apart,
-// delays, resets, refuses, and loses an answer whose request has been delivered. What
-// it does has taken effect when the method returns, so tests need no pauses:
+// delays, resets, severs, refuses, and loses an answer whose request has been
+// delivered. What it does has taken effect when the method returns, so tests need no
+// pauses:
 //
 //	p := coordtest.NewProxy(t, server.Addr())
 //	... connect to p.Addr() ...
 //	p.Block(coordtest.ToClient) // the server hears its client, who hears nothing
+//
+// Between the servers of a [Cluster] no proxy can stand, as nothing tells it which of
+// them has called. With the option Links each server has a network of its own instead,
+// in a namespace of the kernel, and this process carries the packets from one to the
+// other, or does not. That takes Linux and root; without, the start fails and says
+// so. Nothing of it has a name, and all of it is gone when the servers are.
+//
+// Package rig connects all this to the conformance suite.
 //
 // # What it does not promise
 //

@@ -53,13 +53,6 @@ func TestIsolatedLeaderLosesItsQuorum(t *testing.T) {
 	}
 }
 
-func TestIsolateNeedsLinks(t *testing.T) {
-	z := coordtest.SharedZooKeeper(t)
-	if err := z.Isolate(z.Servers()[0]); err == nil {
-		t.Error("Isolate without links succeeded")
-	}
-}
-
 // leader waits for a leader other than not.
 func leader(t *testing.T, z *coordtest.ZooKeeper, not *coordtest.Server) *coordtest.Server {
 	t.Helper()

@@ -1,12 +1,9 @@
 package coordtest
 
 import (
-	"bytes"
 	"context"
-	"crypto/tls"
-	"errors"
+	"encoding/json"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -37,6 +34,9 @@ type EtcdOptions struct {
 	// they also demand a certificate of each client; that of the servers must then
 	// itself be good for a client.
 	CertFile, KeyFile, ClientCAFile string
+	// Links gives each server a network of its own, as Isolate needs it; see
+	// [Cluster.Isolate].
+	Links bool
 	// Args are more arguments for each server, such as "--auth-token-ttl=2".
 	Args []string
 }
@@ -65,7 +65,7 @@ type Etcd struct {
 	Cluster
 	opts   EtcdOptions
 	binary string
-	dir    string
+	asker  asker
 }
 
 // StartEtcd starts an etcd and blocks until all of its servers serve clients; see
@@ -76,22 +76,10 @@ func StartEtcd(ctx context.Context, opts *EtcdOptions) (*Etcd, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, etcdStart)
-	defer cancel()
-	for attempt := 1; ; attempt++ {
-		e := &Etcd{opts: opts.withDefaults(), binary: binary}
-		err := e.create()
-		if err == nil {
-			err = e.start(ctx)
-		}
-		if err == nil {
-			return e, nil
-		}
-		e.Stop()
-		if attempt == portAttempts || !errors.Is(err, errPortTaken) {
-			return nil, fmt.Errorf("start etcd: %w", err)
-		}
-	}
+	o := opts.withDefaults()
+	return startCoordinator(ctx, "etcd", etcdStart, func() *Etcd {
+		return &Etcd{opts: o, binary: binary, asker: asker{o.CertFile, o.KeyFile}}
+	})
 }
 
 // NewEtcd starts an etcd for one test and stops it when the test ends; see
@@ -107,25 +95,15 @@ func NewEtcd(t testing.TB, opts *EtcdOptions) *Etcd {
 	return e
 }
 
-// Stop ends all servers and blocks until they are gone; nothing is left of them.
-// Stopping twice does no harm.
-func (e *Etcd) Stop() {
-	// A member that leaves in good order hands its leadership on first, which takes
-	// long where the others are leaving too; the data go away in any case.
-	e.Kill()
-	if e.dir != "" {
-		// What cannot be removed is left to whoever cleans the temporary folder.
-		_ = os.RemoveAll(e.dir)
-	}
-}
-
 // create makes the folder of each server and finds its ports.
-func (e *Etcd) create() error {
-	dir, err := os.MkdirTemp("", "etcd-")
-	if err != nil {
+func (e *Etcd) create() (err error) {
+	e.leads = e.leadsBy
+	if e.dir, err = os.MkdirTemp("", "etcd-"); err != nil {
 		return err
 	}
-	e.dir = dir
+	if err := e.connect(e.opts.Links, e.opts.Nodes); err != nil {
+		return err
+	}
 	ports, err := freePorts(2 * e.opts.Nodes)
 	if err != nil {
 		return err
@@ -134,27 +112,32 @@ func (e *Etcd) create() error {
 	unique := fmt.Sprintf("%016x", rand.Uint64())
 	var initial []string
 	for i := range e.opts.Nodes {
-		initial = append(initial, fmt.Sprintf("%s-%d=http://%s", unique, i+1, loopback(ports[2*i+1])))
+		initial = append(initial, fmt.Sprintf("%s-%d=http://%s", unique, i+1, e.peerAddr(i, ports[2*i+1])))
 	}
 	for i := range e.opts.Nodes {
-		s, err := e.server(fmt.Sprintf("%s-%d", unique, i+1), ports[2*i], ports[2*i+1], strings.Join(initial, ","))
+		s, err := e.server(fmt.Sprintf("%s-%d", unique, i+1), loopback(ports[2*i]), e.peerAddr(i, ports[2*i+1]), strings.Join(initial, ","))
 		if err != nil {
 			return err
 		}
-		e.servers = append(e.servers, s)
+		if err := e.add(s); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// server describes one server.
-func (e *Etcd) server(name string, clientPort, peerPort int, initial string) (*Server, error) {
+// server describes one server that has the address for clients and that for the other
+// servers.
+func (e *Etcd) server(name, addr, peerAddr, initial string) (*Server, error) {
 	dir := filepath.Join(e.dir, name)
 	data := filepath.Join(dir, "data")
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return nil, err
 	}
-	addr := loopback(clientPort)
-	client, peer := e.scheme()+addr, "http://"+loopback(peerPort)
+	client, peer := "http://"+addr, "http://"+peerAddr
+	if e.opts.CertFile != "" {
+		client = "https://" + addr
+	}
 	argv := []string{
 		e.binary,
 		"--name=" + name,
@@ -181,53 +164,51 @@ func (e *Etcd) server(name string, clientPort, peerPort int, initial string) (*S
 		log:  filepath.Join(dir, "log"),
 		spec: spec{
 			argv:      append(argv, e.opts.Args...),
+			data:      data,
 			reset:     func() error { return os.RemoveAll(data) },
-			probe:     func(ctx context.Context) error { return e.serves(ctx, client, name) },
+			probe:     func(ctx context.Context, addr string) error { return e.serves(ctx, addr, name) },
 			portTaken: "address already in use",
 		},
 	}, nil
 }
 
-func (e *Etcd) scheme() string {
-	if e.opts.CertFile != "" {
-		return "https://"
-	}
-	return "http://"
-}
-
-// serves returns nil when the server at the URL has a quorum and belongs to the
-// cluster of the given member.
-func (e *Etcd) serves(ctx context.Context, url, name string) error {
-	transport := &http.Transport{DisableKeepAlives: true}
-	if e.opts.CertFile != "" {
-		cert, err := tls.LoadX509KeyPair(e.opts.CertFile, e.opts.KeyFile)
-		if err != nil {
-			return err
-		}
-		transport.TLSClientConfig = &tls.Config{
-			InsecureSkipVerify: true, // the name in the answer says who it is
-			Certificates:       []tls.Certificate{cert},
-		}
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/v3/cluster/member/list", strings.NewReader(`{"linearizable":true}`))
-	if err != nil {
-		return err
-	}
-	resp, err := (&http.Client{Transport: transport}).Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
+// serves returns nil when the server at addr has a quorum and belongs to the cluster
+// of the given member.
+func (e *Etcd) serves(ctx context.Context, addr, name string) error {
+	status, answer, err := e.asker.ask(ctx, http.MethodPost, addr, "/v3/cluster/member/list", `{"linearizable":true}`)
 	switch {
 	case err != nil:
 		return err
-	case bytes.Contains(body, []byte("user name is empty")):
+	case strings.Contains(answer, "user name is empty"):
 		return nil // it has a quorum, and somebody has turned on authentication
-	case resp.StatusCode != http.StatusOK:
-		return fmt.Errorf("%s: %s", resp.Status, body)
-	case !bytes.Contains(body, []byte(name)):
-		return fmt.Errorf("%w: another server answers at %s", errPortTaken, url)
+	case status != http.StatusOK:
+		return fmt.Errorf("status %d: %s", status, answer)
+	case !strings.Contains(answer, name):
+		return fmt.Errorf("%w: another server answers at %s", errPortTaken, addr)
 	}
 	return nil
+}
+
+// leadsBy returns s if it says that it leads.
+func (e *Etcd) leadsBy(ctx context.Context, s *Server) (*Server, error) {
+	status, answer, err := e.asker.ask(ctx, http.MethodPost, s.addr, "/v3/maintenance/status", "{}")
+	if err == nil && status != http.StatusOK {
+		err = fmt.Errorf("status %d: %s", status, answer)
+	}
+	var is struct {
+		Header struct {
+			Member string `json:"member_id"`
+		}
+		Leader string
+	}
+	if err == nil {
+		err = json.Unmarshal([]byte(answer), &is)
+	}
+	if err == nil && is.Header.Member != is.Leader {
+		err = fmt.Errorf("member %s follows %s", is.Header.Member, is.Leader)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/succession-dev/succession/internal/coordtest"
@@ -13,18 +12,12 @@ import (
 // etcdPut writes a key through the server's HTTP gateway and returns the revision.
 func etcdPut(t *testing.T, addr string) int {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+addr+"/v3/kv/put", strings.NewReader(`{"key":"YQ==","value":"YQ=="}`))
+	_, body, err := request(t.Context(), http.MethodPost, addr, "/v3/kv/put", `{"key":"YQ==","value":"YQ=="}`)
 	if err != nil {
 		t.Fatal(err)
 	}
-	req.Close = true // no connection is to be left
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
 	var answer struct{ Header struct{ Revision string } }
-	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil {
+	if err := json.Unmarshal([]byte(body), &answer); err != nil {
 		t.Fatal(err)
 	}
 	n, err := strconv.Atoi(answer.Header.Revision)

@@ -1,11 +1,13 @@
 package coordtest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"runtime"
+	"runtime/pprof"
 	"syscall"
 	"time"
 )
@@ -22,8 +24,8 @@ type process struct {
 	err  error         // how it ended; to be read after done
 }
 
-// startProcess starts argv with its output appended to the file log.
-func startProcess(argv []string, log string) (*process, error) {
+// startProcess starts argv with its output appended to the file log; see startCommand.
+func startProcess(argv []string, log string, at *port) (*process, error) {
 	out, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return nil, err
@@ -32,13 +34,18 @@ func startProcess(argv []string, log string) (*process, error) {
 
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Stdout, cmd.Stderr = out, out
-	cmd.SysProcAttr = dieWithParent()
+	return startCommand(cmd, at)
+}
 
+// startCommand starts a child in the network of at, or in that of this process where
+// at is nil.
+func startCommand(cmd *exec.Cmd, at *port) (*process, error) {
+	cmd.SysProcAttr = dieWithParent()
 	p := &process{done: make(chan struct{})}
 	started := make(chan error)
-	go p.run(cmd, started)
+	go p.run(cmd, at, started)
 	if err := <-started; err != nil {
-		return nil, fmt.Errorf("start %s: %w", argv[0], err)
+		return nil, fmt.Errorf("start %s: %w", cmd.Path, err)
 	}
 	return p, nil
 }
@@ -46,9 +53,15 @@ func startProcess(argv []string, log string) (*process, error) {
 // run starts the child and waits for it on one thread that does nothing else:
 // Linux sends the parent-death signal when the thread that forked ends, not when
 // the process does (prctl(2), PR_SET_PDEATHSIG).
-func (p *process) run(cmd *exec.Cmd, started chan<- error) {
+func (p *process) run(cmd *exec.Cmd, at *port, started chan<- error) {
+	unlabel()
 	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
+	if at == nil {
+		defer runtime.UnlockOSThread()
+	} else if err := at.enter(); err != nil { // never unlocked: the thread ends in there
+		started <- err
+		return
+	}
 	if err := cmd.Start(); err != nil {
 		started <- err
 		return
@@ -58,6 +71,11 @@ func (p *process) run(cmd *exec.Cmd, started chan<- error) {
 	p.err = cmd.Wait()
 	close(p.done)
 }
+
+// unlabel takes the profiler's labels off the goroutine and those that it starts,
+// which belongs to a coordinator and not to whoever happens to have started it: the
+// conformance suite finds by them what its clients have left behind.
+func unlabel() { pprof.SetGoroutineLabels(context.Background()) }
 
 // alive reports whether the child has not been seen to end.
 func (p *process) alive() bool {

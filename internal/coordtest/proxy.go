@@ -30,6 +30,7 @@ func (d Direction) String() string { return [...]string{"to server", "to client"
 // returns. A Proxy is safe for concurrent use.
 type Proxy struct {
 	listener net.Listener
+	dial     func(target string, timeout time.Duration) (net.Conn, error)
 	ctx      context.Context // ends with Close
 	cancel   context.CancelFunc
 	wg       sync.WaitGroup // everything that the proxy runs
@@ -38,9 +39,8 @@ type Proxy struct {
 	changed  chan struct{} // closed, and made anew, when anything below changes
 	target   string
 	refuse   bool
-	loss     *loss                       // of LoseAnswers, until it has found its connection
-	rewrite  func(request []byte) []byte // of what clients send; nil leaves it
-	patience time.Duration               // for how long a server that is not there is dialed again
+	sever    bool
+	loss     *loss // of LoseAnswers, until it has found its connection
 	ways     [2]way
 	conns    map[*conn]struct{}
 	accepted int
@@ -73,6 +73,14 @@ type Stats struct {
 // StartProxy starts a proxy on a free port of the loopback address that forwards to
 // target, a host:port. The caller closes it.
 func StartProxy(target string) (*Proxy, error) {
+	return startProxy(target, func(target string, timeout time.Duration) (net.Conn, error) {
+		return net.DialTimeout("tcp", target, timeout)
+	})
+}
+
+// startProxy starts a proxy that reaches its target as dial does, with a connection
+// of TCP.
+func startProxy(target string, dial func(string, time.Duration) (net.Conn, error)) (*Proxy, error) {
 	l, err := listen()
 	if err != nil {
 		return nil, fmt.Errorf("start proxy: %w", err)
@@ -80,6 +88,7 @@ func StartProxy(target string) (*Proxy, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &Proxy{
 		listener: l,
+		dial:     dial,
 		ctx:      ctx,
 		cancel:   cancel,
 		changed:  make(chan struct{}),
@@ -147,16 +156,21 @@ func (p *Proxy) Cut() {
 	p.Block(ToClient)
 }
 
-// Heal undoes Block, Cut and Refuse.
+// Heal undoes Block, Cut, Refuse and Sever.
 func (p *Proxy) Heal() {
 	p.change(func() {
 		p.ways[ToServer].blocked = false
 		p.ways[ToClient].blocked = false
-		p.refuse = false
+		p.refuse, p.sever = false, false
 	})
 }
 
-// Refuse resets new connections as soon as they are made, until Heal. Open ones stay.
+// Sever resets each connection as soon as its client sends anything, which is lost,
+// until Heal. An idle one stays, and what the server sends on it comes through.
+func (p *Proxy) Sever() { p.change(func() { p.sever = true }) }
+
+// Refuse resets new connections as soon as they are made, until Heal. Open ones stay;
+// with Reset after it, it is as if nobody had the server's address any more.
 func (p *Proxy) Refuse() { p.change(func() { p.refuse = true }) }
 
 // Reset closes all connections, on both sides, with a TCP reset. What was held back
@@ -262,6 +276,7 @@ func (p *Proxy) await(cond func() bool) {
 
 // accept takes connections until the listener is closed.
 func (p *Proxy) accept() {
+	unlabel()
 	for {
 		client, err := p.listener.Accept()
 		switch {

@@ -17,8 +17,6 @@ const (
 	// queueLength is how many chunks wait in a direction that is held back before
 	// the proxy stops reading and the sender feels it.
 	queueLength = 256
-	// dialPause is the time between two attempts to reach a server that is not there.
-	dialPause = 20 * time.Millisecond
 )
 
 // A conn is one connection of a client and the one to the server that belongs to it.
@@ -86,25 +84,15 @@ func (c *conn) run() {
 // handshake either.
 func (c *conn) dial() bool {
 	p := c.p
-	begin := time.Now()
 	for {
 		p.mu.Lock()
 		blocked := p.ways[ToServer].blocked || p.ways[ToClient].blocked
-		target, patience, changed := p.target, p.patience, p.changed
+		target, changed := p.target, p.changed
 		p.mu.Unlock()
-
-		var again <-chan time.Time
 		if !blocked {
-			if c.dialTarget(target) {
-				return true
-			}
-			if time.Since(begin) >= patience {
-				return false
-			}
-			again, changed = time.After(dialPause), nil
+			return c.dialTarget(target)
 		}
 		select {
-		case <-again:
 		case <-changed:
 		case <-c.ctx.Done():
 			return false
@@ -115,7 +103,7 @@ func (c *conn) dial() bool {
 // dialTarget does not break off a dial when the connection is reset: the server may
 // have accepted it already, and would see a proper end.
 func (c *conn) dialTarget(target string) bool {
-	server, err := net.DialTimeout("tcp", target, time.Second)
+	server, err := c.p.dial(target, time.Second)
 	if err != nil {
 		return false
 	}
@@ -155,7 +143,7 @@ func (h *half) read(queue chan<- chunk) {
 		n, err := h.src.Read(buf)
 		if n > 0 {
 			select {
-			case queue <- chunk{bytes: h.rewritten(bytes.Clone(buf[:n])), at: time.Now()}:
+			case queue <- chunk{bytes: bytes.Clone(buf[:n]), at: time.Now()}:
 			case <-h.c.ctx.Done():
 				return
 			}
@@ -168,16 +156,6 @@ func (h *half) read(queue chan<- chunk) {
 			return
 		}
 	}
-}
-
-func (h *half) rewritten(b []byte) []byte {
-	h.c.p.mu.Lock()
-	rewrite := h.c.p.rewrite
-	h.c.p.mu.Unlock()
-	if rewrite == nil || h.dir != ToServer {
-		return b
-	}
-	return rewrite(b)
 }
 
 // write delivers what is in the queue. It returns nil when the stream has ended
@@ -199,7 +177,7 @@ func (h *half) write(queue <-chan chunk) error {
 	}
 }
 
-// errReset says that CloseAfter has struck.
+// errReset says that Sever or CloseAfter has struck.
 var errReset = errors.New("connection was reset on purpose")
 
 // deliver writes one chunk as soon as the direction is open and the delay is over.
@@ -244,6 +222,9 @@ func (h *half) begin(next chunk, n int) (int, error) {
 		case w.blocked:
 			wait = -1
 		case wait > 0:
+		case h.dir == ToServer && p.sever && next.err == nil:
+			p.mu.Unlock()
+			return 0, errReset
 		case h.dir == ToClient && h.c.loss != nil:
 			p.mu.Unlock()
 			return -1, nil

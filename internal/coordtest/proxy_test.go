@@ -167,6 +167,41 @@ func TestProxyRefuse(t *testing.T) {
 	wait(t, p, func(s coordtest.Stats) bool { return s.Accepted == 2 })
 }
 
+// Whoever is hidden can neither be talked to nor be called.
+func TestProxyRefuseAndReset(t *testing.T) {
+	p, client, server := through(t)
+	p.Refuse()
+	p.Reset()
+	expectReset(t, client)
+	expectReset(t, server)
+	expectRefusal(t, p)
+	p.Heal()
+	dial(t, p)
+	wait(t, p, func(s coordtest.Stats) bool { return s.Accepted == 2 && s.Open == 1 })
+}
+
+func TestProxySever(t *testing.T) {
+	p, client, server := through(t)
+	p.Sever()
+	send(t, server, "news on an idle connection")
+	expect(t, client, "news on an idle connection")
+	send(t, client, "request")
+	expectReset(t, client)
+	expectReset(t, server)
+	for range 2 { // new ones fare no better
+		again := dial(t, p)
+		send(t, again, "request")
+		expectReset(t, again)
+	}
+	wait(t, p, func(s coordtest.Stats) bool { return s.Open == 0 })
+	if n := p.Stats().ToServer; n != 0 {
+		t.Errorf("%d bytes came through to the server", n)
+	}
+	p.Heal()
+	send(t, dial(t, p), "request")
+	wait(t, p, func(s coordtest.Stats) bool { return s.ToServer == int64(len("request")) })
+}
+
 func TestProxyCloseAfter(t *testing.T) {
 	for _, tt := range []struct {
 		name string

@@ -23,6 +23,7 @@ type Server struct {
 	addr string
 	log  string // file that all starts append to
 	spec spec
+	port *port // in a network that can be cut; nil without
 
 	mu   sync.Mutex
 	proc *process // nil before the first start
@@ -32,10 +33,12 @@ type Server struct {
 // A spec is what a kind of coordinator says about one of its servers.
 type spec struct {
 	argv []string
-	// reset makes the server's data empty.
+	// data is the folder with all that a restart keeps.
+	data string
+	// reset makes the data empty.
 	reset func() error
-	// probe returns nil when the server serves clients; ctx is short.
-	probe func(ctx context.Context) error
+	// probe returns nil when the server serves clients at addr; ctx is short.
+	probe func(ctx context.Context, addr string) error
 	// portTaken is what the server logs when one of its ports is in use.
 	portTaken string
 }
@@ -58,7 +61,7 @@ func (s *Server) Start() error {
 	if fi, err := os.Stat(s.log); err == nil {
 		s.from = fi.Size()
 	}
-	proc, err := startProcess(s.spec.argv, s.log)
+	proc, err := startProcess(s.spec.argv, s.log, s.port)
 	if err != nil {
 		return err
 	}
@@ -80,7 +83,7 @@ func (s *Server) Ready(ctx context.Context) error {
 	defer tick.Stop()
 	for {
 		attempt, cancel := context.WithTimeout(ctx, time.Second)
-		err := s.spec.probe(attempt)
+		err := s.spec.probe(attempt, s.addr)
 		cancel()
 		if err == nil {
 			return nil

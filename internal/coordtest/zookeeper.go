@@ -37,8 +37,11 @@ type ZooKeeperOptions struct {
 	SyncLimit int
 	// NoSync lets servers answer before a write has reached the disk.
 	NoSync bool
-	// Links puts a proxy between each two servers, as Isolate needs it.
+	// Links gives each server a network of its own, as Isolate needs it; see
+	// [Cluster.Isolate].
 	Links bool
+	// Clock lets SetClock set the wall clock of the servers, which takes a C compiler.
+	Clock bool
 	// Config are more lines for zoo.cfg, such as "enforce.auth.enabled=true".
 	Config []string
 	// JVM are more arguments for java, such as "-Dzookeeper.DigestAuthenticationProvider.superDigest=...".
@@ -68,8 +71,6 @@ type ZooKeeper struct {
 	Cluster
 	opts    ZooKeeperOptions
 	install *zookeeperInstall
-	dir     string
-	links   [][]*link // links[i][j] carries what i sends to j; nil without Links
 }
 
 // StartZooKeeper starts a ZooKeeper and blocks until all of its servers serve
@@ -79,61 +80,40 @@ func StartZooKeeper(ctx context.Context, opts *ZooKeeperOptions) (*ZooKeeper, er
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, zookeeperStart)
-	defer cancel()
-	for attempt := 1; ; attempt++ {
-		z := &ZooKeeper{opts: opts.withDefaults(), install: install}
-		err := z.create()
-		if err == nil {
-			err = z.start(ctx)
-		}
-		if err == nil {
-			return z, nil
-		}
-		z.Stop()
-		if attempt == portAttempts || !errors.Is(err, errPortTaken) {
-			return nil, fmt.Errorf("start ZooKeeper: %w", err)
-		}
-	}
-}
-
-// Stop ends all servers and blocks until they are gone; nothing is left of them but
-// Dir, if the options named one. Stopping twice does no harm.
-func (z *ZooKeeper) Stop() {
-	z.stop()
-	for _, l := range z.allLinks() {
-		l.close()
-	}
-	if z.opts.Dir == "" && z.dir != "" {
-		// What cannot be removed is left to whoever cleans the temporary folder.
-		_ = os.RemoveAll(z.dir)
-	}
-}
-
-// Leader returns the server that leads the ensemble, or the only server there is.
-// It asks them once, and fails where none says that it leads.
-func (z *ZooKeeper) Leader(ctx context.Context) (*Server, error) {
-	return z.withMode(ctx, "leader", "standalone")
+	o := opts.withDefaults()
+	return startCoordinator(ctx, "ZooKeeper", zookeeperStart, func() *ZooKeeper {
+		return &ZooKeeper{opts: o, install: install}
+	})
 }
 
 // Follower returns a server that follows the ensemble's leader; see Leader.
 func (z *ZooKeeper) Follower(ctx context.Context) (*Server, error) {
-	return z.withMode(ctx, "follower")
-}
-
-func (z *ZooKeeper) withMode(ctx context.Context, modes ...string) (*Server, error) {
-	var seen []string
+	var errs []error
 	for _, s := range z.servers {
-		mode, err := serverMode(ctx, s.addr)
-		if err != nil {
-			mode = err.Error()
-		}
-		if slices.Contains(modes, mode) {
+		err := isMode(ctx, s, "follower")
+		if err == nil {
 			return s, nil
 		}
-		seen = append(seen, s.addr+": "+mode)
+		errs = append(errs, err)
 	}
-	return nil, fmt.Errorf("no server is %s: %s", strings.Join(modes, " or "), strings.Join(seen, "; "))
+	return nil, fmt.Errorf("no server follows: %w", errors.Join(errs...))
+}
+
+// leadsBy returns s if it says that it leads.
+func (z *ZooKeeper) leadsBy(ctx context.Context, s *Server) (*Server, error) {
+	if err := isMode(ctx, s, "leader", "standalone"); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// isMode returns nil if the server plays one of the parts.
+func isMode(ctx context.Context, s *Server, parts ...string) error {
+	mode, err := serverMode(ctx, s.addr)
+	if err == nil && !slices.Contains(parts, mode) {
+		err = fmt.Errorf("server %s: it is %s", s.addr, mode)
+	}
+	return err
 }
 
 // create makes the folder of each server and finds its ports.
@@ -141,13 +121,17 @@ func (z *ZooKeeper) create() error {
 	if z.opts.Tick%time.Millisecond != 0 || z.opts.Tick < 0 || z.opts.Nodes < 0 || z.opts.SyncLimit < 0 {
 		return fmt.Errorf("impossible options %+v", z.opts)
 	}
+	z.leads = z.leadsBy
 	// A folder of its own also where the options name one, as ports may take several
 	// attempts.
 	dir, err := os.MkdirTemp(z.opts.Dir, "zookeeper-")
 	if err != nil {
 		return err
 	}
-	z.dir = dir
+	z.dir, z.keep = dir, z.opts.Dir != ""
+	if err := z.connect(z.opts.Links, z.opts.Nodes); err != nil {
+		return err
+	}
 	ports, err := freePorts(3 * z.opts.Nodes)
 	if err != nil {
 		return err
@@ -156,17 +140,14 @@ func (z *ZooKeeper) create() error {
 	for i := range peers {
 		peers[i] = peer{client: ports[3*i], quorum: ports[3*i+1], election: ports[3*i+2]}
 	}
-	if z.opts.Links {
-		if err := z.connect(peers); err != nil {
-			return err
-		}
-	}
 	for i := range peers {
 		s, err := z.server(i, peers)
 		if err != nil {
 			return err
 		}
-		z.servers = append(z.servers, s)
+		if err := z.add(s); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -196,14 +177,18 @@ func (z *ZooKeeper) server(i int, peers []peer) (*Server, error) {
 	if err := os.WriteFile(cfg, []byte(z.config(i, peers, data)), 0o644); err != nil {
 		return nil, err
 	}
-	addr := loopback(peers[i].client)
+	argv, err := z.withClock(z.install.command(cfg, &z.opts))
+	if err != nil {
+		return nil, err
+	}
 	return &Server{
-		addr: addr,
+		addr: loopback(peers[i].client),
 		log:  log,
 		spec: spec{
-			argv:      z.install.command(cfg, &z.opts),
+			argv:      argv,
+			data:      data,
 			reset:     reset,
-			probe:     func(ctx context.Context) error { return serves(ctx, addr, data) },
+			probe:     func(ctx context.Context, addr string) error { return serves(ctx, addr, data) },
 			portTaken: "java.net.BindException: Address already in use",
 		},
 	}, nil
@@ -226,10 +211,7 @@ func (z *ZooKeeper) config(i int, peers []peer, data string) string {
 	}
 	if len(peers) > 1 {
 		for j, p := range peers {
-			if i != j && z.links != nil {
-				p = z.links[i][j].ports()
-			}
-			lines = append(lines, fmt.Sprintf("server.%d=127.0.0.1:%d:%d", j+1, p.quorum, p.election))
+			lines = append(lines, fmt.Sprintf("server.%d=%s:%d:%d", j+1, z.peerHost(j), p.quorum, p.election))
 		}
 	}
 	return strings.Join(append(lines, z.opts.Config...), "\n") + "\n"

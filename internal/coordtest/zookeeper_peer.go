@@ -99,7 +99,7 @@ func StartPeerProcess(o PeerOptions, argv []string) (*Peer, error) {
 	cmd.Stdout, cmd.Stderr = write, log
 	cmd.SysProcAttr = dieWithParent()
 	if p.in, err = cmd.StdinPipe(); err == nil {
-		p.proc, err = startCommand(cmd)
+		p.proc, err = startCommand(cmd, nil)
 	}
 	write.Close()
 	if err != nil {
@@ -125,17 +125,6 @@ func (p *Peer) follow(out io.Reader, events chan<- PeerEvent) {
 	}
 }
 
-// startCommand starts a child that dies with this process.
-func startCommand(cmd *exec.Cmd) (*process, error) {
-	p := &process{done: make(chan struct{})}
-	started := make(chan error)
-	go p.run(cmd, started)
-	if err := <-started; err != nil {
-		return nil, fmt.Errorf("start %s: %w", cmd.Path, err)
-	}
-	return p, nil
-}
-
 // Send gives the peer a command.
 func (p *Peer) Send(command string) error {
 	_, err := io.WriteString(p.in, command+"\n")
@@ -147,6 +136,20 @@ func (p *Peer) Send(command string) error {
 func (p *Peer) Kill() {
 	p.proc.kill()
 	p.read.Wait()
+}
+
+// Pause stops the peer's process with SIGSTOP, and returns when no thread of it runs
+// any more.
+func (p *Peer) Pause() error { return p.signal("pause", (*process).pause) }
+
+// Resume lets a paused peer go on.
+func (p *Peer) Resume() error { return p.signal("resume", (*process).resume) }
+
+func (p *Peer) signal(what string, f func(*process) error) error {
+	if err := f(p.proc); err != nil {
+		return fmt.Errorf("%s peer %s: %w", what, p.ID, err)
+	}
+	return nil
 }
 
 // Log returns what the peer has written to standard error.

@@ -2,6 +2,7 @@ package coordtest_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -20,7 +21,8 @@ import (
 	"github.com/succession-dev/succession/internal/coordtest"
 )
 
-// childEnv makes the test binary start a ZooKeeper, say where, and wait to be killed.
+// childEnv makes the test binary start the coordinator of that name, say so, and wait
+// to be killed.
 const childEnv = "COORDTEST_CHILD"
 
 func TestMain(m *testing.M) {
@@ -31,12 +33,20 @@ func TestMain(m *testing.M) {
 }
 
 func child() {
-	z, err := coordtest.StartZooKeeper(context.Background(), &coordtest.ZooKeeperOptions{Dir: os.Getenv(childEnv)})
+	var err error
+	switch name := os.Getenv(childEnv); name {
+	case "ZooKeeper":
+		_, err = coordtest.StartZooKeeper(context.Background(), nil)
+	case "etcd":
+		_, err = coordtest.StartEtcd(context.Background(), &coordtest.EtcdOptions{Nodes: 3, Links: true})
+	default:
+		err = fmt.Errorf("no coordinator %q", name)
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	fmt.Println(z.Addrs()[0])
+	fmt.Println("started")
 	select {}
 }
 
@@ -250,38 +260,51 @@ func TestServersDieWithTheTestBinary(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), childEnv+"="+t.TempDir())
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
+	for name, servers := range map[string]int{"ZooKeeper": 1, "etcd": 3} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir() // the servers' folders are in it
+			cmd := exec.Command(self)
+			cmd.Env = append(os.Environ(), childEnv+"="+name, "TMPDIR="+dir)
+			cmd.Stderr = os.Stderr
+			out, err := cmd.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			defer cmd.Process.Kill()
+			if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+				t.Fatal("the child did not start its servers:", err)
+			}
+			if n := processes(t, dir); n != servers {
+				t.Errorf("%d servers run, want %d", n, servers)
+			}
+			if err := cmd.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			// The error says that it was killed.
+			_ = cmd.Wait()
+			eventually(t, "the servers of a killed test binary end", func(context.Context) bool { return processes(t, dir) == 0 })
+		})
+	}
+}
+
+// processes counts the processes that have dir in their arguments.
+func processes(t *testing.T, dir string) (n int) {
+	t.Helper()
+	all, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
+	for _, file := range all {
+		// One that cannot be read has ended meanwhile.
+		if b, err := os.ReadFile(file); err == nil && bytes.Contains(b, []byte(dir)) {
+			n++
+		}
 	}
-	defer cmd.Process.Kill()
-	addr, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatal("child did not say where its server is:", err)
-	}
-	conn, err := net.Dial("tcp", strings.TrimSpace(addr))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	// The error says that it was killed.
-	_ = cmd.Wait()
-	// The server sends nothing by itself: the read ends when the server does.
-	if err := conn.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := conn.Read(make([]byte, 1)); errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Error("the server still runs 10 s after its test binary was killed")
-	}
+	return n
 }
 
 func client(t *testing.T, addrs ...string) *zk.Conn {

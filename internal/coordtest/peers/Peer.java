@@ -106,15 +106,22 @@ public class Peer {
         LeaderSelector selector = new LeaderSelector(client, path, new LeaderSelectorListenerAdapter() {
             @Override
             public void takeLeadership(CuratorFramework c) throws Exception {
+                if (enough.getCount() == 0) {
+                    return; // told to leave, and queued again
+                }
                 try {
                     say("elected");
                     enough.await();
+                } catch (InterruptedException e) {
+                    say("lost");
+                    throw e;
                 } finally {
                     over.countDown();
                 }
             }
         });
         selector.setId(id);
+        selector.autoRequeue();
         return new Recipe() {
             @Override
             public void join() {

@@ -5,7 +5,8 @@ import sys
 import threading
 import time
 
-from kazoo.client import KazooClient
+from kazoo.client import KazooClient, KazooState
+from kazoo.exceptions import KazooException
 
 logging.basicConfig(level=logging.WARNING)
 lock = threading.Lock()
@@ -19,23 +20,43 @@ def say(what):
 
 address, path, identifier, session = sys.argv[1:5]
 client = KazooClient(hosts=address, timeout=int(session) / 1000)
+told = threading.Event()  # to leave
+stop = threading.Event()  # whoever leads is to stop
+leads = threading.Event()
+
+
+# An Election tells its leader of nothing: kazoo's manual says to listen to the connection.
+def heed(state):
+    if state != KazooState.CONNECTED:
+        stop.set()
+    elif not told.is_set():
+        stop.clear()
+
+
+client.add_listener(heed)
 client.start()
 election = client.Election(path, identifier)
-enough = threading.Event()
-leads = threading.Event()
 
 
 def lead():
     leads.set()
     say("elected")
-    enough.wait()
+    stop.wait()
+    leads.clear()
+    if not told.is_set():
+        say("lost")
 
 
 def campaign():
-    try:
-        election.run(lead)
-    except Exception as e:
-        say("failed: %r" % e)
+    while not told.is_set():
+        try:
+            election.run(lead)
+        except KazooException as e:
+            logging.warning("not elected, trying again: %r", e)
+            time.sleep(0.5)
+        except Exception as e:
+            say("failed: %r" % e)
+            return
 
 
 candidate = threading.Thread(target=campaign, daemon=True)
@@ -45,7 +66,8 @@ for line in sys.stdin:
         candidate.start()
     elif line == "leave\n":
         say("leaving")
-        enough.set()
+        told.set()
+        stop.set()
         if not leads.is_set():
             election.cancel()
         candidate.join()

@@ -1,0 +1,95 @@
+package consul
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/backoff"
+)
+
+// A history is what a backend has seen of Consul's log. It notices when that goes
+// back, because the cluster was rebuilt, or the keys alone, because a snapshot was
+// restored into a cluster that runs: its log goes on, but members that have left stand
+// again, and a fence may be lower than it was. It is safe for concurrent use.
+type history struct {
+	mu     sync.Mutex
+	log    uint64 // the highest index that has been seen
+	keys   uint64 // the highest at which a key has changed
+	beside string // a key beside that one, which nobody has
+	reset  error  // for good: nobody knows how far the keys had really got
+}
+
+// saw notes the index of a change of the key, or of a folder.
+func (h *history) saw(index uint64, key string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if index > h.keys {
+		h.keys, h.beside = index, strings.TrimSuffix(key, "/")+"/~" // no name has a tilde
+	}
+	h.log = max(h.log, index)
+}
+
+// reached checks that the log, which has just reached index, has not gone back.
+func (h *history) reached(index uint64) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.reset == nil && index <= h.log {
+		h.reset = fmt.Errorf("%w: the log of Consul is at %d and was at %d: its data were lost, or restored from a snapshot; %s",
+			backend.ErrReset, index, h.log, afterReset)
+	}
+	h.log = max(h.log, index)
+	return h.reset
+}
+
+// afterReset is what to do then.
+const afterReset = "raise the fence of each election above every token that anybody holds, and then restart this process"
+
+// verify checks that Consul's keys have not gone back. A linearizable read of a key
+// that does not exist tells the index of the last change of any key
+// (agent/consul/kvs_endpoint.go, Get).
+func (h *history) verify(ctx context.Context, c *client) error {
+	h.mu.Lock()
+	keys, beside, reset := h.keys, h.beside, h.reset
+	h.mu.Unlock()
+	if reset != nil || keys == 0 {
+		return reset
+	}
+	pair, index, err := c.get(ctx, beside)
+	switch {
+	case errors.Is(err, backend.ErrDenied): // of a key that nobody needs
+		return nil
+	case err != nil || pair != nil || index >= keys:
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.reset = fmt.Errorf("%w: the last change of Consul's keys is at %d and was at %d: a snapshot was restored; %s",
+		backend.ErrReset, index, keys, afterReset)
+	return h.reset
+}
+
+// verify ends the session where Consul's keys have gone back.
+func (s *session) verify(ctx context.Context) error {
+	err := s.retry(ctx, func(ctx context.Context) error { return s.b.history.verify(ctx, s.b.c) })
+	if errors.Is(err, backend.ErrReset) {
+		s.end(fmt.Errorf("%w: %w", backend.ErrSessionEnded, err), false)
+		return s.possible(ctx)
+	}
+	return err
+}
+
+// resume is for whoever looks again after a blocking query that has proved nothing: it
+// pauses if the query has failed, and verifies. A restored snapshot ends all blocking
+// queries (agent/blockingquery/blockingquery.go, AbandonCh), so here it is noticed.
+func (s *session) resume(ctx context.Context, q *query, wait *backoff.Backoff) error {
+	if q.err == nil {
+		wait.Reset()
+	} else if err := wait.Sleep(ctx); err != nil {
+		return err
+	}
+	return s.verify(ctx)
+}
