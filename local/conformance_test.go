@@ -11,6 +11,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance"
+	"github.com/succession-dev/succession/internal/coordtest/rig"
 	"github.com/succession-dev/succession/local"
 )
 
@@ -22,8 +23,9 @@ func TestConformance(t *testing.T) {
 		Open: func(context.Context) (backend.Backend, error) { return local.New(dir, nil) },
 		TTL:  time.Second,
 		Faults: conformance.Faults{
-			Kill:   func(b backend.Backend) { local.Abandon(b.(*local.Backend)) },
-			Remove: func(_ context.Context, m backend.Member) error { return os.Remove(fifo(dir, m)) },
+			Kill:    func(b backend.Backend) { local.Abandon(b.(*local.Backend)) },
+			Remove:  func(_ context.Context, m backend.Member) error { return os.Remove(fifo(dir, m)) },
+			Process: rig.Process("local:" + dir),
 			Drop: func(_ context.Context, line string) error {
 				return os.RemoveAll(filepath.Join(dir, filepath.FromSlash(line)))
 			},
@@ -31,11 +33,19 @@ func TestConformance(t *testing.T) {
 		Lacks: map[conformance.Fault]string{
 			conformance.Expire:     "a session lives as long as its process",
 			conformance.Cut:        server,
+			conformance.Mute:       server,
 			conformance.Deafen:     server,
+			conformance.Sever:      server,
+			conformance.Hide:       server,
 			conformance.LoseAnswer: server,
 			conformance.Restart:    server,
 			conformance.Pause:      server,
 			conformance.Reset:      server,
+			conformance.Compact:    "there is no log, only the present state",
+			conformance.Rewind:     "there is no server to restore; an old copy of the folder is refused (TestReset)",
+			conformance.Clock:      "the wall clock is read once in the life of a folder, for its first number",
+			conformance.Cluster:    server,
+			conformance.Isolate:    server,
 			conformance.Requests:   server,
 			conformance.Deadlines:  "the death of a process is known at once",
 		},

@@ -71,8 +71,10 @@
 // than Linux are not supported: there the package compiles, and Open fails with
 // [errors.ErrUnsupported].
 //
-// A process that holds a place must not hand it to its children: all descriptors
-// are close-on-exec, so those started with package os/exec never get one.
+// A place belongs to the process, not to its children: all descriptors are
+// close-on-exec, so those started with package os/exec never get one. Who wants to be
+// succeeded only when a child has died, too, hands it [Backend.Hold]; succession run
+// does so with the guard of its command.
 //
 // When the user's inotify instances are used up (fs.inotify.max_user_instances, 128
 // by default; a backend with a session takes one), deaths and departures are still noticed at once, but removals by an

@@ -56,6 +56,24 @@ func (f *folder) stand(line string, position uint64) (*place, error) {
 	return p, nil
 }
 
+// hold returns a second descriptor of the open file, and so of its lock: the kernel
+// releases that when the last one is closed (flock(2)).
+func (p *place) hold() (*os.File, error) {
+	raw, err := p.file.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	var fd int
+	var failed error
+	if err := raw.Control(func(own uintptr) { fd, failed = unix.FcntlInt(own, unix.F_DUPFD_CLOEXEC, 0) }); err != nil {
+		return nil, err
+	}
+	if failed != nil {
+		return nil, &fs.PathError{Op: "dup", Path: p.path, Err: failed}
+	}
+	return os.NewFile(uintptr(fd), p.path), nil
+}
+
 // leave gives the place up, unless it is pinned; then it only ceases to be ours.
 func (p *place) leave() {
 	p.file.Close() // the one behind is awake from here

@@ -146,6 +146,22 @@ func (b *Backend) Session(ctx context.Context) (backend.Session, error) {
 	return b.session, nil
 }
 
+// Hold returns a file that holds m's place, too, which this backend's session joined:
+// when the process dies, the place stands until the file is closed as well. It is for
+// a child process ([os/exec.Cmd] ExtraFiles) that acts for a leader: nobody else leads
+// before it has ended. Leave and Close give the place up nevertheless. The caller closes
+// the file; it fails with [backend.ErrNotMember] when the session does not hold m.
+func (b *Backend) Hold(m backend.Member) (*os.File, error) {
+	b.mu.Lock()
+	s := b.session
+	b.mu.Unlock()
+	if s == nil {
+		return nil, wrap("hold", m.Line, backend.ErrNotMember)
+	}
+	file, err := s.hold(m)
+	return file, wrap("hold", m.Line, err)
+}
+
 // Close ends the session, and with it the members that it joined and that are not
 // pinned, and gives back all that the backend holds. It waits for writes in
 // progress, which take milliseconds. Closing twice is not an error.

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/coordtest/rig"
 	"github.com/succession-dev/succession/local"
 )
 
@@ -21,6 +22,7 @@ import (
 const prompt = 5 * time.Second
 
 func TestMain(m *testing.M) {
+	rig.Candidate()
 	if role := os.Getenv(roleVar); role != "" {
 		os.Exit(play(role))
 	}

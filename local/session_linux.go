@@ -146,6 +146,16 @@ func (s *Session) join(ctx context.Context, line, value string) (m backend.Membe
 	}, line)
 }
 
+func (s *Session) hold(m backend.Member) (*os.File, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.places[m.Position]
+	if p == nil || p.path != s.b.dir.fifo(m.Line, m.Position) {
+		return nil, backend.ErrNotMember
+	}
+	return p.hold()
+}
+
 // Leave removes m; see [backend.Session]. To leave one's own place is to let go of
 // it: that takes no lock and writes nothing. A member that another session joined
 // is refused with [backend.ErrDenied].

@@ -40,6 +40,7 @@ func TestCoordinators(t *testing.T) {
 			})
 			t.Run("TERM", func(t *testing.T) { takesOver(t, url, syscall.SIGTERM, 143) })
 			t.Run("KILL", func(t *testing.T) { takesOver(t, url, syscall.SIGKILL, -9) })
+			t.Run("STOP", func(t *testing.T) { standsStill(t, url) })
 			t.Run("conformance", func(t *testing.T) { conforms(t, url) })
 		})
 	}
@@ -84,15 +85,19 @@ func takesOver(t *testing.T, url string, sig syscall.Signal, code int) {
 // conforms exercises some rules for each fault.
 func conforms(t *testing.T, url string) {
 	prefix := coordtest.Name(t)
-	file := filepath.Join(t.TempDir(), "report.json")
-	code, stdout, stderr := here("--url", url, "conformance", "-o", "json", "--faults", "all", "--prefix", prefix, "--report", file, "--parallel", "8",
+	dir := t.TempDir()
+	// A process, as it starts itself again.
+	cmd := command("--url", url, "conformance", "-o", "json", "--faults", "all", "--prefix", prefix, "--report", dir, "--parallel", "8",
 		"--rule", "L1.end", "--rule", "L1.lost-answer", "--rule", "L3.cut", "--rule", "L3.kill", "--rule", "L3.dropped", "--rule", "L3.same-key", "--rule", "L7", "--rule", "Pin",
-		"--rule", "L6.old-answer", "--rule", "G3.removed", "--rule", "G7.margin", "--rule", "G9.c*")
-	if code != 0 {
-		t.Fatalf("exit code %d, standard error %s\n%s", code, stderr, stdout)
+		"--rule", "L6.old-answer", "--rule", "G3.removed", "--rule", "G7.margin", "--rule", "G9.c*",
+		"--rule", "Fault.mute", "--rule", "Fault.severed", "--rule", "Fault.hidden", "--rule", "Fault.stopped", "--rule", "Fault.suspended")
+	stdout, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, stdout)
 	}
-	status := results(t, stdout)
-	for _, id := range []string{"L1.end", "L3.cut", "L3.kill", "L3.dropped", "L6.old-answer", "Pin.closed", "G3.removed", "G7.margin"} {
+	status := results(t, string(stdout))
+	for _, id := range []string{"Fault.mute", "Fault.severed", "Fault.hidden", "Fault.stopped", "Fault.suspended",
+		"L1.end", "L3.cut", "L3.kill", "L3.dropped", "L6.old-answer", "Pin.closed", "G3.removed", "G7.margin"} {
 		if status[id] != conformance.Passed {
 			t.Errorf("%s: %q, want passed", id, status[id])
 		}
@@ -102,7 +107,7 @@ func conforms(t *testing.T, url string) {
 			t.Errorf("%s: %q, want not exercised", id, status[id])
 		}
 	}
-	b, err := os.ReadFile(file)
+	b, err := os.ReadFile(filepath.Join(dir, "report.json"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/cmd/succession/internal/child"
 	"github.com/succession-dev/succession/elect"
 )
@@ -27,9 +28,10 @@ type leading struct {
 	t *elect.Term
 	c *child.Child
 
-	lost   error     // why the term ended, if it did before the command
-	ended  bool      // the command has ended; what it started may still run
-	told   time.Time // when the command, or what it left behind, was told to stop
+	tell   *time.Timer // when to tell the guard until when the command may run
+	lost   error       // why the term ended, if it did before the command
+	ended  bool        // the command has ended; what it started may still run
+	told   time.Time   // when the command, or what it left behind, was told to stop
 	kill   *time.Timer
 	killed bool
 }
@@ -37,29 +39,43 @@ type leading struct {
 // lead runs the command until it has ended or leadership is lost, and resigns when
 // nothing of it runs any more. lost says that leadership ended before the command
 // did; err is the exit code, nil for 0.
-func (r *runner) lead(t *elect.Term) (lost bool, err error) {
+func (r *runner) lead(b backend.Backend, t *elect.Term) (lost bool, err error) {
 	defer r.resign(t)
-	if err := t.Check(); err != nil {
+	before := func(err error) (bool, error) {
 		r.report.warn("lost", fmt.Sprintf("lost before %s was started: %v", r.argv[0], reason(err)), token(t), cause(err))
 		return true, &exitError{code: exitLost}
 	}
+	if err := t.Check(); err != nil {
+		return before(err)
+	}
+	place, err := hold(b, t.Member())
+	if err != nil {
+		return false, err
+	}
+	defer place.Close() // nil is none, and minds nothing
 	c, err := child.Start(child.Command{
 		Path:  r.path,
 		Args:  r.argv,
 		Guard: []string{guardCommand},
+		Until: r.until(t),
+		Hold:  place,
 		Env: append(os.Environ(),
 			"SUCCESSION_ELECTION="+r.name,
 			"SUCCESSION_ID="+r.o.id,
 			"SUCCESSION_TOKEN="+strconv.FormatUint(t.Token(), 10)),
 	})
-	if err != nil {
+	switch {
+	case errors.Is(err, child.ErrExpired):
+		return before(err)
+	case err != nil:
 		return false, startError(r.argv[0], err)
 	}
 	r.report.info("started", fmt.Sprintf("started %s (pid %d)", r.argv[0], c.Pid()), token(t), slog.Int("pid", c.Pid()))
 
-	l := &leading{runner: r, t: t, c: c, kill: time.NewTimer(time.Hour)}
+	l := &leading{runner: r, t: t, c: c, tell: time.NewTimer(0), kill: time.NewTimer(time.Hour)}
 	l.kill.Stop()
 	defer l.kill.Stop()
+	defer l.tell.Stop()
 	stop := l.acknowledge()
 	l.attend()
 	stop()
@@ -101,6 +117,8 @@ func (l *leading) attend() {
 			}
 		case sig := <-l.signals:
 			l.forward(sig.(syscall.Signal))
+		case <-l.tell.C:
+			l.tellGuard()
 		case <-l.kill.C:
 			l.killInTime()
 		case <-ended:
@@ -188,6 +206,9 @@ func (l *leading) forward(sig syscall.Signal) {
 func (l *leading) end() {
 	l.ended = true
 	s := l.c.Status()
+	if s.Expired {
+		l.stoodStill()
+	}
 	text := fmt.Sprintf("%s ended with exit code %d", l.argv[0], s.Code)
 	attrs := []slog.Attr{token(l.t), slog.Int("pid", l.c.Pid()), slog.Int("code", s.ExitCode())}
 	if s.Signal != 0 {

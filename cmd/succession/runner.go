@@ -101,7 +101,7 @@ func (r *runner) run() error {
 			b.Close()
 			return r.left(err)
 		}
-		lost, err := r.lead(t)
+		lost, err := r.lead(b, t)
 		if lost && r.o.restart && r.leaving == nil {
 			continue
 		}

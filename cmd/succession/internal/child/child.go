@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"strconv"
 	"syscall"
+	"time"
 )
 
 // A Command is what to run, and how its guard is started.
@@ -21,6 +22,14 @@ type Command struct {
 	// Guard are the arguments that make this process's own executable call
 	// [Guard] with those that follow them.
 	Guard []string
+	// Until is the instant of [Now] at which the guard kills the command, whatever
+	// has become of this process, unless [Child.Until] has told it a later one
+	// before; 0 is never.
+	Until time.Duration
+	// Hold, if not nil, stays open until nothing of the command runs, also when this
+	// process is killed: a file whose lock keeps others from leading. The command
+	// does not get it, and the caller may close it after Start.
+	Hold *os.File
 }
 
 // A Child is a running command together with all that it starts. Standard input,
@@ -41,7 +50,13 @@ type Status struct {
 	// GuardDied says that somebody killed the guard, and the command with it; it
 	// is then not known how the command ended.
 	GuardDied bool
+	// Expired says that the guard killed the command, as nobody had told it a later
+	// instant.
+	Expired bool
 }
+
+// ErrExpired is the error of [Start] when Until came before the command was begun.
+var ErrExpired = errors.New("the time of the command was over before it was started")
 
 // ExitCode returns the code by which a shell knows the status: the command's own,
 // or 128 and the number of the signal.
@@ -54,8 +69,8 @@ func (s Status) ExitCode() int {
 
 // Start starts the command and blocks until it runs, which takes a few
 // milliseconds. Where the command cannot be executed it returns an
-// [*os.PathError] with the system's reason. The caller must wait for
-// [Child.Gone].
+// [*os.PathError] with the system's reason, and [ErrExpired] where it is too late
+// to. The caller must wait for [Child.Gone].
 func Start(c Command) (*Child, error) {
 	controlRead, control, err := os.Pipe()
 	if err != nil {
@@ -76,11 +91,14 @@ func Start(c Command) (*Child, error) {
 	}
 	guard := exec.Command(self)
 	guard.Args = append([]string{os.Args[0]}, c.Guard...)
-	guard.Args = append(guard.Args, strconv.Itoa(foregroundGroup()), c.Path)
+	guard.Args = append(guard.Args, strconv.Itoa(foregroundGroup()), strconv.FormatInt(int64(c.Until), 10), c.Path)
 	guard.Args = append(guard.Args, c.Args...)
 	guard.Env = c.Env
 	guard.Stdin, guard.Stdout, guard.Stderr = os.Stdin, os.Stdout, os.Stderr
 	guard.ExtraFiles = []*os.File{controlRead, reportsWrite}
+	if c.Hold != nil {
+		guard.ExtraFiles = append(guard.ExtraFiles, c.Hold)
+	}
 	guard.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a terminal's signals are not for the guard
 	if err := guard.Start(); err != nil {
 		// Not wrapped: that this file is missing must not be taken for the command's.
@@ -107,6 +125,9 @@ func (c *Child) readStart(lines *bufio.Reader, path string) error {
 	if err != nil {
 		return errors.New("the guard process died before it could start the command")
 	}
+	if line == reportExpired {
+		return ErrExpired
+	}
 	var errno int
 	if _, err := fmt.Sscanf(line, reportFailed, &errno); err == nil {
 		return &os.PathError{Op: "exec", Path: path, Err: syscall.Errno(errno)}
@@ -123,8 +144,9 @@ func (c *Child) follow(lines *bufio.Reader, reports io.Closer) {
 	line, err := lines.ReadString('\n')
 	if err == nil {
 		var code, sig int
-		if _, err := fmt.Sscanf(line, reportEnded, &code, &sig); err == nil {
-			c.status = Status{Code: code, Signal: syscall.Signal(sig)}
+		var expired bool
+		if _, err := fmt.Sscanf(line, reportEnded, &code, &sig, &expired); err == nil {
+			c.status = Status{Code: code, Signal: syscall.Signal(sig), Expired: expired}
 			close(c.ended)
 		}
 		io.Copy(io.Discard, lines)
@@ -169,8 +191,15 @@ func (c *Child) Stop() {
 // Sweep sends TERM to what the command left behind when it ended.
 func (c *Child) Sweep() { c.order(orderSweep) }
 
+// Until tells the guard at which instant of [Now] to kill the command and all that
+// it started, in place of what it was told before; 0 is never.
+func (c *Child) Until(at time.Duration) { c.order(orderUntil, int64(at)) }
+
 // Kill kills the command and all that it started.
-func (c *Child) Kill() { c.order(orderKill) }
+func (c *Child) Kill() {
+	c.order(orderKill)
+	c.guard.Process.Signal(syscall.SIGCONT) // a guard that stands still would not obey
+}
 
 // order tells the guard what to do. That it has gone meanwhile is no error:
 // nothing is left to be told.

@@ -5,9 +5,11 @@ package child_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -31,11 +33,18 @@ func TestMain(m *testing.M) {
 
 func start(t *testing.T, args ...string) *child.Child {
 	t.Helper()
+	return startCommand(t, child.Command{}, args...)
+}
+
+// startCommand starts args, with what cmd says besides.
+func startCommand(t *testing.T, cmd child.Command, args ...string) *child.Child {
+	t.Helper()
 	path, err := exec.LookPath(args[0])
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := child.Start(child.Command{Path: path, Args: args, Guard: []string{"guard"}})
+	cmd.Path, cmd.Args, cmd.Guard = path, args, []string{"guard"}
+	c, err := child.Start(cmd)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,5 +203,116 @@ func TestKillFindsWhatKeepsForking(t *testing.T) {
 	out, err := exec.Command("pgrep", "-f", runner).Output()
 	if len(strings.TrimSpace(string(out))) > 0 {
 		t.Errorf("still running: %s (%v)", out, err)
+	}
+}
+
+// The command lives as long as somebody says so in time, and no longer: the one who
+// does not is perhaps stopped.
+func TestUntil(t *testing.T) {
+	const step = 300 * time.Millisecond
+	fifo := filepath.Join(t.TempDir(), "fifo")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := startCommand(t, child.Command{Until: child.Now() + 10*step}, "sh", "-c",
+		"setsid sh -c 'trap \"\" TERM; echo ready >"+fifo+"; sleep 1000; :' & sleep 1000; :")
+	if _, err := os.ReadFile(fifo); err != nil {
+		t.Fatal(err)
+	}
+	begin := child.Now()
+	until := begin
+	for child.Now() < begin+3*step {
+		until = child.Now() + step
+		c.Until(until)
+		select {
+		case <-c.Ended():
+			t.Fatalf("killed after %v, and was told %v before to go on for %v", child.Now()-begin, child.Now()-until+step, step)
+		case <-time.After(step / 10):
+		}
+	}
+	wait(t, c.Gone(), "gone")
+	if late := child.Now() - until; late < 0 || late > 10*step {
+		t.Errorf("everything was gone %v after the time was over", late)
+	}
+	if want := (child.Status{Signal: syscall.SIGKILL, Expired: true}); c.Status() != want {
+		t.Errorf("status %+v, want %+v", c.Status(), want)
+	}
+}
+
+func TestUntilNever(t *testing.T) {
+	const bound = time.Second
+	c := startCommand(t, child.Command{Until: child.Now() + bound}, "sleep", "1000")
+	c.Until(0)
+	select {
+	case <-c.Ended():
+		t.Fatalf("ended: %+v", c.Status())
+	case <-time.After(bound + bound/2):
+	}
+}
+
+func TestTooLateToStart(t *testing.T) {
+	ran := filepath.Join(t.TempDir(), "ran")
+	_, err := child.Start(child.Command{Path: "/usr/bin/touch", Args: []string{"touch", ran}, Guard: []string{"guard"}, Until: 1})
+	if !errors.Is(err, child.ErrExpired) {
+		t.Errorf("Start: %v, want %v", err, child.ErrExpired)
+	}
+	if _, err := os.Stat(ran); !errors.Is(err, os.ErrNotExist) {
+		t.Error("the command ran all the same")
+	}
+}
+
+// A guard that stands still hears of Kill nevertheless.
+func TestKillWithAStoppedGuard(t *testing.T) {
+	c := start(t, "sleep", "1000")
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.Pid()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	guard, err := strconv.Atoi(strings.Fields(string(stat))[3]) // proc_pid_stat(5); the name has no blanks
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(guard, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	c.Kill()
+	wait(t, c.Gone(), "gone")
+}
+
+// What is held is free when nothing of the command runs any more, and not before; and
+// the command cannot hold it longer.
+func TestHold(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "held")
+	lock := func() (*os.File, error) {
+		f, err := os.OpenFile(path, os.O_CREATE, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { f.Close() })
+		return f, syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	}
+	held, err := lock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := startCommand(t, child.Command{Hold: held}, "sh", "-c", "sleep 1000; :")
+	held.Close()
+	other, err := lock()
+	if !errors.Is(err, syscall.EWOULDBLOCK) {
+		t.Errorf("a lock while the command runs: %v, want %v", err, syscall.EWOULDBLOCK)
+	}
+	fds, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", c.Pid()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fd := range fds {
+		if to, _ := os.Readlink(fd); to == path {
+			t.Errorf("the command has it open: %s", fd)
+		}
+	}
+	c.Kill()
+	wait(t, c.Gone(), "gone")
+	if err := syscall.Flock(int(other.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		t.Errorf("a lock when nothing of the command runs: %v", err)
 	}
 }

@@ -5,10 +5,17 @@
 // the parent says what to do (signal the command's process group, end what the
 // command left behind, kill), over the other the guard reports (started, ended).
 // When the parent dies, kill -9 included, the kernel closes its end of the first
-// pipe, and the guard kills everything that the command started.
+// pipe, and the guard kills everything that the command started. When the parent
+// lives on and does nothing, as it was stopped, or the machine was suspended, the
+// guard kills in its place: it has been told until when the command may run, and has
+// to be told again before that.
 //
 //	parent ── control ──▶ guard ── fork, exec ──▶ command (a process group of its own)
 //	       ◀─ reports ───       ◀── reaps ──────  and all that it starts
+//
+// The guard can also hold a file open for as long as anything of the command runs: a
+// lock on it (flock(2) belongs to the open file, not to a process) then outlives the
+// parent, and nobody can take it before the command is dead.
 //
 // The guard waits for all that the command starts, not for the command alone: a
 // [Child] is gone when nothing of it runs. On Linux the guard is a subreaper
@@ -22,6 +29,7 @@
 // If the guard alone is killed, the command's process group is killed with it, but
 // descendants that have left the group run on. If the guard and the parent are
 // killed at the same time, only the command itself is killed, and that only on
-// Linux. A process in uninterruptible sleep cannot be killed; the child is not
-// gone until it has died.
+// Linux; what they held is free a moment before. A guard that is stopped kills when it
+// goes on, or when the parent orders it to. A process in uninterruptible sleep cannot
+// be killed; the child is not gone until it has died.
 package child

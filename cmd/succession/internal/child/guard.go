@@ -25,8 +25,11 @@ const pollInterval = 50 * time.Millisecond
 type guard struct {
 	reports *os.File
 	tty     terminal
-	pid     int  // of the command, which is also its process group
-	ended   bool // the command has been reaped
+	alarm   alarm
+	pid     int           // of the command, which is also its process group
+	ended   bool          // the command has been reaped
+	until   time.Duration // when to kill unless told otherwise, as Now; 0 is never
+	expired bool          // that has come
 	killing bool
 }
 
@@ -38,22 +41,33 @@ func Guard(args []string) int {
 	// The command's parent death signal follows the thread that forked it.
 	runtime.LockOSThread()
 	control, reports := os.NewFile(controlFD, "control"), os.NewFile(reportsFD, "reports")
-	if len(args) < 3 || !isPipe(control) || !isPipe(reports) {
+	if len(args) < 4 || !isPipe(control) || !isPipe(reports) {
 		return refuse()
 	}
 	group, err := strconv.Atoi(args[0])
-	if err != nil {
+	until, err2 := strconv.ParseInt(args[1], 10, 64)
+	if err != nil || err2 != nil {
 		return refuse()
 	}
-	syscall.CloseOnExec(controlFD)
-	syscall.CloseOnExec(reportsFD)
+	for _, fd := range []int{controlFD, reportsFD, holdFD} {
+		syscall.CloseOnExec(fd)
+	}
 	g := &guard{reports: reports, tty: terminal{group: group}}
+	if g.alarm, err = newAlarm(); err != nil {
+		fmt.Fprintln(os.Stderr, "succession: guard:", err)
+		return 1
+	}
+	g.set(time.Duration(until))
 	adopt()
 
 	surviveSignals()
 	died := make(chan os.Signal, 1)
 	signal.Notify(died, syscall.SIGCHLD)
-	if err := g.start(args[1], args[2:]); err != nil {
+	if g.late() {
+		fmt.Fprint(reports, reportExpired)
+		return 1
+	}
+	if err := g.start(args[2], args[3:]); err != nil {
 		return 1
 	}
 	orders := make(chan string)
@@ -131,6 +145,11 @@ func (g *guard) run(orders <-chan string, died <-chan os.Signal) {
 			g.obey(line)
 		case <-died:
 		case <-poll.C:
+		case <-g.alarm.rings:
+		}
+		if g.late() && !g.expired {
+			g.expired = true
+			g.obey(strings.TrimSpace(orderKill))
 		}
 		if g.reap() {
 			return
@@ -138,8 +157,18 @@ func (g *guard) run(orders <-chan string, died <-chan os.Signal) {
 	}
 }
 
+// set takes note of when to kill.
+func (g *guard) set(until time.Duration) {
+	g.until = until
+	g.alarm.set(until)
+}
+
+// late reports whether the time of the command is over.
+func (g *guard) late() bool { return g.until != 0 && Now() >= g.until }
+
 func (g *guard) obey(line string) {
 	var sig int
+	var until int64
 	switch {
 	case line == strings.TrimSpace(orderKill):
 		g.killing = true
@@ -147,11 +176,16 @@ func (g *guard) obey(line string) {
 	case line == strings.TrimSpace(orderSweep):
 		g.leftBehind(syscall.SIGTERM)
 		g.leftBehind(syscall.SIGCONT)
-	default:
-		if _, err := fmt.Sscanf(line+"\n", orderSignal, &sig); err == nil && !g.ended {
-			syscall.Kill(-g.pid, syscall.Signal(sig))
-		}
+	case scan(line, orderUntil, &until):
+		g.set(time.Duration(until))
+	case scan(line, orderSignal, &sig) && !g.ended:
+		syscall.Kill(-g.pid, syscall.Signal(sig))
 	}
+}
+
+func scan(line, format string, arg any) bool {
+	_, err := fmt.Sscanf(line+"\n", format, arg)
+	return err == nil
 }
 
 func (g *guard) kill() {
@@ -181,9 +215,9 @@ func (g *guard) reap() (gone bool) {
 			g.ended = true
 			g.tty.takeBack()
 			if ws.Signaled() {
-				fmt.Fprintf(g.reports, reportEnded, 0, int(ws.Signal()))
+				fmt.Fprintf(g.reports, reportEnded, 0, int(ws.Signal()), g.expired)
 			} else {
-				fmt.Fprintf(g.reports, reportEnded, ws.ExitStatus(), 0)
+				fmt.Fprintf(g.reports, reportEnded, ws.ExitStatus(), 0, g.expired)
 			}
 		}
 		if g.killing {

@@ -4,16 +4,20 @@ package child
 // for Fprintf on one side and Sscanf on the other.
 const (
 	orderSignal = "signal %d\n" // a signal for the command's process group
+	orderUntil  = "until %d\n"  // the instant of Now at which to kill, in nanoseconds; 0 is never
 	orderSweep  = "sweep\n"     // TERM for what the command left behind
 	orderKill   = "kill\n"      // KILL for everything; also what the end of the pipe means
 
-	reportStarted = "started %d\n"  // the command's process id
-	reportFailed  = "failed %d\n"   // the errno of execve(2)
-	reportEnded   = "ended %d %d\n" // exit code and signal
+	reportStarted = "started %d\n"     // the command's process id
+	reportFailed  = "failed %d\n"      // the errno of execve(2)
+	reportExpired = "expired\n"        // it was too late to start the command
+	reportEnded   = "ended %d %d %t\n" // exit code, signal, whether its time was over
 )
 
-// The guard's ends of the two pipes: the first descriptors after standard error.
+// The guard's ends of the two pipes, and what it holds for the parent, if anything:
+// the first descriptors after standard error.
 const (
 	controlFD = 3
 	reportsFD = 4
+	holdFD    = 5
 )

@@ -1,0 +1,75 @@
+//go:build unix
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/cmd/succession/internal/child"
+	"github.com/succession-dev/succession/elect"
+)
+
+// errStoodStill is why a term was lost whose command had to be killed by its guard.
+var errStoodStill = errors.New("succession stood still until the session's deadline; it was stopped, or the machine suspended or too busy")
+
+// A holder is a backend whose places are held by open files, such as that of package
+// local.
+type holder interface {
+	Hold(m backend.Member) (*os.File, error)
+}
+
+// hold returns the file that the guard has to keep open, so that the place of m is
+// not free before the command is dead. It is nil where places are held otherwise.
+func hold(b backend.Backend, m backend.Member) (*os.File, error) {
+	if h, ok := b.(holder); ok {
+		return h.Hold(m)
+	}
+	return nil, nil
+}
+
+// until is when the guard has to kill the command of t, unless it hears from this
+// process again: a little after killIn has had it killed, and before the session's
+// deadline. It is on the clock of [child.Now]; 0 is never.
+func (r *runner) until(t *elect.Term) time.Duration {
+	// The clock is read first: should this process or the machine stand still after
+	// this line, the result is too early and not too late.
+	now := child.Now()
+	deadline := t.Deadline()
+	if deadline.IsZero() {
+		return 0
+	}
+	return max(1, now+time.Until(deadline.Add(r.grace-r.grace/20)))
+}
+
+// tellGuard tells the guard until when the command may run, and sees to it that this
+// is done again after half of that time: a deadline that is moved ahead while the
+// term lives, which is until a grace time before it, is then told in time.
+func (l *leading) tellGuard() {
+	until := l.until(l.t)
+	if until == 0 {
+		return
+	}
+	l.c.Until(until)
+	if left := until - child.Now(); left > 0 {
+		l.tell.Reset(max(left/2, time.Millisecond))
+	}
+}
+
+// stoodStill reports that the guard has killed the command in this process's place.
+func (l *leading) stoodStill() {
+	what := fmt.Sprintf("%s (pid %d)", l.argv[0], l.c.Pid())
+	attrs := []slog.Attr{token(l.t), slog.Int("pid", l.c.Pid()), cause(errStoodStill)}
+	if l.lost == nil {
+		l.lost = errStoodStill
+		l.report.warn("lost", fmt.Sprintf("lost: %v", errStoodStill), attrs...)
+	}
+	if !l.killed {
+		l.killed = true
+		l.report.warn("killing", fmt.Sprintf("the guard has killed %s: %v", what, errStoodStill), attrs...)
+	}
+}

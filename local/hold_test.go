@@ -1,0 +1,89 @@
+//go:build linux
+
+package local_test
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"testing"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/local"
+)
+
+// sleeper starts a process that does nothing, and is given files.
+func sleeper(t *testing.T, files ...*os.File) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command("sleep", "1000")
+	cmd.ExtraFiles = files
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+	})
+	return cmd
+}
+
+// TestHold says that a child which was given a place holds it when its parent has
+// died, that another child does not, and that the place is free when that one has.
+func TestHold(t *testing.T) {
+	dir := t.TempDir()
+	b, s := open(t, dir)
+	m := join(t, s, "e", "leader")
+	_, waiting := open(t, dir)
+	w := join(t, waiting, "e", "waiting")
+
+	file, err := b.Hold(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	child := sleeper(t, file)
+	file.Close()
+	sleeper(t) // has nothing of it
+
+	local.Abandon(b)
+	if got := values(t, waiting, "e"); len(got) != 2 {
+		t.Errorf("%q stand in line while the child lives, want both", got)
+	}
+	gone := make(chan error, 1)
+	go func() { gone <- waiting.Gone(t.Context(), m) }()
+	select {
+	case err := <-gone:
+		t.Fatalf("Gone while the child lives: %v", err)
+	default:
+	}
+	child.Process.Kill()
+	if err := <-gone; err != nil {
+		t.Fatal(err)
+	}
+	if p, err := waiting.Ahead(t.Context(), w); err != nil || !p.First {
+		t.Errorf("Ahead %+v, %v; want to be first", p, err)
+	}
+}
+
+// TestHoldLeave says that a place which its owner leaves is free, whoever holds it.
+func TestHoldLeave(t *testing.T) {
+	dir := t.TempDir()
+	b, s := open(t, dir)
+	if _, err := b.Hold(backend.Member{Line: "e", Key: "n_0000000001", Position: 1}); !errors.Is(err, backend.ErrNotMember) {
+		t.Errorf("Hold of nobody's place: %v, want %v", err, backend.ErrNotMember)
+	}
+	m := join(t, s, "e", "leader")
+	file, err := b.Hold(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if err := s.Leave(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	if got := values(t, s, "e"); len(got) != 0 {
+		t.Errorf("%q stand in line, want nobody", got)
+	}
+	if _, err := b.Hold(m); !errors.Is(err, backend.ErrNotMember) {
+		t.Errorf("Hold after Leave: %v, want %v", err, backend.ErrNotMember)
+	}
+}
