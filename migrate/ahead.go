@@ -232,6 +232,7 @@ func (s *session) tryTo(ctx context.Context, p *place, pl backend.Place) (backen
 				return backend.Place{}, err
 			}
 			p.set(sideTo, m)
+			s.mark(ctx, p, sideTo)
 			continue
 		}
 		// Not for what it says, but so that the session keeps its deadline ahead.

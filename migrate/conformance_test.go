@@ -220,6 +220,13 @@ func (p *pair) harness() conformance.Harness {
 		TTL:   ttl,
 		Slack: slack,
 		Open:  func(context.Context) (backend.Backend, error) { return p.open(""), nil },
+		Lacks: map[conformance.Fault]string{
+			conformance.Process: "memory lives in one process",
+			conformance.Compact: "no client of memory watches from an earlier point of its log",
+			conformance.Clock:   "memory has no wall clock",
+			conformance.Cluster: "memory is one server",
+			conformance.Isolate: "memory is one server",
+		},
 		Faults: conformance.Faults{
 			Expire: func(_ context.Context, b backend.Backend) error { of(b).Expire(); return nil },
 			Cut: func(b backend.Backend) func() {
@@ -229,6 +236,22 @@ func (p *pair) harness() conformance.Harness {
 			Deafen: func(b backend.Backend) func() {
 				of(b).CutAnswers()
 				return of(b).Heal
+			},
+			Mute: func(b backend.Backend) func() {
+				of(b).CutRequests()
+				return of(b).Heal
+			},
+			Sever: func(b backend.Backend) func() {
+				of(b).Sever()
+				return of(b).Heal
+			},
+			Hide: func(b backend.Backend) func() {
+				of(b).Hide()
+				return of(b).Heal
+			},
+			Rewind: func(context.Context) (func(context.Context) error, error) {
+				restore := c.Snapshot()
+				return func(context.Context) error { restore(); return nil }, nil
 			},
 			LoseAnswer: func(b backend.Backend) {
 				of(b).LoseAnswer(memory.OpJoin, memory.OpLeave, memory.OpPin, memory.OpPut, memory.OpDelete)
@@ -291,7 +314,7 @@ func TestConformance(t *testing.T) {
 		{phase: gated, side: 0},
 		{phase: gated, side: 1, waive: waive(nil, map[string][]string{
 			"who waits stands on the old coordinator alone, and cannot be removed from the new one": {
-				"L2.removed", "L3.removed", "L3.dropped", "L3.same-key", "L4.removed", "L4.dropped", "G8.waiter-removed"},
+				"L2.removed", "L3.removed", "L3.dropped", "L3.same-key", "L4.removed", "L4.dropped", "G8.waiter-removed", "Fault.predecessor-removed"},
 			"until the cutover it is the old coordinator that says who leads, and it was not cut off": {
 				"L5.queue", "G3.expired", "G3.removed", "G3.late"},
 			"the next one waits until the new coordinator, too, has ended the session": {"L6.cut", "L6.old-answer"},
@@ -302,7 +325,7 @@ func TestConformance(t *testing.T) {
 			"the second step of the cutover writes the record, which these expect to be absent": {
 				"L7.folder", "L7.header", "Pin.closed", "Pin.expired", "Pin.left", "Pin.gone", "Pin.foreign", "Pin.gate", "Pin.lost-answer", "Pin.sealed", "L5.queue"},
 			"the election has a fence, from the leader before":          {"L2.order", "L7.fence"},
-			"the fence is in the record, and goes when that is deleted": {"G2.drop"},
+			"the fence is in the record, and goes when that is deleted": {"G2.drop", "Fault.dropped"},
 		})},
 		{phase: aborted, side: 0},
 	} {

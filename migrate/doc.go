@@ -22,9 +22,11 @@
 //  4. Processes are restarted with N alone. [Backend.Finish] says who is left on O.
 //
 // Before the cutover [Backend.Abort] takes the gate away, and E stays on O.
-// [Backend.Status] says where a migration is. Each step can be taken by anybody, again,
-// and after a crash at any point. The way back is the same with O and N exchanged:
-// the seal on O is the gate.
+// [Backend.Status] says where a migration is, who runs how, and what is in the way;
+// [Backend.Check] whether one can be begun from here; [Backend.Plan] what a step would
+// do. Each step can be taken by anybody, again, and after a crash at any point. The way
+// back is the same with O and N exchanged: the seal on O is the gate. The command
+// "succession migrate" is these methods at the shell.
 //
 // # Who leads
 //
@@ -63,6 +65,16 @@
 //     a seal that is not set by then never will be; and if it has been, the abort is
 //     too late, and says so.
 //
+// # One migration at a time
+//
+// A gate names its migration: from, to and ID. Begin refuses where O has the gate of
+// another one, and a process of this backend that meets another migration's gate
+// refuses with [ErrOther]. Two operators who begin to move E in opposite directions
+// at the same moment may both put their gate, if nobody stands in line on either
+// coordinator. Then nobody can lead, which is safe; the status is [Conflict], every step
+// and every process is told so, and an abort of either takes that one's gate away as if
+// it had never been begun. The other goes on.
+//
 // # Why tokens grow
 //
 // The token of a leader by both is T = max(fenceO + posO, fenceN + posN). Before it
@@ -83,6 +95,12 @@
 // back and joins at the end, so that clients of O alone are not starved. Those who wait on
 // O when it is sealed join N after their slow re-check, not in the order in which they stood.
 //
+// A process of this backend marks its members for the status, by an ephemeral member in
+// the line E.migrate-both of the same coordinator with the member's position as its
+// value (mark.go). The values of members are the user's and stay as they are, and a
+// crash leaves no mark. A member without one knows its coordinator alone, as a foreign
+// one does; it endangers nothing, and is named.
+//
 // # What it does not promise
 //
 // Before the cutover both coordinators are needed to lead: availability is their product.
@@ -92,6 +110,7 @@
 // this session has seen an election that has moved, and then those of N.
 //
 // After an abort a foreign client that is started on N leads there: no record stops it. Nor
-// is anybody stopped who runs one election on two coordinators without any gate. An
+// is anybody stopped who runs one election on two coordinators without any gate, as
+// when both of two opposed migrations have been aborted at the same moment. An
 // operator who deletes the gate or the seal by hand takes the protection away.
 package migrate

@@ -2,6 +2,7 @@ package migrate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/succession-dev/succession/backend"
@@ -11,7 +12,8 @@ func init() { backend.Register(scheme, open) }
 
 // open opens migrate:?from=URL&to=URL, with id=ID and patience=30s where wanted. The
 // schemes of both URLs must be registered, as by importing their packages. A URL that
-// is a parameter has its own & and ? escaped, as net/url.QueryEscape does.
+// is a parameter has its own & and ? escaped, as net/url.QueryEscape does. Where from
+// cannot be reached within its connect timeout, it is tried again by each session.
 func open(ctx context.Context, u *backend.URL) (backend.Backend, error) {
 	o := &Options{
 		From:     u.Text("from", ""),
@@ -37,13 +39,16 @@ func open(ctx context.Context, u *backend.URL) (backend.Backend, error) {
 	if sameAddress(o.From, o.To) {
 		return nil, fmt.Errorf("%w URL %s: from and to are one coordinator", backend.ErrInvalid, u)
 	}
-	from, err := backend.Open(ctx, o.From)
+	to, err := backend.Open(ctx, o.To)
 	if err != nil {
 		return nil, err
 	}
-	to, err := backend.Open(ctx, o.To)
+	from, err := backend.Open(ctx, o.From)
+	if errors.Is(err, backend.ErrUnavailable) && ctx.Err() == nil {
+		from, err = newLate(o.From), nil
+	}
 	if err != nil {
-		from.Close()
+		to.Close()
 		return nil, err
 	}
 	// What is told to others must hold no secret.

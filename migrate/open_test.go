@@ -6,9 +6,11 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/memory"
 	"github.com/succession-dev/succession/migrate"
 )
 
@@ -72,5 +74,48 @@ func TestNewChecksItsArguments(t *testing.T) {
 	}
 	if err := b.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// An election that has moved is led by processes that are started while the old
+// coordinator cannot be reached; one that has not moved is not.
+func TestOpenWithoutFrom(t *testing.T) {
+	const from, to = "zookeeper://127.0.0.1:1/", "memory:open-late"
+	b, err := backend.Open(t.Context(), "migrate:?from="+url.QueryEscape(from+"?connect=200ms")+"&to="+to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if term, err := elect.New(b, "reports", nil).Campaign(ctx); err == nil {
+		t.Fatalf("it leads with token %d, and nothing says that the election has moved", term.Token())
+	}
+	c, err := memory.Named("open-late", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw := c.Client("raw")
+	defer raw.Close()
+	s, err := raw.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := backend.Header{Migration: backend.Migration{ID: "m1", From: from, To: to, Step: "moved"}}
+	if _, err := s.Put(t.Context(), "reports", h.Encode(), nil); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel = context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	term, err := elect.New(b, "reports", nil).Campaign(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := term.Resign(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if b, err := backend.Open(t.Context(), "migrate:?from=memory:x&to="+url.QueryEscape("zookeeper://127.0.0.1:1/?connect=100ms")); err == nil {
+		b.Close()
+		t.Error("it was opened without the new coordinator")
 	}
 }

@@ -21,6 +21,7 @@ type place struct {
 
 	mu     sync.Mutex
 	at     [2]backend.Member // by side; the zero Member where it has none
+	marks  [2]backend.Member // that say of those that they are a composite's
 	onlyTo bool              // it joined To alone, or it has sealed From; guarded by the session's lock
 
 	quitting bool      // it is being given up; guarded by the session's lock
@@ -101,7 +102,7 @@ func (s *session) isOnlyTo(p *place) bool {
 }
 
 // Join adds a member where the election is, as the records of both coordinators say;
-// see [backend.Session]. It takes a round trip more than that coordinator's own Join.
+// see [backend.Session]. It takes two round trips more than that coordinator's own Join.
 // It fails with [ErrNotBegun] or [ErrOther] where the records have no place for this
 // process.
 func (s *session) Join(ctx context.Context, line, value string) (backend.Member, error) {
@@ -135,8 +136,9 @@ func (s *session) join(ctx context.Context, line, value string) (backend.Member,
 	}
 	p := newPlace(line, value, sd, m)
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.places[identity(p.as)] = p
+	s.mu.Unlock()
+	s.mark(ctx, p, sd)
 	return p.as, nil
 }
 
@@ -237,6 +239,7 @@ func (s *session) quit(ctx context.Context, p *place) error {
 	if err := s.quitSide(ctx, p, sideTo); err != nil {
 		return err
 	}
+	defer s.unmark(ctx, p)
 	switch {
 	case s.isOnlyTo(p) && p.member(sideFrom).Key != "":
 		return nil // it stays known, so that nobody takes the seal for a member

@@ -11,28 +11,57 @@ import (
 	"github.com/succession-dev/succession/elect"
 	_ "github.com/succession-dev/succession/etcd"
 	"github.com/succession-dev/succession/internal/coordtest"
+	_ "github.com/succession-dev/succession/local"
 	"github.com/succession-dev/succession/migrate"
 	_ "github.com/succession-dev/succession/zookeeper"
 )
 
-// TestRealCoordinators moves an election around all three, by URLs, and back: the
-// memory coordinators of the other tests know positions, pins and seals that real ones
-// keep in ways of their own.
+// tours are all pairs of coordinators. An election goes from one to the other, back, and
+// there again; its first term by both outlasts the sessions if it lasts, as ZooKeeper keeps
+// the deadlines of the first two of a line alone.
+var tours = []struct {
+	a, b  string
+	lasts bool
+}{
+	{"zookeeper", "etcd", true},
+	{"consul", "zookeeper", true},
+	{"etcd", "consul", false},
+	{"local", "zookeeper", true},
+	{"etcd", "local", false},
+	{"consul", "local", false},
+	{"local", "local2", false},
+}
+
+// TestRealCoordinators moves elections between coordinators, by URLs: the memory
+// coordinators of the other tests know positions, pins and seals that real ones keep in
+// ways of their own.
 func TestRealCoordinators(t *testing.T) {
-	urls := []string{
-		"zookeeper://" + coordtest.NewZooKeeper(t, nil).Addrs()[0] + "/app?session=4s",
-		"etcd://" + coordtest.NewEtcd(t, nil).Addrs()[0] + "/app?ttl=4s",
-		"consul://" + coordtest.NewConsul(t, nil).Addrs()[0] + "/app?ttl=10s",
+	urls := map[string]string{
+		"zookeeper": "zookeeper://" + coordtest.NewZooKeeper(t, nil).Addrs()[0] + "/app?session=4s",
+		"etcd":      "etcd://" + coordtest.NewEtcd(t, nil).Addrs()[0] + "/app?ttl=4s",
+		"consul":    "consul://" + coordtest.NewConsul(t, nil).Addrs()[0] + "/app?ttl=10s",
+		"local":     "local:" + t.TempDir(),
+		"local2":    "local:" + t.TempDir(),
 	}
-	// Each ordered pair once: a tour that ends where it began.
-	tour := []int{0, 1, 0, 2, 1, 2, 0}
+	t.Run("tours", func(t *testing.T) {
+		for _, tt := range tours {
+			t.Run(tt.a+"-"+tt.b, func(t *testing.T) {
+				t.Parallel()
+				tour(t, urls, []string{tt.a, tt.b, tt.a, tt.b}, tt.lasts)
+			})
+		}
+	})
+}
+
+// tour moves an election from stop to stop.
+func tour(t *testing.T, urls map[string]string, stops []string, lasts bool) {
 	name := coordtest.Name(t)
 	var newest uint64
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
-	p := startReal(t, ctx, urls[tour[0]], name, &newest)
-	for i := range len(tour) - 1 {
-		from, to := urls[tour[i]], urls[tour[i+1]]
+	p := startReal(t, ctx, urls[stops[0]], name, &newest)
+	for i := range len(stops) - 1 {
+		from, to := urls[stops[i]], urls[stops[i+1]]
 		began := time.Now()
 		both := "migrate:?from=" + url.QueryEscape(from) + "&to=" + url.QueryEscape(to)
 		b, err := backend.Open(ctx, both)
@@ -40,37 +69,42 @@ func TestRealCoordinators(t *testing.T) {
 			t.Fatal(err)
 		}
 		op := b.(*migrate.Backend)
-		phase := func(step string, f func(context.Context, string) (migrate.Status, error), want migrate.Phase) {
+		phase := func(step string, f func(context.Context, string) (migrate.Status, error), want migrate.Phase, who string) {
 			t.Helper()
-			if s, err := f(ctx, name); err != nil || s.Phase != want {
-				t.Fatalf("%s from %s to %s: %+v, %v", step, from, to, s, err)
+			if s, err := f(ctx, name); err != nil || s.Phase != want || standing(s) != who {
+				t.Fatalf("%s from %s to %s: %+v, %v; want %s, %q", step, from, to, s, err, want, who)
 			}
 		}
-		phase("begin", op.Begin, migrate.Begun)
+		if err := op.Check(ctx, name); err != nil {
+			t.Fatalf("check from %s to %s: %v", from, to, err)
+		}
+		phase("begin", op.Begin, migrate.Begun, "process:old |")
 		next := startReal(t, ctx, both, name, nil)
 		p.end(t)
 		next.newest = &newest
 		term := next.leads(t)
-		if i < 2 { // it outlasts both sessions: ZooKeeper keeps the deadlines of the first two of a line alone
+		phase("status", op.Status, migrate.Begun, "process:both | process:both")
+		if lasts && i == 0 {
 			select {
 			case <-term.Context().Done():
 				t.Fatalf("the term by both ended: %v", context.Cause(term.Context()))
 			case <-time.After(9 * time.Second):
 			}
 		}
-		phase("cutover", op.Cutover, migrate.Moved)
+		phase("cutover", op.Cutover, migrate.Moved, "| process:both")
 		if err := term.Check(); err != nil {
 			t.Errorf("the term did not go on over the cutover: %v", err)
 		}
-		phase("finish", op.Finish, migrate.Moved)
+		phase("finish", op.Finish, migrate.Moved, "| process:both")
 		p = startReal(t, ctx, to, name, nil)
 		next.end(t)
 		p.newest = &newest
 		p.leads(t)
+		phase("status", op.Status, migrate.Moved, "| process:new")
 		if err := b.Close(); err != nil {
 			t.Error(err)
 		}
-		t.Logf("%s to %s took %v; the token is %d", from, to, time.Since(began).Round(time.Millisecond), newest)
+		t.Logf("%s to %s took %v; the token is %d", stops[i], stops[i+1], time.Since(began).Round(time.Millisecond), newest)
 	}
 	p.end(t)
 }
@@ -90,10 +124,11 @@ func startReal(t *testing.T, ctx context.Context, rawURL, name string, newest *u
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(ctx)
+	t.Cleanup(stop)
 	p := &real{stop: stop, terms: make(chan *elect.Term, 10), done: make(chan error, 1), newest: newest}
 	go func() {
 		defer b.Close()
-		p.done <- elect.New(b, name, nil).Run(ctx, func(ctx context.Context, term *elect.Term) error {
+		p.done <- elect.New(b, name, &elect.Options{ID: "process"}).Run(ctx, func(ctx context.Context, term *elect.Term) error {
 			p.terms <- term
 			<-ctx.Done()
 			return nil

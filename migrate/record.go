@@ -19,6 +19,10 @@ var (
 	// part in.
 	ErrOther = errors.New("another migration is under way")
 
+	// errConflict is the ErrOther of an election that two operators have begun to move
+	// in opposite directions at the same moment.
+	errConflict = fmt.Errorf("%w: the election was begun to be moved in opposite directions", ErrOther)
+
 	// ErrRefused says that a step of a migration cannot be taken as things are.
 	ErrRefused = errors.New("refused")
 )
@@ -106,6 +110,12 @@ func (b *Backend) rule(from, to backend.Header) (ruling, error) {
 		return ruling{}, &backend.SealedError{To: to.Sealed}
 	case to.Sealed != "":
 		return ruling{alone: sideFrom}, nil
+	case gated(from) && gated(to) && sameAddress(from.Migration.From, b.o.To) && sameAddress(m.From, b.o.From):
+		return ruling{}, fmt.Errorf("%w: migration %s from %s to %s and migration %s from %s to %s; nobody leads until one of them is aborted",
+			errConflict, m.ID, m.From, m.To, from.Migration.ID, from.Migration.From, from.Migration.To)
+	case gated(from):
+		return ruling{}, fmt.Errorf("%w: on %s stands the gate of migration %s from %s to %s; cut that over or abort it first, or run this process with its URLs",
+			ErrOther, b.o.From, from.Migration.ID, from.Migration.From, from.Migration.To)
 	case gated(to) && ours:
 		return ruling{both: true}, nil
 	case gated(to):

@@ -3,8 +3,7 @@ package migrate
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strings"
+	"sync"
 
 	"github.com/succession-dev/succession/backend"
 )
@@ -21,24 +20,31 @@ const (
 	Moved     Phase = "moved"     // the election is on the new coordinator
 	Aborting  Phase = "aborting"  // an abort is under way
 	Aborted   Phase = "aborted"   // the election stays on the old coordinator
+	Conflict  Phase = "conflict"  // gates of two migrations in opposite directions stand: abort one
 	Elsewhere Phase = "elsewhere" // a record names a coordinator, or a migration, that is not ours
 )
 
 // A Status is where the migration of one election is.
 type Status struct {
-	Election string
-	From, To string // the addresses of the two coordinators
-	ID       string // of the migration; empty where none has begun
-	Phase    Phase
+	Election string `json:"election"`
+	From     string `json:"from"` // the addresses of the two coordinators
+	To       string `json:"to"`
+	ID       string `json:"id,omitempty"` // of the migration; empty where none has begun
+	Phase    Phase  `json:"phase"`
 	// OnFrom and OnTo are who stands in line on each coordinator, in order, without
 	// gate and seal. Before the cutover the first of OnFrom leads, unless it is a
-	// process of this package without a place on To.
-	OnFrom, OnTo []backend.Member
+	// process of this package without a place on To; after it the first of OnTo does.
+	OnFrom []Candidate `json:"on_from"`
+	OnTo   []Candidate `json:"on_to"`
 	// Ready is true when the leader holds a place on both coordinators, so that it can
 	// cut over.
-	Ready bool
+	Ready bool `json:"ready"`
+	// Blocks says, for people, what stands in the way of the next step; empty where
+	// nothing does. A candidate that knows From alone, and does not lead, is in nobody's
+	// way: it is named in Next.
+	Blocks []string `json:"blocks"`
 	// Next says what to do next, for people.
-	Next string
+	Next string `json:"next"`
 }
 
 // look is what the steps work with.
@@ -81,84 +87,83 @@ func (b *Backend) look(ctx context.Context, election string) (look, error) {
 	return k, nil
 }
 
-// Status says where the migration of the election is, and what to do next. It blocks
-// for about two round trips to each coordinator.
+// Status says where the migration of the election is, who stands where, what is in the
+// way, and what to do next. It blocks for about three round trips to each coordinator.
 func (b *Backend) Status(ctx context.Context, election string) (Status, error) {
 	k, err := b.look(ctx, election)
 	if err != nil {
 		return Status{}, wrap("status", election, err)
 	}
-	return b.status(election, k), nil
+	s, err := b.status(ctx, election, k)
+	return s, wrap("status", election, err)
 }
 
-func (b *Backend) status(election string, k look) Status {
+func (b *Backend) status(ctx context.Context, election string, k look) (Status, error) {
+	both, err := k.marked(ctx, election)
+	if err != nil {
+		return Status{}, err
+	}
 	from, to := k.line[sideFrom], k.line[sideTo]
-	s := Status{Election: election, From: b.o.From, To: b.o.To, ID: to.Header.Migration.ID, OnFrom: unpinned(from), OnTo: unpinned(to)}
-	r, err := b.rule(from.Header, to.Header)
-	if _, stands := gate(to); r.both && stands && len(s.OnFrom) > 0 && len(to.Members) > 1 {
+	s := Status{
+		Election: election, From: b.o.From, To: b.o.To,
+		OnFrom: candidates(from, OldOnly, both[sideFrom]),
+		OnTo:   candidates(to, NewOnly, both[sideTo]),
+	}
+	s.Phase, err = b.phase(k)
+	if s.Phase != None && s.Phase != Elsewhere {
+		s.ID = to.Header.Migration.ID
+	}
+	if _, stands := gate(to); stands && (s.Phase == Begun || s.Phase == Asked) && len(s.OnFrom) > 0 && len(to.Members) > 1 {
 		s.Ready = from.Token(from.Members[0]) == to.Token(to.Members[1]) && from.Members[0].Value == to.Members[1].Value
 	}
+	s.Blocks = blocks(s, k)
+	if s.Next = next(s, k); err != nil && s.Phase != None {
+		s.Next = err.Error()
+	}
+	return s, nil
+}
+
+// marked returns who on each side runs with both coordinators; nil where that may not
+// be read.
+func (k *look) marked(ctx context.Context, election string) (both [2]map[uint64]bool, err error) {
+	var errs [2]error
+	var wg sync.WaitGroup
+	for sd, half := range k.half {
+		if half != nil && (side(sd) == sideTo || k.fromErr == nil) {
+			wg.Go(func() { both[sd], errs[sd] = marked(ctx, half, election) })
+		}
+	}
+	wg.Wait()
+	for sd, err := range errs {
+		if errors.Is(err, backend.ErrDenied) {
+			errs[sd] = nil
+		}
+	}
+	return both, errors.Join(errs[:]...)
+}
+
+// phase says how far the migration has come; with an error where the records have no
+// place for b.
+func (b *Backend) phase(k look) (Phase, error) {
+	step := k.line[sideTo].Header.Migration.Step
+	r, err := b.rule(k.line[sideFrom].Header, k.line[sideTo].Header)
 	switch {
 	case errors.Is(err, ErrNotBegun):
-		s.Phase, s.ID, s.Next = None, "", "begin the migration"
+		return None, err
+	case errors.Is(err, errConflict):
+		return Conflict, err
 	case err != nil:
-		s.Phase, s.Next = Elsewhere, err.Error()
+		return Elsewhere, err
 	case r.half:
-		s.Phase, s.Next = Sealed, "finish the cutover"
-	case r.both && to.Header.Migration.Step == stepBegun:
-		s.Phase = Begun
-		s.Next = "restart every process with both coordinators, then cut over"
-		if _, stands := gate(to); !stands {
-			s.Next = "the gate is gone: begin again"
-		}
-	case r.both && to.Header.Migration.Step == stepAsked:
-		s.Phase, s.Next = Asked, b.waitsFor(s)
+		return Sealed, nil
+	case r.both && step == stepBegun:
+		return Begun, nil
+	case r.both && step == stepAsked:
+		return Asked, nil
 	case r.both:
-		s.Phase, s.Next = Aborting, "abort again: an earlier abort was not finished"
+		return Aborting, nil
 	case r.alone == sideTo:
-		s.Phase = Moved
-		s.Next = "restart every process with " + b.o.To + " alone"
-		if len(s.OnFrom) > 0 {
-			s.Next = fmt.Sprintf("restart those who still stand on %s with %s alone: %s", b.o.From, b.o.To, names(s.OnFrom))
-		}
-	default:
-		s.Phase, s.Next = Aborted, "restart every process with "+b.o.From+" alone, or begin again"
-		if g, stands := gate(to); stands && !to.Header.Migration.Seal {
-			s.Next = fmt.Sprintf("abort again: the gate %s is still to be taken away", g.Key)
-		}
+		return Moved, nil
 	}
-	return s
-}
-
-// waitsFor says what a cutover waits for.
-func (b *Backend) waitsFor(s Status) string {
-	switch {
-	case len(s.OnFrom) == 0:
-		return "nobody leads: start a process with both coordinators, and it will cut over"
-	case s.Ready:
-		return fmt.Sprintf("the leader, %s, is about to cut over", names(s.OnFrom[:1]))
-	case len(s.OnTo) == 0:
-		return fmt.Sprintf("the leader, %s, has no place on %s: restart it with both coordinators, or ask it to resign", names(s.OnFrom[:1]), b.o.To)
-	}
-	return fmt.Sprintf("the leader, %s, is not first on %s, where %s stands: if that was started with %s alone, stop it until the cutover; if the leader runs with %s alone, restart it with both",
-		names(s.OnFrom[:1]), b.o.To, names(s.OnTo[:1]), b.o.To, b.o.From)
-}
-
-func unpinned(l backend.Line) []backend.Member {
-	var out []backend.Member
-	for _, m := range l.Members {
-		if !m.Pinned {
-			out = append(out, m)
-		}
-	}
-	return out
-}
-
-func names(members []backend.Member) string {
-	out := make([]string, len(members))
-	for i, m := range members {
-		id, _, _ := strings.Cut(m.Value, "\n")
-		out[i] = fmt.Sprintf("%s (%s)", id, m.Key)
-	}
-	return strings.Join(out, ", ")
+	return Aborted, nil
 }

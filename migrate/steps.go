@@ -63,6 +63,8 @@ func (b *Backend) begin(ctx context.Context, election, id string, k look) (again
 	r, err := b.rule(from, l.Header)
 	var sealed *backend.SealedError
 	switch {
+	case errors.Is(err, errConflict):
+		return false, err
 	case gated(from):
 		return false, refused("migration %s from %s to %s has not ended; finish or abort that", from.Migration.ID, from.Migration.From, from.Migration.To)
 	case err == nil && r.alone == sideTo && !r.both:
@@ -141,10 +143,9 @@ func (b *Backend) putGate(ctx context.Context, to backend.Session, l backend.Lin
 // takes it back. Its error says what it waited for.
 func (b *Backend) Cutover(ctx context.Context, election string) (Status, error) {
 	for {
-		var waits Status
 		s, err := b.step(ctx, "cutover", election, func(k look) (bool, error) {
 			again, err := b.cutover(ctx, election, k)
-			if waits = b.status(election, k); waits.Phase == Asked && again {
+			if p, _ := b.phase(k); p == Asked && again {
 				return false, nil
 			}
 			return again, err
@@ -156,7 +157,7 @@ func (b *Backend) Cutover(ctx context.Context, election string) (Status, error) 
 			continue // it went on between two looks: the seal is there, say, and the gate too
 		}
 		if err := b.awaitChange(ctx, election); err != nil {
-			return s, wrap("cutover", election, fmt.Errorf("%w: asked, and not done yet: %s: %w", ErrRefused, s.Next, err))
+			return s, wrap("cutover", election, fmt.Errorf("%w: asked, and not done yet: %s: %w", ErrRefused, waitsFor(s), err))
 		}
 	}
 }
@@ -223,27 +224,37 @@ func (b *Backend) awaitChange(ctx context.Context, election string) error {
 
 // Finish says whether From is needed no more: it completes a cutover that was
 // interrupted, and refuses with [ErrRefused] before one, and as long as anybody stands on
-// From behind the seal. It cannot see who still runs with both coordinators; they do
-// no harm, and need From no more. It blocks for a few round trips.
+// From behind the seal. Those who still run with both coordinators do no harm, and need
+// From no more: [Status] names them. It blocks for a few round trips.
 func (b *Backend) Finish(ctx context.Context, election string) (Status, error) {
-	return b.step(ctx, "finish", election, func(k look) (bool, error) {
-		from := k.line[sideFrom]
-		r, err := b.rule(from.Header, k.line[sideTo].Header)
-		switch {
-		case err != nil:
-			return false, err
-		case r.half:
-			return true, b.finish(ctx, k.half[sideTo], election, from.Header)
-		case r.both || r.alone != sideTo:
-			return false, refused("it has not moved: cut over first")
-		case k.fromErr != nil:
-			return false, fmt.Errorf("who stands on %s cannot be seen: %w", b.o.From, k.fromErr)
-		}
-		if left := unpinned(from); len(left) > 0 {
-			return false, refused("on %s these wait behind the seal: %s; restart them with %s", b.o.From, names(left), b.o.To)
-		}
-		return false, nil
-	})
+	return b.step(ctx, "finish", election, func(k look) (bool, error) { return b.ended(ctx, election, k) })
+}
+
+func (b *Backend) ended(ctx context.Context, election string, k look) (again bool, err error) {
+	from := k.line[sideFrom]
+	r, err := b.rule(from.Header, k.line[sideTo].Header)
+	switch {
+	case err != nil:
+		return false, err
+	case r.half:
+		return true, b.finish(ctx, k.half[sideTo], election, from.Header)
+	case r.both || r.alone != sideTo:
+		return false, refused("it has not moved: cut over first")
+	case k.fromErr != nil:
+		return false, fmt.Errorf("who stands on %s cannot be seen: %w", b.o.From, k.fromErr)
+	}
+	both, err := k.marked(ctx, election)
+	if err != nil {
+		return false, err
+	}
+	left := candidates(from, OldOnly, both[sideFrom])
+	if moving := with(Both, left); len(left) > 0 && len(moving) == len(left) {
+		return false, refused("on %s these still stand, and move to %s by themselves within a session time: %s; finish again then", b.o.From, b.o.To, named(moving))
+	}
+	if len(left) > 0 {
+		return false, refused("on %s these wait behind the seal: %s; restart them with %s", b.o.From, named(left), b.o.To)
+	}
+	return false, nil
 }
 
 // Abort ends a migration that has not been cut over: the election stays on From, and
@@ -260,6 +271,8 @@ func (b *Backend) abort(ctx context.Context, election string, k look) (again boo
 	source, l := k.line[sideFrom].Header, k.line[sideTo]
 	r, err := b.rule(source, l.Header)
 	switch {
+	case errors.Is(err, errConflict):
+		return b.withdraw(ctx, election, to, l)
 	case err != nil:
 		return false, err
 	case r.half:
@@ -307,4 +320,20 @@ func (b *Backend) abort(ctx context.Context, election string, k look) (again boo
 	h.Migration.Step, h.Sealed = stepAborted, h.Migration.From
 	_, err = to.Put(ctx, election, h.Encode(), &backend.If{Version: l.Version})
 	return true, err
+}
+
+// withdraw aborts a migration whose From has the gate of the opposite one. Nobody leads
+// by either, and the election was in use on neither coordinator, as both were begun:
+// what was begun here is forgotten, and the other migration goes on.
+func (b *Backend) withdraw(ctx context.Context, election string, to backend.Session, l backend.Line) (again bool, err error) {
+	if g, stands := gate(l); stands {
+		if len(l.Members) > 1 {
+			return true, fmt.Errorf("%w: on %s these stand behind the gate: %s; stop those that run with it alone", backend.ErrUnavailable, b.o.To, names(l.Members[1:]))
+		}
+		return true, to.Leave(ctx, g)
+	}
+	h := l.Header
+	h.Migration = backend.Migration{}
+	_, err = to.Put(ctx, election, h.Encode(), &backend.If{Version: l.Version})
+	return false, err
 }

@@ -165,6 +165,20 @@ func (w *world) operator(mode string) (*migrate.Backend, [2]*memory.Backend) {
 	return b.(*migrate.Backend), sub
 }
 
+// raw lets somebody stand in line on a side who does nothing of its own.
+func (w *world) raw(side int, value string) (backend.Member, backend.Session) {
+	w.t.Helper()
+	s, err := w.c[side].Client("raw").Session(w.ctx)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	m, err := s.Join(w.ctx, election, value)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return m, s
+}
+
 type step func(context.Context, string) (migrate.Status, error)
 
 // do takes a step, which must succeed and end in the phase.

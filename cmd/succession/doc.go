@@ -4,10 +4,10 @@
 //
 // starts the program only while this process leads the election "reports", on
 // this machine or, with --url, on ZooKeeper, etcd or Consul. The other
-// subcommands look at an election (leader, watch, line) and act on it (resign,
-// fence); demo shows one at work, and conformance tests a coordinator
-// (internal/target). It is a thin layer over package elect: what is promised about
-// leadership is said there.
+// subcommands look at an election (leader, watch, line), act on it (resign, fence),
+// and move it to another coordinator (migrate); demo shows one at work, and
+// conformance tests a coordinator (internal/target). It is a thin layer over package
+// elect: what is promised about leadership is said there.
 //
 // # How run works
 //
@@ -29,9 +29,9 @@
 //
 // If this process is killed with KILL, the guard kills the command within
 // milliseconds. A remote coordinator hands leadership on only when the session's
-// time is up. The kernel, as the coordinator of local:, does so at once: there the
-// next command may start while this one dies. If this process is stopped (STOP)
-// or starved of the processor, the command runs on beyond the deadline. Against
-// both, let what the command writes to refuse a smaller SUCCESSION_TOKEN than it
-// has seen.
+// time is up, and the kernel, as the coordinator of local:, when the guard has gone,
+// which holds the place too. If this process is stopped (STOP) or starved of the
+// processor, the guard kills the command before the deadline, unless it is stopped or
+// starved itself. Against that, let what the command writes to refuse a smaller
+// SUCCESSION_TOKEN than it has seen.
 package main

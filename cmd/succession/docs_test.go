@@ -65,10 +65,10 @@ func TestDocsNameEveryParameter(t *testing.T) {
 	}
 }
 
-// Every file that choosing.md and command.md refer to is there.
+// Every file that the pages refer to is there.
 func TestDocsLinks(t *testing.T) {
 	link := regexp.MustCompile(`\]\(([^)#:]+)\)`)
-	for _, file := range []string{"choosing.md", "command.md"} {
+	for _, file := range []string{"choosing.md", "command.md", "migration.md"} {
 		b, err := os.ReadFile(docs + file)
 		if err != nil {
 			t.Fatal(err)

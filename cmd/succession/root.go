@@ -73,7 +73,7 @@ The coordinator keeps the line. --url says which:
 	for id, cmds := range map[string][]*cobra.Command{
 		"lead": {newRun(&g), newDemo(&g)},
 		"look": {newLeader(&g), newWatch(&g), newLine(&g)},
-		"act":  {newResign(&g), newFence(&g)},
+		"act":  {newResign(&g), newFence(&g), newMigrate(&g)},
 		"test": {newConformance(&g)},
 	} {
 		for _, c := range cmds {
@@ -81,7 +81,7 @@ The coordinator keeps the line. --url says which:
 			root.AddCommand(c)
 		}
 	}
-	root.AddCommand(newVersion(), newGuard())
+	root.AddCommand(newVersion(), newGuard(), newStand(&g))
 	return root
 }
 

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/succession-dev/succession/migrate"
+)
+
+// printStatus prints where a migration is, after a headline if there is one. As JSON it
+// prints all, which is the status or more than that.
+func printStatus(w io.Writer, out format, headline string, s migrate.Status, all any) error {
+	if out == asJSON {
+		return printJSON(w, all)
+	}
+	if headline != "" {
+		fmt.Fprintln(w, headline)
+	}
+	phase := string(s.Phase)
+	if s.ID != "" {
+		phase += ", migration " + s.ID
+	}
+	fmt.Fprintf(w, "%s: %s\n", s.Election, phase)
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(t, "  from\t%s\n  to\t%s\n", s.From, s.To)
+	if s.Phase == migrate.Begun || s.Phase == migrate.Asked {
+		fmt.Fprintf(t, "  both\t%s\n", bothURL(s.From, s.To))
+	}
+	t.Flush()
+	if len(s.OnFrom)+len(s.OnTo) > 0 {
+		fmt.Fprintln(t, "ON\tID\tKEY\tTOKEN\tMODE")
+		for _, side := range []struct {
+			on   string
+			line []migrate.Candidate
+		}{{"from", s.OnFrom}, {"to", s.OnTo}} {
+			for _, c := range side.line {
+				fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\n", side.on, c.ID, c.Key, c.Token, c.Mode)
+			}
+		}
+		t.Flush()
+	}
+	for _, why := range s.Blocks {
+		fmt.Fprintf(w, "blocked: %s\n", why)
+	}
+	_, err := fmt.Fprintf(w, "next: %s\n", s.Next)
+	return err
+}
+
+// bothURL is the URL of a process that runs with both coordinators.
+func bothURL(from, to string) string {
+	plain := strings.NewReplacer("%3A", ":", "%2F", "/", "%2C", ",")
+	return "migrate:?from=" + plain.Replace(url.QueryEscape(from)) + "&to=" + plain.Replace(url.QueryEscape(to))
+}
+
+// confirm asks at the terminal whether to cut over.
+func confirm(ctx context.Context, cmd *cobra.Command, s migrate.Status) error {
+	nobody := exitf(exitRefused, "nothing was changed: a cutover is the point of no return, and there is nobody at a terminal to ask; say --yes if you mean it")
+	if !isTerminal(os.Stdin) {
+		return nobody
+	}
+	w := cmd.ErrOrStderr()
+	fmt.Fprintf(w, "After the cutover nobody leads %q on %s any more: this is the point of no return.\n", s.Election, s.From)
+	for _, c := range s.OnFrom {
+		if c.Mode != migrate.Both {
+			fmt.Fprintf(w, "%s does not run with both coordinators, and will wait there for ever.\n", c)
+		}
+	}
+	fmt.Fprint(w, "Go on? [y/N] ")
+	answer := make(chan string, 1)
+	go func() { // it ends with the process, if nobody answers
+		defer close(answer)
+		if line, err := bufio.NewReader(os.Stdin).ReadString('\n'); err == nil {
+			answer <- line
+		}
+	}()
+	select {
+	case line, ok := <-answer:
+		if !ok { // /dev/null looks like a terminal
+			return nobody
+		}
+		if a := strings.ToLower(strings.TrimSpace(line)); a == "y" || a == "yes" {
+			return nil
+		}
+		return exitf(exitRefused, "not confirmed; nothing was changed")
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,82 @@
+package migrate
+
+import (
+	"strings"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// A Mode is which coordinators a candidate knows. A candidate of this package says so
+// of itself; one that says nothing knows the coordinator alone on which it stands.
+type Mode string
+
+// The modes, in the order in which a migration takes the processes through them.
+const (
+	OldOnly Mode = "old"  // From alone
+	Both    Mode = "both" // with this package
+	NewOnly Mode = "new"  // To alone
+)
+
+// A Candidate is one member in a line, as [Status] shows it. A process with a place on
+// both coordinators is a candidate on each.
+type Candidate struct {
+	ID    string `json:"id"`    // of the process; what a foreign participant says of itself
+	Key   string `json:"key"`   // its place, as the coordinator names it
+	Token uint64 `json:"token"` // its fencing token, by this coordinator alone
+	// Mode is empty where nobody may read who runs with both.
+	Mode Mode `json:"mode,omitempty"`
+}
+
+// candidates returns who stands in the line, without what is pinned. Those whose
+// position is in both run with both coordinators, the others with the one that alone
+// says; both is nil where that is not known.
+func candidates(l backend.Line, alone Mode, both map[uint64]bool) []Candidate {
+	out := []Candidate{}
+	for _, m := range l.Members {
+		if m.Pinned {
+			continue
+		}
+		c := Candidate{Key: m.Key, Token: l.Token(m)}
+		c.ID, _, _ = strings.Cut(m.Value, "\n")
+		switch {
+		case both[m.Position]:
+			c.Mode = Both
+		case both != nil:
+			c.Mode = alone
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// with returns those of the candidates that have the mode.
+func with(mode Mode, all []Candidate) []Candidate {
+	var out []Candidate
+	for _, c := range all {
+		if c.Mode == mode {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// String names the candidate for people.
+func (c Candidate) String() string { return c.ID + " (" + c.Key + ")" }
+
+func named(all []Candidate) string {
+	out := make([]string, len(all))
+	for i, c := range all {
+		out[i] = c.String()
+	}
+	return strings.Join(out, ", ")
+}
+
+// names names members that are in the way; pinned ones among them.
+func names(members []backend.Member) string {
+	out := make([]string, len(members))
+	for i, m := range members {
+		id, _, _ := strings.Cut(m.Value, "\n")
+		out[i] = Candidate{ID: id, Key: m.Key}.String()
+	}
+	return strings.Join(out, ", ")
+}

@@ -1,0 +1,98 @@
+package migrate
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// probeSuffix makes the name of the record and the election that [Backend.Check] uses.
+const probeSuffix = ".migrate-probe"
+
+// Check says whether a migration of the election can be begun from here: whether both
+// coordinators can be reached, are of a version that the driver knows how to use, and
+// give this process the rights that the processes of a migration need. On each
+// it writes, reads and deletes a record, and holds an election of one, under a
+// name of its own, the election's with ".migrate-probe" at the end. The error names
+// every coordinator and what is missing there. It blocks for about a dozen round
+// trips; what a Check that was killed has left is removed by the next one.
+func (b *Backend) Check(ctx context.Context, election string) error {
+	half, errs := b.sessions(ctx, election)
+	var wg sync.WaitGroup
+	for sd := range half {
+		if errs[sd] == nil {
+			wg.Go(func() { errs[sd] = b.check(ctx, half[sd], companion(election, probeSuffix)) })
+		}
+	}
+	wg.Wait()
+	for sd, address := range []string{b.o.From, b.o.To} {
+		if errs[sd] != nil {
+			errs[sd] = fmt.Errorf("%s: %w", address, errs[sd])
+		}
+	}
+	return wrap("check", election, errors.Join(errs[:]...))
+}
+
+// check is Check of one coordinator. Another one's Check may be under way there.
+func (b *Backend) check(ctx context.Context, half backend.Session, name string) error {
+	wait := newBackoff()
+	for {
+		err := errors.Join(probe(ctx, half, name), unprobe(ctx, half, name))
+		if !errors.Is(err, backend.ErrVersion) || errors.Is(err, backend.ErrDenied) {
+			return err
+		}
+		if werr := wait.Sleep(ctx); werr != nil {
+			return werr
+		}
+	}
+}
+
+// probe does once what a migration does: the error says what could not be done.
+func probe(ctx context.Context, half backend.Session, name string) error {
+	failed := func(what string, err error) error { return fmt.Errorf("could not %s: %w", what, err) }
+	h := backend.Header{Migration: backend.Migration{Step: "probe"}}
+	if _, err := half.Put(ctx, name, h.Encode(), nil); err != nil {
+		return failed("write a record", err)
+	}
+	r, err := half.Get(ctx, name)
+	if err != nil {
+		return failed("read a record", err)
+	}
+	if r.Version == backend.Absent || !bytes.Equal(r.Value, h.Encode()) {
+		return fmt.Errorf("%w: the record %s is not what was written; does somebody else check?", backend.ErrVersion, name)
+	}
+	m, err := half.Join(ctx, name, "probe")
+	if err != nil {
+		return failed("stand in line", err)
+	}
+	if _, err = half.Ahead(ctx, m); err != nil {
+		err = failed("read the line", err)
+	} else if err = half.Pin(ctx, m, h, r.Version); err != nil {
+		err = failed("pin a member", err)
+	}
+	if lerr := half.Leave(ctx, m); lerr != nil {
+		err = errors.Join(err, failed("leave the line", lerr))
+	}
+	return err
+}
+
+// unprobe removes what a probe leaves, and what an earlier one has left.
+func unprobe(ctx context.Context, half backend.Session, name string) error {
+	l, err := half.Line(ctx, name)
+	if err != nil {
+		return fmt.Errorf("could not read the line: %w", err)
+	}
+	for _, m := range l.Members {
+		if m.Pinned {
+			err = errors.Join(err, half.Leave(ctx, m))
+		}
+	}
+	if derr := half.Delete(ctx, name, nil); derr != nil {
+		err = errors.Join(err, fmt.Errorf("could not delete a record: %w", derr))
+	}
+	return err
+}

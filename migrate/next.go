@@ -1,0 +1,118 @@
+package migrate
+
+import (
+	"fmt"
+	"strings"
+)
+
+// blocks says what stands in the way of the next step.
+func blocks(s Status, k look) []string {
+	out := []string{}
+	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	_, stands := gate(k.line[sideTo])
+	switch s.Phase {
+	case None:
+		for _, c := range s.OnTo {
+			add("%s stands in line on %s: stop it, as nobody may lead there before the cutover", c, s.To)
+		}
+	case Begun, Asked:
+		if why := hinders(s, stands); why != "" {
+			add("%s", why)
+		}
+	case Moved:
+		if k.fromErr != nil {
+			add("who stands on %s cannot be seen: %v", s.From, k.fromErr)
+		}
+		for _, c := range s.OnFrom {
+			if c.Mode == Both {
+				add("%s is on its way from %s to %s", c, s.From, s.To)
+			} else {
+				add("%s waits behind the seal on %s: restart it with %s", c, s.From, s.To)
+			}
+		}
+	case Conflict, Aborting, Aborted:
+		if !stands || k.line[sideTo].Header.Migration.Seal {
+			break
+		}
+		for _, c := range s.OnTo {
+			if c.Mode != Both {
+				add("%s stands behind the gate on %s, which an abort takes away: stop it", c, s.To)
+			}
+		}
+	}
+	return out
+}
+
+// hinders says why the leader cannot cut over; "" if it can.
+func hinders(s Status, stands bool) string {
+	switch {
+	case !stands:
+		return fmt.Sprintf("the gate on %s is gone: begin again", s.To)
+	case len(s.OnFrom) == 0:
+		return "nobody leads: start a process with both coordinators"
+	case s.Ready:
+		return ""
+	case s.OnFrom[0].Mode == OldOnly:
+		return fmt.Sprintf("the leader, %s, runs with %s alone, and has no place on %s: restart it with both coordinators, or ask it to resign", s.OnFrom[0], s.From, s.To)
+	case len(s.OnTo) == 0:
+		return fmt.Sprintf("the leader, %s, has no place on %s yet; if that lasts, it cannot reach it, or runs with %s alone", s.OnFrom[0], s.To, s.From)
+	case s.OnTo[0].Mode == NewOnly:
+		return fmt.Sprintf("%s was started with %s alone, and keeps the leader from its place there: stop it until the cutover", s.OnTo[0], s.To)
+	}
+	return fmt.Sprintf("the leader, %s, waits on %s for the place of %s to end", s.OnFrom[0], s.To, s.OnTo[0])
+}
+
+// waitsFor says what a cutover waits for.
+func waitsFor(s Status) string {
+	if len(s.Blocks) == 0 {
+		return fmt.Sprintf("the leader, %s, is about to cut over", s.OnFrom[0])
+	}
+	return strings.Join(s.Blocks, "; ")
+}
+
+// next says what to do next.
+func next(s Status, k look) string {
+	_, stands := gate(k.line[sideTo])
+	var todo []string
+	switch s.Phase {
+	case None:
+		return "begin the migration"
+	case Begun:
+		if early := with(NewOnly, s.OnTo); len(early) > 0 {
+			todo = append(todo, "stop until the cutover: "+named(early))
+		}
+		if old := with(OldOnly, s.OnFrom); len(old) > 0 {
+			todo = append(todo, "restart with both coordinators: "+named(old))
+		}
+		if len(s.OnFrom) == 0 {
+			todo = append(todo, "start a process with both coordinators")
+		}
+		return strings.Join(append(todo, "cut over"), "; then ")
+	case Asked:
+		return "wait: the leader cuts over as soon as nothing blocks it; or abort"
+	case Sealed:
+		return "cut over again: it is sealed, and the gate is still to be taken away"
+	case Moved:
+		if old := with(OldOnly, s.OnFrom); len(old) > 0 {
+			todo = append(todo, fmt.Sprintf("restart with %s alone: %s", s.To, named(old)))
+		}
+		if both := with(Both, s.OnTo); len(both) > 0 {
+			todo = append(todo, fmt.Sprintf("restart with %s alone, when it suits: %s", s.To, named(both)))
+		}
+		if len(s.Blocks) > 0 {
+			todo = append(todo, "finish")
+		}
+		if len(todo) == 0 {
+			return fmt.Sprintf("nothing: nobody who stands in line knows %s", s.From)
+		}
+		return strings.Join(todo, "; then ")
+	case Aborting:
+		return "abort again: an earlier abort was not finished"
+	case Aborted:
+		if stands && !k.line[sideTo].Header.Migration.Seal {
+			return "abort again: the gate is still to be taken away"
+		}
+		return "restart every process with " + s.From + " alone, or begin again"
+	}
+	return ""
+}
