@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"github.com/succession-dev/succession/backend"
@@ -34,7 +33,7 @@ func (e *Election) campaign(ctx, life context.Context) (*Term, error) {
 	if e.err != nil {
 		return nil, e.err
 	}
-	wait := newBackoff()
+	wait := newBackoff(ctx)
 	for {
 		t, err := e.attempt(ctx, life, &wait)
 		if err == nil {
@@ -91,7 +90,7 @@ func (e *Election) attempt(ctx, life context.Context, wait *backoff.Backoff) (*T
 // session time; jitter keeps a long line from asking at the same moment.
 func (e *Election) stand(ctx context.Context, s backend.Session, m backend.Member, margin time.Duration) (uint64, error) {
 	var last backend.Member
-	wait := newBackoff()
+	wait := newBackoff(ctx)
 	for {
 		p, err := s.Ahead(ctx, m)
 		if err != nil {
@@ -113,7 +112,7 @@ func (e *Election) stand(ctx context.Context, s backend.Session, m backend.Membe
 			e.o.Logger.Info("waiting", "ahead", p.Ahead.Key)
 			e.trace(Event{Kind: Waiting, Member: m, Ahead: p.Ahead})
 		}
-		again, cancel := context.WithTimeout(ctx, recheckInterval(s))
+		again, cancel := context.WithTimeout(ctx, recheckInterval(s, wait.Jitter))
 		err = s.Gone(again, p.Ahead)
 		timedOut := again.Err() != nil && ctx.Err() == nil
 		cancel()
@@ -123,12 +122,12 @@ func (e *Election) stand(ctx context.Context, s backend.Session, m backend.Membe
 	}
 }
 
-func recheckInterval(s backend.Session) time.Duration {
+func recheckInterval(s backend.Session, j backoff.Jitter) time.Duration {
 	d := s.TTL()
 	if d <= 0 {
 		d = recheckWithoutTTL
 	}
-	return d + rand.N(d/4+1)
+	return d + j.UpTo(d/4)
 }
 
 // leave takes m out of the line, for which it takes a bounded time even when ctx
@@ -166,7 +165,7 @@ func (e *Election) margin(s backend.Session) (time.Duration, error) {
 	return e.o.Margin, nil
 }
 
-// newBackoff returns the pauses between the attempts of this package.
-func newBackoff() backoff.Backoff {
-	return backoff.Backoff{Min: 50 * time.Millisecond, Max: 2 * time.Second}
+// newBackoff returns the pauses between the attempts of one goroutine.
+func newBackoff(ctx context.Context) backoff.Backoff {
+	return backoff.Backoff{Min: 50 * time.Millisecond, Max: 2 * time.Second, Jitter: backoff.JitterOf(ctx)}
 }

@@ -64,7 +64,7 @@ func (e *Election) RaiseFence(ctx context.Context, floor uint64) error {
 // the answer was lost: change is a function of what is stored, and reports whether
 // there is anything to write.
 func (e *Election) updateHeader(ctx context.Context, s backend.Session, m backend.Member, change func(*backend.Header) bool) error {
-	wait := newBackoff()
+	wait := newBackoff(ctx)
 	for {
 		r, err := s.Get(ctx, e.name)
 		if err == nil {

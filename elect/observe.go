@@ -6,6 +6,7 @@ import (
 	"iter"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/backoff"
 )
 
 // A Leader is who stands first in line, as an observer sees it. The zero Leader
@@ -83,7 +84,7 @@ func leaderOf(line backend.Line, m backend.Member) Leader {
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {
 		var last, doubted Leader
-		wait := newBackoff()
+		wait := newBackoff(ctx)
 		first, newest := true, uint64(0)
 		for {
 			line, s, err := e.look(ctx)
@@ -109,7 +110,7 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 						return
 					}
 				}
-				err = changed(ctx, s, e.name, line)
+				err = changed(ctx, s, e.name, line, wait.Jitter)
 			}
 			switch {
 			case err == nil:
@@ -141,8 +142,8 @@ func (e *Election) look(ctx context.Context) (backend.Line, backend.Session, err
 // changed blocks until the head of the line, or the election's record, is not what
 // it was in line. Like a waiting candidate, it returns after about a session time
 // in any case, against a watch that died unseen.
-func changed(ctx context.Context, s backend.Session, name string, line backend.Line) error {
-	again, cancel := context.WithTimeout(ctx, recheckInterval(s))
+func changed(ctx context.Context, s backend.Session, name string, line backend.Line, j backoff.Jitter) error {
+	again, cancel := context.WithTimeout(ctx, recheckInterval(s, j))
 	defer cancel()
 	results := make(chan error, 2)
 	go func() {

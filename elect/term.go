@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/backoff"
 )
 
 // A Term is one uninterrupted leadership, from winning to its end. An ended term
@@ -35,8 +36,10 @@ func newTerm(life context.Context, e *Election, s backend.Session, m backend.Mem
 	t := &Term{e: e, s: s, m: m, token: token, margin: margin, left: make(chan struct{})}
 	t.ctx, t.cancel = context.WithCancelCause(life)
 	t.watching.Go(t.watchDeadline)
-	t.watching.Go(t.watchMember)
-	t.watching.Go(t.watchRecord)
+	// Made here, their jitter does not depend on which goroutine runs first.
+	member, record := newBackoff(t.ctx), newBackoff(t.ctx)
+	t.watching.Go(func() { t.watchMember(member) })
+	t.watching.Go(func() { t.watchRecord(record) })
 	return t
 }
 
@@ -109,8 +112,8 @@ func (t *Term) watchDeadline() {
 }
 
 // watchMember ends the term when the leader's own member is removed.
-func (t *Term) watchMember() {
-	t.retry(func() error {
+func (t *Term) watchMember(wait backoff.Backoff) {
+	t.retry(wait, func() error {
 		if err := t.s.Gone(t.ctx, t.m); err != nil {
 			return err
 		}
@@ -121,9 +124,9 @@ func (t *Term) watchMember() {
 }
 
 // watchRecord ends the term when somebody asks for that in the election's record.
-func (t *Term) watchRecord() {
+func (t *Term) watchRecord(wait backoff.Backoff) {
 	seen := backend.Version(0)
-	t.retry(func() error {
+	t.retry(wait, func() error {
 		r, err := t.s.Watch(t.ctx, t.e.name, seen)
 		if err != nil {
 			return err
@@ -142,8 +145,7 @@ func (t *Term) watchRecord() {
 
 // retry calls watch until the term ends, which it ends itself when watch says that
 // the member has gone.
-func (t *Term) retry(watch func() error) {
-	wait := newBackoff()
+func (t *Term) retry(wait backoff.Backoff, watch func() error) {
 	for t.ctx.Err() == nil {
 		switch err := watch(); {
 		case err == nil:

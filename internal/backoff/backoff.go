@@ -3,7 +3,6 @@ package backoff
 
 import (
 	"context"
-	"math/rand/v2"
 	"time"
 )
 
@@ -12,13 +11,14 @@ import (
 // back together. It is for one goroutine at a time.
 type Backoff struct {
 	Min, Max time.Duration
+	Jitter   Jitter
 	last     time.Duration
 }
 
 // Next returns the next pause: between a half and the whole of its length.
 func (b *Backoff) Next() time.Duration {
 	b.last = min(max(2*b.last, b.Min), b.Max)
-	return b.last/2 + rand.N(b.last/2+1)
+	return b.last/2 + b.Jitter.UpTo(b.last/2)
 }
 
 // Sleep waits for the next pause. It returns the cause of ctx when that ends first.

@@ -19,7 +19,7 @@ type candidate struct {
 	e      *election
 	name   string
 	how    Step
-	nth    time.Duration // of all candidates, in nanoseconds
+	actor  actor
 	ctx    context.Context
 	cancel context.CancelFunc
 
@@ -29,30 +29,11 @@ type candidate struct {
 	stopped  bool
 }
 
-// tap is a client as one candidate sees it: it notes the session of the campaign,
-// and gives each candidate nanoseconds of its own for what changes a line. Two that
-// wake at the same instant then write in the same order whenever the plan is run.
+// tap is a client as one candidate sees it: it notes the session of the campaign.
 type tap struct {
 	backend.Backend
 	c *candidate
 }
-
-type turns struct {
-	backend.Session
-	c *candidate
-}
-
-func (s turns) Join(ctx context.Context, line, value string) (backend.Member, error) {
-	s.c.turn()
-	return s.Session.Join(ctx, line, value)
-}
-
-func (s turns) Leave(ctx context.Context, m backend.Member) error {
-	s.c.turn()
-	return s.Session.Leave(ctx, m)
-}
-
-func (c *candidate) turn() { time.Sleep(c.nth) }
 
 func (t tap) Session(ctx context.Context) (backend.Session, error) {
 	s, err := t.Backend.Session(ctx)
@@ -60,16 +41,15 @@ func (t tap) Session(ctx context.Context) (backend.Session, error) {
 		t.c.w.mu.Lock()
 		t.c.session = s
 		t.c.w.mu.Unlock()
-		s = turns{s, t.c}
 	}
 	return s, err
 }
 
 // join starts a candidate.
 func (w *world) join(cl *client, e *election, how Step) {
-	n := len(w.candidates) + 1
-	c := &candidate{w: w, client: cl, e: e, how: how, name: fmt.Sprintf("%s/%d", cl.name, n), nth: time.Duration(n)}
-	c.ctx, c.cancel = context.WithCancel(w.ctx)
+	name := fmt.Sprintf("%s/%d", cl.name, len(w.candidates)+1)
+	c := &candidate{w: w, client: cl, e: e, name: name, how: how, actor: w.actor()}
+	c.ctx, c.cancel = context.WithCancel(c.actor.ctx)
 	w.candidates = append(w.candidates, c)
 	w.start("candidate "+c.name, func() {
 		err := c.run()
@@ -83,7 +63,7 @@ func (w *world) join(cl *client, e *election, how Step) {
 }
 
 func (c *candidate) run() error {
-	e := elect.New(tap{c.w.wrap(c.client.b), c}, c.e.name, &elect.Options{ID: c.name, ResignTimeout: resignTimeout, Trace: c.trace})
+	e := elect.New(c.actor.on(tap{c.w.wrap(c.client.b), c}), c.e.name, &elect.Options{ID: c.name, ResignTimeout: resignTimeout, Trace: c.trace})
 	for c.ctx.Err() == nil {
 		if !c.how.Campaign {
 			if err := e.Run(c.ctx, c.lead); err != nil {
@@ -157,25 +137,20 @@ func (c *candidate) lead(ctx context.Context, et *elect.Term) error {
 		_ = t.Acknowledge(ctx) // fails with the term
 		t.write(ctx)
 	}
-	var resign <-chan time.Time
+	hold, release := context.WithCancel(ctx)
+	defer release()
 	if c.how.Hold > 0 {
-		timer := time.NewTimer(c.how.Hold)
-		defer timer.Stop()
-		resign = timer.C
-	}
-	for {
-		select {
-		case <-ctx.Done():
-			t.linger()
-			return nil
-		case <-resign:
+		defer time.AfterFunc(c.how.Hold, func() {
 			if !c.w.isQuiet() {
-				return nil
+				release()
 			}
-		case <-t.put:
-			t.write(ctx)
-		}
+		}).Stop()
 	}
+	t.work(hold, ctx)
+	if ctx.Err() != nil {
+		t.linger()
+	}
+	return nil
 }
 
 func (w *world) isQuiet() bool {
@@ -186,17 +161,22 @@ func (w *world) isQuiet() bool {
 
 // linger goes on with the work, as if the end had not been noticed yet.
 func (t *term) linger() {
-	timer := time.NewTimer(t.c.how.Linger)
-	defer timer.Stop()
-	for {
+	until, cancel := context.WithTimeout(context.Background(), t.c.how.Linger)
+	defer cancel()
+	t.work(until, context.Background())
+	if t.c.how.Linger > 0 {
+		t.write(context.Background())
+	}
+}
+
+// work writes under ctx when it is told to, until the other context ends. That comes
+// first where both are due: select would toss a coin, and no plan could be replayed.
+func (t *term) work(until, ctx context.Context) {
+	for until.Err() == nil {
 		select {
-		case <-timer.C:
-			if t.c.how.Linger > 0 {
-				t.write(context.Background())
-			}
-			return
+		case <-until.Done():
 		case <-t.put:
-			t.write(context.Background())
+			t.write(ctx)
 		}
 	}
 }

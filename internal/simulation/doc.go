@@ -39,26 +39,38 @@
 //
 //	go test -race ./internal/simulation
 //
-// runs 20,000 schedules of nine steps on average: 480 a second on two cores that
-// others used as well (3 ms of processor time each), the same ones each time. A
-// million new ones are run by
+// runs 20,000 schedules of nine steps on average, the same ones each time, half of
+// them with one election and half with up to three. As many more as one likes, new
+// ones each time, are run by
 //
 //	go test ./internal/simulation -run Simulation -timeout 0 -rapid.seed=0 -rapid.checks=500000
 //
-// for each of the two tests, with one election and with three. Schedules are drawn
-// and shrunk by pgregory.net/rapid. A failure prints the shrunk plan, the seed
-// (-rapid.seed runs the same schedules again), and a folder with the plan, the
-// history and its picture. That plan is run twenty times by
+// which is a million: the number is for each half. A schedule takes less than a
+// millisecond of a processor's time, so that is minutes; the race detector makes it
+// tens of times as much. Schedules are drawn and shrunk by pgregory.net/rapid. A
+// failure prints the shrunk plan, the seed, and a folder with the plan, the history
+// and its picture.
+//
+//	go test ./internal/simulation -run Simulation -rapid.seed=SEED
+//
+// draws the failing schedule first, and
 //
 //	go test ./internal/simulation -run Plan -plan FOLDER/plan.json
 //
-// # What a replay is worth
+// runs the shrunk plan twenty times.
 //
-// The same seed is the same plan. Steps, heals and ends have instants of their own
-// and are followed by synctest.Wait, and candidates that wake together write in one
-// order, so that the scheduler has little to decide: 99 of 100 plans bring the same
-// leaders with the same tokens again. The rest is the jitter of package elect,
-// which a seed does not reach; with a constant in its place, 2,000 of 2,000 did.
+// # Replay
+//
+// A plan that is run again brings the same leaders with the same tokens, whatever the
+// machine does; TestReplay demands that of every plan that it runs. Three things make
+// it so. Time is virtual. The jitter of package elect comes from the plan's seed, by
+// way of the context (package backoff). And of what happens at one instant the
+// scheduler decides as little as can be: steps, heals and ends have instants of their
+// own and are followed by synctest.Wait, time limits lie beside the delays of messages,
+// and calls are sent in turns, a few nanoseconds apart ([actor]). What may still
+// differ is which of two goroutines notes the end of a term first, and with it the
+// wording of the reason, and, rarely, the order of two timers of package memory that
+// fire at one instant.
 //
 // # What it does not show
 //

@@ -21,8 +21,9 @@ type observer struct {
 func (w *world) observe(cl *client, e *election) {
 	o := &observer{name: fmt.Sprintf("%s/observer-%d", cl.name, len(w.observers)+1), client: cl, e: e}
 	w.observers = append(w.observers, o)
+	a := w.actor()
 	w.start(o.name, func() {
-		for l, err := range elect.New(w.wrap(cl.b), e.name, nil).Observe(w.ctx) {
+		for l, err := range elect.New(a.on(w.wrap(cl.b)), e.name, nil).Observe(a.ctx) {
 			w.mu.Lock()
 			o.see(l, err)
 			w.mu.Unlock()

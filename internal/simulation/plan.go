@@ -13,6 +13,7 @@ type Plan struct {
 	Clients   int           `json:"clients"`
 	Elections int           `json:"elections"`
 	Steps     []Step        `json:"steps"`
+	Seed      uint64        `json:"seed,omitempty"` // of what is random in package elect
 }
 
 // A Step is one thing that happens, and how long the world then goes on by itself.
@@ -78,7 +79,7 @@ var Acts = []Act{
 
 func (p Plan) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d clients, %d elections, slack %v\n", p.Clients, p.Elections, p.Slack)
+	fmt.Fprintf(&b, "%d clients, %d elections, slack %v, seed %d\n", p.Clients, p.Elections, p.Slack, p.Seed)
 	for i, s := range p.Steps {
 		fmt.Fprintf(&b, "%3d  %s\n", i, s)
 	}

@@ -94,6 +94,7 @@ func draw(rt *rapid.T, elections int) simulation.Plan {
 		return s
 	})
 	p.Steps = rapid.SliceOfN(step, 4, 30).Draw(rt, "steps")
+	p.Seed = rapid.Uint64().Draw(rt, "seed")
 	return p
 }
 

@@ -11,14 +11,20 @@ import (
 )
 
 // operatorTimeout is how long an operator waits for a coordinator that stands still.
-const operatorTimeout = 5 * time.Second
+const operatorTimeout = 5*time.Second + odd
 
 // do takes one step, without waiting for what comes of it.
 func (w *world) do(s Step) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	slot := s.Client % len(w.clients)
 	cl, e := w.clients[slot], w.elections[s.Election%len(w.elections)]
+	switch s.Do {
+	case Cut, CutRequests, CutAnswers:
+		if cl.cut != nil { // what healing wakes must not meet the next cut
+			w.alone(func() { w.heal(cl) })
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	switch s.Do {
 	case Wait:
 	case Join:
@@ -79,15 +85,12 @@ func (w *world) do(s Step) {
 		w.start("closing "+cl.name, func() { _ = cl.b.Close() }) // fails where it is cut off
 		w.replace(slot)
 	case Cut:
-		w.heal(cl)
 		cl.cut = w.log.Begin("cut", cl.name)
 		cl.b.Cut()
 	case CutRequests:
-		w.heal(cl)
 		cl.cut = w.log.Begin("cut requests", cl.name)
 		cl.b.CutRequests()
 	case CutAnswers:
-		w.heal(cl)
 		cl.cut = w.log.Begin("cut answers", cl.name)
 		cl.b.CutAnswers()
 	case Heal:
@@ -202,10 +205,11 @@ func (w *world) resume() {
 // ask has an operator ask the leader to resign.
 func (w *world) ask(e *election) {
 	e.asked = true
+	a := w.actor()
 	w.start("asking "+e.name, func() {
-		ctx, cancel := context.WithTimeout(w.ctx, operatorTimeout)
+		ctx, cancel := context.WithTimeout(a.ctx, operatorTimeout)
 		defer cancel()
-		l, err := elect.New(w.operator, e.name, nil).AskToResign(ctx)
+		l, err := elect.New(a.on(w.operator), e.name, nil).AskToResign(ctx)
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if err != nil {
@@ -223,10 +227,11 @@ func (w *world) ask(e *election) {
 func (w *world) fence(e *election, s Step) {
 	e.fenced = true
 	floor := w.c.Index() + 1000*uint64(1+s.Nth)
+	a := w.actor()
 	w.start("fencing "+e.name, func() {
-		ctx, cancel := context.WithTimeout(w.ctx, operatorTimeout)
+		ctx, cancel := context.WithTimeout(a.ctx, operatorTimeout)
 		defer cancel()
-		err := elect.New(w.operator, e.name, nil).RaiseFence(ctx, floor)
+		err := elect.New(a.on(w.operator), e.name, nil).RaiseFence(ctx, floor)
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if err == nil && floor > e.floor {

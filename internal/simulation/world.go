@@ -23,8 +23,12 @@ const (
 	MaxLinger = 3 * time.Second
 
 	margin        = TTL / 10 // the default of package elect
-	resignTimeout = 3 * time.Second
-	putTimeout    = 2 * time.Second
+	resignTimeout = 3*time.Second + odd
+	putTimeout    = 2*time.Second + odd
+
+	// odd keeps a call from being given up at the instant at which its answer comes:
+	// delays are whole milliseconds.
+	odd = 500 * time.Microsecond
 
 	// grace is how long after the end of a fault a loss may still be its fault: a
 	// round trip at the old delay may have eaten up the deadline.
@@ -62,6 +66,7 @@ type world struct {
 	pause      func()
 	pausedTill time.Time
 	busy       map[string]int // what has been started and has not returned
+	actors     uint64         // how many there have been
 	broken     []Violation
 }
 
@@ -109,9 +114,10 @@ func Run(p Plan, wrap func(backend.Backend) backend.Backend) *Report {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	w := &world{
-		plan:  p,
-		wrap:  wrap,
-		c:     memory.New(&memory.Options{TTL: TTL, Slack: p.Slack}),
+		plan: p,
+		wrap: wrap,
+		// A nanosecond, so that the two ends of a session do not end it at one instant.
+		c:     memory.New(&memory.Options{TTL: TTL, Slack: p.Slack + 1}),
 		began: time.Now(),
 		ctx:   ctx,
 		busy:  make(map[string]int),
@@ -132,7 +138,7 @@ func Run(p Plan, wrap func(backend.Backend) backend.Backend) *Report {
 		w.settle()
 		// Each step has an instant of its own, so that what it starts does not meet
 		// what another started: timers of one instant fire in any order.
-		time.Sleep(s.Then + time.Duration(i+1)*time.Microsecond)
+		time.Sleep(s.Then + time.Duration(i+1)*chain)
 		w.settle()
 		if len(w.violations()) > 0 {
 			break // what follows from it is of no interest
@@ -145,8 +151,9 @@ func Run(p Plan, wrap func(backend.Backend) backend.Backend) *Report {
 
 func (w *world) now() time.Duration { return time.Since(w.began) }
 
-// settle lets everything happen that can happen at this instant, and looks.
+// settle lets everything happen that follows at once, and looks.
 func (w *world) settle() {
+	time.Sleep(chain)
 	synctest.Wait()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -190,10 +197,8 @@ func (w *world) calm() {
 		w.resume()
 	})
 	for _, c := range w.clients {
-		w.alone(func() {
-			w.heal(c)
-			w.undelay(c)
-		})
+		w.alone(func() { w.undelay(c) })
+		w.alone(func() { w.heal(c) })
 	}
 	time.Sleep(Bound(w.plan.Slack))
 	w.settle()
