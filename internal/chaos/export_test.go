@@ -1,0 +1,12 @@
+//go:build linux
+
+package chaos
+
+import "time"
+
+// WithCut returns the options of a run in which the leader of the first election is cut
+// off, and nothing else happens.
+func (o Options) WithCut(at, length time.Duration) Options {
+	o.steps = []step{{At: at, For: length, Kind: "cut", Leader: true}}
+	return o
+}
