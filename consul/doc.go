@@ -60,11 +60,13 @@
 // Positions are safe for as long as Consul's log goes forward. A cluster that was
 // rebuilt has an earlier index, or its keys have, where a snapshot was restored into a
 // cluster that runs: members that have left stand again, and a fence that was raised
-// is as low as before. A backend that has seen a later index notices that at once
-// where it waits for something, at the latest after four TTL or a minute, ends its
-// session, and fails with [backend.ErrReset] from then on. A process that has just
-// started has seen none. After a restore, restart the processes, and raise the fence of
-// each election first.
+// is as low as before. A backend that has seen a later one ends its session, and
+// fails with [backend.ErrReset] from then on. It notices where it waits for something,
+// if nobody has written any key since the restore, and otherwise by an election's
+// record that was changed since the snapshot; it removes those of its own members that
+// stand again in a line that it stands in. A process that has just started has seen
+// nothing, and one that stands nowhere notices nothing. After a restore, restart the
+// processes, and raise the fence of each election first.
 //
 // # What it does not promise
 //

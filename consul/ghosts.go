@@ -5,16 +5,49 @@ import (
 	"time"
 
 	"github.com/hashicorp/consul/api"
+
+	"github.com/succession-dev/succession/backend"
 )
 
 // ghosts are the keys that may appear although nobody owns them: a request that was
-// given up may lie in somebody's buffer for any time, and servers themselves try
-// again for seconds. Only with the session does that end, as its members' keys can
-// then not be created any more.
+// given up may lie in somebody's buffer for any time, servers themselves try again for
+// seconds, and a snapshot that is restored brings back who has left. Only with the
+// session does that end, as its members' keys can then not be created any more.
 type ghosts struct {
+	standing  map[string]bool // of members that stand, or are about to
 	doubtful  map[string]bool // of members that stand, with another request to create them perhaps on its way
 	abandoned map[string]bool // of members that have left, or whose joining was given up
 	more      chan struct{}   // says that abandoned has grown
+}
+
+// stand notes that the key is that of a member from now on, and left that it is not.
+func (s *session) stand(key string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ghosts.standing[key] = true
+}
+
+func (s *session) left(key string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.ghosts.standing, key)
+}
+
+// disown abandons those of the members that this session has joined and left. What is
+// pinned belongs to no session.
+func (s *session) disown(members []backend.Member) {
+	for _, m := range members {
+		if !s.owns(m) || m.Pinned {
+			continue
+		}
+		key := s.b.o.folder(m.Line) + m.Key
+		s.mu.Lock()
+		stray := !s.ghosts.standing[key] && !s.ghosts.abandoned[key]
+		s.mu.Unlock()
+		if stray {
+			s.abandon(key)
+		}
+	}
 }
 
 // doubt notes that another request to create the key may be on its way.
@@ -58,7 +91,7 @@ func (s *session) sweep() {
 		case <-next:
 		}
 		if err := s.removeGhosts(); err != nil && s.ctx.Err() == nil {
-			s.b.o.Logger.Warn("members whose joining was given up could not be looked for", "err", err)
+			s.b.o.Logger.Warn("members that nobody owns could not be looked for", "err", err)
 		}
 		next = time.After(pause)
 		pause = min(2*pause, s.b.o.TTL/3)
@@ -85,7 +118,7 @@ func (s *session) removeGhosts() error {
 				if p == nil {
 					continue
 				}
-				s.b.o.Logger.Info("removing a member whose joining was given up", "key", p.Key)
+				s.b.o.Logger.Info("removing a member that nobody owns", "key", p.Key)
 				if _, err := s.b.c.write(ctx, &api.KVTxnOp{Verb: api.KVDeleteCAS, Key: p.Key, Index: p.ModifyIndex}); err != nil {
 					return err
 				}

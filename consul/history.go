@@ -14,13 +14,17 @@ import (
 // A history is what a backend has seen of Consul's log. It notices when that goes
 // back, because the cluster was rebuilt, or the keys alone, because a snapshot was
 // restored into a cluster that runs: its log goes on, but members that have left stand
-// again, and a fence may be lower than it was. It is safe for concurrent use.
+// again, and a fence may be lower than it was. The next write hides that from who goes
+// by the index of all keys, but not from who has seen an election's record of later.
+// It is safe for concurrent use.
 type history struct {
 	mu     sync.Mutex
 	log    uint64 // the highest index that has been seen
 	keys   uint64 // the highest at which a key has changed
 	beside string // a key beside that one, which nobody has
 	reset  error  // for good: nobody knows how far the keys had really got
+
+	records map[string]uint64 // at which index elections' records have last changed
 }
 
 // saw notes the index of a change of the key, or of a folder.
@@ -42,6 +46,30 @@ func (h *history) reached(index uint64) error {
 			backend.ErrReset, index, h.log, afterReset)
 	}
 	h.log = max(h.log, index)
+	return h.reset
+}
+
+// floor returns the index that the record must have, if it is there, in the answer to
+// a linearizable read that is sent now.
+func (h *history) floor(record string) uint64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.records[record]
+}
+
+// changed checks that the record, which was last changed at index, is none from before
+// the floor that it had when it was asked for.
+func (h *history) changed(record string, floor, index uint64) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.reset == nil && index < floor {
+		h.reset = fmt.Errorf("%w: the record %s was last changed at index %d of Consul, and is that of %d now: a snapshot was restored; %s",
+			backend.ErrReset, record, floor, index, afterReset)
+	}
+	if h.records == nil {
+		h.records = make(map[string]uint64)
+	}
+	h.records[record] = max(h.records[record], index)
 	return h.reset
 }
 
@@ -74,7 +102,11 @@ func (h *history) verify(ctx context.Context, c *client) error {
 
 // verify ends the session where Consul's keys have gone back.
 func (s *session) verify(ctx context.Context) error {
-	err := s.retry(ctx, func(ctx context.Context) error { return s.b.history.verify(ctx, s.b.c) })
+	return s.heed(ctx, s.retry(ctx, func(ctx context.Context) error { return s.b.history.verify(ctx, s.b.c) }))
+}
+
+// heed ends the session if err says that it must not go on.
+func (s *session) heed(ctx context.Context, err error) error {
 	if errors.Is(err, backend.ErrReset) {
 		s.end(fmt.Errorf("%w: %w", backend.ErrSessionEnded, err), false)
 		return s.possible(ctx)

@@ -32,6 +32,7 @@ func (s *session) join(ctx context.Context, line, value string) (backend.Member,
 	m := backend.Member{Line: line, Key: s.nextKey(line), Value: value}
 	key := s.b.o.folder(line) + m.Key
 
+	s.stand(key)
 	doubtful := false
 	err := s.retry(ctx, func(ctx context.Context) error {
 		var err error
@@ -40,6 +41,7 @@ func (s *session) join(ctx context.Context, line, value string) (backend.Member,
 		return err
 	})
 	if err != nil {
+		s.left(key)
 		if doubtful {
 			s.abandon(key)
 		}
@@ -126,10 +128,14 @@ func (s *session) leave(ctx context.Context, m backend.Member) error {
 			}
 		}
 	})
-	if err == nil && s.undoubt(key) {
+	if err != nil {
+		return err
+	}
+	s.left(key)
+	if s.undoubt(key) {
 		s.abandon(key)
 	}
-	return err
+	return nil
 }
 
 // owns reports whether this session has joined m.

@@ -77,6 +77,7 @@ func (s *session) look(ctx context.Context, line string) (backend.Line, error) {
 	folder, record := s.b.o.folder(line), s.b.o.key(line)
 	l := backend.Line{Version: backend.Absent}
 	err := s.retry(ctx, func(ctx context.Context) error {
+		floor := s.b.history.floor(record)
 		r, err := s.b.c.read(ctx,
 			&api.KVTxnOp{Verb: api.KVGetTree, Key: folder},
 			&api.KVTxnOp{Verb: api.KVGetOrEmpty, Key: record},
@@ -86,14 +87,18 @@ func (s *session) look(ctx context.Context, line string) (backend.Line, error) {
 		}
 		l.Members = membersOf(line, folder, r.pairs)
 		if p := r.find(record); p != nil {
+			if err := s.b.history.changed(record, floor, p.ModifyIndex); err != nil {
+				return err
+			}
 			l.Version = backend.Version(p.ModifyIndex)
 			l.Header, err = backend.ParseHeader(p.Value)
 		}
 		return err
 	})
 	if err != nil {
-		return backend.Line{}, err
+		return backend.Line{}, s.heed(ctx, err)
 	}
+	s.disown(l.Members)
 	if n := len(l.Members); n > 0 {
 		s.b.history.saw(l.Members[n-1].Position, folder)
 	}

@@ -75,27 +75,15 @@ func TestServerLosesItsData(t *testing.T) {
 }
 
 // A snapshot that is restored into a cluster that runs turns back the keys and not the
-// log: members stand again that have left, and nobody owns them.
+// log. Those who wait at that moment are told, as nothing was written since.
 func TestServerRestoresSnapshot(t *testing.T) {
 	t.Parallel()
 	c := coordtest.NewConsul(t, &coordtest.ConsulOptions{Durable: true})
 	addr, name := c.Addrs()[0], coordtest.Name(t)
-	op := admin(t, addr)
 	a, bb := session(t, addr, nil), open(t, addr, nil)
 	b := sessionOf(t, bb)
-	old := join(t, a, name, "")
-	snapshot, _, err := op.Snapshot().Save(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer snapshot.Close()
-	if err := a.Leave(t.Context(), old); err != nil {
-		t.Fatal(err)
-	}
+	restore := snapshot(t, addr)
 	m := join(t, a, name, "")
-	if m.Position <= old.Position {
-		t.Fatalf("%+v has joined after %+v", m, old)
-	}
 	waiting := map[string]chan error{"Gone": make(chan error, 1), "Watch": make(chan error, 1)}
 	go func() { waiting["Gone"] <- b.Gone(t.Context(), m) }()
 	go func() {
@@ -106,9 +94,7 @@ func TestServerRestoresSnapshot(t *testing.T) {
 	if _, err := b.Line(t.Context(), name); err != nil {
 		t.Fatal(err)
 	}
-	if err := op.Snapshot().Restore(nil, snapshot); err != nil {
-		t.Fatal(err)
-	}
+	restore()
 	for what, c := range waiting {
 		select {
 		case err := <-c:
@@ -122,6 +108,75 @@ func TestServerRestoresSnapshot(t *testing.T) {
 	for range 2 { // for good
 		if _, err := bb.Session(t.Context()); !errors.Is(err, backend.ErrReset) {
 			t.Errorf("Session returned %v, want ErrReset", err)
+		}
+	}
+}
+
+// Once somebody has written after a restore, the indexes are where they were. Who has
+// seen a later record of the election is told all the same.
+func TestRestoreThatTheLogHasOvertaken(t *testing.T) {
+	t.Parallel()
+	c := coordtest.NewConsul(t, &coordtest.ConsulOptions{Durable: true})
+	addr, name := c.Addrs()[0], coordtest.Name(t)
+	raise := func(s backend.Session, fence uint64) {
+		t.Helper()
+		if _, err := s.Put(t.Context(), name, backend.Header{Fence: fence}.Encode(), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a, b, other := session(t, addr, nil), session(t, addr, nil), session(t, addr, nil)
+	raise(a, 1)
+	restore := snapshot(t, addr)
+	raise(a, 1000)
+	if _, err := b.Line(t.Context(), name); err != nil {
+		t.Fatal(err)
+	}
+	restore()
+	join(t, other, name+"-another", "")
+	if l, err := b.Line(t.Context(), name); !errors.Is(err, backend.ErrReset) || !errors.Is(err, backend.ErrSessionEnded) {
+		t.Errorf("Line returned %+v, %v, want ErrSessionEnded and ErrReset", l, err)
+	}
+}
+
+// Members that have left stand again after a restore. If their session lives, it
+// removes them: nobody else would.
+func TestRestoredMemberIsRemoved(t *testing.T) {
+	t.Parallel()
+	c := coordtest.NewConsul(t, &coordtest.ConsulOptions{Durable: true})
+	addr, name := c.Addrs()[0], coordtest.Name(t)
+	a, other := session(t, addr, nil), session(t, addr, nil)
+	left, stays := join(t, a, name, "left"), join(t, a, name, "stays")
+	restore := snapshot(t, addr)
+	if err := a.Leave(t.Context(), left); err != nil {
+		t.Fatal(err)
+	}
+	restore()
+	join(t, other, name+"-another", "")
+	p, err := a.Ahead(t.Context(), stays)
+	if err != nil || p.Ahead != left {
+		t.Fatalf("ahead is %+v (error: %v), want %+v, which has left: nothing is tested", p, err, left)
+	}
+	if err := other.Gone(within(t, 5*ttl), left); err != nil {
+		t.Fatal("a member that nobody owns: ", err)
+	}
+	if p, err := a.Ahead(t.Context(), stays); err != nil || !p.First {
+		t.Errorf("the other member of that session stands at %+v, %v", p, err)
+	}
+}
+
+// snapshot takes a snapshot, and returns what restores it.
+func snapshot(t *testing.T, addr string) (restore func()) {
+	t.Helper()
+	op := admin(t, addr)
+	s, _, err := op.Snapshot().Save(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return func() {
+		t.Helper()
+		if err := op.Snapshot().Restore(nil, s); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

@@ -3,9 +3,7 @@ package etcd_test
 import (
 	"context"
 	"errors"
-	"path"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -35,22 +33,23 @@ func TestConformance(t *testing.T) {
 	conformance.Run(t, h)
 }
 
-// TestConformanceThree runs every rule on three servers.
-//
-// In the group Fault clients are spread over the servers, and a restart or a pause is
-// that of the whole cluster. In the others all clients are on one server, which begins
-// as a follower. A restart is that of one server: of etcd's leader, and of the
-// follower, in turns. A pause takes either the quorum away, etcd's leader with it, or
-// the server that the clients are on: what stands still is the whole coordinator, as
-// its clients see it.
+// TestConformanceThree runs every rule but those of the group Fault on three servers,
+// with all clients on one of them that begins as a follower. A restart is that of one
+// server: of etcd's leader, and of the follower, in turns. A pause takes either the
+// quorum away, etcd's leader with it, or the server that the clients are on: what
+// stands still is the whole coordinator, as its clients see it.
 func TestConformanceThree(t *testing.T) {
 	t.Parallel()
-	cluster := coordtest.NewEtcd(t, &coordtest.EtcdOptions{Nodes: 3, Links: true})
+	cluster := coordtest.NewEtcd(t, &coordtest.EtcdOptions{Nodes: 3})
 	if leader(t, cluster) == 0 {
 		transfer(t, cluster, 1)
 	}
 	h := harness(t, cluster, "etcd, three servers")
-	h.Faults.Cluster = rig.Cluster(&cluster.Cluster, func(b backend.Backend) string { return b.(*client).server })
+	for _, r := range conformance.Rules() {
+		if r.Group() != "Fault" {
+			h.Only = append(h.Only, r.ID)
+		}
+	}
 	var restarts, pauses atomic.Int64
 	h.Faults.Restart = func(ctx context.Context) error {
 		which := 0
@@ -71,18 +70,23 @@ func TestConformanceThree(t *testing.T) {
 		}
 		return pause(t, cluster.Servers()[:1])
 	}
-	h.Wrap = func(t *testing.T, rule func(*testing.T, conformance.Harness)) {
-		h := h
-		if strings.HasPrefix(path.Base(t.Name()), "Fault.") {
-			var opened atomic.Int64
-			h.Open = func(context.Context) (backend.Backend, error) {
-				return openSuite(cluster.Addrs()[opened.Add(1)%3])
-			}
-			h.Faults.Restart = cluster.Restart
-			h.Faults.Pause = func(context.Context) (func(), error) { return pause(t, cluster.Servers()) }
-		}
-		rule(t, h)
+	conformance.Run(t, h)
+}
+
+// TestConformanceThreeFaults runs the rules of the group Fault on three servers, over
+// which the clients are spread. It does not run beside other tests: what the servers
+// tell each other goes through this process.
+func TestConformanceThreeFaults(t *testing.T) {
+	cluster := coordtest.NewEtcd(t, &coordtest.EtcdOptions{Nodes: 3, Links: true})
+	h := harness(t, cluster, "etcd, three servers")
+	h.Only = []string{"Fault"}
+	var opened atomic.Int64
+	h.Open = func(context.Context) (backend.Backend, error) {
+		return openSuite(cluster.Addrs()[opened.Add(1)%3])
 	}
+	h.Faults.Restart = cluster.Restart
+	h.Faults.Pause = func(context.Context) (func(), error) { return pause(t, cluster.Servers()) }
+	h.Faults.Cluster = rig.Cluster(&cluster.Cluster, func(b backend.Backend) string { return b.(*client).server })
 	conformance.Run(t, h)
 }
 

@@ -50,8 +50,8 @@
 // Between the servers of a [Cluster] no proxy can stand, as nothing tells it which of
 // them has called. With the option Links each server has a network of its own instead,
 // in a namespace of the kernel, and this process carries the packets from one to the
-// other, or does not. That takes Linux and root; without, the start fails and says
-// so. Nothing of it has a name, and all of it is gone when the servers are.
+// other, or does not: a test that keeps the processor busy slows the servers down. It
+// takes Linux and root; without, the start fails and says so. Nothing of it has a name, and all of it is gone when the servers are.
 //
 // Package rig connects all this to the conformance suite.
 //

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/succession-dev/succession/internal/coordtest"
+)
+
+// A fault is what happens to a leader, or to its coordinator.
+type fault struct {
+	name  string
+	title string   // for the table
+	short string   // for the short table; empty leaves it out
+	words string   // what is done, for the notes under it
+	on    []string // coordinators; nil is all
+	nodes int      // servers; 0 is one
+	// sits makes the leader sit on a server that does not lead, and isolates can cut that
+	// server off.
+	sits bool
+	// keeps says that a leader may well lead on. It is then observed for a while.
+	keeps bool
+	do    func(ctx context.Context, r *run) error
+}
+
+// possible reports whether the fault can be put on the library's coordinator.
+func (f fault) possible(l library) bool { return f.on == nil || slices.Contains(f.on, l.coordinator) }
+
+var faults = []fault{
+	{
+		name: "crash", title: "The leader's process crashes",
+		words: "SIGKILL",
+		do: func(_ context.Context, r *run) error {
+			r.leader.crash(r)
+			return nil
+		},
+	},
+	{
+		name: "cut", title: "The leader is cut off", short: "cut off",
+		words: "nothing passes between it and the coordinator, in either direction; no connection is closed",
+		do: func(_ context.Context, r *run) error {
+			r.leader.each((*coordtest.Proxy).Cut)
+			return nil
+		},
+	},
+	{
+		name: "late", title: "An answer comes late, then the leader is cut off", short: "late answer, then cut off",
+		words: "the answer to the next request, mostly a heartbeat, comes seven twelfths of the session's time late; then as above",
+		do:    late,
+	},
+	{
+		name: "answers", title: "Only answers are lost", short: "answers lost",
+		words: "what the leader sends on its connections arrives, and it hears nothing; new connections do not come about",
+		do: func(_ context.Context, r *run) error {
+			r.leader.each(func(p *coordtest.Proxy) { p.Block(coordtest.ToClient) })
+			return nil
+		},
+	},
+	{
+		name: "isolated", title: "The leader's server is cut off from the others", short: "its server cut off",
+		words: "three servers, of which the leader sits on a follower; it knows and reaches the other two",
+		on:    []string{zookeeper}, nodes: 3, sits: true,
+		do: func(_ context.Context, r *run) error { return r.place.isolate(r.seat) },
+	},
+	{
+		name: "pause", title: "The leader's process is paused, and resumed when another leads", short: "paused, resumed",
+		words: "SIGSTOP; SIGCONT a second after the next one was elected. Counted from the resumption",
+		do:    pause,
+	},
+	{
+		name: "session", title: "An operator ends the leader's session", short: "session ended by operator",
+		words: "etcd: the lease is revoked; Consul: the session is destroyed; ZooKeeper has no such command",
+		on:    []string{etcd, consul},
+		do:    func(ctx context.Context, r *run) error { return r.place.operator.endSession(ctx, r.election) },
+	},
+	{
+		name: "deleted", title: "An operator deletes the leader's key", short: "key deleted by operator",
+		words: "the key, or znode, that the leader holds; its session lives on",
+		do:    func(ctx context.Context, r *run) error { return r.place.operator.evict(ctx, r.election) },
+	},
+	{
+		name: "restart", title: "The coordinator crashes and is started again",
+		words: "a single server, SIGKILL; its data stay",
+		keeps: true,
+		do:    func(ctx context.Context, r *run) error { return r.place.servers[0].Restart(ctx) },
+	},
+	{
+		name: "failover", title: "The coordinator's leader crashes",
+		words: "one of three servers, SIGKILL; it stays down. On Consul, whose client knows one server, the candidates sit on the other two",
+		nodes: 3, keeps: true,
+		do: func(ctx context.Context, r *run) error {
+			s, err := r.place.leader(ctx)
+			if err == nil {
+				s.Kill()
+			}
+			return err
+		},
+	},
+	{
+		name: "cut-deleted", title: "The leader is cut off, and an operator deletes its key", short: "cut off, key deleted",
+		words: "at once: no client can know, and only a fencing token helps",
+		do: func(ctx context.Context, r *run) error {
+			r.leader.each((*coordtest.Proxy).Cut)
+			return r.place.operator.evict(ctx, r.election)
+		},
+	},
+}
+
+// late delivers an answer late, and cuts the leader off. Whatever the leader asks after the first
+// request stays with the proxy, so that exactly one answer is late.
+func late(ctx context.Context, r *run) error {
+	if len(r.leader.proxies) != 1 {
+		return errors.New("needs a leader of one connection")
+	}
+	p, hold := r.leader.proxies[0], r.session*7/12
+	before := p.Stats()
+	p.Delay(coordtest.ToClient, hold)
+	request, cancel := context.WithTimeout(ctx, 2*r.session)
+	defer cancel()
+	if err := p.Wait(request, func(s coordtest.Stats) bool { return s.ToServer > before.ToServer }); err != nil {
+		return fmt.Errorf("the leader asks nothing: %w", err)
+	}
+	p.Block(coordtest.ToServer)
+	if err := r.wait(ctx, hold+100*time.Millisecond, never); err != nil {
+		return err
+	}
+	p.Block(coordtest.ToClient)
+	return nil
+}
+
+// pause stops the leader until another leads, or patience ends.
+func pause(ctx context.Context, r *run) error {
+	if err := r.leader.peer.Pause(); err != nil {
+		return err
+	}
+	r.pausedFrom = time.Now()
+	if err := r.wait(ctx, r.patience, func() bool { return r.notes.leads[r.next.id] }); err != nil {
+		return err
+	}
+	if err := r.wait(ctx, time.Second, never); err != nil {
+		return err
+	}
+	r.pausedTo = time.Now()
+	return r.leader.peer.Resume()
+}

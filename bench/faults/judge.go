@@ -1,0 +1,128 @@
+package main
+
+import (
+	"slices"
+	"time"
+
+	"github.com/succession-dev/succession/internal/history"
+)
+
+// paused is the kind of fault during which its target believes nothing.
+const paused = "paused"
+
+// How the old leader fared.
+const (
+	oldKept  = "kept"  // it led on
+	oldTold  = "told"  // it was told of its loss
+	oldNever = "never" // it was not, as far as was observed
+	oldGone  = "gone"  // there was nobody to be told
+)
+
+// An outcome is what one run showed. Times are nanoseconds in JSON.
+type outcome struct {
+	// Overlap is for how long more than one candidate believed to lead. Open says that it
+	// went on when observation ended.
+	Overlap     time.Duration `json:"overlap"`
+	OverlapOpen bool          `json:"overlapOpen,omitempty"`
+	// Vacancy is for how long from the fault on nobody did.
+	Vacancy     time.Duration `json:"vacancy"`
+	VacancyOpen bool          `json:"vacancyOpen,omitempty"`
+	// Old is how the old leader fared; Late is how long after the next election it was told,
+	// negative if before.
+	Old  string        `json:"old"`
+	Late time.Duration `json:"late,omitempty"`
+	// Failed is what a candidate complained of, if any.
+	Failed string `json:"failed,omitempty"`
+}
+
+// A span is a time in which a candidate believed to lead.
+type span struct{ from, to time.Duration }
+
+// judge says what a history of one election shows, of which a fault began at the given time
+// and which was observed until the end.
+func judge(h *history.History, fault, end time.Duration) outcome {
+	var o outcome
+	var spans []span
+	var old, next *history.Term
+	resumed := time.Duration(0)
+	for _, election := range h.Elections() {
+		for _, t := range h.Terms(election) {
+			if t.Open {
+				t.To = end
+			}
+			switch {
+			case t.From < fault:
+				old = &t
+			case next == nil:
+				next = &t
+			}
+			believed := []span{{t.From, t.To}}
+			for _, f := range h.Faults {
+				if f.Kind == paused && f.Target == t.Candidate {
+					believed = without(believed, span{f.From, f.To})
+					resumed = f.To
+				}
+			}
+			spans = append(spans, believed...)
+		}
+	}
+	o.Overlap, o.Vacancy, o.OverlapOpen, o.VacancyOpen = count(spans, fault, end)
+	switch {
+	case old == nil || old.Why == string(history.Left):
+		o.Old = oldGone
+	case old.Open && next == nil:
+		o.Old = oldKept
+	case old.Open:
+		o.Old = oldNever
+	default:
+		o.Old = oldTold
+		if next != nil {
+			o.Late = old.To - max(next.From, resumed)
+		}
+	}
+	return o
+}
+
+// without takes the time of one span out of the others.
+func without(spans []span, out span) []span {
+	var rest []span
+	for _, s := range spans {
+		if before := (span{s.from, min(s.to, out.from)}); before.from < before.to {
+			rest = append(rest, before)
+		}
+		if after := (span{max(s.from, out.to), s.to}); after.from < after.to {
+			rest = append(rest, after)
+		}
+	}
+	return rest
+}
+
+// count returns for how long, between two instants, more than one span lasted, and none; and
+// whether that was so at the end.
+func count(spans []span, from, to time.Duration) (many, none time.Duration, manyAtEnd, noneAtEnd bool) {
+	edges := []time.Duration{from, to}
+	for _, s := range spans {
+		edges = append(edges, min(max(s.from, from), to), min(max(s.to, from), to))
+	}
+	slices.Sort(edges)
+	for i, edge := range edges[1:] {
+		length := edge - edges[i]
+		if length == 0 {
+			continue
+		}
+		n := 0
+		for _, s := range spans {
+			if s.from <= edges[i] && edge <= s.to {
+				n++
+			}
+		}
+		manyAtEnd, noneAtEnd = n > 1, n == 0
+		switch {
+		case n > 1:
+			many += length
+		case n == 0:
+			none += length
+		}
+	}
+	return many, none, manyAtEnd, noneAtEnd
+}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/hashicorp/consul/api"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// An operator does to the leader of an election what a person with the coordinator's own tools
+// can do, whatever library keeps the line.
+type operator interface {
+	// evict deletes the key that the leader holds.
+	evict(ctx context.Context, election string) error
+	// endSession ends the session that holds it.
+	endSession(ctx context.Context, election string) error
+}
+
+var errNoLeader = errors.New("nobody leads whom an operator could touch")
+
+type etcdOperator struct{ addrs []string }
+
+// first calls do with the oldest key of the election.
+func (o *etcdOperator) first(ctx context.Context, election string, do func(c *clientv3.Client, key string, lease clientv3.LeaseID) error) error {
+	c, err := clientv3.New(clientv3.Config{Endpoints: o.addrs})
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	r, err := c.Get(ctx, election+"/", clientv3.WithFirstCreate()...)
+	switch {
+	case err != nil:
+		return err
+	case len(r.Kvs) == 0:
+		return errNoLeader
+	}
+	return do(c, string(r.Kvs[0].Key), clientv3.LeaseID(r.Kvs[0].Lease))
+}
+
+func (o *etcdOperator) evict(ctx context.Context, election string) error {
+	return o.first(ctx, election, func(c *clientv3.Client, key string, _ clientv3.LeaseID) error {
+		_, err := c.Delete(ctx, key)
+		return err
+	})
+}
+
+func (o *etcdOperator) endSession(ctx context.Context, election string) error {
+	return o.first(ctx, election, func(c *clientv3.Client, _ string, lease clientv3.LeaseID) error {
+		_, err := c.Revoke(ctx, lease)
+		return err
+	})
+}
+
+type consulOperator struct{ addr string }
+
+// first calls do with the oldest key at or below the election that a session holds.
+func (o *consulOperator) first(ctx context.Context, election string, do func(c *api.Client, pair *api.KVPair) error) error {
+	c, err := api.NewClient(&api.Config{Address: o.addr})
+	if err != nil {
+		return err
+	}
+	pairs, _, err := c.KV().List(election, (&api.QueryOptions{RequireConsistent: true}).WithContext(ctx))
+	if err != nil {
+		return err
+	}
+	pairs = slices.DeleteFunc(pairs, func(p *api.KVPair) bool { return p.Session == "" })
+	if len(pairs) == 0 {
+		return errNoLeader
+	}
+	return do(c, slices.MinFunc(pairs, func(a, b *api.KVPair) int { return int(a.CreateIndex) - int(b.CreateIndex) }))
+}
+
+func (o *consulOperator) evict(ctx context.Context, election string) error {
+	return o.first(ctx, election, func(c *api.Client, pair *api.KVPair) error {
+		_, err := c.KV().Delete(pair.Key, (&api.WriteOptions{}).WithContext(ctx))
+		return err
+	})
+}
+
+func (o *consulOperator) endSession(ctx context.Context, election string) error {
+	return o.first(ctx, election, func(c *api.Client, pair *api.KVPair) error {
+		_, err := c.Session().Destroy(pair.Session, (&api.WriteOptions{}).WithContext(ctx))
+		return err
+	})
+}
+
+type zookeeperOperator struct{ addr string }
+
+func (o *zookeeperOperator) evict(_ context.Context, election string) error {
+	c, _, err := zk.Connect([]string{o.addr}, 10*time.Second, zk.WithLogInfo(false))
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	names, _, err := c.Children("/" + election)
+	switch {
+	case err != nil:
+		return err
+	case len(names) == 0:
+		return errNoLeader
+	}
+	// All libraries let ZooKeeper append ten digits, and go by them.
+	first := slices.MinFunc(names, func(a, b string) int { return strings.Compare(a[len(a)-10:], b[len(b)-10:]) })
+	return c.Delete("/"+election+"/"+first, -1)
+}
+
+func (o *zookeeperOperator) endSession(context.Context, string) error {
+	return fmt.Errorf("end a session of ZooKeeper: %w", errors.ErrUnsupported)
+}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"sync"
+	"time"
+)
+
+// A plan is what to measure, and how.
+type plan struct {
+	n        int
+	jobs     int
+	session  time.Duration
+	patience time.Duration
+	cells    []*job
+	progress io.Writer
+	json     string // file for everything measured, if any
+
+	mu     sync.Mutex
+	report report
+	err    error // of writing it
+}
+
+// A job is a cell that is to be measured.
+type job struct {
+	fault   fault
+	library library
+	cell    cell
+	done    bool
+}
+
+// choose makes the jobs: of faults whose whole name matches, on libraries in whose id there is
+// a match.
+func (p *plan) choose(fault, library string) error {
+	faultRE, err := regexp.Compile("^(" + fault + ")$")
+	if err != nil {
+		return fmt.Errorf("-only: %w", err)
+	}
+	libraryRE, err := regexp.Compile(library)
+	if err != nil {
+		return fmt.Errorf("-library: %w", err)
+	}
+	for _, f := range faults {
+		for _, l := range libraries {
+			if faultRE.MatchString(f.name) && libraryRE.MatchString(l.id()) && f.possible(l) {
+				p.cells = append(p.cells, &job{fault: f, library: l, cell: cell{
+					Fault: f.name, Coordinator: l.coordinator, Library: l.name, Version: l.version(),
+				}})
+			}
+		}
+	}
+	if p.cells == nil {
+		return errors.New("no fault on any library is left; see -list")
+	}
+	return nil
+}
+
+// measure does all jobs, some at a time.
+func (p *plan) measure(ctx context.Context) (*report, error) {
+	p.report = report{Date: today(), Session: p.session.String(), N: p.n, Machine: machine()}
+	begin := time.Now()
+	queue := make(chan *job)
+	var workers sync.WaitGroup
+	for range p.jobs {
+		workers.Go(func() {
+			for j := range queue {
+				p.do(ctx, j)
+				p.done(j, time.Since(begin))
+			}
+		})
+	}
+	for _, j := range p.cells {
+		queue <- j
+	}
+	close(queue)
+	workers.Wait()
+	return &p.report, p.err
+}
+
+// done adds a row to the report, in the order of the plan.
+func (p *plan) done(j *job, took time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	j.done = true
+	p.report.Took = took.Round(time.Second).String()
+	p.report.Cells = nil
+	for _, j := range p.cells {
+		if j.done {
+			p.report.Cells = append(p.report.Cells, &j.cell)
+		}
+	}
+	if p.json != "" {
+		p.err = p.report.save(p.json)
+	}
+}
+
+// do measures one row.
+func (p *plan) do(ctx context.Context, j *job) {
+	begin := time.Now()
+	for range p.n {
+		r, o, err := p.try(ctx, j)
+		if err != nil {
+			j.cell.Errors = append(j.cell.Errors, err.Error())
+			continue
+		}
+		j.cell.Server = r.version
+		j.cell.Runs = append(j.cell.Runs, o)
+	}
+	fmt.Fprintf(p.progress, "%s, %s: two leaders %s, nobody %s, told %s (%v)\n", j.fault.name, j.library.id(),
+		j.cell.overlap(), j.cell.vacancy(), j.cell.told(), time.Since(begin).Round(time.Second))
+}
+
+// attempts is how often a run is tried that fails for reasons of the machine, such as a port
+// that another process took.
+const attempts = 3
+
+func (p *plan) try(ctx context.Context, j *job) (r *run, o outcome, err error) {
+	for range attempts {
+		r = &run{library: j.library, fault: j.fault, session: p.session, patience: p.patience}
+		if o, err = r.do(ctx); err == nil || ctx.Err() != nil {
+			return r, o, err
+		}
+		fmt.Fprintf(p.progress, "%s, %s: %v\n", j.fault.name, j.library.id(), err)
+	}
+	return nil, outcome{}, err
+}

@@ -1,0 +1,213 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/succession-dev/succession/internal/coordtest"
+	"github.com/succession-dev/succession/internal/history"
+)
+
+const (
+	// linger is how long one leader must have led alone for a run to be over.
+	linger = time.Second
+	// readyTimeout bounds what comes before the fault.
+	readyTimeout = 90 * time.Second
+	// keepsFor is for how many session times a leader is observed that may lead on: a session
+	// of Consul lasts two after its server has started, and its lock-delay comes on top.
+	keepsFor = 5
+)
+
+// A run is one fault on one pair of candidates.
+type run struct {
+	library  library
+	fault    fault
+	session  time.Duration
+	patience time.Duration
+
+	place    *place
+	version  string // of the servers
+	election string
+	dir      string
+	events   chan coordtest.PeerEvent
+	leader   *contender
+	next     *contender
+	seat     *coordtest.Server // where the leader sits, if the fault wants that
+
+	notes                notebook
+	faultAt              time.Time
+	pausedFrom, pausedTo time.Time // zero where the fault is another
+}
+
+func never() bool { return false }
+
+// do measures once.
+func (r *run) do(ctx context.Context) (outcome, error) {
+	r.election = fmt.Sprintf("bench-%08x", rand.Uint32())
+	r.events = make(chan coordtest.PeerEvent, 1000)
+	r.notes = newNotebook(r.election)
+	var err error
+	if r.dir, err = os.MkdirTemp("", "faults-"); err != nil {
+		return outcome{}, err
+	}
+	if r.place, err = start(ctx, r.library.coordinator, r.fault, r.session); err != nil {
+		return outcome{}, err
+	}
+	defer r.place.stop()
+	if r.version, err = r.place.serverVersion(ctx, r.library.coordinator); err != nil {
+		return outcome{}, err
+	}
+	r.leader, r.next = &contender{id: "a"}, &contender{id: "b"}
+	defer r.leader.stop()
+	defer r.next.stop()
+	limited, cancel := context.WithTimeout(ctx, 3*readyTimeout+6*r.patience)
+	defer cancel()
+	if err := r.measure(limited); err != nil {
+		return outcome{}, fmt.Errorf("%w (logs of the candidates: %s)", err, r.dir)
+	}
+	o := judge(r.history(), r.notes.at(r.faultAt), r.notes.at(time.Now()))
+	o.Failed = r.notes.failed
+	// What cannot be removed is left to whoever cleans the temporary folder.
+	_ = os.RemoveAll(r.dir)
+	return o, nil
+}
+
+func (r *run) measure(ctx context.Context) error {
+	if r.fault.sits {
+		var err error
+		if r.seat, err = r.place.follower(ctx, 0); err != nil {
+			return err
+		}
+	}
+	if err := r.enter(ctx, r.leader); err != nil {
+		return err
+	}
+	if err := r.expect(ctx, "it leads", func() bool { return r.notes.leads[r.leader.id] }); err != nil {
+		return err
+	}
+	if r.seat != nil { // it stays where it is as long as it can
+		r.leader.each((*coordtest.Proxy).Heal)
+	}
+	if err := r.enter(ctx, r.next); err != nil {
+		return err
+	}
+	// Nothing tells that a candidate of any library waits. The fault comes at a random moment
+	// between two heartbeats.
+	if err := r.wait(ctx, r.session/3+rand.N(r.session/3), never); err != nil {
+		return err
+	}
+	if !r.notes.leads[r.leader.id] || r.notes.leads[r.next.id] {
+		return fmt.Errorf("before the fault, the leaders were %v", r.notes.leads)
+	}
+	r.faultAt = time.Now()
+	r.notes.begin(r.faultAt)
+	if err := r.fault.do(ctx, r); err != nil {
+		return fmt.Errorf("fault: %w", err)
+	}
+	return r.observe(ctx)
+}
+
+// enter starts a candidate and makes it join.
+func (r *run) enter(ctx context.Context, c *contender) error {
+	servers := r.place.servers
+	if r.library.coordinator == consul && len(servers) > 1 {
+		i := strings.Index("ab", c.id)
+		s, err := r.place.follower(ctx, i)
+		if err != nil {
+			return err
+		}
+		servers = []*coordtest.Server{s}
+	}
+	var addrs []string
+	for _, s := range servers {
+		p, err := coordtest.StartProxy(s.Addr())
+		if err != nil {
+			return err
+		}
+		c.proxies = append(c.proxies, p)
+		addrs = append(addrs, p.Addr())
+		if r.seat != nil && (s == r.seat) != (c == r.leader) {
+			p.Refuse()
+		}
+	}
+	var err error
+	if c.peer, err = startCandidate(r, c.id, addrs); err != nil {
+		return err
+	}
+	if err := r.expect(ctx, c.id+" is ready", func() bool { return r.notes.ready[c.id] }); err != nil {
+		return err
+	}
+	return c.peer.Send("join")
+}
+
+// expect waits for what must come about before the fault.
+func (r *run) expect(ctx context.Context, what string, cond func() bool) error {
+	if err := r.wait(ctx, readyTimeout, func() bool { return cond() || r.notes.failed != "" }); err != nil {
+		return err
+	}
+	if !cond() {
+		return fmt.Errorf("not so: %s; failed: %q", what, r.notes.failed)
+	}
+	return nil
+}
+
+// observe waits until one candidate has led alone for a while, nothing has changed for as long
+// as patience lasts, or changes go on for three times that.
+func (r *run) observe(ctx context.Context) error {
+	for {
+		quiet := time.Since(r.notes.last)
+		if quiet > r.patience || r.settled() && quiet > linger || time.Since(r.faultAt) > 3*r.patience {
+			return nil
+		}
+		changed := r.notes.last
+		pause := r.patience - quiet
+		if r.settled() {
+			pause = linger - quiet
+		} else if r.fault.keeps {
+			pause = time.Second // being settled may be a matter of time
+		}
+		if err := r.wait(ctx, pause+time.Millisecond, func() bool { return r.notes.last != changed }); err != nil {
+			return err
+		}
+	}
+}
+
+// settled reports whether exactly one candidate leads who may lead on.
+func (r *run) settled() bool {
+	one := r.notes.leads[r.leader.id] != r.notes.leads[r.next.id]
+	return one && (r.notes.ended[r.leader.id] || r.fault.keeps && time.Since(r.faultAt) > keepsFor*r.session)
+}
+
+// wait takes notes for some time, or until cond is true.
+func (r *run) wait(ctx context.Context, d time.Duration, cond func() bool) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	for !cond() {
+		select {
+		case e := <-r.events:
+			r.notes.note(e)
+		case <-timer.C:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// history returns the notes with the fault, which lasts until now.
+func (r *run) history() *history.History {
+	h := &history.History{Events: r.notes.events, Faults: []history.Fault{
+		{Kind: r.fault.name, Target: r.leader.id, From: r.notes.at(r.faultAt), To: r.notes.at(time.Now())},
+	}}
+	if !r.pausedFrom.IsZero() {
+		h.Faults = append(h.Faults, history.Fault{
+			Kind: paused, Target: r.leader.id, From: r.notes.at(r.pausedFrom), To: r.notes.at(r.pausedTo),
+		})
+	}
+	return history.Merge(h)
+}

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"strings"
+
+	"github.com/hashicorp/consul/api"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/succession-dev/succession/internal/coordtest"
+)
+
+// unknown stands for a version that could not be found out.
+const unknown = "?"
+
+// version returns the library's version; none for this project, which is the tree that this
+// program was built from.
+func (l library) version() string {
+	switch {
+	case l.kind == coordtest.PeerKazoo:
+		for _, python := range []string{"python3", "/usr/bin/python3"} {
+			if out, err := exec.Command(python, "-c", "import kazoo.version; print(kazoo.version.__version__)").Output(); err == nil {
+				return strings.TrimSpace(string(out))
+			}
+		}
+		return unknown
+	case l.peer:
+		return curatorVersion()
+	case l.module == "":
+		return ""
+	}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return unknown
+	}
+	for _, m := range info.Deps {
+		if m.Path == l.module {
+			return strings.TrimPrefix(m.Version, "v")
+		}
+	}
+	return unknown
+}
+
+// curatorVersion is in the name of the file beside the one that has none.
+func curatorVersion() string {
+	const before, after = "/usr/share/java/curator-recipes-", ".jar"
+	files, err := filepath.Glob(before + "*" + after)
+	if err != nil || len(files) != 1 {
+		return unknown
+	}
+	return strings.TrimSuffix(strings.TrimPrefix(files[0], before), after)
+}
+
+// serverVersion asks a server of the place.
+func (p *place) serverVersion(ctx context.Context, coordinator string) (string, error) {
+	addr := p.servers[0].Addr()
+	switch coordinator {
+	case etcd:
+		c, err := clientv3.New(clientv3.Config{Endpoints: []string{addr}})
+		if err != nil {
+			return "", err
+		}
+		defer c.Close()
+		s, err := c.Status(ctx, addr)
+		if err != nil {
+			return "", err
+		}
+		return s.Version, nil
+	case consul:
+		c, err := api.NewClient(&api.Config{Address: addr})
+		if err != nil {
+			return "", err
+		}
+		self, err := c.Agent().Self()
+		if err != nil {
+			return "", err
+		}
+		return fmt.Sprint(self["Config"]["Version"]), nil
+	}
+	text, err := coordtest.FourLetter(ctx, addr, "srvr")
+	if err != nil {
+		return "", err
+	}
+	_, after, _ := strings.Cut(text, "version: ")
+	version, _, _ := strings.Cut(after, "-")
+	return version, nil
+}
+
+// machine says what else the numbers depend on.
+func machine() []string {
+	out := []string{
+		strings.Replace(runtime.Version(), "go", "Go ", 1) + " on " + runtime.GOOS + "/" + runtime.GOARCH,
+		fmt.Sprintf("%d cores", runtime.NumCPU()),
+	}
+	if b, err := exec.Command("java", "-version").CombinedOutput(); err == nil {
+		line, _, _ := strings.Cut(string(b), "\n")
+		out = append(out, strings.ReplaceAll(strings.TrimSpace(line), `"`, ""))
+	}
+	return out
+}

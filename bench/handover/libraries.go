@@ -1,0 +1,162 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/hashicorp/consul/api"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/concurrency"
+
+	"github.com/succession-dev/succession/backend"
+	_ "github.com/succession-dev/succession/consul"
+	"github.com/succession-dev/succession/elect"
+	_ "github.com/succession-dev/succession/etcd"
+	_ "github.com/succession-dev/succession/zookeeper"
+)
+
+// session is long: no session is to end while a machine is busy with a thousand candidates.
+const session = time.Minute
+
+// titles are the coordinators' names for people.
+var titles = map[string]string{"etcd": "etcd", "consul": "Consul", "zookeeper": "ZooKeeper"}
+
+// A library makes lines on a coordinator.
+type library struct {
+	coordinator, name string
+
+	open func(ctx context.Context, addr, election string) (*line, error)
+}
+
+var libraries = []library{
+	{"etcd", "succession", succession("etcd", "ttl")},
+	{"etcd", "concurrency.Election", concurrencyLine},
+	{"consul", "succession", succession("consul", "ttl")},
+	{"consul", "api.Lock", consulLine},
+	{"zookeeper", "succession", succession("zookeeper", "session")},
+	{"zookeeper", "zk.Lock", zkLine},
+}
+
+func succession(scheme, parameter string) func(context.Context, string, string) (*line, error) {
+	return func(ctx context.Context, addr, election string) (*line, error) {
+		b, err := backend.Open(ctx, fmt.Sprintf("%s://%s?%s=%v", scheme, addr, parameter, session))
+		if err != nil {
+			return nil, err
+		}
+		stand := func(ctx context.Context) (candidate, error) {
+			var once sync.Once
+			joined := make(chan struct{})
+			e := elect.New(b, election, &elect.Options{Trace: func(ev elect.Event) {
+				if ev.Kind == elect.Waiting || ev.Kind == elect.Elected {
+					once.Do(func() { close(joined) })
+				}
+			}})
+			var t *elect.Term
+			return candidate{
+				campaign: func() (err error) {
+					t, err = e.Campaign(ctx)
+					return err
+				},
+				joined: func() error {
+					select {
+					case <-joined:
+					case <-ctx.Done():
+					}
+					return context.Cause(ctx)
+				},
+				resign: func() error { return t.Resign(ctx) },
+			}, nil
+		}
+		return &line{stand: stand, close: func() { b.Close() }}, nil
+	}
+}
+
+func concurrencyLine(_ context.Context, addr, election string) (*line, error) {
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{addr}})
+	if err != nil {
+		return nil, err
+	}
+	stand := func(ctx context.Context) (candidate, error) {
+		s, err := concurrency.NewSession(client, concurrency.WithTTL(int(session/time.Second)))
+		if err != nil {
+			return candidate{}, err
+		}
+		e := concurrency.NewElection(s, election)
+		return candidate{
+			campaign: func() error { return e.Campaign(ctx, "x") },
+			joined: func() error { // its key tells
+				return poll(ctx, func() (bool, error) {
+					r, err := client.Get(ctx, fmt.Sprintf("%s/%x", election, s.Lease()), clientv3.WithCountOnly())
+					return err == nil && r.Count == 1, err
+				})
+			},
+			resign: func() error { return e.Resign(ctx) },
+		}, nil
+	}
+	return &line{stand: stand, close: func() { client.Close() }}, nil
+}
+
+func consulLine(_ context.Context, addr, election string) (*line, error) {
+	client, err := api.NewClient(&api.Config{Address: addr})
+	if err != nil {
+		return nil, err
+	}
+	stand := func(ctx context.Context) (candidate, error) {
+		lock, err := client.LockOpts(&api.LockOptions{Key: election, SessionTTL: session.String()})
+		return candidate{
+			campaign: func() error {
+				_, err := lock.Lock(ctx.Done())
+				return err
+			},
+			joined: func() error { return nil }, // there is no line: all who wait are woken
+			resign: lock.Unlock,
+		}, err
+	}
+	return &line{stand: stand, close: func() {}}, nil
+}
+
+func zkLine(ctx context.Context, addr, election string) (*line, error) {
+	conn, _, err := zk.Connect([]string{addr}, session, zk.WithLogInfo(false))
+	if err != nil {
+		return nil, err
+	}
+	if _, err := conn.Create("/"+election, nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
+		return nil, err
+	}
+	n := int32(0)
+	stand := func(ctx context.Context) (candidate, error) {
+		lock := zk.NewLock(conn, "/"+election, zk.WorldACL(zk.PermAll))
+		n++
+		return candidate{
+			campaign: lock.Lock,
+			joined: func() error {
+				return poll(ctx, func() (bool, error) {
+					// Each join and each leave counts.
+					_, stat, err := conn.Exists("/" + election)
+					return err == nil && (stat.Cversion+stat.NumChildren)/2 == n, err
+				})
+			},
+			resign: lock.Unlock,
+		}, nil
+	}
+	return &line{stand: stand, close: conn.Close}, nil
+}
+
+// poll asks until the answer is yes.
+func poll(ctx context.Context, ask func() (bool, error)) error {
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for {
+		if yes, err := ask(); yes || err != nil {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}

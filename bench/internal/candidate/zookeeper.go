@@ -1,0 +1,67 @@
+package candidate
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// A zkLock elects with the Lock of go-zookeeper. Lock itself never tells that it was lost. What
+// an application has are the events of its connection: StateExpired, the end of the session,
+// which comes when the client is connected again, or StateDisconnected, which comes earlier and
+// often for nothing. Each is measured as a candidate of its own.
+type zkLock struct {
+	conn *zk.Conn
+	heed zk.State
+	path string
+
+	mu   sync.Mutex
+	lost chan struct{} // closed by the event, and made anew for each term
+}
+
+func newZKLock(_ context.Context, s Settings) (elector, error) {
+	l := &zkLock{heed: zk.StateExpired, path: "/" + s.Election, lost: make(chan struct{})}
+	if s.Library == ZKLockDisconnect {
+		l.heed = zk.StateDisconnected
+	}
+	connected := make(chan struct{})
+	var once sync.Once
+	conn, _, err := zk.Connect(s.Addresses, s.Session, zk.WithLogInfo(false), zk.WithEventCallback(func(e zk.Event) {
+		if e.State == zk.StateHasSession {
+			once.Do(func() { close(connected) })
+		}
+		if e.Type == zk.EventSession && e.State == l.heed {
+			l.lose()
+		}
+	}))
+	if err != nil {
+		return nil, err
+	}
+	l.conn = conn
+	<-connected
+	return l.elect, nil
+}
+
+func (l *zkLock) lose() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	close(l.lost)
+	l.lost = make(chan struct{})
+}
+
+func (l *zkLock) elect(context.Context) (term, error) {
+	lock := zk.NewLock(l.conn, l.path, zk.WorldACL(zk.PermAll))
+	if err := lock.Lock(); err != nil {
+		return term{}, err
+	}
+	l.mu.Lock()
+	lost := l.lost
+	l.mu.Unlock()
+	return term{lost: lost, release: func() {
+		for lock.Unlock() == zk.ErrNoServer { // not sent
+			time.Sleep(retryPause)
+		}
+	}}, nil
+}
