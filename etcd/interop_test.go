@@ -159,8 +159,8 @@ func TestForeignClients(t *testing.T) {
 	}
 }
 
-// TestGate has a foreign client wait behind a pinned member until another session
-// removes that.
+// TestGate has foreign clients wait behind a pinned member until another session
+// removes it.
 func TestGate(t *testing.T) {
 	t.Parallel()
 	addr := sharedEtcd(t).Addrs()[0]
@@ -174,19 +174,26 @@ func TestGate(t *testing.T) {
 	if err := a.Close(); err != nil {
 		t.Fatal(err)
 	}
-	_, leads := foreign(t, admin(t, addr), name, "go-value")
-	members := inLine(t, b, name, 2)
+	ctlLeads := make(chan struct{})
+	ctl := etcdctl(t, addr, name, "etcdctl-value", false)
+	ctl.stands(func() { close(ctlLeads) })
+	inLine(t, b, name, 2)
+	_, goLeads := foreign(t, admin(t, addr), name, "go-value")
+	members := inLine(t, b, name, 3)
 	if !members[0].Pinned || members[0].Value != "gate" || members[0].Position != gate.Position {
 		t.Fatalf("the gate is %+v; joined was %+v", members[0], gate)
 	}
 	if err := b.Leave(t.Context(), members[1]); err == nil {
 		t.Error("a member of another session, which is not pinned, could be removed")
 	}
-	waiting(t, leads, "the foreign client leads behind a gate")
+	waiting(t, ctlLeads, "etcdctl leads behind a gate")
 	if err := b.Leave(t.Context(), members[0]); err != nil {
 		t.Fatal(err)
 	}
-	awaits(t, leads, "the foreign client leads without the gate")
+	awaits(t, ctlLeads, "etcdctl leads without the gate")
+	waiting(t, goLeads, "the Go client leads behind etcdctl")
+	ctl.ends()
+	awaits(t, goLeads, "the Go client leads without the gate")
 }
 
 // TestNesting refuses elections of which one would stand in the other's line, and
