@@ -13,6 +13,7 @@ var hints = []struct{ said, means string }{
 	{"tls: certificate required", "the server wants a certificate of its clients"},
 	{"error reading server preface: EOF", "the server hung up, as one does that wants TLS"},
 	{"error reading server preface: read tcp", "the server hung up, as one does that wants TLS"},
+	{"error reading server preface: connection reset", "the server hung up, as one does that wants TLS"},
 	{"use of closed network connection", "something listens there and does not answer"},
 	{"context deadline exceeded", "something listens there and does not answer"},
 	{"i/o timeout", "nothing answers at that address"},

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strings"
 	"syscall"
 	"testing"
@@ -31,6 +32,9 @@ func TestMain(m *testing.M) {
 		main()
 	}
 	os.Unsetenv("SUCCESSION_URL")
+	if signal.Ignored(syscall.SIGHUP) { // under nohup(1), which is not for the processes of the tests
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
+	}
 	coordtest.Main(m)
 }
 
@@ -204,6 +208,8 @@ func (p *process) exits(want int) {
 			p.t.Fatalf("exit code %d, want %d; standard error: %s", got, want, p.stderr)
 		}
 	case <-time.After(patience):
+		p.cmd.Process.Kill()
+		<-done
 		p.t.Fatalf("still running, want exit code %d", want)
 	}
 }
