@@ -29,7 +29,8 @@ func rewound(s *story) {
 	s.everyone("since the coordinator's state was remembered")
 	g := s.leads()
 	g.resign()
-	g = s.after(g) // now each stands at a position that it has taken since
+	g = s.after(g)
+	s.inLine(0) // who resigned stands in line again: each has a position that it has taken since
 	since := t.notes.Now()
 	rewind()
 	away := make(map[*client]bool) // those who were told

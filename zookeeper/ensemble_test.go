@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/coordtest"
 	"github.com/succession-dev/succession/zookeeper"
 )
@@ -69,5 +70,47 @@ func TestIsolatedFollower(t *testing.T) {
 		if err := b.Leave(t.Context(), mb); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// A version that somebody has from another server is no reason to refuse a write, where
+// the client's own server has not heard of it yet.
+func TestWriteAtAServerThatIsBehind(t *testing.T) {
+	z, err := coordtest.StartZooKeeper(t.Context(), &coordtest.ZooKeeperOptions{Nodes: 3, Links: true, NoSync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(z.Stop)
+	follower, err := z.Follower(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	leader, err := z.Leader(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := session(t, open(t, zookeeper.Options{}, leader.Addr()))
+	b := session(t, open(t, zookeeper.Options{}, follower.Addr()))
+	if err := z.Isolate(follower); err != nil {
+		t.Fatal(err)
+	}
+	ctx := within(t, 20*time.Second)
+	at, err := a.Put(ctx, "r", []byte("a"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, err := b.Put(ctx, "r", []byte("b"), &backend.If{Version: at})
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		t.Fatalf("what cannot be known was answered: %v", err)
+	case <-time.After(300 * time.Millisecond): // of the 2 s for which the follower serves alone
+	}
+	z.Heal()
+	if err := <-done; err != nil {
+		t.Errorf("Put at the version that the record has: %v", err)
 	}
 }

@@ -188,20 +188,19 @@ func (s *session) write(ctx context.Context, name string, cond *backend.If,
 	ctx, release := s.bind(ctx)
 	defer release()
 	path := s.options.path(name)
+	fresh := false
 	for try := 0; ; try++ {
-		guard, err := s.guard(ctx, cond)
+		now, guard, err := s.premises(ctx, path, cond)
+		if !fresh && (errors.Is(err, backend.ErrVersion) || errors.Is(err, backend.ErrNotMember)) {
+			// The caller may have it from another server, which this one is behind.
+			if _, err := retry(ctx, s, barrier("/")); err != nil {
+				return 0, err
+			}
+			fresh = true
+			continue
+		}
 		if err != nil {
 			return 0, err
-		}
-		now, err := retry(ctx, s, get(path))
-		if err != nil && err != errNoNode {
-			return 0, err
-		}
-		if err == errNoNode {
-			now = node{}
-		}
-		if cond != nil && cond.Version != 0 && cond.Version != version(now) {
-			return 0, backend.ErrVersion
 		}
 		v, err := f(ctx, path, now, guard)
 		switch err {
@@ -215,6 +214,22 @@ func (s *session) write(ctx context.Context, name string, cond *backend.If,
 			return 0, err
 		}
 	}
+}
+
+// premises reads the znode, the zero node if there is none, and fails where cond does
+// not hold as this server sees it.
+func (s *session) premises(ctx context.Context, path string, cond *backend.If) (now node, guard []any, err error) {
+	if guard, err = s.guard(ctx, cond); err != nil {
+		return node{}, nil, err
+	}
+	now, err = retry(ctx, s, get(path))
+	if err == errNoNode {
+		now, err = node{}, nil
+	}
+	if err == nil && cond != nil && cond.Version != 0 && cond.Version != version(now) {
+		err = backend.ErrVersion
+	}
+	return now, guard, err
 }
 
 // guard returns the operations that make a write fail when cond's member does not
