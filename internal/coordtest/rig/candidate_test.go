@@ -45,6 +45,10 @@ func parent() error {
 	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		return err
 	}
+	// The signal has been sent, and takes its effect later.
+	if _, err := syscall.Wait4(cmd.Process.Pid, nil, syscall.WUNTRACED, nil); err != nil {
+		return err
+	}
 	fmt.Println(cmd.Process.Pid)
 	select {}
 }
