@@ -63,8 +63,9 @@
 // where the fence is a number in the election's own record ([Header]), 0 until
 // somebody raises it. Ahead reads it no earlier than the line itself. Leadership
 // passes in the order of positions, so tokens grow without a write on the way to
-// leadership. They grow over the deletion of an election's path, too, unless its
-// fence had been raised: whoever deletes the record must raise the fence anew.
+// leadership. They grow over the deletion of an election's path, too: whoever raises
+// a fence keeps it in another record first, of the election's name with ".fence" at the
+// end, from which package elect restores it. A backend has nothing to do for that.
 //
 // # Ambiguity
 //

@@ -19,8 +19,9 @@ var aheadRules = []Rule{{
 		for i := range 8 {
 			line = append(line, cs[i%3].join(fmt.Sprint(i)))
 		}
-		if token := cs[0].leads(line[0]); token != line[0].Position {
-			t.fatalf("the token of %s is %d; want its position, as there is no fence", show(line[0]), token)
+		fence := cs[0].header().Fence
+		if token := cs[0].leads(line[0]); token != fence+line[0].Position {
+			t.fatalf("the token of %s is %d; want fence %d + position %d", show(line[0]), token, fence, line[0].Position)
 		}
 		for i := 1; i < len(line); i++ {
 			cs[i%3].behind(line[i], line[i-1])

@@ -29,13 +29,14 @@ var caught = map[string]struct{ must, may string }{
 	"silent end":        {"L5.done L5.close G9.members", "L4.ended L5 Pin.closed Pin.expired G9"},
 	"late deadline":     {"L6.bound L6.cut L6.late L6.old-answer", "G7.margin"},
 	"unaware":           {"L5.done L6.cut L6.late G1.cut G1.late G1.kill G1.pause G7.cut Fault.cut Fault.mute Fault.deaf Fault.late Fault.severed Fault.hidden Fault.paused", "L4.ended L5 L6 Pin.closed Pin.expired G1 G7 G9 Run.lost Fault"},
-	"litter":            {"L7.folder", "L1.cancelled G6.cancelled G6.first"}, // it makes Join two steps
+	"litter":            {"L7.folder", "L1.cancelled G1.restart G6.cancelled G6.first"}, // it makes Join two steps
 	"forgiving":         {"L7.damaged", ""},
 	"trim":              {"L8.intact", ""},
 	"pin anyway":        {"Pin.version", ""},
 	"read, then write":  {"Records.one-wins Records.counter", ""},
 	"lossy watch":       {"Records.watch", "Records.watch-last"},
-	"key token":         {"L7.fence G2.drop Fault.dropped", "G10"},
+	"key token":         {"L7.fence G2.drop G2.fence-drop Fault.dropped", "G10"},
+	"mortal fence":      {"G2.fence-drop", ""},
 	"no guard":          {"Records.guard G3.resigned G3.removed G3.dropped", ""},
 	"leak":              {"L3.again G9.goroutines G9.campaigns Fault.cut", "Fault"},
 	"no context":        {"G9.ended-context G9.cut-context", ""},

@@ -7,9 +7,26 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// writeHeader writes the election's record as it stands.
-func (c *client) writeHeader(h backend.Header) backend.Version {
-	return c.put(c.t.line, string(h.Encode()), nil)
+// header returns the election's header, which may already say something.
+func (c *client) header() backend.Header {
+	h, err := backend.ParseHeader(c.get(c.t.line).Value)
+	if err != nil {
+		c.t.fatalf("%s: the election's record: %v", c.name, err)
+	}
+	return h
+}
+
+// changeHeader changes it.
+func (c *client) changeHeader(change func(h *backend.Header)) (backend.Header, backend.Version) {
+	h := c.header()
+	change(&h)
+	return h, c.put(c.t.line, string(h.Encode()), nil)
+}
+
+// raise raises the election's fence.
+func (c *client) raise(by uint64) backend.Version {
+	_, v := c.changeHeader(func(h *backend.Header) { h.Fence += by })
+	return v
 }
 
 var folderRules = []Rule{{
@@ -24,10 +41,8 @@ var folderRules = []Rule{{
 		b.behind(gone, m)
 		b.leave(gone)
 		b.join("z")
-		a.do("Pin", func(ctx context.Context, s backend.Session) error {
-			return s.Pin(ctx, m, backend.Header{Fence: 1}, backend.Absent)
-		})
-		a.writeHeader(backend.Header{Fence: 2})
+		a.pinAsItIs(m)
+		a.raise(1)
 		a.put(t.line+"-record", "x", &backend.If{Member: m})
 		keys := make(map[string]bool)
 		for _, m := range b.members() {
@@ -65,14 +80,15 @@ var folderRules = []Rule{{
 }, {
 	ID:    "L7.header",
 	Title: "the record of that name is the header",
-	Text:  "What is put under the election's name is what Line shows as its header, with that version, before anybody joins and after all have left; Line of an election without record has Absent and the zero header.",
+	Text:  "What is put under the election's name is what Line shows as its header, with that version, before anybody joins and after all have left; Line of an election without record has Absent, and one that has Absent has the zero header and nobody in line.",
 	check: func(t *trial) {
 		a, b := t.client(), t.client()
-		if l := b.lineNow(); len(l.Members) != 0 || l.Version != backend.Absent || l.Header != (backend.Header{}) {
-			t.fatalf("the line of an election that nobody knows is %+v", l)
+		l := b.lineNow()
+		if r := b.get(t.line); len(l.Members) != 0 || l.Version != r.Version || l.Version == backend.Absent && l.Header != (backend.Header{}) {
+			t.fatalf("the line of an election that nobody has joined is %+v, its record %+v", l, r)
 		}
-		check := func(h backend.Header) {
-			v := a.writeHeader(h)
+		check := func(change func(h *backend.Header)) {
+			h, v := a.changeHeader(change)
 			a.lineNow()
 			t.poll(t.h.soon(), "Line shows the header that was put", func() bool {
 				l := b.lineNow()
@@ -82,11 +98,12 @@ var folderRules = []Rule{{
 				t.fatalf("Get of the header is %q at version %d; want %q at %d", r.Value, r.Version, h.Encode(), v)
 			}
 		}
-		check(backend.Header{Fence: 7})
+		first := l.Header.Fence
+		check(func(h *backend.Header) { h.Fence = first + 7 })
 		m := a.join("x")
-		check(backend.Header{Fence: 8, Acknowledged: 9, Resign: 3})
+		check(func(h *backend.Header) { h.Fence, h.Acknowledged, h.Resign = first+8, 9, 3 })
 		a.leave(m)
-		check(backend.Header{Fence: 9})
+		check(func(h *backend.Header) { h.Fence, h.Acknowledged, h.Resign = first+9, 0, 0 })
 	},
 }, {
 	ID:    "L7.fence",
@@ -95,13 +112,14 @@ var folderRules = []Rule{{
 	check: func(t *trial) {
 		a, b, c := t.client(), t.client(), t.client()
 		m, next := a.join("x"), b.join("y")
-		if token := a.leads(m); token != m.Position {
-			t.fatalf("the token is %d without a fence; want the position, %d", token, m.Position)
+		fence := a.header().Fence
+		if token := a.leads(m); token != fence+m.Position {
+			t.fatalf("the token is %d; want fence %d + position %d", token, fence, m.Position)
 		}
-		for i := range uint64(5) {
-			fence := 1000 * (i + 1)
+		for range 5 {
+			fence += 1000
 			going := b.going(m)
-			c.writeHeader(backend.Header{Fence: fence})
+			c.raise(1000)
 			a.leave(m)
 			if err := await(t, going, t.h.soon(), "Gone has not returned after Leave"); err != nil {
 				t.fatalf("Gone: %v", err)

@@ -12,6 +12,12 @@ func (c *client) pin(m backend.Member, h backend.Header, at backend.Version) {
 	c.do("Pin", func(ctx context.Context, s backend.Session) error { return s.Pin(ctx, m, h, at) })
 }
 
+// pinAsItIs pins m and leaves the election's header as it is.
+func (c *client) pinAsItIs(m backend.Member) {
+	l := c.lineNow()
+	c.pin(m, l.Header, l.Version)
+}
+
 // pinFails returns the error of Pin, which must fail.
 func (c *client) pinFails(m backend.Member, h backend.Header, at backend.Version) error {
 	ctx, cancel := c.t.within(c.t.h.soon())
@@ -32,7 +38,7 @@ func outlives(end func(*client)) func(*trial) {
 	return func(t *trial) {
 		a, b := t.client(), t.client()
 		m, unpinned, next := a.join("pinned"), a.join("not pinned"), b.join("behind")
-		a.pin(m, backend.Header{}, backend.Absent)
+		a.pinAsItIs(m)
 		waiting := b.going(unpinned)
 		s := a.live()
 		end(a)
@@ -66,7 +72,7 @@ var pinRules = []Rule{{
 	check: func(t *trial) {
 		a, b, c := t.client(), t.client(), t.client()
 		m, next := a.join("x"), b.join("y")
-		a.pin(m, backend.Header{}, backend.Absent)
+		a.pinAsItIs(m)
 		a.closeSession()
 		going := b.going(m)
 		c.shows(m, next)
@@ -85,12 +91,13 @@ var pinRules = []Rule{{
 	check: func(t *trial) {
 		a := t.client()
 		for i, m := range []backend.Member{a.join("x"), a.join("y")} {
-			at := a.lineNow().Version
-			h := backend.Header{Fence: uint64(10 + i), Acknowledged: 3}
-			a.pin(m, h, at)
+			before := a.lineNow()
+			h := before.Header
+			h.Fence, h.Acknowledged = h.Fence+10, 3
+			a.pin(m, h, before.Version)
 			l := a.lineNow()
-			if l.Header != h || l.Version == at || !l.Members[i].Pinned {
-				t.fatalf("after Pin, the line is %s with header %+v at version %d, before it %d", showLine(l.Members), l.Header, l.Version, at)
+			if l.Header != h || l.Version == before.Version || !l.Members[i].Pinned {
+				t.fatalf("after Pin, the line is %s with header %+v at version %d, before it %d", showLine(l.Members), l.Header, l.Version, before.Version)
 			}
 			a.pin(m, h, l.Version)
 		}
@@ -102,18 +109,22 @@ var pinRules = []Rule{{
 	check: func(t *trial) {
 		a, b := t.client(), t.client()
 		m := a.join("x")
-		lost := backend.Header{Fence: 99}
-		if err := a.pinFails(m, lost, 1); !is(err, backend.ErrVersion) {
-			t.fatalf("Pin at a version where there is no record failed with %v; want ErrVersion", err)
+		first := a.lineNow()
+		lost := first.Header
+		lost.Fence += 99
+		if first.Version == backend.Absent {
+			if err := a.pinFails(m, lost, 1); !is(err, backend.ErrVersion) {
+				t.fatalf("Pin at a version where there is no record failed with %v; want ErrVersion", err)
+			}
 		}
-		old := b.writeHeader(backend.Header{Fence: 1})
-		v := b.writeHeader(backend.Header{Fence: 2})
+		old := b.raise(1)
+		v := b.raise(1)
 		for _, at := range []backend.Version{old, backend.Absent, v + 1} {
 			if err := a.pinFails(m, lost, at); !is(err, backend.ErrVersion) {
 				t.fatalf("Pin at version %d, where the record has %d, failed with %v; want ErrVersion", at, v, err)
 			}
 		}
-		if l := a.lineNow(); l.Version != v || l.Header.Fence != 2 || l.Members[0].Pinned {
+		if l := a.lineNow(); l.Version != v || l.Header.Fence != first.Header.Fence+2 || l.Members[0].Pinned {
 			t.fatalf("after a refused Pin, the line is %s with header %+v", showLine(l.Members), l.Header)
 		}
 		a.closeSession()
@@ -127,10 +138,13 @@ var pinRules = []Rule{{
 		a := t.client()
 		m := a.join("x")
 		a.leave(m)
-		if err := a.pinFails(m, backend.Header{Fence: 99}, backend.Absent); !is(err, backend.ErrNotMember) {
+		before := a.lineNow()
+		lost := before.Header
+		lost.Fence += 99
+		if err := a.pinFails(m, lost, before.Version); !is(err, backend.ErrNotMember) {
 			t.fatalf("Pin of a member that left failed with %v; want ErrNotMember", err)
 		}
-		if l := a.lineNow(); len(l.Members) != 0 || l.Version != backend.Absent {
+		if l := a.lineNow(); len(l.Members) != 0 || l.Version != before.Version {
 			t.fatalf("after a refused Pin, the line is %s, its record at version %d", showLine(l.Members), l.Version)
 		}
 	},
@@ -142,8 +156,11 @@ var pinRules = []Rule{{
 		a, b := t.client(), t.client()
 		m := a.join("x")
 		mine := b.join("y")
-		b.pinFails(m, backend.Header{Fence: 99}, backend.Absent)
-		if l := b.lineNow(); l.Version != backend.Absent || l.Members[0].Pinned {
+		before := b.lineNow()
+		lost := before.Header
+		lost.Fence += 99
+		b.pinFails(m, lost, before.Version)
+		if l := b.lineNow(); l.Version != before.Version || l.Members[0].Pinned {
 			t.fatalf("after a refused Pin, the line is %s, its record at version %d", showLine(l.Members), l.Version)
 		}
 		a.closeSession()
@@ -156,7 +173,7 @@ var pinRules = []Rule{{
 	check: func(t *trial) {
 		a, b, c := t.client(), t.client(), t.client()
 		gate := c.join("gate")
-		c.pin(gate, backend.Header{}, backend.Absent)
+		c.pinAsItIs(gate)
 		c.closeSession()
 		first := a.campaigns(t.ctx)
 		second := b.campaigns(t.ctx)
@@ -181,11 +198,13 @@ var pinRules = []Rule{{
 	check: func(t *trial) {
 		a := t.client()
 		m := a.join("x")
+		before := a.lineNow()
 		a.loseAnswer()
 		ctx, cancel := t.within(t.h.crash())
 		defer cancel()
-		h := backend.Header{Fence: 5}
-		if err := a.live().Pin(ctx, m, h, backend.Absent); err != nil {
+		h := before.Header
+		h.Fence += 5
+		if err := a.live().Pin(ctx, m, h, before.Version); err != nil {
 			t.fatalf("Pin with a lost answer: %v; a driver resolves that", err)
 		}
 		if l := a.lineNow(); !sameLine(l.Members, []backend.Member{m}) || !l.Members[0].Pinned || l.Header != h {
@@ -200,7 +219,9 @@ var pinRules = []Rule{{
 		a, b, c := t.client(), t.client(), t.client()
 		m, next, last := a.join("x"), b.join("y"), c.join("z")
 		token := a.leads(m)
-		a.pin(m, backend.Header{Sealed: "memory:elsewhere"}, backend.Absent)
+		l := a.lineNow()
+		l.Header.Sealed = "memory:elsewhere"
+		a.pin(m, l.Header, l.Version)
 		for _, w := range []struct {
 			*client
 			m backend.Member

@@ -216,6 +216,7 @@ var sessionRules = []Rule{{
 		a, b := t.client(), t.client()
 		s, m := a.live(), a.join("x")
 		going := b.going(m)
+		before := a.lineNow().Version
 		heal := a.cut()
 		results := make(map[string]<-chan error)
 		for _, f := range methods(t) {
@@ -239,7 +240,7 @@ var sessionRules = []Rule{{
 		b.shows(next)
 		t.steady(t.h.TTL/2, "a queued call was done under the next session", func() bool {
 			l := b.lineNow()
-			return sameLine(l.Members, []backend.Member{next}) && l.Version == backend.Absent
+			return sameLine(l.Members, []backend.Member{next}) && l.Version == before
 		})
 		if r := b.get(t.line + "-late"); r.Version != backend.Absent {
 			t.fatalf("a queued Put was done under the next session")

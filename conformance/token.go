@@ -63,7 +63,7 @@ var tokenRules = []Rule{{
 		if got := l.Token(l.Members[0]); got != want {
 			t.fatalf("another client takes the token for %d; the leader has %d", got, want)
 		}
-		b.writeHeader(backend.Header{Fence: 100})
+		b.raise(100)
 		if got := term.Token(); got != want || term.Check() != nil {
 			t.fatalf("after the fence was raised the token is %d, and was %d; Check says %v", got, want, term.Check())
 		}
@@ -89,6 +89,25 @@ var tokenRules = []Rule{{
 			last = b.grows(last, t.h.recovery())
 			term.Resign(t.ctx)
 		}
+	},
+}, {
+	ID:    "G2.fence-drop",
+	Title: "a raised fence outlives the election",
+	Text:  "After RaiseFence, an operator deletes the whole election, empty and while somebody leads. Each later token is above the floor, and larger than the one before.",
+	Needs: []Fault{Drop},
+	check: func(t *trial) {
+		const floor = 1 << 40
+		a, b := t.client(), t.client()
+		if err := a.elect().RaiseFence(t.ctx, floor); err != nil {
+			t.fatalf("RaiseFence: %v", err)
+		}
+		t.drop()
+		last := b.grows(floor, t.h.recovery())
+		term := await(t, a.campaigns(t.ctx).won, t.h.soon(), "Campaign has not won")
+		t.drop()
+		last = b.grows(max(last, term.Token()), t.h.recovery())
+		term.Resign(t.ctx)
+		a.grows(last, t.h.recovery())
 	},
 }, {
 	ID:    "G2.restart",

@@ -1,7 +1,6 @@
 package conformance
 
 import (
-	"context"
 	"strings"
 
 	"github.com/succession-dev/succession/backend"
@@ -71,14 +70,12 @@ var valueRules = []Rule{{
 		b.shows(front, m)
 		b.leave(b.join("y"))
 		b.shows(front, m)
-		v := b.writeHeader(backend.Header{Fence: 5})
+		b.raise(5)
 		b.shows(front, m)
 		a.leave(front)
 		a.leads(m)
 		b.shows(m)
-		a.do("Pin", func(ctx context.Context, s backend.Session) error {
-			return s.Pin(ctx, m, backend.Header{Fence: 5}, v)
-		})
+		a.pinAsItIs(m)
 		b.shows(m)
 		if l := b.members(); !l[0].Pinned {
 			t.fatalf("the pinned member is not shown as pinned")

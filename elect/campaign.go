@@ -8,6 +8,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/backoff"
+	"github.com/succession-dev/succession/internal/header"
 )
 
 // recheckWithoutTTL is the interval of the slow re-check where a session has no
@@ -33,7 +34,7 @@ func (e *Election) campaign(ctx, life context.Context) (*Term, error) {
 	if e.err != nil {
 		return nil, e.err
 	}
-	wait := newBackoff(ctx)
+	wait := backoff.New(ctx)
 	for {
 		t, err := e.attempt(ctx, life, &wait)
 		if err == nil {
@@ -87,21 +88,29 @@ func (e *Election) attempt(ctx, life context.Context, wait *backoff.Backoff) (*T
 //
 // A watch may die unseen, the member itself may be removed, and the election may
 // be sealed: none of these wakes Gone. So it asks Ahead again about once in a
-// session time; jitter keeps a long line from asking at the same moment.
+// session time; jitter keeps a long line from asking at the same moment. The fence is
+// restored while m waits, so that it costs the way to leadership nothing.
 func (e *Election) stand(ctx context.Context, s backend.Session, m backend.Member, margin time.Duration) (uint64, error) {
 	var last backend.Member
-	wait := newBackoff(ctx)
-	for {
+	wait := backoff.New(ctx)
+	for fenced := false; ; {
+		if !fenced {
+			err := header.Restore(ctx, s, m)
+			if fenced = err == nil; !fenced && !errors.Is(err, backend.ErrVersion) {
+				return 0, err
+			}
+		}
 		p, err := s.Ahead(ctx, m)
 		if err != nil {
 			return 0, err
 		}
 		if p.First {
-			if d := s.Deadline(); d.IsZero() || time.Until(d) > margin {
+			if d := s.Deadline(); fenced && (d.IsZero() || time.Until(d) > margin) {
 				return p.Token, nil
 			}
-			// The answer took so long that the term would be over as it begins. The
-			// next heartbeat moves the deadline ahead, or the session ends.
+			// The answer took so long that the term would be over as it begins: the
+			// next heartbeat moves the deadline ahead, or the session ends. Or somebody
+			// else wrote the header at the same time.
 			if err := wait.Sleep(ctx); err != nil {
 				return 0, err
 			}
@@ -163,9 +172,4 @@ func (e *Election) margin(s backend.Session) (time.Duration, error) {
 		return 0, fmt.Errorf("elect: Margin %v must be shorter than the session's time, %v", e.o.Margin, ttl)
 	}
 	return e.o.Margin, nil
-}
-
-// newBackoff returns the pauses between the attempts of one goroutine.
-func newBackoff(ctx context.Context) backoff.Backoff {
-	return backoff.Backoff{Min: 50 * time.Millisecond, Max: 2 * time.Second, Jitter: backoff.JitterOf(ctx)}
 }

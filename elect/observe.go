@@ -84,7 +84,7 @@ func leaderOf(line backend.Line, m backend.Member) Leader {
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {
 		var last, doubted Leader
-		wait := newBackoff(ctx)
+		wait := backoff.New(ctx)
 		first, newest := true, uint64(0)
 		for {
 			line, s, err := e.look(ctx)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/backoff"
+	"github.com/succession-dev/succession/internal/header"
 )
 
 // A Term is one uninterrupted leadership, from winning to its end. An ended term
@@ -37,7 +38,7 @@ func newTerm(life context.Context, e *Election, s backend.Session, m backend.Mem
 	t.ctx, t.cancel = context.WithCancelCause(life)
 	t.watching.Go(t.watchDeadline)
 	// Made here, their jitter does not depend on which goroutine runs first.
-	member, record := newBackoff(t.ctx), newBackoff(t.ctx)
+	member, record := backoff.New(t.ctx), backoff.New(t.ctx)
 	t.watching.Go(func() { t.watchMember(member) })
 	t.watching.Go(func() { t.watchRecord(record) })
 	return t
@@ -168,7 +169,7 @@ func (t *Term) retry(wait backoff.Backoff, watch func() error) {
 // from merely standing first in line. It writes the election's record, on
 // condition that the member still stands; it blocks for about two round trips.
 func (t *Term) Acknowledge(ctx context.Context) error {
-	return t.e.updateHeader(ctx, t.s, t.m, func(h *backend.Header) bool {
+	return header.Update(ctx, t.s, t.e.name, t.m, func(h *backend.Header) bool {
 		done := h.Acknowledged == t.token
 		h.Acknowledged = t.token
 		return !done

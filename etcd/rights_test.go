@@ -28,7 +28,7 @@ type grant struct {
 // Roles as in docs/etcd.md, for the election "svc" with the prefix "app/".
 var (
 	observing   = []grant{{"read", "app/svc/", true}, {"read", "app/svc", false}}
-	standing    = slices.Concat(observing, []grant{{"write", "app/svc/", true}})
+	standing    = slices.Concat(observing, []grant{{"write", "app/svc/", true}, {"read", "app/svc.fence", false}})
 	recording   = slices.Concat(standing, []grant{{"write", "app/svc", false}})
 	permissions = map[string]clientv3.PermissionType{
 		"read": clientv3.PermissionType(clientv3.PermRead), "write": clientv3.PermissionType(clientv3.PermWrite),

@@ -15,6 +15,12 @@ type Backoff struct {
 	last     time.Duration
 }
 
+// New returns the pauses between the attempts of one goroutine at what talks to a
+// coordinator: from 50 ms to two seconds, with the jitter of ctx.
+func New(ctx context.Context) Backoff {
+	return Backoff{Min: 50 * time.Millisecond, Max: 2 * time.Second, Jitter: JitterOf(ctx)}
+}
+
 // Next returns the next pause: between a half and the whole of its length.
 func (b *Backoff) Next() time.Duration {
 	b.last = min(max(2*b.last, b.Min), b.Max)

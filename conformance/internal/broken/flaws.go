@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/header"
 )
 
 // Flaws are all flaws, by the law that they break.
@@ -59,6 +60,8 @@ var Flaws = []Flaw{
 		wrap: func(_ *Backend, s backend.Session) backend.Session { return &lossyWatch{s} }},
 	{Name: "key token", Law: "G2: the token is the number in the key, which begins again with the path",
 		wrap: func(_ *Backend, s backend.Session) backend.Session { return &keyToken{s} }},
+	{Name: "mortal fence", Law: "G2: the record that keeps a raised fence goes with the election",
+		wrap: func(_ *Backend, s backend.Session) backend.Session { return &mortalFence{s} }},
 	{Name: "no guard", Law: "G3: the member in the condition of a write is not looked at",
 		wrap: func(_ *Backend, s backend.Session) backend.Session { return &noGuard{s} }},
 	{Name: "leak", Law: "G9: each Gone leaves a goroutine",
@@ -365,6 +368,19 @@ func (s *lossyWatch) Watch(ctx context.Context, name string, after backend.Versi
 		return r, err
 	}
 	return s.Session.Watch(ctx, name, r.Version)
+}
+
+type mortalFence struct{ backend.Session }
+
+func (s *mortalFence) Get(ctx context.Context, name string) (backend.Record, error) {
+	r, err := s.Session.Get(ctx, name)
+	if election, ok := strings.CutSuffix(name, header.Suffix); ok && err == nil {
+		var of backend.Record
+		if of, err = s.Session.Get(ctx, election); err == nil && of.Version == backend.Absent {
+			r = backend.Record{Name: name, Version: backend.Absent}
+		}
+	}
+	return r, err
 }
 
 type keyToken struct{ backend.Session }
