@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/header"
 )
 
 // Ahead says who stands in front of m; see [backend.Session]. Behind others it costs a
@@ -233,6 +234,9 @@ func (s *session) tryTo(ctx context.Context, p *place, pl backend.Place) (backen
 			}
 			p.set(sideTo, m)
 			s.mark(ctx, p, sideTo)
+			if err := header.Restore(ctx, to, m); err != nil {
+				return backend.Place{}, err
+			}
 			continue
 		}
 		// Not for what it says, but so that the session keeps its deadline ahead.
@@ -282,12 +286,7 @@ func raise(ctx context.Context, half backend.Session, m backend.Member, token ui
 	if h.Fence+m.Position >= token {
 		return nil
 	}
-	h.Fence = token - m.Position
-	_, err = half.Put(ctx, m.Line, h.Encode(), &backend.If{Version: r.Version, Member: m})
-	if errors.Is(err, backend.ErrVersion) {
-		return nil // the caller looks again
-	}
-	return err
+	return header.Raise(ctx, half, m.Line, m, token-m.Position)
 }
 
 // awaitDeadline waits until both deadlines are ahead, by more than the margin that

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/backoff"
 )
 
 // probeSuffix makes the name of the record and the election that [Backend.Check] uses.
@@ -39,7 +40,7 @@ func (b *Backend) Check(ctx context.Context, election string) error {
 
 // check is Check of one coordinator. Another one's Check may be under way there.
 func (b *Backend) check(ctx context.Context, half backend.Session, name string) error {
-	wait := newBackoff()
+	wait := backoff.New(ctx)
 	for {
 		err := errors.Join(probe(ctx, half, name), unprobe(ctx, half, name))
 		if !errors.Is(err, backend.ErrVersion) || errors.Is(err, backend.ErrDenied) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/backoff"
 )
 
 // obey does what To's record asks of p, which leads by both: to seal From, or to go
@@ -22,7 +23,7 @@ func (s *session) obey(ctx context.Context, p *place) error {
 	s.setMoved(p.line)
 	s.b.log.Info("sealed the old coordinator; leading on by the new one alone", "election", p.line, "to", s.b.o.To)
 	// Anybody may do the rest, but nobody is nearer.
-	wait := newBackoff()
+	wait := backoff.New(ctx)
 	for {
 		err := s.b.finish(ctx, s.sub[sideTo], p.line, *sealed)
 		if err == nil || !passing(err) {

@@ -106,8 +106,8 @@
 // Before the cutover both coordinators are needed to lead: availability is their product.
 // After it, O is not needed any more, except for what the record on N cannot tell.
 //
-// Records other than the election's own are not copied. They are those of O until
-// this session has seen an election that has moved, and then those of N.
+// A record that a leader guards is carried over by its first guarded write after the
+// cutover (home.go). Any other stays on O, and is out of reach when that is.
 //
 // After an abort a foreign client that is started on N leads there: no record stops it. Nor
 // is anybody stopped who runs one election on two coordinators without any gate, as

@@ -22,7 +22,7 @@ func (s *session) gone(ctx context.Context, m backend.Member) error {
 	if p == nil {
 		return s.strangerGone(ctx, m)
 	}
-	wait := newBackoff()
+	wait := backoff.New(ctx)
 	for {
 		sd := sideFrom
 		if s.isOnlyTo(p) {
@@ -162,11 +162,6 @@ func (s *session) asked(ctx context.Context, line string) error {
 			return nil
 		}
 	}
-}
-
-// newBackoff returns the pause between attempts.
-func newBackoff() backoff.Backoff {
-	return backoff.Backoff{Min: 50 * time.Millisecond, Max: 2 * time.Second}
 }
 
 // passing reports whether trying again may help.

@@ -148,9 +148,10 @@ func (s *session) headers(ctx context.Context, line string) (h [2]backend.Header
 	for sd := range s.sub {
 		wg.Go(func() {
 			half := s.sub[sd]
-			if half == nil {
-				errs[sd] = s.fromErr
-				return
+			if side(sd) == sideFrom {
+				if errs[sd] = s.fromOver(); errs[sd] != nil {
+					return
+				}
 			}
 			if r[sd], errs[sd] = half.Get(ctx, line); errs[sd] == nil {
 				h[sd], errs[sd] = backend.ParseHeader(r[sd].Value)
@@ -353,7 +354,7 @@ func (s *session) Joined(ctx context.Context, line string) error {
 // sideOf says where those look who do not stand in line: To where the election has
 // moved, and From otherwise, also where no migration has begun.
 func (s *session) sideOf(ctx context.Context, line string) (side, error) {
-	if this, _ := s.hasMoved(line); this {
+	if s.hasMoved(line) {
 		return sideTo, nil
 	}
 	h, _, errs := s.headers(ctx, line)

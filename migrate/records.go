@@ -2,43 +2,14 @@ package migrate
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/header"
 )
-
-// sideOfRecord says which coordinator keeps the record: for that of an election, the
-// one where the election is; for any other, To once this session knows of an election
-// that has moved.
-func (s *session) sideOfRecord(ctx context.Context, name string) (side, error) {
-	if this, _ := s.hasMoved(name); this {
-		return sideTo, nil
-	}
-	h, r, errs := s.headers(ctx, name)
-	for sd, err := range errs {
-		if errors.Is(err, backend.ErrHeader) {
-			errs[sd] = nil // who reads a record as such sees what is wrong
-		}
-		if err != nil && !errors.Is(err, backend.ErrHeader) && !errors.Is(err, backend.ErrUnavailable) {
-			return side(sd), err
-		}
-	}
-	if errs[sideTo] == nil && r[sideTo].Version != backend.Absent || errs[sideFrom] == nil && h[sideFrom].Sealed != "" {
-		if rule, err := s.b.rule(h[sideFrom], h[sideTo]); err == nil && !rule.both && rule.alone == sideTo {
-			s.setMoved(name)
-			return sideTo, nil
-		}
-	}
-	if h[sideFrom] != (backend.Header{}) || h[sideTo] != (backend.Header{}) {
-		return sideFrom, errs[sideFrom]
-	}
-	if _, any := s.hasMoved(name); any && (errs[sideFrom] != nil || r[sideFrom].Version == backend.Absent || r[sideTo].Version != backend.Absent) {
-		return sideTo, errs[sideTo]
-	}
-	return sideFrom, nil
-}
 
 // Get returns a record of the coordinator that keeps it; see [backend.Records] and
 // the package comment.
@@ -51,11 +22,11 @@ func (s *session) get(ctx context.Context, name string) (backend.Record, error) 
 	if err := backend.CheckName(name); err != nil {
 		return backend.Record{}, err
 	}
-	sd, err := s.sideOfRecord(ctx, name)
+	sd, _, err := s.keeper(ctx, name)
 	if err != nil {
 		return backend.Record{}, err
 	}
-	half, err := s.half(sd)
+	half, err := s.keeping(sd)
 	if err != nil {
 		return backend.Record{}, err
 	}
@@ -76,28 +47,35 @@ func (s *session) condition(ctx context.Context, name string, cond *backend.If) 
 	}
 	var sd side
 	var err error
-	if c.Member == (backend.Member{}) {
-		sd, err = s.sideOfRecord(ctx, name)
-	} else if p := s.owned(c.Member); p == nil {
+	p := s.owned(c.Member)
+	switch {
+	case c.Member == (backend.Member{}):
+		sd, _, err = s.keeper(ctx, name)
+	case p == nil:
 		c.Member, sd = untag(c.Member)
-	} else {
+	default:
 		if s.isOnlyTo(p) {
 			sd = sideTo
 		}
 		if c.Member = p.member(sd); c.Member.Key == "" || p.isLost() {
 			err = backend.ErrNotMember
+		} else if sd == sideTo && name != p.line && name != header.FenceRecord(p.line) {
+			err = s.carry(ctx, p, name, c.Version != 0)
 		}
 	}
 	if err != nil {
 		return nil, 0, nil, err
 	}
-	half, err := s.half(sd)
+	half, err := s.keeping(sd)
 	if err != nil {
 		return nil, 0, nil, err
 	}
 	var ok bool
 	if c.Version, ok = sd.plain(c.Version); !ok {
 		err = fmt.Errorf("%w: it is kept by the other coordinator by now", backend.ErrVersion)
+		if p != nil && sd == sideFrom && name == p.line {
+			err = errMovedOn
+		}
 	}
 	return half, sd, &c, err
 }
@@ -127,20 +105,37 @@ func (s *session) List(ctx context.Context, dir string) ([]string, error) {
 	return names, s.told("list", dir, err)
 }
 
+// list returns what From has and what To has: a record that is kept by To may have left
+// its old value on From.
 func (s *session) list(ctx context.Context, dir string) ([]string, error) {
-	sd := sideFrom
-	if _, any := s.hasMoved(dir); any {
-		sd = sideTo
+	var names [2][]string
+	var errs [2]error
+	var wg sync.WaitGroup
+	for sd := range s.sub {
+		wg.Go(func() {
+			var half backend.Session
+			if half, errs[sd] = s.keeping(side(sd)); errs[sd] == nil {
+				names[sd], errs[sd] = half.List(ctx, dir)
+			}
+		})
 	}
-	half, err := s.half(sd)
-	if err != nil {
-		return nil, err
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return nil, err
+		}
 	}
-	return half.List(ctx, dir)
+	all := slices.Concat(names[:]...)
+	slices.Sort(all)
+	return slices.DeleteFunc(slices.Compact(all), func(name string) bool {
+		_, fence := slices.BinarySearch(all, strings.TrimSuffix(name, header.Suffix))
+		return strings.HasSuffix(name, homeSuffix) || fence && strings.HasSuffix(name, header.Suffix)
+	}), nil
 }
 
 // Watch blocks until the record has another version than after; see
-// [backend.Records]. When an election moves, its record on To is what it sees next.
+// [backend.Records]. When an election moves, its record on To is what it sees next, and
+// so it is with a record that is carried over.
 func (s *session) Watch(ctx context.Context, name string, after backend.Version) (backend.Record, error) {
 	r, err := s.watchRecord(ctx, name, after)
 	return r, s.told("watch", name, err)
@@ -151,14 +146,11 @@ func (s *session) watchRecord(ctx context.Context, name string, after backend.Ve
 		return backend.Record{}, err
 	}
 	for {
-		s.mu.Lock()
-		switched, any := s.switched, len(s.moved) > 0
-		s.mu.Unlock()
-		sd, err := s.sideOfRecord(ctx, name)
+		sd, note, err := s.keeper(ctx, name)
 		if err != nil {
 			return backend.Record{}, err
 		}
-		half, err := s.half(sd)
+		half, err := s.keeping(sd)
 		if err != nil {
 			return backend.Record{}, err
 		}
@@ -166,10 +158,7 @@ func (s *session) watchRecord(ctx context.Context, name string, after backend.Ve
 		if !ok {
 			plain = 0 // the other coordinator's: this one's is news
 		}
-		if any {
-			switched = nil
-		}
-		r, moved, err := s.watchUntil(ctx, half, name, plain, switched)
+		r, moved, err := s.watchUntil(ctx, half, name, plain, note)
 		if moved {
 			continue
 		}
@@ -184,21 +173,29 @@ func (s *session) watchRecord(ctx context.Context, name string, after backend.Ve
 	}
 }
 
-// watchUntil is Watch of one coordinator, until switched is closed.
-func (s *session) watchUntil(ctx context.Context, half backend.Session, name string, after backend.Version, switched <-chan struct{}) (r backend.Record, moved bool, err error) {
+// watchUntil is Watch of one coordinator, until the record's note has another version
+// than the given one, if it has any.
+func (s *session) watchUntil(ctx context.Context, half backend.Session, name string, after, note backend.Version) (r backend.Record, moved bool, err error) {
 	inner, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var wg sync.WaitGroup
-	wg.Go(func() {
-		select {
-		case <-switched:
-			cancel()
-		case <-inner.Done():
-		}
-	})
+	var noteErr error
+	if note != 0 {
+		wg.Go(func() {
+			defer cancel()
+			_, noteErr = s.sub[sideTo].Watch(inner, companion(name, homeSuffix), note)
+			moved = noteErr == nil
+		})
+	}
 	r, err = half.Watch(inner, name, after)
-	moved = err != nil && inner.Err() != nil && ctx.Err() == nil
+	over := inner.Err() == nil
 	cancel()
 	wg.Wait()
-	return r, moved, err
+	switch {
+	case over || ctx.Err() != nil:
+		return r, false, err
+	case moved:
+		return backend.Record{}, true, nil
+	}
+	return backend.Record{}, false, noteErr
 }

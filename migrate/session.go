@@ -26,26 +26,24 @@ type session struct {
 	moved  map[string]bool           // elections that are known to be on To
 	err    error
 
-	switched chan struct{} // closed when the first election is known to have moved
-	done     chan struct{} // closed when the session has ended
-	over     chan struct{} // closed when its watcher has closed both halves
-	closing  bool          // a caller of Close closes the halves, not the watcher
-	closed   chan struct{} // closed when it has
+	done    chan struct{} // closed when the session has ended
+	over    chan struct{} // closed when its watcher has closed both halves
+	closing bool          // a caller of Close closes the halves, not the watcher
+	closed  chan struct{} // closed when it has
 
 	behind sync.WaitGroup // what goes on behind the callers' backs
 }
 
 func newSession(b *Backend, sub [2]backend.Session, fromErr error) *session {
 	s := &session{
-		b:        b,
-		sub:      sub,
-		fromErr:  fromErr,
-		places:   make(map[backend.Member]*place),
-		moved:    make(map[string]bool),
-		switched: make(chan struct{}),
-		done:     make(chan struct{}),
-		over:     make(chan struct{}),
-		closed:   make(chan struct{}),
+		b:       b,
+		sub:     sub,
+		fromErr: fromErr,
+		places:  make(map[backend.Member]*place),
+		moved:   make(map[string]bool),
+		done:    make(chan struct{}),
+		over:    make(chan struct{}),
+		closed:  make(chan struct{}),
 	}
 	for _, half := range sub {
 		if half != nil && half.TTL() > 0 && (s.ttl == 0 || half.TTL() < s.ttl) {
@@ -225,23 +223,17 @@ func (s *session) Close(ctx context.Context) error {
 func (s *session) setMoved(line string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.moved) == 0 {
-		close(s.switched)
-	}
 	s.moved[line] = true
 }
 
-func (s *session) hasMoved(line string) (this, any bool) {
+func (s *session) hasMoved(line string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.moved[line], len(s.moved) > 0
+	return s.moved[line]
 }
 
 func (s *session) forgetMoved(line string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.moved[line] && len(s.moved) == 1 {
-		s.switched = make(chan struct{})
-	}
 	delete(s.moved, line)
 }

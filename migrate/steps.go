@@ -10,12 +10,13 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/backoff"
 )
 
 // step runs one attempt of a step after the other until it is done, refuses, or ctx
 // ends. try returns again when somebody else was faster.
 func (b *Backend) step(ctx context.Context, op, election string, try func(k look) (again bool, err error)) (Status, error) {
-	wait := newBackoff()
+	wait := backoff.New(ctx)
 	for {
 		k, err := b.look(ctx, election)
 		again := false

@@ -1,0 +1,200 @@
+package migrate_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/migrate"
+)
+
+const record = "progress"
+
+// reads checks what a client says that has never seen the election.
+func (w *world) reads(mode, want string) {
+	w.t.Helper()
+	b, _ := w.backend(mode, "reader")
+	defer b.Close()
+	s, err := b.Session(w.ctx)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if r, err := s.Get(w.ctx, record); err != nil || string(r.Value) != want {
+		w.t.Errorf("a client of %s reads %q, %v; want %q", mode, r.Value, err, want)
+	}
+}
+
+// guards has a leader write the record as one does who reads it first, and returns how
+// often that was refused.
+func (w *world) guards(p *process, value string) (refused int) {
+	w.t.Helper()
+	s, err := p.b.Session(w.ctx)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for ; refused < 3; refused++ {
+		r, err := s.Get(w.ctx, record)
+		if err == nil {
+			_, err = p.term.Put(w.ctx, record, []byte(value), r.Version)
+		}
+		if err == nil {
+			return refused
+		}
+		if !errors.Is(err, backend.ErrVersion) {
+			w.t.Fatalf("%s writes %q: %v", p.name, value, err)
+		}
+	}
+	w.t.Fatalf("%s cannot write %q at the version that it has read", p.name, value)
+	return
+}
+
+// watches waits for values of the record, until one of them is the last.
+func (w *world) watches(last string) (seen <-chan []string) {
+	w.t.Helper()
+	result := make(chan []string, 1)
+	w.wg.Go(func() {
+		b, _ := w.backend(onBoth, "watcher")
+		defer b.Close()
+		var values []string
+		defer func() { result <- values }()
+		s, err := b.Session(w.ctx)
+		var r backend.Record
+		for err == nil && string(r.Value) != last {
+			r, err = s.Watch(w.ctx, record, r.Version)
+			values = append(values, string(r.Value))
+		}
+		if err != nil {
+			w.t.Errorf("the watcher: %v", err)
+		}
+	})
+	return result
+}
+
+// What a leader guards is where the election is, there and back and there again, for
+// those who know nothing of the election too, and old values do not come back.
+func TestGuardedRecordsFollow(t *testing.T) {
+	inWorld(t, func(w *world) {
+		move := func(mode, value string) {
+			op, _ := w.operator(mode)
+			defer op.Close()
+			w.do(op.Begin, migrate.Begun)
+			p := w.start(mode, "p")
+			defer p.end()
+			w.leads(p)
+			w.guards(p, value+"a")
+			w.reads(mode, value+"a")
+			w.do(op.Cutover, migrate.Moved)
+			w.reads(mode, value+"a")
+			if refused := w.guards(p, value+"b"); refused != 1 {
+				t.Errorf("the first write after the cutover was refused %d times; want once, as the record has moved", refused)
+			}
+			w.reads(mode, value+"b")
+			if refused := w.guards(p, value+"c"); refused != 0 {
+				t.Errorf("the next write was refused %d times", refused)
+			}
+			w.reads(mode, value+"c")
+		}
+		seen := w.watches("1c")
+		synctest.Wait()
+		move(onBoth, "1")
+		// What had not been seen when the next was written may be left out.
+		if values := <-seen; values[len(values)-1] != "1c" {
+			t.Errorf("the watcher saw %q", values)
+		}
+		w.reads(onNew, "1c")
+		move(onBack, "2")
+		w.reads(onOld, "2c")
+		move(onBoth, "3")
+		w.reads(onNew, "3c")
+	})
+}
+
+// A record that its leader has deleted stays away, although its last value stands on the
+// coordinator that the election has gone from.
+func TestDeletedRecordStaysAway(t *testing.T) {
+	inWorld(t, func(w *world) {
+		op, _ := w.operator(onBoth)
+		defer op.Close()
+		w.do(op.Begin, migrate.Begun)
+		p := w.start(onBoth, "p")
+		defer p.end()
+		w.leads(p)
+		w.guards(p, "1")
+		w.do(op.Cutover, migrate.Moved)
+		s, err := p.b.Session(w.ctx)
+		if err == nil {
+			err = s.Delete(w.ctx, record, &backend.If{Member: p.term.Member()})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.reads(onBoth, "")
+		if old := w.c[0].Record(record); string(old.Value) != "1" {
+			t.Errorf("on the old one is %q", old.Value)
+		}
+	})
+}
+
+// After the cutover a leader does without the old coordinator. What nobody has written
+// since is out of reach, and costs the leader nothing.
+func TestRecordsWithoutTheOldCoordinator(t *testing.T) {
+	inWorld(t, func(w *world) {
+		op, _ := w.operator(onBoth)
+		defer op.Close()
+		w.do(op.Begin, migrate.Begun)
+		p := w.start(onBoth, "p")
+		defer p.end()
+		w.leads(p)
+		w.guards(p, "1")
+		w.do(op.Cutover, migrate.Moved)
+		p.sub[0].Cut()
+		time.Sleep(3 * ttl)
+		term := p.term
+		if !p.leads() {
+			t.Fatal("the leader needs the old coordinator")
+		}
+		s, err := p.b.Session(w.ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(w.ctx, ttl)
+		defer cancel()
+		if _, err := s.Get(ctx, record); !errors.Is(err, backend.ErrUnavailable) {
+			t.Errorf("a record that the old one keeps: %v; want ErrUnavailable", err)
+		}
+		if _, err := term.Put(w.ctx, record, []byte("2"), 0); err != nil {
+			t.Errorf("a guarded write: %v", err)
+		}
+		if r, err := s.Get(w.ctx, record); err != nil || string(r.Value) != "2" {
+			t.Errorf("the leader reads %q, %v", r.Value, err)
+		}
+		if p.term != term || !p.leads() {
+			t.Error("the leader's term has ended")
+		}
+	})
+}
+
+// The fence that a migration has raised outlives the election, also when only clients of
+// the new coordinator are left.
+func TestFenceOutlivesTheMovedElection(t *testing.T) {
+	inWorld(t, func(w *world) {
+		if err := elect.New(w.c[0].Client("fence"), election, nil).RaiseFence(w.ctx, 1_000_000); err != nil {
+			t.Fatal(err)
+		}
+		op, _ := w.operator(onBoth)
+		defer op.Close()
+		w.do(op.Begin, migrate.Begun)
+		p := w.start(onBoth, "p")
+		w.leads(p)
+		w.do(op.Cutover, migrate.Moved)
+		p.end()
+		w.c[1].Drop(election)
+		n := w.start(onNew, "n")
+		w.leads(n) // and its token is larger; see began
+		n.end()
+	})
+}
