@@ -18,16 +18,30 @@ type cell struct {
 	Errors      []string  `json:"errors,omitempty"` // of runs that could not be measured
 }
 
-// overlap returns the worst run's, for people.
+// overlap returns the worst run's, for people. That some runs could not be measured shows.
 func (c *cell) overlap() string {
+	missing := ""
+	if len(c.Errors) > 0 {
+		missing = fmt.Sprintf(" (%d of %d not measured)", len(c.Errors), len(c.Runs)+len(c.Errors))
+	}
 	if len(c.Runs) == 0 {
-		return "?"
+		return "?" + missing
 	}
 	worst := slices.MaxFunc(c.Runs, func(a, b outcome) int { return int(a.Overlap - b.Overlap) })
 	if worst.Overlap == 0 {
-		return "none"
+		return "none" + missing
 	}
-	return "**" + show(worst.Overlap, worst.OverlapOpen) + "**"
+	return "**" + show(worst.Overlap, worst.OverlapOpen) + "**" + missing
+}
+
+// overlaps returns in how many runs two acted as leader.
+func (c *cell) overlaps() (n int) {
+	for _, o := range c.Runs {
+		if o.Overlap > 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // vacancy returns the worst and the median run's, for people.
@@ -40,8 +54,8 @@ func (c *cell) vacancy() string {
 	return show(worst.Vacancy, worst.VacancyOpen) + " / " + show(median.Vacancy, median.VacancyOpen)
 }
 
-// told returns how the old leaders fared, for people.
-func (c *cell) told() string {
+// stops returns how the old leaders fared, for people.
+func (c *cell) stops() string {
 	var inTime, late, never, kept int
 	var worst time.Duration
 	for _, o := range c.Runs {
@@ -50,10 +64,10 @@ func (c *cell) told() string {
 			kept++
 		case o.Old == oldNever:
 			never++
-		case o.Old == oldTold && o.Late > 0:
+		case o.Old == oldStopped && o.Late > 0:
 			late++
 			worst = max(worst, o.Late)
-		case o.Old == oldTold:
+		case o.Old == oldStopped:
 			inTime++
 		}
 	}

@@ -24,7 +24,7 @@ func (c *contender) each(do func(*coordtest.Proxy)) {
 	}
 }
 
-// crash kills the process, which believes nothing from then on.
+// crash kills the process, which does nothing from then on.
 func (c *contender) crash(r *run) {
 	at := time.Now()
 	c.peer.Kill()

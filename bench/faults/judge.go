@@ -7,39 +7,40 @@ import (
 	"github.com/succession-dev/succession/internal/history"
 )
 
-// paused is the kind of fault during which its target believes nothing.
+// paused is the kind of fault during which its target does nothing.
 const paused = "paused"
 
 // How the old leader fared.
 const (
-	oldKept  = "kept"  // it led on
-	oldTold  = "told"  // it was told of its loss
-	oldNever = "never" // it was not, as far as was observed
-	oldGone  = "gone"  // there was nobody to be told
+	oldKept    = "kept"    // it led on
+	oldStopped = "stopped" // it acts no more
+	oldNever   = "never"   // it still did, when observation ended
+	oldGone    = "gone"    // its process had ended
 )
 
 // An outcome is what one run showed. Times are nanoseconds in JSON.
 type outcome struct {
-	// Overlap is for how long more than one candidate believed to lead. Open says that it
+	// Overlap is for how long more than one candidate acted as leader. Open says that it
 	// went on when observation ended.
 	Overlap     time.Duration `json:"overlap"`
 	OverlapOpen bool          `json:"overlapOpen,omitempty"`
 	// Vacancy is for how long from the fault on nobody did.
 	Vacancy     time.Duration `json:"vacancy"`
 	VacancyOpen bool          `json:"vacancyOpen,omitempty"`
-	// Old is how the old leader fared; Late is how long after the next election it was told,
-	// negative if before.
+	// Old is how the old leader fared; Late is how long after the next election its last act
+	// was, negative if before.
 	Old  string        `json:"old"`
 	Late time.Duration `json:"late,omitempty"`
-	// Failed is what a candidate complained of, if any.
+	// Failed is what a candidate complained of, if any. The run counts all the same.
 	Failed string `json:"failed,omitempty"`
 }
 
-// A span is a time in which a candidate believed to lead.
+// A span is a time in which a candidate acted as leader: from its election to its last act.
 type span struct{ from, to time.Duration }
 
 // judge says what a history of one election shows, of which a fault began at the given time
-// and which was observed until the end.
+// and which was observed until the end. A term ends at the instant of the candidate's last act,
+// whenever the candidate said so; one that is open was acting all the time.
 func judge(h *history.History, fault, end time.Duration) outcome {
 	var o outcome
 	var spans []span
@@ -56,14 +57,14 @@ func judge(h *history.History, fault, end time.Duration) outcome {
 			case next == nil:
 				next = &t
 			}
-			believed := []span{{t.From, t.To}}
+			acted := []span{{t.From, t.To}}
 			for _, f := range h.Faults {
 				if f.Kind == paused && f.Target == t.Candidate {
-					believed = without(believed, span{f.From, f.To})
+					acted = without(acted, span{f.From, f.To})
 					resumed = f.To
 				}
 			}
-			spans = append(spans, believed...)
+			spans = append(spans, acted...)
 		}
 	}
 	o.Overlap, o.Vacancy, o.OverlapOpen, o.VacancyOpen = count(spans, fault, end)
@@ -75,7 +76,7 @@ func judge(h *history.History, fault, end time.Duration) outcome {
 	case old.Open:
 		o.Old = oldNever
 	default:
-		o.Old = oldTold
+		o.Old = oldStopped
 		if next != nil {
 			o.Late = old.To - max(next.From, resumed)
 		}

@@ -14,7 +14,7 @@ type notebook struct {
 	events   []history.Event
 
 	ready  map[string]bool
-	leads  map[string]bool // who believes now
+	leads  map[string]bool // who acts as leader now
 	ended  map[string]bool // whose term has ended since begin
 	last   time.Time       // when any of this changed
 	failed string          // what a candidate has complained of

@@ -6,27 +6,19 @@ import (
 	"fmt"
 	"time"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
-
 	"github.com/succession-dev/succession/internal/coordtest"
 )
 
 // A place is a coordinator that was started for one run.
 type place struct {
-	servers  []*coordtest.Server
+	*coordtest.Cluster
 	operator operator
-	stop     func()
-	// leader returns the server that leads the others.
-	leader func(ctx context.Context) (*coordtest.Server, error)
-	// isolate cuts a server off from the others.
-	isolate func(*coordtest.Server) error
 }
 
 // start starts a coordinator as the fault needs it, with the times that it has by default, and
 // with the shortest that grants the session.
 func start(ctx context.Context, kind string, f fault, session time.Duration) (*place, error) {
 	nodes := max(f.nodes, 1)
-	p := &place{isolate: func(*coordtest.Server) error { return errors.ErrUnsupported }}
 	switch kind {
 	case etcd:
 		e, err := coordtest.StartEtcd(ctx, &coordtest.EtcdOptions{
@@ -35,17 +27,13 @@ func start(ctx context.Context, kind string, f fault, session time.Duration) (*p
 		if err != nil {
 			return nil, err
 		}
-		p.servers, p.stop = e.Servers(), e.Stop
-		o := &etcdOperator{addrs: e.Addrs()}
-		p.operator = o
-		p.leader = func(ctx context.Context) (*coordtest.Server, error) { return etcdLeader(ctx, e.Servers()) }
+		return &place{&e.Cluster, &etcdOperator{addrs: e.Addrs()}}, nil
 	case consul:
 		c, err := coordtest.StartConsul(ctx, &coordtest.ConsulOptions{Nodes: nodes, Durable: true, MinTTL: session})
 		if err != nil {
 			return nil, err
 		}
-		p.servers, p.stop, p.leader = c.Servers(), c.Stop, c.Leader
-		p.operator = &consulOperator{addr: c.Addrs()[0]}
+		return &place{&c.Cluster, &consulOperator{addr: c.Addrs()[0]}}, nil
 	case zookeeper:
 		z, err := coordtest.StartZooKeeper(ctx, &coordtest.ZooKeeperOptions{
 			// The times of ZooKeeper's zoo_sample.cfg.
@@ -54,12 +42,15 @@ func start(ctx context.Context, kind string, f fault, session time.Duration) (*p
 		if err != nil {
 			return nil, err
 		}
-		p.servers, p.stop, p.leader, p.isolate = z.Servers(), z.Stop, z.Leader, z.Isolate
-		p.operator = &zookeeperOperator{addr: z.Addrs()[0]}
-	default:
-		return nil, fmt.Errorf("no coordinator %q", kind)
+		return &place{&z.Cluster, &zookeeperOperator{addr: z.Addrs()[0]}}, nil
 	}
-	return p, nil
+	return nil, fmt.Errorf("no coordinator %q", kind)
+}
+
+// leader waits until a server leads the others, and returns it. Servers that have just been
+// started serve, and may elect another leader still.
+func (p *place) leader(ctx context.Context) (*coordtest.Server, error) {
+	return p.LeaderAfter(ctx, nil)
 }
 
 // follower returns the i-th server that does not lead.
@@ -68,7 +59,7 @@ func (p *place) follower(ctx context.Context, i int) (*coordtest.Server, error) 
 	if err != nil {
 		return nil, err
 	}
-	for _, s := range p.servers {
+	for _, s := range p.Servers() {
 		if s == leader {
 			continue
 		}
@@ -78,23 +69,4 @@ func (p *place) follower(ctx context.Context, i int) (*coordtest.Server, error) 
 		i--
 	}
 	return nil, errors.New("too few servers follow")
-}
-
-// etcdLeader asks each server who leads.
-func etcdLeader(ctx context.Context, servers []*coordtest.Server) (*coordtest.Server, error) {
-	for _, s := range servers {
-		client, err := clientv3.New(clientv3.Config{Endpoints: []string{s.Addr()}})
-		if err != nil {
-			return nil, err
-		}
-		status, err := client.Status(ctx, s.Addr())
-		client.Close()
-		if err != nil {
-			return nil, err
-		}
-		if status.Leader == status.Header.MemberId {
-			return s, nil
-		}
-	}
-	return nil, errors.New("no etcd server leads")
 }

@@ -61,7 +61,11 @@ func (p *plan) choose(fault, library string) error {
 
 // measure does all jobs, some at a time.
 func (p *plan) measure(ctx context.Context) (*report, error) {
-	p.report = report{Date: today(), Session: p.session.String(), N: p.n, Machine: machine()}
+	if p.n < 1 || p.jobs < 1 || p.session < time.Second || p.session%time.Second != 0 {
+		return nil, errors.New("-n and -jobs must be at least 1, and -session whole seconds")
+	}
+	p.report = report{Date: today(), Session: fmt.Sprintf("%d s", p.session/time.Second), N: p.n, Jobs: p.jobs, Machine: machine()}
+	p.report.noteLoad()
 	begin := time.Now()
 	queue := make(chan *job)
 	var workers sync.WaitGroup
@@ -87,6 +91,7 @@ func (p *plan) done(j *job, took time.Duration) {
 	defer p.mu.Unlock()
 	j.done = true
 	p.report.Took = took.Round(time.Second).String()
+	p.report.noteLoad()
 	p.report.Cells = nil
 	for _, j := range p.cells {
 		if j.done {
@@ -98,33 +103,21 @@ func (p *plan) done(j *job, took time.Duration) {
 	}
 }
 
-// do measures one row.
+// do measures one row. A run that fails is not tried again: what fails now and then may be what
+// is looked for.
 func (p *plan) do(ctx context.Context, j *job) {
 	begin := time.Now()
 	for range p.n {
-		r, o, err := p.try(ctx, j)
+		r := &run{library: j.library, fault: j.fault, session: p.session, patience: p.patience}
+		o, err := r.do(ctx)
 		if err != nil {
 			j.cell.Errors = append(j.cell.Errors, err.Error())
+			fmt.Fprintf(p.progress, "%s, %s: %v\n", j.fault.name, j.library.id(), err)
 			continue
 		}
 		j.cell.Server = r.version
 		j.cell.Runs = append(j.cell.Runs, o)
 	}
-	fmt.Fprintf(p.progress, "%s, %s: two leaders %s, nobody %s, told %s (%v)\n", j.fault.name, j.library.id(),
-		j.cell.overlap(), j.cell.vacancy(), j.cell.told(), time.Since(begin).Round(time.Second))
-}
-
-// attempts is how often a run is tried that fails for reasons of the machine, such as a port
-// that another process took.
-const attempts = 3
-
-func (p *plan) try(ctx context.Context, j *job) (r *run, o outcome, err error) {
-	for range attempts {
-		r = &run{library: j.library, fault: j.fault, session: p.session, patience: p.patience}
-		if o, err = r.do(ctx); err == nil || ctx.Err() != nil {
-			return r, o, err
-		}
-		fmt.Fprintf(p.progress, "%s, %s: %v\n", j.fault.name, j.library.id(), err)
-	}
-	return nil, outcome{}, err
+	fmt.Fprintf(p.progress, "%s, %s: two leaders %s, nobody %s, old leader stops %s (%v)\n", j.fault.name, j.library.id(),
+		j.cell.overlap(), j.cell.vacancy(), j.cell.stops(), time.Since(begin).Round(time.Second))
 }

@@ -2,88 +2,85 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 )
 
-// A report is everything that was measured.
+// A report is everything that one run of this program measured.
 type report struct {
 	Date    string   `json:"date"`
 	Session string   `json:"session"`
 	N       int      `json:"n"`
+	Jobs    int      `json:"jobs"`
 	Machine []string `json:"machine"`
 	Took    string   `json:"took"`
-	Cells   []*cell  `json:"cells"`
+	// Load is the load average of a minute when measuring began, and after each row. Empty
+	// where the system does not say.
+	Load  []float64 `json:"load,omitempty"`
+	Cells []*cell   `json:"cells"`
 }
 
-// markdown writes the table and its notes.
-func (r *report) markdown(w io.Writer) {
-	fmt.Fprintln(w, "| fault | coordinator | library | two leaders | nobody leads, worst / median | the old leader is told |")
-	fmt.Fprintln(w, "|---|---|---|---|---|---|")
-	shown := ""
-	for _, c := range r.Cells {
-		title := ""
-		if c.Fault != shown {
-			title = "**" + titleOf(c.Fault) + "**"
-			shown = c.Fault
-		}
-		fmt.Fprintf(w, "| %s | %s %s | %s | %s | %s | %s |\n", title, titles[c.Coordinator], c.Server,
-			strings.TrimSpace(c.Library+" "+c.Version), c.overlap(), c.vacancy(), c.told())
+// noteLoad adds what /proc/loadavg says now. Where there is none the report has no load.
+func (r *report) noteLoad() {
+	b, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return
 	}
-	fmt.Fprintf(w, "\n%s, n = %d for each row, sessions of %s", r.Date, r.N, r.Session)
-	for _, m := range r.Machine {
-		fmt.Fprintf(w, ", %s", m)
-	}
-	fmt.Fprintf(w, ". It took %s.\n", r.Took)
-	for _, c := range r.Cells {
-		for _, e := range c.Errors {
-			fmt.Fprintf(w, "\nNot measured: %s, %s on %s: %s\n", c.Fault, c.Library, c.Coordinator, e)
-		}
+	var minute float64
+	if _, err := fmt.Sscan(string(b), &minute); err == nil {
+		r.Load = append(r.Load, minute)
 	}
 }
 
-// short writes the times with two leaders, with a row for each library.
-func (r *report) short(w io.Writer) {
-	var columns []fault
-	head, rule := "| leader elected by |", "|---|"
+// from says where the numbers come from.
+func (r *report) from() string {
+	parts := slices.Concat([]string{
+		r.Date + ", one run of the program", fmt.Sprintf("n = %d for each row", r.N), "sessions of " + r.Session,
+		fmt.Sprintf("rows at a time: %d", r.Jobs),
+	}, r.Machine)
+	s := strings.Join(parts, ", ") + ". It took " + r.Took
+	if n := len(r.Load); n > 0 {
+		s += fmt.Sprintf("; the load average was %.1f when it began, %.1f when it ended, and %.1f at most",
+			r.Load[0], r.Load[n-1], slices.Max(r.Load))
+	}
+	return s + "."
+}
+
+// failed returns an error if any run could not be measured.
+func (r *report) failed() error {
+	if slices.ContainsFunc(r.Cells, func(c *cell) bool { return len(c.Errors) > 0 }) {
+		return errors.New("not all runs could be measured; see below the tables")
+	}
+	return nil
+}
+
+// whole returns an error unless everything was measured, as often as it was to be.
+func (r *report) whole() error {
 	for _, f := range faults {
-		if f.short != "" {
-			columns = append(columns, f)
-			head += " " + f.short + " |"
-			rule += "---|"
+		for _, l := range libraries {
+			if !f.possible(l) {
+				continue
+			}
+			if c := r.of(f, l); c == nil || len(c.Runs)+len(c.Errors) != r.N {
+				return fmt.Errorf("%s, %s: not measured %d times; only the report of one whole run is for showing", f.name, l.id(), r.N)
+			}
 		}
 	}
-	fmt.Fprintln(w, head)
-	fmt.Fprintln(w, rule)
-	for _, l := range libraries {
-		fmt.Fprintf(w, "| %s, on %s |", l.name, titles[l.coordinator])
-		for _, f := range columns {
-			fmt.Fprintf(w, " %s |", r.overlap(f, l))
-		}
-		fmt.Fprintln(w)
-	}
+	return nil
 }
 
-// overlap returns the text of one row.
-func (r *report) overlap(f fault, l library) string {
+// of returns the cell of a fault on a library, or nil.
+func (r *report) of(f fault, l library) *cell {
 	for _, c := range r.Cells {
 		if c.Fault == f.name && c.Coordinator == l.coordinator && c.Library == l.name {
-			return c.overlap()
+			return c
 		}
 	}
-	return ""
-}
-
-func titleOf(name string) string {
-	for _, f := range faults {
-		if f.name == name {
-			return f.title
-		}
-	}
-	return name
+	return nil
 }
 
 // save writes the report as JSON.

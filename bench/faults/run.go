@@ -57,7 +57,7 @@ func (r *run) do(ctx context.Context) (outcome, error) {
 	if r.place, err = start(ctx, r.library.coordinator, r.fault, r.session); err != nil {
 		return outcome{}, err
 	}
-	defer r.place.stop()
+	defer r.place.Stop()
 	if r.version, err = r.place.serverVersion(ctx, r.library.coordinator); err != nil {
 		return outcome{}, err
 	}
@@ -113,7 +113,7 @@ func (r *run) measure(ctx context.Context) error {
 
 // enter starts a candidate and makes it join.
 func (r *run) enter(ctx context.Context, c *contender) error {
-	servers := r.place.servers
+	servers := r.place.Servers()
 	if r.library.coordinator == consul && len(servers) > 1 {
 		i := strings.Index("ab", c.id)
 		s, err := r.place.follower(ctx, i)
@@ -159,12 +159,12 @@ func (r *run) expect(ctx context.Context, what string, cond func() bool) error {
 // as patience lasts, or changes go on for three times that.
 func (r *run) observe(ctx context.Context) error {
 	for {
-		quiet := time.Since(r.notes.last)
-		if quiet > r.patience || r.settled() && quiet > linger || time.Since(r.faultAt) > 3*r.patience {
+		quiet, limit := time.Since(r.notes.last), r.limit()
+		if quiet > limit || r.settled() && quiet > linger || time.Since(r.faultAt) > 3*r.patience {
 			return nil
 		}
 		changed := r.notes.last
-		pause := r.patience - quiet
+		pause := limit - quiet
 		if r.settled() {
 			pause = linger - quiet
 		} else if r.fault.keeps {
@@ -174,6 +174,14 @@ func (r *run) observe(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// limit is how long nothing may change. A vacancy ends by itself and gets twice the patience.
+func (r *run) limit() time.Duration {
+	if r.notes.leads[r.leader.id] || r.notes.leads[r.next.id] {
+		return r.patience
+	}
+	return 2 * r.patience
 }
 
 // settled reports whether exactly one candidate leads who may lead on.

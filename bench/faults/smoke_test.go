@@ -21,7 +21,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// An operator's deletion takes no session time, and not all libraries tell of it.
+// An operator's deletion takes no session time, and not all libraries tell of it, so that their
+// leaders act on.
 func TestSmoke(t *testing.T) {
 	tells := map[string]bool{
 		"etcd: succession":               true,
@@ -53,11 +54,11 @@ func TestSmoke(t *testing.T) {
 		}
 		o := c.Runs[0]
 		if tells[c.Coordinator+": "+c.Library] {
-			if o.Old != oldTold || o.OverlapOpen || o.VacancyOpen {
-				t.Errorf("%+v: the old leader was not told, or nobody followed", c)
+			if o.Old != oldStopped || o.OverlapOpen || o.VacancyOpen {
+				t.Errorf("%+v: the old leader acted on, or nobody followed", c)
 			}
 		} else if o.Old != oldNever || !o.OverlapOpen || o.Overlap < p.patience {
-			t.Errorf("%+v: the old leader was told, which this library does not do", c)
+			t.Errorf("%+v: the old leader stopped, which this library does not tell it to", c)
 		}
 	}
 }

@@ -58,7 +58,7 @@ func curatorVersion() string {
 
 // serverVersion asks a server of the place.
 func (p *place) serverVersion(ctx context.Context, coordinator string) (string, error) {
-	addr := p.servers[0].Addr()
+	addr := p.Servers()[0].Addr()
 	switch coordinator {
 	case etcd:
 		c, err := clientv3.New(clientv3.Config{Endpoints: []string{addr}})
@@ -98,8 +98,10 @@ func machine() []string {
 		fmt.Sprintf("%d cores", runtime.NumCPU()),
 	}
 	if b, err := exec.Command("java", "-version").CombinedOutput(); err == nil {
-		line, _, _ := strings.Cut(string(b), "\n")
-		out = append(out, strings.ReplaceAll(strings.TrimSpace(line), `"`, ""))
+		if _, version, quoted := strings.Cut(string(b), `"`); quoted {
+			version, _, _ = strings.Cut(version, `"`)
+			out = append(out, "Java "+version)
+		}
 	}
 	return out
 }

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"strconv"
+	"sync"
 )
 
 // Servers listen below the range from which kernels pick the ports of outgoing
@@ -17,9 +18,29 @@ const (
 	maxPort = 32767
 )
 
+// given are the ports that this process has handed out. None is handed out again, so
+// that a server that is down for a while finds its own when it comes back.
+var given struct {
+	sync.Mutex
+	ports map[int]bool
+}
+
+// give reports whether the port had not been handed out. When half of all have been it
+// begins anew.
+func give(port int) bool {
+	given.Lock()
+	defer given.Unlock()
+	if given.ports == nil || len(given.ports) > (maxPort-minPort)/2 {
+		given.ports = make(map[int]bool)
+	}
+	fresh := !given.ports[port]
+	given.ports[port] = true
+	return fresh
+}
+
 // freePorts returns n different ports on the loopback address that nobody listens
-// on at this moment. The caller must be ready to lose one of them to somebody else
-// before its server has bound it.
+// on at this moment, and that no other call has returned. The caller must be ready to
+// lose one of them to another process before its server has bound it.
 func freePorts(n int) ([]int, error) {
 	var ports []int
 	var held []net.Listener
@@ -33,11 +54,14 @@ func freePorts(n int) ([]int, error) {
 			return nil, fmt.Errorf("find %d free ports from %d to %d: gave up after %d attempts", n, minPort, maxPort, tries)
 		}
 		port := minPort + rand.IntN(maxPort-minPort+1)
+		if !give(port) {
+			continue
+		}
 		l, err := net.Listen("tcp", loopback(port))
 		if err != nil {
 			continue
 		}
-		held = append(held, l) // so that no port comes twice
+		held = append(held, l)
 		ports = append(ports, port)
 	}
 	return ports, nil

@@ -41,6 +41,10 @@ const (
 //	lost      it leads no more, and was not asked to leave
 //	failed: … something went wrong
 //
+// A peer that leads asks its library about every millisecond whether it still does,
+// and acts if so. Its loss bears the time of its last act: of the moment before it
+// asked and was told yes. A peer that was stopped in between has not acted.
+//
 // All processes of a machine share one clock, so the events of all peers can be
 // put in order.
 type Peer struct {

@@ -36,8 +36,8 @@ type Settings struct {
 
 // A term is one leadership, as a library shows it.
 type term struct {
-	lost    <-chan struct{} // closed when the library tells of the loss
-	release func()          // gives back what is left of it; may block
+	leads   func() bool // asks the library, as it documents; does not block
+	release func()      // gives back what is left of it; may block
 }
 
 // An elector blocks until its candidate has been elected, and may be called again when the
@@ -79,7 +79,7 @@ func Main(args []string) int {
 		err = serve(connect, s)
 	}
 	if err != nil {
-		say("failed: " + err.Error())
+		say(time.Now(), "failed: "+err.Error())
 		return 1
 	}
 	return 0
@@ -92,7 +92,7 @@ func serve(connect func(context.Context, Settings) (elector, error), s Settings)
 	if err != nil {
 		return err
 	}
-	say("ready")
+	say(time.Now(), "ready")
 	in := bufio.NewScanner(os.Stdin)
 	for in.Scan() {
 		if in.Text() != "join" {
@@ -112,14 +112,14 @@ func stand(ctx context.Context, elect elector) {
 			time.Sleep(retryPause) // no event tells when it is worth while
 			continue
 		}
-		say("elected")
-		<-t.lost
-		say("lost")
+		elected := time.Now()
+		say(elected, "elected")
+		say(work(elected, t.leads), "lost")
 		t.release()
 	}
 }
 
 // say tells of an event; each line goes out in one write.
-func say(what string) {
-	fmt.Printf("%d %s\n", time.Now().UnixMicro(), strings.ReplaceAll(what, "\n", " "))
+func say(at time.Time, what string) {
+	fmt.Printf("%d %s\n", at.UnixMicro(), strings.ReplaceAll(what, "\n", " "))
 }

@@ -25,6 +25,6 @@ func newConsulLock(_ context.Context, s Settings) (elector, error) {
 			return term{}, err
 		}
 		// A lock that has been lost cannot be unlocked; the call ends its renewal.
-		return term{lost: lost, release: func() { _ = lock.Unlock() }}, nil
+		return term{leads: func() bool { return open(lost) }, release: func() { _ = lock.Unlock() }}, nil
 	}, nil
 }

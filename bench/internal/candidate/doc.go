@@ -9,8 +9,9 @@
 //	}
 //
 // The candidate speaks the protocol of coordtest.Peer: it says ready, is told to join, and says
-// elected and lost from then on. What counts as lost is what each library documents for it; see
-// the files of this package. A candidate that has lost gives back what it still holds, as its
-// library asks for, and stands again, as a service does; so does one whose attempt to be elected
-// has failed.
+// elected and lost from then on. While it leads it works: about every millisecond it asks its
+// library, in the way that the library documents, whether it still leads, and acts if so; see
+// the other files of this package. It is lost as of its last act. A candidate that has lost gives
+// back what it still holds, as its library asks for, and stands again, as a service does; so does
+// one whose attempt to be elected has failed.
 package candidate

@@ -27,6 +27,6 @@ func newConcurrency(_ context.Context, s Settings) (elector, error) {
 			release()
 			return term{}, err
 		}
-		return term{lost: session.Done(), release: release}, nil
+		return term{leads: func() bool { return open(session.Done()) }, release: release}, nil
 	}, nil
 }

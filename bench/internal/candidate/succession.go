@@ -11,8 +11,9 @@ import (
 	_ "github.com/succession-dev/succession/zookeeper"
 )
 
-// newSuccession elects with this project. The context of a term ends when it is lost. All
-// settings but the session's time have their defaults.
+// newSuccession elects with this project, whose documentation says of Term.Check: "call it just
+// before work that must not be done twice". All settings but the session's time have their
+// defaults.
 func newSuccession(ctx context.Context, s Settings) (elector, error) {
 	parameter := "ttl"
 	if s.Coordinator == "zookeeper" {
@@ -29,6 +30,6 @@ func newSuccession(ctx context.Context, s Settings) (elector, error) {
 			return term{}, err
 		}
 		// Where the member cannot be removed it goes with its session.
-		return term{lost: t.Context().Done(), release: func() { _ = t.Resign(ctx) }}, nil
+		return term{leads: func() bool { return t.Check() == nil }, release: func() { _ = t.Resign(ctx) }}, nil
 	}, nil
 }

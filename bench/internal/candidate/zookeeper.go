@@ -9,9 +9,10 @@ import (
 )
 
 // A zkLock elects with the Lock of go-zookeeper. Lock itself never tells that it was lost. What
-// an application has are the events of its connection: StateExpired, the end of the session,
-// which comes when the client is connected again, or StateDisconnected, which comes earlier and
-// often for nothing. Each is measured as a candidate of its own.
+// an application can ask is a flag that it keeps itself, by the events of its connection:
+// StateExpired, the end of the session, which comes when the client is connected again, or
+// StateDisconnected, which comes earlier and often for nothing. Each is measured as a candidate
+// of its own.
 type zkLock struct {
 	conn *zk.Conn
 	heed zk.State
@@ -59,7 +60,7 @@ func (l *zkLock) elect(context.Context) (term, error) {
 	l.mu.Lock()
 	lost := l.lost
 	l.mu.Unlock()
-	return term{lost: lost, release: func() {
+	return term{leads: func() bool { return open(lost) }, release: func() {
 		for lock.Unlock() == zk.ErrNoServer { // not sent
 			time.Sleep(retryPause)
 		}

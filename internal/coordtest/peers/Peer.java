@@ -4,6 +4,10 @@ import java.nio.charset.StandardCharsets;
 import java.time.Instant;
 import java.time.temporal.ChronoUnit;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicReference;
+import java.util.concurrent.locks.LockSupport;
+import java.util.function.BooleanSupplier;
 
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.CuratorFrameworkFactory;
@@ -58,9 +62,65 @@ public class Peer {
         Runtime.getRuntime().halt(0);
     }
 
-    static synchronized void say(String what) {
-        System.out.println(ChronoUnit.MICROS.between(Instant.EPOCH, Instant.now()) + " " + what);
+    static void say(String what) {
+        say(Instant.now(), what);
+    }
+
+    static synchronized void say(Instant at, String what) {
+        System.out.println(ChronoUnit.MICROS.between(Instant.EPOCH, at) + " " + what);
         System.out.flush();
+    }
+
+    /**
+     * The work of one term, from when it is made: each act asks the library whether this
+     * participant leads, and the first no ends it. It is then lost as of its last act, which is
+     * dated before the asking.
+     */
+    static final class Work {
+        static final long PAUSE_MILLIS = 1; // between two acts
+
+        private final BooleanSupplier leads;
+        private Instant acted = Instant.now();
+        private boolean over;
+
+        Work(BooleanSupplier leads) {
+            this.leads = leads;
+            say(acted, "elected");
+        }
+
+        /** Acts once, and says whether there is more to do. */
+        synchronized boolean act() {
+            Instant asked = Instant.now();
+            if (!over && leads.getAsBoolean()) {
+                acted = asked;
+            } else {
+                lose();
+            }
+            return !over;
+        }
+
+        /** Ends the work because the library says so. */
+        synchronized void lose() {
+            if (!over) {
+                say(acted, "lost");
+            }
+            over = true;
+        }
+
+        /** Ends the work because this participant leaves. */
+        synchronized void quit() {
+            over = true;
+        }
+
+        void start() {
+            Thread thread = new Thread(() -> {
+                while (act()) {
+                    LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(PAUSE_MILLIS));
+                }
+            });
+            thread.setDaemon(true);
+            thread.start();
+        }
     }
 
     static ZooKeeper zookeeper(String address, int session) throws Exception {
@@ -76,15 +136,20 @@ public class Peer {
 
     static Recipe latch(CuratorFramework client, String path, String id) {
         LeaderLatch latch = new LeaderLatch(client, path, id);
+        AtomicReference<Work> term = new AtomicReference<>();
         latch.addListener(new LeaderLatchListener() {
             @Override
             public void isLeader() {
-                say("elected");
+                term.set(new Work(latch::hasLeadership));
+                term.get().start();
             }
 
             @Override
-            public void notLeader() {
-                say("lost");
+            public void notLeader() { // so that no term runs into the next
+                Work work = term.get();
+                if (work != null) {
+                    work.lose();
+                }
             }
         });
         return new Recipe() {
@@ -95,6 +160,10 @@ public class Peer {
 
             @Override
             public void leave() throws Exception {
+                Work work = term.get();
+                if (work != null) {
+                    work.quit();
+                }
                 latch.close();
             }
         };
@@ -109,11 +178,13 @@ public class Peer {
                 if (enough.getCount() == 0) {
                     return; // told to leave, and queued again
                 }
+                Work work = new Work(() -> !Thread.currentThread().isInterrupted());
                 try {
-                    say("elected");
-                    enough.await();
+                    do {
+                        work.act();
+                    } while (!enough.await(Work.PAUSE_MILLIS, TimeUnit.MILLISECONDS));
                 } catch (InterruptedException e) {
-                    say("lost");
+                    work.lose();
                     throw e;
                 } finally {
                     over.countDown();

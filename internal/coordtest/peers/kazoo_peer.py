@@ -12,9 +12,9 @@ logging.basicConfig(level=logging.WARNING)
 lock = threading.Lock()
 
 
-def say(what):
+def say(what, at=None):
     with lock:
-        sys.stdout.write("%d %s\n" % (time.time_ns() // 1000, what))
+        sys.stdout.write("%d %s\n" % ((at or time.time_ns()) // 1000, what))
         sys.stdout.flush()
 
 
@@ -38,13 +38,20 @@ client.start()
 election = client.Election(path, identifier)
 
 
+# What is lost is lost as of the last act, which is dated before the asking.
 def lead():
+    acted = time.time_ns()
     leads.set()
-    say("elected")
-    stop.wait()
+    say("elected", acted)
+    over = False
+    while not over:
+        asked = time.time_ns()
+        if not stop.is_set():
+            acted = asked
+        over = stop.wait(0.001)
     leads.clear()
     if not told.is_set():
-        say("lost")
+        say("lost", acted)
 
 
 def campaign():

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// full is a report of everything, with a vacancy of its own for each row, in which only others
+// than this project have overlaps where the promise holds, and one run failed.
+func full() (r *report, broken *cell) {
+	r = &report{Date: "2026-01-02", Session: "6 s", N: 2, Jobs: 5, Took: "20m0s", Machine: []string{"1 core"}, Load: []float64{0.25, 3, 2.1}}
+	for _, f := range faults {
+		for _, l := range libraries {
+			if !f.possible(l) {
+				continue
+			}
+			c := &cell{Fault: f.name, Coordinator: l.coordinator, Library: l.name, Version: "1.2", Server: "3.4"}
+			o := outcome{Vacancy: time.Duration(11+len(r.Cells)) * s, Old: oldStopped, Late: -s}
+			if !covered(f) || f.name == "cut" && l.name != "succession" {
+				o.Overlap, o.Late = 2*s, 2*s
+			}
+			c.Runs = []outcome{o, {Vacancy: o.Vacancy, Old: oldStopped, Late: -s}}
+			r.Cells = append(r.Cells, c)
+		}
+	}
+	broken = r.Cells[0]
+	broken.Runs, broken.Errors = broken.Runs[:1], []string{"the machine was on fire"}
+	return r, broken
+}
+
+// parts cuts a text at the sentence that begins what the promise does not cover.
+func parts(t *testing.T, text string) (inside, outside string) {
+	inside, outside, found := strings.Cut(text, " under faults that the promise does not cover:\n")
+	if !found {
+		t.Fatalf("no second table in\n%s", text)
+	}
+	return inside, outside
+}
+
+// Every row is printed once, in the table where it belongs.
+func TestLong(t *testing.T) {
+	r, _ := full()
+	var b strings.Builder
+	r.markdown(&b)
+	_, long, found := strings.Cut(b.String(), "\nAll that was measured")
+	if !found {
+		t.Fatalf("no long table in\n%s", b.String())
+	}
+	inside, outside := parts(t, long)
+	for _, c := range r.Cells {
+		i := slices.IndexFunc(faults, func(f fault) bool { return f.name == c.Fault })
+		here, there := inside, outside
+		if !covered(faults[i]) {
+			here, there = outside, inside
+		}
+		row := "| " + titles[c.Coordinator] + " 3.4 | " + c.Library + " 1.2 | " + c.overlap() + " | " + c.vacancy() + " | " + c.stops() + " |"
+		if strings.Count(here, row) != 1 || strings.Contains(there, row) {
+			t.Errorf("%s: the row %s is not just once in its table", c.Fault, row)
+		}
+	}
+}
+
+// The short tables count all runs of a library, and keep what is outside the promise apart.
+func TestShort(t *testing.T) {
+	r, broken := full()
+	var b strings.Builder
+	r.short(&b)
+	inside, outside := parts(t, b.String())
+	for _, want := range []string{
+		"| leader elected by | crash | cut off | late answer, then cut off | answers lost | its server cut off | paused, resumed | coordinator restarted | coordinator's leader crashed | two leaders in |\n",
+		"| succession 1.2, on etcd 3.4 | none (1 of 2 not measured) | none | none | none | – | none | none | none | 0 of 13 runs |\n",
+		"| kazoo Election 1.2, on ZooKeeper 3.4 | none | **2.0 s** | none | none | none | none | none | none | 1 of 16 runs |\n",
+		"the load average was 0.2 when it began, 2.1 when it ended, and 3.0 at most.\n",
+	} {
+		if !strings.Contains(inside, want) {
+			t.Errorf("not in the first part: %s", want)
+		}
+	}
+	for _, want := range []string{
+		"| leader elected by | session ended by operator | key deleted by operator | cut off, key deleted | two leaders in |\n",
+		"| succession 1.2, on ZooKeeper 3.4 | – | **2.0 s** | **2.0 s** | 2 of 4 runs |\n",
+		"- *session ended by operator*, *key deleted by operator*: " + takenAway + "\n",
+		"- *cut off, key deleted*: " + takenUnheard + "\n",
+		"\nNot measured: crash, succession 1.2 on etcd 3.4: the machine was on fire\n",
+	} {
+		if !strings.Contains(outside, want) {
+			t.Errorf("not in the second part: %s", want)
+		}
+	}
+	if t.Failed() {
+		t.Log(b.String())
+	}
+	if r.failed() == nil {
+		t.Error("a run failed, and the report does not")
+	}
+	broken.Errors = nil
+	if err := r.failed(); err != nil {
+		t.Errorf("no run failed, and the report does: %v", err)
+	}
+}
+
+// What was not measured is not taken for what is not possible.
+func TestUnmeasured(t *testing.T) {
+	r, _ := full()
+	r.Cells = slices.DeleteFunc(r.Cells, func(c *cell) bool { return c.Fault == "late" && c.Coordinator == consul })
+	var b strings.Builder
+	r.short(&b)
+	if want := "| api.Lock 1.2, on Consul 3.4 | none | **2.0 s** | not measured | none | – |"; !strings.Contains(b.String(), want) {
+		t.Errorf("no %s in\n%s", want, b.String())
+	}
+}
+
+// A file of -json is written into a text, which keeps the rest, and a failed run still fails.
+func TestInto(t *testing.T) {
+	r, _ := full()
+	var table strings.Builder
+	r.short(&table)
+	text := "before\n<!-- table -->\nold\n<!-- /table -->\nafter\n"
+	want := "before\n<!-- table -->\n" + table.String() + "<!-- /table -->\nafter\n"
+	for range 2 {
+		var err error
+		text, err = put(t, r, text)
+		if err == nil || err.Error() != r.failed().Error() {
+			t.Errorf("it ended with %v, want %v", err, r.failed())
+		}
+		if text != want {
+			t.Errorf("the file is\n%s\nwant\n%s", text, want)
+		}
+	}
+}
+
+// A text stays as it is where it is not clear what to replace, and by what.
+func TestIntoRefuses(t *testing.T) {
+	const section = "<!-- table -->\n<!-- /table -->\n"
+	whole, _ := full()
+	lacksRow, _ := full()
+	lacksRow.Cells = lacksRow.Cells[1:]
+	lacksRun, _ := full()
+	lacksRun.Cells[7].Runs = lacksRun.Cells[7].Runs[1:]
+	for _, c := range []struct {
+		name, text string
+		r          *report
+		want       string
+	}{
+		{"no section", "text\n", whole, "exactly one section"},
+		{"no end", "<!-- table -->\n", whole, "exactly one section"},
+		{"the wrong way round", "<!-- /table -->\n<!-- table -->\n", whole, "exactly one section"},
+		{"two sections", section + section, whole, "exactly one section"},
+		{"a row is missing", section, lacksRow, "crash, etcd: succession: not measured 2 times"},
+		{"a run is missing", section, lacksRun, "crash, zookeeper: kazoo Election: not measured 2 times"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			text, err := put(t, c.r, c.text)
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("it ended with %v, want %q", err, c.want)
+			}
+			if text != c.text {
+				t.Errorf("%q has become %q", c.text, text)
+			}
+		})
+	}
+}
+
+// put saves the report, has the program write it into a text, and returns that.
+func put(t *testing.T, r *report, text string) (string, error) {
+	t.Helper()
+	dir := t.TempDir()
+	saved, file := filepath.Join(dir, "out.json"), filepath.Join(dir, "README.md")
+	if err := errors.Join(r.save(saved), os.WriteFile(file, []byte(text), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	failed := command(t.Context(), []string{"-from", saved, "-short", "-into", file}, t.Output(), t.Output())
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b), failed
+}
