@@ -33,7 +33,7 @@ type Plan struct {
 // coordinator.
 func (b *Backend) Plan(ctx context.Context, step Step, election string) (Plan, error) {
 	p, err := b.plan(ctx, step, election)
-	return p, wrap("plan", election, err)
+	return p, wrap(string(step), election, err)
 }
 
 func (b *Backend) plan(ctx context.Context, step Step, election string) (Plan, error) {
