@@ -78,6 +78,7 @@ var leaveRules = []Rule{{
 		t.log.add("a", "leaving an earlier member of the same key: %v", err)
 		last := a.join("z")
 		a.showsNow(m, last)
+		t.steady(t.h.TTL/4, "the one who stands was taken out later", func() bool { return a.stands(m) })
 		a.leads(m)
 	},
 }, {

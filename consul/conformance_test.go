@@ -5,10 +5,8 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os/exec"
-	"runtime/pprof"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -112,7 +110,7 @@ func (c *clients) open() (backend.Backend, error) {
 		return nil, err
 	}
 	c.t.Cleanup(p.Close)
-	b, err := consul.New(&api.Config{Address: p.Addr(), Transport: &http.Transport{DialContext: dialUnlabelled}}, &consul.Options{TTL: ttl})
+	b, err := consul.New(&api.Config{Address: p.Addr(), Transport: &http.Transport{DialContext: rig.DialUnlabelled}}, &consul.Options{TTL: ttl})
 	if err != nil {
 		return nil, err
 	}
@@ -122,24 +120,16 @@ func (c *clients) open() (backend.Backend, error) {
 	return b, nil
 }
 
-// unlabelledAdmin returns a client of Consul's own; see dialUnlabelled.
+// unlabelledAdmin returns a client of Consul's own; see [rig.DialUnlabelled].
 func unlabelledAdmin(t *testing.T, c *coordtest.Consul) *api.Client {
 	t.Helper()
 	transport := newTransport(t)
-	transport.DialContext = dialUnlabelled
+	transport.DialContext = rig.DialUnlabelled
 	admin, err := api.NewClient(&api.Config{Address: c.Addrs()[0], Transport: transport})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return admin
-}
-
-// dialUnlabelled takes off the labels by which the suite finds the goroutines of its
-// clients: a connection that is kept for the next request is no goroutine of the one
-// that it was made for. The transport runs it from the goroutine that dials.
-func dialUnlabelled(ctx context.Context, network, addr string) (net.Conn, error) {
-	pprof.SetGoroutineLabels(context.Background())
-	return new(net.Dialer).DialContext(ctx, network, addr)
 }
 
 // loseAnswer loses the answer to the next write; reads are transactions with a

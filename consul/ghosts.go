@@ -14,23 +14,30 @@ import (
 // seconds, and a snapshot that is restored brings back who has left. Only with the
 // session does that end, as its members' keys can then not be created any more.
 type ghosts struct {
-	standing  map[string]bool // of members that stand, or are about to
-	doubtful  map[string]bool // of members that stand, with another request to create them perhaps on its way
-	abandoned map[string]bool // of members that have left, or whose joining was given up
-	more      chan struct{}   // says that abandoned has grown
+	standing  map[string]uint64 // of members that stand, with their positions, or are about to, with 0
+	doubtful  map[string]bool   // of members that stand, with another request to create them perhaps on its way
+	abandoned map[string]bool   // of members that have left, or whose joining was given up
+	more      chan struct{}     // says that abandoned has grown
 }
 
-// stand notes that the key is that of a member from now on, and left that it is not.
-func (s *session) stand(key string) {
+// stand notes that the key is that of a member from now on, and left that the member at
+// that position has gone. It reports whether that stood there: a caller may name another
+// one that never did.
+func (s *session) stand(key string, position uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.ghosts.standing[key] = true
+	s.ghosts.standing[key] = position
 }
 
-func (s *session) left(key string) {
+func (s *session) left(key string, position uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	at, stood := s.ghosts.standing[key]
+	if !stood || at != position {
+		return false
+	}
 	delete(s.ghosts.standing, key)
+	return true
 }
 
 // disown abandons those of the members that this session has joined and left. What is
@@ -42,9 +49,10 @@ func (s *session) disown(members []backend.Member) {
 		}
 		key := s.b.o.folder(m.Line) + m.Key
 		s.mu.Lock()
-		stray := !s.ghosts.standing[key] && !s.ghosts.abandoned[key]
+		_, standing := s.ghosts.standing[key]
+		abandoned := s.ghosts.abandoned[key]
 		s.mu.Unlock()
-		if stray {
+		if !standing && !abandoned {
 			s.abandon(key)
 		}
 	}

@@ -32,7 +32,7 @@ func (s *session) join(ctx context.Context, line, value string) (backend.Member,
 	m := backend.Member{Line: line, Key: s.nextKey(line), Value: value}
 	key := s.b.o.folder(line) + m.Key
 
-	s.stand(key)
+	s.stand(key, 0)
 	doubtful := false
 	err := s.retry(ctx, func(ctx context.Context) error {
 		var err error
@@ -41,12 +41,13 @@ func (s *session) join(ctx context.Context, line, value string) (backend.Member,
 		return err
 	})
 	if err != nil {
-		s.left(key)
+		s.left(key, 0)
 		if doubtful {
 			s.abandon(key)
 		}
 		return backend.Member{}, err
 	}
+	s.stand(key, m.Position)
 	if doubtful {
 		s.doubt(key)
 	}
@@ -131,8 +132,7 @@ func (s *session) leave(ctx context.Context, m backend.Member) error {
 	if err != nil {
 		return err
 	}
-	s.left(key)
-	if s.undoubt(key) {
+	if s.left(key, m.Position) && s.undoubt(key) {
 		s.abandon(key)
 	}
 	return nil

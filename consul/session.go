@@ -48,7 +48,7 @@ func newSession(b *Backend, id string, sent clock.Instant) *session {
 		joins:     make(map[string]int),
 		queries:   make(map[topic]*query),
 		ghosts: ghosts{
-			standing:  make(map[string]bool),
+			standing:  make(map[string]uint64),
 			doubtful:  make(map[string]bool),
 			abandoned: make(map[string]bool),
 			more:      make(chan struct{}, 1),
