@@ -134,6 +134,16 @@ func (c *client) leads(m backend.Member) uint64 {
 	return p.Token
 }
 
+// comesFirst waits until m is first, and returns its token.
+func (c *client) comesFirst(m backend.Member, d time.Duration) uint64 {
+	var p backend.Place
+	c.t.poll(d, fmt.Sprintf("%s: %s should become first", c.name, show(m)), func() bool {
+		p = c.ahead(m)
+		return p.First
+	})
+	return p.Token
+}
+
 // behind checks that want stands just in front of m.
 func (c *client) behind(m, want backend.Member) {
 	p := c.ahead(m)

@@ -93,8 +93,7 @@ var deadlineRules = []Rule{{
 			s := a.live()
 			a.cut()
 			cutAt := time.Now()
-			b.gone(m, t.h.crash())
-			b.leads(next)
+			b.comesFirst(next, t.h.crash())
 			now, d := time.Now(), s.Deadline()
 			if d.After(now) {
 				t.fatalf("another leads, and the deadline of the leader that is cut off is %v ahead", d.Sub(now))
@@ -160,8 +159,7 @@ var deadlineRules = []Rule{{
 			heal()
 			t.breathe()
 			a.cut()
-			b.gone(m, t.h.crash())
-			b.leads(next)
+			b.comesFirst(next, t.h.crash())
 			if d := time.Until(s.Deadline()); d > 0 {
 				t.fatalf("another leads, and the deadline of the leader that is cut off is %v ahead", d)
 			}

@@ -112,8 +112,9 @@ var folderRules = []Rule{{
 	check: func(t *trial) {
 		a, b, c := t.client(), t.client(), t.client()
 		m, next := a.join("x"), b.join("y")
+		token := a.leads(m)
 		fence := a.header().Fence
-		if token := a.leads(m); token != fence+m.Position {
+		if token != fence+m.Position {
 			t.fatalf("the token is %d; want fence %d + position %d", token, fence, m.Position)
 		}
 		for range 5 {

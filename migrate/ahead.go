@@ -44,11 +44,12 @@ func (s *session) ahead(ctx context.Context, m backend.Member) (backend.Place, e
 	if err != nil {
 		return backend.Place{}, s.rejoin(ctx, p, err)
 	}
-	if sd == sideTo || p.isAlone() || !pl.First {
-		return pl, nil
+	if sd == sideFrom && pl.First && !p.isAlone() {
+		pl, err = s.takeTo(ctx, p, pl)
+		return pl, s.rejoin(ctx, p, err)
 	}
-	pl, err = s.takeTo(ctx, p, pl)
-	return pl, s.rejoin(ctx, p, err)
+	p.leads(pl.First && sd == sideFrom, pl.First && sd == sideTo)
+	return pl, nil
 }
 
 // aheadOn asks one coordinator. A member that waits behind others also looks at the
@@ -173,6 +174,7 @@ func (s *session) takeTo(ctx context.Context, p *place, pl backend.Place) (backe
 	pl, err := s.tryTo(ctx, p, pl)
 	if err == nil && pl.First {
 		p.has()
+		p.leads(true, !p.isAlone())
 		return pl, nil
 	}
 	if !time.Now().Before(until) && s.alive() == nil {
@@ -294,7 +296,7 @@ func raise(ctx context.Context, half backend.Session, m backend.Member, token ui
 // that when it learns of it.
 func (s *session) awaitDeadline(ctx context.Context) error {
 	for {
-		d := s.Deadline()
+		d := s.deadline([2]bool{true, true})
 		if d.IsZero() || time.Until(d) > s.ttl/8 {
 			return nil
 		}

@@ -122,6 +122,7 @@ func (s *session) seal(p *place) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p.onlyTo = true
+	p.leads(false, true)
 }
 
 // finish is the second step of the cutover: it takes the gate away, where the

@@ -73,7 +73,8 @@
 // at the same moment may both put their gate, if nobody stands in line on either
 // coordinator. Then nobody can lead, which is safe; the status is [Conflict], every step
 // and every process is told so, and an abort of either takes that one's gate away as if
-// it had never been begun. The other goes on.
+// it had never been begun. The other goes on. Abort one of them, and that which moves E
+// from where it has not been in use: tokens of the other coordinator may be larger.
 //
 // # Why tokens grow
 //

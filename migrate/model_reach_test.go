@@ -49,9 +49,14 @@ func (e *explorer) stuck(m model) bool {
 		switch q.mode {
 		case both, reverse:
 			from, to, _ := q.sides()
-			want = want || m.judge(from, to) >= 0
+			j := e.judge(&m, from, to)
+			want = want || j > 0 || j == 0 && m.side[to].gateIndex() == 0
 		case newOnly, foreignNew:
 			return false // it may stand in the way: doc.go says so
+		case oldOnly, foreignOld:
+			if e.b.opposed && m.side[0].gated() {
+				return false // and so may this
+			}
 		}
 	}
 	m.leave(0, operator)
@@ -68,21 +73,8 @@ func (e *explorer) stuck(m model) bool {
 			if q.lead != 0 || x.bad != "" {
 				return false
 			}
-			if q.mode == modes {
-				continue
-			}
-			if side, ours, ok := q.uses(); ok {
-				switch i := s.side[side].find(p); {
-				case q.alone > 0 && i > 0 && (s.side[side].sealed || s.side[side].gated()): // it finds out at its re-check, and joins anew
-					n := s
-					n.leave(side, p)
-					n.gone(p)
-					x.add(n)
-				case i < 0, i == 0 && (!ours || !s.side[side].sealed):
-					x.alone(s, p, side, ours)
-				}
-			} else if from, to, _ := q.sides(); true {
-				x.willing(s, p, from, to)
+			if q.mode != modes {
+				x.willing(s, p)
 			}
 			x.operateFinish(s)
 		}
@@ -90,11 +82,26 @@ func (e *explorer) stuck(m model) bool {
 	return len(x.todo) == 0
 }
 
-// willing is composite without giving up.
-func (e *explorer) willing(m model, p, from, to int) {
+// willing is process without crashing or giving up.
+func (e *explorer) willing(m model, p int) {
+	q := &m.proc[p]
+	if side, ours, ok := q.uses(); ok {
+		s := &m.side[side]
+		switch i := s.find(p); {
+		case q.alone > 0 && i > 0 && (s.sealed || s.gated()): // it finds out at its re-check, and joins anew
+			n := m
+			n.leave(side, p)
+			n.gone(p)
+			e.add(n)
+		case i < 0, i == 0 && (!ours || !s.sealed):
+			e.alone(m, p, side, ours)
+		}
+		return
+	}
+	from, to, _ := q.sides()
 	f := &m.side[from]
 	switch i := f.find(p); {
-	case i < 0 && m.side[to].find(p) < 0, f.sealed:
+	case i < 0 && m.side[to].find(p) < 0, f.sealed, i > 0 && f.gated():
 		e.composite(m, p, from, to)
 	case i < 0: // only by the flaw
 		n := m

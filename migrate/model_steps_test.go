@@ -6,7 +6,11 @@ func (e *explorer) next(m model) {
 			e.process(m, p)
 		}
 	}
-	e.operate(m)
+	if e.b.opposed {
+		e.operators(m)
+	} else {
+		e.operate(m)
+	}
 }
 
 // process does what process p can do next.
@@ -78,7 +82,7 @@ func (e *explorer) alone(m model, p, side int, ours bool) {
 		n.proc[p].lead = 0
 		n.gone(p)
 		e.add(n)
-	case side == 1 && !m.begun, !ours && s.target && s.step == stepAborted && !s.seal:
+	case (side == 1 || e.b.opposed) && !m.begun, q.alone == 0 && m.bare, !ours && s.target && s.step == stepAborted && !s.seal:
 		// Who runs an election on a coordinator where nothing says that it is elsewhere
 		// cannot be stopped: see doc.go.
 	default:
@@ -104,7 +108,18 @@ func (e *explorer) composite(m model, p, from, to int) {
 	i := f.find(p)
 	if i < 0 && t.find(p) < 0 {
 		n := m
-		switch j := m.judge(from, to); {
+		switch j := e.judge(&m, from, to); {
+		case q.found: // long ago, perhaps
+			n.proc[p].found = false
+			if e.join(&n, from, p) {
+				e.add(n)
+			}
+		case j > 0 && e.b.opposed:
+			n.proc[p].alone = uint8(j)
+			e.add(n)
+		case j == 0 && e.b.opposed:
+			n.proc[p].found = true
+			e.add(n)
 		case j > 0:
 			n.proc[p].alone = uint8(j)
 			if e.join(&n, j-1, p) {
@@ -131,7 +146,10 @@ func (e *explorer) composite(m model, p, from, to int) {
 	up.leave(to, p)
 	up.gone(p)
 	e.add(up)
-	if q.lead == 0 && f.sealed { // it is told at its re-check, and joins anew
+	if e.f.ignoresConflict && f.behind(p) {
+		i = 0
+	}
+	if q.lead == 0 && (f.sealed || f.gated() && i != 0) { // it is told at its re-check, and joins anew
 		n := m
 		n.leave(from, p)
 		n.leave(to, p)
@@ -158,7 +176,7 @@ func (e *explorer) take(m model, p, from, to int) {
 		n.proc[p].alone = uint8(1 + from)
 		n.leave(to, p)
 		e.leads(n, p, 1<<from, f.token(0), true)
-	case t.gated() && t.find(p) < 0:
+	case t.gated() && t.gateIndex() == 0 && t.find(p) < 0:
 		n := m
 		if e.join(&n, to, p) {
 			e.add(n)
@@ -222,6 +240,9 @@ func (e *explorer) pin(m model, p int) {
 	s.sealed, s.target, s.id, s.step, s.gate, s.seal = true, false, t.id, stepSealed, 0, false
 	e.wrote(&n, from)
 	n.proc[p].ready = false
+	if e.b.opposed {
+		n.home = uint8(1 + to)
+	}
 	if m.proc[p].lead == 0 {
 		n.gone(p)
 		e.add(n)

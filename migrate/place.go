@@ -24,6 +24,7 @@ type place struct {
 	marks  [2]backend.Member // that say of those that they are a composite's
 	onlyTo bool              // it joined To alone, or it has sealed From; guarded by the session's lock
 
+	first    [2]bool   // by side; it leads, and the coordinator's deadline is the term's
 	quitting bool      // it is being given up; guarded by the session's lock
 	alone    bool      // it leads, or waits, on one coordinator for good
 	until    time.Time // until when it tries to get To; zero where it is not first on From, or has To
@@ -50,6 +51,13 @@ func (p *place) set(sd side, m backend.Member) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.at[sd] = m
+}
+
+// leads notes by which coordinators p leads.
+func (p *place) leads(from, to bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.first = [2]bool{from, to}
 }
 
 func (p *place) isAlone() bool {
@@ -274,8 +282,11 @@ func (s *session) quitSide(ctx context.Context, p *place, sd side) error {
 	if err := half.Leave(ctx, m); err != nil {
 		return err
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.first[sd] = false
 	if sd == sideTo {
-		p.set(sd, backend.Member{})
+		p.at[sd] = backend.Member{}
 	}
 	return nil
 }

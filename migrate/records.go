@@ -127,10 +127,14 @@ func (s *session) list(ctx context.Context, dir string) ([]string, error) {
 	}
 	all := slices.Concat(names[:]...)
 	slices.Sort(all)
-	return slices.DeleteFunc(slices.Compact(all), func(name string) bool {
-		_, fence := slices.BinarySearch(all, strings.TrimSuffix(name, header.Suffix))
-		return strings.HasSuffix(name, homeSuffix) || fence && strings.HasSuffix(name, header.Suffix)
-	}), nil
+	var shown []string
+	for _, name := range slices.Compact(all) {
+		_, fence := slices.BinarySearch(shown, strings.TrimSuffix(name, header.Suffix))
+		if !strings.HasSuffix(name, homeSuffix) && !(fence && strings.HasSuffix(name, header.Suffix)) {
+			shown = append(shown, name)
+		}
+	}
+	return shown, nil
 }
 
 // Watch blocks until the record has another version than after; see

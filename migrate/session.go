@@ -190,22 +190,56 @@ func (s *session) told(op, name string, err error) error {
 	return wrap(op, name, err)
 }
 
-// TTL returns the shorter of both sessions' times; see [backend.Session].
-func (s *session) TTL() time.Duration { return s.ttl }
+// TTL returns the shorter of both sessions' times, or that of the one that counts; see
+// [session.Deadline] and [backend.Session].
+func (s *session) TTL() time.Duration {
+	var shortest time.Duration
+	for sd, counts := range s.counts() {
+		if half := s.sub[sd]; counts && half != nil && half.TTL() > 0 && (shortest == 0 || half.TTL() < shortest) {
+			shortest = half.TTL()
+		}
+	}
+	return shortest
+}
 
-// Deadline returns the earlier of both sessions' deadlines, and that of To alone where
-// all places of the session are there alone; see [backend.Session].
-func (s *session) Deadline() time.Time {
-	to := s.sub[sideTo].Deadline()
-	from := s.sub[sideFrom]
-	if from == nil || !s.needsFrom() {
-		return to
+// Deadline returns the earlier of both sessions' deadlines; see [backend.Session]. As long
+// as the session leads, those count by which it does: a coordinator keeps no deadline
+// ahead for who stands nowhere in front there. Before, those count where it stands.
+func (s *session) Deadline() time.Time { return s.deadline(s.counts()) }
+
+func (s *session) deadline(counts [2]bool) time.Time {
+	var earliest time.Time
+	for sd, half := range s.sub {
+		if !counts[sd] || half == nil {
+			continue
+		}
+		if d := half.Deadline(); !d.IsZero() && (earliest.IsZero() || d.Before(earliest)) {
+			earliest = d
+		}
 	}
-	d := from.Deadline()
-	if d.IsZero() || !to.IsZero() && to.Before(d) {
-		return to
+	return earliest
+}
+
+// counts says which coordinators' deadlines count.
+func (s *session) counts() [2]bool {
+	var leads, stands [2]bool
+	s.mu.Lock()
+	for _, p := range s.places {
+		p.mu.Lock()
+		for sd := range s.sub {
+			leads[sd] = leads[sd] || p.first[sd]
+			stands[sd] = stands[sd] || p.at[sd].Key != "" && (side(sd) == sideTo || !p.onlyTo)
+		}
+		p.mu.Unlock()
 	}
-	return d
+	s.mu.Unlock()
+	switch none := [2]bool{}; {
+	case leads != none:
+		return leads
+	case stands != none:
+		return stands
+	}
+	return [2]bool{s.needsFrom(), true}
 }
 
 func (s *session) Done() <-chan struct{} { return s.done }

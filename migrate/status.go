@@ -71,9 +71,11 @@ func (b *Backend) look(ctx context.Context, election string) (look, error) {
 	var k look
 	var errs [2]error
 	k.half, errs = b.sessions(ctx, election)
-	for sd, half := range k.half {
+	// To before From: a step that writes To's record names the version that was read, and
+	// so is refused where anything has been done there since. What was read of From is newer.
+	for _, sd := range []side{sideTo, sideFrom} {
 		if errs[sd] == nil {
-			k.line[sd], errs[sd] = half.Line(ctx, election)
+			k.line[sd], errs[sd] = k.half[sd].Line(ctx, election)
 		}
 	}
 	if errs[sideTo] != nil {

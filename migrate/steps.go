@@ -309,8 +309,8 @@ func (b *Backend) abort(ctx context.Context, election string, k look) (again boo
 	if err != nil {
 		return false, err
 	}
-	if now.Sealed != "" {
-		return true, nil // look again: too late
+	if now.Sealed != "" || gated(now) {
+		return true, nil // look again: too late, or the opposite migration has begun
 	}
 	if rec.Version == backend.Absent {
 		rec.Value = now.Encode()
@@ -327,6 +327,9 @@ func (b *Backend) abort(ctx context.Context, election string, k look) (again boo
 // by either, and the election was in use on neither coordinator, as both were begun:
 // what was begun here is forgotten, and the other migration goes on.
 func (b *Backend) withdraw(ctx context.Context, election string, to backend.Session, l backend.Line) (again bool, err error) {
+	if l.Header.Migration.Seal {
+		return false, refused("its gate on %s is the seal of an earlier migration, so the election is in use; abort the one from %s to %s", b.o.To, b.o.To, b.o.From)
+	}
 	if g, stands := gate(l); stands {
 		if len(l.Members) > 1 {
 			return true, fmt.Errorf("%w: on %s these stand behind the gate: %s; stop those that run with it alone", backend.ErrUnavailable, b.o.To, names(l.Members[1:]))

@@ -1,0 +1,440 @@
+package migrate_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/hashicorp/consul/api"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/conformance"
+	"github.com/succession-dev/succession/consul"
+	"github.com/succession-dev/succession/internal/coordtest"
+	"github.com/succession-dev/succession/internal/coordtest/rig"
+	"github.com/succession-dev/succession/migrate"
+)
+
+var allSuites = flag.Bool("all-suites", false, "TestConformanceOfPairs: every pair in both directions in every phase, which takes hours")
+
+// realTTL is the session time of both coordinators of a pair.
+const realTTL = 2 * time.Second
+
+// TestConformanceOfPairs runs the suite on composites of real coordinators: by default
+// each pair in one direction and one phase.
+func TestConformanceOfPairs(t *testing.T) {
+	suites := []struct {
+		from, to string
+		phase    phase
+	}{
+		{"zookeeper", "etcd", gated},
+		{"consul", "zookeeper", moved},
+		{"etcd", "consul", between},
+		{"zookeeper", "local", moved},
+		{"local", "etcd", gated},
+		{"consul", "local", aborted},
+	}
+	if *allSuites {
+		suites = suites[:0]
+		for _, from := range slices.Sorted(maps.Keys(kinds)) {
+			for _, to := range slices.Sorted(maps.Keys(kinds)) {
+				for _, ph := range []phase{gated, between, moved, aborted} {
+					if from != to {
+						suites = append(suites, struct {
+							from, to string
+							phase    phase
+						}{from, to, ph})
+					}
+				}
+			}
+		}
+	}
+	for _, tt := range suites {
+		t.Run(fmt.Sprintf("%s-%s/%s", tt.from, tt.to, tt.phase), func(t *testing.T) {
+			conformance.Run(t, newRealPair(t, tt.from, tt.to, tt.phase).harness())
+		})
+	}
+}
+
+// A kind is a kind of coordinator.
+type kind struct {
+	start func(t *testing.T) (*coordtest.Cluster, string) // nil and a folder for one without servers
+	url   string                                          // of an address
+	slack time.Duration
+	// open opens a backend, where that takes more than the URL.
+	open func(addr string) (backend.Backend, error)
+	// remove and drop are what an operator does with the coordinator's own tools.
+	remove func(ctx context.Context, addr string, m backend.Member) error
+	drop   func(ctx context.Context, addr, election string) error
+}
+
+var kinds = map[string]kind{
+	"zookeeper": {
+		start: func(t *testing.T) (*coordtest.Cluster, string) {
+			z := coordtest.NewZooKeeper(t, nil)
+			return &z.Cluster, z.Addrs()[0]
+		},
+		url: "zookeeper://%s/suite?session=" + realTTL.String(), slack: 500 * time.Millisecond,
+		remove: func(_ context.Context, addr string, m backend.Member) error {
+			return zookeeperOperator(addr, func(c *zk.Conn) error { return c.Delete("/suite/"+m.Line+"/"+m.Key, -1) })
+		},
+		drop: func(_ context.Context, addr, election string) error {
+			return zookeeperOperator(addr, func(c *zk.Conn) error {
+				for {
+					at := "/suite/" + election
+					names, _, err := c.Children(at)
+					if err != nil {
+						return err
+					}
+					ops := make([]any, 0, len(names)+1)
+					for _, name := range names {
+						ops = append(ops, &zk.DeleteRequest{Path: at + "/" + name, Version: -1})
+					}
+					_, err = c.Multi(append(ops, &zk.DeleteRequest{Path: at, Version: -1})...)
+					if err != zk.ErrNoNode && err != zk.ErrNotEmpty { // somebody joined or left meanwhile
+						return err
+					}
+				}
+			})
+		},
+	},
+	"etcd": {
+		start: func(t *testing.T) (*coordtest.Cluster, string) {
+			e := coordtest.NewEtcd(t, nil)
+			return &e.Cluster, e.Addrs()[0]
+		},
+		url: "etcd://%s/suite/?ttl=" + realTTL.String(), slack: 500 * time.Millisecond,
+		remove: func(ctx context.Context, addr string, m backend.Member) error {
+			return etcdOperator(addr, func(c *clientv3.Client) error {
+				_, err := c.Delete(ctx, "suite/"+m.Line+"/"+m.Key)
+				return err
+			})
+		},
+		drop: func(ctx context.Context, addr, election string) error {
+			return etcdOperator(addr, func(c *clientv3.Client) error {
+				_, err := c.Txn(ctx).Then(
+					clientv3.OpDelete("suite/"+election+"/", clientv3.WithPrefix()),
+					clientv3.OpDelete("suite/"+election),
+				).Commit()
+				return err
+			})
+		},
+	},
+	"consul": {
+		start: func(t *testing.T) (*coordtest.Cluster, string) {
+			c := coordtest.NewConsul(t, &coordtest.ConsulOptions{Durable: true, Config: []string{"limits{http_max_conns_per_client=4000}"}})
+			return &c.Cluster, c.Addrs()[0]
+		},
+		url: "consul://%s/suite?ttl=" + realTTL.String(), slack: realTTL + realTTL/4,
+		open: func(addr string) (backend.Backend, error) {
+			transport := &http.Transport{DialContext: rig.DialUnlabelled}
+			return consul.New(&api.Config{Address: addr, Transport: transport}, &consul.Options{TTL: realTTL, Prefix: "suite"})
+		},
+		remove: func(ctx context.Context, addr string, m backend.Member) error {
+			return consulOperator(ctx, addr, &api.KVTxnOp{Verb: api.KVDelete, Key: "suite/" + m.Line + "/" + m.Key})
+		},
+		drop: func(ctx context.Context, addr, election string) error {
+			return consulOperator(ctx, addr,
+				&api.KVTxnOp{Verb: api.KVDelete, Key: "suite/" + election},
+				&api.KVTxnOp{Verb: api.KVDeleteTree, Key: "suite/" + election + "/"})
+		},
+	},
+	"local": {
+		start: func(t *testing.T) (*coordtest.Cluster, string) { return nil, t.TempDir() },
+		url:   "local:%s",
+		remove: func(_ context.Context, dir string, m backend.Member) error {
+			return os.Remove(filepath.Join(dir, m.Line, "@"+m.Key))
+		},
+		drop: func(_ context.Context, dir, election string) error {
+			return os.RemoveAll(filepath.Join(dir, election))
+		},
+	},
+}
+
+func zookeeperOperator(addr string, do func(*zk.Conn) error) error {
+	c, _, err := zk.Connect([]string{addr}, 10*time.Second, zk.WithLogInfo(false))
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return do(c)
+}
+
+func etcdOperator(addr string, do func(*clientv3.Client) error) error {
+	c, err := clientv3.New(clientv3.Config{Endpoints: []string{addr}})
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return do(c)
+}
+
+func consulOperator(ctx context.Context, addr string, ops ...*api.KVTxnOp) error {
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	c, err := api.NewClient(&api.Config{Address: addr, Transport: transport})
+	if err != nil {
+		return err
+	}
+	ok, _, _, err := c.KV().Txn(ops, (&api.QueryOptions{}).WithContext(ctx))
+	if err == nil && !ok {
+		err = errors.New("consul refuses to delete")
+	}
+	return err
+}
+
+// A realPair is two coordinators, whose elections are brought to a phase when they are
+// first used.
+type realPair struct {
+	stage
+	name     string
+	slack    time.Duration
+	clusters []*coordtest.Cluster // without those that have no servers
+	kinds    [2]kind
+	urls     [2]string
+	addrs    [2]string
+	operator [2]backend.Backend
+}
+
+func newRealPair(t *testing.T, from, to string, ph phase) *realPair {
+	p := &realPair{name: fmt.Sprintf("migrate, %s to %s, %s", from, to, ph)}
+	for side, k := range []kind{kinds[from], kinds[to]} {
+		cluster, addr := k.start(t)
+		if cluster != nil {
+			p.clusters = append(p.clusters, cluster)
+		}
+		p.kinds[side], p.addrs[side], p.urls[side] = k, addr, fmt.Sprintf(k.url, addr)
+		p.slack = max(p.slack, k.slack)
+		b, err := backend.Open(t.Context(), p.urls[side])
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { b.Close() })
+		p.operator[side] = b
+	}
+	p.stage = stage{phase: ph, open: func(ctx context.Context) (*migrate.Backend, [2]backend.Backend, error) {
+		return p.compose(ctx, p.addrs)
+	}}
+	return p
+}
+
+// compose returns a composite of clients that connect to the addresses, which may be
+// those of proxies.
+func (p *realPair) compose(ctx context.Context, addrs [2]string) (*migrate.Backend, [2]backend.Backend, error) {
+	var sub [2]backend.Backend
+	for side, k := range p.kinds {
+		var err error
+		if k.open != nil {
+			sub[side], err = k.open(addrs[side])
+		} else {
+			sub[side], err = backend.Open(ctx, fmt.Sprintf(k.url, addrs[side]))
+		}
+		if err != nil {
+			return nil, sub, err
+		}
+	}
+	return migrate.New(sub[0], sub[1], &migrate.Options{From: p.urls[0], To: p.urls[1]}), sub, nil
+}
+
+// A proxied is a client of both, each behind a proxy of its own.
+type proxied struct {
+	*migrate.Backend
+	p       *realPair
+	proxies []*coordtest.Proxy
+}
+
+func (p *realPair) client(ctx context.Context) (*proxied, error) {
+	c := &proxied{p: p}
+	addrs := p.addrs
+	for side, addr := range addrs {
+		if filepath.IsAbs(addr) { // of a folder
+			continue
+		}
+		proxy, err := coordtest.StartProxy(addr)
+		if err != nil {
+			return nil, err
+		}
+		c.proxies = append(c.proxies, proxy)
+		addrs[side] = proxy.Addr()
+	}
+	var err error
+	c.Backend, _, err = p.compose(ctx, addrs)
+	return c, err
+}
+
+func (c *proxied) Session(ctx context.Context) (backend.Session, error) {
+	return c.p.session(ctx, c.Backend)
+}
+
+func (c *proxied) Close() error {
+	err := c.Backend.Close()
+	for _, p := range c.proxies {
+		p.Close()
+	}
+	return err
+}
+
+func (p *realPair) harness() conformance.Harness {
+	const drivers = "it takes each coordinator's own client; it is tested on both in virtual time, and on each alone"
+	h := conformance.Harness{
+		Name:    p.name,
+		TTL:     realTTL,
+		Slack:   p.slack,
+		Latency: 4 * time.Second,
+		Open: func(ctx context.Context) (backend.Backend, error) {
+			c, err := p.client(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return c, nil
+		},
+		Faults: conformance.Faults{
+			Remove: p.remove,
+			Drop:   p.drop,
+			Process: func(election, id string) *exec.Cmd {
+				if err := p.prepare(context.Background(), election); err != nil {
+					return &exec.Cmd{Err: err}
+				}
+				both := "migrate:?from=" + url.QueryEscape(p.urls[0]) + "&to=" + url.QueryEscape(p.urls[1])
+				return rig.Process(both)(election, id)
+			},
+		},
+		Lacks: map[conformance.Fault]string{
+			conformance.Expire:     drivers,
+			conformance.LoseAnswer: drivers,
+			conformance.Reset:      drivers,
+			conformance.Rewind:     drivers,
+			conformance.Compact:    drivers,
+			conformance.Clock:      drivers,
+			conformance.Requests:   drivers,
+			conformance.Cluster:    "each coordinator is one server",
+			conformance.Isolate:    "each coordinator is one server",
+		},
+	}
+	if len(p.clusters) < 2 {
+		const half = "one of the two is this machine, from which nobody can be cut off"
+		for _, f := range []conformance.Fault{
+			conformance.Cut, conformance.Mute, conformance.Deafen, conformance.Sever, conformance.Hide,
+			conformance.Restart, conformance.Pause, conformance.Kill,
+		} {
+			h.Lacks[f] = half
+		}
+		p.limit(&h)
+		return h
+	}
+	fault := func(do func(*coordtest.Proxy)) func(backend.Backend) func() {
+		return func(b backend.Backend) func() {
+			each := func(do func(*coordtest.Proxy)) {
+				for _, proxy := range b.(*proxied).proxies {
+					do(proxy)
+				}
+			}
+			each(do)
+			return func() { each((*coordtest.Proxy).Heal) }
+		}
+	}
+	h.Faults.Cut = fault((*coordtest.Proxy).Cut)
+	h.Faults.Mute = fault(func(p *coordtest.Proxy) { p.Block(coordtest.ToServer) })
+	h.Faults.Deafen = fault(func(p *coordtest.Proxy) { p.Block(coordtest.ToClient) })
+	h.Faults.Sever = fault((*coordtest.Proxy).Sever)
+	gone := func(p *coordtest.Proxy) {
+		p.Refuse()
+		p.Reset()
+	}
+	h.Faults.Hide = fault(gone)
+	h.Faults.Kill = func(b backend.Backend) { fault(gone)(b) }
+	h.Faults.Restart = func(ctx context.Context) (err error) {
+		for _, c := range p.clusters {
+			err = errors.Join(err, c.Restart(ctx))
+		}
+		return err
+	}
+	h.Faults.Pause = func(context.Context) (func(), error) {
+		var err error
+		for _, c := range p.clusters {
+			err = errors.Join(err, c.Pause())
+		}
+		return func() {
+			for _, c := range p.clusters {
+				_ = c.Resume() // who waits for that fails
+			}
+		}, err
+	}
+	return h
+}
+
+// limit leaves out what the phase of an election takes from the rules where one of the two
+// coordinators is this machine.
+func (p *realPair) limit(h *conformance.Harness) {
+	local := func(side int) bool { return filepath.IsAbs(p.addrs[side]) }
+	if p.phase == gated || p.phase == aborted {
+		h.Faults.Process = nil
+		h.Lacks[conformance.Process] = "a process that is stopped keeps its place on this machine, and loses its session with the other"
+	}
+	switch {
+	case p.phase == gated && local(0):
+		h.Waive = map[string]string{"L6.advances": "who waits stands on this machine alone, and has no deadline"}
+	case p.phase == gated:
+		h.Waive = map[string]string{"L7.foreign": "positions on this machine are larger, so the fence on the other is raised, in the record that held a stranger's data"}
+	case p.phase == aborted && local(0), p.phase != aborted && local(1):
+		h.Lacks[conformance.Deadlines] = "the election is on this machine, where the death of a process is known at once"
+	}
+}
+
+// lines has do look at the line of each side.
+func (p *realPair) lines(ctx context.Context, election string, do func(side int, l backend.Line) error) error {
+	for side, b := range p.operator {
+		s, err := b.Session(ctx)
+		if err != nil {
+			return err
+		}
+		l, err := s.Line(ctx, election)
+		if err == nil {
+			err = do(side, l)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// remove removes a candidate's members: the one that m is, and the one under the same
+// value on the other side.
+func (p *realPair) remove(ctx context.Context, m backend.Member) error {
+	return p.lines(ctx, m.Line, func(side int, l backend.Line) error {
+		i := slices.IndexFunc(l.Members, func(o backend.Member) bool { return o.Value == m.Value && !o.Pinned })
+		if i < 0 {
+			return nil
+		}
+		return p.kinds[side].remove(ctx, p.addrs[side], l.Members[i])
+	})
+}
+
+// drop deletes the election, but for what holds the migration together; see [pair.drop].
+func (p *realPair) drop(ctx context.Context, election string) error {
+	return p.lines(ctx, election, func(side int, l backend.Line) error {
+		pinned := func(m backend.Member) bool { return m.Pinned }
+		if l.Header.Sealed == "" && !slices.ContainsFunc(l.Members, pinned) {
+			return p.kinds[side].drop(ctx, p.addrs[side], election)
+		}
+		for _, m := range slices.DeleteFunc(l.Members, pinned) {
+			if err := p.kinds[side].remove(ctx, p.addrs[side], m); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
