@@ -17,7 +17,7 @@ import (
 // leads, everybody is told what to do, and aborting one lets the other go on.
 func TestOppositeBegins(t *testing.T) {
 	met := make(map[bool]int)
-	for after := time.Duration(0); after < 16*time.Millisecond; after += time.Millisecond {
+	for after := time.Duration(0); after < 16*time.Millisecond; after += time.Millisecond / 2 {
 		inWorld(t, func(w *world) {
 			there, _ := w.operator(onBoth)
 			defer there.Close()
@@ -91,7 +91,7 @@ func opposed(w *world, there, back *migrate.Backend) {
 // election is on the coordinator that it comes from.
 func TestOppositeAborts(t *testing.T) {
 	ended := make(map[migrate.Phase]int)
-	for after := time.Duration(0); after < 16*time.Millisecond; after += time.Millisecond {
+	for after := time.Duration(0); after < 16*time.Millisecond; after += time.Millisecond / 2 {
 		inWorld(t, func(w *world) {
 			there, _ := w.operator(onBoth)
 			defer there.Close()

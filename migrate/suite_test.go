@@ -63,6 +63,7 @@ func TestConformanceOfPairs(t *testing.T) {
 	}
 	for _, tt := range suites {
 		t.Run(fmt.Sprintf("%s-%s/%s", tt.from, tt.to, tt.phase), func(t *testing.T) {
+			t.Parallel() // they wait most of the time
 			conformance.Run(t, newRealPair(t, tt.from, tt.to, tt.phase).harness())
 		})
 	}
