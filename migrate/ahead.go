@@ -32,10 +32,10 @@ func (s *session) ahead(ctx context.Context, m backend.Member) (backend.Place, e
 		s.quitLater(p)
 		return backend.Place{}, errLostTo
 	}
-	if err := p.lock(ctx); err != nil {
+	if err := p.take.lock(ctx); err != nil {
 		return backend.Place{}, err
 	}
-	defer p.unlock()
+	defer p.take.unlock()
 	sd := sideFrom
 	if s.isOnlyTo(p) {
 		sd = sideTo
@@ -141,10 +141,10 @@ func (s *session) quitLater(p *place) {
 	s.behind.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), closeBound)
 		defer cancel()
-		err := p.lock(ctx)
+		err := p.take.lock(ctx)
 		if err == nil {
 			err = s.quit(ctx, p)
-			p.unlock()
+			p.take.unlock()
 		}
 		if err != nil {
 			s.end(fmt.Errorf("%w: a place could not be given back: %w", backend.ErrSessionEnded, err))
@@ -212,7 +212,7 @@ func (s *session) tryTo(ctx context.Context, p *place, pl backend.Place) (backen
 		return backend.Place{}, err
 	}
 	from := s.sub[sideFrom]
-	for {
+	for fenced := false; ; {
 		l, err := to.Line(ctx, p.line)
 		if err != nil {
 			return backend.Place{}, err
@@ -236,9 +236,14 @@ func (s *session) tryTo(ctx context.Context, p *place, pl backend.Place) (backen
 			}
 			p.set(sideTo, m)
 			s.mark(ctx, p, sideTo)
-			if err := header.Restore(ctx, to, m); err != nil {
+			continue
+		}
+		if !fenced {
+			err := header.Restore(ctx, to, m)
+			if err != nil && !errors.Is(err, backend.ErrVersion) {
 				return backend.Place{}, err
 			}
+			fenced = err == nil
 			continue
 		}
 		// Not for what it says, but so that the session keeps its deadline ahead.

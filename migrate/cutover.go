@@ -12,11 +12,11 @@ import (
 // obey does what To's record asks of p, which leads by both: to seal From, or to go
 // on by From alone.
 func (s *session) obey(ctx context.Context, p *place) error {
-	if err := p.lock(ctx); err != nil {
+	if err := p.take.lock(ctx); err != nil {
 		return err
 	}
 	sealed, err := s.decide(ctx, p)
-	p.unlock()
+	p.take.unlock()
 	if err != nil || sealed == nil {
 		return err
 	}
@@ -88,10 +88,16 @@ func (s *session) decide(ctx context.Context, p *place) (*backend.Header, error)
 		}
 		h.Sealed = mig.To
 		h.Migration = backend.Migration{ID: mig.ID, From: mig.From, To: mig.To, Step: stepSealed}
+		if err := p.writes.lock(ctx); err != nil {
+			return nil, err
+		}
 		err = from.Pin(ctx, p.member(sideFrom), h, r.Version)
+		if err == nil {
+			s.seal(p)
+		}
+		p.writes.unlock()
 		switch {
 		case err == nil:
-			s.seal(p)
 			return &h, nil
 		case errors.Is(err, backend.ErrVersion):
 			continue

@@ -69,7 +69,14 @@ func (s *session) residence(ctx context.Context, election string) (string, error
 // is carried over.
 func (s *session) keeper(ctx context.Context, name string) (side, backend.Version, error) {
 	if election, ok := strings.CutSuffix(name, header.Suffix); ok {
-		return s.keeper(ctx, election) // its fence
+		note, _, err := s.home(ctx, name)
+		if err == nil && note.Election == "" {
+			sd, _, err := s.keeper(ctx, election) // its fence
+			return sd, 0, err
+		}
+		if err != nil {
+			return sideTo, 0, err
+		}
 	}
 	if s.hasMoved(name) {
 		return sideTo, 0, nil
@@ -101,7 +108,7 @@ func (s *session) keeper(ctx context.Context, name string) (side, backend.Versio
 		if err != nil {
 			return sideTo, 0, err
 		}
-		if id == note.Migration {
+		if id != "" && id == note.Migration {
 			return sideTo, at, nil
 		}
 	}

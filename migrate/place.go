@@ -16,8 +16,8 @@ type place struct {
 	line, value string
 	as          backend.Member // as the caller knows it
 
-	// take serialises what changes the place: taking To, the cutover, leaving.
-	take chan struct{}
+	take   mutex // for what changes the place: taking To, the cutover, leaving
+	writes mutex // for guarded writes, of which none may be under way when From is sealed
 
 	mu     sync.Mutex
 	at     [2]backend.Member // by side; the zero Member where it has none
@@ -34,7 +34,7 @@ type place struct {
 }
 
 func newPlace(line, value string, sd side, m backend.Member) *place {
-	p := &place{line: line, value: value, as: sd.tag(m), take: make(chan struct{}, 1)}
+	p := &place{line: line, value: value, as: sd.tag(m), take: make(mutex, 1), writes: make(mutex, 1)}
 	p.at[sd] = m
 	p.onlyTo = sd == sideTo
 	p.alone = p.onlyTo
@@ -79,17 +79,20 @@ func (p *place) isLost() bool {
 	return p.lost
 }
 
-// lock takes the place for the caller, unless ctx ends first.
-func (p *place) lock(ctx context.Context) error {
+// A mutex has room for one.
+type mutex chan struct{}
+
+// lock takes it for the caller, unless ctx ends first.
+func (m mutex) lock(ctx context.Context) error {
 	select {
-	case p.take <- struct{}{}:
+	case m <- struct{}{}:
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 }
 
-func (p *place) unlock() { <-p.take }
+func (m mutex) unlock() { <-m }
 
 // owned returns the session's own place that m is, or nil.
 func (s *session) owned(m backend.Member) *place {
@@ -216,10 +219,10 @@ func (s *session) leave(ctx context.Context, m backend.Member) error {
 	if p == nil {
 		return s.leaveStranger(ctx, m)
 	}
-	if err := p.lock(ctx); err != nil {
+	if err := p.take.lock(ctx); err != nil {
 		return err
 	}
-	defer p.unlock()
+	defer p.take.unlock()
 	return s.quit(ctx, p)
 }
 

@@ -82,21 +82,38 @@ func (s *session) condition(ctx context.Context, name string, cond *backend.If) 
 
 // Put writes the record where the condition holds; see [backend.Records].
 func (s *session) Put(ctx context.Context, name string, value []byte, cond *backend.If) (backend.Version, error) {
-	half, sd, c, err := s.condition(ctx, name, cond)
-	var v backend.Version
-	if err == nil {
-		v, err = half.Put(ctx, name, value, c)
-	}
-	return sd.version(v), s.told("put", name, err)
+	var written backend.Version
+	err := s.write(ctx, name, cond, func(half backend.Session, sd side, c *backend.If) error {
+		v, err := half.Put(ctx, name, value, c)
+		written = sd.version(v)
+		return err
+	})
+	return written, s.told("put", name, err)
 }
 
 // Delete removes the record where the condition holds; see [backend.Records].
 func (s *session) Delete(ctx context.Context, name string, cond *backend.If) error {
-	half, _, c, err := s.condition(ctx, name, cond)
-	if err == nil {
-		err = half.Delete(ctx, name, c)
+	return s.told("delete", name, s.write(ctx, name, cond, func(half backend.Session, _ side, c *backend.If) error {
+		return half.Delete(ctx, name, c)
+	}))
+}
+
+// write does a conditional write. A place does one guarded write at a time, and none while
+// it seals From: what was acknowledged there is there when the record is carried over.
+func (s *session) write(ctx context.Context, name string, cond *backend.If, do func(backend.Session, side, *backend.If) error) error {
+	if cond != nil {
+		if p := s.owned(cond.Member); p != nil {
+			if err := p.writes.lock(ctx); err != nil {
+				return err
+			}
+			defer p.writes.unlock()
+		}
 	}
-	return s.told("delete", name, err)
+	half, sd, c, err := s.condition(ctx, name, cond)
+	if err != nil {
+		return err
+	}
+	return do(half, sd, c)
 }
 
 // List returns the names of the records directly under dir; see [backend.Records].
