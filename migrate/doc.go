@@ -38,8 +38,8 @@
 // is there: by N where E on O is sealed to N, or N's record says that it has moved; by O
 // where N's record says that the migration was aborted, or went back. It then is no
 // different from a client of that coordinator alone. Where neither
-// has anything to say, no migration has begun, and it refuses with [ErrNotBegun]: E
-// might be in use on both.
+// has anything to say, no migration has begun, and it refuses with [ErrNotBegun]: one
+// that was started with O and N exchanged would lead beside a client of O alone.
 //
 // # Why one leads
 //

@@ -24,6 +24,7 @@ type flaw struct {
 	oneSided     bool // a term does not end with N
 	abortKeepsN  bool // an abort opens N without sealing it
 	abortNoSeal  bool // an abort of the way back removes the seal that was the gate
+	early        bool // a composite leads by its source alone before a begin, where nobody stands on its target
 
 	// What two opposed operators must not do.
 	sourceFirst     bool // a step reads its source's line before its target's
@@ -58,6 +59,7 @@ func TestModelCatchesFlaws(t *testing.T) {
 		{flaw{name: "a term does not end with its place on N", oneSided: true}, []uint8{both, newOnly}},
 		{flaw{name: "an abort does not seal N", abortKeepsN: true}, []uint8{both, newOnly, oldOnly}},
 		{flaw{name: "aborting the way back takes the seal away", abortNoSeal: true}, []uint8{both, foreignOld, newOnly}},
+		{flaw{name: "a composite leads before a begin", early: true}, []uint8{oldOnly, reverse}},
 		{flaw{name: "opposed: a step reads its source before its target", sourceFirst: true}, []uint8{both}},
 		{flaw{name: "opposed: begin does not look again", blindBegin: true}, nil},
 		{flaw{name: "opposed: the gate names no version", unversionedGate: true}, nil},

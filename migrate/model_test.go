@@ -245,6 +245,10 @@ func (e *explorer) judge(m *model, from, to int) int {
 		return 1 + from
 	case needsBoth:
 		return 0
+	case notBegun:
+		if e.f.early && m.side[to].n == 0 {
+			return 1 + from
+		}
 	case conflict:
 		if e.f.ignoresConflict {
 			return 0
