@@ -1,14 +1,14 @@
 // Faults puts the same faults on leaders elected by this project and by others, on real
 // coordinators, and prints tables of what came of it.
 //
-//	go run -C bench ./faults -json out.json    # everything, three times each
+//	go run -C bench ./faults -json faults.json    # everything, three times each
 //	go run -C bench ./faults -list             # the faults and the libraries
 //	go run -C bench ./faults -only 'cut|late' -library etcd -n 5
 //
 // What -json wrote is printed again by -from, and put into the two texts that show it with
 //
-//	go run -C bench ./faults -from out.json -into README.md
-//	go run -C bench ./faults -from out.json -short -into ../README.md
+//	go run -C bench ./faults -from faults.json -into README.md
+//	go run -C bench ./faults -from faults.json -short -into ../README.md
 //
 // Paths are relative to the folder bench.
 //
