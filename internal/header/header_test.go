@@ -1,0 +1,87 @@
+package header_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/header"
+	"github.com/succession-dev/succession/memory"
+)
+
+func fence(t *testing.T, c *memory.Coordinator, election string) uint64 {
+	t.Helper()
+	h, err := backend.ParseHeader(c.Record(election).Value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h.Fence
+}
+
+// A fence that was raised comes back after the election was deleted, and is not lowered by
+// one that was kept before.
+func TestRestore(t *testing.T) {
+	long := strings.Repeat("e", backend.MaxName)
+	for name, want := range map[string]uint64{"reports": 1000, long: 0} {
+		synctest.Test(t, func(t *testing.T) {
+			c := memory.New(nil)
+			b := c.Client("a")
+			defer b.Close()
+			s, err := b.Session(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, to := range []uint64{1000, 7} {
+				if err := header.Raise(t.Context(), s, name, backend.Member{}, to); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := fence(t, c, name); got != 1000 {
+				t.Errorf("the fence of %.10s is %d; want 1000", name, got)
+			}
+			c.Drop(name)
+			m, err := s.Join(t.Context(), name, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := header.Restore(t.Context(), s, m); err != nil {
+				t.Fatal(err)
+			}
+			if got := fence(t, c, name); got != want {
+				t.Errorf("after a deletion the fence of %.10s is %d; want %d", name, got, want)
+			}
+		})
+	}
+}
+
+// Who has left restores nothing: its write might come at any time.
+func TestRestoreByWhoHasLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := memory.New(nil)
+		b := c.Client("a")
+		defer b.Close()
+		s, err := b.Session(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := header.Raise(t.Context(), s, "reports", backend.Member{}, 1000); err != nil {
+			t.Fatal(err)
+		}
+		c.Drop("reports")
+		m, err := s.Join(t.Context(), "reports", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Leave(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+		if err := header.Restore(t.Context(), s, m); !errors.Is(err, backend.ErrNotMember) {
+			t.Errorf("got %v, want ErrNotMember", err)
+		}
+		if got := fence(t, c, "reports"); got != 0 {
+			t.Errorf("the fence is %d; want 0", got)
+		}
+	})
+}
