@@ -22,7 +22,7 @@ var (
 // TestMain is also the worker that runs are made with.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "worker" {
-		os.Exit(worker.Main(os.Args[2:]))
+		os.Exit(worker.Main(os.Args[2:], os.Stdin))
 	}
 	// Runs wait for faults to pass, not for the processor.
 	flag.Parse()

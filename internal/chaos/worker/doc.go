@@ -16,7 +16,7 @@
 // [Main] is the whole process, for a program that executes itself:
 //
 //	if len(os.Args) > 1 && os.Args[1] == "worker" {
-//		os.Exit(worker.Main(os.Args[2:]))
+//		os.Exit(worker.Main(os.Args[2:], os.Stdin))
 //	}
 //
 // and, from the outside,

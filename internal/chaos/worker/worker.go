@@ -101,9 +101,9 @@ const (
 	exitUnclosed = 3 // members may stand for a session time
 )
 
-// Main is the process: it returns its exit code when the standard input ends or
-// SIGTERM comes. See the package comment.
-func Main(args []string) int {
+// Main is the process: it returns its exit code when commands, its standard input, end
+// or SIGTERM comes. See the package comment.
+func Main(args []string, commands io.Reader) int {
 	c, err := parse(args)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -111,7 +111,7 @@ func Main(args []string) int {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	err = run(ctx, c)
+	err = run(ctx, c, commands)
 	if err == nil {
 		return 0
 	}
@@ -138,8 +138,8 @@ type worker struct {
 	logger *slog.Logger
 }
 
-// run works until ctx or the standard input ends.
-func run(ctx context.Context, c Config) (err error) {
+// run works until ctx or the commands end.
+func run(ctx context.Context, c Config, commands io.Reader) (err error) {
 	clock := Clock(c.Origin)
 	notes, err := os.Create(c.Log + ".history.jsonl")
 	if err != nil {
@@ -171,13 +171,13 @@ func run(ctx context.Context, c Config) (err error) {
 		all = append(all, newCandidate(w, name, s))
 	}
 	go func() { // ends with the process: a read of the standard input cannot be interrupted
-		follow(os.Stdin, all)
+		follow(commands, all)
 		cancel(errors.New("the standard input has ended"))
 	}()
 
 	if w.b, err = open(ctx, c); err != nil {
-		if ctx.Err() != nil {
-			return nil
+		if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
+			return nil // it was told to end before it had begun
 		}
 		return err
 	}

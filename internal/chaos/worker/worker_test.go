@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "worker" {
-		os.Exit(worker.Main(os.Args[2:]))
+		os.Exit(worker.Main(os.Args[2:], os.Stdin))
 	}
 	os.Exit(m.Run())
 }
@@ -115,12 +115,14 @@ func TestWorker(t *testing.T) {
 
 // A worker that cannot do what it is there for says so and fails.
 func TestFails(t *testing.T) {
+	commands, end := io.Pipe() // their end would be a reason to end well
+	defer end.Close()
 	dir := t.TempDir()
 	cfg := worker.Config{URL: "nowhere:x", ID: "c1", Elections: []string{"a"}, Store: dir, Log: filepath.Join(dir, "log")}
-	if code := worker.Main(cfg.Args()); code != 1 {
+	if code := worker.Main(cfg.Args(), commands); code != 1 {
 		t.Errorf("a worker without a backend exits with %d", code)
 	}
-	if code := worker.Main([]string{"-url=local:" + dir}); code != 1 {
+	if code := worker.Main([]string{"-url=local:" + dir}, commands); code != 1 {
 		t.Errorf("a worker that is told nothing exits with %d", code)
 	}
 }

@@ -26,7 +26,7 @@ import (
 
 func main() {
 	if len(os.Args) > 1 && os.Args[1] == "worker" {
-		os.Exit(worker.Main(os.Args[2:]))
+		os.Exit(worker.Main(os.Args[2:], os.Stdin))
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
