@@ -113,18 +113,26 @@ func TestGuardedRecordsFollow(t *testing.T) {
 	})
 }
 
+// writesAndMoves returns the leader of an election that has moved, who has written the
+// record before and not since.
+func (w *world) writesAndMoves() *process {
+	w.t.Helper()
+	op, _ := w.operator(onBoth)
+	defer op.Close()
+	w.do(op.Begin, migrate.Begun)
+	p := w.start(onBoth, "p")
+	w.leads(p)
+	w.guards(p, "1")
+	w.do(op.Cutover, migrate.Moved)
+	return p
+}
+
 // A record that its leader has deleted stays away, although its last value stands on the
 // coordinator that the election has gone from.
 func TestDeletedRecordStaysAway(t *testing.T) {
 	inWorld(t, func(w *world) {
-		op, _ := w.operator(onBoth)
-		defer op.Close()
-		w.do(op.Begin, migrate.Begun)
-		p := w.start(onBoth, "p")
+		p := w.writesAndMoves()
 		defer p.end()
-		w.leads(p)
-		w.guards(p, "1")
-		w.do(op.Cutover, migrate.Moved)
 		s, err := p.b.Session(w.ctx)
 		if err == nil {
 			err = s.Delete(w.ctx, record, &backend.If{Member: p.term.Member()})
@@ -143,14 +151,8 @@ func TestDeletedRecordStaysAway(t *testing.T) {
 // since is out of reach, and costs the leader nothing.
 func TestRecordsWithoutTheOldCoordinator(t *testing.T) {
 	inWorld(t, func(w *world) {
-		op, _ := w.operator(onBoth)
-		defer op.Close()
-		w.do(op.Begin, migrate.Begun)
-		p := w.start(onBoth, "p")
+		p := w.writesAndMoves()
 		defer p.end()
-		w.leads(p)
-		w.guards(p, "1")
-		w.do(op.Cutover, migrate.Moved)
 		p.sub[0].Cut()
 		time.Sleep(3 * ttl)
 		term := p.term

@@ -20,6 +20,17 @@ func fence(t *testing.T, c *memory.Coordinator, election string) uint64 {
 	return h.Fence
 }
 
+func session(t *testing.T, c *memory.Coordinator) backend.Session {
+	t.Helper()
+	b := c.Client("a")
+	t.Cleanup(func() { b.Close() })
+	s, err := b.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
 // A fence that was raised comes back after the election was deleted, and is not lowered by
 // one that was kept before.
 func TestRestore(t *testing.T) {
@@ -27,12 +38,7 @@ func TestRestore(t *testing.T) {
 	for name, want := range map[string]uint64{"reports": 1000, long: 0} {
 		synctest.Test(t, func(t *testing.T) {
 			c := memory.New(nil)
-			b := c.Client("a")
-			defer b.Close()
-			s, err := b.Session(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := session(t, c)
 			for _, to := range []uint64{1000, 7} {
 				if err := header.Raise(t.Context(), s, name, backend.Member{}, to); err != nil {
 					t.Fatal(err)
@@ -60,12 +66,7 @@ func TestRestore(t *testing.T) {
 func TestRestoreByWhoHasLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := memory.New(nil)
-		b := c.Client("a")
-		defer b.Close()
-		s, err := b.Session(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := session(t, c)
 		if err := header.Raise(t.Context(), s, "reports", backend.Member{}, 1000); err != nil {
 			t.Fatal(err)
 		}
