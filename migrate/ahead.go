@@ -213,6 +213,16 @@ func (s *session) tryTo(ctx context.Context, p *place, pl backend.Place) (backen
 	}
 	from := s.sub[sideFrom]
 	for fenced := false; ; {
+		m := p.member(sideTo)
+		if m.Key != "" && !fenced {
+			err := header.Restore(ctx, to, m)
+			if err != nil && !errors.Is(err, backend.ErrVersion) {
+				return backend.Place{}, err
+			}
+			if fenced = err == nil; !fenced {
+				continue
+			}
+		}
 		l, err := to.Line(ctx, p.line)
 		if err != nil {
 			return backend.Place{}, err
@@ -229,21 +239,12 @@ func (s *session) tryTo(ctx context.Context, p *place, pl backend.Place) (backen
 		if _, ok := gate(l); !ok {
 			return backend.Place{}, fmt.Errorf("%w: the gate on %s is gone, though the migration goes on; begin it again", ErrRefused, s.b.o.To)
 		}
-		m := p.member(sideTo)
 		if m.Key == "" {
 			if m, err = to.Join(ctx, p.line, p.value); err != nil {
 				return backend.Place{}, err
 			}
 			p.set(sideTo, m)
 			s.mark(ctx, p, sideTo)
-			continue
-		}
-		if !fenced {
-			err := header.Restore(ctx, to, m)
-			if err != nil && !errors.Is(err, backend.ErrVersion) {
-				return backend.Place{}, err
-			}
-			fenced = err == nil
 			continue
 		}
 		// Not for what it says, but so that the session keeps its deadline ahead.
@@ -300,12 +301,14 @@ func raise(ctx context.Context, half backend.Session, m backend.Member, token ui
 // elect takes: a session keeps them for the first two of a line alone, and begins with
 // that when it learns of it.
 func (s *session) awaitDeadline(ctx context.Context) error {
+	both := [2]bool{true, true}
+	ttl := s.shortest(both)
 	for {
-		d := s.deadline([2]bool{true, true})
-		if d.IsZero() || time.Until(d) > s.ttl/8 {
+		d := s.deadline(both)
+		if d.IsZero() || time.Until(d) > ttl/8 {
 			return nil
 		}
-		t := time.NewTimer(s.ttl / 50)
+		t := time.NewTimer(ttl / 50)
 		select {
 		case <-t.C:
 		case <-ctx.Done():

@@ -19,7 +19,6 @@ type session struct {
 	b       *Backend
 	sub     [2]backend.Session // that of From may be nil
 	fromErr error              // why it is nil
-	ttl     time.Duration
 
 	mu     sync.Mutex
 	places map[backend.Member]*place // the session's own, by the member as elect knows it
@@ -44,11 +43,6 @@ func newSession(b *Backend, sub [2]backend.Session, fromErr error) *session {
 		done:    make(chan struct{}),
 		over:    make(chan struct{}),
 		closed:  make(chan struct{}),
-	}
-	for _, half := range sub {
-		if half != nil && half.TTL() > 0 && (s.ttl == 0 || half.TTL() < s.ttl) {
-			s.ttl = half.TTL()
-		}
 	}
 	go s.watch()
 	return s
@@ -192,10 +186,12 @@ func (s *session) told(op, name string, err error) error {
 
 // TTL returns the shorter of both sessions' times, or that of the one that counts; see
 // [session.Deadline] and [backend.Session].
-func (s *session) TTL() time.Duration {
+func (s *session) TTL() time.Duration { return s.shortest(s.counts()) }
+
+func (s *session) shortest(counts [2]bool) time.Duration {
 	var shortest time.Duration
-	for sd, counts := range s.counts() {
-		if half := s.sub[sd]; counts && half != nil && half.TTL() > 0 && (shortest == 0 || half.TTL() < shortest) {
+	for sd, half := range s.sub {
+		if counts[sd] && half != nil && half.TTL() > 0 && (shortest == 0 || half.TTL() < shortest) {
 			shortest = half.TTL()
 		}
 	}
