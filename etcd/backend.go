@@ -161,7 +161,7 @@ func (b *Backend) open() (*session, error) {
 	defer cancel()
 	pause := newBackoff()
 	for attempt := max(b.o.ConnectTimeout/4, minAttempt); ; attempt *= 2 {
-		s, err := b.grant(ctx, attempt)
+		s, err := b.begin(ctx, attempt)
 		if err == nil || !isLost(err) {
 			return s, err
 		}
@@ -175,38 +175,78 @@ func (b *Backend) open() (*session, error) {
 	}
 }
 
-// grant asks for a lease once. What etcd granted without our hearing of it holds
-// no key, and expires.
-func (b *Backend) grant(ctx context.Context, attempt time.Duration) (*session, error) {
+// begin opens a session by a lease that is asked for once. What etcd granted without
+// our hearing of it holds no key, and expires.
+func (b *Backend) begin(ctx context.Context, attempt time.Duration) (*session, error) {
 	ctx, cancel := context.WithTimeout(ctx, attempt)
 	defer cancel()
-	floor, id, sent := b.log.floor(), newLeaseID(), clock.Now()
-	resp, err := b.leases.LeaseGrant(ctx, &pb.LeaseGrantRequest{ID: id, TTL: b.o.seconds()}, grpc.WaitForReady(true))
+	term, err := b.term(ctx)
 	if err != nil {
-		if ctx.Err() != nil && isLost(b.classify(err)) { // gRPC says what it has been waiting for
-			return nil, &lostError{err}
-		}
-		return nil, b.classify(err)
-	}
-	// A lease goes through etcd's log, so its answer is as fresh as any.
-	if err := b.log.observe(floor, resp.Header); err != nil {
 		return nil, err
 	}
-	s := newSession(b, id, time.Duration(resp.TTL)*time.Second)
+	g, err := b.grant(ctx, b.o.seconds())
+	if err != nil {
+		return nil, err
+	}
+	t := tenancy{lease: g.lease}
+	if g.term == term {
+		t.term = term
+	}
+	s := newSession(b, t, g.ttl)
 	if s.margin >= s.ttl {
 		err := fmt.Errorf("%w: margin %v is not shorter than the TTL that etcd granted, %v", backend.ErrInvalid, s.margin, s.ttl)
 		s.end(err, false)
 		return nil, err
 	}
-	s.lease.Extend(sent, s.ttl-s.margin)
-	s.proof.lease.Extend(sent, s.ttl-s.margin)
+	s.lease.Extend(g.sent, s.ttl-s.margin)
+	s.proof.extend(g.sent, s.ttl-s.margin)
 	if !s.lease.Hold(true) {
 		err := &lostError{errors.New("the lease was granted too late")}
 		s.end(err, false)
 		return nil, err
 	}
-	b.o.Logger.Debug("session opened", "lease", fmt.Sprintf("%x", id), "ttl", s.ttl)
+	b.o.Logger.Debug("session opened", "lease", fmt.Sprintf("%x", g.lease), "ttl", s.ttl)
 	return s, nil
+}
+
+// A grant is a lease that etcd has granted.
+type grant struct {
+	lease int64
+	sent  clock.Instant
+	ttl   time.Duration
+	term  uint64 // etcd's: the lease was granted in it or before
+}
+
+// grant asks once for a lease.
+func (b *Backend) grant(ctx context.Context, seconds int64) (grant, error) {
+	g, floor := grant{lease: newLeaseID(), sent: clock.Now()}, b.log.floor()
+	resp, err := b.leases.LeaseGrant(ctx, &pb.LeaseGrantRequest{ID: g.lease, TTL: seconds}, grpc.WaitForReady(true))
+	if err != nil {
+		return grant{}, b.unanswered(ctx, err)
+	}
+	// A lease goes through etcd's log, so its answer is as fresh as any.
+	g.ttl, g.term = time.Duration(resp.TTL)*time.Second, resp.Header.GetRaftTerm()
+	return g, b.log.observe(floor, resp.Header)
+}
+
+// term returns the term that etcd is in, by a request that takes a quorum, no right and
+// no write.
+func (b *Backend) term(ctx context.Context) (uint64, error) {
+	resp, err := b.cluster.MemberList(ctx, &pb.MemberListRequest{Linearizable: true}, grpc.WaitForReady(true))
+	if err != nil {
+		return 0, b.unanswered(ctx, err)
+	}
+	return resp.Header.GetRaftTerm(), b.log.observe(0, resp.Header)
+}
+
+// unanswered is classify for a request that waits for a connection: when its context has
+// ended, gRPC says what it has been waiting for.
+func (b *Backend) unanswered(ctx context.Context, err error) error {
+	classified := b.classify(err)
+	if ctx.Err() != nil && isLost(classified) {
+		return &lostError{err}
+	}
+	return classified
 }
 
 // forget makes s no longer the live session.

@@ -126,6 +126,21 @@ func first[T any](ctx context.Context, before bool, f func(context.Context) (T, 
 	return r.v, r.err
 }
 
+// twice calls f, and where no answer comes in time once more, by way of [first].
+func twice[T any](ctx context.Context, limit time.Duration, f func(context.Context) (T, error)) (v T, err error) {
+	for _, before := range []bool{false, true} {
+		v, err = first(ctx, before, func(ctx context.Context) (T, error) {
+			ctx, cancel := context.WithTimeout(ctx, limit)
+			defer cancel()
+			return f(ctx)
+		})
+		if !isLost(err) {
+			break
+		}
+	}
+	return v, err
+}
+
 // read is persist for a transaction that changes nothing.
 func (s *session) read(ctx context.Context, ops ...clientv3.Op) (*clientv3.TxnResponse, error) {
 	resp, _, err := s.persist(ctx, txn{then: ops})

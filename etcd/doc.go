@@ -13,9 +13,9 @@
 // fences and seals, and lead for longer than they should when they are cut off from
 // etcd; ours do not.
 //
-// A session has one lease. Who joins a line again under it gets the key
-// hex(lease) + "-2", and so on: nobody parses the name, and a second lease would cost
-// a second heartbeat.
+// A session has one lease at a time, and names its members after the first. Who joins a
+// line again under it gets the key hex(lease) + "-2", and so on: nobody parses the name,
+// and a second lease would cost a second heartbeat.
 //
 // A pinned member is the same key without a lease. Records are the keys PREFIX + name,
 // without a lease; their version is the mod revision. An election's own record is
@@ -38,11 +38,15 @@
 // at a time. Its deadline is a TTL after the newest confirmed request was sent, less a
 // margin for clocks ([Options] Margin). For a leader, an answer alone confirms
 // nothing, as a server may give it that is etcd's leader no more: a request through the
-// quorum must then show that the term is still the one that the answer was given in. When the deadline passes, the session has
-// ended, whether it leads or waits. All of its watches share a second stream. Each
-// begins with the present, and the state is read once it has begun, so neither
-// compaction nor a server that lags behind can hide a departure; both streams leave a
-// server that has lost its leader.
+// quorum must then show that the term is still the one that the answer was given in.
+// That must be the term in which the lease was granted, too. In any other the session
+// takes a fresh lease and moves its members to it, as the leader before may still have
+// the old one revoked. When the deadline passes, the session has ended, whether it leads
+// or waits.
+//
+// All of a session's watches share a second stream. Each begins with the present, and
+// the state is read once it has begun, so neither compaction nor a server that lags
+// behind can hide a departure; both streams leave a server that has lost its leader.
 //
 // The coordinator's log must not go back. When a revision is smaller than one seen
 // before, or another cluster answers, the session ends with backend.ErrReset, and the

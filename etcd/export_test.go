@@ -2,5 +2,5 @@ package etcd
 
 import "github.com/succession-dev/succession/backend"
 
-// Lease returns the ID of the session's lease.
-func Lease(s backend.Session) int64 { return s.(*session).id }
+// Lease returns the ID of the lease that the session's members hang on.
+func Lease(s backend.Session) int64 { return s.(*session).present().lease }

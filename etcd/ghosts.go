@@ -12,7 +12,7 @@ import (
 // Ghosts are the keys of a session where nobody must stand, and where a request to
 // create a member may still take effect: its answer was lost, or nobody waited for
 // it. The session watches over them until it ends, and deletes what appears. After
-// that nothing can appear any more, as the lease is gone.
+// that nothing can appear any more, as its leases are gone.
 type ghosts struct {
 	s      *session
 	signal chan struct{} // has room for one: there may be something to do

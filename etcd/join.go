@@ -47,14 +47,14 @@ var errTaken = errors.New("key is taken")
 // create makes the member with the given name, which take has returned.
 func (s *session) create(ctx context.Context, line, name, value string) (backend.Member, error) {
 	m := backend.Member{Line: line, Key: name, Value: value}
-	key := s.b.member(m)
+	key, lease := s.b.member(m), s.present().lease
 	resp, lost, err := s.persist(ctx, txn{
 		when:      []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(key), "=", 0)},
-		then:      []clientv3.Op{clientv3.OpPut(key, value, clientv3.WithLease(clientv3.LeaseID(s.id)))},
+		then:      []clientv3.Op{clientv3.OpPut(key, value, clientv3.WithLease(clientv3.LeaseID(lease)))},
 		otherwise: []clientv3.Op{clientv3.OpGet(key)},
 	})
 	if err == nil {
-		err = s.alive() // it goes with the lease
+		err = s.catchUp(ctx, key, lease)
 	}
 	switch {
 	case err != nil && s.ended() != nil:
@@ -74,7 +74,7 @@ func (s *session) create(ctx context.Context, line, name, value string) (backend
 		return m, nil
 	}
 	kv := resp.Responses[0].GetResponseRange().Kvs[0]
-	if !lost || kv.Lease != s.id {
+	if now := s.present(); !lost || kv.Lease != now.lease && kv.Lease != now.old {
 		return backend.Member{}, errTaken
 	}
 	m.Position = uint64(kv.CreateRevision)

@@ -10,6 +10,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
 
+	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/clock"
 )
 
@@ -52,6 +53,9 @@ func (s *session) keepAlive() {
 		case errors.Is(err, errLeaseGone) && doubted:
 			s.end(err, true)
 			return
+		case errors.Is(err, backend.ErrReset):
+			s.end(err, false)
+			return
 		case errors.Is(err, errLeaseGone):
 			// A server that lags behind may not know a young lease yet (etcd issue 13675).
 			// A read through the log makes it catch up, and tells whether the log was reset.
@@ -82,6 +86,8 @@ func (k *keeper) beat() (sent clock.Instant, err error) {
 		switch {
 		case err != nil:
 			return a.sent, err
+		case k.term != s.present().term:
+			return s.relet()
 		case !s.proof.wanted():
 			return a.sent, s.alive()
 		case a.term != 0:
@@ -100,20 +106,19 @@ func (k *keeper) ask() (ack, error) {
 	s := k.s
 	limit := time.AfterFunc(s.beatLimit(), k.cancel)
 	defer limit.Stop()
-	a := ack{sent: clock.Now()}
-	if err := k.stream.Send(&pb.LeaseKeepAliveRequest{ID: s.id}); err != nil {
+	a := ack{lease: s.present().lease, sent: clock.Now()}
+	if err := k.stream.Send(&pb.LeaseKeepAliveRequest{ID: a.lease}); err != nil {
 		return a, err
 	}
 	resp, err := k.stream.Recv()
 	switch {
 	case err != nil:
 		return a, s.b.classify(err)
-	case resp.ID != s.id:
-		return a, fmt.Errorf("an answer about lease %x came to a heartbeat of lease %x", resp.ID, s.id)
+	case resp.ID != a.lease:
+		return a, fmt.Errorf("an answer about lease %x came to a heartbeat of lease %x", resp.ID, a.lease)
 	}
 	// The header's revision is that of one server, which may lag behind.
 	if err := s.b.log.observe(0, resp.Header); err != nil {
-		s.end(err, false)
 		return a, err
 	}
 	if resp.TTL <= 0 {

@@ -44,7 +44,7 @@ func (s *session) Ahead(ctx context.Context, m backend.Member) (p backend.Place,
 		if h.Sealed != "" && !(p.First && self.Kvs[0].Lease == 0) {
 			return &backend.SealedError{To: h.Sealed}
 		}
-		s.proof.settle(heartbeat, resp.Header.RaftTerm)
+		s.settle(heartbeat, resp.Header.RaftTerm)
 		if !p.First {
 			return s.alive()
 		}
@@ -116,24 +116,20 @@ func (s *session) Line(ctx context.Context, line string) (l backend.Line, err er
 func (s *session) Leave(ctx context.Context, m backend.Member) error {
 	return s.call(ctx, "leave", m.Line, func(ctx context.Context) error {
 		key := s.b.member(m)
-		stands := clientv3.Compare(clientv3.CreateRevision(key), "=", int64(m.Position))
-		for _, lease := range []int64{s.id, 0} { // joined by this session, or pinned
-			resp, _, err := s.persist(ctx, txn{
-				when:      []clientv3.Cmp{stands, clientv3.Compare(clientv3.LeaseValue(key), "=", lease)},
-				then:      []clientv3.Op{clientv3.OpDelete(key)},
-				otherwise: []clientv3.Op{clientv3.OpGet(key)},
-			})
-			if err != nil {
-				return err
-			}
-			if resp.Succeeded {
-				break
-			}
-			now := rangeOf(resp, 0)
-			if len(now.Kvs) == 0 || now.Kvs[0].CreateRevision != int64(m.Position) {
-				break
-			}
-			if l := now.Kvs[0].Lease; l != 0 && l != s.id {
+		t := txn{
+			when:      []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(key), "=", int64(m.Position))},
+			then:      []clientv3.Op{clientv3.OpDelete(key)},
+			otherwise: []clientv3.Op{clientv3.OpGet(key, clientv3.WithKeysOnly())},
+		}
+		if !s.joined(m.Key) {
+			t.when = append(t.when, clientv3.Compare(clientv3.LeaseValue(key), "=", 0))
+		}
+		resp, _, err := s.persist(ctx, t)
+		if err != nil {
+			return err
+		}
+		if !resp.Succeeded {
+			if now := rangeOf(resp, 0); len(now.Kvs) > 0 && now.Kvs[0].CreateRevision == int64(m.Position) {
 				return fmt.Errorf("%w: member %s was joined by another session", backend.ErrDenied, m.Key)
 			}
 		}

@@ -19,24 +19,30 @@ func (s *session) Pin(ctx context.Context, m backend.Member, h backend.Header, a
 		if err := backend.CheckRecord(value); err != nil {
 			return err
 		}
-		pinned, lost, err := s.pin(ctx, m, value, at, s.id)
-		if err != nil || !pinned || lost { // only this session pins it: lost, it was this call
-			return err
+		if s.joined(m.Key) {
+			was, lost, err := s.pin(ctx, m, value, at, true)
+			if err != nil || !was || lost { // only this session pins it: lost, it was this call
+				return err
+			}
 		}
-		_, _, err = s.pin(ctx, m, value, at, 0)
+		_, _, err := s.pin(ctx, m, value, at, false)
 		return err
 	})
 }
 
-// pin pins m, which hangs on the given lease; 0 where it is pinned already and only
-// the record is to be written. was reports that it did nothing because m was pinned
-// already.
-func (s *session) pin(ctx context.Context, m backend.Member, value []byte, at backend.Version, lease int64) (was, lost bool, err error) {
+// pin pins m, which hangs on a lease of the session's, or where that is false is pinned
+// already, and only the record is to be written. was reports that it did nothing because m
+// was pinned already.
+func (s *session) pin(ctx context.Context, m backend.Member, value []byte, at backend.Version, hangs bool) (was, lost bool, err error) {
 	key, record := s.b.member(m), s.b.record(m.Line)
+	lease := "="
+	if hangs {
+		lease = "!="
+	}
 	t := txn{
 		when: []clientv3.Cmp{
 			clientv3.Compare(clientv3.CreateRevision(key), "=", int64(m.Position)),
-			clientv3.Compare(clientv3.LeaseValue(key), "=", lease),
+			clientv3.Compare(clientv3.LeaseValue(key), lease, 0),
 		},
 		then:      []clientv3.Op{clientv3.OpPut(record, string(value))},
 		otherwise: []clientv3.Op{clientv3.OpGet(key), clientv3.OpGet(record)},
@@ -44,7 +50,7 @@ func (s *session) pin(ctx context.Context, m backend.Member, value []byte, at ba
 	if at != 0 {
 		t.when = append(t.when, hasVersion(record, at))
 	}
-	if lease != 0 {
+	if hangs {
 		t.then = append(t.then, clientv3.OpPut(key, "", clientv3.WithIgnoreValue()))
 	}
 	resp, lost, err := s.persist(ctx, t)
@@ -57,9 +63,9 @@ func (s *session) pin(ctx context.Context, m backend.Member, value []byte, at ba
 		return false, lost, backend.ErrNotMember
 	case member.Kvs[0].Lease == 0 && len(rec.Kvs) > 0 && bytes.Equal(rec.Kvs[0].Value, value):
 		return false, lost, nil
-	case member.Kvs[0].Lease == 0 && lease != 0:
+	case member.Kvs[0].Lease == 0 && hangs:
 		return true, lost, nil
-	case member.Kvs[0].Lease != s.id && member.Kvs[0].Lease != 0:
+	case member.Kvs[0].Lease != 0 && !hangs:
 		return false, lost, fmt.Errorf("%w: member %s was joined by another session", backend.ErrDenied, m.Key)
 	}
 	return false, lost, fmt.Errorf("%w: version is %d, not %d", backend.ErrVersion, versionOf(rec), at)

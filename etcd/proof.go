@@ -6,9 +6,6 @@ import (
 	"sync"
 	"time"
 
-	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
-	"google.golang.org/grpc"
-
 	"github.com/succession-dev/succession/internal/clock"
 	"github.com/succession-dev/succession/internal/lease"
 )
@@ -24,6 +21,7 @@ import (
 // stream, which says that the server had come as far as that term when it got the
 // heartbeat; the heartbeat's own; and that to a linearizable request sent after it,
 // which takes a quorum. A leader that follows later gives each lease a whole TTL.
+// The term must be the one in which the lease was granted, too; see [tenancy].
 // This assumes nothing of etcd's clocks and elections. A lease that was just granted
 // needs no such proof, as that goes through the log.
 //
@@ -40,9 +38,10 @@ type proof struct {
 
 // An ack is an answered heartbeat.
 type ack struct {
-	sent clock.Instant
-	time time.Duration // from sent on, as answered, less the margin
-	term uint64        // of the answer and of the one before it; 0 where they differ
+	lease int64
+	sent  clock.Instant
+	time  time.Duration // from sent on, as answered, less the margin
+	term  uint64        // of the answer and of the one before it; 0 where they differ
 }
 
 // errUnproven says that etcd has changed its leader, or that its servers disagree.
@@ -62,18 +61,13 @@ func (p *proof) last() ack {
 	return p.newest
 }
 
-// settle takes the term of the answer to a linearizable request that was sent when a
-// was there. It reports whether that proves anything.
-func (p *proof) settle(a ack, term uint64) bool {
-	if a.term == 0 || a.term != term {
-		return false
-	}
-	p.lease.Extend(a.sent, a.time)
+// extend notes that the lease lasts until d after sent, for certain.
+func (p *proof) extend(sent clock.Instant, d time.Duration) {
+	p.lease.Extend(sent, d)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	close(p.settled)
 	p.settled = make(chan struct{})
-	return true
 }
 
 // next returns a channel that the next proof closes.
@@ -125,36 +119,25 @@ func (s *session) follow(key string) {
 	}
 }
 
-// prove asks etcd for its term, by a request that takes a quorum, no right and no
-// write. Where no answer comes it asks once more.
-func (s *session) prove(a ack) (err error) {
-	for _, before := range []bool{false, true} {
-		var term uint64
-		term, err = first(s.ctx, before, s.term)
-		switch {
-		case isLost(err):
-			continue
-		case err != nil:
-			return err
-		case !s.proof.settle(a, term):
-			return errUnproven
-		}
-		return nil
+// settle takes the term of the answer to a linearizable request that was sent when a
+// was there. It reports whether that proves anything.
+func (s *session) settle(a ack, term uint64) bool {
+	now := s.present()
+	if a.term == 0 || a.term != term || a.term != now.term || a.lease != now.lease {
+		return false
+	}
+	s.proof.extend(a.sent, a.time)
+	return true
+}
+
+// prove asks etcd for its term.
+func (s *session) prove(a ack) error {
+	term, err := s.term()
+	if err == nil && !s.settle(a, term) {
+		return errUnproven
 	}
 	return err
 }
 
 // term returns the term that etcd is in.
-func (s *session) term(ctx context.Context) (uint64, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.beatLimit())
-	defer cancel()
-	resp, err := s.b.cluster.MemberList(ctx, &pb.MemberListRequest{Linearizable: true}, grpc.WaitForReady(true))
-	if err != nil {
-		return 0, s.b.classify(err)
-	}
-	if err := s.b.log.observe(0, resp.Header); err != nil {
-		s.end(err, false)
-		return 0, err
-	}
-	return resp.Header.RaftTerm, nil
-}
+func (s *session) term() (uint64, error) { return twice(s.ctx, s.beatLimit(), s.b.term) }

@@ -14,10 +14,11 @@ import (
 	"github.com/succession-dev/succession/internal/lease"
 )
 
-// A session is one lease. All its members hang on it, in whatever line they stand.
+// A session is one lease at a time. All its members hang on it, in whatever line they
+// stand.
 type session struct {
 	b      *Backend
-	id     int64 // of the lease
+	id     int64 // of its first lease, which its members are named after
 	ttl    time.Duration
 	margin time.Duration
 	lease  lease.Lease // what answered heartbeats say
@@ -34,6 +35,7 @@ type session struct {
 	released chan struct{} // closed when the lease is gone, or has been given up
 
 	mu      sync.Mutex
+	tenancy tenancy
 	err     error           // why it has ended
 	unfreed error           // why the lease may still be there; to be read after released
 	taken   map[string]bool // keys that no Join may use, by line and name
@@ -41,10 +43,11 @@ type session struct {
 
 var _ backend.Session = (*session)(nil)
 
-func newSession(b *Backend, id int64, ttl time.Duration) *session {
+func newSession(b *Backend, t tenancy, ttl time.Duration) *session {
 	s := &session{
 		b:        b,
-		id:       id,
+		id:       t.lease,
+		tenancy:  t,
 		ttl:      ttl,
 		margin:   b.o.margin(ttl),
 		done:     make(chan struct{}),
@@ -117,7 +120,7 @@ func (s *session) end(why error, gone bool) {
 	s.cancel(s.err)
 	s.b.forget(s)
 	close(s.done)
-	s.b.o.Logger.Debug("session ended", "lease", fmt.Sprintf("%x", s.id), "err", why)
+	s.b.o.Logger.Debug("session ended", "lease", fmt.Sprintf("%x", s.present().lease), "err", why)
 	if gone {
 		close(s.released)
 		return
@@ -143,17 +146,24 @@ func (s *session) release() {
 	}
 }
 
+// revoke revokes the lease, and the one before: what nobody has heard of may hang on it.
 func (s *session) revoke(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.attempt())
 	defer cancel()
-	_, err := s.b.leases.LeaseRevoke(ctx, &pb.LeaseRevokeRequest{ID: s.id}, grpc.WaitForReady(true))
-	if err == nil {
-		return nil
+	now := s.present()
+	for _, id := range []int64{now.lease, now.old} {
+		if id == 0 {
+			continue
+		}
+		_, err := s.b.leases.LeaseRevoke(ctx, &pb.LeaseRevokeRequest{ID: id}, grpc.WaitForReady(true))
+		if err == nil {
+			continue
+		}
+		if err = s.b.classify(err); !errors.Is(err, errLeaseGone) {
+			return err
+		}
 	}
-	if err = s.b.classify(err); errors.Is(err, errLeaseGone) {
-		return nil
-	}
-	return err
+	return nil
 }
 
 // TTL returns the time to live that etcd granted; see [backend.Session].

@@ -1,0 +1,157 @@
+package etcd_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/etcd"
+	"github.com/succession-dev/succession/internal/coordtest"
+)
+
+// TestRelet has etcd change its leader, and then does what one that was stalled may
+// have the new one do: it revokes a lease that is alive.
+func TestRelet(t *testing.T) {
+	t.Parallel()
+	cluster := coordtest.NewEtcd(t, &coordtest.EtcdOptions{Nodes: 3})
+	operator := admin(t, cluster.Addrs()...)
+	name := coordtest.Name(t)
+	a, b := newCluster(t, cluster, 2*ttl), newCluster(t, cluster, 2*ttl)
+	term := campaign(t, a, name)
+	won := behind(t, b, name)
+	s, err := a.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	members := []backend.Member{term.Member()}
+	for i := range 100 { // more than one request moves
+		members = append(members, join(t, s, fmt.Sprintf("%s-%d", name, i), "x"))
+	}
+	pinned, left := members[1], members[2]
+	if err := errors.Join(s.Pin(t.Context(), pinned, backend.Header{Fence: 7}, 0), s.Leave(t.Context(), left)); err != nil {
+		t.Fatal(err)
+	}
+
+	for range 2 {
+		old := etcd.Lease(s)
+		moveLeader(t, cluster)
+		for _, m := range members {
+			if m != pinned && m != left {
+				hangsOn(t, operator, s, m, func(lease int64) bool { return lease != old && lease == etcd.Lease(s) })
+			}
+		}
+		if _, err := operator.Revoke(t.Context(), clientv3.LeaseID(old)); err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range members {
+			l, err := s.Line(t.Context(), m.Line)
+			if err != nil {
+				t.Fatal(err)
+			}
+			stands := len(l.Members) > 0 && l.Members[0].Position == m.Position && l.Members[0].Key == m.Key
+			if want := m != left; stands != want {
+				t.Errorf("%s: member %s stands: %t, want %t; the line is %+v", m.Line, m.Key, stands, want, l.Members)
+			}
+			if stands && l.Members[0].Pinned != (m == pinned) {
+				t.Errorf("%s: the member is pinned: %t", m.Line, l.Members[0].Pinned)
+			}
+		}
+	}
+	// The deadline goes on from the lease that the members hang on.
+	ctx := within(t, 20*time.Second)
+	for last := s.Deadline(); !s.Deadline().After(last.Add(2 * ttl)); time.Sleep(5 * time.Millisecond) {
+		if ctx.Err() != nil || s.Err() != nil {
+			t.Fatalf("the deadline stays %v ahead: %v", time.Until(s.Deadline()), s.Err())
+		}
+	}
+	if err := term.Check(); err != nil {
+		t.Errorf("the term has ended: %v", err)
+	}
+	m := join(t, s, name+"-late", "x")
+	hangsOn(t, operator, s, m, func(lease int64) bool { return lease == etcd.Lease(s) })
+	tooEarly(t, won)
+	began := time.Now()
+	if err := a.Close(); err != nil {
+		t.Fatal(err)
+	}
+	resign(t, takesOver(t, won, began, takeover))
+	for _, m := range members {
+		if got := keys(t, operator, m.Line+"/"); len(got) > 0 && m != pinned {
+			t.Errorf("%q stands after Close", got)
+		}
+	}
+}
+
+// hangsOn waits until the member hangs on a lease that ok is true for.
+func hangsOn(t *testing.T, operator *clientv3.Client, s backend.Session, m backend.Member, ok func(lease int64) bool) {
+	t.Helper()
+	ctx := within(t, 20*time.Second)
+	for {
+		resp, err := operator.Get(ctx, m.Line+"/"+m.Key)
+		if err != nil || len(resp.Kvs) == 0 || resp.Kvs[0].CreateRevision != int64(m.Position) {
+			t.Fatalf("%+v does not stand: %v", m, err)
+		}
+		if ok(resp.Kvs[0].Lease) {
+			return
+		}
+		if err := s.Err(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// moveLeader has etcd's leader hand over to another server.
+func moveLeader(t *testing.T, cluster *coordtest.Etcd) {
+	t.Helper()
+	now := leader(t, cluster)
+	other := admin(t, cluster.Addrs()[(now+1)%len(cluster.Addrs())])
+	status, err := other.Status(t.Context(), other.Endpoints()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := admin(t, cluster.Addrs()[now]).MoveLeader(t.Context(), status.Header.MemberId); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestStaleLeader stops etcd's leader for longer than a session, and continues it. It
+// finds that all leases have run out, and has some revoked that live, about every
+// second time.
+func TestStaleLeader(t *testing.T) {
+	t.Parallel()
+	const ttl = 4 * time.Second // outlives an election among the servers on a machine that is busy
+	cluster := coordtest.NewEtcd(t, &coordtest.EtcdOptions{Nodes: 3})
+	stale := leader(t, cluster)
+	var sessions []backend.Session
+	var members []backend.Member
+	for i := range 20 {
+		s, err := newCluster(t, cluster, ttl).Session(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		sessions = append(sessions, s)
+		members = append(members, join(t, s, fmt.Sprintf("%s-%d", coordtest.Name(t), i), "x"))
+	}
+	if err := cluster.Servers()[stale].Pause(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(2 * ttl)
+	if err := cluster.Servers()[stale].Resume(); err != nil {
+		t.Fatal(err)
+	}
+	if err := cluster.Servers()[stale].Ready(within(t, time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(ttl / 4) // what it has asked for takes effect
+	for i, s := range sessions {
+		l, err := s.Line(t.Context(), members[i].Line)
+		if err != nil || len(l.Members) != 1 || l.Members[0].Position != members[i].Position {
+			t.Errorf("session %d: its member is not there any more: %+v, %v", i, l.Members, err)
+		}
+	}
+}
