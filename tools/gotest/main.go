@@ -3,8 +3,9 @@
 //
 //	gotest DIR... -- ARGUMENT...
 //
-// It prints a line for each package, and the output of a test only if it fails. It
-// exits with 1 when anything has failed, and when nothing was tested.
+// It prints a line for each package, and the output of a test only if it fails, the gist
+// of it once more at the end. It exits with 1 when anything has failed, and when nothing
+// was tested.
 package main
 
 import (

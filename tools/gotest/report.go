@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 )
 
@@ -23,6 +24,8 @@ type report struct {
 	out io.Writer
 
 	passed, failed, skipped int
+
+	said []string // of each failed test, what it has said, in short
 
 	running map[string]map[string]bool // by package, the tests that have not ended
 	output  map[string]*strings.Builder
@@ -72,6 +75,7 @@ func (r *report) endTest(e event) {
 	case "fail":
 		r.failed++
 		r.bad[e.Package]++
+		r.said = append(r.said, "FAIL  "+e.Package+" "+e.Test+"\n"+r.excerpt(e))
 		r.show(e)
 	case "skip":
 		r.skipped++
@@ -107,10 +111,29 @@ func (r *report) problem(text string) {
 	fmt.Fprintln(r.out, "FAIL ", text)
 }
 
-// close prints the closing line and reports whether all is well.
+// excerpt returns the first of the lines that the test has logged, each in short.
+func (r *report) excerpt(e event) (text string) {
+	b := r.output[key(e)]
+	if b == nil {
+		return ""
+	}
+	const lines, length = 5, 300
+	for _, line := range logged.FindAllString(b.String(), lines) {
+		text += line[:min(len(line), length)] + "\n"
+	}
+	return text
+}
+
+// logged is a line that a test has logged, or that its process has died with.
+var logged = regexp.MustCompile(`(?m)^(    +\S+\.go:\d+: |panic: |fatal error: ).*`)
+
+// close prints once more which tests have failed, and why, and the closing line. It reports whether all is well.
 func (r *report) close() bool {
 	if r.passed+r.failed == 0 {
 		r.problem("nothing was tested")
+	}
+	if len(r.said) > 0 {
+		fmt.Fprintf(r.out, "\n== what has failed\n%s", strings.Join(r.said, ""))
 	}
 	fmt.Fprintf(r.out, "tests: %d passed, %d failed, %d skipped\n", r.passed, r.failed, r.skipped)
 	return r.failed == 0
