@@ -231,6 +231,16 @@ func (u *URL) Duration(name string, def time.Duration) time.Duration {
 	return d
 }
 
+// Bool returns the parameter's value, which is true or false, or false where it is not
+// given. Any other is reported by [URL.Err].
+func (u *URL) Bool(name string) bool {
+	v := u.Text(name, "false")
+	if v != "true" && v != "false" {
+		u.bad = append(u.bad, fmt.Sprintf("parameter %s=%q is neither true nor false", name, v))
+	}
+	return v == "true"
+}
+
 // Err reports bad values and parameters that the driver has not asked for, and
 // lists those that it has. A driver calls it after it has read its parameters.
 func (u *URL) Err() error {

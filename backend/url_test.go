@@ -103,8 +103,10 @@ func TestParams(t *testing.T) {
 		{"?session=3s&prefix=n_", ""},
 		{"?session=3", "not a duration"},
 		{"?session=-3s", "not a duration"},
-		{"?sesion=3s", `unknown parameter "sesion"; known are prefix, session`},
+		{"?sesion=3s", `unknown parameter "sesion"; known are fast, prefix, session`},
 		{"?prefix=a&prefix=b", "given 2 times"},
+		{"?fast=true", ""},
+		{"?fast=yes", "neither true nor false"},
 	}
 	for _, tt := range tests {
 		u, err := backend.ParseURL("x://h" + tt.query)
@@ -113,6 +115,9 @@ func TestParams(t *testing.T) {
 		}
 		u.Duration("session", time.Second)
 		u.Text("prefix", "")
+		if fast := u.Bool("fast"); fast != (tt.query == "?fast=true") {
+			t.Errorf("%s: fast is %t", tt.query, fast)
+		}
 		err = u.Err()
 		if tt.says == "" && err != nil {
 			t.Errorf("%s: %v", tt.query, err)

@@ -29,6 +29,11 @@ type Options struct {
 	// From back and joins at the end. Zero means three session times of To, 15
 	// seconds at least: a former leader's place on To may stand for one or two.
 	Patience time.Duration
+	// Begin has a process that joins an election begin its migration, where nobody has:
+	// for who rolls out a migration in one go. It says that the election is in use on
+	// From and nowhere else, as [Backend.Begin] does, which also checks. No other
+	// process may say the opposite. Without it, joining fails with [ErrNotBegun].
+	Begin bool
 	// Logger gets what a person wants to know: places taken and given back, and the
 	// cutover. Nil discards.
 	Logger *slog.Logger

@@ -61,7 +61,7 @@ func (p *pair) open() *composite {
 		b.sub[side] = c.Client(name)
 		b.sub[side].Delay(time.Millisecond, time.Millisecond)
 	}
-	b.Backend = migrate.New(b.sub[0], b.sub[1], &migrate.Options{From: oldURL, To: newURL, ID: "m1"})
+	b.Backend = migrate.New(b.sub[0], b.sub[1], &migrate.Options{From: oldURL, To: newURL, ID: "m1", Begin: p.phase == unbegun})
 	return b
 }
 
@@ -213,11 +213,14 @@ func TestConformance(t *testing.T) {
 		sides []int
 		waive map[string]string
 	}{
+		{phase: unbegun, sides: either},
 		{phase: gated, sides: either},
 		{phase: between, sides: either},
 		{phase: moved, sides: either},
 		{phase: aborted, sides: either},
+		{phase: unbegun, sides: []int{0}},
 		{phase: gated, sides: []int{0}},
+		{phase: unbegun, sides: []int{1}, waive: waive},
 		{phase: gated, sides: []int{1}, waive: waive},
 	} {
 		t.Run(fmt.Sprintf("%s/%d", tt.phase, tt.sides), func(t *testing.T) {

@@ -14,7 +14,7 @@
 //
 //  1. [Backend.Begin] puts a gate at the head of E on N: a pinned member, behind
 //     which every client waits for ever, ours or foreign. It refuses where anybody
-//     stands there already.
+//     stands there already. Processes do it themselves with [Options] Begin.
 //  2. Processes are restarted, one by one, with this backend in place of O. They
 //     stand in line on O with those that have not been restarted yet.
 //  3. [Backend.Cutover] asks the leader, when that is one of these, to seal E on O and
@@ -39,7 +39,8 @@
 // where N's record says that the migration was aborted, or went back. It then is no
 // different from a client of that coordinator alone. Where neither
 // has anything to say, no migration has begun, and it refuses with [ErrNotBegun]: one
-// that was started with O and N exchanged would lead beside a client of O alone.
+// that was started with O and N exchanged would lead beside a client of O alone. Nor
+// does it begin one unless it is told to: records cannot tell in which direction.
 //
 // # Why one leads
 //

@@ -3,6 +3,7 @@ package migrate_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -206,5 +207,58 @@ func TestBegin(t *testing.T) {
 		back, _ := w.operator(onBack)
 		defer back.Close()
 		w.refuses(back.Begin, migrate.ErrRefused, "has not ended")
+	})
+}
+
+// TestOptionsBegin has processes begin the migration themselves: several at the same
+// moment, beside one of the old coordinator alone; one that has the coordinators exchanged
+// refuses, and so does every one where somebody stands on the new coordinator.
+func TestOptionsBegin(t *testing.T) {
+	refuses := func(t *testing.T, p *process, says string) {
+		t.Helper()
+		<-p.done
+		if !errors.Is(p.err, migrate.ErrNotBegun) || !strings.Contains(p.err.Error(), says) {
+			t.Errorf("%s ended with %v; want ErrNotBegun that says %q", p.name, p.err, says)
+		}
+	}
+	inWorld(t, func(w *world) {
+		old := w.start(onOld, "o")
+		w.leads(old)
+		refuses(t, w.start(beginsBack, "x"), "stop them")
+		procs := []*process{w.start(beginsBoth, "a"), w.start(beginsBoth, "b"), w.start(beginsBoth, "c")}
+		w.until("all stand in line", time.Minute, func() bool { return len(w.c[0].Members(election)) == 1+len(procs) })
+		op, _ := w.operator(onBoth)
+		defer op.Close()
+		s, err := op.Status(w.ctx, election)
+		if err != nil || s.Phase != migrate.Begun || len(s.OnTo) != 0 {
+			t.Fatalf("Status: %+v, %v; want begun, and nobody in line on the new coordinator", s, err)
+		}
+		for next := old; len(procs) > 0; {
+			next.end()
+			w.until("the next leads", time.Minute, func() bool {
+				i := slices.IndexFunc(procs, (*process).leads)
+				if i >= 0 {
+					next = procs[i]
+					procs = slices.Delete(procs, i, i+1)
+				}
+				return i >= 0
+			})
+		}
+	})
+	inWorld(t, func(w *world) {
+		n := w.start(onNew, "n")
+		w.leads(n)
+		refuses(t, w.start(beginsBoth, "a"), "n-new")
+	})
+	inWorld(t, func(w *world) { // the old coordinator has led it, and nobody stands there at the moment
+		b, _ := w.backend(onOld, "o")
+		defer b.Close()
+		if err := elect.New(b, election, nil).RaiseFence(w.ctx, 1000); err != nil {
+			t.Fatal(err)
+		}
+		refuses(t, w.start(beginsBack, "x"), "exchanged")
+		if m := w.c[0].Members(election); len(m) != 0 {
+			t.Errorf("a process that refused has left %+v", m)
+		}
 	})
 }

@@ -10,7 +10,7 @@ import (
 
 func init() { backend.Register(scheme, open) }
 
-// open opens migrate:?from=URL&to=URL, with id=ID and patience=30s where wanted. The
+// open opens migrate:?from=URL&to=URL, with id=ID, patience=30s and begin=true where wanted. The
 // schemes of both URLs must be registered, as by importing their packages. A URL that
 // is a parameter has its own & and ? escaped, as net/url.QueryEscape does. Where from
 // cannot be reached within its connect timeout, it is tried again by each session.
@@ -20,6 +20,7 @@ func open(ctx context.Context, u *backend.URL) (backend.Backend, error) {
 		To:       u.Text("to", ""),
 		ID:       u.Text("id", ""),
 		Patience: u.Duration("patience", 0),
+		Begin:    u.Bool("begin"),
 	}
 	if err := u.Err(); err != nil {
 		return nil, err

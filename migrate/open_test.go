@@ -52,6 +52,7 @@ func TestOpenRefuses(t *testing.T) {
 		"migrate:?from=memory:a&to=nowhere:b":                                      "unknown scheme",
 		"migrate:?from=memory:a&to=migrate:":                                       "not between migrations",
 		"migrate:?from=memory:a&to=memory:b&patience=-1s":                          "patience",
+		"migrate:?from=memory:a&to=memory:b&begin=1":                               "neither true nor false",
 		"migrate:?from=" + url.QueryEscape("etcd://me:secret@h/") + "&to=memory:b": "password",
 	} {
 		b, err := backend.Open(context.Background(), raw)

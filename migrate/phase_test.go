@@ -16,6 +16,7 @@ import (
 type phase string
 
 const (
+	unbegun phase = "unbegun" // nobody has done anything
 	gated   phase = "gated"   // the gate stands
 	between phase = "between" // a leader has sealed, and crashed before it took the gate away
 	moved   phase = "moved"   // both steps are done
@@ -80,6 +81,10 @@ func (st *stage) prepare(ctx context.Context, line string) error {
 	st.mu.Lock()
 	if st.prepared == nil {
 		st.prepared = make(map[string]chan struct{})
+	}
+	if st.phase == unbegun {
+		st.mu.Unlock()
+		return nil
 	}
 	done, known := st.prepared[line]
 	if !known {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/backoff"
 )
 
 // A place is what the session joined as one member: a member on one coordinator or
@@ -115,7 +116,7 @@ func (s *session) isOnlyTo(p *place) bool {
 // Join adds a member where the election is, as the records of both coordinators say;
 // see [backend.Session]. It takes two round trips more than that coordinator's own Join.
 // It fails with [ErrNotBegun] or [ErrOther] where the records have no place for this
-// process.
+// process, and with [Options] Begin begins a migration first, where nobody has.
 func (s *session) Join(ctx context.Context, line, value string) (backend.Member, error) {
 	m, err := s.join(ctx, line, value)
 	return m, s.told("join", line, err)
@@ -130,6 +131,9 @@ func (s *session) join(ctx context.Context, line, value string) (backend.Member,
 		return backend.Member{}, err
 	}
 	r, err := s.find(ctx, line)
+	if errors.Is(err, ErrNotBegun) && s.b.o.Begin {
+		r, err = s.begin(ctx, line, err)
+	}
 	if err != nil && !errors.Is(err, backend.ErrSealed) { // that is for Ahead to say
 		return backend.Member{}, err
 	}
@@ -151,6 +155,38 @@ func (s *session) join(ctx context.Context, line, value string) (backend.Member,
 	s.mu.Unlock()
 	s.mark(ctx, p, sd)
 	return p.as, nil
+}
+
+// begin begins the migration that nobody has begun, as why says, and finds where the
+// election is then. It refuses where the election seems to be on To: such a process may
+// have been started with the two exchanged.
+func (s *session) begin(ctx context.Context, line string, why error) (ruling, error) {
+	for wait := backoff.New(ctx); ; {
+		k, err := s.b.look(ctx, line)
+		if err != nil {
+			return ruling{}, err
+		}
+		from, to := k.line[sideFrom], k.line[sideTo]
+		if to.Version != backend.Absent && !gated(to.Header) && from.Version == backend.Absent && len(from.Members) == 0 {
+			return ruling{}, fmt.Errorf("%w; it is not begun from here, as %s knows the election and %s does not: are they exchanged?", why, s.b.o.To, s.b.o.From)
+		}
+		again, err := s.b.begin(ctx, line, s.b.newID(), k)
+		switch {
+		case errors.Is(err, ErrRefused):
+			return ruling{}, fmt.Errorf("%w; it cannot be begun from here: %w", why, err)
+		case again && err == nil:
+			continue
+		case errors.Is(err, backend.ErrVersion): // somebody else was faster
+			if err := wait.Sleep(ctx); err != nil {
+				return ruling{}, err
+			}
+			continue
+		case err != nil:
+			return ruling{}, err
+		}
+		s.b.log.Info("began the migration", "election", line, "from", s.b.o.From, "to", s.b.o.To)
+		return s.find(ctx, line)
+	}
 }
 
 // headers reads the election's record on both coordinators at the same time.

@@ -49,11 +49,16 @@ func refused(format string, args ...any) error {
 // stands. It refuses with [ErrRefused] where anybody else stands on To, or the election
 // is not on From. It blocks for a few round trips to each coordinator.
 func (b *Backend) Begin(ctx context.Context, election string) (Status, error) {
-	id := b.o.ID
-	if id == "" {
-		id = strings.ToLower(rand.Text()[:8])
-	}
+	id := b.newID()
 	return b.step(ctx, "begin", election, func(k look) (bool, error) { return b.begin(ctx, election, id, k) })
+}
+
+// newID returns what a migration that begins now is called.
+func (b *Backend) newID() string {
+	if b.o.ID != "" {
+		return b.o.ID
+	}
+	return strings.ToLower(rand.Text()[:8])
 }
 
 func (b *Backend) begin(ctx context.Context, election, id string, k look) (again bool, err error) {
@@ -96,15 +101,34 @@ func (b *Backend) begin(ctx context.Context, election, id string, k look) (again
 		_, err := to.Put(ctx, election, h.Encode(), &backend.If{Version: l.Version})
 		return err == nil, err // look again
 	}
-	if len(l.Members) > 0 {
-		return false, refused("on %s these stand in line: %s; stop them, as nobody may lead there before the cutover", b.o.To, names(l.Members))
+	if others, _ := besides(l, backend.Member{}); len(others) > 0 {
+		return false, onTo(b.o.To, others)
 	}
 	return b.putGate(ctx, to, l, h, election)
 }
 
-// putGate joins To's line, which was empty, and makes its member the gate.
+func onTo(to string, others []backend.Member) error {
+	return refused("on %s these stand in line: %s; stop them, as nobody may lead there before the cutover", to, names(others))
+}
+
+// gateValue is what the value of a member begins with that is, or is about to be, a gate.
+const gateValue = "gate of migration "
+
+// besides returns who stands in the line besides m and others that are about to be a
+// gate, and whether m is the first of all.
+func besides(l backend.Line, m backend.Member) (others []backend.Member, first bool) {
+	for _, o := range l.Members {
+		if !same(o, m) && (o.Pinned || !strings.HasPrefix(o.Value, gateValue)) {
+			others = append(others, o)
+		}
+	}
+	return others, index(l, m) == 0
+}
+
+// putGate joins To's line, in which nobody stood, and makes its member the gate. Of several
+// that do so at the same moment the first in line does.
 func (b *Backend) putGate(ctx context.Context, to backend.Session, l backend.Line, h backend.Header, election string) (again bool, err error) {
-	m, err := to.Join(ctx, election, "gate of migration "+h.Migration.ID)
+	m, err := to.Join(ctx, election, gateValue+h.Migration.ID)
 	if err != nil {
 		return false, err
 	}
@@ -112,14 +136,14 @@ func (b *Backend) putGate(ctx context.Context, to backend.Session, l backend.Lin
 	if err == nil && now.Version != l.Version {
 		err = backend.ErrVersion
 	}
-	if err == nil && (len(now.Members) != 1 || !same(now.Members[0], m)) {
-		others := make([]backend.Member, 0, len(now.Members))
-		for _, o := range now.Members {
-			if !same(o, m) {
-				others = append(others, o)
-			}
+	if err == nil {
+		others, first := besides(now, m)
+		switch {
+		case len(others) > 0:
+			err = onTo(b.o.To, others)
+		case !first:
+			err = backend.ErrVersion
 		}
-		err = refused("on %s these stand in line: %s; stop them, as nobody may lead there before the cutover", b.o.To, names(others))
 	}
 	if err == nil {
 		h.Migration.Gate = m.Position

@@ -36,7 +36,7 @@ func TestConformanceOfPairs(t *testing.T) {
 		{"zookeeper", "etcd", gated},
 		{"consul", "zookeeper", moved},
 		{"etcd", "consul", between},
-		{"zookeeper", "local", moved},
+		{"zookeeper", "local", unbegun},
 		{"local", "etcd", gated},
 		{"consul", "local", aborted},
 		{"etcd", "zookeeper", aborted},
@@ -45,7 +45,7 @@ func TestConformanceOfPairs(t *testing.T) {
 		suites = suites[:0]
 		for _, from := range slices.Sorted(maps.Keys(kinds)) {
 			for _, to := range slices.Sorted(maps.Keys(kinds)) {
-				for _, ph := range []phase{gated, between, moved, aborted} {
+				for _, ph := range []phase{unbegun, gated, between, moved, aborted} {
 					if from != to {
 						suites = append(suites, struct {
 							from, to string
@@ -116,7 +116,7 @@ func (p *realPair) compose(ctx context.Context, addrs [2]string) (*migrate.Backe
 			return nil, sub, err
 		}
 	}
-	return migrate.New(sub[0], sub[1], &migrate.Options{From: p.urls[0], To: p.urls[1]}), sub, nil
+	return migrate.New(sub[0], sub[1], &migrate.Options{From: p.urls[0], To: p.urls[1], Begin: p.phase == unbegun}), sub, nil
 }
 
 // A proxied is a client of both, each behind a proxy of its own.

@@ -65,6 +65,10 @@ const (
 	onNew  = "new"
 	onBoth = "both"
 	onBack = "back"
+
+	// These begin the migration.
+	beginsBoth = "begins"
+	beginsBack = "begins back"
 )
 
 func (w *world) backend(mode, name string) (backend.Backend, [2]*memory.Backend) {
@@ -81,10 +85,10 @@ func (w *world) backend(mode, name string) (backend.Backend, [2]*memory.Backend)
 		return sub[0], sub
 	case onNew:
 		return sub[1], sub
-	case onBack:
-		return migrate.New(sub[1], sub[0], &migrate.Options{From: newURL, To: oldURL}), sub
+	case onBack, beginsBack:
+		return migrate.New(sub[1], sub[0], &migrate.Options{From: newURL, To: oldURL, Begin: mode == beginsBack}), sub
 	}
-	return migrate.New(sub[0], sub[1], &migrate.Options{From: oldURL, To: newURL}), sub
+	return migrate.New(sub[0], sub[1], &migrate.Options{From: oldURL, To: newURL, Begin: mode == beginsBoth}), sub
 }
 
 func (w *world) start(mode, name string) *process {
