@@ -45,6 +45,7 @@ type conn struct {
 	client  *net.TCPConn
 	server  *net.TCPConn // nil until dialed
 	writing [2]bool
+	severed bool // it carries a request, and is to be reset: no answer may be faster
 	ended   bool
 }
 
@@ -78,7 +79,8 @@ func (p *proxy) hold(d direction) {
 	}
 }
 
-// sever has each connection reset as soon as it has carried something to the server.
+// sever has each connection reset as soon as it has carried something to the server,
+// which comes to no answer.
 func (p *proxy) sever() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -196,10 +198,8 @@ func (c *conn) carry(d direction) {
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := c.to(1 - d).Read(buf)
-		if n > 0 && !c.deliver(d, buf[:n]) {
-			err = net.ErrClosed
-		}
-		if n > 0 && d == toServer && c.p.severs() {
+		severed := n > 0 && d == toServer && c.sever()
+		if n > 0 && !c.deliver(d, buf[:n]) || severed {
 			err = net.ErrClosed
 		}
 		switch {
@@ -215,10 +215,13 @@ func (c *conn) carry(d direction) {
 	}
 }
 
-func (p *proxy) severs() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.severing
+// sever reports whether the connection, which is about to carry a request, is to be reset
+// after it.
+func (c *conn) sever() bool {
+	c.p.mu.Lock()
+	defer c.p.mu.Unlock()
+	c.severed = c.p.severing
+	return c.severed
 }
 
 // deliver writes b while the direction is free. It returns false when the connection
@@ -251,7 +254,7 @@ func (c *conn) deliver(d direction, b []byte) bool {
 func (c *conn) whenFree(d direction, f func()) bool {
 	c.p.mu.Lock()
 	defer c.p.mu.Unlock()
-	for c.p.held[d] && !c.ended {
+	for (c.p.held[d] || d == toClient && c.severed) && !c.ended {
 		c.p.changed.Wait()
 	}
 	if !c.ended {

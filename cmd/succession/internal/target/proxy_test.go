@@ -157,8 +157,8 @@ func TestProxyAbandons(t *testing.T) {
 	refused(t, p)
 }
 
-// A connection that is severed carries what it is given first, and no more; after the
-// release all is well.
+// A connection that is severed carries what it is given first, and no answer to it;
+// after the release all is well.
 func TestProxySevers(t *testing.T) {
 	p, l := proxied(t)
 	p.sever()
@@ -175,6 +175,28 @@ func TestProxySevers(t *testing.T) {
 	client := dial(t, p)
 	send(t, client, "one")
 	receives(t, accept(t, l), "one")
+}
+
+// However quick an answer is, it does not come through.
+func TestProxySeversAnswers(t *testing.T) {
+	p, l := proxied(t)
+	p.sever()
+	for i := range 200 {
+		client := dial(t, p)
+		server := accept(t, l)
+		go func() {
+			if b := make([]byte, 1); server.SetReadDeadline(time.Now().Add(10*time.Second)) == nil {
+				if _, err := server.Read(b); err == nil {
+					server.Write(b)
+				}
+			}
+		}()
+		send(t, client, "x")
+		client.SetReadDeadline(time.Now().Add(10 * time.Second))
+		if n, err := client.Read(make([]byte, 1)); n > 0 || errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Fatalf("connection %d: read %d bytes, %v; want an end", i, n, err)
+		}
+	}
 }
 
 func TestProxyHides(t *testing.T) {
