@@ -132,6 +132,9 @@ func (b *Backend) putGate(ctx context.Context, to backend.Session, l backend.Lin
 	if err != nil {
 		return false, err
 	}
+	// Who gives up now must not leave a member that may yet become the gate.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeBound)
+	defer cancel()
 	now, err := to.Line(ctx, election)
 	if err == nil && now.Version != l.Version {
 		err = backend.ErrVersion

@@ -179,6 +179,9 @@ func (p *realPair) harness() conformance.Harness {
 					return &exec.Cmd{Err: err}
 				}
 				both := "migrate:?from=" + url.QueryEscape(p.urls[0]) + "&to=" + url.QueryEscape(p.urls[1])
+				if p.phase == unbegun {
+					both += "&begin=true"
+				}
 				return rig.Process(both)(election, id)
 			},
 		},
@@ -250,14 +253,15 @@ func (p *realPair) harness() conformance.Harness {
 // coordinators is this machine.
 func (p *realPair) limit(h *conformance.Harness) {
 	local := func(side int) bool { return filepath.IsAbs(p.addrs[side]) }
-	if p.phase == gated || p.phase == aborted {
+	before := p.phase == unbegun || p.phase == gated // the cutover
+	if before || p.phase == aborted {
 		h.Faults.Process = nil
 		h.Lacks[conformance.Process] = "a process that is stopped keeps its place on this machine, and loses its session with the other"
 	}
 	switch {
-	case p.phase == gated && local(0):
+	case before && local(0):
 		h.Waive = map[string]string{"L6.advances": "who waits stands on this machine alone, and has no deadline"}
-	case p.phase == gated:
+	case before:
 		h.Waive = map[string]string{"L7.foreign": "positions on this machine are larger, so the fence on the other is raised, in the record that held a stranger's data"}
 	case p.phase == aborted && local(0), p.phase != aborted && local(1):
 		h.Lacks[conformance.Deadlines] = "the election is on this machine, where the death of a process is known at once"
