@@ -67,7 +67,7 @@ type opening struct {
 }
 
 // Session returns the live session and opens one where there is none; see
-// [backend.Backend]. It blocks for about three round trips, at most for
+// [backend.Backend]. It blocks for about five round trips, at most for
 // [Options].ConnectTimeout.
 func (b *Backend) Session(ctx context.Context) (backend.Session, error) {
 	s, err := b.live(ctx)
@@ -169,25 +169,25 @@ func (b *Backend) tryEstablish(ctx context.Context) (*session, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*b.o.attempt())
 	defer cancel()
 	sent := clock.Now()
-	id, err := b.c.create(ctx)
+	t, err := b.c.found(ctx)
 	if errors.Is(err, errNoNode) && !b.o.AgentNode {
 		b.o.Logger.Info("registering the catalog node of sessions", "node", b.o.Node)
 		if err := b.c.registerNode(ctx); err != nil {
 			return nil, err
 		}
 		sent = clock.Now()
-		id, err = b.c.create(ctx)
+		t, err = b.c.found(ctx)
 	}
 	if err != nil {
 		return nil, err
 	}
-	s := newSession(b, id, sent)
+	s := newSession(b, t, sent)
 	// The creation does not tell its index, which is where the log now is.
-	entry, err := b.c.renew(ctx, id)
+	entry, err := b.c.renew(ctx, t.id)
 	gone := err == nil && entry == nil
 	switch {
 	case gone:
-		err = fmt.Errorf("%w: the new session %s was gone at once", backend.ErrUnavailable, id)
+		err = fmt.Errorf("%w: the new session %s was gone at once", backend.ErrUnavailable, t.id)
 	case err == nil:
 		if err = b.history.reached(entry.CreateIndex); err == nil {
 			err = b.history.verify(ctx, b.c)

@@ -9,12 +9,12 @@
 // # How it works
 //
 // A member of election E is a key E/<session id>, locked by its session and created
-// in the transaction that locks it. Its position is the key's CreateIndex, which
-// comes from Consul's log and is also what fences: reading the line sorts by it.
-// When the session ends, its behaviour "delete" removes the key; it has no
-// lock-delay, as no key is used twice. Whoever waits has one blocking query on the
-// key of the member just in front, so that one exit wakes one. The election's
-// record is the key E.
+// in the transaction that locks it. It is named after the first session of Consul that
+// a session has had. Its position is the key's CreateIndex, which comes from Consul's
+// log and is also what fences: reading the line sorts by it. When the session ends, its
+// behaviour "delete" removes the key; it has no lock-delay, as no key is used twice.
+// Whoever waits has one blocking query on the key of the member just in front, so that
+// one exit wakes one. The election's record is the key E.
 //
 // Reads that decide are consistent and in one snapshot: the line, and the record,
 // in one transaction. A blocking query is asked with the default consistency, and
@@ -35,6 +35,10 @@
 // twice the TTL later: with the default of 15 s, in 30 s. The least TTL that a
 // Consul with default settings grants is 10 s. A resignation, an orderly Close and
 // an operator's deletion hand over within milliseconds.
+//
+// When Consul has changed its leader, a fresh session takes the members over, in place:
+// the leader before, if it merely stood still and leads again, would otherwise end what
+// its successor had renewed.
 //
 // Consul ends a session together with the catalog node that it is bound to, whatever
 // its TTL, and it removes nodes by itself: that of a failed server after some

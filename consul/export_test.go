@@ -8,8 +8,8 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// SessionID returns Consul's id of a session.
-func SessionID(s backend.Session) string { return s.(*session).id }
+// SessionID returns the id of the session of Consul that a session's members are locked by.
+func SessionID(s backend.Session) string { return s.(*session).present().id }
 
 // ReplayJoin sends again what Join sent for the member.
 func ReplayJoin(ctx context.Context, s backend.Session, m backend.Member) error {

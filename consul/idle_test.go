@@ -21,6 +21,8 @@ func kindOf(req *http.Request) string {
 	switch {
 	case strings.HasPrefix(req.URL.Path, "/v1/session/renew/"):
 		return "renewal"
+	case req.URL.Path == "/v1/status/leader":
+		return "leader"
 	case req.URL.Query().Has("index"):
 		return "query"
 	case req.URL.Query().Has("consistent"):
@@ -29,7 +31,8 @@ func kindOf(req *http.Request) string {
 	return req.Method + " " + req.URL.Path
 }
 
-// A candidate that waits costs its session's renewals, one blocking query, which is
+// A candidate that waits costs its session's renewals, each with a question for Consul's
+// leader, one blocking query, which is
 // asked again when its time is over, and the slow re-check; and nothing when others
 // come and go, in front of its predecessor or behind itself.
 func TestIdleWaiter(t *testing.T) {
@@ -68,7 +71,7 @@ func TestIdleWaiter(t *testing.T) {
 
 	// Long enough for two ends of a query, which comes every four TTL and a little.
 	const n = 9
-	kinds := []string{"renewal", "query", "read"}
+	kinds := []string{"renewal", "leader", "query", "read"}
 	begin := time.Now()
 	for _, m := range []backend.Member{first, middle, last} {
 		if err := others.Leave(t.Context(), m); err != nil {
@@ -97,6 +100,7 @@ func TestIdleWaiter(t *testing.T) {
 	ttls := float64(took) / float64(ttl)
 	for kind, most := range map[string]float64{
 		"renewal": 3*ttls + 1,
+		"leader":  3*ttls + 1, // with each renewal
 		"query":   ttls/4 + 1,
 		"read":    2*(ttls/4+1) + ttls/1.25 + 1, // after each query two, and the re-checks
 	} {
@@ -110,7 +114,7 @@ func TestIdleWaiter(t *testing.T) {
 	for _, kind := range kinds {
 		sum += perMinute(kind)
 	}
-	t.Logf("an idle waiter costs %.1f requests per minute at the default TTL: %.1f renewals, %.1f blocking queries, %.1f reads",
+	t.Logf("an idle waiter costs %.1f requests per minute at the default TTL: %.1f renewals, as many for the leader, %.1f blocking queries, %.1f reads",
 		sum, perMinute("renewal"), perMinute("query"), perMinute("read"))
 	if len(counts) != len(kinds) {
 		t.Errorf("there were other requests: %v", counts)

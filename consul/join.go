@@ -33,13 +33,18 @@ func (s *session) join(ctx context.Context, line, value string) (backend.Member,
 	key := s.b.o.folder(line) + m.Key
 
 	s.stand(key, 0)
-	doubtful := false
+	under, doubtful := s.present().id, false
 	err := s.retry(ctx, func(ctx context.Context) error {
 		var err error
 		m.Position, err = s.lock(ctx, key, value)
 		doubtful = doubtful || errors.Is(err, backend.ErrUnavailable)
 		return err
 	})
+	if err == nil {
+		if err = s.catchUp(ctx, key, under); err != nil {
+			doubtful = true // it stands
+		}
+	}
 	if err != nil {
 		s.left(key, 0)
 		if doubtful {
@@ -68,7 +73,7 @@ func (s *session) nextKey(line string) string {
 func (s *session) lock(ctx context.Context, key, value string) (uint64, error) {
 	r, err := s.b.c.write(ctx,
 		&api.KVTxnOp{Verb: api.KVCheckNotExists, Key: key},
-		&api.KVTxnOp{Verb: api.KVLock, Key: key, Value: []byte(value), Session: s.id},
+		&api.KVTxnOp{Verb: api.KVLock, Key: key, Value: []byte(value), Session: s.present().id},
 	)
 	if err != nil {
 		return 0, err
@@ -105,7 +110,7 @@ func (s *session) leave(ctx context.Context, m backend.Member) error {
 	if err != nil {
 		return err
 	}
-	// The index of the last change is that of the creation, as nobody changes a member.
+	// The index of the last change is that of the creation, as hardly anybody changes a member.
 	index, guessed := m.Position, s.owns(m)
 	err = s.retry(ctx, func(ctx context.Context) error {
 		for {
@@ -116,7 +121,7 @@ func (s *session) leave(ctx context.Context, m backend.Member) error {
 					return err
 				case p == nil || p.CreateIndex != m.Position:
 					return nil
-				case p.Session != "" && p.Session != s.id:
+				case p.Session != "" && !s.present().holds(p.Session):
 					return fmt.Errorf("%w: member %s was joined by another session", backend.ErrDenied, m.Key)
 				}
 				index = p.ModifyIndex

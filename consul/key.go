@@ -14,6 +14,8 @@ import (
 //	E/<session>      the first member that a session joined in E
 //	E/<session>-2    the second, and so on
 //
+// where <session> is the first session of Consul that it has had.
+//
 // A member's key is used once: whatever arrives late for it can be told from what
 // came after. A record must not have a name like that of a member, see checkName.
 

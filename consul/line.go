@@ -49,7 +49,7 @@ func (s *session) missing(ctx context.Context, m backend.Member) error {
 	}
 	known := true
 	err := s.retry(ctx, func(ctx context.Context) (err error) {
-		known, err = s.b.c.knows(ctx, s.id)
+		known, err = s.b.c.knows(ctx, s.present().id)
 		return err
 	})
 	if err != nil {

@@ -45,7 +45,7 @@ func (s *session) pin(ctx context.Context, m backend.Member, h backend.Header, a
 			switch {
 			case pinned && old != nil && string(old.Value) == string(value):
 				return nil
-			case !pinned && member.Session != s.id:
+			case !pinned && !s.present().holds(member.Session):
 				return fmt.Errorf("%w: member %s was joined by another session", backend.ErrDenied, m.Key)
 			case at != 0 && at != versionOf(old):
 				return fmt.Errorf("%w: version is %d, not %d", backend.ErrVersion, versionOf(old), at)
@@ -55,7 +55,7 @@ func (s *session) pin(ctx context.Context, m backend.Member, h backend.Header, a
 				setOp(record, value, versionOf(old)),
 			}
 			if !pinned {
-				ops = append(ops, &api.KVTxnOp{Verb: api.KVUnlock, Key: key, Value: member.Value, Flags: member.Flags, Session: s.id})
+				ops = append(ops, &api.KVTxnOp{Verb: api.KVUnlock, Key: key, Value: member.Value, Flags: member.Flags, Session: member.Session})
 			}
 			if r, err = s.b.c.write(ctx, ops...); err != nil || len(r.errs) == 0 {
 				return err

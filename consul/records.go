@@ -126,7 +126,7 @@ func (s *session) delete(ctx context.Context, name string, cond *backend.If) err
 //
 // The guard is the index of the last change of the member's key: the same entry, of
 // the same session. That is the member's position until somebody changes the key, as
-// Pin does.
+// Pin does, and a move to another session of Consul.
 func (s *session) guarded(ctx context.Context, cond *backend.If, key string, ops ...*api.KVTxnOp) (*api.KVPair, error) {
 	var m backend.Member
 	var guard *api.KVTxnOp

@@ -12,11 +12,11 @@ import (
 	"github.com/succession-dev/succession/internal/lease"
 )
 
-// A session is one session of Consul. It ends when its deadline passes, when Consul
-// says that there is no such session, or when it is closed, whichever is first.
+// A session is one session of Consul at a time. It ends when its deadline passes, when
+// Consul says that there is no such session, or when it is closed, whichever is first.
 type session struct {
 	b     *Backend
-	id    string
+	id    string // of its first session of Consul, which its members are named after
 	lease lease.Lease
 
 	// ctx ends with the session; its cause says why. Everything that runs for the
@@ -24,10 +24,12 @@ type session struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 
+	reletting chan struct{} // holds one while members are moved to another session of Consul
 	destroyed chan struct{} // closed when Consul has been told of the end, or cannot be
 	stands    error         // that it could not be told; to be read after destroyed
 
 	mu      sync.Mutex
+	tenancy tenancy
 	err     error            // why it has ended
 	refused error            // why the newest renewal that came back was not granted; nil when it was
 	joins   map[string]int   // how many members it has joined, by line
@@ -40,10 +42,12 @@ var _ backend.Session = (*session)(nil)
 // newSession returns the session, whose creation was sent at the given time. A
 // deadline that has passed is not revived: a member that waits in line may be
 // believed dead as well.
-func newSession(b *Backend, id string, sent clock.Instant) *session {
+func newSession(b *Backend, t tenancy, sent clock.Instant) *session {
 	s := &session{
 		b:         b,
-		id:        id,
+		id:        t.id,
+		tenancy:   t,
+		reletting: make(chan struct{}, 1),
 		destroyed: make(chan struct{}),
 		joins:     make(map[string]int),
 		queries:   make(map[topic]*query),
@@ -66,7 +70,8 @@ func newSession(b *Backend, id string, sent clock.Instant) *session {
 // a new leader counts anew (agent/consul/session_ttl.go), so the TTL from when a
 // renewal was sent ends earlier. A renewal is answered by whoever takes itself for
 // the leader, without asking a quorum: an answer proves nothing for the time after
-// the deadline that stood before it, and is not counted then.
+// the deadline that stood before it, and is not counted then. Nor does it count under
+// another leader than the session was created under; see [tenancy].
 //
 // An answer is good as long as the session lives, however slow it is, so the next
 // renewal goes out beside one that has not been answered, and does not replace it:
@@ -105,7 +110,7 @@ func (s *session) keepAlive() {
 				wait.Reset()
 				pause = ttl/3 - clock.Since(newest)
 			} else {
-				s.b.o.Logger.Warn("the session could not be renewed, trying again", "session", s.id, "left", s.lease.Left(), "err", err)
+				s.b.o.Logger.Warn("the session could not be renewed, trying again", "session", s.present().id, "left", s.lease.Left(), "err", err)
 				pause = wait.Next()
 			}
 		}
@@ -117,11 +122,21 @@ func (s *session) keepAlive() {
 func (s *session) renew(sent clock.Instant) error {
 	ctx, cancel := context.WithTimeout(s.ctx, s.b.o.TTL)
 	defer cancel()
-	entry, err := s.b.c.renew(ctx, s.id)
-	switch {
-	case err == nil && entry == nil:
+	now := s.present()
+	entry, err := s.b.c.renew(ctx, now.id)
+	if err == nil && entry == nil {
 		s.lost()
 		return nil
+	}
+	var leader string
+	if err == nil {
+		leader, err = s.b.c.leader(ctx)
+	}
+	switch {
+	case err == nil && leader == "":
+		err = errUnsettled
+	case err == nil && (leader != now.leader || s.present().id != now.id):
+		err = s.relet(ctx)
 	case err == nil && !s.lease.Extend(sent, s.b.o.TTL):
 		return s.alive() // which ends it
 	}
@@ -164,7 +179,7 @@ func (s *session) end(why error, known bool) {
 	}
 	s.err = fail("session", "", why)
 	s.cancel(why)
-	s.b.o.Logger.Info("session ended", "session", s.id, "why", why)
+	s.b.o.Logger.Info("session ended", "session", s.tenancy.id, "why", why)
 	if known {
 		close(s.destroyed)
 		return
@@ -177,10 +192,14 @@ func (s *session) end(why error, known bool) {
 func (s *session) destroy() {
 	ctx, cancel := context.WithTimeout(s.b.life, 2*s.b.o.TTL)
 	defer cancel()
-	wait := s.b.o.backoff()
+	s.reletting <- struct{}{} // whoever moves members has given up
+	wait, now := s.b.o.backoff(), s.present()
 	for {
 		attempt, cancel := context.WithTimeout(ctx, s.b.o.attempt())
-		err := s.b.c.destroy(attempt, s.id)
+		var err error
+		for _, id := range append([]string{now.id}, now.old...) { // in this order a late move fails
+			err = errors.Join(err, s.b.c.destroy(attempt, id))
+		}
 		cancel()
 		if err == nil {
 			close(s.destroyed)

@@ -1,0 +1,177 @@
+package consul
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/hashicorp/consul/api"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/clock"
+)
+
+// A tenancy is what the members of a session are locked by: a session of Consul, and
+// by and by others.
+//
+// A server that was Consul's leader, stood still for longer than sessions last there, and
+// goes on, sees them run out, as what renewed them meanwhile went to the leader after it.
+// It cannot end them then. But it tries again, 10, 30, 70, 150 and 310 s later, without
+// asking whether they have been renewed (agent/consul/session_ttl.go, invalidateSession),
+// and if it leads once more by then, it ends what lives.
+//
+// Such a server knows only sessions that it was the leader of. So a renewal counts under
+// the leader alone under which the session was created. Under another one a fresh session
+// takes the members over: who holds a key can be changed, in one transaction, and
+// changes neither its place nor its name.
+type tenancy struct {
+	id     string
+	leader string   // Consul's leader when it was created; empty where that is not known, or members are still to be moved
+	old    []string // sessions before it, by which members may still be locked
+}
+
+// holds reports whether a member that is locked by the session of Consul is ours.
+func (t tenancy) holds(id string) bool { return id == t.id || slices.Contains(t.old, id) }
+
+// present returns what the session's members are locked by, or are being moved to.
+func (s *session) present() tenancy {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.tenancy
+}
+
+// let makes t what the session's members are to be locked by.
+func (s *session) let(t tenancy) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tenancy = t
+}
+
+// errUnsettled says that a renewal does not count, as Consul changes its leader.
+var errUnsettled = fmt.Errorf("%w: Consul has another leader than when the session was created, and the session is not ready for that", backend.ErrUnavailable)
+
+// relet has a session that is created under the present leader take over the members.
+// Until all are moved no renewal counts.
+func (s *session) relet(ctx context.Context) error {
+	select {
+	case s.reletting <- struct{}{}:
+		defer func() { <-s.reletting }()
+	default:
+		return errUnsettled
+	}
+	sent := clock.Now()
+	fresh, err := s.b.c.found(ctx)
+	if err != nil {
+		return err
+	}
+	now := s.present()
+	if fresh.leader == "" {
+		return errors.Join(errUnsettled, s.b.c.destroy(ctx, fresh.id))
+	}
+	before := append(slices.Clone(now.old), now.id)
+	s.let(tenancy{id: fresh.id, old: before})
+	if err := s.move(ctx, s.keys()); err != nil {
+		return err
+	}
+	// Where a request to join is on its way, it may still name the one before.
+	s.let(tenancy{id: fresh.id, leader: fresh.leader, old: []string{now.id}})
+	s.b.o.Logger.Debug("took another session of Consul, as that has another leader", "session", fresh.id, "leader", fresh.leader)
+	if !s.lease.Extend(sent, s.b.o.TTL) {
+		return s.alive() // which ends it
+	}
+	return nil
+}
+
+// keys returns where members of the session stand, or are about to.
+func (s *session) keys() (keys []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key := range s.ghosts.standing {
+		keys = append(keys, key)
+	}
+	return keys
+}
+
+// move has the present session of Consul lock those of the keys that an earlier one
+// does. What is pinned stays as it is.
+func (s *session) move(ctx context.Context, keys []string) error {
+	const perMember = 3 // operations
+	for some := range slices.Chunk(keys, maxOps/perMember) {
+		gets := make([]*api.KVTxnOp, len(some))
+		for i, key := range some {
+			gets[i] = &api.KVTxnOp{Verb: api.KVGetOrEmpty, Key: key}
+		}
+		err := s.retry(ctx, func(ctx context.Context) error {
+			for {
+				r, err := s.b.c.read(ctx, gets...)
+				if err != nil {
+					return err
+				}
+				now := s.present()
+				var ops []*api.KVTxnOp
+				for _, key := range some {
+					if p := r.find(key); p != nil && slices.Contains(now.old, p.Session) {
+						ops = append(ops,
+							&api.KVTxnOp{Verb: api.KVCheckIndex, Key: key, Index: p.ModifyIndex},
+							&api.KVTxnOp{Verb: api.KVUnlock, Key: key, Value: p.Value, Flags: p.Flags, Session: p.Session},
+							&api.KVTxnOp{Verb: api.KVLock, Key: key, Value: p.Value, Flags: p.Flags, Session: now.id})
+					}
+				}
+				if len(ops) == 0 {
+					return nil
+				}
+				if r, err = s.b.c.write(ctx, ops...); err != nil || len(r.errs) == 0 {
+					return err
+				}
+				// Something has changed since it was read.
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// catchUp moves a member that was created under a session of Consul to the present one,
+// if that has become another meanwhile.
+func (s *session) catchUp(ctx context.Context, key, under string) error {
+	for {
+		now := s.present().id
+		if now == under {
+			return nil
+		}
+		if err := s.move(ctx, []string{key}); err != nil {
+			return err
+		}
+		under = now
+	}
+}
+
+// found creates a session of Consul, and says under which leader if that is sure.
+func (c *client) found(ctx context.Context) (tenancy, error) {
+	before, err := c.leader(ctx)
+	if err != nil {
+		return tenancy{}, err
+	}
+	id, err := c.create(ctx)
+	if err != nil {
+		return tenancy{}, err
+	}
+	t := tenancy{id: id}
+	if after, err := c.leader(ctx); err == nil && after == before {
+		t.leader = after
+	}
+	return t, nil
+}
+
+// leader returns the address of the server that leads, as far as the agent knows; empty
+// for none.
+func (c *client) leader(ctx context.Context) (string, error) {
+	addr, err := c.renewals.Status().LeaderWithQueryOptions(new(api.QueryOptions).WithContext(ctx))
+	if err != nil {
+		return "", c.explain(err)
+	}
+	return addr, nil
+}

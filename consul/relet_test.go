@@ -1,0 +1,195 @@
+package consul_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/consul/api"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/consul"
+	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/coordtest"
+)
+
+// outlives is a TTL that outlives a change of Consul's leader, with servers that are
+// patient.
+const outlives = 8 * time.Second
+
+// TestRelet has Consul change its leader, and then does what one that was stalled may do
+// when it leads again: it ends a session that was alive.
+func TestRelet(t *testing.T) {
+	t.Parallel()
+	c := coordtest.NewConsul(t, &coordtest.ConsulOptions{Nodes: 3, Config: []string{patient}})
+	first, err := c.Leader(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.Index(c.Servers(), first)
+	addr := c.Addrs()[(i+1)%3]
+	operator := admin(t, addr)
+	name := coordtest.Name(t)
+	b := open(t, addr, &consul.Options{TTL: outlives})
+	term, err := elect.New(b, name, nil).Campaign(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := sessionOf(t, b)
+	members := []backend.Member{term.Member()}
+	for n := range 50 { // more than one request moves
+		members = append(members, join(t, s, fmt.Sprintf("%s-%d", name, n), fmt.Sprint(n)))
+	}
+	pinned, left := members[1], members[2]
+	if err := s.Pin(t.Context(), pinned, backend.Header{Fence: 7}, 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Leave(t.Context(), left); err != nil {
+		t.Fatal(err)
+	}
+
+	for _, to := range []int{(i + 2) % 3, i} {
+		old := consul.SessionID(s)
+		transfer(t, c, to)
+		for _, m := range members {
+			if m != pinned && m != left {
+				lockedBy(t, operator, s, m, func(id string) bool { return id != old && id == consul.SessionID(s) })
+			}
+		}
+		if _, err := operator.Session().Destroy(old, nil); err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range members {
+			l, err := s.Line(t.Context(), m.Line)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := []backend.Member{m}
+			want[0].Pinned = m == pinned
+			if m == left {
+				want = nil
+			}
+			if !slices.Equal(l.Members, want) {
+				t.Errorf("the line is %+v, want %+v", l.Members, want)
+			}
+		}
+	}
+	// The deadline goes on, and so does all else.
+	end := time.Now().Add(3 * outlives)
+	for last := s.Deadline(); !s.Deadline().After(last.Add(outlives)); time.Sleep(10 * time.Millisecond) {
+		if err := s.Err(); err != nil || time.Now().After(end) {
+			t.Fatalf("the deadline stays %v ahead: %v", time.Until(s.Deadline()), err)
+		}
+	}
+	if err := term.Check(); err != nil {
+		t.Errorf("the term has ended: %v", err)
+	}
+	if _, err := term.Put(t.Context(), name+"-record", []byte("x"), 0); err != nil {
+		t.Errorf("a guarded write: %v", err)
+	}
+	if err := s.Leave(t.Context(), members[3]); err != nil {
+		t.Errorf("Leave: %v", err)
+	}
+	join(t, s, name+"-late", "x")
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range members {
+		keys, _, err := operator.KV().Keys(m.Line+"/", "", nil)
+		if err != nil || len(keys) > 0 && m != pinned {
+			t.Errorf("%q stands after Close, %v", keys, err)
+		}
+	}
+}
+
+// TestStaleLeader stops Consul's leader for longer than it keeps sessions, and has it lead
+// again. It tries to end those that it has seen run out.
+func TestStaleLeader(t *testing.T) {
+	t.Parallel()
+	c := coordtest.NewConsul(t, &coordtest.ConsulOptions{Nodes: 3, Config: []string{patient, "autopilot{cleanup_dead_servers=false}"}})
+	stale, err := c.Leader(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.Index(c.Servers(), stale)
+	addr := c.Addrs()[(i+1)%3]
+	operator := admin(t, addr)
+	s := session(t, addr, &consul.Options{TTL: outlives})
+	m := join(t, s, coordtest.Name(t), "x")
+	first := consul.SessionID(s)
+	if err := stale.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(outlives * 5 / 2)
+	if err := stale.Resume(); err != nil {
+		t.Fatal(err)
+	}
+	if err := stale.Ready(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	transfer(t, c, i)
+	// It tries for the first time after ten seconds.
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	for known := true; known; time.Sleep(50 * time.Millisecond) {
+		entry, _, err := operator.Session().Info(first, (&api.QueryOptions{}).WithContext(ctx))
+		if err != nil {
+			t.Fatalf("the session that has run out at the stale leader is still there: %v", err)
+		}
+		known = entry != nil
+	}
+	l, err := s.Line(t.Context(), m.Line)
+	if err != nil || !slices.Equal(l.Members, []backend.Member{m}) {
+		t.Errorf("the line is %+v, %v; want %+v", l.Members, err, m)
+	}
+}
+
+// transfer has Consul's leader hand over to the server with the index.
+func transfer(t *testing.T, c *coordtest.Consul, to int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for ctx.Err() == nil {
+		now, err := c.LeaderAfter(ctx, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if now == c.Servers()[to] {
+			return
+		}
+		conf, err := admin(t, now.Addr()).Operator().RaftGetConfiguration((&api.QueryOptions{}).WithContext(ctx))
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := slices.IndexFunc(conf.Servers, func(s *api.RaftServer) bool { return s.Node == c.Nodes()[to] })
+		resp, err := http.Post("http://"+now.Addr()+"/v1/operator/raft/transfer-leader?id="+conf.Servers[at].ID, "", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		time.Sleep(100 * time.Millisecond) // it is refused while the server is behind
+	}
+	t.Fatal("the server does not become the leader")
+}
+
+// lockedBy waits until the member is locked by a session of Consul that ok is true for.
+func lockedBy(t *testing.T, operator *api.Client, s backend.Session, m backend.Member, ok func(id string) bool) {
+	t.Helper()
+	end := time.Now().Add(3 * outlives)
+	for {
+		p, _, err := operator.KV().Get(m.Line+"/"+m.Key, nil)
+		if err == nil && (p == nil || p.CreateIndex != m.Position) {
+			t.Fatalf("%+v does not stand", m)
+		}
+		if err == nil && ok(p.Session) {
+			return
+		}
+		if gone := s.Err(); gone != nil || time.Now().After(end) {
+			t.Fatalf("%+v is not moved: %v, %v", m, gone, err)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
