@@ -206,6 +206,12 @@ func TestForgiven(t *testing.T) {
 			e.History.Events[3].Deadline, e.History.Events[4].At = 9*s+s/2, 13*s
 			e.History.Faults = []history.Fault{{Kind: "pause", Target: "c1", From: 9 * s, To: 13 * s}}
 		}},
+		{"a leader that is paused, and deposed after its deadline", func(e *chaos.Evidence) {
+			e.History.Events[3] = event(13*s, history.Ended, "c1", 10, 10)
+			e.History.Events[3].Deadline, e.History.Events[4].At = 9*s+s/2, 13*s
+			e.History.Events = append(e.History.Events, event(10*s, history.Deposed, "c1", 10, 10))
+			e.History.Faults = []history.Fault{{Kind: "pause", Target: "c1", From: 9 * s, To: 13 * s}}
+		}},
 		{"a leader that is paused as it wins", func(e *chaos.Evidence) {
 			e.History.Events = append(e.History.Events,
 				event(0, history.Joined, "c3", 5, 0), event(14*s, history.Won, "c3", 5, 5))

@@ -19,7 +19,7 @@ const waking = time.Second
 func settle(h *history.History) *history.History {
 	type row struct{ candidate, election string }
 	out := &history.History{Faults: h.Faults}
-	last := make(map[row]time.Duration) // the event before
+	last := make(map[row]time.Duration) // what the candidate noted before
 	stale := make(map[row]uint64)       // the token of a term that was over before it was noted as won
 	for _, e := range h.Events {
 		if e.Kind == history.Won && overBefore(h, e) {
@@ -33,7 +33,9 @@ func settle(h *history.History) *history.History {
 		if p, ok := pauseBefore(h, e); ok && ends(e.Kind) && 0 < e.Deadline && e.Deadline < e.At {
 			e.At = max(min(e.At, max(e.Deadline, p.From)), last[r])
 		}
-		last[r] = e.At
+		if e.Kind != history.Deposed { // which an operator has noted
+			last[r] = e.At
+		}
 		out.Events = append(out.Events, e)
 	}
 	return history.Merge(out)
