@@ -54,6 +54,9 @@ var kinds = map[string]kind{
 				for {
 					at := "/suite/" + election
 					names, _, err := c.Children(at)
+					if err == zk.ErrNoNode { // nobody has used it here
+						return nil
+					}
 					if err != nil {
 						return err
 					}
