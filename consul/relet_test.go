@@ -14,6 +14,7 @@ import (
 	"github.com/succession-dev/succession/consul"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/internal/coordtest"
+	"github.com/succession-dev/succession/internal/coordtest/rig"
 )
 
 // outlives is a TTL that outlives a change of Consul's leader, with servers that are
@@ -53,7 +54,7 @@ func TestRelet(t *testing.T) {
 
 	for _, to := range []int{(i + 2) % 3, i} {
 		old := consul.SessionID(s)
-		joined := joinsOn(t, s, fmt.Sprintf("%s-meanwhile-%d", name, to))
+		joined := rig.Joins(t, s, fmt.Sprintf("%s-meanwhile-%d", name, to))
 		transfer(t, c, to)
 		for _, m := range members {
 			if m != pinned && m != left {
@@ -146,32 +147,6 @@ func TestStaleLeader(t *testing.T) {
 	l, err := s.Line(t.Context(), m.Line)
 	if err != nil || !slices.Equal(l.Members, []backend.Member{m}) {
 		t.Errorf("the line is %+v, %v; want %+v", l.Members, err, m)
-	}
-}
-
-// joinsOn joins one line after the other until stop is called, which returns the members.
-func joinsOn(t *testing.T, s backend.Session, name string) (stop func() []backend.Member) {
-	ctx, cancel := context.WithCancel(t.Context())
-	t.Cleanup(cancel)
-	result := make(chan []backend.Member, 1)
-	go func() {
-		var members []backend.Member
-		for n := 0; ctx.Err() == nil; n++ {
-			m, err := s.Join(t.Context(), fmt.Sprintf("%s-%d", name, n), "x")
-			if err != nil {
-				t.Errorf("Join: %v", err)
-				break
-			}
-			members = append(members, m)
-			time.Sleep(10 * time.Millisecond)
-		}
-		result <- members
-	}()
-	return func() []backend.Member {
-		cancel()
-		members := <-result
-		t.Logf("%d have joined meanwhile", len(members))
-		return members
 	}
 }
 

@@ -1,7 +1,6 @@
 package etcd_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -12,6 +11,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/etcd"
 	"github.com/succession-dev/succession/internal/coordtest"
+	"github.com/succession-dev/succession/internal/coordtest/rig"
 )
 
 // TestRelet has etcd change its leader, and then does what one that was stalled may
@@ -39,7 +39,7 @@ func TestRelet(t *testing.T) {
 
 	for round := range 2 {
 		old := etcd.Lease(s)
-		joined := joinsOn(t, s, fmt.Sprintf("%s-meanwhile-%d", name, round))
+		joined := rig.Joins(t, s, fmt.Sprintf("%s-meanwhile-%d", name, round))
 		moveLeader(t, cluster)
 		for _, m := range members {
 			if m != pinned && m != left {
@@ -86,32 +86,6 @@ func TestRelet(t *testing.T) {
 		if got := keys(t, operator, m.Line+"/"); len(got) > 0 && m != pinned {
 			t.Errorf("%q stands after Close", got)
 		}
-	}
-}
-
-// joinsOn joins one line after the other until stop is called, which returns the members.
-func joinsOn(t *testing.T, s backend.Session, name string) (stop func() []backend.Member) {
-	ctx, cancel := context.WithCancel(t.Context())
-	t.Cleanup(cancel)
-	result := make(chan []backend.Member, 1)
-	go func() {
-		var members []backend.Member
-		for n := 0; ctx.Err() == nil; n++ {
-			m, err := s.Join(t.Context(), fmt.Sprintf("%s-%d", name, n), "x")
-			if err != nil {
-				t.Errorf("Join: %v", err)
-				break
-			}
-			members = append(members, m)
-			time.Sleep(5 * time.Millisecond)
-		}
-		result <- members
-	}()
-	return func() []backend.Member {
-		cancel()
-		members := <-result
-		t.Logf("%d have joined meanwhile", len(members))
-		return members
 	}
 }
 
