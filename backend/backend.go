@@ -83,7 +83,9 @@ type Session interface {
 	// zero time means never: the coordinator knows of the end of this process at
 	// once. It is kept ahead as long as a member of the session stands first or
 	// second in its line; otherwise it may lie in the past, until the next Ahead.
-	// It does not block.
+	// Who stands second, just behind the gate that the election's record names
+	// ([Migration] Gate), may lead already, by another coordinator as well: once
+	// Ahead has said so, law L6 holds for it as for the first. It does not block.
 	Deadline() time.Time
 
 	// Done is closed when the session has ended.

@@ -81,7 +81,8 @@ type Header struct {
 }
 
 // A Migration is what an election's record says of its move from one coordinator
-// to another. Package migrate writes it, and is alone to interpret it.
+// to another. Package migrate writes it, and is alone to interpret it; to a driver
+// the Gate says who may lead without being first ([Session] Deadline).
 type Migration struct {
 	// ID tells this migration from every other.
 	ID string `json:"id,omitempty"`

@@ -10,6 +10,19 @@ import (
 // the clock of time.Now anew at each call.
 const grain = 5 * time.Millisecond
 
+// staysPassed cuts the client off until the deadline of its session has passed, and heals
+// it at that moment.
+func (c *client) staysPassed(s backend.Session) {
+	heal := c.cut()
+	c.t.poll(c.t.h.TTL+c.t.h.soon(), "the deadline of a leader that is cut off has not passed", func() bool {
+		return time.Until(s.Deadline()) <= 0
+	})
+	heal()
+	c.t.steady(c.t.h.TTL, "a deadline that had passed while somebody led was revived", func() bool {
+		return over(s) || time.Until(s.Deadline()) <= 0
+	})
+}
+
 var deadlineRules = []Rule{{
 	ID:    "L6.ttl",
 	Title: "TTL and Deadline agree",
@@ -133,15 +146,25 @@ var deadlineRules = []Rule{{
 	check: func(t *trial) {
 		a := t.client()
 		a.leads(a.join("x"))
-		s := a.live()
-		heal := a.cut()
-		t.poll(t.h.TTL+t.h.soon(), "the deadline of a leader that is cut off has not passed", func() bool {
-			return time.Until(s.Deadline()) <= 0
-		})
-		heal()
-		t.steady(t.h.TTL, "a deadline that had passed while somebody led was revived", func() bool {
-			return over(s) || time.Until(s.Deadline()) <= 0
-		})
+		a.staysPassed(a.live())
+	},
+}, {
+	ID:    "L6.gate",
+	Title: "who stands behind a gate has a leader's deadline",
+	Text:  "The first member is pinned, and the record names it as a migration's gate. When Ahead has answered who stands second, its deadline is ahead and stays so for a TTL. It is cut off until the deadline has passed, and healed at that moment: the deadline stays in the past for a TTL, or the session ends.",
+	Needs: []Fault{Cut, Deadlines},
+	check: func(t *trial) {
+		a, b := t.client(), t.client()
+		gate := a.join("gate")
+		a.leads(gate)
+		l := a.lineNow()
+		l.Header.Migration.Gate = gate.Position
+		a.pin(gate, l.Header, l.Version)
+		m := b.join("behind")
+		b.behind(m, gate)
+		s := b.live()
+		t.steady(t.h.TTL, "the deadline of who stands behind the gate is not ahead", func() bool { return time.Until(s.Deadline()) > 0 })
+		b.staysPassed(s)
 	},
 }, {
 	ID:    "L6.old-answer",

@@ -181,20 +181,50 @@ func TestUnproven(t *testing.T) {
 	if err := term.Check(); err != nil {
 		t.Fatal(err)
 	}
-	c.meter.otherTerm.Store(true)
 	other.meter.otherTerm.Store(true)
-	bound := time.Now().Add(ttl) // after the newest that was proven
-	for ; s.Err() == nil; time.Sleep(time.Millisecond) {
-		if left := time.Until(s.Deadline()); time.Now().After(bound) {
-			t.Fatalf("the session of a leader lives on %v; its deadline is %v ahead", ttl, left)
-		}
-	}
+	endsUnproven(t, c, s)
 	if term.Check() == nil {
 		t.Error("the term goes on")
 	}
 	time.Sleep(ttl / 2)
 	if err := waiter.Err(); err != nil {
 		t.Errorf("the session of a waiter has ended: %v", err)
+	}
+}
+
+// TestUnprovenBehindGate is TestUnproven for who stands just behind a gate, and so may
+// lead by another coordinator as well.
+func TestUnprovenBehindGate(t *testing.T) {
+	t.Parallel()
+	addr := sharedEtcd(t).Addrs()[0]
+	name := coordtest.Name(t)
+	owner, c := newClient(t, addr).session(t), newClient(t, addr)
+	gate := join(t, owner, name, "gate")
+	h := backend.Header{Migration: backend.Migration{Gate: gate.Position}}
+	if err := owner.Pin(t.Context(), gate, h, backend.Absent); err != nil {
+		t.Fatal(err)
+	}
+	s := c.session(t)
+	if p, err := s.Ahead(t.Context(), join(t, s, name, "x")); err != nil || p.Ahead.Key != gate.Key {
+		t.Fatalf("behind a gate: %+v, %v", p, err)
+	}
+	time.Sleep(ttl * 3 / 2) // heartbeats are needed and proven
+	if err := s.Err(); err != nil {
+		t.Fatal(err)
+	}
+	endsUnproven(t, c, s)
+}
+
+// endsUnproven has heartbeats of c answered in another term than etcd's, and waits for
+// the end of its session, which must come within a TTL.
+func endsUnproven(t *testing.T, c *client, s backend.Session) {
+	t.Helper()
+	c.meter.otherTerm.Store(true)
+	bound := time.Now().Add(ttl) // after the newest that was proven
+	for ; s.Err() == nil; time.Sleep(time.Millisecond) {
+		if left := time.Until(s.Deadline()); time.Now().After(bound) {
+			t.Fatalf("the session lives on %v; its deadline is %v ahead", ttl, left)
+		}
 	}
 }
 

@@ -45,10 +45,12 @@ func (s *session) Ahead(ctx context.Context, m backend.Member) (p backend.Place,
 			return &backend.SealedError{To: h.Sealed}
 		}
 		s.settle(heartbeat, resp.Header.RaftTerm)
-		if !p.First {
+		switch {
+		case p.First:
+			p.Token = h.Fence + m.Position
+		case p.Ahead.Position != h.Migration.Gate:
 			return s.alive()
 		}
-		p.Token = h.Fence + m.Position
 		return s.lead(ctx, own) // which must not begin with a deadline that has passed
 	})
 	if err != nil {

@@ -32,7 +32,7 @@ type proof struct {
 
 	mu      sync.Mutex
 	newest  ack
-	leading map[string]bool // keys of members that are first, as far as known
+	leading map[string]bool // keys of members that are first, or just behind a gate, as far as known
 	settled chan struct{}   // closed, and made anew, at each proof
 }
 

@@ -247,7 +247,7 @@ func (s *session) tryTo(ctx context.Context, p *place, pl backend.Place) (backen
 			s.mark(ctx, p, sideTo)
 			continue
 		}
-		// Not for what it says, but so that the session keeps its deadline ahead.
+		// Not for what it says, but so that the deadline is a leader's from here on.
 		if _, err := to.Ahead(ctx, m); err != nil {
 			return backend.Place{}, err
 		}
@@ -269,7 +269,7 @@ func (s *session) tryTo(ctx context.Context, p *place, pl backend.Place) (backen
 				return backend.Place{}, err
 			}
 		default:
-			return pl, s.awaitDeadline(ctx)
+			return pl, nil
 		}
 		if pl, err = from.Ahead(ctx, p.member(sideFrom)); err != nil {
 			return backend.Place{}, err
@@ -295,28 +295,4 @@ func raise(ctx context.Context, half backend.Session, m backend.Member, token ui
 		return nil
 	}
 	return header.Raise(ctx, half, m.Line, m, token-m.Position)
-}
-
-// awaitDeadline waits until both deadlines are ahead, by more than the margin that
-// elect takes: a session keeps them for the first two of a line alone, and begins with
-// that when it learns of it.
-func (s *session) awaitDeadline(ctx context.Context) error {
-	both := [2]bool{true, true}
-	ttl := s.shortest(both)
-	for {
-		d := s.deadline(both)
-		if d.IsZero() || time.Until(d) > ttl/8 {
-			return nil
-		}
-		t := time.NewTimer(ttl / 50)
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-			t.Stop()
-			return fmt.Errorf("%w: the deadline is not ahead: %w", backend.ErrUnavailable, context.Cause(ctx))
-		case <-s.done:
-			t.Stop()
-			return s.alive()
-		}
-	}
 }

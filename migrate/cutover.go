@@ -153,7 +153,7 @@ func (b *Backend) finish(ctx context.Context, to backend.Session, line string, f
 				return err
 			}
 		}
-		h.Migration.Step = stepMoved
+		h.Migration.Step, h.Migration.Gate = stepMoved, 0
 		h.Acknowledged = max(h.Acknowledged, from.Acknowledged)
 		h.Resign = max(h.Resign, from.Resign)
 		_, err = to.Put(ctx, line, h.Encode(), &backend.If{Version: l.Version})

@@ -186,13 +186,14 @@ func (s *session) told(op, name string, err error) error {
 
 // TTL returns the shorter of both sessions' times, or that of the one that counts; see
 // [session.Deadline] and [backend.Session].
-func (s *session) TTL() time.Duration { return s.shortest(s.counts()) }
-
-func (s *session) shortest(counts [2]bool) time.Duration {
+func (s *session) TTL() time.Duration {
 	var shortest time.Duration
-	for sd, half := range s.sub {
-		if counts[sd] && half != nil && half.TTL() > 0 && (shortest == 0 || half.TTL() < shortest) {
-			shortest = half.TTL()
+	for _, half := range s.counting() {
+		if half == nil {
+			continue
+		}
+		if d := half.TTL(); d > 0 && (shortest == 0 || d < shortest) {
+			shortest = d
 		}
 	}
 	return shortest
@@ -201,12 +202,10 @@ func (s *session) shortest(counts [2]bool) time.Duration {
 // Deadline returns the earlier of both sessions' deadlines; see [backend.Session]. As long
 // as the session leads, those count by which it does: a coordinator keeps no deadline
 // ahead for who stands nowhere in front there. Before, those count where it stands.
-func (s *session) Deadline() time.Time { return s.deadline(s.counts()) }
-
-func (s *session) deadline(counts [2]bool) time.Time {
+func (s *session) Deadline() time.Time {
 	var earliest time.Time
-	for sd, half := range s.sub {
-		if !counts[sd] || half == nil {
+	for _, half := range s.counting() {
+		if half == nil {
 			continue
 		}
 		if d := half.Deadline(); !d.IsZero() && (earliest.IsZero() || d.Before(earliest)) {
@@ -214,6 +213,16 @@ func (s *session) deadline(counts [2]bool) time.Time {
 		}
 	}
 	return earliest
+}
+
+// counting returns the halves whose deadlines count, and nil for one whose does not.
+func (s *session) counting() (halves [2]backend.Session) {
+	for sd, counts := range s.counts() {
+		if counts {
+			halves[sd] = s.sub[sd]
+		}
+	}
+	return halves
 }
 
 // counts says which coordinators' deadlines count.

@@ -103,31 +103,30 @@ func (s *session) placeOnce(ctx context.Context, o *own) (p backend.Place, again
 		return p, false, &backend.SealedError{To: h.Sealed}
 	}
 	if index > 0 {
-		ahead := standing[index-1].key
-		s.stands(o, index, ahead)
-		p.Ahead = backend.Member{Line: o.joined.Line, Key: ahead}
+		p.Ahead = backend.Member{Line: o.joined.Line, Key: standing[index-1].key}
+	} else {
+		p.First, p.Token = true, h.Fence+o.joined.Position
+	}
+	leads := p.First || index == 1 && h.Migration.Gate != 0
+	s.stands(o, index, p.Ahead.Key, leads)
+	if o.stranger || !leads {
 		return p, false, nil
 	}
-	first := backend.Place{First: true, Token: h.Fence + o.joined.Position}
-	if o.stranger {
-		return first, false, nil
-	}
-	s.stands(o, 0, "")
 	if beat == nil && s.link.lease.Left() <= 0 {
 		beat = s.beatNow(ctx, o)
 	}
 	if beat != nil {
 		if err := <-beat; err != nil {
-			return p, false, err
+			return backend.Place{}, false, err
 		}
 	}
 	if !s.lead(o) {
 		if s.owner(o.path, o.joined) == nil {
-			return p, false, fmt.Errorf("%w: %s was deleted", backend.ErrNotMember, o.path)
+			return backend.Place{}, false, fmt.Errorf("%w: %s was deleted", backend.ErrNotMember, o.path)
 		}
-		return p, true, nil
+		return backend.Place{}, true, nil
 	}
-	return first, false, nil
+	return p, false, nil
 }
 
 // fence returns the election's record, no older than the list. The answers may

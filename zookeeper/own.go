@@ -19,7 +19,7 @@ type own struct {
 	stranger bool          // a stand-in for a member that the session did not join
 	index    int           // how many stood in front at the last Ahead; -1 when unknown
 	ahead    string        // the key of the one just in front, then
-	first    bool          // Ahead has said that it leads
+	leads    bool          // Ahead has said that it leads, or may: it is just behind a gate
 
 	gone chan struct{} // closed when the member was found missing
 }
@@ -128,12 +128,12 @@ func (s *session) departed(path string, m backend.Member) {
 }
 
 // stands takes note of where a member stands.
-func (s *session) stands(o *own, index int, ahead string) {
+func (s *session) stands(o *own, index int, ahead string, leads bool) {
 	s.mu.Lock()
 	was := o.index
 	o.index, o.ahead = index, ahead
-	if o.first && index != 0 {
-		o.first = false
+	if o.leads && !leads {
+		o.leads = false
 		s.settle()
 	}
 	s.mu.Unlock()
@@ -146,7 +146,7 @@ func (s *session) stands(o *own, index int, ahead string) {
 // mu.
 func (s *session) settle() {
 	for _, o := range s.own {
-		if o.first {
+		if o.leads {
 			return
 		}
 	}
@@ -162,7 +162,7 @@ func (s *session) lead(o *own) bool {
 		s.settle()
 		return false
 	}
-	o.first = true
+	o.leads = true
 	s.wake()
 	return true
 }
