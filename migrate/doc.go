@@ -50,10 +50,10 @@
 // first on N, gate aside, leads. The seal is one atomic step at O, so there is no
 // moment in between. What can go wrong around it:
 //
-//   - The leader seals only while it is first on both, as far as it knows. Is its
-//     session on N over, its deadline has passed and so its term has ended: what a driver
-//     holds a leader's deadline to holds behind the gate, too. E is sealed and has no
-//     leader, until somebody takes the gate away: that is harmless.
+//   - The leader seals only while it is first on both, as far as it knows. If its
+//     session on N is over, its deadline has passed, as law L6 holds behind the gate as
+//     for a leader, and so its term has ended. E is sealed and has no leader, until
+//     somebody takes the gate away: that is harmless.
 //   - The leader crashes, or its answer is lost, before the seal: nothing has
 //     happened. After it: whoever finds the seal takes the gate away, any process of
 //     this backend that joins, or the operator. The gate of a sealed election has no
