@@ -81,11 +81,12 @@ type Session interface {
 	// Deadline is the instant before which the coordinator cannot have ended the
 	// session (law L6), on the clock of time.Now at the moment of this call. The
 	// zero time means never: the coordinator knows of the end of this process at
-	// once. It is kept ahead as long as a member of the session stands first or
-	// second in its line; otherwise it may lie in the past, until the next Ahead.
-	// Who stands second, just behind the gate that the election's record names
-	// ([Migration] Gate), may lead already, by another coordinator as well: once
-	// Ahead has said so, law L6 holds for it as for the first. It does not block.
+	// once. Any other has passed when the session has ended, for whatever reason. It
+	// is kept ahead as long as a member of the session stands first or second in
+	// its line; otherwise it may lie in the past, until the next Ahead. Who stands
+	// second, just behind the gate that the election's record names ([Migration]
+	// Gate), may lead already, by another coordinator as well: once Ahead has said
+	// so, law L6 holds for it as for the first. It does not block.
 	Deadline() time.Time
 
 	// Done is closed when the session has ended.

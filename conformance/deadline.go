@@ -178,6 +178,18 @@ var deadlineRules = []Rule{{
 		b.staysPassed(s)
 	},
 }, {
+	ID:    "L6.ended",
+	Title: "the deadline of an ended session has passed",
+	Text:  "A leader's session is closed. When Close has returned, its deadline has passed, and stays so for a TTL.",
+	Needs: []Fault{Deadlines},
+	check: func(t *trial) {
+		a := t.client()
+		a.leads(a.join("x"))
+		s := a.live()
+		a.closeSession()
+		t.steady(t.h.TTL, "the deadline of a session that was closed is ahead", func() bool { return time.Until(s.Deadline()) <= 0 })
+	},
+}, {
 	ID:    "L6.old-answer",
 	Title: "the deadline counts from when a request was sent",
 	Text:  "The answers to a leader are held back for half a TTL and more while its requests arrive, then they arrive all at once, and the leader is cut off. When the next in line leads, the leader's deadline has passed. Three times.",

@@ -178,6 +178,7 @@ func (s *session) end(why error, known bool) {
 		return
 	}
 	s.err = fail("session", "", why)
+	s.lease.End()
 	s.cancel(why)
 	s.b.o.Logger.Info("session ended", "session", s.tenancy.id, "why", why)
 	if known {

@@ -73,10 +73,13 @@ func (t *Term) Deadline() time.Time {
 // call it just before work that must not be done twice; it also notices a pause of
 // the process that no timer has noticed yet.
 func (t *Term) Check() error {
-	if t.ctx.Err() == nil && t.s.Err() != nil {
-		t.lose(t.s.Err())
+	if t.ctx.Err() != nil {
+		return context.Cause(t.ctx)
 	}
-	if d := t.Deadline(); t.ctx.Err() == nil && !d.IsZero() && time.Until(d) <= 0 {
+	d := t.Deadline() // first: a session that ends has it pass
+	if err := t.s.Err(); err != nil {
+		t.lose(err)
+	} else if !d.IsZero() && time.Until(d) <= 0 {
 		t.lose(ErrDeadline)
 	}
 	return context.Cause(t.ctx)

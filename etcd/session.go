@@ -116,6 +116,8 @@ func (s *session) end(why error, gone bool) {
 		return
 	}
 	s.err = fmt.Errorf("%w: %w", backend.ErrSessionEnded, why)
+	s.lease.End()
+	s.proof.lease.End()
 	s.mu.Unlock()
 	s.cancel(s.err)
 	s.b.forget(s)

@@ -101,6 +101,9 @@ func (s *session) end(why error, known bool) {
 		return
 	}
 	s.err = why
+	if now := time.Now(); now.Before(s.deadline) {
+		s.deadline = now
+	}
 	s.expiry.Stop()
 	s.next.Stop()
 	s.b.session = nil

@@ -24,6 +24,7 @@ type session struct {
 	places map[backend.Member]*place // the session's own, by the member as elect knows it
 	moved  map[string]bool           // elections that are known to be on To
 	err    error
+	ended  time.Time // when err was set
 
 	done    chan struct{} // closed when the session has ended
 	over    chan struct{} // closed when its watcher has closed both halves
@@ -116,7 +117,7 @@ func (s *session) end(why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.err == nil {
-		s.err = why
+		s.err, s.ended = why, time.Now()
 		close(s.done)
 	}
 }
@@ -128,7 +129,7 @@ func (s *session) endBy(why error, f func() error) error {
 	mine := s.err == nil
 	s.closing = s.closing || mine
 	if mine {
-		s.err = why
+		s.err, s.ended = why, time.Now()
 		close(s.done)
 	}
 	s.mu.Unlock()
@@ -211,6 +212,11 @@ func (s *session) Deadline() time.Time {
 		if d := half.Deadline(); !d.IsZero() && (earliest.IsZero() || d.Before(earliest)) {
 			earliest = d
 		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.ended.IsZero() && s.ended.Before(earliest) {
+		return s.ended // the halves are closed later
 	}
 	return earliest
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/succession-dev/succession/migrate"
 )
 
-var allSuites = flag.Bool("all-suites", false, "TestConformanceOfPairs: every pair in both directions in every phase")
+var allSuites = flag.Bool("all-suites", false, "TestConformanceOfPairs: every pair in both directions, one after the other, in every phase")
 
 // realTTL is the session time of both coordinators of a pair.
 const realTTL = 2 * time.Second
@@ -29,37 +29,40 @@ const realTTL = 2 * time.Second
 // each pair in one direction and one phase, and what an abort leaves to ZooKeeper, which
 // keeps no deadline for who stands nowhere there.
 func TestConformanceOfPairs(t *testing.T) {
-	suites := []struct {
+	type direction struct {
 		from, to string
-		phase    phase
-	}{
-		{"zookeeper", "etcd", gated},
-		{"consul", "zookeeper", moved},
-		{"etcd", "consul", between},
-		{"zookeeper", "local", unbegun},
-		{"local", "etcd", gated},
-		{"consul", "local", aborted},
-		{"etcd", "zookeeper", aborted},
+		phases   []phase
+	}
+	directions := []direction{
+		{"zookeeper", "etcd", []phase{gated}},
+		{"consul", "zookeeper", []phase{moved}},
+		{"etcd", "consul", []phase{between}},
+		{"zookeeper", "local", []phase{unbegun}},
+		{"local", "etcd", []phase{gated}},
+		{"consul", "local", []phase{aborted}},
+		{"etcd", "zookeeper", []phase{aborted}},
 	}
 	if *allSuites {
-		suites = suites[:0]
+		directions = nil
 		for _, from := range slices.Sorted(maps.Keys(kinds)) {
 			for _, to := range slices.Sorted(maps.Keys(kinds)) {
-				for _, ph := range []phase{unbegun, gated, between, moved, aborted} {
-					if from != to {
-						suites = append(suites, struct {
-							from, to string
-							phase    phase
-						}{from, to, ph})
-					}
+				if from != to {
+					directions = append(directions, direction{from, to, []phase{unbegun, gated, between, moved, aborted}})
 				}
 			}
 		}
 	}
-	for _, tt := range suites {
-		t.Run(fmt.Sprintf("%s-%s/%s", tt.from, tt.to, tt.phase), func(t *testing.T) {
-			t.Parallel() // they wait most of the time
-			conformance.Run(t, newRealPair(t, tt.from, tt.to, tt.phase).harness())
+	for _, tt := range directions {
+		t.Run(tt.from+"-"+tt.to, func(t *testing.T) {
+			if !*allSuites {
+				t.Parallel()
+			}
+			for _, ph := range tt.phases {
+				t.Run(string(ph), func(t *testing.T) {
+					t.Parallel() // they wait most of the time
+					conformance.Run(t, newRealPair(t, tt.from, tt.to, ph).harness())
+				})
+			}
 		})
 	}
 }

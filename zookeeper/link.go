@@ -75,6 +75,7 @@ func (l *link) ended() error { return context.Cause(l.ctx) }
 func (l *link) kill(why error) {
 	l.mu.Lock()
 	l.cancel(fmt.Errorf("%w: %w", backend.ErrSessionEnded, why))
+	l.lease.End()
 	w := l.wire
 	l.ready = false
 	l.mu.Unlock()

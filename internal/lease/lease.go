@@ -16,6 +16,7 @@ type Lease struct {
 	anchor clock.Instant // when the request that the deadline counts from was sent
 	ttl    time.Duration
 	held   bool // somebody relies on the deadline: once passed, it stays passed
+	ended  bool // it stays passed for good
 }
 
 // Extend moves the deadline to ttl after sent, unless that is earlier than what
@@ -25,7 +26,7 @@ func (l *Lease) Extend(sent clock.Instant, ttl time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	left := l.left()
-	if l.held && left <= 0 {
+	if l.ended || l.held && left <= 0 {
 		return false
 	}
 	if ttl-clock.Since(sent) > left {
@@ -42,6 +43,17 @@ func (l *Lease) Cap(sent clock.Instant, ttl time.Duration) {
 	if ttl-clock.Since(sent) < l.left() {
 		l.anchor, l.ttl = sent, ttl
 	}
+}
+
+// End has the deadline pass now, for good: the session ends before the coordinator would
+// have ended it.
+func (l *Lease) End() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.left() > 0 {
+		l.anchor, l.ttl = clock.Now(), 0
+	}
+	l.ended = true
 }
 
 // Hold says whether somebody relies on the deadline from now on. It reports

@@ -66,3 +66,17 @@ func TestHeldLeaseIsNotRevived(t *testing.T) {
 		}
 	})
 }
+
+func TestEndedLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l lease.Lease
+		l.Extend(clock.Now(), time.Minute)
+		l.End()
+		if l.Left() > 0 || time.Until(l.Deadline()) > 0 {
+			t.Errorf("%v left at the end", l.Left())
+		}
+		if l.Extend(clock.Now(), time.Minute) || l.Hold(true) || l.Left() > 0 {
+			t.Error("revived")
+		}
+	})
+}
