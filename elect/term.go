@@ -25,6 +25,9 @@ type Term struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 
+	began time.Time
+	alive atomic.Int64 // the newest Deadline while the session lived, from began on
+
 	watching sync.WaitGroup
 	resigned atomic.Bool   // Resign has been called
 	left     chan struct{} // closed when the first Resign is done
@@ -34,7 +37,7 @@ type Term struct {
 // newTerm begins the term of m, which stands first, and watches over its end. The
 // context of the term is life until then.
 func newTerm(life context.Context, e *Election, s backend.Session, m backend.Member, token uint64, margin time.Duration) *Term {
-	t := &Term{e: e, s: s, m: m, token: token, margin: margin, left: make(chan struct{})}
+	t := &Term{e: e, s: s, m: m, token: token, margin: margin, began: time.Now(), left: make(chan struct{})}
 	t.ctx, t.cancel = context.WithCancelCause(life)
 	t.watching.Go(t.watchDeadline)
 	// Made here, their jitter does not depend on which goroutine runs first.
@@ -58,14 +61,22 @@ func (t *Term) Member() backend.Member { return t.m }
 
 // Deadline is when the term ends unless the coordinator confirms the session
 // before that, on the clock of time.Now at the moment of the call: it moves ahead
-// while all is well, so ask for it anew. The zero time means that there is none.
-// It does not block.
+// while all is well, so ask for it anew. Once the session has ended, it has passed.
+// The zero time means that there is none. It does not block.
 func (t *Term) Deadline() time.Time {
-	d := t.s.Deadline()
-	if d.IsZero() {
+	end := t.s.Deadline()
+	if end.IsZero() {
+		return end
+	}
+	if d := end.Add(-t.margin); t.s.Err() == nil {
+		t.alive.Store(int64(d.Sub(t.began)))
 		return d
 	}
-	return d.Add(-t.margin)
+	// The session may have ended before its time: then that is the term's end, too.
+	if d := t.began.Add(time.Duration(t.alive.Load())); d.Before(end) {
+		return d
+	}
+	return end
 }
 
 // Check returns nil while this process leads, and the cause of the term's end from
