@@ -44,7 +44,8 @@
 //     not even one that has come to stand under the same key.
 //   - L5: when the session ends, Done closes and every call fails with
 //     [ErrSessionEnded]. Nothing queued under one session runs under the next.
-//   - L6: Deadline is never later than the coordinator's own end of the session.
+//   - L6: Deadline is never later than the end of the session, by the coordinator
+//     or by its own hand: it has passed before any member of an ended session goes.
 //     It counts from when a request was sent, never from when its answer came, and
 //     a late answer never revives a deadline that has passed while somebody led.
 //   - L7: election E keeps its own record at E, its members under E/, and nothing

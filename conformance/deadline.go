@@ -180,14 +180,22 @@ var deadlineRules = []Rule{{
 }, {
 	ID:    "L6.ended",
 	Title: "the deadline of an ended session has passed",
-	Text:  "A leader's session is closed. When Close has returned, its deadline has passed, and stays so for a TTL.",
+	Text:  "A leader's session is closed. When the next in line leads, which may be before Close has returned, its deadline has passed, and it stays so for a TTL. Three times.",
 	Needs: []Fault{Deadlines},
 	check: func(t *trial) {
-		a := t.client()
-		a.leads(a.join("x"))
-		s := a.live()
-		a.closeSession()
-		t.steady(t.h.TTL, "the deadline of a session that was closed is ahead", func() bool { return time.Until(s.Deadline()) <= 0 })
+		for range 3 {
+			a, b := t.client(), t.client()
+			m, next := a.join("x"), b.join("y")
+			a.leads(m)
+			s := a.live()
+			closed := t.async(func() error { return s.Close(t.ctx) })
+			b.comesFirst(next, t.h.soon())
+			t.steady(t.h.TTL, "the deadline of a session that was closed is ahead", func() bool { return time.Until(s.Deadline()) <= 0 })
+			if err := await(t, closed, t.h.soon(), "Close has not returned"); err != nil {
+				t.fatalf("Close: %v", err)
+			}
+			b.leave(next)
+		}
 	},
 }, {
 	ID:    "L6.old-answer",

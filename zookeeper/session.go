@@ -151,6 +151,7 @@ var errClosedHere = fmt.Errorf("%w: it was closed", backend.ErrSessionEnded)
 // request could not be told from one that was never carried out.
 func (s *session) Close(ctx context.Context) error {
 	s.cancel(errClosedHere)
+	s.link.lease.End()
 	if err := s.link.ended(); err != nil {
 		return s.tornDown(ctx, err)
 	}
