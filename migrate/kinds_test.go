@@ -25,8 +25,9 @@ type kind struct {
 	start func(t *testing.T) (*coordtest.Cluster, string) // nil and a folder for one without servers
 	url   string                                          // of an address
 	slack time.Duration
-	// begin is about where positions begin.
-	begin uint64
+	// large says that positions begin with a large number. The others count what has
+	// happened, from 1 on.
+	large bool
 	// open opens a backend, where that takes more than the URL.
 	open func(addr string) (backend.Backend, error)
 	// remove and drop are what an operator does with the coordinator's own tools. Whom
@@ -43,7 +44,6 @@ var kinds = map[string]kind{
 			return &z.Cluster, z.Addrs()[0]
 		},
 		url: "zookeeper://%s/suite?session=" + realTTL.String(), slack: 500 * time.Millisecond,
-		begin: 1 << 32, // the upper half is an epoch
 		remove: func(_ context.Context, addr string, m backend.Member) error {
 			return zookeeperOperator(addr, func(c *zk.Conn) error {
 				if err := c.Delete("/suite/"+m.Line+"/"+m.Key, -1); err != zk.ErrNoNode {
@@ -119,7 +119,7 @@ var kinds = map[string]kind{
 	"local": {
 		start: func(t *testing.T) (*coordtest.Cluster, string) { return nil, t.TempDir() },
 		url:   "local:%s",
-		begin: 1 << 50, // microseconds since 1970
+		large: true, // microseconds since 1970
 		remove: func(_ context.Context, dir string, m backend.Member) error {
 			if err := os.Remove(filepath.Join(dir, m.Line, "@"+m.Key)); !errors.Is(err, fs.ErrNotExist) {
 				return err

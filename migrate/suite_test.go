@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -99,7 +100,34 @@ func newRealPair(t *testing.T, from, to string, ph phase) *realPair {
 	p.stage = stage{phase: ph, open: func(ctx context.Context) (*migrate.Backend, [2]backend.Backend, error) {
 		return p.compose(ctx, p.addrs)
 	}}
+	if p.beforeCutover() && !p.kinds[0].large && !p.kinds[1].large {
+		p.advance(t)
+	}
 	return p
+}
+
+// advance has positions on the old coordinator larger than those on the new one will be,
+// so that a rule does not hang on which of them has counted further.
+func (p *realPair) advance(t *testing.T) {
+	s, err := p.operator[0].Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var writers sync.WaitGroup
+	for w := range 50 {
+		writers.Go(func() {
+			for range 200 {
+				if _, err := s.Put(t.Context(), fmt.Sprintf("advance-%d", w), nil, nil); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	writers.Wait()
+	if err := s.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
 }
 
 // compose returns a composite of clients that connect to the addresses, which may be
@@ -199,7 +227,7 @@ func (p *realPair) harness() conformance.Harness {
 		},
 		Waive: make(map[string]string),
 	}
-	if p.beforeCutover() && p.kinds[1].begin > p.kinds[0].begin {
+	if p.beforeCutover() && p.kinds[1].large {
 		h.Waive["L7.foreign"] = "positions on the new coordinator are larger, so the fence on the old one is raised, in the record that held a stranger's data"
 	}
 	if len(p.clusters) < 2 {
