@@ -59,7 +59,9 @@ func (p *pair) open() *composite {
 	b := &composite{p: p}
 	for side, c := range p.c {
 		b.sub[side] = c.Client(name)
-		b.sub[side].Delay(time.Millisecond, time.Millisecond)
+		// Nothing happens on both sides at the same instant.
+		delay := time.Millisecond + time.Duration(side)*100*time.Microsecond
+		b.sub[side].Delay(delay, delay)
 	}
 	b.Backend = migrate.New(b.sub[0], b.sub[1], &migrate.Options{From: oldURL, To: newURL, ID: "m1", Begin: p.phase == unbegun})
 	return b
