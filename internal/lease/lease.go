@@ -45,15 +45,15 @@ func (l *Lease) Cap(sent clock.Instant, ttl time.Duration) {
 	}
 }
 
-// End has the deadline pass now, for good: the session ends before the coordinator would
-// have ended it.
+// End has the deadline pass now, for good, and lets go of it: the session ends before the
+// coordinator would have ended it, and not for want of heartbeats.
 func (l *Lease) End() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.left() > 0 {
 		l.anchor, l.ttl = clock.Now(), 0
 	}
-	l.ended = true
+	l.held, l.ended = false, true
 }
 
 // Hold says whether somebody relies on the deadline from now on. It reports

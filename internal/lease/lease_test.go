@@ -71,7 +71,11 @@ func TestEndedLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l lease.Lease
 		l.Extend(clock.Now(), time.Minute)
+		l.Hold(true)
 		l.End()
+		if held, _ := l.Held(); held {
+			t.Error("an ended session is one whose deadline has passed unseen")
+		}
 		if l.Left() > 0 || time.Until(l.Deadline()) > 0 {
 			t.Errorf("%v left at the end", l.Left())
 		}
