@@ -138,7 +138,7 @@ func TestClusterFaults(t *testing.T) {
 		"leader-paused": {"pause1", "resume1"},
 		"leader-cut":    {"isolate1", "heal1"},
 		"follower-cut":  {"isolate0", "heal0"},
-		"quorum":        {"pause1", "pause2", "resume1", "resume2", "kill1", "kill2", "start1", "start2"},
+		"quorum":        {"pause1", "pause2", "resume2", "resume1", "kill1", "kill2", "start2", "start1"},
 		"compacted":     {"cut", "compact", "heal"},
 		"clock":         {"clock1h0m0s", "restore", "clock-1h0m0s", "restore"},
 	} {

@@ -46,21 +46,26 @@ var clusterFaults = []disturbance{{
 	happens: lone((*story).follower, (*story).isolated),
 }, {
 	id: "quorum", title: "the coordinator loses its quorum",
-	text:    "A majority of the servers, the one that leads included, is paused for longer than a session, and later killed for as long. Every term from before ends by its deadline.",
+	text:    "A majority of the servers, the one that leads included, is paused for longer than a session, and later killed for as long. Every term from before ends by its deadline. The one that led comes back last, when somebody leads at the others.",
 	needs:   []Fault{Cluster, Deadlines},
 	vacancy: afterRecovery,
 	happens: func(s *story) {
 		for _, fault := range []func(*story, int) func(){(*story).paused, (*story).killed} {
 			g, first, n := s.leads(), s.chief(), s.servers()
+			elsewhere := s.elsewhere(first)
 			var heals []func()
 			for i := range n/2 + 1 {
 				heals = append(heals, fault(s, (first+i)%n))
 			}
 			s.t.pass(s.lasts(), "longer than a session")
 			s.ends(g, s.t.h.soon())
-			for _, heal := range heals {
+			for _, heal := range heals[1:] {
 				heal()
 			}
+			if elsewhere {
+				s.after(g)
+			}
+			heals[0]()
 			s.after(g)
 		}
 	},
@@ -71,7 +76,7 @@ var clusterFaults = []disturbance{{
 func lone(which func(*story) int, fault func(*story, int) func()) func(*story) {
 	return func(s *story) {
 		i := which(s)
-		elsewhere := slices.ContainsFunc(s.clients, func(c *client) bool { return s.t.h.Faults.Cluster.Of(c.raw) != i })
+		elsewhere := s.elsewhere(i)
 		heal := fault(s, i)
 		s.t.pass(s.lasts(), "longer than a session")
 		if elsewhere {
@@ -80,6 +85,11 @@ func lone(which func(*story) int, fault func(*story, int) func()) func(*story) {
 		heal()
 		s.leads()
 	}
+}
+
+// elsewhere reports whether a candidate hangs on another server than that one.
+func (s *story) elsewhere(i int) bool {
+	return slices.ContainsFunc(s.clients, func(c *client) bool { return s.t.h.Faults.Cluster.Of(c.raw) != i })
 }
 
 func (s *story) servers() int { return len(s.t.h.Faults.Cluster.Servers) }

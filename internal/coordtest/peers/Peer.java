@@ -74,7 +74,8 @@ public class Peer {
     /**
      * The work of one term, from when it is made: each act asks the library whether this
      * participant leads, and the first no ends it. It is then lost as of its last act, which is
-     * dated before the asking.
+     * dated before the asking. Whoever hears that it began may tell the participant to leave at
+     * once: begin it where quit finds it.
      */
     static final class Work {
         static final long PAUSE_MILLIS = 1; // between two acts
@@ -85,7 +86,12 @@ public class Peer {
 
         Work(BooleanSupplier leads) {
             this.leads = leads;
-            say(acted, "elected");
+        }
+
+        synchronized void begin() {
+            if (!over) {
+                say(acted, "elected");
+            }
         }
 
         /** Acts once, and says whether there is more to do. */
@@ -113,6 +119,7 @@ public class Peer {
         }
 
         void start() {
+            begin();
             Thread thread = new Thread(() -> {
                 while (act()) {
                     LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(PAUSE_MILLIS));
@@ -140,8 +147,9 @@ public class Peer {
         latch.addListener(new LeaderLatchListener() {
             @Override
             public void isLeader() {
-                term.set(new Work(latch::hasLeadership));
-                term.get().start();
+                Work work = new Work(latch::hasLeadership);
+                term.set(work);
+                work.start();
             }
 
             @Override
@@ -179,6 +187,7 @@ public class Peer {
                     return; // told to leave, and queued again
                 }
                 Work work = new Work(() -> !Thread.currentThread().isInterrupted());
+                work.begin();
                 try {
                     do {
                         work.act();
