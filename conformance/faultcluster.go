@@ -62,7 +62,7 @@ var clusterFaults = []disturbance{{
 			for _, heal := range heals[1:] {
 				heal()
 			}
-			if elsewhere {
+			if elsewhere { // a leader that went on with its old followers could be stuck: docs/zookeeper.md
 				s.after(g)
 			}
 			heals[0]()
