@@ -121,14 +121,23 @@ func (e *Election) stand(ctx context.Context, s backend.Session, m backend.Membe
 			e.o.Logger.Info("waiting", "ahead", p.Ahead.Key)
 			e.trace(Event{Kind: Waiting, Member: m, Ahead: p.Ahead})
 		}
-		again, cancel := context.WithTimeout(ctx, recheckInterval(s, wait.Jitter))
-		err = s.Gone(again, p.Ahead)
-		timedOut := again.Err() != nil && ctx.Err() == nil
-		cancel()
-		if err != nil && !timedOut {
+		err = forAWhile(ctx, s, wait.Jitter, func(ctx context.Context) error { return s.Gone(ctx, p.Ahead) })
+		if err != nil {
 			return 0, err
 		}
 	}
+}
+
+// forAWhile calls watch with a context that ends after about a session time, and
+// returns nil then: a watch may die unseen, so whoever relies on one looks again.
+func forAWhile(ctx context.Context, s backend.Session, j backoff.Jitter, watch func(context.Context) error) error {
+	again, cancel := context.WithTimeout(ctx, recheckInterval(s, j))
+	defer cancel()
+	err := watch(again)
+	if again.Err() != nil && ctx.Err() == nil {
+		return nil
+	}
+	return err
 }
 
 func recheckInterval(s backend.Session, j backoff.Jitter) time.Duration {

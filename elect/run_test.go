@@ -281,6 +281,66 @@ func TestNoTermBeginsAfterItsDeadline(t *testing.T) {
 	})
 }
 
+// A deaf backend hears of nothing: what its sessions watch never changes.
+type deaf struct{ backend.Backend }
+
+type deafSession struct{ backend.Session }
+
+func (b deaf) Session(ctx context.Context) (backend.Session, error) {
+	s, err := b.Backend.Session(ctx)
+	return deafSession{s}, err
+}
+
+func (s deafSession) Gone(ctx context.Context, m backend.Member) error {
+	<-ctx.Done()
+	return context.Cause(ctx)
+}
+
+func (s deafSession) Watch(ctx context.Context, name string, after backend.Version) (backend.Record, error) {
+	if after == 0 {
+		return s.Session.Watch(ctx, name, after)
+	}
+	<-ctx.Done()
+	return backend.Record{}, context.Cause(ctx)
+}
+
+// A watch may die unseen: then a leader notices by itself that its member has gone, and
+// that it was asked to resign.
+func TestLeaderLooksAgain(t *testing.T) {
+	for want, act := range map[error]func(c *memory.Coordinator, term *elect.Term, e *elect.Election) error{
+		elect.ErrRemoved: func(c *memory.Coordinator, term *elect.Term, _ *elect.Election) error {
+			c.Remove("reports", term.Member().Key)
+			return nil
+		},
+		elect.ErrAsked: func(_ *memory.Coordinator, _ *elect.Term, e *elect.Election) error {
+			_, err := e.AskToResign(context.Background())
+			return err
+		},
+	} {
+		t.Run(want.Error(), func(t *testing.T) {
+			bubble(t, func(t *testing.T, c *memory.Coordinator) {
+				term, err := elect.New(deaf{client(t, c, "a")}, "reports", nil).Campaign(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer term.Resign(t.Context())
+				synctest.Wait()
+				if err := act(c, term, elect.New(client(t, c, "operator"), "reports", nil)); err != nil {
+					t.Fatal(err)
+				}
+				select {
+				case <-term.Context().Done():
+				case <-time.After(ttl + ttl/4): // how often it looks
+				}
+				synctest.Wait()
+				if err := term.Check(); !errors.Is(err, want) {
+					t.Errorf("a session time and a quarter later the term says %v, want %v", err, want)
+				}
+			})
+		})
+	}
+}
+
 func TestSealedElectionRefuses(t *testing.T) {
 	bubble(t, func(t *testing.T, c *memory.Coordinator) {
 		s, err := client(t, c, "a").Session(t.Context())

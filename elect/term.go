@@ -79,6 +79,12 @@ func (t *Term) Deadline() time.Time {
 	return end
 }
 
+// SessionDeadline is when somebody else can lead at the earliest, unless the
+// coordinator confirms the session before that: [Options] Margin after Deadline. What
+// the end of Context does not end at once, such as another process, is to be ended by
+// force before it. Otherwise it is like Deadline.
+func (t *Term) SessionDeadline() time.Time { return t.s.Deadline() }
+
 // Check returns nil while this process leads, and the cause of the term's end from
 // then on. It compares clocks at the moment of the call and does not block, so
 // call it just before work that must not be done twice; it also notices a pause of
@@ -129,11 +135,12 @@ func (t *Term) watchDeadline() {
 // watchMember ends the term when the leader's own member is removed.
 func (t *Term) watchMember(wait backoff.Backoff) {
 	t.retry(wait, func() error {
-		if err := t.s.Gone(t.ctx, t.m); err != nil {
+		err := forAWhile(t.ctx, t.s, wait.Jitter, func(ctx context.Context) error { return t.s.Gone(ctx, t.m) })
+		if err != nil {
 			return err
 		}
 		// Gone may also return because the member was pinned.
-		_, err := t.s.Ahead(t.ctx, t.m)
+		_, err = t.s.Ahead(t.ctx, t.m)
 		return err
 	})
 }
@@ -142,7 +149,11 @@ func (t *Term) watchMember(wait backoff.Backoff) {
 func (t *Term) watchRecord(wait backoff.Backoff) {
 	seen := backend.Version(0)
 	t.retry(wait, func() error {
-		r, err := t.s.Watch(t.ctx, t.e.name, seen)
+		var r backend.Record // when the while is over that of version 0, and the next Watch reads
+		err := forAWhile(t.ctx, t.s, wait.Jitter, func(ctx context.Context) (err error) {
+			r, err = t.s.Watch(ctx, t.e.name, seen)
+			return err
+		})
 		if err != nil {
 			return err
 		}
