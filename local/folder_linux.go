@@ -18,7 +18,7 @@ import (
 // written.
 type folder struct {
 	path string
-	perm fs.FileMode // of the top folder; folders and files below follow it
+	perm fs.FileMode // of the top folder, with its set-group-ID bit; what is below follows it
 	own  bool        // the default folder, which must be the user's own
 }
 
@@ -62,7 +62,7 @@ func (f *folder) prepare() (fs.FileMode, error) {
 		return 0, fmt.Errorf("%w folder %s: it is on %s, which other machines may share; its locks do not reach from machine to machine. Use a local disk, or a coordinator",
 			backend.ErrInvalid, f.path, name)
 	}
-	return fi.Mode().Perm(), nil
+	return fi.Mode() & (fs.ModePerm | fs.ModeSetgid), nil
 }
 
 // sharedFS are the file systems that several machines may mount, by their magic
@@ -116,7 +116,7 @@ func (f *folder) mkdir(dir string) error {
 	case err != nil:
 		return err
 	}
-	if err := os.Chmod(dir, f.perm); err != nil { // what the umask took away
+	if err := os.Chmod(dir, f.perm); err != nil { // what the umask took away, and the group for what is below
 		return err
 	}
 	return syncDir(filepath.Dir(dir))

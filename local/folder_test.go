@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/succession-dev/succession/backend"
@@ -94,15 +95,31 @@ func TestDefaultFolder(t *testing.T) {
 // TestRights says that what lies in a folder has the rights of the folder, whatever
 // the umask.
 func TestRights(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "top")
-	if err := errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, 0o770)); err != nil {
-		t.Fatal(err)
-	}
-	_, s := open(t, dir)
-	m := join(t, s, "a/e", "")
-	for path, want := range map[string]fs.FileMode{"a": 0o770, "a/e": 0o770, "a/e/@state": 0o660, "@counter": 0o660, "@lock": 0o660, "a/e/@" + m.Key: 0o660} {
-		if fi, err := os.Stat(filepath.Join(dir, path)); err != nil || fi.Mode().Perm() != want {
-			t.Errorf("%s: %v, %v; want %v", path, fi.Mode(), err, want)
+	for _, bits := range []fs.FileMode{0, fs.ModeSetgid} {
+		dir := filepath.Join(t.TempDir(), "top")
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		group := os.Getegid()
+		if bits != 0 && os.Geteuid() == 0 { // others can give it to groups of theirs alone
+			group = 54321
+		}
+		if err := errors.Join(os.Chown(dir, -1, group), os.Chmod(dir, 0o770|bits)); err != nil {
+			t.Fatal(err)
+		}
+		_, s := open(t, dir)
+		m := join(t, s, "a/e", "")
+		for path, want := range map[string]fs.FileMode{
+			"a": fs.ModeDir | bits | 0o770, "a/e": fs.ModeDir | bits | 0o770, "a/e/@state": 0o660, "@counter": 0o660, "@lock": 0o660,
+			"a/e/@" + m.Key: fs.ModeNamedPipe | 0o660,
+		} {
+			fi, err := os.Stat(filepath.Join(dir, path))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if gid := fi.Sys().(*syscall.Stat_t).Gid; fi.Mode() != want || gid != uint32(group) {
+				t.Errorf("%s under a folder with %v: %v of group %d; want %v of group %d", path, 0o770|bits, fi.Mode(), gid, want, group)
+			}
 		}
 	}
 }
