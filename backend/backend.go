@@ -2,6 +2,7 @@ package backend
 
 import (
 	"context"
+	"os"
 	"time"
 )
 
@@ -24,6 +25,19 @@ type Backend interface {
 	// unreachable; the error then says that the members go only when the
 	// coordinator ends the session. Closing twice is not an error.
 	Close() error
+}
+
+// A Holder is a Backend some or all of whose places are held by open files: the place of
+// a process that dies is free when nobody has them open any more, at once and without a
+// session time.
+type Holder interface {
+	// Hold returns files that hold m's place, too, which the session joined: when the
+	// process dies, the place stands until they are closed as well. They are for a child
+	// process ([os/exec.Cmd] ExtraFiles) that acts for a leader: nobody else leads before
+	// that has ended. Leave and Close give the place up nevertheless. There are none where
+	// m is held otherwise. The caller closes them. It does not block, and fails with
+	// [ErrNotMember] when the session does not hold m.
+	Hold(m Member) ([]*os.File, error)
 }
 
 // A Session is one liveness contract with a coordinator: what it joined leaves

@@ -36,12 +36,12 @@ func TestHold(t *testing.T) {
 	_, waiting := open(t, dir)
 	w := join(t, waiting, "e", "waiting")
 
-	file, err := b.Hold(m)
-	if err != nil {
-		t.Fatal(err)
+	held, err := b.Hold(m)
+	if err != nil || len(held) != 1 {
+		t.Fatal(held, err)
 	}
-	child := sleeper(t, file)
-	file.Close()
+	child := sleeper(t, held...)
+	held[0].Close()
 	sleeper(t) // has nothing of it
 
 	local.Abandon(b)
@@ -72,11 +72,11 @@ func TestHoldLeave(t *testing.T) {
 		t.Errorf("Hold of nobody's place: %v, want %v", err, backend.ErrNotMember)
 	}
 	m := join(t, s, "e", "leader")
-	file, err := b.Hold(m)
-	if err != nil {
-		t.Fatal(err)
+	held, err := b.Hold(m)
+	if err != nil || len(held) != 1 {
+		t.Fatal(held, err)
 	}
-	defer file.Close()
+	defer held[0].Close()
 	if err := s.Leave(t.Context(), m); err != nil {
 		t.Fatal(err)
 	}

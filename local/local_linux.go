@@ -43,7 +43,10 @@ type Backend struct {
 	closed  bool
 }
 
-var _ backend.Backend = (*Backend)(nil)
+var (
+	_ backend.Backend = (*Backend)(nil)
+	_ backend.Holder  = (*Backend)(nil)
+)
 
 // New returns a backend on the folder dir, which it makes, for this user alone,
 // where there is none; empty is [DefaultDir]. For several users, make the folder
@@ -146,12 +149,8 @@ func (b *Backend) Session(ctx context.Context) (backend.Session, error) {
 	return b.session, nil
 }
 
-// Hold returns a file that holds m's place, too, which this backend's session joined:
-// when the process dies, the place stands until the file is closed as well. It is for
-// a child process ([os/exec.Cmd] ExtraFiles) that acts for a leader: nobody else leads
-// before it has ended. Leave and Close give the place up nevertheless. The caller closes
-// the file; it fails with [backend.ErrNotMember] when the session does not hold m.
-func (b *Backend) Hold(m backend.Member) (*os.File, error) {
+// Hold implements [backend.Holder], with one file.
+func (b *Backend) Hold(m backend.Member) ([]*os.File, error) {
 	b.mu.Lock()
 	s := b.session
 	b.mu.Unlock()
@@ -159,7 +158,10 @@ func (b *Backend) Hold(m backend.Member) (*os.File, error) {
 		return nil, wrap("hold", m.Line, backend.ErrNotMember)
 	}
 	file, err := s.hold(m)
-	return file, wrap("hold", m.Line, err)
+	if err != nil {
+		return nil, wrap("hold", m.Line, err)
+	}
+	return []*os.File{file}, nil
 }
 
 // Close ends the session, and with it the members that it joined and that are not

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"sync"
 	"time"
 
@@ -54,7 +55,10 @@ type Backend struct {
 	closed  bool
 }
 
-var _ backend.Backend = (*Backend)(nil)
+var (
+	_ backend.Backend = (*Backend)(nil)
+	_ backend.Holder  = (*Backend)(nil)
+)
 
 // New returns a backend for elections that move between from and to, of which it is
 // the owner from now on: Close closes both. It does not block and does not talk to
@@ -162,6 +166,42 @@ func (b *Backend) open(ctx context.Context) (*session, error) {
 		return nil, fmt.Errorf("%s: %w", b.o.From, errs[sideFrom])
 	}
 	return newSession(b, subs, errs[sideFrom]), nil
+}
+
+// Hold implements [backend.Holder]: the files are those of the coordinators on which m
+// stands at the moment of the call.
+func (b *Backend) Hold(m backend.Member) ([]*os.File, error) {
+	files, err := b.hold(m)
+	return files, wrap("hold", m.Line, err)
+}
+
+func (b *Backend) hold(m backend.Member) (files []*os.File, err error) {
+	b.mu.Lock()
+	s := b.session
+	b.mu.Unlock()
+	var p *place
+	if s != nil {
+		p = s.owned(m)
+	}
+	if p == nil {
+		return nil, backend.ErrNotMember
+	}
+	for sd, sub := range b.sub {
+		h, ok := sub.(backend.Holder)
+		m := p.member(side(sd))
+		if !ok || m.Key == "" || side(sd) == sideFrom && s.isOnlyTo(p) {
+			continue
+		}
+		held, err := h.Hold(m)
+		if err != nil {
+			for _, f := range files {
+				f.Close()
+			}
+			return nil, err
+		}
+		files = append(files, held...)
+	}
+	return files, nil
 }
 
 // Close ends the session and closes both backends, at the same time; see

@@ -215,8 +215,8 @@ func (s *session) Deadline() time.Time {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.ended.IsZero() && s.ended.Before(earliest) {
-		return s.ended // the halves are closed later
+	if !s.ended.IsZero() && (earliest.IsZero() || s.ended.Before(earliest)) {
+		return s.ended // the halves are closed later, and their places are free then
 	}
 	return earliest
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/succession-dev/succession/conformance"
 	"github.com/succession-dev/succession/internal/coordtest"
@@ -80,6 +81,53 @@ func takesOver(t *testing.T, url string, sig syscall.Signal, code int) {
 	if string(b) != want {
 		t.Errorf("the commands that ran:\n%swant\n%s", b, want)
 	}
+}
+
+// TestRestartOutlastsAnOutage says that an outage of the coordinator, which costs a
+// leader its term, does not end its process where that is to go on.
+func TestRestartOutlastsAnOutage(t *testing.T) {
+	t.Parallel()
+	e := coordtest.NewEtcd(t, nil)
+	p := start(t, "--url", "etcd://"+e.Addrs()[0]+"/command?ttl=1s&connect=200ms", "run", "--restart", coordtest.Name(t), "--", "sh", "-c", "echo runs; exec sleep 1000")
+	p.line("runs")
+	first := p.event("started").Token
+	e.Kill()
+	p.event("lost")
+	p.event("resigned")
+	for range 2 {
+		p.event("retrying")
+	}
+	if err := e.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	p.line("runs")
+	if second := p.event("started").Token; second <= first {
+		t.Errorf("token %d after %d", second, first)
+	}
+	p.signal(syscall.SIGTERM)
+	p.exits(143)
+}
+
+// TestCutoverTakesTheDeadlineAway says that a command runs on, in the same term, when
+// the election moves from a coordinator with a session time to this machine, which has
+// none.
+func TestCutoverTakesTheDeadlineAway(t *testing.T) {
+	t.Parallel()
+	name := coordtest.Name(t)
+	from, to := "etcd://"+coordtest.NewEtcd(t, nil).Addrs()[0]+"/command?ttl=1s", localURL(t)
+	p := start(t, "--url", bothURL(from, to)+"&begin=true", "run", name, "--", "sh", "-c", "echo runs; exec sleep 1000")
+	p.line("runs")
+	p.event("started")
+	if code, _, stderr := here("migrate", "cutover", name, "--from", from, "--to", to, "--yes"); code != 0 {
+		t.Fatalf("cutover: exit code %d, standard error: %s", code, stderr)
+	}
+	select {
+	case e := <-p.events:
+		t.Fatalf("after the cutover: %+v", e)
+	case <-time.After(2 * time.Second): // twice the session time; it can miss a mistake, but never report one that is none
+	}
+	p.signal(syscall.SIGTERM)
+	p.exits(143)
 }
 
 // conforms exercises some rules for each fault.

@@ -49,10 +49,12 @@ func (r *runner) lead(b backend.Backend, t *elect.Term) (lost bool, err error) {
 		return before(err)
 	}
 	place, err := hold(b, t.Member())
-	if err != nil {
+	switch {
+	case errors.Is(err, backend.ErrNotMember):
+		return before(err)
+	case err != nil:
 		return false, err
 	}
-	defer place.Close() // nil is none, and minds nothing
 	c, err := child.Start(child.Command{
 		Path:  r.path,
 		Args:  r.argv,
@@ -64,6 +66,9 @@ func (r *runner) lead(b backend.Backend, t *elect.Term) (lost bool, err error) {
 			"SUCCESSION_ID="+r.o.id,
 			"SUCCESSION_TOKEN="+strconv.FormatUint(t.Token(), 10)),
 	})
+	for _, f := range place {
+		f.Close()
+	}
 	switch {
 	case errors.Is(err, child.ErrExpired):
 		return before(err)
@@ -157,18 +162,16 @@ func reason(err error) error {
 // killInTime kills the command when its time is up, and otherwise sees to it that
 // it is called again.
 func (l *leading) killInTime() {
-	// The term's deadline is a margin, which is the grace time, before the
-	// session's.
-	deadline := l.t.Deadline()
-	if !deadline.IsZero() {
-		deadline = deadline.Add(l.grace)
-	}
-	left := killIn(time.Now(), l.told, deadline, l.grace)
-	if left > 0 {
+	deadline := l.t.SessionDeadline()
+	now := time.Now()
+	switch left := killIn(now, l.told, deadline, l.grace); {
+	case left > 0:
 		l.kill.Reset(min(left, recheck))
-		return
+	case !deadline.IsZero() && !now.Before(deadline):
+		l.killNow("the session is over")
+	default:
+		l.killNow("it did not end in time")
 	}
-	l.killNow("it did not end in time")
 }
 
 func (l *leading) killNow(why string) {

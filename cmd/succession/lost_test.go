@@ -22,9 +22,10 @@ import (
 // rivalElection is where the "rival" coordinator lets its rival stand.
 const rivalElection = "reports"
 
-// The URL rival:FOLDER?ttl=1s is a coordinator in the process itself. When FOLDER/cut,
-// a FIFO, is written to, it puts a rival in line behind the process, and cuts the
-// process off. The rival writes to FOLDER/log when it has been elected.
+// The URL rival:FOLDER?ttl=1s is a coordinator in the process itself. When "cut" or
+// "expire" is written to FOLDER/act, a FIFO, it puts a rival in line behind the process,
+// and cuts the process off or ends its session. The rival writes to FOLDER/log when it
+// has been elected.
 func init() {
 	backend.Register("rival", func(ctx context.Context, u *backend.URL) (backend.Backend, error) {
 		c := memory.New(&memory.Options{TTL: u.Duration("ttl", time.Second)})
@@ -41,12 +42,17 @@ type rivalled struct {
 }
 
 func (b *rivalled) campaign(folder string) error {
-	if _, err := os.ReadFile(filepath.Join(folder, "cut")); err != nil {
+	act, err := os.ReadFile(filepath.Join(folder, "act"))
+	if err != nil {
 		return err
 	}
 	t, err := elect.New(b.rival, rivalElection, &elect.Options{Trace: func(ev elect.Event) {
-		if ev.Kind == elect.Waiting {
+		switch {
+		case ev.Kind != elect.Waiting:
+		case string(act) == "cut":
 			b.Cut()
+		case string(act) == "expire":
+			b.Expire()
 		}
 	}}).Campaign(context.Background())
 	if err != nil {
@@ -71,13 +77,13 @@ func (b *rivalled) Close() error {
 	return b.Backend.Close()
 }
 
-// cutOff runs script as the command of a leader that is cut off from its
-// coordinator once the script has said "ready".
-func cutOff(t *testing.T, ttl time.Duration, script string, flags ...string) (p *process, log string) {
+// strike runs script as the command of a leader, and does act to that once the script
+// has said "ready".
+func strike(t *testing.T, act string, ttl time.Duration, script string, flags ...string) (p *process, log string) {
 	t.Helper()
 	folder := t.TempDir()
-	cut := filepath.Join(folder, "cut")
-	if err := syscall.Mkfifo(cut, 0o600); err != nil {
+	fifo := filepath.Join(folder, "act")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	args := append([]string{"--url", fmt.Sprintf("rival:%s?ttl=%v", folder, ttl), "run"}, flags...)
@@ -86,7 +92,7 @@ func cutOff(t *testing.T, ttl time.Duration, script string, flags ...string) (p 
 	cmd.Env = append(cmd.Env, "LOG="+log)
 	p = startCommand(t, cmd)
 	p.line("ready")
-	if err := os.WriteFile(cut, []byte("now"), 0); err != nil {
+	if err := os.WriteFile(fifo, []byte(act), 0); err != nil {
 		t.Fatal(err)
 	}
 	return p, log
@@ -109,7 +115,7 @@ func TestLossIsTermThenKillBeforeAnotherLeads(t *testing.T) {
 		(trap '' TERM; work grandchild) &
 		echo ready
 		work child`
-	p, log := cutOff(t, time.Second, script, "--grace", "300ms")
+	p, log := strike(t, "cut", time.Second, script, "--grace", "300ms")
 	p.exits(exitLost)
 	if got, want := p.rest(), []string{"elected", "started", "lost", "killing", "ended", "resigned"}; !slices.Equal(got, want) {
 		t.Errorf("events %q, want %q", got, want)
@@ -125,9 +131,20 @@ func TestLossIsTermThenKillBeforeAnotherLeads(t *testing.T) {
 	}
 }
 
+// A session that an operator has ended is over before its time: somebody else may lead.
+func TestCommandDoesNotOutliveItsSession(t *testing.T) {
+	p, _ := strike(t, "expire", time.Minute, `trap '' TERM; echo ready; while :; do sleep 0.005; done`, "--grace", "20s")
+	if e := p.event("killing"); e.Cause != "the session is over" {
+		t.Errorf("killed because %q", e.Cause)
+	}
+	p.event("lost")
+	p.exits(exitLost)
+	p.nothingLeft()
+}
+
 func TestLossStopsAWillingCommandWithTerm(t *testing.T) {
 	const script = `trap 'echo stopping; exit 5' TERM; echo ready; while :; do sleep 0.005; done`
-	p, log := cutOff(t, 4*time.Second, script)
+	p, log := strike(t, "cut", 4*time.Second, script)
 	p.line("stopping")
 	p.exits(exitLost) // not 5: the leadership is what the caller has to know of
 	if got, want := p.rest(), []string{"elected", "started", "lost", "ended", "resigned"}; !slices.Equal(got, want) {
@@ -140,7 +157,7 @@ func TestLossStopsAWillingCommandWithTerm(t *testing.T) {
 
 func TestLossReachesACommandThatStandsStill(t *testing.T) {
 	const script = `trap 'echo stopping; exit 5' TERM; echo ready; kill -STOP $$; while :; do sleep 0.005; done`
-	p, _ := cutOff(t, 4*time.Second, script)
+	p, _ := strike(t, "cut", 4*time.Second, script)
 	p.line("stopping")
 	p.exits(exitLost)
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/cmd/succession/internal/child"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/backoff"
 )
 
 // guardCommand is the subcommand that run starts as its command's guard.
@@ -49,7 +50,8 @@ type runner struct {
 	signals chan os.Signal
 	report  *reporter
 
-	grace time.Duration // for the present session
+	grace time.Duration // for the present campaign and its term
+	led   bool          // it has led before
 	// leaving is the signal that asked this process to end, if one has.
 	leaving os.Signal
 }
@@ -101,6 +103,7 @@ func (r *runner) run() error {
 			b.Close()
 			return r.left(err)
 		}
+		r.led = true
 		lost, err := r.lead(b, t)
 		if lost && r.o.restart && r.leaving == nil {
 			continue
@@ -160,7 +163,7 @@ func (r *runner) campaign(b backend.Backend) (*elect.Term, error) {
 	}
 	var t *elect.Term
 	err := r.attend(ctx, func(ctx context.Context) error {
-		s, err := b.Session(ctx)
+		s, err := r.session(ctx, b)
 		if err != nil {
 			return err
 		}
@@ -193,6 +196,26 @@ func (r *runner) campaign(b backend.Backend) (*elect.Term, error) {
 	return t, nil
 }
 
+// session returns the session. Whoever has led before waits for a coordinator that
+// cannot be reached, as those do who stand in line: it may well be why leadership was
+// lost.
+func (r *runner) session(ctx context.Context, b backend.Backend) (backend.Session, error) {
+	for wait := backoff.New(ctx); ; {
+		s, err := b.Session(ctx)
+		if !r.led || !errors.Is(err, backend.ErrUnavailable) {
+			return s, err
+		}
+		r.retrying(err)
+		if err := wait.Sleep(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (r *runner) retrying(err error) {
+	r.report.warn("retrying", "standing in line again: "+err.Error(), cause(err))
+}
+
 // resign leaves the line. The command has ended; its exit code stays what it is,
 // also when this fails.
 func (r *runner) resign(t *elect.Term) {
@@ -213,7 +236,7 @@ func (r *runner) trace(e *elect.Election, ev elect.Event) {
 	case elect.Elected:
 		r.report.info("elected", fmt.Sprintf("elected leader of %q, token %d", r.name, ev.Token), slog.Uint64("token", ev.Token))
 	case elect.Retrying:
-		r.report.warn("retrying", "standing in line again: "+ev.Err.Error(), cause(ev.Err))
+		r.retrying(ev.Err)
 	}
 }
 

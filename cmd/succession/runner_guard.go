@@ -17,16 +17,10 @@ import (
 // errStoodStill is why a term was lost whose command had to be killed by its guard.
 var errStoodStill = errors.New("succession stood still until the session's deadline; it was stopped, or the machine suspended or too busy")
 
-// A holder is a backend whose places are held by open files, such as that of package
-// local.
-type holder interface {
-	Hold(m backend.Member) (*os.File, error)
-}
-
-// hold returns the file that the guard has to keep open, so that the place of m is
-// not free before the command is dead. It is nil where places are held otherwise.
-func hold(b backend.Backend, m backend.Member) (*os.File, error) {
-	if h, ok := b.(holder); ok {
+// hold returns the files that the guard has to keep open, so that the place of m is
+// not free before the command is dead. There are none where it is held otherwise.
+func hold(b backend.Backend, m backend.Member) ([]*os.File, error) {
+	if h, ok := b.(backend.Holder); ok {
 		return h.Hold(m)
 	}
 	return nil, nil
@@ -39,26 +33,29 @@ func (r *runner) until(t *elect.Term) time.Duration {
 	// The clock is read first: should this process or the machine stand still after
 	// this line, the result is too early and not too late.
 	now := child.Now()
-	deadline := t.Deadline()
+	deadline := t.SessionDeadline()
 	if deadline.IsZero() {
 		return 0
 	}
-	return max(1, now+time.Until(deadline.Add(r.grace-r.grace/20)))
+	return max(1, now+time.Until(deadline.Add(-r.grace/20)))
 }
 
 // tellGuard tells the guard until when the command may run, and sees to it that this
 // is done again after half of that time: a deadline that is moved ahead while the
-// term lives, which is until a grace time before it, is then told in time.
+// term lives, which is until a grace time before it, is then told in time. A deadline
+// may also go, or come, with a migration.
 func (l *leading) tellGuard() {
 	until := l.until(l.t)
-	if until == 0 {
-		return
-	}
 	l.c.Until(until)
-	if left := until - child.Now(); left > 0 {
+	if until == 0 {
+		l.tell.Reset(retell)
+	} else if left := until - child.Now(); left > 0 {
 		l.tell.Reset(max(left/2, time.Millisecond))
 	}
 }
+
+// retell is how often it is looked whether a term without a deadline has one now.
+const retell = time.Second
 
 // stoodStill reports that the guard has killed the command in this process's place.
 func (l *leading) stoodStill() {

@@ -82,7 +82,12 @@ func kill(t *testing.T, pid int, sig syscall.Signal) {
 // On this machine the death of succession is known at once; its place must not be
 // free before the guard has killed the command.
 func TestPlaceIsHeldUntilTheCommandIsDead(t *testing.T) {
-	url, log := localURL(t), filepath.Join(t.TempDir(), "log")
+	t.Run("local", func(t *testing.T) { placeIsHeld(t, localURL(t)) })
+	t.Run("both", func(t *testing.T) { placeIsHeld(t, bothURL(localURL(t), localURL(t))+"&begin=true") })
+}
+
+func placeIsHeld(t *testing.T, url string) {
+	log := filepath.Join(t.TempDir(), "log")
 	first := candidate(t, log, url, "web-1", "reports", writes)
 	_, guard := first.pids()
 	second := candidate(t, log, url, "web-2", "reports", follows)

@@ -26,10 +26,10 @@ type Command struct {
 	// has become of this process, unless [Child.Until] has told it a later one
 	// before; 0 is never.
 	Until time.Duration
-	// Hold, if not nil, stays open until nothing of the command runs, also when this
-	// process is killed: a file whose lock keeps others from leading. The command
-	// does not get it, and the caller may close it after Start.
-	Hold *os.File
+	// Hold stay open until nothing of the command runs, also when this process is killed:
+	// files whose locks keep others from leading. The command does not get them, and the
+	// caller may close them after Start.
+	Hold []*os.File
 }
 
 // A Child is a running command together with all that it starts. Standard input,
@@ -91,14 +91,11 @@ func Start(c Command) (*Child, error) {
 	}
 	guard := exec.Command(self)
 	guard.Args = append([]string{os.Args[0]}, c.Guard...)
-	guard.Args = append(guard.Args, strconv.Itoa(foregroundGroup()), strconv.FormatInt(int64(c.Until), 10), c.Path)
+	guard.Args = append(guard.Args, strconv.Itoa(foregroundGroup()), strconv.FormatInt(int64(c.Until), 10), strconv.Itoa(len(c.Hold)), c.Path)
 	guard.Args = append(guard.Args, c.Args...)
 	guard.Env = c.Env
 	guard.Stdin, guard.Stdout, guard.Stderr = os.Stdin, os.Stdout, os.Stderr
-	guard.ExtraFiles = []*os.File{controlRead, reportsWrite}
-	if c.Hold != nil {
-		guard.ExtraFiles = append(guard.ExtraFiles, c.Hold)
-	}
+	guard.ExtraFiles = append([]*os.File{controlRead, reportsWrite}, c.Hold...)
 	guard.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a terminal's signals are not for the guard
 	if err := guard.Start(); err != nil {
 		// Not wrapped: that this file is missing must not be taken for the command's.

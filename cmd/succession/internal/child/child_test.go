@@ -282,37 +282,47 @@ func TestKillWithAStoppedGuard(t *testing.T) {
 // What is held is free when nothing of the command runs any more, and not before; and
 // the command cannot hold it longer.
 func TestHold(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "held")
-	lock := func() (*os.File, error) {
-		f, err := os.OpenFile(path, os.O_CREATE, 0o600)
+	dir := t.TempDir()
+	lock := func(name string) (*os.File, error) {
+		f, err := os.OpenFile(filepath.Join(dir, name), os.O_CREATE, 0o600)
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { f.Close() })
 		return f, syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	}
-	held, err := lock()
-	if err != nil {
-		t.Fatal(err)
+	var hold []*os.File
+	for _, name := range []string{"one", "two"} {
+		f, err := lock(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		hold = append(hold, f)
 	}
-	c := startCommand(t, child.Command{Hold: held}, "sh", "-c", "sleep 1000; :")
-	held.Close()
-	other, err := lock()
-	if !errors.Is(err, syscall.EWOULDBLOCK) {
-		t.Errorf("a lock while the command runs: %v, want %v", err, syscall.EWOULDBLOCK)
+	c := startCommand(t, child.Command{Hold: hold}, "sh", "-c", "sleep 1000; :")
+	var others []*os.File
+	for _, f := range hold {
+		f.Close()
+		other, err := lock(filepath.Base(f.Name()))
+		if !errors.Is(err, syscall.EWOULDBLOCK) {
+			t.Errorf("a lock while the command runs: %v, want %v", err, syscall.EWOULDBLOCK)
+		}
+		others = append(others, other)
 	}
 	fds, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", c.Pid()))
-	if err != nil {
-		t.Fatal(err)
+	if err != nil || len(fds) == 0 {
+		t.Fatal(fds, err)
 	}
 	for _, fd := range fds {
-		if to, _ := os.Readlink(fd); to == path {
-			t.Errorf("the command has it open: %s", fd)
+		if to, _ := os.Readlink(fd); strings.HasPrefix(to, dir) {
+			t.Errorf("the command has %s open: %s", to, fd)
 		}
 	}
 	c.Kill()
 	wait(t, c.Gone(), "gone")
-	if err := syscall.Flock(int(other.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		t.Errorf("a lock when nothing of the command runs: %v", err)
+	for _, f := range others {
+		if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+			t.Errorf("a lock when nothing of the command runs: %v", err)
+		}
 	}
 }

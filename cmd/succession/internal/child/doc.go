@@ -13,8 +13,8 @@
 //	parent ── control ──▶ guard ── fork, exec ──▶ command (a process group of its own)
 //	       ◀─ reports ───       ◀── reaps ──────  and all that it starts
 //
-// The guard can also hold a file open for as long as anything of the command runs: a
-// lock on it (flock(2) belongs to the open file, not to a process) then outlives the
+// The guard can also hold files open for as long as anything of the command runs: a
+// lock on one (flock(2) belongs to the open file, not to a process) then outlives the
 // parent, and nobody can take it before the command is dead.
 //
 // The guard waits for all that the command starts, not for the command alone: a

@@ -41,15 +41,16 @@ func Guard(args []string) int {
 	// The command's parent death signal follows the thread that forked it.
 	runtime.LockOSThread()
 	control, reports := os.NewFile(controlFD, "control"), os.NewFile(reportsFD, "reports")
-	if len(args) < 4 || !isPipe(control) || !isPipe(reports) {
+	if len(args) < 5 || !isPipe(control) || !isPipe(reports) {
 		return refuse()
 	}
 	group, err := strconv.Atoi(args[0])
 	until, err2 := strconv.ParseInt(args[1], 10, 64)
-	if err != nil || err2 != nil {
+	held, err3 := strconv.Atoi(args[2])
+	if err != nil || err2 != nil || err3 != nil {
 		return refuse()
 	}
-	for _, fd := range []int{controlFD, reportsFD, holdFD} {
+	for fd := controlFD; fd < holdFD+held; fd++ {
 		syscall.CloseOnExec(fd)
 	}
 	g := &guard{reports: reports, tty: terminal{group: group}}
@@ -67,7 +68,7 @@ func Guard(args []string) int {
 		fmt.Fprint(reports, reportExpired)
 		return 1
 	}
-	if err := g.start(args[2], args[3:]); err != nil {
+	if err := g.start(args[3], args[4:]); err != nil {
 		return 1
 	}
 	orders := make(chan string)

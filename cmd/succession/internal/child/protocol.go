@@ -14,8 +14,8 @@ const (
 	reportEnded   = "ended %d %d %t\n" // exit code, signal, whether its time was over
 )
 
-// The guard's ends of the two pipes, and what it holds for the parent, if anything:
-// the first descriptors after standard error.
+// The guard's ends of the two pipes, and the first of the files that it holds for the
+// parent, if any: the descriptors after standard error.
 const (
 	controlFD = 3
 	reportsFD = 4
