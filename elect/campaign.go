@@ -89,14 +89,16 @@ func (e *Election) attempt(ctx, life context.Context, wait *backoff.Backoff) (*T
 // A watch may die unseen, the member itself may be removed, and the election may
 // be sealed: none of these wakes Gone. So it asks Ahead again about once in a
 // session time; jitter keeps a long line from asking at the same moment. The fence is
-// restored while m waits, so that it costs the way to leadership nothing.
+// restored while m waits, so that it costs the way to leadership nothing; an answer to
+// that which was lost costs no place, as it is looked at again.
 func (e *Election) stand(ctx context.Context, s backend.Session, m backend.Member, margin time.Duration) (uint64, error) {
 	var last backend.Member
 	wait := backoff.New(ctx)
 	for fenced := false; ; {
 		if !fenced {
 			err := header.Restore(ctx, s, m)
-			if fenced = err == nil; !fenced && !errors.Is(err, backend.ErrVersion) {
+			fenced = err == nil
+			if !fenced && !errors.Is(err, backend.ErrVersion) && !errors.Is(err, backend.ErrUnavailable) {
 				return 0, err
 			}
 		}

@@ -76,7 +76,6 @@
 //
 // Interleavings within one instant are few: what could go wrong between two lines of
 // code that no message separates is for the race detector and other tests. Real
-// coordinators are for package conformance. A dropped election whose fence had been
-// raised is not tried: the fence goes with it, and tokens fall. Nor are migration,
-// sealed elections and a coordinator whose log went back.
+// coordinators are for package conformance. Migration, sealed elections and a
+// coordinator whose log went back are not tried.
 package simulation

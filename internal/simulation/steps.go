@@ -55,13 +55,11 @@ func (w *world) do(s Step) {
 			w.c.Remove(e.name, victim.Key)
 		}
 	case Drop:
-		if !e.fenced { // the fence is part of what is deleted, and tokens would fall
-			w.moment("drop", "")
-			for _, m := range w.c.Members(e.name) {
-				w.depose(e, m.Position)
-			}
-			w.c.Drop(e.name)
+		w.moment("drop", "")
+		for _, m := range w.c.Members(e.name) {
+			w.depose(e, m.Position)
 		}
+		w.c.Drop(e.name)
 	case Expire:
 		w.moment("expire", cl.name)
 		for _, info := range w.c.Sessions() {
@@ -225,7 +223,6 @@ func (w *world) ask(e *election) {
 
 // fence has an operator raise the fence.
 func (w *world) fence(e *election, s Step) {
-	e.fenced = true
 	floor := w.c.Index() + 1000*uint64(1+s.Nth)
 	a := w.actor()
 	w.start("fencing "+e.name, func() {

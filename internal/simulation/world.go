@@ -74,7 +74,6 @@ type world struct {
 type election struct {
 	name    string
 	asked   bool            // an operator has asked a leader to resign
-	fenced  bool            // an operator has begun to raise the fence
 	floor   uint64          // raised for certain,
 	above   uint64          // for those who joined behind this position
 	deposed map[uint64]bool // positions that an operator took away
