@@ -21,6 +21,8 @@
 //     the end of the line.
 //   - Run's own context ends: the function's context is cancelled; Run waits for
 //     the function, resigns, and returns the cause of its context.
+//   - something is wrong that does not pass by itself, such as [backend.ErrDenied],
+//     [backend.ErrReset] or [backend.ErrSealed]: Run returns it, for somebody to act on.
 //
 // Run never resigns before the function has returned: until then somebody may
 // still be at work. A function that does not heed its context therefore holds up

@@ -24,12 +24,13 @@
 //		election := coordtest.Name(t)
 //
 // Time in these servers goes ten times as fast as in production: a tick is 200 ms, and
-// sessions may be as short as two ticks. Data live in a temporary folder and are
-// synced to disk as in production, unless NoSync says otherwise. A test that fails
-// shows the end of each server's log. Four-letter commands ([FourLetter]) show from
-// outside what a client costs its server: [ParseWatches] says who watches what. A
-// ZooKeeper can also be backed up and restored, and its wall clock be set: the folder
-// clock has the library that shifts it, which is compiled when it is needed.
+// sessions may be as short as two ticks. Data live in a temporary folder. ZooKeeper
+// syncs them to disk unless NoSync says otherwise, etcd never does, and a single Consul
+// keeps them in memory unless Durable says otherwise. A test that fails shows the end of
+// each server's log. Four-letter commands ([FourLetter]) show from outside what a client
+// costs its server: [ParseWatches] says who watches what. A ZooKeeper can also be backed
+// up and restored, and its wall clock be set: the folder clock has the library that
+// shifts it, which is compiled when it is needed.
 //
 // ZooKeeper is what is installed on the machine; etcd and Consul are built once, in the
 // versions that the modules in the folder servers pin ([ServerBinary]). The folder peers
