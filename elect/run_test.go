@@ -250,6 +250,9 @@ func TestCampaignContext(t *testing.T) {
 		if err := term.Check(); err != nil {
 			t.Errorf("the term ended with the context of its campaign: %v", err)
 		}
+		if got, want := fmt.Sprint(term), fmt.Sprintf("term of %q with token %d", "reports", term.Token()); got != want {
+			t.Errorf("the term calls itself %s, want %s", got, want)
+		}
 		for range 2 { // twice: resigning again is not an error
 			if err := term.Resign(t.Context()); err != nil {
 				t.Error(err)

@@ -56,6 +56,9 @@ func (t *Term) Context() context.Context { return t.ctx }
 // this election, whoever led. It does not block.
 func (t *Term) Token() uint64 { return t.token }
 
+// String names the term, for messages: its election and its token. It does not block.
+func (t *Term) String() string { return fmt.Sprintf("term of %q with token %d", t.e.name, t.token) }
+
 // Member is this leader's place in the line. It does not block.
 func (t *Term) Member() backend.Member { return t.m }
 
