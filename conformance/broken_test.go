@@ -28,7 +28,7 @@ var caught = map[string]struct{ must, may string }{
 	"next session":      {"L5.fails L5.queue", "L1.session-lost L5.close"},
 	"silent end":        {"L5.done L5.close G9.members", "L4.ended L5 Pin.closed Pin.expired G9"},
 	"late deadline":     {"L6.bound L6.cut L6.late L6.gate L6.ended L6.old-answer", "G7.margin"},
-	"unaware":           {"L5.done L6.cut L6.late L6.gate G1.cut G1.late G1.kill G1.pause G7.cut Fault.cut Fault.mute Fault.deaf Fault.late Fault.severed Fault.hidden Fault.paused", "L4.ended L5 L6 Pin.closed Pin.expired G1 G7 G9 Run.lost Fault"},
+	"unaware":           {"L5.done L6.cut L6.late L6.gate G1.cut G1.late G1.kill G1.pause G7.cut Fault.cut Fault.mute Fault.deaf Fault.late Fault.severed Fault.hidden Fault.paused", "L4.ended L5 L6 Pin.closed Pin.expired G1 G7 G8 G9 Run.lost Fault"},
 	"litter":            {"L7.folder", "L1.cancelled G1.restart G6.cancelled G6.first"}, // it makes Join two steps
 	"forgiving":         {"L7.damaged", ""},
 	"trim":              {"L8.intact", ""},

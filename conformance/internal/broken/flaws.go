@@ -290,22 +290,27 @@ func (s *unaware) Deadline() time.Time   { return time.Now().Add(s.TTL()) }
 func (s *unaware) Done() <-chan struct{} { return nil }
 func (s *unaware) Err() error            { return nil }
 
+func (s *unaware) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
+	p, err := s.Session.Ahead(ctx, m)
+	return p, unlessEnded(ctx, err)
+}
+
 func (s *unaware) Gone(ctx context.Context, m backend.Member) error {
-	err := s.Session.Gone(ctx, m)
+	return unlessEnded(ctx, s.Session.Gone(ctx, m))
+}
+
+func (s *unaware) Watch(ctx context.Context, name string, after backend.Version) (backend.Record, error) {
+	r, err := s.Session.Watch(ctx, name, after)
+	return r, unlessEnded(ctx, err)
+}
+
+// unlessEnded returns err, and waits for the end of ctx where it is that of the session.
+func unlessEnded(ctx context.Context, err error) error {
 	if errors.Is(err, backend.ErrSessionEnded) {
 		<-ctx.Done()
 		return context.Cause(ctx)
 	}
 	return err
-}
-
-func (s *unaware) Watch(ctx context.Context, name string, after backend.Version) (backend.Record, error) {
-	r, err := s.Session.Watch(ctx, name, after)
-	if errors.Is(err, backend.ErrSessionEnded) {
-		<-ctx.Done()
-		return r, context.Cause(ctx)
-	}
-	return r, err
 }
 
 type litter struct{ backend.Session }
