@@ -118,6 +118,10 @@ func (s *session) rejoin(ctx context.Context, p *place, err error) error {
 	default:
 		return err
 	}
+	if p.isLeader() { // it must know at once, and To may be slow to answer
+		s.quitLater(p)
+		return err
+	}
 	// One coordinator that cannot be reached must not keep the place on the other.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeBound)
 	defer cancel()
@@ -211,7 +215,7 @@ func (s *session) tryTo(ctx context.Context, p *place, pl backend.Place) (backen
 	if err != nil {
 		return backend.Place{}, err
 	}
-	from := s.sub[sideFrom]
+	from := s.with(sideFrom)
 	for fenced := false; ; {
 		m := p.member(sideTo)
 		if m.Key != "" && !fenced {

@@ -95,7 +95,7 @@ func wrap(op, name string, err error) error {
 // Session returns the live session and opens one where there is none: a session
 // with each coordinator, at the same time; see [backend.Backend]. Where From cannot be
 // reached it returns one with To alone, which is good for elections whose record on
-// To says that they have moved; any other call ends it.
+// To says that they have moved; any other call tries From again, or ends it.
 func (b *Backend) Session(ctx context.Context) (backend.Session, error) {
 	s, err := b.live(ctx)
 	if err != nil {

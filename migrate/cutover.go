@@ -37,13 +37,13 @@ func (s *session) obey(ctx context.Context, p *place) error {
 
 // decide returns the seal, if it has been set. The caller holds p.
 func (s *session) decide(ctx context.Context, p *place) (*backend.Header, error) {
-	from, to := s.sub[sideFrom], s.sub[sideTo]
+	from, to := s.with(sideFrom), s.sub[sideTo]
 	for {
 		if err := s.alive(); err != nil {
 			return nil, err
 		}
-		// From's record before To's: the seal is refused when From's has been touched
-		// since, and an abort touches it after it has written To's.
+		// From's record before To's is confirmed: the seal is refused when From's has been
+		// touched since, and an abort touches it after it has written To's.
 		r, err := from.Get(ctx, p.line)
 		if err != nil {
 			return nil, err
@@ -85,6 +85,15 @@ func (s *session) decide(ctx context.Context, p *place) (*backend.Header, error)
 				return nil, err
 			}
 			continue
+		}
+		// To's may have been read from a server that lags behind. That it still is so is
+		// certain when a write of the same, which names its version, succeeds.
+		_, err = to.Put(ctx, p.line, l.Header.Encode(), &backend.If{Version: l.Version, Member: mine})
+		if errors.Is(err, backend.ErrVersion) {
+			continue
+		}
+		if err != nil {
+			return nil, err
 		}
 		h.Sealed = mig.To
 		h.Migration = backend.Migration{ID: mig.ID, From: mig.From, To: mig.To, Step: stepSealed}

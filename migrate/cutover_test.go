@@ -248,3 +248,35 @@ func headerGoesAlong(t *testing.T, raised bool) {
 		a.end()
 	})
 }
+
+// A leader whose place on the old coordinator an operator deletes knows it by that
+// coordinator alone: the next one there leads soon.
+func TestRemovedWhileTheNewOneIsSlow(t *testing.T) {
+	for name, asked := range map[string]bool{"leading": false, "about to seal": true} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				op, _ := w.operator(onBoth)
+				defer op.Close()
+				w.do(op.Begin, migrate.Begun)
+				a := w.start(onBoth, "a")
+				w.leads(a)
+				o := w.start(onOld, "o")
+				time.Sleep(time.Second)
+				o.sub[0].Delay(500*time.Millisecond, 500*time.Millisecond) // it hears of it after the leader
+				a.sub[1].Delay(2*time.Second, 2*time.Second)
+				if asked {
+					ask, cancel := context.WithTimeout(w.ctx, 100*time.Millisecond)
+					defer cancel()
+					w.refuses(func(_ context.Context, e string) (migrate.Status, error) { return op.Cutover(ask, e) }, migrate.ErrRefused)
+					time.Sleep(3 * time.Second) // it has heard, and reads the record again
+				}
+				w.c[0].Remove(election, w.c[0].Members(election)[0].Key)
+				w.leads(o) // and nobody else does; see began
+				o.end()
+				a.sub[1].Delay(0, 0)
+				w.leads(a)
+				a.end()
+			})
+		})
+	}
+}

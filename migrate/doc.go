@@ -63,9 +63,10 @@
 //     and never leaves O by its own hand, which might take the seal away. Its session
 //     does that, and leaves what is pinned.
 //   - An abort first forbids the seal in N's record, and then touches E's record on O,
-//     whose version the seal names. The leader reads O's record before N's. So
-//     a seal that is not set by then never will be; and if it has been, the abort is
-//     too late, and says so.
+//     whose version the seal names. The leader reads O's record, and then N's. As that
+//     may be read from a server that lags behind, it writes it as it was: if an abort
+//     has begun, the write is refused. So a seal that is not set when O's record has been
+//     touched never will be; and if it has been, the abort is too late, and says so.
 //
 // # One migration at a time
 //

@@ -104,8 +104,8 @@ func (s *session) eitherGone(ctx context.Context, p *place) (decided bool, err e
 	defer cancel()
 	results := make(chan result, 3)
 	var wg sync.WaitGroup
-	for sd, half := range s.sub {
-		m := p.member(side(sd))
+	for sd := range s.sub {
+		half, m := s.with(side(sd)), p.member(side(sd))
 		if m.Key == "" {
 			return true, nil
 		}
@@ -127,24 +127,38 @@ func (s *session) eitherGone(ctx context.Context, p *place) (decided bool, err e
 	return first.decided, first.err
 }
 
-// obeyWhileStanding is obey, until p's member on To has gone: From may be slow to
-// answer, and from the seal on it is To that says who leads.
+// obeyWhileStanding is obey, until one of p's members has gone: the other coordinator
+// may be slow to answer. From the seal on it is To alone that says who leads.
 func (s *session) obeyWhileStanding(ctx context.Context, p *place) (gone bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	m := p.member(sideTo)
+	var lost [2]bool
 	var wg sync.WaitGroup
-	wg.Go(func() {
-		if s.sub[sideTo].Gone(ctx, m) == nil {
-			gone = true
-			p.lose()
+	for sd := range s.sub {
+		half, m := s.with(side(sd)), p.member(side(sd))
+		wg.Go(func() {
+			if half.Gone(ctx, m) != nil || side(sd) == sideFrom && s.sealing(ctx, p) {
+				return
+			}
+			if lost[sd] = true; side(sd) == sideTo {
+				p.lose()
+			}
 			cancel()
-		}
-	})
+		})
+	}
 	err = s.obey(ctx, p)
 	cancel()
 	wg.Wait()
-	return gone, err
+	return lost[sideFrom] || lost[sideTo], err
+}
+
+// sealing reports whether p's member on From is the seal by now, and waits for one
+// that is under way: to be pinned may look like having gone.
+func (s *session) sealing(ctx context.Context, p *place) bool {
+	if p.writes.lock(ctx) == nil {
+		defer p.writes.unlock()
+	}
+	return ctx.Err() != nil || s.isOnlyTo(p)
 }
 
 // asked blocks until To's record asks for the seal, says that it has been set, or says

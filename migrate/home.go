@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 	"sync"
 
@@ -19,8 +18,8 @@ import (
 //
 // The one who carries is the leader, on condition that its member stands, so there is one
 // at a time. What it finds on To without such a note, or with that of an earlier
-// migration, is what was left there when the election was last on To: that of From is
-// newer.
+// migration, was left there when the election was last on To, or by a write that failed:
+// that of From counts.
 const homeSuffix = ".migrate-home"
 
 // A home is that note.
@@ -47,7 +46,7 @@ func (s *session) home(ctx context.Context, name string) (home, backend.Version,
 // residence returns the ID of the migration that brought the election to To; "" where
 // it is on From.
 func (s *session) residence(ctx context.Context, election string) (string, error) {
-	h, _, errs := s.headers(ctx, election)
+	h, errs := s.headers(ctx, election)
 	if errs[sideTo] != nil {
 		return "", errs[sideTo]
 	}
@@ -86,7 +85,7 @@ func (s *session) keeper(ctx context.Context, name string) (side, backend.Versio
 	var noteErr error
 	var wg sync.WaitGroup
 	wg.Go(func() { note, at, noteErr = s.home(ctx, name) })
-	h, _, errs := s.headers(ctx, name)
+	h, errs := s.headersNow(ctx, name) // a record that is on To does not wait for From
 	wg.Wait()
 	for sd, err := range errs {
 		if err != nil && !errors.Is(err, backend.ErrHeader) && !errors.Is(err, backend.ErrUnavailable) {
@@ -117,56 +116,52 @@ func (s *session) keeper(ctx context.Context, name string) (side, backend.Versio
 
 // keeping returns the session with the coordinator that keeps a record. A session that
 // leads by To alone does not end because From cannot be reached.
-func (s *session) keeping(sd side) (backend.Session, error) {
-	if sd == sideFrom && !s.needsFrom() {
-		if err := s.fromOver(); err != nil {
-			return nil, fmt.Errorf("%w; it keeps what no leader has written since the election moved", err)
+func (s *session) keeping(ctx context.Context, sd side) (backend.Session, error) {
+	if sd == sideFrom {
+		if _, err := s.openFrom(ctx); err != nil {
+			return nil, err
 		}
 	}
 	return s.half(sd)
 }
 
-// fromOver returns, as ErrUnavailable, why there is no session with From. To the caller
-// that is not the end of its own.
-func (s *session) fromOver() error {
-	why := s.fromErr
-	if from := s.sub[sideFrom]; from != nil {
-		why = from.Err()
-	}
-	if why == nil {
-		return nil
-	}
-	return fmt.Errorf("%w: no session with %s: %v", backend.ErrUnavailable, s.b.o.From, why)
-}
-
 // carry carries a record over to To, where the election of p has moved to, before its
 // leader p writes it there. A write that does not ask for a version overwrites what
-// From has, and can do without From.
-func (s *session) carry(ctx context.Context, p *place, name string, needed bool) error {
+// From has, and can do without From: then the note is left to the caller, for when the
+// value is there. Until it is, that of From counts.
+func (s *session) carry(ctx context.Context, p *place, name string, needed bool) (note func() error, err error) {
 	id, err := s.residence(ctx, p.line)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	note, at, err := s.home(ctx, name)
+	was, at, err := s.home(ctx, name)
 	want := home{Record: name, Election: p.line, Migration: id}
-	if err != nil || id == "" || note == want {
-		return err
-	}
-	to, m := s.sub[sideTo], p.member(sideTo)
-	old, err := s.onFrom(ctx, name)
-	if err == nil {
-		err = replace(ctx, to, m, name, old, note.Migration != "")
-	} else if !needed {
-		err = nil
-	}
-	if err != nil {
-		return err
+	if err != nil || id == "" || was == want {
+		return nil, err
 	}
 	value, err := json.Marshal(want)
-	if err == nil {
-		_, err = to.Put(ctx, companion(name, homeSuffix), value, &backend.If{Version: at, Member: m})
+	if err != nil {
+		return nil, err
 	}
-	return err
+	to, m := s.sub[sideTo], p.member(sideTo)
+	note = func() error {
+		_, err := to.Put(ctx, companion(name, homeSuffix), value, &backend.If{Version: at, Member: m})
+		return err
+	}
+	var old backend.Record
+	if err = s.fromOver(); err == nil || needed {
+		old, err = s.onFrom(ctx, name)
+	}
+	if err != nil && !needed {
+		return note, nil
+	}
+	if err == nil {
+		err = replace(ctx, to, m, name, old, was.Migration != "")
+	}
+	if err == nil {
+		err = note()
+	}
+	return nil, err
 }
 
 // replace makes the record on To what it is on From. Where there is none on From, one on
@@ -186,7 +181,7 @@ func replace(ctx context.Context, to backend.Session, m backend.Member, name str
 
 // onFrom reads a record of From.
 func (s *session) onFrom(ctx context.Context, name string) (backend.Record, error) {
-	from, err := s.keeping(sideFrom)
+	from, err := s.keeping(ctx, sideFrom)
 	if err != nil {
 		return backend.Record{}, err
 	}

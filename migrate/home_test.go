@@ -180,6 +180,29 @@ func TestRecordsWithoutTheOldCoordinator(t *testing.T) {
 	})
 }
 
+// A first write that fails, while the old coordinator is out of reach, leaves the record as
+// it was.
+func TestFailedWriteWithoutTheOldCoordinator(t *testing.T) {
+	inWorld(t, func(w *world) {
+		p := w.writesAndMoves()
+		defer p.end()
+		p.sub[0].Cut()
+		time.Sleep(3 * ttl)
+		if _, err := p.term.Put(w.ctx, record, make([]byte, backend.MaxRecord+1), 0); !errors.Is(err, backend.ErrInvalid) {
+			t.Errorf("a value that is too long: %v, want %v", err, backend.ErrInvalid)
+		}
+		w.reads(onBoth, "1")
+		s, err := p.b.Session(w.ctx)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if err := s.Delete(w.ctx, record, &backend.If{Member: p.term.Member()}); err != nil {
+			t.Error(err)
+		}
+		w.reads(onBoth, "")
+	})
+}
+
 // The fence that a migration has raised outlives the election, also when only clients of
 // the new coordinator are left.
 func TestFenceOutlivesTheMovedElection(t *testing.T) {

@@ -30,7 +30,7 @@ func (s *session) mark(ctx context.Context, p *place, sd side) {
 	ctx, cancel := context.WithTimeout(ctx, markBound)
 	defer cancel()
 	m := p.member(sd)
-	mark, err := s.sub[sd].Join(ctx, companion(p.line, marksSuffix), strconv.FormatUint(m.Position, 10))
+	mark, err := s.with(sd).Join(ctx, companion(p.line, marksSuffix), strconv.FormatUint(m.Position, 10))
 	if err != nil {
 		s.b.log.Info("could not say that this process runs with both coordinators; the status of the migration will not know", "election", p.line, "member", m.Key, "err", err)
 		return
@@ -51,7 +51,7 @@ func (s *session) unmark(ctx context.Context, p *place) {
 	defer cancel()
 	for sd, mark := range marks {
 		if mark.Key != "" {
-			_ = s.sub[sd].Leave(ctx, mark)
+			_ = s.with(side(sd)).Leave(ctx, mark)
 		}
 	}
 }

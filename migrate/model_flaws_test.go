@@ -17,6 +17,7 @@ type flaw struct {
 	sealWithoutN bool // who leads by O alone seals as well
 	leaveSeal    bool // resigning removes the member, pinned or not
 	noTouch      bool // an abort does not touch the source's record
+	unconfirmed  bool // the leader trusts what it reads of N, and does not write it before it seals
 	unversioned  bool // the seal does not name the version of the record that it replaces
 	eagerFinish  bool // the gate is removed when the seal has been asked for
 	gateBehind   bool // a gate is put behind those who stand
@@ -52,6 +53,7 @@ func TestModelCatchesFlaws(t *testing.T) {
 		{flaw{name: "who leads by O alone seals", sealWithoutN: true}, []uint8{both, newOnly}},
 		{flaw{name: "resigning takes the seal along", leaveSeal: true}, []uint8{both, foreignOld, newOnly}},
 		{flaw{name: "an abort does not touch the record on O", noTouch: true}, []uint8{both}},
+		{flaw{name: "the leader does not write N before it seals", unconfirmed: true}, []uint8{both}},
 		{flaw{name: "the seal names no version", unversioned: true}, []uint8{both}},
 		{flaw{name: "the gate goes when the cutover was asked for", eagerFinish: true}, []uint8{both, newOnly}},
 		{flaw{name: "a gate is put behind those who stand", gateBehind: true}, []uint8{oldOnly, newOnly}},

@@ -201,12 +201,23 @@ func (e *explorer) leading(m model, p, from, to int) {
 	f, t := &m.side[from], &m.side[to]
 	if t.sealed { // aborted: it goes on by O alone
 		n := m
-		n.proc[p].lead, n.proc[p].alone, n.proc[p].ready = 1<<from, uint8(1+from), false
+		n.proc[p].lead, n.proc[p].alone, n.proc[p].read, n.proc[p].ready = 1<<from, uint8(1+from), false, false
 		n.leave(to, p)
 		e.add(n)
 		return
 	}
-	if !t.behind(p) || t.step != stepAsked {
+	// It has seen that it is asked. Since then an abort may have begun, and what it reads
+	// of N may be older than that.
+	if !t.behind(p) || t.step != stepAsked && t.step != stepAborting {
+		return
+	}
+	if !m.proc[p].read {
+		n := m
+		n.proc[p].read = true
+		e.add(n)
+		return
+	}
+	if t.step != stepAsked && !e.f.unconfirmed {
 		return
 	}
 	if t.token(1) < f.token(0) && !e.f.noFence && !e.f.fenceOnce {
@@ -219,6 +230,9 @@ func (e *explorer) leading(m model, p, from, to int) {
 	if !m.proc[p].ready {
 		n := m
 		n.proc[p].ready = true
+		if !e.f.unconfirmed {
+			e.wrote(&n, to)
+		}
 		if e.f.gateFirst {
 			n.side[to].remove(0)
 		}
@@ -239,7 +253,7 @@ func (e *explorer) pin(m model, p int) {
 	s.line[0].owner = nobody
 	s.sealed, s.target, s.id, s.step, s.gate, s.seal = true, false, t.id, stepSealed, 0, false
 	e.wrote(&n, from)
-	n.proc[p].ready = false
+	n.proc[p].read, n.proc[p].ready = false, false
 	if e.b.opposed {
 		n.home = uint8(1 + to)
 	}

@@ -74,7 +74,8 @@ type mProc struct {
 	alone   uint8 // 1+side that it uses alone, as it found when it joined; 0 for both
 	lead    uint8 // bit set of the sides that its term hangs on
 	token   uint8
-	ready   bool // has read the source's record and, after it, that the target asks for the seal
+	read    bool // has read the source's record
+	ready   bool // and, after it, written the target's, which asks for the seal, as it was
 	found   bool // has read that it needs both, and is about to join; see operators
 }
 
@@ -154,7 +155,7 @@ func (e *explorer) wrote(m *model, side int) {
 			break
 		}
 		if f, _, ok := m.proc[p].sides(); ok && f == side {
-			m.proc[p].ready = false
+			m.proc[p].read, m.proc[p].ready = false, false
 		}
 	}
 	if m.side[side].target {

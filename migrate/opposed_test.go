@@ -15,8 +15,8 @@ import (
 // counted over all that share the counter.
 type interrupted struct {
 	backend.Backend
-	line, get *atomic.Int64 // calls until then
-	by        func()
+	line, get, put, pin *atomic.Int64 // calls until then
+	by                  func()
 }
 
 type interruptedSession struct {
@@ -41,6 +41,20 @@ func (s interruptedSession) Get(ctx context.Context, name string) (backend.Recor
 		s.b.by()
 	}
 	return s.Session.Get(ctx, name)
+}
+
+func (s interruptedSession) Put(ctx context.Context, name string, value []byte, cond *backend.If) (backend.Version, error) {
+	if s.b.put != nil && s.b.put.Add(-1) == 0 {
+		s.b.by()
+	}
+	return s.Session.Put(ctx, name, value, cond)
+}
+
+func (s interruptedSession) Pin(ctx context.Context, m backend.Member, h backend.Header, at backend.Version) error {
+	if s.b.pin != nil && s.b.pin.Add(-1) == 0 {
+		s.b.by()
+	}
+	return s.Session.Pin(ctx, m, h, at)
 }
 
 func calls(n int64) *atomic.Int64 {

@@ -18,7 +18,7 @@ type place struct {
 	as          backend.Member // as the caller knows it
 
 	take   mutex // for what changes the place: taking To, the cutover, leaving
-	writes mutex // for guarded writes, of which none may be under way when From is sealed
+	writes mutex // for guarded writes, of which none may be under way when From is sealed, and for the seal
 
 	mu     sync.Mutex
 	at     [2]backend.Member // by side; the zero Member where it has none
@@ -59,6 +59,12 @@ func (p *place) leads(from, to bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.first = [2]bool{from, to}
+}
+
+func (p *place) isLeader() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.first != [2]bool{}
 }
 
 func (p *place) isAlone() bool {
@@ -151,8 +157,14 @@ func (s *session) join(ctx context.Context, line, value string) (backend.Member,
 	}
 	p := newPlace(line, value, sd, m)
 	s.mu.Lock()
-	s.places[identity(p.as)] = p
+	err = half.Err()
+	if err == nil { // else that of From may be another one by now
+		s.places[identity(p.as)] = p
+	}
 	s.mu.Unlock()
+	if err != nil {
+		return backend.Member{}, err
+	}
 	s.mark(ctx, p, sd)
 	return p.as, nil
 }
@@ -189,30 +201,10 @@ func (s *session) begin(ctx context.Context, line string, why error) (ruling, er
 	}
 }
 
-// headers reads the election's record on both coordinators at the same time.
-func (s *session) headers(ctx context.Context, line string) (h [2]backend.Header, r [2]backend.Record, errs [2]error) {
-	var wg sync.WaitGroup
-	for sd := range s.sub {
-		wg.Go(func() {
-			half := s.sub[sd]
-			if side(sd) == sideFrom {
-				if errs[sd] = s.fromOver(); errs[sd] != nil {
-					return
-				}
-			}
-			if r[sd], errs[sd] = half.Get(ctx, line); errs[sd] == nil {
-				h[sd], errs[sd] = backend.ParseHeader(r[sd].Value)
-			}
-		})
-	}
-	wg.Wait()
-	return h, r, errs
-}
-
 // find says where the election is. It takes a migration that has been decided to its
 // end first.
 func (s *session) find(ctx context.Context, line string) (ruling, error) {
-	h, _, errs := s.headers(ctx, line)
+	h, errs := s.headers(ctx, line)
 	if err := errs[sideTo]; err != nil {
 		return ruling{}, err
 	}
@@ -363,15 +355,11 @@ func (s *session) line(ctx context.Context, line string) (backend.Line, error) {
 	if err := backend.CheckName(line); err != nil {
 		return backend.Line{}, err
 	}
-	sd, err := s.sideOf(ctx, line)
-	if err != nil {
-		return backend.Line{}, err
+	l, sd, err := s.lineOf(ctx, line)
+	if err == nil && sd == sideTo && l.Header.Sealed != "" { // it has moved on, perhaps back
+		s.forgetMoved(line)
+		l, sd, err = s.lineOf(ctx, line)
 	}
-	half, err := s.half(sd)
-	if err != nil {
-		return backend.Line{}, err
-	}
-	l, err := half.Line(ctx, line)
 	if err != nil {
 		return backend.Line{}, err
 	}
@@ -383,6 +371,20 @@ func (s *session) line(ctx context.Context, line string) (backend.Line, error) {
 	}
 	l.Version = sd.version(l.Version)
 	return l, nil
+}
+
+// lineOf returns the line of the coordinator where the election is, as far as is known.
+func (s *session) lineOf(ctx context.Context, line string) (backend.Line, side, error) {
+	sd, err := s.sideOf(ctx, line)
+	if err != nil {
+		return backend.Line{}, sd, err
+	}
+	half, err := s.half(sd)
+	if err != nil {
+		return backend.Line{}, sd, err
+	}
+	l, err := half.Line(ctx, line)
+	return l, sd, err
 }
 
 // Joined blocks until somebody stands in the line; see [backend.Session].
@@ -407,7 +409,7 @@ func (s *session) sideOf(ctx context.Context, line string) (side, error) {
 	if s.hasMoved(line) {
 		return sideTo, nil
 	}
-	h, _, errs := s.headers(ctx, line)
+	h, errs := s.headers(ctx, line)
 	if errs[sideTo] != nil && errs[sideFrom] != nil {
 		return sideFrom, errs[sideTo]
 	}

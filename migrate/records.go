@@ -22,70 +22,91 @@ func (s *session) get(ctx context.Context, name string) (backend.Record, error) 
 	if err := backend.CheckName(name); err != nil {
 		return backend.Record{}, err
 	}
-	sd, _, err := s.keeper(ctx, name)
-	if err != nil {
-		return backend.Record{}, err
+	for again := false; ; again = true {
+		sd, _, err := s.keeper(ctx, name)
+		if err != nil {
+			return backend.Record{}, err
+		}
+		half, err := s.keeping(ctx, sd)
+		if err != nil {
+			return backend.Record{}, err
+		}
+		r, err := half.Get(ctx, name)
+		if err == nil && sd == sideTo && !again && s.movedOn(r) {
+			continue
+		}
+		r.Version = sd.version(r.Version)
+		return r, err
 	}
-	half, err := s.keeping(sd)
-	if err != nil {
-		return backend.Record{}, err
-	}
-	r, err := half.Get(ctx, name)
-	r.Version = sd.version(r.Version)
-	return r, err
 }
 
-// condition returns the half that a conditional write goes to, and the condition as
-// it is there. A guarded write goes where the member stands whose term it belongs to.
-func (s *session) condition(ctx context.Context, name string, cond *backend.If) (backend.Session, side, *backend.If, error) {
+// movedOn reports whether r is the record of an election that was known to be on To, and
+// has moved on, perhaps back. Where it is has to be looked for again.
+func (s *session) movedOn(r backend.Record) bool {
+	h, err := backend.ParseHeader(r.Value)
+	if err != nil || h.Sealed == "" || !s.hasMoved(r.Name) {
+		return false
+	}
+	s.forgetMoved(r.Name)
+	return true
+}
+
+// A target is where a conditional write goes.
+type target struct {
+	side side
+	half backend.Session
+	cond backend.If   // as it is there
+	note func() error // is still to be written after it; nil for none
+}
+
+// target returns where a conditional write goes. A guarded one goes where the member
+// stands whose term it belongs to.
+func (s *session) target(ctx context.Context, name string, cond *backend.If) (t target, err error) {
 	if err := backend.CheckName(name); err != nil {
-		return nil, 0, nil, err
+		return t, err
 	}
-	var c backend.If
 	if cond != nil {
-		c = *cond
+		t.cond = *cond
 	}
-	var sd side
-	var err error
+	c := &t.cond
 	p := s.owned(c.Member)
 	switch {
 	case c.Member == (backend.Member{}):
-		sd, _, err = s.keeper(ctx, name)
+		t.side, _, err = s.keeper(ctx, name)
 	case p == nil:
-		c.Member, sd = untag(c.Member)
+		c.Member, t.side = untag(c.Member)
 	default:
 		if s.isOnlyTo(p) {
-			sd = sideTo
+			t.side = sideTo
 		}
-		if c.Member = p.member(sd); c.Member.Key == "" || p.isLost() {
+		if c.Member = p.member(t.side); c.Member.Key == "" || p.isLost() {
 			err = backend.ErrNotMember
-		} else if sd == sideTo && name != p.line && name != header.FenceRecord(p.line) {
-			err = s.carry(ctx, p, name, c.Version != 0)
+		} else if t.side == sideTo && name != p.line && name != header.FenceRecord(p.line) {
+			t.note, err = s.carry(ctx, p, name, c.Version != 0)
 		}
 	}
 	if err != nil {
-		return nil, 0, nil, err
+		return t, err
 	}
-	half, err := s.keeping(sd)
-	if err != nil {
-		return nil, 0, nil, err
+	if t.half, err = s.keeping(ctx, t.side); err != nil {
+		return t, err
 	}
 	var ok bool
-	if c.Version, ok = sd.plain(c.Version); !ok {
+	if c.Version, ok = t.side.plain(c.Version); !ok {
 		err = fmt.Errorf("%w: it is kept by the other coordinator by now", backend.ErrVersion)
-		if p != nil && sd == sideFrom && name == p.line {
+		if p != nil && t.side == sideFrom && name == p.line {
 			err = errMovedOn
 		}
 	}
-	return half, sd, &c, err
+	return t, err
 }
 
 // Put writes the record where the condition holds; see [backend.Records].
 func (s *session) Put(ctx context.Context, name string, value []byte, cond *backend.If) (backend.Version, error) {
 	var written backend.Version
-	err := s.write(ctx, name, cond, func(half backend.Session, sd side, c *backend.If) error {
-		v, err := half.Put(ctx, name, value, c)
-		written = sd.version(v)
+	err := s.write(ctx, name, cond, func(t target) error {
+		v, err := t.half.Put(ctx, name, value, &t.cond)
+		written = t.side.version(v)
 		return err
 	})
 	return written, s.told("put", name, err)
@@ -93,14 +114,14 @@ func (s *session) Put(ctx context.Context, name string, value []byte, cond *back
 
 // Delete removes the record where the condition holds; see [backend.Records].
 func (s *session) Delete(ctx context.Context, name string, cond *backend.If) error {
-	return s.told("delete", name, s.write(ctx, name, cond, func(half backend.Session, _ side, c *backend.If) error {
-		return half.Delete(ctx, name, c)
+	return s.told("delete", name, s.write(ctx, name, cond, func(t target) error {
+		return t.half.Delete(ctx, name, &t.cond)
 	}))
 }
 
 // write does a conditional write. A place does one guarded write at a time, and none while
 // it seals From: what was acknowledged there is there when the record is carried over.
-func (s *session) write(ctx context.Context, name string, cond *backend.If, do func(backend.Session, side, *backend.If) error) error {
+func (s *session) write(ctx context.Context, name string, cond *backend.If, do func(target) error) error {
 	if cond != nil {
 		if p := s.owned(cond.Member); p != nil {
 			if err := p.writes.lock(ctx); err != nil {
@@ -109,11 +130,14 @@ func (s *session) write(ctx context.Context, name string, cond *backend.If, do f
 			defer p.writes.unlock()
 		}
 	}
-	half, sd, c, err := s.condition(ctx, name, cond)
-	if err != nil {
-		return err
+	t, err := s.target(ctx, name, cond)
+	if err == nil {
+		err = do(t)
 	}
-	return do(half, sd, c)
+	if err == nil && t.note != nil {
+		err = t.note()
+	}
+	return err
 }
 
 // List returns the names of the records directly under dir; see [backend.Records].
@@ -131,7 +155,7 @@ func (s *session) list(ctx context.Context, dir string) ([]string, error) {
 	for sd := range s.sub {
 		wg.Go(func() {
 			var half backend.Session
-			if half, errs[sd] = s.keeping(side(sd)); errs[sd] == nil {
+			if half, errs[sd] = s.keeping(ctx, side(sd)); errs[sd] == nil {
 				names[sd], errs[sd] = half.List(ctx, dir)
 			}
 		})
@@ -166,12 +190,12 @@ func (s *session) watchRecord(ctx context.Context, name string, after backend.Ve
 	if err := backend.CheckName(name); err != nil {
 		return backend.Record{}, err
 	}
-	for {
+	for again := false; ; {
 		sd, note, err := s.keeper(ctx, name)
 		if err != nil {
 			return backend.Record{}, err
 		}
-		half, err := s.keeping(sd)
+		half, err := s.keeping(ctx, sd)
 		if err != nil {
 			return backend.Record{}, err
 		}
@@ -188,6 +212,10 @@ func (s *session) watchRecord(ctx context.Context, name string, after backend.Ve
 				s.setMoved(name)
 				continue
 			}
+		}
+		if err == nil && sd == sideTo && !again && s.movedOn(r) {
+			again = true // once: a third coordinator may have it
+			continue
 		}
 		r.Version = sd.version(r.Version)
 		return r, err

@@ -14,13 +14,14 @@ import (
 const closeBound = 5 * time.Second
 
 // A session is one session with each coordinator. It ends when either ends; but it
-// outlives that of From once all its places are on To alone.
+// outlives that of From once all its places are on To alone; see from.go.
 type session struct {
 	b       *Backend
-	sub     [2]backend.Session // that of From may be nil
-	fromErr error              // why it is nil
+	fromErr error // why sub has none with From
+	opening mutex // for who opens one
 
 	mu     sync.Mutex
+	sub    [2]backend.Session        // that of To never changes; that of From may be nil, and is constant while a place hangs on it
 	places map[backend.Member]*place // the session's own, by the member as elect knows it
 	moved  map[string]bool           // elections that are known to be on To
 	err    error
@@ -39,36 +40,29 @@ func newSession(b *Backend, sub [2]backend.Session, fromErr error) *session {
 		b:       b,
 		sub:     sub,
 		fromErr: fromErr,
+		opening: make(mutex, 1),
 		places:  make(map[backend.Member]*place),
 		moved:   make(map[string]bool),
 		done:    make(chan struct{}),
 		over:    make(chan struct{}),
 		closed:  make(chan struct{}),
 	}
+	if from := sub[sideFrom]; from != nil {
+		s.watchFrom(from)
+	}
 	go s.watch()
 	return s
 }
 
-// watch ends the session when a half ends that it needs, and then the other half, so
+// watch ends the session when that of To ends, and, when it has ended, both halves, so
 // that no member stays there. The backend's Close and the next Session wait for it.
 func (s *session) watch() {
 	defer close(s.over)
 	defer s.behind.Wait()
-	var from <-chan struct{}
-	if s.sub[sideFrom] != nil {
-		from = s.sub[sideFrom].Done()
-	}
-	for s.alive() == nil {
-		select {
-		case <-s.done:
-		case <-s.sub[sideTo].Done():
-			s.end(s.sub[sideTo].Err())
-		case <-from:
-			if s.needsFrom() {
-				s.end(s.sub[sideFrom].Err())
-			}
-			from = nil
-		}
+	select {
+	case <-s.done:
+	case <-s.sub[sideTo].Done():
+		s.end(s.sub[sideTo].Err())
 	}
 	s.mu.Lock()
 	closing := s.closing
@@ -88,8 +82,8 @@ func (s *session) watch() {
 func (s *session) closeHalves(ctx context.Context) error {
 	var errs [2]error
 	var wg sync.WaitGroup
-	for sd, half := range s.sub {
-		if half != nil {
+	for sd := range s.sub {
+		if half := s.with(side(sd)); half != nil {
 			wg.Go(func() { errs[sd] = half.Close(ctx) })
 		}
 	}
@@ -98,18 +92,6 @@ func (s *session) closeHalves(ctx context.Context) error {
 		return errs[sideTo]
 	}
 	return errs[sideFrom]
-}
-
-// needsFrom reports whether any of the session's places hangs on From.
-func (s *session) needsFrom() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, p := range s.places {
-		if !p.onlyTo {
-			return true
-		}
-	}
-	return len(s.places) == 0
 }
 
 // end ends the session. Only the first end counts.
@@ -152,25 +134,30 @@ func (s *session) alive() error {
 		s.end(err)
 		return err
 	}
-	if from := s.sub[sideFrom]; from != nil && from.Err() != nil && s.needsFrom() {
-		s.end(from.Err())
-		return from.Err()
+	if err := s.fromLost(); err != nil {
+		s.end(err)
+		return err
 	}
 	return nil
 }
 
 // half returns the session with one coordinator. Without one, the composite session is
-// of no use to the caller, and ends, so that the next one tries again.
+// of no use to anybody, unless somebody stands on To, and ends, so that the next one tries
+// again.
 func (s *session) half(sd side) (backend.Session, error) {
 	if err := s.alive(); err != nil {
 		return nil, err
 	}
-	if s.sub[sd] == nil {
-		err := fmt.Errorf("%w: %w: %s: %w", backend.ErrSessionEnded, backend.ErrUnavailable, s.b.o.From, s.fromErr)
-		s.end(err)
+	half := s.with(sd)
+	if half == nil {
+		err := fmt.Errorf("%w: %s: %w", backend.ErrUnavailable, s.b.o.From, s.fromErr)
+		if s.needsFrom() {
+			err = fmt.Errorf("%w: %w", backend.ErrSessionEnded, err)
+			s.end(err)
+		}
 		return nil, err
 	}
-	return s.sub[sd], nil
+	return half, nil
 }
 
 // told returns err as the caller of a session gets it: when the session has ended
@@ -225,7 +212,7 @@ func (s *session) Deadline() time.Time {
 func (s *session) counting() (halves [2]backend.Session) {
 	for sd, counts := range s.counts() {
 		if counts {
-			halves[sd] = s.sub[sd]
+			halves[sd] = s.with(side(sd))
 		}
 	}
 	return halves

@@ -183,6 +183,23 @@ func (w *world) raw(side int, value string) (backend.Member, backend.Session) {
 	return m, s
 }
 
+// leading returns a session of b that leads the election, and its member.
+func leading(ctx context.Context, t *testing.T, b backend.Backend) (backend.Session, backend.Member) {
+	t.Helper()
+	s, err := b.Session(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := s.Join(ctx, election, "leader")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p, err := s.Ahead(ctx, m); err != nil || !p.First {
+		t.Fatalf("Ahead: %+v, %v; want to be first", p, err)
+	}
+	return s, m
+}
+
 type step func(context.Context, string) (migrate.Status, error)
 
 // do takes a step, which must succeed and end in the phase.

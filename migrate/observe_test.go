@@ -1,0 +1,132 @@
+package migrate_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/migrate"
+)
+
+// back moves an election that has moved back, and returns who leads then.
+func (w *world) back(p *process) *process {
+	w.t.Helper()
+	op, _ := w.operator(onBack)
+	defer op.Close()
+	w.do(op.Begin, migrate.Begun)
+	b := w.start(onBack, "b")
+	w.until("both stand in line", ttl, func() bool { return len(w.c[1].Members(election)) == 2 })
+	p.end()
+	w.leads(b)
+	w.do(op.Cutover, migrate.Moved)
+	return b
+}
+
+// Who has seen an election move sees it go back, whatever it looks at.
+func TestObserversSeeTheWayBack(t *testing.T) {
+	header := func(w *world, r backend.Record) string {
+		h, err := backend.ParseHeader(r.Value)
+		if err != nil {
+			w.t.Error(err)
+		}
+		return h.Sealed
+	}
+	for name, look := range map[string]func(*world, backend.Session) (sealed string, err error){
+		"line": func(w *world, s backend.Session) (string, error) {
+			l, err := s.Line(w.ctx, election)
+			if len(l.Members) != 1 || l.Members[0].Pinned {
+				w.t.Errorf("in line stand %+v", l.Members)
+			}
+			return l.Header.Sealed, err
+		},
+		"get": func(w *world, s backend.Session) (string, error) {
+			r, err := s.Get(w.ctx, election)
+			return header(w, r), err
+		},
+		"watch": func(w *world, s backend.Session) (string, error) {
+			r, err := s.Watch(w.ctx, election, 0)
+			return header(w, r), err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				p := w.writesAndMoves()
+				b, _ := w.backend(onBoth, "observer")
+				defer b.Close()
+				s, err := b.Session(w.ctx)
+				if err != nil {
+					w.t.Fatal(err)
+				}
+				if _, err := look(w, s); err != nil {
+					w.t.Fatal(err)
+				}
+				back := w.back(p)
+				if sealed, err := look(w, s); err != nil || sealed != "" {
+					t.Errorf("after the way back: the record is sealed to %q, %v; want the one of the old coordinator", sealed, err)
+				}
+				back.end()
+			})
+		})
+	}
+}
+
+// An observer of elect goes along, there and back.
+func TestObserveThereAndBack(t *testing.T) {
+	inWorld(t, func(w *world) {
+		ctx, cancel := context.WithCancel(w.ctx)
+		defer cancel()
+		var last atomic.Pointer[elect.Leader]
+		last.Store(new(elect.Leader))
+		w.wg.Go(func() {
+			b, _ := w.backend(onBoth, "observer")
+			defer b.Close()
+			for l, err := range elect.New(b, election, nil).Observe(ctx) {
+				if err == nil {
+					last.Store(&l)
+				}
+			}
+		})
+		sees := func(p *process, prefix string, side int) bool {
+			l, m := last.Load(), w.c[side].Members(election)[0]
+			return l.ID == p.name && !l.Pinned && l.Key == prefix+m.Key
+		}
+		p := w.writesAndMoves()
+		w.until("the observer sees who has moved", 3*ttl, func() bool { return sees(p, "to:", 1) })
+		back := w.back(p)
+		w.until("the observer sees who has moved back", 3*ttl, func() bool { return sees(back, "", 0) })
+		back.end()
+	})
+}
+
+// An election that has moved on to a third coordinator is sealed, and that is what is seen.
+func TestObserversSeeThatItMovedOn(t *testing.T) {
+	inWorld(t, func(w *world) {
+		p := w.writesAndMoves()
+		b, _ := w.backend(onBoth, "observer")
+		defer b.Close()
+		s, err := b.Session(w.ctx)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		r, err := s.Watch(w.ctx, election, 0)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		p.end()
+		m, raw := w.raw(1, "raw")
+		if err := raw.Pin(w.ctx, m, backend.Header{Sealed: "memory:third"}, w.c[1].Record(election).Version); err != nil {
+			w.t.Fatal(err)
+		}
+		if r, err = s.Watch(w.ctx, election, r.Version); err != nil || string(r.Value) != string(w.c[1].Record(election).Value) {
+			t.Errorf("Watch: %s, %v; want the seal", r.Value, err)
+		}
+		if r, err = s.Get(w.ctx, election); err != nil || string(r.Value) != string(w.c[1].Record(election).Value) {
+			t.Errorf("Get: %s, %v; want the seal", r.Value, err)
+		}
+		if l, err := s.Line(w.ctx, election); err != nil || l.Header.Sealed != "memory:third" {
+			t.Errorf("Line: %+v, %v; want the seal", l, err)
+		}
+	})
+}
