@@ -193,8 +193,8 @@ func (b *Backend) begin(ctx context.Context, attempt time.Duration) (*session, e
 		t.term = term
 	}
 	s := newSession(b, t, g.ttl)
-	if s.margin >= s.ttl {
-		err := fmt.Errorf("%w: margin %v is not shorter than the TTL that etcd granted, %v", backend.ErrInvalid, s.margin, s.ttl)
+	if s.margin > s.ttl/2 {
+		err := fmt.Errorf("%w: margin %v is more than half of the TTL that etcd granted, %v", backend.ErrInvalid, s.margin, s.ttl)
 		s.end(err, false)
 		return nil, err
 	}

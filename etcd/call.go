@@ -3,6 +3,7 @@ package etcd
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -43,14 +44,15 @@ func (s *session) call(ctx context.Context, op, name string, f func(ctx context.
 }
 
 // commit sends t once and waits for the answer, at most for the given time. Its
-// error is the cause of ctx if that has ended, and else one of the contract.
+// error is the cause of ctx if that has ended, unless it is known that t was [notTaken],
+// and else one of the contract.
 func (s *session) commit(ctx context.Context, t txn, limit time.Duration) (*clientv3.TxnResponse, error) {
 	attempt, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	floor := s.b.log.floor()
 	resp, err := s.b.client.Txn(attempt).If(t.when...).Then(t.then...).Else(t.otherwise...).Commit()
 	if err != nil {
-		if ctx.Err() != nil {
+		if ctx.Err() != nil && !notTaken(err) {
 			return nil, context.Cause(ctx)
 		}
 		err = s.b.classify(err)
@@ -76,9 +78,9 @@ func (s *session) once(ctx context.Context, t txn) (*clientv3.TxnResponse, error
 }
 
 // persist sends t, which may be repeated, until it is answered: a server that does
-// not answer is passed over for another, see [first]. It ends at the latest when the session
-// does, which an etcd that answers nobody brings about. lost says that an answer was
-// lost before; what was sent then may yet take effect.
+// not answer is passed over for another, see [first], and so is one that has not taken it.
+// It ends at the latest when the session does, which an etcd that answers nobody brings
+// about. lost says that an answer was lost before; what was sent then may yet take effect.
 func (s *session) persist(ctx context.Context, t txn) (resp *clientv3.TxnResponse, lost bool, err error) {
 	pause := newBackoff()
 	for limit := s.attempt(); ; limit = min(2*limit, max(s.ttl, minAttempt)) {
@@ -88,10 +90,13 @@ func (s *session) persist(ctx context.Context, t txn) (resp *clientv3.TxnRespons
 		if !isLost(err) {
 			return resp, lost, err
 		}
-		lost = true
+		lost = lost || !notTaken(err)
 		s.b.o.Logger.Debug("no answer, asking again", "err", err)
-		if err := pause.Sleep(ctx); err != nil {
-			return nil, lost, err
+		if why := pause.Sleep(ctx); why != nil {
+			if !lost {
+				why = fmt.Errorf("%w: %w", why, rpctypes.ErrTooManyRequests) // so it was notTaken
+			}
+			return nil, lost, why
 		}
 	}
 }

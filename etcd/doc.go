@@ -57,8 +57,8 @@
 // A server from 3.5.23, 3.6.5 or 3.7.0 on (3.4.38 for 3.4): older ones may confirm a
 // lease that they have just revoked (etcd pull request 20616), or lose the deletion
 // that a waiter waits for (issue 18089). With authentication, a candidate of E needs a
-// role that may read PREFIX + E and read and write all that begins with PREFIX + E +
-// "/"; what is missing is named by the error. A gRPC proxy in front of etcd is
+// role that may read PREFIX + E and PREFIX + E + ".fence", and read and write all that
+// begins with PREFIX + E + "/"; what is missing is named by the error. A gRPC proxy in front of etcd is
 // not supported: it gives watches other numbers than they were asked for with.
 //
 // # What it does not promise

@@ -18,8 +18,8 @@ const scheme = "etcd"
 // errLeaseGone says that the server knows the session's lease no more.
 var errLeaseGone = errors.New("etcd knows its lease no more: it has expired or was revoked")
 
-// A lostError is a request whose answer did not come: it may or may not have had
-// its effect.
+// A lostError is a request that another server is to be asked: its answer did not come,
+// and it may or may not have had its effect, or else [notTaken].
 type lostError struct{ err error }
 
 func (e *lostError) Error() string { return fmt.Sprintf("%v: %v", backend.ErrUnavailable, e.err) }
@@ -30,6 +30,11 @@ func isLost(err error) bool {
 	var lost *lostError
 	return errors.As(err, &lost)
 }
+
+// notTaken reports whether err is the word of a server that lags behind in what it has
+// applied that it has not passed the request on (server/etcdserver,
+// processInternalRaftRequestOnce). Another may take it.
+func notTaken(err error) bool { return errors.Is(err, rpctypes.ErrTooManyRequests) }
 
 func wrap(op, name string, err error) error {
 	if err == nil {
@@ -67,6 +72,9 @@ func classify(err error) error {
 	}
 	if errors.Is(err, rpctypes.ErrLeaseNotFound) {
 		return errLeaseGone
+	}
+	if notTaken(err) {
+		return &lostError{err}
 	}
 	switch code(err) {
 	case codes.PermissionDenied, codes.Unauthenticated:

@@ -3,13 +3,16 @@ package etcd_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"regexp"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
 
@@ -252,6 +255,62 @@ func TestNesting(t *testing.T) {
 		t.Errorf("in front of the second stands %+v, %v; want nobody", p, err)
 	}
 	inLine(t, s, root, 1)
+}
+
+// TestStray has somebody do something while a member asks who is in front of it, and a key
+// in the line that is no member has it ask twice.
+func TestStray(t *testing.T) {
+	t.Parallel()
+	addr := sharedEtcd(t).Addrs()[0]
+	operator := admin(t, addr)
+	const fence = 1000
+	tests := []struct {
+		meanwhile string
+		do        func(ctx context.Context, front backend.Session, first, m backend.Member) error
+		want      func(p backend.Place, m backend.Member, err error) bool
+	}{
+		{"the first raises the fence and leaves", func(ctx context.Context, front backend.Session, first, _ backend.Member) error {
+			_, err := front.Put(ctx, first.Line, backend.Header{Fence: fence}.Encode(), nil)
+			return errors.Join(err, front.Leave(ctx, first))
+		}, func(p backend.Place, m backend.Member, err error) bool {
+			return err == nil && p.First && p.Token == fence+m.Position
+		}},
+		{"the first seals, and its member is removed", func(ctx context.Context, front backend.Session, first, _ backend.Member) error {
+			return errors.Join(front.Pin(ctx, first, backend.Header{Sealed: "memory:other"}, 0), front.Leave(ctx, first))
+		}, func(_ backend.Place, _ backend.Member, err error) bool { return errors.Is(err, backend.ErrSealed) }},
+		{"both are removed", func(ctx context.Context, front backend.Session, first, m backend.Member) error {
+			_, err := operator.Delete(ctx, m.Line+"/"+m.Key)
+			return errors.Join(err, front.Leave(ctx, first))
+		}, func(_ backend.Place, _ backend.Member, err error) bool { return errors.Is(err, backend.ErrNotMember) }},
+	}
+	for _, tt := range tests {
+		t.Run(tt.meanwhile, func(t *testing.T) {
+			name := coordtest.Name(t)
+			front, c := newClient(t, addr).session(t), newClient(t, addr)
+			s := c.session(t)
+			first := join(t, front, name, "first")
+			if _, err := operator.Put(t.Context(), name+"/config", "a record in the wrong place"); err != nil {
+				t.Fatal(err)
+			}
+			m := join(t, s, name, "x")
+			var reads atomic.Int64
+			c.meter.steps(func(_ *pb.TxnRequest, send func() error) error {
+				err := send()
+				if reads.Add(1) == 1 {
+					err = errors.Join(err, tt.do(t.Context(), front, first, m))
+				}
+				return err
+			})
+			p, err := s.Ahead(t.Context(), m)
+			c.meter.steps(nil)
+			if !tt.want(p, m, err) {
+				t.Errorf("in front of %+v stands %+v, %v", m, p, err)
+			}
+			if reads.Load() < 2 {
+				t.Error("Ahead has not asked twice")
+			}
+		})
+	}
 }
 
 // TestRecordsAndMembers keeps records and members apart that share a folder.

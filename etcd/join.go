@@ -7,6 +7,7 @@ import (
 	"path"
 	"strings"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/succession-dev/succession/backend"
@@ -22,7 +23,7 @@ const maxChecked = 1024
 // it where it does, so it can be sent again when its answer was lost. What was sent
 // before may then still be on its way. A key about which there is such doubt is
 // never used again, and when its member has left, or Join has been given up, it
-// becomes one of the session's ghosts.
+// becomes one of the session's ghosts. What etcd refuses leaves none.
 func (s *session) Join(ctx context.Context, line, value string) (m backend.Member, err error) {
 	if err := errors.Join(backend.CheckName(line), backend.CheckValue(value)); err != nil {
 		return m, wrap("join", line, err)
@@ -59,7 +60,7 @@ func (s *session) create(ctx context.Context, line, name, value string) (backend
 	switch {
 	case err != nil && s.ended() != nil:
 		return backend.Member{}, err
-	case err != nil && !lost && refused(err):
+	case err != nil && !lost && resp == nil && s.undone(ctx, key, err): // with resp, it stands and could not be moved
 		s.free(line, name)
 		return backend.Member{}, err
 	case err != nil:
@@ -81,9 +82,19 @@ func (s *session) create(ctx context.Context, line, name, value string) (backend
 	return m, nil
 }
 
-// refused reports whether err is etcd's word that it has done nothing.
-func refused(err error) bool {
-	return errors.Is(err, backend.ErrDenied) || errors.Is(err, backend.ErrInvalid)
+// undone reports whether nothing stands under the key that was to be created, nor will,
+// after why was etcd's only answer to that.
+func (s *session) undone(ctx context.Context, key string, why error) bool {
+	switch {
+	case errors.Is(why, backend.ErrDenied), errors.Is(why, backend.ErrInvalid), notTaken(why):
+		return true
+	case errors.Is(why, rpctypes.ErrNoSpace):
+		// etcd may have done it all the same (server/etcdserver/apply, quotaApplierV3). The
+		// deletion is sent once: one that came late would remove who joins by this key next.
+		_, err := s.commit(ctx, txn{then: []clientv3.Op{clientv3.OpDelete(key)}}, s.attempt())
+		return err == nil
+	}
+	return false
 }
 
 // take returns a name in the line for a new member, and reserves it.

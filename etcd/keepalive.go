@@ -161,7 +161,8 @@ func (k *keeper) hangUp() {
 
 // beatLimit is how long a heartbeat waits for its answer before it is sent again
 // to another server: two attempts must fit between a quarter of the TTL and the
-// deadline, and both must be long enough for a server that is merely slow.
+// deadline, unless [Options] Margin leaves room for one alone, and both must be long
+// enough for a server that is merely slow.
 func (s *session) beatLimit() time.Duration {
 	return min(s.ttl/4, time.Second)
 }

@@ -11,32 +11,44 @@ import (
 )
 
 // Ahead says who stands just in front of m; see [backend.Session]. It is one
-// transaction, however long the line is: the youngest member that is older than m,
+// transaction, however long the line is: the youngest key that is older than m,
 // m itself, and the election's record. The member in front comes without its value,
 // and without word of whether it is pinned: etcd looks through all that are older, and
-// finds keys and revisions alone in memory (since 3.7, server/storage/mvcc).
+// finds keys and revisions alone in memory (since 3.7, server/storage/mvcc). Where the
+// youngest is no member, a second such transaction reads all that are older.
 func (s *session) Ahead(ctx context.Context, m backend.Member) (p backend.Place, err error) {
 	err = s.call(ctx, "ahead", m.Line, func(ctx context.Context) error {
 		own, heartbeat := s.b.member(m), s.proof.last()
 		older := clientv3.WithMaxCreateRev(int64(m.Position) - 1)
-		resp, err := s.read(ctx,
-			clientv3.OpGet(s.b.folder(m.Line), append(clientv3.WithLastCreate(), older, clientv3.WithKeysOnly())...),
-			clientv3.OpGet(own),
-			clientv3.OpGet(s.b.record(m.Line)),
-		)
+		look := func(which ...clientv3.OpOption) (*clientv3.TxnResponse, error) {
+			return s.read(ctx,
+				clientv3.OpGet(s.b.folder(m.Line), append(which, older)...),
+				clientv3.OpGet(own),
+				clientv3.OpGet(s.b.record(m.Line)),
+			)
+		}
+		resp, err := look(append(clientv3.WithLastCreate(), clientv3.WithKeysOnly())...)
 		if err != nil {
 			return err
 		}
-		ahead, self, record := rangeOf(resp, 0), rangeOf(resp, 1), rangeOf(resp, 2)
+		p.Ahead, p.First = s.b.youngest(m.Line, rangeOf(resp, 0))
+		if p.First && len(rangeOf(resp, 0).Kvs) > 0 {
+			// It is a record in the wrong place, or a member of an election with a longer name.
+			// A line that is read later than the fence may lack one who has raised it, led, and
+			// gone, and m would get a smaller token. So all three are read again.
+			resp, err = look(clientv3.WithPrefix(), clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortDescend))
+			if err != nil {
+				return err
+			}
+			p.Ahead, p.First = s.b.youngest(m.Line, rangeOf(resp, 0))
+		}
+		self, record := rangeOf(resp, 1), rangeOf(resp, 2)
 		if len(self.Kvs) == 0 || self.Kvs[0].CreateRevision != int64(m.Position) {
 			s.follow(own)
 			return backend.ErrNotMember
 		}
 		h, err := headerOf(record)
 		if err != nil {
-			return err
-		}
-		if p.Ahead, p.First, err = s.youngest(ctx, m, ahead); err != nil {
 			return err
 		}
 		// Who sealed stands pinned at the head. Anybody else has lost the election to
@@ -59,29 +71,15 @@ func (s *session) Ahead(ctx context.Context, m backend.Member) (p backend.Place,
 	return p, nil
 }
 
-// youngest returns the member that found holds, or that nobody is in front of m.
-// Where found is no member but a record in the wrong place, or a member of an
-// election with a longer name, it asks for all that stand in front.
-func (s *session) youngest(ctx context.Context, m backend.Member, found *pb.RangeResponse) (ahead backend.Member, first bool, err error) {
-	if len(found.Kvs) == 0 {
-		return ahead, true, nil
-	}
-	if ahead, ok := s.b.memberOf(m.Line, found.Kvs[0]); ok {
-		ahead.Pinned = false // not known
-		return ahead, false, nil
-	}
-	resp, err := s.read(ctx, clientv3.OpGet(s.b.folder(m.Line), clientv3.WithPrefix(),
-		clientv3.WithMaxCreateRev(int64(m.Position)-1),
-		clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortDescend)))
-	if err != nil {
-		return ahead, false, err
-	}
-	for _, kv := range rangeOf(resp, 0).Kvs {
-		if ahead, ok := s.b.memberOf(m.Line, kv); ok {
-			return ahead, false, nil
+// youngest returns the first member among found, or that there is none.
+func (b *Backend) youngest(line string, found *pb.RangeResponse) (ahead backend.Member, none bool) {
+	for _, kv := range found.Kvs {
+		if ahead, ok := b.memberOf(line, kv); ok {
+			ahead.Value, ahead.Pinned = "", false // not known of keys alone
+			return ahead, false
 		}
 	}
-	return ahead, true, nil
+	return ahead, true
 }
 
 // Line returns the whole line in order; see [backend.Session].

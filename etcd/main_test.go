@@ -151,12 +151,18 @@ func (c *client) session(t testing.TB) backend.Session {
 	return s
 }
 
-// A meter counts a client's requests, loses answers, and makes etcd's term another.
+// A meter counts a client's requests, loses answers, makes etcd's term another, and lets a
+// test step in.
 type meter struct {
 	sent      atomic.Int64
 	armed     atomic.Bool
 	otherTerm atomic.Bool
+	stepIn    atomic.Pointer[stepIn]
 }
+
+// A stepIn is called in place of sending each transaction, which send does. Its result
+// is what the client gets.
+type stepIn func(r *pb.TxnRequest, send func() error) error
 
 func (m *meter) HandleRPC(_ context.Context, s stats.RPCStats) {
 	if _, ok := s.(*stats.OutPayload); ok {
@@ -168,9 +174,15 @@ func (*meter) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context  
 func (*meter) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
 func (*meter) HandleConn(context.Context, stats.ConnStats)                       {}
 
-// lose loses the answer to the next write, if it is armed.
+// lose loses the answer to the next write, if it is armed, and lets a test step in.
 func (m *meter) lose(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-	if err := invoke(ctx, method, req, reply, cc, opts...); err != nil {
+	send := func() error { return invoke(ctx, method, req, reply, cc, opts...) }
+	if r, ok := req.(*pb.TxnRequest); ok {
+		if f := m.stepIn.Load(); f != nil {
+			return (*f)(r, send)
+		}
+	}
+	if err := send(); err != nil {
 		return err
 	}
 	if r, ok := reply.(*pb.MemberListResponse); ok && m.otherTerm.Load() {
@@ -180,6 +192,15 @@ func (m *meter) lose(ctx context.Context, method string, req, reply any, cc *grp
 		return status.Error(codes.Unavailable, "the connection broke")
 	}
 	return nil
+}
+
+// steps has f step in, until another does, or nil.
+func (m *meter) steps(f stepIn) {
+	if f == nil {
+		m.stepIn.Store(nil)
+		return
+	}
+	m.stepIn.Store(&f)
 }
 
 func writes(r *pb.TxnRequest) bool {

@@ -119,6 +119,28 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
+// TestMargin has sessions end before etcd ends them by up to half of the TTL, and no more.
+func TestMargin(t *testing.T) {
+	t.Parallel()
+	const ttl = 10 * time.Second
+	for margin, ok := range map[time.Duration]bool{ttl / 2: true, ttl/2 + time.Millisecond: false, ttl * 3 / 4: false, ttl: false} {
+		b, err := etcd.New(admin(t, sharedEtcd(t).Addrs()[0]), &etcd.Options{TTL: ttl, Margin: margin})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { b.Close() })
+		_, err = b.Session(t.Context())
+		switch {
+		case !ok && (!isInvalid(err) || !strings.Contains(err.Error(), "more than half of the TTL")):
+			t.Errorf("margin %v of a TTL of %v: %v; want ErrInvalid that says so", margin, ttl, err)
+		case ok && err != nil:
+			t.Errorf("margin %v of a TTL of %v: %v", margin, ttl, err)
+		case ok:
+			resign(t, campaign(t, b, coordtest.Name(t)))
+		}
+	}
+}
+
 // TestClosedClient has the owner of the client close it too early.
 func TestClosedClient(t *testing.T) {
 	t.Parallel()

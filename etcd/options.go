@@ -38,8 +38,8 @@ type Options struct {
 
 	// Margin is how long before the end of the lease the session's deadline lies.
 	// It covers what the client cannot know: how its clock's rate differs from the
-	// server's. 0 is a tenth of the granted TTL and at least 1 s, but never more than a
-	// fifth of it.
+	// server's. At most half of the granted TTL, as heartbeats are a quarter of it apart.
+	// 0 is a tenth of it and at least 1 s, but never more than a fifth.
 	Margin time.Duration
 
 	// Logger gets what is worth telling. nil discards it.

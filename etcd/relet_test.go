@@ -3,10 +3,14 @@ package etcd_test
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/etcd"
@@ -87,6 +91,49 @@ func TestRelet(t *testing.T) {
 			t.Errorf("%q stands after Close", got)
 		}
 	}
+}
+
+// TestReletRefused has a server refuse to move members, as it lags behind, when etcd has
+// changed its leader. The session goes on, and others move them.
+func TestReletRefused(t *testing.T) {
+	t.Parallel()
+	cluster := coordtest.NewEtcd(t, &coordtest.EtcdOptions{Nodes: 3})
+	var m meter
+	c, err := dial(cluster.Addrs(), grpc.WithChainUnaryInterceptor(m.lose))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	b, err := etcd.New(c, &etcd.Options{TTL: 4 * ttl})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.Close() })
+	s, err := b.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	member, old := join(t, s, coordtest.Name(t), "x"), etcd.Lease(s)
+	var refused atomic.Bool
+	m.steps(func(r *pb.TxnRequest, send func() error) error {
+		if moves(r) && refused.CompareAndSwap(false, true) {
+			return rpctypes.ErrGRPCRequestTooManyRequests
+		}
+		return send()
+	})
+	moveLeader(t, cluster)
+	hangsOn(t, admin(t, cluster.Addrs()...), s, member, func(lease int64) bool { return lease != old })
+	if !refused.Load() {
+		t.Error("nothing was refused")
+	}
+	if err := s.Leave(t.Context(), member); err != nil {
+		t.Error(err)
+	}
+}
+
+// moves reports whether r moves members to another lease.
+func moves(r *pb.TxnRequest) bool {
+	return len(r.Success) > 0 && r.Success[0].GetRequestTxn() != nil
 }
 
 // hangsOn waits until the member hangs on a lease that ok is true for.
