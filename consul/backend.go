@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -28,8 +29,9 @@ type Backend struct {
 
 	mu      sync.Mutex
 	closed  bool
-	session *session // the newest, which may have ended
-	opening *opening // while one is being opened
+	session *session   // the newest, which may have ended
+	earlier []*session // those before it; Consul may not have been told yet that they have ended
+	opening *opening   // while one is being opened
 
 	history history
 }
@@ -123,6 +125,9 @@ func (b *Backend) open() *opening {
 		defer b.mu.Unlock()
 		b.opening = nil
 		if err == nil {
+			if b.session != nil {
+				b.earlier = slices.DeleteFunc(append(b.earlier, b.session), (*session).isDestroyed)
+			}
 			b.session = s
 			// Close, which waits for this, has not seen the session.
 			if b.closed {
@@ -201,21 +206,26 @@ func (b *Backend) tryEstablish(ctx context.Context) (*session, error) {
 }
 
 // Close ends the session, if there is one, and closes all connections; see
-// [backend.Backend]. It waits for Consul for two seconds at most: where that has not
-// answered by then, the error says that the members stand until Consul ends the
-// session, up to twice the TTL later.
+// [backend.Backend]. It waits for Consul for two seconds at most, also for what it has
+// not confirmed yet of sessions that ended earlier: where it has not answered by then,
+// the error says that the members stand until Consul ends the session, up to twice the
+// TTL later.
 func (b *Backend) Close() error {
 	b.mu.Lock()
 	b.closed = true
-	s := b.session
+	s, sessions := b.session, slices.DeleteFunc(b.earlier, (*session).isDestroyed)
+	b.earlier = nil
 	b.mu.Unlock()
 
-	var err error
+	ctx, cancel := context.WithTimeout(context.Background(), closeBound)
+	defer cancel()
 	if s != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), closeBound)
-		defer cancel()
 		s.end(fmt.Errorf("%w: the backend was closed", backend.ErrSessionEnded), false)
-		err = s.awaitDestroyed(ctx)
+		sessions = append(sessions, s)
+	}
+	var err error
+	for _, s := range sessions {
+		err = errors.Join(err, s.awaitDestroyed(ctx))
 	}
 	b.close()
 	b.wg.Wait()

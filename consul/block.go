@@ -18,6 +18,7 @@ const linger = time.Second
 type topic struct {
 	key    string
 	folder bool
+	member uint64 // the position of the member whose key it is; 0 for other keys
 }
 
 // A query is one blocking query, shared by all who wait for the same topic.
@@ -54,12 +55,13 @@ func (s *session) block(ctx context.Context, on topic, index uint64) (*query, er
 }
 
 // attach returns the query for the topic that is under way, or begins one. One from a
-// later index may have begun after the change that the caller waits for.
+// later index may have begun after the change that the caller waits for; but who waits
+// for a member waits for its end, and all begin from an index at which it stood.
 func (s *session) attach(on topic, index uint64) *query {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	q := s.queries[on]
-	if q == nil || q.index > index {
+	if q == nil || on.member == 0 && q.index > index {
 		var ctx context.Context
 		q = &query{index: index, done: make(chan struct{})}
 		ctx, q.cancel = context.WithCancel(s.ctx)

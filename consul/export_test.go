@@ -6,10 +6,14 @@ import (
 	"sync/atomic"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/clock"
 )
 
 // SessionID returns the id of the session of Consul that a session's members are locked by.
 func SessionID(s backend.Session) string { return s.(*session).present().id }
+
+// Renew sends a renewal, beside those that the session sends by itself.
+func Renew(s backend.Session) error { return s.(*session).renew(clock.Now()) }
 
 // ReplayJoin sends again what Join sent for the member.
 func ReplayJoin(ctx context.Context, s backend.Session, m backend.Member) error {
@@ -28,6 +32,15 @@ func CountRequests(b *Backend) *atomic.Int64 {
 // OnRequest calls f with each request as it goes out. It must be called before the
 // first.
 func OnRequest(b *Backend, f func(*http.Request)) {
+	Tap(b, func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
+		f(req)
+		return next.RoundTrip(req)
+	})
+}
+
+// Tap has f answer each request, by means of next or without. It must be called before
+// the first.
+func Tap(b *Backend, f func(req *http.Request, next http.RoundTripper) (*http.Response, error)) {
 	for _, h := range b.c.https {
 		t := h.Transport.(consistently)
 		t.RoundTripper = tap{t.RoundTripper, f}
@@ -37,13 +50,10 @@ func OnRequest(b *Backend, f func(*http.Request)) {
 
 type tap struct {
 	http.RoundTripper
-	f func(*http.Request)
+	f func(*http.Request, http.RoundTripper) (*http.Response, error)
 }
 
-func (t tap) RoundTrip(req *http.Request) (*http.Response, error) {
-	t.f(req)
-	return t.RoundTripper.RoundTrip(req)
-}
+func (t tap) RoundTrip(req *http.Request) (*http.Response, error) { return t.f(req, t.RoundTripper) }
 
 func (t tap) CloseIdleConnections() {
 	t.RoundTripper.(interface{ CloseIdleConnections() }).CloseIdleConnections()

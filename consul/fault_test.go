@@ -5,6 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -118,6 +122,55 @@ func TestWaitingAgainIsOneQuery(t *testing.T) {
 	}
 	if n := requests.Load() - before; n != 1 {
 		t.Errorf("100 waits one after the other sent %d requests, want 1", n)
+	}
+}
+
+// The key of a member that was pinned, moved to another session of Consul, or written over
+// by an operator has changed since it was created.
+func TestWaitingAgainForChangedKeyIsOneQuery(t *testing.T) {
+	t.Parallel()
+	addr, name := server(t), coordtest.Name(t)
+	b := open(t, addr, &consul.Options{TTL: time.Minute})
+	var queries atomic.Int64
+	blocks := make(chan struct{})
+	consul.OnRequest(b, func(req *http.Request) {
+		// The first is answered at once, as the key has changed since.
+		if kindOf(req) == "query" && queries.Add(1) == 2 {
+			close(blocks)
+		}
+	})
+	s := sessionOf(t, b)
+	m := join(t, s, name, "was")
+	if _, err := admin(t, addr).KV().Put(&api.KVPair{Key: name + "/" + m.Key, Value: []byte("is")}, nil); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	gone := make(chan error, 1)
+	go func() { gone <- s.Gone(ctx, m) }()
+	select {
+	case <-blocks:
+	case err := <-gone:
+		t.Fatalf("Gone returned %v", err)
+	}
+	cancel(errEnough)
+	if err := <-gone; !errors.Is(err, errEnough) {
+		t.Fatalf("Gone returned %v, want the cause of its context", err)
+	}
+	for range 100 {
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Millisecond, errEnough)
+		if err := s.Gone(ctx, m); !errors.Is(err, errEnough) {
+			t.Fatalf("Gone returned %v, want the cause of its context", err)
+		}
+		cancel()
+	}
+	if n := queries.Load(); n != 2 {
+		t.Errorf("101 waits one after the other sent %d queries, want 2", n)
+	}
+	if err := s.Leave(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Gone(within(t, 5*time.Second), m); err != nil {
+		t.Errorf("Gone of a member that has left returned %v", err)
 	}
 }
 
@@ -392,4 +445,74 @@ func TestCloseIsBoundedWhileCutOff(t *testing.T) {
 	if _, err := b.Session(t.Context()); !errors.Is(err, backend.ErrClosed) {
 		t.Errorf("Session after Close returned %v", err)
 	}
+}
+
+// Consul may not have been told yet of the end of a session before the one that is closed.
+func TestCloseAwaitsEarlierSession(t *testing.T) {
+	t.Parallel()
+	// begin opens a backend whose first session has ended, and has another. What tells Consul
+	// of the end of the first is held until release is closed, and last is closed once Consul
+	// knows of the end of the second.
+	begin := func(t *testing.T, name string, ttl time.Duration) (b *consul.Backend, first, second backend.Session, release, last chan struct{}) {
+		b = open(t, server(t), &consul.Options{TTL: ttl})
+		release, last = make(chan struct{}), make(chan struct{})
+		told := sync.OnceFunc(func() { close(last) })
+		consul.Tap(b, func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
+			id, destroys := strings.CutPrefix(req.URL.Path, "/v1/session/destroy/")
+			if !destroys {
+				return next.RoundTrip(req)
+			}
+			if id != consul.SessionID(first) {
+				defer told()
+				return next.RoundTrip(req)
+			}
+			select {
+			case <-release:
+				return next.RoundTrip(req)
+			case <-req.Context().Done():
+				return nil, req.Context().Err()
+			}
+		})
+		first = sessionOf(t, b)
+		join(t, first, name, "")
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := first.Close(ctx); !errors.Is(err, backend.ErrUnavailable) {
+			t.Fatalf("Close of a session that Consul was not told of returned %v", err)
+		}
+		return b, first, sessionOf(t, b), release, last
+	}
+	t.Run("told meanwhile", func(t *testing.T) {
+		t.Parallel()
+		name := coordtest.Name(t)
+		b, _, _, release, last := begin(t, name, time.Minute)
+		closed := make(chan error, 1)
+		go func() { closed <- b.Close() }()
+		<-last
+		close(release)
+		if err := <-closed; err != nil {
+			t.Errorf("Close returned %v", err)
+		}
+		if left := members(t, server(t), name); len(left) > 0 {
+			t.Errorf("after Close %q stand", left)
+		}
+	})
+	t.Run("not told", func(t *testing.T) {
+		t.Parallel()
+		b, first, second, _, _ := begin(t, coordtest.Name(t), time.Minute)
+		err := b.Close()
+		if !errors.Is(err, backend.ErrUnavailable) || !strings.Contains(err.Error(), consul.SessionID(first)) || strings.Contains(err.Error(), consul.SessionID(second)) {
+			t.Errorf("Close returned %v, want ErrUnavailable for session %s alone", err, consul.SessionID(first))
+		}
+	})
+	t.Run("ended by itself", func(t *testing.T) {
+		t.Parallel()
+		b, first, _, _, _ := begin(t, coordtest.Name(t), ttl)
+		if err := first.Close(t.Context()); !errors.Is(err, backend.ErrUnavailable) {
+			t.Fatalf("Close of a session that Consul was not told of returned %v", err)
+		}
+		if err := b.Close(); err != nil {
+			t.Errorf("Close returned %v", err)
+		}
+	})
 }

@@ -21,7 +21,7 @@ func (s *session) gone(ctx context.Context, m backend.Member) error {
 	wait := s.b.o.backoff()
 	index := m.Position
 	for {
-		q, err := s.block(ctx, topic{key: key}, index)
+		q, err := s.block(ctx, topic{key: key, member: m.Position}, index)
 		if err != nil {
 			return err
 		}
@@ -65,8 +65,9 @@ func (s *session) standing(ctx context.Context, key string, m backend.Member) (i
 	return index, err
 }
 
-// Joined blocks until somebody stands in the line; see [backend.Session]. Every
-// change in an empty line's folder wakes it.
+// Joined blocks until somebody stands in the line; see [backend.Session]. For an empty
+// folder Consul watches what is nearest to it in its tree, and tells the index of all
+// keys (agent/consul/state/kvs.go, kvsListTxn): writes of others wake it, too.
 func (s *session) Joined(ctx context.Context, line string) error {
 	return fail("joined", line, s.joined(ctx, line))
 }
@@ -75,9 +76,11 @@ func (s *session) joined(ctx context.Context, line string) error {
 	if err := s.check(ctx, line); err != nil {
 		return err
 	}
+	ctx, cancel := s.bind(ctx)
+	defer cancel()
 	folder := s.b.o.folder(line)
-	wait := s.b.o.backoff()
-	for {
+	wait, quiet := s.b.o.backoff(), s.b.o.backoff()
+	for first := true; ; first = false {
 		var members []backend.Member
 		var index uint64
 		err := s.retry(ctx, func(ctx context.Context) error {
@@ -87,6 +90,11 @@ func (s *session) joined(ctx context.Context, line string) error {
 		})
 		if err != nil || len(members) > 0 {
 			return err
+		}
+		if !first { // it was woken for nothing, and may be at once again
+			if err := quiet.Sleep(ctx); err != nil {
+				return err
+			}
 		}
 		q, err := s.block(ctx, topic{key: folder, folder: true}, index)
 		if err != nil {

@@ -28,7 +28,7 @@ import (
 type tenancy struct {
 	id     string
 	leader string   // Consul's leader when it was created; empty where that is not known, or members are still to be moved
-	old    []string // sessions before it, by which members may still be locked
+	old    []string // all before it: a request to join that names one may still be on its way
 }
 
 // holds reports whether a member that is locked by the session of Consul is ours.
@@ -51,31 +51,37 @@ func (s *session) let(t tenancy) {
 // errUnsettled says that a renewal does not count, as Consul changes its leader.
 var errUnsettled = fmt.Errorf("%w: Consul has another leader than when the session was created, and the session is not ready for that", backend.ErrUnavailable)
 
-// relet has a session that is created under the present leader take over the members.
-// Until all are moved no renewal counts.
-func (s *session) relet(ctx context.Context) error {
+// relet has a session that is created under the present leader take over the members
+// from the one that was renewed, unless one already has. Until all are moved no renewal
+// counts.
+func (s *session) relet(ctx context.Context, from string) error {
 	select {
 	case s.reletting <- struct{}{}:
 		defer func() { <-s.reletting }()
 	default:
 		return errUnsettled
 	}
+	now := s.present()
+	if now.id != from && now.leader != "" {
+		return nil
+	}
 	sent := clock.Now()
-	fresh, err := s.b.c.found(ctx)
+	// Where no answer comes, the next renewal must have time to try again.
+	attempt, cancel := context.WithTimeout(ctx, s.b.o.attempt())
+	defer cancel()
+	fresh, err := s.b.c.found(attempt)
 	if err != nil {
 		return err
 	}
-	now := s.present()
 	if fresh.leader == "" {
-		return errors.Join(errUnsettled, s.b.c.destroy(ctx, fresh.id))
+		return errors.Join(errUnsettled, s.b.c.destroy(attempt, fresh.id))
 	}
 	before := append(slices.Clone(now.old), now.id)
 	s.let(tenancy{id: fresh.id, old: before})
 	if err := s.move(ctx, s.keys()); err != nil {
 		return err
 	}
-	// Where a request to join is on its way, it may still name the one before.
-	s.let(tenancy{id: fresh.id, leader: fresh.leader, old: []string{now.id}})
+	s.let(tenancy{id: fresh.id, leader: fresh.leader, old: before})
 	s.b.o.Logger.Debug("took another session of Consul, as that has another leader", "session", fresh.id, "leader", fresh.leader)
 	if !s.lease.Extend(sent, s.b.o.TTL) {
 		return s.alive() // which ends it

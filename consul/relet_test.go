@@ -2,9 +2,14 @@ package consul_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -147,6 +152,143 @@ func TestStaleLeader(t *testing.T) {
 	l, err := s.Line(t.Context(), m.Line)
 	if err != nil || !slices.Equal(l.Members, []backend.Member{m}) {
 		t.Errorf("the line is %+v, %v; want %+v", l.Members, err, m)
+	}
+}
+
+// led is a backend whose leader of Consul is the one that the test names.
+type led struct {
+	*consul.Backend
+	leader atomic.Value // string
+}
+
+// ledBy opens a backend that is told that one leads. Each other request goes through f.
+func ledBy(t *testing.T, addr string, ttl time.Duration, one string, f func(req *http.Request, next http.RoundTripper) (*http.Response, error)) *led {
+	t.Helper()
+	l := &led{Backend: open(t, addr, &consul.Options{TTL: ttl})}
+	l.leader.Store(one)
+	consul.Tap(l.Backend, func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
+		if kindOf(req) != "leader" {
+			return f(req, next)
+		}
+		body := io.NopCloser(strings.NewReader(strconv.Quote(l.leader.Load().(string))))
+		return &http.Response{StatusCode: http.StatusOK, Header: make(http.Header), Body: body, Request: req}, nil
+	})
+	return l
+}
+
+// A request to join may be on its way while Consul changes its leader more than once. It
+// names a session of Consul that nobody renews any more.
+func TestJoinWhileLeadersChange(t *testing.T) {
+	t.Parallel()
+	addr, name := server(t), coordtest.Name(t)
+	var held atomic.Bool
+	joining, release := make(chan struct{}), make(chan struct{})
+	// So long that the renewals are those of the test alone.
+	b := ledBy(t, addr, time.Minute, "first", func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
+		if kindOf(req) == "PUT /v1/txn" && held.CompareAndSwap(false, true) {
+			close(joining)
+			<-release
+		}
+		return next.RoundTrip(req)
+	})
+	s := sessionOf(t, b)
+	ids := []string{consul.SessionID(s)}
+	var m backend.Member
+	joined := make(chan error, 1)
+	go func() {
+		var err error
+		m, err = s.Join(t.Context(), name, "")
+		joined <- err
+	}()
+	<-joining
+	for _, leader := range []string{"second", "third"} {
+		b.leader.Store(leader)
+		if err := consul.Renew(s); err != nil {
+			t.Fatal(err)
+		}
+		id := consul.SessionID(s)
+		if slices.Contains(ids, id) {
+			t.Fatalf("the session of Consul is still %s", id)
+		}
+		ids = append(ids, id)
+	}
+	close(release)
+	if err := <-joined; err != nil {
+		t.Fatal(err)
+	}
+	operator := admin(t, addr)
+	p, _, err := operator.KV().Get(m.Line+"/"+m.Key, nil)
+	if err != nil || p == nil || p.Session != ids[2] {
+		t.Errorf("the member's key is %+v, %v; want it locked by the last of the sessions %q", p, err, ids)
+	}
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range ids {
+		if entry, _, err := operator.Session().Info(id, nil); err != nil || entry != nil {
+			t.Errorf("after Close Consul has %+v, %v; want none of the sessions %q", entry, err, ids)
+		}
+	}
+}
+
+// Two renewals that were both on their way at a change of leader need one fresh session.
+func TestRenewalsMeetOneChangeOfLeader(t *testing.T) {
+	t.Parallel()
+	const n = 2
+	sent, release := make(chan struct{}, n), make(chan struct{})
+	var held atomic.Bool
+	b := ledBy(t, server(t), time.Minute, "first", func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
+		if kindOf(req) == "renewal" && held.Load() {
+			sent <- struct{}{}
+			<-release
+		}
+		return next.RoundTrip(req)
+	})
+	s := sessionOf(t, b)
+	first := consul.SessionID(s)
+	held.Store(true)
+	renewed := make(chan error)
+	for range n {
+		go func() { renewed <- consul.Renew(s) }()
+		<-sent
+	}
+	b.leader.Store("second")
+	var ids []string
+	for range n {
+		release <- struct{}{}
+		if err := <-renewed; err != nil {
+			t.Error(err)
+		}
+		ids = append(ids, consul.SessionID(s))
+	}
+	if ids[0] == first || ids[1] != ids[0] {
+		t.Errorf("the session of Consul was %s, and after each of the two renewals one of %q; want one other, once", first, ids)
+	}
+}
+
+// One lost answer while a fresh session is created must not cost the session.
+func TestAnswerLostAtChangeOfLeader(t *testing.T) {
+	t.Parallel()
+	var lose atomic.Bool
+	b := ledBy(t, server(t), 3*time.Second, "first", func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
+		if req.URL.Path == "/v1/session/create" && lose.CompareAndSwap(true, false) {
+			<-req.Context().Done()
+			return nil, req.Context().Err()
+		}
+		return next.RoundTrip(req)
+	})
+	s := sessionOf(t, b)
+	first := consul.SessionID(s)
+	lose.Store(true)
+	b.leader.Store("second")
+	if err := consul.Renew(s); !errors.Is(err, backend.ErrUnavailable) {
+		t.Errorf("the renewal whose request was not answered returned %v, want ErrUnavailable", err)
+	}
+	for consul.SessionID(s) == first {
+		if err := s.Err(); err != nil {
+			t.Fatalf("the session has ended, as one request was not answered: %v", err)
+		}
+		_ = consul.Renew(s) // another one may be about to do the same
 	}
 }
 

@@ -136,7 +136,7 @@ func (s *session) renew(sent clock.Instant) error {
 	case err == nil && leader == "":
 		err = errUnsettled
 	case err == nil && (leader != now.leader || s.present().id != now.id):
-		err = s.relet(ctx)
+		err = s.relet(ctx, now.id)
 	case err == nil && !s.lease.Extend(sent, s.b.o.TTL):
 		return s.alive() // which ends it
 	}
@@ -215,17 +215,30 @@ func (s *session) destroy() {
 }
 
 func (s *session) errStands(why error) error {
-	return fmt.Errorf("%w: what the session joined stands until Consul ends the session by itself, at most %v after its last renewal (%v)",
-		backend.ErrUnavailable, 2*s.b.o.TTL, why)
+	return fmt.Errorf("%w: what session %s joined stands until Consul ends that by itself, at most %v after its last renewal (%v)",
+		backend.ErrUnavailable, s.id, 2*s.b.o.TTL, why)
 }
 
 // awaitDestroyed blocks until Consul has confirmed the end of the session.
 func (s *session) awaitDestroyed(ctx context.Context) error {
 	select {
 	case <-s.destroyed:
-		return s.stands
 	case <-ctx.Done():
-		return s.errStands(context.Cause(ctx))
+		if !s.isDestroyed() {
+			return s.errStands(context.Cause(ctx))
+		}
+	}
+	return s.stands
+}
+
+// isDestroyed reports whether Consul has confirmed the end, or has had so much time that
+// it has ended the session by itself.
+func (s *session) isDestroyed() bool {
+	select {
+	case <-s.destroyed:
+		return true
+	default:
+		return false
 	}
 }
 
