@@ -153,7 +153,7 @@ func (s *session) beatIfDue(ctx context.Context, o *own) <-chan error {
 	near := o.index <= 1
 	s.mu.Unlock()
 	// The keeper's heartbeats leave an heir more than a third: it waits for none.
-	if !near || s.link.lease.Left() > s.ttl()/3 {
+	if !near || s.link.lease.Left() > s.TTL()/3 {
 		return nil
 	}
 	return s.beatNow(ctx, o)

@@ -91,9 +91,10 @@ func (c *sabotaged) Read(b []byte) (int, error) {
 }
 
 const (
-	opCreate = 1
-	opDelete = 2
-	opMulti  = 14
+	opCreate  = 1
+	opDelete  = 2
+	opGetData = 4
+	opMulti   = 14
 )
 
 func TestAmbiguousJoin(t *testing.T) {

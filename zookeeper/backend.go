@@ -122,12 +122,16 @@ func (b *Backend) open(ctx context.Context) (*session, error) {
 		return s, nil
 	}
 	s.abandon(err)
-	if errors.Is(err, errConnectTimeout) {
+	switch {
+	case errors.Is(err, errConnectTimeout):
 		_, problem := s.link.silence()
 		err = fmt.Errorf("%w: %w of %v", backend.ErrUnavailable, errConnectTimeout, b.options.ConnectTimeout)
 		if problem != nil {
 			err = fmt.Errorf("%w; last problem: %w", err, problem)
 		}
+	case errors.Is(err, backend.ErrSessionEnded):
+		// Hidden: it is not the end of a session that the caller has had.
+		err = fmt.Errorf("%w: a new session came to nothing: %v", backend.ErrUnavailable, err)
 	}
 	return nil, err
 }

@@ -26,6 +26,9 @@ var (
 // come.
 var errLost = fmt.Errorf("%w: the answer was lost", backend.ErrUnavailable)
 
+// throttled is how the library tells a code that it does not know.
+var throttled = fmt.Sprintf("unknown error: %d", codeThrottled)
+
 // A call is a request under way.
 type call[T any] struct {
 	s      *session
@@ -104,7 +107,8 @@ func pause(ctx context.Context, try int) error {
 }
 
 // classify maps the library's errors. An error is the coordinator's answer, or
-// else the answer was lost.
+// else the answer was lost. A request that a server throttles is treated like one whose
+// answer was lost.
 func classify(err error) error {
 	switch {
 	case err == nil, err == errNoNode, err == errNodeExists, err == errBadVersion, err == errNotEmpty:
@@ -117,6 +121,8 @@ func classify(err error) error {
 		return fmt.Errorf("%w: %w", backend.ErrSessionEnded, err)
 	case err == zk.ErrNoChildrenForEphemerals:
 		return fmt.Errorf("%w: a znode on the path is ephemeral and cannot have children", backend.ErrInvalid)
+	case err.Error() == throttled:
+		return fmt.Errorf("%w: the server throttles, and has not carried it out (code %d)", errLost, codeThrottled)
 	case err == zk.ErrInvalidPath, err == zk.ErrShortBuffer, err == zk.ErrBadArguments, err == zk.ErrAPIError,
 		strings.HasPrefix(err.Error(), "unknown error:"): // a code that the library does not know
 		return err

@@ -57,17 +57,17 @@
 //     deletes its member, or ends its session, before its deadline.
 //   - ZooKeeper deletes and writes on condition of a znode's dataVersion only, which
 //     begins anew with each znode of the same name. Leave, Delete, and Put on a
-//     version or a member read first and act then. Somebody who within that round
-//     trip deletes the znode and makes another like it is not noticed.
+//     version or a member read first and act then. Somebody who between the two
+//     deletes the znode and makes another like it is not noticed.
 //   - A pinned member is a new znode under the same name. Foreign participants see
 //     its former position appended to its data.
 //   - Servers that grant one session different timeouts (minSessionTimeout,
 //     maxSessionTimeout) must not be mixed in one ensemble: which of them counts is
 //     known only when a connection is established.
 //   - Members without a number of ten digits are not seen. A line with numbers that
-//     are negative, too long or double is refused with [backend.ErrLine]; that is
-//     what comes after 2,147,483,647 joins. The counter begins anew when the empty
-//     znode E is deleted.
+//     are negative, too long or double is refused with [backend.ErrLine], and so is
+//     a join for which no number is free; that is what comes after 2,147,483,647
+//     joins. The counter begins anew when the empty znode E is deleted.
 //   - Of the authentication schemes there is digest, and x509 by a certificate of the
 //     client; there is no SASL.
 //   - A LeaderElectionSupport that is looking at the line while somebody leaves it

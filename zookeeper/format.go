@@ -70,8 +70,10 @@ func (o *Options) checkNames() error {
 	if err := backend.CheckName(prefix); err != nil || strings.Contains(prefix, "/") {
 		return fmt.Errorf("%w prefix %q: use letters, digits, '.', '_' and '-'", backend.ErrInvalid, prefix)
 	}
-	if seq, ok, err := sequence(prefix + "0000000007"); err != nil || !ok || seq != 7 {
-		return fmt.Errorf("%w prefix %q: it must not end with a digit, nor with a hyphen behind '_' or '-'",
+	seq, ok, err := sequence(prefix + "0000000007")
+	_, _, negative := sequence(prefix + "-000000007")
+	if err != nil || !ok || seq != 7 || negative == nil {
+		return fmt.Errorf("%w prefix %q: it must end with '_', or with '-' behind a letter, a digit or '.', so that the sign of a number can be told",
 			backend.ErrInvalid, prefix)
 	}
 	return nil

@@ -32,6 +32,7 @@ const (
 	codeSessionExpired = -112
 	codeSessionMoved   = -118
 	codeAuthRequired   = -124 // SESSIONCLOSEDREQUIRESASLAUTH, whatever the scheme
+	codeThrottled      = -127 // THROTTLEDOP: not carried out, to be repeated
 
 	eventCreated         = 1
 	eventDeleted         = 2

@@ -150,6 +150,9 @@ func (j *join) add(ctx context.Context) (*own, error) {
 			err = pause(ctx, try)
 		case err == errNoNode:
 			err = j.s.ensure(ctx, j.line)
+		case err == errNodeExists:
+			// From 3.6 on the counter stands still at its end (DataTree.java, createNode).
+			err = fmt.Errorf("%w: the next number is taken already, as it is after 2147483647 joins; %s", backend.ErrLine, lineRemedy)
 		}
 		if err != nil {
 			return nil, err

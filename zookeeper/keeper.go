@@ -16,13 +16,18 @@ import (
 // choice among more: each of them also has its own watch.
 const maxBeat = 64
 
-// keep watches over the session until it ends. It sends heartbeats as long as a
-// member stands first or second, ends the session when its deadline passes while a
-// member leads, and when no server has been heard from for two session times.
+// keep watches over the session, from when it is established until it ends. It sends
+// heartbeats as long as a member stands first or second, ends the session when its
+// deadline passes while a member leads, and when no server has been heard from for two
+// session times.
 //
 // The library pings by itself; that keeps the session alive and proves nothing
 // about it (see touches).
 func (s *session) keep() {
+	// Before that there is nothing to keep, and silence is the connect timeout's.
+	if s.link.await(s.ctx) != nil {
+		return
+	}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	var last clock.Instant // when the last heartbeat was due
@@ -34,7 +39,7 @@ func (s *session) keep() {
 		case <-s.kick:
 		case <-timer.C:
 		}
-		ttl := s.ttl()
+		ttl := s.TTL()
 		silent, problem := s.link.silence()
 		if silent > 2*ttl {
 			s.link.kill(silence(silent, problem))
@@ -67,14 +72,6 @@ func silence(silent time.Duration, problem error) error {
 		err = fmt.Errorf("%w: %w", err, problem)
 	}
 	return err
-}
-
-// ttl is what timing goes by: what was granted, or before that what is asked for.
-func (s *session) ttl() time.Duration {
-	if _, ttl := s.link.state(); ttl > 0 {
-		return ttl
-	}
-	return s.options.SessionTimeout
 }
 
 // pulse sends a heartbeat, unless the last one is still under way.

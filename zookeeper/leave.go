@@ -11,9 +11,9 @@ import (
 // Leave implements [backend.Session].
 //
 // ZooKeeper cannot delete on condition of a czxid. A member is therefore read
-// before it is deleted, unless a live watch vouches for it. What remains is an
-// operator who within that round trip deletes the whole line, while somebody
-// joins it anew under the same number.
+// before it is deleted, each time: a watch that has not fired says nothing while the
+// connection is silent. What remains is an operator who between the read and the
+// delete deletes the whole line, while somebody joins it anew under the same number.
 func (s *session) Leave(ctx context.Context, m backend.Member) error {
 	return fail("leave", m.Line, s.leaveBound(ctx, m))
 }
@@ -35,26 +35,21 @@ func (s *session) leave(ctx context.Context, path string, m backend.Member) erro
 			return err
 		}
 	}
-	sure := s.watches.isArmed(path)
 	for try := 0; ; try++ {
-		o := s.owner(path, m)
-		if o == nil || !sure {
-			gone, err := s.isGone(ctx, path, m)
-			if err != nil {
-				return err
-			}
-			if gone {
-				break
-			}
+		gone, err := s.isGone(ctx, path, m)
+		if err != nil {
+			return err
 		}
-		_, err := do(ctx, s, remove(path, -1))
+		if gone {
+			break
+		}
+		_, err = do(ctx, s, remove(path, -1))
 		if err == nil || err == errNoNode {
 			break
 		}
 		if !errors.Is(err, errLost) {
 			return err
 		}
-		sure = false
 		if err := pause(ctx, try); err != nil {
 			return err
 		}

@@ -1,14 +1,17 @@
 package zookeeper_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/coordtest"
 	"github.com/succession-dev/succession/zookeeper"
 )
 
@@ -138,6 +141,50 @@ func TestLineRecreated(t *testing.T) {
 	}
 	if p := ahead(t, other, m2); !p.First {
 		t.Errorf("%+v", p)
+	}
+}
+
+// A watch that is set tells nothing while the connection is silent.
+func TestLeaveOnSilentConnection(t *testing.T) {
+	proxy := coordtest.NewProxy(t, server(t))
+	s := session(t, open(t, zookeeper.Options{}, proxy.Addr()))
+	other := session(t, open(t, zookeeper.Options{}, server(t)))
+	m := join(t, s, "e", "mine")
+	at := chroot(t) + "/e/" + m.Key
+	gone := background(func() error { return s.Gone(t.Context(), m) })
+	eventually(t, 5*time.Second, "the watch", func() bool {
+		dump, err := coordtest.FourLetter(t.Context(), server(t), "wchp")
+		return err == nil && strings.Contains(dump, at)
+	})
+	proxy.Block(coordtest.ToClient)
+	op := raw(t, server(t))
+	for _, path := range []string{at, chroot(t) + "/e"} {
+		if err := op.Delete(path, -1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m2 := join(t, other, "e", "other")
+	if m2.Key != m.Key {
+		t.Fatalf("the test needs the same name again: %+v, %+v", m, m2)
+	}
+	asked := proxy.LoseAnswers(func(b []byte) bool { // by Leave, whichever it does first
+		is := func(op byte) bool {
+			return bytes.Contains(b, append([]byte{0, 0, 0, op, 0, 0, 0, byte(len(at))}, at...))
+		}
+		return is(opGetData) || is(opDelete)
+	})
+	left := background(func() error { return s.Leave(t.Context(), m) })
+	<-asked
+	proxy.Heal()
+	proxy.Reset()
+	if err := result(t, left, 5*time.Second); err != nil {
+		t.Error(err)
+	}
+	if err := result(t, gone, 5*time.Second); err != nil {
+		t.Error(err)
+	}
+	if l := line(t, other, "e"); len(l.Members) != 1 || l.Members[0] != m2 {
+		t.Errorf("the other's member: %+v, want %+v", l.Members, m2)
 	}
 }
 

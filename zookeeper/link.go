@@ -186,11 +186,19 @@ func (l *link) greeted(h handshake, sent clock.Instant) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.session, l.ttl = h.session, time.Duration(h.timeout)*time.Millisecond
+	l.ttl = time.Duration(h.timeout) * time.Millisecond
 	l.heard = clock.Now()
 	l.since = l.heard
 	l.lease.Cap(sent, l.ttl)
 	return nil
+}
+
+// adopt makes session the link's, just before the library is told of it: one that the
+// library never heard of, since the connection broke before, it will not ask for again.
+func (l *link) adopt(session int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.session = session
 }
 
 // heardNow notes that a server was heard from, and the zxid that it has reached.

@@ -63,6 +63,8 @@ func TestOpenRefuses(t *testing.T) {
 		{"zookeeper://h/x?session=ten", backend.ErrInvalid, "session"},
 		{"zookeeper://h/x?session=1ms", backend.ErrInvalid, "session"},
 		{"zookeeper://h/x?prefix=n1", backend.ErrInvalid, "digit"},
+		{"zookeeper://h/x?prefix=member", backend.ErrInvalid, "must end with '_'"},
+		{"zookeeper://h/x?prefix=n_-", backend.ErrInvalid, "must end with '_'"},
 		{"zookeeper://h/x?prefix=a/b", backend.ErrInvalid, "prefix"},
 		{"zookeeper://h/x?as=curator", backend.ErrInvalid, "known are [election-support curator-latch curator-selector kazoo]"},
 		{"zookeeper://h/x?as=kazoo&prefix=n_", backend.ErrInvalid, "one of them"},

@@ -36,8 +36,9 @@ type Options struct {
 	As Format
 
 	// Prefix is what the names of members begin with, before the number that
-	// ZooKeeper appends, where As has nothing that fits. Only one of the two may be
-	// given.
+	// ZooKeeper appends, where As has nothing that fits. It ends with '_', or with one
+	// '-', which the sign of a negative number can be told from. Only one of the two
+	// may be given.
 	Prefix string
 
 	// Relay is the longest time that a server takes to report to the ensemble's

@@ -47,6 +47,12 @@ func (n node) position() uint64 {
 	return position
 }
 
+// inLine reports whether n, the child called key, is a member and no record.
+func (n node) inLine(key string) bool {
+	_, numbered, err := sequence(key)
+	return (numbered || err != nil) && (!n.pinned() || n.position() != uint64(n.stat.Czxid))
+}
+
 // member returns the member that stands as n.
 func (n node) member(line, key string) backend.Member {
 	value, position := n.split()

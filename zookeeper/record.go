@@ -254,7 +254,9 @@ func (s *session) guard(ctx context.Context, cond *backend.If) ([]any, error) {
 	return []any{check(path)}, nil
 }
 
-// List implements [backend.Records].
+// List implements [backend.Records]. It reads each child of dir, and where that is an
+// election, each member: a name like jobs/1700000000 does not tell a record from a
+// member.
 func (s *session) List(ctx context.Context, dir string) ([]string, error) {
 	names, err := s.list(ctx, dir)
 	return names, fail("list", dir, err)
@@ -294,9 +296,6 @@ func (s *session) listOnce(ctx context.Context, path, prefix string) ([]string, 
 	}
 	var names, paths []string
 	for _, name := range all.names {
-		if _, member, err := sequence(name); member || err != nil {
-			continue // stands in line
-		}
 		if backend.CheckName(prefix+name) != nil || path == "/" && name == "zookeeper" {
 			continue // no record of ours can have that name
 		}
@@ -309,7 +308,7 @@ func (s *session) listOnce(ctx context.Context, path, prefix string) ([]string, 
 	}
 	var records []string
 	for i, n := range nodes {
-		if version(n) != backend.Absent {
+		if version(n) != backend.Absent && !n.inLine(strings.TrimPrefix(names[i], prefix)) {
 			records = append(records, names[i])
 		}
 	}

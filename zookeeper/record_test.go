@@ -93,6 +93,29 @@ func TestRecords(t *testing.T) {
 	put("big", string(big), nil, nil)
 }
 
+// Records may be called like members: the znode tells which it is.
+func TestListNumbers(t *testing.T) {
+	s := session(t, open(t, zookeeper.Options{}, server(t)))
+	ctx := within(t, 10*time.Second)
+	want := []string{"jobs/1700000000", "jobs/backup-20261122103000", "jobs/n_-000000001", "jobs/n_0000000007"}
+	for _, name := range want {
+		if _, err := s.Put(ctx, name, []byte("x"), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if names, err := s.List(ctx, "jobs"); err != nil || !slices.Equal(names, want) {
+		t.Errorf("records: %q, %v; want %q", names, err, want)
+	}
+	m := join(t, s, "e", "pinned")
+	join(t, s, "e", "ephemeral")
+	if err := s.Pin(ctx, m, backend.Header{}, backend.Absent); err != nil {
+		t.Fatal(err)
+	}
+	if names, err := s.List(ctx, "e"); err != nil || len(names) != 0 {
+		t.Errorf("members: %q, %v", names, err)
+	}
+}
+
 func TestGuardedWrite(t *testing.T) {
 	s := session(t, open(t, zookeeper.Options{}, server(t)))
 	ctx := within(t, 10*time.Second)

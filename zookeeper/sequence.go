@@ -77,7 +77,8 @@ func sequence(name string) (seq int32, ok bool, err error) {
 	return int32(n), true, nil
 }
 
+const lineRemedy = "once nobody stands in line, delete its empty znode, and numbers begin at 0 again"
+
 func lineError(key, why string) error {
-	return fmt.Errorf("%w: member %q %s; once nobody stands in line, delete its empty parent znode, and numbers begin at 0 again",
-		backend.ErrLine, key, why)
+	return fmt.Errorf("%w: member %q %s; %s", backend.ErrLine, key, why, lineRemedy)
 }

@@ -63,24 +63,6 @@ func (w *watches) drop(key watchKey, e *watch) {
 	}
 }
 
-// isArmed reports whether a notice is due when the znode at path changes.
-func (w *watches) isArmed(path string) bool {
-	key := watchKey{path, watchData}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	e := w.armed[key]
-	if e == nil {
-		return false
-	}
-	select {
-	case e.turn <- struct{}{}:
-		defer func() { <-e.turn }()
-		return e.live()
-	default:
-		return false
-	}
-}
-
 // live reports whether the watch is registered and has not fired. The caller
 // holds turn.
 func (e *watch) live() bool {

@@ -66,17 +66,30 @@ func newWire(l *link, conn net.Conn) *wire {
 	}
 }
 
-// Write sends one whole frame: the library never writes less or more.
+// Write sends one whole frame: the library never writes less or more. Once requests are
+// sent, it fails by closing the connection, of which Read tells: the library answers a
+// request whose write has failed twice, and one more time when it was closed meanwhile,
+// into a channel that holds two, and would block for good.
 func (w *wire) Write(frame []byte) (int, error) {
+	if err := w.write(frame); err != nil {
+		w.Conn.Close()
+		if !w.established.Load() {
+			return 0, err
+		}
+	}
+	return len(frame), nil
+}
+
+func (w *wire) write(frame []byte) error {
 	if err := w.link.ended(); err != nil {
-		return 0, err
+		return err
 	}
 	sent := clock.Now() // before the write: the server cannot have heard of it earlier
 	if err := w.sending(frame, sent); err != nil {
-		w.Conn.Close()
-		return 0, err
+		return err
 	}
-	return w.Conn.Write(frame)
+	_, err := w.Conn.Write(frame)
+	return err
 }
 
 func (w *wire) sending(frame []byte, sent clock.Instant) error {
@@ -156,6 +169,7 @@ func (w *wire) greeted(frame []byte, _ clock.Instant) error {
 	if err := w.authenticate(); err != nil {
 		return err
 	}
+	w.link.adopt(h.session)
 	w.established.Store(true)
 	return w.Conn.SetDeadline(time.Time{})
 }

@@ -10,6 +10,34 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
+// A session whose connection breaks before the credentials are taken is none: the
+// library never heard of it.
+func TestWireForgetsUnauthenticatedSession(t *testing.T) {
+	l := testLink(t)
+	l.auth = &Digest{User: "alice", Password: "secret"}
+	credentials := frame(xidAuth, opAuth, 0, "digest", "alice:secret")
+	for _, session := range []int64{5, 6} {
+		r := newRig(t, l)
+		r.send(connectRequest(0))
+		go func() {
+			r.server.Write(connectResponse(session, 8*second))
+			io.ReadFull(r.server, make([]byte, len(credentials)))
+			if session == 5 {
+				r.server.Close()
+				return
+			}
+			r.server.Write(reply(xidAuth, 0, 0))
+		}()
+		_, err := io.ReadFull(r.client, make([]byte, len(connectResponse(session, 8*second))))
+		if (err == nil) != (session == 6) {
+			t.Errorf("session %d: greeted with %v", session, err)
+		}
+	}
+	if session, _ := l.state(); session != 6 {
+		t.Errorf("the link's session is %d, want 6", session)
+	}
+}
+
 // Credentials are shown after the greeting and before the client may send anything
 // else. Where they are refused, the session ends and says so.
 func TestWireAuthenticates(t *testing.T) {

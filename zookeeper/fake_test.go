@@ -1,0 +1,163 @@
+package zookeeper
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// fakeServer returns the dialer to a server that greets with the session 5, confirms
+// its end, and answers everything else as answer says.
+func fakeServer(answer func(xid, op int, path string) []byte) Dialer {
+	serve := func(conn net.Conn) {
+		defer conn.Close()
+		if _, err := readFrame(conn, nil, maxHandshake); err != nil {
+			return
+		}
+		for a := connectResponse(5, 10*second); ; {
+			if _, err := conn.Write(a); err != nil {
+				return
+			}
+			b, err := readFrame(conn, nil, maxFrame)
+			if err != nil {
+				return
+			}
+			c := cursor{b: b[4:]}
+			xid, op := int(c.int32()), int(c.int32())
+			switch op {
+			case opClose:
+				a = reply(xid, 0, 7)
+			case opMulti:
+				a = answer(xid, op, "")
+			default:
+				a = answer(xid, op, c.text())
+			}
+		}
+	}
+	return func(context.Context, string, string) (net.Conn, error) {
+		client, server := net.Pipe()
+		go serve(server)
+		return client, nil
+	}
+}
+
+// open returns a backend of the dialer's one server, which is closed when the test
+// ends.
+func open(t *testing.T, o Options) *Backend {
+	t.Helper()
+	b, err := New([]string{"server"}, &o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.Close() })
+	return b
+}
+
+// stats is a znode's stat as answers have it.
+func stats(czxid, owner int64) []any {
+	return []any{czxid, czxid, int64(0), int64(0), 0, 0, 0, owner, 0, 0, czxid}
+}
+
+// The opening of a session takes the connect timeout, however short sessions are.
+func TestConnectTimeoutIsHonoured(t *testing.T) {
+	for name, dial := range map[string]Dialer{
+		"refused": func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("refused") },
+		"silent": func(context.Context, string, string) (net.Conn, error) {
+			client, server := net.Pipe()
+			go io.Copy(io.Discard, server)
+			return client, nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := open(t, Options{SessionTimeout: second, ConnectTimeout: 10 * second, Dialer: dial})
+				begin := time.Now()
+				_, err := b.Session(t.Context())
+				if !errors.Is(err, backend.ErrUnavailable) || errors.Is(err, backend.ErrSessionEnded) || !strings.Contains(err.Error(), "last problem") {
+					t.Error(err)
+				}
+				if took := time.Since(begin); took != 10*second {
+					t.Errorf("took %v", took)
+				}
+			})
+		})
+	}
+}
+
+// A session that ends while it is opened is none that the caller has lost.
+func TestSessionEndsWhileOpened(t *testing.T) {
+	b := open(t, Options{Dialer: fakeServer(func(xid, _ int, _ string) []byte { return reply(xid, codeSessionExpired, 7) })})
+	if _, err := b.Session(t.Context()); !errors.Is(err, backend.ErrUnavailable) || errors.Is(err, backend.ErrSessionEnded) {
+		t.Error(err)
+	}
+}
+
+// Where the counter stands still, the number of the next member is taken.
+func TestJoinAfterLastNumber(t *testing.T) {
+	b := open(t, Options{Dialer: fakeServer(func(xid, op int, _ string) []byte {
+		if op == opCreate {
+			return reply(xid, codeNodeExists, 7)
+		}
+		return multiOK(xid)
+	})})
+	s, err := b.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Join(t.Context(), "e", ""); !errors.Is(err, backend.ErrLine) || !strings.Contains(err.Error(), "begin at 0 again") {
+		t.Error(err)
+	}
+}
+
+// A server that throttles has not carried the request out: it is sent again.
+func TestThrottled(t *testing.T) {
+	var mu sync.Mutex
+	opened := false
+	count := make(map[int]int)
+	b := open(t, Options{Dialer: fakeServer(func(xid, op int, path string) []byte {
+		mu.Lock()
+		defer mu.Unlock()
+		if !opened {
+			opened = true
+			return multiOK(xid)
+		}
+		if count[op]++; count[op] == 1 {
+			return reply(xid, codeThrottled, 7)
+		}
+		switch {
+		case op == opCreate:
+			return reply(xid, 0, 7, "/e/n_0000000000")
+		case op == opExists && path == "/e":
+			return reply(xid, 0, 7, stats(1, 0)...)
+		case op == opExists:
+			return reply(xid, 0, 7, stats(7, 5)...)
+		case op == opMulti:
+			return multiOK(xid)
+		}
+		return reply(xid, codeNoNode, 7)
+	})})
+	s, err := b.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := s.Join(t.Context(), "e", "")
+	if err != nil || m.Key != "n_0000000000" || m.Position != 7 {
+		t.Errorf("joined %+v, %v", m, err)
+	}
+	if r, err := s.Get(t.Context(), "r"); err != nil || r.Version != backend.Absent {
+		t.Errorf("got %+v, %v", r, err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if count[opCreate] != 2 || count[opMulti] < 2 {
+		t.Errorf("requests %v, want 2 creates, and a barrier that was repeated", count)
+	}
+}
