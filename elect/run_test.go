@@ -250,6 +250,9 @@ func TestCampaignContext(t *testing.T) {
 		if err := term.Check(); err != nil {
 			t.Errorf("the term ended with the context of its campaign: %v", err)
 		}
+		if d := term.SessionDeadline().Sub(term.Deadline()); d != ttl/10 {
+			t.Errorf("the session's deadline is %v after the term's, want the margin, %v", d, ttl/10)
+		}
 		if got, want := fmt.Sprint(term), fmt.Sprintf("term of %q with token %d", "reports", term.Token()); got != want {
 			t.Errorf("the term calls itself %s, want %s", got, want)
 		}
