@@ -185,8 +185,8 @@ func (m *meter) lose(ctx context.Context, method string, req, reply any, cc *grp
 	if err := send(); err != nil {
 		return err
 	}
-	if r, ok := reply.(*pb.MemberListResponse); ok && m.otherTerm.Load() {
-		r.Header.RaftTerm++
+	if r, ok := reply.(interface{ GetHeader() *pb.ResponseHeader }); ok && m.otherTerm.Load() {
+		r.GetHeader().RaftTerm++ // a leader looks again at its place, too, and that says the term as well
 	}
 	if r, ok := req.(*pb.TxnRequest); ok && writes(r) && m.armed.CompareAndSwap(true, false) {
 		return status.Error(codes.Unavailable, "the connection broke")
