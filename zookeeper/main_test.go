@@ -60,12 +60,7 @@ func server(t testing.TB) string {
 // own starts a server for one test.
 func own(t testing.TB) *coordtest.ZooKeeper {
 	t.Helper()
-	z, err := coordtest.StartZooKeeper(t.Context(), &coordtest.ZooKeeperOptions{NoSync: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(z.Stop)
-	return z
+	return coordtest.NewZooKeeper(t, &coordtest.ZooKeeperOptions{NoSync: true})
 }
 
 // open returns a backend, which is closed when the test ends.
