@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
@@ -182,8 +183,10 @@ func TestFence(t *testing.T) {
 }
 
 // A leader that does not know of requests to resign, as that of another program,
-// stays; the command must say so in time.
-func TestResignOfOneThatDoesNotHear(t *testing.T) {
+// stays; the command must say so in time, which is virtual here.
+func TestResignOfOneThatDoesNotHear(t *testing.T) { synctest.Test(t, testResignOfOneThatDoesNotHear) }
+
+func testResignOfOneThatDoesNotHear(t *testing.T) {
 	url, c := coordinator(t)
 	b := c.Client("other")
 	defer b.Close()
@@ -195,14 +198,14 @@ func TestResignOfOneThatDoesNotHear(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	code, _, stderr := here("--url", url, "resign", "reports", "--wait", "50ms")
-	if code != exitTimeout || !strings.Contains(stderr, "other was asked to resign 50ms ago and still leads") {
+	code, _, stderr := here("--url", url, "resign", "reports", "--wait", "5s")
+	if code != exitTimeout || !strings.Contains(stderr, "other was asked to resign 5s ago and still leads") {
 		t.Errorf("exit code %d, standard error %q", code, stderr)
 	}
 	if err := s.Pin(t.Context(), m, backend.Header{Resign: 1 << 40}, versionOf(t, s)); err != nil {
 		t.Fatal(err)
 	}
-	code, _, stderr = here("--url", url, "resign", "reports", "--wait", "50ms")
+	code, _, stderr = here("--url", url, "resign", "reports", "--wait", "5s")
 	if code != exitFailed || !strings.Contains(stderr, "for ever") {
 		t.Errorf("pinned: exit code %d, standard error %q", code, stderr)
 	}

@@ -35,6 +35,11 @@ func TestMain(m *testing.M) {
 	if signal.Ignored(syscall.SIGHUP) { // under nohup(1), which is not for the processes of the tests
 		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	}
+	// The goroutine that waits for signals for ever begins here, and not in the virtual
+	// time of the first test that has the command listen to them.
+	c := make(chan os.Signal, 1)
+	signal.Notify(c, syscall.SIGUSR1)
+	signal.Stop(c)
 	coordtest.Main(m)
 }
 

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
@@ -87,7 +88,10 @@ func (m *moving) plain(s string) string {
 
 func (m *moving) both() string { return bothURL(m.from, m.to) }
 
-func TestMigrate(t *testing.T) {
+// In virtual time, so that --wait ends when there is nothing left to be done.
+func TestMigrate(t *testing.T) { synctest.Test(t, testMigrate) }
+
+func testMigrate(t *testing.T) {
 	m := newMoving(t)
 	m.prints("status reports", 0, `reports: none
   from  memory:OLD
@@ -117,7 +121,7 @@ next: restart with both coordinators: web-1 (n_0000000000); then cut over
 	m.prints("begin reports", 0, begun, "")
 	m.prints("finish reports", 1, "", "cut over first")
 	m.prints("cutover reports", 1, "", "say --yes if you mean it")
-	m.prints("cutover reports --yes --wait 50ms", 124, "", "the leader, web-1 (n_0000000000), runs with memory:OLD alone")
+	m.prints("cutover reports --yes --wait 5s", 124, "", "the leader, web-1 (n_0000000000), runs with memory:OLD alone")
 	m.prints("cutover reports --dry-run", 0, `would wait, as the leader has been asked already: the leader, web-1 (n_0000000000), runs with memory:OLD alone, and has no place on memory:NEW: restart it with both coordinators, or ask it to resign
 `+strings.NewReplacer("begun", "asked", "next: restart with both coordinators: web-1 (n_0000000000); then cut over", "next: wait: the leader cuts over as soon as nothing blocks it; or abort").Replace(begun), "")
 	m.stands(m.both(), "web-2")

@@ -27,6 +27,8 @@ type work struct {
 	t   *elect.Term
 	seq uint64
 
+	refused int // writes to the store
+
 	counter backend.Record // as last read or written; its version is 0 where that is not known
 }
 
@@ -93,6 +95,8 @@ func (k *work) file(ctx context.Context) bool {
 		end(OK, 0, nil)
 	case errors.Is(err, store.ErrRefused):
 		end(Refused, 0, err)
+		k.refused++
+		return k.w.Heedless && k.refused < 2
 	default:
 		end(Unknown, 0, err)
 	}

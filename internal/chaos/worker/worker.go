@@ -39,7 +39,8 @@ type Config struct {
 	// (-work). A process that is paused is often paused there.
 	Work time.Duration
 	// Heedless makes a faulty worker (-heedless): it asks nobody whether it still
-	// leads, and goes on until a write is refused.
+	// leads, and goes on until the store refuses a write for the second time. The first
+	// may be one that it had begun before anybody else led, which is nobody's fault.
 	Heedless bool
 }
 
