@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -279,4 +280,34 @@ func TestRemovedWhileTheNewOneIsSlow(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A step whose context ends says why it is not done, at whatever moment that is: also
+// while it looks again.
+func TestStepOutOfTimeSaysWhy(t *testing.T) {
+	inWorld(t, func(w *world) {
+		op, _ := w.operator(onBoth)
+		defer op.Close()
+		says := func(step func(context.Context, string) (migrate.Status, error), after time.Duration, want error, why string) {
+			t.Helper()
+			ctx, cancel := context.WithTimeout(w.ctx, after)
+			defer cancel()
+			if _, err := step(ctx, election); !errors.Is(err, want) || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), why) {
+				t.Errorf("after %v: %v; want %v, and %q", after, err, want, why)
+			}
+		}
+		w.do(op.Begin, migrate.Begun)
+		for after := 100 * time.Millisecond; after < 1500*time.Millisecond; after += time.Millisecond {
+			says(op.Cutover, after, migrate.ErrRefused, "nobody leads")
+		}
+		m, raw := w.raw(1, "early")
+		says(op.Abort, ttl, backend.ErrUnavailable, "behind the gate: early") // forbids the cutover first
+		for after := 100 * time.Millisecond; after < 1500*time.Millisecond; after += time.Millisecond {
+			says(op.Abort, after, backend.ErrUnavailable, "behind the gate: early")
+		}
+		if err := raw.Leave(w.ctx, m); err != nil {
+			t.Fatal(err)
+		}
+		w.do(op.Abort, migrate.Aborted)
+	})
 }

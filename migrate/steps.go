@@ -14,27 +14,28 @@ import (
 )
 
 // step runs one attempt of a step after the other until it is done, refuses, or ctx
-// ends. try returns again when somebody else was faster.
+// ends, at whatever moment: its error says then why the attempts before did not do it.
+// try returns again when somebody else was faster.
 func (b *Backend) step(ctx context.Context, op, election string, try func(k look) (again bool, err error)) (Status, error) {
 	wait := backoff.New(ctx)
+	var last error
 	for {
 		k, err := b.look(ctx, election)
 		again := false
 		if err == nil {
 			again, err = try(k)
 		}
-		switch {
-		case err != nil && !passing(err):
-			return Status{}, wrap(op, election, err)
-		case err == nil && !again:
-			s, err := b.Status(ctx, election)
-			return s, err
+		if err == nil && !again {
+			return b.Status(ctx, election)
 		}
-		if serr := wait.Sleep(ctx); serr != nil {
-			if err != nil {
-				serr = fmt.Errorf("%w; last: %w", serr, err)
+		if err == nil || passing(err) {
+			last, err = err, wait.Sleep(ctx)
+		}
+		if err != nil {
+			if last != nil && ctx.Err() != nil {
+				err = fmt.Errorf("%w; last: %w", err, last)
 			}
-			return Status{}, wrap(op, election, serr)
+			return Status{}, wrap(op, election, err)
 		}
 	}
 }
@@ -170,6 +171,7 @@ func (b *Backend) putGate(ctx context.Context, to backend.Session, l backend.Lin
 // ctx ends. Then the request stands, and the next leader who can will follow it; Abort
 // takes it back. Its error says what it waited for.
 func (b *Backend) Cutover(ctx context.Context, election string) (Status, error) {
+	var asked Status // as it was last seen, with the request standing
 	for {
 		s, err := b.step(ctx, "cutover", election, func(k look) (bool, error) {
 			again, err := b.cutover(ctx, election, k)
@@ -179,14 +181,15 @@ func (b *Backend) Cutover(ctx context.Context, election string) (Status, error) 
 			return again, err
 		})
 		switch {
+		case err != nil && ctx.Err() != nil && asked.Phase == Asked:
+			return asked, wrap("cutover", election, fmt.Errorf("%w: asked, and not seen to be done: %s: %w", ErrRefused, waitsFor(asked), context.Cause(ctx)))
 		case err != nil || s.Phase == Moved:
 			return s, err
-		case s.Phase != Asked:
-			continue // it went on between two looks: the seal is there, say, and the gate too
+		case s.Phase == Asked:
+			asked = s
+			b.awaitChange(ctx, election)
 		}
-		if err := b.awaitChange(ctx, election); err != nil {
-			return s, wrap("cutover", election, fmt.Errorf("%w: asked, and not done yet: %s: %w", ErrRefused, waitsFor(s), err))
-		}
+		// Any other phase: it went on between two looks; the seal is there, say, and the gate too.
 	}
 }
 
@@ -218,36 +221,22 @@ func (b *Backend) cutover(ctx context.Context, election string, k look) (again b
 	return true, err
 }
 
-// awaitChange blocks until the election's record on either coordinator changes, at
-// most for a moment: what else matters, such as who leads, is looked at again.
-func (b *Backend) awaitChange(ctx context.Context, election string) error {
-	t := time.NewTimer(time.Second + mrand.N(time.Second/4))
-	defer t.Stop()
-	half, errs := b.sessions(ctx, election)
-	if errs[sideTo] != nil {
-		return errs[sideTo]
-	}
-	inner, cancel := context.WithCancel(ctx)
+// awaitChange blocks until the election's record on To changes or ctx ends, at most for
+// a moment: what else matters, such as who leads, is looked at again.
+func (b *Backend) awaitChange(ctx context.Context, election string) {
+	ctx, cancel := context.WithTimeout(ctx, time.Second+mrand.N(time.Second/4))
 	defer cancel()
-	changed := make(chan struct{})
-	go func() {
-		defer close(changed)
-		r, err := half[sideTo].Get(inner, election)
-		if err == nil {
-			_, _ = half[sideTo].Watch(inner, election, r.Version) // an error is seen by who looks again
+	half, errs := b.sessions(ctx, election)
+	err := errs[sideTo]
+	if err == nil {
+		var r backend.Record
+		if r, err = half[sideTo].Get(ctx, election); err == nil {
+			_, err = half[sideTo].Watch(ctx, election, r.Version)
 		}
-	}()
-	select {
-	case <-changed:
-	case <-t.C:
-	case <-ctx.Done():
 	}
-	cancel()
-	<-changed
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
+	if err != nil {
+		<-ctx.Done() // who looks again sees it
 	}
-	return nil
 }
 
 // Finish says whether From is needed no more: it completes a cutover that was
