@@ -311,3 +311,29 @@ func TestStepOutOfTimeSaysWhy(t *testing.T) {
 		w.do(op.Abort, migrate.Aborted)
 	})
 }
+
+// A cutover that was seen to be sealed cannot be taken back, and is not called refused.
+func TestCutoverOutOfTimeAfterTheSeal(t *testing.T) {
+	inWorld(t, func(w *world) {
+		op, sub := w.operator(onBoth)
+		defer op.Close()
+		id := w.do(op.Begin, migrate.Begun).ID
+		m, raw := w.raw(0, "leader")
+		ctx, cancel := context.WithCancel(w.ctx)
+		done := make(chan error, 1)
+		w.wg.Go(func() { _, err := op.Cutover(ctx, election); done <- err })
+		time.Sleep(500 * time.Millisecond) // it has asked, and waits
+		sub[1].Delay(time.Second, time.Second)
+		mig := backend.Migration{ID: id, From: oldURL, To: newURL, Step: "sealed"}
+		if err := raw.Pin(w.ctx, m, backend.Header{Sealed: newURL, Migration: mig}, backend.Absent); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(3500 * time.Millisecond) // it has looked, and takes away the gate
+		cancel()
+		if err := <-done; errors.Is(err, migrate.ErrRefused) || !errors.Is(err, context.Canceled) {
+			t.Errorf("it ends with %v; want %v, and no refusal", err, context.Canceled)
+		}
+		sub[1].Delay(0, 0)
+		w.do(op.Finish, migrate.Moved)
+	})
+}

@@ -171,11 +171,13 @@ func (b *Backend) putGate(ctx context.Context, to backend.Session, l backend.Lin
 // ctx ends. Then the request stands, and the next leader who can will follow it; Abort
 // takes it back. Its error says what it waited for.
 func (b *Backend) Cutover(ctx context.Context, election string) (Status, error) {
-	var asked Status // as it was last seen, with the request standing
+	var asked Status // as last seen to wait; empty before the request stands, and once it is followed
 	for {
 		s, err := b.step(ctx, "cutover", election, func(k look) (bool, error) {
 			again, err := b.cutover(ctx, election, k)
-			if p, _ := b.phase(k); p == Asked && again {
+			if p, _ := b.phase(k); p != Asked {
+				asked = Status{}
+			} else if again {
 				return false, nil
 			}
 			return again, err
@@ -185,11 +187,12 @@ func (b *Backend) Cutover(ctx context.Context, election string) (Status, error) 
 			return asked, wrap("cutover", election, fmt.Errorf("%w: asked, and not seen to be done: %s: %w", ErrRefused, waitsFor(asked), context.Cause(ctx)))
 		case err != nil || s.Phase == Moved:
 			return s, err
-		case s.Phase == Asked:
-			asked = s
+		}
+		// Where it is not Asked, it went on between two looks: the seal is there, say, and
+		// the gate too.
+		if asked = s; s.Phase == Asked {
 			b.awaitChange(ctx, election)
 		}
-		// Any other phase: it went on between two looks; the seal is there, say, and the gate too.
 	}
 }
 
