@@ -5,16 +5,22 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/succession-dev/succession/conformance/internal/election"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/internal/history"
 )
 
 // elect returns the client's handle on the election of the trial, which tells the
 // timeline its steps, and the history where the candidate stands.
-func (c *client) elect() *elect.Election { return c.elected(c.noter().trace) }
+func (c *client) elect() election.Election { return c.elected(c.noter().trace) }
 
-func (c *client) elected(trace func(elect.Event)) *elect.Election {
-	return elect.New(c, c.t.line, &elect.Options{
+// election returns the client's handle on an election.
+func (c *client) election(name string, o *elect.Options) election.Election {
+	return c.t.h.elections(c, name, o)
+}
+
+func (c *client) elected(trace func(elect.Event)) election.Election {
+	return c.election(c.t.line, &elect.Options{
 		ID:            c.name,
 		ResignTimeout: c.t.h.TTL/2 + c.t.h.soon(),
 		Trace: func(ev elect.Event) {
@@ -41,7 +47,7 @@ func (c *client) noter() *noter {
 
 // stand calls Campaign. The term that it wins is resigned with the trial, if not
 // before.
-func (c *client) stand(ctx context.Context, e *elect.Election) (*elect.Term, error) {
+func (c *client) stand(ctx context.Context, e election.Election) (election.Term, error) {
 	term, err := e.Campaign(ctx)
 	if err == nil {
 		n := c.noter()
@@ -55,7 +61,7 @@ func (c *client) stand(ctx context.Context, e *elect.Election) (*elect.Term, err
 }
 
 // campaign wins the election of the trial, which must be possible soon.
-func (c *client) campaign() *elect.Term {
+func (c *client) campaign() election.Term {
 	return await(c.t, c.campaigns(c.t.ctx).won, c.t.h.soon(), c.name+": Campaign has not returned")
 }
 
@@ -63,13 +69,13 @@ func (c *client) campaign() *elect.Term {
 type standing struct {
 	c      *client
 	joined chan elect.Event // each place that it took in line
-	won    chan *elect.Term
+	won    chan election.Term
 	failed chan error
 }
 
 // campaigns begins a campaign, and returns when it stands in line.
 func (c *client) campaigns(ctx context.Context) *standing {
-	st := &standing{c: c, joined: make(chan elect.Event, 100), won: make(chan *elect.Term, 1), failed: make(chan error, 1)}
+	st := &standing{c: c, joined: make(chan elect.Event, 100), won: make(chan election.Term, 1), failed: make(chan error, 1)}
 	n := c.noter()
 	e := c.elected(func(ev elect.Event) {
 		n.trace(ev)
@@ -93,6 +99,6 @@ func (c *client) campaigns(ctx context.Context) *standing {
 }
 
 // wins waits until the campaign has won.
-func (st *standing) wins(d time.Duration) *elect.Term {
+func (st *standing) wins(d time.Duration) election.Term {
 	return await(st.c.t, st.won, d, st.c.name+": the campaign has not won")
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/conformance/internal/election"
 )
 
 // everyOp calls every method of a session that blocks or not, in the line of the
@@ -276,12 +276,12 @@ var cleanRules = []Rule{{
 	Text:  "Campaign of a backend that is closed, with a name that is not possible, and with a context that ended, returns an error each time.",
 	check: func(t *trial) {
 		a := t.client()
-		never := func(what string, term *elect.Term, err error, want error) {
+		never := func(what string, term election.Term, err error, want error) {
 			if term != nil || !errors.Is(err, want) {
 				t.fatalf("%s returned %v, %v; want %v", what, term, err, want)
 			}
 		}
-		term, err := a.stand(t.ctx, elect.New(a, "a//b", nil))
+		term, err := a.stand(t.ctx, a.election("a//b", nil))
 		never("Campaign with an impossible name", term, err, backend.ErrInvalid)
 		a.Close()
 		term, err = a.stand(t.ctx, a.elect())

@@ -2,7 +2,6 @@ package conformance_test
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strconv"
 	"sync"
@@ -70,7 +69,7 @@ func (k *cluster) leader() int {
 func (k *cluster) of(b backend.Backend) int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return slices.Index(k.clients, b.(*memory.Backend)) % 3
+	return slices.Index(k.clients, of(b)) % 3
 }
 
 func (k *cluster) server(i int) conformance.ServerFaults {
@@ -96,38 +95,37 @@ func (k *cluster) server(i int) conformance.ServerFaults {
 	}
 }
 
-func clusterHarness() (conformance.Harness, *cluster) {
-	const ttl, slack = 10 * time.Second, 3 * time.Second
-	k := &cluster{over: make(chan struct{}), c: memory.New(&memory.Options{TTL: ttl, Slack: slack})}
-	h := conformance.Harness{
-		Name: "cluster", TTL: ttl, Slack: slack,
-		Open: func(context.Context) (backend.Backend, error) {
-			k.mu.Lock()
-			defer k.mu.Unlock()
-			b := k.c.Client(fmt.Sprint(len(k.clients)))
-			b.Delay(time.Millisecond, time.Millisecond)
-			k.clients = append(k.clients, b)
-			return b, nil
-		},
-		Faults: conformance.Faults{
-			Cut: func(b backend.Backend) func() {
-				k.notes("cut")
-				b.(*memory.Backend).Cut()
-				return func() { k.notes("heal"); b.(*memory.Backend).Heal() }
-			},
-			Compact: func(context.Context) error { k.notes("compact"); return nil },
-			Clock: func(_ context.Context, d time.Duration) (func(), error) {
-				k.notes("clock" + d.String())
-				return func() { k.notes("restore") }, nil
-			},
-			Cluster: &conformance.ClusterFaults{
-				Servers: []conformance.ServerFaults{k.server(0), k.server(1), k.server(2)},
-				Leader:  func(context.Context) (int, error) { return k.leader(), nil },
-				Of:      k.of,
-			},
-		},
+// newCluster returns three servers on a new coordinator, until over is closed.
+func newCluster() *cluster {
+	return &cluster{over: make(chan struct{}), c: memory.New(&memory.Options{TTL: ttl, Slack: slack})}
+}
+
+// harness is that of the coordinator, with all that is done to servers besides.
+func (k *cluster) harness(wrap func(backend.Backend) backend.Backend) conformance.Harness {
+	h := harnessOf(k.c, func(b backend.Backend) backend.Backend {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.clients = append(k.clients, of(b))
+		return wrap(b)
+	})
+	h.Lacks = map[conformance.Fault]string{conformance.Process: "it lives in one process"}
+	cut := h.Faults.Cut
+	h.Faults.Cut = func(b backend.Backend) func() {
+		k.notes("cut")
+		heal := cut(b)
+		return func() { k.notes("heal"); heal() }
 	}
-	return h, k
+	h.Faults.Compact = func(context.Context) error { k.notes("compact"); return nil }
+	h.Faults.Clock = func(_ context.Context, d time.Duration) (func(), error) {
+		k.notes("clock" + d.String())
+		return func() { k.notes("restore") }, nil
+	}
+	h.Faults.Cluster = &conformance.ClusterFaults{
+		Servers: []conformance.ServerFaults{k.server(0), k.server(1), k.server(2)},
+		Leader:  func(context.Context) (int, error) { return k.leader(), nil },
+		Of:      k.of,
+	}
+	return h
 }
 
 // TestClusterFaults says which servers the rules hit, and that each is brought back.
@@ -144,9 +142,10 @@ func TestClusterFaults(t *testing.T) {
 	} {
 		t.Run(id, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h, k := clusterHarness()
-				h.Only = []string{"Fault." + id}
+				k := newCluster()
 				defer close(k.over)
+				h := k.harness(plain)
+				h.Only = []string{"Fault." + id}
 				if report := conformance.Check(t.Context(), h, nil); report.Err() != nil {
 					t.Fatal(report.Results)
 				}
@@ -161,12 +160,13 @@ func TestClusterFaults(t *testing.T) {
 // A server that is not brought back fails the rule: who hangs on it is stuck.
 func TestClusterFaultThatStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, k := clusterHarness()
+		k := newCluster()
+		defer close(k.over)
+		h := k.harness(plain)
 		h.Only = []string{"Fault.leader-paused"}
 		for i := range h.Faults.Cluster.Servers {
 			h.Faults.Cluster.Servers[i].Resume = func() error { return nil }
 		}
-		defer close(k.over)
 		report := conformance.Check(t.Context(), h, nil)
 		if report.Count(conformance.Failed) != 1 {
 			t.Errorf("got %v after %q", report, k.acts)

@@ -5,16 +5,16 @@ import (
 	"errors"
 	"time"
 
-	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/conformance/internal/election"
 )
 
 // quits calls Campaign and cancels it after d. It returns the term where the
 // campaign won before that.
-func (c *client) quits(d, bound time.Duration) *elect.Term {
+func (c *client) quits(d, bound time.Duration) election.Term {
 	ctx, cancel := context.WithTimeoutCause(c.t.ctx, d, errCancelled)
 	defer cancel()
 	type outcome struct {
-		term *elect.Term
+		term election.Term
 		err  error
 	}
 	result := make(chan outcome, 1)

@@ -4,12 +4,12 @@ import (
 	"context"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/conformance/internal/election"
 )
 
 // refused checks that a guarded write of a term that is over is refused, and has
 // changed nothing.
-func (t *trial) refused(term *elect.Term, by *client, record, value string, v backend.Version) {
+func (t *trial) refused(term election.Term, by *client, record, value string, v backend.Version) {
 	for _, at := range []backend.Version{0, v} {
 		ctx, cancel := t.within(t.h.crash())
 		_, err := term.Put(ctx, record, []byte("late"), at)
@@ -25,7 +25,7 @@ func (t *trial) refused(term *elect.Term, by *client, record, value string, v ba
 
 // guarded is a rule that a leader's guarded write is done before an end of its
 // term and refused after.
-func guarded(end func(t *trial, c *client, term *elect.Term)) func(*trial) {
+func guarded(end func(t *trial, c *client, term election.Term)) func(*trial) {
 	return func(t *trial) {
 		a, b := t.client(), t.client()
 		record := t.line + "-work"
@@ -70,7 +70,7 @@ var guardRules = []Rule{{
 	ID:    "G3.resigned",
 	Title: "no guarded write after resigning",
 	Text:  "After Resign, Term.Put fails with ErrNotMember and changes nothing.",
-	check: guarded(func(t *trial, _ *client, term *elect.Term) {
+	check: guarded(func(t *trial, _ *client, term election.Term) {
 		if err := term.Resign(t.ctx); err != nil {
 			t.fatalf("Resign: %v", err)
 		}
@@ -80,19 +80,19 @@ var guardRules = []Rule{{
 	Title: "no guarded write after the session's end",
 	Text:  "From the moment at which the coordinator has ended the leader's session, whether or not the leader knows, Term.Put fails with ErrSessionEnded or ErrNotMember and changes nothing.",
 	Needs: []Fault{Expire},
-	check: guarded(func(_ *trial, c *client, _ *elect.Term) { c.expire() }),
+	check: guarded(func(_ *trial, c *client, _ election.Term) { c.expire() }),
 }, {
 	ID:    "G3.removed",
 	Title: "no guarded write after a removal",
 	Text:  "From the moment at which an operator has removed the leader's member, Term.Put fails with ErrNotMember and changes nothing.",
 	Needs: []Fault{Remove},
-	check: guarded(func(t *trial, _ *client, term *elect.Term) { t.remove(term.Member()) }),
+	check: guarded(func(t *trial, _ *client, term election.Term) { t.remove(term.Member()) }),
 }, {
 	ID:    "G3.dropped",
 	Title: "no guarded write after the election was deleted",
 	Text:  "An operator deletes the election, and others join, perhaps under the same keys. Term.Put of the old leader fails and changes nothing.",
 	Needs: []Fault{Drop},
-	check: guarded(func(t *trial, _ *client, _ *elect.Term) {
+	check: guarded(func(t *trial, _ *client, _ election.Term) {
 		t.drop()
 		c := t.client()
 		for range 3 {

@@ -26,15 +26,24 @@ func TestConformance(t *testing.T) {
 
 // memoryHarness is a harness on a new coordinator whose clients are wrapped.
 func memoryHarness(wrap func(backend.Backend) backend.Backend) conformance.Harness {
-	const ttl, slack = 10 * time.Second, 3 * time.Second
-	c := memory.New(&memory.Options{TTL: ttl, Slack: slack})
-	var mu sync.Mutex
-	of := func(b backend.Backend) *memory.Backend {
-		if w, ok := b.(*broken.Backend); ok {
-			b = w.Unwrap()
+	return harnessOf(memory.New(&memory.Options{TTL: ttl, Slack: slack}), wrap)
+}
+
+const ttl, slack = 10 * time.Second, 3 * time.Second
+
+// of returns the client of memory that a rule knows as b.
+func of(b backend.Backend) *memory.Backend {
+	for {
+		w, ok := b.(interface{ Unwrap() backend.Backend })
+		if !ok {
+			return b.(*memory.Backend)
 		}
-		return b.(*memory.Backend)
+		b = w.Unwrap()
 	}
+}
+
+func harnessOf(c *memory.Coordinator, wrap func(backend.Backend) backend.Backend) conformance.Harness {
+	var mu sync.Mutex
 	clients := 0
 	return conformance.Harness{
 		Name:  "memory",

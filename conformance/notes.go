@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/conformance/internal/election"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/internal/history"
 )
@@ -60,7 +61,7 @@ type watch struct {
 // that the term held from the first to the last instant at which the candidate was
 // about to ask and was then told that it led. So no clock and no scheduler can make
 // two terms look as if they overlapped that did not.
-func (n *noter) reigns(ctx context.Context, term *elect.Term, w watch) error {
+func (n *noter) reigns(ctx context.Context, term election.Term, w watch) error {
 	tick := time.NewTicker(w.tick)
 	defer tick.Stop()
 	e := history.Event{Election: n.election, Candidate: n.id, Position: term.Member().Position, Token: term.Token()}

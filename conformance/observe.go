@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/succession-dev/succession/conformance/internal/election"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/internal/history"
 )
@@ -53,7 +54,7 @@ func (o *observer) sees(what string, want func(elect.Leader) bool) {
 	})
 }
 
-func (o *observer) leads(term *elect.Term) {
+func (o *observer) leads(term election.Term) {
 	o.sees(fmt.Sprintf("the leader with token %d", term.Token()), func(l elect.Leader) bool { return l.Token == term.Token() && l.Key == term.Member().Key })
 }
 

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/succession-dev/succession/conformance/internal/election"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/internal/history"
 )
@@ -72,7 +73,7 @@ func (r *race) enter(c *client, w watch, hold time.Duration) (joined <-chan stru
 	return stands
 }
 
-func (r *race) candidate(c *client, e *elect.Election, n *noter, w watch, hold time.Duration) {
+func (r *race) candidate(c *client, e election.Election, n *noter, w watch, hold time.Duration) {
 	for r.ctx.Err() == nil {
 		term, err := e.Campaign(r.ctx)
 		if err != nil {
@@ -87,7 +88,7 @@ func (r *race) candidate(c *client, e *elect.Election, n *noter, w watch, hold t
 }
 
 // lead keeps the record of one reign.
-func (r *race) lead(c *client, n *noter, w watch, term *elect.Term, hold time.Duration) {
+func (r *race) lead(c *client, n *noter, w watch, term election.Term, hold time.Duration) {
 	resigning := make(chan struct{})
 	g := &reign{who: c.name, c: c, token: term.Token(), resign: sync.OnceFunc(func() { close(resigning) })}
 	w.resign = resigning

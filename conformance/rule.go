@@ -1,8 +1,6 @@
 package conformance
 
 import (
-	"fmt"
-	"io"
 	"slices"
 	"strings"
 )
@@ -33,9 +31,14 @@ func (r Rule) alone() bool {
 	return slices.ContainsFunc(r.Needs, func(f Fault) bool { return slices.Contains(disturbing, f) })
 }
 
-// groups are the laws of package backend and the guarantees of the project, with
-// what lies beside them.
-var groups = []struct{ name, title string }{
+// A Group is what rules belong to: a law of package backend, a guarantee of the
+// project, or a part of the contract that lies beside them.
+type Group struct{ Name, Title string }
+
+// Groups returns all groups, in the order of the report.
+func Groups() []Group { return slices.Clone(groups) }
+
+var groups = []Group{
 	{"L1", "Join adds exactly one member, at the end"},
 	{"L2", "Ahead and Line are fresh"},
 	{"L3", "Gone wakes for its member alone, and never misses"},
@@ -75,31 +78,3 @@ func init() {
 
 // Rules returns all rules, in the order of the report.
 func Rules() []Rule { return slices.Clone(rules) }
-
-// WriteRules writes all rules for people, as Markdown.
-func WriteRules(w io.Writer) error {
-	var b strings.Builder
-	b.WriteString("# Rules\n\n")
-	b.WriteString("What package conformance checks, generated from its data (`go generate ./conformance`). IDs are stable.\n\n")
-	b.WriteString("TTL, Slack and Latency are fields of the harness. *Soon* is within Latency; *after a crash* is within\n")
-	b.WriteString("TTL + Slack + Latency; *after recovery* is within 3 TTL + Slack + 3 Latency; *after its slow re-check* is within\n")
-	b.WriteString("1.25 TTL + Latency, and 12.5 s + Latency where sessions have no time.\n")
-	for _, g := range groups {
-		fmt.Fprintf(&b, "\n## %s %s\n\n| ID | Title | Rule | Needs |\n|---|---|---|---|\n", g.name, g.title)
-		for _, r := range rules {
-			if r.Group() == g.name {
-				fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", r.ID, r.Title, r.Text, needs(r))
-			}
-		}
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
-}
-
-func needs(r Rule) string {
-	names := make([]string, len(r.Needs))
-	for i, f := range r.Needs {
-		names[i] = string(f)
-	}
-	return strings.Join(names, ", ")
-}

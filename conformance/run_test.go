@@ -123,9 +123,8 @@ func TestInvalidHarness(t *testing.T) {
 		"unknown fault":  func(h *conformance.Harness) { h.Lacks = map[conformance.Fault]string{"Fire": "x"} },
 		"fault is there": func(h *conformance.Harness) { h.Lacks = map[conformance.Fault]string{conformance.Kill: "x"} },
 		"two servers": func(h *conformance.Harness) {
-			whole, _ := clusterHarness()
 			h.Lacks = nil
-			h.Faults.Cluster = whole.Faults.Cluster
+			h.Faults.Cluster = newCluster().harness(plain).Faults.Cluster
 			h.Faults.Cluster.Servers = h.Faults.Cluster.Servers[:2]
 		},
 		"no reason given": func(h *conformance.Harness) { h.Lacks = map[conformance.Fault]string{conformance.Deadlines: ""} },

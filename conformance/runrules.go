@@ -5,15 +5,16 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/succession-dev/succession/conformance/internal/election"
 	"github.com/succession-dev/succession/elect"
 )
 
 // A running is a Run that goes on, whose function works until its context ends or
 // until it is told to stop.
 type running struct {
-	began  chan *elect.Term // each term in which the function was called
-	losing chan *elect.Term // each term whose end the function has seen
-	finish chan error       // what the function is to return; it waits for it, also after its context ended, where hold is set
+	began  chan election.Term // each term in which the function was called
+	losing chan election.Term // each term whose end the function has seen
+	finish chan error         // what the function is to return; it waits for it, also after its context ended, where hold is set
 	result chan error
 }
 
@@ -23,14 +24,14 @@ func (c *client) runs(ctx context.Context) *running { return c.runsHolding(ctx, 
 // runsHolding runs a function that, with hold, returns only when told.
 func (c *client) runsHolding(ctx context.Context, hold bool) *running {
 	r := &running{
-		began:  make(chan *elect.Term, 100),
-		losing: make(chan *elect.Term, 100),
+		began:  make(chan election.Term, 100),
+		losing: make(chan election.Term, 100),
 		finish: make(chan error, 1),
 		result: make(chan error, 1),
 	}
 	e := c.elect()
 	c.t.spawn(func() {
-		r.result <- e.Run(ctx, func(ctx context.Context, term *elect.Term) error {
+		r.result <- e.Run(ctx, func(ctx context.Context, term election.Term) error {
 			r.began <- term
 			select {
 			case err := <-r.finish:
@@ -122,7 +123,7 @@ var runRules = []Rule{{
 		e := a.elect()
 		t.spawn(func() {
 			defer func() { panicked <- recover() }()
-			e.Run(t.ctx, func(context.Context, *elect.Term) error {
+			e.Run(t.ctx, func(context.Context, election.Term) error {
 				leads <- nil
 				<-leads
 				panic("the work is broken")

@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/conformance/internal/election"
 	"github.com/succession-dev/succession/internal/history"
 )
 
 // hands is a rule that the next in line leads within a bound after an end of the
 // leader.
-func hands(bound func(*trial) time.Duration, end func(t *trial, c *client, term *elect.Term)) func(*trial) {
+func hands(bound func(*trial) time.Duration, end func(t *trial, c *client, term election.Term)) func(*trial) {
 	return func(t *trial) {
 		a, b, c := t.client(), t.client(), t.client()
 		term := a.campaign()
@@ -49,7 +49,7 @@ var stallRules = []Rule{{
 	ID:    "G8.close",
 	Title: "closing the backend hands over at once",
 	Text:  "When the leader's backend is closed, the next in line wins soon, and the one after that in its turn.",
-	check: hands(soon, func(t *trial, c *client, _ *elect.Term) {
+	check: hands(soon, func(t *trial, c *client, _ election.Term) {
 		if err := c.Close(); err != nil {
 			t.fatalf("Close: %v", err)
 		}
@@ -59,19 +59,19 @@ var stallRules = []Rule{{
 	Title: "a crash hands over within the session's time",
 	Text:  "When the leader's client is killed, the next in line wins after a crash at the latest.",
 	Needs: []Fault{Kill},
-	check: hands(afterCrash, func(_ *trial, c *client, _ *elect.Term) { c.kill() }),
+	check: hands(afterCrash, func(_ *trial, c *client, _ election.Term) { c.kill() }),
 }, {
 	ID:    "G8.expire",
 	Title: "the end of a session hands over at once",
 	Text:  "When the coordinator ends the leader's session, the next in line wins soon.",
 	Needs: []Fault{Expire},
-	check: hands(soon, func(_ *trial, c *client, _ *elect.Term) { c.expire() }),
+	check: hands(soon, func(_ *trial, c *client, _ election.Term) { c.expire() }),
 }, {
 	ID:    "G8.removed",
 	Title: "a removal hands over at once",
 	Text:  "When an operator removes the leader's member, the next in line wins soon.",
 	Needs: []Fault{Remove},
-	check: hands(soon, func(t *trial, _ *client, term *elect.Term) { t.remove(term.Member()) }),
+	check: hands(soon, func(t *trial, _ *client, term election.Term) { t.remove(term.Member()) }),
 }, {
 	ID:    "G8.waiter-removed",
 	Title: "a waiter that was removed stands in line again",

@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/conformance/internal/election"
 	"github.com/succession-dev/succession/elect"
 )
 
 // told is a rule that a leader learns of its loss within a bound, with one of the
 // reasons.
-func told(bound func(*trial) time.Duration, lose func(t *trial, c *client, term *elect.Term), reasons ...error) func(*trial) {
+func told(bound func(*trial) time.Duration, lose func(t *trial, c *client, term election.Term), reasons ...error) func(*trial) {
 	return func(t *trial) {
 		a, b := t.client(), t.client()
 		term := a.campaign()
@@ -24,7 +25,7 @@ func told(bound func(*trial) time.Duration, lose func(t *trial, c *client, term 
 }
 
 // lost checks how a term that is over says so.
-func (t *trial) lost(term *elect.Term, reasons ...error) {
+func (t *trial) lost(term election.Term, reasons ...error) {
 	cause := context.Cause(term.Context())
 	var lost *elect.LostError
 	switch {
@@ -45,24 +46,24 @@ var toldRules = []Rule{{
 	Title: "a leader learns that its session ended",
 	Text:  "When the coordinator ends the leader's session, the term's context is cancelled after a crash at the latest, with a LostError that says so; Check says the same.",
 	Needs: []Fault{Expire},
-	check: told(afterCrash, func(_ *trial, c *client, _ *elect.Term) { c.expire() }, backend.ErrSessionEnded, elect.ErrDeadline, elect.ErrRemoved),
+	check: told(afterCrash, func(_ *trial, c *client, _ election.Term) { c.expire() }, backend.ErrSessionEnded, elect.ErrDeadline, elect.ErrRemoved),
 }, {
 	ID:    "G7.removed",
 	Title: "a leader learns that it was removed",
 	Text:  "When an operator removes the leader's member, the term's context is cancelled soon, with a LostError because of ErrRemoved.",
 	Needs: []Fault{Remove},
-	check: told(soon, func(t *trial, _ *client, term *elect.Term) { t.remove(term.Member()) }, elect.ErrRemoved),
+	check: told(soon, func(t *trial, _ *client, term election.Term) { t.remove(term.Member()) }, elect.ErrRemoved),
 }, {
 	ID:    "G7.dropped",
 	Title: "a leader learns that the election was deleted",
 	Text:  "When an operator deletes the election, the term's context is cancelled soon, with a LostError because of ErrRemoved.",
 	Needs: []Fault{Drop},
-	check: told(soon, func(t *trial, _ *client, _ *elect.Term) { t.drop() }, elect.ErrRemoved),
+	check: told(soon, func(t *trial, _ *client, _ election.Term) { t.drop() }, elect.ErrRemoved),
 }, {
 	ID:    "G7.asked",
 	Title: "a leader learns that it is to resign",
 	Text:  "When another client asks the leader to resign, the term's context is cancelled soon, with a LostError because of ErrAsked.",
-	check: told(soon, func(t *trial, _ *client, term *elect.Term) {
+	check: told(soon, func(t *trial, _ *client, term election.Term) {
 		l, err := t.client().elect().AskToResign(t.ctx)
 		if err != nil || l.Token != term.Token() {
 			t.fatalf("AskToResign returned %+v, %v; want the leader with token %d", l, err, term.Token())
@@ -72,7 +73,7 @@ var toldRules = []Rule{{
 	ID:    "G7.closed",
 	Title: "a leader learns that its backend was closed",
 	Text:  "When the leader's own backend is closed, the term's context is cancelled soon, with a LostError.",
-	check: told(soon, func(_ *trial, c *client, _ *elect.Term) { c.Close() }, elect.ErrLost),
+	check: told(soon, func(_ *trial, c *client, _ election.Term) { c.Close() }, elect.ErrLost),
 }, {
 	ID:    "G7.cut",
 	Title: "a leader that is cut off is told before its deadline",

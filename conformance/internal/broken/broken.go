@@ -1,25 +1,47 @@
-// Package broken holds backends that each break one law of package backend in one
-// way that a real driver has broken it, or easily would. They are for the test that
-// the conformance suite catches each of them, by the right rules.
+// Package broken holds backends, and elections, that each break one law or guarantee of
+// the project in one way that a real driver has broken it, or easily would. They are for
+// the test that the conformance suite catches each of them, by the right rules.
 package broken
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/conformance/internal/election"
 )
 
-// A Flaw is one way to break the contract.
+// A Flaw is one way to break the contract of package backend, or of package elect. It
+// sets one or more of the functions that follow its texts.
 type Flaw struct {
+	// Name is what the table of rules calls it: a few words, unique.
 	Name string
-	// Law is what it breaks, in a sentence.
-	Law string
-	// wrap makes a session that breaks it.
-	wrap func(b *Backend, s backend.Session) backend.Session
-	// stays says that Close does nothing.
-	stays bool
+	// Breaks is the law or guarantee, a colon, and what is done wrong, in a sentence.
+	Breaks string
+	// Must are the IDs of the rules that catch it: they are about what it breaks.
+	Must string
+	// May are IDs or groups of rules that may catch it, as they build on what it
+	// breaks. Every other rule must pass.
+	May string
+
+	// session returns a session that has the flaw.
+	session func(b *Backend, s backend.Session) backend.Session
+	// opens stands in for Session of the backend, and closes for Close.
+	opens  func(ctx context.Context, b *Backend) (backend.Session, error)
+	closes func(b *Backend) error
+	// election returns an election that has the flaw.
+	election election.Maker
 }
+
+// Flaws are all flaws, in the order of the rules.
+var Flaws = slices.Concat(
+	joinFlaws, aheadFlaws, goneFlaws, leaveFlaws, sessionFlaws, deadlineFlaws,
+	folderFlaws, valueFlaws, pinFlaws, recordFlaws, tokenFlaws, guardFlaws, cleanFlaws,
+)
+
+// Election returns what makes elections with the flaw; nil where elections have none.
+func (f Flaw) Election() election.Maker { return f.election }
 
 // A Backend is a backend with a flaw.
 type Backend struct {
@@ -62,23 +84,27 @@ func (b *Backend) Release() { close(b.release) }
 
 // Close implements [backend.Backend].
 func (b *Backend) Close() error {
-	if b.flaw.stays {
-		return nil
+	if b.flaw.closes != nil {
+		return b.flaw.closes(b)
 	}
 	return b.Backend.Close()
 }
 
 // Session implements [backend.Backend].
 func (b *Backend) Session(ctx context.Context) (backend.Session, error) {
-	s, err := b.Backend.Session(ctx)
-	if err != nil {
-		return nil, err
+	open := b.Backend.Session
+	if b.flaw.opens != nil {
+		open = func(ctx context.Context) (backend.Session, error) { return b.flaw.opens(ctx, b) }
+	}
+	s, err := open(ctx)
+	if err != nil || b.flaw.session == nil {
+		return s, err
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	flawed := b.sessions[s]
 	if flawed == nil {
-		flawed = b.flaw.wrap(b, s)
+		flawed = b.flaw.session(b, s)
 		b.sessions[s] = flawed
 	}
 	return flawed, nil

@@ -1,0 +1,6 @@
+package conformance
+
+import "github.com/succession-dev/succession/conformance/internal/election"
+
+// SetElections has the rules use what m makes in place of package elect.
+func (h *Harness) SetElections(m election.Maker) { h.election = m }

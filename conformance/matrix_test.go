@@ -1,0 +1,117 @@
+package conformance_test
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/conformance"
+	"github.com/succession-dev/succession/conformance/internal/broken"
+)
+
+// TestMatrix tests the suite itself: each flaw fails the rules that are about what it
+// breaks, and no unrelated one. It logs the matrix of rules and flaws.
+func TestMatrix(t *testing.T) {
+	var mu sync.Mutex
+	failed := make(map[string][]string) // the IDs of rules, by the name of the flaw
+	t.Cleanup(func() {
+		for _, r := range conformance.Rules() {
+			by := slices.DeleteFunc(slices.Sorted(maps.Keys(failed)), func(flaw string) bool { return !slices.Contains(failed[flaw], r.ID) })
+			t.Logf("%-24s %s", r.ID, strings.Join(by, ", "))
+		}
+	})
+	for _, flaw := range broken.Flaws {
+		t.Run(flaw.Name, func(t *testing.T) {
+			t.Parallel()
+			got := fails(t, flaw)
+			mu.Lock()
+			failed[flaw.Name] = got
+			mu.Unlock()
+			for _, id := range strings.Fields(flaw.Must) {
+				if !slices.Contains(got, id) {
+					t.Errorf("%s\n%s does not catch it; caught by %q", flaw.Breaks, id, got)
+				}
+			}
+			related := strings.Fields(flaw.Must + " " + flaw.May)
+			for _, id := range got {
+				group, _, _ := strings.Cut(id, ".")
+				if !slices.Contains(related, id) && !slices.Contains(related, group) {
+					t.Errorf("%s\nthe unrelated rule %s fails", flaw.Breaks, id)
+				}
+			}
+		})
+	}
+}
+
+// fails exercises every rule on a backend, or with an election, that has the flaw, each in
+// a bubble of its own, and returns the IDs of those that do not pass.
+func fails(t *testing.T, flaw broken.Flaw) (failed []string) {
+	for _, r := range conformance.Rules() {
+		synctest.Test(t, func(t *testing.T) {
+			var opened []*broken.Backend
+			k := newCluster()
+			defer close(k.over)
+			h := k.harness(func(b backend.Backend) backend.Backend {
+				opened = append(opened, broken.New(b, flaw))
+				return opened[len(opened)-1]
+			})
+			h.Only = []string{r.ID}
+			h.SetElections(flaw.Election())
+			conformance.Check(t.Context(), h, func(res conformance.Result) {
+				if res.Status != conformance.Failed { // what memory cannot do is not at issue
+					return
+				}
+				failed = append(failed, res.ID)
+				if testing.Verbose() {
+					t.Log(res)
+				}
+			})
+			for _, b := range opened {
+				b.Release()
+			}
+		})
+	}
+	return failed
+}
+
+// shownBy returns the names of the flaws that a rule is to catch.
+func shownBy(id string) (names []string) {
+	for _, flaw := range broken.Flaws {
+		if slices.Contains(strings.Fields(flaw.Must), id) {
+			names = append(names, flaw.Name)
+		}
+	}
+	return names
+}
+
+// Every rule has a flaw that it must catch, and every flaw says so of rules that there are.
+func TestMatrixIsWhole(t *testing.T) {
+	known := make(map[string]bool)
+	for _, r := range conformance.Rules() {
+		known[r.ID], known[r.Group()] = true, true
+		if len(shownBy(r.ID)) == 0 {
+			t.Logf("no flaw shows that %s can fail", r.ID)
+		}
+	}
+	names := make(map[string]bool)
+	for _, flaw := range broken.Flaws {
+		if names[flaw.Name] || flaw.Name == "" || flaw.Breaks == "" || flaw.Must == "" {
+			t.Errorf("flaw %q has no name, law or rule, or is there twice", flaw.Name)
+		}
+		names[flaw.Name] = true
+		for _, id := range strings.Fields(flaw.Must + " " + flaw.May) {
+			if !known[id] {
+				t.Errorf("flaw %q names %s, which is no rule", flaw.Name, id)
+			}
+		}
+		for _, id := range strings.Fields(flaw.Must) {
+			if !strings.Contains(id, ".") {
+				t.Errorf("flaw %q must be caught by the group %s; name the rules", flaw.Name, id)
+			}
+		}
+	}
+}
