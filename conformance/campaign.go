@@ -10,7 +10,7 @@ import (
 	"github.com/succession-dev/succession/internal/history"
 )
 
-// elect returns the client's handle on the election of the trial, which tells the
+// elect returns the client's handle on its election, which tells the
 // timeline its steps, and the history where the candidate stands.
 func (c *client) elect() election.Election { return c.elected(c.noter().trace) }
 
@@ -20,7 +20,7 @@ func (c *client) election(name string, o *elect.Options) election.Election {
 }
 
 func (c *client) elected(trace func(elect.Event)) election.Election {
-	return c.election(c.t.line, &elect.Options{
+	return c.election(c.line, &elect.Options{
 		ID:            c.name,
 		ResignTimeout: c.t.h.TTL/2 + c.t.h.soon(),
 		Trace: func(ev elect.Event) {
@@ -42,7 +42,7 @@ func (c *client) elected(trace func(elect.Event)) election.Election {
 
 // noter notes in the history what the client does as a candidate.
 func (c *client) noter() *noter {
-	return &noter{log: c.t.notes, zero: c.t.began, election: c.t.line, id: c.name}
+	return &noter{log: c.t.notes, zero: c.t.began, election: c.line, id: c.name}
 }
 
 // stand calls Campaign. The term that it wins is resigned with the trial, if not
@@ -60,7 +60,7 @@ func (c *client) stand(ctx context.Context, e election.Election) (election.Term,
 	return term, err
 }
 
-// campaign wins the election of the trial, which must be possible soon.
+// campaign wins the client's election, which must be possible soon.
 func (c *client) campaign() election.Term {
 	return await(c.t, c.campaigns(c.t.ctx).won, c.t.h.soon(), c.name+": Campaign has not returned")
 }

@@ -13,6 +13,12 @@ import (
 // backend that notes in the timeline what is done through it; its other methods
 // fail the trial where the coordinator does not do as it is told.
 type client struct {
+	*link
+	line string // the election in which it acts
+}
+
+// A link is what a client has once, in however many elections it acts.
+type link struct {
 	t    *trial
 	name string
 	raw  backend.Backend
@@ -21,6 +27,9 @@ type client struct {
 	taps map[backend.Session]*tap
 	dead bool
 }
+
+// in returns the same client, which acts in another election.
+func (c *client) in(line string) *client { return &client{c.link, line} }
 
 var _ backend.Backend = (*client)(nil)
 
@@ -39,7 +48,7 @@ func (t *trial) client() *client {
 	if err != nil {
 		t.fatalf("Open of client %s: %v", name, err)
 	}
-	c := &client{t: t, name: name, raw: b, taps: make(map[backend.Session]*tap)}
+	c := &client{&link{t: t, name: name, raw: b, taps: make(map[backend.Session]*tap)}, t.line}
 	t.cleanup(func() { b.Close() })
 	return c
 }
@@ -105,8 +114,8 @@ func (c *client) do(what string, f func(ctx context.Context, s backend.Session) 
 	}
 }
 
-// join joins the election of the trial.
-func (c *client) join(value string) backend.Member { return c.joinLine(c.t.line, value) }
+// join joins the client's election.
+func (c *client) join(value string) backend.Member { return c.joinLine(c.line, value) }
 
 func (c *client) joinLine(line, value string) (m backend.Member) {
 	c.do("Join", func(ctx context.Context, s backend.Session) (err error) {
@@ -184,7 +193,7 @@ func (c *client) going(m backend.Member) <-chan error {
 // lineNow returns the election's line.
 func (c *client) lineNow() (l backend.Line) {
 	c.do("Line", func(ctx context.Context, s backend.Session) (err error) {
-		l, err = s.Line(ctx, c.t.line)
+		l, err = s.Line(ctx, c.line)
 		return err
 	})
 	return l

@@ -9,7 +9,7 @@ import (
 
 // header returns the election's header, which may already say something.
 func (c *client) header() backend.Header {
-	h, err := backend.ParseHeader(c.get(c.t.line).Value)
+	h, err := backend.ParseHeader(c.get(c.line).Value)
 	if err != nil {
 		c.t.fatalf("%s: the election's record: %v", c.name, err)
 	}
@@ -20,7 +20,7 @@ func (c *client) header() backend.Header {
 func (c *client) changeHeader(change func(h *backend.Header)) (backend.Header, backend.Version) {
 	h := c.header()
 	change(&h)
-	return h, c.put(c.t.line, string(h.Encode()), nil)
+	return h, c.put(c.line, string(h.Encode()), nil)
 }
 
 // raise raises the election's fence.

@@ -1,25 +1,54 @@
 package conformance
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/succession-dev/succession/backend"
 )
 
-// departs is a rule that Gone returns after a departure of the given kind.
-func departs(d func(*trial) time.Duration, depart func(owner *client, m backend.Member)) func(*trial) {
+// departs is a rule that Gone returns at once after a departure of the given kind.
+func departs(depart func(owner *client, m backend.Member)) func(*trial) {
+	return func(t *trial) {
+		b, c := t.client(), t.client()
+		owners := make([]*client, moments)
+		members := make([]backend.Member, moments)
+		heirs := make([]<-chan error, moments)
+		observers := make([]<-chan error, moments)
+		for i, line := range t.lines() {
+			owners[i] = t.client().in(line)
+			m := owners[i].join("0")
+			b.behind(b.joinLine(line, "1"), m)
+			members[i], heirs[i], observers[i] = m, b.going(m), c.going(m)
+		}
+		t.unmoved(slices.Concat(heirs, observers)...)
+		goes := func(i int) <-chan error {
+			depart(owners[i], members[i])
+			return t.async(func() error { return cmp.Or(<-heirs[i], <-observers[i]) })
+		}
+		for _, err := range atOnce(t, "Gone has not returned after the departure", goes) {
+			if err != nil {
+				t.fatalf("Gone returned %v after the departure; want nil", err)
+			}
+		}
+	}
+}
+
+// vanishes is a rule that Gone returns after a crash of the given kind.
+func vanishes(crash func(owner *client)) func(*trial) {
 	return func(t *trial) {
 		a, b, c := t.client(), t.client(), t.client()
 		m := a.join("0")
 		b.behind(b.join("1"), m)
 		heir, observer := b.going(m), c.going(m)
 		t.unmoved(heir, observer)
-		depart(a, m)
+		crash(a)
 		for _, w := range []<-chan error{heir, observer} {
-			if err := await(t, w, d(t), "Gone has not returned after the departure"); err != nil {
-				t.fatalf("Gone returned %v after the departure; want nil", err)
+			if err := await(t, w, t.h.crash(), "Gone has not returned after the crash"); err != nil {
+				t.fatalf("Gone returned %v after the crash; want nil", err)
 			}
 		}
 	}
@@ -43,33 +72,33 @@ func (t *trial) unmoved(waits ...<-chan error) {
 var goneRules = []Rule{{
 	ID:    "L3.leave",
 	Title: "Gone wakes when the member leaves",
-	Text:  "Gone of the heir and of a client without a place does not return for half a TTL, and returns nil soon after the member has left.",
-	check: departs(soon, func(a *client, m backend.Member) { a.leave(m) }),
+	Text:  "Gone of the heir and of a client without a place does not return for half a TTL, and returns nil at once when the member has left. Five elections.",
+	check: departs(func(a *client, m backend.Member) { a.leave(m) }),
 }, {
 	ID:    "L3.close",
 	Title: "Gone wakes when the session is closed",
 	Text:  "As L3.leave, when the member's session is closed.",
-	check: departs(soon, func(a *client, m backend.Member) {
+	check: departs(func(a *client, _ backend.Member) {
 		a.do("Close", func(ctx context.Context, s backend.Session) error { return s.Close(ctx) })
 	}),
 }, {
 	ID:    "L3.expire",
 	Title: "Gone wakes when the session expires",
-	Text:  "As L3.leave, soon after the coordinator has ended the member's session.",
+	Text:  "As L3.leave, when the coordinator has ended the member's session.",
 	Needs: []Fault{Expire},
-	check: departs(soon, func(a *client, m backend.Member) { a.expire() }),
+	check: departs(func(a *client, _ backend.Member) { a.expire() }),
 }, {
 	ID:    "L3.kill",
 	Title: "Gone wakes when the client crashes",
-	Text:  "As L3.leave, after a crash of the member's client.",
+	Text:  "Gone of the heir and of a client without a place does not return for half a TTL, and returns nil after a crash of the member's client.",
 	Needs: []Fault{Kill},
-	check: departs(afterCrash, func(a *client, m backend.Member) { a.kill() }),
+	check: vanishes((*client).kill),
 }, {
 	ID:    "L3.cut",
 	Title: "Gone wakes when the client is cut off",
-	Text:  "As L3.leave, after a crash, when the member's client is cut off and stays so.",
+	Text:  "As L3.kill, when the member's client is cut off and stays so.",
 	Needs: []Fault{Cut},
-	check: departs(afterCrash, func(a *client, m backend.Member) { a.cut() }),
+	check: vanishes(func(a *client) { a.cut() }),
 }, {
 	ID:    "L3.removed",
 	Title: "Gone wakes when an operator removes the member",
@@ -84,27 +113,14 @@ var goneRules = []Rule{{
 		if err := await(t, own, t.h.soon(), "Gone of the own member has not returned after its removal"); err != nil {
 			t.fatalf("Gone of the own member: %v", err)
 		}
-		departs(soon, func(_ *client, m backend.Member) { t.remove(m) })(t)
+		departs(func(_ *client, m backend.Member) { t.remove(m) })(t)
 	},
 }, {
 	ID:    "L3.dropped",
 	Title: "Gone wakes when an operator deletes the election",
-	Text:  "Gone of each of three members returns nil soon after an operator has deleted the whole election.",
+	Text:  "As L3.leave, when an operator has deleted the whole election.",
 	Needs: []Fault{Drop},
-	check: func(t *trial) {
-		a, b := t.client(), t.client()
-		var waits []<-chan error
-		for range 3 {
-			waits = append(waits, b.going(a.join("x")))
-		}
-		t.unmoved(waits...)
-		t.drop()
-		for _, w := range waits {
-			if err := await(t, w, t.h.soon(), "Gone has not returned after the election was deleted"); err != nil {
-				t.fatalf("Gone: %v", err)
-			}
-		}
-	},
+	check: departs(func(a *client, m backend.Member) { a.t.dropLine(m.Line) }),
 }, {
 	ID:    "L3.race",
 	Title: "no departure is missed while Gone is being set up",

@@ -8,18 +8,28 @@ import (
 	"github.com/succession-dev/succession/internal/history"
 )
 
-// hands is a rule that the next in line leads within a bound after an end of the
-// leader.
-func hands(bound func(*trial) time.Duration, end func(t *trial, c *client, term election.Term)) func(*trial) {
+// hands is a rule that the next in line leads at once after an end of the leader, and the
+// one after that in its turn.
+func hands(end func(t *trial, c *client, term election.Term)) func(*trial) {
 	return func(t *trial) {
-		a, b, c := t.client(), t.client(), t.client()
-		term := a.campaign()
-		next := b.campaigns(t.ctx)
-		last := c.campaigns(t.ctx)
-		end(t, a, term)
-		second := next.wins(bound(t))
-		second.Resign(t.ctx)
-		last.wins(t.h.soon())
+		b, c := t.client(), t.client()
+		leaders := make([]*client, moments)
+		terms := make([]election.Term, moments)
+		second, third := make([]*standing, moments), make([]*standing, moments)
+		for i, line := range t.lines() {
+			leaders[i] = t.client().in(line)
+			terms[i] = leaders[i].campaign()
+			second[i] = b.in(line).campaigns(t.ctx)
+			third[i] = c.in(line).campaigns(t.ctx)
+		}
+		next := atOnce(t, "the next in line has not won", func(i int) <-chan election.Term {
+			end(t, leaders[i], terms[i])
+			return second[i].won
+		})
+		for i, term := range next {
+			term.Resign(t.ctx)
+			third[i].wins(t.h.soon())
+		}
 	}
 }
 
@@ -48,8 +58,8 @@ var stallRules = []Rule{{
 }, {
 	ID:    "G8.close",
 	Title: "closing the backend hands over at once",
-	Text:  "When the leader's backend is closed, the next in line wins soon, and the one after that in its turn.",
-	check: hands(soon, func(t *trial, c *client, _ election.Term) {
+	Text:  "When the leader's backend is closed, the next in line wins at once, and the one after that soon in its turn. Five elections.",
+	check: hands(func(t *trial, c *client, _ election.Term) {
 		if err := c.Close(); err != nil {
 			t.fatalf("Close: %v", err)
 		}
@@ -59,19 +69,25 @@ var stallRules = []Rule{{
 	Title: "a crash hands over within the session's time",
 	Text:  "When the leader's client is killed, the next in line wins after a crash at the latest.",
 	Needs: []Fault{Kill},
-	check: hands(afterCrash, func(_ *trial, c *client, _ election.Term) { c.kill() }),
+	check: func(t *trial) {
+		a, b := t.client(), t.client()
+		a.campaign()
+		next := b.campaigns(t.ctx)
+		a.kill()
+		next.wins(t.h.crash())
+	},
 }, {
 	ID:    "G8.expire",
 	Title: "the end of a session hands over at once",
-	Text:  "When the coordinator ends the leader's session, the next in line wins soon.",
+	Text:  "As G8.close, when the coordinator ends the leader's session.",
 	Needs: []Fault{Expire},
-	check: hands(soon, func(_ *trial, c *client, _ election.Term) { c.expire() }),
+	check: hands(func(_ *trial, c *client, _ election.Term) { c.expire() }),
 }, {
 	ID:    "G8.removed",
 	Title: "a removal hands over at once",
-	Text:  "When an operator removes the leader's member, the next in line wins soon.",
+	Text:  "As G8.close, when an operator removes the leader's member.",
 	Needs: []Fault{Remove},
-	check: hands(soon, func(t *trial, _ *client, term election.Term) { t.remove(term.Member()) }),
+	check: hands(func(t *trial, _ *client, term election.Term) { t.remove(term.Member()) }),
 }, {
 	ID:    "G8.waiter-removed",
 	Title: "a waiter that was removed stands in line again",

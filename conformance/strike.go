@@ -142,13 +142,15 @@ func (t *trial) owner(m backend.Member) string {
 	return ""
 }
 
-// drop deletes the election as an operator would.
-func (t *trial) drop() {
+// drop deletes the election of the trial as an operator would.
+func (t *trial) drop() { t.dropLine(t.line) }
+
+func (t *trial) dropLine(line string) {
 	t.moment("", "dropped", "drops the election")
 	ctx, cancel := t.within(t.h.soon())
 	defer cancel()
-	if err := t.aside(func() error { return t.h.Faults.Drop(ctx, t.line) }); err != nil {
-		t.fatalf("the harness could not drop %s: %v", t.line, err)
+	if err := t.aside(func() error { return t.h.Faults.Drop(ctx, line) }); err != nil {
+		t.fatalf("the harness could not drop %s: %v", line, err)
 	}
 }
 

@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/succession-dev/succession/backend"
@@ -10,17 +11,27 @@ import (
 	"github.com/succession-dev/succession/elect"
 )
 
-// told is a rule that a leader learns of its loss within a bound, with one of the
-// reasons.
-func told(bound func(*trial) time.Duration, lose func(t *trial, c *client, term election.Term), reasons ...error) func(*trial) {
+// told is a rule that a leader learns of its loss at once, with one of the reasons.
+func told(lose func(t *trial, c *client, term election.Term), reasons ...error) func(*trial) {
 	return func(t *trial) {
-		a, b := t.client(), t.client()
-		term := a.campaign()
-		b.campaigns(t.ctx)
-		t.steady(t.h.TTL/4, "a healthy leader lost its term", func() bool { return term.Check() == nil && term.Context().Err() == nil })
-		lose(t, a, term)
-		await(t, term.Context().Done(), bound(t), "the context of the term was not cancelled")
-		t.lost(term, reasons...)
+		b := t.client()
+		leaders := make([]*client, moments)
+		terms := make([]election.Term, moments)
+		for i, line := range t.lines() {
+			leaders[i] = t.client().in(line)
+			terms[i] = leaders[i].campaign()
+			b.in(line).campaigns(t.ctx)
+		}
+		t.steady(t.h.TTL/4, "a healthy leader lost its term", func() bool {
+			return !slices.ContainsFunc(terms, func(term election.Term) bool { return term.Check() != nil || term.Context().Err() != nil })
+		})
+		atOnce(t, "the context of the term was not cancelled", func(i int) <-chan struct{} {
+			lose(t, leaders[i], terms[i])
+			return terms[i].Context().Done()
+		})
+		for _, term := range terms {
+			t.lost(term, reasons...)
+		}
 	}
 }
 
@@ -31,8 +42,8 @@ func (t *trial) lost(term election.Term, reasons ...error) {
 	switch {
 	case !errors.As(cause, &lost) || !errors.Is(cause, elect.ErrLost):
 		t.fatalf("the cause of the term's context is %v; want a LostError", cause)
-	case lost.Election != t.line || lost.Token != term.Token():
-		t.fatalf("the LostError is of %s, token %d; want %s, token %d", lost.Election, lost.Token, t.line, term.Token())
+	case lost.Election != term.Member().Line || lost.Token != term.Token():
+		t.fatalf("the LostError is of %s, token %d; want %s, token %d", lost.Election, lost.Token, term.Member().Line, term.Token())
 	case !is(lost, reasons...):
 		t.fatalf("the term was lost because of: %v; want one of %v", lost.Err, reasons)
 	case !errors.Is(term.Check(), elect.ErrLost):
@@ -46,25 +57,32 @@ var toldRules = []Rule{{
 	Title: "a leader learns that its session ended",
 	Text:  "When the coordinator ends the leader's session, the term's context is cancelled after a crash at the latest, with a LostError that says so; Check says the same.",
 	Needs: []Fault{Expire},
-	check: told(afterCrash, func(_ *trial, c *client, _ election.Term) { c.expire() }, backend.ErrSessionEnded, elect.ErrDeadline, elect.ErrRemoved),
+	check: func(t *trial) {
+		a, b := t.client(), t.client()
+		term := a.campaign()
+		b.campaigns(t.ctx)
+		a.expire()
+		await(t, term.Context().Done(), t.h.crash(), "the context of the term was not cancelled")
+		t.lost(term, backend.ErrSessionEnded, elect.ErrDeadline, elect.ErrRemoved)
+	},
 }, {
 	ID:    "G7.removed",
 	Title: "a leader learns that it was removed",
-	Text:  "When an operator removes the leader's member, the term's context is cancelled soon, with a LostError because of ErrRemoved.",
+	Text:  "When an operator removes the leader's member, the term's context is cancelled at once, with a LostError because of ErrRemoved. Five elections.",
 	Needs: []Fault{Remove},
-	check: told(soon, func(t *trial, _ *client, term election.Term) { t.remove(term.Member()) }, elect.ErrRemoved),
+	check: told(func(t *trial, _ *client, term election.Term) { t.remove(term.Member()) }, elect.ErrRemoved),
 }, {
 	ID:    "G7.dropped",
 	Title: "a leader learns that the election was deleted",
-	Text:  "When an operator deletes the election, the term's context is cancelled soon, with a LostError because of ErrRemoved.",
+	Text:  "When an operator deletes the election, the term's context is cancelled at once, with a LostError because of ErrRemoved. Five elections.",
 	Needs: []Fault{Drop},
-	check: told(soon, func(t *trial, _ *client, _ election.Term) { t.drop() }, elect.ErrRemoved),
+	check: told(func(t *trial, _ *client, term election.Term) { t.dropLine(term.Member().Line) }, elect.ErrRemoved),
 }, {
 	ID:    "G7.asked",
 	Title: "a leader learns that it is to resign",
-	Text:  "When another client asks the leader to resign, the term's context is cancelled soon, with a LostError because of ErrAsked.",
-	check: told(soon, func(t *trial, _ *client, term election.Term) {
-		l, err := t.client().elect().AskToResign(t.ctx)
+	Text:  "When another client asks the leader to resign, the term's context is cancelled at once, with a LostError because of ErrAsked. Five elections.",
+	check: told(func(t *trial, _ *client, term election.Term) {
+		l, err := t.client().in(term.Member().Line).elect().AskToResign(t.ctx)
 		if err != nil || l.Token != term.Token() {
 			t.fatalf("AskToResign returned %+v, %v; want the leader with token %d", l, err, term.Token())
 		}
@@ -72,8 +90,8 @@ var toldRules = []Rule{{
 }, {
 	ID:    "G7.closed",
 	Title: "a leader learns that its backend was closed",
-	Text:  "When the leader's own backend is closed, the term's context is cancelled soon, with a LostError.",
-	check: told(soon, func(_ *trial, c *client, _ election.Term) { c.Close() }, elect.ErrLost),
+	Text:  "When the leader's own backend is closed, the term's context is cancelled at once, with a LostError. Five elections.",
+	check: told(func(_ *trial, c *client, _ election.Term) { c.Close() }, elect.ErrLost),
 }, {
 	ID:    "G7.cut",
 	Title: "a leader that is cut off is told before its deadline",
