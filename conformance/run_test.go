@@ -148,8 +148,8 @@ func TestFailureTellsAll(t *testing.T) {
 	got := report.Results[0].String()
 	for _, want := range []string{
 		"L3.kill Gone wakes when the client crashes: failed",
-		"symptom: Gone has not returned after the departure: not after 15s",
-		"rule:    As L3.leave",
+		"symptom: Gone has not returned after the crash: not after 15s",
+		"rule:    Gone of the heir",
 		"RULES.md, L3.kill",
 		" a     join ", " b     join ", " a     FAULT killed",
 		" c     gone n_0000000000(1) has not returned",
