@@ -1,11 +1,12 @@
-// Command gotest runs go test in several modules and ends with one line that counts
-// the tests of all of them:
+// Command gotest runs go test, once for each of its arguments, one after the other, and
+// ends with one line that counts the tests of all of them:
 //
-//	gotest DIR... -- ARGUMENT...
+//	gotest 'DIR ARGUMENT...' ...
 //
-// It prints a line for each package, and the output of a test only if it fails, the gist
-// of it once more at the end. It exits with 1 when anything has failed, and when nothing
-// was tested.
+// The first word is the folder in which go test is run, the others are its arguments.
+// It prints a line for each package, and the output of a test only if it fails. At the
+// end it prints how long each package took, the slowest tests, and once more the gist of
+// what has failed. It exits with 1 when anything has failed, and when nothing was tested.
 package main
 
 import (
@@ -16,19 +17,18 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"slices"
+	"strings"
 )
 
 func main() {
-	args := os.Args[1:]
-	sep := slices.Index(args, "--")
-	if sep < 1 {
-		fmt.Fprintln(os.Stderr, "usage: gotest DIR... -- ARGUMENT...")
+	if len(os.Args) < 2 {
+		fmt.Fprintln(os.Stderr, "usage: gotest 'DIR ARGUMENT...' ...")
 		os.Exit(2)
 	}
 	r := newReport(os.Stdout)
-	for _, dir := range args[:sep] {
-		if err := run(r, dir, args[sep+1:]); err != nil {
+	for _, arg := range os.Args[1:] {
+		dir, args, _ := strings.Cut(arg, " ")
+		if err := run(r, dir, strings.Fields(args)); err != nil {
 			r.problem(fmt.Sprintf("go test in %s: %v", dir, err))
 		}
 	}

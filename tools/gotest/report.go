@@ -25,7 +25,8 @@ type report struct {
 
 	passed, failed, skipped int
 
-	said []string // of each failed test, what it has said, in short
+	said  []string // of each failed test, what it has said, in short
+	times times
 
 	running map[string]map[string]bool // by package, the tests that have not ended
 	output  map[string]*strings.Builder
@@ -68,6 +69,7 @@ func (r *report) add(e event) {
 func (r *report) endTest(e event) {
 	delete(r.running[e.Package], e.Test)
 	r.ran[e.Package]++
+	r.times.add(e)
 	switch e.Action {
 	case "pass":
 		r.passed++
@@ -102,6 +104,7 @@ func (r *report) endPackage(e event) {
 	default:
 		return // start, bench
 	}
+	r.times.add(e)
 	delete(r.output, key(e))
 }
 
@@ -132,6 +135,7 @@ func (r *report) close() bool {
 	if r.passed+r.failed == 0 {
 		r.problem("nothing was tested")
 	}
+	r.times.print(r.out)
 	if len(r.said) > 0 {
 		fmt.Fprintf(r.out, "\n== what has failed\n%s", strings.Join(r.said, ""))
 	}

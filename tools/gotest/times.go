@@ -1,0 +1,68 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// A times says where the time went: how long each package took, and each test that has no
+// subtests.
+type times struct {
+	packages, tests []timed
+	parents         map[string]bool // tests with subtests, by key
+}
+
+type timed struct {
+	name    string
+	seconds float64
+}
+
+// add takes the end of a test, or of a package where Test is empty. A subtest ends before
+// its parent does.
+func (t *times) add(e event) {
+	if e.Test == "" {
+		// A package may be run twice, with the race detector and without.
+		i := slices.IndexFunc(t.packages, func(p timed) bool { return p.name == e.Package })
+		if i < 0 {
+			i = len(t.packages)
+			t.packages = append(t.packages, timed{name: e.Package})
+		}
+		t.packages[i].seconds += e.Elapsed
+		return
+	}
+	if t.parents == nil {
+		t.parents = make(map[string]bool)
+	}
+	if i := strings.LastIndexByte(e.Test, '/'); i >= 0 {
+		t.parents[key(event{Package: e.Package, Test: e.Test[:i]})] = true
+	}
+	if !t.parents[key(e)] {
+		t.tests = append(t.tests, timed{e.Package + " " + e.Test, e.Elapsed})
+	}
+}
+
+// print prints the packages that took a second or more, and the slowest tests.
+func (t *times) print(out io.Writer) {
+	const slowest = 10
+	longest := func(all []timed) []timed {
+		slices.SortStableFunc(all, func(a, b timed) int { return cmp.Compare(b.seconds, a.seconds) })
+		i, _ := slices.BinarySearchFunc(all, 1.0, func(a timed, s float64) int { return cmp.Compare(s, a.seconds) })
+		return all[:i]
+	}
+	show := func(title string, all []timed) {
+		if len(all) == 0 {
+			return
+		}
+		fmt.Fprintf(out, "\n== %s\n", title)
+		for _, each := range all {
+			fmt.Fprintf(out, "%7.1fs  %s\n", each.seconds, each.name)
+		}
+	}
+	show("time of each package", longest(t.packages))
+	tests := longest(t.tests)
+	show("the slowest tests", tests[:min(slowest, len(tests))])
+	fmt.Fprintln(out)
+}

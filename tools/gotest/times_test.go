@@ -1,0 +1,48 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func TestTimes(t *testing.T) {
+	var times times
+	end := func(pkg, test string, seconds float64) {
+		times.add(event{Package: pkg, Test: test, Elapsed: seconds})
+	}
+	end("p", "TestA/b", 2)
+	end("p", "TestA", 9) // its subtest took the time
+	end("p", "TestC", 0.5)
+	end("p", "", 9.5)
+	for i := range 12 {
+		end("q", fmt.Sprint("TestD", i), float64(10+i))
+	}
+	end("q", "", 300)
+	end("q", "", 60) // a second run
+	end("r", "", 0.2)
+	var out bytes.Buffer
+	times.print(&out)
+	want := `
+== time of each package
+  360.0s  q
+    9.5s  p
+
+== the slowest tests
+`
+	for i := 11; i >= 2; i-- {
+		want += fmt.Sprintf("%7.1fs  q TestD%d\n", float64(10+i), i)
+	}
+	if got := out.String(); strings.TrimSpace(got) != strings.TrimSpace(want) {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	var short bytes.Buffer
+	times.tests = times.tests[:0]
+	end("p", "TestA/b", 2)
+	end("p", "TestA", 9)
+	times.print(&short)
+	if s := short.String(); !strings.Contains(s, "TestA/b") || strings.Contains(s, "TestA\n") {
+		t.Errorf("a test with subtests is shown, or a subtest is not:\n%s", s)
+	}
+}

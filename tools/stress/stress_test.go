@@ -1,0 +1,85 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The test of this module fails in every second run, by a file that it leaves.
+const source = `package p
+
+import ("os"; "testing")
+
+func TestFlaky(t *testing.T) {
+	t.Run("a b", func(t *testing.T) {
+		if os.Remove("mark") == nil {
+			t.Error("loud")
+			return
+		}
+		os.WriteFile("mark", nil, 0o644)
+	})
+	t.Run("other", func(t *testing.T) { t.Error("not asked for") })
+}
+
+func TestSound(t *testing.T) {}
+`
+
+// module makes a module of that test in a new folder, and goes there.
+func module(t *testing.T) {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range map[string]string{"go.mod": "module example.org/p\n\ngo 1.26\n", "p_test.go": source} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Chdir(dir)
+	t.Setenv("TMPDIR", t.TempDir())
+}
+
+func TestStress(t *testing.T) {
+	module(t)
+	for _, tt := range []struct {
+		name   string
+		failed int
+		says   string
+	}{
+		{"TestFlaky/a_b", 3, "TestFlaky/a_b: 3 of 6 runs failed (50.0 %)"},
+		{"TestSound", 0, "TestSound: 0 of 6 runs failed (0.0 %)"},
+	} {
+		var out bytes.Buffer
+		s := stress{name: tt.name, runs: 6, atOnce: 1, load: 1, out: &out}
+		if err := s.build(t.Context(), ""); err != nil {
+			t.Fatal(err)
+		}
+		failed, err := s.repeat(t.Context())
+		if err != nil || failed != tt.failed || !strings.Contains(out.String(), tt.says) {
+			t.Errorf("%s: %d failed, %v\n%s", tt.name, failed, err, &out)
+		}
+	}
+	logs, err := filepath.Glob(filepath.Join(os.TempDir(), "stress-failed-*", "*.log"))
+	if err != nil || len(logs) != 3 {
+		t.Fatalf("logs of failed runs: %q, %v; want three", logs, err)
+	}
+	if text, err := os.ReadFile(logs[0]); err != nil || !strings.Contains(string(text), "loud") {
+		t.Errorf("the log of a failed run is %q, %v", text, err)
+	}
+}
+
+func TestStressOfNothing(t *testing.T) {
+	module(t)
+	s := stress{name: "TestNobodyHas"}
+	if err := s.build(t.Context(), ""); err == nil || !strings.Contains(err.Error(), "no package") {
+		t.Errorf("a test that no package has: %v", err)
+	}
+	s = stress{name: "TestSound/none", runs: 3, atOnce: 1, out: new(bytes.Buffer)}
+	if err := s.build(t.Context(), ""); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.repeat(t.Context()); err == nil || !strings.Contains(err.Error(), "there is no test") {
+		t.Errorf("a subtest that is not there: %v", err)
+	}
+}
