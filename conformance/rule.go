@@ -26,8 +26,9 @@ func (r Rule) Group() string {
 	return group
 }
 
-// alone reports whether the rule disturbs clients other than its own.
-func (r Rule) alone() bool {
+// Alone reports whether the rule disturbs the whole coordinator, and with it clients other
+// than its own. Such a rule is never run beside others.
+func (r Rule) Alone() bool {
 	return slices.ContainsFunc(r.Needs, func(f Fault) bool { return slices.Contains(disturbing, f) })
 }
 

@@ -36,7 +36,7 @@ func Run(t *testing.T, h Harness) {
 			continue
 		}
 		t.Run(r.ID, func(t *testing.T) {
-			if !r.alone() {
+			if !r.Alone() {
 				t.Parallel()
 			}
 			var res *Result
@@ -101,7 +101,7 @@ func Check(ctx context.Context, h Harness, emit func(Result)) *Report {
 	for _, r := range rules {
 		switch {
 		case !h.selects(r):
-		case r.alone():
+		case r.Alone():
 			one(r)
 		default:
 			shared = append(shared, r)

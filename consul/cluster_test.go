@@ -3,8 +3,6 @@ package consul_test
 import (
 	"context"
 	"errors"
-	"flag"
-	"slices"
 	"testing"
 
 	"github.com/succession-dev/succession/backend"
@@ -13,75 +11,27 @@ import (
 	"github.com/succession-dev/succession/internal/coordtest/rig"
 )
 
-var allRules = flag.Bool("all-rules", false, "run every rule of the suite on three servers, too")
-
 // patient is twice Consul's shortest times, so that a busy machine does not depose a
 // leader of the servers: that costs sessions as short as these.
 const patient = "performance{raft_multiplier=2}"
 
-// TestConformanceThree runs on three servers the rules that their number may bear on:
-// one leader, growing tokens, no stall, and that what is read is fresh; and all that
-// stop servers. Of the others, which are about what a client makes of its answers, it
-// spares the time. Faults hit one server, or the majority; clients talk to followers,
-// which forward what they are asked.
-//
-// It does not run beside other tests: four servers on a small machine are slow ones.
-//
-//	go test ./consul -run ConformanceThree -all-rules
-//
-// runs every rule, here or in TestConformanceThreeFaults.
+// TestConformanceThree runs the rules of servers on three of them. Faults hit one server,
+// or the majority; clients talk to followers, which forward what they are asked.
 func TestConformanceThree(t *testing.T) {
-	c := coordtest.NewConsul(t, &coordtest.ConsulOptions{
-		Nodes: 3,
-		// With autopilot's cleanup a second failure within ten seconds costs the quorum
-		// for good; see coordtest.Consul.
-		Config: []string{manyConnections, patient, "autopilot{cleanup_dead_servers=false}"},
-	})
+	t.Parallel() // with the other of the two: both wait most of the time
+	c := coordtest.NewConsul(t, &coordtest.ConsulOptions{Nodes: 3, Links: true, Config: []string{manyConnections, patient}})
 	admin := unlabelledAdmin(t, c)
 	harness := func(t *testing.T) conformance.Harness {
 		f := newFollowers(newClients(t, c, admin))
 		h := f.harness()
 		h.Faults.Restart = f.restart
 		h.Faults.Pause = f.pause
-		return h
-	}
-	h := harness(t)
-	for _, r := range conformance.Rules() {
-		// G1.late is about the client's clock alone, and takes half a minute.
-		if *allRules && r.Group() != "Fault" ||
-			slices.Contains([]string{"L2", "G1", "G2", "G7", "G8"}, r.Group()) && r.ID != "G1.late" {
-			h.Only = append(h.Only, r.ID)
-		}
-	}
-	h.Wrap = func(t *testing.T, rule func(*testing.T, conformance.Harness)) { rule(t, harness(t)) }
-	conformance.Run(t, h)
-}
-
-// TestConformanceThreeFaults runs those rules of the group Fault that happen to
-// servers; see TestConformanceThree. A restart or a pause is that of all three.
-func TestConformanceThreeFaults(t *testing.T) {
-	c := coordtest.NewConsul(t, &coordtest.ConsulOptions{Nodes: 3, Links: true, Config: []string{manyConnections, patient}})
-	admin := unlabelledAdmin(t, c)
-	harness := func(t *testing.T) conformance.Harness {
-		f := newFollowers(newClients(t, c, admin))
-		h := f.harness()
 		h.Faults.Cluster = rig.Cluster(&c.Cluster, func(b backend.Backend) string { return f.of(b).server.Addr() })
 		return h
 	}
 	h := harness(t)
-	ofServers := []conformance.Fault{conformance.Restart, conformance.Pause, conformance.Rewind, conformance.Cluster}
-	for _, r := range conformance.Rules() {
-		if r.Group() == "Fault" && (*allRules || slices.ContainsFunc(r.Needs, func(f conformance.Fault) bool { return slices.Contains(ofServers, f) })) {
-			h.Only = append(h.Only, r.ID)
-		}
-	}
-	// Six clients each are too many for a small machine when eight rules run at once.
-	free := make(chan struct{}, 2)
-	h.Wrap = func(t *testing.T, rule func(*testing.T, conformance.Harness)) {
-		free <- struct{}{}
-		defer func() { <-free }()
-		rule(t, harness(t))
-	}
+	h.Only = rig.Three()
+	h.Wrap = func(t *testing.T, rule func(*testing.T, conformance.Harness)) { rule(t, harness(t)) }
 	conformance.Run(t, h)
 }
 

@@ -33,59 +33,37 @@ func TestConformance(t *testing.T) {
 	conformance.Run(t, h)
 }
 
-// TestConformanceThree runs every rule but those of the group Fault on three servers,
-// with all clients on one of them that begins as a follower. A restart is that of one
-// server: of etcd's leader, and of the follower, in turns. A pause takes either the
-// quorum away, etcd's leader with it, or the server that the clients are on: what
-// stands still is the whole coordinator, as its clients see it.
+// TestConformanceThree runs the rules of servers on three of them, over which the clients
+// are spread. A restart is that of etcd's leader, and of all servers, in turns; a pause
+// takes the quorum away, etcd's leader with it, or stops all.
 func TestConformanceThree(t *testing.T) {
 	t.Parallel()
-	cluster := coordtest.NewEtcd(t, &coordtest.EtcdOptions{Nodes: 3})
-	if leader(t, cluster) == 0 {
-		transfer(t, cluster, 1)
-	}
-	h := harness(t, cluster, "etcd, three servers")
-	for _, r := range conformance.Rules() {
-		if r.Group() != "Fault" {
-			h.Only = append(h.Only, r.ID)
-		}
-	}
-	var restarts, pauses atomic.Int64
-	h.Faults.Restart = func(ctx context.Context) error {
-		which := 0
-		if restarts.Add(1)%2 == 1 {
-			which = leader(t, cluster)
-		}
-		if err := cluster.Servers()[which].Restart(ctx); err != nil {
-			return err
-		}
-		return cluster.Servers()[0].Ready(ctx)
-	}
-	h.Faults.Pause = func(context.Context) (func(), error) {
-		if pauses.Add(1)%2 == 1 {
-			if leader(t, cluster) == 0 {
-				transfer(t, cluster, 1)
-			}
-			return pause(t, cluster.Servers()[1:])
-		}
-		return pause(t, cluster.Servers()[:1])
-	}
-	conformance.Run(t, h)
-}
-
-// TestConformanceThreeFaults runs the rules of the group Fault on three servers, over
-// which the clients are spread. It does not run beside other tests: what the servers
-// tell each other goes through this process.
-func TestConformanceThreeFaults(t *testing.T) {
 	cluster := coordtest.NewEtcd(t, &coordtest.EtcdOptions{Nodes: 3, Links: true})
 	h := harness(t, cluster, "etcd, three servers")
-	h.Only = []string{"Fault"}
-	var opened atomic.Int64
+	h.Only = rig.Three()
+	var opened, restarts, pauses atomic.Int64
 	h.Open = func(context.Context) (backend.Backend, error) {
 		return openSuite(cluster.Addrs()[opened.Add(1)%3])
 	}
-	h.Faults.Restart = cluster.Restart
-	h.Faults.Pause = func(context.Context) (func(), error) { return pause(t, cluster.Servers()) }
+	h.Faults.Restart = func(ctx context.Context) error {
+		if restarts.Add(1)%2 == 0 {
+			return cluster.Restart(ctx)
+		}
+		err := cluster.Servers()[leader(t, cluster)].Restart(ctx)
+		for _, s := range cluster.Servers() {
+			err = errors.Join(err, s.Ready(ctx))
+		}
+		return err
+	}
+	h.Faults.Pause = func(context.Context) (func(), error) {
+		if pauses.Add(1)%2 == 0 {
+			return pause(t, cluster.Servers())
+		}
+		if leader(t, cluster) == 0 {
+			transfer(t, cluster, 1)
+		}
+		return pause(t, cluster.Servers()[1:])
+	}
 	h.Faults.Cluster = rig.Cluster(&cluster.Cluster, func(b backend.Backend) string { return b.(*client).server })
 	conformance.Run(t, h)
 }

@@ -126,6 +126,7 @@ const tick = 200 * time.Millisecond
 
 // One server: the whole suite.
 func TestConformance(t *testing.T) {
+	t.Parallel() // with the other of the two: both wait most of the time
 	z := servers(t, 1)
 	h := harness(t, z, conformance.Harness{
 		Name:  "zookeeper",
@@ -142,7 +143,8 @@ func TestConformance(t *testing.T) {
 // Three servers, with the clients spread over them: what one has written, another
 // reads elsewhere. A restart is that of the ensemble's leader, and makes another
 // server the leader.
-func TestConformanceOfEnsemble(t *testing.T) {
+func TestConformanceThree(t *testing.T) {
+	t.Parallel()
 	z := servers(t, 3)
 	h := harness(t, z, conformance.Harness{
 		Name: "zookeeper-ensemble",
@@ -160,6 +162,7 @@ func TestConformanceOfEnsemble(t *testing.T) {
 	h.Faults.Pause = func(ctx context.Context) (func(), error) { return pauseEnsemble(ctx, t, z) }
 	h.Lacks[conformance.Rewind] = "the log index goes on over the restoration of an ensemble: each start of it begins a new epoch, which is the upper half of the index"
 	h.Faults.Cluster = rig.Cluster(&z.Cluster, func(b backend.Backend) string { return b.(*client).server })
+	h.Only = rig.Three()
 	conformance.Run(t, h)
 }
 
