@@ -98,6 +98,7 @@ const (
 )
 
 func TestAmbiguousJoin(t *testing.T) {
+	t.Parallel()
 	sab := new(saboteur)
 	// Long enough for the session to live through it all.
 	b := open(t, zookeeper.Options{SessionTimeout: 20 * time.Second, Dialer: sab.dial}, server(t))

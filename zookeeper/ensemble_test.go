@@ -13,6 +13,7 @@ import (
 // syncLimit ticks, here 2 s, while the leader ends the session after 1 s. The
 // session's own deadline must come before that.
 func TestIsolatedFollower(t *testing.T) {
+	t.Parallel()
 	z := coordtest.NewZooKeeper(t, &coordtest.ZooKeeperOptions{Nodes: 3, Links: true, NoSync: true})
 	follower, err := z.Follower(t.Context())
 	if err != nil {
@@ -72,6 +73,7 @@ func TestIsolatedFollower(t *testing.T) {
 // A version that somebody has from another server is no reason to refuse a write, where
 // the client's own server has not heard of it yet.
 func TestWriteAtAServerThatIsBehind(t *testing.T) {
+	t.Parallel()
 	z := coordtest.NewZooKeeper(t, &coordtest.ZooKeeperOptions{Nodes: 3, Links: true, NoSync: true})
 	follower, err := z.Follower(t.Context())
 	if err != nil {

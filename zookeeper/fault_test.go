@@ -122,6 +122,7 @@ func TestReconnectIsQuick(t *testing.T) {
 
 // Waiters live through a restart with their session and their place.
 func TestServerRestart(t *testing.T) {
+	t.Parallel()
 	z := own(t)
 	a := session(t, open(t, zookeeper.Options{SessionTimeout: 8 * time.Second}, z.Addrs()...))
 	b := session(t, open(t, zookeeper.Options{SessionTimeout: 8 * time.Second}, z.Addrs()...))
@@ -279,6 +280,7 @@ func TestSilenceEndsSession(t *testing.T) {
 }
 
 func TestReset(t *testing.T) {
+	t.Parallel()
 	z := own(t)
 	b := open(t, zookeeper.Options{SessionTimeout: time.Second}, z.Addrs()...)
 	s := session(t, b)

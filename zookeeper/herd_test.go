@@ -14,6 +14,7 @@ import (
 // the one behind it and by nobody else, the first also by itself, and the list of
 // children by nobody.
 func TestNoHerd(t *testing.T) {
+	t.Parallel()
 	const candidates, sessions = 200, 40
 	z := own(t)
 	addr := z.Addrs()[0]
