@@ -23,6 +23,8 @@ const (
 type txn struct {
 	when            []clientv3.Cmp
 	then, otherwise []clientv3.Op
+	// urgent has persist ask two servers at once from the beginning.
+	urgent bool
 }
 
 // call runs one call of the contract: f gets a context that ends with ctx and with
@@ -84,7 +86,7 @@ func (s *session) once(ctx context.Context, t txn) (*clientv3.TxnResponse, error
 func (s *session) persist(ctx context.Context, t txn) (resp *clientv3.TxnResponse, lost bool, err error) {
 	pause := newBackoff()
 	for limit := s.attempt(); ; limit = min(2*limit, max(s.ttl, minAttempt)) {
-		resp, err = first(ctx, lost, func(ctx context.Context) (*clientv3.TxnResponse, error) {
+		resp, err = first(ctx, lost || t.urgent, func(ctx context.Context) (*clientv3.TxnResponse, error) {
 			return s.commit(ctx, t, limit)
 		})
 		if !isLost(err) {
@@ -101,12 +103,12 @@ func (s *session) persist(ctx context.Context, t txn) (resp *clientv3.TxnRespons
 	}
 }
 
-// first calls f, or where it has been tried before, f twice at once, and returns the first
+// first calls f, or where one server may not do, f twice at once, and returns the first
 // result that is not the loss of an answer. gRPC has the next server of all take the
 // next request: of two that go out together one passes over a server that stands
 // still, while one after the other may both hit it, with other requests in between.
-func first[T any](ctx context.Context, before bool, f func(context.Context) (T, error)) (T, error) {
-	if !before {
+func first[T any](ctx context.Context, both bool, f func(context.Context) (T, error)) (T, error) {
+	if !both {
 		return f(ctx)
 	}
 	type result struct {
@@ -132,9 +134,9 @@ func first[T any](ctx context.Context, before bool, f func(context.Context) (T, 
 }
 
 // twice calls f, and where no answer comes in time once more, by way of [first].
-func twice[T any](ctx context.Context, limit time.Duration, f func(context.Context) (T, error)) (v T, err error) {
-	for _, before := range []bool{false, true} {
-		v, err = first(ctx, before, func(ctx context.Context) (T, error) {
+func twice[T any](ctx context.Context, limit time.Duration, urgent bool, f func(context.Context) (T, error)) (v T, err error) {
+	for _, again := range []bool{false, true} {
+		v, err = first(ctx, urgent || again, func(ctx context.Context) (T, error) {
 			ctx, cancel := context.WithTimeout(ctx, limit)
 			defer cancel()
 			return f(ctx)

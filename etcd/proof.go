@@ -132,7 +132,7 @@ func (s *session) settle(a ack, term uint64) bool {
 
 // prove asks etcd for its term.
 func (s *session) prove(a ack) error {
-	term, err := s.term()
+	term, err := s.term(false)
 	if err == nil && !s.settle(a, term) {
 		return errUnproven
 	}
@@ -140,4 +140,6 @@ func (s *session) prove(a ack) error {
 }
 
 // term returns the term that etcd is in.
-func (s *session) term() (uint64, error) { return twice(s.ctx, s.beatLimit(), s.b.term) }
+func (s *session) term(urgent bool) (uint64, error) {
+	return twice(s.ctx, s.beatLimit(), urgent, s.b.term)
+}

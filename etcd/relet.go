@@ -50,18 +50,19 @@ func (s *session) let(t tenancy) {
 // granted, and moves the session's members to it. It returns when that was granted.
 //
 // No heartbeat is sent until all are moved, and the deadline stays where it is: both
-// leases last until then. Who joins meanwhile is not waited for; see [session.catchUp].
+// leases last until then. So each step asks two servers at once: etcd has just changed its
+// leader, and the one that led may stand still and answer nobody. Who joins meanwhile is not waited for; see [session.catchUp].
 func (s *session) relet() (sent clock.Instant, err error) {
 	now := s.present()
 	sent = clock.Now()
-	term, err := s.term()
+	term, err := s.term(true)
 	if err != nil {
 		return sent, err
 	}
 	if term == now.term { // the server that answers heartbeats is in another
 		return sent, errUnproven
 	}
-	fresh, err := twice(s.ctx, s.beatLimit(), func(ctx context.Context) (grant, error) {
+	fresh, err := twice(s.ctx, s.beatLimit(), true, func(ctx context.Context) (grant, error) {
 		return s.b.grant(ctx, int64(s.ttl/time.Second))
 	})
 	switch {
@@ -99,7 +100,7 @@ const moved = 32
 // another, or on none as it is pinned, stays as it is.
 func (s *session) move(ctx context.Context, keys []string, from, to int64) error {
 	for some := range slices.Chunk(keys, moved) {
-		var t txn
+		t := txn{urgent: true}
 		for _, key := range some {
 			t.then = append(t.then, clientv3.OpTxn(
 				[]clientv3.Cmp{clientv3.Compare(clientv3.LeaseValue(key), "=", from)},

@@ -174,7 +174,7 @@ func moveLeader(t *testing.T, cluster *coordtest.Etcd) {
 // second time.
 func TestStaleLeader(t *testing.T) {
 	t.Parallel()
-	const ttl = 4 * time.Second // outlives an election among the servers on a machine that is busy
+	const ttl = 6 * time.Second // outlives an election among the servers on a machine that is busy
 	cluster := coordtest.NewEtcd(t, &coordtest.EtcdOptions{Nodes: 3})
 	stale := leader(t, cluster)
 	var sessions []backend.Session
