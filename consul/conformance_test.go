@@ -15,6 +15,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance"
+	"github.com/succession-dev/succession/conformance/proxy"
 	"github.com/succession-dev/succession/consul"
 	"github.com/succession-dev/succession/internal/coordtest"
 	"github.com/succession-dev/succession/internal/coordtest/rig"
@@ -69,7 +70,6 @@ func (c *clients) harness() conformance.Harness {
 		Faults: conformance.Faults{
 			Expire:     c.expire,
 			LoseAnswer: c.loseAnswer,
-			Kill:       func(b backend.Backend) { c.of(b).proxy.Cut() },
 			Process:    c.process,
 			Restart:    func(ctx context.Context) error { return c.consul.Restart(ctx) },
 			Pause:      func(context.Context) (func(), error) { return c.resume, c.consul.Pause() },
@@ -84,13 +84,13 @@ func (c *clients) harness() conformance.Harness {
 			conformance.Clock:   "Consul's sessions end by timers (agent/consul/session_timers.go), which setting the time does not move",
 		},
 	}
-	rig.Network(&h.Faults, func(b backend.Backend) *coordtest.Proxy { return c.of(b).proxy })
+	h.Faults.Network(func(b backend.Backend) []*proxy.Proxy { return []*proxy.Proxy{c.of(b).proxy} })
 	return h
 }
 
 type client struct {
 	server   *coordtest.Server
-	proxy    *coordtest.Proxy
+	proxy    *proxy.Proxy
 	requests *atomic.Int64
 }
 

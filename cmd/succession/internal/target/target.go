@@ -11,6 +11,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance"
+	"github.com/succession-dev/succession/conformance/proxy"
 )
 
 // Faults are those that a target can be asked for.
@@ -168,6 +169,8 @@ func (t *Target) Harness() conformance.Harness {
 	if h.Slack == 0 {
 		h.Slack = kinds[t.url.Scheme].slack(t.ttl)
 	}
+	var all conformance.Faults
+	all.Network(func(b backend.Backend) []*proxy.Proxy { return b.(*client).proxies })
 	for _, f := range Faults {
 		_, lacking := h.Lacks[f]
 		switch {
@@ -175,18 +178,17 @@ func (t *Target) Harness() conformance.Harness {
 		case !t.asked(f):
 			h.Lacks[f] = "only with --faults " + strings.ToLower(string(f))
 		case f == conformance.Cut:
-			h.Faults.Cut = suffers(func(p *proxy) { p.hold(toServer); p.hold(toClient) })
+			h.Faults.Cut = all.Cut
 		case f == conformance.Mute:
-			h.Faults.Mute = suffers(func(p *proxy) { p.hold(toServer) })
+			h.Faults.Mute = all.Mute
 		case f == conformance.Deafen:
-			h.Faults.Deafen = suffers(func(p *proxy) { p.hold(toClient) })
+			h.Faults.Deafen = all.Deafen
 		case f == conformance.Sever:
-			h.Faults.Sever = suffers((*proxy).sever)
+			h.Faults.Sever = all.Sever
 		case f == conformance.Hide:
-			h.Faults.Hide = suffers((*proxy).hide)
+			h.Faults.Hide = all.Hide
 		case f == conformance.Kill:
-			abandon := suffers((*proxy).abandon)
-			h.Faults.Kill = func(b backend.Backend) { abandon(b) }
+			h.Faults.Kill = all.Kill
 		case f == conformance.Process:
 			h.Faults.Process = func(election, id string) *exec.Cmd { return t.options.Stand(t.raw, election, id) }
 		case f == conformance.Remove:
