@@ -79,6 +79,7 @@ func (c *clients) harness() conformance.Harness {
 			Rewind:     c.rewind,
 			Requests:   func(b backend.Backend) int64 { return c.of(b).requests.Load() },
 		},
+		Complete: true,
 		Lacks: map[conformance.Fault]string{
 			conformance.Compact: "Consul keeps no history for those who watch: a blocking query returns the present state",
 			conformance.Clock:   "Consul's sessions end by timers (agent/consul/session_timers.go), which setting the time does not move",

@@ -135,6 +135,7 @@ func harness(t *testing.T, server *coordtest.Etcd, name string) conformance.Harn
 			Process:  rig.Process("etcd://" + server.Addrs()[0] + "/" + suite + "?ttl=" + ttl.String()),
 			Requests: func(b backend.Backend) int64 { return of(b).meter.sent.Load() },
 		},
+		Complete: true,
 		Lacks: map[conformance.Fault]string{
 			conformance.Clock: "etcd measures leases by the monotonic clock (server/lease/lease.go), which setting the time does not move",
 		},

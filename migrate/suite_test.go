@@ -215,7 +215,7 @@ func (p *realPair) harness() conformance.Harness {
 				return rig.Process(both)(election, id)
 			},
 		},
-		Lacks: map[conformance.Fault]string{
+		NotWired: map[conformance.Fault]string{
 			conformance.Expire:     drivers,
 			conformance.LoseAnswer: drivers,
 			conformance.Reset:      drivers,
@@ -223,8 +223,10 @@ func (p *realPair) harness() conformance.Harness {
 			conformance.Compact:    drivers,
 			conformance.Clock:      drivers,
 			conformance.Requests:   drivers,
-			conformance.Cluster:    "each coordinator is one server",
-			conformance.Isolate:    "each coordinator is one server",
+		},
+		Lacks: map[conformance.Fault]string{
+			conformance.Cluster: "each coordinator is one server",
+			conformance.Isolate: "each coordinator is one server",
 		},
 		Waive: make(map[string]string),
 	}

@@ -255,6 +255,7 @@ func harness(t *testing.T, z *coordtest.ZooKeeper, h conformance.Harness) confor
 		Requests: func(b backend.Backend) int64 { return of(b).requests.Load() },
 	}
 	h.Faults.Network(func(b backend.Backend) []*proxy.Proxy { return []*proxy.Proxy{of(b).proxy} })
+	h.Complete = true
 	h.Lacks = map[conformance.Fault]string{
 		conformance.Compact: "ZooKeeper keeps no history for those who watch: a watch tells of the next change, and is set by a read",
 	}
