@@ -63,6 +63,7 @@ var toldRules = []Rule{{
 	ID:    "G7.asked",
 	Title: "a leader learns that it is to resign",
 	Text:  "When another client asks the leader to resign, the term's context is cancelled soon, with a LostError because of ErrAsked.",
+	Needs: []Fault{Records},
 	check: told(soon, func(t *trial, _ *client, term election.Term) {
 		l, err := t.client().elect().AskToResign(t.ctx)
 		if err != nil || l.Token != term.Token() {
