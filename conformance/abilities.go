@@ -28,19 +28,18 @@ func (t *trial) able() bool {
 	lacks := maps.Clone(found)
 	maps.Copy(lacks, t.h.Lacks)
 	t.h.Lacks = lacks
-	status, reason, missing := t.h.missing(t.rule)
+	m := t.h.missing(t.rule)
 	t.mu.Lock()
-	t.status, t.reason, t.missing = status, reason, missing
+	t.missing = m
 	t.mu.Unlock()
-	return status == ""
+	return m.status == ""
 }
 
-// unable returns how a rule is reported that could not be exercised; an empty status where
-// it could.
-func (t *trial) unable() (s Status, why string, which []Fault) {
+// unable returns what able has found missing.
+func (t *trial) unable() missing {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.status, t.reason, t.missing
+	return t.missing
 }
 
 // lacks asks a client of its own for all that a backend may lack, and leaves nothing.

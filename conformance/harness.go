@@ -180,32 +180,40 @@ func (h *Harness) selects(r Rule) bool {
 // and why. The status is empty where it can, as far as the harness says; a run also finds
 // out which abilities the backend lacks.
 func (h *Harness) Missing(r Rule) (s Status, why string) {
-	s, why, _ = h.missing(r)
-	return s, why
+	m := h.missing(r)
+	return m.status, m.reason()
 }
 
-// missing is Missing, with the faults that are not there. A rule that needs one that
-// cannot be had is impossible whatever else is not wired.
-func (h *Harness) missing(r Rule) (s Status, why string, which []Fault) {
-	s = Impossible
+// missing is what a rule needs and there is not.
+type missing struct {
+	status Status // Impossible or NotWired; empty where there is all
+	faults []Fault
+	why    []string // of each of them
+}
+
+func (m missing) reason() string { return strings.Join(m.why, ", ") }
+
+// missing is for [Harness.Missing]. A rule that needs what cannot be had is impossible,
+// whatever else is not wired.
+func (h *Harness) missing(r Rule) missing {
+	m := missing{status: Impossible}
 	reasons := h.Lacks
-	which = without(r.Needs, func(f Fault) bool { _, lacking := h.Lacks[f]; return !lacking })
-	if which == nil {
-		s, reasons = NotWired, h.NotWired
-		which = without(r.Needs, h.can)
+	m.faults = without(r.Needs, func(f Fault) bool { _, lacking := h.Lacks[f]; return !lacking })
+	if m.faults == nil {
+		m.status, reasons = NotWired, h.NotWired
+		m.faults = without(r.Needs, h.can)
 	}
-	if which == nil {
-		return "", "", nil
+	if m.faults == nil {
+		return missing{}
 	}
-	var parts []string
-	for _, f := range which {
-		part := "no " + string(f)
+	for _, f := range m.faults {
+		why := "no " + string(f)
 		if reason := reasons[f]; reason != "" {
-			part += ": " + reason
+			why += ": " + reason
 		}
-		parts = append(parts, part)
+		m.why = append(m.why, why)
 	}
-	return s, strings.Join(parts, ", "), which
+	return m
 }
 
 // without returns those of the faults that had does not have.

@@ -32,7 +32,8 @@ type Result struct {
 	// Reason is why the rule was waived, is impossible or is not wired.
 	Reason string `json:"reason,omitempty"`
 	// Missing is what it needs and there is not, where it is impossible or not wired.
-	Missing []Fault `json:"missing,omitempty"`
+	Missing []Fault  `json:"missing,omitempty"`
+	why     []string // of each of them
 	// Symptom is what went wrong, in a sentence, where the rule failed or was waived.
 	Symptom string `json:"symptom,omitempty"`
 	// Timeline is what the clients did, in order, where the rule failed or was
@@ -174,7 +175,10 @@ func (r *Report) String() string {
 		case Waived:
 			waived = append(waived, res.ID+": "+res.Reason)
 		case Impossible:
-			impossible = append(impossible, res.Reason)
+			if res.why == nil { // it comes from elsewhere
+				res.why = []string{res.Reason}
+			}
+			impossible = append(impossible, res.why...)
 		case NotWired:
 			for _, f := range res.Missing {
 				notWired = append(notWired, string(f))

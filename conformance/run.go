@@ -129,22 +129,22 @@ func Check(ctx context.Context, h Harness, emit func(Result)) *Report {
 func exercise(ctx context.Context, h Harness, r Rule) (res Result) {
 	res = Result{ID: r.ID, Title: r.Title, Rule: r.Text}
 	reason, waived := h.Waive[r.ID]
-	unable := func(s Status, why string, which []Fault) Result {
-		res.Status, res.Reason, res.Missing = s, why, which
+	unable := func(m missing) Result {
+		res.Status, res.Reason, res.Missing, res.why = m.status, m.reason(), m.faults, m.why
 		if waived {
 			res.Status = Failed
-			res.Symptom = "the rule is waived (" + reason + ") and cannot be exercised (" + why + "); remove the waiver"
+			res.Symptom = "the rule is waived (" + reason + ") and cannot be exercised (" + res.Reason + "); remove the waiver"
 		}
 		return res
 	}
-	if s, why, which := h.missing(r); s == Impossible {
-		return unable(s, why, which)
+	if m := h.missing(r); m.status == Impossible {
+		return unable(m)
 	}
 	start := time.Now()
 	t := newTrial(ctx, h, r)
 	t.run()
-	if s, why, which := t.unable(); s != "" {
-		return unable(s, why, which)
+	if m := t.unable(); m.status != "" {
+		return unable(m)
 	}
 	res.Took = time.Since(start)
 	defer func() { t.report(&res) }()

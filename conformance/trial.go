@@ -30,9 +30,7 @@ type trial struct {
 	cancel context.CancelCauseFunc
 
 	mu       sync.Mutex
-	status   Status  // of a rule that cannot be exercised; else empty
-	reason   string  // of the status
-	missing  []Fault // the same
+	missing  missing // of a rule that cannot be exercised
 	failure  string
 	timeline []string            // as of the failure
 	history  *history.History    // the same; without a failure, as of the end
