@@ -33,6 +33,7 @@ func TestConformance(t *testing.T) {
 	admin := unlabelledAdmin(t, c)
 	harness := func(t *testing.T) conformance.Harness {
 		h := newClients(t, c, admin).harness()
+		h.Complete = true
 		h.Lacks[conformance.Cluster] = "there is one server"
 		h.Lacks[conformance.Isolate] = "there is one server"
 		return h
@@ -79,7 +80,6 @@ func (c *clients) harness() conformance.Harness {
 			Rewind:     c.rewind,
 			Requests:   func(b backend.Backend) int64 { return c.of(b).requests.Load() },
 		},
-		Complete: true,
 		Lacks: map[conformance.Fault]string{
 			conformance.Compact: "Consul keeps no history for those who watch: a blocking query returns the present state",
 			conformance.Clock:   "Consul's sessions end by timers (agent/consul/session_timers.go), which setting the time does not move",

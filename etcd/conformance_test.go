@@ -27,6 +27,7 @@ func TestConformance(t *testing.T) {
 	t.Parallel() // with the other of the two: both wait most of the time
 	server := coordtest.NewEtcd(t, nil)
 	h := harness(t, server, "etcd")
+	h.Complete = true
 	h.Faults.Restart = server.Restart
 	h.Faults.Pause = func(context.Context) (func(), error) { return pause(t, server.Servers()) }
 	h.Lacks[conformance.Cluster] = "there is one server"
@@ -135,7 +136,6 @@ func harness(t *testing.T, server *coordtest.Etcd, name string) conformance.Harn
 			Process:  rig.Process("etcd://" + server.Addrs()[0] + "/" + suite + "?ttl=" + ttl.String()),
 			Requests: func(b backend.Backend) int64 { return of(b).meter.sent.Load() },
 		},
-		Complete: true,
 		Lacks: map[conformance.Fault]string{
 			conformance.Clock: "etcd measures leases by the monotonic clock (server/lease/lease.go), which setting the time does not move",
 		},
