@@ -73,7 +73,8 @@ type Session interface {
 	// m's election, where that still has the version at ([Absent] for none;
 	// [ErrVersion] otherwise). Pinning a member that is pinned, where the record
 	// is h already, is not an error; one that another session joined is
-	// [ErrDenied].
+	// [ErrDenied]. A backend that cannot pin returns an error that matches
+	// [errors.ErrUnsupported], in any case; there is no seal and no migration then.
 	Pin(ctx context.Context, m Member, h Header, at Version) error
 
 	// Line returns the whole line in order, and the election's record as of no

@@ -68,6 +68,12 @@
 // a fence keeps it in another record first, of the election's name with ".fence" at the
 // end, from which package elect restores it. A backend has nothing to do for that.
 //
+// # Abilities
+//
+// What a backend may lack: sessions that end by time (then Session TTL is 0), pins, and
+// records. Pin, and the methods of [Records], then return an error that matches
+// [errors.ErrUnsupported]. Package elect works without; package migrate needs both.
+//
 // # Ambiguity
 //
 // An answer that was lost is not a "no". A driver resolves the ambiguity itself

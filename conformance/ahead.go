@@ -19,7 +19,7 @@ var aheadRules = []Rule{{
 		for i := range 8 {
 			line = append(line, cs[i%3].join(fmt.Sprint(i)))
 		}
-		if token, fence := cs[0].leads(line[0]), cs[0].header().Fence; token != fence+line[0].Position {
+		if token, fence := cs[0].leads(line[0]), cs[0].lineNow().Header.Fence; token != fence+line[0].Position {
 			t.fatalf("the token of %s is %d; want fence %d + position %d", show(line[0]), token, fence, line[0].Position)
 		}
 		for i := 1; i < len(line); i++ {

@@ -135,7 +135,7 @@ func TestClusterFaults(t *testing.T) {
 		"leader-killed": {"kill1", "start1"},
 		"leader-paused": {"pause1", "resume1"},
 		"leader-cut":    {"isolate1", "heal1"},
-		"follower-cut":  {"isolate0", "heal0"},
+		"follower-cut":  {"isolate2", "heal2"},
 		"quorum":        {"pause1", "pause2", "resume2", "resume1", "kill1", "kill2", "start2", "start1"},
 		"compacted":     {"cut", "compact", "heal"},
 		"clock":         {"clock1h0m0s", "restore", "clock-1h0m0s", "restore"},

@@ -163,7 +163,7 @@ var deadlineRules = []Rule{{
 	ID:    "L6.gate",
 	Title: "who stands behind a gate has a leader's deadline",
 	Text:  "The first member is pinned, and the record names it as a migration's gate. When Ahead has answered who stands second, its deadline is ahead and stays so for a TTL. It is cut off until the deadline has passed, and healed at that moment: the deadline stays in the past for a TTL, or the session ends.",
-	Needs: []Fault{Cut, Deadlines},
+	Needs: []Fault{Cut, Deadlines, Pins},
 	check: func(t *trial) {
 		a, b := t.client(), t.client()
 		gate := a.join("gate")

@@ -2,38 +2,56 @@
 // to it, keep what package backend demands and package elect promises.
 //
 // It is for those who write a backend, and for those who run a coordinator with
-// settings of their own. A test of three lines exercises every rule, each as a
-// subtest (go test -run 'Conformance/L3'):
+// settings of their own. Ten lines exercise every rule that needs no fault, each as a
+// subtest (go test -run 'MyStore/L3'):
 //
-//	func TestConformance(t *testing.T) {
+//	func TestMyStore(t *testing.T) {
 //		conformance.Run(t, conformance.Harness{
-//			Name:   "mystore",
-//			TTL:    time.Second,
-//			Open:   func(ctx context.Context) (backend.Backend, error) { return mystore.Dial(ctx, addr, time.Second) },
-//			Faults: conformance.Faults{
-//				Expire: func(ctx context.Context, b backend.Backend) error { return revoke(ctx, b) },
-//				Cut:    func(b backend.Backend) (heal func()) { return proxyOf(b).Cut() },
+//			Name: "mystore 1.2",
+//			TTL:  2 * time.Second, // the session time that Open asks for
+//			Open: func(ctx context.Context) (backend.Backend, error) {
+//				return mystore.Dial(ctx, addr, 2*time.Second)
 //			},
-//			Lacks: map[conformance.Fault]string{conformance.Restart: "the server is shared"}, // and so on
 //		})
 //	}
 //
-// [Check] does the same without package testing, for a command.
+// The rules that need a fault are then reported as not wired, and never as passed.
+// [Check] does the same without package testing, for a command; its example has a whole
+// backend.
+//
+// # Wiring faults
+//
+// [Faults] says what can be done to a coordinator and its clients. What the network does
+// comes from package [github.com/succession-dev/succession/conformance/proxy], in one
+// call:
+//
+//	h.Faults.Network(func(b backend.Backend) []*proxy.Proxy { return b.(*client).proxies })
+//	h.Faults.Restart = func(ctx context.Context) error { return server.Restart(ctx) }
+//	h.Lacks = map[conformance.Fault]string{conformance.Clock: "its sessions end by timers"}
+//	h.Complete = true
+//
+// [Harness] Lacks says of a fault that the coordinator cannot have it, and Complete that
+// nothing is left out, which the run then insists on.
+//
+// # Abilities
+//
+// A backend may lack pins, records, or sessions with a time (package backend). The suite
+// finds that out by itself, before the first rule.
 //
 // # Rules
 //
-// A [Rule] is data: an ID, a title, the rule in words, the faults that it needs, and
-// a check. IDs are stable and grouped by the laws L1 to L8 of package backend and
+// A [Rule] is data: an ID, a title, the rule in words, the faults and abilities that it
+// needs, and a check. IDs are stable and grouped by the laws L1 to L8 of package backend and
 // the guarantees G1 to G10 of the project; Pin and Records are parts of the
 // contract beside the laws, Run is the contract of elect.Election.Run, and Fault is
 // all of it under each fault. RULES.md has them all and is generated from the data.
 //
 // # What a result is worth
 //
-// A rule that needs a fault which the harness cannot make is reported as not
-// exercised, never as passed, and fails the run unless [Harness] Lacks says why the
-// fault cannot be had. A rule that is known to fail is waived by name, with a
-// reason; a waiver that is not needed fails the run. A failure shows what went
+// A rule that cannot be exercised is never reported as passed. It is impossible where the
+// coordinator cannot have what it needs, and not wired where the harness does not provide
+// it yet. A rule that is known to fail is waived by name, with a reason; a waiver that is
+// not needed fails the run. The three are counted apart. A failure shows what went
 // wrong, the rule, and what all clients of the rule did, in one order. Each rule has
 // an election and clients of its own, and a watchdog.
 //

@@ -117,8 +117,8 @@ type ServerFaults struct {
 	Isolate func() (heal func(), err error)
 }
 
-// A Fault names something that rules need: a field of [Faults], [Isolate] or
-// [Deadlines].
+// A Fault names something that rules need: a field of [Faults], [Isolate], or an ability
+// of the backend: [Deadlines], [Records] or [Pins].
 type Fault string
 
 // The faults, named as in [Faults].
@@ -146,13 +146,19 @@ const (
 	// Isolate is the Isolate of every server of the [Cluster].
 	Isolate Fault = "Isolate"
 
-	// Deadlines is no fault: it says that sessions end by time. A coordinator that
-	// learns of a client's end in another way lacks it.
+	// Deadlines is the ability to end sessions by time. A coordinator that learns of a
+	// client's end in another way lacks it: its Session TTL is 0.
 	Deadlines Fault = "Deadlines"
+	// Records is the ability to keep records. Without it the methods of
+	// [backend.Records] return an error that matches [errors.ErrUnsupported].
+	Records Fault = "Records"
+	// Pins is the ability to make members permanent. Without it Session Pin returns an
+	// error that matches [errors.ErrUnsupported].
+	Pins Fault = "Pins"
 )
 
 // faults are all that there are, in the order of documentation, with how to tell
-// that the harness has each.
+// that the harness has each; nil for the abilities.
 var faults = []struct {
 	name Fault
 	had  func(f *Faults) bool
@@ -178,6 +184,8 @@ var faults = []struct {
 	{Isolate, func(f *Faults) bool { return f.Cluster != nil && f.Cluster.isolates() }},
 	{Requests, func(f *Faults) bool { return f.Requests != nil }},
 	{Deadlines, nil},
+	{Records, nil},
+	{Pins, nil},
 }
 
 // disturbing are the faults that hit more than the clients of one rule.
@@ -192,14 +200,19 @@ func faultNames() []Fault {
 	return out
 }
 
-// can reports whether the harness has what f names.
-func (h *Harness) can(f Fault) bool {
-	if f == Deadlines {
-		_, lacking := h.Lacks[f]
-		return !lacking
-	}
+// ability reports whether f is none that a harness provides.
+func (f Fault) ability() bool { return f == Deadlines || f == Records || f == Pins }
+
+// provides reports whether Faults has what f names.
+func (h *Harness) provides(f Fault) bool {
 	i := slices.Index(faultNames(), f)
-	return i >= 0 && faults[i].had(&h.Faults)
+	return i >= 0 && faults[i].had != nil && faults[i].had(&h.Faults)
+}
+
+// can reports whether there is what f names, as far as is known.
+func (h *Harness) can(f Fault) bool {
+	_, lacking := h.Lacks[f]
+	return !lacking && (f.ability() || h.provides(f))
 }
 
 func (c *ClusterFaults) isolates() bool {

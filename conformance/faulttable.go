@@ -238,7 +238,7 @@ var coordinatorFaults = []disturbance{{
 	id: "rewound", title: "the coordinator is restored from a snapshot",
 	text: "The coordinator's state is remembered, all lead in turn, and the state is restored with its log index. After recovery every candidate has been told ErrReset, or stands at a position later than all before, as the log has caught up. " +
 		"As the message of ErrReset says, the fence is then raised above the last token, and new clients take the place of those that were told.",
-	needs:    []Fault{Rewind},
+	needs:    []Fault{Rewind, Records},
 	vacancy:  afterRecovery,
 	notice:   soon,
 	forgives: []history.Rule{history.Order, history.Vacancy}, // positions begin again, and nobody can lead until the operator has acted

@@ -33,6 +33,7 @@ var folderRules = []Rule{{
 	ID:    "L7.folder",
 	Title: "there is nothing but members in the folder",
 	Text:  "After joins, departures, a pin and writes to the election's record and to others, List of the election's name shows nothing, or keys of members that stand; List of the folder above shows the election's record once, and no other name that was not written.",
+	Needs: []Fault{Records},
 	check: func(t *trial) {
 		a, b := t.client(), t.client()
 		m := a.join("x")
@@ -41,7 +42,9 @@ var folderRules = []Rule{{
 		b.behind(gone, m)
 		b.leave(gone)
 		b.join("z")
-		a.pinAsItIs(m)
+		if t.h.can(Pins) {
+			a.pinAsItIs(m)
+		}
 		a.raise(1)
 		a.put(t.line+"-record", "x", &backend.If{Member: m})
 		keys := make(map[string]bool)
@@ -81,6 +84,7 @@ var folderRules = []Rule{{
 	ID:    "L7.header",
 	Title: "the record of that name is the header",
 	Text:  "What is put under the election's name is what Line shows as its header, with that version, before anybody joins and after all have left; Line of an election without record has Absent, and one that has Absent has the zero header and nobody in line.",
+	Needs: []Fault{Records},
 	check: func(t *trial) {
 		a, b := t.client(), t.client()
 		l := b.lineNow()
@@ -109,6 +113,7 @@ var folderRules = []Rule{{
 	ID:    "L7.fence",
 	Title: "the token is fence and position",
 	Text:  "The token that Ahead says is the position plus the fence, as of when the line was read: a fence that was raised before the leader in front left is in the token of who comes next.",
+	Needs: []Fault{Records},
 	check: func(t *trial) {
 		a, b, c := t.client(), t.client(), t.client()
 		m, next := a.join("x"), b.join("y")
@@ -137,6 +142,7 @@ var folderRules = []Rule{{
 	ID:    "L7.foreign",
 	Title: "a stranger's data is no header",
 	Text:  "Where the election's record holds data that is not of this project, such as a host name or JSON of another program, the header is zero, and the line works as it does without.",
+	Needs: []Fault{Records},
 	check: func(t *trial) {
 		a, b := t.client(), t.client()
 		m := a.join("x")
@@ -154,6 +160,7 @@ var folderRules = []Rule{{
 	ID:    "L7.damaged",
 	Title: "a damaged header is an error",
 	Text:  "Where the election's record begins as ours and cannot be understood, Ahead of the first member and Line fail with ErrHeader; to take the fence for 0 would let tokens fall.",
+	Needs: []Fault{Records},
 	check: func(t *trial) {
 		a := t.client()
 		m := a.join("x")

@@ -223,7 +223,7 @@ var goneRules = []Rule{{
 		a, b := t.client(), t.client()
 		m := a.join("x")
 		s := b.live()
-		b.get(t.line)
+		b.lineNow()
 		var before int64
 		if t.h.can(Requests) {
 			before = b.requests()

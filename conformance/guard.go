@@ -43,6 +43,7 @@ var guardRules = []Rule{{
 	ID:    "G3.standing",
 	Title: "a leader's guarded writes are done",
 	Text:  "Term.Put of a standing leader is done, with and without a version; at another version it fails with ErrVersion. The election's own record is refused with ErrInvalid.",
+	Needs: []Fault{Records},
 	check: func(t *trial) {
 		a, b := t.client(), t.client()
 		record := t.line + "-work"
@@ -70,6 +71,7 @@ var guardRules = []Rule{{
 	ID:    "G3.resigned",
 	Title: "no guarded write after resigning",
 	Text:  "After Resign, Term.Put fails with ErrNotMember and changes nothing.",
+	Needs: []Fault{Records},
 	check: guarded(func(t *trial, _ *client, term election.Term) {
 		if err := term.Resign(t.ctx); err != nil {
 			t.fatalf("Resign: %v", err)
@@ -79,19 +81,19 @@ var guardRules = []Rule{{
 	ID:    "G3.expired",
 	Title: "no guarded write after the session's end",
 	Text:  "From the moment at which the coordinator has ended the leader's session, whether or not the leader knows, Term.Put fails with ErrSessionEnded or ErrNotMember and changes nothing.",
-	Needs: []Fault{Expire},
+	Needs: []Fault{Expire, Records},
 	check: guarded(func(_ *trial, c *client, _ election.Term) { c.expire() }),
 }, {
 	ID:    "G3.removed",
 	Title: "no guarded write after a removal",
 	Text:  "From the moment at which an operator has removed the leader's member, Term.Put fails with ErrNotMember and changes nothing.",
-	Needs: []Fault{Remove},
+	Needs: []Fault{Remove, Records},
 	check: guarded(func(t *trial, _ *client, term election.Term) { t.remove(term.Member()) }),
 }, {
 	ID:    "G3.dropped",
 	Title: "no guarded write after the election was deleted",
 	Text:  "An operator deletes the election, and others join, perhaps under the same keys. Term.Put of the old leader fails and changes nothing.",
-	Needs: []Fault{Drop},
+	Needs: []Fault{Drop, Records},
 	check: guarded(func(t *trial, _ *client, _ election.Term) {
 		t.drop()
 		c := t.client()
@@ -103,7 +105,7 @@ var guardRules = []Rule{{
 	ID:    "G3.late",
 	Title: "a write that was held up is refused",
 	Text:  "A leader is cut off and calls Term.Put. Another wins after a crash and writes the record; then the old one is healed. Its Put fails, and the record is the new leader's.",
-	Needs: []Fault{Cut, Deadlines},
+	Needs: []Fault{Cut, Deadlines, Records},
 	check: func(t *trial) {
 		a, b := t.client(), t.client()
 		record := t.line + "-work"

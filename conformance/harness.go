@@ -43,10 +43,20 @@ type Harness struct {
 	// Faults is what can be done to the coordinator and its clients.
 	Faults Faults
 
-	// Lacks says, for each fault that is missing, why. A rule that needs it is
-	// then reported as not exercised, with that reason; without a reason it makes
-	// the run fail. A reason for a fault that is there makes the run fail too.
+	// Lacks says, for each fault that this coordinator cannot have, why. A rule that
+	// needs it is reported as impossible, with that reason. A reason for a fault that
+	// is there makes the run fail. The suite finds out by itself which abilities
+	// ([Deadlines], [Records], [Pins]) a backend lacks.
 	Lacks map[Fault]string
+
+	// NotWired says, for faults that the coordinator could have and the harness does
+	// not provide, why not. It may be left out: any fault that is neither provided nor
+	// in Lacks is not wired, and so is a rule that needs it.
+	NotWired map[Fault]string
+
+	// Complete says that the harness is meant to leave nothing out: a fault that is
+	// neither provided nor in Lacks makes the run fail.
+	Complete bool
 
 	// Waive says, by rule ID, why a rule may fail. A waiver for a rule that does not
 	// exist, that was not exercised or that passes makes the run fail.
@@ -82,6 +92,8 @@ type Harness struct {
 	// election, if not nil, stands in for package elect: the suite's own tests have
 	// rules fail on a flawed one.
 	election election.Maker
+
+	abilities *abilities // what the backend lacks, found out once in a run
 }
 
 // validate reports what is wrong with the harness itself.
@@ -98,15 +110,8 @@ func (h *Harness) validate() error {
 	case h.Faults.Cluster != nil && !h.Faults.Cluster.whole():
 		return fmt.Errorf("conformance: Faults.Cluster needs three servers or more, each with all but Isolate, and Leader and Of")
 	}
-	for _, f := range slices.Sorted(maps.Keys(h.Lacks)) {
-		switch {
-		case !slices.Contains(faultNames(), f):
-			return fmt.Errorf("conformance: Harness.Lacks names %q, which is no fault; there are %v", f, faultNames())
-		case h.Lacks[f] == "":
-			return fmt.Errorf("conformance: Harness.Lacks[%s] gives no reason", f)
-		case f != Deadlines && h.can(f):
-			return fmt.Errorf("conformance: Harness.Lacks[%s] is not needed any more: Faults.%s is there", f, f)
-		}
+	if err := h.validateFaults(); err != nil {
+		return err
 	}
 	known := func(id string) bool {
 		return slices.ContainsFunc(rules, func(r Rule) bool { return r.ID == id || r.Group() == id })
@@ -127,6 +132,38 @@ func (h *Harness) validate() error {
 	return nil
 }
 
+// validateFaults reports what is wrong with what the harness says of faults.
+func (h *Harness) validateFaults() error {
+	for name, reasons := range map[string]map[Fault]string{"Lacks": h.Lacks, "NotWired": h.NotWired} {
+		for _, f := range slices.Sorted(maps.Keys(reasons)) {
+			_, lacking := h.Lacks[f]
+			switch {
+			case !slices.Contains(faultNames(), f):
+				return fmt.Errorf("conformance: Harness.%s names %q, which is no fault; there are %v", name, f, faultNames())
+			case reasons[f] == "":
+				return fmt.Errorf("conformance: Harness.%s[%s] gives no reason", name, f)
+			case h.provides(f):
+				return fmt.Errorf("conformance: Harness.%s[%s] is not needed any more: Faults.%s is there", name, f, f)
+			case name == "NotWired" && (lacking || f.ability()):
+				return fmt.Errorf("conformance: Harness.NotWired[%s]: it cannot be had there, or is an ability", f)
+			}
+		}
+	}
+	if !h.Complete {
+		return nil
+	}
+	var open []string
+	for _, f := range faultNames() {
+		if _, lacking := h.Lacks[f]; !f.ability() && !lacking && !h.provides(f) {
+			open = append(open, string(f))
+		}
+	}
+	if open != nil {
+		return fmt.Errorf("conformance: Harness.Complete, and nothing is said of %s: provide them in Faults, or say in Lacks why the coordinator cannot have them", strings.Join(open, ", "))
+	}
+	return nil
+}
+
 // elections returns a candidate's handle on an election.
 func (h *Harness) elections(b backend.Backend, name string, o *elect.Options) election.Election {
 	if h.election != nil {
@@ -139,24 +176,54 @@ func (h *Harness) selects(r Rule) bool {
 	return h.Only == nil || slices.Contains(h.Only, r.ID) || slices.Contains(h.Only, r.Group())
 }
 
-// missing says why r cannot be exercised; "" if it can. declared is false when a
-// reason should have been given and was not.
-func (h *Harness) missing(r Rule) (why string, declared bool) {
-	declared = true
-	var parts []string
-	for _, f := range r.Needs {
-		if h.can(f) {
-			continue
-		}
-		part := "no " + string(f)
-		if reason, ok := h.Lacks[f]; ok {
-			part += ": " + reason
-		} else {
-			declared = false
-		}
-		parts = append(parts, part)
+// Missing says how r is reported where it cannot be exercised: [Impossible] or [NotWired],
+// and why. The status is empty where it can, as far as the harness says; a run also finds
+// out which abilities the backend lacks.
+func (h *Harness) Missing(r Rule) (s Status, why string) {
+	m := h.missing(r)
+	return m.status, m.reason()
+}
+
+// missing is what a rule needs and there is not.
+type missing struct {
+	status Status // Impossible or NotWired; empty where there is all
+	faults []Fault
+	why    []string // of each of them
+}
+
+func (m missing) reason() string { return strings.Join(m.why, ", ") }
+
+// missing is for [Harness.Missing]. A rule that needs what cannot be had is impossible,
+// whatever else is not wired.
+func (h *Harness) missing(r Rule) missing {
+	m := missing{status: Impossible}
+	reasons := h.Lacks
+	m.faults = without(r.Needs, func(f Fault) bool { _, lacking := h.Lacks[f]; return !lacking })
+	if m.faults == nil {
+		m.status, reasons = NotWired, h.NotWired
+		m.faults = without(r.Needs, h.can)
 	}
-	return strings.Join(parts, ", "), declared
+	if m.faults == nil {
+		return missing{}
+	}
+	for _, f := range m.faults {
+		why := "no " + string(f)
+		if reason := reasons[f]; reason != "" {
+			why += ": " + reason
+		}
+		m.why = append(m.why, why)
+	}
+	return m
+}
+
+// without returns those of the faults that had does not have.
+func without(faults []Fault, had func(Fault) bool) (out []Fault) {
+	for _, f := range faults {
+		if !had(f) {
+			out = append(out, f)
+		}
+	}
+	return out
 }
 
 // soon bounds what a healthy coordinator does at once.

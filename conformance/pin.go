@@ -58,17 +58,19 @@ var pinRules = []Rule{{
 	ID:    "Pin.closed",
 	Title: "a pinned member outlives its session",
 	Text:  "A pinned member keeps its place when its session is closed, and is shown as pinned; who stands behind it goes on waiting. A member of the same session that is not pinned leaves.",
+	Needs: []Fault{Pins},
 	check: outlives((*client).closeSession),
 }, {
 	ID:    "Pin.expired",
 	Title: "a pinned member outlives a session that expires",
 	Text:  "As Pin.closed, when the coordinator ends the session.",
-	Needs: []Fault{Expire},
+	Needs: []Fault{Expire, Pins},
 	check: outlives((*client).expire),
 }, {
 	ID:    "Pin.left",
 	Title: "anybody can take out a pinned member",
 	Text:  "When its session is over, another client's Leave takes a pinned member out: who waits behind it is woken soon, and is first.",
+	Needs: []Fault{Pins},
 	check: func(t *trial) {
 		a, b, c := t.client(), t.client(), t.client()
 		m, next := a.join("x"), b.join("y")
@@ -88,6 +90,7 @@ var pinRules = []Rule{{
 	ID:    "Pin.header",
 	Title: "Pin writes the header",
 	Text:  "Pin at the version that the election's record has, or Absent, pins the member and writes the header under a new version. Pinning again, at the version that the record then has, is not an error.",
+	Needs: []Fault{Pins},
 	check: func(t *trial) {
 		a := t.client()
 		for i, m := range []backend.Member{a.join("x"), a.join("y")} {
@@ -106,6 +109,7 @@ var pinRules = []Rule{{
 	ID:    "Pin.version",
 	Title: "Pin at another version changes nothing",
 	Text:  "Pin at a version that the record does not have, at Absent where there is one, and at a version where there is none, fails with ErrVersion; the header is what it was, and the member is not pinned: it leaves with its session.",
+	Needs: []Fault{Pins, Records},
 	check: func(t *trial) {
 		a, b := t.client(), t.client()
 		m := a.join("x")
@@ -134,6 +138,7 @@ var pinRules = []Rule{{
 	ID:    "Pin.gone",
 	Title: "who has gone cannot be pinned",
 	Text:  "Pin of a member that has left fails with ErrNotMember, and writes no header.",
+	Needs: []Fault{Pins},
 	check: func(t *trial) {
 		a := t.client()
 		m := a.join("x")
@@ -152,6 +157,7 @@ var pinRules = []Rule{{
 	ID:    "Pin.foreign",
 	Title: "another's member cannot be pinned",
 	Text:  "Pin of a member that another session joined fails, and changes neither the header nor the member, which leaves with its session.",
+	Needs: []Fault{Pins},
 	check: func(t *trial) {
 		a, b := t.client(), t.client()
 		m := a.join("x")
@@ -170,6 +176,7 @@ var pinRules = []Rule{{
 	ID:    "Pin.gate",
 	Title: "a gate holds up everybody",
 	Text:  "A member that was pinned at the head of an empty line, and whose session is closed, is a gate: candidates behind it, before and after their slow re-check, do not lead. When anybody takes it out, they lead soon, in their order, with growing tokens.",
+	Needs: []Fault{Pins},
 	check: func(t *trial) {
 		a, b, c := t.client(), t.client(), t.client()
 		gate := c.join("gate")
@@ -194,7 +201,7 @@ var pinRules = []Rule{{
 	ID:    "Pin.lost-answer",
 	Title: "a lost answer of Pin is resolved",
 	Text:  "Where the answer of Pin is lost after it took effect, Pin returns nil, the member is pinned and the header written; and it fails with ErrVersion no more than it would have.",
-	Needs: []Fault{LoseAnswer},
+	Needs: []Fault{LoseAnswer, Pins},
 	check: func(t *trial) {
 		a := t.client()
 		m := a.join("x")
@@ -215,6 +222,7 @@ var pinRules = []Rule{{
 	ID:    "Pin.sealed",
 	Title: "a sealed election says where it went",
 	Text:  "When the leader has pinned its member with a header that is sealed, Ahead of each who waits behind fails with a SealedError with that address, and Ahead of the leader says First with the same token. New members fare as those who wait.",
+	Needs: []Fault{Pins},
 	check: func(t *trial) {
 		a, b, c := t.client(), t.client(), t.client()
 		m, next, last := a.join("x"), b.join("y"), c.join("z")

@@ -24,6 +24,7 @@ var recordRules = []Rule{{
 	ID:    "Records.values",
 	Title: "records keep any bytes",
 	Text:  "Records keep the empty value, arbitrary bytes and 256 KiB, for the writer at once and for another client soon; a longer value fails with ErrInvalid and changes nothing. Get of a record that is not there has Absent and no error.",
+	Needs: []Fault{Records},
 	check: func(t *trial) {
 		a, b := t.client(), t.client()
 		a.has(t.line+"-r", "", backend.Absent)
@@ -51,6 +52,7 @@ var recordRules = []Rule{{
 	ID:    "Records.versions",
 	Title: "a record never has the same version twice",
 	Text:  "Each write gives the record a positive version that it never had, also a write of the same value and one after a deletion, by either of two clients; Put returns the version that Get then shows.",
+	Needs: []Fault{Records},
 	check: func(t *trial) {
 		a, b := t.client(), t.client()
 		seen := make(map[backend.Version]bool)
@@ -72,6 +74,7 @@ var recordRules = []Rule{{
 	ID:    "Records.condition",
 	Title: "a write is refused where the version is another",
 	Text:  "Put and Delete at another version than the record has, at Absent where there is one and at a version where there is none, fail with ErrVersion and change nothing; at the right version, at 0 and without condition they are done. Delete of nothing, without a version, is not an error.",
+	Needs: []Fault{Records},
 	check: func(t *trial) {
 		a, b := t.client(), t.client()
 		name := t.line + "-r"
@@ -111,6 +114,7 @@ var recordRules = []Rule{{
 	ID:    "Records.one-wins",
 	Title: "of those who write on one version exactly one wins",
 	Text:  "Five clients put at Absent at once, and then ten times at the version that won: each time exactly one is done, the others fail with ErrVersion, and the record is the winner's.",
+	Needs: []Fault{Records},
 	check: func(t *trial) {
 		cs := t.opened(5)
 		name := t.line + "-r"
@@ -156,6 +160,7 @@ var recordRules = []Rule{{
 	ID:    "Records.counter",
 	Title: "a counter loses nothing",
 	Text:  "Four clients add to a counter ten times each, by Get and a Put on the version, trying again after ErrVersion: it ends at forty.",
+	Needs: []Fault{Records},
 	check: func(t *trial) {
 		name := t.line + "-r"
 		cs := t.opened(4)
@@ -196,6 +201,7 @@ var recordRules = []Rule{{
 	ID:    "Records.list",
 	Title: "List shows what is directly under a name",
 	Text:  "List returns the full names of the records directly under the name, sorted, each once; neither what lies deeper nor what begins alike, nor what was deleted; nothing for a name that nobody used.",
+	Needs: []Fault{Records},
 	check: func(t *trial) {
 		a, b := t.client(), t.client()
 		dir := t.line + "-dir"
@@ -227,6 +233,7 @@ var recordRules = []Rule{{
 	ID:    "Records.watch",
 	Title: "Watch sees every state that lasts",
 	Text:  "Watch after 0, or after a version that the record does not have any more, returns at once with what it now is; after the present version it does not return for half a TTL, and then soon after another client's Put, Delete and Put, each time with what the record then is; a write to another record does not wake it.",
+	Needs: []Fault{Records},
 	check: func(t *trial) {
 		a, b := t.client(), t.client()
 		name := t.line + "-r"
@@ -274,6 +281,7 @@ var recordRules = []Rule{{
 	ID:    "Records.watch-last",
 	Title: "a slow watcher ends with the newest",
 	Text:  "While one client writes a record sixty times without a pause, another follows it by Watch. It never sees an older value after a newer, and ends with the last soon after it was written.",
+	Needs: []Fault{Records},
 	check: func(t *trial) {
 		a, b := t.client(), t.client()
 		name := t.line + "-r"
@@ -308,6 +316,7 @@ var recordRules = []Rule{{
 	ID:    "Records.watch-cancel",
 	Title: "a cancelled Watch or Joined returns soon",
 	Text:  "Watch and Joined return the cause of their context soon after that has ended, also when it had ended before the call; Joined returns nil soon after somebody has joined, and at once where somebody stands.",
+	Needs: []Fault{Records},
 	check: func(t *trial) {
 		a, b := t.client(), t.client()
 		s := b.live()
@@ -330,7 +339,7 @@ var recordRules = []Rule{{
 	ID:    "Records.lost-answer",
 	Title: "a lost answer of Put is not a no",
 	Text:  "Where the answer of a conditional Put or Delete is lost after it took effect, the call succeeds or fails with ErrUnavailable within a crash, never with ErrVersion; Get then shows the change.",
-	Needs: []Fault{LoseAnswer},
+	Needs: []Fault{LoseAnswer, Records},
 	check: func(t *trial) {
 		a := t.client()
 		name := t.line + "-r"
@@ -363,6 +372,7 @@ var recordRules = []Rule{{
 	ID:    "Records.guard",
 	Title: "a guarded write needs the member to stand",
 	Text:  "Put and Delete on condition of a member are done while it stands, first or not, also by another client; when it has left they fail with ErrNotMember and change nothing, with the right version too.",
+	Needs: []Fault{Records},
 	check: func(t *trial) {
 		a, b := t.client(), t.client()
 		name := t.line + "-r"

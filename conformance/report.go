@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,10 +14,11 @@ type Status string
 
 // The statuses of a rule.
 const (
-	Passed       Status = "passed"
-	Failed       Status = "failed"
-	Waived       Status = "waived"        // it failed, and the harness says why it may
-	NotExercised Status = "not exercised" // a fault is missing: nothing is known
+	Passed     Status = "passed"
+	Failed     Status = "failed"
+	Waived     Status = "waived"     // it failed, and the harness says why it may
+	Impossible Status = "impossible" // this coordinator cannot have what the rule needs
+	NotWired   Status = "not wired"  // the harness does not provide what the rule needs: nothing is known
 )
 
 // A Result is how one rule fared.
@@ -27,8 +29,11 @@ type Result struct {
 	Status Status        `json:"status"`
 	Took   time.Duration `json:"took"` // in nanoseconds; virtual in a testing/synctest bubble
 
-	// Reason is why the rule was waived or not exercised.
+	// Reason is why the rule was waived, is impossible or is not wired.
 	Reason string `json:"reason,omitempty"`
+	// Missing is what it needs and there is not, where it is impossible or not wired.
+	Missing []Fault  `json:"missing,omitempty"`
+	why     []string // of each of them
 	// Symptom is what went wrong, in a sentence, where the rule failed or was waived.
 	Symptom string `json:"symptom,omitempty"`
 	// Timeline is what the clients did, in order, where the rule failed or was
@@ -39,13 +44,16 @@ type Result struct {
 	History []string `json:"history,omitempty"`
 	// Files are where the history and its picture were written: ID.jsonl and ID.svg.
 	Files []string `json:"files,omitempty"`
-
-	// Undeclared says that the harness does not say why the fault is missing.
-	Undeclared bool `json:"undeclared,omitempty"`
 }
 
-// ok reports whether the result lets a run pass.
-func (r Result) ok() bool { return r.Status != Failed && !r.Undeclared }
+// skipped returns the message of a subtest that is skipped: it begins with "conformance: "
+// and the status.
+func (r Result) skipped() string {
+	if r.Status == Waived {
+		return fmt.Sprintf("conformance: %s: %v", r.Status, r)
+	}
+	return fmt.Sprintf("conformance: %s: %s %s (%s)", r.Status, r.ID, r.Title, r.Reason)
+}
 
 // String returns the result for people: one line, or with symptom, rule and
 // timeline where there is something to see.
@@ -57,12 +65,8 @@ func (r Result) String() string {
 			s += "; history: " + strings.Join(r.Files, ", ")
 		}
 		return s
-	case NotExercised:
-		s := fmt.Sprintf("%s %s: not exercised (%s)", r.ID, r.Title, r.Reason)
-		if r.Undeclared {
-			s += "; provide the fault, or say in Harness.Lacks why it cannot be had"
-		}
-		return s
+	case Impossible, NotWired:
+		return fmt.Sprintf("%s %s: %s (%s)", r.ID, r.Title, r.Status, r.Reason)
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s: %s", r.ID, r.Title, r.Status)
@@ -104,18 +108,13 @@ func (r *Report) Count(s Status) int {
 	return n
 }
 
-// Err returns nil if every rule has passed, or was waived or not exercised for
-// a reason that the harness gives.
+// Err returns nil if some rule has passed, and none has failed: the others are waived,
+// impossible, or not wired.
 func (r *Report) Err() error {
 	if r.Invalid != "" {
 		return errors.New(r.Invalid)
 	}
-	var bad []string
-	for _, res := range r.Results {
-		if !res.ok() {
-			bad = append(bad, res.ID)
-		}
-	}
+	bad := r.ids(Failed)
 	switch {
 	case len(bad) > 0:
 		return fmt.Errorf("conformance: %s does not conform: %s", r.Name, strings.Join(bad, ", "))
@@ -127,39 +126,78 @@ func (r *Report) Err() error {
 	return nil
 }
 
+// Counts is how many rules have each status.
+type Counts struct {
+	Passed     int `json:"passed"`
+	Failed     int `json:"failed"`
+	Waived     int `json:"waived"`
+	Impossible int `json:"impossible"`
+	NotWired   int `json:"not_wired"`
+}
+
+// String returns the counts in words.
+func (c Counts) String() string {
+	return fmt.Sprintf("%d passed, %d failed, %d waived, %d impossible, %d not wired",
+		c.Passed, c.Failed, c.Waived, c.Impossible, c.NotWired)
+}
+
+// Counts returns all of [Report.Count].
+func (r *Report) Counts() Counts {
+	return Counts{r.Count(Passed), r.Count(Failed), r.Count(Waived), r.Count(Impossible), r.Count(NotWired)}
+}
+
+// MarshalJSON implements [json.Marshaler]: the counts stand beside the results.
+func (r *Report) MarshalJSON() ([]byte, error) {
+	type report Report
+	return json.Marshal(struct {
+		*report
+		Counts Counts `json:"counts"`
+	}{(*report)(r), r.Counts()})
+}
+
 // String returns the summary in one line:
 //
-//	zookeeper: 41 passed, 0 failed, 1 waived (L2.cost: …), 3 not exercised (no Restart: …)
+//	zookeeper: 171 passed, 0 failed, 1 waived (L2.cost: …), 3 impossible (no Compact: …), 2 not wired (Clock, Drop)
 func (r *Report) String() string {
 	if r.Invalid != "" {
 		return r.Invalid
 	}
-	s := fmt.Sprintf("%s: %d passed, %d failed", r.Name, r.Count(Passed), r.Count(Failed))
-	if ids := r.ids(Failed); ids != nil {
-		s += " (" + strings.Join(ids, ", ") + ")"
+	s := fmt.Sprintf("%s: %d passed", r.Name, r.Count(Passed))
+	count := func(status Status, separator string, details []string) {
+		s += fmt.Sprintf(", %d %s", r.Count(status), status)
+		if details != nil {
+			s += " (" + strings.Join(details, separator) + ")"
+		}
 	}
-	s += fmt.Sprintf(", %d waived", r.Count(Waived))
-	var waived, missing []string
+	var waived, impossible, notWired []string
 	for _, res := range r.Results {
 		switch res.Status {
 		case Waived:
 			waived = append(waived, res.ID+": "+res.Reason)
-		case NotExercised:
-			missing = append(missing, res.Reason)
+		case Impossible:
+			if res.why == nil { // it comes from elsewhere
+				res.why = []string{res.Reason}
+			}
+			impossible = append(impossible, res.why...)
+		case NotWired:
+			for _, f := range res.Missing {
+				notWired = append(notWired, string(f))
+			}
 		}
 	}
-	if waived != nil {
-		s += " (" + strings.Join(waived, "; ") + ")"
-	}
-	s += fmt.Sprintf(", %d not exercised", r.Count(NotExercised))
-	if missing != nil {
-		slices.Sort(missing)
-		s += " (" + strings.Join(slices.Compact(missing), "; ") + ")"
-	}
+	count(Failed, ", ", r.ids(Failed))
+	count(Waived, "; ", waived)
+	count(Impossible, "; ", distinct(impossible))
+	count(NotWired, ", ", distinct(notWired))
 	if r.Interrupted {
 		s += ", interrupted"
 	}
 	return s
+}
+
+func distinct(s []string) []string {
+	slices.Sort(s)
+	return slices.Compact(s)
 }
 
 func (r *Report) ids(s Status) []string {

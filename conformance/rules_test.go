@@ -53,14 +53,55 @@ func rulesFile() []byte {
 
 const rulesHead = `# Rules
 
-What package conformance checks, generated from its data (` + "`go generate ./conformance`" + `). IDs are stable.
+What package conformance checks on a coordinator and on the backend that talks to it. The tables
+are generated from the rules themselves (` + "`" + `go generate ./conformance` + "`" + `). IDs are stable.
 
-TTL, Slack and Latency are fields of the harness. *Soon* is within Latency; *after a crash* is within
-TTL + Slack + Latency; *after recovery* is within 3 TTL + Slack + 3 Latency; *after its slow re-check* is within
-1.25 TTL + Latency, and 1.25 s + Latency where sessions have no time.
+## Words
 
-*Shown to fail by* names the flaws on which the rule is seen to fail: backends, and elections, that each break
-one law on purpose (conformance/internal/broken). A rule that nothing can break would be no rule.
+TTL, Slack and Latency are fields of the harness: the session time, how much later than that the
+coordinator ends a session, and what a healthy call takes at the very most.
+
+| word | it means |
+|---|---|
+| soon | within Latency |
+| at once | in five tries, spread over a TTL: each soon, and three of them within a quarter of TTL |
+| after a crash | within TTL + Slack + Latency: the coordinator has ended the session of a client that is silent |
+| after recovery | within 3 TTL + Slack + 3 Latency of the end of a fault: clients have found the coordinator again |
+| after its slow re-check | within 1.25 TTL + Latency, and 1.25 s + Latency where sessions have no time: a candidate whose watch has died looks again |
+| impossible | the coordinator cannot have a fault that the rule needs (the harness says why, in Lacks), or the backend lacks an ability; the rule was not exercised |
+| not wired | the harness does not provide a fault that the rule needs; the rule was not exercised, and nothing is known |
+| waived | the rule fails, and the harness says why it may; a waiver that is not needed fails the run |
+| flaw | a backend, or an election, that breaks one law on purpose (conformance/internal/broken): *Shown to fail by* names those on which the rule is seen to fail |
+
+*Needs* names faults, which a harness provides, and abilities, which a backend has: Deadlines (its
+sessions end by time), Records and Pins. The suite finds out by itself which of these it lacks. A
+rule that was not exercised never counts as passed.
+
+## How to run it
+
+    go test -run 'TestConformance$' ./etcd           every rule that can be had there, each as a subtest
+    go test -run 'TestConformance$/L3' ./etcd        a group of them, or one: /L3.leave
+    succession conformance --url URL                 a cluster that is in use: what needs no fault
+    succession conformance --url URL --faults all    more, on the suite's own clients and elections alone
+
+A backend of your own takes a test of ten lines; see the documentation of the package.
+
+## What a failure means
+
+A failure shows what went wrong, the rule, and what each client did, in order.
+
+On a cluster, a rule that fails in L, Pin, Records, G1 to G3 or G7 means that elections there are not
+safe with these settings, or that the harness says what is not true of it: two may lead, tokens fall,
+or a leader does not learn of its loss. Do not rely on a leader there before the cause is known. In
+the other groups it means that leadership is handed on late or to the wrong one, or that something is
+left behind; Fault can mean both, and its symptom says which. Look at times first: where a rule fails
+by little, Latency or Slack may be smaller than the cluster's own.
+
+In a backend, a rule in L1 to L8, Pin or Records names the law that the driver breaks, and the groups
+G, Run and Fault show what that does to elections: begin with the first that fails. A rule that fails
+one time in many is a race in the driver, or in the coordinator; it is no less broken.
+
+That all rules pass shows that none was seen to be broken, not that none can be.
 `
 
 func TestRulesAreWellFormed(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 
 // Run exercises every rule as a subtest of t, named by its ID, and logs a summary
 // when all have run. Rules that disturb nobody but their own clients run in
-// parallel. A rule that cannot be exercised is skipped, and the reason stands in
-// the summary; where the harness gives no reason, it fails.
+// parallel. A rule that cannot be exercised, or is waived, is skipped: the message begins
+// with "conformance: " and the [Status], and the reason stands in the summary.
 func Run(t *testing.T, h Harness) {
 	t.Helper()
 	if err := h.validate(); err != nil {
@@ -31,6 +31,7 @@ func Run(t *testing.T, h Harness) {
 		}
 		t.Logf("took %v; slowest: %s", report.Took.Round(time.Millisecond), strings.Join(slow, ", "))
 	})
+	abilities := new(abilities)
 	for _, r := range rules {
 		if !h.selects(r) {
 			continue
@@ -44,10 +45,11 @@ func Run(t *testing.T, h Harness) {
 				if h.Report == "" {
 					h.Report, h.reportsFailures = folder, folder == ""
 				}
+				h.abilities = abilities
 				got := exercise(t.Context(), h, r)
 				res = &got
 			}
-			if _, declared := h.missing(r); h.Wrap != nil && declared {
+			if s, _ := h.Missing(r); h.Wrap != nil && s != Impossible {
 				h.Wrap(t, rule)
 			} else {
 				rule(t, h)
@@ -59,12 +61,12 @@ func Run(t *testing.T, h Harness) {
 			report.add(*res)
 			mu.Unlock()
 			switch {
-			case !res.ok():
+			case res.Status == Failed:
 				t.Error(res)
 			case res.Status == Passed:
 				t.Log(res)
 			default:
-				t.Skip(res)
+				t.Skip(res.skipped())
 			}
 		})
 	}
@@ -80,6 +82,7 @@ func Check(ctx context.Context, h Harness, emit func(Result)) *Report {
 		report.Invalid = err.Error()
 		return report
 	}
+	h.abilities = new(abilities)
 	var mu sync.Mutex
 	one := func(r Rule) {
 		if ctx.Err() != nil {
@@ -126,17 +129,23 @@ func Check(ctx context.Context, h Harness, emit func(Result)) *Report {
 func exercise(ctx context.Context, h Harness, r Rule) (res Result) {
 	res = Result{ID: r.ID, Title: r.Title, Rule: r.Text}
 	reason, waived := h.Waive[r.ID]
-	if why, declared := h.missing(r); why != "" {
-		res.Status, res.Reason, res.Undeclared = NotExercised, why, !declared
+	unable := func(m missing) Result {
+		res.Status, res.Reason, res.Missing, res.why = m.status, m.reason(), m.faults, m.why
 		if waived {
-			res.Status, res.Undeclared = Failed, false
-			res.Symptom = "the rule is waived (" + reason + ") and cannot be exercised (" + why + "); remove the waiver"
+			res.Status = Failed
+			res.Symptom = "the rule is waived (" + reason + ") and cannot be exercised (" + res.Reason + "); remove the waiver"
 		}
 		return res
+	}
+	if m := h.missing(r); m.status == Impossible {
+		return unable(m)
 	}
 	start := time.Now()
 	t := newTrial(ctx, h, r)
 	t.run()
+	if m := t.unable(); m.status != "" {
+		return unable(m)
+	}
 	res.Took = time.Since(start)
 	defer func() { t.report(&res) }()
 	switch {

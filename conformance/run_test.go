@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -57,22 +58,84 @@ func TestMissingFaultIsNeverAPass(t *testing.T) {
 		h.Only = []string{"L3.kill", "L3.leave"}
 		h.Faults.Kill = nil
 	}
-	report, _ := check(t, only)
-	if got := report.String(); got != "memory: 1 passed, 0 failed, 0 waived, 1 not exercised (no Kill)" {
-		t.Errorf("summary %q", got)
+	for _, tt := range []struct {
+		name    string
+		change  func(h *conformance.Harness)
+		status  conformance.Status
+		summary string
+	}{
+		{"not wired", func(*conformance.Harness) {}, conformance.NotWired,
+			"memory: 1 passed, 0 failed, 0 waived, 0 impossible, 1 not wired (Kill)"},
+		{"not wired, for a reason", func(h *conformance.Harness) {
+			h.NotWired = map[conformance.Fault]string{conformance.Kill: "later"}
+		}, conformance.NotWired, "memory: 1 passed, 0 failed, 0 waived, 0 impossible, 1 not wired (Kill)"},
+		{"impossible", func(h *conformance.Harness) {
+			h.Lacks = map[conformance.Fault]string{conformance.Kill: "it is one process"}
+		}, conformance.Impossible, "memory: 1 passed, 0 failed, 0 waived, 1 impossible (no Kill: it is one process), 0 not wired"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			report, _ := check(t, func(h *conformance.Harness) {
+				only(h)
+				tt.change(h)
+			})
+			if got := report.String(); got != tt.summary {
+				t.Errorf("summary %q, want %q", got, tt.summary)
+			}
+			if err := report.Err(); err != nil {
+				t.Errorf("Err is %v, and one rule has passed", err)
+			}
+			for _, res := range report.Results {
+				if res.ID == "L3.kill" && (res.Status != tt.status || !slices.Equal(res.Missing, []conformance.Fault{conformance.Kill})) {
+					t.Errorf("L3.kill is %v, without %v; want %s", res.Status, res.Missing, tt.status)
+				}
+			}
+		})
 	}
-	if err := report.Err(); err == nil || !strings.Contains(err.Error(), "L3.kill") {
-		t.Errorf("Err is %v; want one that names the rule", err)
-	}
-	report, _ = check(t, func(h *conformance.Harness) {
+	report, _ := check(t, func(h *conformance.Harness) {
 		only(h)
-		h.Lacks = map[conformance.Fault]string{conformance.Kill: "it is one process"}
+		h.Only = []string{"L3.kill"}
 	})
-	if got := report.String(); got != "memory: 1 passed, 0 failed, 0 waived, 1 not exercised (no Kill: it is one process)" {
-		t.Errorf("summary %q", got)
+	if report.Err() == nil {
+		t.Error("a run in which nothing has passed has no error")
 	}
-	if err := report.Err(); err != nil {
-		t.Errorf("Err is %v with a declared reason", err)
+}
+
+// A harness that is meant to be complete must say something of each fault.
+func TestCompleteHarness(t *testing.T) {
+	complete := func(h *conformance.Harness) { h.Only, h.Complete = []string{"L1.end"}, true }
+	if report, _ := check(t, complete); report.Err() != nil {
+		t.Errorf("refused: %v", report)
+	}
+	report, emitted := check(t, func(h *conformance.Harness) {
+		complete(h)
+		h.Faults.Kill = nil
+		delete(h.Lacks, conformance.Clock)
+	})
+	if err := report.Err(); err == nil || !strings.Contains(err.Error(), "nothing is said of Kill, Clock:") || len(emitted) > 0 {
+		t.Errorf("Err is %v after %d rules; want one that names Kill and Clock", err, len(emitted))
+	}
+}
+
+// What a run counts stands beside its results.
+func TestReportAsJSON(t *testing.T) {
+	report, _ := check(t, func(h *conformance.Harness) {
+		h.Only = []string{"L3.kill", "L3.leave", "Fault.clock"}
+		h.Faults.Kill = nil
+	})
+	b, err := json.Marshal(report)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		conformance.Report
+		Counts map[string]int
+	}
+	if err := json.Unmarshal(b, &got); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]int{"passed": 1, "failed": 0, "waived": 0, "impossible": 1, "not_wired": 1}
+	if !maps.Equal(got.Counts, want) || len(got.Results) != 3 {
+		t.Errorf("got %s, want the counts %v of three rules", b, want)
 	}
 }
 
@@ -86,7 +149,7 @@ func TestWaiver(t *testing.T) {
 			waive(h)
 			h.TTL = time.Second // shorter than what the coordinator grants
 		})
-		if got := report.String(); got != "memory: 0 passed, 0 failed, 1 waived (L6.ttl: known), 0 not exercised" {
+		if got := report.String(); got != "memory: 0 passed, 0 failed, 1 waived (L6.ttl: known), 0 impossible, 0 not wired" {
 			t.Errorf("summary %q", got)
 		}
 		if r := report.Results[0]; r.Symptom == "" || len(r.Timeline) == 0 {
@@ -127,7 +190,10 @@ func TestInvalidHarness(t *testing.T) {
 			h.Faults.Cluster = newCluster().harness(plain).Faults.Cluster
 			h.Faults.Cluster.Servers = h.Faults.Cluster.Servers[:2]
 		},
-		"no reason given": func(h *conformance.Harness) { h.Lacks = map[conformance.Fault]string{conformance.Deadlines: ""} },
+		"not wired is there":   func(h *conformance.Harness) { h.NotWired = map[conformance.Fault]string{conformance.Kill: "x"} },
+		"not wired impossible": func(h *conformance.Harness) { h.NotWired = map[conformance.Fault]string{conformance.Clock: "x"} },
+		"not wired ability":    func(h *conformance.Harness) { h.NotWired = map[conformance.Fault]string{conformance.Records: "x"} },
+		"no reason given":      func(h *conformance.Harness) { h.Lacks = map[conformance.Fault]string{conformance.Deadlines: ""} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			report, emitted := check(t, change)
@@ -152,7 +218,7 @@ func TestFailureTellsAll(t *testing.T) {
 		"rule:    Gone of the heir",
 		"RULES.md, L3.kill",
 		" a     join ", " b     join ", " a     FAULT killed",
-		" c     gone n_0000000000(1) has not returned",
+		" c     gone n_0000000000(",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the report lacks %q:\n%s", want, got)
@@ -197,4 +263,18 @@ func TestInterrupted(t *testing.T) {
 			t.Errorf("got %v, %v", report, report.Err())
 		}
 	})
+}
+
+// The closing lines of ./test count skipped rules by the beginning of their messages.
+func TestSkipMessages(t *testing.T) {
+	for status, want := range map[conformance.Status]string{
+		conformance.Impossible: "conformance: impossible: L1.x a title (a reason)",
+		conformance.NotWired:   "conformance: not wired: L1.x a title (a reason)",
+		conformance.Waived:     "conformance: waived: L1.x a title: waived (a reason)\n",
+	} {
+		res := conformance.Result{ID: "L1.x", Title: "a title", Status: status, Reason: "a reason"}
+		if got := res.Skipped(); !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %q, want it to begin with %q", status, got, want)
+		}
+	}
 }

@@ -169,6 +169,7 @@ var runRules = []Rule{{
 	ID:    "Run.sealed",
 	Title: "Run ends where the election has moved",
 	Text:  "When the election is sealed, a Run that waits returns a SealedError with the new address after its slow re-check.",
+	Needs: []Fault{Pins},
 	check: func(t *trial) {
 		a, b := t.client(), t.client()
 		m := a.join("x")

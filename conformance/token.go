@@ -54,6 +54,7 @@ var tokenRules = []Rule{{
 	ID:    "G2.known",
 	Title: "the token is the member's and does not change",
 	Text:  "The token of a term is the token that every client computes from the line, and it is the same from winning until the end, whatever is written to the election's record meanwhile.",
+	Needs: []Fault{Records},
 	check: func(t *trial) {
 		a, b := t.client(), t.client()
 		term := a.campaign()
@@ -94,7 +95,7 @@ var tokenRules = []Rule{{
 	ID:    "G2.fence-drop",
 	Title: "a raised fence outlives the election",
 	Text:  "After RaiseFence, an operator deletes the whole election, empty and while somebody leads. Each later token is above the floor, and larger than the one before.",
-	Needs: []Fault{Drop},
+	Needs: []Fault{Drop, Records},
 	check: func(t *trial) {
 		const floor = 1 << 40
 		a, b := t.client(), t.client()
@@ -154,6 +155,7 @@ var tokenRules = []Rule{{
 	ID:    "G2.fence",
 	Title: "RaiseFence lifts every later token",
 	Text:  "After RaiseFence, who wins next has a token above the floor, who stood in line before included; raising to less changes nothing; the leader of the time keeps its token.",
+	Needs: []Fault{Records},
 	check: func(t *trial) {
 		a, b, c := t.client(), t.client(), t.client()
 		term := a.campaign()

@@ -81,6 +81,7 @@ var toldRules = []Rule{{
 	ID:    "G7.asked",
 	Title: "a leader learns that it is to resign",
 	Text:  "When another client asks the leader to resign, the term's context is cancelled at once, with a LostError because of ErrAsked. Five elections.",
+	Needs: []Fault{Records},
 	check: told(func(t *trial, _ *client, term election.Term) {
 		l, err := t.client().in(term.Member().Line).elect().AskToResign(t.ctx)
 		if err != nil || l.Token != term.Token() {

@@ -30,6 +30,7 @@ type trial struct {
 	cancel context.CancelCauseFunc
 
 	mu       sync.Mutex
+	missing  missing // of a rule that cannot be exercised
 	failure  string
 	timeline []string            // as of the failure
 	history  *history.History    // the same; without a failure, as of the end
@@ -46,17 +47,22 @@ var errOver = errors.New("the trial of the rule is over")
 type abort struct{}
 
 func newTrial(ctx context.Context, h Harness, r Rule) *trial {
+	began := time.Now()
+	t := &trial{h: h, rule: r, began: began}
+	t.notes = history.NewRecorder(func() time.Duration { return time.Since(began) }, nil)
+	t.line = h.name(strings.ToLower(r.ID))
+	ctx = pprof.WithLabels(ctx, pprof.Labels(trialLabel, t.line))
+	t.ctx, t.cancel = context.WithCancelCause(ctx)
+	return t
+}
+
+// name returns a new name of an election, which begins with the harness's prefix.
+func (h *Harness) name(what string) string {
 	prefix := h.Prefix
 	if prefix == "" {
 		prefix = "conformance"
 	}
-	began := time.Now()
-	t := &trial{h: h, rule: r, began: began}
-	t.notes = history.NewRecorder(func() time.Duration { return time.Since(began) }, nil)
-	t.line = fmt.Sprintf("%s/%s-%s", prefix, strings.ToLower(r.ID), strings.ToLower(rand.Text()[:8]))
-	ctx = pprof.WithLabels(ctx, pprof.Labels(trialLabel, t.line))
-	t.ctx, t.cancel = context.WithCancelCause(ctx)
-	return t
+	return fmt.Sprintf("%s/%s-%s", prefix, what, strings.ToLower(rand.Text()[:8]))
 }
 
 // run runs the rule, and returns when all that it began has ended, or when that
@@ -67,7 +73,11 @@ func (t *trial) run() {
 	go func() {
 		defer close(done)
 		pprof.SetGoroutineLabels(t.ctx)
-		t.guarded(func() { t.rule.check(t) })
+		t.guarded(func() {
+			if t.able() {
+				t.rule.check(t)
+			}
+		})
 		t.cancel(errOver)
 		t.spawned.Wait()
 		t.clean()

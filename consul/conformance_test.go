@@ -15,6 +15,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance"
+	"github.com/succession-dev/succession/conformance/proxy"
 	"github.com/succession-dev/succession/consul"
 	"github.com/succession-dev/succession/internal/coordtest"
 	"github.com/succession-dev/succession/internal/coordtest/rig"
@@ -32,6 +33,7 @@ func TestConformance(t *testing.T) {
 	admin := unlabelledAdmin(t, c)
 	harness := func(t *testing.T) conformance.Harness {
 		h := newClients(t, c, admin).harness()
+		h.Complete = true
 		h.Lacks[conformance.Cluster] = "there is one server"
 		h.Lacks[conformance.Isolate] = "there is one server"
 		return h
@@ -69,7 +71,6 @@ func (c *clients) harness() conformance.Harness {
 		Faults: conformance.Faults{
 			Expire:     c.expire,
 			LoseAnswer: c.loseAnswer,
-			Kill:       func(b backend.Backend) { c.of(b).proxy.Cut() },
 			Process:    c.process,
 			Restart:    func(ctx context.Context) error { return c.consul.Restart(ctx) },
 			Pause:      func(context.Context) (func(), error) { return c.resume, c.consul.Pause() },
@@ -84,13 +85,13 @@ func (c *clients) harness() conformance.Harness {
 			conformance.Clock:   "Consul's sessions end by timers (agent/consul/session_timers.go), which setting the time does not move",
 		},
 	}
-	rig.Network(&h.Faults, func(b backend.Backend) *coordtest.Proxy { return c.of(b).proxy })
+	h.Faults.Network(func(b backend.Backend) []*proxy.Proxy { return []*proxy.Proxy{c.of(b).proxy} })
 	return h
 }
 
 type client struct {
 	server   *coordtest.Server
-	proxy    *coordtest.Proxy
+	proxy    *proxy.Proxy
 	requests *atomic.Int64
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/hashicorp/consul/api"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/conformance/proxy"
 	"github.com/succession-dev/succession/consul"
 	"github.com/succession-dev/succession/internal/coordtest"
 )
@@ -179,13 +180,13 @@ func TestAmbiguousJoin(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name string
-		harm func(p *coordtest.Proxy)
+		harm func(p *proxy.Proxy)
 	}{
-		{"connection reset before the request", func(p *coordtest.Proxy) { p.CloseAfter(coordtest.ToServer, 0) }},
-		{"connection reset in the request", func(p *coordtest.Proxy) { p.CloseAfter(coordtest.ToServer, 100) }},
-		{"connection reset before the answer", func(p *coordtest.Proxy) { p.CloseAfter(coordtest.ToClient, 0) }},
-		{"connection reset in the answer", func(p *coordtest.Proxy) { p.CloseAfter(coordtest.ToClient, 40) }},
-		{"answer lost in silence", func(p *coordtest.Proxy) {
+		{"connection reset before the request", func(p *proxy.Proxy) { p.CloseAfter(proxy.ToServer, 0) }},
+		{"connection reset in the request", func(p *proxy.Proxy) { p.CloseAfter(proxy.ToServer, 100) }},
+		{"connection reset before the answer", func(p *proxy.Proxy) { p.CloseAfter(proxy.ToClient, 0) }},
+		{"connection reset in the answer", func(p *proxy.Proxy) { p.CloseAfter(proxy.ToClient, 40) }},
+		{"answer lost in silence", func(p *proxy.Proxy) {
 			p.LoseAnswers(func(b []byte) bool { return bytes.HasPrefix(b, []byte("PUT /v1/txn")) })
 		}},
 	}
@@ -218,7 +219,7 @@ func TestLateJoinIsRemoved(t *testing.T) {
 	addr, name := server(t), coordtest.Name(t)
 	p := coordtest.NewProxy(t, addr)
 	s := session(t, p.Addr(), &consul.Options{TTL: 10 * time.Second})
-	p.Block(coordtest.ToServer)
+	p.Block(proxy.ToServer)
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, errors.New("given up"))
 	defer cancel()
 	if _, err := s.Join(ctx, name, ""); err == nil || !errors.Is(err, context.Cause(ctx)) {
@@ -279,7 +280,7 @@ func TestLateRenewalsReviveNothing(t *testing.T) {
 			t.Fatal(s.Err())
 		}
 	}
-	p.Block(coordtest.ToClient)
+	p.Block(proxy.ToClient)
 	blocked := time.Now()
 	if err := ended(t, s, 2*ttl); !errors.Is(err, backend.ErrSessionEnded) {
 		t.Errorf("the session ended with %v", err)

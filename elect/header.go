@@ -13,7 +13,8 @@ import (
 // leader's term ends with [ErrAsked] as its cause as soon as it hears of it; its
 // [Election.Run] then stands at the end of the line again. AskToResign blocks for
 // about three round trips and does not wait for the change of leadership; use
-// [Election.Observe] for that. It returns [ErrNoLeader] where nobody leads.
+// [Election.Observe] for that. It returns [ErrNoLeader] where nobody leads, and an error
+// that matches [errors.ErrUnsupported] where the backend has no records.
 func (e *Election) AskToResign(ctx context.Context) (Leader, error) {
 	s, err := e.session(ctx)
 	if err != nil {
@@ -43,7 +44,7 @@ const maxFence = math.MaxUint64 / 2
 // and tokens with it, went back; it never makes tokens smaller. A leader that was
 // elected before keeps the token it has. The floor outlives a deletion of the election, by
 // a record of the election's name with ".fence" at the end. RaiseFence blocks for about
-// four round trips.
+// four round trips. A backend without records makes it fail with [errors.ErrUnsupported].
 func (e *Election) RaiseFence(ctx context.Context, floor uint64) error {
 	if floor > maxFence {
 		return fmt.Errorf("elect: %w fence %d: at most %d is possible", backend.ErrInvalid, floor, uint64(maxFence))

@@ -74,7 +74,7 @@ func leaderOf(line backend.Line, m backend.Member) Leader {
 }
 
 // Observe yields who leads, at once and then at each change, a vacant election
-// and an acknowledgement included. It never goes back to an earlier leader; a
+// and an acknowledgement included, where the backend keeps records. It never goes back to an earlier leader; a
 // slow consumer may miss leaders in between, never the last one. It does not
 // stand in line. Interruptions that may pass are waited out in silence, so what
 // was yielded last may then be out of date.
@@ -141,7 +141,8 @@ func (e *Election) look(ctx context.Context) (backend.Line, backend.Session, err
 
 // changed blocks until the head of the line, or the election's record, is not what
 // it was in line. Like a waiting candidate, it returns after about a session time
-// in any case, against a watch that died unseen.
+// in any case, against a watch that died unseen. Where the backend has no records, the
+// head alone can change.
 func changed(ctx context.Context, s backend.Session, name string, line backend.Line, j backoff.Jitter) error {
 	again, cancel := context.WithTimeout(ctx, recheckInterval(s, j))
 	defer cancel()
@@ -155,6 +156,10 @@ func changed(ctx context.Context, s backend.Session, name string, line backend.L
 	}()
 	go func() {
 		_, err := s.Watch(again, name, line.Version)
+		if errors.Is(err, errors.ErrUnsupported) {
+			<-again.Done()
+			err = context.Cause(again)
+		}
 		results <- err
 	}()
 	err := <-results

@@ -148,7 +148,8 @@ func (t *Term) watchMember(wait backoff.Backoff) {
 	})
 }
 
-// watchRecord ends the term when somebody asks for that in the election's record.
+// watchRecord ends the term when somebody asks for that in the election's record, which
+// nobody can where the backend has no records.
 func (t *Term) watchRecord(wait backoff.Backoff) {
 	seen := backend.Version(0)
 	t.retry(wait, func() error {
@@ -173,7 +174,7 @@ func (t *Term) watchRecord(wait backoff.Backoff) {
 }
 
 // retry calls watch until the term ends, which it ends itself when watch says that
-// the member has gone.
+// the member has gone, or until the backend says that it cannot watch.
 func (t *Term) retry(wait backoff.Backoff, watch func() error) {
 	for t.ctx.Err() == nil {
 		switch err := watch(); {
@@ -186,6 +187,8 @@ func (t *Term) retry(wait backoff.Backoff, watch func() error) {
 		case errors.Is(err, backend.ErrSessionEnded):
 			t.lose(err)
 			return
+		case errors.Is(err, errors.ErrUnsupported):
+			return // there is nothing to watch, and never will be
 		}
 		if wait.Sleep(t.ctx) != nil {
 			return
@@ -195,7 +198,8 @@ func (t *Term) retry(wait backoff.Backoff, watch func() error) {
 
 // Acknowledge tells observers that this leader has taken up its work, as distinct
 // from merely standing first in line. It writes the election's record, on
-// condition that the member still stands; it blocks for about two round trips.
+// condition that the member still stands; it blocks for about two round trips. A backend
+// without records makes it fail with [errors.ErrUnsupported].
 func (t *Term) Acknowledge(ctx context.Context) error {
 	return header.Update(ctx, t.s, t.e.name, t.m, func(h *backend.Header) bool {
 		done := h.Acknowledged == t.token
@@ -214,7 +218,8 @@ func (t *Term) Get(ctx context.Context, record string) (backend.Record, error) {
 // still stands, which the coordinator checks in the same atomic step: once anybody
 // else can lead it fails with [backend.ErrNotMember] or [backend.ErrSessionEnded],
 // whatever clocks do. With a version other than 0 the record must also still have
-// that version, [backend.Absent] for none. It blocks for about one round trip.
+// that version, [backend.Absent] for none. It blocks for about one round trip. A backend
+// without records makes it fail with [errors.ErrUnsupported].
 func (t *Term) Put(ctx context.Context, record string, value []byte, at backend.Version) (backend.Version, error) {
 	if record == t.e.name {
 		return 0, fmt.Errorf("elect: %w record %q: it is the election's own; choose another name", backend.ErrInvalid, record)

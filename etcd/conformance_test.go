@@ -12,6 +12,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance"
+	"github.com/succession-dev/succession/conformance/proxy"
 	"github.com/succession-dev/succession/etcd"
 	"github.com/succession-dev/succession/internal/coordtest"
 	"github.com/succession-dev/succession/internal/coordtest/rig"
@@ -26,6 +27,7 @@ func TestConformance(t *testing.T) {
 	t.Parallel() // with the other of the two: both wait most of the time
 	server := coordtest.NewEtcd(t, nil)
 	h := harness(t, server, "etcd")
+	h.Complete = true
 	h.Faults.Restart = server.Restart
 	h.Faults.Pause = func(context.Context) (func(), error) { return pause(t, server.Servers()) }
 	h.Lacks[conformance.Cluster] = "there is one server"
@@ -89,10 +91,6 @@ func harness(t *testing.T, server *coordtest.Etcd, name string) conformance.Harn
 				return err
 			},
 			LoseAnswer: func(b backend.Backend) { of(b).meter.armed.Store(true) },
-			Kill: func(b backend.Backend) {
-				of(b).proxy.Refuse()
-				of(b).proxy.Reset()
-			},
 			Remove: func(ctx context.Context, m backend.Member) error {
 				_, err := operator.Delete(ctx, suite+m.Line+"/"+m.Key)
 				return err
@@ -120,7 +118,7 @@ func harness(t *testing.T, server *coordtest.Etcd, name string) conformance.Harn
 			conformance.Clock: "etcd measures leases by the monotonic clock (server/lease/lease.go), which setting the time does not move",
 		},
 	}
-	rig.Network(&h.Faults, func(b backend.Backend) *coordtest.Proxy { return of(b).proxy })
+	h.Faults.Network(func(b backend.Backend) []*proxy.Proxy { return []*proxy.Proxy{of(b).proxy} })
 	return h
 }
 

@@ -12,6 +12,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/conformance/proxy"
 	"github.com/succession-dev/succession/etcd"
 	"github.com/succession-dev/succession/internal/coordtest"
 )
@@ -289,7 +290,7 @@ func TestLateAnswers(t *testing.T) {
 	if s.TTL() != ttl {
 		t.Fatalf("TTL is %v; want %v", s.TTL(), ttl)
 	}
-	c.proxy.Delay(coordtest.ToClient, delay)
+	c.proxy.Delay(proxy.ToClient, delay)
 	began, moved := time.Now(), 0
 	for last := s.Deadline(); time.Since(began) < 2*ttl; {
 		left := time.Until(s.Deadline())

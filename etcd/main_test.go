@@ -23,6 +23,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/conformance/proxy"
 	"github.com/succession-dev/succession/etcd"
 	"github.com/succession-dev/succession/internal/coordtest"
 	"github.com/succession-dev/succession/internal/coordtest/rig"
@@ -101,7 +102,7 @@ type client struct {
 	*etcd.Backend
 	etcd   *clientv3.Client
 	server string // behind the proxy
-	proxy  *coordtest.Proxy
+	proxy  *proxy.Proxy
 	meter  meter
 }
 

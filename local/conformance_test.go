@@ -30,6 +30,7 @@ func TestConformance(t *testing.T) {
 				return os.RemoveAll(filepath.Join(dir, filepath.FromSlash(line)))
 			},
 		},
+		Complete: true,
 		Lacks: map[conformance.Fault]string{
 			conformance.Expire:     "a session lives as long as its process",
 			conformance.Cut:        server,

@@ -73,10 +73,11 @@ func (b *composite) Session(ctx context.Context) (backend.Session, error) {
 
 func (p *pair) harness() conformance.Harness {
 	return conformance.Harness{
-		Name:  fmt.Sprintf("migrate, %s, faults on %v", p.phase, p.sides),
-		TTL:   ttl,
-		Slack: slack,
-		Open:  func(context.Context) (backend.Backend, error) { return p.open(), nil },
+		Name:     fmt.Sprintf("migrate, %s, faults on %v", p.phase, p.sides),
+		TTL:      ttl,
+		Slack:    slack,
+		Open:     func(context.Context) (backend.Backend, error) { return p.open(), nil },
+		Complete: true,
 		Lacks: map[conformance.Fault]string{
 			conformance.Process: "memory lives in one process",
 			conformance.Compact: "no client of memory watches from an earlier point of its log",

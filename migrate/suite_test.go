@@ -16,6 +16,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance"
+	"github.com/succession-dev/succession/conformance/proxy"
 	"github.com/succession-dev/succession/internal/coordtest"
 	"github.com/succession-dev/succession/internal/coordtest/rig"
 	"github.com/succession-dev/succession/migrate"
@@ -152,7 +153,7 @@ func (p *realPair) compose(ctx context.Context, addrs [2]string) (*migrate.Backe
 type proxied struct {
 	*migrate.Backend
 	p       *realPair
-	proxies []*coordtest.Proxy
+	proxies []*proxy.Proxy
 }
 
 func (p *realPair) client(ctx context.Context) (*proxied, error) {
@@ -162,12 +163,12 @@ func (p *realPair) client(ctx context.Context) (*proxied, error) {
 		if filepath.IsAbs(addr) { // of a folder
 			continue
 		}
-		proxy, err := coordtest.StartProxy(addr)
+		front, err := coordtest.StartProxy(addr)
 		if err != nil {
 			return nil, err
 		}
-		c.proxies = append(c.proxies, proxy)
-		addrs[side] = proxy.Addr()
+		c.proxies = append(c.proxies, front)
+		addrs[side] = front.Addr()
 	}
 	var err error
 	c.Backend, _, err = p.compose(ctx, addrs)
@@ -214,7 +215,7 @@ func (p *realPair) harness() conformance.Harness {
 				return rig.Process(both)(election, id)
 			},
 		},
-		Lacks: map[conformance.Fault]string{
+		NotWired: map[conformance.Fault]string{
 			conformance.Expire:     drivers,
 			conformance.LoseAnswer: drivers,
 			conformance.Reset:      drivers,
@@ -222,8 +223,10 @@ func (p *realPair) harness() conformance.Harness {
 			conformance.Compact:    drivers,
 			conformance.Clock:      drivers,
 			conformance.Requests:   drivers,
-			conformance.Cluster:    "each coordinator is one server",
-			conformance.Isolate:    "each coordinator is one server",
+		},
+		Lacks: map[conformance.Fault]string{
+			conformance.Cluster: "each coordinator is one server",
+			conformance.Isolate: "each coordinator is one server",
 		},
 		Waive: make(map[string]string),
 	}
@@ -241,27 +244,7 @@ func (p *realPair) harness() conformance.Harness {
 		p.limit(&h)
 		return h
 	}
-	fault := func(do func(*coordtest.Proxy)) func(backend.Backend) func() {
-		return func(b backend.Backend) func() {
-			each := func(do func(*coordtest.Proxy)) {
-				for _, proxy := range b.(*proxied).proxies {
-					do(proxy)
-				}
-			}
-			each(do)
-			return func() { each((*coordtest.Proxy).Heal) }
-		}
-	}
-	h.Faults.Cut = fault((*coordtest.Proxy).Cut)
-	h.Faults.Mute = fault(func(p *coordtest.Proxy) { p.Block(coordtest.ToServer) })
-	h.Faults.Deafen = fault(func(p *coordtest.Proxy) { p.Block(coordtest.ToClient) })
-	h.Faults.Sever = fault((*coordtest.Proxy).Sever)
-	gone := func(p *coordtest.Proxy) {
-		p.Refuse()
-		p.Reset()
-	}
-	h.Faults.Hide = fault(gone)
-	h.Faults.Kill = func(b backend.Backend) { fault(gone)(b) }
+	h.Faults.Network(func(b backend.Backend) []*proxy.Proxy { return b.(*proxied).proxies })
 	h.Faults.Restart = func(ctx context.Context) (err error) {
 		for _, c := range p.clusters {
 			err = errors.Join(err, c.Restart(ctx))

@@ -17,6 +17,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance"
+	"github.com/succession-dev/succession/conformance/proxy"
 	"github.com/succession-dev/succession/internal/coordtest"
 	"github.com/succession-dev/succession/internal/coordtest/rig"
 	"github.com/succession-dev/succession/zookeeper"
@@ -25,7 +26,7 @@ import (
 // A client is a backend with a proxy of its own before the server.
 type client struct {
 	*zookeeper.Backend
-	proxy    *coordtest.Proxy
+	proxy    *proxy.Proxy
 	server   string // behind the proxy
 	requests atomic.Int64
 
@@ -228,10 +229,6 @@ func harness(t *testing.T, z *coordtest.ZooKeeper, h conformance.Harness) confor
 				}
 			}()
 		},
-		Kill: func(b backend.Backend) {
-			of(b).proxy.Refuse()
-			of(b).proxy.Reset()
-		},
 		Process: rig.Process(fmt.Sprintf("zookeeper://%s%s?session=%v", strings.Join(addrs, ","), root, h.TTL)),
 		Pause: func(context.Context) (func(), error) {
 			return func() { z.Resume() }, z.Pause()
@@ -260,7 +257,8 @@ func harness(t *testing.T, z *coordtest.ZooKeeper, h conformance.Harness) confor
 		},
 		Requests: func(b backend.Backend) int64 { return of(b).requests.Load() },
 	}
-	rig.Network(&h.Faults, func(b backend.Backend) *coordtest.Proxy { return of(b).proxy })
+	h.Faults.Network(func(b backend.Backend) []*proxy.Proxy { return []*proxy.Proxy{of(b).proxy} })
+	h.Complete = true
 	h.Lacks = map[conformance.Fault]string{
 		conformance.Compact: "ZooKeeper keeps no history for those who watch: a watch tells of the next change, and is set by a read",
 	}

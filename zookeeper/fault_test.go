@@ -11,17 +11,18 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/conformance/proxy"
 	"github.com/succession-dev/succession/internal/coordtest"
 	"github.com/succession-dev/succession/zookeeper"
 )
 
 // What was under way when the session ended does not run under the next one.
 func TestNothingRunsUnderNextSession(t *testing.T) {
-	proxy := coordtest.NewProxy(t, server(t))
-	b := open(t, zookeeper.Options{SessionTimeout: time.Second}, proxy.Addr())
+	front := coordtest.NewProxy(t, server(t))
+	b := open(t, zookeeper.Options{SessionTimeout: time.Second}, front.Addr())
 	s := session(t, b)
 	join(t, s, "e", "")
-	proxy.Block(coordtest.ToServer)
+	front.Block(proxy.ToServer)
 	var calls []<-chan error
 	for i := range 40 { // more than the library's queue holds
 		calls = append(calls, background(func() error {
@@ -30,13 +31,13 @@ func TestNothingRunsUnderNextSession(t *testing.T) {
 		}))
 	}
 	time.Sleep(20 * time.Millisecond)
-	proxy.Refuse()
-	proxy.Reset()
+	front.Refuse()
+	front.Reset()
 	eventually(t, 5*time.Second, "the server ends the session", func() bool {
 		dump, err := coordtest.FourLetter(t.Context(), server(t), "dump")
 		return err == nil && !strings.Contains(dump, chroot(t)+"/e/")
 	})
-	proxy.Heal()
+	front.Heal()
 	for _, c := range calls {
 		if err := result(t, c, 5*time.Second); !errors.Is(err, backend.ErrSessionEnded) {
 			t.Fatalf("call of the session that ended: %v", err)
@@ -93,23 +94,23 @@ func TestSilentServer(t *testing.T) {
 		}
 	}
 	// And in the middle of a session.
-	proxy := coordtest.NewProxy(t, server(t))
-	b = open(t, zookeeper.Options{SessionTimeout: 1500 * time.Millisecond}, proxy.Addr(), silent.Addr(), proxy.Addr())
+	front := coordtest.NewProxy(t, server(t))
+	b = open(t, zookeeper.Options{SessionTimeout: 1500 * time.Millisecond}, front.Addr(), silent.Addr(), front.Addr())
 	s := session(t, b)
 	m := join(t, s, "e", "")
-	proxy.Reset()
+	front.Reset()
 	begin = time.Now()
 	ahead(t, s, m)
 	t.Logf("answer %v after a reset, with a silent server among three", time.Since(begin))
 }
 
 func TestReconnectIsQuick(t *testing.T) {
-	proxy := coordtest.NewProxy(t, server(t))
-	s := session(t, open(t, zookeeper.Options{}, proxy.Addr()))
+	front := coordtest.NewProxy(t, server(t))
+	s := session(t, open(t, zookeeper.Options{}, front.Addr()))
 	m := join(t, s, "e", "")
 	var longest time.Duration
 	for range 10 {
-		proxy.Reset()
+		front.Reset()
 		begin := time.Now()
 		ahead(t, s, m)
 		longest = max(longest, time.Since(begin))
@@ -150,20 +151,20 @@ func TestServerRestart(t *testing.T) {
 
 // A departure while the waiter is not connected is found out on the next connection.
 func TestDepartureWhileDisconnected(t *testing.T) {
-	proxy := coordtest.NewProxy(t, server(t))
+	front := coordtest.NewProxy(t, server(t))
 	a := session(t, open(t, zookeeper.Options{}, server(t)))
-	b := session(t, open(t, zookeeper.Options{}, proxy.Addr()))
+	b := session(t, open(t, zookeeper.Options{}, front.Addr()))
 	ma, mb := join(t, a, "e", ""), join(t, b, "e", "")
 	p := ahead(t, b, mb)
 	gone := background(func() error { return b.Gone(t.Context(), p.Ahead) })
 	still(t, gone, 50*time.Millisecond)
-	proxy.Refuse()
-	proxy.Reset()
+	front.Refuse()
+	front.Reset()
 	if err := a.Leave(t.Context(), ma); err != nil {
 		t.Fatal(err)
 	}
 	still(t, gone, 50*time.Millisecond)
-	proxy.Heal()
+	front.Heal()
 	if err := result(t, gone, 2*time.Second); err != nil {
 		t.Fatal(err)
 	}
@@ -172,20 +173,20 @@ func TestDepartureWhileDisconnected(t *testing.T) {
 // A leader that is cut off is told at its deadline, before the server lets the heir
 // lead.
 func TestPartitionedLeader(t *testing.T) {
-	for _, ways := range [][]coordtest.Direction{
-		{coordtest.ToServer, coordtest.ToClient}, {coordtest.ToServer}, {coordtest.ToClient},
+	for _, ways := range [][]proxy.Direction{
+		{proxy.ToServer, proxy.ToClient}, {proxy.ToServer}, {proxy.ToClient},
 	} {
 		t.Run(fmt.Sprint(ways), func(t *testing.T) {
 			t.Parallel()
-			proxy := coordtest.NewProxy(t, server(t))
-			a := session(t, open(t, zookeeper.Options{SessionTimeout: time.Second}, proxy.Addr()))
+			front := coordtest.NewProxy(t, server(t))
+			a := session(t, open(t, zookeeper.Options{SessionTimeout: time.Second}, front.Addr()))
 			b := session(t, open(t, zookeeper.Options{SessionTimeout: time.Second}, server(t)))
 			ma, mb := join(t, a, "e", ""), join(t, b, "e", "")
 			ahead(t, a, ma)
 			p := ahead(t, b, mb)
 			time.Sleep(700 * time.Millisecond) // some heartbeats
 			for _, way := range ways {
-				proxy.Block(way)
+				front.Block(way)
 			}
 			won := make(chan time.Time, 1)
 			go func() {
@@ -259,10 +260,10 @@ func TestPausedServer(t *testing.T) {
 }
 
 func TestSilenceEndsSession(t *testing.T) {
-	proxy := coordtest.NewProxy(t, server(t))
-	s := session(t, open(t, zookeeper.Options{SessionTimeout: 500 * time.Millisecond}, proxy.Addr()))
+	front := coordtest.NewProxy(t, server(t))
+	s := session(t, open(t, zookeeper.Options{SessionTimeout: 500 * time.Millisecond}, front.Addr()))
 	join(t, s, "e", "")
-	proxy.Cut()
+	front.Cut()
 	begin := time.Now()
 	call := background(func() error { _, err := s.Get(t.Context(), "r"); return err })
 	select {
@@ -307,7 +308,7 @@ func TestReset(t *testing.T) {
 }
 
 func TestClose(t *testing.T) {
-	proxy := coordtest.NewProxy(t, server(t))
+	front := coordtest.NewProxy(t, server(t))
 	for _, test := range []struct {
 		name  string
 		fault func()
@@ -315,13 +316,13 @@ func TestClose(t *testing.T) {
 		fails bool
 	}{
 		{"connected", func() {}, 300 * time.Millisecond, false},
-		{"reset", proxy.Reset, 500 * time.Millisecond, false},
-		{"cut", proxy.Cut, 3500 * time.Millisecond, true},
-		{"refused", func() { proxy.Refuse(); proxy.Reset() }, 3500 * time.Millisecond, true},
+		{"reset", front.Reset, 500 * time.Millisecond, false},
+		{"cut", front.Cut, 3500 * time.Millisecond, true},
+		{"refused", func() { front.Refuse(); front.Reset() }, 3500 * time.Millisecond, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			before := goleak.IgnoreCurrent()
-			b := open(t, zookeeper.Options{ConnectTimeout: time.Second}, proxy.Addr())
+			b := open(t, zookeeper.Options{ConnectTimeout: time.Second}, front.Addr())
 			s := session(t, b)
 			ms := []backend.Member{join(t, s, "e", ""), join(t, s, "e", "")}
 			ahead(t, s, ms[0])
@@ -345,8 +346,8 @@ func TestClose(t *testing.T) {
 			if err := b.Close(); err != nil && !test.fails {
 				t.Errorf("Close again: %v", err)
 			}
-			proxy.Heal()
-			proxy.Reset()
+			front.Heal()
+			front.Reset()
 			if !test.fails {
 				other := session(t, open(t, zookeeper.Options{Chroot: chroot(t)}, server(t)))
 				if l := line(t, other, "e"); len(l.Members) != 0 {
@@ -354,7 +355,7 @@ func TestClose(t *testing.T) {
 				}
 				other.Close(t.Context())
 			}
-			if err := proxy.Wait(within(t, 5*time.Second), func(s coordtest.Stats) bool { return s.Open == 0 }); err != nil {
+			if err := front.Wait(within(t, 5*time.Second), func(s proxy.Stats) bool { return s.Open == 0 }); err != nil {
 				t.Error(err)
 			}
 			goleak.VerifyNone(t, before)

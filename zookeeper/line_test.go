@@ -11,6 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/conformance/proxy"
 	"github.com/succession-dev/succession/internal/coordtest"
 	"github.com/succession-dev/succession/zookeeper"
 )
@@ -146,8 +147,8 @@ func TestLineRecreated(t *testing.T) {
 
 // A watch that is set tells nothing while the connection is silent.
 func TestLeaveOnSilentConnection(t *testing.T) {
-	proxy := coordtest.NewProxy(t, server(t))
-	s := session(t, open(t, zookeeper.Options{}, proxy.Addr()))
+	front := coordtest.NewProxy(t, server(t))
+	s := session(t, open(t, zookeeper.Options{}, front.Addr()))
 	other := session(t, open(t, zookeeper.Options{}, server(t)))
 	m := join(t, s, "e", "mine")
 	at := chroot(t) + "/e/" + m.Key
@@ -156,7 +157,7 @@ func TestLeaveOnSilentConnection(t *testing.T) {
 		dump, err := coordtest.FourLetter(t.Context(), server(t), "wchp")
 		return err == nil && strings.Contains(dump, at)
 	})
-	proxy.Block(coordtest.ToClient)
+	front.Block(proxy.ToClient)
 	op := raw(t, server(t))
 	for _, path := range []string{at, chroot(t) + "/e"} {
 		if err := op.Delete(path, -1); err != nil {
@@ -167,7 +168,7 @@ func TestLeaveOnSilentConnection(t *testing.T) {
 	if m2.Key != m.Key {
 		t.Fatalf("the test needs the same name again: %+v, %+v", m, m2)
 	}
-	asked := proxy.LoseAnswers(func(b []byte) bool { // by Leave, whichever it does first
+	asked := front.LoseAnswers(func(b []byte) bool { // by Leave, whichever it does first
 		is := func(op byte) bool {
 			return bytes.Contains(b, append([]byte{0, 0, 0, op, 0, 0, 0, byte(len(at))}, at...))
 		}
@@ -175,8 +176,8 @@ func TestLeaveOnSilentConnection(t *testing.T) {
 	})
 	left := background(func() error { return s.Leave(t.Context(), m) })
 	<-asked
-	proxy.Heal()
-	proxy.Reset()
+	front.Heal()
+	front.Reset()
 	if err := result(t, left, 5*time.Second); err != nil {
 		t.Error(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/bench/internal/candidate"
+	"github.com/succession-dev/succession/conformance/proxy"
 	"github.com/succession-dev/succession/internal/coordtest"
 	"github.com/succession-dev/succession/internal/history"
 )
@@ -15,10 +16,10 @@ import (
 type contender struct {
 	id      string
 	peer    *coordtest.Peer
-	proxies []*coordtest.Proxy
+	proxies []*proxy.Proxy
 }
 
-func (c *contender) each(do func(*coordtest.Proxy)) {
+func (c *contender) each(do func(*proxy.Proxy)) {
 	for _, p := range c.proxies {
 		do(p)
 	}
@@ -35,7 +36,7 @@ func (c *contender) stop() {
 	if c.peer != nil {
 		c.peer.Kill()
 	}
-	c.each((*coordtest.Proxy).Close)
+	c.each((*proxy.Proxy).Close)
 }
 
 // startCandidate starts the process of one candidate.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/succession-dev/succession/internal/coordtest"
+	"github.com/succession-dev/succession/conformance/proxy"
 )
 
 // A fault is what happens to a leader, or to its coordinator.
@@ -54,7 +54,7 @@ var faults = []fault{
 		name: "cut", title: "The leader is cut off", short: "cut off",
 		words: "nothing passes between it and the coordinator, in either direction; no connection is closed",
 		do: func(_ context.Context, r *run) error {
-			r.leader.each((*coordtest.Proxy).Cut)
+			r.leader.each((*proxy.Proxy).Cut)
 			return nil
 		},
 	},
@@ -67,7 +67,7 @@ var faults = []fault{
 		name: "answers", title: "Only answers are lost", short: "answers lost",
 		words: "what the leader sends on its connections arrives, and it hears nothing; new connections do not come about",
 		do: func(_ context.Context, r *run) error {
-			r.leader.each(func(p *coordtest.Proxy) { p.Block(coordtest.ToClient) })
+			r.leader.each(func(p *proxy.Proxy) { p.Block(proxy.ToClient) })
 			return nil
 		},
 	},
@@ -116,7 +116,7 @@ var faults = []fault{
 		name: "cut-deleted", title: "The leader is cut off, and an operator deletes its key", short: "cut off, key deleted",
 		words: "at once", outside: takenUnheard,
 		do: func(ctx context.Context, r *run) error {
-			r.leader.each((*coordtest.Proxy).Cut)
+			r.leader.each((*proxy.Proxy).Cut)
 			return r.place.operator.evict(ctx, r.election)
 		},
 	},
@@ -130,17 +130,17 @@ func late(ctx context.Context, r *run) error {
 	}
 	p, hold := r.leader.proxies[0], r.session*7/12
 	before := p.Stats()
-	p.Delay(coordtest.ToClient, hold)
+	p.Delay(proxy.ToClient, hold)
 	request, cancel := context.WithTimeout(ctx, 2*r.session)
 	defer cancel()
-	if err := p.Wait(request, func(s coordtest.Stats) bool { return s.ToServer > before.ToServer }); err != nil {
+	if err := p.Wait(request, func(s proxy.Stats) bool { return s.ToServer > before.ToServer }); err != nil {
 		return fmt.Errorf("the leader asks nothing: %w", err)
 	}
-	p.Block(coordtest.ToServer)
+	p.Block(proxy.ToServer)
 	if err := r.wait(ctx, hold+100*time.Millisecond, never); err != nil {
 		return err
 	}
-	p.Block(coordtest.ToClient)
+	p.Block(proxy.ToClient)
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/succession-dev/succession/conformance/proxy"
 	"github.com/succession-dev/succession/internal/coordtest"
 	"github.com/succession-dev/succession/internal/history"
 )
@@ -90,7 +91,7 @@ func (r *run) measure(ctx context.Context) error {
 		return err
 	}
 	if r.seat != nil { // it stays where it is as long as it can
-		r.leader.each((*coordtest.Proxy).Heal)
+		r.leader.each((*proxy.Proxy).Heal)
 	}
 	if err := r.enter(ctx, r.next); err != nil {
 		return err

@@ -58,8 +58,9 @@ hits the suite's own clients and elections only:
   drop     deletes an election as a whole
   all      as many of these as are possible there
 
-Rules that need servers to be restarted or paused are reported as not exercised. They
-are for a test that owns its servers: package conformance.
+A rule that needs anything else is reported as not wired, such as one for which servers
+have to be restarted or paused: that is for a test that owns its servers, with package
+conformance. A rule that cannot be exercised on such a coordinator is impossible.
 
 How long it takes depends on the session time, which the URL can choose (session=, ttl=).
 
@@ -167,9 +168,13 @@ func (s *suite) run(ctx context.Context, g *globals, view *suiteView) (_ *confor
 	for _, r := range fit {
 		h.Only = append(h.Only, r.ID)
 	}
-	able := exercised(fit, h.Lacks)
+	able, why := exercised(&h, fit)
 	if len(able) == 0 {
-		return nil, fmt.Errorf("%s: none of the rules that were asked for can be exercised: %s", backend.Redact(s.url), unable(fit, h.Lacks, unfit))
+		for _, res := range unfit {
+			why = append(why, res.Reason)
+		}
+		slices.Sort(why)
+		return nil, fmt.Errorf("%s: none of the rules that were asked for can be exercised: %s", backend.Redact(s.url), strings.Join(slices.Compact(why), "; "))
 	}
 	view.begin(t, able, estimate(able, h.TTL, h.Slack, s.parallel))
 	for _, res := range unfit {
@@ -187,8 +192,7 @@ func (s *suite) run(ctx context.Context, g *globals, view *suiteView) (_ *confor
 	return r, errors.Join(err, view.wrong)
 }
 
-// split parts the rules from those for which unfit has a reason, which are not
-// exercised.
+// split parts the rules from those for which unfit has a reason, which are impossible.
 func (s *suite) split(unfit map[string]string) (fit []conformance.Rule, results []conformance.Result) {
 	for _, r := range s.rules {
 		why, ok := unfit[r.ID]
@@ -196,7 +200,7 @@ func (s *suite) split(unfit map[string]string) (fit []conformance.Rule, results 
 			fit = append(fit, r)
 			continue
 		}
-		results = append(results, conformance.Result{ID: r.ID, Title: r.Title, Rule: r.Text, Status: conformance.NotExercised, Reason: why})
+		results = append(results, conformance.Result{ID: r.ID, Title: r.Title, Rule: r.Text, Status: conformance.Impossible, Reason: why})
 	}
 	return fit, results
 }
@@ -209,24 +213,6 @@ func inOrder(results []conformance.Result) []conformance.Result {
 	}
 	slices.SortStableFunc(results, func(a, b conformance.Result) int { return place[a.ID] - place[b.ID] })
 	return results
-}
-
-// unable says why no rule can be exercised: what they need that is not there, and what
-// stands in the results of the others.
-func unable(rules []conformance.Rule, lacks map[conformance.Fault]string, others []conformance.Result) string {
-	var parts []string
-	for _, res := range others {
-		parts = append(parts, res.Reason)
-	}
-	for _, r := range rules {
-		for _, f := range r.Needs {
-			if why, lacking := lacks[f]; lacking {
-				parts = append(parts, fmt.Sprintf("no %s: %s", f, why))
-			}
-		}
-	}
-	slices.Sort(parts)
-	return strings.Join(slices.Compact(parts), "; ")
 }
 
 func createReport(dir string) (*os.File, error) {

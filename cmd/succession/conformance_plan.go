@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"path"
-	"slices"
 	"time"
 
 	"github.com/succession-dev/succession/conformance"
@@ -42,11 +41,17 @@ func selectRules(patterns []string) ([]conformance.Rule, error) {
 	return rules, nil
 }
 
-// exercised returns those of the rules that a harness lacking lacks can exercise.
-func exercised(rules []conformance.Rule, lacks map[conformance.Fault]string) []conformance.Rule {
-	return slices.DeleteFunc(slices.Clone(rules), func(r conformance.Rule) bool {
-		return slices.ContainsFunc(r.Needs, func(f conformance.Fault) bool { _, lacking := lacks[f]; return lacking })
-	})
+// exercised returns those of the rules that the harness can exercise, and why it cannot
+// exercise the others.
+func exercised(h *conformance.Harness, rules []conformance.Rule) (able []conformance.Rule, why []string) {
+	for _, r := range rules {
+		if status, reason := h.Missing(r); status == "" {
+			able = append(able, r)
+		} else {
+			why = append(why, reason)
+		}
+	}
+	return able, why
 }
 
 // sessionTimes is how many session times a rule takes; those that are not here

@@ -82,8 +82,8 @@ func (v *suiteView) add(r conformance.Result) {
 	switch {
 	case v.form == asJSON:
 		v.object(r)
-	case r.Status == conformance.NotExercised:
-		v.row(r.ID, r.Title, fmt.Sprintf("not exercised (%s)", r.Reason))
+	case r.Status == conformance.Impossible || r.Status == conformance.NotWired:
+		v.row(r.ID, r.Title, fmt.Sprintf("%s (%s)", r.Status, r.Reason))
 	case r.Status == conformance.Failed:
 		v.row(r.ID, r.Title, fmt.Sprintf("FAILED  %v", r.Took.Round(time.Millisecond)))
 	default:
@@ -93,24 +93,15 @@ func (v *suiteView) add(r conformance.Result) {
 
 // suiteSummary is the last object of -o json.
 type suiteSummary struct {
-	Name         string        `json:"name"`
-	Passed       int           `json:"passed"`
-	Failed       int           `json:"failed"`
-	NotExercised int           `json:"not_exercised"`
-	Took         time.Duration `json:"took"` // in nanoseconds
-	Interrupted  bool          `json:"interrupted,omitempty"`
+	Name string `json:"name"`
+	conformance.Counts
+	Took        time.Duration `json:"took"` // in nanoseconds
+	Interrupted bool          `json:"interrupted,omitempty"`
 }
 
 // end shows what failed, in full, and closes with a line.
 func (v *suiteView) end(r *conformance.Report) {
-	s := suiteSummary{
-		Name:         r.Name,
-		Passed:       r.Count(conformance.Passed),
-		Failed:       r.Count(conformance.Failed),
-		NotExercised: r.Count(conformance.NotExercised),
-		Took:         r.Took,
-		Interrupted:  r.Interrupted,
-	}
+	s := suiteSummary{Name: r.Name, Counts: r.Counts(), Took: r.Took, Interrupted: r.Interrupted}
 	if v.form == asJSON {
 		v.object(map[string]suiteSummary{"summary": s})
 		return
@@ -122,8 +113,8 @@ func (v *suiteView) end(r *conformance.Report) {
 	if s.Interrupted {
 		interrupted = ", interrupted"
 	}
-	v.print("\n%s: %d passed, %d failed, %d not exercised, in %v%s\n",
-		s.Name, s.Passed, s.Failed, s.NotExercised, s.Took.Round(10*time.Millisecond), interrupted)
+	v.print("\n%s: %v, in %v%s\n",
+		s.Name, s.Counts, s.Took.Round(10*time.Millisecond), interrupted)
 }
 
 func (v *suiteView) row(id, title, rest string) {

@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 	"sync"
 
+	"github.com/succession-dev/succession/conformance/proxy"
 	"github.com/succession-dev/succession/internal/chaos/worker"
-	"github.com/succession-dev/succession/internal/coordtest"
 	"github.com/succession-dev/succession/internal/history"
 )
 
@@ -18,8 +18,8 @@ type candidate struct {
 	a       *arena
 	id      string
 	url     string
-	proxies []*coordtest.Proxy // in front of the servers; none where there are none
-	via     [][2]string        // see [worker.Config]; nil where the URL names the proxies
+	proxies []*proxy.Proxy // in front of the servers; none where there are none
+	via     [][2]string    // see [worker.Config]; nil where the URL names the proxies
 
 	busy sync.Mutex // held by the fault that the candidate suffers
 
@@ -83,7 +83,7 @@ func (c *candidate) left(why string) {
 }
 
 // network calls f for each of the candidate's proxies.
-func (c *candidate) network(f func(*coordtest.Proxy)) {
+func (c *candidate) network(f func(*proxy.Proxy)) {
 	for _, p := range c.proxies {
 		f(p)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/conformance/proxy"
 	"github.com/succession-dev/succession/internal/backoff"
 	"github.com/succession-dev/succession/internal/chaos/worker"
 	"github.com/succession-dev/succession/internal/coordtest"
@@ -51,10 +52,10 @@ func init() {
 	kinds = []kind{
 		{name: "pause", weight: 8, lasts: true, candidate: pause},
 		{name: "kill", weight: 5, lasts: true, candidate: kill},
-		{name: "cut", weight: 5, lasts: true, needs: network, candidate: through((*coordtest.Proxy).Cut)},
-		{name: "cut-requests", weight: 4, lasts: true, needs: network, candidate: through(block(coordtest.ToServer))},
-		{name: "cut-answers", weight: 4, lasts: true, needs: network, candidate: through(block(coordtest.ToClient))},
-		{name: "refuse", weight: 3, lasts: true, needs: network, candidate: through(refuse)},
+		{name: "cut", weight: 5, lasts: true, needs: network, candidate: through((*proxy.Proxy).Cut)},
+		{name: "cut-requests", weight: 4, lasts: true, needs: network, candidate: through(block(proxy.ToServer))},
+		{name: "cut-answers", weight: 4, lasts: true, needs: network, candidate: through(block(proxy.ToClient))},
+		{name: "refuse", weight: 3, lasts: true, needs: network, candidate: through((*proxy.Proxy).Hide)},
 		{name: "delay", weight: 4, lasts: true, needs: network, candidate: delay},
 		{name: "reset", weight: 4, needs: network, candidate: reset},
 		{name: "resign", weight: 6, candidate: resign},
@@ -147,30 +148,25 @@ func resign(_ context.Context, c *candidate, _ step) error {
 	return nil
 }
 
-// through returns a fault of the network that [coordtest.Proxy.Heal] undoes.
-func through(do func(*coordtest.Proxy)) func(context.Context, *candidate, step) error {
+// through returns a fault of the network that [proxy.Proxy.Heal] undoes.
+func through(do func(*proxy.Proxy)) func(context.Context, *candidate, step) error {
 	return func(ctx context.Context, c *candidate, s step) error {
 		c.network(do)
 		last(ctx, s.For)
-		c.network((*coordtest.Proxy).Heal)
+		c.network((*proxy.Proxy).Heal)
 		return nil
 	}
 }
 
-func block(d coordtest.Direction) func(*coordtest.Proxy) {
-	return func(p *coordtest.Proxy) { p.Block(d) }
-}
-
-func refuse(p *coordtest.Proxy) {
-	p.Refuse()
-	p.Reset()
+func block(d proxy.Direction) func(*proxy.Proxy) {
+	return func(p *proxy.Proxy) { p.Block(d) }
 }
 
 func delay(ctx context.Context, c *candidate, s step) error {
 	set := func(d time.Duration) {
-		c.network(func(p *coordtest.Proxy) {
-			p.Delay(coordtest.ToServer, d)
-			p.Delay(coordtest.ToClient, d)
+		c.network(func(p *proxy.Proxy) {
+			p.Delay(proxy.ToServer, d)
+			p.Delay(proxy.ToClient, d)
 		})
 	}
 	set(s.Amount)
@@ -180,7 +176,7 @@ func delay(ctx context.Context, c *candidate, s step) error {
 }
 
 func reset(_ context.Context, c *candidate, _ step) error {
-	c.network((*coordtest.Proxy).Reset)
+	c.network((*proxy.Proxy).Reset)
 	return nil
 }
 

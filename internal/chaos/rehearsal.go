@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/conformance/proxy"
 	"github.com/succession-dev/succession/internal/chaos/worker"
 	"github.com/succession-dev/succession/internal/coordtest"
 	"github.com/succession-dev/succession/internal/history"
@@ -189,7 +190,7 @@ func (g *ground) addrs() []string {
 }
 
 // fronts returns those of a candidate's proxies that stand in front of a coordinator.
-func (r *rehearsal) fronts(c *candidate, g *ground) []*coordtest.Proxy {
+func (r *rehearsal) fronts(c *candidate, g *ground) []*proxy.Proxy {
 	n := len(r.grounds[0].addrs())
 	if g == r.grounds[0] {
 		return c.proxies[:n]

@@ -7,15 +7,17 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/succession-dev/succession/conformance/proxy"
 )
 
 // A Cluster is the servers of one coordinator: a single one or an ensemble.
 type Cluster struct {
 	servers []*Server
-	dir     string   // of everything that the servers write
-	keep    bool     // dir stays
-	network *network // between the servers; nil without the option Links
-	fronts  []*Proxy // one for each server in a network
+	dir     string         // of everything that the servers write
+	keep    bool           // dir stays
+	network *network       // between the servers; nil without the option Links
+	fronts  []*proxy.Proxy // one for each server in a network
 
 	// leads asks a server who leads. One that only knows that it does not lead fails.
 	leads func(context.Context, *Server) (*Server, error)

@@ -39,14 +39,12 @@
 //
 // # The network
 //
-// A [Proxy] forwards TCP connections to one server. It holds back each direction apart,
-// delays, resets, severs, refuses, and loses an answer whose request has been
-// delivered. What it does has taken effect when the method returns, so tests need no
-// pauses:
+// Between a client and a server stands a proxy (package conformance/proxy), which
+// [NewProxy] starts on a port below the range of outgoing connections:
 //
 //	p := coordtest.NewProxy(t, server.Addr())
 //	... connect to p.Addr() ...
-//	p.Block(coordtest.ToClient) // the server hears its client, who hears nothing
+//	p.Block(proxy.ToClient) // the server hears its client, who hears nothing
 //
 // Between the servers of a [Cluster] no proxy can stand, as nothing tells it which of
 // them has called. With the option Links each server has a network of its own instead,
@@ -60,9 +58,7 @@
 //
 // Where ZooKeeper or java is missing, tests fail and say how to install them; they never
 // skip. On Linux no server outlives its test binary, however that ends; one that is
-// killed leaves its temporary folder, and on other systems its servers, too. A proxy
-// sees a stream of bytes, not packets: connections to a cut network are made, and stay
-// silent, where a real one would not even be made.
+// killed leaves its temporary folder, and on other systems its servers, too.
 //
 // Ports are chosen at random and may be lost to another process before a server has
 // bound them; the start of a coordinator then tries others, while the restart of a

@@ -1,107 +1,21 @@
 package coordtest
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"net"
-	"sync"
 	"testing"
 	"time"
+
+	"github.com/succession-dev/succession/conformance/proxy"
 )
-
-// acceptPause is the time to the next attempt when a connection cannot be accepted.
-const acceptPause = 10 * time.Millisecond
-
-// A Direction is one of the two ways through a [Proxy].
-type Direction int
-
-const (
-	ToServer Direction = iota // from the client to the server
-	ToClient                  // from the server to the client
-)
-
-func (d Direction) String() string { return [...]string{"to server", "to client"}[d] }
-
-// A Proxy stands between clients and one TCP server and does to their connections
-// what networks do. Each direction can be held apart: bytes then wait, also those on
-// their way, and come through later, in order. All that a method changes holds for
-// connections that are open and for new ones, and has taken effect when the method
-// returns. A Proxy is safe for concurrent use.
-type Proxy struct {
-	listener net.Listener
-	dial     func(target string, timeout time.Duration) (net.Conn, error)
-	ctx      context.Context // ends with Close
-	cancel   context.CancelFunc
-	wg       sync.WaitGroup // everything that the proxy runs
-
-	mu       sync.Mutex
-	changed  chan struct{} // closed, and made anew, when anything below changes
-	target   string
-	refuse   bool
-	sever    bool
-	loss     *loss // of LoseAnswers, until it has found its connection
-	ways     [2]way
-	conns    map[*conn]struct{}
-	accepted int
-}
-
-// A way is the state of one direction.
-type way struct {
-	blocked bool
-	delay   time.Duration
-	armed   bool  // CloseAfter is in force
-	left    int64 // how many bytes may still pass, if armed
-	bytes   int64
-}
-
-// A loss is one call of LoseAnswers.
-type loss struct {
-	match     func(request []byte) bool
-	delivered chan struct{}
-	once      sync.Once // closes delivered
-}
-
-// Stats counts what has gone through a [Proxy].
-type Stats struct {
-	Accepted int   // connections taken from clients, the refused ones not included
-	Open     int   // connections that are open now
-	ToServer int64 // bytes delivered to the server
-	ToClient int64 // bytes delivered to clients
-}
 
 // StartProxy starts a proxy on a free port of the loopback address that forwards to
 // target, a host:port. The caller closes it.
-func StartProxy(target string) (*Proxy, error) {
-	return startProxy(target, func(target string, timeout time.Duration) (net.Conn, error) {
-		return net.DialTimeout("tcp", target, timeout)
-	})
-}
-
-// startProxy starts a proxy that reaches its target as dial does, with a connection
-// of TCP.
-func startProxy(target string, dial func(string, time.Duration) (net.Conn, error)) (*Proxy, error) {
-	l, err := listen()
-	if err != nil {
-		return nil, fmt.Errorf("start proxy: %w", err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	p := &Proxy{
-		listener: l,
-		dial:     dial,
-		ctx:      ctx,
-		cancel:   cancel,
-		changed:  make(chan struct{}),
-		target:   target,
-		conns:    make(map[*conn]struct{}),
-	}
-	p.wg.Go(p.accept)
-	return p, nil
-}
+func StartProxy(target string) (*proxy.Proxy, error) { return startProxy(target, nil) }
 
 // NewProxy starts a proxy for one test and closes it when the test ends; see
 // [StartProxy].
-func NewProxy(t testing.TB, target string) *Proxy {
+func NewProxy(t testing.TB, target string) *proxy.Proxy {
 	t.Helper()
 	p, err := StartProxy(target)
 	if err != nil {
@@ -111,198 +25,13 @@ func NewProxy(t testing.TB, target string) *Proxy {
 	return p
 }
 
-// Addr returns the host:port for clients.
-func (p *Proxy) Addr() string { return p.listener.Addr().String() }
-
-// Close resets all connections, stops listening, and returns when nothing of the
-// proxy runs any more. Closing twice does no harm.
-func (p *Proxy) Close() {
-	p.cancel()
-	// Only a second Close finds the listener closed.
-	_ = p.listener.Close()
-	p.Reset()
-	p.wg.Wait()
-}
-
-// SetTarget makes new connections go to another server.
-func (p *Proxy) SetTarget(addr string) { p.change(func() { p.target = addr }) }
-
-// Block holds back everything in one direction until Unblock or Heal. New
-// connections are accepted and come no further.
-func (p *Proxy) Block(d Direction) {
-	p.change(func() {
-		p.ways[d].blocked = true
-		for c := range p.conns {
-			c.halves[d].interrupt()
-		}
-	})
-	p.await(func() bool {
-		for c := range p.conns {
-			if c.halves[d].writing {
-				return false
-			}
-		}
-		return true
-	})
-}
-
-// Unblock lets one direction through again, beginning with what was held back.
-func (p *Proxy) Unblock(d Direction) { p.change(func() { p.ways[d].blocked = false }) }
-
-// Cut blocks both directions, as a network does that loses every packet: nobody is
-// told anything.
-func (p *Proxy) Cut() {
-	p.Block(ToServer)
-	p.Block(ToClient)
-}
-
-// Heal undoes Block, Cut, Refuse and Sever.
-func (p *Proxy) Heal() {
-	p.change(func() {
-		p.ways[ToServer].blocked = false
-		p.ways[ToClient].blocked = false
-		p.refuse, p.sever = false, false
-	})
-}
-
-// Sever resets each connection as soon as its client sends anything, which is lost,
-// until Heal. An idle one stays, and what the server sends on it comes through.
-func (p *Proxy) Sever() { p.change(func() { p.sever = true }) }
-
-// Refuse resets new connections as soon as they are made, until Heal. Open ones stay;
-// with Reset after it, it is as if nobody had the server's address any more.
-func (p *Proxy) Refuse() { p.change(func() { p.refuse = true }) }
-
-// Reset closes all connections, on both sides, with a TCP reset. What was held back
-// in them is lost.
-func (p *Proxy) Reset() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.resetLocked()
-}
-
-func (p *Proxy) resetLocked() {
-	for c := range p.conns {
-		c.reset()
+// startProxy is StartProxy, for a server that is reached as dial does; nil is as usual.
+func startProxy(target string, dial func(string, time.Duration) (net.Conn, error)) (*proxy.Proxy, error) {
+	l, err := listen()
+	if err != nil {
+		return nil, fmt.Errorf("start proxy: %w", err)
 	}
-}
-
-// Delay delivers everything in one direction d later than it came; 0 ends that.
-func (p *Proxy) Delay(dir Direction, d time.Duration) {
-	p.change(func() { p.ways[dir].delay = d })
-}
-
-// CloseAfter lets n more bytes through in one direction, counted over all
-// connections, and resets all connections instead of delivering the next. It does so
-// once. CloseAfter(ToClient, 0) loses the server's next answer, whatever it answers.
-func (p *Proxy) CloseAfter(d Direction, n int64) {
-	p.change(func() { p.ways[d].armed, p.ways[d].left = true, n })
-}
-
-// LoseAnswers makes the answer to one request get lost: of the connection that first
-// sends bytes for which match returns true, nothing reaches the client any more,
-// while all that the client sends still reaches the server. It does so once. The
-// channel that it returns is closed when the request has been delivered; Reset then
-// ends the connection. match is called with the bytes as they come from the network,
-// which may be a part of a request or several, and must be quick; nil matches all. A
-// second call takes the place of one that has found no connection yet.
-func (p *Proxy) LoseAnswers(match func(request []byte) bool) <-chan struct{} {
-	if match == nil {
-		match = func([]byte) bool { return true }
-	}
-	delivered := make(chan struct{})
-	p.change(func() { p.loss = &loss{match: match, delivered: delivered} })
-	return delivered
-}
-
-// Stats returns the counters.
-func (p *Proxy) Stats() Stats {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.statsLocked()
-}
-
-func (p *Proxy) statsLocked() Stats {
-	return Stats{
-		Accepted: p.accepted,
-		Open:     len(p.conns),
-		ToServer: p.ways[ToServer].bytes,
-		ToClient: p.ways[ToClient].bytes,
-	}
-}
-
-// Wait blocks until cond is true of the counters, and fails when ctx ends first.
-func (p *Proxy) Wait(ctx context.Context, cond func(Stats) bool) error {
-	for {
-		p.mu.Lock()
-		ok, s, changed := cond(p.statsLocked()), p.statsLocked(), p.changed
-		p.mu.Unlock()
-		if ok {
-			return nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return fmt.Errorf("proxy %s, %+v: %w", p.Addr(), s, context.Cause(ctx))
-		}
-	}
-}
-
-// change calls f with the lock held and tells everybody who waits for a change.
-func (p *Proxy) change(f func()) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	f()
-	p.broadcastLocked()
-}
-
-func (p *Proxy) broadcastLocked() {
-	close(p.changed)
-	p.changed = make(chan struct{})
-}
-
-// await blocks until cond, called with the lock held, is true.
-func (p *Proxy) await(cond func() bool) {
-	for {
-		p.mu.Lock()
-		ok, changed := cond(), p.changed
-		p.mu.Unlock()
-		if ok {
-			return
-		}
-		<-changed
-	}
-}
-
-// accept takes connections until the listener is closed.
-func (p *Proxy) accept() {
-	unlabel()
-	for {
-		client, err := p.listener.Accept()
-		switch {
-		case errors.Is(err, net.ErrClosed):
-			return
-		case err != nil:
-			// Too many open files, perhaps: that passes, and no event tells when.
-			select {
-			case <-time.After(acceptPause):
-			case <-p.ctx.Done():
-			}
-			continue
-		}
-		p.mu.Lock()
-		if p.refuse || p.ctx.Err() != nil {
-			p.mu.Unlock()
-			hangUp(client)
-			continue
-		}
-		c := newConn(p, client.(*net.TCPConn))
-		p.conns[c] = struct{}{}
-		p.accepted++
-		p.wg.Go(c.run)
-		p.broadcastLocked()
-		p.mu.Unlock()
-	}
+	return proxy.Start(target, &proxy.Options{Listener: l, Dial: dial})
 }
 
 // listen listens on a free port outside the range of outgoing connections: a client

@@ -83,14 +83,18 @@ func Raise(ctx context.Context, s backend.Session, election string, m backend.Me
 }
 
 // Restore raises the fence of m's election to the one that is kept, on condition that m
-// still stands. Without a kept one, which is the common case, it takes one round trip. It
-// fails with [backend.ErrVersion] where somebody else wrote at the same time.
+// still stands. Without a kept one, which is the common case, it takes one round trip; a
+// backend without records has none. It fails with [backend.ErrVersion] where somebody
+// else wrote at the same time.
 func Restore(ctx context.Context, s backend.Session, m backend.Member) error {
 	kept := FenceRecord(m.Line)
 	if kept == "" {
 		return nil
 	}
 	r, err := s.Get(ctx, kept)
+	if errors.Is(err, errors.ErrUnsupported) {
+		return nil // nobody could keep one
+	}
 	if err != nil {
 		return err
 	}

@@ -21,13 +21,24 @@ func TestReport(t *testing.T) {
 			name:    "pass with subtests",
 			source:  head + `func TestA(t *testing.T) { t.Log("quiet"); t.Run("b", func(t *testing.T) {}) }`,
 			closing: "tests: 2 passed, 0 failed, 0 skipped",
-			hides:   []string{"quiet"},
+			hides:   []string{"quiet", "skipped:"},
 		},
 		{
 			name:    "a failure and a skip",
 			source:  head + `func TestA(t *testing.T) {}; func TestB(t *testing.T) { t.Error("loud") }; func TestC(t *testing.T) { t.Skip("why") }`,
 			closing: "tests: 1 passed, 1 failed, 1 skipped",
-			shows:   []string{"loud", "why", "FAIL  example.org/p  1 of 3 tests", "== what has failed\nFAIL  example.org/p TestB\n    p_test.go:5: loud\ntests: "},
+			shows:   []string{"loud", "why", "FAIL  example.org/p  1 of 3 tests", "== what has failed\nFAIL  example.org/p TestB\n    p_test.go:5: loud\nskipped: 0 impossible there, 0 not wired, 0 known failures (waived), 1 other\ntests: "},
+		},
+		{
+			name: "rules of the conformance suite",
+			source: head + `func TestA(t *testing.T) {
+				for _, s := range []string{"impossible: L1.a (x)", "impossible: L1.b (x)", "not wired: L1.c (x)", "waived: L1.d\n  more", "odd: e"} {
+					t.Run("r", func(t *testing.T) { t.Log("impossible"); t.Skip("conformance: " + s) })
+				}
+				t.Run("none", func(t *testing.T) { t.SkipNow() })
+			}`,
+			closing: "tests: 1 passed, 0 failed, 6 skipped",
+			shows:   []string{"\nskipped: 2 impossible there, 1 not wired, 1 known failures (waived), 2 other\ntests: "},
 		},
 		{
 			name:    "does not build",

@@ -28,6 +28,8 @@ type report struct {
 	said  []string // of each failed test, what it has said, in short
 	times times
 
+	skips skips
+
 	running map[string]map[string]bool // by package, the tests that have not ended
 	output  map[string]*strings.Builder
 	bad     map[string]int // failed tests by package
@@ -81,6 +83,11 @@ func (r *report) endTest(e event) {
 		r.show(e)
 	case "skip":
 		r.skipped++
+		if b := r.output[key(e)]; b != nil {
+			r.skips.add(b.String())
+		} else {
+			r.skips.add("")
+		}
 		r.show(e) // with its reason
 	}
 }
@@ -130,7 +137,8 @@ func (r *report) excerpt(e event) (text string) {
 // logged is a line that a test has logged, or that its process has died with.
 var logged = regexp.MustCompile(`(?m)^(    +\S+\.go:\d+: |panic: |fatal error: ).*`)
 
-// close prints once more which tests have failed, and why, and the closing line. It reports whether all is well.
+// close prints once more which tests have failed, and why, then why tests were skipped, and the closing line. It
+// reports whether all is well.
 func (r *report) close() bool {
 	if r.passed+r.failed == 0 {
 		r.problem("nothing was tested")
@@ -139,6 +147,7 @@ func (r *report) close() bool {
 	if len(r.said) > 0 {
 		fmt.Fprintf(r.out, "\n== what has failed\n%s", strings.Join(r.said, ""))
 	}
+	r.skips.print(r.out)
 	fmt.Fprintf(r.out, "tests: %d passed, %d failed, %d skipped\n", r.passed, r.failed, r.skipped)
 	return r.failed == 0
 }

@@ -14,7 +14,7 @@ var tokenFlaws = []Flaw{
 		Name:    "key token",
 		Breaks:  "G2: the token is the number in the key, which begins again with the path",
 		Must:    "L7.fence G2.drop G2.fence-drop Fault.dropped",
-		May:     "G7.asked G10",
+		May:     "L2.order L7.foreign Pin.gate G2.known G7.asked G10", // they compare tokens with positions
 		session: func(_ *Backend, s backend.Session) backend.Session { return &keyToken{s} },
 	},
 	{

@@ -1,6 +1,6 @@
 // Package rig connects package coordtest to the conformance suite: it makes the
-// faults of a harness from proxies, from the servers of a cluster, and from the test
-// binary, which also serves as a candidate in a process of its own.
+// faults of a harness from the servers of a cluster, and from the test binary, which also
+// serves as a candidate in a process of its own.
 //
 //	func TestMain(m *testing.M) {
 //		rig.Candidate() // does not return in such a process
@@ -8,7 +8,7 @@
 //	}
 //
 //	h.Faults = conformance.Faults{Expire: ..., ...}
-//	rig.Network(&h.Faults, func(b backend.Backend) *coordtest.Proxy { ... })
+//	h.Faults.Network(func(b backend.Backend) []*proxy.Proxy { ... })
 //	h.Faults.Process = rig.Process("etcd://" + addr)
 //	h.Faults.Cluster = rig.Cluster(cluster, func(b backend.Backend) string { ... })
 //

@@ -10,26 +10,6 @@ import (
 	"github.com/succession-dev/succession/internal/coordtest"
 )
 
-// Network fills in the faults between a client and its coordinator: Cut, Mute, Deafen,
-// Sever and Hide. of returns the proxy through which a client, and nobody else, goes.
-func Network(f *conformance.Faults, of func(backend.Backend) *coordtest.Proxy) {
-	fault := func(do func(*coordtest.Proxy)) func(backend.Backend) func() {
-		return func(b backend.Backend) func() {
-			p := of(b)
-			do(p)
-			return p.Heal
-		}
-	}
-	f.Cut = fault((*coordtest.Proxy).Cut)
-	f.Mute = fault(func(p *coordtest.Proxy) { p.Block(coordtest.ToServer) })
-	f.Deafen = fault(func(p *coordtest.Proxy) { p.Block(coordtest.ToClient) })
-	f.Sever = fault((*coordtest.Proxy).Sever)
-	f.Hide = fault(func(p *coordtest.Proxy) {
-		p.Refuse()
-		p.Reset()
-	})
-}
-
 // Cluster returns what can be done to the servers of a cluster that was started with
 // the option Links. of returns the address of the server that a client talks to.
 func Cluster(c *coordtest.Cluster, of func(backend.Backend) string) *conformance.ClusterFaults {

@@ -7,13 +7,14 @@ import (
 	"strings"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/conformance/proxy"
 )
 
 // A client is a backend with proxies of its own in front of the servers; with none,
 // where no fault needs them.
 type client struct {
 	backend.Backend
-	proxies []*proxy
+	proxies []*proxy.Proxy
 }
 
 // open opens a client.
@@ -28,12 +29,12 @@ func (t *Target) open(ctx context.Context) (_ backend.Backend, err error) {
 		}()
 		addrs := make([]string, len(t.hosts))
 		for i, host := range t.hosts {
-			p, err := newProxy(host)
+			p, err := proxy.Start(host, nil)
 			if err != nil {
 				return nil, err
 			}
 			c.proxies = append(c.proxies, p)
-			addrs[i] = p.addr()
+			addrs[i] = p.Addr()
 		}
 		url = t.through(addrs)
 	}
@@ -52,23 +53,7 @@ func (c *client) Close() error {
 
 func (c *client) closeProxies() {
 	for _, p := range c.proxies {
-		p.close()
-	}
-}
-
-// suffers returns a fault of a client: what is done to each of its proxies. It is
-// undone by the release of them.
-func suffers(do func(*proxy)) func(backend.Backend) (heal func()) {
-	return func(b backend.Backend) func() {
-		proxies := b.(*client).proxies
-		for _, p := range proxies {
-			do(p)
-		}
-		return func() {
-			for _, p := range proxies {
-				p.release()
-			}
-		}
+		p.Close()
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance"
+	"github.com/succession-dev/succession/conformance/proxy"
 )
 
 // Faults are those that a target can be asked for.
@@ -19,6 +20,12 @@ var Faults = slices.Concat(network, []conformance.Fault{conformance.Process, con
 // network are those of them that need a proxy in front of each client.
 var network = []conformance.Fault{
 	conformance.Cut, conformance.Mute, conformance.Deafen, conformance.Sever, conformance.Hide, conformance.Kill,
+}
+
+// others are those that none can be asked for.
+var others = []conformance.Fault{
+	conformance.Expire, conformance.LoseAnswer, conformance.Requests, conformance.Restart, conformance.Pause,
+	conformance.Reset, conformance.Compact, conformance.Rewind, conformance.Clock, conformance.Cluster, conformance.Isolate,
 }
 
 // Options are what is optional in [Open].
@@ -91,9 +98,8 @@ func Open(ctx context.Context, rawURL string, o Options) (*Target, error) {
 	if t.operator, err = k.operator(u); err != nil {
 		return nil, fmt.Errorf("%s: %w", u, err)
 	}
-	lacks := t.lacks()
 	for _, f := range o.Faults {
-		if why, lacking := lacks[f]; lacking {
+		if why := t.cannot(f); why != "" {
 			return nil, fmt.Errorf("%s: the fault %s is not possible: %s", u, strings.ToLower(string(f)), why)
 		}
 	}
@@ -160,33 +166,45 @@ func (t *Target) Harness() conformance.Harness {
 		Latency: t.options.Latency,
 		Prefix:  t.options.Prefix,
 		Open:    t.open,
-		Lacks:   t.lacks(),
+		Lacks:   make(map[conformance.Fault]string),
 	}
+	h.NotWired = make(map[conformance.Fault]string)
 	if t.ttl == 0 {
 		h.TTL = time.Second
+		h.Lacks[conformance.Deadlines] = "sessions end with their process"
 	}
 	if h.Slack == 0 {
 		h.Slack = kinds[t.url.Scheme].slack(t.ttl)
 	}
-	for _, f := range Faults {
-		_, lacking := h.Lacks[f]
+	for _, f := range slices.Concat(Faults, others) {
+		why := t.cannot(f)
 		switch {
-		case lacking:
+		case why == "":
+		case t.serverless():
+			h.Lacks[f] = why
+		default:
+			h.NotWired[f] = why
+		}
+	}
+	var all conformance.Faults
+	all.Network(func(b backend.Backend) []*proxy.Proxy { return b.(*client).proxies })
+	for _, f := range Faults {
+		switch {
+		case t.cannot(f) != "":
 		case !t.asked(f):
-			h.Lacks[f] = "only with --faults " + strings.ToLower(string(f))
+			h.NotWired[f] = "only with --faults " + strings.ToLower(string(f))
 		case f == conformance.Cut:
-			h.Faults.Cut = suffers(func(p *proxy) { p.hold(toServer); p.hold(toClient) })
+			h.Faults.Cut = all.Cut
 		case f == conformance.Mute:
-			h.Faults.Mute = suffers(func(p *proxy) { p.hold(toServer) })
+			h.Faults.Mute = all.Mute
 		case f == conformance.Deafen:
-			h.Faults.Deafen = suffers(func(p *proxy) { p.hold(toClient) })
+			h.Faults.Deafen = all.Deafen
 		case f == conformance.Sever:
-			h.Faults.Sever = suffers((*proxy).sever)
+			h.Faults.Sever = all.Sever
 		case f == conformance.Hide:
-			h.Faults.Hide = suffers((*proxy).hide)
+			h.Faults.Hide = all.Hide
 		case f == conformance.Kill:
-			abandon := suffers((*proxy).abandon)
-			h.Faults.Kill = func(b backend.Backend) { abandon(b) }
+			h.Faults.Kill = all.Kill
 		case f == conformance.Process:
 			h.Faults.Process = func(election, id string) *exec.Cmd { return t.options.Stand(t.raw, election, id) }
 		case f == conformance.Remove:
@@ -198,31 +216,24 @@ func (t *Target) Harness() conformance.Harness {
 	return h
 }
 
-// lacks says of each fault that is not possible why.
-func (t *Target) lacks() map[conformance.Fault]string {
-	const server = "the servers are left alone"
-	lacks := map[conformance.Fault]string{
-		conformance.Expire:     "a client can end no session but its own",
-		conformance.LoseAnswer: "a proxy sees bytes, not requests",
-		conformance.Requests:   "a proxy sees bytes, not requests",
-		conformance.Restart:    server,
-		conformance.Pause:      server,
-		conformance.Reset:      server,
-		conformance.Compact:    server,
-		conformance.Rewind:     server,
-		conformance.Clock:      server,
-		conformance.Cluster:    server,
-		conformance.Isolate:    server,
+// serverless reports whether the coordinator is this machine.
+func (t *Target) serverless() bool { return kinds[t.url.Scheme].port == "" }
+
+// cannot says why a fault cannot be made from here; empty where it can.
+func (t *Target) cannot(f conformance.Fault) string {
+	switch {
+	case f == conformance.Expire:
+		return "a client can end no session but its own"
+	case !slices.Contains(others, f) && !slices.Contains(network, f):
+		return ""
+	case t.serverless():
+		return "there is no server"
+	case slices.Contains(network, f):
+		return t.noProxy
+	case f == conformance.LoseAnswer || f == conformance.Requests:
+		return "a proxy sees bytes, not requests"
 	}
-	if t.ttl == 0 {
-		lacks[conformance.Deadlines] = "sessions end with their process"
-	}
-	if t.noProxy != "" {
-		for _, f := range network {
-			lacks[f] = t.noProxy
-		}
-	}
-	return lacks
+	return "the servers are left alone"
 }
 
 // Possible are the faults that can be asked for on the coordinator with that URL.
@@ -231,11 +242,7 @@ func Possible(rawURL string) ([]conformance.Fault, error) {
 	if err != nil {
 		return nil, err
 	}
-	lacks := t.lacks()
-	return slices.DeleteFunc(slices.Clone(Faults), func(f conformance.Fault) bool {
-		_, lacking := lacks[f]
-		return lacking
-	}), nil
+	return slices.DeleteFunc(slices.Clone(Faults), func(f conformance.Fault) bool { return t.cannot(f) != "" }), nil
 }
 
 func (t *Target) asked(f conformance.Fault) bool { return slices.Contains(t.options.Faults, f) }

@@ -1,4 +1,4 @@
-package coordtest_test
+package proxy_test
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/succession-dev/succession/internal/coordtest"
+	"github.com/succession-dev/succession/conformance/proxy"
 )
 
 const (
@@ -73,22 +73,33 @@ func (u *upstream) accept() net.Conn {
 }
 
 // through starts a proxy and returns both ends of one connection through it.
-func through(t *testing.T) (p *coordtest.Proxy, client, server net.Conn) {
+func through(t *testing.T) (p *proxy.Proxy, client, server net.Conn) {
 	t.Helper()
 	checkLeaks(t)
 	u := listenUpstream(t)
-	p = coordtest.NewProxy(t, u.Addr().String())
+	p = start(t, u)
 	client = dial(t, p)
 	return p, client, u.accept()
+}
+
+// start starts a proxy in front of u, which is closed with the test.
+func start(t *testing.T, u *upstream) *proxy.Proxy {
+	t.Helper()
+	p, err := proxy.Start(u.Addr().String(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	return p
 }
 
 // checkLeaks fails the test if goroutines are left when all has been closed.
 func checkLeaks(t *testing.T) {
 	before := goleak.IgnoreCurrent()
-	t.Cleanup(func() { goleak.VerifyNone(t, before, coordtest.IgnoreServers()) })
+	t.Cleanup(func() { goleak.VerifyNone(t, before) })
 }
 
-func dial(t *testing.T, p *coordtest.Proxy) net.Conn {
+func dial(t *testing.T, p *proxy.Proxy) net.Conn {
 	t.Helper()
 	c, err := net.Dial("tcp", p.Addr())
 	if err != nil {
@@ -141,7 +152,7 @@ func expectReset(t *testing.T, c net.Conn) {
 }
 
 // expectRefusal connects and wants a TCP reset, which may come before Dial returns.
-func expectRefusal(t *testing.T, p *coordtest.Proxy) {
+func expectRefusal(t *testing.T, p *proxy.Proxy) {
 	t.Helper()
 	c, err := net.Dial("tcp", p.Addr())
 	if errors.Is(err, syscall.ECONNRESET) {
@@ -154,7 +165,7 @@ func expectRefusal(t *testing.T, p *coordtest.Proxy) {
 	expectReset(t, c)
 }
 
-func wait(t *testing.T, p *coordtest.Proxy, cond func(coordtest.Stats) bool) {
+func wait(t *testing.T, p *proxy.Proxy, cond func(proxy.Stats) bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), soon)
 	defer cancel()

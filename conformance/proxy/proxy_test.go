@@ -1,4 +1,4 @@
-package coordtest_test
+package proxy_test
 
 import (
 	"bytes"
@@ -8,11 +8,14 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"os"
+	"runtime/pprof"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/succession-dev/succession/internal/coordtest"
+	"github.com/succession-dev/succession/conformance/proxy"
 )
 
 func TestProxyForwardsAndCounts(t *testing.T) {
@@ -21,8 +24,8 @@ func TestProxyForwardsAndCounts(t *testing.T) {
 	expect(t, server, "question")
 	send(t, server, "the answer")
 	expect(t, client, "the answer")
-	want := coordtest.Stats{Accepted: 1, Open: 1, ToServer: 8, ToClient: 10}
-	wait(t, p, func(got coordtest.Stats) bool { return got == want })
+	want := proxy.Stats{Accepted: 1, Open: 1, ToServer: 8, ToClient: 10}
+	wait(t, p, func(got proxy.Stats) bool { return got == want })
 
 	// Each side may end its stream first.
 	if err := client.(*net.TCPConn).CloseWrite(); err != nil {
@@ -37,16 +40,16 @@ func TestProxyForwardsAndCounts(t *testing.T) {
 	if _, err := client.Read(make([]byte, 1)); err != io.EOF {
 		t.Errorf("client read %v after the server closed, want EOF", err)
 	}
-	wait(t, p, func(s coordtest.Stats) bool { return s.Open == 0 })
+	wait(t, p, func(s proxy.Stats) bool { return s.Open == 0 })
 }
 
 func TestProxyBlocksEachDirectionApart(t *testing.T) {
 	for _, tt := range []struct {
-		dir  coordtest.Direction
+		dir  proxy.Direction
 		ends func(client, server net.Conn) (heldFrom, heldTo, openFrom, openTo net.Conn)
 	}{
-		{coordtest.ToServer, func(c, s net.Conn) (_, _, _, _ net.Conn) { return c, s, s, c }},
-		{coordtest.ToClient, func(c, s net.Conn) (_, _, _, _ net.Conn) { return s, c, c, s }},
+		{proxy.ToServer, func(c, s net.Conn) (_, _, _, _ net.Conn) { return c, s, s, c }},
+		{proxy.ToClient, func(c, s net.Conn) (_, _, _, _ net.Conn) { return s, c, c, s }},
 	} {
 		t.Run(tt.dir.String(), func(t *testing.T) {
 			p, client, server := through(t)
@@ -90,8 +93,8 @@ func TestProxyBlockTakesEffectAtOnce(t *testing.T) {
 	})
 	defer wg.Wait()
 	defer client.Close()
-	wait(t, p, func(s coordtest.Stats) bool { return s.ToServer > 1<<20 }) // the server's buffers fill
-	p.Block(coordtest.ToServer)
+	wait(t, p, func(s proxy.Stats) bool { return s.ToServer > 1<<20 }) // the server's buffers fill
+	p.Block(proxy.ToServer)
 	passed := p.Stats().ToServer
 	if n, err := io.CopyN(io.Discard, server, passed); err != nil {
 		t.Fatalf("server read %d of the %d bytes that were delivered: %v", n, passed, err)
@@ -115,7 +118,7 @@ func TestProxyBlockInterruptsStuckWrite(t *testing.T) {
 		sent += n
 	}
 	blocked := make(chan struct{})
-	go func() { p.Block(coordtest.ToServer); close(blocked) }()
+	go func() { p.Block(proxy.ToServer); close(blocked) }()
 	select {
 	case <-blocked:
 	case <-time.After(soon):
@@ -132,11 +135,11 @@ func TestProxyBlockInterruptsStuckWrite(t *testing.T) {
 func TestProxyCutHoldsNewConnections(t *testing.T) {
 	checkLeaks(t)
 	u := listenUpstream(t)
-	p := coordtest.NewProxy(t, u.Addr().String())
+	p := start(t, u)
 	p.Cut()
 	client := dial(t, p)
 	send(t, client, "hello")
-	wait(t, p, func(s coordtest.Stats) bool { return s.Open == 1 })
+	wait(t, p, func(s proxy.Stats) bool { return s.Open == 1 })
 	select {
 	case <-u.conns:
 		t.Fatal("a connection came through a cut network")
@@ -151,9 +154,9 @@ func TestProxyReset(t *testing.T) {
 	p.Reset()
 	expectReset(t, client)
 	expectReset(t, server)
-	wait(t, p, func(s coordtest.Stats) bool { return s.Open == 0 })
+	wait(t, p, func(s proxy.Stats) bool { return s.Open == 0 })
 	dial(t, p) // new ones are welcome
-	wait(t, p, func(s coordtest.Stats) bool { return s.Accepted == 2 })
+	wait(t, p, func(s proxy.Stats) bool { return s.Accepted == 2 })
 }
 
 func TestProxyRefuse(t *testing.T) {
@@ -164,59 +167,108 @@ func TestProxyRefuse(t *testing.T) {
 	expect(t, server, "open ones stay")
 	p.Heal()
 	dial(t, p)
-	wait(t, p, func(s coordtest.Stats) bool { return s.Accepted == 2 })
+	wait(t, p, func(s proxy.Stats) bool { return s.Accepted == 2 })
 }
 
 // Whoever is hidden can neither be talked to nor be called.
-func TestProxyRefuseAndReset(t *testing.T) {
+func TestProxyHide(t *testing.T) {
 	p, client, server := through(t)
-	p.Refuse()
-	p.Reset()
+	p.Hide()
 	expectReset(t, client)
 	expectReset(t, server)
 	expectRefusal(t, p)
 	p.Heal()
 	dial(t, p)
-	wait(t, p, func(s coordtest.Stats) bool { return s.Accepted == 2 && s.Open == 1 })
+	wait(t, p, func(s proxy.Stats) bool { return s.Accepted == 2 && s.Open == 1 })
 }
 
-func TestProxySever(t *testing.T) {
+// Who was killed does not come back, also when another fault is healed later.
+func TestProxyKill(t *testing.T) {
 	p, client, server := through(t)
-	p.Sever()
-	send(t, server, "news on an idle connection")
-	expect(t, client, "news on an idle connection")
-	send(t, client, "request")
+	p.Block(proxy.ToServer)
+	p.Kill()
 	expectReset(t, client)
 	expectReset(t, server)
-	for range 2 { // new ones fare no better
-		again := dial(t, p)
-		send(t, again, "request")
-		expectReset(t, again)
+	p.Heal()
+	expectRefusal(t, p)
+}
+
+// A connection that carries a request while Sever is in force breaks, and the request is
+// delivered, or lost, in turns.
+func TestProxySever(t *testing.T) {
+	checkLeaks(t)
+	u := listenUpstream(t)
+	p := start(t, u)
+	p.Sever()
+	for i := range 4 {
+		client := dial(t, p)
+		server := u.accept()
+		send(t, server, "news on an idle connection")
+		expect(t, client, "news on an idle connection")
+		send(t, client, "request")
+		if i%2 == 0 {
+			expect(t, server, "request")
+		}
+		expectReset(t, client)
+		expectReset(t, server)
 	}
-	wait(t, p, func(s coordtest.Stats) bool { return s.Open == 0 })
-	if n := p.Stats().ToServer; n != 0 {
-		t.Errorf("%d bytes came through to the server", n)
+	wait(t, p, func(s proxy.Stats) bool { return s.Open == 0 })
+	if n, want := p.Stats().ToServer, int64(2*len("request")); n != want {
+		t.Errorf("%d bytes came through to the server, want %d", n, want)
 	}
 	p.Heal()
-	send(t, dial(t, p), "request")
-	wait(t, p, func(s coordtest.Stats) bool { return s.ToServer == int64(len("request")) })
+	client := dial(t, p)
+	send(t, client, "request")
+	server := u.accept()
+	expect(t, server, "request")
+	send(t, server, "answer")
+	expect(t, client, "answer")
+}
+
+// However quick an answer is, it does not come through.
+func TestProxySeverLosesAnswers(t *testing.T) {
+	checkLeaks(t)
+	u := listenUpstream(t)
+	p := start(t, u)
+	p.Sever()
+	for i := range 200 {
+		client := dial(t, p)
+		server := u.accept()
+		go func() {
+			if b := make([]byte, 1); server.SetReadDeadline(time.Now().Add(soon)) == nil {
+				if _, err := server.Read(b); err == nil {
+					server.Write(b)
+				}
+			}
+		}()
+		send(t, client, "x")
+		if err := client.SetReadDeadline(time.Now().Add(soon)); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := client.Read(make([]byte, 1)); n > 0 || errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Fatalf("connection %d: read %d bytes, %v; want an end", i, n, err)
+		}
+	}
+	if n := p.Stats().ToServer; n != 100 {
+		t.Errorf("%d of 200 requests were delivered, want every second", n)
+	}
 }
 
 func TestProxyCloseAfter(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		dir  coordtest.Direction
+		dir  proxy.Direction
 		n    int64
 	}{
-		{"the next answer", coordtest.ToClient, 0},
-		{"in the middle of an answer", coordtest.ToClient, 3},
-		{"the next request", coordtest.ToServer, 0},
-		{"in the middle of a request", coordtest.ToServer, 5},
+		{"the next answer", proxy.ToClient, 0},
+		{"in the middle of an answer", proxy.ToClient, 3},
+		{"the next request", proxy.ToServer, 0},
+		{"in the middle of a request", proxy.ToServer, 5},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p, client, server := through(t)
 			from, to := client, server
-			if tt.dir == coordtest.ToClient {
+			if tt.dir == proxy.ToClient {
 				from, to = server, client
 			}
 			p.CloseAfter(tt.dir, tt.n)
@@ -225,9 +277,9 @@ func TestProxyCloseAfter(t *testing.T) {
 			expect(t, from, otherWay)
 			send(t, from, "0123456789")
 			expectReset(t, from)
-			wait(t, p, func(s coordtest.Stats) bool { return s.Open == 0 })
+			wait(t, p, func(s proxy.Stats) bool { return s.Open == 0 })
 			counted := p.Stats().ToServer
-			if tt.dir == coordtest.ToClient {
+			if tt.dir == proxy.ToClient {
 				counted = p.Stats().ToClient
 			}
 			if counted != tt.n {
@@ -236,7 +288,7 @@ func TestProxyCloseAfter(t *testing.T) {
 			// It strikes once.
 			again := dial(t, p)
 			send(t, again, "x")
-			wait(t, p, func(s coordtest.Stats) bool { return s.ToServer == int64(len(otherWay))+1 || s.ToServer == tt.n+1 })
+			wait(t, p, func(s proxy.Stats) bool { return s.ToServer == int64(len(otherWay))+1 || s.ToServer == tt.n+1 })
 		})
 	}
 }
@@ -273,7 +325,7 @@ func TestProxyLoseAnswers(t *testing.T) {
 func TestProxyDelay(t *testing.T) {
 	p, client, server := through(t)
 	const delay = 150 * time.Millisecond
-	p.Delay(coordtest.ToClient, delay)
+	p.Delay(proxy.ToClient, delay)
 	begin := time.Now()
 	send(t, client, "quick")
 	expect(t, server, "quick")
@@ -289,29 +341,18 @@ func TestProxyDelay(t *testing.T) {
 		t.Errorf("a delay of %v took %v", delay, d)
 	}
 
-	p.Delay(coordtest.ToClient, time.Hour)
+	p.Delay(proxy.ToClient, time.Hour)
 	send(t, server, "very slow")
 	expectSilence(t, client)
-	p.Delay(coordtest.ToClient, 0) // sets free what is on its way
+	p.Delay(proxy.ToClient, 0) // sets free what is on its way
 	expect(t, client, "very slow")
-}
-
-func TestProxySetTarget(t *testing.T) {
-	p, client, server := through(t)
-	other := listenUpstream(t)
-	p.SetTarget(other.Addr().String())
-	second := dial(t, p)
-	send(t, second, "new")
-	expect(t, other.accept(), "new")
-	send(t, client, "old")
-	expect(t, server, "old")
 }
 
 func TestProxyWithoutServer(t *testing.T) {
 	checkLeaks(t)
 	u := listenUpstream(t)
 	u.Close()
-	p := coordtest.NewProxy(t, u.Addr().String())
+	p := start(t, u)
 	expectRefusal(t, p)
 }
 
@@ -319,7 +360,7 @@ func TestProxyWaitHonoursContext(t *testing.T) {
 	p, _, _ := through(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	err := p.Wait(ctx, func(s coordtest.Stats) bool { return s.Accepted == 2 })
+	err := p.Wait(ctx, func(s proxy.Stats) bool { return s.Accepted == 2 })
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("Wait returned %v, want that it was canceled", err)
 	}
@@ -357,7 +398,7 @@ func TestProxyUnderLoad(t *testing.T) {
 	go func() { wg.Wait(); close(done) }()
 	for running := true; running; {
 		p.Cut()
-		p.Unblock(coordtest.ToClient)
+		p.Unblock(proxy.ToClient)
 		p.Heal()
 		select {
 		case <-done:
@@ -377,4 +418,55 @@ func TestProxyUnderLoad(t *testing.T) {
 	if s := p.Stats(); s.Open != 0 {
 		t.Errorf("%d connections are open after Close", s.Open)
 	}
+}
+
+// The suite counts goroutines by their labels, which are inherited.
+func TestProxyHasNoLabels(t *testing.T) {
+	checkLeaks(t)
+	pprof.Do(t.Context(), pprof.Labels("proxy-test", "x"), func(context.Context) {
+		u := listenUpstream(t)
+		p := start(t, u)
+		send(t, dial(t, p), "x")
+		expect(t, u.accept(), "x")
+	})
+	var b bytes.Buffer
+	if err := pprof.Lookup("goroutine").WriteTo(&b, 1); err != nil {
+		t.Fatal(err)
+	}
+	for stack := range strings.SplitSeq(b.String(), "\n\n") {
+		if strings.Contains(stack, "proxy.(*conn).run") && strings.Contains(stack, "proxy-test") {
+			t.Errorf("a goroutine of the proxy has the label of who started it:\n%s", stack)
+		}
+	}
+	if !strings.Contains(b.String(), "proxy.(*conn).run") {
+		t.Error("no goroutine of the proxy was found")
+	}
+}
+
+// A proxy listens and dials as it is told.
+func TestProxyOptions(t *testing.T) {
+	checkLeaks(t)
+	u := listenUpstream(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := proxy.Start("the server", &proxy.Options{
+		Listener: l,
+		Dial: func(addr string, timeout time.Duration) (net.Conn, error) {
+			if addr != "the server" || timeout <= 0 {
+				t.Errorf("dials %q for %v", addr, timeout)
+			}
+			return net.DialTimeout("tcp", u.Addr().String(), timeout)
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	if p.Addr() != l.Addr().String() {
+		t.Errorf("the address is %s, want that of the listener, %s", p.Addr(), l.Addr())
+	}
+	send(t, dial(t, p), "x")
+	expect(t, u.accept(), "x")
 }

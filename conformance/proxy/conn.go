@@ -1,4 +1,4 @@
-package coordtest
+package proxy
 
 import (
 	"bytes"
@@ -17,6 +17,8 @@ const (
 	// queueLength is how many chunks wait in a direction that is held back before
 	// the proxy stops reading and the sender feels it.
 	queueLength = 256
+	// dialTimeout bounds how long it takes to find out that the server cannot be reached.
+	dialTimeout = time.Second
 )
 
 // A conn is one connection of a client and the one to the server that belongs to it.
@@ -27,7 +29,10 @@ type conn struct {
 	client *net.TCPConn
 	server *net.TCPConn // nil until dialed
 	halves [2]half
-	loss   *loss // not nil when LoseAnswers has chosen this connection; guarded by p.mu
+
+	// Guarded by p.mu.
+	loss    *loss // not nil when LoseAnswers has chosen this connection
+	severed bool  // it is reset when the request that it carries has been delivered
 }
 
 // A half carries one direction of a conn.
@@ -87,10 +92,10 @@ func (c *conn) dial() bool {
 	for {
 		p.mu.Lock()
 		blocked := p.ways[ToServer].blocked || p.ways[ToClient].blocked
-		target, changed := p.target, p.changed
+		changed := p.changed
 		p.mu.Unlock()
 		if !blocked {
-			return c.dialTarget(target)
+			return c.dialTarget()
 		}
 		select {
 		case <-changed:
@@ -102,8 +107,8 @@ func (c *conn) dial() bool {
 
 // dialTarget does not break off a dial when the connection is reset: the server may
 // have accepted it already, and would see a proper end.
-func (c *conn) dialTarget(target string) bool {
-	server, err := c.p.dial(target, time.Second)
+func (c *conn) dialTarget() bool {
+	server, err := c.p.dial(c.p.target, dialTimeout)
 	if err != nil {
 		return false
 	}
@@ -202,8 +207,7 @@ func (h *half) deliver(next chunk) error {
 			return err
 		}
 	}
-	h.c.p.delivered(h)
-	return nil
+	return h.c.p.delivered(h)
 }
 
 // begin blocks until up to n bytes may be written, says how many, and marks that
@@ -222,10 +226,10 @@ func (h *half) begin(next chunk, n int) (int, error) {
 		case w.blocked:
 			wait = -1
 		case wait > 0:
-		case h.dir == ToServer && p.sever && next.err == nil:
+		case h.dir == ToServer && p.severed > 0 && !h.c.severed && next.err == nil && h.severLocked():
 			p.mu.Unlock()
 			return 0, errReset
-		case h.dir == ToClient && h.c.loss != nil:
+		case h.dir == ToClient && (h.c.loss != nil || h.c.severed):
 			p.mu.Unlock()
 			return -1, nil
 		case next.err == nil && w.armed && w.left == 0:
@@ -252,6 +256,14 @@ func (h *half) begin(next chunk, n int) (int, error) {
 		case <-h.c.ctx.Done():
 		}
 	}
+}
+
+// severLocked reports whether the connection is to be reset at once, and not after what
+// it is about to carry: no answer to that can be faster.
+func (h *half) severLocked() bool {
+	h.c.p.severed++
+	h.c.severed = h.c.p.severed%2 == 0
+	return !h.c.severed
 }
 
 // beginLocked does for begin what is left to do when a write may go ahead.
@@ -293,14 +305,19 @@ func (h *half) wrote(n int) {
 	})
 }
 
-// delivered tells LoseAnswers that the request it waited for is with the server.
-func (p *Proxy) delivered(h *half) {
+// delivered tells LoseAnswers that the request it waited for is with the server, and
+// Sever that the connection has carried enough.
+func (p *Proxy) delivered(h *half) error {
 	if h.dir != ToServer {
-		return
+		return nil
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if l := h.c.loss; l != nil {
 		l.once.Do(func() { close(l.delivered) })
 	}
+	if h.c.severed {
+		return errReset
+	}
+	return nil
 }

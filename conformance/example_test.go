@@ -1,0 +1,47 @@
+package conformance_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/conformance"
+)
+
+// TestToy is all that a stranger writes to have a backend of their own (toy_test.go)
+// exercised by every rule that needs no fault.
+func TestToy(t *testing.T) {
+	toy := newToy()
+	conformance.Run(t, conformance.Harness{
+		Name: "toy",
+		TTL:  time.Second,
+		Open: func(context.Context) (backend.Backend, error) { return toy.dial(), nil },
+	})
+}
+
+// A stranger's backend, which has neither records nor pins nor deadlines, is exercised
+// without a word about faults: rules that need one are counted as not wired. toy_test.go
+// has that backend, and the method dial that makes a client.
+func ExampleCheck() {
+	toy := newToy()
+	report := conformance.Check(context.Background(), conformance.Harness{
+		Name: "toy",
+		TTL:  time.Second,
+		Open: func(context.Context) (backend.Backend, error) { return toy.dial(), nil },
+		Only: []string{"L1", "Pin"},
+	}, nil)
+	for _, r := range report.Results {
+		switch r.ID {
+		case "L1.end", "L1.lost-answer", "Pin.left":
+			fmt.Println(r.ID, r.Status)
+		}
+	}
+	fmt.Println(report.Err())
+	// Output:
+	// L1.end passed
+	// L1.lost-answer not wired
+	// Pin.left impossible
+	// <nil>
+}

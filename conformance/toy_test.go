@@ -1,0 +1,225 @@
+package conformance_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// A toy is a stranger's coordinator: lines in the memory of one process. It has no
+// records and no pins, and a session ends by Close alone.
+type toy struct {
+	mu      sync.Mutex
+	newest  uint64 // position
+	lines   map[string][]toyPlace
+	changed chan struct{} // closed, and made anew, at each change
+}
+
+type toyPlace struct {
+	backend.Member
+	owner *toySession
+}
+
+func newToy() *toy {
+	return &toy{lines: make(map[string][]toyPlace), changed: make(chan struct{})}
+}
+
+// change tells all who wait. It is called with the lock held.
+func (c *toy) change() {
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
+// remove removes those for which gone is true. It is called with the lock held.
+func (c *toy) remove(line string, gone func(toyPlace) bool) {
+	c.lines[line] = slices.DeleteFunc(c.lines[line], gone)
+	c.change()
+}
+
+// A toyBackend is a client.
+type toyBackend struct {
+	c      *toy
+	live   *toySession // guarded by c.mu, as is closed
+	closed bool
+}
+
+func (c *toy) dial() *toyBackend { return &toyBackend{c: c} }
+
+func (b *toyBackend) Session(ctx context.Context) (backend.Session, error) {
+	b.c.mu.Lock()
+	defer b.c.mu.Unlock()
+	switch {
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case b.closed:
+		return nil, backend.ErrClosed
+	case b.live == nil || b.live.Err() != nil:
+		b.live = &toySession{c: b.c, done: make(chan struct{})}
+	}
+	return b.live, nil
+}
+
+func (b *toyBackend) Close() error {
+	b.c.mu.Lock()
+	b.closed = true
+	s := b.live
+	b.c.mu.Unlock()
+	if s == nil {
+		return nil
+	}
+	return s.Close(context.Background())
+}
+
+// A toySession is a client's session.
+type toySession struct {
+	noRecords
+	c    *toy
+	done chan struct{}
+}
+
+func (s *toySession) TTL() time.Duration    { return 0 }
+func (s *toySession) Deadline() time.Time   { return time.Time{} }
+func (s *toySession) Done() <-chan struct{} { return s.done }
+
+func (s *toySession) Err() error {
+	select {
+	case <-s.done:
+		return fmt.Errorf("toy: %w: closed", backend.ErrSessionEnded)
+	default:
+		return nil
+	}
+}
+
+// until calls look, with the lock held, at once and after each change until it is true.
+func (s *toySession) until(ctx context.Context, line string, look func() (bool, error)) error {
+	if err := backend.CheckName(line); err != nil {
+		return err
+	}
+	for {
+		s.c.mu.Lock()
+		if ctx.Err() != nil {
+			s.c.mu.Unlock()
+			return context.Cause(ctx)
+		}
+		ok, err := false, s.Err()
+		if err == nil {
+			ok, err = look()
+		}
+		changed := s.c.changed
+		s.c.mu.Unlock()
+		if ok || err != nil {
+			return err
+		}
+		select {
+		case <-changed:
+		case <-s.done:
+		case <-ctx.Done():
+		}
+	}
+}
+
+func (s *toySession) Join(ctx context.Context, line, value string) (m backend.Member, err error) {
+	if err := backend.CheckValue(value); err != nil {
+		return m, err
+	}
+	err = s.until(ctx, line, func() (bool, error) {
+		s.c.newest++
+		m = backend.Member{Line: line, Key: fmt.Sprint(s.c.newest), Position: s.c.newest, Value: value}
+		s.c.lines[line] = append(s.c.lines[line], toyPlace{m, s})
+		s.c.change()
+		return true, nil
+	})
+	return m, err
+}
+
+// index returns where m stands; -1 for nowhere. It is called with the lock held.
+func (s *toySession) index(m backend.Member) int {
+	return slices.IndexFunc(s.c.lines[m.Line], func(p toyPlace) bool { return p.Position == m.Position && p.Key == m.Key })
+}
+
+func (s *toySession) Ahead(ctx context.Context, m backend.Member) (p backend.Place, err error) {
+	err = s.until(ctx, m.Line, func() (bool, error) {
+		switch i := s.index(m); i {
+		case -1:
+			return false, backend.ErrNotMember
+		case 0:
+			p = backend.Place{First: true, Token: m.Position}
+		default:
+			p = backend.Place{Ahead: s.c.lines[m.Line][i-1].Member}
+		}
+		return true, nil
+	})
+	return p, err
+}
+
+func (s *toySession) Gone(ctx context.Context, m backend.Member) error {
+	return s.until(ctx, m.Line, func() (bool, error) { return s.index(m) < 0, nil })
+}
+
+func (s *toySession) Leave(ctx context.Context, m backend.Member) error {
+	return s.until(ctx, m.Line, func() (bool, error) {
+		i := s.index(m)
+		if i >= 0 && s.c.lines[m.Line][i].owner != s {
+			return false, backend.ErrDenied
+		}
+		if i >= 0 {
+			s.c.remove(m.Line, func(p toyPlace) bool { return p.Position == m.Position })
+		}
+		return true, nil
+	})
+}
+
+func (s *toySession) Line(ctx context.Context, line string) (l backend.Line, err error) {
+	l.Version = backend.Absent
+	err = s.until(ctx, line, func() (bool, error) {
+		for _, p := range s.c.lines[line] {
+			l.Members = append(l.Members, p.Member)
+		}
+		return true, nil
+	})
+	return l, err
+}
+
+func (s *toySession) Joined(ctx context.Context, line string) error {
+	return s.until(ctx, line, func() (bool, error) { return len(s.c.lines[line]) > 0, nil })
+}
+
+func (s *toySession) Close(context.Context) error {
+	s.c.mu.Lock()
+	defer s.c.mu.Unlock()
+	if s.Err() == nil {
+		close(s.done)
+		for line := range s.c.lines {
+			s.c.remove(line, func(p toyPlace) bool { return p.owner == s })
+		}
+	}
+	return nil
+}
+
+// noRecords says what a toy cannot do.
+type noRecords struct{}
+
+func (noRecords) Pin(context.Context, backend.Member, backend.Header, backend.Version) error {
+	return errors.ErrUnsupported
+}
+
+func (noRecords) Get(context.Context, string) (r backend.Record, err error) {
+	return r, errors.ErrUnsupported
+}
+
+func (noRecords) Put(context.Context, string, []byte, *backend.If) (backend.Version, error) {
+	return 0, errors.ErrUnsupported
+}
+
+func (noRecords) Delete(context.Context, string, *backend.If) error { return errors.ErrUnsupported }
+
+func (noRecords) List(context.Context, string) ([]string, error) { return nil, errors.ErrUnsupported }
+
+func (noRecords) Watch(context.Context, string, backend.Version) (r backend.Record, err error) {
+	return r, errors.ErrUnsupported
+}

@@ -1,0 +1,139 @@
+package elect_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/memory"
+)
+
+// A bare backend keeps no records and cannot pin.
+type bare struct {
+	backend.Backend
+	watches *atomic.Int64 // how often it was asked to watch a record
+}
+
+func (b bare) Session(ctx context.Context) (backend.Session, error) {
+	s, err := b.Backend.Session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return bareSession{s, b.watches}, nil
+}
+
+type bareSession struct {
+	backend.Session
+	watches *atomic.Int64
+}
+
+func unsupported(op string) error {
+	return &backend.Error{Backend: "bare", Op: op, Err: errors.ErrUnsupported}
+}
+
+func (bareSession) Get(context.Context, string) (backend.Record, error) {
+	return backend.Record{}, unsupported("get")
+}
+
+func (bareSession) Put(context.Context, string, []byte, *backend.If) (backend.Version, error) {
+	return 0, unsupported("put")
+}
+
+func (bareSession) Delete(context.Context, string, *backend.If) error { return unsupported("delete") }
+
+func (bareSession) List(context.Context, string) ([]string, error) {
+	return nil, unsupported("list")
+}
+
+func (s bareSession) Watch(context.Context, string, backend.Version) (backend.Record, error) {
+	s.watches.Add(1)
+	return backend.Record{}, unsupported("watch")
+}
+
+func (bareSession) Pin(context.Context, backend.Member, backend.Header, backend.Version) error {
+	return unsupported("pin")
+}
+
+// Without records an election works, but for what is kept in records. Nothing asks for
+// them over and over.
+func TestElectionWithoutRecords(t *testing.T) {
+	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		watches := make(map[string]*atomic.Int64)
+		election := func(name string) *elect.Election {
+			watches[name] = new(atomic.Int64)
+			return elect.New(bare{client(t, c, name), watches[name]}, "reports", &elect.Options{ID: name})
+		}
+		seen := make(chan elect.Leader, 20)
+		observer := election("observer")
+		go func() {
+			for l, err := range observer.Observe(ctx) {
+				if err != nil {
+					close(seen)
+					return
+				}
+				seen <- l
+			}
+		}()
+		sees := func(id string) {
+			t.Helper()
+			synctest.Wait() // all that has happened has been seen
+			if l := <-seen; l.ID != id || len(seen) != 0 {
+				t.Errorf("the observer saw %+v and %d more, want %q", l, len(seen), id)
+			}
+		}
+		sees("")
+		a := election("a")
+		first, err := a.Campaign(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sees("a")
+		b := run(ctx, election("b"))
+		time.Sleep(3 * ttl) // time for many a second look
+		synctest.Wait()
+		if err := first.Check(); err != nil || len(b.terms) != 0 || len(seen) != 0 {
+			t.Errorf("after some time: Check says %v, %d lead besides, and the observer saw %d changes", err, len(b.terms), len(seen))
+		}
+		if n := watches["a"].Load(); n != 1 {
+			t.Errorf("the leader has asked %d times to watch a record, want once", n)
+		}
+
+		_, put := first.Put(ctx, "result", nil, 0)
+		_, get := first.Get(ctx, "result")
+		_, ask := a.AskToResign(ctx)
+		for what, err := range map[string]error{
+			"Acknowledge": first.Acknowledge(ctx), "Put": put, "Get": get, "AskToResign": ask, "RaiseFence": a.RaiseFence(ctx, 1000),
+		} {
+			if !errors.Is(err, errors.ErrUnsupported) {
+				t.Errorf("%s: %v, want %v", what, err, errors.ErrUnsupported)
+			}
+		}
+		if err := first.Check(); err != nil {
+			t.Errorf("what is not supported has ended the term: %v", err)
+		}
+
+		if err := first.Resign(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if second := <-b.terms; second.Token() <= first.Token() {
+			t.Errorf("the later token is %d, after %d", second.Token(), first.Token())
+		}
+		sees("b")
+		c.Remove("reports", c.Members("reports")[0].Key) // an operator's removal ends a term as ever
+		third := <-b.terms
+		if third.Check() != nil {
+			t.Errorf("the candidate that stands in line again does not lead: %v", third.Check())
+		}
+		b.stop <- nil
+		if err := <-b.end; err != nil {
+			t.Errorf("Run returned %v", err)
+		}
+	})
+}

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"regexp"
+)
+
+// skips counts the tests that were skipped by why they were. Of a rule of the conformance
+// suite its message says it (conformance.Run).
+type skips struct {
+	impossible, notWired, waived, other int
+}
+
+// suiteSkip is the beginning of such a message.
+var suiteSkip = regexp.MustCompile(`(?m)^ +\S+\.go:\d+: conformance: (impossible|not wired|waived): `)
+
+// add takes what a test that was skipped has printed.
+func (s *skips) add(output string) {
+	why := ""
+	if m := suiteSkip.FindStringSubmatch(output); m != nil {
+		why = m[1]
+	}
+	switch why {
+	case "impossible":
+		s.impossible++
+	case "not wired":
+		s.notWired++
+	case "waived":
+		s.waived++
+	default:
+		s.other++
+	}
+}
+
+// print prints the line that parts the tests that were skipped, if there are any.
+func (s *skips) print(out io.Writer) {
+	if *s != (skips{}) {
+		fmt.Fprintf(out, "skipped: %d impossible there, %d not wired, %d known failures (waived), %d other\n",
+			s.impossible, s.notWired, s.waived, s.other)
+	}
+}
