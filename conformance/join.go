@@ -86,16 +86,19 @@ var joinRules = []Rule{{
 }, {
 	ID:    "L1.apart",
 	Title: "lines do not mix",
-	Text:  "Lines whose names begin alike have nothing in common: who joins one is not seen in the other, and is first there.",
+	Text:  "Lines whose names begin alike have nothing in common: who joins one is not seen in the others, and is first there. All are joined before the first is looked at, and the one with the shortest name is joined last.",
 	check: func(t *trial) {
 		a, b := t.client(), t.client()
-		for _, name := range []string{t.line, t.line + "2", t.line + "-x", t.line + "_", t.line[:len(t.line)-len(short(t.line))] + "n_" + short(t.line)} {
-			m := a.joinLine(name, "x")
+		var joined []backend.Member
+		for _, name := range []string{t.line + "2", t.line + "-x", t.line + "_", t.line[:len(t.line)-len(short(t.line))] + "n_" + short(t.line), t.line} {
+			joined = append(joined, a.joinLine(name, "x"))
+		}
+		for _, m := range joined {
 			a.leads(m)
 			b.do("Line", func(ctx context.Context, s backend.Session) error {
-				l, err := s.Line(ctx, name)
+				l, err := s.Line(ctx, m.Line)
 				if err == nil && !sameLine(l.Members, []backend.Member{m}) {
-					t.fatalf("line %s should be %s, and is %s", name, show(m), showLine(l.Members))
+					t.fatalf("line %s should be %s, and is %s", m.Line, show(m), showLine(l.Members))
 				}
 				return err
 			})
@@ -104,7 +107,7 @@ var joinRules = []Rule{{
 }, {
 	ID:    "L1.lost-answer",
 	Title: "a lost answer leaves exactly one member",
-	Text:  "Where the answer of Join is lost after it took effect, Join returns that member and there is no other of its own, also among members with the same value. Where it returns an error instead, its member is gone after a crash at the latest, while the session lives on. Five times.",
+	Text:  "Where the answer of Join is lost after it took effect, Join returns that member and there is no other of its own, also among members with the same value. Where it returns an error instead, its member is gone after a crash at the latest, while the session lives on. After five times and a crash, exactly the returned members stand.",
 	Needs: []Fault{LoseAnswer},
 	check: func(t *trial) {
 		a, b := t.client(), t.client()
@@ -127,6 +130,7 @@ var joinRules = []Rule{{
 			}
 			b.showsWithin(t.h.crash(), want...)
 		}
+		b.settles(want...)
 	},
 }, {
 	ID:    "L1.cancelled",
@@ -156,7 +160,7 @@ var joinRules = []Rule{{
 				t.fatalf("cancelled Join failed with %v; want the cause of its context", err)
 			}
 		}
-		b.showsWithin(t.h.crash(), want...)
+		b.settles(want...)
 		if a.live() != s {
 			t.fatalf("the session did not live on")
 		}
@@ -164,28 +168,28 @@ var joinRules = []Rule{{
 }, {
 	ID:    "L1.cancelled-lost",
 	Title: "a join cancelled after its answer was lost leaves nobody",
-	Text:  "The answer of Join is lost and its context ends at once. After a crash at the latest nobody stands in line, or exactly the member that Join returned, while the client lives on.",
+	Text:  "The answer of Join is lost, and its context ends at a moment from two thirds of a round trip to two round trips after the call. A member that Join returned stands soon, and leaves. Five times; when a crash has passed nobody stands in line, while the client lives on.",
 	Needs: []Fault{LoseAnswer},
 	check: func(t *trial) {
 		a, b := t.client(), t.client()
-		for range 5 {
+		round := t.roundTrip(a)
+		for i := range 5 {
 			s := a.live()
 			a.loseAnswer()
-			ctx, cancel := context.WithTimeoutCause(t.ctx, t.tick(), errCancelled)
+			ctx, cancel := context.WithTimeoutCause(t.ctx, time.Duration(i+2)*round/3, errCancelled)
 			m, err := s.Join(ctx, t.line, "x")
 			cancel()
-			if err != nil {
-				b.showsWithin(t.h.crash())
-				continue
+			if err == nil {
+				t.poll(t.h.soon(), show(m)+" should stand in line", func() bool { return b.stands(m) })
+				a.leave(m)
 			}
-			b.showsWithin(t.h.crash(), m)
-			a.leave(m)
 		}
+		b.settles()
 	},
 }, {
 	ID:    "L1.cancelled-cut",
 	Title: "a join cancelled while cut off leaves nobody",
-	Text:  "A client is cut off, joins, and cancels; Join returns the cause of its context soon. When the client is healed, within a third of TTL or after a crash, nobody stands in line after a crash at the latest, and one TTL later still nobody does.",
+	Text:  "A client is cut off, joins, and cancels; Join returns the cause of its context soon. When the client is healed, within a third of TTL or after a crash, and a crash has passed since, nobody stands in line, and nobody does for one TTL more.",
 	Needs: []Fault{Cut},
 	check: func(t *trial) {
 		for _, long := range []bool{false, true} {
@@ -210,32 +214,36 @@ var joinRules = []Rule{{
 				t.pass(t.h.TTL/5, "less than the session's time")
 			}
 			heal()
-			// An empty line proves nothing before: what was held up may still arrive.
-			t.pass(t.h.crash(), "in which what the cut held up may come and go")
+			b.settles()
 			t.steady(t.h.TTL, "somebody stands in line whom nobody owns", func() bool { return len(b.members()) == 0 })
 		}
 	},
 }, {
 	ID:    "L1.session-lost",
 	Title: "no member survives a session that ended while it joined",
-	Text:  "The coordinator ends a session while it joins ten times in a row. What stands in line after a crash is what joined under sessions that live: nobody.",
+	Text:  "A session joins ten times in a row, and the coordinator ends it when five of them have returned. What stands in line when a crash has passed is what joined under sessions that live: nobody.",
 	Needs: []Fault{Expire},
 	check: func(t *trial) {
 		a, b := t.client(), t.client()
 		s := a.live()
+		half := make(chan struct{})
 		joined := t.async(func() error {
-			for range 10 {
+			for i := range 10 {
 				if _, err := s.Join(t.ctx, t.line, "x"); err != nil {
 					return err
+				}
+				if i == 4 {
+					close(half)
 				}
 			}
 			return nil
 		})
+		await(t, half, t.h.soon(), "five joins have not returned")
 		a.expire()
 		if err := await(t, joined, t.h.crash(), "Join under the ended session has not returned"); err != nil && !is(err, backend.ErrSessionEnded, backend.ErrUnavailable) {
 			t.fatalf("Join under an ended session failed with %v; want ErrSessionEnded", err)
 		}
-		b.showsWithin(t.h.crash())
+		b.settles()
 	},
 }}
 
@@ -248,6 +256,14 @@ func (t *trial) roundTrip(c *client) time.Duration {
 	began := time.Now()
 	c.lineNow()
 	return max(time.Since(began), 100*time.Microsecond)
+}
+
+// settles lets a crash pass, in which all that was on its way has come and what nobody
+// keeps has gone, and then checks that the line is exactly want. A line that is as it
+// should be proves nothing before: somebody may still arrive.
+func (c *client) settles(want ...backend.Member) {
+	c.t.pass(c.t.h.crash(), "in which what is on its way may come and go")
+	c.showsNow(want...)
 }
 
 // pass lets time pass, which is what the rule is about.

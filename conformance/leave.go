@@ -7,7 +7,7 @@ import (
 var leaveRules = []Rule{{
 	ID:    "L4.again",
 	Title: "leaving twice is not an error",
-	Text:  "Leave of a member that has left returns nil, at once and after others have joined, and takes out nobody else.",
+	Text:  "Leave of a member that has left returns nil, at once and after others have joined, and takes out nobody else, also when a crash has passed.",
 	check: func(t *trial) {
 		a := t.client()
 		m := a.join("x")
@@ -17,6 +17,7 @@ var leaveRules = []Rule{{
 		a.leave(m)
 		last := a.join("z")
 		a.showsNow(later, last)
+		a.settles(later, last)
 	},
 }, {
 	ID:    "L4.removed",
@@ -50,7 +51,7 @@ var leaveRules = []Rule{{
 }, {
 	ID:    "L4.foreign",
 	Title: "another's member is not taken out",
-	Text:  "Leave of a member that another session joined, and that is not pinned, is refused or does nothing: it stands on.",
+	Text:  "Leave of a member that another session joined, and that is not pinned, is refused or does nothing: it stands on, also when a crash has passed.",
 	check: func(t *trial) {
 		a, b := t.client(), t.client()
 		m, mine := a.join("x"), b.join("y")
@@ -60,12 +61,13 @@ var leaveRules = []Rule{{
 		t.log.add("b", "leaving another's member: %v", err)
 		last := b.join("z")
 		b.showsNow(m, mine, last)
+		b.settles(m, mine, last)
 		a.leads(m)
 	},
 }, {
 	ID:    "L4.same-key",
 	Title: "a member under the same key is not taken out",
-	Text:  "Leave of a member that had the key of one who stands, at an earlier position, is refused or does nothing: the one who stands does so on.",
+	Text:  "Leave of a member that had the key of one who stands, at an earlier position, is refused or does nothing: the one who stands does so on, also when a crash has passed.",
 	check: func(t *trial) {
 		a := t.client()
 		a.leave(a.join("x"))
@@ -78,13 +80,13 @@ var leaveRules = []Rule{{
 		t.log.add("a", "leaving an earlier member of the same key: %v", err)
 		last := a.join("z")
 		a.showsNow(m, last)
-		t.steady(t.h.TTL/4, "the one who stands was taken out later", func() bool { return a.stands(m) })
+		a.settles(m, last)
 		a.leads(m)
 	},
 }, {
 	ID:    "L4.dropped",
 	Title: "the new line is safe from who stood in the old",
-	Text:  "An operator deletes the election, and others join. Leave of the old members by their session takes out none of the new, whatever keys these have.",
+	Text:  "An operator deletes the election, and others join. Leave of the old members by their session takes out none of the new, whatever keys these have, also when a crash has passed.",
 	Needs: []Fault{Drop},
 	check: func(t *trial) {
 		a, b := t.client(), t.client()
@@ -97,7 +99,9 @@ var leaveRules = []Rule{{
 		for _, m := range old {
 			a.live().Leave(ctx, m)
 		}
-		b.showsNow(append(line, b.join("last"))...)
+		line = append(line, b.join("last"))
+		b.showsNow(line...)
+		b.settles(line...)
 	},
 }, {
 	ID:    "L4.ended",
@@ -120,7 +124,7 @@ var leaveRules = []Rule{{
 }, {
 	ID:    "L4.lost-answer",
 	Title: "a lost answer of Leave does not bring the member back",
-	Text:  "Where the answer of Leave is lost, the member is gone soon, Leave returns nil or ErrUnavailable within a crash, and the others stand.",
+	Text:  "Where the answer of Leave is lost, the member is gone soon, Leave returns nil or ErrUnavailable within a crash, and the others stand. When a crash has passed it is still so.",
 	Needs: []Fault{LoseAnswer},
 	check: func(t *trial) {
 		a, b := t.client(), t.client()
@@ -133,5 +137,6 @@ var leaveRules = []Rule{{
 			t.fatalf("Leave with a lost answer returned %v; want nil or ErrUnavailable", err)
 		}
 		b.showsWithin(t.h.soon(), first, last)
+		b.settles(first, last)
 	},
 }}

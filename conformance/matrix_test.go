@@ -56,8 +56,10 @@ func fails(t *testing.T, flaw broken.Flaw) (failed []string) {
 			k := newCluster()
 			defer close(k.over)
 			h := k.harness(func(b backend.Backend) backend.Backend {
-				opened = append(opened, broken.New(b, flaw))
-				return opened[len(opened)-1]
+				flawed := broken.New(b, flaw)
+				flawed.Remove = func(m backend.Member) { k.c.Remove(m.Line, m.Key) }
+				opened = append(opened, flawed)
+				return flawed
 			})
 			h.Only = []string{r.ID}
 			h.SetElections(flaw.Election())

@@ -3,6 +3,8 @@ package broken
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/succession-dev/succession/backend"
@@ -22,7 +24,7 @@ var aheadFlaws = []Flaw{
 		Name:   "stale line",
 		Breaks: "L2: every third Line is the one before the last",
 		Must:   "L2.line",
-		May:    "L1.end L7.foreign L8.kept Pin.header G6.cut G10 Fault",
+		May:    "L1.cancelled-lost L7.foreign L8.kept Pin.header G6.cut G10 Fault",
 		session: func(_ *Backend, s backend.Session) backend.Session {
 			return &staleLine{Session: s, lines: make(map[string][]backend.Line)}
 		},
@@ -40,6 +42,29 @@ var aheadFlaws = []Flaw{
 		Must:    "L2.order G5.one",
 		May:     "L2.churn G5",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &behindLeader{s} },
+	},
+	{
+		Name:   "old list",
+		Breaks: "L2: the first Ahead after Join answers from what was read before it",
+		Must:   "L2.after-join L2.churn",
+		May:    "L2.after-gone",
+		session: func(_ *Backend, s backend.Session) backend.Session {
+			return &oldList{Session: s, front: make(map[string]backend.Member)}
+		},
+	},
+	{
+		Name:    "text order",
+		Breaks:  "L2: Line is in the order of keys as text without leading zeros, 10 before 9",
+		Must:    "L1.concurrent",
+		May:     "L8.intact",
+		session: func(_ *Backend, s backend.Session) backend.Session { return &textOrder{s} },
+	},
+	{
+		Name:    "each member",
+		Breaks:  "L2: Ahead reads every member of the line",
+		Must:    "L2.cost G5.cost",
+		May:     "G5.rest",
+		session: func(_ *Backend, s backend.Session) backend.Session { return &eachMember{s} },
 	},
 }
 
@@ -126,4 +151,59 @@ func (s *behindLeader) Ahead(ctx context.Context, m backend.Member) (backend.Pla
 		return p, err
 	}
 	return backend.Place{Ahead: line.Members[0]}, nil
+}
+
+type oldList struct {
+	backend.Session
+	mu     sync.Mutex
+	front  map[string]backend.Member // who stood in front when the line was read last
+	joined bool
+}
+
+func (s *oldList) Join(ctx context.Context, line, value string) (backend.Member, error) {
+	m, err := s.Session.Join(ctx, line, value)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.joined = true
+	return m, err
+}
+
+func (s *oldList) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
+	p, err := s.Session.Ahead(ctx, m)
+	if err != nil || p.First {
+		return p, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old, known := s.front[m.Line]
+	s.front[m.Line] = p.Ahead
+	if known && s.joined {
+		p.Ahead = old
+	}
+	s.joined = false
+	return p, nil
+}
+
+type textOrder struct{ backend.Session }
+
+func (s *textOrder) Line(ctx context.Context, line string) (backend.Line, error) {
+	l, err := s.Session.Line(ctx, line)
+	number := func(m backend.Member) string { return strings.TrimLeft(m.Key, "n_0") }
+	slices.SortFunc(l.Members, func(a, b backend.Member) int { return strings.Compare(number(a), number(b)) })
+	return l, err
+}
+
+type eachMember struct{ backend.Session }
+
+func (s *eachMember) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
+	line, err := s.Line(ctx, m.Line)
+	for _, o := range line.Members {
+		if err == nil {
+			_, err = s.Get(ctx, o.Line+"/"+o.Key)
+		}
+	}
+	if err != nil {
+		return backend.Place{}, err
+	}
+	return s.Session.Ahead(ctx, m)
 }

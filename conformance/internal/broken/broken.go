@@ -46,6 +46,10 @@ func (f Flaw) Election() election.Maker { return f.election }
 // A Backend is a backend with a flaw.
 type Backend struct {
 	backend.Backend
+	// Remove deletes whoever stands under the key of m, which a real coordinator lets
+	// any client do.
+	Remove func(m backend.Member)
+
 	flaw Flaw
 
 	mu       sync.Mutex

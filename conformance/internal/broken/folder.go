@@ -12,7 +12,7 @@ var folderFlaws = []Flaw{
 		Name:    "litter",
 		Breaks:  "L7: it keeps a record of its own in the election's folder",
 		Must:    "L7.folder",
-		May:     "L1.cancelled G1.restart G6.cancelled G6.first",
+		May:     "L1.cancelled L1.cancelled-lost G1.restart G6.cancelled G6.first",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &litter{s} },
 	},
 	{

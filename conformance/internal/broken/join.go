@@ -2,6 +2,9 @@ package broken
 
 import (
 	"context"
+	"strings"
+	"sync"
+	"time"
 
 	"github.com/succession-dev/succession/backend"
 )
@@ -17,9 +20,40 @@ var joinFlaws = []Flaw{
 	{
 		Name:    "orphan",
 		Breaks:  "L1: a cancelled Join goes on in the background, and nobody owns its member",
-		Must:    "L1.cancelled L1.cancelled-cut G6.cancelled G6.cut",
+		Must:    "L1.cancelled L1.cancelled-lost L1.cancelled-cut G6.cancelled G6.cut",
 		May:     "G6.first G9.cut-context",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &orphan{s} },
+	},
+	{
+		Name:    "straggler",
+		Breaks:  "L1: what became of a Join that failed or had its answer lost is not asked; it is sent again half a TTL later",
+		Must:    "L1.lost-answer L1.cancelled L1.cancelled-lost L1.cancelled-cut L1.session-lost",
+		May:     "L5.queue G6 G9.cut-context",
+		session: func(b *Backend, s backend.Session) backend.Session { return &straggler{s, b} },
+	},
+	{
+		Name:    "found by value",
+		Breaks:  "L1: after a lost answer the first member with the value is taken for the one that was created",
+		Must:    "L1.lost-answer",
+		May:     "L1.cancelled-lost",
+		session: func(b *Backend, s backend.Session) backend.Session { return &foundByValue{s, b} },
+	},
+	{
+		Name:   "key of the session",
+		Breaks: "L1: the key is that of the session, which has one place in a line however often it joins",
+		Must:   "L1.end L1.concurrent L1.twice",
+		May:    "L1 L2 L3.alone L4 L8 Pin Records.guard",
+		session: func(_ *Backend, s backend.Session) backend.Session {
+			return &keyOfSession{Session: s, places: make(map[string]backend.Member)}
+		},
+	},
+	{
+		Name:   "prefix",
+		Breaks: "L1: lines whose names begin with the name of another are taken for a part of that one",
+		Must:   "L1.apart",
+		session: func(_ *Backend, s backend.Session) backend.Session {
+			return &prefix{Session: s, joined: make(map[backend.Member]bool)}
+		},
 	},
 }
 
@@ -58,4 +92,100 @@ func (s *orphan) Join(ctx context.Context, line, value string) (backend.Member, 
 	case <-ctx.Done():
 		return backend.Member{}, context.Cause(ctx)
 	}
+}
+
+type straggler struct {
+	backend.Session
+	b *Backend
+}
+
+func (s *straggler) Join(ctx context.Context, line, value string) (backend.Member, error) {
+	lost := s.b.takeLost()
+	m, err := s.Session.Join(ctx, line, value)
+	if lost || err != nil {
+		time.AfterFunc(s.TTL()/2, func() {
+			if now, err := s.b.Backend.Session(context.Background()); err == nil {
+				_, _ = now.Join(context.Background(), line, value)
+			}
+		})
+	}
+	return m, err
+}
+
+type foundByValue struct {
+	backend.Session
+	b *Backend
+}
+
+func (s *foundByValue) Join(ctx context.Context, line, value string) (backend.Member, error) {
+	m, err := s.Session.Join(ctx, line, value)
+	if !s.b.takeLost() || err != nil {
+		return m, err
+	}
+	l, err := s.Line(ctx, line)
+	for _, o := range l.Members {
+		if o.Value == value {
+			return o, nil
+		}
+	}
+	return m, err
+}
+
+type keyOfSession struct {
+	backend.Session
+	mu     sync.Mutex
+	places map[string]backend.Member // by line
+}
+
+func (s *keyOfSession) Join(ctx context.Context, line, value string) (backend.Member, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if m, joined := s.places[line]; joined && s.Err() == nil {
+		if _, err := s.Ahead(ctx, m); err == nil {
+			return m, nil
+		}
+	}
+	m, err := s.Session.Join(ctx, line, value)
+	if err == nil {
+		s.places[line] = m
+	}
+	return m, err
+}
+
+type prefix struct {
+	backend.Session
+	mu     sync.Mutex
+	joined map[backend.Member]bool
+}
+
+func (s *prefix) Join(ctx context.Context, line, value string) (backend.Member, error) {
+	m, err := s.Session.Join(ctx, line, value)
+	if err == nil {
+		s.mu.Lock()
+		s.joined[m] = true
+		s.mu.Unlock()
+	}
+	return m, err
+}
+
+func (s *prefix) Leave(ctx context.Context, m backend.Member) error {
+	s.mu.Lock()
+	delete(s.joined, m)
+	s.mu.Unlock()
+	return s.Session.Leave(ctx, m)
+}
+
+func (s *prefix) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
+	p, err := s.Session.Ahead(ctx, m)
+	if err != nil || !p.First {
+		return p, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for o := range s.joined {
+		if o.Line != m.Line && strings.HasPrefix(o.Line, m.Line) && o.Position < m.Position {
+			return backend.Place{Ahead: o}, nil
+		}
+	}
+	return p, nil
 }

@@ -3,6 +3,8 @@ package broken
 import (
 	"context"
 	"errors"
+	"sync"
+	"time"
 
 	"github.com/succession-dev/succession/backend"
 )
@@ -10,23 +12,145 @@ import (
 var leaveFlaws = []Flaw{
 	{
 		Name:    "leave by key",
-		Breaks:  "L4: Leave takes out whoever stands under the key",
-		Must:    "L4.same-key",
-		session: func(_ *Backend, s backend.Session) backend.Session { return &leaveByKey{s} },
+		Breaks:  "L4: Leave deletes whoever stands under the key",
+		Must:    "L4.foreign L4.same-key L4.dropped",
+		session: func(b *Backend, s backend.Session) backend.Session { return &leaveByKey{s, b} },
+	},
+	{
+		Name:    "late repeat",
+		Breaks:  "L4: a late connection repeats each Leave half a TTL later, by the key alone",
+		Must:    "L4.foreign L4.same-key L4.dropped",
+		session: func(b *Backend, s backend.Session) backend.Session { return &lateRepeat{s, b} },
+	},
+	{
+		Name:    "not there",
+		Breaks:  "L4: Leave of a member that has gone is an error",
+		Must:    "L4.again L4.removed L4.lost-answer",
+		session: func(b *Backend, s backend.Session) backend.Session { return &notThere{leaving{s, b}} },
+	},
+	{
+		Name:   "revoke",
+		Breaks: "L4: Leave takes out all that the session has in the line",
+		Must:   "L1.twice L4.again L4.middle",
+		May:    "L3.alone L4 L8.kept Records.guard",
+		session: func(_ *Backend, s backend.Session) backend.Session {
+			return &revoke{Session: s, joined: make(map[string][]backend.Member)}
+		},
+	},
+	{
+		Name:    "restore",
+		Breaks:  "L4: a connection that breaks while a member leaves restores it, as the session's own",
+		Must:    "L4.lost-answer",
+		session: func(b *Backend, s backend.Session) backend.Session { return &restore{leaving{s, b}} },
+	},
+	{
+		Name:    "gone with the session",
+		Breaks:  "L4: Leave under a session that has ended returns nil, though the member may still stand",
+		Must:    "L4.ended L5.fails",
+		May:     "L5.close",
+		session: func(_ *Backend, s backend.Session) backend.Session { return &goneWithSession{s} },
 	},
 }
 
-type leaveByKey struct{ backend.Session }
+type leaveByKey struct {
+	backend.Session
+	b *Backend
+}
 
 func (s *leaveByKey) Leave(ctx context.Context, m backend.Member) error {
-	line, err := s.Session.Line(ctx, m.Line)
-	if err != nil && !errors.Is(err, backend.ErrHeader) {
-		return err
+	there, err := stands(ctx, s.Session, m)
+	if there {
+		s.b.Remove(m)
+		return nil
 	}
-	for _, o := range line.Members {
-		if o.Key == m.Key {
-			m = o
+	if errors.Is(err, backend.ErrHeader) {
+		return s.Session.Leave(ctx, m)
+	}
+	return err
+}
+
+type lateRepeat struct {
+	backend.Session
+	b *Backend
+}
+
+func (s *lateRepeat) Leave(ctx context.Context, m backend.Member) error {
+	err := s.Session.Leave(ctx, m)
+	time.AfterFunc(s.TTL()/2, func() { s.b.Remove(m) })
+	return err
+}
+
+// leaving is for flaws of Leave alone: a Join has its answer lost without harm.
+type leaving struct {
+	backend.Session
+	b *Backend
+}
+
+func (s *leaving) Join(ctx context.Context, line, value string) (backend.Member, error) {
+	s.b.takeLost()
+	return s.Session.Join(ctx, line, value)
+}
+
+type notThere struct{ leaving }
+
+func (s *notThere) Leave(ctx context.Context, m backend.Member) error {
+	there, err := stands(ctx, s.Session, m)
+	if err == nil && !there {
+		return backend.ErrNotMember
+	}
+	lost := s.b.takeLost()
+	err = s.Session.Leave(ctx, m)
+	if err == nil && lost { // it was sent again
+		return backend.ErrNotMember
+	}
+	return err
+}
+
+type revoke struct {
+	backend.Session
+	mu     sync.Mutex
+	joined map[string][]backend.Member // by line
+}
+
+func (s *revoke) Join(ctx context.Context, line, value string) (backend.Member, error) {
+	m, err := s.Session.Join(ctx, line, value)
+	if err == nil {
+		s.mu.Lock()
+		s.joined[line] = append(s.joined[line], m)
+		s.mu.Unlock()
+	}
+	return m, err
+}
+
+func (s *revoke) Leave(ctx context.Context, m backend.Member) error {
+	s.mu.Lock()
+	all := s.joined[m.Line]
+	delete(s.joined, m.Line)
+	s.mu.Unlock()
+	for _, o := range all {
+		if err := s.Session.Leave(ctx, o); err != nil {
+			return err
 		}
 	}
 	return s.Session.Leave(ctx, m)
+}
+
+type restore struct{ leaving }
+
+func (s *restore) Leave(ctx context.Context, m backend.Member) error {
+	err := s.Session.Leave(ctx, m)
+	if s.b.takeLost() {
+		time.AfterFunc(s.TTL()/2, func() { _, _ = s.Session.Join(context.Background(), m.Line, m.Value) })
+	}
+	return err
+}
+
+type goneWithSession struct{ backend.Session }
+
+func (s *goneWithSession) Leave(ctx context.Context, m backend.Member) error {
+	err := s.Session.Leave(ctx, m)
+	if errors.Is(err, backend.ErrSessionEnded) {
+		return nil
+	}
+	return err
 }
