@@ -192,13 +192,15 @@ var processFaults = []disturbance{{
 	vacancy: afterCrash,
 	happens: func(s *story) {
 		g := s.until(s.isProcess)
+		terms := s.count()
 		resume := s.process.stop()
-		s.t.pass(s.lasts(), "longer than a session")
 		if !s.t.h.can(Deadlines) {
+			s.t.steady(s.lasts(), "another leads while the leader, whose place nobody else can take, is stopped", func() bool { return s.count() == terms })
 			resume()
 			s.t.steady(s.t.h.TTL/4, "the leader, whose place nobody else can take, was disturbed by being stopped", func() bool { return !s.over(g) })
 			return
 		}
+		s.t.pass(s.lasts(), "longer than a session")
 		s.after(g)
 		resume()
 		s.ends(g, s.t.h.soon())
