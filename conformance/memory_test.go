@@ -60,10 +60,18 @@ func harnessOf(c *memory.Coordinator, wrap func(backend.Backend) backend.Backend
 		Open: func(context.Context) (backend.Backend, error) {
 			mu.Lock()
 			defer mu.Unlock()
-			b := c.Client(fmt.Sprint(len(clients) + 1))
-			b.Delay(time.Millisecond, time.Millisecond)
-			clients = append(clients, wrap(b))
-			return clients[len(clients)-1], nil
+			name := fmt.Sprint(len(clients) + 1)
+			anew := func() backend.Backend {
+				b := c.Client(name)
+				b.Delay(time.Millisecond, time.Millisecond)
+				return b
+			}
+			b := wrap(anew())
+			if w, ok := b.(*broken.Backend); ok {
+				w.Anew = anew
+			}
+			clients = append(clients, b)
+			return b, nil
 		},
 		Lacks: map[conformance.Fault]string{
 			conformance.Process: "it lives in one process",

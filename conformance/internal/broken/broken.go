@@ -51,10 +51,15 @@ func (f Flaw) Election() election.Maker { return f.election }
 // A Backend is a backend with a flaw.
 type Backend struct {
 	backend.Backend
+	// Anew, if not nil, returns another client of the coordinator, which knows nothing
+	// of this one.
+	Anew func() backend.Backend
+
 	flaw Flaw
 
 	mu       sync.Mutex
 	sessions map[backend.Session]backend.Session
+	another  backend.Backend // the newest of Anew; nil for none
 	closed   bool
 	release  chan struct{} // ends what leaks
 

@@ -29,8 +29,8 @@ var faultFlaws = []Flaw{
 	{
 		Name:   "one session",
 		Breaks: "G8: a client whose session has ended asks for no other",
-		Must:   "L5.next G8.waiter-expired G8.cut G8.pause Fault.cut Fault.mute Fault.deaf Fault.late Fault.expired Fault.paused Fault.leader-killed Fault.leader-paused Fault.quorum",
-		May:    "L4.ended L5 Pin.gate G1 G2.sessions G9.cut-session G9.ended-goroutines G10.expired Run.lost Fault",
+		Must:   "L5.next G8.waiter-expired G8.cut G8.pause Fault.cut Fault.mute Fault.deaf Fault.late Fault.severed Fault.hidden Fault.expired Fault.paused Fault.leader-killed Fault.leader-paused Fault.leader-cut Fault.follower-cut Fault.quorum",
+		May:    "L4.ended L5 Pin.gate G1.cut G1.late G1.expire G1.pause G2.sessions G9.cut-session G9.ended-goroutines G10.expired Run.lost Fault.rewound",
 		opens: func(ctx context.Context, b *Backend) (backend.Session, error) {
 			if b.hadSession() && !b.isClosed() {
 				return nil, backend.ErrUnavailable
@@ -76,9 +76,17 @@ var faultFlaws = []Flaw{
 		Must:   "G2.reset Fault.rewound",
 		opens: func(ctx context.Context, b *Backend) (backend.Session, error) {
 			s, err := b.Backend.Session(ctx)
-			return s, unlessReset(err)
+			return s, unlessReset(err, backend.ErrUnavailable)
 		},
-		session: func(_ *Backend, s backend.Session) backend.Session { return &passingReset{s} },
+		session: func(_ *Backend, s backend.Session) backend.Session { return &silentReset{s} },
+	},
+	{
+		Name:    "forgetful",
+		Breaks:  "G2: how far the log had come is forgotten with the connection",
+		Must:    "G2.reset Fault.rewound",
+		opens:   func(ctx context.Context, b *Backend) (backend.Session, error) { return b.forgets(ctx) },
+		session: func(_ *Backend, s backend.Session) backend.Session { return &silentReset{s} },
+		closes:  func(b *Backend) error { return errors.Join(b.anew(false).Close(), b.Backend.Close()) },
 	},
 }
 
@@ -107,6 +115,28 @@ func (b *Backend) isClosed() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.closed
+}
+
+// forgets is Session of a client that begins anew where the log has gone back.
+func (b *Backend) forgets(ctx context.Context) (backend.Session, error) {
+	s, err := b.anew(false).Session(ctx)
+	if errors.Is(err, backend.ErrReset) {
+		return b.anew(true).Session(ctx)
+	}
+	return s, err
+}
+
+// anew returns the newest client, or another.
+func (b *Backend) anew(another bool) backend.Backend {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case another:
+		b.another = b.Anew()
+	case b.another == nil:
+		return b.Backend
+	}
+	return b.another
 }
 
 // ownServer is believed to live as long as the client's server says so.
@@ -184,28 +214,29 @@ type dated struct {
 
 func (s *dated) Deadline() time.Time { return s.Session.Deadline().Add(s.b.shifted()) }
 
-type passingReset struct{ backend.Session }
+// silentReset does not say that the session has ended because the log has gone back.
+type silentReset struct{ backend.Session }
 
-func (s *passingReset) Err() error { return unlessReset(s.Session.Err()) }
+func (s *silentReset) Err() error { return unlessReset(s.Session.Err(), backend.ErrSessionEnded) }
 
-func (s *passingReset) Join(ctx context.Context, line, value string) (backend.Member, error) {
+func (s *silentReset) Join(ctx context.Context, line, value string) (backend.Member, error) {
 	m, err := s.Session.Join(ctx, line, value)
-	return m, unlessReset(err)
+	return m, unlessReset(err, backend.ErrSessionEnded)
 }
 
-func (s *passingReset) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
+func (s *silentReset) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
 	p, err := s.Session.Ahead(ctx, m)
-	return p, unlessReset(err)
+	return p, unlessReset(err, backend.ErrSessionEnded)
 }
 
-func (s *passingReset) Gone(ctx context.Context, m backend.Member) error {
-	return unlessReset(s.Session.Gone(ctx, m))
+func (s *silentReset) Gone(ctx context.Context, m backend.Member) error {
+	return unlessReset(s.Session.Gone(ctx, m), backend.ErrSessionEnded)
 }
 
-// unlessReset returns err, and what to try again after where the log has gone back.
-func unlessReset(err error) error {
+// unlessReset returns err, and what is said in its place where the log has gone back.
+func unlessReset(err, said error) error {
 	if errors.Is(err, backend.ErrReset) {
-		return backend.ErrUnavailable
+		return said
 	}
 	return err
 }
