@@ -53,7 +53,7 @@ func flawed(b backend.Backend, flaw string, ttl time.Duration) backend.Backend {
 // each.
 var ofProcesses = map[string]time.Duration{
 	"Fault.killed-process": time.Second,
-	"Fault.stopped":        3 * time.Second, // long enough for the impatient
+	"Fault.stopped":        2 * time.Second, // a stop outlasts the slow re-check, of a second and a quarter
 	"Fault.suspended":      time.Second,
 }
 

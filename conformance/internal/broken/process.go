@@ -3,8 +3,9 @@ package broken
 import (
 	"context"
 	"errors"
-	"sync"
-	"time"
+	"os"
+	"strconv"
+	"strings"
 
 	"github.com/succession-dev/succession/backend"
 )
@@ -21,12 +22,10 @@ var ProcessFlaws = []Flaw{
 		session: func(_ *Backend, s backend.Session) backend.Session { return &lockFile{s} },
 	},
 	{
-		Name:   "impatient",
-		Breaks: "G1: who has stood behind the same member for two seconds takes it for dead",
-		Must:   "Fault.stopped",
-		session: func(_ *Backend, s backend.Session) backend.Session {
-			return &impatient{Session: s, since: make(map[backend.Member]time.Time)}
-		},
+		Name:    "health check",
+		Breaks:  "G1: who stands behind a process that is stopped takes it for dead",
+		Must:    "Fault.stopped",
+		session: func(_ *Backend, s backend.Session) backend.Session { return &healthCheck{s} },
 	},
 	{
 		Name:   "suspended clock",
@@ -78,24 +77,31 @@ func (s *lockFile) Leave(ctx context.Context, m backend.Member) error {
 	return errors.Join(err, s.Session.Leave(ctx, m))
 }
 
-type impatient struct {
-	backend.Session
-	mu    sync.Mutex
-	since map[backend.Member]time.Time // when a member was first seen in front
+type healthCheck struct{ backend.Session }
+
+func (s *healthCheck) Join(ctx context.Context, line, value string) (backend.Member, error) {
+	m, err := s.Session.Join(ctx, line, value)
+	if err == nil {
+		_, err = s.Put(ctx, line+"-process/"+m.Key, []byte(strconv.Itoa(os.Getpid())), nil)
+	}
+	return m, err
 }
 
-func (s *impatient) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
+func (s *healthCheck) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
 	p, err := s.Session.Ahead(ctx, m)
 	if err != nil || p.First {
 		return p, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.since[p.Ahead].IsZero() {
-		s.since[p.Ahead] = time.Now()
+	r, err := s.Get(ctx, m.Line+"-process/"+p.Ahead.Key)
+	if err == nil && stopped(string(r.Value)) {
+		p = backend.Place{First: true, Token: m.Position}
 	}
-	if time.Since(s.since[p.Ahead]) >= 2*time.Second {
-		return backend.Place{First: true, Token: m.Position}, nil
-	}
-	return p, nil
+	return p, err
+}
+
+// stopped reports whether the process with that number is stopped: its state, which
+// follows its name in parentheses, is T (proc_pid_stat(5)).
+func stopped(pid string) bool {
+	stat, _ := os.ReadFile("/proc/" + pid + "/stat")
+	return strings.Contains(string(stat), ") T ")
 }
