@@ -48,8 +48,8 @@ var faultFlaws = []Flaw{
 	{
 		Name:     "agent's session",
 		Breaks:   "G8: the session is that of an agent on the machine, and outlives the process that crashes",
-		Must:     "L3.kill G1.kill G8.kill Fault.killed-candidate",
-		session:  func(b *Backend, s backend.Session) backend.Session { return agents(b, s) },
+		Must:     "L3.kill G1.kill G4.crash G8.kill Fault.killed-candidate",
+		session:  func(b *Backend, s backend.Session) backend.Session { return agentsSessionOf(b, s) },
 		outlives: true,
 	},
 	{
@@ -164,14 +164,28 @@ func (s *ownServer) Deadline() time.Time {
 	}
 }
 
-// agents returns a session that the coordinator keeps when the client crashes.
-func agents(b *Backend, s backend.Session) backend.Session {
-	return endsLate(s, func() {
+// agentsSession is kept by the coordinator when the client crashes.
+type agentsSession struct {
+	lateEnd
+	b *Backend
+}
+
+func agentsSessionOf(b *Backend, s backend.Session) backend.Session {
+	return &agentsSession{*endsLate(s, func() {
 		select {
 		case <-s.Done():
 		case <-b.killed:
 		}
-	})
+	}), b}
+}
+
+func (s *agentsSession) Leave(ctx context.Context, m backend.Member) error {
+	select {
+	case <-s.b.killed: // nothing is sent any more
+		return backend.ErrSessionEnded
+	default:
+		return s.lateEnd.Leave(ctx, m)
+	}
 }
 
 // nextHeartbeat returns a session whose heartbeats are a third of TTL apart.
