@@ -11,6 +11,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance"
+	"github.com/succession-dev/succession/conformance/internal/broken"
 	"github.com/succession-dev/succession/memory"
 )
 
@@ -22,7 +23,7 @@ type cluster struct {
 	over chan struct{} // closed with the test
 
 	mu      sync.Mutex
-	clients []*memory.Backend
+	clients []backend.Backend
 	down    [3]bool
 	alone   [3]bool // isolated
 	acts    []string
@@ -47,10 +48,26 @@ func (k *cluster) does(act string, change func()) {
 		}
 	}
 	for i, b := range k.clients {
-		if quorum < 2 || k.down[i%3] || k.alone[i%3] {
-			b.Cut()
+		lonely := quorum < 2 || k.alone[i%3]
+		if lonely || k.down[i%3] {
+			of(b).Cut()
 		} else {
-			b.Heal()
+			of(b).Heal()
+		}
+		if w, ok := b.(*broken.Backend); ok {
+			w.Isolate(lonely && !k.down[i%3])
+		}
+	}
+}
+
+// flawed calls f with each client that has a flaw.
+func (k *cluster) flawed(f func(i int, b *broken.Backend)) {
+	k.mu.Lock()
+	all := slices.Clone(k.clients)
+	k.mu.Unlock()
+	for i, b := range all {
+		if w, ok := b.(*broken.Backend); ok {
+			f(i, w)
 		}
 	}
 }
@@ -69,7 +86,7 @@ func (k *cluster) leader() int {
 func (k *cluster) of(b backend.Backend) int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return slices.Index(k.clients, of(b)) % 3
+	return slices.Index(k.clients, b) % 3
 }
 
 func (k *cluster) server(i int) conformance.ServerFaults {
@@ -79,9 +96,16 @@ func (k *cluster) server(i int) conformance.ServerFaults {
 			return nil
 		}
 	}
-	start := set("start", &k.down[i], false)
+	kill, start := set("kill", &k.down[i], true), set("start", &k.down[i], false)
 	return conformance.ServerFaults{
-		Kill: set("kill", &k.down[i], true),
+		Kill: func() error {
+			defer k.flawed(func(client int, b *broken.Backend) {
+				if client%3 == i {
+					b.Disconnect()
+				}
+			})
+			return kill()
+		},
 		Start: func(ctx context.Context) error {
 			go func() { <-k.over }() // as whoever waits for a server's end; it is no client's
 			return start()
@@ -105,8 +129,8 @@ func (k *cluster) harness(wrap func(backend.Backend) backend.Backend) conformanc
 	h := harnessOf(k.c, func(b backend.Backend) backend.Backend {
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		k.clients = append(k.clients, of(b))
-		return wrap(b)
+		k.clients = append(k.clients, wrap(b))
+		return k.clients[len(k.clients)-1]
 	})
 	h.Lacks = map[conformance.Fault]string{conformance.Process: "it lives in one process"}
 	cut := h.Faults.Cut
@@ -115,10 +139,18 @@ func (k *cluster) harness(wrap func(backend.Backend) backend.Backend) conformanc
 		heal := cut(b)
 		return func() { k.notes("heal"); heal() }
 	}
-	h.Faults.Compact = func(context.Context) error { k.notes("compact"); return nil }
+	h.Faults.Compact = func(context.Context) error {
+		k.notes("compact")
+		k.flawed(func(_ int, b *broken.Backend) { b.Compact() })
+		return nil
+	}
 	h.Faults.Clock = func(_ context.Context, d time.Duration) (func(), error) {
 		k.notes("clock" + d.String())
-		return func() { k.notes("restore") }, nil
+		k.flawed(func(_ int, b *broken.Backend) { b.Clock(d) })
+		return func() {
+			k.notes("restore")
+			k.flawed(func(_ int, b *broken.Backend) { b.Clock(0) })
+		}, nil
 	}
 	h.Faults.Cluster = &conformance.ClusterFaults{
 		Servers: []conformance.ServerFaults{k.server(0), k.server(1), k.server(2)},

@@ -22,19 +22,19 @@ var clusterFaults = []disturbance{{
 	},
 }, {
 	id: "leader-killed", title: "the coordinator's own leader crashes",
-	text:    "The server that leads the cluster is killed, and started after longer than a session.",
+	text:    "The server that leads the cluster is killed, and started after longer than a session. The leading candidate is connected to it, where one of them is.",
 	needs:   []Fault{Cluster},
 	vacancy: afterRecovery,
 	happens: lone((*story).chief, (*story).killed),
 }, {
 	id: "leader-paused", title: "the coordinator's own leader stands still",
-	text:    "The server that leads the cluster is paused for longer than a session.",
+	text:    "The server that leads the cluster is paused for longer than a session. The leading candidate is connected to it, where one of them is.",
 	needs:   []Fault{Cluster},
 	vacancy: afterRecovery,
 	happens: lone((*story).chief, (*story).paused),
 }, {
 	id: "leader-cut", title: "the coordinator's own leader is isolated",
-	text:    "The server that leads the cluster is cut off from the other servers, not from its clients, for longer than a session.",
+	text:    "The server that leads the cluster is cut off from the other servers, not from its clients, for longer than a session. The leading candidate is connected to it, where one of them is.",
 	needs:   []Fault{Cluster, Isolate},
 	vacancy: afterRecovery,
 	happens: lone((*story).chief, (*story).isolated),
@@ -46,12 +46,16 @@ var clusterFaults = []disturbance{{
 	happens: lone((*story).follower, (*story).isolated),
 }, {
 	id: "quorum", title: "the coordinator loses its quorum",
-	text:    "A majority of the servers, the one that leads included, is paused for longer than a session, and later killed for as long. Every term from before ends by its deadline. The one that led comes back last, when somebody leads at the others.",
+	text:    "A majority of the servers, the one that leads included, is paused for longer than a session, and later killed for as long. The leading candidate is connected to a server that is left, where one of them is. Every term from before ends by its deadline. The one that led comes back last, when somebody leads at the others.",
 	needs:   []Fault{Cluster, Deadlines},
 	vacancy: afterRecovery,
 	happens: func(s *story) {
 		for _, fault := range []func(*story, int) func(){(*story).paused, (*story).killed} {
-			g, first, n := s.leads(), s.chief(), s.servers()
+			first, n := s.chief(), s.servers()
+			g := s.until(s.hangsOn(func(server int) bool { return (server-first+n)%n > n/2 }))
+			if g == nil {
+				g = s.leads()
+			}
 			elsewhere := s.elsewhere(first)
 			var heals []func()
 			for i := range n/2 + 1 {
@@ -71,11 +75,13 @@ var clusterFaults = []disturbance{{
 	},
 }}
 
-// lone is a fault of one server, for longer than a session. Somebody leads meanwhile,
-// unless all candidates hang on that server.
+// lone is a fault of one server, for longer than a session, where one can while a
+// candidate leads that hangs on it. Somebody leads meanwhile, unless all candidates hang
+// on that server.
 func lone(which func(*story) int, fault func(*story, int) func()) func(*story) {
 	return func(s *story) {
 		i := which(s)
+		s.until(s.hangsOn(func(server int) bool { return server == i }))
 		elsewhere := s.elsewhere(i)
 		heal := fault(s, i)
 		s.t.pass(s.lasts(), "longer than a session")
@@ -108,12 +114,17 @@ func (s *story) chief() int {
 // follower returns the server of the leading candidate, after as many resignations as
 // it takes until that is not the one that leads the cluster.
 func (s *story) follower() int {
-	chief, of := s.chief(), s.t.h.Faults.Cluster.Of
-	g := s.until(func(g *reign) bool { return of(g.c.raw) != chief })
+	chief := s.chief()
+	g := s.until(s.hangsOn(func(server int) bool { return server != chief }))
 	if g == nil {
 		s.t.fatalf("all clients are connected to the server that leads the cluster; have the harness spread them")
 	}
-	return of(g.c.raw)
+	return s.t.h.Faults.Cluster.Of(g.c.raw)
+}
+
+// hangsOn returns what reports whether the leading candidate hangs on a server as wanted.
+func (s *story) hangsOn(wanted func(server int) bool) func(*reign) bool {
+	return func(g *reign) bool { return wanted(s.t.h.Faults.Cluster.Of(g.c.raw)) }
 }
 
 // killed kills a server. What it returns starts it again.

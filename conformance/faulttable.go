@@ -103,32 +103,38 @@ var clientFaults = []disturbance{{
 	},
 }, {
 	id: "compacted", title: "the log is compacted while a waiter is cut off",
-	text:    "The next in line is cut off for a third of TTL. Meanwhile the leader resigns, and the coordinator forgets the history of its log.",
+	text:    "The next in line is cut off for a third of TTL, with a Gone of its own that waits for the leader. Meanwhile the leader resigns, and the coordinator forgets the history of its log. That Gone returns nil soon after the waiter is healed.",
 	needs:   []Fault{Cut, Compact},
 	vacancy: afterRecovery,
 	happens: func(s *story) {
 		g := s.leads()
+		_, m := s.inLine(0)
 		next, _ := s.inLine(1)
+		gone := next.going(m) // no re-check wakes it, as one does a candidate
+		s.t.pass(s.t.h.TTL/20, "in which the wait begins")
 		heal := next.cut()
 		g.resign()
 		s.t.pass(s.t.h.TTL/6, "in which the log moves on")
 		s.t.compact()
 		s.t.pass(s.t.h.TTL/6, "until the waiter is healed")
 		heal()
+		if err := await(s.t, gone, s.t.h.soon(), "Gone of the leader has not returned after the waiter was healed"); err != nil {
+			s.t.fatalf("Gone of the leader returned %v; want nil", err)
+		}
 		s.after(g)
 	},
 }}
 
 var operatorFaults = []disturbance{{
 	id: "expired", title: "an operator ends the leader's session",
-	text:    "The coordinator ends the session of a healthy leader, which finds out soon.",
+	text:    "The coordinator ends the session of a healthy leader. The leader finds out soon, and another leads soon.",
 	needs:   []Fault{Expire},
-	vacancy: afterCrash, notice: soon,
+	vacancy: soon, notice: soon,
 	happens: func(s *story) {
 		g := s.leads()
 		g.c.expire()
+		s.ends(g, s.t.h.soon())
 		s.after(g)
-		s.ends(g, s.t.h.crash())
 	},
 }, {
 	id: "leader-removed", title: "an operator removes the leader",
@@ -186,13 +192,15 @@ var processFaults = []disturbance{{
 	vacancy: afterCrash,
 	happens: func(s *story) {
 		g := s.until(s.isProcess)
+		terms := s.count()
 		resume := s.process.stop()
-		s.t.pass(s.lasts(), "longer than a session")
 		if !s.t.h.can(Deadlines) {
+			s.t.steady(s.lasts(), "another leads while the leader, whose place nobody else can take, is stopped", func() bool { return s.count() == terms })
 			resume()
 			s.t.steady(s.t.h.TTL/4, "the leader, whose place nobody else can take, was disturbed by being stopped", func() bool { return !s.over(g) })
 			return
 		}
+		s.t.pass(s.lasts(), "longer than a session")
 		s.after(g)
 		resume()
 		s.ends(g, s.t.h.soon())
@@ -245,16 +253,16 @@ var coordinatorFaults = []disturbance{{
 	happens:  rewound,
 }, {
 	id: "clock", title: "the coordinator's wall clock jumps",
-	text:    "The wall clock of the coordinator is set forth by an hour for a TTL, and then back by an hour for a TTL.",
+	text:    "The wall clock of the coordinator is set forth by an hour for a TTL, and then back by an hour for a TTL. The leader leads on, as sessions are measured and not dated.",
 	needs:   []Fault{Clock},
 	vacancy: afterRecovery,
 	happens: func(s *story) {
+		g := s.leads()
 		for _, d := range []time.Duration{time.Hour, -time.Hour} {
-			s.leads()
 			restore := s.t.shift(d)
-			s.t.pass(s.t.h.TTL, "with a wrong clock")
+			s.t.steady(s.t.h.TTL, "the leader was disturbed by the wall clock of the coordinator", func() bool { return !s.over(g) })
 			restore()
 		}
-		s.leads()
+		s.t.steady(s.t.h.TTL/4, "the leader was disturbed when the wall clock was set right", func() bool { return !s.over(g) })
 	},
 }}

@@ -80,9 +80,12 @@ func fails(t *testing.T, flaw broken.Flaw) (failed []string) {
 	return failed
 }
 
+// allFlaws returns those of TestMatrix and of TestMatrixOfProcesses.
+func allFlaws() []broken.Flaw { return slices.Concat(broken.Flaws, broken.ProcessFlaws) }
+
 // shownBy returns the names of the flaws that a rule is to catch.
 func shownBy(id string) (names []string) {
-	for _, flaw := range broken.Flaws {
+	for _, flaw := range allFlaws() {
 		if slices.Contains(strings.Fields(flaw.Must), id) {
 			names = append(names, flaw.Name)
 		}
@@ -100,7 +103,7 @@ func TestMatrixIsWhole(t *testing.T) {
 		}
 	}
 	names := make(map[string]bool)
-	for _, flaw := range broken.Flaws {
+	for _, flaw := range allFlaws() {
 		if names[flaw.Name] || flaw.Name == "" || flaw.Breaks == "" || flaw.Must == "" {
 			t.Errorf("flaw %q has no name, law or rule, or is there twice", flaw.Name)
 		}

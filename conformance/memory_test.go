@@ -3,6 +3,7 @@ package conformance_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -45,7 +46,14 @@ func of(b backend.Backend) *memory.Backend {
 
 func harnessOf(c *memory.Coordinator, wrap func(backend.Backend) backend.Backend) conformance.Harness {
 	var mu sync.Mutex
-	clients := 0
+	var clients []backend.Backend
+	disconnected := func(all ...backend.Backend) {
+		for _, b := range all {
+			if w, ok := b.(*broken.Backend); ok {
+				w.Disconnect()
+			}
+		}
+	}
 	return conformance.Harness{
 		Name:  "memory",
 		TTL:   ttl,
@@ -53,10 +61,18 @@ func harnessOf(c *memory.Coordinator, wrap func(backend.Backend) backend.Backend
 		Open: func(context.Context) (backend.Backend, error) {
 			mu.Lock()
 			defer mu.Unlock()
-			clients++
-			b := c.Client(fmt.Sprint(clients))
-			b.Delay(time.Millisecond, time.Millisecond)
-			return wrap(b), nil
+			name := fmt.Sprint(len(clients) + 1)
+			anew := func() backend.Backend {
+				b := c.Client(name)
+				b.Delay(time.Millisecond, time.Millisecond)
+				return b
+			}
+			b := wrap(anew())
+			if w, ok := b.(*broken.Backend); ok {
+				w.Anew = anew
+			}
+			clients = append(clients, b)
+			return b, nil
 		},
 		Lacks: map[conformance.Fault]string{
 			conformance.Process: "it lives in one process",
@@ -66,7 +82,13 @@ func harnessOf(c *memory.Coordinator, wrap func(backend.Backend) backend.Backend
 			conformance.Isolate: "it is one server",
 		},
 		Faults: conformance.Faults{
-			Expire: func(_ context.Context, b backend.Backend) error { of(b).Expire(); return nil },
+			Expire: func(_ context.Context, b backend.Backend) error {
+				if w, ok := b.(*broken.Backend); ok {
+					w.Expire()
+				}
+				of(b).Expire()
+				return nil
+			},
 			Cut: func(b backend.Backend) func() {
 				of(b).Cut()
 				return of(b).Heal
@@ -81,10 +103,12 @@ func harnessOf(c *memory.Coordinator, wrap func(backend.Backend) backend.Backend
 			},
 			Sever: func(b backend.Backend) func() {
 				of(b).Sever()
+				disconnected(b)
 				return of(b).Heal
 			},
 			Hide: func(b backend.Backend) func() {
 				of(b).Hide()
+				disconnected(b)
 				return of(b).Heal
 			},
 			Rewind: func(context.Context) (func(context.Context) error, error) {
@@ -97,8 +121,19 @@ func harnessOf(c *memory.Coordinator, wrap func(backend.Backend) backend.Backend
 				}
 				of(b).LoseAnswer(memory.OpJoin, memory.OpLeave, memory.OpPin, memory.OpPut, memory.OpDelete)
 			},
-			Kill:    func(b backend.Backend) { of(b).Kill() },
-			Restart: func(context.Context) error { c.Restart(); return nil },
+			Kill: func(b backend.Backend) {
+				if w, ok := b.(*broken.Backend); !ok || !w.Kill() {
+					of(b).Kill()
+				}
+			},
+			Restart: func(context.Context) error {
+				c.Restart()
+				mu.Lock()
+				all := slices.Clone(clients)
+				mu.Unlock()
+				disconnected(all...)
+				return nil
+			},
 			Pause: func(context.Context) (func(), error) {
 				c.Pause()
 				return c.Resume, nil

@@ -74,6 +74,7 @@ func (n *noter) reigns(ctx context.Context, term election.Term, w watch) error {
 	}
 	for leaving := false; ; {
 		at := max(1, n.log.Now())
+		d := term.Deadline() // before it is asked: a suspension that comes after that has it pass
 		if w.heeds {
 			if err := context.Cause(term.Context()); err != nil {
 				return end(history.Ended, 0, err)
@@ -81,7 +82,7 @@ func (n *noter) reigns(ctx context.Context, term election.Term, w watch) error {
 		} else if err := term.Check(); err != nil {
 			return end(history.CheckFailed, 0, err)
 		}
-		if d := term.Deadline(); !d.IsZero() {
+		if !d.IsZero() {
 			e.Deadline = max(1, d.Add(w.margin).Sub(n.zero))
 		}
 		if e.Led == 0 {

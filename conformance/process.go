@@ -95,6 +95,7 @@ func (p *process) tell(command string) { _, _ = io.WriteString(p.in, command+"\n
 // leave has the process end, by force where it does not.
 func (p *process) leave() {
 	p.in.Close()
+	_ = proceed(p.cmd.Process) // a rule may fail while it is stopped; fails where it has ended
 	end := time.NewTimer(p.t.h.recovery())
 	defer end.Stop()
 	select {

@@ -30,6 +30,10 @@ type Flaw struct {
 	// opens stands in for Session of the backend, and closes for Close.
 	opens  func(ctx context.Context, b *Backend) (backend.Session, error)
 	closes func(b *Backend) error
+	// breaks is called when the client's connection breaks.
+	breaks func(b *Backend)
+	// outlives says that a session outlives the client that crashes.
+	outlives bool
 	// election returns an election that has the flaw.
 	election election.Maker
 }
@@ -38,6 +42,7 @@ type Flaw struct {
 var Flaws = slices.Concat(
 	joinFlaws, aheadFlaws, goneFlaws, leaveFlaws, sessionFlaws, deadlineFlaws,
 	folderFlaws, valueFlaws, pinFlaws, recordFlaws, tokenFlaws, guardFlaws, cleanFlaws,
+	faultFlaws,
 )
 
 // Election returns what makes elections with the flaw; nil where elections have none.
@@ -49,39 +54,28 @@ type Backend struct {
 	// Remove deletes whoever stands under the key of m, which a real coordinator lets
 	// any client do.
 	Remove func(m backend.Member)
+	// Anew, if not nil, returns another client of the coordinator, which knows nothing
+	// of this one.
+	Anew func() backend.Backend
 
 	flaw Flaw
 
 	mu       sync.Mutex
 	sessions map[backend.Session]backend.Session
-	lost     bool          // the answer of the next Join is said to get lost
+	another  backend.Backend // the newest of Anew; nil for none
+	closed   bool
 	release  chan struct{} // ends what leaks
+
+	*struck
 }
 
 // New gives b the flaw.
 func New(b backend.Backend, f Flaw) *Backend {
-	return &Backend{Backend: b, flaw: f, sessions: make(map[backend.Session]backend.Session), release: make(chan struct{})}
+	return &Backend{Backend: b, flaw: f, sessions: make(map[backend.Session]backend.Session), release: make(chan struct{}), struck: newStruck()}
 }
 
 // Unwrap returns the backend without the flaw.
 func (b *Backend) Unwrap() backend.Backend { return b.Backend }
-
-// LoseAnswer says that the answer to the next write will get lost, which a flawed
-// driver takes for a failure.
-func (b *Backend) LoseAnswer() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.lost = true
-}
-
-// takeLost reports, once, whether LoseAnswer was called.
-func (b *Backend) takeLost() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	lost := b.lost
-	b.lost = false
-	return lost
-}
 
 // Release ends the goroutines that the flaw has leaked, so that a test can end.
 func (b *Backend) Release() { close(b.release) }
@@ -91,6 +85,9 @@ func (b *Backend) Close() error {
 	if b.flaw.closes != nil {
 		return b.flaw.closes(b)
 	}
+	b.mu.Lock()
+	b.closed = true
+	b.mu.Unlock()
 	return b.Backend.Close()
 }
 

@@ -1,0 +1,256 @@
+package broken
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+var faultFlaws = []Flaw{
+	{
+		Name:   "one connection",
+		Breaks: "G8: a client whose connection has broken is closed and makes no other",
+		Must:   "G8.restart Fault.severed Fault.hidden Fault.restarted Fault.rolling Fault.leader-killed Fault.quorum",
+		May:    "G1.restart G2.restart",
+		opens: func(ctx context.Context, b *Backend) (backend.Session, error) {
+			s, err := b.Backend.Session(ctx)
+			if b.disconnected() && !b.isClosed() {
+				return nil, backend.ErrUnavailable
+			}
+			return s, err
+		},
+		session: func(_ *Backend, s backend.Session) backend.Session { return s },
+		breaks:  (*Backend).endSessions,
+	},
+	{
+		Name:   "one session",
+		Breaks: "G8: a client whose session has ended asks for no other",
+		Must:   "L5.next G8.waiter-expired G8.cut G8.pause Fault.cut Fault.mute Fault.deaf Fault.late Fault.severed Fault.hidden Fault.expired Fault.paused Fault.leader-killed Fault.leader-paused Fault.leader-cut Fault.follower-cut Fault.quorum",
+		May:    "L4.ended L5 Pin.gate G1.cut G1.late G1.expire G1.pause G2.sessions G9.cut-session G9.ended-goroutines G10.expired Run.lost Fault.rewound",
+		opens: func(ctx context.Context, b *Backend) (backend.Session, error) {
+			if b.hadSession() && !b.isClosed() {
+				return nil, backend.ErrUnavailable
+			}
+			return b.Backend.Session(ctx)
+		},
+		session: func(_ *Backend, s backend.Session) backend.Session { return s },
+	},
+	{
+		Name:    "own server",
+		Breaks:  "G1: the answers of a server that is isolated keep a session",
+		Must:    "Fault.leader-cut Fault.follower-cut Fault.quorum",
+		session: func(b *Backend, s backend.Session) backend.Session { return ownServerOf(b, s) },
+	},
+	{
+		Name:     "agent's session",
+		Breaks:   "G8: the session is that of an agent on the machine, and outlives the process that crashes",
+		Must:     "L3.kill G1.kill G4.crash G8.kill Fault.killed-candidate",
+		session:  func(b *Backend, s backend.Session) backend.Session { return agentsSessionOf(b, s) },
+		outlives: true,
+	},
+	{
+		Name:    "next heartbeat",
+		Breaks:  "G7: that the coordinator has ended the session is learnt from the next heartbeat alone",
+		Must:    "G1.expire Fault.expired",
+		session: func(b *Backend, s backend.Session) backend.Session { return nextHeartbeat(b, s) },
+	},
+	{
+		Name:    "resumed watch",
+		Breaks:  "L3: Gone goes on in the log where it was, and takes a log that was compacted for one without news",
+		Must:    "Fault.compacted",
+		session: func(b *Backend, s backend.Session) backend.Session { return &resumedWatch{s, b} },
+	},
+	{
+		Name:    "dated",
+		Breaks:  "L6: the deadline is an instant of the coordinator's wall clock",
+		Must:    "Fault.clock",
+		session: func(b *Backend, s backend.Session) backend.Session { return &dated{s, b} },
+	},
+	{
+		Name:   "passing reset",
+		Breaks: "G2: a log that has gone back is taken for a coordinator that cannot be reached",
+		Must:   "G2.reset Fault.rewound",
+		opens: func(ctx context.Context, b *Backend) (backend.Session, error) {
+			s, err := b.Backend.Session(ctx)
+			return s, unlessReset(err, backend.ErrUnavailable)
+		},
+		session: func(_ *Backend, s backend.Session) backend.Session { return &silentReset{s} },
+	},
+	{
+		Name:    "forgetful",
+		Breaks:  "G2: how far the log had come is forgotten with the connection",
+		Must:    "G2.reset Fault.rewound",
+		opens:   func(ctx context.Context, b *Backend) (backend.Session, error) { return b.forgets(ctx) },
+		session: func(_ *Backend, s backend.Session) backend.Session { return &silentReset{s} },
+		closes:  func(b *Backend) error { return errors.Join(b.anew(false).Close(), b.Backend.Close()) },
+	},
+}
+
+// endSessions ends the sessions of the client, of which one lives at most.
+func (b *Backend) endSessions() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	for _, s := range b.had() {
+		s.Close(ctx)
+	}
+}
+
+// hadSession reports whether a session of the client has ended.
+func (b *Backend) hadSession() bool {
+	return slices.ContainsFunc(b.had(), func(s backend.Session) bool { return s.Err() != nil })
+}
+
+// had returns all sessions that the client has had.
+func (b *Backend) had() []backend.Session {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Collect(maps.Keys(b.sessions))
+}
+
+func (b *Backend) isClosed() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.closed
+}
+
+// forgets is Session of a client that begins anew where the log has gone back.
+func (b *Backend) forgets(ctx context.Context) (backend.Session, error) {
+	s, err := b.anew(false).Session(ctx)
+	if errors.Is(err, backend.ErrReset) {
+		return b.anew(true).Session(ctx)
+	}
+	return s, err
+}
+
+// anew returns the newest client, or another.
+func (b *Backend) anew(another bool) backend.Backend {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case another:
+		b.another = b.Anew()
+	case b.another == nil:
+		return b.Backend
+	}
+	return b.another
+}
+
+// ownServer is believed to live as long as the client's server says so.
+type ownServer struct {
+	lateEnd
+	b *Backend
+}
+
+func ownServerOf(b *Backend, s backend.Session) backend.Session {
+	return &ownServer{*endsLate(s, func() {
+		<-s.Done()
+		select {
+		case <-b.connected():
+		case <-b.release:
+		}
+	}), b}
+}
+
+func (s *ownServer) Deadline() time.Time {
+	select {
+	case <-s.b.connected():
+		return s.lateEnd.Deadline()
+	default:
+		return time.Now().Add(s.TTL())
+	}
+}
+
+// agentsSession is kept by the coordinator when the client crashes.
+type agentsSession struct {
+	lateEnd
+	b *Backend
+}
+
+func agentsSessionOf(b *Backend, s backend.Session) backend.Session {
+	return &agentsSession{*endsLate(s, func() {
+		select {
+		case <-s.Done():
+		case <-b.killed:
+		}
+	}), b}
+}
+
+func (s *agentsSession) Leave(ctx context.Context, m backend.Member) error {
+	select {
+	case <-s.b.killed: // nothing is sent any more
+		return backend.ErrSessionEnded
+	default:
+		return s.lateEnd.Leave(ctx, m)
+	}
+}
+
+// nextHeartbeat returns a session whose heartbeats are a third of TTL apart.
+func nextHeartbeat(b *Backend, s backend.Session) backend.Session {
+	return endsLate(s, func() {
+		<-s.Done()
+		if !b.takeExpired() {
+			return
+		}
+		select {
+		case <-time.After(s.TTL() / 3):
+		case <-b.release:
+		}
+	})
+}
+
+type resumedWatch struct {
+	backend.Session
+	b *Backend
+}
+
+func (s *resumedWatch) Gone(ctx context.Context, m backend.Member) error {
+	from := s.b.compacted()
+	err := s.Session.Gone(ctx, m)
+	if err != nil || s.b.compacted() == from {
+		return err
+	}
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-s.Done():
+		return s.Err()
+	}
+}
+
+type dated struct {
+	backend.Session
+	b *Backend
+}
+
+func (s *dated) Deadline() time.Time { return s.Session.Deadline().Add(s.b.shifted()) }
+
+// silentReset does not say that the session has ended because the log has gone back.
+type silentReset struct{ backend.Session }
+
+func (s *silentReset) Err() error { return unlessReset(s.Session.Err(), backend.ErrSessionEnded) }
+
+func (s *silentReset) Join(ctx context.Context, line, value string) (backend.Member, error) {
+	m, err := s.Session.Join(ctx, line, value)
+	return m, unlessReset(err, backend.ErrSessionEnded)
+}
+
+func (s *silentReset) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
+	p, err := s.Session.Ahead(ctx, m)
+	return p, unlessReset(err, backend.ErrSessionEnded)
+}
+
+func (s *silentReset) Gone(ctx context.Context, m backend.Member) error {
+	return unlessReset(s.Session.Gone(ctx, m), backend.ErrSessionEnded)
+}
+
+// unlessReset returns err, and what is said in its place where the log has gone back.
+func unlessReset(err, said error) error {
+	if errors.Is(err, backend.ErrReset) {
+		return said
+	}
+	return err
+}

@@ -1,0 +1,125 @@
+package broken
+
+import (
+	"sync"
+	"time"
+)
+
+// struck is what a flawed backend is told of the faults that strike it. The backend
+// without the flaw is struck by itself.
+type struck struct {
+	mu          sync.Mutex
+	lost        bool          // the answer to the next write will get lost
+	expired     bool          // the coordinator ends the session
+	broke       bool          // a connection has broken
+	compactions int           // of the coordinator's log
+	shift       time.Duration // of the coordinator's wall clock
+	killed      chan struct{} // closed when the client has crashed
+	quorum      chan struct{} // closed while the client's server is one of a quorum
+}
+
+func newStruck() *struck {
+	s := &struck{killed: make(chan struct{}), quorum: make(chan struct{})}
+	close(s.quorum)
+	return s
+}
+
+// LoseAnswer says that the answer to the next write will get lost, which a flawed
+// driver takes for a failure.
+func (s *struck) LoseAnswer() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lost = true
+}
+
+// takeLost reports, once, whether LoseAnswer was called.
+func (s *struck) takeLost() bool { return s.take(&s.lost) }
+
+// Expire says that the coordinator ends the session.
+func (s *struck) Expire() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.expired = true
+}
+
+// takeExpired reports, once, whether Expire was called.
+func (s *struck) takeExpired() bool { return s.take(&s.expired) }
+
+func (s *struck) take(what *bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	was := *what
+	*what = false
+	return was
+}
+
+// Disconnect says that the client's connection breaks.
+func (b *Backend) Disconnect() {
+	b.struck.mu.Lock()
+	b.broke = true
+	b.struck.mu.Unlock()
+	if b.flaw.breaks != nil {
+		b.flaw.breaks(b)
+	}
+}
+
+func (s *struck) disconnected() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.broke
+}
+
+// Compact says that the coordinator forgets the history of its log.
+func (s *struck) Compact() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.compactions++
+}
+
+func (s *struck) compacted() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.compactions
+}
+
+// Clock says by how much the coordinator's wall clock is wrong.
+func (s *struck) Clock(shift time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.shift = shift
+}
+
+func (s *struck) shifted() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.shift
+}
+
+// Isolate says whether the client's server answers it without being one of a quorum.
+func (s *struck) Isolate(alone bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case <-s.quorum:
+		if alone {
+			s.quorum = make(chan struct{})
+		}
+	default:
+		if !alone {
+			close(s.quorum)
+		}
+	}
+}
+
+// connected returns a channel that is closed while the client's server is one of a quorum.
+func (s *struck) connected() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.quorum
+}
+
+// Kill says that the client has crashed. It reports whether its session outlives it.
+func (b *Backend) Kill() bool {
+	close(b.killed)
+	return b.flaw.outlives
+}

@@ -1,0 +1,61 @@
+package conformance_test
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/clock"
+	"github.com/succession-dev/succession/internal/lease"
+)
+
+// A leased backend gives the sessions of one that has no session time a lease, which
+// ends them by the client's own clock.
+type leased struct {
+	backend.Backend
+	ttl time.Duration
+
+	mu  sync.Mutex
+	now *leasedSession
+}
+
+func (b *leased) Session(ctx context.Context) (backend.Session, error) {
+	s, err := b.Backend.Session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.now == nil || b.now.Session != s {
+		b.now = &leasedSession{Session: s, ttl: b.ttl}
+		b.now.lease.Extend(clock.Now(), b.ttl)
+		b.now.lease.Hold(true)
+		go b.now.keep()
+	}
+	return b.now, nil
+}
+
+type leasedSession struct {
+	backend.Session
+	ttl   time.Duration
+	lease lease.Lease
+}
+
+// keep extends the lease until it has run out, or the session has ended.
+func (s *leasedSession) keep() {
+	defer s.lease.End()
+	beat := time.NewTicker(s.ttl / 3)
+	defer beat.Stop()
+	for s.lease.Extend(clock.Now(), s.ttl) {
+		select {
+		case <-beat.C:
+		case <-s.Done():
+			return
+		}
+	}
+	s.Session.Close(context.Background())
+}
+
+func (s *leasedSession) TTL() time.Duration  { return s.ttl }
+func (s *leasedSession) Deadline() time.Time { return s.lease.Deadline() }
