@@ -1,6 +1,7 @@
 package conformance_test
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"strings"
@@ -59,6 +60,7 @@ func fails(t *testing.T, flaw broken.Flaw) (failed []string) {
 				opened = append(opened, broken.New(b, flaw))
 				return opened[len(opened)-1]
 			})
+			breaks(&h, func() []*broken.Backend { return opened })
 			h.Only = []string{r.ID}
 			h.SetElections(flaw.Election())
 			conformance.Check(t.Context(), h, func(res conformance.Result) {
@@ -76,6 +78,21 @@ func fails(t *testing.T, flaw broken.Flaw) (failed []string) {
 		})
 	}
 	return failed
+}
+
+// breaks has the flaws learn of broken connections, which package memory makes anew unseen.
+func breaks(h *conformance.Harness, clients func() []*broken.Backend) {
+	cut, restart := h.Faults.Cut, h.Faults.Restart
+	h.Faults.Cut = func(b backend.Backend) func() {
+		b.(*broken.Backend).Break()
+		return cut(b)
+	}
+	h.Faults.Restart = func(ctx context.Context) error {
+		for _, b := range clients() {
+			b.Break()
+		}
+		return restart(ctx)
+	}
 }
 
 // shownBy returns the names of the flaws that a rule is to catch.

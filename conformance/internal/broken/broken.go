@@ -37,7 +37,9 @@ type Flaw struct {
 // Flaws are all flaws, in the order of the rules.
 var Flaws = slices.Concat(
 	joinFlaws, aheadFlaws, goneFlaws, leaveFlaws, sessionFlaws, deadlineFlaws,
-	folderFlaws, valueFlaws, pinFlaws, recordFlaws, tokenFlaws, guardFlaws, cleanFlaws,
+	folderFlaws, valueFlaws, pinFlaws, recordFlaws,
+	leaderFlaws, tokenFlaws, guardFlaws, successionFlaws, ghostFlaws, toldFlaws, stallFlaws,
+	cleanFlaws, observeFlaws, runFlaws,
 )
 
 // Election returns what makes elections with the flaw; nil where elections have none.
@@ -50,13 +52,17 @@ type Backend struct {
 
 	mu       sync.Mutex
 	sessions map[backend.Session]backend.Session
-	lost     bool          // the answer of the next Join is said to get lost
+	lost     bool          // the answer of the next write is said to get lost
+	broken   chan struct{} // closed when the connection breaks
 	release  chan struct{} // ends what leaks
 }
 
 // New gives b the flaw.
 func New(b backend.Backend, f Flaw) *Backend {
-	return &Backend{Backend: b, flaw: f, sessions: make(map[backend.Session]backend.Session), release: make(chan struct{})}
+	return &Backend{
+		Backend: b, flaw: f, sessions: make(map[backend.Session]backend.Session),
+		broken: make(chan struct{}), release: make(chan struct{}),
+	}
 }
 
 // Unwrap returns the backend without the flaw.
@@ -77,6 +83,22 @@ func (b *Backend) takeLost() bool {
 	lost := b.lost
 	b.lost = false
 	return lost
+}
+
+// Break says that the connection has broken, and that the client makes another, which a
+// sound driver does not show.
+func (b *Backend) Break() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	close(b.broken)
+	b.broken = make(chan struct{})
+}
+
+// connection returns what is closed when the connection of now breaks.
+func (b *Backend) connection() <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.broken
 }
 
 // Release ends the goroutines that the flaw has leaked, so that a test can end.
