@@ -2,7 +2,7 @@ package broken
 
 import (
 	"context"
-	"iter"
+	"time"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance/internal/election"
@@ -37,6 +37,18 @@ func (c *candidate) idle(ctx context.Context) error {
 		return context.Cause(ctx)
 	case <-c.Done():
 		return c.Err()
+	}
+}
+
+// sleep waits for d, or until ctx ends.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }
 
@@ -113,6 +125,3 @@ func elections(wrap func(e election.Election, b backend.Backend, name string) el
 		return wrap(election.New(b, name, o), b, name)
 	}
 }
-
-// observations is what Observe returns.
-type observations = iter.Seq2[elect.Leader, error]

@@ -132,6 +132,15 @@ func (s *timerAlone) Gone(ctx context.Context, m backend.Member) error {
 	return err
 }
 
+func (s *timerAlone) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
+	led := s.leads
+	p, err := s.candidate.Ahead(ctx, m)
+	if led {
+		return p, unlessEnded(ctx, err)
+	}
+	return p, err
+}
+
 func (s *timerAlone) Watch(ctx context.Context, name string, after backend.Version) (backend.Record, error) {
 	r, err := s.Session.Watch(ctx, name, after)
 	return r, unlessEnded(ctx, err)

@@ -2,6 +2,7 @@ package broken
 
 import (
 	"context"
+	"iter"
 	"math"
 
 	"github.com/succession-dev/succession/backend"
@@ -57,6 +58,9 @@ var observeFlaws = []Flaw{
 		election: candidates(func(c *candidate) backend.Session { return &askedForEver{c} }),
 	},
 }
+
+// observations is what Observe returns.
+type observations = iter.Seq2[elect.Leader, error]
 
 // observers makes elections with another Observe.
 func observers(observe func(ctx context.Context, e election.Election, b backend.Backend) observations) election.Maker {

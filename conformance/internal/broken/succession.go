@@ -3,7 +3,6 @@ package broken
 import (
 	"cmp"
 	"context"
-	"time"
 
 	"github.com/succession-dev/succession/backend"
 )
@@ -87,16 +86,4 @@ func (s *restless) Gone(ctx context.Context, m backend.Member) error {
 		return nil
 	}
 	return err
-}
-
-// sleep waits for d, or until ctx ends.
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
