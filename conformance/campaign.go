@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -48,7 +49,7 @@ func (c *client) noter() *noter {
 // stand calls Campaign. The term that it wins is resigned with the trial, if not
 // before.
 func (c *client) stand(ctx context.Context, e election.Election) (election.Term, error) {
-	term, err := e.Campaign(ctx)
+	term, err := contest(ctx, e)
 	if err == nil {
 		n := c.noter()
 		n.note(history.Won, term.Member(), term.Token(), nil)
@@ -67,23 +68,32 @@ func (c *client) campaign() election.Term {
 
 // A standing is a campaign that goes on.
 type standing struct {
-	c      *client
-	joined chan elect.Event // each place that it took in line
-	won    chan election.Term
-	failed chan error
+	c       *client
+	joined  chan elect.Event // each place that it took in line
+	waiting chan elect.Event // each whom it has begun to wait for
+	won     chan election.Term
+	failed  chan error
 }
 
 // campaigns begins a campaign, and returns when it stands in line.
 func (c *client) campaigns(ctx context.Context) *standing {
-	st := &standing{c: c, joined: make(chan elect.Event, 100), won: make(chan election.Term, 1), failed: make(chan error, 1)}
+	st := &standing{
+		c: c, joined: make(chan elect.Event, 100), waiting: make(chan elect.Event, 100),
+		won: make(chan election.Term, 1), failed: make(chan error, 1),
+	}
 	n := c.noter()
 	e := c.elected(func(ev elect.Event) {
 		n.trace(ev)
-		if ev.Kind == elect.Joined {
-			select {
-			case st.joined <- ev:
-			default:
-			}
+		var steps chan elect.Event
+		switch ev.Kind {
+		case elect.Joined:
+			steps = st.joined
+		case elect.Waiting:
+			steps = st.waiting
+		}
+		select {
+		case steps <- ev:
+		default:
 		}
 	})
 	c.t.spawn(func() {
@@ -98,7 +108,24 @@ func (c *client) campaigns(ctx context.Context) *standing {
 	return st
 }
 
+// waits returns when the campaign has begun to wait for another member, and the
+// coordinator knows of that.
+func (st *standing) waits() {
+	await(st.c.t, st.waiting, st.c.t.h.soon(), st.c.name+": the campaign does not wait behind anybody")
+	st.c.t.pass(st.c.t.h.TTL/50, "in which the watch is set up")
+}
+
 // wins waits until the campaign has won.
 func (st *standing) wins(d time.Duration) election.Term {
 	return await(st.c.t, st.won, d, st.c.name+": the campaign has not won")
+}
+
+// contest calls Campaign, and returns an error where that says neither that it has won
+// nor why it has not.
+func contest(ctx context.Context, e election.Election) (election.Term, error) {
+	term, err := e.Campaign(ctx)
+	if term == nil && err == nil {
+		return nil, errors.New("neither a term nor an error")
+	}
+	return term, err
 }

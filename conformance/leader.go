@@ -45,7 +45,7 @@ var leaderRules = []Rule{{
 }, {
 	ID:    "G1.deaf",
 	Title: "one leader when answers are lost",
-	Text:  "As G1.cut, when the leader's requests arrive and the answers do not; there may be another leader only when the coordinator has ended the session. The old one learns of its loss within TTL.",
+	Text:  "As G1.cut, when the leader's requests arrive and the answers do not; there may be another leader only when the coordinator has ended the session. The old one learns of its loss within TTL: by then its deadline has passed, whichever request was answered last.",
 	Needs: []Fault{Deafen, Deadlines},
 	check: func(t *trial) {
 		r := t.race(t.opened(4), 0)
@@ -53,7 +53,7 @@ var leaderRules = []Rule{{
 		for range 4 {
 			g := r.leader(last, t.h.recovery())
 			heal := g.c.deafen()
-			r.ends(g, t.h.TTL+t.h.soon())
+			r.ends(g, t.h.TTL+t.tick()) // a tick for the looking
 			heal()
 			r.leader(g.token, t.h.recovery())
 			last = g.token

@@ -75,7 +75,7 @@ func (r *race) enter(c *client, w watch, hold time.Duration) (joined <-chan stru
 
 func (r *race) candidate(c *client, e election.Election, n *noter, w watch, hold time.Duration) {
 	for r.ctx.Err() == nil {
-		term, err := e.Campaign(r.ctx)
+		term, err := contest(r.ctx, e)
 		if err != nil {
 			if r.ctx.Err() == nil && !c.killed() && (r.refused == nil || !r.refused(c, err)) {
 				r.t.errorf("%s: Campaign: %v", c.name, err)

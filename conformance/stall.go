@@ -43,6 +43,7 @@ var stallRules = []Rule{{
 		fastest := time.Hour
 		for range 8 {
 			next := b.campaigns(t.ctx)
+			next.waits()
 			began := time.Now()
 			if err := term.Resign(t.ctx); err != nil {
 				t.fatalf("Resign: %v", err)
@@ -97,8 +98,10 @@ var stallRules = []Rule{{
 		a, b := t.client(), t.client()
 		term := a.campaign()
 		next := b.campaigns(t.ctx)
+		next.waits()
 		t.remove(b.members()[1])
 		await(t, next.joined, t.h.recheck()+t.h.soon(), "the removed candidate has not joined again")
+		next.waits()
 		t.drop()
 		await(t, next.joined, t.h.recheck()+t.h.soon(), "the candidate of a deleted election has not joined again")
 		next.wins(t.h.soon())
@@ -115,6 +118,7 @@ var stallRules = []Rule{{
 		a, b := t.client(), t.client()
 		term := a.campaign()
 		next := b.campaigns(t.ctx)
+		next.waits()
 		b.expire()
 		await(t, next.joined, t.h.recovery(), "the candidate has not joined again")
 		term.Resign(t.ctx)
@@ -130,6 +134,7 @@ var stallRules = []Rule{{
 			a, b := t.client(), t.client()
 			term := a.campaign()
 			next := b.campaigns(t.ctx)
+			next.waits()
 			heal := b.cut()
 			term.Resign(t.ctx)
 			t.pass(d, "while the candidate is cut off")

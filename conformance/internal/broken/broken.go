@@ -41,8 +41,9 @@ type Flaw struct {
 // Flaws are all flaws, in the order of the rules.
 var Flaws = slices.Concat(
 	joinFlaws, aheadFlaws, goneFlaws, leaveFlaws, sessionFlaws, deadlineFlaws,
-	folderFlaws, valueFlaws, pinFlaws, recordFlaws, tokenFlaws, guardFlaws, cleanFlaws,
-	faultFlaws,
+	folderFlaws, valueFlaws, pinFlaws, recordFlaws,
+	leaderFlaws, tokenFlaws, guardFlaws, successionFlaws, ghostFlaws, toldFlaws, stallFlaws,
+	cleanFlaws, observeFlaws, runFlaws, faultFlaws,
 )
 
 // Election returns what makes elections with the flaw; nil where elections have none.

@@ -27,6 +27,57 @@ var cleanFlaws = []Flaw{
 		May:    "G7.closed G9 Fault",
 		closes: func(*Backend) error { return nil },
 	},
+	{
+		Name:   "no goodbye",
+		Breaks: "G8, G9: Close drops the connection and leaves the session to the coordinator",
+		Must:   "G8.close G9.members",
+		May:    "G9.goroutines",
+		closes: func(b *Backend) error {
+			b.Backend.(interface{ Kill() }).Kill()
+			return nil
+		},
+	},
+	{
+		Name:   "nothing to close",
+		Breaks: "G9: Close of a backend that has no session is an error",
+		Must:   "G9.unused",
+		// The backend knows its sessions because they are wrapped.
+		session: func(_ *Backend, s backend.Session) backend.Session { return s },
+		closes: func(b *Backend) error {
+			b.mu.Lock()
+			unused := len(b.sessions) == 0
+			b.mu.Unlock()
+			if err := b.Backend.Close(); err != nil || !unused {
+				return err
+			}
+			return backend.ErrSessionEnded
+		},
+	},
+	{
+		Name:   "leaking session",
+		Breaks: "G9: each session leaves the goroutine that renewed it",
+		Must:   "G9.goroutines G9.ended-goroutines G9.cut-close",
+		May:    "Fault",
+		session: func(b *Backend, s backend.Session) backend.Session {
+			go func() { <-b.release }()
+			return s
+		},
+	},
+	{
+		Name:   "dials without end",
+		Breaks: "G9: Session does not look at its context",
+		Must:   "G9.ended-context G9.cut-session",
+		opens: func(ctx context.Context, b *Backend) (backend.Session, error) {
+			return b.Backend.Session(context.WithoutCancel(ctx))
+		},
+	},
+	{
+		Name:    "waits for the goodbye",
+		Breaks:  "G9: Close of a session waits for the coordinator as long as it likes",
+		Must:    "G9.cut-close",
+		May:     "G6.cut",
+		session: func(_ *Backend, s backend.Session) backend.Session { return &waitsForTheGoodbye{s} },
+	},
 }
 
 type leak struct {
@@ -43,4 +94,12 @@ type noContext struct{ backend.Session }
 
 func (s *noContext) Get(ctx context.Context, name string) (backend.Record, error) {
 	return s.Session.Get(context.WithoutCancel(ctx), name)
+}
+
+type waitsForTheGoodbye struct{ backend.Session }
+
+func (s *waitsForTheGoodbye) Close(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.TTL())
+	defer cancel()
+	return s.Session.Close(ctx)
 }

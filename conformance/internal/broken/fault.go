@@ -149,7 +149,7 @@ func ownServerOf(b *Backend, s backend.Session) backend.Session {
 	return &ownServer{*endsLate(s, func() {
 		<-s.Done()
 		select {
-		case <-b.connected():
+		case <-b.inQuorum():
 		case <-b.release:
 		}
 	}), b}
@@ -157,7 +157,7 @@ func ownServerOf(b *Backend, s backend.Session) backend.Session {
 
 func (s *ownServer) Deadline() time.Time {
 	select {
-	case <-s.b.connected():
+	case <-s.b.inQuorum():
 		return s.lateEnd.Deadline()
 	default:
 		return time.Now().Add(s.TTL())

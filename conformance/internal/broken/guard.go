@@ -2,8 +2,10 @@ package broken
 
 import (
 	"context"
+	"errors"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/conformance/internal/election"
 )
 
 var guardFlaws = []Flaw{
@@ -12,6 +14,18 @@ var guardFlaws = []Flaw{
 		Breaks:  "G3: the member in the condition of a write is not looked at",
 		Must:    "Records.guard G3.resigned G3.removed G3.dropped",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &noGuard{s} },
+	},
+	{
+		Name:     "check, then write",
+		Breaks:   "G3: a term's Put asks whether it leads and then writes until that is done, without a guard",
+		Must:     "G3.expired G3.removed G3.late",
+		election: terms(func(b backend.Backend, t election.Term) election.Term { return &checkThenWrite{t, b} }),
+	},
+	{
+		Name:     "any version",
+		Breaks:   "G3: a term's Put looks at the member and not at the version",
+		Must:     "G3.standing",
+		election: terms(func(_ backend.Backend, t election.Term) election.Term { return &anyVersion{t} }),
 	},
 }
 
@@ -22,4 +36,35 @@ func (s *noGuard) Put(ctx context.Context, name string, value []byte, cond *back
 		cond = &backend.If{Version: cond.Version}
 	}
 	return s.Session.Put(ctx, name, value, cond)
+}
+
+type checkThenWrite struct {
+	election.Term
+	b backend.Backend
+}
+
+func (t *checkThenWrite) Put(ctx context.Context, record string, value []byte, at backend.Version) (backend.Version, error) {
+	if t.Check() != nil || record == t.Member().Line {
+		return t.Term.Put(ctx, record, value, at) // refused
+	}
+	for {
+		v, err := t.write(ctx, record, value, at)
+		if ctx.Err() != nil || !errors.Is(err, backend.ErrUnavailable) && !errors.Is(err, backend.ErrSessionEnded) {
+			return v, err
+		}
+	}
+}
+
+func (t *checkThenWrite) write(ctx context.Context, record string, value []byte, at backend.Version) (backend.Version, error) {
+	s, err := t.b.Session(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return s.Put(ctx, record, value, &backend.If{Version: at})
+}
+
+type anyVersion struct{ election.Term }
+
+func (t *anyVersion) Put(ctx context.Context, record string, value []byte, _ backend.Version) (backend.Version, error) {
+	return t.Term.Put(ctx, record, value, 0)
 }

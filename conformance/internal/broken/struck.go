@@ -11,7 +11,8 @@ type struck struct {
 	mu          sync.Mutex
 	lost        bool          // the answer to the next write will get lost
 	expired     bool          // the coordinator ends the session
-	broke       bool          // a connection has broken
+	connection  chan struct{} // closed, and made anew, when the connection breaks
+	broke       bool          // it has broken
 	compactions int           // of the coordinator's log
 	shift       time.Duration // of the coordinator's wall clock
 	killed      chan struct{} // closed when the client has crashed
@@ -19,7 +20,7 @@ type struck struct {
 }
 
 func newStruck() *struck {
-	s := &struck{killed: make(chan struct{}), quorum: make(chan struct{})}
+	s := &struck{connection: make(chan struct{}), killed: make(chan struct{}), quorum: make(chan struct{})}
 	close(s.quorum)
 	return s
 }
@@ -53,10 +54,13 @@ func (s *struck) take(what *bool) bool {
 	return was
 }
 
-// Disconnect says that the client's connection breaks.
+// Disconnect says that the client's connection breaks, and that it makes another, which a
+// sound driver does not show.
 func (b *Backend) Disconnect() {
 	b.struck.mu.Lock()
 	b.broke = true
+	close(b.connection)
+	b.connection = make(chan struct{})
 	b.struck.mu.Unlock()
 	if b.flaw.breaks != nil {
 		b.flaw.breaks(b)
@@ -67,6 +71,13 @@ func (s *struck) disconnected() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.broke
+}
+
+// connected returns a channel that is closed when the connection of now breaks.
+func (s *struck) connected() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.connection
 }
 
 // Compact says that the coordinator forgets the history of its log.
@@ -111,8 +122,8 @@ func (s *struck) Isolate(alone bool) {
 	}
 }
 
-// connected returns a channel that is closed while the client's server is one of a quorum.
-func (s *struck) connected() <-chan struct{} {
+// inQuorum returns a channel that is closed while the client's server is one of a quorum.
+func (s *struck) inQuorum() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.quorum

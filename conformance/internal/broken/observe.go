@@ -1,0 +1,165 @@
+package broken
+
+import (
+	"context"
+	"iter"
+	"math"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/conformance/internal/election"
+	"github.com/succession-dev/succession/elect"
+)
+
+var observeFlaws = []Flaw{
+	{
+		Name:     "goes back",
+		Breaks:   "G10: after each leader an observer is shown the one before once more",
+		Must:     "G10.churn G10.sees G10.expired",
+		May:      "Fault",
+		election: observers(goesBack),
+	},
+	{
+		Name:     "first tick",
+		Breaks:   "G10: an observer looks for the first time when a session time has passed",
+		Must:     "G10.sees",
+		May:      "G9.blocked Fault",
+		election: observers(firstTick),
+	},
+	{
+		Name:     "ends with its session",
+		Breaks:   "G10: an observation ends with the session that it began in",
+		Must:     "G10.expired",
+		election: observers(endsWithItsSession),
+	},
+	{
+		Name:     "ends in silence",
+		Breaks:   "G10: an observation whose context has ended does not say so",
+		Must:     "G10.ends",
+		election: observers(endsInSilence),
+	},
+	{
+		Name:   "inherited acknowledgement",
+		Breaks: "G10: that a leader has taken up its work is said of the next one, too",
+		Must:   "G10.sees",
+		election: func(b backend.Backend, name string, o *elect.Options) election.Election {
+			return election.New(sessions{b, func(s backend.Session) backend.Session { return &inherited{s} }}, name, o)
+		},
+	},
+	{
+		Name:     "line without its leader",
+		Breaks:   "G10: Line shows those who wait",
+		Must:     "G10.line",
+		election: elections(func(e election.Election, _ backend.Backend, _ string) election.Election { return &lineWithoutLeader{e} }),
+	},
+	{
+		Name:     "asked for ever",
+		Breaks:   "G10: who is asked to resign is whoever leads, and not one leader",
+		Must:     "G10.asked",
+		election: candidates(func(c *candidate) backend.Session { return &askedForEver{c} }),
+	},
+}
+
+// observations is what Observe returns.
+type observations = iter.Seq2[elect.Leader, error]
+
+// observers makes elections with another Observe.
+func observers(observe func(ctx context.Context, e election.Election, b backend.Backend) observations) election.Maker {
+	return elections(func(e election.Election, b backend.Backend, _ string) election.Election {
+		return &observed{e, b, observe}
+	})
+}
+
+type observed struct {
+	election.Election
+	b       backend.Backend
+	observe func(context.Context, election.Election, backend.Backend) observations
+}
+
+func (e *observed) Observe(ctx context.Context) observations { return e.observe(ctx, e.Election, e.b) }
+
+func goesBack(ctx context.Context, e election.Election, _ backend.Backend) observations {
+	return func(yield func(elect.Leader, error) bool) {
+		var last elect.Leader
+		for l, err := range e.Observe(ctx) {
+			if !yield(l, err) {
+				return
+			}
+			if !last.Vacant() && err == nil && (!yield(last, nil) || !yield(l, nil)) {
+				return
+			}
+			last = l
+		}
+	}
+}
+
+func firstTick(ctx context.Context, e election.Election, b backend.Backend) observations {
+	return func(yield func(elect.Leader, error) bool) {
+		s, err := b.Session(ctx)
+		if err == nil {
+			err = sleep(ctx, s.TTL())
+		}
+		if err != nil {
+			yield(elect.Leader{}, err)
+			return
+		}
+		e.Observe(ctx)(yield)
+	}
+}
+
+func endsWithItsSession(ctx context.Context, e election.Election, b backend.Backend) observations {
+	return func(yield func(elect.Leader, error) bool) {
+		s, err := b.Session(ctx)
+		if err != nil {
+			yield(elect.Leader{}, err)
+			return
+		}
+		ctx, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
+		go func() {
+			select {
+			case <-s.Done():
+				cancel(s.Err())
+			case <-ctx.Done():
+			}
+		}()
+		e.Observe(ctx)(yield)
+	}
+}
+
+func endsInSilence(ctx context.Context, e election.Election, _ backend.Backend) observations {
+	return func(yield func(elect.Leader, error) bool) {
+		for l, err := range e.Observe(ctx) {
+			if ctx.Err() != nil || !yield(l, err) {
+				return
+			}
+		}
+	}
+}
+
+type inherited struct{ backend.Session }
+
+func (s *inherited) Line(ctx context.Context, line string) (backend.Line, error) {
+	l, err := s.Session.Line(ctx, line)
+	if err == nil && l.Header.Acknowledged != 0 && len(l.Members) > 0 {
+		l.Header.Acknowledged = l.Token(l.Members[0])
+	}
+	return l, err
+}
+
+type lineWithoutLeader struct{ election.Election }
+
+func (e *lineWithoutLeader) Line(ctx context.Context) ([]elect.Leader, error) {
+	line, err := e.Election.Line(ctx)
+	return line[min(1, len(line)):], err
+}
+
+type askedForEver struct{ *candidate }
+
+func (s *askedForEver) Watch(ctx context.Context, name string, after backend.Version) (backend.Record, error) {
+	r, err := s.Session.Watch(ctx, name, after)
+	if h, bad := backend.ParseHeader(r.Value); bad == nil && h.Resign != 0 {
+		h.Resign = math.MaxUint64
+		r.Value = h.Encode()
+	}
+	return r, err
+}
