@@ -50,8 +50,10 @@ type Backend struct {
 
 	mu       sync.Mutex
 	sessions map[backend.Session]backend.Session
-	lost     bool          // the answer of the next Join is said to get lost
-	release  chan struct{} // ends what leaks
+	newest   backend.Session // that was opened, without the flaw
+	opening  bool            // Session is being called
+	lost     bool            // the answer of the next Join is said to get lost
+	release  chan struct{}   // ends what leaks
 }
 
 // New gives b the flaw.
@@ -102,6 +104,7 @@ func (b *Backend) Session(ctx context.Context) (backend.Session, error) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.newest = s
 	flawed := b.sessions[s]
 	if flawed == nil {
 		flawed = b.flaw.session(b, s)
