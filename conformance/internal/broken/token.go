@@ -14,7 +14,7 @@ var tokenFlaws = []Flaw{
 		Name:    "key token",
 		Breaks:  "G2: the token is the number in the key, which begins again with the path",
 		Must:    "L7.fence G2.drop G2.fence-drop Fault.dropped",
-		May:     "G10",
+		May:     "L7.fence-cut G10",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &keyToken{s} },
 	},
 	{
