@@ -214,7 +214,7 @@ var pinRules = []Rule{{
 }, {
 	ID:    "Pin.sealed",
 	Title: "a sealed election says where it went",
-	Text:  "When the leader has pinned its member with a header that is sealed, Ahead of each who waits behind fails with a SealedError with that address, and Ahead of the leader says First with the same token. New members fare as those who wait, and all do when the leader's member has been taken out.",
+	Text:  "When the leader has pinned its member with a header that is sealed, Ahead of each who waits behind fails with a SealedError with that address, and Ahead of the leader says First with the same token. New members fare as those who wait, and all do when the leader's member has been taken out, where that is not denied.",
 	check: func(t *trial) {
 		a, b, c := t.client(), t.client(), t.client()
 		m, next, last := a.join("x"), b.join("y"), c.join("z")
@@ -241,7 +241,14 @@ var pinRules = []Rule{{
 		if got := a.leads(m); got != token {
 			t.fatalf("the token of the leader was %d, and is %d after it sealed", token, got)
 		}
-		c.leave(c.members()[0])
+		ctx, cancel := t.within(t.h.soon())
+		defer cancel()
+		switch err := c.live().Leave(ctx, c.members()[0]); {
+		case is(err, backend.ErrDenied):
+			return
+		case err != nil:
+			t.fatalf("Leave of the member that sealed: %v", err)
+		}
 		for _, w := range behind {
 			w.shows(next, last, behind[2].m)
 			if err := w.aheadFails(w.m); sealedTo(err) != "memory:elsewhere" {
