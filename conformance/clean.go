@@ -178,9 +178,7 @@ var cleanRules = []Rule{{
 		})
 		heal()
 		b.settles()
-		if r := b.get(t.line + "-late"); r.Version != backend.Absent {
-			t.fatalf("a Put whose context had ended was done after healing")
-		}
+		b.wroteNothing("whose context had ended")
 	},
 }, {
 	ID:    "G9.cut-session",

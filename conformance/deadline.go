@@ -11,15 +11,20 @@ import (
 const grain = 5 * time.Millisecond
 
 // staysPassed cuts the client off until the deadline of its session has passed, and heals
-// it at that moment.
+// at that moment. Where the session ends, the client opens the next.
 func (c *client) staysPassed(s backend.Session) {
 	heal := c.cut()
 	c.t.poll(c.t.h.TTL+c.t.h.soon(), "the deadline of a leader that is cut off has not passed", func() bool {
 		return time.Until(s.Deadline()) <= 0
 	})
 	heal()
+	next := false
 	c.t.steady(c.t.h.TTL, "a deadline that had passed while somebody led was revived", func() bool {
-		return over(s) || time.Until(s.Deadline()) <= 0
+		if over(s) && !next {
+			next = true
+			c.liveWithin(c.t.h.recovery())
+		}
+		return time.Until(s.Deadline()) <= 0
 	})
 }
 
@@ -152,7 +157,7 @@ var deadlineRules = []Rule{{
 }, {
 	ID:    "L6.late",
 	Title: "a late answer does not revive a deadline",
-	Text:  "A leader is cut off until its deadline has passed, and healed at that moment: what it sent before arrives and is answered. The deadline of that session stays in the past for a TTL, or the session ends.",
+	Text:  "A leader is cut off until its deadline has passed, and healed at that moment: what it sent before arrives and is answered. The deadline of that session stays in the past for a TTL; where the session ends, also after the next has begun.",
 	Needs: []Fault{Cut, Deadlines},
 	check: func(t *trial) {
 		a := t.client()
@@ -162,7 +167,7 @@ var deadlineRules = []Rule{{
 }, {
 	ID:    "L6.gate",
 	Title: "who stands behind a gate has a leader's deadline",
-	Text:  "The first member is pinned, and the record names it as a migration's gate. When Ahead has answered who stands second, its deadline is ahead and stays so for a TTL. It is cut off until the deadline has passed, and healed at that moment: the deadline stays in the past for a TTL, or the session ends.",
+	Text:  "The first member is pinned, and the record names it as a migration's gate. When Ahead has answered who stands second, its deadline is ahead and stays so for a TTL. It is cut off until the deadline has passed, and healed at that moment: the deadline stays in the past as L6.late has it.",
 	Needs: []Fault{Cut, Deadlines, Pins},
 	check: func(t *trial) {
 		a, b := t.client(), t.client()
@@ -200,7 +205,7 @@ var deadlineRules = []Rule{{
 }, {
 	ID:    "L6.old-answer",
 	Title: "the deadline counts from when a request was sent",
-	Text:  "The answers to a leader are held back for half a TTL and more while its requests arrive, then they arrive all at once, and the leader is cut off. When the next in line leads, the leader's deadline has passed. Three times.",
+	Text:  "The answers to a leader are held back for half a TTL and more while its requests arrive, then they arrive all at once, and the leader is cut off before it hears more. When the next in line leads, the leader's deadline has passed. Three times.",
 	Needs: []Fault{Deafen, Cut, Deadlines},
 	check: func(t *trial) {
 		for i := range 3 {
@@ -210,9 +215,11 @@ var deadlineRules = []Rule{{
 			s := a.live()
 			heal := a.deafen()
 			t.pass(t.h.TTL/2+time.Duration(i)*t.h.TTL/8, "so that answers become old")
-			heal()
+			last := t.async(func() error { _, err := s.Get(t.ctx, t.line); return err })
 			t.breathe()
-			a.cut()
+			heal()
+			await(t, last, t.h.soon(), "an answer that was held back has not come")
+			a.cut() // at once: the answer to a new request would be a young one
 			b.comesFirst(next, t.h.crash())
 			if d := time.Until(s.Deadline()); d > 0 {
 				t.fatalf("another leads, and the deadline of the leader that is cut off is %v ahead", d)

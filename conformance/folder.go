@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"strings"
+	"time"
 
 	"github.com/succession-dev/succession/backend"
 )
@@ -46,7 +47,7 @@ var folderRules = []Rule{{
 			a.pinAsItIs(m)
 		}
 		a.raise(1)
-		a.put(t.line+"-record", "x", &backend.If{Member: m})
+		b.put(t.line+"-record", "x", &backend.If{Member: m}) // makes b as fresh as the others
 		keys := make(map[string]bool)
 		for _, m := range b.members() {
 			keys[m.Key] = true
@@ -83,7 +84,7 @@ var folderRules = []Rule{{
 }, {
 	ID:    "L7.header",
 	Title: "the record of that name is the header",
-	Text:  "What is put under the election's name is what Line shows as its header, with that version, before anybody joins and after all have left; Line of an election without record has Absent, and one that has Absent has the zero header and nobody in line.",
+	Text:  "What is put under the election's name is what Line shows as its header, with that version, soon. It stays so, but for what a migration writes: before anybody joins, while somebody stands, and after all have left. Line of an election that nobody has written to or joined has nobody, the version of its record, and where that is Absent the zero header.",
 	Needs: []Fault{Records},
 	check: func(t *trial) {
 		a, b := t.client(), t.client()
@@ -91,28 +92,39 @@ var folderRules = []Rule{{
 		if r := b.get(t.line); len(l.Members) != 0 || l.Version != r.Version || l.Version == backend.Absent && l.Header != (backend.Header{}) {
 			t.fatalf("the line of an election that nobody has joined is %+v, its record %+v", l, r)
 		}
+		var h backend.Header
+		stays := func(when string) {
+			l := a.lineNow()
+			h.Migration = l.Header.Migration // a migration may go on meanwhile
+			if l.Header != h {
+				t.fatalf("%s, Line has the header %+v; want %+v", when, l.Header, h)
+			}
+			if r := a.get(t.line); r.Version != l.Version || string(r.Value) != string(h.Encode()) {
+				t.fatalf("%s, Get of the header is %q at version %d; want %q at %d", when, r.Value, r.Version, h.Encode(), l.Version)
+			}
+		}
 		check := func(change func(h *backend.Header)) {
-			h, v := a.changeHeader(change)
-			a.lineNow()
+			var v backend.Version
+			h, v = a.changeHeader(change)
+			stays("after Put")
 			t.poll(t.h.soon(), "Line shows the header that was put", func() bool {
 				l := b.lineNow()
 				return l.Header == h && l.Version == v
 			})
-			if r := a.get(t.line); r.Version != v || string(r.Value) != string(h.Encode()) {
-				t.fatalf("Get of the header is %q at version %d; want %q at %d", r.Value, r.Version, h.Encode(), v)
-			}
 		}
 		first := l.Header.Fence
 		check(func(h *backend.Header) { h.Fence = first + 7 })
 		m := a.join("x")
+		stays("after Join")
 		check(func(h *backend.Header) { h.Fence, h.Acknowledged, h.Resign = first+8, 9, 3 })
 		a.leave(m)
+		stays("after the last has left")
 		check(func(h *backend.Header) { h.Fence, h.Acknowledged, h.Resign = first+9, 0, 0 })
 	},
 }, {
 	ID:    "L7.fence",
 	Title: "the token is fence and position",
-	Text:  "The token that Ahead says is the position plus the fence, as of when the line was read: a fence that was raised before the leader in front left is in the token of who comes next.",
+	Text:  "The token that Ahead says is the position plus the fence, as of when the line was read: a fence that was raised before the leader in front left is in the token of who comes next, who has seen that leader in front, and perhaps the lower fence.",
 	Needs: []Fault{Records},
 	check: func(t *trial) {
 		a, b, c := t.client(), t.client(), t.client()
@@ -124,18 +136,52 @@ var folderRules = []Rule{{
 		}
 		for range 5 {
 			fence += 1000
+			b.behind(next, m)
 			going := b.going(m)
 			c.raise(1000)
 			a.leave(m)
 			if err := await(t, going, t.h.soon(), "Gone has not returned after Leave"); err != nil {
 				t.fatalf("Gone: %v", err)
 			}
-			if token := b.leads(next); token != fence+next.Position {
+			if token := b.comesFirst(next, t.h.soon()); token != fence+next.Position {
 				t.fatalf("the token is %d; want fence %d + position %d", token, fence, next.Position)
 			}
 			m = next
 			next = a.join("z")
 			a, b = b, a
+		}
+	},
+}, {
+	ID:    "L7.fence-cut",
+	Title: "the fence is read no earlier than the line",
+	Text:  "Twenty times, a client is cut off at a moment from 0 to four round trips after it asked who stands in front. Meanwhile another client raises the fence, and then the leader in front leaves; then it is healed. Where Ahead says First, then or when it is asked again, the raised fence is in the token.",
+	Needs: []Fault{Cut, Records},
+	check: func(t *trial) {
+		a, b, c := t.client(), t.client(), t.client()
+		round := t.roundTrip(b)
+		s := b.live()
+		for i := range 20 {
+			m, next := a.join("x"), b.join("y")
+			fence := a.header().Fence + 1000
+			asking := make(chan backend.Place, 1)
+			t.spawn(func() {
+				p, err := s.Ahead(t.ctx, next)
+				t.log.add("b", "asked while it was cut off: %s, %v", showPlace(p), err)
+				asking <- p
+			})
+			t.pass(time.Duration(i)*round/5+1, "until the request is on its way")
+			heal := b.cut()
+			c.raise(1000)
+			a.leave(m)
+			heal()
+			p := await(t, asking, t.h.soon(), "Ahead has not returned after a short cut")
+			if !p.First {
+				p.Token = b.comesFirst(next, t.h.soon())
+			}
+			if p.Token != fence+next.Position {
+				t.fatalf("the token is %d; want fence %d + position %d", p.Token, fence, next.Position)
+			}
+			b.leave(next)
 		}
 	},
 }, {

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance"
@@ -61,6 +62,9 @@ func fails(t *testing.T, flaw broken.Flaw) (failed []string) {
 				opened = append(opened, flawed)
 				return flawed
 			})
+			// As on real servers, where it is what a busy machine may take: what comes only when
+			// somebody looks again must fail all the same.
+			h.Latency = ttl + time.Second
 			h.Only = []string{r.ID}
 			h.SetElections(flaw.Election())
 			conformance.Check(t.Context(), h, func(res conformance.Result) {
@@ -99,7 +103,7 @@ func TestMatrixIsWhole(t *testing.T) {
 	for _, r := range conformance.Rules() {
 		known[r.ID], known[r.Group()] = true, true
 		if len(shownBy(r.ID)) == 0 {
-			t.Logf("no flaw shows that %s can fail", r.ID)
+			t.Errorf("no flaw shows that %s can fail", r.ID)
 		}
 	}
 	names := make(map[string]bool)

@@ -221,7 +221,7 @@ var pinRules = []Rule{{
 }, {
 	ID:    "Pin.sealed",
 	Title: "a sealed election says where it went",
-	Text:  "When the leader has pinned its member with a header that is sealed, Ahead of each who waits behind fails with a SealedError with that address, and Ahead of the leader says First with the same token. New members fare as those who wait.",
+	Text:  "When the leader has pinned its member with a header that is sealed, Ahead of each who waits behind fails with a SealedError with that address, and Ahead of the leader says First with the same token. New members fare as those who wait, and all do when the leader's member has been taken out, where that is not denied.",
 	Needs: []Fault{Pins},
 	check: func(t *trial) {
 		a, b, c := t.client(), t.client(), t.client()
@@ -230,10 +230,11 @@ var pinRules = []Rule{{
 		l := a.lineNow()
 		l.Header.Sealed = "memory:elsewhere"
 		a.pin(m, l.Header, l.Version)
-		for _, w := range []struct {
+		behind := []struct {
 			*client
 			m backend.Member
-		}{{b, b.join("new")}, {b, next}, {c, last}} {
+		}{{b, next}, {c, last}, {b, b.join("new")}}
+		for _, w := range behind {
 			var err error
 			t.poll(t.h.soon(), "Ahead behind a seal fails", func() bool {
 				ctx, cancel := t.within(t.h.soon())
@@ -247,6 +248,20 @@ var pinRules = []Rule{{
 		}
 		if got := a.leads(m); got != token {
 			t.fatalf("the token of the leader was %d, and is %d after it sealed", token, got)
+		}
+		ctx, cancel := t.within(t.h.soon())
+		defer cancel()
+		switch err := c.live().Leave(ctx, c.members()[0]); {
+		case is(err, backend.ErrDenied):
+			return
+		case err != nil:
+			t.fatalf("Leave of the member that sealed: %v", err)
+		}
+		for _, w := range behind {
+			w.shows(next, last, behind[2].m)
+			if err := w.aheadFails(w.m); sealedTo(err) != "memory:elsewhere" {
+				t.fatalf("when who sealed was taken out, Ahead failed with %v; want a SealedError with the address", err)
+			}
 		}
 	},
 }}

@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/succession-dev/succession/backend"
 )
@@ -100,39 +101,44 @@ var sessionRules = []Rule{{
 				t.fatalf("Session returned two sessions at once")
 			}
 		}
+		if a.live() != s {
+			t.fatalf("Session returned another session while the first lives")
+		}
 		if err := s.Err(); err != nil {
 			t.fatalf("Err of a live session is %v", err)
 		}
-		if b.live() == s {
+		if untapped(b.live()) == untapped(s) {
 			t.fatalf("two clients share a session")
 		}
 	},
 }, {
 	ID:    "L5.done",
 	Title: "the end of a session is told",
-	Text:  "After the coordinator has ended a session, Done closes after a crash at the latest, and Err is nil before and then wraps ErrSessionEnded for good.",
+	Text:  "After the coordinator has ended a leader's session, Done closes after a crash at the latest. Err is nil before, and wraps ErrSessionEnded then; Deadline, where there is one, has passed then. Both for good.",
 	Needs: []Fault{Expire},
 	check: func(t *trial) {
 		a := t.client()
-		a.join("x")
+		a.leads(a.join("x"))
 		s := a.live()
 		if s.Err() != nil {
 			t.fatalf("Err of a live session is %v", s.Err())
 		}
 		a.expire()
 		await(t, s.Done(), t.h.crash(), "Done has not closed after the end of the session")
-		if !is(s.Err(), backend.ErrSessionEnded) {
-			t.fatalf("Err of an ended session is %v; want ErrSessionEnded", s.Err())
-		}
-		a.live()
-		if !is(s.Err(), backend.ErrSessionEnded) {
-			t.fatalf("Err of an ended session is %v after the next has begun", s.Err())
+		for _, when := range []string{"is over", "is over and the next has begun"} {
+			if !is(s.Err(), backend.ErrSessionEnded) {
+				t.fatalf("Err of a session that %s is %v; want ErrSessionEnded", when, s.Err())
+			}
+			if d := time.Until(s.Deadline()); d > 0 {
+				t.fatalf("the deadline of a session that %s is %v ahead", when, d)
+			}
+			a.live()
 		}
 	},
 }, {
 	ID:    "L5.fails",
 	Title: "every call fails after the end",
-	Text:  "After the coordinator has ended a session, each of its methods fails soon with ErrSessionEnded, before and after the next session has been opened, and does nothing.",
+	Text:  "After the coordinator has ended a session, each of its methods fails soon with ErrSessionEnded, before and after the next session has been opened, and does nothing, for half a TTL.",
 	Needs: []Fault{Expire},
 	check: func(t *trial) {
 		a, b := t.client(), t.client()
@@ -143,7 +149,11 @@ var sessionRules = []Rule{{
 		next := a.join("y")
 		t.ended(s, m)
 		b.shows(next)
-		b.wroteNothing("under an ended session")
+		version := b.lineNow().Version
+		t.steady(t.h.TTL/2, "a call under an ended session was done", func() bool {
+			l := b.lineNow()
+			return sameLine(l.Members, []backend.Member{next}) && l.Version == version && (!t.h.can(Records) || b.get(t.line+"-late").Version == backend.Absent)
+		})
 	},
 }, {
 	ID:    "L5.blocked",
@@ -174,7 +184,7 @@ var sessionRules = []Rule{{
 }, {
 	ID:    "L5.next",
 	Title: "a new session begins with nothing",
-	Text:  "After the coordinator has ended a session, Session opens another soon; the old members are gone, the new session joins at the end, and closing the old one disturbs nothing.",
+	Text:  "After the coordinator has ended a session, Session opens another soon; the old members are gone, the new session joins at the end, and closing the old one disturbs nothing, for a quarter of a TTL.",
 	Needs: []Fault{Expire},
 	check: func(t *trial) {
 		a, b := t.client(), t.client()
@@ -192,8 +202,10 @@ var sessionRules = []Rule{{
 		ctx, cancel := t.within(t.h.soon())
 		defer cancel()
 		old.Close(ctx)
-		b.shows(other, m)
-		if s.Err() != nil || a.live() != s {
+		t.steady(t.h.TTL/4, "closing an ended session has ended the next, or changed the line", func() bool {
+			return s.Err() == nil && sameLine(b.members(), []backend.Member{other, m})
+		})
+		if a.live() != s {
 			t.fatalf("closing an ended session has ended the next: %v", s.Err())
 		}
 	},

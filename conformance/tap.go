@@ -15,6 +15,9 @@ type tap struct {
 	c *client
 }
 
+// untapped returns what the backend itself has returned.
+func untapped(s backend.Session) backend.Session { return s.(*tap).Session }
+
 func (s *tap) begin(format string, args ...any) func(any) {
 	return s.c.t.log.begin(s.c.name, format, args...)
 }

@@ -29,9 +29,10 @@ var valueRules = []Rule{{
 }, {
 	ID:    "L8.invalid",
 	Title: "what cannot be kept everywhere is refused",
-	Text:  "Values that are too long or not UTF-8, and names that backend.CheckName refuses, fail with ErrInvalid in Join, Line, Joined, Get, Put, Delete and Watch, and nothing comes into being.",
+	Text:  "Values that are too long or not UTF-8, and names that backend.CheckName refuses, fail with ErrInvalid in Join, Line, Joined, Get, Put, Delete, List and Watch, and nothing comes into being.",
 	check: func(t *trial) {
 		a, b := t.client(), t.client()
+		before := b.lineNow().Version
 		s := a.live()
 		ctx, cancel := t.within(t.h.soon())
 		defer cancel()
@@ -40,7 +41,6 @@ var valueRules = []Rule{{
 				t.fatalf("Join with value %.20q returned %s, %v; want ErrInvalid", v, show(m), err)
 			}
 		}
-		b.shows()
 		for _, name := range []string{
 			"", "/" + t.line, t.line + "/", "a//b", ".", "a/../b", "a b", "ü", "a\nb", "a?b", "a%2fb", strings.Repeat("x", backend.MaxName+1),
 		} {
@@ -54,12 +54,17 @@ var valueRules = []Rule{{
 				calls["Put"] = func() error { _, err := s.Put(ctx, name, nil, nil); return err }
 				calls["Delete"] = func() error { return s.Delete(ctx, name, nil) }
 				calls["Watch"] = func() error { _, err := s.Watch(ctx, name, 0); return err }
+				calls["List"] = func() error { _, err := s.List(ctx, name); return err }
 			}
 			for call, f := range calls {
 				if err := f(); !is(err, backend.ErrInvalid) {
 					t.fatalf("%s with the name %.40q returned %v; want ErrInvalid", call, name, err)
 				}
 			}
+		}
+		b.leave(b.joinLine(t.line+"-after", "x")) // makes b as fresh as the refusals
+		if l := b.lineNow(); len(l.Members) != 0 || l.Version != before {
+			t.fatalf("after what was refused, the line is %s, its record at version %d; want nobody, and %d", showLine(l.Members), l.Version, before)
 		}
 	},
 }, {

@@ -263,16 +263,10 @@ func (s *session) List(ctx context.Context, dir string) ([]string, error) {
 }
 
 func (s *session) list(ctx context.Context, dir string) ([]string, error) {
-	path, prefix := s.options.Chroot, ""
-	if dir != "" {
-		if err := backend.CheckName(dir); err != nil {
-			return nil, err
-		}
-		path, prefix = s.options.path(dir), dir+"/"
+	if err := backend.CheckName(dir); err != nil {
+		return nil, err
 	}
-	if path == "" {
-		path = "/"
-	}
+	path, prefix := s.options.path(dir), dir+"/"
 	ctx, release := s.bind(ctx)
 	defer release()
 	for try := 0; ; try++ {
@@ -296,11 +290,11 @@ func (s *session) listOnce(ctx context.Context, path, prefix string) ([]string, 
 	}
 	var names, paths []string
 	for _, name := range all.names {
-		if backend.CheckName(prefix+name) != nil || path == "/" && name == "zookeeper" {
+		if backend.CheckName(prefix+name) != nil {
 			continue // no record of ours can have that name
 		}
 		names = append(names, prefix+name)
-		paths = append(paths, strings.TrimSuffix(path, "/")+"/"+name)
+		paths = append(paths, path+"/"+name)
 	}
 	nodes, err := s.getAll(ctx, paths)
 	if err != nil {

@@ -24,7 +24,7 @@ var aheadFlaws = []Flaw{
 		Name:   "stale line",
 		Breaks: "L2: every third Line is the one before the last",
 		Must:   "L2.line",
-		May:    "L1.cancelled-lost L7.foreign L8.kept Pin.header G6.cut G10 Fault",
+		May:    "L1.end L1.cancelled-lost L7.header L7.foreign L8.kept Pin.header G6.cut G10 Fault",
 		session: func(_ *Backend, s backend.Session) backend.Session {
 			return &staleLine{Session: s, lines: make(map[string][]backend.Line)}
 		},
@@ -47,7 +47,7 @@ var aheadFlaws = []Flaw{
 		Name:   "old list",
 		Breaks: "L2: the first Ahead after Join answers from what was read before it",
 		Must:   "L2.after-join L2.churn",
-		May:    "L2.after-gone",
+		May:    "L2.after-gone L7.fence",
 		session: func(_ *Backend, s backend.Session) backend.Session {
 			return &oldList{Session: s, front: make(map[string]backend.Member)}
 		},

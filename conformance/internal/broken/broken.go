@@ -63,6 +63,8 @@ type Backend struct {
 
 	mu       sync.Mutex
 	sessions map[backend.Session]backend.Session
+	newest   backend.Session // that was opened, without the flaw
+	opening  bool            // Session is being called
 	another  backend.Backend // the newest of Anew; nil for none
 	closed   bool
 	release  chan struct{} // ends what leaks
@@ -104,6 +106,7 @@ func (b *Backend) Session(ctx context.Context) (backend.Session, error) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.newest = s
 	flawed := b.sessions[s]
 	if flawed == nil {
 		flawed = b.flaw.session(b, s)

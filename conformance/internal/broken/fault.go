@@ -30,7 +30,7 @@ var faultFlaws = []Flaw{
 		Name:   "one session",
 		Breaks: "G8: a client whose session has ended asks for no other",
 		Must:   "L5.next G8.waiter-expired G8.cut G8.pause Fault.cut Fault.mute Fault.deaf Fault.late Fault.severed Fault.hidden Fault.expired Fault.paused Fault.leader-killed Fault.leader-paused Fault.leader-cut Fault.follower-cut Fault.quorum",
-		May:    "L4.ended L5 Pin.gate G1.cut G1.late G1.expire G1.pause G2.sessions G9.cut-session G9.ended-goroutines G10.expired Run.lost Fault.rewound",
+		May:    "L4.ended L5 L6.late L6.gate Pin.gate G1.cut G1.late G1.expire G1.pause G2.sessions G9.cut-session G9.ended-goroutines G10.expired Run.lost Fault.rewound",
 		opens: func(ctx context.Context, b *Backend) (backend.Session, error) {
 			if b.hadSession() && !b.isClosed() {
 				return nil, backend.ErrUnavailable

@@ -1,8 +1,10 @@
 package broken
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"sync"
 
 	"github.com/succession-dev/succession/backend"
 )
@@ -20,6 +22,33 @@ var folderFlaws = []Flaw{
 		Breaks:  "L7: a header that is damaged is taken for none",
 		Must:    "L7.damaged",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &forgiving{s} },
+	},
+	{
+		Name:    "strict",
+		Breaks:  "L7: the data of a stranger under the election's name is taken for a damaged header",
+		Must:    "L7.foreign",
+		session: func(_ *Backend, s backend.Session) backend.Session { return &strict{s} },
+	},
+	{
+		Name:    "container",
+		Breaks:  "L7: the election's record goes with the last member",
+		Must:    "L7.header",
+		session: func(_ *Backend, s backend.Session) backend.Session { return &container{s} },
+	},
+	{
+		Name:   "fence of the heir",
+		Breaks: "L7: the fence of who waits is read while it waits, and not again",
+		Must:   "L7.fence G2.fence",
+		May:    "L7.fence-cut",
+		session: func(_ *Backend, s backend.Session) backend.Session {
+			return &heirsFence{Session: s, fences: make(map[backend.Member]uint64)}
+		},
+	},
+	{
+		Name:    "fence before line",
+		Breaks:  "L7: the fence is read, and then the line",
+		Must:    "L7.fence-cut",
+		session: func(_ *Backend, s backend.Session) backend.Session { return &fenceFirst{s} },
 	},
 }
 
@@ -39,6 +68,87 @@ func (s *forgiving) Ahead(ctx context.Context, m backend.Member) (backend.Place,
 	p, err := s.Session.Ahead(ctx, m)
 	if errors.Is(err, backend.ErrHeader) {
 		return backend.Place{First: true, Token: m.Position}, nil
+	}
+	return p, err
+}
+
+type strict struct{ backend.Session }
+
+func (s *strict) check(ctx context.Context, election string) error {
+	r, err := s.Session.Get(ctx, election)
+	if err == nil && len(r.Value) > 0 && !bytes.HasPrefix(r.Value, []byte(`{"succession":`)) {
+		return backend.ErrHeader
+	}
+	return err
+}
+
+func (s *strict) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
+	if err := s.check(ctx, m.Line); err != nil {
+		return backend.Place{}, err
+	}
+	return s.Session.Ahead(ctx, m)
+}
+
+func (s *strict) Line(ctx context.Context, line string) (backend.Line, error) {
+	if err := s.check(ctx, line); err != nil {
+		return backend.Line{}, err
+	}
+	return s.Session.Line(ctx, line)
+}
+
+type container struct{ backend.Session }
+
+func (s *container) Leave(ctx context.Context, m backend.Member) error {
+	if err := s.Session.Leave(ctx, m); err != nil {
+		return err
+	}
+	l, err := s.Session.Line(ctx, m.Line)
+	if err == nil && len(l.Members) == 0 {
+		_ = s.Session.Delete(ctx, m.Line, nil)
+	}
+	return nil
+}
+
+type heirsFence struct {
+	backend.Session
+	mu     sync.Mutex
+	fences map[backend.Member]uint64 // of those who wait
+}
+
+func (s *heirsFence) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
+	p, err := s.Session.Ahead(ctx, m)
+	if err != nil {
+		return p, err
+	}
+	s.mu.Lock()
+	fence, known := s.fences[m]
+	s.mu.Unlock()
+	switch {
+	case known && p.First:
+		p.Token = fence + m.Position
+	case !known && !p.First:
+		l, err := s.Session.Line(ctx, m.Line)
+		if err != nil {
+			return p, err
+		}
+		s.mu.Lock()
+		s.fences[m] = l.Header.Fence
+		s.mu.Unlock()
+	}
+	return p, nil
+}
+
+type fenceFirst struct{ backend.Session }
+
+func (s *fenceFirst) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
+	r, err := s.Session.Get(ctx, m.Line)
+	if err != nil {
+		return backend.Place{}, err
+	}
+	p, err := s.Session.Ahead(ctx, m)
+	if err == nil && p.First {
+		h, _ := backend.ParseHeader(r.Value)
+		p.Token = h.Fence + m.Position
 	}
 	return p, err
 }

@@ -28,7 +28,7 @@ var joinFlaws = []Flaw{
 		Name:    "straggler",
 		Breaks:  "L1: what became of a Join that failed or had its answer lost is not asked; it is sent again half a TTL later",
 		Must:    "L1.lost-answer L1.cancelled L1.cancelled-lost L1.cancelled-cut L1.session-lost",
-		May:     "L5.queue G6 G9.cut-context",
+		May:     "L5.fails L5.queue G6 G9.cut-context G9.ended-context",
 		session: func(b *Backend, s backend.Session) backend.Session { return &straggler{s, b} },
 	},
 	{

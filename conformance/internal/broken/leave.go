@@ -32,7 +32,7 @@ var leaveFlaws = []Flaw{
 		Name:   "revoke",
 		Breaks: "L4: Leave takes out all that the session has in the line",
 		Must:   "L1.twice L4.again L4.middle",
-		May:    "L3.alone L4 L8.kept Records.guard",
+		May:    "L3.alone L4 L8.kept Pin.sealed Records.guard",
 		session: func(_ *Backend, s backend.Session) backend.Session {
 			return &revoke{Session: s, joined: make(map[string][]backend.Member)}
 		},

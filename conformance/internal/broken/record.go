@@ -1,7 +1,13 @@
 package broken
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
 
 	"github.com/succession-dev/succession/backend"
 )
@@ -16,9 +22,53 @@ var recordFlaws = []Flaw{
 	{
 		Name:    "lossy watch",
 		Breaks:  "Records: Watch that is called late waits for a change to come",
-		Must:    "Records.watch",
-		May:     "Records.watch-last",
+		Must:    "Records.watch Records.watch-last",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &lossyWatch{s} },
+	},
+	{
+		Name:    "empty is absent",
+		Breaks:  "Records: a record with an empty value is taken for none",
+		Must:    "Records.values",
+		session: func(_ *Backend, s backend.Session) backend.Session { return &emptyIsAbsent{s} },
+	},
+	{
+		Name:    "same value",
+		Breaks:  "Records: a write of the value that the record has keeps the version",
+		Must:    "Records.versions",
+		session: func(_ *Backend, s backend.Session) backend.Session { return &sameValue{s} },
+	},
+	{
+		Name:    "counted writes",
+		Breaks:  "Records: versions count the writes since the record came into being, and begin again after its deletion",
+		Must:    "Records.versions",
+		May:     "Records.values L7.foreign",
+		session: func(_ *Backend, s backend.Session) backend.Session { return &countedWrites{s} },
+	},
+	{
+		Name:    "create instead",
+		Breaks:  "Records: a Put at a version where there is no record creates one",
+		Must:    "Records.condition",
+		session: func(_ *Backend, s backend.Session) backend.Session { return &createInstead{s} },
+	},
+	{
+		Name:   "by prefix",
+		Breaks: "Records: List shows all names that begin so",
+		Must:   "Records.list L7.folder",
+		session: func(_ *Backend, s backend.Session) backend.Session {
+			return &byPrefix{Session: s, names: make(map[string]bool)}
+		},
+	},
+	{
+		Name:    "closed channel",
+		Breaks:  "Records: a cancelled Watch returns the zero record and no error",
+		Must:    "Records.watch-cancel G9.ended-context G9.cut-context",
+		session: func(_ *Backend, s backend.Session) backend.Session { return &closedChannel{s} },
+	},
+	{
+		Name:    "put again",
+		Breaks:  "Records: after a lost answer Put is sent again, and the refusal of the second is taken for that of the first",
+		Must:    "Records.lost-answer",
+		session: func(_ *Backend, s backend.Session) backend.Session { return &putAgain{s} },
 	},
 }
 
@@ -46,4 +96,165 @@ func (s *lossyWatch) Watch(ctx context.Context, name string, after backend.Versi
 		return r, err
 	}
 	return s.Session.Watch(ctx, name, r.Version)
+}
+
+type emptyIsAbsent struct{ backend.Session }
+
+func (s *emptyIsAbsent) Get(ctx context.Context, name string) (backend.Record, error) {
+	r, err := s.Session.Get(ctx, name)
+	if len(r.Value) == 0 {
+		r.Version = backend.Absent
+	}
+	return r, err
+}
+
+type sameValue struct{ backend.Session }
+
+func (s *sameValue) Put(ctx context.Context, name string, value []byte, cond *backend.If) (backend.Version, error) {
+	if r, err := s.Session.Get(ctx, name); err == nil && cond == nil && r.Version != backend.Absent && bytes.Equal(r.Value, value) {
+		return r.Version, nil
+	}
+	return s.Session.Put(ctx, name, value, cond)
+}
+
+// countedWrites keeps the count in front of the value, except for that of a header.
+type countedWrites struct{ backend.Session }
+
+func counted(r backend.Record) backend.Record {
+	n, value, ok := bytes.Cut(r.Value, []byte("|"))
+	if ok && r.Version != backend.Absent && !bytes.HasPrefix(r.Value, []byte("{")) {
+		fmt.Sscan(string(n), &r.Version)
+		r.Value = value
+	}
+	return r
+}
+
+// real returns the record as it is stored, and the condition in terms of that.
+func (s *countedWrites) real(ctx context.Context, name string, cond *backend.If) (backend.Record, *backend.If, error) {
+	r, err := s.Session.Get(ctx, name)
+	if err != nil {
+		return r, nil, err
+	}
+	at := backend.If{Version: r.Version}
+	if cond != nil {
+		at.Member = cond.Member
+		if cond.Version != 0 && cond.Version != counted(r).Version {
+			at.Version = 1 << 62 // refused, by the coordinator
+		}
+	}
+	return r, &at, nil
+}
+
+func (s *countedWrites) Get(ctx context.Context, name string) (backend.Record, error) {
+	r, err := s.Session.Get(ctx, name)
+	return counted(r), err
+}
+
+func (s *countedWrites) Put(ctx context.Context, name string, value []byte, cond *backend.If) (backend.Version, error) {
+	if bytes.HasPrefix(value, []byte("{")) {
+		return s.Session.Put(ctx, name, value, cond)
+	}
+	r, at, err := s.real(ctx, name, cond)
+	if err != nil {
+		return 0, err
+	}
+	n := max(0, counted(r).Version) + 1
+	if _, err = s.Session.Put(ctx, name, append(fmt.Append(nil, n, "|"), value...), at); err != nil {
+		return 0, err
+	}
+	return n, nil
+}
+
+func (s *countedWrites) Delete(ctx context.Context, name string, cond *backend.If) error {
+	r, at, err := s.real(ctx, name, cond)
+	if err != nil || r.Version == backend.Absent && at.Version == backend.Absent {
+		return err
+	}
+	return s.Session.Delete(ctx, name, at)
+}
+
+func (s *countedWrites) Watch(ctx context.Context, name string, after backend.Version) (backend.Record, error) {
+	for {
+		r, err := s.Session.Get(ctx, name)
+		if err != nil || counted(r).Version != after {
+			return counted(r), err
+		}
+		if _, err = s.Session.Watch(ctx, name, r.Version); err != nil {
+			return r, err
+		}
+	}
+}
+
+type createInstead struct{ backend.Session }
+
+func (s *createInstead) Put(ctx context.Context, name string, value []byte, cond *backend.If) (backend.Version, error) {
+	v, err := s.Session.Put(ctx, name, value, cond)
+	if errors.Is(err, backend.ErrVersion) && cond.Version > 0 {
+		if v, err := s.Session.Put(ctx, name, value, &backend.If{Version: backend.Absent, Member: cond.Member}); err == nil {
+			return v, nil
+		}
+	}
+	return v, err
+}
+
+type byPrefix struct {
+	backend.Session
+	mu    sync.Mutex
+	names map[string]bool // that this session has put
+}
+
+func (s *byPrefix) Put(ctx context.Context, name string, value []byte, cond *backend.If) (backend.Version, error) {
+	v, err := s.Session.Put(ctx, name, value, cond)
+	if err == nil {
+		s.mu.Lock()
+		s.names[name] = true
+		s.mu.Unlock()
+	}
+	return v, err
+}
+
+func (s *byPrefix) Delete(ctx context.Context, name string, cond *backend.If) error {
+	err := s.Session.Delete(ctx, name, cond)
+	if err == nil {
+		s.mu.Lock()
+		delete(s.names, name)
+		s.mu.Unlock()
+	}
+	return err
+}
+
+func (s *byPrefix) List(ctx context.Context, dir string) ([]string, error) {
+	names, err := s.Session.List(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name := range s.names {
+		if strings.HasPrefix(name, dir) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names), nil
+}
+
+type closedChannel struct{ backend.Session }
+
+func (s *closedChannel) Watch(ctx context.Context, name string, after backend.Version) (backend.Record, error) {
+	r, err := s.Session.Watch(ctx, name, after)
+	if ctx.Err() != nil {
+		return backend.Record{}, nil
+	}
+	return r, err
+}
+
+type putAgain struct{ backend.Session }
+
+func (s *putAgain) Put(ctx context.Context, name string, value []byte, cond *backend.If) (backend.Version, error) {
+	v, err := s.Session.Put(ctx, name, value, cond)
+	if errors.Is(err, backend.ErrUnavailable) {
+		return s.Session.Put(ctx, name, value, cond)
+	}
+	return v, err
 }

@@ -37,7 +37,7 @@ var stallFlaws = []Flaw{
 	{
 		Name:     "watch of a dead connection",
 		Breaks:   "G8: watches die with their connection, and a waiter never looks again",
-		Must:     "G1.restart G8.cut G8.restart",
+		Must:     "G1.restart G8.restart",
 		May:      "G8.waiter-removed Run.sealed Fault",
 		session:  func(b *Backend, s backend.Session) backend.Session { return &watchOfADeadConnection{s, b} },
 		election: candidates(func(c *candidate) backend.Session { return &neverLooksAgain{c} }),
