@@ -21,6 +21,9 @@ type Flaw struct {
 	Breaks string
 	// Must are the IDs of the rules that catch it: they are about what it breaks.
 	Must string
+	// Short says that what it does wrong takes about a TTL, which rules give to a busy
+	// machine where Latency is as long: it is caught where Latency is shorter.
+	Short bool
 	// May are IDs or groups of rules that may catch it, as they build on what it
 	// breaks. Every other rule must pass.
 	May string
@@ -45,6 +48,9 @@ var Flaws = slices.Concat(
 	leaderFlaws, tokenFlaws, guardFlaws, successionFlaws, ghostFlaws, toldFlaws, stallFlaws,
 	cleanFlaws, observeFlaws, runFlaws, faultFlaws,
 )
+
+// Sound reports whether the backend is as it should be, and only elections have the flaw.
+func (f Flaw) Sound() bool { return f.session == nil && f.opens == nil && f.closes == nil }
 
 // Election returns what makes elections with the flaw; nil where elections have none.
 func (f Flaw) Election() election.Maker { return f.election }

@@ -18,6 +18,7 @@ var cleanFlaws = []Flaw{
 		Name:    "no context",
 		Breaks:  "G9: Get does not look at its context",
 		Must:    "G9.ended-context G9.cut-context",
+		Short:   true,
 		session: func(_ *Backend, s backend.Session) backend.Session { return &noContext{s} },
 	},
 	{
@@ -67,6 +68,7 @@ var cleanFlaws = []Flaw{
 		Name:   "dials without end",
 		Breaks: "G9: Session does not look at its context",
 		Must:   "G9.ended-context G9.cut-session",
+		Short:  true,
 		opens: func(ctx context.Context, b *Backend) (backend.Session, error) {
 			return b.Backend.Session(context.WithoutCancel(ctx))
 		},
@@ -75,6 +77,7 @@ var cleanFlaws = []Flaw{
 		Name:    "waits for the goodbye",
 		Breaks:  "G9: Close of a session waits for the coordinator as long as it likes",
 		Must:    "G9.cut-close",
+		Short:   true,
 		May:     "G6.cut",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &waitsForTheGoodbye{s} },
 	},

@@ -55,7 +55,8 @@ var faultFlaws = []Flaw{
 	{
 		Name:    "next heartbeat",
 		Breaks:  "G7: that the coordinator has ended the session is learnt from the next heartbeat alone",
-		Must:    "G1.expire Fault.expired",
+		Must:    "G7.expired G1.expire Fault.expired",
+		Short:   true,
 		session: func(b *Backend, s backend.Session) backend.Session { return nextHeartbeat(b, s) },
 	},
 	{

@@ -33,7 +33,8 @@ var leaderFlaws = []Flaw{
 	{
 		Name:     "timer alone",
 		Breaks:   "G1, G7: a leader looks at its deadline, and not at what it is told of its session before that",
-		Must:     "G1.expire G7.closed",
+		Must:     "G7.expired G1.expire G7.closed",
+		Short:    true,
 		May:      "Fault.expired",
 		election: candidates(func(c *candidate) backend.Session { return &timerAlone{candidate: c} }),
 	},
@@ -41,7 +42,7 @@ var leaderFlaws = []Flaw{
 		Name:     "two seconds more",
 		Breaks:   "G1, G7: a leader takes its session to live for two seconds longer than it has been promised",
 		Must:     "G1.deaf G7.cut G7.margin",
-		May:      "G1 G7.closed Fault",
+		May:      "G7.expired G1 G7.closed Fault",
 		election: candidates(func(c *candidate) backend.Session { return &timerAlone{candidate: c, more: 2 * time.Second} }),
 	},
 }

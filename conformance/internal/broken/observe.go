@@ -22,6 +22,7 @@ var observeFlaws = []Flaw{
 		Name:     "first tick",
 		Breaks:   "G10: an observer looks for the first time when a session time has passed",
 		Must:     "G10.sees",
+		Short:    true,
 		May:      "G9.blocked Fault",
 		election: observers(firstTick),
 	},
