@@ -12,15 +12,15 @@ import (
 
 // elect returns the client's handle on the election of the trial, which tells the
 // timeline its steps, and the history where the candidate stands.
-func (c *client) elect() election.Election { return c.elected(c.noter().trace) }
+func (c *client) elect() election.Election { return c.elected(c.t.line, c.noter(c.t.line).trace) }
 
 // election returns the client's handle on an election.
 func (c *client) election(name string, o *elect.Options) election.Election {
 	return c.t.h.elections(c, name, o)
 }
 
-func (c *client) elected(trace func(elect.Event)) election.Election {
-	return c.election(c.t.line, &elect.Options{
+func (c *client) elected(line string, trace func(elect.Event)) election.Election {
+	return c.election(line, &elect.Options{
 		ID:            c.name,
 		ResignTimeout: c.t.h.TTL/2 + c.t.h.soon(),
 		Trace: func(ev elect.Event) {
@@ -40,9 +40,9 @@ func (c *client) elected(trace func(elect.Event)) election.Election {
 	})
 }
 
-// noter notes in the history what the client does as a candidate.
-func (c *client) noter() *noter {
-	return &noter{log: c.t.notes, zero: c.t.began, election: c.t.line, id: c.name}
+// noter notes in the history what the client does as a candidate of an election.
+func (c *client) noter(line string) *noter {
+	return &noter{log: c.t.notes, zero: c.t.began, election: line, id: c.name}
 }
 
 // stand calls Campaign. The term that it wins is resigned with the trial, if not
@@ -50,7 +50,7 @@ func (c *client) noter() *noter {
 func (c *client) stand(ctx context.Context, e election.Election) (election.Term, error) {
 	term, err := e.Campaign(ctx)
 	if err == nil {
-		n := c.noter()
+		n := c.noter(c.t.line)
 		n.note(history.Won, term.Member(), term.Token(), nil)
 		context.AfterFunc(term.Context(), func() {
 			n.note(history.Ended, term.Member(), term.Token(), context.Cause(term.Context()))
@@ -76,8 +76,8 @@ type standing struct {
 // campaigns begins a campaign, and returns when it stands in line.
 func (c *client) campaigns(ctx context.Context) *standing {
 	st := &standing{c: c, joined: make(chan elect.Event, 100), won: make(chan election.Term, 1), failed: make(chan error, 1)}
-	n := c.noter()
-	e := c.elected(func(ev elect.Event) {
+	n := c.noter(c.t.line)
+	e := c.elected(c.t.line, func(ev elect.Event) {
 		n.trace(ev)
 		if ev.Kind == elect.Joined {
 			select {

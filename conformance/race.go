@@ -27,6 +27,7 @@ type reign struct {
 // the history of the trial.
 type race struct {
 	t      *trial
+	line   string
 	ctx    context.Context
 	cancel context.CancelFunc
 	done   sync.WaitGroup
@@ -37,8 +38,11 @@ type race struct {
 	reigns []*reign
 }
 
-func (t *trial) newRace() *race {
-	r := &race{t: t}
+func (t *trial) newRace() *race { return t.raceIn(t.line) }
+
+// raceIn is a race in a line other than the trial's.
+func (t *trial) raceIn(line string) *race {
+	r := &race{t: t, line: line}
 	r.ctx, r.cancel = context.WithCancel(t.ctx)
 	return r
 }
@@ -57,8 +61,8 @@ func (t *trial) race(cs []*client, hold time.Duration) *race {
 func (r *race) enter(c *client, w watch, hold time.Duration) (joined <-chan struct{}) {
 	stands := make(chan struct{})
 	first := sync.OnceFunc(func() { close(stands) })
-	n := c.noter()
-	e := c.elected(func(ev elect.Event) {
+	n := c.noter(r.line)
+	e := c.elected(r.line, func(ev elect.Event) {
 		n.trace(ev)
 		if ev.Kind == elect.Joined {
 			first()
@@ -152,10 +156,15 @@ func (r *race) count() int {
 
 // stop ends the race: all resign, and the history is judged.
 func (r *race) stop(rules history.Rules, forgiven ...history.Rule) {
-	r.cancel()
-	r.done.Wait()
+	r.end()
 	if n := r.count(); n < 2 {
 		r.t.fatalf("only %d terms: the rule has shown nothing", n)
 	}
 	r.t.judge(rules, forgiven)
+}
+
+// end has all resign, and waits for them.
+func (r *race) end() {
+	r.cancel()
+	r.done.Wait()
 }
