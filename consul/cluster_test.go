@@ -65,7 +65,7 @@ func TestConformanceThreeFaults(t *testing.T) {
 	harness := func(t *testing.T) conformance.Harness {
 		f := newFollowers(newClients(t, c, admin))
 		h := f.harness()
-		h.Faults.Cluster = rig.Cluster(&c.Cluster, func(b backend.Backend) string { return f.of(b).server.Addr() })
+		h.Faults.Cluster = rig.Cluster(&c.Cluster, func(b backend.Backend) string { return f.of(b).Server().Addr() })
 		return h
 	}
 	h := harness(t)
@@ -158,7 +158,7 @@ func (f *followers) pause(context.Context) (resume func(), err error) {
 	defer f.mu.Unlock()
 	used := make(map[*coordtest.Server]bool)
 	for _, c := range f.all {
-		used[c.server] = true
+		used[c.Server()] = true
 	}
 	for s := range used {
 		err = errors.Join(err, s.Pause())

@@ -7,11 +7,12 @@
 //		...
 //	}
 //
-//	h.Faults = conformance.Faults{Expire: ..., ...}
-//	rig.Network(&h.Faults, func(b backend.Backend) *coordtest.Proxy { ... })
+//	h.Faults = conformance.Faults{Kill: ..., ...}
+//	rig.Clients(&h.Faults, func(b backend.Backend) []rig.Client { ... })
 //	h.Faults.Process = rig.Process("etcd://" + addr)
 //	h.Faults.Cluster = rig.Cluster(cluster, func(b backend.Backend) string { ... })
 //
-// What a coordinator's own tools must do, such as the end of a session, is left to
-// the driver's tests.
+// What it takes a coordinator's protocol or its own tools to do, such as the end of a
+// session, is in a package for each: zookeeperrig, etcdrig, consulrig. The drivers' tests
+// and those of composites use the same.
 package rig

@@ -2,6 +2,7 @@ package rig
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -10,24 +11,58 @@ import (
 	"github.com/succession-dev/succession/internal/coordtest"
 )
 
-// Network fills in the faults between a client and its coordinator: Cut, Mute, Deafen,
-// Sever and Hide. of returns the proxy through which a client, and nobody else, goes.
-func Network(f *conformance.Faults, of func(backend.Backend) *coordtest.Proxy) {
+// Clients fills in the faults of single clients: Expire, LoseAnswer, Requests, and those
+// between a client and its coordinator, which are Cut, Mute, Deafen, Sever and Hide. of
+// returns what stands between a client and its coordinator, or between a composite and
+// each of its coordinators: a fault then happens on all sides.
+func Clients(f *conformance.Faults, of func(backend.Backend) []Client) {
 	fault := func(do func(*coordtest.Proxy)) func(backend.Backend) func() {
 		return func(b backend.Backend) func() {
-			p := of(b)
-			do(p)
-			return p.Heal
+			each := func(do func(*coordtest.Proxy)) {
+				for _, c := range of(b) {
+					do(c.Proxy())
+				}
+			}
+			each(do)
+			return func() { each((*coordtest.Proxy).Heal) }
 		}
 	}
 	f.Cut = fault((*coordtest.Proxy).Cut)
 	f.Mute = fault(func(p *coordtest.Proxy) { p.Block(coordtest.ToServer) })
 	f.Deafen = fault(func(p *coordtest.Proxy) { p.Block(coordtest.ToClient) })
 	f.Sever = fault((*coordtest.Proxy).Sever)
-	f.Hide = fault(func(p *coordtest.Proxy) {
-		p.Refuse()
-		p.Reset()
-	})
+	f.Hide = fault(Hide)
+	f.Expire = func(ctx context.Context, b backend.Backend) error {
+		if _, err := b.Session(ctx); err != nil {
+			return err
+		}
+		var errs []error
+		for _, c := range of(b) {
+			errs = append(errs, c.Expire(ctx))
+		}
+		if slices.Contains(errs, nil) {
+			// A composite has no session yet where it has not needed one.
+			errs = slices.DeleteFunc(errs, func(err error) bool { return err == ErrNoSession })
+		}
+		return errors.Join(errs...)
+	}
+	f.LoseAnswer = func(b backend.Backend) {
+		for _, c := range of(b) {
+			c.LoseAnswer()
+		}
+	}
+	f.Requests = func(b backend.Backend) (n int64) {
+		for _, c := range of(b) {
+			n += c.Requests()
+		}
+		return n
+	}
+}
+
+// Hide makes it as if nobody had the server's address any more.
+func Hide(p *coordtest.Proxy) {
+	p.Refuse()
+	p.Reset()
 }
 
 // Cluster returns what can be done to the servers of a cluster that was started with
