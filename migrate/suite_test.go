@@ -8,7 +8,6 @@ import (
 	"maps"
 	"net/url"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -72,106 +71,93 @@ func TestConformanceOfPairs(t *testing.T) {
 // first used.
 type realPair struct {
 	stage
-	name     string
-	slack    time.Duration
-	clusters []*coordtest.Cluster // without those that have no servers
-	kinds    [2]kind
-	urls     [2]string
-	addrs    [2]string
-	operator [2]backend.Backend
+	name         string
+	slack        time.Duration
+	kinds        [2]kind
+	coordinators [2]coordinator
+	urls         [2]string
 }
 
 func newRealPair(t *testing.T, from, to string, ph phase) *realPair {
 	p := &realPair{name: fmt.Sprintf("migrate, %s to %s, %s", from, to, ph)}
 	for side, k := range []kind{kinds[from], kinds[to]} {
-		cluster, addr := k.start(t)
-		if cluster != nil {
-			p.clusters = append(p.clusters, cluster)
-		}
-		p.kinds[side], p.addrs[side], p.urls[side] = k, addr, fmt.Sprintf(k.url, addr)
+		c, addr := k.start(t)
+		p.kinds[side], p.coordinators[side], p.urls[side] = k, c, fmt.Sprintf(k.url, addr)
 		p.slack = max(p.slack, k.slack)
-		b, err := backend.Open(t.Context(), p.urls[side])
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { b.Close() })
-		p.operator[side] = b
 	}
 	p.stage = stage{phase: ph, open: func(ctx context.Context) (*migrate.Backend, [2]backend.Backend, error) {
-		return p.compose(ctx, p.addrs)
+		var sub [2]backend.Backend
+		for side, url := range p.urls {
+			var err error
+			if sub[side], err = backend.Open(ctx, url); err != nil {
+				return nil, sub, err
+			}
+		}
+		return p.compose(sub), sub, nil
 	}}
-	if p.beforeCutover() && !p.kinds[0].large && !p.kinds[1].large {
-		p.advance(t)
+	if err := p.advance(t.Context()); err != nil {
+		t.Fatal(err)
 	}
 	return p
 }
 
 // advance has positions on the old coordinator larger than those on the new one will be,
 // so that a rule does not hang on which of them has counted further.
-func (p *realPair) advance(t *testing.T) {
-	s, err := p.operator[0].Session(t.Context())
-	if err != nil {
-		t.Fatal(err)
+func (p *realPair) advance(ctx context.Context) error {
+	if !p.beforeCutover() || p.kinds[0].large || p.kinds[1].large {
+		return nil
 	}
+	b, err := backend.Open(ctx, p.urls[0])
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	s, err := b.Session(ctx)
+	if err != nil {
+		return err
+	}
+	errs := make([]error, 50)
 	var writers sync.WaitGroup
-	for w := range 50 {
+	for w := range errs {
 		writers.Go(func() {
 			for range 200 {
-				if _, err := s.Put(t.Context(), fmt.Sprintf("advance-%d", w), nil, nil); err != nil {
-					t.Error(err)
+				if _, errs[w] = s.Put(ctx, fmt.Sprintf("advance-%d", w), nil, nil); errs[w] != nil {
 					return
 				}
 			}
 		})
 	}
 	writers.Wait()
-	if err := s.Close(t.Context()); err != nil {
-		t.Error(err)
-	}
+	return errors.Join(errs...)
 }
 
-// compose returns a composite of clients that connect to the addresses, which may be
-// those of proxies.
-func (p *realPair) compose(ctx context.Context, addrs [2]string) (*migrate.Backend, [2]backend.Backend, error) {
-	var sub [2]backend.Backend
-	for side, k := range p.kinds {
-		var err error
-		if k.open != nil {
-			sub[side], err = k.open(addrs[side])
-		} else {
-			sub[side], err = backend.Open(ctx, fmt.Sprintf(k.url, addrs[side]))
-		}
-		if err != nil {
-			return nil, sub, err
-		}
-	}
-	return migrate.New(sub[0], sub[1], &migrate.Options{From: p.urls[0], To: p.urls[1], Begin: p.phase == unbegun}), sub, nil
+// compose returns the composite of two halves.
+func (p *realPair) compose(sub [2]backend.Backend) *migrate.Backend {
+	return migrate.New(sub[0], sub[1], &migrate.Options{From: p.urls[0], To: p.urls[1], Begin: p.phase == unbegun})
 }
 
 // A proxied is a client of both, each behind a proxy of its own.
 type proxied struct {
 	*migrate.Backend
-	p       *realPair
-	proxies []*coordtest.Proxy
+	p    *realPair
+	rigs []rig.Client // of the coordinators that have servers
 }
 
-func (p *realPair) client(ctx context.Context) (*proxied, error) {
+func (p *realPair) client() (backend.Backend, error) {
 	c := &proxied{p: p}
-	addrs := p.addrs
-	for side, addr := range addrs {
-		if filepath.IsAbs(addr) { // of a folder
-			continue
-		}
-		proxy, err := coordtest.StartProxy(addr)
+	var sub [2]backend.Backend
+	for side, of := range p.coordinators {
+		b, r, err := of.open()
 		if err != nil {
 			return nil, err
 		}
-		c.proxies = append(c.proxies, proxy)
-		addrs[side] = proxy.Addr()
+		sub[side] = b
+		if r != nil {
+			c.rigs = append(c.rigs, r)
+		}
 	}
-	var err error
-	c.Backend, _, err = p.compose(ctx, addrs)
-	return c, err
+	c.Backend = p.compose(sub)
+	return c, nil
 }
 
 func (c *proxied) Session(ctx context.Context) (backend.Session, error) {
@@ -180,26 +166,32 @@ func (c *proxied) Session(ctx context.Context) (backend.Session, error) {
 
 func (c *proxied) Close() error {
 	err := c.Backend.Close()
-	for _, p := range c.proxies {
-		p.Close()
+	for _, r := range c.rigs {
+		r.Close()
 	}
 	return err
 }
 
+// clusters has do do something to the servers of both, at once.
+func (p *realPair) clusters(do func(*coordtest.Cluster) error) error {
+	var errs [2]error
+	var both sync.WaitGroup
+	for side, c := range p.coordinators {
+		if c.cluster != nil {
+			both.Go(func() { errs[side] = do(c.cluster) })
+		}
+	}
+	both.Wait()
+	return errors.Join(errs[:]...)
+}
+
 func (p *realPair) harness() conformance.Harness {
-	const drivers = "it takes each coordinator's own client; it is tested on both in virtual time, and on each alone"
 	h := conformance.Harness{
 		Name:    p.name,
 		TTL:     realTTL,
 		Slack:   p.slack,
 		Latency: 4 * time.Second,
-		Open: func(ctx context.Context) (backend.Backend, error) {
-			c, err := p.client(ctx)
-			if err != nil {
-				return nil, err
-			}
-			return c, nil
-		},
+		Open:    func(context.Context) (backend.Backend, error) { return p.client() },
 		Faults: conformance.Faults{
 			Remove: p.remove,
 			Drop:   p.drop,
@@ -215,103 +207,130 @@ func (p *realPair) harness() conformance.Harness {
 			},
 		},
 		Lacks: map[conformance.Fault]string{
-			conformance.Expire:     drivers,
-			conformance.LoseAnswer: drivers,
-			conformance.Reset:      drivers,
-			conformance.Rewind:     drivers,
-			conformance.Compact:    drivers,
-			conformance.Clock:      drivers,
-			conformance.Requests:   drivers,
-			conformance.Cluster:    "each coordinator is one server",
-			conformance.Isolate:    "each coordinator is one server",
+			conformance.Compact: "neither keeps a history for those who watch",
+			conformance.Clock:   "neither ends sessions by its wall clock",
+			conformance.Cluster: "each coordinator is one server",
+			conformance.Isolate: "each coordinator is one server",
 		},
 		Waive: make(map[string]string),
 	}
 	if p.beforeCutover() && p.kinds[1].large {
 		h.Waive["L7.foreign"] = "positions on the new coordinator are larger, so the fence on the old one is raised, in the record that held a stranger's data"
 	}
-	if len(p.clusters) < 2 {
-		const half = "one of the two is this machine, from which nobody can be cut off"
-		for _, f := range []conformance.Fault{
-			conformance.Cut, conformance.Mute, conformance.Deafen, conformance.Sever, conformance.Hide,
-			conformance.Restart, conformance.Pause, conformance.Kill,
-		} {
-			h.Lacks[f] = half
+	for _, c := range p.coordinators {
+		if c.compact != nil {
+			h.Faults.Compact = c.compact
+			delete(h.Lacks, conformance.Compact)
 		}
-		p.limit(&h)
+		if c.setClock != nil {
+			h.Faults.Clock = func(_ context.Context, shift time.Duration) (func(), error) {
+				return func() { _ = c.setClock(0) }, c.setClock(shift) // what outlives it fails the next rule
+			}
+			delete(h.Lacks, conformance.Clock)
+		}
+	}
+	var faults conformance.Faults
+	rig.Clients(&faults, func(b backend.Backend) []rig.Client { return b.(*proxied).rigs })
+	if p.coordinators[0].cluster == nil || p.coordinators[1].cluster == nil {
+		p.limit(&h, faults)
 		return h
 	}
-	fault := func(do func(*coordtest.Proxy)) func(backend.Backend) func() {
-		return func(b backend.Backend) func() {
-			each := func(do func(*coordtest.Proxy)) {
-				for _, proxy := range b.(*proxied).proxies {
-					do(proxy)
-				}
-			}
-			each(do)
-			return func() { each((*coordtest.Proxy).Heal) }
+	h.Faults.Expire, h.Faults.LoseAnswer, h.Faults.Requests = faults.Expire, faults.LoseAnswer, faults.Requests
+	h.Faults.Cut, h.Faults.Mute, h.Faults.Deafen = faults.Cut, faults.Mute, faults.Deafen
+	h.Faults.Sever, h.Faults.Hide = faults.Sever, faults.Hide
+	h.Faults.Kill = func(b backend.Backend) {
+		for _, r := range b.(*proxied).rigs {
+			rig.Hide(r.Proxy())
 		}
 	}
-	h.Faults.Cut = fault((*coordtest.Proxy).Cut)
-	h.Faults.Mute = fault(func(p *coordtest.Proxy) { p.Block(coordtest.ToServer) })
-	h.Faults.Deafen = fault(func(p *coordtest.Proxy) { p.Block(coordtest.ToClient) })
-	h.Faults.Sever = fault((*coordtest.Proxy).Sever)
-	gone := func(p *coordtest.Proxy) {
-		p.Refuse()
-		p.Reset()
+	h.Faults.Restart = func(ctx context.Context) error {
+		return p.clusters(func(c *coordtest.Cluster) error { return c.Restart(ctx) })
 	}
-	h.Faults.Hide = fault(gone)
-	h.Faults.Kill = func(b backend.Backend) { fault(gone)(b) }
-	h.Faults.Restart = func(ctx context.Context) (err error) {
-		for _, c := range p.clusters {
-			err = errors.Join(err, c.Restart(ctx))
-		}
-		return err
+	h.Faults.Reset = func(ctx context.Context) error {
+		err := p.clusters(func(c *coordtest.Cluster) error { return c.Wipe(ctx) })
+		return errors.Join(err, p.advance(ctx))
 	}
+	h.Faults.Rewind = p.rewind
 	h.Faults.Pause = func(context.Context) (func(), error) {
-		var err error
-		for _, c := range p.clusters {
-			err = errors.Join(err, c.Pause())
-		}
 		return func() {
-			for _, c := range p.clusters {
-				_ = c.Resume() // who waits for that fails
-			}
-		}, err
+			_ = p.clusters((*coordtest.Cluster).Resume) // who waits for that fails
+		}, p.clusters((*coordtest.Cluster).Pause)
 	}
 	return h
+}
+
+// rewind remembers the state of both, one after the other, and restores it so.
+func (p *realPair) rewind(ctx context.Context) (back func(context.Context) error, err error) {
+	var restore []func(context.Context) error
+	for _, c := range p.coordinators {
+		r, err := c.Backup(ctx)
+		if err != nil {
+			return nil, err
+		}
+		restore = append(restore, r)
+	}
+	return func(ctx context.Context) error {
+		var errs []error
+		for _, r := range restore {
+			errs = append(errs, r(ctx))
+		}
+		return errors.Join(errs...)
+	}, nil
 }
 
 func (p *realPair) beforeCutover() bool { return p.phase == unbegun || p.phase == gated }
 
 // limit leaves out what the phase of an election takes from the rules where one of the two
-// coordinators is this machine.
-func (p *realPair) limit(h *conformance.Harness) {
-	local := filepath.IsAbs(p.addrs[0]) // else the new one is
+// coordinators is this machine. faults are those of clients of the other one.
+func (p *realPair) limit(h *conformance.Harness, faults conformance.Faults) {
+	const half = "one of the two is this machine, from which nobody can be cut off"
+	for _, f := range []conformance.Fault{
+		conformance.Cut, conformance.Mute, conformance.Deafen, conformance.Sever, conformance.Hide,
+		conformance.Restart, conformance.Pause, conformance.Kill, conformance.Reset, conformance.Rewind, conformance.Requests,
+	} {
+		h.Lacks[f] = half
+	}
+	local := p.coordinators[0].cluster == nil // else the new one is
 	if p.beforeCutover() || p.phase == aborted {
 		h.Faults.Process = nil
 		h.Lacks[conformance.Process] = "a process that is stopped keeps its place on this machine, and loses its session with the other"
 	}
-	switch {
-	case p.beforeCutover() && local:
+	if p.beforeCutover() && local {
 		h.Waive["L6.advances"] = "who waits stands on this machine alone, and has no deadline"
-	case !p.beforeCutover() && local == (p.phase == aborted):
+	}
+	if local != (p.beforeCutover() || p.phase == aborted) { // who waits stands on the other one
+		h.Faults.Expire, h.Faults.LoseAnswer = faults.Expire, faults.LoseAnswer
+		return
+	}
+	for _, f := range []conformance.Fault{conformance.Expire, conformance.LoseAnswer} {
+		h.Lacks[f] = "who waits stands on this machine alone, where a session lives as long as its process"
+	}
+	if !p.beforeCutover() {
 		h.Lacks[conformance.Deadlines] = "the election is on this machine, where the death of a process is known at once"
 	}
 }
 
-// lines has do look at the line of each side.
+// lines has do look at the line of each side, as clients of their own do that end: one
+// that lasts would refuse to go on after a reset.
 func (p *realPair) lines(ctx context.Context, election string, do func(side int, l backend.Line) error) error {
-	for side, b := range p.operator {
+	look := func(side int) error {
+		b, err := backend.Open(ctx, p.urls[side])
+		if err != nil {
+			return err
+		}
+		defer b.Close()
 		s, err := b.Session(ctx)
 		if err != nil {
 			return err
 		}
 		l, err := s.Line(ctx, election)
-		if err == nil {
-			err = do(side, l)
-		}
 		if err != nil {
+			return err
+		}
+		return do(side, l)
+	}
+	for side := range p.urls {
+		if err := look(side); err != nil {
 			return err
 		}
 	}
@@ -326,7 +345,7 @@ func (p *realPair) remove(ctx context.Context, m backend.Member) error {
 		if i < 0 {
 			return nil
 		}
-		return p.kinds[side].remove(ctx, p.addrs[side], l.Members[i])
+		return p.coordinators[side].Remove(ctx, l.Members[i])
 	})
 }
 
@@ -335,10 +354,10 @@ func (p *realPair) drop(ctx context.Context, election string) error {
 	return p.lines(ctx, election, func(side int, l backend.Line) error {
 		pinned := func(m backend.Member) bool { return m.Pinned }
 		if l.Header.Sealed == "" && !slices.ContainsFunc(l.Members, pinned) {
-			return p.kinds[side].drop(ctx, p.addrs[side], election)
+			return p.coordinators[side].Drop(ctx, election)
 		}
 		for _, m := range slices.DeleteFunc(l.Members, pinned) {
-			if err := p.kinds[side].remove(ctx, p.addrs[side], m); err != nil {
+			if err := p.coordinators[side].Remove(ctx, m); err != nil {
 				return err
 			}
 		}

@@ -20,7 +20,7 @@ type Client interface {
 	LoseAnswer()
 	// Requests is how many requests the client has sent.
 	Requests() int64
-	// Close frees everything, when the backend is closed.
+	// Close frees everything, when the backend is closed. Closing twice does no harm.
 	Close()
 }
 

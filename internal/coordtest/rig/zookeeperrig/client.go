@@ -21,7 +21,8 @@ type Client struct {
 	server   string // behind the proxy
 	proxy    *coordtest.Proxy
 	requests atomic.Int64
-	closed   chan struct{}
+	life     context.Context // until Close
+	end      context.CancelFunc
 	losing   sync.WaitGroup
 
 	mu       sync.Mutex
@@ -36,7 +37,9 @@ func Start(server string) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{server: server, proxy: p, closed: make(chan struct{})}, nil
+	c := &Client{server: server, proxy: p}
+	c.life, c.end = context.WithCancel(context.Background())
+	return c, nil
 }
 
 // Server returns the address of the server behind the proxy.
@@ -53,7 +56,7 @@ func (c *Client) Requests() int64 { return c.requests.Load() }
 
 // Close implements [rig.Client].
 func (c *Client) Close() {
-	close(c.closed)
+	c.end()
 	c.losing.Wait()
 	c.proxy.Close()
 }
@@ -151,7 +154,7 @@ func (c *Client) LoseAnswer() {
 		case <-delivered:
 			time.Sleep(50 * time.Millisecond) // for the server to act
 			c.proxy.Reset()
-		case <-c.closed:
+		case <-c.life.Done():
 		}
 	})
 }
