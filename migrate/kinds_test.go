@@ -61,10 +61,8 @@ var kinds = map[string]kind{
 				b, err := zookeeper.New([]string{r.Addr()}, &zookeeper.Options{SessionTimeout: realTTL, Chroot: "/" + suite, Dialer: r.Dial})
 				return b, r, err
 			}
-			return coordinator{
-				Operator: zookeeperrig.Operator{ZooKeeper: z, Root: "/" + suite},
-				cluster:  &z.Cluster, open: open, setClock: z.SetClock,
-			}, z.Addrs()[0]
+			op := zookeeperrig.Operator{ZooKeeper: z, Root: "/" + suite}
+			return coordinator{Operator: op, cluster: &z.Cluster, open: open, setClock: op.SetClock}, z.Addrs()[0]
 		},
 		url: "zookeeper://%s/" + suite + "?session=" + realTTL.String(), slack: 500 * time.Millisecond,
 	},

@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance"
 	"github.com/succession-dev/succession/internal/coordtest"
@@ -130,16 +128,13 @@ func harness(t *testing.T, z *coordtest.ZooKeeper, h conformance.Harness) confor
 			return func() { z.Resume() }, z.Pause()
 		},
 		Reset: z.Wipe,
-		Clock: func(ctx context.Context, shift time.Duration) (func(), error) {
+		Clock: func(_ context.Context, shift time.Duration) (func(), error) {
 			restore := func() {
-				if err := z.SetClock(0); err != nil {
+				if err := operator.SetClock(0); err != nil {
 					t.Error(err)
 				}
 			}
-			if err := z.SetClock(shift); err != nil {
-				return nil, err
-			}
-			err := reads(addrs, time.Now().Add(shift))
+			err := operator.SetClock(shift)
 			if err != nil {
 				restore()
 			}
@@ -153,23 +148,4 @@ func harness(t *testing.T, z *coordtest.ZooKeeper, h conformance.Harness) confor
 		conformance.Compact: "ZooKeeper keeps no history for those who watch: a watch tells of the next change, and is set by a read",
 	}
 	return h
-}
-
-// reads checks that the servers' wall clock shows the time, by what they write down
-// as a node's time of creation.
-func reads(addrs []string, want time.Time) error {
-	return zookeeperrig.Operate(addrs, func(op *zk.Conn) error {
-		at, err := op.Create("/clock", nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
-		if err != nil {
-			return err
-		}
-		_, stat, err := op.Exists(at)
-		if err != nil {
-			return err
-		}
-		if got := time.UnixMilli(stat.Ctime); got.Sub(want).Abs() > time.Minute {
-			return fmt.Errorf("the servers' clock shows %v, and was set to %v", got, want)
-		}
-		return nil
-	})
 }

@@ -2,6 +2,7 @@ package zookeeperrig
 
 import (
 	"context"
+	"fmt"
 	"path"
 	"time"
 
@@ -57,6 +58,29 @@ func (o Operator) Drop(_ context.Context, line string) error {
 // Backup implements [rig.Operator].
 func (o Operator) Backup(context.Context) (restore func(context.Context) error, err error) {
 	return o.ZooKeeper.Backup()
+}
+
+// SetClock sets the wall clock of the servers forth by shift, and checks that it shows the
+// time by what they write down as a node's time of creation.
+func (o Operator) SetClock(shift time.Duration) error {
+	if err := o.ZooKeeper.SetClock(shift); err != nil {
+		return err
+	}
+	return Operate(o.ZooKeeper.Addrs(), func(c *zk.Conn) error {
+		want := time.Now().Add(shift)
+		at, err := c.Create("/clock", nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
+		if err != nil {
+			return err
+		}
+		_, stat, err := c.Exists(at)
+		if err != nil {
+			return err
+		}
+		if got := time.UnixMilli(stat.Ctime); got.Sub(want).Abs() > time.Minute {
+			return fmt.Errorf("the servers' clock shows %v, and was set to %v", got, want)
+		}
+		return nil
+	})
 }
 
 // Operate does what an operator does, with a connection of its own: one that lasts
