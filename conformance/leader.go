@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/succession-dev/succession/internal/history"
@@ -23,6 +24,20 @@ func deposes(fault func(t *trial, r *race, g *reign) (undo func()), notice func(
 		}
 		r.stop(history.Rules{Notice: notice(t)})
 	}
+}
+
+// late has a client lead in front of the rest, cuts it off for d, and waits until somebody
+// leads again.
+func (r *race) late(leader *client, rest []*client, d time.Duration) {
+	r.enter(leader, watch{}, 0)
+	r.leader(0, r.t.h.recovery())
+	for _, c := range rest {
+		await(r.t, r.enter(c.in(leader.line), watch{}, 0), r.t.h.recovery(), c.name+" has not joined")
+	}
+	heal := leader.cut()
+	r.t.pass(d, "before the leader is healed")
+	heal()
+	r.leader(0, r.t.h.recovery())
 }
 
 func none(*trial) time.Duration { return 0 }
@@ -63,19 +78,32 @@ var leaderRules = []Rule{{
 }, {
 	ID:    "G1.late",
 	Title: "one leader when the leader is healed in the nick of time",
-	Text:  "The leader of three is cut off and healed about when its session ends: at eleven moments from a half to one and a half times TTL + Slack. Whether or not it goes on leading, no leader's Check returns nil after another has won, tokens grow, and somebody leads after recovery.",
+	Text:  "The leaders of eleven elections, of three candidates each, are cut off and healed about when their sessions end: each at a moment of its own, from a half to one and a half times TTL + Slack. Whether or not they go on leading, no leader's Check returns nil after another has won, tokens grow, and somebody leads after recovery.",
 	Needs: []Fault{Cut, Deadlines},
 	check: func(t *trial) {
-		r := t.race(t.opened(3), 0)
 		whole := t.h.TTL + t.h.Slack
+		rest := t.opened(2)
+		var races []*race
+		var healed []<-chan error
 		for i := range 11 {
-			g := r.leader(0, t.h.recovery())
-			heal := g.c.cut()
-			t.pass(whole/2+time.Duration(i)*whole/10, "before the leader is healed")
-			heal()
+			line := fmt.Sprintf("%s-%d", t.line, i)
+			r, leader := t.newRace(), t.client().in(line)
+			races = append(races, r)
+			healed = append(healed, t.async(func() error {
+				r.late(leader, rest, whole/2+time.Duration(i)*whole/10)
+				return nil
+			}))
 		}
-		r.leader(0, t.h.recovery())
-		r.stop(history.Rules{})
+		terms := 0
+		for i, r := range races {
+			await(t, healed[i], t.h.limit(), "nobody leads after the leader was healed")
+			r.end()
+			terms += r.count()
+		}
+		if terms == len(races) {
+			t.fatalf("no term has ended: the rule has shown nothing")
+		}
+		t.judge(history.Rules{}, nil)
 	},
 }, {
 	ID:    "G1.expire",

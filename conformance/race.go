@@ -152,10 +152,15 @@ func (r *race) count() int {
 
 // stop ends the race: all resign, and the history is judged.
 func (r *race) stop(rules history.Rules, forgiven ...history.Rule) {
-	r.cancel()
-	r.done.Wait()
+	r.end()
 	if n := r.count(); n < 2 {
 		r.t.fatalf("only %d terms: the rule has shown nothing", n)
 	}
 	r.t.judge(rules, forgiven)
+}
+
+// end has all resign, and waits for them.
+func (r *race) end() {
+	r.cancel()
+	r.done.Wait()
 }

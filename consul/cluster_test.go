@@ -26,7 +26,8 @@ func TestConformanceThree(t *testing.T) {
 		h := f.harness()
 		h.Faults.Restart = f.restart
 		h.Faults.Pause = f.pause
-		h.Faults.Cluster = rig.Cluster(&c.Cluster, func(b backend.Backend) string { return f.of(b).server.Addr() })
+		h.Complete = true
+		h.Faults.Cluster = rig.Cluster(&c.Cluster, func(b backend.Backend) string { return f.of(b).Server().Addr() })
 		return h
 	}
 	h := harness(t)
@@ -108,7 +109,7 @@ func (f *followers) pause(context.Context) (resume func(), err error) {
 	defer f.mu.Unlock()
 	used := make(map[*coordtest.Server]bool)
 	for _, c := range f.all {
-		used[c.server] = true
+		used[c.Server()] = true
 	}
 	for s := range used {
 		err = errors.Join(err, s.Pause())

@@ -1,24 +1,19 @@
 package consul_test
 
 import (
-	"bytes"
 	"context"
-	"fmt"
-	"io"
-	"net/http"
 	"os/exec"
 	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/hashicorp/consul/api"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance"
-	"github.com/succession-dev/succession/conformance/proxy"
 	"github.com/succession-dev/succession/consul"
 	"github.com/succession-dev/succession/internal/coordtest"
 	"github.com/succession-dev/succession/internal/coordtest/rig"
+	"github.com/succession-dev/succession/internal/coordtest/rig/consulrig"
 )
 
 // manyConnections lets all clients of the suite, which share an address, wait at one
@@ -33,9 +28,9 @@ func TestConformance(t *testing.T) {
 	admin := unlabelledAdmin(t, c)
 	harness := func(t *testing.T) conformance.Harness {
 		h := newClients(t, c, admin).harness()
-		h.Complete = true
 		h.Lacks[conformance.Cluster] = "there is one server"
 		h.Lacks[conformance.Isolate] = "there is one server"
+		h.Complete = true
 		return h
 	}
 	h := harness(t)
@@ -51,51 +46,43 @@ type clients struct {
 	server func() (*coordtest.Server, error) // for the next client
 
 	mu  sync.Mutex
-	all map[backend.Backend]*client
+	all map[backend.Backend]*consulrig.Client
 }
 
 func newClients(t *testing.T, c *coordtest.Consul, admin *api.Client) *clients {
 	return &clients{
 		t: t, consul: c, admin: admin,
 		server: func() (*coordtest.Server, error) { return c.Servers()[0], nil },
-		all:    make(map[backend.Backend]*client),
+		all:    make(map[backend.Backend]*consulrig.Client),
 	}
 }
 
 func (c *clients) harness() conformance.Harness {
+	operator := consulrig.Operator{Client: c.admin}
 	h := conformance.Harness{
 		Name:  "consul 1.22",
 		Open:  func(context.Context) (backend.Backend, error) { return c.open() },
 		TTL:   ttl,
 		Slack: ttl + ttl/4, // Consul ends a session after twice its TTL
 		Faults: conformance.Faults{
-			Expire:     c.expire,
-			LoseAnswer: c.loseAnswer,
-			Process:    c.process,
-			Restart:    func(ctx context.Context) error { return c.consul.Restart(ctx) },
-			Pause:      func(context.Context) (func(), error) { return c.resume, c.consul.Pause() },
-			Remove:     c.remove,
-			Drop:       c.drop,
-			Reset:      func(ctx context.Context) error { return c.consul.Wipe(ctx) },
-			Rewind:     c.rewind,
-			Requests:   func(b backend.Backend) int64 { return c.of(b).requests.Load() },
+			Process: c.process,
+			Restart: func(ctx context.Context) error { return c.consul.Restart(ctx) },
+			Pause:   func(context.Context) (func(), error) { return c.resume, c.consul.Pause() },
+			Remove:  operator.Remove,
+			Drop:    operator.Drop,
+			Reset:   func(ctx context.Context) error { return c.consul.Wipe(ctx) },
+			Rewind:  operator.Backup,
 		},
 		Lacks: map[conformance.Fault]string{
 			conformance.Compact: "Consul keeps no history for those who watch: a blocking query returns the present state",
 			conformance.Clock:   "Consul's sessions end by timers (agent/consul/session_timers.go), which setting the time does not move",
 		},
 	}
-	h.Faults.Network(func(b backend.Backend) []*proxy.Proxy { return []*proxy.Proxy{c.of(b).proxy} })
+	rig.Clients(&h.Faults, func(b backend.Backend) []rig.Client { return []rig.Client{c.of(b)} })
 	return h
 }
 
-type client struct {
-	server   *coordtest.Server
-	proxy    *proxy.Proxy
-	requests *atomic.Int64
-}
-
-func (c *clients) of(b backend.Backend) *client {
+func (c *clients) of(b backend.Backend) *consulrig.Client {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.all[b]
@@ -106,18 +93,18 @@ func (c *clients) open() (backend.Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := coordtest.StartProxy(s.Addr())
+	r, err := consulrig.Start(s)
 	if err != nil {
 		return nil, err
 	}
-	c.t.Cleanup(p.Close)
-	b, err := consul.New(&api.Config{Address: p.Addr(), Transport: &http.Transport{DialContext: rig.DialUnlabelled}}, &consul.Options{TTL: ttl})
+	c.t.Cleanup(r.Close)
+	b, err := consul.New(r.Config(), &consul.Options{TTL: ttl})
 	if err != nil {
 		return nil, err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.all[b] = &client{s, p, consul.CountRequests(b)}
+	c.all[b] = r
 	return b, nil
 }
 
@@ -133,26 +120,10 @@ func unlabelledAdmin(t *testing.T, c *coordtest.Consul) *api.Client {
 	return admin
 }
 
-// loseAnswer loses the answer to the next write; reads are transactions with a
-// parameter.
-func (c *clients) loseAnswer(b backend.Backend) {
-	c.of(b).proxy.LoseAnswers(func(request []byte) bool { return bytes.HasPrefix(request, []byte("PUT /v1/txn HTTP")) })
-}
-
 func (c *clients) resume() {
 	if err := c.consul.Resume(); err != nil {
 		c.t.Error(err)
 	}
-}
-
-// expire destroys the session that the client's backend has.
-func (c *clients) expire(ctx context.Context, b backend.Backend) error {
-	s, err := b.Session(ctx)
-	if err != nil {
-		return err
-	}
-	_, err = c.admin.Session().Destroy(consul.SessionID(s), (&api.WriteOptions{}).WithContext(ctx))
-	return err
 }
 
 // process runs a candidate at the server that the next client would get.
@@ -162,33 +133,4 @@ func (c *clients) process(election, id string) *exec.Cmd {
 		return &exec.Cmd{Err: err} // of Start
 	}
 	return rig.Process("consul://"+s.Addr()+"?ttl="+ttl.String())(election, id)
-}
-
-// rewind takes a snapshot.
-func (c *clients) rewind(ctx context.Context) (back func(context.Context) error, err error) {
-	r, _, err := c.admin.Snapshot().Save((&api.QueryOptions{}).WithContext(ctx))
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	snapshot, err := io.ReadAll(r)
-	return func(ctx context.Context) error {
-		return c.admin.Snapshot().Restore((&api.WriteOptions{}).WithContext(ctx), bytes.NewReader(snapshot))
-	}, err
-}
-
-func (c *clients) remove(ctx context.Context, m backend.Member) error {
-	_, err := c.admin.KV().Delete(m.Line+"/"+m.Key, (&api.WriteOptions{}).WithContext(ctx))
-	return err
-}
-
-func (c *clients) drop(ctx context.Context, line string) error {
-	ok, _, _, err := c.admin.KV().Txn(api.KVTxnOps{
-		{Verb: api.KVDelete, Key: line},
-		{Verb: api.KVDeleteTree, Key: line + "/"},
-	}, (&api.QueryOptions{}).WithContext(ctx))
-	if err == nil && !ok {
-		err = fmt.Errorf("the election %s could not be deleted", line)
-	}
-	return err
 }

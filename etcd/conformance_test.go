@@ -8,14 +8,12 @@ import (
 	"testing"
 	"time"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
-
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance"
-	"github.com/succession-dev/succession/conformance/proxy"
 	"github.com/succession-dev/succession/etcd"
 	"github.com/succession-dev/succession/internal/coordtest"
 	"github.com/succession-dev/succession/internal/coordtest/rig"
+	"github.com/succession-dev/succession/internal/coordtest/rig/etcdrig"
 )
 
 // suite is the prefix of the keys that the conformance suite uses.
@@ -27,11 +25,11 @@ func TestConformance(t *testing.T) {
 	t.Parallel() // with the other of the two: both wait most of the time
 	server := coordtest.NewEtcd(t, nil)
 	h := harness(t, server, "etcd")
-	h.Complete = true
 	h.Faults.Restart = server.Restart
 	h.Faults.Pause = func(context.Context) (func(), error) { return pause(t, server.Servers()) }
 	h.Lacks[conformance.Cluster] = "there is one server"
 	h.Lacks[conformance.Isolate] = "there is one server"
+	h.Complete = true
 	conformance.Run(t, h)
 }
 
@@ -42,6 +40,7 @@ func TestConformanceThree(t *testing.T) {
 	t.Parallel()
 	cluster := coordtest.NewEtcd(t, &coordtest.EtcdOptions{Nodes: 3, Links: true})
 	h := harness(t, cluster, "etcd, three servers")
+	h.Complete = true
 	h.Only = rig.Three()
 	var opened, restarts, pauses atomic.Int64
 	h.Open = func(context.Context) (backend.Backend, error) {
@@ -66,14 +65,13 @@ func TestConformanceThree(t *testing.T) {
 		}
 		return pause(t, cluster.Servers()[1:])
 	}
-	h.Faults.Cluster = rig.Cluster(&cluster.Cluster, func(b backend.Backend) string { return b.(*client).server })
+	h.Faults.Cluster = rig.Cluster(&cluster.Cluster, func(b backend.Backend) string { return b.(*client).rig.Server() })
 	conformance.Run(t, h)
 }
 
 // harness has clients on the first server, and faults but for those of servers.
 func harness(t *testing.T, server *coordtest.Etcd, name string) conformance.Harness {
-	operator := admin(t, server.Addrs()...)
-	of := func(b backend.Backend) *client { return b.(*client) }
+	operator := etcdrig.Operator{Etcd: server, Prefix: suite, Client: admin(t, server.Addrs()...)}
 	h := conformance.Harness{
 		Name: name,
 		TTL:  ttl,
@@ -82,43 +80,18 @@ func harness(t *testing.T, server *coordtest.Etcd, name string) conformance.Harn
 		Latency: 4 * time.Second,
 		Open:    func(context.Context) (backend.Backend, error) { return openSuite(server.Addrs()[0]) },
 		Faults: conformance.Faults{
-			Expire: func(ctx context.Context, b backend.Backend) error {
-				s, err := b.Session(ctx)
-				if err != nil {
-					return err
-				}
-				_, err = operator.Revoke(ctx, clientv3.LeaseID(etcd.Lease(s)))
-				return err
-			},
-			LoseAnswer: func(b backend.Backend) { of(b).meter.armed.Store(true) },
-			Remove: func(ctx context.Context, m backend.Member) error {
-				_, err := operator.Delete(ctx, suite+m.Line+"/"+m.Key)
-				return err
-			},
-			Drop: func(ctx context.Context, line string) error {
-				_, err := operator.Txn(ctx).Then(
-					clientv3.OpDelete(suite+line+"/", clientv3.WithPrefix()),
-					clientv3.OpDelete(suite+line),
-				).Commit()
-				return err
-			},
-			Reset: server.Wipe,
-			Compact: func(ctx context.Context) error {
-				now, err := operator.Get(ctx, suite, clientv3.WithCountOnly())
-				if err == nil {
-					_, err = operator.Compact(ctx, now.Header.Revision, clientv3.WithCompactPhysical())
-				}
-				return err
-			},
-			Rewind:   func(context.Context) (func(context.Context) error, error) { return server.Backup() },
-			Process:  rig.Process("etcd://" + server.Addrs()[0] + "/" + suite + "?ttl=" + ttl.String()),
-			Requests: func(b backend.Backend) int64 { return of(b).meter.sent.Load() },
+			Remove:  operator.Remove,
+			Drop:    operator.Drop,
+			Rewind:  operator.Backup,
+			Compact: operator.Compact,
+			Reset:   server.Wipe,
+			Process: rig.Process("etcd://" + server.Addrs()[0] + "/" + suite + "?ttl=" + ttl.String()),
 		},
 		Lacks: map[conformance.Fault]string{
 			conformance.Clock: "etcd measures leases by the monotonic clock (server/lease/lease.go), which setting the time does not move",
 		},
 	}
-	h.Faults.Network(func(b backend.Backend) []*proxy.Proxy { return []*proxy.Proxy{of(b).proxy} })
+	rig.Clients(&h.Faults, func(b backend.Backend) []rig.Client { return []rig.Client{b.(*client).rig} })
 	return h
 }
 

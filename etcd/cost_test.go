@@ -34,11 +34,11 @@ func TestCost(t *testing.T) {
 		most := map[*client]int64{leads: 16, waits: 8, idle: 4} // in a TTL, with a slow re-check
 		before := make(map[*client]int64)
 		for c := range most {
-			before[c] = c.meter.sent.Load()
+			before[c] = c.rig.Requests()
 		}
 		time.Sleep(3 * ttl)
 		for what, c := range map[string]*client{"a leader": leads, "a waiter": waits, "a session": idle} {
-			n := float64(c.meter.sent.Load()-before[c]) / 3
+			n := float64(c.rig.Requests()-before[c]) / 3
 			t.Logf("%s sends %.1f requests in a TTL", what, n)
 			if n > float64(most[c])+1 { // the edges of the time
 				t.Errorf("%s sends %.1f requests in a TTL; want %d at most", what, n, most[c])
@@ -61,11 +61,11 @@ func TestCost(t *testing.T) {
 				for range length - 2 {
 					join(t, crowd, name, "crowd")
 				}
-				sent, began := a.meter.sent.Load()+b.meter.sent.Load(), time.Now()
+				sent, began := a.rig.Requests()+b.rig.Requests(), time.Now()
 				resign(t, term)
 				next := <-won
 				took = append(took, time.Since(began))
-				fewest = min(fewest, a.meter.sent.Load()+b.meter.sent.Load()-sent)
+				fewest = min(fewest, a.rig.Requests()+b.rig.Requests()-sent)
 				resign(t, next)
 			}
 			slices.Sort(took)

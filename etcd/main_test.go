@@ -15,18 +15,14 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/goleak"
-	"go.uber.org/zap"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/backoff"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/stats"
-	"google.golang.org/grpc/status"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance/proxy"
 	"github.com/succession-dev/succession/etcd"
 	"github.com/succession-dev/succession/internal/coordtest"
 	"github.com/succession-dev/succession/internal/coordtest/rig"
+	"github.com/succession-dev/succession/internal/coordtest/rig/etcdrig"
 )
 
 // ttl is not the shortest that etcd grants, which is a second: on a machine that is
@@ -72,24 +68,10 @@ func sharedEtcd(t testing.TB) *coordtest.Etcd {
 	return shared.etcd
 }
 
-// dial returns a client of the addresses that connects again quickly.
-func dial(addrs []string, opts ...grpc.DialOption) (*clientv3.Client, error) {
-	return clientv3.New(clientv3.Config{
-		Endpoints:            addrs,
-		DialKeepAliveTime:    10 * time.Second,
-		DialKeepAliveTimeout: 3 * time.Second,
-		Logger:               zap.NewNop(),
-		DialOptions: append(opts, grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff:           backoff.Config{BaseDelay: 20 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 200 * time.Millisecond},
-			MinConnectTimeout: 3 * time.Second,
-		})),
-	})
-}
-
 // admin returns a client that ends with the test.
 func admin(t testing.TB, addrs ...string) *clientv3.Client {
 	t.Helper()
-	c, err := dial(addrs)
+	c, err := etcdrig.Dial(addrs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,25 +82,21 @@ func admin(t testing.TB, addrs ...string) *clientv3.Client {
 // A client is a backend with a connection of its own, which goes through a proxy.
 type client struct {
 	*etcd.Backend
-	etcd   *clientv3.Client
-	server string // behind the proxy
-	proxy  *proxy.Proxy
-	meter  meter
+	rig   *etcdrig.Client
+	proxy *proxy.Proxy
+	meter meter
 }
 
 // open returns a new client of the server at addr; the caller closes it.
 func open(addr string, o *etcd.Options) (*client, error) {
-	c := &client{server: addr}
+	c := new(client)
 	var err error
-	if c.proxy, err = coordtest.StartProxy(addr); err != nil {
+	if c.rig, err = etcdrig.Start(addr, grpc.WithChainUnaryInterceptor(c.meter.intercept)); err != nil {
 		return nil, err
 	}
-	c.etcd, err = dial([]string{c.proxy.Addr()}, grpc.WithStatsHandler(&c.meter), grpc.WithChainUnaryInterceptor(c.meter.lose))
-	if err == nil {
-		c.Backend, err = etcd.New(c.etcd, o)
-	}
-	if err != nil {
-		c.proxy.Close()
+	c.proxy = c.rig.Proxy()
+	if c.Backend, err = etcd.New(c.rig.Client, o); err != nil {
+		c.rig.Close()
 		return nil, err
 	}
 	return c, nil
@@ -137,8 +115,7 @@ func newClient(t testing.TB, addr string) *client {
 
 func (c *client) Close() error {
 	err := c.Backend.Close()
-	c.etcd.Close()
-	c.proxy.Close()
+	c.rig.Close()
 	return err
 }
 
@@ -152,11 +129,8 @@ func (c *client) session(t testing.TB) backend.Session {
 	return s
 }
 
-// A meter counts a client's requests, loses answers, makes etcd's term another, and lets a
-// test step in.
+// A meter makes etcd's term another, and lets a test step in.
 type meter struct {
-	sent      atomic.Int64
-	armed     atomic.Bool
 	otherTerm atomic.Bool
 	stepIn    atomic.Pointer[stepIn]
 }
@@ -165,18 +139,7 @@ type meter struct {
 // is what the client gets.
 type stepIn func(r *pb.TxnRequest, send func() error) error
 
-func (m *meter) HandleRPC(_ context.Context, s stats.RPCStats) {
-	if _, ok := s.(*stats.OutPayload); ok {
-		m.sent.Add(1)
-	}
-}
-
-func (*meter) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context   { return ctx }
-func (*meter) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
-func (*meter) HandleConn(context.Context, stats.ConnStats)                       {}
-
-// lose loses the answer to the next write, if it is armed, and lets a test step in.
-func (m *meter) lose(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+func (m *meter) intercept(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	send := func() error { return invoke(ctx, method, req, reply, cc, opts...) }
 	if r, ok := req.(*pb.TxnRequest); ok {
 		if f := m.stepIn.Load(); f != nil {
@@ -189,9 +152,6 @@ func (m *meter) lose(ctx context.Context, method string, req, reply any, cc *grp
 	if r, ok := reply.(interface{ GetHeader() *pb.ResponseHeader }); ok && m.otherTerm.Load() {
 		r.GetHeader().RaftTerm++ // a leader looks again at its place, too, and that says the term as well
 	}
-	if r, ok := req.(*pb.TxnRequest); ok && writes(r) && m.armed.CompareAndSwap(true, false) {
-		return status.Error(codes.Unavailable, "the connection broke")
-	}
 	return nil
 }
 
@@ -202,15 +162,6 @@ func (m *meter) steps(f stepIn) {
 		return
 	}
 	m.stepIn.Store(&f)
-}
-
-func writes(r *pb.TxnRequest) bool {
-	for _, op := range r.Success {
-		if op.GetRequestRange() == nil {
-			return true
-		}
-	}
-	return false
 }
 
 func join(t testing.TB, s backend.Session, line, value string) backend.Member {

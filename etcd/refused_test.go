@@ -13,6 +13,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/coordtest"
+	"github.com/succession-dev/succession/internal/coordtest/rig/etcdrig"
 )
 
 // TestRefusedJoin has etcd refuse to let anybody join. What that leaves in doubt is cleared
@@ -42,7 +43,7 @@ func TestRefusedJoin(t *testing.T) {
 			switch {
 			case creates(r):
 				return doneOutOfSpace(send)
-			case writes(r) && doubted.CompareAndSwap(false, true):
+			case etcdrig.Writes(r) && doubted.CompareAndSwap(false, true):
 				return status.Error(codes.Unavailable, "the connection broke")
 			}
 			return send()
@@ -118,7 +119,7 @@ func refusedThenJoins(t *testing.T, c *client, create stepIn) {
 		if m, err := s.Join(t.Context(), name, "x"); !errors.Is(err, backend.ErrUnavailable) {
 			t.Fatalf("Join: %+v, %v; want ErrUnavailable", m, err)
 		}
-		if got := keys(t, c.etcd, name+"/"); len(got) > 0 {
+		if got := keys(t, c.rig.Client, name+"/"); len(got) > 0 {
 			t.Errorf("%q stands after Join has failed", got)
 		}
 	}
@@ -146,7 +147,7 @@ func TestNoSpace(t *testing.T) {
 	s, name := c.session(t), coordtest.Name(t)
 	alarm := func(what pb.AlarmRequest_AlarmAction) {
 		t.Helper()
-		_, err := pb.NewMaintenanceClient(c.etcd.ActiveConnection()).Alarm(t.Context(), &pb.AlarmRequest{Action: what, Alarm: pb.AlarmType_NOSPACE})
+		_, err := pb.NewMaintenanceClient(c.rig.Client.ActiveConnection()).Alarm(t.Context(), &pb.AlarmRequest{Action: what, Alarm: pb.AlarmType_NOSPACE})
 		if err != nil {
 			t.Fatal(err)
 		}

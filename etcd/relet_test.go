@@ -16,6 +16,7 @@ import (
 	"github.com/succession-dev/succession/etcd"
 	"github.com/succession-dev/succession/internal/coordtest"
 	"github.com/succession-dev/succession/internal/coordtest/rig"
+	"github.com/succession-dev/succession/internal/coordtest/rig/etcdrig"
 )
 
 // TestRelet has etcd change its leader, and then does what one that was stalled may
@@ -99,7 +100,7 @@ func TestReletRefused(t *testing.T) {
 	t.Parallel()
 	cluster := coordtest.NewEtcd(t, &coordtest.EtcdOptions{Nodes: 3})
 	var m meter
-	c, err := dial(cluster.Addrs(), grpc.WithChainUnaryInterceptor(m.lose))
+	c, err := etcdrig.Dial(cluster.Addrs(), grpc.WithChainUnaryInterceptor(m.intercept))
 	if err != nil {
 		t.Fatal(err)
 	}

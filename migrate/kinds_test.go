@@ -10,156 +10,133 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-zookeeper/zk"
 	"github.com/hashicorp/consul/api"
-	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/consul"
+	"github.com/succession-dev/succession/etcd"
 	"github.com/succession-dev/succession/internal/coordtest"
 	"github.com/succession-dev/succession/internal/coordtest/rig"
+	"github.com/succession-dev/succession/internal/coordtest/rig/consulrig"
+	"github.com/succession-dev/succession/internal/coordtest/rig/etcdrig"
+	"github.com/succession-dev/succession/internal/coordtest/rig/zookeeperrig"
+	"github.com/succession-dev/succession/local"
+	"github.com/succession-dev/succession/zookeeper"
 )
 
 // A kind is a kind of coordinator.
 type kind struct {
-	start func(t *testing.T) (*coordtest.Cluster, string) // nil and a folder for one without servers
-	url   string                                          // of an address
+	// start starts one, for as long as the test. addr is that of its server, or the
+	// folder of one without servers.
+	start func(t *testing.T) (s coordinator, addr string)
+	url   string // of an address
 	slack time.Duration
 	// large says that positions begin with a large number. The others count what has
 	// happened, from 1 on.
 	large bool
-	// open opens a backend, where that takes more than the URL.
-	open func(addr string) (backend.Backend, error)
-	// remove and drop are what an operator does with the coordinator's own tools. Whom
-	// they do not find any more has left by himself: a composite that was removed from
-	// the other coordinator.
-	remove func(ctx context.Context, addr string, m backend.Member) error
-	drop   func(ctx context.Context, addr, election string) error
 }
+
+// A coordinator is one that was started, with what an operator does with its own tools.
+type coordinator struct {
+	rig.Operator
+	cluster *coordtest.Cluster // nil for one without servers
+	// open opens a backend behind a proxy of its own.
+	open func() (backend.Backend, rig.Client, error)
+	// compact and setClock are nil where nothing comes of them.
+	compact  func(context.Context) error
+	setClock func(time.Duration) error
+}
+
+const suite = "suite"
 
 var kinds = map[string]kind{
 	"zookeeper": {
-		start: func(t *testing.T) (*coordtest.Cluster, string) {
-			z := coordtest.NewZooKeeper(t, nil)
-			return &z.Cluster, z.Addrs()[0]
-		},
-		url: "zookeeper://%s/suite?session=" + realTTL.String(), slack: 500 * time.Millisecond,
-		remove: func(_ context.Context, addr string, m backend.Member) error {
-			return zookeeperOperator(addr, func(c *zk.Conn) error {
-				if err := c.Delete("/suite/"+m.Line+"/"+m.Key, -1); err != zk.ErrNoNode {
-					return err
+		start: func(t *testing.T) (coordinator, string) {
+			z := coordtest.NewZooKeeper(t, &coordtest.ZooKeeperOptions{NoSync: true, Clock: true})
+			open := func() (backend.Backend, rig.Client, error) {
+				r, err := zookeeperrig.Start(z.Addrs()[0])
+				if err != nil {
+					return nil, nil, err
 				}
-				return nil
-			})
+				b, err := zookeeper.New([]string{r.Addr()}, &zookeeper.Options{SessionTimeout: realTTL, Chroot: "/" + suite, Dialer: r.Dial})
+				return b, r, err
+			}
+			op := zookeeperrig.Operator{ZooKeeper: z, Root: "/" + suite}
+			return coordinator{Operator: op, cluster: &z.Cluster, open: open, setClock: op.SetClock}, z.Addrs()[0]
 		},
-		drop: func(_ context.Context, addr, election string) error {
-			return zookeeperOperator(addr, func(c *zk.Conn) error {
-				for {
-					at := "/suite/" + election
-					names, _, err := c.Children(at)
-					if err == zk.ErrNoNode { // nobody has used it here
-						return nil
-					}
-					if err != nil {
-						return err
-					}
-					ops := make([]any, 0, len(names)+1)
-					for _, name := range names {
-						ops = append(ops, &zk.DeleteRequest{Path: at + "/" + name, Version: -1})
-					}
-					_, err = c.Multi(append(ops, &zk.DeleteRequest{Path: at, Version: -1})...)
-					if err != zk.ErrNoNode && err != zk.ErrNotEmpty { // somebody joined or left meanwhile
-						return err
-					}
-				}
-			})
-		},
+		url: "zookeeper://%s/" + suite + "?session=" + realTTL.String(), slack: 500 * time.Millisecond,
 	},
 	"etcd": {
-		start: func(t *testing.T) (*coordtest.Cluster, string) {
+		start: func(t *testing.T) (coordinator, string) {
 			e := coordtest.NewEtcd(t, nil)
-			return &e.Cluster, e.Addrs()[0]
+			client, err := etcdrig.Dial(e.Addrs())
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { client.Close() })
+			open := func() (backend.Backend, rig.Client, error) {
+				r, err := etcdrig.Start(e.Addrs()[0])
+				if err != nil {
+					return nil, nil, err
+				}
+				b, err := etcd.New(r.Client, &etcd.Options{TTL: realTTL, Prefix: suite + "/"})
+				return b, r, err
+			}
+			op := etcdrig.Operator{Etcd: e, Prefix: suite + "/", Client: client}
+			return coordinator{Operator: op, cluster: &e.Cluster, open: open, compact: op.Compact}, e.Addrs()[0]
 		},
-		url: "etcd://%s/suite/?ttl=" + realTTL.String(), slack: 500 * time.Millisecond,
-		remove: func(ctx context.Context, addr string, m backend.Member) error {
-			return etcdOperator(addr, func(c *clientv3.Client) error {
-				_, err := c.Delete(ctx, "suite/"+m.Line+"/"+m.Key)
-				return err
-			})
-		},
-		drop: func(ctx context.Context, addr, election string) error {
-			return etcdOperator(addr, func(c *clientv3.Client) error {
-				_, err := c.Txn(ctx).Then(
-					clientv3.OpDelete("suite/"+election+"/", clientv3.WithPrefix()),
-					clientv3.OpDelete("suite/"+election),
-				).Commit()
-				return err
-			})
-		},
+		url: "etcd://%s/" + suite + "/?ttl=" + realTTL.String(), slack: 500 * time.Millisecond,
 	},
 	"consul": {
-		start: func(t *testing.T) (*coordtest.Cluster, string) {
+		start: func(t *testing.T) (coordinator, string) {
 			c := coordtest.NewConsul(t, &coordtest.ConsulOptions{Durable: true, Config: []string{"limits{http_max_conns_per_client=4000}"}})
-			return &c.Cluster, c.Addrs()[0]
-		},
-		url: "consul://%s/suite?ttl=" + realTTL.String(), slack: realTTL + realTTL/4,
-		open: func(addr string) (backend.Backend, error) {
 			transport := &http.Transport{DialContext: rig.DialUnlabelled}
-			return consul.New(&api.Config{Address: addr, Transport: transport}, &consul.Options{TTL: realTTL, Prefix: "suite"})
+			t.Cleanup(transport.CloseIdleConnections)
+			client, err := api.NewClient(&api.Config{Address: c.Addrs()[0], Transport: transport})
+			if err != nil {
+				t.Fatal(err)
+			}
+			open := func() (backend.Backend, rig.Client, error) {
+				r, err := consulrig.Start(c.Servers()[0])
+				if err != nil {
+					return nil, nil, err
+				}
+				b, err := consul.New(r.Config(), &consul.Options{TTL: realTTL, Prefix: suite})
+				return b, r, err
+			}
+			return coordinator{Operator: consulrig.Operator{Client: client, Prefix: suite}, cluster: &c.Cluster, open: open}, c.Addrs()[0]
 		},
-		remove: func(ctx context.Context, addr string, m backend.Member) error {
-			return consulOperator(ctx, addr, &api.KVTxnOp{Verb: api.KVDelete, Key: "suite/" + m.Line + "/" + m.Key})
-		},
-		drop: func(ctx context.Context, addr, election string) error {
-			return consulOperator(ctx, addr,
-				&api.KVTxnOp{Verb: api.KVDelete, Key: "suite/" + election},
-				&api.KVTxnOp{Verb: api.KVDeleteTree, Key: "suite/" + election + "/"})
-		},
+		url: "consul://%s/" + suite + "?ttl=" + realTTL.String(), slack: realTTL + realTTL/4,
 	},
 	"local": {
-		start: func(t *testing.T) (*coordtest.Cluster, string) { return nil, t.TempDir() },
+		start: func(t *testing.T) (coordinator, string) {
+			dir := t.TempDir()
+			open := func() (backend.Backend, rig.Client, error) {
+				b, err := local.New(dir, nil)
+				return b, nil, err
+			}
+			return coordinator{Operator: localFolder(dir), open: open}, dir
+		},
 		url:   "local:%s",
 		large: true, // microseconds since 1970
-		remove: func(_ context.Context, dir string, m backend.Member) error {
-			if err := os.Remove(filepath.Join(dir, m.Line, "@"+m.Key)); !errors.Is(err, fs.ErrNotExist) {
-				return err
-			}
-			return nil
-		},
-		drop: func(_ context.Context, dir, election string) error {
-			return os.RemoveAll(filepath.Join(dir, election))
-		},
 	},
 }
 
-func zookeeperOperator(addr string, do func(*zk.Conn) error) error {
-	c, _, err := zk.Connect([]string{addr}, 10*time.Second, zk.WithLogInfo(false))
-	if err != nil {
+// A localFolder is the operator of a local coordinator.
+type localFolder string
+
+func (dir localFolder) Remove(_ context.Context, m backend.Member) error {
+	if err := os.Remove(filepath.Join(string(dir), m.Line, "@"+m.Key)); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	defer c.Close()
-	return do(c)
+	return nil
 }
 
-func etcdOperator(addr string, do func(*clientv3.Client) error) error {
-	c, err := clientv3.New(clientv3.Config{Endpoints: []string{addr}})
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	return do(c)
+func (dir localFolder) Drop(_ context.Context, election string) error {
+	return os.RemoveAll(filepath.Join(string(dir), election))
 }
 
-func consulOperator(ctx context.Context, addr string, ops ...*api.KVTxnOp) error {
-	transport := &http.Transport{}
-	defer transport.CloseIdleConnections()
-	c, err := api.NewClient(&api.Config{Address: addr, Transport: transport})
-	if err != nil {
-		return err
-	}
-	ok, _, _, err := c.KV().Txn(ops, (&api.QueryOptions{}).WithContext(ctx))
-	if err == nil && !ok {
-		err = errors.New("consul refuses to delete")
-	}
-	return err
+// Backup implements [rig.Operator]. An old copy of the folder is refused.
+func (localFolder) Backup(context.Context) (func(context.Context) error, error) {
+	return nil, errors.ErrUnsupported
 }

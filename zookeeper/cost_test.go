@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/coordtest/rig/zookeeperrig"
 	"github.com/succession-dev/succession/zookeeper"
 )
 
@@ -14,15 +15,18 @@ func TestCost(t *testing.T) {
 	t.Parallel()
 	const ttl = 3 * time.Second
 	type standing struct {
-		c *client
+		c *zookeeperrig.Client
 		s backend.Session
 		m backend.Member
 	}
 	var line []*standing
 	for range 4 {
-		c := new(client)
-		c.Backend = open(t, zookeeper.Options{SessionTimeout: ttl, Dialer: c.dial}, server(t))
-		s := session(t, c.Backend)
+		c, err := zookeeperrig.Start(server(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(c.Close)
+		s := session(t, open(t, zookeeper.Options{SessionTimeout: ttl, Dialer: c.Dial}, c.Addr()))
 		line = append(line, &standing{c, s, join(t, s, "e", "")})
 	}
 	gone := make([]<-chan error, len(line))
@@ -35,7 +39,7 @@ func TestCost(t *testing.T) {
 	}
 	count := func() (n []int64) {
 		for _, x := range line {
-			n = append(n, x.c.requests.Load())
+			n = append(n, x.c.Requests())
 		}
 		return n
 	}

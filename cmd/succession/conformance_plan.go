@@ -97,7 +97,7 @@ var sessionTimes = map[string]float64{
 	"G4.crash":                  1.6,
 	"G1.kill":                   3.3,
 	"G1.deaf":                   2.9,
-	"G1.late":                   14.3,
+	"G1.late":                   2.0,
 	"G1.cut":                    4.3,
 	"Records.watch-cancel":      0.3,
 	"Records.watch":             2.0,
