@@ -54,11 +54,10 @@ func (c *candidate) process() *process {
 	return c.proc
 }
 
-// crash kills the worker and notes the end of its terms for it.
+// crash kills the worker, and notes that it has left. Its last acts say until when it led.
 func (c *candidate) crash() {
-	c.left("killed")
 	c.process().kill()
-	c.left("killed") // what it won meanwhile
+	c.left("killed")
 }
 
 // retire ends the worker in good order, and notes that it has left.

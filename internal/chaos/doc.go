@@ -31,21 +31,22 @@
 //
 // [Evidence.Check] judges the files, and nothing but the files:
 //
-//   - overlap, token, order, late: see package history, whose rules these are. A
-//     process that was paused can note the end of its term only when it goes on; that
-//     term counts until its deadline (settle.go).
+//   - overlap, token, order, late: see package history, whose rules these are. Nothing is
+//     forgiven, not a millisecond: a term counts from just before its leader asked and was
+//     told for the first time that it led, until just before the last time, however late
+//     a process that was paused or killed has noted its end, or not at all (package worker).
 //   - vacancy: an election has a leader at the latest a bound after the last fault that
 //     may prolong its vacancy, where a candidate stands in line that no fault touches. The
 //     bound is the time after which the coordinator ends the session of a process that
 //     died, and five seconds for everything else. Which faults may: onset.go.
-//   - told: a leader that an operator deposed ends its term within seconds, where no
-//     fault is in the way of its being told.
+//   - told: a leader that an operator deposed ends its term within seconds of the
+//     operator's answer, where no fault is in the way of its being told.
 //   - lost: what was acknowledged is there in the end, in the store and in the records;
 //     the counter's values name the one that they replaced, so that none can hide.
 //   - invented: nothing is there that nobody wrote, or that was refused.
 //   - regression: the store accepted no token smaller than one before.
 //   - unfenced: no check succeeded, and no guarded write was let in, that was begun after
-//     a later term had been won.
+//     the leader of a later term had been told that it led.
 //   - linearizable: the guarded writes fit into one order that explains all answers, and
 //     in which tokens do not fall (github.com/anishathalye/porcupine). A write without an
 //     answer may have happened at any later time, or never.
@@ -91,14 +92,14 @@
 //     two seconds, counted anew from each fault that may prolong it. A worker that is
 //     cut off from one coordinator, and first on the other, keeps all others waiting
 //     meanwhile: both are needed before the cutover.
-//   - wronged: the store refused no write of a leader whose term had not ended.
+//   - wronged: the store refused no write of a leader that was told later that it still led.
 //
 // # What is left behind
 //
 // The folder of the run has schedule.txt, history.jsonl with all that was noted,
 // timeline.svg with its picture, summary.txt, the store, and of each worker, by its
-// candidate and how many there were before it, what it noted (c1.2.history.jsonl), its
-// writes (c1.2.ops.jsonl) and its log (c1.2.log). After a violation there are the servers'
+// candidate and how many there were before it, what it noted (c1.2.history.jsonl), its last
+// acts as a leader (c1.2.acts), its writes (c1.2.ops.jsonl) and its log (c1.2.log). After a violation there are the servers'
 // logs, too. A rehearsal has no schedule: what comes when depends on how long its steps take.
 // It has a picture of each migration (leg1.svg), and what the command said (operator.log).
 package chaos

@@ -276,6 +276,7 @@ func (a *arena) depose(ctx context.Context, s step, everywhere bool, do func(con
 		return nil
 	}
 	var act *backend.Member
+	var goes []history.Event
 	for _, name := range a.elections {
 		if name != election && !everywhere {
 			continue
@@ -295,11 +296,14 @@ func (a *arena) depose(ctx context.Context, s step, everywhere bool, do func(con
 			if name == election {
 				act = &m
 			}
-			a.notes.Note(history.Event{Kind: history.Deposed, Election: name, Candidate: m.Value, Position: m.Position, Token: line.Token(m)})
+			goes = append(goes, history.Event{Kind: history.Deposed, Election: name, Candidate: m.Value, Position: m.Position, Token: line.Token(m)})
 		}
 	}
 	if act == nil {
 		return nil
+	}
+	for _, e := range goes {
+		a.notes.Note(e)
 	}
 	end := a.notes.Begin(s.Kind, leader.Candidate)
 	err := do(ctx, *act)

@@ -30,12 +30,11 @@ type Rehearsal struct {
 func (r *rehearsal) report() (*Rehearsal, error) {
 	out := &Rehearsal{Options: r.move, Course: r.course, marks: r.marks.History().Faults}
 	e := &out.Evidence
-	e.Rules.Notice = notice
 	for _, g := range r.grounds {
 		e.Rules.Vacancy = max(e.Rules.Vacancy, g.c.crash+aftermath)
 	}
 	var err error
-	if e.History, err = readHistories(r.move.Dir); err != nil {
+	if e.History, err = readHistories(r.move.Dir, r.elections); err != nil {
 		return nil, err
 	}
 	if e.Ops, err = readOps(r.move.Dir); err != nil {
@@ -62,7 +61,7 @@ func (r *Rehearsal) write() error {
 	if err := h.Write(f); err != nil {
 		return err
 	}
-	shown := history.Merge(settle(h), &history.History{Faults: r.marks})
+	shown := history.Merge(h, &history.History{Faults: r.marks})
 	title := fmt.Sprintf("%s and %s, seed %d", r.Options.From, r.Options.To, r.Options.Seed)
 	if err := r.draw("timeline.svg", title, shown, r.Violations); err != nil {
 		return err

@@ -42,8 +42,7 @@ func TestUngated(t *testing.T) {
 	o := rehearsalOptions(t)
 	o.Ungated = true
 	r := rehearse(t, o)
-	r.Evidence.Rules.Notice = 0 // the store ends each of the two terms soon after the other's first write
-	found := rules(r.Check())
+	found := rules(r.Violations)
 	for _, want := range []history.Rule{history.Overlap, chaos.Wronged} {
 		if !slices.Contains(found, want) {
 			t.Errorf("%s was not found, but %v", want, found)
@@ -120,7 +119,7 @@ func moved() *chaos.Rehearsal {
 		}},
 		Stores:  map[string][]store.Write{},
 		Records: map[string]string{},
-		Rules:   history.Rules{Notice: s / 10, Vacancy: 3 * s},
+		Rules:   history.Rules{Vacancy: 3 * s},
 	}
 	round(e, 2*s, "c1", 1001, 1)
 	round(e, 11*s, "c1", 1001, 2)
@@ -201,9 +200,16 @@ func TestSpoiledMigrations(t *testing.T) {
 		}, nil},
 		{"the store refuses a leader, who gives up", func(r *chaos.Rehearsal) { refuse(r, 20*s-s/50) }, []history.Rule{chaos.Wronged}},
 		{"the store refuses a former leader", func(r *chaos.Rehearsal) {
-			r.Evidence.Rules.Notice = 0
 			refuse(r, 20*s+s/5)
 		}, nil},
+		{"the store refuses a leader that has not noted its end yet", func(r *chaos.Rehearsal) {
+			*find(r, history.Resigned, "c2") = told(20*s, 19*s+s/10, 19*s+s/2, "c2", 1002)
+			refuse(r, 20*s-s/50)
+		}, nil},
+		{"the same, and it is told afterwards that it still leads", func(r *chaos.Rehearsal) {
+			*find(r, history.Resigned, "c2") = told(20*s, 20*s-s/50+1, 0, "c2", 1002)
+			refuse(r, 20*s-s/50)
+		}, []history.Rule{chaos.Wronged}},
 		{"the store accepts an old token", func(r *chaos.Rehearsal) {
 			w := r.Evidence.Stores["alpha"]
 			w[3].At = 24*s + s/2
