@@ -39,7 +39,7 @@ func (c *candidate) start() error {
 		URL: c.url, Via: c.via, ID: c.id, Elections: c.a.elections, Store: filepath.Join(o.Dir, "store"), Log: log,
 		Origin: c.a.origin, Pace: pace, Work: work, Heedless: o.Heedless,
 	}
-	p, err := startProcess(append(o.Worker[:len(o.Worker):len(o.Worker)], cfg.Args()...), log+".log", c.a.live.hear)
+	p, err := startProcess(append(o.Worker[:len(o.Worker):len(o.Worker)], cfg.Args()...), o.Env, log+".log", c.a.live.hear)
 	if err != nil {
 		return err
 	}

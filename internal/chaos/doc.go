@@ -13,9 +13,10 @@
 // files, against one clock.
 //
 // Faults come by a schedule that is drawn from a seed before the run and printed; the
-// same seed is the same schedule on the same coordinator. Whom a fault hits may depend
-// on who leads then, and half of them go for the leader. They last less than a session,
-// about as long, or longer:
+// same seed is the same schedule on the same coordinator. Each kind comes once, and then
+// they come by their weights until the time is over, in bursts. Whom a fault hits may
+// depend on who leads then, and half of them go for the leader. They last less than a
+// session, about as long, or longer:
 //
 //   - candidates are paused, killed and started anew, cut off in either direction or
 //     both, refused, reset, slowed down; they resign, and are replaced in good order;
@@ -75,8 +76,8 @@
 // in good weather, where each step must be done at once, and the leader must lead on over
 // the cutover in the same term. In the others the nemesis kills, pauses and cuts off
 // workers, from both coordinators or from one, pauses and restarts servers for moments,
-// and, as a step is taken, goes for the leader and kills the operator's command in the
-// middle, which is then run again.
+// each at least once, and, as a step is taken, goes for the leader and kills the
+// operator's command in the middle, which is then run again.
 //
 // Before that leaders resign and crash where one coordinator is in use, and what this
 // costs is what the migrations are compared with ([Rehearsal.Check]):

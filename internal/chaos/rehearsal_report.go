@@ -161,6 +161,9 @@ func (r *Rehearsal) String() string {
 		kinds[f.Kind]++
 	}
 	line("faults", "%d: %s; the operator's command killed %d times", len(e.History.Faults), counts(kinds), r.Killed)
+	if missing := r.Missing(); stormy > 0 && len(missing) > 0 {
+		line("", "not one of: %s", strings.Join(missing, ", "))
+	}
 
 	for _, on := range []string{r.Options.From, r.Options.To} {
 		line("on "+on, "a resignation costs %s, a crash %s", r.cost(on, false), r.cost(on, true))
@@ -214,6 +217,20 @@ func (r *Rehearsal) String() string {
 		fmt.Fprintf(&b, "  %v\n", v)
 	}
 	return b.String()
+}
+
+// Missing returns the kinds of faults that occurred in no migration.
+func (r *Rehearsal) Missing() (out []string) {
+	for _, k := range storms {
+		occurred := slices.ContainsFunc(r.Evidence.History.Faults, func(f history.Fault) bool {
+			kind, _, _ := strings.Cut(f.Kind, of)
+			return kind == k.kind && slices.ContainsFunc(r.Legs, func(l Leg) bool { return l.Stormy && l.Began <= f.From && f.From <= l.Ended })
+		})
+		if !occurred {
+			out = append(out, k.kind)
+		}
+	}
+	return out
 }
 
 // cost returns what the ordinary handovers of one kind took.

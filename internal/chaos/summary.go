@@ -21,6 +21,7 @@ type Report struct {
 	Options    Options
 	Evidence   Evidence
 	Violations []history.Violation
+	Missing    []string // the kinds of faults that could have occurred, and have not
 }
 
 // report reads what the run has left behind, judges it, and writes the history, its
@@ -43,6 +44,7 @@ func (a *arena) report(records map[string]string) (*Report, error) {
 			return nil, err
 		}
 	}
+	r.Missing = a.missing(r.Evidence.History)
 	r.Violations = append(a.found, r.Evidence.Check()...)
 	if err := r.write(); err != nil {
 		return nil, err
@@ -157,6 +159,9 @@ func (r *Report) String() string {
 		faults[f.Kind]++
 	}
 	line("faults", "%d: %s", len(h.Faults), counts(faults))
+	if len(r.Missing) > 0 {
+		line("", "not one of: %s", strings.Join(r.Missing, ", "))
+	}
 	longest, at := vacancy(h)
 	line("longest vacancy", "%v at %v", longest.Round(time.Millisecond), at.Round(time.Millisecond))
 	line("after the last fault", "%v, of %v", e.wait().Round(time.Millisecond), e.Rules.Vacancy)
