@@ -251,9 +251,15 @@ type still struct {
 
 	mu    sync.Mutex
 	stops bool
+	asked int      // for the line
 	did   []string // what it was asked to write
 	fence uint64   // that was to be raised to
 }
+
+// patience is how often a composite may ask for the line in two calls.
+const patience = 20
+
+var errEndless = errors.New("it asks without end")
 
 type backendOf struct{ s *still }
 
@@ -296,23 +302,19 @@ var stepNames = [...]string{
 	stepBegun: "begun", stepAsked: "asked", stepAborting: "aborting", stepAborted: "aborted", stepMoved: "moved", stepSealed: "sealed",
 }
 
-// note takes down a write, and says whether that is the last.
-func (c *still) note(what string) error {
+func (c *still) note(what string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.stops {
-		return nil
-	}
 	c.did = append(c.did, what)
-	return errStill
 }
 
 func (c *still) Join(_ context.Context, line, _ string) (backend.Member, error) {
 	if line != election { // a mark
 		return backend.Member{}, backend.ErrDenied
 	}
-	if err := c.note("joins"); err != nil {
-		return backend.Member{}, err
+	if c.stops {
+		c.note("joins")
+		return backend.Member{}, errStill
 	}
 	m := member(c.next)
 	c.line.Members = append(c.line.Members, m)
@@ -334,6 +336,9 @@ func (c *still) Ahead(_ context.Context, m backend.Member) (backend.Place, error
 }
 
 func (c *still) Line(context.Context, string) (backend.Line, error) {
+	if c.asked++; c.asked > patience {
+		return backend.Line{}, errEndless
+	}
 	l := c.line
 	l.Members = slices.Clone(l.Members)
 	return l, nil
@@ -357,11 +362,12 @@ func (c *still) Put(_ context.Context, name string, value []byte, _ *backend.If)
 		return 0, err
 	}
 	if h.Fence == c.line.Header.Fence && h.Migration.Step == stepNames[stepMoved] {
-		_ = c.note("moves")
+		c.note("moves")
 		return 2, nil
 	}
 	c.fence = h.Fence
-	return 0, c.note("raises")
+	c.note("raises")
+	return 0, errStill
 }
 
 func (c *still) Leave(context.Context, backend.Member) error { return nil }
