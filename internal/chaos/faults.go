@@ -283,12 +283,13 @@ func endLeadersSession(ctx context.Context, a *arena, s step) error {
 }
 
 // depose notes that a leader is deposed, and does it: afterwards would be too late, as
-// somebody else may lead at once. Where there is no leader for some time, or the
-// coordinator does not answer, nobody is deposed.
+// somebody else may lead at once. Where there is no leader, or the coordinator does not
+// answer, it tries again for as long as a vacancy may last; then nobody is deposed.
 func (a *arena) depose(ctx context.Context, s step, everywhere bool, do func(context.Context, backend.Member) error) error {
-	ctx, cancel := context.WithTimeout(ctx, operatorTimeout)
+	ctx, cancel := context.WithTimeout(ctx, a.c.vacancy())
 	defer cancel()
 	election := a.elections[s.Election]
+	again := backoff.New(ctx)
 	var leader history.Event
 	for found := false; ; {
 		before := leader.Token
@@ -301,7 +302,11 @@ func (a *arena) depose(ctx context.Context, s step, everywhere bool, do func(con
 		}
 		act, notes, err := a.find(ctx, leader, everywhere)
 		if err != nil {
-			return nil
+			if again.Sleep(ctx) != nil {
+				return nil
+			}
+			leader = history.Event{}
+			continue
 		}
 		if act == nil { // it has left, and another one leads soon
 			continue
@@ -310,7 +315,9 @@ func (a *arena) depose(ctx context.Context, s step, everywhere bool, do func(con
 			a.notes.Note(e)
 		}
 		end := a.notes.Begin(s.Kind, leader.Candidate)
-		err = do(ctx, *act)
+		limited, cancel := context.WithTimeout(ctx, operatorTimeout)
+		err = do(limited, *act)
+		cancel()
 		end()
 		if err != nil {
 			// As happens where the coordinator does not answer. Whoever was noted as deposed is
@@ -328,6 +335,8 @@ const failed = "-failed"
 // find returns the leader's member, if it stands, and what is to be noted when it is
 // removed: it alone, or all members of the leader's process.
 func (a *arena) find(ctx context.Context, leader history.Event, everywhere bool) (member *backend.Member, notes []history.Event, err error) {
+	ctx, cancel := context.WithTimeout(ctx, operatorTimeout)
+	defer cancel()
 	session, err := a.observer.Session(ctx)
 	if err != nil {
 		return nil, nil, err
