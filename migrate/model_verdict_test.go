@@ -1,5 +1,40 @@
 package migrate_test
 
+// A ruling is what two records say to who moves the election from one side to the
+// other.
+const (
+	notBegun = iota
+	needsBoth
+	movedTo   // also where the gate still stands behind which it is
+	half      // sealed by the migration whose gate still stands
+	staysFrom // aborted, or gone back
+	conflict  // both have a gate
+	opposite  // the source has a gate
+	broken    // both are sealed
+)
+
+func rule(from, to mRecord) int {
+	switch {
+	case to.target && to.step == stepMoved && !to.sealed:
+		return movedTo
+	case from.sealed && to.sealed:
+		return broken
+	case from.sealed && to.gated() && from.id == to.id:
+		return half
+	case from.sealed:
+		return movedTo
+	case to.sealed:
+		return staysFrom
+	case from.gated() && to.gated():
+		return conflict
+	case from.gated():
+		return opposite
+	case to.gated():
+		return needsBoth
+	}
+	return notBegun
+}
+
 // A verdict is what a composite that stands in line does next, as it finds the two sides.
 type verdict uint8
 
