@@ -76,7 +76,7 @@ func TestModelCatchesFlaws(t *testing.T) {
 			if strings.HasPrefix(tt.flaw.name, "opposed") {
 				b = opposedBounds
 			}
-			bad, states := explore(tt.flaw, b, tt.mix...)
+			bad, states := explore(tt.flaw, b, nil, tt.mix...)
 			if bad == "" {
 				t.Errorf("not caught in %d states", states)
 			}

@@ -88,7 +88,7 @@ func (e *explorer) willing(m model, p int) {
 	if side, ours, ok := q.uses(); ok {
 		s := &m.side[side]
 		switch i := s.find(p); {
-		case q.alone > 0 && i > 0 && (s.sealed || s.gated()): // it finds out at its re-check, and joins anew
+		case q.alone > 0 && i >= 0 && s.alone(p) == joinsAnew: // it finds out at its re-check
 			n := m
 			n.leave(side, p)
 			n.gone(p)

@@ -91,7 +91,7 @@ func (e *explorer) alone(m model, p, side int, ours bool) {
 			e.add(n)
 		}
 	}
-	if i == 0 && q.lead == 0 && (!ours || !s.sealed) {
+	if i == 0 && q.lead == 0 && (!ours || s.alone(p) == leadsTo) {
 		e.leads(m, p, 1<<side, s.token(0), ours)
 	}
 	if t := &m.side[1-side]; e.f.sealWithoutN && q.mode == both && i == 0 && q.lead != 0 && t.target && t.step == stepAsked {
@@ -108,24 +108,26 @@ func (e *explorer) composite(m model, p, from, to int) {
 	i := f.find(p)
 	if i < 0 && t.find(p) < 0 {
 		n := m
-		switch j := e.judge(&m, from, to); {
+		j := e.judge(&m, from, to)
+		alone := j == 1+to || j > 0 && e.f.early
+		switch {
 		case q.found: // long ago, perhaps
 			n.proc[p].found = false
 			if e.join(&n, from, p) {
 				e.add(n)
 			}
-		case j > 0 && e.b.opposed:
+		case alone && e.b.opposed:
 			n.proc[p].alone = uint8(j)
 			e.add(n)
-		case j == 0 && e.b.opposed:
+		case j >= 0 && e.b.opposed:
 			n.proc[p].found = true
 			e.add(n)
-		case j > 0:
+		case alone:
 			n.proc[p].alone = uint8(j)
 			if e.join(&n, j-1, p) {
 				e.add(n)
 			}
-		case j == 0:
+		case j >= 0:
 			if e.f.targetFirst && p == 1 {
 				from = to
 			}
@@ -146,10 +148,11 @@ func (e *explorer) composite(m model, p, from, to int) {
 	up.leave(to, p)
 	up.gone(p)
 	e.add(up)
+	v := m.verdict(p, from, to)
 	if e.f.ignoresConflict && f.behind(p) {
-		i = 0
+		i, v = 0, m.first(p, from, to)
 	}
-	if q.lead == 0 && (f.sealed || f.gated() && i != 0) { // it is told at its re-check, and joins anew
+	if q.lead == 0 && v == joinsAnew { // it is told at its re-check
 		n := m
 		n.leave(from, p)
 		n.leave(to, p)
@@ -168,30 +171,36 @@ func (e *explorer) composite(m model, p, from, to int) {
 
 // take is p first on from, which takes to as well, and leads.
 func (e *explorer) take(m model, p, from, to int) {
-	f, t, q := &m.side[from], &m.side[to], &m.proc[p]
-	switch {
-	case q.lead != 0:
-	case t.sealed: // aborted
+	f, t := &m.side[from], &m.side[to]
+	if m.proc[p].lead != 0 {
+		return
+	}
+	v := m.first(p, from, to)
+	if e.f.noFence && (v == raisesFrom || v == raisesTo) {
+		v = leadsBoth
+	}
+	switch v {
+	case leadsFrom:
 		n := m
 		n.proc[p].alone = uint8(1 + from)
 		n.leave(to, p)
 		e.leads(n, p, 1<<from, f.token(0), true)
-	case t.gated() && t.gateIndex() == 0 && t.find(p) < 0:
+	case joinsTo:
 		n := m
 		if e.join(&n, to, p) {
 			e.add(n)
 		}
-	case t.behind(p) && f.token(0) < t.token(1) && !e.f.noFence:
+	case raisesFrom:
 		n := m
 		n.side[from].fence += t.token(1) - f.token(0)
 		e.wrote(&n, from)
 		e.add(n)
-	case t.behind(p) && t.token(1) < f.token(0) && !e.f.noFence:
+	case raisesTo:
 		n := m
 		n.side[to].fence += f.token(0) - t.token(1)
 		e.wrote(&n, to)
 		e.add(n)
-	case t.behind(p):
+	case leadsBoth:
 		e.leads(m, p, 1<<from|1<<to, max(f.token(0), t.token(1)), true)
 	}
 }

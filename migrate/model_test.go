@@ -2,8 +2,10 @@ package migrate_test
 
 import (
 	"fmt"
+	"runtime"
+	"strings"
+	"sync/atomic"
 	"testing"
-	"time"
 )
 
 // The model explores every interleaving of the steps of a migration, as doc.go
@@ -12,6 +14,14 @@ import (
 // its coordinator only after its owner's deadline (law L6) is one transition, which ends
 // the term too. A coordinator that cannot be reached is one at which nothing happens
 // for a while, which every interleaving includes.
+//
+// Where the model says what a composite does, the code of this package is asked, too
+// (model_code_test.go): each line and record of the two sides that any composite finds in
+// any state that can be reached is shown to a real one, which stands there as that one
+// does. It must wait, join, raise a fence to the same number, lead with the same token,
+// refuse, or give its place back, as the model's does. What is not compared: steps of
+// operators, the cutover of a leader (leading, pin), and what happens between two requests of
+// one call, which in the model is a state of its own.
 
 // The modes of processes.
 const (
@@ -109,6 +119,9 @@ type explorer struct {
 	todo []model
 	bad  string
 
+	code *compared          // what is compared with the code; nil is nothing
+	met  map[situation]bool // that have been compared
+
 	mended map[model]bool // what mends has found
 	tidy   bool           // one operator at a time: see mends
 }
@@ -200,41 +213,6 @@ func (p *mProc) uses() (side int, ours, ok bool) {
 		return 1, false, true
 	}
 	return int(p.alone) - 1, true, p.alone > 0
-}
-
-// A ruling is what two records say to who moves the election from one side to the
-// other.
-const (
-	notBegun = iota
-	needsBoth
-	movedTo   // also where the gate still stands behind which it is
-	half      // sealed by the migration whose gate still stands
-	staysFrom // aborted, or gone back
-	conflict  // both have a gate
-	opposite  // the source has a gate
-	broken    // both are sealed
-)
-
-func rule(from, to mRecord) int {
-	switch {
-	case to.target && to.step == stepMoved && !to.sealed:
-		return movedTo
-	case from.sealed && to.sealed:
-		return broken
-	case from.sealed && to.gated() && from.id == to.id:
-		return half
-	case from.sealed:
-		return movedTo
-	case to.sealed:
-		return staysFrom
-	case from.gated() && to.gated():
-		return conflict
-	case from.gated():
-		return opposite
-	case to.gated():
-		return needsBoth
-	}
-	return notBegun
 }
 
 // judge says what a composite does: 1+side for one alone, 0 for both, -1 to refuse.
@@ -332,9 +310,9 @@ func (m *model) gone(p int) {
 	*q = mProc{mode: q.mode, dead: q.dead}
 }
 
-// explore returns what is wrong with the protocol for processes of these modes, and
-// the number of states.
-func explore(f flaw, b bounds, mix ...uint8) (string, int) {
+// explore returns what is wrong with the protocol for processes of these modes, or where
+// the code does something else, if that is compared, and the number of states.
+func explore(f flaw, b bounds, code *compared, mix ...uint8) (string, int) {
 	var m model
 	for side := range m.side {
 		m.side[side].next = 1
@@ -346,7 +324,7 @@ func explore(f flaw, b bounds, mix ...uint8) (string, int) {
 			m.proc[p].mode = mix[p]
 		}
 	}
-	e := &explorer{f: f, b: b, seen: make(map[model]struct{})}
+	e := &explorer{f: f, b: b, seen: make(map[model]struct{}), code: code, met: make(map[situation]bool)}
 	e.add(m)
 	for len(e.todo) > 0 && e.bad == "" {
 		m := e.todo[len(e.todo)-1]
@@ -359,33 +337,71 @@ func explore(f flaw, b bounds, mix ...uint8) (string, int) {
 		if m.idle() && e.stuck(m) {
 			e.fail("nobody ever leads\n%+v", m)
 		}
+		if why := e.code.state(e, &m); why != "" {
+			e.fail("%s", why)
+		}
 		e.next(m)
 	}
 	return e.bad, len(e.seen)
 }
 
-func TestModel(t *testing.T) {
-	began := time.Now()
-	total, mixes := 0, 0
-	try := func(b bounds, mix ...uint8) {
-		mixes++
-		bad, states := explore(flaw{}, b, mix...)
-		total += states
-		if bad != "" {
-			t.Errorf("%v: %s", mix, bad)
-		}
-		if testing.Verbose() && states > 100000 {
-			t.Logf("%v %+v: %d states, %v so far", mix, b, states, time.Since(began).Round(time.Millisecond))
-		}
+// A mix is what one exploration is of.
+type mix struct {
+	bounds
+	modes []uint8
+}
+
+func (x mix) String() string {
+	names := make([]string, 0, procs)
+	for _, mode := range x.modes {
+		names = append(names, modeNames[mode])
 	}
+	return fmt.Sprintf("%s,joins=%d", strings.Join(names, "+"), x.joins)
+}
+
+// explores explores each mix, several at the same time, and compares what is found with the
+// code.
+func explores(t *testing.T, mixes []mix) {
+	code := &compared{done: make(map[situation]bool)}
+	var total atomic.Int64
+	// No more at a time than there are processors: each needs memory, and waits for nothing.
+	processors := make(chan struct{}, runtime.GOMAXPROCS(0))
+	t.Cleanup(func() { // when the parallel ones have ended
+		t.Logf("%d states of %d mixes; %d situations were compared with the code", total.Load(), len(mixes), len(code.done))
+		if len(code.done) == 0 {
+			t.Error("nothing was compared")
+		}
+	})
+	for _, x := range mixes {
+		t.Run(x.String(), func(t *testing.T) {
+			t.Parallel()
+			processors <- struct{}{}
+			defer func() { <-processors }()
+			bad, states := explore(flaw{}, x.bounds, code, x.modes...)
+			total.Add(int64(states))
+			if bad != "" {
+				t.Error(bad)
+			}
+		})
+	}
+}
+
+func TestModel(t *testing.T) {
+	t.Parallel()
+	var mixes []mix
 	for a := uint8(0); a < modes; a++ {
-		try(bounds{joins: 5, crashes: 2, ids: 3, raise: true}, a)
+		one := bounds{joins: 5, crashes: 2, ids: 3, raise: true}
+		two := bounds{joins: 4, crashes: 2, ids: 3}
+		if raced {
+			one.joins, two = 4, bounds{joins: 3, crashes: 1, ids: 2}
+		}
+		mixes = append(mixes, mix{one, []uint8{a}})
 		for b := a; b < modes; b++ {
-			try(bounds{joins: 4, crashes: 2, ids: 3}, a, b)
-			for c := b; c < modes; c++ {
-				try(bounds{joins: 3, crashes: 1, ids: 2}, a, b, c)
+			mixes = append(mixes, mix{two, []uint8{a, b}})
+			for c := b; c < modes && !raced; c++ {
+				mixes = append(mixes, mix{bounds{joins: 3, crashes: 1, ids: 2}, []uint8{a, b, c}})
 			}
 		}
 	}
-	t.Logf("%d states of %d mixes in %v", total, mixes, time.Since(began).Round(time.Millisecond))
+	explores(t, mixes)
 }

@@ -39,7 +39,7 @@ func (c *candidate) start() error {
 		URL: c.url, Via: c.via, ID: c.id, Elections: c.a.elections, Store: filepath.Join(o.Dir, "store"), Log: log,
 		Origin: c.a.origin, Pace: pace, Work: work, Heedless: o.Heedless,
 	}
-	p, err := startProcess(append(o.Worker[:len(o.Worker):len(o.Worker)], cfg.Args()...), log+".log", c.a.live.hear)
+	p, err := startProcess(append(o.Worker[:len(o.Worker):len(o.Worker)], cfg.Args()...), o.Env, log+".log", c.a.live.hear)
 	if err != nil {
 		return err
 	}
@@ -54,11 +54,10 @@ func (c *candidate) process() *process {
 	return c.proc
 }
 
-// crash kills the worker and notes the end of its terms for it.
+// crash kills the worker, and notes that it has left. Its last acts say until when it led.
 func (c *candidate) crash() {
-	c.left("killed")
 	c.process().kill()
-	c.left("killed") // what it won meanwhile
+	c.left("killed")
 }
 
 // retire ends the worker in good order, and notes that it has left.

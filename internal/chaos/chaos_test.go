@@ -13,11 +13,12 @@ import (
 	"github.com/succession-dev/succession/internal/history"
 )
 
-// TestChaos is one run on each coordinator. A failure keeps all that the run has
-// written.
+// TestChaos is one run on each coordinator, in which every kind of fault occurs. A failure
+// keeps all that the run has written.
 //
 //	go test ./internal/chaos -run 'Chaos/etcd' -for 5m -seed 7
 func TestChaos(t *testing.T) {
+	t.Parallel()
 	for _, on := range chaos.Coordinators() {
 		t.Run(on, func(t *testing.T) {
 			t.Parallel()
@@ -29,6 +30,9 @@ func TestChaos(t *testing.T) {
 			t.Logf("\n%s", r)
 			if len(r.Violations) > 0 {
 				t.Errorf("guarantees were broken; see %s", o.Dir)
+			}
+			if len(r.Missing) > 0 {
+				t.Errorf("of the faults these did not occur: %v", r.Missing)
 			}
 			if len(r.Evidence.Ops) == 0 {
 				t.Error("nothing was written")
@@ -68,7 +72,7 @@ func options(t *testing.T, on string, length time.Duration) chaos.Options {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := chaos.Options{On: on, For: length, Seed: *seed, Worker: []string{exe, "worker"}, Out: t.Output()}
+	o := chaos.Options{On: on, For: length, Seed: *seed, Worker: []string{exe, "worker"}, Env: env, Out: t.Output()}
 	if o.Seed == 0 {
 		o.Seed = rand.Uint64N(1_000_000)
 	}

@@ -37,11 +37,10 @@ type Evidence struct {
 // Check returns what the evidence shows to be broken, in order of time.
 func (e *Evidence) Check() []history.Violation {
 	var out []history.Violation
-	settled := settle(e.History)
 	for _, election := range e.elections() {
-		out = append(out, withOnsets(settled, election, e.Rules.Vacancy).Check(e.Rules)...)
+		out = append(out, withOnsets(e.History, election, e.Rules.Vacancy).Check(e.Rules)...)
 		wins := winsOf(e.History.Terms(election))
-		out = append(out, told(settled, election)...)
+		out = append(out, told(e.History, election)...)
 		out = append(out, e.checkStore(election, wins)...)
 		for _, target := range []string{worker.Counter, worker.Last} {
 			out = append(out, e.checkRecord(election, target, wins)...)
@@ -64,8 +63,8 @@ func (e *Evidence) elections() []string {
 // wins are the terms of an election by token.
 type wins struct {
 	terms []history.Term
-	// next is, for each term, the first instant at which a term with a larger token was
-	// won.
+	// next is, for each term, the first instant at which a term with a larger token
+	// lasted.
 	next []time.Duration
 }
 
@@ -82,7 +81,8 @@ func winsOf(terms []history.Term) wins {
 	return w
 }
 
-// after returns when the first term was won that comes after that with the token.
+// after returns the first instant at which a term lasted that comes after that with the
+// token.
 func (w wins) after(token uint64) time.Duration {
 	i := slices.IndexFunc(w.terms, func(t history.Term) bool { return t.Token > token })
 	if i < 0 {
@@ -99,24 +99,33 @@ func (w wins) deposed(token uint64, at time.Duration) bool {
 }
 
 // told looks for leaders that an operator deposed and that led on, although nothing was in
-// the way of their being told.
+// the way of their being told. It counts from when the operator had been answered.
 func told(h *history.History, election string) (out []history.Violation) {
 	for _, t := range h.Terms(election) {
-		if !t.Deposed || t.To-max(t.From, t.DeposedAt) <= recovery {
+		i := slices.IndexFunc(h.Faults, func(f history.Fault) bool {
+			return deposes(f) && f.Target == t.Candidate && t.Deposed && f.From >= t.DeposedAt
+		})
+		if i < 0 {
+			continue
+		}
+		deposed := max(t.From, h.Faults[i].To)
+		if t.LedUntil()-deposed <= recovery {
 			continue
 		}
 		if !slices.ContainsFunc(h.Faults, func(f history.Fault) bool {
-			acts := f.Kind == remove || f.Kind == endSession
-			return !acts && (f.Target == "" || f.Target == t.Candidate) && f.From <= t.DeposedAt+recovery && t.DeposedAt <= f.To
+			return !deposes(f) && (f.Target == "" || f.Target == t.Candidate) && f.From <= deposed+recovery && t.DeposedAt <= f.To
 		}) {
 			out = append(out, history.Violation{
-				Rule: Told, Election: election, Candidates: []string{t.Candidate}, From: t.DeposedAt, To: t.To,
-				Text: fmt.Sprintf("%s (token %d) was deposed and led on for %v", t.Candidate, t.Token, t.To-t.DeposedAt),
+				Rule: Told, Election: election, Candidates: []string{t.Candidate}, From: deposed, To: t.LedUntil(),
+				Text: fmt.Sprintf("%s (token %d) was deposed and led on for %v", t.Candidate, t.Token, t.LedUntil()-deposed),
 			})
 		}
 	}
 	return out
 }
+
+// deposes reports whether a fault is an operator's act on a leader.
+func deposes(f history.Fault) bool { return f.Kind == remove || f.Kind == endSession }
 
 // name is what makes a write of an election unique.
 type name struct{ token, seq uint64 }

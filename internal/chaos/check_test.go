@@ -32,12 +32,19 @@ func sound() *chaos.Evidence {
 		}},
 		Stores:  map[string][]store.Write{},
 		Records: map[string]string{},
-		Rules:   history.Rules{Notice: s / 10, Vacancy: 5 * s},
+		Rules:   history.Rules{Vacancy: 5 * s},
 	}
 	round(e, 2*s, "c1", 10, 1)
 	round(e, 8*s, "c1", 10, 2)
 	round(e, 12*s, "c2", 20, 1)
 	round(e, 18*s, "c2", 20, 2)
+	return e
+}
+
+// told returns the note of a leader that finds its term over: it last acted at led.
+func told(at, led, deadline time.Duration, candidate string, token uint64) history.Event {
+	e := event(at, history.CheckFailed, candidate, token, token)
+	e.Led, e.Deadline = led, deadline
 	return e
 }
 
@@ -89,6 +96,10 @@ func TestPlanted(t *testing.T) {
 		{"two terms at once", func(e *chaos.Evidence) {
 			e.History.Events[3].At, e.History.Events[4].At = 11*s+s/2, 11*s+s/2
 		}, []history.Rule{history.Overlap}},
+		{"two terms at once, for some milliseconds", func(e *chaos.Evidence) {
+			e.History.Events[3] = told(11*s+s/2, 11*s+3*time.Millisecond, 0, "c1", 10)
+			e.History.Events[4].At = 11*s + s/2
+		}, []history.Rule{history.Overlap}},
 		{"a token that falls", func(e *chaos.Evidence) {
 			for i := range e.History.Events {
 				if ev := &e.History.Events[i]; ev.Token == 10 {
@@ -110,6 +121,7 @@ func TestPlanted(t *testing.T) {
 		}, []history.Rule{history.Vacancy}},
 		{"a leader that was deposed leads on", func(e *chaos.Evidence) {
 			e.History.Events = append(e.History.Events, event(3*s, history.Deposed, "c1", 10, 10))
+			e.History.Faults = []history.Fault{{Kind: "remove", Target: "c1", From: 3 * s, To: 4 * s}}
 		}, []history.Rule{chaos.Told}},
 		{"the store lost a write", func(e *chaos.Evidence) {
 			e.Stores["alpha"] = slices.Delete(e.Stores["alpha"], 1, 2)
@@ -201,28 +213,33 @@ func TestForgiven(t *testing.T) {
 			w[1], w[2] = w[2], w[1]
 			op(e, 1, worker.File).Outcome = worker.Refused
 		}},
-		{"a leader that is paused and told afterwards", func(e *chaos.Evidence) {
-			e.History.Events[3] = event(13*s, history.Ended, "c1", 10, 10)
-			e.History.Events[3].Deadline, e.History.Events[4].At = 9*s+s/2, 13*s
-			e.History.Faults = []history.Fault{{Kind: "pause", Target: "c1", From: 9 * s, To: 13 * s}}
+		{"a leader that notes its end late", func(e *chaos.Evidence) {
+			e.History.Events[3] = told(12*s+s/2, 10*s, 10*s, "c1", 10)
+			e.History.Events[4].At = 12*s + s/2
 		}},
-		{"a leader that is paused, and deposed after its deadline", func(e *chaos.Evidence) {
-			e.History.Events[3] = event(13*s, history.Ended, "c1", 10, 10)
-			e.History.Events[3].Deadline, e.History.Events[4].At = 9*s+s/2, 13*s
+		{"a leader that is paused, and deposed after its last act", func(e *chaos.Evidence) {
+			e.History.Events[3] = told(13*s, 9*s, 9*s+s/2, "c1", 10)
+			e.History.Events[4].At = 13 * s
 			e.History.Events = append(e.History.Events, event(10*s, history.Deposed, "c1", 10, 10))
-			e.History.Faults = []history.Fault{{Kind: "pause", Target: "c1", From: 9 * s, To: 13 * s}}
+			e.History.Faults = []history.Fault{
+				{Kind: "pause", Target: "c1", From: 9 * s, To: 13 * s}, {Kind: "remove", Target: "c1", From: 10 * s, To: 10 * s},
+			}
 		}},
 		{"a leader that is paused as it wins", func(e *chaos.Evidence) {
 			e.History.Events = append(e.History.Events,
-				event(0, history.Joined, "c3", 5, 0), event(14*s, history.Won, "c3", 5, 5))
-			end := event(14*s, history.Ended, "c3", 5, 5)
-			end.Deadline = 3 * s
-			e.History.Events = append(e.History.Events, end, event(14*s, history.Left, "c3", 5, 0))
+				event(0, history.Joined, "c3", 5, 0), event(s/2, history.Won, "c3", 5, 5),
+				told(14*s, s/2, 3*s, "c3", 5), event(14*s, history.Left, "c3", 5, 0))
 			e.History.Faults = []history.Fault{{Kind: "pause", Target: "c3", From: s / 2, To: 14 * s}}
 		}},
 		{"a leader that was deposed and is cut off", func(e *chaos.Evidence) {
 			e.History.Events = append(e.History.Events, event(3*s, history.Deposed, "c1", 10, 10))
-			e.History.Faults = []history.Fault{{Kind: "cut", Target: "c1", From: 2 * s, To: 9 * s}}
+			e.History.Faults = []history.Fault{
+				{Kind: "cut", Target: "c1", From: 2 * s, To: 9 * s}, {Kind: "remove", Target: "c1", From: 3 * s, To: 4 * s},
+			}
+		}},
+		{"a leader that was deposed when the operator had waited for long", func(e *chaos.Evidence) {
+			e.History.Events = append(e.History.Events, event(3*s, history.Deposed, "c1", 10, 10))
+			e.History.Faults = []history.Fault{{Kind: "remove", Target: "c1", From: 3 * s, To: 6 * s}}
 		}},
 		{"a vacancy that a second fault prolongs", func(e *chaos.Evidence) {
 			e.History.Events = append(e.History.Events, event(0, history.Joined, "c3", 30, 0), event(20*s, history.Left, "c3", 30, 0))
@@ -243,8 +260,8 @@ func TestForgiven(t *testing.T) {
 	}
 }
 
-// A fault of somebody at the end of the line excuses no vacancy, and a late end that no
-// pause explains is late.
+// A fault of somebody at the end of the line excuses no vacancy, and an act after the
+// deadline is late, also by a millisecond and of a leader that was paused.
 func TestNotForgiven(t *testing.T) {
 	e := sound()
 	e.History.Events = append(e.History.Events, event(0, history.Joined, "c3", 30, 0))
@@ -257,8 +274,8 @@ func TestNotForgiven(t *testing.T) {
 	}
 
 	e = sound()
-	e.History.Events[3] = event(10*s, history.Ended, "c1", 10, 10)
-	e.History.Events[3].Deadline = 9 * s
+	e.History.Events[3] = told(10*s, 9*s+time.Millisecond, 9*s, "c1", 10)
+	e.History.Faults = []history.Fault{{Kind: "pause", Target: "c1", From: 8 * s, To: 9 * s}}
 	if found := e.Check(); !slices.Equal(rules(found), []history.Rule{history.Late}) {
 		t.Errorf("a late end: %v", found)
 	}

@@ -13,9 +13,10 @@
 // files, against one clock.
 //
 // Faults come by a schedule that is drawn from a seed before the run and printed; the
-// same seed is the same schedule on the same coordinator. Whom a fault hits may depend
-// on who leads then, and half of them go for the leader. They last less than a session,
-// about as long, or longer:
+// same seed is the same schedule on the same coordinator. Each kind comes once, and then
+// they come by their weights until the time is over, in bursts. Whom a fault hits may
+// depend on who leads then, and half of them go for the leader. They last less than a
+// session, about as long, or longer:
 //
 //   - candidates are paused, killed and started anew, cut off in either direction or
 //     both, refused, reset, slowed down; they resign, and are replaced in good order;
@@ -31,21 +32,22 @@
 //
 // [Evidence.Check] judges the files, and nothing but the files:
 //
-//   - overlap, token, order, late: see package history, whose rules these are. A
-//     process that was paused can note the end of its term only when it goes on; that
-//     term counts until its deadline (settle.go).
+//   - overlap, token, order, late: see package history, whose rules these are. Nothing is
+//     forgiven, not a millisecond: a term counts from just before its leader asked and was
+//     told for the first time that it led, until just before the last time, however late
+//     a process that was paused or killed has noted its end, or not at all (package worker).
 //   - vacancy: an election has a leader at the latest a bound after the last fault that
 //     may prolong its vacancy, where a candidate stands in line that no fault touches. The
 //     bound is the time after which the coordinator ends the session of a process that
 //     died, and five seconds for everything else. Which faults may: onset.go.
-//   - told: a leader that an operator deposed ends its term within seconds, where no
-//     fault is in the way of its being told.
+//   - told: a leader that an operator deposed ends its term within seconds of the
+//     operator's answer, where no fault is in the way of its being told.
 //   - lost: what was acknowledged is there in the end, in the store and in the records;
 //     the counter's values name the one that they replaced, so that none can hide.
 //   - invented: nothing is there that nobody wrote, or that was refused.
 //   - regression: the store accepted no token smaller than one before.
 //   - unfenced: no check succeeded, and no guarded write was let in, that was begun after
-//     a later term had been won.
+//     the leader of a later term had been told that it led.
 //   - linearizable: the guarded writes fit into one order that explains all answers, and
 //     in which tokens do not fall (github.com/anishathalye/porcupine). A write without an
 //     answer may have happened at any later time, or never.
@@ -74,8 +76,8 @@
 // in good weather, where each step must be done at once, and the leader must lead on over
 // the cutover in the same term. In the others the nemesis kills, pauses and cuts off
 // workers, from both coordinators or from one, pauses and restarts servers for moments,
-// and, as a step is taken, goes for the leader and kills the operator's command in the
-// middle, which is then run again.
+// each at least once, and, as a step is taken, goes for the leader and kills the
+// operator's command in the middle, which is then run again.
 //
 // Before that leaders resign and crash where one coordinator is in use, and what this
 // costs is what the migrations are compared with ([Rehearsal.Check]):
@@ -91,14 +93,14 @@
 //     two seconds, counted anew from each fault that may prolong it. A worker that is
 //     cut off from one coordinator, and first on the other, keeps all others waiting
 //     meanwhile: both are needed before the cutover.
-//   - wronged: the store refused no write of a leader whose term had not ended.
+//   - wronged: the store refused no write of a leader that was told later that it still led.
 //
 // # What is left behind
 //
 // The folder of the run has schedule.txt, history.jsonl with all that was noted,
 // timeline.svg with its picture, summary.txt, the store, and of each worker, by its
-// candidate and how many there were before it, what it noted (c1.2.history.jsonl), its
-// writes (c1.2.ops.jsonl) and its log (c1.2.log). After a violation there are the servers'
+// candidate and how many there were before it, what it noted (c1.2.history.jsonl), its last
+// acts as a leader (c1.2.acts), its writes (c1.2.ops.jsonl) and its log (c1.2.log). After a violation there are the servers'
 // logs, too. A rehearsal has no schedule: what comes when depends on how long its steps take.
 // It has a picture of each migration (leg1.svg), and what the command said (operator.log).
 package chaos

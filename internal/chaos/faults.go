@@ -82,7 +82,7 @@ func (a *arena) do(ctx context.Context, s step) {
 	case k.candidate != nil:
 		c := a.aim(s)
 		if c == nil {
-			a.say("%v: suffers from something else already", s)
+			a.say("%v: everybody suffers from something else already", s)
 			return
 		}
 		defer c.busy.Unlock()
@@ -90,9 +90,13 @@ func (a *arena) do(ctx context.Context, s step) {
 		defer a.notes.Begin(s.Kind, c.id)()
 		err = k.candidate(ctx, c, s)
 	case k.server != nil:
+		a.servers.Lock()
+		defer a.servers.Unlock()
 		a.say("%v", s)
-		defer a.notes.Begin(s.Kind, "")()
+		end := a.notes.Begin(s.Kind, "")
 		err = k.server(ctx, a, s)
+		end()
+		a.awaitLeaders(ctx)
 	default:
 		a.say("%v", s)
 		err = k.operator(ctx, a, s)
@@ -102,14 +106,28 @@ func (a *arena) do(ctx context.Context, s step) {
 	}
 }
 
-// aim returns the candidate that a step is for, and makes it busy; nil where it is
-// busy already.
+// awaitLeaders waits until every election has a leader. That takes no longer than a
+// vacancy may, or the checker says so.
+func (a *arena) awaitLeaders(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, a.c.vacancy())
+	defer cancel()
+	_ = a.live.wait(ctx, func() bool {
+		return !slices.ContainsFunc(a.elections, func(election string) bool {
+			_, led := a.live.leader(election)
+			return !led
+		})
+	})
+}
+
+// aim returns the candidate that a step is for, or the next where that is busy already,
+// and makes it busy; nil where all are.
 func (a *arena) aim(s step) *candidate {
 	var all []*candidate
 	if e, ok := a.live.leader(a.elections[s.Election]); ok && s.Leader {
 		all = append(all, a.candidate(e.Candidate))
 	}
-	for _, c := range append(all, a.candidates[s.Index]) {
+	all = slices.Concat(all, a.candidates[s.Index:], a.candidates[:s.Index])
+	for _, c := range all {
 		if c.busy.TryLock() {
 			return c
 		}
@@ -262,49 +280,94 @@ func endLeadersSession(ctx context.Context, a *arena, s step) error {
 
 // depose notes that a leader is deposed, and does it: afterwards would be too late, as
 // somebody else may lead at once. Where there is no leader, or the coordinator does not
-// answer, nobody is deposed.
+// answer, it tries again for as long as a vacancy may last; then nobody is deposed.
 func (a *arena) depose(ctx context.Context, s step, everywhere bool, do func(context.Context, backend.Member) error) error {
-	ctx, cancel := context.WithTimeout(ctx, operatorTimeout)
+	ctx, cancel := context.WithTimeout(ctx, a.c.vacancy())
 	defer cancel()
 	election := a.elections[s.Election]
-	leader, ok := a.live.leader(election)
-	if !ok {
-		return nil
-	}
-	var act *backend.Member
-	for _, name := range a.elections {
-		if name != election && !everywhere {
-			continue
-		}
-		session, err := a.observer.Session(ctx)
+	again := backoff.New(ctx)
+	var leader history.Event
+	for found := false; ; {
+		before := leader.Token
+		err := a.live.wait(ctx, func() bool {
+			leader, found = a.live.leader(election)
+			return found && leader.Token != before
+		})
 		if err != nil {
 			return nil
+		}
+		act, notes, err := a.find(ctx, leader, everywhere)
+		if err != nil {
+			if again.Sleep(ctx) != nil {
+				return nil
+			}
+			leader = history.Event{}
+			continue
+		}
+		if act == nil { // it has left, and another one leads soon
+			continue
+		}
+		for _, e := range notes {
+			a.notes.Note(e)
+		}
+		end := a.notes.Begin(s.Kind, leader.Candidate)
+		limited, cancel := context.WithTimeout(ctx, operatorTimeout)
+		err = do(limited, *act)
+		cancel()
+		end()
+		if err != nil {
+			// As happens where the coordinator does not answer. Whoever was noted as deposed is
+			// then given more than is due.
+			a.say("%v: %v", s, err)
+			a.notes.Begin(s.Kind+failed, leader.Candidate)()
+		}
+		return nil
+	}
+}
+
+// failed is what the name of an operator's act ends with that has perhaps come to nothing.
+const failed = "-failed"
+
+// find returns the leader's member, if it stands, and what is to be noted when it is
+// removed: it alone, or all members of the leader's process.
+func (a *arena) find(ctx context.Context, leader history.Event, everywhere bool) (member *backend.Member, notes []history.Event, err error) {
+	ctx, cancel := context.WithTimeout(ctx, operatorTimeout)
+	defer cancel()
+	session, err := a.observer.Session(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, name := range a.elections {
+		if name != leader.Election && !everywhere {
+			continue
 		}
 		line, err := session.Line(ctx, name)
 		if err != nil {
-			return nil
+			return nil, nil, err
 		}
 		for _, m := range line.Members {
-			if m.Value != leader.Candidate || name == election && m.Position != leader.Position {
+			if m.Value != leader.Candidate || name == leader.Election && m.Position != leader.Position {
 				continue
 			}
-			if name == election {
-				act = &m
+			if name == leader.Election {
+				member = &m
 			}
-			a.notes.Note(history.Event{Kind: history.Deposed, Election: name, Candidate: m.Value, Position: m.Position, Token: line.Token(m)})
+			notes = append(notes, history.Event{Kind: history.Deposed, Election: name, Candidate: m.Value, Position: m.Position, Token: line.Token(m)})
 		}
 	}
-	if act == nil {
-		return nil
+	return member, notes, nil
+}
+
+// missing returns the kinds of faults that could have occurred, and have not.
+func (a *arena) missing(h *history.History) (out []string) {
+	times := make(map[string]int)
+	for _, f := range h.Faults {
+		times[f.Kind]++
 	}
-	end := a.notes.Begin(s.Kind, leader.Candidate)
-	err := do(ctx, *act)
-	end()
-	if err != nil {
-		// As happens where the coordinator does not answer. Whoever was noted as deposed is
-		// then given more than is due.
-		a.say("%v: %v", s, err)
-		a.notes.Begin(s.Kind+"-failed", leader.Candidate)()
+	for _, k := range kinds {
+		if a.can(k.needs) && times[k.name] <= times[k.name+failed] {
+			out = append(out, k.name)
+		}
 	}
-	return nil
+	return out
 }

@@ -25,9 +25,9 @@ type process struct {
 	err  error         // how it ended; to be read after done
 }
 
-// startProcess starts argv, with what it writes to standard error appended to the file
-// log. Each line of its output goes to say.
-func startProcess(argv []string, log string, say func(line []byte)) (*process, error) {
+// startProcess starts argv, in the environment of this process and env, with what it
+// writes to standard error appended to the file log. Each line of its output goes to say.
+func startProcess(argv, env []string, log string, say func(line []byte)) (*process, error) {
 	stderr, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return nil, err
@@ -40,6 +40,7 @@ func startProcess(argv []string, log string, say func(line []byte)) (*process, e
 	defer stdout.Close()
 
 	p := &process{cmd: exec.Command(argv[0], argv[1:]...), done: make(chan struct{})}
+	p.cmd.Env = append(os.Environ(), env...)
 	p.cmd.Stdout, p.cmd.Stderr = stdout, stderr
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if p.in, err = p.cmd.StdinPipe(); err != nil {

@@ -29,6 +29,7 @@ type RehearsalOptions struct {
 	Dir      string        // an existing folder, empty, for all that the run writes
 	Worker   []string      // the beginning of the command that runs [worker.Main]
 	Command  []string      // the beginning of the command "succession"
+	Env      []string      // of both, as NAME=VALUE, beside what this process has
 	Out      io.Writer     // gets a line for each step and each fault
 	// Ungated makes the operator remove the gate by hand and start a candidate with the
 	// new coordinator alone, to see that caught. Nothing comes after.
@@ -74,7 +75,7 @@ func Rehearse(ctx context.Context, o RehearsalOptions) (*Rehearsal, error) {
 	}
 	r := &rehearsal{
 		arena: arena{
-			o:         Options{For: o.For, Seed: o.Seed, Dir: o.Dir, Worker: o.Worker, Out: o.Out},
+			o:         Options{For: o.For, Seed: o.Seed, Dir: o.Dir, Worker: o.Worker, Env: o.Env, Out: o.Out},
 			origin:    worker.Now(),
 			elections: []string{"reports"},
 			live:      newLive(),

@@ -57,7 +57,7 @@ func (r *Rehearsal) Check() []history.Violation {
 // judged is the history as it is to be judged: a candidate that is cut off from one
 // coordinator, and stands first on the other, keeps all others from leading.
 func (r *Rehearsal) judged() *history.History {
-	h := settle(r.Evidence.History)
+	h := &history.History{Events: r.Evidence.History.Events, Faults: slices.Clone(r.Evidence.History.Faults)}
 	for _, f := range h.Faults {
 		if f.Kind == halfCut {
 			f.Target = ""
@@ -122,7 +122,7 @@ func (r *Rehearsal) checkVacancies(h *history.History, election string) (out []h
 	}
 	rules := r.Evidence.Rules
 	for _, s := range r.waits(h, election) {
-		if s.length() > rules.Vacancy+rules.Notice {
+		if s.length() > rules.Vacancy {
 			bad(history.Vacancy, s, "since the last fault; %v is what a crash may cost", rules.Vacancy)
 		}
 	}
@@ -159,15 +159,15 @@ func (s stretch) length() time.Duration { return s.to - s.from }
 func vacant(terms []history.Term) (out []stretch) {
 	for i, t := range terms {
 		if i == 0 {
-			out = append(out, stretch{t.To, t.To})
+			out = append(out, stretch{t.LedUntil(), t.LedUntil()})
 			continue
 		}
 		free := &out[len(out)-1]
 		if t.From > free.from {
 			free.to = t.From
-			out = append(out, stretch{t.To, t.To})
+			out = append(out, stretch{t.LedUntil(), t.LedUntil()})
 		} else {
-			free.from = max(free.from, t.To)
+			free.from = max(free.from, t.LedUntil())
 			free.to = free.from
 		}
 	}
@@ -200,8 +200,8 @@ func (r *Rehearsal) waits(h *history.History, election string) []stretch {
 	return all
 }
 
-// checkRefused holds each refused write against the store where its writer's term had
-// not ended: nobody but a later leader may have written with a larger token.
+// checkRefused holds each refused write against the store where its writer was told
+// later that it still led: nobody but a later leader may have written with a larger token.
 func (e *Evidence) checkRefused(h *history.History, election string) (out []history.Violation) {
 	terms := h.Terms(election)
 	for _, s := range e.Stores[election] {
@@ -209,7 +209,7 @@ func (e *Evidence) checkRefused(h *history.History, election string) (out []hist
 			continue
 		}
 		i := slices.IndexFunc(terms, func(t history.Term) bool { return t.Token == s.Token && t.Candidate == s.Candidate })
-		if i >= 0 && ended(h, terms[i], s.At, e.Rules.Notice) {
+		if i >= 0 && terms[i].LedUntil() < s.At {
 			continue
 		}
 		out = append(out, history.Violation{
@@ -218,18 +218,6 @@ func (e *Evidence) checkRefused(h *history.History, election string) (out []hist
 		})
 	}
 	return out
-}
-
-// ended reports whether a term was over at an instant. Its end may have been noted a
-// little later, unless it was its leader who gave it up: that is what a worker does when
-// a write is refused.
-func ended(h *history.History, t history.Term, at, notice time.Duration) bool {
-	if t.To <= at || 0 < t.Deadline && t.Deadline <= at {
-		return true
-	}
-	return t.To <= at+notice && !slices.ContainsFunc(h.Events, func(e history.Event) bool {
-		return e.Kind == history.Resigned && e.At == t.To && e.Candidate == t.Candidate && e.Token == t.Token
-	})
 }
 
 // checkGuard finds guarded writes that were let in after a later term had been won. What

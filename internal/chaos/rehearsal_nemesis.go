@@ -4,8 +4,8 @@ package chaos
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,7 +13,8 @@ import (
 	"github.com/succession-dev/succession/internal/coordtest"
 )
 
-// A nemesis brings faults about, as long as a leg lasts, until it is stopped.
+// A nemesis brings faults about, as long as a leg lasts, until it is stopped: each kind
+// once, and then by their weights.
 type nemesis struct {
 	r      *rehearsal
 	on     [2]*ground
@@ -22,10 +23,14 @@ type nemesis struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	faults sync.WaitGroup
+	all    chan struct{} // closed when each kind has come once
 }
 
 // halfCut is the fault in which a candidate is cut off from one coordinator alone.
 const halfCut = "half-cut"
+
+// of stands between the kind of a fault and the coordinator whose servers suffer it.
+const of = " of "
 
 // storms are the faults of a nemesis: those of chaos runs, by their names there, and its
 // own.
@@ -48,15 +53,31 @@ var storms = []struct {
 
 // newNemesis returns a nemesis of a leg between two coordinators that has begun.
 func (r *rehearsal) newNemesis(ctx context.Context, from, to *ground) *nemesis {
-	n := &nemesis{r: r, on: [2]*ground{from, to}}
+	n := &nemesis{r: r, on: [2]*ground{from, to}, all: make(chan struct{})}
 	n.rand = rand.New(rand.NewPCG(r.move.Seed, uint64(len(r.course.Legs))))
 	n.ctx, n.cancel = context.WithCancel(ctx)
+	once := n.rand.Perm(len(storms))
 	n.faults.Go(func() {
-		for backoff.Sleep(n.ctx, n.between(200*time.Millisecond, n.session()/2)) == nil {
-			n.strike(n.draw())
+		for i := 0; backoff.Sleep(n.ctx, n.between(200*time.Millisecond, n.session()/2)) == nil; i++ {
+			if i == len(once) {
+				close(n.all)
+			}
+			if i < len(once) {
+				n.strike(n.shape(storms[once[i]].kind))
+			} else {
+				n.strike(n.draw())
+			}
 		}
 	})
 	return n
+}
+
+// through waits until each kind of fault has come once.
+func (n *nemesis) through() {
+	select {
+	case <-n.all:
+	case <-n.ctx.Done():
+	}
 }
 
 // stop ends the nemesis, and returns when all faults have been undone.
@@ -82,20 +103,24 @@ func (n *nemesis) session() time.Duration {
 	return max(n.on[0].c.ttl, n.on[1].c.ttl, 2*time.Second)
 }
 
-// draw draws a fault.
+// draw draws a fault by their weights.
 func (n *nemesis) draw() step {
 	total := 0
 	for _, s := range storms {
 		total += s.weight
 	}
 	i := n.intN(total)
-	s := step{At: n.r.clock(), Index: n.intN(fleet), Leader: n.intN(2) == 0}
 	for _, k := range storms {
 		if i -= k.weight; i < 0 {
-			s.Kind = k.kind
-			break
+			return n.shape(k.kind)
 		}
 	}
+	panic("weights are positive")
+}
+
+// shape draws what is open of a fault of a kind.
+func (n *nemesis) shape(kind string) step {
+	s := step{At: n.r.clock(), Kind: kind, Index: n.intN(fleet), Leader: n.intN(2) == 0}
 	// Short of the session's time, and past it.
 	session := n.session()
 	s.For = n.between(session/10, session/2)
@@ -122,8 +147,8 @@ func (n *nemesis) strike(s step) {
 func (n *nemesis) seize() (kills int) {
 	after, kind := n.between(0, commandMiddle), []string{"kill", "pause", "cut", ""}[n.intN(4)]
 	if kind != "" {
-		s := n.draw()
-		s.Kind, s.Leader = kind, true
+		s := n.shape(kind)
+		s.Leader = true
 		n.faults.Go(func() {
 			if backoff.Sleep(n.ctx, after) == nil {
 				n.onCandidate(s)
@@ -158,14 +183,18 @@ func (n *nemesis) onHalf(s step) {
 // onServer pauses or restarts a server for a moment, which is short of a session.
 func (n *nemesis) onServer(s step) {
 	g := n.on[n.intN(2)]
-	if g.c.Cluster == nil || !g.busy.TryLock() {
+	if g.c.Cluster == nil {
+		g = n.on[1-slices.Index(n.on[:], g)] // which has servers
+	}
+	g.busy.Lock()
+	defer g.busy.Unlock()
+	if n.ctx.Err() != nil {
 		return
 	}
-	defer g.busy.Unlock()
 	server := g.c.Servers()[s.Index%len(g.c.Servers())]
 	moment := n.between(n.session()/20, n.session()/4)
 	n.r.say("%s of %s for %v", s.Kind, g.name, moment)
-	defer n.r.notes.Begin(fmt.Sprintf("%s of %s", s.Kind, g.name), "")()
+	defer n.r.notes.Begin(s.Kind+of+g.name, "")()
 	err := n.onServerFor(server, s.Kind == "kill-server", moment)
 	if err != nil {
 		n.r.fail("rig", "%s of %s: %v", s.Kind, g.name, err)

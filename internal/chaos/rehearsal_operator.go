@@ -47,7 +47,7 @@ type Handover struct {
 // How many ordinary handovers there are on each coordinator.
 const (
 	resignations = 5
-	crashes      = 2
+	crashes      = 1
 )
 
 // ordinary has leaders resign and crash where the election is on one coordinator alone,
@@ -139,6 +139,7 @@ func (r *rehearsal) leg(ctx context.Context, from, to *ground, stormy bool) (err
 		return err
 	}
 	if n != nil {
+		n.through()
 		n.stop()
 	}
 	if err := r.recover(ctx, from, to); err != nil {
@@ -190,7 +191,7 @@ func (r *rehearsal) roll(ctx context.Context, what, url string, n *nemesis) erro
 	defer r.marks.Begin(what, operator)()
 	for _, i := range r.rand.Perm(len(r.candidates)) {
 		if n != nil {
-			last(ctx, n.between(0, n.session()/3))
+			last(ctx, n.between(0, n.session()/6))
 		}
 		if err := r.replace(ctx, r.candidates[i], url); err != nil {
 			return err
@@ -237,7 +238,7 @@ const (
 func (r *rehearsal) operate(ctx context.Context, from, to *ground, step string, n *nemesis) error {
 	kills := 0
 	if n != nil {
-		last(ctx, n.between(0, n.session()))
+		last(ctx, n.between(0, n.session()/2))
 		kills = n.seize()
 	}
 	defer r.marks.Begin(step, operator)()
@@ -280,7 +281,7 @@ func (r *rehearsal) command(ctx context.Context, life time.Duration, step string
 	if step == "cutover" {
 		argv = append(argv, "--yes")
 	}
-	p, err := startProcess(argv, filepath.Join(r.move.Dir, "operator.log"), func(line []byte) {
+	p, err := startProcess(argv, r.move.Env, filepath.Join(r.move.Dir, "operator.log"), func(line []byte) {
 		said = strings.TrimSpace(string(line))
 	})
 	if err != nil {

@@ -30,12 +30,11 @@ type Rehearsal struct {
 func (r *rehearsal) report() (*Rehearsal, error) {
 	out := &Rehearsal{Options: r.move, Course: r.course, marks: r.marks.History().Faults}
 	e := &out.Evidence
-	e.Rules.Notice = notice
 	for _, g := range r.grounds {
 		e.Rules.Vacancy = max(e.Rules.Vacancy, g.c.crash+aftermath)
 	}
 	var err error
-	if e.History, err = readHistories(r.move.Dir); err != nil {
+	if e.History, err = readHistories(r.move.Dir, r.elections); err != nil {
 		return nil, err
 	}
 	if e.Ops, err = readOps(r.move.Dir); err != nil {
@@ -62,7 +61,7 @@ func (r *Rehearsal) write() error {
 	if err := h.Write(f); err != nil {
 		return err
 	}
-	shown := history.Merge(settle(h), &history.History{Faults: r.marks})
+	shown := history.Merge(h, &history.History{Faults: r.marks})
 	title := fmt.Sprintf("%s and %s, seed %d", r.Options.From, r.Options.To, r.Options.Seed)
 	if err := r.draw("timeline.svg", title, shown, r.Violations); err != nil {
 		return err
@@ -162,6 +161,9 @@ func (r *Rehearsal) String() string {
 		kinds[f.Kind]++
 	}
 	line("faults", "%d: %s; the operator's command killed %d times", len(e.History.Faults), counts(kinds), r.Killed)
+	if missing := r.Missing(); stormy > 0 && len(missing) > 0 {
+		line("", "not one of: %s", strings.Join(missing, ", "))
+	}
 
 	for _, on := range []string{r.Options.From, r.Options.To} {
 		line("on "+on, "a resignation costs %s, a crash %s", r.cost(on, false), r.cost(on, true))
@@ -215,6 +217,20 @@ func (r *Rehearsal) String() string {
 		fmt.Fprintf(&b, "  %v\n", v)
 	}
 	return b.String()
+}
+
+// Missing returns the kinds of faults that occurred in no migration.
+func (r *Rehearsal) Missing() (out []string) {
+	for _, k := range storms {
+		occurred := slices.ContainsFunc(r.Evidence.History.Faults, func(f history.Fault) bool {
+			kind, _, _ := strings.Cut(f.Kind, of)
+			return kind == k.kind && slices.ContainsFunc(r.Legs, func(l Leg) bool { return l.Stormy && l.Began <= f.From && f.From <= l.Ended })
+		})
+		if !occurred {
+			out = append(out, k.kind)
+		}
+	}
+	return out
 }
 
 // cost returns what the ordinary handovers of one kind took.

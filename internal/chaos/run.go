@@ -23,10 +23,11 @@ import (
 // Options say what is run.
 type Options struct {
 	On     string        // the coordinator; see Coordinators
-	For    time.Duration // how long there are faults; what comes before and after takes up to a minute more
+	For    time.Duration // how long there are faults, at least: each kind comes once; what comes before and after takes up to a minute more
 	Seed   uint64        // of the schedule
 	Dir    string        // an existing folder, empty, for all that the run writes
 	Worker []string      // the beginning of the command that runs [worker.Main]
+	Env    []string      // of the workers, as NAME=VALUE, beside what this process has
 	Out    io.Writer     // gets a line for each fault, and what else happens
 	// Heedless runs faulty workers, to see them caught; see [worker.Config].
 	Heedless bool
@@ -58,6 +59,9 @@ type arena struct {
 	notes      *history.Recorder
 	live       *live
 	steps      []step
+	// servers is held by the fault that servers suffer, until somebody leads again: two
+	// faults may take all servers there are.
+	servers sync.Mutex
 
 	mu    sync.Mutex // guards Out and found
 	found []history.Violation
@@ -138,6 +142,7 @@ func (a *arena) draw() error {
 	if a.steps = a.o.steps; a.steps == nil {
 		a.steps = schedule(a.o.Seed, t)
 	}
+	a.o.For = max(a.o.For, end(a.steps))
 	all := fmt.Sprintf("%s, seed %d, %v\n%s", a.o.On, a.o.Seed, a.o.For, text(a.steps))
 	a.say("%s", strings.TrimSpace(all))
 	return os.WriteFile(filepath.Join(a.o.Dir, "schedule.txt"), []byte(all), 0o644)

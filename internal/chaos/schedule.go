@@ -3,6 +3,7 @@
 package chaos
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -52,7 +53,7 @@ type terrain struct {
 	candidates, elections int
 	servers               int
 	session, vacancy      time.Duration
-	length                time.Duration
+	length                time.Duration // at least; each kind of fault comes once
 	can                   func(need) bool
 }
 
@@ -70,58 +71,128 @@ func longestFault(session time.Duration) time.Duration {
 	return time.Duration(spans[len(spans)-1][1] * float64(session))
 }
 
-// schedule draws the faults of a run: bursts, and after each a pause that is often long
-// enough for somebody to be bound to lead. The same seed and terrain are the same
-// schedule.
+// A draw is a schedule that is being drawn.
+type draw struct {
+	terrain
+	rand  *rand.Rand
+	kinds []kind // that can be done
+	steps []step
+}
+
+// schedule draws the faults of a run: each possible kind once, and then bursts until the
+// length is over, with a pause after each that is often long enough for somebody to be
+// bound to lead. The same seed and terrain are the same schedule.
 func schedule(seed uint64, t terrain) []step {
-	r := rand.New(rand.NewPCG(seed, ^seed)) // small seeds with a second word of 0 begin alike
-	between := func(least, most time.Duration) time.Duration {
-		return (least + time.Duration(r.Float64()*float64(most-least))).Round(time.Millisecond)
-	}
-	var possible []kind
-	total := 0
+	d := &draw{terrain: t, rand: rand.New(rand.NewPCG(seed, ^seed))} // small seeds with a second word of 0 begin alike
 	for _, k := range kinds {
 		if t.can(k.needs) {
-			possible = append(possible, k)
-			total += k.weight
+			d.kinds = append(d.kinds, k)
 		}
 	}
-	draw := func() kind {
-		n := r.IntN(total)
-		i := slices.IndexFunc(possible, func(k kind) bool { n -= k.weight; return n < 0 })
-		return possible[i]
+	d.bursts(d.once())
+	slices.SortStableFunc(d.steps, func(a, b step) int { return cmp.Compare(a.At, b.At) })
+	return d.steps
+}
+
+// end returns when the last fault of a schedule is over.
+func end(steps []step) (end time.Duration) {
+	for _, s := range steps {
+		end = max(end, s.At+s.For)
 	}
-	var out []step
-	var serversFree time.Duration // one fault of servers at a time: two may take all there are
-	for at := calm; at < t.length; {
-		for range 1 + r.IntN(6) {
-			k := draw()
-			s := step{At: at, Kind: k.name, Leader: r.IntN(2) == 0, Election: r.IntN(t.elections)}
-			s.Index = r.IntN(t.candidates)
-			if k.lasts {
-				span := spans[r.IntN(len(spans))]
-				session := float64(t.session)
-				s.For = between(time.Duration(span[0]*session), time.Duration(span[1]*session))
+	return end
+}
+
+func (d *draw) between(least, most time.Duration) time.Duration {
+	return (least + time.Duration(d.rand.Float64()*float64(most-least))).Round(time.Millisecond)
+}
+
+// step draws what is open of a fault, of which spans are how long it may last.
+func (d *draw) step(k kind, at time.Duration, spans [][2]float64) step {
+	s := step{At: at, Kind: k.name, Leader: d.rand.IntN(2) == 0, Election: d.rand.IntN(d.elections)}
+	s.Index = d.rand.IntN(d.candidates)
+	if k.server != nil {
+		s.Index %= d.servers
+	}
+	if k.lasts {
+		span := spans[d.rand.IntN(len(spans))]
+		session := float64(d.session)
+		s.For = d.between(time.Duration(span[0]*session), time.Duration(span[1]*session))
+	}
+	if k.name == "delay" {
+		s.Amount = d.between(20*time.Millisecond, d.session/4)
+	}
+	return s
+}
+
+// atOnce is how many candidates suffer at the same time where each kind of fault comes
+// once. There are more, so that each finds one.
+const atOnce = 3
+
+// once draws each kind once, and returns when all are over. Operators come first, while
+// all servers answer them, and then servers, one after the other and all but one for
+// less than a session. Candidates suffer at the same time.
+func (d *draw) once() time.Duration {
+	lanes := make([]time.Duration, 1+atOnce) // when each is free
+	for i := range lanes {
+		lanes[i] = calm
+	}
+	put := func(k kind, lane int, spans [][2]float64) {
+		s := d.step(k, lanes[lane]+d.between(0, d.session/4), spans)
+		lanes[lane] = s.At + s.For + d.session/2
+		d.steps = append(d.steps, s)
+	}
+	shuffled := slices.Clone(d.kinds)
+	d.rand.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
+	for _, k := range shuffled {
+		if k.operator != nil {
+			put(k, 0, spans)
+		}
+	}
+	some := spans
+	for _, k := range shuffled {
+		switch {
+		case k.server != nil:
+			put(k, 0, some)
+			some = spans[:1]
+		case k.candidate != nil:
+			next := 1
+			for i := range lanes[1:] {
+				if lanes[1+i] < lanes[next] {
+					next = 1 + i
+				}
 			}
-			if k.name == "delay" {
-				s.Amount = between(20*time.Millisecond, t.session/4)
-			}
-			at += between(0, t.session)
-			if s.At+s.For > t.length {
+			put(k, next, spans)
+		}
+	}
+	return slices.Max(lanes)
+}
+
+// bursts draws faults by their weights from an instant on.
+func (d *draw) bursts(at time.Duration) {
+	total := 0
+	for _, k := range d.kinds {
+		total += k.weight
+	}
+	var serversFree time.Duration // one fault of servers at a time, and time to recover
+	for at < d.length {
+		for range 1 + d.rand.IntN(6) {
+			n := d.rand.IntN(total)
+			k := d.kinds[slices.IndexFunc(d.kinds, func(k kind) bool { n -= k.weight; return n < 0 })]
+			s := d.step(k, at, spans)
+			at += d.between(0, d.session)
+			if s.At+s.For > d.length {
 				continue
 			}
 			if k.server != nil {
-				s.Index %= t.servers
 				if s.At < serversFree {
 					continue
 				}
-				serversFree = s.At + s.For + t.session
+				serversFree = s.At + s.For + d.session
 			}
-			out = append(out, s)
+			d.steps = append(d.steps, s)
 		}
-		at += between(t.vacancy/8, t.vacancy+t.session/2)
+		at += d.between(d.vacancy/8, d.vacancy+d.session/2)
 	}
-	return out
 }
 
 // text returns a schedule as it is printed.

@@ -22,8 +22,10 @@ func TestSchedule(t *testing.T) {
 			t.Errorf("seeds %d and %d are the same schedule", seed-1, seed)
 		}
 		free := time.Duration(0)
+		occurs := make(map[string]bool)
 		for i, s := range steps {
 			drawn[s.Kind]++
+			occurs[s.Kind] = true
 			if s.At < calm || s.At+s.For > ground.length || i > 0 && s.At < steps[i-1].At {
 				t.Errorf("seed %d: %v comes too early or lasts too long", seed, s)
 			}
@@ -35,13 +37,26 @@ func TestSchedule(t *testing.T) {
 			}
 			free = s.At + s.For
 		}
-	}
-	for _, k := range kinds {
-		if drawn[k.name] == 0 {
-			t.Errorf("%s is never drawn", k.name)
+		for _, k := range kinds {
+			if !occurs[k.name] {
+				t.Errorf("seed %d: %s is not drawn", seed, k.name)
+			}
 		}
 	}
 	t.Logf("%v in 100 schedules of %v", drawn, ground.length)
+
+	ground.length = 0
+	longest := time.Duration(0)
+	for seed := range uint64(100) {
+		steps := schedule(seed, ground)
+		if len(steps) != len(kinds) {
+			t.Errorf("seed %d: %d steps in the shortest schedule, and there are %d kinds", seed, len(steps), len(kinds))
+		}
+		longest = max(longest, end(steps))
+	}
+	if longest > 12*ground.session {
+		t.Errorf("the shortest schedule takes up to %v", longest)
+	}
 
 	ground.can = func(n need) bool { return n == nothing }
 	for _, s := range schedule(1, ground) {

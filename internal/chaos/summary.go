@@ -16,15 +16,12 @@ import (
 	"github.com/succession-dev/succession/internal/history"
 )
 
-// notice is how much later than the fact a note may have been taken on a machine that is
-// busy.
-const notice = 250 * time.Millisecond
-
 // A Report is what came of a run.
 type Report struct {
 	Options    Options
 	Evidence   Evidence
 	Violations []history.Violation
+	Missing    []string // the kinds of faults that could have occurred, and have not
 }
 
 // report reads what the run has left behind, judges it, and writes the history, its
@@ -33,10 +30,10 @@ func (a *arena) report(records map[string]string) (*Report, error) {
 	r := &Report{Options: a.o, Evidence: Evidence{
 		Stores:  make(map[string][]store.Write),
 		Records: records,
-		Rules:   history.Rules{Notice: notice, Vacancy: a.c.vacancy()},
+		Rules:   history.Rules{Vacancy: a.c.vacancy()},
 	}}
 	var err error
-	if r.Evidence.History, err = readHistories(a.o.Dir); err != nil {
+	if r.Evidence.History, err = readHistories(a.o.Dir, a.elections); err != nil {
 		return nil, err
 	}
 	if r.Evidence.Ops, err = readOps(a.o.Dir); err != nil {
@@ -47,6 +44,7 @@ func (a *arena) report(records map[string]string) (*Report, error) {
 			return nil, err
 		}
 	}
+	r.Missing = a.missing(r.Evidence.History)
 	r.Violations = append(a.found, r.Evidence.Check()...)
 	if err := r.write(); err != nil {
 		return nil, err
@@ -55,8 +53,9 @@ func (a *arena) report(records map[string]string) (*Report, error) {
 }
 
 // readHistories returns the notes of all workers and of the nemesis as one history.
-func readHistories(dir string) (*history.History, error) {
-	files, err := filepath.Glob(filepath.Join(dir, "*.history.jsonl"))
+func readHistories(dir string, elections []string) (*history.History, error) {
+	const suffix = ".history.jsonl"
+	files, err := filepath.Glob(filepath.Join(dir, "*"+suffix))
 	if err != nil {
 		return nil, err
 	}
@@ -71,9 +70,33 @@ func readHistories(dir string) (*history.History, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		all = append(all, h)
+		acts, err := worker.ReadActs(strings.TrimSuffix(name, suffix)+".acts", elections)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, h, ends(h, acts))
 	}
 	return history.Merge(all...), nil
+}
+
+// ends returns the ends of the terms of which a process that was killed has noted none:
+// its last acts.
+func ends(h *history.History, acts map[string]worker.Act) *history.History {
+	out := new(history.History)
+	for _, e := range h.Events {
+		act := acts[e.Election]
+		if e.Kind != history.Won || e.Token != act.Token {
+			continue
+		}
+		noted := slices.ContainsFunc(h.Events, func(o history.Event) bool {
+			return (o.Kind == history.CheckFailed || o.Kind == history.Resigned) && o.Election == e.Election && o.Token == e.Token
+		})
+		if !noted {
+			e.Kind, e.At, e.Led, e.Deadline, e.Why = history.Ended, act.At, act.At, act.Deadline, "its process was killed"
+			out.Events = append(out.Events, e)
+		}
+	}
+	return out
 }
 
 // readOps returns the writes of all workers.
@@ -110,7 +133,7 @@ func (r *Report) write() error {
 	}
 	defer svg.Close()
 	title := fmt.Sprintf("%s, %v of faults, seed %d", r.Options.On, r.Options.For, r.Options.Seed)
-	if err := settle(h).SVG(svg, title, r.Violations); err != nil {
+	if err := h.SVG(svg, title, r.Violations); err != nil {
 		return err
 	}
 	return os.WriteFile(filepath.Join(r.Options.Dir, "summary.txt"), []byte(r.String()), 0o644)
@@ -119,7 +142,7 @@ func (r *Report) write() error {
 // String returns the summary.
 func (r *Report) String() string {
 	e := &r.Evidence
-	h := settle(e.History)
+	h := e.History
 	var b strings.Builder
 	line := func(what, format string, args ...any) {
 		fmt.Fprintf(&b, "%-20s "+format+"\n", append([]any{what}, args...)...)
@@ -136,9 +159,12 @@ func (r *Report) String() string {
 		faults[f.Kind]++
 	}
 	line("faults", "%d: %s", len(h.Faults), counts(faults))
+	if len(r.Missing) > 0 {
+		line("", "not one of: %s", strings.Join(r.Missing, ", "))
+	}
 	longest, at := vacancy(h)
 	line("longest vacancy", "%v at %v", longest.Round(time.Millisecond), at.Round(time.Millisecond))
-	line("after the last fault", "%v, of %v", e.wait(h).Round(time.Millisecond), e.Rules.Vacancy)
+	line("after the last fault", "%v, of %v", e.wait().Round(time.Millisecond), e.Rules.Vacancy)
 
 	outcomes := make(map[worker.Outcome]int)
 	for _, op := range e.Ops {
@@ -191,9 +217,9 @@ func vacancy(h *history.History) (longest, at time.Duration) {
 				longest, at = d, end
 			}
 			if end == never {
-				end = t.To
+				end = t.LedUntil()
 			}
-			end = max(end, t.To)
+			end = max(end, t.LedUntil())
 		}
 	}
 	return longest, at
@@ -201,9 +227,9 @@ func vacancy(h *history.History) (longest, at time.Duration) {
 
 // wait returns the longest vacancy as it is counted: where a candidate stood in line that
 // no fault touched, from the last fault that may have prolonged it.
-func (e *Evidence) wait(settled *history.History) (longest time.Duration) {
-	for _, election := range settled.Elections() {
-		for _, v := range withOnsets(settled, election, e.Rules.Vacancy).Check(history.Rules{Vacancy: 1}) {
+func (e *Evidence) wait() (longest time.Duration) {
+	for _, election := range e.History.Elections() {
+		for _, v := range withOnsets(e.History, election, e.Rules.Vacancy).Check(history.Rules{Vacancy: 1}) {
 			if v.Rule == history.Vacancy {
 				longest = max(longest, v.To-v.From)
 			}

@@ -129,7 +129,7 @@ func orders(terms []Term) []Violation {
 func late(terms []Term, notice time.Duration) []Violation {
 	var out []Violation
 	for _, t := range terms {
-		if end := t.led(); t.Deadline > 0 && end-t.Deadline > notice {
+		if end := t.LedUntil(); t.Deadline > 0 && end-t.Deadline > notice {
 			out = append(out, Violation{
 				Rule: Late, Election: t.Election, Candidates: []string{t.Candidate}, From: t.Deadline, To: end,
 				Text: fmt.Sprintf("the term of %s (token %d) ended %v after its deadline", t.Candidate, t.Token, end-t.Deadline),
@@ -151,7 +151,7 @@ func (h *History) vacancies(election string, terms []Term, r Rules) []Violation 
 			}
 		}
 		for _, t := range terms {
-			free = cutOut(free, t.From, t.led())
+			free = cutOut(free, t.From, t.LedUntil())
 		}
 		for _, v := range free {
 			if v.to-v.from > r.Vacancy+r.Notice {

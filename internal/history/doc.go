@@ -29,11 +29,14 @@
 // # What is not
 //
 // The checker believes the notes. A term counts from when its candidate noted that
-// it had won, and until it noted the end, or said that it last found itself leading
-// ([Event].Led), so what happened between the fact and the note is not seen; [Rules].Notice says how much of that is to be forgiven where
-// several processes or a busy machine take the notes. A candidate that stops
-// noting, because it crashed, leaves a term without an end, which counts as led
-// until the end of the history unless somebody notes its end for it.
+// it had won, and until it noted the end. A candidate that asks again and again
+// whether it leads dates its notes more exactly: it wins just before it asked and was told
+// so for the first time, and leads until just before the last time ([Event].Led). Then
+// nothing has to be forgiven, whenever the notes are taken. Where that is not known,
+// what happened between the fact and the note is not seen, and [Rules].Notice says how
+// much of it is forgiven. A candidate that stops noting, because it crashed, leaves a
+// term without an end, which counts as led until the end of the history unless
+// somebody notes its end for it.
 //
 // # The picture
 //

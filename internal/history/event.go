@@ -42,7 +42,8 @@ type Event struct {
 	// Led is the last instant at which the candidate found itself leading: just before
 	// it asked and was told yes. Of Ended, CheckFailed and Resigned. The term is held
 	// against others until then, and not until the note, which a candidate that was
-	// stopped takes late. 0 is not known.
+	// stopped takes late. Where Won is dated in the same way, before the first such
+	// answer, two terms that overlap in a history have overlapped. 0 is not known.
 	Led time.Duration `json:"led,omitempty"`
 	Why string        `json:"why,omitempty"`
 }

@@ -19,8 +19,8 @@ type Term struct {
 	DeposedAt time.Duration
 }
 
-// led returns the end of the time in which the candidate led, as far as it knew.
-func (t *Term) led() time.Duration {
+// LedUntil returns the end of the time in which the candidate led, as far as it knew.
+func (t *Term) LedUntil() time.Duration {
 	if t.Led > 0 {
 		return min(t.To, max(t.From, t.Led))
 	}
@@ -30,9 +30,9 @@ func (t *Term) led() time.Duration {
 // until returns the end of the time in which the term is held against another.
 func (t *Term) until() time.Duration {
 	if t.Deposed {
-		return min(t.led(), max(t.From, t.DeposedAt))
+		return min(t.LedUntil(), max(t.From, t.DeposedAt))
 	}
-	return t.led()
+	return t.LedUntil()
 }
 
 // Terms returns the terms of an election in the order in which they were won.

@@ -5,7 +5,6 @@ package worker
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/internal/chaos/store"
@@ -17,11 +16,12 @@ type candidate struct {
 	w      *worker
 	name   string // of the election
 	store  *store.Store
+	acts   actFile
 	resign chan struct{} // holds one wish
 }
 
-func newCandidate(w *worker, election string, s *store.Store) *candidate {
-	return &candidate{w: w, name: election, store: s, resign: make(chan struct{}, 1)}
+func newCandidate(w *worker, election string, s *store.Store, acts actFile) *candidate {
+	return &candidate{w: w, name: election, store: s, acts: acts, resign: make(chan struct{}, 1)}
 }
 
 // failedError is what needs somebody to act.
@@ -73,39 +73,19 @@ func (c *candidate) lead(ctx context.Context, t *elect.Term) {
 	case <-c.resign: // meant an earlier term
 	default:
 	}
-	if t.Check() != nil { // a process that was paused may be told only now, and too late
-		_ = t.Resign(ctx)
-		return
-	}
-	c.note(history.Event{Kind: history.Won, Position: t.Member().Position, Token: t.Token()})
-	// In a goroutine of its own: the work may be in a write when the term ends.
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		<-t.Context().Done()
-		c.end(history.Ended, t, context.Cause(t.Context()))
-	}()
-
-	(&work{candidate: c, t: t}).run(ctx)
-
-	// Asked, and not taken from the context: after a pause that is told too late.
-	if t.Check() == nil {
-		c.note(history.Event{Kind: history.Resigned, Position: t.Member().Position, Token: t.Token()})
-	} else {
-		<-ended // it says more of the end than the place in line that is lost now
+	r := &reign{c: c, t: t}
+	if r.act() == nil { // else the process was paused, and is told only now
+		// In a goroutine of its own: the work may be in a write when the term ends.
+		worked := make(chan struct{})
+		go func() {
+			defer close(worked)
+			(&work{candidate: c, t: t}).run(ctx)
+		}()
+		r.watch(worked)
+		<-worked
 	}
 	// What goes wrong here the trace has noted: the member goes with its session.
 	_ = t.Resign(ctx)
-	<-ended
-}
-
-// end notes how a term ended.
-func (c *candidate) end(k history.Kind, t *elect.Term, why error) {
-	e := history.Event{Kind: k, Position: t.Member().Position, Token: t.Token(), Why: text(why)}
-	if d := t.Deadline(); !d.IsZero() {
-		e.Deadline = max(0, c.w.clock()+time.Until(d))
-	}
-	c.note(e)
 }
 
 func text(err error) string {

@@ -33,8 +33,11 @@
 //
 // # What it writes
 //
-// LOG.history.jsonl is what package history reads: joined, won, ended, check failed,
-// resigned, left. The same lines appear on the standard output as they happen.
+// LOG.history.jsonl is what package history reads: joined, won, check failed, resigned,
+// left. The same lines appear on the standard output as they happen. A leader asks about
+// every millisecond whether it leads, and what it notes of its term is certain: it won
+// before the first time that it was told so, and led until before the last. LOG.acts has
+// the last time ([ReadActs]), also where the process was killed.
 // LOG.ops.jsonl has each write, before it was made and after ([ReadOps]). Times are of
 // [Clock], which all processes of the machine share. A process that is started anew
 // needs another LOG. What package elect logs goes to the standard error.

@@ -152,6 +152,11 @@ func run(ctx context.Context, c Config, commands io.Reader) (err error) {
 		return err
 	}
 	defer ops.Close()
+	acts, err := os.Create(c.Log + ".acts")
+	if err != nil {
+		return err
+	}
+	defer acts.Close()
 	w := &worker{
 		Config: c,
 		clock:  clock,
@@ -163,13 +168,13 @@ func run(ctx context.Context, c Config, commands io.Reader) (err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var all []*candidate
-	for _, name := range c.Elections {
+	for i, name := range c.Elections {
 		s, err := store.Open(filepath.Join(c.Store, name), clock)
 		if err != nil {
 			return err
 		}
 		defer s.Close()
-		all = append(all, newCandidate(w, name, s))
+		all = append(all, newCandidate(w, name, s, actFile{acts, i}))
 	}
 	go func() { // ends with the process: a read of the standard input cannot be interrupted
 		follow(commands, all)

@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -109,6 +110,101 @@ func TestWorker(t *testing.T) {
 		}
 		if told[worker.File] != len(writes) || told[worker.Counter] == 0 || told[worker.Last] == 0 {
 			t.Errorf("%s: writes that succeeded are %v, and the store has %d", election, told, len(writes))
+		}
+	}
+}
+
+// A leader that is killed has left its last act, which is after its win.
+func TestKilled(t *testing.T) {
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	cfg := worker.Config{
+		URL: "local:" + filepath.Join(dir, "local"), ID: "c1", Elections: []string{"a", "b"}, Store: filepath.Join(dir, "store"),
+		Log: filepath.Join(dir, "c1.1"), Origin: worker.Now(), Pace: 20 * time.Millisecond,
+	}
+	cmd := exec.CommandContext(t.Context(), exe, append([]string{"worker"}, cfg.Args()...)...)
+	in, err := cmd.StdinPipe() // its end would be a reason to resign
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for won, lines := 0, bufio.NewScanner(out); won < len(cfg.Elections) && lines.Scan(); {
+		if strings.Contains(lines.Text(), `"event":"won"`) {
+			won++
+		}
+	}
+	// Acts go on as long as nothing stops them.
+	seen := worker.Clock(cfg.Origin)()
+	var acts map[string]worker.Act
+	for acts["a"].At < seen || acts["b"].At < seen {
+		if acts, err = worker.ReadActs(cfg.Log+".acts", cfg.Elections); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // it was killed
+	if acts, err = worker.ReadActs(cfg.Log+".acts", cfg.Elections); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(cfg.Log + ".history.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	h, err := history.Read(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, election := range cfg.Elections {
+		terms := h.Terms(election)
+		if len(terms) != 1 || !terms[0].Open {
+			t.Fatalf("%s has the terms %+v, and its leader was killed", election, terms)
+		}
+		if act := acts[election]; act.Token != terms[0].Token || act.At < seen || act.At < terms[0].From {
+			t.Errorf("the last act in %s is %+v, of the term %+v", election, act, terms[0])
+		}
+	}
+}
+
+// A process may have acted in a later election and not in an earlier one, or nowhere.
+func TestReadActs(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "acts")
+	act := fmt.Sprintf("%020d %019d %019d\n", 7, 8, 9)
+	none := strings.Repeat("\x00", len(act))
+	want := worker.Act{Token: 7, At: 8, Deadline: 9}
+	tests := []struct {
+		name, file string
+		want       map[string]worker.Act
+		bad        bool
+	}{
+		{"none", "", map[string]worker.Act{}, false},
+		{"both", act + act, map[string]worker.Act{"a": want, "b": want}, false},
+		{"the second", none + act, map[string]worker.Act{"b": want}, false},
+		{"of a third", act + act + act, nil, true},
+		{"half", act[:30], nil, true},
+	}
+	if acts, err := worker.ReadActs(file, []string{"a", "b"}); err != nil || len(acts) > 0 {
+		t.Errorf("no file has the acts %v, %v", acts, err)
+	}
+	for _, tt := range tests {
+		if err := os.WriteFile(file, []byte(tt.file), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		acts, err := worker.ReadActs(file, []string{"a", "b"})
+		if (err != nil) != tt.bad || !maps.Equal(acts, tt.want) {
+			t.Errorf("%s: %v, %v; want %v", tt.name, acts, err, tt.want)
 		}
 	}
 }
