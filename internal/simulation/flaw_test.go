@@ -123,14 +123,14 @@ func TestFlawsAreFound(t *testing.T) {
 		{"outlives its session", func(s backend.Session) backend.Session { return immortal{s} }, []string{"place", "one leader", "deadline", "told"}},
 	}
 	const most = 3000
-	plans := rapid.Custom(func(rt *rapid.T) simulation.Plan { return draw(rt, 2) })
+	plans := rapid.Custom(kind{elections: 2}.draw)
 	for _, f := range flaws {
 		t.Run(f.name, func(t *testing.T) {
 			for seed := range most {
 				p := plans.Example(seed)
 				var r *simulation.Report
 				synctest.Test(t, func(*testing.T) {
-					r = simulation.Run(p, func(b backend.Backend) backend.Backend { return flawed{b, f.wrap} })
+					r = simulation.Run(p, &simulation.Flaws{Backend: func(b backend.Backend) backend.Backend { return flawed{b, f.wrap} }})
 				})
 				if len(r.Violations) == 0 {
 					continue

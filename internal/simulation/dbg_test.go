@@ -1,0 +1,1 @@
+package simulation_test
