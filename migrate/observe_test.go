@@ -130,3 +130,38 @@ func TestObserversSeeThatItMovedOn(t *testing.T) {
 		}
 	})
 }
+
+// An observer that begins while the old coordinator cannot be reached, which the election
+// has not left, sees who leads once it can be.
+func TestObserveBeforeTheOldIsReached(t *testing.T) {
+	for name, look := range map[string]func(context.Context, backend.Session) error{
+		"line": func(ctx context.Context, s backend.Session) error {
+			_, err := s.Line(ctx, election)
+			return err
+		},
+		"joined": func(ctx context.Context, s backend.Session) error { return s.Joined(ctx, election) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				p := w.start(onOld, "a")
+				w.leads(p)
+				b, sub := w.backend(onBoth, "observer")
+				defer b.Close()
+				sub[0].Cut()
+				s, err := b.Session(w.ctx)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := look(w.ctx, s); err == nil {
+					t.Fatal("there is an answer without the old coordinator")
+				}
+				sub[0].Heal()
+				w.until("the observer sees the line", ttl, func() bool {
+					s, err := b.Session(w.ctx)
+					return err == nil && look(w.ctx, s) == nil
+				})
+				p.end()
+			})
+		})
+	}
+}

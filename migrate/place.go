@@ -419,6 +419,9 @@ func (s *session) sideOf(ctx context.Context, line string) (side, error) {
 		return sideTo, nil
 	}
 	if errs[sideFrom] != nil && !errors.Is(errs[sideFrom], backend.ErrHeader) {
+		if _, err := s.half(sideFrom); err != nil { // it ends, so that the next one tries again
+			return sideFrom, err
+		}
 		return sideFrom, errs[sideFrom]
 	}
 	return sideFrom, nil
