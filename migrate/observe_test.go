@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
@@ -164,4 +165,44 @@ func TestObserveBeforeTheOldIsReached(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Between the two steps of a cutover nobody may stand on the new coordinator but the gate,
+// which is nobody to an observer: it waits, and does not ask again and again.
+func TestObserveHalfACutover(t *testing.T) {
+	inWorld(t, func(w *world) {
+		op, _ := w.operator(onBoth)
+		defer op.Close()
+		id := w.do(op.Begin, migrate.Begun).ID
+		m, raw := w.raw(0, "leader")
+		mig := backend.Migration{ID: id, From: oldURL, To: newURL, Step: "sealed"}
+		if err := raw.Pin(w.ctx, m, backend.Header{Sealed: newURL, Migration: mig}, backend.Absent); err != nil {
+			t.Fatal(err)
+		}
+		b, _ := w.backend(onBoth, "observer")
+		defer b.Close()
+		ctx, cancel := context.WithCancel(w.ctx)
+		defer cancel()
+		var last atomic.Pointer[elect.Leader]
+		w.wg.Go(func() {
+			for l := range elect.New(b, election, nil).Observe(ctx) {
+				last.Store(&l)
+			}
+		})
+		time.Sleep(ttl)
+		before := w.c[1].Requests()
+		time.Sleep(ttl)
+		if n := w.c[1].Requests().Since(before).Of("observer"); n > 30 {
+			t.Errorf("the observer sent %d requests in %v", n, ttl)
+		}
+		if l := last.Load(); l == nil || !l.Vacant() {
+			t.Errorf("the observer sees %+v; want nobody", l)
+		}
+		w.do(op.Cutover, migrate.Moved)
+		p := w.start(onNew, "p")
+		w.leads(p)
+		w.until("the observer sees the leader", ttl, func() bool { return last.Load().ID == p.name })
+		cancel()
+		p.end()
+	})
 }

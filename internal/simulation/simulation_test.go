@@ -15,7 +15,7 @@ import (
 
 // stuck is how long one schedule may take in real time: thousands of times more
 // than it needs. One that takes longer spins, and virtual time stands still.
-const stuck = time.Minute
+const stuck = 5 * time.Second
 
 // run runs a plan in a bubble of its own.
 func run(t *testing.T, p simulation.Plan) (r *simulation.Report) {
@@ -88,7 +88,11 @@ func (k kind) draw(rt *rapid.T) simulation.Plan {
 			p.Modes = append(p.Modes, rapid.SampledFrom(simulation.Modes[:2]).Draw(rt, "mode"))
 		}
 	}
-	p.Steps = rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) simulation.Step { return step(rt, k, acts) }), 4, 30).Draw(rt, "steps")
+	slowest := int(min(simulation.MaxDelay, (simulation.TTL*2/3-covered)/2) / time.Millisecond)
+	if p.Margin == 0 {
+		slowest = int(simulation.MaxDelay / time.Millisecond)
+	}
+	p.Steps = rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) simulation.Step { return step(rt, k, acts, slowest) }), 4, 30).Draw(rt, "steps")
 	p.Seed = rapid.Uint64().Draw(rt, "seed")
 	return p
 }
@@ -101,7 +105,7 @@ func ms(rt *rapid.T, label string, from, to int) time.Duration {
 	return time.Duration(rapid.IntRange(from, to).Draw(rt, label)) * time.Millisecond
 }
 
-func step(rt *rapid.T, k kind, acts []simulation.Act) simulation.Step {
+func step(rt *rapid.T, k kind, acts []simulation.Act, slowest int) simulation.Step {
 	s := simulation.Step{Do: rapid.SampledFrom(acts).Draw(rt, "do")}
 	s.Client = rapid.IntRange(0, 3).Draw(rt, "client")
 	s.Election = rapid.IntRange(0, k.elections-1).Draw(rt, "election")
@@ -117,7 +121,6 @@ func step(rt *rapid.T, k kind, acts []simulation.Act) simulation.Step {
 	case 5:
 		s.Then = ms(rt, "then", 5000, 20000)
 	}
-	most := int(simulation.MaxDelay / time.Millisecond)
 	switch s.Do {
 	case simulation.Join:
 		s.Campaign = rapid.Bool().Draw(rt, "campaign")
@@ -129,8 +132,8 @@ func step(rt *rapid.T, k kind, acts []simulation.Act) simulation.Step {
 		}
 		s.Ack = rapid.Bool().Draw(rt, "ack")
 	case simulation.Delay:
-		s.Request = ms(rt, "request", 0, most)
-		s.Answer = ms(rt, "answer", 0, most)
+		s.Request = ms(rt, "request", 0, slowest)
+		s.Answer = ms(rt, "answer", 0, slowest)
 	case simulation.Leave, simulation.Remove, simulation.Fence:
 		s.Nth = rapid.IntRange(0, 5).Draw(rt, "nth")
 	case simulation.Roll:
