@@ -1,0 +1,6 @@
+//go:build !race
+
+package simulation_test
+
+// schedules is how many there are of each kind where nobody asks for another number.
+const schedules = 6700
