@@ -229,7 +229,10 @@ func (w *world) calm() {
 			w.alone(l.heal)
 		}
 	}
-	if w.rewinds.open() {
+	w.mu.Lock()
+	rewound := w.rewinds.open()
+	w.mu.Unlock()
+	if rewound {
 		time.Sleep(notice)
 		w.alone(w.lookTold)
 		w.alone(w.recover)
