@@ -92,9 +92,9 @@
 //
 //	go test ./internal/simulation
 //
-// runs 20,000 schedules of nine steps on average, the same ones each time: a third with
-// one election, a third with up to three, and a third with migrations. With -race there are
-// 2,000. As many more as one likes, new ones each time, are run by
+// draws 20,000 schedules of nine steps on average, the same ones each time: a quarter with
+// one election, a quarter with up to three, a quarter with migrations, and a quarter of all
+// these for TestReplay. With -race there are 2,000. As many more as one likes, new ones each time, are run by
 //
 //	go test ./internal/simulation -run Simulation -timeout 0 -rapid.seed=0 -rapid.checks=500000
 //

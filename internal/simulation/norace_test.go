@@ -2,5 +2,6 @@
 
 package simulation_test
 
-// schedules is how many there are of each kind where nobody asks for another number.
-const schedules = 6700
+// schedules is how many there are of each kind, and for TestReplay, where nobody asks for
+// another number.
+const schedules = 5000

@@ -37,7 +37,6 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 	}
-	// As many as of each kind are drawn by TestReplay, too, which runs a fifth of them.
 	if f := flag.Lookup("rapid.checks"); f.DefValue == "100" { // rapid's own default
 		if err := f.Value.Set(strconv.Itoa(schedules)); err != nil {
 			panic(err)
