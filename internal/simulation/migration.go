@@ -99,7 +99,8 @@ func (w *world) mayRefuse(c *candidate, err error) bool {
 	case New: // the migration was aborted
 		return errors.Is(err, backend.ErrSealed) && w.aborted(c.e)
 	}
-	return errors.Is(err, migrate.ErrNotBegun) && (c.e.begun.IsZero() || time.Since(c.e.begun) < MaxDelay)
+	// It may have asked before, and been answered late.
+	return errors.Is(err, migrate.ErrNotBegun) && (c.e.begun.IsZero() || time.Since(c.e.begun) < MaxDelay || c.client.troubled())
 }
 
 func (w *world) aborted(e *election) bool { return w.header(w.sides[newSide], e).Sealed != "" }
