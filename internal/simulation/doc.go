@@ -73,8 +73,8 @@
 //   - While an election moves, who cannot lead does not count when somebody has to: a
 //     process of the old coordinator behind the seal, one of the new one before it, one of
 //     both before the migration has begun. A process of the new coordinator that stands
-//     there too early keeps those of both from leading, and in that time they may keep
-//     others from it. Those that are told so give up, and one of both that gives its place
+//     there too early keeps those of both from leading; in that time they take places and
+//     give them back, may keep others from leading, and are not observed. Those that are told so give up, and one of both that gives its place
 //     back joins again. Vacancies are looked at in the end alone.
 //   - An observer is compared with the truth only where no fault is in the way; one of both
 //     coordinators, which notices a move at its slow re-check, in the end alone. The marks of

@@ -67,8 +67,13 @@ func (w *world) lookAtObservers(e *election) {
 	}
 }
 
-// lookAtMovingObservers compares what those of composites were told last with the truth.
+// lookAtMovingObservers compares what those of composites were told last with the truth;
+// but not while composites take places and give them back, as somebody of the new side
+// keeps them from leading. One in the process of such a place sees that a moment later.
 func (w *world) lookAtMovingObservers(e *election) {
+	if w.home(e).nth == oldSide && w.standing(e, New) {
+		return
+	}
 	for _, o := range w.observers {
 		if o.e != e || o.client.mode != Both || o.client.troubled() {
 			continue

@@ -91,7 +91,8 @@ func (w *world) mayLead(c *candidate) bool {
 func (w *world) lookAtLines(e *election) {
 	believers := make(map[string]uint64)
 	for _, c := range w.candidates {
-		if c.e == e && c.stands() {
+		between := c.position == 0 && w.plan.Migrate && w.mayRejoin(c)
+		if c.e == e && c.stands() && !between {
 			believers[c.name] = c.position
 		}
 	}

@@ -82,7 +82,7 @@ func (k kind) draw(rt *rapid.T) simulation.Plan {
 		p.OldAhead = rapid.Bool().Draw(rt, "old ahead")
 		p.Begun = rapid.IntRange(0, 3).Draw(rt, "begun") > 0
 		for range p.Clients {
-			p.Modes = append(p.Modes, rapid.SampledFrom(simulation.Modes[:2]).Draw(rt, "mode"))
+			p.Modes = append(p.Modes, rapid.SampledFrom([]simulation.Mode{simulation.Old, simulation.Both, simulation.Both}).Draw(rt, "mode"))
 		}
 	}
 	slowest := int(min(simulation.MaxDelay, (simulation.TTL*2/3-covered)/2) / time.Millisecond)
@@ -138,7 +138,11 @@ func step(rt *rapid.T, k kind, acts []simulation.Act, slowest int) simulation.St
 	case simulation.Begin, simulation.Cutover, simulation.Abort, simulation.Finish:
 		s.Request = ms(rt, "request", 0, 200)
 		s.Answer = ms(rt, "answer", 0, 200)
-		s.Patience = ms(rt, "patience", 1, 10000) + 500*time.Microsecond
+		s.Patience = 10 * time.Second
+		if rapid.IntRange(0, 3).Draw(rt, "gives up") == 0 {
+			s.Patience = ms(rt, "patience", 1, 1000)
+		}
+		s.Patience += 500 * time.Microsecond
 	}
 	return s
 }
