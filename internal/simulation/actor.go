@@ -82,7 +82,8 @@ func (s turnsSession) Join(ctx context.Context, line, value string) (backend.Mem
 }
 
 func (s turnsSession) Leave(ctx context.Context, m backend.Member) error {
-	wait(ctx, s.own, turnOther)
+	// What a composite gives up behind its callers' backs may be several places at once.
+	wait(ctx, s.own+time.Duration(m.Position), turnOther)
 	return s.Session.Leave(ctx, m)
 }
 
