@@ -94,7 +94,7 @@ func (w *world) replace(slot int, mode Mode) *client {
 	for _, l := range c.links {
 		l.b.Drift(rate(w.plan.early(slot)))
 	}
-	c.b = w.flawed(c.b)
+	c.b = w.flawed(entrance{c.b})
 	w.clients[slot] = c
 	return c
 }
