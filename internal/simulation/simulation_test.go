@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 	}
 	// A world lives for a millisecond and is garbage then.
 	if _, set := os.LookupEnv("GOGC"); !set {
-		debug.SetGCPercent(400)
+		debug.SetGCPercent(1600)
 	}
 	os.Exit(m.Run())
 }
