@@ -354,7 +354,7 @@ func TestDrift(t *testing.T) {
 			if len(c.Sessions()) != 1 {
 				t.Errorf("at rate %v the session ended too early", rate)
 			}
-			time.Sleep(1)
+			time.Sleep(time.Nanosecond)
 			synctest.Wait()
 			if len(c.Sessions()) != 0 {
 				t.Errorf("at rate %v the session has not ended", rate)
