@@ -36,6 +36,9 @@ type Backend struct {
 
 	loseRequest, loseAnswer losses
 
+	rate  float64 // by which the coordinator's clock is faster; see Drift
+	reset error   // for good: nobody knows how far the log had really got
+
 	severed int         // requests that have broken a connection; 0 where none does
 	again   *time.Timer // connects anew after that
 	hidden  bool        // no connection can be made
@@ -78,6 +81,9 @@ func (b *Backend) live(ctx context.Context) (*session, error) {
 	case b.closed:
 		b.c.unlock()
 		return nil, backend.ErrClosed
+	case b.reset != nil:
+		b.c.unlock()
+		return nil, b.reset
 	case b.session != nil && b.session.alive() == nil:
 		s := b.session
 		b.c.unlock()
@@ -129,8 +135,14 @@ func (b *Backend) tooLate() error {
 	return fmt.Errorf("%w: no answer within %v; the client is cut off, or the coordinator stands still", backend.ErrUnavailable, b.c.ttl)
 }
 
+// wentBack notes that the log has gone back. No session is opened from then on, also
+// when the log has come as far again: what it says then is not what it said before.
 func (b *Backend) wentBack(index uint64) error {
-	return fmt.Errorf("%w: its log is at %d and was at %d; make sure that nobody holds an older token, and restart this process", backend.ErrReset, index, b.seen)
+	if b.reset == nil {
+		b.reset = fmt.Errorf("%w: its log is at %d and was at %d; raise the fence of each election above every token that anybody holds, and then restart this process",
+			backend.ErrReset, index, b.seen)
+	}
+	return b.reset
 }
 
 func (b *Backend) opened(o *opening) {

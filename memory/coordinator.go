@@ -78,7 +78,7 @@ func (c *Coordinator) Client(name string) *Backend {
 	if name == "" {
 		name = fmt.Sprintf("client-%d", id)
 	}
-	b := &Backend{c: c, name: name}
+	b := &Backend{c: c, name: name, rate: 1}
 	b.up.c, b.down.c = c, c
 	c.clients = append(c.clients, b)
 	return b

@@ -331,8 +331,36 @@ func TestReset(t *testing.T) {
 		for range 5 {
 			join(t, other, "b")
 		}
-		session(t, b) // the log has caught up: tokens cannot fall any more
+		// The log has caught up with what a saw, and perhaps not with what others saw.
+		_, err = b.Session(t.Context())
+		is(t, "Session", err, backend.ErrReset)
 	})
+}
+
+// A session ends by the coordinator's clock, which need not run as fast as the
+// client's: before its deadline where it is faster, and after it where it is slower.
+func TestDrift(t *testing.T) {
+	for _, rate := range []float64{0.8, 1, 1.25} {
+		bubble(t, func(t *testing.T, c *memory.Coordinator) {
+			b := c.Client("a")
+			b.Drift(rate)
+			session(t, b)
+			ends := c.Sessions()[0].Expires
+			if d, want := time.Until(ends), time.Duration(float64(ttl)/rate); d != want {
+				t.Errorf("at rate %v the session ends after %v; want %v", rate, d, want)
+			}
+			b.Cut()
+			time.Sleep(time.Until(ends) - 1)
+			if len(c.Sessions()) != 1 {
+				t.Errorf("at rate %v the session ended too early", rate)
+			}
+			time.Sleep(time.Nanosecond)
+			synctest.Wait()
+			if len(c.Sessions()) != 0 {
+				t.Errorf("at rate %v the session has not ended", rate)
+			}
+		})
+	}
 }
 
 // The log begins, and begins again, where it is told to.

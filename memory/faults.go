@@ -68,6 +68,16 @@ func (b *Backend) Delay(request, answer time.Duration) {
 	b.up.delay, b.down.delay = request, answer
 }
 
+// Drift has the clock by which the coordinator keeps the client's sessions run at rate
+// times the speed of the client's own: above 1 they end earlier, below 1 later, from the
+// next heartbeat on. 1 is the default. A session may then end before its deadline, which
+// is what the margin of package elect is for.
+func (b *Backend) Drift(rate float64) {
+	b.c.lock()
+	defer b.c.unlock()
+	b.rate = rate
+}
+
 // Expire ends the client's session at the coordinator now, as an operator can. A
 // client that can be reached learns of it at once. Without a session, nothing
 // happens.
@@ -214,7 +224,7 @@ func (c *Coordinator) Drop(line string) {
 
 // Reset rebuilds the coordinator empty: lines, records, sessions and the log.
 // Clients that saw a higher index than the new log has when they come back fail
-// with [backend.ErrReset].
+// with [backend.ErrReset] from then on.
 func (c *Coordinator) Reset() {
 	c.lock()
 	defer c.unlock()
@@ -229,8 +239,8 @@ func (c *Coordinator) Reset() {
 // Snapshot remembers lines, records, sessions and the index of the log. restore puts
 // them back, as an operator restores a backup: what happened since is lost, and
 // connections break. The sessions that were live then are live again and have their
-// whole time. Clients that saw a higher index fail with [backend.ErrReset] once they
-// are told a lower one. restore may be called more than once.
+// whole time. Clients that saw a higher index fail with [backend.ErrReset] from when they
+// are told a lower one on. restore may be called more than once.
 func (c *Coordinator) Snapshot() (restore func()) {
 	c.lock()
 	defer c.unlock()

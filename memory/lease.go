@@ -61,7 +61,7 @@ func (c *Coordinator) grant(b *Backend, id uint64) {
 
 // renew counts the session's time from now.
 func (c *Coordinator) renew(l *lease) {
-	l.left = c.ttl + c.slack
+	l.left = time.Duration(float64(c.ttl+c.slack) / l.of.rate)
 	l.expires = time.Now().Add(l.left)
 	if !c.paused {
 		l.timer.Reset(l.left)

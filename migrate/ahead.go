@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/backoff"
 	"github.com/succession-dev/succession/internal/header"
 )
 
@@ -216,14 +217,18 @@ func (s *session) tryTo(ctx context.Context, p *place, pl backend.Place) (backen
 		return backend.Place{}, err
 	}
 	from := s.with(sideFrom)
+	wait := backoff.New(ctx)
 	for fenced := false; ; {
 		m := p.member(sideTo)
 		if m.Key != "" && !fenced {
 			err := header.Restore(ctx, to, m)
-			if err != nil && !errors.Is(err, backend.ErrVersion) {
+			if err != nil && !passing(err) {
 				return backend.Place{}, err
 			}
-			if fenced = err == nil; !fenced {
+			if fenced = err == nil; !fenced { // an answer that was lost costs no place
+				if stop := wait.Sleep(ctx); stop != nil {
+					return backend.Place{}, fmt.Errorf("%w: %w", stop, err)
+				}
 				continue
 			}
 		}

@@ -262,3 +262,37 @@ func TestOptionsBegin(t *testing.T) {
 		}
 	})
 }
+
+// An answer that is lost while a composite restores the fence on the new coordinator costs
+// it no place on the old one.
+func TestLostAnswerOfARestoredFence(t *testing.T) {
+	inWorld(t, func(w *world) {
+		op, _ := w.operator(onBoth)
+		defer op.Close()
+		w.do(op.Begin, migrate.Begun)
+		_, raw := w.raw(0, "") // so that there is time for the fault
+		kept := backend.Header{Fence: 5000}
+		s, err := w.c[1].Client("raw").Session(w.ctx)
+		if err == nil {
+			_, err = s.Put(w.ctx, election+".fence", kept.Encode(), nil)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := w.start(onBoth, "a")
+		w.until("it stands in line", ttl, func() bool { return len(w.c[0].Members(election)) == 2 })
+		second := w.c[0].Members(election)[1]
+		a.sub[1].LoseAnswer(memory.OpPut)
+		if err := raw.Close(w.ctx); err != nil {
+			t.Fatal(err)
+		}
+		w.leads(a)
+		if first := w.c[0].Members(election)[0]; first.Position != second.Position {
+			t.Errorf("it leads at position %d, and stood at %d", first.Position, second.Position)
+		}
+		if w.newest <= kept.Fence {
+			t.Errorf("its token is %d; want one above the fence, %d", w.newest, kept.Fence)
+		}
+		a.end()
+	})
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
@@ -128,5 +129,80 @@ func TestObserversSeeThatItMovedOn(t *testing.T) {
 		if l, err := s.Line(w.ctx, election); err != nil || l.Header.Sealed != "memory:third" {
 			t.Errorf("Line: %+v, %v; want the seal", l, err)
 		}
+	})
+}
+
+// An observer that begins while the old coordinator cannot be reached, which the election
+// has not left, sees who leads once it can be.
+func TestObserveBeforeTheOldIsReached(t *testing.T) {
+	for name, look := range map[string]func(context.Context, backend.Session) error{
+		"line": func(ctx context.Context, s backend.Session) error {
+			_, err := s.Line(ctx, election)
+			return err
+		},
+		"joined": func(ctx context.Context, s backend.Session) error { return s.Joined(ctx, election) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				p := w.start(onOld, "a")
+				w.leads(p)
+				b, sub := w.backend(onBoth, "observer")
+				defer b.Close()
+				sub[0].Cut()
+				s, err := b.Session(w.ctx)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := look(w.ctx, s); err == nil {
+					t.Fatal("there is an answer without the old coordinator")
+				}
+				sub[0].Heal()
+				w.until("the observer sees the line", ttl, func() bool {
+					s, err := b.Session(w.ctx)
+					return err == nil && look(w.ctx, s) == nil
+				})
+				p.end()
+			})
+		})
+	}
+}
+
+// Between the two steps of a cutover nobody may stand on the new coordinator but the gate,
+// which is nobody to an observer: it waits, and does not ask again and again.
+func TestObserveHalfACutover(t *testing.T) {
+	inWorld(t, func(w *world) {
+		op, _ := w.operator(onBoth)
+		defer op.Close()
+		id := w.do(op.Begin, migrate.Begun).ID
+		m, raw := w.raw(0, "leader")
+		mig := backend.Migration{ID: id, From: oldURL, To: newURL, Step: "sealed"}
+		if err := raw.Pin(w.ctx, m, backend.Header{Sealed: newURL, Migration: mig}, backend.Absent); err != nil {
+			t.Fatal(err)
+		}
+		b, _ := w.backend(onBoth, "observer")
+		defer b.Close()
+		ctx, cancel := context.WithCancel(w.ctx)
+		defer cancel()
+		var last atomic.Pointer[elect.Leader]
+		w.wg.Go(func() {
+			for l := range elect.New(b, election, nil).Observe(ctx) {
+				last.Store(&l)
+			}
+		})
+		time.Sleep(ttl)
+		before := w.c[1].Requests()
+		time.Sleep(ttl)
+		if n := w.c[1].Requests().Since(before).Of("observer"); n > 30 {
+			t.Errorf("the observer sent %d requests in %v", n, ttl)
+		}
+		if l := last.Load(); l == nil || !l.Vacant() {
+			t.Errorf("the observer sees %+v; want nobody", l)
+		}
+		w.do(op.Cutover, migrate.Moved)
+		p := w.start(onNew, "p")
+		w.leads(p)
+		w.until("the observer sees the leader", ttl, func() bool { return last.Load().ID == p.name })
+		cancel()
+		p.end()
 	})
 }

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	mrand "math/rand/v2"
 	"strings"
 	"time"
 
@@ -171,6 +170,7 @@ func (b *Backend) putGate(ctx context.Context, to backend.Session, l backend.Lin
 // ctx ends. Then the request stands, and the next leader who can will follow it; Abort
 // takes it back. Its error says what it waited for.
 func (b *Backend) Cutover(ctx context.Context, election string) (Status, error) {
+	wait := backoff.JitterOf(ctx)
 	var asked Status // as last seen to wait; empty before the request stands, and once it is followed
 	for {
 		s, err := b.step(ctx, "cutover", election, func(k look) (bool, error) {
@@ -191,7 +191,7 @@ func (b *Backend) Cutover(ctx context.Context, election string) (Status, error) 
 		// Where it is not Asked, it went on between two looks: the seal is there, say, and
 		// the gate too.
 		if asked = s; s.Phase == Asked {
-			b.awaitChange(ctx, election)
+			b.awaitChange(ctx, election, wait)
 		}
 	}
 }
@@ -226,8 +226,8 @@ func (b *Backend) cutover(ctx context.Context, election string, k look) (again b
 
 // awaitChange blocks until the election's record on To changes or ctx ends, at most for
 // a moment: what else matters, such as who leads, is looked at again.
-func (b *Backend) awaitChange(ctx context.Context, election string) {
-	ctx, cancel := context.WithTimeout(ctx, time.Second+mrand.N(time.Second/4))
+func (b *Backend) awaitChange(ctx context.Context, election string, wait backoff.Jitter) {
+	ctx, cancel := context.WithTimeout(ctx, time.Second+wait.UpTo(time.Second/4))
 	defer cancel()
 	half, errs := b.sessions(ctx, election)
 	err := errs[sideTo]

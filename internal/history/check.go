@@ -146,7 +146,7 @@ func (h *History) vacancies(election string, terms []Term, r Rules) []Violation 
 	for _, s := range h.standing(election) {
 		free := []stretch{{s.from, s.to}}
 		for _, f := range h.Faults {
-			if f.touches(s.candidate) {
+			if f.touches(election, s.candidate) {
 				free = cutOut(free, f.From, f.To)
 			}
 		}

@@ -65,9 +65,11 @@ type Fault struct {
 	Kind string `json:"fault"` // such as "cut" or "pause"
 	// Target is the candidate that it touches, or what the names of several
 	// candidates begin with, up to a slash: web-1 touches web-1/a. Empty is all.
-	Target string        `json:"target,omitempty"`
-	From   time.Duration `json:"from"`
-	To     time.Duration `json:"to"` // not before From; the same for what takes no time
+	Target string `json:"target,omitempty"`
+	// Election is the one that it touches; empty is all.
+	Election string        `json:"election,omitempty"`
+	From     time.Duration `json:"from"`
+	To       time.Duration `json:"to"` // not before From; the same for what takes no time
 }
 
 func (f Fault) check() error {
@@ -80,8 +82,11 @@ func (f Fault) check() error {
 	return nil
 }
 
-// touches reports whether the fault is one of the candidate.
-func (f Fault) touches(candidate string) bool {
+// touches reports whether the fault is one of the candidate in the election.
+func (f Fault) touches(election, candidate string) bool {
+	if f.Election != "" && f.Election != election {
+		return false
+	}
 	n := len(f.Target)
 	return n == 0 || candidate == f.Target ||
 		len(candidate) > n && candidate[:n] == f.Target && candidate[n] == '/'

@@ -111,6 +111,10 @@ func TestCheck(t *testing.T) {
 			history.Rules{Vacancy: 20 * sec}, nil},
 		{"a fault of another", merge([]history.Fault{{Kind: "cut", Target: "web", From: 9 * sec, To: 55 * sec}}, reign("web-1", 1, 0, 0, 10*sec), waits),
 			history.Rules{Vacancy: 20 * sec}, []history.Rule{history.Vacancy}},
+		{"a fault of this election", merge([]history.Fault{{Kind: "gate", Election: "reports", From: 9 * sec, To: 55 * sec}}, reign("web-1", 1, 0, 0, 10*sec), waits),
+			history.Rules{Vacancy: 20 * sec}, nil},
+		{"a fault of another election", merge([]history.Fault{{Kind: "gate", Election: "mail", From: 9 * sec, To: 55 * sec}}, reign("web-1", 1, 0, 0, 10*sec), waits),
+			history.Rules{Vacancy: 20 * sec}, []history.Rule{history.Vacancy}},
 		{"nobody stands in line", merge(nil, reign("web-1", 1, 0, 0, 10*sec), reign("web-2", 2, 50*sec, 50*sec, 60*sec)),
 			history.Rules{Vacancy: 20 * sec}, nil},
 	}
@@ -124,6 +128,24 @@ func TestCheck(t *testing.T) {
 				t.Errorf("found %v, want %v", tt.h.Check(tt.rules), tt.want)
 			}
 		})
+	}
+}
+
+// A part of a history has the events of its time, and faults as long as they last in it.
+func TestBetween(t *testing.T) {
+	h := merge([]history.Fault{{Kind: "cut", From: sec, To: 9 * sec}, {Kind: "pause", From: 8 * sec, To: 9 * sec}},
+		reign("web-1", 1, 0, 2*sec, 5*sec), reign("web-2", 2, 5*sec, 6*sec, 7*sec))
+	got := h.Between(2*sec, 5*sec)
+	for _, e := range got.Events {
+		if e.Candidate != "web-1" || e.At < 2*sec || e.At >= 5*sec {
+			t.Errorf("between 2 s and 5 s there is %+v", e)
+		}
+	}
+	if len(got.Events) == 0 {
+		t.Error("there are no events between 2 s and 5 s")
+	}
+	if want := []history.Fault{{Kind: "cut", From: 2 * sec, To: 5 * sec}}; !reflect.DeepEqual(got.Faults, want) {
+		t.Errorf("the faults are %+v, want %+v", got.Faults, want)
 	}
 }
 

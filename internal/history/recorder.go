@@ -44,9 +44,19 @@ func (r *Recorder) Note(e Event) {
 // Begin notes that a fault begins, and returns the func that notes its end. That
 // may be called more than once; the first call counts.
 func (r *Recorder) Begin(kind, target string) (end func()) {
+	return r.begin(Fault{Kind: kind, Target: target})
+}
+
+// BeginIn is [Recorder.Begin] for a fault that touches all candidates of one election.
+func (r *Recorder) BeginIn(kind, election string) (end func()) {
+	return r.begin(Fault{Kind: kind, Election: election})
+}
+
+func (r *Recorder) begin(fault Fault) (end func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	f := &Fault{Kind: kind, Target: target, From: r.clock()}
+	f := &fault
+	f.From = r.clock()
 	r.open[f] = struct{}{}
 	return func() {
 		r.mu.Lock()
@@ -88,7 +98,9 @@ func (r *Recorder) History() *History {
 	h := &History{Events: r.events, Faults: r.faults}
 	now := r.clock()
 	for f := range r.open {
-		h.Faults = append(h.Faults[:len(h.Faults):len(h.Faults)], Fault{f.Kind, f.Target, f.From, now})
+		f := *f
+		f.To = now
+		h.Faults = append(h.Faults[:len(h.Faults):len(h.Faults)], f)
 	}
 	return Merge(h)
 }

@@ -196,7 +196,7 @@ func (d *drawing) faults() {
 		for _, e := range d.elections {
 			named := false
 			for _, c := range d.h.Candidates(e) {
-				if !f.touches(c) {
+				if !f.touches(e, c) {
 					continue
 				}
 				y := d.rows[row{e, c}]

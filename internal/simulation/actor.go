@@ -9,18 +9,22 @@ import (
 )
 
 // An actor uses package elect: a candidate, an observer or an operator. It does the
-// same whenever the plan is run: ctx has the seed of its jitter, and its calls have
-// turns of their own, so that the order in which the coordinator gets what several
-// send at one instant is not the scheduler's.
+// same whenever the plan is run: ctx has the seed of its jitter and its number, by which
+// its calls have turns of their own ([turns]), so that the order in which the coordinator
+// gets what several send at one instant is not the scheduler's.
 type actor struct {
 	ctx context.Context
 	nth time.Duration
 }
 
+type nthKey struct{}
+
 // actor returns the next actor. The world makes them in one order.
 func (w *world) actor() actor {
 	w.actors++
-	return actor{backoff.WithSeed(w.ctx, w.plan.Seed, w.actors), time.Duration(w.actors)}
+	nth := time.Duration(w.actors)
+	ctx := backoff.WithSeed(w.ctx, w.plan.Seed, w.actors)
+	return actor{context.WithValue(ctx, nthKey{}, nth), nth}
 }
 
 // The turns of one actor: one for each call that may be sent while another of the
@@ -29,86 +33,109 @@ const (
 	turnLine = iota // the line: where one stands in it, and who has gone
 	turnWatch
 	turnOther // one after the other
-	turns
+	turnsEach
 )
 
-// stride is the time in which each turn comes once, and chain the time that a
-// few calls one after the other take. Steps, and what the world does by itself, are
-// at whole strides, where no turn is.
+// stride is the time in which each turn comes once, and chain the time that calls one
+// after the other take, such as those of a composite that takes its places. Steps, and
+// what the world does by itself, are at whole strides, where no turn is.
 const (
 	stride = time.Microsecond
-	chain  = 10 * stride
+	chain  = 40 * stride
 )
+
+// turns is a client whose calls wait for the turns of who calls; those that nobody
+// calls, such as what a composite does behind its callers' backs, for its own.
+type turns struct {
+	backend.Backend
+	own time.Duration
+}
+
+type turnsSession struct {
+	backend.Session
+	own time.Duration
+}
 
 // wait waits for the next turn: one nanosecond in each stride. A call is never sent
 // at the instant of what it follows from, so that this is over when its answer comes.
-func (a actor) wait(turn time.Duration) {
-	late := time.Duration(time.Now().Nanosecond()) - (a.nth*turns + turn)
-	time.Sleep(stride - (late+stride)%stride)
+func wait(ctx context.Context, own, turn time.Duration) {
+	nth, ok := ctx.Value(nthKey{}).(time.Duration)
+	if !ok {
+		nth = own
+	}
+	late := time.Duration(time.Now().Nanosecond()) - (nth*turnsEach + turn)
+	time.Sleep(stride - (late%stride+stride)%stride)
 }
 
-// on returns b as the actor uses it.
-func (a actor) on(b backend.Backend) backend.Backend { return actorsBackend{b, a} }
+// An entrance is where candidates and observers come into their process: of several that
+// need a session at one instant the same one opens it.
+type entrance struct{ backend.Backend }
 
-type actorsBackend struct {
-	backend.Backend
-	a actor
+func (e entrance) Session(ctx context.Context) (backend.Session, error) {
+	wait(ctx, 0, turnOther)
+	return e.Backend.Session(ctx)
 }
 
-type actorsSession struct {
-	backend.Session
-	a actor
-}
-
-func (b actorsBackend) Session(ctx context.Context) (backend.Session, error) {
+func (b turns) Session(ctx context.Context) (backend.Session, error) {
 	s, err := b.Backend.Session(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return actorsSession{s, b.a}, nil
+	return turnsSession{s, b.own}, nil
 }
 
-func (s actorsSession) Join(ctx context.Context, line, value string) (backend.Member, error) {
-	s.a.wait(turnOther)
+func (s turnsSession) Join(ctx context.Context, line, value string) (backend.Member, error) {
+	wait(ctx, s.own, turnOther)
 	return s.Session.Join(ctx, line, value)
 }
 
-func (s actorsSession) Leave(ctx context.Context, m backend.Member) error {
-	s.a.wait(turnOther)
+func (s turnsSession) Leave(ctx context.Context, m backend.Member) error {
+	// What a composite gives up behind its callers' backs may be several places at once.
+	wait(ctx, s.own+time.Duration(m.Position), turnOther)
 	return s.Session.Leave(ctx, m)
 }
 
-func (s actorsSession) Get(ctx context.Context, name string) (backend.Record, error) {
-	s.a.wait(turnOther)
+func (s turnsSession) Pin(ctx context.Context, m backend.Member, h backend.Header, at backend.Version) error {
+	wait(ctx, s.own, turnOther)
+	return s.Session.Pin(ctx, m, h, at)
+}
+
+func (s turnsSession) Get(ctx context.Context, name string) (backend.Record, error) {
+	wait(ctx, s.own, turnOther)
 	return s.Session.Get(ctx, name)
 }
 
-func (s actorsSession) Put(ctx context.Context, name string, value []byte, cond *backend.If) (backend.Version, error) {
-	s.a.wait(turnOther)
+func (s turnsSession) Put(ctx context.Context, name string, value []byte, cond *backend.If) (backend.Version, error) {
+	wait(ctx, s.own, turnOther)
 	return s.Session.Put(ctx, name, value, cond)
 }
 
-func (s actorsSession) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
-	s.a.wait(turnLine)
+func (s turnsSession) Delete(ctx context.Context, name string, cond *backend.If) error {
+	wait(ctx, s.own, turnOther)
+	return s.Session.Delete(ctx, name, cond)
+}
+
+func (s turnsSession) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
+	wait(ctx, s.own, turnLine)
 	return s.Session.Ahead(ctx, m)
 }
 
-func (s actorsSession) Line(ctx context.Context, line string) (backend.Line, error) {
-	s.a.wait(turnLine)
+func (s turnsSession) Line(ctx context.Context, line string) (backend.Line, error) {
+	wait(ctx, s.own, turnLine)
 	return s.Session.Line(ctx, line)
 }
 
-func (s actorsSession) Gone(ctx context.Context, m backend.Member) error {
-	s.a.wait(turnLine)
+func (s turnsSession) Gone(ctx context.Context, m backend.Member) error {
+	wait(ctx, s.own, turnLine)
 	return s.Session.Gone(ctx, m)
 }
 
-func (s actorsSession) Joined(ctx context.Context, line string) error {
-	s.a.wait(turnLine)
+func (s turnsSession) Joined(ctx context.Context, line string) error {
+	wait(ctx, s.own, turnLine)
 	return s.Session.Joined(ctx, line)
 }
 
-func (s actorsSession) Watch(ctx context.Context, name string, after backend.Version) (backend.Record, error) {
-	s.a.wait(turnWatch)
+func (s turnsSession) Watch(ctx context.Context, name string, after backend.Version) (backend.Record, error) {
+	wait(ctx, s.own, turnWatch)
 	return s.Session.Watch(ctx, name, after)
 }

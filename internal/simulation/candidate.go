@@ -27,6 +27,8 @@ type candidate struct {
 	stood    uint64 // where it stood last
 	session  backend.Session
 	stopped  bool
+	stale    bool          // the log went back, and its place, from before, with it
+	resting  chan struct{} // closed when an operator has it begin again; nil where it has not given up
 }
 
 // tap is a client as one candidate sees it: it notes the session of the campaign.
@@ -62,8 +64,58 @@ func (w *world) join(cl *client, e *election, how Step) {
 	})
 }
 
+// run campaigns until it is told to stop. Where it may give up it does so until an
+// operator has it begin again.
 func (c *candidate) run() error {
-	e := elect.New(c.actor.on(tap{c.w.wrap(c.client.b), c}), c.e.name, &elect.Options{ID: c.name, ResignTimeout: resignTimeout, Trace: c.trace})
+	for {
+		err := c.campaign()
+		if c.ctx.Err() != nil {
+			return nil
+		}
+		again := c.rest(err)
+		if again == nil {
+			return err
+		}
+		select {
+		case <-again:
+		case <-c.ctx.Done():
+			return nil
+		}
+	}
+}
+
+// rest returns what to wait for; nil where nothing explains that the candidate has given
+// up.
+func (c *candidate) rest(err error) <-chan struct{} {
+	c.w.mu.Lock()
+	defer c.w.mu.Unlock()
+	if !c.w.mayRest(c, err) {
+		return nil
+	}
+	c.resting = make(chan struct{})
+	return c.resting
+}
+
+// mayRest reports whether the candidate has been told what makes it give up.
+func (w *world) mayRest(c *candidate, err error) bool {
+	recently := func(t time.Time) bool { return !t.IsZero() && (time.Since(t) < chain || c.client.troubled()) }
+	switch {
+	case c.client.ended:
+		return true
+	case w.plan.Migrate:
+		return w.mayRefuse(c, err)
+	case errors.Is(err, backend.ErrReset):
+		return c.client.era < w.era
+	case errors.Is(err, backend.ErrSealed):
+		return w.header(w.sides[oldSide], c.e).Sealed != "" || recently(c.e.sealed)
+	}
+	return false
+}
+
+func (c *candidate) campaign() error {
+	e := elect.New(tap{c.client.b, c}, c.e.name, &elect.Options{
+		ID: c.name, Margin: c.w.plan.Margin, ResignTimeout: resignTimeout, Trace: c.trace,
+	})
 	for c.ctx.Err() == nil {
 		if !c.how.Campaign {
 			if err := e.Run(c.ctx, c.lead); err != nil {
@@ -91,7 +143,7 @@ func (c *candidate) trace(ev elect.Event) {
 	}
 	switch ev.Kind {
 	case elect.Joined:
-		c.position, c.stood = ev.Member.Position, ev.Member.Position
+		c.position, c.stood, c.stale = ev.Member.Position, ev.Member.Position, false
 		c.note(history.Joined, nil)
 	case elect.Left:
 		c.note(history.Left, ev.Err)
@@ -102,7 +154,16 @@ func (c *candidate) trace(ev elect.Event) {
 }
 
 func (c *candidate) note(k history.Kind, why error) {
-	c.w.log.Note(history.Event{Kind: k, Election: c.e.name, Candidate: c.name, Position: c.position, Why: text(why)})
+	c.w.log.Note(history.Event{Kind: k, Election: c.e.name, Candidate: c.name, Position: c.w.noted(c.position), Why: text(why)})
+}
+
+// noted is a position as the history has it, which compares positions: those of two
+// coordinators do not compare.
+func (w *world) noted(position uint64) uint64 {
+	if w.plan.Migrate {
+		return 0
+	}
+	return position
 }
 
 func text(err error) string {
@@ -122,7 +183,9 @@ type term struct {
 	working bool // its function has not returned
 	over    bool // a check has failed
 	asked   bool // to resign, for certain
-	put     chan struct{}
+	era     int  // the log has gone back so often before it was won
+	stale   bool // the log went back, and its place with it
+	todo    chan Act
 }
 
 // lead is the work of a leader. Its own linger is part of it.
@@ -175,8 +238,12 @@ func (t *term) work(until, ctx context.Context) {
 	for until.Err() == nil {
 		select {
 		case <-until.Done():
-		case <-t.put:
-			t.write(ctx)
+		case do := <-t.todo:
+			if do == Seal {
+				t.seal(ctx)
+			} else {
+				t.write(ctx)
+			}
 		}
 	}
 }
@@ -189,10 +256,21 @@ func (t *term) write(ctx context.Context) {
 	t.c.w.mu.Lock()
 	defer t.c.w.mu.Unlock()
 	if err == nil {
-		t.c.e.puts[v] = t.token
+		t.c.e.puts[t.putOf(v)] = t.token
 	} else if errors.Is(err, backend.ErrVersion) {
 		t.c.w.fail("guarded put", "%s asked for no version and was refused: %v", t.c.name, err)
 	}
+}
+
+// putOf returns a version as the coordinator has it that has the record.
+func (t *term) putOf(v backend.Version) put {
+	switch t.c.client.mode {
+	case Both: // versions carry their side in the lowest bit; see package migrate
+		return put{int(v & 1), v >> 1}
+	case New:
+		return put{newSide, v}
+	}
+	return put{oldSide, v}
 }
 
 // won notes a term, and looks who else leads.
@@ -202,12 +280,15 @@ func (c *candidate) won(et *elect.Term) *term {
 	defer w.mu.Unlock()
 	t := &term{
 		Term: et, c: c, token: et.Token(), at: et.Member().Position, session: c.session,
-		working: true, put: make(chan struct{}, 1),
+		working: true, era: w.era, stale: c.stale, todo: make(chan Act, 1),
 	}
 	if c.client.ended {
 		return t
 	}
-	w.log.Note(history.Event{Kind: history.Won, Election: c.e.name, Candidate: c.name, Position: t.at, Token: t.token})
+	if t.stale {
+		c.note(history.Deposed, nil)
+	}
+	w.log.Note(history.Event{Kind: history.Won, Election: c.e.name, Candidate: c.name, Position: w.noted(t.at), Token: t.token})
 	w.lookAtWin(t)
 	w.terms = append(w.terms, t)
 	w.running.Go(func() {

@@ -58,7 +58,7 @@ func (w *world) violations() []Violation {
 // leads reports whether the term is one that nobody may lead beside. An operator
 // may have taken its place away, and a process that is no more does not lead.
 func (t *term) leads() bool {
-	if t.c.client.ended || t.c.e.deposed[t.at] {
+	if t.c.client.ended || t.c.e.deposed[t.at] || t.stale {
 		return false
 	}
 	err := t.Check()
@@ -78,10 +78,10 @@ func (w *world) lookAtWin(t *term) {
 	if t.token < t.at {
 		w.fail("token", "%s won with token %d at position %d", t.c.name, t.token, t.at)
 	}
-	if t.at > e.above && e.above > 0 && t.token <= e.floor {
+	if above := e.above[t.side()]; t.at > above && e.floor > 0 && t.token <= e.floor {
 		w.fail("token", "%s joined after the fence was raised to %d, and won with token %d", t.c.name, e.floor, t.token)
 	}
-	if e.deposed[t.at] {
+	if e.deposed[t.at] || t.stale {
 		return // it won on an answer that was on its way when its place was taken away
 	}
 	for _, o := range w.terms {
@@ -91,7 +91,7 @@ func (w *world) lookAtWin(t *term) {
 		if o.leads() {
 			w.fail("one leader", "%s won with token %d while %s led with token %d", t.c.name, t.token, o.c.name, o.token)
 		}
-		if !e.deposed[o.at] && o.token >= t.token {
+		if !e.deposed[o.at] && !o.stale && o.era == t.era && o.token >= t.token {
 			w.fail("token", "%s won with token %d after %s had won with %d", t.c.name, t.token, o.c.name, o.token)
 		}
 	}
@@ -104,7 +104,7 @@ func (w *world) lookAtEnd(t *term) {
 	}
 	cause := context.Cause(t.Context())
 	w.log.Note(history.Event{
-		Kind: history.Ended, Election: t.c.e.name, Candidate: t.c.name, Position: t.at, Token: t.token,
+		Kind: history.Ended, Election: t.c.e.name, Candidate: t.c.name, Position: w.noted(t.at), Token: t.token,
 		Deadline: t.Deadline().Sub(w.began), Why: text(cause),
 	})
 	if errors.Is(cause, elect.ErrLost) {
@@ -116,8 +116,12 @@ func (w *world) lookAtEnd(t *term) {
 func (w *world) explain(c *candidate, position uint64, err error) {
 	var ok bool
 	switch {
-	case c.client.ended || c.e.deposed[position]:
+	case c.client.ended || c.e.deposed[position] || c.stale:
 		ok = true
+	case c.client.era < w.era: // its place may have gone with the log
+		ok = w.rewinds.open()
+	case w.plan.Migrate && errors.Is(err, backend.ErrNotMember):
+		ok = w.mayRejoin(c)
 	case errors.Is(err, elect.ErrRemoved), errors.Is(err, backend.ErrNotMember):
 	case errors.Is(err, elect.ErrAsked):
 		ok = c.e.asked
@@ -131,20 +135,18 @@ func (w *world) explain(c *candidate, position uint64, err error) {
 
 // look looks at all terms at an instant at which nothing moves.
 func (w *world) look() {
-	expires := make(map[uint64]time.Time)
-	for _, s := range w.c.Sessions() {
-		for _, m := range s.Members {
-			expires[m.Position] = s.Expires
-		}
-	}
+	expires := w.expires()
 	for _, e := range w.elections {
+		w.lookWhetherClosed(e)
 		w.lookAt(e, expires)
 		w.lookAtObservers(e)
+		if w.plan.Migrate {
+			w.lookAtMigration(e)
+		}
 	}
 }
 
-func (w *world) lookAt(e *election, expires map[uint64]time.Time) {
-	line := w.c.Members(e.name)
+func (w *world) lookAt(e *election, expires map[spot]time.Time) {
 	var leader *term
 	for _, t := range w.terms {
 		if t.c.e != e || t.c.client.ended {
@@ -162,7 +164,7 @@ func (w *world) lookAt(e *election, expires map[uint64]time.Time) {
 		if err == nil && !time.Now().Before(t.Deadline()) {
 			w.fail("deadline", "%s leads with token %d at %v after its deadline", t.c.name, t.token, time.Since(t.Deadline()))
 		}
-		if err == nil && (e.deposed[t.at] || t.asked) && !t.c.client.troubled() {
+		if err == nil && (e.deposed[t.at] || t.asked) && !t.stale && !t.c.client.troubled() {
 			w.fail("told", "%s leads with token %d, and was removed or asked to resign", t.c.name, t.token)
 		}
 		if !t.leads() {
@@ -172,116 +174,72 @@ func (w *world) lookAt(e *election, expires map[uint64]time.Time) {
 			w.fail("one leader", "%s (token %d) and %s (token %d) both lead", leader.c.name, leader.token, t.c.name, t.token)
 		}
 		leader = t
-		w.lookAtPlace(t, line, expires)
+		w.lookAtPlace(t, expires)
 	}
-	if r := w.c.Record(e.record()); r.Version != backend.Absent {
-		token, err := strconv.ParseUint(string(r.Value), 10, 64)
-		if err != nil {
-			w.fail("guarded put", "the record of %s is %q", e.name, r.Value)
-		}
-		e.puts[r.Version] = token
+	for _, s := range w.sides {
+		w.lookAtRecord(e, s)
 	}
 }
 
-// lookAtPlace compares what a leader believes with what the coordinator knows: it
-// stands first, and its session lasts beyond its deadline.
-func (w *world) lookAtPlace(t *term, line []backend.Member, expires map[uint64]time.Time) {
-	if len(line) == 0 || line[0].Position != t.at {
-		w.fail("place", "%s leads with token %d and is not first in line: %v", t.c.name, t.token, line)
+// lookAtRecord notes what the leaders' record says on one side. What it said before the
+// log went back does not count.
+func (w *world) lookAtRecord(e *election, s *side) {
+	r := s.c.Record(e.record())
+	if r.Version == backend.Absent || uint64(r.Version) <= w.rewinds.to {
 		return
 	}
-	until, ok := expires[t.at]
-	if !ok {
-		w.fail("place", "%s leads with token %d under no session", t.c.name, t.token)
-		return
+	token, err := strconv.ParseUint(string(r.Value), 10, 64)
+	if err != nil {
+		w.fail("guarded put", "the record of %s is %q", e.name, r.Value)
 	}
-	// While the coordinator stands still, its clocks do, too.
-	if d := t.Deadline().Add(margin); w.pause == nil && d.After(until) {
-		w.fail("deadline", "%s believes in a deadline %v later than the coordinator's own", t.c.name, d.Sub(until))
-	}
-}
-
-// lookCalm looks at a world that had no faults for a while: somebody leads wherever
-// somebody stands, the line is made of those who believe to stand in it, and
-// observers know the truth.
-func (w *world) lookCalm() {
-	for _, e := range w.elections {
-		var want []uint64
-		standing := 0
-		for _, c := range w.candidates {
-			if c.e != e || c.client.ended || c.stopped || c.ctx.Err() != nil {
-				continue
-			}
-			standing++
-			want = append(want, c.position)
-		}
-		slices.Sort(want)
-		line := w.c.Members(e.name)
-		var got []uint64
-		for _, m := range line {
-			got = append(got, m.Position)
-		}
-		if !slices.Equal(got, want) {
-			w.fail("ghost", "in %s stand %v, and candidates believe to stand at %v", e.name, line, want)
-		}
-		leaders := 0
-		for _, t := range w.terms {
-			if t.c.e == e && t.leads() {
-				leaders++
-			}
-		}
-		if standing > 0 && leaders == 0 {
-			w.fail("stall", "nobody leads %s, %v after the last fault, and %d candidates stand", e.name, Bound(w.plan.Slack), standing)
-		}
-	}
-}
-
-// lookAtObservers compares what observers were told last with what the coordinator
-// knows. Where no fault is in the way, they know it at the same instant.
-func (w *world) lookAtObservers(e *election) {
-	var truth elect.Leader
-	if line := w.c.Members(e.name); len(line) > 0 {
-		h, err := backend.ParseHeader(w.c.Record(e.name).Value)
-		if err != nil {
-			w.fail("observer", "the record of %s: %v", e.name, err)
-			return
-		}
-		token := h.Fence + line[0].Position
-		truth = elect.Leader{ID: line[0].Value, Key: line[0].Key, Token: token, Acknowledged: h.Acknowledged == token}
-	}
-	for _, o := range w.observers {
-		if o.e == e && !o.client.troubled() && w.ctx.Err() == nil && (!o.seen || o.last != truth) {
-			w.fail("observer", "%s sees %+v (%v), and the truth in %s is %+v", o.name, o.last, o.seen, e.name, truth)
-		}
-	}
+	e.puts[put{s.nth, r.Version}] = token
 }
 
 // lookBack looks at the whole of what happened.
 func (w *world) lookBack() {
 	for _, e := range w.elections {
-		last := uint64(0)
-		for _, v := range sortedVersions(e.puts) {
-			if e.puts[v] < last {
-				w.fail("guarded put", "in %s a write with token %d landed after one with %d", e.name, e.puts[v], last)
-			}
-			last = max(last, e.puts[v])
-		}
+		w.lookAtPuts(e)
 	}
-	for _, v := range w.log.History().Check(w.rules()) {
-		w.broken = append(w.broken, Violation{"history: " + string(v.Rule), v.From, v.Text, v.Election, v.Candidates})
+	// What is from before the log went back is not compared with what is from after it.
+	h, from := w.log.History(), time.Duration(0)
+	for _, to := range append(w.rewinds.at, w.now()+1) {
+		for _, v := range h.Between(from, to).Check(w.rules()) {
+			w.broken = append(w.broken, Violation{"history: " + string(v.Rule), v.From, v.Text, v.Election, v.Candidates})
+		}
+		from = to
 	}
 }
 
 // rules are those for the history. A candidate that no fault touches may have to
 // wait for the end of a session in front of it, and for one whose messages are slow.
+// While an election moves, what a candidate waits for may be another one's mode.
 func (w *world) rules() history.Rules {
-	return history.Rules{Vacancy: Bound(w.plan.Slack)}
+	if w.plan.Migrate {
+		return history.Rules{}
+	}
+	return history.Rules{Vacancy: Bound(w.plan)}
 }
 
-func sortedVersions(puts map[backend.Version]uint64) []backend.Version {
+// lookAtPuts looks whether writes landed in the order of tokens.
+func (w *world) lookAtPuts(e *election) {
+	for _, s := range w.sides {
+		last := uint64(0)
+		for _, v := range versions(e.puts, s.nth) {
+			token := e.puts[put{s.nth, v}]
+			if token < last {
+				w.fail("guarded put", "in %s a write with token %d landed after one with %d", e.name, token, last)
+			}
+			last = max(last, token)
+		}
+	}
+}
+
+func versions(puts map[put]uint64, side int) []backend.Version {
 	var out []backend.Version
-	for v := range puts {
-		out = append(out, v)
+	for p := range puts {
+		if p.side == side {
+			out = append(out, p.version)
+		}
 	}
 	slices.Sort(out)
 	return out

@@ -9,11 +9,59 @@ import (
 // A Plan is one schedule, as data: who there is, and what happens to them when. It
 // can be printed, kept as JSON, and run again.
 type Plan struct {
-	Slack     time.Duration `json:"slack"` // of the coordinator; see memory.Options
+	Slack     time.Duration `json:"slack"` // of the coordinators; see memory.Options
 	Clients   int           `json:"clients"`
 	Elections int           `json:"elections"`
 	Steps     []Step        `json:"steps"`
-	Seed      uint64        `json:"seed,omitempty"` // of what is random in package elect
+	Seed      uint64        `json:"seed,omitempty"`   // of what is random in package elect
+	Margin    time.Duration `json:"margin,omitempty"` // of package elect; 0 is its default
+
+	// Early is how much shorter a TTL of the coordinator's clock is than one of the
+	// client's, by the client's slot; longer below 0. None is 0.
+	Early []time.Duration `json:"early,omitempty"`
+
+	// Of a plan in which elections move from one coordinator to another.
+	Migrate  bool   `json:"migrate,omitempty"`
+	Modes    []Mode `json:"modes,omitempty"`     // by the client's slot; none is Old
+	Begun    bool   `json:"begun,omitempty"`     // each migration has begun before the first step
+	OldAhead bool   `json:"old_ahead,omitempty"` // the old coordinator has counted further than the new one
+}
+
+// A Mode is which coordinators a process knows.
+type Mode string
+
+// The modes. Where there is one coordinator, all processes are Old.
+const (
+	Old  Mode = "old"
+	Both Mode = "both" // by the composite of package migrate
+	New  Mode = "new"
+)
+
+// Modes are all modes.
+var Modes = []Mode{Old, Both, New}
+
+// margin returns the margin of each term.
+func (p *Plan) margin() time.Duration {
+	if p.Margin == 0 {
+		return TTL / 10
+	}
+	return p.Margin
+}
+
+// early returns Early of a slot.
+func (p *Plan) early(slot int) time.Duration {
+	if slot < len(p.Early) {
+		return p.Early[slot]
+	}
+	return 0
+}
+
+// mode returns the mode in which the process of a slot begins.
+func (p *Plan) mode(slot int) Mode {
+	if p.Migrate && slot < len(p.Modes) {
+		return p.Modes[slot]
+	}
+	return Old
 }
 
 // A Step is one thing that happens, and how long the world then goes on by itself.
@@ -24,6 +72,7 @@ type Step struct {
 	Client   int `json:"client,omitempty"`
 	Election int `json:"election,omitempty"`
 	Nth      int `json:"nth,omitempty"`
+	Side     int `json:"side,omitempty"` // which coordinator
 
 	Then time.Duration `json:"then"`
 
@@ -33,7 +82,13 @@ type Step struct {
 	Linger   time.Duration `json:"linger,omitempty"`   // its work goes on so long after the end of its term
 	Ack      bool          `json:"ack,omitempty"`      // it acknowledges
 
-	// Of Delay.
+	// Of Roll.
+	Mode Mode `json:"mode,omitempty"`
+
+	// Of the steps of a migration: when the operator gives up.
+	Patience time.Duration `json:"patience,omitempty"`
+
+	// Of Delay, and of the operator of a migration.
 	Request time.Duration `json:"request,omitempty"`
 	Answer  time.Duration `json:"answer,omitempty"`
 }
@@ -68,18 +123,43 @@ const (
 	Resume      Act = "resume"       // the coordinator goes on
 	Restart     Act = "restart"      // the coordinator restarts
 	Wait        Act = "wait"         // nothing
+
+	Seal     Act = "seal"     // the leaders of Election pin their members and seal it
+	Gate     Act = "gate"     // an operator pins a member at the end of the line of Election
+	Open     Act = "open"     // an operator takes gates and the seal of Election away
+	Snapshot Act = "snapshot" // an operator remembers what the coordinator has
+	Rewind   Act = "rewind"   // the coordinator goes back to that; where there is none, to nothing
+	Recover  Act = "recover"  // an operator does what is to be done after Rewind
+
+	Roll    Act = "roll"    // the process is restarted in Mode, with its candidates
+	Begin   Act = "begin"   // an operator takes a step of the migration of Election
+	Cutover Act = "cutover" // another one
+	Abort   Act = "abort"   // another one
+	Finish  Act = "finish"  // another one
 )
 
-// Acts are all acts, the simplest first; twice what is to happen more often.
+// Acts are the acts where there is one coordinator, the simplest first; twice what is to
+// happen more often.
 var Acts = []Act{
 	Wait, Join, Join, Join, Join, Leave, Put, Put, Observe, Heal, Heal, Cut, CutRequests, CutAnswers, Crash,
 	Expire, Remove, Delay, Delay, Disconnect, LoseRequest, LoseAnswer, LoseJoin, LosePut,
 	Ask, Fence, Drop, Close, Pause, Resume, Restart,
+	Seal, Gate, Open, Open, Snapshot, Rewind, Recover,
+}
+
+// Moves are the acts where elections move from one coordinator to another.
+var Moves = []Act{
+	Wait, Join, Join, Join, Join, Leave, Put, Put, Observe, Heal, Heal, Cut, CutRequests, CutAnswers, Crash,
+	Delay, Delay, Disconnect, LoseRequest, LoseAnswer, LoseJoin, LosePut, Ask, Fence, Close, Pause, Resume, Restart,
+	Roll, Roll, Roll, Begin, Begin, Cutover, Cutover, Cutover, Cutover, Abort, Finish,
 }
 
 func (p Plan) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d clients, %d elections, slack %v, seed %d\n", p.Clients, p.Elections, p.Slack, p.Seed)
+	fmt.Fprintf(&b, "%d clients, %d elections, slack %v, margin %v, early %v, seed %d\n", p.Clients, p.Elections, p.Slack, p.margin(), p.Early, p.Seed)
+	if p.Migrate {
+		fmt.Fprintf(&b, "migrations: modes %v, begun %v, old ahead %v\n", p.Modes, p.Begun, p.OldAhead)
+	}
 	for i, s := range p.Steps {
 		fmt.Fprintf(&b, "%3d  %s\n", i, s)
 	}
@@ -92,8 +172,15 @@ func (s Step) String() string {
 	if s.Do == Join {
 		fmt.Fprintf(&b, " campaign %v hold %v linger %v ack %v", s.Campaign, s.Hold, s.Linger, s.Ack)
 	}
-	if s.Do == Delay {
-		fmt.Fprintf(&b, " request %v answer %v", s.Request, s.Answer)
+	switch s.Do {
+	case Delay:
+		fmt.Fprintf(&b, " side %d request %v answer %v", s.Side, s.Request, s.Answer)
+	case Begin, Cutover, Abort, Finish:
+		fmt.Fprintf(&b, " request %v answer %v patience %v", s.Request, s.Answer, s.Patience)
+	case Roll:
+		fmt.Fprintf(&b, " mode %v", s.Mode)
+	default:
+		fmt.Fprintf(&b, " side %d", s.Side)
 	}
 	fmt.Fprintf(&b, ", then %v", s.Then)
 	return b.String()

@@ -48,7 +48,8 @@ func TestPlan(t *testing.T) {
 func TestReplay(t *testing.T) {
 	drawn, replayed := 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
-		p := draw(rt, 3)
+		k := rapid.SampledFrom(kinds).Draw(rt, "kind")
+		p := k.draw(rt)
 		if drawn++; drawn%5 != 0 {
 			return
 		}

@@ -22,7 +22,6 @@ const (
 	MaxDelay  = 3 * time.Second
 	MaxLinger = 3 * time.Second
 
-	margin        = TTL / 10 // the default of package elect
 	resignTimeout = 3*time.Second + odd
 	putTimeout    = 2*time.Second + odd
 
@@ -37,36 +36,54 @@ const (
 
 // Bound is the time within which somebody leads every election that has a
 // candidate, once all faults have ended. The session of a client that crashed ends
-// after TTL and slack; a former leader may linger before it joins again; a call
-// that was answered slowly may have been on its way; and a candidate that failed
-// last just before waits up to two seconds.
-func Bound(slack time.Duration) time.Duration {
-	return TTL + slack + MaxLinger + putTimeout + 2*MaxDelay + 2*time.Second
+// after TTL and slack by a clock that may be slow; a former leader may linger before it
+// joins again; a call that was answered slowly may have been on its way; and a candidate
+// that failed last just before waits up to two seconds. Who finds that an election has
+// moved finds it at its slow re-check.
+func Bound(p Plan) time.Duration {
+	late := time.Duration(0)
+	for _, early := range p.Early {
+		late = max(late, -early)
+	}
+	d := time.Duration(float64(TTL+p.Slack)/rate(-late)) + MaxLinger + putTimeout + 2*MaxDelay + 2*time.Second
+	if p.Migrate {
+		d += 2 * TTL
+	}
+	return d
+}
+
+// Flaws are what a test plants, so that it is found. Nil is what there is without it.
+type Flaws struct {
+	// Backend makes of the backend of a process or an operator what they use.
+	Backend func(backend.Backend) backend.Backend
+	// Composite takes the place of migrate.New.
+	Composite func(from, to backend.Backend) backend.Backend
 }
 
 // A world is one run of a plan.
 type world struct {
-	plan     Plan
-	wrap     func(backend.Backend) backend.Backend
-	c        *memory.Coordinator
-	operator *memory.Backend // whom no fault touches
-	began    time.Time
-	log      *history.Recorder
-	ctx      context.Context // of all that the world started
-	running  sync.WaitGroup
+	plan    Plan
+	flaws   Flaws
+	sides   []*side
+	began   time.Time
+	log     *history.Recorder
+	ctx     context.Context // of all that the world started
+	running sync.WaitGroup
 
-	mu         sync.Mutex // guards the rest, and what it leads to
+	mu         sync.Mutex        // guards the rest, and what it leads to
+	operator   backend.Backend   // whom no fault touches
+	operators  []backend.Backend // all there ever were
 	elections  []*election
 	clients    []*client // in their slots
-	made       []*client // all there ever were
+	processes  int       // how many clients there have been
 	candidates []*candidate
 	terms      []*term
 	observers  []*observer
-	quiet      bool // nobody resigns of its own accord any more
-	pause      func()
-	pausedTill time.Time
+	quiet      bool           // nobody resigns of its own accord any more
 	busy       map[string]int // what has been started and has not returned
 	actors     uint64         // how many there have been
+	rewinds    rewinds
+	era        int // how often the log has gone back
 	broken     []Violation
 }
 
@@ -74,71 +91,63 @@ type world struct {
 type election struct {
 	name    string
 	asked   bool            // an operator has asked a leader to resign
-	floor   uint64          // raised for certain,
-	above   uint64          // for those who joined behind this position
+	floor   uint64          // of tokens: raised for certain,
+	above   map[int]uint64  // for those who joined behind this position of a side
 	deposed map[uint64]bool // positions that an operator took away
-	puts    map[backend.Version]uint64
+	puts    map[put]uint64  // tokens
+	closed  func()          // ends the fault that a gate or a seal is; nil where there is none
+	sealed  time.Time       // when it was last seen to be sealed
+	begun   time.Time       // when its migration was first seen to have begun
+	moved   bool            // it has been seen to be sealed on the old side
+}
+
+// A put is one version of the record of the election.
+type put struct {
+	side    int
+	version backend.Version
 }
 
 // record is where the leaders of the election write.
 func (e *election) record() string { return "work/" + e.name }
 
-// A client is one process.
-type client struct {
-	w     *world
-	name  string
-	b     *memory.Backend
-	ended bool // it crashed or was closed
-
-	cut, delay  func() // end the faults; nil where there is none
-	troubleTill time.Time
-}
-
-// troubled reports whether a fault of this client, or of all, may explain what
-// happens to it now.
-func (c *client) troubled() bool {
-	now := time.Now()
-	return c.ended || c.cut != nil || c.delay != nil || !now.After(c.troubleTill) ||
-		c.w.pause != nil || !now.After(c.w.pausedTill)
-}
-
 // Run runs the plan and says what it found. It must be called in a bubble of
-// testing/synctest, and returns when all that it started has ended. Candidates and
-// observers use what wrap makes of their backends, which is how a test plants a
-// flaw; nil leaves them as they are.
-func Run(p Plan, wrap func(backend.Backend) backend.Backend) *Report {
-	if wrap == nil {
-		wrap = func(b backend.Backend) backend.Backend { return b }
-	}
+// testing/synctest, and returns when all that it started has ended. f is what a test
+// plants; nil is nothing.
+func Run(p Plan, f *Flaws) *Report {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	w := &world{
-		plan: p,
-		wrap: wrap,
-		// A nanosecond, so that the two ends of a session do not end it at one instant.
-		c:     memory.New(&memory.Options{TTL: TTL, Slack: p.Slack + 1}),
-		began: time.Now(),
-		ctx:   ctx,
-		busy:  make(map[string]int),
+	w := &world{plan: p, began: time.Now(), ctx: ctx, busy: make(map[string]int)}
+	if f != nil {
+		w.flaws = *f
 	}
 	w.log = history.NewRecorder(w.now, nil)
-	w.operator = w.c.Client("operator")
+	// A nanosecond, so that the two ends of a session do not end it at one instant.
+	o := memory.Options{TTL: TTL, Slack: p.Slack + 1}
+	w.addSide(o, p.OldAhead)
+	if p.Migrate {
+		w.addSide(o, !p.OldAhead)
+	}
+	w.newOperator()
 	for i := range p.Elections {
 		w.elections = append(w.elections, &election{
-			name: fmt.Sprintf("e%d", i+1), deposed: make(map[uint64]bool), puts: make(map[backend.Version]uint64),
+			name: fmt.Sprintf("e%d", i+1), above: make(map[int]uint64), deposed: make(map[uint64]bool), puts: make(map[put]uint64),
 		})
 	}
 	for i := range p.Clients {
 		w.clients = append(w.clients, nil)
-		w.replace(i)
+		w.replace(i, p.mode(i))
+	}
+	if p.Migrate && p.Begun {
+		for _, e := range w.elections {
+			w.alone(func() { w.move(e, Step{Do: Begin}) })
+		}
 	}
 	for i, s := range p.Steps {
 		w.do(s)
 		w.settle()
 		// Each step has an instant of its own, so that what it starts does not meet
 		// what another started: timers of one instant fire in any order.
-		time.Sleep(s.Then + time.Duration(i+1)*chain)
-		w.settle()
+		w.pass(s.Then + time.Duration(i+1)*chain)
 		if len(w.violations()) > 0 {
 			break // what follows from it is of no interest
 		}
@@ -146,6 +155,20 @@ func Run(p Plan, wrap func(backend.Backend) backend.Backend) *Report {
 	w.calm()
 	w.end(cancel)
 	return w.report()
+}
+
+func (w *world) addSide(o memory.Options, ahead bool) {
+	if ahead {
+		o.Index = 500
+	}
+	w.sides = append(w.sides, &side{nth: len(w.sides), c: memory.New(&o)})
+}
+
+// newOperator has another process act for operators from now on.
+func (w *world) newOperator() {
+	b, _ := w.connect("operator", Both, nil)
+	w.operator = w.flawed(b)
+	w.operators = append(w.operators, b)
 }
 
 func (w *world) now() time.Duration { return time.Since(w.began) }
@@ -157,6 +180,18 @@ func (w *world) settle() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.look()
+}
+
+// pass lets time pass, and looks. Where a gate stands it looks each second: the head of
+// the line may come to be the gate at any time.
+func (w *world) pass(d time.Duration) {
+	for d > time.Second && w.gated() {
+		time.Sleep(time.Second)
+		w.settle()
+		d -= time.Second
+	}
+	time.Sleep(d)
+	w.settle()
 }
 
 // alone does f at an instant of its own, and lets happen what comes of it.
@@ -181,26 +216,34 @@ func (w *world) start(what string, f func()) {
 	})
 }
 
-// replace puts a new process into a slot.
-func (w *world) replace(slot int) {
-	name := fmt.Sprintf("web-%d", len(w.made)+1)
-	c := &client{w: w, name: name, b: w.c.Client(name)}
-	w.made = append(w.made, c)
-	w.clients[slot] = c
-}
-
-// calm ends all faults, waits for the bound, and looks whether all is well.
+// calm ends all faults, has operators finish what they have begun, waits for the bound,
+// and looks whether all is well.
 func (w *world) calm() {
-	w.alone(func() {
-		w.quiet = true
-		w.resume()
-	})
-	for _, c := range w.clients {
-		w.alone(func() { w.undelay(c) })
-		w.alone(func() { w.heal(c) })
+	w.alone(func() { w.quiet = true })
+	for _, s := range w.sides {
+		w.alone(func() { w.resume(s) })
 	}
-	time.Sleep(Bound(w.plan.Slack))
-	w.settle()
+	for _, c := range w.clients {
+		for _, l := range c.links {
+			w.alone(l.undelay)
+			w.alone(l.heal)
+		}
+	}
+	w.mu.Lock()
+	rewound := w.rewinds.open()
+	w.mu.Unlock()
+	if rewound {
+		time.Sleep(notice)
+		w.alone(w.lookTold)
+		w.alone(w.recover)
+	}
+	if w.plan.Migrate {
+		w.pass(2 * TTL) // operators give up, or have done what they do
+		for _, e := range w.elections {
+			w.alone(func() { w.tidy(e) })
+		}
+	}
+	w.pass(Bound(w.plan))
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.lookCalm()
@@ -219,11 +262,7 @@ func (w *world) end(cancel func()) {
 	for what := range w.busy {
 		w.fail("clean end", "%s has not returned", what)
 	}
-	for _, e := range w.elections {
-		if m := w.c.Members(e.name); len(m) > 0 {
-			w.fail("ghost", "%d members stand in %s after all have left: %v", len(m), e.name, m)
-		}
-	}
+	w.lookForGhosts("")
 	clients := slices.Clone(w.clients)
 	w.mu.Unlock()
 	for _, c := range clients {
@@ -231,14 +270,19 @@ func (w *world) end(cancel func()) {
 			w.failed("clean end", "closing %s: %v", c.name, err)
 		}
 	}
-	if err := w.operator.Close(); err != nil {
-		w.failed("clean end", "closing the operator: %v", err)
+	for _, b := range w.operators {
+		if err := b.Close(); err != nil {
+			w.failed("clean end", "closing an operator: %v", err)
+		}
 	}
-	if s := w.c.Sessions(); len(s) > 0 {
-		w.failed("clean end", "sessions are left: %v", s)
+	for _, s := range w.sides {
+		if left := s.c.Sessions(); len(left) > 0 {
+			w.failed("clean end", "sessions are left: %v", left)
+		}
 	}
 	w.running.Wait()
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.lookForGhosts(".migrate-both")
 	w.lookBack()
 }
