@@ -1,3 +1,5 @@
+//go:build !race
+
 package conformance_test
 
 import (
@@ -15,7 +17,8 @@ import (
 )
 
 // TestMatrix tests the suite itself: each flaw fails the rules that are about what it
-// breaks, and no unrelated one. It logs the matrix of rules and flaws.
+// breaks, and no unrelated one. It logs the matrix of rules and flaws. It is not built with
+// the race detector, which makes ten minutes of its one; TestConformance is.
 func TestMatrix(t *testing.T) {
 	var mu sync.Mutex
 	failed := make(map[string][]string) // the IDs of rules, by the name of the flaw
@@ -87,45 +90,4 @@ func fails(t *testing.T, flaw broken.Flaw) (failed []string) {
 		})
 	}
 	return failed
-}
-
-// allFlaws returns those of TestMatrix and of TestMatrixOfProcesses.
-func allFlaws() []broken.Flaw { return slices.Concat(broken.Flaws, broken.ProcessFlaws) }
-
-// shownBy returns the names of the flaws that a rule is to catch.
-func shownBy(id string) (names []string) {
-	for _, flaw := range allFlaws() {
-		if slices.Contains(strings.Fields(flaw.Must), id) {
-			names = append(names, flaw.Name)
-		}
-	}
-	return names
-}
-
-// Every rule has a flaw that it must catch, and every flaw says so of rules that there are.
-func TestMatrixIsWhole(t *testing.T) {
-	known := make(map[string]bool)
-	for _, r := range conformance.Rules() {
-		known[r.ID], known[r.Group()] = true, true
-		if len(shownBy(r.ID)) == 0 {
-			t.Errorf("no flaw shows that %s can fail", r.ID)
-		}
-	}
-	names := make(map[string]bool)
-	for _, flaw := range allFlaws() {
-		if names[flaw.Name] || flaw.Name == "" || flaw.Breaks == "" || flaw.Must == "" {
-			t.Errorf("flaw %q has no name, law or rule, or is there twice", flaw.Name)
-		}
-		names[flaw.Name] = true
-		for _, id := range strings.Fields(flaw.Must + " " + flaw.May) {
-			if !known[id] {
-				t.Errorf("flaw %q names %s, which is no rule", flaw.Name, id)
-			}
-		}
-		for _, id := range strings.Fields(flaw.Must) {
-			if !strings.Contains(id, ".") {
-				t.Errorf("flaw %q must be caught by the group %s; name the rules", flaw.Name, id)
-			}
-		}
-	}
 }
