@@ -73,7 +73,7 @@ func wait(ctx context.Context, b backend.Backend) error {
 		func(ctx context.Context) error { return s.Joined(ctx, "svc") },
 		func(ctx context.Context) error { _, err := s.Watch(ctx, "svc", backend.Absent); return err },
 	} {
-		short, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
+		short, cancel := context.WithTimeout(ctx, time.Second) // for a refusal to come, on a busy machine as well
 		err := f(short)
 		cancel()
 		if !errors.Is(err, context.DeadlineExceeded) {

@@ -146,6 +146,7 @@ func harness(t *testing.T, z *coordtest.ZooKeeper, h conformance.Harness) confor
 		Drop:   operator.Drop,
 	}
 	rig.Clients(&h.Faults, func(b backend.Backend) []rig.Client { return []rig.Client{b.(*client).rig} })
+	h.Complete = true
 	h.Lacks = map[conformance.Fault]string{
 		conformance.Compact: "ZooKeeper keeps no history for those who watch: a watch tells of the next change, and is set by a read",
 	}

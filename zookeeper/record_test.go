@@ -79,8 +79,7 @@ func TestRecords(t *testing.T) {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	join(t, s, "a", "a member is not a record")
-	put("top", "", nil, nil)
-	for dir, want := range map[string]string{"a": "[a/b]", "a/c": "[a/c/d]", "": "[top]", "none": "[]"} {
+	for dir, want := range map[string]string{"a": "[a/b]", "a/c": "[a/c/d]", "none": "[]"} {
 		names, err := s.List(ctx, dir)
 		if err != nil || fmt.Sprint(names) != want {
 			t.Errorf("list %q: %v, %v; want %s", dir, names, err, want)

@@ -5,6 +5,7 @@ import (
 	"io"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // An event is one line of go test -json (go doc test2json, go help buildjson).
@@ -22,6 +23,7 @@ type event struct {
 // its process dies, counts as one failed test.
 type report struct {
 	out io.Writer
+	mu  sync.Mutex // of merge
 
 	passed, failed, skipped int
 
@@ -44,6 +46,17 @@ func newReport(out io.Writer) *report {
 		bad:     make(map[string]int),
 		ran:     make(map[string]int),
 	}
+}
+
+// merge takes over what another report has counted and said. It may be called from several
+// goroutines at once.
+func (r *report) merge(o *report) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.passed, r.failed, r.skipped = r.passed+o.passed, r.failed+o.failed, r.skipped+o.skipped
+	r.said = append(r.said, o.said...)
+	r.skips.merge(o.skips)
+	r.times.merge(o.times)
 }
 
 // add takes the next event.

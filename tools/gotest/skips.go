@@ -33,6 +33,13 @@ func (s *skips) add(output string) {
 	}
 }
 
+func (s *skips) merge(o skips) {
+	s.impossible += o.impossible
+	s.notWired += o.notWired
+	s.waived += o.waived
+	s.other += o.other
+}
+
 // print prints the line that parts the tests that were skipped, if there are any.
 func (s *skips) print(out io.Writer) {
 	if *s != (skips{}) {

@@ -24,13 +24,7 @@ type timed struct {
 // its parent does.
 func (t *times) add(e event) {
 	if e.Test == "" {
-		// A package may be run twice, with the race detector and without.
-		i := slices.IndexFunc(t.packages, func(p timed) bool { return p.name == e.Package })
-		if i < 0 {
-			i = len(t.packages)
-			t.packages = append(t.packages, timed{name: e.Package})
-		}
-		t.packages[i].seconds += e.Elapsed
+		t.took(e.Package, e.Elapsed)
 		return
 	}
 	if t.parents == nil {
@@ -42,6 +36,24 @@ func (t *times) add(e event) {
 	if !t.parents[key(e)] {
 		t.tests = append(t.tests, timed{e.Package + " " + e.Test, e.Elapsed})
 	}
+}
+
+// took notes a run of a package, which may be run twice, with the race detector and without.
+func (t *times) took(name string, seconds float64) {
+	for i := range t.packages {
+		if t.packages[i].name == name {
+			t.packages[i].seconds += seconds
+			return
+		}
+	}
+	t.packages = append(t.packages, timed{name, seconds})
+}
+
+func (t *times) merge(o times) {
+	for _, p := range o.packages {
+		t.took(p.name, p.seconds)
+	}
+	t.tests = append(t.tests, o.tests...)
 }
 
 // print prints the packages that took a second or more, and the slowest tests.
