@@ -68,6 +68,10 @@ func (z *zookeeperInstall) command(cfg string, opts *ZooKeeperOptions) []string 
 		"-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto",
 		"-XX:-UsePerfData",
 		"-Dzookeeper.jmx.log4j.disable=true",
+		// A server that looks for a leader asks the others again, each time after twice as
+		// long, up to a minute (FastLeaderElection.java): those that were away for some
+		// seconds would be found as late as that.
+		"-Dzookeeper.fastleader.maxNotificationInterval=800",
 		"-Dzookeeper.preAllocSize=256", // KiB of log file to allocate at a time, 64 MiB by default
 		"-Dorg.slf4j.simpleLogger.log.org.apache.zookeeper.server.NIOServerCnxn=warn", // every four-letter command
 		"-Dorg.slf4j.simpleLogger.showDateTime=true",
