@@ -72,7 +72,7 @@ func (z *zookeeperInstall) command(cfg string, opts *ZooKeeperOptions) []string 
 		// long, up to a minute (FastLeaderElection.java): those that were away for some
 		// seconds would be found as late as that.
 		"-Dzookeeper.fastleader.maxNotificationInterval=800",
-		"-Dzookeeper.preAllocSize=256", // KiB of log file to allocate at a time, 64 MiB by default
+		"-Dzookeeper.preAllocSize=256",                                                // KiB of log file to allocate at a time, 64 MiB by default
 		"-Dorg.slf4j.simpleLogger.log.org.apache.zookeeper.server.NIOServerCnxn=warn", // every four-letter command
 		"-Dorg.slf4j.simpleLogger.showDateTime=true",
 		"-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS",
