@@ -139,15 +139,18 @@ type keyOfSession struct {
 
 func (s *keyOfSession) Join(ctx context.Context, line, value string) (backend.Member, error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if m, joined := s.places[line]; joined && s.Err() == nil {
+	m, joined := s.places[line]
+	s.mu.Unlock() // virtual time stands still while somebody waits for a mutex
+	if joined && s.Err() == nil {
 		if _, err := s.Ahead(ctx, m); err == nil {
 			return m, nil
 		}
 	}
 	m, err := s.Session.Join(ctx, line, value)
 	if err == nil {
+		s.mu.Lock()
 		s.places[line] = m
+		s.mu.Unlock()
 	}
 	return m, err
 }
