@@ -192,13 +192,13 @@ var joinRules = []Rule{{
 	Text:  "A client is cut off, joins, and cancels; Join returns the cause of its context soon. When the client is healed, within a third of TTL or after a crash, and a crash has passed since, nobody stands in line, and nobody does for one TTL more.",
 	Needs: []Fault{Cut},
 	check: func(t *trial) {
-		for _, long := range []bool{false, true} {
-			a, b := t.client(), t.client()
+		cancelled := func(line string, long bool) {
+			a, b := t.client().in(line), t.client().in(line)
 			s := a.live()
 			heal := a.cut()
 			ctx, cancel := context.WithTimeoutCause(t.ctx, t.h.TTL/10, errCancelled)
 			began := time.Now()
-			_, err := s.Join(ctx, t.line, "x")
+			_, err := s.Join(ctx, line, "x")
 			cancel()
 			switch {
 			case err == nil:
@@ -217,6 +217,9 @@ var joinRules = []Rule{{
 			b.settles()
 			t.steady(t.h.TTL, "somebody stands in line whom nobody owns", func() bool { return len(b.members()) == 0 })
 		}
+		short := t.async(func() error { cancelled(t.line+"-short", false); return nil })
+		cancelled(t.line+"-long", true)
+		await(t, short, t.h.limit(), "the shorter of the two cuts has not been judged")
 	},
 }, {
 	ID:    "L1.session-lost",

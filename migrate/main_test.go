@@ -13,9 +13,10 @@ import (
 
 func TestMain(m *testing.M) {
 	rig.Candidate()
-	// The rules of the conformance suite wait for time to pass, not for the processor.
+	// The rules of the conformance suite wait for time to pass, not for the processor, and
+	// here for sessions on two coordinators.
 	flag.Parse()
-	if err := flag.Set("test.parallel", "8"); err != nil {
+	if err := flag.Set("test.parallel", "16"); err != nil {
 		panic(err)
 	}
 	code := m.Run()
