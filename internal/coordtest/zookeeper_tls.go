@@ -5,10 +5,12 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"fmt"
+	"io"
 	"math/big"
 	"os"
 	"path/filepath"
@@ -79,7 +81,39 @@ func startSecureZooKeeper(ctx context.Context, dir string) (*SecureZooKeeper, er
 	if err != nil {
 		return nil, err
 	}
+	if err := z.handshake(ctx); err != nil {
+		z.Stop()
+		return nil, err
+	}
 	return z, nil
+}
+
+// handshake waits until the server has answered by TLS. The first time takes it seconds on a
+// busy machine, longer than the connect timeout of a test.
+func (z *SecureZooKeeper) handshake(ctx context.Context) error {
+	pair, err := tls.LoadX509KeyPair(z.CertFile, z.KeyFile)
+	if err != nil {
+		return err
+	}
+	authority, err := os.ReadFile(z.CAFile)
+	if err != nil {
+		return err
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(authority)
+	dialer := tls.Dialer{Config: &tls.Config{ServerName: z.ServerName, RootCAs: roots, Certificates: []tls.Certificate{pair}}}
+	ctx, cancel := context.WithTimeout(ctx, zookeeperStart)
+	defer cancel()
+	conn, err := dialer.DialContext(ctx, "tcp", z.SecureAddr)
+	if err != nil {
+		return fmt.Errorf("the first connection by TLS: %w", err)
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	if _, err = io.WriteString(conn, "srvr"); err == nil {
+		_, err = conn.Read(make([]byte, 1))
+	}
+	return err
 }
 
 // nettyJars are the parts of Netty that ZooKeeper's TLS needs. The manifest of
