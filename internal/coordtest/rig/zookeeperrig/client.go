@@ -125,15 +125,34 @@ func (c *Client) Expire(ctx context.Context) error {
 	b = binary.BigEndian.AppendUint32(b, uint32(opClose&(1<<32-1)))
 	c.proxy.Refuse() // the client, whose connection the server closes, would take it back
 	defer c.proxy.Heal()
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", c.server)
+	// A client that is connecting at that moment may still take it back, and then no answer
+	// comes. Whether the session has ended is known by asking again.
+	for {
+		err := takeOver(ctx, c.server, b)
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+// answers is how long takeOver waits for the server's answer.
+const answers = 2 * time.Second
+
+// takeOver sends a request that takes a session over and closes it, and returns nil when
+// the server has answered both, or that there is no such session any more.
+func takeOver(ctx context.Context, server string, request []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, answers)
+	defer cancel()
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", server)
 	if err != nil {
+		<-ctx.Done() // nobody listens
 		return err
 	}
 	defer conn.Close()
-	if _, err := conn.Write(b); err != nil {
+	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	if _, err := conn.Write(request); err != nil {
 		return err
 	}
-	conn.SetReadDeadline(time.Now().Add(5 * time.Second))
 	answer := make([]byte, greetingLength)
 	if _, err := io.ReadFull(conn, answer); err != nil {
 		return fmt.Errorf("take the session over: %w", err)
