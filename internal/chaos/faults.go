@@ -280,9 +280,10 @@ func endLeadersSession(ctx context.Context, a *arena, s step) error {
 
 // depose notes that a leader is deposed, and does it: afterwards would be too late, as
 // somebody else may lead at once. Where there is no leader, or the coordinator does not
-// answer, it tries again for as long as a vacancy may last; then nobody is deposed.
+// answer, it tries again for a minute, as faults that come meanwhile prolong a vacancy; then
+// nobody is deposed.
 func (a *arena) depose(ctx context.Context, s step, everywhere bool, do func(context.Context, backend.Member) error) error {
-	ctx, cancel := context.WithTimeout(ctx, a.c.vacancy())
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	election := a.elections[s.Election]
 	again := backoff.New(ctx)
