@@ -4,8 +4,8 @@
 //	gotest 'DIR ARGUMENT...' ... [-- 'DIR ARGUMENT...' ...]
 //
 // The first word is the folder in which go test is run, the others are its arguments. One
-// is run after the other. Those after -- are run beside the first, with the lowest
-// priority: they may wait for a processor, as tests of real coordinators may not.
+// is run after the other. Those after -- are run beside the first, on one processor and
+// with the lowest priority: they may wait, as tests of real coordinators may not.
 //
 // It prints a line for each package, and the output of a test only if it fails. At the
 // end it prints how long each package took, the slowest tests, and once more the gist of
@@ -37,7 +37,7 @@ func main() {
 	total := newReport(&lockedWriter{w: os.Stdout})
 	var lanes sync.WaitGroup
 	lanes.Go(func() { total.lane(first) })
-	lanes.Go(func() { total.lane(second, "nice", "-n", "19") })
+	lanes.Go(func() { total.lane(second, "env", "GOMAXPROCS=1", "nice", "-n", "19") })
 	lanes.Wait()
 	if !total.close() {
 		os.Exit(1)
