@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/conformance/proxy"
+	"github.com/succession-dev/succession/internal/backoff"
 	"github.com/succession-dev/succession/internal/coordtest"
 	"github.com/succession-dev/succession/internal/coordtest/rig"
 )
@@ -125,11 +126,12 @@ func (c *Client) Expire(ctx context.Context) error {
 	b = binary.BigEndian.AppendUint32(b, uint32(opClose&(1<<32-1)))
 	c.proxy.Refuse() // the client, whose connection the server closes, would take it back
 	defer c.proxy.Heal()
-	// A client that is connecting at that moment may still take it back, and then no answer
-	// comes. Whether the session has ended is known by asking again.
+	// The server was once seen not to answer, why is not known. Whether the session has
+	// ended is known when it has answered.
+	again := backoff.New(ctx)
 	for {
 		err := takeOver(ctx, c.server, b)
-		if err == nil || ctx.Err() != nil {
+		if err == nil || again.Sleep(ctx) != nil {
 			return err
 		}
 	}
@@ -145,7 +147,6 @@ func takeOver(ctx context.Context, server string, request []byte) error {
 	defer cancel()
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", server)
 	if err != nil {
-		<-ctx.Done() // nobody listens
 		return err
 	}
 	defer conn.Close()
