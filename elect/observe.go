@@ -74,9 +74,9 @@ func leaderOf(line backend.Line, m backend.Member) Leader {
 }
 
 // Observe yields who leads, at once and then at each change, a vacant election
-// and an acknowledgement included, where the backend keeps records. It never goes back to an earlier leader; a
-// slow consumer may miss leaders in between, never the last one. It does not
-// stand in line. Interruptions that may pass are waited out in silence, so what
+// and an acknowledgement included, where the backend keeps records. It never goes
+// back to an earlier leader; a slow consumer may miss leaders in between, never the
+// last one. It does not stand in line. Interruptions that may pass are waited out in silence, so what
 // was yielded last may then be out of date.
 //
 // The sequence ends with the cause of ctx as its error, or with an error that
