@@ -324,23 +324,26 @@ func (t *trial) cancels(what string, s backend.Session, call func(context.Contex
 	}
 }
 
-// nobodyLeft waits until no goroutine is left.
+// nobodyLeft waits until no goroutine is left. It looks less and less often, as each
+// look stops all goroutines and names every frame of every stack.
 func (t *trial) nobodyLeft(left func() (int, string), what string) {
 	deadline := time.NewTimer(t.h.soon())
 	defer deadline.Stop()
-	tick := time.NewTicker(t.tick())
-	defer tick.Stop()
-	for {
+	late := false
+	for wait := t.tick(); ; wait *= 2 {
 		n, stacks := left()
-		if n == 0 {
+		switch {
+		case n == 0:
 			return
+		case late:
+			t.fatalf("%s: %d\n%s", what, n, stacks)
 		}
 		select {
-		case <-tick.C:
+		case <-time.After(wait):
 		case <-t.ctx.Done():
 			t.fatalf("%s: %v", what, context.Cause(t.ctx))
 		case <-deadline.C:
-			t.fatalf("%s: %d\n%s", what, n, stacks)
+			late = true
 		}
 	}
 }
