@@ -27,7 +27,7 @@ const realTTL = 2 * time.Second
 // TestConformanceOfPairs runs the suite on composites of real coordinators: by default each
 // rule on one of three pairs, in which each coordinator with servers is once the old one and
 // once the new one, in the phases in which both are at work. The rules that disturb servers
-// are left to the rehearsal, which does so to both at once. What an abort leaves is left to
+// are left to the rehearsal, which kills and pauses those of both. What an abort leaves is left to
 // ZooKeeper, which keeps no deadline for who stands nowhere there.
 func TestConformanceOfPairs(t *testing.T) {
 	if *allSuites {
