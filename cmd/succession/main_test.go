@@ -32,8 +32,12 @@ func TestMain(m *testing.M) {
 		main()
 	}
 	os.Unsetenv("SUCCESSION_URL")
-	if signal.Ignored(syscall.SIGHUP) { // under nohup(1), which is not for the processes of the tests
-		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
+	// Under nohup(1), or in the background of a script, which is not for the processes of
+	// the tests.
+	for _, sig := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT} {
+		if signal.Ignored(sig) {
+			signal.Notify(make(chan os.Signal, 1), sig)
+		}
 	}
 	// The goroutine that waits for signals for ever begins here, and not in the virtual
 	// time of the first test that has the command listen to them.
@@ -203,24 +207,22 @@ func (p *process) signal(sig syscall.Signal) {
 // exits waits for the end of succession, and compares its exit code.
 func (p *process) exits(want int) {
 	p.t.Helper()
-	done := make(chan int, 1)
-	go func() { done <- waitCode(p.cmd) }()
-	select {
-	case got := <-done:
-		if got != want {
-			for range p.events {
-			}
-			p.t.Fatalf("exit code %d, want %d; standard error: %s", got, want, p.stderr)
+	if got := waitCode(p.t, p.cmd); got != want {
+		for range p.events {
 		}
-	case <-time.After(patience):
-		p.cmd.Process.Kill()
-		<-done
-		p.t.Fatalf("still running, want exit code %d", want)
+		p.t.Fatalf("exit code %d, want %d; standard error: %s", got, want, p.stderr)
 	}
 }
 
-func waitCode(cmd *exec.Cmd) int {
+// waitCode waits for the end of cmd and returns its exit code. A process that does not
+// end is killed, and the test fails.
+func waitCode(t *testing.T, cmd *exec.Cmd) int {
+	t.Helper()
+	watchdog := time.AfterFunc(patience, func() { cmd.Process.Kill() })
 	err := cmd.Wait()
+	if !watchdog.Stop() {
+		t.Fatalf("%q had not ended after %v, and was killed", cmd.Args, patience)
+	}
 	if e, ok := errors.AsType[*exec.ExitError](err); ok {
 		if ws := e.Sys().(syscall.WaitStatus); ws.Signaled() {
 			return -int(ws.Signal())
@@ -242,9 +244,7 @@ func result(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	watchdog := time.AfterFunc(patience, func() { cmd.Process.Kill() })
-	defer watchdog.Stop()
-	return waitCode(cmd), out.String(), errs.String()
+	return waitCode(t, cmd), out.String(), errs.String()
 }
 
 // here runs succession in this process.

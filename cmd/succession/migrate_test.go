@@ -229,7 +229,7 @@ func TestMigrateAsks(t *testing.T) {
 		term := onTerminal(t, append([]string{"migrate", "cutover"}, flags...)...)
 		term.press(tt.answer)
 		term.wait(tt.last)
-		if code := waitCode(term.cmd); code != tt.code {
+		if code := waitCode(t, term.cmd); code != tt.code {
 			t.Errorf("answer %q: exit code %d, want %d", tt.answer, code, tt.code)
 		}
 	}

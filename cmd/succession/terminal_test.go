@@ -110,7 +110,7 @@ func TestTheInterruptKeyReachesTheCommandOnce(t *testing.T) {
 			t.Error("one press of ^C came twice")
 		}
 	}
-	if code := waitCode(term.cmd); code != 9 {
+	if code := waitCode(t, term.cmd); code != 9 {
 		t.Errorf("exit code %d, want 9", code)
 	}
 }
@@ -120,7 +120,7 @@ func TestTheInterruptKeyEndsAnOrdinaryCommand(t *testing.T) {
 	term.wait("ready")
 	term.press(ctrlC)
 	term.wait("was ended by SIGINT")
-	if code := waitCode(term.cmd); code != 130 {
+	if code := waitCode(t, term.cmd); code != 130 {
 		t.Errorf("exit code %d, want 130", code)
 	}
 }
@@ -132,7 +132,7 @@ func TestTheInterruptKeyEndsTheWaiting(t *testing.T) {
 	term := onTerminal(t, "--url", url, "run", "reports", "--", "true")
 	term.wait(`waiting for "reports" behind web-1`)
 	term.press(ctrlC)
-	if code := waitCode(term.cmd); code != 130 {
+	if code := waitCode(t, term.cmd); code != 130 {
 		t.Errorf("exit code %d, want 130", code)
 	}
 }
@@ -148,7 +148,7 @@ func TestTheCommandHasTheTerminal(t *testing.T) {
 	term.press("two\n")
 	term.wait("<two>")
 	term.wait("resigned")
-	if code := waitCode(term.cmd); code != 0 {
+	if code := waitCode(t, term.cmd); code != 0 {
 		t.Errorf("exit code %d, want 0", code)
 	}
 }
