@@ -56,11 +56,12 @@ func (r *runner) lead(b backend.Backend, t *elect.Term) (lost bool, err error) {
 		return false, err
 	}
 	c, err := child.Start(child.Command{
-		Path:  r.path,
-		Args:  r.argv,
-		Guard: []string{guardCommand},
-		Until: r.until(t),
-		Hold:  place,
+		Path:    r.path,
+		Args:    r.argv,
+		Guard:   []string{guardCommand},
+		Until:   r.until(t),
+		Hold:    place,
+		Stopped: func(pid int, sig syscall.Signal) { r.standsStill(t, pid, sig) },
 		Env: append(os.Environ(),
 			"SUCCESSION_ELECTION="+r.name,
 			"SUCCESSION_ID="+r.o.id,
@@ -143,7 +144,7 @@ func (l *leading) attend() {
 func (l *leading) lose() {
 	if l.told.IsZero() {
 		l.told = time.Now()
-		l.c.Stop()
+		l.c.Stop(syscall.SIGTERM)
 	}
 	l.lost = context.Cause(l.t.Context())
 	l.killInTime()
@@ -191,8 +192,12 @@ func (l *leading) killNow(why string) {
 // forward passes a signal on to the command. The first INT or TERM asks this
 // process to end, the second one does not take no for an answer.
 func (l *leading) forward(sig syscall.Signal) {
+	pass := l.c.Signal
+	if endsWaiting(sig) {
+		pass = l.c.Stop
+	}
 	if sig != syscall.SIGINT && sig != syscall.SIGTERM {
-		l.c.Signal(sig)
+		pass(sig)
 		return
 	}
 	if l.leaving != nil {
@@ -202,7 +207,7 @@ func (l *leading) forward(sig syscall.Signal) {
 	l.leaving = sig
 	l.report.info("interrupted", fmt.Sprintf("passing %s on to %s (pid %d)", signalName(sig), l.argv[0], l.c.Pid()),
 		token(l.t), slog.String("signal", signalName(sig)), slog.Int("pid", l.c.Pid()))
-	l.c.Signal(sig)
+	pass(sig)
 }
 
 // end reports that the command has ended.

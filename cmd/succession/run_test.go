@@ -295,3 +295,19 @@ func TestWhatTheCommandLeavesBehindIsStoppedFirst(t *testing.T) {
 		})
 	}
 }
+
+// A command that somebody has stopped holds up the line, which is said, and hears
+// nevertheless that it is to end.
+func TestAStoppedCommandHearsThatItIsToEnd(t *testing.T) {
+	url := localURL(t)
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
+		t.Run(signalName(sig), func(t *testing.T) {
+			p := start(t, "--url", url, "run", "reports", "--", "sh", "-c", "kill -STOP $$")
+			if e := p.event("stopped"); e.Signal != "SIGSTOP" || e.PID == 0 {
+				t.Errorf("%+v, want that the command was stopped by SIGSTOP", e)
+			}
+			p.signal(sig)
+			p.exits(128 + int(sig))
+		})
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"syscall"
 	"time"
 
 	"github.com/succession-dev/succession/backend"
@@ -69,4 +70,14 @@ func (l *leading) stoodStill() {
 		l.killed = true
 		l.report.warn("killing", fmt.Sprintf("the guard has killed %s: %v", what, errStoodStill), attrs...)
 	}
+}
+
+// standsStill reports that the command of t was stopped, which holds up the line.
+func (r *runner) standsStill(t *elect.Term, pid int, sig syscall.Signal) {
+	why := fmt.Sprintf("let it go on (kill -CONT %d), or end it", pid)
+	if sig == syscall.SIGTTIN || sig == syscall.SIGTTOU {
+		why = "it wants the terminal, which is not its own; bring succession to the foreground (fg), or give it no terminal (</dev/null)"
+	}
+	r.report.warn("stopped", fmt.Sprintf("%s (pid %d) was stopped by %s and holds up the line: %s", r.argv[0], pid, signalName(sig), why),
+		token(t), slog.Int("pid", pid), slog.String("signal", signalName(sig)), slog.String("cause", why))
 }

@@ -26,6 +26,13 @@ type terminal struct {
 // onTerminal starts succession in the foreground of a terminal of its own.
 func onTerminal(t *testing.T, args ...string) *terminal {
 	t.Helper()
+	return onTerminalWith(t, nil, args...)
+}
+
+// onTerminalWith is onTerminal where redirect has changed the standard files, which are
+// the terminal.
+func onTerminalWith(t *testing.T, redirect func(*exec.Cmd), args ...string) *terminal {
+	t.Helper()
 	ptm, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -43,7 +50,10 @@ func onTerminal(t *testing.T, args ...string) *terminal {
 	}
 	cmd := command(args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = pts, pts, pts
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 2}
+	if redirect != nil {
+		redirect(cmd)
+	}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -147,6 +157,77 @@ func TestTheCommandHasTheTerminal(t *testing.T) {
 	term.press(ctrlZ)
 	term.press("two\n")
 	term.wait("<two>")
+	term.wait("resigned")
+	if code := waitCode(t, term.cmd); code != 0 {
+		t.Errorf("exit code %d, want 0", code)
+	}
+}
+
+// Whatever is redirected, the command gets the terminal when it asks for it: it would
+// stand still otherwise, and hold up the line.
+func TestTheCommandGetsTheTerminalWhenItAsks(t *testing.T) {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	for _, tt := range []struct {
+		name, script string
+		redirect     func(*exec.Cmd)
+	}{
+		{"output redirected", `echo ready >&2; read a; echo "<$a>" >&2`, func(c *exec.Cmd) { c.Stdout = null }},
+		{"input redirected", `echo ready; read a </dev/tty; echo "<$a>"`, func(c *exec.Cmd) { c.Stdin = null }},
+		{"changing it", `stty -echo </dev/tty; echo ready; read a </dev/tty; stty echo </dev/tty; echo "<$a>"`, func(c *exec.Cmd) { c.Stdin = null }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			term := onTerminalWith(t, tt.redirect, "--url", localURL(t), "run", "--log", "text", "reports", "--", "sh", "-c", tt.script)
+			term.wait("ready")
+			term.press("one\n")
+			term.wait("<one>")
+			term.wait("resigned")
+			if code := waitCode(t, term.cmd); code != 0 {
+				t.Errorf("exit code %d, want 0", code)
+			}
+		})
+	}
+}
+
+// The first ^C ends a command that does not read, whatever is redirected.
+func TestTheInterruptKeyWithOutputRedirected(t *testing.T) {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	for _, script := range []string{"echo ready >&2; exec sleep 1000", "echo ready >&2; exec cat", "echo ready >&2; kill -STOP $$"} {
+		term := onTerminalWith(t, func(c *exec.Cmd) { c.Stdout = null }, "--url", localURL(t), "run", "--log", "text", "reports", "--", "sh", "-c", script)
+		term.wait("ready")
+		term.press(ctrlC)
+		term.wait("was ended by SIGINT")
+		if code := waitCode(t, term.cmd); code != 130 {
+			t.Errorf("%s: exit code %d, want 130", script, code)
+		}
+	}
+}
+
+// A command that asks for the terminal while its job is in the background stands still,
+// and it is said; with the job it comes to the foreground.
+func TestTheCommandAsksInTheBackground(t *testing.T) {
+	const shell = `
+		set -m
+		"$0" --url "$1" run --log text reports -- sh -c 'read a; echo "<$a>"' &
+		read go; fg`
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bash := []string{"bash", "-c", shell, self, localURL(t)}
+	term := onTerminalWith(t, func(c *exec.Cmd) { c.Path, c.Args = "/bin/bash", bash })
+	term.wait("was stopped by SIGTTIN and holds up the line: it wants the terminal")
+	term.press("go\n")
+	term.wait("run --log text") // fg shows what it brings
+	term.press("one\n")
+	term.wait("<one>")
 	term.wait("resigned")
 	if code := waitCode(t, term.cmd); code != 0 {
 		t.Errorf("exit code %d, want 0", code)

@@ -30,6 +30,10 @@ type Command struct {
 	// files whose locks keep others from leading. The command does not get them, and the
 	// caller may close them after Start.
 	Hold []*os.File
+	// Stopped, where it is not nil, is called when the command stands still and the guard
+	// cannot change that: somebody has stopped it by sig, or it wants the terminal, which
+	// this process's group has not got (SIGTTIN, SIGTTOU). It must not block.
+	Stopped func(pid int, sig syscall.Signal)
 }
 
 // A Child is a running command together with all that it starts. Standard input,
@@ -91,7 +95,7 @@ func Start(c Command) (*Child, error) {
 	}
 	guard := exec.Command(self)
 	guard.Args = append([]string{os.Args[0]}, c.Guard...)
-	guard.Args = append(guard.Args, strconv.Itoa(foregroundGroup()), strconv.FormatInt(int64(c.Until), 10), strconv.Itoa(len(c.Hold)), c.Path)
+	guard.Args = append(guard.Args, strconv.Itoa(syscall.Getpgrp()), strconv.FormatInt(int64(c.Until), 10), strconv.Itoa(len(c.Hold)), c.Path)
 	guard.Args = append(guard.Args, c.Args...)
 	guard.Env = c.Env
 	guard.Stdin, guard.Stdout, guard.Stderr = os.Stdin, os.Stdout, os.Stderr
@@ -113,7 +117,7 @@ func Start(c Command) (*Child, error) {
 		guard.Wait()
 		return nil, err
 	}
-	go ch.follow(lines, reports)
+	go ch.follow(c, lines, reports)
 	return ch, nil
 }
 
@@ -126,27 +130,31 @@ func (c *Child) readStart(lines *bufio.Reader, path string) error {
 		return ErrExpired
 	}
 	var errno int
-	if _, err := fmt.Sscanf(line, reportFailed, &errno); err == nil {
+	if scan(line, reportFailed, &errno) {
 		return &os.PathError{Op: "exec", Path: path, Err: syscall.Errno(errno)}
 	}
-	if _, err := fmt.Sscanf(line, reportStarted, &c.pid); err != nil {
+	if !scan(line, reportStarted, &c.pid) {
 		return fmt.Errorf("the guard process reports %q", line)
 	}
 	return nil
 }
 
 // follow reads the guard's reports until it has gone.
-func (c *Child) follow(lines *bufio.Reader, reports io.Closer) {
+func (c *Child) follow(cmd Command, lines *bufio.Reader, reports io.Closer) {
 	c.status.GuardDied = true
-	line, err := lines.ReadString('\n')
-	if err == nil {
+	for {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			break
+		}
 		var code, sig int
 		var expired bool
-		if _, err := fmt.Sscanf(line, reportEnded, &code, &sig, &expired); err == nil {
+		if scan(line, reportEnded, &code, &sig, &expired) {
 			c.status = Status{Code: code, Signal: syscall.Signal(sig), Expired: expired}
 			close(c.ended)
+		} else if scan(line, reportStopped, &sig) && cmd.Stopped != nil {
+			cmd.Stopped(c.pid, syscall.Signal(sig))
 		}
-		io.Copy(io.Discard, lines)
 	}
 	// The guard's end of the pipe is closed: it has gone, or is about to.
 	reports.Close()
@@ -178,10 +186,10 @@ func (c *Child) Status() Status {
 // not block, and does nothing once the command has ended.
 func (c *Child) Signal(sig syscall.Signal) { c.order(orderSignal, int(sig)) }
 
-// Stop sends TERM to the command's process group, and CONT, without which a
-// process that stands still would not hear of it.
-func (c *Child) Stop() {
-	c.Signal(syscall.SIGTERM)
+// Stop sends sig, which asks to end, to the command's process group, and CONT, without
+// which a process that stands still would not hear of it.
+func (c *Child) Stop(sig syscall.Signal) {
+	c.Signal(sig)
 	c.Signal(syscall.SIGCONT)
 }
 

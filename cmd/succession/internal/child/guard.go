@@ -10,13 +10,13 @@ import (
 	"os/signal"
 	"runtime"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 )
 
-// pollInterval is how often the guard looks whether the command's process group
-// is empty, on systems that do not tell it.
+// pollInterval is how often the guard looks for what it is not told: whether the command's
+// process group is empty, on some systems, and whether a terminal that the command wants
+// can be had.
 const pollInterval = 50 * time.Millisecond
 
 // guard is the process between the parent and the command. It does everything in
@@ -31,6 +31,8 @@ type guard struct {
 	until   time.Duration // when to kill unless told otherwise, as Now; 0 is never
 	expired bool          // that has come
 	killing bool
+	poll    *time.Ticker
+	wants   bool // the command stands still until it gets the terminal
 }
 
 // Guard is the guard process: it starts the command that args name, obeys the
@@ -103,11 +105,14 @@ func surviveSignals() {
 }
 
 func readOrders(control *os.File, orders chan<- string) {
-	lines := bufio.NewScanner(control)
-	for lines.Scan() {
-		orders <- lines.Text()
+	defer close(orders)
+	for lines := bufio.NewReader(control); ; {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			return
+		}
+		orders <- line
 	}
-	close(orders)
 }
 
 // start forks and executes the command. It does not use os/exec, which reaps what
@@ -125,32 +130,35 @@ func (g *guard) start(path string, argv []string) error {
 		return err
 	}
 	g.pid = pid
-	g.tty.give(pid)
+	if g.tty.plain() {
+		g.tty.give(pid)
+	}
 	fmt.Fprintf(g.reports, reportStarted, pid)
 	return nil
 }
 
 // run obeys the parent and reaps, until nothing is left.
 func (g *guard) run(orders <-chan string, died <-chan os.Signal) {
-	poll := time.NewTicker(pollInterval)
-	defer poll.Stop()
-	if adopts {
-		poll.Stop() // every process is reaped here: there is a signal for it
-	}
+	g.poll = time.NewTicker(pollInterval)
+	defer g.poll.Stop()
+	g.want(false)
 	for {
 		select {
 		case line, ok := <-orders:
 			if !ok {
-				line, orders = strings.TrimSpace(orderKill), nil
+				line, orders = orderKill, nil
 			}
 			g.obey(line)
 		case <-died:
-		case <-poll.C:
+		case <-g.poll.C:
+			if g.wants && g.tty.give(g.pid) {
+				g.want(false)
+			}
 		case <-g.alarm.rings:
 		}
 		if g.late() && !g.expired {
 			g.expired = true
-			g.obey(strings.TrimSpace(orderKill))
+			g.obey(orderKill)
 		}
 		if g.reap() {
 			return
@@ -171,10 +179,10 @@ func (g *guard) obey(line string) {
 	var sig int
 	var until int64
 	switch {
-	case line == strings.TrimSpace(orderKill):
+	case line == orderKill:
 		g.killing = true
 		g.kill()
-	case line == strings.TrimSpace(orderSweep):
+	case line == orderSweep:
 		g.leftBehind(syscall.SIGTERM)
 		g.leftBehind(syscall.SIGCONT)
 	case scan(line, orderUntil, &until):
@@ -182,11 +190,6 @@ func (g *guard) obey(line string) {
 	case scan(line, orderSignal, &sig) && !g.ended:
 		syscall.Kill(-g.pid, syscall.Signal(sig))
 	}
-}
-
-func scan(line, format string, arg any) bool {
-	_, err := fmt.Sscanf(line+"\n", format, arg)
-	return err == nil
 }
 
 func (g *guard) kill() {
@@ -214,6 +217,7 @@ func (g *guard) reap() (gone bool) {
 			continue
 		case pid == g.pid:
 			g.ended = true
+			g.want(false)
 			g.tty.takeBack()
 			if ws.Signaled() {
 				fmt.Fprintf(g.reports, reportEnded, 0, int(ws.Signal()), g.expired)
@@ -227,11 +231,27 @@ func (g *guard) reap() (gone bool) {
 	}
 }
 
-// goOn continues the command when the terminal's suspend key has stopped it:
-// nobody could continue it again, as the shell does not know of its process group,
-// and a leader that stands still holds up the line.
+// want takes note of whether the command waits for the terminal, and polls for that.
+func (g *guard) want(terminal bool) {
+	g.wants = terminal
+	if terminal {
+		g.poll.Reset(pollInterval)
+	} else if adopts {
+		g.poll.Stop() // every process is reaped here: there is a signal for it
+	}
+}
+
+// goOn continues the command where nobody else would, as the shell does not know of its
+// process group: when the terminal's suspend key has stopped it, and when it asks for the
+// terminal. A leader that stands still holds up the line, so any other stop is reported.
 func (g *guard) goOn(pid int, sig syscall.Signal) {
-	if pid == g.pid && sig == syscall.SIGTSTP && g.tty.given {
+	switch {
+	case pid != g.pid:
+	case sig == syscall.SIGTSTP && g.tty.given:
 		syscall.Kill(-g.pid, syscall.SIGCONT)
+	case (sig == syscall.SIGTTIN || sig == syscall.SIGTTOU) && g.tty.give(g.pid):
+	default:
+		g.want(sig == syscall.SIGTTIN || sig == syscall.SIGTTOU)
+		fmt.Fprintf(g.reports, reportStopped, int(sig))
 	}
 }

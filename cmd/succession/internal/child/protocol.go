@@ -1,5 +1,7 @@
 package child
 
+import "fmt"
+
 // What the parent and the guard say to each other, a line each. The formats are
 // for Fprintf on one side and Sscanf on the other.
 const (
@@ -11,6 +13,7 @@ const (
 	reportStarted = "started %d\n"     // the command's process id
 	reportFailed  = "failed %d\n"      // the errno of execve(2)
 	reportExpired = "expired\n"        // it was too late to start the command
+	reportStopped = "stopped %d\n"     // the command stands still, by this signal
 	reportEnded   = "ended %d %d %t\n" // exit code, signal, whether its time was over
 )
 
@@ -21,3 +24,9 @@ const (
 	reportsFD = 4
 	holdFD    = 5
 )
+
+// scan reads a line that was written with format.
+func scan(line, format string, args ...any) bool {
+	_, err := fmt.Sscanf(line, format, args...)
+	return err == nil
+}

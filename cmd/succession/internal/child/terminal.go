@@ -9,48 +9,62 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// terminal is the terminal on standard input, where the command gets the use of
-// it. The command stands in a process group of its own; with that in the
-// foreground it can read from the terminal, and the terminal's keys, such as ^C,
-// reach it once and nobody else.
+// terminal is the terminal that the parent's process group has in its hands, if it has
+// one. The command stands in a process group of its own; with that in the foreground it
+// can read from the terminal, and the terminal's keys, such as ^C, reach it once and
+// nobody else.
 type terminal struct {
-	group int // whose the terminal is; 0 where the command gets none
+	group int // the parent's process group
 	given bool
 }
 
-// foregroundGroup returns this process's group where that may give the terminal
-// away: it has the terminal, and the terminal is both standard input and output,
-// so that no partner in a pipeline needs it. It is 0 otherwise.
-func foregroundGroup() int {
-	own := unix.Getpgrp()
+// plain reports whether the terminal is both standard input and output and the parent's
+// group has it, so that no partner in a pipeline needs it.
+func (t *terminal) plain() bool {
 	for _, fd := range []int{0, 1} {
-		if g, err := unix.IoctlGetInt(fd, unix.TIOCGPGRP); err != nil || g != own {
-			return 0
+		if g, err := unix.IoctlGetInt(fd, unix.TIOCGPGRP); err != nil || g != t.group {
+			return false
 		}
 	}
-	return own
+	return true
 }
 
-// give puts the command's process group in the foreground.
-func (t *terminal) give(pid int) {
-	if t.group == 0 {
-		return
+// give puts the command's process group in the foreground, and continues it. It reports
+// false where the parent's group has not got the terminal, and changes nothing then.
+func (t *terminal) give(pid int) bool {
+	tty, err := openTerminal()
+	if err != nil {
+		return false
+	}
+	defer unix.Close(tty)
+	switch g, err := unix.IoctlGetInt(tty, unix.TIOCGPGRP); {
+	case err != nil, g != t.group && g != pid:
+		return false
 	}
 	// Changing the foreground from the background stops a process that does not
 	// ignore this. The command has been forked and does not inherit it.
 	signal.Ignore(syscall.SIGTTOU)
-	if unix.IoctlSetPointerInt(0, unix.TIOCSPGRP, pid) != nil {
-		return
+	if unix.IoctlSetPointerInt(tty, unix.TIOCSPGRP, pid) != nil {
+		return false
 	}
 	t.given = true
-	// It may have asked for input too early, and stand still.
+	// It may have asked for input before, and stand still.
 	syscall.Kill(-pid, syscall.SIGCONT)
+	return true
 }
 
 // takeBack puts the group that had the terminal in the foreground again.
 func (t *terminal) takeBack() {
-	if t.given {
-		t.given = false
-		unix.IoctlSetPointerInt(0, unix.TIOCSPGRP, t.group)
+	if !t.given {
+		return
+	}
+	t.given = false
+	if tty, err := openTerminal(); err == nil {
+		unix.IoctlSetPointerInt(tty, unix.TIOCSPGRP, t.group)
+		unix.Close(tty)
 	}
 }
+
+// openTerminal opens the terminal of this session, which a command may use whatever its
+// standard files are (tty(4)).
+func openTerminal() (int, error) { return unix.Open("/dev/tty", unix.O_RDWR|unix.O_CLOEXEC, 0) }
