@@ -62,6 +62,7 @@ func (r *runner) lead(b backend.Backend, t *elect.Term) (lost bool, err error) {
 		Until:   r.until(t),
 		Hold:    place,
 		Stopped: func(pid int, sig syscall.Signal) { r.standsStill(t, pid, sig) },
+		Refused: func(pid int) { r.takesNoSignal(t, pid) },
 		Env: append(os.Environ(),
 			"SUCCESSION_ELECTION="+r.name,
 			"SUCCESSION_ID="+r.o.id,

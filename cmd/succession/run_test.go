@@ -3,7 +3,9 @@
 package main
 
 import (
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -310,4 +312,84 @@ func TestAStoppedCommandHearsThatItIsToEnd(t *testing.T) {
 			p.exits(128 + int(sig))
 		})
 	}
+}
+
+// Sockets of a service manager and make's job server are descriptors that the command
+// inherits; it gets no other.
+func TestTheCommandInheritsDescriptors(t *testing.T) {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	const script = "cd /proc/$$/fd; readlink 3 4 5 6 7; ls; echo end"
+	for _, files := range [][]*os.File{ // from 3 on
+		nil, {null, null, null}, {null, nil, null}, {nil, nil, nil, nil, null},
+	} {
+		direct := exec.Command("sh", "-c", script)
+		direct.ExtraFiles = files
+		out, err := direct.Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd := command("--url", localURL(t), "run", "reports", "--", "sh", "-c", script)
+		cmd.ExtraFiles = files
+		p := startCommand(t, cmd)
+		for want := range strings.Lines(string(out)) {
+			p.line(strings.TrimSpace(want))
+		}
+		p.exits(0)
+	}
+}
+
+// A command that becomes another user can take no signal. That is said, and nobody
+// resigns as long as it runs.
+func TestTheCommandBecomesAnotherUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, to become another user")
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin := func(t *testing.T) (*process, io.Closer) {
+		cmd := command("--url", localURL(t), "run", "reports", "--",
+			"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "sh", "-c", "echo ready; read line; exit 3")
+		cmd.Path = "/usr/bin/setpriv"
+		cmd.Args = slices.Concat([]string{"setpriv", "--bounding-set=-kill", self}, cmd.Args[1:]) // as an ordinary user is
+		in, err := cmd.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := startCommand(t, cmd)
+		p.line("ready")
+		return p, in
+	}
+	t.Run("asked to end", func(t *testing.T) {
+		p, in := begin(t)
+		pid := p.event("started").PID
+		p.signal(syscall.SIGTERM)
+		if e := p.event("refused"); e.PID != pid || !strings.Contains(e.Cause, "another user") {
+			t.Errorf("%+v, want that process %d is another user's", e, pid)
+		}
+		p.signal(syscall.SIGTERM)
+		p.event("killing")
+		p.waits("while the command runs")
+		in.Close()
+		p.exits(3)
+		if got, want := p.rest(), []string{"ended", "resigned"}; !slices.Equal(got, want) {
+			t.Errorf("events %q, want %q", got, want)
+		}
+	})
+	t.Run("killed", func(t *testing.T) {
+		p, in := begin(t)
+		p.signal(syscall.SIGKILL)
+		p.exits(-9)
+		in.Close()
+		p.nothingLeft()
+		p.rest()
+		if !strings.Contains(p.stderr.String(), "runs as another user") {
+			t.Errorf("the guard says %q", p.stderr)
+		}
+	})
 }

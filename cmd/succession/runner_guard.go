@@ -81,3 +81,10 @@ func (r *runner) standsStill(t *elect.Term, pid int, sig syscall.Signal) {
 	r.report.warn("stopped", fmt.Sprintf("%s (pid %d) was stopped by %s and holds up the line: %s", r.argv[0], pid, signalName(sig), why),
 		token(t), slog.Int("pid", pid), slog.String("signal", signalName(sig)), slog.String("cause", why))
 }
+
+// takesNoSignal reports that the command of t, or part of it, cannot be stopped.
+func (r *runner) takesNoSignal(t *elect.Term, pid int) {
+	why := "it has become another user's, as by sudo; let it end, and run succession as that user"
+	r.report.warn("refused", fmt.Sprintf("process %d takes no signal and runs on, perhaps beside another leader: %s", pid, why),
+		token(t), slog.Int("pid", pid), slog.String("cause", why))
+}

@@ -8,10 +8,11 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"strconv"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // A Command is what to run, and how its guard is started.
@@ -34,13 +35,17 @@ type Command struct {
 	// cannot change that: somebody has stopped it by sig, or it wants the terminal, which
 	// this process's group has not got (SIGTTIN, SIGTTOU). It must not block.
 	Stopped func(pid int, sig syscall.Signal)
+	// Refused, where it is not nil, is called once for each process of the command that the
+	// guard may not signal, as it has become another user's: it runs on, and the child is not
+	// gone before that has ended by itself. It must not block.
+	Refused func(pid int)
 }
 
 // A Child is a running command together with all that it starts. Standard input,
 // output and error are those of this process. It is safe for concurrent use.
 type Child struct {
 	pid     int
-	guard   *exec.Cmd
+	guard   *os.Process
 	control *os.File
 	status  Status
 	ended   chan struct{}
@@ -72,7 +77,7 @@ func (s Status) ExitCode() int {
 }
 
 // Start starts the command and blocks until it runs, which takes a few
-// milliseconds. Where the command cannot be executed it returns an
+// milliseconds. The command gets the descriptors that this process inherited. Where the command cannot be executed it returns an
 // [*os.PathError] with the system's reason, and [ErrExpired] where it is too late
 // to. The caller must wait for [Child.Gone].
 func Start(c Command) (*Child, error) {
@@ -93,15 +98,28 @@ func Start(c Command) (*Child, error) {
 	if err != nil {
 		return nil, errors.Join(err, control.Close(), reports.Close())
 	}
-	guard := exec.Command(self)
-	guard.Args = append([]string{os.Args[0]}, c.Guard...)
-	guard.Args = append(guard.Args, strconv.Itoa(syscall.Getpgrp()), strconv.FormatInt(int64(c.Until), 10), strconv.Itoa(len(c.Hold)), c.Path)
-	guard.Args = append(guard.Args, c.Args...)
-	guard.Env = c.Env
-	guard.Stdin, guard.Stdout, guard.Stderr = os.Stdin, os.Stdout, os.Stderr
-	guard.ExtraFiles = append([]*os.File{controlRead, reportsWrite}, c.Hold...)
-	guard.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a terminal's signals are not for the guard
-	if err := guard.Start(); err != nil {
+	// What this process inherited beside its standard files, such as the sockets of a
+	// service manager or the job server of make(1), is for the command. The guard's own
+	// descriptors come behind.
+	own := []uintptr{controlRead.Fd(), reportsWrite.Fd()}
+	for _, f := range c.Hold {
+		own = append(own, f.Fd())
+	}
+	files := append(inherited(len(own)), own...)
+	args := append([]string{os.Args[0]}, c.Guard...)
+	for _, n := range []int64{int64(syscall.Getpgrp()), int64(c.Until), int64(len(files) - len(own)), int64(len(c.Hold))} {
+		args = append(args, strconv.FormatInt(n, 10))
+	}
+	env := c.Env
+	if env == nil {
+		env = os.Environ()
+	}
+	guard, _, err := syscall.StartProcess(self, append(append(args, c.Path), c.Args...), &syscall.ProcAttr{
+		Env:   env,
+		Files: files,
+		Sys:   &syscall.SysProcAttr{Setpgid: true}, // a terminal's signals are not for the guard
+	})
+	if err != nil {
 		// Not wrapped: that this file is missing must not be taken for the command's.
 		return nil, errors.Join(fmt.Errorf("the guard process cannot be started: %v", err), control.Close(), reports.Close())
 	}
@@ -109,16 +127,34 @@ func Start(c Command) (*Child, error) {
 	controlRead.Close()
 	reportsWrite.Close()
 
-	ch := &Child{guard: guard, control: control, ended: make(chan struct{}), gone: make(chan struct{})}
+	ch := &Child{control: control, ended: make(chan struct{}), gone: make(chan struct{})}
+	ch.guard, _ = os.FindProcess(guard) // it does not fail on Unix
 	lines := bufio.NewReader(reports)
 	if err := ch.readStart(lines, c.Path); err != nil {
 		control.Close()
 		reports.Close()
-		guard.Wait()
+		ch.guard.Wait()
 		return nil, err
 	}
 	go ch.follow(c, lines, reports)
 	return ch, nil
+}
+
+// inherited returns the descriptors of this process from 0 on, with those that it did not
+// inherit as closed ones, up to a gap where n others fit in.
+func inherited(n int) []uintptr {
+	files := []uintptr{0, 1, 2}
+	for fd := len(files); fd < len(files)+n; fd++ {
+		// What this process opened itself is closed on exec.
+		if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err != nil || flags&unix.FD_CLOEXEC != 0 {
+			continue
+		}
+		for len(files) < fd {
+			files = append(files, ^uintptr(0))
+		}
+		files = append(files, uintptr(fd))
+	}
+	return files
 }
 
 func (c *Child) readStart(lines *bufio.Reader, path string) error {
@@ -142,26 +178,30 @@ func (c *Child) readStart(lines *bufio.Reader, path string) error {
 // follow reads the guard's reports until it has gone.
 func (c *Child) follow(cmd Command, lines *bufio.Reader, reports io.Closer) {
 	c.status.GuardDied = true
+	born := startTime(c.guard.Pid)
 	for {
 		line, err := lines.ReadString('\n')
 		if err != nil {
 			break
 		}
-		var code, sig int
+		var code, sig, pid int
 		var expired bool
 		if scan(line, reportEnded, &code, &sig, &expired) {
 			c.status = Status{Code: code, Signal: syscall.Signal(sig), Expired: expired}
 			close(c.ended)
 		} else if scan(line, reportStopped, &sig) && cmd.Stopped != nil {
 			cmd.Stopped(c.pid, syscall.Signal(sig))
+		} else if scan(line, reportRefused, &pid) && cmd.Refused != nil {
+			cmd.Refused(pid)
 		}
 	}
 	// The guard's end of the pipe is closed: it has gone, or is about to.
 	reports.Close()
-	c.guard.Wait()
+	if state, err := c.guard.Wait(); err != nil || !state.Success() {
+		killLeft(c.pid, born)
+	}
 	c.control.Close()
 	if c.status.GuardDied {
-		killGroup(c.pid)
 		close(c.ended)
 	}
 	close(c.gone)
@@ -203,7 +243,7 @@ func (c *Child) Until(at time.Duration) { c.order(orderUntil, int64(at)) }
 // Kill kills the command and all that it started.
 func (c *Child) Kill() {
 	c.order(orderKill)
-	c.guard.Process.Signal(syscall.SIGCONT) // a guard that stands still would not obey
+	c.guard.Signal(syscall.SIGCONT) // a guard that stands still would not obey
 }
 
 // order tells the guard what to do. That it has gone meanwhile is no error:

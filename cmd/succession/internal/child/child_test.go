@@ -264,9 +264,9 @@ func TestTooLateToStart(t *testing.T) {
 	}
 }
 
-// A guard that stands still hears of Kill nevertheless.
-func TestKillWithAStoppedGuard(t *testing.T) {
-	c := start(t, "sleep", "1000")
+// guardOf returns the guard of a command that runs.
+func guardOf(t *testing.T, c *child.Child) int {
+	t.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.Pid()))
 	if err != nil {
 		t.Fatal(err)
@@ -275,7 +275,62 @@ func TestKillWithAStoppedGuard(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := syscall.Kill(guard, syscall.SIGSTOP); err != nil {
+	return guard
+}
+
+// What a command has left behind does not outlive its guard either; who was there before
+// is not touched.
+func TestNothingOutlivesTheGuard(t *testing.T) {
+	bystander := exec.Command("sleep", "1000")
+	if err := bystander.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		bystander.Process.Kill()
+		bystander.Wait()
+	}()
+	time.Sleep(30 * time.Millisecond) // the ages of processes are counted in hundredths of a second
+	for _, how := range []string{"", "setsid "} {
+		dir := t.TempDir()
+		left, ends := filepath.Join(dir, "left"), filepath.Join(dir, "ends")
+		if err := errors.Join(syscall.Mkfifo(left, 0o600), syscall.Mkfifo(ends, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		c := start(t, "sh", "-c", how+"sh -c 'echo $$ >"+left+"; exec sleep 1000' & read x <"+ends)
+		said, err := os.ReadFile(left)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pid, err := strconv.Atoi(strings.TrimSpace(string(said)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		guard := guardOf(t, c)
+		if err := os.WriteFile(ends, []byte("go\n"), 0); err != nil {
+			t.Fatal(err)
+		}
+		wait(t, c.Ended(), "ended")
+		if err := syscall.Kill(guard, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		wait(t, c.Gone(), "gone")
+		if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
+			t.Errorf("%ssh: what was left behind runs on: %v", how, err)
+			syscall.Kill(pid, syscall.SIGKILL)
+		}
+		if c.Status().GuardDied {
+			t.Error("it is not known how the command ended, which was before")
+		}
+	}
+	if err := bystander.Process.Signal(syscall.Signal(0)); err != nil {
+		t.Errorf("another child of this process: %v", err)
+	}
+}
+
+// A guard that stands still hears of Kill nevertheless.
+func TestKillWithAStoppedGuard(t *testing.T) {
+	c := start(t, "sleep", "1000")
+	if err := syscall.Kill(guardOf(t, c), syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
 	c.Kill()

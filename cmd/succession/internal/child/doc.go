@@ -21,15 +21,17 @@
 // [Child] is gone when nothing of it runs. On Linux the guard is a subreaper
 // (prctl(2), PR_SET_CHILD_SUBREAPER), so this holds for processes that moved to a
 // session or a process group of their own, too, and the command has KILL as its
-// parent death signal in case the guard itself is killed. Elsewhere it holds for
-// the command's process group.
+// parent death signal in case the guard itself is killed; the parent, a subreaper too,
+// kills the rest then. Elsewhere it holds for the command's process group.
 //
 // # What it does not promise
 //
-// If the guard alone is killed, the command's process group is killed with it, but
-// descendants that have left the group run on. If the guard and the parent are
-// killed at the same time, only the command itself is killed, and that only on
+// If the guard alone is killed on Linux, the parent kills all its children that are no
+// older than the guard: it must not start others while a command runs. Elsewhere the
+// command's descendants that have left its process group run on. If the guard and the
+// parent are killed at the same time, only the command itself is killed, and that only on
 // Linux; what they held is free a moment before. A guard that is stopped kills when it
 // goes on, or when the parent orders it to. A process in uninterruptible sleep cannot
-// be killed; the child is not gone until it has died.
+// be killed, nor can one that has become another user's; the child is not gone until it
+// has died.
 package child

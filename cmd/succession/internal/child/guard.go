@@ -31,6 +31,7 @@ type guard struct {
 	until   time.Duration // when to kill unless told otherwise, as Now; 0 is never
 	expired bool          // that has come
 	killing bool
+	refused map[int]bool // those that may not be signalled, and of whom it was said
 	poll    *time.Ticker
 	wants   bool // the command stands still until it gets the terminal
 }
@@ -42,25 +43,33 @@ type guard struct {
 func Guard(args []string) int {
 	// The command's parent death signal follows the thread that forked it.
 	runtime.LockOSThread()
-	control, reports := os.NewFile(controlFD, "control"), os.NewFile(reportsFD, "reports")
-	if len(args) < 5 || !isPipe(control) || !isPipe(reports) {
+	// The parent's process group, until when the command may run, the first of the
+	// descriptors that are the guard's own, and how many files it holds for the parent.
+	var n [4]int64
+	if len(args) < len(n)+2 {
 		return refuse()
 	}
-	group, err := strconv.Atoi(args[0])
-	until, err2 := strconv.ParseInt(args[1], 10, 64)
-	held, err3 := strconv.Atoi(args[2])
-	if err != nil || err2 != nil || err3 != nil {
+	for i := range n {
+		var err error
+		if n[i], err = strconv.ParseInt(args[i], 10, 64); err != nil {
+			return refuse()
+		}
+	}
+	group, until, own, held := int(n[0]), time.Duration(n[1]), int(n[2]), int(n[3])
+	control, reports := os.NewFile(uintptr(own), "control"), os.NewFile(uintptr(own+1), "reports")
+	if !isPipe(control) || !isPipe(reports) {
 		return refuse()
 	}
-	for fd := controlFD; fd < holdFD+held; fd++ {
+	for fd := own; fd < own+2+held; fd++ {
 		syscall.CloseOnExec(fd)
 	}
-	g := &guard{reports: reports, tty: terminal{group: group}}
+	g := &guard{reports: reports, tty: terminal{group: group}, refused: make(map[int]bool)}
+	var err error
 	if g.alarm, err = newAlarm(); err != nil {
 		fmt.Fprintln(os.Stderr, "succession: guard:", err)
 		return 1
 	}
-	g.set(time.Duration(until))
+	g.set(until)
 	adopt()
 
 	surviveSignals()
@@ -70,7 +79,7 @@ func Guard(args []string) int {
 		fmt.Fprint(reports, reportExpired)
 		return 1
 	}
-	if err := g.start(args[3], args[4:]); err != nil {
+	if err := g.start(args[len(n)], args[len(n)+1:]); err != nil {
 		return 1
 	}
 	orders := make(chan string)
@@ -188,13 +197,26 @@ func (g *guard) obey(line string) {
 	case scan(line, orderUntil, &until):
 		g.set(time.Duration(until))
 	case scan(line, orderSignal, &sig) && !g.ended:
-		syscall.Kill(-g.pid, syscall.Signal(sig))
+		g.signal(-g.pid, syscall.Signal(sig))
+	}
+}
+
+// signal sends sig to the process to, or to the process group -to, and reports whom it may
+// not be sent to: somebody has become another user, as by sudo(8).
+func (g *guard) signal(to int, sig syscall.Signal) {
+	pid := max(to, -to)
+	if syscall.Kill(to, sig) != syscall.EPERM || g.refused[pid] {
+		return
+	}
+	g.refused[pid] = true
+	if _, err := fmt.Fprintf(g.reports, reportRefused, pid); err != nil { // the parent has gone
+		fmt.Fprintf(os.Stderr, "succession: guard: process %d runs as another user, takes no signal, and goes on\n", pid)
 	}
 }
 
 func (g *guard) kill() {
 	if !g.ended {
-		syscall.Kill(-g.pid, syscall.SIGKILL)
+		g.signal(-g.pid, syscall.SIGKILL)
 	}
 	g.leftBehind(syscall.SIGKILL)
 }

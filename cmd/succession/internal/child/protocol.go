@@ -14,15 +14,8 @@ const (
 	reportFailed  = "failed %d\n"      // the errno of execve(2)
 	reportExpired = "expired\n"        // it was too late to start the command
 	reportStopped = "stopped %d\n"     // the command stands still, by this signal
+	reportRefused = "refused %d\n"     // this process is another user's, and takes no signal
 	reportEnded   = "ended %d %d %t\n" // exit code, signal, whether its time was over
-)
-
-// The guard's ends of the two pipes, and the first of the files that it holds for the
-// parent, if any: the descriptors after standard error.
-const (
-	controlFD = 3
-	reportsFD = 4
-	holdFD    = 5
 )
 
 // scan reads a line that was written with format.

@@ -2,7 +2,6 @@ package child
 
 import (
 	"bytes"
-	"errors"
 	"os"
 	"strconv"
 	"syscall"
@@ -27,28 +26,32 @@ func commandAttr() *syscall.SysProcAttr {
 // executable is this process's own, even after its file was replaced or deleted.
 func executable() (string, error) { return "/proc/self/exe", nil }
 
-// killGroup kills the process group that a guard has left to this process, and
-// blocks until none of it runs.
-func killGroup(pgid int) {
+// killLeft kills what a guard that was born at an instant has left to this process: of its
+// children and their descendants those that are no older. It blocks until none of them runs.
+func killLeft(_ int, born uint64) {
 	for {
-		unix.Kill(-pgid, unix.SIGKILL)
-		if _, err := unix.Wait4(-pgid, nil, 0, nil); err != nil && !errors.Is(err, unix.EINTR) {
+		left := descendants(os.Getpid(), born)
+		if len(left) == 0 {
 			return
 		}
+		for _, pid := range left {
+			unix.Kill(pid, unix.SIGKILL)
+		}
+		unix.Wait4(left[0], nil, 0, nil)
 	}
 }
 
 // leftBehind sends sig to every descendant of the guard; once the command has
 // ended its process group is no safe address any more.
 func (g *guard) leftBehind(sig syscall.Signal) {
-	for _, pid := range descendants(os.Getpid()) {
-		syscall.Kill(pid, sig)
+	for _, pid := range descendants(os.Getpid(), 0) {
+		g.signal(pid, sig)
 	}
 }
 
-// descendants returns the processes below root, parents before children. Those
-// that start meanwhile may be missing.
-func descendants(root int) []int {
+// descendants returns the processes below root that are no older than an instant, parents
+// before children. Those that start meanwhile may be missing.
+func descendants(root int, born uint64) []int {
 	names, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil
@@ -59,7 +62,7 @@ func descendants(root int) []int {
 		if err != nil {
 			continue
 		}
-		if parent, ok := parentOf(n.Name()); ok {
+		if parent, at, ok := parentOf(pid); ok && at >= born {
 			children[parent] = append(children[parent], pid)
 		}
 	}
@@ -70,18 +73,25 @@ func descendants(root int) []int {
 	return found
 }
 
-// parentOf reads the parent's id from /proc/PID/stat (proc_pid_stat(5)): the
-// second field after the command's name, which stands in parentheses and may hold
-// parentheses itself.
-func parentOf(pid string) (int, bool) {
-	stat, err := os.ReadFile("/proc/" + pid + "/stat")
+// startTime returns when a process was born, in ticks of the clock.
+func startTime(pid int) uint64 {
+	_, at, _ := parentOf(pid)
+	return at
+}
+
+// parentOf reads a process's parent and its time of birth from /proc/PID/stat
+// (proc_pid_stat(5)): the fields 4 and 22, counted from behind the command's name, which
+// stands in parentheses and may hold parentheses itself.
+func parentOf(pid int) (parent int, born uint64, ok bool) {
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
-		return 0, false
+		return 0, 0, false
 	}
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-	if len(fields) < 2 {
-		return 0, false
+	if len(fields) < 20 {
+		return 0, 0, false
 	}
-	parent, err := strconv.Atoi(string(fields[1]))
-	return parent, err == nil
+	parent, err = strconv.Atoi(string(fields[1]))
+	born, err2 := strconv.ParseUint(string(fields[19]), 10, 64)
+	return parent, born, err == nil && err2 == nil
 }

@@ -17,8 +17,11 @@ func commandAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: t
 
 func executable() (string, error) { return os.Executable() }
 
-func killGroup(pgid int) { syscall.Kill(-pgid, syscall.SIGKILL) }
+func startTime(int) uint64 { return 0 }
+
+// killLeft kills the process group that a guard has left.
+func killLeft(pgid int, _ uint64) { syscall.Kill(-pgid, syscall.SIGKILL) }
 
 // leftBehind sends sig to what is left of the command's process group, which keeps
 // its id as long as anybody is in it.
-func (g *guard) leftBehind(sig syscall.Signal) { syscall.Kill(-g.pid, sig) }
+func (g *guard) leftBehind(sig syscall.Signal) { g.signal(-g.pid, sig) }
