@@ -79,8 +79,10 @@ func TestRunExits124(t *testing.T) {
 }
 
 func TestRunGivesTheCommandItsArgumentsAndEnvironment(t *testing.T) {
-	p := start(t, "--url", localURL(t), "run", "--id", "web-1", "reports", "--",
+	cmd := command("--url", localURL(t), "run", "--id", "web-1", "reports", "--",
 		"sh", "-c", `echo "$SUCCESSION_ELECTION $SUCCESSION_ID $SUCCESSION_TOKEN"; printf '<%s>' "$@"; echo`, "sh", "a b", "", "$HOME", "--", "-x")
+	cmd.Env = append(cmd.Env, "SUCCESSION_ID=outer", "SUCCESSION_TOKEN=1") // as within another's command
+	p := startCommand(t, cmd)
 	token := p.event("elected").Token
 	p.line("reports web-1 " + strconv.FormatUint(token, 10))
 	p.line("<a b><><$HOME><--><-x>")

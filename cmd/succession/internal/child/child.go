@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"strconv"
 	"syscall"
 	"time"
@@ -77,9 +78,9 @@ func (s Status) ExitCode() int {
 }
 
 // Start starts the command and blocks until it runs, which takes a few
-// milliseconds. The command gets the descriptors that this process inherited. Where the command cannot be executed it returns an
-// [*os.PathError] with the system's reason, and [ErrExpired] where it is too late
-// to. The caller must wait for [Child.Gone].
+// milliseconds. The command gets the descriptors that this process inherited. Where it
+// cannot be executed Start returns an [*os.PathError] with the system's reason, and
+// [ErrExpired] where it is too late to. The caller must wait for [Child.Gone].
 func Start(c Command) (*Child, error) {
 	controlRead, control, err := os.Pipe()
 	if err != nil {
@@ -110,12 +111,8 @@ func Start(c Command) (*Child, error) {
 	for _, n := range []int64{int64(syscall.Getpgrp()), int64(c.Until), int64(len(files) - len(own)), int64(len(c.Hold))} {
 		args = append(args, strconv.FormatInt(n, 10))
 	}
-	env := c.Env
-	if env == nil {
-		env = os.Environ()
-	}
 	guard, _, err := syscall.StartProcess(self, append(append(args, c.Path), c.Args...), &syscall.ProcAttr{
-		Env:   env,
+		Env:   (&exec.Cmd{Env: c.Env}).Environ(), // without what a later one replaces
 		Files: files,
 		Sys:   &syscall.SysProcAttr{Setpgid: true}, // a terminal's signals are not for the guard
 	})
