@@ -21,6 +21,9 @@ func (b *Backend) next(ctx context.Context, h *hold, floor uint64) (uint64, erro
 	if err := h.try(ctx, exclusive, counterByte); err != nil {
 		return 0, err
 	}
+	// Numbers are compared within a name, whose lock is held on. Whoever is stopped
+	// while it writes to one must not keep others from writing to all.
+	defer h.try(ctx, unlocked, counterByte)
 	n, err := b.peek(floor)
 	if err != nil {
 		return 0, err

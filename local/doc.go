@@ -44,6 +44,9 @@
 // dropped by the next who writes the file; a FIFO that is not in @state is no
 // member, and is removed by the next who joins.
 //
+// Who only looks makes neither folders nor files. What root writes belongs to the owner of
+// the top folder, so that root may look after the folder of a service.
+//
 // Those who write take the lock of the name for the milliseconds of the write;
 // those who read do so without a lock, except that a candidate passes through the
 // lock of its election before it takes the place of one that has gone. A write
@@ -65,9 +68,10 @@
 //
 // # What it does not promise
 //
-// The folder must be on a file system of this machine: New refuses those that
-// other machines may share, such as NFS, as their locks and FIFOs do not reach from
-// machine to machine. Containers on one machine may share a folder. Other systems
+// The folder must be on a file system of this machine, such as ext4, XFS, Btrfs, ZFS or
+// tmpfs. Those that other machines may share, such as NFS, and those that this package
+// does not know, are refused: locks and FIFOs do not reach from machine to machine.
+// Containers on one machine may share a folder. Other systems
 // than Linux are not supported: there the package compiles, and Open fails with
 // [errors.ErrUnsupported].
 //

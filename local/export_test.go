@@ -3,6 +3,7 @@
 package local
 
 import (
+	"context"
 	"fmt"
 	"io/fs"
 	"sync"
@@ -16,9 +17,24 @@ import (
 // TmpFile returns the file that is written before the state of name is replaced.
 func TmpFile(dir, name string) string { return (&folder{path: dir}).tmp(lockByte(name)) }
 
-// PrepareDefault prepares path as if it were the default folder.
-func PrepareDefault(path string) (fs.FileMode, error) {
-	return (&folder{path: path, own: true}).prepare()
+// MakeDefault makes and prepares path as if it were the default folder.
+func MakeDefault(path string) (fs.FileMode, error) {
+	f := &folder{path: path, own: true}
+	if err := f.make(); err != nil {
+		return 0, err
+	}
+	return f.rights.Load().perm, f.close()
+}
+
+// StopBeforeStore is what is left of a writer of name that is stopped when it has taken its
+// number. The func that it returns lets it go.
+func StopBeforeStore(ctx context.Context, b *Backend, name string) (goOn func(), err error) {
+	h, err := b.acquire(ctx, exclusive, name)
+	if err != nil {
+		return nil, err
+	}
+	_, err = b.next(ctx, h, 0)
+	return h.release, err
 }
 
 // SetNewWatcher replaces what opens inotify, until the test ends.

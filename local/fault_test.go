@@ -111,6 +111,27 @@ func TestStoppedWriter(t *testing.T) {
 	}
 }
 
+// TestStoppedWriterOfAnother says that a process which is stopped while it writes to one
+// name keeps nobody from writing to others.
+func TestStoppedWriterOfAnother(t *testing.T) {
+	dir := t.TempDir()
+	stopped, _ := open(t, dir)
+	_, s := open(t, dir)
+	goOn, err := local.StopBeforeStore(t.Context(), stopped, "stopped")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer goOn()
+	ctx, cancel := context.WithTimeout(t.Context(), prompt)
+	defer cancel()
+	if _, err := s.Join(ctx, "e", ""); err != nil {
+		t.Errorf("Join: %v", err)
+	}
+	if _, err := s.Put(ctx, "r", nil, nil); err != nil {
+		t.Errorf("Put: %v", err)
+	}
+}
+
 // TestWithoutInotify says that deaths and departures are noticed at once also where
 // no inotify instance is to be had, and the rest a little later.
 func TestWithoutInotify(t *testing.T) {

@@ -26,7 +26,7 @@ func (f *folder) stand(line string, position uint64) (*place, error) {
 	var err error
 	for range 100 { // as in rename
 		if err = f.mkdir(filepath.Dir(path)); err == nil {
-			err = unix.Mkfifo(path, uint32(f.perm&0o666))
+			err = unix.Mkfifo(path, uint32(f.filePerm()))
 		}
 		if !errors.Is(err, fs.ErrNotExist) {
 			break
@@ -43,7 +43,7 @@ func (f *folder) stand(line string, position uint64) (*place, error) {
 		return nil, err
 	}
 	p := &place{path: path, file: file}
-	err = file.Chmod(f.perm & 0o666) // what the umask took away
+	err = f.give(file, f.filePerm())
 	if err == nil {
 		if err = flock(file, unix.LOCK_EX); err != nil {
 			err = &fs.PathError{Op: "flock", Path: path, Err: err}

@@ -1,12 +1,15 @@
 package local
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -15,11 +18,21 @@ import (
 )
 
 // A folder is the top folder of a backend: where everything lies, and how it is
-// written.
+// written. The first who writes makes it; who only looks never does.
 type folder struct {
-	path string
-	perm fs.FileMode // of the top folder, with its set-group-ID bit; what is below follows it
-	own  bool        // the default folder, which must be the user's own
+	path   string
+	own    bool                   // the default folder, which must be the user's own
+	rights atomic.Pointer[rights] // nil until the folder was there
+
+	mu     sync.Mutex
+	locked *os.File // the folder, locked against those who clear up old files
+	closed bool
+}
+
+// rights are those of the top folder; what is below follows it.
+type rights struct {
+	perm     fs.FileMode // with the set-group-ID bit
+	uid, gid int
 }
 
 // DefaultDir returns the folder that Open takes when the URL names none:
@@ -27,46 +40,118 @@ type folder struct {
 // shells, services and cron jobs meet in one folder, and it outlives a reboot.
 func DefaultDir() string { return "/var/tmp/succession-" + strconv.Itoa(os.Geteuid()) }
 
-// prepare makes the folder, unless it is there, and checks that it can be trusted.
-// It returns the folder's rights.
-func (f *folder) prepare() (fs.FileMode, error) {
+// make makes the folder, unless it is there, and prepares it.
+func (f *folder) make() error {
 	if err := os.MkdirAll(f.path, 0o700); err != nil {
-		return 0, err
+		return err
 	}
+	return f.prepare()
+}
+
+// prepare checks that the folder can be trusted, and takes note of its rights.
+func (f *folder) prepare() error {
 	stat := os.Stat
 	if f.own {
 		stat = os.Lstat // a stranger may have put a link there
 	}
 	fi, err := stat(f.path)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	refuse := func(why string) (fs.FileMode, error) {
-		return 0, fmt.Errorf("%w: %s %s", backend.ErrDenied, f.path, why)
+	owner := fi.Sys().(*syscall.Stat_t)
+	refuse := func(why string) error {
+		return fmt.Errorf("%w: %s %s", backend.ErrDenied, f.path, why)
 	}
 	switch {
 	case !fi.IsDir():
-		return 0, fmt.Errorf("%w folder %s: it is not a folder", backend.ErrInvalid, f.path)
+		return fmt.Errorf("%w folder %s: it is not a folder", backend.ErrInvalid, f.path)
 	case fi.Mode().Perm()&0o002 != 0:
 		return refuse("is open to everybody's writing; use a folder of your own, or chmod o-w it")
-	case f.own && fi.Sys().(*syscall.Stat_t).Uid != uint32(os.Geteuid()):
+	case f.own && owner.Uid != uint32(os.Geteuid()):
 		return refuse("belongs to another user; name another folder, as in local:/var/lib/app")
 	case f.own && fi.Mode().Perm()&0o022 != 0:
 		return refuse("is open to the writing of others; chmod go-w it, or name another folder, as in local:/var/lib/app")
 	}
 	var st unix.Statfs_t
 	if err := unix.Statfs(f.path, &st); err != nil {
-		return 0, &fs.PathError{Op: "statfs", Path: f.path, Err: err}
+		return &fs.PathError{Op: "statfs", Path: f.path, Err: err}
 	}
-	if name, shared := sharedFS[uint32(st.Type)]; shared {
-		return 0, fmt.Errorf("%w folder %s: it is on %s, which other machines may share; its locks do not reach from machine to machine. Use a local disk, or a coordinator",
+	if kind := uint32(st.Type); !localFS[kind] {
+		name := cmp.Or(sharedFS[kind], fmt.Sprintf("a file system of the unknown kind %#x", kind))
+		return fmt.Errorf("%w folder %s: it is on %s, which other machines may share; locks may not reach from machine to machine. Use a disk of this machine, or a coordinator",
 			backend.ErrInvalid, f.path, name)
 	}
-	return fi.Mode() & (fs.ModePerm | fs.ModeSetgid), nil
+	f.rights.Store(&rights{fi.Mode() & (fs.ModePerm | fs.ModeSetgid), int(owner.Uid), int(owner.Gid)})
+	return f.keep()
 }
 
-// sharedFS are the file systems that several machines may mount, by their magic
-// number (statfs(2), include/uapi/linux/magic.h).
+// keep locks the folder: systemd-tmpfiles leaves one alone that is locked (tmpfiles.d(5)),
+// and the default folder lies where it clears up. Without the lock all else works.
+func (f *folder) keep() error {
+	dir, err := os.Open(f.path)
+	if err != nil {
+		return err
+	}
+	_ = flock(dir, syscall.LOCK_SH)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		return dir.Close()
+	}
+	if f.locked != nil {
+		f.locked.Close()
+	}
+	f.locked = dir
+	return nil
+}
+
+// close lets go of the folder.
+func (f *folder) close() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.closed = true
+	if f.locked == nil {
+		return nil
+	}
+	return f.locked.Close()
+}
+
+// give gives a file that is new the rights of the folder, which the umask took away, and
+// from root the owner: a file of root's would keep the folder's owner out.
+func (f *folder) give(file *os.File, perm fs.FileMode) error {
+	r := f.rights.Load()
+	if uid := os.Geteuid(); uid == 0 && r.uid != uid {
+		_ = file.Chown(r.uid, r.gid) // not every root may
+	}
+	return file.Chmod(perm)
+}
+
+// filePerm are the rights of a file.
+func (f *folder) filePerm() fs.FileMode { return f.rights.Load().perm & 0o666 }
+
+// localFS are the file systems that one machine has to itself, by their magic number
+// (statfs(2), include/uapi/linux/magic.h, and the sources of those that are not in Linux).
+// One that is not known is not trusted: two machines that share it could have two leaders.
+var localFS = map[uint32]bool{
+	unix.EXT4_SUPER_MAGIC:      true, // and ext2, ext3
+	unix.XFS_SUPER_MAGIC:       true,
+	unix.BTRFS_SUPER_MAGIC:     true,
+	unix.F2FS_SUPER_MAGIC:      true,
+	unix.NILFS_SUPER_MAGIC:     true,
+	unix.REISERFS_SUPER_MAGIC:  true,
+	unix.TMPFS_MAGIC:           true,
+	unix.RAMFS_MAGIC:           true,
+	unix.OVERLAYFS_SUPER_MAGIC: true,
+	unix.ECRYPTFS_SUPER_MAGIC:  true,
+	unix.JFFS2_SUPER_MAGIC:     true,
+	0x24051905:                 true, // UBIFS
+	0x2fc12fc1:                 true, // ZFS
+	0x3153464a:                 true, // JFS
+	0x61756673:                 true, // aufs
+	0xca451a4e:                 true, // bcachefs
+}
+
+// sharedFS are the names of those that several machines may mount.
 var sharedFS = map[uint32]string{
 	unix.NFS_SUPER_MAGIC:   "NFS",
 	unix.SMB_SUPER_MAGIC:   "SMB",
@@ -81,6 +166,9 @@ var sharedFS = map[uint32]string{
 	unix.V9FS_MAGIC:        "9P",
 	0x01161970:             "GFS2",
 	0x0bd00bd0:             "Lustre",
+	0x19830326:             "BeeGFS",
+	0x20030528:             "OrangeFS",
+	0x47504653:             "GPFS",
 }
 
 func (f *folder) lock() string             { return filepath.Join(f.path, "@lock") }
@@ -100,15 +188,15 @@ const (
 // written to its parent on disk.
 func (f *folder) mkdir(dir string) error {
 	if dir == f.path {
-		_, err := f.prepare()
-		return err
+		return f.make()
 	}
-	err := os.Mkdir(dir, f.perm)
+	perm := f.rights.Load().perm
+	err := os.Mkdir(dir, perm)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err := f.mkdir(filepath.Dir(dir)); err != nil {
 			return err
 		}
-		err = os.Mkdir(dir, f.perm)
+		err = os.Mkdir(dir, perm)
 	}
 	switch {
 	case errors.Is(err, fs.ErrExist):
@@ -116,7 +204,11 @@ func (f *folder) mkdir(dir string) error {
 	case err != nil:
 		return err
 	}
-	if err := os.Chmod(dir, f.perm); err != nil { // what the umask took away, and the group for what is below
+	made, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(f.give(made, perm), made.Close()); err != nil {
 		return err
 	}
 	return syncDir(filepath.Dir(dir))
@@ -155,27 +247,40 @@ func (f *folder) rename(tmp, path string) error {
 	return err
 }
 
-// openLock opens the lock file, and makes it where there is none.
+// openLock opens the lock file, and makes it where there is none. It fails with
+// [fs.ErrNotExist] where there is no folder.
 func (f *folder) openLock() (*os.File, error) {
-	file, err := os.OpenFile(f.lock(), os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, f.perm&0o666)
+	if f.rights.Load() == nil {
+		return nil, fs.ErrNotExist
+	}
+	perm := f.filePerm()
+	file, err := os.OpenFile(f.lock(), os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, perm)
 	if err != nil {
 		return nil, err
 	}
 	fi, err := file.Stat()
-	if err == nil && fi.Mode().Perm() != f.perm&0o666 {
-		_ = file.Chmod(f.perm & 0o666) // what the umask took away; only its maker can
+	if err != nil {
+		file.Close()
+		return nil, err
+	}
+	if owner := fi.Sys().(*syscall.Stat_t); fi.Mode().Perm() != perm || int(owner.Uid) != f.rights.Load().uid {
+		_ = f.give(file, perm) // only its maker and root can
 	}
 	return file, nil
 }
 
 // writeFile writes data to path and to the disk.
 func (f *folder) writeFile(path string, data []byte) error {
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NOFOLLOW, f.perm&0o666)
+	// What somebody left who was killed may be another user's, whose rights stay.
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, f.filePerm())
 	if err != nil {
 		return err
 	}
 	_, err = file.Write(data)
-	return errors.Join(err, file.Chmod(f.perm&0o666), file.Sync(), file.Close())
+	return errors.Join(err, f.give(file, f.filePerm()), file.Sync(), file.Close())
 }
 
 func syncDir(path string) error {

@@ -25,6 +25,11 @@ func TestOpen(t *testing.T) {
 			t.Errorf("%s: %v", u, err)
 			continue
 		}
+		s, err := b.Session(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		join(t, s, "e", "")
 		if err := b.Close(); err != nil {
 			t.Error(err)
 		}
@@ -59,6 +64,97 @@ func TestOpen(t *testing.T) {
 	}
 }
 
+// TestLookingMakesNothing says that who only looks makes no folder, and sees what others
+// make.
+func TestLookingMakesNothing(t *testing.T) {
+	top := t.TempDir()
+	dir := filepath.Join(top, "var", "app")
+	_, s := open(t, dir)
+	ctx := t.Context()
+	if got := values(t, s, "a/e"); len(got) != 0 {
+		t.Errorf("%q stand in line", got)
+	}
+	if r, err := s.Get(ctx, "a/r"); err != nil || r.Version != backend.Absent {
+		t.Errorf("Get: %+v, %v", r, err)
+	}
+	if names, err := s.List(ctx, "a"); err != nil || len(names) != 0 {
+		t.Errorf("List: %q, %v", names, err)
+	}
+	for range 2 { // what was removed again is looked at as before
+		joined := begin(func() error { return s.Joined(ctx, "a/e") })
+		watch := begin(func() error { _, err := s.Watch(ctx, "a/r", backend.Absent); return err })
+		blocked(t, "Joined", joined)
+		blocked(t, "Watch", watch)
+		if made, err := os.ReadDir(top); err != nil || len(made) != 0 {
+			t.Fatalf("looking made %v, %v", made, err)
+		}
+		_, writer := open(t, dir)
+		join(t, writer, "a/e", "")
+		if err := within(t, "Joined", joined); err != nil {
+			t.Error(err)
+		}
+		if _, err := writer.Put(ctx, "a/r", nil, nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := within(t, "Watch", watch); err != nil {
+			t.Error(err)
+		}
+		writer.Close(ctx)
+		if err := os.RemoveAll(filepath.Join(top, "var")); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestRootWrites says that root keeps nobody out of a folder of theirs, and that what
+// somebody of another user's left who was killed is in nobody's way.
+func TestRootWrites(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+	const user = 65534
+	for _, perm := range []fs.FileMode{0o700, 0o770 | fs.ModeSetgid} {
+		top := t.TempDir()
+		dir := filepath.Join(top, "app")
+		if err := errors.Join(os.Chmod(filepath.Dir(top), 0o755), os.Mkdir(dir, 0o700), os.Chown(dir, user, user), os.Chmod(dir, perm)); err != nil {
+			t.Fatal(err)
+		}
+		_, s := open(t, dir)
+		m := join(t, s, "e", "")
+		if _, err := s.Put(t.Context(), "a/r", nil, nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(local.TmpFile(dir, "e"), nil, 0o600); err != nil { // of root's
+			t.Fatal(err)
+		}
+		p := startAs(t, user, "stand", dir)
+		p.say(t, "joined")
+		leave(t, s, m)
+		p.say(t, "leads")
+		err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			fi, err := e.Info()
+			if st := fi.Sys().(*syscall.Stat_t); st.Uid != user || st.Gid != user {
+				t.Errorf("%s is user %d's, of group %d", path, st.Uid, st.Gid)
+			}
+			return err
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestFileSystem says that no folder is taken whose file system is not known.
+func TestFileSystem(t *testing.T) {
+	_, err := local.New("/proc", nil)
+	if !errors.Is(err, backend.ErrInvalid) || !strings.Contains(err.Error(), "a file system of the unknown kind 0x9fa0") {
+		t.Errorf("a folder on procfs: %v", err)
+	}
+}
+
 // TestDefaultFolder says that the default folder is trusted only if it is the
 // user's alone.
 func TestDefaultFolder(t *testing.T) {
@@ -67,7 +163,7 @@ func TestDefaultFolder(t *testing.T) {
 	}
 	dir := t.TempDir()
 	good := filepath.Join(dir, "good")
-	if perm, err := local.PrepareDefault(good); err != nil || perm != 0o700 {
+	if perm, err := local.MakeDefault(good); err != nil || perm != 0o700 {
 		t.Errorf("a new folder: %v, %v", perm, err)
 	}
 	link := filepath.Join(dir, "link")
@@ -86,7 +182,7 @@ func TestDefaultFolder(t *testing.T) {
 		}
 	}
 	for _, path := range []string{link, group, foreign} {
-		if _, err := local.PrepareDefault(path); !errors.Is(err, backend.ErrDenied) && !errors.Is(err, backend.ErrInvalid) {
+		if _, err := local.MakeDefault(path); !errors.Is(err, backend.ErrDenied) && !errors.Is(err, backend.ErrInvalid) {
 			t.Errorf("%s: %v, want it refused", path, err)
 		}
 	}

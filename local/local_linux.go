@@ -2,13 +2,14 @@ package local
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/succession-dev/succession/backend"
@@ -36,7 +37,6 @@ type Backend struct {
 	gates       [gateCount]chan struct{} // each holds one token while it is passed
 	seen        atomic.Uint64            // the largest number taken
 	watches     *notifier
-	hold        *os.File // the folder, locked against those who clear up old files
 
 	mu      sync.Mutex
 	session *Session // the newest; nil before the first
@@ -48,15 +48,17 @@ var (
 	_ backend.Holder  = (*Backend)(nil)
 )
 
-// New returns a backend on the folder dir, which it makes, for this user alone,
-// where there is none; empty is [DefaultDir]. For several users, make the folder
-// beforehand with the rights that they need; what comes to lie in it gets the same
-// (install -d -m 2770 -g GROUP DIR).
+// New returns a backend on the folder dir; empty is [DefaultDir]. Where there is none, the
+// first who joins or writes makes it, for its user alone; whoever only looks makes
+// nothing. For several users, make the folder beforehand with the rights that they need;
+// what comes to lie in it gets the same (install -d -m 2770 -g GROUP DIR), and its owner,
+// where root writes.
 //
-// It fails with [backend.ErrDenied] when the folder cannot be written, when it is
-// open to everybody's writing, and for the default folder also when it is not this
-// user's alone; with [backend.ErrInvalid] when it is on a file system that other
-// machines may share. It blocks for file operations only.
+// It fails with [backend.ErrDenied] when the folder is open to everybody's writing, and
+// for the default folder also when it is not this user's alone; with [backend.ErrInvalid]
+// when it is on a file system that is not known to be of this machine alone. What is wrong
+// with a folder that is made later, or cannot be written, is the error of the first
+// call that finds it. New blocks for file operations only.
 func New(dir string, o *Options) (*Backend, error) {
 	if o == nil {
 		o = &Options{}
@@ -80,32 +82,10 @@ func New(dir string, o *Options) (*Backend, error) {
 		b.gates[i] = make(chan struct{}, 1)
 	}
 	b.watches = newNotifier(logger)
-	if err := b.open(); err != nil {
+	if err := b.dir.prepare(); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, wrap("open", "", err)
 	}
 	return b, nil
-}
-
-// open prepares the folder and finds out whether it can be used.
-func (b *Backend) open() error {
-	var err error
-	if b.dir.perm, err = b.dir.prepare(); err != nil {
-		return err
-	}
-	lock, err := b.dir.openLock()
-	if err != nil {
-		return err
-	}
-	if err := lock.Close(); err != nil {
-		return err
-	}
-	// systemd-tmpfiles leaves a folder alone that is locked (tmpfiles.d(5)); the
-	// default folder lies where it clears up. Without the lock all else works.
-	if b.hold, err = os.Open(b.dir.path); err != nil {
-		return err
-	}
-	_ = flock(b.hold, syscall.LOCK_SH)
-	return nil
 }
 
 // Open opens the backend of a URL: local:/var/lib/app, or local: for [DefaultDir].
@@ -181,5 +161,5 @@ func (b *Backend) Close() error {
 		s.end(backend.ErrClosed)
 	}
 	b.watches.close()
-	return wrap("close", "", b.hold.Close())
+	return wrap("close", "", b.dir.close())
 }

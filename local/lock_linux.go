@@ -16,10 +16,11 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// The two modes of a lock.
+// The modes of a lock.
 const (
 	shared    = unix.F_RDLCK
 	exclusive = unix.F_WRLCK
+	unlocked  = unix.F_UNLCK
 )
 
 // A hold is a lock on one or more names, across all processes and within this
@@ -115,8 +116,8 @@ func (h *hold) lock(ctx context.Context, b *Backend, mode int16, bytes []int64) 
 	var err error
 	path := b.dir.lock()
 	h.file, err = b.dir.openLock()
-	if errors.Is(err, os.ErrNotExist) { // the whole folder was removed
-		if _, err = b.dir.prepare(); err == nil {
+	if errors.Is(err, os.ErrNotExist) && mode == exclusive { // there was no folder yet, or it was removed
+		if err = b.dir.make(); err == nil {
 			err = errReplaced
 		}
 	}

@@ -63,7 +63,8 @@ func newNotifier(logger *slog.Logger) *notifier {
 
 // watch calls wake whenever the file or folder at path may have changed, been
 // replaced or removed, until stop is called; of a folder's contents only @state
-// counts. The caller looks at the present state after watch has returned. wake must
+// counts. A path that is not there is watched as long as the folder it is to lie in is.
+// The caller looks at the present state after watch has returned. wake must
 // not block. watch does not fail: without inotify, wake is called once a second.
 func (n *notifier) watch(path string, wake func()) (stop func()) {
 	n.adding.Lock()
@@ -163,9 +164,10 @@ func (n *notifier) run(w *fsnotify.Watcher, stop <-chan struct{}, exited chan<- 
 				events = nil
 				continue
 			}
-			n.wake(ev.Name)
-			if filepath.Base(ev.Name) == stateName {
-				n.wake(filepath.Dir(ev.Name))
+			path := filepath.Clean(ev.Name) // "//x" in the topmost folder
+			n.wake(path)
+			if filepath.Base(path) == stateName {
+				n.wake(filepath.Dir(path))
 			}
 		case err, ok := <-errs:
 			if !ok {

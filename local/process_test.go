@@ -173,9 +173,18 @@ type process struct {
 
 func start(t *testing.T, role, dir string) *process {
 	t.Helper()
+	return startAs(t, os.Geteuid(), role, dir)
+}
+
+// startAs is start as a user, which root may.
+func startAs(t *testing.T, uid int, role, dir string) *process {
+	t.Helper()
 	p := &process{cmd: exec.Command("/proc/self/exe"), lines: make(chan string, 1<<16)}
 	p.cmd.Env = append(os.Environ(), roleVar+"="+role, dirVar+"="+dir)
 	p.cmd.Stderr = os.Stderr
+	if uid != os.Geteuid() {
+		p.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}}
+	}
 	in, err := p.cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)

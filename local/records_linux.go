@@ -3,9 +3,9 @@ package local
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -197,23 +197,20 @@ func (s *Session) follow(ctx context.Context, name string, check func() (bool, e
 	}
 }
 
-// followFolder follows the name until its folder is removed, which ends what
-// inotify can tell; it makes the folder where there is none.
+// followFolder follows the name until its folder is made or removed, which ends what
+// inotify can tell. As long as there is none, the nearest one above tells of it: to look
+// makes nothing.
 func (s *Session) followFolder(ctx context.Context, name string, bell bell, check func() (bool, error)) (done bool, err error) {
-	dir := s.b.dir.of(name)
 	if err := s.usable(ctx); err != nil {
 		return false, err
 	}
-	if err := s.b.dir.mkdir(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return false, fmt.Errorf("to watch the folder: %w", err)
-	}
-	defer s.b.watches.watch(dir, bell.ring)()
-	watched, err := os.Stat(dir)
+	watched, is, err := nearest(s.b.dir.of(name))
 	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			err = nil
-		}
 		return false, err
+	}
+	defer s.b.watches.watch(watched, bell.ring)()
+	if next := below(watched, s.b.dir.of(name)); next != watched {
+		defer s.b.watches.watch(next, bell.ring)()
 	}
 	for {
 		if err := s.usable(ctx); err != nil {
@@ -222,9 +219,27 @@ func (s *Session) followFolder(ctx context.Context, name string, bell bell, chec
 		if done, err := check(); done || err != nil {
 			return done, err
 		}
-		if present, err := os.Stat(dir); err != nil || !os.SameFile(watched, present) {
-			return false, nil
+		if path, present, err := nearest(s.b.dir.of(name)); err != nil || path != watched || !os.SameFile(is, present) {
+			return false, err
 		}
 		<-bell
 	}
+}
+
+// nearest returns dir, or the nearest folder above it that is there.
+func nearest(dir string) (path string, is fs.FileInfo, err error) {
+	for path = dir; ; path = filepath.Dir(path) {
+		is, err = os.Stat(path)
+		if !errors.Is(err, fs.ErrNotExist) || path == filepath.Dir(path) {
+			return path, is, err
+		}
+	}
+}
+
+// below returns the path one step from top towards dir, which is top or below it.
+func below(top, dir string) string {
+	for filepath.Dir(dir) != top && dir != top {
+		dir = filepath.Dir(dir)
+	}
+	return dir
 }

@@ -277,7 +277,7 @@ func (s *Session) pin(ctx context.Context, m backend.Member, hd backend.Header, 
 			return err
 		}
 		// This changes nothing, but wakes those who watch the FIFO.
-		_ = os.Chmod(s.b.dir.fifo(m.Line, m.Position), s.b.dir.perm&0o666)
+		_ = os.Chmod(s.b.dir.fifo(m.Line, m.Position), s.b.dir.filePerm())
 		return nil
 	}, m.Line)
 }

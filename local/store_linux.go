@@ -18,7 +18,14 @@ func (b *Backend) load(name string) (*state, error) { return b.loadTo(name, limi
 // loadTo reads the state of a name without the members behind a position.
 func (b *Backend) loadTo(name string, last uint64) (*state, error) {
 	path := b.dir.state(name)
-	file, err := os.ReadFile(path)
+	var file []byte
+	var err error
+	if b.dir.rights.Load() == nil { // what was made meanwhile is trusted no more than before
+		err = b.dir.prepare()
+	}
+	if err == nil {
+		file, err = os.ReadFile(path)
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return &state{name: name, version: backend.Absent}, nil
 	}

@@ -182,7 +182,7 @@ func TestWrongURL(t *testing.T) {
 		{"local:" + dir + "?ttl=10s", "local: open: invalid URL local:" + dir + `?ttl=10s: unknown parameter "ttl"; there are none`},
 		{"local://h1/app", "local: open: invalid URL local://h1/app: the folder is on this machine; write local:/path, without a host"},
 		{"local:" + open, "local: open: permission denied: " + open + " is open to everybody's writing; use a folder of your own, or chmod o-w it"},
-		{"local:" + file, "local: open: coordinator unavailable: mkdir " + file + ": not a directory"},
+		{"local:" + file, "local: open: invalid folder " + file + ": it is not a folder"},
 	} {
 		t.Run(tt.url, func(t *testing.T) {
 			for _, args := range [][]string{{"leader", "reports"}, {"demo"}, {"conformance"}} {
@@ -196,7 +196,7 @@ func TestWrongURL(t *testing.T) {
 }
 
 // A folder without rights can be seen only by somebody who is not root, so a process
-// of the user "nobody" looks.
+// of the user "nobody" stands in line. To look takes no rights to write.
 func TestLocalWithoutRights(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o755); err != nil {
@@ -207,16 +207,27 @@ func TestLocalWithoutRights(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	cmd := command("--url", "local:"+dir+"/app", "leader", "reports")
-	if os.Geteuid() == 0 {
-		asNobody(cmd)
-	} else if err := os.Chmod(dir, 0o500); err != nil {
-		t.Fatal(err)
+	if os.Geteuid() != 0 {
+		if err := os.Chmod(dir, 0o500); err != nil {
+			t.Fatal(err)
+		}
 	}
-	out, err := cmd.CombinedOutput()
-	const says = "local: open: permission denied: mkdir "
-	if cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != exitFailed || !strings.Contains(string(out), says) {
-		t.Errorf("%v: output %q, want %q in it", err, out, says)
+	for _, tt := range []struct {
+		args string
+		code int
+		says string
+	}{
+		{"run reports -- true", exitFailed, "local: join reports: permission denied: mkdir "},
+		{"leader reports", exitNobody, "nobody leads"},
+	} {
+		cmd := command(append([]string{"--url", "local:" + dir + "/app"}, strings.Fields(tt.args)...)...)
+		if os.Geteuid() == 0 {
+			asNobody(cmd)
+		}
+		out, err := cmd.CombinedOutput()
+		if cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != tt.code || !strings.Contains(string(out), tt.says) {
+			t.Errorf("%s: %v: output %q, want %q in it", tt.args, err, out, tt.says)
+		}
 	}
 }
 
