@@ -83,7 +83,7 @@ type step struct {
 	key   string // joins: its place; waits: the place that it watches
 	token uint64 // leads
 	at    time.Time
-	err   error // ends
+	err   error // retries, ends
 }
 
 type stepKind int
@@ -94,6 +94,7 @@ const (
 	wakes
 	leads
 	leaves
+	retries
 	ends // its goroutine is about to
 )
 
@@ -181,6 +182,8 @@ func (d *demo) candidate(ctx context.Context, who int) (err error) {
 				tell(step{kind: leads, token: ev.Token})
 			case elect.Ended:
 				tell(step{kind: leaves})
+			case elect.Retrying:
+				tell(step{kind: retries, err: ev.Err})
 			}
 		},
 	})

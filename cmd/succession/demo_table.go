@@ -79,6 +79,8 @@ func (t *demoTable) add(s step) {
 			t.exits++
 		}
 		t.print(s, "%d leaves", s.who)
+	case retries:
+		t.print(s, "%d tries again: %s", s.who, oneLine(s.err.Error()))
 	}
 }
 

@@ -87,6 +87,30 @@ func TestDemoInterrupted(t *testing.T) {
 	}
 }
 
+// A demo that cannot go on, as on a full disk, says why.
+func TestDemoSaysWhatHoldsItUp(t *testing.T) {
+	dir := t.TempDir()
+	// A folder in the place of the file makes every write of the counter fail.
+	obstacle := filepath.Join(dir, "@tmp-0000000000000000")
+	if err := os.MkdirAll(filepath.Join(obstacle, "x"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	p := start(t, "demo", "--url", "local:"+dir, "--hold", "1ms")
+	for {
+		line, ok := p.next()
+		if !ok {
+			t.Fatal("the demo ended")
+		}
+		if strings.Contains(line, "1 tries again: ") && strings.Contains(line, obstacle) {
+			break
+		}
+	}
+	if err := os.RemoveAll(obstacle); err != nil {
+		t.Fatal(err)
+	}
+	p.exits(0)
+}
+
 // The table must be able to say that the election did not behave.
 func TestDemoTableAccuses(t *testing.T) {
 	for _, tt := range []struct {

@@ -50,7 +50,10 @@ func exitCode(err error, w io.Writer) int {
 	}
 	code := exitFailed
 	if e, ok := errors.AsType[*exitError](err); ok {
-		code, err = e.code, e.err
+		code = e.code
+		if e.err == nil {
+			err = nil
+		}
 	}
 	if err != nil {
 		fmt.Fprintln(w, "succession: "+oneLine(err.Error()))
@@ -59,7 +62,7 @@ func exitCode(err error, w io.Writer) int {
 }
 
 func oneLine(s string) string {
-	return strings.NewReplacer("\n\n", "; ", "\n", "; ", "\t", "").Replace(strings.TrimSpace(s))
+	return visible(strings.NewReplacer("\n\n", "; ", "\n", "; ", "\t", "").Replace(strings.TrimSpace(s)))
 }
 
 // interrupted is the cause of a context that a signal ended.

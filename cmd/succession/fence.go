@@ -32,6 +32,7 @@ A leader that was elected before keeps the token that it has.`,
 		if *floor == 0 {
 			return errors.New("say which tokens have been used, as in: succession fence reports --at-least 81604378626")
 		}
+		g.sayWhere(cmd, args[0])
 		return g.look(args[0], func(ctx context.Context, e *elect.Election) error {
 			if err := e.RaiseFence(ctx, *floor); err != nil {
 				return err

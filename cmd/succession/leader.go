@@ -44,13 +44,15 @@ With -o json it prints one object, or null where nobody leads:
 			case *out == asJSON:
 				return printJSON(cmd.OutOrStdout(), l)
 			case !l.Vacant():
-				fmt.Fprintln(cmd.OutOrStdout(), l.ID)
+				fmt.Fprintln(cmd.OutOrStdout(), visible(l.ID))
 				return nil
 			}
-			return nobodyLeads(name)
+			return g.nobodyLeads(name)
 		})
 	}
 	return cmd
 }
 
-func nobodyLeads(name string) error { return exitf(exitNobody, "nobody leads %q", name) }
+func (g *globals) nobodyLeads(name string) error {
+	return exitf(exitNobody, "nobody leads %q%s", name, g.where())
+}

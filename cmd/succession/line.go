@@ -39,7 +39,7 @@ the state beside. An empty line is no error.`,
 			case *out == asJSON:
 				return printJSON(cmd.OutOrStdout(), placesOf(line))
 			case len(line) == 0:
-				fmt.Fprintf(cmd.ErrOrStderr(), "succession: nobody stands in line for %q\n", args[0])
+				fmt.Fprintf(cmd.ErrOrStderr(), "succession: nobody stands in line for %q%s\n", args[0], g.where())
 				return nil
 			}
 			return printLine(cmd.OutOrStdout(), placesOf(line))
@@ -78,7 +78,7 @@ func printLine(w io.Writer, places []place) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "#\tID\tKEY\tTOKEN\tSTATE")
 	for i, p := range places {
-		fmt.Fprintf(t, "%d\t%s\t%s\t%d\t%s\n", i+1, p.ID, p.Key, p.Token, p.State)
+		fmt.Fprintf(t, "%d\t%s\t%s\t%d\t%s\n", i+1, visible(p.ID), visible(p.Key), p.Token, p.State)
 	}
 	return t.Flush()
 }

@@ -4,14 +4,22 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
+	"unicode"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/coordtest"
 	"github.com/succession-dev/succession/memory"
+	"github.com/succession-dev/succession/migrate"
 )
 
 // coordinator returns a new coordinator of this process and its URL. Its first
@@ -119,6 +127,104 @@ func TestLineTable(t *testing.T) {
 `
 	if stdout != want {
 		t.Errorf("output\n%s\nwant\n%s", stdout, want)
+	}
+}
+
+// What others have chosen does nothing to a terminal.
+func TestControlCharacters(t *testing.T) {
+	const evil, shown = "web\x1b[2J\x07\t\x7f\u009b1", `web\u001b[2J\u0007\u0009\u007f\u009b1`
+	url, _ := lineOf(t, evil, evil)
+	for _, args := range []string{"leader reports", "line reports", "leader reports -o json", "line reports -o json", "resign reports --wait 10ms"} {
+		_, stdout, stderr := here(append([]string{"--url", url}, strings.Fields(args)...)...)
+		said := stdout + stderr
+		if strings.ContainsFunc(said, func(r rune) bool { return unicode.IsControl(r) && r != '\n' }) {
+			t.Errorf("%s: %q has control characters", args, said)
+		}
+		if escaped := strings.NewReplacer(`\t`, `\u0009`).Replace(said); !strings.Contains(escaped, shown) && !strings.HasPrefix(args, "resign") {
+			t.Errorf("%s: %q does not name %s", args, said, shown)
+		}
+	}
+	var l elect.Leader
+	if _, stdout, _ := here("--url", url, "leader", "reports", "-o", "json"); json.Unmarshal([]byte(stdout), &l) != nil || l.ID != evil {
+		t.Errorf("the id is %q in JSON, want %q", l.ID, evil)
+	}
+	leader := &elect.Leader{Key: "k", ID: evil}
+	pinned := &elect.Leader{Key: "k", ID: evil, Pinned: true}
+	for _, c := range []change{{"elected", leader}, {"acknowledged", leader}, {"elected", pinned}} {
+		if !strings.Contains(c.String(), shown) {
+			t.Errorf("%q does not name %s", c, shown)
+		}
+	}
+	var out strings.Builder
+	candidates := []migrate.Candidate{{ID: evil, Key: evil}}
+	if err := printStatus(&out, asText, "would "+evil, migrate.Status{OnFrom: candidates, Blocks: []string{evil}, Next: evil}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(out.String(), shown); n != 5 || strings.Contains(out.String(), evil) {
+		t.Errorf("%d of 5 are escaped in %q", n, out.String())
+	}
+	out.Reset()
+	r := newReporter(&out, logText, "reports", "me")
+	r.say(message{slog.LevelInfo, "waiting", "waiting behind %s", nil, func() string { return "web\x1b[2J" }})
+	r.close()
+	if got := out.String(); got != `succession: waiting behind web\u001b[2J`+"\n" {
+		t.Errorf("the message is %q", got)
+	}
+}
+
+// What was added to an error that asks for an exit code is said, too.
+func TestExitCodeSaysAll(t *testing.T) {
+	var out strings.Builder
+	code := exitCode(fmt.Errorf("%w (before that: no space left on device)", exitf(exitTimeout, "not elected")), &out)
+	if want := "succession: not elected (before that: no space left on device)\n"; code != exitTimeout || out.String() != want {
+		t.Errorf("exit code %d, output %q, want %q", code, out.String(), want)
+	}
+}
+
+// Where nobody has named a coordinator, it is said which one is meant, by what may be
+// mistaken for another's answer.
+func TestTheDefaultIsNamed(t *testing.T) {
+	for _, tt := range []struct {
+		args []string
+		code int
+	}{
+		{[]string{"leader"}, 1}, {[]string{"line"}, 0}, {[]string{"resign"}, 1},
+	} {
+		name := coordtest.Name(t)
+		code, _, stderr := here(append(tt.args, name)...)
+		if code != tt.code || !strings.Contains(stderr, `"`+name+`" on this machine (local:)`) || strings.Count(stderr, "\n") != 1 {
+			t.Errorf("%q: exit code %d, want %d; standard error %q", tt.args, code, tt.code, stderr)
+		}
+		if _, _, stderr = here(append(tt.args, name, "--url", localURL(t))...); strings.Contains(stderr, "this machine") {
+			t.Errorf("%q: standard error %q, where a coordinator is named", tt.args, stderr)
+		}
+	}
+	w := start(t, "watch", coordtest.Name(t))
+	w.next()
+	w.signal(syscall.SIGINT)
+	w.exits(130)
+	w.rest()
+	if !strings.Contains(w.stderr.String(), "is meant on this machine (local:)") {
+		t.Errorf("watch says %q", w.stderr)
+	}
+}
+
+// Looking makes nothing, neither on this machine nor, with what it makes there, in the way
+// of others.
+func TestLookingMakesNothing(t *testing.T) {
+	top := t.TempDir()
+	url := "local:" + filepath.Join(top, "var", "app")
+	for _, args := range []string{"leader reports", "line reports", "resign reports", "leader reports -o json"} {
+		here(append([]string{"--url", url}, strings.Fields(args)...)...)
+	}
+	w := start(t, "--url", url, "watch", "reports")
+	w.next()
+	if made, err := os.ReadDir(top); err != nil || len(made) != 0 {
+		t.Errorf("looking has made %v, %v", made, err)
+	}
+	start(t, "--url", url, "run", "--id", "web-1", "reports", "--", "sleep", "1000")
+	if line, _ := w.next(); !strings.Contains(line, "web-1 leads") {
+		t.Errorf("watch prints %q", line)
 	}
 }
 

@@ -22,7 +22,7 @@ func printStatus(w io.Writer, out format, headline string, s migrate.Status, all
 		return printJSON(w, all)
 	}
 	if headline != "" {
-		fmt.Fprintln(w, headline)
+		fmt.Fprintln(w, visible(headline))
 	}
 	phase := string(s.Phase)
 	if s.ID != "" {
@@ -42,15 +42,15 @@ func printStatus(w io.Writer, out format, headline string, s migrate.Status, all
 			line []migrate.Candidate
 		}{{"from", s.OnFrom}, {"to", s.OnTo}} {
 			for _, c := range side.line {
-				fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\n", side.on, c.ID, c.Key, c.Token, c.Mode)
+				fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\n", side.on, visible(c.ID), visible(c.Key), c.Token, c.Mode)
 			}
 		}
 		t.Flush()
 	}
 	for _, why := range s.Blocks {
-		fmt.Fprintf(w, "blocked: %s\n", why)
+		fmt.Fprintf(w, "blocked: %s\n", visible(why))
 	}
-	_, err := fmt.Fprintf(w, "next: %s\n", s.Next)
+	_, err := fmt.Fprintf(w, "next: %s\n", visible(s.Next))
 	return err
 }
 
@@ -70,7 +70,7 @@ func confirm(ctx context.Context, cmd *cobra.Command, s migrate.Status) error {
 	fmt.Fprintf(w, "After the cutover nobody leads %q on %s any more: this is the point of no return.\n", s.Election, s.From)
 	for _, c := range s.OnFrom {
 		if c.Mode != migrate.Both {
-			fmt.Fprintf(w, "%s does not run with both coordinators, and will wait there for ever.\n", c)
+			fmt.Fprintf(w, "%s does not run with both coordinators, and will wait there for ever.\n", visible(c.String()))
 		}
 	}
 	fmt.Fprint(w, "Go on? [y/N] ")

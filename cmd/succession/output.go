@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
+	"unicode"
 
 	"github.com/spf13/cobra"
 )
@@ -39,9 +41,28 @@ func outputFlag(cmd *cobra.Command) *format {
 
 // printJSON prints v on one line.
 func printJSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
+	if err := enc.Encode(v); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(w, visible(strings.TrimSuffix(b.String(), "\n")))
+	return err
+}
+
+// visible returns s with its control characters escaped as in JSON: what somebody else
+// chose, such as an id, is not to move the cursor of a terminal, or worse.
+func visible(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		if unicode.IsControl(r) {
+			fmt.Fprintf(&b, `\u%04x`, r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
 }
 
 // isTerminal reports whether w is a terminal, or as good as one for the question

@@ -43,7 +43,7 @@ asked to resign; 125 it could not be asked.`,
 					old, err = e.AskToResign(connect)
 				}
 				if errors.Is(err, elect.ErrNoLeader) {
-					return nobodyLeads(name)
+					return g.nobodyLeads(name)
 				}
 				if err != nil {
 					return err
@@ -52,7 +52,7 @@ asked to resign; 125 it could not be asked.`,
 				if err != nil {
 					return err
 				}
-				fmt.Fprintf(cmd.OutOrStdout(), "%s resigned (token %d); %s\n", old.ID, old.Token, changeTo(next))
+				fmt.Fprintf(cmd.OutOrStdout(), "%s resigned (token %d); %s\n", visible(old.ID), old.Token, changeTo(next))
 				return nil
 			})
 		})

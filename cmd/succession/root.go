@@ -85,6 +85,22 @@ The coordinator keeps the line. --url says which:
 	return root
 }
 
+// where says which coordinator is meant where nobody has named one: an election of the
+// same name is perhaps looked for elsewhere. It is "" otherwise.
+func (g *globals) where() string {
+	if g.url != defaultURL {
+		return ""
+	}
+	return " on this machine (local:); name another coordinator with --url or $SUCCESSION_URL"
+}
+
+// sayWhere says on standard error what where does.
+func (g *globals) sayWhere(cmd *cobra.Command, name string) {
+	if w := g.where(); w != "" {
+		fmt.Fprintf(cmd.ErrOrStderr(), "succession: %q is meant%s\n", name, w)
+	}
+}
+
 // oneName wants the name of an election as the only argument.
 func oneName(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 {

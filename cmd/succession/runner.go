@@ -71,6 +71,9 @@ func runElected(g *globals, o runOptions, name, path string, argv []string, stde
 	r.report = newReporter(stderr, o.log, name, o.id)
 	defer r.report.close()
 
+	if w := g.where(); w != "" {
+		r.report.info("local", fmt.Sprintf("%q is meant%s", name, w))
+	}
 	err := r.run()
 	if e, ok := errors.AsType[*exitError](err); ok && e.err == nil {
 		return err

@@ -35,6 +35,7 @@ With -o json each line is an object:
 		if *out == asJSON {
 			show = func(c change) error { return printJSON(cmd.OutOrStdout(), c) }
 		}
+		g.sayWhere(cmd, args[0])
 		return g.watch(args[0], show)
 	}
 	return cmd
@@ -57,15 +58,17 @@ func changeTo(l elect.Leader) change {
 }
 
 func (c change) String() string {
-	switch {
-	case c.Leader == nil:
+	if c.Leader == nil {
 		return "nobody leads"
-	case c.Leader.Pinned:
-		return fmt.Sprintf("closed: %s stands first and for ever, token %d", c.Leader.ID, c.Leader.Token)
-	case c.Event == "acknowledged":
-		return fmt.Sprintf("%s is at work, token %d", c.Leader.ID, c.Leader.Token)
 	}
-	return fmt.Sprintf("%s leads, token %d", c.Leader.ID, c.Leader.Token)
+	id := visible(c.Leader.ID)
+	switch {
+	case c.Leader.Pinned:
+		return fmt.Sprintf("closed: %s stands first and for ever, token %d", id, c.Leader.Token)
+	case c.Event == "acknowledged":
+		return fmt.Sprintf("%s is at work, token %d", id, c.Leader.Token)
+	}
+	return fmt.Sprintf("%s leads, token %d", id, c.Leader.Token)
 }
 
 // watch calls show with each change, until a signal or an error comes. --timeout
