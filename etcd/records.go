@@ -68,6 +68,10 @@ func (s *session) Delete(ctx context.Context, name string, cond *backend.If) err
 }
 
 // write does op on the record where the condition holds.
+//
+// A guard holds for the member as it is when the write is sent. A server may stand still
+// with the write and do it later: once the member was pinned, its leader may have sealed the
+// election and carried the record over to another coordinator.
 func (s *session) write(ctx context.Context, name string, cond *backend.If, op clientv3.Op) (*clientv3.TxnResponse, error) {
 	if cond == nil {
 		cond = new(backend.If)
@@ -78,14 +82,18 @@ func (s *session) write(ctx context.Context, name string, cond *backend.If, op c
 		then:      []clientv3.Op{op},
 		otherwise: []clientv3.Op{clientv3.OpGet(record)},
 	}
+	if cond.Version != 0 {
+		t.when = append(t.when, hasVersion(record, cond.Version))
+	}
 	guarded := cond.Member != (backend.Member{})
+	hangs := guarded && !cond.Member.Pinned
 	if guarded {
 		member := s.b.member(cond.Member)
 		t.when = append(t.when, clientv3.Compare(clientv3.CreateRevision(member), "=", int64(cond.Member.Position)))
 		t.otherwise = append(t.otherwise, clientv3.OpGet(member, clientv3.WithKeysOnly()))
-	}
-	if cond.Version != 0 {
-		t.when = append(t.when, hasVersion(record, cond.Version))
+		if hangs {
+			t.when = append(t.when, clientv3.Compare(clientv3.LeaseValue(member), "!=", 0))
+		}
 	}
 	resp, err := s.once(ctx, t)
 	if err != nil || resp.Succeeded {
@@ -97,8 +105,13 @@ func (s *session) write(ctx context.Context, name string, cond *backend.If, op c
 	}
 	if guarded {
 		member := rangeOf(resp, 1)
-		if len(member.Kvs) == 0 || member.Kvs[0].CreateRevision != int64(cond.Member.Position) {
+		switch {
+		case len(member.Kvs) == 0 || member.Kvs[0].CreateRevision != int64(cond.Member.Position):
 			return nil, backend.ErrNotMember
+		case hangs && member.Kvs[0].Lease == 0: // it was pinned before, and will be for good
+			again := *cond
+			again.Member.Pinned = true
+			return s.write(ctx, name, &again, op)
 		}
 	}
 	return nil, fmt.Errorf("%w: version is %d, not %d", backend.ErrVersion, versionOf(now), cond.Version)
