@@ -95,8 +95,9 @@ func (s *session) persist(ctx context.Context, t txn) (resp *clientv3.TxnRespons
 		lost = lost || !notTaken(err)
 		s.b.o.Logger.Debug("no answer, asking again", "err", err)
 		if why := pause.Sleep(ctx); why != nil {
-			if !lost {
-				why = fmt.Errorf("%w: %w", why, rpctypes.ErrTooManyRequests) // so it was notTaken
+			var refused *lostError
+			if !lost && errors.As(err, &refused) {
+				why = fmt.Errorf("%w: %w", why, refused.err)
 			}
 			return nil, lost, why
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc/codes"
@@ -31,10 +32,20 @@ func isLost(err error) bool {
 	return errors.As(err, &lost)
 }
 
-// notTaken reports whether err is the word of a server that lags behind in what it has
-// applied that it has not passed the request on (server/etcdserver,
-// processInternalRaftRequestOnce). Another may take it.
-func notTaken(err error) bool { return errors.Is(err, rpctypes.ErrTooManyRequests) }
+// refusals are of servers that have not passed the request on, where another may: one that
+// lags behind in what it has applied (server/etcdserver, processInternalRaftRequestOnce), a
+// learner, and one that has just started and knows nobody's version yet
+// (server/etcdserver/api/v3rpc, interceptor.go).
+var refusals = []error{
+	rpctypes.ErrTooManyRequests,
+	rpctypes.Error(rpctypes.ErrGRPCNotSupportedForLearner),
+	rpctypes.ErrNotCapable,
+}
+
+// notTaken reports whether err is one of the refusals.
+func notTaken(err error) bool {
+	return slices.ContainsFunc(refusals, func(r error) bool { return errors.Is(err, r) })
+}
 
 func wrap(op, name string, err error) error {
 	if err == nil {

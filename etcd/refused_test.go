@@ -59,29 +59,35 @@ func TestRefusedJoin(t *testing.T) {
 		}
 	})
 
-	t.Run("too many requests", func(t *testing.T) {
-		c := newClient(t, addr)
-		s, name := c.session(t), coordtest.Name(t)
-		var refusals atomic.Int64
-		c.meter.steps(func(r *pb.TxnRequest, send func() error) error {
-			if creates(r) && refusals.Add(1) <= 3 {
-				return rpctypes.ErrGRPCRequestTooManyRequests
+	for what, refusal := range map[string]error{
+		"too many requests":       rpctypes.ErrGRPCRequestTooManyRequests,
+		"the server is a learner": rpctypes.ErrGRPCNotSupportedForLearner,
+		"the server is starting":  rpctypes.ErrGRPCNotCapable,
+	} {
+		t.Run(what, func(t *testing.T) {
+			c := newClient(t, addr)
+			s, name := c.session(t), coordtest.Name(t)
+			var refusals atomic.Int64
+			c.meter.steps(func(r *pb.TxnRequest, send func() error) error {
+				if creates(r) && refusals.Add(1) <= 3 {
+					return refusal
+				}
+				return send()
+			})
+			for range 2 {
+				m := join(t, s, name, "x")
+				if m.Key != keyOf(s) {
+					t.Errorf("the member's key is %s; want %s, as nothing was in doubt", m.Key, keyOf(s))
+				}
+				if err := s.Leave(t.Context(), m); err != nil {
+					t.Fatal(err)
+				}
 			}
-			return send()
+			if n := refusals.Load(); n <= 3 {
+				t.Errorf("%d requests in all; want more than the 3 that were refused", n)
+			}
 		})
-		for range 2 {
-			m := join(t, s, name, "x")
-			if m.Key != keyOf(s) {
-				t.Errorf("the member's key is %s; want %s, as nothing was in doubt", m.Key, keyOf(s))
-			}
-			if err := s.Leave(t.Context(), m); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if n := refusals.Load(); n <= 3 {
-			t.Errorf("%d requests in all; want more than the 3 that were refused", n)
-		}
-	})
+	}
 
 	t.Run("too many requests, given up", func(t *testing.T) {
 		c := newClient(t, addr)
