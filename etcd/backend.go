@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -21,6 +23,7 @@ import (
 // use.
 type Backend struct {
 	client  *clientv3.Client
+	kv      clientv3.KV
 	leases  pb.LeaseClient
 	watches pb.WatchClient
 	cluster pb.ClusterClient
@@ -36,9 +39,10 @@ type Backend struct {
 	mu      sync.Mutex
 	closed  bool
 	session *session // the live one, or nil
-	last    *session // the newest, alive or not
 	opening *opening // while one is being opened
 	flat    map[string]bool
+
+	sessions map[*session]bool // those whose leases may stand
 }
 
 var _ backend.Backend = (*Backend)(nil)
@@ -70,13 +74,16 @@ func New(client *clientv3.Client, o *Options) (*Backend, error) {
 	if reflect.TypeOf(client.Watcher) != reflect.TypeOf(clientv3.NewWatcher(client)) || reflect.TypeOf(client.KV) != reflect.TypeOf(clientv3.NewKV(client)) {
 		return nil, wrap("new", "", fmt.Errorf("%w: the client's KV or Watcher was replaced; use Options.Prefix in place of package namespace", backend.ErrInvalid))
 	}
+	c := conn{client.ActiveConnection()}
 	b := &Backend{
-		client:  client,
-		leases:  pb.NewLeaseClient(client.ActiveConnection()),
-		watches: pb.NewWatchClient(client.ActiveConnection()),
-		cluster: pb.NewClusterClient(client.ActiveConnection()),
-		o:       f,
-		flat:    make(map[string]bool),
+		client:   client,
+		kv:       clientv3.NewKVFromKVClient(pb.NewKVClient(c), client),
+		leases:   pb.NewLeaseClient(c),
+		watches:  pb.NewWatchClient(c),
+		cluster:  pb.NewClusterClient(c),
+		o:        f,
+		flat:     make(map[string]bool),
+		sessions: make(map[*session]bool),
 	}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	return b, nil
@@ -134,22 +141,16 @@ func (b *Backend) fulfil(o *opening) {
 		err = backend.ErrClosed
 	}
 	b.opening = nil
-	if s != nil {
-		b.last = s
-		if err == nil {
-			b.session = s
-		}
-	}
 	o.err = err
 	if err == nil {
-		o.session = s
+		b.session, o.session = s, s
 	}
 	b.mu.Unlock()
 	close(o.done)
 	switch {
 	case s == nil:
 	case err != nil:
-		s.end(err, false)
+		s.end(err)
 	default:
 		s.start()
 	}
@@ -195,14 +196,14 @@ func (b *Backend) begin(ctx context.Context, attempt time.Duration) (*session, e
 	s := newSession(b, t, g.ttl)
 	if s.margin > s.ttl/2 {
 		err := fmt.Errorf("%w: margin %v is more than half of the TTL that etcd granted, %v", backend.ErrInvalid, s.margin, s.ttl)
-		s.end(err, false)
+		s.end(err)
 		return nil, err
 	}
 	s.lease.Extend(g.sent, s.ttl-s.margin)
 	s.proof.extend(g.sent, s.ttl-s.margin)
 	if !s.lease.Hold(true) {
 		err := &lostError{errors.New("the lease was granted too late")}
-		s.end(err, false)
+		s.end(err)
 		return nil, err
 	}
 	b.o.Logger.Debug("session opened", "lease", fmt.Sprintf("%x", g.lease), "ttl", s.ttl)
@@ -258,15 +259,23 @@ func (b *Backend) forget(s *session) {
 	}
 }
 
+// released notes that the lease of s is gone, or has been given up.
+func (b *Backend) released(s *session) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.sessions, s)
+	close(s.released)
+}
+
 // Close ends the session, if there is one. It waits for etcd for two seconds at
-// most; where that has not answered by then, the error says that the members stand
+// most, also on behalf of sessions that ended before; where that has not answered by then, the error says that the members stand
 // until etcd ends the session. A client that was given to [New] stays open. Closing
 // twice is not an error.
 func (b *Backend) Close() error {
 	b.mu.Lock()
 	first := !b.closed
 	b.closed = true
-	o, s := b.opening, b.last
+	o := b.opening
 	b.mu.Unlock()
 
 	ctx, cancel := context.WithTimeout(context.Background(), closeBound)
@@ -274,15 +283,18 @@ func (b *Backend) Close() error {
 	if o != nil {
 		select {
 		case <-o.done:
-			b.mu.Lock()
-			s = b.last
-			b.mu.Unlock()
 		case <-ctx.Done():
 		}
 	}
+	b.mu.Lock()
+	sessions := slices.Collect(maps.Keys(b.sessions))
+	b.mu.Unlock()
+	for _, s := range sessions {
+		s.end(errClosed) // so that all are given up at once
+	}
 	var err error
-	if s != nil {
-		err = s.Close(ctx)
+	for _, s := range sessions {
+		err = errors.Join(err, s.Close(ctx))
 	}
 	b.cancel()
 	b.wg.Wait()

@@ -23,6 +23,8 @@ const (
 type txn struct {
 	when            []clientv3.Cmp
 	then, otherwise []clientv3.Op
+	// lease is what then attaches a key to; 0 for none.
+	lease int64
 	// urgent has persist ask two servers at once from the beginning.
 	urgent bool
 }
@@ -47,19 +49,23 @@ func (s *session) call(ctx context.Context, op, name string, f func(ctx context.
 
 // commit sends t once and waits for the answer, at most for the given time. Its
 // error is the cause of ctx if that has ended, unless it is known that t was [notTaken],
-// and else one of the contract.
+// errOutdated where the session has taken another lease than that of t, and else one of the
+// contract.
 func (s *session) commit(ctx context.Context, t txn, limit time.Duration) (*clientv3.TxnResponse, error) {
 	attempt, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	floor := s.b.log.floor()
-	resp, err := s.b.client.Txn(attempt).If(t.when...).Then(t.then...).Else(t.otherwise...).Commit()
+	resp, err := s.b.kv.Txn(attempt).If(t.when...).Then(t.then...).Else(t.otherwise...).Commit()
 	if err != nil {
 		if ctx.Err() != nil && !notTaken(err) {
 			return nil, context.Cause(ctx)
 		}
 		err = s.b.classify(err)
 		if errors.Is(err, errLeaseGone) {
-			s.end(err, true)
+			if t.lease != s.present().lease {
+				return nil, errOutdated
+			}
+			s.end(err)
 			return nil, s.ended()
 		}
 		if errors.Is(err, rpctypes.ErrPermissionDenied) {
@@ -68,7 +74,7 @@ func (s *session) commit(ctx context.Context, t txn, limit time.Duration) (*clie
 		return nil, err
 	}
 	if err := s.b.log.observe(floor, resp.Header); err != nil {
-		s.end(err, false)
+		s.end(err)
 		return nil, s.ended()
 	}
 	return resp, nil

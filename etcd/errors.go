@@ -19,6 +19,12 @@ const scheme = "etcd"
 // errLeaseGone says that the server knows the session's lease no more.
 var errLeaseGone = errors.New("etcd knows its lease no more: it has expired or was revoked")
 
+// errOutdated says that the server knows a lease no more that the session has left.
+var errOutdated = errors.New("the session has another lease by now")
+
+// errClosed is why a session ends that is closed.
+var errClosed = errors.New("it was closed")
+
 // A lostError is a request that another server is to be asked: its answer did not come,
 // and it may or may not have had its effect, or else [notTaken].
 type lostError struct{ err error }

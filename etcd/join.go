@@ -48,14 +48,21 @@ var errTaken = errors.New("key is taken")
 // create makes the member with the given name, which take has returned.
 func (s *session) create(ctx context.Context, line, name, value string) (backend.Member, error) {
 	m := backend.Member{Line: line, Key: name, Value: value}
-	key, lease := s.b.member(m), s.present().lease
-	resp, lost, err := s.persist(ctx, txn{
-		when:      []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(key), "=", 0)},
-		then:      []clientv3.Op{clientv3.OpPut(key, value, clientv3.WithLease(clientv3.LeaseID(lease)))},
-		otherwise: []clientv3.Op{clientv3.OpGet(key)},
-	})
-	if err == nil {
-		err = s.catchUp(ctx, key, lease)
+	key, lost := s.b.member(m), false
+	var resp *clientv3.TxnResponse
+	var err error = errOutdated
+	for errors.Is(err, errOutdated) {
+		lease, again := s.present().lease, false
+		resp, again, err = s.persist(ctx, txn{
+			when:      []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(key), "=", 0)},
+			then:      []clientv3.Op{clientv3.OpPut(key, value, clientv3.WithLease(clientv3.LeaseID(lease)))},
+			otherwise: []clientv3.Op{clientv3.OpGet(key)},
+			lease:     lease,
+		})
+		lost = lost || again
+		if err == nil {
+			err = s.catchUp(ctx, key, lease)
+		}
 	}
 	switch {
 	case err != nil && s.ended() != nil:
@@ -75,7 +82,7 @@ func (s *session) create(ctx context.Context, line, name, value string) (backend
 		return m, nil
 	}
 	kv := resp.Responses[0].GetResponseRange().Kvs[0]
-	if now := s.present(); !lost || kv.Lease != now.lease && kv.Lease != now.old {
+	if !s.had(kv.Lease) {
 		return backend.Member{}, errTaken
 	}
 	m.Position = uint64(kv.CreateRevision)

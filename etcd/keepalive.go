@@ -51,10 +51,10 @@ func (s *session) keepAlive() {
 			timer.Reset(max(0, s.ttl/4-clock.Since(sent)))
 			continue
 		case errors.Is(err, errLeaseGone) && doubted:
-			s.end(err, true)
+			s.end(err)
 			return
 		case errors.Is(err, backend.ErrReset):
-			s.end(err, false)
+			s.end(err)
 			return
 		case errors.Is(err, errLeaseGone):
 			// A server that lags behind may not know a young lease yet (etcd issue 13675).

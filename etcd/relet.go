@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -44,6 +45,14 @@ func (s *session) let(t tenancy) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.tenancy = t
+	s.leases[t.lease] = true
+}
+
+// had reports whether the lease is, or was, one of the session's.
+func (s *session) had(lease int64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.leases[lease]
 }
 
 // relet takes a fresh lease if etcd is in another term than when the present one was
@@ -73,7 +82,7 @@ func (s *session) relet() (sent clock.Instant, err error) {
 	}
 	s.let(tenancy{lease: fresh.lease, old: now.lease})
 	if err := s.move(s.ctx, s.keys(), now.lease, fresh.lease); err != nil {
-		s.end(fmt.Errorf("its members cannot be moved to another lease: %w", err), false)
+		s.end(fmt.Errorf("its members cannot be moved to another lease: %w", err))
 		return fresh.sent, err
 	}
 	s.let(tenancy{lease: fresh.lease, term: term, old: now.lease})
@@ -100,7 +109,7 @@ const moved = 32
 // another, or on none as it is pinned, stays as it is.
 func (s *session) move(ctx context.Context, keys []string, from, to int64) error {
 	for some := range slices.Chunk(keys, moved) {
-		t := txn{urgent: true}
+		t := txn{urgent: true, lease: to}
 		for _, key := range some {
 			t.then = append(t.then, clientv3.OpTxn(
 				[]clientv3.Cmp{clientv3.Compare(clientv3.LeaseValue(key), "=", from)},
@@ -122,10 +131,12 @@ func (s *session) catchUp(ctx context.Context, key string, lease int64) error {
 		if now == lease {
 			return s.alive() // it goes with the lease
 		}
-		if err := s.move(ctx, []string{key}, lease, now); err != nil {
+		switch err := s.move(ctx, []string{key}, lease, now); {
+		case err == nil:
+			lease = now
+		case !errors.Is(err, errOutdated):
 			return err
 		}
-		lease = now
 	}
 }
 

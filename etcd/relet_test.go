@@ -132,6 +132,41 @@ func TestReletRefused(t *testing.T) {
 	}
 }
 
+// TestOutdatedLease has a request to join come through when its session has taken another
+// lease, and the one that it names is gone. The session lives by the other.
+func TestOutdatedLease(t *testing.T) {
+	t.Parallel()
+	cluster := coordtest.NewEtcd(t, &coordtest.EtcdOptions{Nodes: 3})
+	operator := admin(t, cluster.Addrs()...)
+	c, err := open(cluster.Addrs()[0], &etcd.Options{TTL: 2 * ttl})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	s, name := c.session(t), coordtest.Name(t)
+	term, old := campaign(t, c, name), etcd.Lease(s)
+	var held atomic.Bool
+	c.meter.steps(func(r *pb.TxnRequest, send func() error) error {
+		if creates(r) && held.CompareAndSwap(false, true) {
+			moveLeader(t, cluster)
+			hangsOn(t, operator, s, term.Member(), func(lease int64) bool { return lease != old })
+			if _, err := operator.Revoke(t.Context(), clientv3.LeaseID(old)); err != nil && !errors.Is(err, rpctypes.ErrLeaseNotFound) {
+				t.Error(err)
+			}
+		}
+		return send()
+	})
+	m := join(t, s, name+"-other", "x")
+	if !held.Load() {
+		t.Fatal("nothing was held up")
+	}
+	hangsOn(t, operator, s, m, func(lease int64) bool { return lease == etcd.Lease(s) })
+	if err := term.Check(); err != nil {
+		t.Errorf("the term has ended: %v", err)
+	}
+
+}
+
 // moves reports whether r moves members to another lease.
 func moves(r *pb.TxnRequest) bool {
 	return len(r.Success) > 0 && r.Success[0].GetRequestTxn() != nil

@@ -39,6 +39,7 @@ type session struct {
 	err     error           // why it has ended
 	unfreed error           // why the lease may still be there; to be read after released
 	taken   map[string]bool // keys that no Join may use, by line and name
+	leases  map[int64]bool  // all that it has had
 }
 
 var _ backend.Session = (*session)(nil)
@@ -53,11 +54,15 @@ func newSession(b *Backend, t tenancy, ttl time.Duration) *session {
 		done:     make(chan struct{}),
 		released: make(chan struct{}),
 		taken:    make(map[string]bool),
+		leases:   map[int64]bool{t.lease: true},
 		beatNow:  make(chan struct{}, 1),
 		proof:    proof{leading: make(map[string]bool), settled: make(chan struct{})},
 	}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	s.watcher, s.ghosts = newWatcher(s), newGhosts(s)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.sessions[s] = true
 	return s
 }
 
@@ -87,7 +92,7 @@ func (s *session) watchDeadline() {
 // clocks, so that the law does not hang on how soon a timer fires.
 func (s *session) alive() error {
 	if s.left() <= 0 {
-		s.end(fmt.Errorf("etcd has not confirmed its lease for %v", s.ttl-s.margin), false)
+		s.end(fmt.Errorf("etcd has not confirmed its lease for %v", s.ttl-s.margin))
 	}
 	return s.ended()
 }
@@ -107,9 +112,9 @@ func (s *session) ended() error {
 	return s.err
 }
 
-// end ends the session here. Unless its lease is gone already, etcd is told in the
-// background.
-func (s *session) end(why error, gone bool) {
+// end ends the session here. etcd is told in the background, also where it was etcd that
+// said so: the session may have more than one lease.
+func (s *session) end(why error) {
 	s.mu.Lock()
 	if s.err != nil {
 		s.mu.Unlock()
@@ -123,16 +128,12 @@ func (s *session) end(why error, gone bool) {
 	s.b.forget(s)
 	close(s.done)
 	s.b.o.Logger.Debug("session ended", "lease", fmt.Sprintf("%x", s.present().lease), "err", why)
-	if gone {
-		close(s.released)
-		return
-	}
 	s.b.wg.Go(s.release)
 }
 
-// release revokes the lease, and tries until etcd must have ended it by itself.
+// release revokes the leases, and tries until etcd must have ended them by itself.
 func (s *session) release() {
-	defer close(s.released)
+	defer s.b.released(s)
 	ctx, cancel := context.WithTimeout(s.b.ctx, s.ttl+time.Second)
 	defer cancel()
 	pause := newBackoff()
@@ -184,7 +185,7 @@ func (s *session) Err() error { return wrap("session", "", s.ended()) }
 // Close ends the session and revokes its lease, which deletes its members in one
 // step; see [backend.Session].
 func (s *session) Close(ctx context.Context) error {
-	s.end(errors.New("it was closed"), false)
+	s.end(errClosed)
 	select {
 	case <-s.released:
 		if s.unfreed != nil {

@@ -203,7 +203,7 @@ func (w *watcher) receive(epoch uint64, stream pb.Watch_WatchClient) error {
 			return w.s.b.classify(err)
 		}
 		if err := w.s.b.log.observe(0, resp.Header); err != nil {
-			w.s.end(err, false)
+			w.s.end(err)
 			return err
 		}
 		if resp.Canceled && resp.WatchId == clientv3.InvalidWatchID {

@@ -1,0 +1,72 @@
+package etcd_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc"
+
+	"github.com/succession-dev/succession/etcd"
+	"github.com/succession-dev/succession/internal/coordtest"
+	"github.com/succession-dev/succession/internal/coordtest/rig/etcdrig"
+)
+
+// TestCloseAwaitsAll has a session that has ended still be given up when the backend is
+// closed, which is done with the next one sooner. Nothing stands afterwards.
+func TestCloseAwaitsAll(t *testing.T) {
+	t.Parallel()
+	addr := sharedEtcd(t).Addrs()[0]
+	operator := admin(t, addr)
+	var first int64
+	second := make(chan struct{}) // is closed when the second lease has been revoked
+	slow := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		r, revokes := req.(*pb.LeaseRevokeRequest)
+		if revokes && r.ID == first {
+			<-second
+			select {
+			case <-time.After(300 * time.Millisecond): // etcd takes its time
+			case <-ctx.Done():
+			}
+		}
+		err := invoke(ctx, method, req, reply, cc, opts...)
+		if revokes && r.ID != first {
+			close(second)
+		}
+		return err
+	}
+	c, err := etcdrig.Dial([]string{addr}, grpc.WithChainUnaryInterceptor(slow))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	b, err := etcd.New(c, &etcd.Options{TTL: patient})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.Close() })
+
+	name := coordtest.Name(t)
+	s, err := b.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	first = etcd.Lease(s)
+	join(t, s, name, "first")
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.Close(ended); err == nil {
+		t.Error("Close of a session did not say that its lease still stands")
+	}
+	if s, err = b.Session(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	join(t, s, name, "second")
+	if err := b.Close(); err != nil {
+		t.Error(err)
+	}
+	if got := keys(t, operator, name+"/"); len(got) > 0 {
+		t.Errorf("%q stands after Close", got)
+	}
+}
