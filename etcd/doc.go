@@ -41,8 +41,8 @@
 // quorum must then show that the term is still the one that the answer was given in.
 // That must be the term in which the lease was granted, too. In any other the session
 // takes a fresh lease and moves its members to it, as the leader before may still have
-// the old one revoked. When the deadline passes, the session has ended, whether it leads
-// or waits.
+// the old one revoked: at once where it leads, and within a quarter of the TTL where it
+// waits. When the deadline passes, the session has ended in either case.
 //
 // All of a session's watches share a second stream. Each begins with the present, and
 // the state is read once it has begun, so neither compaction nor a server that lags
@@ -54,9 +54,9 @@
 //
 // # What it needs
 //
-// A server from 3.5.23, 3.6.5 or 3.7.0 on (3.4.38 for 3.4): older ones may confirm a
-// lease that they have just revoked (etcd pull request 20616), or lose the deletion
-// that a waiter waits for (issue 18089). With authentication, a candidate of E needs a
+// A server from 3.5.23, 3.6.5 or 3.7.0 on: older ones may confirm a lease that they have
+// just revoked (etcd pull request 20616), or lose the deletion that a waiter waits for
+// (issue 18089), and those of 3.4 answer the request of a proof without a quorum. With authentication, a candidate of E needs a
 // role that may read PREFIX + E and PREFIX + E + ".fence", and read and write all that
 // begins with PREFIX + E + "/"; what is missing is named by the error. A gRPC proxy in front of etcd is
 // not supported: it gives watches other numbers than they were asked for with.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -14,17 +16,25 @@ import (
 	"github.com/succession-dev/succession/internal/clock"
 )
 
-// A keeper keeps the lease of a session alive, on a stream of its own and with one
-// request on its way at a time: an answer names only its lease, so that is what
-// pairs answers with the times at which their requests were sent.
+// A keeper keeps the lease of a session alive.
+type keeper struct {
+	s      *session
+	stream *stream // nil for none
+	failed bool    // the one before was given up
+
+	noticed clock.Instant // that etcd is in another term than the lease is of; zero for not
+	delay   time.Duration // after which a session that does not lead takes another lease
+}
+
+// A stream carries heartbeats, with one on its way at a time: an answer names only its
+// lease, so that is what pairs answers with the times at which their requests were sent.
 //
 // The client's own KeepAlive counts from when answers come, so its holder may
 // believe for seconds too long that it has the lease (client/v3/lease.go).
-type keeper struct {
-	s      *session
-	stream pb.Lease_LeaseKeepAliveClient
-	cancel context.CancelFunc // of stream
-	term   uint64             // of the newest answer on stream; 0 before the first
+type stream struct {
+	pb.Lease_LeaseKeepAliveClient
+	cancel context.CancelFunc
+	term   uint64 // of the newest answer; 0 before the first
 }
 
 // keepAlive sends a heartbeat a quarter of the TTL after the last that was answered
@@ -47,8 +57,8 @@ func (s *session) keepAlive() {
 		switch {
 		case err == nil:
 			pause.Reset()
-			doubted = false
-			timer.Reset(max(0, s.ttl/4-clock.Since(sent)))
+			doubted, k.failed = false, false
+			timer.Reset(max(0, min(s.ttl/4-clock.Since(sent), k.leisure())))
 			continue
 		case errors.Is(err, errLeaseGone) && doubted:
 			s.end(err)
@@ -76,18 +86,19 @@ func (s *session) keepAlive() {
 // leads, for a bounded time. It returns when it was sent.
 func (k *keeper) beat() (sent clock.Instant, err error) {
 	s := k.s
-	if k.stream == nil {
-		if err := k.open(); err != nil {
-			return sent, err
-		}
-	}
 	for range 2 {
 		a, err := k.ask()
 		switch {
 		case err != nil:
 			return a.sent, err
-		case k.term != s.present().term:
-			return s.relet()
+		case k.stream.term != s.present().term:
+			if !s.proof.wanted() && k.leisure() > 0 {
+				return a.sent, s.alive()
+			}
+			if a.sent, err = s.relet(); err == nil {
+				k.noticed = clock.Instant{}
+			}
+			return a.sent, err
 		case !s.proof.wanted():
 			return a.sent, s.alive()
 		case a.term != 0:
@@ -101,16 +112,32 @@ func (k *keeper) beat() (sent clock.Instant, err error) {
 	return sent, errUnproven
 }
 
-// ask sends one request and takes its answer.
-func (k *keeper) ask() (ack, error) {
+// ask sends one heartbeat and takes its answer.
+func (k *keeper) ask() (a ack, err error) {
 	s := k.s
-	limit := time.AfterFunc(s.beatLimit(), k.cancel)
-	defer limit.Stop()
-	a := ack{lease: s.present().lease, sent: clock.Now()}
-	if err := k.stream.Send(&pb.LeaseKeepAliveRequest{ID: a.lease}); err != nil {
+	if k.stream == nil {
+		a, err = k.open()
+	} else {
+		a, err = s.exchange(k.stream)
+	}
+	if err != nil {
 		return a, err
 	}
-	resp, err := k.stream.Recv()
+	s.lease.Extend(a.sent, a.time)
+	s.proof.acknowledged(a)
+	if k.noticed.IsZero() && k.stream.term != s.present().term {
+		k.noticed, k.delay = clock.Now(), rand.N(s.ttl/4)
+	}
+	return a, nil
+}
+
+// exchange sends one heartbeat on the stream and takes its answer.
+func (s *session) exchange(st *stream) (ack, error) {
+	limit := time.AfterFunc(s.beatLimit(), st.cancel)
+	defer limit.Stop()
+	a := ack{lease: s.present().lease, sent: clock.Now()}
+	_ = st.Send(&pb.LeaseKeepAliveRequest{ID: a.lease}) // Recv says why it fails
+	resp, err := st.Recv()
 	switch {
 	case err != nil:
 		return a, s.b.classify(err)
@@ -125,38 +152,72 @@ func (k *keeper) ask() (ack, error) {
 		return a, errLeaseGone
 	}
 	a.time = min(time.Duration(resp.TTL)*time.Second, s.ttl) - s.margin
-	if term := resp.Header.GetRaftTerm(); term == k.term {
+	if term := resp.Header.GetRaftTerm(); term == st.term {
 		a.term = term
 	} else {
-		k.term = term
+		st.term = term
 	}
-	s.lease.Extend(a.sent, a.time)
-	s.proof.acknowledged(a)
 	return a, nil
 }
 
-// open opens the stream, within the time of an attempt. A server that has lost its
+// leisure returns how long a session that does not lead still keeps a lease of another
+// term. All sessions learn of a new leader of etcd at the same moment, which is none to have
+// all of them write. A leader that went before has none of their leases revoked until they
+// have run out for it, and heartbeats are a quarter of the TTL apart.
+func (k *keeper) leisure() time.Duration {
+	if k.noticed.IsZero() {
+		return k.s.ttl
+	}
+	return k.delay - clock.Since(k.noticed)
+}
+
+// open opens a stream, by a heartbeat that is answered on it. Where the stream before was
+// given up, it opens two at once, see [first], and keeps that which answers first.
+func (k *keeper) open() (ack, error) {
+	var chosen atomic.Pointer[stream]
+	a, err := first(k.s.ctx, k.failed, func(ctx context.Context) (ack, error) {
+		st, err := k.s.open(ctx)
+		if err != nil {
+			return ack{}, err
+		}
+		stop := context.AfterFunc(ctx, st.cancel)
+		a, err := k.s.exchange(st)
+		if err == nil && stop() && chosen.CompareAndSwap(nil, st) {
+			return a, nil
+		}
+		st.cancel()
+		if err == nil {
+			err = &lostError{errors.New("the other stream was faster, or the session has ended")}
+		}
+		return a, err
+	})
+	k.stream = chosen.Load()
+	return a, err
+}
+
+// open opens a stream, within the time of an attempt. A server that has lost its
 // leader ends it, so that the next attempt goes to another.
-func (k *keeper) open() error {
-	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(k.s.ctx))
-	limit := time.AfterFunc(k.s.beatLimit(), cancel)
-	stream, err := k.s.b.leases.LeaseKeepAlive(ctx, grpc.WaitForReady(true))
-	if err != nil || !limit.Stop() {
+func (s *session) open(ctx context.Context) (*stream, error) {
+	streaming, cancel := context.WithCancel(clientv3.WithRequireLeader(s.ctx))
+	stop := context.AfterFunc(ctx, cancel)
+	limit := time.AfterFunc(s.beatLimit(), cancel)
+	raw, err := s.b.leases.LeaseKeepAlive(streaming, grpc.WaitForReady(true))
+	if err != nil || !limit.Stop() || !stop() {
 		cancel()
 		if err == nil {
 			err = context.DeadlineExceeded
 		}
-		return k.s.b.classify(err)
+		return nil, s.b.classify(err)
 	}
-	k.stream, k.cancel, k.term = stream, cancel, 0
-	return nil
+	return &stream{Lease_LeaseKeepAliveClient: raw, cancel: cancel}, nil
 }
 
 func (k *keeper) hangUp() {
 	if k.stream != nil {
-		k.cancel()
+		k.stream.cancel()
 		k.stream = nil
 	}
+	k.failed = true
 }
 
 // beatLimit is how long a heartbeat waits for its answer before it is sent again

@@ -1,0 +1,78 @@
+package etcd_test
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/succession-dev/succession/etcd"
+	"github.com/succession-dev/succession/internal/coordtest"
+	"github.com/succession-dev/succession/internal/coordtest/rig/etcdrig"
+)
+
+// TestHeartbeatTwice is what a leader meets when etcd's leader stands still: its stream is
+// silent, so is the next, whose server does not know of the new leader yet, and so is
+// one to the server that stands still. The term outlives that.
+func TestHeartbeatTwice(t *testing.T) {
+	t.Parallel()
+	const ttl = 5 * time.Second // there is time for three attempts
+	var opened, silent atomic.Int64
+	c, err := etcdrig.Dial(sharedEtcd(t).Addrs(), grpc.WithChainStreamInterceptor(
+		func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, stream grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+			s, err := stream(ctx, desc, cc, method, opts...)
+			if err != nil || !strings.HasSuffix(method, "/LeaseKeepAlive") {
+				return s, err
+			}
+			return &heartbeats{s, opened.Add(1), &silent}, nil
+		}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	b, err := etcd.New(c, &etcd.Options{TTL: ttl})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.Close() })
+	term := campaign(t, b, coordtest.Name(t))
+	s, err := b.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := within(t, 4*ttl)
+	renewed := func(after time.Time) {
+		t.Helper()
+		for s.Deadline().Before(after) { // nothing tells that a deadline has moved
+			if term.Check() != nil || ctx.Err() != nil {
+				t.Fatalf("the term has ended, with %d streams opened: %v", opened.Load(), term.Check())
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}
+	renewed(s.Deadline().Add(time.Second)) // there is a stream
+	silent.Store(opened.Load() + 2)
+	renewed(s.Deadline().Add(time.Second))
+	if opened.Load() <= silent.Load() {
+		t.Error("a silent stream has renewed the lease")
+	}
+}
+
+// heartbeats is a stream whose answers do not come while silent is its number or more.
+type heartbeats struct {
+	grpc.ClientStream
+	nth    int64
+	silent *atomic.Int64
+}
+
+func (h *heartbeats) RecvMsg(m any) error {
+	err := h.ClientStream.RecvMsg(m)
+	if err == nil && h.nth <= h.silent.Load() {
+		<-h.Context().Done()
+		return context.Cause(h.Context())
+	}
+	return err
+}

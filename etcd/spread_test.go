@@ -1,0 +1,53 @@
+package etcd_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/etcd"
+	"github.com/succession-dev/succession/internal/coordtest"
+)
+
+// TestReletSpread has etcd change its leader under sessions whose heartbeats go out at
+// about the same time. Who leads takes another lease at once; those who wait take their
+// time, each its own, so that etcd does not get all their writes in its first moment.
+func TestReletSpread(t *testing.T) {
+	t.Parallel()
+	const ttl, waiters = 8 * time.Second, 30
+	cluster := coordtest.NewEtcd(t, &coordtest.EtcdOptions{Nodes: 3})
+	name := coordtest.Name(t)
+	term := campaign(t, newCluster(t, cluster, ttl), name)
+	sessions := make(map[backend.Session]int64)
+	for range waiters {
+		s, err := newCluster(t, cluster, ttl).Session(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		join(t, s, name, "x")
+		sessions[s] = etcd.Lease(s)
+	}
+	moveLeader(t, cluster)
+
+	var began, ended time.Time
+	for ctx := within(t, 4*ttl); len(sessions) > 0; time.Sleep(5 * time.Millisecond) { // nothing tells that a lease is another
+		for s, old := range sessions {
+			if err := s.Err(); err != nil || ctx.Err() != nil {
+				t.Fatalf("%d sessions have their old lease: %v", len(sessions), err)
+			}
+			if etcd.Lease(s) == old {
+				continue
+			}
+			delete(sessions, s)
+			if ended = time.Now(); began.IsZero() {
+				began = ended
+			}
+		}
+	}
+	if d := ended.Sub(began); d < ttl/8 {
+		t.Errorf("%d sessions that wait took another lease within %v", waiters, d)
+	}
+	if err := term.Check(); err != nil {
+		t.Errorf("the term has ended: %v", err)
+	}
+}
