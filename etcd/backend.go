@@ -30,6 +30,8 @@ type Backend struct {
 	owned   bool // Close closes client
 	o       Options
 
+	queueing time.Duration // the constant of that name, but for tests
+
 	log history
 
 	ctx    context.Context // ends when everything must be given up
@@ -82,6 +84,7 @@ func New(client *clientv3.Client, o *Options) (*Backend, error) {
 		watches:  pb.NewWatchClient(c),
 		cluster:  pb.NewClusterClient(c),
 		o:        f,
+		queueing: queueing,
 		flat:     make(map[string]bool),
 		sessions: make(map[*session]bool),
 	}

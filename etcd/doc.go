@@ -42,7 +42,9 @@
 // That must be the term in which the lease was granted, too. In any other the session
 // takes a fresh lease and moves its members to it, as the leader before may still have
 // the old one revoked: at once where it leads, and within a quarter of the TTL where it
-// waits. When the deadline passes, the session has ended in either case.
+// waits. When the deadline passes, the session has ended in either case. While etcd is out
+// of space it grants no lease; then the old one is trusted once every server has told that
+// it is in the present term.
 //
 // All of a session's watches share a second stream. Each begins with the present, and
 // the state is read once it has begun, so neither compaction nor a server that lags

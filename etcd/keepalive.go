@@ -9,6 +9,7 @@ import (
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
 
@@ -24,6 +25,7 @@ type keeper struct {
 
 	noticed clock.Instant // that etcd is in another term than the lease is of; zero for not
 	delay   time.Duration // after which a session that does not lead takes another lease
+	roll    roll
 }
 
 // A stream carries heartbeats, with one on its way at a time: an answer names only its
@@ -95,10 +97,18 @@ func (k *keeper) beat() (sent clock.Instant, err error) {
 			if !s.proof.wanted() && k.leisure() > 0 {
 				return a.sent, s.alive()
 			}
-			if a.sent, err = s.relet(); err == nil {
+			fresh, err := s.relet()
+			switch {
+			case err == nil:
 				k.noticed = clock.Instant{}
+			case errors.Is(err, rpctypes.ErrNoSpace) && k.keep():
+				k.noticed = clock.Instant{}
+				continue // it may be proven now
+			case errors.Is(err, rpctypes.ErrNoSpace):
+				k.noticed, k.delay = clock.Now(), s.ttl/4
+				return a.sent, s.alive()
 			}
-			return a.sent, err
+			return fresh, err
 		case !s.proof.wanted():
 			return a.sent, s.alive()
 		case a.term != 0:

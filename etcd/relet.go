@@ -86,6 +86,7 @@ func (s *session) relet() (sent clock.Instant, err error) {
 		return fresh.sent, err
 	}
 	s.let(tenancy{lease: fresh.lease, term: term, old: now.lease})
+	s.hitch(nil)
 	s.lease.Extend(fresh.sent, min(fresh.ttl, s.ttl)-s.margin)
 	s.proof.extend(fresh.sent, min(fresh.ttl, s.ttl)-s.margin)
 	s.b.o.Logger.Debug("took another lease, as etcd has changed its leader", "lease", fmt.Sprintf("%x", fresh.lease), "term", term)

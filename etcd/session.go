@@ -37,6 +37,7 @@ type session struct {
 	mu      sync.Mutex
 	tenancy tenancy
 	err     error           // why it has ended
+	hitched error           // what may be going to end it; nil for nothing
 	unfreed error           // why the lease may still be there; to be read after released
 	taken   map[string]bool // keys that no Join may use, by line and name
 	leases  map[int64]bool  // all that it has had
@@ -92,9 +93,22 @@ func (s *session) watchDeadline() {
 // clocks, so that the law does not hang on how soon a timer fires.
 func (s *session) alive() error {
 	if s.left() <= 0 {
-		s.end(fmt.Errorf("etcd has not confirmed its lease for %v", s.ttl-s.margin))
+		why := fmt.Errorf("etcd has not confirmed its lease for %v", s.ttl-s.margin)
+		s.mu.Lock()
+		if s.hitched != nil {
+			why = fmt.Errorf("%w: %w", why, s.hitched)
+		}
+		s.mu.Unlock()
+		s.end(why)
 	}
 	return s.ended()
+}
+
+// hitch notes why the lease is not to be trusted for now; nil is that it is.
+func (s *session) hitch(why error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hitched = why
 }
 
 // left returns the time until the deadline: that which is proven, if somebody leads.

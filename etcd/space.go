@@ -1,0 +1,101 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc"
+
+	"github.com/succession-dev/succession/internal/clock"
+)
+
+// A roll takes the place of a fresh lease while etcd is out of space: it grants none then,
+// and lets no key be moved. A lease of an earlier term may be revoked by a server that led in
+// that term and has not heard of its end, see [tenancy]. So the session trusts its lease in
+// the present term when every server has said twice that it is in it. With the first answer
+// a server has given up all expiries of leases (server/lease/lessor.go, Demote). What it
+// asked for before comes through, or is given up, within its limit for a request; the
+// second answer shows that it has been running since.
+type roll struct {
+	term  uint64
+	first clock.Instant // when all had answered for the first time; zero for not yet
+}
+
+// queueing is the part of a server's limit for a request that does not hang on its election
+// timeout (server/config, ReqTimeout).
+const queueing = 5 * time.Second
+
+// errSpace is why a lease is not trusted for now.
+var errSpace = fmt.Errorf("etcd is out of space, and has changed its leader: nobody can lead until all servers have told that they know the new one; "+
+	"make room and disarm the alarm (etcdctl alarm disarm): %w", rpctypes.ErrNoSpace)
+
+// keep has the session keep its lease in the term of the stream, if that is safe. It
+// reports whether that is so; otherwise it is to be called again.
+func (k *keeper) keep() bool {
+	s, now := k.s, k.s.present()
+	if term := k.stream.term; k.roll.term != term {
+		k.roll = roll{term: term}
+		s.b.o.Logger.Warn("no fresh lease", "err", errSpace, "lease", fmt.Sprintf("%x", now.lease), "term", term)
+	}
+	s.hitch(errSpace)
+	// A lease is no shorter than one and a half election timeouts, of which the limit holds two.
+	if !k.roll.first.IsZero() && clock.Since(k.roll.first) < s.b.queueing+s.ttl*4/3 {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(s.ctx, s.beatLimit())
+	defer cancel()
+	err := s.b.call(ctx, k.roll.term)
+	switch {
+	case err != nil:
+		s.b.o.Logger.Debug("the lease of an earlier term is not trusted", "err", err)
+		return false
+	case k.roll.first.IsZero():
+		k.roll.first = clock.Now()
+		return false
+	}
+	s.hitch(nil)
+	s.let(tenancy{lease: now.lease, term: k.roll.term, old: now.old})
+	s.b.o.Logger.Warn("kept the lease of an earlier term, as etcd is out of space", "lease", fmt.Sprintf("%x", now.lease), "term", k.roll.term)
+	return true
+}
+
+// call asks every server that may have led whether it is in the term and knows its leader.
+func (b *Backend) call(ctx context.Context, term uint64) error {
+	resp, err := b.cluster.MemberList(ctx, &pb.MemberListRequest{Linearizable: true}, grpc.WaitForReady(true))
+	if err != nil {
+		return b.unanswered(ctx, err)
+	}
+	absent := make(map[uint64]string)
+	for _, m := range resp.Members {
+		if !m.IsLearner {
+			absent[m.ID] = m.Name
+		}
+	}
+	var mu sync.Mutex
+	var asking sync.WaitGroup
+	for _, endpoint := range b.client.Endpoints() {
+		asking.Go(func() {
+			is, err := b.client.Status(ctx, endpoint)
+			if err != nil || is.Header.RaftTerm != term || is.Leader == 0 {
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			delete(absent, is.Header.MemberId)
+		})
+	}
+	asking.Wait()
+	if len(absent) > 0 {
+		return errors.New("these servers have not told that they are in the term, or are no endpoints of the client: " +
+			strings.Join(slices.Sorted(maps.Values(absent)), ", "))
+	}
+	return nil
+}

@@ -1,0 +1,106 @@
+package etcd_test
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+
+	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/etcd"
+	"github.com/succession-dev/succession/internal/coordtest"
+)
+
+// TestOutOfSpace has etcd change its leader while it is out of space, and grants no lease.
+// A lease of the term before is not trusted while a server may not know of the new one,
+// and it is when all have told that they do: the next in line leads.
+func TestOutOfSpace(t *testing.T) {
+	t.Parallel()
+	cluster := coordtest.NewEtcd(t, &coordtest.EtcdOptions{Nodes: 3})
+	operator, name := admin(t, cluster.Addrs()...), coordtest.Name(t)
+	var log record
+	var wait time.Duration
+	begin := func() *etcd.Backend {
+		b, err := etcd.New(admin(t, cluster.Addrs()...), &etcd.Options{TTL: ttl, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { b.Close() })
+		wait = etcd.Hurry(b)
+		return b
+	}
+	first := begin()
+	term := campaign(t, first, name)
+	s, err := first.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	won := behind(t, begin(), name)
+
+	_, err = pb.NewMaintenanceClient(operator.ActiveConnection()).Alarm(t.Context(),
+		&pb.AlarmRequest{Action: pb.AlarmRequest_ACTIVATE, Alarm: pb.AlarmType_NOSPACE})
+	if err != nil {
+		t.Fatal(err)
+	}
+	former := cluster.Servers()[leader(t, cluster)]
+	moveLeader(t, cluster)
+	moved := time.Now()
+	if err := former.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { former.Resume() })
+	select {
+	case <-s.Done():
+	case <-time.After(2 * ttl):
+		t.Fatal("the leader goes on with a lease of the term before")
+	}
+	if err := s.Err(); !errors.Is(err, rpctypes.ErrNoSpace) || term.Check() == nil {
+		t.Errorf("the session ended with %v; want an error that says that etcd is out of space", err)
+	}
+	select {
+	case <-won:
+		t.Fatal("the next in line leads while a server may not know of etcd's new leader")
+	case <-time.After(time.Until(moved.Add(wait + ttl))):
+	}
+	if err := former.Resume(); err != nil {
+		t.Fatal(err)
+	}
+	var next *elect.Term
+	select {
+	case next = <-won:
+	case <-time.After(wait + 20*time.Second):
+		t.Fatal("the next in line does not lead")
+	}
+	time.Sleep(ttl * 3 / 2) // heartbeats are proven
+	if err := next.Check(); err != nil {
+		t.Errorf("the next term has ended: %v", err)
+	}
+	if said := log.String(); !strings.Contains(said, "level=WARN") || !strings.Contains(said, "etcdctl alarm disarm") {
+		t.Errorf("the log does not warn, and say what to do:\n%s", said)
+	}
+	resign(t, next)
+}
+
+// A record is what was logged.
+type record struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (r *record) Write(p []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.b.Write(p)
+}
+
+func (r *record) String() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.b.String()
+}
