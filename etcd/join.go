@@ -42,6 +42,12 @@ func (s *session) Join(ctx context.Context, line, value string) (m backend.Membe
 	return m, err
 }
 
+// taken is a name that no Join may use.
+type taken struct {
+	position uint64 // of the member that stands there; 0 while that is not known
+	doubtful bool   // a request to create a member there may still be on its way
+}
+
 // errTaken says that somebody else's key is where a member was to be created.
 var errTaken = errors.New("key is taken")
 
@@ -77,15 +83,15 @@ func (s *session) create(ctx context.Context, line, name, value string) (backend
 	if lost {
 		s.doubt(line, name)
 	}
-	if resp.Succeeded {
-		m.Position = uint64(resp.Header.Revision)
-		return m, nil
+	m.Position = uint64(resp.Header.Revision)
+	if !resp.Succeeded {
+		kv := resp.Responses[0].GetResponseRange().Kvs[0]
+		if !s.had(kv.Lease) {
+			return backend.Member{}, errTaken
+		}
+		m.Position = uint64(kv.CreateRevision)
 	}
-	kv := resp.Responses[0].GetResponseRange().Kvs[0]
-	if !s.had(kv.Lease) {
-		return backend.Member{}, errTaken
-	}
-	m.Position = uint64(kv.CreateRevision)
+	s.occupy(m)
 	return m, nil
 }
 
@@ -110,11 +116,18 @@ func (s *session) take(line string) string {
 	defer s.mu.Unlock()
 	for nth := 1; ; nth++ {
 		name := memberKey(s.id, nth)
-		if _, taken := s.taken[line+"/"+name]; !taken {
-			s.taken[line+"/"+name] = false
+		if s.taken[line+"/"+name] == nil {
+			s.taken[line+"/"+name] = new(taken)
 			return name
 		}
 	}
+}
+
+// occupy notes that m is who stands under a name that take has returned.
+func (s *session) occupy(m backend.Member) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.taken[m.Line+"/"+m.Key].position = m.Position
 }
 
 // free lets Join use the name again, unless there is doubt about it; it returns
@@ -122,7 +135,7 @@ func (s *session) take(line string) string {
 func (s *session) free(line, name string) (doubtful bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.taken[line+"/"+name] {
+	if s.taken[line+"/"+name].doubtful {
 		return true
 	}
 	delete(s.taken, line+"/"+name)
@@ -133,7 +146,7 @@ func (s *session) free(line, name string) (doubtful bool) {
 func (s *session) doubt(line, name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.taken[line+"/"+name] = true
+	s.taken[line+"/"+name].doubtful = true
 }
 
 // checkNesting refuses a line within whose folder another election stands, or that

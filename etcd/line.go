@@ -44,7 +44,7 @@ func (s *session) Ahead(ctx context.Context, m backend.Member) (p backend.Place,
 		}
 		self, record := rangeOf(resp, 1), rangeOf(resp, 2)
 		if len(self.Kvs) == 0 || self.Kvs[0].CreateRevision != int64(m.Position) {
-			s.follow(own)
+			s.follow(m)
 			return backend.ErrNotMember
 		}
 		h, err := headerOf(record)
@@ -63,7 +63,7 @@ func (s *session) Ahead(ctx context.Context, m backend.Member) (p backend.Place,
 		case p.Ahead.Position != h.Migration.Gate:
 			return s.alive()
 		}
-		return s.lead(ctx, own) // which must not begin with a deadline that has passed
+		return s.lead(ctx, m) // which must not begin with a deadline that has passed
 	})
 	if err != nil {
 		return backend.Place{}, err
@@ -138,13 +138,14 @@ func (s *session) Leave(ctx context.Context, m backend.Member) error {
 	})
 }
 
-// gone lets Join use the key of a member that has gone.
+// gone lets Join use the key of a member that has gone, unless another has it already.
 func (s *session) gone(m backend.Member) {
-	s.follow(s.b.member(m))
+	s.follow(m)
 	s.mu.Lock()
-	_, mine := s.taken[m.Line+"/"+m.Key]
+	held := s.taken[m.Line+"/"+m.Key]
+	its := held != nil && held.position == m.Position
 	s.mu.Unlock()
-	if mine && s.free(m.Line, m.Key) {
+	if its && s.free(m.Line, m.Key) {
 		s.disown(m.Line, m.Key)
 	}
 }

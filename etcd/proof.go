@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/clock"
 	"github.com/succession-dev/succession/internal/lease"
 )
@@ -32,7 +33,7 @@ type proof struct {
 
 	mu      sync.Mutex
 	newest  ack
-	leading map[string]bool // keys of members that are first, or just behind a gate, as far as known
+	leading map[uint64]bool // positions of members that are first, or just behind a gate, as far as known
 	settled chan struct{}   // closed, and made anew, at each proof
 }
 
@@ -84,11 +85,11 @@ func (p *proof) wanted() bool {
 	return len(p.leading) > 0
 }
 
-// lead makes the session one that leads, by the member with the given key. It returns
-// when its deadline is proven and ahead: at once, but for a change of etcd's leader.
-func (s *session) lead(ctx context.Context, key string) error {
+// lead makes the session one that leads, by m. It returns when its deadline is proven and
+// ahead: at once, but for a change of etcd's leader.
+func (s *session) lead(ctx context.Context, m backend.Member) error {
 	s.proof.mu.Lock()
-	s.proof.leading[key] = true
+	s.proof.leading[m.Position] = true
 	s.proof.mu.Unlock()
 	for {
 		next := s.proof.next()
@@ -108,12 +109,12 @@ func (s *session) lead(ctx context.Context, key string) error {
 	}
 }
 
-// follow takes the member from those by which the session leads.
-func (s *session) follow(key string) {
+// follow takes m from those by which the session leads.
+func (s *session) follow(m backend.Member) {
 	_ = s.alive() // a deadline that has passed while somebody led has ended the session
 	s.proof.mu.Lock()
 	defer s.proof.mu.Unlock()
-	delete(s.proof.leading, key)
+	delete(s.proof.leading, m.Position)
 	if len(s.proof.leading) == 0 {
 		s.proof.lease.Hold(false)
 	}

@@ -36,11 +36,11 @@ type session struct {
 
 	mu      sync.Mutex
 	tenancy tenancy
-	err     error           // why it has ended
-	hitched error           // what may be going to end it; nil for nothing
-	unfreed error           // why the lease may still be there; to be read after released
-	taken   map[string]bool // keys that no Join may use, by line and name
-	leases  map[int64]bool  // all that it has had
+	err     error             // why it has ended
+	hitched error             // what may be going to end it; nil for nothing
+	unfreed error             // why the lease may still be there; to be read after released
+	taken   map[string]*taken // by line and name
+	leases  map[int64]bool    // all that it has had
 }
 
 var _ backend.Session = (*session)(nil)
@@ -54,10 +54,10 @@ func newSession(b *Backend, t tenancy, ttl time.Duration) *session {
 		margin:   b.o.margin(ttl),
 		done:     make(chan struct{}),
 		released: make(chan struct{}),
-		taken:    make(map[string]bool),
+		taken:    make(map[string]*taken),
 		leases:   map[int64]bool{t.lease: true},
 		beatNow:  make(chan struct{}, 1),
-		proof:    proof{leading: make(map[string]bool), settled: make(chan struct{})},
+		proof:    proof{leading: make(map[uint64]bool), settled: make(chan struct{})},
 	}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	s.watcher, s.ghosts = newWatcher(s), newGhosts(s)

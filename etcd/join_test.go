@@ -1,0 +1,38 @@
+package etcd_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/coordtest"
+)
+
+// TestLateLeave repeats the Leave of a member when another has its key and leads. That one
+// goes on to lead by a deadline that is proven, and its key is nobody else's.
+func TestLateLeave(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, sharedEtcd(t).Addrs()[0])
+	s, name := c.session(t), coordtest.Name(t)
+	old := join(t, s, name, "old")
+	if err := s.Leave(t.Context(), old); err != nil {
+		t.Fatal(err)
+	}
+	m := join(t, s, name, "new")
+	if m.Key != old.Key {
+		t.Fatalf("the members' keys are %s and %s; want one for both", old.Key, m.Key)
+	}
+	if p, err := s.Ahead(t.Context(), m); err != nil || !p.First {
+		t.Fatalf("Ahead: %+v, %v", p, err)
+	}
+	if err := s.Leave(t.Context(), old); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Ahead(t.Context(), old); !errors.Is(err, backend.ErrNotMember) {
+		t.Errorf("Ahead of who has left: %v; want ErrNotMember", err)
+	}
+	if next := join(t, s, name, "next"); next.Key == m.Key {
+		t.Errorf("two members have the key %s", m.Key)
+	}
+	endsUnproven(t, c, s)
+}
