@@ -135,7 +135,9 @@ func (k *keeper) ask() (a ack, err error) {
 	}
 	s.lease.Extend(a.sent, a.time)
 	s.proof.acknowledged(a)
-	if k.noticed.IsZero() && k.stream.term != s.present().term {
+	if k.stream.term == s.present().term { // perhaps a server was behind
+		k.noticed = clock.Instant{}
+	} else if k.noticed.IsZero() {
 		k.noticed, k.delay = clock.Now(), rand.N(s.ttl/4)
 	}
 	return a, nil
