@@ -110,10 +110,8 @@ func (s *session) run(ctx context.Context, on topic, q *query) {
 	} else {
 		q.pair, meta, q.err = kv.Get(on.key, opts)
 	}
-	if q.err == nil {
+	if q.err = s.b.c.queried(meta, q.err); q.err == nil {
 		q.last = meta.LastIndex
-	} else {
-		q.err = s.b.c.explain(q.err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -136,13 +136,25 @@ func (t consistently) CloseIdleConnections() {
 // noWrite is the options of a write, but for its context.
 var noWrite *api.WriteOptions
 
+// queried explains the error of a query. An answer without an index, which Consul counts
+// from 1, is that of something else: nothing is absent because of it.
+func (c *client) queried(meta *api.QueryMeta, err error) error {
+	switch {
+	case err != nil:
+		return c.explain(err)
+	case meta.LastIndex == 0:
+		return c.strange("an answer without X-Consul-Index")
+	}
+	return nil
+}
+
 // get reads one key, linearizably: nil where there is none. The index is the one
 // from which a blocking query finds every later change.
 func (c *client) get(ctx context.Context, key string) (*api.KVPair, uint64, error) {
 	q := (&api.QueryOptions{RequireConsistent: true}).WithContext(ctx)
 	pair, meta, err := c.calls.KV().Get(key, q)
-	if err != nil {
-		return nil, 0, c.explain(err)
+	if err := c.queried(meta, err); err != nil {
+		return nil, 0, err
 	}
 	return pair, meta.LastIndex, nil
 }
@@ -151,8 +163,8 @@ func (c *client) get(ctx context.Context, key string) (*api.KVPair, uint64, erro
 func (c *client) list(ctx context.Context, prefix string) (api.KVPairs, uint64, error) {
 	q := (&api.QueryOptions{RequireConsistent: true}).WithContext(ctx)
 	pairs, meta, err := c.calls.KV().List(prefix, q)
-	if err != nil {
-		return nil, 0, c.explain(err)
+	if err := c.queried(meta, err); err != nil {
+		return nil, 0, err
 	}
 	if meta.ResultsFilteredByACLs {
 		return nil, 0, c.hidden(prefix)
@@ -165,8 +177,8 @@ func (c *client) list(ctx context.Context, prefix string) (api.KVPairs, uint64, 
 func (c *client) names(ctx context.Context, folder string) ([]string, error) {
 	q := (&api.QueryOptions{RequireConsistent: true}).WithContext(ctx)
 	keys, meta, err := c.calls.KV().Keys(folder, "/", q)
-	if err != nil {
-		return nil, c.explain(err)
+	if err := c.queried(meta, err); err != nil {
+		return nil, err
 	}
 	if meta.ResultsFilteredByACLs {
 		return nil, c.hidden(folder)
@@ -215,14 +227,21 @@ func (c *client) write(ctx context.Context, ops ...*api.KVTxnOp) (*result, error
 		txn[i] = &api.TxnOp{KV: op}
 	}
 	var body struct {
-		Results               []struct{ KV *api.KVPair }
+		Results               json.RawMessage // null where there are none
 		Errors                api.TxnErrors
 		ResultsFilteredByACLs bool
 	}
+	var results []struct{ KV *api.KVPair }
 	_, err := c.calls.Raw().Write("/v1/txn", txn, &body, noWrite.WithContext(ctx))
 	var status api.StatusError
 	if errors.As(err, &status) && status.Code == http.StatusConflict {
 		err = json.Unmarshal([]byte(status.Body), &body)
+	}
+	if err == nil && body.Results == nil {
+		return nil, c.strange("an answer to a transaction without its results")
+	}
+	if err == nil {
+		err = json.Unmarshal(body.Results, &results)
 	}
 	switch {
 	case err != nil:
@@ -237,7 +256,7 @@ func (c *client) write(ctx context.Context, ops ...*api.KVTxnOp) (*result, error
 		}
 	}
 	r := &result{errs: body.Errors}
-	for _, res := range body.Results {
+	for _, res := range results {
 		if res.KV != nil {
 			r.pairs = append(r.pairs, res.KV)
 		}

@@ -27,6 +27,7 @@ const (
 	textDenied      = "Permission denied"
 	textNoToken     = "ACL not found"
 	textNoSession   = "invalid session"
+	textUnknown     = "Session id '" // agent/session_endpoint.go, SessionRenew
 	textMissingNode = "Missing node registration"
 	textBadTTL      = "Invalid Session TTL"
 	textWantsTLS    = "HTTP request to an HTTPS server" // package net/http's
@@ -50,8 +51,8 @@ func (c *client) explain(err error) error {
 		return fmt.Errorf("%w TTL %v: %v; choose another TTL, or change session_ttl_min of the servers", backend.ErrInvalid, c.o.TTL, err)
 	}
 	switch status.Code {
-	case http.StatusNotFound: // of what exists in every Consul; who looks for a key or session asks notFound
-		return fmt.Errorf("%w: %v; %s", backend.ErrUnavailable, err, c.stranger())
+	case http.StatusNotFound: // of what exists in every Consul; renew asks unknownSession
+		return c.strange(err.Error())
 	case http.StatusForbidden, http.StatusUnauthorized:
 		return c.denied(status.Body)
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusMethodNotAllowed:
@@ -66,10 +67,11 @@ func (c *client) explain(err error) error {
 // advice says more about a request that got no answer, or none that can be read.
 func (c *client) advice(err error) string {
 	var syntax *json.SyntaxError
+	var kind *json.UnmarshalTypeError
 	switch {
 	case errors.Is(err, http.ErrSchemeMismatch):
 		return "; " + c.addr + " does not speak TLS; remove tls=on and the files from the URL, or unset CONSUL_HTTP_SSL"
-	case errors.As(err, &syntax):
+	case errors.As(err, &syntax), errors.As(err, &kind):
 		return "; " + c.stranger()
 	case errors.Is(err, context.DeadlineExceeded):
 		return "; nothing at " + c.addr + " answers in time"
@@ -77,8 +79,13 @@ func (c *client) advice(err error) string {
 	return ""
 }
 
+// strange is the error of an answer that is none of Consul. It proves nothing.
+func (c *client) strange(what string) error {
+	return fmt.Errorf("%w: %s; %s", backend.ErrUnavailable, what, c.stranger())
+}
+
 func (c *client) stranger() string {
-	return "what answers at " + c.addr + " is not the HTTP API of Consul, which has the port 8500 by default"
+	return "what answers at " + c.addr + " is not the HTTP API of Consul, which has the port 8500 by default, or something between answers in its place"
 }
 
 // denied says which rights are needed.
@@ -86,10 +93,11 @@ func (c *client) denied(why string) error {
 	return fmt.Errorf("%w: %s; a candidate's token needs %s", backend.ErrDenied, why, c.o.rights())
 }
 
-// notFound reports whether Consul has answered that there is no such thing.
-func notFound(err error) bool {
+// unknownSession reports whether Consul has answered that there is no such session: a
+// 404 alone may be that of an ingress without a route.
+func unknownSession(err error) bool {
 	var status api.StatusError
-	return errors.As(err, &status) && status.Code == http.StatusNotFound
+	return errors.As(err, &status) && status.Code == http.StatusNotFound && strings.Contains(status.Body, textUnknown)
 }
 
 // hidden is the error where Consul has left out keys from an answer.

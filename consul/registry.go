@@ -40,8 +40,11 @@ func (c *client) create(ctx context.Context) (string, error) {
 	if errors.As(err, &status) && strings.Contains(status.Body, textMissingNode) {
 		return "", errNoNode
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return "", c.explain(err)
+	case out.ID == "":
+		return "", c.strange("an answer without the session's id")
 	}
 	return out.ID, nil
 }
@@ -53,9 +56,18 @@ var errNoNode = fmt.Errorf("%w: the catalog node that sessions are bound to does
 // node that has one is removed when the check's agent has gone.
 func (c *client) registerNode(ctx context.Context) error {
 	body := map[string]any{"Node": c.o.Node, "Address": unroutable}
-	_, err := c.calls.Raw().Write("/v1/catalog/register", body, nil, noWrite.WithContext(ctx))
-	if err != nil {
+	return c.done(ctx, "/v1/catalog/register", body)
+}
+
+// done sends a request that Consul answers with true.
+func (c *client) done(ctx context.Context, path string, body any) error {
+	var yes bool
+	_, err := c.calls.Raw().Write(path, body, &yes, noWrite.WithContext(ctx))
+	switch {
+	case err != nil:
 		return c.explain(err)
+	case !yes:
+		return c.strange("an answer that is not true")
 	}
 	return nil
 }
@@ -66,12 +78,12 @@ func (c *client) renew(ctx context.Context, id string) (*api.SessionEntry, error
 	var entries []*api.SessionEntry
 	_, err := c.renewals.Raw().Write("/v1/session/renew/"+id, nil, &entries, noWrite.WithContext(ctx))
 	switch {
-	case notFound(err):
+	case unknownSession(err):
 		return nil, nil
 	case err != nil:
 		return nil, c.explain(err)
 	case len(entries) == 0:
-		return nil, nil
+		return nil, c.strange("an answer without the session")
 	}
 	return entries[0], nil
 }
@@ -79,18 +91,11 @@ func (c *client) renew(ctx context.Context, id string) (*api.SessionEntry, error
 // knows reports, linearizably, whether the session exists.
 func (c *client) knows(ctx context.Context, id string) (bool, error) {
 	q := (&api.QueryOptions{RequireConsistent: true}).WithContext(ctx)
-	entry, _, err := c.calls.Session().Info(id, q)
-	if err != nil {
-		return false, c.explain(err)
-	}
-	return entry != nil, nil
+	entry, meta, err := c.calls.Session().Info(id, q)
+	return entry != nil, c.queried(meta, err)
 }
 
 // destroy ends the session. Consul says yes also where there is none.
 func (c *client) destroy(ctx context.Context, id string) error {
-	_, err := c.calls.Raw().Write("/v1/session/destroy/"+id, nil, nil, noWrite.WithContext(ctx))
-	if err != nil {
-		return c.explain(err)
-	}
-	return nil
+	return c.done(ctx, "/v1/session/destroy/"+id, nil)
 }
