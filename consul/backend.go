@@ -41,8 +41,10 @@ var _ backend.Backend = (*Backend)(nil)
 // New returns a backend on the agent that cfg names. It does not block and does not
 // connect: that is for the first Session. cfg may be nil, for the environment of
 // Consul's own tools; it is not changed, and its transport is copied, as the backend
-// needs several that do not get in each other's way. Of its fields, WaitTime must
-// be zero. o may be nil. New fails with [backend.ErrInvalid] for settings that
+// needs several that do not get in each other's way, and pings what HTTP/2 keeps open,
+// every sixth of the TTL unless the transport says otherwise. A http.Client with a
+// RoundTripper of another type is used as it is: it must itself notice connections that
+// have fallen silent. Of the fields of cfg, WaitTime must be zero. o may be nil. New fails with [backend.ErrInvalid] for settings that
 // cannot be.
 func New(cfg *api.Config, o *Options) (*Backend, error) {
 	o, err := o.filled()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"time"
 
 	"github.com/hashicorp/consul/api"
 
@@ -48,6 +49,7 @@ func newClient(life context.Context, cfg *api.Config, o *Options) (*client, erro
 		// of its own making.
 		if t, ok := own.HttpClient.Transport.(*http.Transport); ok {
 			dialWithin(life, t)
+			noticeSilence(t, o.TTL)
 		}
 		own.HttpClient.Transport = consistently{own.HttpClient.Transport}
 		*to = made
@@ -95,6 +97,27 @@ func dialWithin(life context.Context, t *http.Transport) {
 		defer context.AfterFunc(life, cancel)()
 		return dial(ctx, network, addr)
 	}
+}
+
+// noticeSilence has t close connections of HTTP/2 that have fallen silent, soon enough for
+// the session. The end of a request does not close the connection there, as it does with
+// HTTP/1, and the next request would wait on it, too. HTTP/2 of another package has
+// connections of its own, of which t knows nothing.
+func noticeSilence(t *http.Transport, ttl time.Duration) {
+	if t.TLSNextProto["h2"] != nil {
+		t.TLSNextProto, t.ForceAttemptHTTP2 = nil, true
+	}
+	var h http.HTTP2Config
+	if t.HTTP2 != nil {
+		h = *t.HTTP2
+	}
+	if h.SendPingTimeout == 0 {
+		h.SendPingTimeout = ttl / 6
+	}
+	if h.PingTimeout == 0 {
+		h.PingTimeout = ttl / 6
+	}
+	t.HTTP2 = &h
 }
 
 // close closes all connections; requests must have ended.

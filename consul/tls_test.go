@@ -4,18 +4,26 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
 	"math/big"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/hashicorp/consul/api"
+
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/conformance/proxy"
+	"github.com/succession-dev/succession/consul"
+	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/internal/coordtest"
 )
 
@@ -106,4 +114,96 @@ func TestTLS(t *testing.T) {
 			t.Errorf("%s: Open returned %v, want ErrUnavailable", query, err)
 		}
 	}
+}
+
+// Connections fall silent for good where something on the way has forgotten them, and
+// new ones work. Over HTTP/2 one connection carries all requests of a kind, whose ends
+// do not close it.
+func TestFrozenConnections(t *testing.T) {
+	t.Parallel()
+	cert, key := certificate(t)
+	addr := coordtest.NewConsul(t, &coordtest.ConsulOptions{CertFile: cert, KeyFile: key}).Addrs()[0]
+	trust := api.TLSConfig{CAFile: cert}
+	own, err := api.SetupTLSConfig(&trust)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// with returns a transport of the caller's that speaks HTTP/2 if it is told to.
+	with := func(set func(t *http.Transport)) *http.Transport {
+		t := &http.Transport{TLSClientConfig: own.Clone()}
+		set(t)
+		return t
+	}
+	http2 := func(t *http.Transport) { t.ForceAttemptHTTP2 = true }
+	for name, cfg := range map[string]api.Config{
+		"own transport":      {TLSConfig: trust},
+		"caller's transport": {Transport: with(http2)},
+		"caller's client":    {HttpClient: &http.Client{Transport: with(http2)}},
+		"caller's, HTTP/1":   {Transport: with(func(*http.Transport) {})},
+		"caller's, HTTP/2 of its own": {Transport: with(func(tr *http.Transport) {
+			tr.TLSNextProto, tr.TLSClientConfig.NextProtos = foreignHTTP2(t), []string{"h2"}
+		})},
+		"caller's, a ping that stays": {Transport: with(func(t *http.Transport) {
+			http2(t)
+			t.HTTP2 = &http.HTTP2Config{PingTimeout: time.Second}
+		})},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			const ttl = 3 * time.Second
+			forgetful := coordtest.NewProxy(t, addr)
+			var way atomic.Value
+			way.Store(forgetful.Addr())
+			front, err := proxy.Start(addr, &proxy.Options{Dial: func(_ string, timeout time.Duration) (net.Conn, error) {
+				return net.DialTimeout("tcp", way.Load().(string), timeout)
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(front.Close)
+			cfg.Address, cfg.Scheme = front.Addr(), "https"
+			b, err := consul.New(&cfg, &consul.Options{TTL: ttl})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { b.Close() })
+			line := coordtest.Name(t)
+			term, err := elect.New(b, line, nil).Campaign(within(t, 10*time.Second))
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := sessionOf(t, b)
+			waits := join(t, s, line, "")
+
+			way.Store(addr)
+			forgetful.Cut()
+			frozen := time.Now()
+			for !s.Deadline().After(frozen.Add(ttl)) { // a renewal was sent since
+				select {
+				case <-time.After(ttl / 50):
+				case <-s.Done():
+					t.Fatal(s.Err())
+				}
+			}
+			t.Logf("renewed %v after the connections fell silent", time.Since(frozen).Round(time.Millisecond))
+			if p, err := s.Ahead(within(t, ttl), waits); err != nil || p.Ahead.Key != term.Member().Key {
+				t.Errorf("Ahead returned %+v, %v, want the leader", p, err)
+			}
+			if err := term.Check(); err != nil {
+				t.Errorf("the term has ended: %v", err)
+			}
+			if err := term.Resign(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// foreignHTTP2 is what another package sets that speaks HTTP/2 over its own connections,
+// which a copy of the transport would share.
+func foreignHTTP2(t *testing.T) map[string]func(string, *tls.Conn) http.RoundTripper {
+	return map[string]func(string, *tls.Conn) http.RoundTripper{"h2": func(string, *tls.Conn) http.RoundTripper {
+		t.Error("a connection has gone to the caller's own HTTP/2")
+		return http.DefaultTransport
+	}}
 }
