@@ -11,7 +11,6 @@ import (
 	"github.com/hashicorp/consul/api"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/internal/clock"
 )
 
 // closeBound is how long Close waits for Consul at most.
@@ -175,20 +174,18 @@ func (b *Backend) tryEstablish(ctx context.Context) (*session, error) {
 	// session's time must be left.
 	ctx, cancel := context.WithTimeout(ctx, 2*b.o.attempt())
 	defer cancel()
-	sent := clock.Now()
 	t, err := b.c.found(ctx)
 	if errors.Is(err, errNoNode) && !b.o.AgentNode {
 		b.o.Logger.Info("registering the catalog node of sessions", "node", b.o.Node)
 		if err := b.c.registerNode(ctx); err != nil {
 			return nil, err
 		}
-		sent = clock.Now()
 		t, err = b.c.found(ctx)
 	}
 	if err != nil {
 		return nil, err
 	}
-	s := newSession(b, t, sent)
+	s := newSession(b, t)
 	// The creation does not tell its index, which is where the log now is.
 	entry, err := b.c.renew(ctx, t.id)
 	gone := err == nil && entry == nil

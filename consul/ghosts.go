@@ -141,6 +141,6 @@ func (s *session) removeGhosts() error {
 	return nil
 }
 
-// maxOps is how many operations of a transaction every version of Consul takes:
-// before 1.14 it was 64.
-const maxOps = 64
+// maxOps is how many operations a transaction may have (agent/txn_endpoint.go, since
+// Consul 1.14).
+const maxOps = 128

@@ -47,17 +47,16 @@ func (s *session) missing(ctx context.Context, m backend.Member) error {
 	if !s.owns(m) {
 		return backend.ErrNotMember
 	}
-	known := true
-	err := s.retry(ctx, func(ctx context.Context) (err error) {
-		known, err = s.b.c.knows(ctx, s.present().id)
+	err := s.retry(ctx, func(ctx context.Context) error {
+		id := s.present().id
+		known, err := s.b.c.knows(ctx, id)
+		if err == nil && !known {
+			err = s.unknown(id)
+		}
 		return err
 	})
 	if err != nil {
 		return err
-	}
-	if !known {
-		s.lost()
-		return s.possible(ctx)
 	}
 	return backend.ErrNotMember
 }

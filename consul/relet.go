@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/hashicorp/consul/api"
 
@@ -27,8 +28,10 @@ import (
 // changes neither its place nor its name.
 type tenancy struct {
 	id     string
-	leader string   // Consul's leader when it was created; empty where that is not known, or members are still to be moved
-	old    []string // all before it: a request to join that names one may still be on its way
+	leader string        // Consul's leader when it was created; empty where that is not known
+	sent   clock.Instant // when its creation was
+	moving bool          // members are still to be moved to it: no renewal of it counts
+	old    []string      // those before it that Consul may still have: a request to join that names one may be on its way
 }
 
 // holds reports whether a member that is locked by the session of Consul is ours.
@@ -51,10 +54,10 @@ func (s *session) let(t tenancy) {
 // errUnsettled says that a renewal does not count, as Consul changes its leader.
 var errUnsettled = fmt.Errorf("%w: Consul has another leader than when the session was created, and the session is not ready for that", backend.ErrUnavailable)
 
-// relet has a session that is created under the present leader take over the members
-// from the one that was renewed, unless one already has. Until all are moved no renewal
-// counts.
-func (s *session) relet(ctx context.Context, from string) error {
+// relet has a session that was created under the leader take over the members from the
+// one that was renewed, unless one already has. Until all are moved no renewal counts. A
+// move that was broken off goes on under the same session.
+func (s *session) relet(ctx context.Context, from, leader string) error {
 	select {
 	case s.reletting <- struct{}{}:
 		defer func() { <-s.reletting }()
@@ -62,31 +65,48 @@ func (s *session) relet(ctx context.Context, from string) error {
 		return errUnsettled
 	}
 	now := s.present()
-	if now.id != from && now.leader != "" {
+	if !now.moving && (now.id != from || now.leader == leader) {
 		return nil
 	}
-	sent := clock.Now()
-	// Where no answer comes, the next renewal must have time to try again.
-	attempt, cancel := context.WithTimeout(ctx, s.b.o.attempt())
-	defer cancel()
-	fresh, err := s.b.c.found(attempt)
-	if err != nil {
-		return err
+	if now.leader != leader {
+		// Where no answer comes, the next renewal must have time to try again.
+		attempt, cancel := context.WithTimeout(ctx, s.b.o.attempt())
+		defer cancel()
+		fresh, err := s.b.c.found(attempt)
+		if err != nil {
+			return err
+		}
+		if fresh.leader == "" {
+			return errors.Join(errUnsettled, s.b.c.destroy(attempt, fresh.id))
+		}
+		fresh.moving, fresh.old = true, append(slices.Clone(now.old), now.id)
+		s.let(fresh)
+		now = fresh
 	}
-	if fresh.leader == "" {
-		return errors.Join(errUnsettled, s.b.c.destroy(attempt, fresh.id))
-	}
-	before := append(slices.Clone(now.old), now.id)
-	s.let(tenancy{id: fresh.id, old: before})
 	if err := s.move(ctx, s.keys()); err != nil {
 		return err
 	}
-	s.let(tenancy{id: fresh.id, leader: fresh.leader, old: before})
-	s.b.o.Logger.Debug("took another session of Consul, as that has another leader", "session", fresh.id, "leader", fresh.leader)
-	if !s.lease.Extend(sent, s.b.o.TTL) {
+	now.moving = false
+	s.let(now)
+	s.b.o.Logger.Debug("took another session of Consul, as that has another leader", "session", now.id, "leader", now.leader)
+	if !s.lease.Extend(now.sent, s.b.o.TTL) {
 		return s.alive() // which ends it
 	}
+	s.prune(ctx)
 	return nil
+}
+
+// prune has Consul end the sessions before the previous one. Members have been moved twice
+// since, so that hardly a request names them any more; one that does is sent again.
+func (s *session) prune(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, s.b.o.attempt())
+	defer cancel()
+	now := s.present()
+	last := len(now.old) - 1
+	now.old = slices.DeleteFunc(slices.Clone(now.old), func(id string) bool {
+		return id != now.old[last] && s.b.c.destroy(ctx, id) == nil
+	})
+	s.let(now)
 }
 
 // keys returns where members of the session stand, or are about to.
@@ -100,44 +120,53 @@ func (s *session) keys() (keys []string) {
 }
 
 // move has the present session of Consul lock those of the keys that an earlier one
-// does. What is pinned stays as it is.
+// does. What is pinned stays as it is. Several requests go out at once: with many members
+// and a long way to Consul, one after the other would take longer than the session has.
 func (s *session) move(ctx context.Context, keys []string) error {
-	const perMember = 3 // operations
-	for some := range slices.Chunk(keys, maxOps/perMember) {
-		gets := make([]*api.KVTxnOp, len(some))
-		for i, key := range some {
-			gets[i] = &api.KVTxnOp{Verb: api.KVGetOrEmpty, Key: key}
-		}
-		err := s.retry(ctx, func(ctx context.Context) error {
-			for {
-				r, err := s.b.c.read(ctx, gets...)
-				if err != nil {
-					return err
-				}
-				now := s.present()
-				var ops []*api.KVTxnOp
-				for _, key := range some {
-					if p := r.find(key); p != nil && slices.Contains(now.old, p.Session) {
-						ops = append(ops,
-							&api.KVTxnOp{Verb: api.KVCheckIndex, Key: key, Index: p.ModifyIndex},
-							&api.KVTxnOp{Verb: api.KVUnlock, Key: key, Value: p.Value, Flags: p.Flags, Session: p.Session},
-							&api.KVTxnOp{Verb: api.KVLock, Key: key, Value: p.Value, Flags: p.Flags, Session: now.id})
-					}
-				}
-				if len(ops) == 0 {
-					return nil
-				}
-				if r, err = s.b.c.write(ctx, ops...); err != nil || len(r.errs) == 0 {
-					return err
-				}
-				// Something has changed since it was read.
+	const perMember, atOnce = 3, 4 // operations, requests
+	some := slices.Collect(slices.Chunk(keys, maxOps/perMember))
+	errs := make([]error, atOnce)
+	var moving sync.WaitGroup
+	for first := range min(atOnce, len(some)) {
+		moving.Go(func() {
+			for i := first; i < len(some) && errs[first] == nil; i += atOnce {
+				errs[first] = s.retry(ctx, func(ctx context.Context) error { return s.moveSome(ctx, some[i]) })
 			}
 		})
+	}
+	moving.Wait()
+	return errors.Join(errs...)
+}
+
+// moveSome is move for as many as fit into one transaction.
+func (s *session) moveSome(ctx context.Context, keys []string) error {
+	gets := make([]*api.KVTxnOp, len(keys))
+	for i, key := range keys {
+		gets[i] = &api.KVTxnOp{Verb: api.KVGetOrEmpty, Key: key}
+	}
+	for {
+		r, err := s.b.c.read(ctx, gets...)
 		if err != nil {
 			return err
 		}
+		now := s.present()
+		var ops []*api.KVTxnOp
+		for _, key := range keys {
+			if p := r.find(key); p != nil && slices.Contains(now.old, p.Session) {
+				ops = append(ops,
+					&api.KVTxnOp{Verb: api.KVCheckIndex, Key: key, Index: p.ModifyIndex},
+					&api.KVTxnOp{Verb: api.KVUnlock, Key: key, Value: p.Value, Flags: p.Flags, Session: p.Session},
+					&api.KVTxnOp{Verb: api.KVLock, Key: key, Value: p.Value, Flags: p.Flags, Session: now.id})
+			}
+		}
+		if len(ops) == 0 {
+			return nil
+		}
+		if r, err = s.b.c.write(ctx, ops...); err != nil || len(r.errs) == 0 {
+			return err
+		}
+		// Something has changed since it was read.
 	}
-	return nil
 }
 
 // catchUp moves a member that was created under a session of Consul to the present one,
@@ -161,11 +190,10 @@ func (c *client) found(ctx context.Context) (tenancy, error) {
 	if err != nil {
 		return tenancy{}, err
 	}
-	id, err := c.create(ctx)
-	if err != nil {
+	t := tenancy{sent: clock.Now()}
+	if t.id, err = c.create(ctx); err != nil {
 		return tenancy{}, err
 	}
-	t := tenancy{id: id}
 	if after, err := c.leader(ctx); err == nil && after == before {
 		t.leader = after
 	}

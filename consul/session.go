@@ -39,10 +39,9 @@ type session struct {
 
 var _ backend.Session = (*session)(nil)
 
-// newSession returns the session, whose creation was sent at the given time. A
-// deadline that has passed is not revived: a member that waits in line may be
-// believed dead as well.
-func newSession(b *Backend, t tenancy, sent clock.Instant) *session {
+// newSession returns the session. A deadline that has passed is not revived: a member
+// that waits in line may be believed dead as well.
+func newSession(b *Backend, t tenancy) *session {
 	s := &session{
 		b:         b,
 		id:        t.id,
@@ -59,7 +58,7 @@ func newSession(b *Backend, t tenancy, sent clock.Instant) *session {
 		},
 	}
 	s.ctx, s.cancel = context.WithCancelCause(b.life)
-	s.lease.Extend(sent, b.o.TTL)
+	s.lease.Extend(t.sent, b.o.TTL)
 	s.lease.Hold(true)
 	return s
 }
@@ -122,21 +121,21 @@ func (s *session) keepAlive() {
 func (s *session) renew(sent clock.Instant) error {
 	ctx, cancel := context.WithTimeout(s.ctx, s.b.o.TTL)
 	defer cancel()
-	now := s.present()
-	entry, err := s.b.c.renew(ctx, now.id)
+	id := s.present().id
+	entry, err := s.b.c.renew(ctx, id)
 	if err == nil && entry == nil {
-		s.lost()
-		return nil
+		return s.unknown(id)
 	}
 	var leader string
 	if err == nil {
 		leader, err = s.b.c.leader(ctx)
 	}
+	now := s.present()
 	switch {
 	case err == nil && leader == "":
 		err = errUnsettled
-	case err == nil && (leader != now.leader || s.present().id != now.id):
-		err = s.relet(ctx, now.id)
+	case err == nil && (leader != now.leader || now.moving || id != now.id):
+		err = s.relet(ctx, id, leader)
 	case err == nil && !s.lease.Extend(sent, s.b.o.TTL):
 		return s.alive() // which ends it
 	}
@@ -164,9 +163,14 @@ func (s *session) alive() error {
 	return err
 }
 
-// lost ends the session because Consul does not know it.
-func (s *session) lost() {
-	s.end(fmt.Errorf("%w: Consul does not know session %s any more: it was destroyed, or catalog node %q was deregistered", backend.ErrSessionEnded, s.id, s.b.o.Node), true)
+// unknown ends the session because Consul does not know the session of Consul, unless
+// another one has taken over from that meanwhile.
+func (s *session) unknown(id string) error {
+	if s.present().id != id {
+		return errUnsettled
+	}
+	s.end(fmt.Errorf("%w: Consul does not know session %s any more: it was destroyed, or catalog node %q was deregistered", backend.ErrSessionEnded, id, s.b.o.Node), true)
+	return s.Err()
 }
 
 // end ends the session, once. Unless Consul knows, it is told, as soon as it can be
@@ -258,9 +262,10 @@ func (s *session) once(ctx context.Context, limit time.Duration, f func(ctx cont
 	defer cancel()
 	attempt, done := context.WithTimeout(ctx, limit)
 	defer done()
+	id := s.present().id
 	err := f(attempt)
 	if errors.Is(err, backend.ErrSessionEnded) {
-		s.lost()
+		err = s.unknown(id)
 	}
 	if s.alive() != nil { // an answer that comes too late is none
 		return context.Cause(s.ctx)

@@ -1,0 +1,213 @@
+package consul_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/conformance/proxy"
+	"github.com/succession-dev/succession/consul"
+	"github.com/succession-dev/succession/internal/coordtest"
+)
+
+// creates counts what creates sessions of Consul.
+type creates struct{ atomic.Int64 }
+
+func (n *creates) pass(req *http.Request, next http.RoundTripper) (*http.Response, error) {
+	if req.URL.Path == "/v1/session/create" {
+		n.Add(1)
+	}
+	return next.RoundTrip(req)
+}
+
+// Many members on a long way must be moved before the session's time is over, once.
+func TestReletOverLongWay(t *testing.T) {
+	t.Parallel()
+	const members, oneWay, ttl = 500, 60 * time.Millisecond, 3 * time.Second
+	addr, name := server(t), coordtest.Name(t)
+	p := coordtest.NewProxy(t, addr)
+	var created creates
+	b := ledBy(t, p.Addr(), ttl, "first", created.pass)
+	s := sessionOf(t, b)
+	var joining sync.WaitGroup
+	for range 10 {
+		joining.Go(func() {
+			for range members / 10 {
+				if _, err := s.Join(t.Context(), name, ""); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	joining.Wait()
+	p.Delay(proxy.ToServer, oneWay)
+	p.Delay(proxy.ToClient, oneWay)
+	old := consul.SessionID(s)
+	created.Store(0)
+	begun := time.Now()
+	b.leader.Store("second")
+	operator := admin(t, addr)
+	for moved := 0; moved < members; {
+		if err := s.Err(); err != nil {
+			t.Fatalf("%d of %d members are moved: %v", moved, members, err)
+		}
+		pairs, _, err := operator.KV().List(name+"/", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		moved = 0
+		for _, p := range pairs {
+			if p.Session == consul.SessionID(s) && p.Session != old {
+				moved++
+			}
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	took := time.Now()
+	t.Logf("%d members were moved within %v of the change", members, took.Sub(begun).Round(time.Millisecond))
+	for s.Deadline().Before(took.Add(ttl)) { // until a renewal was sent after the move
+		select {
+		case <-time.After(ttl / 50):
+		case <-s.Done():
+			t.Fatal(s.Err())
+		}
+	}
+	if n := created.Load(); n != 1 {
+		t.Errorf("one change of leader created %d sessions of Consul, want 1", n)
+	}
+}
+
+// A move that was broken off goes on under the session that was created for it.
+func TestBrokenMoveGoesOn(t *testing.T) {
+	t.Parallel()
+	addr, name := server(t), coordtest.Name(t)
+	var created creates
+	var refuse atomic.Bool
+	b := ledBy(t, addr, time.Minute, "first", func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
+		if kindOf(req) == "PUT /v1/txn" && refuse.CompareAndSwap(true, false) {
+			body := io.NopCloser(strings.NewReader("Permission denied"))
+			return &http.Response{StatusCode: http.StatusForbidden, Header: make(http.Header), Body: body, Request: req}, nil
+		}
+		return created.pass(req, next)
+	})
+	s := sessionOf(t, b)
+	m := join(t, s, name, "")
+	created.Store(0)
+	refuse.Store(true)
+	b.leader.Store("second")
+	if err := consul.Renew(s); !errors.Is(err, backend.ErrDenied) {
+		t.Fatalf("the renewal whose move was refused returned %v, want ErrDenied", err)
+	}
+	before := s.Deadline()
+	if err := consul.Renew(s); err != nil {
+		t.Fatal(err)
+	}
+	if n := created.Load(); n != 1 {
+		t.Errorf("one change of leader created %d sessions of Consul, want 1", n)
+	}
+	if !s.Deadline().After(before) {
+		t.Error("the deadline has not moved, although all members have")
+	}
+	if p, _, err := admin(t, addr).KV().Get(name+"/"+m.Key, nil); err != nil || p == nil || p.Session != consul.SessionID(s) {
+		t.Errorf("the member's key is %+v, %v; want it locked by %s", p, err, consul.SessionID(s))
+	}
+}
+
+// Sessions of Consul that were taken over do not pile up, neither there nor here.
+func TestOldSessionsArePruned(t *testing.T) {
+	t.Parallel()
+	addr, name := server(t), coordtest.Name(t)
+	var destroyed atomic.Int64
+	b := ledBy(t, addr, time.Minute, "0", func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
+		if strings.HasPrefix(req.URL.Path, "/v1/session/destroy/") {
+			destroyed.Add(1)
+		}
+		return next.RoundTrip(req)
+	})
+	s := sessionOf(t, b)
+	m := join(t, s, name, "")
+	ids := []string{consul.SessionID(s)}
+	for n := range 5 {
+		b.leader.Store(fmt.Sprint(n + 1))
+		if err := consul.Renew(s); err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, consul.SessionID(s))
+	}
+	operator := admin(t, addr)
+	for i, id := range ids {
+		entry, _, err := operator.Session().Info(id, nil)
+		if want := i >= len(ids)-2; err != nil || (entry != nil) != want {
+			t.Errorf("Consul has %+v (error: %v) as number %d of %d sessions, want that: %v", entry, err, i+1, len(ids), want)
+		}
+	}
+	if p, err := s.Ahead(t.Context(), m); err != nil || !p.First {
+		t.Errorf("the member stands at %+v, %v", p, err)
+	}
+	destroyed.Store(0)
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if n := destroyed.Load(); n != 2 {
+		t.Errorf("Close sent %d requests to end sessions of Consul, want 2", n)
+	}
+}
+
+// What Consul says of a session that was taken over says nothing of the one that lives.
+func TestEndOfOldSessionEndsNothing(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"PUT /v1/txn", "renewal"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			addr, name := server(t), coordtest.Name(t)
+			var hold atomic.Bool
+			held, release := make(chan struct{}), make(chan struct{})
+			b := ledBy(t, addr, time.Minute, "first", func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
+				if kindOf(req) == kind && hold.CompareAndSwap(true, false) {
+					close(held)
+					<-release
+				}
+				return next.RoundTrip(req)
+			})
+			s := sessionOf(t, b)
+			m := join(t, s, name, "")
+			old := consul.SessionID(s)
+			hold.Store(true)
+			done := make(chan error, 1)
+			go func() {
+				if kind == "renewal" {
+					done <- consul.Renew(s)
+					return
+				}
+				_, err := s.Join(t.Context(), name, "")
+				done <- err
+			}()
+			<-held
+			b.leader.Store("second")
+			if err := consul.Renew(s); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := admin(t, addr).Session().Destroy(old, nil); err != nil {
+				t.Fatal(err)
+			}
+			close(release)
+			if err := <-done; err != nil && kind != "renewal" {
+				t.Errorf("Join returned %v", err)
+			}
+			if err := s.Err(); err != nil {
+				t.Fatalf("the session has ended: %v", err)
+			}
+			if p, err := s.Ahead(t.Context(), m); err != nil || !p.First {
+				t.Errorf("the member stands at %+v, %v", p, err)
+			}
+		})
+	}
+}
