@@ -14,10 +14,16 @@ import (
 // seconds, and a snapshot that is restored brings back who has left. Only with the
 // session does that end, as its members' keys can then not be created any more.
 type ghosts struct {
-	standing  map[string]uint64 // of members that stand, with their positions, or are about to, with 0
-	doubtful  map[string]bool   // of members that stand, with another request to create them perhaps on its way
-	abandoned map[string]bool   // of members that have left, or whose joining was given up
-	more      chan struct{}     // says that abandoned has grown
+	standing  map[string]standing // of members that stand, or are about to
+	doubtful  map[string]bool     // of members that stand, with another request to create them perhaps on its way
+	abandoned map[string]bool     // of members that have left, or whose joining was given up
+	more      chan struct{}       // says that abandoned has grown
+}
+
+// standing is what is known of a member's key.
+type standing struct {
+	position uint64 // 0 as long as the member is about to stand
+	index    uint64 // of its last change, as far as known
 }
 
 // stand notes that the key is that of a member from now on, and left that the member at
@@ -26,14 +32,33 @@ type ghosts struct {
 func (s *session) stand(key string, position uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.ghosts.standing[key] = position
+	s.ghosts.standing[key] = standing{position, position}
+}
+
+// changed notes at which index the key of the member at that position has changed, and
+// changeOf returns what is known of that: whoever writes under it needs no read before.
+func (s *session) changed(key string, position, index uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if at, stands := s.ghosts.standing[key]; stands && at.position == position {
+		s.ghosts.standing[key] = standing{position, index}
+	}
+}
+
+func (s *session) changeOf(key string, position uint64) uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if at := s.ghosts.standing[key]; at.position == position {
+		return at.index
+	}
+	return position
 }
 
 func (s *session) left(key string, position uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	at, stood := s.ghosts.standing[key]
-	if !stood || at != position {
+	if !stood || at.position != position {
 		return false
 	}
 	delete(s.ghosts.standing, key)

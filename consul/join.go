@@ -110,8 +110,8 @@ func (s *session) leave(ctx context.Context, m backend.Member) error {
 	if err != nil {
 		return err
 	}
-	// The index of the last change is that of the creation, as hardly anybody changes a member.
-	index, guessed := m.Position, s.owns(m)
+	// Hardly anybody but the session changes a member.
+	index, guessed := s.changeOf(key, m.Position), s.owns(m)
 	err = s.retry(ctx, func(ctx context.Context) error {
 		for {
 			if !guessed {

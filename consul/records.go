@@ -136,7 +136,7 @@ func (s *session) guarded(ctx context.Context, cond *backend.If, key string, ops
 		if err != nil {
 			return nil, err
 		}
-		guard = &api.KVTxnOp{Verb: api.KVCheckIndex, Key: path, Index: m.Position}
+		guard = &api.KVTxnOp{Verb: api.KVCheckIndex, Key: path, Index: s.changeOf(path, m.Position)}
 		ops = append(ops, guard)
 	}
 	for {
@@ -163,6 +163,7 @@ func (s *session) guarded(ctx context.Context, cond *backend.If, key string, ops
 		if guard.Index == was {
 			return nil, fmt.Errorf("%w: the member's entry could not be checked: %s", backend.ErrUnavailable, r.errs[0].What)
 		}
+		s.changed(guard.Key, m.Position, guard.Index)
 	}
 }
 

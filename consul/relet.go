@@ -162,8 +162,14 @@ func (s *session) moveSome(ctx context.Context, keys []string) error {
 		if len(ops) == 0 {
 			return nil
 		}
-		if r, err = s.b.c.write(ctx, ops...); err != nil || len(r.errs) == 0 {
+		if r, err = s.b.c.write(ctx, ops...); err != nil {
 			return err
+		}
+		if len(r.errs) == 0 {
+			for _, p := range r.pairs { // one for each operation: the last of a key is from when it was locked
+				s.changed(p.Key, p.CreateIndex, p.ModifyIndex)
+			}
+			return nil
 		}
 		// Something has changed since it was read.
 	}

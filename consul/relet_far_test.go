@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/consul/api"
+
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance/proxy"
 	"github.com/succession-dev/succession/consul"
@@ -209,5 +211,59 @@ func TestEndOfOldSessionEndsNothing(t *testing.T) {
 				t.Errorf("the member stands at %+v, %v", p, err)
 			}
 		})
+	}
+}
+
+// A write under a member, and its leaving, are one request also after the member's key
+// has changed: a resignation that reads first takes three times as long.
+func TestOneRequestAfterRelet(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var sent []string
+	addr, name := server(t), coordtest.Name(t)
+	b := ledBy(t, addr, time.Minute, "first", func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
+		mu.Lock()
+		sent = append(sent, kindOf(req))
+		mu.Unlock()
+		return next.RoundTrip(req)
+	})
+	s := sessionOf(t, b)
+	one := func(what string, f func() error) {
+		t.Helper()
+		mu.Lock()
+		sent = nil
+		mu.Unlock()
+		if err := f(); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if len(sent) != 1 {
+			t.Errorf("%s sent %q, want one request", what, sent)
+		}
+	}
+	m := join(t, s, name, "")
+	put := func() error {
+		_, err := s.Put(t.Context(), name+"-record", []byte("x"), &backend.If{Member: m})
+		return err
+	}
+	one("Put", put)
+	for _, leader := range []string{"second", "third"} {
+		b.leader.Store(leader)
+		if err := consul.Renew(s); err != nil {
+			t.Fatal(err)
+		}
+		one("Put after another leader", put)
+	}
+	if _, err := admin(t, addr).KV().Put(&api.KVPair{Key: name + "/" + m.Key, Value: []byte("operator")}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := put(); err != nil { // finds out
+		t.Fatal(err)
+	}
+	one("Put after an operator's change", put)
+	one("Leave", func() error { return s.Leave(t.Context(), m) })
+	if left := members(t, addr, name); len(left) > 0 {
+		t.Errorf("after Leave %q stand", left)
 	}
 }

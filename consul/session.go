@@ -51,7 +51,7 @@ func newSession(b *Backend, t tenancy) *session {
 		joins:     make(map[string]int),
 		queries:   make(map[topic]*query),
 		ghosts: ghosts{
-			standing:  make(map[string]uint64),
+			standing:  make(map[string]standing),
 			doubtful:  make(map[string]bool),
 			abandoned: make(map[string]bool),
 			more:      make(chan struct{}, 1),
