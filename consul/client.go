@@ -236,9 +236,15 @@ func (r *result) find(key string) *api.KVPair {
 	return nil
 }
 
-// read runs a transaction of reading operations, linearizably and in one snapshot.
+// read runs a transaction of reading operations, linearizably and in one snapshot. They
+// state no condition, so that each refusal is a failure: what is missing because of it
+// is not absent.
 func (c *client) read(ctx context.Context, ops ...*api.KVTxnOp) (*result, error) {
-	return c.write(consistent(ctx), ops...)
+	r, err := c.write(consistent(ctx), ops...)
+	if err == nil && len(r.errs) > 0 {
+		err = c.explain(api.StatusError{Code: http.StatusConflict, Body: r.errs[0].What})
+	}
+	return r, err
 }
 
 // write runs a transaction. It is not an error that operations were refused, as

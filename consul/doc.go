@@ -4,7 +4,7 @@
 //	b, err := backend.Open(ctx, "consul://127.0.0.1:8500/app")
 //
 // See [Open] for what the URL takes, and [New] for a client made in code. Talk to
-// the agent on the same machine.
+// the agent on the same machine. Consul 1.14 or later is needed.
 //
 // # How it works
 //

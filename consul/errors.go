@@ -30,6 +30,7 @@ const (
 	textUnknown     = "Session id '" // agent/session_endpoint.go, SessionRenew
 	textMissingNode = "Missing node registration"
 	textBadTTL      = "Invalid Session TTL"
+	textUnknownVerb = "unknown KV verb"
 	textWantsTLS    = "HTTP request to an HTTPS server" // package net/http's
 )
 
@@ -47,6 +48,8 @@ func (c *client) explain(err error) error {
 		return fmt.Errorf("%w: Consul does not know it any more", backend.ErrSessionEnded)
 	case strings.Contains(status.Body, textDenied), strings.Contains(status.Body, textNoToken):
 		return c.denied(status.Body)
+	case strings.Contains(status.Body, textUnknownVerb):
+		return fmt.Errorf("%w Consul: it is older than 1.14 and cannot do what is needed (%s)", backend.ErrInvalid, status.Body)
 	case strings.Contains(status.Body, textBadTTL):
 		return fmt.Errorf("%w TTL %v: %v; choose another TTL, or change session_ttl_min of the servers", backend.ErrInvalid, c.o.TTL, err)
 	}
@@ -55,6 +58,8 @@ func (c *client) explain(err error) error {
 		return c.strange(err.Error())
 	case http.StatusForbidden, http.StatusUnauthorized:
 		return c.denied(status.Body)
+	case http.StatusTooManyRequests:
+		return fmt.Errorf("%w: %v; raise limits.http_max_conns_per_client of the agent, or use TLS, where queries share a connection", backend.ErrUnavailable, err)
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusMethodNotAllowed:
 		if strings.Contains(status.Body, textWantsTLS) {
 			return fmt.Errorf("%w: %s speaks TLS; add tls=on to the URL, or set CONSUL_HTTP_SSL", backend.ErrInvalid, c.addr)

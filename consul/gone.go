@@ -18,7 +18,7 @@ func (s *session) gone(ctx context.Context, m backend.Member) error {
 	if err != nil {
 		return err
 	}
-	wait := s.b.o.backoff()
+	wait := s.b.o.patience()
 	index := m.Position
 	for {
 		q, err := s.block(ctx, topic{key: key, member: m.Position}, index)
@@ -79,7 +79,7 @@ func (s *session) joined(ctx context.Context, line string) error {
 	ctx, cancel := s.bind(ctx)
 	defer cancel()
 	folder := s.b.o.folder(line)
-	wait, quiet := s.b.o.backoff(), s.b.o.backoff()
+	wait, quiet := s.b.o.patience(), s.b.o.backoff()
 	for first := true; ; first = false {
 		var members []backend.Member
 		var index uint64

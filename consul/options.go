@@ -114,6 +114,13 @@ func (o *Options) backoff() backoff.Backoff {
 	return backoff.Backoff{Min: minPause, Max: max(minPause, min(time.Second, o.TTL/15))}
 }
 
+// patience returns the pauses between blocking queries that fail. Reads come between, so
+// that they grow only where those are answered: the agent grants this address no more
+// connections, for up to a minute, and who asks often takes them from others.
+func (o *Options) patience() backoff.Backoff {
+	return backoff.Backoff{Min: minPause, Max: max(minPause, o.attempt())}
+}
+
 // rights is what a token needs, for error messages.
 func (o *Options) rights() string {
 	folder := o.Prefix

@@ -201,7 +201,7 @@ func (s *session) Watch(ctx context.Context, name string, after backend.Version)
 }
 
 func (s *session) watch(ctx context.Context, name string, after backend.Version) (backend.Record, error) {
-	wait := s.b.o.backoff()
+	wait := s.b.o.patience()
 	for {
 		r, index, err := s.get(ctx, name)
 		if err != nil || r.Version != after {
