@@ -59,7 +59,7 @@ func (c *client) explain(err error) error {
 	case http.StatusForbidden, http.StatusUnauthorized:
 		return c.denied(status.Body)
 	case http.StatusTooManyRequests:
-		return fmt.Errorf("%w: %v; raise limits.http_max_conns_per_client of the agent, or use TLS, where queries share a connection", backend.ErrUnavailable, err)
+		return fmt.Errorf("%w: %v; see the limits of the agent: http_max_conns_per_client is for each address, and over TLS queries share a connection", backend.ErrUnavailable, err)
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusMethodNotAllowed:
 		if strings.Contains(status.Body, textWantsTLS) {
 			return fmt.Errorf("%w: %s speaks TLS; add tls=on to the URL, or set CONSUL_HTTP_SSL", backend.ErrInvalid, c.addr)

@@ -29,7 +29,7 @@ import (
 type tenancy struct {
 	id     string
 	leader string        // Consul's leader when it was created; empty where that is not known
-	sent   clock.Instant // when its creation was
+	sent   clock.Instant // when the request to create it was
 	moving bool          // members are still to be moved to it: no renewal of it counts
 	old    []string      // those before it that Consul may still have: a request to join that names one may be on its way
 }
