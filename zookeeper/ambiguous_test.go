@@ -6,9 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/go-zookeeper/zk"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/zookeeper"
@@ -182,5 +185,28 @@ func TestAmbiguousLeaveAndPin(t *testing.T) {
 		if len(l.Members) != 1 || !l.Members[0].Pinned || l.Members[0].Value != "v" || l.Header != h {
 			t.Errorf("pin, %v: %+v", cut, l)
 		}
+	}
+}
+
+// A foreign candidate may choose its number itself, and stand behind those that come later.
+func TestAmbiguousJoinBeforeForeignNumber(t *testing.T) {
+	t.Parallel()
+	sab := new(saboteur)
+	s := session(t, open(t, zookeeper.Options{SessionTimeout: 20 * time.Second, Dialer: sab.dial}, server(t)))
+	first := join(t, s, "e", "mine")
+	foreign := raw(t, server(t))
+	for _, name := range []string{"n_1500000000", "n_0000000002", "n_15000000000"} {
+		if _, err := foreign.Create(chroot(t)+"/e/"+name, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.Get(t.Context(), "r"); err != nil { // the session has seen them
+		t.Fatal(err)
+	}
+	sab.arm(opCreate, -1, 0)
+	m := join(t, s, "e", "mine")
+	names, _, err := foreign.Children(chroot(t) + "/e")
+	if err != nil || len(names) != 5 || !slices.Contains(names, m.Key) || m.Key == first.Key {
+		t.Errorf("joined %v and %v, and there stand %q, %v", first, m, names, err)
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"slices"
+	"strings"
 	"sync"
 
 	"github.com/go-zookeeper/zk"
@@ -134,14 +134,14 @@ func (j *join) run(ctx context.Context, line string) {
 func (j *join) add(ctx context.Context) (*own, error) {
 	inner := j.s.link.ctx
 	for try := 0; ; try++ {
-		before := j.s.link.highest()
-		c, err := start(ctx, j.s, j.s.create(j.line+"/"+j.s.options.prefix(), []byte(j.value), zk.FlagEphemeralSequential))
+		prefix := j.s.options.prefix()
+		c, err := start(ctx, j.s, j.s.create(j.line+"/"+prefix, []byte(j.value), zk.FlagEphemeralSequential))
 		if err != nil {
 			return nil, err
 		}
 		at, err := c.wait(inner)
 		if errors.Is(err, errLost) {
-			at, err = j.find(inner, before)
+			at, err = j.find(inner, prefix)
 		}
 		switch {
 		case err == nil && at != "":
@@ -160,55 +160,57 @@ func (j *join) add(ctx context.Context) (*own, error) {
 	}
 }
 
-// find looks for a member whose create was not answered. It returns "" when there
-// is none. before is a zxid from before the create.
-func (j *join) find(ctx context.Context, before int64) (string, error) {
+// find looks for a member whose create was not answered, and whose name begins with
+// prefix. It returns "" when there is none.
+func (j *join) find(ctx context.Context, prefix string) (string, error) {
 	s := j.s
-	at, err := s.findOwn(ctx, j.line, j.value, before)
-	if err != nil && s.link.ended() == nil {
-		// The members of a session that has ended go with it.
-		s.link.kill(fmt.Errorf("a join's outcome cannot be found out: %w", err))
-		return "", s.link.ended()
+	for try := 0; ; try++ {
+		at, err := s.findOwn(ctx, j.line, prefix)
+		if errors.Is(err, errLost) {
+			err = pause(ctx, try)
+			if err == nil {
+				continue
+			}
+		}
+		if err != nil && s.link.ended() == nil {
+			// The members of a session that has ended go with it.
+			s.link.kill(fmt.Errorf("a join's outcome cannot be found out: %w", err))
+			return "", s.link.ended()
+		}
+		return at, err
 	}
-	return at, err
 }
 
-func (s *session) findOwn(ctx context.Context, line, value string, before int64) (string, error) {
+func (s *session) findOwn(ctx context.Context, line, prefix string) (string, error) {
 	// The create may have been proposed and not yet applied where the session is
 	// connected now. A later write of the session is applied behind it. What the
 	// former server still had to forward is refused (SessionMoved).
-	_, err := retry(ctx, s, multiResults([]any{check(line)}))
-	if err != nil {
+	if _, err := do(ctx, s, barrier(line)); err != nil {
 		return "", err
 	}
-	all, err := retry(ctx, s, children(line))
+	all, err := do(ctx, s, children(line))
 	if err == errNoNode {
 		return "", nil // a znode with children cannot have been deleted
 	}
 	if err != nil {
 		return "", err
 	}
-	standing, err := places(all.names)
+	// All are read: a number does not tell how old a member is, since a foreign candidate
+	// may have chosen its own.
+	var paths []string
+	for _, name := range all.names {
+		if at := line + "/" + name; strings.HasPrefix(name, prefix) && !s.knows(at) {
+			paths = append(paths, at)
+		}
+	}
+	nodes, err := s.getAll(ctx, paths)
 	if err != nil {
 		return "", err
 	}
 	session, _ := s.link.state()
-	for _, p := range slices.Backward(standing) { // the newest first
-		at := line + "/" + p.key
-		if s.knows(at) {
-			continue
-		}
-		n, err := retry(ctx, s, get(at))
-		switch {
-		case err == errNoNode:
-		case err != nil:
-			return "", err
-		case n.stat.EphemeralOwner == session && string(n.data) == value:
-			return at, nil
-		case n.stat.EphemeralOwner == session:
-			return "", fmt.Errorf("%s is of this session and has another value", at)
-		case n.stat.EphemeralOwner != 0 && n.stat.Czxid < before:
-			return "", nil // all further ones are older than the create
+	for i, n := range nodes {
+		if n.stat != nil && n.stat.EphemeralOwner == session {
+			return paths[i], nil
 		}
 	}
 	return "", nil
