@@ -211,6 +211,34 @@ func TestMembersAreProtected(t *testing.T) {
 	}
 }
 
+// Conditions that do not hold say so also where the root may not be read.
+func TestRootNotReadable(t *testing.T) {
+	t.Parallel()
+	z := own(t)
+	s := session(t, open(t, zookeeper.Options{}, z.Addrs()...))
+	m := join(t, s, "e", "")
+	v, err := s.Put(t.Context(), "r", []byte("1"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Leave(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := raw(t, z.Addrs()[0]).SetACL("/", zk.WorldACL(zk.PermCreate), -1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Put(t.Context(), "r", nil, &backend.If{Member: m}); !errors.Is(err, backend.ErrNotMember) {
+		t.Errorf("Put of a member that has gone: %v", err)
+	}
+	if _, err := s.Put(t.Context(), "r", nil, &backend.If{Version: v + 1}); !errors.Is(err, backend.ErrVersion) {
+		t.Errorf("Put on another version: %v", err)
+	}
+	if err := s.Delete(t.Context(), "r", &backend.If{Version: v + 1}); !errors.Is(err, backend.ErrVersion) {
+		t.Errorf("Delete on another version: %v", err)
+	}
+	session(t, open(t, zookeeper.Options{}, z.Addrs()...))
+}
+
 // A session without the right to delete ends its members by ending itself.
 func TestCloseWithoutDelete(t *testing.T) {
 	root := "/" + coordtest.Name(t)

@@ -106,9 +106,6 @@ func (b *Backend) open(ctx context.Context) (*session, error) {
 		// The first request is a quorum write: its zxid is above that of
 		// everything that was committed before, and its answer starts the lease.
 		_, err = do(ctx, s, barrier("/"))
-		if errors.Is(err, errNoNode) || errors.Is(err, backend.ErrDenied) {
-			err = nil // answered all the same
-		}
 	}
 	if refusal := s.link.refused(); refusal != nil {
 		err = refusal

@@ -225,7 +225,10 @@ func multi(ops ...any) func(*zk.Conn) ([]zk.MultiResponse, error) {
 
 // barrier is a quorum write that changes nothing. Once it is answered, the server
 // has applied every write of the session that it had not refused before.
-func barrier(path string) func(*zk.Conn) ([]zk.MultiResponse, error) { return multi(check(path)) }
+// What is answered does not matter: a check that fails is a write like any other.
+func barrier(path string) func(*zk.Conn) ([]zk.MultiResponse, error) {
+	return multiResults([]any{check(path)})
+}
 
 func check(path string) *zk.CheckVersionRequest {
 	return &zk.CheckVersionRequest{Path: path, Version: -1}

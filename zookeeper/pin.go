@@ -184,7 +184,7 @@ func (s *session) makePinned(ctx context.Context, o *own, h backend.Header, at b
 		case errors.Is(err, errLost):
 			// See findOwn: the transaction may be applied later than it is looked for.
 			sent = !self.pinned()
-			if _, err := retry(ctx, s, multiResults([]any{check(line)})); err != nil {
+			if _, err := retry(ctx, s, barrier(line)); err != nil {
 				return err
 			}
 		default:
