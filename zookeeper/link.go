@@ -43,6 +43,7 @@ type link struct {
 	heard    clock.Instant // when a server was last heard from
 	zxid     int64         // the highest that this session has seen
 	failures int           // connections in a row that came to nothing
+	dials    int           // since a server last greeted
 	since    clock.Instant // when the present connection was established
 	problem  error         // why there is no connection
 	refusal  error         // why a server refuses this client, whatever the session
@@ -189,6 +190,7 @@ func (l *link) greeted(h handshake, sent clock.Instant) error {
 	l.ttl = time.Duration(h.timeout) * time.Millisecond
 	l.heard = clock.Now()
 	l.since = l.heard
+	l.dials = 0
 	l.lease.Cap(sent, l.ttl)
 	return nil
 }
@@ -262,9 +264,10 @@ func (l *link) dial(network, addr string, _ time.Duration) (net.Conn, error) {
 	if err := l.backoff(); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(l.ctx, l.budget)
+	budget := l.patience()
+	ctx, cancel := context.WithTimeout(l.ctx, budget)
 	defer cancel()
-	deadline := time.Now().Add(l.budget)
+	deadline := time.Now().Add(budget)
 	conn, err := l.dialer(ctx, network, addr)
 	if err == nil {
 		err = conn.SetDeadline(deadline)
@@ -313,6 +316,19 @@ func (l *link) backoff() error {
 	case <-l.ctx.Done():
 		return l.ended()
 	}
+}
+
+// patience returns how long a dial may take, with its handshake. Each server has but a
+// sixth of the session time at first when a session has lost its connection: a leader has
+// less than a third left until its term ends, of which a silent server may not take all.
+func (l *link) patience() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.dials++
+	if l.session == 0 || l.dials > len(l.servers) {
+		return l.budget
+	}
+	return min(l.budget, l.ttl/6)
 }
 
 // The link is the library's zk.HostProvider: it goes round the servers, whose

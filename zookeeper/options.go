@@ -60,7 +60,9 @@ type Options struct {
 	// is no TLS.
 	TLS *tls.Config
 
-	// Dialer opens connections, under TLS where that is used. nil is a [net.Dialer].
+	// Dialer opens connections, under TLS where that is used. nil takes the addresses of
+	// a server's name in turn, also from one connection to the next, so that one that
+	// takes connections and stays silent does not hide the others.
 	Dialer Dialer
 
 	// Logger gets what is worth telling. nil discards it.
@@ -80,7 +82,7 @@ func (o *Options) filled() (*Options, error) {
 		f.ConnectTimeout = 4 * time.Second
 	}
 	if f.Dialer == nil {
-		f.Dialer = new(net.Dialer).DialContext
+		f.Dialer = newAddresses().dial
 	}
 	if f.Logger == nil {
 		f.Logger = slog.New(slog.DiscardHandler)

@@ -1,0 +1,133 @@
+package zookeeper
+
+import (
+	"context"
+	"errors"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/succession-dev/succession/internal/coordtest"
+)
+
+// named returns a dialer to which each name has these addresses, always in this order.
+func named(addrs ...string) *addresses {
+	a := newAddresses()
+	a.lookup = func(context.Context, string) ([]string, error) { return append([]string(nil), addrs...), nil }
+	return a
+}
+
+// listen takes connections and stays silent.
+func listen(t *testing.T, addr string) net.Listener {
+	t.Helper()
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return l
+}
+
+// One address of a name takes connections and stays silent: a session is opened by another,
+// and a leader keeps its term.
+func TestSilentAddress(t *testing.T) {
+	t.Parallel()
+	z := coordtest.NewZooKeeper(t, &coordtest.ZooKeeperOptions{NoSync: true})
+	front := coordtest.NewProxy(t, z.Addrs()[0])
+	_, port, err := net.SplitHostPort(front.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	listen(t, net.JoinHostPort("127.0.0.2", port))
+	b, err := New([]string{"ensemble.test:" + port}, &Options{
+		SessionTimeout: 3 * time.Second,
+		Dialer:         named("127.0.0.2", "127.0.0.1").dial,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.Close() })
+	s, err := b.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := s.Join(t.Context(), "e", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if p, err := s.Ahead(t.Context(), m); err != nil || !p.First {
+			t.Fatalf("%+v, %v", p, err)
+		}
+		front.Reset()
+		answered := make(chan error, 1)
+		go func() {
+			_, err := s.Get(t.Context(), "r")
+			answered <- err
+		}()
+		least := time.Hour
+		for waiting := true; waiting; {
+			select {
+			case err := <-answered:
+				if err != nil {
+					t.Fatal(err)
+				}
+				waiting = false
+			case <-time.After(5 * time.Millisecond):
+			}
+			least = min(least, time.Until(s.Deadline()))
+		}
+		// Package elect ends a term a tenth of the session before the deadline.
+		if least < s.TTL()/10 {
+			t.Errorf("only %v were left until the deadline", least)
+		}
+		t.Logf("at least %v were left", least)
+	}
+}
+
+// Each address has its turn, and one that refuses costs no dial.
+func TestAddressesInTurn(t *testing.T) {
+	front := listen(t, "127.0.0.1:0")
+	_, port, _ := net.SplitHostPort(front.Addr().String())
+	third := listen(t, net.JoinHostPort("127.0.0.3", port))
+	a := named("127.0.0.1", "127.0.0.2", "127.0.0.3")
+	for _, want := range []net.Listener{front, third, front, third} {
+		conn, err := a.dial(t.Context(), "tcp", "server.test:"+port)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := conn.RemoteAddr().String(); got != want.Addr().String() {
+			t.Errorf("dialled %s, want %s", got, want.Addr())
+		}
+		conn.Close()
+	}
+	front.Close()
+	third.Close()
+	if conn, err := a.dial(t.Context(), "tcp", "server.test:"+port); err == nil {
+		conn.Close()
+		t.Error("no address listens")
+	}
+}
+
+// A session that lives has no time to lose on a silent server, unless all are slow.
+func TestSilenceOnReconnect(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := testLink(t)
+		r := newRig(t, l)
+		r.must(r.handshake(0, 5, 6*second))
+		for i, want := range []time.Duration{second, 2 * second, 2 * second} { // half of 4 s
+			l.down(r.client.(*wire), errors.New("lost"))
+			r.client.Close()
+			r = newRig(t, l)
+			r.send(connectRequest(5))
+			begin := time.Now()
+			if _, err := r.client.Read(make([]byte, 8)); err == nil {
+				t.Error("read an answer")
+			}
+			if took := time.Since(begin); took != want {
+				t.Errorf("dial %d: gave up after %v, want %v", i, took, want)
+			}
+		}
+	})
+}
