@@ -23,15 +23,49 @@ func (d Digest) String() string { return "digest:" + d.User }
 // GoString returns the user alone.
 func (d Digest) GoString() string { return d.String() }
 
-// acl is the ACL of all that a backend creates. With credentials it gives every
-// right to those who have the same, and everybody else the right to read: without
-// that, foreign participants and observers could neither wait nor look.
+// An ACL says who may change what a backend creates. Everybody may read it: without that,
+// foreign participants and observers could neither wait nor look.
 //
 // It protects a znode's data. Whether a member may be deleted is a matter of the
 // znode above it, which is the line: ZooKeeper asks for the right DELETE there
 // (PrepRequestProcessor.java, OpCode.delete).
+type ACL string
+
+const (
+	// CreatorACL gives every right to those who have the same credentials: the same user,
+	// or a client certificate with the same subject.
+	CreatorACL ACL = "creator"
+
+	// OpenACL gives every right to everybody who reaches the ensemble.
+	OpenACL ACL = "open"
+)
+
+// checkACL fills in the default. A certificate alone may be meant for the connection only,
+// and often each host has one of its own, so nothing can be made of it unasked: what its
+// owner creates would be open to everybody, or closed to the other candidates.
+func (o *Options) checkACL() error {
+	certificate := o.TLS != nil && (len(o.TLS.Certificates) > 0 || o.TLS.GetClientCertificate != nil)
+	switch {
+	case o.ACL == "" && o.Auth == nil && certificate:
+		return fmt.Errorf("%w: a client certificate is given, and not who may change what it creates: "+
+			"say acl=%s for all certificates with its subject, which every candidate then needs, or acl=%s for everybody who reaches the ensemble",
+			backend.ErrInvalid, CreatorACL, OpenACL)
+	case o.ACL == "" && o.Auth == nil:
+		o.ACL = OpenACL
+	case o.ACL == "":
+		o.ACL = CreatorACL
+	case o.ACL == CreatorACL && o.Auth == nil && !certificate:
+		return fmt.Errorf("%w: acl=%s needs credentials: a user, or a client certificate", backend.ErrInvalid, o.ACL)
+	case o.ACL != CreatorACL && o.ACL != OpenACL:
+		return fmt.Errorf("%w acl=%s: known are %s and %s", backend.ErrInvalid, o.ACL, CreatorACL, OpenACL)
+	}
+	return nil
+}
+
+// acl is the ACL of all that a backend creates. Servers replace the scheme auth by all that
+// they know the client by.
 func (o *Options) acl() []zk.ACL {
-	if o.Auth == nil {
+	if o.ACL == OpenACL {
 		return zk.WorldACL(zk.PermAll)
 	}
 	return append(zk.AuthACL(zk.PermAll), zk.WorldACL(zk.PermRead)...)
@@ -50,7 +84,7 @@ func need(right, path string, err error) error {
 	if !errors.Is(err, zk.ErrNoAuth) || errors.Is(err, backend.ErrDenied) {
 		return err
 	}
-	return fmt.Errorf("%w: the right %s on znode %s is missing; its ACL must give it to whoever the parameters user and password-file name",
+	return fmt.Errorf("%w: the right %s on znode %s is missing; its ACL must give it to the user, or to the certificate, that this client has",
 		backend.ErrDenied, right, path)
 }
 

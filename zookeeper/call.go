@@ -115,7 +115,10 @@ func classify(err error) error {
 		return err
 	case errors.Is(err, backend.ErrDenied): // by need
 		return err
-	case err == zk.ErrNoAuth, err == zk.ErrAuthFailed, err == zk.ErrInvalidACL:
+	case err == zk.ErrInvalidACL:
+		return fmt.Errorf("%w: the server knows nobody whom acl=%s could mean: does it ask for this client's certificate (ssl.clientAuth)?",
+			backend.ErrDenied, CreatorACL)
+	case err == zk.ErrNoAuth, err == zk.ErrAuthFailed:
 		return fmt.Errorf("%w: %w", backend.ErrDenied, err)
 	case err == zk.ErrSessionExpired:
 		return fmt.Errorf("%w: %w", backend.ErrSessionEnded, err)

@@ -46,10 +46,10 @@
 //
 // TLS is done under the client library, and so is authentication: the wrapper shows
 // the credentials on each new connection before the library may send anything. What
-// a backend with credentials creates can be changed by the same credentials only, and
-// read by everybody. ZooKeeper asks for the right to delete a member on the znode
-// above it: what protects members is the ACL of the election's znode, which is that of
-// whoever made it. docs/zookeeper.md has the rights that each operation needs.
+// a backend creates can be changed by those whom its [ACL] names, and read by
+// everybody. ZooKeeper asks for the right to delete a member on the znode above it:
+// what protects members is the ACL of the election's znode, which is that of whoever
+// made it. docs/zookeeper.md has the rights that each operation needs.
 //
 // # What it does not promise
 //

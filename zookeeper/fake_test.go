@@ -117,6 +117,24 @@ func TestJoinAfterLastNumber(t *testing.T) {
 	}
 }
 
+// A server that did not ask for the client's certificate knows nobody to whom znodes could
+// belong.
+func TestServerKnowsNobody(t *testing.T) {
+	b := open(t, Options{Auth: &Digest{User: "u"}, Dialer: fakeServer(func(xid, op int, _ string) []byte {
+		if op == opCreate {
+			return reply(xid, -114, 7) // INVALIDACL
+		}
+		return multiOK(xid)
+	})})
+	s, err := b.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Join(t.Context(), "e", ""); !errors.Is(err, backend.ErrDenied) || !strings.Contains(err.Error(), "ssl.clientAuth") {
+		t.Error(err)
+	}
+}
+
 // A server that throttles has not carried the request out: it is sent again.
 func TestThrottled(t *testing.T) {
 	var mu sync.Mutex

@@ -31,7 +31,8 @@ func init() {
 //   - cert-file, key-file: PEM files of the client's own certificate;
 //   - server-name: the name in the servers' certificates, where that is not the host;
 //   - user, and password-file or password-env: a user of the scheme "digest", and
-//     the file or the environment variable that holds the password.
+//     the file or the environment variable that holds the password;
+//   - acl: see [Options] ACL.
 //
 // Open blocks until a first session is established, ctx ends, the connect timeout
 // has passed ([backend.ErrUnavailable]), or the credentials are refused
@@ -43,6 +44,7 @@ func Open(ctx context.Context, u *backend.URL) (*Backend, error) {
 		Relay:          u.Duration("relay", 0),
 		As:             Format(u.Text("as", "")),
 		Prefix:         u.Text("prefix", ""),
+		ACL:            ACL(u.Text("acl", "")),
 		Chroot:         u.Path,
 	}
 	tls, login := security.TLSOf(u), security.LoginOf(u)

@@ -59,7 +59,7 @@ func TestOpenRefuses(t *testing.T) {
 		{"zookeeper://127.0.0.1:1/x?connect=200ms", backend.ErrUnavailable, "connect"},
 		{"zookeeper://no-such-host.invalid/x?connect=300ms", backend.ErrUnavailable, "no-such-host.invalid"},
 		{"zookeeper:///x", backend.ErrInvalid, "name the servers"},
-		{"zookeeper://h/x?sesion=1s", backend.ErrInvalid, "known are as, ca-file, cert-file, connect, key-file, password-env, password-file, prefix, relay, server-name, session, tls, user"},
+		{"zookeeper://h/x?sesion=1s", backend.ErrInvalid, "known are acl, as, ca-file, cert-file, connect, key-file, password-env, password-file, prefix, relay, server-name, session, tls, user"},
 		{"zookeeper://h/x?session=ten", backend.ErrInvalid, "session"},
 		{"zookeeper://h/x?session=1ms", backend.ErrInvalid, "session"},
 		{"zookeeper://h/x?prefix=n1", backend.ErrInvalid, "digit"},
@@ -79,6 +79,8 @@ func TestOpenRefuses(t *testing.T) {
 		{"zookeeper://h/x?user=alice&password-file=/no/such/file", backend.ErrInvalid, "password-file"},
 		{"zookeeper://h/x?user=alice&password-file=/f&password-env=HOME", backend.ErrInvalid, "one of them"},
 		{"zookeeper://h/x?user=a:b&password-env=HOME", backend.ErrInvalid, "colon"},
+		{"zookeeper://h/x?acl=creator", backend.ErrInvalid, "needs credentials"},
+		{"zookeeper://h/x?acl=world", backend.ErrInvalid, "known are creator and open"},
 		{"zookeeper://h/x%20y", backend.ErrInvalid, "chroot"},
 		{"zookeeper://h/x?relay=9s", backend.ErrInvalid, "relay"},
 	} {

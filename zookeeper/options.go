@@ -3,6 +3,7 @@ package zookeeper
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -49,11 +50,13 @@ type Options struct {
 	// unless their minSessionTimeout is set below its default of two ticks.
 	Relay time.Duration
 
-	// Auth are the credentials. nil is none: everybody who reaches the ensemble may
-	// then delete and overwrite what this backend creates. With credentials that is
-	// left to those who have the same, and others may read it; what exists already
-	// keeps its ACL.
+	// Auth are the credentials. nil is none but those of TLS.
 	Auth *Digest
+
+	// ACL says who may change what this backend creates; what exists already keeps its
+	// ACL. Empty is [CreatorACL] with Auth and [OpenACL] without. It must be given
+	// where TLS has a client certificate and there is no Auth.
+	ACL ACL
 
 	// TLS is the configuration of connections to secureClientPort. Its ServerName
 	// is the name in the servers' certificates; empty is the host of each server. nil
@@ -106,7 +109,7 @@ func (o *Options) filled() (*Options, error) {
 	if f.Auth != nil && (f.Auth.User == "" || strings.Contains(f.Auth.User, ":")) {
 		return nil, fmt.Errorf("%w user %q: it must not be empty nor have a colon", backend.ErrInvalid, f.Auth.User)
 	}
-	if err := f.checkNames(); err != nil {
+	if err := errors.Join(f.checkNames(), f.checkACL()); err != nil {
 		return nil, err
 	}
 	return &f, nil

@@ -3,37 +3,40 @@ package zookeeper_test
 import (
 	"errors"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/coordtest"
+	"github.com/succession-dev/succession/zookeeper"
 )
+
+// address returns the URL of a chroot for the test, reached at addr with the client certificate
+// of z, and with other parameters, in pairs: those that are empty are left out.
+func address(t *testing.T, z *coordtest.SecureZooKeeper, addr string, with ...string) string {
+	q := url.Values{
+		"session": {"2s"}, "connect": {"2s"}, "acl": {"creator"},
+		"ca-file": {z.CAFile}, "cert-file": {z.CertFile}, "key-file": {z.KeyFile}, "server-name": {z.ServerName},
+	}
+	for i := 0; i < len(with); i += 2 {
+		q.Del(with[i])
+		if with[i+1] != "" {
+			q.Set(with[i], with[i+1])
+		}
+	}
+	return "zookeeper://" + addr + chroot(t) + "?" + q.Encode()
+}
 
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	z := coordtest.NewSecureZooKeeper(t)
 	other := coordtest.NewSecureZooKeeper(t) // with another authority
 	proxy := coordtest.NewProxy(t, z.SecureAddr)
-	all := map[string]string{
-		"ca-file": z.CAFile, "cert-file": z.CertFile, "key-file": z.KeyFile, "server-name": z.ServerName,
-	}
-	address := func(addr string, with ...string) string {
-		q := url.Values{"session": {"2s"}, "connect": {"2s"}}
-		for k, v := range all {
-			q.Set(k, v)
-		}
-		for i := 0; i < len(with); i += 2 {
-			q.Del(with[i])
-			if with[i+1] != "" {
-				q.Set(with[i], with[i+1])
-			}
-		}
-		return "zookeeper://" + addr + chroot(t) + "?" + q.Encode()
-	}
-
-	b, err := backend.Open(t.Context(), address(proxy.Addr()))
+	b, err := backend.Open(t.Context(), address(t, z, proxy.Addr()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,18 +61,20 @@ func TestTLS(t *testing.T) {
 		t.Errorf("Close took %v", took)
 	}
 
+	protectedByCertificate(t, z)
+
 	// What is wrong is said, within the connect timeout.
 	for _, test := range []struct {
 		name string
 		url  string
 		says string
 	}{
-		{"another authority", address(z.SecureAddr, "ca-file", other.CAFile), "unknown authority"},
-		{"another name", address(z.SecureAddr, "server-name", "elsewhere.test"), "elsewhere.test"},
-		{"no name", address(z.SecureAddr, "server-name", ""), "127.0.0.1"},
-		{"no client certificate", address(z.SecureAddr, "cert-file", "", "key-file", ""), "cert-file"},
-		{"a stranger's client certificate", address(z.SecureAddr, "cert-file", other.CertFile, "key-file", other.KeyFile), "cert-file"},
-		{"TLS with clientPort", address(z.Addrs()[0]), "secureClientPort"},
+		{"another authority", address(t, z, z.SecureAddr, "ca-file", other.CAFile), "unknown authority"},
+		{"another name", address(t, z, z.SecureAddr, "server-name", "elsewhere.test"), "elsewhere.test"},
+		{"no name", address(t, z, z.SecureAddr, "server-name", ""), "127.0.0.1"},
+		{"no client certificate", address(t, z, z.SecureAddr, "cert-file", "", "key-file", "", "acl", ""), "cert-file"},
+		{"a stranger's client certificate", address(t, z, z.SecureAddr, "cert-file", other.CertFile, "key-file", other.KeyFile), "cert-file"},
+		{"TLS with clientPort", address(t, z, z.Addrs()[0]), "secureClientPort"},
 		{"no TLS with secureClientPort", "zookeeper://" + z.SecureAddr + "?connect=2s", "tls=on"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -87,5 +92,46 @@ func TestTLS(t *testing.T) {
 			}
 			t.Log(err)
 		})
+	}
+}
+
+// protectedByCertificate tests whose the znodes of a client with a certificate are.
+func protectedByCertificate(t *testing.T, z *coordtest.SecureZooKeeper) {
+	if b, err := backend.Open(t.Context(), address(t, z, z.SecureAddr, "acl", "")); !errors.Is(err, backend.ErrInvalid) || !strings.Contains(err.Error(), "acl=creator") {
+		if err == nil {
+			b.Close()
+		}
+		t.Errorf("a certificate, and no word of whose znodes are: %v", err)
+	}
+	candidate := func(acl string) backend.Session {
+		b, err := backend.Open(t.Context(), address(t, z, z.SecureAddr, "acl", acl))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { b.Close() })
+		return session(t, b.(*zookeeper.Backend))
+	}
+	stranger := raw(t, z.Addrs()[0])
+	leader, heir := candidate("creator"), candidate("creator")
+	m, next := join(t, leader, "mine", ""), join(t, heir, "mine", "")
+	if err := stranger.Delete(chroot(t)+"/mine/"+m.Key, -1); err != zk.ErrNoAuth {
+		t.Errorf("a stranger deleted the leader: %v", err)
+	}
+	if _, err := stranger.Set(chroot(t)+"/mine", nil, -1); err != zk.ErrNoAuth {
+		t.Errorf("a stranger wrote the record: %v", err)
+	}
+	acl, _, err := stranger.GetACL(chroot(t) + "/mine/" + m.Key)
+	if want := []zk.ACL{{Perms: zk.PermAll, Scheme: "x509", ID: "CN=client"}, zk.WorldACL(zk.PermRead)[0]}; err != nil || !slices.Equal(acl, want) {
+		t.Errorf("ACL of a member: %+v, %v, want %+v", acl, err, want)
+	}
+	if err := leader.Leave(t.Context(), m); err != nil {
+		t.Error(err)
+	}
+	if p := ahead(t, heir, next); !p.First {
+		t.Errorf("%+v", p)
+	}
+	m = join(t, candidate("open"), "open", "")
+	if err := stranger.Delete(chroot(t)+"/open/"+m.Key, -1); err != nil {
+		t.Errorf("a stranger could not delete what is open: %v", err)
 	}
 }
