@@ -44,7 +44,7 @@ const (
 
 const (
 	maxHandshake = 1 << 10  // a ConnectResponse has about 40 bytes
-	maxFrame     = 16 << 20 // a list of some 250,000 members
+	maxFrame     = 16 << 20 // a list of a million members called n_, or 280,000 as Curator calls them
 )
 
 var errFrame = errors.New("not a frame of the ZooKeeper protocol")

@@ -46,7 +46,7 @@ type Options struct {
 	// leader which sessions it has heard from: half a tickTime, or a whole one
 	// behind an observer master. A session's deadline counts from a request that
 	// was answered at least Relay before the newest acknowledged write. 0 is a
-	// quarter of the session timeout that the servers grant, which is enough
+	// 0.3 of the session timeout that the servers grant, which is enough
 	// unless their minSessionTimeout is set below its default of two ticks.
 	Relay time.Duration
 

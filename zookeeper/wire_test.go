@@ -157,7 +157,7 @@ func TestLeaseCountsFromSending(t *testing.T) {
 		r.left(6 * second) // from the connect request, with the granted 8 s
 
 		// A write sent at 3.5 s gains nothing: what was answered since the connect
-		// request was answered less than a quarter of 8 s before.
+		// request was answered less than 0.3 of 8 s before.
 		r.send(frame(-2, 11))
 		time.Sleep(second)
 		r.must(r.answer(reply(-2, 0, 7)))
@@ -166,7 +166,7 @@ func TestLeaseCountsFromSending(t *testing.T) {
 		r.must(r.answer(multiOK(2)))
 		r.left(4500 * time.Millisecond)
 
-		// One sent at 4.5 s: the first write had been answered 2 s before, so it
+		// One sent at 4.5 s: the first write had been answered 2.5 s before, so it
 		// counts from when that was sent, at 1 s, however late the answer is.
 		time.Sleep(second)
 		r.send(multiRequest(3))
@@ -180,6 +180,26 @@ func TestLeaseCountsFromSending(t *testing.T) {
 		r.send(multiRequest(4))
 		r.must(r.answer(multiOK(4)))
 		r.left(3500 * time.Millisecond)
+	})
+}
+
+// With sessions of two ticks, the shortest by default, the leader of the ensemble asks each
+// server every quarter of a session, and may be late.
+func TestRelayHasSlack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, testLink(t))
+		r.must(r.handshake(0, 5, 8*second)) // ticks of 4 s
+		time.Sleep(second)
+		r.send(multiRequest(1))
+		r.must(r.answer(multiOK(1)))
+		time.Sleep(2300 * time.Millisecond)
+		r.send(multiRequest(2))
+		r.must(r.answer(multiOK(2)))
+		r.left(4700 * time.Millisecond) // from the connect request: 8 - 3.3
+		time.Sleep(200 * time.Millisecond)
+		r.send(multiRequest(3))
+		r.must(r.answer(multiOK(3)))
+		r.left(5500 * time.Millisecond) // from the first write: 1 + 8 - 3.5
 	})
 }
 
