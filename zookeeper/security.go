@@ -28,12 +28,21 @@ func (o *Options) dial(ctx context.Context, network, addr string) (net.Conn, err
 	if err := c.HandshakeContext(ctx); err != nil {
 		conn.Close()
 		hint := "is it the secureClientPort?"
-		if refusal := new(net.OpError); errors.As(err, &refusal) && refusal.Op == "remote error" {
-			hint = "does it want another certificate of this client, by cert-file and key-file?"
+		if isRefusal(err) {
+			hint = refusalHint
 		}
 		return nil, fmt.Errorf("TLS with %s (%s): %w", addr, hint, err)
 	}
 	return &secured{c, conn}, nil
+}
+
+const refusalHint = "does it want another certificate of this client, by cert-file and key-file?"
+
+// isRefusal reports whether err is the server's word that it ends TLS. From TLS 1.3 on
+// a client that has shaken hands hears that it is refused from its first read.
+func isRefusal(err error) bool {
+	e := new(net.OpError)
+	return errors.As(err, &e) && e.Op == "remote error"
 }
 
 // secured is TLS whose Close never blocks: that of a tls.Conn first writes a

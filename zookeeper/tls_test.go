@@ -1,7 +1,12 @@
 package zookeeper_test
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
+	"io"
+	"log"
+	"net/http/httptest"
 	"net/url"
 	"slices"
 	"strings"
@@ -92,6 +97,22 @@ func TestTLS(t *testing.T) {
 			}
 			t.Log(err)
 		})
+	}
+}
+
+// From TLS 1.3 on a client hears that its certificate is missing after it has shaken hands.
+func TestRefusalAfterHandshake(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewUnstartedServer(nil)
+	server.TLS = &tls.Config{MinVersion: tls.VersionTLS13, ClientAuth: tls.RequireAnyClientCert}
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	roots := x509.NewCertPool()
+	roots.AddCert(server.Certificate())
+	b := open(t, zookeeper.Options{ConnectTimeout: 500 * time.Millisecond, TLS: &tls.Config{RootCAs: roots}}, server.Listener.Addr().String())
+	if _, err := b.Session(t.Context()); !errors.Is(err, backend.ErrUnavailable) || !strings.Contains(err.Error(), "cert-file") {
+		t.Error(err)
 	}
 }
 

@@ -291,6 +291,8 @@ func greetingError(err error) error {
 		return fmt.Errorf("it was accepted, and a ZooKeeper client's greeting got no answer; is this ZooKeeper's clientPort? (%w)", err)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):
 		return fmt.Errorf("it was closed upon a ZooKeeper client's greeting; this is no clientPort, or it wants TLS (tls=on), or the ensemble has no quorum (%w)", err)
+	case isRefusal(err):
+		return fmt.Errorf("it breaks TLS off (%s): %w", refusalHint, err)
 	case errors.Is(err, errFrame):
 		return fmt.Errorf("what answers there is not ZooKeeper (%w)", err)
 	}
