@@ -64,6 +64,10 @@
 //   - Servers that grant one session different timeouts (minSessionTimeout,
 //     maxSessionTimeout) must not be mixed in one ensemble: which of them counts is
 //     known only when a connection is established.
+//   - Servers before 3.9 do not say how far the log had come when they give notice. A
+//     session that is told of a departure, loses its connection, and gets one to a
+//     server that is behind, finds that member in front again until the server has
+//     caught up. It waits for it again; nobody leads by that.
 //   - Members without a number of ten digits are not seen. A line with numbers that
 //     are negative, too long or double is refused with [backend.ErrLine], and so is
 //     a join for which no number is free; that is what comes after 2,147,483,647

@@ -1,6 +1,7 @@
 package zookeeper
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -178,6 +179,14 @@ func parseConnectRequest(frame []byte) (h handshake, err error) {
 		return h, fmt.Errorf("%w: connect request is too short", errFrame)
 	}
 	return h, nil
+}
+
+// withZxid returns a connect request to servers that have come as far as zxid: others refuse
+// it (ZooKeeperServer.java, processConnectRequest).
+func withZxid(frame []byte, zxid int64) []byte {
+	frame = bytes.Clone(frame)
+	binary.BigEndian.PutUint64(frame[8:], uint64(zxid)) // behind length and protocol version
+	return frame
 }
 
 func parseConnectResponse(frame []byte) (h handshake, err error) {

@@ -85,34 +85,38 @@ func (w *wire) write(frame []byte) error {
 		return err
 	}
 	sent := clock.Now() // before the write: the server cannot have heard of it earlier
-	if err := w.sending(frame, sent); err != nil {
+	frame, err := w.sending(frame, sent)
+	if err != nil {
 		return err
 	}
-	_, err := w.Conn.Write(frame)
+	_, err = w.Conn.Write(frame)
 	return err
 }
 
-func (w *wire) sending(frame []byte, sent clock.Instant) error {
+// sending takes note of a frame and returns what is to be sent for it.
+func (w *wire) sending(frame []byte, sent clock.Instant) ([]byte, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.opened {
 		h, err := parseConnectRequest(frame)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		w.opened, w.touches.connect = true, sent
-		return w.link.opening(h.session)
+		// The library does not count notices: a server that is behind one would show again
+		// what the session was told has gone.
+		return withZxid(frame, w.link.highest()), w.link.opening(h.session)
 	}
 	xid, r, err := parseRequest(frame)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if xid == xidPing {
 		w.pings = append(w.pings, sent)
 	} else {
 		w.requests[xid] = sentRequest{r, sent}
 	}
-	return nil
+	return frame, nil
 }
 
 // Read delivers whole frames in pieces of the caller's size, each after the wire

@@ -235,6 +235,33 @@ func TestLeaseNeedsQuorumWrite(t *testing.T) {
 	}
 }
 
+// A server that is behind what the session has been told must not be taken, be it by an answer,
+// by a ping, or by a notice.
+func TestConnectRequestHasHighestZxid(t *testing.T) {
+	for name, heard := range map[string][]byte{
+		"answer": reply(9, 0, 11),
+		"ping":   reply(xidPing, 0, 11),
+		"notice": frame(xidEvent, int64(11), 0, eventDeleted, 3, "/e/n_0000000000"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := testLink(t)
+			r := newRig(t, l)
+			r.must(r.handshake(0, 5, 8*second))
+			r.must(r.answer(heard))
+			r.must(r.answer(frame(xidEvent, int64(-1), 0, eventDeleted, 3, "/e/n_0000000001"))) // as sent before 3.9
+			r.client.Close()
+			r = newRig(t, l)
+			go r.client.Write(connectRequest(5))
+			b, err := readFrame(r.server, nil, maxHandshake)
+			r.must(err)
+			c := cursor{b: b[8:]}
+			if zxid := c.int64(); zxid != 11 {
+				t.Errorf("the session has seen zxid 11 and says %d", zxid)
+			}
+		})
+	}
+}
+
 // Another connection of the session may have been granted less.
 func TestLeaseTakesShorterTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
