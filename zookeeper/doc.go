@@ -1,6 +1,6 @@
 // Package zookeeper is the driver for ZooKeeper, on the client library
 // github.com/go-zookeeper/zk. Import it for its side effect to open backends by
-// URL, or call [New]. It works with servers from 3.5 on.
+// URL, or call [New]. It is tested with servers 3.8.0 and 3.9.3.
 //
 // # The recipe
 //

@@ -167,8 +167,7 @@ func (j *join) find(ctx context.Context, prefix string) (string, error) {
 	for try := 0; ; try++ {
 		at, err := s.findOwn(ctx, j.line, prefix)
 		if errors.Is(err, errLost) {
-			err = pause(ctx, try)
-			if err == nil {
+			if err = pause(ctx, try); err == nil {
 				continue
 			}
 		}
