@@ -70,9 +70,9 @@ func TestIsolatedFollower(t *testing.T) {
 	}
 }
 
-// A version that somebody has from another server is no reason to refuse a write, where
-// the client's own server has not heard of it yet.
-func TestWriteAtAServerThatIsBehind(t *testing.T) {
+// A version, or a member, that somebody has from another server is no reason to refuse a
+// write, or to say that it has gone, where the client's own server has not heard of it yet.
+func TestServerThatIsBehind(t *testing.T) {
 	t.Parallel()
 	z := coordtest.NewZooKeeper(t, &coordtest.ZooKeeperOptions{Nodes: 3, Links: true, NoSync: true})
 	follower, err := z.Follower(t.Context())
@@ -93,18 +93,22 @@ func TestWriteAtAServerThatIsBehind(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	done := make(chan error, 1)
-	go func() {
+	m := join(t, a, "e", "")
+	gone := background(func() error { return b.Gone(ctx, m) })
+	done := background(func() error {
 		_, err := b.Put(ctx, "r", []byte("b"), &backend.If{Version: at})
-		done <- err
-	}()
-	select {
-	case err := <-done:
-		t.Fatalf("what cannot be known was answered: %v", err)
-	case <-time.After(300 * time.Millisecond): // of the 2 s for which the follower serves alone
-	}
+		return err
+	})
+	still(t, done, 300*time.Millisecond) // of the 2 s for which the follower serves alone
 	z.Heal()
 	if err := <-done; err != nil {
 		t.Errorf("Put at the version that the record has: %v", err)
+	}
+	still(t, gone, 100*time.Millisecond)
+	if err := a.Leave(ctx, m); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-gone; err != nil {
+		t.Errorf("Gone of a member that has left: %v", err)
 	}
 }

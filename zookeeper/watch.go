@@ -179,12 +179,21 @@ func (s *session) gone(ctx context.Context, m backend.Member) error {
 	}
 	removed := s.owner(path, m).removed() // nil for another's member: never ready
 	position := m.Position
+	// Without a position it is Ahead that has seen m, by this session.
+	fresh := removed != nil || position == 0
 	for {
 		v, fired, err := s.look(ctx, watchKey{path, watchData})
 		if err != nil {
 			return err
 		}
 		switch {
+		case !fresh && (v.missing || position != v.position()):
+			// The caller may have it from another server, which this one is behind.
+			if _, err := retry(ctx, s, barrier("/")); err != nil {
+				return err
+			}
+			fresh = true
+			continue
 		case v.missing:
 			s.departed(path, m)
 			return nil
