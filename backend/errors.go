@@ -34,8 +34,8 @@ var (
 	// that the operation needs.
 	ErrDenied = errors.New("permission denied")
 
-	// ErrInvalid says that a name or a value is not one that every coordinator
-	// can keep.
+	// ErrInvalid says that an argument is not possible, such as a name or a value
+	// that not every coordinator can keep.
 	ErrInvalid = errors.New("invalid")
 
 	// ErrLine says that a line holds members whose order is not certain.

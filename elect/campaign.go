@@ -18,9 +18,9 @@ const recheckWithoutTTL = time.Second
 
 // Campaign joins the line and blocks until this candidate leads, or ctx ends; it
 // then leaves the line, within [Options] ResignTimeout, and returns the cause of
-// ctx. ctx bounds the campaign only: the term goes on when ctx ends. The caller
-// must call [Term.Resign] on every term that it gets, also after the term was
-// lost.
+// ctx, with what kept it from standing in line until then, if anything did. ctx bounds
+// the campaign only: the term goes on when ctx ends. The caller must call [Term.Resign]
+// on every term that it gets, also after the term was lost.
 //
 // A session that ends, a place that is removed and a coordinator that cannot be
 // reached make it join again, at the end of the line; other errors, such as
@@ -31,8 +31,8 @@ func (e *Election) Campaign(ctx context.Context) (*Term, error) {
 
 // campaign is Campaign, for a term whose context ends with life.
 func (e *Election) campaign(ctx, life context.Context) (*Term, error) {
-	if e.err != nil {
-		return nil, e.err
+	if err := e.valid(); err != nil {
+		return nil, err
 	}
 	wait := backoff.New(ctx)
 	for {
@@ -41,14 +41,14 @@ func (e *Election) campaign(ctx, life context.Context) (*Term, error) {
 			return t, nil
 		}
 		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
+			return nil, wait.Cause(ctx)
 		}
 		if !passing(err) {
 			return nil, err
 		}
 		e.o.Logger.Warn("campaign interrupted, joining again", "err", err)
 		e.trace(Event{Kind: Retrying, Err: err})
-		if err := wait.Sleep(ctx); err != nil {
+		if err := wait.After(ctx, err); err != nil {
 			return nil, err
 		}
 	}
@@ -180,7 +180,7 @@ func (e *Election) margin(s backend.Session) (time.Duration, error) {
 	case e.o.Margin == 0:
 		return ttl / 10, nil
 	case e.o.Margin >= ttl:
-		return 0, fmt.Errorf("elect: Margin %v must be shorter than the session's time, %v", e.o.Margin, ttl)
+		return 0, fmt.Errorf("elect: %w Margin %v: it must be shorter than the session's time, %v", backend.ErrInvalid, e.o.Margin, ttl)
 	}
 	return e.o.Margin, nil
 }

@@ -3,7 +3,6 @@ package elect
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -46,12 +45,13 @@ type Election struct {
 	b    backend.Backend
 	name string
 	o    Options
-	err  error // what is wrong with the arguments; returned by every call
+	err  error // what is wrong with the arguments; see valid
 }
 
 // New returns a handle on the election with the given name on b. It does not
 // block and does not talk to the coordinator. A name or an option that is not
-// possible is reported by the first call. The caller goes on owning b.
+// possible is reported by the first call, as [backend.ErrInvalid]. The caller goes on
+// owning b.
 func New(b backend.Backend, name string, o *Options) *Election {
 	e := &Election{b: b, name: name}
 	if o != nil {
@@ -73,14 +73,12 @@ func New(b backend.Backend, name string, o *Options) *Election {
 
 func (e *Election) check() error {
 	switch {
-	case e.b == nil:
-		return errors.New("elect: New was given no backend")
 	case e.o.Margin < 0:
-		return fmt.Errorf("elect: Margin %v is negative", e.o.Margin)
+		return fmt.Errorf("elect: %w Margin %v: it is negative", backend.ErrInvalid, e.o.Margin)
 	case e.o.ResignTimeout < 0:
-		return fmt.Errorf("elect: ResignTimeout %v is negative", e.o.ResignTimeout)
+		return fmt.Errorf("elect: %w ResignTimeout %v: it is negative", backend.ErrInvalid, e.o.ResignTimeout)
 	case strings.ContainsAny(e.o.ID, "\r\n"):
-		return fmt.Errorf("elect: ID %q is more than one line", e.o.ID)
+		return fmt.Errorf("elect: %w ID %q: it is more than one line", backend.ErrInvalid, e.o.ID)
 	}
 	if err := backend.CheckName(e.name); err != nil {
 		return fmt.Errorf("elect: %w", err)
@@ -89,6 +87,15 @@ func (e *Election) check() error {
 		return fmt.Errorf("elect: ID and Value: %w", err)
 	}
 	return nil
+}
+
+// valid returns what is wrong with the arguments of New. Every call begins with it. The
+// zero Election, which nobody made with New, has no backend either.
+func (e *Election) valid() error {
+	if e.b == nil {
+		return fmt.Errorf("elect: %w election %q: it has no backend; make it with New", backend.ErrInvalid, e.name)
+	}
+	return e.err
 }
 
 // Name returns the election's name.

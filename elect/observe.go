@@ -52,8 +52,8 @@ func (e *Election) Line(ctx context.Context) ([]Leader, error) {
 }
 
 func (e *Election) session(ctx context.Context) (backend.Session, error) {
-	if e.err != nil {
-		return nil, e.err
+	if err := e.valid(); err != nil {
+		return nil, err
 	}
 	return e.b.Session(ctx)
 }
@@ -116,13 +116,13 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 			case err == nil:
 				continue
 			case ctx.Err() != nil:
-				yield(Leader{}, context.Cause(ctx))
+				yield(Leader{}, wait.Cause(ctx))
 				return
 			case !passing(err):
 				yield(Leader{}, err)
 				return
 			}
-			if err := wait.Sleep(ctx); err != nil {
+			if err := wait.After(ctx, err); err != nil {
 				yield(Leader{}, err)
 				return
 			}

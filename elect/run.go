@@ -1,6 +1,11 @@
 package elect
 
-import "context"
+import (
+	"context"
+	"fmt"
+
+	"github.com/succession-dev/succession/backend"
+)
 
 // Run campaigns and calls fn while this candidate leads, with a context that ends
 // when leadership does, and campaigns again when leadership was lost. It blocks
@@ -8,7 +13,7 @@ import "context"
 // not pass by itself. It returns
 //
 //   - what fn returned, if it returned while leading, nil included;
-//   - the cause of ctx, if ctx ended;
+//   - the cause of ctx, if ctx ended, as [Election.Campaign] does;
 //   - the error of [Election.Campaign] otherwise.
 //
 // It has always left the line, or given up its session, and fn has always
@@ -16,6 +21,9 @@ import "context"
 // [Options] ResignTimeout. If fn panics, Run resigns and passes the panic on. Each
 // call of Run is a candidate of its own.
 func (e *Election) Run(ctx context.Context, fn func(ctx context.Context, t *Term) error) error {
+	if fn == nil {
+		return fmt.Errorf("elect: %w call of Run: it was given no function", backend.ErrInvalid)
+	}
 	for {
 		t, err := e.campaign(ctx, ctx)
 		if err != nil {

@@ -372,28 +372,3 @@ func TestSealedElectionRefuses(t *testing.T) {
 		}
 	})
 }
-
-func TestArgumentsAreChecked(t *testing.T) {
-	c := memory.New(nil)
-	b := client(t, c, "a")
-	tests := []struct {
-		name string
-		b    backend.Backend
-		o    *elect.Options
-	}{
-		{"", b, nil},
-		{"/reports", b, nil},
-		{"reports", nil, nil},
-		{"reports", b, &elect.Options{Margin: -1}},
-		{"reports", b, &elect.Options{ResignTimeout: -1}},
-		{"reports", b, &elect.Options{ID: "two\nlines"}},
-		{"reports", b, &elect.Options{Value: string(make([]byte, backend.MaxValue))}},
-		{"reports", b, &elect.Options{Margin: time.Hour}}, // known only with the session
-	}
-	for _, tt := range tests {
-		e := elect.New(tt.b, tt.name, tt.o)
-		if term, err := e.Campaign(t.Context()); err == nil || term != nil {
-			t.Errorf("%q, %+v: Campaign returned %v, %v", tt.name, tt.o, term, err)
-		}
-	}
-}

@@ -3,6 +3,7 @@ package backoff
 
 import (
 	"context"
+	"fmt"
 	"time"
 )
 
@@ -13,6 +14,7 @@ type Backoff struct {
 	Min, Max time.Duration
 	Jitter   Jitter
 	last     time.Duration
+	why      error // the last attempt failed, since Reset
 }
 
 // New returns the pauses between the attempts of one goroutine at what talks to a
@@ -30,8 +32,27 @@ func (b *Backoff) Next() time.Duration {
 // Sleep waits for the next pause. It returns the cause of ctx when that ends first.
 func (b *Backoff) Sleep(ctx context.Context) error { return Sleep(ctx, b.Next()) }
 
+// After is Sleep after an attempt that failed with why. When ctx ends first, it returns
+// what Cause does.
+func (b *Backoff) After(ctx context.Context, why error) error {
+	b.why = why
+	if b.Sleep(ctx) != nil {
+		return b.Cause(ctx)
+	}
+	return nil
+}
+
+// Cause returns the cause of ctx, which has ended, and with it why the last attempt since
+// Reset failed, if one did: whoever set a time limit wants to know what took so long.
+func (b *Backoff) Cause(ctx context.Context) error {
+	if b.why == nil {
+		return context.Cause(ctx)
+	}
+	return fmt.Errorf("%w (before that: %w)", context.Cause(ctx), b.why)
+}
+
 // Reset begins again with Min: an attempt has succeeded.
-func (b *Backoff) Reset() { b.last = 0 }
+func (b *Backoff) Reset() { b.last, b.why = 0, nil }
 
 // Sleep waits for d. It returns the cause of ctx when that ends first.
 func Sleep(ctx context.Context, d time.Duration) error {

@@ -13,6 +13,7 @@ package header
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/backoff"
@@ -33,14 +34,18 @@ func FenceRecord(election string) string {
 // Update changes the record of an election, on condition that m, if any, still stands. It
 // tries again when somebody else wrote at the same time, or when the answer was lost:
 // change is a function of what is stored, and reports whether there is anything to write.
+// After a session time without an answer it gives up: a disk that is full stays so.
 func Update(ctx context.Context, s backend.Session, election string, m backend.Member, change func(*backend.Header) bool) error {
 	wait := backoff.New(ctx)
+	enough := time.Now().Add(max(s.TTL(), time.Second))
 	for {
 		err := update(ctx, s, election, m, change)
-		if !errors.Is(err, backend.ErrVersion) && !errors.Is(err, backend.ErrUnavailable) {
+		switch {
+		case errors.Is(err, backend.ErrVersion):
+		case !errors.Is(err, backend.ErrUnavailable), time.Now().After(enough):
 			return err
 		}
-		if err := wait.Sleep(ctx); err != nil {
+		if err := wait.After(ctx, err); err != nil {
 			return err
 		}
 	}

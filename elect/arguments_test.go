@@ -1,0 +1,49 @@
+package elect_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/memory"
+)
+
+func TestArgumentsAreChecked(t *testing.T) {
+	c := memory.New(nil)
+	b := client(t, c, "a")
+	made := func(b backend.Backend, name string, o *elect.Options) *elect.Election { return elect.New(b, name, o) }
+	for what, e := range map[string]*elect.Election{
+		"an empty name":                  made(b, "", nil),
+		"a name with a slash in front":   made(b, "/reports", nil),
+		"no backend":                     made(nil, "reports", nil),
+		"the zero Election":              new(elect.Election),
+		"a negative margin":              made(b, "reports", &elect.Options{Margin: -1}),
+		"a negative time for resigning":  made(b, "reports", &elect.Options{ResignTimeout: -1}),
+		"an ID of two lines":             made(b, "reports", &elect.Options{ID: "two\nlines"}),
+		"a value that is too long":       made(b, "reports", &elect.Options{Value: string(make([]byte, backend.MaxValue))}),
+		"a margin longer than a session": made(b, "reports", &elect.Options{Margin: time.Hour}), // known only with the session
+	} {
+		if term, err := e.Campaign(t.Context()); !errors.Is(err, backend.ErrInvalid) || term != nil {
+			t.Errorf("%s: Campaign returned %v, %v; want ErrInvalid", what, term, err)
+		}
+	}
+	zero := new(elect.Election)
+	_, leader := zero.Leader(t.Context())
+	_, line := zero.Line(t.Context())
+	_, ask := zero.AskToResign(t.Context())
+	for l, err := range zero.Observe(t.Context()) {
+		if !errors.Is(err, backend.ErrInvalid) {
+			t.Errorf("Observe of the zero Election yielded %+v, %v; want ErrInvalid", l, err)
+		}
+	}
+	for what, err := range map[string]error{
+		"Leader": leader, "Line": line, "AskToResign": ask, "RaiseFence": zero.RaiseFence(t.Context(), 1),
+		"Run without a function": made(b, "reports", nil).Run(t.Context(), nil),
+	} {
+		if !errors.Is(err, backend.ErrInvalid) {
+			t.Errorf("%s: %v, want ErrInvalid", what, err)
+		}
+	}
+}
