@@ -71,6 +71,31 @@ var runRules = []Rule{{
 		}
 	},
 }, {
+	ID:    "Run.resigned",
+	Title: "Run returns when its function has resigned",
+	Text:  "When the function resigns its term by itself, the next in line leads soon, while the function goes on. When that returns an error, or nil, Run returns just that, has not called the function again, and its candidate stands in line no more.",
+	check: func(t *trial) {
+		for _, want := range []error{errWork, nil} {
+			a, b := t.client(), t.client()
+			r := a.runsHolding(t.ctx, true)
+			term := await(t, r.began, t.h.soon(), "the function was not called")
+			next := b.campaigns(t.ctx)
+			if err := term.Resign(t.ctx); err != nil {
+				t.fatalf("Resign: %v", err)
+			}
+			later := next.wins(t.h.soon())
+			r.finish <- want
+			if err := await(t, r.result, t.h.soon(), "Run has not returned after its function had resigned"); err != want {
+				t.fatalf("Run returned %v; the function returned %v", err, want)
+			}
+			if returned(r.began) {
+				t.fatalf("Run called its function again after that had resigned")
+			}
+			b.shows(later.Member())
+			later.Resign(t.ctx)
+		}
+	},
+}, {
 	ID:    "Run.waits",
 	Title: "Run resigns only when the function has returned",
 	Text:  "When Run's context ends, the function's context ends soon. While the function still works, its member stands and nobody else leads, for half a TTL; when it has returned, Run returns the cause of its context, and the next one leads.",

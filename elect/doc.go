@@ -15,7 +15,9 @@
 // [Election.Run] is what most programs need. It campaigns, calls the function while
 // it leads, and campaigns again when leadership was lost:
 //
-//   - the function returns while leading: Run resigns and returns its error.
+//   - the function returns while leading: Run resigns and returns its error. A function
+//     that calls [Term.Resign] while leading has said the same: Run returns its error
+//     when it has returned.
 //   - leadership is lost: the function's context is cancelled with a [*LostError]
 //     as its cause. Run waits for the function, drops its error, and joins again at
 //     the end of the line.

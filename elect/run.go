@@ -2,6 +2,7 @@ package elect
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/succession-dev/succession/backend"
@@ -12,7 +13,8 @@ import (
 // until fn has returned while leading, ctx ends, or something is wrong that does
 // not pass by itself. It returns
 //
-//   - what fn returned, if it returned while leading, nil included;
+//   - what fn returned, if it returned while leading, or after it had called
+//     [Term.Resign] while leading, nil included;
 //   - the cause of ctx, if ctx ended, as [Election.Campaign] does;
 //   - the error of [Election.Campaign] otherwise.
 //
@@ -41,13 +43,17 @@ func (e *Election) Run(ctx context.Context, fn func(ctx context.Context, t *Term
 }
 
 // lead calls fn, and resigns when it has returned, or panicked. lost is why the
-// term was over when fn returned; nil if it was not, and err is then the result of
-// Run. What happens while it resigns changes neither.
+// term was lost before fn returned; nil if it was not, and err is then the result of
+// Run. What happens while it resigns changes neither. Whoever resigns in fn is done with
+// leading, as who returns from it.
 func (t *Term) lead(ctx context.Context, fn func(ctx context.Context, t *Term) error) (lost, err error) {
 	defer t.Resign(ctx)
 	err = fn(t.ctx, t)
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	return t.Check(), err
+	if lost = t.Check(); errors.Is(lost, ErrResigned) {
+		lost = nil
+	}
+	return lost, err
 }

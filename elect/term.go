@@ -233,6 +233,10 @@ func (t *Term) Put(ctx context.Context, record string, value []byte, at backend.
 // ended. It is also to be called for a term that was lost; calling it again
 // returns the same result.
 //
+// In the function of [Election.Run] it need not be called. Where it is, in a defer or
+// earlier, Run returns what the function returns, and campaigns no more, unless the term
+// had been lost before.
+//
 // An error means that the member stands until the coordinator ends the session.
 func (t *Term) Resign(ctx context.Context) error {
 	if !t.resigned.CompareAndSwap(false, true) {

@@ -2,10 +2,12 @@ package broken
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance/internal/election"
+	"github.com/succession-dev/succession/elect"
 )
 
 var runFlaws = []Flaw{
@@ -21,6 +23,12 @@ var runFlaws = []Flaw{
 		Must:     "Run.returns",
 		May:      "Run.lost",
 		election: runs(leadsAgain),
+	},
+	{
+		Name:     "stands again",
+		Breaks:   "Run: when the function has resigned and returned, Run campaigns again",
+		Must:     "Run.resigned",
+		election: runs(standsAgain),
 	},
 	{
 		Name:     "resigns at once",
@@ -84,6 +92,20 @@ func leadsAgain(ctx context.Context, e election.Election, fn work) error {
 			return err
 		})
 		if !returned || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+func standsAgain(ctx context.Context, e election.Election, fn work) error {
+	for {
+		resigned := false
+		err := e.Run(ctx, func(ctx context.Context, t election.Term) error {
+			err := fn(ctx, t)
+			resigned = errors.Is(context.Cause(ctx), elect.ErrResigned)
+			return err
+		})
+		if !resigned || ctx.Err() != nil {
 			return err
 		}
 	}
