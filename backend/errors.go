@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// Errors of the contract, for use with errors.Is. [ErrSessionEnded] and
-// [ErrUnavailable] may pass by themselves, and a candidate goes on after them;
-// all others need somebody to act.
+// Errors of the contract, for use with errors.Is. [ErrSessionEnded], [ErrUnavailable],
+// [ErrNotMember] and [ErrLine] may pass, and a candidate goes on after them; all others
+// need somebody to act.
 var (
 	// ErrSessionEnded is returned by every call on a session that has ended.
 	ErrSessionEnded = errors.New("session ended")
@@ -38,7 +38,8 @@ var (
 	// that not every coordinator can keep.
 	ErrInvalid = errors.New("invalid")
 
-	// ErrLine says that a line holds members whose order is not certain.
+	// ErrLine says that a line holds members whose order is not certain. It passes
+	// when whoever put them there takes them away.
 	ErrLine = errors.New("line cannot be put in order")
 
 	// ErrHeader says that an election's own record cannot be understood.

@@ -42,7 +42,7 @@ func guarded(end func(t *trial, c *client, term election.Term)) func(*trial) {
 var guardRules = []Rule{{
 	ID:    "G3.standing",
 	Title: "a leader's guarded writes are done",
-	Text:  "Term.Put of a standing leader is done, with and without a version; at another version it fails with ErrVersion. The election's own record is refused with ErrInvalid.",
+	Text:  "Term.Put of a standing leader is done, with and without a version; at another version it fails with ErrVersion.",
 	Needs: []Fault{Records},
 	check: func(t *trial) {
 		a, b := t.client(), t.client()
@@ -63,8 +63,18 @@ var guardRules = []Rule{{
 			t.fatalf("Put: %v", err)
 		}
 		a.has(record, "3", v)
-		if _, err = term.Put(t.ctx, t.line, []byte("x"), 0); !is(err, backend.ErrInvalid) {
-			t.fatalf("Put of the election's own record returned %v; want ErrInvalid", err)
+	},
+}, {
+	ID:    "G3.own",
+	Title: "nobody writes what may be taken for a member",
+	Text:  "Of an election E, Term.Put of E, E.fence and any name below E/ is refused with ErrInvalid, whatever names the coordinator gives to members.",
+	Needs: []Fault{Records},
+	check: func(t *trial) {
+		term := t.client().campaign()
+		for _, own := range []string{"", ".fence", "/n_1500000000", "/backup-20261122103000", "/0000000000", "/1700000000", "/a/b"} {
+			if _, err := term.Put(t.ctx, t.line+own, []byte("x"), 0); !is(err, backend.ErrInvalid) {
+				t.fatalf("Put of E%s returned %v; want ErrInvalid", own, err)
+			}
 		}
 	},
 }, {

@@ -69,11 +69,10 @@ func (e *Election) attempt(ctx, life context.Context, wait *backoff.Backoff) (*T
 	if err != nil {
 		return nil, err
 	}
-	wait.Reset()
 	e.o.Logger.Info("joined", "key", m.Key, "position", m.Position)
 	e.trace(Event{Kind: Joined, Member: m})
 
-	token, err := e.stand(ctx, s, m, margin)
+	token, err := e.stand(ctx, s, m, margin, wait)
 	if err == nil {
 		t := newTerm(life, e, s, m, token, margin)
 		e.o.Logger.Info("elected", "token", token)
@@ -91,9 +90,8 @@ func (e *Election) attempt(ctx, life context.Context, wait *backoff.Backoff) (*T
 // session time; jitter keeps a long line from asking at the same moment. The fence is
 // restored while m waits, so that it costs the way to leadership nothing; an answer to
 // that which was lost costs no place, as it is looked at again.
-func (e *Election) stand(ctx context.Context, s backend.Session, m backend.Member, margin time.Duration) (uint64, error) {
+func (e *Election) stand(ctx context.Context, s backend.Session, m backend.Member, margin time.Duration, wait *backoff.Backoff) (uint64, error) {
 	var last backend.Member
-	wait := backoff.New(ctx)
 	for fenced := false; ; {
 		if !fenced {
 			err := header.Restore(ctx, s, m)
@@ -118,6 +116,7 @@ func (e *Election) stand(ctx context.Context, s backend.Session, m backend.Membe
 			}
 			continue
 		}
+		wait.Reset() // it stands in line, which is all that can be wanted
 		if p.Ahead != last {
 			last = p.Ahead
 			e.o.Logger.Info("waiting", "ahead", p.Ahead.Key)

@@ -189,8 +189,15 @@ func TestGuardedPut(t *testing.T) {
 		if _, err := term.Put(ctx, "position", []byte("2"), backend.Absent); !errors.Is(err, backend.ErrVersion) {
 			t.Errorf("a second creation: %v, want ErrVersion", err)
 		}
-		if _, err := term.Put(ctx, "reports", nil, 0); !errors.Is(err, backend.ErrInvalid) {
-			t.Errorf("writing over the election's own record: %v, want ErrInvalid", err)
+		for _, own := range []string{"reports", "reports.fence", "reports/0000000000", "reports/a/b"} {
+			if _, err := term.Put(ctx, own, nil, 0); !errors.Is(err, backend.ErrInvalid) {
+				t.Errorf("writing %s, which is the election's own: %v, want ErrInvalid", own, err)
+			}
+		}
+		for _, beside := range []string{"reports-position", "reports.position", "reports2/0000000000"} {
+			if _, err := term.Put(ctx, beside, nil, 0); err != nil {
+				t.Errorf("writing %s, which is beside the election: %v", beside, err)
+			}
 		}
 		c.Remove("reports", term.Member().Key)
 		if _, err := term.Put(ctx, "position", []byte("3"), v); !errors.Is(err, backend.ErrNotMember) {

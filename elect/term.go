@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -220,9 +221,14 @@ func (t *Term) Get(ctx context.Context, record string) (backend.Record, error) {
 // whatever clocks do. With a version other than 0 the record must also still have
 // that version, [backend.Absent] for none. It blocks for about one round trip. A backend
 // without records makes it fail with [errors.ErrUnsupported].
+//
+// A record E, E.fence or one below E/, where E is the election's name, is the election's
+// own: what stands there may be taken for a member. It is refused with
+// [backend.ErrInvalid]; choose a name beside it, such as E-position.
 func (t *Term) Put(ctx context.Context, record string, value []byte, at backend.Version) (backend.Version, error) {
-	if record == t.e.name {
-		return 0, fmt.Errorf("elect: %w record %q: it is the election's own; choose another name", backend.ErrInvalid, record)
+	if e := t.e.name; record == e || record == header.FenceRecord(e) || strings.HasPrefix(record, e+"/") {
+		return 0, fmt.Errorf("elect: %w record %q: %s, %s%s and what is below %s/ are the election's own; choose a name beside them, such as %[3]s-position",
+			backend.ErrInvalid, record, e, e, header.Suffix, e)
 	}
 	return t.s.Put(ctx, record, value, &backend.If{Version: at, Member: t.m})
 }

@@ -3,6 +3,7 @@ package broken
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance/internal/election"
@@ -20,6 +21,12 @@ var guardFlaws = []Flaw{
 		Breaks:   "G3: a term's Put asks whether it leads and then writes until that is done, without a guard",
 		Must:     "G3.expired G3.removed G3.late",
 		election: terms(func(b backend.Backend, t election.Term) election.Term { return &checkThenWrite{t, b} }),
+	},
+	{
+		Name:     "own record alone",
+		Breaks:   "G3: a term's Put refuses the election's own record, and writes below it what is taken for a member",
+		Must:     "G3.own",
+		election: terms(func(b backend.Backend, t election.Term) election.Term { return &ownRecordAlone{t, b} }),
 	},
 	{
 		Name:     "any version",
@@ -44,7 +51,7 @@ type checkThenWrite struct {
 }
 
 func (t *checkThenWrite) Put(ctx context.Context, record string, value []byte, at backend.Version) (backend.Version, error) {
-	if t.Check() != nil || record == t.Member().Line {
+	if t.Check() != nil || !strings.HasPrefix(record, t.Member().Line+"-") {
 		return t.Term.Put(ctx, record, value, at) // refused
 	}
 	for {
@@ -61,6 +68,22 @@ func (t *checkThenWrite) write(ctx context.Context, record string, value []byte,
 		return 0, err
 	}
 	return s.Put(ctx, record, value, &backend.If{Version: at})
+}
+
+type ownRecordAlone struct {
+	election.Term
+	b backend.Backend
+}
+
+func (t *ownRecordAlone) Put(ctx context.Context, record string, value []byte, at backend.Version) (backend.Version, error) {
+	if !strings.HasPrefix(record, t.Member().Line+"/") {
+		return t.Term.Put(ctx, record, value, at)
+	}
+	s, err := t.b.Session(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return s.Put(ctx, record, value, &backend.If{Version: at, Member: t.Member()})
 }
 
 type anyVersion struct{ election.Term }

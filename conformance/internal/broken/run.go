@@ -39,7 +39,7 @@ var runFlaws = []Flaw{
 	{
 		Name:     "does not wait",
 		Breaks:   "Run: after a loss it goes on before the function has returned",
-		Must:     "Run.lost",
+		Must:     "Run.lost Run.resigned",
 		election: runs(doesNotWait),
 	},
 	{
