@@ -55,7 +55,7 @@ func (e *Election) campaign(ctx, life context.Context) (*Term, error) {
 }
 
 // attempt stands in line once, until it leads or something goes wrong. Whatever it
-// joined has left the line when it fails, or goes with the session.
+// joined has left the line when it fails, or leaves it as soon as that is possible.
 func (e *Election) attempt(ctx, life context.Context, wait *backoff.Backoff) (*Term, error) {
 	s, err := e.b.Session(ctx)
 	if err != nil {
@@ -74,12 +74,9 @@ func (e *Election) attempt(ctx, life context.Context, wait *backoff.Backoff) (*T
 
 	token, err := e.stand(ctx, s, m, margin, wait)
 	if err == nil {
-		t := newTerm(life, e, s, m, token, margin)
-		e.o.Logger.Info("elected", "token", token)
-		e.trace(Event{Kind: Elected, Member: m, Token: token})
-		return t, nil
+		return newTerm(life, e, s, m, token, margin), nil
 	}
-	e.leave(ctx, s, m)
+	_ = e.leave(ctx, s, m, 0)
 	return nil, err
 }
 
@@ -150,25 +147,53 @@ func recheckInterval(s backend.Session, j backoff.Jitter) time.Duration {
 }
 
 // leave takes m out of the line, for which it takes a bounded time even when ctx
-// has ended. What cannot be removed now must not be left without an owner: the
-// session is closed, so that the coordinator removes it.
-func (e *Election) leave(ctx context.Context, s backend.Session, m backend.Member) error {
-	ctx, cancel := e.resignContext(ctx)
+// has ended. What cannot be removed now must not be left without an owner: that is tried on
+// as long as the session lives. To end the session instead would end the terms of others.
+// worked is how long the work of m's term went on after its end.
+func (e *Election) leave(ctx context.Context, s backend.Session, m backend.Member, worked time.Duration) error {
+	bounded, cancel := e.resignContext(ctx)
 	defer cancel()
-	err := s.Leave(ctx, m)
-	if errors.Is(err, backend.ErrSessionEnded) {
-		err = nil // the member goes with the session
-	}
+	err := e.quit(bounded, s, m)
 	if err != nil {
-		e.o.Logger.Warn("could not leave the line; ending the session", "key", m.Key, "err", err)
-		if cerr := s.Close(ctx); cerr != nil {
-			err = fmt.Errorf("%w; the member stands until the coordinator ends the session, after about %v", err, s.TTL())
-		} else {
-			err = nil
-		}
+		e.o.Logger.Warn("could not leave the line, trying on", "key", m.Key, "err", err)
+		err = fmt.Errorf("%w; the member stands until it can be removed, which is tried on, or the session ends", err)
+		go func() { // its owner is the session: it ends with that
+			if e.quit(context.WithoutCancel(ctx), s, m) == nil {
+				e.o.Logger.Info("left the line at last", "key", m.Key)
+			}
+		}()
 	}
-	e.trace(Event{Kind: Left, Member: m, Err: err})
+	e.trace(Event{Kind: Left, Member: m, Worked: worked, Err: err})
 	return err
+}
+
+// quit takes m out of the line, and tries until ctx ends. It returns nil when m has gone,
+// if only with its session. That it ends by itself where the coordinator refuses to remove
+// m, and would refuse for ever.
+func (e *Election) quit(ctx context.Context, s backend.Session, m backend.Member) error {
+	wait := backoff.New(ctx)
+	for {
+		err := s.Leave(ctx, m)
+		switch {
+		case err == nil, errors.Is(err, backend.ErrSessionEnded):
+			return nil
+		case ctx.Err() != nil:
+			return wait.Cause(ctx)
+		case !passing(err):
+			e.o.Logger.Warn("may not leave the line; ending the session", "key", m.Key, "err", err)
+			if cerr := s.Close(ctx); cerr != nil {
+				return fmt.Errorf("%w: %w", err, cerr)
+			}
+			return nil
+		}
+		pause := time.NewTimer(wait.Failed(err))
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+		case <-s.Done():
+		}
+		pause.Stop()
+	}
 }
 
 func (e *Election) margin(s backend.Session) (time.Duration, error) {

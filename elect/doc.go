@@ -28,7 +28,10 @@
 //
 // Run never resigns before the function has returned: until then somebody may
 // still be at work. A function that does not heed its context therefore holds up
-// Run, but not the election: after a loss the coordinator hands leadership on.
+// Run. After a loss it does not hold up the election: the coordinator hands leadership on.
+// After a request to resign, or the end of Run's context, the place stands, and nobody leads
+// until the function returns. The log ([Options] Logger) says at once that the term has
+// ended, and from time to time that its work goes on.
 //
 // [Election.Campaign] is the same with the loop left to the caller, who must
 // resign every term that it has won.

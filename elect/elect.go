@@ -34,8 +34,9 @@ type Options struct {
 	// Logger gets what a person wants to know: joined, elected, lost, and what is
 	// being retried. Nil discards.
 	Logger *slog.Logger
-	// Trace, if not nil, is called with each step of each campaign, in order, from
-	// the goroutine that takes the step; it must not block.
+	// Trace, if not nil, is called with each step of each campaign, in order; it must
+	// not block. Ended comes from a goroutine of its own, while the work of the term may
+	// still go on.
 	Trace func(Event)
 }
 

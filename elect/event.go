@@ -1,6 +1,10 @@
 package elect
 
-import "github.com/succession-dev/succession/backend"
+import (
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+)
 
 // An EventKind says what an [Event] tells.
 type EventKind int
@@ -11,7 +15,7 @@ const (
 	Waiting                       // Member waits for Ahead to go
 	Elected                       // Member leads, with Token
 	Ended                         // the term with Token is over; Err is why, as in the cause of its context
-	Left                          // Member has left the line, or its session will take it along (Err)
+	Left                          // Member has left the line, or stands until it can be removed or its session ends (Err)
 	Retrying                      // Err may pass; the campaign goes on
 )
 
@@ -41,4 +45,5 @@ type Event struct {
 	Ahead  backend.Member // Waiting only
 	Token  uint64         // Elected and Ended only
 	Err    error          // Ended, Left and Retrying only
+	Worked time.Duration  // Left only: how long the work of its term went on after Ended
 }

@@ -18,8 +18,8 @@ import (
 //   - the cause of ctx, if ctx ended, as [Election.Campaign] does;
 //   - the error of [Election.Campaign] otherwise.
 //
-// It has always left the line, or given up its session, and fn has always
-// returned, before Run returns; after ctx has ended, leaving takes at most
+// It has always left the line, or tries on in the background as [Term.Resign] does, and
+// fn has always returned, before Run returns; after ctx has ended, leaving takes at most
 // [Options] ResignTimeout. If fn panics, Run resigns and passes the panic on. Each
 // call of Run is a candidate of its own.
 func (e *Election) Run(ctx context.Context, fn func(ctx context.Context, t *Term) error) error {

@@ -30,8 +30,10 @@ type Term struct {
 	alive atomic.Int64 // the newest Deadline while the session lived, from began on
 
 	watching sync.WaitGroup
-	resigned atomic.Bool   // Resign has been called
-	left     chan struct{} // closed when the first Resign is done
+	ended    time.Time                  // when the end was told; for who has waited for watching
+	overdue  atomic.Pointer[time.Timer] // until the next word about work that goes on
+	resigned atomic.Bool                // Resign has been called
+	left     chan struct{}              // closed when the first Resign is done
 	leaveErr error
 }
 
@@ -40,6 +42,8 @@ type Term struct {
 func newTerm(life context.Context, e *Election, s backend.Session, m backend.Member, token uint64, margin time.Duration) *Term {
 	t := &Term{e: e, s: s, m: m, token: token, margin: margin, began: time.Now(), left: make(chan struct{})}
 	t.ctx, t.cancel = context.WithCancelCause(life)
+	e.o.Logger.Info("elected", "token", token)
+	e.trace(Event{Kind: Elected, Member: m, Token: token})
 	t.watching.Go(t.watchDeadline)
 	// Made here, their jitter does not depend on which goroutine runs first.
 	member, record := backoff.New(t.ctx), backoff.New(t.ctx)
@@ -50,7 +54,12 @@ func newTerm(life context.Context, e *Election, s backend.Session, m backend.Mem
 
 // Context is cancelled when the term ends, and when the context given to
 // [Election.Run] ends. Its cause is a [*LostError], [ErrResigned], or the cause of
-// the latter. It does not block.
+// the latter. The work of the term is then to end, and no more is to begin.
+//
+// The place in line may stand on: after the end of Run's context, and where the leader was
+// asked to resign, until [Term.Resign] or until the function of Run returns. Nobody else
+// leads meanwhile, and [Term.Put] may still write down how far the work has come. Context
+// does not block.
 func (t *Term) Context() context.Context { return t.ctx }
 
 // Token is the term's fencing number: larger than that of every earlier term of
@@ -89,10 +98,10 @@ func (t *Term) Deadline() time.Time {
 // force before it. Otherwise it is like Deadline.
 func (t *Term) SessionDeadline() time.Time { return t.s.Deadline() }
 
-// Check returns nil while this process leads, and the cause of the term's end from
-// then on. It compares clocks at the moment of the call and does not block, so
-// call it just before work that must not be done twice; it also notices a pause of
-// the process that no timer has noticed yet.
+// Check returns nil while work may begin that only the leader may do, and the cause of
+// Context's end from then on, also where the place stands on. It compares clocks at the
+// moment of the call and does not block, so call it just before work that must not be done
+// twice; it also notices a pause of the process that no timer has noticed yet.
 func (t *Term) Check() error {
 	if t.ctx.Err() != nil {
 		return context.Cause(t.ctx)
@@ -111,8 +120,10 @@ func (t *Term) lose(why error) {
 	t.cancel(&LostError{Election: t.e.name, Token: t.token, Err: why})
 }
 
-// watchDeadline ends the term when its deadline comes or the session ends.
+// watchDeadline ends the term when its deadline comes or the session ends. It tells of the
+// end, whatever brought that: nobody else does before the work has ended.
 func (t *Term) watchDeadline() {
+	defer t.tellEnd()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -134,6 +145,27 @@ func (t *Term) watchDeadline() {
 		}
 		timer.Reset(time.Until(d))
 	}
+}
+
+// tellEnd tells that the term is over, and from time to time that its work goes on.
+func (t *Term) tellEnd() {
+	cause := context.Cause(t.ctx)
+	t.ended = time.Now()
+	t.e.o.Logger.Info("term ended", "token", t.token, "cause", cause)
+	t.e.trace(Event{Kind: Ended, Member: t.m, Token: t.token, Err: cause})
+	t.remind(max(t.margin, time.Second)) // the work may well take its margin
+}
+
+// remind says after a time, and less and less often, that work goes on which should have
+// ended. Resign ends that.
+func (t *Term) remind(after time.Duration) {
+	t.overdue.Store(time.AfterFunc(after, func() {
+		if t.resigned.Load() {
+			return
+		}
+		t.e.o.Logger.Warn("the term has ended, and its work goes on", "token", t.token, "for", time.Since(t.ended), "cause", context.Cause(t.ctx))
+		t.remind(2 * after)
+	}))
 }
 
 // watchMember ends the term when the leader's own member is removed.
@@ -218,7 +250,8 @@ func (t *Term) Get(ctx context.Context, record string) (backend.Record, error) {
 // Put writes a record of the coordinator on condition that this term's member
 // still stands, which the coordinator checks in the same atomic step: once anybody
 // else can lead it fails with [backend.ErrNotMember] or [backend.ErrSessionEnded],
-// whatever clocks do. With a version other than 0 the record must also still have
+// whatever clocks do. It goes by the place alone: where that stands on after the end of
+// [Term.Context], Put succeeds and Check fails. With a version other than 0 the record must also still have
 // that version, [backend.Absent] for none. It blocks for about one round trip. A backend
 // without records makes it fail with [errors.ErrUnsupported].
 //
@@ -243,7 +276,9 @@ func (t *Term) Put(ctx context.Context, record string, value []byte, at backend.
 // earlier, Run returns what the function returns, and campaigns no more, unless the term
 // had been lost before.
 //
-// An error means that the member stands until the coordinator ends the session.
+// An error means that the member still stands. It is removed as soon as that is possible, in
+// the background; whoever cannot wait closes the backend, and the coordinator ends the
+// session of a process that has ended.
 func (t *Term) Resign(ctx context.Context) error {
 	if !t.resigned.CompareAndSwap(false, true) {
 		<-t.left
@@ -252,9 +287,7 @@ func (t *Term) Resign(ctx context.Context) error {
 	defer close(t.left)
 	t.cancel(ErrResigned)
 	t.watching.Wait()
-	cause := context.Cause(t.ctx)
-	t.e.o.Logger.Info("term ended", "token", t.token, "cause", cause)
-	t.e.trace(Event{Kind: Ended, Member: t.m, Token: t.token, Err: cause})
-	t.leaveErr = t.e.leave(ctx, t.s, t.m)
+	t.overdue.Load().Stop()
+	t.leaveErr = t.e.leave(ctx, t.s, t.m, time.Since(t.ended))
 	return t.leaveErr
 }

@@ -32,11 +32,16 @@ func (b *Backoff) Next() time.Duration {
 // Sleep waits for the next pause. It returns the cause of ctx when that ends first.
 func (b *Backoff) Sleep(ctx context.Context) error { return Sleep(ctx, b.Next()) }
 
-// After is Sleep after an attempt that failed with why. When ctx ends first, it returns
-// what Cause does.
-func (b *Backoff) After(ctx context.Context, why error) error {
+// Failed is Next after an attempt that failed with why.
+func (b *Backoff) Failed(why error) time.Duration {
 	b.why = why
-	if b.Sleep(ctx) != nil {
+	return b.Next()
+}
+
+// After waits for the next pause after an attempt that failed with why. When ctx ends
+// first, it returns what Cause does.
+func (b *Backoff) After(ctx context.Context, why error) error {
+	if Sleep(ctx, b.Failed(why)) != nil {
 		return b.Cause(ctx)
 	}
 	return nil

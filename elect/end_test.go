@@ -1,0 +1,192 @@
+package elect_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/memory"
+)
+
+// What was lost, or asked to resign, is told at once, and not when its work is over; how
+// long that went on is told, too.
+func TestEndIsToldWhileTheWorkGoesOn(t *testing.T) {
+	const deaf = 20 * time.Second // how long the work does not heed its context
+	losses := map[error]func(t *testing.T, c *memory.Coordinator, b *memory.Backend){
+		backend.ErrSessionEnded: func(_ *testing.T, _ *memory.Coordinator, b *memory.Backend) { b.Expire() },
+		elect.ErrAsked: func(t *testing.T, c *memory.Coordinator, _ *memory.Backend) {
+			if _, err := elect.New(client(t, c, "operator"), "reports", nil).AskToResign(t.Context()); err != nil {
+				t.Error(err)
+			}
+		},
+	}
+	for why, lose := range losses {
+		t.Run(why.Error(), func(t *testing.T) {
+			bubble(t, func(t *testing.T, c *memory.Coordinator) {
+				a := client(t, c, "a")
+				var log bytes.Buffer
+				events := make(chan elect.Event, 20)
+				e := elect.New(a, "reports", &elect.Options{
+					Logger: slog.New(slog.NewTextHandler(&log, nil)),
+					Trace:  func(ev elect.Event) { events <- ev },
+				})
+				next := func(want elect.EventKind) elect.Event {
+					t.Helper()
+					ev := <-events
+					if ev.Kind != want {
+						t.Fatalf("the event is %v, want %v", ev.Kind, want)
+					}
+					return ev
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				end := make(chan error, 1)
+				go func() {
+					busy := deaf // in the first term
+					end <- e.Run(ctx, func(ctx context.Context, _ *elect.Term) error {
+						time.Sleep(busy)
+						busy = 0
+						<-ctx.Done()
+						return nil
+					})
+				}()
+				next(elect.Joined)
+				elected := next(elect.Elected)
+				lost := time.Now()
+				lose(t, c, a)
+				ended := next(elect.Ended)
+				if took := time.Since(lost); took > time.Second {
+					t.Errorf("the end was told after %v", took)
+				}
+				if ended.Token != elected.Token || !errors.Is(ended.Err, why) {
+					t.Errorf("the end that was told is of token %d: %v; want token %d, %v", ended.Token, ended.Err, elected.Token, why)
+				}
+				left := next(elect.Left)
+				if left.Worked < deaf-time.Second || left.Worked > deaf+time.Second {
+					t.Errorf("the work went on for %v as told, want about %v", left.Worked, deaf)
+				}
+				next(elect.Joined)
+				cancel()
+				<-end
+				if n := strings.Count(log.String(), "its work goes on"); n != 4 { // after 1, 3, 7 and 15 s
+					t.Errorf("within %v the log says %d times that the work goes on; want 4\n%s", deaf, n, &log)
+				}
+			})
+		})
+	}
+}
+
+// The end of Run's context is the end of work that is to begin, and not of the place:
+// a guarded write may still tell how far the work has come.
+func TestPlaceStandsUntilTheWorkIsOver(t *testing.T) {
+	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var term *elect.Term
+		put := func(value string) error {
+			_, err := term.Put(t.Context(), "position", []byte(value), 0)
+			return err
+		}
+		err := elect.New(client(t, c, "a"), "reports", nil).Run(ctx, func(ctx context.Context, led *elect.Term) error {
+			term = led
+			cancel()
+			<-ctx.Done()
+			if err := term.Check(); err != context.Canceled {
+				t.Errorf("after the end of Run's context Check says %v, want the cause of that", err)
+			}
+			synctest.Wait()
+			if err := put("1"); err != nil {
+				t.Errorf("a guarded write while the place stands: %v", err)
+			}
+			return nil
+		})
+		if err != context.Canceled {
+			t.Errorf("Run returned %v, want the cause of its context", err)
+		}
+		if err := put("2"); !errors.Is(err, backend.ErrNotMember) {
+			t.Errorf("a guarded write when the work is over: %v, want ErrNotMember", err)
+		}
+	})
+}
+
+// One candidate that cannot leave in time does not take along the others of its session,
+// and leaves when it can.
+func TestLeavingTakesNobodyAlong(t *testing.T) {
+	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		a, b := client(t, c, "a"), client(t, c, "b")
+		term, err := elect.New(a, "reports", nil).Campaign(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer term.Resign(t.Context())
+		other, err := elect.New(b, "backups", nil).Campaign(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer other.Resign(t.Context())
+
+		ctx, cancel := context.WithCancel(t.Context())
+		waiting := run(ctx, elect.New(a, "backups", &elect.Options{ResignTimeout: time.Second}))
+		synctest.Wait()
+		c.Pause()
+		cancel()
+		if err := <-waiting.end; err != context.Canceled {
+			t.Errorf("Run returned %v, want the cause of its context", err)
+		}
+		time.Sleep(time.Second)
+		c.Resume()
+		time.Sleep(3 * time.Second) // more than a pause between two attempts
+		if err := term.Check(); err != nil {
+			t.Errorf("the term of the other election: %v", err)
+		}
+		if m := c.Members("backups"); len(m) != 1 {
+			t.Errorf("%d stand in the line that was to be left, want its leader alone", len(m))
+		}
+	})
+}
+
+// With the session ends what tries to leave it.
+func TestLeavingEndsWithTheSession(t *testing.T) {
+	bubble(t, func(t *testing.T, c *memory.Coordinator) { // which ends when all goroutines have
+		a := client(t, c, "a")
+		term, err := elect.New(unleavable{a}, "reports", &elect.Options{ResignTimeout: time.Second}).Campaign(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := term.Resign(t.Context()); !errors.Is(err, backend.ErrUnavailable) {
+			t.Errorf("Resign returned %v, want ErrUnavailable", err)
+		}
+		time.Sleep(time.Minute)
+		if n := len(c.Members("reports")); n != 1 {
+			t.Errorf("%d stand in line, want the one that cannot leave", n)
+		}
+		a.Close()
+		synctest.Wait()
+		if n := len(c.Members("reports")); n != 0 {
+			t.Errorf("%d stand in line after Close, want 0", n)
+		}
+	})
+}
+
+// An unleavable backend does not let members go.
+type unleavable struct{ backend.Backend }
+
+func (b unleavable) Session(ctx context.Context) (backend.Session, error) {
+	s, err := b.Backend.Session(ctx)
+	return unleavableSession{s}, err
+}
+
+type unleavableSession struct{ backend.Session }
+
+func (s unleavableSession) Leave(context.Context, backend.Member) error {
+	if err := s.Err(); err != nil {
+		return err
+	}
+	return backend.ErrUnavailable
+}
