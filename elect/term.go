@@ -11,6 +11,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/backoff"
+	"github.com/succession-dev/succession/internal/clock"
 	"github.com/succession-dev/succession/internal/header"
 )
 
@@ -124,9 +125,13 @@ func (t *Term) lose(why error) {
 // end, whatever brought that: nobody else does before the work has ended.
 func (t *Term) watchDeadline() {
 	defer t.tellEnd()
-	timer := time.NewTimer(0)
+	timer := clock.NewTimer() // one of package time fires late after a suspension
 	defer timer.Stop()
-	for {
+	for t.Check() == nil {
+		now := clock.Now()
+		if d := t.Deadline(); !d.IsZero() {
+			timer.Reset(now, time.Until(d))
+		}
 		select {
 		case <-t.ctx.Done():
 			return
@@ -135,15 +140,6 @@ func (t *Term) watchDeadline() {
 			return
 		case <-timer.C:
 		}
-		if t.Check() != nil {
-			return
-		}
-		d := t.Deadline()
-		if d.IsZero() {
-			timer.Stop()
-			continue
-		}
-		timer.Reset(time.Until(d))
 	}
 }
 

@@ -18,11 +18,14 @@ type Instant struct {
 var suspended atomic.Int64
 
 // Suspend has every deadline of this process see d more time elapse, as if the machine
-// had been suspended for so long: what package time measures stands still, and the
-// coordinator's clock as well as other processes are not touched. It is for tests of
-// what a suspension does, takes effect at once, and is never undone. It does not
-// block and is safe for concurrent use.
-func Suspend(d time.Duration) { suspended.Add(int64(d)) }
+// had been suspended for so long. What package time measures stands still, and so do its
+// timers; a [Timer] fires as it does at the end of a suspension. The coordinator's clock as
+// well as other processes are not touched. It is for tests of what a suspension does, takes
+// effect at once, and is never undone. It does not block and is safe for concurrent use.
+func Suspend(d time.Duration) {
+	suspended.Add(int64(d))
+	ringAnew()
+}
 
 // Now returns the present instant.
 func Now() Instant {

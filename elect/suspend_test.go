@@ -1,0 +1,67 @@
+package elect_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/clock"
+	"github.com/succession-dev/succession/internal/lease"
+	"github.com/succession-dev/succession/memory"
+)
+
+// A leased backend has sessions whose deadline is kept by package clock, as those of remote
+// coordinators are. It is never moved ahead.
+type leased struct {
+	backend.Backend
+	lease *lease.Lease
+	asked chan struct{} // gets a value when somebody asks for a deadline
+}
+
+func (b leased) Session(ctx context.Context) (backend.Session, error) {
+	s, err := b.Backend.Session(ctx)
+	return leasedSession{s, b}, err
+}
+
+type leasedSession struct {
+	backend.Session
+	b leased
+}
+
+func (s leasedSession) Deadline() time.Time {
+	s.b.asked <- struct{}{}
+	return s.b.lease.Deadline()
+}
+
+// When the machine was suspended for longer than the session, the term's context ends as it
+// goes on, and nobody has to ask.
+func TestContextEndsAfterASuspension(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("timers of this system do not count suspension")
+	}
+	b := client(t, memory.New(&memory.Options{TTL: time.Hour}), "a")
+	asked := make(chan struct{}, 100)
+	l := new(lease.Lease)
+	l.Extend(clock.Now(), time.Hour)
+	term, err := elect.New(leased{b, l, asked}, "reports", nil).Campaign(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer term.Resign(t.Context())
+	for range 3 { // by the campaign, by a check, and for the timer
+		<-asked
+	}
+	clock.Suspend(2 * time.Hour)
+	select {
+	case <-term.Context().Done():
+	case <-time.After(10 * time.Second):
+		t.Fatal("10 s after a suspension for two session times the term's context has not ended")
+	}
+	if cause := context.Cause(term.Context()); !errors.Is(cause, elect.ErrDeadline) {
+		t.Errorf("the cause is %v, want ErrDeadline", cause)
+	}
+}

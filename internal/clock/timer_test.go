@@ -1,0 +1,81 @@
+package clock
+
+import (
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// firesIn returns how long the timer takes to fire; limit where it has not by then.
+func firesIn(t *Timer, limit time.Duration) time.Duration {
+	began := time.Now()
+	select {
+	case <-t.C:
+	case <-time.After(limit):
+		return limit
+	}
+	return time.Since(began)
+}
+
+func TestTimer(t *testing.T) {
+	timer := NewTimer()
+	defer timer.Stop()
+	timer.Reset(Now(), time.Hour)
+	for range 2 {
+		timer.Reset(Now(), 20*time.Millisecond)
+		if d := firesIn(timer, time.Minute); d < 15*time.Millisecond || d == time.Minute {
+			t.Errorf("a timer of 20 ms took %v to fire", d)
+		}
+	}
+	timer.Reset(Now(), -1)
+	if d := firesIn(timer, time.Minute); d == time.Minute {
+		t.Error("a timer whose time has passed has not fired")
+	}
+}
+
+func TestTimerCountsSuspension(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("timers of this system do not count suspension")
+	}
+	timer, later := NewTimer(), NewTimer()
+	defer timer.Stop()
+	defer later.Stop()
+	timer.Reset(Now(), time.Hour)
+	later.Reset(Now(), 3*time.Hour)
+	Suspend(2 * time.Hour)
+	if d := firesIn(timer, time.Minute); d == time.Minute {
+		t.Error("a timer of an hour has not fired after a suspension of two")
+	}
+	if d := firesIn(later, 50*time.Millisecond); d < 50*time.Millisecond {
+		t.Errorf("a timer of three hours has fired %v after a suspension of two", d)
+	}
+}
+
+// In virtual time, time passes for a timer as for all others.
+func TestTimerInVirtualTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		timer := NewTimer()
+		defer timer.Stop()
+		for range 2 {
+			timer.Reset(Now(), time.Hour)
+			if d := firesIn(timer, 2*time.Hour); d != time.Hour {
+				t.Errorf("a timer of an hour took %v to fire", d)
+			}
+		}
+	})
+}
+
+// A timer that is stopped leaves no goroutine behind.
+func TestStoppedTimer(t *testing.T) {
+	before := runtime.NumGoroutine()
+	for range 100 {
+		timer := NewTimer()
+		timer.Reset(Now(), time.Hour)
+		timer.Stop()
+	}
+	if n := runtime.NumGoroutine() - before; n > 10 { // of others
+		t.Errorf("%d goroutines are left of a hundred timers", n)
+	}
+	NewTimer().Stop() // one that was never set
+}
