@@ -104,6 +104,12 @@ type Session interface {
 	// so, law L6 holds for it as for the first. It does not block.
 	Deadline() time.Time
 
+	// MaxMargin is the longest time before Deadline at which a term may end that is to
+	// last: as long as requests are answered soon, Deadline is kept further ahead than
+	// that. It is shorter than TTL by what lies between two heartbeats, and by what the
+	// driver holds back itself; 0 where TTL is 0. It does not block.
+	MaxMargin() time.Duration
+
 	// Done is closed when the session has ended.
 	Done() <-chan struct{}
 

@@ -13,32 +13,35 @@ import (
 
 // elect returns the client's handle on its election, which tells the
 // timeline its steps, and the history where the candidate stands.
-func (c *client) elect() election.Election { return c.elected(c.noter().trace) }
+func (c *client) elect() election.Election { return c.elected(elect.Options{}, c.noter().trace) }
 
 // election returns the client's handle on an election.
 func (c *client) election(name string, o *elect.Options) election.Election {
 	return c.t.h.elections(c, name, o)
 }
 
-func (c *client) elected(trace func(elect.Event)) election.Election {
-	return c.election(c.line, &elect.Options{
-		ID:            c.name,
-		ResignTimeout: c.t.h.TTL/2 + c.t.h.soon(),
-		Trace: func(ev elect.Event) {
-			what := ev.Kind.String()
-			switch ev.Kind {
-			case elect.Elected, elect.Ended:
-				what = fmt.Sprintf("%s with token %d", what, ev.Token)
-			case elect.Waiting:
-				what += " for " + show(ev.Ahead)
-			}
-			if ev.Err != nil {
-				what += ": " + ev.Err.Error()
-			}
-			c.t.log.add(c.name, "%s", what)
-			trace(ev)
-		},
-	})
+// elected returns the client's handle on its election with these options, which tells the
+// timeline its steps, and trace.
+func (c *client) elected(o elect.Options, trace func(elect.Event)) election.Election {
+	o.ID = c.name
+	if o.ResignTimeout == 0 {
+		o.ResignTimeout = c.t.h.TTL/2 + c.t.h.soon()
+	}
+	o.Trace = func(ev elect.Event) {
+		what := ev.Kind.String()
+		switch ev.Kind {
+		case elect.Elected, elect.Ended:
+			what = fmt.Sprintf("%s with token %d", what, ev.Token)
+		case elect.Waiting:
+			what += " for " + show(ev.Ahead)
+		}
+		if ev.Err != nil {
+			what += ": " + ev.Err.Error()
+		}
+		c.t.log.add(c.name, "%s", what)
+		trace(ev)
+	}
+	return c.election(c.line, &o)
 }
 
 // noter notes in the history what the client does as a candidate.
@@ -77,12 +80,17 @@ type standing struct {
 
 // campaigns begins a campaign, and returns when it stands in line.
 func (c *client) campaigns(ctx context.Context) *standing {
+	return c.campaignsWith(ctx, elect.Options{})
+}
+
+// campaignsWith is campaigns, for a candidate with these options.
+func (c *client) campaignsWith(ctx context.Context, o elect.Options) *standing {
 	st := &standing{
 		c: c, joined: make(chan elect.Event, 100), waiting: make(chan elect.Event, 100),
 		won: make(chan election.Term, 1), failed: make(chan error, 1),
 	}
 	n := c.noter()
-	e := c.elected(func(ev elect.Event) {
+	e := c.elected(o, func(ev elect.Event) {
 		n.trace(ev)
 		var steps chan elect.Event
 		switch ev.Kind {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/conformance/internal/election"
+	"github.com/succession-dev/succession/elect"
 )
 
 // quits calls Campaign and cancels it after d. It returns the term where the
@@ -89,6 +90,30 @@ var ghostRules = []Rule{{
 		healC()
 		t.pass(t.h.crash(), "in which what the cut held up may come and go")
 		t.steady(t.h.TTL, "somebody stands in line whom nobody owns", func() bool { return len(a.members()) == 1 })
+	},
+}, {
+	ID:    "G6.later",
+	Title: "who cannot leave in time leaves later, and takes nobody along",
+	Text:  "A client leads one election, waits in another, and is cut off. The campaign that waits is cancelled, and may take a fiftieth of TTL to leave: it returns soon. The client is healed a tenth of TTL after the cut. The term of the first election holds for a TTL, and the leader of the other stands alone after a crash, while all clients live on.",
+	Needs: []Fault{Cut},
+	check: func(t *trial) {
+		a, b := t.client(), t.client()
+		leader := a.campaign()
+		term := b.in(t.line + "-other").campaign()
+		ctx, cancel := context.WithCancelCause(t.ctx)
+		defer cancel(nil)
+		waiting := b.campaignsWith(ctx, elect.Options{ResignTimeout: t.h.TTL / 50})
+		waiting.waits()
+		heal := b.cut()
+		cutAt := time.Now()
+		cancel(errCancelled)
+		if err := await(t, waiting.failed, t.h.soon(), "a cancelled Campaign has not returned"); !errors.Is(err, errCancelled) {
+			t.fatalf("a cancelled Campaign returned %v; want the cause of its context", err)
+		}
+		t.pass(max(0, t.h.TTL/10-time.Since(cutAt)), "until a tenth of TTL after the cut")
+		heal()
+		t.steady(t.h.TTL, "the client lost its other term", func() bool { return term.Check() == nil })
+		a.settles(leader.Member())
 	},
 }, {
 	ID:    "G6.lost-answer",

@@ -57,5 +57,6 @@ func (s *leasedSession) keep() {
 	s.Session.Close(context.Background())
 }
 
-func (s *leasedSession) TTL() time.Duration  { return s.ttl }
-func (s *leasedSession) Deadline() time.Time { return s.lease.Deadline() }
+func (s *leasedSession) TTL() time.Duration       { return s.ttl }
+func (s *leasedSession) MaxMargin() time.Duration { return s.ttl / 2 }
+func (s *leasedSession) Deadline() time.Time      { return s.lease.Deadline() }

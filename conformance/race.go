@@ -58,7 +58,7 @@ func (r *race) enter(c *client, w watch, hold time.Duration) (joined <-chan stru
 	stands := make(chan struct{})
 	first := sync.OnceFunc(func() { close(stands) })
 	n := c.noter()
-	e := c.elected(func(ev elect.Event) {
+	e := c.elected(elect.Options{}, func(ev elect.Event) {
 		n.trace(ev)
 		if ev.Kind == elect.Joined {
 			first()

@@ -135,4 +135,30 @@ var toldRules = []Rule{{
 			t.fatalf("the term's deadline has passed, and Check says nil")
 		}
 	},
+}, {
+	ID:    "G7.longest",
+	Title: "the longest margin can be kept",
+	Text:  "Of five terms in a row whose Margin is MaxMargin of the session, each watched for half a TTL, which is longer than between two heartbeats, three hold at least: on a busy machine one may be lost. A candidate with a longer Margin is refused with ErrInvalid.",
+	Needs: []Fault{Deadlines},
+	check: func(t *trial) {
+		a := t.client()
+		most := a.live().MaxMargin()
+		held := 0
+		for range 5 {
+			term := await(t, a.campaignsWith(t.ctx, elect.Options{Margin: most}).won, t.h.recovery(), "a candidate with the longest margin does not lead")
+			select {
+			case <-term.Context().Done():
+			case <-time.After(t.h.TTL / 2):
+				held++
+			}
+			term.Resign(t.ctx)
+		}
+		if held < 3 {
+			t.fatalf("of five terms with a margin of %v, %d have lasted for half a TTL", most, held)
+		}
+		_, err := contest(t.ctx, a.election(a.line, &elect.Options{ID: a.name, Margin: most + time.Millisecond}))
+		if !is(err, backend.ErrInvalid) {
+			t.fatalf("a margin longer than MaxMargin: Campaign returned %v; want ErrInvalid", err)
+		}
+	},
 }}

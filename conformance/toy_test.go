@@ -82,9 +82,10 @@ type toySession struct {
 	done chan struct{}
 }
 
-func (s *toySession) TTL() time.Duration    { return 0 }
-func (s *toySession) Deadline() time.Time   { return time.Time{} }
-func (s *toySession) Done() <-chan struct{} { return s.done }
+func (s *toySession) TTL() time.Duration       { return 0 }
+func (s *toySession) MaxMargin() time.Duration { return 0 }
+func (s *toySession) Deadline() time.Time      { return time.Time{} }
+func (s *toySession) Done() <-chan struct{}    { return s.done }
 
 func (s *toySession) Err() error {
 	select {

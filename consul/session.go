@@ -324,6 +324,10 @@ func (s *session) possible(ctx context.Context) error {
 // by; Consul itself ends the session after twice that. See [backend.Session].
 func (s *session) TTL() time.Duration { return s.b.o.TTL }
 
+// MaxMargin leaves a sixth of the TTL for a renewal that is answered slowly, beside the
+// third between two of them; see [backend.Session].
+func (s *session) MaxMargin() time.Duration { return s.TTL() / 2 }
+
 // Deadline returns a TTL after the newest renewal that was answered in time was
 // sent; see [backend.Session]. It is kept ahead for every session, whether it
 // stands in a line or not.

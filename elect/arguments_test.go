@@ -2,6 +2,7 @@ package elect_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,7 +12,7 @@ import (
 )
 
 func TestArgumentsAreChecked(t *testing.T) {
-	c := memory.New(nil)
+	c := memory.New(&memory.Options{TTL: ttl})
 	b := client(t, c, "a")
 	made := func(b backend.Backend, name string, o *elect.Options) *elect.Election { return elect.New(b, name, o) }
 	for what, e := range map[string]*elect.Election{
@@ -28,6 +29,10 @@ func TestArgumentsAreChecked(t *testing.T) {
 		if term, err := e.Campaign(t.Context()); !errors.Is(err, backend.ErrInvalid) || term != nil {
 			t.Errorf("%s: Campaign returned %v, %v; want ErrInvalid", what, term, err)
 		}
+	}
+	_, err := made(b, "reports", &elect.Options{Margin: 5*time.Second + 1}).Campaign(t.Context())
+	if !errors.Is(err, backend.ErrInvalid) || !strings.Contains(err.Error(), "can keep 5s;") {
+		t.Errorf("a margin that is a little too long: %v; want ErrInvalid and the longest possible, 5s", err)
 	}
 	zero := new(elect.Election)
 	_, leader := zero.Leader(t.Context())

@@ -87,14 +87,18 @@ func (e *Election) attempt(ctx, life context.Context, wait *backoff.Backoff) (*T
 // session time; jitter keeps a long line from asking at the same moment. The fence is
 // restored while m waits, so that it costs the way to leadership nothing; an answer to
 // that which was lost costs no place, as it is looked at again.
+//
+// Who stands first and cannot lead holds up everybody: after about a session time it gives
+// its place back.
 func (e *Election) stand(ctx context.Context, s backend.Session, m backend.Member, margin time.Duration, wait *backoff.Backoff) (uint64, error) {
 	var last backend.Member
-	for fenced := false; ; {
-		if !fenced {
-			err := header.Restore(ctx, s, m)
-			fenced = err == nil
-			if !fenced && !errors.Is(err, backend.ErrVersion) && !errors.Is(err, backend.ErrUnavailable) {
-				return 0, err
+	var enough time.Time              // when who stands first and cannot lead gives its place back
+	unfenced := errors.New("unknown") // why the fence is not known to be restored
+	for looks := 0; ; {
+		if unfenced != nil {
+			unfenced = header.Restore(ctx, s, m)
+			if unfenced != nil && !errors.Is(unfenced, backend.ErrVersion) && !errors.Is(unfenced, backend.ErrUnavailable) {
+				return 0, unfenced
 			}
 		}
 		p, err := s.Ahead(ctx, m)
@@ -102,13 +106,20 @@ func (e *Election) stand(ctx context.Context, s backend.Session, m backend.Membe
 			return 0, err
 		}
 		if p.First {
-			if d := s.Deadline(); fenced && (d.IsZero() || time.Until(d) > margin) {
+			why := cannotLead(s, unfenced, margin)
+			if why == nil {
 				return p.Token, nil
 			}
-			// The answer took so long that the term would be over as it begins: the
-			// next heartbeat moves the deadline ahead, or the session ends. Or somebody
-			// else wrote the header at the same time.
-			if err := wait.Sleep(ctx); err != nil {
+			switch looks++; {
+			case looks == 1: // it may pass at once
+				enough = time.Now().Add(recheckInterval(s, wait.Jitter))
+			case looks == 2:
+				e.o.Logger.Warn("first in line, and cannot lead", "key", m.Key, "err", why)
+				e.trace(Event{Kind: Retrying, Err: why})
+			case time.Now().After(enough):
+				return 0, why
+			}
+			if err := wait.After(ctx, why); err != nil {
 				return 0, err
 			}
 			continue
@@ -124,6 +135,19 @@ func (e *Election) stand(ctx context.Context, s backend.Session, m backend.Membe
 			return 0, err
 		}
 	}
+}
+
+// cannotLead returns why who stands first cannot lead yet; nil where it can.
+func cannotLead(s backend.Session, unfenced error, margin time.Duration) error {
+	if unfenced != nil { // or somebody else wrote the header at the same time
+		return fmt.Errorf("the election's fence cannot be looked after: %w", unfenced)
+	}
+	// The term would be over as it begins: the next heartbeat moves the deadline ahead, or
+	// the session ends.
+	if d := s.Deadline(); !d.IsZero() && time.Until(d) <= margin {
+		return fmt.Errorf("%w: %v are left of the session, and the margin is %v", ErrDeadline, max(0, time.Until(d)), margin)
+	}
+	return nil
 }
 
 // forAWhile calls watch with a context that ends after about a session time, and
@@ -198,13 +222,15 @@ func (e *Election) quit(ctx context.Context, s backend.Session, m backend.Member
 
 func (e *Election) margin(s backend.Session) (time.Duration, error) {
 	ttl := s.TTL()
+	most := s.MaxMargin()
 	switch {
 	case ttl == 0:
 		return 0, nil
 	case e.o.Margin == 0:
-		return ttl / 10, nil
-	case e.o.Margin >= ttl:
-		return 0, fmt.Errorf("elect: %w Margin %v: it must be shorter than the session's time, %v", backend.ErrInvalid, e.o.Margin, ttl)
+		return min(ttl/10, most), nil
+	case e.o.Margin > most:
+		return 0, fmt.Errorf("elect: %w Margin %v: of a session of %v the backend can keep %v; give at most that, or ask for a longer session",
+			backend.ErrInvalid, e.o.Margin, ttl, most)
 	}
 	return e.o.Margin, nil
 }

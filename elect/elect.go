@@ -24,9 +24,11 @@ type Options struct {
 	Value string
 	// Margin is how long before its deadline a term ends at the latest, so that
 	// work can stop before anybody else can begin. Zero means a tenth of the
-	// session's time. It must be shorter than the session's time, and should leave as
-	// much of that as lies between two heartbeats that are answered slowly: a candidate
-	// whose deadline is not further ahead than Margin stands first and does not lead.
+	// session's time. One that is longer than the backend can keep is refused by
+	// Campaign ([backend.Session] MaxMargin); a third of the session's time is possible
+	// with the defaults of every driver. Who stands first with a deadline that is not
+	// further ahead than Margin does not lead, and leaves its place to others after about
+	// a session time; that is in the log, and traced.
 	Margin time.Duration
 	// ResignTimeout bounds how long leaving the line may take once the caller's
 	// context has ended. Zero means five seconds.

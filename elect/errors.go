@@ -52,10 +52,12 @@ func (e *LostError) Unwrap() error { return e.Err }
 // passing reports whether a campaign may go on after err: the coordinator may come
 // back, a session or a place that was lost is replaced by a new one, and what stands in
 // line and has no order was put there by a stranger, who may take it away. To give up
-// for that would end every candidate at once. All other errors need somebody to act.
+// for that would end every candidate at once. Who gives its place back as it cannot lead in
+// time tries again. All other errors need somebody to act.
 func passing(err error) bool {
 	return errors.Is(err, backend.ErrUnavailable) ||
 		errors.Is(err, backend.ErrSessionEnded) ||
 		errors.Is(err, backend.ErrNotMember) ||
-		errors.Is(err, backend.ErrLine)
+		errors.Is(err, backend.ErrLine) ||
+		errors.Is(err, ErrDeadline) || errors.Is(err, backend.ErrVersion)
 }

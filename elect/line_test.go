@@ -2,6 +2,7 @@ package elect_test
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -55,5 +56,51 @@ func TestCampaignOutlastsALineWithoutOrder(t *testing.T) {
 			t.Errorf("it joined %d times within a minute; want a pause of up to two seconds between attempts", n)
 		}
 		term.Resign(t.Context())
+	})
+}
+
+// A slow backend is one whose heartbeats are confirmed so late that its deadline is never
+// further ahead than a tenth of the session's time.
+type slow struct{ backend.Backend }
+
+func (b slow) Session(ctx context.Context) (backend.Session, error) {
+	s, err := b.Backend.Session(ctx)
+	return slowSession{s}, err
+}
+
+type slowSession struct{ backend.Session }
+
+func (s slowSession) Deadline() time.Time { return time.Now().Add(s.TTL() / 10) }
+
+// Who stands first and cannot lead says so, and lets others lead.
+func TestFirstWithoutADeadlineGivesItsPlaceBack(t *testing.T) {
+	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		ctx, cancel := context.WithCancel(t.Context())
+		events := make(chan elect.Event, 100)
+		late := run(ctx, elect.New(slow{client(t, c, "a")}, "reports", &elect.Options{Trace: func(ev elect.Event) { events <- ev }}))
+		<-events // it has joined
+		healthy := run(ctx, elect.New(client(t, c, "b"), "reports", nil))
+		began := time.Now()
+		select {
+		case <-healthy.terms:
+		case <-time.After(time.Hour):
+			t.Fatal("nobody leads behind a candidate that cannot")
+		}
+		if took := time.Since(began); took > 2*ttl {
+			t.Errorf("nobody led for %v, want about a session time, %v", took, ttl)
+		}
+		if ev := <-events; ev.Kind != elect.Retrying || !errors.Is(ev.Err, elect.ErrDeadline) {
+			t.Errorf("the event is %v, %v; want Retrying because of ErrDeadline", ev.Kind, ev.Err)
+		}
+		if len(late.terms) > 0 {
+			t.Error("a term began whose deadline had passed")
+		}
+		time.Sleep(3 * ttl)
+		if m := c.Members("reports"); len(m) != 2 {
+			t.Errorf("%d stand in line, want the leader and who waits again", len(m))
+		}
+		cancel()
+		<-late.end
+		<-healthy.end
 	})
 }

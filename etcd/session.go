@@ -186,6 +186,10 @@ func (s *session) revoke(ctx context.Context) error {
 // TTL returns the time to live that etcd granted; see [backend.Session].
 func (s *session) TTL() time.Duration { return s.ttl }
 
+// MaxMargin leaves a sixth of the TTL for a heartbeat that is answered slowly, beside the
+// quarter between two of them and [Options] Margin; see [backend.Session].
+func (s *session) MaxMargin() time.Duration { return s.ttl*7/12 - s.margin }
+
 // Deadline returns a TTL after the newest confirmed heartbeat was sent, less
 // [Options] Margin; see [backend.Session]. It is kept ahead for every session,
 // whether it stands in a line or not. While a member is first, a heartbeat counts as

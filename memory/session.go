@@ -199,6 +199,10 @@ func wrap(op Op, name string, err error) error {
 // TTL returns the coordinator's session time; see [backend.Session].
 func (s *session) TTL() time.Duration { return s.b.c.ttl }
 
+// MaxMargin leaves half of the time between two heartbeats for an answer that is slow; see
+// [backend.Session].
+func (s *session) MaxMargin() time.Duration { return s.TTL() / 2 }
+
 // Deadline returns a session time after the newest acknowledged heartbeat was
 // sent; see [backend.Session]. It is kept ahead for every session, whether it
 // stands in a line or not.

@@ -372,6 +372,7 @@ func (c *still) Put(_ context.Context, name string, value []byte, _ *backend.If)
 
 func (c *still) Leave(context.Context, backend.Member) error { return nil }
 func (c *still) TTL() time.Duration                          { return 0 }
+func (c *still) MaxMargin() time.Duration                    { return 0 }
 func (c *still) Deadline() time.Time                         { return time.Time{} }
 func (c *still) Done() <-chan struct{}                       { return c.done }
 func (c *still) Err() error                                  { return nil }

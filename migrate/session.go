@@ -187,6 +187,21 @@ func (s *session) TTL() time.Duration {
 	return shortest
 }
 
+// MaxMargin returns the shorter of those of the sessions whose time counts; see
+// [backend.Session].
+func (s *session) MaxMargin() time.Duration {
+	var shortest time.Duration
+	for _, half := range s.counting() {
+		if half == nil || half.TTL() == 0 {
+			continue
+		}
+		if d := half.MaxMargin(); shortest == 0 || d < shortest {
+			shortest = d
+		}
+	}
+	return shortest
+}
+
 // Deadline returns the earlier of both sessions' deadlines; see [backend.Session]. As long
 // as the session leads, those count by which it does: a coordinator keeps no deadline
 // ahead for who stands nowhere in front there. Before, those count where it stands.

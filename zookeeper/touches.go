@@ -26,6 +26,12 @@ type touches struct {
 	list    []touch       // oldest first
 }
 
+// defaultRelay returns the relay time for a session of the given time, which is at least
+// two ticks (minSessionTimeout by default): a leader that asks every half tick may be a
+// tenth of a tick late. It costs nothing: the newest heartbeat that counts is the one a
+// third of a session before, as it would be with a quarter.
+func defaultRelay(ttl time.Duration) time.Duration { return ttl * 3 / 10 }
+
 // A touch is a request that was answered.
 type touch struct{ sent, answered clock.Instant }
 

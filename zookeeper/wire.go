@@ -163,10 +163,7 @@ func (w *wire) greeted(frame []byte, _ clock.Instant) error {
 	w.mu.Lock()
 	w.ttl = time.Duration(h.timeout) * time.Millisecond
 	if w.touches.relay == 0 {
-		// The default minSessionTimeout is 2 ticks: a leader that asks every half tick may be
-		// a tenth of a tick late. It costs nothing: the newest heartbeat that counts is the
-		// one a third of a session before, as it would be with a quarter.
-		w.touches.relay = w.ttl * 3 / 10
+		w.touches.relay = defaultRelay(w.ttl)
 	}
 	sent := w.touches.connect
 	w.mu.Unlock()

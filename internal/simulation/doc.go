@@ -85,8 +85,8 @@
 // moves, and the way back.
 //
 // Nor are messages so slow that a session's deadline is never further ahead than a margin
-// above the default: a candidate with such a margin may be first in line for as long as it
-// can be heard, without leading, and nobody else leads.
+// above the default: a candidate with such a margin stands first for about a session time
+// without leading, gives its place back, and so do all others in turn.
 //
 // # Running it
 //

@@ -94,9 +94,8 @@ func (k kind) draw(rt *rapid.T) simulation.Plan {
 	return p
 }
 
-// margins are some that every driver can keep: what is left of a session's time is more
-// than the time between two heartbeats.
-var margins = []time.Duration{0, simulation.TTL / 100, 3 * simulation.TTL / 10, 6 * simulation.TTL / 10}
+// margins are some that the driver can keep; the last is the longest.
+var margins = []time.Duration{0, simulation.TTL / 100, 3 * simulation.TTL / 10, simulation.TTL / 2}
 
 func ms(rt *rapid.T, label string, from, to int) time.Duration {
 	return time.Duration(rapid.IntRange(from, to).Draw(rt, label)) * time.Millisecond

@@ -38,6 +38,12 @@ var deadlineFlaws = []Flaw{
 		session: func(_ *Backend, s backend.Session) backend.Session { return &leaderAlone{Session: s} },
 	},
 	{
+		Name:    "any margin",
+		Breaks:  "L6: MaxMargin is all of TTL, and the deadline is at most so far ahead",
+		Must:    "G7.longest",
+		session: func(_ *Backend, s backend.Session) backend.Session { return &anyMargin{s} },
+	},
+	{
 		Name:    "suspended is lost",
 		Breaks:  "L6: a session that is not heard of for a moment is given up",
 		Must:    "L6.kept",
@@ -68,6 +74,10 @@ var deadlineFlaws = []Flaw{
 type askedFor struct{ backend.Session }
 
 func (s *askedFor) TTL() time.Duration { return 2 * s.Session.TTL() }
+
+type anyMargin struct{ backend.Session }
+
+func (s *anyMargin) MaxMargin() time.Duration { return s.TTL() }
 
 type lenient struct{ backend.Session }
 

@@ -11,9 +11,15 @@ var ghostFlaws = []Flaw{
 	{
 		Name:     "stays in line",
 		Breaks:   "G6: a campaign that is cancelled does not leave the line",
-		Must:     "G4.middle G6.cancelled G6.first G6.cut Run.cancelled",
+		Must:     "G4.middle G6.cancelled G6.first G6.cut G6.later Run.cancelled",
 		May:      "G1.restart G9.campaigns G10.churn Fault",
 		election: candidates(func(c *candidate) backend.Session { return &staysInLine{c} }),
+	},
+	{
+		Name:     "closes to leave",
+		Breaks:   "G6: a candidate that could not leave in time ends the session, and with it the terms of others",
+		Must:     "G6.later",
+		election: candidates(func(c *candidate) backend.Session { return &closesToLeave{c} }),
 	},
 	{
 		Name:    "late orphan",
@@ -37,6 +43,16 @@ func (s *staysInLine) Leave(ctx context.Context, m backend.Member) error {
 		return nil
 	}
 	return s.Session.Leave(ctx, m)
+}
+
+type closesToLeave struct{ *candidate }
+
+func (s *closesToLeave) Leave(ctx context.Context, m backend.Member) error {
+	err := s.Session.Leave(ctx, m)
+	if err != nil && ctx.Err() != nil {
+		_ = s.Session.Close(ctx)
+	}
+	return err
 }
 
 type lateOrphan struct{ backend.Session }

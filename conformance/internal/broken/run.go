@@ -14,7 +14,7 @@ var runFlaws = []Flaw{
 	{
 		Name:     "nil when cancelled",
 		Breaks:   "G9, Run: a campaign that is cancelled returns neither a term nor an error",
-		Must:     "G4.middle G6.cancelled G6.first G6.cut G9.campaigns G9.ended-context G9.never-nil Run.waits Run.cancelled",
+		Must:     "G4.middle G6.cancelled G6.first G6.cut G6.later G9.campaigns G9.ended-context G9.never-nil Run.waits Run.cancelled",
 		election: elections(func(e election.Election, _ backend.Backend, _ string) election.Election { return &nilWhenCancelled{e} }),
 	},
 	{

@@ -26,7 +26,7 @@ var toldFlaws = []Flaw{
 	{
 		Name:   "no margin",
 		Breaks: "G7: a term ends at its session's deadline, and not a margin before it",
-		Must:   "G7.margin",
+		Must:   "G7.margin G7.longest",
 		election: func(b backend.Backend, name string, o *elect.Options) election.Election {
 			narrow := elect.Options{Margin: 1}
 			if o != nil {
