@@ -199,7 +199,7 @@ func TestBegin(t *testing.T) {
 		sub := [2]*memory.Backend{w.c[0].Client("x"), w.c[1].Client("x")}
 		other := migrate.New(sub[0], sub[1], &migrate.Options{From: "memory:third", To: newURL})
 		defer other.Close()
-		err := elect.New(other, election, nil).Run(w.ctx, nil)
+		_, err := elect.New(other, election, nil).Campaign(w.ctx)
 		if !errors.Is(err, migrate.ErrOther) || !strings.Contains(err.Error(), oldURL) {
 			t.Errorf("a process of another migration ended with %v; want ErrOther", err)
 		}
