@@ -207,7 +207,7 @@ var processFaults = []disturbance{{
 	},
 }, {
 	id: "suspended", title: "the leader's machine is suspended",
-	text:    "The leader is a process of its own, and its clock that counts suspension moves ahead by two TTL, as if the machine had been suspended. Its term ends soon.",
+	text:    "The leader is a process of its own, and its clock that counts suspension moves ahead by two TTL, as if the machine had been suspended. Its term ends soon; on Linux the term's context says so, before anybody asks.",
 	needs:   []Fault{Process, Deadlines},
 	process: true,
 	vacancy: afterCrash,

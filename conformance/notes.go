@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/succession-dev/succession/backend"
@@ -48,6 +49,9 @@ type watch struct {
 	// heeds says that it looks at the term's context alone, as work does that is told
 	// to stop. Without it, it calls Check.
 	heeds bool
+	// suspended, if not nil, says that the machine has been suspended, and that the term's
+	// context alone is to tell: Check would end the term by itself.
+	suspended *atomic.Bool
 	// margin is how much later than Term.Deadline the end of a term may be seen.
 	margin time.Duration
 	// won is called when the candidate leads for certain.
@@ -73,6 +77,14 @@ func (n *noter) reigns(ctx context.Context, term election.Term, w watch) error {
 		return why
 	}
 	for leaving := false; ; {
+		if w.suspended != nil && w.suspended.Load() {
+			select {
+			case <-term.Context().Done():
+				return end(history.Ended, 0, context.Cause(term.Context()))
+			case <-ctx.Done():
+				return end(history.Resigned, e.Led, nil)
+			}
+		}
 		at := max(1, n.log.Now())
 		d := term.Deadline() // before it is asked: a suspension that comes after that has it pass
 		if w.heeds {

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/succession-dev/succession/backend"
@@ -31,7 +33,8 @@ var errInputEnded = errors.New("the end of the input")
 // counted on by the monotonic clock. Commands are read from in, one a line:
 //
 //	resign          resigns the term of now, if there is one
-//	suspend 20s     behaves as if the machine had been suspended for so long
+//	suspend 20s     behaves as if the machine had been suspended for so long. On Linux it then
+//	                waits for the context of the term, and asks no more whether it leads
 //
 // At the end of in it resigns and returns nil. It blocks until then, until ctx ends,
 // until a campaign fails, or until a command is not understood or out not written.
@@ -57,6 +60,8 @@ func Stand(ctx context.Context, b backend.Backend, election, id string, in io.Re
 type stander struct {
 	zero time.Time // of the history's clock
 
+	suspended atomic.Bool // in the present term, where its context is to tell
+
 	mu     sync.Mutex
 	resign func() // has the present term resigned; nil for none
 }
@@ -67,9 +72,10 @@ func (s *stander) stand(ctx context.Context, n *noter, e *elect.Election) error 
 		if err != nil {
 			return err
 		}
+		s.suspended.Store(false)
 		resigning := make(chan struct{})
 		s.leads(sync.OnceFunc(func() { close(resigning) }))
-		_ = n.reigns(ctx, term, watch{tick: standTick, won: func() {}, resign: resigning})
+		_ = n.reigns(ctx, term, watch{tick: standTick, won: func() {}, resign: resigning, suspended: &s.suspended})
 		s.leads(nil)
 		_ = term.Resign(ctx) // where it fails the session ends
 		if ctx.Err() != nil {
@@ -98,6 +104,7 @@ func (s *stander) obey(in io.Reader) error {
 			}
 			s.mu.Unlock()
 		case command == "suspend" && err == nil:
+			s.suspended.Store(runtime.GOOS == "linux") // whose timers count suspension
 			clock.Suspend(d)
 		default:
 			return fmt.Errorf("conformance: %q is no command of Stand", lines.Text())

@@ -37,12 +37,9 @@ func (s leasedSession) Deadline() time.Time {
 	return s.b.lease.Deadline()
 }
 
-// When the machine was suspended for longer than the session, the term's context ends as it
-// goes on, and nobody has to ask.
-func TestContextEndsAfterASuspension(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("timers of this system do not count suspension")
-	}
+// leasedTerm returns a term of an hour, the watch over which has begun.
+func leasedTerm(t *testing.T) *elect.Term {
+	t.Helper()
 	b := client(t, memory.New(&memory.Options{TTL: time.Hour}), "a")
 	asked := make(chan struct{}, 100)
 	l := new(lease.Lease)
@@ -51,10 +48,28 @@ func TestContextEndsAfterASuspension(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer term.Resign(t.Context())
+	t.Cleanup(func() { term.Resign(context.Background()) })
 	for range 3 { // by the campaign, by a check, and for the timer
 		<-asked
 	}
+	return term
+}
+
+// When the machine was suspended for longer than the session, who asks is told at once.
+func TestCheckCountsASuspension(t *testing.T) {
+	term := leasedTerm(t)
+	clock.Suspend(2 * time.Hour)
+	if err := term.Check(); !errors.Is(err, elect.ErrDeadline) {
+		t.Errorf("after a suspension for two session times Check says %v, want ErrDeadline", err)
+	}
+}
+
+// The term's context ends as the machine goes on, and nobody has to ask.
+func TestContextEndsAfterASuspension(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("timers of this system do not count suspension")
+	}
+	term := leasedTerm(t)
 	clock.Suspend(2 * time.Hour)
 	select {
 	case <-term.Context().Done():
