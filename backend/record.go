@@ -102,6 +102,9 @@ type Migration struct {
 	// Seal says that the gate was a seal before the migration began: it becomes
 	// one again if that is aborted.
 	Seal bool `json:"seal,omitempty"`
+	// Over is the position of the gate of an opposite migration over which this one
+	// goes on; 0 for none.
+	Over uint64 `json:"over,omitempty"`
 }
 
 // storedHeader begins every stored header with {"succession":FORMAT. An

@@ -76,8 +76,10 @@
 // at the same moment may both put their gate, if nobody stands in line on either
 // coordinator. Then nobody can lead, which is safe; the status is [Conflict], every step
 // and every process is told so, and an abort of either takes that one's gate away as if
-// it had never been begun. The other goes on. Abort one of them, and that which moves E
-// from where it has not been in use: tokens of the other coordinator may be larger.
+// it had never been begun. The other goes on: one of the two records says, before any
+// gate goes, which migration that is, and an abort of the other is refused until the first
+// is done (withdraw.go). Abort that which moves E from where it has not been in use: tokens
+// of the other coordinator may be larger.
 //
 // # Why tokens grow
 //
@@ -114,7 +116,6 @@
 // cutover (home.go). Any other stays on O, and is out of reach when that is.
 //
 // After an abort a foreign client that is started on N leads there: no record stops it. Nor
-// is anybody stopped who runs one election on two coordinators without any gate, as
-// when both of two opposed migrations have been aborted at the same moment. An
+// is anybody stopped who runs one election on two coordinators without any gate. An
 // operator who deletes the gate or the seal by hand takes the protection away.
 package migrate

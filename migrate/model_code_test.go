@@ -292,14 +292,14 @@ func (s *mSide) header(side int) backend.Header {
 		from, to = to, from
 	}
 	h.Migration = backend.Migration{
-		ID: fmt.Sprint(s.id), From: stillURLs[from], To: stillURLs[to], Step: stepNames[s.step], Gate: uint64(s.gate), Seal: s.seal,
+		ID: fmt.Sprint(s.id), From: stillURLs[from], To: stillURLs[to], Step: stepNames[s.step], Gate: uint64(s.gate), Seal: s.seal, Over: uint64(s.over),
 	}
 	return h
 }
 
 // stepNames are the steps as the record has them.
 var stepNames = [...]string{
-	stepBegun: "begun", stepAsked: "asked", stepAborting: "aborting", stepAborted: "aborted", stepMoved: "moved", stepSealed: "sealed",
+	stepBegun: "begun", stepAsked: "asked", stepAborting: "aborting", stepAborted: "aborted", stepWithdrawn: "withdrawn", stepMoved: "moved", stepSealed: "sealed",
 }
 
 func (c *still) note(what string) {

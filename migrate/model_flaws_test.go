@@ -36,6 +36,10 @@ type flaw struct {
 	abortsOther     bool // an abort in a conflict removes the other one's gate too
 	abortsBlind     bool // an abort does not look for the other one's gate when it reads the record that it touches
 	forgetsFirst    bool // an abort in a conflict forgets the migration before it removes the gate
+
+	undecided         bool // an abort in a conflict removes the gate, and nothing has decided that it is this one
+	decidesApart      bool // each abort in a conflict decides in the record of its own target
+	unversionedChoice bool // what decides does not name the version of the record that it replaces
 }
 
 // Every rule of the protocol is needed: without it, the model finds what goes wrong.
@@ -70,6 +74,9 @@ func TestModelCatchesFlaws(t *testing.T) {
 		{flaw{name: "opposed: an abort removes the other one's gate too", abortsOther: true}, []uint8{oldOnly, newOnly}},
 		{flaw{name: "opposed: an abort does not look for the other one's gate", abortsBlind: true}, nil},
 		{flaw{name: "opposed: an abort forgets the gate before it is gone", forgetsFirst: true}, nil},
+		{flaw{name: "opposed: an abort is not decided before the gate goes", undecided: true}, []uint8{oldOnly, newOnly}},
+		{flaw{name: "opposed: each abort is decided in a record of its own", decidesApart: true}, []uint8{oldOnly, newOnly}},
+		{flaw{name: "opposed: what decides names no version", unversionedChoice: true}, []uint8{oldOnly, newOnly}},
 	} {
 		t.Run(tt.flaw.name, func(t *testing.T) {
 			b := b

@@ -12,9 +12,6 @@ package migrate_test
 //     tell which of the two directions is the right one.
 //   - Operators know where it is in use (home). They begin no migration from the other
 //     side, and where they have to abort one of two, it is not that one.
-//   - When both migrations have been aborted at the same moment (bare), no client of one
-//     coordinator alone runs until there is a gate, or a record that says where the
-//     election is.
 
 // A request is what an operator sends next.
 const (
@@ -31,6 +28,7 @@ const (
 	reqTouch           // that record: what was asked for cannot be done any more
 	reqAbort           // the election stays on the source
 	reqOpen            // takes away the gate of what was aborted
+	reqGiveWay         // of two opposed migrations the other one goes on
 	reqWithdraw        // takes away the gate in a conflict
 	reqForget          // clears the record in a conflict
 	reqFinish          // the line of the target, to finish what the seal has decided
@@ -148,9 +146,14 @@ func (r mReq) names(side, to int) bool {
 		return false
 	case reqTouch:
 		return true
+	case reqGiveWay:
+		return side == deciding
 	}
 	return side == to
 }
+
+// deciding is the side whose record says which of two opposed migrations goes on.
+const deciding = 0
 
 // then has the operator send what next.
 func (e *explorer) then(m model, to int, what, pos, id uint8) {
@@ -179,6 +182,10 @@ func (e *explorer) choose(m model, to int, f, t mView) {
 	case r == staysFrom && t.stands() && !t.seal && t.step == stepAborted && t.n == 1:
 		e.then(m, to, reqOpen, t.gate, 0)
 	case r == conflict && m.home == uint8(2-to): // the other one is to be aborted: its source is not in use
+	case r == conflict && t.step != stepWithdrawn && f.over != t.gate && !e.f.undecided:
+		if f.step != stepWithdrawn && (t.over == 0 || t.over != f.gate) {
+			e.then(m, to, reqGiveWay, t.gate, 0)
+		}
 	case r == conflict && (!t.stands() || e.f.forgetsFirst):
 		e.then(m, to, reqForget, 0, 0)
 	case r == conflict && t.n == 1:
@@ -243,11 +250,23 @@ func (e *explorer) perform(m *model, to int, r mReq) bool {
 		s.open(r.pos)
 	case reqWithdraw:
 		s.open(r.pos)
-		f := &m.side[from]
-		m.bare = !f.sealed && !(f.gated() && f.gateIndex() == 0)
-		if e.f.abortsOther {
+		if f := &m.side[from]; e.f.abortsOther {
 			f.open(f.gate)
 		}
+	case reqGiveWay:
+		side := deciding
+		if e.f.decidesApart {
+			side = to
+		}
+		if r.old[side] && !e.f.unversionedChoice {
+			return false
+		}
+		if side == to {
+			s.step = stepWithdrawn
+		} else {
+			m.side[side].over = r.pos
+		}
+		e.wrote(m, side)
 	case reqAsk, reqForbid, reqAbort, reqForget, reqMoved:
 		if r.old[to] {
 			return false
@@ -258,12 +277,9 @@ func (e *explorer) perform(m *model, to int, r mReq) bool {
 		case reqForbid:
 			s.step = stepAborting
 		case reqAbort:
-			s.step, s.sealed, m.bare = stepAborted, true, false
+			s.step, s.sealed = stepAborted, true
 		case reqForget:
 			s.mRecord = mRecord{}
-			if m.side[from].mRecord == (mRecord{}) {
-				m.begun, m.bare = false, false // as in the beginning
-			}
 		case reqMoved:
 			s.step = stepMoved
 		}
@@ -289,7 +305,7 @@ func (e *explorer) gate(m *model, to int, r mReq, seal bool) {
 		r.id = m.ids
 	}
 	m.side[to].mRecord = mRecord{target: true, id: r.id, step: stepBegun, gate: r.pos, seal: seal}
-	m.begun, m.bare = true, false
+	m.begun = true
 	e.wrote(m, to)
 }
 

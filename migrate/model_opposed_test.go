@@ -45,14 +45,23 @@ func (e *explorer) mends(m model) bool {
 			s.line[0] = mMember{nobody, 1}
 			s.n, s.next = 1, 2
 		}
-		if was.gateIndex() == 0 {
+		switch {
+		case was.gateIndex() == 0:
 			s.gate = 1
+		case was.gate != 0: // it has gone
+			s.gate = 100
 		}
 		if s.id != 0 {
 			s.id = 1
 		}
 		if side == 1 && s.id != 0 && was.id != m.side[0].id {
 			s.id = 2
+		}
+	}
+	for side := range c.side {
+		s, was := &c.side[side], &m.side[side]
+		if s.over = 0; was.over != 0 && was.over == m.side[1-side].gate {
+			s.over = c.side[1-side].gate
 		}
 	}
 	for p := range c.proc {

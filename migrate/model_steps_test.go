@@ -82,7 +82,7 @@ func (e *explorer) alone(m model, p, side int, ours bool) {
 		n.proc[p].lead = 0
 		n.gone(p)
 		e.add(n)
-	case (side == 1 || e.b.opposed) && !m.begun, q.alone == 0 && m.bare, !ours && s.target && s.step == stepAborted && !s.seal:
+	case (side == 1 || e.b.opposed) && !m.begun, !ours && s.target && s.step == stepAborted && !s.seal:
 		// Who runs an election on a coordinator where nothing says that it is elsewhere
 		// cannot be stopped: see doc.go.
 	default:
@@ -260,7 +260,7 @@ func (e *explorer) pin(m model, p int) {
 	n := m
 	s := &n.side[from]
 	s.line[0].owner = nobody
-	s.sealed, s.target, s.id, s.step, s.gate, s.seal = true, false, t.id, stepSealed, 0, false
+	s.mRecord = mRecord{sealed: true, id: t.id, step: stepSealed}
 	e.wrote(&n, from)
 	n.proc[p].read, n.proc[p].ready = false, false
 	if e.b.opposed {

@@ -44,6 +44,7 @@ const (
 	stepAsked
 	stepAborting
 	stepAborted
+	stepWithdrawn
 	stepMoved
 	stepSealed
 )
@@ -73,7 +74,8 @@ type mRecord struct {
 	id     uint8
 	step   uint8
 	gate   uint8
-	seal   bool // the gate was a seal before
+	seal   bool  // the gate was a seal before
+	over   uint8 // position of the gate of the opposite migration that is to be aborted
 }
 
 // An mProc is a process.
@@ -99,7 +101,6 @@ type model struct {
 	crashes uint8
 	ids     uint8
 	op      [2]mOp // by the side that they move the election to
-	bare    bool   // opposed aborts at the same moment have left no gate; see operators
 	home    uint8  // 1+side where the election is in use, if it is; see operators
 }
 
@@ -157,7 +158,7 @@ func (s *mSide) behind(p int) bool {
 }
 
 func (r mRecord) gated() bool {
-	return r.target && (r.step == stepBegun || r.step == stepAsked || r.step == stepAborting)
+	return r.target && (r.step == stepBegun || r.step == stepAsked || r.step == stepAborting || r.step == stepWithdrawn)
 }
 
 // wrote is called when a side's record has been written: who has read it before
@@ -237,23 +238,10 @@ func (e *explorer) judge(m *model, from, to int) int {
 }
 
 func (e *explorer) add(m model) {
-	if m.bare && m.unguarded() { // nothing is promised
-		return
-	}
 	if _, known := e.seen[m]; !known {
 		e.seen[m] = struct{}{}
 		e.todo = append(e.todo, m)
 	}
-}
-
-// unguarded reports whether a client of one coordinator alone stands in line.
-func (m *model) unguarded() bool {
-	for p, q := range m.proc {
-		if side, _, ok := q.uses(); ok && q.alone == 0 && m.side[side].find(p) >= 0 {
-			return true
-		}
-	}
-	return false
 }
 
 func (e *explorer) fail(format string, args ...any) {

@@ -8,7 +8,7 @@ const (
 	movedTo   // also where the gate still stands behind which it is
 	half      // sealed by the migration whose gate still stands
 	staysFrom // aborted, or gone back
-	conflict  // both have a gate
+	conflict  // both have a gate, or the target's is about to go because both had
 	opposite  // the source has a gate
 	broken    // both are sealed
 )
@@ -29,6 +29,8 @@ func rule(from, to mRecord) int {
 		return conflict
 	case from.gated():
 		return opposite
+	case to.gated() && to.step == stepWithdrawn:
+		return conflict
 	case to.gated():
 		return needsBoth
 	}
@@ -71,7 +73,7 @@ func (m *model) first(p, from, to int) verdict {
 		return joinsAnew
 	case staysFrom:
 		return leadsFrom
-	case notBegun:
+	case notBegun, conflict:
 		return refuses
 	}
 	switch i := t.find(p); {

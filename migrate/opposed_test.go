@@ -2,6 +2,7 @@ package migrate_test
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -15,8 +16,8 @@ import (
 // counted over all that share the counter.
 type interrupted struct {
 	backend.Backend
-	line, get, put, pin *atomic.Int64 // calls until then
-	by                  func()
+	line, get, put, pin, leave *atomic.Int64 // calls until then
+	by                         func()
 }
 
 type interruptedSession struct {
@@ -55,6 +56,13 @@ func (s interruptedSession) Pin(ctx context.Context, m backend.Member, h backend
 		s.b.by()
 	}
 	return s.Session.Pin(ctx, m, h, at)
+}
+
+func (s interruptedSession) Leave(ctx context.Context, m backend.Member) error {
+	if s.b.leave != nil && s.b.leave.Add(-1) == 0 {
+		s.b.by()
+	}
+	return s.Session.Leave(ctx, m)
 }
 
 func calls(n int64) *atomic.Int64 {
@@ -135,4 +143,66 @@ func TestAbortDuringTheOppositeBegin(t *testing.T) {
 		w.do(back.Cutover, migrate.Moved)
 		p.end()
 	})
+}
+
+// Of two opposed migrations one is aborted, and never both: the gate that an abort is
+// about to take away, when somebody aborts the other one, may be the last that stands.
+func TestAbortOfBoth(t *testing.T) {
+	for name, first := range map[string]side{"to the old one first": 0, "to the new one first": 1} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) { w.abortsBoth(first) })
+		})
+	}
+}
+
+// A side is one of the two coordinators of a world.
+type side int
+
+// mover returns who moves the election to a side; by goes before the leave'th time that it
+// takes a member away there, or the line'th time that it looks.
+func (w *world) mover(to side, line, leave *atomic.Int64, by func()) *migrate.Backend {
+	urls := [2]string{oldURL, newURL}
+	return migrate.New(w.c[1-to].Client("mover"),
+		&interrupted{Backend: w.c[to].Client("mover"), line: line, leave: leave, by: by},
+		&migrate.Options{From: urls[1-to], To: urls[to]})
+}
+
+func (w *world) abortsBoth(first side) {
+	second := w.mover(1-first, nil, nil, nil)
+	defer second.Close()
+	// Between its look and its gate, the other one puts its own.
+	begins := w.mover(first, calls(2), nil, func() { w.do(second.Begin, migrate.Begun) })
+	defer begins.Close()
+	w.refuses(begins.Begin, migrate.ErrOther, "opposite directions")
+
+	modes := []string{onBoth, onNew, onOld}
+	if first == 0 {
+		modes = []string{onBack, onOld, onNew}
+	}
+	ctx, stop := context.WithCancel(w.ctx)
+	defer stop()
+	var ps []*process
+	late := w.mover(first, nil, calls(1), func() {
+		if _, err := second.Abort(w.ctx, election); !errors.Is(err, migrate.ErrRefused) {
+			w.t.Errorf("an abort of the other one returned %v; want %v", err, migrate.ErrRefused)
+		}
+		for _, mode := range modes {
+			ps = append(ps, w.start(mode, "p"))
+			time.Sleep(time.Second)
+		}
+		stop() // its request arrives all the same
+		w.c[first].Remove(election, w.c[first].Members(election)[0].Key)
+	})
+	defer late.Close()
+	if _, err := late.Abort(ctx, election); !errors.Is(err, context.Canceled) {
+		w.t.Errorf("the late abort returned %v", err)
+	}
+	for _, p := range ps {
+		time.Sleep(3 * ttl)
+		p.end() // nobody led beside another one; see began
+	}
+	again := w.mover(first, nil, nil, nil)
+	defer again.Close()
+	w.do(again.Abort, migrate.Elsewhere)
+	w.do(second.Begin, migrate.Begun)
 }

@@ -20,7 +20,7 @@ var (
 	ErrOther = errors.New("another migration is under way")
 
 	// errConflict is the ErrOther of an election that two operators have begun to move
-	// in opposite directions at the same moment.
+	// in opposite directions at the same moment, until one of the two is forgotten.
 	errConflict = fmt.Errorf("%w: the election was begun to be moved in opposite directions", ErrOther)
 
 	// ErrRefused says that a step of a migration cannot be taken as things are.
@@ -30,17 +30,18 @@ var (
 // The steps of a migration, in the record of the coordinator that the election
 // moves to. The other one's record says stepSealed, and nothing before that.
 const (
-	stepBegun    = "begun"    // the gate stands
-	stepAsked    = "asked"    // the leader is asked to seal
-	stepAborting = "aborting" // the leader must not seal any more
-	stepAborted  = "aborted"  // the election stays where it was: this record is sealed
-	stepMoved    = "moved"    // the gate is gone: the election is here
-	stepSealed   = "sealed"   // the election has gone from here
+	stepBegun     = "begun"     // the gate stands
+	stepAsked     = "asked"     // the leader is asked to seal
+	stepAborting  = "aborting"  // the leader must not seal any more
+	stepAborted   = "aborted"   // the election stays where it was: this record is sealed
+	stepWithdrawn = "withdrawn" // the opposite migration goes on, and this one is to be forgotten
+	stepMoved     = "moved"     // the gate is gone: the election is here
+	stepSealed    = "sealed"    // the election has gone from here
 )
 
 // gated reports whether h is the record of an election that is about to move here.
 func gated(h backend.Header) bool {
-	return h.Sealed == "" && slices.Contains([]string{stepBegun, stepAsked, stepAborting}, h.Migration.Step)
+	return h.Sealed == "" && slices.Contains([]string{stepBegun, stepAsked, stepAborting, stepWithdrawn}, h.Migration.Step)
 }
 
 // gate returns the gate where it stands at the head of the line.
@@ -116,6 +117,8 @@ func (b *Backend) rule(from, to backend.Header) (ruling, error) {
 	case gated(from):
 		return ruling{}, fmt.Errorf("%w: on %s stands the gate of migration %s from %s to %s; cut that over or abort it first, or run this process with its URLs",
 			ErrOther, b.o.From, from.Migration.ID, from.Migration.From, from.Migration.To)
+	case gated(to) && m.Step == stepWithdrawn:
+		return ruling{}, fmt.Errorf("%w: migration %s from %s to %s is being aborted, as the opposite one goes on; abort it again", errConflict, m.ID, m.From, m.To)
 	case gated(to) && ours:
 		return ruling{both: true}, nil
 	case gated(to):

@@ -292,7 +292,7 @@ func (b *Backend) abort(ctx context.Context, election string, k look) (again boo
 	r, err := b.rule(source, l.Header)
 	switch {
 	case errors.Is(err, errConflict):
-		return b.withdraw(ctx, election, to, l)
+		return b.withdraw(ctx, election, k)
 	case err != nil:
 		return false, err
 	case r.half:
@@ -340,23 +340,4 @@ func (b *Backend) abort(ctx context.Context, election string, k look) (again boo
 	h.Migration.Step, h.Sealed = stepAborted, h.Migration.From
 	_, err = to.Put(ctx, election, h.Encode(), &backend.If{Version: l.Version})
 	return true, err
-}
-
-// withdraw aborts a migration whose From has the gate of the opposite one. Nobody leads
-// by either, and the election was in use on neither coordinator, as both were begun:
-// what was begun here is forgotten, and the other migration goes on.
-func (b *Backend) withdraw(ctx context.Context, election string, to backend.Session, l backend.Line) (again bool, err error) {
-	if l.Header.Migration.Seal {
-		return false, refused("its gate on %s is the seal of an earlier migration, so the election is in use; abort the one from %s to %s", b.o.To, b.o.To, b.o.From)
-	}
-	if g, stands := gate(l); stands {
-		if len(l.Members) > 1 {
-			return true, fmt.Errorf("%w: on %s these stand behind the gate: %s; stop those that run with it alone", backend.ErrUnavailable, b.o.To, names(l.Members[1:]))
-		}
-		return true, to.Leave(ctx, g)
-	}
-	h := l.Header
-	h.Migration = backend.Migration{}
-	_, err = to.Put(ctx, election, h.Encode(), &backend.If{Version: l.Version})
-	return false, err
 }
