@@ -203,7 +203,7 @@ func (t *Term) watchRecord(wait backoff.Backoff) {
 }
 
 // retry calls watch until the term ends, which it ends itself when watch says that
-// the member has gone, or until the backend says that it cannot watch.
+// the member has gone or the election has moved, or until the backend says that it cannot watch.
 func (t *Term) retry(wait backoff.Backoff, watch func() error) {
 	for t.ctx.Err() == nil {
 		switch err := watch(); {
@@ -213,7 +213,7 @@ func (t *Term) retry(wait backoff.Backoff, watch func() error) {
 		case errors.Is(err, backend.ErrNotMember):
 			t.lose(ErrRemoved)
 			return
-		case errors.Is(err, backend.ErrSessionEnded):
+		case errors.Is(err, backend.ErrSessionEnded), errors.Is(err, backend.ErrSealed):
 			t.lose(err)
 			return
 		case errors.Is(err, errors.ErrUnsupported):
