@@ -38,7 +38,7 @@ func (s *session) obey(ctx context.Context, p *place) error {
 // decide returns the seal, if it has been set. The caller holds p.
 func (s *session) decide(ctx context.Context, p *place) (*backend.Header, error) {
 	from, to := s.with(sideFrom), s.sub[sideTo]
-	for {
+	for refused := false; ; {
 		if err := s.alive(); err != nil {
 			return nil, err
 		}
@@ -63,9 +63,9 @@ func (s *session) decide(ctx context.Context, p *place) (*backend.Header, error)
 		case err != nil:
 			return nil, err
 		case h.Sealed != "":
-			// Nobody but the first on From seals it: this is p's own, whose answer was lost.
-			if !p.unsure || h.Migration.ID != mig.ID {
-				return nil, fmt.Errorf("%w: %s is sealed, and not by this process", backend.ErrHeader, s.b.o.From)
+			// Perhaps it is p's own, whose answer was lost. Then p's member is what is pinned.
+			if err := s.checkSeal(ctx, p); err != nil {
+				return nil, err
 			}
 			s.seal(p)
 			return &h, nil
@@ -79,6 +79,9 @@ func (s *session) decide(ctx context.Context, p *place) (*backend.Header, error)
 			return nil, nil
 		case !behindGate(l, mine):
 			return nil, fmt.Errorf("%w: it does not stand first behind the gate on %s", ErrRefused, s.b.o.To)
+		}
+		if refused { // one that named an earlier version can never be set any more
+			p.unsure = false
 		}
 		if sum := h.Fence + p.member(sideFrom).Position; l.Token(mine) < sum {
 			if err := raise(ctx, to, mine, sum); err != nil {
@@ -100,6 +103,8 @@ func (s *session) decide(ctx context.Context, p *place) (*backend.Header, error)
 		if err := p.writes.lock(ctx); err != nil {
 			return nil, err
 		}
+		was := p.unsure
+		p.unsure = true
 		err = from.Pin(ctx, p.member(sideFrom), h, r.Version)
 		if err == nil {
 			s.seal(p)
@@ -109,13 +114,27 @@ func (s *session) decide(ctx context.Context, p *place) (*backend.Header, error)
 		case err == nil:
 			return &h, nil
 		case errors.Is(err, backend.ErrVersion):
+			// Also where it has been set, the answer was lost, and somebody else has written
+			// the record since.
+			refused = true
 			continue
 		case errors.Is(err, backend.ErrNotMember), errors.Is(err, backend.ErrDenied):
-			return nil, err
+			p.unsure = was
 		}
-		p.unsure = true
 		return nil, err
 	}
+}
+
+// checkSeal returns nil if it is p that has sealed From.
+func (s *session) checkSeal(ctx context.Context, p *place) error {
+	l, err := s.with(sideFrom).Line(ctx, p.line)
+	if err != nil {
+		return err
+	}
+	if index(l, p.member(sideFrom)) != 0 || !l.Members[0].Pinned {
+		return fmt.Errorf("%w: %s is sealed, and not by this process", backend.ErrHeader, s.b.o.From)
+	}
+	return nil
 }
 
 // dropTo has p go on by From alone: the migration was aborted. The caller holds p.

@@ -70,6 +70,53 @@ func TestSealIsInterrupted(t *testing.T) {
 	}
 }
 
+// A leader knows its seal also where somebody else has written the record since, and its
+// coordinator took that for the reason why the seal could not be set.
+func TestSealIsFoundAgain(t *testing.T) {
+	inWorld(t, func(w *world) {
+		op, _ := w.operator(onBoth)
+		defer op.Close()
+		w.do(op.Begin, migrate.Begun)
+		b := migrate.New(&forgetful{w.c[0].Client("a")}, w.c[1].Client("a"), &migrate.Options{From: oldURL, To: newURL})
+		defer b.Close()
+		term, err := elect.New(b, election, nil).Campaign(w.ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.do(op.Cutover, migrate.Moved)
+		w.c[0].Pause() // it needs that no more
+		time.Sleep(3 * ttl)
+		if err := term.Check(); err != nil {
+			t.Errorf("the term that has sealed the old one: %v", err)
+		}
+		if err := term.Resign(w.ctx); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A forgetful backend pins, loses the answer, and tries again after somebody else has
+// written the record: the version is another one by then.
+type forgetful struct{ backend.Backend }
+
+type forgetfulSession struct{ backend.Session }
+
+func (b *forgetful) Session(ctx context.Context) (backend.Session, error) {
+	s, err := b.Backend.Session(ctx)
+	return forgetfulSession{s}, err
+}
+
+func (s forgetfulSession) Pin(ctx context.Context, m backend.Member, h backend.Header, at backend.Version) error {
+	if err := s.Session.Pin(ctx, m, h, at); err != nil {
+		return err
+	}
+	h.Resign++
+	if _, err := s.Put(ctx, m.Line, h.Encode(), nil); err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: somebody else has written it", backend.ErrVersion)
+}
+
 // A cutover is done when both of its steps are, however they fall between what the
 // operator sees.
 func TestCutoverIsWhole(t *testing.T) {

@@ -158,7 +158,7 @@ func (s *session) sealing(ctx context.Context, p *place) bool {
 	if p.writes.lock(ctx) == nil {
 		defer p.writes.unlock()
 	}
-	return ctx.Err() != nil || s.isOnlyTo(p)
+	return ctx.Err() != nil || s.isOnlyTo(p) || s.checkSeal(ctx, p) == nil
 }
 
 // asked blocks until To's record asks for the seal, says that it has been set, or says
