@@ -33,6 +33,9 @@ func (s *session) ahead(ctx context.Context, m backend.Member) (backend.Place, e
 		s.quitLater(p)
 		return backend.Place{}, errLostTo
 	}
+	if p.isOutdated() { // it stands until its leader leaves, when the work has ended
+		return backend.Place{}, errMovedOn
+	}
 	if err := p.take.lock(ctx); err != nil {
 		return backend.Place{}, err
 	}

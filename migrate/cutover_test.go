@@ -70,6 +70,37 @@ func TestSealIsInterrupted(t *testing.T) {
 	}
 }
 
+// Who leads by the old coordinator alone, as the migration was aborted, goes along when it
+// is begun again: it takes its place on both, after its work has ended.
+func TestBegunAgain(t *testing.T) {
+	inWorld(t, func(w *world) {
+		op, _ := w.operator(onBoth)
+		defer op.Close()
+		w.do(op.Begin, migrate.Begun)
+		a := w.start(onBoth, "a")
+		w.leads(a)
+		w.do(op.Abort, migrate.Aborted)
+		b := w.start(onBoth, "b")
+		time.Sleep(time.Second)
+		for range 2 {
+			if !a.leads() || w.led != 1 {
+				t.Error("the term did not go on after the abort")
+			}
+			time.Sleep(3 * ttl)
+		}
+		w.do(op.Begin, migrate.Begun)
+		w.leads(b)
+		w.do(op.Cutover, migrate.Moved)
+		if !b.leads() || w.led != 2 {
+			t.Errorf("the cutover cost a term")
+		}
+		w.c[0].Pause()
+		b.end()
+		w.leads(a)
+		a.end()
+	})
+}
+
 // A leader knows its seal also where somebody else has written the record since, and its
 // coordinator took that for the reason why the seal could not be set.
 func TestSealIsFoundAgain(t *testing.T) {

@@ -36,7 +36,10 @@ func (s *session) gone(ctx context.Context, m backend.Member) error {
 		if mine.Key == "" {
 			return nil
 		}
-		if sd == sideTo || p.isAlone() || p.member(sideTo).Key == "" {
+		switch {
+		case sd == sideFrom && p.isAlone():
+			return s.goneOrBegun(ctx, p)
+		case sd == sideTo || p.member(sideTo).Key == "":
 			return half.Gone(ctx, mine)
 		}
 		decided, err := s.eitherGone(ctx, p)
@@ -91,6 +94,48 @@ func (s *session) patientUntil(line string) (until time.Time) {
 		p.mu.Unlock()
 	}
 	return until
+}
+
+// goneOrBegun is for p, which leads by From alone, as the migration was aborted. It
+// blocks until p's member has gone, or the migration was begun again: then the next Ahead
+// says that p has to join again.
+func (s *session) goneOrBegun(ctx context.Context, p *place) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		// Where that cannot be seen now, it is looked at again with the next Gone.
+		if s.begunAgain(ctx, p.line) == nil {
+			p.outdate()
+			cancel()
+		}
+	})
+	err := s.with(sideFrom).Gone(ctx, p.member(sideFrom))
+	cancel()
+	wg.Wait()
+	if p.isOutdated() {
+		return nil
+	}
+	return err
+}
+
+// begunAgain blocks until To's record asks for a place on both coordinators.
+func (s *session) begunAgain(ctx context.Context, line string) error {
+	var seen backend.Version
+	for {
+		r, err := s.sub[sideTo].Watch(ctx, line, seen)
+		if err != nil {
+			return err
+		}
+		seen = r.Version
+		h, err := backend.ParseHeader(r.Value)
+		if err != nil {
+			continue
+		}
+		if rule, err := s.b.rule(backend.Header{}, h); err == nil && rule.both {
+			return nil
+		}
+	}
 }
 
 // eitherGone blocks until one of p's two members has gone, or To's record asks p to

@@ -27,7 +27,8 @@ type place struct {
 
 	first    [2]bool   // by side; it leads, and the coordinator's deadline is the term's
 	quitting bool      // it is being given up; guarded by the session's lock
-	alone    bool      // it leads, or waits, on one coordinator for good
+	alone    bool      // it leads, or waits, on one coordinator, and needs no place on the other
+	outdated bool      // it leads by From alone, and the migration was begun again
 	until    time.Time // until when it tries to get To; zero where it is not first on From, or has To
 	lost     bool      // its member on To has gone
 	dropping bool      // it gives that up itself, and goes on by From alone
@@ -84,6 +85,19 @@ func (p *place) isLost() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.lost
+}
+
+// outdate notes that p leads by From alone, and needs both by now.
+func (p *place) outdate() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.outdated = true
+}
+
+func (p *place) isOutdated() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.outdated
 }
 
 // A mutex has room for one.
