@@ -19,8 +19,8 @@ const scheme = "migrate"
 type Options struct {
 	// From and To are the addresses of the two coordinators, as the records of the
 	// election and errors name them: the URLs to run a process with. Two URLs that
-	// differ in the order of hosts or in parameters mean the same coordinator. They
-	// must hold no secret.
+	// differ in the order of hosts or in parameters mean the same coordinator, but for
+	// Consul's dc, namespace and partition. They must hold no secret.
 	From, To string
 	// ID restricts the process to the migration with this ID, and is the ID of one
 	// that it begins. Empty means any between these coordinators, and a random ID.

@@ -66,8 +66,12 @@ func index(l backend.Line, m backend.Member) int {
 	return slices.IndexFunc(l.Members, func(o backend.Member) bool { return same(o, m) })
 }
 
+// placing are the parameters of a URL that say which coordinator is meant, as the hosts do:
+// an agent of Consul answers for every datacenter, namespace and partition.
+var placing = []string{"dc", "namespace", "partition"}
+
 // sameAddress reports whether two addresses mean one coordinator: two URLs do whose
-// scheme, hosts in any order, and path are the same.
+// scheme, hosts in any order, path and placing parameters are the same.
 func sameAddress(a, b string) bool {
 	if a == b {
 		return true
@@ -79,6 +83,11 @@ func sameAddress(a, b string) bool {
 	v, err := backend.ParseURL(b)
 	if err != nil {
 		return false
+	}
+	for _, name := range placing {
+		if u.Text(name, "") != v.Text(name, "") {
+			return false
+		}
 	}
 	return u.Scheme == v.Scheme && strings.TrimSuffix(u.Path, "/") == strings.TrimSuffix(v.Path, "/") &&
 		slices.Equal(slices.Sorted(slices.Values(u.Hosts)), slices.Sorted(slices.Values(v.Hosts)))
