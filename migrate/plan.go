@@ -91,6 +91,8 @@ func does(step Step, p Plan, k look) string {
 		return fmt.Sprintf("take away the gate on %s", p.To)
 	case step == Abort && p.Phase == Conflict:
 		return fmt.Sprintf("take away the gate on %s and forget this migration; the opposite one goes on", p.To)
+	case step == Abort && p.Phase == Elsewhere:
+		return fmt.Sprintf("note on %s where the election went, and take away the gate", p.To)
 	case step == Abort:
 		return fmt.Sprintf("forbid the cutover, note on %s that the election stays on %s, and take away the gate", p.To, p.From)
 	}

@@ -106,7 +106,6 @@ type ruling struct {
 // b; see doc.go.
 func (b *Backend) rule(from, to backend.Header) (ruling, error) {
 	m := to.Migration
-	ours := sameAddress(m.From, b.o.From) && sameAddress(m.To, b.o.To) && (b.o.ID == "" || m.ID == b.o.ID)
 	switch {
 	case to.Sealed == "" && m.Step == stepMoved && sameAddress(m.From, b.o.From) && sameAddress(m.To, b.o.To):
 		return ruling{alone: sideTo}, nil
@@ -128,13 +127,18 @@ func (b *Backend) rule(from, to backend.Header) (ruling, error) {
 			ErrOther, b.o.From, from.Migration.ID, from.Migration.From, from.Migration.To)
 	case gated(to) && m.Step == stepWithdrawn:
 		return ruling{}, fmt.Errorf("%w: migration %s from %s to %s is being aborted, as the opposite one goes on; abort it again", errConflict, m.ID, m.From, m.To)
-	case gated(to) && ours:
+	case gated(to) && b.ours(m):
 		return ruling{both: true}, nil
 	case gated(to):
 		return ruling{}, fmt.Errorf("%w: its gate on %s is of migration %s from %s to %s, and this process takes part in %s from %s to %s; finish or abort the former, or run this process with its URLs",
 			ErrOther, b.o.To, m.ID, m.From, m.To, cmpOr(b.o.ID, "one"), b.o.From, b.o.To)
 	}
 	return ruling{}, fmt.Errorf("%w from %s to %s; begin it, or run this process with the URL of the one where the election is", ErrNotBegun, b.o.From, b.o.To)
+}
+
+// ours reports whether b takes part in the migration.
+func (b *Backend) ours(m backend.Migration) bool {
+	return sameAddress(m.From, b.o.From) && sameAddress(m.To, b.o.To) && (b.o.ID == "" || m.ID == b.o.ID)
 }
 
 func cmpOr(a, b string) string {

@@ -290,6 +290,9 @@ func (b *Backend) abort(ctx context.Context, election string, k look) (again boo
 	from, to := k.half[sideFrom], k.half[sideTo]
 	source, l := k.line[sideFrom].Header, k.line[sideTo]
 	r, err := b.rule(source, l.Header)
+	if b.outrun(source, l.Header) {
+		r, err = ruling{alone: sideFrom, both: gated(l.Header)}, nil
+	}
 	switch {
 	case errors.Is(err, errConflict):
 		return b.withdraw(ctx, election, k)
@@ -328,7 +331,7 @@ func (b *Backend) abort(ctx context.Context, election string, k look) (again boo
 	if err != nil {
 		return false, err
 	}
-	if now.Sealed != "" || gated(now) {
+	if now.Sealed != "" && !b.outrun(now, h) || gated(now) {
 		return true, nil // look again: too late, or the opposite migration has begun
 	}
 	if rec.Version == backend.Absent {
@@ -337,7 +340,14 @@ func (b *Backend) abort(ctx context.Context, election string, k look) (again boo
 	if _, err := from.Put(ctx, election, rec.Value, &backend.If{Version: rec.Version}); err != nil {
 		return false, err
 	}
-	h.Migration.Step, h.Sealed = stepAborted, h.Migration.From
+	h.Migration.Step, h.Sealed = stepAborted, cmpOr(now.Sealed, h.Migration.From)
 	_, err = to.Put(ctx, election, h.Encode(), &backend.If{Version: l.Version})
 	return true, err
+}
+
+// outrun reports whether the election was moved from From by another migration than this
+// one, which can only be aborted then.
+func (b *Backend) outrun(from, to backend.Header) bool {
+	m := to.Migration
+	return from.Sealed != "" && !sameAddress(from.Sealed, b.o.To) && (gated(to) || m.Step == stepAborted) && b.ours(m)
 }
