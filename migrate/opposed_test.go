@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/memory"
 	"github.com/succession-dev/succession/migrate"
 )
 
@@ -205,4 +207,41 @@ func (w *world) abortsBoth(first side) {
 	defer again.Close()
 	w.do(again.Abort, migrate.Elsewhere)
 	w.do(second.Begin, migrate.Begun)
+}
+
+// A gate that an abort has still to take away, when its request is long on its way, does not
+// become the gate of another migration, from where the election has gone meanwhile.
+func TestGateThatAnAbortHasLeft(t *testing.T) {
+	inWorld(t, func(w *world) {
+		op, _ := w.operator(onBoth)
+		defer op.Close()
+		w.do(op.Begin, migrate.Begun)
+		left := w.c[1].Members(election)[0]
+		ctx, stop := context.WithCancel(w.ctx)
+		defer stop()
+		late := w.mover(1, nil, calls(1), stop)
+		defer late.Close()
+		if _, err := late.Abort(ctx, election); !errors.Is(err, context.Canceled) {
+			t.Errorf("the late abort returned %v", err)
+		}
+		x := memory.New(&memory.Options{TTL: ttl, Slack: slack, Index: 1000})
+		const third = "memory:third"
+		away := migrate.New(w.c[0].Client("away"), x.Client("away"), &migrate.Options{From: oldURL, To: third, Begin: true})
+		defer away.Close()
+		term, err := elect.New(away, election, nil).Campaign(w.ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.do(away.Cutover, migrate.Moved)
+		if err := term.Resign(w.ctx); err != nil {
+			t.Fatal(err)
+		}
+		on := migrate.New(x.Client("on"), w.c[1].Client("on"), &migrate.Options{From: third, To: newURL})
+		defer on.Close()
+		w.do(on.Begin, migrate.Begun)
+		w.c[1].Remove(election, left.Key) // the request arrives
+		if m := w.c[1].Members(election); len(m) != 1 || !m[0].Pinned {
+			t.Errorf("on the new one there stands %+v; want the gate of the migration that goes on", m)
+		}
+	})
 }

@@ -65,7 +65,7 @@ func (b *Backend) begin(ctx context.Context, election, id string, k look) (again
 	to, l := k.half[sideTo], k.line[sideTo]
 	from := k.line[sideFrom].Header
 	mig := l.Header.Migration
-	_, stands := gate(l)
+	g, stands := gate(l)
 	r, err := b.rule(from, l.Header)
 	var sealed *backend.SealedError
 	switch {
@@ -79,8 +79,6 @@ func (b *Backend) begin(ctx context.Context, election, id string, k look) (again
 		return false, nil // begun already
 	case err == nil && r.both:
 		id = mig.ID // the gate was removed by hand
-	case err == nil && stands && !mig.Seal && mig.Step == stepAborted:
-		return false, refused("an abort has not been finished; abort again")
 	case errors.As(err, &sealed) && from.Sealed == "":
 		// From To it went to a third coordinator, and perhaps from there to From. To is
 		// sealed in any case; that From is the right one can be seen only from its traces.
@@ -89,6 +87,13 @@ func (b *Backend) begin(ctx context.Context, election, id string, k look) (again
 		}
 	case err != nil && !errors.Is(err, ErrNotBegun):
 		return false, err
+	}
+	if stands && !mig.Seal && mig.Step == stepAborted {
+		// The request of an abort that takes it away may still be on its way: it is no gate.
+		if len(l.Members) > 1 {
+			return false, onTo(b.o.To, l.Members[1:])
+		}
+		return true, to.Leave(ctx, g)
 	}
 	h := l.Header
 	h.Sealed = ""
