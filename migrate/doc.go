@@ -37,7 +37,8 @@
 // It may lead by one coordinator alone only where the other one says that the election
 // is there: by N where E on O is sealed to N, or N's record says that it has moved; by O
 // where N's record says that the migration was aborted, or went back. It then is no
-// different from a client of that coordinator alone. Where neither
+// different from a client of that coordinator alone, until the migration is begun again:
+// then it joins again, when its work has ended. Where neither
 // has anything to say, no migration has begun, and it refuses with [ErrNotBegun]: one
 // that was started with O and N exchanged would lead beside a client of O alone. Nor
 // does it begin one unless it is told to: records cannot tell in which direction.

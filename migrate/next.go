@@ -22,6 +22,8 @@ func blocks(s Status, k look) []string {
 	case Moved:
 		if k.fromErr != nil {
 			add("who stands on %s cannot be seen: %v", s.From, k.fromErr)
+		} else if from := k.line[sideFrom].Header; from.Sealed == "" && !gated(from) {
+			add("%s has no seal any more, as after a backup was restored: start nobody with it alone, who would lead there beside %s", s.From, s.To)
 		}
 		for _, c := range s.OnFrom {
 			if c.Mode == Both {

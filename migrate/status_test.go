@@ -163,3 +163,40 @@ func (s deniedSession) Join(ctx context.Context, line, value string) (backend.Me
 	}
 	return s.Session.Join(ctx, line, value)
 }
+
+// A backup of the old coordinator from before the cutover has no seal, and the status says so.
+func TestStatusOfALostSeal(t *testing.T) {
+	inWorld(t, func(w *world) {
+		op, _ := w.operator(onBoth)
+		defer op.Close()
+		w.do(op.Begin, migrate.Begun)
+		a := w.start(onBoth, "a")
+		w.leads(a)
+		if s := w.do(op.Cutover, migrate.Moved); len(s.Blocks) > 0 {
+			t.Errorf("after the cutover it says %q", s.Blocks)
+		}
+		back, _ := w.operator(onBack)
+		defer back.Close()
+		w.do(back.Begin, migrate.Begun) // there the seal is the gate
+		if s, err := op.Status(w.ctx, election); err != nil || len(s.Blocks) > 0 {
+			t.Errorf("on the way back it says %q, %v", s.Blocks, err)
+		}
+		w.do(back.Abort, migrate.Aborted)
+		raw, err := w.c[0].Client("backup").Session(w.ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.c[0].Remove(election, w.c[0].Members(election)[0].Key)
+		if err := raw.Delete(w.ctx, election, nil); err != nil {
+			t.Fatal(err)
+		}
+		s, err := op.Status(w.ctx, election)
+		if err != nil || s.Phase != migrate.Moved || len(s.Blocks) != 1 || !strings.Contains(s.Blocks[0], "no seal") {
+			t.Errorf("the status is %+v, %v; want that the seal is gone", s, err)
+		}
+		if !a.leads() || w.led != 1 {
+			t.Error("the leader, who needs the old one no more, was disturbed")
+		}
+		a.end()
+	})
+}
