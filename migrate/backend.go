@@ -22,8 +22,9 @@ type Options struct {
 	// differ in the order of hosts or in parameters mean the same coordinator, but for
 	// Consul's dc, namespace and partition. They must hold no secret.
 	From, To string
-	// ID restricts the process to the migration with this ID, and is the ID of one
-	// that it begins. Empty means any between these coordinators, and a random ID.
+	// ID restricts the process to the migration with this ID, or whose ID begins with it
+	// and a "-", as that of one does which it begins: what follows is made up, so that no
+	// two have one ID. Empty means any between these coordinators.
 	ID string
 	// Patience is how long a process that is first on From, and so keeps others
 	// from leading there, tries to get its place on To; then it gives the one on

@@ -113,6 +113,37 @@ func TestGuardedRecordsFollow(t *testing.T) {
 	})
 }
 
+// No two migrations have one ID, also where somebody names them alike: what the first has
+// carried over is not what the next one finds.
+func TestMigrationsOfOneName(t *testing.T) {
+	inWorld(t, func(w *world) {
+		ids := make(map[string]bool)
+		move := func(mode, id, value string) {
+			o, from, to := &migrate.Options{From: oldURL, To: newURL, ID: id}, 0, 1
+			if mode == onBack {
+				o.From, o.To, from, to = newURL, oldURL, 1, 0
+			}
+			op := migrate.New(w.c[from].Client("operator"), w.c[to].Client("operator"), o)
+			defer op.Close()
+			s := w.do(op.Begin, migrate.Begun)
+			if ids[s.ID] {
+				t.Errorf("the ID %s was used before", s.ID)
+			}
+			ids[s.ID] = true
+			p := w.start(mode, "p")
+			defer p.end()
+			w.leads(p)
+			w.guards(p, value)
+			w.do(op.Cutover, migrate.Moved)
+			w.reads(mode, value)
+			w.guards(p, value)
+		}
+		move(onBoth, "there", "1")
+		move(onBack, "back", "2")
+		move(onBoth, "there", "3")
+	})
+}
+
 // writesAndMoves returns the leader of an election that has moved, who has written the
 // record before and not since.
 func (w *world) writesAndMoves() *process {

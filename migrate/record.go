@@ -138,7 +138,7 @@ func (b *Backend) rule(from, to backend.Header) (ruling, error) {
 
 // ours reports whether b takes part in the migration.
 func (b *Backend) ours(m backend.Migration) bool {
-	return sameAddress(m.From, b.o.From) && sameAddress(m.To, b.o.To) && (b.o.ID == "" || m.ID == b.o.ID)
+	return sameAddress(m.From, b.o.From) && sameAddress(m.To, b.o.To) && (b.o.ID == "" || m.ID == b.o.ID || strings.HasPrefix(m.ID, b.o.ID+"-"))
 }
 
 func cmpOr(a, b string) string {

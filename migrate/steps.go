@@ -53,12 +53,14 @@ func (b *Backend) Begin(ctx context.Context, election string) (Status, error) {
 	return b.step(ctx, "begin", election, func(k look) (bool, error) { return b.begin(ctx, election, id, k) })
 }
 
-// newID returns what a migration that begins now is called.
+// newID returns what a migration that begins now is called. No other one is called so:
+// what it carries over is noted under its ID.
 func (b *Backend) newID() string {
+	id := strings.ToLower(rand.Text()[:8])
 	if b.o.ID != "" {
-		return b.o.ID
+		id = b.o.ID + "-" + id
 	}
-	return strings.ToLower(rand.Text()[:8])
+	return id
 }
 
 func (b *Backend) begin(ctx context.Context, election, id string, k look) (again bool, err error) {

@@ -52,7 +52,7 @@ still asked for; 125 it could not be found out, or not be done.`,
 	f := cmd.PersistentFlags()
 	f.StringVar(&m.from, "from", "", "the coordinator that the election moves from")
 	f.StringVar(&m.to, "to", "", "the coordinator that the election moves to")
-	f.StringVar(&m.id, "id", "", "the migration with this ID and no other; begin makes one up without")
+	f.StringVar(&m.id, "id", "", "the migration with this ID, or whose ID begins with it and a -, and no other; begin makes up the rest")
 	cmd.AddCommand(m.newStatus(), m.newBegin(), m.newCutover(), m.newFinish(), m.newAbort())
 	return cmd
 }

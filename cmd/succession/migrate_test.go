@@ -67,7 +67,7 @@ func (m *moving) stands(url, id string) (stop func()) {
 	return stop
 }
 
-var madeUp = regexp.MustCompile(`migration [a-z0-9]{8}\b`)
+var madeUp = regexp.MustCompile(`(\bmigration (?:m1-)?|"id":"m1-)[a-z0-9]{8}\b`)
 
 // prints runs a subcommand and compares its exit code, what it prints, and what stands
 // in its error.
@@ -83,7 +83,7 @@ func (m *moving) prints(args string, code int, want, said string) {
 
 func (m *moving) plain(s string) string {
 	s = strings.NewReplacer(m.from, "memory:OLD", m.to, "memory:NEW").Replace(s)
-	return madeUp.ReplaceAllString(s, "migration ID")
+	return madeUp.ReplaceAllString(s, "${1}ID")
 }
 
 func (m *moving) both() string { return bothURL(m.from, m.to) }
@@ -145,21 +145,21 @@ next: restart with memory:NEW alone, when it suits: web-2 (n_0000000001)
 
 func TestMigrateAbort(t *testing.T) {
 	m := newMoving(t)
-	m.prints("begin reports --id m1", 0, `reports: begun, migration m1
+	m.prints("begin reports --id m1", 0, `reports: begun, migration m1-ID
   from  memory:OLD
   to    memory:NEW
   both  migrate:?from=memory:OLD&to=memory:NEW
 blocked: nobody leads: start a process with both coordinators
 next: start a process with both coordinators; then cut over
 `, "")
-	m.prints("begin reports --id m2", 1, "", "its gate on memory:NEW is of migration m1")
-	const aborted = `reports: aborted, migration m1
+	m.prints("begin reports --id m2", 1, "", "its gate on memory:NEW is of migration m1-ID")
+	const aborted = `reports: aborted, migration m1-ID
   from  memory:OLD
   to    memory:NEW
 next: restart every process with memory:OLD alone, or begin again
 `
 	m.prints("abort reports --dry-run", 0, `would forbid the cutover, note on memory:NEW that the election stays on memory:OLD, and take away the gate
-reports: begun, migration m1
+reports: begun, migration m1-ID
   from  memory:OLD
   to    memory:NEW
   both  migrate:?from=memory:OLD&to=memory:NEW
@@ -174,10 +174,10 @@ next: start a process with both coordinators; then cut over
 // As JSON the same is printed as an object with fixed keys, of a plan with two more.
 func TestMigrateJSON(t *testing.T) {
 	m := newMoving(t)
-	m.prints("begin reports --id m1 -o json", 0, `{"election":"reports","from":"memory:OLD","to":"memory:NEW","id":"m1","phase":"begun","on_from":[],"on_to":[],"ready":false,`+
+	m.prints("begin reports --id m1 -o json", 0, `{"election":"reports","from":"memory:OLD","to":"memory:NEW","id":"m1-ID","phase":"begun","on_from":[],"on_to":[],"ready":false,`+
 		`"blocks":["nobody leads: start a process with both coordinators"],"next":"start a process with both coordinators; then cut over"}`+"\n", "")
 	m.stands(m.both(), "web-2")
-	m.prints("cutover reports --dry-run -o json", 0, `{"election":"reports","from":"memory:OLD","to":"memory:NEW","id":"m1","phase":"begun",`+
+	m.prints("cutover reports --dry-run -o json", 0, `{"election":"reports","from":"memory:OLD","to":"memory:NEW","id":"m1-ID","phase":"begun",`+
 		`"on_from":[{"id":"web-2","key":"n_0000000000","token":8,"mode":"both"}],"on_to":[{"id":"web-2","key":"n_0000000001","token":8,"mode":"both"}],"ready":true,`+
 		`"blocks":[],"next":"cut over","changes":true,"does":"ask the leader, web-2 (n_0000000000), to seal the election on memory:OLD for good, and to lead on by memory:NEW alone"}`+"\n", "")
 	code, stdout, _ := here("migrate", "status", "reports", "--from", m.from, "--to", m.to, "-o", "json")
