@@ -246,7 +246,7 @@ func (s *session) tryTo(ctx context.Context, p *place, pl backend.Place) (backen
 		case !r.both && r.alone == sideTo:
 			return backend.Place{}, errMovedOn
 		case !r.both: // aborted: it leads by From alone
-			return pl, s.dropTo(ctx, p)
+			return pl, s.dropTo(ctx, p, l.Header.Migration.ID)
 		}
 		if _, ok := gate(l); !ok {
 			return backend.Place{}, fmt.Errorf("%w: the gate on %s is gone, though the migration goes on; begin it again", ErrRefused, s.b.o.To)

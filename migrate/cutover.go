@@ -70,7 +70,7 @@ func (s *session) decide(ctx context.Context, p *place) (*backend.Header, error)
 			s.seal(p)
 			return &h, nil
 		case !rule.both && rule.alone == sideFrom:
-			if err := s.dropTo(ctx, p); err != nil {
+			if err := s.dropTo(ctx, p, mig.ID); err != nil {
 				return nil, err
 			}
 			s.b.log.Info("the migration was aborted; leading on by the old coordinator alone", "election", p.line)
@@ -137,8 +137,9 @@ func (s *session) checkSeal(ctx context.Context, p *place) error {
 	return nil
 }
 
-// dropTo has p go on by From alone: the migration was aborted. The caller holds p.
-func (s *session) dropTo(ctx context.Context, p *place) error {
+// dropTo has p go on by From alone: the migration with the ID was aborted. The caller
+// holds p.
+func (s *session) dropTo(ctx context.Context, p *place, id string) error {
 	p.mu.Lock()
 	p.dropping = true
 	p.mu.Unlock()
@@ -147,7 +148,7 @@ func (s *session) dropTo(ctx context.Context, p *place) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.alone, p.lost = true, false
+	p.alone, p.lost, p.aborted = true, false, id
 	return nil
 }
 

@@ -105,7 +105,7 @@ func (s *session) goneOrBegun(ctx context.Context, p *place) error {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		// Where that cannot be seen now, it is looked at again with the next Gone.
-		if s.begunAgain(ctx, p.line) == nil {
+		if s.begunAgain(ctx, p) == nil {
 			p.outdate()
 			cancel()
 		}
@@ -119,11 +119,15 @@ func (s *session) goneOrBegun(ctx context.Context, p *place) error {
 	return err
 }
 
-// begunAgain blocks until To's record asks for a place on both coordinators.
-func (s *session) begunAgain(ctx context.Context, line string) error {
+// begunAgain blocks until To's record asks for a place on both coordinators, for another
+// migration than the one that was aborted: the record may be read from a server that lags.
+func (s *session) begunAgain(ctx context.Context, p *place) error {
+	p.mu.Lock()
+	aborted := p.aborted
+	p.mu.Unlock()
 	var seen backend.Version
 	for {
-		r, err := s.sub[sideTo].Watch(ctx, line, seen)
+		r, err := s.sub[sideTo].Watch(ctx, p.line, seen)
 		if err != nil {
 			return err
 		}
@@ -132,7 +136,7 @@ func (s *session) begunAgain(ctx context.Context, line string) error {
 		if err != nil {
 			continue
 		}
-		if rule, err := s.b.rule(backend.Header{}, h); err == nil && rule.both {
+		if rule, err := s.b.rule(backend.Header{}, h); err == nil && rule.both && h.Migration.ID != aborted {
 			return nil
 		}
 	}

@@ -28,7 +28,8 @@ type place struct {
 	first    [2]bool   // by side; it leads, and the coordinator's deadline is the term's
 	quitting bool      // it is being given up; guarded by the session's lock
 	alone    bool      // it leads, or waits, on one coordinator, and needs no place on the other
-	outdated bool      // it leads by From alone, and the migration was begun again
+	aborted  string    // the ID of the migration after whose abort it needs no place on To
+	outdated bool      // it leads by From alone, and another migration was begun
 	until    time.Time // until when it tries to get To; zero where it is not first on From, or has To
 	lost     bool      // its member on To has gone
 	dropping bool      // it gives that up itself, and goes on by From alone

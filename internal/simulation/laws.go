@@ -122,6 +122,8 @@ func (w *world) explain(c *candidate, position uint64, err error) {
 		ok = w.rewinds.open()
 	case w.plan.Migrate && errors.Is(err, backend.ErrNotMember):
 		ok = w.mayRejoin(c)
+	case w.plan.Migrate && errors.Is(err, elect.ErrRemoved):
+		ok = c.client.mode == Both && w.begunAgain(c.e)
 	case errors.Is(err, elect.ErrRemoved), errors.Is(err, backend.ErrNotMember):
 	case errors.Is(err, elect.ErrAsked):
 		ok = c.e.asked

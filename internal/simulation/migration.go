@@ -74,11 +74,21 @@ func (w *world) lookAtMigration(e *election) {
 		e.begun = time.Now()
 		w.wake(e)
 	}
+	w.begunAgain(e)
 	moved := w.home(e).nth == newSide
 	if e.moved && !moved {
 		w.fail("migration", "the seal of %s has gone from the old coordinator", e.name)
 	}
 	e.moved = moved
+}
+
+// begunAgain reports whether more than one migration has begun. Whoever leads by the old
+// side alone, as one was aborted, joins again then.
+func (w *world) begunAgain(e *election) bool {
+	if id := w.header(w.sides[newSide], e).Migration.ID; id != e.id {
+		e.id, e.again = id, e.id != ""
+	}
+	return e.again
 }
 
 // wake restarts those who gave up as no migration had begun.

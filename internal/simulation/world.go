@@ -98,6 +98,8 @@ type election struct {
 	closed  func()          // ends the fault that a gate or a seal is; nil where there is none
 	sealed  time.Time       // when it was last seen to be sealed
 	begun   time.Time       // when its migration was first seen to have begun
+	id      string          // of its migration, as last seen
+	again   bool            // more than one has begun
 	moved   bool            // it has been seen to be sealed on the old side
 }
 
