@@ -181,8 +181,9 @@ func (e *Election) leave(ctx context.Context, s backend.Session, m backend.Membe
 	if err != nil {
 		e.o.Logger.Warn("could not leave the line, trying on", "key", m.Key, "err", err)
 		err = fmt.Errorf("%w; the member stands until it can be removed, which is tried on, or the session ends", err)
+		apart := backoff.Apart(context.WithoutCancel(ctx))
 		go func() { // its owner is the session: it ends with that
-			if e.quit(context.WithoutCancel(ctx), s, m) == nil {
+			if e.quit(apart, s, m) == nil {
 				e.o.Logger.Info("left the line at last", "key", m.Key)
 			}
 		}()

@@ -46,8 +46,7 @@ func newTerm(life context.Context, e *Election, s backend.Session, m backend.Mem
 	e.o.Logger.Info("elected", "token", token)
 	e.trace(Event{Kind: Elected, Member: m, Token: token})
 	t.watching.Go(t.watchDeadline)
-	// Made here, their jitter does not depend on which goroutine runs first.
-	member, record := backoff.New(t.ctx), backoff.New(t.ctx)
+	member, record := backoff.Apart(t.ctx), backoff.Apart(t.ctx)
 	t.watching.Go(func() { t.watchMember(member) })
 	t.watching.Go(func() { t.watchRecord(record) })
 	return t
@@ -165,25 +164,25 @@ func (t *Term) remind(after time.Duration) {
 }
 
 // watchMember ends the term when the leader's own member is removed.
-func (t *Term) watchMember(wait backoff.Backoff) {
-	t.retry(wait, func() error {
-		err := forAWhile(t.ctx, t.s, wait.Jitter, func(ctx context.Context) error { return t.s.Gone(ctx, t.m) })
+func (t *Term) watchMember(ctx context.Context) {
+	t.retry(ctx, func(j backoff.Jitter) error {
+		err := forAWhile(ctx, t.s, j, func(ctx context.Context) error { return t.s.Gone(ctx, t.m) })
 		if err != nil {
 			return err
 		}
 		// Gone may also return because the member was pinned.
-		_, err = t.s.Ahead(t.ctx, t.m)
+		_, err = t.s.Ahead(ctx, t.m)
 		return err
 	})
 }
 
 // watchRecord ends the term when somebody asks for that in the election's record, which
 // nobody can where the backend has no records.
-func (t *Term) watchRecord(wait backoff.Backoff) {
+func (t *Term) watchRecord(ctx context.Context) {
 	seen := backend.Version(0)
-	t.retry(wait, func() error {
-		var r backend.Record // when the while is over that of version 0, and the next Watch reads
-		err := forAWhile(t.ctx, t.s, wait.Jitter, func(ctx context.Context) (err error) {
+	t.retry(ctx, func(j backoff.Jitter) error {
+		var r backend.Record // of version 0 where no change came in time; the next Watch then reads
+		err := forAWhile(ctx, t.s, j, func(ctx context.Context) (err error) {
 			r, err = t.s.Watch(ctx, t.e.name, seen)
 			return err
 		})
@@ -202,11 +201,13 @@ func (t *Term) watchRecord(wait backoff.Backoff) {
 	})
 }
 
-// retry calls watch until the term ends, which it ends itself when watch says that
-// the member has gone or the election has moved, or until the backend says that it cannot watch.
-func (t *Term) retry(wait backoff.Backoff, watch func() error) {
-	for t.ctx.Err() == nil {
-		switch err := watch(); {
+// retry calls watch until the term, and ctx with it, ends, which it ends itself when watch
+// says that the member has gone or the election has moved, or until the backend says that it
+// cannot watch.
+func (t *Term) retry(ctx context.Context, watch func(backoff.Jitter) error) {
+	wait := backoff.New(ctx)
+	for ctx.Err() == nil {
+		switch err := watch(wait.Jitter); {
 		case err == nil:
 			wait.Reset()
 			continue
@@ -219,7 +220,7 @@ func (t *Term) retry(wait backoff.Backoff, watch func() error) {
 		case errors.Is(err, errors.ErrUnsupported):
 			return // there is nothing to watch, and never will be
 		}
-		if wait.Sleep(t.ctx) != nil {
+		if wait.Sleep(ctx) != nil {
 			return
 		}
 	}

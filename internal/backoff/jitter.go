@@ -48,3 +48,15 @@ func JitterOf(ctx context.Context) Jitter {
 	defer s.mu.Unlock()
 	return Jitter{rand.New(rand.NewPCG(s.rand.Uint64(), s.rand.Uint64()))}
 }
+
+// Apart returns a context like ctx for a goroutine that goes on beside the caller: under a
+// seed, neither draws from what the other does.
+func Apart(ctx context.Context) context.Context {
+	s, ok := ctx.Value(seedKey{}).(*seed)
+	if !ok {
+		return ctx
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return WithSeed(ctx, s.rand.Uint64(), s.rand.Uint64())
+}

@@ -32,6 +32,7 @@ func (w *world) actor() actor {
 const (
 	turnLine = iota // the line: where one stands in it, and who has gone
 	turnWatch
+	turnLeave // which is tried on while its candidate campaigns again
 	turnOther // one after the other
 	turnsEach
 )
@@ -91,7 +92,7 @@ func (s turnsSession) Join(ctx context.Context, line, value string) (backend.Mem
 
 func (s turnsSession) Leave(ctx context.Context, m backend.Member) error {
 	// What a composite gives up behind its callers' backs may be several places at once.
-	wait(ctx, s.own+time.Duration(m.Position), turnOther)
+	wait(ctx, s.own+time.Duration(m.Position), turnLeave)
 	return s.Session.Leave(ctx, m)
 }
 
