@@ -32,7 +32,7 @@ func (n *creates) pass(req *http.Request, next http.RoundTripper) (*http.Respons
 // Many members on a long way must be moved before the session's time is over, once.
 func TestReletOverLongWay(t *testing.T) {
 	t.Parallel()
-	const members, oneWay, ttl = 300, 60 * time.Millisecond, 3 * time.Second
+	const members, oneWay, ttl = 200, 60 * time.Millisecond, 3 * time.Second
 	addr, name := server(t), coordtest.Name(t)
 	p := coordtest.NewProxy(t, addr)
 	var created creates

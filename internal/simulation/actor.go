@@ -42,7 +42,7 @@ const (
 // what the world does by itself, are at whole strides, where no turn is.
 const (
 	stride = time.Microsecond
-	chain  = 40 * stride
+	chain  = 60 * stride
 )
 
 // turns is a client whose calls wait for the turns of who calls; those that nobody
