@@ -98,8 +98,12 @@ func (s *session) patientUntil(line string) (until time.Time) {
 
 // goneOrBegun is for p, which leads by From alone, as the migration was aborted. It
 // blocks until p's member has gone, or the migration was begun again: then the next Ahead
-// says that p has to join again.
+// says that p has to join again. That is told once: others of this process who wait
+// behind p wait on, until its leader has left.
 func (s *session) goneOrBegun(ctx context.Context, p *place) error {
+	if p.isOutdated() {
+		return s.with(sideFrom).Gone(ctx, p.member(sideFrom))
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var wg sync.WaitGroup

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -16,18 +17,29 @@ import (
 
 var planFile = flag.String("plan", "", "file with a plan for TestPlan to run 20 times")
 
-// TestPlan runs one plan again and again, and shows how often it fails.
+// TestPlan runs one plan again and again, and shows how often it fails; by default those
+// that were found once and hold by now, and one that always has.
 func TestPlan(t *testing.T) {
+	files := []string{*planFile}
 	if *planFile == "" {
-		*planFile = "testdata/plan.json" // one that holds, so that the way there is tested
+		var err error
+		if files, err = filepath.Glob("testdata/*.json"); err != nil || len(files) == 0 {
+			t.Fatalf("the plans are %q (%v)", files, err)
+		}
 	}
-	text, err := os.ReadFile(*planFile)
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) { testPlan(t, file) })
+	}
+}
+
+func testPlan(t *testing.T, file string) {
+	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var p simulation.Plan
 	if err := json.Unmarshal(text, &p); err != nil {
-		t.Fatalf("%s: %v", *planFile, err)
+		t.Fatalf("%s: %v", file, err)
 	}
 	var failed *simulation.Report
 	failures := 0
