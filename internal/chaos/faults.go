@@ -279,8 +279,8 @@ func endLeadersSession(ctx context.Context, a *arena, s step) error {
 }
 
 // depose notes that a leader is deposed, and does it: afterwards would be too late, as
-// somebody else may lead at once. Where there is no leader, or the coordinator does not
-// answer, it tries again for a minute, as faults that come meanwhile prolong a vacancy; then
+// somebody else may lead at once. Where there is no leader, one that leaves at that moment,
+// or a coordinator that does not answer, it tries again for a minute, as faults that come meanwhile prolong a vacancy; then
 // nobody is deposed.
 func (a *arena) depose(ctx context.Context, s step, everywhere bool, do func(context.Context, backend.Member) error) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
@@ -321,6 +321,11 @@ func (a *arena) depose(ctx context.Context, s step, everywhere bool, do func(con
 			// then given more than is due.
 			a.say("%v: %v", s, err)
 			a.notes.Begin(s.Kind+failed, leader.Candidate)()
+			if again.Sleep(ctx) != nil {
+				return nil
+			}
+			leader = history.Event{}
+			continue
 		}
 		return nil
 	}
