@@ -103,18 +103,32 @@ func (s *session) look(ctx context.Context, key watchKey) (sight, <-chan zk.Even
 }
 
 func (s *session) lookOnce(ctx context.Context, key watchKey, e *watch) (sight, <-chan zk.Event, error) {
+	glance := func() (sight, error) {
+		return do(ctx, s, func(c *zk.Conn) (sight, error) {
+			v, _, err := key.read(c, false)
+			return v, err
+		})
+	}
 	select {
 	case e.turn <- struct{}{}:
-	case <-ctx.Done():
-		return sight{}, nil, context.Cause(ctx)
+	default:
+		// What is not there takes no registration, unless that is what is waited for: many
+		// who look at once need not wait for each other to find that.
+		if key.kind != watchExists {
+			if v, err := glance(); err != nil || v.missing {
+				return v, nil, err
+			}
+		}
+		select {
+		case e.turn <- struct{}{}:
+		case <-ctx.Done():
+			return sight{}, nil, context.Cause(ctx)
+		}
 	}
 	if e.live() {
 		fired := e.fired
 		<-e.turn
-		v, err := do(ctx, s, func(c *zk.Conn) (sight, error) {
-			v, _, err := key.read(c, false)
-			return v, err
-		})
+		v, err := glance()
 		return v, fired, err
 	}
 	// The registration is kept also when the caller has gone meanwhile.
