@@ -25,8 +25,8 @@ type Options struct {
 	// Margin is how long before its deadline a term ends at the latest, so that
 	// work can stop before anybody else can begin. Zero means a tenth of the
 	// session's time. One that is longer than the backend can keep is refused by
-	// Campaign ([backend.Session] MaxMargin); a third of the session's time is possible
-	// with the defaults of every driver. Who stands first with a deadline that is not
+	// Campaign ([backend.Session] MaxMargin); a quarter of the session's time is
+	// possible with the defaults of every driver. Who stands first with a deadline that is not
 	// further ahead than Margin does not lead, and leaves its place to others after about
 	// a session time; that is in the log, and traced.
 	Margin time.Duration

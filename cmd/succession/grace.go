@@ -14,18 +14,16 @@ import (
 //	    |──────── ttl ─────────────|──── grace ────|──────|
 //
 // So a longer grace time leaves less time for a confirmation to be late, and one
-// that is too long ends every term at once: drivers ask for a confirmation about
-// every sixth of ttl, and that of ZooKeeper counts from one that is a quarter of ttl
-// older than the newest. With a third there is always something left.
-const maxGrace = 3 // its part of ttl
+// that is too long ends every term at once. What a session can keep it says itself
+// ([backend.Session] MaxMargin).
 
 // graceWithoutTTL is the default where the session has no time of its own: the
 // command has to end only when somebody asks the leader to resign, or removes it.
 const graceWithoutTTL = 5 * time.Second
 
-// graceFor returns the grace time for a session with the given time: asked, where
-// that is not 0 and possible, or a default.
-func graceFor(asked, ttl time.Duration) (time.Duration, error) {
+// graceFor returns the grace time for a session with the given time, which can keep at
+// most so much: asked, where that is not 0 and possible, or a default.
+func graceFor(asked, ttl, most time.Duration) (time.Duration, error) {
 	switch {
 	case asked < 0:
 		return 0, fmt.Errorf("--grace %v is negative; give the time that the command may take to stop, such as 2s", asked)
@@ -34,10 +32,10 @@ func graceFor(asked, ttl time.Duration) (time.Duration, error) {
 	case ttl == 0:
 		return asked, nil
 	case asked == 0:
-		return ttl / 5, nil
-	case asked > ttl/maxGrace:
+		return min(ttl/5, most), nil
+	case asked > most:
 		return 0, fmt.Errorf("--grace %v is too long for a session of %v: the command would have to stop that long before the session's end, which leaves %v for the coordinator to confirm the session; give at most %v, or ask for a longer session in --url",
-			asked, ttl, max(0, ttl-asked), (ttl / maxGrace).Round(time.Millisecond))
+			asked, ttl, max(0, ttl-asked), most.Truncate(time.Millisecond))
 	}
 	return asked, nil
 }

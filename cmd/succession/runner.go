@@ -170,7 +170,7 @@ func (r *runner) campaign(b backend.Backend) (*elect.Term, error) {
 		if err != nil {
 			return err
 		}
-		if r.grace, err = graceFor(r.o.grace, s.TTL()); err != nil {
+		if r.grace, err = graceFor(r.o.grace, s.TTL(), s.MaxMargin()); err != nil {
 			return err
 		}
 		var e *elect.Election
