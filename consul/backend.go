@@ -43,8 +43,8 @@ var _ backend.Backend = (*Backend)(nil)
 // needs several that do not get in each other's way, and pings what HTTP/2 keeps open,
 // every sixth of the TTL unless the transport says otherwise. A http.Client with a
 // RoundTripper of another type is used as it is: it must itself notice connections that
-// have fallen silent. Of the fields of cfg, WaitTime must be zero. o may be nil. New fails with [backend.ErrInvalid] for settings that
-// cannot be.
+// have fallen silent. Of the fields of cfg, WaitTime must be zero. o may be nil. New fails
+// with [backend.ErrInvalid] for settings that cannot be.
 func New(cfg *api.Config, o *Options) (*Backend, error) {
 	o, err := o.filled()
 	if err != nil {

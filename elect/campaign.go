@@ -137,7 +137,7 @@ func (e *Election) stand(ctx context.Context, s backend.Session, m backend.Membe
 	}
 }
 
-// cannotLead returns why who stands first cannot lead yet; nil where it can.
+// cannotLead returns the reason that the first in line cannot lead yet; nil where it can.
 func cannotLead(s backend.Session, unfenced error, margin time.Duration) error {
 	if unfenced != nil { // or somebody else wrote the header at the same time
 		return fmt.Errorf("the election's fence cannot be looked after: %w", unfenced)
@@ -193,8 +193,8 @@ func (e *Election) leave(ctx context.Context, s backend.Session, m backend.Membe
 }
 
 // quit takes m out of the line, and tries until ctx ends. It returns nil when m has gone,
-// if only with its session. That it ends by itself where the coordinator refuses to remove
-// m, and would refuse for ever.
+// if only with its session. Where the coordinator refuses to remove m, it would do so for
+// ever: quit then ends the session.
 func (e *Election) quit(ctx context.Context, s backend.Session, m backend.Member) error {
 	wait := backoff.New(ctx)
 	for {

@@ -31,7 +31,7 @@ type Term struct {
 	alive atomic.Int64 // the newest Deadline while the session lived, from began on
 
 	watching sync.WaitGroup
-	ended    time.Time                  // when the end was told; for who has waited for watching
+	ended    time.Time                  // when the end was told; to be read after watching.Wait
 	overdue  atomic.Pointer[time.Timer] // until the next word about work that goes on
 	resigned atomic.Bool                // Resign has been called
 	left     chan struct{}              // closed when the first Resign is done
@@ -201,9 +201,8 @@ func (t *Term) watchRecord(ctx context.Context) {
 	})
 }
 
-// retry calls watch until the term, and ctx with it, ends, which it ends itself when watch
-// says that the member has gone or the election has moved, or until the backend says that it
-// cannot watch.
+// retry calls watch again and again, until ctx ends with the term, or the backend cannot
+// watch. It ends the term when watch says that the member has gone, or the election has moved.
 func (t *Term) retry(ctx context.Context, watch func(backoff.Jitter) error) {
 	wait := backoff.New(ctx)
 	for ctx.Err() == nil {
