@@ -53,7 +53,7 @@ func TestBackendsStandAlone(t *testing.T) {
 						t.Errorf("%s links %s, which belongs to %s", d.name, dep, other.name)
 					}
 				}
-				if within(dep, module+"/internal/coordtest") {
+				if within(dep, module+"/internal/rig/coordtest") {
 					t.Errorf("%s links %s, which is for tests", d.name, dep)
 				}
 			}

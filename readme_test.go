@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/succession-dev/succession/internal/coordtest"
+	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 
 func TestMain(m *testing.M) { coordtest.Main(m) }

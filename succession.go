@@ -10,7 +10,7 @@
 //   - conformance checks whether a backend keeps the contract.
 //   - migrate moves a live election from one coordinator to another.
 //   - cmd/succession is the command.
-//   - internal/coordtest starts the real coordinators that tests run against; tools
+//   - internal/rig/coordtest starts the real coordinators that tests run against; tools
 //     and servers are modules of their own, which users of the library never see.
 //
 // Elections import the standard library only, and a program links only the

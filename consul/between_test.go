@@ -16,7 +16,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/consul"
 	"github.com/succession-dev/succession/elect"
-	"github.com/succession-dev/succession/internal/coordtest"
+	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 
 // An ingress stands before a server of Consul. For a while it has no route there.

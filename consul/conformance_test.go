@@ -11,9 +11,9 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance"
 	"github.com/succession-dev/succession/consul"
-	"github.com/succession-dev/succession/internal/coordtest"
-	"github.com/succession-dev/succession/internal/coordtest/rig"
-	"github.com/succession-dev/succession/internal/coordtest/rig/consulrig"
+	"github.com/succession-dev/succession/internal/rig/coordtest"
+	"github.com/succession-dev/succession/internal/rig/coordtest/rig"
+	"github.com/succession-dev/succession/internal/rig/coordtest/rig/consulrig"
 )
 
 // manyConnections lets all clients of the suite, which share an address, wait at one

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/consul"
-	"github.com/succession-dev/succession/internal/coordtest"
+	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 
 // A waiter for whose query the agent has no connection left must not ask all the more:

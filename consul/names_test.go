@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/internal/coordtest"
+	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 
 // A key is part of a URL on its way to Consul, and Consul's server redirects to the

@@ -16,7 +16,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance/proxy"
 	"github.com/succession-dev/succession/consul"
-	"github.com/succession-dev/succession/internal/coordtest"
+	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 
 // creates counts what creates sessions of Consul.

@@ -18,8 +18,8 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/consul"
 	"github.com/succession-dev/succession/elect"
-	"github.com/succession-dev/succession/internal/coordtest"
-	"github.com/succession-dev/succession/internal/coordtest/rig"
+	"github.com/succession-dev/succession/internal/rig/coordtest"
+	"github.com/succession-dev/succession/internal/rig/coordtest/rig"
 )
 
 // outlives is a TTL that outlives a change of Consul's leader, with servers that are

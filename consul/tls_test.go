@@ -24,7 +24,7 @@ import (
 	"github.com/succession-dev/succession/conformance/proxy"
 	"github.com/succession-dev/succession/consul"
 	"github.com/succession-dev/succession/elect"
-	"github.com/succession-dev/succession/internal/coordtest"
+	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 
 // certificate makes a certificate of 127.0.0.1 that signs itself, good for a server

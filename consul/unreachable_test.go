@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/internal/coordtest"
+	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 
 // silent returns the address of a server that accepts connections and says nothing.

@@ -11,9 +11,9 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance"
 	"github.com/succession-dev/succession/etcd"
-	"github.com/succession-dev/succession/internal/coordtest"
-	"github.com/succession-dev/succession/internal/coordtest/rig"
-	"github.com/succession-dev/succession/internal/coordtest/rig/etcdrig"
+	"github.com/succession-dev/succession/internal/rig/coordtest"
+	"github.com/succession-dev/succession/internal/rig/coordtest/rig"
+	"github.com/succession-dev/succession/internal/rig/coordtest/rig/etcdrig"
 )
 
 // suite is the prefix of the keys that the conformance suite uses.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/etcd"
-	"github.com/succession-dev/succession/internal/coordtest"
+	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 
 // TestCost measures what docs/etcd.md says of requests, and holds it to that. Run it

@@ -10,8 +10,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/internal/coordtest"
-	"github.com/succession-dev/succession/internal/coordtest/rig/etcdrig"
+	"github.com/succession-dev/succession/internal/rig/coordtest"
+	"github.com/succession-dev/succession/internal/rig/coordtest/rig/etcdrig"
 )
 
 // TestGuardSeesPin has a server hold up a guarded write until the member of its guard is

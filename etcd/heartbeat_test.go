@@ -10,8 +10,8 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/succession-dev/succession/etcd"
-	"github.com/succession-dev/succession/internal/coordtest"
-	"github.com/succession-dev/succession/internal/coordtest/rig/etcdrig"
+	"github.com/succession-dev/succession/internal/rig/coordtest"
+	"github.com/succession-dev/succession/internal/rig/coordtest/rig/etcdrig"
 )
 
 // TestHeartbeatTwice is what a leader meets when etcd's leader stands still: its stream is

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/internal/coordtest"
+	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 
 // TestLateLeave repeats the Leave of a member when another has its key and leads. That one

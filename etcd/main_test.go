@@ -20,9 +20,9 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance/proxy"
 	"github.com/succession-dev/succession/etcd"
-	"github.com/succession-dev/succession/internal/coordtest"
-	"github.com/succession-dev/succession/internal/coordtest/rig"
-	"github.com/succession-dev/succession/internal/coordtest/rig/etcdrig"
+	"github.com/succession-dev/succession/internal/rig/coordtest"
+	"github.com/succession-dev/succession/internal/rig/coordtest/rig"
+	"github.com/succession-dev/succession/internal/rig/coordtest/rig/etcdrig"
 )
 
 // ttl is not the shortest that etcd grants, which is a second: on a machine that is

@@ -14,7 +14,7 @@ import (
 
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/etcd"
-	"github.com/succession-dev/succession/internal/coordtest"
+	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 
 // TestOutOfSpace has etcd change its leader while it is out of space, and grants no lease.

@@ -19,7 +19,7 @@ import (
 	"go.etcd.io/etcd/client/v3/concurrency"
 
 	"github.com/succession-dev/succession/elect"
-	"github.com/succession-dev/succession/internal/coordtest"
+	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 
 // A candidate is one of somebody's kind, ours or foreign.

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/internal/coordtest"
+	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 
 // TestOpenWrongAddress opens what is no etcd, or not as it is spoken to. Within five

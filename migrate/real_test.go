@@ -10,7 +10,7 @@ import (
 	_ "github.com/succession-dev/succession/consul"
 	"github.com/succession-dev/succession/elect"
 	_ "github.com/succession-dev/succession/etcd"
-	"github.com/succession-dev/succession/internal/coordtest"
+	"github.com/succession-dev/succession/internal/rig/coordtest"
 	_ "github.com/succession-dev/succession/local"
 	"github.com/succession-dev/succession/migrate"
 	_ "github.com/succession-dev/succession/zookeeper"

@@ -11,9 +11,9 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance"
-	"github.com/succession-dev/succession/internal/coordtest"
-	"github.com/succession-dev/succession/internal/coordtest/rig"
-	"github.com/succession-dev/succession/internal/coordtest/rig/zookeeperrig"
+	"github.com/succession-dev/succession/internal/rig/coordtest"
+	"github.com/succession-dev/succession/internal/rig/coordtest/rig"
+	"github.com/succession-dev/succession/internal/rig/coordtest/rig/zookeeperrig"
 	"github.com/succession-dev/succession/zookeeper"
 )
 

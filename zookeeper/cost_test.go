@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/internal/coordtest/rig/zookeeperrig"
+	"github.com/succession-dev/succession/internal/rig/coordtest/rig/zookeeperrig"
 	"github.com/succession-dev/succession/zookeeper"
 )
 

@@ -8,7 +8,7 @@ import (
 
 	"github.com/succession-dev/succession/bench/internal/candidate"
 	"github.com/succession-dev/succession/conformance/proxy"
-	"github.com/succession-dev/succession/internal/coordtest"
+	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/internal/history"
 )
 

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/succession-dev/succession/internal/coordtest"
+	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/internal/history"
 )
 

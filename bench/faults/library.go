@@ -2,7 +2,7 @@ package main
 
 import (
 	"github.com/succession-dev/succession/bench/internal/candidate"
-	"github.com/succession-dev/succession/internal/coordtest"
+	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 
 // The coordinators.

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/bench/internal/candidate"
-	"github.com/succession-dev/succession/internal/coordtest"
+	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 
 func main() {

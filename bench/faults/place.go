@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/succession-dev/succession/internal/coordtest"
+	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 
 // A place is a coordinator that was started for one run.

@@ -16,7 +16,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/succession-dev/succession/internal/coordtest"
+	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 
 func main() {

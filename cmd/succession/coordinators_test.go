@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/conformance"
-	"github.com/succession-dev/succession/internal/coordtest"
+	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 
 // coordinators are those that need a server, and how to get the URL of one.

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/succession-dev/succession/internal/coordtest"
+	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 
 // listener listens on a port of its own and hands each connection to serve, which

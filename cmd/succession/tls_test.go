@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/succession-dev/succession/internal/coordtest"
+	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 
 // certificate writes one that localhost signs for itself.

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/succession-dev/succession/internal/coordtest"
+	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 
 // The same on a coordinator with sessions: kill -9 leaves the member until its

@@ -1,0 +1,173 @@
+package coordtest
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+)
+
+// serverPackages are the programs that the modules in the folder servers pin.
+var serverPackages = map[string]struct{ module, pkg string }{
+	"etcd":    {"servers/etcd", "go.etcd.io/etcd/server/v3"},
+	"etcdctl": {"servers/etcd", "go.etcd.io/etcd/etcdctl/v3"},
+	"consul":  {"servers/consul", "github.com/hashicorp/consul"},
+}
+
+// ServerBinaries returns the names that [ServerBinary] knows, the quickest to
+// build first.
+func ServerBinaries() []string { return []string{"etcdctl", "etcd", "consul"} }
+
+// ServerBinary returns the path of the program "etcd", "etcdctl" or "consul", in
+// the version that the modules in the folder servers pin. The first call for a
+// version builds it into the user's cache folder, which takes from one minute
+// (etcd) to five (Consul) and is reported on standard error; processes that need it
+// at the same time wait for each other. It is safe for concurrent use.
+func ServerBinary(ctx context.Context, name string) (string, error) {
+	p, ok := serverPackages[name]
+	if !ok {
+		return "", fmt.Errorf("no server %q; known are %s", name, strings.Join(ServerBinaries(), ", "))
+	}
+	path, err := build(ctx, name, p.module, p.pkg)
+	if err != nil {
+		return "", fmt.Errorf("tests need a real %s, which is built from the module in %s: %w; "+
+			"run: go run ./internal/rig/coordtest/cmd/servers %s", name, p.module, err, name)
+	}
+	return path, nil
+}
+
+// build returns the path of the program in the cache, and puts it there if needed.
+func build(ctx context.Context, name, folder, pkg string) (string, error) {
+	module, err := findModule(folder)
+	if err != nil {
+		return "", err
+	}
+	dir, err := cacheDir(module)
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, name)
+	if _, err := os.Stat(path); err == nil {
+		return path, nil
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	unlock, err := lockFile(ctx, path+".lock", func() {
+		progress("%s: another process builds it, waiting", name)
+	})
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	if _, err := os.Stat(path); err == nil { // built while this process waited
+		return path, nil
+	}
+	return path, compile(ctx, module, name, pkg, path)
+}
+
+// compile builds pkg into path, which appears only when it is complete.
+func compile(ctx context.Context, module, name, pkg, path string) error {
+	start := time.Now()
+	progress("%s: building %s (once for this version)", name, pkg)
+	part := path + ".part"
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", part, pkg)
+	cmd.Dir = module
+	// Neither a workspace nor flags meant for the tests, such as -race, are to get
+	// into a server. A static program starts on any machine that shares the cache.
+	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=readonly", "CGO_ENABLED=0")
+	out, err := patiently(cmd, func() {
+		progress("%s: building for %v", name, time.Since(start).Round(time.Second))
+	})
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err != nil:
+		return fmt.Errorf("%w\n%s", err, tail(string(out), 20))
+	}
+	if err := os.Rename(part, path); err != nil {
+		return err
+	}
+	progress("%s: built in %v: %s", name, time.Since(start).Round(time.Second), path)
+	return nil
+}
+
+// patiently runs cmd and returns its output; it calls still from time to time.
+func patiently(cmd *exec.Cmd, still func()) (out []byte, err error) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		out, err = cmd.CombinedOutput()
+	}()
+	tick := time.NewTicker(20 * time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-done:
+			return out, err
+		case <-tick.C:
+			still()
+		}
+	}
+}
+
+// cacheDir returns the folder for what is built from the module's versions with
+// this version of Go.
+func cacheDir(module string) (string, error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	h := sha256.New()
+	fmt.Fprintln(h, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	for _, name := range []string{"go.mod", "go.sum"} {
+		b, err := os.ReadFile(filepath.Join(module, name))
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintln(h, name, len(b))
+		h.Write(b)
+	}
+	return filepath.Join(cache, "succession", hex.EncodeToString(h.Sum(nil))[:16]), nil
+}
+
+// findModule finds a nested module in the folder of this module, from any folder
+// in it: go test runs in the folder of the package.
+func findModule(folder string) (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	start := dir
+	for {
+		module := filepath.Join(dir, filepath.FromSlash(folder))
+		if b, err := os.ReadFile(filepath.Join(module, "go.mod")); err == nil &&
+			strings.HasPrefix(string(b), "module github.com/succession-dev/succession/"+folder) {
+			return module, nil
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return "", fmt.Errorf("%s is not in the source tree: %w", start, errors.ErrUnsupported)
+		}
+		dir = parent
+	}
+}
+
+// progress tells a person what a test is waiting for.
+func progress(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, "servers: "+format+"\n", args...)
+}
+
+// tail returns the last lines of s.
+func tail(s string, lines int) string {
+	all := slices.Collect(strings.Lines(strings.TrimSpace(s)))
+	return strings.Join(all[max(0, len(all)-lines):], "")
+}

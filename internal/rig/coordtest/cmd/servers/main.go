@@ -1,0 +1,34 @@
+// Servers builds the coordinators that the tests run against, all of them or those
+// that are named, and prints where they are:
+//
+//	go run ./internal/rig/coordtest/cmd/servers [etcd] [etcdctl] [consul]
+//
+// Tests build what they need by themselves; this is for those who would rather
+// wait now than in the middle of a test.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+
+	"github.com/succession-dev/succession/internal/rig/coordtest"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	names := os.Args[1:]
+	if len(names) == 0 {
+		names = coordtest.ServerBinaries()
+	}
+	for _, name := range names {
+		path, err := coordtest.ServerBinary(ctx, name)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		fmt.Printf("%s\t%s\n", name, path)
+	}
+}

@@ -1,0 +1,104 @@
+package coordtest
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+// failureLines is how much of each server's log a failed test shows.
+const failureLines = 50
+
+// shared is the ZooKeeper that the tests of one binary share.
+var shared struct {
+	once sync.Once
+	zk   *ZooKeeper
+	err  error
+	main bool // Main runs, and will stop it
+}
+
+// Main runs the tests of a package that calls [SharedZooKeeper], stops what they
+// shared, and checks that no goroutine is left. It is for TestMain, and does not
+// return:
+//
+//	func TestMain(m *testing.M) { coordtest.Main(m) }
+func Main(m *testing.M) {
+	shared.main = true
+	code := m.Run()
+	if shared.zk != nil {
+		shared.zk.Stop()
+	}
+	if code == 0 {
+		if err := goleak.Find(); err != nil {
+			fmt.Fprintln(os.Stderr, "goroutines are left after the tests:", err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+// SharedZooKeeper returns a ZooKeeper of one server that all tests of the binary
+// share; the first call starts it. Tests keep apart by the names of their elections,
+// see [Name], and do not kill it. The test fails where ZooKeeper is not installed.
+func SharedZooKeeper(t testing.TB) *ZooKeeper {
+	t.Helper()
+	if !shared.main {
+		t.Fatal("coordtest: TestMain must call coordtest.Main, which stops the shared ZooKeeper")
+	}
+	shared.once.Do(func() { shared.zk, shared.err = StartZooKeeper(context.Background(), nil) })
+	if shared.err != nil {
+		t.Fatal(shared.err)
+	}
+	showLogs(t, &shared.zk.Cluster)
+	return shared.zk
+}
+
+// NewZooKeeper starts a ZooKeeper for one test and stops it when the test ends; see
+// [StartZooKeeper]. The test fails where ZooKeeper is not installed.
+func NewZooKeeper(t testing.TB, opts *ZooKeeperOptions) *ZooKeeper {
+	t.Helper()
+	z, err := StartZooKeeper(t.Context(), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(z.Stop)
+	showLogs(t, &z.Cluster)
+	return z
+}
+
+// showLogs shows the end of each server's log if the test fails.
+func showLogs(t testing.TB, c *Cluster) {
+	t.Cleanup(func() {
+		if !t.Failed() {
+			return
+		}
+		for _, s := range c.Servers() {
+			t.Logf("log of server %s ends:\n%s", s.Addr(), s.LogTail(failureLines))
+		}
+	})
+}
+
+// Name returns the name of an election that nobody has used before: the test's own
+// name and a random number.
+func Name(t testing.TB) string {
+	name := strings.Map(func(r rune) rune {
+		switch {
+		case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9', r == '_':
+			return r
+		}
+		return '-'
+	}, t.Name())
+	return fmt.Sprintf("%.100s-%08x", name, rand.Uint32())
+}
+
+// IgnoreServers lets a leak check in a single test pass over the goroutines that
+// watch over running servers.
+func IgnoreServers() goleak.Option {
+	return goleak.IgnoreAnyFunction("github.com/succession-dev/succession/internal/rig/coordtest.(*process).run")
+}
