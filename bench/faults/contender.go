@@ -8,8 +8,8 @@ import (
 
 	"github.com/succession-dev/succession/bench/internal/candidate"
 	"github.com/succession-dev/succession/conformance/proxy"
-	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/internal/history"
+	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 
 // A contender is one candidate and its connections.

@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/internal/history"
+	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 
 const s = time.Second

@@ -3,8 +3,8 @@ package main
 import (
 	"time"
 
-	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/internal/history"
+	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 
 // A notebook holds what the candidates of one election have said.

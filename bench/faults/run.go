@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/conformance/proxy"
-	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/internal/history"
+	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 
 const (

@@ -9,8 +9,8 @@ import (
 	"sync"
 
 	"github.com/succession-dev/succession/conformance/proxy"
-	"github.com/succession-dev/succession/internal/rig/chaos/worker"
 	"github.com/succession-dev/succession/internal/history"
+	"github.com/succession-dev/succession/internal/rig/chaos/worker"
 )
 
 // A candidate is one worker after the other under one name, behind its own proxies.

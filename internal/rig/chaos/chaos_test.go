@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/succession-dev/succession/internal/rig/chaos"
 	"github.com/succession-dev/succession/internal/history"
+	"github.com/succession-dev/succession/internal/rig/chaos"
 )
 
 // TestChaos is one run on each coordinator, in which every kind of fault occurs. A failure

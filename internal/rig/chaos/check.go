@@ -8,9 +8,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/succession-dev/succession/internal/history"
 	"github.com/succession-dev/succession/internal/rig/chaos/store"
 	"github.com/succession-dev/succession/internal/rig/chaos/worker"
-	"github.com/succession-dev/succession/internal/history"
 )
 
 // The rules beside those of package history.

@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/succession-dev/succession/internal/history"
 	"github.com/succession-dev/succession/internal/rig/chaos"
 	"github.com/succession-dev/succession/internal/rig/chaos/store"
 	"github.com/succession-dev/succession/internal/rig/chaos/worker"
-	"github.com/succession-dev/succession/internal/history"
 )
 
 const s = time.Second

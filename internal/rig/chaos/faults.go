@@ -11,9 +11,9 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance/proxy"
 	"github.com/succession-dev/succession/internal/backoff"
+	"github.com/succession-dev/succession/internal/history"
 	"github.com/succession-dev/succession/internal/rig/chaos/worker"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
-	"github.com/succession-dev/succession/internal/history"
 )
 
 // A need is what a kind of fault takes.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
-	"github.com/succession-dev/succession/internal/rig/chaos/worker"
 	"github.com/succession-dev/succession/internal/history"
+	"github.com/succession-dev/succession/internal/rig/chaos/worker"
 )
 
 // checkRecord looks at the guarded writes of one record.

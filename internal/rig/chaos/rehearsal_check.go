@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/succession-dev/succession/internal/rig/chaos/worker"
 	"github.com/succession-dev/succession/internal/history"
+	"github.com/succession-dev/succession/internal/rig/chaos/worker"
 )
 
 // The rules beside those of chaos runs.

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/succession-dev/succession/internal/history"
 	"github.com/succession-dev/succession/internal/rig/chaos/store"
 	"github.com/succession-dev/succession/internal/rig/chaos/worker"
-	"github.com/succession-dev/succession/internal/history"
 )
 
 // A Rehearsal is what came of one.

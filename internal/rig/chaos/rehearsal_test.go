@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/succession-dev/succession/internal/history"
 	"github.com/succession-dev/succession/internal/rig/chaos"
 	"github.com/succession-dev/succession/internal/rig/chaos/store"
-	"github.com/succession-dev/succession/internal/history"
 )
 
 // TestRehearsal moves an election from ZooKeeper to etcd without faults, and back with

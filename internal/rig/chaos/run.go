@@ -15,9 +15,9 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/backoff"
+	"github.com/succession-dev/succession/internal/history"
 	"github.com/succession-dev/succession/internal/rig/chaos/worker"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
-	"github.com/succession-dev/succession/internal/history"
 )
 
 // Options say what is run.

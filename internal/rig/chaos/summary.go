@@ -11,9 +11,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/succession-dev/succession/internal/history"
 	"github.com/succession-dev/succession/internal/rig/chaos/store"
 	"github.com/succession-dev/succession/internal/rig/chaos/worker"
-	"github.com/succession-dev/succession/internal/history"
 )
 
 // A Report is what came of a run.

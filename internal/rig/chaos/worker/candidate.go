@@ -7,8 +7,8 @@ import (
 	"fmt"
 
 	"github.com/succession-dev/succession/elect"
-	"github.com/succession-dev/succession/internal/rig/chaos/store"
 	"github.com/succession-dev/succession/internal/history"
+	"github.com/succession-dev/succession/internal/rig/chaos/store"
 )
 
 // A candidate is the worker in one election.

@@ -20,8 +20,8 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/backoff"
-	"github.com/succession-dev/succession/internal/rig/chaos/store"
 	"github.com/succession-dev/succession/internal/history"
+	"github.com/succession-dev/succession/internal/rig/chaos/store"
 )
 
 // Config is what a worker needs to know. Each field is a flag.

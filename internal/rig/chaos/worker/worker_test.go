@@ -15,9 +15,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/succession-dev/succession/internal/history"
 	"github.com/succession-dev/succession/internal/rig/chaos/store"
 	"github.com/succession-dev/succession/internal/rig/chaos/worker"
-	"github.com/succession-dev/succession/internal/history"
 )
 
 func TestMain(m *testing.M) {
