@@ -32,9 +32,10 @@
 //     answer is lost, the session finds its own member, or proves that there is
 //     none, before it creates another. No failure leaves a member that nobody owns.
 //   - L2: Ahead and Line are at least as fresh as this session's last Join and
-//     last Gone. A member that was missing once never comes back. Ahead costs one
-//     round trip: what it reads, and the heartbeat where the deadline needs one, go
-//     out together. It fails with [ErrNotMember] when m itself is not in line.
+//     last Gone. A member that was missing once never comes back. Ahead brings the
+//     election's record, as of no earlier than the line. It costs one round trip:
+//     what it reads, and the heartbeat where the deadline needs one, go out
+//     together. It fails with [ErrNotMember] when m itself is not in line.
 //   - L3: Gone never misses a departure and wakes for its member alone. Waiting
 //     costs the coordinator nothing but what keeps the session alive. A caller
 //     guards against a watch that died unseen by asking Ahead again about once in

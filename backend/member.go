@@ -10,8 +10,8 @@ type Member struct {
 	// stand under the same key, never with the same Position.
 	Key string
 	// Position is the creation index in the coordinator's log; it grows from
-	// member to member, and pinning does not change it. It is 0 in [Place] where a driver would have had to ask
-	// for it.
+	// member to member, and pinning does not change it. It is 0 in [Place] where a
+	// driver would have had to ask for it.
 	Position uint64
 	// Value is what the member said when it joined. It is empty in [Place] where
 	// a driver would have had to ask for it.
@@ -19,16 +19,6 @@ type Member struct {
 	// Pinned says that the member is permanent. It may be false in [Place] where a
 	// driver would have had to ask for it.
 	Pinned bool
-}
-
-// A Place is what stands in front of a member.
-type Place struct {
-	// First is true when nobody does: the member leads.
-	First bool
-	// Token is the fencing token of the term that begins, if First.
-	Token uint64
-	// Ahead is the member just in front, if not First.
-	Ahead Member
 }
 
 // A Line is a whole line in order, first member first, with the election's own

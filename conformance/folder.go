@@ -122,6 +122,29 @@ var folderRules = []Rule{{
 		check(func(h *backend.Header) { h.Fence, h.Acknowledged, h.Resign = first+9, 0, 0 })
 	},
 }, {
+	ID:    "L7.ahead",
+	Title: "Ahead brings the election's record",
+	Text:  "One client changes the header, and then another joins. Ahead brings what was written, to who waits and, when the first has left and joined again, to who is first. Five times in turn.",
+	Needs: []Fault{Records},
+	check: func(t *trial) {
+		a, b := t.client(), t.client()
+		first := a.join("x")
+		for i := range uint64(5) {
+			a.changeHeader(func(h *backend.Header) { h.Resign = i + 1 })
+			brings := func(c *client, m backend.Member) {
+				if p := c.ahead(m); p.Header.Resign != i+1 {
+					t.fatalf("Ahead of %s is %s with the header %+v; %d was written to Resign", show(m), showPlace(p), p.Header, i+1)
+				}
+			}
+			next := b.join("y")
+			brings(b, next)
+			b.leave(next)
+			a.leave(first)
+			first = a.join("x")
+			brings(a, first)
+		}
+	},
+}, {
 	ID:    "L7.fence",
 	Title: "the token is fence and position",
 	Text:  "The token that Ahead says is the position plus the fence, as of when the line was read: a fence that was raised before the leader in front left is in the token of who comes next, who has seen that leader in front, and perhaps the lower fence.",

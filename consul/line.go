@@ -29,17 +29,14 @@ func (s *session) ahead(ctx context.Context, m backend.Member) (backend.Place, e
 	i := slices.IndexFunc(line.Members, func(o backend.Member) bool {
 		return o.Position == m.Position && o.Key == m.Key
 	})
-	switch {
-	case i < 0:
+	if i < 0 {
 		return backend.Place{}, s.missing(ctx, m)
-	case line.Header.Sealed != "" && (i > 0 || !line.Members[i].Pinned):
-		// Who sealed stands pinned at the head. Anybody else has lost the election to
-		// another coordinator, even at the head once the seal's member was removed.
-		return backend.Place{}, &backend.SealedError{To: line.Header.Sealed}
-	case i > 0:
-		return backend.Place{Ahead: line.Members[i-1]}, nil
 	}
-	return backend.Place{First: true, Token: line.Token(m)}, nil
+	var ahead *backend.Member
+	if i > 0 {
+		ahead = &line.Members[i-1]
+	}
+	return backend.PlaceOf(line.Members[i], ahead, line.Header)
 }
 
 // missing says why m is not in line: with a session all its members go.

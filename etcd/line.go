@@ -31,8 +31,8 @@ func (s *session) Ahead(ctx context.Context, m backend.Member) (p backend.Place,
 		if err != nil {
 			return err
 		}
-		p.Ahead, p.First = s.b.youngest(m.Line, rangeOf(resp, 0))
-		if p.First && len(rangeOf(resp, 0).Kvs) > 0 {
+		ahead := s.b.youngest(m.Line, rangeOf(resp, 0))
+		if ahead == nil && len(rangeOf(resp, 0).Kvs) > 0 {
 			// It is a record in the wrong place, or a member of an election with a longer name.
 			// A line that is read later than the fence may lack one who has raised it, led, and
 			// gone, and m would get a smaller token. So all three are read again.
@@ -40,7 +40,7 @@ func (s *session) Ahead(ctx context.Context, m backend.Member) (p backend.Place,
 			if err != nil {
 				return err
 			}
-			p.Ahead, p.First = s.b.youngest(m.Line, rangeOf(resp, 0))
+			ahead = s.b.youngest(m.Line, rangeOf(resp, 0))
 		}
 		self, record := rangeOf(resp, 1), rangeOf(resp, 2)
 		if len(self.Kvs) == 0 || self.Kvs[0].CreateRevision != int64(m.Position) {
@@ -51,16 +51,12 @@ func (s *session) Ahead(ctx context.Context, m backend.Member) (p backend.Place,
 		if err != nil {
 			return err
 		}
-		// Who sealed stands pinned at the head. Anybody else has lost the election to
-		// another coordinator, even at the head once the seal's member was removed.
-		if h.Sealed != "" && !(p.First && self.Kvs[0].Lease == 0) {
-			return &backend.SealedError{To: h.Sealed}
+		m.Pinned = self.Kvs[0].Lease == 0
+		if p, err = backend.PlaceOf(m, ahead, h); err != nil {
+			return err
 		}
 		s.settle(heartbeat, resp.Header.RaftTerm)
-		switch {
-		case p.First:
-			p.Token = h.Fence + m.Position
-		case p.Ahead.Position != h.Migration.Gate:
+		if !p.First && p.Ahead.Position != h.Migration.Gate {
 			return s.alive()
 		}
 		return s.lead(ctx, m) // which must not begin with a deadline that has passed
@@ -71,15 +67,15 @@ func (s *session) Ahead(ctx context.Context, m backend.Member) (p backend.Place,
 	return p, nil
 }
 
-// youngest returns the first member among found, or that there is none.
-func (b *Backend) youngest(line string, found *pb.RangeResponse) (ahead backend.Member, none bool) {
+// youngest returns the first member among found; nil where there is none.
+func (b *Backend) youngest(line string, found *pb.RangeResponse) *backend.Member {
 	for _, kv := range found.Kvs {
-		if ahead, ok := b.memberOf(line, kv); ok {
-			ahead.Value, ahead.Pinned = "", false // not known of keys alone
-			return ahead, false
+		if m, ok := b.memberOf(line, kv); ok {
+			m.Value, m.Pinned = "", false // not known of keys alone
+			return &m
 		}
 	}
-	return ahead, true
+	return nil
 }
 
 // Line returns the whole line in order; see [backend.Session].

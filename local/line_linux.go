@@ -57,20 +57,20 @@ func (b *Backend) placeOf(m backend.Member) (p backend.Place, gone bool, err err
 	if err != nil {
 		return p, false, err
 	}
-	if header.Sealed != "" && !st.members[i].Pinned {
-		return p, false, &backend.SealedError{To: header.Sealed}
-	}
-	for j := i - 1; j >= 0; j-- {
+	var ahead *backend.Member
+	for j := i - 1; j >= 0 && ahead == nil; j-- {
 		stands, err := b.stands(st.members[j])
-		if err != nil {
+		switch {
+		case err != nil:
 			return p, false, err
+		case stands:
+			ahead = &st.members[j]
+		default:
+			gone = true
 		}
-		if stands {
-			return backend.Place{Ahead: st.members[j]}, gone, nil
-		}
-		gone = true
 	}
-	return backend.Place{First: true, Token: header.Fence + st.members[i].Position}, gone, nil
+	p, err = backend.PlaceOf(st.members[i], ahead, header)
+	return p, gone, err
 }
 
 // Line returns the whole line; see [backend.Session]. It tests the lock of each

@@ -124,15 +124,11 @@ func (st *store) ahead(m backend.Member) (backend.Place, error) {
 	if err != nil {
 		return backend.Place{}, err
 	}
-	// Who sealed stands pinned at the head. Anybody else has lost the election to
-	// another coordinator, even at the head once the seal's member was removed.
-	if h.Sealed != "" && (i > 0 || !l.members[i].Pinned) {
-		return backend.Place{}, &backend.SealedError{To: h.Sealed}
+	var ahead *backend.Member
+	if i > 0 {
+		ahead = &l.members[i-1].Member
 	}
-	if i == 0 {
-		return backend.Place{First: true, Token: h.Fence + l.members[0].Position}, nil
-	}
-	return backend.Place{Ahead: l.members[i-1].Member}, nil
+	return backend.PlaceOf(l.members[i].Member, ahead, h)
 }
 
 // gone returns errWait as long as m stands.

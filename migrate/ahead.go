@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/succession-dev/succession/backend"
@@ -13,7 +12,7 @@ import (
 )
 
 // Ahead says who stands in front of m; see [backend.Session]. Behind others it costs a
-// round trip, in which the election's record is read as well. A member that is first
+// round trip. A member that is first
 // on From takes its place on To, which costs several, and says that it is first when it
 // has both. It then waits for whoever stands behind the gate on To: those are
 // members of a former leader. Where To cannot be had within [Options] Patience, it
@@ -56,8 +55,8 @@ func (s *session) ahead(ctx context.Context, m backend.Member) (backend.Place, e
 	return pl, nil
 }
 
-// aheadOn asks one coordinator. A member that waits behind others also looks at the
-// record: the election may have become about to move here, which no seal tells.
+// aheadOn asks one coordinator. For a member that waits behind others the record tells
+// whether the election has become about to move here, which no seal tells.
 func (s *session) aheadOn(ctx context.Context, p *place, sd side) (backend.Place, error) {
 	half, err := s.half(sd)
 	if err != nil {
@@ -67,28 +66,18 @@ func (s *session) aheadOn(ctx context.Context, p *place, sd side) (backend.Place
 	if m.Key == "" {
 		return backend.Place{}, backend.ErrNotMember
 	}
-	var h backend.Header
-	var herr error
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		var r backend.Record
-		if r, herr = half.Get(ctx, p.line); herr == nil {
-			h, herr = backend.ParseHeader(r.Value)
-		}
-	})
 	pl, err := half.Ahead(ctx, m)
-	wg.Wait()
 	if err != nil || pl.First {
 		return pl, err
 	}
-	if herr == nil && gated(h) {
+	if gated(pl.Header) {
 		// A leader that has sealed leads already, while the gate is being taken away.
 		if l, err := half.Line(ctx, p.line); err != nil {
 			return backend.Place{}, err
 		} else if p.unsealed(sd) {
 			return backend.Place{}, errMovedOn
 		} else if behindGate(l, m) {
-			return backend.Place{First: true, Token: l.Token(l.Members[1])}, nil
+			return backend.Place{First: true, Token: l.Token(l.Members[1]), Header: l.Header}, nil
 		}
 	}
 	pl.Ahead = sd.tag(pl.Ahead)

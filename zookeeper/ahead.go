@@ -99,14 +99,16 @@ func (s *session) placeOnce(ctx context.Context, o *own) (p backend.Place, again
 	if err != nil {
 		return p, false, err
 	}
-	if h.Sealed != "" && !s.isPinned(o) {
-		return p, false, &backend.SealedError{To: h.Sealed}
-	}
+	var ahead *backend.Member
 	if index > 0 {
-		p.Ahead = backend.Member{Line: o.joined.Line, Key: standing[index-1].key}
-	} else {
-		p.First, p.Token = true, h.Fence+o.joined.Position
+		ahead = &backend.Member{Line: o.joined.Line, Key: standing[index-1].key}
 	}
+	m := o.joined
+	m.Pinned = s.isPinned(o)
+	if p, err = backend.PlaceOf(m, ahead, h); err != nil {
+		return p, false, err
+	}
+	// A list of names has no positions: whoever is second may stand behind the gate.
 	leads := p.First || index == 1 && h.Migration.Gate != 0
 	s.stands(o, index, p.Ahead.Key, leads)
 	if o.stranger || !leads {

@@ -36,6 +36,12 @@ var folderFlaws = []Flaw{
 		session: func(_ *Backend, s backend.Session) backend.Session { return &container{s} },
 	},
 	{
+		Name:    "no header",
+		Breaks:  "L7: Ahead does not say what is in the election's record",
+		Must:    "L7.ahead",
+		session: func(_ *Backend, s backend.Session) backend.Session { return &noHeader{s} },
+	},
+	{
 		Name:   "fence of the heir",
 		Breaks: "L7: the fence of who waits is read while it waits, and not again",
 		Must:   "L7.fence G2.fence",
@@ -50,6 +56,14 @@ var folderFlaws = []Flaw{
 		Must:    "L7.fence-cut",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &fenceFirst{s} },
 	},
+}
+
+type noHeader struct{ backend.Session }
+
+func (s *noHeader) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
+	p, err := s.Session.Ahead(ctx, m)
+	p.Header = backend.Header{}
+	return p, err
 }
 
 type litter struct{ backend.Session }
