@@ -8,6 +8,14 @@ import (
 	"testing"
 )
 
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "keep" {
+		main() // in place of a test program; see keep
+		return
+	}
+	os.Exit(m.Run())
+}
+
 // Each case is a module of one package that go test really runs.
 func TestReport(t *testing.T) {
 	const head = "package p\n\nimport \"testing\"\n\n"
@@ -76,7 +84,7 @@ func TestReport(t *testing.T) {
 			dir := module(t, tt.source)
 			var out bytes.Buffer
 			r := newReport(&out)
-			if err := run(r, dir, []string{"./..."}); err != nil {
+			if err := r.runAll([]string{dir + " ./..."}); err != nil {
 				r.problem(err.Error())
 			}
 			if ok := r.close(); ok != strings.Contains(tt.closing, " 0 failed") {
@@ -106,9 +114,31 @@ func TestReport(t *testing.T) {
 func TestRunOutsideAModule(t *testing.T) {
 	var out bytes.Buffer
 	r := newReport(&out)
-	err := run(r, t.TempDir(), []string{"./..."})
+	err := r.runAll([]string{t.TempDir() + " ./..."})
 	if err == nil && r.failed == 0 {
-		t.Errorf("go test without a module counts as a success:\n%s", &out)
+		t.Errorf("no module counts as a success:\n%s", &out)
+	}
+}
+
+// The programs are built first, run in their folder, and get their flags.
+func TestPrograms(t *testing.T) {
+	dir := module(t, `package p
+
+import ("flag"; "os"; "testing")
+
+var word = flag.String("word", "", "")
+
+func TestA(t *testing.T) { if _, err := os.Stat("p_test.go"); err != nil || *word != "x" { t.Error(err, *word) } }
+
+func TestB(t *testing.T) { t.Error("it was to be left out") }
+`)
+	for _, race := range []string{"", " -race"} {
+		var out bytes.Buffer
+		r := newReport(&lockedWriter{w: &out})
+		err := r.runAll([]string{dir + race + " ./... -test.skip=B -word=x", "--", dir + " ./... -test.run=A -word=x"})
+		if err != nil || r.passed != 2 || r.failed != 0 {
+			t.Errorf("%v, %d passed, %d failed, want 2 and 0:\n%s", err, r.passed, r.failed, &out)
+		}
 	}
 }
 

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// A times says where the time went: how long each package took, and each test that has no
-// subtests.
+// A times says where the time went: how long each package took, and how much of the
+// processors, its servers included, and how long each test that has no subtests.
 type times struct {
 	packages, tests []timed
 	parents         map[string]bool // tests with subtests, by key
@@ -18,13 +18,14 @@ type times struct {
 type timed struct {
 	name    string
 	seconds float64
+	cpu     float64 // of packages
 }
 
 // add takes the end of a test, or of a package where Test is empty. A subtest ends before
 // its parent does.
 func (t *times) add(e event) {
 	if e.Test == "" {
-		t.took(e.Package, e.Elapsed)
+		t.took(timed{name: e.Package, seconds: e.Elapsed})
 		return
 	}
 	if t.parents == nil {
@@ -34,24 +35,28 @@ func (t *times) add(e event) {
 		t.parents[key(event{Package: e.Package, Test: e.Test[:i]})] = true
 	}
 	if !t.parents[key(e)] {
-		t.tests = append(t.tests, timed{e.Package + " " + e.Test, e.Elapsed})
+		t.tests = append(t.tests, timed{name: e.Package + " " + e.Test, seconds: e.Elapsed})
 	}
 }
 
+// used notes the processor time of a package, in seconds.
+func (t *times) used(pkg string, cpu float64) { t.took(timed{name: pkg, cpu: cpu}) }
+
 // took notes a run of a package, which may be run twice, with the race detector and without.
-func (t *times) took(name string, seconds float64) {
+func (t *times) took(p timed) {
 	for i := range t.packages {
-		if t.packages[i].name == name {
-			t.packages[i].seconds += seconds
+		if t.packages[i].name == p.name {
+			t.packages[i].seconds += p.seconds
+			t.packages[i].cpu += p.cpu
 			return
 		}
 	}
-	t.packages = append(t.packages, timed{name, seconds})
+	t.packages = append(t.packages, p)
 }
 
 func (t *times) merge(o times) {
 	for _, p := range o.packages {
-		t.took(p.name, p.seconds)
+		t.took(p)
 	}
 	t.tests = append(t.tests, o.tests...)
 }
@@ -70,10 +75,14 @@ func (t *times) print(out io.Writer) {
 		}
 		fmt.Fprintf(out, "\n== %s\n", title)
 		for _, each := range all {
-			fmt.Fprintf(out, "%7.1fs  %s\n", each.seconds, each.name)
+			if each.cpu > 0 {
+				fmt.Fprintf(out, "%7.1fs %7.1fs  %s\n", each.seconds, each.cpu, each.name)
+			} else {
+				fmt.Fprintf(out, "%7.1fs  %s\n", each.seconds, each.name)
+			}
 		}
 	}
-	show("time of each package", longest(t.packages))
+	show("time of each package, and of the processors", longest(t.packages))
 	tests := longest(t.tests)
 	show("the slowest tests", tests[:min(slowest, len(tests))])
 	fmt.Fprintln(out)

@@ -21,12 +21,14 @@ func TestTimes(t *testing.T) {
 	}
 	end("q", "", 300)
 	end("q", "", 60) // a second run
+	times.used("q", 10)
+	times.used("q", 2.5)
 	end("r", "", 0.2)
 	var out bytes.Buffer
 	times.print(&out)
 	want := `
-== time of each package
-  360.0s  q
+== time of each package, and of the processors
+  360.0s    12.5s  q
     9.5s  p
 
 == the slowest tests

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// A program is the test program of one package, and the flags that it is run with.
+type program struct {
+	pkg, dir string // import path, folder
+	path     string
+	flags    []string
+}
+
+// A builder builds test programs.
+type builder struct {
+	*report
+	bin string
+}
+
+// programs builds what the arguments name, and returns the programs in that order.
+func (b *builder) programs(args []string) (<-chan program, error) {
+	var all []program
+	for _, arg := range args {
+		words := strings.Fields(arg)
+		if len(words) < 2 {
+			return nil, fmt.Errorf("%q names no package", arg)
+		}
+		module, words := words[0], words[1:]
+		race := words[0] == "-race"
+		if race {
+			words = words[1:]
+		}
+		n := 0
+		for n < len(words) && !strings.HasPrefix(words[n], "-") {
+			n++
+		}
+		found, err := b.build(module, race, words[:n])
+		if err != nil {
+			return nil, err
+		}
+		for i := range found {
+			found[i].flags = words[n:]
+		}
+		all = append(all, found...)
+	}
+	queue := make(chan program, len(all))
+	for _, p := range all {
+		queue <- p
+	}
+	close(queue)
+	return queue, nil
+}
+
+// build has go test build the programs, and keep each in place of running it.
+func (b *builder) build(module string, race bool, packages []string) (found []program, err error) {
+	kind := "plain"
+	flags := []string{"-vet=off"} // that is a step of its own
+	if race {
+		kind, flags = "race", append(flags, "-race")
+	}
+	bin := filepath.Join(b.bin, kind)
+	list := exec.Command("go", append([]string{"list", "-f", "{{.ImportPath}} {{.Dir}}"}, packages...)...)
+	list.Dir = module
+	list.Stderr = os.Stderr
+	out, err := list.Output()
+	if err != nil {
+		return nil, fmt.Errorf("go list in %s: %w", module, err)
+	}
+	var missing []string
+	for line := range bytes.Lines(out) {
+		pkg, dir, _ := strings.Cut(strings.TrimSpace(string(line)), " ")
+		p := program{pkg: pkg, dir: dir, path: kept(bin, dir)}
+		if found = append(found, p); !p.exists() {
+			missing = append(missing, pkg)
+		}
+	}
+	if len(missing) > 0 {
+		self, err := os.Executable()
+		if err != nil {
+			return nil, err
+		}
+		if err := os.MkdirAll(bin, 0o755); err != nil {
+			return nil, err
+		}
+		args := slices.Concat([]string{"test", "-json", "-count=1", "-exec", self + " keep " + bin}, flags, missing)
+		cmd := exec.Command("go", args...)
+		cmd.Dir = module
+		cmd.Stderr = os.Stderr
+		if err := b.builds(cmd); err != nil {
+			return nil, fmt.Errorf("building in %s: %w", module, err)
+		}
+	}
+	return slices.DeleteFunc(found, func(p program) bool { return !p.exists() }), nil // it has no tests
+}
+
+func (p program) exists() bool {
+	_, err := os.Stat(p.path)
+	return err == nil
+}
+
+// builds runs go test -json, and reports what does not build.
+func (b *builder) builds(cmd *exec.Cmd) error {
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	before := b.failed
+	readErr := read(out, func(e event) {
+		if e.Action != "pass" && e.Action != "skip" {
+			b.add(e)
+		}
+	})
+	err = cmd.Wait()
+	if b.failed > before {
+		err = nil // that has been counted
+	}
+	return errors.Join(readErr, err)
+}
+
+// keep is what go test runs in place of a test program, in the folder of its package: it
+// keeps the program.
+func keep(bin, program string) error {
+	dir, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	path := kept(bin, dir)
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return os.Link(program, path) // go test removes its own
+}
+
+func kept(bin, dir string) string {
+	return filepath.Join(bin, strings.ReplaceAll(dir, string(filepath.Separator), "%")+".test")
+}

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"time"
+)
+
+// lane runs programs one after the other, by way of another command where one is given,
+// and takes over what is found. It may run beside another.
+func (r *report) lane(programs <-chan program, by ...string) {
+	for p := range programs {
+		one := newReport(r.out)
+		if err := one.run(p, by...); err != nil {
+			one.problem(fmt.Sprintf("the tests of %s: %v", p.pkg, err))
+		}
+		r.merge(one)
+	}
+}
+
+// run runs one program. Its end counts once it has ended: a program that says PASS may
+// fail afterwards.
+func (r *report) run(p program, by ...string) error {
+	argv := slices.Concat(by, []string{p.path, "-test.v=test2json", "-test.paniconexit0"}, p.flags)
+	tests := exec.Command(argv[0], argv[1:]...)
+	tests.Dir = p.dir
+	tests.Env = append(os.Environ(), "PWD="+p.dir)
+	tests.WaitDelay = time.Minute // for processes that it has left behind
+	events := exec.Command("go", "tool", "test2json", "-t", "-p", p.pkg)
+	events.Stderr = os.Stderr
+	in, err := events.StdinPipe()
+	if err != nil {
+		return err
+	}
+	out, err := events.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := events.Start(); err != nil {
+		return err
+	}
+	tests.Stdout, tests.Stderr = in, in
+	began := time.Now()
+	ended := make(chan error, 1)
+	go func() {
+		err := tests.Run()
+		in.Close()
+		ended <- err
+	}()
+	end := event{Action: "fail", Package: p.pkg}
+	readErr := read(out, func(e event) {
+		if e.Test == "" && (e.Action == "pass" || e.Action == "fail" || e.Action == "skip") {
+			end.Action = e.Action
+			return
+		}
+		r.add(e)
+	})
+	if err := <-ended; err != nil {
+		end.Action = "fail"
+		r.add(event{Action: "output", Package: p.pkg, Output: fmt.Sprintln(err)})
+	}
+	end.Elapsed = time.Since(began).Seconds()
+	if s := tests.ProcessState; s != nil {
+		r.times.used(p.pkg, (s.UserTime() + s.SystemTime()).Seconds())
+	}
+	r.add(end)
+	return errors.Join(readErr, events.Wait())
+}
+
+// read calls add for each event of a stream of JSON.
+func read(in io.Reader, add func(event)) error {
+	// A reader that has given up must not leave the other end writing for ever.
+	defer func() { _, _ = io.Copy(io.Discard, in) }()
+	lines := bufio.NewReader(in)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if len(line) > 0 {
+			var e event
+			if jsonErr := json.Unmarshal(line, &e); jsonErr != nil {
+				return fmt.Errorf("%q is not an event: %w", line, jsonErr)
+			}
+			add(e)
+		}
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
