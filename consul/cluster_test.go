@@ -32,7 +32,7 @@ func TestConformanceThree(t *testing.T) {
 	}
 	h := harness(t)
 	h.Only = rig.Three()
-	h.Wrap = func(t *testing.T, rule func(*testing.T, conformance.Harness)) { rule(t, harness(t)) }
+	h.Wrap = rig.WhenCalm(harness)
 	conformance.Run(t, h)
 }
 

@@ -34,7 +34,7 @@ func TestConformance(t *testing.T) {
 		return h
 	}
 	h := harness(t)
-	h.Wrap = func(t *testing.T, rule func(*testing.T, conformance.Harness)) { rule(t, harness(t)) }
+	h.Wrap = rig.WhenCalm(harness)
 	conformance.Run(t, h)
 }
 

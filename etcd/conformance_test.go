@@ -30,6 +30,7 @@ func TestConformance(t *testing.T) {
 	h.Lacks[conformance.Cluster] = "there is one server"
 	h.Lacks[conformance.Isolate] = "there is one server"
 	h.Complete = true
+	h.Wrap = rig.WhenCalm(func(*testing.T) conformance.Harness { return h })
 	conformance.Run(t, h)
 }
 
@@ -66,6 +67,7 @@ func TestConformanceThree(t *testing.T) {
 		return pause(t, cluster.Servers()[1:])
 	}
 	h.Faults.Cluster = rig.Cluster(&cluster.Cluster, func(b backend.Backend) string { return b.(*client).rig.Server() })
+	h.Wrap = rig.WhenCalm(func(*testing.T) conformance.Harness { return h })
 	conformance.Run(t, h)
 }
 

@@ -208,6 +208,7 @@ func (p *realPair) run(t *testing.T, rules []conformance.Rule) {
 			h.Only = append(h.Only, r.ID)
 		}
 	}
+	h.Wrap = rig.WhenCalm(func(*testing.T) conformance.Harness { return h })
 	conformance.Run(t, h)
 	if counting == nil {
 		return
@@ -217,6 +218,7 @@ func (p *realPair) run(t *testing.T, rules []conformance.Rule) {
 		h.Name += ", requests to " + url
 		h.Only = counting
 		h.Faults.Requests = func(b backend.Backend) int64 { return b.(*proxied).rigs[side].Requests() }
+		h.Wrap = rig.WhenCalm(func(*testing.T) conformance.Harness { return h })
 		conformance.Run(t, h)
 	}
 }

@@ -48,6 +48,7 @@ func TestConformance(t *testing.T) {
 	h.Faults.Rewind = zookeeperrig.Operator{ZooKeeper: z, Root: root}.Backup
 	h.Lacks[conformance.Cluster] = "there is one server"
 	h.Lacks[conformance.Isolate] = "there is one server"
+	h.Wrap = rig.WhenCalm(func(*testing.T) conformance.Harness { return h })
 	conformance.Run(t, h)
 }
 
@@ -74,6 +75,7 @@ func TestConformanceThree(t *testing.T) {
 	h.Lacks[conformance.Rewind] = "the log index goes on over the restoration of an ensemble: each start of it begins a new epoch, which is the upper half of the index"
 	h.Faults.Cluster = rig.Cluster(&z.Cluster, func(b backend.Backend) string { return b.(*client).rig.Server() })
 	h.Only = rig.Three()
+	h.Wrap = rig.WhenCalm(func(*testing.T) conformance.Harness { return h })
 	conformance.Run(t, h)
 }
 
