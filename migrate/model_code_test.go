@@ -321,18 +321,15 @@ func (c *still) Join(_ context.Context, line, _ string) (backend.Member, error) 
 	return m, nil
 }
 
-// Ahead is as backend.Session says of one who has not sealed the election.
 func (c *still) Ahead(_ context.Context, m backend.Member) (backend.Place, error) {
 	i := slices.Index(c.line.Members, m)
 	switch {
 	case i < 0:
 		return backend.Place{}, backend.ErrNotMember
-	case c.line.Header.Sealed != "":
-		return backend.Place{}, &backend.SealedError{To: c.line.Header.Sealed}
 	case i == 0:
-		return backend.Place{First: true, Token: c.line.Token(m)}, nil
+		return backend.PlaceOf(m, nil, c.line.Header)
 	}
-	return backend.Place{Ahead: c.line.Members[i-1]}, nil
+	return backend.PlaceOf(m, &c.line.Members[i-1], c.line.Header)
 }
 
 func (c *still) Line(context.Context, string) (backend.Line, error) {
