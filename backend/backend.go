@@ -46,7 +46,8 @@ type Holder interface {
 // could not be reached or its answer was lost, and with the cause of ctx when
 // that ends first. It is safe for concurrent use.
 //
-// [Records] is the store of small values beside the lines.
+// [Records] is the store of small values beside the lines. A coordinator that has none, or
+// that cannot pin, embeds [NoRecords] or [NoPins].
 type Session interface {
 	// Join adds one member with the given value at the end of the line and
 	// returns it (law L1). The line comes into being where it does not exist.
@@ -68,15 +69,6 @@ type Session interface {
 	// not an error; one that another session joined is [ErrDenied].
 	Leave(ctx context.Context, m Member) error
 
-	// Pin makes m, which this session joined, permanent: it outlives the session
-	// and keeps its place. In the same atomic step it writes h as the record of
-	// m's election, where that still has the version at ([Absent] for none;
-	// [ErrVersion] otherwise). Pinning a member that is pinned, where the record
-	// is h already, is not an error; one that another session joined is
-	// [ErrDenied]. A backend that cannot pin returns an error that matches
-	// [errors.ErrUnsupported], in any case; there is no seal and no migration then.
-	Pin(ctx context.Context, m Member, h Header, at Version) error
-
 	// Line returns the whole line in order, and the election's record as of no
 	// earlier. It is for people, observers and status, not for the election's
 	// loop. A line that does not exist is empty.
@@ -86,6 +78,7 @@ type Session interface {
 	// vacant election.
 	Joined(ctx context.Context, line string) error
 
+	Pinner
 	Records
 
 	// TTL is the time after which the coordinator ends a session that it has not

@@ -71,9 +71,9 @@
 //
 // # Abilities
 //
-// What a backend may lack: sessions that end by time (then Session TTL is 0), pins, and
-// records. Pin, and the methods of [Records], then return an error that matches
-// [errors.ErrUnsupported]. Package elect works without; package migrate needs both.
+// What a backend may lack: sessions that end by time (then Session TTL is 0), pins
+// ([NoPins]), and records ([NoRecords]). Package elect works without; package migrate
+// needs pins and records.
 //
 // # Ambiguity
 //

@@ -35,11 +35,6 @@ type If struct {
 // Records is a coordinator's store of small persistent values. Names follow
 // [CheckName]; the name of an election is the name of its own record ([Header]).
 // Methods block for about a round trip, except for Watch.
-//
-// A backend that keeps none returns an error that matches [errors.ErrUnsupported] from
-// all of them, and from its lines the zero [Header] with the version [Absent]. Elections
-// work without: nobody can acknowledge a term, ask a leader to resign, raise a fence or
-// make a guarded write.
 type Records interface {
 	// Get returns the record, at least as fresh as this session's last write. A
 	// record that does not exist has the version [Absent] and is not an error.

@@ -2,7 +2,6 @@ package conformance_test
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -27,45 +26,26 @@ func (b *bare) Session(ctx context.Context) (backend.Session, error) {
 	for _, f := range b.lacks {
 		switch f {
 		case conformance.Records:
-			s = withoutRecords{s}
+			s = withoutRecords{full: full{s}}
 		case conformance.Pins:
-			s = withoutPins{s}
+			s = withoutPins{full: full{s}}
 		}
 	}
 	return s, nil
 }
 
-func unsupported(op string) error {
-	return &backend.Error{Backend: "bare", Op: op, Err: errors.ErrUnsupported}
-}
-
-type withoutPins struct{ backend.Session }
-
-func (withoutPins) Pin(context.Context, backend.Member, backend.Header, backend.Version) error {
-	return unsupported("pin")
-}
-
-type withoutRecords struct{ backend.Session }
-
-func (withoutRecords) Get(context.Context, string) (backend.Record, error) {
-	return backend.Record{}, unsupported("get")
-}
-
-func (withoutRecords) Put(context.Context, string, []byte, *backend.If) (backend.Version, error) {
-	return 0, unsupported("put")
-}
-
-func (withoutRecords) Delete(context.Context, string, *backend.If) error {
-	return unsupported("delete")
-}
-
-func (withoutRecords) List(context.Context, string) ([]string, error) {
-	return nil, unsupported("list")
-}
-
-func (withoutRecords) Watch(context.Context, string, backend.Version) (backend.Record, error) {
-	return backend.Record{}, unsupported("watch")
-}
+// Of methods with the same name the one that is embedded less deeply counts.
+type (
+	full        struct{ backend.Session }
+	withoutPins struct {
+		backend.NoPins
+		full
+	}
+	withoutRecords struct {
+		backend.NoRecords
+		full
+	}
+)
 
 // The suite finds out what a backend lacks: of the rules that memory passes, those that
 // need it are impossible, and all others pass.

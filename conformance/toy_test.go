@@ -2,7 +2,6 @@ package conformance_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -77,7 +76,8 @@ func (b *toyBackend) Close() error {
 
 // A toySession is a client's session.
 type toySession struct {
-	noRecords
+	backend.NoPins
+	backend.NoRecords
 	c    *toy
 	done chan struct{}
 }
@@ -200,27 +200,4 @@ func (s *toySession) Close(context.Context) error {
 		}
 	}
 	return nil
-}
-
-// noRecords says what a toy cannot do.
-type noRecords struct{}
-
-func (noRecords) Pin(context.Context, backend.Member, backend.Header, backend.Version) error {
-	return errors.ErrUnsupported
-}
-
-func (noRecords) Get(context.Context, string) (r backend.Record, err error) {
-	return r, errors.ErrUnsupported
-}
-
-func (noRecords) Put(context.Context, string, []byte, *backend.If) (backend.Version, error) {
-	return 0, errors.ErrUnsupported
-}
-
-func (noRecords) Delete(context.Context, string, *backend.If) error { return errors.ErrUnsupported }
-
-func (noRecords) List(context.Context, string) ([]string, error) { return nil, errors.ErrUnsupported }
-
-func (noRecords) Watch(context.Context, string, backend.Version) (r backend.Record, err error) {
-	return r, errors.ErrUnsupported
 }

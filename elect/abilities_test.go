@@ -24,39 +24,28 @@ func (b bare) Session(ctx context.Context) (backend.Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	return bareSession{s, b.watches}, nil
+	return bareSession{noRecords: noRecords{watches: b.watches}, rest: rest{deep{s}}}, nil
 }
 
 type bareSession struct {
-	backend.Session
-	watches *atomic.Int64
+	backend.NoPins
+	noRecords
+	rest
 }
 
-func unsupported(op string) error {
-	return &backend.Error{Backend: "bare", Op: op, Err: errors.ErrUnsupported}
-}
+// Of methods with the same name the one that is embedded less deeply counts.
+type (
+	rest      struct{ deep }
+	deep      struct{ backend.Session }
+	noRecords struct {
+		backend.NoRecords
+		watches *atomic.Int64
+	}
+)
 
-func (bareSession) Get(context.Context, string) (backend.Record, error) {
-	return backend.Record{}, unsupported("get")
-}
-
-func (bareSession) Put(context.Context, string, []byte, *backend.If) (backend.Version, error) {
-	return 0, unsupported("put")
-}
-
-func (bareSession) Delete(context.Context, string, *backend.If) error { return unsupported("delete") }
-
-func (bareSession) List(context.Context, string) ([]string, error) {
-	return nil, unsupported("list")
-}
-
-func (s bareSession) Watch(context.Context, string, backend.Version) (backend.Record, error) {
-	s.watches.Add(1)
-	return backend.Record{}, unsupported("watch")
-}
-
-func (bareSession) Pin(context.Context, backend.Member, backend.Header, backend.Version) error {
-	return unsupported("pin")
+func (r noRecords) Watch(ctx context.Context, name string, after backend.Version) (backend.Record, error) {
+	r.watches.Add(1)
+	return r.NoRecords.Watch(ctx, name, after)
 }
 
 // Without records an election works, but for what is kept in records. Nothing asks for
