@@ -1,12 +1,16 @@
 package succession_test
 
 import (
+	"bufio"
 	"encoding/json"
+	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/succession-dev/succession/internal/rig/coordtest"
@@ -29,7 +33,58 @@ func TestReadmeProgram(t *testing.T) {
 			cmd := exec.CommandContext(t.Context(), program)
 			cmd.Env = append(os.Environ(), "SUCCESSION_URL="+url(t))
 			out, err := cmd.CombinedOutput()
-			if err != nil || !regexp.MustCompile(`leading with token \d+\n.*<nil>\n$`).Match(out) {
+			if err != nil || !leading.Match(out) {
+				t.Errorf("it ended with %v and printed\n%s", err, out)
+			}
+		})
+	}
+}
+
+// leading is what the reader's function prints first.
+var leading = regexp.MustCompile(`(?m)^leading with token \d+$`)
+
+// Who tells the program to stop is obeyed, and that is no failure.
+func TestReadmeProgramStops(t *testing.T) {
+	program := readmeProgram(t)
+	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
+		t.Run(sig.String(), func(t *testing.T) {
+			cmd := exec.CommandContext(t.Context(), program)
+			cmd.Env = append(os.Environ(), "SUCCESSION_URL=local:"+t.TempDir(), "WORK=until told")
+			stdout, err := cmd.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			out := bufio.NewReader(stdout)
+			if line, err := out.ReadString('\n'); err != nil || !leading.MatchString(line) {
+				t.Fatalf("it printed %q, %v", line, err)
+			}
+			if err := cmd.Process.Signal(sig); err != nil {
+				t.Fatal(err)
+			}
+			rest, _ := io.ReadAll(out)
+			if err := cmd.Wait(); err != nil || string(rest) != "the work has ended\n" {
+				t.Errorf("it ended with %v, and printed %q at last", err, rest)
+			}
+		})
+	}
+}
+
+// An error that does not pass by itself shows in the exit code.
+func TestReadmeProgramFails(t *testing.T) {
+	program := readmeProgram(t)
+	for name, c := range map[string]struct{ url, work, says string }{
+		"of the work":        {url: "local:" + t.TempDir(), work: "in vain", says: "no paper"},
+		"of the coordinator": {url: "local:/dev/null", says: "/dev/null"},
+		"of the URL":         {url: "", says: "want scheme://"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cmd := exec.CommandContext(t.Context(), program)
+			cmd.Env = append(os.Environ(), "SUCCESSION_URL="+c.url, "WORK="+c.work)
+			out, err := cmd.CombinedOutput()
+			if exit := new(exec.ExitError); !errors.As(err, &exit) || exit.ExitCode() != 1 || !strings.Contains(string(out), c.says) {
 				t.Errorf("it ended with %v and printed\n%s", err, out)
 			}
 		})
@@ -38,11 +93,8 @@ func TestReadmeProgram(t *testing.T) {
 
 // readmeProgram builds the program of the README with all drivers.
 func readmeProgram(t *testing.T) string {
-	readme, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	blocks := regexp.MustCompile("(?s)```go\n(package main\n.*?)```").FindAllStringSubmatch(string(readme), -1)
+	t.Helper()
+	blocks := regexp.MustCompile("(?s)```go\n(package main\n.*?)```").FindAllStringSubmatch(read(t, "README.md"), -1)
 	if len(blocks) != 1 {
 		t.Fatalf("the README has %d whole programs, want 1", len(blocks))
 	}
@@ -52,15 +104,25 @@ func readmeProgram(t *testing.T) string {
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 
 	_ "github.com/succession-dev/succession/consul"
 	_ "github.com/succession-dev/succession/etcd"
 	_ "github.com/succession-dev/succession/local"
 )
 
-func sendReports(_ context.Context, token uint64) error {
+func sendReports(ctx context.Context, token uint64) error {
 	fmt.Println("leading with token", token)
+	switch os.Getenv("WORK") {
+	case "until told":
+		<-ctx.Done()
+		fmt.Println("the work has ended")
+		return ctx.Err()
+	case "in vain":
+		return errors.New("no paper")
+	}
 	return nil
 }
 `}
@@ -94,22 +156,13 @@ func sendReports(_ context.Context, token uint64) error {
 	return program
 }
 
-// Whatever the README points to is there.
-func TestReadmeLinks(t *testing.T) {
-	readme, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
+// The README names the Go version that go.mod asks for.
+func TestReadmeGoVersion(t *testing.T) {
+	version := regexp.MustCompile(`(?m)^go (\S+)$`).FindStringSubmatch(read(t, "go.mod"))
+	if version == nil {
+		t.Fatal("go.mod names no Go version; has its form changed?")
 	}
-	links := regexp.MustCompile(`\]\(([^)#]+)\)`).FindAllStringSubmatch(string(readme), -1)
-	if len(links) == 0 {
-		t.Fatal("the README links nothing; has its form changed?")
-	}
-	for _, l := range links {
-		if strings.Contains(l[1], "://") {
-			continue
-		}
-		if _, err := os.Stat(filepath.FromSlash(l[1])); err != nil {
-			t.Errorf("the README links %s: %v", l[1], err)
-		}
+	if want := "It needs Go " + version[1] + " or later."; !strings.Contains(read(t, "README.md"), want) {
+		t.Errorf("the README does not say %q", want)
 	}
 }
