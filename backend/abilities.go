@@ -7,12 +7,11 @@ import (
 
 // A Pinner can make a member permanent. A session that cannot embeds [NoPins].
 type Pinner interface {
-	// Pin makes m, which this session joined, permanent: it outlives the session
-	// and keeps its place. In the same atomic step it writes h as the record of
-	// m's election, where that still has the version at ([Absent] for none;
-	// [ErrVersion] otherwise). Pinning a member that is pinned, where the record
-	// is h already, is not an error; one that another session joined is
-	// [ErrDenied].
+	// Pin makes m, which this session joined, outlive the session; m keeps its place.
+	// In the same atomic step Pin writes h as the header of m's election, if the header
+	// still has the version at ([Absent]: if there is none). Otherwise it does nothing
+	// and fails with [ErrVersion]. It fails with [ErrDenied] if another session joined
+	// m. It is not an error that m is pinned already and the header is h.
 	Pin(ctx context.Context, m Member, h Header, at Version) error
 }
 
@@ -23,9 +22,9 @@ type NoPins struct{}
 func (NoPins) Pin(context.Context, Member, Header, Version) error { return errors.ErrUnsupported }
 
 // NoRecords is what a session embeds whose coordinator keeps no records. Its lines have the
-// zero [Header] and the version [Absent]. Elections work without: nobody can acknowledge
-// a term, ask a leader to resign, raise a fence or make a guarded write. Its methods
-// return [errors.ErrUnsupported].
+// zero [Header] and the version [Absent]. Elections work without records, but nobody can
+// then acknowledge a term, ask a leader to resign, raise a fence or make a guarded write.
+// The methods return [errors.ErrUnsupported].
 type NoRecords struct{}
 
 func (NoRecords) Get(context.Context, string) (Record, error) {

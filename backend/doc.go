@@ -1,98 +1,152 @@
-// Package backend is the contract between the election in package elect and a
-// coordinator: a ZooKeeper ensemble, an etcd cluster, a Consul cluster, or the
-// kernel of one machine. Applications need it only for [Open]; the rest is the
-// page to work from when writing a driver for another coordinator.
+// Package backend is the contract between an election and a coordinator. Package
+// elect runs elections over it; the drivers zookeeper, etcd, consul, local and memory
+// implement it.
 //
-// # The line
+// Applications need only [Open], which takes the URL of a coordinator. The rest is
+// for those who write a driver.
 //
-// A coordinator is modelled as what an election needs and no more: named lines.
-// A candidate joins at the end of a line and stands there as a [Member]. It asks
-// who stands just in front of it, and waits until that one, and nobody else, has
-// gone. The member with nobody in front of it leads. Members are ephemeral: when
-// the [Session] that joined them ends, they leave. A member that has been pinned
-// is permanent: it outlives its session, and whoever stands behind it waits.
+// # The idea
 //
-// The core is one loop over this contract, and it knows no coordinator:
+// A coordinator keeps named lines. A candidate joins at the end of a line and stands
+// there as a [Member]. It asks who stands just in front of it, and waits until that
+// member has gone. A member with nobody in front of it leads. Members are ephemeral:
+// they go when the [Session] that joined them ends.
+//
+// An election is one loop over this contract:
 //
 //	m, _ := s.Join(ctx, line, value)
 //	for {
 //		p, _ := s.Ahead(ctx, m)
 //		if p.First {
-//			return p.Token // leads
+//			return p.Token // m leads
 //		}
 //		s.Gone(ctx, p.Ahead)
 //	}
 //
+// # Glossary
+//
+// These words mean the same in the whole project.
+//
+//	coordinator   a ZooKeeper ensemble, an etcd cluster, a Consul cluster, or for
+//	              package local the kernel of one machine
+//	driver        a package that implements this contract for one kind of coordinator
+//	backend       a process's handle on one coordinator ([Backend])
+//	session       what keeps a process's members in line: the coordinator ends it when
+//	              it hears no heartbeat for the session time (TTL), and its members go
+//	heartbeat     a request that keeps the session alive
+//	election      a named line of members
+//	candidate     a process that wants to lead
+//	member        one entry in a line, made by one Join ([Member])
+//	position      the number that orders members; see Position, fence, token below
+//	place         where a member stands: first, or behind another ([Place])
+//	predecessor   the member just in front
+//	leader        the member that is first, and the process that joined it
+//	heir          the member just behind the leader
+//	term          one leadership without interruption; a term that has ended stays ended
+//	token         the number of a term, which grows from term to term. A resource that
+//	              refuses smaller tokens than it has seen is fenced
+//	fence         the number that is added to positions to make tokens
+//	deadline      the instant before which the coordinator cannot have ended the session
+//	margin        how long before the deadline a term ends
+//	record        a small value with a name and a version ([Record])
+//	header        the record of an election: its fence and what else must be known of it
+//	              apart from its members ([Header])
+//	pinned        said of a member that does not go with its session
+//	gate          a pinned member that was put at the head of a line: everybody behind
+//	              it waits
+//	seal          the member that a leader has pinned for good, because its election has
+//	              moved to another coordinator: nobody leads behind it
+//	operator      a person, or a program, that changes a coordinator from outside
+//	foreign       said of clients of other libraries that stand in the same line
+//	ghost         a member that stands in line and belongs to nobody; no law allows one
+//
 // # Laws
 //
-// A driver must keep these laws; package conformance checks them, by the same
+// A driver must keep these laws. Package conformance checks them under the same
 // numbers.
 //
-//   - L1: Join adds exactly one member, behind all that ever joined. When its
-//     answer is lost, the session finds its own member, or proves that there is
-//     none, before it creates another. No failure leaves a member that nobody owns.
-//   - L2: Ahead and Line are at least as fresh as this session's last Join and
-//     last Gone. A member that was missing once never comes back. Ahead brings the
-//     election's record, as of no earlier than the line. It costs one round trip:
-//     what it reads, and the heartbeat where the deadline needs one, go out
-//     together. It fails with [ErrNotMember] when m itself is not in line.
-//   - L3: Gone never misses a departure and wakes for its member alone. Waiting
-//     costs the coordinator nothing but what keeps the session alive. A caller
-//     guards against a watch that died unseen by asking Ahead again about once in
-//     a session time ([Session] TTL); calling Gone again for the same member
-//     therefore must not pile anything up.
-//   - L4: Leave is idempotent and guarded: it removes m and never another member,
-//     not even one that has come to stand under the same key.
-//   - L5: when the session ends, Done closes and every call fails with
-//     [ErrSessionEnded]. Nothing queued under one session runs under the next.
-//   - L6: Deadline is never later than the end of the session, by the coordinator
-//     or by its own hand: it has passed before any member of an ended session goes.
-//     It counts from when a request was sent, never from when its answer came, and
-//     a late answer never revives a deadline that has passed while somebody led.
-//   - L7: election E keeps its own record at E, its members under E/, and nothing
-//     else there: foreign participants list that folder.
-//   - L8: member values are UTF-8, at most [MaxValue] bytes, and are never
-//     rewritten while the member stands.
+//   - L1: Join adds exactly one member, behind all that ever joined. If the answer is
+//     lost, the session finds its member, or proves that there is none, before it
+//     creates another. No failure leaves a ghost.
+//   - L2: Ahead and Line are at least as fresh as this session's last Join and last
+//     Gone. A member that was missing once never comes back. Both also return the
+//     header, read no earlier than the line. Ahead costs one round trip: its reads go
+//     out together, with the heartbeat if the deadline needs one. It fails with
+//     [ErrNotMember] if m itself is not in line.
+//   - L3: Gone never misses a departure, and wakes for its member alone. A caller that
+//     waits costs the coordinator only the heartbeats of its session. A watch may die
+//     unseen, so callers ask Ahead again about once in a session time ([Session] TTL).
+//     They then call Gone again for the same member, and that must not pile up
+//     anything.
+//   - L4: Leave may be repeated. It removes m and never another member, not even one
+//     that has the same key by now.
+//   - L5: When the session ends, Done closes and every call fails with
+//     [ErrSessionEnded]. What was queued under one session never runs under the next.
+//   - L6: Deadline is never later than the end of the session. It has passed before
+//     any member of an ended session goes, whoever ended it. It counts from when a
+//     request was sent, never from when the answer came. Once it has passed while
+//     somebody led, no late answer moves it.
+//   - L7: Election E keeps its header at E, its members under E/, and nothing else
+//     there, because foreign clients list that folder.
+//   - L8: The value of a member is UTF-8 and at most [MaxValue] bytes long. Nobody
+//     changes it while the member stands.
 //
 // # Position, fence, token
 //
-// A member's position is its creation index in the coordinator's log: a 64-bit
-// number that is unique and grows over the life of the cluster (ZooKeeper czxid,
-// etcd create revision, Consul CreateIndex). The token of a term is
+// The position of a member is its creation index in the coordinator's log: a 64-bit
+// number that is unique and grows over the life of the cluster. It is ZooKeeper's
+// czxid, etcd's create revision, Consul's CreateIndex. The token of a term is
 //
 //	fence + position
 //
-// where the fence is a number in the election's own record ([Header]), 0 until
-// somebody raises it. Ahead reads it no earlier than the line itself. Leadership
-// passes in the order of positions, so tokens grow without a write on the way to
-// leadership. They grow over the deletion of an election's path, too: whoever raises
-// a fence keeps it in another record first, of the election's name with ".fence" at the
-// end, from which package elect restores it. A backend has nothing to do for that.
+// The fence is a number in the header, 0 until somebody raises it. Ahead reads it no
+// earlier than the line. Leadership goes down the line in the order of positions, so
+// tokens grow, and nobody has to write anything to become leader.
+//
+// Tokens also grow after an election was deleted with its header. Whoever raises a
+// fence first writes it to a second record, named like the election with ".fence" at
+// the end, and package elect restores it from there. Drivers do nothing for that.
 //
 // # Abilities
 //
-// What a backend may lack: sessions that end by time (then Session TTL is 0), pins
-// ([NoPins]), and records ([NoRecords]). Package elect works without; package migrate
-// needs pins and records.
+// A coordinator may lack three things. If its sessions do not end by time, Session TTL
+// is 0. If it has no pins, or no records, its sessions embed [NoPins] or [NoRecords].
+// Package elect works without all three; package migrate needs pins and records.
 //
-// # Ambiguity
+// # Lost answers
 //
-// An answer that was lost is not a "no". A driver resolves the ambiguity itself
-// in Join, Leave and Pin, where a wrong guess would leave a ghost or two leaders.
-// In Put and Delete it reports [ErrUnavailable], and the caller reads the record
-// again: every write gives the record a version that it never had before.
+// A lost answer does not mean that nothing happened. In Join, Leave and Pin the driver
+// itself finds out what happened, because a wrong guess would leave a ghost or let two
+// lead. Put and Delete report [ErrUnavailable], and the caller reads the record again:
+// each write gives a record a version that it never had before.
 //
 // # Clocks
 //
-// A deadline must not be stretched by a machine that was suspended: Go's
-// monotonic clock stands still meanwhile. Drivers of remote coordinators measure
-// elapsed time as the larger of the monotonic clock and, on Linux, CLOCK_BOOTTIME
-// (clock_gettime(2)). Deadline is therefore asked for anew at each use and never
-// kept.
+// A suspended machine must not gain time: Go's monotonic clock stands still meanwhile,
+// and the coordinator's does not. Drivers of remote coordinators therefore measure with
+// the larger of the monotonic clock and, on Linux, CLOCK_BOOTTIME (clock_gettime(2)).
+// Callers ask for Deadline at each use and never keep it.
 //
 // # Concurrency
 //
-// A Backend and its Session are used by many goroutines at once. Every call
-// returns promptly when its context ends, also when the coordinator is
-// unreachable; whatever it had sent is then the session's to clear up.
+// Many goroutines use a Backend and its Session at once. Every call returns soon after
+// its context ends, also if the coordinator cannot be reached. The session then clears
+// up what the call has sent.
+//
+// # Writing a driver
+//
+// Answer these questions about the coordinator before writing code, from its source or
+// its manual, and put the answers into the package comment:
+//
+//   - Which number orders members, is unique, and never falls (L1)?
+//   - Which reads are fresh enough to say who is first (L2)?
+//   - What tells that one key has gone, and what if that notice is lost (L3)?
+//   - From when does the coordinator count the session time, and which answer proves
+//     that it has counted (L6)? A server that was cut off or paused may go on to answer.
+//   - What happens to sessions when the coordinator itself changes its leader?
+//   - Which writes can be made on condition, in one step with the condition?
+//
+// Then write Join, Ahead, Gone and Leave, register a scheme ([Register]), and run
+// package conformance. Package memory is the reference: it keeps every law within one
+// process.
 package backend

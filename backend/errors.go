@@ -5,52 +5,59 @@ import (
 	"fmt"
 )
 
-// Errors of the contract, for use with errors.Is. [ErrSessionEnded], [ErrUnavailable],
-// [ErrNotMember] and [ErrLine] may pass, and a candidate goes on after them; all others
-// need somebody to act.
+// Errors of the contract, for use with errors.Is.
+//
+// Some pass by themselves, and [elect.Election.Run] then joins again: ErrSessionEnded,
+// ErrUnavailable, ErrNotMember, ErrVersion and ErrLine. The others come again until
+// somebody acts: a person, or for [ErrClosed] and [ErrInvalid] the program.
+//
+// [elect.Election.Run]: https://pkg.go.dev/github.com/succession-dev/succession/elect#Election.Run
 var (
-	// ErrSessionEnded is returned by every call on a session that has ended.
+	// ErrSessionEnded is returned by every call on a session that has ended. Another
+	// one takes its place: see [Backend] Session.
 	ErrSessionEnded = errors.New("session ended")
 
-	// ErrUnavailable says that the coordinator could not be reached, has no
-	// quorum, or that its answer was lost. A write may or may not have happened.
+	// ErrUnavailable says that the coordinator could not be reached, that it has no
+	// quorum, or that its answer was lost. A write may have happened.
 	ErrUnavailable = errors.New("coordinator unavailable")
 
-	// ErrNotMember says that the member is not in line any more: it left, or an
-	// operator removed it.
+	// ErrNotMember says that the member is not in line any more: it has left, its
+	// session has ended, or an operator has removed it.
 	ErrNotMember = errors.New("not in line any more")
 
-	// ErrVersion says that a record does not have the version that was asked for.
+	// ErrVersion says that a record does not have the version that the caller
+	// named. Read it again.
 	ErrVersion = errors.New("record has changed")
 
-	// ErrSealed says that the election has moved; see [SealedError].
+	// ErrSealed says that the election has moved to another coordinator;
+	// [SealedError] says to which.
 	ErrSealed = errors.New("election is sealed")
 
-	// ErrReset says that the coordinator's log has gone back: it was rebuilt or
-	// restored from a backup, so tokens would fall.
+	// ErrReset says that the coordinator's log has gone back, as after a restore from
+	// a backup: tokens would fall. Raise the fence, and restart the process.
 	ErrReset = errors.New("coordinator was reset")
 
-	// ErrDenied says that the coordinator refuses the credentials, or a right
-	// that the operation needs.
+	// ErrDenied says that the coordinator refuses the credentials, or that they lack
+	// a right that the operation needs.
 	ErrDenied = errors.New("permission denied")
 
-	// ErrInvalid says that an argument is not possible, such as a name or a value
-	// that not every coordinator can keep.
+	// ErrInvalid says that an argument is not allowed, such as a name or a value that
+	// some coordinator cannot keep.
 	ErrInvalid = errors.New("invalid")
 
-	// ErrLine says that a line holds members whose order is not certain. It passes
-	// when whoever put them there takes them away.
+	// ErrLine says that the order of a line is not certain, because of an entry that a
+	// foreign client has put there. It passes when that entry goes.
 	ErrLine = errors.New("line cannot be put in order")
 
-	// ErrHeader says that an election's own record cannot be understood.
+	// ErrHeader says that the header of an election cannot be understood.
 	ErrHeader = errors.New("election record is damaged")
 
 	// ErrClosed is returned by a backend after Close.
 	ErrClosed = errors.New("backend is closed")
 )
 
-// SealedError is [ErrSealed] with the address of the coordinator that the
-// election went to.
+// A SealedError is an [ErrSealed] with the URL of the coordinator that the election
+// has moved to.
 type SealedError struct {
 	To string
 }
@@ -63,12 +70,12 @@ func (e *SealedError) Error() string {
 // Is reports whether target is [ErrSealed].
 func (e *SealedError) Is(target error) bool { return target == ErrSealed }
 
-// Error is the error of one operation on a backend, in the manner of
-// [io/fs.PathError].
+// An Error says which operation on a backend failed, as [io/fs.PathError] does for
+// files.
 type Error struct {
 	Backend string // the kind of coordinator: "zookeeper", "local", ...
 	Op      string // the operation: "join", "ahead", ...
-	Name    string // the election or record; may be empty
+	Name    string // the name of the election or record; may be empty
 	Err     error
 }
 

@@ -11,15 +11,15 @@ const (
 	MaxValue = 4 << 10
 	// MaxName is the longest name of an election or a record, in bytes.
 	MaxName = 255
-	// MaxRecord is the longest value of a record, in bytes: what every
-	// coordinator takes by default with room for its own framing.
+	// MaxRecord is the longest value of a record, in bytes. Every coordinator accepts
+	// that much with its default settings.
 	MaxRecord = 256 << 10
 )
 
-// CheckName reports, as [ErrInvalid], whether name cannot name an election or a
-// record on every coordinator. A name is one or more segments separated by
-// slashes; a segment is made of ASCII letters, digits, dot, underscore and hyphen,
-// and is not "." or "..".
+// CheckName returns an [ErrInvalid] if name cannot be the name of an election or a record
+// on every coordinator. A name is one or more segments with slashes between them. A
+// segment is made of ASCII letters, digits, dot, underscore and hyphen, and is not "."
+// or "..".
 func CheckName(name string) error {
 	bad := func(why string) error {
 		return fmt.Errorf("%w name %q: %s", ErrInvalid, name, why)
@@ -55,8 +55,7 @@ func nameRune(r rune) bool {
 		r == '.' || r == '_' || r == '-'
 }
 
-// CheckValue reports, as [ErrInvalid], whether value cannot be the value of a
-// member (law L8).
+// CheckValue returns an [ErrInvalid] if value cannot be the value of a member (law L8).
 func CheckValue(value string) error {
 	if len(value) > MaxValue {
 		return fmt.Errorf("%w member value: %d bytes, at most %d are possible", ErrInvalid, len(value), MaxValue)
@@ -67,7 +66,7 @@ func CheckValue(value string) error {
 	return nil
 }
 
-// CheckRecord reports, as [ErrInvalid], whether value is too long for a record.
+// CheckRecord returns an [ErrInvalid] if value is too long for a record.
 func CheckRecord(value []byte) error {
 	if len(value) > MaxRecord {
 		return fmt.Errorf("%w record: %d bytes, at most %d are possible", ErrInvalid, len(value), MaxRecord)

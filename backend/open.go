@@ -9,11 +9,10 @@ import (
 	"sync"
 )
 
-// An Opener makes a backend from a URL with its scheme. It takes every parameter
-// that it knows from u and refuses the others with [URL.Err]. It
-// connects before it returns, so that a wrong address or wrong credentials are
-// reported here and not by the first election; it honours ctx and has a bound of
-// its own.
+// An Opener makes a backend from a URL. It reads the parameters that it knows from u, and
+// refuses the others with [URL.Err]. It connects before it returns, so that its error
+// tells of a wrong address or wrong credentials. It returns soon after ctx ends, and
+// after a bounded time in any case.
 type Opener func(ctx context.Context, u *URL) (Backend, error)
 
 // A Mux opens backends by the scheme of their URL. The zero value is an empty
@@ -23,8 +22,8 @@ type Mux struct {
 	openers map[string]Opener
 }
 
-// Handle registers open for the scheme. It panics when the scheme is taken, as a
-// second driver for one scheme is a mistake in the program.
+// Handle registers open for the scheme. It panics if the scheme is taken: two drivers for
+// one scheme are a mistake in the program.
 func (m *Mux) Handle(scheme string, open Opener) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -1,24 +1,24 @@
 package backend
 
-// A Place is what stands in front of a member.
+// A Place says where a member stands: first, or behind another one.
 type Place struct {
-	// First is true when nobody does: the member leads.
+	// First is true if nobody stands in front: the member leads.
 	First bool
-	// Token is the fencing token of the term that begins, if First.
+	// Token is the token of the term that begins; if First only.
 	Token uint64
-	// Ahead is the member just in front, if not First.
+	// Ahead is the member just in front; if not First only.
 	Ahead Member
-	// Header is the election's record, as of no earlier than the rest.
+	// Header is the election's header, read no earlier than the line.
 	Header Header
 }
 
-// PlaceOf decides where m stands, for all drivers alike. m is as the line has it now:
-// whether it is pinned counts. ahead is the member just in front of m; nil where nobody
-// is. h is the election's record, as of no earlier than the line.
+// PlaceOf decides where m stands, for all drivers. m is as the line has it now: it counts
+// whether m is pinned. ahead is the member just in front of m, or nil. h is the header, read
+// no earlier than the line.
 //
-// Who sealed an election stands pinned at its head. Anybody else has lost it to another
-// coordinator, even at the head once the seal's member was removed, and gets a
-// [*SealedError].
+// If the election is sealed, the seal stands pinned at the head of its line. For every
+// other member PlaceOf fails with a [*SealedError], also for one that is at the head because
+// the seal was removed.
 func PlaceOf(m Member, ahead *Member, h Header) (Place, error) {
 	switch {
 	case h.Sealed != "" && !(ahead == nil && m.Pinned):

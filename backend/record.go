@@ -7,8 +7,9 @@ import (
 	"fmt"
 )
 
-// A Version is one state of a record: a positive number. It changes with every
-// write, also across deletion, and a record never has the same version twice.
+// A Version names one state of a record: a positive number. Each write gives the record
+// another one. A record never has the same version twice, also if it is deleted and
+// written again.
 type Version int64
 
 // Absent is the version of a record that does not exist.
@@ -23,88 +24,87 @@ type Record struct {
 
 // If is the condition of a write. The zero value and nil are no condition.
 type If struct {
-	// Version is the version that the record must still have; 0 is any, [Absent]
-	// demands that there is no record.
+	// Version is the version that the record must still have. 0 means any; [Absent]
+	// means that there must be no record.
 	Version Version
-	// Member must still stand in its line; the zero Member demands nothing. The
-	// coordinator checks it in the same atomic step as it writes, so the write is
-	// refused once the member's term is over, whatever clocks do.
+	// Member must still stand in its line; the zero Member means no such condition.
+	// The coordinator checks it in the same atomic step in which it writes. So it
+	// refuses the write once another member can lead, whatever clocks do.
 	Member Member
 }
 
-// Records is a coordinator's store of small persistent values. Names follow
-// [CheckName]; the name of an election is the name of its own record ([Header]).
-// Methods block for about a round trip, except for Watch.
+// Records is a coordinator's store of small values, beside the lines. Names follow
+// [CheckName]; the record with the name of an election is its [Header]. The methods block
+// for about a round trip, except Watch.
 type Records interface {
 	// Get returns the record, at least as fresh as this session's last write. A
 	// record that does not exist has the version [Absent] and is not an error.
 	Get(ctx context.Context, name string) (Record, error)
 
-	// Put writes value, at most [MaxRecord] bytes, where the condition holds, and
-	// returns the record's new version. It fails with [ErrVersion] or
-	// [ErrNotMember] where the condition does not hold. After [ErrUnavailable] the
-	// write may or may not have happened: Get tells.
+	// Put writes value, at most [MaxRecord] bytes, if the condition holds, and returns
+	// the record's new version. Otherwise it fails with [ErrVersion] or
+	// [ErrNotMember]. After [ErrUnavailable] the write may have happened: Get tells.
 	Put(ctx context.Context, name string, value []byte, cond *If) (Version, error)
 
-	// Delete removes the record where the condition holds. A record that does
-	// not exist is not an error, unless the condition names a version.
+	// Delete removes the record if the condition holds. It is not an error that there
+	// is no record, unless the condition names a version.
 	Delete(ctx context.Context, name string, cond *If) error
 
-	// List returns the whole names of the records directly under dir, sorted; dir
-	// follows [CheckName]. Where records are kept in folders, a folder on the way
-	// to a record may be listed like a record.
+	// List returns the full names of the records directly under dir, sorted; dir
+	// follows [CheckName]. A coordinator that keeps records in folders may list a
+	// folder like a record.
 	List(ctx context.Context, dir string) ([]string, error)
 
-	// Watch blocks until the record has another version than after, and returns
-	// it as it then is; a slow caller misses what lay between, never the newest.
-	// After 0, which no record has, it returns at once.
+	// Watch blocks until the record has another version than after, and returns the
+	// record as it then is. A slow caller may miss versions, but never the newest one.
+	// If after is 0, which is no record's version, Watch returns at once.
 	Watch(ctx context.Context, name string, after Version) (Record, error)
 }
 
-// A Header is the record of an election (law L7): what must be known of it apart
-// from who stands in line. It is stored as JSON.
+// A Header is the record of an election (law L7). It has what must be known of the
+// election apart from its members, and is stored as JSON.
 type Header struct {
 	// Fence is added to a member's position to make its token.
 	Fence uint64 `json:"fence,omitempty"`
-	// Acknowledged is the token of the newest term whose leader has said that it
-	// has taken up its work.
+	// Acknowledged is the token of the newest term whose leader has said that its work
+	// has begun.
 	Acknowledged uint64 `json:"acknowledged,omitempty"`
 	// Resign is the token of the newest term whose leader has been asked to
 	// resign.
 	Resign uint64 `json:"resign,omitempty"`
-	// Sealed is where the election went: nobody leads here again. Empty while
-	// the election is open.
+	// Sealed is the URL of the coordinator that the election has moved to: nobody
+	// leads here again. Empty means that the election is here.
 	Sealed string `json:"sealed,omitempty"`
-	// Migration is the move between two coordinators that this election is part
-	// of, or was; the zero value where it never moved.
+	// Migration is the newest move of this election between two coordinators; the zero
+	// value means that there was none.
 	Migration Migration `json:"migration,omitzero"`
 }
 
-// A Migration is what an election's record says of its move from one coordinator
-// to another. Package migrate writes it, and is alone to interpret it; to a driver
-// the Gate says who may lead without being first ([Session] Deadline).
+// A Migration is what a header says of the election's move from one coordinator to
+// another. Package migrate writes and reads it. Drivers read only Gate, which says who
+// may lead without being first ([Session] Deadline).
 type Migration struct {
 	// ID tells this migration from every other.
 	ID string `json:"id,omitempty"`
 	// From and To are the addresses of the two coordinators.
 	From string `json:"from,omitempty"`
 	To   string `json:"to,omitempty"`
-	// Step is how far the migration has come, as this coordinator knows it.
+	// Step is how far the migration has come, as far as this coordinator knows.
 	Step string `json:"step,omitempty"`
-	// Gate is the position of the gate, the pinned member at the head of the line
-	// of the coordinator that the election moves to; 0 in the other's record.
+	// Gate is the position of the gate. It stands on the coordinator that the election
+	// moves to; in the header on the other one Gate is 0.
 	Gate uint64 `json:"gate,omitempty"`
-	// Seal says that the gate was a seal before the migration began: it becomes
-	// one again if that is aborted.
+	// Seal says that the gate was a seal before the migration began. If the migration
+	// is aborted, it is a seal again.
 	Seal bool `json:"seal,omitempty"`
-	// Over is the position of the gate of an opposite migration over which this one
-	// goes on; 0 for none.
+	// Over is the position of the gate of a migration in the opposite direction that
+	// was begun at the same time and has to give way to this one; 0 if there is none.
 	Over uint64 `json:"over,omitempty"`
 }
 
-// storedHeader begins every stored header with {"succession":FORMAT. An
-// election's path may have carried a stranger's data before (peers create it with
-// data of their own): what does not begin so is not ours, and counts as no header.
+// storedHeader begins every stored header with {"succession":FORMAT. Data that begins
+// otherwise is no header: other libraries create the path of an election with data of
+// their own.
 type storedHeader struct {
 	Format int `json:"succession"`
 	Header
@@ -119,10 +119,9 @@ func (h Header) Encode() []byte {
 	return b
 }
 
-// ParseHeader reads the record of an election. Data that is empty, or that no
-// driver of this project wrote, is the zero Header. Data that begins as ours does
-// and cannot be understood is an error: to take its fence for 0 would let tokens
-// fall.
+// ParseHeader reads the header of an election. Data that is empty, or that does not begin
+// like a header, is the zero Header. Data that begins like one and cannot be understood
+// is an [ErrHeader]: if its fence were taken for 0, tokens would fall.
 func ParseHeader(b []byte) (Header, error) {
 	if !bytes.HasPrefix(b, []byte(`{"succession":`)) {
 		return Header{}, nil

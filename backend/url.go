@@ -16,20 +16,19 @@ import (
 //	scheme://host:port,host:port/path?parameter=value
 //	scheme:opaque?parameter=value
 //
-// Unlike net/url it takes a list of hosts, IPv6 addresses in brackets among
-// them. It has no place for secrets: a user name or a password is refused, and
-// drivers take secrets from a file or an environment variable that a parameter
-// names.
+// Unlike net/url it has a list of hosts; IPv6 addresses stand in brackets. It has no place
+// for secrets: a user name or a password is refused. Drivers read secrets from a file or
+// an environment variable that a parameter names.
 type URL struct {
 	Scheme string
-	Hosts  []string // as written: "h", "h:2181", "[::1]:2181"; none in the opaque form
+	Hosts  []string // as written: "h", "h:2181", "[::1]:2181"; none in the form scheme:opaque
 	Path   string   // what follows the hosts, with its leading slash; or the opaque part
 	params map[string][]string
-	seen   []string // parameters asked for by the driver
-	bad    []string // complaints about values
+	seen   []string // the parameters that the driver has asked for
+	bad    []string // what is wrong with values
 }
 
-// ParseURL reads a URL. Its errors never show what might be a secret.
+// ParseURL reads a URL. Its errors leave out what might be a secret.
 func ParseURL(raw string) (*URL, error) {
 	bad := func(why string) (*URL, error) {
 		return nil, fmt.Errorf("%w URL %s: %s", ErrInvalid, Redact(raw), why)
@@ -84,7 +83,7 @@ func ParseURL(raw string) (*URL, error) {
 	return u, nil
 }
 
-// checkHost takes "host", "host:port", "[v6]" and "[v6]:port".
+// checkHost accepts "host", "host:port", "[v6]" and "[v6]:port".
 func checkHost(h string) error {
 	if h == "" {
 		return fmt.Errorf("it has an empty host")
@@ -123,8 +122,7 @@ func checkHost(h string) error {
 	return nil
 }
 
-// HostPorts returns the hosts as host:port, with defaultPort where none was
-// written.
+// HostPorts returns the hosts as host:port. A host without a port gets defaultPort.
 func (u *URL) HostPorts(defaultPort string) []string {
 	out := make([]string, len(u.Hosts))
 	for i, h := range u.Hosts {
@@ -137,8 +135,8 @@ func (u *URL) HostPorts(defaultPort string) []string {
 	return out
 }
 
-// String returns the URL for people and logs, with parameters that look like
-// secrets left out.
+// String returns the URL for people and logs, without the values of parameters that look
+// like secrets.
 func (u *URL) String() string {
 	var b strings.Builder
 	b.WriteString(u.Scheme + ":")
@@ -159,8 +157,8 @@ func (u *URL) String() string {
 	return b.String()
 }
 
-// secretParam reports whether a parameter may hold a secret itself, rather than
-// name the file or the variable that does.
+// secretParam reports whether a parameter may hold a secret. One that ends with "-file"
+// or "-env" only says where the secret is.
 func secretParam(name string) bool {
 	n := strings.ToLower(name)
 	if strings.HasSuffix(n, "-file") || strings.HasSuffix(n, "-env") {
@@ -174,8 +172,8 @@ func secretParam(name string) bool {
 	return false
 }
 
-// Redact returns rawURL, which need not be a good URL, for people and logs: what
-// stands before an @, and parameters that look like secrets, are left out.
+// Redact returns rawURL for people and logs, without what stands before an @ and without
+// the values of parameters that look like secrets. rawURL need not be valid.
 func Redact(rawURL string) string {
 	s, query, hasQuery := strings.Cut(rawURL, "?")
 	if i := strings.LastIndexByte(s, '@'); i >= 0 {
@@ -200,8 +198,8 @@ func Redact(rawURL string) string {
 	return s + "?" + strings.Join(pairs, "&")
 }
 
-// Text returns the parameter's value, or def where it is not given. Each
-// parameter that a driver asks for becomes known to [URL.Err].
+// Text returns the parameter's value, or def if the URL does not have it. [URL.Err] knows
+// from then on that the driver has such a parameter.
 func (u *URL) Text(name, def string) string {
 	u.seen = append(u.seen, name)
 	switch v := u.params[name]; len(v) {
@@ -215,9 +213,8 @@ func (u *URL) Text(name, def string) string {
 	}
 }
 
-// Duration returns the parameter's value as a duration such as 10s, or def where
-// it is not given. A value that is not a positive duration is reported by
-// [URL.Err].
+// Duration is like [URL.Text] for a duration such as 10s. If the value is not a positive
+// duration, [URL.Err] says so.
 func (u *URL) Duration(name string, def time.Duration) time.Duration {
 	v := u.Text(name, "")
 	if v == "" {
@@ -231,8 +228,8 @@ func (u *URL) Duration(name string, def time.Duration) time.Duration {
 	return d
 }
 
-// Bool returns the parameter's value, which is true or false, or false where it is not
-// given. Any other is reported by [URL.Err].
+// Bool is like [URL.Text] for true and false; the default is false. If the value is
+// another one, [URL.Err] says so.
 func (u *URL) Bool(name string) bool {
 	v := u.Text(name, "false")
 	if v != "true" && v != "false" {
@@ -241,8 +238,9 @@ func (u *URL) Bool(name string) bool {
 	return v == "true"
 }
 
-// Err reports bad values and parameters that the driver has not asked for, and
-// lists those that it has. A driver calls it after it has read its parameters.
+// Err returns an [ErrInvalid] if a value is wrong, or if there are parameters that the
+// driver has not asked for; it then lists those that the driver knows. A driver calls Err
+// after it has read its parameters.
 func (u *URL) Err() error {
 	if len(u.bad) > 0 {
 		return fmt.Errorf("%w URL %s: %s", ErrInvalid, u, strings.Join(u.bad, "; "))
