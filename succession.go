@@ -1,18 +1,17 @@
-// Package succession is the root of a library that elects a leader among many
-// processes, on a coordinator chosen by configuration. It has no code of its own:
+// Package succession is the root of a library that elects one leader among many
+// processes, on ZooKeeper, etcd, Consul, or the kernel of one machine. It has no code:
 //
 //   - elect is what applications import: elections, terms, observers.
-//   - backend is the contract between an election and a coordinator, and opens a
-//     coordinator by its URL.
-//   - zookeeper, etcd, consul and local are coordinators, the last one being the
-//     kernel of this machine.
-//   - memory is a coordinator inside the process, with faults on demand, for tests.
-//   - conformance checks whether a backend keeps the contract.
+//   - backend opens a coordinator by its URL, and is the contract between elect and the
+//     drivers. Its package comment has the glossary of the project.
+//   - zookeeper, etcd, consul and local are the drivers. A program links only those that
+//     it imports.
+//   - memory is a driver for tests: a coordinator inside the process, with faults on
+//     demand.
+//   - conformance checks whether a driver, and a coordinator, keep the contract.
 //   - migrate moves a live election from one coordinator to another.
 //   - cmd/succession is the command.
-//   - internal/rig/coordtest starts the real coordinators that tests run against; tools
-//     and servers are modules of their own, which users of the library never see.
 //
-// Elections import the standard library only, and a program links only the
-// coordinators that it imports: deps_test.go sees to both.
+// Packages elect, backend, memory, conformance and migrate import the standard library
+// only. The rest of the tree, and how it is tested, is in CONTRIBUTING.md.
 package succession

@@ -11,25 +11,25 @@ import (
 	"github.com/succession-dev/succession/internal/header"
 )
 
-// recheckWithoutTTL is the interval of the slow re-check where a session has no
-// time of its own: its coordinator is this machine, which a re-check costs
-// microseconds.
+// recheckWithoutTTL is the interval of the slow re-check if sessions have no session time.
+// The coordinator is then this machine, and a re-check takes microseconds.
 const recheckWithoutTTL = time.Second
 
-// Campaign joins the line and blocks until this candidate leads, or ctx ends; it
-// then leaves the line, within [Options] ResignTimeout, and returns the cause of
-// ctx, with what kept it from standing in line until then, if anything did. ctx bounds
-// the campaign only: the term goes on when ctx ends. The caller must call [Term.Resign]
-// on every term that it gets, also after the term was lost.
+// Campaign joins the line and blocks until this candidate leads or ctx ends. The caller
+// must call [Term.Resign] on every term that it gets, also after the term was lost.
 //
-// A session that ends, a place that is removed and a coordinator that cannot be
-// reached make it join again, at the end of the line; other errors, such as
-// [backend.ErrDenied], [backend.ErrSealed] or [backend.ErrReset], are returned.
+// If ctx ends first, Campaign leaves the line, within [Options] ResignTimeout, and
+// returns the cause of ctx. If an error has kept it out of the line until then, the
+// result wraps that too. Once there is a term, ctx has no effect on it.
+//
+// Campaign joins again, at the end of the line, if the session ends, if its member is
+// removed, or if the coordinator cannot be reached. It returns other errors, such as
+// [backend.ErrDenied], [backend.ErrSealed] or [backend.ErrReset].
 func (e *Election) Campaign(ctx context.Context) (*Term, error) {
 	return e.campaign(ctx, context.WithoutCancel(ctx))
 }
 
-// campaign is Campaign, for a term whose context ends with life.
+// campaign is Campaign for a term whose context ends when life ends.
 func (e *Election) campaign(ctx, life context.Context) (*Term, error) {
 	if err := e.valid(); err != nil {
 		return nil, err
@@ -54,8 +54,8 @@ func (e *Election) campaign(ctx, life context.Context) (*Term, error) {
 	}
 }
 
-// attempt stands in line once, until it leads or something goes wrong. Whatever it
-// joined has left the line when it fails, or leaves it as soon as that is possible.
+// attempt joins the line once, and waits until its member leads or something goes wrong.
+// If it fails, its member has left the line, or leaves it as soon as possible.
 func (e *Election) attempt(ctx, life context.Context, wait *backoff.Backoff) (*Term, error) {
 	s, err := e.b.Session(ctx)
 	if err != nil {
@@ -82,17 +82,18 @@ func (e *Election) attempt(ctx, life context.Context, wait *backoff.Backoff) (*T
 
 // stand waits until m is first in its line, and returns the token of its term.
 //
-// A watch may die unseen, the member itself may be removed, and the election may
-// be sealed: none of these wakes Gone. So it asks Ahead again about once in a
-// session time; jitter keeps a long line from asking at the same moment. The fence is
-// restored while m waits, so that it costs the way to leadership nothing; an answer to
-// that which was lost costs no place, as it is looked at again.
+// A watch may die unseen, m itself may be removed, and the election may be sealed. None
+// of these wakes Gone. So stand asks Ahead again about once in a session time, with
+// jitter, so that a long line does not ask at one moment.
 //
-// Who stands first and cannot lead holds up everybody: after about a session time it gives
-// its place back.
+// It restores the fence while m waits, so that this takes no time on the way to
+// leadership. If the answer to that is lost, it tries again, and m stays in line.
+//
+// A member that is first and cannot lead holds up everybody. After about a session time
+// stand fails, so that m leaves the line.
 func (e *Election) stand(ctx context.Context, s backend.Session, m backend.Member, margin time.Duration, wait *backoff.Backoff) (uint64, error) {
 	var last backend.Member
-	var enough time.Time              // when who stands first and cannot lead gives its place back
+	var enough time.Time              // when m leaves the line, if it is first and cannot lead until then
 	unfenced := errors.New("unknown") // why the fence is not known to be restored
 	for looks := 0; ; {
 		if unfenced != nil {
@@ -124,7 +125,7 @@ func (e *Election) stand(ctx context.Context, s backend.Session, m backend.Membe
 			}
 			continue
 		}
-		wait.Reset() // it stands in line, which is all that can be wanted
+		wait.Reset() // m waits in line: nothing is wrong any more
 		if p.Ahead != last {
 			last = p.Ahead
 			e.o.Logger.Info("waiting", "ahead", p.Ahead.Key)
@@ -137,21 +138,21 @@ func (e *Election) stand(ctx context.Context, s backend.Session, m backend.Membe
 	}
 }
 
-// cannotLead returns the reason that the first in line cannot lead yet; nil where it can.
+// cannotLead returns why the first in line cannot lead yet, or nil if it can.
 func cannotLead(s backend.Session, unfenced error, margin time.Duration) error {
-	if unfenced != nil { // or somebody else wrote the header at the same time
+	if unfenced != nil { // perhaps only because somebody wrote the header at the same time
 		return fmt.Errorf("the election's fence cannot be looked after: %w", unfenced)
 	}
-	// The term would be over as it begins: the next heartbeat moves the deadline ahead, or
-	// the session ends.
+	// The term would end as it begins. The next heartbeat moves the deadline ahead, or the
+	// session ends.
 	if d := s.Deadline(); !d.IsZero() && time.Until(d) <= margin {
 		return fmt.Errorf("%w: %v are left of the session, and the margin is %v", ErrDeadline, max(0, time.Until(d)), margin)
 	}
 	return nil
 }
 
-// forAWhile calls watch with a context that ends after about a session time, and
-// returns nil then: a watch may die unseen, so whoever relies on one looks again.
+// forAWhile calls watch with a context that ends after about a session time. It then
+// returns nil: a watch may die unseen, so the caller looks again.
 func forAWhile(ctx context.Context, s backend.Session, j backoff.Jitter, watch func(context.Context) error) error {
 	again, cancel := context.WithTimeout(ctx, recheckInterval(s, j))
 	defer cancel()
@@ -170,10 +171,10 @@ func recheckInterval(s backend.Session, j backoff.Jitter) time.Duration {
 	return d + j.UpTo(d/4)
 }
 
-// leave takes m out of the line, for which it takes a bounded time even when ctx
-// has ended. What cannot be removed now must not be left without an owner: that is tried on
-// as long as the session lives. To end the session instead would end the terms of others.
-// worked is how long the work of m's term went on after its end.
+// leave removes m from the line, within ResignTimeout, also if ctx has ended. If m cannot
+// be removed in that time, a goroutine goes on trying as long as the session lives, so that m
+// never stands without an owner. Ending the session instead would end other terms too.
+// worked is how long the work of m's term went on after the end of the term.
 func (e *Election) leave(ctx context.Context, s backend.Session, m backend.Member, worked time.Duration) error {
 	bounded, cancel := e.resignContext(ctx)
 	defer cancel()
@@ -192,9 +193,9 @@ func (e *Election) leave(ctx context.Context, s backend.Session, m backend.Membe
 	return err
 }
 
-// quit takes m out of the line, and tries until ctx ends. It returns nil when m has gone,
-// if only with its session. Where the coordinator refuses to remove m, it would do so for
-// ever: quit then ends the session.
+// quit removes m from the line, and tries until ctx ends. It returns nil when m has gone,
+// or its session has ended. If the coordinator refuses to remove m, it always will: quit
+// then ends the session.
 func (e *Election) quit(ctx context.Context, s backend.Session, m backend.Member) error {
 	wait := backoff.New(ctx)
 	for {

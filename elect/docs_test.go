@@ -2,7 +2,6 @@ package elect_test
 
 import (
 	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -30,22 +29,5 @@ func TestSafetyShowsTheExamples(t *testing.T) {
 	}
 	if strings.TrimSpace(shown) != strings.TrimSpace(examples) {
 		t.Errorf("the Go code of %s is not that of the examples; copy it from there:\n%s", safety, examples)
-	}
-}
-
-// Whatever docs/safety.md points to is there.
-func TestSafetyLinks(t *testing.T) {
-	page, err := os.ReadFile(safety)
-	if err != nil {
-		t.Fatal(err)
-	}
-	links := regexp.MustCompile(`\]\(([^)#:]+)[^):]*\)`).FindAllStringSubmatch(string(page), -1)
-	if len(links) == 0 {
-		t.Fatal("the page links nothing; has its form changed?")
-	}
-	for _, l := range links {
-		if _, err := os.Stat(filepath.Join(filepath.Dir(safety), filepath.FromSlash(l[1]))); err != nil {
-			t.Errorf("%s refers to %s: %v", safety, l[1], err)
-		}
 	}
 }

@@ -12,49 +12,49 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// Options are the optional settings of an [Election]. Nil and the zero value are
-// the defaults.
+// Options are the optional settings of an [Election]. Nil and the zero value mean the
+// defaults.
 type Options struct {
-	// ID says who this candidate is, for people and observers. It is one line of
+	// ID says who this candidate is, to people and observers. It is one line of
 	// text. Empty means host name, process id and a random suffix.
 	ID string
-	// Value is anything more that observers are to know of this candidate, such
-	// as its address: text, together with ID at most [backend.MaxValue] bytes. It
-	// is fixed from joining until leaving.
+	// Value says more about this candidate to observers, such as its address. It is
+	// text; together with ID it has at most [backend.MaxValue] bytes. It does not
+	// change while the candidate stands in line.
 	Value string
-	// Margin is how long before its deadline a term ends at the latest, so that
-	// work can stop before anybody else can begin. Zero means a tenth of the
-	// session's time. One that is longer than the backend can keep is refused by
-	// Campaign ([backend.Session] MaxMargin); a quarter of the session's time is
-	// possible with the defaults of every driver. Who stands first with a deadline that is not
-	// further ahead than Margin does not lead, and leaves its place to others after about
-	// a session time; that is in the log, and traced.
+	// Margin is how long before its deadline a term ends, so that work can stop before
+	// another leader begins. Zero means a tenth of the session time. Campaign refuses
+	// a Margin that the backend cannot keep ([backend.Session] MaxMargin); a quarter of
+	// the session time is possible with the defaults of every driver.
+	//
+	// A candidate that is first does not lead while its deadline is no further ahead
+	// than Margin. After about a session time it leaves the line, and joins again. The
+	// log and Trace say so.
 	Margin time.Duration
-	// ResignTimeout bounds how long leaving the line may take once the caller's
-	// context has ended. Zero means five seconds.
+	// ResignTimeout is how long leaving the line may take at most. Zero means five
+	// seconds.
 	ResignTimeout time.Duration
-	// Logger gets what a person wants to know: joined, elected, lost, and what is
-	// being retried. Nil discards.
+	// Logger is told what a person wants to know: joined, elected, lost, and what is
+	// tried again. Nil discards.
 	Logger *slog.Logger
-	// Trace, if not nil, is called with each step of each campaign, in order; it must
-	// not block. Ended comes from a goroutine of its own, while the work of the term may
-	// still go on.
+	// Trace is called with each step of each campaign, in order, if it is not nil. It
+	// must not block. Ended comes from another goroutine, and the work of the term may
+	// still go on then.
 	Trace func(Event)
 }
 
-// An Election is a candidate's handle on one named line. It is safe for
-// concurrent use; each campaign is a member of its own.
+// An Election is a process's handle on one election. It is safe for concurrent use.
+// Each campaign joins the line as another member.
 type Election struct {
 	b    backend.Backend
 	name string
 	o    Options
-	err  error // what is wrong with the arguments; see valid
+	err  error // what is wrong with the arguments of New
 }
 
-// New returns a handle on the election with the given name on b. It does not
-// block and does not talk to the coordinator. A name or an option that is not
-// possible is reported by the first call, as [backend.ErrInvalid]. The caller goes on
-// owning b.
+// New returns a handle on the election with the given name on b. It does not block and
+// does not talk to the coordinator. If the name or an option is not allowed, every call
+// on the election fails with [backend.ErrInvalid]. The caller still has to close b.
 func New(b backend.Backend, name string, o *Options) *Election {
 	e := &Election{b: b, name: name}
 	if o != nil {
@@ -92,8 +92,8 @@ func (e *Election) check() error {
 	return nil
 }
 
-// valid returns what is wrong with the arguments of New. Every call begins with it. The
-// zero Election, which nobody made with New, has no backend either.
+// valid returns what is wrong with the arguments of New, or that New was not called.
+// Every call begins with it.
 func (e *Election) valid() error {
 	if e.b == nil {
 		return fmt.Errorf("elect: %w election %q: it has no backend; make it with New", backend.ErrInvalid, e.name)
@@ -107,8 +107,8 @@ func (e *Election) Name() string { return e.name }
 // ID returns who this candidate is.
 func (e *Election) ID() string { return e.o.ID }
 
-// value is what a member of this election says in the line: the plain ID, which
-// foreign participants show as it is, and after a newline the Value, if any.
+// value returns the value of this candidate's members: the ID, and after a newline the
+// Value, if there is one. Foreign clients show the ID as it is.
 func (e *Election) value() string {
 	if e.o.Value == "" {
 		return e.o.ID
@@ -135,8 +135,8 @@ func (e *Election) trace(ev Event) {
 	}
 }
 
-// resignContext is a context for leaving the line: it outlives ctx, whose end may
-// be the reason for leaving, by a bounded time.
+// resignContext returns a context for leaving the line. It lasts ResignTimeout, also if
+// ctx has ended: that may be the reason for leaving.
 func (e *Election) resignContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), e.o.ResignTimeout)
 }

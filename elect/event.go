@@ -15,7 +15,7 @@ const (
 	Waiting                       // Member waits for Ahead to go
 	Elected                       // Member leads, with Token
 	Ended                         // the term with Token is over; Err is why, as in the cause of its context
-	Left                          // Member has left the line, or stands until it can be removed or its session ends (Err)
+	Left                          // Member has left the line; if Err is set, it stands until it can be removed or its session ends
 	Retrying                      // Err may pass; the campaign goes on
 )
 
@@ -45,5 +45,5 @@ type Event struct {
 	Ahead  backend.Member // Waiting only
 	Token  uint64         // Elected and Ended only
 	Err    error          // Ended, Left and Retrying only
-	Worked time.Duration  // Left only: how long the work of its term went on after Ended
+	Worked time.Duration  // Left only: how long the work of the term went on after Ended
 }

@@ -9,22 +9,21 @@ import (
 	"github.com/succession-dev/succession/internal/backoff"
 )
 
-// A Leader is who stands first in line, as an observer sees it. The zero Leader
-// is a vacant election.
+// A Leader is the first in line, as an observer sees it. [Election.Line] describes the
+// others in the same way. The zero Leader means that nobody leads.
 type Leader struct {
 	ID           string `json:"id"`
 	Value        string `json:"value,omitempty"`
 	Key          string `json:"key"`
 	Token        uint64 `json:"token"`
-	Acknowledged bool   `json:"acknowledged"` // it has said that it took up its work
+	Acknowledged bool   `json:"acknowledged"` // it has said that its work has begun
 	Pinned       bool   `json:"pinned,omitempty"`
 }
 
 // Vacant reports whether nobody leads.
 func (l Leader) Vacant() bool { return l.Key == "" }
 
-// Leader returns who leads now; the zero Leader if nobody does. It blocks for about
-// one round trip.
+// Leader returns who leads now, or the zero Leader. It blocks for about one round trip.
 func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	s, err := e.session(ctx)
 	if err != nil {
@@ -33,8 +32,8 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	return e.leader(ctx, s)
 }
 
-// Line returns all candidates in order, the leader first. It blocks for about one
-// round trip, or one for each candidate where the coordinator knows no other way.
+// Line returns all candidates in order, the leader first. It blocks for about one round
+// trip, or one for each candidate if the coordinator knows no other way.
 func (e *Election) Line(ctx context.Context) ([]Leader, error) {
 	s, err := e.session(ctx)
 	if err != nil {
@@ -73,14 +72,16 @@ func leaderOf(line backend.Line, m backend.Member) Leader {
 	return l
 }
 
-// Observe yields who leads, at once and then at each change, a vacant election
-// and an acknowledgement included, where the backend keeps records. It never goes
-// back to an earlier leader; a slow consumer may miss leaders in between, never the
-// last one. It does not stand in line. Interruptions that may pass are waited out in silence, so what
-// was yielded last may then be out of date.
+// Observe yields who leads, at once and then at each change: a new leader, nobody, and,
+// if the backend has records, an acknowledgement. It does not join the line. Each step
+// blocks until there is a change.
 //
-// The sequence ends with the cause of ctx as its error, or with an error that
-// does not pass by itself. Each step blocks until there is a change.
+// Observe never goes back to an earlier leader. A slow consumer may miss leaders, but
+// never the newest one. If the coordinator cannot be reached, Observe waits in silence,
+// so what it yielded last may be out of date then.
+//
+// The sequence ends with an error: the cause of ctx, or an error that does not pass by
+// itself.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {
 		var last, doubted Leader
@@ -97,9 +98,9 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 				switch {
 				case !first && l == last:
 				case !l.Vacant() && l.Token < newest && l != doubted:
-					// A server that lags behind must not show an earlier leader after a
-					// later one. Who leads at the next look too is a leader: an operator
-					// may have deleted the record that held the fence.
+					// A server that lags behind may show an earlier leader after a later
+					// one. If the next look shows the same again, it is true: an operator
+					// may have deleted the record with the fence.
 					doubted = l
 				default:
 					first, last = false, l
@@ -139,10 +140,9 @@ func (e *Election) look(ctx context.Context) (backend.Line, backend.Session, err
 	return line, s, err
 }
 
-// changed blocks until the head of the line, or the election's record, is not what
-// it was in line. Like a waiting candidate, it returns after about a session time
-// in any case, against a watch that died unseen. Where the backend has no records, the
-// head alone can change.
+// changed blocks until the first member or the header differs from line. It returns after
+// about a session time in any case, because a watch may die unseen. If the backend has no
+// records, it waits for the first member only.
 func changed(ctx context.Context, s backend.Session, name string, line backend.Line, j backoff.Jitter) error {
 	again, cancel := context.WithTimeout(ctx, recheckInterval(s, j))
 	defer cancel()

@@ -8,20 +8,19 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// Run campaigns and calls fn while this candidate leads, with a context that ends
-// when leadership does, and campaigns again when leadership was lost. It blocks
-// until fn has returned while leading, ctx ends, or something is wrong that does
-// not pass by itself. It returns
+// Run campaigns, and calls fn when this candidate leads. The context of fn ends when the
+// term ends. If leadership is lost, Run waits for fn and campaigns again. It blocks until
+// fn returns while leading, ctx ends, or an error does not pass by itself. It returns
 //
-//   - what fn returned, if it returned while leading, or after it had called
-//     [Term.Resign] while leading, nil included;
+//   - what fn returned, nil included, if fn returned while leading, or called
+//     [Term.Resign] while leading;
 //   - the cause of ctx, if ctx ended, as [Election.Campaign] does;
 //   - the error of [Election.Campaign] otherwise.
 //
-// It has always left the line, or tries on in the background as [Term.Resign] does, and
-// fn has always returned, before Run returns; after ctx has ended, leaving takes at most
-// [Options] ResignTimeout. If fn panics, Run resigns and passes the panic on. Each
-// call of Run is a candidate of its own.
+// Before Run returns, fn has returned and the member has left the line. Leaving takes at
+// most [Options] ResignTimeout; what is not done by then is tried again in the
+// background, as [Term.Resign] says. If fn panics, Run resigns and passes the panic on.
+// Each call of Run joins the line as another member.
 func (e *Election) Run(ctx context.Context, fn func(ctx context.Context, t *Term) error) error {
 	if fn == nil {
 		return fmt.Errorf("elect: %w call of Run: it was given no function", backend.ErrInvalid)
@@ -42,10 +41,10 @@ func (e *Election) Run(ctx context.Context, fn func(ctx context.Context, t *Term
 	}
 }
 
-// lead calls fn, and resigns when it has returned, or panicked. lost is why the
-// term was lost before fn returned; nil if it was not, and err is then the result of
-// Run. What happens while it resigns changes neither. Whoever resigns in fn is done with
-// leading, as who returns from it.
+// lead calls fn, and resigns when fn has returned or panicked. If the term was lost
+// before fn returned, lost says why. Otherwise lost is nil, and err is the result of Run.
+// What happens while lead resigns changes neither. An fn that has resigned is treated
+// like one that has returned.
 func (t *Term) lead(ctx context.Context, fn func(ctx context.Context, t *Term) error) (lost, err error) {
 	defer t.Resign(ctx)
 	err = fn(t.ctx, t)

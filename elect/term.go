@@ -15,8 +15,8 @@ import (
 	"github.com/succession-dev/succession/internal/header"
 )
 
-// A Term is one uninterrupted leadership, from winning to its end. An ended term
-// never revives. It is safe for concurrent use.
+// A Term is one leadership without interruption. A term that has ended stays ended. It is
+// safe for concurrent use.
 type Term struct {
 	e      *Election
 	s      backend.Session
@@ -28,18 +28,18 @@ type Term struct {
 	cancel context.CancelCauseFunc
 
 	began time.Time
-	alive atomic.Int64 // the newest Deadline while the session lived, from began on
+	alive atomic.Int64 // the newest Deadline while the session lived, as a time since began
 
 	watching sync.WaitGroup
-	ended    time.Time                  // when the end was told; to be read after watching.Wait
-	overdue  atomic.Pointer[time.Timer] // until the next word about work that goes on
+	ended    time.Time                  // when tellEnd ran; read it after watching.Wait
+	overdue  atomic.Pointer[time.Timer] // of the next warning that the work goes on
 	resigned atomic.Bool                // Resign has been called
 	left     chan struct{}              // closed when the first Resign is done
 	leaveErr error
 }
 
-// newTerm begins the term of m, which stands first, and watches over its end. The
-// context of the term is life until then.
+// newTerm begins the term of m, which is first, and starts what watches for its end. The
+// term's context also ends when life ends.
 func newTerm(life context.Context, e *Election, s backend.Session, m backend.Member, token uint64, margin time.Duration) *Term {
 	t := &Term{e: e, s: s, m: m, token: token, margin: margin, began: time.Now(), left: make(chan struct{})}
 	t.ctx, t.cancel = context.WithCancelCause(life)
@@ -52,30 +52,31 @@ func newTerm(life context.Context, e *Election, s backend.Session, m backend.Mem
 	return t
 }
 
-// Context is cancelled when the term ends, and when the context given to
-// [Election.Run] ends. Its cause is a [*LostError], [ErrResigned], or the cause of
-// the latter. The work of the term is then to end, and no more is to begin.
+// Context is cancelled when the term ends, and when the context given to [Election.Run]
+// ends. Its cause is a [*LostError], [ErrResigned], or the cause of Run's context. The
+// work must then end, and no more may begin.
 //
-// The place in line may stand on: after the end of Run's context, and where the leader was
-// asked to resign, until [Term.Resign] or until the function of Run returns. Nobody else
-// leads meanwhile, and [Term.Put] may still write down how far the work has come. Context
-// does not block.
+// The member may still stand in line. After the end of Run's context, and after a request
+// to resign, it stands until [Term.Resign], or until the function of Run returns. Nobody
+// else leads meanwhile, and [Term.Put] can still note how far the work has come.
+//
+// Context does not block.
 func (t *Term) Context() context.Context { return t.ctx }
 
-// Token is the term's fencing number: larger than that of every earlier term of
-// this election, whoever led. It does not block.
+// Token is the term's number. It is larger than that of every earlier term of this
+// election, whoever led. Token does not block.
 func (t *Term) Token() uint64 { return t.token }
 
-// String names the term, for messages: its election and its token. It does not block.
+// String names the term in messages, by its election and its token. It does not block.
 func (t *Term) String() string { return fmt.Sprintf("term of %q with token %d", t.e.name, t.token) }
 
-// Member is this leader's place in the line. It does not block.
+// Member is the leader's member. It does not block.
 func (t *Term) Member() backend.Member { return t.m }
 
-// Deadline is when the term ends unless the coordinator confirms the session
-// before that, on the clock of time.Now at the moment of the call: it moves ahead
-// while all is well, so ask for it anew. Once the session has ended, it has passed.
-// The zero time means that there is none. It does not block.
+// Deadline is when the term ends if the coordinator does not confirm the session before,
+// on the clock of time.Now at the moment of the call. It moves ahead while all is well,
+// so do not keep it. Once the session has ended, Deadline has passed. The zero time means
+// that there is no deadline. It does not block.
 func (t *Term) Deadline() time.Time {
 	end := t.s.Deadline()
 	if end.IsZero() {
@@ -85,28 +86,27 @@ func (t *Term) Deadline() time.Time {
 		t.alive.Store(int64(d.Sub(t.began)))
 		return d
 	}
-	// The session may have ended before its time: then that is the term's end, too.
+	// If the session ended early, the term ended with it.
 	if d := t.began.Add(time.Duration(t.alive.Load())); d.Before(end) {
 		return d
 	}
 	return end
 }
 
-// SessionDeadline is when somebody else can lead at the earliest, unless the
-// coordinator confirms the session before that: [Options] Margin after Deadline. What
-// the end of Context does not end at once, such as another process, is to be ended by
-// force before it. Otherwise it is like Deadline.
+// SessionDeadline is when another can lead at the earliest, if the coordinator does not
+// confirm the session before: [Options] Margin after Deadline. End by force, before it,
+// what does not end with Context, such as another process. It is otherwise like Deadline.
 func (t *Term) SessionDeadline() time.Time { return t.s.Deadline() }
 
-// Check returns nil while work may begin that only the leader may do, and the cause of
-// Context's end from then on, also where the place stands on. It compares clocks at the
-// moment of the call and does not block, so call it just before work that must not be done
-// twice; it also notices a pause of the process that no timer has noticed yet.
+// Check returns nil while the leader's work may begin, and afterwards the cause of the
+// term's end, also if the member still stands. It compares clocks at the moment of the
+// call, so it notices a pause of the process that no timer has noticed yet. Call it just
+// before work that must not be done twice. It does not block.
 func (t *Term) Check() error {
 	if t.ctx.Err() != nil {
 		return context.Cause(t.ctx)
 	}
-	d := t.Deadline() // first: a session that ends has it pass
+	d := t.Deadline() // before Err: when a session ends, its deadline passes
 	if err := t.s.Err(); err != nil {
 		t.lose(err)
 	} else if !d.IsZero() && time.Until(d) <= 0 {
@@ -115,16 +115,16 @@ func (t *Term) Check() error {
 	return context.Cause(t.ctx)
 }
 
-// lose ends the term. Only the first end counts.
+// lose ends the term. Only the first call counts.
 func (t *Term) lose(why error) {
 	t.cancel(&LostError{Election: t.e.name, Token: t.token, Err: why})
 }
 
-// watchDeadline ends the term when its deadline comes or the session ends. It tells of the
-// end, whatever brought that: nobody else does before the work has ended.
+// watchDeadline ends the term when its deadline comes or the session ends. It also logs
+// the end, whatever the cause: nothing else does so before the work has ended.
 func (t *Term) watchDeadline() {
 	defer t.tellEnd()
-	timer := clock.NewTimer() // one of package time fires late after a suspension
+	timer := clock.NewTimer() // a time.Timer fires late after a suspension
 	defer timer.Stop()
 	for t.Check() == nil {
 		now := clock.Now()
@@ -142,17 +142,18 @@ func (t *Term) watchDeadline() {
 	}
 }
 
-// tellEnd tells that the term is over, and from time to time that its work goes on.
+// tellEnd logs and traces that the term has ended, and then warns from time to time that
+// the work goes on.
 func (t *Term) tellEnd() {
 	cause := context.Cause(t.ctx)
 	t.ended = time.Now()
 	t.e.o.Logger.Info("term ended", "token", t.token, "cause", cause)
 	t.e.trace(Event{Kind: Ended, Member: t.m, Token: t.token, Err: cause})
-	t.remind(max(t.margin, time.Second)) // the work may well take its margin
+	t.remind(max(t.margin, time.Second)) // the margin is there for the work to end
 }
 
-// remind says after a time, and less and less often, that work goes on which should have
-// ended. Resign ends that.
+// remind warns that the work goes on: once after the given time, and then less and less
+// often, until Resign.
 func (t *Term) remind(after time.Duration) {
 	t.overdue.Store(time.AfterFunc(after, func() {
 		if t.resigned.Load() {
@@ -163,25 +164,24 @@ func (t *Term) remind(after time.Duration) {
 	}))
 }
 
-// watchMember ends the term when the leader's own member is removed.
+// watchMember ends the term when the leader's member is removed.
 func (t *Term) watchMember(ctx context.Context) {
 	t.retry(ctx, func(j backoff.Jitter) error {
 		err := forAWhile(ctx, t.s, j, func(ctx context.Context) error { return t.s.Gone(ctx, t.m) })
 		if err != nil {
 			return err
 		}
-		// Gone may also return because the member was pinned.
+		// Gone may have returned because the member was pinned.
 		_, err = t.s.Ahead(ctx, t.m)
 		return err
 	})
 }
 
-// watchRecord ends the term when somebody asks for that in the election's record, which
-// nobody can where the backend has no records.
+// watchRecord ends the term when the header says that the leader is to resign.
 func (t *Term) watchRecord(ctx context.Context) {
 	seen := backend.Version(0)
 	t.retry(ctx, func(j backoff.Jitter) error {
-		var r backend.Record // of version 0 where no change came in time; the next Watch then reads
+		var r backend.Record // if no change comes in time its Version is 0, and the next Watch returns at once
 		err := forAWhile(ctx, t.s, j, func(ctx context.Context) (err error) {
 			r, err = t.s.Watch(ctx, t.e.name, seen)
 			return err
@@ -201,8 +201,9 @@ func (t *Term) watchRecord(ctx context.Context) {
 	})
 }
 
-// retry calls watch again and again, until ctx ends with the term, or the backend cannot
-// watch. It ends the term when watch says that the member has gone, or the election has moved.
+// retry calls watch again and again, until ctx ends with the term, or the backend says
+// that it cannot watch. It ends the term when watch says that the member or the session
+// has gone, or that the election has moved.
 func (t *Term) retry(ctx context.Context, watch func(backoff.Jitter) error) {
 	wait := backoff.New(ctx)
 	for ctx.Err() == nil {
@@ -217,7 +218,7 @@ func (t *Term) retry(ctx context.Context, watch func(backoff.Jitter) error) {
 			t.lose(err)
 			return
 		case errors.Is(err, errors.ErrUnsupported):
-			return // there is nothing to watch, and never will be
+			return // the backend has no records
 		}
 		if wait.Sleep(ctx) != nil {
 			return
@@ -225,10 +226,10 @@ func (t *Term) retry(ctx context.Context, watch func(backoff.Jitter) error) {
 	}
 }
 
-// Acknowledge tells observers that this leader has taken up its work, as distinct
-// from merely standing first in line. It writes the election's record, on
-// condition that the member still stands; it blocks for about two round trips. A backend
-// without records makes it fail with [errors.ErrUnsupported].
+// Acknowledge tells observers that this leader's work has begun: a leader that is only
+// first in line has not said so. It writes the header, on condition that the member still
+// stands. It blocks for about two round trips. Its error matches [errors.ErrUnsupported]
+// if the backend has no records.
 func (t *Term) Acknowledge(ctx context.Context) error {
 	return header.Update(ctx, t.s, t.e.name, t.m, func(h *backend.Header) bool {
 		done := h.Acknowledged == t.token
@@ -237,23 +238,25 @@ func (t *Term) Acknowledge(ctx context.Context) error {
 	})
 }
 
-// Get returns a record of the coordinator; see [backend.Records]. It blocks for
-// about one round trip.
+// Get returns a record of the coordinator; see [backend.Records]. It blocks for about one
+// round trip.
 func (t *Term) Get(ctx context.Context, record string) (backend.Record, error) {
 	return t.s.Get(ctx, record)
 }
 
-// Put writes a record of the coordinator on condition that this term's member
-// still stands, which the coordinator checks in the same atomic step: once anybody
-// else can lead it fails with [backend.ErrNotMember] or [backend.ErrSessionEnded],
-// whatever clocks do. It goes by the place alone: where that stands on after the end of
-// [Term.Context], Put succeeds and Check fails. With a version other than 0 the record must also still have
-// that version, [backend.Absent] for none. It blocks for about one round trip. A backend
-// without records makes it fail with [errors.ErrUnsupported].
+// Put writes a record of the coordinator on condition that the leader's member still
+// stands. The coordinator checks that in the same atomic step. So once another can lead,
+// Put fails with [backend.ErrNotMember] or [backend.ErrSessionEnded], whatever clocks do.
+// Only the member counts: if it still stands after the end of [Term.Context], Put
+// succeeds although Check fails.
 //
-// A record E, E.fence or one below E/, where E is the election's name, is the election's
-// own: what stands there may be taken for a member. It is refused with
-// [backend.ErrInvalid]; choose a name beside it, such as E-position.
+// If at is not 0, the record must also still have that version; [backend.Absent] means
+// that there must be no record. Put blocks for about one round trip. Its error matches
+// [errors.ErrUnsupported] if the backend has no records.
+//
+// Put refuses, with [backend.ErrInvalid], the names that belong to the election E itself:
+// E, E.fence, and names below E/, where a record could be taken for a member. Choose
+// another name, such as E-position.
 func (t *Term) Put(ctx context.Context, record string, value []byte, at backend.Version) (backend.Version, error) {
 	if e := t.e.name; record == e || record == header.FenceRecord(e) || strings.HasPrefix(record, e+"/") {
 		return 0, fmt.Errorf("elect: %w record %q: %s, %s%s and what is below %s/ are the election's own; choose a name beside them, such as %[3]s-position",
@@ -262,19 +265,17 @@ func (t *Term) Put(ctx context.Context, record string, value []byte, at backend.
 	return t.s.Put(ctx, record, value, &backend.If{Version: at, Member: t.m})
 }
 
-// Resign ends the term and leaves the line, so that the next in line leads. Call
-// it only when the work of the term has ended. It blocks until the coordinator
-// has confirmed, at most for [Options] ResignTimeout, whether or not ctx has
-// ended. It is also to be called for a term that was lost; calling it again
-// returns the same result.
+// Resign ends the term and leaves the line, so that the next in line leads. Call it when
+// the work of the term has ended, and not before; call it also for a term that was lost.
+// It blocks until the coordinator has confirmed, at most for [Options] ResignTimeout,
+// whether ctx has ended or not. Calling it again returns the same result.
 //
-// In the function of [Election.Run] it need not be called. Where it is, in a defer or
-// earlier, Run returns what the function returns, and campaigns no more, unless the term
-// had been lost before.
+// The function of [Election.Run] need not call it. If it does, while leading, Run returns
+// what the function returns, and does not campaign again.
 //
-// An error means that the member still stands. It is removed as soon as that is possible, in
-// the background; whoever cannot wait closes the backend, and the coordinator ends the
-// session of a process that has ended.
+// An error means that the member still stands. A goroutine removes it as soon as that is
+// possible. A caller that cannot wait closes the backend. If the process ends, the
+// coordinator ends the session.
 func (t *Term) Resign(ctx context.Context) error {
 	if !t.resigned.CompareAndSwap(false, true) {
 		<-t.left
