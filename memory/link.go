@@ -1,8 +1,12 @@
 package memory
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"time"
+
+	"github.com/succession-dev/succession/backend"
 )
 
 // A pipe is one direction of a connection. It delivers in order, each message no
@@ -200,4 +204,69 @@ func (b *Backend) reconnect() {
 	if b.session != nil {
 		b.session.beat()
 	}
+}
+
+// errLostAnswer is what becomes of a call whose effect nobody can know.
+var errLostAnswer = fmt.Errorf("%w: the connection broke before the answer came; read again what the call was to change", backend.ErrUnavailable)
+
+// hangUp gives up the connection, with all that is on its way, for a new one.
+func (b *Backend) hangUp() {
+	b.discard()
+	b.reconnect()
+}
+
+// release tells the coordinator that the session is over.
+func (b *Backend) release(id uint64) *call {
+	cl := &call{op: OpClose}
+	cl.apply = func() (any, error) {
+		if l := b.c.leases[id]; l != nil {
+			b.c.release(l)
+		}
+		return nil, nil
+	}
+	b.send(cl)
+	return cl
+}
+
+// receive takes an answer that has arrived.
+func (b *Backend) receive(cl *call, v any, err error, index uint64) {
+	if cl.finished {
+		return
+	}
+	if s := cl.under; s != nil {
+		if errors.Is(err, errNoSession) {
+			b.told(s.id, fmt.Errorf("%w: the coordinator has ended it", backend.ErrSessionEnded), index)
+			return
+		}
+		if s.alive() != nil { // its deadline has passed: the answer comes too late
+			return
+		}
+	}
+	if cl.under != nil && index < b.seen { // the session has come back with an earlier log
+		cl.under.end(fmt.Errorf("%w: %w", backend.ErrSessionEnded, b.wentBack(index)), false)
+		return
+	}
+	b.seen = max(b.seen, index)
+	b.finish(cl, v, err)
+}
+
+// told takes the coordinator's word that it has ended the session.
+func (b *Backend) told(id uint64, why error, index uint64) {
+	if b.session == nil || b.session.id != id {
+		return
+	}
+	if index < b.seen {
+		why = fmt.Errorf("%w: %w", backend.ErrSessionEnded, b.wentBack(index))
+	}
+	b.session.end(why, true)
+}
+
+// wentBack notes that the log has gone back. No session is opened from then on, also
+// when the log has come as far again: what it says then is not what it said before.
+func (b *Backend) wentBack(index uint64) error {
+	if b.reset == nil {
+		b.reset = fmt.Errorf("%w: its log is at %d and was at %d; raise the fence of each election above every token that anybody holds, and then restart this process",
+			backend.ErrReset, index, b.seen)
+	}
+	return b.reset
 }

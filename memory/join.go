@@ -1,0 +1,34 @@
+package memory
+
+import (
+	"context"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// Join adds a member at the end of the line; see [backend.Session]. A lost answer
+// is resolved by the call's number, under which the coordinator remembers it. A
+// caller whose ctx ends first has not joined: the session removes the member as
+// soon as it learns of it.
+func (s *session) Join(ctx context.Context, line, value string) (backend.Member, error) {
+	err := backend.CheckName(line)
+	if err == nil {
+		err = backend.CheckValue(value)
+	}
+	if err != nil {
+		return backend.Member{}, wrap(OpJoin, line, err)
+	}
+	return ask[backend.Member](ctx, s, OpJoin, line, func() *call {
+		cl := s.send(OpJoin, lostResolve, func(l *lease) (any, error) {
+			m := s.b.c.store.join(line, value, l.id)
+			l.members = append(l.members, m)
+			return m, nil
+		})
+		cl.then = func(v any, err error) {
+			if cl.abandoned && err == nil {
+				s.leave(v.(backend.Member))
+			}
+		}
+		return cl
+	})
+}
