@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -170,4 +171,8 @@ func (s *session) attempt() time.Duration {
 // newBackoff returns the pauses between attempts.
 func newBackoff() backoff.Backoff {
 	return backoff.Backoff{Min: 20 * time.Millisecond, Max: time.Second}
+}
+
+func rangeOf(resp *clientv3.TxnResponse, i int) *pb.RangeResponse {
+	return resp.Responses[i].GetResponseRange()
 }

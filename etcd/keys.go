@@ -68,3 +68,12 @@ func (b *Backend) memberOf(line string, kv *mvccpb.KeyValue) (backend.Member, bo
 		Pinned:   kv.Lease == 0,
 	}, true
 }
+
+// prefixOf returns the prefix of keys that a URL's path means.
+func prefixOf(path string) string {
+	p := strings.TrimPrefix(path, "/")
+	if p == "" || strings.HasSuffix(p, "/") {
+		return p
+	}
+	return p + "/"
+}

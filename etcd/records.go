@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/succession-dev/succession/backend"
@@ -138,4 +140,52 @@ func (s *session) List(ctx context.Context, dir string) (names []string, err err
 		return nil
 	})
 	return names, err
+}
+
+// Watch blocks until the record has another version than after; see
+// [backend.Records].
+func (s *session) Watch(ctx context.Context, name string, after backend.Version) (r backend.Record, err error) {
+	if err := backend.CheckName(name); err != nil {
+		return r, wrap("watch", name, err)
+	}
+	err = s.call(ctx, "watch", name, func(ctx context.Context) error {
+		if after == 0 {
+			r, _, err = s.get(ctx, name)
+			return err
+		}
+		return s.await(ctx, watching{
+			create: watchKey(s.b.record(name)),
+			look: func(ctx context.Context) (bool, int64, error) {
+				var revision int64
+				r, revision, err = s.get(ctx, name)
+				return err == nil && r.Version != after, revision, err
+			},
+			seen: func(ev *mvccpb.Event) bool {
+				r = backend.Record{Name: name, Version: backend.Absent}
+				if ev.Type != mvccpb.Event_DELETE {
+					r.Version, r.Value = backend.Version(ev.Kv.ModRevision), ev.Kv.Value
+				}
+				return r.Version != after
+			},
+		})
+	})
+	if err != nil {
+		return backend.Record{}, err
+	}
+	return r, nil
+}
+
+// headerOf reads an election's own record.
+func headerOf(r *pb.RangeResponse) (backend.Header, error) {
+	if len(r.Kvs) == 0 {
+		return backend.Header{}, nil
+	}
+	return backend.ParseHeader(r.Kvs[0].Value)
+}
+
+func versionOf(r *pb.RangeResponse) backend.Version {
+	if len(r.Kvs) == 0 {
+		return backend.Absent
+	}
+	return backend.Version(r.Kvs[0].ModRevision)
 }

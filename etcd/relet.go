@@ -8,7 +8,9 @@ import (
 	"strings"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
 
 	"github.com/succession-dev/succession/internal/clock"
 )
@@ -145,4 +147,34 @@ func (s *session) catchUp(ctx context.Context, key string, lease int64) error {
 func (s *session) joined(name string) bool {
 	first := memberKey(s.id, 1)
 	return name == first || strings.HasPrefix(name, first+"-")
+}
+
+// A grant is a lease that etcd has granted.
+type grant struct {
+	lease int64
+	sent  clock.Instant
+	ttl   time.Duration
+	term  uint64 // etcd's: the lease was granted in it or before
+}
+
+// grant asks once for a lease.
+func (b *Backend) grant(ctx context.Context, seconds int64) (grant, error) {
+	g, floor := grant{lease: newLeaseID(), sent: clock.Now()}, b.log.floor()
+	resp, err := b.leases.LeaseGrant(ctx, &pb.LeaseGrantRequest{ID: g.lease, TTL: seconds}, grpc.WaitForReady(true))
+	if err != nil {
+		return grant{}, b.unanswered(ctx, err)
+	}
+	// A lease goes through etcd's log, so its answer is as fresh as any.
+	g.ttl, g.term = time.Duration(resp.TTL)*time.Second, resp.Header.GetRaftTerm()
+	return g, b.log.observe(floor, resp.Header)
+}
+
+// term returns the term that etcd is in, by a request that takes a quorum, no right and
+// no write.
+func (b *Backend) term(ctx context.Context) (uint64, error) {
+	resp, err := b.cluster.MemberList(ctx, &pb.MemberListRequest{Linearizable: true}, grpc.WaitForReady(true))
+	if err != nil {
+		return 0, b.unanswered(ctx, err)
+	}
+	return resp.Header.GetRaftTerm(), b.log.observe(0, resp.Header)
 }

@@ -76,19 +76,6 @@ func (s *session) start() {
 	s.b.wg.Go(s.ghosts.run)
 }
 
-// watchDeadline ends the session when its deadline passes.
-func (s *session) watchDeadline() {
-	timer := time.NewTimer(s.left())
-	defer timer.Stop()
-	for s.alive() == nil {
-		timer.Reset(s.left())
-		select {
-		case <-s.ctx.Done():
-		case <-timer.C:
-		}
-	}
-}
-
 // alive returns nil while the session lives, and else why it does not. It compares
 // clocks, so that the law does not hang on how soon a timer fires.
 func (s *session) alive() error {
@@ -102,21 +89,6 @@ func (s *session) alive() error {
 		s.end(why)
 	}
 	return s.ended()
-}
-
-// hitch notes why the lease is not to be trusted for now; nil is that it is.
-func (s *session) hitch(why error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.hitched = why
-}
-
-// left returns the time until the deadline: that which is proven, if somebody leads.
-func (s *session) left() time.Duration {
-	if held, left := s.proof.lease.Held(); held {
-		return left
-	}
-	return s.lease.Left()
 }
 
 // ended returns why the session has ended, and nil before that.
@@ -185,16 +157,6 @@ func (s *session) revoke(ctx context.Context) error {
 
 // TTL returns the time to live that etcd granted; see [backend.Session].
 func (s *session) TTL() time.Duration { return s.ttl }
-
-// MaxMargin leaves a sixth of the TTL for a heartbeat that is answered slowly, beside the
-// quarter between two of them and [Options] Margin; see [backend.Session].
-func (s *session) MaxMargin() time.Duration { return s.ttl*7/12 - s.margin }
-
-// Deadline returns a TTL after the newest confirmed heartbeat was sent, less
-// [Options] Margin; see [backend.Session]. It is kept ahead for every session,
-// whether it stands in a line or not. While a member is first, a heartbeat counts as
-// confirmed when it is proven to have reached the one leader that etcd has.
-func (s *session) Deadline() time.Time { return time.Now().Add(s.left()) }
 
 func (s *session) Done() <-chan struct{} { return s.done }
 

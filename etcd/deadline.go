@@ -17,6 +17,44 @@ import (
 	"github.com/succession-dev/succession/internal/clock"
 )
 
+// MaxMargin leaves a sixth of the TTL for a heartbeat that is answered slowly, beside the
+// quarter between two of them and [Options] Margin; see [backend.Session].
+func (s *session) MaxMargin() time.Duration { return s.ttl*7/12 - s.margin }
+
+// Deadline returns a TTL after the newest confirmed heartbeat was sent, less
+// [Options] Margin; see [backend.Session]. It is kept ahead for every session,
+// whether it stands in a line or not. While a member is first, a heartbeat counts as
+// confirmed when it is proven to have reached the one leader that etcd has.
+func (s *session) Deadline() time.Time { return time.Now().Add(s.left()) }
+
+// watchDeadline ends the session when its deadline passes.
+func (s *session) watchDeadline() {
+	timer := time.NewTimer(s.left())
+	defer timer.Stop()
+	for s.alive() == nil {
+		timer.Reset(s.left())
+		select {
+		case <-s.ctx.Done():
+		case <-timer.C:
+		}
+	}
+}
+
+// left returns the time until the deadline: that which is proven, if somebody leads.
+func (s *session) left() time.Duration {
+	if held, left := s.proof.lease.Held(); held {
+		return left
+	}
+	return s.lease.Left()
+}
+
+// hitch notes why the lease is not to be trusted for now; nil is that it is.
+func (s *session) hitch(why error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hitched = why
+}
+
 // A keeper keeps the lease of a session alive.
 type keeper struct {
 	s      *session

@@ -1,0 +1,78 @@
+package etcd
+
+import (
+	"context"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// Ahead says who stands just in front of m; see [backend.Session]. It is one
+// transaction, however long the line is: the youngest key that is older than m,
+// m itself, and the election's record. The member in front comes without its value,
+// and without word of whether it is pinned: etcd looks through all that are older, and
+// finds keys and revisions alone in memory (since 3.7, server/storage/mvcc). Where the
+// youngest is no member, a second such transaction reads all that are older.
+func (s *session) Ahead(ctx context.Context, m backend.Member) (p backend.Place, err error) {
+	err = s.call(ctx, "ahead", m.Line, func(ctx context.Context) error {
+		own, heartbeat := s.b.member(m), s.proof.last()
+		older := clientv3.WithMaxCreateRev(int64(m.Position) - 1)
+		look := func(which ...clientv3.OpOption) (*clientv3.TxnResponse, error) {
+			return s.read(ctx,
+				clientv3.OpGet(s.b.folder(m.Line), append(which, older)...),
+				clientv3.OpGet(own),
+				clientv3.OpGet(s.b.record(m.Line)),
+			)
+		}
+		resp, err := look(append(clientv3.WithLastCreate(), clientv3.WithKeysOnly())...)
+		if err != nil {
+			return err
+		}
+		ahead := s.b.youngest(m.Line, rangeOf(resp, 0))
+		if ahead == nil && len(rangeOf(resp, 0).Kvs) > 0 {
+			// It is a record in the wrong place, or a member of an election with a longer name.
+			// A line that is read later than the fence may lack one who has raised it, led, and
+			// gone, and m would get a smaller token. So all three are read again.
+			resp, err = look(clientv3.WithPrefix(), clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortDescend))
+			if err != nil {
+				return err
+			}
+			ahead = s.b.youngest(m.Line, rangeOf(resp, 0))
+		}
+		self, record := rangeOf(resp, 1), rangeOf(resp, 2)
+		if len(self.Kvs) == 0 || self.Kvs[0].CreateRevision != int64(m.Position) {
+			s.follow(m)
+			return backend.ErrNotMember
+		}
+		h, err := headerOf(record)
+		if err != nil {
+			return err
+		}
+		m.Pinned = self.Kvs[0].Lease == 0
+		if p, err = backend.PlaceOf(m, ahead, h); err != nil {
+			return err
+		}
+		s.settle(heartbeat, resp.Header.RaftTerm)
+		if !p.First && p.Ahead.Position != h.Migration.Gate {
+			return s.alive()
+		}
+		return s.lead(ctx, m) // which must not begin with a deadline that has passed
+	})
+	if err != nil {
+		return backend.Place{}, err
+	}
+	return p, nil
+}
+
+// youngest returns the first member among found; nil where there is none.
+func (b *Backend) youngest(line string, found *pb.RangeResponse) *backend.Member {
+	for _, kv := range found.Kvs {
+		if m, ok := b.memberOf(line, kv); ok {
+			m.Value, m.Pinned = "", false // not known of keys alone
+			return &m
+		}
+	}
+	return nil
+}

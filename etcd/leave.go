@@ -1,0 +1,49 @@
+package etcd
+
+import (
+	"context"
+	"fmt"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// Leave removes m; see [backend.Session]. A member that another session joined and
+// that is not pinned is refused with [backend.ErrDenied].
+func (s *session) Leave(ctx context.Context, m backend.Member) error {
+	return s.call(ctx, "leave", m.Line, func(ctx context.Context) error {
+		key := s.b.member(m)
+		t := txn{
+			when:      []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(key), "=", int64(m.Position))},
+			then:      []clientv3.Op{clientv3.OpDelete(key)},
+			otherwise: []clientv3.Op{clientv3.OpGet(key, clientv3.WithKeysOnly())},
+		}
+		if !s.joined(m.Key) {
+			t.when = append(t.when, clientv3.Compare(clientv3.LeaseValue(key), "=", 0))
+		}
+		resp, _, err := s.persist(ctx, t)
+		if err != nil {
+			return err
+		}
+		if !resp.Succeeded {
+			if now := rangeOf(resp, 0); len(now.Kvs) > 0 && now.Kvs[0].CreateRevision == int64(m.Position) {
+				return fmt.Errorf("%w: member %s was joined by another session", backend.ErrDenied, m.Key)
+			}
+		}
+		s.gone(m)
+		return nil
+	})
+}
+
+// gone lets Join use the key of a member that has gone, unless another has it already.
+func (s *session) gone(m backend.Member) {
+	s.follow(m)
+	s.mu.Lock()
+	held := s.taken[m.Line+"/"+m.Key]
+	its := held != nil && held.position == m.Position
+	s.mu.Unlock()
+	if its && s.free(m.Line, m.Key) {
+		s.disown(m.Line, m.Key)
+	}
+}
