@@ -11,53 +11,6 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// Ahead reads the line and the election's record in one snapshot; see
-// [backend.Session]. It blocks for about a round trip.
-func (s *session) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
-	p, err := s.ahead(ctx, m)
-	return p, fail("ahead", m.Line, err)
-}
-
-func (s *session) ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
-	if _, err := s.path(ctx, m); err != nil {
-		return backend.Place{}, err
-	}
-	line, err := s.look(ctx, m.Line)
-	if err != nil {
-		return backend.Place{}, err
-	}
-	i := slices.IndexFunc(line.Members, func(o backend.Member) bool {
-		return o.Position == m.Position && o.Key == m.Key
-	})
-	if i < 0 {
-		return backend.Place{}, s.missing(ctx, m)
-	}
-	var ahead *backend.Member
-	if i > 0 {
-		ahead = &line.Members[i-1]
-	}
-	return backend.PlaceOf(line.Members[i], ahead, line.Header)
-}
-
-// missing says why m is not in line: with a session all its members go.
-func (s *session) missing(ctx context.Context, m backend.Member) error {
-	if !s.owns(m) {
-		return backend.ErrNotMember
-	}
-	err := s.retry(ctx, func(ctx context.Context) error {
-		id := s.present().id
-		known, err := s.b.c.knows(ctx, id)
-		if err == nil && !known {
-			err = s.unknown(id)
-		}
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return backend.ErrNotMember
-}
-
 // Line returns the whole line and the election's record, in one snapshot; see
 // [backend.Session]. It blocks for about a round trip.
 func (s *session) Line(ctx context.Context, line string) (backend.Line, error) {

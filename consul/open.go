@@ -2,8 +2,12 @@ package consul
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"sync"
+	"time"
 
 	"github.com/hashicorp/consul/api"
 
@@ -112,4 +116,223 @@ func Open(ctx context.Context, u *backend.URL) (*Backend, error) {
 		return nil, err
 	}
 	return b, nil
+}
+
+// closeBound is how long Close waits for Consul at most.
+const closeBound = 2 * time.Second
+
+// A Backend is a handle on one Consul cluster, through one agent. It is safe for
+// concurrent use.
+type Backend struct {
+	o *Options
+	c *client
+
+	life  context.Context // of everything that runs, until Close has ended
+	close context.CancelFunc
+	wg    sync.WaitGroup // everything that runs; Close waits for it
+
+	mu      sync.Mutex
+	closed  bool
+	session *session   // the newest, which may have ended
+	earlier []*session // those before it; Consul may not have been told yet that they have ended
+	opening *opening   // while one is being opened
+
+	history history
+}
+
+var _ backend.Backend = (*Backend)(nil)
+
+// New returns a backend on the agent that cfg names. It does not block and does not
+// connect: that is for the first Session. cfg may be nil, for the environment of
+// Consul's own tools; it is not changed, and its transport is copied, as the backend
+// needs several that do not get in each other's way, and pings what HTTP/2 keeps open,
+// every sixth of the TTL unless the transport says otherwise. A http.Client with a
+// RoundTripper of another type is used as it is: it must itself notice connections that
+// have fallen silent. Of the fields of cfg, WaitTime must be zero. o may be nil. New fails
+// with [backend.ErrInvalid] for settings that cannot be.
+func New(cfg *api.Config, o *Options) (*Backend, error) {
+	o, err := o.filled()
+	if err != nil {
+		return nil, fail("open", "", err)
+	}
+	if cfg != nil && cfg.WaitTime != 0 {
+		return nil, fail("open", "", fmt.Errorf("%w: api.Config.WaitTime is set; leave it at zero, every query has a time of its own", backend.ErrInvalid))
+	}
+	b := &Backend{o: o}
+	b.life, b.close = context.WithCancel(context.Background())
+	if b.c, err = newClient(b.life, cfg, o); err != nil {
+		b.close()
+		return nil, err
+	}
+	return b, nil
+}
+
+// An opening is a session on its way, shared by all who wait for it.
+type opening struct {
+	done    chan struct{} // closed when session or err is set
+	session *session
+	err     error
+}
+
+// Session returns the live session and opens one where there is none; see
+// [backend.Backend]. It blocks for about five round trips, at most for
+// [Options].ConnectTimeout.
+func (b *Backend) Session(ctx context.Context) (backend.Session, error) {
+	s, err := b.live(ctx)
+	if err != nil {
+		return nil, fail("session", "", err)
+	}
+	return s, nil
+}
+
+func (b *Backend) live(ctx context.Context) (*session, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	b.mu.Lock()
+	s, o := b.session, b.opening
+	closed := b.closed
+	b.mu.Unlock()
+	switch {
+	case closed:
+		return nil, backend.ErrClosed
+	case s != nil && s.alive() == nil:
+		return s, nil
+	case o == nil:
+		if o = b.open(); o == nil {
+			return nil, backend.ErrClosed
+		}
+	}
+	select {
+	case <-o.done:
+		return o.session, o.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// open begins to open a session, or joins who has begun; nil after Close.
+func (b *Backend) open() *opening {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.opening != nil || b.closed {
+		return b.opening
+	}
+	o := &opening{done: make(chan struct{})}
+	if s := b.session; s != nil && s.alive() == nil { // opened meanwhile
+		o.session = s
+		close(o.done)
+		return o
+	}
+	b.opening = o
+	b.wg.Go(func() {
+		s, err := b.establish()
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.opening = nil
+		if err == nil {
+			if b.session != nil {
+				b.earlier = slices.DeleteFunc(append(b.earlier, b.session), (*session).isDestroyed)
+			}
+			b.session = s
+			// Close, which waits for this, has not seen the session.
+			if b.closed {
+				err = backend.ErrClosed
+				s.end(fmt.Errorf("%w: the backend was closed", backend.ErrSessionEnded), false)
+			} else {
+				b.wg.Go(s.keepAlive)
+				b.wg.Go(s.sweep)
+			}
+		}
+		if err != nil {
+			s = nil
+		}
+		o.session, o.err = s, err
+		close(o.done)
+	})
+	return o
+}
+
+// establish opens a session, within the connect timeout. A session whose creation
+// was not answered has no members, and Consul ends it in its time.
+func (b *Backend) establish() (*session, error) {
+	ctx, cancel := context.WithTimeout(b.life, b.o.ConnectTimeout)
+	defer cancel()
+	wait := b.o.backoff()
+	var why error // what went wrong last, apart from that the time was over
+	for {
+		s, err := b.tryEstablish(ctx)
+		if err == nil || !errors.Is(err, backend.ErrUnavailable) {
+			return s, err
+		}
+		if why == nil || ctx.Err() == nil {
+			why = err
+		}
+		if wait.Sleep(ctx) != nil {
+			return nil, fmt.Errorf("%w; gave up after %v", why, b.o.ConnectTimeout)
+		}
+	}
+}
+
+func (b *Backend) tryEstablish(ctx context.Context) (*session, error) {
+	// Longer than other requests, as nothing else goes on meanwhile; a third of the
+	// session's time must be left.
+	ctx, cancel := context.WithTimeout(ctx, 2*b.o.attempt())
+	defer cancel()
+	t, err := b.c.found(ctx)
+	if errors.Is(err, errNoNode) && !b.o.AgentNode {
+		b.o.Logger.Info("registering the catalog node of sessions", "node", b.o.Node)
+		if err := b.c.registerNode(ctx); err != nil {
+			return nil, err
+		}
+		t, err = b.c.found(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s := newSession(b, t)
+	// The creation does not tell its index, which is where the log now is.
+	entry, err := b.c.renew(ctx, t.id)
+	gone := err == nil && entry == nil
+	switch {
+	case gone:
+		err = fmt.Errorf("%w: the new session %s was gone at once", backend.ErrUnavailable, t.id)
+	case err == nil:
+		if err = b.history.reached(entry.CreateIndex); err == nil {
+			err = b.history.verify(ctx, b.c)
+		}
+	}
+	if err != nil {
+		s.end(err, gone)
+		return nil, err
+	}
+	return s, nil
+}
+
+// Close ends the session, if there is one, and closes all connections; see
+// [backend.Backend]. It waits for Consul for two seconds at most, also for what it has
+// not confirmed yet of sessions that ended earlier: where it has not answered by then,
+// the error says that the members stand until Consul ends the session, up to twice the
+// TTL later.
+func (b *Backend) Close() error {
+	b.mu.Lock()
+	b.closed = true
+	s, sessions := b.session, slices.DeleteFunc(b.earlier, (*session).isDestroyed)
+	b.earlier = nil
+	b.mu.Unlock()
+
+	ctx, cancel := context.WithTimeout(context.Background(), closeBound)
+	defer cancel()
+	if s != nil {
+		s.end(fmt.Errorf("%w: the backend was closed", backend.ErrSessionEnded), false)
+		sessions = append(sessions, s)
+	}
+	var err error
+	for _, s := range sessions {
+		err = errors.Join(err, s.awaitDestroyed(ctx))
+	}
+	b.close()
+	b.wg.Wait()
+	b.c.close()
+	return fail("close", "", err)
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/internal/clock"
 	"github.com/succession-dev/succession/internal/lease"
 )
 
@@ -61,88 +60,6 @@ func newSession(b *Backend, t tenancy) *session {
 	s.lease.Extend(t.sent, b.o.TTL)
 	s.lease.Hold(true)
 	return s
-}
-
-// keepAlive renews the session until it ends.
-//
-// Consul counts twice the TTL from when its leader handled the newest renewal, and
-// a new leader counts anew (agent/consul/session_ttl.go), so the TTL from when a
-// renewal was sent ends earlier. A renewal is answered by whoever takes itself for
-// the leader, without asking a quorum: an answer proves nothing for the time after
-// the deadline that stood before it, and is not counted then. Nor does it count under
-// another leader than the session was created under; see [tenancy].
-//
-// An answer is good as long as the session lives, however slow it is, so the next
-// renewal goes out beside one that has not been answered, and does not replace it:
-// a server without a leader holds requests for up to seven seconds
-// (rpc_hold_timeout).
-func (s *session) keepAlive() {
-	ttl := s.b.o.TTL
-	wait := s.b.o.backoff()
-	timer := time.NewTimer(max(0, s.lease.Left()-2*ttl/3))
-	defer timer.Stop()
-	answers := make(chan error)
-	var running sync.WaitGroup
-	defer running.Wait()
-	var newest clock.Instant
-	for {
-		var pause time.Duration
-		select {
-		case <-s.ctx.Done():
-			return
-		case <-timer.C:
-			if s.alive() != nil {
-				return
-			}
-			sent := clock.Now()
-			running.Go(func() {
-				err := s.renew(sent)
-				select {
-				case answers <- err:
-				case <-s.ctx.Done():
-				}
-			})
-			newest = sent
-			pause = ttl / 3
-		case err := <-answers:
-			if err == nil {
-				wait.Reset()
-				pause = ttl/3 - clock.Since(newest)
-			} else {
-				s.b.o.Logger.Warn("the session could not be renewed, trying again", "session", s.present().id, "left", s.lease.Left(), "err", err)
-				pause = wait.Next()
-			}
-		}
-		timer.Reset(max(0, min(pause, s.lease.Left())))
-	}
-}
-
-// renew sends one renewal and notes what became of it.
-func (s *session) renew(sent clock.Instant) error {
-	ctx, cancel := context.WithTimeout(s.ctx, s.b.o.TTL)
-	defer cancel()
-	id := s.present().id
-	entry, err := s.b.c.renew(ctx, id)
-	if err == nil && entry == nil {
-		return s.unknown(id)
-	}
-	var leader string
-	if err == nil {
-		leader, err = s.b.c.leader(ctx)
-	}
-	now := s.present()
-	switch {
-	case err == nil && leader == "":
-		err = errUnsettled
-	case err == nil && (leader != now.leader || now.moving || id != now.id):
-		err = s.relet(ctx, id, leader)
-	case err == nil && !s.lease.Extend(sent, s.b.o.TTL):
-		return s.alive() // which ends it
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.refused = err
-	return err
 }
 
 // alive returns nil while the session lives, and else why it does not. It ends a
@@ -323,15 +240,6 @@ func (s *session) possible(ctx context.Context) error {
 // TTL returns the TTL that was asked for, which is what the session's deadline goes
 // by; Consul itself ends the session after twice that. See [backend.Session].
 func (s *session) TTL() time.Duration { return s.b.o.TTL }
-
-// MaxMargin leaves a sixth of the TTL for a renewal that is answered slowly, beside the
-// third between two of them; see [backend.Session].
-func (s *session) MaxMargin() time.Duration { return s.TTL() / 2 }
-
-// Deadline returns a TTL after the newest renewal that was answered in time was
-// sent; see [backend.Session]. It is kept ahead for every session, whether it
-// stands in a line or not.
-func (s *session) Deadline() time.Time { return s.lease.Deadline() }
 
 func (s *session) Done() <-chan struct{} { return s.ctx.Done() }
 

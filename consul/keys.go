@@ -89,3 +89,8 @@ func (o *Options) memberPath(m backend.Member) (string, error) {
 	}
 	return o.folder(m.Line) + m.Key, nil
 }
+
+// owns reports whether this session has joined m.
+func (s *session) owns(m backend.Member) bool {
+	return len(m.Key) >= sessionIDLength && m.Key[:sessionIDLength] == s.id
+}

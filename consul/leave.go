@@ -1,0 +1,55 @@
+package consul
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/hashicorp/consul/api"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// Leave deletes the member's key, if it is still the same entry; see
+// [backend.Session]. It blocks for one round trip, or for three where an operator
+// has changed the key.
+func (s *session) Leave(ctx context.Context, m backend.Member) error {
+	return fail("leave", m.Line, s.leave(ctx, m))
+}
+
+func (s *session) leave(ctx context.Context, m backend.Member) error {
+	key, err := s.path(ctx, m)
+	if err != nil {
+		return err
+	}
+	// Hardly anybody but the session changes a member.
+	index, guessed := s.changeOf(key, m.Position), s.owns(m)
+	err = s.retry(ctx, func(ctx context.Context) error {
+		for {
+			if !guessed {
+				p, _, err := s.b.c.get(ctx, key)
+				switch {
+				case err != nil:
+					return err
+				case p == nil || p.CreateIndex != m.Position:
+					return nil
+				case p.Session != "" && !s.present().holds(p.Session):
+					return fmt.Errorf("%w: member %s was joined by another session", backend.ErrDenied, m.Key)
+				}
+				index = p.ModifyIndex
+			}
+			guessed = false
+			// It is not an error of the transaction that there is no such key.
+			r, err := s.b.c.write(ctx, &api.KVTxnOp{Verb: api.KVDeleteCAS, Key: key, Index: index})
+			if err != nil || len(r.errs) == 0 {
+				return err
+			}
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if s.left(key, m.Position) && s.undoubt(key) {
+		s.abandon(key)
+	}
+	return nil
+}
