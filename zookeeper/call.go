@@ -3,31 +3,13 @@ package zookeeper
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
-	"strings"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/backoff"
 )
-
-// Answers that the recipes act upon. They never leave the package.
-var (
-	errNoNode     = zk.ErrNoNode
-	errNodeExists = zk.ErrNodeExists
-	errBadVersion = zk.ErrBadVersion
-	errNotEmpty   = zk.ErrNotEmpty
-)
-
-// errLost says that a request was sent, or may have been, and its answer will not
-// come.
-var errLost = fmt.Errorf("%w: the answer was lost", backend.ErrUnavailable)
-
-// throttled is how the library tells a code that it does not know.
-var throttled = fmt.Sprintf("unknown error: %d", codeThrottled)
 
 // A call is a request under way.
 type call[T any] struct {
@@ -104,66 +86,6 @@ func retry[T any](ctx context.Context, s *session, op func(*zk.Conn) (T, error))
 func pause(ctx context.Context, try int) error {
 	d := 2 * time.Millisecond << min(try, 8)
 	return backoff.Sleep(ctx, d/2+rand.N(d/2+1))
-}
-
-// classify maps the library's errors. An error is the coordinator's answer, or
-// else the answer was lost. A request that a server throttles is treated like one whose
-// answer was lost.
-func classify(err error) error {
-	switch {
-	case err == nil, err == errNoNode, err == errNodeExists, err == errBadVersion, err == errNotEmpty:
-		return err
-	case errors.Is(err, backend.ErrDenied): // by need
-		return err
-	case err == zk.ErrInvalidACL:
-		return fmt.Errorf("%w: the server knows nobody whom acl=%s could mean: does it ask for this client's certificate (ssl.clientAuth)?",
-			backend.ErrDenied, CreatorACL)
-	case err == zk.ErrNoAuth, err == zk.ErrAuthFailed:
-		return fmt.Errorf("%w: %w", backend.ErrDenied, err)
-	case err == zk.ErrSessionExpired:
-		return fmt.Errorf("%w: %w", backend.ErrSessionEnded, err)
-	case err == zk.ErrNoChildrenForEphemerals:
-		return fmt.Errorf("%w: a znode on the path is ephemeral and cannot have children", backend.ErrInvalid)
-	case err.Error() == throttled:
-		return fmt.Errorf("%w: the server throttles, and has not carried it out (code %d)", errLost, codeThrottled)
-	case err == zk.ErrInvalidPath, err == zk.ErrShortBuffer, err == zk.ErrBadArguments, err == zk.ErrAPIError,
-		strings.HasPrefix(err.Error(), "unknown error:"): // a code that the library does not know
-		return err
-	}
-	return fmt.Errorf("%w: %w", errLost, err)
-}
-
-// fail returns err as the error of an operation of this driver.
-func fail(op, name string, err error) error {
-	if err == nil {
-		return nil
-	}
-	var done *backend.Error
-	if errors.As(err, &done) {
-		return err
-	}
-	return &backend.Error{Backend: "zookeeper", Op: op, Name: name, Err: err}
-}
-
-// bind returns ctx, ended also when other ends, with why as the cause, or, if that
-// is nil, with the cause of other.
-func bind(ctx, other context.Context, why error) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	end := func() {
-		if why == nil {
-			why = context.Cause(other)
-		}
-		cancel(why)
-	}
-	if other.Err() != nil {
-		end()
-		return ctx, func() {}
-	}
-	stop := context.AfterFunc(other, end)
-	return ctx, func() {
-		stop()
-		cancel(nil)
-	}
 }
 
 // The requests, in the form that do takes.

@@ -82,7 +82,3 @@ func (s *session) mayTouch(n node, m backend.Member) error {
 	}
 	return fmt.Errorf("%w: member %s belongs to another session", backend.ErrDenied, m.Key)
 }
-
-func invalidMember(m backend.Member) error {
-	return fmt.Errorf("%w: %q is no member's key", backend.ErrInvalid, m.Key)
-}

@@ -2,7 +2,6 @@ package zookeeper
 
 import (
 	"path"
-	"strings"
 
 	"github.com/succession-dev/succession/backend"
 )
@@ -22,28 +21,6 @@ type own struct {
 	leads    bool          // Ahead has said that it leads, or may: it is just behind a gate
 
 	gone chan struct{} // closed when the member was found missing
-}
-
-// path returns the znode of a record or an election.
-func (o *Options) path(name string) string { return o.Chroot + "/" + name }
-
-// parent returns the znode above path.
-func parent(path string) string {
-	if i := strings.LastIndexByte(path, '/'); i > 0 {
-		return path[:i]
-	}
-	return "/"
-}
-
-// member returns the znode of a member.
-func (o *Options) member(m backend.Member) (string, error) {
-	if err := backend.CheckName(m.Line); err != nil {
-		return "", err
-	}
-	if m.Key == "" || strings.Contains(m.Key, "/") {
-		return "", invalidMember(m)
-	}
-	return o.path(m.Line) + "/" + m.Key, nil
 }
 
 func (o *own) key() string { return path.Base(o.path) }

@@ -135,22 +135,6 @@ func (s *session) TTL() time.Duration {
 	return ttl
 }
 
-// MaxMargin implements [backend.Session]. The deadline counts from the newest of the
-// heartbeats, one in a sixth of the TTL, that was answered the relay time before another
-// was sent. Of what that leaves a sixth of the TTL is for a heartbeat that is answered
-// slowly: 0.28 of the TTL with the default relay time.
-func (s *session) MaxMargin() time.Duration {
-	ttl := s.TTL()
-	relay := s.link.relay
-	if relay == 0 {
-		relay = defaultRelay(ttl)
-	}
-	return max(0, ttl*7/12-relay)
-}
-
-// Deadline implements [backend.Session].
-func (s *session) Deadline() time.Time { return s.link.lease.Deadline() }
-
 // Done implements [backend.Session].
 func (s *session) Done() <-chan struct{} { return s.ctx.Done() }
 
@@ -241,4 +225,25 @@ func (s *session) clear(ctx context.Context) error {
 		}
 	}
 	return first
+}
+
+// bind returns ctx, ended also when other ends, with why as the cause, or, if that
+// is nil, with the cause of other.
+func bind(ctx, other context.Context, why error) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	end := func() {
+		if why == nil {
+			why = context.Cause(other)
+		}
+		cancel(why)
+	}
+	if other.Err() != nil {
+		end()
+		return ctx, func() {}
+	}
+	stop := context.AfterFunc(other, end)
+	return ctx, func() {
+		stop()
+		cancel(nil)
+	}
 }

@@ -6,8 +6,6 @@ import (
 	"sync"
 
 	"github.com/go-zookeeper/zk"
-
-	"github.com/succession-dev/succession/backend"
 )
 
 // watches keeps one registration per path and kind, shared by all who wait for it.
@@ -176,93 +174,4 @@ func (key watchKey) read(c *zk.Conn, arm bool) (v sight, fired <-chan zk.Event, 
 		v.missing, err = true, nil
 	}
 	return v, fired, need(mayRead, key.path, err)
-}
-
-// Gone implements [backend.Session]. A notice that m's znode was deleted is enough;
-// after any other, and after a reconnect, it looks again.
-func (s *session) Gone(ctx context.Context, m backend.Member) error {
-	return fail("gone", m.Line, s.gone(ctx, m))
-}
-
-func (s *session) gone(ctx context.Context, m backend.Member) error {
-	ctx, done := s.bind(ctx)
-	defer done()
-	path, err := s.options.member(m)
-	if err != nil {
-		return err
-	}
-	removed := s.owner(path, m).removed() // nil for another's member: never ready
-	position := m.Position
-	// Without a position it is Ahead that has seen m, by this session.
-	fresh := removed != nil || position == 0
-	for {
-		v, fired, err := s.look(ctx, watchKey{path, watchData})
-		if err != nil {
-			return err
-		}
-		switch {
-		case !fresh && (v.missing || position != v.position()):
-			// The caller may have it from another server, which this one is behind.
-			if _, err := retry(ctx, s, barrier("/")); err != nil {
-				return err
-			}
-			fresh = true
-			continue
-		case v.missing:
-			s.departed(path, m)
-			return nil
-		case position == 0:
-			position = v.position()
-		case position != v.position():
-			s.departed(path, m)
-			return nil
-		}
-		select {
-		case ev := <-fired:
-			if ev.Type == zk.EventNodeDeleted {
-				s.departed(path, m)
-				return nil
-			}
-		case <-removed:
-			return nil
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-}
-
-// Joined implements [backend.Session]. It is the only call that watches the list of
-// children, and only for as long as the line is empty.
-func (s *session) Joined(ctx context.Context, line string) error {
-	return fail("joined", line, s.joined(ctx, line))
-}
-
-func (s *session) joined(ctx context.Context, line string) error {
-	if err := backend.CheckName(line); err != nil {
-		return err
-	}
-	ctx, done := s.bind(ctx)
-	defer done()
-	path := s.options.path(line)
-	for {
-		v, fired, err := s.look(ctx, watchKey{path, watchChildren})
-		if err == nil && v.missing {
-			v, fired, err = s.look(ctx, watchKey{path, watchExists})
-			if err == nil && !v.missing {
-				continue // the line came into being between two looks
-			}
-		}
-		if err != nil {
-			return err
-		}
-		line, err := places(v.names)
-		if len(line) > 0 || err != nil {
-			return err
-		}
-		select {
-		case <-fired:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
 }

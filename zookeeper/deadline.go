@@ -127,3 +127,19 @@ func (s *session) ownAt(path string) *own {
 	defer s.mu.Unlock()
 	return s.own[path]
 }
+
+// MaxMargin implements [backend.Session]. The deadline counts from the newest of the
+// heartbeats, one in a sixth of the TTL, that was answered the relay time before another
+// was sent. Of what that leaves a sixth of the TTL is for a heartbeat that is answered
+// slowly: 0.28 of the TTL with the default relay time.
+func (s *session) MaxMargin() time.Duration {
+	ttl := s.TTL()
+	relay := s.link.relay
+	if relay == 0 {
+		relay = defaultRelay(ttl)
+	}
+	return max(0, ttl*7/12-relay)
+}
+
+// Deadline implements [backend.Session].
+func (s *session) Deadline() time.Time { return s.link.lease.Deadline() }
