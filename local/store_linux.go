@@ -1,7 +1,6 @@
 package local
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -102,39 +101,4 @@ func (b *Backend) sweep(st *state) {
 			os.Remove(filepath.Join(dir, e.Name()))
 		}
 	}
-}
-
-// lineOf returns the state of a line without those who have gone.
-//
-// That a member has gone is decided under the line's lock. Without it, one who was
-// pinned and whose process then died could be taken for dead, by a state that was
-// read before; and a write that was guarded by the member might still be under
-// way.
-func (s *Session) lineOf(ctx context.Context, line string) (*state, error) {
-	st, err := s.b.load(line)
-	if err != nil {
-		return nil, err
-	}
-	listed := len(st.members)
-	if err := s.b.drop(st); err != nil || len(st.members) == listed {
-		return st, err
-	}
-	return st, s.settled(ctx, line, func() error {
-		if st, err = s.b.load(line); err != nil {
-			return err
-		}
-		return s.b.drop(st)
-	})
-}
-
-// settled runs fn while nobody writes to the line.
-func (s *Session) settled(ctx context.Context, line string, fn func() error) error {
-	ctx, cancel := s.bounded(ctx, line)
-	defer cancel()
-	h, err := s.b.acquire(ctx, shared, line)
-	if err != nil {
-		return err
-	}
-	defer h.release()
-	return fn()
 }

@@ -17,18 +17,6 @@ import (
 
 func init() { backend.Register("local", Open) }
 
-// Options are the optional settings of [New]; nil is all defaults.
-type Options struct {
-	// LockTimeout bounds how long a write waits for another process that is
-	// writing to the same election or record, which takes milliseconds unless that
-	// process was stopped meanwhile. The write then fails with
-	// [backend.ErrUnavailable]. 0 is 10 s.
-	LockTimeout time.Duration
-	// Logger is told when inotify is not to be had and changes are looked for once
-	// a second instead. Nil discards.
-	Logger *slog.Logger
-}
-
 // A Backend is a folder of this machine as coordinator. It is safe for concurrent
 // use, by any number of backends in any number of processes.
 type Backend struct {

@@ -1,0 +1,86 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// Gone blocks until m has gone; see [backend.Session]. It also returns when m is
+// pinned and the caller cannot know: m does not say so, and this session did not do
+// it. It holds one descriptor and no goroutine of its own.
+func (s *Session) Gone(ctx context.Context, m backend.Member) error {
+	return wrap("gone", m.Line, s.gone(ctx, m))
+}
+
+func (s *Session) gone(ctx context.Context, m backend.Member) error {
+	if err := backend.CheckName(m.Line); err != nil {
+		return err
+	}
+	if err := s.usable(ctx); err != nil {
+		return err
+	}
+	path := s.b.dir.fifo(m.Line, m.Position)
+	file, err := openFIFO(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+
+	bell := newBell()
+	wake := func() {
+		bell.ring()
+		file.SetReadDeadline(time.Unix(1, 0)) // long past: Read returns
+	}
+	defer s.b.watches.watch(path, wake)()
+	defer context.AfterFunc(ctx, wake)()
+	defer context.AfterFunc(s.ctx, wake)()
+
+	known := m.Pinned || s.hasPinned(m)
+	let := false // the owner has let go: only a pin keeps m in line
+	for {
+		// A wake before this line is seen by the checks after it, a later one by Read.
+		if err := file.SetReadDeadline(time.Time{}); err != nil {
+			return err
+		}
+		if err := s.usable(ctx); err != nil {
+			return err
+		}
+		if _, err := os.Lstat(path); err != nil {
+			if errors.Is(err, os.ErrNotExist) {
+				return nil
+			}
+			return err
+		}
+		pinned, err := s.b.pinned(m)
+		if err != nil || pinned && !known || let && !pinned {
+			return err // if pinned, perhaps with a seal: those who wait should know
+		}
+		if let {
+			<-bell // it rings for ctx and the session, too
+			continue
+		}
+		var strangers [64]byte // nobody should write to a FIFO of ours
+		switch _, err := file.Read(strangers[:]); {
+		case err == io.EOF:
+			let = true
+		case err != nil && !errors.Is(err, os.ErrDeadlineExceeded):
+			return err
+		}
+	}
+}
+
+// Joined blocks until somebody stands in the line; see [backend.Session].
+func (s *Session) Joined(ctx context.Context, line string) error {
+	return wrap("joined", line, s.follow(ctx, line, func() (bool, error) {
+		st, err := s.lineOf(ctx, line)
+		return err == nil && len(st.members) > 0, err
+	}))
+}

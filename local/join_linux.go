@@ -1,0 +1,50 @@
+package local
+
+import (
+	"context"
+	"errors"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// Join adds a member at the end of the line. It writes two files to the disk; see
+// [backend.Session].
+func (s *Session) Join(ctx context.Context, line, value string) (backend.Member, error) {
+	m, err := s.join(ctx, line, value)
+	return m, wrap("join", line, err)
+}
+
+func (s *Session) join(ctx context.Context, line, value string) (m backend.Member, err error) {
+	if err := errors.Join(backend.CheckName(line), backend.CheckValue(value)); err != nil {
+		return m, err
+	}
+	return m, s.write(ctx, func(ctx context.Context, h *hold) error {
+		st, err := s.b.load(line)
+		if err != nil {
+			return err
+		}
+		position, err := s.b.next(ctx, h, st.newest())
+		if err != nil {
+			return err
+		}
+		if err := s.b.drop(st); err != nil {
+			return err
+		}
+		p, err := s.b.dir.stand(line, position)
+		if err != nil {
+			return err
+		}
+		joined := newMember(line, position, value)
+		st.members = append(st.members, joined)
+		if err := s.b.store(st); err != nil {
+			p.leave() // listed or not, it is nobody's
+			return err
+		}
+		s.mu.Lock()
+		s.places[position] = p
+		s.mu.Unlock()
+		m = joined
+		s.b.sweep(st)
+		return nil
+	}, line)
+}

@@ -1,0 +1,74 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// Leave removes m; see [backend.Session]. To leave one's own place is to let go of
+// it: that takes no lock and writes nothing. A member that another session joined
+// is refused with [backend.ErrDenied].
+func (s *Session) Leave(ctx context.Context, m backend.Member) error {
+	return wrap("leave", m.Line, s.leave(ctx, m))
+}
+
+func (s *Session) leave(ctx context.Context, m backend.Member) error {
+	if err := backend.CheckName(m.Line); err != nil {
+		return err
+	}
+	if err := s.usable(ctx); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	p := s.places[m.Position]
+	if p != nil && !p.pinned && p.path == s.b.dir.fifo(m.Line, m.Position) {
+		delete(s.places, m.Position)
+		p.leave()
+		s.mu.Unlock()
+		return nil
+	}
+	s.mu.Unlock()
+	return s.write(ctx, func(context.Context, *hold) error { return s.unpin(m) }, m.Line)
+}
+
+// unpin removes a pinned member, whoever pinned it. The caller holds the lock.
+func (s *Session) unpin(m backend.Member) error {
+	st, err := s.b.load(m.Line)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	path := s.b.dir.fifo(m.Line, m.Position)
+	own := s.places[m.Position]
+	i := st.index(m)
+	switch {
+	case i < 0:
+		return nil
+	case st.members[i].Pinned:
+		st.members = append(st.members[:i], st.members[i+1:]...)
+		if err := s.b.store(st); err != nil {
+			return err
+		}
+	case own == nil:
+		if is, err := probe(path); err != nil || is != held {
+			return err
+		}
+		return fmt.Errorf("%w: member %s was joined by another session", backend.ErrDenied, m.Key)
+	}
+	if own != nil {
+		delete(s.places, m.Position)
+		own.leave()
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	if len(st.members) == 0 && st.version == backend.Absent {
+		s.b.dir.tidy(m.Line)
+	}
+	return nil
+}

@@ -1,0 +1,91 @@
+package local
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// Pin makes m permanent and writes the record of its election, in one file at
+// once; see [backend.Session]. Where m is pinned and the record is hd already,
+// nothing is left to do, whatever the version. A member that another session joined
+// is refused with [backend.ErrDenied].
+func (s *Session) Pin(ctx context.Context, m backend.Member, hd backend.Header, at backend.Version) error {
+	return wrap("pin", m.Line, s.pin(ctx, m, hd, at))
+}
+
+func (s *Session) pin(ctx context.Context, m backend.Member, hd backend.Header, at backend.Version) error {
+	if err := backend.CheckName(m.Line); err != nil {
+		return err
+	}
+	return s.write(ctx, func(ctx context.Context, h *hold) error {
+		st, err := s.b.load(m.Line)
+		if err != nil {
+			return err
+		}
+		i := st.index(m)
+		if i < 0 {
+			return backend.ErrNotMember
+		}
+		if stands, err := s.b.stands(st.members[i]); err != nil {
+			return err
+		} else if !stands {
+			return backend.ErrNotMember
+		}
+		s.mu.Lock()
+		own := s.places[m.Position]
+		s.mu.Unlock()
+		record := hd.Encode()
+		if st.members[i].Pinned {
+			if bytes.Equal(st.record, record) {
+				return nil
+			}
+		} else if own == nil {
+			return fmt.Errorf("%w: member %s was joined by another session", backend.ErrDenied, m.Key)
+		}
+		if st.version != at {
+			return backend.ErrVersion
+		}
+		version, err := s.b.next(ctx, h, st.newest())
+		if err != nil {
+			return err
+		}
+		st.members[i].Pinned = true
+		st.record, st.version = record, backend.Version(version)
+		if own != nil {
+			// Also when store fails, it may be listed as pinned: its FIFO must then
+			// outlive us. If it is not, whoever joins next sweeps it up.
+			s.mu.Lock()
+			own.pinned = true
+			s.mu.Unlock()
+		}
+		if err := s.b.store(st); err != nil {
+			return err
+		}
+		// This changes nothing, but wakes those who watch the FIFO.
+		_ = os.Chmod(s.b.dir.fifo(m.Line, m.Position), s.b.dir.filePerm())
+		return nil
+	}, m.Line)
+}
+
+// hasPinned reports whether this session pinned m.
+func (s *Session) hasPinned(m backend.Member) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.places[m.Position]
+	return p != nil && p.pinned
+}
+
+// pinned reports whether m is pinned. Of a member whose owner has let go of it that
+// is the last word: only the owner can have pinned it, before it let go.
+func (b *Backend) pinned(m backend.Member) (bool, error) {
+	st, err := b.loadTo(m.Line, m.Position)
+	if err != nil {
+		return false, err
+	}
+	i := st.index(m)
+	return i >= 0 && st.members[i].Pinned, nil
+}
