@@ -56,7 +56,7 @@ func (s *session) Ahead(ctx context.Context, m backend.Member) (p backend.Place,
 		}
 		s.settle(heartbeat, resp.Header.RaftTerm)
 		if !p.First && p.Ahead.Position != h.Migration.Gate {
-			return s.alive()
+			return s.Alive()
 		}
 		return s.lead(ctx, m) // which must not begin with a deadline that has passed
 	})

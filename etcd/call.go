@@ -30,22 +30,9 @@ type txn struct {
 	urgent bool
 }
 
-// call runs one call of the contract: f gets a context that ends with ctx and with
-// the session, and whose cause tells which.
+// call runs one method of the contract; see [kit.Call].
 func (s *session) call(ctx context.Context, op, name string, f func(ctx context.Context) error) error {
-	if ctx.Err() != nil {
-		return wrap(op, name, context.Cause(ctx))
-	}
-	if err := s.alive(); err != nil {
-		return wrap(op, name, err)
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(s.ctx, func() { cancel(context.Cause(s.ctx)) })
-	defer func() {
-		stop()
-		cancel(nil)
-	}()
-	return wrap(op, name, s.explain(ctx, f(ctx)))
+	return s.Run(ctx, op, name, func(ctx context.Context) error { return s.explain(ctx, f(ctx)) })
 }
 
 // commit sends t once and waits for the answer, at most for the given time. Its
@@ -66,8 +53,8 @@ func (s *session) commit(ctx context.Context, t txn, limit time.Duration) (*clie
 			if t.lease != s.present().lease {
 				return nil, errOutdated
 			}
-			s.end(err)
-			return nil, s.ended()
+			s.End(err)
+			return nil, s.Ended()
 		}
 		if errors.Is(err, rpctypes.ErrPermissionDenied) {
 			err = &deniedError{t, err}
@@ -75,8 +62,8 @@ func (s *session) commit(ctx context.Context, t txn, limit time.Duration) (*clie
 		return nil, err
 	}
 	if err := s.b.log.observe(floor, resp.Header); err != nil {
-		s.end(err)
-		return nil, s.ended()
+		s.End(err)
+		return nil, s.Ended()
 	}
 	return resp, nil
 }

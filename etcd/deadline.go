@@ -27,17 +27,15 @@ func (s *session) MaxMargin() time.Duration { return s.ttl*7/12 - s.margin }
 // confirmed when it is proven to have reached the one leader that etcd has.
 func (s *session) Deadline() time.Time { return time.Now().Add(s.left()) }
 
-// watchDeadline ends the session when its deadline passes.
-func (s *session) watchDeadline() {
-	timer := time.NewTimer(s.left())
-	defer timer.Stop()
-	for s.alive() == nil {
-		timer.Reset(s.left())
-		select {
-		case <-s.ctx.Done():
-		case <-timer.C:
-		}
+// lapsed says why the session is over once its deadline has passed.
+func (s *session) lapsed() error {
+	why := fmt.Errorf("etcd has not confirmed its lease for %v", s.ttl-s.margin)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.hitched != nil {
+		why = fmt.Errorf("%w: %w", why, s.hitched)
 	}
+	return why
 }
 
 // left returns the time until the deadline: that which is proven, if somebody leads.
@@ -88,7 +86,7 @@ func (s *session) keepAlive() {
 	doubted := false
 	for {
 		select {
-		case <-s.ctx.Done():
+		case <-s.Context().Done():
 			return
 		case <-timer.C:
 		case <-s.beatNow:
@@ -101,21 +99,21 @@ func (s *session) keepAlive() {
 			timer.Reset(max(0, min(s.ttl/4-clock.Since(sent), k.leisure())))
 			continue
 		case errors.Is(err, errLeaseGone) && doubted:
-			s.end(err)
+			s.End(err)
 			return
 		case errors.Is(err, backend.ErrReset):
-			s.end(err)
+			s.End(err)
 			return
 		case errors.Is(err, errLeaseGone):
 			// A server that lags behind may not know a young lease yet (etcd issue 13675).
 			// A read through the log makes it catch up, and tells whether the log was reset.
 			doubted = true
-			_, _ = s.read(s.ctx, clientv3.OpGet(s.b.record("succession"), clientv3.WithKeysOnly()))
+			_, _ = s.read(s.Context(), clientv3.OpGet(s.b.record("succession"), clientv3.WithKeysOnly()))
 		default:
 			s.b.o.Logger.Debug("heartbeat failed", "err", err)
 		}
 		k.hangUp()
-		if pause.Sleep(s.ctx) != nil {
+		if pause.Sleep(s.Context()) != nil {
 			return
 		}
 		timer.Reset(0)
@@ -133,7 +131,7 @@ func (k *keeper) beat() (sent clock.Instant, err error) {
 			return a.sent, err
 		case k.stream.term != s.present().term:
 			if !s.proof.wanted() && k.leisure() > 0 {
-				return a.sent, s.alive()
+				return a.sent, s.Alive()
 			}
 			fresh, err := s.relet()
 			switch {
@@ -144,16 +142,16 @@ func (k *keeper) beat() (sent clock.Instant, err error) {
 				continue // it may be proven now
 			case errors.Is(err, rpctypes.ErrNoSpace):
 				k.noticed, k.delay = clock.Now(), s.ttl/4
-				return a.sent, s.alive()
+				return a.sent, s.Alive()
 			}
 			return fresh, err
 		case !s.proof.wanted():
-			return a.sent, s.alive()
+			return a.sent, s.Alive()
 		case a.term != 0:
 			if err := s.prove(a); err != nil {
 				return a.sent, err
 			}
-			return a.sent, s.alive()
+			return a.sent, s.Alive()
 		}
 		// The first answer on a stream, or in a term: the second may be proven.
 	}
@@ -225,7 +223,7 @@ func (k *keeper) leisure() time.Duration {
 // given up, it opens two at once, see [first], and keeps that which answers first.
 func (k *keeper) open() (ack, error) {
 	var chosen atomic.Pointer[stream]
-	a, err := first(k.s.ctx, k.failed, func(ctx context.Context) (ack, error) {
+	a, err := first(k.s.Context(), k.failed, func(ctx context.Context) (ack, error) {
 		st, err := k.s.open(ctx)
 		if err != nil {
 			return ack{}, err
@@ -248,7 +246,7 @@ func (k *keeper) open() (ack, error) {
 // open opens a stream, within the time of an attempt. A server that has lost its
 // leader ends it, so that the next attempt goes to another.
 func (s *session) open(ctx context.Context) (*stream, error) {
-	streaming, cancel := context.WithCancel(clientv3.WithRequireLeader(s.ctx))
+	streaming, cancel := context.WithCancel(clientv3.WithRequireLeader(s.Context()))
 	stop := context.AfterFunc(ctx, cancel)
 	limit := time.AfterFunc(s.beatLimit(), cancel)
 	raw, err := s.b.leases.LeaseKeepAlive(streaming, grpc.WaitForReady(true))

@@ -12,19 +12,17 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/kit"
 )
 
-// scheme is the scheme of URLs, and what errors call this driver.
-const scheme = "etcd"
+// driver is the scheme of URLs, and what errors call this driver.
+const driver kit.Driver = "etcd"
 
 // errLeaseGone says that the server knows the session's lease no more.
 var errLeaseGone = errors.New("etcd knows its lease no more: it has expired or was revoked")
 
 // errOutdated says that the server knows a lease no more that the session has left.
 var errOutdated = errors.New("the session has another lease by now")
-
-// errClosed is why a session ends that is closed.
-var errClosed = errors.New("it was closed")
 
 // A lostError is a request that another server is to be asked: its answer did not come,
 // and it may or may not have had its effect, or else [notTaken].
@@ -52,13 +50,6 @@ var refusals = []error{
 // notTaken reports whether err is one of the refusals.
 func notTaken(err error) bool {
 	return slices.ContainsFunc(refusals, func(r error) bool { return errors.Is(err, r) })
-}
-
-func wrap(op, name string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return &backend.Error{Backend: scheme, Op: op, Name: name, Err: err}
 }
 
 // denials are refusals for which etcd has no gRPC code of their own.

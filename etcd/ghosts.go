@@ -48,7 +48,7 @@ func (g *ghosts) run() {
 	defer patience.Stop()
 	for {
 		select {
-		case <-g.s.ctx.Done():
+		case <-g.s.Context().Done():
 			return
 		case <-patience.C:
 			g.renew()
@@ -59,7 +59,7 @@ func (g *ghosts) run() {
 			pause.Reset()
 			continue
 		}
-		if pause.Sleep(g.s.ctx) != nil {
+		if pause.Sleep(g.s.Context()) != nil {
 			return
 		}
 		notify(g.signal)
@@ -108,7 +108,7 @@ func (g *ghosts) lay() error {
 }
 
 func (g *ghosts) delete(key string, gh *ghost) error {
-	resp, _, err := g.s.persist(g.s.ctx, txn{then: []clientv3.Op{clientv3.OpDelete(key)}})
+	resp, _, err := g.s.persist(g.s.Context(), txn{then: []clientv3.Op{clientv3.OpDelete(key)}})
 	if err != nil {
 		return err
 	}

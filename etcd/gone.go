@@ -31,9 +31,6 @@ func (s *session) Gone(ctx context.Context, m backend.Member) error {
 
 // Joined blocks until somebody stands in the line; see [backend.Session].
 func (s *session) Joined(ctx context.Context, line string) error {
-	if err := backend.CheckName(line); err != nil {
-		return wrap("joined", line, err)
-	}
 	folder := s.b.folder(line)
 	return s.call(ctx, "joined", line, func(ctx context.Context) error {
 		return s.await(ctx, watching{

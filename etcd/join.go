@@ -25,8 +25,8 @@ const maxChecked = 1024
 // never used again, and when its member has left, or Join has been given up, it
 // becomes one of the session's ghosts. What etcd refuses leaves none.
 func (s *session) Join(ctx context.Context, line, value string) (m backend.Member, err error) {
-	if err := errors.Join(backend.CheckName(line), backend.CheckValue(value)); err != nil {
-		return m, wrap("join", line, err)
+	if err := backend.CheckValue(value); err != nil {
+		return m, driver.Wrap("join", line, err)
 	}
 	err = s.call(ctx, "join", line, func(ctx context.Context) error {
 		if err := s.checkNesting(ctx, line); err != nil {
@@ -71,7 +71,7 @@ func (s *session) create(ctx context.Context, line, name, value string) (backend
 		}
 	}
 	switch {
-	case err != nil && s.ended() != nil:
+	case err != nil && s.Ended() != nil:
 		return backend.Member{}, err
 	case err != nil && !lost && resp == nil && s.undone(ctx, key, err): // with resp, it stands and could not be moved
 		s.free(line, name)

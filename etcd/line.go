@@ -10,9 +10,6 @@ import (
 
 // Line returns the whole line in order; see [backend.Session].
 func (s *session) Line(ctx context.Context, line string) (l backend.Line, err error) {
-	if err := backend.CheckName(line); err != nil {
-		return l, wrap("line", line, err)
-	}
 	err = s.call(ctx, "line", line, func(ctx context.Context) error {
 		resp, err := s.read(ctx,
 			clientv3.OpGet(s.b.folder(line), clientv3.WithPrefix(),

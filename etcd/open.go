@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"reflect"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -18,6 +16,7 @@ import (
 	grpcbackoff "google.golang.org/grpc/backoff"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/kit"
 	"github.com/succession-dev/succession/internal/security"
 )
 
@@ -33,7 +32,7 @@ const (
 )
 
 func init() {
-	backend.Register(scheme, func(ctx context.Context, u *backend.URL) (backend.Backend, error) {
+	backend.Register(string(driver), func(ctx context.Context, u *backend.URL) (backend.Backend, error) {
 		b, err := Open(ctx, u)
 		if err != nil {
 			return nil, err
@@ -66,11 +65,11 @@ func init() {
 func Open(ctx context.Context, u *backend.URL) (*Backend, error) {
 	b, err := open(ctx, u)
 	if err != nil {
-		return nil, wrap("open", "", err)
+		return nil, driver.Wrap("open", "", err)
 	}
-	if _, err := b.live(ctx); err != nil {
+	if _, err := b.Session(ctx); err != nil {
 		_ = b.Close() // there is no session that could be left behind
-		return nil, wrap("open", "", err)
+		return nil, driver.Wrap("open", "", err)
 	}
 	return b, nil
 }
@@ -137,33 +136,21 @@ type Backend struct {
 	watches pb.WatchClient
 	cluster pb.ClusterClient
 	owned   bool // Close closes client
-	o       Options
+
+	closeClient sync.Once
+
+	o Options
 
 	queueing time.Duration // the constant of that name, but for tests
 
-	log history
+	log      history
+	sessions *kit.Sessions
 
-	ctx    context.Context // ends when everything must be given up
-	cancel context.CancelFunc
-	wg     sync.WaitGroup // everything that runs for the backend
-
-	mu      sync.Mutex
-	closed  bool
-	session *session // the live one, or nil
-	opening *opening // while one is being opened
-	flat    map[string]bool
-
-	sessions map[*session]bool // those whose leases may stand
+	mu   sync.Mutex
+	flat map[string]bool // lines that have been checked for nesting
 }
 
 var _ backend.Backend = (*Backend)(nil)
-
-// An opening is a session on its way, shared by all who wait for it.
-type opening struct {
-	done    chan struct{} // closed when session or err is set
-	session *session
-	err     error
-}
 
 // New returns a backend that uses client, which its owner goes on owning and closes
 // after the backend. It does not block and does not talk to etcd. It fails with
@@ -177,13 +164,13 @@ type opening struct {
 func New(client *clientv3.Client, o *Options) (*Backend, error) {
 	f, err := o.filled()
 	if err != nil {
-		return nil, wrap("new", "", err)
+		return nil, driver.Wrap("new", "", err)
 	}
 	if client == nil || client.ActiveConnection() == nil {
-		return nil, wrap("new", "", fmt.Errorf("%w: the client has no connection; make it with clientv3.New", backend.ErrInvalid))
+		return nil, driver.Wrap("new", "", fmt.Errorf("%w: the client has no connection; make it with clientv3.New", backend.ErrInvalid))
 	}
 	if reflect.TypeOf(client.Watcher) != reflect.TypeOf(clientv3.NewWatcher(client)) || reflect.TypeOf(client.KV) != reflect.TypeOf(clientv3.NewKV(client)) {
-		return nil, wrap("new", "", fmt.Errorf("%w: the client's KV or Watcher was replaced; use Options.Prefix in place of package namespace", backend.ErrInvalid))
+		return nil, driver.Wrap("new", "", fmt.Errorf("%w: the client's KV or Watcher was replaced; use Options.Prefix in place of package namespace", backend.ErrInvalid))
 	}
 	c := conn{client.ActiveConnection()}
 	b := &Backend{
@@ -195,9 +182,8 @@ func New(client *clientv3.Client, o *Options) (*Backend, error) {
 		o:        f,
 		queueing: queueing,
 		flat:     make(map[string]bool),
-		sessions: make(map[*session]bool),
 	}
-	b.ctx, b.cancel = context.WithCancel(context.Background())
+	b.sessions = kit.NewSessions(kit.Config{Driver: driver, Open: b.open, Connect: f.ConnectTimeout, Patience: closeBound})
 	return b, nil
 }
 
@@ -205,73 +191,11 @@ func New(client *clientv3.Client, o *Options) (*Backend, error) {
 // [backend.Backend]. It blocks until etcd has granted a lease, ctx ends, or
 // [Options] ConnectTimeout has passed ([backend.ErrUnavailable]).
 func (b *Backend) Session(ctx context.Context) (backend.Session, error) {
-	s, err := b.live(ctx)
-	if err != nil {
-		return nil, wrap("session", "", err)
-	}
-	return s, nil
+	return b.sessions.Session(ctx)
 }
 
-func (b *Backend) live(ctx context.Context) (*session, error) {
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	b.mu.Lock()
-	s := b.session
-	b.mu.Unlock()
-	if s != nil && s.alive() == nil { // alive may end it, which takes the lock
-		return s, nil
-	}
-	b.mu.Lock()
-	switch {
-	case b.closed:
-		b.mu.Unlock()
-		return nil, backend.ErrClosed
-	case b.session != nil:
-		defer b.mu.Unlock()
-		return b.session, nil // somebody else was faster
-	case b.opening == nil:
-		o := &opening{done: make(chan struct{})}
-		b.opening = o
-		b.wg.Go(func() { b.fulfil(o) })
-	}
-	o := b.opening
-	b.mu.Unlock()
-	select {
-	case <-o.done:
-		return o.session, o.err
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
-}
-
-// fulfil opens a session for all who wait for o.
-func (b *Backend) fulfil(o *opening) {
-	s, err := b.open()
-	b.mu.Lock()
-	if err == nil && b.closed {
-		err = backend.ErrClosed
-	}
-	b.opening = nil
-	o.err = err
-	if err == nil {
-		b.session, o.session = s, s
-	}
-	b.mu.Unlock()
-	close(o.done)
-	switch {
-	case s == nil:
-	case err != nil:
-		s.end(err)
-	default:
-		s.start()
-	}
-}
-
-// open has etcd grant a lease, within the connect timeout.
-func (b *Backend) open() (*session, error) {
-	ctx, cancel := context.WithTimeout(b.ctx, b.o.ConnectTimeout)
-	defer cancel()
+// open opens a session: it has etcd grant a lease.
+func (b *Backend) open(ctx context.Context) (kit.Session, error) {
 	pause := newBackoff()
 	for attempt := max(b.o.ConnectTimeout/4, minAttempt); ; attempt *= 2 {
 		s, err := b.begin(ctx, attempt)
@@ -279,9 +203,6 @@ func (b *Backend) open() (*session, error) {
 			return s, err
 		}
 		if pause.Sleep(ctx) != nil {
-			if b.ctx.Err() != nil {
-				return nil, backend.ErrClosed
-			}
 			return nil, fmt.Errorf("no lease was granted within %v by %s: %s%w",
 				b.o.ConnectTimeout, strings.Join(b.client.Endpoints(), ", "), hint(err), err)
 		}
@@ -308,35 +229,19 @@ func (b *Backend) begin(ctx context.Context, attempt time.Duration) (*session, e
 	s := newSession(b, t, g.ttl)
 	if s.margin > s.ttl/2 {
 		err := fmt.Errorf("%w: margin %v is more than half of the TTL that etcd granted, %v", backend.ErrInvalid, s.margin, s.ttl)
-		s.end(err)
+		s.End(err)
 		return nil, err
 	}
 	s.lease.Extend(g.sent, s.ttl-s.margin)
 	s.proof.extend(g.sent, s.ttl-s.margin)
 	if !s.lease.Hold(true) {
 		err := &lostError{errors.New("the lease was granted too late")}
-		s.end(err)
+		s.End(err)
 		return nil, err
 	}
 	b.o.Logger.Debug("session opened", "lease", fmt.Sprintf("%x", g.lease), "ttl", s.ttl)
+	s.Start(s.keepAlive, s.watcher.run, s.ghosts.run)
 	return s, nil
-}
-
-// forget makes s no longer the live session.
-func (b *Backend) forget(s *session) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.session == s {
-		b.session = nil
-	}
-}
-
-// released notes that the lease of s is gone, or has been given up.
-func (b *Backend) released(s *session) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.sessions, s)
-	close(s.released)
 }
 
 // Close ends the session, if there is one. It waits for etcd for two seconds at
@@ -344,34 +249,9 @@ func (b *Backend) released(s *session) {
 // until etcd ends the session. A client that was given to [New] stays open. Closing
 // twice is not an error.
 func (b *Backend) Close() error {
-	b.mu.Lock()
-	first := !b.closed
-	b.closed = true
-	o := b.opening
-	b.mu.Unlock()
-
-	ctx, cancel := context.WithTimeout(context.Background(), closeBound)
-	defer cancel()
-	if o != nil {
-		select {
-		case <-o.done:
-		case <-ctx.Done():
-		}
-	}
-	b.mu.Lock()
-	sessions := slices.Collect(maps.Keys(b.sessions))
-	b.mu.Unlock()
-	for _, s := range sessions {
-		s.end(errClosed) // so that all are given up at once
-	}
-	var err error
-	for _, s := range sessions {
-		err = errors.Join(err, s.Close(ctx))
-	}
-	b.cancel()
-	b.wg.Wait()
-	if first && b.owned {
-		err = errors.Join(err, wrap("close", "", ignoreCanceled(b.client.Close())))
+	err := b.sessions.Close()
+	if b.owned {
+		b.closeClient.Do(func() { err = errors.Join(err, driver.Wrap("close", "", ignoreCanceled(b.client.Close()))) })
 	}
 	return err
 }

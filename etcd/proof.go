@@ -95,9 +95,9 @@ func (s *session) lead(ctx context.Context, m backend.Member) error {
 		next := s.proof.next()
 		// One that is about to pass would cost the term that begins.
 		if held, left := s.proof.lease.Held(); (held || left > s.ttl/4) && s.proof.lease.Hold(true) {
-			return s.alive()
+			return s.Alive()
 		}
-		if err := s.alive(); err != nil {
+		if err := s.Alive(); err != nil {
 			return err
 		}
 		notify(s.beatNow)
@@ -111,7 +111,7 @@ func (s *session) lead(ctx context.Context, m backend.Member) error {
 
 // follow takes m from those by which the session leads.
 func (s *session) follow(m backend.Member) {
-	_ = s.alive() // a deadline that has passed while somebody led has ended the session
+	_ = s.Alive() // a deadline that has passed while somebody led has ended the session
 	s.proof.mu.Lock()
 	defer s.proof.mu.Unlock()
 	delete(s.proof.leading, m.Position)
@@ -142,5 +142,5 @@ func (s *session) prove(a ack) error {
 
 // term returns the term that etcd is in.
 func (s *session) term(urgent bool) (uint64, error) {
-	return twice(s.ctx, s.beatLimit(), urgent, s.b.term)
+	return twice(s.Context(), s.beatLimit(), urgent, s.b.term)
 }

@@ -15,9 +15,6 @@ import (
 
 // Get returns the record; see [backend.Records].
 func (s *session) Get(ctx context.Context, name string) (r backend.Record, err error) {
-	if err := backend.CheckName(name); err != nil {
-		return r, wrap("get", name, err)
-	}
 	err = s.call(ctx, "get", name, func(ctx context.Context) error {
 		r, _, err = s.get(ctx, name)
 		return err
@@ -42,11 +39,8 @@ func (s *session) get(ctx context.Context, name string) (backend.Record, int64, 
 // standing in a line is refused with [backend.ErrInvalid]: writing it would take the
 // member's lease away.
 func (s *session) Put(ctx context.Context, name string, value []byte, cond *backend.If) (v backend.Version, err error) {
-	if err := backend.CheckName(name); err != nil {
-		return 0, wrap("put", name, err)
-	}
 	if err := backend.CheckRecord(value); err != nil {
-		return 0, wrap("put", name, err)
+		return 0, driver.Wrap("put", name, err)
 	}
 	err = s.call(ctx, "put", name, func(ctx context.Context) error {
 		resp, err := s.write(ctx, name, cond, clientv3.OpPut(s.b.record(name), string(value)))
@@ -60,9 +54,6 @@ func (s *session) Put(ctx context.Context, name string, value []byte, cond *back
 
 // Delete removes the record; see [backend.Records].
 func (s *session) Delete(ctx context.Context, name string, cond *backend.If) error {
-	if err := backend.CheckName(name); err != nil {
-		return wrap("delete", name, err)
-	}
 	return s.call(ctx, "delete", name, func(ctx context.Context) error {
 		_, err := s.write(ctx, name, cond, clientv3.OpDelete(s.b.record(name)))
 		return err
@@ -121,9 +112,6 @@ func (s *session) write(ctx context.Context, name string, cond *backend.If, op c
 
 // List returns the names of the records directly under dir; see [backend.Records].
 func (s *session) List(ctx context.Context, dir string) (names []string, err error) {
-	if err := backend.CheckName(dir); err != nil {
-		return nil, wrap("list", dir, err)
-	}
 	err = s.call(ctx, "list", dir, func(ctx context.Context) error {
 		folder := s.b.folder(dir)
 		resp, err := s.read(ctx, clientv3.OpGet(folder, clientv3.WithPrefix(), clientv3.WithKeysOnly()))
@@ -145,9 +133,6 @@ func (s *session) List(ctx context.Context, dir string) (names []string, err err
 // Watch blocks until the record has another version than after; see
 // [backend.Records].
 func (s *session) Watch(ctx context.Context, name string, after backend.Version) (r backend.Record, err error) {
-	if err := backend.CheckName(name); err != nil {
-		return r, wrap("watch", name, err)
-	}
 	err = s.call(ctx, "watch", name, func(ctx context.Context) error {
 		if after == 0 {
 			r, _, err = s.get(ctx, name)

@@ -73,7 +73,7 @@ func (s *session) relet() (sent clock.Instant, err error) {
 	if term == now.term { // the server that answers heartbeats is in another
 		return sent, errUnproven
 	}
-	fresh, err := twice(s.ctx, s.beatLimit(), true, func(ctx context.Context) (grant, error) {
+	fresh, err := twice(s.Context(), s.beatLimit(), true, func(ctx context.Context) (grant, error) {
 		return s.b.grant(ctx, int64(s.ttl/time.Second))
 	})
 	switch {
@@ -83,8 +83,8 @@ func (s *session) relet() (sent clock.Instant, err error) {
 		return fresh.sent, errUnproven
 	}
 	s.let(tenancy{lease: fresh.lease, old: now.lease})
-	if err := s.move(s.ctx, s.keys(), now.lease, fresh.lease); err != nil {
-		s.end(fmt.Errorf("its members cannot be moved to another lease: %w", err))
+	if err := s.move(s.Context(), s.keys(), now.lease, fresh.lease); err != nil {
+		s.End(fmt.Errorf("its members cannot be moved to another lease: %w", err))
 		return fresh.sent, err
 	}
 	s.let(tenancy{lease: fresh.lease, term: term, old: now.lease})
@@ -92,7 +92,7 @@ func (s *session) relet() (sent clock.Instant, err error) {
 	s.lease.Extend(fresh.sent, min(fresh.ttl, s.ttl)-s.margin)
 	s.proof.extend(fresh.sent, min(fresh.ttl, s.ttl)-s.margin)
 	s.b.o.Logger.Debug("took another lease, as etcd has changed its leader", "lease", fmt.Sprintf("%x", fresh.lease), "term", term)
-	return fresh.sent, s.alive()
+	return fresh.sent, s.Alive()
 }
 
 // keys returns where members of the session may stand.
@@ -132,7 +132,7 @@ func (s *session) catchUp(ctx context.Context, key string, lease int64) error {
 	for {
 		now := s.present().lease
 		if now == lease {
-			return s.alive() // it goes with the lease
+			return s.Alive() // it goes with the lease
 		}
 		switch err := s.move(ctx, []string{key}, lease, now); {
 		case err == nil:

@@ -50,7 +50,7 @@ func (k *keeper) keep() bool {
 	if !k.roll.first.IsZero() && clock.Since(k.roll.first) < s.b.queueing+s.ttl*4/3 {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(s.ctx, s.beatLimit())
+	ctx, cancel := context.WithTimeout(s.Context(), s.beatLimit())
 	defer cancel()
 	err := s.b.call(ctx, k.roll.term)
 	switch {

@@ -127,7 +127,7 @@ func (w *watcher) run() {
 	pause := newBackoff()
 	for {
 		select {
-		case <-w.s.ctx.Done():
+		case <-w.s.Context().Done():
 			return
 		case <-w.wake:
 		}
@@ -140,7 +140,7 @@ func (w *watcher) run() {
 		if time.Since(began) > pause.Max {
 			pause.Reset()
 		}
-		if pause.Sleep(w.s.ctx) != nil {
+		if pause.Sleep(w.s.Context()) != nil {
 			return
 		}
 		notify(w.wake) // who came meanwhile has been heard by serve, perhaps
@@ -157,7 +157,7 @@ func (w *watcher) idle() bool {
 func (w *watcher) serve() (epoch uint64, err error) {
 	// A server that has lost its leader ends the stream; without that, a watch would
 	// sit for ever on a server that is cut off from the others.
-	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(w.s.ctx))
+	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(w.s.Context()))
 	defer cancel()
 	w.mu.Lock()
 	epoch = w.epoch
@@ -203,7 +203,7 @@ func (w *watcher) receive(epoch uint64, stream pb.Watch_WatchClient) error {
 			return w.s.b.classify(err)
 		}
 		if err := w.s.b.log.observe(0, resp.Header); err != nil {
-			w.s.end(err)
+			w.s.End(err)
 			return err
 		}
 		if resp.Canceled && resp.WatchId == clientv3.InvalidWatchID {

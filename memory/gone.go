@@ -18,7 +18,7 @@ func (s *session) Gone(ctx context.Context, m backend.Member) error {
 // Joined blocks until somebody stands in the line; see [backend.Session].
 func (s *session) Joined(ctx context.Context, line string) error {
 	if err := backend.CheckName(line); err != nil {
-		return wrap(OpJoined, line, err)
+		return driver.Wrap(string(OpJoined), line, err)
 	}
 	on := topic{event: eventJoined, name: line}
 	_, err := ask[any](ctx, s, OpJoined, line, func() *call {

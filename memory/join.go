@@ -16,7 +16,7 @@ func (s *session) Join(ctx context.Context, line, value string) (backend.Member,
 		err = backend.CheckValue(value)
 	}
 	if err != nil {
-		return backend.Member{}, wrap(OpJoin, line, err)
+		return backend.Member{}, driver.Wrap(string(OpJoin), line, err)
 	}
 	return ask[backend.Member](ctx, s, OpJoin, line, func() *call {
 		cl := s.send(OpJoin, lostResolve, func(l *lease) (any, error) {

@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/kit"
 )
 
-// scheme is that of the URLs, and the Backend of a [backend.Error].
-const scheme = "memory"
+// driver is the scheme of URLs, and what errors call this driver.
+const driver kit.Driver = "memory"
 
-func init() { backend.Register(scheme, open) }
+func init() { backend.Register(string(driver), open) }
 
 // named are the coordinators that URLs name. They live as long as the process, as
 // a server outlives its clients.
@@ -125,7 +126,7 @@ type opening struct {
 func (b *Backend) Session(ctx context.Context) (backend.Session, error) {
 	s, err := b.live(ctx)
 	if err != nil {
-		return nil, &backend.Error{Backend: scheme, Op: string(OpOpen), Err: err}
+		return nil, driver.Wrap(string(OpOpen), "", err)
 	}
 	return s, nil
 }
@@ -243,7 +244,7 @@ func (b *Backend) Close() error {
 	var err error
 	for _, cl := range last {
 		if _, err = wait(ctx, b.c, cl); err != nil {
-			err = &backend.Error{Backend: scheme, Op: string(OpClose), Err: errStands}
+			err = driver.Wrap(string(OpClose), "", errStands)
 			break
 		}
 	}

@@ -10,7 +10,7 @@ import (
 // Get returns the record; see [backend.Records].
 func (s *session) Get(ctx context.Context, name string) (backend.Record, error) {
 	if err := backend.CheckName(name); err != nil {
-		return backend.Record{}, wrap(OpGet, name, err)
+		return backend.Record{}, driver.Wrap(string(OpGet), name, err)
 	}
 	return ask[backend.Record](ctx, s, OpGet, name, func() *call {
 		return s.send(OpGet, lostAgain, func(*lease) (any, error) {
@@ -26,7 +26,7 @@ func (s *session) Put(ctx context.Context, name string, value []byte, cond *back
 		err = backend.CheckRecord(value)
 	}
 	if err != nil {
-		return 0, wrap(OpPut, name, err)
+		return 0, driver.Wrap(string(OpPut), name, err)
 	}
 	value, cond = slices.Clone(value), cloneIf(cond)
 	return ask[backend.Version](ctx, s, OpPut, name, func() *call {
@@ -39,7 +39,7 @@ func (s *session) Put(ctx context.Context, name string, value []byte, cond *back
 // Delete removes the record where the condition holds; see [backend.Records].
 func (s *session) Delete(ctx context.Context, name string, cond *backend.If) error {
 	if err := backend.CheckName(name); err != nil {
-		return wrap(OpDelete, name, err)
+		return driver.Wrap(string(OpDelete), name, err)
 	}
 	cond = cloneIf(cond)
 	_, err := ask[any](ctx, s, OpDelete, name, func() *call {
@@ -64,7 +64,7 @@ func cloneIf(cond *backend.If) *backend.If {
 // [backend.Records].
 func (s *session) List(ctx context.Context, dir string) ([]string, error) {
 	if err := backend.CheckName(dir); err != nil {
-		return nil, wrap(OpList, dir, err)
+		return nil, driver.Wrap(string(OpList), dir, err)
 	}
 	return ask[[]string](ctx, s, OpList, dir, func() *call {
 		return s.send(OpList, lostAgain, func(*lease) (any, error) {
@@ -77,7 +77,7 @@ func (s *session) List(ctx context.Context, dir string) ([]string, error) {
 // [backend.Records].
 func (s *session) Watch(ctx context.Context, name string, after backend.Version) (backend.Record, error) {
 	if err := backend.CheckName(name); err != nil {
-		return backend.Record{}, wrap(OpWatch, name, err)
+		return backend.Record{}, driver.Wrap(string(OpWatch), name, err)
 	}
 	on := poll{topic{event: eventRecord, name: name}, after}
 	r, err := ask[backend.Record](ctx, s, OpWatch, name, func() *call {

@@ -131,18 +131,18 @@ func (s *session) oldest() uint64 {
 func ask[T any](ctx context.Context, s *session, op Op, name string, start func() *call) (T, error) {
 	var zero T
 	if ctx.Err() != nil {
-		return zero, wrap(op, name, context.Cause(ctx))
+		return zero, driver.Wrap(string(op), name, context.Cause(ctx))
 	}
 	s.b.c.lock()
 	if err := s.alive(); err != nil {
 		s.b.c.unlock()
-		return zero, wrap(op, name, err)
+		return zero, driver.Wrap(string(op), name, err)
 	}
 	cl := start()
 	s.b.c.unlock()
 	v, err := wait(ctx, s.b.c, cl)
 	if err != nil {
-		return zero, wrap(op, name, err)
+		return zero, driver.Wrap(string(op), name, err)
 	}
 	t, _ := v.(T)
 	return t, nil
@@ -163,10 +163,6 @@ func wait(ctx context.Context, c *Coordinator, cl *call) (any, error) {
 	return cl.value, cl.err
 }
 
-func wrap(op Op, name string, err error) error {
-	return &backend.Error{Backend: scheme, Op: string(op), Name: name, Err: err}
-}
-
 // TTL returns the coordinator's session time; see [backend.Session].
 func (s *session) TTL() time.Duration { return s.b.c.ttl }
 
@@ -175,10 +171,7 @@ func (s *session) Done() <-chan struct{} { return s.done }
 func (s *session) Err() error {
 	s.b.c.lock()
 	defer s.b.c.unlock()
-	if s.err == nil {
-		return nil
-	}
-	return wrap("session", "", s.err)
+	return driver.Wrap("session", "", s.err)
 }
 
 // Close ends the session; see [backend.Session]. Here it ends at once, whether or
@@ -196,8 +189,8 @@ func (s *session) Close(ctx context.Context) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, errStands): // the backend was closed meanwhile
-		return wrap(OpClose, "", err)
+		return driver.Wrap(string(OpClose), "", err)
 	default:
-		return wrap(OpClose, "", fmt.Errorf("%w: %w", errStands, err))
+		return driver.Wrap(string(OpClose), "", fmt.Errorf("%w: %w", errStands, err))
 	}
 }
