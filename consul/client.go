@@ -43,7 +43,7 @@ func newClient(life context.Context, cfg *api.Config, o *Options) (*client, erro
 		own := ownConfig(cfg, ownTLS)
 		made, err := api.NewClient(own)
 		if err != nil {
-			return nil, fail("open", "", fmt.Errorf("%w: %v", backend.ErrInvalid, err))
+			return nil, driver.Wrap("open", "", fmt.Errorf("%w: %v", backend.ErrInvalid, err))
 		}
 		// NewClient has put the final transport there, which for a unix socket is one
 		// of its own making.

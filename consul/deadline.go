@@ -2,6 +2,7 @@ package consul
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -42,18 +43,15 @@ func (s *session) keepAlive() {
 	for {
 		var pause time.Duration
 		select {
-		case <-s.ctx.Done():
+		case <-s.Context().Done():
 			return
 		case <-timer.C:
-			if s.alive() != nil {
-				return
-			}
 			sent := clock.Now()
 			running.Go(func() {
 				err := s.renew(sent)
 				select {
 				case answers <- err:
-				case <-s.ctx.Done():
+				case <-s.Context().Done():
 				}
 			})
 			newest = sent
@@ -67,13 +65,13 @@ func (s *session) keepAlive() {
 				pause = wait.Next()
 			}
 		}
-		timer.Reset(max(0, min(pause, s.lease.Left())))
+		timer.Reset(max(0, pause))
 	}
 }
 
 // renew sends one renewal and notes what became of it.
 func (s *session) renew(sent clock.Instant) error {
-	ctx, cancel := context.WithTimeout(s.ctx, s.b.o.TTL)
+	ctx, cancel := context.WithTimeout(s.Context(), s.b.o.TTL)
 	defer cancel()
 	id := s.present().id
 	entry, err := s.b.c.renew(ctx, id)
@@ -91,10 +89,24 @@ func (s *session) renew(sent clock.Instant) error {
 	case err == nil && (leader != now.leader || now.moving || id != now.id):
 		err = s.relet(ctx, id, leader)
 	case err == nil && !s.lease.Extend(sent, s.b.o.TTL):
-		return s.alive() // which ends it
+		return s.Alive() // which ends it
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.refused = err
 	return err
+}
+
+// over returns why the session is over once its deadline has passed, and nil before that.
+func (s *session) over() error {
+	if s.lease.Left() > 0 {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	why := fmt.Errorf("it was last confirmed by Consul more than %v ago", s.b.o.TTL)
+	if s.refused != nil {
+		why = fmt.Errorf("%w (%v)", why, s.refused)
+	}
+	return why
 }

@@ -13,14 +13,6 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// fail wraps err, unless it is nil, as the error of an operation.
-func fail(op, name string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return &backend.Error{Backend: scheme, Op: op, Name: name, Err: err}
-}
-
 // Consul has no codes for its errors: these texts are those of agent/structs,
 // agent/consul/state and acl of Consul 1.22, and have been so since 1.0.
 const (

@@ -117,13 +117,13 @@ func (s *session) sweep() {
 	var next <-chan time.Time // nil as long as there is nothing to look for
 	for {
 		select {
-		case <-s.ctx.Done():
+		case <-s.Context().Done():
 			return
 		case <-s.ghosts.more:
 			pause = minPause
 		case <-next:
 		}
-		if err := s.removeGhosts(); err != nil && s.ctx.Err() == nil {
+		if err := s.removeGhosts(); err != nil && s.Context().Err() == nil {
 			s.b.o.Logger.Warn("members that nobody owns could not be looked for", "err", err)
 		}
 		next = time.After(pause)
@@ -141,7 +141,7 @@ func (s *session) removeGhosts() error {
 	s.mu.Unlock()
 	for len(ops) > 0 {
 		n := min(len(ops), maxOps)
-		err := s.once(s.ctx, s.b.o.attempt(), func(ctx context.Context) error {
+		err := s.once(s.Context(), s.b.o.attempt(), func(ctx context.Context) error {
 			r, err := s.b.c.read(ctx, ops[:n]...)
 			if err != nil {
 				return err

@@ -10,11 +10,11 @@ import (
 // query for that key alone, which costs Consul three requests in four TTL, or in a
 // minute where that is shorter, and wakes for nobody else.
 func (s *session) Gone(ctx context.Context, m backend.Member) error {
-	return fail("gone", m.Line, s.gone(ctx, m))
+	return s.Run(ctx, "gone", m.Line, func(ctx context.Context) error { return s.gone(ctx, m) })
 }
 
 func (s *session) gone(ctx context.Context, m backend.Member) error {
-	key, err := s.path(ctx, m)
+	key, err := s.b.o.memberPath(m)
 	if err != nil {
 		return err
 	}
@@ -69,15 +69,13 @@ func (s *session) standing(ctx context.Context, key string, m backend.Member) (i
 // folder Consul watches what is nearest to it in its tree, and tells the index of all
 // keys (agent/consul/state/kvs.go, kvsListTxn): writes of others wake it, too.
 func (s *session) Joined(ctx context.Context, line string) error {
-	return fail("joined", line, s.joined(ctx, line))
+	return s.Run(ctx, "joined", line, func(ctx context.Context) error { return s.joined(ctx, line) })
 }
 
 func (s *session) joined(ctx context.Context, line string) error {
-	if err := s.check(ctx, line); err != nil {
+	if err := checkName(line); err != nil {
 		return err
 	}
-	ctx, cancel := s.bind(ctx)
-	defer cancel()
 	folder := s.b.o.folder(line)
 	wait, quiet := s.b.o.patience(), s.b.o.backoff()
 	for first := true; ; first = false {

@@ -102,14 +102,14 @@ func (h *history) verify(ctx context.Context, c *client) error {
 
 // verify ends the session where Consul's keys have gone back.
 func (s *session) verify(ctx context.Context) error {
-	return s.heed(ctx, s.retry(ctx, func(ctx context.Context) error { return s.b.history.verify(ctx, s.b.c) }))
+	return s.heed(s.retry(ctx, func(ctx context.Context) error { return s.b.history.verify(ctx, s.b.c) }))
 }
 
 // heed ends the session if err says that it must not go on.
-func (s *session) heed(ctx context.Context, err error) error {
+func (s *session) heed(err error) error {
 	if errors.Is(err, backend.ErrReset) {
-		s.end(fmt.Errorf("%w: %w", backend.ErrSessionEnded, err), false)
-		return s.possible(ctx)
+		s.End(err)
+		return s.Ended()
 	}
 	return err
 }

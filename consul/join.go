@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/consul/api"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/kit"
 )
 
 // Join adds a member at the end of the line: a key that is tied to the session as
@@ -18,12 +19,11 @@ import (
 // key does not exist, so it takes effect once, and whichever of them it was, the key
 // tells that it is ours.
 func (s *session) Join(ctx context.Context, line, value string) (backend.Member, error) {
-	m, err := s.join(ctx, line, value)
-	return m, fail("join", line, err)
+	return kit.Call(ctx, s.Life, "join", line, func(ctx context.Context) (backend.Member, error) { return s.join(ctx, line, value) })
 }
 
 func (s *session) join(ctx context.Context, line, value string) (backend.Member, error) {
-	if err := s.check(ctx, line); err != nil {
+	if err := checkName(line); err != nil {
 		return backend.Member{}, err
 	}
 	if err := backend.CheckValue(value); err != nil {

@@ -13,11 +13,11 @@ import (
 // [backend.Session]. It blocks for one round trip, or for three where an operator
 // has changed the key.
 func (s *session) Leave(ctx context.Context, m backend.Member) error {
-	return fail("leave", m.Line, s.leave(ctx, m))
+	return s.Run(ctx, "leave", m.Line, func(ctx context.Context) error { return s.leave(ctx, m) })
 }
 
 func (s *session) leave(ctx context.Context, m backend.Member) error {
-	key, err := s.path(ctx, m)
+	key, err := s.b.o.memberPath(m)
 	if err != nil {
 		return err
 	}

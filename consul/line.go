@@ -9,17 +9,18 @@ import (
 	"github.com/hashicorp/consul/api"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/kit"
 )
 
 // Line returns the whole line and the election's record, in one snapshot; see
 // [backend.Session]. It blocks for about a round trip.
 func (s *session) Line(ctx context.Context, line string) (backend.Line, error) {
-	var l backend.Line
-	err := s.check(ctx, line)
-	if err == nil {
-		l, err = s.look(ctx, line)
-	}
-	return l, fail("line", line, err)
+	return kit.Call(ctx, s.Life, "line", line, func(ctx context.Context) (backend.Line, error) {
+		if err := checkName(line); err != nil {
+			return backend.Line{}, err
+		}
+		return s.look(ctx, line)
+	})
 }
 
 func (s *session) look(ctx context.Context, line string) (backend.Line, error) {
@@ -45,7 +46,7 @@ func (s *session) look(ctx context.Context, line string) (backend.Line, error) {
 		return err
 	})
 	if err != nil {
-		return backend.Line{}, s.heed(ctx, err)
+		return backend.Line{}, s.heed(err)
 	}
 	s.disown(l.Members)
 	if n := len(l.Members); n > 0 {

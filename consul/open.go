@@ -5,20 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
-	"sync"
 	"time"
 
 	"github.com/hashicorp/consul/api"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/kit"
 )
 
-// scheme is that of the URLs, and the Backend of a [backend.Error].
-const scheme = "consul"
+// driver is the scheme of URLs, and what errors call this driver.
+const driver kit.Driver = "consul"
 
 func init() {
-	backend.Register(scheme, func(ctx context.Context, u *backend.URL) (backend.Backend, error) {
+	backend.Register(string(driver), func(ctx context.Context, u *backend.URL) (backend.Backend, error) {
 		b, err := Open(ctx, u)
 		if err != nil {
 			return nil, err
@@ -57,7 +56,7 @@ func Open(ctx context.Context, u *backend.URL) (*Backend, error) {
 	cfg.Namespace = u.Text("namespace", cfg.Namespace)
 	cfg.Partition = u.Text("partition", cfg.Partition)
 	invalid := func(why string) (*Backend, error) {
-		return nil, fail("open", "", fmt.Errorf("%w URL %s: %s", backend.ErrInvalid, u, why))
+		return nil, driver.Wrap("open", "", fmt.Errorf("%w URL %s: %s", backend.ErrInvalid, u, why))
 	}
 
 	cfg.TokenFile = u.Text("token-file", cfg.TokenFile)
@@ -82,7 +81,7 @@ func Open(ctx context.Context, u *backend.URL) (*Backend, error) {
 		}
 	}
 	if err := u.Err(); err != nil {
-		return nil, fail("open", "", err)
+		return nil, driver.Wrap("open", "", err)
 	}
 	switch tls {
 	case "":
@@ -124,20 +123,10 @@ const closeBound = 2 * time.Second
 // A Backend is a handle on one Consul cluster, through one agent. It is safe for
 // concurrent use.
 type Backend struct {
-	o *Options
-	c *client
-
-	life  context.Context // of everything that runs, until Close has ended
-	close context.CancelFunc
-	wg    sync.WaitGroup // everything that runs; Close waits for it
-
-	mu      sync.Mutex
-	closed  bool
-	session *session   // the newest, which may have ended
-	earlier []*session // those before it; Consul may not have been told yet that they have ended
-	opening *opening   // while one is being opened
-
-	history history
+	o        *Options
+	c        *client
+	sessions *kit.Sessions
+	history  history
 }
 
 var _ backend.Backend = (*Backend)(nil)
@@ -153,111 +142,30 @@ var _ backend.Backend = (*Backend)(nil)
 func New(cfg *api.Config, o *Options) (*Backend, error) {
 	o, err := o.filled()
 	if err != nil {
-		return nil, fail("open", "", err)
+		return nil, driver.Wrap("open", "", err)
 	}
 	if cfg != nil && cfg.WaitTime != 0 {
-		return nil, fail("open", "", fmt.Errorf("%w: api.Config.WaitTime is set; leave it at zero, every query has a time of its own", backend.ErrInvalid))
+		return nil, driver.Wrap("open", "", fmt.Errorf("%w: api.Config.WaitTime is set; leave it at zero, every query has a time of its own", backend.ErrInvalid))
 	}
 	b := &Backend{o: o}
-	b.life, b.close = context.WithCancel(context.Background())
-	if b.c, err = newClient(b.life, cfg, o); err != nil {
-		b.close()
+	b.sessions = kit.NewSessions(kit.Config{Driver: driver, Open: b.establish, Connect: o.ConnectTimeout, Patience: closeBound})
+	if b.c, err = newClient(b.sessions.Context(), cfg, o); err != nil {
+		_ = b.sessions.Close() // there are none
 		return nil, err
 	}
 	return b, nil
-}
-
-// An opening is a session on its way, shared by all who wait for it.
-type opening struct {
-	done    chan struct{} // closed when session or err is set
-	session *session
-	err     error
 }
 
 // Session returns the live session and opens one where there is none; see
 // [backend.Backend]. It blocks for about five round trips, at most for
 // [Options].ConnectTimeout.
 func (b *Backend) Session(ctx context.Context) (backend.Session, error) {
-	s, err := b.live(ctx)
-	if err != nil {
-		return nil, fail("session", "", err)
-	}
-	return s, nil
+	return b.sessions.Session(ctx)
 }
 
-func (b *Backend) live(ctx context.Context) (*session, error) {
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	b.mu.Lock()
-	s, o := b.session, b.opening
-	closed := b.closed
-	b.mu.Unlock()
-	switch {
-	case closed:
-		return nil, backend.ErrClosed
-	case s != nil && s.alive() == nil:
-		return s, nil
-	case o == nil:
-		if o = b.open(); o == nil {
-			return nil, backend.ErrClosed
-		}
-	}
-	select {
-	case <-o.done:
-		return o.session, o.err
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
-}
-
-// open begins to open a session, or joins who has begun; nil after Close.
-func (b *Backend) open() *opening {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.opening != nil || b.closed {
-		return b.opening
-	}
-	o := &opening{done: make(chan struct{})}
-	if s := b.session; s != nil && s.alive() == nil { // opened meanwhile
-		o.session = s
-		close(o.done)
-		return o
-	}
-	b.opening = o
-	b.wg.Go(func() {
-		s, err := b.establish()
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.opening = nil
-		if err == nil {
-			if b.session != nil {
-				b.earlier = slices.DeleteFunc(append(b.earlier, b.session), (*session).isDestroyed)
-			}
-			b.session = s
-			// Close, which waits for this, has not seen the session.
-			if b.closed {
-				err = backend.ErrClosed
-				s.end(fmt.Errorf("%w: the backend was closed", backend.ErrSessionEnded), false)
-			} else {
-				b.wg.Go(s.keepAlive)
-				b.wg.Go(s.sweep)
-			}
-		}
-		if err != nil {
-			s = nil
-		}
-		o.session, o.err = s, err
-		close(o.done)
-	})
-	return o
-}
-
-// establish opens a session, within the connect timeout. A session whose creation
-// was not answered has no members, and Consul ends it in its time.
-func (b *Backend) establish() (*session, error) {
-	ctx, cancel := context.WithTimeout(b.life, b.o.ConnectTimeout)
-	defer cancel()
+// establish opens a session. A session whose creation was not answered has no members,
+// and Consul ends it in its time.
+func (b *Backend) establish(ctx context.Context) (kit.Session, error) {
 	wait := b.o.backoff()
 	var why error // what went wrong last, apart from that the time was over
 	for {
@@ -303,9 +211,11 @@ func (b *Backend) tryEstablish(ctx context.Context) (*session, error) {
 		}
 	}
 	if err != nil {
-		s.end(err, gone)
+		s.known = gone
+		s.End(err)
 		return nil, err
 	}
+	s.Start(s.keepAlive, s.sweep)
 	return s, nil
 }
 
@@ -315,24 +225,7 @@ func (b *Backend) tryEstablish(ctx context.Context) (*session, error) {
 // the error says that the members stand until Consul ends the session, up to twice the
 // TTL later.
 func (b *Backend) Close() error {
-	b.mu.Lock()
-	b.closed = true
-	s, sessions := b.session, slices.DeleteFunc(b.earlier, (*session).isDestroyed)
-	b.earlier = nil
-	b.mu.Unlock()
-
-	ctx, cancel := context.WithTimeout(context.Background(), closeBound)
-	defer cancel()
-	if s != nil {
-		s.end(fmt.Errorf("%w: the backend was closed", backend.ErrSessionEnded), false)
-		sessions = append(sessions, s)
-	}
-	var err error
-	for _, s := range sessions {
-		err = errors.Join(err, s.awaitDestroyed(ctx))
-	}
-	b.close()
-	b.wg.Wait()
+	err := b.sessions.Close()
 	b.c.close()
-	return fail("close", "", err)
+	return err
 }

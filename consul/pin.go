@@ -17,11 +17,11 @@ import (
 // tells it, foreign ones included, and also how it looks after an operator has
 // released the key by hand.
 func (s *session) Pin(ctx context.Context, m backend.Member, h backend.Header, at backend.Version) error {
-	return fail("pin", m.Line, s.pin(ctx, m, h, at))
+	return s.Run(ctx, "pin", m.Line, func(ctx context.Context) error { return s.pin(ctx, m, h, at) })
 }
 
 func (s *session) pin(ctx context.Context, m backend.Member, h backend.Header, at backend.Version) error {
-	key, err := s.path(ctx, m)
+	key, err := s.b.o.memberPath(m)
 	if err != nil {
 		return err
 	}

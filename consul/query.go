@@ -39,7 +39,7 @@ type query struct {
 // when the query's time is over, and when it failed. The caller then reads again,
 // except for what the answer proves. It fails when ctx, or the session, ends.
 func (s *session) block(ctx context.Context, on topic, index uint64) (*query, error) {
-	if err := s.possible(ctx); err != nil {
+	if err := s.Usable(ctx); err != nil {
 		return nil, err
 	}
 	q := s.attach(on, max(index, 1)) // 0 would not block
@@ -49,8 +49,6 @@ func (s *session) block(ctx context.Context, on topic, index uint64) (*query, er
 		return q, nil
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
-	case <-s.ctx.Done():
-		return nil, context.Cause(s.ctx)
 	}
 }
 
@@ -64,12 +62,10 @@ func (s *session) attach(on topic, index uint64) *query {
 	if q == nil || on.member == 0 && q.index > index {
 		var ctx context.Context
 		q = &query{index: index, done: make(chan struct{})}
-		ctx, q.cancel = context.WithCancel(s.ctx)
+		ctx, q.cancel = context.WithCancel(s.Context())
 		q.idle = time.AfterFunc(linger, func() { s.expire(q) })
 		s.queries[on] = q
-		if s.err == nil { // Close ends the session before it waits
-			s.b.wg.Go(func() { s.run(ctx, on, q) })
-		}
+		s.Go(func() { s.run(ctx, on, q) })
 	}
 	q.waiting++
 	q.idle.Stop()

@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/consul/api"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/kit"
 )
 
 // versionOf returns the version of a record as it was read: its ModifyIndex, which
@@ -38,13 +39,15 @@ func setOp(key string, value []byte, at backend.Version) *api.KVTxnOp {
 
 // Get returns the record; see [backend.Records].
 func (s *session) Get(ctx context.Context, name string) (backend.Record, error) {
-	r, _, err := s.get(ctx, name)
-	return r, fail("get", name, err)
+	return kit.Call(ctx, s.Life, "get", name, func(ctx context.Context) (backend.Record, error) {
+		r, _, err := s.get(ctx, name)
+		return r, err
+	})
 }
 
 // get also returns the index from which a blocking query finds every later change.
 func (s *session) get(ctx context.Context, name string) (backend.Record, uint64, error) {
-	if err := s.check(ctx, name); err != nil {
+	if err := checkName(name); err != nil {
 		return backend.Record{}, 0, err
 	}
 	r := backend.Record{Name: name}
@@ -70,12 +73,11 @@ func (s *session) get(ctx context.Context, name string) (backend.Record, uint64,
 // Put writes the record where the condition holds, with the condition, in one
 // transaction; see [backend.Records].
 func (s *session) Put(ctx context.Context, name string, value []byte, cond *backend.If) (backend.Version, error) {
-	v, err := s.put(ctx, name, value, cond)
-	return v, fail("put", name, err)
+	return kit.Call(ctx, s.Life, "put", name, func(ctx context.Context) (backend.Version, error) { return s.put(ctx, name, value, cond) })
 }
 
 func (s *session) put(ctx context.Context, name string, value []byte, cond *backend.If) (backend.Version, error) {
-	if err := s.check(ctx, name); err != nil {
+	if err := checkName(name); err != nil {
 		return 0, err
 	}
 	if err := backend.CheckRecord(value); err != nil {
@@ -96,11 +98,11 @@ func (s *session) put(ctx context.Context, name string, value []byte, cond *back
 
 // Delete removes the record where the condition holds; see [backend.Records].
 func (s *session) Delete(ctx context.Context, name string, cond *backend.If) error {
-	return fail("delete", name, s.delete(ctx, name, cond))
+	return s.Run(ctx, "delete", name, func(ctx context.Context) error { return s.delete(ctx, name, cond) })
 }
 
 func (s *session) delete(ctx context.Context, name string, cond *backend.If) error {
-	if err := s.check(ctx, name); err != nil {
+	if err := checkName(name); err != nil {
 		return err
 	}
 	key := s.b.o.key(name)
@@ -132,7 +134,7 @@ func (s *session) guarded(ctx context.Context, cond *backend.If, key string, ops
 	var guard *api.KVTxnOp
 	if cond != nil && cond.Member != (backend.Member{}) {
 		m = cond.Member
-		path, err := s.path(ctx, m)
+		path, err := s.b.o.memberPath(m)
 		if err != nil {
 			return nil, err
 		}
@@ -170,19 +172,19 @@ func (s *session) guarded(ctx context.Context, cond *backend.If, key string, ops
 // List returns the full names of the records directly under dir, sorted; see
 // [backend.Records].
 func (s *session) List(ctx context.Context, dir string) ([]string, error) {
-	if err := s.check(ctx, dir); err != nil {
-		return nil, fail("list", dir, err)
+	return kit.Call(ctx, s.Life, "list", dir, func(ctx context.Context) ([]string, error) { return s.list(ctx, dir) })
+}
+
+func (s *session) list(ctx context.Context, dir string) ([]string, error) {
+	if err := checkName(dir); err != nil {
+		return nil, err
 	}
 	folder := s.b.o.folder(dir)
-	var keys []string
+	var keys, names []string
 	err := s.retry(ctx, func(ctx context.Context) (err error) {
 		keys, err = s.b.c.names(ctx, folder)
 		return err
 	})
-	if err != nil {
-		return nil, fail("list", dir, err)
-	}
-	var names []string
 	for _, k := range keys {
 		name := strings.TrimPrefix(k, folder)
 		if !strings.HasSuffix(name, "/") && checkName(name) == nil {
@@ -190,14 +192,13 @@ func (s *session) List(ctx context.Context, dir string) ([]string, error) {
 		}
 	}
 	slices.Sort(names)
-	return names, nil
+	return names, err
 }
 
 // Watch blocks until the record has another version than after; see
 // [backend.Records].
 func (s *session) Watch(ctx context.Context, name string, after backend.Version) (backend.Record, error) {
-	r, err := s.watch(ctx, name, after)
-	return r, fail("watch", name, err)
+	return kit.Call(ctx, s.Life, "watch", name, func(ctx context.Context) (backend.Record, error) { return s.watch(ctx, name, after) })
 }
 
 func (s *session) watch(ctx context.Context, name string, after backend.Version) (backend.Record, error) {

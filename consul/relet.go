@@ -90,7 +90,7 @@ func (s *session) relet(ctx context.Context, from, leader string) error {
 	s.let(now)
 	s.b.o.Logger.Debug("took another session of Consul, as that has another leader", "session", now.id, "leader", now.leader)
 	if !s.lease.Extend(now.sent, s.b.o.TTL) {
-		return s.alive() // which ends it
+		return s.Alive() // which ends it
 	}
 	s.prune(ctx)
 	return nil

@@ -7,6 +7,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/kit"
 )
 
 // Ahead says who stands just in front of m; see [backend.Session]. It is one
@@ -15,8 +16,8 @@ import (
 // and without word of whether it is pinned: etcd looks through all that are older, and
 // finds keys and revisions alone in memory (since 3.7, server/storage/mvcc). Where the
 // youngest is no member, a second such transaction reads all that are older.
-func (s *session) Ahead(ctx context.Context, m backend.Member) (p backend.Place, err error) {
-	err = s.call(ctx, "ahead", m.Line, func(ctx context.Context) error {
+func (s *session) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
+	return kit.Call(ctx, s.Life, "ahead", m.Line, func(ctx context.Context) (p backend.Place, err error) {
 		own, heartbeat := s.b.member(m), s.proof.last()
 		older := clientv3.WithMaxCreateRev(int64(m.Position) - 1)
 		look := func(which ...clientv3.OpOption) (*clientv3.TxnResponse, error) {
@@ -28,7 +29,7 @@ func (s *session) Ahead(ctx context.Context, m backend.Member) (p backend.Place,
 		}
 		resp, err := look(append(clientv3.WithLastCreate(), clientv3.WithKeysOnly())...)
 		if err != nil {
-			return err
+			return p, err
 		}
 		ahead := s.b.youngest(m.Line, rangeOf(resp, 0))
 		if ahead == nil && len(rangeOf(resp, 0).Kvs) > 0 {
@@ -37,33 +38,29 @@ func (s *session) Ahead(ctx context.Context, m backend.Member) (p backend.Place,
 			// gone, and m would get a smaller token. So all three are read again.
 			resp, err = look(clientv3.WithPrefix(), clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortDescend))
 			if err != nil {
-				return err
+				return p, err
 			}
 			ahead = s.b.youngest(m.Line, rangeOf(resp, 0))
 		}
 		self, record := rangeOf(resp, 1), rangeOf(resp, 2)
 		if len(self.Kvs) == 0 || self.Kvs[0].CreateRevision != int64(m.Position) {
 			s.follow(m)
-			return backend.ErrNotMember
+			return p, backend.ErrNotMember
 		}
 		h, err := headerOf(record)
 		if err != nil {
-			return err
+			return p, err
 		}
 		m.Pinned = self.Kvs[0].Lease == 0
 		if p, err = backend.PlaceOf(m, ahead, h); err != nil {
-			return err
+			return p, err
 		}
 		s.settle(heartbeat, resp.Header.RaftTerm)
 		if !p.First && p.Ahead.Position != h.Migration.Gate {
-			return s.Alive()
+			return p, s.Alive()
 		}
-		return s.lead(ctx, m) // which must not begin with a deadline that has passed
+		return p, s.lead(ctx, m) // which must not begin with a deadline that has passed
 	})
-	if err != nil {
-		return backend.Place{}, err
-	}
-	return p, nil
 }
 
 // youngest returns the first member among found; nil where there is none.

@@ -30,11 +30,6 @@ type txn struct {
 	urgent bool
 }
 
-// call runs one method of the contract; see [kit.Call].
-func (s *session) call(ctx context.Context, op, name string, f func(ctx context.Context) error) error {
-	return s.Run(ctx, op, name, func(ctx context.Context) error { return s.explain(ctx, f(ctx)) })
-}
-
 // commit sends t once and waits for the answer, at most for the given time. Its
 // error is the cause of ctx if that has ended, unless it is known that t was [notTaken],
 // errOutdated where the session has taken another lease than that of t, and else one of the

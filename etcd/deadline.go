@@ -27,8 +27,11 @@ func (s *session) MaxMargin() time.Duration { return s.ttl*7/12 - s.margin }
 // confirmed when it is proven to have reached the one leader that etcd has.
 func (s *session) Deadline() time.Time { return time.Now().Add(s.left()) }
 
-// lapsed says why the session is over once its deadline has passed.
-func (s *session) lapsed() error {
+// over returns why the session is over once its deadline has passed, and nil before that.
+func (s *session) over() error {
+	if s.left() > 0 {
+		return nil
+	}
 	why := fmt.Errorf("etcd has not confirmed its lease for %v", s.ttl-s.margin)
 	s.mu.Lock()
 	defer s.mu.Unlock()

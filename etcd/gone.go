@@ -12,7 +12,7 @@ import (
 // Gone blocks until m has gone; see [backend.Session].
 func (s *session) Gone(ctx context.Context, m backend.Member) error {
 	key := s.b.member(m)
-	return s.call(ctx, "gone", m.Line, func(ctx context.Context) error {
+	return s.Run(ctx, "gone", m.Line, func(ctx context.Context) error {
 		return s.await(ctx, watching{
 			create: watchKey(key, noPut),
 			look: func(ctx context.Context) (bool, int64, error) {
@@ -32,7 +32,7 @@ func (s *session) Gone(ctx context.Context, m backend.Member) error {
 // Joined blocks until somebody stands in the line; see [backend.Session].
 func (s *session) Joined(ctx context.Context, line string) error {
 	folder := s.b.folder(line)
-	return s.call(ctx, "joined", line, func(ctx context.Context) error {
+	return s.Run(ctx, "joined", line, func(ctx context.Context) error {
 		return s.await(ctx, watching{
 			create: watchFolder(folder, noDelete),
 			look: func(ctx context.Context) (bool, int64, error) {

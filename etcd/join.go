@@ -11,6 +11,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/kit"
 )
 
 // maxChecked is how many lines a backend remembers to have checked for nesting.
@@ -24,22 +25,21 @@ const maxChecked = 1024
 // before may then still be on its way. A key about which there is such doubt is
 // never used again, and when its member has left, or Join has been given up, it
 // becomes one of the session's ghosts. What etcd refuses leaves none.
-func (s *session) Join(ctx context.Context, line, value string) (m backend.Member, err error) {
-	if err := backend.CheckValue(value); err != nil {
-		return m, driver.Wrap("join", line, err)
-	}
-	err = s.call(ctx, "join", line, func(ctx context.Context) error {
+func (s *session) Join(ctx context.Context, line, value string) (backend.Member, error) {
+	return kit.Call(ctx, s.Life, "join", line, func(ctx context.Context) (m backend.Member, err error) {
+		if err := backend.CheckValue(value); err != nil {
+			return m, err
+		}
 		if err := s.checkNesting(ctx, line); err != nil {
-			return err
+			return m, err
 		}
 		for {
 			name := s.take(line)
 			if m, err = s.create(ctx, line, name, value); !errors.Is(err, errTaken) {
-				return err
+				return m, err
 			}
 		}
 	})
-	return m, err
 }
 
 // taken is a name that no Join may use.

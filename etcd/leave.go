@@ -12,7 +12,7 @@ import (
 // Leave removes m; see [backend.Session]. A member that another session joined and
 // that is not pinned is refused with [backend.ErrDenied].
 func (s *session) Leave(ctx context.Context, m backend.Member) error {
-	return s.call(ctx, "leave", m.Line, func(ctx context.Context) error {
+	return s.Run(ctx, "leave", m.Line, func(ctx context.Context) error {
 		key := s.b.member(m)
 		t := txn{
 			when:      []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(key), "=", int64(m.Position))},

@@ -6,18 +6,19 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/kit"
 )
 
 // Line returns the whole line in order; see [backend.Session].
-func (s *session) Line(ctx context.Context, line string) (l backend.Line, err error) {
-	err = s.call(ctx, "line", line, func(ctx context.Context) error {
+func (s *session) Line(ctx context.Context, line string) (backend.Line, error) {
+	return kit.Call(ctx, s.Life, "line", line, func(ctx context.Context) (l backend.Line, err error) {
 		resp, err := s.read(ctx,
 			clientv3.OpGet(s.b.folder(line), clientv3.WithPrefix(),
 				clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend)),
 			clientv3.OpGet(s.b.record(line)),
 		)
 		if err != nil {
-			return err
+			return l, err
 		}
 		for _, kv := range rangeOf(resp, 0).Kvs {
 			if m, ok := s.b.memberOf(line, kv); ok {
@@ -26,10 +27,6 @@ func (s *session) Line(ctx context.Context, line string) (l backend.Line, err er
 		}
 		l.Version = versionOf(rangeOf(resp, 1))
 		l.Header, err = headerOf(rangeOf(resp, 1))
-		return err
+		return l, err
 	})
-	if err != nil {
-		return backend.Line{}, err
-	}
-	return l, nil
 }

@@ -14,7 +14,7 @@ import (
 // transaction; see [backend.Session]. A key is pinned by writing it without its
 // lease: it keeps its create revision, and so its place.
 func (s *session) Pin(ctx context.Context, m backend.Member, h backend.Header, at backend.Version) error {
-	return s.call(ctx, "pin", m.Line, func(ctx context.Context) error {
+	return s.Run(ctx, "pin", m.Line, func(ctx context.Context) error {
 		value := h.Encode()
 		if err := backend.CheckRecord(value); err != nil {
 			return err

@@ -11,15 +11,15 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/kit"
 )
 
 // Get returns the record; see [backend.Records].
-func (s *session) Get(ctx context.Context, name string) (r backend.Record, err error) {
-	err = s.call(ctx, "get", name, func(ctx context.Context) error {
+func (s *session) Get(ctx context.Context, name string) (backend.Record, error) {
+	return kit.Call(ctx, s.Life, "get", name, func(ctx context.Context) (r backend.Record, err error) {
 		r, _, err = s.get(ctx, name)
-		return err
+		return r, err
 	})
-	return r, err
 }
 
 // get also returns the revision that it has read at.
@@ -38,23 +38,22 @@ func (s *session) get(ctx context.Context, name string) (backend.Record, int64, 
 // Put writes the record; see [backend.Records]. A name that is the key of somebody
 // standing in a line is refused with [backend.ErrInvalid]: writing it would take the
 // member's lease away.
-func (s *session) Put(ctx context.Context, name string, value []byte, cond *backend.If) (v backend.Version, err error) {
-	if err := backend.CheckRecord(value); err != nil {
-		return 0, driver.Wrap("put", name, err)
-	}
-	err = s.call(ctx, "put", name, func(ctx context.Context) error {
-		resp, err := s.write(ctx, name, cond, clientv3.OpPut(s.b.record(name), string(value)))
-		if err == nil {
-			v = backend.Version(resp.Header.Revision)
+func (s *session) Put(ctx context.Context, name string, value []byte, cond *backend.If) (backend.Version, error) {
+	return kit.Call(ctx, s.Life, "put", name, func(ctx context.Context) (backend.Version, error) {
+		if err := backend.CheckRecord(value); err != nil {
+			return 0, err
 		}
-		return err
+		resp, err := s.write(ctx, name, cond, clientv3.OpPut(s.b.record(name), string(value)))
+		if err != nil {
+			return 0, err
+		}
+		return backend.Version(resp.Header.Revision), nil
 	})
-	return v, err
 }
 
 // Delete removes the record; see [backend.Records].
 func (s *session) Delete(ctx context.Context, name string, cond *backend.If) error {
-	return s.call(ctx, "delete", name, func(ctx context.Context) error {
+	return s.Run(ctx, "delete", name, func(ctx context.Context) error {
 		_, err := s.write(ctx, name, cond, clientv3.OpDelete(s.b.record(name)))
 		return err
 	})
@@ -111,12 +110,12 @@ func (s *session) write(ctx context.Context, name string, cond *backend.If, op c
 }
 
 // List returns the names of the records directly under dir; see [backend.Records].
-func (s *session) List(ctx context.Context, dir string) (names []string, err error) {
-	err = s.call(ctx, "list", dir, func(ctx context.Context) error {
+func (s *session) List(ctx context.Context, dir string) ([]string, error) {
+	return kit.Call(ctx, s.Life, "list", dir, func(ctx context.Context) (names []string, err error) {
 		folder := s.b.folder(dir)
 		resp, err := s.read(ctx, clientv3.OpGet(folder, clientv3.WithPrefix(), clientv3.WithKeysOnly()))
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for _, kv := range rangeOf(resp, 0).Kvs {
 			rest := string(kv.Key[len(folder):])
@@ -125,20 +124,19 @@ func (s *session) List(ctx context.Context, dir string) (names []string, err err
 			}
 		}
 		slices.Sort(names)
-		return nil
+		return names, nil
 	})
-	return names, err
 }
 
 // Watch blocks until the record has another version than after; see
 // [backend.Records].
-func (s *session) Watch(ctx context.Context, name string, after backend.Version) (r backend.Record, err error) {
-	err = s.call(ctx, "watch", name, func(ctx context.Context) error {
+func (s *session) Watch(ctx context.Context, name string, after backend.Version) (backend.Record, error) {
+	return kit.Call(ctx, s.Life, "watch", name, func(ctx context.Context) (r backend.Record, err error) {
 		if after == 0 {
 			r, _, err = s.get(ctx, name)
-			return err
+			return r, err
 		}
-		return s.await(ctx, watching{
+		err = s.await(ctx, watching{
 			create: watchKey(s.b.record(name)),
 			look: func(ctx context.Context) (bool, int64, error) {
 				var revision int64
@@ -153,11 +151,8 @@ func (s *session) Watch(ctx context.Context, name string, after backend.Version)
 				return r.Version != after
 			},
 		})
+		return r, err
 	})
-	if err != nil {
-		return backend.Record{}, err
-	}
-	return r, nil
 }
 
 // headerOf reads an election's own record.

@@ -53,7 +53,7 @@ func newSession(b *Backend, t tenancy, ttl time.Duration) *session {
 		proof:   proof{leading: make(map[uint64]bool), settled: make(chan struct{})},
 	}
 	s.watcher, s.ghosts = newWatcher(s), newGhosts(s)
-	s.Life = b.sessions.NewLife(kit.Rules{Left: s.left, Lapsed: s.lapsed, Ending: s.ending, Release: s.release, Stands: s.stands})
+	s.Life = b.sessions.NewLife(kit.Rules{Over: s.over, Left: s.left, Explain: s.explain, Ending: s.ending, Release: s.release, Stands: s.stands})
 	return s
 }
 

@@ -55,6 +55,9 @@ func Call[T any](ctx context.Context, l *Life, op, name string, f func(ctx conte
 		if v, err = f(ctx); err == nil {
 			return v, nil
 		}
+		if l.rules.Explain != nil {
+			err = l.rules.Explain(ctx, err)
+		}
 	}
 	return none, l.sessions.Driver.Wrap(op, name, err)
 }

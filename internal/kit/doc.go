@@ -14,7 +14,7 @@
 //
 // A driver's session embeds a [Life], which makes Done, Err and Close of
 // [backend.Session]. A life ends once, for one of three reasons: its driver calls
-// [Life.End], it is closed, or its time is over. Then, in this order:
+// [Life.End], it is closed, or [Rules] Over says that it is over. Then, in this order:
 //
 //  1. [Rules] Ending makes the deadline pass;
 //  2. the context of the session ends, with the reason as its cause, and Done is
@@ -22,8 +22,7 @@
 //  3. [Rules] Release has the coordinator end the session, in a goroutine of the
 //     backend's. What the session joined stands until then.
 //
-// Whether the time is over is asked at each call, so that it does not depend on how soon
-// a timer fires.
+// Over is asked at each call, so that nothing depends on how soon a timer fires.
 //
 // # Calls
 //

@@ -50,8 +50,13 @@ func (c *coordinator) open(ctx context.Context) (kit.Session, error) {
 	s := new(session)
 	s.lease.Extend(clock.Now(), ttl)
 	s.Life = c.sessions.NewLife(kit.Rules{
+		Over: func() error {
+			if s.lease.Left() > 0 {
+				return nil
+			}
+			return errors.New("nobody renewed it")
+		},
 		Left:   s.lease.Left,
-		Lapsed: func() error { return errors.New("nobody renewed it") },
 		Ending: s.lease.End,
 		Release: func(ctx context.Context) error {
 			err := backoff.Sleep(ctx, c.releasing)

@@ -2,6 +2,7 @@ package kit
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -11,11 +12,18 @@ import (
 
 // Rules are what a driver says of the life of one session.
 type Rules struct {
-	// Left returns the time until the session is over by the clock, and Lapsed says why
-	// once none is left. They may be nil: then no clock ends the session. Left must be
-	// cheap, and both must be safe for concurrent use.
-	Left   func() time.Duration
-	Lapsed func() error
+	// Over returns why the session is over, by the clock or by what the driver was told,
+	// and nil as long as it lives. It is asked at each call, so it must be cheap and safe for
+	// concurrent use. nil is never.
+	Over func() error
+
+	// Left returns after what time Over is to be asked although there is no call: the time
+	// until the deadline. nil is never.
+	Left func() time.Duration
+
+	// Explain returns the error of a call that has failed with err as one of the contract. nil
+	// leaves it as it is.
+	Explain func(ctx context.Context, err error) error
 
 	// Ending makes the session's deadline pass. It must not block. nil does nothing.
 	Ending func()
@@ -56,8 +64,6 @@ func (b *Sessions) NewLife(r Rules) *Life {
 	return l
 }
 
-func (l *Life) life() *Life { return l }
-
 // Start begins to watch the clock, and runs each of run for the session in a goroutine of
 // its own. They must return when the context of the session ends.
 func (l *Life) Start(run ...func()) {
@@ -70,8 +76,20 @@ func (l *Life) Start(run ...func()) {
 		l.timer = time.AfterFunc(l.rules.Left(), l.look)
 	}
 	for _, f := range run {
-		l.sessions.Go(f)
+		l.sessions.running.Go(f)
 	}
+}
+
+// Go runs f for the session in a goroutine that Close of the backend waits for. It must
+// return when the context of the session ends. Go reports false, and does not run f, where
+// the session has ended.
+func (l *Life) Go(f func()) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.ended {
+		l.sessions.running.Go(f)
+	}
+	return !l.ended
 }
 
 // look runs in the timer.
@@ -87,15 +105,17 @@ func (l *Life) look() {
 }
 
 // Alive returns nil while the session lives, and else why it does not. It ends a session
-// whose time is over.
+// that is over.
 func (l *Life) Alive() error {
-	if l.rules.Left != nil && l.ctx.Err() == nil && l.rules.Left() <= 0 {
-		l.End(l.rules.Lapsed())
+	if l.rules.Over != nil && l.ctx.Err() == nil {
+		if why := l.rules.Over(); why != nil {
+			l.End(why)
+		}
 	}
 	return l.Ended()
 }
 
-// Ended is Alive without a look at the clock.
+// Ended is Alive for a session that is not looked at: it may be over.
 func (l *Life) Ended() error { return context.Cause(l.ctx) }
 
 // End ends the session here and now, and has it released. It does nothing where the
@@ -113,8 +133,11 @@ func (l *Life) End(why error) {
 	if l.rules.Ending != nil {
 		l.rules.Ending()
 	}
-	l.cancel(fmt.Errorf("%w: %w", backend.ErrSessionEnded, why))
-	l.sessions.Go(l.release)
+	if !errors.Is(why, backend.ErrSessionEnded) {
+		why = fmt.Errorf("%w: %w", backend.ErrSessionEnded, why)
+	}
+	l.cancel(why)
+	l.sessions.running.Go(l.release)
 }
 
 func (l *Life) release() {
@@ -153,7 +176,7 @@ func (l *Life) Context() context.Context { return l.ctx }
 func (l *Life) Done() <-chan struct{} { return l.ctx.Done() }
 
 // Err returns why the session has ended, or nil; see [backend.Session].
-func (l *Life) Err() error { return l.sessions.Driver.Wrap("session", "", l.Ended()) }
+func (l *Life) Err() error { return l.sessions.Driver.Wrap("session", "", l.Alive()) }
 
 // Close ends the session and waits until it has been released, or ctx ends; see
 // [backend.Session].

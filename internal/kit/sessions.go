@@ -13,7 +13,8 @@ import (
 // A Session is a driver's session: it embeds a *[Life].
 type Session interface {
 	backend.Session
-	life() *Life
+	Alive() error
+	End(why error)
 }
 
 // Config says what a driver's sessions are. All fields are required.
@@ -90,7 +91,7 @@ func (b *Sessions) live(ctx context.Context) (Session, error) {
 	case b.closed:
 		b.mu.Unlock()
 		return nil, backend.ErrClosed
-	case b.newest != nil && b.newest.life().Alive() == nil:
+	case b.newest != nil && b.newest.Alive() == nil:
 		defer b.mu.Unlock()
 		return b.newest, nil
 	case b.opening == nil:
@@ -122,7 +123,7 @@ func (b *Sessions) open(o *opening) {
 	case b.closed:
 		o.err = backend.ErrClosed
 		if err == nil {
-			s.life().End(errClosed)
+			s.End(errClosed)
 		}
 	case err != nil:
 		o.err = err
@@ -131,10 +132,6 @@ func (b *Sessions) open(o *opening) {
 	}
 	close(o.done)
 }
-
-// Go runs f in a goroutine that Close waits for. It must be called from one such, or
-// before the session that f is for has ended.
-func (b *Sessions) Go(f func()) { b.running.Go(f) }
 
 // Context returns a context that ends when Close gives up what has not ended by itself.
 func (b *Sessions) Context() context.Context { return b.ctx }
