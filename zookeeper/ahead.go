@@ -2,18 +2,17 @@ package zookeeper
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/kit"
 )
 
 // Ahead implements [backend.Session]. The list, the election's record and, where m
 // may be first and the deadline is near, a heartbeat are asked for at the same time,
 // on the one connection.
 func (s *session) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
-	p, err := s.place(ctx, m)
-	return p, fail("ahead", m.Line, err)
+	return kit.Call(ctx, s.Life, "ahead", m.Line, func(ctx context.Context) (backend.Place, error) { return s.place(ctx, m) })
 }
 
 func (s *session) place(ctx context.Context, m backend.Member) (backend.Place, error) {
@@ -22,8 +21,6 @@ func (s *session) place(ctx context.Context, m backend.Member) (backend.Place, e
 	if err != nil {
 		return none, err
 	}
-	ctx, release := s.bind(ctx)
-	defer release()
 	o := s.owner(path, m)
 	if o == nil {
 		if o, err = s.stranger(ctx, path, m); err != nil {
@@ -33,15 +30,7 @@ func (s *session) place(ctx context.Context, m backend.Member) (backend.Place, e
 	if err := s.unpinning(ctx, o); err != nil {
 		return none, err
 	}
-	for try := 0; ; try++ {
-		p, again, err := s.placeOnce(ctx, o)
-		if !errors.Is(err, errLost) && !again {
-			return p, err
-		}
-		if err := pause(ctx, try); err != nil {
-			return none, err
-		}
-	}
+	return kit.Retry(ctx, pauses(), passing, func(ctx context.Context) (backend.Place, error) { return s.placeOnce(ctx, o) })
 }
 
 // stranger returns a stand-in for a member that this session did not join. It has
@@ -57,16 +46,16 @@ func (s *session) stranger(ctx context.Context, path string, m backend.Member) (
 	return &own{path: path, joined: m, pinned: n.pinned(), stranger: true, index: 2, gone: make(chan struct{})}, nil
 }
 
-// placeOnce sets again when the deadline has passed before it could be relied on.
-func (s *session) placeOnce(ctx context.Context, o *own) (p backend.Place, again bool, err error) {
+// placeOnce fails with errChanged when the deadline has passed before it could be relied on.
+func (s *session) placeOnce(ctx context.Context, o *own) (p backend.Place, err error) {
 	line := s.options.path(o.joined.Line)
 	list, err := start(ctx, s, children(line))
 	if err != nil {
-		return p, false, err
+		return p, err
 	}
 	record, err := start(ctx, s, get(line))
 	if err != nil {
-		return p, false, err
+		return p, err
 	}
 	beat := s.beatIfDue(ctx, o)
 	all, err := list.wait(ctx)
@@ -75,14 +64,14 @@ func (s *session) placeOnce(ctx context.Context, o *own) (p backend.Place, again
 	}
 	if err == errNoNode {
 		s.forget(o)
-		return p, false, fmt.Errorf("%w: %s was deleted", backend.ErrNotMember, line)
+		return p, fmt.Errorf("%w: %s was deleted", backend.ErrNotMember, line)
 	}
 	if err != nil {
-		return p, false, err
+		return p, err
 	}
 	standing, err := places(all.names)
 	if err != nil {
-		return p, false, err
+		return p, err
 	}
 	index := -1
 	for i := range standing {
@@ -93,11 +82,11 @@ func (s *session) placeOnce(ctx context.Context, o *own) (p backend.Place, again
 	}
 	if index < 0 {
 		s.forget(o)
-		return p, false, fmt.Errorf("%w: %s was deleted", backend.ErrNotMember, o.path)
+		return p, fmt.Errorf("%w: %s was deleted", backend.ErrNotMember, o.path)
 	}
 	h, err := s.fence(ctx, record, all, line)
 	if err != nil {
-		return p, false, err
+		return p, err
 	}
 	var ahead *backend.Member
 	if index > 0 {
@@ -106,29 +95,29 @@ func (s *session) placeOnce(ctx context.Context, o *own) (p backend.Place, again
 	m := o.joined
 	m.Pinned = s.isPinned(o)
 	if p, err = backend.PlaceOf(m, ahead, h); err != nil {
-		return p, false, err
+		return p, err
 	}
 	// A list of names has no positions: whoever is second may stand behind the gate.
 	leads := p.First || index == 1 && h.Migration.Gate != 0
 	s.stands(o, index, p.Ahead.Key, leads)
 	if o.stranger || !leads {
-		return p, false, nil
+		return p, nil
 	}
 	if beat == nil && s.link.lease.Left() <= 0 {
 		beat = s.beatNow(ctx, o)
 	}
 	if beat != nil {
 		if err := <-beat; err != nil {
-			return backend.Place{}, false, err
+			return backend.Place{}, err
 		}
 	}
 	if !s.lead(o) {
 		if s.owner(o.path, o.joined) == nil {
-			return backend.Place{}, false, fmt.Errorf("%w: %s was deleted", backend.ErrNotMember, o.path)
+			return backend.Place{}, fmt.Errorf("%w: %s was deleted", backend.ErrNotMember, o.path)
 		}
-		return backend.Place{}, true, nil
+		return backend.Place{}, errChanged
 	}
-	return p, false, nil
+	return p, nil
 }
 
 // fence returns the election's record, no older than the list. The answers may

@@ -2,13 +2,12 @@ package zookeeper
 
 import (
 	"context"
-	"errors"
-	"math/rand/v2"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/succession-dev/succession/internal/backoff"
+	"github.com/succession-dev/succession/internal/kit"
 )
 
 // A call is a request under way.
@@ -69,23 +68,13 @@ func do[T any](ctx context.Context, s *session, op func(*zk.Conn) (T, error)) (T
 
 // retry sends a request that may be repeated, until it is answered.
 func retry[T any](ctx context.Context, s *session, op func(*zk.Conn) (T, error)) (T, error) {
-	for try := 0; ; try++ {
-		v, err := do(ctx, s, op)
-		if !errors.Is(err, errLost) {
-			return v, err
-		}
-		if err := pause(ctx, try); err != nil {
-			var none T
-			return none, err
-		}
-	}
+	return kit.Retry(ctx, pauses(), isLost, func(ctx context.Context) (T, error) { return do(ctx, s, op) })
 }
 
-// pause waits before a repetition, the longer the more there were. The next
-// request waits for a connection anyway; this is for servers that hang up on it.
-func pause(ctx context.Context, try int) error {
-	d := 2 * time.Millisecond << min(try, 8)
-	return backoff.Sleep(ctx, d/2+rand.N(d/2+1))
+// pauses returns those before repetitions. The next request waits for a connection
+// anyway; they are for servers that hang up on it.
+func pauses() backoff.Backoff {
+	return backoff.Backoff{Min: 2 * time.Millisecond, Max: 512 * time.Millisecond}
 }
 
 // The requests, in the form that do takes.

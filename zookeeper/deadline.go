@@ -24,17 +24,13 @@ const maxBeat = 64
 // The library pings by itself; that keeps the session alive and proves nothing
 // about it (see touches).
 func (s *session) keep() {
-	// Before that there is nothing to keep, and silence is the connect timeout's.
-	if s.link.await(s.ctx) != nil {
-		return
-	}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	var last clock.Instant // when the last heartbeat was due
 	beating := make(chan struct{}, 1)
 	for {
 		select {
-		case <-s.ctx.Done():
+		case <-s.Context().Done():
 			return
 		case <-s.kick:
 		case <-timer.C:
@@ -83,7 +79,7 @@ func (s *session) pulse(beating chan struct{}, paths []string) {
 	}
 	if !s.spawn(func() {
 		defer func() { <-beating }()
-		s.beat(s.ctx, paths)
+		s.beat(s.Context(), paths)
 	}) {
 		<-beating
 	}

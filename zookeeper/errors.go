@@ -8,7 +8,11 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/kit"
 )
+
+// driver is the scheme of URLs, and what errors call this driver.
+const driver kit.Driver = "zookeeper"
 
 // Answers that the recipes act upon. They never leave the package.
 var (
@@ -21,6 +25,8 @@ var (
 // errLost says that a request was sent, or may have been, and its answer will not
 // come.
 var errLost = fmt.Errorf("%w: the answer was lost", backend.ErrUnavailable)
+
+func isLost(err error) bool { return errors.Is(err, errLost) }
 
 // throttled is how the library tells a code that it does not know.
 var throttled = fmt.Sprintf("unknown error: %d", codeThrottled)
@@ -50,16 +56,4 @@ func classify(err error) error {
 		return err
 	}
 	return fmt.Errorf("%w: %w", errLost, err)
-}
-
-// fail returns err as the error of an operation of this driver.
-func fail(op, name string, err error) error {
-	if err == nil {
-		return nil
-	}
-	var done *backend.Error
-	if errors.As(err, &done) {
-		return err
-	}
-	return &backend.Error{Backend: "zookeeper", Op: op, Name: name, Err: err}
 }

@@ -11,12 +11,10 @@ import (
 // Gone implements [backend.Session]. A notice that m's znode was deleted is enough;
 // after any other, and after a reconnect, it looks again.
 func (s *session) Gone(ctx context.Context, m backend.Member) error {
-	return fail("gone", m.Line, s.gone(ctx, m))
+	return s.Run(ctx, "gone", m.Line, func(ctx context.Context) error { return s.gone(ctx, m) })
 }
 
 func (s *session) gone(ctx context.Context, m backend.Member) error {
-	ctx, done := s.bind(ctx)
-	defer done()
 	path, err := s.options.member(m)
 	if err != nil {
 		return err
@@ -64,15 +62,10 @@ func (s *session) gone(ctx context.Context, m backend.Member) error {
 // Joined implements [backend.Session]. It is the only call that watches the list of
 // children, and only for as long as the line is empty.
 func (s *session) Joined(ctx context.Context, line string) error {
-	return fail("joined", line, s.joined(ctx, line))
+	return s.Run(ctx, "joined", line, func(ctx context.Context) error { return s.joined(ctx, line) })
 }
 
 func (s *session) joined(ctx context.Context, line string) error {
-	if err := backend.CheckName(line); err != nil {
-		return err
-	}
-	ctx, done := s.bind(ctx)
-	defer done()
 	path := s.options.path(line)
 	for {
 		v, fired, err := s.look(ctx, watchKey{path, watchChildren})

@@ -11,6 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/kit"
 )
 
 // A join adds one member. It is the session's, not the caller's: once its create
@@ -36,17 +37,14 @@ type join struct {
 
 // Join implements [backend.Session].
 func (s *session) Join(ctx context.Context, line, value string) (backend.Member, error) {
-	m, err := s.join(ctx, line, value)
-	return m, fail("join", line, err)
+	return kit.Call(ctx, s.Life, "join", line, func(ctx context.Context) (backend.Member, error) { return s.join(ctx, line, value) })
 }
 
 func (s *session) join(ctx context.Context, line, value string) (backend.Member, error) {
 	var none backend.Member
-	if err := errors.Join(backend.CheckName(line), backend.CheckValue(value)); err != nil {
+	if err := backend.CheckValue(value); err != nil {
 		return none, err
 	}
-	ctx, release := s.bind(ctx)
-	defer release()
 	turn := s.turn(line)
 	select {
 	case turn <- struct{}{}:
@@ -59,7 +57,7 @@ func (s *session) join(ctx context.Context, line, value string) (backend.Member,
 		j.run(ctx, line)
 	}) {
 		<-turn
-		return none, s.Err()
+		return none, s.Ended()
 	}
 	select {
 	case <-j.done:
@@ -91,7 +89,7 @@ func (s *session) turn(line string) chan struct{} {
 func (s *session) job(f func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.down || s.ctx.Err() != nil {
+	if s.down || s.Ended() != nil {
 		return false
 	}
 	s.jobs.Add(1)
@@ -133,7 +131,8 @@ func (j *join) run(ctx context.Context, line string) {
 // add creates the member. ctx, the caller's, counts until the create is sent.
 func (j *join) add(ctx context.Context) (*own, error) {
 	inner := j.s.link.ctx
-	for try := 0; ; try++ {
+	wait := pauses()
+	for {
 		prefix := j.s.options.prefix()
 		c, err := start(ctx, j.s, j.s.create(j.line+"/"+prefix, []byte(j.value), zk.FlagEphemeralSequential))
 		if err != nil {
@@ -147,7 +146,7 @@ func (j *join) add(ctx context.Context) (*own, error) {
 		case err == nil && at != "":
 			return j.verify(inner, at)
 		case err == nil: // the create never happened
-			err = pause(ctx, try)
+			err = wait.Sleep(ctx)
 		case err == errNoNode:
 			err = j.s.ensure(ctx, j.line)
 		case err == errNodeExists:
@@ -164,20 +163,13 @@ func (j *join) add(ctx context.Context) (*own, error) {
 // prefix. It returns "" when there is none.
 func (j *join) find(ctx context.Context, prefix string) (string, error) {
 	s := j.s
-	for try := 0; ; try++ {
-		at, err := s.findOwn(ctx, j.line, prefix)
-		if errors.Is(err, errLost) {
-			if err = pause(ctx, try); err == nil {
-				continue
-			}
-		}
-		if err != nil && s.link.ended() == nil {
-			// The members of a session that has ended go with it.
-			s.link.kill(fmt.Errorf("a join's outcome cannot be found out: %w", err))
-			return "", s.link.ended()
-		}
-		return at, err
+	at, err := kit.Retry(ctx, pauses(), isLost, func(ctx context.Context) (string, error) { return s.findOwn(ctx, j.line, prefix) })
+	if err != nil && s.link.ended() == nil {
+		// The members of a session that has ended go with it.
+		s.link.kill(fmt.Errorf("a join's outcome cannot be found out: %w", err))
+		return "", s.link.ended()
 	}
+	return at, err
 }
 
 func (s *session) findOwn(ctx context.Context, line, prefix string) (string, error) {
@@ -218,7 +210,8 @@ func (s *session) findOwn(ctx context.Context, line, prefix string) (string, err
 // verify reads what the server has made of a member that was created.
 func (j *join) verify(ctx context.Context, at string) (*own, error) {
 	s := j.s
-	for try := 0; ; try++ {
+	wait := pauses()
+	for {
 		self, err1 := start(ctx, s, stat(at))
 		parent, err2 := start(ctx, s, stat(j.line))
 		if err := errors.Join(err1, err2); err != nil {
@@ -246,7 +239,7 @@ func (j *join) verify(ctx context.Context, at string) (*own, error) {
 			s.link.kill(fmt.Errorf("cannot read %s: %w", at, err))
 			return nil, err
 		}
-		if err := pause(ctx, try); err != nil {
+		if err := wait.Sleep(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -255,7 +248,8 @@ func (j *join) verify(ctx context.Context, at string) (*own, error) {
 // ensure creates a persistent znode and those above it, where they are missing.
 func (s *session) ensure(ctx context.Context, path string) error {
 	missing := []string{path} // the deepest first
-	for try := 0; len(missing) > 0; {
+	wait := pauses()
+	for len(missing) > 0 {
 		at := missing[len(missing)-1]
 		_, err := do(ctx, s, s.create(at, nil, zk.FlagPersistent))
 		switch {
@@ -266,10 +260,9 @@ func (s *session) ensure(ctx context.Context, path string) error {
 		case !errors.Is(err, errLost):
 			return err
 		default:
-			if err := pause(ctx, try); err != nil {
+			if err := wait.Sleep(ctx); err != nil {
 				return err
 			}
-			try++
 		}
 	}
 	return nil

@@ -2,10 +2,10 @@ package zookeeper
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/kit"
 )
 
 // Leave implements [backend.Session].
@@ -15,17 +15,13 @@ import (
 // connection is silent. What remains is an operator who between the read and the
 // delete deletes the whole line, while somebody joins it anew under the same number.
 func (s *session) Leave(ctx context.Context, m backend.Member) error {
-	return fail("leave", m.Line, s.leaveBound(ctx, m))
-}
-
-func (s *session) leaveBound(ctx context.Context, m backend.Member) error {
-	path, err := s.options.member(m)
-	if err != nil {
-		return err
-	}
-	ctx, release := s.bind(ctx)
-	defer release()
-	return s.leave(ctx, path, m)
+	return s.Run(ctx, "leave", m.Line, func(ctx context.Context) error {
+		path, err := s.options.member(m)
+		if err != nil {
+			return err
+		}
+		return s.leave(ctx, path, m)
+	})
 }
 
 // leave removes m and returns when that is certain, or ctx ends.
@@ -35,24 +31,15 @@ func (s *session) leave(ctx context.Context, path string, m backend.Member) erro
 			return err
 		}
 	}
-	for try := 0; ; try++ {
+	_, err := kit.Retry(ctx, pauses(), isLost, func(ctx context.Context) (struct{}, error) {
 		gone, err := s.isGone(ctx, path, m)
-		if err != nil {
-			return err
+		if err != nil || gone {
+			return struct{}{}, err
 		}
-		if gone {
-			break
-		}
-		_, err = do(ctx, s, remove(path, -1))
-		if err == nil || err == errNoNode {
-			break
-		}
-		if !errors.Is(err, errLost) {
-			return err
-		}
-		if err := pause(ctx, try); err != nil {
-			return err
-		}
+		return do(ctx, s, remove(path, -1))
+	})
+	if err != nil && err != errNoNode {
+		return err
 	}
 	if o := s.owner(path, m); o != nil {
 		s.forget(o)

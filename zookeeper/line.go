@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/kit"
 )
 
 // maxReads bounds the reads of one call that are under way at a time.
@@ -14,33 +15,18 @@ const maxReads = 16
 // Line implements [backend.Session]. It reads every member, so its cost grows with
 // the length of the line.
 func (s *session) Line(ctx context.Context, line string) (backend.Line, error) {
-	l, err := s.readLine(ctx, line)
-	return l, fail("line", line, err)
-}
-
-func (s *session) readLine(ctx context.Context, name string) (backend.Line, error) {
-	none := backend.Line{Version: backend.Absent}
-	if err := backend.CheckName(name); err != nil {
-		return none, err
-	}
-	ctx, release := s.bind(ctx)
-	defer release()
-	line := s.options.path(name)
-	for try := 0; ; try++ {
-		l, err := s.readLineOnce(ctx, name, line)
-		if !errors.Is(err, errLost) && !errors.Is(err, errChanged) {
-			return l, err
-		}
-		if err := pause(ctx, try); err != nil {
-			return none, err
-		}
-	}
+	return kit.Call(ctx, s.Life, "line", line, func(ctx context.Context) (backend.Line, error) {
+		return kit.Retry(ctx, pauses(), passing, func(ctx context.Context) (backend.Line, error) { return s.readLine(ctx, line) })
+	})
 }
 
 var errChanged = errors.New("changed while it was read")
 
-func (s *session) readLineOnce(ctx context.Context, name, line string) (backend.Line, error) {
-	l := backend.Line{Version: backend.Absent}
+// passing reports whether reading again may help.
+func passing(err error) bool { return isLost(err) || errors.Is(err, errChanged) }
+
+func (s *session) readLine(ctx context.Context, name string) (backend.Line, error) {
+	l, line := backend.Line{Version: backend.Absent}, s.options.path(name)
 	all, err := do(ctx, s, children(line))
 	if err == errNoNode {
 		return l, nil

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -13,6 +12,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/backoff"
 	"github.com/succession-dev/succession/internal/clock"
 	"github.com/succession-dev/succession/internal/lease"
 )
@@ -308,14 +308,8 @@ func (l *link) backoff() error {
 		return nil
 	}
 	wait := min(10*time.Millisecond<<min(passes, 10), l.budget/4, 500*time.Millisecond)
-	t := time.NewTimer(wait/2 + rand.N(wait/2+1))
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-l.ctx.Done():
-		return l.ended()
-	}
+	pause := backoff.Backoff{Min: wait, Max: wait}
+	return pause.Sleep(l.ctx)
 }
 
 // patience returns how long a dial may take, with its handshake. Each server has but a

@@ -4,15 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/kit"
 	"github.com/succession-dev/succession/internal/security"
 )
 
 func init() {
-	backend.Register("zookeeper", func(ctx context.Context, u *backend.URL) (backend.Backend, error) {
+	backend.Register(string(driver), func(ctx context.Context, u *backend.URL) (backend.Backend, error) {
 		b, err := Open(ctx, u)
 		if err != nil {
 			return nil, err
@@ -59,10 +59,10 @@ func Open(ctx context.Context, u *backend.URL) (*Backend, error) {
 		o.Auth, err = digestOf(login)
 	}
 	if err != nil {
-		return nil, fail("open", "", err)
+		return nil, driver.Wrap("open", "", err)
 	}
 	if len(u.Hosts) == 0 {
-		return nil, fail("open", "", fmt.Errorf("%w URL %s: name the servers, as in zookeeper://h1:2181,h2:2181/app", backend.ErrInvalid, u))
+		return nil, driver.Wrap("open", "", fmt.Errorf("%w URL %s: name the servers, as in zookeeper://h1:2181,h2:2181/app", backend.ErrInvalid, u))
 	}
 	b, err := New(u.HostPorts("2181"), o)
 	if err != nil {
@@ -86,17 +86,10 @@ func digestOf(l security.Login) (*Digest, error) {
 
 // Backend is a handle on a ZooKeeper ensemble. It is safe for concurrent use.
 type Backend struct {
-	servers []string
-	options *Options
-	zxids   zxids
-
-	ctx    context.Context // ends with Close
-	cancel context.CancelFunc
-	turn   chan struct{}  // held while a session is opened, and for good by Close
-	wg     sync.WaitGroup // sessions that are not torn down
-
-	mu      sync.Mutex
-	session *session // the newest; may have ended
+	servers  []string
+	options  *Options
+	zxids    zxids
+	sessions *kit.Sessions
 }
 
 var _ backend.Backend = (*Backend)(nil)
@@ -107,69 +100,31 @@ var _ backend.Backend = (*Backend)(nil)
 func New(servers []string, o *Options) (*Backend, error) {
 	list, err := serverList(servers)
 	if err != nil {
-		return nil, fail("new", "", err)
+		return nil, driver.Wrap("new", "", err)
 	}
 	filled, err := o.filled()
 	if err != nil {
-		return nil, fail("new", "", err)
+		return nil, driver.Wrap("new", "", err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	return &Backend{servers: list, options: filled, ctx: ctx, cancel: cancel, turn: make(chan struct{}, 1)}, nil
+	b := &Backend{servers: list, options: filled}
+	b.sessions = kit.NewSessions(kit.Config{
+		Driver:   driver,
+		Open:     b.open,
+		Connect:  filled.ConnectTimeout,
+		Patience: min(closeTimeout, filled.ConnectTimeout),
+	})
+	return b, nil
 }
 
 // Session implements [backend.Backend]. It opens at most one session at a time,
 // with one connection of its own.
 func (b *Backend) Session(ctx context.Context) (backend.Session, error) {
-	s, err := b.live(ctx)
-	if err != nil {
-		return nil, fail("session", "", err)
-	}
-	return s, nil
-}
-
-func (b *Backend) live(ctx context.Context) (*session, error) {
-	select {
-	case b.turn <- struct{}{}:
-		defer func() { <-b.turn }()
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	case <-b.ctx.Done():
-		return nil, backend.ErrClosed
-	}
-	if b.ctx.Err() != nil {
-		return nil, backend.ErrClosed
-	}
-	if err := ctx.Err(); err != nil {
-		return nil, context.Cause(ctx)
-	}
-	if s := b.current(); s != nil && s.ctx.Err() == nil {
-		return s, nil
-	}
-	ctx, cancel := context.WithTimeoutCause(ctx, b.options.ConnectTimeout, errConnectTimeout)
-	defer cancel()
-	ctx, stop := bind(ctx, b.ctx, backend.ErrClosed)
-	defer stop()
-	s, err := b.open(ctx)
-	if err != nil {
-		return nil, err
-	}
-	b.mu.Lock()
-	b.session = s
-	b.mu.Unlock()
-	return s, nil
-}
-
-var errConnectTimeout = errors.New("no server answered within the connect timeout")
-
-func (b *Backend) current() *session {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.session
+	return b.sessions.Session(ctx)
 }
 
 // open opens a session and makes sure that it stands on the log that this backend
 // has seen.
-func (b *Backend) open(ctx context.Context) (*session, error) {
+func (b *Backend) open(ctx context.Context) (kit.Session, error) {
 	before := b.zxids.highest.Load()
 	s, err := newSession(b)
 	if err != nil {
@@ -190,13 +145,14 @@ func (b *Backend) open(ctx context.Context) (*session, error) {
 			backend.ErrReset, now, before)
 	}
 	if err == nil {
+		s.Start(s.keep)
 		return s, nil
 	}
 	s.abandon(err)
 	switch {
-	case errors.Is(err, errConnectTimeout):
+	case ctx.Err() != nil:
 		_, problem := s.link.silence()
-		err = fmt.Errorf("%w: %w of %v", backend.ErrUnavailable, errConnectTimeout, b.options.ConnectTimeout)
+		err = fmt.Errorf("%w: no server answered within the connect timeout of %v", backend.ErrUnavailable, b.options.ConnectTimeout)
 		if problem != nil {
 			err = fmt.Errorf("%w; last problem: %w", err, problem)
 		}
@@ -212,16 +168,4 @@ const closeTimeout = 3 * time.Second
 
 // Close implements [backend.Backend]. It takes at most 3 s while the ensemble
 // is unreachable.
-func (b *Backend) Close() error {
-	b.cancel()
-	b.turn <- struct{}{} // an opening in progress gives up at once
-	defer func() { <-b.turn }()
-	var err error
-	if s := b.current(); s != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), min(closeTimeout, b.options.ConnectTimeout))
-		err = s.Close(ctx)
-		cancel()
-	}
-	b.wg.Wait()
-	return err
-}
+func (b *Backend) Close() error { return b.sessions.Close() }

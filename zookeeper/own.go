@@ -135,7 +135,7 @@ func (s *session) settle() {
 func (s *session) lead(o *own) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.own[o.path] != o || s.ctx.Err() != nil || !s.link.lease.Hold(true) {
+	if s.own[o.path] != o || s.Ended() != nil || !s.link.lease.Hold(true) {
 		s.settle()
 		return false
 	}

@@ -63,7 +63,7 @@ func (n node) member(line, key string) backend.Member {
 // until its outcome is known, also when the caller has gone. A member of another
 // session is refused with [backend.ErrDenied].
 func (s *session) Pin(ctx context.Context, m backend.Member, h backend.Header, at backend.Version) error {
-	return fail("pin", m.Line, s.pin(ctx, m, h, at))
+	return s.Run(ctx, "pin", m.Line, func(ctx context.Context) error { return s.pin(ctx, m, h, at) })
 }
 
 func (s *session) pin(ctx context.Context, m backend.Member, h backend.Header, at backend.Version) error {
@@ -71,8 +71,6 @@ func (s *session) pin(ctx context.Context, m backend.Member, h backend.Header, a
 	if err != nil {
 		return err
 	}
-	ctx, release := s.bind(ctx)
-	defer release()
 	o := s.owner(path, m)
 	if o == nil {
 		o = &own{path: path, joined: m, gone: make(chan struct{})}
@@ -104,7 +102,7 @@ func (s *session) pin(ctx context.Context, m backend.Member, h backend.Header, a
 		failed = s.makePinned(ctx, o, h, at)
 	}) {
 		end()
-		return s.Err()
+		return s.Ended()
 	}
 	select {
 	case <-done:
@@ -134,7 +132,8 @@ func (s *session) makePinned(ctx context.Context, o *own, h backend.Header, at b
 	line := s.options.path(o.joined.Line)
 	inner := s.link.ctx
 	sent := false
-	for try := 0; ; try++ {
+	wait := pauses()
+	for {
 		self, err := retry(ctx, s, get(o.path))
 		if err == errNoNode {
 			s.forget(o)
@@ -190,7 +189,7 @@ func (s *session) makePinned(ctx context.Context, o *own, h backend.Header, at b
 		default:
 			return err
 		}
-		if err := pause(ctx, try); err != nil {
+		if err := wait.Sleep(ctx); err != nil {
 			return err
 		}
 	}

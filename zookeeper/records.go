@@ -11,6 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/kit"
 )
 
 // A record is the data of a persistent znode, and its version the znode's mzxid,
@@ -57,16 +58,13 @@ func record(name string, n node) backend.Record {
 
 // Get implements [backend.Records].
 func (s *session) Get(ctx context.Context, name string) (backend.Record, error) {
-	n, err := s.getRecord(ctx, name)
-	return record(name, n), fail("get", name, err)
+	return kit.Call(ctx, s.Life, "get", name, func(ctx context.Context) (backend.Record, error) {
+		n, err := s.getRecord(ctx, name)
+		return record(name, n), err
+	})
 }
 
 func (s *session) getRecord(ctx context.Context, name string) (node, error) {
-	if err := backend.CheckName(name); err != nil {
-		return node{}, err
-	}
-	ctx, release := s.bind(ctx)
-	defer release()
 	n, err := retry(ctx, s, get(s.options.path(name)))
 	if err == errNoNode {
 		return node{}, nil
@@ -76,17 +74,11 @@ func (s *session) getRecord(ctx context.Context, name string) (node, error) {
 
 // Watch implements [backend.Records].
 func (s *session) Watch(ctx context.Context, name string, after backend.Version) (backend.Record, error) {
-	r, err := s.watchRecord(ctx, name, after)
-	return r, fail("watch", name, err)
+	return kit.Call(ctx, s.Life, "watch", name, func(ctx context.Context) (backend.Record, error) { return s.watchRecord(ctx, name, after) })
 }
 
 func (s *session) watchRecord(ctx context.Context, name string, after backend.Version) (backend.Record, error) {
 	var none backend.Record
-	if err := backend.CheckName(name); err != nil {
-		return none, err
-	}
-	ctx, release := s.bind(ctx)
-	defer release()
 	path := s.options.path(name)
 	for {
 		v, fired, err := s.look(ctx, watchKey{path, watchData})
@@ -117,12 +109,11 @@ func (s *session) watchRecord(ctx context.Context, name string, after backend.Ve
 
 // Put implements [backend.Records].
 func (s *session) Put(ctx context.Context, name string, value []byte, cond *backend.If) (backend.Version, error) {
-	v, err := s.put(ctx, name, value, cond)
-	return v, fail("put", name, err)
+	return kit.Call(ctx, s.Life, "put", name, func(ctx context.Context) (backend.Version, error) { return s.put(ctx, name, value, cond) })
 }
 
 func (s *session) put(ctx context.Context, name string, value []byte, cond *backend.If) (backend.Version, error) {
-	if err := errors.Join(backend.CheckName(name), backend.CheckRecord(value)); err != nil {
+	if err := backend.CheckRecord(value); err != nil {
 		return 0, err
 	}
 	return s.write(ctx, name, cond, func(ctx context.Context, path string, now node, guard []any) (backend.Version, error) {
@@ -152,13 +143,10 @@ func (s *session) put(ctx context.Context, name string, value []byte, cond *back
 // Delete implements [backend.Records]. A znode that has children, such as an
 // election with members, stays without data.
 func (s *session) Delete(ctx context.Context, name string, cond *backend.If) error {
-	return fail("delete", name, s.delete(ctx, name, cond))
+	return s.Run(ctx, "delete", name, func(ctx context.Context) error { return s.delete(ctx, name, cond) })
 }
 
 func (s *session) delete(ctx context.Context, name string, cond *backend.If) error {
-	if err := backend.CheckName(name); err != nil {
-		return err
-	}
 	_, err := s.write(ctx, name, cond, func(ctx context.Context, path string, now node, guard []any) (backend.Version, error) {
 		if version(now) == backend.Absent {
 			if len(guard) > 0 {
@@ -185,11 +173,10 @@ func (s *session) delete(ctx context.Context, name string, cond *backend.If) err
 func (s *session) write(ctx context.Context, name string, cond *backend.If,
 	f func(ctx context.Context, path string, now node, guard []any) (backend.Version, error),
 ) (backend.Version, error) {
-	ctx, release := s.bind(ctx)
-	defer release()
 	path := s.options.path(name)
 	fresh := false
-	for try := 0; ; try++ {
+	wait := pauses()
+	for {
 		now, guard, err := s.premises(ctx, path, cond)
 		if !fresh && (errors.Is(err, backend.ErrVersion) || errors.Is(err, backend.ErrNotMember)) {
 			// The caller may have it from another server, which this one is behind.
@@ -210,7 +197,7 @@ func (s *session) write(ctx context.Context, name string, cond *backend.If,
 		default:
 			return v, err
 		}
-		if err := pause(ctx, try); err != nil {
+		if err := wait.Sleep(ctx); err != nil {
 			return 0, err
 		}
 	}
@@ -258,29 +245,13 @@ func (s *session) guard(ctx context.Context, cond *backend.If) ([]any, error) {
 // election, each member: a name like jobs/1700000000 does not tell a record from a
 // member.
 func (s *session) List(ctx context.Context, dir string) ([]string, error) {
-	names, err := s.list(ctx, dir)
-	return names, fail("list", dir, err)
+	return kit.Call(ctx, s.Life, "list", dir, func(ctx context.Context) ([]string, error) {
+		return kit.Retry(ctx, pauses(), isLost, func(ctx context.Context) ([]string, error) { return s.list(ctx, dir) })
+	})
 }
 
 func (s *session) list(ctx context.Context, dir string) ([]string, error) {
-	if err := backend.CheckName(dir); err != nil {
-		return nil, err
-	}
 	path, prefix := s.options.path(dir), dir+"/"
-	ctx, release := s.bind(ctx)
-	defer release()
-	for try := 0; ; try++ {
-		names, err := s.listOnce(ctx, path, prefix)
-		if !errors.Is(err, errLost) {
-			return names, err
-		}
-		if err := pause(ctx, try); err != nil {
-			return nil, err
-		}
-	}
-}
-
-func (s *session) listOnce(ctx context.Context, path, prefix string) ([]string, error) {
 	all, err := do(ctx, s, children(path))
 	if err == errNoNode {
 		return nil, nil

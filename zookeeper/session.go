@@ -10,24 +10,23 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/kit"
 )
 
 // A session is one session of the coordinator, with a zk.Conn of its own.
+//
+// It ends, as callers see it, with its link, or before that, when Close begins.
 type session struct {
+	*kit.Life
 	backend *Backend
 	options *Options
 	link    *link
 	conn    *zk.Conn
 	events  <-chan zk.Event // closed when the library has come to rest
 
-	// ctx ends with the session, as callers see it: with the link, or before
-	// that, when Close begins. Its cause is Err.
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-	torn   chan struct{} // closed when nothing of the session is left
-	wg     sync.WaitGroup
-	jobs   sync.WaitGroup // joins and pins: what Close waits for before it clears up
-	kick   chan struct{}  // wakes the keeper
+	wg   sync.WaitGroup
+	jobs sync.WaitGroup // joins and pins: what Close waits for before it clears up
+	kick chan struct{}  // wakes the keeper
 
 	watches watches
 
@@ -39,20 +38,17 @@ type session struct {
 
 var _ backend.Session = (*session)(nil)
 
-// newSession returns a session that is about to be established. Its keeper runs
-// until the link is dead and everything has been torn down.
+// newSession returns a session that is about to be established.
 func newSession(b *Backend) (*session, error) {
 	s := &session{
 		backend: b,
 		options: b.options,
 		link:    newLink(b.options, &b.zxids),
-		torn:    make(chan struct{}),
 		kick:    make(chan struct{}, 1),
 		own:     make(map[string]*own),
 		turns:   make(map[string]chan struct{}),
 	}
 	s.watches.armed = make(map[watchKey]*watch)
-	s.ctx, s.cancel = context.WithCancelCause(s.link.ctx)
 	var err error
 	s.conn, s.events, err = zk.Connect(b.servers, b.options.SessionTimeout,
 		zk.WithDialer(s.link.dial),
@@ -66,15 +62,13 @@ func newSession(b *Backend) (*session, error) {
 		s.link.kill(err)
 		return nil, err
 	}
-	b.wg.Go(s.run)
+	s.Life = b.sessions.NewLife(kit.Rules{Over: s.link.ended, Ending: s.link.lease.End, Release: s.release, Stands: s.standing})
+	context.AfterFunc(s.link.ctx, func() { s.End(s.link.ended()) })
 	return s, nil
 }
 
-// run keeps the session, and tears it down when it has ended.
-func (s *session) run() {
-	defer close(s.torn)
-	s.keep()
-	<-s.link.ctx.Done()
+// tearDown waits until nothing of the session is left, whose link is dead.
+func (s *session) tearDown() {
 	parked := s.link.parked
 	for open := true; open; {
 		select {
@@ -111,19 +105,10 @@ func (s *session) wake() {
 	}
 }
 
-// bind returns ctx, ended also when the session ends.
-func (s *session) bind(ctx context.Context) (context.Context, context.CancelFunc) {
-	return bind(ctx, s.ctx, nil)
-}
-
-// abandon ends the session without a word to its members, of which it has none.
-// It does not block.
+// abandon ends the session, which nobody has had. It does not block.
 func (s *session) abandon(why error) {
 	if s.link.isReady() {
-		s.spawn(func() {
-			s.conn.Close() // asks the server to end the session
-			s.link.kill(why)
-		})
+		s.End(why) // which asks the server to end it
 		return
 	}
 	s.link.kill(why)
@@ -135,60 +120,43 @@ func (s *session) TTL() time.Duration {
 	return ttl
 }
 
-// Done implements [backend.Session].
-func (s *session) Done() <-chan struct{} { return s.ctx.Done() }
-
-// Err implements [backend.Session].
-func (s *session) Err() error { return context.Cause(s.ctx) }
-
-var errClosedHere = fmt.Errorf("%w: it was closed", backend.ErrSessionEnded)
-
-// Close implements [backend.Session]. The members go first, each by a delete of
-// its own that is repeated until it is answered: a lost answer to the close
-// request could not be told from one that was never carried out.
-func (s *session) Close(ctx context.Context) error {
-	s.cancel(errClosedHere)
-	s.link.lease.End()
-	if err := s.link.ended(); err != nil {
-		return s.tornDown(ctx, err)
+// release ends the session on the servers, and tears it down. The members go first, each
+// by a delete of its own that is repeated until it is answered: a lost answer to the close
+// request could not be told from one that was never carried out. Once no server has been
+// reached for a session time, they have ended it by themselves.
+func (s *session) release(ctx context.Context) error {
+	why := s.link.ended()
+	if why == nil {
+		ctx, cancel := context.WithTimeout(ctx, s.TTL())
+		defer cancel()
+		why = s.clear(ctx)
+		closed := make(chan struct{})
+		s.spawn(func() {
+			defer close(closed)
+			s.conn.Close()
+		})
+		select {
+		case <-closed:
+		case <-ctx.Done():
+		}
+		s.link.kill(errors.New("it was closed"))
 	}
-	err := s.clear(ctx)
-	closed := make(chan struct{})
-	if !s.spawn(func() {
-		defer close(closed)
-		s.conn.Close()
-	}) {
-		close(closed)
-	}
-	select {
-	case <-closed:
-	case <-ctx.Done():
-	}
-	s.link.kill(errors.New("it was closed"))
-	return s.tornDown(ctx, err)
-}
-
-// tornDown waits for the teardown and returns what Close has to say. why is why
-// members may still stand; nil if they do not.
-func (s *session) tornDown(ctx context.Context, why error) error {
-	select {
-	case <-s.torn:
-	case <-ctx.Done():
-	}
+	s.tearDown()
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	left := 0
 	for _, o := range s.own {
 		if !o.pinned {
 			left++
 		}
 	}
-	s.mu.Unlock()
-	if why == nil || s.link.over.Load() || left == 0 && !errors.Is(why, errUnsettled) {
+	if s.link.over.Load() || left == 0 && !errors.Is(why, errUnsettled) {
 		return nil
 	}
-	return fail("close", "", fmt.Errorf("%w: members stand until the session's %v have passed: %w",
-		backend.ErrUnavailable, s.TTL(), why))
+	return why
 }
+
+func (s *session) standing() string { return fmt.Sprintf("the session's %v have passed", s.TTL()) }
 
 var errUnsettled = errors.New("a join was not settled")
 
@@ -225,25 +193,4 @@ func (s *session) clear(ctx context.Context) error {
 		}
 	}
 	return first
-}
-
-// bind returns ctx, ended also when other ends, with why as the cause, or, if that
-// is nil, with the cause of other.
-func bind(ctx, other context.Context, why error) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	end := func() {
-		if why == nil {
-			why = context.Cause(other)
-		}
-		cancel(why)
-	}
-	if other.Err() != nil {
-		end()
-		return ctx, func() {}
-	}
-	stop := context.AfterFunc(other, end)
-	return ctx, func() {
-		stop()
-		cancel(nil)
-	}
 }

@@ -2,10 +2,11 @@ package zookeeper
 
 import (
 	"context"
-	"errors"
 	"sync"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/succession-dev/succession/internal/kit"
 )
 
 // watches keeps one registration per path and kind, shared by all who wait for it.
@@ -89,18 +90,11 @@ type sight struct {
 func (s *session) look(ctx context.Context, key watchKey) (sight, <-chan zk.Event, error) {
 	e := s.watches.acquire(key)
 	defer s.watches.release(key, e)
-	for try := 0; ; try++ {
-		v, fired, err := s.lookOnce(ctx, key, e)
-		if !errors.Is(err, errLost) {
-			return v, fired, err
-		}
-		if err := pause(ctx, try); err != nil {
-			return sight{}, nil, err
-		}
-	}
+	v, err := kit.Retry(ctx, pauses(), isLost, func(ctx context.Context) (watched, error) { return s.lookOnce(ctx, key, e) })
+	return v.sight, v.fired, err
 }
 
-func (s *session) lookOnce(ctx context.Context, key watchKey, e *watch) (sight, <-chan zk.Event, error) {
+func (s *session) lookOnce(ctx context.Context, key watchKey, e *watch) (watched, error) {
 	glance := func() (sight, error) {
 		return do(ctx, s, func(c *zk.Conn) (sight, error) {
 			v, _, err := key.read(c, false)
@@ -114,20 +108,20 @@ func (s *session) lookOnce(ctx context.Context, key watchKey, e *watch) (sight, 
 		// who look at once need not wait for each other to find that.
 		if key.kind != watchExists {
 			if v, err := glance(); err != nil || v.missing {
-				return v, nil, err
+				return watched{sight: v}, err
 			}
 		}
 		select {
 		case e.turn <- struct{}{}:
 		case <-ctx.Done():
-			return sight{}, nil, context.Cause(ctx)
+			return watched{}, context.Cause(ctx)
 		}
 	}
 	if e.live() {
 		fired := e.fired
 		<-e.turn
 		v, err := glance()
-		return v, fired, err
+		return watched{v, fired}, err
 	}
 	// The registration is kept also when the caller has gone meanwhile.
 	c, err := start(ctx, s, func(c *zk.Conn) (watched, error) {
@@ -138,10 +132,9 @@ func (s *session) lookOnce(ctx context.Context, key watchKey, e *watch) (sight, 
 	})
 	if err != nil {
 		<-e.turn
-		return sight{}, nil, err
+		return watched{}, err
 	}
-	w, err := c.wait(ctx)
-	return w.sight, w.fired, err
+	return c.wait(ctx)
 }
 
 type watched struct {
