@@ -4,23 +4,17 @@ import (
 	"context"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/kit"
 )
 
 // Ahead says who stands just in front of m; see [backend.Session]. It reads one
 // file and tests the locks of m and of those in front of it until it finds one
 // that is held.
-func (s *Session) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
-	p, err := s.ahead(ctx, m)
-	return p, wrap("ahead", m.Line, err)
+func (s *session) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
+	return kit.Call(ctx, s.Life, "ahead", m.Line, func(ctx context.Context) (backend.Place, error) { return s.ahead(ctx, m) })
 }
 
-func (s *Session) ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
-	if err := backend.CheckName(m.Line); err != nil {
-		return backend.Place{}, err
-	}
-	if err := s.usable(ctx); err != nil {
-		return backend.Place{}, err
-	}
+func (s *session) ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
 	p, gone, err := s.b.placeOf(m)
 	if gone {
 		err = s.settled(ctx, m.Line, func() (err error) {

@@ -3,11 +3,11 @@ package local
 import "time"
 
 // TTL is 0: only the end of the process, or Close, ends the session.
-func (s *Session) TTL() time.Duration { return 0 }
+func (s *session) TTL() time.Duration { return 0 }
 
 // MaxMargin is 0, as TTL is; see [backend.Session].
-func (s *Session) MaxMargin() time.Duration { return 0 }
+func (s *session) MaxMargin() time.Duration { return 0 }
 
 // Deadline is the zero time, never: the kernel holds the places of a process as
 // long as the process lives.
-func (s *Session) Deadline() time.Time { return time.Time{} }
+func (s *session) Deadline() time.Time { return time.Time{} }

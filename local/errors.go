@@ -7,6 +7,7 @@ import (
 	"syscall"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/kit"
 )
 
 // ErrDamaged says that a file of the folder cannot be understood: it was cut off,
@@ -14,15 +15,11 @@ import (
 // can be done. Nothing is guessed from such a file, as tokens could fall.
 var ErrDamaged = errors.New("file is damaged")
 
-// wrap makes the error of an operation; it passes nil on, and what is wrapped
-// already.
-func wrap(op, name string, err error) error {
-	var done *backend.Error
-	if err == nil || errors.As(err, &done) {
-		return err
-	}
-	return &backend.Error{Backend: "local", Op: op, Name: name, Err: classify(err)}
-}
+// driver is the scheme of URLs, and what errors call this driver.
+const driver kit.Driver = "local"
+
+// wrap returns err, which may be one of the system, as the error of an operation.
+func wrap(op, name string, err error) error { return driver.Wrap(op, name, classify(err)) }
 
 // classify adds the contract's sentinel to an error of the system: a right that
 // is missing needs somebody to act, all else (a full disk, too many open files) may

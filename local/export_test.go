@@ -4,14 +4,13 @@ package local
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"io/fs"
+	"maps"
 	"sync"
 	"testing"
 
 	"github.com/fsnotify/fsnotify"
-
-	"github.com/succession-dev/succession/backend"
 )
 
 // TmpFile returns the file that is written before the state of name is replaced.
@@ -52,16 +51,16 @@ func SetNewWatcher(t *testing.T, open func() (*fsnotify.Watcher, error)) {
 // Abandon lets go of all that the backend's session holds, as the kernel does when
 // a process dies. Nothing of the process goes on then, so the session ends first.
 func Abandon(b *Backend) {
-	b.mu.Lock()
-	s := b.session
-	b.mu.Unlock()
+	s, _ := b.sessions.Newest().(*session)
 	if s == nil {
 		return
 	}
-	s.stop(fmt.Errorf("%w: its process was killed", backend.ErrSessionEnded))
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, p := range s.places {
+	places := maps.Clone(s.places)
+	clear(s.places)
+	s.mu.Unlock()
+	s.End(errors.New("its process was killed"))
+	for _, p := range places {
 		p.file.Close()
 	}
 }

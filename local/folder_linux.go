@@ -109,8 +109,9 @@ func (f *folder) keep() error {
 func (f *folder) close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	again := f.closed
 	f.closed = true
-	if f.locked == nil {
+	if again || f.locked == nil {
 		return nil
 	}
 	return f.locked.Close()

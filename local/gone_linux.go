@@ -13,17 +13,11 @@ import (
 // Gone blocks until m has gone; see [backend.Session]. It also returns when m is
 // pinned and the caller cannot know: m does not say so, and this session did not do
 // it. It holds one descriptor and no goroutine of its own.
-func (s *Session) Gone(ctx context.Context, m backend.Member) error {
-	return wrap("gone", m.Line, s.gone(ctx, m))
+func (s *session) Gone(ctx context.Context, m backend.Member) error {
+	return s.Run(ctx, "gone", m.Line, func(ctx context.Context) error { return s.gone(ctx, m) })
 }
 
-func (s *Session) gone(ctx context.Context, m backend.Member) error {
-	if err := backend.CheckName(m.Line); err != nil {
-		return err
-	}
-	if err := s.usable(ctx); err != nil {
-		return err
-	}
+func (s *session) gone(ctx context.Context, m backend.Member) error {
 	path := s.b.dir.fifo(m.Line, m.Position)
 	file, err := openFIFO(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -41,7 +35,6 @@ func (s *Session) gone(ctx context.Context, m backend.Member) error {
 	}
 	defer s.b.watches.watch(path, wake)()
 	defer context.AfterFunc(ctx, wake)()
-	defer context.AfterFunc(s.ctx, wake)()
 
 	known := m.Pinned || s.hasPinned(m)
 	let := false // the owner has let go: only a pin keeps m in line
@@ -50,7 +43,7 @@ func (s *Session) gone(ctx context.Context, m backend.Member) error {
 		if err := file.SetReadDeadline(time.Time{}); err != nil {
 			return err
 		}
-		if err := s.usable(ctx); err != nil {
+		if err := s.Usable(ctx); err != nil {
 			return err
 		}
 		if _, err := os.Lstat(path); err != nil {
@@ -78,9 +71,11 @@ func (s *Session) gone(ctx context.Context, m backend.Member) error {
 }
 
 // Joined blocks until somebody stands in the line; see [backend.Session].
-func (s *Session) Joined(ctx context.Context, line string) error {
-	return wrap("joined", line, s.follow(ctx, line, func() (bool, error) {
-		st, err := s.lineOf(ctx, line)
-		return err == nil && len(st.members) > 0, err
-	}))
+func (s *session) Joined(ctx context.Context, line string) error {
+	return s.Run(ctx, "joined", line, func(ctx context.Context) error {
+		return s.follow(ctx, line, func() (bool, error) {
+			st, err := s.lineOf(ctx, line)
+			return err == nil && len(st.members) > 0, err
+		})
+	})
 }

@@ -2,20 +2,19 @@ package local
 
 import (
 	"context"
-	"errors"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/kit"
 )
 
 // Join adds a member at the end of the line. It writes two files to the disk; see
 // [backend.Session].
-func (s *Session) Join(ctx context.Context, line, value string) (backend.Member, error) {
-	m, err := s.join(ctx, line, value)
-	return m, wrap("join", line, err)
+func (s *session) Join(ctx context.Context, line, value string) (backend.Member, error) {
+	return kit.Call(ctx, s.Life, "join", line, func(ctx context.Context) (backend.Member, error) { return s.join(ctx, line, value) })
 }
 
-func (s *Session) join(ctx context.Context, line, value string) (m backend.Member, err error) {
-	if err := errors.Join(backend.CheckName(line), backend.CheckValue(value)); err != nil {
+func (s *session) join(ctx context.Context, line, value string) (m backend.Member, err error) {
+	if err := backend.CheckValue(value); err != nil {
 		return m, err
 	}
 	return m, s.write(ctx, func(ctx context.Context, h *hold) error {

@@ -12,17 +12,11 @@ import (
 // Leave removes m; see [backend.Session]. To leave one's own place is to let go of
 // it: that takes no lock and writes nothing. A member that another session joined
 // is refused with [backend.ErrDenied].
-func (s *Session) Leave(ctx context.Context, m backend.Member) error {
-	return wrap("leave", m.Line, s.leave(ctx, m))
+func (s *session) Leave(ctx context.Context, m backend.Member) error {
+	return s.Run(ctx, "leave", m.Line, func(ctx context.Context) error { return s.leave(ctx, m) })
 }
 
-func (s *Session) leave(ctx context.Context, m backend.Member) error {
-	if err := backend.CheckName(m.Line); err != nil {
-		return err
-	}
-	if err := s.usable(ctx); err != nil {
-		return err
-	}
+func (s *session) leave(ctx context.Context, m backend.Member) error {
 	s.mu.Lock()
 	p := s.places[m.Position]
 	if p != nil && !p.pinned && p.path == s.b.dir.fifo(m.Line, m.Position) {
@@ -36,7 +30,7 @@ func (s *Session) leave(ctx context.Context, m backend.Member) error {
 }
 
 // unpin removes a pinned member, whoever pinned it. The caller holds the lock.
-func (s *Session) unpin(m backend.Member) error {
+func (s *session) unpin(m backend.Member) error {
 	st, err := s.b.load(m.Line)
 	if err != nil {
 		return err

@@ -4,22 +4,16 @@ import (
 	"context"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/kit"
 )
 
 // Line returns the whole line; see [backend.Session]. It tests the lock of each
 // member.
-func (s *Session) Line(ctx context.Context, line string) (backend.Line, error) {
-	l, err := s.line(ctx, line)
-	return l, wrap("line", line, err)
+func (s *session) Line(ctx context.Context, line string) (backend.Line, error) {
+	return kit.Call(ctx, s.Life, "line", line, func(ctx context.Context) (backend.Line, error) { return s.line(ctx, line) })
 }
 
-func (s *Session) line(ctx context.Context, line string) (backend.Line, error) {
-	if err := backend.CheckName(line); err != nil {
-		return backend.Line{}, err
-	}
-	if err := s.usable(ctx); err != nil {
-		return backend.Line{}, err
-	}
+func (s *session) line(ctx context.Context, line string) (backend.Line, error) {
 	st, err := s.lineOf(ctx, line)
 	if err != nil {
 		return backend.Line{}, err
@@ -37,7 +31,7 @@ func (s *Session) line(ctx context.Context, line string) (backend.Line, error) {
 // pinned and whose process then died could be taken for dead, by a state that was
 // read before; and a write that was guarded by the member might still be under
 // way.
-func (s *Session) lineOf(ctx context.Context, line string) (*state, error) {
+func (s *session) lineOf(ctx context.Context, line string) (*state, error) {
 	st, err := s.b.load(line)
 	if err != nil {
 		return nil, err
@@ -55,7 +49,7 @@ func (s *Session) lineOf(ctx context.Context, line string) (*state, error) {
 }
 
 // settled runs fn while nobody writes to the line.
-func (s *Session) settled(ctx context.Context, line string, fn func() error) error {
+func (s *session) settled(ctx context.Context, line string, fn func() error) error {
 	ctx, cancel := s.bounded(ctx, line)
 	defer cancel()
 	h, err := s.b.acquire(ctx, shared, line)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
-	"math/rand/v2"
 	"os"
 	"slices"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/backoff"
 )
 
 // The modes of a lock.
@@ -47,17 +47,12 @@ func lockByte(name string) int64 {
 	return 1 + int64(h.Sum64()>>2)
 }
 
-// bounded returns ctx, ended also by the end of the session, and by the lock
-// timeout with an error that says what to do.
-func (s *Session) bounded(ctx context.Context, name string) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(s.ctx, func() { cancel(s.Err()) })
+// bounded returns ctx, ended also by the lock timeout, with an error that says what to do.
+func (s *session) bounded(ctx context.Context, name string) (context.Context, context.CancelFunc) {
 	limit := s.b.lockTimeout
-	timer := time.AfterFunc(limit, func() {
-		cancel(fmt.Errorf("%w: others have held the lock of %s for %v; if a process is stopped in the middle of a write, let it go on or end it (lsof %s)",
+	return context.WithTimeoutCause(ctx, limit,
+		fmt.Errorf("%w: others have held the lock of %s for %v; if a process is stopped in the middle of a write, let it go on or end it (lsof %s)",
 			backend.ErrUnavailable, name, limit, s.b.dir.lock()))
-	})
-	return ctx, func() { stop(); timer.Stop(); cancel(nil) }
 }
 
 // acquire locks the names. It blocks until it has them or ctx ends.
@@ -143,7 +138,7 @@ func (h *hold) lock(ctx context.Context, b *Backend, mode int16, bytes []int64) 
 // parking a thread, so it tries again, at intervals with jitter, which the holders'
 // milliseconds make short.
 func (h *hold) try(ctx context.Context, mode int16, at int64) error {
-	pause := 50 * time.Microsecond
+	pause := backoff.Backoff{Min: 50 * time.Microsecond, Max: 4 * time.Millisecond}
 	for {
 		lk := unix.Flock_t{Type: mode, Whence: io.SeekStart, Start: at, Len: 1}
 		err := unix.FcntlFlock(h.file.Fd(), unix.F_OFD_SETLK, &lk)
@@ -153,14 +148,9 @@ func (h *hold) try(ctx context.Context, mode int16, at int64) error {
 		if err != unix.EAGAIN && err != unix.EACCES && err != unix.EINTR {
 			return &os.PathError{Op: "lock", Path: h.file.Name(), Err: err}
 		}
-		timer := time.NewTimer(pause/2 + rand.N(pause))
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return context.Cause(ctx)
+		if err := pause.Sleep(ctx); err != nil {
+			return err
 		}
-		pause = min(2*pause, 4*time.Millisecond)
 	}
 }
 

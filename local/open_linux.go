@@ -8,14 +8,14 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/kit"
 )
 
-func init() { backend.Register("local", Open) }
+func init() { backend.Register(string(driver), Open) }
 
 // A Backend is a folder of this machine as coordinator. It is safe for concurrent
 // use, by any number of backends in any number of processes.
@@ -25,10 +25,7 @@ type Backend struct {
 	gates       [gateCount]chan struct{} // each holds one token while it is passed
 	seen        atomic.Uint64            // the largest number taken
 	watches     *notifier
-
-	mu      sync.Mutex
-	session *Session // the newest; nil before the first
-	closed  bool
+	sessions    *kit.Sessions
 }
 
 var (
@@ -70,6 +67,7 @@ func New(dir string, o *Options) (*Backend, error) {
 		b.gates[i] = make(chan struct{}, 1)
 	}
 	b.watches = newNotifier(logger)
+	b.sessions = kit.NewSessions(kit.Config{Driver: driver, Open: b.open, Connect: b.lockTimeout, Patience: b.lockTimeout})
 	if err := b.dir.prepare(); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, wrap("open", "", err)
 	}
@@ -98,30 +96,20 @@ func Open(_ context.Context, u *backend.URL) (backend.Backend, error) {
 // gone back, with [ErrDamaged] when it cannot be read, and with
 // [backend.ErrClosed] after Close.
 func (b *Backend) Session(ctx context.Context) (backend.Session, error) {
-	if ctx.Err() != nil {
-		return nil, wrap("session", "", context.Cause(ctx))
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.closed {
-		return nil, wrap("session", "", backend.ErrClosed)
-	}
-	if b.session != nil && b.session.Err() == nil {
-		return b.session, nil
-	}
+	return b.sessions.Session(ctx)
+}
+
+func (b *Backend) open(context.Context) (kit.Session, error) {
 	if _, err := b.peek(0); err != nil {
-		return nil, wrap("session", "", err)
+		return nil, classify(err)
 	}
 	b.watches.start()
-	b.session = newSession(b)
-	return b.session, nil
+	return newSession(b), nil
 }
 
 // Hold implements [backend.Holder], with one file.
 func (b *Backend) Hold(m backend.Member) ([]*os.File, error) {
-	b.mu.Lock()
-	s := b.session
-	b.mu.Unlock()
+	s, _ := b.sessions.Newest().(*session)
 	if s == nil {
 		return nil, wrap("hold", m.Line, backend.ErrNotMember)
 	}
@@ -136,18 +124,7 @@ func (b *Backend) Hold(m backend.Member) ([]*os.File, error) {
 // pinned, and gives back all that the backend holds. It waits for writes in
 // progress, which take milliseconds. Closing twice is not an error.
 func (b *Backend) Close() error {
-	b.mu.Lock()
-	if b.closed {
-		b.mu.Unlock()
-		return nil
-	}
-	b.closed = true
-	s := b.session
-	b.mu.Unlock()
-
-	if s != nil {
-		s.end(backend.ErrClosed)
-	}
+	err := b.sessions.Close()
 	b.watches.close()
-	return wrap("close", "", b.dir.close())
+	return errors.Join(err, wrap("close", "", b.dir.close()))
 }

@@ -6,21 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"runtime"
-	"time"
 
 	"github.com/succession-dev/succession/backend"
 )
 
-func init() { backend.Register("local", Open) }
-
-// Options are the optional settings of [New]; see the package's documentation
-// for Linux.
-type Options struct {
-	LockTimeout time.Duration
-	Logger      *slog.Logger
-}
+func init() { backend.Register(string(driver), Open) }
 
 // A Backend is not available on this system.
 type Backend struct{}

@@ -13,14 +13,11 @@ import (
 // once; see [backend.Session]. Where m is pinned and the record is hd already,
 // nothing is left to do, whatever the version. A member that another session joined
 // is refused with [backend.ErrDenied].
-func (s *Session) Pin(ctx context.Context, m backend.Member, hd backend.Header, at backend.Version) error {
-	return wrap("pin", m.Line, s.pin(ctx, m, hd, at))
+func (s *session) Pin(ctx context.Context, m backend.Member, hd backend.Header, at backend.Version) error {
+	return s.Run(ctx, "pin", m.Line, func(ctx context.Context) error { return s.pin(ctx, m, hd, at) })
 }
 
-func (s *Session) pin(ctx context.Context, m backend.Member, hd backend.Header, at backend.Version) error {
-	if err := backend.CheckName(m.Line); err != nil {
-		return err
-	}
+func (s *session) pin(ctx context.Context, m backend.Member, hd backend.Header, at backend.Version) error {
 	return s.write(ctx, func(ctx context.Context, h *hold) error {
 		st, err := s.b.load(m.Line)
 		if err != nil {
@@ -72,7 +69,7 @@ func (s *Session) pin(ctx context.Context, m backend.Member, hd backend.Header, 
 }
 
 // hasPinned reports whether this session pinned m.
-func (s *Session) hasPinned(m backend.Member) bool {
+func (s *session) hasPinned(m backend.Member) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.places[m.Position]

@@ -10,21 +10,15 @@ import (
 	"strings"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/kit"
 )
 
 // Get returns the record; see [backend.Records].
-func (s *Session) Get(ctx context.Context, name string) (backend.Record, error) {
-	r, err := s.get(ctx, name)
-	return r, wrap("get", name, err)
+func (s *session) Get(ctx context.Context, name string) (backend.Record, error) {
+	return kit.Call(ctx, s.Life, "get", name, func(context.Context) (backend.Record, error) { return s.get(name) })
 }
 
-func (s *Session) get(ctx context.Context, name string) (backend.Record, error) {
-	if err := backend.CheckName(name); err != nil {
-		return backend.Record{}, err
-	}
-	if err := s.usable(ctx); err != nil {
-		return backend.Record{}, err
-	}
+func (s *session) get(name string) (backend.Record, error) {
 	st, err := s.b.load(name)
 	if err != nil {
 		return backend.Record{}, err
@@ -34,12 +28,11 @@ func (s *Session) get(ctx context.Context, name string) (backend.Record, error) 
 
 // Put writes the record where the condition holds; see [backend.Records]. The
 // value is on disk when it returns.
-func (s *Session) Put(ctx context.Context, name string, value []byte, cond *backend.If) (backend.Version, error) {
-	v, err := s.put(ctx, name, value, cond)
-	return v, wrap("put", name, err)
+func (s *session) Put(ctx context.Context, name string, value []byte, cond *backend.If) (backend.Version, error) {
+	return kit.Call(ctx, s.Life, "put", name, func(ctx context.Context) (backend.Version, error) { return s.put(ctx, name, value, cond) })
 }
 
-func (s *Session) put(ctx context.Context, name string, value []byte, cond *backend.If) (v backend.Version, err error) {
+func (s *session) put(ctx context.Context, name string, value []byte, cond *backend.If) (v backend.Version, err error) {
 	if err := backend.CheckRecord(value); err != nil {
 		return 0, err
 	}
@@ -59,29 +52,28 @@ func (s *Session) put(ctx context.Context, name string, value []byte, cond *back
 }
 
 // Delete removes the record where the condition holds; see [backend.Records].
-func (s *Session) Delete(ctx context.Context, name string, cond *backend.If) error {
-	return wrap("delete", name, s.change(ctx, name, cond, func(_ context.Context, _ *hold, st *state) error {
-		if st.version == backend.Absent {
-			return nil
-		}
-		st.record, st.version = nil, backend.Absent
-		if err := s.b.drop(st); err != nil {
-			return err
-		}
-		if len(st.members) == 0 {
-			s.b.sweep(st) // so that the folder can go
-		}
-		return s.b.store(st)
-	}))
+func (s *session) Delete(ctx context.Context, name string, cond *backend.If) error {
+	return s.Run(ctx, "delete", name, func(ctx context.Context) error {
+		return s.change(ctx, name, cond, func(_ context.Context, _ *hold, st *state) error {
+			if st.version == backend.Absent {
+				return nil
+			}
+			st.record, st.version = nil, backend.Absent
+			if err := s.b.drop(st); err != nil {
+				return err
+			}
+			if len(st.members) == 0 {
+				s.b.sweep(st) // so that the folder can go
+			}
+			return s.b.store(st)
+		})
+	})
 }
 
 // change runs fn on the state of the record, with its lock and that of the member
 // in the condition, if the condition holds. A member that goes meanwhile is still
 // in line for those behind it: they pass through the same lock before they lead.
-func (s *Session) change(ctx context.Context, name string, cond *backend.If, fn func(context.Context, *hold, *state) error) error {
-	if err := backend.CheckName(name); err != nil {
-		return err
-	}
+func (s *session) change(ctx context.Context, name string, cond *backend.If, fn func(context.Context, *hold, *state) error) error {
 	if cond == nil {
 		cond = &backend.If{}
 	}
@@ -129,18 +121,11 @@ func (b *Backend) guard(m backend.Member) error {
 
 // List returns the names of the records directly under dir; see
 // [backend.Records]. It reads each of them.
-func (s *Session) List(ctx context.Context, dir string) ([]string, error) {
-	names, err := s.list(ctx, dir)
-	return names, wrap("list", dir, err)
+func (s *session) List(ctx context.Context, dir string) ([]string, error) {
+	return kit.Call(ctx, s.Life, "list", dir, func(context.Context) ([]string, error) { return s.list(dir) })
 }
 
-func (s *Session) list(ctx context.Context, dir string) ([]string, error) {
-	if err := backend.CheckName(dir); err != nil {
-		return nil, err
-	}
-	if err := s.usable(ctx); err != nil {
-		return nil, err
-	}
+func (s *session) list(dir string) ([]string, error) {
 	entries, err := os.ReadDir(s.b.dir.of(dir))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -168,27 +153,21 @@ func (s *Session) list(ctx context.Context, dir string) ([]string, error) {
 
 // Watch blocks until the record has another version than after; see
 // [backend.Records].
-func (s *Session) Watch(ctx context.Context, name string, after backend.Version) (backend.Record, error) {
-	var r backend.Record
-	err := s.follow(ctx, name, func() (changed bool, err error) {
-		r, err = s.get(ctx, name)
-		return r.Version != after, err
+func (s *session) Watch(ctx context.Context, name string, after backend.Version) (backend.Record, error) {
+	return kit.Call(ctx, s.Life, "watch", name, func(ctx context.Context) (r backend.Record, err error) {
+		err = s.follow(ctx, name, func() (changed bool, err error) {
+			r, err = s.get(name)
+			return r.Version != after, err
+		})
+		return r, err
 	})
-	if err != nil {
-		return backend.Record{}, wrap("watch", name, err)
-	}
-	return r, nil
 }
 
 // follow calls check now, and again whenever the state of the name may have
 // changed, until it reports true or fails, or ctx or the session ends.
-func (s *Session) follow(ctx context.Context, name string, check func() (bool, error)) error {
-	if err := backend.CheckName(name); err != nil {
-		return err
-	}
+func (s *session) follow(ctx context.Context, name string, check func() (bool, error)) error {
 	bell := newBell()
 	defer context.AfterFunc(ctx, bell.ring)()
-	defer context.AfterFunc(s.ctx, bell.ring)()
 	for {
 		done, err := s.followFolder(ctx, name, bell, check)
 		if done || err != nil {
@@ -200,8 +179,8 @@ func (s *Session) follow(ctx context.Context, name string, check func() (bool, e
 // followFolder follows the name until its folder is made or removed, which ends what
 // inotify can tell. As long as there is none, the nearest one above tells of it: to look
 // makes nothing.
-func (s *Session) followFolder(ctx context.Context, name string, bell bell, check func() (bool, error)) (done bool, err error) {
-	if err := s.usable(ctx); err != nil {
+func (s *session) followFolder(ctx context.Context, name string, bell bell, check func() (bool, error)) (done bool, err error) {
+	if err := s.Usable(ctx); err != nil {
 		return false, err
 	}
 	watched, is, err := nearest(s.b.dir.of(name))
@@ -213,7 +192,7 @@ func (s *Session) followFolder(ctx context.Context, name string, bell bell, chec
 		defer s.b.watches.watch(next, bell.ring)()
 	}
 	for {
-		if err := s.usable(ctx); err != nil {
+		if err := s.Usable(ctx); err != nil {
 			return false, err
 		}
 		if done, err := check(); done || err != nil {
