@@ -172,10 +172,10 @@ func New(client *clientv3.Client, o *Options) (*Backend, error) {
 	if reflect.TypeOf(client.Watcher) != reflect.TypeOf(clientv3.NewWatcher(client)) || reflect.TypeOf(client.KV) != reflect.TypeOf(clientv3.NewKV(client)) {
 		return nil, driver.Wrap("new", "", fmt.Errorf("%w: the client's KV or Watcher was replaced; use Options.Prefix in place of package namespace", backend.ErrInvalid))
 	}
-	c := conn{client.ActiveConnection()}
+	c := client.ActiveConnection()
 	b := &Backend{
 		client:   client,
-		kv:       clientv3.NewKVFromKVClient(pb.NewKVClient(c), client),
+		kv:       clientv3.NewKVFromKVClient(kvClient{pb.NewKVClient(c)}, client),
 		leases:   pb.NewLeaseClient(c),
 		watches:  pb.NewWatchClient(c),
 		cluster:  pb.NewClusterClient(c),

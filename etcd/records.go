@@ -145,7 +145,7 @@ func (s *session) Watch(ctx context.Context, name string, after backend.Version)
 			},
 			seen: func(ev *mvccpb.Event) bool {
 				r = backend.Record{Name: name, Version: backend.Absent}
-				if ev.Type != mvccpb.Event_DELETE {
+				if ev.Type != clientv3.EventTypeDelete {
 					r.Version, r.Value = backend.Version(ev.Kv.ModRevision), ev.Kv.Value
 				}
 				return r.Version != after

@@ -160,7 +160,7 @@ type grant struct {
 // grant asks once for a lease.
 func (b *Backend) grant(ctx context.Context, seconds int64) (grant, error) {
 	g, floor := grant{lease: newLeaseID(), sent: clock.Now()}, b.log.floor()
-	resp, err := b.leases.LeaseGrant(ctx, &pb.LeaseGrantRequest{ID: g.lease, TTL: seconds}, grpc.WaitForReady(true))
+	resp, err := sendOnce(ctx, b.leases.LeaseGrant, &pb.LeaseGrantRequest{ID: g.lease, TTL: seconds}, grpc.WaitForReady(true))
 	if err != nil {
 		return grant{}, b.unanswered(ctx, err)
 	}
@@ -172,7 +172,7 @@ func (b *Backend) grant(ctx context.Context, seconds int64) (grant, error) {
 // term returns the term that etcd is in, by a request that takes a quorum, no right and
 // no write.
 func (b *Backend) term(ctx context.Context) (uint64, error) {
-	resp, err := b.cluster.MemberList(ctx, &pb.MemberListRequest{Linearizable: true}, grpc.WaitForReady(true))
+	resp, err := sendOnce(ctx, b.cluster.MemberList, &pb.MemberListRequest{Linearizable: true}, grpc.WaitForReady(true))
 	if err != nil {
 		return 0, b.unanswered(ctx, err)
 	}

@@ -87,7 +87,7 @@ func (s *session) revoke(ctx context.Context) error {
 		if id == 0 {
 			continue
 		}
-		_, err := s.b.leases.LeaseRevoke(ctx, &pb.LeaseRevokeRequest{ID: id}, grpc.WaitForReady(true))
+		_, err := sendOnce(ctx, s.b.leases.LeaseRevoke, &pb.LeaseRevokeRequest{ID: id}, grpc.WaitForReady(true))
 		if err == nil {
 			continue
 		}

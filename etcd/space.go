@@ -69,7 +69,7 @@ func (k *keeper) keep() bool {
 
 // call asks every server that may have led whether it is in the term and knows its leader.
 func (b *Backend) call(ctx context.Context, term uint64) error {
-	resp, err := b.cluster.MemberList(ctx, &pb.MemberListRequest{Linearizable: true}, grpc.WaitForReady(true))
+	resp, err := sendOnce(ctx, b.cluster.MemberList, &pb.MemberListRequest{Linearizable: true}, grpc.WaitForReady(true))
 	if err != nil {
 		return b.unanswered(ctx, err)
 	}
