@@ -49,7 +49,7 @@ func exitCode(err error, w io.Writer) int {
 		return 0
 	}
 	code := exitFailed
-	if e, ok := errors.AsType[*exitError](err); ok {
+	if e := (*exitError)(nil); errors.As(err, &e) {
 		code = e.code
 		if e.err == nil {
 			err = nil

@@ -155,7 +155,7 @@ func (l *leading) lose() {
 
 // reason is the short form of why a term was lost, for people.
 func reason(err error) error {
-	if lost, ok := errors.AsType[*elect.LostError](err); ok {
+	if lost := (*elect.LostError)(nil); errors.As(err, &lost) {
 		return lost.Err
 	}
 	return err

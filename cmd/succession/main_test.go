@@ -223,7 +223,7 @@ func waitCode(t *testing.T, cmd *exec.Cmd) int {
 	if !watchdog.Stop() {
 		t.Fatalf("%q had not ended after %v, and was killed", cmd.Args, patience)
 	}
-	if e, ok := errors.AsType[*exec.ExitError](err); ok {
+	if e := (*exec.ExitError)(nil); errors.As(err, &e) {
 		if ws := e.Sys().(syscall.WaitStatus); ws.Signaled() {
 			return -int(ws.Signal())
 		}

@@ -70,7 +70,7 @@ func open(ctx context.Context, url string) (backend.Backend, error) {
 // doubtful reports whether err may come from an address that is wrong: nobody has
 // answered, or with something that was not understood.
 func doubtful(err error) bool {
-	if e, ok := errors.AsType[*backend.Error](err); ok && e.Op == "session" && errors.Is(err, backend.ErrInvalid) {
+	if e := (*backend.Error)(nil); errors.As(err, &e) && e.Op == "session" && errors.Is(err, backend.ErrInvalid) {
 		return true
 	}
 	return errors.Is(err, backend.ErrUnavailable) || errors.Is(err, errNoAnswer) || errors.Is(err, errTimeout)

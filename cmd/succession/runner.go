@@ -75,7 +75,7 @@ func runElected(g *globals, o runOptions, name, path string, argv []string, stde
 		r.report.info("local", fmt.Sprintf("%q is meant%s", name, w))
 	}
 	err := r.run()
-	if e, ok := errors.AsType[*exitError](err); ok && e.err == nil {
+	if e := (*exitError)(nil); errors.As(err, &e) && e.err == nil {
 		return err
 	}
 	if err != nil {
