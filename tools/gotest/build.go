@@ -33,20 +33,15 @@ func (b *builder) programs(args []string) (<-chan program, error) {
 			return nil, fmt.Errorf("%q names no package", arg)
 		}
 		module, words := words[0], words[1:]
-		race := words[0] == "-race"
-		if race {
-			words = words[1:]
-		}
-		n := 0
-		for n < len(words) && !strings.HasPrefix(words[n], "-") {
-			n++
-		}
-		found, err := b.build(module, race, words[:n])
+		flags := leading(words, true)
+		words = words[len(flags):]
+		packages := leading(words, false)
+		found, err := b.build(module, flags, packages)
 		if err != nil {
 			return nil, err
 		}
 		for i := range found {
-			found[i].flags = words[n:]
+			found[i].flags = words[len(packages):]
 		}
 		all = append(all, found...)
 	}
@@ -58,14 +53,19 @@ func (b *builder) programs(args []string) (<-chan program, error) {
 	return queue, nil
 }
 
-// build has go test build the programs, and keep each in place of running it.
-func (b *builder) build(module string, race bool, packages []string) (found []program, err error) {
-	kind := "plain"
-	flags := []string{"-vet=off"} // that is a step of its own
-	if race {
-		kind, flags = "race", append(flags, "-race")
+// leading returns the first of the words, up to one that is no flag, or that is one.
+func leading(words []string, flags bool) []string {
+	n := 0
+	for n < len(words) && strings.HasPrefix(words[n], "-") == flags {
+		n++
 	}
-	bin := filepath.Join(b.bin, kind)
+	return words[:n]
+}
+
+// build has go test build the programs with the flags, and keep each in place of running
+// it.
+func (b *builder) build(module string, flags, packages []string) (found []program, err error) {
+	bin := filepath.Join(b.bin, "with"+strings.ReplaceAll(strings.Join(flags, ""), "/", "%"))
 	list := exec.Command("go", append([]string{"list", "-f", "{{.ImportPath}} {{.Dir}}"}, packages...)...)
 	list.Dir = module
 	list.Stderr = os.Stderr
@@ -89,7 +89,8 @@ func (b *builder) build(module string, race bool, packages []string) (found []pr
 		if err := os.MkdirAll(bin, 0o755); err != nil {
 			return nil, err
 		}
-		args := slices.Concat([]string{"test", "-json", "-count=1", "-exec", self + " keep " + bin}, flags, missing)
+		// Vet is a step of its own.
+		args := slices.Concat([]string{"test", "-json", "-vet=off", "-count=1", "-exec", self + " keep " + bin}, flags, missing)
 		cmd := exec.Command("go", args...)
 		cmd.Dir = module
 		cmd.Stderr = os.Stderr

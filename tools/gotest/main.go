@@ -1,9 +1,10 @@
 // Command gotest builds tests, runs them, and ends with one line that counts them all:
 //
-//	gotest 'DIR [-race] PACKAGE... -FLAG...' ... [-- 'DIR [-race] PACKAGE... -FLAG...' ...]
+//	gotest 'DIR [-FLAG...] PACKAGE... [-FLAG...]' ... [-- 'DIR ...' ...]
 //
-// The first word is the folder of a module. The flags are for the test programs, so that
-// those of package testing begin with -test.
+// The first word is the folder of a module. Flags before the packages are for go test, such
+// as -race. Those after them are for the test programs, so that those of package testing
+// begin with -test.
 //
 // All test programs are built before the first is run: tests of real coordinators must not
 // wait for a linker. Of the programs two run at a time, in the order of the arguments.
@@ -32,7 +33,7 @@ func main() {
 		return
 	}
 	if len(os.Args) < 2 {
-		fmt.Fprintln(os.Stderr, "usage: gotest 'DIR [-race] PACKAGE... -FLAG...' ... [-- 'DIR [-race] PACKAGE... -FLAG...' ...]")
+		fmt.Fprintln(os.Stderr, "usage: gotest 'DIR [-FLAG...] PACKAGE... [-FLAG...]' ... [-- 'DIR ...' ...]")
 		os.Exit(2)
 	}
 	total := newReport(&lockedWriter{w: os.Stdout})
