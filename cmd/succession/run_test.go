@@ -344,6 +344,39 @@ func TestTheCommandInheritsDescriptors(t *testing.T) {
 	}
 }
 
+// To write the local time, package time opens the file of the time zone without
+// close-on-exec, and here it reads until a pipe is closed. The command must not get that
+// file. The test can miss a mistake, but never report one that is none.
+func TestTheCommandInheritsNoTimeZone(t *testing.T) {
+	for range 5 {
+		fifo := filepath.Join(t.TempDir(), "zone")
+		if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		closed := make(chan error, 1)
+		go func() {
+			zone, err := os.OpenFile(fifo, os.O_WRONLY, 0) // blocks until it is opened for reading
+			if err == nil {
+				time.Sleep(100 * time.Millisecond) // time for a command that starts too early
+				err = zone.Close()
+			}
+			closed <- err
+		}()
+		cmd := command("--url", localURL(t), "run", "reports", "--", "sh", "-c", "readlink /proc/$$/fd/*; echo end")
+		cmd.Env = append(cmd.Env, "TZ="+fifo)
+		p := startCommand(t, cmd)
+		for line := ""; line != "end"; {
+			if line, _ = p.next(); line == fifo {
+				t.Error("the command has the file of the time zone open")
+			}
+		}
+		p.exits(0)
+		if err := <-closed; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // A command that becomes another user can take no signal. That is said, and nobody
 // resigns as long as it runs.
 func TestTheCommandBecomesAnotherUser(t *testing.T) {

@@ -82,6 +82,10 @@ func (s Status) ExitCode() int {
 // cannot be executed Start returns an [*os.PathError] with the system's reason, and
 // [ErrExpired] where it is too late to. The caller must wait for [Child.Gone].
 func Start(c Command) (*Child, error) {
+	// Package time opens the file of the local time zone when it is first asked for the local
+	// time, and without close-on-exec. Asked now, it does so before the fork, and not during it.
+	_, _ = time.Now().Zone()
+
 	controlRead, control, err := os.Pipe()
 	if err != nil {
 		return nil, err
