@@ -72,6 +72,7 @@ type event struct {
 
 func command(args ...string) *exec.Cmd {
 	cmd := exec.Command("/proc/self/exe", args...)
+	cmd.WaitDelay = patience // where something that it has started holds its output open
 	// With the race detector a process sleeps for a second before it exits.
 	cmd.Env = append(os.Environ(), asCommand+"=1", "GORACE=atexit_sleep_ms=0")
 	return cmd
@@ -122,14 +123,28 @@ func startCommand(t *testing.T, cmd *exec.Cmd) *process {
 	t.Cleanup(func() {
 		cmd.Process.Kill()
 		cmd.Wait()
-		for range p.out {
-		}
-		for range p.events {
-		}
-		out.Close()
-		log.Close()
+		drain(t, p.out, out)
+		drain(t, p.events, log)
 	})
 	return p
+}
+
+// drain reads c until it is closed, which it is when nothing can write to in any more, and
+// closes in. It fails the test when that takes too long.
+func drain[T any](t *testing.T, c <-chan T, in *os.File) {
+	t.Helper()
+	defer in.Close()
+	for timeout := time.After(patience); ; {
+		select {
+		case _, ok := <-c:
+			if !ok {
+				return
+			}
+		case <-timeout:
+			t.Errorf("succession was killed, and after %v something still holds its output open", patience)
+			return
+		}
+	}
 }
 
 // line waits for the next line of output, which must be want.
@@ -208,8 +223,7 @@ func (p *process) signal(sig syscall.Signal) {
 func (p *process) exits(want int) {
 	p.t.Helper()
 	if got := waitCode(p.t, p.cmd); got != want {
-		for range p.events {
-		}
+		p.rest()
 		p.t.Fatalf("exit code %d, want %d; standard error: %s", got, want, p.stderr)
 	}
 }
@@ -230,7 +244,7 @@ func waitCode(t *testing.T, cmd *exec.Cmd) int {
 		return e.ExitCode()
 	}
 	if err != nil {
-		return -1000
+		t.Fatalf("%q: %v", cmd.Args, err)
 	}
 	return 0
 }

@@ -68,9 +68,7 @@ func onTerminalWith(t *testing.T, redirect func(*exec.Cmd), args ...string) *ter
 	t.Cleanup(func() {
 		cmd.Process.Kill()
 		cmd.Wait()
-		for range term.lines {
-		}
-		ptm.Close()
+		drain(t, term.lines, ptm)
 	})
 	return term
 }
