@@ -43,6 +43,19 @@ func (m *Mux) Schemes() []string {
 	return slices.Sorted(maps.Keys(m.openers))
 }
 
+// Check returns nil where a driver is registered for the scheme of u, and otherwise an
+// error that lists the registered schemes.
+func (m *Mux) Check(u *URL) error {
+	known := m.Schemes()
+	switch {
+	case slices.Contains(known, u.Scheme):
+		return nil
+	case len(known) == 0:
+		return fmt.Errorf("%w URL %s: no driver is registered", ErrInvalid, u)
+	}
+	return fmt.Errorf("%w URL %s: unknown scheme %q; known are %s", ErrInvalid, u, u.Scheme, strings.Join(known, ", "))
+}
+
 // Open opens the backend that rawURL names. It blocks until the coordinator has
 // answered, and returns [ErrUnavailable] where it does not within the driver's
 // connect timeout. Unknown schemes and parameters are errors that list the known
@@ -52,17 +65,12 @@ func (m *Mux) Open(ctx context.Context, rawURL string) (Backend, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := m.Check(u); err != nil {
+		return nil, fmt.Errorf("%w (a driver is registered by importing its package)", err)
+	}
 	m.mu.RLock()
 	open := m.openers[u.Scheme]
 	m.mu.RUnlock()
-	if open == nil {
-		known := m.Schemes()
-		if len(known) == 0 {
-			return nil, fmt.Errorf("%w: no driver is registered; import one, as in: import _ \"github.com/succession-dev/succession/zookeeper\"", ErrInvalid)
-		}
-		return nil, fmt.Errorf("%w URL %s: unknown scheme %q; known are %s (a driver is registered by importing its package)",
-			ErrInvalid, u, u.Scheme, strings.Join(known, ", "))
-	}
 	return open(ctx, u)
 }
 
