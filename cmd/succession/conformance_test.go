@@ -10,8 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/conformance"
 	"github.com/succession-dev/succession/internal/history"
 )
@@ -54,8 +54,8 @@ func columns(s string) string {
 // Nothing is as fast as it should be here, which a failure must show.
 func TestConformanceFails(t *testing.T) {
 	code, stdout, _ := here("--url", localURL(t), "conformance", "--latency", "1ns", "--rule", "L3.leave")
-	if code != exitNonconforming {
-		t.Errorf("exit code %d, want %d", code, exitNonconforming)
+	if code != ui.ExitNonconforming {
+		t.Errorf("exit code %d, want %d", code, ui.ExitNonconforming)
 	}
 	for _, want := range []string{"FAILED", "symptom:", "rule:    ", "0 passed, 1 failed, 0 waived, 0 impossible, 0 not wired"} {
 		if !strings.Contains(stdout, want) {
@@ -81,7 +81,7 @@ func TestConformanceRefuses(t *testing.T) {
 	} {
 		t.Run(tt.args, func(t *testing.T) {
 			code, stdout, stderr := here(append([]string{"--url", url, "conformance"}, strings.Fields(tt.args)...)...)
-			if code != exitFailed || stdout != "" || !strings.Contains(stderr, tt.says) || strings.Count(stderr, "\n") != 1 {
+			if code != ui.ExitFailed || stdout != "" || !strings.Contains(stderr, tt.says) || strings.Count(stderr, "\n") != 1 {
 				t.Errorf("exit code %d, output %q, standard error %q; want %q in it", code, stdout, stderr, tt.says)
 			}
 		})
@@ -112,33 +112,6 @@ func TestConformanceList(t *testing.T) {
 	}
 	checkOutput(t, []string{"conformance", "--list", "--rule", "G8.[rx]es*"}, 0, "G8.resign   a resignation hands over at once\n"+
 		"G8.restart  watches outlive a restart of the coordinator  Restart\n")
-}
-
-func TestEstimate(t *testing.T) {
-	known := make(map[string]bool)
-	for _, r := range conformance.Rules() {
-		known[r.ID] = true
-	}
-	for id := range sessionTimes {
-		if !known[id] {
-			t.Errorf("sessionTimes has %q, which is no rule", id)
-		}
-	}
-	quick, slow := conformance.Rule{ID: "quick"}, conformance.Rule{ID: "L6.bound"} // two session times
-	for _, tt := range []struct {
-		rules    []conformance.Rule
-		parallel int
-		want     time.Duration
-	}{
-		{[]conformance.Rule{quick}, 1, besides},
-		{[]conformance.Rule{quick}, 4, besides},
-		{[]conformance.Rule{slow}, 4, 20*time.Second + besides},
-		{[]conformance.Rule{slow, slow}, 1, 40*time.Second + 2*besides},
-	} {
-		if got := estimate(tt.rules, 8*time.Second, 4*time.Second, tt.parallel); got != tt.want {
-			t.Errorf("%d rules, %d at once: %v, want %v", len(tt.rules), tt.parallel, got, tt.want)
-		}
-	}
 }
 
 // A candidate in a process of its own is this command, and what it noted stands beside
@@ -191,7 +164,7 @@ func TestStand(t *testing.T) {
 	}{
 		{"", "", 0},
 		{"resign\n", "", 0},
-		{"abdicate\n", `"abdicate" is no command`, exitFailed},
+		{"abdicate\n", `"abdicate" is no command`, ui.ExitFailed},
 	} {
 		cmd := command("--url", url, "stand", "reports", "p")
 		var stderr strings.Builder

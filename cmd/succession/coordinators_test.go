@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/succession-dev/succession/cmd/succession/internal/migrate"
+	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/conformance"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
@@ -115,7 +117,7 @@ func TestCutoverTakesTheDeadlineAway(t *testing.T) {
 	t.Parallel()
 	name := coordtest.Name(t)
 	from, to := "etcd://"+coordtest.NewEtcd(t, nil).Addrs()[0]+"/command?ttl=1s", localURL(t)
-	p := start(t, "--url", bothURL(from, to)+"&begin=true", "run", name, "--", "sh", "-c", "echo runs; exec sleep 1000")
+	p := start(t, "--url", migrate.BothURL(from, to)+"&begin=true", "run", name, "--", "sh", "-c", "echo runs; exec sleep 1000")
 	p.line("runs")
 	p.event("started")
 	if code, _, stderr := here("migrate", "cutover", name, "--from", from, "--to", to, "--yes"); code != 0 {
@@ -181,7 +183,7 @@ func conforms(t *testing.T, url string) {
 	}
 	for range 2 {
 		code, stdout, stderr := here("--url", url, "conformance", "--prefix", prefix, "--rule", "L1.end")
-		if code != exitFailed || stdout != "" || !strings.Contains(stderr, "something is stored under "+prefix) {
+		if code != ui.ExitFailed || stdout != "" || !strings.Contains(stderr, "something is stored under "+prefix) {
 			t.Errorf("with something under the prefix: exit code %d, output %q, standard error %q", code, stdout, stderr)
 		}
 	}
@@ -195,7 +197,7 @@ func results(t *testing.T, stdout string) map[string]conformance.Status {
 	for i, line := range lines {
 		var r struct {
 			conformance.Result
-			Summary *suiteSummary
+			Summary *conformance.Counts
 		}
 		if err := json.Unmarshal([]byte(line), &r); err != nil {
 			t.Fatalf("line %q: %v", line, err)

@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 )
 
 // What differs from demo to demo: times, and numbers of the coordinator.
@@ -52,7 +54,7 @@ func TestDemoRefuses(t *testing.T) {
 	for _, args := range [][]string{
 		{"--candidates", "0"}, {"--candidates", "21"}, {"--hold", "-1s"}, {"more"}, {"--url", "nosuch:x"},
 	} {
-		if code, stdout, stderr := here(append([]string{"demo"}, args...)...); code != exitFailed || stdout != "" || strings.Count(stderr, "\n") != 1 {
+		if code, stdout, stderr := here(append([]string{"demo"}, args...)...); code != ui.ExitFailed || stdout != "" || strings.Count(stderr, "\n") != 1 {
 			t.Errorf("demo %q: exit code %d, output %q, standard error %q", args, code, stdout, stderr)
 		}
 	}
@@ -60,9 +62,9 @@ func TestDemoRefuses(t *testing.T) {
 
 func TestDemoLeavesOthersAlone(t *testing.T) {
 	url := "local:" + t.TempDir()
-	other := start(t, "--url", url, "run", demoElection, "--", "sleep", "1000")
+	other := start(t, "--url", url, "run", "succession-demo", "--", "sleep", "1000")
 	other.event("started")
-	if code, _, stderr := here("--url", url, "demo"); code != exitFailed || !strings.Contains(stderr, "stand in line") {
+	if code, _, stderr := here("--url", url, "demo"); code != ui.ExitFailed || !strings.Contains(stderr, "stand in line") {
 		t.Errorf("exit code %d, standard error %q", code, stderr)
 	}
 }
@@ -109,28 +111,4 @@ func TestDemoSaysWhatHoldsItUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.exits(0)
-}
-
-// The table must be able to say that the election did not behave.
-func TestDemoTableAccuses(t *testing.T) {
-	for _, tt := range []struct {
-		name  string
-		steps []step
-		want  string
-	}{
-		{"tokens fall", []step{{who: 1, kind: leads, token: 2}, {who: 1, kind: leaves}, {who: 2, kind: wakes}, {who: 2, kind: leads, token: 1}}, "tokens must grow"},
-		{"a herd", []step{{who: 1, kind: leads, token: 1}, {who: 1, kind: leaves}, {who: 2, kind: wakes}, {who: 2, kind: wakes}, {who: 2, kind: leads, token: 2}}, "each must wake one"},
-		{"one never led", []step{{who: 1, kind: leads, token: 1}}, "a session was lost"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			var out strings.Builder
-			table := newDemoTable(&out, 2, "memory:x")
-			for _, s := range tt.steps {
-				table.add(s)
-			}
-			if err := table.sum(); err == nil || !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("sum returns %v, want an error with %q", err, tt.want)
-			}
-		})
-	}
 }

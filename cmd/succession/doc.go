@@ -3,35 +3,16 @@
 //	succession run reports -- ./send-reports --hourly
 //
 // starts the program only while this process leads the election "reports", on
-// this machine or, with --url, on ZooKeeper, etcd or Consul. The other
-// subcommands look at an election (leader, watch, line), act on it (resign, fence),
-// and move it to another coordinator (migrate); demo shows one at work, and
-// conformance tests a coordinator (internal/target). It is a thin layer over package
-// elect: what is promised about leadership is said there.
+// this machine or, with --url, on ZooKeeper, etcd or Consul. It is a thin layer over
+// package elect, which says what is promised about leadership.
 //
-// # How run works
+// This folder has the root and the small subcommands: some look at an election (leader,
+// watch, line), some act on it (resign, fence). The others have folders of their own:
 //
-// A runner (runner.go) is one goroutine that owns everything: it campaigns, starts
-// the command, forwards signals, and reacts to the end of the term. Messages go
-// through a queue (report.go), so that a terminal that blocks never delays the
-// stop of a command that must not run any more. The command runs under a guard
-// (internal/child), which kills it when this process dies in whatever way.
-//
-// The order is always: elected, started, ended with everything that it
-// started, resigned. When leadership ends first, the command gets TERM a grace
-// time before the session's deadline and KILL before the deadline itself
-// (grace.go), so it has ended before the coordinator can hand leadership on.
-//
-// Every subcommand reaches the coordinator through open (open.go), which looks at what
-// is at the address when nobody answers as expected (internal/probe).
-//
-// # What it does not promise
-//
-// If this process is killed with KILL, the guard kills the command within
-// milliseconds. A remote coordinator hands leadership on only when the session's
-// time is up, and the kernel, as the coordinator of local:, when the guard has gone,
-// which holds the place too. If this process is stopped (STOP) or starved of the
-// processor, the guard kills the command before the deadline, unless it is stopped or
-// starved itself. Against that, let what the command writes to refuse a smaller
-// SUCCESSION_TOKEN than it has seen.
+//	internal/run      run: a program runs while this process leads
+//	internal/demo     demo: an election at work, in one terminal
+//	internal/migrate  migrate: an election moves to another coordinator
+//	internal/suite    conformance: the suite on a coordinator in use
+//	internal/connect  how all of them reach the coordinator
+//	internal/ui       arguments, output, signals and exit codes
 package main

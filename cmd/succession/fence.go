@@ -7,10 +7,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/succession-dev/succession/cmd/succession/internal/connect"
+	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/elect"
 )
 
-func newFence(g *globals) *cobra.Command {
+func newFence(g *connect.Flags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fence NAME --at-least N",
 		Short: "Make every later token larger than N",
@@ -25,15 +27,15 @@ coordinator, give the largest token that was ever seen.
 
 A leader that was elected before keeps the token that it has.`,
 		Example: `  succession fence reports --at-least 81604378626`,
-		Args:    oneName,
+		Args:    ui.OneName,
 	}
 	floor := cmd.Flags().Uint64("at-least", 0, "the largest token that was ever seen")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if *floor == 0 {
 			return errors.New("say which tokens have been used, as in: succession fence reports --at-least 81604378626")
 		}
-		g.sayWhere(cmd, args[0])
-		return g.look(args[0], func(ctx context.Context, e *elect.Election) error {
+		g.SayWhere(cmd, args[0])
+		return g.Look(args[0], func(ctx context.Context, e *elect.Election) error {
 			if err := e.RaiseFence(ctx, *floor); err != nil {
 				return err
 			}

@@ -6,10 +6,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/succession-dev/succession/cmd/succession/internal/connect"
+	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/elect"
 )
 
-func newLeader(g *globals) *cobra.Command {
+func newLeader(g *connect.Flags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "leader NAME",
 		Short: "Print who leads",
@@ -28,31 +30,31 @@ With -o json it prints one object, or null where nobody leads:
 		Example: `  succession leader reports
   if who=$(succession leader reports); then echo "$who leads"; fi
   succession leader reports -o json | jq .token`,
-		Args: oneName,
+		Args: ui.OneName,
 	}
-	out := outputFlag(cmd)
+	out := ui.OutputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		name := args[0]
-		return g.look(name, func(ctx context.Context, e *elect.Election) error {
+		return g.Look(name, func(ctx context.Context, e *elect.Election) error {
 			l, err := e.Leader(ctx)
 			if err != nil {
 				return err
 			}
 			switch {
-			case *out == asJSON && l.Vacant():
+			case *out == ui.AsJSON && l.Vacant():
 				fmt.Fprintln(cmd.OutOrStdout(), "null")
-			case *out == asJSON:
-				return printJSON(cmd.OutOrStdout(), l)
+			case *out == ui.AsJSON:
+				return ui.PrintJSON(cmd.OutOrStdout(), l)
 			case !l.Vacant():
-				fmt.Fprintln(cmd.OutOrStdout(), visible(l.ID))
+				fmt.Fprintln(cmd.OutOrStdout(), ui.Visible(l.ID))
 				return nil
 			}
-			return g.nobodyLeads(name)
+			return nobodyLeads(g, name)
 		})
 	}
 	return cmd
 }
 
-func (g *globals) nobodyLeads(name string) error {
-	return exitf(exitNobody, "nobody leads %q%s", name, g.where())
+func nobodyLeads(g *connect.Flags, name string) error {
+	return ui.Exitf(ui.ExitNobody, "nobody leads %q%s", name, g.Where())
 }

@@ -8,10 +8,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/succession-dev/succession/cmd/succession/internal/connect"
+	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/elect"
 )
 
-func newLine(g *globals) *cobra.Command {
+func newLine(g *connect.Flags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "line NAME",
 		Short: "Print all candidates in order",
@@ -27,19 +29,19 @@ With -o json it prints an array of objects as of "succession leader -o json", wi
 the state beside. An empty line is no error.`,
 		Example: `  succession line reports
   succession line reports -o json | jq length`,
-		Args: oneName,
+		Args: ui.OneName,
 	}
-	out := outputFlag(cmd)
+	out := ui.OutputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return g.look(args[0], func(ctx context.Context, e *elect.Election) error {
+		return g.Look(args[0], func(ctx context.Context, e *elect.Election) error {
 			line, err := e.Line(ctx)
 			switch {
 			case err != nil:
 				return err
-			case *out == asJSON:
-				return printJSON(cmd.OutOrStdout(), placesOf(line))
+			case *out == ui.AsJSON:
+				return ui.PrintJSON(cmd.OutOrStdout(), placesOf(line))
 			case len(line) == 0:
-				fmt.Fprintf(cmd.ErrOrStderr(), "succession: nobody stands in line for %q%s\n", args[0], g.where())
+				fmt.Fprintf(cmd.ErrOrStderr(), "succession: nobody stands in line for %q%s\n", args[0], g.Where())
 				return nil
 			}
 			return printLine(cmd.OutOrStdout(), placesOf(line))
@@ -78,7 +80,7 @@ func printLine(w io.Writer, places []place) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "#\tID\tKEY\tTOKEN\tSTATE")
 	for i, p := range places {
-		fmt.Fprintf(t, "%d\t%s\t%s\t%d\t%s\n", i+1, visible(p.ID), visible(p.Key), p.Token, p.State)
+		fmt.Fprintf(t, "%d\t%s\t%s\t%d\t%s\n", i+1, ui.Visible(p.ID), ui.Visible(p.Key), p.Token, p.State)
 	}
 	return t.Flush()
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,10 +15,10 @@ import (
 	"unicode"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/memory"
-	"github.com/succession-dev/succession/migrate"
 )
 
 // coordinator returns a new coordinator of this process and its URL. Its first
@@ -155,30 +154,6 @@ func TestControlCharacters(t *testing.T) {
 			t.Errorf("%q does not name %s", c, shown)
 		}
 	}
-	var out strings.Builder
-	candidates := []migrate.Candidate{{ID: evil, Key: evil}}
-	if err := printStatus(&out, asText, "would "+evil, migrate.Status{OnFrom: candidates, Blocks: []string{evil}, Next: evil}, nil); err != nil {
-		t.Fatal(err)
-	}
-	if n := strings.Count(out.String(), shown); n != 5 || strings.Contains(out.String(), evil) {
-		t.Errorf("%d of 5 are escaped in %q", n, out.String())
-	}
-	out.Reset()
-	r := newReporter(&out, logText, "reports", "me")
-	r.say(message{slog.LevelInfo, "waiting", "waiting behind %s", nil, func() string { return "web\x1b[2J" }})
-	r.close()
-	if got := out.String(); got != `succession: waiting behind web\u001b[2J`+"\n" {
-		t.Errorf("the message is %q", got)
-	}
-}
-
-// What was added to an error that asks for an exit code is said, too.
-func TestExitCodeSaysAll(t *testing.T) {
-	var out strings.Builder
-	code := exitCode(fmt.Errorf("%w (before that: no space left on device)", exitf(exitTimeout, "not elected")), &out)
-	if want := "succession: not elected (before that: no space left on device)\n"; code != exitTimeout || out.String() != want {
-		t.Errorf("exit code %d, output %q, want %q", code, out.String(), want)
-	}
 }
 
 // Where nobody has named a coordinator, it is said which one is meant, by what may be
@@ -305,14 +280,14 @@ func testResignOfOneThatDoesNotHear(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, _, stderr := here("--url", url, "resign", "reports", "--wait", "5s")
-	if code != exitTimeout || !strings.Contains(stderr, "other was asked to resign 5s ago and still leads") {
+	if code != ui.ExitTimeout || !strings.Contains(stderr, "other was asked to resign 5s ago and still leads") {
 		t.Errorf("exit code %d, standard error %q", code, stderr)
 	}
 	if err := s.Pin(t.Context(), m, backend.Header{Resign: 1 << 40}, versionOf(t, s)); err != nil {
 		t.Fatal(err)
 	}
 	code, _, stderr = here("--url", url, "resign", "reports", "--wait", "5s")
-	if code != exitFailed || !strings.Contains(stderr, "for ever") {
+	if code != ui.ExitFailed || !strings.Contains(stderr, "for ever") {
 		t.Errorf("pinned: exit code %d, standard error %q", code, stderr)
 	}
 }
@@ -329,7 +304,7 @@ func versionOf(t *testing.T, s backend.Session) backend.Version {
 func TestTimeout(t *testing.T) {
 	// Nobody answers there: the address is for documentation (RFC 5737).
 	code, _, stderr := here("--url", "zookeeper://192.0.2.1:2181/", "--timeout", "50ms", "leader", "reports")
-	if code != exitFailed || !strings.Contains(stderr, "192.0.2.1") || strings.Count(stderr, "\n") != 1 {
+	if code != ui.ExitFailed || !strings.Contains(stderr, "192.0.2.1") || strings.Count(stderr, "\n") != 1 {
 		t.Errorf("exit code %d, standard error %q", code, stderr)
 	}
 }
@@ -354,7 +329,7 @@ func TestVersion(t *testing.T) {
 // Every exit code that run documents is one that it uses, and the other way round.
 func TestHelpNamesEveryExitCode(t *testing.T) {
 	_, stdout, _ := here("run", "--help")
-	for _, code := range []int{exitLost, exitTimeout, exitFailed, exitNotExecutable, exitNotFound} {
+	for _, code := range []int{ui.ExitLost, ui.ExitTimeout, ui.ExitFailed, ui.ExitNotExecutable, ui.ExitNotFound} {
 		if !strings.Contains(stdout, fmt.Sprintf("\n  %-8d  ", code)) {
 			t.Errorf("the help does not name exit code %d", code)
 		}
@@ -373,7 +348,7 @@ func TestEveryCommandHasHelpWithAnExample(t *testing.T) {
 }
 
 func TestGuardByHand(t *testing.T) {
-	if code, _, stderr := result(t, "guard", "0", "true", "true"); code != exitFailed || !strings.Contains(stderr, "succession run") {
+	if code, _, stderr := result(t, "guard", "0", "true", "true"); code != ui.ExitFailed || !strings.Contains(stderr, "succession run") {
 		t.Errorf("exit code %d, standard error %q", code, stderr)
 	}
 }

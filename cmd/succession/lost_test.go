@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/memory"
 )
@@ -116,7 +117,7 @@ func TestLossIsTermThenKillBeforeAnotherLeads(t *testing.T) {
 		echo ready
 		work child`
 	p, log := strike(t, "cut", time.Second, script, "--grace", "300ms")
-	p.exits(exitLost)
+	p.exits(ui.ExitLost)
 	if got, want := p.rest(), []string{"elected", "started", "lost", "killing", "ended", "resigned"}; !slices.Equal(got, want) {
 		t.Errorf("events %q, want %q", got, want)
 	}
@@ -138,7 +139,7 @@ func TestCommandDoesNotOutliveItsSession(t *testing.T) {
 		t.Errorf("killed because %q", e.Cause)
 	}
 	p.event("lost")
-	p.exits(exitLost)
+	p.exits(ui.ExitLost)
 	p.nothingLeft()
 }
 
@@ -146,7 +147,7 @@ func TestLossStopsAWillingCommandWithTerm(t *testing.T) {
 	const script = `trap 'echo stopping; exit 5' TERM; echo ready; while :; do sleep 0.005; done`
 	p, log := strike(t, "cut", 4*time.Second, script)
 	p.line("stopping")
-	p.exits(exitLost) // not 5: the leadership is what the caller has to know of
+	p.exits(ui.ExitLost) // not 5: the leadership is what the caller has to know of
 	if got, want := p.rest(), []string{"elected", "started", "lost", "ended", "resigned"}; !slices.Equal(got, want) {
 		t.Errorf("events %q, want %q", got, want)
 	}
@@ -159,7 +160,7 @@ func TestLossReachesACommandThatStandsStill(t *testing.T) {
 	const script = `trap 'echo stopping; exit 5' TERM; echo ready; kill -STOP $$; while :; do sleep 0.005; done`
 	p, _ := strike(t, "cut", 4*time.Second, script)
 	p.line("stopping")
-	p.exits(exitLost)
+	p.exits(ui.ExitLost)
 }
 
 func TestAskedToResign(t *testing.T) {
@@ -176,7 +177,7 @@ func TestAskedToResign(t *testing.T) {
 	if e := p.event("lost"); !strings.Contains(e.Cause, "asked to resign") {
 		t.Errorf("cause %q", e.Cause)
 	}
-	p.exits(exitLost)
+	p.exits(ui.ExitLost)
 }
 
 func TestRestartStandsInLineAgain(t *testing.T) {
@@ -206,7 +207,7 @@ func TestMemberRemovedByAnOperator(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	p.event("lost")
-	p.exits(exitLost)
+	p.exits(ui.ExitLost)
 }
 
 func TestAck(t *testing.T) {

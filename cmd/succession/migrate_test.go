@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 
 	"github.com/succession-dev/succession/backend"
+	migratecmd "github.com/succession-dev/succession/cmd/succession/internal/migrate"
+	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/migrate"
 )
@@ -86,7 +88,7 @@ func (m *moving) plain(s string) string {
 	return madeUp.ReplaceAllString(s, "${1}ID")
 }
 
-func (m *moving) both() string { return bothURL(m.from, m.to) }
+func (m *moving) both() string { return migratecmd.BothURL(m.from, m.to) }
 
 // In virtual time, so that --wait ends when there is nothing left to be done.
 func TestMigrate(t *testing.T) { synctest.Test(t, testMigrate) }
@@ -202,7 +204,7 @@ func TestMigrateArguments(t *testing.T) {
 		{"migrate status reports --from memory:a --to zookeeper://127.0.0.1:1/?connect=100ms", "--to: zookeeper://127.0.0.1:1/?connect=100ms: not reached"},
 	} {
 		code, _, stderr := here(strings.Fields(tt.args)...)
-		if code != exitFailed || !strings.Contains(stderr, tt.said) {
+		if code != ui.ExitFailed || !strings.Contains(stderr, tt.said) {
 			t.Errorf("%s: exit code %d, standard error %q; want %q", tt.args, code, stderr, tt.said)
 		}
 	}
@@ -215,14 +217,14 @@ func TestMigrateAsks(t *testing.T) {
 	if code, _, stderr := here(append([]string{"migrate", "begin"}, flags...)...); code != 0 {
 		t.Fatal(stderr)
 	}
-	start(t, "--url", bothURL(from, to), "run", "--id", "web-1", "reports", "--", "sleep", "1000").event("elected")
+	start(t, "--url", migratecmd.BothURL(from, to), "run", "--id", "web-1", "reports", "--", "sleep", "1000").event("elected")
 	for _, tt := range []struct {
 		answer string
 		code   int
 		last   string
 	}{
-		{"\n", exitRefused, "not confirmed"},
-		{"no\n", exitRefused, "not confirmed"},
+		{"\n", ui.ExitRefused, "not confirmed"},
+		{"no\n", ui.ExitRefused, "not confirmed"},
 		{"y\n", 0, "next: restart with"},
 		{"", 0, "next: restart with"}, // done already: nothing to ask
 	} {

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 
@@ -103,6 +104,7 @@ func TestWrongAddress(t *testing.T) {
 	try := func(name, want string, args ...string) {
 		attempts = append(attempts, &attempt{name: name, want: want, args: args})
 	}
+	titles := map[string]string{"zookeeper": "ZooKeeper", "etcd": "etcd", "consul": "Consul"}
 	for scheme, title := range titles {
 		for at, addr := range addrs {
 			host, port, _ := net.SplitHostPort(addr)
@@ -142,7 +144,7 @@ func TestWrongAddress(t *testing.T) {
 	wg.Wait()
 	for _, a := range attempts {
 		t.Run(a.name, func(t *testing.T) {
-			if a.code != exitFailed || a.stdout != "" || !strings.Contains(a.stderr, a.want) || !strings.Contains(a.stderr, ": not reached") || strings.Count(a.stderr, "\n") != 1 {
+			if a.code != ui.ExitFailed || a.stdout != "" || !strings.Contains(a.stderr, a.want) || !strings.Contains(a.stderr, ": not reached") || strings.Count(a.stderr, "\n") != 1 {
 				t.Errorf("exit code %d, output %q, standard error\n%s\nwant in it\n%s", a.code, a.stdout, a.stderr, a.want)
 			}
 			if a.took > 5*time.Second {
@@ -150,7 +152,7 @@ func TestWrongAddress(t *testing.T) {
 			}
 		})
 	}
-	if code, _, stderr := here("--url", "etcd://"+addrs["closed"]+","+addrs["etcd"], "leader", "reports"); code != exitNobody {
+	if code, _, stderr := here("--url", "etcd://"+addrs["closed"]+","+addrs["etcd"], "leader", "reports"); code != ui.ExitNobody {
 		t.Errorf("with one server of two that is up: exit code %d, standard error %q", code, stderr)
 	}
 }
@@ -187,7 +189,7 @@ func TestWrongURL(t *testing.T) {
 		t.Run(tt.url, func(t *testing.T) {
 			for _, args := range [][]string{{"leader", "reports"}, {"demo"}, {"conformance"}} {
 				code, stdout, stderr := here(append([]string{"--url", tt.url}, args...)...)
-				if want := "succession: " + tt.says + "\n"; code != exitFailed || stdout != "" || stderr != want {
+				if want := "succession: " + tt.says + "\n"; code != ui.ExitFailed || stdout != "" || stderr != want {
 					t.Errorf("%s: exit code %d, output %q, standard error\n%s\nwant\n%s", args[0], code, stdout, stderr, want)
 				}
 			}
@@ -217,8 +219,8 @@ func TestLocalWithoutRights(t *testing.T) {
 		code int
 		says string
 	}{
-		{"run reports -- true", exitFailed, "local: join reports: permission denied: mkdir "},
-		{"leader reports", exitNobody, "nobody leads"},
+		{"run reports -- true", ui.ExitFailed, "local: join reports: permission denied: mkdir "},
+		{"leader reports", ui.ExitNobody, "nobody leads"},
 	} {
 		cmd := command(append([]string{"--url", "local:" + dir + "/app"}, strings.Fields(tt.args)...)...)
 		if os.Geteuid() == 0 {
@@ -240,7 +242,7 @@ func TestDiagnosisKnowsItsOwn(t *testing.T) {
 	}
 	url := "etcd://" + etcd.Addrs()[0]
 	code, _, stderr := here("--url", url, "leader", "reports")
-	if code != exitFailed || !strings.Contains(stderr, url+": no answer within ") && !strings.Contains(stderr, "etcd: open: ") || strings.Contains(stderr, "not etcd") {
+	if code != ui.ExitFailed || !strings.Contains(stderr, url+": no answer within ") && !strings.Contains(stderr, "etcd: open: ") || strings.Contains(stderr, "not etcd") {
 		t.Errorf("exit code %d, standard error %q", code, stderr)
 	}
 }

@@ -8,10 +8,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/succession-dev/succession/cmd/succession/internal/connect"
+	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/elect"
 )
 
-func newResign(g *globals) *cobra.Command {
+func newResign(g *connect.Flags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "resign NAME",
 		Short: "Ask the leader to resign, and wait until it has",
@@ -26,24 +28,24 @@ Exit codes: 0 it has resigned; 1 nobody led; 124 it still led after --wait, and 
 asked to resign; 125 it could not be asked.`,
 		Example: `  succession resign reports
   succession resign reports --wait 2m`,
-		Args: oneName,
+		Args: ui.OneName,
 	}
 	wait := cmd.Flags().Duration("wait", 30*time.Second, "how long to wait until another leads or nobody does")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		name := args[0]
-		return untilSignal(func(ctx context.Context) error {
-			connect, cancel := g.withTimeout(ctx)
+		return ui.UntilSignal(func(ctx context.Context) error {
+			opening, cancel := g.WithTimeout(ctx)
 			defer cancel()
-			return g.with(connect, name, func(connect context.Context, e *elect.Election) error {
-				old, err := e.Leader(connect)
+			return g.With(opening, name, func(opening context.Context, e *elect.Election) error {
+				old, err := e.Leader(opening)
 				if err == nil && old.Pinned {
 					return fmt.Errorf("%s stands first in %q for ever and cannot resign: the election has moved, or is moving, to another coordinator", old.ID, name)
 				}
 				if err == nil {
-					old, err = e.AskToResign(connect)
+					old, err = e.AskToResign(opening)
 				}
 				if errors.Is(err, elect.ErrNoLeader) {
-					return g.nobodyLeads(name)
+					return nobodyLeads(g, name)
 				}
 				if err != nil {
 					return err
@@ -52,7 +54,7 @@ asked to resign; 125 it could not be asked.`,
 				if err != nil {
 					return err
 				}
-				fmt.Fprintf(cmd.OutOrStdout(), "%s resigned (token %d); %s\n", visible(old.ID), old.Token, changeTo(next))
+				fmt.Fprintf(cmd.OutOrStdout(), "%s resigned (token %d); %s\n", ui.Visible(old.ID), old.Token, changeTo(next))
 				return nil
 			})
 		})
@@ -62,7 +64,7 @@ asked to resign; 125 it could not be asked.`,
 
 // successor waits until another than old leads, or nobody.
 func successor(ctx context.Context, e *elect.Election, old elect.Leader, wait time.Duration) (elect.Leader, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, wait, exitf(exitTimeout,
+	ctx, cancel := context.WithTimeoutCause(ctx, wait, ui.Exitf(ui.ExitTimeout,
 		"%s was asked to resign %v ago and still leads %q; it may be busy stopping, or be no program of this project: wait longer with --wait, or look at it", old.ID, wait, e.Name()))
 	defer cancel()
 	for l, err := range e.Observe(ctx) {

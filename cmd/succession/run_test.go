@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 )
 
 func TestRunExitCodes(t *testing.T) {
@@ -120,7 +122,7 @@ func TestWaitingLeavesTheLineOnSignals(t *testing.T) {
 	leader := start(t, "--url", url, "run", "reports", "--", "sleep", "1000")
 	leader.event("started")
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
-		t.Run(signalName(sig), func(t *testing.T) {
+		t.Run(ui.SignalName(sig), func(t *testing.T) {
 			waiter := start(t, "--url", url, "run", "reports", "--", "echo", "never")
 			waiter.event("waiting")
 			waiter.signal(syscall.SIGUSR1) // is for a command that does not run yet
@@ -305,7 +307,7 @@ func TestWhatTheCommandLeavesBehindIsStoppedFirst(t *testing.T) {
 func TestAStoppedCommandHearsThatItIsToEnd(t *testing.T) {
 	url := localURL(t)
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
-		t.Run(signalName(sig), func(t *testing.T) {
+		t.Run(ui.SignalName(sig), func(t *testing.T) {
 			p := start(t, "--url", url, "run", "reports", "--", "sh", "-c", "kill -STOP $$")
 			if e := p.event("stopped"); e.Signal != "SIGSTOP" || e.PID == 0 {
 				t.Errorf("%+v, want that the command was stopped by SIGSTOP", e)

@@ -13,6 +13,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/succession-dev/succession/cmd/succession/internal/migrate"
+	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 
@@ -83,7 +85,7 @@ func kill(t *testing.T, pid int, sig syscall.Signal) {
 // free before the guard has killed the command.
 func TestPlaceIsHeldUntilTheCommandIsDead(t *testing.T) {
 	t.Run("local", func(t *testing.T) { placeIsHeld(t, localURL(t)) })
-	t.Run("both", func(t *testing.T) { placeIsHeld(t, bothURL(localURL(t), localURL(t))+"&begin=true") })
+	t.Run("both", func(t *testing.T) { placeIsHeld(t, migrate.BothURL(localURL(t), localURL(t))+"&begin=true") })
 }
 
 func placeIsHeld(t *testing.T, url string) {
@@ -171,6 +173,6 @@ func standsStill(t *testing.T, url string) {
 
 	first.signal(syscall.SIGCONT)
 	first.event("lost")
-	first.exits(exitLost)
+	first.exits(ui.ExitLost)
 	first.nothingLeft()
 }

@@ -7,10 +7,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/succession-dev/succession/cmd/succession/internal/connect"
+	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/elect"
 )
 
-func newWatch(g *globals) *cobra.Command {
+func newWatch(g *connect.Flags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "watch NAME",
 		Short: "Print each change of the leader",
@@ -24,19 +26,19 @@ With -o json each line is an object:
   leader  as in "succession leader -o json"; null where nobody leads`,
 		Example: `  succession watch reports
   succession watch reports -o json | jq -r 'select(.event == "elected") | .leader.id'`,
-		Args: oneName,
+		Args: ui.OneName,
 	}
-	out := outputFlag(cmd)
+	out := ui.OutputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		show := func(c change) error {
 			_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s  %s\n", time.Now().Format(time.TimeOnly), c)
 			return err
 		}
-		if *out == asJSON {
-			show = func(c change) error { return printJSON(cmd.OutOrStdout(), c) }
+		if *out == ui.AsJSON {
+			show = func(c change) error { return ui.PrintJSON(cmd.OutOrStdout(), c) }
 		}
-		g.sayWhere(cmd, args[0])
-		return g.watch(args[0], show)
+		g.SayWhere(cmd, args[0])
+		return watch(g, args[0], show)
 	}
 	return cmd
 }
@@ -61,7 +63,7 @@ func (c change) String() string {
 	if c.Leader == nil {
 		return "nobody leads"
 	}
-	id := visible(c.Leader.ID)
+	id := ui.Visible(c.Leader.ID)
 	switch {
 	case c.Leader.Pinned:
 		return fmt.Sprintf("closed: %s stands first and for ever, token %d", id, c.Leader.Token)
@@ -73,11 +75,11 @@ func (c change) String() string {
 
 // watch calls show with each change, until a signal or an error comes. --timeout
 // bounds the connecting only.
-func (g *globals) watch(name string, show func(change) error) error {
-	return untilSignal(func(ctx context.Context) error {
-		connect, cancel := g.withTimeout(ctx)
+func watch(g *connect.Flags, name string, show func(change) error) error {
+	return ui.UntilSignal(func(ctx context.Context) error {
+		opening, cancel := g.WithTimeout(ctx)
 		defer cancel()
-		return g.with(connect, name, func(_ context.Context, e *elect.Election) error {
+		return g.With(opening, name, func(_ context.Context, e *elect.Election) error {
 			for l, err := range e.Observe(ctx) {
 				if err != nil {
 					return err

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 
@@ -51,9 +52,9 @@ func TestRunOnZooKeeper(t *testing.T) {
 	if t3 := third.event("started").Token; t3 <= ended.Token {
 		t.Errorf("token %d after %d", t3, ended.Token)
 	}
-	second.exits(exitLost)
+	second.exits(ui.ExitLost)
 	if code, out, stderr := result(t, "--url", url, "resign", name); code != 0 || !strings.HasPrefix(out, "web-3 resigned") {
 		t.Errorf("resign: exit code %d, output %q, standard error %q", code, out, stderr)
 	}
-	third.exits(exitLost)
+	third.exits(ui.ExitLost)
 }

@@ -1,4 +1,4 @@
-package target
+package operator
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/consul/api"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/security"
 )
 
 type consul struct {
@@ -15,7 +16,7 @@ type consul struct {
 	prefix string
 }
 
-func newConsul(u *backend.URL) (operator, error) {
+func newConsul(u *backend.URL) (Operator, error) {
 	c := api.DefaultConfig()
 	if len(u.Hosts) > 0 {
 		c.Address = u.HostPorts("8500")[0]
@@ -23,14 +24,14 @@ func newConsul(u *backend.URL) (operator, error) {
 	c.Datacenter = u.Text("dc", c.Datacenter)
 	c.Namespace = u.Text("namespace", c.Namespace)
 	c.Partition = u.Text("partition", c.Partition)
-	if usesTLS(u) {
+	if security.TLSOf(u) != (security.TLS{}) { // what the environment says, DefaultConfig has read
 		c.Scheme = "https"
 	}
 	c.TLSConfig.CAFile = u.Text("ca-file", c.TLSConfig.CAFile)
 	c.TLSConfig.CertFile = u.Text("cert-file", c.TLSConfig.CertFile)
 	c.TLSConfig.KeyFile = u.Text("key-file", c.TLSConfig.KeyFile)
 	c.TLSConfig.Address = u.Text("server-name", c.TLSConfig.Address)
-	token, err := secret(u, "token")
+	token, err := security.SecretOf(u, "token").Read()
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +50,7 @@ func newConsul(u *backend.URL) (operator, error) {
 	return &consul{client.KV(), prefix}, nil
 }
 
-func (c *consul) exists(ctx context.Context, name string) (bool, error) {
+func (c *consul) Exists(ctx context.Context, name string) (bool, error) {
 	for _, at := range []string{name, name + "/"} {
 		keys, _, err := c.kv.Keys(c.prefix+at, "/", (&api.QueryOptions{RequireConsistent: true}).WithContext(ctx))
 		if err != nil {
@@ -64,19 +65,19 @@ func (c *consul) exists(ctx context.Context, name string) (bool, error) {
 	return false, nil
 }
 
-func (c *consul) clear(ctx context.Context, name string) error {
+func (c *consul) Clear(ctx context.Context, name string) error {
 	if name == "" {
-		return errPrefix
+		return ErrNoName
 	}
-	return c.drop(ctx, name)
+	return c.Drop(ctx, name)
 }
 
-func (c *consul) remove(ctx context.Context, m backend.Member) error {
+func (c *consul) Remove(ctx context.Context, m backend.Member) error {
 	_, err := c.kv.Delete(c.prefix+m.Line+"/"+m.Key, (&api.WriteOptions{}).WithContext(ctx))
 	return err
 }
 
-func (c *consul) drop(ctx context.Context, line string) error {
+func (c *consul) Drop(ctx context.Context, line string) error {
 	ok, _, _, err := c.kv.Txn(api.KVTxnOps{
 		{Verb: api.KVDelete, Key: c.prefix + line},
 		{Verb: api.KVDeleteTree, Key: c.prefix + line + "/"},

@@ -1,8 +1,7 @@
-package target
+package operator
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
@@ -10,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/security"
 )
 
 type etcd struct {
@@ -17,16 +17,16 @@ type etcd struct {
 	prefix string
 }
 
-func newEtcd(u *backend.URL) (operator, error) {
+func newEtcd(u *backend.URL) (Operator, error) {
 	prefix := strings.TrimPrefix(u.Path, "/")
 	if prefix != "" && !strings.HasSuffix(prefix, "/") {
 		prefix += "/"
 	}
-	tls, err := tlsConfig(u)
+	tls, err := security.TLSOf(u).Config()
 	if err != nil {
 		return nil, err
 	}
-	password, err := secret(u, "password")
+	user, password, err := security.LoginOf(u).Read()
 	if err != nil {
 		return nil, err
 	}
@@ -34,7 +34,7 @@ func newEtcd(u *backend.URL) (operator, error) {
 		Endpoints:   u.HostPorts("2379"),
 		DialTimeout: 5 * time.Second,
 		TLS:         tls,
-		Username:    u.Text("user", ""),
+		Username:    user,
 		Password:    password,
 		Logger:      zap.NewNop(), // what goes wrong comes back as errors
 	}, prefix}, nil
@@ -50,7 +50,7 @@ func (e *etcd) with(f func(*clientv3.Client) error) error {
 	return f(c)
 }
 
-func (e *etcd) exists(ctx context.Context, name string) (there bool, err error) {
+func (e *etcd) Exists(ctx context.Context, name string) (there bool, err error) {
 	err = e.with(func(c *clientv3.Client) error {
 		r, err := c.Txn(ctx).Then(
 			clientv3.OpGet(e.prefix+name, clientv3.WithCountOnly()),
@@ -64,24 +64,21 @@ func (e *etcd) exists(ctx context.Context, name string) (there bool, err error) 
 	return there, err
 }
 
-func (e *etcd) clear(ctx context.Context, name string) error {
+func (e *etcd) Clear(ctx context.Context, name string) error {
 	if name == "" {
-		return errPrefix
+		return ErrNoName
 	}
-	return e.drop(ctx, name)
+	return e.Drop(ctx, name)
 }
 
-func (e *etcd) remove(ctx context.Context, m backend.Member) error {
+func (e *etcd) Remove(ctx context.Context, m backend.Member) error {
 	return e.with(func(c *clientv3.Client) error {
-		r, err := c.Delete(ctx, e.prefix+m.Line+"/"+m.Key)
-		if err == nil && r.Deleted == 0 {
-			err = fmt.Errorf("%s does not stand in %s", m.Key, m.Line)
-		}
+		_, err := c.Delete(ctx, e.prefix+m.Line+"/"+m.Key)
 		return err
 	})
 }
 
-func (e *etcd) drop(ctx context.Context, line string) error {
+func (e *etcd) Drop(ctx context.Context, line string) error {
 	return e.with(func(c *clientv3.Client) error {
 		_, err := c.Txn(ctx).Then(
 			clientv3.OpDelete(e.prefix+line+"/", clientv3.WithPrefix()),

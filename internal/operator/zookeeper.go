@@ -1,4 +1,4 @@
-package target
+package operator
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/security"
 )
 
 type zooKeeper struct {
@@ -22,13 +23,13 @@ type zooKeeper struct {
 	user, password string
 }
 
-func newZooKeeper(u *backend.URL) (operator, error) {
-	z := &zooKeeper{hosts: u.HostPorts("2181"), root: "/" + strings.Trim(u.Path, "/"), user: u.Text("user", "")}
+func newZooKeeper(u *backend.URL) (Operator, error) {
+	z := &zooKeeper{hosts: u.HostPorts("2181"), root: "/" + strings.Trim(u.Path, "/")}
 	var err error
-	if z.tls, err = tlsConfig(u); err != nil {
+	if z.tls, err = security.TLSOf(u).Config(); err != nil {
 		return nil, err
 	}
-	z.password, err = secret(u, "password")
+	z.user, z.password, err = security.LoginOf(u).Read()
 	return z, err
 }
 
@@ -89,7 +90,7 @@ func (z *zooKeeper) path(names ...string) string {
 	return path.Join(append([]string{z.root}, names...)...)
 }
 
-func (z *zooKeeper) exists(ctx context.Context, name string) (there bool, err error) {
+func (z *zooKeeper) Exists(ctx context.Context, name string) (there bool, err error) {
 	err = z.with(ctx, func(c *zk.Conn) error {
 		there, _, err = c.Exists(z.path(name))
 		return err
@@ -97,9 +98,9 @@ func (z *zooKeeper) exists(ctx context.Context, name string) (there bool, err er
 	return there, err
 }
 
-func (z *zooKeeper) clear(ctx context.Context, name string) error {
+func (z *zooKeeper) Clear(ctx context.Context, name string) error {
 	if name == "" {
-		return errPrefix
+		return ErrNoName
 	}
 	return z.with(ctx, func(c *zk.Conn) error { return deleteTree(c, z.path(name)) })
 }
@@ -129,16 +130,24 @@ func deleteTree(c *zk.Conn, at string) error {
 	}
 }
 
-func (z *zooKeeper) remove(ctx context.Context, m backend.Member) error {
-	return z.with(ctx, func(c *zk.Conn) error { return c.Delete(z.path(m.Line, m.Key), -1) })
+func (z *zooKeeper) Remove(ctx context.Context, m backend.Member) error {
+	return z.with(ctx, func(c *zk.Conn) error {
+		err := c.Delete(z.path(m.Line, m.Key), -1)
+		if errors.Is(err, zk.ErrNoNode) {
+			return nil
+		}
+		return err
+	})
 }
 
-// drop deletes the election's znode and its members in one step.
-func (z *zooKeeper) drop(ctx context.Context, line string) error {
+func (z *zooKeeper) Drop(ctx context.Context, line string) error {
 	at := z.path(line)
 	return z.with(ctx, func(c *zk.Conn) error {
 		for {
 			names, _, err := c.Children(at)
+			if errors.Is(err, zk.ErrNoNode) {
+				return nil
+			}
 			if err != nil {
 				return err
 			}

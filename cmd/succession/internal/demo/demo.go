@@ -1,4 +1,4 @@
-package main
+package demo
 
 import (
 	"context"
@@ -12,16 +12,19 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/cmd/succession/internal/connect"
+	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/elect"
 )
 
-// demoElection is the line that demo stands in.
-const demoElection = "succession-demo"
+// election is the line that demo stands in.
+const election = "succession-demo"
 
-// maxDemo keeps the demo's table on a screen.
-const maxDemo = 20
+// most keeps the demo's table on a screen.
+const most = 20
 
-func newDemo(g *globals) *cobra.Command {
+// Command returns the subcommand demo.
+func Command(g *connect.Flags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Show an election at work, in one terminal",
@@ -35,19 +38,19 @@ that coordinator, in the election "succession-demo".`,
 		Example: `  succession demo
   succession demo --candidates 3 --hold 2s
   succession demo --url zookeeper://127.0.0.1:2181/`,
-		Args: noArgs,
+		Args: ui.NoArgs,
 	}
 	n := cmd.Flags().Int("candidates", 5, "how many candidates stand in line")
 	hold := cmd.Flags().Duration("hold", 700*time.Millisecond, "how long each one leads")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		switch {
-		case *n < 1 || *n > maxDemo:
-			return fmt.Errorf("--candidates %d: give a number from 1 to %d", *n, maxDemo)
+		case *n < 1 || *n > most:
+			return fmt.Errorf("--candidates %d: give a number from 1 to %d", *n, most)
 		case *hold < 0:
 			return fmt.Errorf("--hold %v is negative", *hold)
 		}
-		url := g.url
-		if url == defaultURL {
+		url := g.URL
+		if url == connect.DefaultURL {
 			dir, err := os.MkdirTemp("", "succession-demo-")
 			if err != nil {
 				return fmt.Errorf("a folder for the demo: %w", err)
@@ -55,7 +58,7 @@ that coordinator, in the election "succession-demo".`,
 			defer os.RemoveAll(dir)
 			url += dir
 		}
-		return untilSignal(func(ctx context.Context) error {
+		return ui.UntilSignal(func(ctx context.Context) error {
 			d := &demo{url: url, n: *n, hold: *hold, out: cmd.OutOrStdout()}
 			return d.run(ctx)
 		})
@@ -108,7 +111,7 @@ func (d *demo) run(ctx context.Context) error {
 	// printing from holding up an election.
 	d.steps = make(chan step, 16*d.n)
 	d.ready = make(chan struct{})
-	table := newDemoTable(d.out, d.n, d.url)
+	table := newTable(d.out, d.n, d.url)
 
 	started, ended := 0, 0
 	next := func() {
@@ -145,23 +148,23 @@ func (d *demo) run(ctx context.Context) error {
 	return table.sum()
 }
 
-// vacant makes sure that nobody else stands in the demo's line.
+// vacant returns an error where somebody stands in the demo's line already.
 func (d *demo) vacant(ctx context.Context) error {
-	b, err := open(ctx, d.url)
+	b, err := connect.Open(ctx, d.url)
 	if err != nil {
 		return err
 	}
 	defer b.Close()
-	line, err := elect.New(b, demoElection, nil).Line(ctx)
+	line, err := elect.New(b, election, nil).Line(ctx)
 	if err == nil && len(line) > 0 {
-		err = fmt.Errorf("%d candidates stand in line for %q already; wait until that demo has ended", len(line), demoElection)
+		err = fmt.Errorf("%d candidates stand in line for %q already; wait until that demo has ended", len(line), election)
 	}
 	return err
 }
 
 // candidate stands in line, leads for a moment, and leaves.
 func (d *demo) candidate(ctx context.Context, who int) (err error) {
-	b, err := open(ctx, d.url)
+	b, err := connect.Open(ctx, d.url)
 	if err != nil {
 		return err
 	}
@@ -170,7 +173,7 @@ func (d *demo) candidate(ctx context.Context, who int) (err error) {
 		s.who, s.at = who, time.Now()
 		d.steps <- s
 	}
-	e := elect.New(&wakeCounter{b, func() { tell(step{kind: wakes}) }}, demoElection, &elect.Options{
+	e := elect.New(&wakeCounter{b, func() { tell(step{kind: wakes}) }}, election, &elect.Options{
 		ID: strconv.Itoa(who),
 		Trace: func(ev elect.Event) {
 			switch ev.Kind {

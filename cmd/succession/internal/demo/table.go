@@ -1,4 +1,4 @@
-package main
+package demo
 
 import (
 	"fmt"
@@ -8,11 +8,12 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 )
 
-// A demoTable prints the steps of a demo, a line each: when, what the line looks
+// A table prints the steps of a demo, a line each: when, what the line looks
 // like then, and what has happened.
-type demoTable struct {
+type table struct {
 	out    io.Writer
 	begin  time.Time
 	colour bool
@@ -25,28 +26,28 @@ type demoTable struct {
 
 	left   time.Time // when the last leader began to leave
 	tokens []uint64
-	exits  int // of those with somebody behind them
-	woken  int
+	exits  int // how many have left who had somebody behind them
+	woken  int // how many waits for one in front have ended
 }
 
-func newDemoTable(out io.Writer, n int, url string) *demoTable {
-	t := &demoTable{
+func newTable(out io.Writer, n int, url string) *table {
+	t := &table{
 		out:    out,
 		begin:  time.Now(),
-		colour: isTerminal(out) && os.Getenv("NO_COLOR") == "",
+		colour: ui.IsTerminal(out) && os.Getenv("NO_COLOR") == "",
 		who:    make(map[string]int),
 		key:    make([]string, n),
 		seen:   make([]bool, n),
 		gone:   make([]bool, n),
 	}
-	fmt.Fprintf(out, "%s in line on %s\n", count(n, "candidate"), backend.Redact(url))
+	fmt.Fprintf(out, "%s in line on %s\n", ui.Count(n, "candidate"), backend.Redact(url))
 	fmt.Fprintf(out, "The first one leads: [1]. Each of the others watches the one in front of it.\n\n")
 	fmt.Fprintf(out, "  TIME   %-*s  WHAT HAPPENS\n", cellWidth*n, " LINE")
 	return t
 }
 
 // add prints s.
-func (t *demoTable) add(s step) {
+func (t *table) add(s step) {
 	i := s.who - 1
 	switch s.kind {
 	case joins:
@@ -80,18 +81,18 @@ func (t *demoTable) add(s step) {
 		}
 		t.print(s, "%d leaves", s.who)
 	case retries:
-		t.print(s, "%d tries again: %s", s.who, oneLine(s.err.Error()))
+		t.print(s, "%d tries again: %s", s.who, ui.OneLine(s.err.Error()))
 	}
 }
 
-func (t *demoTable) print(s step, format string, args ...any) {
+func (t *table) print(s step, format string, args ...any) {
 	fmt.Fprintf(t.out, "%6.3fs  %s  %s\n", s.at.Sub(t.begin).Seconds(), t.line(), fmt.Sprintf(format, args...))
 }
 
 const cellWidth = 4
 
 // line draws those who stand in line.
-func (t *demoTable) line() string {
+func (t *table) line() string {
 	var b strings.Builder
 	for i := range t.key {
 		cell := ""
@@ -108,7 +109,7 @@ func (t *demoTable) line() string {
 	return b.String()
 }
 
-func (t *demoTable) highlight(format string, args ...any) string {
+func (t *table) highlight(format string, args ...any) string {
 	s := fmt.Sprintf(format, args...)
 	if t.colour {
 		return "\x1b[1;32m" + s + "\x1b[0m"
@@ -117,7 +118,7 @@ func (t *demoTable) highlight(format string, args ...any) string {
 }
 
 // sum prints what the demo has shown, or returns an error where it was not so.
-func (t *demoTable) sum() error {
+func (t *table) sum() error {
 	for i := 1; i < len(t.tokens); i++ {
 		if t.tokens[i] <= t.tokens[i-1] {
 			return fmt.Errorf("token %d came after token %d: tokens must grow; please report this", t.tokens[i], t.tokens[i-1])
@@ -125,24 +126,17 @@ func (t *demoTable) sum() error {
 	}
 	switch {
 	case len(t.tokens) != len(t.key):
-		return fmt.Errorf("%s, but %s: a session was lost meanwhile; run the demo again", count(len(t.key), "candidate"), count(len(t.tokens), "leader"))
+		return fmt.Errorf("%s, but %s: a session was lost meanwhile; run the demo again", ui.Count(len(t.key), "candidate"), ui.Count(len(t.tokens), "leader"))
 	case t.woken != t.exits:
-		return fmt.Errorf("%s woke %s: each must wake one; please report this", count(t.exits, "exit"), count(t.woken, "candidate"))
+		return fmt.Errorf("%s woke %s: each must wake one; please report this", ui.Count(t.exits, "exit"), ui.Count(t.woken, "candidate"))
 	}
 	if t.exits == 0 {
 		_, err := fmt.Fprintf(t.out, "\n1 leader, and nobody to follow it. Try more candidates.\n")
 		return err
 	}
 	_, err := fmt.Fprintf(t.out, "\n%s, one after the other. The tokens grew. %s woke %s: one each.\n",
-		count(len(t.tokens), "leader"), count(t.exits, "exit"), count(t.woken, "candidate"))
+		ui.Count(len(t.tokens), "leader"), ui.Count(t.exits, "exit"), ui.Count(t.woken, "candidate"))
 	return err
-}
-
-func count(n int, what string) string {
-	if n != 1 {
-		what += "s"
-	}
-	return fmt.Sprintf("%d %s", n, what)
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

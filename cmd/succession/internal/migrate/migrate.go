@@ -1,4 +1,4 @@
-package main
+package migrate
 
 import (
 	"context"
@@ -10,19 +10,20 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/cmd/succession/internal/connect"
+	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/migrate"
 )
 
-const exitRefused = 1 // migrate
-
 // A move is a migration as the flags name it.
 type move struct {
-	*globals
+	*connect.Flags
 	from, to, id string
 }
 
-func newMigrate(g *globals) *cobra.Command {
-	m := &move{globals: g}
+// Command returns the subcommand migrate.
+func Command(g *connect.Flags) *cobra.Command {
+	m := &move{Flags: g}
 	cmd := &cobra.Command{
 		Use:   "migrate",
 		Short: "Move an election to another coordinator",
@@ -44,7 +45,7 @@ Exit codes: 0 done; 1 refused as things are, and why; 124 not done within --wait
 still asked for; 125 it could not be found out, or not be done.`,
 		Example: `  succession migrate begin reports --from zookeeper://zk1/app --to etcd://db1/app
   succession migrate status reports --from zookeeper://zk1/app --to etcd://db1/app`,
-		Args: noArgs,
+		Args: ui.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return errors.New("say which step, as in: succession migrate status NAME --from URL --to URL")
 		},
@@ -73,9 +74,9 @@ foreign one does, endangers nothing: it may lead until the cutover, and waits fo
 after that.`,
 		Example: `  succession migrate status reports --from local:/tmp/old --to local:/tmp/new
   succession migrate status reports --from local:/tmp/old --to local:/tmp/new -o json | jq -r .phase`,
-		Args: oneName,
+		Args: ui.OneName,
 	}
-	out := outputFlag(cmd)
+	out := ui.OutputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return m.with(cmd, args[0], func(ctx context.Context, b *migrate.Backend) error {
 			ctx, cancel := m.soon(ctx)
@@ -141,7 +142,7 @@ func (m *move) newStep(step migrate.Step, do func(*migrate.Backend, context.Cont
 		Short:   short,
 		Long:    long,
 		Example: "  succession migrate " + string(step) + " reports --from local:/tmp/old --to local:/tmp/new",
-		Args:    oneName,
+		Args:    ui.OneName,
 	}
 	dry := cmd.Flags().Bool("dry-run", false, "say what would be done, and change nothing")
 	wait := cmd.Flags().Duration("wait", bound, "how long to wait until it is done")
@@ -149,7 +150,7 @@ func (m *move) newStep(step migrate.Step, do func(*migrate.Backend, context.Cont
 	if step == migrate.Cutover {
 		cmd.Flags().BoolVar(yes, "yes", false, "do not ask whether to go on")
 	}
-	out := outputFlag(cmd)
+	out := ui.OutputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		name := args[0]
 		return m.with(cmd, name, func(ctx context.Context, b *migrate.Backend) error {
@@ -196,16 +197,16 @@ var errWait = errors.New("not done within --wait")
 
 // soon bounds what only looks.
 func (m *move) soon(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, m.timeout, errTimeout)
+	return context.WithTimeoutCause(ctx, m.Timeout, connect.ErrTimeout)
 }
 
 // whyNot gives err the exit code that says whether things were in the way.
 func whyNot(err error) error {
 	switch {
 	case errors.Is(err, errWait):
-		return &exitError{exitTimeout, err}
+		return &ui.ExitError{Code: ui.ExitTimeout, Err: err}
 	case errors.Is(err, migrate.ErrRefused), errors.Is(err, migrate.ErrNotBegun), errors.Is(err, migrate.ErrOther), errors.Is(err, backend.ErrSealed):
-		return &exitError{exitRefused, err}
+		return &ui.ExitError{Code: ui.ExitRefused, Err: err}
 	}
 	return err
 }
@@ -221,7 +222,7 @@ func (m *move) with(cmd *cobra.Command, name string, f func(context.Context, *mi
 	if err := backend.CheckName(name); err != nil {
 		return err
 	}
-	return untilSignal(func(ctx context.Context) error {
+	return ui.UntilSignal(func(ctx context.Context) error {
 		from, err := openSide(ctx, "--from", m.from)
 		if err != nil {
 			return err
@@ -244,7 +245,7 @@ func openSide(ctx context.Context, flag, url string) (backend.Backend, error) {
 	if strings.HasPrefix(url, "migrate:") {
 		return nil, fmt.Errorf("%s is itself a migration; name one coordinator", flag)
 	}
-	b, err := open(ctx, url)
+	b, err := connect.Open(ctx, url)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", flag, err)
 	}

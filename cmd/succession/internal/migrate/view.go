@@ -1,4 +1,4 @@
-package main
+package migrate
 
 import (
 	"bufio"
@@ -12,17 +12,18 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/migrate"
 )
 
 // printStatus prints where a migration is, after a headline if there is one. As JSON it
 // prints all, which is the status or more than that.
-func printStatus(w io.Writer, out format, headline string, s migrate.Status, all any) error {
-	if out == asJSON {
-		return printJSON(w, all)
+func printStatus(w io.Writer, out ui.Format, headline string, s migrate.Status, all any) error {
+	if out == ui.AsJSON {
+		return ui.PrintJSON(w, all)
 	}
 	if headline != "" {
-		fmt.Fprintln(w, visible(headline))
+		fmt.Fprintln(w, ui.Visible(headline))
 	}
 	phase := string(s.Phase)
 	if s.ID != "" {
@@ -32,7 +33,7 @@ func printStatus(w io.Writer, out format, headline string, s migrate.Status, all
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "  from\t%s\n  to\t%s\n", s.From, s.To)
 	if s.Phase == migrate.Begun || s.Phase == migrate.Asked {
-		fmt.Fprintf(t, "  both\t%s\n", bothURL(s.From, s.To))
+		fmt.Fprintf(t, "  both\t%s\n", BothURL(s.From, s.To))
 	}
 	t.Flush()
 	if len(s.OnFrom)+len(s.OnTo) > 0 {
@@ -42,35 +43,35 @@ func printStatus(w io.Writer, out format, headline string, s migrate.Status, all
 			line []migrate.Candidate
 		}{{"from", s.OnFrom}, {"to", s.OnTo}} {
 			for _, c := range side.line {
-				fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\n", side.on, visible(c.ID), visible(c.Key), c.Token, c.Mode)
+				fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\n", side.on, ui.Visible(c.ID), ui.Visible(c.Key), c.Token, c.Mode)
 			}
 		}
 		t.Flush()
 	}
 	for _, why := range s.Blocks {
-		fmt.Fprintf(w, "blocked: %s\n", visible(why))
+		fmt.Fprintf(w, "blocked: %s\n", ui.Visible(why))
 	}
-	_, err := fmt.Fprintf(w, "next: %s\n", visible(s.Next))
+	_, err := fmt.Fprintf(w, "next: %s\n", ui.Visible(s.Next))
 	return err
 }
 
-// bothURL is the URL of a process that runs with both coordinators.
-func bothURL(from, to string) string {
+// BothURL is the URL of a process that runs with both coordinators.
+func BothURL(from, to string) string {
 	plain := strings.NewReplacer("%3A", ":", "%2F", "/", "%2C", ",")
 	return "migrate:?from=" + plain.Replace(url.QueryEscape(from)) + "&to=" + plain.Replace(url.QueryEscape(to))
 }
 
 // confirm asks at the terminal whether to cut over.
 func confirm(ctx context.Context, cmd *cobra.Command, s migrate.Status) error {
-	nobody := exitf(exitRefused, "nothing was changed: a cutover is the point of no return, and there is nobody at a terminal to ask; say --yes if you mean it")
-	if !isTerminal(os.Stdin) {
+	nobody := ui.Exitf(ui.ExitRefused, "nothing was changed: a cutover is the point of no return, and there is nobody at a terminal to ask; say --yes if you mean it")
+	if !ui.IsTerminal(os.Stdin) {
 		return nobody
 	}
 	w := cmd.ErrOrStderr()
 	fmt.Fprintf(w, "After the cutover nobody leads %q on %s any more: this is the point of no return.\n", s.Election, s.From)
 	for _, c := range s.OnFrom {
 		if c.Mode != migrate.Both {
-			fmt.Fprintf(w, "%s does not run with both coordinators, and will wait there for ever.\n", visible(c.String()))
+			fmt.Fprintf(w, "%s does not run with both coordinators, and will wait there for ever.\n", ui.Visible(c.String()))
 		}
 	}
 	fmt.Fprint(w, "Go on? [y/N] ")
@@ -89,7 +90,7 @@ func confirm(ctx context.Context, cmd *cobra.Command, s migrate.Status) error {
 		if a := strings.ToLower(strings.TrimSpace(line)); a == "y" || a == "yes" {
 			return nil
 		}
-		return exitf(exitRefused, "not confirmed; nothing was changed")
+		return ui.Exitf(ui.ExitRefused, "not confirmed; nothing was changed")
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}

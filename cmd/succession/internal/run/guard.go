@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package run
 
 import (
 	"errors"
@@ -10,16 +10,37 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/cmd/succession/internal/child"
+	"github.com/succession-dev/succession/cmd/succession/internal/run/child"
+	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/elect"
 )
 
-// errStoodStill is why a term was lost whose command had to be killed by its guard.
+// guardCommand is the subcommand that run starts as its command's guard.
+const guardCommand = "guard"
+
+// Guard returns the hidden subcommand that run starts by itself.
+func Guard() *cobra.Command {
+	return &cobra.Command{
+		Use:                guardCommand,
+		Hidden:             true,
+		DisableFlagParsing: true,
+		RunE: func(_ *cobra.Command, args []string) error {
+			if code := child.Guard(args); code != 0 {
+				return &ui.ExitError{Code: code}
+			}
+			return nil
+		},
+	}
+}
+
+// errStoodStill is why a term was lost when the guard had to kill the command.
 var errStoodStill = errors.New("succession stood still until the session's deadline; it was stopped, or the machine suspended or too busy")
 
-// hold returns the files that the guard has to keep open, so that the place of m is
-// not free before the command is dead. There are none where it is held otherwise.
+// hold returns the files that the guard has to keep open, so that the coordinator does
+// not hand on the place of m before the command is dead. Only some backends have such files.
 func hold(b backend.Backend, m backend.Member) ([]*os.File, error) {
 	if h, ok := b.(backend.Holder); ok {
 		return h.Hold(m)
@@ -41,10 +62,10 @@ func (r *runner) until(t *elect.Term) time.Duration {
 	return max(1, now+time.Until(deadline.Add(-r.grace/20)))
 }
 
-// tellGuard tells the guard until when the command may run, and sees to it that this
-// is done again after half of that time: a deadline that is moved ahead while the
-// term lives, which is until a grace time before it, is then told in time. A deadline
-// may also go, or come, with a migration.
+// tellGuard tells the guard until when the command may run, and does so again after half
+// of that time. The session moves its deadline ahead until a grace time before it, so the
+// guard hears of each new deadline in time. A migration may give a term a deadline, or
+// take it away.
 func (l *leading) tellGuard() {
 	until := l.until(l.t)
 	l.c.Until(until)
@@ -55,7 +76,7 @@ func (l *leading) tellGuard() {
 	}
 }
 
-// retell is how often it is looked whether a term without a deadline has one now.
+// retell is how often tellGuard looks whether a term without a deadline has got one.
 const retell = time.Second
 
 // stoodStill reports that the guard has killed the command in this process's place.
@@ -78,8 +99,8 @@ func (r *runner) standsStill(t *elect.Term, pid int, sig syscall.Signal) {
 	if sig == syscall.SIGTTIN || sig == syscall.SIGTTOU {
 		why = "it wants the terminal, which is not its own; bring succession to the foreground (fg), or give it no terminal (</dev/null)"
 	}
-	r.report.warn("stopped", fmt.Sprintf("%s (pid %d) was stopped by %s and holds up the line: %s", r.argv[0], pid, signalName(sig), why),
-		token(t), slog.Int("pid", pid), slog.String("signal", signalName(sig)), slog.String("cause", why))
+	r.report.warn("stopped", fmt.Sprintf("%s (pid %d) was stopped by %s and holds up the line: %s", r.argv[0], pid, ui.SignalName(sig), why),
+		token(t), slog.Int("pid", pid), slog.String("signal", ui.SignalName(sig)), slog.String("cause", why))
 }
 
 // takesNoSignal reports that the command of t, or part of it, cannot be stopped.

@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package run
 
 import (
 	"context"
@@ -14,7 +14,8 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/cmd/succession/internal/child"
+	"github.com/succession-dev/succession/cmd/succession/internal/run/child"
+	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/elect"
 )
 
@@ -43,7 +44,7 @@ func (r *runner) lead(b backend.Backend, t *elect.Term) (lost bool, err error) {
 	defer r.resign(t)
 	before := func(err error) (bool, error) {
 		r.report.warn("lost", fmt.Sprintf("lost before %s was started: %v", r.argv[0], reason(err)), token(t), cause(err))
-		return true, &exitError{code: exitLost}
+		return true, &ui.ExitError{Code: ui.ExitLost}
 	}
 	if err := t.Check(); err != nil {
 		return before(err)
@@ -92,9 +93,9 @@ func (r *runner) lead(b backend.Backend, t *elect.Term) (lost bool, err error) {
 	case status.GuardDied:
 		return l.lost != nil, fmt.Errorf("the guard process was killed, and %s (pid %d) with it", r.argv[0], c.Pid())
 	case l.lost != nil && r.leaving == nil:
-		return true, &exitError{code: exitLost}
+		return true, &ui.ExitError{Code: ui.ExitLost}
 	case status.ExitCode() != 0:
-		return l.lost != nil, &exitError{code: status.ExitCode()}
+		return l.lost != nil, &ui.ExitError{Code: status.ExitCode()}
 	}
 	return l.lost != nil, nil
 }
@@ -105,9 +106,9 @@ func startError(name string, err error) error {
 	var p *os.PathError
 	switch {
 	case errors.Is(err, syscall.ENOENT):
-		return exitf(exitNotFound, "%s: not found, or its interpreter is not", name)
+		return ui.Exitf(ui.ExitNotFound, "%s: not found, or its interpreter is not", name)
 	case errors.As(err, &p):
-		return exitf(exitNotExecutable, "%s: it cannot be executed: %w", name, p.Err)
+		return ui.Exitf(ui.ExitNotExecutable, "%s: it cannot be executed: %w", name, p.Err)
 	}
 	return err
 }
@@ -202,12 +203,12 @@ func (l *leading) forward(sig syscall.Signal) {
 		return
 	}
 	if l.leaving != nil {
-		l.killNow("a second " + signalName(sig))
+		l.killNow("a second " + ui.SignalName(sig))
 		return
 	}
 	l.leaving = sig
-	l.report.info("interrupted", fmt.Sprintf("passing %s on to %s (pid %d)", signalName(sig), l.argv[0], l.c.Pid()),
-		token(l.t), slog.String("signal", signalName(sig)), slog.Int("pid", l.c.Pid()))
+	l.report.info("interrupted", fmt.Sprintf("passing %s on to %s (pid %d)", ui.SignalName(sig), l.argv[0], l.c.Pid()),
+		token(l.t), slog.String("signal", ui.SignalName(sig)), slog.Int("pid", l.c.Pid()))
 	pass(sig)
 }
 
@@ -221,8 +222,8 @@ func (l *leading) end() {
 	text := fmt.Sprintf("%s ended with exit code %d", l.argv[0], s.Code)
 	attrs := []slog.Attr{token(l.t), slog.Int("pid", l.c.Pid()), slog.Int("code", s.ExitCode())}
 	if s.Signal != 0 {
-		text = fmt.Sprintf("%s was ended by %s", l.argv[0], signalName(s.Signal))
-		attrs = append(attrs, slog.String("signal", signalName(s.Signal)))
+		text = fmt.Sprintf("%s was ended by %s", l.argv[0], ui.SignalName(s.Signal))
+		attrs = append(attrs, slog.String("signal", ui.SignalName(s.Signal)))
 	}
 	l.report.info("ended", text, attrs...)
 }

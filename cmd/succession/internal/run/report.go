@@ -1,4 +1,4 @@
-package main
+package run
 
 import (
 	"context"
@@ -6,6 +6,8 @@ import (
 	"io"
 	"log/slog"
 	"sync"
+
+	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 )
 
 // logForm is the value of --log.
@@ -58,7 +60,7 @@ type reporter struct {
 func newReporter(w io.Writer, form logForm, election, id string) *reporter {
 	if form == logAuto {
 		form = logJSON
-		if isTerminal(w) {
+		if ui.IsTerminal(w) {
 			form = logText
 		}
 	}
@@ -68,7 +70,7 @@ func newReporter(w io.Writer, form logForm, election, id string) *reporter {
 	case logOff:
 		r.write = func(message) {}
 	case logText:
-		r.write = func(m message) { fmt.Fprintln(w, "succession: "+oneLine(m.text)) }
+		r.write = func(m message) { fmt.Fprintln(w, "succession: "+ui.OneLine(m.text)) }
 	default:
 		r.write = jsonWriter(w, election, id)
 	}

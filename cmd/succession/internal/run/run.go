@@ -1,4 +1,4 @@
-package main
+package run
 
 import (
 	"errors"
@@ -13,6 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/cmd/succession/internal/connect"
+	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 )
 
 // runOptions are the flags of run.
@@ -25,7 +27,8 @@ type runOptions struct {
 	log       logForm
 }
 
-func newRun(g *globals) *cobra.Command {
+// Command returns the subcommand run.
+func Command(g *connect.Flags) *cobra.Command {
 	o := runOptions{log: logAuto}
 	cmd := &cobra.Command{
 		Use:   "run [flags] NAME -- CMD [ARG...]",
@@ -117,9 +120,9 @@ func lookPath(file string) (string, error) {
 	case err == nil || errors.Is(err, exec.ErrDot):
 		return path, nil
 	case errors.Is(err, exec.ErrNotFound) && !foundInPath(file), errors.Is(err, os.ErrNotExist):
-		return "", exitf(exitNotFound, "%s: not found; give the path of a program, or sh -c '...' for a line of shell", file)
+		return "", ui.Exitf(ui.ExitNotFound, "%s: not found; give the path of a program, or sh -c '...' for a line of shell", file)
 	}
-	return "", exitf(exitNotExecutable, "%s: it is there but cannot be executed; look at its permissions", file)
+	return "", ui.Exitf(ui.ExitNotExecutable, "%s: it is there but cannot be executed; look at its permissions", file)
 }
 
 // foundInPath reports whether file stands in $PATH, executable or not.

@@ -1,19 +1,19 @@
 //go:build !unix
 
-package main
+package run
 
 import (
 	"errors"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
+
+	"github.com/succession-dev/succession/cmd/succession/internal/connect"
 )
 
-func newGuard() *cobra.Command { return &cobra.Command{Use: "guard", Hidden: true} }
+// Guard returns a subcommand that does nothing here.
+func Guard() *cobra.Command { return &cobra.Command{Use: "guard", Hidden: true} }
 
-func runElected(*globals, runOptions, string, string, []string, io.Writer) error {
+func runElected(*connect.Flags, runOptions, string, string, []string, io.Writer) error {
 	return errors.New("run needs the signals and process groups of Unix; use package elect in a program of your own")
 }
-
-func signalName(sig os.Signal) string { return sig.String() }

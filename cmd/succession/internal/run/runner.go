@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package run
 
 import (
 	"context"
@@ -14,30 +14,12 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/cmd/succession/internal/child"
+	"github.com/succession-dev/succession/cmd/succession/internal/connect"
+	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/internal/backoff"
 )
-
-// guardCommand is the subcommand that run starts as its command's guard.
-const guardCommand = "guard"
-
-func newGuard() *cobra.Command {
-	return &cobra.Command{
-		Use:                guardCommand,
-		Hidden:             true,
-		DisableFlagParsing: true,
-		RunE: func(_ *cobra.Command, args []string) error {
-			if code := child.Guard(args); code != 0 {
-				return &exitError{code: code}
-			}
-			return nil
-		},
-	}
-}
 
 // A runner is one process that wants to run its command as a leader. One
 // goroutine owns it.
@@ -59,39 +41,39 @@ type runner struct {
 // errHurry is returned where a second signal says not to wait any longer.
 var errHurry = errors.New("asked twice to end")
 
-func runElected(g *globals, o runOptions, name, path string, argv []string, stderr io.Writer) error {
+func runElected(g *connect.Flags, o runOptions, name, path string, argv []string, stderr io.Writer) error {
 	// New finds out what is wrong with the arguments only when used, and makes up
 	// the id.
 	o.id = elect.New(nil, name, &elect.Options{ID: o.id}).ID()
-	r := &runner{o: o, url: g.url, name: name, path: path, argv: argv, signals: make(chan os.Signal, 16)}
-	notify(r.signals, forwarded...)
+	r := &runner{o: o, url: g.URL, name: name, path: path, argv: argv, signals: make(chan os.Signal, 16)}
+	ui.Notify(r.signals, forwarded...)
 	defer signal.Stop(r.signals)
 	// A write to a standard error that nobody reads is then an error, not the end.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	r.report = newReporter(stderr, o.log, name, o.id)
 	defer r.report.close()
 
-	if w := g.where(); w != "" {
+	if w := g.Where(); w != "" {
 		r.report.info("local", fmt.Sprintf("%q is meant%s", name, w))
 	}
 	err := r.run()
-	if e := (*exitError)(nil); errors.As(err, &e) && e.err == nil {
+	if e := (*ui.ExitError)(nil); errors.As(err, &e) && e.Err == nil {
 		return err
 	}
 	if err != nil {
-		code := exitCode(err, io.Discard)
+		code := ui.ExitCode(err, io.Discard)
 		r.report.say(message{slog.LevelError, "failed", err.Error(), []slog.Attr{cause(err)}, nil})
-		return &exitError{code: code}
+		return &ui.ExitError{Code: code}
 	}
 	return nil
 }
 
 // run opens the coordinator and leads, again and again with --restart. Its result
-// is the exit code, as an *exitError; nil is 0.
+// is the exit code, as a [*ui.ExitError]; nil is 0.
 func (r *runner) run() error {
 	var b backend.Backend
 	err := r.attend(context.Background(), func(ctx context.Context) (err error) {
-		b, err = open(ctx, r.url)
+		b, err = connect.Open(ctx, r.url)
 		return err
 	})
 	if err != nil {
@@ -118,10 +100,11 @@ func (r *runner) run() error {
 	}
 }
 
-// left is the result of a process that never led, because of err.
+// left is the result of a process that has left the line, or never stood in it, because
+// of err.
 func (r *runner) left(err error) error {
 	if r.leaving != nil {
-		return &exitError{code: signalExit(r.leaving)}
+		return &ui.ExitError{Code: ui.SignalExit(r.leaving)}
 	}
 	return err
 }
@@ -145,8 +128,8 @@ func (r *runner) attend(ctx context.Context, f func(context.Context) error) erro
 				return errHurry
 			}
 			r.leaving = sig
-			r.report.info("interrupted", "leaving the line: "+signalName(sig), slog.String("signal", signalName(sig)))
-			cancel(interrupted{sig})
+			r.report.info("interrupted", "leaving the line: "+ui.SignalName(sig), slog.String("signal", ui.SignalName(sig)))
+			cancel(ui.Interrupted{Signal: sig})
 		}
 	}
 }
@@ -155,13 +138,13 @@ func (r *runner) attend(ctx context.Context, f func(context.Context) error) erro
 // returns an error, even if it was elected at the same moment.
 func (r *runner) campaign(b backend.Backend) (*elect.Term, error) {
 	if r.leaving != nil {
-		return nil, interrupted{r.leaving}
+		return nil, ui.Interrupted{Signal: r.leaving}
 	}
 	ctx := context.Background()
 	if r.o.wait > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, r.o.wait,
-			exitf(exitTimeout, "not elected leader of %q within %v", r.name, r.o.wait))
+			ui.Exitf(ui.ExitTimeout, "not elected leader of %q within %v", r.name, r.o.wait))
 		defer cancel()
 	}
 	var t *elect.Term
@@ -194,14 +177,13 @@ func (r *runner) campaign(b backend.Backend) (*elect.Term, error) {
 	}
 	if r.leaving != nil {
 		r.resign(t)
-		return nil, interrupted{r.leaving}
+		return nil, ui.Interrupted{Signal: r.leaving}
 	}
 	return t, nil
 }
 
-// session returns the session. Whoever has led before waits for a coordinator that
-// cannot be reached, as those do who stand in line: it may well be why leadership was
-// lost.
+// session returns the session. A runner that has led before waits for a coordinator that
+// it cannot reach, as candidates in line do: the outage may be why leadership was lost.
 func (r *runner) session(ctx context.Context, b backend.Backend) (backend.Session, error) {
 	for wait := backoff.New(ctx); ; {
 		s, err := b.Session(ctx)
@@ -265,4 +247,4 @@ func nameOf(e *elect.Election, m backend.Member) string {
 
 func token(t *elect.Term) slog.Attr { return slog.Uint64("token", t.Token()) }
 
-func cause(err error) slog.Attr { return slog.String("cause", oneLine(err.Error())) }
+func cause(err error) slog.Attr { return slog.String("cause", ui.OneLine(err.Error())) }

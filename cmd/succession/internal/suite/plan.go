@@ -1,4 +1,4 @@
-package main
+package suite
 
 import (
 	"fmt"
@@ -54,8 +54,8 @@ func exercised(h *conformance.Harness, rules []conformance.Rule) (able []conform
 	return able, why
 }
 
-// sessionTimes is how many session times a rule takes; those that are not here
-// wait for next to none. Measured in the virtual time of package memory.
+// sessionTimes is how many session times a rule takes, measured in the virtual time of
+// package memory. A rule that is not here hardly waits.
 var sessionTimes = map[string]float64{
 	"Fault.cut":                 1.9,
 	"Fault.mute":                1.9,
@@ -121,12 +121,12 @@ var sessionTimes = map[string]float64{
 	"L1.cancelled-cut":          3.9,
 }
 
-// besides is what a rule takes where the session time plays no role.
+// besides is what a rule takes in addition to its session times.
 const besides = 300 * time.Millisecond
 
-// estimate returns about how long the rules take, so many at once. Some rules wait
-// for a deadline, which comes after ttl, and some for the coordinator, which takes
-// slack longer. The longest rule may be among the last to begin.
+// estimate returns about how long the rules take, with so many of them at once. Some
+// rules wait for a deadline, which comes after ttl, and others for the coordinator, which
+// takes slack longer. The longest rule may be among the last to begin.
 func estimate(rules []conformance.Rule, ttl, slack time.Duration, parallel int) time.Duration {
 	var sum, longest time.Duration
 	for _, r := range rules {

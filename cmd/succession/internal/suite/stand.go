@@ -1,4 +1,4 @@
-package main
+package suite
 
 import (
 	"context"
@@ -8,14 +8,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/succession-dev/succession/cmd/succession/internal/connect"
 	"github.com/succession-dev/succession/conformance"
 )
 
 // standName is the subcommand of a candidate of the suite in a process of its own.
 const standName = "stand"
 
-// newStand is that subcommand. People do not call it.
-func newStand(g *globals) *cobra.Command {
+// Stand returns the hidden subcommand that the suite starts by itself.
+func Stand(g *connect.Flags) *cobra.Command {
 	return &cobra.Command{
 		Use:    standName + " ELECTION ID",
 		Hidden: true,
@@ -23,7 +24,7 @@ func newStand(g *globals) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			// Signals are the suite's, and the end of its process is the end of the input.
 			ctx := context.Background()
-			b, err := open(ctx, g.url)
+			b, err := connect.Open(ctx, g.URL)
 			if err != nil {
 				return err
 			}

@@ -1,4 +1,4 @@
-package main
+package suite
 
 import (
 	"context"
@@ -14,7 +14,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/cmd/succession/internal/target"
+	"github.com/succession-dev/succession/cmd/succession/internal/connect"
+	"github.com/succession-dev/succession/cmd/succession/internal/suite/target"
+	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/conformance"
 )
 
@@ -32,7 +34,8 @@ type suite struct {
 	report   string // a folder; empty for none
 }
 
-func newConformance(g *globals) *cobra.Command {
+// Command returns the subcommand conformance.
+func Command(g *connect.Flags) *cobra.Command {
 	var s suite
 	cmd := &cobra.Command{
 		Use:   "conformance",
@@ -73,7 +76,7 @@ line is an object with the key "summary".`,
   succession conformance --url 'etcd://h1:2379/?ttl=2s' --faults all --report report
   succession conformance --rule 'L3*' --rule G8
   succession conformance --list`,
-		Args: noArgs,
+		Args: ui.NoArgs,
 	}
 	f := cmd.Flags()
 	patterns := f.StringArray("rule", nil, "exercise only rules whose ID or group matches this pattern, such as 'L3*' or G8; may be repeated")
@@ -84,12 +87,12 @@ line is an object with the key "summary".`,
 	f.DurationVar(&s.options.Slack, "slack", 0, "how much later than its session time the coordinator may end a session; the default fits the kind of coordinator")
 	f.DurationVar(&s.options.Latency, "latency", 0, "what a healthy call may take at the very most; the default is 2s")
 	f.StringVar(&s.report, "report", "", "also write the whole report to this folder, as report.json, with the history of each rule that has candidates, as JSON lines and as a picture")
-	out := outputFlag(cmd)
+	out := ui.OutputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) (err error) {
 		if s.rules, err = selectRules(*patterns); err != nil {
 			return err
 		}
-		view := newSuiteView(*out, cmd.OutOrStdout(), cmd.ErrOrStderr(), s.rules)
+		view := newView(*out, cmd.OutOrStdout(), cmd.ErrOrStderr(), s.rules)
 		if *list {
 			return view.list()
 		}
@@ -99,11 +102,11 @@ line is an object with the key "summary".`,
 		case s.options.Slack < 0 || s.options.Latency < 0:
 			return errors.New("--slack and --latency must not be negative")
 		}
-		s.url, s.options.Stand = g.url, again
+		s.url, s.options.Stand = g.URL, again
 		if s.options.Faults, err = s.chosenFaults(); err != nil {
 			return err
 		}
-		return untilSignal(func(ctx context.Context) error {
+		return ui.UntilSignal(func(ctx context.Context) error {
 			report, err := s.run(ctx, g, view)
 			if err != nil {
 				return err
@@ -141,7 +144,7 @@ func faultNames() string {
 
 // run exercises the rules, clears up, and writes the report to its folder, if one is
 // named.
-func (s *suite) run(ctx context.Context, g *globals, view *suiteView) (_ *conformance.Report, err error) {
+func (s *suite) run(ctx context.Context, g *connect.Flags, view *view) (_ *conformance.Report, err error) {
 	var report *os.File
 	if s.report != "" { // before the work, which may take minutes
 		if report, err = createReport(s.report); err != nil {
@@ -149,16 +152,16 @@ func (s *suite) run(ctx context.Context, g *globals, view *suiteView) (_ *confor
 		}
 		defer report.Close()
 	}
-	connect, cancel := g.withTimeout(ctx)
+	opening, cancel := g.WithTimeout(ctx)
 	defer cancel()
-	b, err := open(connect, s.url) // says best what is wrong with the URL
+	b, err := connect.Open(opening, s.url) // says best what is wrong with the URL
 	if err != nil {
 		return nil, err
 	}
 	if err := b.Close(); err != nil {
 		return nil, err
 	}
-	t, err := target.Open(connect, s.url, s.options)
+	t, err := target.Open(opening, s.url, s.options)
 	if err != nil {
 		return nil, err
 	}
@@ -238,7 +241,7 @@ func verdict(ctx context.Context, r *conformance.Report) error {
 	case r.Invalid != "":
 		return errors.New(r.Invalid)
 	case r.Count(conformance.Failed) > 0:
-		return &exitError{code: exitNonconforming}
+		return &ui.ExitError{Code: ui.ExitNonconforming}
 	case r.Interrupted:
 		return context.Cause(ctx)
 	}

@@ -1,4 +1,4 @@
-package main
+package suite
 
 import (
 	"encoding/json"
@@ -7,14 +7,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/succession-dev/succession/cmd/succession/internal/target"
+	"github.com/succession-dev/succession/cmd/succession/internal/suite/target"
+	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/conformance"
 )
 
-// A suiteView shows how the suite fares, to people or to programs. Results come one
-// at a time.
-type suiteView struct {
-	form     format
+// A view shows the results of the suite, to people or to programs, one at a time.
+type view struct {
+	form     ui.Format
 	out, err io.Writer
 	rules    []conformance.Rule
 	id       int // width of the columns
@@ -23,8 +23,8 @@ type suiteView struct {
 	wrong    error // the first write that failed
 }
 
-func newSuiteView(form format, out, err io.Writer, rules []conformance.Rule) *suiteView {
-	v := &suiteView{form: form, out: out, err: err, rules: rules}
+func newView(form ui.Format, out, err io.Writer, rules []conformance.Rule) *view {
+	v := &view{form: form, out: out, err: err, rules: rules}
 	for _, r := range rules {
 		v.id, v.title = max(v.id, len(r.ID)), max(v.title, len(r.Title))
 	}
@@ -32,13 +32,13 @@ func newSuiteView(form format, out, err io.Writer, rules []conformance.Rule) *su
 }
 
 // list prints the rules.
-func (v *suiteView) list() error {
+func (v *view) list() error {
 	for _, r := range v.rules {
 		needs := make([]string, len(r.Needs))
 		for i, f := range r.Needs {
 			needs[i] = string(f)
 		}
-		if v.form == asJSON {
+		if v.form == ui.AsJSON {
 			v.object(struct {
 				ID    string   `json:"id"`
 				Title string   `json:"title"`
@@ -53,13 +53,13 @@ func (v *suiteView) list() error {
 }
 
 // begin says what is about to happen.
-func (v *suiteView) begin(t *target.Target, able []conformance.Rule, about time.Duration) {
+func (v *view) begin(t *target.Target, able []conformance.Rule, about time.Duration) {
 	session := "sessions without a time"
 	if t.TTL() > 0 {
 		session = fmt.Sprintf("a session time of %v", t.TTL())
 	}
 	fmt.Fprintf(v.err, "succession: exercising %d of %s, with %s: about %s\n",
-		len(able), count(len(v.rules), "rule"), session, roughly(about))
+		len(able), ui.Count(len(v.rules), "rule"), session, roughly(about))
 	fmt.Fprintf(v.err, "succession: all names begin with %s, and are deleted afterwards\n", t.Prefix())
 }
 
@@ -75,12 +75,12 @@ func roughly(d time.Duration) time.Duration {
 }
 
 // add shows one result.
-func (v *suiteView) add(r conformance.Result) {
+func (v *view) add(r conformance.Result) {
 	if r.Status == conformance.Failed {
 		v.failed = append(v.failed, r)
 	}
 	switch {
-	case v.form == asJSON:
+	case v.form == ui.AsJSON:
 		v.object(r)
 	case r.Status == conformance.Impossible || r.Status == conformance.NotWired:
 		v.row(r.ID, r.Title, fmt.Sprintf("%s (%s)", r.Status, r.Reason))
@@ -91,8 +91,8 @@ func (v *suiteView) add(r conformance.Result) {
 	}
 }
 
-// suiteSummary is the last object of -o json.
-type suiteSummary struct {
+// summary is the last object of -o json.
+type summary struct {
 	Name string `json:"name"`
 	conformance.Counts
 	Took        time.Duration `json:"took"` // in nanoseconds
@@ -100,10 +100,10 @@ type suiteSummary struct {
 }
 
 // end shows what failed, in full, and closes with a line.
-func (v *suiteView) end(r *conformance.Report) {
-	s := suiteSummary{Name: r.Name, Counts: r.Counts(), Took: r.Took, Interrupted: r.Interrupted}
-	if v.form == asJSON {
-		v.object(map[string]suiteSummary{"summary": s})
+func (v *view) end(r *conformance.Report) {
+	s := summary{Name: r.Name, Counts: r.Counts(), Took: r.Took, Interrupted: r.Interrupted}
+	if v.form == ui.AsJSON {
+		v.object(map[string]summary{"summary": s})
 		return
 	}
 	for _, r := range v.failed {
@@ -117,17 +117,17 @@ func (v *suiteView) end(r *conformance.Report) {
 		s.Name, s.Counts, s.Took.Round(10*time.Millisecond), interrupted)
 }
 
-func (v *suiteView) row(id, title, rest string) {
+func (v *view) row(id, title, rest string) {
 	v.print("%s\n", strings.TrimRight(fmt.Sprintf("%-*s  %-*s  %s", v.id, id, v.title, title, rest), " "))
 }
 
-func (v *suiteView) print(form string, args ...any) {
+func (v *view) print(form string, args ...any) {
 	if _, err := fmt.Fprintf(v.out, form, args...); err != nil && v.wrong == nil {
 		v.wrong = err
 	}
 }
 
-func (v *suiteView) object(o any) {
+func (v *view) object(o any) {
 	b, err := json.Marshal(o)
 	if err != nil {
 		v.wrong = err

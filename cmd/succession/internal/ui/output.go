@@ -1,4 +1,4 @@
-package main
+package ui
 
 import (
 	"encoding/json"
@@ -11,49 +11,50 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// format is the value of -o.
-type format string
+// A Format is the value of -o.
+type Format string
 
+// The formats.
 const (
-	asText format = "text"
-	asJSON format = "json"
+	AsText Format = "text"
+	AsJSON Format = "json"
 )
 
-func (f *format) String() string { return string(*f) }
-func (f *format) Type() string   { return "text|json" }
+func (f *Format) String() string { return string(*f) }
+func (f *Format) Type() string   { return "text|json" }
 
-func (f *format) Set(s string) error {
-	switch format(s) {
-	case asText, asJSON:
-		*f = format(s)
+func (f *Format) Set(s string) error {
+	switch Format(s) {
+	case AsText, AsJSON:
+		*f = Format(s)
 		return nil
 	}
 	return fmt.Errorf("use text or json")
 }
 
-// outputFlag adds -o to cmd.
-func outputFlag(cmd *cobra.Command) *format {
-	f := asText
+// OutputFlag adds -o to cmd.
+func OutputFlag(cmd *cobra.Command) *Format {
+	f := AsText
 	cmd.Flags().VarP(&f, "output", "o", "what to print")
 	cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
 	return &f
 }
 
-// printJSON prints v on one line.
-func printJSON(w io.Writer, v any) error {
+// PrintJSON prints v on one line.
+func PrintJSON(w io.Writer, v any) error {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintln(w, visible(strings.TrimSuffix(b.String(), "\n")))
+	_, err := fmt.Fprintln(w, Visible(strings.TrimSuffix(b.String(), "\n")))
 	return err
 }
 
-// visible returns s with its control characters escaped as in JSON: what somebody else
+// Visible returns s with its control characters escaped as in JSON: what somebody else
 // chose, such as an id, is not to move the cursor of a terminal, or worse.
-func visible(s string) string {
+func Visible(s string) string {
 	var b strings.Builder
 	for _, r := range s {
 		if unicode.IsControl(r) {
@@ -65,13 +66,26 @@ func visible(s string) string {
 	return b.String()
 }
 
-// isTerminal reports whether w is a terminal, or as good as one for the question
+// IsTerminal reports whether w is a terminal, or as good as one for the question
 // of whom to write for.
-func isTerminal(w io.Writer) bool {
+func IsTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok {
 		return false
 	}
 	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// OneLine makes one line of a message of several, such as that of joined errors.
+func OneLine(s string) string {
+	return Visible(strings.NewReplacer("\n\n", "; ", "\n", "; ", "\t", "").Replace(strings.TrimSpace(s)))
+}
+
+// Count says how many there are of what, whose name is given in the singular.
+func Count(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
 }

@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package ui
 
 import (
 	"os"
@@ -9,23 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// forwarded are the signals that run passes on to its command.
-var forwarded = []os.Signal{
-	syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT,
-	syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGCONT, syscall.SIGWINCH,
-}
-
-// endsWaiting reports whether sig makes a process leave the line that it stands in.
-func endsWaiting(sig os.Signal) bool {
-	switch sig {
-	case syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT:
-		return true
-	}
-	return false
-}
-
-// signalName returns the name of sig, such as SIGTERM.
-func signalName(sig os.Signal) string {
+// SignalName returns the name of sig, such as SIGTERM.
+func SignalName(sig os.Signal) string {
 	if s, ok := sig.(syscall.Signal); ok && unix.SignalName(s) != "" {
 		return unix.SignalName(s)
 	}

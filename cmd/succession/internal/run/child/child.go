@@ -33,12 +33,12 @@ type Command struct {
 	// caller may close them after Start.
 	Hold []*os.File
 	// Stopped, where it is not nil, is called when the command stands still and the guard
-	// cannot change that: somebody has stopped it by sig, or it wants the terminal, which
+	// cannot let it go on: somebody has stopped it by sig, or it wants the terminal, which
 	// this process's group has not got (SIGTTIN, SIGTTOU). It must not block.
 	Stopped func(pid int, sig syscall.Signal)
 	// Refused, where it is not nil, is called once for each process of the command that the
-	// guard may not signal, as it has become another user's: it runs on, and the child is not
-	// gone before that has ended by itself. It must not block.
+	// guard may not signal, as it has become another user's. Such a process runs on, and the
+	// child is gone only when it has ended by itself. Refused must not block.
 	Refused func(pid int)
 }
 

@@ -17,7 +17,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/succession-dev/succession/cmd/succession/internal/child"
+	"github.com/succession-dev/succession/cmd/succession/internal/run/child"
 )
 
 const patience = 20 * time.Second

@@ -31,7 +31,7 @@ type guard struct {
 	until   time.Duration // when to kill unless told otherwise, as Now; 0 is never
 	expired bool          // that has come
 	killing bool
-	refused map[int]bool // those that may not be signalled, and of whom it was said
+	refused map[int]bool // the processes that take no signal, once that was reported
 	poll    *time.Ticker
 	wants   bool // the command stands still until it gets the terminal
 }
@@ -98,9 +98,9 @@ func refuse() int {
 	return 125
 }
 
-// surviveSignals lets the guard outlive what a service manager sends to every
-// process of a service at once: it is for the command, and the guard ends after
-// it. A handler, unlike ignoring, is not inherited by the command.
+// surviveSignals lets the guard outlive the signals that a service manager sends to every
+// process of a service at once: they are meant for the command, and the guard ends after
+// it. The guard has handlers for them, as the command would inherit that it ignores them.
 func surviveSignals() {
 	swallow := make(chan os.Signal, 1)
 	for _, sig := range []syscall.Signal{
@@ -175,7 +175,7 @@ func (g *guard) run(orders <-chan string, died <-chan os.Signal) {
 	}
 }
 
-// set takes note of when to kill.
+// set remembers when to kill.
 func (g *guard) set(until time.Duration) {
 	g.until = until
 	g.alarm.set(until)
@@ -201,8 +201,8 @@ func (g *guard) obey(line string) {
 	}
 }
 
-// signal sends sig to the process to, or to the process group -to, and reports whom it may
-// not be sent to: somebody has become another user, as by sudo(8).
+// signal sends sig to the process to, or to the process group -to. It reports a process
+// that may not be signalled, as it has become another user's, by sudo(8) for instance.
 func (g *guard) signal(to int, sig syscall.Signal) {
 	pid := max(to, -to)
 	if syscall.Kill(to, sig) != syscall.EPERM || g.refused[pid] {
@@ -253,7 +253,7 @@ func (g *guard) reap() (gone bool) {
 	}
 }
 
-// want takes note of whether the command waits for the terminal, and polls for that.
+// want remembers whether the command waits for the terminal, and polls while it does.
 func (g *guard) want(terminal bool) {
 	g.wants = terminal
 	if terminal {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/cmd/succession/internal/connect"
 	"github.com/succession-dev/succession/conformance/proxy"
 )
 
@@ -69,7 +70,7 @@ func (t *Target) through(proxies []string) string {
 // tlsName returns the name by which TLS knows all the servers, where the URL asks for
 // TLS and does not say it.
 func tlsName(u *backend.URL, hosts []string) (string, error) {
-	if !usesTLS(u) || u.Text("server-name", "") != "" {
+	if !connect.AsksForTLS(u) || u.Text("server-name", "") != "" {
 		return "", nil
 	}
 	name := ""

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/operator"
 )
 
 func TestThroughProxies(t *testing.T) {
@@ -42,19 +43,17 @@ func TestThroughProxies(t *testing.T) {
 
 // Clearing "" would clear everything.
 func TestClearNothing(t *testing.T) {
-	for scheme, raw := range map[string]string{
-		"zookeeper": "zookeeper://127.0.0.1:1", "etcd": "etcd://127.0.0.1:1", "consul": "consul://127.0.0.1:1", "local": "local:" + t.TempDir(),
-	} {
+	for _, raw := range []string{"zookeeper://127.0.0.1:1", "etcd://127.0.0.1:1", "consul://127.0.0.1:1", "local:" + t.TempDir()} {
 		u, err := backend.ParseURL(raw)
 		if err != nil {
 			t.Fatal(err)
 		}
-		op, err := kinds[scheme].operator(u)
+		op, err := newOperator(u)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := op.clear(t.Context(), ""); err != errPrefix {
-			t.Errorf("%s: %v, want %v", scheme, err, errPrefix)
+		if err := op.Clear(t.Context(), ""); err != operator.ErrNoName {
+			t.Errorf("%s: %v, want %v", raw, err, operator.ErrNoName)
 		}
 	}
 }

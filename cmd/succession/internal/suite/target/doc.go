@@ -4,9 +4,9 @@
 // Its faults hit the clients and elections of the suite alone. [Target.Harness]
 // puts TCP proxies of its own in front of each client that it opens, one for each
 // server of the URL: they hold traffic back, and reset connections. A candidate in a
-// process of its own is this command, started again. What an operator does, it does as one, with the coordinator's own client library and
-// the credentials of the URL, and only below the prefix that is the suite's. It
-// never touches a server.
+// process of its own is this command, started again. An operator's acts are done with the
+// coordinator's own client and the credentials of the URL (internal/operator), and only
+// below the suite's prefix. It never touches a server.
 //
 // # What it does not promise
 //

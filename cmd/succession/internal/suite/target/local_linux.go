@@ -11,18 +11,19 @@ import (
 	"path/filepath"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/operator"
 	driver "github.com/succession-dev/succession/local"
 )
 
 type local struct{ dir string }
 
-func newLocal(u *backend.URL) (operator, error) {
+func newLocal(u *backend.URL) (operator.Operator, error) {
 	return &local{cmp.Or(u.Path, driver.DefaultDir())}, nil
 }
 
 func (l *local) path(name string) string { return filepath.Join(l.dir, filepath.FromSlash(name)) }
 
-func (l *local) exists(_ context.Context, name string) (bool, error) {
+func (l *local) Exists(_ context.Context, name string) (bool, error) {
 	_, err := os.Lstat(l.path(name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
@@ -30,15 +31,15 @@ func (l *local) exists(_ context.Context, name string) (bool, error) {
 	return err == nil, err
 }
 
-func (l *local) clear(_ context.Context, name string) error {
+func (l *local) Clear(_ context.Context, name string) error {
 	if name == "" {
-		return errPrefix
+		return operator.ErrNoName
 	}
 	return os.RemoveAll(l.path(name))
 }
 
-func (l *local) remove(_ context.Context, m backend.Member) error {
+func (l *local) Remove(_ context.Context, m backend.Member) error {
 	return os.Remove(filepath.Join(l.path(m.Line), "@"+m.Key))
 }
 
-func (l *local) drop(_ context.Context, line string) error { return os.RemoveAll(l.path(line)) }
+func (l *local) Drop(_ context.Context, line string) error { return os.RemoveAll(l.path(line)) }

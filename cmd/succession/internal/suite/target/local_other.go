@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/operator"
 )
 
-func newLocal(*backend.URL) (operator, error) { return nil, errors.ErrUnsupported }
+func newLocal(*backend.URL) (operator.Operator, error) { return nil, errors.ErrUnsupported }

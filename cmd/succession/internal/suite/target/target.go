@@ -10,19 +10,21 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/cmd/succession/internal/connect"
 	"github.com/succession-dev/succession/conformance"
 	"github.com/succession-dev/succession/conformance/proxy"
+	"github.com/succession-dev/succession/internal/operator"
 )
 
-// Faults are those that a target can be asked for.
+// Faults are the faults that [Options] can ask for.
 var Faults = slices.Concat(network, []conformance.Fault{conformance.Process, conformance.Remove, conformance.Drop})
 
-// network are those of them that need a proxy in front of each client.
+// network are the faults that need a proxy in front of each client.
 var network = []conformance.Fault{
 	conformance.Cut, conformance.Mute, conformance.Deafen, conformance.Sever, conformance.Hide, conformance.Kill,
 }
 
-// others are those that none can be asked for.
+// others are the faults that no target can make.
 var others = []conformance.Fault{
 	conformance.Expire, conformance.LoseAnswer, conformance.Requests, conformance.Restart, conformance.Pause,
 	conformance.Reset, conformance.Compact, conformance.Rewind, conformance.Clock, conformance.Cluster, conformance.Isolate,
@@ -30,13 +32,13 @@ var others = []conformance.Fault{
 
 // Options are what is optional in [Open].
 type Options struct {
-	// Faults are those that the suite may make. Nil is none.
+	// Faults are what the suite may make. Nil is none.
 	Faults []conformance.Fault
 	// Prefix begins the names of all elections and records. Nothing must be stored
 	// there. Empty is "succession-conformance-" and something random.
 	Prefix string
 	// Stand returns a command that runs [conformance.Stand] on the coordinator with that
-	// URL. It is needed for the fault process alone.
+	// URL. Only the fault process needs it.
 	Stand func(url, election, id string) *exec.Cmd
 	// Slack and Latency are those of [conformance.Harness]. 0 is what the kind of
 	// coordinator suggests.
@@ -52,7 +54,7 @@ type Target struct {
 	name     string   // the server-name that the URL needs for them; empty for none
 	noProxy  string   // why they cannot stand there; empty if they can
 	ttl      time.Duration
-	operator operator
+	operator operator.Operator
 }
 
 func newTarget(rawURL string) (*Target, error) {
@@ -61,10 +63,7 @@ func newTarget(rawURL string) (*Target, error) {
 		return nil, err
 	}
 	t := &Target{raw: rawURL, url: u}
-	if k := kinds[u.Scheme]; k.port != "" {
-		t.hosts = u.HostPorts(k.port)
-	}
-	if len(t.hosts) == 0 {
+	if t.hosts = connect.Servers(u); len(t.hosts) == 0 {
 		t.noProxy = "the URL names no server to put a proxy in front of"
 	} else if t.name, err = tlsName(u, t.hosts); err != nil {
 		t.noProxy = err.Error()
@@ -91,11 +90,10 @@ func Open(ctx context.Context, rawURL string, o Options) (*Target, error) {
 	if t.ttl, err = sessionTime(ctx, rawURL); err != nil {
 		return nil, err
 	}
-	k, ok := kinds[u.Scheme]
-	if !ok {
+	if _, ok := kinds[u.Scheme]; !ok {
 		return nil, fmt.Errorf("%s: the suite cannot be run there: it would not know how to clear up afterwards", u)
 	}
-	if t.operator, err = k.operator(u); err != nil {
+	if t.operator, err = newOperator(u); err != nil {
 		return nil, fmt.Errorf("%s: %w", u, err)
 	}
 	for _, f := range o.Faults {
@@ -109,7 +107,7 @@ func Open(ctx context.Context, rawURL string, o Options) (*Target, error) {
 // ready makes sure that nothing is stored under the prefix, and that the proxies
 // are a way to the coordinator.
 func (t *Target) ready(ctx context.Context) error {
-	taken, err := t.operator.exists(ctx, t.options.Prefix)
+	taken, err := t.operator.Exists(ctx, t.options.Prefix)
 	if err != nil {
 		return fmt.Errorf("%s: looking under %s: %w", t.url, t.options.Prefix, err)
 	}
@@ -151,7 +149,7 @@ func (t *Target) Unfit() map[string]string { return kinds[t.url.Scheme].unfit }
 
 // Clear deletes everything under the prefix. It is for when the suite is done.
 func (t *Target) Clear(ctx context.Context) error {
-	if err := t.operator.clear(ctx, t.options.Prefix); err != nil {
+	if err := t.operator.Clear(ctx, t.options.Prefix); err != nil {
 		return fmt.Errorf("%s: what the suite has left under %s could not be deleted: %w; delete it by hand", t.url, t.options.Prefix, err)
 	}
 	return nil
@@ -208,16 +206,16 @@ func (t *Target) Harness() conformance.Harness {
 		case f == conformance.Process:
 			h.Faults.Process = func(election, id string) *exec.Cmd { return t.options.Stand(t.raw, election, id) }
 		case f == conformance.Remove:
-			h.Faults.Remove = t.operator.remove
+			h.Faults.Remove = t.operator.Remove
 		case f == conformance.Drop:
-			h.Faults.Drop = t.operator.drop
+			h.Faults.Drop = t.operator.Drop
 		}
 	}
 	return h
 }
 
 // serverless reports whether the coordinator is this machine.
-func (t *Target) serverless() bool { return kinds[t.url.Scheme].port == "" }
+func (t *Target) serverless() bool { return t.url.Scheme == "local" }
 
 // cannot says why a fault cannot be made from here; empty where it can.
 func (t *Target) cannot(f conformance.Fault) string {

@@ -1,0 +1,106 @@
+package connect
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/cmd/succession/internal/connect/probe"
+)
+
+const (
+	// probeAfter is when we begin to find out why the coordinator does not answer, and
+	// probeBound how long that takes where servers do not answer.
+	probeAfter = time.Second
+	probeBound = 2 * time.Second
+
+	// probeGrace is how long it may go on when opening has failed.
+	probeGrace = 400 * time.Millisecond
+)
+
+// diagnosis begins, after probeAfter, to look at what is at the servers of u. The caller
+// must call the func that it returns, which ends the search. Where the result is wanted,
+// the func returns what explains the failure, or "" if nothing does.
+func diagnosis(ctx context.Context, u *backend.URL) func(wanted bool) string {
+	addrs := Servers(u)
+	if len(addrs) == 0 {
+		return func(bool) string { return "" }
+	}
+	// It goes on when ctx is over: that is when its result is wanted.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeAfter+probeBound)
+	begin := make(chan struct{})
+	result := make(chan string, 1)
+	go func() {
+		select {
+		case <-begin:
+		case <-time.After(probeAfter):
+		case <-ctx.Done():
+			result <- ""
+			return
+		}
+		result <- lookAt(ctx, u, addrs)
+	}()
+	return func(wanted bool) string {
+		defer cancel()
+		if wanted {
+			close(begin)
+			defer time.AfterFunc(probeGrace, cancel).Stop()
+		} else {
+			cancel()
+		}
+		return <-result
+	}
+}
+
+// lookAt says what is at the servers of u; "" where one of them is as the URL says.
+func lookAt(ctx context.Context, u *backend.URL, addrs []string) string {
+	found := make([]probe.Kind, len(addrs))
+	var wg sync.WaitGroup
+	for i, addr := range addrs {
+		wg.Go(func() { found[i] = probe.Look(ctx, addr) })
+	}
+	wg.Wait()
+	var parts []string
+	for i, addr := range addrs {
+		part := explain(u, addr, found[i])
+		if part == "" {
+			return ""
+		}
+		parts = append(parts, part)
+	}
+	return strings.Join(parts, "; ")
+}
+
+// explain says what is wrong with addr as a server of u; "" if nothing is.
+func explain(u *backend.URL, addr string, found probe.Kind) string {
+	want := servers[u.Scheme].title
+	host, port, _ := net.SplitHostPort(addr)
+	withTLS := AsksForTLS(u)
+	switch {
+	case found == probe.Refused:
+		return fmt.Sprintf("nothing listens on port %s of %s; is %s up, and the port right?", port, host, want)
+	case found == probe.Unknown:
+		return fmt.Sprintf("there is no host called %s", host)
+	case found == probe.Unreachable:
+		return fmt.Sprintf("no connection to %s comes about; is the address right, and does a firewall let it through?", addr)
+	case found == probe.Silent:
+		return fmt.Sprintf("%s accepts connections and does not answer; is it stuck, or something else than %s?", addr, want)
+	case found == probe.TLS && withTLS:
+		return ""
+	case found == probe.TLS:
+		return addr + " speaks TLS; add tls=on to the URL"
+	case withTLS && found != probe.Other:
+		return fmt.Sprintf("%s does not speak TLS, which the URL asks for", addr)
+	case string(found) == u.Scheme:
+		return ""
+	case servers[string(found)].title != "":
+		return fmt.Sprintf("%s is %s, not %s; write %s://%[1]s", addr, servers[string(found)].title, want, found)
+	case found == probe.HTTP:
+		return fmt.Sprintf("%s is an HTTP server, not %s; is the port right?", addr, want)
+	}
+	return fmt.Sprintf("%s does not answer as %s does; is the port right?", addr, want)
+}

@@ -1,0 +1,73 @@
+package connect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/cmd/succession/internal/ui"
+	"github.com/succession-dev/succession/elect"
+)
+
+// DefaultURL is the coordinator where nobody has named one.
+const DefaultURL = "local:"
+
+// Flags are the flags of all subcommands.
+type Flags struct {
+	URL     string
+	Timeout time.Duration
+}
+
+// Where ends a message that names an election. Where nobody has named a coordinator, it
+// says which one is meant, as perhaps another was; it is "" otherwise.
+func (g *Flags) Where() string {
+	if g.URL != DefaultURL {
+		return ""
+	}
+	return " on this machine (local:); name another coordinator with --url or $SUCCESSION_URL"
+}
+
+// SayWhere says on standard error what [Flags.Where] returns.
+func (g *Flags) SayWhere(cmd *cobra.Command, name string) {
+	if w := g.Where(); w != "" {
+		fmt.Fprintf(cmd.ErrOrStderr(), "succession: %q is meant%s\n", name, w)
+	}
+}
+
+// ErrTimeout is the cause of a context that --timeout ended.
+var ErrTimeout = errors.New("no answer within --timeout")
+
+// Look calls f with the election name, for a command that neither stands in line
+// nor takes longer than --timeout.
+func (g *Flags) Look(name string, f func(context.Context, *elect.Election) error) error {
+	return ui.UntilSignal(func(ctx context.Context) error {
+		ctx, cancel := g.WithTimeout(ctx)
+		defer cancel()
+		return g.With(ctx, name, f)
+	})
+}
+
+// WithTimeout returns ctx with the bound that --timeout sets.
+func (g *Flags) WithTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, g.Timeout,
+		fmt.Errorf("%s: %w of %v; is the coordinator up, and --url right?", backend.Redact(g.URL), ErrTimeout, g.Timeout))
+}
+
+// With opens the coordinator, calls f with the election name, and closes it again.
+func (g *Flags) With(ctx context.Context, name string, f func(context.Context, *elect.Election) error) error {
+	if err := backend.CheckName(name); err != nil {
+		return err
+	}
+	b, err := Open(ctx, g.URL)
+	if err != nil {
+		return err
+	}
+	err = f(ctx, elect.New(b, name, nil))
+	// What f found out counts; a session that cannot be closed has joined nothing.
+	b.Close()
+	return err
+}

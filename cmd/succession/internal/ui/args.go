@@ -1,0 +1,23 @@
+package ui
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+// OneName wants the name of an election as the only argument.
+func OneName(cmd *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return fmt.Errorf("want the NAME of one election, as in: %s reports", cmd.CommandPath())
+	}
+	return nil
+}
+
+// NoArgs wants no argument.
+func NoArgs(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("%s takes no arguments, but got %q", cmd.CommandPath(), args[0])
+	}
+	return nil
+}
