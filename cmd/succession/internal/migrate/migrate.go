@@ -135,7 +135,7 @@ on --from, and the gate on --to is taken away. A leader that runs with both coor
 leads on. It refuses when the cutover was faster.`)
 }
 
-// newStep makes the command of a step, which do takes.
+// newStep returns the subcommand of a step; do takes the step.
 func (m *move) newStep(step migrate.Step, do func(*migrate.Backend, context.Context, string) (migrate.Status, error), bound time.Duration, short, long string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     string(step) + " NAME --from URL --to URL",
@@ -195,12 +195,12 @@ func (m *move) plan(ctx context.Context, b *migrate.Backend, step migrate.Step, 
 // errWait is the cause of a context that --wait ended.
 var errWait = errors.New("not done within --wait")
 
-// soon bounds what only looks.
+// soon returns ctx with the bound of --timeout, for what changes nothing.
 func (m *move) soon(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, m.Timeout, connect.ErrTimeout)
 }
 
-// whyNot gives err the exit code that says whether things were in the way.
+// whyNot gives err the exit code that tells a refusal and a timeout from a failure.
 func whyNot(err error) error {
 	switch {
 	case errors.Is(err, errWait):

@@ -16,8 +16,8 @@ import (
 	"github.com/succession-dev/succession/migrate"
 )
 
-// printStatus prints where a migration is, after a headline if there is one. As JSON it
-// prints all, which is the status or more than that.
+// printStatus prints how far a migration is, after a headline if that is not empty. As JSON
+// it prints all instead, which is the status or a plan that has the status in it.
 func printStatus(w io.Writer, out ui.Format, headline string, s migrate.Status, all any) error {
 	if out == ui.AsJSON {
 		return ui.PrintJSON(w, all)

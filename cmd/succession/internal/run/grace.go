@@ -5,24 +5,24 @@ import (
 	"time"
 )
 
-// Of a session's time, ttl, the grace time is a part at the end. A session is
-// confirmed again and again, and each confirmation moves its deadline ahead, to at
-// most ttl from then. Only when no confirmation has come until a grace time
-// before the deadline does the command get TERM:
+// The grace time is the last part of a session's time, ttl. The coordinator confirms the
+// session again and again, and each confirmation moves the deadline ahead, to at most ttl
+// from then. The command gets TERM only when no confirmation has come until a grace time
+// before the deadline:
 //
 //	confirmed                    TERM            KILL  deadline
 //	    |──────── ttl ─────────────|──── grace ────|──────|
 //
 // So a longer grace time leaves less time for a confirmation to be late, and one
-// that is too long ends every term at once. What a session can keep it says itself
+// that is too long ends every term at once. The session says how long it may be
 // ([backend.Session] MaxMargin).
 
 // graceWithoutTTL is the default where the session has no time of its own: the
 // command has to end only when somebody asks the leader to resign, or removes it.
 const graceWithoutTTL = 5 * time.Second
 
-// graceFor returns the grace time for a session with the given time, which can keep at
-// most so much: asked, where that is not 0 and possible, or a default.
+// graceFor returns the grace time for a session whose time is ttl and whose longest
+// possible grace time is most: what was asked for, or a default where asked is 0.
 func graceFor(asked, ttl, most time.Duration) (time.Duration, error) {
 	switch {
 	case asked < 0:
@@ -40,9 +40,9 @@ func graceFor(asked, ttl, most time.Duration) (time.Duration, error) {
 	return asked, nil
 }
 
-// killIn returns how long a command may go on that got TERM at the instant told:
-// for the grace time, but never into the last tenth of it before the session's
-// deadline, which is for the kernel to kill it in. The zero deadline is none.
+// killIn returns how long a command may go on that got TERM at the instant told: for the
+// grace time, but at most until a tenth of that before the session's deadline, so that
+// the kernel has time to kill it. The zero deadline is none.
 func killIn(now, told, deadline time.Time, grace time.Duration) time.Duration {
 	left := told.Add(grace).Sub(now)
 	if !deadline.IsZero() {

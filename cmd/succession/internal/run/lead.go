@@ -162,8 +162,8 @@ func reason(err error) error {
 	return err
 }
 
-// killInTime kills the command when its time is up, and otherwise sees to it that
-// it is called again.
+// killInTime kills the command when its time is up, and otherwise sets the timer that
+// calls it again.
 func (l *leading) killInTime() {
 	deadline := l.t.SessionDeadline()
 	now := time.Now()
@@ -191,8 +191,8 @@ func (l *leading) killNow(why string) {
 		token(l.t), slog.Int("pid", l.c.Pid()), slog.String("cause", why))
 }
 
-// forward passes a signal on to the command. The first INT or TERM asks this
-// process to end, the second one does not take no for an answer.
+// forward passes a signal on to the command. The first INT or TERM asks this process to
+// end, and the second one kills the command.
 func (l *leading) forward(sig syscall.Signal) {
 	pass := l.c.Signal
 	if endsWaiting(sig) {
@@ -228,9 +228,9 @@ func (l *leading) end() {
 	l.report.info("ended", text, attrs...)
 }
 
-// sweep stops what the command left behind, in the same way as the command. What
-// heard of the command's own stop is not told again: some programs take a second
-// TERM for impatience.
+// sweep stops what the command left behind, in the same way as the command. Where these
+// processes were told to stop together with the command, they are not told again: some
+// programs take a second TERM for impatience.
 func (l *leading) sweep() {
 	if !l.told.IsZero() {
 		return // the time of the KILL is set
@@ -242,8 +242,8 @@ func (l *leading) sweep() {
 	l.killInTime()
 }
 
-// acknowledge says that this leader is at work, if it is to say so. The caller must
-// call stop, which gives it up if it is still under way.
+// acknowledge tells observers that this leader is at work, where --ack asks for it. It
+// does not block. The caller must call stop, which ends what is still under way.
 func (l *leading) acknowledge() (stop func()) {
 	if !l.o.ack {
 		return func() {}

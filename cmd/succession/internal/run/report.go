@@ -39,13 +39,13 @@ type message struct {
 	event string
 	text  string
 	attrs []slog.Attr
-	// name, where it is not nil, is asked for the words that text has a %s for. It
-	// may take its time.
+	// name, where it is not nil, returns what belongs in the place of the %s in text. It
+	// may block.
 	name func() string
 }
 
-// A reporter writes messages in order, from a goroutine of its own: standard error
-// may block, and what must happen in time does not wait for it.
+// A reporter writes messages in order, from a goroutine of its own: standard error may
+// block, and the stop of a command does not wait for it.
 type reporter struct {
 	write func(message)
 
@@ -78,7 +78,8 @@ func newReporter(w io.Writer, form logForm, election, id string) *reporter {
 	return r
 }
 
-// jsonWriter writes messages as JSON, with the event in the place of slog's msg.
+// jsonWriter returns a func that writes messages as JSON, with the event in the place of
+// slog's msg.
 func jsonWriter(w io.Writer, election, id string) func(message) {
 	logger := slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{
 		ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {

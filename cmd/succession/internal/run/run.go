@@ -125,7 +125,7 @@ func lookPath(file string) (string, error) {
 	return "", ui.Exitf(ui.ExitNotExecutable, "%s: it is there but cannot be executed; look at its permissions", file)
 }
 
-// foundInPath reports whether file stands in $PATH, executable or not.
+// foundInPath reports whether a folder of $PATH has the file, executable or not.
 func foundInPath(file string) bool {
 	if strings.ContainsRune(file, os.PathSeparator) {
 		return false

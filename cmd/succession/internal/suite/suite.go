@@ -195,7 +195,8 @@ func (s *suite) run(ctx context.Context, g *connect.Flags, view *view) (_ *confo
 	return r, errors.Join(err, view.wrong)
 }
 
-// split parts the rules from those for which unfit has a reason, which are impossible.
+// split returns the rules for which unfit has no reason, and a result for each other rule,
+// which is impossible.
 func (s *suite) split(unfit map[string]string) (fit []conformance.Rule, results []conformance.Result) {
 	for _, r := range s.rules {
 		why, ok := unfit[r.ID]

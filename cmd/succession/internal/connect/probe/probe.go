@@ -121,8 +121,7 @@ func consul(_ context.Context, conn net.Conn) (Kind, error) {
 	return HTTP, nil
 }
 
-// encrypted begins a TLS handshake. A server that refuses it with an alert speaks TLS
-// too; for one that speaks something else, the first bytes are no record.
+// encrypted begins a TLS handshake. A server that refuses it with an alert speaks TLS too.
 func encrypted(ctx context.Context, conn net.Conn) (Kind, error) {
 	c := tls.Client(conn, &tls.Config{InsecureSkipVerify: true}) // nothing is said, and nothing believed
 	err := c.HandshakeContext(ctx)

@@ -39,6 +39,6 @@ func newAlarm() (alarm, error) {
 
 // set makes the alarm ring at the instant at, or at once if that is past; 0 is never.
 func (a alarm) set(at time.Duration) {
-	// It fails for an instant before the beginning of the clock alone.
+	// It fails only for an instant before the beginning of the clock.
 	_ = unix.TimerfdSettime(a.fd, unix.TFD_TIMER_ABSTIME, &unix.ItimerSpec{Value: unix.NsecToTimespec(int64(at))}, nil)
 }

@@ -26,8 +26,9 @@ func commandAttr() *syscall.SysProcAttr {
 // executable is this process's own, even after its file was replaced or deleted.
 func executable() (string, error) { return "/proc/self/exe", nil }
 
-// killLeft kills what a guard that was born at an instant has left to this process: of its
-// children and their descendants those that are no older. It blocks until none of them runs.
+// killLeft kills what a guard has left to this process when it died. born is when the guard
+// was born: killLeft takes the children of this process that are no older, and their
+// descendants. It blocks until none of them runs.
 func killLeft(_ int, born uint64) {
 	for {
 		left := descendants(os.Getpid(), born)
@@ -49,8 +50,8 @@ func (g *guard) leftBehind(sig syscall.Signal) {
 	}
 }
 
-// descendants returns the processes below root that are no older than an instant, parents
-// before children. Those that start meanwhile may be missing.
+// descendants returns the processes below root that were born at the tick born or later,
+// parents before children. Those that start meanwhile may be missing.
 func descendants(root int, born uint64) []int {
 	names, err := os.ReadDir("/proc")
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/succession-dev/succession/conformance/proxy"
 )
 
-// A client is a backend with proxies of its own in front of the servers; with none,
-// where no fault needs them.
+// A client is a backend with proxies of its own in front of the servers. Where no fault
+// needs proxies it has none.
 type client struct {
 	backend.Backend
 	proxies []*proxy.Proxy

@@ -40,8 +40,8 @@ type Options struct {
 	// Stand returns a command that runs [conformance.Stand] on the coordinator with that
 	// URL. Only the fault process needs it.
 	Stand func(url, election, id string) *exec.Cmd
-	// Slack and Latency are those of [conformance.Harness]. 0 is what the kind of
-	// coordinator suggests.
+	// Slack and Latency are those of [conformance.Harness]. If Slack is 0, it is what
+	// fits the kind of coordinator.
 	Slack, Latency time.Duration
 }
 
@@ -72,8 +72,8 @@ func newTarget(rawURL string) (*Target, error) {
 }
 
 // Open connects to the coordinator that rawURL names, finds out its session time,
-// and makes sure that nothing is stored under the prefix. It fails where a fault is
-// asked for that is not possible there.
+// and makes sure that nothing is stored under the prefix. It fails where the options ask
+// for a fault that is not possible there.
 func Open(ctx context.Context, rawURL string, o Options) (*Target, error) {
 	t, err := newTarget(rawURL)
 	if err != nil {
@@ -104,8 +104,8 @@ func Open(ctx context.Context, rawURL string, o Options) (*Target, error) {
 	return t, t.ready(ctx)
 }
 
-// ready makes sure that nothing is stored under the prefix, and that the proxies
-// are a way to the coordinator.
+// ready makes sure that nothing is stored under the prefix, and that the coordinator can
+// be reached through the proxies.
 func (t *Target) ready(ctx context.Context) error {
 	taken, err := t.operator.Exists(ctx, t.options.Prefix)
 	if err != nil {
@@ -147,7 +147,7 @@ func (t *Target) Prefix() string { return t.options.Prefix }
 // Unfit says, by rule ID, why the suite cannot tell from here whether a rule is kept.
 func (t *Target) Unfit() map[string]string { return kinds[t.url.Scheme].unfit }
 
-// Clear deletes everything under the prefix. It is for when the suite is done.
+// Clear deletes everything under the prefix. The caller calls it when the suite is done.
 func (t *Target) Clear(ctx context.Context) error {
 	if err := t.operator.Clear(ctx, t.options.Prefix); err != nil {
 		return fmt.Errorf("%s: what the suite has left under %s could not be deleted: %w; delete it by hand", t.url, t.options.Prefix, err)
@@ -155,7 +155,7 @@ func (t *Target) Clear(ctx context.Context) error {
 	return nil
 }
 
-// Harness returns what the suite needs.
+// Harness returns the harness for the suite.
 func (t *Target) Harness() conformance.Harness {
 	h := conformance.Harness{
 		Name:    t.url.String(),
@@ -217,7 +217,7 @@ func (t *Target) Harness() conformance.Harness {
 // serverless reports whether the coordinator is this machine.
 func (t *Target) serverless() bool { return t.url.Scheme == "local" }
 
-// cannot says why a fault cannot be made from here; empty where it can.
+// cannot says why the target cannot make a fault; it is empty where it can.
 func (t *Target) cannot(f conformance.Fault) string {
 	switch {
 	case f == conformance.Expire:
@@ -234,7 +234,7 @@ func (t *Target) cannot(f conformance.Fault) string {
 	return "the servers are left alone"
 }
 
-// Possible are the faults that can be asked for on the coordinator with that URL.
+// Possible returns the faults that [Options] can ask for on the coordinator with that URL.
 func Possible(rawURL string) ([]conformance.Fault, error) {
 	t, err := newTarget(rawURL)
 	if err != nil {
