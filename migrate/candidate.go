@@ -70,13 +70,3 @@ func named(all []Candidate) string {
 	}
 	return strings.Join(out, ", ")
 }
-
-// names names members that are in the way; pinned ones among them.
-func names(members []backend.Member) string {
-	out := make([]string, len(members))
-	for i, m := range members {
-		id, _, _ := strings.Cut(m.Value, "\n")
-		out[i] = Candidate{ID: id, Key: m.Key}.String()
-	}
-	return strings.Join(out, ", ")
-}

@@ -5,10 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/backoff"
+	"github.com/succession-dev/succession/migrate/internal/composite"
+	"github.com/succession-dev/succession/migrate/internal/protocol"
 )
 
 // probeSuffix makes the name of the record and the election that [Backend.Check] uses.
@@ -22,27 +23,25 @@ const probeSuffix = ".migrate-probe"
 // every coordinator and what is missing there. It blocks for about a dozen round
 // trips; what a Check that was killed has left is removed by the next one.
 func (b *Backend) Check(ctx context.Context, election string) error {
-	half, errs := b.sessions(ctx, election)
-	var wg sync.WaitGroup
-	for sd := range half {
+	on, errs := b.sessions(ctx, election)
+	composite.Both(func(sd protocol.Side) {
 		if errs[sd] == nil {
-			wg.Go(func() { errs[sd] = b.check(ctx, half[sd], companion(election, probeSuffix)) })
+			errs[sd] = check(ctx, on[sd], protocol.Companion(election, probeSuffix))
 		}
-	}
-	wg.Wait()
-	for sd, address := range []string{b.o.From, b.o.To} {
+	})
+	for sd, address := range []string{b.route.From, b.route.To} {
 		if errs[sd] != nil {
 			errs[sd] = fmt.Errorf("%s: %w", address, errs[sd])
 		}
 	}
-	return wrap("check", election, errors.Join(errs[:]...))
+	return composite.Wrap("check", election, errors.Join(errs[:]...))
 }
 
 // check is Check of one coordinator. Another one's Check may be under way there.
-func (b *Backend) check(ctx context.Context, half backend.Session, name string) error {
+func check(ctx context.Context, s backend.Session, name string) error {
 	wait := backoff.New(ctx)
 	for {
-		err := errors.Join(probe(ctx, half, name), unprobe(ctx, half, name))
+		err := errors.Join(probe(ctx, s, name), unprobe(ctx, s, name))
 		if !errors.Is(err, backend.ErrVersion) || errors.Is(err, backend.ErrDenied) {
 			return err
 		}
@@ -53,46 +52,46 @@ func (b *Backend) check(ctx context.Context, half backend.Session, name string) 
 }
 
 // probe does once what a migration does: the error says what could not be done.
-func probe(ctx context.Context, half backend.Session, name string) error {
+func probe(ctx context.Context, s backend.Session, name string) error {
 	failed := func(what string, err error) error { return fmt.Errorf("could not %s: %w", what, err) }
 	h := backend.Header{Migration: backend.Migration{Step: "probe"}}
-	if _, err := half.Put(ctx, name, h.Encode(), nil); err != nil {
+	if _, err := s.Put(ctx, name, h.Encode(), nil); err != nil {
 		return failed("write a record", err)
 	}
-	r, err := half.Get(ctx, name)
+	r, err := s.Get(ctx, name)
 	if err != nil {
 		return failed("read a record", err)
 	}
 	if r.Version == backend.Absent || !bytes.Equal(r.Value, h.Encode()) {
 		return fmt.Errorf("%w: the record %s is not what was written; does somebody else check?", backend.ErrVersion, name)
 	}
-	m, err := half.Join(ctx, name, "probe")
+	m, err := s.Join(ctx, name, "probe")
 	if err != nil {
 		return failed("stand in line", err)
 	}
-	if _, err = half.Ahead(ctx, m); err != nil {
+	if _, err = s.Ahead(ctx, m); err != nil {
 		err = failed("read the line", err)
-	} else if err = half.Pin(ctx, m, h, r.Version); err != nil {
+	} else if err = s.Pin(ctx, m, h, r.Version); err != nil {
 		err = failed("pin a member", err)
 	}
-	if lerr := half.Leave(ctx, m); lerr != nil {
+	if lerr := s.Leave(ctx, m); lerr != nil {
 		err = errors.Join(err, failed("leave the line", lerr))
 	}
 	return err
 }
 
 // unprobe removes what a probe leaves, and what an earlier one has left.
-func unprobe(ctx context.Context, half backend.Session, name string) error {
-	l, err := half.Line(ctx, name)
+func unprobe(ctx context.Context, s backend.Session, name string) error {
+	l, err := s.Line(ctx, name)
 	if err != nil {
 		return fmt.Errorf("could not read the line: %w", err)
 	}
 	for _, m := range l.Members {
 		if m.Pinned {
-			err = errors.Join(err, half.Leave(ctx, m))
+			err = errors.Join(err, s.Leave(ctx, m))
 		}
 	}
-	if derr := half.Delete(ctx, name, nil); derr != nil {
+	if derr := s.Delete(ctx, name, nil); derr != nil {
 		err = errors.Join(err, fmt.Errorf("could not delete a record: %w", derr))
 	}
 	return err

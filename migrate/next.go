@@ -3,13 +3,15 @@ package migrate
 import (
 	"fmt"
 	"strings"
+
+	"github.com/succession-dev/succession/migrate/internal/protocol"
 )
 
 // blocks says what stands in the way of the next step.
-func blocks(s Status, k look) []string {
+func blocks(s Status, v view) []string {
 	out := []string{}
 	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
-	_, stands := gate(k.line[sideTo])
+	_, stands := protocol.Gate(v.line[protocol.To])
 	switch s.Phase {
 	case None:
 		for _, c := range s.OnTo {
@@ -20,9 +22,9 @@ func blocks(s Status, k look) []string {
 			add("%s", why)
 		}
 	case Moved:
-		if k.fromErr != nil {
-			add("who stands on %s cannot be seen: %v", s.From, k.fromErr)
-		} else if from := k.line[sideFrom].Header; from.Sealed == "" && !gated(from) {
+		if v.fromErr != nil {
+			add("who stands on %s cannot be seen: %v", s.From, v.fromErr)
+		} else if from := v.line[protocol.From].Header; from.Sealed == "" && !protocol.Gated(from) {
 			add("%s has no seal any more, as after a backup was restored: start nobody with it alone, who would lead there beside %s", s.From, s.To)
 		}
 		for _, c := range s.OnFrom {
@@ -33,7 +35,7 @@ func blocks(s Status, k look) []string {
 			}
 		}
 	case Conflict, Aborting, Aborted:
-		if !stands || k.line[sideTo].Header.Migration.Seal {
+		if !stands || v.line[protocol.To].Header.Migration.Seal {
 			break
 		}
 		for _, c := range s.OnTo {
@@ -73,8 +75,8 @@ func waitsFor(s Status) string {
 }
 
 // next says what to do next.
-func next(s Status, k look) string {
-	_, stands := gate(k.line[sideTo])
+func next(s Status, v view) string {
+	_, stands := protocol.Gate(v.line[protocol.To])
 	var todo []string
 	switch s.Phase {
 	case None:
@@ -111,7 +113,7 @@ func next(s Status, k look) string {
 	case Aborting:
 		return "abort again: an earlier abort was not finished"
 	case Aborted:
-		if stands && !k.line[sideTo].Header.Migration.Seal {
+		if stands && !v.line[protocol.To].Header.Migration.Seal {
 			return "abort again: the gate is still to be taken away"
 		}
 		return "restart every process with " + s.From + " alone, or begin again"

@@ -6,9 +6,11 @@ import (
 	"fmt"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/migrate/internal/composite"
+	"github.com/succession-dev/succession/migrate/internal/protocol"
 )
 
-func init() { backend.Register(scheme, open) }
+func init() { backend.Register(composite.Scheme, open) }
 
 // open opens migrate:?from=URL&to=URL, with id=ID, patience=30s and begin=true where wanted. The
 // schemes of both URLs must be registered, as by importing their packages. A URL that
@@ -33,11 +35,11 @@ func open(ctx context.Context, u *backend.URL) (backend.Backend, error) {
 		if err != nil {
 			return nil, err
 		}
-		if part.Scheme == scheme {
+		if part.Scheme == composite.Scheme {
 			return nil, fmt.Errorf("%w URL %s: an election moves between two coordinators, not between migrations", backend.ErrInvalid, u)
 		}
 	}
-	if sameAddress(o.From, o.To) {
+	if protocol.SameAddress(o.From, o.To) {
 		return nil, fmt.Errorf("%w URL %s: from and to are one coordinator", backend.ErrInvalid, u)
 	}
 	to, err := backend.Open(ctx, o.To)
@@ -46,7 +48,8 @@ func open(ctx context.Context, u *backend.URL) (backend.Backend, error) {
 	}
 	from, err := backend.Open(ctx, o.From)
 	if errors.Is(err, backend.ErrUnavailable) && ctx.Err() == nil {
-		from, err = newLate(o.From), nil
+		url := o.From
+		from, err = composite.Lazy(func(ctx context.Context) (backend.Backend, error) { return backend.Open(ctx, url) }), nil
 	}
 	if err != nil {
 		to.Close()

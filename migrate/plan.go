@@ -2,10 +2,11 @@ package migrate
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/migrate/internal/composite"
+	"github.com/succession-dev/succession/migrate/internal/protocol"
 )
 
 // A Step is what an operator does to a migration.
@@ -33,47 +34,37 @@ type Plan struct {
 // coordinator.
 func (b *Backend) Plan(ctx context.Context, step Step, election string) (Plan, error) {
 	p, err := b.plan(ctx, step, election)
-	return p, wrap(string(step), election, err)
+	return p, composite.Wrap(string(step), election, err)
 }
 
 func (b *Backend) plan(ctx context.Context, step Step, election string) (Plan, error) {
-	k, err := b.look(ctx, election)
+	v, err := b.look(ctx, election)
 	if err != nil {
 		return Plan{}, err
 	}
 	var p Plan
-	if p.Status, err = b.status(ctx, election, k); err != nil {
+	if p.Status, err = b.status(ctx, election, v); err != nil {
 		return Plan{}, err
 	}
-	dry := k
-	for sd, half := range k.half {
-		if half != nil {
-			dry.half[sd] = dryRun{half}
-		}
+	decide, known := map[Step]decision{Begin: b.begin(), Cutover: b.route.Cutover, Finish: b.route.Finish, Abort: b.route.Abort}[step]
+	if !known {
+		return Plan{}, fmt.Errorf("%w step %q; there are %s, %s, %s and %s", backend.ErrInvalid, step, Begin, Cutover, Finish, Abort)
 	}
-	switch step {
-	case Begin:
-		_, err = b.begin(ctx, election, "", dry)
-	case Cutover:
-		_, err = b.cutover(ctx, election, dry)
-	case Finish:
-		_, err = b.ended(ctx, election, dry)
-	case Abort:
-		_, err = b.abort(ctx, election, dry)
-	default:
-		err = fmt.Errorf("%w step %q; there are %s, %s, %s and %s", backend.ErrInvalid, step, Begin, Cutover, Finish, Abort)
+	r, err := decide(v.line)
+	if err == nil && step == Finish && r.Act == protocol.Nothing {
+		err = b.nobodyLeft(ctx, election, v)
 	}
-	p.Changes = errors.Is(err, errDry)
-	if err != nil && !p.Changes {
+	if err != nil {
 		return Plan{}, err
 	}
-	p.Does = does(step, p, k)
+	p.Changes = r.Act != protocol.Nothing && r.Act != protocol.Wait
+	p.Does = does(step, p, v)
 	return p, nil
 }
 
 // does says what the step would do from where the migration is.
-func does(step Step, p Plan, k look) string {
-	to := k.line[sideTo]
+func does(step Step, p Plan, v view) string {
+	to := v.line[protocol.To]
 	switch {
 	case !p.Changes && step == Cutover && p.Phase == Asked:
 		return "wait, as the leader has been asked already: " + waitsFor(p.Status)
@@ -98,25 +89,3 @@ func does(step Step, p Plan, k look) string {
 	}
 	return fmt.Sprintf("take away the gate on %s, which a cutover has left standing, and note that the election is there", p.To)
 }
-
-// dryRun is a session whose writes all fail with errDry: the first that a step attempts
-// shows that it would change something.
-type dryRun struct{ backend.Session }
-
-var errDry = errors.New("a dry run changes nothing")
-
-func (dryRun) Join(context.Context, string, string) (backend.Member, error) {
-	return backend.Member{}, errDry
-}
-
-func (dryRun) Leave(context.Context, backend.Member) error { return errDry }
-
-func (dryRun) Pin(context.Context, backend.Member, backend.Header, backend.Version) error {
-	return errDry
-}
-
-func (dryRun) Put(context.Context, string, []byte, *backend.If) (backend.Version, error) {
-	return 0, errDry
-}
-
-func (dryRun) Delete(context.Context, string, *backend.If) error { return errDry }

@@ -3,9 +3,10 @@ package migrate
 import (
 	"context"
 	"errors"
-	"sync"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/migrate/internal/composite"
+	"github.com/succession-dev/succession/migrate/internal/protocol"
 )
 
 // A Phase is how far the migration of an election has come.
@@ -13,15 +14,15 @@ type Phase string
 
 // The phases, in their order.
 const (
-	None      Phase = "none"      // no migration has begun
-	Begun     Phase = "begun"     // the gate stands: processes may be restarted with both
-	Asked     Phase = "asked"     // the leader has been asked to cut over
-	Sealed    Phase = "sealed"    // the old coordinator is sealed, and the gate still to be taken away
-	Moved     Phase = "moved"     // the election is on the new coordinator
-	Aborting  Phase = "aborting"  // an abort is under way
-	Aborted   Phase = "aborted"   // the election stays on the old coordinator
-	Conflict  Phase = "conflict"  // gates of two migrations in opposite directions stand: abort one
-	Elsewhere Phase = "elsewhere" // a record names a coordinator, or a migration, that is not ours
+	None      = Phase(protocol.None)      // no migration has begun
+	Begun     = Phase(protocol.Begun)     // the gate stands: processes may be restarted with both
+	Asked     = Phase(protocol.Asked)     // the leader has been asked to cut over
+	Sealed    = Phase(protocol.Sealed)    // the old coordinator is sealed, and the gate still to be taken away
+	Moved     = Phase(protocol.Moved)     // the election is on the new coordinator
+	Aborting  = Phase(protocol.Aborting)  // an abort is under way
+	Aborted   = Phase(protocol.Aborted)   // the election stays on the old coordinator
+	Conflict  = Phase(protocol.Conflict)  // gates of two migrations in opposite directions stand: abort one
+	Elsewhere = Phase(protocol.Elsewhere) // a record names a coordinator, or a migration, that is not ours
 )
 
 // A Status is where the migration of one election is.
@@ -47,125 +48,100 @@ type Status struct {
 	Next string `json:"next"`
 }
 
-// look is what the steps work with.
-type look struct {
-	half    [2]backend.Session
-	line    [2]backend.Line
+// A view is what has been read of both coordinators.
+type view struct {
+	on      [2]backend.Session
+	line    protocol.Lines
 	fromErr error // From cannot be reached, and To's record is enough
 }
 
-func (b *Backend) sessions(ctx context.Context, election string) (half [2]backend.Session, errs [2]error) {
-	if err := b.err; err != nil {
-		return half, [2]error{err, err}
+// sessions returns a session with each coordinator.
+func (b *Backend) sessions(ctx context.Context, election string) (on [2]backend.Session, errs [2]error) {
+	err := b.err
+	if err == nil {
+		err = backend.CheckName(election)
 	}
-	if err := backend.CheckName(election); err != nil {
-		return half, [2]error{err, err}
+	if err != nil {
+		return on, [2]error{err, err}
 	}
 	for sd, sub := range b.sub {
-		half[sd], errs[sd] = sub.Session(ctx)
+		on[sd], errs[sd] = sub.Session(ctx)
 	}
-	return half, errs
+	return on, errs
 }
 
-func (b *Backend) look(ctx context.Context, election string) (look, error) {
-	var k look
+func (b *Backend) look(ctx context.Context, election string) (view, error) {
+	var v view
 	var errs [2]error
-	k.half, errs = b.sessions(ctx, election)
-	// To before From: a step that writes To's record names the version that was read, and
-	// so is refused where anything has been done there since. What was read of From is newer.
-	for _, sd := range []side{sideTo, sideFrom} {
+	v.on, errs = b.sessions(ctx, election)
+	for _, sd := range []protocol.Side{protocol.To, protocol.From} { // see protocol.Lines
 		if errs[sd] == nil {
-			k.line[sd], errs[sd] = k.half[sd].Line(ctx, election)
+			v.line[sd], errs[sd] = v.on[sd].Line(ctx, election)
 		}
 	}
-	if errs[sideTo] != nil {
-		return k, errs[sideTo]
+	if errs[protocol.To] != nil {
+		return v, errs[protocol.To]
 	}
-	if k.fromErr = errs[sideFrom]; k.fromErr != nil {
-		if r, err := b.rule(backend.Header{}, k.line[sideTo].Header); err != nil || r.both || r.alone != sideTo {
-			return k, k.fromErr
-		}
+	if v.fromErr = errs[protocol.From]; v.fromErr != nil && !b.route.MovedByTo(v.line[protocol.To].Header) {
+		return v, v.fromErr
 	}
-	return k, nil
+	return v, nil
 }
 
 // Status says where the migration of the election is, who stands where, what is in the
 // way, and what to do next. It blocks for about three round trips to each coordinator.
 func (b *Backend) Status(ctx context.Context, election string) (Status, error) {
-	k, err := b.look(ctx, election)
+	v, err := b.look(ctx, election)
 	if err != nil {
-		return Status{}, wrap("status", election, err)
+		return Status{}, composite.Wrap("status", election, err)
 	}
-	s, err := b.status(ctx, election, k)
-	return s, wrap("status", election, err)
+	s, err := b.status(ctx, election, v)
+	return s, composite.Wrap("status", election, err)
 }
 
-func (b *Backend) status(ctx context.Context, election string, k look) (Status, error) {
-	both, err := k.marked(ctx, election)
+func (b *Backend) status(ctx context.Context, election string, v view) (Status, error) {
+	both, err := v.marked(ctx, election)
 	if err != nil {
 		return Status{}, err
 	}
-	from, to := k.line[sideFrom], k.line[sideTo]
+	from, to := v.line[protocol.From], v.line[protocol.To]
 	s := Status{
-		Election: election, From: b.o.From, To: b.o.To,
-		OnFrom: candidates(from, OldOnly, both[sideFrom]),
-		OnTo:   candidates(to, NewOnly, both[sideTo]),
+		Election: election, From: b.route.From, To: b.route.To,
+		OnFrom: candidates(from, OldOnly, both[protocol.From]),
+		OnTo:   candidates(to, NewOnly, both[protocol.To]),
 	}
-	s.Phase, err = b.phase(k)
+	phase, err := b.phase(v)
+	s.Phase = Phase(phase)
 	if s.Phase != None && s.Phase != Elsewhere {
 		s.ID = to.Header.Migration.ID
 	}
-	if _, stands := gate(to); stands && (s.Phase == Begun || s.Phase == Asked) && len(s.OnFrom) > 0 && len(to.Members) > 1 {
+	if _, stands := protocol.Gate(to); stands && (s.Phase == Begun || s.Phase == Asked) && len(s.OnFrom) > 0 && len(to.Members) > 1 {
 		s.Ready = from.Token(from.Members[0]) == to.Token(to.Members[1]) && from.Members[0].Value == to.Members[1].Value
 	}
-	s.Blocks = blocks(s, k)
-	if s.Next = next(s, k); err != nil && s.Phase != None {
+	s.Blocks = blocks(s, v)
+	if s.Next = next(s, v); err != nil && s.Phase != None {
 		s.Next = err.Error()
 	}
 	return s, nil
 }
 
-// marked returns who on each side runs with both coordinators; nil where that may not
-// be read.
-func (k *look) marked(ctx context.Context, election string) (both [2]map[uint64]bool, err error) {
-	var errs [2]error
-	var wg sync.WaitGroup
-	for sd, half := range k.half {
-		if half != nil && (side(sd) == sideTo || k.fromErr == nil) {
-			wg.Go(func() { both[sd], errs[sd] = marked(ctx, half, election) })
-		}
-	}
-	wg.Wait()
-	for sd, err := range errs {
-		if errors.Is(err, backend.ErrDenied) {
-			errs[sd] = nil
-		}
-	}
-	return both, errors.Join(errs[:]...)
+// phase says how far the migration is; with an error where the records have no place for
+// this process.
+func (b *Backend) phase(v view) (protocol.Phase, error) {
+	return b.route.Phase(v.line[protocol.From].Header, v.line[protocol.To].Header)
 }
 
-// phase says how far the migration has come; with an error where the records have no
-// place for b.
-func (b *Backend) phase(k look) (Phase, error) {
-	step := k.line[sideTo].Header.Migration.Step
-	r, err := b.rule(k.line[sideFrom].Header, k.line[sideTo].Header)
-	switch {
-	case errors.Is(err, ErrNotBegun):
-		return None, err
-	case errors.Is(err, errConflict):
-		return Conflict, err
-	case err != nil:
-		return Elsewhere, err
-	case r.half:
-		return Sealed, nil
-	case r.both && step == stepBegun:
-		return Begun, nil
-	case r.both && step == stepAsked:
-		return Asked, nil
-	case r.both:
-		return Aborting, nil
-	case r.alone == sideTo:
-		return Moved, nil
-	}
-	return Aborted, nil
+// marked returns who on each side runs with both coordinators; nil where that may not
+// be read.
+func (v *view) marked(ctx context.Context, election string) (both [2]map[uint64]bool, err error) {
+	var errs [2]error
+	composite.Both(func(sd protocol.Side) {
+		if v.on[sd] != nil && (sd == protocol.To || v.fromErr == nil) {
+			both[sd], errs[sd] = composite.Marked(ctx, v.on[sd], election)
+		}
+		if errors.Is(errs[sd], backend.ErrDenied) {
+			errs[sd] = nil
+		}
+	})
+	return both, errors.Join(errs[:]...)
 }

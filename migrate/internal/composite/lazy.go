@@ -1,4 +1,4 @@
-package migrate
+package composite
 
 import (
 	"context"
@@ -7,38 +7,38 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// A late is a backend that could not be reached when the composite was opened, and is
-// opened by the first session that is asked of it: an election that has moved needs
-// From no more, and its processes must be able to start without.
-type late struct {
-	url string
+// A lazy is a backend that could not be reached when the composite was opened. The first
+// session that is asked of it opens it: an election that has moved needs From no more,
+// and its processes must be able to start without.
+type lazy struct {
+	open func(context.Context) (backend.Backend, error)
 
-	opening chan struct{} // holds one while it is being opened
+	opening lock
 
 	mu     sync.Mutex
 	b      backend.Backend // nil until it has been reached
 	closed bool
 }
 
-func newLate(url string) *late { return &late{url: url, opening: make(chan struct{}, 1)} }
+// Lazy returns a backend that is opened by the first session that is asked of it.
+func Lazy(open func(context.Context) (backend.Backend, error)) backend.Backend {
+	return &lazy{open: open, opening: newLock()}
+}
 
 // Session opens the backend where that has not been done; see [backend.Backend].
-func (l *late) Session(ctx context.Context) (backend.Session, error) {
-	select {
-	case l.opening <- struct{}{}:
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
+func (l *lazy) Session(ctx context.Context) (backend.Session, error) {
 	b, err := l.reach(ctx)
-	<-l.opening
 	if err != nil {
 		return nil, err
 	}
 	return b.Session(ctx)
 }
 
-// reach returns the backend. The caller holds opening.
-func (l *late) reach(ctx context.Context) (backend.Backend, error) {
+func (l *lazy) reach(ctx context.Context) (backend.Backend, error) {
+	if err := l.opening.take(ctx); err != nil {
+		return nil, err
+	}
+	defer l.opening.release()
 	l.mu.Lock()
 	b, closed := l.b, l.closed
 	l.mu.Unlock()
@@ -48,7 +48,7 @@ func (l *late) reach(ctx context.Context) (backend.Backend, error) {
 	if b != nil {
 		return b, nil
 	}
-	b, err := backend.Open(ctx, l.url)
+	b, err := l.open(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ func (l *late) reach(ctx context.Context) (backend.Backend, error) {
 }
 
 // Close closes the backend if it has been opened; see [backend.Backend].
-func (l *late) Close() error {
+func (l *lazy) Close() error {
 	l.mu.Lock()
 	l.closed = true
 	b := l.b

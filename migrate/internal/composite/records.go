@@ -1,14 +1,14 @@
-package migrate
+package composite
 
 import (
 	"context"
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/header"
+	"github.com/succession-dev/succession/migrate/internal/protocol"
 )
 
 // Get returns a record of the coordinator that keeps it; see [backend.Records] and
@@ -27,15 +27,15 @@ func (s *session) get(ctx context.Context, name string) (backend.Record, error) 
 		if err != nil {
 			return backend.Record{}, err
 		}
-		half, err := s.keeping(ctx, sd)
+		part, err := s.keeping(ctx, sd)
 		if err != nil {
 			return backend.Record{}, err
 		}
-		r, err := half.Get(ctx, name)
-		if err == nil && sd == sideTo && !again && s.movedOn(r) {
+		r, err := part.Get(ctx, name)
+		if err == nil && sd == protocol.To && !again && s.movedOn(r) {
 			continue
 		}
-		r.Version = sd.version(r.Version)
+		r.Version = tagVersion(sd, r.Version)
 		return r, err
 	}
 }
@@ -47,14 +47,14 @@ func (s *session) movedOn(r backend.Record) bool {
 	if err != nil || h.Sealed == "" || !s.hasMoved(r.Name) {
 		return false
 	}
-	s.forgetMoved(r.Name)
+	s.setMoved(r.Name, false)
 	return true
 }
 
 // A target is where a conditional write goes.
 type target struct {
-	side side
-	half backend.Session
+	side protocol.Side
+	part backend.Session
 	cond backend.If   // as it is there
 	note func() error // is still to be written after it; nil for none
 }
@@ -69,32 +69,30 @@ func (s *session) target(ctx context.Context, name string, cond *backend.If) (t 
 		t.cond = *cond
 	}
 	c := &t.cond
-	p := s.owned(c.Member)
+	e := s.owned(c.Member)
 	switch {
 	case c.Member == (backend.Member{}):
 		t.side, _, err = s.keeper(ctx, name)
-	case p == nil:
+	case e == nil:
 		c.Member, t.side = untag(c.Member)
 	default:
-		if s.isOnlyTo(p) {
-			t.side = sideTo
-		}
-		if c.Member = p.member(t.side); c.Member.Key == "" || p.isLost() {
+		t.side = e.side()
+		if c.Member = e.member(t.side); c.Member.Key == "" || e.isLost() {
 			err = backend.ErrNotMember
-		} else if t.side == sideTo && name != p.line && name != header.FenceRecord(p.line) {
-			t.note, err = s.carry(ctx, p, name, c.Version != 0)
+		} else if t.side == protocol.To && name != e.line && name != header.FenceRecord(e.line) {
+			t.note, err = s.carry(ctx, e, name, c.Version != 0)
 		}
 	}
 	if err != nil {
 		return t, err
 	}
-	if t.half, err = s.keeping(ctx, t.side); err != nil {
+	if t.part, err = s.keeping(ctx, t.side); err != nil {
 		return t, err
 	}
 	var ok bool
-	if c.Version, ok = t.side.plain(c.Version); !ok {
+	if c.Version, ok = untagVersion(t.side, c.Version); !ok {
 		err = fmt.Errorf("%w: it is kept by the other coordinator by now", backend.ErrVersion)
-		if p != nil && t.side == sideFrom && name == p.line {
+		if e != nil && t.side == protocol.From && name == e.line {
 			err = errMovedOn
 		}
 	}
@@ -105,8 +103,8 @@ func (s *session) target(ctx context.Context, name string, cond *backend.If) (t 
 func (s *session) Put(ctx context.Context, name string, value []byte, cond *backend.If) (backend.Version, error) {
 	var written backend.Version
 	err := s.write(ctx, name, cond, func(t target) error {
-		v, err := t.half.Put(ctx, name, value, &t.cond)
-		written = t.side.version(v)
+		v, err := t.part.Put(ctx, name, value, &t.cond)
+		written = tagVersion(t.side, v)
 		return err
 	})
 	return written, s.told("put", name, err)
@@ -115,7 +113,7 @@ func (s *session) Put(ctx context.Context, name string, value []byte, cond *back
 // Delete removes the record where the condition holds; see [backend.Records].
 func (s *session) Delete(ctx context.Context, name string, cond *backend.If) error {
 	return s.told("delete", name, s.write(ctx, name, cond, func(t target) error {
-		return t.half.Delete(ctx, name, &t.cond)
+		return t.part.Delete(ctx, name, &t.cond)
 	}))
 }
 
@@ -123,11 +121,11 @@ func (s *session) Delete(ctx context.Context, name string, cond *backend.If) err
 // it seals From: what was acknowledged there is there when the record is carried over.
 func (s *session) write(ctx context.Context, name string, cond *backend.If, do func(target) error) error {
 	if cond != nil {
-		if p := s.owned(cond.Member); p != nil {
-			if err := p.writes.lock(ctx); err != nil {
+		if e := s.owned(cond.Member); e != nil {
+			if err := e.writing.take(ctx); err != nil {
 				return err
 			}
-			defer p.writes.unlock()
+			defer e.writing.release()
 		}
 	}
 	t, err := s.target(ctx, name, cond)
@@ -151,16 +149,12 @@ func (s *session) List(ctx context.Context, dir string) ([]string, error) {
 func (s *session) list(ctx context.Context, dir string) ([]string, error) {
 	var names [2][]string
 	var errs [2]error
-	var wg sync.WaitGroup
-	for sd := range s.sub {
-		wg.Go(func() {
-			var half backend.Session
-			if half, errs[sd] = s.keeping(ctx, side(sd)); errs[sd] == nil {
-				names[sd], errs[sd] = half.List(ctx, dir)
-			}
-		})
-	}
-	wg.Wait()
+	Both(func(sd protocol.Side) {
+		var part backend.Session
+		if part, errs[sd] = s.keeping(ctx, sd); errs[sd] == nil {
+			names[sd], errs[sd] = part.List(ctx, dir)
+		}
+	})
 	for _, err := range errs {
 		if err != nil {
 			return nil, err
@@ -171,7 +165,7 @@ func (s *session) list(ctx context.Context, dir string) ([]string, error) {
 	var shown []string
 	for _, name := range slices.Compact(all) {
 		_, fence := slices.BinarySearch(shown, strings.TrimSuffix(name, header.Suffix))
-		if !strings.HasSuffix(name, homeSuffix) && !(fence && strings.HasSuffix(name, header.Suffix)) {
+		if !strings.HasSuffix(name, noteSuffix) && !(fence && strings.HasSuffix(name, header.Suffix)) {
 			shown = append(shown, name)
 		}
 	}
@@ -195,56 +189,49 @@ func (s *session) watchRecord(ctx context.Context, name string, after backend.Ve
 		if err != nil {
 			return backend.Record{}, err
 		}
-		half, err := s.keeping(ctx, sd)
+		part, err := s.keeping(ctx, sd)
 		if err != nil {
 			return backend.Record{}, err
 		}
-		plain, ok := sd.plain(after)
+		plain, ok := untagVersion(sd, after)
 		if !ok {
 			plain = 0 // the other coordinator's: this one's is news
 		}
-		r, moved, err := s.watchUntil(ctx, half, name, plain, note)
+		r, moved, err := s.watchUntil(ctx, part, name, plain, note)
 		if moved {
 			continue
 		}
-		if err == nil && sd == sideFrom {
-			if h, herr := backend.ParseHeader(r.Value); herr == nil && h.Sealed != "" && sameAddress(h.Sealed, s.b.o.To) {
-				s.setMoved(name)
+		if err == nil && sd == protocol.From {
+			if h, herr := backend.ParseHeader(r.Value); herr == nil && h.Sealed != "" && protocol.SameAddress(h.Sealed, s.b.o.Route.To) {
+				s.setMoved(name, true)
 				continue
 			}
 		}
-		if err == nil && sd == sideTo && !again && s.movedOn(r) {
+		if err == nil && sd == protocol.To && !again && s.movedOn(r) {
 			again = true // once: a third coordinator may have it
 			continue
 		}
-		r.Version = sd.version(r.Version)
+		r.Version = tagVersion(sd, r.Version)
 		return r, err
 	}
 }
 
 // watchUntil is Watch of one coordinator, until the record's note has another version
 // than the given one, if it has any.
-func (s *session) watchUntil(ctx context.Context, half backend.Session, name string, after, note backend.Version) (r backend.Record, moved bool, err error) {
-	inner, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var wg sync.WaitGroup
-	var noteErr error
-	if note != 0 {
-		wg.Go(func() {
-			defer cancel()
-			_, noteErr = s.sub[sideTo].Watch(inner, companion(name, homeSuffix), note)
-			moved = noteErr == nil
-		})
-	}
-	r, err = half.Watch(inner, name, after)
-	over := inner.Err() == nil
-	cancel()
-	wg.Wait()
-	switch {
-	case over || ctx.Err() != nil:
+func (s *session) watchUntil(ctx context.Context, part backend.Session, name string, after, note backend.Version) (r backend.Record, moved bool, err error) {
+	if note == 0 {
+		r, err = part.Watch(ctx, name, after)
 		return r, false, err
-	case moved:
-		return backend.Record{}, true, nil
 	}
-	return backend.Record{}, false, noteErr
+	i, err := first(ctx,
+		func(ctx context.Context) error {
+			var err error
+			r, err = part.Watch(ctx, name, after)
+			return err
+		},
+		func(ctx context.Context) error {
+			_, err := s.to().Watch(ctx, protocol.Companion(name, noteSuffix), note)
+			return err
+		})
+	return r, i == 1 && err == nil, err
 }

@@ -1,10 +1,11 @@
-package migrate
+package composite
 
 import (
 	"context"
 	"errors"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/migrate/internal/protocol"
 )
 
 // Line returns the line of the coordinator where the election is; see
@@ -19,34 +20,34 @@ func (s *session) line(ctx context.Context, line string) (backend.Line, error) {
 		return backend.Line{}, err
 	}
 	l, sd, err := s.lineOf(ctx, line)
-	if err == nil && sd == sideTo && l.Header.Sealed != "" { // it has moved on, perhaps back
-		s.forgetMoved(line)
+	if err == nil && sd == protocol.To && l.Header.Sealed != "" { // it has moved on, perhaps back
+		s.setMoved(line, false)
 		l, sd, err = s.lineOf(ctx, line)
 	}
 	if err != nil {
 		return backend.Line{}, err
 	}
-	if _, ok := gate(l); ok && sd == sideTo && gated(l.Header) {
+	if _, ok := protocol.Gate(l); ok && sd == protocol.To && protocol.Gated(l.Header) {
 		l.Members = l.Members[1:] // it is about to be taken away
 	}
 	for i, m := range l.Members {
-		l.Members[i] = sd.tag(m)
+		l.Members[i] = tag(sd, m)
 	}
-	l.Version = sd.version(l.Version)
+	l.Version = tagVersion(sd, l.Version)
 	return l, nil
 }
 
 // lineOf returns the line of the coordinator where the election is, as far as is known.
-func (s *session) lineOf(ctx context.Context, line string) (backend.Line, side, error) {
+func (s *session) lineOf(ctx context.Context, line string) (backend.Line, protocol.Side, error) {
 	sd, err := s.sideOf(ctx, line)
 	if err != nil {
 		return backend.Line{}, sd, err
 	}
-	half, err := s.half(sd)
+	part, err := s.use(sd)
 	if err != nil {
 		return backend.Line{}, sd, err
 	}
-	l, err := half.Line(ctx, line)
+	l, err := part.Line(ctx, line)
 	return l, sd, err
 }
 
@@ -63,24 +64,24 @@ func (s *session) joined(ctx context.Context, line string) error {
 	if err != nil {
 		return err
 	}
-	half, err := s.half(sd)
+	part, err := s.use(sd)
 	if err != nil {
 		return err
 	}
 	for {
-		if err := half.Joined(ctx, line); err != nil || sd == sideFrom {
+		if err := part.Joined(ctx, line); err != nil || sd == protocol.From {
 			return err
 		}
-		l, err := half.Line(ctx, line)
+		l, err := part.Line(ctx, line)
 		if err != nil {
 			return err
 		}
-		g, stands := gate(l)
-		if !stands || !gated(l.Header) || len(l.Members) > 1 {
+		g, stands := protocol.Gate(l)
+		if !stands || !protocol.Gated(l.Header) || len(l.Members) > 1 {
 			return nil
 		}
 		// The gate alone is nobody. Who takes it away may be long in coming.
-		if err := half.Gone(ctx, g); err != nil {
+		if err := part.Gone(ctx, g); err != nil {
 			return err
 		}
 	}
@@ -88,24 +89,23 @@ func (s *session) joined(ctx context.Context, line string) error {
 
 // sideOf says where those look who do not stand in line: To where the election has
 // moved, and From otherwise, also where no migration has begun.
-func (s *session) sideOf(ctx context.Context, line string) (side, error) {
+func (s *session) sideOf(ctx context.Context, line string) (protocol.Side, error) {
 	if s.hasMoved(line) {
-		return sideTo, nil
+		return protocol.To, nil
 	}
 	h, errs := s.headers(ctx, line)
-	if errs[sideTo] != nil && errs[sideFrom] != nil {
-		return sideFrom, errs[sideTo]
+	if errs[protocol.To] != nil && errs[protocol.From] != nil {
+		return protocol.From, errs[protocol.To]
 	}
-	r, err := s.b.rule(h[sideFrom], h[sideTo])
-	if err == nil && !r.both && r.alone == sideTo && (errs[sideFrom] == nil || errs[sideTo] == nil) {
-		s.setMoved(line)
-		return sideTo, nil
+	if phase, _ := s.b.o.Route.Phase(h[protocol.From], h[protocol.To]); phase.HasMoved() {
+		s.setMoved(line, true)
+		return protocol.To, nil
 	}
-	if errs[sideFrom] != nil && !errors.Is(errs[sideFrom], backend.ErrHeader) {
-		if _, err := s.half(sideFrom); err != nil { // it ends, so that the next one tries again
-			return sideFrom, err
+	if errs[protocol.From] != nil && !errors.Is(errs[protocol.From], backend.ErrHeader) {
+		if _, err := s.use(protocol.From); err != nil { // it ends, so that the next one tries again
+			return protocol.From, err
 		}
-		return sideFrom, errs[sideFrom]
+		return protocol.From, errs[protocol.From]
 	}
-	return sideFrom, nil
+	return protocol.From, nil
 }

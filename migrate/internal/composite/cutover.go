@@ -1,0 +1,169 @@
+package composite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/backoff"
+	"github.com/succession-dev/succession/migrate/internal/protocol"
+)
+
+// obey does what To's record asks of an entry that leads by both: to seal From, or to go
+// on by From alone.
+func (s *session) obey(ctx context.Context, e *entry) error {
+	if err := e.turn.take(ctx); err != nil {
+		return err
+	}
+	seal, err := s.decide(ctx, e)
+	e.turn.release()
+	if err != nil || seal == nil {
+		return err
+	}
+	s.setMoved(e.line, true)
+	s.b.o.Log.Info("sealed the old coordinator; leading on by the new one alone", "election", e.line, "to", s.b.o.Route.To)
+	// Anybody may do the rest, but nobody is nearer.
+	wait := backoff.New(ctx)
+	for {
+		err := EndMove(ctx, s.to(), e.line, *seal)
+		if err == nil || !passing(err) {
+			return err
+		}
+		if err := wait.Sleep(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// decide does what the records ask for. It returns From's record if that is sealed. The
+// caller has the entry's turn.
+func (s *session) decide(ctx context.Context, e *entry) (*backend.Header, error) {
+	from, to := s.part(protocol.From), s.to()
+	for refused := false; ; {
+		if err := s.alive(); err != nil {
+			return nil, err
+		}
+		// From's record before To's is confirmed: the seal is refused when From's has been
+		// touched since, and an abort touches it after it has written To's.
+		r, err := from.Get(ctx, e.line)
+		if err != nil {
+			return nil, err
+		}
+		h, err := backend.ParseHeader(r.Value)
+		if err != nil {
+			return nil, err
+		}
+		l, err := to.Line(ctx, e.line)
+		if err != nil {
+			return nil, err
+		}
+		own := [2]backend.Member{e.member(protocol.From), e.member(protocol.To)}
+		choice, err := s.b.o.Route.Lead(h, l, own)
+		switch {
+		case err != nil:
+			return nil, err
+		case choice == protocol.SealedFrom:
+			// Perhaps by this entry, and the answer was lost. Then its member is what is pinned.
+			if err := s.checkSeal(ctx, e); err != nil {
+				return nil, err
+			}
+			e.seal()
+			return &h, nil
+		case choice == protocol.StayOnFrom:
+			if err := s.leaveTo(ctx, e, l.Header.Migration.ID); err != nil {
+				return nil, err
+			}
+			s.b.o.Log.Info("the migration was aborted; leading on by the old coordinator alone", "election", e.line)
+			return nil, nil
+		case choice == protocol.GoOn:
+			return nil, nil
+		}
+		if refused { // one that named an earlier version can never be set any more
+			e.sealSent = false
+		}
+		if choice == protocol.RaiseTo {
+			if err := raise(ctx, to, own[protocol.To], h.Fence+own[protocol.From].Position); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		// To's may have been read from a server that lags behind. That it still is so is
+		// certain when a write of the same, which names its version, succeeds.
+		_, err = to.Put(ctx, e.line, l.Header.Encode(), &backend.If{Version: l.Version, Member: own[protocol.To]})
+		if errors.Is(err, backend.ErrVersion) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		h = protocol.SealOf(h, l.Header.Migration)
+		err = s.sendSeal(ctx, e, h, r.Version)
+		switch {
+		case err == nil:
+			return &h, nil
+		case errors.Is(err, backend.ErrVersion):
+			// Also where it has been set, the answer was lost, and somebody else has written
+			// the record since.
+			refused = true
+		default:
+			return nil, err
+		}
+	}
+}
+
+// sendSeal seals From, whose record becomes h where it still has the version.
+func (s *session) sendSeal(ctx context.Context, e *entry, h backend.Header, at backend.Version) error {
+	if err := e.writing.take(ctx); err != nil {
+		return err
+	}
+	defer e.writing.release()
+	was := e.sealSent
+	e.sealSent = true
+	err := s.part(protocol.From).Pin(ctx, e.member(protocol.From), h, at)
+	switch {
+	case err == nil:
+		e.seal()
+	case errors.Is(err, backend.ErrNotMember), errors.Is(err, backend.ErrDenied):
+		e.sealSent = was
+	}
+	return err
+}
+
+// checkSeal returns nil if it is the entry that has sealed From.
+func (s *session) checkSeal(ctx context.Context, e *entry) error {
+	l, err := s.part(protocol.From).Line(ctx, e.line)
+	if err != nil {
+		return err
+	}
+	if protocol.Index(l, e.member(protocol.From)) != 0 || !l.Members[0].Pinned {
+		return fmt.Errorf("%w: %s is sealed, and not by this process", backend.ErrHeader, s.b.o.Route.From)
+	}
+	return nil
+}
+
+// EndMove is the second step of the cutover: it takes the gate away, where the
+// election on the other coordinator has been sealed by the same migration, as its
+// record from says, and then writes down that the election is here. Anybody may do it,
+// at any time and again.
+func EndMove(ctx context.Context, to backend.Session, line string, from backend.Header) error {
+	for {
+		l, err := to.Line(ctx, line)
+		if err != nil {
+			return err
+		}
+		h, goes := protocol.MovedOf(from, l.Header)
+		if !goes {
+			return nil
+		}
+		if gate, stands := protocol.Gate(l); stands {
+			if err := to.Leave(ctx, gate); err != nil {
+				return err
+			}
+		}
+		_, err = to.Put(ctx, line, h.Encode(), &backend.If{Version: l.Version})
+		if !errors.Is(err, backend.ErrVersion) {
+			return err
+		}
+	}
+}

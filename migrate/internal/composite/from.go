@@ -1,0 +1,142 @@
+package composite
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/migrate/internal/protocol"
+)
+
+// Entries that are on To alone do not need From, and the session with it may end without
+// theirs. What is still there, elections that have not moved or have come back, and
+// records that no leader has written since, is reached by another part, which the first
+// call opens that asks for it.
+
+// openBound is how long a call waits for that.
+const openBound = 5 * time.Second
+
+// fromOver returns, as ErrUnavailable, why there is no part with From. To the caller that
+// is not the end of its own session.
+func (s *session) fromOver() error {
+	why := s.fromErr
+	if from := s.part(protocol.From); from != nil {
+		why = from.Err()
+	}
+	if why == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: no session with %s, which keeps what has not moved: %v", backend.ErrUnavailable, s.b.o.Route.From, why)
+}
+
+// openFrom opens another part with From where there is none and no entry needs the one
+// before. It reports whether there is a new one.
+func (s *session) openFrom(ctx context.Context) (opened bool, err error) {
+	if s.fromOver() == nil || s.needsFrom() {
+		return false, nil
+	}
+	bound, cancel := context.WithTimeout(ctx, openBound)
+	defer cancel()
+	var from backend.Session
+	if err = s.opening.take(bound); err == nil {
+		defer s.opening.release()
+		if s.fromOver() == nil {
+			return true, nil // somebody else was faster
+		}
+		from, err = s.b.subs[protocol.From].Session(bound)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return false, context.Cause(ctx)
+	case bound.Err() != nil && err != nil:
+		return false, s.fromOver()
+	case err != nil:
+		return false, fmt.Errorf("no session with %s, which keeps what has not moved: %w", s.b.o.Route.From, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
+		return false, s.err
+	}
+	if s.entryNeedsFrom() { // the one that has ended, and ends with it
+		return false, nil
+	}
+	s.parts[protocol.From] = from
+	s.watchFrom(from)
+	return true, nil
+}
+
+// headers reads the election's record on both coordinators. Where that of To is enough,
+// there may be none of From.
+func (s *session) headers(ctx context.Context, line string) (h [2]backend.Header, errs [2]error) {
+	for {
+		h, errs = s.headersNow(ctx, line)
+		if errs[protocol.From] == nil || errs[protocol.To] != nil || s.b.o.Route.MovedByTo(h[protocol.To]) {
+			return h, errs
+		}
+		opened, err := s.openFrom(ctx)
+		if err != nil {
+			errs[protocol.From] = err
+		}
+		if !opened {
+			return h, errs
+		}
+	}
+}
+
+// headersNow is headers without opening a part with From.
+func (s *session) headersNow(ctx context.Context, line string) (h [2]backend.Header, errs [2]error) {
+	Both(func(sd protocol.Side) {
+		if sd == protocol.From {
+			if errs[sd] = s.fromOver(); errs[sd] != nil {
+				return
+			}
+		}
+		var r backend.Record
+		if r, errs[sd] = s.part(sd).Get(ctx, line); errs[sd] == nil {
+			h[sd], errs[sd] = backend.ParseHeader(r.Value)
+		}
+	})
+	return h, errs
+}
+
+// watchFrom ends the session when from does and an entry needs it. The session's watcher
+// waits for it. The caller holds the session's lock, or is the only one who has it.
+func (s *session) watchFrom(from backend.Session) {
+	s.behind.Go(func() {
+		select {
+		case <-from.Done():
+			s.alive()
+		case <-s.done:
+		}
+	})
+}
+
+// fromLost returns why the part with From has ended, where the session needs it.
+func (s *session) fromLost() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if from := s.parts[protocol.From]; from != nil && s.needsFromLocked() {
+		return from.Err()
+	}
+	return nil
+}
+
+// needsFrom reports whether any of the session's entries needs From, or there are none.
+func (s *session) needsFrom() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.needsFromLocked()
+}
+
+func (s *session) needsFromLocked() bool { return len(s.entries) == 0 || s.entryNeedsFrom() }
+
+func (s *session) entryNeedsFrom() bool {
+	for _, e := range s.entries {
+		if e.sideLocked() == protocol.From {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,104 @@
+package composite
+
+import (
+	"context"
+	"errors"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/migrate/internal/protocol"
+)
+
+// Join adds a member where the election is, as the records of both coordinators say;
+// see [backend.Session]. It takes two round trips more than that coordinator's own Join.
+// It fails with [protocol.ErrNotBegun] or [protocol.ErrOther] where the records have no
+// place for this process. With [Options] Begin it begins a migration first, where nobody
+// has.
+func (s *session) Join(ctx context.Context, line, value string) (backend.Member, error) {
+	m, err := s.join(ctx, line, value)
+	return m, s.told("join", line, err)
+}
+
+func (s *session) join(ctx context.Context, line, value string) (backend.Member, error) {
+	err := backend.CheckName(line)
+	if err == nil {
+		err = backend.CheckValue(value)
+	}
+	if err != nil {
+		return backend.Member{}, err
+	}
+	phase, err := s.find(ctx, line)
+	if errors.Is(err, protocol.ErrNotBegun) && s.b.o.Begin != nil {
+		if err = s.b.o.Begin(ctx, line, err); err == nil {
+			phase, err = s.find(ctx, line)
+		}
+	}
+	if err != nil && !errors.Is(err, backend.ErrSealed) { // that is for Ahead to say
+		return backend.Member{}, err
+	}
+	sd := protocol.From
+	if phase.HasMoved() {
+		sd = protocol.To
+	}
+	part, err := s.use(sd)
+	if err != nil {
+		return backend.Member{}, err
+	}
+	m, err := part.Join(ctx, line, value)
+	if err != nil {
+		return backend.Member{}, err
+	}
+	e := s.newEntry(line, value, sd, m)
+	s.mu.Lock()
+	err = part.Err()
+	if err == nil { // else the part with From may be another one by now
+		s.entries[identity(e.as)] = e
+	}
+	s.mu.Unlock()
+	if err != nil {
+		return backend.Member{}, err
+	}
+	s.mark(ctx, e, sd)
+	return e.as, nil
+}
+
+// identity is what a member is known by: what it said and whether it is pinned may differ.
+func identity(m backend.Member) backend.Member {
+	return backend.Member{Line: m.Line, Key: m.Key, Position: m.Position}
+}
+
+// owned returns the session's own entry that m is, or nil.
+func (s *session) owned(m backend.Member) *entry {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.entries[identity(m)]
+}
+
+// find says where the election is. It takes a cutover that has been decided to its end
+// first.
+func (s *session) find(ctx context.Context, line string) (protocol.Phase, error) {
+	h, errs := s.headers(ctx, line)
+	if err := errs[protocol.To]; err != nil {
+		return "", err
+	}
+	if err := errs[protocol.From]; err != nil {
+		if s.b.o.Route.MovedByTo(h[protocol.To]) {
+			s.setMoved(line, true)
+			return protocol.Moved, nil
+		}
+		if _, err := s.use(protocol.From); err != nil {
+			return "", err
+		}
+		return "", err
+	}
+	phase, err := s.b.o.Route.Phase(h[protocol.From], h[protocol.To])
+	if err != nil {
+		return phase, err
+	}
+	if phase == protocol.Sealed {
+		if err := EndMove(ctx, s.to(), line, h[protocol.From]); err != nil {
+			return phase, err
+		}
+	}
+	s.setMoved(line, phase.HasMoved())
+	return phase, nil
+}

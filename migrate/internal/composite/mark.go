@@ -1,0 +1,68 @@
+package composite
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/migrate/internal/protocol"
+)
+
+// A process with both coordinators marks each of its members: it joins a second line on the
+// same coordinator, named after the election, with the member's position as the value.
+// Nobody leads there and nobody waits; it is how a status tells who runs with
+// both coordinators. A mark is as ephemeral as the member, so a crash leaves none, and
+// the member's own value stays the user's. Nothing depends on a mark but what people
+// are told: a process that has no right to that line goes on without.
+const marksSuffix = ".migrate-both"
+
+// markBound is how long a candidate waits for its mark.
+const markBound = 2 * time.Second
+
+// mark marks the entry's member on the coordinator, if that can be done in time.
+func (s *session) mark(ctx context.Context, e *entry, sd protocol.Side) {
+	ctx, cancel := context.WithTimeout(ctx, markBound)
+	defer cancel()
+	m := e.member(sd)
+	mark, err := s.part(sd).Join(ctx, protocol.Companion(e.line, marksSuffix), strconv.FormatUint(m.Position, 10))
+	if err != nil {
+		s.b.o.Log.Info("could not say that this process runs with both coordinators; the status of the migration will not know", "election", e.line, "member", m.Key, "err", err)
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.marks[sd] = mark
+}
+
+// unmark takes the entry's marks away. One that stays goes with the session, and means
+// nothing without its member.
+func (s *session) unmark(ctx context.Context, e *entry) {
+	e.mu.Lock()
+	marks := e.marks
+	e.marks = [2]backend.Member{}
+	e.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, markBound)
+	defer cancel()
+	for sd, mark := range marks {
+		if mark.Key != "" {
+			_ = s.part(protocol.Side(sd)).Leave(ctx, mark)
+		}
+	}
+}
+
+// Marked returns the positions of the election's members on the coordinator of part that
+// have marks.
+func Marked(ctx context.Context, part backend.Session, election string) (map[uint64]bool, error) {
+	l, err := part.Line(ctx, protocol.Companion(election, marksSuffix))
+	if err != nil {
+		return nil, err
+	}
+	positions := make(map[uint64]bool, len(l.Members))
+	for _, m := range l.Members {
+		if n, err := strconv.ParseUint(m.Value, 10, 64); err == nil {
+			positions[n] = true
+		}
+	}
+	return positions, nil
+}

@@ -1,0 +1,190 @@
+package composite
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/header"
+	"github.com/succession-dev/succession/migrate/internal/protocol"
+)
+
+// A record that a leader guards follows its election: the first guarded write after the
+// cutover carries it over to To, and writes down there, beside it, for which election and
+// by which migration. Everybody else reads that note, and so needs to know neither the
+// election nor whether it has moved. Any other record stays on From.
+//
+// The one who carries is the leader, on condition that its member stands, so there is one
+// at a time. What it finds on To without such a note, or with that of an earlier
+// migration, was left there when the election was last on To, or by a write that failed:
+// that of From counts.
+const noteSuffix = ".migrate-home"
+
+// A note says who has carried a record over to To.
+type note struct {
+	Record    string `json:"record"`
+	Election  string `json:"election"`
+	Migration string `json:"migration"`
+}
+
+// noteOf reads the note of a record, and its version.
+func (s *session) noteOf(ctx context.Context, name string) (note, backend.Version, error) {
+	r, err := s.to().Get(ctx, protocol.Companion(name, noteSuffix))
+	if err != nil {
+		return note{}, 0, err
+	}
+	var n note
+	// Names so long that they share a note, and what strangers wrote there: no note.
+	if json.Unmarshal(r.Value, &n) != nil || n.Record != name {
+		n = note{}
+	}
+	return n, r.Version, nil
+}
+
+// movedBy returns the ID of the migration that brought the election to To; "" where it is
+// on From.
+func (s *session) movedBy(ctx context.Context, election string) (string, error) {
+	h, errs := s.headers(ctx, election)
+	if errs[protocol.To] != nil {
+		return "", errs[protocol.To]
+	}
+	phase, _ := s.b.o.Route.Phase(h[protocol.From], h[protocol.To])
+	switch {
+	case phase.HasMoved() && h[protocol.To].Migration.Step == protocol.StepMoved:
+		return h[protocol.To].Migration.ID, nil
+	case errs[protocol.From] != nil:
+		return "", errs[protocol.From]
+	case phase.HasMoved():
+		return h[protocol.From].Migration.ID, nil // sealed
+	}
+	return "", nil
+}
+
+// keeper says which coordinator keeps a record: that of an election is where the
+// election is, one that a leader guards follows as said above, and any other stays on
+// From. It also returns the version of the record's note, which changes when the record
+// is carried over.
+func (s *session) keeper(ctx context.Context, name string) (protocol.Side, backend.Version, error) {
+	if election, ok := strings.CutSuffix(name, header.Suffix); ok {
+		n, _, err := s.noteOf(ctx, name)
+		if err == nil && n.Election == "" {
+			sd, _, err := s.keeper(ctx, election) // its fence
+			return sd, 0, err
+		}
+		if err != nil {
+			return protocol.To, 0, err
+		}
+	}
+	if s.hasMoved(name) {
+		return protocol.To, 0, nil
+	}
+	var n note
+	var at backend.Version
+	var noteErr error
+	var wg sync.WaitGroup
+	wg.Go(func() { n, at, noteErr = s.noteOf(ctx, name) })
+	h, errs := s.headersNow(ctx, name) // a record that is on To does not wait for From
+	wg.Wait()
+	for sd, err := range errs {
+		if err != nil && !errors.Is(err, backend.ErrHeader) && !errors.Is(err, backend.ErrUnavailable) {
+			return protocol.Side(sd), 0, err
+		}
+	}
+	if phase, _ := s.b.o.Route.Phase(h[protocol.From], h[protocol.To]); phase.HasMoved() {
+		s.setMoved(name, true)
+		return protocol.To, 0, nil
+	}
+	if h[protocol.From] != (backend.Header{}) || h[protocol.To] != (backend.Header{}) {
+		return protocol.From, at, nil
+	}
+	if noteErr != nil {
+		return protocol.To, 0, noteErr
+	}
+	if n.Election != "" {
+		id, err := s.movedBy(ctx, n.Election)
+		if err != nil {
+			return protocol.To, 0, err
+		}
+		if id != "" && id == n.Migration {
+			return protocol.To, at, nil
+		}
+	}
+	return protocol.From, at, nil
+}
+
+// keeping returns the part with the coordinator that keeps a record. A session that
+// leads by To alone does not end because From cannot be reached.
+func (s *session) keeping(ctx context.Context, sd protocol.Side) (backend.Session, error) {
+	if sd == protocol.From {
+		if _, err := s.openFrom(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return s.use(sd)
+}
+
+// carry carries a record over to To, where the entry's election has moved to, before its
+// leader writes it there. A write that does not ask for a version overwrites what
+// From has, and can do without From: then the writing of the note is left to the caller,
+// for when the value is there. Until it is, that of From counts.
+func (s *session) carry(ctx context.Context, e *entry, name string, needed bool) (writeNote func() error, err error) {
+	id, err := s.movedBy(ctx, e.line)
+	if err != nil {
+		return nil, err
+	}
+	was, at, err := s.noteOf(ctx, name)
+	want := note{Record: name, Election: e.line, Migration: id}
+	if err != nil || id == "" || was == want {
+		return nil, err
+	}
+	value, err := json.Marshal(want)
+	if err != nil {
+		return nil, err
+	}
+	to, m := s.to(), e.member(protocol.To)
+	writeNote = func() error {
+		_, err := to.Put(ctx, protocol.Companion(name, noteSuffix), value, &backend.If{Version: at, Member: m})
+		return err
+	}
+	var old backend.Record
+	if err = s.fromOver(); err == nil || needed {
+		old, err = s.onFrom(ctx, name)
+	}
+	if err != nil && !needed {
+		return writeNote, nil
+	}
+	if err == nil {
+		err = replace(ctx, to, m, name, old, was.Migration != "")
+	}
+	if err == nil {
+		err = writeNote()
+	}
+	return nil, err
+}
+
+// replace makes the record on To what it is on From. Where there is none on From, one on
+// To is removed if it was left there.
+func replace(ctx context.Context, to backend.Session, m backend.Member, name string, old backend.Record, left bool) error {
+	now, err := to.Get(ctx, name)
+	at := &backend.If{Version: now.Version, Member: m}
+	switch {
+	case err != nil:
+	case old.Version != backend.Absent:
+		_, err = to.Put(ctx, name, old.Value, at)
+	case left && now.Version != backend.Absent:
+		err = to.Delete(ctx, name, at)
+	}
+	return err
+}
+
+// onFrom reads a record of From.
+func (s *session) onFrom(ctx context.Context, name string) (backend.Record, error) {
+	from, err := s.keeping(ctx, protocol.From)
+	if err != nil {
+		return backend.Record{}, err
+	}
+	return from.Get(ctx, name)
+}

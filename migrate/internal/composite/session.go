@@ -1,0 +1,279 @@
+package composite
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/migrate/internal/protocol"
+)
+
+// closeBound is how long a session that has ended on one coordinator waits for the
+// other one to confirm that it has ended there.
+const closeBound = 5 * time.Second
+
+// A session is a session with each coordinator, its parts. It ends when either ends; but
+// it outlives the part with From once all its entries are on To alone; see from.go.
+type session struct {
+	b       *Backend
+	fromErr error // why there is no part with From
+	opening lock  // of another part with From
+
+	mu      sync.Mutex
+	parts   [2]backend.Session        // that with To never changes; that with From may be nil, and does not change while an entry needs it
+	entries map[backend.Member]*entry // by the member as elect knows it
+	moved   map[string]bool           // elections that are known to be on To
+	err     error
+	ended   time.Time // when err was set
+
+	done    chan struct{} // closed when the session has ended
+	over    chan struct{} // closed when its watcher has closed the parts
+	closing bool          // a caller of Close closes the parts, not the watcher
+	closed  chan struct{} // closed when that caller has
+
+	behind sync.WaitGroup // what goes on behind the callers' backs
+}
+
+func newSession(b *Backend, parts [2]backend.Session, fromErr error) *session {
+	s := &session{
+		b:       b,
+		parts:   parts,
+		fromErr: fromErr,
+		opening: newLock(),
+		entries: make(map[backend.Member]*entry),
+		moved:   make(map[string]bool),
+		done:    make(chan struct{}),
+		over:    make(chan struct{}),
+		closed:  make(chan struct{}),
+	}
+	if from := parts[protocol.From]; from != nil {
+		s.watchFrom(from)
+	}
+	go s.watch()
+	return s
+}
+
+// watch ends the session when that of To ends, and, when it has ended, its parts, so that
+// no member stays there. The backend's Close and the next Session wait for it.
+func (s *session) watch() {
+	defer close(s.over)
+	defer s.behind.Wait()
+	select {
+	case <-s.done:
+	case <-s.to().Done():
+		s.end(s.to().Err())
+	}
+	s.mu.Lock()
+	closing := s.closing
+	s.mu.Unlock()
+	if closing {
+		<-s.closed
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), closeBound)
+	defer cancel()
+	// Where this fails, the members stand until the coordinator ends the session.
+	_ = s.closeParts(ctx)
+}
+
+// closeParts closes both at the same time, so that a coordinator that cannot be reached
+// does not hold up the other.
+func (s *session) closeParts(ctx context.Context) error {
+	var errs [2]error
+	Both(func(sd protocol.Side) {
+		if part := s.part(sd); part != nil {
+			errs[sd] = part.Close(ctx)
+		}
+	})
+	if errs[protocol.To] != nil {
+		return errs[protocol.To]
+	}
+	return errs[protocol.From]
+}
+
+// end ends the session. Only the first end counts.
+func (s *session) end(why error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.endLocked(why)
+}
+
+func (s *session) endLocked(why error) (first bool) {
+	if s.err != nil {
+		return false
+	}
+	s.err, s.ended = why, time.Now()
+	close(s.done)
+	return true
+}
+
+// endBy is end, for a caller that closes the parts with f, rather than have the watcher do
+// it. It returns what f returns.
+func (s *session) endBy(why error, f func() error) error {
+	s.mu.Lock()
+	mine := s.endLocked(why)
+	s.closing = s.closing || mine
+	s.mu.Unlock()
+	if mine {
+		defer close(s.closed)
+	}
+	return f()
+}
+
+// alive returns nil while the session lives. It asks the parts themselves, so that a call
+// that follows one that failed is not ahead of the watcher.
+func (s *session) alive() error {
+	s.mu.Lock()
+	err := s.err
+	s.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	if err = s.to().Err(); err == nil {
+		err = s.fromLost()
+	}
+	if err != nil {
+		s.end(err)
+	}
+	return err
+}
+
+// part returns the session with one coordinator; nil where it could not be opened.
+func (s *session) part(sd protocol.Side) backend.Session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.parts[sd]
+}
+
+// to returns the part with To, which never changes.
+func (s *session) to() backend.Session { return s.parts[protocol.To] }
+
+// use returns the part with one coordinator while the session lives. Without a part with
+// From the session is of no use to anybody, unless it has an entry on To: it ends, so that
+// the next one tries again.
+func (s *session) use(sd protocol.Side) (backend.Session, error) {
+	if err := s.alive(); err != nil {
+		return nil, err
+	}
+	part := s.part(sd)
+	if part == nil {
+		err := fmt.Errorf("%w: %s: %w", backend.ErrUnavailable, s.b.o.Route.From, s.fromErr)
+		if s.needsFrom() {
+			err = fmt.Errorf("%w: %w", backend.ErrSessionEnded, err)
+			s.end(err)
+		}
+		return nil, err
+	}
+	return part, nil
+}
+
+// told returns err as the caller of a session gets it: when the session has ended
+// meanwhile, that is the reason.
+func (s *session) told(op, name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if gone := s.alive(); gone != nil {
+		err = gone
+	}
+	return Wrap(op, name, err)
+}
+
+// TTL returns the shortest of the parts that count; see [session.counts] and
+// [backend.Session].
+func (s *session) TTL() time.Duration { return s.shortest(backend.Session.TTL) }
+
+// MaxMargin returns the shortest of the parts that count; see [backend.Session].
+func (s *session) MaxMargin() time.Duration { return s.shortest(backend.Session.MaxMargin) }
+
+// shortest returns the shortest of what the parts return that count and end by time.
+func (s *session) shortest(of func(backend.Session) time.Duration) (d time.Duration) {
+	any := false
+	for _, part := range s.counting() {
+		if part.TTL() == 0 {
+			continue
+		}
+		if t := of(part); !any || t < d {
+			any, d = true, t
+		}
+	}
+	return d
+}
+
+// Deadline returns the earlier of the deadlines that count; see [backend.Session].
+func (s *session) Deadline() time.Time {
+	var earliest time.Time
+	for _, part := range s.counting() {
+		if d := part.Deadline(); !d.IsZero() && (earliest.IsZero() || d.Before(earliest)) {
+			earliest = d
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.ended.IsZero() && (earliest.IsZero() || s.ended.Before(earliest)) {
+		return s.ended // the parts are closed later, and their members go then
+	}
+	return earliest
+}
+
+// counting returns the parts whose deadlines count.
+func (s *session) counting() (parts []backend.Session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for sd, counts := range s.counts() {
+		if part := s.parts[sd]; counts && part != nil {
+			parts = append(parts, part)
+		}
+	}
+	return parts
+}
+
+// counts says which coordinators' deadlines count: where the session leads, those by which
+// it does, as a coordinator keeps no deadline ahead for who stands nowhere in front there;
+// else those where it stands. The caller holds mu.
+func (s *session) counts() [2]bool {
+	var leads, stands [2]bool
+	for _, e := range s.entries {
+		for sd := range s.parts {
+			leads[sd] = leads[sd] || e.leads[sd]
+			stands[sd] = stands[sd] || e.at[sd].Key != "" && (protocol.Side(sd) == protocol.To || e.sideLocked() == protocol.From)
+		}
+	}
+	switch none := [2]bool{}; {
+	case leads != none:
+		return leads
+	case stands != none:
+		return stands
+	}
+	return [2]bool{s.needsFromLocked(), true}
+}
+
+func (s *session) Done() <-chan struct{} { return s.done }
+
+func (s *session) Err() error { return Wrap("session", "", s.alive()) }
+
+// Close ends both parts, at the same time; see [backend.Session].
+func (s *session) Close(ctx context.Context) error {
+	return Wrap("close", "", s.endBy(fmt.Errorf("%w: it was closed", backend.ErrSessionEnded), func() error {
+		return s.closeParts(ctx)
+	}))
+}
+
+// setMoved remembers whether the election is known to be on To.
+func (s *session) setMoved(line string, moved bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if moved {
+		s.moved[line] = true
+	} else {
+		delete(s.moved, line)
+	}
+}
+
+func (s *session) hasMoved(line string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.moved[line]
+}

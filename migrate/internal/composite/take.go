@@ -1,0 +1,136 @@
+package composite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/backoff"
+	"github.com/succession-dev/succession/internal/header"
+	"github.com/succession-dev/succession/migrate/internal/protocol"
+)
+
+var errPatience = errors.New("a place on the coordinator that the election moves to was not to be had in time; gave the other one back")
+
+// takeTo is for an entry that is first on From, as pl says: it gets a member on To, and
+// leads when that is first as well. The caller has the entry's turn.
+func (s *session) takeTo(ctx context.Context, e *entry, pl backend.Place) (backend.Place, error) {
+	until := e.tries(s.b.patience(s.to().TTL()))
+	ctx, cancel := context.WithDeadlineCause(ctx, until, errPatience)
+	defer cancel()
+	pl, err := s.tryTo(ctx, e, pl)
+	if err == nil && pl.First {
+		e.succeeds()
+		return pl, nil
+	}
+	if !time.Now().Before(until) && s.alive() == nil {
+		why := err
+		if why == nil {
+			why = fmt.Errorf("%s stands in front there, behind the gate; if it is a process with %s alone, it was started too soon: stop it until the cutover", pl.Ahead.Key, s.b.o.Route.To)
+		}
+		s.b.o.Log.Warn("first on the old coordinator, without a place on the new one; giving it back", "election", e.line, "err", why)
+		return backend.Place{}, fmt.Errorf("%w: %w: %w", backend.ErrNotMember, errPatience, why)
+	}
+	return pl, err
+}
+
+func (s *session) tryTo(ctx context.Context, e *entry, pl backend.Place) (backend.Place, error) {
+	to, err := s.use(protocol.To)
+	if err != nil {
+		return backend.Place{}, err
+	}
+	from := s.part(protocol.From)
+	wait := backoff.New(ctx)
+	for fenced := false; ; {
+		m := e.member(protocol.To)
+		if m.Key != "" && !fenced {
+			err := header.Restore(ctx, to, m)
+			if err != nil && !passing(err) {
+				return backend.Place{}, err
+			}
+			if fenced = err == nil; !fenced { // an answer that was lost costs no place
+				if stop := wait.Sleep(ctx); stop != nil {
+					return backend.Place{}, fmt.Errorf("%w: %w", stop, err)
+				}
+				continue
+			}
+		}
+		l, err := to.Line(ctx, e.line)
+		if err != nil {
+			return backend.Place{}, err
+		}
+		choice, err := s.b.o.Route.Take(pl.Token, l, m)
+		switch {
+		case err != nil:
+			return backend.Place{}, err
+		case choice == protocol.Rejoin:
+			return backend.Place{}, errMovedOn
+		case choice == protocol.StayOnFrom:
+			return pl, s.leaveTo(ctx, e, l.Header.Migration.ID)
+		case choice == protocol.JoinTo:
+			if m, err = to.Join(ctx, e.line, e.value); err != nil {
+				return backend.Place{}, err
+			}
+			e.joinedTo(m)
+			s.mark(ctx, e, protocol.To)
+			continue
+		}
+		// Not for what it says, but so that the deadline is a leader's from here on.
+		if _, err := to.Ahead(ctx, m); err != nil {
+			return backend.Place{}, err
+		}
+		switch choice {
+		case protocol.LostTo:
+			return backend.Place{}, fmt.Errorf("%w: its member on %s has gone", backend.ErrNotMember, s.b.o.Route.To)
+		case protocol.WaitOnTo:
+			return backend.Place{Ahead: tag(protocol.To, l.Members[protocol.Index(l, m)-1])}, nil
+		case protocol.LeadByBoth:
+			return pl, nil
+		case protocol.RaiseFrom:
+			err = raise(ctx, from, e.member(protocol.From), l.Token(m))
+		case protocol.RaiseTo:
+			err = raise(ctx, to, m, pl.Token)
+		}
+		if err != nil {
+			return backend.Place{}, err
+		}
+		if pl, err = from.Ahead(ctx, e.member(protocol.From)); err != nil {
+			return backend.Place{}, err
+		}
+		if !pl.First {
+			return backend.Place{}, fmt.Errorf("%w: it was first and is not any more", backend.ErrLine)
+		}
+	}
+}
+
+// leaveTo has the entry go on by From alone: the migration with the ID was aborted. The
+// caller has the entry's turn.
+func (s *session) leaveTo(ctx context.Context, e *entry, id string) error {
+	e.leave()
+	if err := s.quitSide(ctx, e, protocol.To); err != nil {
+		return err
+	}
+	e.left(id)
+	return nil
+}
+
+// raise raises the fence of m's election so that its token there is at least token,
+// on condition that m stands. It never lowers it.
+func raise(ctx context.Context, part backend.Session, m backend.Member, token uint64) error {
+	r, err := part.Get(ctx, m.Line)
+	if err != nil {
+		return err
+	}
+	h, err := backend.ParseHeader(r.Value)
+	if err != nil || h.Fence+m.Position >= token {
+		return err
+	}
+	return header.Raise(ctx, part, m.Line, m, token-m.Position)
+}
+
+// passing reports whether trying again may help.
+func passing(err error) bool {
+	return errors.Is(err, backend.ErrUnavailable) || errors.Is(err, backend.ErrVersion)
+}

@@ -1,0 +1,85 @@
+package protocol
+
+import (
+	"fmt"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// A Choice is what a process with both coordinators does next.
+type Choice uint8
+
+// The choices.
+const (
+	GoOn       Choice = iota // it leads by both, and nothing is asked of it
+	Rejoin                   // the election is not here: it gives its members back and joins again
+	StayOnFrom               // the migration was aborted: it leaves To and leads by From alone
+	JoinTo                   // it is first on From and needs a member on To
+	LostTo                   // its member on To has gone
+	WaitOnTo                 // it waits for the member in front of its own on To
+	RaiseFrom                // it raises From's fence, so that its token there is that on To
+	RaiseTo                  // it raises To's fence, so that its token there is that on From
+	LeadByBoth               // it leads
+	Seal                     // it seals From
+	SealedFrom               // From is sealed, perhaps by itself
+)
+
+// BeingMoved reports whether a member with this place has to join again: it waits on the
+// coordinator that the election is about to move to, which no seal tells it.
+func BeingMoved(pl backend.Place) bool { return !pl.First && Gated(pl.Header) }
+
+// Take decides for a process that is first on From, with the token, until it leads. m is
+// its member on To, and zero where it has none. It fails with [ErrRefused] or an error of
+// [Route.Phase] where it cannot lead before somebody has acted.
+func (r Route) Take(token uint64, to backend.Line, m backend.Member) (Choice, error) {
+	phase, err := r.PhaseByTo(to.Header) // From is not sealed: the process is first there
+	switch {
+	case err != nil:
+		return 0, err
+	case phase.HasMoved():
+		return Rejoin, nil
+	case phase == Aborted:
+		return StayOnFrom, nil
+	}
+	if _, stands := Gate(to); !stands {
+		return 0, fmt.Errorf("%w: the gate on %s is gone, though the migration goes on; begin it again", ErrRefused, r.To)
+	}
+	if m.Key == "" {
+		return JoinTo, nil
+	}
+	switch i := Index(to, m); {
+	case i < 0:
+		return LostTo, nil
+	case i > 1:
+		return WaitOnTo, nil
+	case token < to.Token(m):
+		return RaiseFrom, nil
+	case to.Token(m) < token:
+		return RaiseTo, nil
+	}
+	return LeadByBoth, nil
+}
+
+// Lead decides for a process that leads by both, as its two members own. From's record
+// must have been read before To's line. It fails with [ErrRefused] where the process is
+// asked to seal and cannot. After Seal it must write To's record as it was, on condition
+// of its version, before it seals From on condition of that of From's record: an abort
+// writes To's first, and From's then.
+func (r Route) Lead(from backend.Header, to backend.Line, own [2]backend.Member) (Choice, error) {
+	phase, err := r.PhaseByTo(to.Header)
+	switch {
+	case err != nil:
+		return 0, err
+	case from.Sealed != "":
+		return SealedFrom, nil
+	case phase == Aborted:
+		return StayOnFrom, nil
+	case phase != Asked:
+		return GoOn, nil
+	case !BehindGate(to, own[To]):
+		return 0, fmt.Errorf("%w: it does not stand first behind the gate on %s", ErrRefused, r.To)
+	case to.Token(own[To]) < from.Fence+own[From].Position:
+		return RaiseTo, nil
+	}
+	return Seal, nil
+}

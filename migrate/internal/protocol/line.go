@@ -1,0 +1,67 @@
+package protocol
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// Gate returns the gate where it stands at the head of the line.
+func Gate(l backend.Line) (backend.Member, bool) {
+	if len(l.Members) > 0 && l.Members[0].Pinned && l.Header.Migration.Gate != 0 && l.Members[0].Position == l.Header.Migration.Gate {
+		return l.Members[0], true
+	}
+	return backend.Member{}, false
+}
+
+// BehindGate reports whether m stands first behind the gate.
+func BehindGate(l backend.Line, m backend.Member) bool {
+	_, ok := Gate(l)
+	return ok && len(l.Members) > 1 && Same(l.Members[1], m)
+}
+
+// Same reports whether a and b are one member.
+func Same(a, b backend.Member) bool {
+	return a.Line == b.Line && a.Key == b.Key && a.Position == b.Position
+}
+
+// Index returns where m stands in the line; -1 for nowhere.
+func Index(l backend.Line, m backend.Member) int {
+	return slices.IndexFunc(l.Members, func(o backend.Member) bool { return Same(o, m) })
+}
+
+// GateValue is what the value of a member begins with that is, or is about to be, a gate.
+const GateValue = "gate of migration "
+
+// besides returns who stands in the line besides m and others that are about to be a
+// gate.
+func besides(l backend.Line, m backend.Member) (others []backend.Member) {
+	for _, o := range l.Members {
+		if !Same(o, m) && (o.Pinned || !strings.HasPrefix(o.Value, GateValue)) {
+			others = append(others, o)
+		}
+	}
+	return others
+}
+
+// Names names members for people.
+func Names(members []backend.Member) string {
+	out := make([]string, len(members))
+	for i, m := range members {
+		out[i] = Name(m)
+	}
+	return strings.Join(out, ", ")
+}
+
+// Name names a member for people: the process that it says it is, and its key.
+func Name(m backend.Member) string {
+	id, _, _ := strings.Cut(m.Value, "\n")
+	return id + " (" + m.Key + ")"
+}
+
+// Companion is the name of a line or record that belongs to the election and is not
+// part of it.
+func Companion(election, suffix string) string {
+	return election[:min(len(election), backend.MaxName-len(suffix))] + suffix
+}

@@ -1,0 +1,127 @@
+package protocol
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// Errors that package migrate exports, which documents them.
+var (
+	ErrNotBegun = errors.New("no migration has begun")
+	ErrOther    = errors.New("another migration is under way")
+	ErrRefused  = errors.New("refused")
+)
+
+// ErrConflict is the ErrOther of an election that two operators have begun to move in
+// opposite directions at the same moment, until one of the two migrations is forgotten.
+var ErrConflict = fmt.Errorf("%w: the election was begun to be moved in opposite directions", ErrOther)
+
+// The steps of a migration, in the record of the coordinator that the election moves to.
+// The other one's record says StepSealed, and nothing before that.
+const (
+	StepBegun     = "begun"     // the gate stands
+	StepAsked     = "asked"     // the leader is asked to seal
+	StepAborting  = "aborting"  // the leader must not seal any more
+	StepAborted   = "aborted"   // the election stays where it was: this record is sealed
+	StepWithdrawn = "withdrawn" // the opposite migration goes on, and this one is to be forgotten
+	StepMoved     = "moved"     // the gate is gone: the election is here
+	StepSealed    = "sealed"    // the election has gone from here
+)
+
+// A Phase is how far the migration of an election is.
+type Phase string
+
+// The phases, in their order.
+const (
+	None      Phase = "none"
+	Begun     Phase = "begun"
+	Asked     Phase = "asked"
+	Sealed    Phase = "sealed"
+	Moved     Phase = "moved"
+	Aborting  Phase = "aborting"
+	Aborted   Phase = "aborted"
+	Conflict  Phase = "conflict"
+	Elsewhere Phase = "elsewhere"
+)
+
+// NeedsBoth reports whether a process leads only with a member on both coordinators.
+func (p Phase) NeedsBoth() bool { return p == Begun || p == Asked || p == Aborting }
+
+// HasMoved reports whether the election is on To, although the gate may still stand there.
+func (p Phase) HasMoved() bool { return p == Sealed || p == Moved }
+
+// Phase says where the election with these records is. In the phases None, Conflict and
+// Elsewhere, in which the process can neither lead nor wait, it also returns the reason.
+func (r Route) Phase(from, to backend.Header) (Phase, error) {
+	m := to.Migration
+	switch {
+	case to.Sealed == "" && m.Step == StepMoved && SameAddress(m.From, r.From) && SameAddress(m.To, r.To):
+		return Moved, nil
+	case from.Sealed != "" && to.Sealed != "" && SameAddress(from.Sealed, r.To) && SameAddress(to.Sealed, r.From):
+		return Elsewhere, fmt.Errorf("%w: the election is sealed on both coordinators, towards each other; somebody wrote these records by hand", backend.ErrHeader)
+	case from.Sealed != "" && !SameAddress(from.Sealed, r.To):
+		return Elsewhere, &backend.SealedError{To: from.Sealed}
+	case from.Sealed != "" && Gated(to) && m.ID == from.Migration.ID:
+		return Sealed, nil
+	case from.Sealed != "":
+		return Moved, nil
+	case to.Sealed != "" && !SameAddress(to.Sealed, r.From):
+		return Elsewhere, &backend.SealedError{To: to.Sealed}
+	case to.Sealed != "":
+		return Aborted, nil
+	case Gated(from) && Gated(to) && SameAddress(from.Migration.From, r.To) && SameAddress(m.From, r.From):
+		return Conflict, fmt.Errorf("%w: migration %s from %s to %s and migration %s from %s to %s; nobody leads until one of them is aborted",
+			ErrConflict, m.ID, m.From, m.To, from.Migration.ID, from.Migration.From, from.Migration.To)
+	case Gated(from):
+		return Elsewhere, fmt.Errorf("%w: on %s stands the gate of migration %s from %s to %s; cut that over or abort it first, or run this process with its URLs",
+			ErrOther, r.From, from.Migration.ID, from.Migration.From, from.Migration.To)
+	case Gated(to) && m.Step == StepWithdrawn:
+		return Conflict, fmt.Errorf("%w: migration %s from %s to %s is being aborted, as the opposite one goes on; abort it again", ErrConflict, m.ID, m.From, m.To)
+	case Gated(to) && r.Accepts(m):
+		return map[string]Phase{StepBegun: Begun, StepAsked: Asked, StepAborting: Aborting}[m.Step], nil
+	case Gated(to):
+		return Elsewhere, fmt.Errorf("%w: its gate on %s is of migration %s from %s to %s, and this process takes part in %s from %s to %s; finish or abort the former, or run this process with its URLs",
+			ErrOther, r.To, m.ID, m.From, m.To, cmp.Or(r.ID, "one"), r.From, r.To)
+	}
+	return None, fmt.Errorf("%w from %s to %s; begin it, or run this process with the URL of the one where the election is", ErrNotBegun, r.From, r.To)
+}
+
+// PhaseByTo is Phase where From's record is not known, as far as To's alone tells. A
+// process that knows the election to be open on From goes by it as well.
+func (r Route) PhaseByTo(to backend.Header) (Phase, error) { return r.Phase(backend.Header{}, to) }
+
+// MovedByTo reports whether To's record alone says that the election has moved. Then
+// From is not needed.
+func (r Route) MovedByTo(to backend.Header) bool {
+	p, _ := r.PhaseByTo(to)
+	return p.HasMoved()
+}
+
+// Gated reports whether h is the record of an election that is about to move here: a gate
+// stands at the head of its line, or has to be taken away.
+func Gated(h backend.Header) bool {
+	return h.Sealed == "" && slices.Contains([]string{StepBegun, StepAsked, StepAborting, StepWithdrawn}, h.Migration.Step)
+}
+
+// SealOf returns From's record, which is h, as the seal of the migration writes it.
+func SealOf(h backend.Header, m backend.Migration) backend.Header {
+	h.Sealed = m.To
+	h.Migration = backend.Migration{ID: m.ID, From: m.From, To: m.To, Step: StepSealed}
+	return h
+}
+
+// MovedOf returns To's record as the end of the cutover writes it, once the gate is gone,
+// where from is the record that the seal wrote; false where there is nothing to end.
+func MovedOf(from, to backend.Header) (backend.Header, bool) {
+	if from.Sealed == "" || from.Migration.ID == "" || !Gated(to) || to.Migration.ID != from.Migration.ID {
+		return to, false
+	}
+	to.Migration.Step, to.Migration.Gate = StepMoved, 0
+	to.Acknowledged = max(to.Acknowledged, from.Acknowledged)
+	to.Resign = max(to.Resign, from.Resign)
+	return to, true
+}

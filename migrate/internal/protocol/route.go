@@ -1,0 +1,54 @@
+package protocol
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// A Side is one of the two coordinators. It is the index of what there is one of for each.
+type Side uint8
+
+// The sides.
+const (
+	From Side = iota
+	To
+)
+
+// A Route is the migration that a process takes part in: the addresses of the two
+// coordinators, and the ID, or its beginning, of the only migration between them that the
+// process accepts; empty for any.
+type Route struct{ From, To, ID string }
+
+// Accepts reports whether the process takes part in the migration.
+func (r Route) Accepts(m backend.Migration) bool {
+	return SameAddress(m.From, r.From) && SameAddress(m.To, r.To) && (r.ID == "" || m.ID == r.ID || strings.HasPrefix(m.ID, r.ID+"-"))
+}
+
+// choosing are the parameters of a URL that choose a coordinator, as the hosts do: an
+// agent of Consul answers for every datacenter, namespace and partition.
+var choosing = []string{"dc", "namespace", "partition"}
+
+// SameAddress reports whether two addresses mean one coordinator: two URLs do that have
+// the same scheme, hosts in any order, path, dc, namespace and partition.
+func SameAddress(a, b string) bool {
+	if a == b {
+		return true
+	}
+	u, err := backend.ParseURL(a)
+	if err != nil {
+		return false
+	}
+	v, err := backend.ParseURL(b)
+	if err != nil {
+		return false
+	}
+	for _, name := range choosing {
+		if u.Text(name, "") != v.Text(name, "") {
+			return false
+		}
+	}
+	return u.Scheme == v.Scheme && strings.TrimSuffix(u.Path, "/") == strings.TrimSuffix(v.Path, "/") &&
+		slices.Equal(slices.Sorted(slices.Values(u.Hosts)), slices.Sorted(slices.Values(v.Hosts)))
+}
