@@ -11,6 +11,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/header"
 	"github.com/succession-dev/succession/migrate"
+	"github.com/succession-dev/succession/migrate/internal/protocol"
 )
 
 // A situation is what decides what a composite does next: the line and the record of both
@@ -20,12 +21,6 @@ type situation struct {
 	to   bool // it hangs on side 1 alone
 }
 
-// The owners of members in a situation.
-const (
-	me     = 0
-	others = 1
-)
-
 // situation returns that of process p, a composite that is not about to end; false where
 // it has none.
 func (m *model) situation(p int) (s situation, ok bool) {
@@ -34,20 +29,7 @@ func (m *model) situation(p int) (s situation, ok bool) {
 	if !ok || q.dead || q.closing || q.alone == uint8(1+from) {
 		return s, false
 	}
-	s.side, s.to = [2]mSide{m.side[from], m.side[to]}, q.alone == uint8(1+to)
-	for i := range s.side {
-		side := &s.side[i]
-		side.next = 0
-		for j := range side.line[:side.n] {
-			switch owner := &side.line[j].owner; *owner {
-			case uint8(p):
-				*owner = me
-			case nobody:
-			default:
-				*owner = others
-			}
-		}
-	}
+	s.side, s.to = [2]mSide{m.side[from].as(p), m.side[to].as(p)}, q.alone == uint8(1+to)
 	// Who has sealed From leads already, by To, and its seal is no member of its any more.
 	return s, !s.to || q.lead == 0
 }
@@ -93,15 +75,15 @@ func (c *compared) state(e *explorer, m *model) string {
 func (s situation) model() string {
 	m := model{side: s.side}
 	m.proc[me].mode = both
+	d := new(decisions)
 	switch {
 	case !s.stands():
-		e := explorer{}
-		finishes := rule(s.side[0].mRecord, s.side[1].mRecord) == half
-		return joins(e.judge(&m, 0, 1), finishes)
+		e := explorer{d: d}
+		return joins(e.judge(&m, 0, 1), d.phase(s.side[0].mRecord, s.side[1].mRecord) == protocol.Sealed)
 	case s.to:
-		return s.side[1].alone(me).String()
+		return d.alone(&s.side[1], me).String()
 	}
-	v := m.verdict(me, 0, 1)
+	v := d.verdict(&m, me, 0, 1)
 	f, t := &s.side[0], &s.side[1]
 	switch v {
 	case leadsBoth:
@@ -131,7 +113,7 @@ func (s situation) code() string {
 	for side := range c {
 		c[side] = &still{side: side, done: make(chan struct{})}
 	}
-	b := migrate.New(backendOf{c[0]}, backendOf{c[1]}, &migrate.Options{From: stillURLs[0], To: stillURLs[1]})
+	b := migrate.New(backendOf{c[0]}, backendOf{c[1]}, &migrate.Options{From: modelURLs[0], To: modelURLs[1]})
 	defer b.Close()
 	ctx := context.Background()
 	composite, err := b.Session(ctx)
@@ -235,9 +217,6 @@ func (s situation) said(pl backend.Place, err error, c [2]*still) string {
 	return fmt.Sprintf("%v with %d", leadsBoth, pl.Token)
 }
 
-// stillURLs are the addresses of the two sides.
-var stillURLs = [2]string{"memory:old", "memory:new"}
-
 // errStill is what a write to the election fails with, so that it is the last.
 var errStill = errors.New("the coordinator stays as it is")
 
@@ -267,40 +246,7 @@ func (b backendOf) Session(context.Context) (backend.Session, error) { return b.
 func (b backendOf) Close() error                                     { return nil }
 
 // show makes it look like a side of the model.
-func (c *still) show(side mSide) {
-	c.line = backend.Line{Version: 1, Header: side.header(c.side)}
-	for _, m := range side.line[:side.n] {
-		c.line.Members = append(c.line.Members, member(m))
-	}
-}
-
-func member(m mMember) backend.Member {
-	return backend.Member{Line: election, Key: fmt.Sprintf("n_%d", m.pos), Position: uint64(m.pos), Pinned: m.owner == nobody}
-}
-
-// header is the record of a side as package migrate writes it.
-func (s *mSide) header(side int) backend.Header {
-	h := backend.Header{Fence: uint64(s.fence)}
-	if s.sealed {
-		h.Sealed = stillURLs[1-side]
-	}
-	if s.step == stepNone {
-		return h
-	}
-	from, to := side, 1-side
-	if s.target {
-		from, to = to, from
-	}
-	h.Migration = backend.Migration{
-		ID: fmt.Sprint(s.id), From: stillURLs[from], To: stillURLs[to], Step: stepNames[s.step], Gate: uint64(s.gate), Seal: s.seal, Over: uint64(s.over),
-	}
-	return h
-}
-
-// stepNames are the steps as the record has them.
-var stepNames = [...]string{
-	stepBegun: "begun", stepAsked: "asked", stepAborting: "aborting", stepAborted: "aborted", stepWithdrawn: "withdrawn", stepMoved: "moved", stepSealed: "sealed",
-}
+func (c *still) show(side mSide) { c.line = side.seen(c.side) }
 
 func (c *still) note(what string) {
 	c.mu.Lock()

@@ -1,5 +1,7 @@
 package migrate_test
 
+import "github.com/succession-dev/succession/migrate/internal/protocol"
+
 // Two operators, one of whom moves the election to N and the other one to O. The steps
 // of operate check and write at once; here each request is a transition. What it has read
 // is kept until it is used, and meanwhile the other operator, the processes and the
@@ -15,32 +17,28 @@ package migrate_test
 
 // A request is what an operator sends next.
 const (
-	reqLook     = iota // the line of the target; it has begun no step
-	reqLook2           // the line of the source
-	reqJoin            // the member that will be the gate
-	reqCheck           // the line of the target again
-	reqPin             // the gate
-	reqResign          // that member is not to be the gate: it leaves
-	reqSeal            // the seal becomes the gate
-	reqAsk             // the leader, to cut over
-	reqForbid          // the cutover: an abort begins
-	reqGet             // the record of the source
-	reqTouch           // that record: what was asked for cannot be done any more
-	reqAbort           // the election stays on the source
-	reqOpen            // takes away the gate of what was aborted
-	reqGiveWay         // of two opposed migrations the other one goes on
-	reqWithdraw        // takes away the gate in a conflict
-	reqForget          // clears the record in a conflict
-	reqFinish          // the line of the target, to finish what the seal has decided
-	reqUngate          // takes away the gate
-	reqMoved           // the election is there
+	reqLook   = iota // the line of the target; it has begun no step
+	reqLook2         // the line of the source
+	reqJoin          // the member that will be the gate
+	reqCheck         // the line of the target again
+	reqPin           // the gate
+	reqResign        // that member is not to be the gate: it leaves
+	reqWrite         // a record, as a step has decided
+	reqGet           // the record of the source
+	reqTouch         // that record as it was: what was asked for cannot be done any more
+	reqAbort         // the election stays on the source
+	reqOpen          // takes away the gate of what is aborted
+	reqFinish        // the line of the target, to finish what the seal has decided
+	reqUngate        // takes away the gate
+	reqMoved         // the election is there
 )
 
 type mReq struct {
-	what uint8
-	pos  uint8   // of the gate
-	id   uint8   // of the migration; 0 for a new one
-	old  [2]bool // the side's record has been written since it was read
+	what   uint8
+	pos    uint8   // of the gate
+	side   uint8   // of reqWrite
+	record mRecord // that is written; from reqFinish on the source's, as it was read
+	old    [2]bool // the side's record has been written since it was read
 }
 
 // An mOp is an operator.
@@ -50,24 +48,6 @@ type mOp struct {
 	saw  mView // what the look at the first line has shown
 	sure bool  // Begin has returned that the migration is begun, and nobody has aborted it since
 }
-
-// An mView is what a step needs of a line.
-type mView struct {
-	mRecord
-	n    uint8 // members; at most 2
-	head uint8 // position of the first, if it is pinned
-}
-
-func (s *mSide) view() mView {
-	v := mView{mRecord: s.mRecord, n: min(s.n, 2)}
-	if s.n > 0 && s.line[0].owner == nobody {
-		v.head = s.line[0].pos
-	}
-	return v
-}
-
-// stands reports whether the gate does.
-func (v mView) stands() bool { return v.target && v.gate != 0 && v.head == v.gate }
 
 func (e *explorer) operators(m model) {
 	for to := range 2 {
@@ -142,23 +122,21 @@ func (r mReq) writes() bool {
 // that follows it, names the version of the side's record.
 func (r mReq) names(side, to int) bool {
 	switch r.what {
-	case reqLook, reqResign, reqOpen, reqWithdraw, reqFinish:
+	case reqLook, reqResign, reqOpen, reqFinish:
 		return false
 	case reqTouch:
 		return true
-	case reqGiveWay:
-		return side == deciding
+	case reqWrite:
+		return side == int(r.side)
 	}
 	return side == to
 }
 
-// deciding is the side whose record says which of two opposed migrations goes on.
-const deciding = 0
-
-// then has the operator send what next.
-func (e *explorer) then(m model, to int, what, pos, id uint8) {
+// then has the operator send next what follows what it has read.
+func (e *explorer) then(m model, to int, next mReq) {
 	r := &m.op[to].next
-	r.what, r.pos, r.id = what, pos, id
+	next.old = r.old
+	*r = next
 	for side := range r.old {
 		r.old[side] = r.old[side] && r.names(side, to)
 	}
@@ -167,60 +145,75 @@ func (e *explorer) then(m model, to int, what, pos, id uint8) {
 
 // choose takes every step that what the operator has seen of source and target allows.
 func (e *explorer) choose(m model, to int, f, t mView) {
-	r := rule(f.mRecord, t.mRecord)
-	e.chooseBegin(m, to, f, t, r)
-	switch {
-	case r == half:
-		e.then(m, to, reqFinish, 0, f.id)
-	case r == needsBoth && t.step == stepAborting:
-		e.then(m, to, reqGet, 0, 0)
-	case r == needsBoth:
-		if t.step == stepBegun && t.stands() {
-			e.then(m, to, reqAsk, 0, 0)
+	conflict := e.d.phase(f.mRecord, t.mRecord) == protocol.Conflict
+	for _, step := range []uint8{begin, cutover, finish, abort} {
+		ft, tt := f.mRecord, t
+		if step == abort && conflict {
+			if m.home == uint8(2-to) { // the other one is to be aborted: its source is not in use
+				continue
+			}
+			ft, tt = e.mistakes(ft, tt)
 		}
-		e.then(m, to, reqForbid, 0, 0)
-	case r == staysFrom && t.stands() && !t.seal && t.step == stepAborted && t.n == 1:
-		e.then(m, to, reqOpen, t.gate, 0)
-	case r == conflict && m.home == uint8(2-to): // the other one is to be aborted: its source is not in use
-	case r == conflict && t.step != stepWithdrawn && f.over != t.gate && !e.f.undecided:
-		if f.step != stepWithdrawn && (t.over == 0 || t.over != f.gate) {
-			e.then(m, to, reqGiveWay, t.gate, 0)
+		d := e.d.step(step, to, ft, tt)
+		if d.no {
+			continue
 		}
-	case r == conflict && (!t.stands() || e.f.forgetsFirst):
-		e.then(m, to, reqForget, 0, 0)
-	case r == conflict && t.n == 1:
-		e.then(m, to, reqWithdraw, t.gate, 0)
+		switch d.act {
+		case protocol.Nothing:
+			if step == begin {
+				n := m
+				n.op[to].sure = true
+				e.then(n, to, mReq{})
+			}
+		case protocol.PutGate:
+			if t.n == 0 && e.mayBegin(&m, to, d.record) {
+				e.then(m, to, mReq{what: reqJoin, record: d.record})
+			}
+		case protocol.Write:
+			if step == begin && !e.mayBegin(&m, to, d.record) {
+				continue
+			}
+			if e.f.decidesApart && d.side != uint8(to) {
+				d.side, d.record = uint8(to), t.mRecord
+				d.record.step = stepWithdrawn
+			}
+			e.then(m, to, mReq{what: reqWrite, side: d.side, record: d.record})
+		case protocol.OpenGate:
+			e.then(m, to, mReq{what: reqOpen, pos: d.gate})
+		case protocol.Touch:
+			e.then(m, to, mReq{what: reqGet})
+		case protocol.EndMove:
+			e.then(m, to, mReq{what: reqFinish, record: f.mRecord})
+		}
 	}
 }
 
-func (e *explorer) chooseBegin(m model, to int, f, t mView, r int) {
-	var id uint8
-	switch {
-	case r == conflict, r == opposite, f.gated(), r == movedTo, r == half, r == broken:
-		return
-	case r == needsBoth && t.stands():
-		m.op[to].sure = true
-		e.then(m, to, reqLook, 0, 0)
-		return
-	case r == needsBoth:
-		id = t.id // the gate has gone, and not by a step
-	case r == staysFrom && t.stands() && !t.seal && t.step == stepAborted:
-		return // abort has still to remove its gate
+// mayBegin reports whether the model lets an operator begin a migration with this record,
+// or take part in one.
+func (e *explorer) mayBegin(m *model, to int, r mRecord) bool {
+	return m.home != uint8(1+to) && (r.id != 0 || m.ids < e.b.ids)
+}
+
+// mistakes returns what an abort in a conflict takes the source's record and the target's line
+// for that must not.
+func (e *explorer) mistakes(f mRecord, t mView) (mRecord, mView) {
+	if e.f.undecided {
+		t.step, t.over, f.over = stepWithdrawn, 0, 0
+		if f.step == stepWithdrawn {
+			f.step = stepBegun
+		}
 	}
-	switch {
-	case id == 0 && m.ids >= e.b.ids, m.home == uint8(1+to):
-	case t.sealed && t.head != 0 && t.n == 1:
-		e.then(m, to, reqSeal, t.head, id)
-	case t.n == 0:
-		e.then(m, to, reqJoin, 0, id)
+	if e.f.forgetsFirst && (t.step == stepWithdrawn || f.over == t.gate) {
+		t.n, t.head = 0, 0
 	}
+	return f, t
 }
 
 // perform is what the coordinator does with a request. It reports whether the request's
 // condition held.
 func (e *explorer) perform(m *model, to int, r mReq) bool {
 	from := 1 - to
-	s := &m.side[to]
+	s, f := &m.side[to], &m.side[from]
 	switch r.what {
 	case reqJoin:
 		return e.join(m, to, operator)
@@ -230,17 +223,17 @@ func (e *explorer) perform(m *model, to int, r mReq) bool {
 			return false
 		}
 		s.line[i].owner = nobody
-		e.gate(m, to, r, false)
-	case reqSeal:
-		if r.old[to] {
-			return false
-		}
-		e.gate(m, to, r, true)
+		r.record.gate = r.pos
+		e.writeGate(m, to, r.record)
 	case reqResign:
 		m.leave(to, operator)
 	case reqGet:
-		f := &m.side[from]
-		return !f.sealed && (!f.gated() || e.f.abortsBlind)
+		read := f.mRecord
+		if e.f.abortsBlind && !read.sealed {
+			read = mRecord{}
+		}
+		_, ok := e.d.aborted(read, s.mRecord)
+		return ok
 	case reqTouch:
 		if r.old[from] {
 			return false
@@ -248,41 +241,28 @@ func (e *explorer) perform(m *model, to int, r mReq) bool {
 		e.wrote(m, from)
 	case reqOpen, reqUngate:
 		s.open(r.pos)
-	case reqWithdraw:
-		s.open(r.pos)
-		if f := &m.side[from]; e.f.abortsOther {
+		if conflict := e.d.phase(f.mRecord, s.mRecord) == protocol.Conflict; conflict && e.f.abortsOther {
 			f.open(f.gate)
 		}
-	case reqGiveWay:
-		side := deciding
-		if e.f.decidesApart {
-			side = to
-		}
-		if r.old[side] && !e.f.unversionedChoice {
+	case reqWrite:
+		if r.old[r.side] && !(e.f.unversionedChoice && (r.record.step == stepWithdrawn || r.record.over != 0)) {
 			return false
 		}
-		if side == to {
-			s.step = stepWithdrawn
-		} else {
-			m.side[side].over = r.pos
+		if r.record.step == stepBegun && r.record.seal && r.record.id == 0 {
+			e.writeGate(m, to, r.record)
+			break
 		}
-		e.wrote(m, side)
-	case reqAsk, reqForbid, reqAbort, reqForget, reqMoved:
-		if r.old[to] {
+		m.side[r.side].mRecord = r.record
+		e.wrote(m, int(r.side))
+	case reqAbort, reqMoved:
+		written, ok := e.d.aborted(mRecord{}, s.mRecord)
+		if r.what == reqMoved {
+			written, ok = e.d.moved(r.record, s.mRecord)
+		}
+		if r.old[to] || !ok {
 			return false
 		}
-		switch r.what {
-		case reqAsk:
-			s.step = stepAsked
-		case reqForbid:
-			s.step = stepAborting
-		case reqAbort:
-			s.step, s.sealed = stepAborted, true
-		case reqForget:
-			s.mRecord = mRecord{}
-		case reqMoved:
-			s.step = stepMoved
-		}
+		s.mRecord = written
 		e.wrote(m, to)
 	}
 	if s.step != stepBegun && s.step != stepAsked {
@@ -298,52 +278,41 @@ func (s *mSide) open(pos uint8) {
 	}
 }
 
-// gate writes the record of a migration that has begun.
-func (e *explorer) gate(m *model, to int, r mReq, seal bool) {
-	if r.id == 0 {
-		m.ids++
-		r.id = m.ids
-	}
-	m.side[to].mRecord = mRecord{target: true, id: r.id, step: stepBegun, gate: r.pos, seal: seal}
-	m.begun = true
-	e.wrote(m, to)
-}
-
 // follow sends what comes after a request.
 func (e *explorer) follow(m model, to int, r mReq, ok bool) {
 	op, s := &m.op[to], &m.side[to]
 	switch {
 	case r.what == reqJoin && ok:
-		e.then(m, to, reqCheck, s.line[s.n-1].pos, r.id)
-	case r.what == reqCheck:
-		alone := s.n == 1 && s.line[0] == (mMember{operator, r.pos})
-		if (alone || e.f.joinAndPin) && !r.old[to] {
-			e.then(m, to, reqPin, r.pos, r.id)
-		} else {
-			e.then(m, to, reqResign, r.pos, 0)
-		}
-	case r.what == reqPin && !ok:
-		e.then(m, to, reqResign, r.pos, 0)
+		e.then(m, to, mReq{what: reqCheck, pos: s.line[s.n-1].pos, record: r.record})
+	case r.what == reqCheck && (s.mayPin(r.pos) || e.f.joinAndPin) && !r.old[to]:
+		e.then(m, to, mReq{what: reqPin, pos: r.pos, record: r.record})
+	case r.what == reqCheck, r.what == reqPin && !ok:
+		e.then(m, to, mReq{what: reqResign, pos: r.pos})
 	case r.what == reqPin && e.f.blindBegin:
 		op.sure = true
-		e.then(m, to, reqLook, 0, 0)
+		e.then(m, to, mReq{})
 	case r.what == reqGet && ok:
 		op.next.old[1-to] = false
-		e.then(m, to, reqTouch, 0, 0)
+		e.then(m, to, mReq{what: reqTouch})
 	case r.what == reqTouch && ok:
-		e.then(m, to, reqAbort, 0, 0)
-	case r.what == reqFinish && s.gated() && s.id == r.id:
+		e.then(m, to, mReq{what: reqAbort})
+	case r.what == reqFinish:
 		op.next.old[to] = false
-		if v := s.view(); v.stands() {
-			e.then(m, to, reqUngate, v.gate, r.id)
+		if _, ok := e.d.moved(r.record, s.mRecord); !ok {
+			e.then(m, to, mReq{})
+		} else if v := s.view(); v.stands() {
+			e.then(m, to, mReq{what: reqUngate, pos: v.gate, record: r.record})
 		} else {
-			e.then(m, to, reqMoved, 0, r.id)
+			e.then(m, to, mReq{what: reqMoved, record: r.record})
 		}
 	case r.what == reqUngate:
-		e.then(m, to, reqMoved, 0, r.id)
+		e.then(m, to, mReq{what: reqMoved, record: r.record})
 	case r.what == reqMoved && !ok:
-		e.then(m, to, reqFinish, 0, r.id)
+		e.then(m, to, mReq{what: reqFinish, record: r.record})
 	default:
-		e.then(m, to, reqLook, 0, 0) // again, if at all
+		e.then(m, to, mReq{}) // looks again, if at all
 	}
 }
+
+// stands reports whether the gate does.
+func (v mView) stands() bool { return v.target && v.gate != 0 && v.head == v.gate }

@@ -74,7 +74,7 @@ func (e *explorer) mends(m model) bool {
 	if e.mended == nil {
 		e.mended = make(map[model]bool)
 	}
-	x := explorer{f: e.f, b: bounds{joins: 12, ids: 6, opposed: true}, seen: make(map[model]struct{}), tidy: true}
+	x := explorer{f: e.f, d: e.d, b: bounds{joins: 12, ids: 6, opposed: true}, seen: make(map[model]struct{}), tidy: true}
 	e.mended[c] = x.reaches(c)
 	return e.mended[c]
 }

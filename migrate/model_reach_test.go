@@ -65,7 +65,7 @@ func (e *explorer) stuck(m model) bool {
 		return false
 	}
 	// Only what a candidate does by itself to lead: it neither gives up nor crashes.
-	x := explorer{f: e.f, b: bounds{joins: 60}, seen: map[model]struct{}{m: {}}, todo: []model{m}}
+	x := explorer{f: e.f, d: e.d, b: bounds{joins: 60}, seen: map[model]struct{}{m: {}}, todo: []model{m}}
 	for len(x.todo) > 0 && len(x.seen) < 300 {
 		s := x.todo[len(x.todo)-1]
 		x.todo = x.todo[:len(x.todo)-1]
@@ -88,7 +88,7 @@ func (e *explorer) willing(m model, p int) {
 	if side, ours, ok := q.uses(); ok {
 		s := &m.side[side]
 		switch i := s.find(p); {
-		case q.alone > 0 && i >= 0 && s.alone(p) == joinsAnew: // it finds out at its re-check
+		case q.alone > 0 && i >= 0 && e.d.alone(s, p) == joinsAnew: // it finds out at its re-check
 			n := m
 			n.leave(side, p)
 			n.gone(p)

@@ -1,5 +1,7 @@
 package migrate_test
 
+import "github.com/succession-dev/succession/migrate/internal/protocol"
+
 func (e *explorer) next(m model) {
 	for p := range m.proc {
 		if m.proc[p].mode != modes {
@@ -91,7 +93,7 @@ func (e *explorer) alone(m model, p, side int, ours bool) {
 			e.add(n)
 		}
 	}
-	if i == 0 && q.lead == 0 && (!ours || s.alone(p) == leadsTo) {
+	if i == 0 && q.lead == 0 && (!ours || e.d.alone(s, p) == leadsTo) {
 		e.leads(m, p, 1<<side, s.token(0), ours)
 	}
 	if t := &m.side[1-side]; e.f.sealWithoutN && q.mode == both && i == 0 && q.lead != 0 && t.target && t.step == stepAsked {
@@ -148,9 +150,9 @@ func (e *explorer) composite(m model, p, from, to int) {
 	up.leave(to, p)
 	up.gone(p)
 	e.add(up)
-	v := m.verdict(p, from, to)
+	v := e.d.verdict(&m, p, from, to)
 	if e.f.ignoresConflict && f.behind(p) {
-		i, v = 0, m.first(p, from, to)
+		i, v = 0, e.d.first(&m, p, from, to)
 	}
 	if q.lead == 0 && v == joinsAnew { // it is told at its re-check
 		n := m
@@ -175,7 +177,7 @@ func (e *explorer) take(m model, p, from, to int) {
 	if m.proc[p].lead != 0 {
 		return
 	}
-	v := m.first(p, from, to)
+	v := e.d.first(&m, p, from, to)
 	if e.f.noFence && (v == raisesFrom || v == raisesTo) {
 		v = leadsBoth
 	}
@@ -208,45 +210,43 @@ func (e *explorer) take(m model, p, from, to int) {
 // leading is p, which leads by both.
 func (e *explorer) leading(m model, p, from, to int) {
 	f, t := &m.side[from], &m.side[to]
-	if t.sealed { // aborted: it goes on by O alone
-		n := m
-		n.proc[p].lead, n.proc[p].alone, n.proc[p].read, n.proc[p].ready = 1<<from, uint8(1+from), false, false
-		n.leave(to, p)
-		e.add(n)
-		return
-	}
 	// It has seen that it is asked. Since then an abort may have begun, and what it reads
 	// of N may be older than that.
-	if !t.behind(p) || t.step != stepAsked && t.step != stepAborting {
-		return
+	old := *t
+	if old.step == stepAborting {
+		old.step = stepAsked
 	}
-	if !m.proc[p].read {
-		n := m
-		n.proc[p].read = true
-		e.add(n)
-		return
+	choice := e.d.lead(&m, p, from, old)
+	if choice == protocol.RaiseTo && (e.f.noFence || e.f.fenceOnce) {
+		choice = protocol.Seal
 	}
-	if t.step != stepAsked && !e.f.unconfirmed {
+	n := m
+	q := &n.proc[p]
+	switch {
+	case choice == protocol.StayOnFrom:
+		q.lead, q.alone, q.read, q.ready = 1<<from, uint8(1+from), false, false
+		n.leave(to, p)
+	case choice == protocol.GoOn:
 		return
-	}
-	if t.token(1) < f.token(0) && !e.f.noFence && !e.f.fenceOnce {
-		n := m
+	case !q.read:
+		q.read = true
+	case t.step != stepAsked && !e.f.unconfirmed:
+		return // what it writes is refused
+	case choice == protocol.RaiseTo:
 		n.side[to].fence += f.token(0) - t.token(1)
 		e.wrote(&n, to)
-		e.add(n)
-		return
-	}
-	if !m.proc[p].ready {
-		n := m
-		n.proc[p].ready = true
+	case !q.ready:
+		q.ready = true
 		if !e.f.unconfirmed {
 			e.wrote(&n, to)
 		}
 		if e.f.gateFirst {
 			n.side[to].remove(0)
 		}
-		e.add(n)
+	default:
+		return
 	}
+	e.add(n)
 }
 
 // pin lets the seal of p arrive.
@@ -260,7 +260,7 @@ func (e *explorer) pin(m model, p int) {
 	n := m
 	s := &n.side[from]
 	s.line[0].owner = nobody
-	s.mRecord = mRecord{sealed: true, id: t.id, step: stepSealed}
+	s.mRecord = sealed(t.mRecord)
 	e.wrote(&n, from)
 	n.proc[p].read, n.proc[p].ready = false, false
 	if e.b.opposed {
@@ -302,82 +302,97 @@ func (e *explorer) operate(m model) {
 	}
 }
 
+// begin begins the migration from one side to the other. What it has seen may be older than
+// what stands there: who is not pinned may have joined since.
 func (e *explorer) begin(m model, from, to int) {
-	f, t := &m.side[from], &m.side[to]
-	allowed := m.ids < e.b.ids && !t.gated() && (m.begun || to == 1)
-	if !e.f.backTooSoon {
-		allowed = allowed && !f.gated() && !f.sealed
+	f, t := m.side[from].mRecord, &m.side[to]
+	if e.f.backTooSoon {
+		f = mRecord{}
 	}
-	leftover := t.target && t.step == stepAborted && t.gateIndex() == 0
-	switch {
-	case !allowed:
-	case t.target && t.step == stepMoved && !t.sealed: // the election is there
-	case leftover: // abort has still to remove its gate
-	case t.sealed && t.n > 0 && t.line[0].owner == nobody: // the seal becomes the gate
+	d := e.d.step(begin, to, f, t.settled())
+	g := t.find(operator)
+	switch allowed := m.ids < e.b.ids && (m.begun || to == 1); {
+	case !allowed || d.no:
+	case d.act == protocol.Write: // the seal becomes the gate
 		n := m
-		n.ids++
-		s := &n.side[to]
-		s.sealed, s.target, s.id, s.step, s.gate, s.seal = false, true, n.ids, stepBegun, s.line[0].pos, true
-		e.wrote(&n, to)
-		n.touched = false
+		e.writeGate(&n, to, d.record)
 		e.add(n)
-	case t.find(operator) < 0:
+	case d.act == protocol.PutGate && g < 0:
 		n := m
 		if e.join(&n, to, operator) {
 			e.add(n)
 		}
-	case t.line[0].owner == operator || e.f.gateBehind:
+	case d.act == protocol.PutGate && (t.first(g).mayPin(t.line[g].pos) || e.f.gateBehind):
 		n := m
-		n.ids++
-		n.begun = true
-		s := &n.side[to]
-		g := s.find(operator)
-		s.line[g].owner = nobody
-		s.sealed, s.target, s.id, s.step, s.gate, s.seal = false, true, n.ids, stepBegun, s.line[g].pos, false
-		e.wrote(&n, to)
-		n.touched = false
+		n.side[to].line[g].owner = nobody
+		d.record.gate = t.line[g].pos
+		e.writeGate(&n, to, d.record)
 		e.add(n)
 	}
-	if t.find(operator) >= 0 { // it refuses, or crashes
+	if g >= 0 { // it refuses, or crashes
 		n := m
 		n.leave(to, operator)
 		e.add(n)
 	}
 }
 
-func (e *explorer) step(m model, to int, step uint8) model {
-	m.side[to].step = step
+// first is the side before those joined who stand behind the i'th.
+func (s mSide) first(i int) *mSide {
+	s.n = uint8(i) + 1
+	return &s
+}
+
+// writeGate writes the record of a migration that begins.
+func (e *explorer) writeGate(m *model, to int, r mRecord) {
+	if r.id == 0 {
+		m.ids++
+		r.id = m.ids
+	}
+	m.begun = true
+	m.side[to].mRecord = r
+	e.wrote(m, to)
+	m.touched = false
+}
+
+// write replaces the target's record by a step of its own.
+func (e *explorer) write(m model, to int, r mRecord) model {
+	m.side[to].mRecord = r
 	e.wrote(&m, to)
 	m.touched = false
 	return m
 }
 
+// decide is a cutover or an abort. What it has seen of the source may be older than what
+// stands there: the seal may have been set since.
 func (e *explorer) decide(m model, from, to int) {
-	f, t := &m.side[from], &m.side[to]
-	if !t.target {
-		return
+	f, t := m.side[from].mRecord, &m.side[to]
+	if d := e.d.step(cutover, to, mRecord{}, t.view()); !d.no && d.act == protocol.Write {
+		e.add(e.write(m, to, d.record))
 	}
-	if t.step == stepBegun {
-		e.add(e.step(m, to, stepAsked))
-	}
-	if t.step == stepBegun || t.step == stepAsked {
-		e.add(e.step(m, to, stepAborting))
-	}
-	if t.step == stepAborting && !m.touched && !f.sealed {
-		n := m
-		if !e.f.noTouch {
-			e.wrote(&n, from)
+	d := e.d.step(abort, to, mRecord{}, t.view())
+	switch {
+	case d.no:
+	case d.act == protocol.Write:
+		e.add(e.write(m, to, d.record))
+	case d.act == protocol.Touch && m.touched: // it has read the source's record before that
+		r, _ := e.d.aborted(mRecord{}, t.mRecord)
+		r.sealed = !e.f.abortKeepsN
+		e.add(e.write(m, to, r))
+	case d.act == protocol.Touch:
+		if _, ok := e.d.aborted(f, t.mRecord); ok {
+			n := m
+			if !e.f.noTouch {
+				e.wrote(&n, from)
+			}
+			n.touched = true
+			e.add(n)
 		}
-		n.touched = true
-		e.add(n)
 	}
-	if t.step == stepAborting && m.touched {
-		n := e.step(m, to, stepAborted)
-		n.side[to].sealed = !e.f.abortKeepsN
-		e.add(n)
+	opens := !d.no && d.act == protocol.OpenGate
+	if t.target && t.step == stepAborted && t.gateIndex() == 0 && (e.f.abortNoSeal && t.n == 1 || e.f.abortKeepsN && !t.seal) {
+		opens = true
 	}
-	// The gate goes when nobody waits behind it; one that was a seal stays.
-	if t.step == stepAborted && t.gateIndex() == 0 && (!t.seal || e.f.abortNoSeal) && (t.n == 1 || e.f.abortKeepsN) {
+	if opens {
 		n := m
 		n.side[to].remove(0)
 		e.add(n)
@@ -391,16 +406,18 @@ func (e *explorer) decide(m model, from, to int) {
 
 // finish is the second step of the cutover, by anybody.
 func (e *explorer) finish(m model, from, to int) {
-	f, t := &m.side[from], &m.side[to]
-	sealed := f.sealed && !f.target && f.id == t.id
-	if !t.gated() || !sealed && !(e.f.eagerFinish && t.step == stepAsked) {
-		return
+	f, t := m.side[from].mRecord, &m.side[to]
+	if e.f.eagerFinish && t.step == stepAsked {
+		f = sealed(t.mRecord)
 	}
-	if t.gateIndex() == 0 {
+	r, ok := e.d.moved(f, t.mRecord)
+	switch {
+	case !ok:
+	case t.gateIndex() == 0:
 		n := m
 		n.side[to].remove(0)
 		e.add(n)
-		return
+	default:
+		e.add(e.write(m, to, r))
 	}
-	e.add(e.step(m, to, stepMoved))
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/succession-dev/succession/migrate/internal/protocol"
 )
 
 // The model explores every interleaving of the steps of a migration, as doc.go
@@ -15,13 +17,23 @@ import (
 // the term too. A coordinator that cannot be reached is one at which nothing happens
 // for a while, which every interleaving includes.
 //
-// Where the model says what a composite does, the code of this package is asked, too
-// (model_code_test.go): each line and record of the two sides that any composite finds in
-// any state that can be reached is shown to a real one, which stands there as that one
-// does. It must wait, join, raise a fence to the same number, lead with the same token,
-// refuse, or give its place back, as the model's does. What is not compared: steps of
-// operators, the cutover of a leader (leading, pin), and what happens between two requests of
-// one call, which in the model is a state of its own.
+// What a composite and an operator do next is decided by the functions of package protocol
+// that they call themselves (model_protocol_test.go). What the model still says in its own
+// words, and so may say wrongly:
+//
+//   - what a coordinator does with a request, as package backend demands of every driver;
+//   - in which order a composite and an operator send the requests of one decision, and what
+//     they read before: joining, raising a fence, the two writes of the leader who seals,
+//     those of an abort, the two steps of a cutover's end, and a gate that is joined, looked
+//     at and pinned;
+//   - when a term begins and ends, and that Leave of a seal does nothing.
+//
+// For the order a real composite is asked, too (model_code_test.go): each line and record of
+// the two sides that any composite finds in any state that can be reached is shown to one,
+// which stands there as that one does. It must wait, join, raise a fence to the same number,
+// lead with the same token, refuse, or give its members back, as the model's does. What is
+// not compared: steps of operators, the cutover of a leader (leading, pin), and what happens
+// between two requests of one call, which in the model is a state of its own.
 
 // The modes of processes.
 const (
@@ -115,6 +127,7 @@ type bounds struct {
 
 type explorer struct {
 	f    flaw
+	d    *decisions
 	b    bounds
 	seen map[model]struct{}
 	todo []model
@@ -218,21 +231,17 @@ func (p *mProc) uses() (side int, ours, ok bool) {
 
 // judge says what a composite does: 1+side for one alone, 0 for both, -1 to refuse.
 func (e *explorer) judge(m *model, from, to int) int {
-	switch rule(m.side[from].mRecord, m.side[to].mRecord) {
-	case movedTo, half:
+	switch phase := e.d.phase(m.side[from].mRecord, m.side[to].mRecord); {
+	case phase.HasMoved():
 		return 1 + to
-	case staysFrom:
+	case phase == protocol.Aborted:
 		return 1 + from
-	case needsBoth:
+	case phase.NeedsBoth():
 		return 0
-	case notBegun:
-		if e.f.early && m.side[to].n == 0 {
-			return 1 + from
-		}
-	case conflict:
-		if e.f.ignoresConflict {
-			return 0
-		}
+	case phase == protocol.None && e.f.early && m.side[to].n == 0:
+		return 1 + from
+	case phase == protocol.Conflict && e.f.ignoresConflict:
+		return 0
 	}
 	return -1
 }
@@ -312,7 +321,7 @@ func explore(f flaw, b bounds, code *compared, mix ...uint8) (string, int) {
 			m.proc[p].mode = mix[p]
 		}
 	}
-	e := &explorer{f: f, b: b, seen: make(map[model]struct{}), code: code, met: make(map[situation]bool)}
+	e := &explorer{f: f, d: newDecisions(), b: b, seen: make(map[model]struct{}), code: code, met: make(map[situation]bool)}
 	e.add(m)
 	for len(e.todo) > 0 && e.bad == "" {
 		m := e.todo[len(e.todo)-1]
