@@ -17,11 +17,11 @@ const (
 	NewOnly Mode = "new"  // To alone
 )
 
-// A Candidate is one member in a line, as [Status] shows it. A process with a place on
+// A Candidate is one member in a line, as [Status] shows it. A process with a member on
 // both coordinators is a candidate on each.
 type Candidate struct {
 	ID    string `json:"id"`    // of the process; what a foreign participant says of itself
-	Key   string `json:"key"`   // its place, as the coordinator names it
+	Key   string `json:"key"`   // as the coordinator names the member
 	Token uint64 `json:"token"` // its fencing token, by this coordinator alone
 	// Mode is empty where nobody may read who runs with both.
 	Mode Mode `json:"mode,omitempty"`

@@ -32,16 +32,16 @@
 //
 // A process of this backend leads when it is first on O and first behind the gate
 // on N. It takes O before N, and joins N only when it is first on O. Its term ends
-// when either place is lost, and its deadline is the earlier of the two.
+// when either member is lost, and its deadline is the earlier of the two.
 //
 // It may lead by one coordinator alone only where the other one says that the election
 // is there: by N where E on O is sealed to N, or N's record says that it has moved; by O
-// where N's record says that the migration was aborted, or went back. It then is no
-// different from a client of that coordinator alone, until the migration is begun again:
-// then it joins again, when its work has ended. Where neither
-// has anything to say, no migration has begun, and it refuses with [ErrNotBegun]: one
-// that was started with O and N exchanged would lead beside a client of O alone. Nor
-// does it begin one unless it is told to: records cannot tell in which direction.
+// where N's record says that the migration was aborted, or went back. It is then no
+// different from a client of that coordinator alone. When the migration is begun again, it
+// joins again as soon as its work has ended. Where neither record says anything, no
+// migration has begun, and it refuses with [ErrNotBegun]: one that was started with O and N
+// exchanged would lead beside a client of O alone. It begins no migration by itself unless it
+// is told to: records cannot tell in which direction.
 //
 // # Why one leads
 //
@@ -52,9 +52,9 @@
 // moment in between. What can go wrong around it:
 //
 //   - The leader seals only while it is first on both, as far as it knows. If its
-//     session on N is over, its deadline has passed, as law L6 holds behind the gate as
-//     for a leader, and so its term has ended. E is sealed and has no leader, until
-//     somebody takes the gate away: that is harmless.
+//     session on N is over, its deadline has passed and its term has ended: law L6 holds
+//     behind the gate as it does for a leader. E is then sealed and has no leader until
+//     somebody takes the gate away, which is harmless.
 //   - The leader crashes, or its answer is lost, before the seal: nothing has
 //     happened. After it: whoever finds the seal takes the gate away, any process of
 //     this backend that joins, or the operator. The gate of a sealed election has no
@@ -79,24 +79,24 @@
 // and every process is told so, and an abort of either takes that one's gate away as if
 // it had never been begun. The other goes on: one of the two records says, before any
 // gate goes, which migration that is, and an abort of the other is refused until the first
-// is done (withdraw.go). Abort that which moves E from where it has not been in use: tokens
+// is done. Abort that which moves E from where it has not been in use: tokens
 // of the other coordinator may be larger.
 //
 // # Why tokens grow
 //
-// The token of a leader by both is T = max(fenceO + posO, fenceN + posN). Before it
+// The token of a process that leads by both is T = max(fenceO + posO, fenceN + posN). Before it
 // leads it raises the smaller fence, on condition that its member there stands, so that
 // both sums are T. A fence is never lowered. Whoever leads next by either coordinator
 // joined later there, and has more than T. A client of O alone that led in between is
-// behind on N, but not on O: the next leader by both raises N above it. The
+// behind on N, but not on O: the next that leads by both raises N above it. The
 // leader does this once more before it seals, as O's fence may have been raised meanwhile.
 //
 // # What others see
 //
 // A foreign client of O stands in line as ever, behind the seal for ever. One of ours
 // gets a [backend.SealedError] with the address of N. Clients of N alone, ours or foreign,
-// wait behind the gate; but one that stands there before the leader keeps
-// that from N, and so all of this backend from leading, and is to be stopped.
+// wait behind the gate. One that stands there in front of the leader is to be stopped: it keeps
+// the leader from N, and so every process of this backend from leading.
 //
 // A composite that is first on O and cannot get N within [Options] Patience gives O
 // back and joins at the end, so that clients of O alone are not starved. Those who wait on
@@ -104,7 +104,7 @@
 //
 // A process of this backend marks its members for the status, by an ephemeral member in
 // the line E.migrate-both of the same coordinator with the member's position as its
-// value (mark.go). The values of members are the user's and stay as they are, and a
+// value. The values of members are the user's and stay as they are, and a
 // crash leaves no mark. A member without one knows its coordinator alone, as a foreign
 // one does; it endangers nothing, and is named.
 //
@@ -114,9 +114,14 @@
 // After it, O is not needed any more, except for what the record on N cannot tell.
 //
 // A record that a leader guards is carried over by its first guarded write after the
-// cutover (home.go). Any other stays on O, and is out of reach when that is.
+// cutover. Any other stays on O, and is out of reach when that is.
 //
 // After an abort a foreign client that is started on N leads there: no record stops it. Nor
 // is anybody stopped who runs one election on two coordinators without any gate. An
 // operator who deletes the gate or the seal by hand takes the protection away.
+//
+// # Where what is
+//
+// This package is the operator's procedure; internal/composite is the backend and its
+// sessions. Both do what internal/protocol decides, which sends no requests of its own.
 package migrate

@@ -187,7 +187,7 @@ func (b *Backend) beginToJoin(ctx context.Context, election string, why error) e
 	}
 }
 
-// Cutover asks the leader, who must hold a place on both coordinators, to seal the
+// Cutover asks the leader, who must have a member on both coordinators, to seal the
 // election on From and to lead on by To alone, and blocks until that has happened, or
 // ctx ends. Then the request stands, and the next leader who can will follow it; Abort
 // takes it back. Its error says what it waited for.
@@ -270,7 +270,7 @@ func (b *Backend) nobodyLeft(ctx context.Context, election string, v view) error
 
 // Abort ends a migration that has not been cut over: the election stays on From, and
 // To's record says so. It blocks until nobody stands behind the gate, which it then takes
-// away, or ctx ends: leaders with a place on both go on by From alone by themselves. It
+// away, or ctx ends: leaders with a member on both go on by From alone by themselves. It
 // refuses with [ErrRefused] where the cutover was faster. A gate that was a seal becomes
 // one again.
 func (b *Backend) Abort(ctx context.Context, election string) (Status, error) {

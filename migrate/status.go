@@ -34,10 +34,10 @@ type Status struct {
 	Phase    Phase  `json:"phase"`
 	// OnFrom and OnTo are who stands in line on each coordinator, in order, without
 	// gate and seal. Before the cutover the first of OnFrom leads, unless it is a
-	// process of this package without a place on To; after it the first of OnTo does.
+	// process of this package without a member on To; after it the first of OnTo does.
 	OnFrom []Candidate `json:"on_from"`
 	OnTo   []Candidate `json:"on_to"`
-	// Ready is true when the leader holds a place on both coordinators, so that it can
+	// Ready is true when the leader has a member on both coordinators, so that it can
 	// cut over.
 	Ready bool `json:"ready"`
 	// Blocks says, for people, what stands in the way of the next step; empty where
@@ -125,8 +125,7 @@ func (b *Backend) status(ctx context.Context, election string, v view) (Status, 
 	return s, nil
 }
 
-// phase says how far the migration is; with an error where the records have no place for
-// this process.
+// phase says how far the migration is; see [protocol.Route.Phase].
 func (b *Backend) phase(v view) (protocol.Phase, error) {
 	return b.route.Phase(v.line[protocol.From].Header, v.line[protocol.To].Header)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/succession-dev/succession/migrate/internal/protocol"
 )
 
-// errMovedOn says that an entry is not where the election is any more.
+// errMovedOn says that a candidacy is not where the election is any more.
 var errMovedOn = fmt.Errorf("%w: the election is being moved; join again", backend.ErrNotMember)
 
 var errLostTo = fmt.Errorf("%w: its member on the coordinator that the election moves to has gone", backend.ErrNotMember)
@@ -20,47 +20,43 @@ var errLostTo = fmt.Errorf("%w: its member on the coordinator that the election 
 // the gate on To: those are members of a former leader. Where it does not get To within
 // [Options] Patience, it leaves From and fails with [backend.ErrNotMember], as it does
 // where the election has moved meanwhile: join again.
-func (s *session) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
-	pl, err := s.ahead(ctx, m)
-	return pl, s.told("ahead", m.Line, err)
-}
-
-func (s *session) ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
-	e := s.owned(m)
-	if e == nil {
+func (s *session) Ahead(ctx context.Context, m backend.Member) (pl backend.Place, err error) {
+	defer s.told("ahead", m.Line, &err)
+	c := s.owned(m)
+	if c == nil {
 		return s.strangerAhead(ctx, m)
 	}
-	if e.isLost() { // From may be slow to answer, and this is certain
-		s.quitLater(e)
+	switch st := c.now(); {
+	case st.hasLost(): // From may be slow to answer, and this is certain
+		s.quitLater(c)
 		return backend.Place{}, errLostTo
-	}
-	if e.now() == outdated { // it stands until its leader leaves, when the work has ended
+	case st.state == outdated: // it stands until its leader leaves, when the work has ended
 		return backend.Place{}, errMovedOn
 	}
-	if err := e.turn.take(ctx); err != nil {
+	if err := c.turn.take(ctx); err != nil {
 		return backend.Place{}, err
 	}
-	defer e.turn.release()
-	sd := e.side()
-	pl, err := s.aheadOn(ctx, e, sd)
+	defer c.turn.release()
+	sd := c.now().side()
+	pl, err = s.aheadOn(ctx, c, sd)
 	if err != nil {
-		return backend.Place{}, s.rejoin(ctx, e, err)
+		return backend.Place{}, s.rejoin(ctx, c, err)
 	}
-	if sd == protocol.From && pl.First && !e.isFromOnly() {
-		pl, err = s.takeTo(ctx, e, pl)
-		return pl, s.rejoin(ctx, e, err)
+	if sd == protocol.From && pl.First && !c.now().isFromOnly() {
+		pl, err = s.takeTo(ctx, c, pl)
+		return pl, s.rejoin(ctx, c, err)
 	}
-	e.lead(pl.First && sd == protocol.From, pl.First && sd == protocol.To)
+	c.change(func(st *standing) { st.leads = [2]bool{sd == protocol.From && pl.First, sd == protocol.To && pl.First} })
 	return pl, nil
 }
 
 // aheadOn asks one coordinator.
-func (s *session) aheadOn(ctx context.Context, e *entry, sd protocol.Side) (backend.Place, error) {
+func (s *session) aheadOn(ctx context.Context, c *candidacy, sd protocol.Side) (backend.Place, error) {
 	part, err := s.use(sd)
 	if err != nil {
 		return backend.Place{}, err
 	}
-	m := e.member(sd)
+	m := c.now().at[sd]
 	if m.Key == "" {
 		return backend.Place{}, backend.ErrNotMember
 	}
@@ -69,11 +65,11 @@ func (s *session) aheadOn(ctx context.Context, e *entry, sd protocol.Side) (back
 		return pl, err
 	}
 	if protocol.BeingMoved(pl) {
-		if !e.hasSealed() {
+		if !c.now().hasSealed() {
 			return backend.Place{}, errMovedOn
 		}
 		// It leads already, while the gate is being taken away.
-		if l, err := part.Line(ctx, e.line); err != nil {
+		if l, err := part.Line(ctx, c.line); err != nil {
 			return backend.Place{}, err
 		} else if protocol.BehindGate(l, m) {
 			return backend.Place{First: true, Token: l.Token(l.Members[1]), Header: l.Header}, nil
@@ -83,31 +79,31 @@ func (s *session) aheadOn(ctx context.Context, e *entry, sd protocol.Side) (back
 	return pl, nil
 }
 
-// rejoin gives up the entry where err says that the election is elsewhere, and
+// rejoin gives up the candidacy where err says that the election is elsewhere, and
 // makes err one after which a candidate joins again, when the other coordinator is
-// where it went. The caller has the entry's turn.
-func (s *session) rejoin(ctx context.Context, e *entry, err error) error {
+// where it went. The caller has the candidacy's turn.
+func (s *session) rejoin(ctx context.Context, c *candidacy, err error) error {
 	var sealed *backend.SealedError
 	switch {
 	case err == nil:
 		return nil
 	case errors.As(err, &sealed) && (protocol.SameAddress(sealed.To, s.b.o.Route.From) || protocol.SameAddress(sealed.To, s.b.o.Route.To)):
 		err = fmt.Errorf("%w: the election has moved to %s; join again", backend.ErrNotMember, sealed.To)
-		s.setMoved(e.line, false)
+		s.setMoved(c.line, false)
 	case errors.Is(err, errMovedOn):
-		s.setMoved(e.line, false)
+		s.setMoved(c.line, false)
 	case errors.Is(err, backend.ErrNotMember):
 	default:
 		return err
 	}
-	if e.isLeader() { // it must know at once, and To may be slow to answer
-		s.quitLater(e)
+	if c.now().leads != [2]bool{} { // it must know at once, and To may be slow to answer
+		s.quitLater(c)
 		return err
 	}
 	// One coordinator that cannot be reached must not keep the member on the other.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeBound)
 	defer cancel()
-	if qerr := s.quit(ctx, e); qerr != nil {
+	if qerr := s.quit(ctx, c); qerr != nil {
 		s.endNotGivenBack(qerr)
 	}
 	return err

@@ -52,15 +52,8 @@ func New(subs [2]backend.Backend, o Options) *Backend {
 }
 
 // Session returns the live session and opens one where there is none.
-func (b *Backend) Session(ctx context.Context) (backend.Session, error) {
-	s, err := b.live(ctx)
-	if err != nil {
-		return nil, Wrap("session", "", err)
-	}
-	return s, nil
-}
-
-func (b *Backend) live(ctx context.Context) (*session, error) {
+func (b *Backend) Session(ctx context.Context) (_ backend.Session, err error) {
+	defer func() { err = Wrap("session", "", err) }()
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -84,8 +77,7 @@ func (b *Backend) live(ctx context.Context) (*session, error) {
 			return nil, context.Cause(ctx)
 		}
 	}
-	s, err := b.open(ctx)
-	if err != nil {
+	if s, err = b.open(ctx); err != nil {
 		return nil, err
 	}
 	b.mu.Lock()
@@ -117,27 +109,23 @@ func (b *Backend) open(ctx context.Context) (*session, error) {
 
 // Hold returns the files of the coordinators on which m stands at the moment of the call;
 // see [backend.Holder].
-func (b *Backend) Hold(m backend.Member) ([]*os.File, error) {
-	files, err := b.hold(m)
-	return files, Wrap("hold", m.Line, err)
-}
-
-func (b *Backend) hold(m backend.Member) (files []*os.File, err error) {
+func (b *Backend) Hold(m backend.Member) (files []*os.File, err error) {
+	defer func() { err = Wrap("hold", m.Line, err) }()
 	b.mu.Lock()
 	s := b.session
 	b.mu.Unlock()
-	var e *entry
+	var c *candidacy
 	if s != nil {
-		e = s.owned(m)
+		c = s.owned(m)
 	}
-	if e == nil {
+	if c == nil {
 		return nil, backend.ErrNotMember
 	}
+	st := c.now()
 	for i, sub := range b.subs {
-		sd := protocol.Side(i)
 		h, ok := sub.(backend.Holder)
-		m := e.member(sd)
-		if !ok || m.Key == "" || sd == protocol.From && e.side() == protocol.To {
+		m := st.at[i]
+		if !ok || m.Key == "" || protocol.Side(i) == protocol.From && st.side() == protocol.To {
 			continue
 		}
 		held, err := h.Hold(m)
@@ -173,7 +161,7 @@ func (b *Backend) closeSubs() error {
 	return errors.Join(errs[:]...)
 }
 
-// patience returns for how long an entry that is first on From tries to get a member on To,
+// patience returns for how long a candidacy that is first on From tries to get a member on To,
 // where a session has the given TTL.
 func (b *Backend) patience(ttl time.Duration) time.Duration {
 	if b.o.Patience > 0 {

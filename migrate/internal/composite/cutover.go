@@ -10,23 +10,23 @@ import (
 	"github.com/succession-dev/succession/migrate/internal/protocol"
 )
 
-// obey does what To's record asks of an entry that leads by both: to seal From, or to go
+// obey does what To's record asks of a candidacy that leads by both: to seal From, or to go
 // on by From alone.
-func (s *session) obey(ctx context.Context, e *entry) error {
-	if err := e.turn.take(ctx); err != nil {
+func (s *session) obey(ctx context.Context, c *candidacy) error {
+	if err := c.turn.take(ctx); err != nil {
 		return err
 	}
-	seal, err := s.decide(ctx, e)
-	e.turn.release()
+	seal, err := s.decide(ctx, c)
+	c.turn.release()
 	if err != nil || seal == nil {
 		return err
 	}
-	s.setMoved(e.line, true)
-	s.b.o.Log.Info("sealed the old coordinator; leading on by the new one alone", "election", e.line, "to", s.b.o.Route.To)
+	s.setMoved(c.line, true)
+	s.b.o.Log.Info("sealed the old coordinator; leading on by the new one alone", "election", c.line, "to", s.b.o.Route.To)
 	// Anybody may do the rest, but nobody is nearer.
 	wait := backoff.New(ctx)
 	for {
-		err := EndMove(ctx, s.to(), e.line, *seal)
+		err := EndMove(ctx, s.to(), c.line, *seal)
 		if err == nil || !passing(err) {
 			return err
 		}
@@ -37,8 +37,8 @@ func (s *session) obey(ctx context.Context, e *entry) error {
 }
 
 // decide does what the records ask for. It returns From's record if that is sealed. The
-// caller has the entry's turn.
-func (s *session) decide(ctx context.Context, e *entry) (*backend.Header, error) {
+// caller has the candidacy's turn.
+func (s *session) decide(ctx context.Context, c *candidacy) (*backend.Header, error) {
 	from, to := s.part(protocol.From), s.to()
 	for refused := false; ; {
 		if err := s.alive(); err != nil {
@@ -46,7 +46,7 @@ func (s *session) decide(ctx context.Context, e *entry) (*backend.Header, error)
 		}
 		// From's record before To's is confirmed: the seal is refused when From's has been
 		// touched since, and an abort touches it after it has written To's.
-		r, err := from.Get(ctx, e.line)
+		r, err := from.Get(ctx, c.line)
 		if err != nil {
 			return nil, err
 		}
@@ -54,33 +54,33 @@ func (s *session) decide(ctx context.Context, e *entry) (*backend.Header, error)
 		if err != nil {
 			return nil, err
 		}
-		l, err := to.Line(ctx, e.line)
+		l, err := to.Line(ctx, c.line)
 		if err != nil {
 			return nil, err
 		}
-		own := [2]backend.Member{e.member(protocol.From), e.member(protocol.To)}
+		own := c.now().at
 		choice, err := s.b.o.Route.Lead(h, l, own)
 		switch {
 		case err != nil:
 			return nil, err
 		case choice == protocol.SealedFrom:
-			// Perhaps by this entry, and the answer was lost. Then its member is what is pinned.
-			if err := s.checkSeal(ctx, e); err != nil {
+			// Perhaps by this candidacy, and the answer was lost. Then its member is what is pinned.
+			if err := s.checkSeal(ctx, c); err != nil {
 				return nil, err
 			}
-			e.seal()
+			c.change((*standing).seal)
 			return &h, nil
 		case choice == protocol.StayOnFrom:
-			if err := s.leaveTo(ctx, e, l.Header.Migration.ID); err != nil {
+			if err := s.leaveTo(ctx, c, l.Header.Migration.ID); err != nil {
 				return nil, err
 			}
-			s.b.o.Log.Info("the migration was aborted; leading on by the old coordinator alone", "election", e.line)
+			s.b.o.Log.Info("the migration was aborted; leading on by the old coordinator alone", "election", c.line)
 			return nil, nil
 		case choice == protocol.GoOn:
 			return nil, nil
 		}
 		if refused { // one that named an earlier version can never be set any more
-			e.sealSent = false
+			c.sealSent = false
 		}
 		if choice == protocol.RaiseTo {
 			if err := raise(ctx, to, own[protocol.To], h.Fence+own[protocol.From].Position); err != nil {
@@ -90,7 +90,7 @@ func (s *session) decide(ctx context.Context, e *entry) (*backend.Header, error)
 		}
 		// To's may have been read from a server that lags behind. That it still is so is
 		// certain when a write of the same, which names its version, succeeds.
-		_, err = to.Put(ctx, e.line, l.Header.Encode(), &backend.If{Version: l.Version, Member: own[protocol.To]})
+		_, err = to.Put(ctx, c.line, l.Header.Encode(), &backend.If{Version: l.Version, Member: own[protocol.To]})
 		if errors.Is(err, backend.ErrVersion) {
 			continue
 		}
@@ -98,7 +98,7 @@ func (s *session) decide(ctx context.Context, e *entry) (*backend.Header, error)
 			return nil, err
 		}
 		h = protocol.SealOf(h, l.Header.Migration)
-		err = s.sendSeal(ctx, e, h, r.Version)
+		err = s.sendSeal(ctx, c, h, r.Version)
 		switch {
 		case err == nil:
 			return &h, nil
@@ -113,30 +113,30 @@ func (s *session) decide(ctx context.Context, e *entry) (*backend.Header, error)
 }
 
 // sendSeal seals From, whose record becomes h where it still has the version.
-func (s *session) sendSeal(ctx context.Context, e *entry, h backend.Header, at backend.Version) error {
-	if err := e.writing.take(ctx); err != nil {
+func (s *session) sendSeal(ctx context.Context, c *candidacy, h backend.Header, at backend.Version) error {
+	if err := c.writing.take(ctx); err != nil {
 		return err
 	}
-	defer e.writing.release()
-	was := e.sealSent
-	e.sealSent = true
-	err := s.part(protocol.From).Pin(ctx, e.member(protocol.From), h, at)
+	defer c.writing.release()
+	was := c.sealSent
+	c.sealSent = true
+	err := s.part(protocol.From).Pin(ctx, c.now().at[protocol.From], h, at)
 	switch {
 	case err == nil:
-		e.seal()
+		c.change((*standing).seal)
 	case errors.Is(err, backend.ErrNotMember), errors.Is(err, backend.ErrDenied):
-		e.sealSent = was
+		c.sealSent = was
 	}
 	return err
 }
 
-// checkSeal returns nil if it is the entry that has sealed From.
-func (s *session) checkSeal(ctx context.Context, e *entry) error {
-	l, err := s.part(protocol.From).Line(ctx, e.line)
+// checkSeal returns nil if it is the candidacy that has sealed From.
+func (s *session) checkSeal(ctx context.Context, c *candidacy) error {
+	l, err := s.part(protocol.From).Line(ctx, c.line)
 	if err != nil {
 		return err
 	}
-	if protocol.Index(l, e.member(protocol.From)) != 0 || !l.Members[0].Pinned {
+	if protocol.Index(l, c.now().at[protocol.From]) != 0 || !l.Members[0].Pinned {
 		return fmt.Errorf("%w: %s is sealed, and not by this process", backend.ErrHeader, s.b.o.Route.From)
 	}
 	return nil

@@ -30,7 +30,7 @@ func (s *session) fromOver() error {
 	return fmt.Errorf("%w: no session with %s, which keeps what has not moved: %v", backend.ErrUnavailable, s.b.o.Route.From, why)
 }
 
-// openFrom opens another part with From where there is none and no entry needs the one
+// openFrom opens another part with From where there is none and no candidacy needs the one
 // before. It reports whether there is a new one.
 func (s *session) openFrom(ctx context.Context) (opened bool, err error) {
 	if s.fromOver() == nil || s.needsFrom() {
@@ -59,7 +59,7 @@ func (s *session) openFrom(ctx context.Context) (opened bool, err error) {
 	if s.err != nil {
 		return false, s.err
 	}
-	if s.entryNeedsFrom() { // the one that has ended, and ends with it
+	if s.candidacyNeedsFrom() { // the one that has ended, and ends with it
 		return false, nil
 	}
 	s.parts[protocol.From] = from
@@ -101,7 +101,7 @@ func (s *session) headersNow(ctx context.Context, line string) (h [2]backend.Hea
 	return h, errs
 }
 
-// watchFrom ends the session when from does and an entry needs it. The session's watcher
+// watchFrom ends the session when from does and a candidacy needs it. The session's watcher
 // waits for it. The caller holds the session's lock, or is the only one who has it.
 func (s *session) watchFrom(from backend.Session) {
 	s.behind.Go(func() {
@@ -123,18 +123,18 @@ func (s *session) fromLost() error {
 	return nil
 }
 
-// needsFrom reports whether any of the session's entries needs From, or there are none.
+// needsFrom reports whether any of the session's candidacies needs From, or there are none.
 func (s *session) needsFrom() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.needsFromLocked()
 }
 
-func (s *session) needsFromLocked() bool { return len(s.entries) == 0 || s.entryNeedsFrom() }
+func (s *session) needsFromLocked() bool { return len(s.candidacies) == 0 || s.candidacyNeedsFrom() }
 
-func (s *session) entryNeedsFrom() bool {
-	for _, e := range s.entries {
-		if e.sideLocked() == protocol.From {
+func (s *session) candidacyNeedsFrom() bool {
+	for _, c := range s.candidacies {
+		if c.st.side() == protocol.From {
 			return true
 		}
 	}

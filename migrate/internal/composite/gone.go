@@ -12,42 +12,38 @@ import (
 // Gone blocks until m has gone; see [backend.Session]. A leader that waits for its own
 // member, as elect has it, waits for both of its members, and meanwhile does the cutover
 // when an operator asks for it.
-func (s *session) Gone(ctx context.Context, m backend.Member) error {
-	return s.told("gone", m.Line, s.gone(ctx, m))
-}
-
-func (s *session) gone(ctx context.Context, m backend.Member) error {
-	e := s.owned(m)
-	if e == nil {
+func (s *session) Gone(ctx context.Context, m backend.Member) (err error) {
+	defer s.told("gone", m.Line, &err)
+	c := s.owned(m)
+	if c == nil {
 		return s.strangerGone(ctx, m)
 	}
 	wait := backoff.New(ctx)
 	for {
-		sd := e.side()
+		st := c.now()
+		sd := st.side()
 		part, err := s.use(sd)
 		if err != nil {
 			return err
 		}
-		mine := e.member(sd)
-		if mine.Key == "" {
-			return nil
-		}
 		switch {
-		case sd == protocol.From && e.isFromOnly():
-			return s.goneOrBegun(ctx, e)
-		case sd == protocol.To || e.member(protocol.To).Key == "":
-			return part.Gone(ctx, mine)
+		case st.at[sd].Key == "":
+			return nil
+		case st.isFromOnly():
+			return s.goneOrBegun(ctx, c)
+		case sd == protocol.To || st.at[protocol.To].Key == "":
+			return part.Gone(ctx, st.at[sd])
 		}
-		asked, err := s.goneOrAsked(ctx, e)
+		asked, err := s.goneOrAsked(ctx, c)
 		if err != nil || !asked {
 			return err
 		}
-		gone, err := s.goneOrObeyed(ctx, e)
+		gone, err := s.goneOrObeyed(ctx, c)
 		if gone {
 			return nil
 		}
 		if err != nil {
-			s.b.o.Log.Warn("could not do what the record asks for, trying again", "election", e.line, "err", err)
+			s.b.o.Log.Warn("could not do what the record asks for, trying again", "election", c.line, "err", err)
 			if err := wait.Sleep(ctx); err != nil {
 				return err
 			}
@@ -58,7 +54,7 @@ func (s *session) gone(ctx context.Context, m backend.Member) error {
 }
 
 // strangerGone waits for a member that this session did not join. A wait on To is that of
-// an entry that is first on From, and ends with its patience.
+// a candidacy that is first on From, and ends with its patience.
 func (s *session) strangerGone(ctx context.Context, m backend.Member) error {
 	line := m.Line
 	m, sd := untag(m)
@@ -77,39 +73,40 @@ func (s *session) strangerGone(ctx context.Context, m backend.Member) error {
 	return part.Gone(ctx, m)
 }
 
-// patientUntil returns when the first of the session's entries in the line loses its
+// patientUntil returns when the first of the session's candidacies in the line loses its
 // patience; zero for never.
 func (s *session) patientUntil(line string) (until time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, e := range s.entries {
-		if e.line == line && !e.until.IsZero() && (until.IsZero() || e.until.Before(until)) {
-			until = e.until
+	for _, c := range s.candidacies {
+		if c.line == line && !c.st.until.IsZero() && (until.IsZero() || c.st.until.Before(until)) {
+			until = c.st.until
 		}
 	}
 	return until
 }
 
-// goneOrBegun is for an entry that is on From alone, as the migration was aborted. It
+// goneOrBegun is for a candidacy that is on From alone, as the migration was aborted. It
 // blocks until its member has gone, or the migration was begun again: then the next Ahead
 // says that it has to join again. That is told once: others of this process who wait
 // behind it wait on, until its leader has left.
-func (s *session) goneOrBegun(ctx context.Context, e *entry) error {
-	from, m := s.part(protocol.From), e.member(protocol.From)
-	if e.now() == outdated {
+func (s *session) goneOrBegun(ctx context.Context, c *candidacy) error {
+	st, from := c.now(), s.part(protocol.From)
+	m := st.at[protocol.From]
+	if st.state == outdated {
 		return from.Gone(ctx, m)
 	}
 	_, err := first(ctx,
 		func(ctx context.Context) error { return from.Gone(ctx, m) },
 		func(ctx context.Context) error {
-			if s.begunAgain(ctx, e) != nil {
+			if s.begunAgain(ctx, c) != nil {
 				<-ctx.Done() // the next Gone looks at it again
 				return context.Cause(ctx)
 			}
-			e.begunAgain()
+			c.change((*standing).begunAgain)
 			return nil
 		})
-	if e.now() == outdated {
+	if c.now().state == outdated {
 		return nil
 	}
 	return err
@@ -117,11 +114,9 @@ func (s *session) goneOrBegun(ctx context.Context, e *entry) error {
 
 // begunAgain blocks until To's record asks for a member on both coordinators, for another
 // migration than the one that was aborted: the record may be read from a server that lags.
-func (s *session) begunAgain(ctx context.Context, e *entry) error {
-	e.mu.Lock()
-	aborted := e.aborted
-	e.mu.Unlock()
-	return s.untilTo(ctx, e.line, func(h backend.Header) bool {
+func (s *session) begunAgain(ctx context.Context, c *candidacy) error {
+	aborted := c.now().aborted
+	return s.untilTo(ctx, c.line, func(h backend.Header) bool {
 		phase, _ := s.b.o.Route.PhaseByTo(h)
 		return phase.NeedsBoth() && h.Migration.ID != aborted
 	})
@@ -142,14 +137,12 @@ func (s *session) untilTo(ctx context.Context, line string, is func(backend.Head
 	}
 }
 
-// goneOrAsked blocks until one of the entry's two members has gone, or To's record asks
+// goneOrAsked blocks until one of the candidacy's two members has gone, or To's record asks
 // for the seal, says that it has been set, or says that the migration was aborted.
-func (s *session) goneOrAsked(ctx context.Context, e *entry) (asked bool, err error) {
-	var m [2]backend.Member
-	for i := range m {
-		if m[i] = e.member(protocol.Side(i)); m[i].Key == "" {
-			return true, nil
-		}
+func (s *session) goneOrAsked(ctx context.Context, c *candidacy) (asked bool, err error) {
+	m := c.now().at
+	if m[protocol.From].Key == "" || m[protocol.To].Key == "" {
+		return true, nil
 	}
 	from, to := s.part(protocol.From), s.to()
 	i, err := first(ctx,
@@ -157,45 +150,45 @@ func (s *session) goneOrAsked(ctx context.Context, e *entry) (asked bool, err er
 		func(ctx context.Context) error {
 			err := to.Gone(ctx, m[protocol.To])
 			if err == nil {
-				e.lose()
+				c.change((*standing).lose)
 			}
 			return err
 		},
 		func(ctx context.Context) error {
-			return s.untilTo(ctx, e.line, func(h backend.Header) bool {
+			return s.untilTo(ctx, c.line, func(h backend.Header) bool {
 				return h.Migration.Step == protocol.StepAsked || h.Migration.Step == protocol.StepMoved || h.Sealed != ""
 			})
 		})
 	return i == 2 && err == nil, err
 }
 
-// goneOrObeyed does what To's record asks for, which it gives up when one of the entry's
+// goneOrObeyed does what To's record asks for, which it gives up when one of the candidacy's
 // members has gone: the other coordinator may be slow to answer. From the seal on it is To
 // alone that says who leads.
-func (s *session) goneOrObeyed(ctx context.Context, e *entry) (gone bool, err error) {
+func (s *session) goneOrObeyed(ctx context.Context, c *candidacy) (gone bool, err error) {
 	goes := func(sd protocol.Side) func(context.Context) error {
-		part, m := s.part(sd), e.member(sd)
+		part, m := s.part(sd), c.now().at[sd]
 		return func(ctx context.Context) error {
-			if part.Gone(ctx, m) != nil || sd == protocol.From && s.sealing(ctx, e) {
+			if part.Gone(ctx, m) != nil || sd == protocol.From && s.sealing(ctx, c) {
 				<-ctx.Done()
 				return context.Cause(ctx)
 			}
 			if sd == protocol.To {
-				e.lose()
+				c.change((*standing).lose)
 			}
 			return nil
 		}
 	}
 	i, err := first(ctx, goes(protocol.From), goes(protocol.To),
-		func(ctx context.Context) error { return s.obey(ctx, e) })
+		func(ctx context.Context) error { return s.obey(ctx, c) })
 	return i < 2, err
 }
 
-// sealing reports whether the entry's member on From is the seal by now, and waits for one
+// sealing reports whether the candidacy's member on From is the seal by now, and waits for one
 // that is under way: to be pinned may look like having gone.
-func (s *session) sealing(ctx context.Context, e *entry) bool {
-	if e.writing.take(ctx) == nil {
-		defer e.writing.release()
+func (s *session) sealing(ctx context.Context, c *candidacy) bool {
+	if c.writing.take(ctx) == nil {
+		defer c.writing.release()
 	}
-	return ctx.Err() != nil || e.side() == protocol.To || s.checkSeal(ctx, e) == nil
+	return ctx.Err() != nil || c.now().side() == protocol.To || s.checkSeal(ctx, c) == nil
 }

@@ -1,6 +1,7 @@
 package composite
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -10,20 +11,12 @@ import (
 
 // Join adds a member where the election is, as the records of both coordinators say;
 // see [backend.Session]. It takes two round trips more than that coordinator's own Join.
-// It fails with [protocol.ErrNotBegun] or [protocol.ErrOther] where the records have no
-// place for this process. With [Options] Begin it begins a migration first, where nobody
-// has.
-func (s *session) Join(ctx context.Context, line, value string) (backend.Member, error) {
-	m, err := s.join(ctx, line, value)
-	return m, s.told("join", line, err)
-}
-
-func (s *session) join(ctx context.Context, line, value string) (backend.Member, error) {
-	err := backend.CheckName(line)
-	if err == nil {
-		err = backend.CheckValue(value)
-	}
-	if err != nil {
+// It fails with [protocol.ErrNotBegun] or [protocol.ErrOther] where the records say that
+// this process can lead nowhere. With [Options] Begin it begins a migration first, where
+// nobody has.
+func (s *session) Join(ctx context.Context, line, value string) (m backend.Member, err error) {
+	defer s.told("join", line, &err)
+	if err := cmp.Or(backend.CheckName(line), backend.CheckValue(value)); err != nil {
 		return backend.Member{}, err
 	}
 	phase, err := s.find(ctx, line)
@@ -43,22 +36,22 @@ func (s *session) join(ctx context.Context, line, value string) (backend.Member,
 	if err != nil {
 		return backend.Member{}, err
 	}
-	m, err := part.Join(ctx, line, value)
+	m, err = part.Join(ctx, line, value)
 	if err != nil {
 		return backend.Member{}, err
 	}
-	e := s.newEntry(line, value, sd, m)
+	c := s.newCandidacy(line, value, sd, m)
 	s.mu.Lock()
 	err = part.Err()
 	if err == nil { // else the part with From may be another one by now
-		s.entries[identity(e.as)] = e
+		s.candidacies[identity(c.as)] = c
 	}
 	s.mu.Unlock()
 	if err != nil {
 		return backend.Member{}, err
 	}
-	s.mark(ctx, e, sd)
-	return e.as, nil
+	s.mark(ctx, c, sd)
+	return c.as, nil
 }
 
 // identity is what a member is known by: what it said and whether it is pinned may differ.
@@ -66,11 +59,11 @@ func identity(m backend.Member) backend.Member {
 	return backend.Member{Line: m.Line, Key: m.Key, Position: m.Position}
 }
 
-// owned returns the session's own entry that m is, or nil.
-func (s *session) owned(m backend.Member) *entry {
+// owned returns the session's own candidacy that m is, or nil.
+func (s *session) owned(m backend.Member) *candidacy {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.entries[identity(m)]
+	return s.candidacies[identity(m)]
 }
 
 // find says where the election is. It takes a cutover that has been decided to its end

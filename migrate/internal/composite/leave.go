@@ -8,22 +8,19 @@ import (
 	"github.com/succession-dev/succession/migrate/internal/protocol"
 )
 
-// Leave removes a member; see [backend.Session]. An entry on both coordinators leaves To
+// Leave removes a member; see [backend.Session]. A candidacy on both coordinators leaves To
 // first. One that has sealed From leaves To alone: the seal stays.
-func (s *session) Leave(ctx context.Context, m backend.Member) error {
-	return s.told("leave", m.Line, s.leave(ctx, m))
-}
-
-func (s *session) leave(ctx context.Context, m backend.Member) error {
-	e := s.owned(m)
-	if e == nil {
+func (s *session) Leave(ctx context.Context, m backend.Member) (err error) {
+	defer s.told("leave", m.Line, &err)
+	c := s.owned(m)
+	if c == nil {
 		return s.leaveStranger(ctx, m)
 	}
-	if err := e.turn.take(ctx); err != nil {
+	if err := c.turn.take(ctx); err != nil {
 		return err
 	}
-	defer e.turn.release()
-	return s.quit(ctx, e)
+	defer c.turn.release()
+	return s.quit(ctx, c)
 }
 
 // leaveStranger removes a member that this session did not join. What holds a
@@ -46,36 +43,36 @@ func (s *session) leaveStranger(ctx context.Context, m backend.Member) error {
 	return part.Leave(ctx, m)
 }
 
-// quit removes the entry's members and forgets it. The caller has its turn.
-func (s *session) quit(ctx context.Context, e *entry) error {
-	if err := s.quitSide(ctx, e, protocol.To); err != nil {
+// quit removes the candidacy's members and forgets it. The caller has its turn.
+func (s *session) quit(ctx context.Context, c *candidacy) error {
+	if err := s.quitSide(ctx, c, protocol.To); err != nil {
 		return err
 	}
-	defer s.unmark(ctx, e)
-	switch {
-	case e.hasSealed():
+	defer s.unmark(ctx, c)
+	switch st := c.now(); {
+	case st.hasSealed():
 		return nil // it stays known, so that nobody takes the seal for a member
-	case e.side() == protocol.To:
-	case e.sealSent:
+	case st.side() == protocol.To:
+	case c.sealSent:
 		// Perhaps the member is the seal. The end of its session takes it away if it
 		// is not.
 		err := fmt.Errorf("%w: its seal on %s may be under way, so the session had to end", backend.ErrSessionEnded, s.b.o.Route.From)
 		s.end(err)
 		return err
 	default:
-		if err := s.quitSide(ctx, e, protocol.From); err != nil {
+		if err := s.quitSide(ctx, c, protocol.From); err != nil {
 			return err
 		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.entries, identity(e.as))
+	delete(s.candidacies, identity(c.as))
 	return nil
 }
 
-// quitSide removes the entry's member on one coordinator, where it has one.
-func (s *session) quitSide(ctx context.Context, e *entry, sd protocol.Side) error {
-	m := e.member(sd)
+// quitSide removes the candidacy's member on one coordinator, where it has one.
+func (s *session) quitSide(ctx context.Context, c *candidacy, sd protocol.Side) error {
+	m := c.now().at[sd]
 	if m.Key == "" {
 		return nil
 	}
@@ -84,26 +81,26 @@ func (s *session) quitSide(ctx context.Context, e *entry, sd protocol.Side) erro
 		err = part.Leave(ctx, m)
 	}
 	if err == nil {
-		e.gone(sd)
+		c.change(func(st *standing) { st.gone(sd) })
 	}
 	return err
 }
 
 // quitLater quits without having the caller wait. The session's watcher waits for it.
-func (s *session) quitLater(e *entry) {
+func (s *session) quitLater(c *candidacy) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.err != nil {
 		return // it goes with the session
 	}
-	e.giveUp.Do(func() {
+	c.giveUp.Do(func() {
 		s.behind.Go(func() {
 			ctx, cancel := context.WithTimeout(context.Background(), closeBound)
 			defer cancel()
-			err := e.turn.take(ctx)
+			err := c.turn.take(ctx)
 			if err == nil {
-				err = s.quit(ctx, e)
-				e.turn.release()
+				err = s.quit(ctx, c)
+				c.turn.release()
 			}
 			if err != nil {
 				s.endNotGivenBack(err)
@@ -117,21 +114,23 @@ func (s *session) endNotGivenBack(err error) {
 }
 
 // Pin makes a member permanent where it stands; see [backend.Session].
-func (s *session) Pin(ctx context.Context, m backend.Member, h backend.Header, at backend.Version) error {
+func (s *session) Pin(ctx context.Context, m backend.Member, h backend.Header, at backend.Version) (err error) {
+	defer s.told("pin", m.Line, &err)
 	var sd protocol.Side
-	if e := s.owned(m); e != nil {
-		sd = e.side()
-		m = e.member(sd)
+	if c := s.owned(m); c != nil {
+		st := c.now()
+		sd = st.side()
+		m = st.at[sd]
 	} else {
 		m, sd = untag(m)
 	}
 	plain, ok := untagVersion(sd, at)
 	part, err := s.use(sd)
-	if err == nil && !ok {
-		err = fmt.Errorf("%w: it is kept by the other coordinator by now", backend.ErrVersion)
+	switch {
+	case err != nil:
+		return err
+	case !ok:
+		return errOtherSide
 	}
-	if err == nil {
-		err = part.Pin(ctx, m, h, plain)
-	}
-	return s.told("pin", m.Line, err)
+	return part.Pin(ctx, m, h, plain)
 }

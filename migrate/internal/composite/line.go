@@ -10,12 +10,8 @@ import (
 
 // Line returns the line of the coordinator where the election is; see
 // [backend.Session]. Keys of To begin with "to:".
-func (s *session) Line(ctx context.Context, line string) (backend.Line, error) {
-	l, err := s.line(ctx, line)
-	return l, s.told("line", line, err)
-}
-
-func (s *session) line(ctx context.Context, line string) (backend.Line, error) {
+func (s *session) Line(ctx context.Context, line string) (l backend.Line, err error) {
+	defer s.told("line", line, &err)
 	if err := backend.CheckName(line); err != nil {
 		return backend.Line{}, err
 	}
@@ -52,11 +48,8 @@ func (s *session) lineOf(ctx context.Context, line string) (backend.Line, protoc
 }
 
 // Joined blocks until somebody stands in the line; see [backend.Session].
-func (s *session) Joined(ctx context.Context, line string) error {
-	return s.told("joined", line, s.joined(ctx, line))
-}
-
-func (s *session) joined(ctx context.Context, line string) error {
+func (s *session) Joined(ctx context.Context, line string) (err error) {
+	defer s.told("joined", line, &err)
 	if err := backend.CheckName(line); err != nil {
 		return err
 	}

@@ -20,28 +20,24 @@ const marksSuffix = ".migrate-both"
 // markBound is how long a candidate waits for its mark.
 const markBound = 2 * time.Second
 
-// mark marks the entry's member on the coordinator, if that can be done in time.
-func (s *session) mark(ctx context.Context, e *entry, sd protocol.Side) {
+// mark marks the candidacy's member on the coordinator, if that can be done in time.
+func (s *session) mark(ctx context.Context, c *candidacy, sd protocol.Side) {
 	ctx, cancel := context.WithTimeout(ctx, markBound)
 	defer cancel()
-	m := e.member(sd)
-	mark, err := s.part(sd).Join(ctx, protocol.Companion(e.line, marksSuffix), strconv.FormatUint(m.Position, 10))
+	m := c.now().at[sd]
+	mark, err := s.part(sd).Join(ctx, protocol.Companion(c.line, marksSuffix), strconv.FormatUint(m.Position, 10))
 	if err != nil {
-		s.b.o.Log.Info("could not say that this process runs with both coordinators; the status of the migration will not know", "election", e.line, "member", m.Key, "err", err)
+		s.b.o.Log.Info("could not say that this process runs with both coordinators; the status of the migration will not know", "election", c.line, "member", m.Key, "err", err)
 		return
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.marks[sd] = mark
+	c.change(func(st *standing) { st.marks[sd] = mark })
 }
 
-// unmark takes the entry's marks away. One that stays goes with the session, and means
+// unmark takes the candidacy's marks away. One that stays goes with the session, and means
 // nothing without its member.
-func (s *session) unmark(ctx context.Context, e *entry) {
-	e.mu.Lock()
-	marks := e.marks
-	e.marks = [2]backend.Member{}
-	e.mu.Unlock()
+func (s *session) unmark(ctx context.Context, c *candidacy) {
+	var marks [2]backend.Member
+	c.change(func(st *standing) { marks, st.marks = st.marks, marks })
 	ctx, cancel := context.WithTimeout(ctx, markBound)
 	defer cancel()
 	for sd, mark := range marks {

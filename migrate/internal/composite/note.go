@@ -126,17 +126,17 @@ func (s *session) keeping(ctx context.Context, sd protocol.Side) (backend.Sessio
 	return s.use(sd)
 }
 
-// carry carries a record over to To, where the entry's election has moved to, before its
+// carry carries a record over to To, where the candidacy's election has moved to, before its
 // leader writes it there. A write that does not ask for a version overwrites what
 // From has, and can do without From: then the writing of the note is left to the caller,
 // for when the value is there. Until it is, that of From counts.
-func (s *session) carry(ctx context.Context, e *entry, name string, needed bool) (writeNote func() error, err error) {
-	id, err := s.movedBy(ctx, e.line)
+func (s *session) carry(ctx context.Context, c *candidacy, name string, needed bool) (writeNote func() error, err error) {
+	id, err := s.movedBy(ctx, c.line)
 	if err != nil {
 		return nil, err
 	}
 	was, at, err := s.noteOf(ctx, name)
-	want := note{Record: name, Election: e.line, Migration: id}
+	want := note{Record: name, Election: c.line, Migration: id}
 	if err != nil || id == "" || was == want {
 		return nil, err
 	}
@@ -144,7 +144,7 @@ func (s *session) carry(ctx context.Context, e *entry, name string, needed bool)
 	if err != nil {
 		return nil, err
 	}
-	to, m := s.to(), e.member(protocol.To)
+	to, m := s.to(), c.now().at[protocol.To]
 	writeNote = func() error {
 		_, err := to.Put(ctx, protocol.Companion(name, noteSuffix), value, &backend.If{Version: at, Member: m})
 		return err

@@ -2,7 +2,6 @@ package composite
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -13,12 +12,8 @@ import (
 
 // Get returns a record of the coordinator that keeps it; see [backend.Records] and
 // the package comment.
-func (s *session) Get(ctx context.Context, name string) (backend.Record, error) {
-	r, err := s.get(ctx, name)
-	return r, s.told("get", name, err)
-}
-
-func (s *session) get(ctx context.Context, name string) (backend.Record, error) {
+func (s *session) Get(ctx context.Context, name string) (r backend.Record, err error) {
+	defer s.told("get", name, &err)
 	if err := backend.CheckName(name); err != nil {
 		return backend.Record{}, err
 	}
@@ -68,19 +63,19 @@ func (s *session) target(ctx context.Context, name string, cond *backend.If) (t 
 	if cond != nil {
 		t.cond = *cond
 	}
-	c := &t.cond
-	e := s.owned(c.Member)
+	c := s.owned(t.cond.Member)
 	switch {
-	case c.Member == (backend.Member{}):
+	case t.cond.Member == (backend.Member{}):
 		t.side, _, err = s.keeper(ctx, name)
-	case e == nil:
-		c.Member, t.side = untag(c.Member)
+	case c == nil:
+		t.cond.Member, t.side = untag(t.cond.Member)
 	default:
-		t.side = e.side()
-		if c.Member = e.member(t.side); c.Member.Key == "" || e.isLost() {
+		st := c.now()
+		t.side = st.side()
+		if t.cond.Member = st.at[t.side]; t.cond.Member.Key == "" || st.hasLost() {
 			err = backend.ErrNotMember
-		} else if t.side == protocol.To && name != e.line && name != header.FenceRecord(e.line) {
-			t.note, err = s.carry(ctx, e, name, c.Version != 0)
+		} else if t.side == protocol.To && name != c.line && name != header.FenceRecord(c.line) {
+			t.note, err = s.carry(ctx, c, name, t.cond.Version != 0)
 		}
 	}
 	if err != nil {
@@ -90,9 +85,9 @@ func (s *session) target(ctx context.Context, name string, cond *backend.If) (t 
 		return t, err
 	}
 	var ok bool
-	if c.Version, ok = untagVersion(t.side, c.Version); !ok {
-		err = fmt.Errorf("%w: it is kept by the other coordinator by now", backend.ErrVersion)
-		if e != nil && t.side == protocol.From && name == e.line {
+	if t.cond.Version, ok = untagVersion(t.side, t.cond.Version); !ok {
+		err = errOtherSide
+		if c != nil && t.side == protocol.From && name == c.line {
 			err = errMovedOn
 		}
 	}
@@ -100,32 +95,31 @@ func (s *session) target(ctx context.Context, name string, cond *backend.If) (t 
 }
 
 // Put writes the record where the condition holds; see [backend.Records].
-func (s *session) Put(ctx context.Context, name string, value []byte, cond *backend.If) (backend.Version, error) {
-	var written backend.Version
-	err := s.write(ctx, name, cond, func(t target) error {
+func (s *session) Put(ctx context.Context, name string, value []byte, cond *backend.If) (written backend.Version, err error) {
+	defer s.told("put", name, &err)
+	err = s.write(ctx, name, cond, func(t target) error {
 		v, err := t.part.Put(ctx, name, value, &t.cond)
 		written = tagVersion(t.side, v)
 		return err
 	})
-	return written, s.told("put", name, err)
+	return written, err
 }
 
 // Delete removes the record where the condition holds; see [backend.Records].
-func (s *session) Delete(ctx context.Context, name string, cond *backend.If) error {
-	return s.told("delete", name, s.write(ctx, name, cond, func(t target) error {
-		return t.part.Delete(ctx, name, &t.cond)
-	}))
+func (s *session) Delete(ctx context.Context, name string, cond *backend.If) (err error) {
+	defer s.told("delete", name, &err)
+	return s.write(ctx, name, cond, func(t target) error { return t.part.Delete(ctx, name, &t.cond) })
 }
 
-// write does a conditional write. A place does one guarded write at a time, and none while
+// write does a conditional write. A candidacy does one guarded write at a time, and none while
 // it seals From: what was acknowledged there is there when the record is carried over.
 func (s *session) write(ctx context.Context, name string, cond *backend.If, do func(target) error) error {
 	if cond != nil {
-		if e := s.owned(cond.Member); e != nil {
-			if err := e.writing.take(ctx); err != nil {
+		if c := s.owned(cond.Member); c != nil {
+			if err := c.writing.take(ctx); err != nil {
 				return err
 			}
-			defer e.writing.release()
+			defer c.writing.release()
 		}
 	}
 	t, err := s.target(ctx, name, cond)
@@ -139,14 +133,10 @@ func (s *session) write(ctx context.Context, name string, cond *backend.If, do f
 }
 
 // List returns the names of the records directly under dir; see [backend.Records].
-func (s *session) List(ctx context.Context, dir string) ([]string, error) {
-	names, err := s.list(ctx, dir)
-	return names, s.told("list", dir, err)
-}
-
-// list returns what From has and what To has: a record that is kept by To may have left
-// its old value on From.
-func (s *session) list(ctx context.Context, dir string) ([]string, error) {
+// It returns what From has and what To has: a record that is kept by To may have left its
+// old value on From.
+func (s *session) List(ctx context.Context, dir string) (shown []string, err error) {
+	defer s.told("list", dir, &err)
 	var names [2][]string
 	var errs [2]error
 	Both(func(sd protocol.Side) {
@@ -162,7 +152,6 @@ func (s *session) list(ctx context.Context, dir string) ([]string, error) {
 	}
 	all := slices.Concat(names[:]...)
 	slices.Sort(all)
-	var shown []string
 	for _, name := range slices.Compact(all) {
 		_, fence := slices.BinarySearch(shown, strings.TrimSuffix(name, header.Suffix))
 		if !strings.HasSuffix(name, noteSuffix) && !(fence && strings.HasSuffix(name, header.Suffix)) {
@@ -175,12 +164,8 @@ func (s *session) list(ctx context.Context, dir string) ([]string, error) {
 // Watch blocks until the record has another version than after; see
 // [backend.Records]. When an election moves, its record on To is what it sees next, and
 // so it is with a record that is carried over.
-func (s *session) Watch(ctx context.Context, name string, after backend.Version) (backend.Record, error) {
-	r, err := s.watchRecord(ctx, name, after)
-	return r, s.told("watch", name, err)
-}
-
-func (s *session) watchRecord(ctx context.Context, name string, after backend.Version) (backend.Record, error) {
+func (s *session) Watch(ctx context.Context, name string, after backend.Version) (r backend.Record, err error) {
+	defer s.told("watch", name, &err)
 	if err := backend.CheckName(name); err != nil {
 		return backend.Record{}, err
 	}

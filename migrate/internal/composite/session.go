@@ -15,18 +15,18 @@ import (
 const closeBound = 5 * time.Second
 
 // A session is a session with each coordinator, its parts. It ends when either ends; but
-// it outlives the part with From once all its entries are on To alone; see from.go.
+// it outlives the part with From once all its candidacies are on To alone; see from.go.
 type session struct {
 	b       *Backend
 	fromErr error // why there is no part with From
 	opening lock  // of another part with From
 
-	mu      sync.Mutex
-	parts   [2]backend.Session        // that with To never changes; that with From may be nil, and does not change while an entry needs it
-	entries map[backend.Member]*entry // by the member as elect knows it
-	moved   map[string]bool           // elections that are known to be on To
-	err     error
-	ended   time.Time // when err was set
+	mu          sync.Mutex
+	parts       [2]backend.Session            // that with To never changes; that with From may be nil, and does not change while a candidacy needs it
+	candidacies map[backend.Member]*candidacy // by the member as elect knows it
+	moved       map[string]bool               // elections that are known to be on To
+	err         error
+	ended       time.Time // when err was set
 
 	done    chan struct{} // closed when the session has ended
 	over    chan struct{} // closed when its watcher has closed the parts
@@ -38,15 +38,15 @@ type session struct {
 
 func newSession(b *Backend, parts [2]backend.Session, fromErr error) *session {
 	s := &session{
-		b:       b,
-		parts:   parts,
-		fromErr: fromErr,
-		opening: newLock(),
-		entries: make(map[backend.Member]*entry),
-		moved:   make(map[string]bool),
-		done:    make(chan struct{}),
-		over:    make(chan struct{}),
-		closed:  make(chan struct{}),
+		b:           b,
+		parts:       parts,
+		fromErr:     fromErr,
+		opening:     newLock(),
+		candidacies: make(map[backend.Member]*candidacy),
+		moved:       make(map[string]bool),
+		done:        make(chan struct{}),
+		over:        make(chan struct{}),
+		closed:      make(chan struct{}),
 	}
 	if from := parts[protocol.From]; from != nil {
 		s.watchFrom(from)
@@ -151,7 +151,7 @@ func (s *session) part(sd protocol.Side) backend.Session {
 func (s *session) to() backend.Session { return s.parts[protocol.To] }
 
 // use returns the part with one coordinator while the session lives. Without a part with
-// From the session is of no use to anybody, unless it has an entry on To: it ends, so that
+// From the session is of no use to anybody, unless it has a candidacy on To: it ends, so that
 // the next one tries again.
 func (s *session) use(sd protocol.Side) (backend.Session, error) {
 	if err := s.alive(); err != nil {
@@ -169,16 +169,16 @@ func (s *session) use(sd protocol.Side) (backend.Session, error) {
 	return part, nil
 }
 
-// told returns err as the caller of a session gets it: when the session has ended
+// told makes the error of a call the one that its caller gets: when the session has ended
 // meanwhile, that is the reason.
-func (s *session) told(op, name string, err error) error {
-	if err == nil {
-		return nil
+func (s *session) told(op, name string, err *error) {
+	if *err == nil {
+		return
 	}
 	if gone := s.alive(); gone != nil {
-		err = gone
+		*err = gone
 	}
-	return Wrap(op, name, err)
+	*err = Wrap(op, name, *err)
 }
 
 // TTL returns the shortest of the parts that count; see [session.counts] and
@@ -235,10 +235,10 @@ func (s *session) counting() (parts []backend.Session) {
 // else those where it stands. The caller holds mu.
 func (s *session) counts() [2]bool {
 	var leads, stands [2]bool
-	for _, e := range s.entries {
+	for _, c := range s.candidacies {
 		for sd := range s.parts {
-			leads[sd] = leads[sd] || e.leads[sd]
-			stands[sd] = stands[sd] || e.at[sd].Key != "" && (protocol.Side(sd) == protocol.To || e.sideLocked() == protocol.From)
+			leads[sd] = leads[sd] || c.st.leads[sd]
+			stands[sd] = stands[sd] || c.st.at[sd].Key != "" && (protocol.Side(sd) == protocol.To || c.st.side() == protocol.From)
 		}
 	}
 	switch none := [2]bool{}; {

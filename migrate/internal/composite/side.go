@@ -1,6 +1,7 @@
 package composite
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/succession-dev/succession/backend"
@@ -27,6 +28,8 @@ func untag(m backend.Member) (backend.Member, protocol.Side) {
 	}
 	return m, protocol.From
 }
+
+var errOtherSide = fmt.Errorf("%w: it is kept by the other coordinator by now", backend.ErrVersion)
 
 // tagVersion returns a version of one coordinator with the side in its lowest bit, so that
 // it is never taken for one of the other.

@@ -14,15 +14,17 @@ import (
 
 var errPatience = errors.New("a place on the coordinator that the election moves to was not to be had in time; gave the other one back")
 
-// takeTo is for an entry that is first on From, as pl says: it gets a member on To, and
-// leads when that is first as well. The caller has the entry's turn.
-func (s *session) takeTo(ctx context.Context, e *entry, pl backend.Place) (backend.Place, error) {
-	until := e.tries(s.b.patience(s.to().TTL()))
+// takeTo is for a candidacy that is first on From, as pl says: it gets a member on To, and
+// leads when that is first as well. The caller has the candidacy's turn.
+func (s *session) takeTo(ctx context.Context, c *candidacy, pl backend.Place) (backend.Place, error) {
+	patience := s.b.patience(s.to().TTL())
+	c.change(func(st *standing) { st.try(patience) })
+	until := c.now().until
 	ctx, cancel := context.WithDeadlineCause(ctx, until, errPatience)
 	defer cancel()
-	pl, err := s.tryTo(ctx, e, pl)
+	pl, err := s.tryTo(ctx, c, pl)
 	if err == nil && pl.First {
-		e.succeeds()
+		c.change((*standing).succeed)
 		return pl, nil
 	}
 	if !time.Now().Before(until) && s.alive() == nil {
@@ -30,13 +32,13 @@ func (s *session) takeTo(ctx context.Context, e *entry, pl backend.Place) (backe
 		if why == nil {
 			why = fmt.Errorf("%s stands in front there, behind the gate; if it is a process with %s alone, it was started too soon: stop it until the cutover", pl.Ahead.Key, s.b.o.Route.To)
 		}
-		s.b.o.Log.Warn("first on the old coordinator, without a place on the new one; giving it back", "election", e.line, "err", why)
+		s.b.o.Log.Warn("first on the old coordinator, without a place on the new one; giving it back", "election", c.line, "err", why)
 		return backend.Place{}, fmt.Errorf("%w: %w: %w", backend.ErrNotMember, errPatience, why)
 	}
 	return pl, err
 }
 
-func (s *session) tryTo(ctx context.Context, e *entry, pl backend.Place) (backend.Place, error) {
+func (s *session) tryTo(ctx context.Context, c *candidacy, pl backend.Place) (backend.Place, error) {
 	to, err := s.use(protocol.To)
 	if err != nil {
 		return backend.Place{}, err
@@ -44,20 +46,20 @@ func (s *session) tryTo(ctx context.Context, e *entry, pl backend.Place) (backen
 	from := s.part(protocol.From)
 	wait := backoff.New(ctx)
 	for fenced := false; ; {
-		m := e.member(protocol.To)
+		m := c.now().at[protocol.To]
 		if m.Key != "" && !fenced {
 			err := header.Restore(ctx, to, m)
 			if err != nil && !passing(err) {
 				return backend.Place{}, err
 			}
-			if fenced = err == nil; !fenced { // an answer that was lost costs no place
+			if fenced = err == nil; !fenced { // an answer that was lost does not cost the member on From
 				if stop := wait.Sleep(ctx); stop != nil {
 					return backend.Place{}, fmt.Errorf("%w: %w", stop, err)
 				}
 				continue
 			}
 		}
-		l, err := to.Line(ctx, e.line)
+		l, err := to.Line(ctx, c.line)
 		if err != nil {
 			return backend.Place{}, err
 		}
@@ -68,13 +70,13 @@ func (s *session) tryTo(ctx context.Context, e *entry, pl backend.Place) (backen
 		case choice == protocol.Rejoin:
 			return backend.Place{}, errMovedOn
 		case choice == protocol.StayOnFrom:
-			return pl, s.leaveTo(ctx, e, l.Header.Migration.ID)
+			return pl, s.leaveTo(ctx, c, l.Header.Migration.ID)
 		case choice == protocol.JoinTo:
-			if m, err = to.Join(ctx, e.line, e.value); err != nil {
+			if m, err = to.Join(ctx, c.line, c.value); err != nil {
 				return backend.Place{}, err
 			}
-			e.joinedTo(m)
-			s.mark(ctx, e, protocol.To)
+			c.change(func(st *standing) { st.at[protocol.To] = m })
+			s.mark(ctx, c, protocol.To)
 			continue
 		}
 		// Not for what it says, but so that the deadline is a leader's from here on.
@@ -89,14 +91,14 @@ func (s *session) tryTo(ctx context.Context, e *entry, pl backend.Place) (backen
 		case protocol.LeadByBoth:
 			return pl, nil
 		case protocol.RaiseFrom:
-			err = raise(ctx, from, e.member(protocol.From), l.Token(m))
+			err = raise(ctx, from, c.now().at[protocol.From], l.Token(m))
 		case protocol.RaiseTo:
 			err = raise(ctx, to, m, pl.Token)
 		}
 		if err != nil {
 			return backend.Place{}, err
 		}
-		if pl, err = from.Ahead(ctx, e.member(protocol.From)); err != nil {
+		if pl, err = from.Ahead(ctx, c.now().at[protocol.From]); err != nil {
 			return backend.Place{}, err
 		}
 		if !pl.First {
@@ -105,14 +107,14 @@ func (s *session) tryTo(ctx context.Context, e *entry, pl backend.Place) (backen
 	}
 }
 
-// leaveTo has the entry go on by From alone: the migration with the ID was aborted. The
-// caller has the entry's turn.
-func (s *session) leaveTo(ctx context.Context, e *entry, id string) error {
-	e.leave()
-	if err := s.quitSide(ctx, e, protocol.To); err != nil {
+// leaveTo has the candidacy go on by From alone: the migration with the ID was aborted. The
+// caller has the candidacy's turn.
+func (s *session) leaveTo(ctx context.Context, c *candidacy, id string) error {
+	c.change((*standing).leave)
+	if err := s.quitSide(ctx, c, protocol.To); err != nil {
 		return err
 	}
-	e.left(id)
+	c.change(func(st *standing) { st.left(id) })
 	return nil
 }
 

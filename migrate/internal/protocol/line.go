@@ -45,19 +45,14 @@ func besides(l backend.Line, m backend.Member) (others []backend.Member) {
 	return others
 }
 
-// Names names members for people.
+// Names names members for people: the processes that they say they are, and their keys.
 func Names(members []backend.Member) string {
 	out := make([]string, len(members))
 	for i, m := range members {
-		out[i] = Name(m)
+		id, _, _ := strings.Cut(m.Value, "\n")
+		out[i] = id + " (" + m.Key + ")"
 	}
 	return strings.Join(out, ", ")
-}
-
-// Name names a member for people: the process that it says it is, and its key.
-func Name(m backend.Member) string {
-	id, _, _ := strings.Cut(m.Value, "\n")
-	return id + " (" + m.Key + ")"
 }
 
 // Companion is the name of a line or record that belongs to the election and is not
