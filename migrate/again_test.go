@@ -49,11 +49,7 @@ func TestTwoWaysFromOne(t *testing.T) {
 // is begun again: it takes its place on both, after its work has ended.
 func TestBegunAgain(t *testing.T) {
 	inWorld(t, func(w *world) {
-		op, _ := w.operator(onBoth)
-		defer op.Close()
-		w.do(op.Begin, migrate.Begun)
-		a := w.start(onBoth, "a")
-		w.leads(a)
+		op, a := w.underway(onBoth, "a")
 		w.do(op.Abort, migrate.Aborted)
 		b := w.start(onBoth, "b")
 		time.Sleep(time.Second)

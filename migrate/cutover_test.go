@@ -38,11 +38,7 @@ func TestSealIsInterrupted(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			inWorld(t, func(w *world) {
-				op, _ := w.operator(onBoth)
-				defer op.Close()
-				w.do(op.Begin, migrate.Begun)
-				a := w.start(onBoth, "a")
-				w.leads(a)
+				op, a := w.underway(onBoth, "a")
 				b := w.start(onBoth, "b")
 				time.Sleep(time.Second)
 				tt.do(w, a)
@@ -74,9 +70,7 @@ func TestSealIsInterrupted(t *testing.T) {
 // coordinator took that for the reason why the seal could not be set.
 func TestSealIsFoundAgain(t *testing.T) {
 	inWorld(t, func(w *world) {
-		op, _ := w.operator(onBoth)
-		defer op.Close()
-		w.do(op.Begin, migrate.Begun)
+		op := w.begun(onBoth)
 		b := migrate.New(&forgetful{w.c[0].Client("a")}, w.c[1].Client("a"), &migrate.Options{From: oldURL, To: newURL})
 		defer b.Close()
 		term, err := elect.New(b, election, nil).Campaign(w.ctx)
@@ -139,11 +133,7 @@ func TestCutoverIsWhole(t *testing.T) {
 // process that is started.
 func TestOldIsNotNeeded(t *testing.T) {
 	inWorld(t, func(w *world) {
-		op, _ := w.operator(onBoth)
-		defer op.Close()
-		w.do(op.Begin, migrate.Begun)
-		a := w.start(onBoth, "a")
-		w.leads(a)
+		op, a := w.underway(onBoth, "a")
 		w.do(op.Cutover, migrate.Moved)
 		w.c[0].Pause()
 		time.Sleep(3 * ttl)
@@ -175,9 +165,7 @@ func TestPatience(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(w *world) {
-				op, _ := w.operator(onBoth)
-				defer op.Close()
-				w.do(op.Begin, migrate.Begun)
+				w.begun(onBoth)
 				first := w.start(onOld, "first")
 				w.leads(first)
 				a := w.start(onBoth, "a")
@@ -200,9 +188,7 @@ func TestPatience(t *testing.T) {
 // A seal is nobody's to remove.
 func TestSealStays(t *testing.T) {
 	inWorld(t, func(w *world) {
-		op, _ := w.operator(onBoth)
-		defer op.Close()
-		w.do(op.Begin, migrate.Begun)
+		op := w.begun(onBoth)
 		b, _ := w.backend(onBoth, "raw")
 		defer b.Close()
 		s, err := b.Session(w.ctx)
@@ -254,11 +240,7 @@ func TestHeaderGoesAlong(t *testing.T) {
 
 func headerGoesAlong(t *testing.T, raised bool) {
 	inWorld(t, func(w *world) {
-		op, _ := w.operator(onBoth)
-		defer op.Close()
-		w.do(op.Begin, migrate.Begun)
-		a := w.start(onBoth, "a")
-		w.leads(a)
+		op, a := w.underway(onBoth, "a")
 		if err := a.term.Acknowledge(w.ctx); err != nil {
 			t.Fatal(err)
 		}
@@ -303,11 +285,7 @@ func TestRemovedWhileTheNewOneIsSlow(t *testing.T) {
 	for name, asked := range map[string]bool{"leading": false, "about to seal": true} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(w *world) {
-				op, _ := w.operator(onBoth)
-				defer op.Close()
-				w.do(op.Begin, migrate.Begun)
-				a := w.start(onBoth, "a")
-				w.leads(a)
+				op, a := w.underway(onBoth, "a")
 				o := w.start(onOld, "o")
 				time.Sleep(time.Second)
 				o.sub[0].Delay(500*time.Millisecond, 500*time.Millisecond) // it hears of it after the leader
@@ -371,10 +349,7 @@ func TestCutoverOutOfTimeAfterTheSeal(t *testing.T) {
 		w.wg.Go(func() { _, err := op.Cutover(ctx, election); done <- err })
 		time.Sleep(500 * time.Millisecond) // it has asked, and waits
 		sub[1].Delay(time.Second, time.Second)
-		mig := backend.Migration{ID: id, From: oldURL, To: newURL, Step: "sealed"}
-		if err := raw.Pin(w.ctx, m, backend.Header{Sealed: newURL, Migration: mig}, backend.Absent); err != nil {
-			t.Fatal(err)
-		}
+		w.seals(raw, m, id)
 		time.Sleep(3500 * time.Millisecond) // it has looked, and takes away the gate
 		cancel()
 		if err := <-done; errors.Is(err, migrate.ErrRefused) || !errors.Is(err, context.Canceled) {

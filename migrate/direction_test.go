@@ -168,11 +168,7 @@ func forge(w *world, side int, op *migrate.Backend) {
 // stand in anybody's way, and is told with which URLs to run.
 func TestOppositeProcess(t *testing.T) {
 	inWorld(t, func(w *world) {
-		op, _ := w.operator(onBoth)
-		defer op.Close()
-		w.do(op.Begin, migrate.Begun)
-		a := w.start(onBoth, "a")
-		w.leads(a)
+		op, a := w.underway(onBoth, "a")
 		p := w.start(onBack, "p")
 		<-p.done
 		if !errors.Is(p.err, migrate.ErrOther) || !strings.Contains(p.err.Error(), "from "+oldURL+" to "+newURL) {
@@ -187,9 +183,7 @@ func TestOppositeProcess(t *testing.T) {
 // in the way of all but itself.
 func TestGateOfAThird(t *testing.T) {
 	inWorld(t, func(w *world) {
-		op, _ := w.operator(onBoth)
-		defer op.Close()
-		w.do(op.Begin, migrate.Begun)
+		op := w.begun(onBoth)
 		third := migrate.New(memory.New(nil).Client("x"), w.c[0].Client("third"), &migrate.Options{From: "memory:third", To: oldURL})
 		defer third.Close()
 		w.do(third.Begin, migrate.Begun)

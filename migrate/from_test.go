@@ -113,9 +113,7 @@ func TestWayBackAfterTheOldSession(t *testing.T) {
 		p := w.writesAndMoves()
 		defer p.end()
 		w.expireOld(p)
-		op, _ := w.operator(onBack)
-		defer op.Close()
-		w.do(op.Begin, migrate.Begun)
+		op := w.begun(onBack)
 		b := w.start(onBack, "b")
 		w.until("both stand in line", ttl, func() bool { return len(w.c[1].Members(election)) == 2 })
 		if _, err := elect.New(p.b, election, nil).AskToResign(w.ctx); err != nil {

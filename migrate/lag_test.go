@@ -69,9 +69,7 @@ func (s laggingSession) Put(ctx context.Context, name string, value []byte, cond
 // then both would be sealed, and nobody could lead.
 func TestAbortAgainstSealThatReadsOldState(t *testing.T) {
 	inWorld(t, func(w *world) {
-		op, _ := w.operator(onBoth)
-		defer op.Close()
-		w.do(op.Begin, migrate.Begun)
+		op := w.begun(onBoth)
 
 		touched := make(chan struct{})
 		aborter := migrate.New(w.c[0].Client("aborter"), &interrupted{
@@ -163,9 +161,7 @@ func (s startledSession) Gone(ctx context.Context, m backend.Member) error {
 // steps of the cutover.
 func TestSealIsNotTakenForRemoval(t *testing.T) {
 	inWorld(t, func(w *world) {
-		op, _ := w.operator(onBoth)
-		defer op.Close()
-		w.do(op.Begin, migrate.Begun)
+		op := w.begun(onBoth)
 		old := &startled{w.c[0].Client("a"), make(chan struct{})}
 		far := w.c[1].Client("a")
 		far.Delay(time.Millisecond, time.Millisecond)

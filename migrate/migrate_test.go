@@ -72,11 +72,7 @@ func TestThereAndBack(t *testing.T) {
 
 func TestAbortGoesOn(t *testing.T) {
 	inWorld(t, func(w *world) {
-		op, _ := w.operator(onBoth)
-		defer op.Close()
-		w.do(op.Begin, migrate.Begun)
-		a := w.start(onBoth, "a")
-		w.leads(a)
+		op, a := w.underway(onBoth, "a")
 		early := w.start(onNew, "early")
 		led := w.led
 		w.do(op.Abort, migrate.Aborted)
@@ -141,11 +137,7 @@ func TestAbortAgainstSeal(t *testing.T) {
 	outcomes := make(map[migrate.Phase]int)
 	for after := time.Duration(0); after < 6*time.Second; after += 100 * time.Millisecond {
 		inWorld(t, func(w *world) {
-			op, _ := w.operator(onBoth)
-			defer op.Close()
-			w.do(op.Begin, migrate.Begun)
-			a := w.start(onBoth, "a")
-			w.leads(a)
+			op, a := w.underway(onBoth, "a")
 			time.Sleep(time.Second)
 			a.sub[0].Delay(time.Second, time.Second)
 			ask, cancel := context.WithTimeout(w.ctx, after+100*time.Millisecond)
@@ -267,9 +259,7 @@ func TestOptionsBegin(t *testing.T) {
 // it no place on the old one.
 func TestLostAnswerOfARestoredFence(t *testing.T) {
 	inWorld(t, func(w *world) {
-		op, _ := w.operator(onBoth)
-		defer op.Close()
-		w.do(op.Begin, migrate.Begun)
+		w.begun(onBoth)
 		_, raw := w.raw(0, "") // so that there is time for the fault
 		kept := backend.Header{Fence: 5000}
 		s, err := w.c[1].Client("raw").Session(w.ctx)

@@ -79,12 +79,8 @@ func (w *world) watches(last string) (seen <-chan []string) {
 func TestGuardedRecordsFollow(t *testing.T) {
 	inWorld(t, func(w *world) {
 		move := func(mode, value string) {
-			op, _ := w.operator(mode)
-			defer op.Close()
-			w.do(op.Begin, migrate.Begun)
-			p := w.start(mode, "p")
+			op, p := w.underway(mode, "p")
 			defer p.end()
-			w.leads(p)
 			w.guards(p, value+"a")
 			w.reads(mode, value+"a")
 			w.do(op.Cutover, migrate.Moved)
@@ -148,11 +144,7 @@ func TestMigrationsOfOneName(t *testing.T) {
 // record before and not since.
 func (w *world) writesAndMoves() *process {
 	w.t.Helper()
-	op, _ := w.operator(onBoth)
-	defer op.Close()
-	w.do(op.Begin, migrate.Begun)
-	p := w.start(onBoth, "p")
-	w.leads(p)
+	op, p := w.underway(onBoth, "p")
 	w.guards(p, "1")
 	w.do(op.Cutover, migrate.Moved)
 	return p
@@ -241,11 +233,7 @@ func TestFenceOutlivesTheMovedElection(t *testing.T) {
 		if err := elect.New(w.c[0].Client("fence"), election, nil).RaiseFence(w.ctx, 1_000_000); err != nil {
 			t.Fatal(err)
 		}
-		op, _ := w.operator(onBoth)
-		defer op.Close()
-		w.do(op.Begin, migrate.Begun)
-		p := w.start(onBoth, "p")
-		w.leads(p)
+		op, p := w.underway(onBoth, "p")
 		w.do(op.Cutover, migrate.Moved)
 		p.end()
 		w.c[1].Drop(election)

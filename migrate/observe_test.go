@@ -14,9 +14,7 @@ import (
 // back moves an election that has moved back, and returns who leads then.
 func (w *world) back(p *process) *process {
 	w.t.Helper()
-	op, _ := w.operator(onBack)
-	defer op.Close()
-	w.do(op.Begin, migrate.Begun)
+	op := w.begun(onBack)
 	b := w.start(onBack, "b")
 	w.until("both stand in line", ttl, func() bool { return len(w.c[1].Members(election)) == 2 })
 	p.end()
@@ -175,10 +173,7 @@ func TestObserveHalfACutover(t *testing.T) {
 		defer op.Close()
 		id := w.do(op.Begin, migrate.Begun).ID
 		m, raw := w.raw(0, "leader")
-		mig := backend.Migration{ID: id, From: oldURL, To: newURL, Step: "sealed"}
-		if err := raw.Pin(w.ctx, m, backend.Header{Sealed: newURL, Migration: mig}, backend.Absent); err != nil {
-			t.Fatal(err)
-		}
+		w.seals(raw, m, id)
 		b, _ := w.backend(onBoth, "observer")
 		defer b.Close()
 		ctx, cancel := context.WithCancel(w.ctx)

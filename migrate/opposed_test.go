@@ -213,9 +213,7 @@ func (w *world) abortsBoth(first side) {
 // become the gate of another migration, from where the election has gone meanwhile.
 func TestGateThatAnAbortHasLeft(t *testing.T) {
 	inWorld(t, func(w *world) {
-		op, _ := w.operator(onBoth)
-		defer op.Close()
-		w.do(op.Begin, migrate.Begun)
+		w.begun(onBoth)
 		left := w.c[1].Members(election)[0]
 		ctx, stop := context.WithCancel(w.ctx)
 		defer stop()

@@ -74,10 +74,7 @@ func TestPlanOfHalfACutover(t *testing.T) {
 		defer op.Close()
 		id := w.do(op.Begin, migrate.Begun).ID
 		m, raw := w.raw(0, "leader")
-		mig := backend.Migration{ID: id, From: oldURL, To: newURL, Step: "sealed"}
-		if err := raw.Pin(w.ctx, m, backend.Header{Sealed: newURL, Migration: mig}, backend.Absent); err != nil {
-			t.Fatal(err)
-		}
+		w.seals(raw, m, id)
 		for _, step := range []migrate.Step{migrate.Cutover, migrate.Finish} {
 			w.plans(op, step, true, "take away the gate on memory:new")
 		}

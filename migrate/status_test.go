@@ -90,11 +90,7 @@ func TestStatus(t *testing.T) {
 // somebody to restart.
 func TestStatusAfterCutover(t *testing.T) {
 	inWorld(t, func(w *world) {
-		op, _ := w.operator(onBoth)
-		defer op.Close()
-		w.do(op.Begin, migrate.Begun)
-		a := w.start(onBoth, "a")
-		w.leads(a)
+		op, a := w.underway(onBoth, "a")
 		b := w.start(onBoth, "b")
 		time.Sleep(time.Second)
 		w.do(op.Cutover, migrate.Moved)
@@ -111,11 +107,7 @@ func TestStatusAfterCutover(t *testing.T) {
 // crashed leaves nothing that says it.
 func TestMarks(t *testing.T) {
 	inWorld(t, func(w *world) {
-		op, _ := w.operator(onBoth)
-		defer op.Close()
-		w.do(op.Begin, migrate.Begun)
-		a := w.start(onBoth, "a")
-		w.leads(a)
+		op, a := w.underway(onBoth, "a")
 		const marks = election + ".migrate-both"
 		for side, c := range w.c {
 			if m := c.Members(marks); len(m) != 1 {
@@ -167,11 +159,7 @@ func (s deniedSession) Join(ctx context.Context, line, value string) (backend.Me
 // A backup of the old coordinator from before the cutover has no seal, and the status says so.
 func TestStatusOfALostSeal(t *testing.T) {
 	inWorld(t, func(w *world) {
-		op, _ := w.operator(onBoth)
-		defer op.Close()
-		w.do(op.Begin, migrate.Begun)
-		a := w.start(onBoth, "a")
-		w.leads(a)
+		op, a := w.underway(onBoth, "a")
 		if s := w.do(op.Cutover, migrate.Moved); len(s.Blocks) > 0 {
 			t.Errorf("after the cutover it says %q", s.Blocks)
 		}

@@ -169,6 +169,33 @@ func (w *world) operator(mode string) (*migrate.Backend, [2]*memory.Backend) {
 	return b.(*migrate.Backend), sub
 }
 
+// begun returns the operator of a migration that has begun, for as long as the test.
+func (w *world) begun(mode string) *migrate.Backend {
+	w.t.Helper()
+	op, _ := w.operator(mode)
+	w.t.Cleanup(func() { op.Close() })
+	w.do(op.Begin, migrate.Begun)
+	return op
+}
+
+// underway is begun, and returns a process as well that leads by both coordinators.
+func (w *world) underway(mode, name string) (*migrate.Backend, *process) {
+	w.t.Helper()
+	op, p := w.begun(mode), w.start(mode, name)
+	w.leads(p)
+	return op, p
+}
+
+// seals has m, which s has joined on the old coordinator, seal that and do nothing else: the
+// gate still stands.
+func (w *world) seals(s backend.Session, m backend.Member, id string) {
+	w.t.Helper()
+	h := backend.Header{Sealed: newURL, Migration: backend.Migration{ID: id, From: oldURL, To: newURL, Step: "sealed"}}
+	if err := s.Pin(w.ctx, m, h, backend.Absent); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 // raw lets somebody stand in line on a side who does nothing of its own.
 func (w *world) raw(side int, value string) (backend.Member, backend.Session) {
 	w.t.Helper()
