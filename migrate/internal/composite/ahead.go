@@ -87,7 +87,7 @@ func (s *session) rejoin(ctx context.Context, c *candidacy, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.As(err, &sealed) && (protocol.SameAddress(sealed.To, s.b.o.Route.From) || protocol.SameAddress(sealed.To, s.b.o.Route.To)):
+	case errors.As(err, &sealed) && (protocol.SameAddress(sealed.To, s.route.From) || protocol.SameAddress(sealed.To, s.route.To)):
 		err = fmt.Errorf("%w: the election has moved to %s; join again", backend.ErrNotMember, sealed.To)
 		s.setMoved(c.line, false)
 	case errors.Is(err, errMovedOn):

@@ -22,7 +22,7 @@ func (s *session) obey(ctx context.Context, c *candidacy) error {
 		return err
 	}
 	s.setMoved(c.line, true)
-	s.b.o.Log.Info("sealed the old coordinator; leading on by the new one alone", "election", c.line, "to", s.b.o.Route.To)
+	s.log.Info("sealed the old coordinator; leading on by the new one alone", "election", c.line, "to", s.route.To)
 	// Anybody may do the rest, but nobody is nearer.
 	wait := backoff.New(ctx)
 	for {
@@ -59,7 +59,7 @@ func (s *session) decide(ctx context.Context, c *candidacy) (*backend.Header, er
 			return nil, err
 		}
 		own := c.now().at
-		choice, err := s.b.o.Route.Lead(h, l, own)
+		choice, err := s.route.Lead(h, l, own)
 		switch {
 		case err != nil:
 			return nil, err
@@ -74,7 +74,7 @@ func (s *session) decide(ctx context.Context, c *candidacy) (*backend.Header, er
 			if err := s.leaveTo(ctx, c, l.Header.Migration.ID); err != nil {
 				return nil, err
 			}
-			s.b.o.Log.Info("the migration was aborted; leading on by the old coordinator alone", "election", c.line)
+			s.log.Info("the migration was aborted; leading on by the old coordinator alone", "election", c.line)
 			return nil, nil
 		case choice == protocol.GoOn:
 			return nil, nil
@@ -137,7 +137,7 @@ func (s *session) checkSeal(ctx context.Context, c *candidacy) error {
 		return err
 	}
 	if protocol.Index(l, c.now().at[protocol.From]) != 0 || !l.Members[0].Pinned {
-		return fmt.Errorf("%w: %s is sealed, and not by this process", backend.ErrHeader, s.b.o.Route.From)
+		return fmt.Errorf("%w: %s is sealed, and not by this process", backend.ErrHeader, s.route.From)
 	}
 	return nil
 }

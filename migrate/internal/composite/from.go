@@ -27,7 +27,7 @@ func (s *session) fromOver() error {
 	if why == nil {
 		return nil
 	}
-	return fmt.Errorf("%w: no session with %s, which keeps what has not moved: %v", backend.ErrUnavailable, s.b.o.Route.From, why)
+	return fmt.Errorf("%w: no session with %s, which keeps what has not moved: %v", backend.ErrUnavailable, s.route.From, why)
 }
 
 // openFrom opens another part with From where there is none and no candidacy needs the one
@@ -52,7 +52,7 @@ func (s *session) openFrom(ctx context.Context) (opened bool, err error) {
 	case bound.Err() != nil && err != nil:
 		return false, s.fromOver()
 	case err != nil:
-		return false, fmt.Errorf("no session with %s, which keeps what has not moved: %w", s.b.o.Route.From, err)
+		return false, fmt.Errorf("no session with %s, which keeps what has not moved: %w", s.route.From, err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,7 +72,7 @@ func (s *session) openFrom(ctx context.Context) (opened bool, err error) {
 func (s *session) headers(ctx context.Context, line string) (h [2]backend.Header, errs [2]error) {
 	for {
 		h, errs = s.headersNow(ctx, line)
-		if errs[protocol.From] == nil || errs[protocol.To] != nil || s.b.o.Route.MovedByTo(h[protocol.To]) {
+		if errs[protocol.From] == nil || errs[protocol.To] != nil || s.route.MovedByTo(h[protocol.To]) {
 			return h, errs
 		}
 		opened, err := s.openFrom(ctx)

@@ -43,7 +43,7 @@ func (s *session) Gone(ctx context.Context, m backend.Member) (err error) {
 			return nil
 		}
 		if err != nil {
-			s.b.o.Log.Warn("could not do what the record asks for, trying again", "election", c.line, "err", err)
+			s.log.Warn("could not do what the record asks for, trying again", "election", c.line, "err", err)
 			if err := wait.Sleep(ctx); err != nil {
 				return err
 			}
@@ -117,7 +117,7 @@ func (s *session) goneOrBegun(ctx context.Context, c *candidacy) error {
 func (s *session) begunAgain(ctx context.Context, c *candidacy) error {
 	aborted := c.now().aborted
 	return s.untilTo(ctx, c.line, func(h backend.Header) bool {
-		phase, _ := s.b.o.Route.PhaseByTo(h)
+		phase, _ := s.route.PhaseByTo(h)
 		return phase.NeedsBoth() && h.Migration.ID != aborted
 	})
 }

@@ -74,7 +74,7 @@ func (s *session) find(ctx context.Context, line string) (protocol.Phase, error)
 		return "", err
 	}
 	if err := errs[protocol.From]; err != nil {
-		if s.b.o.Route.MovedByTo(h[protocol.To]) {
+		if s.route.MovedByTo(h[protocol.To]) {
 			s.setMoved(line, true)
 			return protocol.Moved, nil
 		}
@@ -83,7 +83,7 @@ func (s *session) find(ctx context.Context, line string) (protocol.Phase, error)
 		}
 		return "", err
 	}
-	phase, err := s.b.o.Route.Phase(h[protocol.From], h[protocol.To])
+	phase, err := s.route.Phase(h[protocol.From], h[protocol.To])
 	if err != nil {
 		return phase, err
 	}

@@ -56,7 +56,7 @@ func (s *session) quit(ctx context.Context, c *candidacy) error {
 	case c.sealSent:
 		// Perhaps the member is the seal. The end of its session takes it away if it
 		// is not.
-		err := fmt.Errorf("%w: its seal on %s may be under way, so the session had to end", backend.ErrSessionEnded, s.b.o.Route.From)
+		err := fmt.Errorf("%w: its seal on %s may be under way, so the session had to end", backend.ErrSessionEnded, s.route.From)
 		s.end(err)
 		return err
 	default:

@@ -90,7 +90,7 @@ func (s *session) sideOf(ctx context.Context, line string) (protocol.Side, error
 	if errs[protocol.To] != nil && errs[protocol.From] != nil {
 		return protocol.From, errs[protocol.To]
 	}
-	if phase, _ := s.b.o.Route.Phase(h[protocol.From], h[protocol.To]); phase.HasMoved() {
+	if phase, _ := s.route.Phase(h[protocol.From], h[protocol.To]); phase.HasMoved() {
 		s.setMoved(line, true)
 		return protocol.To, nil
 	}

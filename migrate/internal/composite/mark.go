@@ -27,7 +27,7 @@ func (s *session) mark(ctx context.Context, c *candidacy, sd protocol.Side) {
 	m := c.now().at[sd]
 	mark, err := s.part(sd).Join(ctx, protocol.Companion(c.line, marksSuffix), strconv.FormatUint(m.Position, 10))
 	if err != nil {
-		s.b.o.Log.Info("could not say that this process runs with both coordinators; the status of the migration will not know", "election", c.line, "member", m.Key, "err", err)
+		s.log.Info("could not say that this process runs with both coordinators; the status of the migration will not know", "election", c.line, "member", m.Key, "err", err)
 		return
 	}
 	c.change(func(st *standing) { st.marks[sd] = mark })

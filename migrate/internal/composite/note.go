@@ -51,7 +51,7 @@ func (s *session) movedBy(ctx context.Context, election string) (string, error) 
 	if errs[protocol.To] != nil {
 		return "", errs[protocol.To]
 	}
-	phase, _ := s.b.o.Route.Phase(h[protocol.From], h[protocol.To])
+	phase, _ := s.route.Phase(h[protocol.From], h[protocol.To])
 	switch {
 	case phase.HasMoved() && h[protocol.To].Migration.Step == protocol.StepMoved:
 		return h[protocol.To].Migration.ID, nil
@@ -93,7 +93,7 @@ func (s *session) keeper(ctx context.Context, name string) (protocol.Side, backe
 			return protocol.Side(sd), 0, err
 		}
 	}
-	if phase, _ := s.b.o.Route.Phase(h[protocol.From], h[protocol.To]); phase.HasMoved() {
+	if phase, _ := s.route.Phase(h[protocol.From], h[protocol.To]); phase.HasMoved() {
 		s.setMoved(name, true)
 		return protocol.To, 0, nil
 	}

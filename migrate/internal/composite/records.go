@@ -187,7 +187,7 @@ func (s *session) Watch(ctx context.Context, name string, after backend.Version)
 			continue
 		}
 		if err == nil && sd == protocol.From {
-			if h, herr := backend.ParseHeader(r.Value); herr == nil && h.Sealed != "" && protocol.SameAddress(h.Sealed, s.b.o.Route.To) {
+			if h, herr := backend.ParseHeader(r.Value); herr == nil && h.Sealed != "" && protocol.SameAddress(h.Sealed, s.route.To) {
 				s.setMoved(name, true)
 				continue
 			}

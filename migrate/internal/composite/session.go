@@ -3,6 +3,7 @@ package composite
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -14,10 +15,12 @@ import (
 // other one to confirm that it has ended there.
 const closeBound = 5 * time.Second
 
-// A session is a session with each coordinator, its parts. It ends when either ends; but
-// it outlives the part with From once all its candidacies are on To alone; see from.go.
+// A session consists of two parts, a session with each coordinator. It ends when either
+// part ends; but it outlives that with From once all its candidacies are on To alone (from.go).
 type session struct {
 	b       *Backend
+	route   protocol.Route
+	log     *slog.Logger
 	fromErr error // why there is no part with From
 	opening lock  // of another part with From
 
@@ -39,6 +42,8 @@ type session struct {
 func newSession(b *Backend, parts [2]backend.Session, fromErr error) *session {
 	s := &session{
 		b:           b,
+		route:       b.o.Route,
+		log:         b.o.Log,
 		parts:       parts,
 		fromErr:     fromErr,
 		opening:     newLock(),
@@ -159,7 +164,7 @@ func (s *session) use(sd protocol.Side) (backend.Session, error) {
 	}
 	part := s.part(sd)
 	if part == nil {
-		err := fmt.Errorf("%w: %s: %w", backend.ErrUnavailable, s.b.o.Route.From, s.fromErr)
+		err := fmt.Errorf("%w: %s: %w", backend.ErrUnavailable, s.route.From, s.fromErr)
 		if s.needsFrom() {
 			err = fmt.Errorf("%w: %w", backend.ErrSessionEnded, err)
 			s.end(err)

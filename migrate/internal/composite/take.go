@@ -30,9 +30,9 @@ func (s *session) takeTo(ctx context.Context, c *candidacy, pl backend.Place) (b
 	if !time.Now().Before(until) && s.alive() == nil {
 		why := err
 		if why == nil {
-			why = fmt.Errorf("%s stands in front there, behind the gate; if it is a process with %s alone, it was started too soon: stop it until the cutover", pl.Ahead.Key, s.b.o.Route.To)
+			why = fmt.Errorf("%s stands in front there, behind the gate; if it is a process with %s alone, it was started too soon: stop it until the cutover", pl.Ahead.Key, s.route.To)
 		}
-		s.b.o.Log.Warn("first on the old coordinator, without a place on the new one; giving it back", "election", c.line, "err", why)
+		s.log.Warn("first on the old coordinator, without a place on the new one; giving it back", "election", c.line, "err", why)
 		return backend.Place{}, fmt.Errorf("%w: %w: %w", backend.ErrNotMember, errPatience, why)
 	}
 	return pl, err
@@ -63,7 +63,7 @@ func (s *session) tryTo(ctx context.Context, c *candidacy, pl backend.Place) (ba
 		if err != nil {
 			return backend.Place{}, err
 		}
-		choice, err := s.b.o.Route.Take(pl.Token, l, m)
+		choice, err := s.route.Take(pl.Token, l, m)
 		switch {
 		case err != nil:
 			return backend.Place{}, err
@@ -85,7 +85,7 @@ func (s *session) tryTo(ctx context.Context, c *candidacy, pl backend.Place) (ba
 		}
 		switch choice {
 		case protocol.LostTo:
-			return backend.Place{}, fmt.Errorf("%w: its member on %s has gone", backend.ErrNotMember, s.b.o.Route.To)
+			return backend.Place{}, fmt.Errorf("%w: its member on %s has gone", backend.ErrNotMember, s.route.To)
 		case protocol.WaitOnTo:
 			return backend.Place{Ahead: tag(protocol.To, l.Members[protocol.Index(l, m)-1])}, nil
 		case protocol.LeadByBoth:
