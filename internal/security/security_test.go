@@ -1,19 +1,14 @@
 package security_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"encoding/pem"
 	"errors"
-	"math/big"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/rig/certs"
 	"github.com/succession-dev/succession/internal/security"
 )
 
@@ -35,28 +30,9 @@ func write(t *testing.T, name string, data []byte) string {
 	return path
 }
 
-// certificate writes a certificate and its key.
-func certificate(t *testing.T) (cert, key string) {
-	t.Helper()
-	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1)}
-	c, err := x509.CreateCertificate(rand.Reader, template, template, k.Public(), k)
-	if err != nil {
-		t.Fatal(err)
-	}
-	der, err := x509.MarshalPKCS8PrivateKey(k)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return write(t, "cert.pem", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c})),
-		write(t, "key.pem", pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
-}
-
 func TestTLS(t *testing.T) {
-	cert, key := certificate(t)
+	pair := certs.New(t, "client")
+	cert, key := pair.File, pair.KeyFile
 	junk := write(t, "junk", []byte("junk"))
 	tests := []struct {
 		query string

@@ -2,22 +2,19 @@ package coordtest
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
-	"math/big"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
-	"time"
+
+	"github.com/succession-dev/succession/internal/backoff"
+	"github.com/succession-dev/succession/internal/rig/certs"
 )
 
 // A SecureZooKeeper is a ZooKeeper of one server that also speaks TLS, and takes
@@ -38,8 +35,10 @@ type SecureZooKeeper struct {
 // test ends. Netty does the TLS; the test fails where it is not installed.
 func NewSecureZooKeeper(t testing.TB) *SecureZooKeeper {
 	t.Helper()
-	z, err := startSecureZooKeeper(t.Context(), t.TempDir())
-	if err != nil {
+	authority := certs.New(t, "authority")
+	client, server := authority.Sign(t, "client"), authority.Sign(t, "server", secureName)
+	z := &SecureZooKeeper{CAFile: authority.File, CertFile: client.File, KeyFile: client.KeyFile, ServerName: secureName}
+	if err := z.start(t.Context(), server); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(z.Stop)
@@ -47,24 +46,29 @@ func NewSecureZooKeeper(t testing.TB) *SecureZooKeeper {
 	return z
 }
 
-func startSecureZooKeeper(ctx context.Context, dir string) (*SecureZooKeeper, error) {
-	z := &SecureZooKeeper{
-		CAFile:     filepath.Join(dir, "ca.pem"),
-		CertFile:   filepath.Join(dir, "client.pem"),
-		KeyFile:    filepath.Join(dir, "client-key.pem"),
-		ServerName: "zookeeper.test",
+// secureName is the name in the server's certificate.
+const secureName = "zookeeper.test"
+
+func (z *SecureZooKeeper) start(ctx context.Context, server *certs.Certificate) error {
+	cert, err := os.ReadFile(server.File)
+	if err != nil {
+		return err
 	}
-	store := filepath.Join(dir, "server.pem")
-	if err := z.writeCertificates(store); err != nil {
-		return nil, err
+	key, err := os.ReadFile(server.KeyFile)
+	if err != nil {
+		return err
+	}
+	store := server.KeyFile + ".store.pem" // both in one file
+	if err := os.WriteFile(store, append(key, cert...), 0o600); err != nil {
+		return err
 	}
 	jvm, err := nettyArguments()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	ports, err := freePorts(1)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	z.SecureAddr = loopback(ports[0])
 	z.ZooKeeper, err = StartZooKeeper(ctx, &ZooKeeperOptions{
@@ -79,13 +83,13 @@ func startSecureZooKeeper(ctx context.Context, dir string) (*SecureZooKeeper, er
 		},
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := z.handshake(ctx); err != nil {
 		z.Stop()
-		return nil, err
+		return err
 	}
-	return z, nil
+	return nil
 }
 
 // handshake waits until the server has answered by TLS. The first time takes it seconds on a
@@ -105,6 +109,9 @@ func (z *SecureZooKeeper) handshake(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, zookeeperStart)
 	defer cancel()
 	conn, err := dialer.DialContext(ctx, "tcp", z.SecureAddr)
+	for errors.Is(err, syscall.ECONNREFUSED) && backoff.Sleep(ctx, probeInterval) == nil { // the other port serves first
+		conn, err = dialer.DialContext(ctx, "tcp", z.SecureAddr)
+	}
 	if err != nil {
 		return fmt.Errorf("the first connection by TLS: %w", err)
 	}
@@ -137,79 +144,4 @@ func nettyArguments() ([]string, error) {
 	}
 	// All of them, as classes found in this way see no others.
 	return []string{"-Xbootclasspath/a:" + strings.Join(jars, string(os.PathListSeparator))}, nil
-}
-
-// writeCertificates makes an authority and what it signs: a certificate of the
-// server, with its key in the file store, and one for clients.
-func (z *SecureZooKeeper) writeCertificates(store string) error {
-	ca, err := newCertificate("authority", nil, nil)
-	if err != nil {
-		return err
-	}
-	server, err := newCertificate("server", []string{z.ServerName}, ca)
-	if err != nil {
-		return err
-	}
-	client, err := newCertificate("client", nil, ca)
-	if err != nil {
-		return err
-	}
-	for _, f := range []struct {
-		path string
-		pem  []byte
-	}{
-		{z.CAFile, ca.certPEM},
-		{store, append(server.keyPEM, server.certPEM...)},
-		{z.CertFile, client.certPEM},
-		{z.KeyFile, client.keyPEM},
-	} {
-		if err := os.WriteFile(f.path, f.pem, 0o600); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-type certificate struct {
-	cert            *x509.Certificate
-	key             *ecdsa.PrivateKey
-	certPEM, keyPEM []byte
-}
-
-// newCertificate makes a certificate that by signs, or an authority where by is nil.
-func newCertificate(name string, hosts []string, by *certificate) (*certificate, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, err
-	}
-	c := &certificate{key: key}
-	template := &x509.Certificate{
-		SerialNumber:          big.NewInt(time.Now().UnixNano()),
-		Subject:               pkix.Name{CommonName: name},
-		NotBefore:             time.Now().Add(-time.Hour),
-		NotAfter:              time.Now().Add(24 * time.Hour),
-		DNSNames:              hosts,
-		KeyUsage:              x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-		BasicConstraintsValid: true,
-		IsCA:                  by == nil,
-	}
-	parent, signer := template, key
-	if by != nil {
-		parent, signer = by.cert, by.key
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
-	if err != nil {
-		return nil, err
-	}
-	if c.cert, err = x509.ParseCertificate(der); err != nil {
-		return nil, err
-	}
-	pkcs8, err := x509.MarshalPKCS8PrivateKey(key) // the only form that ZooKeeper reads
-	if err != nil {
-		return nil, err
-	}
-	c.certPEM = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	c.keyPEM = pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8})
-	return c, nil
 }
