@@ -16,6 +16,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/rig/certs"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 
@@ -87,9 +88,9 @@ func wait(ctx context.Context, b backend.Backend) error {
 // one right less they are refused at once, and told which it is.
 func TestLeastRights(t *testing.T) {
 	t.Parallel()
-	issuer := newAuthority(t)
-	ca := issuer.file
-	cert, key := issuer.issue(t, "root")
+	issuer := certs.New(t, "authority")
+	ca := issuer.File
+	cert, key := issue(t, issuer, "root")
 	server := coordtest.NewEtcd(t, &coordtest.EtcdOptions{
 		CertFile: cert, KeyFile: key, ClientCAFile: ca, Args: []string{"--bcrypt-cost=4"},
 	})
@@ -230,7 +231,7 @@ func rootOf(t *testing.T, server *coordtest.Etcd, ca, cert, key string) *clientv
 
 // openAs makes a user who has a role with the rights alone, and a certificate in
 // place of a password, and opens a backend as that user.
-func openAs(t *testing.T, server *coordtest.Etcd, operator *clientv3.Client, issuer *authority, user string, role []grant) backend.Backend {
+func openAs(t *testing.T, server *coordtest.Etcd, operator *clientv3.Client, issuer *certs.Certificate, user string, role []grant) backend.Backend {
 	t.Helper()
 	check(t)(operator.RoleAdd(t.Context(), user))
 	ops := make(map[grant][]string) // etcd knows one right for each range
@@ -248,8 +249,8 @@ func openAs(t *testing.T, server *coordtest.Etcd, operator *clientv3.Client, iss
 	}
 	check(t)(operator.UserAddWithOptions(t.Context(), user, "", &clientv3.UserAddOptions{NoPassword: true}))
 	check(t)(operator.UserGrantRole(t.Context(), user, user))
-	cert, key := issuer.issue(t, user)
-	b, err := backend.Open(t.Context(), "etcd://"+server.Addrs()[0]+"/app?ttl=2s&ca-file="+issuer.file+"&cert-file="+cert+"&key-file="+key)
+	cert, key := issue(t, issuer, user)
+	b, err := backend.Open(t.Context(), "etcd://"+server.Addrs()[0]+"/app?ttl=2s&ca-file="+issuer.File+"&cert-file="+cert+"&key-file="+key)
 	if err != nil {
 		t.Fatal(err)
 	}
