@@ -37,7 +37,6 @@ func TestMain(m *testing.M) {
 	if z, err := shared(); err == nil {
 		z.Stop()
 	}
-	coordtest.RemovePeers()
 	if code == 0 {
 		if err := goleak.Find(); err != nil {
 			fmt.Fprintln(os.Stderr, err)

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/bench/internal/candidate"
-	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 
 func main() {
@@ -22,7 +21,6 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	err := command(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	coordtest.RemovePeers()
 	if err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, "faults:", err)
 		os.Exit(1)

@@ -9,16 +9,13 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/bench/internal/candidate"
-	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 
 func TestMain(m *testing.M) {
 	if candidate.Is(os.Args) {
 		os.Exit(candidate.Main(os.Args))
 	}
-	code := m.Run()
-	coordtest.RemovePeers()
-	os.Exit(code)
+	os.Exit(m.Run())
 }
 
 // An operator's deletion takes no session time, and not all libraries tell of it, so that their
