@@ -1,9 +1,8 @@
 package coordtest
 
 import (
+	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -50,36 +49,24 @@ func build(ctx context.Context, name, folder, pkg string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	dir, err := cacheDir(module)
-	if err != nil {
-		return "", err
+	var key bytes.Buffer
+	fmt.Fprintln(&key, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	for _, name := range []string{"go.mod", "go.sum"} {
+		b, err := os.ReadFile(filepath.Join(module, name))
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintln(&key, name, len(b))
+		key.Write(b)
 	}
-	path := filepath.Join(dir, name)
-	if _, err := os.Stat(path); err == nil {
-		return path, nil
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", err
-	}
-	unlock, err := lockFile(ctx, path+".lock", func() {
-		progress("%s: another process builds it, waiting", name)
-	})
-	if err != nil {
-		return "", err
-	}
-	defer unlock()
-	if _, err := os.Stat(path); err == nil { // built while this process waited
-		return path, nil
-	}
-	return path, compile(ctx, module, name, pkg, path)
+	return cached(ctx, key.Bytes(), name, func(part string) error { return compile(ctx, module, name, pkg, part) })
 }
 
-// compile builds pkg into path, which appears only when it is complete.
+// compile builds pkg into path.
 func compile(ctx context.Context, module, name, pkg, path string) error {
 	start := time.Now()
 	progress("%s: building %s (once for this version)", name, pkg)
-	part := path + ".part"
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", part, pkg)
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", path, pkg)
 	cmd.Dir = module
 	// Neither a workspace nor flags meant for the tests, such as -race, are to get
 	// into a server. A static program starts on any machine that shares the cache.
@@ -93,10 +80,7 @@ func compile(ctx context.Context, module, name, pkg, path string) error {
 	case err != nil:
 		return fmt.Errorf("%w\n%s", err, tail(string(out), 20))
 	}
-	if err := os.Rename(part, path); err != nil {
-		return err
-	}
-	progress("%s: built in %v: %s", name, time.Since(start).Round(time.Second), path)
+	progress("%s: built in %v", name, time.Since(start).Round(time.Second))
 	return nil
 }
 
@@ -117,26 +101,6 @@ func patiently(cmd *exec.Cmd, still func()) (out []byte, err error) {
 			still()
 		}
 	}
-}
-
-// cacheDir returns the folder for what is built from the module's versions with
-// this version of Go.
-func cacheDir(module string) (string, error) {
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return "", err
-	}
-	h := sha256.New()
-	fmt.Fprintln(h, runtime.Version(), runtime.GOOS, runtime.GOARCH)
-	for _, name := range []string{"go.mod", "go.sum"} {
-		b, err := os.ReadFile(filepath.Join(module, name))
-		if err != nil {
-			return "", err
-		}
-		fmt.Fprintln(h, name, len(b))
-		h.Write(b)
-	}
-	return filepath.Join(cache, "succession", hex.EncodeToString(h.Sum(nil))[:16]), nil
 }
 
 // findModule finds a nested module in the folder of this module, from any folder

@@ -30,10 +30,12 @@
 // each server's log. Four-letter commands ([FourLetter]) show from outside what a client
 // costs its server: [ParseWatches] says who watches what. A ZooKeeper can also be backed
 // up and restored, and its wall clock be set: the folder clock has the library that
-// shifts it, which is compiled when it is needed.
+// shifts it.
 //
 // ZooKeeper is what is installed on the machine; etcd and Consul are built once, in the
-// versions that the modules in the folder servers pin ([ServerBinary]). The folder peers
+// versions that the modules in the folder servers pin ([ServerBinary]). They are kept in the
+// user's cache folder, with an archive of ZooKeeper's classes that lets it start faster, and
+// what has been compiled of the folders peers and clock. The folder peers
 // has programs that stand in a ZooKeeper line as other libraries' candidates do
 // (Curator's, kazoo's, and ZooKeeper's own).
 //

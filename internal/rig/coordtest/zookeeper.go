@@ -46,6 +46,8 @@ type ZooKeeperOptions struct {
 	Config []string
 	// JVM are more arguments for java, such as "-Dzookeeper.DigestAuthenticationProvider.superDigest=...".
 	JVM []string
+
+	archive string // see classArchive
 }
 
 func (o *ZooKeeperOptions) withDefaults() ZooKeeperOptions {
@@ -81,6 +83,9 @@ func StartZooKeeper(ctx context.Context, opts *ZooKeeperOptions) (*ZooKeeper, er
 		return nil, err
 	}
 	o := opts.withDefaults()
+	if !slices.ContainsFunc(o.JVM, func(arg string) bool { return strings.HasPrefix(arg, "-Xbootclasspath") }) {
+		o.archive = classArchive() // which is of no use to those with other classes
+	}
 	return startCoordinator(ctx, "ZooKeeper", zookeeperStart, func() *ZooKeeper {
 		return &ZooKeeper{opts: o, install: install}
 	})

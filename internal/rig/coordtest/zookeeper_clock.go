@@ -1,7 +1,9 @@
 package coordtest
 
 import (
+	"bytes"
 	"cmp"
+	"context"
 	_ "embed"
 	"encoding/binary"
 	"errors"
@@ -9,6 +11,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"sync"
 	"time"
 )
 
@@ -42,11 +46,9 @@ func (z *ZooKeeper) withClock(argv []string) ([]string, error) {
 	if !z.opts.Clock {
 		return argv, nil
 	}
-	lib := filepath.Join(z.dir, "wallclock.so")
-	if _, err := os.Stat(lib); err != nil {
-		if err := compileWallclock(lib); err != nil {
-			return nil, err
-		}
+	lib, err := compiledWallclock()
+	if err != nil {
+		return nil, err
 	}
 	if err := z.SetClock(0); err != nil {
 		return nil, err
@@ -54,15 +56,16 @@ func (z *ZooKeeper) withClock(argv []string) ([]string, error) {
 	return append([]string{"/usr/bin/env", "LD_PRELOAD=" + lib, "WALLCLOCK=" + z.clockFile()}, argv...), nil
 }
 
-func compileWallclock(lib string) error {
-	source := lib + ".c"
-	if err := os.WriteFile(source, wallclock, 0o644); err != nil {
-		return err
-	}
+// compiledWallclock compiles the library, once for its source.
+var compiledWallclock = sync.OnceValues(func() (string, error) {
 	cc := cmp.Or(os.Getenv("CC"), "cc")
-	out, err := exec.Command(cc, "-shared", "-fPIC", "-O2", "-o", lib, source).CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("the option Clock takes Linux with glibc and a C compiler: %s: %w\n%s", cc, err, out)
-	}
-	return nil
-}
+	key := append([]byte(cc+runtime.GOARCH), wallclock...)
+	return cached(context.Background(), key, "wallclock.so", func(part string) error {
+		cmd := exec.Command(cc, "-shared", "-fPIC", "-O2", "-o", part, "-x", "c", "-")
+		cmd.Stdin = bytes.NewReader(wallclock)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("the option Clock takes Linux with glibc and a C compiler: %s: %w\n%s", cc, err, out)
+		}
+		return nil
+	})
+})

@@ -80,6 +80,9 @@ func (z *zookeeperInstall) command(cfg string, opts *ZooKeeperOptions) []string 
 	if opts.NoSync {
 		argv = append(argv, "-Dzookeeper.forceSync=no")
 	}
+	if opts.archive != "" {
+		argv = append(argv, "-XX:SharedArchiveFile="+opts.archive)
+	}
 	argv = append(argv, opts.JVM...)
 	return append(argv, "-cp", z.classPath, "org.apache.zookeeper.server.quorum.QuorumPeerMain", cfg)
 }

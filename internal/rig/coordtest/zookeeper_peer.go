@@ -2,6 +2,7 @@ package coordtest
 
 import (
 	"bufio"
+	"context"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -210,8 +211,8 @@ var peerJars = []string{
 	debianLogger,
 }
 
-// compiledPeer compiles the peer of Java, once for each test binary, and returns the
-// beginning of its command line.
+// compiledPeer compiles the peer of Java, once for its source and libraries, and returns
+// the beginning of its command line.
 var compiledPeer = sync.OnceValues(func() ([]string, error) {
 	java, err := findJava()
 	if err != nil {
@@ -221,38 +222,32 @@ var compiledPeer = sync.OnceValues(func() ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("tests need a Java compiler: %w; %s", err, howToGetPeers)
 	}
-	for _, jar := range peerJars {
-		if _, err := os.Stat(jar); err != nil {
-			return nil, fmt.Errorf("tests need Curator and ZooKeeper's recipes: %w; %s", err, howToGetPeers)
+	key, err := filesKey(append([]string{javac}, peerJars...)...)
+	if err != nil {
+		return nil, fmt.Errorf("tests need Curator and ZooKeeper's recipes: %w; %s", err, howToGetPeers)
+	}
+	jars := strings.Join(peerJars, string(os.PathListSeparator))
+	classes, err := cached(context.Background(), append(key, javaPeer...), "peer", func(part string) error {
+		source := filepath.Join(part, "Peer.java")
+		err := os.Mkdir(part, 0o755)
+		if err == nil {
+			err = os.WriteFile(source, javaPeer, 0o644)
 		}
-	}
-	dir, err := os.MkdirTemp("", "succession-peer-")
+		if err != nil {
+			return err
+		}
+		out, err := exec.Command(javac, "-cp", jars, "-d", part, "-proc:none", source).CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("compile %s: %w: %s", source, err, out)
+		}
+		return nil
+	})
 	if err != nil {
 		return nil, err
-	}
-	peerDir = dir
-	source := filepath.Join(dir, "Peer.java")
-	if err := os.WriteFile(source, javaPeer, 0o644); err != nil {
-		return nil, err
-	}
-	path := strings.Join(append(peerJars, dir), string(os.PathListSeparator))
-	out, err := exec.Command(javac, "-cp", path, "-d", dir, "-proc:none", source).CombinedOutput()
-	if err != nil {
-		return nil, fmt.Errorf("compile %s: %w: %s", source, err, out)
 	}
 	return []string{java, "-Xmx64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData",
-		"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", path, "Peer"}, nil
+		"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", jars + string(os.PathListSeparator) + classes, "Peer"}, nil
 })
-
-var peerDir string
-
-// RemovePeers removes what peers were compiled to. It is for the end of TestMain,
-// when no peer is started any more.
-func RemovePeers() {
-	if peerDir != "" {
-		_ = os.RemoveAll(peerDir) // what is left is for whoever cleans the temporary folder
-	}
-}
 
 func lastLine(b []byte) string {
 	lines := strings.Split(strings.TrimSpace(string(b)), "\n")

@@ -1,0 +1,70 @@
+package coordtest
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// cached returns the path of the file or folder that is made once from what key says, and
+// kept in the user's cache folder. make makes it in part, which takes its place when it is
+// complete; processes that need it at the same time wait for each other.
+func cached(ctx context.Context, key []byte, name string, make func(part string) error) (string, error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(key)
+	dir := filepath.Join(cache, "succession", hex.EncodeToString(sum[:])[:16])
+	path := filepath.Join(dir, name)
+	if _, err := os.Stat(path); err == nil {
+		return path, nil
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	unlock, err := lockFile(ctx, path+".lock", func() {
+		progress("%s: another process makes it, waiting", name)
+	})
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	if _, err := os.Stat(path); err == nil { // made while this process waited
+		return path, nil
+	}
+	part := path + ".part"
+	err = os.RemoveAll(part) // of a process that was killed
+	if err == nil {
+		err = make(part)
+	}
+	if err == nil {
+		err = os.Rename(part, path)
+	}
+	return path, err
+}
+
+// filesKey is a key for what is made from files that are too large to be read each time.
+// An entry that ends in an asterisk is all jars of a folder, as in a class path.
+func filesKey(files ...string) ([]byte, error) {
+	var key bytes.Buffer
+	for _, file := range files {
+		all := []string{file}
+		if folder, ok := strings.CutSuffix(file, "*"); ok {
+			all, _ = filepath.Glob(filepath.Join(folder, "*.jar")) // the pattern is good
+		}
+		for _, name := range all {
+			info, err := os.Stat(name)
+			if err != nil {
+				return nil, err
+			}
+			fmt.Fprintln(&key, name, info.Size(), info.ModTime().UnixNano())
+		}
+	}
+	return key.Bytes(), nil
+}
