@@ -3,14 +3,13 @@
 package chaos_test
 
 import (
-	"math/rand/v2"
-	"os"
-	"slices"
 	"testing"
 	"time"
 
-	"github.com/succession-dev/succession/internal/history"
+	"github.com/succession-dev/succession/internal/rig/arena"
+	"github.com/succession-dev/succession/internal/rig/arena/arenatest"
 	"github.com/succession-dev/succession/internal/rig/chaos"
+	"github.com/succession-dev/succession/internal/rig/evidence"
 )
 
 // TestChaos is one run on each coordinator, in which every kind of fault occurs. A failure
@@ -19,10 +18,10 @@ import (
 //	go test ./internal/rig/chaos -run 'Chaos/etcd' -for 5m -seed 7
 func TestChaos(t *testing.T) {
 	t.Parallel()
-	for _, on := range chaos.Coordinators() {
+	for _, on := range arena.Coordinators() {
 		t.Run(on, func(t *testing.T) {
 			t.Parallel()
-			o := options(t, on, *length)
+			o := options(t, on, *arenatest.Length)
 			if on == "local" {
 				o.For /= 4
 			}
@@ -49,7 +48,7 @@ func TestHeedless(t *testing.T) {
 	o.Heedless = true
 	r := run(t, o)
 	for _, v := range r.Violations {
-		if v.Rule != chaos.Unfenced {
+		if v.Rule != evidence.Unfenced {
 			t.Errorf("it is not the store alone that is misused: %v", v)
 		}
 	}
@@ -67,26 +66,7 @@ func TestHeedless(t *testing.T) {
 }
 
 func options(t *testing.T, on string, length time.Duration) chaos.Options {
-	t.Helper()
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	o := chaos.Options{On: on, For: length, Seed: *seed, Worker: []string{exe, "worker"}, Env: env, Out: t.Output()}
-	if o.Seed == 0 {
-		o.Seed = rand.Uint64N(1_000_000)
-	}
-	if o.Dir, err = os.MkdirTemp("", "chaos-"+on+"-"); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if !t.Failed() {
-			if err := os.RemoveAll(o.Dir); err != nil {
-				t.Error(err)
-			}
-		}
-	})
-	return o
+	return chaos.Options{Options: arenatest.Options(t, "chaos-"+on), On: on, For: length}
 }
 
 func run(t *testing.T, o chaos.Options) *chaos.Report {
@@ -96,16 +76,4 @@ func run(t *testing.T, o chaos.Options) *chaos.Report {
 		t.Fatal(err)
 	}
 	return r
-}
-
-// rules returns which rules were broken, each once.
-func rules(found []history.Violation) []history.Rule {
-	var out []history.Rule
-	for _, v := range found {
-		if !slices.Contains(out, v.Rule) {
-			out = append(out, v.Rule)
-		}
-	}
-	slices.Sort(out)
-	return out
 }

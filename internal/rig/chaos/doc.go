@@ -2,7 +2,7 @@
 // three servers, does to both what breaks in production, and proves from what they wrote
 // down that the guarantees held.
 //
-//	go run ./internal/rig/chaos/cmd/chaos -on zookeeper -for 30m
+//	go run ./internal/rig/cmd chaos -on zookeeper -for 30m
 //
 // # What is run
 //
@@ -30,7 +30,7 @@
 //
 // # What is proved
 //
-// [Evidence.Check] judges the files, and nothing but the files:
+// Package evidence judges the files, and nothing but the files:
 //
 //   - overlap, token, order, late: see package history, whose rules these are. Nothing is
 //     forgiven, not a millisecond: a term counts from just before its leader asked and was
@@ -39,7 +39,7 @@
 //   - vacancy: an election has a leader at the latest a bound after the last fault that
 //     may prolong its vacancy, where a candidate stands in line that no fault touches. The
 //     bound is the time after which the coordinator ends the session of a process that
-//     died, and five seconds for everything else. Which faults may: onset.go.
+//     died, and five seconds for everything else. Which faults may: onset.go of package evidence.
 //   - told: a leader that an operator deposed ends its term within seconds of the
 //     operator's answer, where no fault is in the way of its being told.
 //   - lost: what was acknowledged is there in the end, in the store and in the records;
@@ -65,42 +65,8 @@
 // The same seed does not bring the same run: when which process gets the processor is
 // not in its hands.
 //
-// # The rehearsal of a migration
-//
-//	go run ./internal/rig/chaos/cmd/rehearsal -for 30m -from zookeeper -to etcd
-//
-// [Rehearse] has ten workers stand in the line of one election, and takes the steps of
-// docs/migration.md as an operator does, by the command succession: begin, a restart of
-// all workers with both coordinators, one after the other and in any order, cutover, a
-// restart with the new one alone, finish; and then back. Every other migration is made
-// in good weather, where each step must be done at once, and the leader must lead on over
-// the cutover in the same term. In the others the nemesis kills, pauses and cuts off
-// workers, from both coordinators or from one, pauses and restarts servers for moments,
-// each at least once, and, as a step is taken, goes for the leader and kills the
-// operator's command in the middle, which is then run again.
-//
-// Before that leaders resign and crash where one coordinator is in use, and what this
-// costs is what the migrations are compared with ([Rehearsal.Check]):
-//
-//   - overlap, token, late, lost, invented, regression, unfenced: as above, over all
-//     migrations. The guarded records are not compared: each coordinator has its own.
-//   - order: on each coordinator, from one cutover to the next. Who waits on the old one
-//     when it is sealed joins the new one when it finds the seal, in any order.
-//   - slow: without faults nobody is without a leader for longer than the slowest
-//     resignation that was measured, and a second for a busy machine.
-//   - vacancy: with faults, not for longer than after a crash on the slower of both
-//     coordinators: the time after which it ends the session of a process that died, and
-//     two seconds, counted anew from each fault that may prolong it. A worker that is
-//     cut off from one coordinator, and first on the other, keeps all others waiting
-//     meanwhile: both are needed before the cutover.
-//   - wronged: the store refused no write of a leader that was told later that it still led.
-//
 // # What is left behind
 //
 // The folder of the run has schedule.txt, history.jsonl with all that was noted,
-// timeline.svg with its picture, summary.txt, the store, and of each worker, by its
-// candidate and how many there were before it, what it noted (c1.2.history.jsonl), its last
-// acts as a leader (c1.2.acts), its writes (c1.2.ops.jsonl) and its log (c1.2.log). After a violation there are the servers'
-// logs, too. A rehearsal has no schedule: what comes when depends on how long its steps take.
-// It has a picture of each migration (leg1.svg), and what the command said (operator.log).
+// timeline.svg with its picture, summary.txt, and what package arena lists.
 package chaos

@@ -9,44 +9,12 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/succession-dev/succession/internal/rig/arena"
 )
 
-// A step is one fault of a schedule, drawn before the run begins. What it hits may be
-// found out only then: who leads, and which server leads the others.
-type step struct {
-	At, For time.Duration
-	Kind    string
-	// Index is of the candidate, or of the server, that is hit.
-	Index int
-	// Leader says that whoever leads is hit, where somebody does: of the election
-	// Election, or of the servers.
-	Leader   bool
-	Election int
-	Amount   time.Duration // of a delay
-}
-
-func (s step) String() string {
-	target := fmt.Sprintf("candidate %d", s.Index+1)
-	k := kindOf(s.Kind)
-	switch {
-	case k.server != nil && s.Leader:
-		target = "the servers' leader"
-	case k.server != nil:
-		target = fmt.Sprintf("server %d", s.Index+1)
-	case k.operator != nil:
-		target = fmt.Sprintf("the leader of election %d", s.Election+1)
-	case s.Leader:
-		target = fmt.Sprintf("the leader of election %d, or %s", s.Election+1, target)
-	}
-	text := fmt.Sprintf("%9.3fs %-14s %s", s.At.Seconds(), s.Kind, target)
-	if s.For > 0 {
-		text += fmt.Sprintf(", for %v", s.For)
-	}
-	if s.Amount > 0 {
-		text += fmt.Sprintf(", by %v", s.Amount)
-	}
-	return text
-}
+// A step is one fault of a schedule, drawn before the run begins.
+type step = arena.Step
 
 // A terrain is what a schedule is for.
 type terrain struct {
@@ -59,17 +27,6 @@ type terrain struct {
 
 // calm is the time at the beginning in which nothing happens yet.
 const calm = 3 * time.Second
-
-// unhurried is what faults are measured by where sessions have no time.
-const unhurried = 2 * time.Second
-
-// spans are how long faults last, in sessions: less than one, about as long, or longer.
-var spans = [][2]float64{{0.1, 0.7}, {0.8, 1.3}, {1.5, 2.5}}
-
-// longestFault returns how long a fault lasts at most.
-func longestFault(session time.Duration) time.Duration {
-	return time.Duration(spans[len(spans)-1][1] * float64(session))
-}
 
 // A draw is a schedule that is being drawn.
 type draw struct {
@@ -110,8 +67,15 @@ func (d *draw) between(least, most time.Duration) time.Duration {
 func (d *draw) step(k kind, at time.Duration, spans [][2]float64) step {
 	s := step{At: at, Kind: k.name, Leader: d.rand.IntN(2) == 0, Election: d.rand.IntN(d.elections)}
 	s.Index = d.rand.IntN(d.candidates)
-	if k.server != nil {
+	switch {
+	case k.server != nil:
 		s.Index %= d.servers
+		s.Target = fmt.Sprintf("server %d", s.Index+1)
+		if s.Leader {
+			s.Target = "the servers' leader"
+		}
+	case k.operator != nil:
+		s.Target = fmt.Sprintf("the leader of election %d", s.Election+1)
 	}
 	if k.lasts {
 		span := spans[d.rand.IntN(len(spans))]
@@ -145,23 +109,23 @@ func (d *draw) once() time.Duration {
 	d.rand.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
 	for _, k := range shuffled {
 		if k.operator != nil {
-			put(k, 0, spans)
+			put(k, 0, arena.Spans)
 		}
 	}
-	some := spans
+	some := arena.Spans
 	for _, k := range shuffled {
 		switch {
 		case k.server != nil:
 			put(k, 0, some)
-			some = spans[:1]
-		case k.candidate != nil:
+			some = arena.Spans[:1]
+		case k.hitsCandidate():
 			next := 1
 			for i := range lanes[1:] {
 				if lanes[1+i] < lanes[next] {
 					next = 1 + i
 				}
 			}
-			put(k, next, spans)
+			put(k, next, arena.Spans)
 		}
 	}
 	return slices.Max(lanes)
@@ -178,7 +142,7 @@ func (d *draw) bursts(at time.Duration) {
 		for range 1 + d.rand.IntN(6) {
 			n := d.rand.IntN(total)
 			k := d.kinds[slices.IndexFunc(d.kinds, func(k kind) bool { n -= k.weight; return n < 0 })]
-			s := d.step(k, at, spans)
+			s := d.step(k, at, arena.Spans)
 			at += d.between(0, d.session)
 			if s.At+s.For > d.length {
 				continue

@@ -1,0 +1,119 @@
+//go:build linux
+
+package arena
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/succession-dev/succession/conformance/proxy"
+	"github.com/succession-dev/succession/internal/history"
+	"github.com/succession-dev/succession/internal/rig/worker"
+)
+
+const (
+	pace = 200 * time.Millisecond // of the writes of a leader
+	work = 100 * time.Millisecond // longest time from a check to a write
+
+	exitUnclosed = 3 // see package worker
+)
+
+// A Candidate is one worker after the other under one name, behind its own proxies.
+type Candidate struct {
+	ID      string
+	Proxies []*proxy.Proxy // one for each server
+
+	// URL is what the next worker is started with. Where it names the servers, and not the
+	// proxies, Via has the worker go through the proxies nevertheless.
+	URL string
+	Via bool
+
+	Busy sync.Mutex // held by the fault that the candidate suffers
+
+	a       *Arena
+	servers []string
+
+	mu   sync.Mutex
+	runs int
+	proc *Process // nil before the first start
+}
+
+// Fronts returns the addresses of the proxies.
+func (c *Candidate) Fronts() []string {
+	addrs := make([]string, len(c.Proxies))
+	for i, p := range c.Proxies {
+		addrs[i] = p.Addr()
+	}
+	return addrs
+}
+
+// Start starts the next worker.
+func (c *Candidate) Start() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.runs++
+	a := c.a
+	log := filepath.Join(a.Dir, fmt.Sprintf("%s.%d", c.ID, c.runs))
+	cfg := worker.Config{
+		URL: c.URL, ID: c.ID, Elections: a.Elections, Store: filepath.Join(a.Dir, "store"), Log: log,
+		Origin: a.origin, Pace: pace, Work: work, Heedless: a.Heedless,
+	}
+	if c.Via {
+		for i, front := range c.Fronts() {
+			cfg.Via = append(cfg.Via, [2]string{c.servers[i], front})
+		}
+	}
+	p, err := StartProcess(append(a.Worker[:len(a.Worker):len(a.Worker)], cfg.Args()...), a.Env, log+".log", a.Live.hear)
+	if err != nil {
+		return err
+	}
+	c.proc = p
+	return nil
+}
+
+// process returns the present worker.
+func (c *Candidate) process() *Process {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.proc
+}
+
+// Resign has the worker give up what it leads.
+func (c *Candidate) Resign() { c.process().send(worker.Resign) }
+
+// Crash kills the worker, and notes that it has left. Its last acts say until when it led.
+func (c *Candidate) Crash() {
+	c.process().Kill()
+	c.left("killed")
+}
+
+// Retire ends the worker in good order, and notes that it has left.
+func (c *Candidate) Retire() error {
+	if err := c.process().quit(QuitLimit); err != nil {
+		var status interface{ ExitCode() int }
+		if !errors.As(err, &status) || status.ExitCode() != exitUnclosed {
+			return fmt.Errorf("%s: %w; see %s.%d.log", c.ID, err, c.ID, c.runs)
+		}
+	}
+	c.left("ended")
+	return nil
+}
+
+// left notes that the candidate has left all lines, as far as it is concerned.
+func (c *Candidate) left(why string) {
+	for _, e := range c.a.Elections {
+		ev := history.Event{Kind: history.Left, Election: e, Candidate: c.ID, Why: why}
+		c.a.Notes.Note(ev)
+		c.a.Live.note(ev)
+	}
+}
+
+// network calls f for each of the candidate's proxies.
+func (c *Candidate) network(f func(*proxy.Proxy)) {
+	for _, p := range c.Proxies {
+		f(p)
+	}
+}
