@@ -53,7 +53,7 @@ func TestBackendsStandAlone(t *testing.T) {
 						t.Errorf("%s links %s, which belongs to %s", d.name, dep, other.name)
 					}
 				}
-				if within(dep, module+"/internal/rig/coordtest") {
+				if within(dep, module+"/internal/rig") {
 					t.Errorf("%s links %s, which is for tests", d.name, dep)
 				}
 			}
@@ -78,22 +78,53 @@ func TestElectionsLinkNoBackend(t *testing.T) {
 	}
 }
 
+// The ground that products stand on knows nothing of what stands on it, nor of tests.
+func TestGround(t *testing.T) {
+	rigs := module + "/internal/rig"
+	above := []string{rigs, module + "/conformance", "testing"}
+	for _, d := range drivers {
+		above = append(above, module+"/"+d.name)
+	}
+	found := 0
+	for _, line := range list(t, "-f", `{{.ImportPath}} {{join .Deps " "}}`, "./internal/...") {
+		links := strings.Fields(line)
+		if within(links[0], rigs) {
+			continue
+		}
+		found++
+		for _, dep := range links {
+			if slices.ContainsFunc(above, func(root string) bool { return within(dep, root) }) {
+				t.Errorf("%s links %s", links[0], dep)
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("there is no package that products stand on")
+	}
+}
+
 // deps returns the import paths that the package links, without the standard
 // library. It fails the test where there is no such package.
 func deps(t *testing.T, name string) []string {
 	t.Helper()
-	cmd := exec.Command("go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", "./"+name)
+	paths := list(t, "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", "./"+name)
+	if len(paths) == 0 {
+		t.Fatalf("go list names no package for %s, not even itself", name)
+	}
+	return paths
+}
+
+// list returns the lines that go list prints.
+func list(t *testing.T, args ...string) []string {
+	t.Helper()
+	cmd := exec.Command("go", append([]string{"list"}, args...)...)
 	var complaint strings.Builder
 	cmd.Stderr = &complaint
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatalf("go list: %v\n%s", err, &complaint)
 	}
-	paths := strings.Fields(string(out))
-	if len(paths) == 0 {
-		t.Fatalf("go list names no package for %s, not even itself", name)
-	}
-	return paths
+	return strings.FieldsFunc(string(out), func(r rune) bool { return r == '\n' })
 }
 
 // within reports whether path is root or lies below it.
