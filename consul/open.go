@@ -11,6 +11,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/kit"
+	"github.com/succession-dev/succession/internal/port"
 )
 
 // driver is the scheme of URLs, and what errors call this driver.
@@ -100,7 +101,7 @@ func Open(ctx context.Context, u *backend.URL) (*Backend, error) {
 	switch len(u.Hosts) {
 	case 0:
 	case 1:
-		cfg.Address = u.HostPorts("8500")[0]
+		cfg.Address = u.HostPorts(port.Consul)[0]
 	default:
 		return invalid("name one agent, best the one on this machine; it knows the servers")
 	}

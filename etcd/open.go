@@ -17,6 +17,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/kit"
+	"github.com/succession-dev/succession/internal/port"
 	"github.com/succession-dev/succession/internal/security"
 )
 
@@ -93,7 +94,7 @@ func open(ctx context.Context, u *backend.URL) (*Backend, error) {
 		return nil, fmt.Errorf("%w URL %s: it names no host; write etcd://host:2379", backend.ErrInvalid, u)
 	}
 	cfg := clientv3.Config{
-		Endpoints:            u.HostPorts("2379"),
+		Endpoints:            u.HostPorts(port.Etcd),
 		DialTimeout:          f.ConnectTimeout, // of the exchange of a password for a token
 		DialKeepAliveTime:    pingTime,
 		DialKeepAliveTimeout: pingTimeout,

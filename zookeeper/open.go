@@ -8,6 +8,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/kit"
+	"github.com/succession-dev/succession/internal/port"
 	"github.com/succession-dev/succession/internal/security"
 )
 
@@ -64,7 +65,7 @@ func Open(ctx context.Context, u *backend.URL) (*Backend, error) {
 	if len(u.Hosts) == 0 {
 		return nil, driver.Wrap("open", "", fmt.Errorf("%w URL %s: name the servers, as in zookeeper://h1:2181,h2:2181/app", backend.ErrInvalid, u))
 	}
-	b, err := New(u.HostPorts("2181"), o)
+	b, err := New(u.HostPorts(port.ZooKeeper), o)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/port"
 )
 
 // A Dialer opens a connection to a server. It must honour ctx.
@@ -124,5 +125,5 @@ func serverList(servers []string) ([]string, error) {
 	if err != nil || u.Path != "" {
 		return nil, fmt.Errorf("%w: servers %q: each must be host or host:port", backend.ErrInvalid, servers)
 	}
-	return u.HostPorts("2181"), nil
+	return u.HostPorts(port.ZooKeeper), nil
 }

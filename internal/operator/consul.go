@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/consul/api"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/port"
 	"github.com/succession-dev/succession/internal/security"
 )
 
@@ -19,7 +20,7 @@ type consul struct {
 func newConsul(u *backend.URL) (Operator, error) {
 	c := api.DefaultConfig()
 	if len(u.Hosts) > 0 {
-		c.Address = u.HostPorts("8500")[0]
+		c.Address = u.HostPorts(port.Consul)[0]
 	}
 	c.Datacenter = u.Text("dc", c.Datacenter)
 	c.Namespace = u.Text("namespace", c.Namespace)

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/port"
 	"github.com/succession-dev/succession/internal/security"
 )
 
@@ -31,7 +32,7 @@ func newEtcd(u *backend.URL) (Operator, error) {
 		return nil, err
 	}
 	return &etcd{clientv3.Config{
-		Endpoints:   u.HostPorts("2379"),
+		Endpoints:   u.HostPorts(port.Etcd),
 		DialTimeout: 5 * time.Second,
 		TLS:         tls,
 		Username:    user,

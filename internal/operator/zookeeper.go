@@ -13,6 +13,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/port"
 	"github.com/succession-dev/succession/internal/security"
 )
 
@@ -24,7 +25,7 @@ type zooKeeper struct {
 }
 
 func newZooKeeper(u *backend.URL) (Operator, error) {
-	z := &zooKeeper{hosts: u.HostPorts("2181"), root: "/" + strings.Trim(u.Path, "/")}
+	z := &zooKeeper{hosts: u.HostPorts(port.ZooKeeper), root: "/" + strings.Trim(u.Path, "/")}
 	var err error
 	if z.tls, err = security.TLSOf(u).Config(); err != nil {
 		return nil, err

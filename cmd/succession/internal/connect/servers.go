@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/port"
 	"github.com/succession-dev/succession/internal/security"
 )
 
@@ -13,9 +14,9 @@ var servers = map[string]struct {
 	title string // what people call them
 	port  string // where they listen by default
 }{
-	"zookeeper": {"ZooKeeper", "2181"},
-	"etcd":      {"etcd", "2379"},
-	"consul":    {"Consul", "8500"},
+	"zookeeper": {"ZooKeeper", port.ZooKeeper},
+	"etcd":      {"etcd", port.Etcd},
+	"consul":    {"Consul", port.Consul},
 }
 
 // Servers returns the addresses of the servers that u names, host:port each; none where
