@@ -26,6 +26,12 @@ type Operator interface {
 	Clear(ctx context.Context, name string) error
 }
 
+// An Ender is an [Operator] that can end the session of a member, if the member stands: on
+// etcd and Consul, but not on ZooKeeper, where that takes the session's password.
+type Ender interface {
+	End(ctx context.Context, m backend.Member) error
+}
+
 // New returns an operator of the coordinator that u names, with the addresses, the prefix
 // and the credentials that u says. It returns [errors.ErrUnsupported] for a coordinator
 // other than ZooKeeper, etcd and Consul, and does not connect.

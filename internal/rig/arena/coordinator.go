@@ -12,13 +12,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hashicorp/consul/api"
-
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/operator"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
-	"github.com/succession-dev/succession/internal/rig/coordtest/rig/consulrig"
-	"github.com/succession-dev/succession/internal/rig/coordtest/rig/etcdrig"
-	"github.com/succession-dev/succession/internal/rig/coordtest/rig/zookeeperrig"
 	"github.com/succession-dev/succession/internal/rig/evidence"
 )
 
@@ -65,10 +61,41 @@ func Start(ctx context.Context, name, dir string, n int) (c *Coordinator, err er
 		return nil, err
 	}
 	c.Name = name
+	if c.Cluster != nil {
+		c.Remove = c.operate(operator.Operator.Remove)
+	}
+	if name == "etcd" || name == "consul" {
+		c.End = c.operate(func(o operator.Operator, ctx context.Context, m backend.Member) error {
+			return o.(operator.Ender).End(ctx, m)
+		})
+	}
 	if c.Observer, err = backend.Open(ctx, c.URL(0, c.Addrs())); err != nil {
 		return nil, errors.Join(err, c.Stop(""))
 	}
 	return c, nil
+}
+
+// operate returns what has an operator act by way of the first server that lets it: some
+// may be down.
+func (c *Coordinator) operate(act func(operator.Operator, context.Context, backend.Member) error) func(context.Context, backend.Member) error {
+	return func(ctx context.Context, m backend.Member) error {
+		var errs []error
+		for i, addrs := 0, c.Addrs(); i < len(addrs); i++ {
+			u, err := backend.ParseURL(c.URL(i, addrs))
+			if err != nil {
+				return err
+			}
+			o, err := operator.New(u)
+			if err == nil {
+				err = act(o, ctx, m)
+			}
+			if err == nil {
+				return nil
+			}
+			errs = append(errs, err)
+		}
+		return errors.Join(errs...)
+	}
 }
 
 // Addrs returns the addresses of the servers, where there are any.
@@ -121,7 +148,6 @@ func startZooKeeper(ctx context.Context, n int) (*Coordinator, error) {
 		URL: func(_ int, addrs []string) string {
 			return fmt.Sprintf("zookeeper://%s/%s?session=%v", strings.Join(addrs, ","), folder, ttl)
 		},
-		Remove: zookeeperrig.Operator{ZooKeeper: z, Root: "/" + folder}.Remove,
 	}, nil
 }
 
@@ -131,16 +157,6 @@ func startEtcd(ctx context.Context, n int) (*Coordinator, error) {
 		return nil, err
 	}
 	const ttl = 4 * time.Second
-	type act func(etcdrig.Operator, context.Context, backend.Member) error
-	operator := func(do act) func(context.Context, backend.Member) error {
-		return func(ctx context.Context, m backend.Member) error {
-			c, err := etcdrig.Dial(e.Addrs())
-			if err != nil {
-				return err
-			}
-			return errors.Join(do(etcdrig.Operator{Client: c, Prefix: folder + "/"}, ctx, m), c.Close())
-		}
-	}
 	return &Coordinator{
 		Cluster: &e.Cluster,
 		TTL:     ttl,
@@ -148,8 +164,6 @@ func startEtcd(ctx context.Context, n int) (*Coordinator, error) {
 		URL: func(_ int, addrs []string) string {
 			return fmt.Sprintf("etcd://%s/%s?ttl=%v", strings.Join(addrs, ","), folder, ttl)
 		},
-		Remove: operator(etcdrig.Operator.Remove),
-		End:    operator(etcdrig.Operator.End),
 	}, nil
 }
 
@@ -166,26 +180,6 @@ func startConsul(ctx context.Context, n int) (*Coordinator, error) {
 		return nil, err
 	}
 	const ttl = 3 * time.Second
-	type act func(consulrig.Operator, context.Context, backend.Member) error
-	operator := func(do act) func(context.Context, backend.Member) error {
-		return func(ctx context.Context, m backend.Member) error {
-			var errs []error
-			for _, addr := range c.Addrs() { // the first may be down
-				cfg := api.DefaultConfig()
-				cfg.Address = addr
-				cfg.Transport.DisableKeepAlives = true // there is no Close
-				client, err := api.NewClient(cfg)
-				if err == nil {
-					err = do(consulrig.Operator{Client: client, Prefix: folder}, ctx, m)
-				}
-				if err == nil {
-					return nil
-				}
-				errs = append(errs, err)
-			}
-			return errors.Join(errs...)
-		}
-	}
 	return &Coordinator{
 		Cluster: &c.Cluster,
 		TTL:     ttl,
@@ -193,8 +187,6 @@ func startConsul(ctx context.Context, n int) (*Coordinator, error) {
 		URL: func(i int, addrs []string) string {
 			return fmt.Sprintf("consul://%s/%s?ttl=%v", addrs[i%len(addrs)], folder, ttl)
 		},
-		Remove: operator(consulrig.Operator.Remove),
-		End:    operator(consulrig.Operator.End),
 	}, nil
 }
 

@@ -27,15 +27,6 @@ func (o Operator) Remove(ctx context.Context, m backend.Member) error {
 	return err
 }
 
-// End ends the session of a member, if the member stands.
-func (o Operator) End(ctx context.Context, m backend.Member) error {
-	pair, _, err := o.Client.KV().Get(path.Join(o.Prefix, m.Line, m.Key), (&api.QueryOptions{}).WithContext(ctx))
-	if err == nil && pair != nil && pair.Session != "" {
-		_, err = o.Client.Session().Destroy(pair.Session, (&api.WriteOptions{}).WithContext(ctx))
-	}
-	return err
-}
-
 // Drop implements [rig.Operator].
 func (o Operator) Drop(ctx context.Context, line string) error {
 	at := path.Join(o.Prefix, line)

@@ -25,15 +25,6 @@ func (o Operator) Remove(ctx context.Context, m backend.Member) error {
 	return err
 }
 
-// End ends the session of a member, if the member stands.
-func (o Operator) End(ctx context.Context, m backend.Member) error {
-	r, err := o.Client.Get(ctx, o.Prefix+m.Line+"/"+m.Key)
-	if err == nil && len(r.Kvs) > 0 {
-		_, err = o.Client.Revoke(ctx, clientv3.LeaseID(r.Kvs[0].Lease))
-	}
-	return err
-}
-
 // Drop implements [rig.Operator].
 func (o Operator) Drop(ctx context.Context, line string) error {
 	_, err := o.Client.Txn(ctx).Then(

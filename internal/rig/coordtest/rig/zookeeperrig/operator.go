@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"path"
-	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -23,8 +22,8 @@ type Operator struct {
 var _ rig.Operator = Operator{}
 
 // Remove implements [rig.Operator].
-func (o Operator) Remove(ctx context.Context, m backend.Member) error {
-	return Operate(ctx, o.ZooKeeper.Addrs(), func(c *zk.Conn) error {
+func (o Operator) Remove(_ context.Context, m backend.Member) error {
+	return Operate(o.ZooKeeper.Addrs(), func(c *zk.Conn) error {
 		if err := c.Delete(path.Join(o.Root, m.Line, m.Key), -1); err != zk.ErrNoNode {
 			return err
 		}
@@ -33,9 +32,9 @@ func (o Operator) Remove(ctx context.Context, m backend.Member) error {
 }
 
 // Drop implements [rig.Operator]: it deletes a znode and its children in one step.
-func (o Operator) Drop(ctx context.Context, line string) error {
+func (o Operator) Drop(_ context.Context, line string) error {
 	at := path.Join(o.Root, line)
-	return Operate(ctx, o.ZooKeeper.Addrs(), func(c *zk.Conn) error {
+	return Operate(o.ZooKeeper.Addrs(), func(c *zk.Conn) error {
 		for {
 			names, _, err := c.Children(at)
 			if err == zk.ErrNoNode { // nobody has used it here
@@ -67,7 +66,7 @@ func (o Operator) SetClock(shift time.Duration) error {
 	if err := o.ZooKeeper.SetClock(shift); err != nil {
 		return err
 	}
-	return Operate(context.Background(), o.ZooKeeper.Addrs(), func(c *zk.Conn) error {
+	return Operate(o.ZooKeeper.Addrs(), func(c *zk.Conn) error {
 		want := time.Now().Add(shift)
 		at, err := c.Create("/clock", nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
 		if err != nil {
@@ -85,15 +84,13 @@ func (o Operator) SetClock(shift time.Duration) error {
 }
 
 // Operate does what an operator does, with a connection of its own: one that lasts
-// would not outlive a reset. The end of ctx closes it.
-func Operate(ctx context.Context, addrs []string, do func(*zk.Conn) error) error {
+// would not outlive a reset.
+func Operate(addrs []string, do func(*zk.Conn) error) error {
 	c, _, err := zk.Connect(addrs, 10*time.Second, zk.WithLogger(quiet{}))
 	if err != nil {
 		return err
 	}
-	closed := sync.OnceFunc(c.Close)
-	defer closed()
-	defer context.AfterFunc(ctx, closed)()
+	defer c.Close()
 	return do(c)
 }
 
