@@ -8,7 +8,7 @@
 // What -json wrote is printed again by -from, and put into the two texts that show it with
 //
 //	go run -C bench ./faults -from faults.json -into README.md
-//	go run -C bench ./faults -from faults.json -short -into ../README.md
+//	go run -C bench ./faults -from faults.json -short
 //
 // Paths are relative to the folder bench.
 //
