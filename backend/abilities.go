@@ -5,7 +5,8 @@ import (
 	"errors"
 )
 
-// A Pinner can make a member permanent. A session that cannot embeds [NoPins].
+// A Pinner makes members outlive their session. A session that cannot do that embeds
+// [NoPins].
 type Pinner interface {
 	// Pin makes m, which this session joined, outlive the session; m keeps its place.
 	// In the same atomic step Pin writes h as the header of m's election, if the header
@@ -15,16 +16,16 @@ type Pinner interface {
 	Pin(ctx context.Context, m Member, h Header, at Version) error
 }
 
-// NoPins is what a session embeds whose coordinator cannot pin: there is no seal and no
-// migration then. Its method returns [errors.ErrUnsupported].
+// NoPins is for sessions without pins, which embed it. Their elections cannot be sealed or
+// migrated. Its method returns [errors.ErrUnsupported].
 type NoPins struct{}
 
 func (NoPins) Pin(context.Context, Member, Header, Version) error { return errors.ErrUnsupported }
 
-// NoRecords is what a session embeds whose coordinator keeps no records. Its lines have the
-// zero [Header] and the version [Absent]. Elections work without records, but nobody can
-// then acknowledge a term, ask a leader to resign, raise a fence or make a guarded write.
-// The methods return [errors.ErrUnsupported].
+// NoRecords is for sessions without records, which embed it. Their lines have the zero
+// [Header] and the version [Absent]. Elections work without records, but nobody can then
+// acknowledge a term, ask a leader to resign, raise a fence or make a guarded write. The
+// methods return [errors.ErrUnsupported].
 type NoRecords struct{}
 
 func (NoRecords) Get(context.Context, string) (Record, error) {

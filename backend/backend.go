@@ -42,8 +42,8 @@ type Holder interface {
 // A Session keeps members in line: they go when it ends. Its methods, except Close,
 // fail with [ErrSessionEnded] once it has ended, with [ErrUnavailable] if the
 // coordinator could not be reached or its answer was lost, and with the cause of ctx if
-// ctx ends first. It is safe for concurrent use. A coordinator without pins or records
-// embeds [NoPins] or [NoRecords].
+// ctx ends first. It is safe for concurrent use. A driver whose coordinator has no pins, or
+// no records, embeds [NoPins] or [NoRecords] in its session.
 type Session interface {
 	// Join adds one member with the given value at the end of the line, and returns
 	// it (law L1). A line that does not exist comes into being.

@@ -146,7 +146,8 @@
 //   - What happens to sessions when the coordinator itself changes its leader?
 //   - Which writes can be made on condition, in one step with the condition?
 //
-// Then write Join, Ahead, Gone and Leave, register a scheme ([Register]), and run
-// package conformance. Package memory is the reference: it keeps every law within one
-// process.
+// Then write Join, Ahead, for which [PlaceOf] decides, Gone and Leave. Embed [NoPins] and
+// [NoRecords] until there are pins and records. Register a scheme ([Register]), and run
+// package conformance from the first day on. Package memory is the reference: it keeps
+// every law within one process.
 package backend
