@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/succession-dev/succession/conformance/internal/engine"
 	"github.com/succession-dev/succession/internal/history"
 )
 
@@ -22,59 +23,49 @@ func reportFolder(t *testing.T, h Harness) string {
 	return h.Report
 }
 
-// report puts the history of the trial into the result, as far as it is to be there,
-// and into its files.
-func (t *trial) report(res *Result) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	h := t.history
-	if h == nil {
-		h = t.notes.History()
-	}
-	if len(h.Events) == 0 {
+// report puts the history of a trial into its result, as far as it is to be there, and
+// into its files.
+func (h *Harness) report(res *Result, out engine.Outcome) {
+	if len(out.History.Events) == 0 {
 		return
 	}
 	failed := res.Status == Failed || res.Status == Waived
 	var lines strings.Builder
-	_ = h.Write(&lines) // a Builder takes all
+	_ = out.History.Write(&lines) // a Builder takes all
 	if failed {
 		res.History = strings.Split(strings.TrimSuffix(lines.String(), "\n"), "\n")
 	}
-	dir, err := t.h.Report, error(nil)
+	dir, err := h.Report, error(nil)
 	switch {
 	case dir != "":
 		err = os.MkdirAll(dir, 0o755)
-	case res.Status == Failed && t.h.reportsFailures:
+	case res.Status == Failed && h.reportsFailures:
 		dir, err = os.MkdirTemp("", "succession-conformance-")
 	default:
 		return
 	}
 	if err == nil {
-		res.Files, err = t.save(dir, h, lines.String(), t.title(res))
+		res.Files, err = h.save(dir, res, out, lines.String())
 	}
 	if err != nil { // a rule does not fail by that, but it must show
 		res.Files = []string{"not written: " + err.Error()}
 	}
 }
 
-// title is the head of a picture.
-func (t *trial) title(res *Result) string {
-	if res.Symptom == "" {
-		return fmt.Sprintf("%s on %s: %s", res.ID, t.h.Name, res.Title)
-	}
-	symptom, _, _ := strings.Cut(res.Symptom, "\n")
-	return fmt.Sprintf("%s on %s %s: %s", res.ID, t.h.Name, res.Status, symptom)
-}
-
 // save writes a history and its picture into the folder, and returns the files.
-func (t *trial) save(dir string, h *history.History, lines, title string) ([]string, error) {
-	files := []string{filepath.Join(dir, t.rule.ID+".jsonl"), filepath.Join(dir, t.rule.ID+".svg")}
-	var picture strings.Builder
-	broken := t.broken
-	if broken == nil && t.failure != "" { // what failed first need not be all that is wrong
-		broken = h.Check(history.Rules{Notice: t.h.soon()})
+func (h *Harness) save(dir string, res *Result, out engine.Outcome, lines string) ([]string, error) {
+	files := []string{filepath.Join(dir, res.ID+".jsonl"), filepath.Join(dir, res.ID+".svg")}
+	title := fmt.Sprintf("%s on %s: %s", res.ID, h.Name, res.Title)
+	if res.Symptom != "" {
+		symptom, _, _ := strings.Cut(res.Symptom, "\n")
+		title = fmt.Sprintf("%s on %s %s: %s", res.ID, h.Name, res.Status, symptom)
 	}
-	err := h.SVG(&picture, title, broken)
+	broken := out.Broken
+	if broken == nil && out.Failure != "" { // what failed first need not be all that is wrong
+		broken = out.History.Check(history.Rules{Notice: h.coordinator().Soon()})
+	}
+	var picture strings.Builder
+	err := out.History.SVG(&picture, title, broken)
 	return files, errors.Join(err,
 		os.WriteFile(files[0], []byte(lines), 0o644),
 		os.WriteFile(files[1], []byte(picture.String()), 0o644))

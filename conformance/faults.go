@@ -3,10 +3,12 @@ package conformance
 import (
 	"context"
 	"os/exec"
+	"reflect"
 	"slices"
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/conformance/internal/engine"
 )
 
 // Faults is what a harness can do to its coordinator. A nil func cannot be done.
@@ -119,100 +121,69 @@ type ServerFaults struct {
 
 // A Fault names something that rules need: a field of [Faults], [Isolate], or an ability
 // of the backend: [Deadlines], [Records] or [Pins].
-type Fault string
+type Fault = engine.Fault
 
 // The faults, named as in [Faults].
 const (
-	Expire     Fault = "Expire"
-	Cut        Fault = "Cut"
-	Mute       Fault = "Mute"
-	Deafen     Fault = "Deafen"
-	Sever      Fault = "Sever"
-	Hide       Fault = "Hide"
-	LoseAnswer Fault = "LoseAnswer"
-	Kill       Fault = "Kill"
-	Process    Fault = "Process"
-	Restart    Fault = "Restart"
-	Pause      Fault = "Pause"
-	Remove     Fault = "Remove"
-	Drop       Fault = "Drop"
-	Reset      Fault = "Reset"
-	Compact    Fault = "Compact"
-	Rewind     Fault = "Rewind"
-	Clock      Fault = "Clock"
-	Cluster    Fault = "Cluster"
-	Requests   Fault = "Requests"
+	Expire     = engine.Expire
+	Cut        = engine.Cut
+	Mute       = engine.Mute
+	Deafen     = engine.Deafen
+	Sever      = engine.Sever
+	Hide       = engine.Hide
+	LoseAnswer = engine.LoseAnswer
+	Kill       = engine.Kill
+	Process    = engine.Process
+	Restart    = engine.Restart
+	Pause      = engine.Pause
+	Remove     = engine.Remove
+	Drop       = engine.Drop
+	Reset      = engine.Reset
+	Compact    = engine.Compact
+	Rewind     = engine.Rewind
+	Clock      = engine.Clock
+	Cluster    = engine.Cluster
+	Requests   = engine.Requests
 
 	// Isolate is the Isolate of every server of the [Cluster].
-	Isolate Fault = "Isolate"
+	Isolate = engine.Isolate
 
 	// Deadlines is the ability to end sessions by time. A coordinator that learns of a
 	// client's end in another way lacks it: its Session TTL is 0.
-	Deadlines Fault = "Deadlines"
+	Deadlines = engine.Deadlines
 	// Records is the ability to keep records. Without it the methods of
 	// [backend.Records] return an error that matches [errors.ErrUnsupported].
-	Records Fault = "Records"
+	Records = engine.Records
 	// Pins is the ability to make members permanent. Without it Session Pin returns an
 	// error that matches [errors.ErrUnsupported].
-	Pins Fault = "Pins"
+	Pins = engine.Pins
 )
 
-// faults are all that there are, in the order of documentation, with how to tell
-// that the harness has each; nil for the abilities.
-var faults = []struct {
-	name Fault
-	had  func(f *Faults) bool
-}{
-	{Expire, func(f *Faults) bool { return f.Expire != nil }},
-	{Cut, func(f *Faults) bool { return f.Cut != nil }},
-	{Mute, func(f *Faults) bool { return f.Mute != nil }},
-	{Deafen, func(f *Faults) bool { return f.Deafen != nil }},
-	{Sever, func(f *Faults) bool { return f.Sever != nil }},
-	{Hide, func(f *Faults) bool { return f.Hide != nil }},
-	{LoseAnswer, func(f *Faults) bool { return f.LoseAnswer != nil }},
-	{Kill, func(f *Faults) bool { return f.Kill != nil }},
-	{Process, func(f *Faults) bool { return f.Process != nil }},
-	{Restart, func(f *Faults) bool { return f.Restart != nil }},
-	{Pause, func(f *Faults) bool { return f.Pause != nil }},
-	{Remove, func(f *Faults) bool { return f.Remove != nil }},
-	{Drop, func(f *Faults) bool { return f.Drop != nil }},
-	{Reset, func(f *Faults) bool { return f.Reset != nil }},
-	{Compact, func(f *Faults) bool { return f.Compact != nil }},
-	{Rewind, func(f *Faults) bool { return f.Rewind != nil }},
-	{Clock, func(f *Faults) bool { return f.Clock != nil }},
-	{Cluster, func(f *Faults) bool { return f.Cluster != nil }},
-	{Isolate, func(f *Faults) bool { return f.Cluster != nil && f.Cluster.isolates() }},
-	{Requests, func(f *Faults) bool { return f.Requests != nil }},
-	{Deadlines, nil},
-	{Records, nil},
-	{Pins, nil},
+// faultNames are all, in the order of documentation.
+var faultNames = []Fault{
+	Expire, Cut, Mute, Deafen, Sever, Hide, LoseAnswer, Kill, Process, Restart, Pause, Remove, Drop,
+	Reset, Compact, Rewind, Clock, Cluster, Isolate, Requests, Deadlines, Records, Pins,
 }
 
 // disturbing are the faults that hit more than the clients of one rule.
 var disturbing = []Fault{Restart, Pause, Reset, Compact, Rewind, Clock, Cluster, Isolate}
 
-// faultNames returns all, in the order of documentation.
-func faultNames() []Fault {
-	out := make([]Fault, len(faults))
-	for i, f := range faults {
-		out[i] = f.name
-	}
-	return out
-}
-
-// ability reports whether f is none that a harness provides.
-func (f Fault) ability() bool { return f == Deadlines || f == Records || f == Pins }
-
 // provides reports whether Faults has what f names.
 func (h *Harness) provides(f Fault) bool {
-	i := slices.Index(faultNames(), f)
-	return i >= 0 && faults[i].had != nil && faults[i].had(&h.Faults)
+	switch {
+	case f == Isolate:
+		return h.Faults.Cluster != nil && h.Faults.Cluster.isolates()
+	case engine.IsAbility(f):
+		return false
+	}
+	field := reflect.ValueOf(h.Faults).FieldByName(string(f))
+	return field.IsValid() && !field.IsZero()
 }
 
 // can reports whether there is what f names, as far as is known.
 func (h *Harness) can(f Fault) bool {
 	_, lacking := h.Lacks[f]
-	return !lacking && (f.ability() || h.provides(f))
+	return !lacking && (engine.IsAbility(f) || h.provides(f))
 }
 
 func (c *ClusterFaults) isolates() bool {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance/internal/election"
-	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/conformance/internal/engine"
 )
 
 // A Harness connects the suite to one coordinator. Only Name, Open and TTL are
@@ -93,7 +93,7 @@ type Harness struct {
 	// rules fail on a flawed one.
 	election election.Maker
 
-	abilities *abilities // what the backend lacks, found out once in a run
+	abilities *engine.Abilities // what the backend lacks, found out once in a run
 }
 
 // validate reports what is wrong with the harness itself.
@@ -138,13 +138,13 @@ func (h *Harness) validateFaults() error {
 		for _, f := range slices.Sorted(maps.Keys(reasons)) {
 			_, lacking := h.Lacks[f]
 			switch {
-			case !slices.Contains(faultNames(), f):
-				return fmt.Errorf("conformance: Harness.%s names %q, which is no fault; there are %v", name, f, faultNames())
+			case !slices.Contains(faultNames, f):
+				return fmt.Errorf("conformance: Harness.%s names %q, which is no fault; there are %v", name, f, faultNames)
 			case reasons[f] == "":
 				return fmt.Errorf("conformance: Harness.%s[%s] gives no reason", name, f)
 			case h.provides(f):
 				return fmt.Errorf("conformance: Harness.%s[%s] is not needed any more: Faults.%s is there", name, f, f)
-			case name == "NotWired" && (lacking || f.ability()):
+			case name == "NotWired" && (lacking || engine.IsAbility(f)):
 				return fmt.Errorf("conformance: Harness.NotWired[%s]: it cannot be had there, or is an ability", f)
 			}
 		}
@@ -153,8 +153,8 @@ func (h *Harness) validateFaults() error {
 		return nil
 	}
 	var open []string
-	for _, f := range faultNames() {
-		if _, lacking := h.Lacks[f]; !f.ability() && !lacking && !h.provides(f) {
+	for _, f := range faultNames {
+		if _, lacking := h.Lacks[f]; !engine.IsAbility(f) && !lacking && !h.provides(f) {
 			open = append(open, string(f))
 		}
 	}
@@ -162,14 +162,6 @@ func (h *Harness) validateFaults() error {
 		return fmt.Errorf("conformance: Harness.Complete, and nothing is said of %s: provide them in Faults, or say in Lacks why the coordinator cannot have them", strings.Join(open, ", "))
 	}
 	return nil
-}
-
-// elections returns a candidate's handle on an election.
-func (h *Harness) elections(b backend.Backend, name string, o *elect.Options) election.Election {
-	if h.election != nil {
-		return h.election(b, name, o)
-	}
-	return election.New(b, name, o)
 }
 
 func (h *Harness) selects(r Rule) bool {
@@ -225,32 +217,3 @@ func without(faults []Fault, had func(Fault) bool) (out []Fault) {
 	}
 	return out
 }
-
-// soon bounds what a healthy coordinator does at once.
-func (h *Harness) soon() time.Duration {
-	if h.Latency == 0 {
-		return 2 * time.Second
-	}
-	return h.Latency
-}
-
-// crash bounds the time from a client's silence to the departure of its members.
-func (h *Harness) crash() time.Duration { return h.TTL + h.Slack + h.soon() }
-
-// recovery bounds the time from the end of a fault of the whole coordinator until
-// clients have found it again and the sessions that did not survive have ended.
-func (h *Harness) recovery() time.Duration { return 3*h.TTL + h.Slack + 3*h.soon() }
-
-// recheck bounds the time after which a waiting candidate looks again by itself:
-// a session time and a quarter, or a second and a quarter of that where sessions
-// have no time (package elect).
-func (h *Harness) recheck() time.Duration {
-	d := h.TTL
-	if !h.can(Deadlines) {
-		d = time.Second
-	}
-	return d + d/4 + h.soon()
-}
-
-// limit is the watchdog of a rule: far beyond what any passing rule takes.
-func (h *Harness) limit() time.Duration { return 40*h.TTL + 10*h.Slack + 20*h.soon() }

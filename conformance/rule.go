@@ -3,6 +3,11 @@ package conformance
 import (
 	"slices"
 	"strings"
+
+	"github.com/succession-dev/succession/conformance/internal/engine"
+	"github.com/succession-dev/succession/conformance/internal/faults"
+	"github.com/succession-dev/succession/conformance/internal/guarantees"
+	"github.com/succession-dev/succession/conformance/internal/laws"
 )
 
 // A Rule is one promise, and how to find out whether it is kept.
@@ -17,7 +22,7 @@ type Rule struct {
 	// Needs is what a harness must be able to do for the rule to be exercised.
 	Needs []Fault
 
-	check func(*trial)
+	check func(*engine.Trial)
 }
 
 // Group returns the law or guarantee that the rule belongs to: "L1", "G10".
@@ -65,17 +70,12 @@ var groups = []Group{
 }
 
 // rules are all rules, in the order of groups.
-var rules []Rule
-
-// Filled here and not in the declaration: the checks refer to what refers to rules.
-func init() {
-	rules = slices.Concat(
-		joinRules, aheadRules, goneRules, leaveRules, sessionRules, deadlineRules,
-		folderRules, valueRules, pinRules, recordRules,
-		leaderRules, tokenRules, guardRules, successionRules, herdRules, ghostRules,
-		toldRules, stallRules, cleanRules, observeRules, runRules, faultRules(),
-	)
-}
+var rules = func() (all []Rule) {
+	for _, r := range slices.Concat(laws.Rules, guarantees.Rules, faults.Rules) {
+		all = append(all, Rule{r.ID, r.Title, r.Text, r.Needs, r.Check})
+	}
+	return all
+}()
 
 // Rules returns all rules, in the order of the report.
 func Rules() []Rule { return slices.Clone(rules) }

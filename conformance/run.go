@@ -3,10 +3,13 @@ package conformance
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/succession-dev/succession/conformance/internal/engine"
 )
 
 // Run exercises every rule as a subtest of t, named by its ID, and logs a summary
@@ -31,7 +34,7 @@ func Run(t *testing.T, h Harness) {
 		}
 		t.Logf("took %v; slowest: %s", report.Took.Round(time.Millisecond), strings.Join(slow, ", "))
 	})
-	abilities := new(abilities)
+	abilities := new(engine.Abilities)
 	for _, r := range rules {
 		if !h.selects(r) {
 			continue
@@ -82,7 +85,7 @@ func Check(ctx context.Context, h Harness, emit func(Result)) *Report {
 		report.Invalid = err.Error()
 		return report
 	}
-	h.abilities = new(abilities)
+	h.abilities = new(engine.Abilities)
 	var mu sync.Mutex
 	one := func(r Rule) {
 		if ctx.Err() != nil {
@@ -141,21 +144,23 @@ func exercise(ctx context.Context, h Harness, r Rule) (res Result) {
 		return unable(m)
 	}
 	start := time.Now()
-	t := newTrial(ctx, h, r)
-	t.run()
-	if m := t.unable(); m.status != "" {
-		return unable(m)
+	out := engine.Exercise(ctx, h.coordinator(), engine.Rule{ID: r.ID, Needs: r.Needs, Check: r.check})
+	if out.Unable {
+		lacks := h.abilities.Lacks()
+		maps.Copy(lacks, h.Lacks)
+		h.Lacks = lacks
+		return unable(h.missing(r))
 	}
 	res.Took = time.Since(start)
-	defer func() { t.report(&res) }()
+	defer func() { h.report(&res, out) }()
 	switch {
-	case t.failure == "" && !waived:
+	case out.Failure == "" && !waived:
 		res.Status = Passed
-	case t.failure == "":
+	case out.Failure == "":
 		res.Status = Failed
 		res.Symptom = "the rule is waived (" + reason + ") and passes; remove the waiver"
 	default:
-		res.Status, res.Symptom, res.Timeline = Failed, t.failure, t.timeline
+		res.Status, res.Symptom, res.Timeline = Failed, out.Failure, out.Timeline
 		if waived {
 			res.Status, res.Reason = Waived, reason
 		}

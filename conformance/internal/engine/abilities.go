@@ -1,0 +1,85 @@
+package engine
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// Abilities are what the trials of a run have found out, once, of what a backend lacks.
+type Abilities struct {
+	mu    sync.Mutex
+	known bool
+	lacks map[Fault]string // and why
+}
+
+// Lacks returns what the backend is known to lack, and why.
+func (a *Abilities) Lacks() map[Fault]string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return maps.Clone(a.lacks)
+}
+
+func (a *Abilities) lack(f Fault) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	_, lacks := a.lacks[f]
+	return lacks
+}
+
+// Can reports whether there is what f names.
+func (t *Trial) Can(f Fault) bool {
+	return t.Faults.Has(f) && !t.Abilities.lack(f)
+}
+
+// able finds out what the backend lacks, where that is not known yet, and reports whether
+// the rule can be exercised.
+func (t *Trial) able() bool {
+	t.Abilities.find(t)
+	return !slices.ContainsFunc(t.rule.Needs, func(f Fault) bool { return !t.Can(f) })
+}
+
+func (a *Abilities) find(t *Trial) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.known {
+		a.known = true // also where that fails: each rule then shows how
+		a.lacks = t.lacks()
+	}
+}
+
+// lacks asks a client of its own for all that a backend may lack, and leaves nothing.
+func (t *Trial) lacks() map[Fault]string {
+	lacks := make(map[Fault]string)
+	ctx, cancel := t.Within(t.Recovery())
+	defer cancel()
+	b, err := t.Open(ctx)
+	if err != nil {
+		return lacks
+	}
+	defer b.Close()
+	s, err := b.Session(ctx)
+	if err != nil {
+		return lacks
+	}
+	if s.TTL() == 0 {
+		lacks[Deadlines] = "sessions have no time (Session.TTL is 0)"
+	}
+	line := t.name("abilities")
+	if _, err := s.Get(ctx, line); errors.Is(err, errors.ErrUnsupported) {
+		lacks[Records] = "the backend has no records (errors.ErrUnsupported)"
+	}
+	m, err := s.Join(ctx, line, "abilities")
+	if err != nil {
+		return lacks
+	}
+	// No record has this version, so nothing is pinned.
+	if err := s.Pin(ctx, m, backend.Header{}, 1); errors.Is(err, errors.ErrUnsupported) {
+		lacks[Pins] = "the backend has no pins (errors.ErrUnsupported)"
+	}
+	_ = s.Leave(ctx, m) // else it goes with the session
+	return lacks
+}

@@ -1,0 +1,159 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/succession-dev/succession/conformance/internal/election"
+	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/history"
+)
+
+// Elect returns the client's handle on its election. Its steps are in the timeline, and
+// where it stands is in the history.
+func (c *Client) Elect() election.Election { return c.elect(elect.Options{}, func(elect.Event) {}) }
+
+// elect is Elect with these options, and tells trace each step too.
+func (c *Client) elect(o elect.Options, trace func(elect.Event)) election.Election {
+	n := c.noter()
+	o.ID = c.Name
+	if o.ResignTimeout == 0 {
+		o.ResignTimeout = c.t.TTL/2 + c.t.Soon()
+	}
+	o.Trace = func(ev elect.Event) {
+		what := ev.Kind.String()
+		switch ev.Kind {
+		case elect.Elected, elect.Ended:
+			what = fmt.Sprintf("%s with token %d", what, ev.Token)
+		case elect.Waiting:
+			what += " for " + Show(ev.Ahead)
+		}
+		if ev.Err != nil {
+			what += ": " + ev.Err.Error()
+		}
+		c.t.Log(c.Name, "%s", what)
+		n.trace(ev)
+		trace(ev)
+	}
+	return c.t.Elections(c, c.Election, &o)
+}
+
+// noter notes in the history what the client does as a candidate.
+func (c *Client) noter() *noter {
+	return &noter{log: c.t.notes, zero: c.t.began, election: c.Election, id: c.Name}
+}
+
+// Campaign calls Campaign. The term that it wins is resigned with the trial, if not
+// before.
+func (c *Client) Campaign(ctx context.Context) (election.Term, error) {
+	return c.CampaignWith(ctx, elect.Options{})
+}
+
+// CampaignWith is Campaign with options of the election.
+func (c *Client) CampaignWith(ctx context.Context, o elect.Options) (election.Term, error) {
+	return c.campaign(ctx, c.elect(o, func(elect.Event) {}))
+}
+
+func (c *Client) campaign(ctx context.Context, e election.Election) (election.Term, error) {
+	term, err := contest(ctx, e)
+	if err == nil {
+		n := c.noter()
+		n.note(history.Won, term.Member(), term.Token(), nil)
+		context.AfterFunc(term.Context(), func() {
+			n.note(history.Ended, term.Member(), term.Token(), context.Cause(term.Context()))
+		})
+		c.t.cleanup(func() { term.Resign(context.Background()) })
+	}
+	return term, err
+}
+
+// contest calls Campaign, and returns an error where that says neither that it has won
+// nor why it has not.
+func contest(ctx context.Context, e election.Election) (election.Term, error) {
+	term, err := e.Campaign(ctx)
+	if term == nil && err == nil {
+		return nil, errors.New("neither a term nor an error")
+	}
+	return term, err
+}
+
+// Leads wins the client's election, which must be possible soon.
+func (c *Client) Leads() election.Term { return c.Stand(c.t.Ctx).Wins(c.t.Soon()) }
+
+// A Candidate is a client whose campaign goes on.
+type Candidate struct {
+	Name    string
+	t       *Trial
+	joined  chan elect.Event // each time that it joined the line
+	waiting chan elect.Event // each member that it has begun to wait for
+	won     chan election.Term
+	failed  chan error
+}
+
+// Stand begins a campaign, and returns when the client stands in line.
+func (c *Client) Stand(ctx context.Context) *Candidate { return c.StandWith(ctx, elect.Options{}) }
+
+// StandWith is Stand with options of the election.
+func (c *Client) StandWith(ctx context.Context, o elect.Options) *Candidate {
+	st := &Candidate{
+		Name: c.Name, t: c.t, joined: make(chan elect.Event, 100), waiting: make(chan elect.Event, 100),
+		won: make(chan election.Term, 1), failed: make(chan error, 1),
+	}
+	e := c.elect(o, func(ev elect.Event) {
+		var steps chan elect.Event
+		switch ev.Kind {
+		case elect.Joined:
+			steps = st.joined
+		case elect.Waiting:
+			steps = st.waiting
+		}
+		select {
+		case steps <- ev:
+		default:
+		}
+	})
+	c.t.Spawn(func() {
+		term, err := c.campaign(ctx, e)
+		if err != nil {
+			st.failed <- err
+			return
+		}
+		st.won <- term
+	})
+	st.Joins(c.t.Soon())
+	return st
+}
+
+// Joins waits until the candidate has joined the line, once for each time that it does.
+func (st *Candidate) Joins(d time.Duration) {
+	Await(st.t, st.joined, d, st.Name+": Campaign has not joined")
+}
+
+// Waits returns when the candidate has begun to wait for another member, and the
+// coordinator knows of that.
+func (st *Candidate) Waits() {
+	Await(st.t, st.waiting, st.t.Soon(), st.Name+": the campaign does not wait behind anybody")
+	st.t.Pass(st.t.TTL/50, "in which the watch is set up")
+}
+
+// Wins waits until the candidate has won.
+func (st *Candidate) Wins(d time.Duration) election.Term {
+	return Await(st.t, st.won, d, st.Name+": the campaign has not won")
+}
+
+// Won is where the term arrives that the candidate wins.
+func (st *Candidate) Won() <-chan election.Term { return st.won }
+
+// Leading reports whether the candidate has won.
+func (st *Candidate) Leading() bool { return Arrived(st.won) }
+
+// Undecided reports whether the campaign goes on.
+func (st *Candidate) Undecided() bool { return !st.Leading() && !Arrived(st.failed) }
+
+// GivesUp waits until the campaign has failed with one of the errors.
+func (st *Candidate) GivesUp(d time.Duration, want ...error) {
+	what := st.Name + ": Campaign"
+	st.t.Want(what, Await(st.t, st.failed, d, what+" has not returned"), want...)
+}

@@ -1,0 +1,181 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// A Client is one independent client of the coordinator in a trial, which acts in one
+// election. It is a backend that notes in the timeline what is done through it.
+type Client struct {
+	*link
+	Election string // in which it acts: the trial's, unless In says another
+}
+
+// A link is what a client has once, in however many elections it acts.
+type link struct {
+	Name string // a, b, c, ...
+
+	t    *Trial
+	raw  backend.Backend
+	mu   sync.Mutex
+	taps map[backend.Session]*tap
+	dead bool
+}
+
+// In returns the same client, which acts in another election.
+func (c *Client) In(election string) *Client { return &Client{c.link, election} }
+
+var _ backend.Backend = (*Client)(nil)
+
+// Client opens another client. It is closed with the trial.
+func (t *Trial) Client() *Client {
+	t.mu.Lock()
+	name := string(rune('a' + t.clients%26))
+	if t.clients >= 26 {
+		name += fmt.Sprint(t.clients / 26)
+	}
+	t.clients++
+	t.mu.Unlock()
+	ctx, cancel := t.Within(t.Recovery())
+	defer cancel()
+	b, err := t.Open(ctx)
+	if err != nil {
+		t.Fatalf("Open of client %s: %v", name, err)
+	}
+	t.cleanup(func() { b.Close() })
+	return &Client{&link{t: t, Name: name, raw: b, taps: make(map[backend.Session]*tap)}, t.Name}
+}
+
+// Clients opens n clients.
+func (t *Trial) Clients(n int) []*Client {
+	cs := make([]*Client, n)
+	for i := range cs {
+		cs[i] = t.Client()
+	}
+	return cs
+}
+
+// Session implements [backend.Backend].
+func (c *Client) Session(ctx context.Context) (backend.Session, error) {
+	done := c.t.log.begin(c.Name, "session")
+	s, err := c.raw.Session(ctx)
+	if err != nil {
+		done(err)
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	known := c.taps[s]
+	if known == nil {
+		known = &tap{Session: s, c: c}
+		c.taps[s] = known
+		done(fmt.Sprintf("no. %d", len(c.taps)))
+	} else {
+		done(nil)
+	}
+	return known, nil
+}
+
+// Close implements [backend.Backend].
+func (c *Client) Close() error {
+	done := c.t.log.begin(c.Name, "close backend")
+	err := c.raw.Close()
+	done(result(err))
+	return err
+}
+
+// Closes closes the client, which must succeed.
+func (c *Client) Closes() { c.t.Want(c.Name+": Close", c.Close()) }
+
+// Live returns the client's session, which must be there soon.
+func (c *Client) Live() backend.Session { return c.LiveWithin(c.t.Soon()) }
+
+// LiveWithin is Live for a client that may have to open its session anew.
+func (c *Client) LiveWithin(d time.Duration) backend.Session {
+	ctx, cancel := c.t.Within(d)
+	defer cancel()
+	s, err := c.Session(ctx)
+	if err != nil {
+		c.t.Fatalf("%s: Session: %v", c.Name, err)
+	}
+	return s
+}
+
+// Try makes a call that may fail, and has to return soon.
+func (c *Client) Try(op Op) error {
+	s := c.Live()
+	ctx, cancel := c.t.Within(c.t.Soon())
+	defer cancel()
+	return op.Call(ctx, s)
+}
+
+// Do makes a call, which must succeed soon.
+func (c *Client) Do(op Op) { c.t.Want(c.Name+": "+op.Name, c.Try(op)) }
+
+// Fails makes a call that must fail soon with one of the errors, or with any where none is
+// given.
+func (c *Client) Fails(op Op, want ...error) error {
+	err := c.Try(op)
+	if err == nil {
+		c.t.Fatalf("%s: %s has succeeded; want %s", c.Name, op.Name, wanted(want))
+	}
+	if len(want) > 0 {
+		c.t.Want(c.Name+": "+op.Name, err, want...)
+	}
+	return err
+}
+
+// Go begins a call in the background. It has begun on the client's side when Go returns;
+// what the coordinator knows of it is not said.
+func (c *Client) Go(op Op) *Call {
+	s := c.Live()
+	return c.t.Go(c.Name+": "+op.Name, func() error { return op.Call(c.t.Ctx, s) })
+}
+
+// Gone begins to wait in the background until m has gone.
+func (c *Client) Gone(m backend.Member) *Call { return c.Go(Gone(m)) }
+
+// Loses makes a call, one that writes, whose answer is lost. It must return within a crash,
+// as Call.Returns has it.
+func (c *Client) Loses(op Op, want ...error) error {
+	s := c.Live()
+	c.Inject(LoseAnswer)
+	return c.t.Go(c.Name+": "+op.Name+" with a lost answer", func() error {
+		ctx, cancel := c.t.Within(c.t.Crash())
+		defer cancel()
+		return op.Call(ctx, s)
+	}).Returns(c.t.Crash()+c.t.Soon(), want...)
+}
+
+// Expires has the coordinator end the client's session, and waits until that has been told.
+func (c *Client) Expires() {
+	s := c.Live()
+	c.Inject(Expire)
+	Await(c.t, s.Done(), c.t.Crash(), c.Name+": Done has not closed after the end of the session")
+}
+
+// RoundTrip measures a round trip of the client.
+func (c *Client) RoundTrip() time.Duration {
+	c.Line()
+	began := time.Now()
+	c.Line()
+	return max(time.Since(began), 100*time.Microsecond)
+}
+
+// Requests returns how many requests the client has sent.
+func (c *Client) Requests() int64 { return c.t.Faults.Requests(c.raw) }
+
+// Server returns the number of the server in the cluster that the client talks to.
+func (c *Client) Server() int { return c.t.Faults.Of(c.raw) }
+
+// Killed reports whether the client was killed.
+func (c *Client) Killed() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.dead
+}

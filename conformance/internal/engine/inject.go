@@ -1,0 +1,166 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"runtime/pprof"
+	"sync"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/history"
+)
+
+// injections say how faults show: by a word in the history, and by a few in the timeline.
+var injections = map[Fault]struct{ kind, what string }{
+	Expire:     {"expired", "the coordinator ends the session"},
+	Cut:        {"cut", "cut off"},
+	Mute:       {"mute", "is not heard"},
+	Deafen:     {"deaf", "hears no answers"},
+	Sever:      {"severed", "its connections are reset by requests"},
+	Hide:       {"hidden", "the coordinator's address is gone"},
+	LoseAnswer: {"lost answer", "the answer to the next write is lost"},
+	Kill:       {"killed", "killed"},
+	Restart:    {"restarted", "restarts the coordinator"},
+	Pause:      {"paused", "pauses the coordinator"},
+	Remove:     {"removed", "an operator removes "},
+	Drop:       {"dropped", "drops the election"},
+	Reset:      {"reset", "rebuilds the coordinator"},
+	Compact:    {"compacted", "compacts the log"},
+	Clock:      {"clock", "sets the coordinator's wall clock by "},
+}
+
+// Inject puts in a fault of this client: Expire, Cut, Mute, Deafen, Sever, Hide,
+// LoseAnswer or Kill. What it returns heals it, where that can be, and may be called more
+// than once; what is not healed by then is healed with the trial's end. It is so with the
+// injections that follow.
+func (c *Client) Inject(f Fault) (heal func()) {
+	if f == Kill {
+		c.mu.Lock()
+		c.dead = true
+		c.mu.Unlock()
+	}
+	i := injections[f]
+	return c.t.inject(f, Target{Client: c.raw}, c.Name, i.kind, i.what)
+}
+
+// Inject puts in a fault of the whole coordinator: Restart, Pause, Reset or Compact.
+func (t *Trial) Inject(f Fault) (heal func()) {
+	i := injections[f]
+	return t.inject(f, Target{}, "", i.kind, i.what)
+}
+
+// Remove deletes a member as an operator would.
+func (t *Trial) Remove(m backend.Member) {
+	i := injections[Remove]
+	t.inject(Remove, Target{Member: m}, t.Owner(m), i.kind, i.what+Show(m))
+}
+
+// Drop deletes an election as an operator would.
+func (t *Trial) Drop(election string) {
+	i := injections[Drop]
+	t.inject(Drop, Target{Line: election}, "", i.kind, i.what)
+}
+
+// Shift sets the coordinator's wall clock forth by d.
+func (t *Trial) Shift(d time.Duration) (restore func()) {
+	i := injections[Clock]
+	return t.inject(Clock, Target{Shift: d}, "", i.kind, i.what+d.String())
+}
+
+// Rewind remembers the coordinator's state, and returns what restores it.
+func (t *Trial) Rewind() (back func()) {
+	var undo func(context.Context) error
+	t.harness("remembers the coordinator's state", func() (err error) {
+		undo, err = t.Faults.Inject(t.Ctx, Rewind, Target{})
+		return err
+	})
+	return func() {
+		defer t.strike("", "rewound", "restores the coordinator's earlier state")()
+		t.harness("restores the coordinator's earlier state", func() error { return undo(t.Ctx) })
+	}
+}
+
+// InjectServer puts in a fault of one server of the cluster, counted from 0: Kill, Pause
+// or Isolate.
+func (t *Trial) InjectServer(f Fault, server int) (heal func()) {
+	kind := fmt.Sprintf("server %d %s", server, map[Fault]string{Kill: "killed", Pause: "paused", Isolate: "isolated"}[f])
+	return t.inject(f, Target{Server: server + 1}, "", kind, kind)
+}
+
+func (t *Trial) inject(f Fault, at Target, who, kind, what string) (heal func()) {
+	over := t.strike(who, kind, what)
+	ctx, cancel := t.Ctx, func() {}
+	switch f {
+	case Expire, LoseAnswer, Remove, Drop: // at one moment
+		over()
+		ctx, cancel = t.Within(t.Crash())
+	}
+	defer cancel()
+	var undo func(context.Context) error
+	t.harness(what, func() (err error) {
+		undo, err = t.Faults.Inject(ctx, f, at)
+		return err
+	})
+	if undo == nil {
+		if f != Kill { // which lasts
+			over()
+		}
+		return func() {}
+	}
+	return t.heals(who, what, over, func() error { return undo(t.Ctx) })
+}
+
+// heals returns undo as what heals a fault. It may be called more than once, and is called
+// with the trial's end.
+func (t *Trial) heals(who, what string, over func(), undo func() error) (heal func()) {
+	heal = sync.OnceFunc(func() {
+		t.Log(actor(who), "HEALED")
+		defer over()
+		t.harness("the end of "+what, undo)
+	})
+	t.cleanup(heal)
+	return heal
+}
+
+// strike notes a fault of one client, or of all where who is empty. The func that it
+// returns notes the end of it, and may be called more than once.
+func (t *Trial) strike(who, kind, what string) (over func()) {
+	t.Log(actor(who), "FAULT %s", what)
+	return t.notes.Begin(kind, who)
+}
+
+// actor is the name that the timeline shows for a fault of that client, or of all.
+func actor(who string) string {
+	if who == "" {
+		return "oper"
+	}
+	return who
+}
+
+// harness runs f, the work of the harness, which must succeed. It does so in a goroutine
+// that is none of [Trial.Started]: a server that f starts may well keep goroutines of its
+// own.
+func (t *Trial) harness(what string, f func() error) {
+	var err error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		pprof.SetGoroutineLabels(t.Ctx)
+		t.guarded(func() { err = f() })
+	}()
+	<-done
+	if err != nil {
+		t.Fatalf("%s: the harness failed: %v", what, err)
+	}
+}
+
+// Owner returns the candidate who joined as m, where the history knows.
+func (t *Trial) Owner(m backend.Member) string {
+	for _, e := range t.History().Events {
+		if e.Kind == history.Joined && e.Position == m.Position {
+			return e.Candidate
+		}
+	}
+	return ""
+}

@@ -1,0 +1,126 @@
+package engine
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/conformance/internal/election"
+	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/history"
+)
+
+// A noter notes what one candidate of an election does.
+type noter struct {
+	log      *history.Recorder
+	zero     time.Time // of the log's clock
+	election string
+	id       string
+}
+
+func (n *noter) note(k history.Kind, m backend.Member, token uint64, why error) {
+	n.log.Note(history.Event{
+		Kind: k, Election: n.election, Candidate: n.id, Position: m.Position, Token: token, Why: text(why),
+	})
+}
+
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// trace notes where the candidate stands.
+func (n *noter) trace(ev elect.Event) {
+	switch ev.Kind {
+	case elect.Joined:
+		n.note(history.Joined, ev.Member, 0, nil)
+	case elect.Left:
+		n.note(history.Left, ev.Member, 0, ev.Err)
+	}
+}
+
+// A Manner is how a candidate leads.
+type Manner struct {
+	// Hold is how long, before it resigns. 0 is as long as it can.
+	Hold time.Duration
+	// Heeds says that it looks at the term's context alone, as work does that is told
+	// to stop. Without it, it calls Check.
+	Heeds bool
+	// Margin is how much later than Term.Deadline the end of a term may be seen.
+	Margin time.Duration
+}
+
+// A watch is how a candidate watches over its term.
+type watch struct {
+	Manner
+	// tick is how often it looks.
+	tick time.Duration
+	// suspended, if not nil, says that the machine has been suspended, and that the term's
+	// context alone is to tell: Check would end the term by itself.
+	suspended *atomic.Bool
+	// won is called when the candidate leads for certain.
+	won func()
+	// resign is closed when the candidate is to resign.
+	resign <-chan struct{}
+}
+
+// reigns watches over a term until that is over, and returns why; until the
+// candidate is to resign, or ctx ends, and returns nil. It notes what is certain:
+// that the term held from the first to the last instant at which the candidate was
+// about to ask and was then told that it led. So no clock and no scheduler can make
+// two terms look as if they overlapped that did not.
+func (n *noter) reigns(ctx context.Context, term election.Term, w watch) error {
+	tick := time.NewTicker(w.tick)
+	defer tick.Stop()
+	e := history.Event{Election: n.election, Candidate: n.id, Position: term.Member().Position, Token: term.Token()}
+	end := func(k history.Kind, at time.Duration, why error) error {
+		if e.Led > 0 {
+			e.Kind, e.At, e.Why = k, at, text(why)
+			n.log.Note(e)
+		}
+		return why
+	}
+	for leaving := false; ; {
+		if w.suspended != nil && w.suspended.Load() {
+			select {
+			case <-term.Context().Done():
+				return end(history.Ended, 0, context.Cause(term.Context()))
+			case <-ctx.Done():
+				return end(history.Resigned, e.Led, nil)
+			}
+		}
+		at := max(1, n.log.Now())
+		d := term.Deadline() // before it is asked: a suspension that comes after that has it pass
+		if w.Heeds {
+			if err := context.Cause(term.Context()); err != nil {
+				return end(history.Ended, 0, err)
+			}
+		} else if err := term.Check(); err != nil {
+			return end(history.CheckFailed, 0, err)
+		}
+		if !d.IsZero() {
+			e.Deadline = max(1, d.Add(w.Margin).Sub(n.zero))
+		}
+		if e.Led == 0 {
+			won := e
+			won.At, won.Kind, won.Deadline = at, history.Won, 0
+			n.log.Note(won)
+			w.won()
+		}
+		e.Led = at
+		if leaving {
+			return end(history.Resigned, at, nil)
+		}
+		select {
+		case <-tick.C:
+		case <-term.Context().Done():
+		case <-w.resign:
+			leaving = true
+		case <-ctx.Done():
+			leaving = true
+		}
+	}
+}

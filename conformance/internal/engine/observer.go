@@ -1,0 +1,92 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/succession-dev/succession/conformance/internal/election"
+	"github.com/succession-dev/succession/elect"
+)
+
+// An Observer keeps what Observe yields.
+type Observer struct {
+	t    *Trial
+	mu   sync.Mutex
+	seen []elect.Leader
+	end  chan error
+}
+
+// Observe begins to observe the client's election.
+func (c *Client) Observe(ctx context.Context) *Observer {
+	o := &Observer{t: c.t, end: make(chan error, 1)}
+	e := c.Elect()
+	c.t.Spawn(func() {
+		for l, err := range e.Observe(ctx) {
+			if err != nil {
+				o.end <- err
+				return
+			}
+			c.t.Log(c.Name, "observes %s", showLeader(l))
+			o.mu.Lock()
+			o.seen = append(o.seen, l)
+			o.mu.Unlock()
+		}
+		o.end <- nil
+	})
+	return o
+}
+
+func showLeader(l elect.Leader) string {
+	if l.Vacant() {
+		return "nobody"
+	}
+	return fmt.Sprintf("%s with token %d, acknowledged %v", l.ID, l.Token, l.Acknowledged)
+}
+
+// Sees waits until what was yielded last is as wanted, for as long as the slow re-check
+// may take.
+func (o *Observer) Sees(what string, want func(elect.Leader) bool) {
+	o.SeesWithin(o.t.Recheck()+o.t.Soon(), what, want)
+}
+
+func (o *Observer) SeesWithin(d time.Duration, what string, want func(elect.Leader) bool) {
+	o.t.Eventually(d, "the observer sees "+what, func() bool {
+		if Arrived(o.end) {
+			o.t.Fatalf("the observer is to see %s, and the observation has ended: %v", what, <-o.end)
+		}
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		return len(o.seen) > 0 && want(o.seen[len(o.seen)-1])
+	})
+}
+
+// SeesLeader waits until the leader with that term was yielded last.
+func (o *Observer) SeesLeader(term election.Term) {
+	o.Sees(fmt.Sprintf("the leader with token %d", term.Token()), func(l elect.Leader) bool { return l.Token == term.Token() && l.Key == term.Member().Key })
+}
+
+// Ended reports whether the observation has ended.
+func (o *Observer) Ended() bool { return Arrived(o.end) }
+
+// Ends waits until the observation has ended with one of the errors.
+func (o *Observer) Ends(d time.Duration, want ...error) {
+	o.t.Want("Observe", Await(o.t, o.end, d, "Observe has not ended"), want...)
+}
+
+// Ordered checks that tokens never fell and that no entry was yielded twice in a row.
+func (o *Observer) Ordered() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	newest := uint64(0)
+	for i, l := range o.seen {
+		if !l.Vacant() && l.Token < newest {
+			o.t.Fatalf("the observer saw token %d after %d", l.Token, newest)
+		}
+		if i > 0 && l == o.seen[i-1] {
+			o.t.Fatalf("the observer was told twice of %s", showLeader(l))
+		}
+		newest = max(newest, l.Token)
+	}
+}

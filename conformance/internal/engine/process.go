@@ -1,0 +1,140 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os/exec"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/succession-dev/succession/internal/history"
+)
+
+// A ProcessCandidate is a candidate in a process of its own, which runs [Stand].
+type ProcessCandidate struct {
+	t      *Trial
+	ID     string
+	cmd    *exec.Cmd
+	in     io.WriteCloser
+	ended  chan struct{} // closed when the process has ended
+	killed atomic.Bool
+}
+
+// EnterProcess starts a candidate in a process of its own, and returns when it stands in
+// line.
+func (r *Race) EnterProcess(id string) *ProcessCandidate {
+	t := r.t
+	p := &ProcessCandidate{t: t, ID: id, cmd: t.Faults.Process(t.Name, id), ended: make(chan struct{})}
+	in, err := p.cmd.StdinPipe()
+	if err != nil {
+		t.Fatalf("the standard input of %s: %v", id, err)
+	}
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatalf("the standard output of %s: %v", id, err)
+	}
+	p.in = in
+	complaint := new(bytes.Buffer)
+	if p.cmd.Stderr == nil {
+		p.cmd.Stderr = complaint
+	}
+	p.cmd.WaitDelay = t.Soon() // for what it may have started
+	ownGroup(p.cmd)
+	if err := p.cmd.Start(); err != nil {
+		t.Fatalf("the harness could not start a process: %v", err)
+	}
+	t.Log(id, "is process %d", p.cmd.Process.Pid)
+	joined := make(chan struct{})
+	r.done.Add(1)
+	t.Spawn(func() {
+		defer r.done.Done()
+		defer context.AfterFunc(r.ctx, p.leave)()
+		noted := p.follow(r, out, sync.OnceFunc(func() { close(joined) }))
+		if noted != nil {
+			_ = p.cmd.Process.Kill() // nobody reads what it writes
+		}
+		err := errors.Join(noted, p.cmd.Wait())
+		close(p.ended)
+		if err != nil && !p.killed.Load() {
+			t.errorf("the process of %s: %v\n%s", id, err, complaint)
+		} else if r.ctx.Err() == nil && !p.killed.Load() {
+			t.errorf("the process of %s has ended too early", id)
+		}
+	})
+	Await(t, joined, t.Recovery(), id+" has not joined")
+	return p
+}
+
+// follow takes over what the process notes, until its end.
+func (p *ProcessCandidate) follow(r *Race, out io.Reader, joined func()) error {
+	var g *Reign
+	err := p.t.notes.Copy(out, time.Duration(p.t.began.UnixNano()), func(e history.Event) {
+		p.t.Log(p.ID, "notes: %s, token %d %s", e.Kind, e.Token, e.Why)
+		switch e.Kind {
+		case history.Joined:
+			joined()
+		case history.Won:
+			g = &Reign{Who: p.ID, Token: e.Token, Resign: sync.OnceFunc(func() { p.tell("resign") })}
+			r.began(g)
+		case history.Ended, history.CheckFailed, history.Resigned:
+			r.ended(g, nil)
+		}
+	})
+	if g != nil {
+		r.ended(g, nil)
+	}
+	return err
+}
+
+// tell gives the process a command; see [Stand]. One that has ended hears nothing.
+func (p *ProcessCandidate) tell(command string) { _, _ = io.WriteString(p.in, command+"\n") }
+
+// leave has the process end, by force where it does not.
+func (p *ProcessCandidate) leave() {
+	p.in.Close()
+	_ = proceed(p.cmd.Process) // a rule may fail while it is stopped; fails where it has ended
+	end := time.NewTimer(p.t.Recovery())
+	defer end.Stop()
+	select {
+	case <-p.ended:
+	case <-end.C:
+		p.t.errorf("%s has not ended %v after its standard input", p.ID, p.t.Recovery())
+		_ = p.cmd.Process.Kill()
+	}
+}
+
+// Kill kills the process, which leads with g.
+func (p *ProcessCandidate) Kill(g *Reign) {
+	p.t.strike(p.ID, "killed", "SIGKILL")
+	p.killed.Store(true)
+	// It leads for all that anybody knows until it is killed, and then no more.
+	p.t.notes.Note(history.Event{
+		Kind: history.Ended, Election: p.t.Name, Candidate: p.ID, Token: g.Token, Why: "killed",
+	})
+	_ = p.cmd.Process.Kill()
+	Await(p.t, p.ended, p.t.Soon(), p.ID+" has not ended after SIGKILL")
+}
+
+// Stop stops the process.
+func (p *ProcessCandidate) Stop() (resume func()) {
+	over := p.t.strike(p.ID, "stopped", "SIGSTOP")
+	if err := halt(p.cmd.Process); err != nil {
+		p.t.Fatalf("%s could not be stopped: %v", p.ID, err)
+	}
+	return p.t.heals(p.ID, "SIGSTOP", over, func() error {
+		_ = proceed(p.cmd.Process) // fails where it has ended
+		return nil
+	})
+}
+
+// Killed reports whether the process was killed.
+func (p *ProcessCandidate) Killed() bool { return p.killed.Load() }
+
+// Suspend has the process believe that its machine was suspended for d.
+func (p *ProcessCandidate) Suspend(d time.Duration) {
+	p.t.strike(p.ID, "suspended", "was suspended for "+d.String())()
+	p.tell("suspend " + d.String())
+}

@@ -1,0 +1,174 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/succession-dev/succession/conformance/internal/election"
+	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/history"
+)
+
+// A Reign is a term as a race knows it, from when it is certain that it has begun.
+type Reign struct {
+	Who    string
+	Client *Client // nil for a candidate in a process of its own
+	Token  uint64
+	Resign func() // has the candidate resign; it may be called more than once
+
+	over  bool
+	cause error // why it is over; nil where the candidate resigned, or is not here
+}
+
+// A Race is an election whose candidates come back again and again. Its judge is
+// the history of the trial.
+type Race struct {
+	t      *Trial
+	ctx    context.Context
+	cancel context.CancelFunc
+	done   sync.WaitGroup
+
+	mu     sync.Mutex
+	reigns []*Reign
+	excuse func(c *Client, err error) bool
+}
+
+// NewRace returns a race without candidates.
+func (t *Trial) NewRace() *Race {
+	r := &Race{t: t}
+	r.ctx, r.cancel = context.WithCancel(t.Ctx)
+	return r
+}
+
+// Race starts candidates that lead for hold, 0 for as long as they can.
+func (t *Trial) Race(cs []*Client, hold time.Duration) *Race {
+	r := t.NewRace()
+	for _, c := range cs {
+		r.Enter(c, Manner{Hold: hold})
+	}
+	return r
+}
+
+// Excuse sets what reports whether a candidate may give up with an error.
+func (r *Race) Excuse(f func(c *Client, err error) bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.excuse = f
+}
+
+func (r *Race) excused(c *Client, err error) bool {
+	r.mu.Lock()
+	f := r.excuse
+	r.mu.Unlock()
+	return f != nil && f(c, err)
+}
+
+// Enter starts a candidate. The channel that it returns is closed when the candidate
+// stands in line for the first time.
+func (r *Race) Enter(c *Client, m Manner) (joined <-chan struct{}) {
+	stands := make(chan struct{})
+	first := sync.OnceFunc(func() { close(stands) })
+	e := c.elect(elect.Options{}, func(ev elect.Event) {
+		if ev.Kind == elect.Joined {
+			first()
+		}
+	})
+	r.done.Add(1)
+	r.t.Spawn(func() {
+		defer r.done.Done()
+		for r.ctx.Err() == nil {
+			term, err := contest(r.ctx, e)
+			if err != nil {
+				if r.ctx.Err() == nil && !c.Killed() && !r.excused(c, err) {
+					r.t.errorf("%s: Campaign: %v", c.Name, err)
+				}
+				return
+			}
+			r.lead(c, m, term)
+			term.Resign(context.Background())
+		}
+	})
+	return stands
+}
+
+// lead keeps the record of one reign.
+func (r *Race) lead(c *Client, m Manner, term election.Term) {
+	resigning := make(chan struct{})
+	g := &Reign{Who: c.Name, Client: c, Token: term.Token(), Resign: sync.OnceFunc(func() { close(resigning) })}
+	if m.Hold > 0 {
+		defer time.AfterFunc(m.Hold, g.Resign).Stop()
+	}
+	w := watch{Manner: m, tick: r.t.Tick(), won: func() { r.began(g) }, resign: resigning}
+	r.ended(g, c.noter().reigns(r.ctx, term, w))
+}
+
+func (r *Race) began(g *Reign) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.reigns = append(r.reigns, g)
+}
+
+func (r *Race) ended(g *Reign, cause error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	g.over, g.cause = true, cause
+}
+
+// Leader waits until somebody leads, for certain, with a token above the given one. It
+// returns the newest reign.
+func (r *Race) Leader(above uint64, d time.Duration) *Reign {
+	var found *Reign
+	r.t.Eventually(d, fmt.Sprintf("somebody leads with a token above %d", above), func() bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		for _, g := range slices.Backward(r.reigns) {
+			if !g.over && g.Token > above {
+				found = g
+				return true
+			}
+		}
+		return false
+	})
+	return found
+}
+
+// Ends waits until the reign is over, and checks that it was lost.
+func (r *Race) Ends(g *Reign, d time.Duration) {
+	r.t.Eventually(d, "the old leader learns of its loss", func() bool { return r.Over(g) })
+	if g.Client != nil && !errors.Is(g.cause, elect.ErrLost) {
+		r.t.Fatalf("%s: the term with token %d ended with %v; want a LostError", g.Who, g.Token, g.cause)
+	}
+}
+
+// Over reports whether the reign is over.
+func (r *Race) Over(g *Reign) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return g.over
+}
+
+// Count returns how many reigns there have been.
+func (r *Race) Count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.reigns)
+}
+
+// Stop ends the race: all resign, and the history is judged.
+func (r *Race) Stop(rules history.Rules, forgiven ...history.Rule) {
+	r.End()
+	if n := r.Count(); n < 2 {
+		r.t.Fatalf("only %d terms: the rule has shown nothing", n)
+	}
+	r.t.Judge(rules, forgiven...)
+}
+
+// End has all resign, and waits for them.
+func (r *Race) End() {
+	r.cancel()
+	r.done.Wait()
+}

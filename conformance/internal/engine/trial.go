@@ -1,0 +1,194 @@
+package engine
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"runtime/pprof"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/succession-dev/succession/internal/history"
+)
+
+// A Trial is one run of one rule: its clients, its election, its clock, and what went
+// wrong first.
+type Trial struct {
+	*Coordinator
+	Name string          // of the election of this trial, which no other uses
+	Ctx  context.Context // ends at the first failure, and at the watchdog
+
+	rule   Rule
+	began  time.Time
+	log    timeline
+	notes  *history.Recorder // what the candidates did, since began
+	cancel context.CancelCauseFunc
+
+	mu       sync.Mutex
+	outcome  Outcome
+	clients  int
+	cleanups []func()
+	spawned  sync.WaitGroup
+}
+
+// An Outcome is how a trial went.
+type Outcome struct {
+	// Unable says that the rule was not exercised: there is not all that it needs.
+	Unable bool
+	// Failure is what went wrong, empty for nothing.
+	Failure string
+	// Timeline is what the clients did until the failure.
+	Timeline []string
+	// History is what the candidates did, until the failure or the end.
+	History *history.History
+	// Broken is what the judge has found in it.
+	Broken []history.Violation
+}
+
+// errOver is the cause of a trial's context when the trial is over.
+var errOver = errors.New("the trial of the rule is over")
+
+// abort is what a goroutine of a trial panics with to stop.
+type abort struct{}
+
+// Exercise runs the rule. It returns when all that the rule began has ended, or when that
+// takes far too long.
+func Exercise(ctx context.Context, c *Coordinator, r Rule) Outcome {
+	began := time.Now()
+	t := &Trial{Coordinator: c, rule: r, began: began}
+	t.notes = history.NewRecorder(func() time.Duration { return time.Since(began) }, nil)
+	t.Name = c.name(strings.ToLower(r.ID))
+	ctx = pprof.WithLabels(ctx, pprof.Labels(trialLabel, t.Name))
+	t.Ctx, t.cancel = context.WithCancelCause(ctx)
+	t.run()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.outcome.History == nil {
+		t.outcome.History = t.notes.History()
+	}
+	return t.outcome
+}
+
+// name returns a new name of an election, which begins with the harness's prefix.
+func (c *Coordinator) name(what string) string {
+	prefix := c.Prefix
+	if prefix == "" {
+		prefix = "conformance"
+	}
+	return fmt.Sprintf("%s/%s-%s", prefix, what, strings.ToLower(rand.Text()[:8]))
+}
+
+func (t *Trial) run() {
+	defer t.cancel(errOver)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		pprof.SetGoroutineLabels(t.Ctx)
+		t.guarded(func() {
+			if !t.able() {
+				t.mu.Lock()
+				t.outcome.Unable = true
+				t.mu.Unlock()
+				return
+			}
+			t.rule.Check(t)
+		})
+		t.cancel(errOver)
+		t.spawned.Wait()
+		t.clean()
+	}()
+	watchdog := time.NewTimer(t.Limit())
+	defer watchdog.Stop()
+	select {
+	case <-done:
+		return
+	case <-watchdog.C:
+	}
+	_, stacks := labelled(trialLabel, t.Name)
+	t.errorf("the rule was not done after %v; its goroutines:\n%s", t.Limit(), stacks)
+	watchdog.Reset(t.Recovery())
+	select {
+	case <-done:
+	case <-watchdog.C: // stuck in a call that heeds no context: left behind
+	}
+}
+
+// guarded runs f, and takes a panic for a failure.
+func (t *Trial) guarded(f func()) {
+	defer func() {
+		switch p := recover(); p.(type) {
+		case nil, abort:
+		default:
+			t.errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	f()
+}
+
+// errorf notes a failure, of which the first counts, and ends the trial's context.
+func (t *Trial) errorf(format string, args ...any) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.outcome.Failure == "" {
+		t.outcome.Failure = fmt.Sprintf(format, args...)
+		// Before the trial's end adds to them.
+		t.outcome.Timeline, t.outcome.History = t.log.lines(t.began), t.notes.History()
+	}
+	t.cancel(errors.New("the rule has failed"))
+}
+
+// Fatalf fails the rule, and stops the goroutine.
+func (t *Trial) Fatalf(format string, args ...any) {
+	t.errorf(format, args...)
+	panic(abort{})
+}
+
+// Log notes something in the timeline.
+func (t *Trial) Log(who, format string, args ...any) { t.log.add(who, format, args...) }
+
+// History returns what the candidates have done up to now.
+func (t *Trial) History() *history.History { return t.notes.History() }
+
+// Elapsed is the time of that history.
+func (t *Trial) Elapsed() time.Duration { return t.notes.Now() }
+
+// Judge checks the history of the trial.
+func (t *Trial) Judge(rules history.Rules, forgiven ...history.Rule) {
+	var broken []history.Violation
+	for _, v := range t.History().Check(rules) {
+		if !slices.Contains(forgiven, v.Rule) {
+			broken = append(broken, v)
+		}
+	}
+	if len(broken) == 0 {
+		return
+	}
+	t.mu.Lock()
+	t.outcome.Broken = broken
+	t.mu.Unlock()
+	more := ""
+	if n := len(broken) - 1; n > 0 {
+		more = fmt.Sprintf(", and %d more", n)
+	}
+	t.Fatalf("%s%s", broken[0], more)
+}
+
+// cleanup has f called when the trial is over, in reverse order.
+func (t *Trial) cleanup(f func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.cleanups = append(t.cleanups, f)
+}
+
+func (t *Trial) clean() {
+	t.mu.Lock()
+	all := t.cleanups
+	t.mu.Unlock()
+	for i := len(all) - 1; i >= 0; i-- {
+		t.guarded(all[i])
+	}
+}

@@ -1,0 +1,175 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// ErrCancelled is the cause that rules cancel with: the drivers must return it.
+var ErrCancelled = errors.New("cancelled by the rule")
+
+// Grain is how much two readings of one deadline may differ: it is converted to the clock of
+// time.Now anew at each call.
+const Grain = 5 * time.Millisecond
+
+// Within is a context for a call that should take no longer than d.
+func (t *Trial) Within(d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(t.Ctx, d, fmt.Errorf("not done after %v", d))
+}
+
+// Eventually waits until cond holds, at most for d; what says what is waited for.
+func (t *Trial) Eventually(d time.Duration, what string, cond func() bool) {
+	ctx, cancel := t.Within(d)
+	defer cancel()
+	tick := time.NewTicker(t.Tick())
+	defer tick.Stop()
+	for !cond() {
+		select {
+		case <-ctx.Done():
+			if d > Now && cond() {
+				return
+			}
+			t.Fatalf("%s: %v", what, context.Cause(ctx))
+		case <-tick.C:
+		}
+	}
+}
+
+// Always looks at cond for d, and fails when it does not hold.
+func (t *Trial) Always(d time.Duration, what string, cond func() bool) {
+	end := time.NewTimer(d)
+	defer end.Stop()
+	tick := time.NewTicker(t.Tick())
+	defer tick.Stop()
+	for {
+		if !cond() {
+			t.Fatalf("%s", what)
+		}
+		select {
+		case <-end.C:
+			return
+		case <-t.Ctx.Done():
+			t.Fatalf("%s: %v", what, context.Cause(t.Ctx))
+		case <-tick.C:
+		}
+	}
+}
+
+// Pass lets time pass, which is what the rule is about.
+func (t *Trial) Pass(d time.Duration, why string) {
+	t.Log("suite", "waits %v: %s", d.Round(time.Millisecond), why)
+	t.sleep(d, why)
+}
+
+// Breathe gives others a moment, one tick long.
+func (t *Trial) Breathe() { t.sleep(t.Tick(), "the rule was cut short") }
+
+func (t *Trial) sleep(d time.Duration, why string) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-t.Ctx.Done():
+		t.Fatalf("waiting %v, %s: %v", d, why, context.Cause(t.Ctx))
+	}
+}
+
+// Await returns the value that arrives on c within d.
+func Await[T any](t *Trial, c <-chan T, d time.Duration, what string) T {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	var v T
+	select {
+	case v = <-c:
+	case <-t.Ctx.Done():
+		t.Fatalf("%s: %v", what, context.Cause(t.Ctx))
+	case <-timer.C:
+		t.Fatalf("%s: not after %v", what, d)
+	}
+	return v
+}
+
+// Arrived reports whether a value has arrived on c, and leaves it there.
+func Arrived[T any](c <-chan T) bool { return len(c) > 0 }
+
+// A Call goes on in the background.
+type Call struct {
+	t      *Trial
+	what   string
+	result chan error
+}
+
+// Spawn runs f in a goroutine that the trial waits for.
+func (t *Trial) Spawn(f func()) {
+	t.spawned.Go(func() { t.guarded(f) })
+}
+
+// Go begins a call in the background.
+func (t *Trial) Go(what string, f func() error) *Call {
+	k := &Call{t, what, make(chan error, 1)}
+	t.Spawn(func() { k.result <- f() })
+	return k
+}
+
+// Result is where the result of the call arrives.
+func (k *Call) Result() <-chan error { return k.result }
+
+// Returned reports whether the call has returned.
+func (k *Call) Returned() bool { return Arrived(k.result) }
+
+// Returns waits until the call has returned, which it must within d: with nil, or with one
+// of the errors, if some are given. It returns what the call did.
+func (k *Call) Returns(d time.Duration, want ...error) error {
+	err := Await(k.t, k.result, d, k.what+" has not returned")
+	k.t.Want(k.what, err, want...)
+	return err
+}
+
+// Want fails the rule unless err is one of want, of which nil may be one; without want err
+// must be nil. What says which call has returned it.
+func (t *Trial) Want(what string, err error, want ...error) {
+	switch {
+	case err == nil && len(want) == 0, Is(err, want...):
+	case len(want) == 0:
+		t.Fatalf("%s: %v", what, err)
+	default:
+		t.Fatalf("%s returned %v; want %s", what, err, wanted(want))
+	}
+}
+
+func wanted(errs []error) string {
+	s := ""
+	for i, err := range errs {
+		if i > 0 {
+			s += " or "
+		}
+		s += fmt.Sprint(err)
+		if err == ErrCancelled {
+			s = s[:len(s)-len(err.Error())] + "the cause of its context"
+		}
+	}
+	return s
+}
+
+// Is reports whether err is one of the targets.
+func Is(err error, targets ...error) bool {
+	for _, target := range targets {
+		if errors.Is(err, target) {
+			return true
+		}
+	}
+	return false
+}
+
+// SealedTo returns the address that a [backend.SealedError] says; empty where err is none.
+func SealedTo(err error) string {
+	var sealed *backend.SealedError
+	if errors.As(err, &sealed) {
+		return sealed.To
+	}
+	return ""
+}

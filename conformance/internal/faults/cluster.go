@@ -1,0 +1,126 @@
+package faults
+
+import (
+	"slices"
+
+	"github.com/succession-dev/succession/conformance/internal/engine"
+)
+
+// clusterFaults hit single servers of three or more. Those who are left are a quorum
+// unless the rule says otherwise, so somebody leads meanwhile where a client does not
+// hang on the server that is hit.
+var clusterFaults = []disturbance{{
+	id: "rolling", title: "each server is restarted in turn",
+	text:    "Each server of the cluster is killed and started with its data, one after the other; in between somebody leads.",
+	needs:   []engine.Fault{engine.Cluster},
+	vacancy: afterRecovery,
+	happens: func(s *story) {
+		for i := range s.Faults.Servers() {
+			s.InjectServer(engine.Kill, i)()
+			s.leads()
+		}
+	},
+}, {
+	id: "leader-killed", title: "the coordinator's own leader crashes",
+	text:    "The server that leads the cluster is killed, and started after longer than a session. The leading candidate is connected to it, where one of them is.",
+	needs:   []engine.Fault{engine.Cluster},
+	vacancy: afterRecovery,
+	happens: lone((*story).chief, engine.Kill),
+}, {
+	id: "leader-paused", title: "the coordinator's own leader stands still",
+	text:    "The server that leads the cluster is paused for longer than a session. The leading candidate is connected to it, where one of them is.",
+	needs:   []engine.Fault{engine.Cluster},
+	vacancy: afterRecovery,
+	happens: lone((*story).chief, engine.Pause),
+}, {
+	id: "leader-cut", title: "the coordinator's own leader is isolated",
+	text:    "The server that leads the cluster is cut off from the other servers, not from its clients, for longer than a session. The leading candidate is connected to it, where one of them is.",
+	needs:   []engine.Fault{engine.Cluster, engine.Isolate},
+	vacancy: afterRecovery,
+	happens: lone((*story).chief, engine.Isolate),
+}, {
+	id: "follower-cut", title: "the server of the leader is isolated",
+	text:    "The server that the leading candidate is connected to, which does not lead the cluster, is cut off from the other servers and not from its clients, for longer than a session.",
+	needs:   []engine.Fault{engine.Cluster, engine.Isolate},
+	vacancy: afterRecovery,
+	happens: lone((*story).follower, engine.Isolate),
+}, {
+	id: "quorum", title: "the coordinator loses its quorum",
+	text:    "A majority of the servers, the one that leads included, is paused for longer than a session, and later killed for as long. The leading candidate is connected to a server that is left, where one of them is. Every term from before ends by its deadline. The one that led comes back last, when somebody leads at the others.",
+	needs:   []engine.Fault{engine.Cluster, engine.Deadlines},
+	vacancy: afterRecovery,
+	happens: func(s *story) {
+		for _, fault := range []engine.Fault{engine.Pause, engine.Kill} {
+			first, n := s.chief(), s.Faults.Servers()
+			g := s.until(s.hangsOn(func(server int) bool { return (server-first+n)%n > n/2 }))
+			if g == nil {
+				g = s.leads()
+			}
+			elsewhere := s.elsewhere(first)
+			var heals []func()
+			for i := range n/2 + 1 {
+				heals = append(heals, s.InjectServer(fault, (first+i)%n))
+			}
+			s.Pass(s.lasts(), "longer than a session")
+			s.Ends(g, s.Soon())
+			for _, heal := range heals[1:] {
+				heal()
+			}
+			if elsewhere { // a leader that went on with its old followers could be stuck: docs/zookeeper.md
+				s.after(g)
+			}
+			heals[0]()
+			s.after(g)
+		}
+	},
+}}
+
+// lone is a fault of one server, for longer than a session, where one can while a
+// candidate leads that hangs on it. Somebody leads meanwhile, unless all candidates hang
+// on that server.
+func lone(which func(*story) int, fault engine.Fault) func(*story) {
+	return func(s *story) {
+		i := which(s)
+		s.until(s.hangsOn(func(server int) bool { return server == i }))
+		elsewhere := s.elsewhere(i)
+		heal := s.InjectServer(fault, i)
+		s.Pass(s.lasts(), "longer than a session")
+		if elsewhere {
+			s.leads()
+		}
+		heal()
+		s.leads()
+	}
+}
+
+// elsewhere reports whether a candidate hangs on another server than that one.
+func (s *story) elsewhere(i int) bool {
+	return slices.ContainsFunc(s.clients, func(c *engine.Client) bool { return c.Server() != i })
+}
+
+// chief returns the server that leads the cluster.
+func (s *story) chief() int {
+	ctx, cancel := s.Within(s.Recovery())
+	defer cancel()
+	i, err := s.Faults.Leader(ctx)
+	if err != nil {
+		s.Fatalf("the harness does not know the coordinator's leader: %v", err)
+	}
+	return i
+}
+
+// follower returns the server of the leading candidate, after as many resignations as
+// it takes until that is not the one that leads the cluster.
+func (s *story) follower() int {
+	chief := s.chief()
+	g := s.until(s.hangsOn(func(server int) bool { return server != chief }))
+	if g == nil {
+		s.Fatalf("all clients are connected to the server that leads the cluster; have the harness spread them")
+	}
+	return g.Client.Server()
+}
+
+// hangsOn returns what reports whether the leading candidate hangs on a server as wanted.
+func (s *story) hangsOn(wanted func(server int) bool) func(*engine.Reign) bool {
+	return func(g *engine.Reign) bool { return wanted(g.Client.Server()) }
+}

@@ -1,0 +1,167 @@
+package faults
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/conformance/internal/engine"
+	"github.com/succession-dev/succession/internal/history"
+)
+
+// cast is how many candidates stand in a story.
+const cast = 5
+
+// A story is what all rules of the group Fault have in common: candidates lead in
+// turn, something happens, they lead in turn again, and end cleanly. The history is
+// judged at the end.
+type story struct {
+	*engine.Trial
+	*engine.Race
+	of      disturbance
+	clients []*engine.Client
+	process *engine.ProcessCandidate // the candidate in a process of its own; nil for none
+	watcher *engine.Client
+	seen    *engine.Observer
+}
+
+// tells returns the check of a rule with that disturbance.
+func tells(d disturbance) func(*engine.Trial) {
+	return func(t *engine.Trial) {
+		left := t.Started(func() {
+			s := &story{Trial: t, Race: t.NewRace(), of: d}
+			s.begin()
+			s.everyone("before the fault")
+			d.happens(s)
+			s.everyone("after the fault")
+			s.end()
+		})
+		left.End("goroutines are left after all clients were closed")
+	}
+}
+
+// begin has the candidates stand in line, one after the other. Every other one finds
+// out about the end of its term by its context alone.
+func (s *story) begin() {
+	n := cast
+	if s.of.process {
+		n--
+	}
+	for range n {
+		s.joins()
+	}
+	if s.of.process {
+		s.process = s.EnterProcess("p")
+	}
+	s.watches()
+}
+
+// watches opens a client that observes.
+func (s *story) watches() {
+	s.watcher = s.Client()
+	s.seen = s.watcher.Observe(s.Ctx)
+}
+
+// joins opens a client and has it stand in line.
+func (s *story) joins() {
+	c := s.Client()
+	joined := s.Enter(c, engine.Manner{Heeds: len(s.clients)%2 == 1, Margin: s.TTL / 10})
+	s.clients = append(s.clients, c)
+	engine.Await(s.Trial, joined, s.Recovery(), c.Name+" has not joined")
+}
+
+// everyone has each candidate lead at least once, from now on, for a while. Nobody may
+// be stuck. How many terms that takes is not said: those who are back already hand over
+// in milliseconds, while the last one still looks for its server.
+func (s *story) everyone(when string) {
+	led := make(map[string]bool)
+	bound := 2 * s.Recovery()
+	end := time.Now().Add(bound)
+	for g := s.leads(); ; g = s.after(g) {
+		s.Pass(s.TTL/20, "while "+g.Who+" leads")
+		led[g.Who] = true
+		missing := s.missing(led)
+		switch {
+		case missing == nil:
+			return
+		case time.Now().After(end):
+			s.Fatalf("%s has not led within %v %s", strings.Join(missing, " and "), bound, when)
+		}
+		g.Resign()
+	}
+}
+
+// missing returns the candidates that have not led.
+func (s *story) missing(led map[string]bool) []string {
+	var out []string
+	for _, c := range s.clients {
+		if !led[c.Name] && !c.Killed() {
+			out = append(out, c.Name)
+		}
+	}
+	if s.process != nil && !s.process.Killed() && !led[s.process.ID] {
+		out = append(out, s.process.ID)
+	}
+	return out
+}
+
+// end has all resign. Then nobody may stand in line, and nothing may be left.
+func (s *story) end() {
+	rules := history.Rules{Vacancy: s.of.vacancy(s.Trial)}
+	if s.of.notice != nil {
+		rules.Notice = s.of.notice(s.Trial)
+	}
+	s.Stop(rules, s.of.forgives...)
+	s.watcher.Shows(s.Crash())
+	for _, c := range s.clients {
+		if err := c.Close(); err != nil && !c.Killed() {
+			s.Fatalf("%s: Close: %v", c.Name, err)
+		}
+	}
+	s.watcher.Shows(s.Soon())
+	s.seen.Ordered()
+	s.watcher.Closes()
+}
+
+// lasts is how long a fault lasts, so that sessions end that it touches.
+func (s *story) lasts() time.Duration { return (s.TTL + s.Slack) * 5 / 4 }
+
+// leads returns who leads now.
+func (s *story) leads() *engine.Reign { return s.Leader(0, s.Recovery()) }
+
+// after waits until somebody leads whose term is later than g.
+func (s *story) after(g *engine.Reign) *engine.Reign { return s.Leader(g.Token, s.Recovery()) }
+
+// until has leaders resign until one is as wanted; nil where none of two rounds is.
+func (s *story) until(wanted func(g *engine.Reign) bool) *engine.Reign {
+	g := s.leads()
+	for range 2 * cast {
+		if wanted(g) {
+			return g
+		}
+		g.Resign()
+		g = s.after(g)
+	}
+	return nil
+}
+
+// isProcess reports whether the process leads.
+func (s *story) isProcess(g *engine.Reign) bool { return g.Who == s.process.ID }
+
+// inLine returns the client in that place of the line, the leader's being 0.
+func (s *story) inLine(place int) (c *engine.Client, m backend.Member) {
+	s.Eventually(s.Recovery(), "all candidates stand in line", func() bool {
+		line := s.watcher.Members()
+		if len(line) != cast {
+			return false
+		}
+		m = line[place]
+		i := slices.IndexFunc(s.clients, func(c *engine.Client) bool { return c.Name == s.Owner(m) })
+		if i >= 0 {
+			c = s.clients[i]
+		}
+		return i >= 0
+	})
+	return c, m
+}

@@ -1,0 +1,151 @@
+package guarantees
+
+import (
+	"context"
+	"errors"
+
+	"github.com/succession-dev/succession/conformance/internal/engine"
+	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/history"
+)
+
+var observeRules = []engine.Rule{{
+	ID:    "G10.sees",
+	Title: "observers see leader, acknowledgement and vacancy",
+	Text:  "An observer of an election that was never used sees nobody soon; then, each after its slow re-check at the latest, the leader not acknowledged, the same acknowledged (where there are records), the next leader, and nobody. It is told of each once.",
+	Check: func(t *engine.Trial) {
+		a, b, watcher := t.Client(), t.Client(), t.Client()
+		o := watcher.Observe(t.Ctx)
+		o.SeesWithin(t.Soon(), "nobody", elect.Leader.Vacant)
+		term := a.Leads()
+		o.SeesLeader(term)
+		o.Sees("no acknowledgement", func(l elect.Leader) bool { return !l.Acknowledged && l.ID == "a" })
+		if t.Can(engine.Records) {
+			if err := term.Acknowledge(t.Ctx); err != nil {
+				t.Fatalf("Acknowledge: %v", err)
+			}
+			o.Sees("the acknowledgement", func(l elect.Leader) bool { return l.Acknowledged && l.Token == term.Token() })
+		}
+		next := b.Stand(t.Ctx)
+		term.Resign(t.Ctx)
+		second := next.Wins(t.Soon())
+		o.SeesLeader(second)
+		o.Sees("no acknowledgement", func(l elect.Leader) bool { return !l.Acknowledged && l.ID == "b" })
+		second.Resign(t.Ctx)
+		o.Sees("nobody", elect.Leader.Vacant)
+		o.Ordered()
+	},
+}, {
+	ID:    "G10.churn",
+	Title: "observers never go back, and end on the truth",
+	Text:  "While four candidates lead in turn for thirty terms, two observers see tokens that never fall, though they may skip; when the churn is over and one leads, both see it.",
+	Check: func(t *engine.Trial) {
+		cs := t.Clients(4)
+		watchers := []*engine.Observer{t.Client().Observe(t.Ctx), t.Client().Observe(t.Ctx)}
+		r := t.Race(cs, t.Tick())
+		t.Eventually(t.Limit(), "thirty terms come to pass", func() bool { return r.Count() >= 30 })
+		r.Stop(history.Rules{})
+		term := cs[0].Leads()
+		for _, o := range watchers {
+			o.SeesLeader(term)
+			o.Ordered()
+		}
+	},
+}, {
+	ID:    "G10.expired",
+	Title: "observers outlive their session",
+	Text:  "The coordinator ends the session of an observer, and then of the leader. The observer is told of no error, and sees the next leader after its slow re-check at the latest.",
+	Needs: []engine.Fault{engine.Expire},
+	Check: func(t *engine.Trial) {
+		a, b, watcher := t.Client(), t.Client(), t.Client()
+		term := a.Leads()
+		o := watcher.Observe(t.Ctx)
+		o.SeesLeader(term)
+		watcher.Inject(engine.Expire)
+		next := b.Stand(t.Ctx)
+		a.Inject(engine.Expire)
+		o.SeesLeader(next.Wins(t.Crash()))
+		if o.Ended() {
+			t.Fatalf("the observation has ended")
+		}
+		o.Ordered()
+	},
+}, {
+	ID:    "G10.ends",
+	Title: "an observation ends with its context",
+	Text:  "When its context ends, Observe ends soon with the cause, whether somebody leads or nobody does; a consumer that breaks off leaves no goroutine.",
+	Check: func(t *engine.Trial) {
+		a, watcher := t.Client(), t.Client()
+		for range 2 {
+			ctx, cancel := context.WithCancelCause(t.Ctx)
+			o := watcher.Observe(ctx)
+			o.Sees("who leads", func(elect.Leader) bool { return true })
+			cancel(engine.ErrCancelled)
+			o.Ends(t.Soon(), engine.ErrCancelled)
+			if len(a.Members()) == 0 {
+				a.Leads()
+			}
+		}
+		left := t.Started(func() {
+			for _, err := range watcher.Elect().Observe(t.Ctx) {
+				if err != nil {
+					t.Fatalf("Observe: %v", err)
+				}
+				break
+			}
+		})
+		left.End("goroutines are left of an observation")
+	},
+}, {
+	ID:    "G10.line",
+	Title: "Line and Leader tell the truth",
+	Text:  "Line shows all candidates in order with ID, token and key, and Leader the first; both are empty where nobody stands, and AskToResign then fails with ErrNoLeader.",
+	Check: func(t *engine.Trial) {
+		cs := t.Clients(3)
+		e := cs[2].Elect()
+		if l, err := e.Leader(t.Ctx); err != nil || !l.Vacant() {
+			t.Fatalf("Leader of an empty election is %+v, %v", l, err)
+		}
+		if _, err := e.AskToResign(t.Ctx); !errors.Is(err, elect.ErrNoLeader) {
+			t.Fatalf("AskToResign of an empty election returned %v; want ErrNoLeader", err)
+		}
+		for i, c := range cs {
+			if st := c.Stand(t.Ctx); i == 0 {
+				st.Wins(t.Soon()) // a token may grow until it is that of a leader
+			}
+		}
+		line, err := e.Line(t.Ctx)
+		if err != nil || len(line) != 3 {
+			t.Fatalf("Line is %+v, %v; want three candidates", line, err)
+		}
+		for i, l := range line {
+			if l.ID != cs[i].Name || i > 0 && l.Token <= line[i-1].Token || l.Key == "" {
+				t.Fatalf("Line shows %+v in place %d; want %s", l, i, cs[i].Name)
+			}
+		}
+		if l, err := e.Leader(t.Ctx); err != nil || l != line[0] {
+			t.Fatalf("Leader is %+v, %v; want %+v", l, err, line[0])
+		}
+	},
+}, {
+	ID:    "G10.asked",
+	Title: "who is asked to resign hands over",
+	Text:  "A leader under Run is asked to resign: the next in line leads soon, the old leader stands at the end of the line again, and the later leader is not asked.",
+	Needs: []engine.Fault{engine.Records},
+	Check: func(t *engine.Trial) {
+		a, b := t.Client(), t.Client()
+		ra := runs(t, a, t.Ctx, false)
+		first := ra.works(t, t.Soon())
+		rb := runs(t, b, t.Ctx, false)
+		t.Eventually(t.Soon(), "the second stands in line", func() bool { return len(a.Members()) == 2 })
+		if _, err := t.Client().Elect().AskToResign(t.Ctx); err != nil {
+			t.Fatalf("AskToResign: %v", err)
+		}
+		second := rb.works(t, t.Soon())
+		if second.Token() <= first.Token() {
+			t.Fatalf("the token went from %d to %d", first.Token(), second.Token())
+		}
+		t.Eventually(t.Soon(), "the old leader stands in line again", func() bool { return len(b.Members()) == 2 })
+		t.Always(t.TTL/2, "the later leader resigned too", func() bool { return second.Check() == nil })
+	},
+}}

@@ -1,0 +1,212 @@
+package guarantees
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/conformance/internal/engine"
+)
+
+var successionRules = []engine.Rule{{
+	ID:    "G4.order",
+	Title: "leadership goes down the line",
+	Text:  "Six candidates join one after the other. Each wins when the one before resigns, and nobody before; who has resigned and campaigns again stands at the end.",
+	Check: func(t *engine.Trial) {
+		cs := t.Clients(6)
+		var line []*engine.Candidate
+		for _, c := range cs {
+			line = append(line, c.Stand(t.Ctx))
+		}
+		line = append(line, nil)
+		for i := range cs {
+			term := line[i].Wins(t.Soon())
+			for _, st := range line[i+1:] {
+				if st != nil && st.Leading() {
+					t.Fatalf("%s won while %s led", st.Name, line[i].Name)
+				}
+			}
+			t.Want("Resign", term.Resign(t.Ctx))
+			if i == 0 {
+				line[len(cs)] = cs[0].Stand(t.Ctx)
+			}
+		}
+		line[len(cs)].Wins(t.Soon())
+	},
+}, {
+	ID:    "G4.middle",
+	Title: "who leaves from the middle changes nothing in front",
+	Text:  "Of six candidates the second, fourth and last give up. The leader's term goes on with its token, nobody wins for half a TTL, and then the third and the fifth win in this order.",
+	Check: func(t *engine.Trial) {
+		cs := t.Clients(6)
+		term := cs[0].Leads()
+		line := make([]*engine.Candidate, len(cs))
+		giveUp := make([]context.CancelCauseFunc, len(cs))
+		for i := 1; i < len(cs); i++ {
+			ctx, cancel := context.WithCancelCause(t.Ctx)
+			defer cancel(nil)
+			giveUp[i] = cancel
+			line[i] = cs[i].Stand(ctx)
+		}
+		for _, i := range []int{1, 3, 5} {
+			giveUp[i](engine.ErrCancelled)
+			line[i].GivesUp(t.Soon(), engine.ErrCancelled)
+		}
+		t.Always(t.TTL/2, "the leader was disturbed, or another won", func() bool {
+			return term.Check() == nil && !line[2].Leading() && !line[4].Leading()
+		})
+		term.Resign(t.Ctx)
+		third := line[2].Wins(t.Soon())
+		if line[4].Leading() {
+			t.Fatalf("the fifth won while the third led")
+		}
+		third.Resign(t.Ctx)
+		line[4].Wins(t.Soon())
+	},
+}, {
+	ID:    "G4.crash",
+	Title: "a crash in the middle changes nothing in front",
+	Text:  "Of three candidates the second is killed. For the time of a crash the leader leads on and the third does not win; when the leader resigns after that, the third wins soon.",
+	Needs: []engine.Fault{engine.Kill},
+	Check: func(t *engine.Trial) {
+		cs := t.Clients(3)
+		term := cs[0].Leads()
+		ctx, cancel := context.WithCancel(t.Ctx)
+		defer cancel()
+		cs[1].Stand(ctx)
+		third := cs[2].Stand(t.Ctx)
+		m := cs[0].Members()[0]
+		cs[1].Inject(engine.Kill)
+		cancel()
+		t.Eventually(t.Crash(), "the dead candidate's member goes", func() bool { return len(cs[0].Members()) == 2 })
+		t.Always(t.TTL/4, "the leader was disturbed, or the third won", func() bool {
+			return term.Check() == nil && !third.Leading()
+		})
+		if l := cs[0].Members(); !engine.Same(l[0], m) {
+			t.Fatalf("the line is %s; want %s first", engine.ShowLine(l), engine.Show(m))
+		}
+		term.Resign(t.Ctx)
+		third.Wins(t.Soon())
+	},
+}}
+
+// queue joins n members of n clients and has each wait for the one in front.
+func queue(t *engine.Trial, n int) (cs []*engine.Client, line []backend.Member, waits []*engine.Call) {
+	cs = t.Clients(n)
+	waits = make([]*engine.Call, n)
+	for i, c := range cs {
+		line = append(line, c.Join(fmt.Sprint(i)))
+		if i > 0 {
+			c.Behind(line[i], line[i-1])
+			waits[i] = c.Gone(line[i-1])
+		}
+	}
+	return cs, line, waits
+}
+
+// handoverCost returns how many requests a handover in a line of n clients takes: the
+// fewest that the one who leaves and the next have sent together, from Leave to Ahead, and
+// for each bystander the fewest in any handover. A heartbeat, which a client sends now and
+// then, is so forgiven, and what each handover makes of a client is not.
+func handoverCost(t *engine.Trial, n int) int64 {
+	cs, line, waits := queue(t, n)
+	t.Pass(t.TTL/10, "until all waits have been set up")
+	requests := func() (each []int64) {
+		for _, c := range cs {
+			each = append(each, c.Requests())
+		}
+		return each
+	}
+	two := int64(math.MaxInt64)
+	bystanders := slices.Repeat([]int64{math.MaxInt64}, n)
+	for i := range min(n-1, 20) {
+		before := requests()
+		cs[i].Leave(line[i])
+		waits[i+1].Returns(t.Soon())
+		cs[i+1].First(line[i+1], engine.Now)
+		sent := requests()
+		for j := range sent {
+			sent[j] -= before[j]
+		}
+		two = min(two, sent[i]+sent[i+1])
+		for j := range bystanders {
+			if j != i && j != i+1 {
+				bystanders[j] = min(bystanders[j], sent[j])
+			}
+		}
+	}
+	for _, c := range cs {
+		c.CloseSession()
+	}
+	cost := two
+	for _, b := range bystanders {
+		cost += b
+	}
+	return cost
+}
+
+var herdRules = []engine.Rule{{
+	ID:    "G5.one",
+	Title: "one exit wakes one",
+	Text:  "Twenty clients stand in line, each waits for the one in front. Five times the first leaves: the next one's Gone returns soon, and it is first. By then, and by the end, nobody else's Gone has returned.",
+	Check: func(t *engine.Trial) {
+		cs, line, waits := queue(t, 20)
+		t.Pass(t.TTL/10, "until all waits have been set up")
+		nobodyElse := func(next int) {
+			for i := next; i < len(line); i++ {
+				if waits[i].Returned() {
+					t.Fatalf("%s left, and %s, who waits for %s, was woken", engine.Show(line[next-2]), engine.Show(line[i]), engine.Show(line[i-1]))
+				}
+			}
+		}
+		for i := range 5 {
+			cs[i].Leave(line[i])
+			waits[i+1].Returns(t.Soon())
+			cs[i+1].First(line[i+1], engine.Now)
+			nobodyElse(i + 2)
+		}
+		t.Always(t.TTL/4, "somebody was woken late", func() bool {
+			nobodyElse(6)
+			return true
+		})
+	},
+}, {
+	ID:    "G5.cost",
+	Title: "a handover costs the same in a long line",
+	Text:  "The requests from Leave to the next one's Ahead are as few in a line of twenty-four as in one of four, give or take two: the fewest that the two of a handover send together, and for each other client the fewest that it sends during any handover, so that heartbeats do not count.",
+	Needs: []engine.Fault{engine.Requests},
+	Check: func(t *engine.Trial) {
+		small := handoverCost(t, 4)
+		if large := handoverCost(t, 24); large > small+2 {
+			t.Fatalf("a handover takes %d requests in a line of 24, and %d in a line of 4", large, small)
+		}
+	},
+}, {
+	ID:    "G5.rest",
+	Title: "a candidate at rest is quiet",
+	Text:  "Six candidates wait behind a leader for three TTL. Each of the last four sends at most 8 requests per TTL, heartbeats and the slow re-check included.",
+	Needs: []engine.Fault{engine.Requests},
+	Check: func(t *engine.Trial) {
+		cs := t.Clients(7)
+		cs[0].Leads()
+		for _, c := range cs[1:] {
+			c.Stand(t.Ctx)
+		}
+		t.Pass(t.TTL/4, "until all wait")
+		before := make([]int64, len(cs))
+		for i, c := range cs {
+			before[i] = c.Requests()
+		}
+		began := time.Now()
+		t.Pass(3*t.TTL, "while nothing happens")
+		for i, c := range cs[3:] {
+			n := c.Requests() - before[3+i]
+			if limit := int64(8*time.Since(began)/t.TTL) + 2; n > limit {
+				t.Fatalf("%s sent %d requests in three TTL while it waited", c.Name, n)
+			}
+		}
+	},
+}}

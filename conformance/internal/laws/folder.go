@@ -1,0 +1,208 @@
+package laws
+
+import (
+	"strings"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/conformance/internal/engine"
+)
+
+var folderRules = []engine.Rule{{
+	ID:    "L7.folder",
+	Title: "there is nothing but members in the folder",
+	Text:  "After joins, departures, a pin and writes to the election's record and to others, List of the election's name shows nothing, or keys of members that stand; List of the folder above shows the election's record once, and no other name that was not written.",
+	Needs: []engine.Fault{engine.Records},
+	Check: func(t *engine.Trial) {
+		a, b := t.Client(), t.Client()
+		m := a.Join("x")
+		gone := b.Join("y")
+		a.First(m, engine.Now)
+		b.Behind(gone, m)
+		b.Leave(gone)
+		b.Join("z")
+		if t.Can(engine.Pins) {
+			a.Pin(m, nil)
+		}
+		a.PutFence(1)
+		b.Put(t.Name+"-record", "x", &backend.If{Member: m}) // makes b as fresh as the others
+		keys := make(map[string]bool)
+		for _, m := range b.Members() {
+			keys[m.Key] = true
+		}
+		for _, name := range b.List(t.Name) {
+			if !keys[strings.TrimPrefix(name, t.Name+"/")] {
+				t.Fatalf("%q stands in the election's folder, and is no member", name)
+			}
+		}
+		found := 0
+		above := b.List(t.Name[:strings.LastIndexByte(t.Name, '/')])
+		for _, name := range above {
+			switch {
+			case name == t.Name:
+				found++
+			case strings.HasPrefix(name, t.Name) && name != t.Name+"-record":
+				t.Fatalf("%q stands beside the election's record, and nobody wrote it", name)
+			}
+		}
+		if found != 1 {
+			t.Fatalf("List shows the election's record %d times in %v", found, above)
+		}
+	},
+}, {
+	ID:    "L7.header",
+	Title: "the record of that name is the header",
+	Text:  "What is put under the election's name is what Line shows as its header, with that version, soon. It stays so, but for what a migration writes: before anybody joins, while somebody stands, and after all have left. Line of an election that nobody has written to or joined has nobody, the version of its record, and where that is Absent the zero header.",
+	Needs: []engine.Fault{engine.Records},
+	Check: func(t *engine.Trial) {
+		a, b := t.Client(), t.Client()
+		l := b.Line()
+		if r := b.Get(t.Name); len(l.Members) != 0 || l.Version != r.Version || l.Version == backend.Absent && l.Header != (backend.Header{}) {
+			t.Fatalf("the line of an election that nobody has joined is %+v, its record %+v", l, r)
+		}
+		var h backend.Header
+		stays := func(when string) {
+			l := a.Line()
+			h.Migration = l.Header.Migration // a migration may go on meanwhile
+			if l.Header != h {
+				t.Fatalf("%s, Line has the header %+v; want %+v", when, l.Header, h)
+			}
+			if r := a.Get(t.Name); r.Version != l.Version || string(r.Value) != string(h.Encode()) {
+				t.Fatalf("%s, Get of the header is %q at version %d; want %q at %d", when, r.Value, r.Version, h.Encode(), l.Version)
+			}
+		}
+		check := func(change func(h *backend.Header)) {
+			var v backend.Version
+			h, v = a.PutHeader(change)
+			stays("after Put")
+			t.Eventually(t.Soon(), "Line shows the header that was put", func() bool {
+				l := b.Line()
+				return l.Header == h && l.Version == v
+			})
+		}
+		first := l.Header.Fence
+		check(func(h *backend.Header) { h.Fence = first + 7 })
+		m := a.Join("x")
+		stays("after Join")
+		check(func(h *backend.Header) { h.Fence, h.Acknowledged, h.Resign = first+8, 9, 3 })
+		a.Leave(m)
+		stays("after the last has left")
+		check(func(h *backend.Header) { h.Fence, h.Acknowledged, h.Resign = first+9, 0, 0 })
+	},
+}, {
+	ID:    "L7.ahead",
+	Title: "Ahead brings the election's record",
+	Text:  "One client changes the header, and then another joins. Ahead brings what was written, to who waits and, when the first has left and joined again, to who is first. Five times in turn.",
+	Needs: []engine.Fault{engine.Records},
+	Check: func(t *engine.Trial) {
+		a, b := t.Client(), t.Client()
+		first := a.Join("x")
+		for i := range uint64(5) {
+			a.PutHeader(func(h *backend.Header) { h.Resign = i + 1 })
+			brings := func(c *engine.Client, m backend.Member) {
+				if p := c.Ahead(m); p.Header.Resign != i+1 {
+					t.Fatalf("Ahead of %s is %s with the header %+v; %d was written to Resign", engine.Show(m), engine.ShowPlace(p), p.Header, i+1)
+				}
+			}
+			next := b.Join("y")
+			brings(b, next)
+			b.Leave(next)
+			a.Leave(first)
+			first = a.Join("x")
+			brings(a, first)
+		}
+	},
+}, {
+	ID:    "L7.fence",
+	Title: "the token is fence and position",
+	Text:  "The token that Ahead says is the position plus the fence, as of when the line was read: a fence that was raised before the leader in front left is in the token of who comes next, who has seen that leader in front, and perhaps the lower fence.",
+	Needs: []engine.Fault{engine.Records},
+	Check: func(t *engine.Trial) {
+		a, b, c := t.Client(), t.Client(), t.Client()
+		m, next := a.Join("x"), b.Join("y")
+		token := a.First(m, engine.Now)
+		fence := a.Line().Header.Fence
+		if token != fence+m.Position {
+			t.Fatalf("the token is %d; want fence %d + position %d", token, fence, m.Position)
+		}
+		for range 5 {
+			fence += 1000
+			b.Behind(next, m)
+			going := b.Gone(m)
+			c.PutFence(1000)
+			a.Leave(m)
+			going.Returns(t.Soon())
+			if token := b.First(next, t.Soon()); token != fence+next.Position {
+				t.Fatalf("the token is %d; want fence %d + position %d", token, fence, next.Position)
+			}
+			m = next
+			next = a.Join("z")
+			a, b = b, a
+		}
+	},
+}, {
+	ID:    "L7.fence-cut",
+	Title: "the fence is read no earlier than the line",
+	Text:  "Twenty times, a client is cut off at a moment from 0 to four round trips after it asked who stands in front. Meanwhile another client raises the fence, and then the leader in front leaves; then it is healed. Where Ahead says First, then or when it is asked again, the raised fence is in the token.",
+	Needs: []engine.Fault{engine.Cut, engine.Records},
+	Check: func(t *engine.Trial) {
+		a, b, c := t.Client(), t.Client(), t.Client()
+		round := b.RoundTrip()
+		s := b.Live()
+		for i := range 20 {
+			m, next := a.Join("x"), b.Join("y")
+			fence := a.Line().Header.Fence + 1000
+			asking := make(chan backend.Place, 1)
+			t.Spawn(func() {
+				p, err := s.Ahead(t.Ctx, next)
+				t.Log("b", "asked while it was cut off: %s, %v", engine.ShowPlace(p), err)
+				asking <- p
+			})
+			t.Pass(time.Duration(i)*round/5+1, "until the request is on its way")
+			heal := b.Inject(engine.Cut)
+			c.PutFence(1000)
+			a.Leave(m)
+			heal()
+			p := engine.Await(t, asking, t.Soon(), "Ahead has not returned after a short cut")
+			if !p.First {
+				p.Token = b.First(next, t.Soon())
+			}
+			if p.Token != fence+next.Position {
+				t.Fatalf("the token is %d; want fence %d + position %d", p.Token, fence, next.Position)
+			}
+			b.Leave(next)
+		}
+	},
+}, {
+	ID:    "L7.foreign",
+	Title: "a stranger's data is no header",
+	Text:  "Where the election's record holds data that is not of this project, such as a host name or JSON of another program, the header is zero, and the line works as it does without.",
+	Needs: []engine.Fault{engine.Records},
+	Check: func(t *engine.Trial) {
+		a, b := t.Client(), t.Client()
+		m := a.Join("x")
+		for _, data := range []string{"", "10.0.0.7", `{"leader":"host-1"}`, "\x00\xff", "succession"} {
+			v := b.Put(t.Name, data, nil)
+			if token := a.First(m, engine.Now); token != m.Position {
+				t.Fatalf("with %q as the election's record the token is %d; want %d", data, token, m.Position)
+			}
+			if l := b.Line(); l.Header != (backend.Header{}) || l.Version != v || !engine.SameLine(l.Members, []backend.Member{m}) {
+				t.Fatalf("with %q as the election's record the line is %+v", data, l)
+			}
+		}
+	},
+}, {
+	ID:    "L7.damaged",
+	Title: "a damaged header is an error",
+	Text:  "Where the election's record begins as ours and cannot be understood, Ahead of the first member and Line fail with ErrHeader; to take the fence for 0 would let tokens fall.",
+	Needs: []engine.Fault{engine.Records},
+	Check: func(t *engine.Trial) {
+		a := t.Client()
+		m := a.Join("x")
+		for _, data := range []string{`{"succession":1,"fence":"x"}`, `{"succession":2}`, `{"succession":1,"fence":7`, `{"succession":1,"later":1}`} {
+			a.Put(t.Name, data, nil)
+			a.Fails(engine.Ahead(m), backend.ErrHeader)
+			a.Fails(engine.Line(t.Name), backend.ErrHeader)
+		}
+	},
+}}

@@ -1,0 +1,344 @@
+package laws
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/conformance/internal/engine"
+)
+
+var recordRules = []engine.Rule{{
+	ID:    "Records.values",
+	Title: "records keep any bytes",
+	Text:  "Records keep the empty value, arbitrary bytes and 256 KiB, for the writer at once and for another client soon; a longer value fails with ErrInvalid and changes nothing. Get of a record that is not there has Absent and no error.",
+	Needs: []engine.Fault{engine.Records},
+	Check: func(t *engine.Trial) {
+		a, b := t.Client(), t.Client()
+		a.Has(t.Name+"-r", "", backend.Absent)
+		var all []byte
+		for i := range 256 {
+			all = append(all, byte(i))
+		}
+		var v backend.Version
+		var last string
+		for _, value := range [][]byte{{}, []byte("x"), all, bytes.Repeat([]byte{0xfe}, backend.MaxRecord)} {
+			last = string(value)
+			v = a.Put(t.Name+"-r", last, nil)
+			a.Has(t.Name+"-r", last, v)
+			t.Eventually(t.Soon(), "another client sees the record", func() bool {
+				r := b.Get(t.Name + "-r")
+				return r.Version == v && string(r.Value) == last
+			})
+		}
+		a.Fails(engine.Put(t.Name+"-r", strings.Repeat("x", backend.MaxRecord+1), nil), backend.ErrInvalid)
+		a.Has(t.Name+"-r", last, v)
+	},
+}, {
+	ID:    "Records.versions",
+	Title: "a record never has the same version twice",
+	Text:  "Each write gives the record a positive version that it never had, also a write of the same value and one after a deletion, by either of two clients; Put returns the version that Get then shows.",
+	Needs: []engine.Fault{engine.Records},
+	Check: func(t *engine.Trial) {
+		a, b := t.Client(), t.Client()
+		seen := make(map[backend.Version]bool)
+		for i := range 20 {
+			v := a.Put(t.Name+"-r", "same", nil)
+			if v <= 0 || seen[v] {
+				t.Fatalf("version %d is not positive, or was there before", v)
+			}
+			seen[v] = true
+			a.Has(t.Name+"-r", "same", v)
+			if i%3 == 2 {
+				a.Do(engine.Delete(t.Name+"-r", nil))
+				a.Has(t.Name+"-r", "", backend.Absent)
+			}
+			a, b = b, a
+		}
+	},
+}, {
+	ID:    "Records.condition",
+	Title: "a write is refused where the version is another",
+	Text:  "Put and Delete at another version than the record has, at Absent where there is one and at a version where there is none, fail with ErrVersion and change nothing; at the right version, at 0 and without condition they are done. Delete of nothing, without a version, is not an error.",
+	Needs: []engine.Fault{engine.Records},
+	Check: func(t *engine.Trial) {
+		a, b := t.Client(), t.Client()
+		name := t.Name + "-r"
+		a.Fails(engine.Put(name, "x", &backend.If{Version: 1}), backend.ErrVersion) // Put at a version where there is no record
+		b.Fails(engine.Delete(name, &backend.If{Version: 1}), backend.ErrVersion)   // Delete at a version where there is no record
+		b.Do(engine.Delete(name, &backend.If{}))
+		a.Has(name, "", backend.Absent)
+		old := a.Put(name, "one", &backend.If{Version: backend.Absent})
+		v := b.Put(name, "two", &backend.If{Version: old})
+		a.Fails(engine.Put(name, "x", &backend.If{Version: backend.Absent}), backend.ErrVersion) // Put at Absent where there is a record
+		a.Fails(engine.Put(name, "x", &backend.If{Version: old}), backend.ErrVersion)            // Put at an old version
+		a.Fails(engine.Put(name, "x", &backend.If{Version: v + 1}), backend.ErrVersion)          // Put at a version to come
+		b.Fails(engine.Delete(name, &backend.If{Version: old}), backend.ErrVersion)              // Delete at an old version
+		b.Fails(engine.Delete(name, &backend.If{Version: backend.Absent}), backend.ErrVersion)   // Delete at Absent where there is a record
+		a.Has(name, "two", v)
+		v = a.Put(name, "three", &backend.If{})
+		b.Do(engine.Delete(name, &backend.If{Version: v}))
+		b.Has(name, "", backend.Absent)
+		a.Fails(engine.Put(name, "x", &backend.If{Version: v}), backend.ErrVersion) // Put at the version of a deleted record
+		a.Put(name, "four", &backend.If{Version: backend.Absent})
+	},
+}, {
+	ID:    "Records.one-wins",
+	Title: "of those who write on one version exactly one wins",
+	Text:  "Five clients put at Absent at once, and then ten times at the version that won: each time exactly one is done, the others fail with ErrVersion, and the record is the winner's.",
+	Needs: []engine.Fault{engine.Records},
+	Check: func(t *engine.Trial) {
+		cs := t.Clients(5)
+		name := t.Name + "-r"
+		at := backend.Absent
+		for round := range 11 {
+			type outcome struct {
+				who string
+				v   backend.Version
+				err error
+			}
+			outcomes := make(chan outcome, len(cs))
+			for _, c := range cs {
+				s := c.Live()
+				t.Spawn(func() {
+					v, err := s.Put(t.Ctx, name, []byte(c.Name), &backend.If{Version: at})
+					outcomes <- outcome{c.Name, v, err}
+				})
+			}
+			var won []outcome
+			for range cs {
+				switch o := engine.Await(t, outcomes, t.Soon(), "a conditional Put has not returned"); {
+				case o.err == nil:
+					won = append(won, o)
+				case !engine.Is(o.err, backend.ErrVersion):
+					t.Fatalf("a conditional Put failed with %v; want ErrVersion", o.err)
+				}
+			}
+			if len(won) != 1 {
+				t.Fatalf("in round %d, %d of five writers on one version won", round, len(won))
+			}
+			at = won[0].v
+			// Any client: a write that is done is found by the condition, so put on it.
+			if r := cs[0].Get(name); r.Version == at && string(r.Value) != won[0].who {
+				t.Fatalf("the record at version %d is %q; %s wrote it", at, r.Value, won[0].who)
+			}
+		}
+	},
+}, {
+	ID:    "Records.counter",
+	Title: "a counter loses nothing",
+	Text:  "Four clients add to a counter ten times each, by Get and a Put on the version, trying again after ErrVersion: it ends at forty.",
+	Needs: []engine.Fault{engine.Records},
+	Check: func(t *engine.Trial) {
+		name := t.Name + "-r"
+		cs := t.Clients(4)
+		var calls []*engine.Call
+		for _, c := range cs {
+			s := c.Live()
+			calls = append(calls, t.Go("counting", func() error {
+				for added := 0; added < 10; {
+					r, err := s.Get(t.Ctx, name)
+					if err != nil {
+						return err
+					}
+					n, _ := strconv.Atoi(string(r.Value))
+					_, err = s.Put(t.Ctx, name, []byte(strconv.Itoa(n+1)), &backend.If{Version: r.Version})
+					switch {
+					case err == nil:
+						added++
+					case engine.Is(err, backend.ErrVersion):
+						t.Breathe()
+					default:
+						return err
+					}
+				}
+				return nil
+			}))
+		}
+		for _, call := range calls {
+			call.Returns(t.Limit())
+		}
+		v := cs[0].Put(t.Name+"-after", "", nil) // makes the session fresh
+		if got := string(cs[0].Get(name).Value); got != "40" {
+			t.Fatalf("the counter is %s after forty additions (version %d)", got, v)
+		}
+	},
+}, {
+	ID:    "Records.list",
+	Title: "List shows what is directly under a name",
+	Text:  "List returns the full names of the records directly under the name, sorted, each once; neither what lies deeper nor what begins alike, nor what was deleted; nothing for a name that nobody used.",
+	Needs: []engine.Fault{engine.Records},
+	Check: func(t *engine.Trial) {
+		a, b := t.Client(), t.Client()
+		dir := t.Name + "-dir"
+		for _, name := range []string{"/b", "/a", "/c/deeper", "/d", "-x/y", "2/z", "/a.b", "/a-b"} {
+			a.Put(dir+name, "x", nil)
+		}
+		a.Do(engine.Delete(dir+"/d", nil))
+		want := []string{dir + "/a", dir + "/a-b", dir + "/a.b", dir + "/b"}
+		// A folder between may count as an empty record where folders are records.
+		either := append(slices.Clone(want), dir+"/c")
+		if got := a.List(dir); !slices.Equal(got, want) && !slices.Equal(got, either) {
+			t.Fatalf("List is %v; want %v", got, want)
+		}
+		t.Eventually(t.Soon(), "another client lists the same", func() bool {
+			return slices.Equal(b.List(dir), a.List(dir))
+		})
+		if got := b.List(dir + "-unknown"); len(got) != 0 {
+			t.Fatalf("List of a name that nobody used is %v", got)
+		}
+	},
+}, {
+	ID:    "Records.watch",
+	Title: "Watch sees every state that lasts",
+	Text:  "Watch after 0, or after a version that the record does not have any more, returns at once with what it now is; after the present version it does not return for half a TTL, and then soon after another client's Put, Delete and Put, each time with what the record then is; a write to another record does not wake it.",
+	Needs: []engine.Fault{engine.Records},
+	Check: func(t *engine.Trial) {
+		a, b := t.Client(), t.Client()
+		name := t.Name + "-r"
+		s := b.Live()
+		var last backend.Record
+		watch := func(after backend.Version) *engine.Call {
+			return t.Go("Watch", func() (err error) {
+				last, err = s.Watch(t.Ctx, name, after)
+				return err
+			})
+		}
+		watch(0).Returns(t.Soon())
+		if last.Version != backend.Absent {
+			t.Fatalf("Watch after 0 of no record has version %d", last.Version)
+		}
+		for i, change := range []string{"put", "put", "delete", "put"} {
+			watching := watch(last.Version)
+			a.Put(t.Name+"-other", "x", nil)
+			t.Always(t.TTL/2, "Watch has returned although the record has not changed", func() bool { return !watching.Returned() })
+			want, value := backend.Absent, ""
+			if change == "put" {
+				value = fmt.Sprint(i)
+				want = a.Put(name, value, nil)
+			} else {
+				a.Do(engine.Delete(name, nil))
+			}
+			watching.Returns(t.Soon())
+			if last.Version != want || string(last.Value) != value || last.Name != name {
+				t.Fatalf("after a %s to version %d, Watch returned %q at version %d", change, want, last.Value, last.Version)
+			}
+		}
+		a.Put(name, "missed", nil)
+		want := b.Put(name, "newest", nil)
+		watch(last.Version).Returns(t.Soon())
+		if last.Version != want {
+			t.Fatalf("Watch after an old version returned version %d; the record has %d", last.Version, want)
+		}
+	},
+}, {
+	ID:    "Records.watch-last",
+	Title: "a slow watcher ends with the newest",
+	Text:  "While one client writes a record sixty times without a pause, another follows it by Watch, and from the middle on looks away until the last was written. It never sees an older value after a newer, and sees the last soon.",
+	Needs: []engine.Fault{engine.Records},
+	Check: func(t *engine.Trial) {
+		a, b := t.Client(), t.Client()
+		name := t.Name + "-r"
+		s := b.Live()
+		written := make(chan error)
+		seen := t.Go("seeing the last value", func() error {
+			last, at := -1, backend.Version(0)
+			for last < 59 {
+				r, err := s.Watch(t.Ctx, name, at)
+				if err != nil {
+					t.Fatalf("Watch: %v", err)
+				}
+				n := -1
+				if r.Version != backend.Absent {
+					if n, err = strconv.Atoi(string(r.Value)); err != nil {
+						t.Fatalf("Watch returned the value %q", r.Value)
+					}
+				}
+				if n < last || n == last && r.Version != at && at != 0 {
+					t.Fatalf("Watch returned value %d after %d", n, last)
+				}
+				if last < 30 && n >= 30 {
+					engine.Await(t, written, t.Limit(), "the writes have not come to their end")
+				}
+				last, at = n, r.Version
+			}
+			return nil
+		})
+		for i := range 60 {
+			a.Put(name, fmt.Sprint(i), nil)
+		}
+		close(written)
+		seen.Returns(t.Soon())
+	},
+}, {
+	ID:    "Records.watch-cancel",
+	Title: "a cancelled Watch or Joined returns soon",
+	Text:  "Watch and Joined return the cause of their context soon after that has ended, also when it had ended before the call; Joined returns nil soon after somebody has joined, and at once where somebody stands.",
+	Needs: []engine.Fault{engine.Records},
+	Check: func(t *engine.Trial) {
+		a, b := t.Client(), t.Client()
+		for _, op := range []engine.Op{engine.Joined(t.Name), engine.Watch(t.Name+"-never", backend.Absent)} {
+			cancels(t, b, op)
+		}
+		joined := b.Go(engine.Joined(t.Name))
+		t.Always(t.TTL/10, "Joined has returned although nobody has joined", func() bool { return !joined.Returned() })
+		a.Join("x")
+		for range 2 {
+			joined.Returns(t.Soon())
+			joined = b.Go(engine.Joined(t.Name))
+		}
+	},
+}, {
+	ID:    "Records.lost-answer",
+	Title: "a lost answer of Put is not a no",
+	Text:  "Where the answer of a conditional Put or Delete is lost after it took effect, the call succeeds or fails with ErrUnavailable within a crash, never with ErrVersion; Get then shows the change.",
+	Needs: []engine.Fault{engine.LoseAnswer, engine.Records},
+	Check: func(t *engine.Trial) {
+		a := t.Client()
+		name := t.Name + "-r"
+		at := backend.Absent
+		for i := range 4 {
+			value := fmt.Sprint(i)
+			var v backend.Version
+			err := a.Loses(engine.Op{Name: "Put", Call: func(ctx context.Context, s backend.Session) (err error) {
+				v, err = s.Put(ctx, name, []byte(value), &backend.If{Version: at})
+				return err
+			}}, nil, backend.ErrUnavailable)
+			r := a.Get(name)
+			if string(r.Value) != value || err == nil && r.Version != v {
+				t.Fatalf("after Put of %q with a lost answer, Get shows %q at version %d (Put returned %d, %v)", value, r.Value, r.Version, v, err)
+			}
+			at = r.Version
+		}
+		a.Loses(engine.Delete(name, &backend.If{Version: at}), nil, backend.ErrUnavailable)
+		a.Has(name, "", backend.Absent)
+	},
+}, {
+	ID:    "Records.guard",
+	Title: "a guarded write needs the member to stand",
+	Text:  "Put and Delete on condition of a member are done while it stands, first or not, also by another client; when it has left they fail with ErrNotMember and change nothing, with the right version too.",
+	Needs: []engine.Fault{engine.Records},
+	Check: func(t *engine.Trial) {
+		a, b := t.Client(), t.Client()
+		name := t.Name + "-r"
+		front, m := a.Join("front"), a.Join("x")
+		v := a.Put(name, "one", &backend.If{Member: m})
+		v = a.Put(name, "two", &backend.If{Member: m, Version: v})
+		v = b.Put(name, "three", &backend.If{Member: m, Version: v})
+		a.Fails(engine.Put(name, "x", &backend.If{Member: m, Version: v + 1}), backend.ErrVersion)
+		a.Leave(m)
+		for _, c := range []*engine.Client{a, b} {
+			for _, at := range []backend.Version{0, v} {
+				cond := &backend.If{Member: m, Version: at}
+				c.Fails(engine.Put(name, "late", cond), backend.ErrNotMember)
+				c.Fails(engine.Delete(name, cond), backend.ErrNotMember)
+			}
+		}
+		a.Has(name, "three", v)
+		b.Put(name, "four", &backend.If{Member: front})
+	},
+}}
