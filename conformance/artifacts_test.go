@@ -20,14 +20,14 @@ import (
 func TestReportFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new", "folder")
 	report, _ := check(t, func(h *conformance.Harness) {
-		h.Only = []string{"Fault.cut", "G1.kill", "L1.end"}
+		h.Only = []string{"Fault.cut", "G1.cut", "L1.end"}
 		h.Report = dir
 	})
 	if err := report.Err(); err != nil {
 		t.Fatal(err)
 	}
 	var want []string
-	for _, id := range []string{"Fault.cut", "G1.kill"} {
+	for _, id := range []string{"Fault.cut", "G1.cut"} {
 		want = append(want, filepath.Join(dir, id+".jsonl"), filepath.Join(dir, id+".svg"))
 	}
 	got, _ := filepath.Glob(filepath.Join(dir, "*"))

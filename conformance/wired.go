@@ -2,7 +2,6 @@ package conformance
 
 import (
 	"context"
-	"fmt"
 	"os/exec"
 
 	"github.com/succession-dev/succession/backend"
@@ -30,50 +29,35 @@ func (w wired) Has(f Fault) bool { return w.h.can(f) }
 func (w wired) Inject(ctx context.Context, f Fault, at engine.Target) (undo func(context.Context) error, err error) {
 	have := &w.h.Faults
 	var heal func()
-	switch {
-	case at.Server > 0:
-		return have.Cluster.Servers[at.Server-1].inject(f)
-	case f == Expire:
+	switch f {
+	case Cut, Mute, Deafen, Sever, Hide:
+		heal = map[Fault]func(backend.Backend) func(){
+			Cut: have.Cut, Mute: have.Mute, Deafen: have.Deafen, Sever: have.Sever, Hide: have.Hide,
+		}[f](at.Client)
+	case Expire:
 		err = have.Expire(ctx, at.Client)
-	case f == Cut:
-		heal = have.Cut(at.Client)
-	case f == Mute:
-		heal = have.Mute(at.Client)
-	case f == Deafen:
-		heal = have.Deafen(at.Client)
-	case f == Sever:
-		heal = have.Sever(at.Client)
-	case f == Hide:
-		heal = have.Hide(at.Client)
-	case f == LoseAnswer:
+	case LoseAnswer:
 		have.LoseAnswer(at.Client)
-	case f == Kill:
+	case Kill:
 		have.Kill(at.Client)
-	case f == Restart:
-		err = have.Restart(ctx)
-	case f == Pause:
-		heal, err = have.Pause(ctx)
-	case f == Remove:
+	case Remove:
 		err = have.Remove(ctx, at.Member)
-	case f == Drop:
+	case Drop:
 		err = have.Drop(ctx, at.Line)
-	case f == Reset:
-		err = have.Reset(ctx)
-	case f == Compact:
-		err = have.Compact(ctx)
-	case f == Rewind:
-		return have.Rewind(ctx)
-	case f == Clock:
+	case Restart, Reset, Compact:
+		err = map[Fault]func(context.Context) error{Restart: have.Restart, Reset: have.Reset, Compact: have.Compact}[f](ctx)
+	case Pause:
+		heal, err = have.Pause(ctx)
+	case Clock:
 		heal, err = have.Clock(ctx, at.Shift)
-	default:
-		err = fmt.Errorf("%s cannot be put in", f)
+	case Rewind:
+		return have.Rewind(ctx)
 	}
 	return undone(heal), err
 }
 
-// inject puts in a fault of one server.
-func (s ServerFaults) inject(f Fault) (undo func(context.Context) error, err error) {
-	switch f {
+func (w wired) InjectServer(f Fault, i int) (undo func(context.Context) error, err error) {
+	switch s := w.h.Faults.Cluster.Servers[i]; f {
 	case Kill:
 		return s.Start, s.Kill()
 	case Pause:

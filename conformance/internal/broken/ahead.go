@@ -150,7 +150,8 @@ func (s *behindLeader) Ahead(ctx context.Context, m backend.Member) (backend.Pla
 	if err != nil || len(line.Members) == 0 || line.Members[0] == m {
 		return p, err
 	}
-	return backend.Place{Ahead: line.Members[0]}, nil
+	p.Ahead = line.Members[0]
+	return p, nil
 }
 
 type oldList struct {

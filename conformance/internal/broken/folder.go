@@ -14,7 +14,7 @@ var folderFlaws = []Flaw{
 		Name:    "litter",
 		Breaks:  "L7: it keeps a record of its own in the election's folder",
 		Must:    "L7.folder",
-		May:     "L1.cancelled L1.cancelled-lost G1.restart G6.cancelled G6.first",
+		May:     "L1.cancelled L1.cancelled-lost G6.cancelled G6.first",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &litter{s} },
 	},
 	{
@@ -33,6 +33,7 @@ var folderFlaws = []Flaw{
 		Name:    "container",
 		Breaks:  "L7: the election's record goes with the last member",
 		Must:    "L7.header",
+		May:     "L7.ahead",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &container{s} },
 	},
 	{

@@ -12,7 +12,7 @@ var ghostFlaws = []Flaw{
 		Name:     "stays in line",
 		Breaks:   "G6: a campaign that is cancelled does not leave the line",
 		Must:     "G4.middle G6.cancelled G6.first G6.cut G6.later Run.cancelled",
-		May:      "G1.restart G9.campaigns G10.churn Fault",
+		May:      "G9.campaigns G10.churn Fault",
 		election: candidates(func(c *candidate) backend.Session { return &staysInLine{c} }),
 	},
 	{

@@ -187,7 +187,7 @@ func (s *prefix) Ahead(ctx context.Context, m backend.Member) (backend.Place, er
 	defer s.mu.Unlock()
 	for o := range s.joined {
 		if o.Line != m.Line && strings.HasPrefix(o.Line, m.Line) && o.Position < m.Position {
-			return backend.Place{Ahead: o}, nil
+			return backend.Place{Ahead: o, Header: p.Header}, nil
 		}
 	}
 	return p, nil

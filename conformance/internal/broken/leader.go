@@ -26,14 +26,14 @@ var leaderFlaws = []Flaw{
 	{
 		Name:     "cached leadership",
 		Breaks:   "G1, G7: Check compares no clocks, it says what was found at the last look, seconds ago",
-		Must:     "G1.cut G1.deaf G1.late G1.pause G7.cut",
-		May:      "G1 G7 G8.waiter-removed G8.pause Run.lost Fault",
+		Must:     "G1.cut G1.late G7.cut Fault.deaf Fault.paused",
+		May:      "G1 G7 G8.waiter-removed Run.lost Fault",
 		election: terms(func(_ backend.Backend, t election.Term) election.Term { return newCachedTerm(t) }),
 	},
 	{
 		Name:     "timer alone",
 		Breaks:   "G1, G7: a leader looks at its deadline, and not at what it is told of its session before that",
-		Must:     "G7.expired G1.expire G7.closed",
+		Must:     "G7.expired G7.closed Fault.expired",
 		Short:    true,
 		May:      "Fault.expired",
 		election: candidates(func(c *candidate) backend.Session { return &timerAlone{candidate: c} }),
@@ -41,7 +41,7 @@ var leaderFlaws = []Flaw{
 	{
 		Name:     "two seconds more",
 		Breaks:   "G1, G7: a leader takes its session to live for two seconds longer than it has been promised",
-		Must:     "G1.deaf G7.cut G7.margin",
+		Must:     "G7.cut G7.margin Fault.deaf",
 		May:      "G7.expired G1 G7.closed Fault",
 		election: candidates(func(c *candidate) backend.Session { return &timerAlone{candidate: c, more: 2 * time.Second} }),
 	},
@@ -67,9 +67,9 @@ func (s *sorted) Ahead(ctx context.Context, m backend.Member) (backend.Place, er
 	case i < 0:
 		return p, nil
 	case i == 0:
-		return backend.Place{First: true, Token: line.Token(m)}, nil
+		return backend.Place{First: true, Token: line.Token(m), Header: line.Header}, nil
 	default:
-		return backend.Place{Ahead: line.Members[i-1]}, nil
+		return backend.Place{Ahead: line.Members[i-1], Header: line.Header}, nil
 	}
 }
 

@@ -158,7 +158,7 @@ func (s *skipPinned) Ahead(ctx context.Context, m backend.Member) (backend.Place
 			return p, nil
 		}
 	}
-	return backend.Place{First: true, Token: l.Token(m)}, nil
+	return backend.Place{First: true, Token: l.Token(m), Header: l.Header}, nil
 }
 
 type ownerAlone struct {
@@ -253,10 +253,10 @@ func inFront(ctx context.Context, s backend.Session, m backend.Member) (backend.
 	if err != nil {
 		return backend.Place{}, err
 	}
-	p := backend.Place{First: true, Token: l.Token(m)}
+	p := backend.Place{First: true, Token: l.Token(m), Header: l.Header}
 	for _, o := range l.Members {
 		if o.Position < m.Position {
-			p = backend.Place{Ahead: o}
+			p = backend.Place{Ahead: o, Header: l.Header}
 		}
 	}
 	return p, nil

@@ -17,7 +17,7 @@ var stallFlaws = []Flaw{
 	{
 		Name:     "waits out a lease",
 		Breaks:   "G8: an heir that has seen the leader go waits for another session time before it leads",
-		Must:     "G8.resign G8.close G8.kill G8.expire G8.removed",
+		Must:     "G8.resign G8.close G8.expire G8.removed Fault.killed-candidate",
 		Short:    true,
 		May:      "Pin.gate G1 G2 G3 G4 G10.asked Run Fault",
 		election: candidates(func(c *candidate) backend.Session { return &waitsOutALease{c} }),
@@ -31,14 +31,14 @@ var stallFlaws = []Flaw{
 	{
 		Name:     "waits under a dead session",
 		Breaks:   "G8: a waiter whose session has ended goes on waiting, and does not join again",
-		Must:     "G8.waiter-expired G8.cut G8.pause G9.blocked",
+		Must:     "G8.waiter-expired G8.cut Fault.paused G9.blocked",
 		May:      "Fault",
 		election: candidates(func(c *candidate) backend.Session { return &waitsUnderADeadSession{c} }),
 	},
 	{
 		Name:     "watch of a dead connection",
 		Breaks:   "G8: watches die with their connection, and a waiter never looks again",
-		Must:     "G1.restart G8.restart",
+		Must:     "Fault.restarted Fault.rolling",
 		May:      "G8.waiter-removed Run.sealed Fault",
 		session:  func(b *Backend, s backend.Session) backend.Session { return &watchOfADeadConnection{s, b} },
 		election: candidates(func(c *candidate) backend.Session { return &neverLooksAgain{c} }),

@@ -31,7 +31,7 @@ var tokenFlaws = []Flaw{
 		Name:    "request number",
 		Breaks:  "G2: the token is a number that begins again with each connection, and so with each session",
 		Must:    "G2.sessions G2.clients G2.restart",
-		May:     "L2.order L7 Pin G1 G2 G7.asked G8.restart G8.pause G10 Run.lost Fault",
+		May:     "L2.order L7 Pin G1 G2 G7.asked G10 Run.lost Fault",
 		session: func(b *Backend, s backend.Session) backend.Session { return &requestNumber{Session: s, b: b} },
 	},
 	{

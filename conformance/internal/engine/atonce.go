@@ -14,7 +14,7 @@ import (
 // once in a TTL, at whatever moments, is late for most of them.
 const (
 	Moments = 5 // acts in a TTL
-	quick   = 3 // of what follows, so many come in less than a quarter of TTL
+	quick   = 3 // so many of their effects come in less than a quarter of TTL
 )
 
 // Lines returns the names of elections, one for each moment.
@@ -26,8 +26,8 @@ func (t *Trial) Lines() []string {
 	return names
 }
 
-// AtOnce does the acts, and returns what each brings, in their order. It fails the trial
-// where that does not come soon after one of them, or not at once after most.
+// AtOnce calls act for each moment. It returns the values that arrive on the channels, in
+// the order of the acts. Each must arrive soon after its act, and most of them at once.
 func AtOnce[T any](t *Trial, what string, act func(i int) (brings <-chan T)) []T {
 	brought := make([]T, Moments)
 	took := make([]time.Duration, Moments)
@@ -39,7 +39,7 @@ func AtOnce[T any](t *Trial, what string, act func(i int) (brings <-chan T)) []T
 		brings := act(i)
 		done := time.Now()
 		waits.Add(1)
-		t.Spawn(func() {
+		t.spawn(func() {
 			defer waits.Done()
 			brought[i] = Await(t, brings, t.Soon(), what)
 			took[i] = time.Since(done)

@@ -69,8 +69,7 @@ func (c *Client) campaign(ctx context.Context, e election.Election) (election.Te
 	return term, err
 }
 
-// contest calls Campaign, and returns an error where that says neither that it has won
-// nor why it has not.
+// contest calls Campaign. It makes an error of an answer that is neither a term nor an error.
 func contest(ctx context.Context, e election.Election) (election.Term, error) {
 	term, err := e.Campaign(ctx)
 	if term == nil && err == nil {
@@ -114,7 +113,7 @@ func (c *Client) StandWith(ctx context.Context, o elect.Options) *Candidate {
 		default:
 		}
 	})
-	c.t.Spawn(func() {
+	c.t.spawn(func() {
 		term, err := c.campaign(ctx, e)
 		if err != nil {
 			st.failed <- err
@@ -143,7 +142,7 @@ func (st *Candidate) Wins(d time.Duration) election.Term {
 	return Await(st.t, st.won, d, st.Name+": the campaign has not won")
 }
 
-// Won is where the term arrives that the candidate wins.
+// Won returns the channel on which the term arrives.
 func (st *Candidate) Won() <-chan election.Term { return st.won }
 
 // Leading reports whether the candidate has won.

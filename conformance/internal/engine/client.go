@@ -13,10 +13,10 @@ import (
 // election. It is a backend that notes in the timeline what is done through it.
 type Client struct {
 	*link
-	Election string // in which it acts: the trial's, unless In says another
+	Election string // in which the client acts
 }
 
-// A link is what a client has once, in however many elections it acts.
+// A link is the part of a client that is the same in each election.
 type link struct {
 	Name string // a, b, c, ...
 
@@ -117,8 +117,8 @@ func (c *Client) Try(op Op) error {
 // Do makes a call, which must succeed soon.
 func (c *Client) Do(op Op) { c.t.Want(c.Name+": "+op.Name, c.Try(op)) }
 
-// Fails makes a call that must fail soon with one of the errors, or with any where none is
-// given.
+// Fails makes a call that must fail soon with one of the errors. If none is given, any will
+// do.
 func (c *Client) Fails(op Op, want ...error) error {
 	err := c.Try(op)
 	if err == nil {
@@ -130,8 +130,7 @@ func (c *Client) Fails(op Op, want ...error) error {
 	return err
 }
 
-// Go begins a call in the background. It has begun on the client's side when Go returns;
-// what the coordinator knows of it is not said.
+// Go begins a call in the background. The coordinator need not know of it when Go returns.
 func (c *Client) Go(op Op) *Call {
 	s := c.Live()
 	return c.t.Go(c.Name+": "+op.Name, func() error { return op.Call(c.t.Ctx, s) })
@@ -140,8 +139,8 @@ func (c *Client) Go(op Op) *Call {
 // Gone begins to wait in the background until m has gone.
 func (c *Client) Gone(m backend.Member) *Call { return c.Go(Gone(m)) }
 
-// Loses makes a call, one that writes, whose answer is lost. It must return within a crash,
-// as Call.Returns has it.
+// Loses makes a call that writes, and loses its answer. The call must return within a crash,
+// with one of the errors, as in [Call.Returns].
 func (c *Client) Loses(op Op, want ...error) error {
 	s := c.Live()
 	c.Inject(LoseAnswer)
@@ -152,7 +151,8 @@ func (c *Client) Loses(op Op, want ...error) error {
 	}).Returns(c.t.Crash()+c.t.Soon(), want...)
 }
 
-// Expires has the coordinator end the client's session, and waits until that has been told.
+// Expires has the coordinator end the client's session, and waits until the session has told
+// its end.
 func (c *Client) Expires() {
 	s := c.Live()
 	c.Inject(Expire)

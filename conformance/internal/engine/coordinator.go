@@ -26,13 +26,15 @@ type Coordinator struct {
 	Abilities *Abilities
 }
 
-// Faults are those of a harness, in a form that lets all be put in by one verb.
+// Faults are the faults of a harness. They have one form here, so that one verb is enough.
 type Faults interface {
 	// Has reports whether the harness has the fault.
 	Has(f Fault) bool
-	// Inject puts in a fault that Target describes. What undoes it is nil where nothing
+	// Inject injects a fault into its target. The func undo heals it; nil means that nothing
 	// can.
 	Inject(ctx context.Context, f Fault, at Target) (undo func(context.Context) error, err error)
+	// InjectServer injects a fault into a server of the cluster: Kill, Pause or Isolate.
+	InjectServer(f Fault, server int) (undo func(context.Context) error, err error)
 	// Process returns a command that runs a candidate in a process of its own.
 	Process(election, id string) *exec.Cmd
 	// Requests returns how many requests the client has sent.
@@ -44,17 +46,15 @@ type Faults interface {
 	Of(b backend.Backend) int
 }
 
-// A Target is what a fault hits: a client, a member, a line, a server of the cluster, or
-// the coordinator as a whole.
+// A Target is what a fault hits: a client, a member, a line, or the whole coordinator.
 type Target struct {
 	Client backend.Backend
 	Member backend.Member
 	Line   string
-	Server int           // from 1
 	Shift  time.Duration // by which Clock sets the coordinator's clock
 }
 
-// Now is the time that a verb is given that is to look once.
+// Now has a verb look once, and not wait.
 const Now time.Duration = 0
 
 // Soon bounds what a healthy coordinator does at once.
@@ -80,9 +80,8 @@ func (c *Coordinator) Tick() time.Duration {
 	return min(max(c.TTL/200, time.Millisecond), 20*time.Millisecond)
 }
 
-// Recheck bounds the time after which a waiting candidate looks again by itself: a session
-// time and a quarter, or a second and a quarter of that where sessions have no time
-// (package elect).
+// Recheck bounds the time after which a waiting candidate looks again by itself. That is 1.25
+// TTL, or 1.25 s where sessions have no time (package elect).
 func (t *Trial) Recheck() time.Duration {
 	d := t.TTL
 	if !t.Can(Deadlines) {

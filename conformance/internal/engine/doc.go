@@ -1,37 +1,42 @@
-// Package engine exercises rules: it opens their clients, puts in faults, waits, and keeps
-// what everybody did. It knows no rule; those of packages laws, guarantees and faults know
-// it, and package conformance runs them.
+// Package engine exercises rules: it opens clients, injects faults, waits, and keeps what
+// everybody did. It knows no rule. The rules are in packages laws, guarantees and faults,
+// which import it; package conformance runs them.
 //
-// A [Rule] is data with a check, which is called with a [Trial]: one run of the rule, on an
-// election and with clients of its own. A check fails by [Trial.Fatalf], or by a verb that
-// finds something else than it should.
+// A [Rule] is data with a check. The engine calls the check with a [Trial]: one run of the
+// rule, which has an election and clients of its own. A rule fails by [Trial.Fatalf], or in
+// a verb.
 //
-// # What a check is written in
+// # How to read a rule
 //
-// Words that are known from elsewhere: Join, Ahead, Leave, Pin, Line, Get and Put of a
-// [Client] are those of [backend.Session], and fail the rule where they fail. Campaign,
-// and what [Client.Elect] returns, are those of package elect. Faults have the names of
-// package conformance.
+// Most words of a rule are known from elsewhere. Join, Ahead, Gone, Leave, Pin, Line, Get,
+// Put and List of a [Client] are the methods of [backend.Session], and must succeed.
+// Campaign, and what [Client.Elect] returns, are those of package elect. Faults have the
+// names of package conformance. An operator can Remove a member, Drop an election, Shift
+// the clock and Rewind the coordinator.
 //
-// And ten verbs:
+// The others are ten verbs:
 //
-//	Inject      puts a fault in, of a client or of the coordinator; its result heals it
-//	Go          begins a call in the background, whose Returns waits for the result
+//	Inject      injects a fault into a client, the coordinator or one of its servers;
+//	            the func that it returns heals the fault
 //	Fails       makes a call that must fail soon, with one of these errors
+//	Go          begins a call in the background; Returns waits for its result
 //	Await       waits for a value from a channel
 //	Eventually  waits until a condition holds
-//	Always      looks for a while at a condition that must hold all the time
+//	Always      fails when a condition does not hold at any time in a while
 //	Pass        lets time pass, which is what the rule is about
 //	Shows       waits until a client sees exactly this line
-//	Stand       begins a campaign, which Wins, or Fails
-//	Race        has candidates lead in turn, whose history Stop judges
+//	Stand       begins a campaign, and returns its [Candidate]: it Waits, Wins or GivesUp
+//	Race        has candidates lead in turn until Stop, which judges their history
 //
-// How long they wait is said in the terms of RULES.md: [Coordinator.Soon],
-// [Coordinator.Crash], [Coordinator.Recovery], [Coordinator.Recheck]; [Now] is one look.
+// A few short forms are made of them: First and Behind are Ahead with a check, Leads is
+// Stand and Wins, Settles is Pass and Shows, Expires and Loses are Inject with a call.
+//
+// How long a verb waits is said in the words of RULES.md: [Coordinator.Soon],
+// [Coordinator.Crash], [Coordinator.Recovery] and [Trial.Recheck]. [Now] is one look.
 //
 // # What a trial keeps
 //
-// Each call of a client and each fault is noted in a timeline, in one order. Candidates note
-// in a history who led when (internal/history), which a [Race] judges by the rules of that
-// package. Both are part of the [Outcome].
+// A timeline has each call of a client and each fault, in one order. A history (package
+// internal/history) has who led when; [Trial.Judge] checks it by the rules of that package.
+// Both are part of the [Outcome].
 package engine

@@ -16,13 +16,13 @@ const (
 	partLabel  = "conformance-part"
 )
 
-// Goroutines are those that a part of a rule has started, and those that they have.
+// Goroutines are those that a part of a rule has started, directly or not.
 type Goroutines struct {
 	t    *Trial
 	mark string
 }
 
-// Started runs f, and returns the goroutines that it starts.
+// Started runs f, and returns the goroutines that f starts.
 func (t *Trial) Started(f func()) Goroutines {
 	g := Goroutines{t, rand.Text()}
 	pprof.Do(t.Ctx, pprof.Labels(partLabel, g.mark), func(context.Context) { f() })

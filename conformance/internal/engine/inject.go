@@ -11,7 +11,7 @@ import (
 	"github.com/succession-dev/succession/internal/history"
 )
 
-// injections say how faults show: by a word in the history, and by a few in the timeline.
+// injections say what each fault is called in the history and in the timeline.
 var injections = map[Fault]struct{ kind, what string }{
 	Expire:     {"expired", "the coordinator ends the session"},
 	Cut:        {"cut", "cut off"},
@@ -30,10 +30,9 @@ var injections = map[Fault]struct{ kind, what string }{
 	Clock:      {"clock", "sets the coordinator's wall clock by "},
 }
 
-// Inject puts in a fault of this client: Expire, Cut, Mute, Deafen, Sever, Hide,
-// LoseAnswer or Kill. What it returns heals it, where that can be, and may be called more
-// than once; what is not healed by then is healed with the trial's end. It is so with the
-// injections that follow.
+// Inject injects a fault into this client: Expire, Cut, Mute, Deafen, Sever, Hide,
+// LoseAnswer or Kill. The func heal ends the fault, where it can be ended. It may be called
+// more than once, and is called at the end of the trial. That goes for all injections.
 func (c *Client) Inject(f Fault) (heal func()) {
 	if f == Kill {
 		c.mu.Lock()
@@ -44,7 +43,7 @@ func (c *Client) Inject(f Fault) (heal func()) {
 	return c.t.inject(f, Target{Client: c.raw}, c.Name, i.kind, i.what)
 }
 
-// Inject puts in a fault of the whole coordinator: Restart, Pause, Reset or Compact.
+// Inject injects a fault into the whole coordinator: Restart, Pause, Reset or Compact.
 func (t *Trial) Inject(f Fault) (heal func()) {
 	i := injections[f]
 	return t.inject(f, Target{}, "", i.kind, i.what)
@@ -81,11 +80,17 @@ func (t *Trial) Rewind() (back func()) {
 	}
 }
 
-// InjectServer puts in a fault of one server of the cluster, counted from 0: Kill, Pause
-// or Isolate.
+// InjectServer injects a fault into one server of the cluster: Kill, Pause or Isolate.
+// Servers are counted from 0.
 func (t *Trial) InjectServer(f Fault, server int) (heal func()) {
-	kind := fmt.Sprintf("server %d %s", server, map[Fault]string{Kill: "killed", Pause: "paused", Isolate: "isolated"}[f])
-	return t.inject(f, Target{Server: server + 1}, "", kind, kind)
+	what := fmt.Sprintf("server %d %s", server, map[Fault]string{Kill: "killed", Pause: "paused", Isolate: "isolated"}[f])
+	over := t.strike("", what, what)
+	var undo func(context.Context) error
+	t.harness(what, func() (err error) {
+		undo, err = t.Faults.InjectServer(f, server)
+		return err
+	})
+	return t.heals("", what, over, undo)
 }
 
 func (t *Trial) inject(f Fault, at Target, who, kind, what string) (heal func()) {
@@ -102,22 +107,22 @@ func (t *Trial) inject(f Fault, at Target, who, kind, what string) (heal func())
 		undo, err = t.Faults.Inject(ctx, f, at)
 		return err
 	})
-	if undo == nil {
-		if f != Kill { // which lasts
-			over()
-		}
-		return func() {}
+	switch {
+	case undo != nil:
+		return t.heals(who, what, over, undo)
+	case f != Kill: // which lasts
+		over()
 	}
-	return t.heals(who, what, over, func() error { return undo(t.Ctx) })
+	return func() {}
 }
 
-// heals returns undo as what heals a fault. It may be called more than once, and is called
-// with the trial's end.
-func (t *Trial) heals(who, what string, over func(), undo func() error) (heal func()) {
+// heals makes the func that heals a fault. It may be called more than once, and is called at
+// the end of the trial.
+func (t *Trial) heals(who, what string, over func(), undo func(context.Context) error) (heal func()) {
 	heal = sync.OnceFunc(func() {
 		t.Log(actor(who), "HEALED")
 		defer over()
-		t.harness("the end of "+what, undo)
+		t.harness("the end of "+what, func() error { return undo(t.Ctx) })
 	})
 	t.cleanup(heal)
 	return heal
@@ -138,9 +143,8 @@ func actor(who string) string {
 	return who
 }
 
-// harness runs f, the work of the harness, which must succeed. It does so in a goroutine
-// that is none of [Trial.Started]: a server that f starts may well keep goroutines of its
-// own.
+// harness runs f, which is the harness's work and must succeed. [Trial.Started] does not
+// count the goroutines that f starts: a server may well keep some.
 func (t *Trial) harness(what string, f func() error) {
 	var err error
 	done := make(chan struct{})

@@ -12,21 +12,15 @@ import (
 // This file has what a client does and sees in its line. Each call must succeed soon.
 
 // Join joins the client's election.
-func (c *Client) Join(value string) (m backend.Member) {
-	c.Do(Op{Name: "Join", Call: func(ctx context.Context, s backend.Session) (err error) {
-		m, err = s.Join(ctx, c.Election, value)
-		return err
-	}})
-	return m
+func (c *Client) Join(text string) backend.Member {
+	return value(c, "Join", func(ctx context.Context, s backend.Session) (backend.Member, error) {
+		return s.Join(ctx, c.Election, text)
+	})
 }
 
 // Ahead asks who stands in front of m.
-func (c *Client) Ahead(m backend.Member) (p backend.Place) {
-	c.Do(Op{Name: "Ahead", Call: func(ctx context.Context, s backend.Session) (err error) {
-		p, err = s.Ahead(ctx, m)
-		return err
-	}})
-	return p
+func (c *Client) Ahead(m backend.Member) backend.Place {
+	return value(c, "Ahead", func(ctx context.Context, s backend.Session) (backend.Place, error) { return s.Ahead(ctx, m) })
 }
 
 // First waits until m is first, at most for d, and returns its token.
@@ -56,8 +50,8 @@ func (c *Client) Leave(m backend.Member) { c.Do(Leave(m)) }
 // CloseSession closes the client's session.
 func (c *Client) CloseSession() { c.Do(Close()) }
 
-// Pin pins m, and writes the header of the election as it is, after change where that is
-// not nil. It returns that header.
+// Pin pins m, and writes the election's header after change. If change is nil, the header
+// stays as it is. Pin returns what it has written.
 func (c *Client) Pin(m backend.Member, change func(h *backend.Header)) backend.Header {
 	l := c.Line()
 	if change != nil {
@@ -68,12 +62,8 @@ func (c *Client) Pin(m backend.Member, change func(h *backend.Header)) backend.H
 }
 
 // Line returns the election's line.
-func (c *Client) Line() (l backend.Line) {
-	c.Do(Op{Name: "Line", Call: func(ctx context.Context, s backend.Session) (err error) {
-		l, err = s.Line(ctx, c.Election)
-		return err
-	}})
-	return l
+func (c *Client) Line() backend.Line {
+	return value(c, "Line", func(ctx context.Context, s backend.Session) (backend.Line, error) { return s.Line(ctx, c.Election) })
 }
 
 // Members returns those who stand in line.
@@ -84,9 +74,9 @@ func (c *Client) Stands(m backend.Member) bool {
 	return slices.ContainsFunc(c.Members(), func(o backend.Member) bool { return Same(o, m) })
 }
 
-// Shows waits until the line is exactly want, at most for d. A client may be a little
-// behind what another one did; [Now] is for one whose last Join or Gone is later than all
-// that want says.
+// Shows waits until the line is exactly want, at most for d. A client may be a little behind
+// what another one did, so d is [Now] only if the client's last Join or Gone came after all
+// that want shows.
 func (c *Client) Shows(d time.Duration, want ...backend.Member) {
 	var got []backend.Member
 	defer func() {
@@ -112,38 +102,32 @@ func (c *Client) Settles(want ...backend.Member) {
 }
 
 // Get returns a record.
-func (c *Client) Get(name string) (r backend.Record) {
-	c.Do(Op{Name: "Get", Call: func(ctx context.Context, s backend.Session) (err error) {
-		r, err = s.Get(ctx, name)
-		return err
-	}})
-	return r
+func (c *Client) Get(name string) backend.Record {
+	return value(c, "Get", func(ctx context.Context, s backend.Session) (backend.Record, error) { return s.Get(ctx, name) })
 }
 
 // Put writes a record.
-func (c *Client) Put(name, value string, cond *backend.If) (v backend.Version) {
-	c.Do(Op{Name: "Put", Call: func(ctx context.Context, s backend.Session) (err error) {
-		v, err = s.Put(ctx, name, []byte(value), cond)
-		return err
-	}})
-	return v
+func (c *Client) Put(name, text string, cond *backend.If) backend.Version {
+	return value(c, "Put", func(ctx context.Context, s backend.Session) (backend.Version, error) {
+		return s.Put(ctx, name, []byte(text), cond)
+	})
 }
 
 // List returns the names of the records directly under dir.
-func (c *Client) List(dir string) (names []string) {
-	c.Do(Op{Name: "List", Call: func(ctx context.Context, s backend.Session) (err error) {
-		names, err = s.List(ctx, dir)
-		return err
-	}})
-	return names
+func (c *Client) List(dir string) []string {
+	return value(c, "List", func(ctx context.Context, s backend.Session) ([]string, error) { return s.List(ctx, dir) })
+}
+
+// Header returns what the record of the election itself says.
+func (c *Client) Header() backend.Header {
+	h, err := backend.ParseHeader(c.Get(c.Election).Value)
+	c.t.Want(c.Name+": the election's record", err)
+	return h
 }
 
 // PutHeader changes the record of the election itself.
 func (c *Client) PutHeader(change func(h *backend.Header)) (backend.Header, backend.Version) {
-	h, err := backend.ParseHeader(c.Get(c.Election).Value)
-	if err != nil {
-		c.t.Fatalf("%s: the election's record: %v", c.Name, err)
-	}
+	h := c.Header()
 	change(&h)
 	return h, c.Put(c.Election, string(h.Encode()), nil)
 }

@@ -44,7 +44,7 @@ func (n *noter) trace(ev elect.Event) {
 
 // A Manner is how a candidate leads.
 type Manner struct {
-	// Hold is how long, before it resigns. 0 is as long as it can.
+	// Hold is how long it leads before it resigns. 0 is as long as it can.
 	Hold time.Duration
 	// Heeds says that it looks at the term's context alone, as work does that is told
 	// to stop. Without it, it calls Check.
@@ -58,8 +58,8 @@ type watch struct {
 	Manner
 	// tick is how often it looks.
 	tick time.Duration
-	// suspended, if not nil, says that the machine has been suspended, and that the term's
-	// context alone is to tell: Check would end the term by itself.
+	// suspended, if not nil, says that the machine has been suspended. The candidate then
+	// looks at the term's context alone: Check would end the term by itself.
 	suspended *atomic.Bool
 	// won is called when the candidate leads for certain.
 	won func()
@@ -93,7 +93,7 @@ func (n *noter) reigns(ctx context.Context, term election.Term, w watch) error {
 			}
 		}
 		at := max(1, n.log.Now())
-		d := term.Deadline() // before it is asked: a suspension that comes after that has it pass
+		d := term.Deadline() // read first: if the machine is suspended after this, it passes
 		if w.Heeds {
 			if err := context.Cause(term.Context()); err != nil {
 				return end(history.Ended, 0, err)

@@ -22,7 +22,7 @@ type Observer struct {
 func (c *Client) Observe(ctx context.Context) *Observer {
 	o := &Observer{t: c.t, end: make(chan error, 1)}
 	e := c.Elect()
-	c.t.Spawn(func() {
+	c.t.spawn(func() {
 		for l, err := range e.Observe(ctx) {
 			if err != nil {
 				o.end <- err
@@ -45,13 +45,8 @@ func showLeader(l elect.Leader) string {
 	return fmt.Sprintf("%s with token %d, acknowledged %v", l.ID, l.Token, l.Acknowledged)
 }
 
-// Sees waits until what was yielded last is as wanted, for as long as the slow re-check
-// may take.
-func (o *Observer) Sees(what string, want func(elect.Leader) bool) {
-	o.SeesWithin(o.t.Recheck()+o.t.Soon(), what, want)
-}
-
-func (o *Observer) SeesWithin(d time.Duration, what string, want func(elect.Leader) bool) {
+// Sees waits until what was yielded last is as wanted.
+func (o *Observer) Sees(d time.Duration, what string, want func(elect.Leader) bool) {
 	o.t.Eventually(d, "the observer sees "+what, func() bool {
 		if Arrived(o.end) {
 			o.t.Fatalf("the observer is to see %s, and the observation has ended: %v", what, <-o.end)
@@ -62,9 +57,12 @@ func (o *Observer) SeesWithin(d time.Duration, what string, want func(elect.Lead
 	})
 }
 
-// SeesLeader waits until the leader with that term was yielded last.
+// SeesLeader waits until the leader with that term was yielded last, for as long as the slow
+// re-check may take.
 func (o *Observer) SeesLeader(term election.Term) {
-	o.Sees(fmt.Sprintf("the leader with token %d", term.Token()), func(l elect.Leader) bool { return l.Token == term.Token() && l.Key == term.Member().Key })
+	o.Sees(o.t.Recheck()+o.t.Soon(), fmt.Sprintf("the leader with token %d", term.Token()), func(l elect.Leader) bool {
+		return l.Token == term.Token() && l.Key == term.Member().Key
+	})
 }
 
 // Ended reports whether the observation has ended.

@@ -8,8 +8,8 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// An Op is a call of a session's method of which the error alone is of interest. It has
-// the method's name.
+// An Op is a call of a session's method, of which only the error counts. The functions that
+// follow make one of each method.
 type Op struct {
 	Name  string
 	Needs Fault // an ability; empty for none
@@ -17,17 +17,11 @@ type Op struct {
 }
 
 func Join(line, value string) Op {
-	return Op{"Join", "", func(ctx context.Context, s backend.Session) error {
-		_, err := s.Join(ctx, line, value)
-		return err
-	}}
+	return valued("Join", "", func(ctx context.Context, s backend.Session) (backend.Member, error) { return s.Join(ctx, line, value) })
 }
 
 func Ahead(m backend.Member) Op {
-	return Op{"Ahead of " + Show(m), "", func(ctx context.Context, s backend.Session) error {
-		_, err := s.Ahead(ctx, m)
-		return err
-	}}
+	return valued("Ahead of "+Show(m), "", func(ctx context.Context, s backend.Session) (backend.Place, error) { return s.Ahead(ctx, m) })
 }
 
 func Gone(m backend.Member) Op {
@@ -39,16 +33,12 @@ func Leave(m backend.Member) Op {
 }
 
 func Pin(m backend.Member, h backend.Header, at backend.Version) Op {
-	return Op{fmt.Sprintf("Pin of %s at version %d", Show(m), at), Pins, func(ctx context.Context, s backend.Session) error {
-		return s.Pin(ctx, m, h, at)
-	}}
+	what := fmt.Sprintf("Pin of %s at version %d", Show(m), at)
+	return Op{what, Pins, func(ctx context.Context, s backend.Session) error { return s.Pin(ctx, m, h, at) }}
 }
 
 func Line(line string) Op {
-	return Op{"Line", "", func(ctx context.Context, s backend.Session) error {
-		_, err := s.Line(ctx, line)
-		return err
-	}}
+	return valued("Line", "", func(ctx context.Context, s backend.Session) (backend.Line, error) { return s.Line(ctx, line) })
 }
 
 func Joined(line string) Op {
@@ -56,17 +46,13 @@ func Joined(line string) Op {
 }
 
 func Get(name string) Op {
-	return Op{"Get", Records, func(ctx context.Context, s backend.Session) error {
-		_, err := s.Get(ctx, name)
-		return err
-	}}
+	return valued("Get", Records, func(ctx context.Context, s backend.Session) (backend.Record, error) { return s.Get(ctx, name) })
 }
 
 func Put(name, value string, cond *backend.If) Op {
-	return Op{"Put" + showIf(cond), Records, func(ctx context.Context, s backend.Session) error {
-		_, err := s.Put(ctx, name, []byte(value), cond)
-		return err
-	}}
+	return valued("Put"+showIf(cond), Records, func(ctx context.Context, s backend.Session) (backend.Version, error) {
+		return s.Put(ctx, name, []byte(value), cond)
+	})
 }
 
 func Delete(name string, cond *backend.If) Op {
@@ -74,21 +60,32 @@ func Delete(name string, cond *backend.If) Op {
 }
 
 func List(name string) Op {
-	return Op{"List", Records, func(ctx context.Context, s backend.Session) error {
-		_, err := s.List(ctx, name)
-		return err
-	}}
+	return valued("List", Records, func(ctx context.Context, s backend.Session) ([]string, error) { return s.List(ctx, name) })
 }
 
 func Watch(name string, after backend.Version) Op {
-	return Op{"Watch", Records, func(ctx context.Context, s backend.Session) error {
-		_, err := s.Watch(ctx, name, after)
-		return err
-	}}
+	return valued("Watch", Records, func(ctx context.Context, s backend.Session) (backend.Record, error) { return s.Watch(ctx, name, after) })
 }
 
 func Close() Op {
 	return Op{"Close of the session", "", func(ctx context.Context, s backend.Session) error { return s.Close(ctx) }}
+}
+
+// valued is an Op of a method that returns a value too.
+func valued[T any](name string, needs Fault, call func(context.Context, backend.Session) (T, error)) Op {
+	return Op{name, needs, func(ctx context.Context, s backend.Session) error {
+		_, err := call(ctx, s)
+		return err
+	}}
+}
+
+// value makes a call that must succeed soon, and returns its value.
+func value[T any](c *Client, name string, call func(context.Context, backend.Session) (T, error)) (v T) {
+	c.Do(Op{Name: name, Call: func(ctx context.Context, s backend.Session) (err error) {
+		v, err = call(ctx, s)
+		return err
+	}})
+	return v
 }
 
 // Ops returns a call of each method that talks to the coordinator, except for Close and
@@ -99,15 +96,14 @@ func (t *Trial) Ops(m backend.Member) []Op {
 	}))
 }
 
-// Changes are those of Ops that make something come into being. Put would write the record
-// that Late names.
+// Changes are the calls among Ops that create something. Put would create the record Late.
 func (t *Trial) Changes(m backend.Member) []Op {
 	return t.had([]Op{
 		Join(t.Name, "late"), Pin(m, backend.Header{Fence: 1}, backend.Absent), Put(t.Late(), "late", &backend.If{Member: m}),
 	})
 }
 
-// Waits are those of Ops that wait, for what does not happen.
+// Waits are the calls among Ops that block. They wait for what does not happen.
 func (t *Trial) Waits(m backend.Member) []Op {
 	return t.had([]Op{Gone(m), Joined(t.never()), Watch(t.never(), backend.Absent)})
 }

@@ -49,7 +49,7 @@ func (r *Race) EnterProcess(id string) *ProcessCandidate {
 	t.Log(id, "is process %d", p.cmd.Process.Pid)
 	joined := make(chan struct{})
 	r.done.Add(1)
-	t.Spawn(func() {
+	t.spawn(func() {
 		defer r.done.Done()
 		defer context.AfterFunc(r.ctx, p.leave)()
 		noted := p.follow(r, out, sync.OnceFunc(func() { close(joined) }))
@@ -124,7 +124,7 @@ func (p *ProcessCandidate) Stop() (resume func()) {
 	if err := halt(p.cmd.Process); err != nil {
 		p.t.Fatalf("%s could not be stopped: %v", p.ID, err)
 	}
-	return p.t.heals(p.ID, "SIGSTOP", over, func() error {
+	return p.t.heals(p.ID, "SIGSTOP", over, func(context.Context) error {
 		_ = proceed(p.cmd.Process) // fails where it has ended
 		return nil
 	})

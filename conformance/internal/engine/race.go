@@ -21,11 +21,11 @@ type Reign struct {
 	Resign func() // has the candidate resign; it may be called more than once
 
 	over  bool
-	cause error // why it is over; nil where the candidate resigned, or is not here
+	cause error // why it is over; nil if the candidate resigned, or is in another process
 }
 
-// A Race is an election whose candidates come back again and again. Its judge is
-// the history of the trial.
+// A Race is an election whose candidates campaign again after each term. The history of the
+// trial is its judge.
 type Race struct {
 	t      *Trial
 	ctx    context.Context
@@ -53,7 +53,7 @@ func (t *Trial) Race(cs []*Client, hold time.Duration) *Race {
 	return r
 }
 
-// Excuse sets what reports whether a candidate may give up with an error.
+// Excuse sets the func that reports whether a candidate may give up with that error.
 func (r *Race) Excuse(f func(c *Client, err error) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -78,7 +78,7 @@ func (r *Race) Enter(c *Client, m Manner) (joined <-chan struct{}) {
 		}
 	})
 	r.done.Add(1)
-	r.t.Spawn(func() {
+	r.t.spawn(func() {
 		defer r.done.Done()
 		for r.ctx.Err() == nil {
 			term, err := contest(r.ctx, e)

@@ -43,7 +43,7 @@ func (l *timeline) add(who, format string, args ...any) {
 	l.keep(moment{at: time.Now(), who: who, what: fmt.Sprintf(format, args...)})
 }
 
-// keep appends m, or counts it where it is what its client did last: a poll.
+// keep appends m. If the client did the same just before, as in a poll, it only counts m.
 func (l *timeline) keep(m moment) {
 	for i := len(l.events) - 1; i >= 0; i-- {
 		if last := &l.events[i]; last.who == m.who {
@@ -62,8 +62,7 @@ func (l *timeline) keep(m moment) {
 	l.events = append(l.events, m)
 }
 
-// begin notes a call; the func that it returns notes its result, and nothing
-// where that is nil.
+// begin notes a call. The func that it returns notes the result; a nil result is not noted.
 func (l *timeline) begin(who, format string, args ...any) func(result any) {
 	call := &moment{at: time.Now(), who: who, what: fmt.Sprintf(format, args...)}
 	l.mu.Lock()

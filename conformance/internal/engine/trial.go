@@ -19,7 +19,7 @@ import (
 // wrong first.
 type Trial struct {
 	*Coordinator
-	Name string          // of the election of this trial, which no other uses
+	Name string          // of the trial's own election
 	Ctx  context.Context // ends at the first failure, and at the watchdog
 
 	rule   Rule
@@ -113,7 +113,7 @@ func (t *Trial) run() {
 	watchdog.Reset(t.Recovery())
 	select {
 	case <-done:
-	case <-watchdog.C: // stuck in a call that heeds no context: left behind
+	case <-watchdog.C: // it is stuck in a call that ignores its context, and stays behind
 	}
 }
 

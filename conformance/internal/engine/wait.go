@@ -21,7 +21,7 @@ func (t *Trial) Within(d time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(t.Ctx, d, fmt.Errorf("not done after %v", d))
 }
 
-// Eventually waits until cond holds, at most for d; what says what is waited for.
+// Eventually waits until cond holds, at most for d. The text what says what it waits for.
 func (t *Trial) Eventually(d time.Duration, what string, cond func() bool) {
 	ctx, cancel := t.Within(d)
 	defer cancel()
@@ -39,7 +39,7 @@ func (t *Trial) Eventually(d time.Duration, what string, cond func() bool) {
 	}
 }
 
-// Always looks at cond for d, and fails when it does not hold.
+// Always looks at cond for d. It fails when cond does not hold.
 func (t *Trial) Always(d time.Duration, what string, cond func() bool) {
 	end := time.NewTimer(d)
 	defer end.Stop()
@@ -62,13 +62,6 @@ func (t *Trial) Always(d time.Duration, what string, cond func() bool) {
 // Pass lets time pass, which is what the rule is about.
 func (t *Trial) Pass(d time.Duration, why string) {
 	t.Log("suite", "waits %v: %s", d.Round(time.Millisecond), why)
-	t.sleep(d, why)
-}
-
-// Breathe gives others a moment, one tick long.
-func (t *Trial) Breathe() { t.sleep(t.Tick(), "the rule was cut short") }
-
-func (t *Trial) sleep(d time.Duration, why string) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -103,15 +96,15 @@ type Call struct {
 	result chan error
 }
 
-// Spawn runs f in a goroutine that the trial waits for.
-func (t *Trial) Spawn(f func()) {
+// spawn runs f in a goroutine that the trial waits for.
+func (t *Trial) spawn(f func()) {
 	t.spawned.Go(func() { t.guarded(f) })
 }
 
 // Go begins a call in the background.
 func (t *Trial) Go(what string, f func() error) *Call {
 	k := &Call{t, what, make(chan error, 1)}
-	t.Spawn(func() { k.result <- f() })
+	t.spawn(func() { k.result <- f() })
 	return k
 }
 
@@ -121,16 +114,16 @@ func (k *Call) Result() <-chan error { return k.result }
 // Returned reports whether the call has returned.
 func (k *Call) Returned() bool { return Arrived(k.result) }
 
-// Returns waits until the call has returned, which it must within d: with nil, or with one
-// of the errors, if some are given. It returns what the call did.
+// Returns waits until the call has returned. It must do so within d, with one of the errors,
+// of which nil may be one. If none is given, it must succeed. Returns passes its error on.
 func (k *Call) Returns(d time.Duration, want ...error) error {
 	err := Await(k.t, k.result, d, k.what+" has not returned")
 	k.t.Want(k.what, err, want...)
 	return err
 }
 
-// Want fails the rule unless err is one of want, of which nil may be one; without want err
-// must be nil. What says which call has returned it.
+// Want fails the rule unless err is one of want, of which nil may be one. If none is given,
+// err must be nil. The text what names the call that has returned err.
 func (t *Trial) Want(what string, err error, want ...error) {
 	switch {
 	case err == nil && len(want) == 0, Is(err, want...):

@@ -75,9 +75,9 @@ var clusterFaults = []disturbance{{
 	},
 }}
 
-// lone is a fault of one server, for longer than a session, where one can while a
-// candidate leads that hangs on it. Somebody leads meanwhile, unless all candidates hang
-// on that server.
+// lone is a fault of one server, for longer than a session. If a candidate is connected to
+// that server, it leads when the fault comes. Somebody leads meanwhile, unless all
+// candidates are connected to that server.
 func lone(which func(*story) int, fault engine.Fault) func(*story) {
 	return func(s *story) {
 		i := which(s)
@@ -93,7 +93,7 @@ func lone(which func(*story) int, fault engine.Fault) func(*story) {
 	}
 }
 
-// elsewhere reports whether a candidate hangs on another server than that one.
+// elsewhere reports whether a candidate is connected to another server.
 func (s *story) elsewhere(i int) bool {
 	return slices.ContainsFunc(s.clients, func(c *engine.Client) bool { return c.Server() != i })
 }
@@ -109,8 +109,8 @@ func (s *story) chief() int {
 	return i
 }
 
-// follower returns the server of the leading candidate, after as many resignations as
-// it takes until that is not the one that leads the cluster.
+// follower has candidates resign until one leads whose server does not lead the cluster. It
+// returns that server.
 func (s *story) follower() int {
 	chief := s.chief()
 	g := s.until(s.hangsOn(func(server int) bool { return server != chief }))
@@ -120,7 +120,7 @@ func (s *story) follower() int {
 	return g.Client.Server()
 }
 
-// hangsOn returns what reports whether the leading candidate hangs on a server as wanted.
+// hangsOn returns a func that reports whether the leader's server is as wanted.
 func (s *story) hangsOn(wanted func(server int) bool) func(*engine.Reign) bool {
 	return func(g *engine.Reign) bool { return wanted(g.Client.Server()) }
 }

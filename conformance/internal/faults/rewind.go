@@ -29,7 +29,7 @@ func rewound(s *story) {
 	g := s.leads()
 	g.Resign()
 	g = s.after(g)
-	s.inLine(0) // who resigned stands in line again: each has a position that it has taken since
+	s.inLine(0) // all stand in line again: each has a position from after the state that was remembered
 	since := t.Elapsed()
 	rewind()
 	away := make(map[*engine.Client]bool) // those who were told
@@ -43,7 +43,7 @@ func rewound(s *story) {
 		s.seen.Ends(t.Soon(), backend.ErrReset)
 	}
 	s.seen.Ordered()
-	_ = s.watcher.Close() // its session may be one that the coordinator never had, as may those of the others
+	_ = s.watcher.Close() // the coordinator may not know its session any more, nor those of the others
 	s.clients = slices.DeleteFunc(s.clients, func(c *engine.Client) bool {
 		if away[c] {
 			_ = c.Close()

@@ -13,9 +13,9 @@ import (
 // cast is how many candidates stand in a story.
 const cast = 5
 
-// A story is what all rules of the group Fault have in common: candidates lead in
-// turn, something happens, they lead in turn again, and end cleanly. The history is
-// judged at the end.
+// A story is what all rules of the group Fault have in common. Candidates lead in turn,
+// something happens, they lead in turn again, and all end cleanly. Then their history is
+// judged.
 type story struct {
 	*engine.Trial
 	*engine.Race
@@ -124,7 +124,7 @@ func (s *story) end() {
 	s.watcher.Closes()
 }
 
-// lasts is how long a fault lasts, so that sessions end that it touches.
+// lasts is how long a fault lasts: long enough for a session to end.
 func (s *story) lasts() time.Duration { return (s.TTL + s.Slack) * 5 / 4 }
 
 // leads returns who leads now.
@@ -133,7 +133,7 @@ func (s *story) leads() *engine.Reign { return s.Leader(0, s.Recovery()) }
 // after waits until somebody leads whose term is later than g.
 func (s *story) after(g *engine.Reign) *engine.Reign { return s.Leader(g.Token, s.Recovery()) }
 
-// until has leaders resign until one is as wanted; nil where none of two rounds is.
+// until has leaders resign until one is as wanted. It returns nil if none is, in two rounds.
 func (s *story) until(wanted func(g *engine.Reign) bool) *engine.Reign {
 	g := s.leads()
 	for range 2 * cast {

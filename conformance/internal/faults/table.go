@@ -106,7 +106,7 @@ var clientFaults = []disturbance{{
 		g := s.leads()
 		_, m := s.inLine(0)
 		next, _ := s.inLine(1)
-		gone := next.Gone(m) // no re-check wakes it, as one does a candidate
+		gone := next.Gone(m) // which no re-check wakes, unlike a candidate
 		s.Pass(s.TTL/20, "in which the wait begins")
 		heal := next.Inject(engine.Cut)
 		g.Resign()

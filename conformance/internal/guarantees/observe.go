@@ -16,23 +16,24 @@ var observeRules = []engine.Rule{{
 	Check: func(t *engine.Trial) {
 		a, b, watcher := t.Client(), t.Client(), t.Client()
 		o := watcher.Observe(t.Ctx)
-		o.SeesWithin(t.Soon(), "nobody", elect.Leader.Vacant)
+		late := t.Recheck() + t.Soon()
+		o.Sees(t.Soon(), "nobody", elect.Leader.Vacant)
 		term := a.Leads()
 		o.SeesLeader(term)
-		o.Sees("no acknowledgement", func(l elect.Leader) bool { return !l.Acknowledged && l.ID == "a" })
+		o.Sees(late, "no acknowledgement", func(l elect.Leader) bool { return !l.Acknowledged && l.ID == "a" })
 		if t.Can(engine.Records) {
 			if err := term.Acknowledge(t.Ctx); err != nil {
 				t.Fatalf("Acknowledge: %v", err)
 			}
-			o.Sees("the acknowledgement", func(l elect.Leader) bool { return l.Acknowledged && l.Token == term.Token() })
+			o.Sees(late, "the acknowledgement", func(l elect.Leader) bool { return l.Acknowledged && l.Token == term.Token() })
 		}
 		next := b.Stand(t.Ctx)
 		term.Resign(t.Ctx)
 		second := next.Wins(t.Soon())
 		o.SeesLeader(second)
-		o.Sees("no acknowledgement", func(l elect.Leader) bool { return !l.Acknowledged && l.ID == "b" })
+		o.Sees(late, "no acknowledgement", func(l elect.Leader) bool { return !l.Acknowledged && l.ID == "b" })
 		second.Resign(t.Ctx)
-		o.Sees("nobody", elect.Leader.Vacant)
+		o.Sees(late, "nobody", elect.Leader.Vacant)
 		o.Ordered()
 	},
 }, {
@@ -79,7 +80,7 @@ var observeRules = []engine.Rule{{
 		for range 2 {
 			ctx, cancel := context.WithCancelCause(t.Ctx)
 			o := watcher.Observe(ctx)
-			o.Sees("who leads", func(elect.Leader) bool { return true })
+			o.Sees(t.Recheck()+t.Soon(), "who leads", func(elect.Leader) bool { return true })
 			cancel(engine.ErrCancelled)
 			o.Ends(t.Soon(), engine.ErrCancelled)
 			if len(a.Members()) == 0 {

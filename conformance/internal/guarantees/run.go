@@ -145,11 +145,11 @@ var runRules = []engine.Rule{{
 	Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		leads := make(chan error)
-		panicked := make(chan any, 1)
+		var panicked any
 		e := a.Elect()
-		t.Spawn(func() {
-			defer func() { panicked <- recover() }()
-			e.Run(t.Ctx, func(context.Context, election.Term) error {
+		run := t.Go("Run", func() error {
+			defer func() { panicked = recover() }()
+			return e.Run(t.Ctx, func(context.Context, election.Term) error {
 				leads <- nil
 				<-leads
 				panic("the work is broken")
@@ -158,8 +158,8 @@ var runRules = []engine.Rule{{
 		engine.Await(t, leads, t.Soon(), "the function was not called")
 		next := b.Stand(t.Ctx)
 		close(leads)
-		if p := engine.Await(t, panicked, t.Soon(), "the panic has not come through Run"); fmt.Sprint(p) != "the work is broken" {
-			t.Fatalf("Run panicked with %v", p)
+		if run.Returns(t.Soon()); fmt.Sprint(panicked) != "the work is broken" {
+			t.Fatalf("Run panicked with %v", panicked)
 		}
 		next.Wins(t.Soon())
 	},

@@ -1,12 +1,10 @@
 package guarantees
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/succession-dev/succession/conformance/internal/election"
 	"github.com/succession-dev/succession/conformance/internal/engine"
-	"github.com/succession-dev/succession/internal/history"
 )
 
 // hands is a rule that the next in line leads at once after an end of the leader, and the
@@ -60,18 +58,6 @@ var stallRules = []engine.Rule{{
 	Title: "closing the backend hands over at once",
 	Text:  "When the leader's backend is closed, the next in line wins at once, and the one after that soon in its turn. Five elections.",
 	Check: hands(func(_ *engine.Trial, c *engine.Client, _ election.Term) { c.Closes() }),
-}, {
-	ID:    "G8.kill",
-	Title: "a crash hands over within the session's time",
-	Text:  "When the leader's client is killed, the next in line wins after a crash at the latest.",
-	Needs: []engine.Fault{engine.Kill},
-	Check: func(t *engine.Trial) {
-		a, b := t.Client(), t.Client()
-		a.Leads()
-		next := b.Stand(t.Ctx)
-		a.Inject(engine.Kill)
-		next.Wins(t.Crash())
-	},
 }, {
 	ID:    "G8.expire",
 	Title: "the end of a session hands over at once",
@@ -139,56 +125,4 @@ var stallRules = []engine.Rule{{
 			a.Shows(t.Crash())
 		}
 	},
-}, {
-	ID:    "G8.restart",
-	Title: "watches outlive a restart of the coordinator",
-	Text:  "Three candidates stand in line and the coordinator is restarted. Somebody leads after recovery, and resigning hands over, each time after recovery at the latest; after twice that time every one of them has led.",
-	Needs: []engine.Fault{engine.Restart},
-	Check: func(t *engine.Trial) { survives(t, func() { t.Inject(engine.Restart) }) },
-}, {
-	ID:    "G8.pause",
-	Title: "candidates outlive a pause of the coordinator",
-	Text:  "As G8.restart, when the coordinator stands still for one and a half times TTL + Slack.",
-	Needs: []engine.Fault{engine.Pause},
-	Check: func(t *engine.Trial) {
-		survives(t, func() {
-			resume := t.Inject(engine.Pause)
-			t.Pass((t.TTL+t.Slack)*3/2, "a pause longer than a session")
-			resume()
-		})
-	},
 }}
-
-// survives has three candidates lead until each has, over a fault of the
-// coordinator. How many terms that takes is not said: those who are back already
-// hand over in milliseconds, while the last one still looks for its server.
-func survives(t *engine.Trial, fault func()) {
-	cs := t.Clients(3)
-	r := t.Race(cs, 0)
-	var g *engine.Reign
-	for range 2 {
-		if g = r.Leader(0, t.Recovery()); g != nil {
-			fault()
-		}
-	}
-	led := make(map[*engine.Client]bool)
-	last := uint64(0)
-	for end := time.Now().Add(2 * t.Recovery()); len(led) < len(cs); {
-		if time.Now().After(end) {
-			t.Fatalf("only %s of %d candidates have led %v after the fault", names(led), len(cs), 2*t.Recovery())
-		}
-		g = r.Leader(last, t.Recovery())
-		led[g.Client] = true
-		last = g.Token
-		g.Resign()
-	}
-	r.Stop(history.Rules{})
-}
-
-func names(cs map[*engine.Client]bool) string {
-	var out []string
-	for c := range cs {
-		out = append(out, c.Name)
-	}
-	return fmt.Sprint(out)
-}

@@ -129,7 +129,7 @@ var aheadRules = []engine.Rule{{
 				newest = max(newest, m.Position)
 			}
 			last = now
-			t.Breathe()
+			t.Pass(t.Tick(), "before the next look")
 		}
 	},
 }, {

@@ -210,7 +210,7 @@ var deadlineRules = []engine.Rule{{
 			heal := a.Inject(engine.Deafen)
 			t.Pass(t.TTL/2+time.Duration(i)*t.TTL/8, "so that answers become old")
 			last := t.Go("Get", func() error { return engine.Get(t.Name).Call(t.Ctx, s) })
-			t.Breathe()
+			t.Pass(t.Tick(), "in which the request arrives")
 			heal()
 			engine.Await(t, last.Result(), t.Soon(), "an answer that was held back has not come")
 			a.Inject(engine.Cut) // at once: the answer to a new request would be a young one

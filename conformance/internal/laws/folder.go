@@ -121,7 +121,7 @@ var folderRules = []engine.Rule{{
 		a, b, c := t.Client(), t.Client(), t.Client()
 		m, next := a.Join("x"), b.Join("y")
 		token := a.First(m, engine.Now)
-		fence := a.Line().Header.Fence
+		fence := a.Header().Fence
 		if token != fence+m.Position {
 			t.Fatalf("the token is %d; want fence %d + position %d", token, fence, m.Position)
 		}
@@ -151,19 +151,18 @@ var folderRules = []engine.Rule{{
 		s := b.Live()
 		for i := range 20 {
 			m, next := a.Join("x"), b.Join("y")
-			fence := a.Line().Header.Fence + 1000
-			asking := make(chan backend.Place, 1)
-			t.Spawn(func() {
-				p, err := s.Ahead(t.Ctx, next)
-				t.Log("b", "asked while it was cut off: %s, %v", engine.ShowPlace(p), err)
-				asking <- p
+			fence := a.Header().Fence + 1000
+			var p backend.Place
+			asking := t.Go("Ahead", func() (err error) {
+				p, err = s.Ahead(t.Ctx, next)
+				return err
 			})
 			t.Pass(time.Duration(i)*round/5+1, "until the request is on its way")
 			heal := b.Inject(engine.Cut)
 			c.PutFence(1000)
 			a.Leave(m)
 			heal()
-			p := engine.Await(t, asking, t.Soon(), "Ahead has not returned after a short cut")
+			engine.Await(t, asking.Result(), t.Soon(), "Ahead has not returned after a short cut")
 			if !p.First {
 				p.Token = b.First(next, t.Soon())
 			}

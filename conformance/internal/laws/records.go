@@ -96,35 +96,28 @@ var recordRules = []engine.Rule{{
 		name := t.Name + "-r"
 		at := backend.Absent
 		for round := range 11 {
-			type outcome struct {
-				who string
-				v   backend.Version
-				err error
-			}
-			outcomes := make(chan outcome, len(cs))
-			for _, c := range cs {
+			versions, calls := make([]backend.Version, len(cs)), make([]*engine.Call, len(cs))
+			for i, c := range cs {
 				s := c.Live()
-				t.Spawn(func() {
-					v, err := s.Put(t.Ctx, name, []byte(c.Name), &backend.If{Version: at})
-					outcomes <- outcome{c.Name, v, err}
+				calls[i] = t.Go("a conditional Put", func() (err error) {
+					versions[i], err = s.Put(t.Ctx, name, []byte(c.Name), &backend.If{Version: at})
+					return err
 				})
 			}
-			var won []outcome
-			for range cs {
-				switch o := engine.Await(t, outcomes, t.Soon(), "a conditional Put has not returned"); {
-				case o.err == nil:
-					won = append(won, o)
-				case !engine.Is(o.err, backend.ErrVersion):
-					t.Fatalf("a conditional Put failed with %v; want ErrVersion", o.err)
+			var won []int
+			for i, call := range calls {
+				if call.Returns(t.Soon(), nil, backend.ErrVersion) == nil {
+					won = append(won, i)
 				}
 			}
 			if len(won) != 1 {
 				t.Fatalf("in round %d, %d of five writers on one version won", round, len(won))
 			}
-			at = won[0].v
+			at = versions[won[0]]
+			winner := cs[won[0]].Name
 			// Any client: a write that is done is found by the condition, so put on it.
-			if r := cs[0].Get(name); r.Version == at && string(r.Value) != won[0].who {
-				t.Fatalf("the record at version %d is %q; %s wrote it", at, r.Value, won[0].who)
+			if r := cs[0].Get(name); r.Version == at && string(r.Value) != winner {
+				t.Fatalf("the record at version %d is %q; %s wrote it", at, r.Value, winner)
 			}
 		}
 	},
@@ -151,7 +144,7 @@ var recordRules = []engine.Rule{{
 					case err == nil:
 						added++
 					case engine.Is(err, backend.ErrVersion):
-						t.Breathe()
+						t.Pass(t.Tick(), "before the next try")
 					default:
 						return err
 					}

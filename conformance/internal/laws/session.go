@@ -22,13 +22,13 @@ var sessionRules = []engine.Rule{{
 	Text:  "Session returns the same live session again and again, also to four callers at once; two clients have different ones.",
 	Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
-		got := make(chan backend.Session, 4)
-		for range 4 {
-			t.Spawn(func() { got <- a.Live() })
+		sessions, calls := make([]backend.Session, 4), make([]*engine.Call, 4)
+		for i := range calls {
+			calls[i] = t.Go("Session", func() error { sessions[i] = a.Live(); return nil })
 		}
 		s := a.Live()
-		for range 4 {
-			if other := engine.Await(t, got, t.Soon(), "Session has not returned"); other != s {
+		for i, call := range calls {
+			if call.Returns(t.Soon()); sessions[i] != s {
 				t.Fatalf("Session returned two sessions at once")
 			}
 		}
