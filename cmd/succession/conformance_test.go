@@ -110,8 +110,8 @@ func TestConformanceList(t *testing.T) {
 	if code != 0 || strings.Count(stdout, "\n") != len(conformance.Rules()) || !strings.Contains(stdout, "Pause, Deadlines\n") {
 		t.Errorf("exit code %d, output\n%s", code, stdout)
 	}
-	checkOutput(t, []string{"conformance", "--list", "--rule", "G8.[rx]es*"}, 0, "G8.resign   a resignation hands over at once\n"+
-		"G8.restart  watches outlive a restart of the coordinator  Restart\n")
+	checkOutput(t, []string{"conformance", "--list", "--rule", "G8.[rx]e[sm]*"}, 0, "G8.resign   a resignation hands over at once\n"+
+		"G8.removed  a removal hands over at once      Remove\n")
 }
 
 // A candidate in a process of its own is this command, and what it noted stands beside
