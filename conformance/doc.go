@@ -57,9 +57,14 @@
 //
 // The suite is tested itself: on backends that each break one law.
 //
+// This package has what a harness says, the run and its report. The rules lie in packages of
+// their own, internal/laws, internal/guarantees and internal/faults, a file for each law and
+// guarantee. They import internal/engine, which knows none of them and says in its
+// documentation how to read a rule; internal/broken has the backends with flaws.
+//
 // # Faults
 //
-// The rules of the group Fault are one table with one story: five candidates lead in
+// The rules of the group Fault are one table with one scenario: five candidates lead in
 // turn, something happens, each leads in turn again, all resign, and nothing is left,
 // neither in line nor in this process. What they noted is judged as a whole: nobody led
 // beside another, tokens and order, terms that outlast their deadline, and times

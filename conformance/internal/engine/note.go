@@ -67,12 +67,12 @@ type watch struct {
 	resign <-chan struct{}
 }
 
-// reigns watches over a term until that is over, and returns why; until the
-// candidate is to resign, or ctx ends, and returns nil. It notes what is certain:
+// watchOver watches over a term. When the term is over, it returns why. When the candidate
+// is to resign, or ctx ends, it returns nil. It notes what is certain:
 // that the term held from the first to the last instant at which the candidate was
 // about to ask and was then told that it led. So no clock and no scheduler can make
 // two terms look as if they overlapped that did not.
-func (n *noter) reigns(ctx context.Context, term election.Term, w watch) error {
+func (n *noter) watchOver(ctx context.Context, term election.Term, w watch) error {
 	tick := time.NewTicker(w.tick)
 	defer tick.Stop()
 	e := history.Event{Election: n.election, Candidate: n.id, Position: term.Member().Position, Token: term.Token()}

@@ -70,14 +70,14 @@ func (r *Race) EnterProcess(id string) *ProcessCandidate {
 
 // follow takes over what the process notes, until its end.
 func (p *ProcessCandidate) follow(r *Race, out io.Reader, joined func()) error {
-	var g *Reign
+	var g *Term
 	err := p.t.notes.Copy(out, time.Duration(p.t.began.UnixNano()), func(e history.Event) {
 		p.t.Log(p.ID, "notes: %s, token %d %s", e.Kind, e.Token, e.Why)
 		switch e.Kind {
 		case history.Joined:
 			joined()
 		case history.Won:
-			g = &Reign{Who: p.ID, Token: e.Token, Resign: sync.OnceFunc(func() { p.tell("resign") })}
+			g = &Term{Who: p.ID, Token: e.Token, Resign: sync.OnceFunc(func() { p.tell("resign") })}
 			r.began(g)
 		case history.Ended, history.CheckFailed, history.Resigned:
 			r.ended(g, nil)
@@ -107,7 +107,7 @@ func (p *ProcessCandidate) leave() {
 }
 
 // Kill kills the process, which leads with g.
-func (p *ProcessCandidate) Kill(g *Reign) {
+func (p *ProcessCandidate) Kill(g *Term) {
 	p.t.strike(p.ID, "killed", "SIGKILL")
 	p.killed.Store(true)
 	// It leads for all that anybody knows until it is killed, and then no more.

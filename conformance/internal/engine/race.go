@@ -13,8 +13,8 @@ import (
 	"github.com/succession-dev/succession/internal/history"
 )
 
-// A Reign is a term as a race knows it, from when it is certain that it has begun.
-type Reign struct {
+// A Term is a term that a race has seen: it is certain that the term has begun.
+type Term struct {
 	Who    string
 	Client *Client // nil for a candidate in a process of its own
 	Token  uint64
@@ -33,7 +33,7 @@ type Race struct {
 	done   sync.WaitGroup
 
 	mu     sync.Mutex
-	reigns []*Reign
+	terms  []*Term
 	excuse func(c *Client, err error) bool
 }
 
@@ -95,37 +95,37 @@ func (r *Race) Enter(c *Client, m Manner) (joined <-chan struct{}) {
 	return stands
 }
 
-// lead keeps the record of one reign.
+// lead keeps the record of one term.
 func (r *Race) lead(c *Client, m Manner, term election.Term) {
 	resigning := make(chan struct{})
-	g := &Reign{Who: c.Name, Client: c, Token: term.Token(), Resign: sync.OnceFunc(func() { close(resigning) })}
+	g := &Term{Who: c.Name, Client: c, Token: term.Token(), Resign: sync.OnceFunc(func() { close(resigning) })}
 	if m.Hold > 0 {
 		defer time.AfterFunc(m.Hold, g.Resign).Stop()
 	}
 	w := watch{Manner: m, tick: r.t.Tick(), won: func() { r.began(g) }, resign: resigning}
-	r.ended(g, c.noter().reigns(r.ctx, term, w))
+	r.ended(g, c.noter().watchOver(r.ctx, term, w))
 }
 
-func (r *Race) began(g *Reign) {
+func (r *Race) began(g *Term) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.reigns = append(r.reigns, g)
+	r.terms = append(r.terms, g)
 }
 
-func (r *Race) ended(g *Reign, cause error) {
+func (r *Race) ended(g *Term, cause error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	g.over, g.cause = true, cause
 }
 
 // Leader waits until somebody leads, for certain, with a token above the given one. It
-// returns the newest reign.
-func (r *Race) Leader(above uint64, d time.Duration) *Reign {
-	var found *Reign
+// returns the newest term.
+func (r *Race) Leader(above uint64, d time.Duration) *Term {
+	var found *Term
 	r.t.Eventually(d, fmt.Sprintf("somebody leads with a token above %d", above), func() bool {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		for _, g := range slices.Backward(r.reigns) {
+		for _, g := range slices.Backward(r.terms) {
 			if !g.over && g.Token > above {
 				found = g
 				return true
@@ -136,26 +136,26 @@ func (r *Race) Leader(above uint64, d time.Duration) *Reign {
 	return found
 }
 
-// Ends waits until the reign is over, and checks that it was lost.
-func (r *Race) Ends(g *Reign, d time.Duration) {
+// Ends waits until the term is over, and checks that it was lost.
+func (r *Race) Ends(g *Term, d time.Duration) {
 	r.t.Eventually(d, "the old leader learns of its loss", func() bool { return r.Over(g) })
 	if g.Client != nil && !errors.Is(g.cause, elect.ErrLost) {
 		r.t.Fatalf("%s: the term with token %d ended with %v; want a LostError", g.Who, g.Token, g.cause)
 	}
 }
 
-// Over reports whether the reign is over.
-func (r *Race) Over(g *Reign) bool {
+// Over reports whether the term is over.
+func (r *Race) Over(g *Term) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return g.over
 }
 
-// Count returns how many reigns there have been.
+// Count returns how many terms there have been.
 func (r *Race) Count() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.reigns)
+	return len(r.terms)
 }
 
 // Stop ends the race: all resign, and the history is judged.

@@ -61,7 +61,7 @@ func (s *stander) stand(ctx context.Context, n *noter, e *elect.Election) error 
 		s.suspended.Store(false)
 		resigning := make(chan struct{})
 		s.leads(sync.OnceFunc(func() { close(resigning) }))
-		_ = n.reigns(ctx, term, watch{tick: standTick, won: func() {}, resign: resigning, suspended: &s.suspended})
+		_ = n.watchOver(ctx, term, watch{tick: standTick, won: func() {}, resign: resigning, suspended: &s.suspended})
 		s.leads(nil)
 		_ = term.Resign(ctx) // where it fails the session ends
 		if ctx.Err() != nil {

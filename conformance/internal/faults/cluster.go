@@ -9,12 +9,12 @@ import (
 // clusterFaults hit single servers of three or more. Those who are left are a quorum
 // unless the rule says otherwise, so somebody leads meanwhile where a client does not
 // hang on the server that is hit.
-var clusterFaults = []disturbance{{
+var clusterFaults = []row{{
 	id: "rolling", title: "each server is restarted in turn",
 	text:    "Each server of the cluster is killed and started with its data, one after the other; in between somebody leads.",
 	needs:   []engine.Fault{engine.Cluster},
 	vacancy: afterRecovery,
-	happens: func(s *story) {
+	happens: func(s *scenario) {
 		for i := range s.Faults.Servers() {
 			s.InjectServer(engine.Kill, i)()
 			s.leads()
@@ -25,33 +25,33 @@ var clusterFaults = []disturbance{{
 	text:    "The server that leads the cluster is killed, and started after longer than a session. The leading candidate is connected to it, where one of them is.",
 	needs:   []engine.Fault{engine.Cluster},
 	vacancy: afterRecovery,
-	happens: lone((*story).chief, engine.Kill),
+	happens: lone((*scenario).clusterLeader, engine.Kill),
 }, {
 	id: "leader-paused", title: "the coordinator's own leader stands still",
 	text:    "The server that leads the cluster is paused for longer than a session. The leading candidate is connected to it, where one of them is.",
 	needs:   []engine.Fault{engine.Cluster},
 	vacancy: afterRecovery,
-	happens: lone((*story).chief, engine.Pause),
+	happens: lone((*scenario).clusterLeader, engine.Pause),
 }, {
 	id: "leader-cut", title: "the coordinator's own leader is isolated",
 	text:    "The server that leads the cluster is cut off from the other servers, not from its clients, for longer than a session. The leading candidate is connected to it, where one of them is.",
 	needs:   []engine.Fault{engine.Cluster, engine.Isolate},
 	vacancy: afterRecovery,
-	happens: lone((*story).chief, engine.Isolate),
+	happens: lone((*scenario).clusterLeader, engine.Isolate),
 }, {
 	id: "follower-cut", title: "the server of the leader is isolated",
 	text:    "The server that the leading candidate is connected to, which does not lead the cluster, is cut off from the other servers and not from its clients, for longer than a session.",
 	needs:   []engine.Fault{engine.Cluster, engine.Isolate},
 	vacancy: afterRecovery,
-	happens: lone((*story).follower, engine.Isolate),
+	happens: lone((*scenario).follower, engine.Isolate),
 }, {
 	id: "quorum", title: "the coordinator loses its quorum",
 	text:    "A majority of the servers, the one that leads included, is paused for longer than a session, and later killed for as long. The leading candidate is connected to a server that is left, where one of them is. Every term from before ends by its deadline. The one that led comes back last, when somebody leads at the others.",
 	needs:   []engine.Fault{engine.Cluster, engine.Deadlines},
 	vacancy: afterRecovery,
-	happens: func(s *story) {
+	happens: func(s *scenario) {
 		for _, fault := range []engine.Fault{engine.Pause, engine.Kill} {
-			first, n := s.chief(), s.Faults.Servers()
+			first, n := s.clusterLeader(), s.Faults.Servers()
 			g := s.until(s.hangsOn(func(server int) bool { return (server-first+n)%n > n/2 }))
 			if g == nil {
 				g = s.leads()
@@ -78,8 +78,8 @@ var clusterFaults = []disturbance{{
 // lone is a fault of one server, for longer than a session. If a candidate is connected to
 // that server, it leads when the fault comes. Somebody leads meanwhile, unless all
 // candidates are connected to that server.
-func lone(which func(*story) int, fault engine.Fault) func(*story) {
-	return func(s *story) {
+func lone(which func(*scenario) int, fault engine.Fault) func(*scenario) {
+	return func(s *scenario) {
 		i := which(s)
 		s.until(s.hangsOn(func(server int) bool { return server == i }))
 		elsewhere := s.elsewhere(i)
@@ -94,12 +94,12 @@ func lone(which func(*story) int, fault engine.Fault) func(*story) {
 }
 
 // elsewhere reports whether a candidate is connected to another server.
-func (s *story) elsewhere(i int) bool {
+func (s *scenario) elsewhere(i int) bool {
 	return slices.ContainsFunc(s.clients, func(c *engine.Client) bool { return c.Server() != i })
 }
 
-// chief returns the server that leads the cluster.
-func (s *story) chief() int {
+// clusterLeader returns the server that leads the cluster.
+func (s *scenario) clusterLeader() int {
 	ctx, cancel := s.Within(s.Recovery())
 	defer cancel()
 	i, err := s.Faults.Leader(ctx)
@@ -111,9 +111,9 @@ func (s *story) chief() int {
 
 // follower has candidates resign until one leads whose server does not lead the cluster. It
 // returns that server.
-func (s *story) follower() int {
-	chief := s.chief()
-	g := s.until(s.hangsOn(func(server int) bool { return server != chief }))
+func (s *scenario) follower() int {
+	clusterLeader := s.clusterLeader()
+	g := s.until(s.hangsOn(func(server int) bool { return server != clusterLeader }))
 	if g == nil {
 		s.Fatalf("all clients are connected to the server that leads the cluster; have the harness spread them")
 	}
@@ -121,6 +121,6 @@ func (s *story) follower() int {
 }
 
 // hangsOn returns a func that reports whether the leader's server is as wanted.
-func (s *story) hangsOn(wanted func(server int) bool) func(*engine.Reign) bool {
-	return func(g *engine.Reign) bool { return wanted(g.Client.Server()) }
+func (s *scenario) hangsOn(wanted func(server int) bool) func(*engine.Term) bool {
+	return func(g *engine.Term) bool { return wanted(g.Client.Server()) }
 }

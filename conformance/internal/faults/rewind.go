@@ -11,9 +11,9 @@ import (
 )
 
 // rewound is what happens in Fault.rewound.
-func rewound(s *story) {
+func rewound(s *scenario) {
 	t := s.Trial
-	told := make(chan *engine.Client, cast)
+	told := make(chan *engine.Client, candidates)
 	s.Excuse(func(c *engine.Client, err error) bool {
 		if !engine.Is(err, backend.ErrReset) {
 			return false
@@ -52,7 +52,7 @@ func rewound(s *story) {
 	})
 	s.watches()
 	t.Want("RaiseFence", s.watcher.Elect().RaiseFence(t.Ctx, g.Token))
-	for len(s.clients) < cast {
+	for len(s.clients) < candidates {
 		s.joins()
 	}
 	s.after(g)
@@ -60,7 +60,7 @@ func rewound(s *story) {
 
 // caughtUp reports whether the candidate has joined since then, which must be at a
 // position later than all from before.
-func (s *story) caughtUp(c *engine.Client, since time.Duration) (joined bool) {
+func (s *scenario) caughtUp(c *engine.Client, since time.Duration) (joined bool) {
 	var top uint64
 	for _, e := range s.History().Events {
 		switch {

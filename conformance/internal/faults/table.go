@@ -7,13 +7,12 @@ import (
 	"github.com/succession-dev/succession/internal/history"
 )
 
-// A disturbance is a row of the table of faults: what happens in the middle of a
-// story.
-type disturbance struct {
+// A row of the table says what happens in the middle of a scenario.
+type row struct {
 	id, title, text string
 	needs           []engine.Fault
 	process         bool // one of the candidates is a process of its own
-	happens         func(s *story)
+	happens         func(s *scenario)
 	vacancy         func(*engine.Trial) time.Duration // how long nobody may lead while a candidate could
 	notice          func(*engine.Trial) time.Duration // how late an end may be noticed that nobody foresees; nil is 0
 	forgives        []history.Rule
@@ -33,8 +32,8 @@ func afterRecheck(t *engine.Trial) time.Duration { return t.Recheck() + t.Soon()
 
 // network is a fault between the leader's client and the coordinator that outlasts the
 // session: another leads after it, and the old leader has learnt of its loss.
-func network(fault func(*story, *engine.Client) (heal func())) func(*story) {
-	return func(s *story) {
+func network(fault func(*scenario, *engine.Client) (heal func())) func(*scenario) {
+	return func(s *scenario) {
 		g := s.leads()
 		heal := fault(s, g.Client)
 		s.Pass(s.lasts(), "longer than a session")
@@ -45,11 +44,11 @@ func network(fault func(*story, *engine.Client) (heal func())) func(*story) {
 }
 
 // with is what puts in a fault of the leader's client.
-func with(f engine.Fault) func(*story, *engine.Client) (heal func()) {
-	return func(_ *story, c *engine.Client) func() { return c.Inject(f) }
+func with(f engine.Fault) func(*scenario, *engine.Client) (heal func()) {
+	return func(_ *scenario, c *engine.Client) func() { return c.Inject(f) }
 }
 
-var clientFaults = []disturbance{{
+var clientFaults = []row{{
 	id: "cut", title: "the leader is cut off",
 	text:    "No traffic passes between the leader and the coordinator, for longer than a session.",
 	needs:   []engine.Fault{engine.Cut, engine.Deadlines},
@@ -69,7 +68,7 @@ var clientFaults = []disturbance{{
 	text:    "Answers to the leader are held back for six tenths of TTL; as soon as they have arrived it is cut off, for longer than a session. Its deadline counts from when it asked, not from when it was answered.",
 	needs:   []engine.Fault{engine.Deafen, engine.Cut, engine.Deadlines},
 	vacancy: outage,
-	happens: network(func(s *story, c *engine.Client) func() {
+	happens: network(func(s *scenario, c *engine.Client) func() {
 		heal := c.Inject(engine.Deafen)
 		s.Pass(s.TTL*6/10, "while answers are held back")
 		heal()
@@ -88,10 +87,10 @@ var clientFaults = []disturbance{{
 	happens: network(with(engine.Hide)), vacancy: outage,
 }, {
 	id: "killed-candidate", title: "the leader crashes",
-	text:    "The leader's client vanishes. Another client takes the place of the dead one in the cast.",
+	text:    "The leader's client vanishes. Another client takes the place of the dead one in the candidates.",
 	needs:   []engine.Fault{engine.Kill},
 	vacancy: afterCrash,
-	happens: func(s *story) {
+	happens: func(s *scenario) {
 		g := s.leads()
 		g.Client.Inject(engine.Kill)
 		s.joins()
@@ -102,7 +101,7 @@ var clientFaults = []disturbance{{
 	text:    "The next in line is cut off for a third of TTL, with a Gone of its own that waits for the leader. Meanwhile the leader resigns, and the coordinator forgets the history of its log. That Gone returns nil soon after the waiter is healed.",
 	needs:   []engine.Fault{engine.Cut, engine.Compact},
 	vacancy: afterRecovery,
-	happens: func(s *story) {
+	happens: func(s *scenario) {
 		g := s.leads()
 		_, m := s.inLine(0)
 		next, _ := s.inLine(1)
@@ -119,12 +118,12 @@ var clientFaults = []disturbance{{
 	},
 }}
 
-var operatorFaults = []disturbance{{
+var operatorFaults = []row{{
 	id: "expired", title: "an operator ends the leader's session",
 	text:    "The coordinator ends the session of a healthy leader. The leader finds out soon, and another leads soon.",
 	needs:   []engine.Fault{engine.Expire},
 	vacancy: soon, notice: soon,
-	happens: func(s *story) {
+	happens: func(s *scenario) {
 		g := s.leads()
 		g.Client.Inject(engine.Expire)
 		s.Ends(g, s.Soon())
@@ -135,7 +134,7 @@ var operatorFaults = []disturbance{{
 	text:    "An operator deletes the leader's member; the leader finds out soon.",
 	needs:   []engine.Fault{engine.Remove},
 	vacancy: soon, notice: soon,
-	happens: func(s *story) {
+	happens: func(s *scenario) {
 		g := s.leads()
 		_, m := s.inLine(0)
 		s.Remove(m)
@@ -147,7 +146,7 @@ var operatorFaults = []disturbance{{
 	text:    "An operator deletes the second member in line. The third waits on, the leader leads on, and the second stands in line again after its slow re-check.",
 	needs:   []engine.Fault{engine.Remove},
 	vacancy: soon,
-	happens: func(s *story) {
+	happens: func(s *scenario) {
 		g := s.leads()
 		_, m := s.inLine(1)
 		s.Remove(m)
@@ -158,7 +157,7 @@ var operatorFaults = []disturbance{{
 	text:    "An operator deletes all that belongs to the election, its path included. The leader finds out soon, and the waiters by their slow re-check at the latest.",
 	needs:   []engine.Fault{engine.Drop},
 	vacancy: afterRecheck, notice: soon,
-	happens: func(s *story) {
+	happens: func(s *scenario) {
 		g := s.leads()
 		s.Drop(s.Name)
 		s.Ends(g, s.Soon())
@@ -167,13 +166,13 @@ var operatorFaults = []disturbance{{
 }}
 
 // processFaults hit a leader that is a process of its own.
-var processFaults = []disturbance{{
+var processFaults = []row{{
 	id: "killed-process", title: "the leader's process is killed",
 	text:    "The leader is a process of its own, and is killed (SIGKILL).",
 	needs:   []engine.Fault{engine.Process},
 	process: true,
 	vacancy: afterCrash,
-	happens: func(s *story) {
+	happens: func(s *scenario) {
 		g := s.until(s.isProcess)
 		s.process.Kill(g)
 		s.after(g)
@@ -184,7 +183,7 @@ var processFaults = []disturbance{{
 	needs:   []engine.Fault{engine.Process},
 	process: true,
 	vacancy: afterCrash,
-	happens: func(s *story) {
+	happens: func(s *scenario) {
 		g := s.until(s.isProcess)
 		terms := s.Count()
 		resume := s.process.Stop()
@@ -205,7 +204,7 @@ var processFaults = []disturbance{{
 	needs:   []engine.Fault{engine.Process, engine.Deadlines},
 	process: true,
 	vacancy: afterCrash,
-	happens: func(s *story) {
+	happens: func(s *scenario) {
 		g := s.until(s.isProcess)
 		s.process.Suspend(2 * s.TTL)
 		s.Ends(g, s.Soon())
@@ -213,12 +212,12 @@ var processFaults = []disturbance{{
 	},
 }}
 
-var coordinatorFaults = []disturbance{{
+var coordinatorFaults = []row{{
 	id: "paused", title: "the coordinator stands still",
 	text:    "The coordinator is paused for longer than a session. Every term from before ends by its deadline.",
 	needs:   []engine.Fault{engine.Pause, engine.Deadlines},
 	vacancy: afterRecovery,
-	happens: func(s *story) {
+	happens: func(s *scenario) {
 		g := s.leads()
 		resume := s.Inject(engine.Pause)
 		s.Pass(s.lasts(), "longer than a session")
@@ -231,7 +230,7 @@ var coordinatorFaults = []disturbance{{
 	text:    "The coordinator is restarted with its data. Somebody leads after recovery.",
 	needs:   []engine.Fault{engine.Restart},
 	vacancy: afterRecovery,
-	happens: func(s *story) {
+	happens: func(s *scenario) {
 		s.leads()
 		s.Inject(engine.Restart)
 		s.leads()
@@ -250,7 +249,7 @@ var coordinatorFaults = []disturbance{{
 	text:    "The wall clock of the coordinator is set forth by an hour for a TTL, and then back by an hour for a TTL. The leader leads on, as sessions are measured and not dated.",
 	needs:   []engine.Fault{engine.Clock},
 	vacancy: afterRecovery,
-	happens: func(s *story) {
+	happens: func(s *scenario) {
 		g := s.leads()
 		for _, d := range []time.Duration{time.Hour, -time.Hour} {
 			restore := s.Shift(d)

@@ -10,27 +10,27 @@ import (
 	"github.com/succession-dev/succession/internal/history"
 )
 
-// cast is how many candidates stand in a story.
-const cast = 5
+// candidates is how many candidates stand in a scenario.
+const candidates = 5
 
-// A story is what all rules of the group Fault have in common. Candidates lead in turn,
+// A scenario is what all rules of the group Fault have in common. Candidates lead in turn,
 // something happens, they lead in turn again, and all end cleanly. Then their history is
 // judged.
-type story struct {
+type scenario struct {
 	*engine.Trial
 	*engine.Race
-	of      disturbance
+	of      row
 	clients []*engine.Client
 	process *engine.ProcessCandidate // the candidate in a process of its own; nil for none
 	watcher *engine.Client
 	seen    *engine.Observer
 }
 
-// tells returns the check of a rule with that disturbance.
-func tells(d disturbance) func(*engine.Trial) {
+// check returns the check of a rule: the scenario with that row.
+func check(d row) func(*engine.Trial) {
 	return func(t *engine.Trial) {
 		left := t.Started(func() {
-			s := &story{Trial: t, Race: t.NewRace(), of: d}
+			s := &scenario{Trial: t, Race: t.NewRace(), of: d}
 			s.begin()
 			s.everyone("before the fault")
 			d.happens(s)
@@ -43,8 +43,8 @@ func tells(d disturbance) func(*engine.Trial) {
 
 // begin has the candidates stand in line, one after the other. Every other one finds
 // out about the end of its term by its context alone.
-func (s *story) begin() {
-	n := cast
+func (s *scenario) begin() {
+	n := candidates
 	if s.of.process {
 		n--
 	}
@@ -58,13 +58,13 @@ func (s *story) begin() {
 }
 
 // watches opens a client that observes.
-func (s *story) watches() {
+func (s *scenario) watches() {
 	s.watcher = s.Client()
 	s.seen = s.watcher.Observe(s.Ctx)
 }
 
 // joins opens a client and has it stand in line.
-func (s *story) joins() {
+func (s *scenario) joins() {
 	c := s.Client()
 	joined := s.Enter(c, engine.Manner{Heeds: len(s.clients)%2 == 1, Margin: s.TTL / 10})
 	s.clients = append(s.clients, c)
@@ -74,7 +74,7 @@ func (s *story) joins() {
 // everyone has each candidate lead at least once, from now on, for a while. Nobody may
 // be stuck. How many terms that takes is not said: those who are back already hand over
 // in milliseconds, while the last one still looks for its server.
-func (s *story) everyone(when string) {
+func (s *scenario) everyone(when string) {
 	led := make(map[string]bool)
 	bound := 2 * s.Recovery()
 	end := time.Now().Add(bound)
@@ -93,7 +93,7 @@ func (s *story) everyone(when string) {
 }
 
 // missing returns the candidates that have not led.
-func (s *story) missing(led map[string]bool) []string {
+func (s *scenario) missing(led map[string]bool) []string {
 	var out []string
 	for _, c := range s.clients {
 		if !led[c.Name] && !c.Killed() {
@@ -107,7 +107,7 @@ func (s *story) missing(led map[string]bool) []string {
 }
 
 // end has all resign. Then nobody may stand in line, and nothing may be left.
-func (s *story) end() {
+func (s *scenario) end() {
 	rules := history.Rules{Vacancy: s.of.vacancy(s.Trial)}
 	if s.of.notice != nil {
 		rules.Notice = s.of.notice(s.Trial)
@@ -125,18 +125,18 @@ func (s *story) end() {
 }
 
 // lasts is how long a fault lasts: long enough for a session to end.
-func (s *story) lasts() time.Duration { return (s.TTL + s.Slack) * 5 / 4 }
+func (s *scenario) lasts() time.Duration { return (s.TTL + s.Slack) * 5 / 4 }
 
 // leads returns who leads now.
-func (s *story) leads() *engine.Reign { return s.Leader(0, s.Recovery()) }
+func (s *scenario) leads() *engine.Term { return s.Leader(0, s.Recovery()) }
 
 // after waits until somebody leads whose term is later than g.
-func (s *story) after(g *engine.Reign) *engine.Reign { return s.Leader(g.Token, s.Recovery()) }
+func (s *scenario) after(g *engine.Term) *engine.Term { return s.Leader(g.Token, s.Recovery()) }
 
 // until has leaders resign until one is as wanted. It returns nil if none is, in two rounds.
-func (s *story) until(wanted func(g *engine.Reign) bool) *engine.Reign {
+func (s *scenario) until(wanted func(g *engine.Term) bool) *engine.Term {
 	g := s.leads()
-	for range 2 * cast {
+	for range 2 * candidates {
 		if wanted(g) {
 			return g
 		}
@@ -147,13 +147,13 @@ func (s *story) until(wanted func(g *engine.Reign) bool) *engine.Reign {
 }
 
 // isProcess reports whether the process leads.
-func (s *story) isProcess(g *engine.Reign) bool { return g.Who == s.process.ID }
+func (s *scenario) isProcess(g *engine.Term) bool { return g.Who == s.process.ID }
 
 // inLine returns the client in that place of the line, the leader's being 0.
-func (s *story) inLine(place int) (c *engine.Client, m backend.Member) {
+func (s *scenario) inLine(place int) (c *engine.Client, m backend.Member) {
 	s.Eventually(s.Recovery(), "all candidates stand in line", func() bool {
 		line := s.watcher.Members()
-		if len(line) != cast {
+		if len(line) != candidates {
 			return false
 		}
 		m = line[place]
