@@ -58,13 +58,13 @@ var kinds = map[string]kind{
 				if err != nil {
 					return nil, nil, err
 				}
-				b, err := zookeeper.New([]string{r.Addr()}, &zookeeper.Options{SessionTimeout: realTTL, Chroot: "/" + suite, Dialer: r.Dial})
+				b, err := zookeeper.New([]string{r.Addr()}, &zookeeper.Options{TTL: realTTL, Prefix: "/" + suite, Dialer: r.Dial})
 				return b, r, err
 			}
 			op := zookeeperrig.Operator{ZooKeeper: z, Root: "/" + suite}
 			return coordinator{Operator: op, cluster: &z.Cluster, open: open, setClock: op.SetClock}, z.Addrs()[0]
 		},
-		url: "zookeeper://%s/" + suite + "?session=" + realTTL.String(), slack: 500 * time.Millisecond,
+		url: "zookeeper://%s/" + suite + "?ttl=" + realTTL.String(), slack: 500 * time.Millisecond,
 	},
 	"etcd": {
 		start: func(t *testing.T) (coordinator, string) {

@@ -37,7 +37,7 @@ var tours = []struct {
 // ways of their own.
 func TestRealCoordinators(t *testing.T) {
 	urls := map[string]string{
-		"zookeeper": "zookeeper://" + coordtest.NewZooKeeper(t, nil).Addrs()[0] + "/app?session=4s",
+		"zookeeper": "zookeeper://" + coordtest.NewZooKeeper(t, nil).Addrs()[0] + "/app?ttl=4s",
 		"etcd":      "etcd://" + coordtest.NewEtcd(t, nil).Addrs()[0] + "/app?ttl=4s",
 		"consul":    "consul://" + coordtest.NewConsul(t, nil).Addrs()[0] + "/app?ttl=10s",
 		"local":     "local:" + t.TempDir(),

@@ -41,8 +41,8 @@ func TestSilentAddress(t *testing.T) {
 	}
 	listen(t, net.JoinHostPort("127.0.0.2", port))
 	b, err := New([]string{"ensemble.test:" + port}, &Options{
-		SessionTimeout: 3 * time.Second,
-		Dialer:         named("127.0.0.2", "127.0.0.1").dial,
+		TTL:    3 * time.Second,
+		Dialer: named("127.0.0.2", "127.0.0.1").dial,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -104,7 +104,7 @@ func TestAmbiguousJoin(t *testing.T) {
 	t.Parallel()
 	sab := new(saboteur)
 	// Long enough for the session to live through it all.
-	b := open(t, zookeeper.Options{SessionTimeout: 20 * time.Second, Dialer: sab.dial}, server(t))
+	b := open(t, zookeeper.Options{TTL: 20 * time.Second, Dialer: sab.dial}, server(t))
 	s := session(t, b)
 	other := session(t, open(t, zookeeper.Options{}, server(t)))
 	variants := 0
@@ -162,7 +162,7 @@ func TestAmbiguousJoin(t *testing.T) {
 
 func TestAmbiguousLeaveAndPin(t *testing.T) {
 	sab := new(saboteur)
-	b := open(t, zookeeper.Options{SessionTimeout: 20 * time.Second, Dialer: sab.dial}, server(t))
+	b := open(t, zookeeper.Options{TTL: 20 * time.Second, Dialer: sab.dial}, server(t))
 	s := session(t, b)
 	for i, cut := range [][2]int{{0, 0}, {30, 0}, {-1, 0}, {-1, 7}} {
 		name := fmt.Sprintf("leave%d", i)
@@ -192,7 +192,7 @@ func TestAmbiguousLeaveAndPin(t *testing.T) {
 func TestAmbiguousJoinBeforeForeignNumber(t *testing.T) {
 	t.Parallel()
 	sab := new(saboteur)
-	s := session(t, open(t, zookeeper.Options{SessionTimeout: 20 * time.Second, Dialer: sab.dial}, server(t)))
+	s := session(t, open(t, zookeeper.Options{TTL: 20 * time.Second, Dialer: sab.dial}, server(t)))
 	first := join(t, s, "e", "mine")
 	foreign := raw(t, server(t))
 	for _, name := range []string{"n_1500000000", "n_0000000002", "n_15000000000"} {

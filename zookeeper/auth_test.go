@@ -121,7 +121,7 @@ func TestRights(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				b := open(t, zookeeper.Options{Chroot: root, Auth: alice}, server(t))
+				b := open(t, zookeeper.Options{Prefix: root, Auth: alice}, server(t))
 				defer b.Close()
 				begin := time.Now()
 				err := test.do(within(t, 10*time.Second), session(t, b))
@@ -248,7 +248,7 @@ func TestCloseWithoutDelete(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s := session(t, open(t, zookeeper.Options{Chroot: root, Auth: alice}, server(t)))
+	s := session(t, open(t, zookeeper.Options{Prefix: root, Auth: alice}, server(t)))
 	m := join(t, s, "e", "")
 	if err := s.Leave(t.Context(), m); !errors.Is(err, backend.ErrDenied) {
 		t.Errorf("Leave without DELETE: %v", err)

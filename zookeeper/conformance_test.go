@@ -123,11 +123,11 @@ func harness(t *testing.T, z *coordtest.ZooKeeper, h conformance.Harness) confor
 			return nil, err
 		}
 		c := &client{rig: r}
-		c.Backend, err = zookeeper.New([]string{r.Addr()}, &zookeeper.Options{SessionTimeout: h.TTL, Chroot: root, Dialer: r.Dial})
+		c.Backend, err = zookeeper.New([]string{r.Addr()}, &zookeeper.Options{TTL: h.TTL, Prefix: root, Dialer: r.Dial})
 		return c, err
 	}
 	h.Faults = conformance.Faults{
-		Process: rig.Process(fmt.Sprintf("zookeeper://%s%s?session=%v", strings.Join(addrs, ","), root, h.TTL)),
+		Process: rig.Process(fmt.Sprintf("zookeeper://%s%s?ttl=%v", strings.Join(addrs, ","), root, h.TTL)),
 		Pause: func(context.Context) (func(), error) {
 			return func() { z.Resume() }, z.Pause()
 		},

@@ -26,7 +26,7 @@ func TestCost(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(c.Close)
-		s := session(t, open(t, zookeeper.Options{SessionTimeout: ttl, Dialer: c.Dial}, c.Addr()))
+		s := session(t, open(t, zookeeper.Options{TTL: ttl, Dialer: c.Dial}, c.Addr()))
 		line = append(line, &standing{c, s, join(t, s, "e", "")})
 	}
 	gone := make([]<-chan error, len(line))

@@ -23,9 +23,9 @@ func TestIsolatedFollower(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := session(t, open(t, zookeeper.Options{SessionTimeout: time.Second}, leader.Addr()))
+	b := session(t, open(t, zookeeper.Options{TTL: time.Second}, leader.Addr()))
 	for round := range 3 {
-		a := session(t, open(t, zookeeper.Options{SessionTimeout: time.Second}, follower.Addr()))
+		a := session(t, open(t, zookeeper.Options{TTL: time.Second}, follower.Addr()))
 		ma, mb := join(t, a, "e", ""), join(t, b, "e", "")
 		ahead(t, a, ma)
 		p := ahead(t, b, mb)

@@ -78,7 +78,7 @@ func TestConnectTimeoutIsHonoured(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := open(t, Options{SessionTimeout: second, ConnectTimeout: 10 * second, Dialer: dial})
+				b := open(t, Options{TTL: second, ConnectTimeout: 10 * second, Dialer: dial})
 				begin := time.Now()
 				_, err := b.Session(t.Context())
 				if !errors.Is(err, backend.ErrUnavailable) || errors.Is(err, backend.ErrSessionEnded) || !strings.Contains(err.Error(), "last problem") {

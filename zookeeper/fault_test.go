@@ -19,7 +19,7 @@ import (
 // What was under way when the session ended does not run under the next one.
 func TestNothingRunsUnderNextSession(t *testing.T) {
 	front := coordtest.NewProxy(t, server(t))
-	b := open(t, zookeeper.Options{SessionTimeout: time.Second}, front.Addr())
+	b := open(t, zookeeper.Options{TTL: time.Second}, front.Addr())
 	s := session(t, b)
 	join(t, s, "e", "")
 	front.Block(proxy.ToServer)
@@ -86,7 +86,7 @@ func TestSilentServer(t *testing.T) {
 		t.Errorf("with a context of 50ms: %v after %v", err, time.Since(begin))
 	}
 	for range 4 { // the order of servers is random
-		b := open(t, zookeeper.Options{ConnectTimeout: 2 * time.Second, SessionTimeout: 1500 * time.Millisecond}, silent.Addr(), server(t))
+		b := open(t, zookeeper.Options{ConnectTimeout: 2 * time.Second, TTL: 1500 * time.Millisecond}, silent.Addr(), server(t))
 		begin := time.Now()
 		session(t, b)
 		if took := time.Since(begin); took > 800*time.Millisecond {
@@ -95,7 +95,7 @@ func TestSilentServer(t *testing.T) {
 	}
 	// And in the middle of a session.
 	front := coordtest.NewProxy(t, server(t))
-	b = open(t, zookeeper.Options{SessionTimeout: 1500 * time.Millisecond}, front.Addr(), silent.Addr(), front.Addr())
+	b = open(t, zookeeper.Options{TTL: 1500 * time.Millisecond}, front.Addr(), silent.Addr(), front.Addr())
 	s := session(t, b)
 	m := join(t, s, "e", "")
 	front.Reset()
@@ -125,8 +125,8 @@ func TestReconnectIsQuick(t *testing.T) {
 func TestServerRestart(t *testing.T) {
 	t.Parallel()
 	z := own(t)
-	a := session(t, open(t, zookeeper.Options{SessionTimeout: 8 * time.Second}, z.Addrs()...))
-	b := session(t, open(t, zookeeper.Options{SessionTimeout: 8 * time.Second}, z.Addrs()...))
+	a := session(t, open(t, zookeeper.Options{TTL: 8 * time.Second}, z.Addrs()...))
+	b := session(t, open(t, zookeeper.Options{TTL: 8 * time.Second}, z.Addrs()...))
 	ma, mb := join(t, a, "e", ""), join(t, b, "e", "")
 	p := ahead(t, b, mb)
 	gone := background(func() error { return b.Gone(t.Context(), p.Ahead) })
@@ -179,8 +179,8 @@ func TestPartitionedLeader(t *testing.T) {
 		t.Run(fmt.Sprint(ways), func(t *testing.T) {
 			t.Parallel()
 			front := coordtest.NewProxy(t, server(t))
-			a := session(t, open(t, zookeeper.Options{SessionTimeout: time.Second}, front.Addr()))
-			b := session(t, open(t, zookeeper.Options{SessionTimeout: time.Second}, server(t)))
+			a := session(t, open(t, zookeeper.Options{TTL: time.Second}, front.Addr()))
+			b := session(t, open(t, zookeeper.Options{TTL: time.Second}, server(t)))
 			ma, mb := join(t, a, "e", ""), join(t, b, "e", "")
 			ahead(t, a, ma)
 			p := ahead(t, b, mb)
@@ -222,7 +222,7 @@ func TestPartitionedLeader(t *testing.T) {
 // and is not kept in the dark for ever.
 func TestPausedServer(t *testing.T) {
 	z := own(t)
-	b := open(t, zookeeper.Options{SessionTimeout: time.Second}, z.Addrs()...)
+	b := open(t, zookeeper.Options{TTL: time.Second}, z.Addrs()...)
 	s := session(t, b)
 	m := join(t, s, "e", "")
 	ahead(t, s, m)
@@ -261,7 +261,7 @@ func TestPausedServer(t *testing.T) {
 
 func TestSilenceEndsSession(t *testing.T) {
 	front := coordtest.NewProxy(t, server(t))
-	s := session(t, open(t, zookeeper.Options{SessionTimeout: 500 * time.Millisecond}, front.Addr()))
+	s := session(t, open(t, zookeeper.Options{TTL: 500 * time.Millisecond}, front.Addr()))
 	join(t, s, "e", "")
 	front.Cut()
 	begin := time.Now()
@@ -283,7 +283,7 @@ func TestSilenceEndsSession(t *testing.T) {
 func TestReset(t *testing.T) {
 	t.Parallel()
 	z := own(t)
-	b := open(t, zookeeper.Options{SessionTimeout: time.Second}, z.Addrs()...)
+	b := open(t, zookeeper.Options{TTL: time.Second}, z.Addrs()...)
 	s := session(t, b)
 	for i := range 50 {
 		if _, err := s.Put(t.Context(), "r", fmt.Append(nil, i), nil); err != nil {
@@ -349,7 +349,7 @@ func TestClose(t *testing.T) {
 			front.Heal()
 			front.Reset()
 			if !test.fails {
-				other := session(t, open(t, zookeeper.Options{Chroot: chroot(t)}, server(t)))
+				other := session(t, open(t, zookeeper.Options{Prefix: chroot(t)}, server(t)))
 				if l := line(t, other, "e"); len(l.Members) != 0 {
 					t.Errorf("members stand: %+v", l.Members)
 				}

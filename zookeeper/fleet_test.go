@@ -59,7 +59,7 @@ const fleetElection = "e"
 
 func newFleet(t *testing.T, kind string) *fleet {
 	root := "/" + coordtest.Name(t)
-	b := open(t, zookeeper.Options{As: zookeeper.Format(kind), Chroot: root}, server(t))
+	b := open(t, zookeeper.Options{As: zookeeper.Format(kind), Prefix: root}, server(t))
 	f := &fleet{
 		t: t, kind: kind, root: root, us: session(t, b), raw: raw(t, server(t)), dir: t.TempDir(),
 		events: make(chan coordtest.PeerEvent, 100), ready: make(map[*coordtest.Peer]bool),
@@ -90,7 +90,7 @@ func (f *fleet) start(kinds ...string) []*coordtest.Peer {
 		var p *coordtest.Peer
 		var err error
 		if kind == ours {
-			url := fmt.Sprintf("zookeeper://%s%s?session=%v&as=%s", server(f.t), f.root, fleetSession, f.kind)
+			url := fmt.Sprintf("zookeeper://%s%s?ttl=%v&as=%s", server(f.t), f.root, fleetSession, f.kind)
 			p, err = startOurs(o, url, fleetElection)
 		} else {
 			p, err = coordtest.StartPeer(o)
@@ -351,7 +351,7 @@ func TestGateBlocksPeers(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			f := newFleet(t, kind)
-			joiner := session(t, open(t, zookeeper.Options{As: zookeeper.Format(kind), Chroot: f.root}, server(t)))
+			joiner := session(t, open(t, zookeeper.Options{As: zookeeper.Format(kind), Prefix: f.root}, server(t)))
 			gate := join(t, joiner, fleetElection, "gate")
 			p := f.start(kind, ours)
 			f.join(p...)

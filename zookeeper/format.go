@@ -36,10 +36,10 @@ const (
 // formats are all that there are, in the order of documentation.
 var formats = []Format{ElectionSupport, CuratorLatch, CuratorSelector, Kazoo}
 
-// prefix returns what the next member's name begins with. The random part is for
+// namePrefix returns what the next member's name begins with. The random part is for
 // the peers, who find their own members by it; who created a member of ours is told
 // by its owner.
-func (o *Options) prefix() string {
+func (o *Options) namePrefix() string {
 	switch o.As {
 	case CuratorLatch:
 		return "_c_" + uuid() + "-latch-"
@@ -48,8 +48,8 @@ func (o *Options) prefix() string {
 	case Kazoo:
 		return strings.ReplaceAll(uuid(), "-", "") + "__lock__"
 	}
-	if o.Prefix != "" {
-		return o.Prefix
+	if o.NamePrefix != "" {
+		return o.NamePrefix
 	}
 	return "n_"
 }
@@ -63,17 +63,17 @@ func (o *Options) checkNames() error {
 	switch {
 	case !known:
 		return fmt.Errorf("%w name format as=%s: known are %v", backend.ErrInvalid, o.As, formats)
-	case o.As != "" && o.Prefix != "":
-		return fmt.Errorf("%w: as=%s and prefix=%s both say what members are called; give one of them", backend.ErrInvalid, o.As, o.Prefix)
+	case o.As != "" && o.NamePrefix != "":
+		return fmt.Errorf("%w: as=%s and name-prefix=%s both say what members are called; give one of them", backend.ErrInvalid, o.As, o.NamePrefix)
 	}
-	prefix := o.prefix()
+	prefix := o.namePrefix()
 	if err := backend.CheckName(prefix); err != nil || strings.Contains(prefix, "/") {
-		return fmt.Errorf("%w prefix %q: use letters, digits, '.', '_' and '-'", backend.ErrInvalid, prefix)
+		return fmt.Errorf("%w name-prefix %q: use letters, digits, '.', '_' and '-'", backend.ErrInvalid, prefix)
 	}
 	seq, ok, err := sequence(prefix + "0000000007")
 	_, _, negative := sequence(prefix + "-000000007")
 	if err != nil || !ok || seq != 7 || negative == nil {
-		return fmt.Errorf("%w prefix %q: it must end with '_', or with '-' behind a letter, a digit or '.', so that the sign of a number can be told",
+		return fmt.Errorf("%w name-prefix %q: it must end with '_', or with '-' behind a letter, a digit or '.', so that the sign of a number can be told",
 			backend.ErrInvalid, prefix)
 	}
 	return nil

@@ -20,13 +20,13 @@ func TestFormat(t *testing.T) {
 		{zookeeper.Options{As: zookeeper.CuratorLatch}, `^_c_` + uuid + `-latch-\d{10}$`},
 		{zookeeper.Options{As: zookeeper.CuratorSelector}, `^_c_` + uuid + `-lock-\d{10}$`},
 		{zookeeper.Options{As: zookeeper.Kazoo}, `^[0-9a-f]{32}__lock__\d{10}$`},
-		{zookeeper.Options{Prefix: "guid_"}, `^guid_\d{10}$`},
+		{zookeeper.Options{NamePrefix: "guid_"}, `^guid_\d{10}$`},
 	} {
 		s := session(t, open(t, test.o, server(t)))
 		a, b := join(t, s, "e", ""), join(t, s, "e", "")
 		for _, m := range []string{a.Key, b.Key} {
 			if !regexp.MustCompile(test.want).MatchString(m) {
-				t.Errorf("as=%q prefix=%q: member %s does not match %s", test.o.As, test.o.Prefix, m, test.want)
+				t.Errorf("as=%q name-prefix=%q: member %s does not match %s", test.o.As, test.o.NamePrefix, m, test.want)
 			}
 		}
 		if p := ahead(t, s, b); p.Ahead.Key != a.Key {

@@ -133,7 +133,7 @@ func (j *join) add(ctx context.Context) (*own, error) {
 	inner := j.s.link.ctx
 	wait := pauses()
 	for {
-		prefix := j.s.options.prefix()
+		prefix := j.s.options.namePrefix()
 		c, err := start(ctx, j.s, j.s.create(j.line+"/"+prefix, []byte(j.value), zk.FlagEphemeralSequential))
 		if err != nil {
 			return nil, err

@@ -8,7 +8,7 @@ import (
 )
 
 // path returns the znode of a record or an election.
-func (o *Options) path(name string) string { return o.Chroot + "/" + name }
+func (o *Options) path(name string) string { return o.Prefix + "/" + name }
 
 // parent returns the znode above path.
 func parent(path string) string {

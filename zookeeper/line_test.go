@@ -90,7 +90,7 @@ func TestOwnNodeDeleted(t *testing.T) {
 
 // The heartbeat finds out even where nobody watches.
 func TestHeartbeatFindsMemberGone(t *testing.T) {
-	s := session(t, open(t, zookeeper.Options{SessionTimeout: time.Second}, server(t)))
+	s := session(t, open(t, zookeeper.Options{TTL: time.Second}, server(t)))
 	m := join(t, s, "e", "")
 	ahead(t, s, m)
 	if err := raw(t, server(t)).Delete(chroot(t)+"/e/"+m.Key, -1); err != nil {

@@ -57,7 +57,7 @@ func newLink(o *Options, z *zxids) *link {
 		dialer: o.dial,
 		auth:   o.Auth,
 		// Half of the connect timeout leaves time for a second server.
-		budget: min(o.SessionTimeout/3, o.ConnectTimeout/2),
+		budget: min(o.TTL/3, o.ConnectTimeout/2),
 		relay:  o.Relay,
 		zxids:  z,
 		ctx:    ctx,

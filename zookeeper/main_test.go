@@ -65,11 +65,11 @@ func own(t testing.TB) *coordtest.ZooKeeper {
 // open returns a backend, which is closed when the test ends.
 func open(t testing.TB, o zookeeper.Options, addrs ...string) *zookeeper.Backend {
 	t.Helper()
-	if o.Chroot == "" {
-		o.Chroot = chroot(t)
+	if o.Prefix == "" {
+		o.Prefix = chroot(t)
 	}
-	if o.SessionTimeout == 0 {
-		o.SessionTimeout = 4 * time.Second
+	if o.TTL == 0 {
+		o.TTL = 4 * time.Second
 	}
 	b, err := zookeeper.New(addrs, &o)
 	if err != nil {

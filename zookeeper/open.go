@@ -24,12 +24,12 @@ func init() {
 
 // Open opens the ensemble that u names:
 //
-//	zookeeper://h1:2181,h2:2181/chroot?session=10s&as=curator-latch
+//	zookeeper://h1:2181,h2:2181/prefix?ttl=10s&as=curator-latch
 //
-// Everything but a host is optional. Parameters are
+// Everything but a host is optional. The path is [Options] Prefix. Parameters are
 //
-//   - session, connect, relay: see [Options] SessionTimeout, ConnectTimeout, Relay;
-//   - as, or prefix: see [Options] As and Prefix;
+//   - ttl, connect, relay: see [Options] TTL, ConnectTimeout, Relay;
+//   - as, or name-prefix: see [Options] As and NamePrefix;
 //   - tls=on: speak TLS, and trust the certificate authorities of this system;
 //   - ca-file: speak TLS, and trust the authorities in this PEM file instead;
 //   - cert-file, key-file: PEM files of the client's own certificate;
@@ -38,18 +38,22 @@ func init() {
 //     the file or the environment variable that holds the password;
 //   - acl: see [Options] ACL.
 //
+// ttl was called session once, and name-prefix was called prefix: both are still taken.
+//
 // Open blocks until a first session is established, ctx ends, the connect timeout
 // has passed ([backend.ErrUnavailable]), or the credentials are refused
 // ([backend.ErrDenied]).
 func Open(ctx context.Context, u *backend.URL) (*Backend, error) {
+	u.Renamed("session", "ttl")
+	u.Renamed("prefix", "name-prefix")
 	o := &Options{
-		SessionTimeout: u.Duration("session", 0),
+		TTL:            u.Duration("ttl", 0),
 		ConnectTimeout: u.Duration("connect", 0),
 		Relay:          u.Duration("relay", 0),
 		As:             Format(u.Text("as", "")),
-		Prefix:         u.Text("prefix", ""),
+		NamePrefix:     u.Text("name-prefix", ""),
 		ACL:            ACL(u.Text("acl", "")),
-		Chroot:         u.Path,
+		Prefix:         u.Path,
 	}
 	tls, login := security.TLSOf(u), security.LoginOf(u)
 	err := u.Err()

@@ -17,7 +17,12 @@ import (
 )
 
 func TestOpen(t *testing.T) {
-	b, err := backend.Open(t.Context(), "zookeeper://"+server(t)+chroot(t)+"/sub?session=3s&prefix=guid_&connect=4s&relay=1s")
+	t.Run("now", func(t *testing.T) { testOpen(t, "ttl=3s&name-prefix=guid_") })
+	t.Run("as it was", func(t *testing.T) { testOpen(t, "session=3s&prefix=guid_") })
+}
+
+func testOpen(t *testing.T, parameters string) {
+	b, err := backend.Open(t.Context(), "zookeeper://"+server(t)+chroot(t)+"/sub?connect=4s&relay=1s&"+parameters)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,15 +64,17 @@ func TestOpenRefuses(t *testing.T) {
 		{"zookeeper://127.0.0.1:1/x?connect=200ms", backend.ErrUnavailable, "connect"},
 		{"zookeeper://no-such-host.invalid/x?connect=300ms", backend.ErrUnavailable, "no-such-host.invalid"},
 		{"zookeeper:///x", backend.ErrInvalid, "name the servers"},
-		{"zookeeper://h/x?sesion=1s", backend.ErrInvalid, "known are acl, as, ca-file, cert-file, connect, key-file, password-env, password-file, prefix, relay, server-name, session, tls, user"},
-		{"zookeeper://h/x?session=ten", backend.ErrInvalid, "session"},
-		{"zookeeper://h/x?session=1ms", backend.ErrInvalid, "session"},
-		{"zookeeper://h/x?prefix=n1", backend.ErrInvalid, "digit"},
-		{"zookeeper://h/x?prefix=member", backend.ErrInvalid, "must end with '_'"},
-		{"zookeeper://h/x?prefix=n_-", backend.ErrInvalid, "must end with '_'"},
-		{"zookeeper://h/x?prefix=a/b", backend.ErrInvalid, "prefix"},
+		{"zookeeper://h/x?sesion=1s", backend.ErrInvalid, "known are acl, as, ca-file, cert-file, connect, key-file, name-prefix, password-env, password-file, relay, server-name, tls, ttl, user"},
+		{"zookeeper://h/x?ttl=ten", backend.ErrInvalid, "ttl"},
+		{"zookeeper://h/x?session=ten", backend.ErrInvalid, "ttl"},
+		{"zookeeper://h/x?session=2s&ttl=2s", backend.ErrInvalid, "2 times"},
+		{"zookeeper://h/x?ttl=1ms", backend.ErrInvalid, "TTL"},
+		{"zookeeper://h/x?name-prefix=n1", backend.ErrInvalid, "digit"},
+		{"zookeeper://h/x?name-prefix=member", backend.ErrInvalid, "must end with '_'"},
+		{"zookeeper://h/x?name-prefix=n_-", backend.ErrInvalid, "must end with '_'"},
+		{"zookeeper://h/x?prefix=a/b", backend.ErrInvalid, "name-prefix"},
 		{"zookeeper://h/x?as=curator", backend.ErrInvalid, "known are [election-support curator-latch curator-selector kazoo]"},
-		{"zookeeper://h/x?as=kazoo&prefix=n_", backend.ErrInvalid, "one of them"},
+		{"zookeeper://h/x?as=kazoo&name-prefix=n_", backend.ErrInvalid, "one of them"},
 		{"zookeeper://h/x?tls=yes", backend.ErrInvalid, "the only value is on"},
 		{"zookeeper://h/x?ca-file=/no/such/file", backend.ErrInvalid, "ca-file"},
 		{"zookeeper://h/x?ca-file=/dev/null", backend.ErrInvalid, "no PEM certificate"},
@@ -81,7 +88,7 @@ func TestOpenRefuses(t *testing.T) {
 		{"zookeeper://h/x?user=a:b&password-env=HOME", backend.ErrInvalid, "colon"},
 		{"zookeeper://h/x?acl=creator", backend.ErrInvalid, "needs credentials"},
 		{"zookeeper://h/x?acl=world", backend.ErrInvalid, "known are creator and open"},
-		{"zookeeper://h/x%20y", backend.ErrInvalid, "chroot"},
+		{"zookeeper://h/x%20y", backend.ErrInvalid, "prefix"},
 		{"zookeeper://h/x?relay=9s", backend.ErrInvalid, "relay"},
 	} {
 		b, err := backend.Open(t.Context(), test.url)

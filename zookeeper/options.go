@@ -20,34 +20,34 @@ type Dialer func(ctx context.Context, network, addr string) (net.Conn, error)
 // Options are the settings of a [Backend]. The zero value and nil are the
 // defaults.
 type Options struct {
-	// SessionTimeout is the time after which the servers end a session that they
+	// TTL is the time after which the servers end a session that they
 	// have not heard from. They may grant another (minSessionTimeout and
 	// maxSessionTimeout of zoo.cfg). 0 is 10 s.
-	SessionTimeout time.Duration
+	TTL time.Duration
 
 	// ConnectTimeout bounds the opening of a session. 0 is 4 s, half of which is for
 	// one server, so that whoever waits is told within five seconds.
 	ConnectTimeout time.Duration
 
-	// Chroot is the znode under which all lines and records are kept, such as
+	// Prefix is the znode under which all lines and records are kept, such as
 	// /app. It is created where it does not exist. Empty is the root.
-	Chroot string
+	Prefix string
 
 	// As is what members are called: the name of the recipe whose participants stand
 	// in the same lines. Empty is [ElectionSupport].
 	As Format
 
-	// Prefix is what the names of members begin with, before the number that
+	// NamePrefix is what the names of members begin with, before the number that
 	// ZooKeeper appends, where As has nothing that fits. It ends with '_', or with one
 	// '-', which the sign of a negative number can be told from. Only one of the two
 	// may be given.
-	Prefix string
+	NamePrefix string
 
 	// Relay is the longest time that a server takes to report to the ensemble's
 	// leader which sessions it has heard from: half a tickTime, or a whole one
 	// behind an observer master. A session's deadline counts from a request that
 	// was answered at least Relay before the newest acknowledged write. 0 is a
-	// 0.3 of the session timeout that the servers grant, which is enough
+	// 0.3 of the TTL that the servers grant, which is enough
 	// unless their minSessionTimeout is set below its default of two ticks.
 	Relay time.Duration
 
@@ -79,8 +79,8 @@ func (o *Options) filled() (*Options, error) {
 	if o != nil {
 		f = *o
 	}
-	if f.SessionTimeout == 0 {
-		f.SessionTimeout = 10 * time.Second
+	if f.TTL == 0 {
+		f.TTL = 10 * time.Second
 	}
 	if f.ConnectTimeout == 0 {
 		f.ConnectTimeout = 4 * time.Second
@@ -91,21 +91,21 @@ func (o *Options) filled() (*Options, error) {
 	if f.Logger == nil {
 		f.Logger = slog.New(slog.DiscardHandler)
 	}
-	f.Chroot = strings.Trim(f.Chroot, "/")
+	f.Prefix = strings.Trim(f.Prefix, "/")
 	switch {
-	case f.SessionTimeout < 100*time.Millisecond:
-		return nil, fmt.Errorf("%w: session timeout %v is below 100 ms", backend.ErrInvalid, f.SessionTimeout)
+	case f.TTL < 100*time.Millisecond:
+		return nil, fmt.Errorf("%w: TTL %v is below 100 ms", backend.ErrInvalid, f.TTL)
 	case f.ConnectTimeout < 0:
 		return nil, fmt.Errorf("%w: connect timeout %v is negative", backend.ErrInvalid, f.ConnectTimeout)
-	case f.Relay < 0 || f.Relay > f.SessionTimeout/2:
-		return nil, fmt.Errorf("%w: relay time %v is not between 0 and half the session timeout %v",
-			backend.ErrInvalid, f.Relay, f.SessionTimeout)
+	case f.Relay < 0 || f.Relay > f.TTL/2:
+		return nil, fmt.Errorf("%w: relay time %v is not between 0 and half the TTL %v",
+			backend.ErrInvalid, f.Relay, f.TTL)
 	}
-	if f.Chroot != "" {
-		if err := backend.CheckName(f.Chroot); err != nil {
-			return nil, fmt.Errorf("chroot: %w", err)
+	if f.Prefix != "" {
+		if err := backend.CheckName(f.Prefix); err != nil {
+			return nil, fmt.Errorf("prefix: %w", err)
 		}
-		f.Chroot = "/" + f.Chroot
+		f.Prefix = "/" + f.Prefix
 	}
 	if f.Auth != nil && (f.Auth.User == "" || strings.Contains(f.Auth.User, ":")) {
 		return nil, fmt.Errorf("%w user %q: it must not be empty nor have a colon", backend.ErrInvalid, f.Auth.User)

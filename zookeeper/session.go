@@ -50,7 +50,7 @@ func newSession(b *Backend) (*session, error) {
 	}
 	s.watches.armed = make(map[watchKey]*watch)
 	var err error
-	s.conn, s.events, err = zk.Connect(b.servers, b.options.SessionTimeout,
+	s.conn, s.events, err = zk.Connect(b.servers, b.options.TTL,
 		zk.WithDialer(s.link.dial),
 		zk.WithHostProvider(s.link),
 		zk.WithEventCallback(s.link.event),

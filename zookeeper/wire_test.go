@@ -71,7 +71,7 @@ func newRig(t *testing.T, l *link) *rig {
 }
 
 func testLink(t *testing.T) *link {
-	o, err := (&Options{SessionTimeout: 10 * time.Second}).filled()
+	o, err := (&Options{TTL: 10 * time.Second}).filled()
 	if err != nil {
 		t.Fatal(err)
 	}
