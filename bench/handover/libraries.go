@@ -32,17 +32,17 @@ type library struct {
 }
 
 var libraries = []library{
-	{"etcd", "succession", succession("etcd", "ttl")},
+	{"etcd", "succession", succession("etcd")},
 	{"etcd", "concurrency.Election", concurrencyLine},
-	{"consul", "succession", succession("consul", "ttl")},
+	{"consul", "succession", succession("consul")},
 	{"consul", "api.Lock", consulLine},
-	{"zookeeper", "succession", succession("zookeeper", "session")},
+	{"zookeeper", "succession", succession("zookeeper")},
 	{"zookeeper", "zk.Lock", zkLine},
 }
 
-func succession(scheme, parameter string) func(context.Context, string, string) (*line, error) {
+func succession(scheme string) func(context.Context, string, string) (*line, error) {
 	return func(ctx context.Context, addr, election string) (*line, error) {
-		b, err := backend.Open(ctx, fmt.Sprintf("%s://%s?%s=%v", scheme, addr, parameter, session))
+		b, err := backend.Open(ctx, fmt.Sprintf("%s://%s?ttl=%v", scheme, addr, session))
 		if err != nil {
 			return nil, err
 		}

@@ -24,7 +24,7 @@ var coordinators = []struct {
 	start  func(t *testing.T) (addr string)
 	params string // a short session time
 }{
-	{"zookeeper", func(t *testing.T) string { return coordtest.SharedZooKeeper(t).Addrs()[0] }, "session=2s"},
+	{"zookeeper", func(t *testing.T) string { return coordtest.SharedZooKeeper(t).Addrs()[0] }, "ttl=2s"},
 	{"etcd", func(t *testing.T) string { return coordtest.NewEtcd(t, nil).Addrs()[0] }, "ttl=2s"},
 	{"consul", func(t *testing.T) string { return coordtest.NewConsul(t, nil).Addrs()[0] }, "ttl=1s"}, // Consul ends a session after twice that
 }

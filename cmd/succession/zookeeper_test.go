@@ -18,8 +18,8 @@ func TestRunOnZooKeeper(t *testing.T) {
 	zk := coordtest.SharedZooKeeper(t)
 	proxy := coordtest.NewProxy(t, zk.Addrs()[0])
 	name := fmt.Sprintf("command-%d", time.Now().UnixNano())
-	url := "zookeeper://" + zk.Addrs()[0] + "/?session=2s"
-	cutURL := "zookeeper://" + proxy.Addr() + "/?session=2s"
+	url := "zookeeper://" + zk.Addrs()[0] + "/?ttl=2s"
+	cutURL := "zookeeper://" + proxy.Addr() + "/?ttl=2s"
 	const script = `trap 'echo stopping; exit' TERM; echo ready; while :; do sleep 0.005; done`
 
 	first := start(t, "--url", url, "run", "--id", "web-1", name, "--", "sh", "-c", script)

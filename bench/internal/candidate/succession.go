@@ -15,11 +15,7 @@ import (
 // before work that must not be done twice". All settings but the session's time have their
 // defaults.
 func newSuccession(ctx context.Context, s Settings) (elector, error) {
-	parameter := "ttl"
-	if s.Coordinator == "zookeeper" {
-		parameter = "session"
-	}
-	b, err := backend.Open(ctx, s.Coordinator+"://"+strings.Join(s.Addresses, ",")+"?"+parameter+"="+s.Session.String())
+	b, err := backend.Open(ctx, s.Coordinator+"://"+strings.Join(s.Addresses, ",")+"?ttl="+s.Session.String())
 	if err != nil {
 		return nil, err
 	}

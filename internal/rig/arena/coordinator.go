@@ -146,7 +146,7 @@ func startZooKeeper(ctx context.Context, n int) (*Coordinator, error) {
 		TTL:     ttl,
 		Crash:   ttl + ttl/4, // it ends sessions at whole ticks
 		URL: func(_ int, addrs []string) string {
-			return fmt.Sprintf("zookeeper://%s/%s?session=%v", strings.Join(addrs, ","), folder, ttl)
+			return fmt.Sprintf("zookeeper://%s/%s?ttl=%v", strings.Join(addrs, ","), folder, ttl)
 		},
 	}, nil
 }

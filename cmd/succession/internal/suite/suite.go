@@ -65,7 +65,7 @@ A rule that needs anything else is reported as not wired, such as one for which 
 have to be restarted or paused: that is for a test that owns its servers, with package
 conformance. A rule that cannot be exercised on such a coordinator is impossible.
 
-How long it takes depends on the session time, which the URL can choose (session=, ttl=).
+How long it takes depends on the session time, which the URL can choose (ttl=).
 
 Exit codes: 0 every rule that was exercised has passed; 1 a rule has failed; 125
 nothing was found out: the coordinator could not be reached, or no rule was exercised.
