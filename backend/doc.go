@@ -146,8 +146,20 @@
 //   - What happens to sessions when the coordinator itself changes its leader?
 //   - Which writes can be made on condition, in one step with the condition?
 //
-// Then write Join, Ahead, for which [PlaceOf] decides, Gone and Leave. Embed [NoPins] and
-// [NoRecords] until there are pins and records. Register a scheme ([Register]), and run
-// package conformance from the first day on. Package memory is the reference: it keeps
-// every law within one process.
+// What all drivers do alike is in package internal/kit: one opening for all who ask for a
+// session, binding a call to its session, ending a session and waiting for that, trying
+// again, and wrapping errors. What is left for a driver is
+//
+//   - its wire: requests that are sent once, each with a time limit, and whose errors tell
+//     an answer from an answer that was lost;
+//   - its recipe: the requests of each method. Join must find its own member after a lost
+//     answer, or make sure that none comes late. Ahead reads the member in front, the member
+//     itself and the record at one instant, and [PlaceOf] decides;
+//   - its deadline rule: which heartbeat proves that the session lives, and how long.
+//
+// Embed [NoPins] and [NoRecords] until there are pins and records. Register a scheme
+// ([Register]), and run package conformance from the first day on: it says which law is
+// not kept, and what was seen. Package memory keeps each law in the fewest words; package
+// etcd is the one to begin from for a coordinator that is a server. CONTRIBUTING.md says
+// which file of a driver has what.
 package backend
