@@ -2,10 +2,8 @@ package zookeeper
 
 import (
 	"context"
-	"errors"
 	"net"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/succession-dev/succession/internal/rig/coordtest"
@@ -108,26 +106,4 @@ func TestAddressesInTurn(t *testing.T) {
 		conn.Close()
 		t.Error("no address listens")
 	}
-}
-
-// A session that lives has no time to lose on a silent server, unless all are slow.
-func TestSilenceOnReconnect(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := testLink(t)
-		r := newRig(t, l)
-		r.must(r.handshake(0, 5, 6*second))
-		for i, want := range []time.Duration{second, 2 * second, 2 * second} { // half of 4 s
-			l.down(r.client.(*wire), errors.New("lost"))
-			r.client.Close()
-			r = newRig(t, l)
-			r.send(connectRequest(5))
-			begin := time.Now()
-			if _, err := r.client.Read(make([]byte, 8)); err == nil {
-				t.Error("read an answer")
-			}
-			if took := time.Since(begin); took != want {
-				t.Errorf("dial %d: gave up after %v, want %v", i, took, want)
-			}
-		}
-	})
 }

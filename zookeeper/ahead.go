@@ -103,7 +103,7 @@ func (s *session) placeOnce(ctx context.Context, o *own) (p backend.Place, err e
 	if o.stranger || !leads {
 		return p, nil
 	}
-	if beat == nil && s.link.lease.Left() <= 0 {
+	if beat == nil && s.link.Lease.Left() <= 0 {
 		beat = s.beatNow(ctx, o)
 	}
 	if beat != nil {
@@ -144,7 +144,7 @@ func (s *session) beatIfDue(ctx context.Context, o *own) <-chan error {
 	near := o.index <= 1
 	s.mu.Unlock()
 	// The keeper's heartbeats leave an heir more than a third: it waits for none.
-	if !near || s.link.lease.Left() > s.TTL()/3 {
+	if !near || s.link.Lease.Left() > s.TTL()/3 {
 		return nil
 	}
 	return s.beatNow(ctx, o)
@@ -153,7 +153,7 @@ func (s *session) beatIfDue(ctx context.Context, o *own) <-chan error {
 func (s *session) beatNow(ctx context.Context, o *own) <-chan error {
 	ch := make(chan error, 1)
 	if !s.spawn(func() { ch <- s.beat(ctx, []string{o.path}) }) {
-		ch <- s.link.ended()
+		ch <- s.link.Ended()
 	}
 	return ch
 }

@@ -26,7 +26,7 @@ type answer[T any] struct {
 func start[T any](ctx context.Context, s *session, op func(*zk.Conn) (T, error)) (call[T], error) {
 	ch := make(chan answer[T], 1)
 	c := call[T]{s, ch}
-	if err := s.link.await(ctx); err != nil {
+	if err := s.link.Await(ctx); err != nil {
 		return c, err
 	}
 	ok := s.spawn(func() {
@@ -34,7 +34,7 @@ func start[T any](ctx context.Context, s *session, op func(*zk.Conn) (T, error))
 		ch <- answer[T]{v, classify(err)}
 	})
 	if !ok {
-		return c, s.link.ended()
+		return c, s.link.Ended()
 	}
 	return c, nil
 }
@@ -45,14 +45,14 @@ func (c call[T]) wait(ctx context.Context) (T, error) {
 	var none T
 	select {
 	case a := <-c.answer:
-		if err := c.s.link.ended(); a.err != nil && err != nil {
+		if err := c.s.link.Ended(); a.err != nil && err != nil {
 			return none, err
 		}
 		return a.value, a.err
 	case <-ctx.Done():
 		return none, context.Cause(ctx)
-	case <-c.s.link.ctx.Done():
-		return none, c.s.link.ended()
+	case <-c.s.link.Context().Done():
+		return none, c.s.link.Ended()
 	}
 }
 

@@ -36,15 +36,15 @@ func (s *session) keep() {
 		case <-timer.C:
 		}
 		ttl := s.TTL()
-		silent, problem := s.link.silence()
+		silent, problem := s.link.Silence()
 		if silent > 2*ttl {
-			s.link.kill(silence(silent, problem))
+			s.link.Kill(silence(silent, problem))
 			return
 		}
 		wait := 2*ttl - silent
-		held, left := s.link.lease.Held()
+		held, left := s.link.Lease.Held()
 		if held && left <= 0 {
-			s.link.kill(errors.New("its deadline has passed: no write was acknowledged in time"))
+			s.link.Kill(errors.New("its deadline has passed: no write was acknowledged in time"))
 			return
 		}
 		if held {
@@ -129,13 +129,8 @@ func (s *session) ownAt(path string) *own {
 // was sent. Of what that leaves a sixth of the TTL is for a heartbeat that is answered
 // slowly: 0.28 of the TTL with the default relay time.
 func (s *session) MaxMargin() time.Duration {
-	ttl := s.TTL()
-	relay := s.link.relay
-	if relay == 0 {
-		relay = defaultRelay(ttl)
-	}
-	return max(0, ttl*7/12-relay)
+	return max(0, s.TTL()*7/12-s.link.Relay())
 }
 
 // Deadline implements [backend.Session].
-func (s *session) Deadline() time.Time { return s.link.lease.Deadline() }
+func (s *session) Deadline() time.Time { return s.link.Lease.Deadline() }

@@ -20,7 +20,7 @@
 //
 // Each session has a zk.Conn and a TCP connection of its own. That library goes on
 // under a new session by itself when one has expired, with whatever was queued. It
-// does not get there: its connections are wrapped (wire.go), and the wrapper lets a
+// does not get there: its connections are wrapped (internal/wire), and the wrapper lets a
 // connection carry one session only. A session ends when a server says so, when the
 // deadline passes while a member leads, and when no server was heard from for two
 // session times. Until then waiters keep their session and their place.
@@ -33,7 +33,7 @@
 // multi{check own member}, which changes nothing and wakes nobody. It is sent six
 // times in a session time as long as a member of the session stands first or
 // second, and the deadline counts from when a request was sent that had been
-// answered some time before the newest acknowledged write was sent (touches.go).
+// answered some time before the newest acknowledged write was sent (internal/wire, touches.go).
 //
 // # Ambiguity
 //

@@ -9,6 +9,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/kit"
+	"github.com/succession-dev/succession/zookeeper/internal/wire"
 )
 
 // driver is the scheme of URLs, and what errors call this driver.
@@ -29,7 +30,7 @@ var errLost = fmt.Errorf("%w: the answer was lost", backend.ErrUnavailable)
 func isLost(err error) bool { return errors.Is(err, errLost) }
 
 // throttled is how the library tells a code that it does not know.
-var throttled = fmt.Sprintf("unknown error: %d", codeThrottled)
+var throttled = fmt.Sprintf("unknown error: %d", wire.CodeThrottled)
 
 // classify maps the library's errors. An error is the coordinator's answer, or
 // else the answer was lost. A request that a server throttles is treated like one whose
@@ -50,7 +51,7 @@ func classify(err error) error {
 	case err == zk.ErrNoChildrenForEphemerals:
 		return fmt.Errorf("%w: a znode on the path is ephemeral and cannot have children", backend.ErrInvalid)
 	case err.Error() == throttled:
-		return fmt.Errorf("%w: the server throttles, and has not carried it out (code %d)", errLost, codeThrottled)
+		return fmt.Errorf("%w: the server throttles, and has not carried it out (code %d)", errLost, wire.CodeThrottled)
 	case err == zk.ErrInvalidPath, err == zk.ErrShortBuffer, err == zk.ErrBadArguments, err == zk.ErrAPIError,
 		strings.HasPrefix(err.Error(), "unknown error:"): // a code that the library does not know
 		return err

@@ -1,7 +1,9 @@
 package zookeeper
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"io"
 	"net"
@@ -12,33 +14,82 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/zookeeper/internal/wire"
 )
+
+// What a fake server must know of the protocol (ZooDefs.java, KeeperException.java).
+const (
+	opCreate = 1
+	opExists = 3
+	opMulti  = 14
+	opClose  = -11
+
+	codeNoNode         = -101
+	codeNodeExists     = -110
+	codeSessionExpired = -112
+)
+
+const second = time.Second
+
+// frame returns a frame of these fields.
+func frame(fields ...any) []byte {
+	var b bytes.Buffer
+	for _, f := range fields {
+		switch f := f.(type) {
+		case int:
+			binary.Write(&b, binary.BigEndian, int32(f))
+		case string:
+			binary.Write(&b, binary.BigEndian, int32(len(f)))
+			b.WriteString(f)
+		default:
+			binary.Write(&b, binary.BigEndian, f)
+		}
+	}
+	return append(binary.BigEndian.AppendUint32(nil, uint32(b.Len())), b.Bytes()...)
+}
+
+func reply(xid, code int, zxid int64, body ...any) []byte {
+	return frame(append([]any{xid, zxid, code}, body...)...)
+}
+
+func multiOK(xid int) []byte { return reply(xid, 0, 7, 13, false, 0, -1, true, -1) }
+
+// readFrame reads a frame and returns what follows its length.
+func readFrame(r io.Reader) ([]byte, error) {
+	var n uint32
+	if err := binary.Read(r, binary.BigEndian, &n); err != nil {
+		return nil, err
+	}
+	b := make([]byte, n)
+	_, err := io.ReadFull(r, b)
+	return b, err
+}
 
 // fakeServer returns the dialer to a server that greets with the session 5, confirms
 // its end, and answers everything else as answer says.
 func fakeServer(answer func(xid, op int, path string) []byte) Dialer {
 	serve := func(conn net.Conn) {
 		defer conn.Close()
-		if _, err := readFrame(conn, nil, maxHandshake); err != nil {
+		if _, err := readFrame(conn); err != nil {
 			return
 		}
-		for a := connectResponse(5, 10*second); ; {
+		for a := frame(0, 10_000, int64(5), "................"); ; {
 			if _, err := conn.Write(a); err != nil {
 				return
 			}
-			b, err := readFrame(conn, nil, maxFrame)
+			b, err := readFrame(conn)
 			if err != nil {
 				return
 			}
-			c := cursor{b: b[4:]}
-			xid, op := int(c.int32()), int(c.int32())
+			word := func(i int) int { return int(int32(binary.BigEndian.Uint32(b[4*i:]))) }
+			xid, op := word(0), word(1)
 			switch op {
 			case opClose:
 				a = reply(xid, 0, 7)
 			case opMulti:
 				a = answer(xid, op, "")
 			default:
-				a = answer(xid, op, c.text())
+				a = answer(xid, op, string(b[12:12+word(2)])) // every other begins with its path
 			}
 		}
 	}
@@ -148,7 +199,7 @@ func TestThrottled(t *testing.T) {
 			return multiOK(xid)
 		}
 		if count[op]++; count[op] == 1 {
-			return reply(xid, codeThrottled, 7)
+			return reply(xid, wire.CodeThrottled, 7)
 		}
 		switch {
 		case op == opCreate:

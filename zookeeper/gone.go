@@ -6,6 +6,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/zookeeper/internal/wire"
 )
 
 // Gone implements [backend.Session]. A notice that m's znode was deleted is enough;
@@ -24,7 +25,7 @@ func (s *session) gone(ctx context.Context, m backend.Member) error {
 	// Without a position it is Ahead that has seen m, by this session.
 	fresh := removed != nil || position == 0
 	for {
-		v, fired, err := s.look(ctx, watchKey{path, watchData})
+		v, fired, err := s.look(ctx, wire.WatchKey{Path: path, Kind: wire.WatchData})
 		if err != nil {
 			return err
 		}
@@ -68,9 +69,9 @@ func (s *session) Joined(ctx context.Context, line string) error {
 func (s *session) joined(ctx context.Context, line string) error {
 	path := s.options.path(line)
 	for {
-		v, fired, err := s.look(ctx, watchKey{path, watchChildren})
+		v, fired, err := s.look(ctx, wire.WatchKey{Path: path, Kind: wire.WatchChildren})
 		if err == nil && v.missing {
-			v, fired, err = s.look(ctx, watchKey{path, watchExists})
+			v, fired, err = s.look(ctx, wire.WatchKey{Path: path, Kind: wire.WatchExists})
 			if err == nil && !v.missing {
 				continue // the line came into being between two looks
 			}

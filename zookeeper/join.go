@@ -122,15 +122,15 @@ func (j *join) run(ctx context.Context, line string) {
 	j.mu.Unlock()
 	if o != nil && abandoned {
 		// Until the link is dead: then the member goes with the session.
-		if err := j.s.leave(j.s.link.ctx, o.path, o.joined); err != nil && j.s.link.ended() == nil {
-			j.s.link.kill(fmt.Errorf("a member that nobody waits for cannot be removed: %w", err))
+		if err := j.s.leave(j.s.link.Context(), o.path, o.joined); err != nil && j.s.link.Ended() == nil {
+			j.s.link.Kill(fmt.Errorf("a member that nobody waits for cannot be removed: %w", err))
 		}
 	}
 }
 
 // add creates the member. ctx, the caller's, counts until the create is sent.
 func (j *join) add(ctx context.Context) (*own, error) {
-	inner := j.s.link.ctx
+	inner := j.s.link.Context()
 	wait := pauses()
 	for {
 		prefix := j.s.options.namePrefix()
@@ -164,10 +164,10 @@ func (j *join) add(ctx context.Context) (*own, error) {
 func (j *join) find(ctx context.Context, prefix string) (string, error) {
 	s := j.s
 	at, err := kit.Retry(ctx, pauses(), isLost, func(ctx context.Context) (string, error) { return s.findOwn(ctx, j.line, prefix) })
-	if err != nil && s.link.ended() == nil {
+	if err != nil && s.link.Ended() == nil {
 		// The members of a session that has ended go with it.
-		s.link.kill(fmt.Errorf("a join's outcome cannot be found out: %w", err))
-		return "", s.link.ended()
+		s.link.Kill(fmt.Errorf("a join's outcome cannot be found out: %w", err))
+		return "", s.link.Ended()
 	}
 	return at, err
 }
@@ -198,7 +198,7 @@ func (s *session) findOwn(ctx context.Context, line, prefix string) (string, err
 	if err != nil {
 		return "", err
 	}
-	session, _ := s.link.state()
+	session, _ := s.link.State()
 	for i, n := range nodes {
 		if n.stat != nil && n.stat.EphemeralOwner == session {
 			return paths[i], nil
@@ -221,7 +221,7 @@ func (j *join) verify(ctx context.Context, at string) (*own, error) {
 		up, err2 := parent.wait(ctx)
 		switch err := errors.Join(err1, err2); {
 		case err == nil:
-			session, _ := s.link.state()
+			session, _ := s.link.State()
 			if st.EphemeralOwner != session || up.Czxid > st.Czxid {
 				return nil, fmt.Errorf("%w: %s was removed and is another's now", backend.ErrNotMember, at)
 			}
@@ -236,7 +236,7 @@ func (j *join) verify(ctx context.Context, at string) (*own, error) {
 			return nil, fmt.Errorf("%w: %s was removed as soon as it was created", backend.ErrNotMember, at)
 		case !errors.Is(err, errLost):
 			// It cannot be read, so nobody could lead with it.
-			s.link.kill(fmt.Errorf("cannot read %s: %w", at, err))
+			s.link.Kill(fmt.Errorf("cannot read %s: %w", at, err))
 			return nil, err
 		}
 		if err := wait.Sleep(ctx); err != nil {

@@ -64,7 +64,7 @@ func (s *session) isGone(ctx context.Context, path string, m backend.Member) (bo
 
 // mayTouch fails when m, which stands as n, is another session's.
 func (s *session) mayTouch(n node, m backend.Member) error {
-	if session, _ := s.link.state(); n.pinned() || n.stat.EphemeralOwner == session {
+	if session, _ := s.link.State(); n.pinned() || n.stat.EphemeralOwner == session {
 		return nil
 	}
 	return fmt.Errorf("%w: member %s belongs to another session", backend.ErrDenied, m.Key)

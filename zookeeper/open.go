@@ -10,6 +10,7 @@ import (
 	"github.com/succession-dev/succession/internal/kit"
 	"github.com/succession-dev/succession/internal/port"
 	"github.com/succession-dev/succession/internal/security"
+	"github.com/succession-dev/succession/zookeeper/internal/wire"
 )
 
 func init() {
@@ -93,7 +94,7 @@ func digestOf(l security.Login) (*Digest, error) {
 type Backend struct {
 	servers  []string
 	options  *Options
-	zxids    zxids
+	zxids    wire.Zxids
 	sessions *kit.Sessions
 }
 
@@ -130,21 +131,21 @@ func (b *Backend) Session(ctx context.Context) (backend.Session, error) {
 // open opens a session and makes sure that it stands on the log that this backend
 // has seen.
 func (b *Backend) open(ctx context.Context) (kit.Session, error) {
-	before := b.zxids.highest.Load()
+	before := b.zxids.Highest()
 	s, err := newSession(b)
 	if err != nil {
 		return nil, err
 	}
-	err = s.link.await(ctx)
+	err = s.link.Await(ctx)
 	if err == nil {
 		// The first request is a quorum write: its zxid is above that of
 		// everything that was committed before, and its answer starts the lease.
 		_, err = do(ctx, s, barrier("/"))
 	}
-	if refusal := s.link.refused(); refusal != nil {
+	if refusal := s.link.Refused(); refusal != nil {
 		err = refusal
 	}
-	if now := s.link.highest(); err == nil && now < before {
+	if now := s.link.Highest(); err == nil && now < before {
 		err = fmt.Errorf("%w: its log stands at zxid %#x and stood at %#x before, so it was rebuilt or restored and tokens would fall; "+
 			"raise the fence in the election's record above every token given out, then restart this process",
 			backend.ErrReset, now, before)
@@ -156,7 +157,7 @@ func (b *Backend) open(ctx context.Context) (kit.Session, error) {
 	s.abandon(err)
 	switch {
 	case ctx.Err() != nil:
-		_, problem := s.link.silence()
+		_, problem := s.link.Silence()
 		err = fmt.Errorf("%w: no server answered within the connect timeout of %v", backend.ErrUnavailable, b.options.ConnectTimeout)
 		if problem != nil {
 			err = fmt.Errorf("%w; last problem: %w", err, problem)

@@ -127,7 +127,7 @@ func (s *session) settle() {
 			return
 		}
 	}
-	s.link.lease.Hold(false)
+	s.link.Lease.Hold(false)
 }
 
 // lead says that a member leads, if the deadline is ahead, and reports whether it
@@ -135,7 +135,7 @@ func (s *session) settle() {
 func (s *session) lead(o *own) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.own[o.path] != o || s.Ended() != nil || !s.link.lease.Hold(true) {
+	if s.own[o.path] != o || s.Ended() != nil || !s.link.Lease.Hold(true) {
 		s.settle()
 		return false
 	}

@@ -130,7 +130,7 @@ func (s *session) unpinning(ctx context.Context, o *own) error {
 
 func (s *session) makePinned(ctx context.Context, o *own, h backend.Header, at backend.Version) error {
 	line := s.options.path(o.joined.Line)
-	inner := s.link.ctx
+	inner := s.link.Context()
 	sent := false
 	wait := pauses()
 	for {

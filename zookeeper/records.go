@@ -12,6 +12,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/kit"
+	"github.com/succession-dev/succession/zookeeper/internal/wire"
 )
 
 // A record is the data of a persistent znode, and its version the znode's mzxid,
@@ -81,7 +82,7 @@ func (s *session) watchRecord(ctx context.Context, name string, after backend.Ve
 	var none backend.Record
 	path := s.options.path(name)
 	for {
-		v, fired, err := s.look(ctx, watchKey{path, watchData})
+		v, fired, err := s.look(ctx, wire.WatchKey{Path: path, Kind: wire.WatchData})
 		if err != nil {
 			return none, err
 		}
@@ -92,7 +93,7 @@ func (s *session) watchRecord(ctx context.Context, name string, after backend.Ve
 			return r, nil
 		}
 		if v.missing {
-			if v, fired, err = s.look(ctx, watchKey{path, watchExists}); err != nil {
+			if v, fired, err = s.look(ctx, wire.WatchKey{Path: path, Kind: wire.WatchExists}); err != nil {
 				return none, err
 			}
 			if !v.missing || fired == nil {

@@ -3,10 +3,16 @@ package zookeeper
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"net"
+
+	"github.com/succession-dev/succession/zookeeper/internal/wire"
 )
+
+// wire says how a session's link connects.
+func (o *Options) wire() wire.Config {
+	return wire.Config{Dial: o.dial, Auth: (*wire.Auth)(o.Auth), TTL: o.TTL, Connect: o.ConnectTimeout, Relay: o.Relay}
+}
 
 // dial opens a connection to a server, over TLS where that is asked for.
 func (o *Options) dial(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -28,21 +34,12 @@ func (o *Options) dial(ctx context.Context, network, addr string) (net.Conn, err
 	if err := c.HandshakeContext(ctx); err != nil {
 		conn.Close()
 		hint := "is it the secureClientPort?"
-		if isRefusal(err) {
-			hint = refusalHint
+		if wire.IsRefusal(err) {
+			hint = wire.RefusalHint
 		}
 		return nil, fmt.Errorf("TLS with %s (%s): %w", addr, hint, err)
 	}
 	return &secured{c, conn}, nil
-}
-
-const refusalHint = "does it want another certificate of this client, by cert-file and key-file?"
-
-// isRefusal reports whether err is the server's word that it ends TLS. From TLS 1.3 on
-// a client that has shaken hands hears that it is refused from its first read.
-func isRefusal(err error) bool {
-	e := new(net.OpError)
-	return errors.As(err, &e) && e.Op == "remote error"
 }
 
 // secured is TLS whose Close never blocks: that of a tls.Conn first writes a

@@ -11,6 +11,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/kit"
+	"github.com/succession-dev/succession/zookeeper/internal/wire"
 )
 
 // A session is one session of the coordinator, with a zk.Conn of its own.
@@ -20,7 +21,7 @@ type session struct {
 	*kit.Life
 	backend *Backend
 	options *Options
-	link    *link
+	link    *wire.Link
 	conn    *zk.Conn
 	events  <-chan zk.Event // closed when the library has come to rest
 
@@ -43,33 +44,33 @@ func newSession(b *Backend) (*session, error) {
 	s := &session{
 		backend: b,
 		options: b.options,
-		link:    newLink(b.options, &b.zxids),
+		link:    wire.New(b.options.wire(), &b.zxids),
 		kick:    make(chan struct{}, 1),
 		own:     make(map[string]*own),
 		turns:   make(map[string]chan struct{}),
 	}
-	s.watches.armed = make(map[watchKey]*watch)
+	s.watches.armed = make(map[wire.WatchKey]*watch)
 	var err error
 	s.conn, s.events, err = zk.Connect(b.servers, b.options.TTL,
-		zk.WithDialer(s.link.dial),
+		zk.WithDialer(s.link.Dial),
 		zk.WithHostProvider(s.link),
-		zk.WithEventCallback(s.link.event),
+		zk.WithEventCallback(s.link.Event),
 		zk.WithLogger(libraryLog{b.options.Logger}),
 		// A member's value and an election's record, or a record and its path.
 		zk.WithMaxConnBufferSize(backend.MaxRecord+64<<10),
 	)
 	if err != nil {
-		s.link.kill(err)
+		s.link.Kill(err)
 		return nil, err
 	}
-	s.Life = b.sessions.NewLife(kit.Rules{Over: s.link.ended, Ending: s.link.lease.End, Release: s.release, Stands: s.standing})
-	context.AfterFunc(s.link.ctx, func() { s.End(s.link.ended()) })
+	s.Life = b.sessions.NewLife(kit.Rules{Over: s.link.Ended, Ending: s.link.Lease.End, Release: s.release, Stands: s.standing})
+	context.AfterFunc(s.link.Context(), func() { s.End(s.link.Ended()) })
 	return s, nil
 }
 
 // tearDown waits until nothing of the session is left, whose link is dead.
 func (s *session) tearDown() {
-	parked := s.link.parked
+	parked := s.link.Parked()
 	for open := true; open; {
 		select {
 		case <-parked:
@@ -107,16 +108,16 @@ func (s *session) wake() {
 
 // abandon ends the session, which nobody has had. It does not block.
 func (s *session) abandon(why error) {
-	if s.link.isReady() {
+	if s.link.IsReady() {
 		s.End(why) // which asks the server to end it
 		return
 	}
-	s.link.kill(why)
+	s.link.Kill(why)
 }
 
 // TTL implements [backend.Session].
 func (s *session) TTL() time.Duration {
-	_, ttl := s.link.state()
+	_, ttl := s.link.State()
 	return ttl
 }
 
@@ -125,7 +126,7 @@ func (s *session) TTL() time.Duration {
 // request could not be told from one that was never carried out. Once no server has been
 // reached for a session time, they have ended it by themselves.
 func (s *session) release(ctx context.Context) error {
-	why := s.link.ended()
+	why := s.link.Ended()
 	if why == nil {
 		ctx, cancel := context.WithTimeout(ctx, s.TTL())
 		defer cancel()
@@ -139,7 +140,7 @@ func (s *session) release(ctx context.Context) error {
 		case <-closed:
 		case <-ctx.Done():
 		}
-		s.link.kill(errors.New("it was closed"))
+		s.link.Kill(errors.New("it was closed"))
 	}
 	s.tearDown()
 	s.mu.Lock()
@@ -150,7 +151,7 @@ func (s *session) release(ctx context.Context) error {
 			left++
 		}
 	}
-	if s.link.over.Load() || left == 0 && !errors.Is(why, errUnsettled) {
+	if s.link.Over() || left == 0 && !errors.Is(why, errUnsettled) {
 		return nil
 	}
 	return why
@@ -171,8 +172,8 @@ func (s *session) clear(ctx context.Context) error {
 	case <-joined:
 	case <-ctx.Done():
 		return errUnsettled
-	case <-s.link.ctx.Done():
-		return s.link.ended()
+	case <-s.link.Context().Done():
+		return s.link.Ended()
 	}
 	members := s.owned()
 	errs := make(chan error, len(members))
@@ -183,7 +184,7 @@ func (s *session) clear(ctx context.Context) error {
 			errs <- s.leave(ctx, o.path, o.member())
 			<-slots
 		}) {
-			errs <- s.link.ended()
+			errs <- s.link.Ended()
 		}
 	}
 	var first error

@@ -7,6 +7,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/succession-dev/succession/internal/kit"
+	"github.com/succession-dev/succession/zookeeper/internal/wire"
 )
 
 // watches keeps one registration per path and kind, shared by all who wait for it.
@@ -14,7 +15,7 @@ import (
 // pile up until the znode changes.
 type watches struct {
 	mu    sync.Mutex
-	armed map[watchKey]*watch
+	armed map[wire.WatchKey]*watch
 	sweep int // size at which the fired ones are swept out
 }
 
@@ -25,7 +26,7 @@ type watch struct {
 	fired <-chan zk.Event
 }
 
-func (w *watches) acquire(key watchKey) *watch {
+func (w *watches) acquire(key wire.WatchKey) *watch {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.armed) > w.sweep {
@@ -43,7 +44,7 @@ func (w *watches) acquire(key watchKey) *watch {
 	return e
 }
 
-func (w *watches) release(key watchKey, e *watch) {
+func (w *watches) release(key wire.WatchKey, e *watch) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	e.users--
@@ -51,7 +52,7 @@ func (w *watches) release(key watchKey, e *watch) {
 }
 
 // drop forgets a watch that has fired and that nobody uses.
-func (w *watches) drop(key watchKey, e *watch) {
+func (w *watches) drop(key wire.WatchKey, e *watch) {
 	select {
 	case e.turn <- struct{}{}:
 		if e.users == 0 && !e.live() {
@@ -87,17 +88,17 @@ type sight struct {
 // look reads what key is about, and returns with it a channel that ends when that
 // may have changed, after at most one event. The channel is nil when nothing is
 // there to be watched. When a connection breaks, all channels end (see wire).
-func (s *session) look(ctx context.Context, key watchKey) (sight, <-chan zk.Event, error) {
+func (s *session) look(ctx context.Context, key wire.WatchKey) (sight, <-chan zk.Event, error) {
 	e := s.watches.acquire(key)
 	defer s.watches.release(key, e)
 	v, err := kit.Retry(ctx, pauses(), isLost, func(ctx context.Context) (watched, error) { return s.lookOnce(ctx, key, e) })
 	return v.sight, v.fired, err
 }
 
-func (s *session) lookOnce(ctx context.Context, key watchKey, e *watch) (watched, error) {
+func (s *session) lookOnce(ctx context.Context, key wire.WatchKey, e *watch) (watched, error) {
 	glance := func() (sight, error) {
 		return do(ctx, s, func(c *zk.Conn) (sight, error) {
-			v, _, err := key.read(c, false)
+			v, _, err := see(c, key, false)
 			return v, err
 		})
 	}
@@ -106,7 +107,7 @@ func (s *session) lookOnce(ctx context.Context, key watchKey, e *watch) (watched
 	default:
 		// What is not there takes no registration, unless that is what is waited for: many
 		// who look at once need not wait for each other to find that.
-		if key.kind != watchExists {
+		if key.Kind != wire.WatchExists {
 			if v, err := glance(); err != nil || v.missing {
 				return watched{sight: v}, err
 			}
@@ -126,7 +127,7 @@ func (s *session) lookOnce(ctx context.Context, key watchKey, e *watch) (watched
 	// The registration is kept also when the caller has gone meanwhile.
 	c, err := start(ctx, s, func(c *zk.Conn) (watched, error) {
 		defer func() { <-e.turn }()
-		v, fired, err := key.read(c, true)
+		v, fired, err := see(c, key, true)
 		e.fired = fired
 		return watched{v, fired}, err
 	})
@@ -142,29 +143,29 @@ type watched struct {
 	fired <-chan zk.Event
 }
 
-// read reads what key is about and registers for a notice if arm is set. What is
+// see reads what key is about and registers for a notice if arm is set. What is
 // not there is no error.
-func (key watchKey) read(c *zk.Conn, arm bool) (v sight, fired <-chan zk.Event, err error) {
+func see(c *zk.Conn, key wire.WatchKey, arm bool) (v sight, fired <-chan zk.Event, err error) {
 	switch {
-	case key.kind == watchData && arm:
-		v.data, v.stat, fired, err = c.GetW(key.path)
-	case key.kind == watchData:
-		v.data, v.stat, err = c.Get(key.path)
-	case key.kind == watchChildren && arm:
-		v.names, v.stat, fired, err = c.ChildrenW(key.path)
-	case key.kind == watchChildren:
-		v.names, v.stat, err = c.Children(key.path)
+	case key.Kind == wire.WatchData && arm:
+		v.data, v.stat, fired, err = c.GetW(key.Path)
+	case key.Kind == wire.WatchData:
+		v.data, v.stat, err = c.Get(key.Path)
+	case key.Kind == wire.WatchChildren && arm:
+		v.names, v.stat, fired, err = c.ChildrenW(key.Path)
+	case key.Kind == wire.WatchChildren:
+		v.names, v.stat, err = c.Children(key.Path)
 	case arm:
 		var there bool
-		there, v.stat, fired, err = c.ExistsW(key.path)
+		there, v.stat, fired, err = c.ExistsW(key.Path)
 		v.missing = !there
 	default:
 		var there bool
-		there, v.stat, err = c.Exists(key.path)
+		there, v.stat, err = c.Exists(key.Path)
 		v.missing = !there
 	}
 	if err == errNoNode {
 		v.missing, err = true, nil
 	}
-	return v, fired, need(mayRead, key.path, err)
+	return v, fired, need(mayRead, key.Path, err)
 }

@@ -1,4 +1,4 @@
-package zookeeper
+package wire
 
 import (
 	"context"
@@ -17,16 +17,16 @@ import (
 	"github.com/succession-dev/succession/internal/lease"
 )
 
-// A link binds one zk.Conn to one session of the coordinator. All its connections
+// A Link binds one zk.Conn to one session of the coordinator. All its connections
 // go through it. Once the session has ended the link is dead: it dials no more, and
 // its last connection carries nothing more.
-type link struct {
-	dialer Dialer
-	auth   *Digest
+type Link struct {
+	dialer func(ctx context.Context, network, addr string) (net.Conn, error)
+	auth   *Auth
 	budget time.Duration // for a dial and the handshake together
 	relay  time.Duration
-	lease  lease.Lease
-	zxids  *zxids // the backend's
+	Lease  lease.Lease
+	zxids  *Zxids // the backend's
 
 	ctx    context.Context // ends with the link; its cause wraps ErrSessionEnded
 	cancel context.CancelCauseFunc
@@ -51,14 +51,28 @@ type link struct {
 	next     int
 }
 
-func newLink(o *Options, z *zxids) *link {
+// Config says how a link connects.
+type Config struct {
+	Dial    func(ctx context.Context, network, addr string) (net.Conn, error)
+	Auth    *Auth         // nil for none
+	TTL     time.Duration // that will be asked for
+	Connect time.Duration // in which a session is to be opened
+	Relay   time.Duration // 0 for what is enough for the TTL that is granted
+}
+
+// Auth is a user of the authentication scheme digest.
+type Auth struct{ User, Password string }
+
+// New returns the link of a session that is about to be opened. The caller must call Kill
+// at the end.
+func New(c Config, z *Zxids) *Link {
 	ctx, cancel := context.WithCancelCause(context.Background())
-	return &link{
-		dialer: o.dial,
-		auth:   o.Auth,
+	return &Link{
+		dialer: c.Dial,
+		auth:   c.Auth,
 		// Half of the connect timeout leaves time for a second server.
-		budget: min(o.TTL/3, o.ConnectTimeout/2),
-		relay:  o.Relay,
+		budget: min(c.TTL/3, c.Connect/2),
+		relay:  c.Relay,
 		zxids:  z,
 		ctx:    ctx,
 		cancel: cancel,
@@ -68,15 +82,34 @@ func newLink(o *Options, z *zxids) *link {
 	}
 }
 
-// ended returns why the session has ended, or nil while it lives.
-func (l *link) ended() error { return context.Cause(l.ctx) }
+// Context returns what ends with the link; its cause is Ended.
+func (l *Link) Context() context.Context { return l.ctx }
 
-// kill ends the session on this side, for good. From its return on nothing more is
+// Parked is closed when the dead link's zk.Conn has come to rest.
+func (l *Link) Parked() <-chan struct{} { return l.parked }
+
+// Over reports whether the coordinator has said that the session is over.
+func (l *Link) Over() bool { return l.over.Load() }
+
+// Relay returns the time that a server may take to report to the ensemble's leader which
+// sessions it has heard from.
+func (l *Link) Relay() time.Duration {
+	if l.relay != 0 {
+		return l.relay
+	}
+	_, ttl := l.State()
+	return defaultRelay(ttl)
+}
+
+// Ended returns why the session has ended, or nil while it lives.
+func (l *Link) Ended() error { return context.Cause(l.ctx) }
+
+// Kill ends the session on this side, for good. From its return on nothing more is
 // sent and nothing more is taken.
-func (l *link) kill(why error) {
+func (l *Link) Kill(why error) {
 	l.mu.Lock()
 	l.cancel(fmt.Errorf("%w: %w", backend.ErrSessionEnded, why))
-	l.lease.End()
+	l.Lease.End()
 	w := l.wire
 	l.ready = false
 	l.mu.Unlock()
@@ -86,37 +119,37 @@ func (l *link) kill(why error) {
 }
 
 // expired is kill on the coordinator's word.
-func (l *link) expired() error {
+func (l *Link) expired() error {
 	l.over.Store(true)
 	err := errors.New("the coordinator has ended it")
-	l.kill(err)
+	l.Kill(err)
 	return err
 }
 
 // deny is kill on the word of a server that wants other credentials.
-func (l *link) deny(why error) error {
+func (l *Link) deny(why error) error {
 	err := fmt.Errorf("%w: %w", backend.ErrDenied, why)
 	l.mu.Lock()
 	l.refusal = err
 	l.mu.Unlock()
-	l.kill(err)
+	l.Kill(err)
 	return err
 }
 
-// refused returns why a server refuses this client, or nil.
-func (l *link) refused() error {
+// Refused returns why a server refuses this client, or nil.
+func (l *Link) Refused() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.refusal
 }
 
-// await blocks until requests can be sent.
-func (l *link) await(ctx context.Context) error {
+// Await blocks until requests can be sent.
+func (l *Link) Await(ctx context.Context) error {
 	for {
 		l.mu.Lock()
 		ready, up := l.ready, l.up
 		l.mu.Unlock()
-		if err := l.ended(); err != nil {
+		if err := l.Ended(); err != nil {
 			return err
 		}
 		if err := ctx.Err(); err != nil {
@@ -133,36 +166,36 @@ func (l *link) await(ctx context.Context) error {
 	}
 }
 
-// isReady reports whether requests can be sent.
-func (l *link) isReady() bool {
+// IsReady reports whether requests can be sent.
+func (l *Link) IsReady() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.ready
 }
 
-// state returns what a session shows of its link.
-func (l *link) state() (session int64, ttl time.Duration) {
+// State returns what a session shows of its link.
+func (l *Link) State() (session int64, ttl time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.session, l.ttl
 }
 
-// silence returns how long no server has been heard from, and why.
-func (l *link) silence() (time.Duration, error) {
+// Silence returns how long no server has been heard from, and why.
+func (l *Link) Silence() (time.Duration, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return clock.Since(l.heard), l.problem
 }
 
-// highest returns the highest zxid that this session has seen.
-func (l *link) highest() int64 {
+// Highest returns the highest zxid that this session has seen.
+func (l *Link) Highest() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.zxid
 }
 
 // opening is called before a connect request for the session is sent.
-func (l *link) opening(session int64) error {
+func (l *Link) opening(session int64) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.session != session {
@@ -172,7 +205,7 @@ func (l *link) opening(session int64) error {
 }
 
 // greeted is called with the answer to a connect request that was sent at sent.
-func (l *link) greeted(h handshake, sent clock.Instant) error {
+func (l *Link) greeted(h handshake, sent clock.Instant) error {
 	l.mu.Lock()
 	known := l.session
 	l.mu.Unlock()
@@ -191,20 +224,20 @@ func (l *link) greeted(h handshake, sent clock.Instant) error {
 	l.heard = clock.Now()
 	l.since = l.heard
 	l.dials = 0
-	l.lease.Cap(sent, l.ttl)
+	l.Lease.Cap(sent, l.ttl)
 	return nil
 }
 
 // adopt makes session the link's, just before the library is told of it: one that the
 // library never heard of, since the connection broke before, it will not ask for again.
-func (l *link) adopt(session int64) {
+func (l *Link) adopt(session int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.session = session
 }
 
 // heardNow notes that a server was heard from, and the zxid that it has reached.
-func (l *link) heardNow(now clock.Instant, zxid int64) {
+func (l *Link) heardNow(now clock.Instant, zxid int64) {
 	l.mu.Lock()
 	l.heard = now
 	l.zxid = max(l.zxid, zxid)
@@ -213,13 +246,13 @@ func (l *link) heardNow(now clock.Instant, zxid int64) {
 }
 
 // down is called when the connection w has broken.
-func (l *link) down(w *wire, why error) {
+func (l *Link) down(w *wire, why error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.wire != w {
 		return
 	}
-	if l.ended() == nil { // else it is but the end of the session
+	if l.Ended() == nil { // else it is but the end of the session
 		l.problem = why
 	}
 	l.wire = nil
@@ -236,8 +269,8 @@ func (l *link) down(w *wire, why error) {
 	}
 }
 
-// event is the library's callback. It must not block.
-func (l *link) event(ev zk.Event) {
+// Event is the library's callback. It must not block.
+func (l *Link) Event(ev zk.Event) {
 	if ev.Type != zk.EventSession {
 		return
 	}
@@ -245,7 +278,7 @@ func (l *link) event(ev zk.Event) {
 	case zk.StateHasSession:
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		if !l.ready && l.wire != nil && l.ended() == nil {
+		if !l.ready && l.wire != nil && l.Ended() == nil {
 			l.ready = true
 			close(l.up)
 		}
@@ -253,14 +286,14 @@ func (l *link) event(ev zk.Event) {
 		// On a dead link this comes just before the library answers what is
 		// queued, and Conn.Close may be about to queue its close request. An
 		// answer saves it a wait of one second.
-		if l.ended() != nil {
+		if l.Ended() != nil {
 			time.Sleep(5 * time.Millisecond)
 		}
 	}
 }
 
-// dial is the library's dialer.
-func (l *link) dial(network, addr string, _ time.Duration) (net.Conn, error) {
+// Dial is the library's dialer.
+func (l *Link) Dial(network, addr string, _ time.Duration) (net.Conn, error) {
 	if err := l.backoff(); err != nil {
 		return nil, err
 	}
@@ -277,7 +310,7 @@ func (l *link) dial(network, addr string, _ time.Duration) (net.Conn, error) {
 			conn.Close()
 		}
 		l.mu.Lock()
-		if l.ended() == nil {
+		if l.Ended() == nil {
 			l.problem = err
 		}
 		l.mu.Unlock()
@@ -286,7 +319,7 @@ func (l *link) dial(network, addr string, _ time.Duration) (net.Conn, error) {
 	w := newWire(l, conn)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := l.ended(); err != nil {
+	if err := l.Ended(); err != nil {
 		conn.Close()
 		return nil, err
 	}
@@ -296,8 +329,8 @@ func (l *link) dial(network, addr string, _ time.Duration) (net.Conn, error) {
 
 // backoff waits before a dial: not at all until every server has failed once in a
 // row, and then longer and longer.
-func (l *link) backoff() error {
-	if err := l.ended(); err != nil {
+func (l *Link) backoff() error {
+	if err := l.Ended(); err != nil {
 		return err
 	}
 	l.mu.Lock()
@@ -315,7 +348,7 @@ func (l *link) backoff() error {
 // patience returns how long a dial may take, with its handshake. Each server has but a
 // sixth of the session time at first when a session has lost its connection: a leader has
 // less than a third left until its term ends, of which a silent server may not take all.
-func (l *link) patience() time.Duration {
+func (l *Link) patience() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.dials++
@@ -328,22 +361,22 @@ func (l *link) patience() time.Duration {
 // The link is the library's zk.HostProvider: it goes round the servers, whose
 // names are resolved anew at each dial.
 
-func (l *link) Init(servers []string) error {
+func (l *Link) Init(servers []string) error {
 	l.servers = servers
 	return nil
 }
 
-func (l *link) Len() int { return len(l.servers) }
+func (l *Link) Len() int { return len(l.servers) }
 
 // Next returns the next server. retryStart makes the library wait for Conn.Close
 // or a second, whichever is first: the right place for a dead link, and nowhere
 // else, as dial has a backoff of its own.
-func (l *link) Next() (server string, retryStart bool) {
+func (l *Link) Next() (server string, retryStart bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	server = l.servers[l.next%len(l.servers)]
 	l.next++
-	if l.ended() == nil {
+	if l.Ended() == nil {
 		return server, false
 	}
 	select {
@@ -354,12 +387,15 @@ func (l *link) Next() (server string, retryStart bool) {
 	return server, true
 }
 
-func (l *link) Connected() {}
+func (l *Link) Connected() {}
 
-// zxids is the highest zxid that a backend has seen in its life.
-type zxids struct{ highest atomic.Int64 }
+// Zxids is the highest zxid that a backend has seen in its life.
+type Zxids struct{ highest atomic.Int64 }
 
-func (z *zxids) saw(zxid int64) {
+// Highest returns it.
+func (z *Zxids) Highest() int64 { return z.highest.Load() }
+
+func (z *Zxids) saw(zxid int64) {
 	for {
 		h := z.highest.Load()
 		if zxid <= h || z.highest.CompareAndSwap(h, zxid) {

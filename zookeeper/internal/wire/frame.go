@@ -1,4 +1,4 @@
-package zookeeper
+package wire
 
 import (
 	"bytes"
@@ -33,7 +33,7 @@ const (
 	codeSessionExpired = -112
 	codeSessionMoved   = -118
 	codeAuthRequired   = -124 // SESSIONCLOSEDREQUIRESASLAUTH, whatever the scheme
-	codeThrottled      = -127 // THROTTLEDOP: not carried out, to be repeated
+	CodeThrottled      = -127 // THROTTLEDOP: not carried out, to be repeated
 
 	eventCreated         = 1
 	eventDeleted         = 2
@@ -118,26 +118,27 @@ func (c *cursor) text() string {
 	return string(c.take(int(n)))
 }
 
-// A watchKey is one registration for a notice: the kinds of watch have separate
+// A WatchKey is one registration for a notice: the kinds of watch have separate
 // tables in the client and in the server.
-type watchKey struct {
-	path string
-	kind watchKind
+type WatchKey struct {
+	Path string
+	Kind WatchKind
 }
 
-type watchKind byte
+// A WatchKind is what a registration is for.
+type WatchKind byte
 
 const (
-	watchData     watchKind = iota + 1 // on a znode that was there
-	watchExists                        // on a znode that was not there
-	watchChildren                      // on the list of children
+	WatchData     WatchKind = iota + 1 // on a znode that was there
+	WatchExists                        // on a znode that was not there
+	WatchChildren                      // on the list of children
 )
 
 // A request is what the wire remembers of a request until it is answered.
 type request struct {
 	op    int32
 	path  string    // only if watch
-	watch watchKind // what the request registers for; 0 for nothing
+	watch WatchKind // what the request registers for; 0 for nothing
 }
 
 // parseRequest reads a whole outgoing frame.
@@ -151,9 +152,9 @@ func parseRequest(frame []byte) (xid int32, r request, err error) {
 	case opGetData, opExists, opChildren2:
 		path := c.text()
 		if c.bool() {
-			r.path, r.watch = path, watchData
+			r.path, r.watch = path, WatchData
 			if r.op == opChildren2 {
-				r.watch = watchChildren
+				r.watch = WatchChildren
 			}
 		}
 	}
@@ -248,27 +249,27 @@ func parseEvent(body cursor) (kind int32, path string, err error) {
 
 // appendEvent appends the frame of an event that makes the client drop its
 // registration under key and tell whoever waits for it.
-func appendEvent(b []byte, key watchKey) []byte {
+func appendEvent(b []byte, key WatchKey) []byte {
 	kind := int32(eventDataChanged)
-	switch key.kind {
-	case watchExists:
+	switch key.Kind {
+	case WatchExists:
 		kind = eventCreated
-	case watchChildren:
+	case WatchChildren:
 		kind = eventChildrenChanged
 	}
 	put := func(v int32) { b = binary.BigEndian.AppendUint32(b, uint32(v)) }
-	put(int32(16 + 12 + len(key.path)))
+	put(int32(16 + 12 + len(key.Path)))
 	put(xidEvent)
 	b = binary.BigEndian.AppendUint64(b, ^uint64(0)) // zxid -1, as servers send it
 	put(0)
 	put(kind)
 	put(stateSyncConnected)
-	put(int32(len(key.path)))
-	return append(b, key.path...)
+	put(int32(len(key.Path)))
+	return append(b, key.Path...)
 }
 
 // appendAuth appends the frame that shows credentials of the scheme digest.
-func appendAuth(b []byte, d *Digest) []byte {
+func appendAuth(b []byte, d *Auth) []byte {
 	const scheme = "digest"
 	put := func(v int32) { b = binary.BigEndian.AppendUint32(b, uint32(v)) }
 	credentials := d.User + ":" + d.Password
@@ -284,16 +285,16 @@ func appendAuth(b []byte, d *Digest) []byte {
 
 // fires returns the registrations on path that an event ends, as the client ends
 // them (notifyWatches in conn.go of go-zookeeper/zk).
-func fires(kind int32) []watchKind {
+func fires(kind int32) []WatchKind {
 	switch kind {
 	case eventCreated:
-		return []watchKind{watchExists}
+		return []WatchKind{WatchExists}
 	case eventDataChanged:
-		return []watchKind{watchExists, watchData}
+		return []WatchKind{WatchExists, WatchData}
 	case eventChildrenChanged:
-		return []watchKind{watchChildren}
+		return []WatchKind{WatchChildren}
 	case eventDeleted:
-		return []watchKind{watchExists, watchData, watchChildren}
+		return []WatchKind{WatchExists, WatchData, WatchChildren}
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package zookeeper
+package wire
 
 import (
 	"bufio"
@@ -31,7 +31,7 @@ import (
 // Read is called by one goroutine at a time, and so is Write.
 type wire struct {
 	net.Conn
-	link *link
+	link *Link
 	in   *bufio.Reader
 
 	frame   []byte // the buffer of the frame that is being delivered
@@ -47,7 +47,7 @@ type wire struct {
 	requests map[int32]sentRequest
 	pings    []clock.Instant // unanswered, oldest first
 	touches  touches
-	armed    map[watchKey]struct{}
+	armed    map[WatchKey]struct{}
 }
 
 type sentRequest struct {
@@ -55,14 +55,14 @@ type sentRequest struct {
 	sent clock.Instant
 }
 
-func newWire(l *link, conn net.Conn) *wire {
+func newWire(l *Link, conn net.Conn) *wire {
 	return &wire{
 		Conn:     conn,
 		link:     l,
 		in:       bufio.NewReader(conn),
 		requests: make(map[int32]sentRequest),
 		touches:  touches{relay: l.relay},
-		armed:    make(map[watchKey]struct{}),
+		armed:    make(map[WatchKey]struct{}),
 	}
 }
 
@@ -81,7 +81,7 @@ func (w *wire) Write(frame []byte) (int, error) {
 }
 
 func (w *wire) write(frame []byte) error {
-	if err := w.link.ended(); err != nil {
+	if err := w.link.Ended(); err != nil {
 		return err
 	}
 	sent := clock.Now() // before the write: the server cannot have heard of it earlier
@@ -105,7 +105,7 @@ func (w *wire) sending(frame []byte, sent clock.Instant) ([]byte, error) {
 		w.opened, w.touches.connect = true, sent
 		// The library does not count notices: a server that is behind one would show again
 		// what the session was told has gone.
-		return withZxid(frame, w.link.highest()), w.link.opening(h.session)
+		return withZxid(frame, w.link.Highest()), w.link.opening(h.session)
 	}
 	xid, r, err := parseRequest(frame)
 	if err != nil {
@@ -144,7 +144,7 @@ func (w *wire) next() (err error) {
 	if w.frame, err = readFrame(w.in, w.frame, limit); err != nil {
 		return err
 	}
-	if err := w.link.ended(); err != nil {
+	if err := w.link.Ended(); err != nil {
 		return err // what comes now was meant for nobody
 	}
 	if err := note(w.frame, clock.Now()); err != nil {
@@ -200,8 +200,8 @@ func (w *wire) authenticate() error {
 	case h.xid != xidAuth:
 		return fmt.Errorf("%w: xid %d where the answer to credentials was due", errFrame, h.xid)
 	case h.code != 0:
-		return w.link.deny(fmt.Errorf("server %s refuses the credentials of %v (code %d): is the scheme digest enabled?",
-			w.RemoteAddr(), auth, h.code))
+		return w.link.deny(fmt.Errorf("server %s refuses the credentials of digest:%s (code %d): is the scheme digest enabled?",
+			w.RemoteAddr(), auth.User, h.code))
 	}
 	return nil
 }
@@ -225,7 +225,7 @@ func (w *wire) received(frame []byte, now clock.Instant) error {
 			return err
 		}
 		for _, k := range fires(kind) {
-			delete(w.armed, watchKey{path, k})
+			delete(w.armed, WatchKey{path, k})
 		}
 	case xidPing:
 		if len(w.pings) > 0 {
@@ -254,13 +254,13 @@ func (w *wire) answered(r sentRequest, code int32, body cursor, now clock.Instan
 		return w.link.expired()
 	case r.op == opClose && code == 0:
 		w.link.over.Store(true)
-	case r.watch == watchData && r.op == opExists && code == codeNoNode:
-		w.armed[watchKey{r.path, watchExists}] = struct{}{}
+	case r.watch == WatchData && r.op == opExists && code == codeNoNode:
+		w.armed[WatchKey{r.path, WatchExists}] = struct{}{}
 	case r.watch != 0 && code == 0:
-		w.armed[watchKey{r.path, r.watch}] = struct{}{}
+		w.armed[WatchKey{r.path, r.watch}] = struct{}{}
 	}
 	if committed(r.op, code) {
-		w.link.lease.Extend(w.touches.anchor(r.sent), w.ttl)
+		w.link.Lease.Extend(w.touches.anchor(r.sent), w.ttl)
 	}
 	w.touches.answered(r.sent, now)
 	return nil
@@ -292,12 +292,22 @@ func greetingError(err error) error {
 		return fmt.Errorf("it was accepted, and a ZooKeeper client's greeting got no answer; is this ZooKeeper's clientPort? (%w)", err)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):
 		return fmt.Errorf("it was closed upon a ZooKeeper client's greeting; this is no clientPort, or it wants TLS (tls=on), or the ensemble has no quorum (%w)", err)
-	case isRefusal(err):
-		return fmt.Errorf("it breaks TLS off (%s): %w", refusalHint, err)
+	case IsRefusal(err):
+		return fmt.Errorf("it breaks TLS off (%s): %w", RefusalHint, err)
 	case errors.Is(err, errFrame):
 		return fmt.Errorf("what answers there is not ZooKeeper (%w)", err)
 	}
 	return err
+}
+
+// RefusalHint is what to do then.
+const RefusalHint = "does it want another certificate of this client, by cert-file and key-file?"
+
+// IsRefusal reports whether err is the server's word that it ends TLS. From TLS 1.3 on
+// a client that has shaken hands hears that it is refused from its first read.
+func IsRefusal(err error) bool {
+	e := new(net.OpError)
+	return errors.As(err, &e) && e.Op == "remote error"
 }
 
 // The library sets deadlines that are far too long during the handshake, and takes

@@ -1,4 +1,4 @@
-package zookeeper
+package wire
 
 import (
 	"bytes"
@@ -49,20 +49,20 @@ func reply(xid, code int, zxid int64, body ...any) []byte {
 // reads, and what the server does.
 type rig struct {
 	t      *testing.T
-	link   *link
+	link   *Link
 	client net.Conn // the wire
 	server net.Conn
 }
 
 // newRig connects without a handshake.
-func newRig(t *testing.T, l *link) *rig {
+func newRig(t *testing.T, l *Link) *rig {
 	t.Helper()
 	var server net.Conn
 	l.dialer = func(context.Context, string, string) (c net.Conn, err error) {
 		c, server = net.Pipe()
 		return c, nil
 	}
-	client, err := l.dial("tcp", "server:2181", 0)
+	client, err := l.Dial("tcp", "server:2181", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,14 +70,10 @@ func newRig(t *testing.T, l *link) *rig {
 	return &rig{t, l, client, server}
 }
 
-func testLink(t *testing.T) *link {
-	o, err := (&Options{TTL: 10 * time.Second}).filled()
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := newLink(o, new(zxids))
+func testLink(t *testing.T) *Link {
+	l := New(Config{TTL: 10 * time.Second, Connect: 4 * time.Second}, new(Zxids))
 	l.servers = []string{"server:2181"}
-	t.Cleanup(func() { l.kill(errors.New("end of test")) })
+	t.Cleanup(func() { l.Kill(errors.New("end of test")) })
 	return l
 }
 
@@ -133,7 +129,7 @@ func (r *rig) left(want time.Duration) {
 	r.t.Helper()
 	// The clock that counts suspension is not the bubble's: it adds what the test
 	// really takes.
-	if got := r.link.lease.Left(); got > want || got < want-100*time.Millisecond {
+	if got := r.link.Lease.Left(); got > want || got < want-100*time.Millisecond {
 		r.t.Errorf("lease: %v left, want %v", got, want)
 	}
 }
@@ -228,7 +224,7 @@ func TestLeaseNeedsQuorumWrite(t *testing.T) {
 			r.must(r.handshake(0, 5, 8*second))
 			r.send(test.request)
 			r.must(r.answer(test.answer))
-			if got := r.link.lease.Left() > 0; got != test.proves {
+			if got := r.link.Lease.Left() > 0; got != test.proves {
 				t.Errorf("deadline ahead: %v, want %v", got, test.proves)
 			}
 		})
@@ -299,7 +295,7 @@ func TestWireCarriesOneSession(t *testing.T) {
 			if err := fault(r); err == nil {
 				t.Error("the answer was delivered")
 			}
-			if err := l.ended(); !errors.Is(err, backend.ErrSessionEnded) || !l.over.Load() {
+			if err := l.Ended(); !errors.Is(err, backend.ErrSessionEnded) || !l.over.Load() {
 				t.Errorf("link ended: %v, over: %v", err, l.over.Load())
 			}
 			r.client.Write(multiRequest(9))
@@ -310,7 +306,7 @@ func TestWireCarriesOneSession(t *testing.T) {
 			if _, err := r.client.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 				t.Error("a read after the end")
 			}
-			if _, err := l.dial("tcp", "server:2181", 0); !errors.Is(err, backend.ErrSessionEnded) {
+			if _, err := l.Dial("tcp", "server:2181", 0); !errors.Is(err, backend.ErrSessionEnded) {
 				t.Errorf("a dial after the end: %v", err)
 			}
 		})
@@ -452,6 +448,28 @@ func TestTouches(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		at(19900*time.Millisecond - 500*time.Millisecond + 100*time.Millisecond)
+	})
+}
+
+// A session that lives has no time to lose on a silent server, unless all are slow.
+func TestSilenceOnReconnect(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := testLink(t)
+		r := newRig(t, l)
+		r.must(r.handshake(0, 5, 6*second))
+		for i, want := range []time.Duration{second, 2 * second, 2 * second} { // half of 4 s
+			l.down(r.client.(*wire), errors.New("lost"))
+			r.client.Close()
+			r = newRig(t, l)
+			r.send(connectRequest(5))
+			begin := time.Now()
+			if _, err := r.client.Read(make([]byte, 8)); err == nil {
+				t.Error("read an answer")
+			}
+			if took := time.Since(begin); took != want {
+				t.Errorf("dial %d: gave up after %v, want %v", i, took, want)
+			}
+		}
 	})
 }
 

@@ -1,4 +1,4 @@
-package zookeeper
+package wire
 
 import (
 	"bytes"
@@ -14,7 +14,7 @@ import (
 // library never heard of it.
 func TestWireForgetsUnauthenticatedSession(t *testing.T) {
 	l := testLink(t)
-	l.auth = &Digest{User: "alice", Password: "secret"}
+	l.auth = &Auth{User: "alice", Password: "secret"}
 	credentials := frame(xidAuth, opAuth, 0, "digest", "alice:secret")
 	for _, session := range []int64{5, 6} {
 		r := newRig(t, l)
@@ -33,7 +33,7 @@ func TestWireForgetsUnauthenticatedSession(t *testing.T) {
 			t.Errorf("session %d: greeted with %v", session, err)
 		}
 	}
-	if session, _ := l.state(); session != 6 {
+	if session, _ := l.State(); session != 6 {
 		t.Errorf("the link's session is %d, want 6", session)
 	}
 }
@@ -43,7 +43,7 @@ func TestWireForgetsUnauthenticatedSession(t *testing.T) {
 func TestWireAuthenticates(t *testing.T) {
 	for code, want := range map[int]error{0: nil, -115: backend.ErrDenied} {
 		l := testLink(t)
-		l.auth = &Digest{User: "alice", Password: "secret"}
+		l.auth = &Auth{User: "alice", Password: "secret"}
 		r := newRig(t, l)
 		r.send(connectRequest(0))
 		served := make(chan []byte, 1)
@@ -59,8 +59,8 @@ func TestWireAuthenticates(t *testing.T) {
 		if got := <-served; !bytes.Equal(got, frame(xidAuth, opAuth, 0, "digest", "alice:secret")) {
 			t.Errorf("the server got %q", got)
 		}
-		if !errors.Is(err, want) || !errors.Is(l.refused(), want) {
-			t.Errorf("code %d: greeted with %v, refused with %v, want %v", code, err, l.refused(), want)
+		if !errors.Is(err, want) || !errors.Is(l.Refused(), want) {
+			t.Errorf("code %d: greeted with %v, refused with %v, want %v", code, err, l.Refused(), want)
 		}
 		if err != nil && strings.Contains(err.Error(), "secret") {
 			t.Errorf("the error shows the password: %v", err)
