@@ -11,11 +11,14 @@ import (
 	"github.com/succession-dev/succession/internal/backoff"
 )
 
-// A history is what a backend has seen of Consul's log. It notices when that goes
-// back, because the cluster was rebuilt, or the keys alone, because a snapshot was
-// restored into a cluster that runs: its log goes on, but members that have left stand
-// again, and a fence may be lower than it was. The next write hides that from who goes
-// by the index of all keys, but not from who has seen an election's record of later.
+// A history is what a backend has seen of Consul's log. It notices two things:
+//
+//   - The log has gone back: the cluster was rebuilt.
+//   - The keys have gone back, and the log goes on: a snapshot was restored into a running
+//     cluster. Members that have left stand again, and a fence may be lower than it was.
+//     The index of all keys shows that until the next write. After that, only the record of
+//     an election shows it: its index is lower than one that the backend has seen.
+//
 // It is safe for concurrent use.
 type history struct {
 	mu     sync.Mutex

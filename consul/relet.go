@@ -13,8 +13,8 @@ import (
 	"github.com/succession-dev/succession/internal/clock"
 )
 
-// A tenancy is what the members of a session are locked by: a session of Consul, and
-// by and by others.
+// A tenancy is what the members of a session are locked by: one session of Consul at a
+// time.
 //
 // A server that was Consul's leader, stood still for longer than sessions last there, and
 // goes on, sees them run out, as what renewed them meanwhile went to the leader after it.

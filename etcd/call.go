@@ -30,10 +30,10 @@ type txn struct {
 	urgent bool
 }
 
-// commit sends t once and waits for the answer, at most for the given time. Its
-// error is the cause of ctx if that has ended, unless it is known that t was [notTaken],
-// errOutdated where the session has taken another lease than that of t, and else one of the
-// contract.
+// commit sends t once and waits for the answer, at most for the given time. If ctx has
+// ended, its error is the cause of ctx, except where a server has said that it did not take
+// t ([notTaken]). If the session has left the lease that t names, it is errOutdated. Every
+// other error is one of the contract.
 func (s *session) commit(ctx context.Context, t txn, limit time.Duration) (*clientv3.TxnResponse, error) {
 	attempt, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

@@ -24,8 +24,8 @@ var errLeaseGone = errors.New("etcd knows its lease no more: it has expired or w
 // errOutdated says that the server knows a lease no more that the session has left.
 var errOutdated = errors.New("the session has another lease by now")
 
-// A lostError is a request that another server is to be asked: its answer did not come,
-// and it may or may not have had its effect, or else [notTaken].
+// A lostError says that another server may answer the request. Either no answer came: then
+// the request may have taken effect. Or a server did not take the request; see [notTaken].
 type lostError struct{ err error }
 
 func (e *lostError) Error() string { return fmt.Sprintf("%v: %v", backend.ErrUnavailable, e.err) }
