@@ -35,7 +35,7 @@ func (s *session) place(ctx context.Context, m backend.Member) (backend.Place, e
 
 // stranger returns a stand-in for a member that this session did not join. It has
 // a place like any other, and no deadline of this session depends on it.
-func (s *session) stranger(ctx context.Context, path string, m backend.Member) (*own, error) {
+func (s *session) stranger(ctx context.Context, path string, m backend.Member) (*member, error) {
 	n, err := retry(ctx, s, get(path))
 	if err == errNoNode || err == nil && n.position() != m.Position {
 		return nil, fmt.Errorf("%w: %s has gone", backend.ErrNotMember, m.Key)
@@ -43,11 +43,11 @@ func (s *session) stranger(ctx context.Context, path string, m backend.Member) (
 	if err != nil {
 		return nil, err
 	}
-	return &own{path: path, joined: m, pinned: n.pinned(), stranger: true, index: 2, gone: make(chan struct{})}, nil
+	return &member{path: path, joined: m, pinned: n.pinned(), stranger: true, index: 2, gone: make(chan struct{})}, nil
 }
 
 // placeOnce fails with errChanged when the deadline has passed before it could be relied on.
-func (s *session) placeOnce(ctx context.Context, o *own) (p backend.Place, err error) {
+func (s *session) placeOnce(ctx context.Context, o *member) (p backend.Place, err error) {
 	line := s.options.path(o.joined.Line)
 	list, err := start(ctx, s, children(line))
 	if err != nil {
@@ -139,7 +139,7 @@ func (s *session) fence(ctx context.Context, record call[node], all listing, lin
 
 // beatIfDue sends a heartbeat when o may stand first and the deadline is near. It
 // returns where its answer will come, or nil.
-func (s *session) beatIfDue(ctx context.Context, o *own) <-chan error {
+func (s *session) beatIfDue(ctx context.Context, o *member) <-chan error {
 	s.mu.Lock()
 	near := o.index <= 1
 	s.mu.Unlock()
@@ -150,7 +150,7 @@ func (s *session) beatIfDue(ctx context.Context, o *own) <-chan error {
 	return s.beatNow(ctx, o)
 }
 
-func (s *session) beatNow(ctx context.Context, o *own) <-chan error {
+func (s *session) beatNow(ctx context.Context, o *member) <-chan error {
 	ch := make(chan error, 1)
 	if !s.spawn(func() { ch <- s.beat(ctx, []string{o.path}) }) {
 		ch <- s.link.Ended()
@@ -158,7 +158,7 @@ func (s *session) beatNow(ctx context.Context, o *own) <-chan error {
 	return ch
 }
 
-func (s *session) isPinned(o *own) bool {
+func (s *session) isPinned(o *member) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return o.pinned

@@ -99,7 +99,7 @@ func (s *session) beat(ctx context.Context, paths []string) error {
 	}
 	for i, r := range results {
 		if i < len(paths) && r.Error == zk.ErrNoNode {
-			if o := s.ownAt(paths[i]); o != nil {
+			if o := s.memberAt(paths[i]); o != nil {
 				s.forget(o)
 			}
 		}
@@ -118,10 +118,10 @@ func multiResults(ops []any) func(*zk.Conn) ([]zk.MultiResponse, error) {
 	}
 }
 
-func (s *session) ownAt(path string) *own {
+func (s *session) memberAt(path string) *member {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.own[path]
+	return s.members[path]
 }
 
 // MaxMargin implements [backend.Session]. The deadline counts from the newest of the

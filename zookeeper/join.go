@@ -31,7 +31,7 @@ type join struct {
 	abandoned bool
 	settled   bool
 	done      chan struct{} // closed when settled
-	member    *own
+	made      *member
 	err       error
 }
 
@@ -69,7 +69,7 @@ func (s *session) join(ctx context.Context, line, value string) (backend.Member,
 	if j.err != nil {
 		return none, j.err
 	}
-	return j.member.joined, nil
+	return j.made.joined, nil
 }
 
 // turn returns what a join in the line holds while it runs.
@@ -116,7 +116,7 @@ func (j *join) run(ctx context.Context, line string) {
 	}
 	j.mu.Lock()
 	j.settled = true
-	j.member, j.err = o, err
+	j.made, j.err = o, err
 	abandoned := j.abandoned
 	close(j.done)
 	j.mu.Unlock()
@@ -129,7 +129,7 @@ func (j *join) run(ctx context.Context, line string) {
 }
 
 // add creates the member. ctx, the caller's, counts until the create is sent.
-func (j *join) add(ctx context.Context) (*own, error) {
+func (j *join) add(ctx context.Context) (*member, error) {
 	inner := j.s.link.Context()
 	wait := pauses()
 	for {
@@ -208,7 +208,7 @@ func (s *session) findOwn(ctx context.Context, line, prefix string) (string, err
 }
 
 // verify reads what the server has made of a member that was created.
-func (j *join) verify(ctx context.Context, at string) (*own, error) {
+func (j *join) verify(ctx context.Context, at string) (*member, error) {
 	s := j.s
 	wait := pauses()
 	for {
@@ -225,7 +225,7 @@ func (j *join) verify(ctx context.Context, at string) (*own, error) {
 			if st.EphemeralOwner != session || up.Czxid > st.Czxid {
 				return nil, fmt.Errorf("%w: %s was removed and is another's now", backend.ErrNotMember, at)
 			}
-			return &own{
+			return &member{
 				path:   at,
 				joined: backend.Member{Key: path.Base(at), Position: uint64(st.Czxid)},
 				parent: up.Czxid,

@@ -6,9 +6,9 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// An own is a member that this session joined. Its fields are under the session's
+// A member is one that this session joined. Its fields are under the session's
 // mu, except for those that never change.
-type own struct {
+type member struct {
 	path   string
 	joined backend.Member // as Join returned it
 	parent int64          // czxid of the line's znode; another one is another line
@@ -23,18 +23,18 @@ type own struct {
 	gone chan struct{} // closed when the member was found missing
 }
 
-func (o *own) key() string { return path.Base(o.path) }
+func (o *member) key() string { return path.Base(o.path) }
 
-// member returns the member as it now is. The caller holds mu, or has the own to
+// member returns the member as it now is. The caller holds mu, or has the member to
 // itself.
-func (o *own) member() backend.Member {
+func (o *member) member() backend.Member {
 	m := o.joined
 	m.Pinned = o.pinned
 	return m
 }
 
 // removed returns what is closed when the member was found missing.
-func (o *own) removed() <-chan struct{} {
+func (o *member) removed() <-chan struct{} {
 	if o == nil {
 		return nil
 	}
@@ -42,10 +42,10 @@ func (o *own) removed() <-chan struct{} {
 }
 
 // owner returns what the session knows of m, or nil if it did not join it.
-func (s *session) owner(path string, m backend.Member) *own {
+func (s *session) owner(path string, m backend.Member) *member {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if o := s.own[path]; o != nil && o.joined.Position == m.Position {
+	if o := s.members[path]; o != nil && o.joined.Position == m.Position {
 		return o
 	}
 	return nil
@@ -55,15 +55,15 @@ func (s *session) owner(path string, m backend.Member) *own {
 func (s *session) knows(path string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.own[path] != nil
+	return s.members[path] != nil
 }
 
 // owned returns the members of this session that are not pinned.
-func (s *session) owned() []*own {
+func (s *session) owned() []*member {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var list []*own
-	for _, o := range s.own {
+	var list []*member
+	for _, o := range s.members {
 		if !o.pinned {
 			list = append(list, o)
 		}
@@ -72,20 +72,20 @@ func (s *session) owned() []*own {
 }
 
 // enlist takes note of a member that was joined.
-func (s *session) enlist(o *own) {
+func (s *session) enlist(o *member) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.own[o.path] = o
+	s.members[o.path] = o
 }
 
 // forget takes note that a member has gone.
-func (s *session) forget(o *own) {
+func (s *session) forget(o *member) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.own[o.path] != o {
+	if s.members[o.path] != o {
 		return
 	}
-	delete(s.own, o.path)
+	delete(s.members, o.path)
 	close(o.gone)
 	s.settle()
 }
@@ -97,7 +97,7 @@ func (s *session) departed(path string, m backend.Member) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, o := range s.own {
+	for _, o := range s.members {
 		if o.joined.Line == m.Line && o.ahead == m.Key {
 			o.index = -1
 		}
@@ -105,7 +105,7 @@ func (s *session) departed(path string, m backend.Member) {
 }
 
 // stands takes note of where a member stands.
-func (s *session) stands(o *own, index int, ahead string, leads bool) {
+func (s *session) stands(o *member, index int, ahead string, leads bool) {
 	s.mu.Lock()
 	was := o.index
 	o.index, o.ahead = index, ahead
@@ -122,7 +122,7 @@ func (s *session) stands(o *own, index int, ahead string, leads bool) {
 // settle lets go of the deadline when no member leads any more. The caller holds
 // mu.
 func (s *session) settle() {
-	for _, o := range s.own {
+	for _, o := range s.members {
 		if o.leads {
 			return
 		}
@@ -132,10 +132,10 @@ func (s *session) settle() {
 
 // lead says that a member leads, if the deadline is ahead, and reports whether it
 // is. From then on the session ends when the deadline passes.
-func (s *session) lead(o *own) bool {
+func (s *session) lead(o *member) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.own[o.path] != o || s.Ended() != nil || !s.link.Lease.Hold(true) {
+	if s.members[o.path] != o || s.Ended() != nil || !s.link.Lease.Hold(true) {
 		s.settle()
 		return false
 	}
@@ -149,7 +149,7 @@ func (s *session) near() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var paths []string
-	for p, o := range s.own {
+	for p, o := range s.members {
 		if o.index == 0 || o.index == 1 {
 			paths = append(paths, p)
 		}

@@ -73,7 +73,7 @@ func (s *session) pin(ctx context.Context, m backend.Member, h backend.Header, a
 	}
 	o := s.owner(path, m)
 	if o == nil {
-		o = &own{path: path, joined: m, gone: make(chan struct{})}
+		o = &member{path: path, joined: m, gone: make(chan struct{})}
 	}
 	done := make(chan struct{})
 	for {
@@ -113,7 +113,7 @@ func (s *session) pin(ctx context.Context, m backend.Member, h backend.Header, a
 }
 
 // unpinning waits until no Pin of o is under way.
-func (s *session) unpinning(ctx context.Context, o *own) error {
+func (s *session) unpinning(ctx context.Context, o *member) error {
 	s.mu.Lock()
 	done := o.pinning
 	s.mu.Unlock()
@@ -128,7 +128,7 @@ func (s *session) unpinning(ctx context.Context, o *own) error {
 	}
 }
 
-func (s *session) makePinned(ctx context.Context, o *own, h backend.Header, at backend.Version) error {
+func (s *session) makePinned(ctx context.Context, o *member, h backend.Header, at backend.Version) error {
 	line := s.options.path(o.joined.Line)
 	inner := s.link.Context()
 	sent := false
@@ -195,7 +195,7 @@ func (s *session) makePinned(ctx context.Context, o *own, h backend.Header, at b
 	}
 }
 
-func (s *session) setPinned(o *own) {
+func (s *session) setPinned(o *member) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	o.pinned = true

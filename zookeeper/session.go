@@ -31,10 +31,10 @@ type session struct {
 
 	watches watches
 
-	mu    sync.Mutex
-	own   map[string]*own          // by path
-	turns map[string]chan struct{} // by line: held by a Join
-	down  bool                     // no goroutine may be started any more
+	mu      sync.Mutex
+	members map[string]*member       // by path
+	turns   map[string]chan struct{} // by line: held by a Join
+	down    bool                     // no goroutine may be started any more
 }
 
 var _ backend.Session = (*session)(nil)
@@ -46,7 +46,7 @@ func newSession(b *Backend) (*session, error) {
 		options: b.options,
 		link:    wire.New(b.options.wire(), &b.zxids),
 		kick:    make(chan struct{}, 1),
-		own:     make(map[string]*own),
+		members: make(map[string]*member),
 		turns:   make(map[string]chan struct{}),
 	}
 	s.watches.armed = make(map[wire.WatchKey]*watch)
@@ -146,7 +146,7 @@ func (s *session) release(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	left := 0
-	for _, o := range s.own {
+	for _, o := range s.members {
 		if !o.pinned {
 			left++
 		}
