@@ -1,0 +1,93 @@
+package example
+
+import (
+	"context"
+	"crypto/rand"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/kit"
+)
+
+// about returns a request about m.
+func about(m backend.Member) request { return request{Line: m.Line, Key: m.Key, Position: m.Position} }
+
+// members returns members as the server has them.
+func members(line string, entries []entry) []backend.Member {
+	out := make([]backend.Member, len(entries))
+	for i, e := range entries {
+		out[i] = backend.Member{Line: line, Key: e.Key, Position: e.Position, Value: string(e.Value), Pinned: e.Session == ""}
+	}
+	return out
+}
+
+// Join chooses the member's key, which the server creates once at most: the request can be
+// sent again when its answer was lost. Where Join fails, a request may still be on its way.
+// It creates nothing any more when the key has been left.
+func (s *session) Join(ctx context.Context, line, value string) (backend.Member, error) {
+	return kit.Call(ctx, s.Life, "join", line, func(ctx context.Context) (m backend.Member, err error) {
+		if err := backend.CheckValue(value); err != nil {
+			return m, err
+		}
+		key := rand.Text()
+		a, err := s.do(ctx, repeat, "join", request{Line: line, Key: key, Value: []byte(value)})
+		if err != nil {
+			s.Go(func() { s.do(s.Context(), repeat, "leave", request{Line: line, Key: key}) })
+			return m, err
+		}
+		return members(line, a.Line)[0], nil
+	})
+}
+
+// Ahead asks for all that it needs in one request: m and who stands in front of it, the
+// election's record, and the deadline, which every answer moves.
+func (s *session) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
+	return kit.Call(ctx, s.Life, "ahead", m.Line, func(ctx context.Context) (p backend.Place, err error) {
+		a, err := s.do(ctx, repeat, "ahead", about(m))
+		if err != nil {
+			return p, err
+		}
+		h, err := backend.ParseHeader(a.Value)
+		if err != nil {
+			return p, err
+		}
+		found := members(m.Line, a.Line)
+		if len(found) == 1 {
+			return backend.PlaceOf(found[0], nil, h)
+		}
+		return backend.PlaceOf(found[1], &found[0], h)
+	})
+}
+
+func (s *session) Leave(ctx context.Context, m backend.Member) error {
+	_, err := s.call(ctx, repeat, "leave", m.Line, about(m))
+	return err
+}
+
+func (s *session) Line(ctx context.Context, line string) (backend.Line, error) {
+	return kit.Call(ctx, s.Life, "line", line, func(ctx context.Context) (l backend.Line, err error) {
+		a, err := s.do(ctx, repeat, "line", request{Line: line})
+		if err == nil {
+			l.Members, l.Version = members(line, a.Line), backend.Version(a.Version)
+			l.Header, err = backend.ParseHeader(a.Value)
+		}
+		return l, err
+	})
+}
+
+func (s *session) Gone(ctx context.Context, m backend.Member) error {
+	_, err := s.call(ctx, wait, "gone", m.Line, about(m))
+	return err
+}
+
+func (s *session) Joined(ctx context.Context, line string) error {
+	_, err := s.call(ctx, wait, "joined", line, request{Line: line})
+	return err
+}
+
+// Pin can be repeated: the server finds done what was done.
+func (s *session) Pin(ctx context.Context, m backend.Member, h backend.Header, at backend.Version) error {
+	q := about(m)
+	q.Name, q.Value, q.RecordVersion = m.Line, h.Encode(), int64(at)
+	_, err := s.call(ctx, repeat, "pin", m.Line, q)
+	return err
+}

@@ -1,0 +1,285 @@
+package example
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// A request is the body of POST /operation; each operation reads what it needs.
+type request struct {
+	Log           string // that the client knows; empty for any
+	Session       string
+	TTL           time.Duration
+	Line, Key     string // of a member
+	Position      uint64 // 0 for any
+	Name          string // of a record
+	Value         []byte
+	RecordVersion int64 // 0 for any, -1 for no record
+}
+
+// An answer is the body of the status 200; others have none.
+type answer struct {
+	Log, Session string
+	Line         []entry
+	Names        []string
+	record
+}
+
+// An entry is a member of a line. Session is empty where it is permanent.
+type entry struct {
+	Key, Session string
+	Value        []byte
+	Position     uint64
+}
+
+type record struct {
+	Value   []byte
+	Version int64
+}
+
+// A server is a coordinator in memory, behind HTTP. It keeps lines of members, records,
+// and sessions that end when no request has named them for their TTL. Every change has an
+// index in its log, which has a name: one that was restored from a backup has another.
+type server struct {
+	mu       sync.Mutex
+	log      string
+	index    uint64
+	sessions map[string]*grant
+	lines    map[string][]entry
+	records  map[string]record
+	changed  chan struct{} // closed, and made anew, at each change
+}
+
+// A grant is a session.
+type grant struct {
+	ttl   time.Duration
+	ends  time.Time
+	timer *time.Timer
+	used  map[string]bool // lines and keys where it may create no member any more
+}
+
+func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var q request
+	body, err := io.ReadAll(r.Body) // to its end: from there on the server sees the client go
+	op := operations[strings.TrimPrefix(r.URL.Path, "/")]
+	if err != nil || op == nil || json.Unmarshal(body, &q) != nil {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	for arriving := true; ; arriving = false {
+		a, status, changed := s.do(op, &q, arriving)
+		if status != pending {
+			w.WriteHeader(status)
+			json.NewEncoder(w).Encode(a)
+			return
+		}
+		select {
+		case <-changed:
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+// do does an operation in one step.
+func (s *server) do(op operation, q *request, arriving bool) (a answer, status int, changed <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g := s.sessions[q.Session]
+	switch {
+	case q.Log != "" && q.Log != s.log:
+		return a, http.StatusMisdirectedRequest, nil
+	case g == nil && q.Session != "":
+		return a, http.StatusGone, nil
+	case g != nil && arriving: // who waits may have gone unseen
+		g.ends = time.Now().Add(g.ttl)
+		g.timer.Reset(g.ttl)
+	}
+	a.Log = s.log
+	status = op(s, q, &a)
+	return a, status, s.changed
+}
+
+const (
+	pending = 0 // until something changes
+	ok      = http.StatusOK
+	missing = http.StatusNotFound
+)
+
+// An operation returns its status. It is called with the lock held.
+type operation func(s *server, q *request, a *answer) int
+
+var operations = map[string]operation{
+	"open": func(s *server, q *request, a *answer) int {
+		a.Session = rand.Text()
+		s.grant(a.Session, q.TTL, nil)
+		return ok
+	},
+	"renew": func(*server, *request, *answer) int { return ok },
+	"end":   func(s *server, q *request, _ *answer) int { s.end(q.Session); return ok },
+	"join": func(s *server, q *request, a *answer) int {
+		i, free := s.find(q), s.use(q)
+		switch {
+		case i < 0 && !free:
+			return missing
+		case i < 0:
+			i = len(s.lines[q.Line])
+			s.lines[q.Line] = append(s.lines[q.Line], entry{q.Key, q.Session, q.Value, s.change()})
+		}
+		a.Line = slices.Clone(s.lines[q.Line][i : i+1])
+		return ok
+	},
+	"leave": func(s *server, q *request, _ *answer) int {
+		i := s.find(q)
+		switch {
+		case i < 0:
+			s.use(q) // its creation may be on its way
+		case !s.owns(q, i):
+			return http.StatusForbidden
+		default:
+			s.remove(q.Line, func(e entry) bool { return e.Key == q.Key })
+		}
+		return ok
+	},
+	"ahead": func(s *server, q *request, a *answer) int {
+		i := s.find(q)
+		if i < 0 {
+			return missing
+		}
+		a.Line, a.record = slices.Clone(s.lines[q.Line][max(0, i-1):i+1]), s.record(q.Line)
+		return ok
+	},
+	"line": func(s *server, q *request, a *answer) int {
+		a.Line, a.record = slices.Clone(s.lines[q.Line]), s.record(q.Line)
+		return ok
+	},
+	"joined": func(s *server, q *request, _ *answer) int { return when(len(s.lines[q.Line]) > 0) },
+	"gone":   func(s *server, q *request, _ *answer) int { return when(s.find(q) < 0) },
+	"pin": func(s *server, q *request, a *answer) int {
+		i := s.find(q)
+		switch {
+		case i < 0:
+			return missing
+		case !s.owns(q, i):
+			return http.StatusForbidden
+		case s.lines[q.Line][i].Session == "" && string(s.record(q.Name).Value) == string(q.Value):
+			return ok // done before
+		}
+		status := s.write(q, a)
+		if status == ok {
+			s.lines[q.Line][i].Session = ""
+		}
+		return status
+	},
+	"get":   watch, // no record has the version 0
+	"watch": watch,
+	"put":   (*server).write,
+	"delete": func(s *server, q *request, a *answer) int {
+		status := s.write(q, a)
+		if status == ok {
+			delete(s.records, q.Name)
+		}
+		return status
+	},
+	"list": func(s *server, q *request, a *answer) int {
+		for name := range s.records {
+			if rest, below := strings.CutPrefix(name, q.Name+"/"); below && !strings.Contains(rest, "/") {
+				a.Names = append(a.Names, name)
+			}
+		}
+		return ok
+	},
+}
+
+func when(happened bool) int {
+	if happened {
+		return ok
+	}
+	return pending
+}
+
+func watch(s *server, q *request, a *answer) int {
+	a.record = s.record(q.Name)
+	return when(a.Version != q.RecordVersion)
+}
+
+// write writes a record on condition of its version and, where there is one, of a member.
+func (s *server) write(q *request, a *answer) int {
+	switch {
+	case q.Key != "" && s.find(q) < 0:
+		return missing
+	case q.RecordVersion != 0 && q.RecordVersion != s.record(q.Name).Version:
+		return http.StatusPreconditionFailed
+	}
+	a.record = record{q.Value, int64(s.change())}
+	s.records[q.Name] = a.record
+	return ok
+}
+
+// change returns the index of a change, and wakes all who wait.
+func (s *server) change() uint64 {
+	s.index++
+	close(s.changed)
+	s.changed = make(chan struct{})
+	return s.index
+}
+
+func (s *server) record(name string) record {
+	if r, ok := s.records[name]; ok {
+		return r
+	}
+	return record{Version: -1}
+}
+
+// find returns where in its line a member stands; -1 for nowhere.
+func (s *server) find(q *request) int {
+	return slices.IndexFunc(s.lines[q.Line], func(e entry) bool {
+		return e.Key == q.Key && (e.Position == q.Position || q.Position == 0)
+	})
+}
+
+// use reports whether the session may still create the member, and has it do so no more.
+func (s *server) use(q *request) bool {
+	used, id := s.sessions[q.Session].used, q.Line+"/"+q.Key
+	defer func() { used[id] = true }()
+	return !used[id]
+}
+
+// owns reports whether the session may take out, or pin, the member.
+func (s *server) owns(q *request, i int) bool {
+	owner := s.lines[q.Line][i].Session
+	return owner == q.Session || owner == ""
+}
+
+func (s *server) remove(line string, which func(entry) bool) {
+	s.lines[line] = slices.DeleteFunc(s.lines[line], which)
+	s.change()
+}
+
+func (s *server) end(id string) {
+	s.sessions[id].timer.Stop()
+	delete(s.sessions, id)
+	for line := range s.lines {
+		s.remove(line, func(e entry) bool { return e.Session == id })
+	}
+}
+
+func (s *server) grant(id string, ttl time.Duration, used map[string]bool) {
+	g := &grant{ttl: ttl, ends: time.Now().Add(ttl), used: make(map[string]bool)}
+	maps.Copy(g.used, used)
+	s.sessions[id] = g
+	g.timer = time.AfterFunc(ttl, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.sessions[id] == g && time.Until(g.ends) <= 0 {
+			s.end(id)
+		}
+	})
+}
