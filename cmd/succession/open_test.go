@@ -242,7 +242,7 @@ func TestDiagnosisKnowsItsOwn(t *testing.T) {
 	}
 	url := "etcd://" + etcd.Addrs()[0]
 	code, _, stderr := here("--url", url, "leader", "reports")
-	if code != ui.ExitFailed || !strings.Contains(stderr, url+": no answer within ") && !strings.Contains(stderr, "etcd: open: ") || strings.Contains(stderr, "not etcd") {
+	if code != ui.ExitFailed || !strings.Contains(stderr, url+": no answer within ") && !strings.Contains(stderr, "etcd: session: ") || strings.Contains(stderr, "not etcd") {
 		t.Errorf("exit code %d, standard error %q", code, stderr)
 	}
 }
