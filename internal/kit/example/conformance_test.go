@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"runtime/pprof"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -136,10 +135,9 @@ func (c *client) loseAnswer() {
 // An operator is who has the server.
 type operator struct {
 	*server
-	addr string
-
-	serving sync.Mutex
-	http    *http.Server
+	addr     string
+	listener net.Listener
+	http     *http.Server
 }
 
 func newOperator(t *testing.T) *operator {
@@ -148,22 +146,26 @@ func newOperator(t *testing.T) *operator {
 	if err := o.start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { o.http.Close() })
+	t.Cleanup(o.stop)
 	return o
 }
 
 // start serves, and at the same address the next time.
-func (o *operator) start() error {
-	l, err := net.Listen("tcp", o.addr)
-	if err == nil {
-		o.addr, o.http = l.Addr().String(), &http.Server{Handler: o.server}
-		go o.http.Serve(l)
+func (o *operator) start() (err error) {
+	if o.listener, err = net.Listen("tcp", o.addr); err == nil {
+		o.addr, o.http = o.listener.Addr().String(), &http.Server{Handler: o.server}
+		go o.http.Serve(o.listener)
 	}
 	return err
 }
 
-func (o *operator) restart(context.Context) error {
+func (o *operator) stop() {
+	o.listener.Close() // the other may not know it yet
 	o.http.Close()
+}
+
+func (o *operator) restart(context.Context) error {
+	o.stop()
 	return o.start()
 }
 

@@ -1,10 +1,10 @@
 package example
 
 import (
+	"bytes"
 	"crypto/rand"
 	"encoding/json"
 	"io"
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -68,13 +68,12 @@ type grant struct {
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var q request
 	body, err := io.ReadAll(r.Body) // to its end: from there on the server sees the client go
-	op := operations[strings.TrimPrefix(r.URL.Path, "/")]
-	if err != nil || op == nil || json.Unmarshal(body, &q) != nil {
+	if err != nil || json.Unmarshal(body, &q) != nil {
 		w.WriteHeader(http.StatusBadRequest)
 		return
 	}
 	for arriving := true; ; arriving = false {
-		a, status, changed := s.do(op, &q, arriving)
+		a, status, changed := s.do(r.URL.Path, &q, arriving)
 		if status != pending {
 			w.WriteHeader(status)
 			json.NewEncoder(w).Encode(a)
@@ -89,21 +88,21 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // do does an operation in one step.
-func (s *server) do(op operation, q *request, arriving bool) (a answer, status int, changed <-chan struct{}) {
+func (s *server) do(op string, q *request, arriving bool) (a answer, status int, changed <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	g := s.sessions[q.Session]
 	switch {
 	case q.Log != "" && q.Log != s.log:
 		return a, http.StatusMisdirectedRequest, nil
-	case g == nil && q.Session != "":
+	case g == nil && op != "/open":
 		return a, http.StatusGone, nil
-	case g != nil && arriving: // who waits may have gone unseen
+	case g != nil && arriving: // one that waits may have gone unseen since
 		g.ends = time.Now().Add(g.ttl)
 		g.timer.Reset(g.ttl)
 	}
 	a.Log = s.log
-	status = op(s, q, &a)
+	status = s.operate(op, q, &a)
 	return a, status, s.changed
 }
 
@@ -113,19 +112,19 @@ const (
 	missing = http.StatusNotFound
 )
 
-// An operation returns its status. It is called with the lock held.
-type operation func(s *server, q *request, a *answer) int
-
-var operations = map[string]operation{
-	"open": func(s *server, q *request, a *answer) int {
+// operate does an operation, and returns its status. It is called with the lock held, as is
+// what follows.
+func (s *server) operate(op string, q *request, a *answer) int {
+	i := s.find(q)
+	switch op {
+	case "/open":
 		a.Session = rand.Text()
-		s.grant(a.Session, q.TTL, nil)
-		return ok
-	},
-	"renew": func(*server, *request, *answer) int { return ok },
-	"end":   func(s *server, q *request, _ *answer) int { s.end(q.Session); return ok },
-	"join": func(s *server, q *request, a *answer) int {
-		i, free := s.find(q), s.use(q)
+		s.grant(a.Session, q.TTL, make(map[string]bool))
+	case "/renew":
+	case "/end":
+		s.end(q.Session)
+	case "/join":
+		free := s.use(q)
 		switch {
 		case i < 0 && !free:
 			return missing
@@ -134,10 +133,7 @@ var operations = map[string]operation{
 			s.lines[q.Line] = append(s.lines[q.Line], entry{q.Key, q.Session, q.Value, s.change()})
 		}
 		a.Line = slices.Clone(s.lines[q.Line][i : i+1])
-		return ok
-	},
-	"leave": func(s *server, q *request, _ *answer) int {
-		i := s.find(q)
+	case "/leave":
 		switch {
 		case i < 0:
 			s.use(q) // its creation may be on its way
@@ -146,81 +142,65 @@ var operations = map[string]operation{
 		default:
 			s.remove(q.Line, func(e entry) bool { return e.Key == q.Key })
 		}
-		return ok
-	},
-	"ahead": func(s *server, q *request, a *answer) int {
-		i := s.find(q)
+	case "/ahead":
 		if i < 0 {
 			return missing
 		}
 		a.Line, a.record = slices.Clone(s.lines[q.Line][max(0, i-1):i+1]), s.record(q.Line)
-		return ok
-	},
-	"line": func(s *server, q *request, a *answer) int {
+	case "/line":
 		a.Line, a.record = slices.Clone(s.lines[q.Line]), s.record(q.Line)
-		return ok
-	},
-	"joined": func(s *server, q *request, _ *answer) int { return when(len(s.lines[q.Line]) > 0) },
-	"gone":   func(s *server, q *request, _ *answer) int { return when(s.find(q) < 0) },
-	"pin": func(s *server, q *request, a *answer) int {
-		i := s.find(q)
+	case "/gone":
+		if i >= 0 {
+			return pending
+		}
+	case "/joined":
+		if len(s.lines[q.Line]) == 0 {
+			return pending
+		}
+	case "/pin":
 		switch {
 		case i < 0:
 			return missing
 		case !s.owns(q, i):
 			return http.StatusForbidden
-		case s.lines[q.Line][i].Session == "" && string(s.record(q.Name).Value) == string(q.Value):
-			return ok // done before
+		case s.lines[q.Line][i].Session == "" && bytes.Equal(s.record(q.Name).Value, q.Value):
+			return ok // it was done before
+		case !s.may(q):
+			return http.StatusPreconditionFailed
 		}
-		status := s.write(q, a)
-		if status == ok {
-			s.lines[q.Line][i].Session = ""
+		s.lines[q.Line][i].Session = ""
+		s.records[q.Name] = record{q.Value, int64(s.change())}
+	case "/get", "/watch": // no record has the version 0
+		if a.record = s.record(q.Name); a.Version == q.RecordVersion {
+			return pending
 		}
-		return status
-	},
-	"get":   watch, // no record has the version 0
-	"watch": watch,
-	"put":   (*server).write,
-	"delete": func(s *server, q *request, a *answer) int {
-		status := s.write(q, a)
-		if status == ok {
+	case "/put", "/delete":
+		switch {
+		case q.Key != "" && i < 0:
+			return missing
+		case !s.may(q):
+			return http.StatusPreconditionFailed
+		}
+		a.record = record{q.Value, int64(s.change())}
+		s.records[q.Name] = a.record
+		if op == "/delete" {
 			delete(s.records, q.Name)
 		}
-		return status
-	},
-	"list": func(s *server, q *request, a *answer) int {
+	case "/list":
 		for name := range s.records {
 			if rest, below := strings.CutPrefix(name, q.Name+"/"); below && !strings.Contains(rest, "/") {
 				a.Names = append(a.Names, name)
 			}
 		}
-		return ok
-	},
-}
-
-func when(happened bool) int {
-	if happened {
-		return ok
+	default:
+		return http.StatusBadRequest
 	}
-	return pending
-}
-
-func watch(s *server, q *request, a *answer) int {
-	a.record = s.record(q.Name)
-	return when(a.Version != q.RecordVersion)
-}
-
-// write writes a record on condition of its version and, where there is one, of a member.
-func (s *server) write(q *request, a *answer) int {
-	switch {
-	case q.Key != "" && s.find(q) < 0:
-		return missing
-	case q.RecordVersion != 0 && q.RecordVersion != s.record(q.Name).Version:
-		return http.StatusPreconditionFailed
-	}
-	a.record = record{q.Value, int64(s.change())}
-	s.records[q.Name] = a.record
 	return ok
+}
+
+// may reports whether the record has the version that a write demands.
+func (s *server) may(q *request) bool {
+	return q.RecordVersion == 0 || q.RecordVersion == s.record(q.Name).Version
 }
 
 // change returns the index of a change, and wakes all who wait.
@@ -272,8 +252,7 @@ func (s *server) end(id string) {
 }
 
 func (s *server) grant(id string, ttl time.Duration, used map[string]bool) {
-	g := &grant{ttl: ttl, ends: time.Now().Add(ttl), used: make(map[string]bool)}
-	maps.Copy(g.used, used)
+	g := &grant{ttl: ttl, ends: time.Now().Add(ttl), used: used}
 	s.sessions[id] = g
 	g.timer = time.AfterFunc(ttl, func() {
 		s.mu.Lock()
