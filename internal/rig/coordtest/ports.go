@@ -1,10 +1,13 @@
 package coordtest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"os"
+	"path/filepath"
 	"strconv"
 	"sync"
 )
@@ -18,29 +21,79 @@ const (
 	maxPort = 32767
 )
 
-// given are the ports that this process has handed out. None is handed out again, so
-// that a server that is down for a while finds its own when it comes back.
-var given struct {
+// Test programs run side by side, and a server that is down for a while must find its
+// ports free when it comes back. So a program takes ports from blocks that are its own: it
+// holds a lock on a file for each, which the kernel releases when the program ends.
+const (
+	blockPorts = 256
+	maxBlocks  = 16 // of one program, so that some are left for others
+)
+
+var owned struct {
 	sync.Mutex
-	ports map[int]bool
+	ports []int // of the blocks, in any order; those before next have been handed out
+	next  int
+	locks []func() // a file that nothing refers to is closed
 }
 
-// give reports whether the port had not been handed out. When half of all have been it
-// begins anew.
-func give(port int) bool {
-	given.Lock()
-	defer given.Unlock()
-	if given.ports == nil || len(given.ports) > (maxPort-minPort)/2 {
-		given.ports = make(map[int]bool)
+// ownPort returns a port of this program's blocks. None is handed out again before all
+// have been.
+func ownPort() (int, error) {
+	owned.Lock()
+	defer owned.Unlock()
+	if owned.next == len(owned.ports) {
+		switch block, err := takeBlock(); {
+		case err != nil:
+			return 0, err
+		case block > 0:
+			for i := range blockPorts {
+				owned.ports = append(owned.ports, block+i)
+			}
+		case len(owned.ports) == 0:
+			return 0, errors.New("find a free port: other test programs have taken all")
+		default:
+			owned.next = 0
+		}
+		fresh := owned.ports[owned.next:]
+		rand.Shuffle(len(fresh), func(i, j int) { fresh[i], fresh[j] = fresh[j], fresh[i] })
 	}
-	fresh := !given.ports[port]
-	given.ports[port] = true
-	return fresh
+	port := owned.ports[owned.next]
+	owned.next++
+	return port, nil
+}
+
+// takeBlock returns the first port of another block; 0 if there is none to be had. The
+// caller holds the lock.
+func takeBlock() (int, error) {
+	if len(owned.ports) == maxBlocks*blockPorts {
+		return 0, nil
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return 0, err
+	}
+	dir := filepath.Join(cache, "succession", "ports")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return 0, err
+	}
+	now, cancel := context.WithCancel(context.Background())
+	cancel() // who holds a lock keeps it
+	for _, i := range rand.Perm((maxPort + 1 - minPort) / blockPorts) {
+		unlock, err := lockFile(now, filepath.Join(dir, strconv.Itoa(i)), func() {})
+		if err == nil {
+			owned.locks = append(owned.locks, unlock)
+			return minPort + i*blockPorts, nil
+		}
+		if !errors.Is(err, context.Canceled) {
+			return 0, err
+		}
+	}
+	return 0, nil
 }
 
 // freePorts returns n different ports on the loopback address that nobody listens
-// on at this moment, and that no other call has returned. The caller must be ready to
-// lose one of them to another process before its server has bound it.
+// on at this moment, and that no call of this or of another test program is likely to
+// return. The caller must be ready to lose one of them before its server has bound it.
 func freePorts(n int) ([]int, error) {
 	var ports []int
 	var held []net.Listener
@@ -53,9 +106,9 @@ func freePorts(n int) ([]int, error) {
 		if tries == 100+n {
 			return nil, fmt.Errorf("find %d free ports from %d to %d: gave up after %d attempts", n, minPort, maxPort, tries)
 		}
-		port := minPort + rand.IntN(maxPort-minPort+1)
-		if !give(port) {
-			continue
+		port, err := ownPort()
+		if err != nil {
+			return nil, err
 		}
 		l, err := net.Listen("tcp", loopback(port))
 		if err != nil {
