@@ -1,7 +1,6 @@
 package faults
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -22,14 +21,17 @@ func rewound(s *scenario) {
 		return true
 	})
 	rewind := t.Rewind()
-	for i := range 20 { // so that the log is far ahead of what was remembered
-		s.watcher.Put(t.Name+"-x", fmt.Sprint(i), nil)
+	for range 4 { // so that the log is far ahead of what was remembered
+		s.everyone("since the coordinator's state was remembered")
+		s.leads().Resign()
 	}
-	s.everyone("since the coordinator's state was remembered")
+	// All stand in line again, and know it: each has a position from after the state that
+	// was remembered.
 	g := s.leads()
-	g.Resign()
-	g = s.after(g)
-	s.inLine(0) // all stand in line again: each has a position from after the state that was remembered
+	s.inLine(0)
+	t.Eventually(t.Soon(), "each candidate knows that it stands in line", func() bool {
+		return !slices.ContainsFunc(s.clients, func(c *engine.Client) bool { return !s.knows(c) })
+	})
 	since := t.Elapsed()
 	rewind()
 	away := make(map[*engine.Client]bool) // those who were told
@@ -56,6 +58,17 @@ func rewound(s *scenario) {
 		s.joins()
 	}
 	s.after(g)
+}
+
+// knows reports whether the candidate has joined and has not left since then. A member may
+// stand although the answer to its Join is still on its way.
+func (s *scenario) knows(c *engine.Client) (joined bool) {
+	for _, e := range s.History().Events {
+		if e.Candidate == c.Name && (e.Kind == history.Joined || e.Kind == history.Left) {
+			joined = e.Kind == history.Joined
+		}
+	}
+	return joined
 }
 
 // caughtUp reports whether the candidate has joined since then, which must be at a
