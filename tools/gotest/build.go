@@ -65,7 +65,8 @@ func leading(words []string, flags bool) []string {
 // build has go test build the programs with the flags, and keep each in place of running
 // it.
 func (b *builder) build(module string, flags, packages []string) (found []program, err error) {
-	bin := filepath.Join(b.bin, "with"+strings.ReplaceAll(strings.Join(flags, ""), "/", "%"))
+	// Programs are run again by their path, as by env, which takes a = for an assignment.
+	bin := filepath.Join(b.bin, "with"+strings.NewReplacer("/", "-", "=", "-").Replace(strings.Join(flags, "")))
 	list := exec.Command("go", append([]string{"list", "-f", "{{.ImportPath}} {{.Dir}}"}, packages...)...)
 	list.Dir = module
 	list.Stderr = os.Stderr
@@ -84,9 +85,6 @@ func (b *builder) build(module string, flags, packages []string) (found []progra
 	if len(missing) > 0 {
 		self, err := os.Executable()
 		if err != nil {
-			return nil, err
-		}
-		if err := os.MkdirAll(bin, 0o755); err != nil {
 			return nil, err
 		}
 		// Vet is a step of its own.
@@ -136,12 +134,10 @@ func keep(bin, program string) error {
 		return err
 	}
 	path := kept(bin, dir)
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
 	return os.Link(program, path) // go test removes its own
 }
 
-func kept(bin, dir string) string {
-	return filepath.Join(bin, strings.ReplaceAll(dir, string(filepath.Separator), "%")+".test")
-}
+func kept(bin, dir string) string { return filepath.Join(bin, dir) + ".test" }
