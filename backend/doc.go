@@ -160,6 +160,8 @@
 // Embed [NoPins] and [NoRecords] until there are pins and records. Register a scheme
 // ([Register]), and run package conformance from the first day on: it says which law is
 // not kept, and what was seen. Package memory keeps each law in the fewest words; package
-// etcd is the one to begin from for a coordinator that is a server. CONTRIBUTING.md says
-// which file of a driver has what.
+// etcd is the one to read for a coordinator that is a server. Package
+// internal/kit/example is a whole driver in 400 lines, for a small coordinator behind
+// HTTP: copy it, with the test that has the suite judge it. CONTRIBUTING.md says which file
+// of a driver has what.
 package backend

@@ -37,6 +37,8 @@
 //		})
 //	}
 //
+// Package internal/kit/example is a whole driver on this, in 400 lines.
+//
 // The package imports no driver. Memory uses of it the errors alone: there the sessions
 // live in virtual time, behind the lock of their coordinator, and own no goroutine.
 package kit
