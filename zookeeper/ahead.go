@@ -8,9 +8,9 @@ import (
 	"github.com/succession-dev/succession/internal/kit"
 )
 
-// Ahead implements [backend.Session]. The list, the election's record and, where m
-// may be first and the deadline is near, a heartbeat are asked for at the same time,
-// on the one connection.
+// Ahead implements [backend.Session]. It sends its requests at the same time, on one
+// connection: for the list, for the header, and a heartbeat if m may be first and the
+// deadline is near.
 func (s *session) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
 	return kit.Call(ctx, s.Life, "ahead", m.Line, func(ctx context.Context) (backend.Place, error) { return s.place(ctx, m) })
 }
@@ -33,8 +33,8 @@ func (s *session) place(ctx context.Context, m backend.Member) (backend.Place, e
 	return kit.Retry(ctx, pauses(), passing, func(ctx context.Context) (backend.Place, error) { return s.placeOnce(ctx, o) })
 }
 
-// stranger returns a stand-in for a member that this session did not join. It has
-// a place like any other, and no deadline of this session depends on it.
+// stranger returns a stand-in for a member that this session did not join. Ahead can say
+// where it stands, but nobody relies on this session's deadline for it.
 func (s *session) stranger(ctx context.Context, path string, m backend.Member) (*member, error) {
 	n, err := retry(ctx, s, get(path))
 	if err == errNoNode || err == nil && n.position() != m.Position {
@@ -46,7 +46,8 @@ func (s *session) stranger(ctx context.Context, path string, m backend.Member) (
 	return &member{path: path, joined: m, pinned: n.pinned(), stranger: true, index: 2, gone: make(chan struct{})}, nil
 }
 
-// placeOnce fails with errChanged when the deadline has passed before it could be relied on.
+// placeOnce says once where o stands. If o leads, the session ends from then on when its
+// deadline passes. placeOnce fails with errChanged if the deadline has passed already.
 func (s *session) placeOnce(ctx context.Context, o *member) (p backend.Place, err error) {
 	line := s.options.path(o.joined.Line)
 	list, err := start(ctx, s, children(line))
@@ -97,7 +98,8 @@ func (s *session) placeOnce(ctx context.Context, o *member) (p backend.Place, er
 	if p, err = backend.PlaceOf(m, ahead, h); err != nil {
 		return p, err
 	}
-	// A list of names has no positions: whoever is second may stand behind the gate.
+	// A list of names has no positions. So if there is a gate, whoever is second may stand
+	// just behind it, and lead.
 	leads := p.First || index == 1 && h.Migration.Gate != 0
 	s.stands(o, index, p.Ahead.Key, leads)
 	if o.stranger || !leads {
@@ -120,9 +122,9 @@ func (s *session) placeOnce(ctx context.Context, o *member) (p backend.Place, er
 	return p, nil
 }
 
-// fence returns the election's record, no older than the list. The answers may
-// have been given in either order; pzxid, the last change of the list of children,
-// tells.
+// fence returns the header, read no earlier than the list of children. The server may have
+// answered the two requests in either order. If the header's answer has a smaller pzxid
+// (the last change of the list of children) than the list's, it is older.
 func (s *session) fence(ctx context.Context, record call[node], all listing, line string) (backend.Header, error) {
 	n, err := record.wait(ctx)
 	if err == nil && (n.stat.Czxid != all.stat.Czxid || n.stat.Pzxid < all.stat.Pzxid) {
@@ -137,13 +139,13 @@ func (s *session) fence(ctx context.Context, record call[node], all listing, lin
 	return backend.ParseHeader(decode(n.data))
 }
 
-// beatIfDue sends a heartbeat when o may stand first and the deadline is near. It
-// returns where its answer will come, or nil.
+// beatIfDue sends a heartbeat if o may stand first and the deadline is near. It returns
+// the channel for the answer, or nil if it sent none.
 func (s *session) beatIfDue(ctx context.Context, o *member) <-chan error {
 	s.mu.Lock()
 	near := o.index <= 1
 	s.mu.Unlock()
-	// The keeper's heartbeats leave an heir more than a third: it waits for none.
+	// The heartbeats of keep leave an heir more than a third, so it need not wait for one.
 	if !near || s.link.Lease.Left() > s.TTL()/3 {
 		return nil
 	}

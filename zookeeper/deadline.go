@@ -12,17 +12,16 @@ import (
 	"github.com/succession-dev/succession/internal/clock"
 )
 
-// maxBeat bounds the members that one heartbeat checks. Map order makes the
-// choice among more: each of them also has its own watch.
+// maxBeat bounds the members that one heartbeat checks. If there are more, it checks any
+// of them: each also has a watch of its own.
 const maxBeat = 64
 
-// keep watches over the session, from when it is established until it ends. It sends
-// heartbeats as long as a member stands first or second, ends the session when its
-// deadline passes while a member leads, and when no server has been heard from for two
-// session times.
+// keep runs from when the session is established until it ends. It sends heartbeats as
+// long as a member stands first or second. It ends the session when the deadline passes
+// while a member leads, and when no server has been heard from for two session times.
 //
-// The library pings by itself; that keeps the session alive and proves nothing
-// about it (see touches).
+// The library pings by itself. That keeps the session alive, and proves nothing about it
+// (see touches.go in internal/wire).
 func (s *session) keep() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -107,7 +106,7 @@ func (s *session) beat(ctx context.Context, paths []string) error {
 	return nil
 }
 
-// multiResults is multi for when a failure is an answer like any other.
+// multiResults is multi for callers to whom a failed operation is an answer like any other.
 func multiResults(ops []any) func(*zk.Conn) ([]zk.MultiResponse, error) {
 	return func(c *zk.Conn) ([]zk.MultiResponse, error) {
 		results, err := c.Multi(ops...)
@@ -124,10 +123,10 @@ func (s *session) memberAt(path string) *member {
 	return s.members[path]
 }
 
-// MaxMargin implements [backend.Session]. The deadline counts from the newest of the
-// heartbeats, one in a sixth of the TTL, that was answered the relay time before another
-// was sent. Of what that leaves a sixth of the TTL is for a heartbeat that is answered
-// slowly: 0.28 of the TTL with the default relay time.
+// MaxMargin implements [backend.Session]. One heartbeat is sent in each sixth of the TTL,
+// and the deadline counts from the newest that had been answered the relay time before
+// another one was sent. A sixth of the TTL is held back for a heartbeat that is answered
+// slowly. With the default relay time MaxMargin is 0.28 of the TTL.
 func (s *session) MaxMargin() time.Duration {
 	return max(0, s.TTL()*7/12-s.link.Relay())
 }

@@ -1,80 +1,111 @@
-// Package zookeeper is the driver for ZooKeeper, on the client library
-// github.com/go-zookeeper/zk. Import it for its side effect to open backends by
-// URL, or call [New]. It is tested with servers 3.8.0 and 3.9.3.
+// Package zookeeper is the driver for ZooKeeper. It uses the client library
+// github.com/go-zookeeper/zk, and is tested with servers 3.8.0 and 3.9.3. Import it for
+// its side effect to open backends by URL, or call [New]:
+//
+//	b, err := backend.Open(ctx, "zookeeper://h1:2181,h2:2181,h3:2181/app?ttl=10s")
+//
+// Package backend has the words and the laws (L1 to L8) that are named here.
+//
+// # Members and records
+//
+// Election E is the persistent znode E. A member is an ephemeral sequential znode under
+// it, such as E/n_0000000133, whose data is the member's value. The number that the server
+// appends to the name orders the line. A member's position is the czxid of its znode.
+//
+// A pinned member is a persistent znode under the same name. It is a new znode, with
+// another czxid: the member's position is appended to its data.
+//
+// The header of E is the data of the znode E. Any other record is the data of a persistent
+// znode. The version of a record is the mzxid. A znode without data is no record.
+//
+// Candidates of other libraries may stand in the same line: ZooKeeper's
+// LeaderElectionSupport, Curator's LeaderLatch and LeaderSelector, kazoo's Election. We
+// read the names of all of them. They read ours if [Options] As is the [Format] that they
+// use.
 //
 // # The recipe
 //
-// Election E is the persistent znode E; a candidate is an ephemeral sequential znode
-// E/n_0000000133 whose data is its value; the number that the server appends orders
-// the line. A candidate lists the children, and leads if its number is the smallest.
-// Otherwise it watches the member just in front, and nothing else, and lists anew
-// when that has gone. Participants of other libraries may stand in the same line:
-// ZooKeeper's LeaderElectionSupport, Curator's LeaderLatch or LeaderSelector, kazoo's
-// Election. We read the names of all of them; what they need ours to be is a [Format].
+// A candidate lists the children of E. It leads if its number is the smallest. Otherwise
+// it watches the znode of the member just in front, and nothing else, and lists again when
+// that has gone.
 //
-// A member's position is its znode's czxid. The election's own record is the data of
-// E; any other record is the data of a persistent znode, and its version the mzxid.
-// A znode without data is no record.
+// Joining (L1): a lost answer to a create does not tell whether there is a member. The
+// session then makes a quorum write on its next connection, after which an earlier create
+// is either visible or refused. It looks for a znode whose owner is this session. A mark
+// in the name would not do, because LeaderElectionSupport takes none; the marks of the
+// other libraries are there for those libraries. Joins of one session in one line run one
+// after another, so there is at most one member to find. If the session cannot find out,
+// it ends, and the member goes with it.
+//
+// Reading (L2): a session has one TCP connection at a time, and asks only for servers that
+// have come as far as it has seen. The list and the header are read at the same time. If
+// the header is older than the list, it is read again.
+//
+// Waiting (L3): when a connection breaks, every watch of the session gets an event, and
+// whoever waits reads again on the next connection. All who wait for one znode share one
+// watch.
+//
+// Leaving (L4): ZooKeeper deletes by name, so the session reads the znode first and
+// compares the position.
 //
 // # Sessions
 //
-// Each session has a zk.Conn and a TCP connection of its own. That library goes on
-// under a new session by itself when one has expired, with whatever was queued. It
-// does not get there: its connections are wrapped (internal/wire), and the wrapper lets a
-// connection carry one session only. A session ends when a server says so, when the
-// deadline passes while a member leads, and when no server was heard from for two
-// session times. Until then waiters keep their session and their place.
+// Each session has a zk.Conn of its own (L5). When a session of ZooKeeper has expired, the
+// library by itself opens a new one and sends there whatever was queued. That cannot
+// happen here: package internal/wire wraps the library's connections, and lets them carry
+// one session only. A session ends when a server says so, when its deadline passes while
+// one of its members leads, and when it has heard no server for two session times. Until
+// then waiters keep their session and their place.
 //
 // # The deadline
 //
 // A server that is cut off from the ensemble's leader answers pings and reads for
-// syncLimit ticks, while the leader ends the session. An answered ping therefore
-// proves nothing; an acknowledged quorum write does. The heartbeat is
-// multi{check own member}, which changes nothing and wakes nobody. It is sent six
-// times in a session time as long as a member of the session stands first or
-// second, and the deadline counts from when a request was sent that had been
-// answered some time before the newest acknowledged write was sent (internal/wire, touches.go).
-//
-// # Ambiguity
-//
-// When the answer to a create is lost, the session finds out on its next connection
-// whether there is a member, after a quorum write of its own, by the znode's owner:
-// not all foreign participants take names with a mark of their creator, and where a
-// name has one it is for them. When that cannot be found out, the session is ended, and with it the member.
+// syncLimit ticks, while the leader ends the session. An answered ping therefore proves
+// nothing; an acknowledged quorum write does. The heartbeat is a multi that only checks
+// members of the session: it changes nothing and wakes nobody. As long as such a member
+// stands first or second, a heartbeat goes out six times in a session time. When a write
+// is acknowledged, the deadline counts from when an earlier request was sent: the newest
+// one that had been answered [Options] Relay before the write was sent (L6). The file
+// touches.go of internal/wire has the reasons.
 //
 // # Security
 //
-// TLS is done under the client library, and so is authentication: the wrapper shows
-// the credentials on each new connection before the library may send anything. What
-// a backend creates can be changed by those whom its [ACL] names, and read by
-// everybody. ZooKeeper asks for the right to delete a member on the znode above it:
-// what protects members is the ACL of the election's znode, which is that of whoever
-// made it. docs/zookeeper.md has the rights that each operation needs.
+// TLS and authentication are done under the client library: the wrapper shows the
+// credentials on each new connection before the library may send anything. What a backend
+// creates can be changed by those whom its [ACL] names, and read by everybody. ZooKeeper
+// asks for the right to delete a member on the znode above it. So what protects members
+// is the ACL of the election's znode, and whoever made that znode has set it.
+// docs/zookeeper.md has the rights that each operation needs.
+//
+// # What it needs
+//
+//   - A server must report to the ensemble's leader, within [Options] Relay, which
+//     sessions it has heard from. The default is long enough unless minSessionTimeout is
+//     set below its own default.
+//   - All servers of an ensemble must grant a session the same timeout
+//     (minSessionTimeout, maxSessionTimeout): which server's settings count is known only
+//     when a connection is established.
+//   - Of the authentication schemes there is digest, and x509 by a certificate of the
+//     client. There is no SASL.
 //
 // # What it does not promise
 //
 //   - A leader that is not connected to ZooKeeper learns nothing of an operator who
 //     deletes its member, or ends its session, before its deadline.
-//   - ZooKeeper deletes and writes on condition of a znode's dataVersion only, which
-//     begins anew with each znode of the same name. Leave, Delete, and Put on a
-//     version or a member read first and act then. Somebody who between the two
-//     deletes the znode and makes another like it is not noticed.
-//   - A pinned member is a new znode under the same name. Foreign participants see
-//     its former position appended to its data.
-//   - Servers that grant one session different timeouts (minSessionTimeout,
-//     maxSessionTimeout) must not be mixed in one ensemble: which of them counts is
-//     known only when a connection is established.
-//   - Servers before 3.9 do not say how far the log had come when they give notice. A
-//     session that is told of a departure, loses its connection, and gets one to a
-//     server that is behind, finds that member in front again until the server has
-//     caught up. It waits for it again; nobody leads by that.
+//   - ZooKeeper can make a delete or a write depend only on a znode's dataVersion, which
+//     begins anew with each znode of the same name. Leave, and Put and Delete on
+//     condition of a version or a member, read first and act then. They do not notice
+//     somebody who, between the two, deletes the znode and makes another like it.
+//   - Foreign candidates see the former position of a pinned member in its data.
+//   - Servers before 3.9 do not say how far the log had come when they give notice.
+//     Suppose that a session is told of a departure, loses its connection, and gets one
+//     to a server that is behind. It then finds that member in front again until the
+//     server has caught up, and waits for it again. Nobody leads by that.
 //   - Members without a number of ten digits are not seen. A line with numbers that
 //     are negative, too long or double is refused with [backend.ErrLine], and so is
-//     a join for which no number is free; that is what comes after 2,147,483,647
-//     joins. The counter begins anew when the empty znode E is deleted.
-//   - Of the authentication schemes there is digest, and x509 by a certificate of the
-//     client; there is no SASL.
-//   - A LeaderElectionSupport that is looking at the line while somebody leaves it
-//     fails for good and keeps its place, so that whoever stands behind it waits. That
-//     is its own defect, and no participant can spare it that by itself.
+//     a join for which no number is free, as after 2,147,483,647 joins. The counter
+//     begins anew when the empty znode E is deleted.
+//   - A LeaderElectionSupport that looks at the line while somebody leaves it fails for
+//     good, and its member stays: whoever stands behind it waits. That is its own defect,
+//     and no other candidate can prevent it.
 package zookeeper

@@ -9,8 +9,8 @@ import (
 	"github.com/succession-dev/succession/zookeeper/internal/wire"
 )
 
-// Gone implements [backend.Session]. A notice that m's znode was deleted is enough;
-// after any other, and after a reconnect, it looks again.
+// Gone implements [backend.Session]. A notice that m's znode was deleted is enough. After
+// any other notice, and after a reconnect, Gone reads the znode again.
 func (s *session) Gone(ctx context.Context, m backend.Member) error {
 	return s.Run(ctx, "gone", m.Line, func(ctx context.Context) error { return s.gone(ctx, m) })
 }
@@ -22,7 +22,8 @@ func (s *session) gone(ctx context.Context, m backend.Member) error {
 	}
 	removed := s.owner(path, m).removed() // nil for another's member: never ready
 	position := m.Position
-	// Without a position it is Ahead that has seen m, by this session.
+	// If m has no position, it comes from an Ahead of this session, so the session's
+	// server has seen it.
 	fresh := removed != nil || position == 0
 	for {
 		v, fired, err := s.look(ctx, wire.WatchKey{Path: path, Kind: wire.WatchData})
@@ -31,7 +32,7 @@ func (s *session) gone(ctx context.Context, m backend.Member) error {
 		}
 		switch {
 		case !fresh && (v.missing || position != v.position()):
-			// The caller may have it from another server, which this one is behind.
+			// The caller may know m from another server, and this server may be behind it.
 			if _, err := retry(ctx, s, barrier("/")); err != nil {
 				return err
 			}

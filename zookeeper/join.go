@@ -14,14 +14,14 @@ import (
 	"github.com/succession-dev/succession/internal/kit"
 )
 
-// A join adds one member. It is the session's, not the caller's: once its create
-// has been sent it runs until it is known whether there is a member, and when the
-// caller has gone by then, it removes it.
+// A join adds one member. The session runs it, not the caller: once its create has been
+// sent, it runs until it is known whether there is a member. If the caller has gone by
+// then, it removes the member.
 //
-// A member's name carries no mark that could be relied on for who created it, since
-// LeaderElectionSupport takes none. A member whose create was not answered is therefore found by its
-// owner, which is this session, and as joins of one session in one line run one
-// after the other, there is never more than one to be found.
+// If a create was not answered, its member is found by the znode's owner, which is this
+// session. A mark in the name would not do, since LeaderElectionSupport takes none. Joins
+// of one session in one line run one after another, so there is at most one member to
+// find.
 type join struct {
 	s     *session
 	line  string // its znode
@@ -72,7 +72,8 @@ func (s *session) join(ctx context.Context, line, value string) (backend.Member,
 	return j.made.joined, nil
 }
 
-// turn returns what a join in the line holds while it runs.
+// turn returns the channel that a join in the line fills while it runs, so that the next
+// one waits.
 func (s *session) turn(line string) chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,8 +85,8 @@ func (s *session) turn(line string) chan struct{} {
 	return t
 }
 
-// job is spawn for what Close waits for before it clears up. It reports false once
-// Close has begun.
+// job is spawn for joins and pins, which Close waits for before it removes members. It
+// reports false, and does not run f, once Close has begun.
 func (s *session) job(f func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,7 +101,7 @@ func (s *session) job(f func()) bool {
 	return true
 }
 
-// abandon reports whether the caller went before the join was settled.
+// abandon says that the caller has gone. It reports false if the join is settled already.
 func (j *join) abandon() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -121,14 +122,15 @@ func (j *join) run(ctx context.Context, line string) {
 	close(j.done)
 	j.mu.Unlock()
 	if o != nil && abandoned {
-		// Until the link is dead: then the member goes with the session.
+		// This is tried until the link is dead: then the member goes with the session.
 		if err := j.s.leave(j.s.link.Context(), o.path, o.joined); err != nil && j.s.link.Ended() == nil {
 			j.s.link.Kill(fmt.Errorf("a member that nobody waits for cannot be removed: %w", err))
 		}
 	}
 }
 
-// add creates the member. ctx, the caller's, counts until the create is sent.
+// add creates the member. ctx is the caller's. Once a create has been sent, add waits for
+// its outcome even if ctx ends.
 func (j *join) add(ctx context.Context) (*member, error) {
 	inner := j.s.link.Context()
 	wait := pauses()
@@ -150,7 +152,7 @@ func (j *join) add(ctx context.Context) (*member, error) {
 		case err == errNoNode:
 			err = j.s.ensure(ctx, j.line)
 		case err == errNodeExists:
-			// From 3.6 on the counter stands still at its end (DataTree.java, createNode).
+			// From 3.6 on the counter stays at its largest number (DataTree.java, createNode).
 			err = fmt.Errorf("%w: the next number is taken already, as it is after 2147483647 joins; %s", backend.ErrLine, lineRemedy)
 		}
 		if err != nil {
@@ -159,8 +161,8 @@ func (j *join) add(ctx context.Context) (*member, error) {
 	}
 }
 
-// find looks for a member whose create was not answered, and whose name begins with
-// prefix. It returns "" when there is none.
+// find looks for a member whose create was not answered. Its name begins with prefix. It
+// returns "" if there is none.
 func (j *join) find(ctx context.Context, prefix string) (string, error) {
 	s := j.s
 	at, err := kit.Retry(ctx, pauses(), isLost, func(ctx context.Context) (string, error) { return s.findOwn(ctx, j.line, prefix) })
@@ -173,9 +175,10 @@ func (j *join) find(ctx context.Context, prefix string) (string, error) {
 }
 
 func (s *session) findOwn(ctx context.Context, line, prefix string) (string, error) {
-	// The create may have been proposed and not yet applied where the session is
-	// connected now. A later write of the session is applied behind it. What the
-	// former server still had to forward is refused (SessionMoved).
+	// The create may have been proposed, and not yet applied on the server to which the
+	// session is connected now. That server applies a later write of the session only
+	// after it. If the former server had not forwarded the create yet, the ensemble now
+	// refuses it (SessionMoved).
 	if _, err := do(ctx, s, barrier(line)); err != nil {
 		return "", err
 	}
@@ -186,8 +189,8 @@ func (s *session) findOwn(ctx context.Context, line, prefix string) (string, err
 	if err != nil {
 		return "", err
 	}
-	// All are read: a number does not tell how old a member is, since a foreign candidate
-	// may have chosen its own.
+	// All of them are read, not the last alone: a foreign candidate may have chosen its
+	// number, so a number does not tell how old a member is.
 	var paths []string
 	for _, name := range all.names {
 		if at := line + "/" + name; strings.HasPrefix(name, prefix) && !s.knows(at) {
@@ -207,7 +210,8 @@ func (s *session) findOwn(ctx context.Context, line, prefix string) (string, err
 	return "", nil
 }
 
-// verify reads what the server has made of a member that was created.
+// verify reads the znode of a member that was created, and checks that it is this
+// session's.
 func (j *join) verify(ctx context.Context, at string) (*member, error) {
 	s := j.s
 	wait := pauses()
@@ -245,7 +249,7 @@ func (j *join) verify(ctx context.Context, at string) (*member, error) {
 	}
 }
 
-// ensure creates a persistent znode and those above it, where they are missing.
+// ensure creates a persistent znode, and those above it that are missing.
 func (s *session) ensure(ctx context.Context, path string) error {
 	missing := []string{path} // the deepest first
 	wait := pauses()

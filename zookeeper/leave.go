@@ -10,10 +10,10 @@ import (
 
 // Leave implements [backend.Session].
 //
-// ZooKeeper cannot delete on condition of a czxid. A member is therefore read
-// before it is deleted, each time: a watch that has not fired says nothing while the
-// connection is silent. What remains is an operator who between the read and the
-// delete deletes the whole line, while somebody joins it anew under the same number.
+// ZooKeeper cannot delete on condition of a czxid. Leave therefore reads the member each
+// time before it deletes it: that no watch has fired proves nothing, as the connection may
+// be silent. One case remains: between the read and the delete an operator deletes the
+// whole line, and somebody joins it anew and gets the same number.
 func (s *session) Leave(ctx context.Context, m backend.Member) error {
 	return s.Run(ctx, "leave", m.Line, func(ctx context.Context) error {
 		path, err := s.options.member(m)
@@ -24,7 +24,7 @@ func (s *session) Leave(ctx context.Context, m backend.Member) error {
 	})
 }
 
-// leave removes m and returns when that is certain, or ctx ends.
+// leave removes m. It returns when m has certainly gone, or when ctx ends.
 func (s *session) leave(ctx context.Context, path string, m backend.Member) error {
 	if o := s.owner(path, m); o != nil {
 		if err := s.unpinning(ctx, o); err != nil {
@@ -47,7 +47,7 @@ func (s *session) leave(ctx context.Context, path string, m backend.Member) erro
 	return nil
 }
 
-// isGone reports whether m has gone, and fails when it is another session's.
+// isGone reports whether m has gone. It fails if another session joined m.
 func (s *session) isGone(ctx context.Context, path string, m backend.Member) (bool, error) {
 	n, err := retry(ctx, s, get(path))
 	if err == errNoNode {
@@ -62,7 +62,7 @@ func (s *session) isGone(ctx context.Context, path string, m backend.Member) (bo
 	return false, s.mayTouch(n, m)
 }
 
-// mayTouch fails when m, which stands as n, is another session's.
+// mayTouch fails if m, whose znode is n, is not pinned and another session joined it.
 func (s *session) mayTouch(n node, m backend.Member) error {
 	if session, _ := s.link.State(); n.pinned() || n.stat.EphemeralOwner == session {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"github.com/succession-dev/succession/internal/kit"
 )
 
-// maxReads bounds the reads of one call that are under way at a time.
+// maxReads bounds how many reads of one call are under way at a time.
 const maxReads = 16
 
 // Line implements [backend.Session]. It reads every member, so its cost grows with
@@ -67,8 +67,8 @@ func (s *session) readLine(ctx context.Context, name string) (backend.Line, erro
 	return l, err
 }
 
-// getAll reads the znodes, some at a time. One that does not exist is the zero
-// node.
+// getAll reads the znodes, at most maxReads at a time. It returns the zero node for one
+// that does not exist.
 func (s *session) getAll(ctx context.Context, paths []string) ([]node, error) {
 	nodes := make([]node, len(paths))
 	calls := make([]call[node], len(paths))

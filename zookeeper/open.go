@@ -27,14 +27,14 @@ func init() {
 //
 //	zookeeper://h1:2181,h2:2181/prefix?ttl=10s&as=curator-latch
 //
-// Everything but a host is optional. The path is [Options] Prefix. Parameters are
+// Only a host is required. The path is [Options] Prefix. Parameters are
 //
 //   - ttl, connect, relay: see [Options] TTL, ConnectTimeout, Relay;
 //   - as, or name-prefix: see [Options] As and NamePrefix;
 //   - tls=on: speak TLS, and trust the certificate authorities of this system;
 //   - ca-file: speak TLS, and trust the authorities in this PEM file instead;
 //   - cert-file, key-file: PEM files of the client's own certificate;
-//   - server-name: the name in the servers' certificates, where that is not the host;
+//   - server-name: the name in the servers' certificates, if it is not the host;
 //   - user, and password-file or password-env: a user of the scheme "digest", and
 //     the file or the environment variable that holds the password;
 //   - acl: see [Options] ACL.
@@ -81,7 +81,7 @@ func Open(ctx context.Context, u *backend.URL) (*Backend, error) {
 	return b, nil
 }
 
-// digestOf returns nil where the URL names no user.
+// digestOf returns the user that the URL names, or nil.
 func digestOf(l security.Login) (*Digest, error) {
 	user, password, err := l.Read()
 	if err != nil || user == "" {
@@ -100,9 +100,9 @@ type Backend struct {
 
 var _ backend.Backend = (*Backend)(nil)
 
-// New returns a backend for the ensemble of these servers, each host or host:port
-// with 2181 as the default port. It does not connect; [Backend.Session] does. o
-// may be nil. The caller closes the backend.
+// New returns a backend for the ensemble of these servers, each host or host:port; the
+// default port is 2181. It does not connect; [Backend.Session] does. o may be nil. The
+// caller closes the backend.
 func New(servers []string, o *Options) (*Backend, error) {
 	list, err := serverList(servers)
 	if err != nil {
@@ -122,14 +122,13 @@ func New(servers []string, o *Options) (*Backend, error) {
 	return b, nil
 }
 
-// Session implements [backend.Backend]. It opens at most one session at a time,
-// with one connection of its own.
+// Session implements [backend.Backend]. Each session has a connection of its own.
 func (b *Backend) Session(ctx context.Context) (backend.Session, error) {
 	return b.sessions.Session(ctx)
 }
 
-// open opens a session and makes sure that it stands on the log that this backend
-// has seen.
+// open opens a session, and checks that the coordinator's log has come as far as this
+// backend has seen it.
 func (b *Backend) open(ctx context.Context) (kit.Session, error) {
 	before := b.zxids.Highest()
 	s, err := newSession(b)
@@ -138,8 +137,8 @@ func (b *Backend) open(ctx context.Context) (kit.Session, error) {
 	}
 	err = s.link.Await(ctx)
 	if err == nil {
-		// The first request is a quorum write: its zxid is above that of
-		// everything that was committed before, and its answer starts the lease.
+		// The first request is a quorum write: its zxid is above that of everything
+		// that was committed before, and its answer gives the session a deadline.
 		_, err = do(ctx, s, barrier("/"))
 	}
 	if refusal := s.link.Refused(); refusal != nil {
@@ -163,15 +162,15 @@ func (b *Backend) open(ctx context.Context) (kit.Session, error) {
 			err = fmt.Errorf("%w; last problem: %w", err, problem)
 		}
 	case errors.Is(err, backend.ErrSessionEnded):
-		// Hidden: it is not the end of a session that the caller has had.
+		// Not wrapped: it is not the end of a session that the caller has had.
 		err = fmt.Errorf("%w: a new session came to nothing: %v", backend.ErrUnavailable, err)
 	}
 	return nil, err
 }
 
-// closeTimeout bounds Close, beside what the library needs to come to rest.
+// closeTimeout bounds Close, apart from the time that the library needs to stop.
 const closeTimeout = 3 * time.Second
 
-// Close implements [backend.Backend]. It takes at most 3 s while the ensemble
-// is unreachable.
+// Close implements [backend.Backend]. It takes at most 3 s if the ensemble cannot be
+// reached.
 func (b *Backend) Close() error { return b.sessions.Close() }

@@ -17,46 +17,46 @@ import (
 // A Dialer opens a connection to a server. It must honour ctx.
 type Dialer func(ctx context.Context, network, addr string) (net.Conn, error)
 
-// Options are the settings of a [Backend]. The zero value and nil are the
-// defaults.
+// Options are the settings of a [Backend]. nil and the zero value are the defaults.
 type Options struct {
-	// TTL is the time after which the servers end a session that they
-	// have not heard from. They may grant another (minSessionTimeout and
-	// maxSessionTimeout of zoo.cfg). 0 is 10 s.
+	// TTL is the time after which the servers end a session that they have not heard
+	// from. They may grant another (minSessionTimeout and maxSessionTimeout of
+	// zoo.cfg). 0 is 10 s.
 	TTL time.Duration
 
-	// ConnectTimeout bounds the opening of a session. 0 is 4 s, half of which is for
-	// one server, so that whoever waits is told within five seconds.
+	// ConnectTimeout bounds the opening of a session. One server gets half of it at most.
+	// 0 is 4 s, so that whoever waits is told within five seconds.
 	ConnectTimeout time.Duration
 
-	// Prefix is the znode under which all lines and records are kept, such as
-	// /app. It is created where it does not exist. Empty is the root.
+	// Prefix is the znode under which all lines and records are kept, such as /app. It
+	// is created if it does not exist. Empty is the root.
 	Prefix string
 
-	// As is what members are called: the name of the recipe whose participants stand
-	// in the same lines. Empty is [ElectionSupport].
+	// As is how members are named, so that candidates of another library can stand in
+	// the same lines. Empty is [ElectionSupport].
 	As Format
 
 	// NamePrefix is what the names of members begin with, before the number that
-	// ZooKeeper appends, where As has nothing that fits. It ends with '_', or with one
-	// '-', which the sign of a negative number can be told from. Only one of the two
-	// may be given.
+	// ZooKeeper appends. It is for names that no Format has, so As and NamePrefix
+	// cannot both be given. It ends with '_', or with one '-' behind a letter, a digit
+	// or '.', so that it cannot be taken for the sign of a number.
 	NamePrefix string
 
 	// Relay is the longest time that a server takes to report to the ensemble's
 	// leader which sessions it has heard from: half a tickTime, or a whole one
 	// behind an observer master. A session's deadline counts from a request that
-	// was answered at least Relay before the newest acknowledged write. 0 is a
-	// 0.3 of the TTL that the servers grant, which is enough
-	// unless their minSessionTimeout is set below its default of two ticks.
+	// was answered at least Relay before the newest acknowledged write was sent. 0 is
+	// 0.3 of the TTL that the servers grant, which is enough unless their
+	// minSessionTimeout is set below its default of two ticks.
 	Relay time.Duration
 
-	// Auth are the credentials. nil is none but those of TLS.
+	// Auth is the user to authenticate as. nil is nobody: then only the certificate in
+	// TLS, if there is one, says who this client is.
 	Auth *Digest
 
-	// ACL says who may change what this backend creates; what exists already keeps its
-	// ACL. Empty is [CreatorACL] with Auth and [OpenACL] without. It must be given
-	// where TLS has a client certificate and there is no Auth.
+	// ACL says who may change what this backend creates. What exists already keeps its
+	// ACL. Empty is [CreatorACL] with Auth, and [OpenACL] without. If TLS has a client
+	// certificate and there is no Auth, ACL must be given.
 	ACL ACL
 
 	// TLS is the configuration of connections to secureClientPort. Its ServerName
@@ -64,16 +64,18 @@ type Options struct {
 	// is no TLS.
 	TLS *tls.Config
 
-	// Dialer opens connections, under TLS where that is used. nil takes the addresses of
-	// a server's name in turn, also from one connection to the next, so that one that
-	// takes connections and stays silent does not hide the others.
+	// Dialer opens the connections that TLS, if it is used, then runs on. nil takes the
+	// addresses of a server's name in turn, and goes on behind the last one at the next
+	// connection: so an address that accepts connections and stays silent does not hide
+	// the others.
 	Dialer Dialer
 
-	// Logger gets what is worth telling. nil discards it.
+	// Logger gets the messages of the client library, at the level Debug. nil discards
+	// them.
 	Logger *slog.Logger
 }
 
-// filled returns a copy of o with defaults filled in.
+// filled returns a copy of o with the defaults filled in, or says what is wrong with o.
 func (o *Options) filled() (*Options, error) {
 	var f Options
 	if o != nil {

@@ -14,9 +14,9 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// ZooKeeper cannot change an ephemeral znode into a persistent one: it is deleted
-// and created anew under its name in one transaction. It keeps its place and gets
-// a new czxid. So that it keeps its position too, that is appended to its data.
+// ZooKeeper cannot change an ephemeral znode into a persistent one. So the znode is deleted
+// and created anew under its name, in one transaction. The member thus keeps its place,
+// but its znode has a new czxid: the member's position is appended to the data.
 
 const pinMark = "\x00pinned at "
 
@@ -28,7 +28,7 @@ func pinnedData(value []byte, position uint64) []byte {
 // pinned reports whether a member is permanent.
 func (n node) pinned() bool { return n.stat.EphemeralOwner == 0 }
 
-// split returns the value and the position of a member.
+// split returns the value and the position of the member with the znode n.
 func (n node) split() (value string, position uint64) {
 	value, position = string(n.data), uint64(n.stat.Czxid)
 	if !n.pinned() {
@@ -47,21 +47,20 @@ func (n node) position() uint64 {
 	return position
 }
 
-// inLine reports whether n, the child called key, is a member and no record.
+// inLine reports whether n, the child called key, is a member. Otherwise it is a record.
 func (n node) inLine(key string) bool {
 	_, numbered, err := sequence(key)
 	return (numbered || err != nil) && (!n.pinned() || n.position() != uint64(n.stat.Czxid))
 }
 
-// member returns the member that stands as n.
+// member returns the member with the znode n.
 func (n node) member(line, key string) backend.Member {
 	value, position := n.split()
 	return backend.Member{Line: line, Key: key, Position: position, Value: value, Pinned: n.pinned()}
 }
 
-// Pin implements [backend.Session]. Once its transaction has been sent, it runs
-// until its outcome is known, also when the caller has gone. A member of another
-// session is refused with [backend.ErrDenied].
+// Pin implements [backend.Session]. Once its transaction has been sent, the session finds
+// out what became of it, even if ctx ends first.
 func (s *session) Pin(ctx context.Context, m backend.Member, h backend.Header, at backend.Version) error {
 	return s.Run(ctx, "pin", m.Line, func(ctx context.Context) error { return s.pin(ctx, m, h, at) })
 }
@@ -181,7 +180,8 @@ func (s *session) makePinned(ctx context.Context, o *member, h backend.Header, a
 			return backend.ErrVersion
 		case err == errNoNode:
 		case errors.Is(err, errLost):
-			// See findOwn: the transaction may be applied later than it is looked for.
+			// As in findOwn: the transaction may not have been applied yet on the server
+			// that is asked next.
 			sent = !self.pinned()
 			if _, err := retry(ctx, s, barrier(line)); err != nil {
 				return err

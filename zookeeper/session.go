@@ -14,9 +14,8 @@ import (
 	"github.com/succession-dev/succession/zookeeper/internal/wire"
 )
 
-// A session is one session of the coordinator, with a zk.Conn of its own.
-//
-// It ends, as callers see it, with its link, or before that, when Close begins.
+// A session is one session of the coordinator, with a zk.Conn of its own. For callers it
+// ends when its link ends, or when Close begins.
 type session struct {
 	*kit.Life
 	backend *Backend
@@ -56,7 +55,7 @@ func newSession(b *Backend) (*session, error) {
 		zk.WithHostProvider(s.link),
 		zk.WithEventCallback(s.link.Event),
 		zk.WithLogger(libraryLog{b.options.Logger}),
-		// A member's value and an election's record, or a record and its path.
+		// The longest request has a record and its path, or a pinned member and a header.
 		zk.WithMaxConnBufferSize(backend.MaxRecord+64<<10),
 	)
 	if err != nil {
@@ -68,7 +67,7 @@ func newSession(b *Backend) (*session, error) {
 	return s, nil
 }
 
-// tearDown waits until nothing of the session is left, whose link is dead.
+// tearDown waits until nothing runs for the session any more. Its link is dead.
 func (s *session) tearDown() {
 	parked := s.link.Parked()
 	for open := true; open; {
@@ -86,8 +85,8 @@ func (s *session) tearDown() {
 	s.wg.Wait()
 }
 
-// spawn runs f in a goroutine that the teardown waits for. It reports false when
-// the session is past that.
+// spawn runs f in a goroutine that tearDown waits for. It reports false, and does not run
+// f, once tearDown has begun to wait.
 func (s *session) spawn(f func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,7 +97,7 @@ func (s *session) spawn(f func()) bool {
 	return true
 }
 
-// wake makes the keeper look again at what is to be done.
+// wake makes keep look again at what is to be done.
 func (s *session) wake() {
 	select {
 	case s.kick <- struct{}{}:
@@ -106,7 +105,8 @@ func (s *session) wake() {
 	}
 }
 
-// abandon ends the session, which nobody has had. It does not block.
+// abandon ends a session that could not be opened, before any caller has it. It does not
+// block.
 func (s *session) abandon(why error) {
 	if s.link.IsReady() {
 		s.End(why) // which asks the server to end it
@@ -121,10 +121,10 @@ func (s *session) TTL() time.Duration {
 	return ttl
 }
 
-// release ends the session on the servers, and tears it down. The members go first, each
-// by a delete of its own that is repeated until it is answered: a lost answer to the close
-// request could not be told from one that was never carried out. Once no server has been
-// reached for a session time, they have ended it by themselves.
+// release ends the session on the servers, and tears it down. It first deletes the members
+// one by one, and repeats each delete until it is answered: if the close request gets no
+// answer, nobody can tell whether it was carried out. If no server can be reached for a
+// session time, the servers have ended the session by themselves.
 func (s *session) release(ctx context.Context) error {
 	why := s.link.Ended()
 	if why == nil {
@@ -161,7 +161,7 @@ func (s *session) standing() string { return fmt.Sprintf("the session's %v have 
 
 var errUnsettled = errors.New("a join was not settled")
 
-// clear removes the members that are not pinned.
+// clear removes the members that are not pinned, once no join or pin is under way.
 func (s *session) clear(ctx context.Context) error {
 	joined := make(chan struct{})
 	s.spawn(func() {
