@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// addresses is the dialer of a backend that has been given none. It takes the addresses of
-// a name in turn, also from one dial to the next: a net.Dialer begins with the first each
-// time, and is content with it if it takes the connection and stays silent.
+// addresses is the default dialer of a backend. It takes the addresses of a name in turn,
+// and at the next dial begins with another one. A net.Dialer begins with the first each
+// time, and keeps it also if that accepts the connection and stays silent.
 type addresses struct {
 	lookup func(ctx context.Context, host string) ([]string, error)
 
@@ -47,7 +47,7 @@ func (a *addresses) dial(ctx context.Context, network, addr string) (net.Conn, e
 	return nil, first
 }
 
-// sort puts those first that were never dialled.
+// sort puts addresses that were never dialled first, and the one dialled last at the end.
 func (a *addresses) sort(host string, all []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -61,7 +61,7 @@ func (a *addresses) took(host string, order []string) {
 	a.order[host] = order
 }
 
-// dialFor dials in one of so many parts of the time that ctx leaves.
+// dialFor dials for at most the time that ctx leaves, divided by parts.
 func dialFor(ctx context.Context, parts int, network, addr string) (net.Conn, error) {
 	if end, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc

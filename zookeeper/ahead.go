@@ -46,8 +46,9 @@ func (s *session) stranger(ctx context.Context, path string, m backend.Member) (
 	return &member{path: path, joined: m, pinned: n.pinned(), stranger: true, index: 2, gone: make(chan struct{})}, nil
 }
 
-// placeOnce says once where o stands. If o leads, the session ends from then on when its
-// deadline passes. placeOnce fails with errChanged if the deadline has passed already.
+// placeOnce says where o stands, as one reading of the line tells. If o leads, or may lead
+// behind a gate, the session ends from then on when its deadline passes. placeOnce fails
+// with errChanged if it has passed already.
 func (s *session) placeOnce(ctx context.Context, o *member) (p backend.Place, err error) {
 	line := s.options.path(o.joined.Line)
 	list, err := start(ctx, s, children(line))
@@ -124,7 +125,7 @@ func (s *session) placeOnce(ctx context.Context, o *member) (p backend.Place, er
 
 // fence returns the header, read no earlier than the list of children. The server may have
 // answered the two requests in either order. If the header's answer has a smaller pzxid
-// (the last change of the list of children) than the list's, it is older.
+// (the last change of the list of children) than the list's, it is older, and is read again.
 func (s *session) fence(ctx context.Context, record call[node], all listing, line string) (backend.Header, error) {
 	n, err := record.wait(ctx)
 	if err == nil && (n.stat.Czxid != all.stat.Czxid || n.stat.Pzxid < all.stat.Pzxid) {

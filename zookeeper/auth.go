@@ -9,10 +9,9 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// Digest is a user of ZooKeeper's authentication scheme "digest". Servers keep no
-// list of users: any name and password are accepted, and what they are good for is
-// said by the ACLs that name them. The password goes over the network as it is: use
-// TLS.
+// Digest is a user of ZooKeeper's authentication scheme "digest". Servers keep no list of
+// users: they accept any name and password, and the ACLs that name a user say what the
+// user may do. The password goes over the network as it is: use TLS.
 type Digest struct {
 	User, Password string
 }
@@ -23,11 +22,11 @@ func (d Digest) String() string { return "digest:" + d.User }
 // GoString returns the user alone.
 func (d Digest) GoString() string { return d.String() }
 
-// An ACL says who may change what a backend creates. Everybody may read it: without that,
-// foreign participants and observers could neither wait nor look.
+// An ACL says who may change what a backend creates. Everybody may read it, because
+// otherwise foreign candidates and observers could neither wait nor look.
 //
-// It protects a znode's data. Whether a member may be deleted is a matter of the
-// znode above it, which is the line: ZooKeeper asks for the right DELETE there
+// The ACL of a znode protects its data. Who may delete a member depends on the znode above
+// it, which is the election's: ZooKeeper asks for the right DELETE there
 // (PrepRequestProcessor.java, OpCode.delete).
 type ACL string
 
@@ -40,9 +39,10 @@ const (
 	OpenACL ACL = "open"
 )
 
-// checkACL fills in the default. A certificate alone may be meant for the connection only,
-// and often each host has one of its own, so nothing can be made of it unasked: what its
-// owner creates would be open to everybody, or closed to the other candidates.
+// checkACL fills in the default. There is none for a certificate without a user: it may be
+// meant for the connection only, and often each host has one of its own. Either default
+// could then be wrong: what its owner creates would be open to everybody, or closed to the
+// other candidates.
 func (o *Options) checkACL() error {
 	certificate := o.TLS != nil && (len(o.TLS.Certificates) > 0 || o.TLS.GetClientCertificate != nil)
 	switch {
@@ -62,8 +62,8 @@ func (o *Options) checkACL() error {
 	return nil
 }
 
-// acl is the ACL of all that a backend creates. Servers replace the scheme auth by all that
-// they know the client by.
+// acl is the ACL of all that a backend creates. Servers replace the scheme auth by every
+// identity that the client has shown.
 func (o *Options) acl() []zk.ACL {
 	if o.ACL == OpenACL {
 		return zk.WorldACL(zk.PermAll)
@@ -71,7 +71,7 @@ func (o *Options) acl() []zk.ACL {
 	return append(zk.AuthACL(zk.PermAll), zk.WorldACL(zk.PermRead)...)
 }
 
-// The rights, by ZooKeeper's names for them.
+// The rights, as ZooKeeper names them.
 const (
 	mayRead   = "READ"
 	mayWrite  = "WRITE"
@@ -79,7 +79,7 @@ const (
 	mayDelete = "DELETE"
 )
 
-// need names the right that a server missed.
+// need returns err. If a server refused the request, it says which right is missing on path.
 func need(right, path string, err error) error {
 	if !errors.Is(err, zk.ErrNoAuth) || errors.Is(err, backend.ErrDenied) {
 		return err
@@ -88,8 +88,7 @@ func need(right, path string, err error) error {
 		backend.ErrDenied, right, path)
 }
 
-// needs names the right that a server missed for one of the operations of a
-// transaction.
+// needs is need for a transaction: it says which right is missing for which operation.
 func needs(ops []any, results []zk.MultiResponse, err error) error {
 	if err != zk.ErrNoAuth {
 		return err

@@ -21,8 +21,8 @@ type answer[T any] struct {
 	err   error
 }
 
-// start waits until requests can be sent, and sends one. It fails when ctx or the
-// session ends first; then nothing has been sent.
+// start waits until requests can be sent, and sends one. If ctx or the session ends first,
+// it fails, and nothing has been sent.
 func start[T any](ctx context.Context, s *session, op func(*zk.Conn) (T, error)) (call[T], error) {
 	ch := make(chan answer[T], 1)
 	c := call[T]{s, ch}
@@ -39,8 +39,8 @@ func start[T any](ctx context.Context, s *session, op func(*zk.Conn) (T, error))
 	return c, nil
 }
 
-// wait returns the answer. When ctx or the session ends first, the request may
-// have been carried out all the same.
+// wait returns the answer. If ctx or the session ends first, it fails, and the request may
+// nevertheless have been carried out.
 func (c call[T]) wait(ctx context.Context) (T, error) {
 	var none T
 	select {
@@ -71,8 +71,8 @@ func retry[T any](ctx context.Context, s *session, op func(*zk.Conn) (T, error))
 	return kit.Retry(ctx, pauses(), isLost, func(ctx context.Context) (T, error) { return do(ctx, s, op) })
 }
 
-// pauses returns those before repetitions. The next request waits for a connection
-// anyway; they are for servers that hang up on it.
+// pauses returns the pauses before repetitions. The next request waits for a connection
+// anyway; the pauses are for servers that close the connection upon a request.
 func pauses() backoff.Backoff {
 	return backoff.Backoff{Min: 2 * time.Millisecond, Max: 512 * time.Millisecond}
 }
@@ -91,7 +91,7 @@ func get(path string) func(*zk.Conn) (node, error) {
 	}
 }
 
-// stat fails with errNoNode where there is none, unlike the library's Exists.
+// stat fails with errNoNode if there is no znode, unlike the library's Exists.
 func stat(path string) func(*zk.Conn) (*zk.Stat, error) {
 	return func(c *zk.Conn) (*zk.Stat, error) {
 		ok, st, err := c.Exists(path)
@@ -137,9 +137,9 @@ func multi(ops ...any) func(*zk.Conn) ([]zk.MultiResponse, error) {
 	}
 }
 
-// barrier is a quorum write that changes nothing. Once it is answered, the server
-// has applied every write of the session that it had not refused before.
-// What is answered does not matter: a check that fails is a write like any other.
+// barrier is a quorum write that changes nothing. Once it is answered, the server has
+// applied every earlier write of the session that was not refused. The answer does not
+// matter: a check that fails is a write like any other.
 func barrier(path string) func(*zk.Conn) ([]zk.MultiResponse, error) {
 	return multiResults([]any{check(path)})
 }

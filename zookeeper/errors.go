@@ -15,7 +15,7 @@ import (
 // driver is the scheme of URLs, and what errors call this driver.
 const driver kit.Driver = "zookeeper"
 
-// Answers that the recipes act upon. They never leave the package.
+// Answers that the driver acts upon. They never leave the package.
 var (
 	errNoNode     = zk.ErrNoNode
 	errNodeExists = zk.ErrNodeExists
@@ -23,18 +23,19 @@ var (
 	errNotEmpty   = zk.ErrNotEmpty
 )
 
-// errLost says that a request was sent, or may have been, and its answer will not
+// errLost says that a request was sent, or may have been, and that its answer will not
 // come.
 var errLost = fmt.Errorf("%w: the answer was lost", backend.ErrUnavailable)
 
 func isLost(err error) bool { return errors.Is(err, errLost) }
 
-// throttled is how the library tells a code that it does not know.
+// throttled is the library's text for the code of a throttled request, which it does not
+// know.
 var throttled = fmt.Sprintf("unknown error: %d", wire.CodeThrottled)
 
-// classify maps the library's errors. An error is the coordinator's answer, or
-// else the answer was lost. A request that a server throttles is treated like one whose
-// answer was lost.
+// classify returns an error of the library as one of the contract. It is either an answer
+// of the coordinator or errLost, after which a request can be repeated. The error of a
+// throttled request is errLost, too.
 func classify(err error) error {
 	switch {
 	case err == nil, err == errNoNode, err == errNodeExists, err == errBadVersion, err == errNotEmpty:

@@ -9,36 +9,36 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// A Format says what the names of members look like before the number that
-// ZooKeeper appends. Participants of other libraries stand in the same line only
-// with those whose names they can read.
+// A Format says what the names of members look like before the number that ZooKeeper
+// appends. A candidate of another library can share a line only with members whose names
+// it can read.
 type Format string
 
 const (
-	// ElectionSupport is n_, the name of the documented recipe and of
-	// LeaderElectionSupport, which takes nothing longer (LeaderElectionSupport.java,
+	// ElectionSupport is n_, as in ZooKeeper's documented recipe and in
+	// LeaderElectionSupport, which reads nothing longer (LeaderElectionSupport.java,
 	// toLeaderOffers: what follows the second character must be a number).
 	ElectionSupport Format = "election-support"
 
-	// CuratorLatch is _c_<uuid>-latch-, the name of Curator's LeaderLatch, which
-	// orders by what follows the last "latch-" (LeaderLatch.java, LOCK_NAME).
+	// CuratorLatch is _c_<uuid>-latch-, as in Curator's LeaderLatch, which orders by
+	// what follows the last "latch-" (LeaderLatch.java, LOCK_NAME).
 	CuratorLatch Format = "curator-latch"
 
-	// CuratorSelector is _c_<uuid>-lock-, the name of Curator's LeaderSelector and
+	// CuratorSelector is _c_<uuid>-lock-, as in Curator's LeaderSelector and
 	// InterProcessMutex (InterProcessMutex.java, LOCK_NAME).
 	CuratorSelector Format = "curator-selector"
 
-	// Kazoo is <32 hex digits>__lock__, the name of kazoo's Election and Lock, which
-	// do not see any other (kazoo/recipe/lock.py, _contenders_re).
+	// Kazoo is <32 hex digits>__lock__, as in kazoo's Election and Lock, which see no
+	// other names (kazoo/recipe/lock.py, _contenders_re).
 	Kazoo Format = "kazoo"
 )
 
-// formats are all that there are, in the order of documentation.
+// formats are all formats, in the order in which errors list them.
 var formats = []Format{ElectionSupport, CuratorLatch, CuratorSelector, Kazoo}
 
-// namePrefix returns what the next member's name begins with. The random part is for
-// the peers, who find their own members by it; who created a member of ours is told
-// by its owner.
+// namePrefix returns what the next member's name begins with. It has a random part if the
+// other library uses one to find its own members. This package finds its own by the
+// znode's owner.
 func (o *Options) namePrefix() string {
 	switch o.As {
 	case CuratorLatch:
@@ -54,7 +54,8 @@ func (o *Options) namePrefix() string {
 	return "n_"
 }
 
-// checkNames reports names that cannot be told from the number behind them.
+// checkNames checks As and NamePrefix. It refuses names that cannot be told from the number
+// behind them.
 func (o *Options) checkNames() error {
 	known := o.As == ""
 	for _, f := range formats {

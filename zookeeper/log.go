@@ -6,8 +6,8 @@ import (
 	"log/slog"
 )
 
-// libraryLog passes on what the client library has to say, for debugging: what
-// matters of it is told by errors and by the session itself.
+// libraryLog passes on the messages of the client library, for debugging. Errors and the
+// session itself tell what matters of them.
 type libraryLog struct{ to *slog.Logger }
 
 func (l libraryLog) Printf(format string, args ...any) {

@@ -6,8 +6,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// A member is one that this session joined. Its fields are under the session's
-// mu, except for those that never change.
+// A member is one that this session joined. The session's mu guards the fields that change.
 type member struct {
 	path   string
 	joined backend.Member // as Join returned it
@@ -25,15 +24,15 @@ type member struct {
 
 func (o *member) key() string { return path.Base(o.path) }
 
-// member returns the member as it now is. The caller holds mu, or has the member to
-// itself.
+// member returns the member as it now is. The caller holds mu, or nobody else uses the
+// member.
 func (o *member) member() backend.Member {
 	m := o.joined
 	m.Pinned = o.pinned
 	return m
 }
 
-// removed returns what is closed when the member was found missing.
+// removed returns a channel that is closed when the member was found missing; nil for nil.
 func (o *member) removed() <-chan struct{} {
 	if o == nil {
 		return nil
@@ -58,7 +57,7 @@ func (s *session) knows(path string) bool {
 	return s.members[path] != nil
 }
 
-// owned returns the members of this session that are not pinned.
+// owned returns those members of this session that are not pinned.
 func (s *session) owned() []*member {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,14 +70,14 @@ func (s *session) owned() []*member {
 	return list
 }
 
-// enlist takes note of a member that was joined.
+// enlist notes that a member was joined.
 func (s *session) enlist(o *member) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.members[o.path] = o
 }
 
-// forget takes note that a member has gone.
+// forget notes that a member has gone.
 func (s *session) forget(o *member) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,7 +89,7 @@ func (s *session) forget(o *member) {
 	s.settle()
 }
 
-// departed takes note that m has gone: whoever stood behind it may be first.
+// departed notes that m has gone: whoever stood behind it may be first.
 func (s *session) departed(path string, m backend.Member) {
 	if o := s.owner(path, m); o != nil {
 		s.forget(o)
@@ -104,7 +103,7 @@ func (s *session) departed(path string, m backend.Member) {
 	}
 }
 
-// stands takes note of where a member stands.
+// stands notes where a member stands.
 func (s *session) stands(o *member, index int, ahead string, leads bool) {
 	s.mu.Lock()
 	was := o.index
@@ -119,8 +118,8 @@ func (s *session) stands(o *member, index int, ahead string, leads bool) {
 	}
 }
 
-// settle lets go of the deadline when no member leads any more. The caller holds
-// mu.
+// settle notes that nobody relies on the deadline, if no member leads any more. The caller
+// holds mu.
 func (s *session) settle() {
 	for _, o := range s.members {
 		if o.leads {
@@ -130,8 +129,8 @@ func (s *session) settle() {
 	s.link.Lease.Hold(false)
 }
 
-// lead says that a member leads, if the deadline is ahead, and reports whether it
-// is. From then on the session ends when the deadline passes.
+// lead notes that a member leads: from then on the session ends when the deadline passes.
+// If it has passed, or if the member has gone, or the session has ended, lead reports false.
 func (s *session) lead(o *member) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

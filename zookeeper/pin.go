@@ -25,7 +25,7 @@ func pinnedData(value []byte, position uint64) []byte {
 	return strconv.AppendUint(append(slices.Clone(value), pinMark...), position, 10)
 }
 
-// pinned reports whether a member is permanent.
+// pinned reports whether the member with the znode n is pinned.
 func (n node) pinned() bool { return n.stat.EphemeralOwner == 0 }
 
 // split returns the value and the position of the member with the znode n.

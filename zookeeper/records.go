@@ -15,17 +15,16 @@ import (
 	"github.com/succession-dev/succession/zookeeper/internal/wire"
 )
 
-// A record is the data of a persistent znode, and its version the znode's mzxid,
-// which no two writes share. ZooKeeper itself takes only the dataVersion as a
-// condition, and that begins at 0 again when a znode is deleted: a write on
-// condition reads the znode, compares the mzxid, and writes on condition of the
-// dataVersion. What remains is that between the two somebody deletes the znode,
-// creates it, and writes it exactly as often as it had been written.
+// A record is the data of a persistent znode. Its version is the znode's mzxid, which no
+// two writes share. ZooKeeper itself takes only the dataVersion as a condition, and that
+// begins at 0 again when a znode is deleted. So a write on condition reads the znode,
+// compares the mzxid, and writes on condition of the dataVersion. One case remains:
+// between the two, somebody deletes the znode, creates it, and writes it exactly as often
+// as it had been written.
 //
-// A znode without data is no record: znodes come into being as parents of others,
-// and one that has children cannot be deleted. To tell an empty value from that, a
-// value of zero bytes alone, the empty one included, is stored with one more zero
-// byte.
+// A znode without data is no record: a znode may only be the parent of others, and one
+// that has children cannot be deleted. An empty value must look different from that. So a
+// value that consists of zero bytes only, or is empty, is stored with one more zero byte.
 
 func encode(value []byte) []byte {
 	if len(bytes.Trim(value, "\x00")) == 0 {
@@ -41,7 +40,7 @@ func decode(data []byte) []byte {
 	return data
 }
 
-// version returns the version of the record that n holds.
+// version returns the version of the record in the znode n.
 func version(n node) backend.Version {
 	if n.stat == nil || len(n.data) == 0 {
 		return backend.Absent
@@ -121,7 +120,7 @@ func (s *session) put(ctx context.Context, name string, value []byte, cond *back
 		set := &zk.SetDataRequest{Path: path, Data: encode(value), Version: -1}
 		ops := guard
 		if now.stat == nil {
-			// The answer to a create does not tell the zxid; that to a write does.
+			// The answer to a create does not have the zxid. The answer to a write has it.
 			ops = append(ops, &zk.CreateRequest{Path: path, Data: []byte{}, Acl: s.options.acl(), Flags: zk.FlagPersistent})
 		} else if cond != nil && cond.Version != 0 {
 			set.Version = now.stat.Version
@@ -141,8 +140,8 @@ func (s *session) put(ctx context.Context, name string, value []byte, cond *back
 	})
 }
 
-// Delete implements [backend.Records]. A znode that has children, such as an
-// election with members, stays without data.
+// Delete implements [backend.Records]. A znode that has children, such as that of an
+// election with members, is not deleted but loses its data.
 func (s *session) Delete(ctx context.Context, name string, cond *backend.If) error {
 	return s.Run(ctx, "delete", name, func(ctx context.Context) error { return s.delete(ctx, name, cond) })
 }
@@ -169,8 +168,8 @@ func (s *session) delete(ctx context.Context, name string, cond *backend.If) err
 	return err
 }
 
-// write runs a write on condition. f gets the znode as it now is, the zero node if
-// there is none, and the operations that guard the write.
+// write runs a write on condition. f gets the znode as it now is (the zero node if there is
+// none), and the operations that make the write fail if cond's member has gone.
 func (s *session) write(ctx context.Context, name string, cond *backend.If,
 	f func(ctx context.Context, path string, now node, guard []any) (backend.Version, error),
 ) (backend.Version, error) {
@@ -180,7 +179,7 @@ func (s *session) write(ctx context.Context, name string, cond *backend.If,
 	for {
 		now, guard, err := s.premises(ctx, path, cond)
 		if !fresh && (errors.Is(err, backend.ErrVersion) || errors.Is(err, backend.ErrNotMember)) {
-			// The caller may have it from another server, which this one is behind.
+			// The caller may know it from another server, and this server may be behind it.
 			if _, err := retry(ctx, s, barrier("/")); err != nil {
 				return 0, err
 			}
@@ -193,7 +192,7 @@ func (s *session) write(ctx context.Context, name string, cond *backend.If,
 		v, err := f(ctx, path, now, guard)
 		switch err {
 		case errNoNode, errNodeExists, errBadVersion:
-			// Something has changed between the read and the write: the reads tell
+			// Something has changed between the read and the write. Reading again tells
 			// what.
 		default:
 			return v, err
@@ -204,8 +203,8 @@ func (s *session) write(ctx context.Context, name string, cond *backend.If,
 	}
 }
 
-// premises reads the znode, the zero node if there is none, and fails where cond does
-// not hold as this server sees it.
+// premises reads the znode (the zero node if there is none). It fails if cond does not hold
+// on this server.
 func (s *session) premises(ctx context.Context, path string, cond *backend.If) (now node, guard []any, err error) {
 	if guard, err = s.guard(ctx, cond); err != nil {
 		return node{}, nil, err
@@ -220,9 +219,9 @@ func (s *session) premises(ctx context.Context, path string, cond *backend.If) (
 	return now, guard, err
 }
 
-// guard returns the operations that make a write fail when cond's member does not
-// stand any more. ZooKeeper can check only that a znode of that name is there; that
-// it is the member is read just before.
+// guard returns the operations that make a write fail if cond's member has gone. ZooKeeper
+// can check only that a znode of that name is there. So guard reads just before that this
+// znode is the member.
 func (s *session) guard(ctx context.Context, cond *backend.If) ([]any, error) {
 	if cond == nil || cond.Member == (backend.Member{}) {
 		return nil, nil
@@ -242,9 +241,8 @@ func (s *session) guard(ctx context.Context, cond *backend.If) ([]any, error) {
 	return []any{check(path)}, nil
 }
 
-// List implements [backend.Records]. It reads each child of dir, and where that is an
-// election, each member: a name like jobs/1700000000 does not tell a record from a
-// member.
+// List implements [backend.Records]. It reads each child of dir. If dir is an election,
+// that is each member too: a name like jobs/1700000000 may be a record's or a member's.
 func (s *session) List(ctx context.Context, dir string) ([]string, error) {
 	return kit.Call(ctx, s.Life, "list", dir, func(ctx context.Context) ([]string, error) {
 		return kit.Retry(ctx, pauses(), isLost, func(ctx context.Context) ([]string, error) { return s.list(ctx, dir) })

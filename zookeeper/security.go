@@ -14,7 +14,7 @@ func (o *Options) wire() wire.Config {
 	return wire.Config{Dial: o.dial, Auth: (*wire.Auth)(o.Auth), TTL: o.TTL, Connect: o.ConnectTimeout, Relay: o.Relay}
 }
 
-// dial opens a connection to a server, over TLS where that is asked for.
+// dial opens a connection to a server, over TLS if the options have it.
 func (o *Options) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	conn, err := o.Dialer(ctx, network, addr)
 	if err != nil || o.TLS == nil {
@@ -42,8 +42,8 @@ func (o *Options) dial(ctx context.Context, network, addr string) (net.Conn, err
 	return &secured{c, conn}, nil
 }
 
-// secured is TLS whose Close never blocks: that of a tls.Conn first writes a
-// farewell, for up to 5 s.
+// secured is a TLS connection whose Close never blocks. The Close of a tls.Conn first
+// sends a closing message, for up to 5 s.
 type secured struct {
 	*tls.Conn
 	under net.Conn

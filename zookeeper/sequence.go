@@ -21,9 +21,9 @@ type place struct {
 	seq int32
 }
 
-// places returns the children that are members, in order. Children without an
-// appended number are no members and are left out. It fails with [backend.ErrLine]
-// where participants of different kinds would not agree on the order.
+// places returns the children that are members, in order. It leaves out children without
+// an appended number, which are no members. It fails with [backend.ErrLine] if candidates
+// of different libraries would not agree on the order.
 func places(children []string) ([]place, error) {
 	line := make([]place, 0, len(children))
 	for _, key := range children {
@@ -46,19 +46,19 @@ func places(children []string) ([]place, error) {
 	return line, nil
 }
 
-// sequence returns the number that ZooKeeper appended to a member's name, whatever
-// its prefix: foreign participants use prefixes of their own. ok is false when the
-// name does not end in such a number.
+// sequence returns the number that ZooKeeper appended to a member's name. The name may have
+// any prefix: foreign candidates use prefixes of their own. ok is false if the name does
+// not end in such a number.
 //
-// A negative number is what servers before 3.6 append after the counter has
-// overflowed; later ones repeat the largest. Recipes that compare strings and
-// those that compare numbers disagree from there on, so nobody may lead.
+// Once the counter has overflowed, servers before 3.6 append negative numbers; later ones
+// repeat the largest. From there on libraries that compare strings and libraries that
+// compare numbers disagree, so nobody may lead.
 func sequence(name string) (seq int32, ok bool, err error) {
 	start := len(name)
 	for start > 0 && '0' <= name[start-1] && name[start-1] <= '9' {
 		start--
 	}
-	// A hyphen may belong to the prefix, as in "latch-0000000001"; behind another
+	// A hyphen may belong to the prefix, as in "latch-0000000001". Behind another
 	// separator it can only be a sign.
 	signed := start > 1 && name[start-1] == '-' && (name[start-2] == '-' || name[start-2] == '_') ||
 		start == 1 && name[0] == '-'

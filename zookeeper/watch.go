@@ -10,8 +10,8 @@ import (
 	"github.com/succession-dev/succession/zookeeper/internal/wire"
 )
 
-// watches keeps one registration per path and kind, shared by all who wait for it.
-// The library cannot take a registration back, so a new one for each call would
+// watches keeps one registration for each path and kind, and all who wait for that share
+// it. The library cannot take a registration back: if each call made a new one, they would
 // pile up until the znode changes.
 type watches struct {
 	mu    sync.Mutex
@@ -63,8 +63,8 @@ func (w *watches) drop(key wire.WatchKey, e *watch) {
 	}
 }
 
-// live reports whether the watch is registered and has not fired. The caller
-// holds turn.
+// live reports whether the watch is registered and has not fired. The caller has filled
+// turn.
 func (e *watch) live() bool {
 	if e.fired == nil {
 		return false
@@ -85,9 +85,9 @@ type sight struct {
 	missing bool
 }
 
-// look reads what key is about, and returns with it a channel that ends when that
-// may have changed, after at most one event. The channel is nil when nothing is
-// there to be watched. When a connection breaks, all channels end (see wire).
+// look reads what key names. It also returns a channel that has at most one event, and is
+// closed when what was read may have changed. The channel is nil if nothing is there to
+// watch. When a connection breaks, all channels are closed (see internal/wire).
 func (s *session) look(ctx context.Context, key wire.WatchKey) (sight, <-chan zk.Event, error) {
 	e := s.watches.acquire(key)
 	defer s.watches.release(key, e)
@@ -105,8 +105,9 @@ func (s *session) lookOnce(ctx context.Context, key wire.WatchKey, e *watch) (wa
 	select {
 	case e.turn <- struct{}{}:
 	default:
-		// What is not there takes no registration, unless that is what is waited for: many
-		// who look at once need not wait for each other to find that.
+		// Another call is making the registration. If the znode is missing, there will be
+		// none, unless the registration is for its coming. So many who look at once need not
+		// wait for each other to find that.
 		if key.Kind != wire.WatchExists {
 			if v, err := glance(); err != nil || v.missing {
 				return watched{sight: v}, err
@@ -124,7 +125,7 @@ func (s *session) lookOnce(ctx context.Context, key wire.WatchKey, e *watch) (wa
 		v, err := glance()
 		return watched{v, fired}, err
 	}
-	// The registration is kept also when the caller has gone meanwhile.
+	// The registration is kept even if the caller goes meanwhile.
 	c, err := start(ctx, s, func(c *zk.Conn) (watched, error) {
 		defer func() { <-e.turn }()
 		v, fired, err := see(c, key, true)
@@ -143,8 +144,8 @@ type watched struct {
 	fired <-chan zk.Event
 }
 
-// see reads what key is about and registers for a notice if arm is set. What is
-// not there is no error.
+// see reads what key names, and registers for a notice if arm is set. It is no error that
+// the znode is missing.
 func see(c *zk.Conn, key wire.WatchKey, arm bool) (v sight, fired <-chan zk.Event, err error) {
 	switch {
 	case key.Kind == wire.WatchData && arm:

@@ -15,20 +15,20 @@ import (
 	"github.com/succession-dev/succession/internal/clock"
 )
 
-// A wire is one connection to a server, under the client library. It reads along
-// and does what the library does not:
+// A wire is one connection to a server, under the client library. It reads what passes, and
+// does what the library does not:
 //
-//   - it holds the handshake to a deadline of its own. The library would wait for
-//     6.7 session times for a server that accepts and stays silent;
-//   - it refuses to carry another session than the link's. The library would go on
-//     under a new session by itself, and run what was queued there;
-//   - it notes when each request was sent, which is what the deadline counts from;
-//   - when the connection breaks, it ends every watch with an event before the
-//     library sees the break. Whoever waits then reads again, on the next
-//     connection. The library's own way, SetWatches, can fail unseen, and what it
-//     sends races with its reader.
+//   - It has a deadline of its own for the handshake. The library would wait for 6.7
+//     session times for a server that accepts and stays silent.
+//   - It carries no session but the link's. The library by itself would go on under a new
+//     session, and run there what was queued.
+//   - It notes when each request was sent, because the session's deadline counts from that.
+//   - When the connection breaks, it ends every watch with an event before the library
+//     sees the break. Whoever waits then reads again, on the next connection. The
+//     library's own way, SetWatches, can fail unseen, and what it sends races with its
+//     reader.
 //
-// Read is called by one goroutine at a time, and so is Write.
+// One goroutine at a time may call Read, and one Write.
 type wire struct {
 	net.Conn
 	link *Link
@@ -66,10 +66,10 @@ func newWire(l *Link, conn net.Conn) *wire {
 	}
 }
 
-// Write sends one whole frame: the library never writes less or more. Once requests are
-// sent, it fails by closing the connection, of which Read tells: the library answers a
-// request whose write has failed twice, and one more time when it was closed meanwhile,
-// into a channel that holds two, and would block for good.
+// Write sends one whole frame: the library never writes less or more. After the handshake it
+// reports no error. It closes the connection instead, and Read reports that. The reason is
+// that the library answers a request whose write has failed twice, and once more if it was
+// closed meanwhile, into a channel that holds two answers: it would block for good.
 func (w *wire) Write(frame []byte) (int, error) {
 	if err := w.write(frame); err != nil {
 		w.Conn.Close()
@@ -93,7 +93,7 @@ func (w *wire) write(frame []byte) error {
 	return err
 }
 
-// sending takes note of a frame and returns what is to be sent for it.
+// sending notes a frame that is to be sent, and returns the frame to send in its place.
 func (w *wire) sending(frame []byte, sent clock.Instant) ([]byte, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -103,8 +103,9 @@ func (w *wire) sending(frame []byte, sent clock.Instant) ([]byte, error) {
 			return nil, err
 		}
 		w.opened, w.touches.connect = true, sent
-		// The library does not count notices: a server that is behind one would show again
-		// what the session was told has gone.
+		// The library asks for a server that has come as far as its answers, and does not
+		// count notices. A server that is behind a notice would show a znode that the
+		// session knows has gone.
 		return withZxid(frame, w.link.Highest()), w.link.opening(h.session)
 	}
 	xid, r, err := parseRequest(frame)
@@ -119,8 +120,8 @@ func (w *wire) sending(frame []byte, sent clock.Instant) ([]byte, error) {
 	return frame, nil
 }
 
-// Read delivers whole frames in pieces of the caller's size, each after the wire
-// has taken note of it.
+// Read delivers frames, in pieces that fit p. The wire notes each frame first, when it has
+// read all of it.
 func (w *wire) Read(p []byte) (int, error) {
 	for len(w.pending) == 0 {
 		if w.broken != nil {
@@ -135,7 +136,7 @@ func (w *wire) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// next reads a frame and takes note of it.
+// next reads a frame and notes it.
 func (w *wire) next() (err error) {
 	limit, note := maxFrame, w.received
 	if !w.established.Load() {
@@ -154,7 +155,7 @@ func (w *wire) next() (err error) {
 	return nil
 }
 
-// greeted takes note of the answer to the connect request.
+// greeted notes the answer to the connect request.
 func (w *wire) greeted(frame []byte, _ clock.Instant) error {
 	h, err := parseConnectResponse(frame)
 	if err != nil {
@@ -178,9 +179,9 @@ func (w *wire) greeted(frame []byte, _ clock.Instant) error {
 	return w.Conn.SetDeadline(time.Time{})
 }
 
-// authenticate shows the credentials, on each connection before the library may send
-// its first request. The library would do so itself, but goes on dialing for ever
-// when they are refused, and tells nobody.
+// authenticate shows the credentials, on each connection before the library may send its
+// first request. The library could do that itself, but if the credentials are refused, it
+// goes on dialing for ever and tells nobody.
 func (w *wire) authenticate() error {
 	auth := w.link.auth
 	if auth == nil {
@@ -206,7 +207,7 @@ func (w *wire) authenticate() error {
 	return nil
 }
 
-// received takes note of an answer or an event.
+// received notes an answer or an event.
 func (w *wire) received(frame []byte, now clock.Instant) error {
 	h, body, err := parseReply(frame)
 	if err != nil {
@@ -244,7 +245,7 @@ func (w *wire) received(frame []byte, now clock.Instant) error {
 	return nil
 }
 
-// answered takes note of the answer to r.
+// answered notes the answer to r.
 func (w *wire) answered(r sentRequest, code int32, body cursor, now clock.Instant) error {
 	if r.op == opMulti && code == 0 {
 		code = multiCode(body)
@@ -266,7 +267,8 @@ func (w *wire) answered(r sentRequest, code int32, body cursor, now clock.Instan
 	return nil
 }
 
-// lost ends the connection's use. What is armed is delivered first, as events.
+// lost notes that the connection cannot be used any more. Before Read reports that, it
+// delivers an event for each watch that is armed.
 func (w *wire) lost(err error) {
 	w.Conn.Close()
 	if !w.established.Load() {
@@ -284,8 +286,8 @@ func (w *wire) lost(err error) {
 	w.pending = w.frame
 }
 
-// greetingError says what a stranger to ZooKeeper may have got wrong when a
-// connection did not survive its first exchange.
+// greetingError adds to the error of a handshake what somebody who does not know ZooKeeper
+// may have got wrong.
 func greetingError(err error) error {
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
@@ -300,18 +302,18 @@ func greetingError(err error) error {
 	return err
 }
 
-// RefusalHint is what to do then.
+// RefusalHint says what may help when a server has refused a client's TLS (IsRefusal).
 const RefusalHint = "does it want another certificate of this client, by cert-file and key-file?"
 
-// IsRefusal reports whether err is the server's word that it ends TLS. From TLS 1.3 on
-// a client that has shaken hands hears that it is refused from its first read.
+// IsRefusal reports whether err is a TLS alert of the server. From TLS 1.3 on a client
+// learns only from its first read, after the handshake, that it was refused.
 func IsRefusal(err error) bool {
 	e := new(net.OpError)
 	return errors.As(err, &e) && e.Op == "remote error"
 }
 
-// The library sets deadlines that are far too long during the handshake, and takes
-// them back before it has read the whole answer.
+// During the handshake the wire keeps its own deadline. Those that the library sets are far
+// too long, and it takes them back before it has read the whole answer.
 
 func (w *wire) SetDeadline(t time.Time) error {
 	if !w.established.Load() {

@@ -50,8 +50,8 @@ const (
 
 var errFrame = errors.New("not a frame of the ZooKeeper protocol")
 
-// readFrame reads one frame into buf, which it grows as needed, and returns it with
-// its length in front.
+// readFrame reads one frame into buf, or into a larger buffer, and returns it with its
+// length in front.
 func readFrame(r io.Reader, buf []byte, limit int) ([]byte, error) {
 	if cap(buf) < 4 {
 		buf = make([]byte, 4, 512)
@@ -73,8 +73,8 @@ func readFrame(r io.Reader, buf []byte, limit int) ([]byte, error) {
 	return buf, err
 }
 
-// A cursor reads the fields of a frame. After a field that is not there it only
-// returns zeros, and bad is set.
+// A cursor reads the fields of a frame. Once a field is missing, bad is set, and all that
+// follow are zero.
 type cursor struct {
 	b   []byte
 	bad bool
@@ -118,14 +118,14 @@ func (c *cursor) text() string {
 	return string(c.take(int(n)))
 }
 
-// A WatchKey is one registration for a notice: the kinds of watch have separate
-// tables in the client and in the server.
+// A WatchKey names one registration for a notice. Client and server keep a separate table
+// for each kind.
 type WatchKey struct {
 	Path string
 	Kind WatchKind
 }
 
-// A WatchKind is what a registration is for.
+// A WatchKind says what a registration is for.
 type WatchKind byte
 
 const (
@@ -182,8 +182,8 @@ func parseConnectRequest(frame []byte) (h handshake, err error) {
 	return h, nil
 }
 
-// withZxid returns a connect request to servers that have come as far as zxid: others refuse
-// it (ZooKeeperServer.java, processConnectRequest).
+// withZxid returns the connect request with zxid as the last that the client has seen. A
+// server that has not come so far refuses it (ZooKeeperServer.java, processConnectRequest).
 func withZxid(frame []byte, zxid int64) []byte {
 	frame = bytes.Clone(frame)
 	binary.BigEndian.PutUint64(frame[8:], uint64(zxid)) // behind length and protocol version
@@ -219,9 +219,9 @@ func parseReply(frame []byte) (h replyHeader, body cursor, err error) {
 	return h, c, nil
 }
 
-// multiCode returns the code of the session in the results of a multi, 0 for none.
-// When a multi fails, every result is an error, and an expired session is among
-// them rather than in the header (FinalRequestProcessor.java).
+// multiCode returns the code in the results of a multi that says that the session has
+// expired or moved, or 0. When a multi fails, every result is an error, and that code is
+// among them and not in the header (FinalRequestProcessor.java).
 func multiCode(body cursor) int32 {
 	for !body.bad {
 		kind, done := body.int32(), body.bool()
@@ -247,8 +247,8 @@ func parseEvent(body cursor) (kind int32, path string, err error) {
 	return kind, path, nil
 }
 
-// appendEvent appends the frame of an event that makes the client drop its
-// registration under key and tell whoever waits for it.
+// appendEvent appends the frame of an event upon which the client drops its registration
+// under key and tells whoever waits for it.
 func appendEvent(b []byte, key WatchKey) []byte {
 	kind := int32(eventDataChanged)
 	switch key.Kind {
@@ -283,8 +283,8 @@ func appendAuth(b []byte, d *Auth) []byte {
 	return append(b, credentials...)
 }
 
-// fires returns the registrations on path that an event ends, as the client ends
-// them (notifyWatches in conn.go of go-zookeeper/zk).
+// fires returns the kinds of registration that an event ends, as the client library does it
+// (notifyWatches in conn.go of go-zookeeper/zk).
 func fires(kind int32) []WatchKind {
 	switch kind {
 	case eventCreated:
@@ -299,10 +299,10 @@ func fires(kind int32) []WatchKind {
 	return nil
 }
 
-// committed reports whether an answer with this code to this operation proves that
-// a quorum has accepted a write of the session: any multi is proposed, even one
-// that fails or only checks; of the others those that took effect
-// (PrepRequestProcessor.java, ProposalRequestProcessor.java).
+// committed reports whether an answer with this code to this operation proves that a quorum
+// has accepted a write of the session. Every multi is proposed, even one that fails or only
+// checks; of the other writes, those that took effect (PrepRequestProcessor.java,
+// ProposalRequestProcessor.java).
 func committed(op, code int32) bool {
 	switch op {
 	case opMulti:

@@ -17,9 +17,9 @@ import (
 	"github.com/succession-dev/succession/internal/lease"
 )
 
-// A Link binds one zk.Conn to one session of the coordinator. All its connections
-// go through it. Once the session has ended the link is dead: it dials no more, and
-// its last connection carries nothing more.
+// A Link binds one zk.Conn to one session of the coordinator. The zk.Conn makes all its
+// connections through the link. Once the session has ended, the link is dead: it dials no
+// more, and its last connection carries nothing more.
 type Link struct {
 	dialer func(ctx context.Context, network, addr string) (net.Conn, error)
 	auth   *Auth
@@ -63,14 +63,14 @@ type Config struct {
 // Auth is a user of the authentication scheme digest.
 type Auth struct{ User, Password string }
 
-// New returns the link of a session that is about to be opened. The caller must call Kill
-// at the end.
+// New returns the link of a session that is about to be opened. The caller must end it with
+// Kill.
 func New(c Config, z *Zxids) *Link {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	return &Link{
 		dialer: c.Dial,
 		auth:   c.Auth,
-		// Half of the connect timeout leaves time for a second server.
+		// With half of the connect timeout there is time for a second server.
 		budget: min(c.TTL/3, c.Connect/2),
 		relay:  c.Relay,
 		zxids:  z,
@@ -82,17 +82,18 @@ func New(c Config, z *Zxids) *Link {
 	}
 }
 
-// Context returns what ends with the link; its cause is Ended.
+// Context returns a context that ends with the link. Its cause is Ended.
 func (l *Link) Context() context.Context { return l.ctx }
 
-// Parked is closed when the dead link's zk.Conn has come to rest.
+// Parked is closed when the link is dead and its zk.Conn asks for another server: all that
+// is left to do is to close the zk.Conn.
 func (l *Link) Parked() <-chan struct{} { return l.parked }
 
 // Over reports whether the coordinator has said that the session is over.
 func (l *Link) Over() bool { return l.over.Load() }
 
-// Relay returns the time that a server may take to report to the ensemble's leader which
-// sessions it has heard from.
+// Relay returns the longest time that a server takes to report to the ensemble's leader
+// which sessions it has heard from.
 func (l *Link) Relay() time.Duration {
 	if l.relay != 0 {
 		return l.relay
@@ -104,8 +105,8 @@ func (l *Link) Relay() time.Duration {
 // Ended returns why the session has ended, or nil while it lives.
 func (l *Link) Ended() error { return context.Cause(l.ctx) }
 
-// Kill ends the session on this side, for good. From its return on nothing more is
-// sent and nothing more is taken.
+// Kill ends the session on this side, for good. Once it has returned, nothing more is sent
+// or received.
 func (l *Link) Kill(why error) {
 	l.mu.Lock()
 	l.cancel(fmt.Errorf("%w: %w", backend.ErrSessionEnded, why))
@@ -118,7 +119,7 @@ func (l *Link) Kill(why error) {
 	}
 }
 
-// expired is kill on the coordinator's word.
+// expired is Kill because the coordinator has ended the session.
 func (l *Link) expired() error {
 	l.over.Store(true)
 	err := errors.New("the coordinator has ended it")
@@ -126,7 +127,7 @@ func (l *Link) expired() error {
 	return err
 }
 
-// deny is kill on the word of a server that wants other credentials.
+// deny is Kill because a server wants other credentials.
 func (l *Link) deny(why error) error {
 	err := fmt.Errorf("%w: %w", backend.ErrDenied, why)
 	l.mu.Lock()
@@ -173,14 +174,16 @@ func (l *Link) IsReady() bool {
 	return l.ready
 }
 
-// State returns what a session shows of its link.
+// State returns the session's number, 0 until it is established, and the time that the
+// servers have granted it.
 func (l *Link) State() (session int64, ttl time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.session, l.ttl
 }
 
-// Silence returns how long no server has been heard from, and why.
+// Silence returns for how long no server has been heard from, and why there is no
+// connection.
 func (l *Link) Silence() (time.Duration, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -228,8 +231,9 @@ func (l *Link) greeted(h handshake, sent clock.Instant) error {
 	return nil
 }
 
-// adopt makes session the link's, just before the library is told of it: one that the
-// library never heard of, since the connection broke before, it will not ask for again.
+// adopt makes session the link's, just before the library is told of it. Not earlier: if the
+// connection breaks before that, the library never hears of the session, and will not ask
+// for it again.
 func (l *Link) adopt(session int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -259,8 +263,8 @@ func (l *Link) down(w *wire, why error) {
 	if l.ready {
 		l.ready, l.up = false, make(chan struct{})
 	}
-	// A server that greets and hangs up, again and again, is no better than one
-	// that does not answer.
+	// A server that accepts the session and then closes the connection, again and again,
+	// counts as one that does not answer.
 	switch {
 	case w.established.Load() && clock.Since(l.since) > l.budget:
 		l.failures = 0
@@ -283,16 +287,16 @@ func (l *Link) Event(ev zk.Event) {
 			close(l.up)
 		}
 	case zk.StateDisconnected:
-		// On a dead link this comes just before the library answers what is
-		// queued, and Conn.Close may be about to queue its close request. An
-		// answer saves it a wait of one second.
+		// On a dead link this comes just before the library answers what is queued. If
+		// Conn.Close is about to queue its close request, that is then answered too, and
+		// does not wait for one second.
 		if l.Ended() != nil {
 			time.Sleep(5 * time.Millisecond)
 		}
 	}
 }
 
-// Dial is the library's dialer.
+// Dial opens a connection, for the library.
 func (l *Link) Dial(network, addr string, _ time.Duration) (net.Conn, error) {
 	if err := l.backoff(); err != nil {
 		return nil, err
@@ -327,8 +331,8 @@ func (l *Link) Dial(network, addr string, _ time.Duration) (net.Conn, error) {
 	return w, nil
 }
 
-// backoff waits before a dial: not at all until every server has failed once in a
-// row, and then longer and longer.
+// backoff waits before a dial. Until every server has failed once in a row it does not wait,
+// and then longer and longer.
 func (l *Link) backoff() error {
 	if err := l.Ended(); err != nil {
 		return err
@@ -345,9 +349,9 @@ func (l *Link) backoff() error {
 	return pause.Sleep(l.ctx)
 }
 
-// patience returns how long a dial may take, with its handshake. Each server has but a
-// sixth of the session time at first when a session has lost its connection: a leader has
-// less than a third left until its term ends, of which a silent server may not take all.
+// patience returns how long a dial may take, with its handshake. When a session has lost its
+// connection, each server at first has only a sixth of the session time: a leader has less
+// than a third left until its term ends, and one silent server must not take all of that.
 func (l *Link) patience() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -358,8 +362,8 @@ func (l *Link) patience() time.Duration {
 	return min(l.budget, l.ttl/6)
 }
 
-// The link is the library's zk.HostProvider: it goes round the servers, whose
-// names are resolved anew at each dial.
+// The link is the library's zk.HostProvider. It names the servers in turn, and their names
+// are resolved anew at each dial.
 
 func (l *Link) Init(servers []string) error {
 	l.servers = servers
@@ -368,9 +372,9 @@ func (l *Link) Init(servers []string) error {
 
 func (l *Link) Len() int { return len(l.servers) }
 
-// Next returns the next server. retryStart makes the library wait for Conn.Close
-// or a second, whichever is first: the right place for a dead link, and nowhere
-// else, as dial has a backoff of its own.
+// Next returns the next server. retryStart makes the library wait for Conn.Close or for a
+// second, whichever is first. That is right for a dead link, and only there, because Dial
+// has a backoff of its own.
 func (l *Link) Next() (server string, retryStart bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -389,10 +393,10 @@ func (l *Link) Next() (server string, retryStart bool) {
 
 func (l *Link) Connected() {}
 
-// Zxids is the highest zxid that a backend has seen in its life.
+// Zxids keeps the highest zxid that a backend has ever seen.
 type Zxids struct{ highest atomic.Int64 }
 
-// Highest returns it.
+// Highest returns the highest zxid that the backend has seen.
 func (z *Zxids) Highest() int64 { return z.highest.Load() }
 
 func (z *Zxids) saw(zxid int64) {
