@@ -7,9 +7,9 @@ import (
 	"github.com/succession-dev/succession/internal/kit"
 )
 
-// Ahead says who stands just in front of m; see [backend.Session]. It reads one
-// file and tests the locks of m and of those in front of it until it finds one
-// that is held.
+// Ahead says who stands just in front of m; see [backend.Session]. It reads one file, and
+// tests the locks of m and of the members in front of it, from the nearest on, until it
+// finds one that stands.
 func (s *session) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
 	return kit.Call(ctx, s.Life, "ahead", m.Line, func(ctx context.Context) (backend.Place, error) { return s.ahead(ctx, m) })
 }
@@ -25,8 +25,8 @@ func (s *session) ahead(ctx context.Context, m backend.Member) (backend.Place, e
 	return p, err
 }
 
-// placeOf says who stands in front of m, and whether that followed from anybody,
-// m included, having gone: then it must be decided under the line's lock.
+// placeOf says who stands in front of m. gone says that m, or a member in front of it, has
+// gone: then the answer counts only if it is found under the line's lock.
 func (b *Backend) placeOf(m backend.Member) (p backend.Place, gone bool, err error) {
 	st, err := b.loadTo(m.Line, m.Position)
 	if err != nil {

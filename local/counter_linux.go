@@ -13,16 +13,17 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// next takes the next number of the folder, for a position or a version. It is
-// larger than every one before, also when this process, or the machine, fails
-// right afterwards: the counter is on disk before the number is used. floor is a
-// number that is known to be taken.
+// next takes the next number of the folder, for a position or a version. Each number is
+// larger than all before it, even if this process or the machine fails right afterwards:
+// the counter is on disk before the number is used. floor is a number that is known to be
+// taken.
 func (b *Backend) next(ctx context.Context, h *hold, floor uint64) (uint64, error) {
 	if err := h.try(ctx, exclusive, counterByte); err != nil {
 		return 0, err
 	}
-	// Numbers are compared within a name, whose lock is held on. Whoever is stopped
-	// while it writes to one must not keep others from writing to all.
+	// The counter is unlocked before the number is used: a process that is stopped while it
+	// writes to one name must not keep others from writing to the rest. Numbers are only
+	// compared within a name, and the caller still holds the lock of that.
 	defer h.try(ctx, unlocked, counterByte)
 	n, err := b.peek(floor)
 	if err != nil {
@@ -36,16 +37,16 @@ func (b *Backend) next(ctx context.Context, h *hold, floor uint64) (uint64, erro
 	return n, nil
 }
 
-// peek returns the number that next would take. It fails where that is not larger
-// than floor and all that this backend has taken or seen.
+// peek returns the number that next would take. It fails if that is not larger than floor
+// and than every number that this backend has taken or seen.
 func (b *Backend) peek(floor uint64) (uint64, error) {
 	const remedy = "Remove it: numbers then begin at the present time in microseconds, above all that came before"
 	path := b.dir.counter()
 	floor = max(floor, b.seen.Load())
 	file, err := os.ReadFile(path) // after seen: it is no older than that
 	if errors.Is(err, fs.ErrNotExist) {
-		// Larger than every number of a counter that was lost, unless the clock has
-		// gone back, or numbers were taken faster than one in a microsecond.
+		// This is larger than every number of a counter that was lost, unless the clock
+		// has gone back, or more than one number was taken in each microsecond.
 		return max(uint64(time.Now().UnixMicro()), floor+1), nil
 	}
 	if err != nil {

@@ -1,86 +1,108 @@
-// Package local elects a leader among the processes of one machine. The
-// coordinator is the machine's kernel and a folder: there is no server, nothing
-// to configure, and no session time, as the kernel knows of the death of a
-// process at once.
+// Package local elects a leader among the processes of one machine. The coordinator is the
+// machine's kernel and a folder. There is no server and nothing to configure. There is no
+// session time either, because the kernel knows at once that a process has died.
 //
 //	b, err := backend.Open(ctx, "local:/var/lib/app")
 //
-// # How it works
+// Package backend has the words and the laws (L1 to L8) that are named here.
 //
-// Each member is a FIFO in the folder of its election. Its owner holds it open
-// for writing and holds a flock(2) lock on it, both on one descriptor that the
-// kernel closes when the process dies, in whatever way. So
+// # Members
 //
-//   - a member stands as long as its lock is held, which anybody tests with a
-//     lock attempt that does not block. A process that is stopped (SIGSTOP) keeps
-//     its places; one that was killed has lost them when kill(2) has taken effect.
-//   - the candidate behind it has the FIFO open for reading and sleeps in the
-//     runtime's poller until it reads end of file. That wakes one waiter, takes no
-//     thread and no polling, and costs microseconds. Linux releases the lock
-//     before the pipe (__fput in fs/file_table.c), so whoever has read end of file
-//     finds the lock free.
-//   - a member whose FIFO was removed (rm) has gone too. An inotify(7) watch on
-//     the FIFO tells its owner and the one behind it.
+// Each member is a FIFO in the folder of its election. The process that joined opens the
+// FIFO for writing and takes a flock(2) lock on it, both on one descriptor. The kernel
+// closes that descriptor when the process dies, in whatever way. So
 //
-// One who waits takes one descriptor, and a backend with a session two goroutines.
+//   - a member stands as long as its lock is held. Anybody can test that with an attempt
+//     to lock that does not block. A process that is stopped (SIGSTOP) keeps its members;
+//     one that was killed has lost them when kill(2) has taken effect.
+//   - the candidate just behind opens the FIFO for reading and sleeps in the runtime's
+//     poller until it reads end of file (L3). That wakes this candidate alone, takes no
+//     thread and no polling, and costs microseconds. Linux releases the lock before the
+//     pipe (__fput in fs/file_table.c), so whoever has read end of file finds the lock
+//     free.
+//   - a member whose FIFO was removed (rm) has gone too. An inotify(7) watch on the FIFO
+//     tells the process that joined it, and the candidate just behind.
 //
-// To leave is to close and remove one's FIFO: it takes no lock and writes
-// nothing, and works on a full disk.
+// A candidate that waits needs one descriptor. A backend with a session runs two
+// goroutines.
 //
 // # The folder
 //
 //	@counter          the next position or version, for all elections of the folder
-//	@lock             locked by byte range: one byte for each name, and for @counter
-//	@tmp-*            files on their way to being renamed into place
-//	a/b/@state        the record a/b, and the line a/b in order: positions, values, pins
+//	@lock             locked by byte range: one byte for each name, and one for @counter
+//	@tmp-*            files that are being written, before they are renamed
+//	a/b/@state        the record a/b, and the line a/b in order: keys, values, pins
 //	a/b/@n_0000000123 the FIFO of the member of line a/b with the position 123
 //
-// A name's folder is its path, and the files of this package begin with '@', which
-// no name contains: no election, record or member can collide with another, and an
-// election can be called a and another a/b. @state and @counter carry a checksum;
-// they are replaced (written beside, fsync, rename, fsync of the folder), never
-// changed in place, so a process that is killed at any instant leaves the old file
-// or the new one. A member that stands in @state without its lock is dead, and is
-// dropped by the next who writes the file; a FIFO that is not in @state is no
-// member, and is removed by the next who joins.
+// The folder of a name is its path. Files of this package begin with '@', which no name
+// contains. So no election, record or member can collide with another, and one election can
+// be called a and another a/b (L7).
 //
-// Who only looks makes neither folders nor files. What root writes belongs to the owner of
-// the top folder, so that root may look after the folder of a service.
+// @state and @counter carry a checksum. They are never changed in place but replaced
+// (written beside, fsync, rename, fsync of the folder), so a process that is killed at any
+// instant leaves the old file or the new one.
 //
-// Those who write take the lock of the name for the milliseconds of the write;
-// those who read do so without a lock, except that a candidate passes through the
-// lock of its election before it takes the place of one that has gone. A write
-// guarded by the member that has gone ([backend.If]) has then either landed or will
-// be refused. If a process is stopped in the middle of a write, those who want to
-// write to the same name wait for it, and give up after [Options.LockTimeout].
+// Whoever only looks makes neither folders nor files. What root writes belongs to the owner
+// of the top folder, so that root may look after the folder of a service.
 //
-// Positions, and with them tokens, come from @counter, which belongs to no
-// election: they go on growing when the folder of an election is deleted. A new
-// folder begins at the number of microseconds since 1970, so tokens also grow over
-// the loss of the whole folder, as far as the machine's clock can be trusted.
+// # The recipe
+//
+// Whoever writes holds the lock of the name in @lock, for milliseconds. If a process is
+// stopped in the middle of a write, those who want to write to the same name wait for it,
+// and give up after [Options] LockTimeout. Whoever reads needs no lock, with one exception
+// below.
+//
+// Joining (L1): under the lock, Join takes the next number from @counter, makes and locks
+// the FIFO, and then writes the member into @state. A FIFO that is not in @state is no
+// member. The next Join in the line removes such FIFOs, and takes the dead out of @state.
+//
+// Looking (L2): a candidate reads @state, and tests its own lock and those of the members in
+// front of it, from the nearest on, until it finds one that stands. If one has gone, it
+// looks again under the line's lock before it believes that. A write on condition of the
+// member that has gone ([backend.If]) has then either happened or will be refused.
+//
+// Leaving (L4): Leave closes and removes the FIFO. It takes no lock and writes nothing, so
+// it also works on a full disk. The FIFO's name has the member's position, which no later
+// member gets.
+//
+// Pinning: a pinned member is marked in @state, and stands as long as its FIFO exists,
+// whether or not a process holds that. To remove it, Leave writes @state.
+//
+// A session ends when it is closed, or with its process. It writes nothing after that (L5),
+// and has no deadline (L6).
+//
+// # Positions
+//
+// Positions, and with them tokens, come from @counter, which belongs to no election: they
+// go on growing when the folder of an election is deleted. In a new folder @counter begins
+// at the number of microseconds since 1970, so tokens also grow when the whole folder was
+// lost, as far as the machine's clock can be trusted.
 //
 // # For operators
 //
-// To take a place from a process, remove its FIFO; to clear an election, remove its
-// folder. Both are noticed at once. The top folder itself must only be removed
-// while nobody uses it. A file that is damaged is reported by name as [ErrDamaged],
-// and nothing is guessed from it.
+// To remove a member, remove its FIFO. To clear an election, remove its folder. The
+// processes notice both at once. Remove the top folder only while nobody uses it. If a file
+// is damaged, [ErrDamaged] names it, and nothing is guessed from it.
+//
+// # What it needs
+//
+// The folder must be on a file system of this machine, such as ext4, XFS, Btrfs, ZFS or
+// tmpfs. File systems that other machines may share, such as NFS, and those that this
+// package does not know, are refused: locks and FIFOs do not reach from machine to machine.
+// Containers on one machine may share a folder.
+//
+// The system must be Linux. On others the package compiles, and Open fails with
+// [errors.ErrUnsupported].
 //
 // # What it does not promise
 //
-// The folder must be on a file system of this machine, such as ext4, XFS, Btrfs, ZFS or
-// tmpfs. Those that other machines may share, such as NFS, and those that this package
-// does not know, are refused: locks and FIFOs do not reach from machine to machine.
-// Containers on one machine may share a folder. Other systems
-// than Linux are not supported: there the package compiles, and Open fails with
-// [errors.ErrUnsupported].
+// A member belongs to the process, not to its children: all descriptors are close-on-exec,
+// so children started with package os/exec never get one. If nobody is to lead before a
+// child has died too, give the child the files of [Backend.Hold]; succession run does so
+// with the guard of its command.
 //
-// A place belongs to the process, not to its children: all descriptors are
-// close-on-exec, so those started with package os/exec never get one. Who wants to be
-// succeeded only when a child has died, too, hands it [Backend.Hold]; succession run
-// does so with the guard of its command.
-//
-// When the user's inotify instances are used up (fs.inotify.max_user_instances, 128
-// by default; a backend with a session takes one), deaths and departures are still noticed at once, but removals by an
-// operator, and changes of records, only within about a second.
+// If the user's inotify instances are used up (fs.inotify.max_user_instances, 128 by
+// default; a backend with a session takes one), deaths and departures are still noticed at
+// once. Removals by an operator, and changes of records, are then noticed within about a
+// second.
 package local

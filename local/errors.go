@@ -10,20 +10,19 @@ import (
 	"github.com/succession-dev/succession/internal/kit"
 )
 
-// ErrDamaged says that a file of the folder cannot be understood: it was cut off,
-// or written by somebody else. The error around it names the file and says what
-// can be done. Nothing is guessed from such a file, as tokens could fall.
+// ErrDamaged says that a file of the folder cannot be understood: it was cut off, or
+// somebody else has written it. The error around it names the file and says what can be
+// done. Nothing is guessed from such a file, because tokens could then fall.
 var ErrDamaged = errors.New("file is damaged")
 
 // driver is the scheme of URLs, and what errors call this driver.
 const driver kit.Driver = "local"
 
-// wrap returns err, which may be one of the system, as the error of an operation.
+// wrap returns err, which may come from the system, as the error of an operation.
 func wrap(op, name string, err error) error { return driver.Wrap(op, name, classify(err)) }
 
-// classify adds the contract's sentinel to an error of the system: a right that
-// is missing needs somebody to act, all else (a full disk, too many open files) may
-// pass.
+// classify adds an error of the contract to one of the system. For a missing right somebody
+// must act; everything else (a full disk, too many open files) may pass by itself.
 func classify(err error) error {
 	var errno syscall.Errno
 	switch {

@@ -10,17 +10,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A place is a FIFO that this process holds: one member in line. Nobody but its
-// session touches it.
+// A place is the open FIFO of one member that this process holds. Only its session uses it.
 type place struct {
 	path   string
 	file   *os.File // open for reading and writing, and locked
 	pinned bool
 }
 
-// stand makes the FIFO of a member and locks it. The caller holds the lock of the
-// line, and the member is not listed yet, so nobody else looks at the FIFO before
-// it is locked.
+// stand makes the FIFO of a member and locks it. The caller holds the line's lock, and
+// @state does not list the member yet, so nobody else looks at the FIFO before it is locked.
 func (f *folder) stand(line string, position uint64) (*place, error) {
 	path := f.fifo(line, position)
 	var err error
@@ -35,8 +33,8 @@ func (f *folder) stand(line string, position uint64) (*place, error) {
 	if err != nil {
 		return nil, &fs.PathError{Op: "mkfifo", Path: path, Err: err}
 	}
-	// A writer must exist as long as the member stands. To open for writing alone
-	// fails as long as there is no reader; Linux opens a FIFO for both (fifo(7)).
+	// The FIFO must have a writer as long as the member stands. To open it for writing only
+	// fails as long as there is no reader, but Linux can open it for both (fifo(7)).
 	file, err := os.OpenFile(path, os.O_RDWR|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
 	if err != nil {
 		os.Remove(path)
@@ -56,8 +54,8 @@ func (f *folder) stand(line string, position uint64) (*place, error) {
 	return p, nil
 }
 
-// hold returns a second descriptor of the open file, and so of its lock: the kernel
-// releases that when the last one is closed (flock(2)).
+// hold returns a second descriptor of the open file. It holds the lock too: the kernel
+// releases that when the last descriptor is closed (flock(2)).
 func (p *place) hold() (*os.File, error) {
 	raw, err := p.file.SyscallConn()
 	if err != nil {
@@ -74,7 +72,7 @@ func (p *place) hold() (*os.File, error) {
 	return os.NewFile(uintptr(fd), p.path), nil
 }
 
-// leave gives the place up, unless it is pinned; then it only ceases to be ours.
+// leave closes the FIFO, and removes it unless the member is pinned.
 func (p *place) leave() {
 	p.file.Close() // the one behind is awake from here
 	if !p.pinned {
@@ -91,10 +89,11 @@ const (
 	held                    // somebody holds it
 )
 
-// probe says how it is with the member whose FIFO is at path. It neither blocks
-// nor disturbs anybody: a dead member's FIFO is never locked for writing again.
+// probe returns the presence of the member whose FIFO is at path. It does not block. The
+// shared lock that it takes for a moment disturbs nobody: once nobody holds a FIFO, nobody
+// locks it exclusively again.
 func probe(path string) (presence, error) {
-	// Not with package os, which would hand the descriptor to the poller.
+	// Not with package os, which would give the descriptor to the poller.
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err == unix.ENOENT {
 		return removed, nil

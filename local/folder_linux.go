@@ -17,8 +17,8 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// A folder is the top folder of a backend: where everything lies, and how it is
-// written. The first who writes makes it; who only looks never does.
+// A folder is the top folder of a backend: it knows where everything lies, and how it is
+// written. The first who writes makes it; whoever only looks does not.
 type folder struct {
 	path   string
 	own    bool                   // the default folder, which must be the user's own
@@ -29,15 +29,15 @@ type folder struct {
 	closed bool
 }
 
-// rights are those of the top folder; what is below follows it.
+// rights are those of the top folder. Everything below gets the same.
 type rights struct {
 	perm     fs.FileMode // with the set-group-ID bit
 	uid, gid int
 }
 
-// DefaultDir returns the folder that Open takes when the URL names none:
-// /var/tmp/succession-UID. It does not depend on the environment, so that a user's
-// shells, services and cron jobs meet in one folder, and it outlives a reboot.
+// DefaultDir returns the folder that Open takes if the URL names none:
+// /var/tmp/succession-UID. It does not depend on the environment, so that a user's shells,
+// services and cron jobs use the same folder, and it outlives a reboot.
 func DefaultDir() string { return "/var/tmp/succession-" + strconv.Itoa(os.Geteuid()) }
 
 // make makes the folder, unless it is there, and prepares it.
@@ -48,7 +48,7 @@ func (f *folder) make() error {
 	return f.prepare()
 }
 
-// prepare checks that the folder can be trusted, and takes note of its rights.
+// prepare checks that the folder can be trusted, and notes its rights.
 func (f *folder) prepare() error {
 	stat := os.Stat
 	if f.own {
@@ -85,8 +85,9 @@ func (f *folder) prepare() error {
 	return f.keep()
 }
 
-// keep locks the folder: systemd-tmpfiles leaves one alone that is locked (tmpfiles.d(5)),
-// and the default folder lies where it clears up. Without the lock all else works.
+// keep locks the folder, because systemd-tmpfiles cleans up where the default folder lies,
+// and spares a folder that is locked (tmpfiles.d(5)). If it cannot be locked, everything else
+// works.
 func (f *folder) keep() error {
 	dir, err := os.Open(f.path)
 	if err != nil {
@@ -105,7 +106,7 @@ func (f *folder) keep() error {
 	return nil
 }
 
-// close lets go of the folder.
+// close unlocks the folder.
 func (f *folder) close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -117,8 +118,9 @@ func (f *folder) close() error {
 	return f.locked.Close()
 }
 
-// give gives a file that is new the rights of the folder, which the umask took away, and
-// from root the owner: a file of root's would keep the folder's owner out.
+// give gives a new file the rights of the folder, some of which the umask took away. If root
+// has made the file, give also gives it to the folder's owner, who could not use it
+// otherwise.
 func (f *folder) give(file *os.File, perm fs.FileMode) error {
 	r := f.rights.Load()
 	if uid := os.Geteuid(); uid == 0 && r.uid != uid {
@@ -130,9 +132,10 @@ func (f *folder) give(file *os.File, perm fs.FileMode) error {
 // filePerm are the rights of a file.
 func (f *folder) filePerm() fs.FileMode { return f.rights.Load().perm & 0o666 }
 
-// localFS are the file systems that one machine has to itself, by their magic number
-// (statfs(2), include/uapi/linux/magic.h, and the sources of those that are not in Linux).
-// One that is not known is not trusted: two machines that share it could have two leaders.
+// localFS are the file systems that only one machine can use at a time, by their magic number
+// (statfs(2), include/uapi/linux/magic.h, and the sources of those that are not in Linux). A
+// file system that is not listed is refused: two machines that share it could have two
+// leaders.
 var localFS = map[uint32]bool{
 	unix.EXT4_SUPER_MAGIC:      true, // and ext2, ext3
 	unix.XFS_SUPER_MAGIC:       true,
@@ -152,7 +155,7 @@ var localFS = map[uint32]bool{
 	0xca451a4e:                 true, // bcachefs
 }
 
-// sharedFS are the names of those that several machines may mount.
+// sharedFS are the names of file systems that several machines may mount at a time.
 var sharedFS = map[uint32]string{
 	unix.NFS_SUPER_MAGIC:   "NFS",
 	unix.SMB_SUPER_MAGIC:   "SMB",
@@ -185,8 +188,8 @@ const (
 	fifoPrefix = "@n_"
 )
 
-// mkdir makes the folder of a name, and lasting: each folder that is new is
-// written to its parent on disk.
+// mkdir makes the folder of a name, and those above it. Each folder that is new is on disk
+// when mkdir returns.
 func (f *folder) mkdir(dir string) error {
 	if dir == f.path {
 		return f.make()
@@ -215,9 +218,9 @@ func (f *folder) mkdir(dir string) error {
 	return syncDir(filepath.Dir(dir))
 }
 
-// replace makes data the contents of path, at once and lasting. tmp must be the
-// caller's alone, which the lock of the name sees to. When it fails, path is as it
-// was, or, with [backend.ErrUnavailable], may have been replaced.
+// replace makes data the contents of path in one step, and puts it on disk. Nobody else may
+// use tmp meanwhile; the lock of the name sees to that. If replace fails, path is as it was.
+// If it fails with [backend.ErrUnavailable], path may have been replaced.
 func (f *folder) replace(tmp, path string, data []byte) error {
 	err := f.writeFile(tmp, data)
 	if err == nil {
@@ -233,8 +236,8 @@ func (f *folder) replace(tmp, path string, data []byte) error {
 	return nil
 }
 
-// rename renames tmp to path and makes the folder for it. Others remove folders
-// that have become empty, perhaps this one, perhaps just now.
+// rename renames tmp to path and makes the folder for it. It tries several times, because
+// others may just have removed that folder while it was empty.
 func (f *folder) rename(tmp, path string) error {
 	var err error
 	for range 100 {
@@ -248,8 +251,8 @@ func (f *folder) rename(tmp, path string) error {
 	return err
 }
 
-// openLock opens the lock file, and makes it where there is none. It fails with
-// [fs.ErrNotExist] where there is no folder.
+// openLock opens the lock file, and makes it if there is none. It fails with
+// [fs.ErrNotExist] if there is no folder.
 func (f *folder) openLock() (*os.File, error) {
 	if f.rights.Load() == nil {
 		return nil, fs.ErrNotExist
@@ -270,9 +273,10 @@ func (f *folder) openLock() (*os.File, error) {
 	return file, nil
 }
 
-// writeFile writes data to path and to the disk.
+// writeFile writes data to a new file at path, and to the disk.
 func (f *folder) writeFile(path string, data []byte) error {
-	// What somebody left who was killed may be another user's, whose rights stay.
+	// A process that was killed may have left a file there. If it was another user's, its
+	// rights could not be changed.
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -292,13 +296,13 @@ func syncDir(path string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// tmp returns the name under which a file is written before it is renamed: the
-// one of its byte in @lock, which is locked meanwhile.
+// tmp returns the path at which a file is written before it is renamed. It is named after
+// the byte of @lock that is locked meanwhile.
 func (f *folder) tmp(lockByte int64) string {
 	return filepath.Join(f.path, fmt.Sprintf("@tmp-%016x", lockByte))
 }
 
-// tidy removes the folder of a name, and those above it, as far as they are empty.
+// tidy removes the folder of a name, and those above it, if they are empty.
 func (f *folder) tidy(name string) {
 	for dir := f.of(name); dir != f.path && os.Remove(dir) == nil; {
 		dir = filepath.Dir(dir)

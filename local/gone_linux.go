@@ -10,9 +10,9 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// Gone blocks until m has gone; see [backend.Session]. It also returns when m is
-// pinned and the caller cannot know: m does not say so, and this session did not do
-// it. It holds one descriptor and no goroutine of its own.
+// Gone blocks until m has gone; see [backend.Session]. It also returns if m is pinned and
+// the caller cannot know that, because m does not say so and this session did not pin it.
+// It takes one descriptor and no goroutine.
 func (s *session) Gone(ctx context.Context, m backend.Member) error {
 	return s.Run(ctx, "gone", m.Line, func(ctx context.Context) error { return s.gone(ctx, m) })
 }
@@ -39,7 +39,8 @@ func (s *session) gone(ctx context.Context, m backend.Member) error {
 	known := m.Pinned || s.hasPinned(m)
 	let := false // the owner has let go: only a pin keeps m in line
 	for {
-		// A wake before this line is seen by the checks after it, a later one by Read.
+		// The checks below see what a wake before this line was about. A later wake ends
+		// Read.
 		if err := file.SetReadDeadline(time.Time{}); err != nil {
 			return err
 		}
@@ -70,7 +71,7 @@ func (s *session) gone(ctx context.Context, m backend.Member) error {
 	}
 }
 
-// Joined blocks until somebody stands in the line; see [backend.Session].
+// Joined blocks until a member stands in the line; see [backend.Session].
 func (s *session) Joined(ctx context.Context, line string) error {
 	return s.Run(ctx, "joined", line, func(ctx context.Context) error {
 		return s.follow(ctx, line, func() (bool, error) {

@@ -9,9 +9,9 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// Leave removes m; see [backend.Session]. To leave one's own place is to let go of
-// it: that takes no lock and writes nothing. A member that another session joined
-// is refused with [backend.ErrDenied].
+// Leave removes m; see [backend.Session]. If this session joined m, and m is not pinned,
+// Leave takes no lock and writes nothing. If another session joined m, it fails with
+// [backend.ErrDenied].
 func (s *session) Leave(ctx context.Context, m backend.Member) error {
 	return s.Run(ctx, "leave", m.Line, func(ctx context.Context) error { return s.leave(ctx, m) })
 }
@@ -29,7 +29,7 @@ func (s *session) leave(ctx context.Context, m backend.Member) error {
 	return s.write(ctx, func(context.Context, *hold) error { return s.unpin(m) }, m.Line)
 }
 
-// unpin removes a pinned member, whoever pinned it. The caller holds the lock.
+// unpin removes a pinned member, whoever pinned it. The caller holds the line's lock.
 func (s *session) unpin(m backend.Member) error {
 	st, err := s.b.load(m.Line)
 	if err != nil {

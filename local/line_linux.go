@@ -25,12 +25,11 @@ func (s *session) line(ctx context.Context, line string) (backend.Line, error) {
 	return backend.Line{Members: st.members, Header: header, Version: st.version}, nil
 }
 
-// lineOf returns the state of a line without those who have gone.
+// lineOf returns the state of a line without the members that have gone.
 //
-// That a member has gone is decided under the line's lock. Without it, one who was
-// pinned and whose process then died could be taken for dead, by a state that was
-// read before; and a write that was guarded by the member might still be under
-// way.
+// Whether a member has gone is decided under the line's lock, for two reasons. If a member
+// was pinned and its process then died, a state that was read before would make it look
+// dead. And a write on condition of the member might still be under way.
 func (s *session) lineOf(ctx context.Context, line string) (*state, error) {
 	st, err := s.b.load(line)
 	if err != nil {

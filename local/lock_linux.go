@@ -23,22 +23,23 @@ const (
 	unlocked  = unix.F_UNLCK
 )
 
-// A hold is a lock on one or more names, across all processes and within this
-// one. It is held for the time of one write, or shared for the time of one look.
+// A hold is a lock on one or more names, against other processes and against others in this
+// process. A write holds it exclusively, and somebody who only looks holds it shared.
 //
-// It is an open file description lock (F_OFD_SETLK, fcntl(2)) on one byte of the
-// file @lock for each name: the kernel releases it when the process dies, and two
-// holders in one process exclude each other as two processes do.
+// It is an open file description lock (F_OFD_SETLK, fcntl(2)) on one byte of the file @lock
+// for each name. The kernel releases it when the process dies, and two holders in one
+// process exclude each other as two processes do.
 type hold struct {
 	file  *os.File
 	gates []chan struct{}
 }
 
-// gateCount is the number of gates within a process: what its own goroutines
-// would contend for, they wait for in a queue rather than by trying again.
+// gateCount is the number of gates of a backend. The gate of a byte lets one hold pass at a
+// time, so that goroutines of one process wait in a queue, and do not try again and again.
+// (It has nothing to do with the gates of package backend.)
 const gateCount = 64
 
-// counterByte is the byte of @lock that stands for @counter; names have others.
+// counterByte is the byte of @lock for @counter. Names have other bytes.
 const counterByte = 0
 
 func lockByte(name string) int64 {
@@ -47,7 +48,8 @@ func lockByte(name string) int64 {
 	return 1 + int64(h.Sum64()>>2)
 }
 
-// bounded returns ctx, ended also by the lock timeout, with an error that says what to do.
+// bounded returns a context that ends with ctx, or after the lock timeout with an error that
+// says what to do.
 func (s *session) bounded(ctx context.Context, name string) (context.Context, context.CancelFunc) {
 	limit := s.b.lockTimeout
 	return context.WithTimeoutCause(ctx, limit,
@@ -55,7 +57,7 @@ func (s *session) bounded(ctx context.Context, name string) (context.Context, co
 			backend.ErrUnavailable, name, limit, s.b.dir.lock()))
 }
 
-// acquire locks the names. It blocks until it has them or ctx ends.
+// acquire locks the names. It blocks until it has locked all, or ctx ends.
 func (b *Backend) acquire(ctx context.Context, mode int16, names ...string) (*hold, error) {
 	var bytes []int64
 	for _, name := range names {
@@ -83,7 +85,7 @@ func (b *Backend) acquire(ctx context.Context, mode int16, names ...string) (*ho
 	return h, nil
 }
 
-// enter passes the gates of the bytes within this process.
+// enter passes the gates of the bytes.
 func (b *Backend) enter(ctx context.Context, h *hold, bytes []int64) error {
 	var gates []int64
 	for _, at := range bytes {
@@ -134,9 +136,9 @@ func (h *hold) lock(ctx context.Context, b *Backend, mode int16, bytes []int64) 
 	return nil
 }
 
-// try locks one byte. The kernel has no wait that can be cancelled without
-// parking a thread, so it tries again, at intervals with jitter, which the holders'
-// milliseconds make short.
+// try locks one byte. To wait in the kernel would block a thread and could not be cancelled.
+// So it tries again, after pauses with jitter. They are short, because locks are held for
+// milliseconds.
 func (h *hold) try(ctx context.Context, mode int16, at int64) error {
 	pause := backoff.Backoff{Min: 50 * time.Microsecond, Max: 4 * time.Millisecond}
 	for {
@@ -154,7 +156,7 @@ func (h *hold) try(ctx context.Context, mode int16, at int64) error {
 	}
 }
 
-// release gives the locks back, all at once.
+// release unlocks all names at once.
 func (h *hold) release() {
 	if h.file != nil {
 		h.file.Close()

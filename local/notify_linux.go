@@ -12,8 +12,8 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// A bell is rung when something may have changed. Rings that nobody has heard yet
-// are one ring.
+// A bell is rung when something may have changed. If it is rung again before anybody has
+// heard it, that is one ring.
 type bell chan struct{}
 
 func newBell() bell { return make(bell, 1) }
@@ -25,14 +25,14 @@ func (b bell) ring() {
 	}
 }
 
-// A notifier tells of changes of files and folders, through one inotify instance
-// for the whole backend, as a user has few of them. It begins with the first session. It tells that something may
-// have changed, never what: whoever is woken looks.
+// A notifier tells of changes of files and folders. It takes one inotify instance for the
+// whole backend, because a user has few of them, and starts with the first session. It tells
+// that something may have changed, and never what: whoever is woken looks.
 type notifier struct {
 	logger *slog.Logger
 
-	// adding is held over changes of what the watcher watches. It is apart from mu
-	// because the watcher may be blocked until run, which needs mu, takes an event.
+	// adding is held while the set of watched paths changes. It is not mu, because the
+	// watcher may then block until run takes an event, and run needs mu.
 	adding  sync.Mutex
 	watcher *fsnotify.Watcher // nil before start, and where there is none to be had
 	refused error             // why there is none
@@ -61,11 +61,11 @@ func newNotifier(logger *slog.Logger) *notifier {
 	return &notifier{logger: logger, subs: make(map[string]map[*subscription]struct{}), poke: newBell()}
 }
 
-// watch calls wake whenever the file or folder at path may have changed, been
-// replaced or removed, until stop is called; of a folder's contents only @state
-// counts. A path that is not there is watched as long as the folder it is to lie in is.
-// The caller looks at the present state after watch has returned. wake must
-// not block. watch does not fail: without inotify, wake is called once a second.
+// watch calls wake whenever the file or folder at path may have changed, been replaced or
+// removed, until stop is called. Of what a folder contains, only @state counts. A path that
+// does not exist is noticed when it is made, if the folder above it is watched too. The
+// caller looks at the present state after watch has returned. wake must not block. watch
+// does not fail: without inotify, wake is called once a second.
 func (n *notifier) watch(path string, wake func()) (stop func()) {
 	n.adding.Lock()
 	defer n.adding.Unlock()
@@ -97,7 +97,7 @@ func (n *notifier) watch(path string, wake func()) (stop func()) {
 	return func() { n.unwatch(path, sub) }
 }
 
-// add begins to watch a path; to do so again does no harm. The caller holds
+// add begins to watch a path. It may be called again for the same path. The caller holds
 // adding.
 func (n *notifier) add(path string) error {
 	if n.watcher == nil {
@@ -106,8 +106,8 @@ func (n *notifier) add(path string) error {
 	return n.watcher.Add(path)
 }
 
-// start opens the watcher and begins to hand on what it tells, unless that has been
-// done.
+// start opens the watcher and begins to pass on what it tells. Only the first call does
+// anything.
 func (n *notifier) start() {
 	n.adding.Lock()
 	defer n.adding.Unlock()
@@ -174,7 +174,7 @@ func (n *notifier) run(w *fsnotify.Watcher, stop <-chan struct{}, exited chan<- 
 				errs = nil
 				continue
 			}
-			// Most likely the queue has overflowed (fsnotify.ErrEventOverflow): what was
+			// Most likely the queue has overflowed (fsnotify.ErrEventOverflow). What was
 			// lost may concern anybody.
 			n.logger.Debug("inotify", "error", err)
 			n.wakeAll(func(*subscription) bool { return true })
@@ -212,7 +212,7 @@ func (n *notifier) wakeAll(which func(*subscription) bool) {
 	}
 }
 
-// close ends the notifier and waits for its goroutines. Nobody is woken any more.
+// close ends the notifier and waits for its goroutines. Afterwards nobody is woken.
 func (n *notifier) close() {
 	n.adding.Lock()
 	defer n.adding.Unlock()

@@ -33,17 +33,17 @@ var (
 	_ backend.Holder  = (*Backend)(nil)
 )
 
-// New returns a backend on the folder dir; empty is [DefaultDir]. Where there is none, the
-// first who joins or writes makes it, for its user alone; whoever only looks makes
-// nothing. For several users, make the folder beforehand with the rights that they need;
-// what comes to lie in it gets the same (install -d -m 2770 -g GROUP DIR), and its owner,
-// where root writes.
+// New returns a backend on the folder dir; empty is [DefaultDir]. If there is no folder, the
+// first who joins or writes makes it, for its user alone; whoever only looks makes nothing.
+// For several users, make the folder beforehand with the rights that they need, as in
+// install -d -m 2770 -g GROUP DIR. Everything in it gets the same rights; what root writes
+// also gets the folder's owner.
 //
-// It fails with [backend.ErrDenied] when the folder is open to everybody's writing, and
-// for the default folder also when it is not this user's alone; with [backend.ErrInvalid]
-// when it is on a file system that is not known to be of this machine alone. What is wrong
-// with a folder that is made later, or cannot be written, is the error of the first
-// call that finds it. New blocks for file operations only.
+// New fails with [backend.ErrDenied] if everybody may write to the folder, or if the
+// default folder belongs to somebody else or others may write to it. It fails with
+// [backend.ErrInvalid] if the folder is on a file system that is not known to be of this
+// machine alone. If the folder is made later, or cannot be written, the first call that
+// finds something wrong fails. New blocks for file operations only.
 func New(dir string, o *Options) (*Backend, error) {
 	if o == nil {
 		o = &Options{}
@@ -91,10 +91,9 @@ func Open(_ context.Context, u *backend.URL) (backend.Backend, error) {
 	return b, nil
 }
 
-// Session returns the live session and opens one where there is none. It does not
-// wait for anything. It fails with [backend.ErrReset] when the folder's counter has
-// gone back, with [ErrDamaged] when it cannot be read, and with
-// [backend.ErrClosed] after Close.
+// Session returns the live session, or opens one. It blocks for file operations only. It
+// fails with [backend.ErrReset] if the folder's counter has gone back, with [ErrDamaged] if
+// the counter cannot be read, and with [backend.ErrClosed] after Close.
 func (b *Backend) Session(ctx context.Context) (backend.Session, error) {
 	return b.sessions.Session(ctx)
 }
@@ -107,7 +106,7 @@ func (b *Backend) open(context.Context) (kit.Session, error) {
 	return newSession(b), nil
 }
 
-// Hold implements [backend.Holder], with one file.
+// Hold implements [backend.Holder]. It returns one file.
 func (b *Backend) Hold(m backend.Member) ([]*os.File, error) {
 	s, _ := b.sessions.Newest().(*session)
 	if s == nil {
@@ -120,9 +119,9 @@ func (b *Backend) Hold(m backend.Member) ([]*os.File, error) {
 	return []*os.File{file}, nil
 }
 
-// Close ends the session, and with it the members that it joined and that are not
-// pinned, and gives back all that the backend holds. It waits for writes in
-// progress, which take milliseconds. Closing twice is not an error.
+// Close ends the session, removes those of its members that are not pinned, and releases
+// everything that the backend holds. It waits for writes in progress, which take
+// milliseconds. Closing twice is not an error.
 func (b *Backend) Close() error {
 	err := b.sessions.Close()
 	b.watches.close()

@@ -5,14 +5,13 @@ import (
 	"time"
 )
 
-// Options are the optional settings of [New]; nil is all defaults.
+// Options are the settings of [New]. nil and the zero value are the defaults.
 type Options struct {
-	// LockTimeout bounds how long a write waits for another process that is
-	// writing to the same election or record, which takes milliseconds unless that
-	// process was stopped meanwhile. The write then fails with
-	// [backend.ErrUnavailable]. 0 is 10 s.
+	// LockTimeout bounds how long a write waits for another process that writes to the
+	// same election or record. That takes milliseconds, unless the other process was
+	// stopped meanwhile. The write then fails with [backend.ErrUnavailable]. 0 is 10 s.
 	LockTimeout time.Duration
-	// Logger is told when inotify is not to be had and changes are looked for once
-	// a second instead. Nil discards.
+	// Logger gets a warning if there is no inotify and the backend looks for changes
+	// once a second instead. nil discards.
 	Logger *slog.Logger
 }

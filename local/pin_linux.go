@@ -9,10 +9,9 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// Pin makes m permanent and writes the record of its election, in one file at
-// once; see [backend.Session]. Where m is pinned and the record is hd already,
-// nothing is left to do, whatever the version. A member that another session joined
-// is refused with [backend.ErrDenied].
+// Pin pins m and writes the header of its election, which are in one file; see
+// [backend.Session]. If m is pinned and the header is hd already, Pin does nothing, whatever
+// the version. If another session joined m, it fails with [backend.ErrDenied].
 func (s *session) Pin(ctx context.Context, m backend.Member, hd backend.Header, at backend.Version) error {
 	return s.Run(ctx, "pin", m.Line, func(ctx context.Context) error { return s.pin(ctx, m, hd, at) })
 }
@@ -53,8 +52,8 @@ func (s *session) pin(ctx context.Context, m backend.Member, hd backend.Header, 
 		st.members[i].Pinned = true
 		st.record, st.version = record, backend.Version(version)
 		if own != nil {
-			// Also when store fails, it may be listed as pinned: its FIFO must then
-			// outlive us. If it is not, whoever joins next sweeps it up.
+			// If store fails, the file may nevertheless list m as pinned: so its FIFO must
+			// outlive the session. If the file does not, the next Join removes the FIFO.
 			s.mu.Lock()
 			own.pinned = true
 			s.mu.Unlock()
@@ -76,8 +75,8 @@ func (s *session) hasPinned(m backend.Member) bool {
 	return p != nil && p.pinned
 }
 
-// pinned reports whether m is pinned. Of a member whose owner has let go of it that
-// is the last word: only the owner can have pinned it, before it let go.
+// pinned reports whether m is pinned. Once the session that joined m has let go of it, that
+// does not change any more: only that session could pin m.
 func (b *Backend) pinned(m backend.Member) (bool, error) {
 	st, err := b.loadTo(m.Line, m.Position)
 	if err != nil {

@@ -26,8 +26,8 @@ func (s *session) get(name string) (backend.Record, error) {
 	return backend.Record{Name: name, Value: st.record, Version: st.version}, nil
 }
 
-// Put writes the record where the condition holds; see [backend.Records]. The
-// value is on disk when it returns.
+// Put writes the record if the condition holds; see [backend.Records]. The value is on disk
+// when Put returns.
 func (s *session) Put(ctx context.Context, name string, value []byte, cond *backend.If) (backend.Version, error) {
 	return kit.Call(ctx, s.Life, "put", name, func(ctx context.Context) (backend.Version, error) { return s.put(ctx, name, value, cond) })
 }
@@ -51,7 +51,7 @@ func (s *session) put(ctx context.Context, name string, value []byte, cond *back
 	return v, err
 }
 
-// Delete removes the record where the condition holds; see [backend.Records].
+// Delete removes the record if the condition holds; see [backend.Records].
 func (s *session) Delete(ctx context.Context, name string, cond *backend.If) error {
 	return s.Run(ctx, "delete", name, func(ctx context.Context) error {
 		return s.change(ctx, name, cond, func(_ context.Context, _ *hold, st *state) error {
@@ -70,9 +70,9 @@ func (s *session) Delete(ctx context.Context, name string, cond *backend.If) err
 	})
 }
 
-// change runs fn on the state of the record, with its lock and that of the member
-// in the condition, if the condition holds. A member that goes meanwhile is still
-// in line for those behind it: they pass through the same lock before they lead.
+// change runs fn on the state of the record if the condition holds. It holds the lock of the
+// record, and that of the line of the condition's member. If that member goes meanwhile, the
+// next one cannot lead yet: it needs the same lock to find that out.
 func (s *session) change(ctx context.Context, name string, cond *backend.If, fn func(context.Context, *hold, *state) error) error {
 	if cond == nil {
 		cond = &backend.If{}
@@ -102,7 +102,7 @@ func (s *session) change(ctx context.Context, name string, cond *backend.If, fn 
 	}, names...)
 }
 
-// guard returns ErrNotMember unless m stands. The caller holds its line's lock.
+// guard returns ErrNotMember unless m stands. The caller holds the lock of m's line.
 func (b *Backend) guard(m backend.Member) error {
 	st, err := b.load(m.Line)
 	if err != nil {
@@ -163,8 +163,8 @@ func (s *session) Watch(ctx context.Context, name string, after backend.Version)
 	})
 }
 
-// follow calls check now, and again whenever the state of the name may have
-// changed, until it reports true or fails, or ctx or the session ends.
+// follow calls check at once, and again whenever the state of the name may have changed. It
+// returns when check reports true or fails, or when ctx or the session ends.
 func (s *session) follow(ctx context.Context, name string, check func() (bool, error)) error {
 	bell := newBell()
 	defer context.AfterFunc(ctx, bell.ring)()
@@ -176,9 +176,9 @@ func (s *session) follow(ctx context.Context, name string, check func() (bool, e
 	}
 }
 
-// followFolder follows the name until its folder is made or removed, which ends what
-// inotify can tell. As long as there is none, the nearest one above tells of it: to look
-// makes nothing.
+// followFolder follows the name until its folder is made or removed, because inotify must
+// then watch another folder. If the name has no folder, it watches the nearest one above,
+// and does not make the folder: whoever only looks makes nothing.
 func (s *session) followFolder(ctx context.Context, name string, bell bell, check func() (bool, error)) (done bool, err error) {
 	if err := s.Usable(ctx); err != nil {
 		return false, err
@@ -205,7 +205,7 @@ func (s *session) followFolder(ctx context.Context, name string, bell bell, chec
 	}
 }
 
-// nearest returns dir, or the nearest folder above it that is there.
+// nearest returns dir, or the nearest folder above it that exists.
 func nearest(dir string) (path string, is fs.FileInfo, err error) {
 	for path = dir; ; path = filepath.Dir(path) {
 		is, err = os.Stat(path)

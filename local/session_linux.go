@@ -9,14 +9,14 @@ import (
 	"github.com/succession-dev/succession/internal/kit"
 )
 
-// A session is what this process holds in a folder: it lives until it is closed or
-// the process dies.
+// A session holds the members that a backend has joined. It lives until it is closed or the
+// process dies.
 type session struct {
 	*kit.Life
 	b *Backend
 
-	// writing is held shared over each write, and by the one who releases the session:
-	// nothing is written once that has happened.
+	// writing is held shared during each write, and exclusively while the session is
+	// released: nothing is written after that.
 	writing sync.RWMutex
 
 	mu     sync.Mutex
@@ -35,11 +35,11 @@ func newSession(b *Backend) *session {
 	return s
 }
 
-// Close ends the session; its members are gone when it returns. It waits for
-// writes in progress, which take milliseconds. Closing twice is not an error.
+// Close ends the session. When it returns, the members that are not pinned have gone. It
+// waits for writes in progress, which take milliseconds. Closing twice is not an error.
 func (s *session) Close(context.Context) error { return s.Life.Close(context.Background()) }
 
-// release leaves all places.
+// release removes all members that are not pinned.
 func (s *session) release(context.Context) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
@@ -52,8 +52,8 @@ func (s *session) release(context.Context) error {
 	return nil
 }
 
-// write runs fn with the names locked, unless the session has ended. What fn does
-// is not broken off when ctx ends: it is short, and half of it would be worse.
+// write runs fn with the names locked, unless the session has ended. fn goes on if ctx ends
+// meanwhile: it is short, and half of it would be worse.
 func (s *session) write(ctx context.Context, fn func(ctx context.Context, h *hold) error, names ...string) error {
 	ctx, cancel := s.bounded(ctx, names[0])
 	defer cancel()

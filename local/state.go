@@ -12,8 +12,8 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// A state is what the file @state of one name says: its record, and its line in
-// order, the dead among them.
+// A state is what the file @state of one name says: its record, and its line in order, also
+// the members whose processes have died since.
 type state struct {
 	name    string
 	version backend.Version // backend.Absent when there is no record
@@ -21,8 +21,7 @@ type state struct {
 	members []backend.Member // by position, which grows
 }
 
-// limit is above every position and version: what is left of int64 is room for a
-// fence in tokens.
+// limit is above every position and version. The rest of int64 is for the fence in tokens.
 const limit = 1 << 62
 
 // The kinds of file, as their first line names them.
@@ -33,14 +32,14 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// seal returns the contents of a file: a first line with the format and the
-// checksum of the rest, and the rest.
+// seal returns the contents of a file: body, behind a first line with the format and the
+// checksum of body.
 func seal(kind string, body []byte) []byte {
 	head := fmt.Sprintf("succession %s 1 %08x\n", kind, crc32.Checksum(body, castagnoli))
 	return append([]byte(head), body...)
 }
 
-// unseal checks the first line and returns the rest.
+// unseal checks the first line of a file and returns the rest.
 func unseal(kind string, file []byte) ([]byte, error) {
 	head, body, ok := bytes.Cut(file, []byte("\n"))
 	if !ok {
@@ -79,9 +78,9 @@ func (s *state) encode() []byte {
 	return b
 }
 
-// parseState reads what encode wrote, and nothing else; it leaves out the members
-// behind the position last. It lies on the way from a departure to the next one's
-// leading, which is to take the same time in a long line as in a short one.
+// parseState reads what encode wrote, and nothing else. It leaves out the members behind the
+// position last: each handover calls it, and should take no longer in a long line than in a
+// short one.
 func parseState(name string, body []byte, last uint64) (*state, error) {
 	s := &state{name: name, version: backend.Absent}
 	rest, ok := strings.CutPrefix(string(body), "name "+name+"\n")
@@ -151,7 +150,7 @@ func (s *state) parseMember(key, quoted string, pinned bool) error {
 	return nil
 }
 
-// unquote undoes strconv.Quote, and nothing that it would have written otherwise.
+// unquote undoes strconv.Quote. It refuses text that Quote would have written otherwise.
 func unquote(quoted string) (string, error) {
 	if n := len(quoted) - 1; n >= 1 && quoted[0] == '"' && quoted[n] == '"' && plain(quoted[1:n]) {
 		return quoted[1:n], nil
@@ -163,7 +162,7 @@ func unquote(quoted string) (string, error) {
 	return value, nil
 }
 
-// plain reports whether text is quoted as it is.
+// plain reports whether strconv.Quote only puts quotes around text.
 func plain(text string) bool {
 	for i := range len(text) {
 		if c := text[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
@@ -213,7 +212,7 @@ func (s *state) index(m backend.Member) int {
 	return -1
 }
 
-// newest returns the largest number that s mentions.
+// newest returns the largest number in s.
 func (s *state) newest() uint64 {
 	n := uint64(max(s.version, 0))
 	if k := len(s.members); k > 0 {
@@ -222,7 +221,7 @@ func (s *state) newest() uint64 {
 	return n
 }
 
-// header returns the record as that of an election.
+// header returns the record as the header of an election.
 func (s *state) header() (backend.Header, error) {
 	if s.version == backend.Absent {
 		return backend.Header{}, nil

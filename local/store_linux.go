@@ -11,7 +11,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// load reads the state of a name. It takes no lock: the file is replaced at once.
+// load reads the state of a name. It needs no lock, because the file is replaced in one step.
 func (b *Backend) load(name string) (*state, error) { return b.loadTo(name, limit) }
 
 // loadTo reads the state of a name without the members behind a position.
@@ -42,8 +42,8 @@ func (b *Backend) loadTo(name string, last uint64) (*state, error) {
 		ErrDamaged, path, err, name)
 }
 
-// store replaces the state of a name. The caller holds the name's lock. A state
-// that says nothing has no file, and no folder where that is empty.
+// store replaces the state of a name. The caller holds the name's lock. If the state has
+// neither a record nor members, store removes the file, and the folder if it is empty.
 func (b *Backend) store(st *state) error {
 	path := b.dir.state(st.name)
 	if len(st.members) > 0 || st.version != backend.Absent {
@@ -59,8 +59,8 @@ func (b *Backend) store(st *state) error {
 	return nil
 }
 
-// drop takes the dead out of st. The caller holds the line's lock: nobody is
-// pinned meanwhile.
+// drop takes the members that have gone out of st. What is left out is certain only if the
+// caller holds the line's lock, so that nobody is pinned meanwhile.
 func (b *Backend) drop(st *state) error {
 	alive := st.members[:0]
 	for _, m := range st.members {
@@ -76,16 +76,16 @@ func (b *Backend) drop(st *state) error {
 	return nil
 }
 
-// stands reports whether a member that is listed as m is still there: its FIFO
-// exists, and it is pinned or somebody holds it.
+// stands reports whether the member m of a state stands: its FIFO exists, and m is pinned or
+// somebody holds the FIFO.
 func (b *Backend) stands(m backend.Member) (bool, error) {
 	is, err := probe(b.dir.fifo(m.Line, m.Position))
 	return is == held || is == dead && m.Pinned, err
 }
 
-// sweep removes the FIFOs that st does not list: of the dead, of one who died
-// while joining, and of a line whose state an operator removed. The caller holds
-// the line's lock. What cannot be removed is left to the next.
+// sweep removes the FIFOs that st does not list: those of the dead, of a process that died
+// while it joined, and of a line whose state an operator removed. The caller holds the
+// line's lock. What cannot be removed is left to the next sweep.
 func (b *Backend) sweep(st *state) {
 	dir := b.dir.of(st.name)
 	entries, err := os.ReadDir(dir)
