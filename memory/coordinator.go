@@ -7,10 +7,9 @@ import (
 	"time"
 )
 
-// A Coordinator is the server: lines, records and sessions, behind one lock and
-// with one log index. Any number of independent clients talk to it; see
-// [Coordinator.Client]. It is safe for concurrent use, holds no goroutine, and
-// needs no closing.
+// A Coordinator is the server: it keeps lines, records and sessions, behind one lock and with
+// one index of its log. Any number of clients talk to it; see [Coordinator.Client]. It is
+// safe for concurrent use, owns no goroutine, and need not be closed.
 type Coordinator struct {
 	ttl   time.Duration
 	slack time.Duration
@@ -28,7 +27,7 @@ type Coordinator struct {
 	wakeups  Counts
 }
 
-// New returns a coordinator that nobody has written to.
+// New returns a coordinator without lines and records. o may be nil.
 func New(o *Options) *Coordinator {
 	if o == nil {
 		o = new(Options)
@@ -49,10 +48,9 @@ func New(o *Options) *Coordinator {
 	return c
 }
 
-// Client returns a new client, with a connection and a session of its own, even
-// where another has the same name. The name is for people: it labels the counts of
-// [Coordinator.Requests]. Where it is empty, the client gets a number. The caller
-// closes it.
+// Client returns a new client, with a connection and a session of its own, even if another
+// client has the same name. The name labels the counts of [Coordinator.Requests]. If it is
+// empty, the client gets a number. The caller closes the client.
 func (c *Coordinator) Client(name string) *Backend {
 	c.lock()
 	defer c.unlock()
@@ -68,9 +66,9 @@ func (c *Coordinator) Client(name string) *Backend {
 
 func (c *Coordinator) lock() { c.mu.Lock() }
 
-// unlock lets the simulation run until nothing moves any more, and then unlocks.
-// Deliveries never call each other: each only makes pipes ready, so that a chain
-// of requests, answers and notifications needs no recursion and has one order.
+// unlock delivers messages until none is due any more, and then unlocks. Deliveries never
+// call each other. Each only makes pipes ready, so that a chain of requests, answers and
+// notifications needs no recursion and has one order.
 func (c *Coordinator) unlock() {
 	for len(c.ready) > 0 {
 		p := c.ready[0]
@@ -113,8 +111,8 @@ func (c *Coordinator) serve(r *request) {
 	c.notify()
 }
 
-// apply runs the request and answers it, or parks it until its event. It reports
-// whether it has answered.
+// apply runs the request and answers it, or parks it until its event comes. It reports false
+// if it has parked it.
 func (c *Coordinator) apply(r *request) bool {
 	v, err := r.call.apply()
 	if err == errWait {
@@ -130,8 +128,8 @@ func (c *Coordinator) apply(r *request) bool {
 	return true
 }
 
-// notify runs what waits for the events that have happened: those who asked for
-// just this event, in the order in which they asked, and nobody else.
+// notify runs the parked calls that wait for the events that have happened, in the order in
+// which they were parked, and no others.
 func (c *Coordinator) notify() {
 	for len(c.store.events) > 0 {
 		t := c.store.events[0]
@@ -146,7 +144,7 @@ func (c *Coordinator) notify() {
 	}
 }
 
-// unpark forgets the blocking calls that drop picks.
+// unpark forgets the parked calls for which drop reports true.
 func (c *Coordinator) unpark(drop func(*request) bool) {
 	for t, waiting := range c.parked {
 		waiting = slices.DeleteFunc(waiting, drop)

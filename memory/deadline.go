@@ -2,21 +2,20 @@ package memory
 
 import "time"
 
-// Deadline returns a session time after the newest acknowledged heartbeat was
-// sent; see [backend.Session]. It is kept ahead for every session, whether it
-// stands in a line or not.
+// Deadline is a session time after the newest acknowledged heartbeat was sent; see
+// [backend.Session]. Every session keeps it in the future, also one without members.
 func (s *session) Deadline() time.Time {
 	s.b.c.lock()
 	defer s.b.c.unlock()
 	return s.deadline
 }
 
-// MaxMargin leaves half of the time between two heartbeats for an answer that is slow; see
-// [backend.Session].
+// MaxMargin is half of the TTL. A third is the time between two heartbeats, and half as much
+// is left for a slow answer; see [backend.Session].
 func (s *session) MaxMargin() time.Duration { return s.TTL() / 2 }
 
-// untilBeat returns the time until the next heartbeat, a third of the TTL after
-// the last was sent: two in a row may be lost on the way.
+// untilBeat returns the time until the next heartbeat, which is sent a third of the TTL after
+// the last one: two in a row may be lost.
 func (s *session) untilBeat(sent time.Time) time.Duration {
 	return max(0, time.Until(sent.Add(s.b.c.ttl/3)))
 }
@@ -35,8 +34,8 @@ func (s *session) beat() {
 		if err != nil {
 			return
 		}
-		// The coordinator handled the heartbeat no earlier than it was sent, so from
-		// then on the session has a TTL at least, however long the answer took.
+		// The coordinator handled the heartbeat no earlier than it was sent. So the session
+		// lives for at least a TTL from then, however long the answer took.
 		s.deadline = cl.sent.Add(s.b.c.ttl)
 		s.expiry.Reset(time.Until(s.deadline))
 		s.next.Reset(s.untilBeat(cl.sent))

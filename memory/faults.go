@@ -8,21 +8,20 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// Cut cuts the client off from the coordinator: no request and no answer passes.
-// What is sent meanwhile is not lost, it arrives after [Backend.Heal]. The client
-// is not told, and its calls block until then, until their context ends, or until
-// the session does.
+// Cut cuts the client off from the coordinator: no request and no answer passes. What is
+// sent meanwhile is not lost but arrives after [Backend.Heal]. The client does not know. Its
+// calls block until Heal, until their context ends, or until the session ends.
 func (b *Backend) Cut() { b.cut(true, true) }
 
 // CutRequests lets answers and notifications pass, but no request.
 func (b *Backend) CutRequests() { b.cut(true, false) }
 
-// CutAnswers lets requests pass, which take effect, but neither answers nor
-// notifications.
+// CutAnswers lets requests pass, so that they take effect, but no answer and no
+// notification.
 func (b *Backend) CutAnswers() { b.cut(false, true) }
 
-// Heal undoes [Backend.Cut] and its variants, [Backend.Sever] and [Backend.Hide]. What
-// was held back arrives at once, in the order in which it was sent.
+// Heal undoes [Backend.Cut], [Backend.CutRequests], [Backend.CutAnswers], [Backend.Sever]
+// and [Backend.Hide]. What was held back arrives at once, in the order in which it was sent.
 func (b *Backend) Heal() {
 	b.c.lock()
 	b.severed, b.hidden = 0, false
@@ -30,18 +29,18 @@ func (b *Backend) Heal() {
 	b.cut(false, false)
 }
 
-// Sever has the connection break with each request that arrives, until
-// [Backend.Heal]: every other one takes effect, the first included. The client
-// connects anew after a hundredth of the session's time, again and again.
+// Sever makes each request that arrives break the connection, until [Backend.Heal]. Every
+// other request takes effect before that, the first one included. Each time the client
+// connects anew after a hundredth of the session time.
 func (b *Backend) Sever() {
 	b.c.lock()
 	defer b.c.unlock()
 	b.severed = 1
 }
 
-// Hide breaks the connection, and none can be made until [Backend.Heal], as when the
-// coordinator's address does not lead there any more. The client knows that: Put and
-// Delete fail, and what can be sent again waits.
+// Hide breaks the connection, and no new one can be made until [Backend.Heal], as if the
+// coordinator's address did not lead there any more. The client knows that: Put and Delete
+// fail, and calls that can be sent again wait.
 func (b *Backend) Hide() {
 	b.c.lock()
 	defer b.c.unlock()
@@ -60,27 +59,27 @@ func (b *Backend) cut(up, down bool) {
 	}
 }
 
-// Delay makes every request, and every answer or notification, that is sent from
-// now on take so long. 0 is the default. Messages never overtake each other.
+// Delay sets how long each request, and each answer or notification, is under way. It holds
+// for messages that are sent from now on. 0 is the default. Messages never overtake each
+// other.
 func (b *Backend) Delay(request, answer time.Duration) {
 	b.c.lock()
 	defer b.c.unlock()
 	b.up.delay, b.down.delay = request, answer
 }
 
-// Drift has the clock by which the coordinator keeps the client's sessions run at rate
-// times the speed of the client's own: above 1 they end earlier, below 1 later, from the
-// next heartbeat on. 1 is the default. A session may then end before its deadline, which
-// is what the margin of package elect is for.
+// Drift sets the speed of the clock by which the coordinator keeps the client's sessions, in
+// relation to the client's own clock. Above 1 sessions end earlier, below 1 later, from the
+// next heartbeat on. 1 is the default. With a rate above 1 a session may end before its
+// deadline: the margin of package elect is for that.
 func (b *Backend) Drift(rate float64) {
 	b.c.lock()
 	defer b.c.unlock()
 	b.rate = rate
 }
 
-// Expire ends the client's session at the coordinator now, as an operator can. A
-// client that can be reached learns of it at once. Without a session, nothing
-// happens.
+// Expire ends the client's session at the coordinator, as an operator can. A client that can
+// be reached learns of it at once. If there is no session, Expire does nothing.
 func (b *Backend) Expire() {
 	b.c.lock()
 	defer b.c.unlock()
@@ -91,27 +90,28 @@ func (b *Backend) Expire() {
 	}
 }
 
-// LoseAnswer breaks the connection after the next call of one of ops (any but a
-// heartbeat, where none is given) has taken effect, before its answer is out.
-// Calls in flight share its fate. The client connects anew at once and resolves
-// what it can: only Put and Delete then fail with [backend.ErrUnavailable]. Several
-// LoseAnswer add up.
+// LoseAnswer waits for the next call of one of ops, or of any but heartbeats if there are no
+// ops. When that call has taken effect, the connection breaks before its answer is sent.
+// Other calls that are under way lose their answers, too. The client connects anew at once
+// and finds out what it can: only Put and Delete then fail with [backend.ErrUnavailable].
+// Each LoseAnswer loses one answer.
 func (b *Backend) LoseAnswer(ops ...Op) {
 	b.c.lock()
 	defer b.c.unlock()
 	b.loseAnswer = append(b.loseAnswer, slices.Clone(ops))
 }
 
-// LoseRequest is [Backend.LoseAnswer] for a call that never takes effect.
+// LoseRequest is like [Backend.LoseAnswer], but the connection breaks before the call takes
+// effect.
 func (b *Backend) LoseRequest(ops ...Op) {
 	b.c.lock()
 	defer b.c.unlock()
 	b.loseRequest = append(b.loseRequest, slices.Clone(ops))
 }
 
-// Kill makes the client vanish without a word to the coordinator, as a process
-// does that crashes: what it joined stands until the coordinator ends the session
-// by its own clock. Here the session ends at once, and the client is closed.
+// Kill makes the client vanish without a word to the coordinator, like a process that
+// crashes: its members stand until the coordinator ends the session by its own clock. In the
+// client the session ends at once, and the client is closed.
 func (b *Backend) Kill() {
 	b.c.lock()
 	defer b.c.unlock()
@@ -125,18 +125,18 @@ func (b *Backend) Kill() {
 	b.vanish()
 }
 
-// Disconnect breaks the connection now, with all that is on its way. The client
-// connects anew at once, and its session goes on.
+// Disconnect breaks the connection. What is under way is lost. The client connects anew at
+// once, and its session goes on.
 func (b *Backend) Disconnect() {
 	b.c.lock()
 	defer b.c.unlock()
 	b.sever()
 }
 
-// losses are the calls to lose: for each the ops that it may be.
+// losses are the calls to lose. Each element has the ops of which the next is to be lost.
 type losses [][]Op
 
-// take reports whether a call of op is to be lost, and if so counts it.
+// take reports whether a call of op is to be lost. If so, it removes that loss.
 func (l *losses) take(op Op) bool {
 	i := slices.IndexFunc(*l, func(ops []Op) bool {
 		return slices.Contains(ops, op) || len(ops) == 0 && op != OpHeartbeat
@@ -148,8 +148,8 @@ func (l *losses) take(op Op) bool {
 	return true
 }
 
-// Restart stops and starts the server: connections break, sessions have their
-// whole time again, data is kept. A paused coordinator stays paused.
+// Restart stops and starts the server. Connections break, sessions have their whole time
+// again, and data is kept. A paused coordinator stays paused.
 func (c *Coordinator) Restart() {
 	c.lock()
 	defer c.unlock()
@@ -159,9 +159,9 @@ func (c *Coordinator) Restart() {
 	c.severAll()
 }
 
-// Pause stops the coordinator: nothing passes in either direction, and the clocks
-// of its sessions stand still. The clients' own clocks go on, so their sessions
-// end by their deadlines. Operators' acts still take effect.
+// Pause stops the coordinator: nothing passes in either direction, and the clocks by which it
+// keeps sessions stand still. The clients' own clocks go on, so their sessions end by their
+// deadlines. What an operator does, such as Remove, still takes effect.
 func (c *Coordinator) Pause() {
 	c.lock()
 	defer c.unlock()
@@ -193,8 +193,8 @@ func (c *Coordinator) Resume() {
 	}
 }
 
-// Remove deletes the member under key, as an operator can: pinned or not, whoever
-// owns it. It reports whether there was one.
+// Remove deletes the member with the key, as an operator can, also if it is pinned. It
+// reports whether there was one.
 func (c *Coordinator) Remove(line, key string) bool {
 	c.lock()
 	defer c.unlock()
@@ -208,9 +208,8 @@ func (c *Coordinator) Remove(line, key string) bool {
 	return false
 }
 
-// Drop deletes the election's path, as an operator can: its members, its record,
-// and the numbering of its keys, which begins anew. The log goes on, so positions
-// keep growing.
+// Drop deletes the election, as an operator can: its members and its header. The numbers in
+// its keys begin anew. The log goes on, so positions go on growing.
 func (c *Coordinator) Drop(line string) {
 	c.lock()
 	defer c.unlock()
@@ -222,9 +221,9 @@ func (c *Coordinator) Drop(line string) {
 	c.notify()
 }
 
-// Reset rebuilds the coordinator empty: lines, records, sessions and the log.
-// Clients that saw a higher index than the new log has when they come back fail
-// with [backend.ErrReset] from then on.
+// Reset empties the coordinator: lines, records and sessions are gone, and the log begins
+// anew. If a client has seen a higher index than the log has when the client comes back, it
+// fails with [backend.ErrReset] from then on.
 func (c *Coordinator) Reset() {
 	c.lock()
 	defer c.unlock()
@@ -236,11 +235,11 @@ func (c *Coordinator) Reset() {
 	c.severAll()
 }
 
-// Snapshot remembers lines, records, sessions and the index of the log. restore puts
-// them back, as an operator restores a backup: what happened since is lost, and
-// connections break. The sessions that were live then are live again and have their
-// whole time. Clients that saw a higher index fail with [backend.ErrReset] from when they
-// are told a lower one on. restore may be called more than once.
+// Snapshot remembers lines, records, sessions and the index of the log. restore puts them
+// back, like an operator who restores a backup: what happened since is lost, and connections
+// break. The sessions that were live then are live again, and have their whole time. A
+// client that has seen a higher index fails with [backend.ErrReset] once it is told a lower
+// one. restore may be called more than once.
 func (c *Coordinator) Snapshot() (restore func()) {
 	c.lock()
 	defer c.unlock()

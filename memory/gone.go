@@ -15,7 +15,7 @@ func (s *session) Gone(ctx context.Context, m backend.Member) error {
 	return err
 }
 
-// Joined blocks until somebody stands in the line; see [backend.Session].
+// Joined blocks until a member stands in the line; see [backend.Session].
 func (s *session) Joined(ctx context.Context, line string) error {
 	if err := backend.CheckName(line); err != nil {
 		return driver.Wrap(string(OpJoined), line, err)
@@ -27,15 +27,15 @@ func (s *session) Joined(ctx context.Context, line string) error {
 	return err
 }
 
-// A poll is what a blocking call waits for.
+// A poll says what a blocking call waits for.
 type poll struct {
 	topic topic
 	after backend.Version // of a record
 }
 
-// poll sends a call that the coordinator answers when f no longer says errWait.
-// All who wait for the same share one call, and it stays when they go: whoever
-// waits for the same again finds it, and it piles nothing up.
+// poll sends a call that the coordinator answers once f no longer returns errWait. All who
+// wait for the same share one call. It stays when they go, and whoever waits for the same
+// again finds it: so calls do not pile up.
 func (s *session) poll(op Op, p poll, f func() (any, error)) *call {
 	if cl := s.polls[p]; cl != nil {
 		return cl

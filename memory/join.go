@@ -6,10 +6,9 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// Join adds a member at the end of the line; see [backend.Session]. A lost answer
-// is resolved by the call's number, under which the coordinator remembers it. A
-// caller whose ctx ends first has not joined: the session removes the member as
-// soon as it learns of it.
+// Join adds a member at the end of the line; see [backend.Session]. If the answer is lost,
+// the client sends the call again under its number, under which the coordinator remembers
+// the answer. If ctx ends first, the session removes the member as soon as it learns of it.
 func (s *session) Join(ctx context.Context, line, value string) (backend.Member, error) {
 	err := backend.CheckName(line)
 	if err == nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// A lease is the coordinator's half of a session: it ends by the coordinator's
-// own timer, whatever the client believes.
+// A lease is the coordinator's side of a session. It ends by the coordinator's own timer,
+// whatever the client believes.
 type lease struct {
 	id      uint64
 	of      *Backend
@@ -20,9 +20,9 @@ type lease struct {
 	timer   *time.Timer
 	members []backend.Member // joined under it, not pinned, in order
 
-	// answers are those to calls that must take effect once, by the call's number,
-	// until the client has said that it has them. A call that comes again after its
-	// answer was lost is answered from here.
+	// answers are the answers to calls that must take effect only once, by the call's
+	// number. They are kept until the client has said that it has them. If a call comes
+	// again because its answer was lost, it is answered from here.
 	answers map[uint64]answer
 }
 
@@ -36,8 +36,8 @@ func (l *lease) clone() *lease {
 	return &lease{id: l.id, of: l.of, members: slices.Clone(l.members), answers: maps.Clone(l.answers)}
 }
 
-// once runs f where call n has not run before, and returns the answer that it
-// had. The client has the answers of all calls before oldest.
+// once runs f if call n has not run before, and returns the answer of the first time
+// otherwise. The client has the answers to all calls before oldest.
 func (l *lease) once(n, oldest uint64, f func(*lease) (any, error)) (any, error) {
 	maps.DeleteFunc(l.answers, func(k uint64, _ answer) bool { return k < oldest })
 	if a, known := l.answers[n]; known {
@@ -48,7 +48,7 @@ func (l *lease) once(n, oldest uint64, f func(*lease) (any, error)) (any, error)
 	return v, err
 }
 
-// grant begins the session, or renews it where its opening comes again.
+// grant begins the session, or renews it if the request to open it has come again.
 func (c *Coordinator) grant(b *Backend, id uint64) {
 	l := c.leases[id]
 	if l == nil {
@@ -68,7 +68,7 @@ func (c *Coordinator) renew(l *lease) {
 	}
 }
 
-// sweep ends the session where its time is over. It runs in the lease's timer.
+// sweep ends the session if its time is over. It runs in the lease's timer.
 func (c *Coordinator) sweep(l *lease) {
 	c.lock()
 	defer c.unlock()
@@ -89,7 +89,7 @@ func (c *Coordinator) expire(l *lease, why error) {
 	l.of.push(func() { l.of.told(l.id, why, index) })
 }
 
-// release ends the session: its members leave, first member first.
+// release ends the session. Its members go, in the order in which they joined.
 func (c *Coordinator) release(l *lease) {
 	l.timer.Stop()
 	delete(c.leases, l.id)
@@ -100,12 +100,12 @@ func (c *Coordinator) release(l *lease) {
 	c.notify()
 }
 
-// disown takes m, which has left or is pinned, from the session.
+// disown takes m from the session, because m has left or is pinned.
 func (l *lease) disown(m backend.Member) {
 	l.members = slices.DeleteFunc(l.members, func(o backend.Member) bool { return o.Position == m.Position })
 }
 
-// leave removes m where the session may.
+// leave removes m if the session joined it or it is pinned.
 func (c *Coordinator) leave(m backend.Member, l *lease) error {
 	ln, i, ok := c.store.find(m)
 	if !ok {
@@ -125,8 +125,8 @@ func (c *Coordinator) drop(m backend.Member) {
 	}
 }
 
-// sorted returns the sessions, oldest first, so that what happens to several
-// happens in one order.
+// sorted returns the sessions, the oldest first, so that what happens to several of them
+// happens in a fixed order.
 func (c *Coordinator) sorted() []*lease {
 	return slices.SortedFunc(maps.Values(c.leases), func(a, b *lease) int { return cmp.Compare(a.id, b.id) })
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// Leave removes m; see [backend.Session]. A member that another session joined is
-// refused with [backend.ErrDenied].
+// Leave removes m; see [backend.Session]. It fails with [backend.ErrDenied] if another
+// session joined m and m is not pinned.
 func (s *session) Leave(ctx context.Context, m backend.Member) error {
 	_, err := ask[any](ctx, s, OpLeave, m.Line, func() *call { return s.leave(m) })
 	return err

@@ -9,10 +9,10 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// A pipe is one direction of a connection. It delivers in order, each message no
-// earlier than its delay after it was sent, and nothing while it is cut or the
-// coordinator is paused: what was sent meanwhile waits, as TCP would send it again,
-// and arrives when that is over.
+// A pipe is one direction of a connection. It delivers messages in order, each no earlier
+// than its delay after it was sent. While the pipe is cut or the coordinator is paused, it
+// delivers nothing. What was sent meanwhile arrives when that is over, as with TCP, which
+// would send it again.
 type pipe struct {
 	c     *Coordinator
 	cut   bool
@@ -32,7 +32,7 @@ func (p *pipe) push(deliver func()) {
 	p.wake()
 }
 
-// wake has the pipe looked at before the coordinator is unlocked.
+// wake makes the coordinator pump the pipe before it is unlocked.
 func (p *pipe) wake() {
 	if !p.ready {
 		p.ready = true
@@ -65,7 +65,7 @@ func (p *pipe) arm(d time.Duration) {
 	})
 }
 
-// clear loses what is on the way.
+// clear loses what is under way.
 func (p *pipe) clear() {
 	p.queue = nil
 	if p.timer != nil {
@@ -73,8 +73,8 @@ func (p *pipe) clear() {
 	}
 }
 
-// A call is a request as the client knows it, from sending until the answer. It is
-// not bound to a connection.
+// A call is a request on the client's side, from sending until the answer. It may be sent
+// over several connections, one after another.
 type call struct {
 	op    Op
 	under *session               // the session that it fails with; nil where it serves to open or close one
@@ -92,8 +92,8 @@ type call struct {
 	done      chan struct{} // closed when finished
 }
 
-// lost says what the client does with a call when the connection breaks before
-// the answer has come.
+// lost says what the client does with a call if the connection breaks before the answer has
+// come.
 type lost uint8
 
 const (
@@ -138,8 +138,8 @@ func (b *Backend) finish(cl *call, v any, err error) {
 	close(cl.done)
 }
 
-// sever breaks the connection. Both ends know at once, unless the client is cut
-// off: then it goes on talking to nobody until it is healed.
+// sever breaks the connection. Both sides know at once, unless the client is cut off: then
+// its messages reach nobody until it is healed.
 func (b *Backend) sever() {
 	b.discard()
 	b.broken = b.up.cut || b.down.cut
@@ -148,15 +148,15 @@ func (b *Backend) sever() {
 	}
 }
 
-// discard loses all that is on the way between client and coordinator.
+// discard loses all that is under way between client and coordinator.
 func (b *Backend) discard() {
 	b.up.clear()
 	b.down.clear()
 	b.c.unpark(func(r *request) bool { return r.from == b })
 }
 
-// breakOff breaks the connection, and the client makes the next one only after a
-// hundredth of the session's time, as clients do that have been refused.
+// breakOff breaks the connection. The client makes the next one only after a hundredth of the
+// session time, as if it had been refused.
 func (b *Backend) breakOff() {
 	b.discard()
 	b.broken = true
@@ -174,7 +174,7 @@ func (b *Backend) breakOff() {
 	})
 }
 
-// forgo ends the calls whose effect nobody can know without the connection.
+// forgo fails the calls whose effect cannot be known without the connection.
 func (b *Backend) forgo() {
 	for _, cl := range slices.Clone(b.calls) {
 		if cl.lost == lostUnknown {
@@ -183,8 +183,8 @@ func (b *Backend) forgo() {
 	}
 }
 
-// reconnect takes up again, over a new connection, what had no answer yet. Where
-// none can be made it waits for [Backend.Heal].
+// reconnect makes a new connection, and sends again what has had no answer yet. If none can
+// be made, it waits for [Backend.Heal].
 func (b *Backend) reconnect() {
 	if b.hidden {
 		b.broken = true
@@ -206,10 +206,10 @@ func (b *Backend) reconnect() {
 	}
 }
 
-// errLostAnswer is what becomes of a call whose effect nobody can know.
+// errLostAnswer is the error of a call whose effect cannot be known.
 var errLostAnswer = fmt.Errorf("%w: the connection broke before the answer came; read again what the call was to change", backend.ErrUnavailable)
 
-// hangUp gives up the connection, with all that is on its way, for a new one.
+// hangUp replaces the connection by a new one. What is under way is lost.
 func (b *Backend) hangUp() {
 	b.discard()
 	b.reconnect()
@@ -228,7 +228,7 @@ func (b *Backend) release(id uint64) *call {
 	return cl
 }
 
-// receive takes an answer that has arrived.
+// receive handles an answer that has arrived.
 func (b *Backend) receive(cl *call, v any, err error, index uint64) {
 	if cl.finished {
 		return
@@ -250,7 +250,7 @@ func (b *Backend) receive(cl *call, v any, err error, index uint64) {
 	b.finish(cl, v, err)
 }
 
-// told takes the coordinator's word that it has ended the session.
+// told handles the notification that the coordinator has ended the session.
 func (b *Backend) told(id uint64, why error, index uint64) {
 	if b.session == nil || b.session.id != id {
 		return
@@ -261,8 +261,8 @@ func (b *Backend) told(id uint64, why error, index uint64) {
 	b.session.end(why, true)
 }
 
-// wentBack notes that the log has gone back. No session is opened from then on, also
-// when the log has come as far again: what it says then is not what it said before.
+// wentBack notes that the log has gone back. From then on no session is opened, not even when
+// the log has come as far again: what it has then is not what it had before.
 func (b *Backend) wentBack(index uint64) error {
 	if b.reset == nil {
 		b.reset = fmt.Errorf("%w: its log is at %d and was at %d; raise the fence of each election above every token that anybody holds, and then restart this process",

@@ -16,19 +16,19 @@ const driver kit.Driver = "memory"
 
 func init() { backend.Register(string(driver), open) }
 
-// named are the coordinators that URLs name. They live as long as the process, as
-// a server outlives its clients.
+// named are the coordinators that URLs name. They live as long as the process: a server
+// outlives its clients, too.
 var named struct {
 	sync.Mutex
 	coordinators map[string]*Coordinator
 }
 
-// Named returns the coordinator that the URL memory:name means in this process,
-// and makes it with the given options where there is none yet; o is nil for any. It
-// fails with [backend.ErrInvalid] where there is one with another TTL.
+// Named returns the coordinator that is called name in URLs of this process. If there is
+// none yet, it makes one with the options o, which may be nil. It fails with
+// [backend.ErrInvalid] if there is one, and o has another TTL.
 //
-// It is how a test that gives its program URLs reaches the faults behind them; a
-// client opened by URL is a [*Backend].
+// A test that gives its program a URL uses Named to put faults into the coordinator behind
+// it. A client that was opened by URL is a [*Backend].
 func Named(name string, o *Options) (*Coordinator, error) {
 	if err := backend.CheckName(name); err != nil {
 		return nil, fmt.Errorf("memory: coordinator: %w", err)
@@ -72,13 +72,15 @@ func open(_ context.Context, u *backend.URL) (backend.Backend, error) {
 	return c.Client(client), nil
 }
 
-// closeBound is how long Close waits for the coordinator at most.
+// closeBound is the longest time that Close waits for the coordinator.
 const closeBound = time.Second
 
-// A Backend is one client of a [Coordinator], with a connection of its own that
-// faults can be put into: see [Backend.Cut] and its neighbours. It is safe for
-// concurrent use. All its fields are guarded by the coordinator's lock, as the
-// two live in one process; what it knows, it knows from answers alone.
+// A Backend is one client of a [Coordinator], with a connection of its own. A test can put
+// faults into that connection: see [Backend.Cut] and the others. A Backend is safe for
+// concurrent use.
+//
+// The coordinator's lock guards all its fields, because the two live in one process. What a
+// Backend knows of the coordinator, it knows from answers alone.
 type Backend struct {
 	c    *Coordinator
 	name string
@@ -108,7 +110,8 @@ var _ backend.Backend = (*Backend)(nil)
 // Name returns the name that the client was made with.
 func (b *Backend) Name() string { return b.name }
 
-// An opening is a session on its way, shared by all who wait for it.
+// An opening is the request for a new session. All who want a session meanwhile wait for
+// the same one.
 type opening struct {
 	id    uint64
 	call  *call
@@ -120,9 +123,9 @@ type opening struct {
 	err     error
 }
 
-// Session returns the live session and opens one where there is none; see
-// [backend.Backend]. It blocks until the coordinator has answered, at most for a
-// session time: then it fails with [backend.ErrUnavailable].
+// Session returns the live session, or opens one; see [backend.Backend]. It blocks until the
+// coordinator has answered. After a session time without an answer it fails with
+// [backend.ErrUnavailable].
 func (b *Backend) Session(ctx context.Context) (backend.Session, error) {
 	s, err := b.live(ctx)
 	if err != nil {
@@ -160,8 +163,8 @@ func (b *Backend) live(ctx context.Context) (*session, error) {
 	}
 }
 
-// open asks for a new session. The client chooses its id, so that it can ask again,
-// or take back, what it has had no answer to.
+// open asks for a new session. The client chooses the session's id: so it can repeat the
+// request, or take it back, without having had an answer.
 func (b *Backend) open() {
 	id := b.c.newID()
 	o := &opening{id: id, done: make(chan struct{})}
@@ -202,8 +205,8 @@ func (b *Backend) opened(o *opening) {
 	close(o.done)
 }
 
-// fail ends the opening, and takes the session back where the coordinator has
-// granted it, or will.
+// fail ends the opening. If the coordinator has granted the session, or will yet, fail takes
+// it back.
 func (b *Backend) fail(o *opening, err error) {
 	if o.ended {
 		return
@@ -222,10 +225,10 @@ func (b *Backend) abandon(o *opening, err error) {
 	close(o.done)
 }
 
-// Close ends the session, if there is one, and hangs up. It waits for the
-// coordinator for a second at most, on the clock of package time; where that has
-// not answered by then, the error says that the members stand until the
-// coordinator ends the session. Closing twice is not an error.
+// Close ends the session, if there is one, and the connection. It waits for the coordinator
+// for a second at most, on the clock of package time. If there is no answer by then, the
+// error says that the members stand until the coordinator ends the session. Closing twice is
+// not an error.
 func (b *Backend) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeBound)
 	defer cancel()
@@ -252,17 +255,17 @@ func (b *Backend) Close() error {
 	return err
 }
 
-// errStands is the error of closing without the coordinator's answer.
+// errStands is the error of Close if the coordinator has not answered.
 var errStands = fmt.Errorf("%w: what the session joined stands until the coordinator ends the session by itself", backend.ErrUnavailable)
 
-// retire hangs up for good.
+// retire is vanish under the lock.
 func (b *Backend) retire() {
 	b.c.lock()
 	defer b.c.unlock()
 	b.vanish()
 }
 
-// vanish takes the client away without a word to the coordinator.
+// vanish ends the connection for good, without a word to the coordinator.
 func (b *Backend) vanish() {
 	b.gone = true
 	b.discard()

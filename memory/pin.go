@@ -6,10 +6,9 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// Pin makes m permanent and writes its election's record in one step; see
-// [backend.Session]. Where m is pinned and the record is h already, nothing is
-// left to do, whatever the version. A member that another session joined is
-// refused with [backend.ErrDenied].
+// Pin pins m and writes the header of its election in one step; see [backend.Session]. If m
+// is pinned and the header is h already, Pin does nothing, whatever the version. It fails
+// with [backend.ErrDenied] if another session joined m and m is not pinned.
 func (s *session) Pin(ctx context.Context, m backend.Member, h backend.Header, at backend.Version) error {
 	_, err := ask[any](ctx, s, OpPin, m.Line, func() *call {
 		return s.send(OpPin, lostResolve, func(l *lease) (any, error) {

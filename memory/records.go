@@ -19,7 +19,7 @@ func (s *session) Get(ctx context.Context, name string) (backend.Record, error) 
 	})
 }
 
-// Put writes the record where the condition holds; see [backend.Records].
+// Put writes the record if the condition holds; see [backend.Records].
 func (s *session) Put(ctx context.Context, name string, value []byte, cond *backend.If) (backend.Version, error) {
 	err := backend.CheckName(name)
 	if err == nil {
@@ -36,7 +36,7 @@ func (s *session) Put(ctx context.Context, name string, value []byte, cond *back
 	})
 }
 
-// Delete removes the record where the condition holds; see [backend.Records].
+// Delete removes the record if the condition holds; see [backend.Records].
 func (s *session) Delete(ctx context.Context, name string, cond *backend.If) error {
 	if err := backend.CheckName(name); err != nil {
 		return driver.Wrap(string(OpDelete), name, err)
@@ -50,8 +50,8 @@ func (s *session) Delete(ctx context.Context, name string, cond *backend.If) err
 	return err
 }
 
-// cloneIf copies a condition, which is the caller's again once the call returns,
-// while the request may still be on its way.
+// cloneIf copies a condition: once the call has returned, the caller may change it, and the
+// request may still be on its way.
 func cloneIf(cond *backend.If) *backend.If {
 	if cond == nil {
 		return nil

@@ -10,8 +10,8 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// A session is the client's half of a session. It ends when its deadline passes,
-// when the coordinator says so, or when it is closed, whichever is first.
+// A session is the client's side of a session; a lease is the coordinator's. It ends when its
+// deadline passes, when the coordinator says so, or when it is closed, whichever is first.
 type session struct {
 	b  *Backend
 	id uint64
@@ -55,9 +55,9 @@ func newSession(b *Backend, id uint64, sent time.Time) *session {
 	return s
 }
 
-// alive returns nil while the session lives, and else why it does not. It ends a
-// session whose deadline has passed, so that the law does not hang on how soon a
-// timer fires.
+// alive returns nil while the session lives, and otherwise why it has ended. It ends the
+// session if the deadline has passed, so that law L6 does not depend on how soon a timer
+// fires.
 func (s *session) alive() error {
 	if s.err == nil && !time.Now().Before(s.deadline) {
 		s.end(fmt.Errorf("%w: no heartbeat was acknowledged for %v", backend.ErrSessionEnded, s.b.c.ttl), false)
@@ -65,8 +65,8 @@ func (s *session) alive() error {
 	return s.err
 }
 
-// end ends the session here. Where the coordinator does not know, it is told as
-// soon as it can be reached; what was on its way under the session is dropped.
+// end ends the session in the client. What was on its way under the session is dropped. If
+// the coordinator does not know of the end, it is told as soon as it can be reached.
 func (s *session) end(why error, known bool) {
 	if s.err != nil {
 		return
@@ -91,7 +91,7 @@ func (s *session) end(why error, known bool) {
 	close(s.done)
 }
 
-// send sends a call of the session. f runs at the coordinator.
+// send sends a call of the session, whose f runs at the coordinator.
 func (s *session) send(op Op, l lost, f func(*lease) (any, error)) *call {
 	cl := &call{op: op, under: s, lost: l}
 	oldest := uint64(0)
@@ -126,8 +126,8 @@ func (s *session) oldest() uint64 {
 	return n
 }
 
-// ask starts a call, or finds one that will do, and waits for its answer. start
-// runs with the coordinator locked, and nothing is delivered before it returns.
+// ask waits for the answer to the call that start returns. start runs with the coordinator
+// locked, and nothing is delivered before it returns.
 func ask[T any](ctx context.Context, s *session, op Op, name string, start func() *call) (T, error) {
 	var zero T
 	if ctx.Err() != nil {
@@ -148,7 +148,7 @@ func ask[T any](ctx context.Context, s *session, op Op, name string, start func(
 	return t, nil
 }
 
-// wait waits for the call's answer, or marks the call as abandoned.
+// wait waits for the call's answer. If ctx ends first, it marks the call as abandoned.
 func wait(ctx context.Context, c *Coordinator, cl *call) (any, error) {
 	select {
 	case <-cl.done:
@@ -174,7 +174,7 @@ func (s *session) Err() error {
 	return driver.Wrap("session", "", s.err)
 }
 
-// Close ends the session; see [backend.Session]. Here it ends at once, whether or
+// Close ends the session; see [backend.Session]. In the client it ends at once, whether or
 // not the coordinator can be reached.
 func (s *session) Close(ctx context.Context) error {
 	s.b.c.lock()

@@ -30,30 +30,28 @@ const (
 	OpWatch     Op = "watch"
 )
 
-// A Source is what [Counts] are kept for.
+// A Source is what [Counts] count by: a client and an operation.
 type Source struct {
 	Client string // the name given to [Coordinator.Client]
 	Op     Op
 }
 
-// Counts count requests or wake-ups. They are a copy: the caller's own.
+// Counts are numbers of requests or wake-ups. They are a copy, which the caller may change.
 type Counts map[Source]int
 
-// Total returns the sum over all clients, of the given ops or, where none is
-// given, of all.
+// Total returns the sum over all clients, of the given ops or, if there are none, of all.
 func (n Counts) Total(ops ...Op) int {
 	return n.sum(func(s Source) bool { return len(ops) == 0 || slices.Contains(ops, s.Op) })
 }
 
-// Of returns the sum for one client, of the given ops or, where none is given, of
-// all.
+// Of returns the sum for one client, of the given ops or, if there are none, of all.
 func (n Counts) Of(client string, ops ...Op) int {
 	return n.sum(func(s Source) bool {
 		return s.Client == client && (len(ops) == 0 || slices.Contains(ops, s.Op))
 	})
 }
 
-// Since returns what has been counted since earlier, without zeros.
+// Since returns the differences to earlier, without zeros.
 func (n Counts) Since(earlier Counts) Counts {
 	out := make(Counts)
 	for s, k := range n {
@@ -74,16 +72,15 @@ func (n Counts) sum(pick func(Source) bool) int {
 	return total
 }
 
-// Requests returns how many requests have arrived at the coordinator, since New.
+// Requests returns how many requests have arrived at the coordinator since New.
 func (c *Coordinator) Requests() Counts {
 	c.lock()
 	defer c.unlock()
 	return maps.Clone(c.requests)
 }
 
-// Wakeups returns how many blocking calls (Gone, Joined, Watch) the coordinator
-// has answered because of an event, since New. Those that it could answer at once
-// are not among them.
+// Wakeups returns how many blocking calls (Gone, Joined, Watch) the coordinator has answered
+// because of an event, since New. It does not count those that could be answered at once.
 func (c *Coordinator) Wakeups() Counts {
 	c.lock()
 	defer c.unlock()
@@ -108,22 +105,22 @@ func (c *Coordinator) Sessions() []SessionInfo {
 	return out
 }
 
-// Members returns who stands in the line, in order, as the coordinator knows it.
+// Members returns the members of the line in order, as the coordinator knows them.
 func (c *Coordinator) Members(line string) []backend.Member {
 	c.lock()
 	defer c.unlock()
 	return c.store.members(line)
 }
 
-// Record returns the record as the coordinator knows it; its Version is
-// [backend.Absent] where there is none.
+// Record returns the record as the coordinator knows it. Its Version is [backend.Absent] if
+// there is none.
 func (c *Coordinator) Record(name string) backend.Record {
 	c.lock()
 	defer c.unlock()
 	return c.store.get(name)
 }
 
-// Index returns the index of the log: the position of the newest change.
+// Index returns the index of the log, which is that of the newest change.
 func (c *Coordinator) Index() uint64 {
 	c.lock()
 	defer c.unlock()

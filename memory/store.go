@@ -18,8 +18,8 @@ var (
 	errNoSession = errors.New("memory: no such session")
 )
 
-// A store is the coordinator's data. Every change takes the next index of the
-// log; a member's position and a record's version are the index that made them.
+// A store is the coordinator's data. Every change takes the next index of the log. A member's
+// position and a record's version are the index that made them.
 type store struct {
 	index   uint64
 	lines   map[string]*line
@@ -67,7 +67,7 @@ func newStore(index uint64) store {
 	}
 }
 
-// clone returns a copy, without what has not been told yet.
+// clone returns a copy without events.
 func (st *store) clone() store {
 	out := store{index: st.index, lines: make(map[string]*line), records: maps.Clone(st.records)}
 	for name, l := range st.lines {
@@ -98,8 +98,8 @@ func (st *store) join(name, value string, owner uint64) backend.Member {
 	return m
 }
 
-// find returns the line of m and where m stands there, or false. A member that
-// has come to stand under m's key later is not m.
+// find returns the line of m and where m stands there, or false. A later member with m's key
+// is not m.
 func (st *store) find(m backend.Member) (l *line, i int, ok bool) {
 	l = st.lines[m.Line]
 	if l == nil {
@@ -152,7 +152,7 @@ func (st *store) remove(m backend.Member) (owner uint64) {
 	return owner
 }
 
-// pin makes m permanent and writes its election's header, or does neither.
+// pin pins m and writes the header of its election, or does neither.
 func (st *store) pin(m backend.Member, session uint64, h backend.Header, at backend.Version) error {
 	l, i, ok := st.find(m)
 	if !ok {
@@ -183,7 +183,7 @@ func (st *store) line(name string) (backend.Line, error) {
 	return backend.Line{Members: st.members(name), Header: h, Version: r.Version}, nil
 }
 
-// members returns who stands in the line, in order.
+// members returns the members of the line in order.
 func (st *store) members(name string) []backend.Member {
 	l := st.lines[name]
 	if l == nil {
@@ -196,7 +196,7 @@ func (st *store) members(name string) []backend.Member {
 	return out
 }
 
-// joined returns errWait as long as nobody stands in the line.
+// joined returns errWait as long as no member stands in the line.
 func (st *store) joined(name string) error {
 	if l := st.lines[name]; l == nil || len(l.members) == 0 {
 		return errWait
@@ -212,7 +212,7 @@ func (st *store) get(name string) backend.Record {
 	return backend.Record{Name: name, Value: slices.Clone(r.value), Version: r.version}
 }
 
-// check reports whether the condition of a write to the record holds.
+// check fails if the condition of a write to the record does not hold.
 func (st *store) check(name string, cond *backend.If) error {
 	if cond == nil {
 		return nil
@@ -228,7 +228,7 @@ func (st *store) check(name string, cond *backend.If) error {
 	return nil
 }
 
-// put writes the record where the condition holds.
+// put writes the record if the condition holds.
 func (st *store) put(name string, value []byte, cond *backend.If) (backend.Version, error) {
 	if err := st.check(name, cond); err != nil {
 		return 0, err
@@ -240,7 +240,7 @@ func (st *store) put(name string, value []byte, cond *backend.If) (backend.Versi
 	return v, nil
 }
 
-// del removes the record where the condition holds.
+// del removes the record if the condition holds.
 func (st *store) del(name string, cond *backend.If) error {
 	if err := st.check(name, cond); err != nil {
 		return err
