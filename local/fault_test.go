@@ -101,7 +101,7 @@ func TestStoppedWriter(t *testing.T) {
 	if err := within(t, "Gone", gone); err != nil {
 		t.Error(err)
 	}
-	// What was being written may be guarded by the member that left.
+	// The write under way may be on condition of the member that left.
 	if _, err := s.Ahead(t.Context(), second); !errors.Is(err, backend.ErrUnavailable) {
 		t.Errorf("Ahead after a departure: %v, want ErrUnavailable", err)
 	}

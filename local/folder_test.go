@@ -64,7 +64,7 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// TestLookingMakesNothing says that who only looks makes no folder, and sees what others
+// TestLookingMakesNothing says that whoever only looks makes no folder, and sees what others
 // make.
 func TestLookingMakesNothing(t *testing.T) {
 	top := t.TempDir()
@@ -106,8 +106,8 @@ func TestLookingMakesNothing(t *testing.T) {
 	}
 }
 
-// TestRootWrites says that root keeps nobody out of a folder of theirs, and that what
-// somebody of another user's left who was killed is in nobody's way.
+// TestRootWrites says that a folder's owner can still use it after root has written there,
+// and that a file that was left by a killed process of another user is in nobody's way.
 func TestRootWrites(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root")

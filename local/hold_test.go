@@ -12,7 +12,7 @@ import (
 	"github.com/succession-dev/succession/local"
 )
 
-// sleeper starts a process that does nothing, and is given files.
+// sleeper starts a process that does nothing. It inherits the files.
 func sleeper(t *testing.T, files ...*os.File) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command("sleep", "1000")
@@ -27,8 +27,8 @@ func sleeper(t *testing.T, files ...*os.File) *exec.Cmd {
 	return cmd
 }
 
-// TestHold says that a child which was given a place holds it when its parent has
-// died, that another child does not, and that the place is free when that one has.
+// TestHold says that a member whose files were given to a child stands after its parent has
+// died, until the child has died too. Other children do not matter.
 func TestHold(t *testing.T) {
 	dir := t.TempDir()
 	b, s := open(t, dir)
@@ -64,7 +64,7 @@ func TestHold(t *testing.T) {
 	}
 }
 
-// TestHoldLeave says that a place which its owner leaves is free, whoever holds it.
+// TestHoldLeave says that Leave removes a member, whoever else has its files.
 func TestHoldLeave(t *testing.T) {
 	dir := t.TempDir()
 	b, s := open(t, dir)

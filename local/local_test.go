@@ -163,8 +163,8 @@ func TestSuccession(t *testing.T) {
 	}
 }
 
-// TestClose says that the end of a session frees its places, ends its calls and
-// leaves nothing behind, and that the backend then gives a new one.
+// TestClose says that the end of a session removes its members, ends its calls and leaves
+// nothing behind, and that the backend then opens a new one.
 func TestClose(t *testing.T) {
 	dir := t.TempDir()
 	b1, s1 := open(t, dir)

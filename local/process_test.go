@@ -135,9 +135,9 @@ func churn(s backend.Session) error {
 	}
 }
 
-// lead fails when somebody else leads, or led with a larger token. The lock on led
-// is free when its process has died: the descriptor was opened before that of any
-// place, and the kernel closes them in that order.
+// lead fails if somebody else leads, or has led with a larger token. When the next one
+// leads, the lock on led is free: a process opens led before the FIFO of any member, and the
+// kernel closes the descriptors of a dead process in that order.
 func lead(led *os.File, token uint64) error {
 	if err := unix.Flock(int(led.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		return fmt.Errorf("two lead: %w", err)

@@ -142,7 +142,8 @@ func TestWatch(t *testing.T) {
 		t.Errorf("after the folder was removed: %+v", r)
 	}
 	if r := next(func() {
-		// Come and gone: the folder that is watched is not the one that counts.
+		// The folder is made, removed and made again: the one that is watched may be the
+		// one that was removed.
 		put("x")()
 		if err := other.Delete(ctx, "a/b", nil); err != nil {
 			t.Error(err)

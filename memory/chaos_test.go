@@ -135,8 +135,8 @@ func (w *watchman) count() int {
 	return w.terms
 }
 
-// lead works for as long as the term may last and the deadline is ahead, and fails
-// where a later term has begun meanwhile.
+// lead works as long as the term may last and the deadline has not passed. It fails if a
+// later term has begun meanwhile.
 func (w *watchman) lead(ctx context.Context, s backend.Session, token uint64, term time.Duration) error {
 	for end := time.Now().Add(term); ctx.Err() == nil && time.Now().Before(end) && time.Now().Before(s.Deadline()) && s.Err() == nil; {
 		w.mu.Lock()

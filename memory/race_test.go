@@ -85,8 +85,8 @@ func TestCrowd(t *testing.T) {
 	wantLine(t, c)
 }
 
-// sign writes the token on condition that m stands, and fails where a later term
-// has written before.
+// sign writes the token on condition that m stands. It fails if a later term has written
+// before.
 func sign(ctx context.Context, s backend.Session, m backend.Member, token uint64) error {
 	r, err := s.Get(ctx, "signed")
 	if err != nil {
@@ -100,8 +100,8 @@ func sign(ctx context.Context, s backend.Session, m backend.Member, token uint64
 	return err
 }
 
-// candidacy joins the line with a new member and, unless something comes between
-// or patience ends, leads once. It returns what ought not to have happened.
+// candidacy joins the line with a new member and leads once, unless something prevents that
+// or patience ends. It returns an error for what must not happen.
 func candidacy(ctx context.Context, b *memory.Backend, patience time.Duration, lead func(backend.Session, backend.Member, uint64) error) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -9,14 +9,14 @@ import (
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 
-// named returns a dialer to which each name has these addresses, always in this order.
+// named returns a dialer for which every name has these addresses, always in this order.
 func named(addrs ...string) *addresses {
 	a := newAddresses()
 	a.lookup = func(context.Context, string) ([]string, error) { return append([]string(nil), addrs...), nil }
 	return a
 }
 
-// listen takes connections and stays silent.
+// listen accepts connections and stays silent.
 func listen(t *testing.T, addr string) net.Listener {
 	t.Helper()
 	l, err := net.Listen("tcp", addr)
@@ -27,8 +27,8 @@ func listen(t *testing.T, addr string) net.Listener {
 	return l
 }
 
-// One address of a name takes connections and stays silent: a session is opened by another,
-// and a leader keeps its term.
+// One address of a name accepts connections and stays silent. A session is then opened at
+// another address, and a leader keeps its term.
 func TestSilentAddress(t *testing.T) {
 	t.Parallel()
 	z := coordtest.NewZooKeeper(t, &coordtest.ZooKeeperOptions{NoSync: true})

@@ -74,8 +74,8 @@ func (c *sabotaged) Write(b []byte) (int, error) {
 }
 
 func (c *sabotaged) Read(b []byte) (int, error) {
-	// The reader is usually here already when the request is written: what it then
-	// gets counts too.
+	// The reader is usually here already when the request is written. What it gets after
+	// that counts too.
 	n, err := c.Conn.Read(b)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -128,8 +128,8 @@ func TestAmbiguousJoin(t *testing.T) {
 		default:
 			t.Fatalf("%d bytes sent, %d of the answer: %v", sent, answer, err)
 		}
-		// An abandoned join is cleared up behind the caller's back. A join behind it
-		// waits for that.
+		// The session removes the member of an abandoned join after the caller has gone.
+		// The next join in the line waits for that.
 		if want == 1 {
 			if err := s.Leave(t.Context(), join(t, s, name, "next")); err != nil {
 				t.Fatal(err)

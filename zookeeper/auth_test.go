@@ -211,7 +211,7 @@ func TestMembersAreProtected(t *testing.T) {
 	}
 }
 
-// Conditions that do not hold say so also where the root may not be read.
+// If the root znode may not be read, a write still fails with the error of its condition.
 func TestRootNotReadable(t *testing.T) {
 	t.Parallel()
 	z := own(t)

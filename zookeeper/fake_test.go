@@ -143,7 +143,8 @@ func TestConnectTimeoutIsHonoured(t *testing.T) {
 	}
 }
 
-// A session that ends while it is opened is none that the caller has lost.
+// If a session ends while it is being opened, the caller is not told that a session has
+// ended: it has had none.
 func TestSessionEndsWhileOpened(t *testing.T) {
 	b := open(t, Options{Dialer: fakeServer(func(xid, _ int, _ string) []byte { return reply(xid, codeSessionExpired, 7) })})
 	if _, err := b.Session(t.Context()); !errors.Is(err, backend.ErrUnavailable) || errors.Is(err, backend.ErrSessionEnded) {
@@ -151,7 +152,8 @@ func TestSessionEndsWhileOpened(t *testing.T) {
 	}
 }
 
-// Where the counter stands still, the number of the next member is taken.
+// Once the counter stays at its largest number, the number of the next member is taken
+// already, and Join fails.
 func TestJoinAfterLastNumber(t *testing.T) {
 	b := open(t, Options{Dialer: fakeServer(func(xid, op int, _ string) []byte {
 		if op == opCreate {

@@ -218,8 +218,8 @@ func TestPartitionedLeader(t *testing.T) {
 	}
 }
 
-// A waiter that nobody relies upon keeps its session as long as the server does,
-// and is not kept in the dark for ever.
+// While its server is paused, a leader is told at its deadline. A candidate that only waits
+// keeps its session longer, but not for ever.
 func TestPausedServer(t *testing.T) {
 	z := own(t)
 	b := open(t, zookeeper.Options{TTL: time.Second}, z.Addrs()...)

@@ -20,8 +20,8 @@ import (
 	"github.com/succession-dev/succession/zookeeper"
 )
 
-// address returns the URL of a chroot for the test, reached at addr with the client certificate
-// of z, and with other parameters, in pairs: those that are empty are left out.
+// address returns the URL of a prefix for the test, at the server addr, with the client
+// certificate of z. with are other parameters, in pairs; an empty one is left out.
 func address(t *testing.T, z *coordtest.SecureZooKeeper, addr string, with ...string) string {
 	q := url.Values{
 		"session": {"2s"}, "connect": {"2s"}, "acl": {"creator"},
@@ -116,7 +116,7 @@ func TestRefusalAfterHandshake(t *testing.T) {
 	}
 }
 
-// protectedByCertificate tests whose the znodes of a client with a certificate are.
+// protectedByCertificate tests who may change what a client with a certificate creates.
 func protectedByCertificate(t *testing.T, z *coordtest.SecureZooKeeper) {
 	if b, err := backend.Open(t.Context(), address(t, z, z.SecureAddr, "acl", "")); !errors.Is(err, backend.ErrInvalid) || !strings.Contains(err.Error(), "acl=creator") {
 		if err == nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// A session whose connection breaks before the credentials are taken is none: the
-// library never heard of it.
+// If the connection breaks before the credentials are accepted, the link forgets the session:
+// the library has never heard of it.
 func TestWireForgetsUnauthenticatedSession(t *testing.T) {
 	l := testLink(t)
 	l.auth = &Auth{User: "alice", Password: "secret"}
@@ -38,8 +38,8 @@ func TestWireForgetsUnauthenticatedSession(t *testing.T) {
 	}
 }
 
-// Credentials are shown after the greeting and before the client may send anything
-// else. Where they are refused, the session ends and says so.
+// Credentials are shown after the greeting, before the client may send anything else. If
+// they are refused, the session ends and says so.
 func TestWireAuthenticates(t *testing.T) {
 	for code, want := range map[int]error{0: nil, -115: backend.ErrDenied} {
 		l := testLink(t)

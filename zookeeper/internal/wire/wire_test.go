@@ -258,7 +258,7 @@ func TestConnectRequestHasHighestZxid(t *testing.T) {
 	}
 }
 
-// Another connection of the session may have been granted less.
+// A later connection of the session may be granted a shorter timeout, which then counts.
 func TestLeaseTakesShorterTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := testLink(t)
@@ -278,7 +278,8 @@ func TestLeaseTakesShorterTimeout(t *testing.T) {
 	})
 }
 
-// Once there is a session, the link carries no other, and after that nothing.
+// Once there is a session, the link carries no other one. When another one is offered, the
+// link ends and carries nothing more.
 func TestWireCarriesOneSession(t *testing.T) {
 	for name, fault := range map[string]func(*rig) error{
 		"ended":               func(r *rig) error { return r.handshake(5, 0, 0) },
@@ -451,7 +452,8 @@ func TestTouches(t *testing.T) {
 	})
 }
 
-// A session that lives has no time to lose on a silent server, unless all are slow.
+// On a reconnect a silent server is given up soon, as the session has little time. Once every
+// server has been tried, each gets longer.
 func TestSilenceOnReconnect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := testLink(t)
