@@ -218,8 +218,8 @@ func TestPartitionedLeader(t *testing.T) {
 	}
 }
 
-// While its server is paused, a leader is told at its deadline. A candidate that only waits
-// keeps its session longer, but not for ever.
+// While its server is paused, a leader is told at its deadline. Its member stands until the
+// server ends the session.
 func TestPausedServer(t *testing.T) {
 	z := own(t)
 	b := open(t, zookeeper.Options{TTL: time.Second}, z.Addrs()...)
@@ -259,6 +259,8 @@ func TestPausedServer(t *testing.T) {
 	}
 }
 
+// A candidate that only waits keeps its session when the deadline passes, and loses it after
+// two session times of silence.
 func TestSilenceEndsSession(t *testing.T) {
 	front := coordtest.NewProxy(t, server(t))
 	s := session(t, open(t, zookeeper.Options{TTL: 500 * time.Millisecond}, front.Addr()))
