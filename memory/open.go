@@ -227,8 +227,8 @@ func (b *Backend) abandon(o *opening, err error) {
 
 // Close ends the session, if there is one, and the connection. It waits for the coordinator
 // for a second at most, on the clock of package time. If there is no answer by then, the
-// error says that the members stand until the coordinator ends the session. Closing twice is
-// not an error.
+// error says that the members stand until the coordinator ends the session. To close twice
+// is not an error.
 func (b *Backend) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeBound)
 	defer cancel()

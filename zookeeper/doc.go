@@ -12,8 +12,9 @@
 // it, such as E/n_0000000133, whose data is the member's value. The number that the server
 // appends to the name orders the line. A member's position is the czxid of its znode.
 //
-// A pinned member is a persistent znode under the same name. It is a new znode, with
-// another czxid: the member's position is appended to its data.
+// A pinned member is a persistent znode. ZooKeeper cannot change an ephemeral znode into a
+// persistent one, so Pin deletes it and creates another under the same name, in one
+// transaction. That has another czxid, so the member's position is appended to its data.
 //
 // The header of E is the data of the znode E. Any other record is the data of a persistent
 // znode. The version of a record is the mzxid. A znode without data is no record.
@@ -37,9 +38,9 @@
 // after another, so there is at most one member to find. If the session cannot find out,
 // it ends, and the member goes with it.
 //
-// Reading (L2): a session has one TCP connection at a time, and asks only for servers that
-// have come as far as it has seen. The list and the header are read at the same time. If
-// the header is older than the list, it is read again.
+// Reading (L2): a session has one TCP connection at a time, and only to servers that have
+// come as far as the session has seen. The list and the header are read at the same time.
+// If the header is older than the list, it is read again.
 //
 // Waiting (L3): when a connection breaks, every watch of the session gets an event, and
 // whoever waits reads again on the next connection. All who wait for one znode share one
@@ -54,8 +55,8 @@
 // library by itself opens a new one and sends there whatever was queued. That cannot
 // happen here: package internal/wire wraps the library's connections, and lets them carry
 // one session only. A session ends when a server says so, when its deadline passes while
-// one of its members leads, and when it has heard no server for two session times. Until
-// then waiters keep their session and their place.
+// one of its members leads, and when it has heard from no server for two session times.
+// Until then candidates that wait keep their session and their place.
 //
 // # The deadline
 //
@@ -81,7 +82,7 @@
 //
 //   - A server must report to the ensemble's leader, within [Options] Relay, which
 //     sessions it has heard from. The default is long enough unless minSessionTimeout is
-//     set below its own default.
+//     set below its default of two ticks.
 //   - All servers of an ensemble must grant a session the same timeout
 //     (minSessionTimeout, maxSessionTimeout): which server's settings count is known only
 //     when a connection is established.
@@ -96,7 +97,7 @@
 //     begins anew with each znode of the same name. Leave, and Put and Delete on
 //     condition of a version or a member, read first and act then. They do not notice
 //     somebody who, between the two, deletes the znode and makes another like it.
-//   - Foreign candidates see the former position of a pinned member in its data.
+//   - Foreign candidates see the position of a pinned member behind its value.
 //   - Servers before 3.9 do not say how far the log had come when they give notice.
 //     Suppose that a session is told of a departure, loses its connection, and gets one
 //     to a server that is behind. It then finds that member in front again until the

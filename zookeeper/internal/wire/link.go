@@ -393,7 +393,7 @@ func (l *Link) Next() (server string, retryStart bool) {
 
 func (l *Link) Connected() {}
 
-// Zxids keeps the highest zxid that a backend has ever seen.
+// Zxids keeps the highest zxid that a backend has seen in its life.
 type Zxids struct{ highest atomic.Int64 }
 
 // Highest returns the highest zxid that the backend has seen.
