@@ -43,7 +43,7 @@ func (b *Backend) peek(floor uint64) (uint64, error) {
 	const remedy = "Remove it: numbers then begin at the present time in microseconds, above all that came before"
 	path := b.dir.counter()
 	floor = max(floor, b.seen.Load())
-	file, err := os.ReadFile(path) // after seen: it is no older than that
+	file, err := os.ReadFile(path) // read after seen, so it is no older than that
 	if errors.Is(err, fs.ErrNotExist) {
 		// This is larger than every number of a counter that was lost, unless the clock
 		// has gone back, or more than one number was taken in each microsecond.

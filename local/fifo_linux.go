@@ -74,9 +74,9 @@ func (p *place) hold() (*os.File, error) {
 
 // leave closes the FIFO, and removes it unless the member is pinned.
 func (p *place) leave() {
-	p.file.Close() // the one behind is awake from here
+	p.file.Close() // this wakes the candidate behind
 	if !p.pinned {
-		os.Remove(p.path) // what fails here, the next who joins sweeps up
+		os.Remove(p.path) // if it fails, the next Join removes the FIFO
 	}
 }
 

@@ -21,11 +21,11 @@ import (
 // written. The first who writes makes it; whoever only looks does not.
 type folder struct {
 	path   string
-	own    bool                   // the default folder, which must be the user's own
-	rights atomic.Pointer[rights] // nil until the folder was there
+	own    bool                   // the default folder, which must belong to the user alone
+	rights atomic.Pointer[rights] // nil until prepare has found the folder
 
 	mu     sync.Mutex
-	locked *os.File // the folder, locked against those who clear up old files
+	locked *os.File // the folder, locked so that nobody cleans it up
 	closed bool
 }
 
@@ -124,7 +124,7 @@ func (f *folder) close() error {
 func (f *folder) give(file *os.File, perm fs.FileMode) error {
 	r := f.rights.Load()
 	if uid := os.Geteuid(); uid == 0 && r.uid != uid {
-		_ = file.Chown(r.uid, r.gid) // not every root may
+		_ = file.Chown(r.uid, r.gid) // not every root may do that
 	}
 	return file.Chmod(perm)
 }
@@ -268,7 +268,7 @@ func (f *folder) openLock() (*os.File, error) {
 		return nil, err
 	}
 	if owner := fi.Sys().(*syscall.Stat_t); fi.Mode().Perm() != perm || int(owner.Uid) != f.rights.Load().uid {
-		_ = f.give(file, perm) // only its maker and root can
+		_ = f.give(file, perm) // only the file's owner and root can
 	}
 	return file, nil
 }

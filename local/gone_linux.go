@@ -37,7 +37,7 @@ func (s *session) gone(ctx context.Context, m backend.Member) error {
 	defer context.AfterFunc(ctx, wake)()
 
 	known := m.Pinned || s.hasPinned(m)
-	let := false // the owner has let go: only a pin keeps m in line
+	let := false // the process that joined m has let go: only a pin keeps m in line
 	for {
 		// The checks below see what a wake before this line was about. A later wake ends
 		// Read.
@@ -55,13 +55,13 @@ func (s *session) gone(ctx context.Context, m backend.Member) error {
 		}
 		pinned, err := s.b.pinned(m)
 		if err != nil || pinned && !known || let && !pinned {
-			return err // if pinned, perhaps with a seal: those who wait should know
+			return err // if pinned, m may be a seal: those who wait should know
 		}
 		if let {
-			<-bell // it rings for ctx and the session, too
+			<-bell // rings also when ctx or the session ends
 			continue
 		}
-		var strangers [64]byte // nobody should write to a FIFO of ours
+		var strangers [64]byte // what a stranger may have written; nobody else writes
 		switch _, err := file.Read(strangers[:]); {
 		case err == io.EOF:
 			let = true

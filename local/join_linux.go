@@ -36,7 +36,7 @@ func (s *session) join(ctx context.Context, line, value string) (m backend.Membe
 		joined := newMember(line, position, value)
 		st.members = append(st.members, joined)
 		if err := s.b.store(st); err != nil {
-			p.leave() // listed or not, it is nobody's
+			p.leave() // whether @state lists it or not, nobody owns it
 			return err
 		}
 		s.mu.Lock()

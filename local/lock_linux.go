@@ -63,7 +63,7 @@ func (b *Backend) acquire(ctx context.Context, mode int16, names ...string) (*ho
 	for _, name := range names {
 		bytes = append(bytes, lockByte(name))
 	}
-	slices.Sort(bytes) // one order for all: no two wait for each other
+	slices.Sort(bytes) // everybody locks in this order, so no two wait for each other
 	bytes = slices.Compact(bytes)
 
 	h := new(hold)

@@ -34,12 +34,12 @@ type notifier struct {
 	// adding is held while the set of watched paths changes. It is not mu, because the
 	// watcher may then block until run takes an event, and run needs mu.
 	adding  sync.Mutex
-	watcher *fsnotify.Watcher // nil before start, and where there is none to be had
-	refused error             // why there is none
+	watcher *fsnotify.Watcher // nil before start, and if it could not be opened
+	refused error             // why it could not be opened
 
 	mu     sync.Mutex
 	subs   map[string]map[*subscription]struct{} // by path
-	blind  int                                   // subscriptions that inotify tells nothing
+	blind  int                                   // how many subscriptions inotify tells nothing
 	poke   bell                                  // blind has changed
 	stop   chan struct{}                         // nil unless run runs
 	exited chan struct{}
@@ -80,7 +80,7 @@ func (n *notifier) watch(path string, wake func()) (stop func()) {
 		n.subs[path] = make(map[*subscription]struct{})
 	}
 	for other := range n.subs[path] {
-		other.wake() // should path have been replaced, what it was told by is no more
+		other.wake() // if path was replaced, inotify watched the old file for it
 	}
 	n.subs[path][sub] = struct{}{}
 	n.mu.Unlock()
@@ -139,7 +139,7 @@ func (n *notifier) unwatch(path string, sub *subscription) {
 	}
 	n.mu.Unlock()
 	if last && n.watcher != nil {
-		_ = n.watcher.Remove(path) // fails when the file is no more, and the watch with it
+		_ = n.watcher.Remove(path) // fails if the file, and so its watch, has gone
 	}
 }
 

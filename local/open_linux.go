@@ -22,8 +22,8 @@ func init() { backend.Register(string(driver), Open) }
 type Backend struct {
 	dir         folder
 	lockTimeout time.Duration
-	gates       [gateCount]chan struct{} // each holds one token while it is passed
-	seen        atomic.Uint64            // the largest number taken
+	gates       [gateCount]chan struct{} // each is full while a hold has passed it
+	seen        atomic.Uint64            // the largest number that is known to be taken
 	watches     *notifier
 	sessions    *kit.Sessions
 }

@@ -137,7 +137,7 @@ func (s *session) list(dir string) ([]string, error) {
 		}
 		name := dir + "/" + e.Name()
 		if backend.CheckName(name) != nil {
-			continue // not ours
+			continue // no record can have that name
 		}
 		st, err := s.b.load(name)
 		if err != nil {

@@ -19,7 +19,7 @@ func (b *Backend) loadTo(name string, last uint64) (*state, error) {
 	path := b.dir.state(name)
 	var file []byte
 	var err error
-	if b.dir.rights.Load() == nil { // what was made meanwhile is trusted no more than before
+	if b.dir.rights.Load() == nil { // a folder that was made meanwhile must be checked, too
 		err = b.dir.prepare()
 	}
 	if err == nil {

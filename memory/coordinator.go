@@ -15,7 +15,7 @@ type Coordinator struct {
 	slack time.Duration
 	start uint64
 
-	mu       sync.Mutex // guards all below, and all of its clients
+	mu       sync.Mutex // guards all below, and the fields of all clients
 	store    store
 	leases   map[uint64]*lease
 	parked   map[topic][]*request // blocking calls that wait for an event

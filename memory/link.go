@@ -18,8 +18,8 @@ type pipe struct {
 	cut   bool
 	delay time.Duration
 	queue []message
-	timer *time.Timer // for a head that is not due yet
-	ready bool        // stands in c.ready
+	timer *time.Timer // for the first message, if that is not due yet
+	ready bool        // is in c.ready
 }
 
 type message struct {
@@ -77,12 +77,12 @@ func (p *pipe) clear() {
 // over several connections, one after another.
 type call struct {
 	op    Op
-	under *session               // the session that it fails with; nil where it serves to open or close one
+	under *session               // the session that it fails with; nil for a call that opens or closes one
 	apply func() (any, error)    // runs at the coordinator
-	topic topic                  // what apply waits for where it returns errWait
+	topic topic                  // what apply waits for if it returns errWait
 	lost  lost                   // what to do when the connection breaks
 	n     uint64                 // number within the session
-	then  func(v any, err error) // runs with the answer, before anybody is told; may be nil
+	then  func(v any, err error) // runs with the answer, before the caller has it; may be nil
 
 	sent      time.Time // when it was last sent
 	abandoned bool      // the caller has gone
@@ -97,7 +97,7 @@ type call struct {
 type lost uint8
 
 const (
-	lostAgain   lost = iota // send it again: it changes nothing, or is no different twice
+	lostAgain   lost = iota // send it again: it changes nothing, or may be done twice
 	lostResolve             // send it again under its number: the coordinator knows whether it ran
 	lostUnknown             // report ErrUnavailable
 )
@@ -242,7 +242,7 @@ func (b *Backend) receive(cl *call, v any, err error, index uint64) {
 			return
 		}
 	}
-	if cl.under != nil && index < b.seen { // the session has come back with an earlier log
+	if cl.under != nil && index < b.seen { // a backup has brought the session back, with a shorter log
 		cl.under.end(fmt.Errorf("%w: %w", backend.ErrSessionEnded, b.wentBack(index)), false)
 		return
 	}

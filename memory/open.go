@@ -86,8 +86,8 @@ type Backend struct {
 	name string
 
 	up, down pipe
-	broken   bool    // the connection is dead: the client, cut off, does not know, or cannot make another
-	gone     bool    // Close has hung up for good
+	broken   bool    // the connection is dead, and the client has made no new one yet
+	gone     bool    // no connection any more: the client is closed or killed
 	calls    []*call // unanswered, in the order of sending
 
 	closed  bool
@@ -97,11 +97,11 @@ type Backend struct {
 
 	loseRequest, loseAnswer losses
 
-	rate  float64 // by which the coordinator's clock is faster; see Drift
-	reset error   // for good: nobody knows how far the log had really got
+	rate  float64 // how much faster the coordinator's clock is; see Drift
+	reset error   // stays for good, because nobody knows how far the log had really come
 
-	severed int         // requests that have broken a connection; 0 where none does
-	again   *time.Timer // connects anew after that
+	severed int         // counts requests while each breaks the connection (Sever); otherwise 0
+	again   *time.Timer // connects anew after such a request
 	hidden  bool        // no connection can be made
 }
 
@@ -241,7 +241,7 @@ func (b *Backend) Close() error {
 	if b.session != nil {
 		b.session.end(fmt.Errorf("%w: the backend was closed", backend.ErrSessionEnded), false)
 	}
-	last := slices.Clone(b.calls) // releases of sessions: everything else has failed
+	last := slices.Clone(b.calls) // only releases of sessions: all other calls have failed
 	b.c.unlock()
 
 	var err error

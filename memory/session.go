@@ -21,12 +21,12 @@ type session struct {
 	next     *time.Timer // for the next heartbeat
 	beating  *call       // the heartbeat without an answer, or nil
 
-	numbered uint64         // numbers of calls that must take effect once
+	numbered uint64         // the newest number of a call that must take effect only once
 	polls    map[poll]*call // blocking calls without an answer
 
 	done    chan struct{}
-	err     error // why it has ended
-	closing *call // tells the coordinator; nil where that knows
+	err     error // why it has ended; nil while it lives
+	closing *call // tells the coordinator; nil if the coordinator has ended the session
 }
 
 // newSession begins a session whose opening was sent at the given time.
@@ -41,7 +41,7 @@ func newSession(b *Backend, id uint64, sent time.Time) *session {
 	s.expiry = time.AfterFunc(time.Until(s.deadline), func() {
 		b.c.lock()
 		defer b.c.unlock()
-		if s.alive() == nil { // extended while this timer was already firing
+		if s.alive() == nil { // the deadline was extended while this timer was firing
 			s.expiry.Reset(time.Until(s.deadline))
 		}
 	})

@@ -24,7 +24,7 @@ type store struct {
 	index   uint64
 	lines   map[string]*line
 	records map[string]record
-	events  []topic // what happened and has not been told yet
+	events  []topic // what has happened, and whoever waits for it does not know yet
 }
 
 // A topic is what a blocking call can wait for.
@@ -46,7 +46,7 @@ const (
 // A line holds its members in the order of their positions.
 type line struct {
 	members []member
-	next    uint64 // the number in the next key: it begins anew when the path is deleted
+	next    uint64 // the number in the next key; it begins anew when the election is deleted
 }
 
 type member struct {

@@ -16,7 +16,7 @@ type addresses struct {
 	lookup func(ctx context.Context, host string) ([]string, error)
 
 	mu    sync.Mutex
-	order map[string][]string // by host: what was dialled last comes last
+	order map[string][]string // by host: the address that was dialled last is last
 }
 
 func newAddresses() *addresses {

@@ -62,7 +62,7 @@ func (s *session) placeOnce(ctx context.Context, o *member) (p backend.Place, er
 	beat := s.beatIfDue(ctx, o)
 	all, err := list.wait(ctx)
 	if err == nil && all.stat.Czxid != o.parent && !o.stranger {
-		err = errNoNode // another line under the same name; and perhaps another's member
+		err = errNoNode // the line was made anew under the same name: o went with the old one
 	}
 	if err == errNoNode {
 		s.forget(o)

@@ -116,7 +116,7 @@ func children(path string) func(*zk.Conn) (listing, error) {
 
 func (s *session) create(path string, data []byte, flags int32) func(*zk.Conn) (string, error) {
 	if data == nil {
-		data = []byte{} // nil would become null, which peers do not expect
+		data = []byte{} // nil would become null, which foreign clients do not expect
 	}
 	return func(c *zk.Conn) (string, error) {
 		at, err := c.Create(path, data, flags, s.options.acl())

@@ -25,7 +25,7 @@ const maxBeat = 64
 func (s *session) keep() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	var last clock.Instant // when the last heartbeat was due
+	var last clock.Instant // when the last heartbeat was to be sent
 	beating := make(chan struct{}, 1)
 	for {
 		select {

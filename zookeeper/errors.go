@@ -40,7 +40,7 @@ func classify(err error) error {
 	switch {
 	case err == nil, err == errNoNode, err == errNodeExists, err == errBadVersion, err == errNotEmpty:
 		return err
-	case errors.Is(err, backend.ErrDenied): // by need
+	case errors.Is(err, backend.ErrDenied): // from need
 		return err
 	case err == zk.ErrInvalidACL:
 		return fmt.Errorf("%w: the server knows nobody whom acl=%s could mean: does it ask for this client's certificate (ssl.clientAuth)?",

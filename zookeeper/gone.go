@@ -20,7 +20,7 @@ func (s *session) gone(ctx context.Context, m backend.Member) error {
 	if err != nil {
 		return err
 	}
-	removed := s.owner(path, m).removed() // nil for another's member: never ready
+	removed := s.owner(path, m).removed() // nil, so never ready, if this session did not join m
 	position := m.Position
 	// If m has no position, it comes from an Ahead of this session, so the session's
 	// server has seen it.

@@ -24,12 +24,12 @@ import (
 // find.
 type join struct {
 	s     *session
-	line  string // its znode
+	line  string // the line's znode
 	value string
 
 	mu        sync.Mutex
-	abandoned bool
-	settled   bool
+	abandoned bool          // the caller has gone
+	settled   bool          // made and err are set
 	done      chan struct{} // closed when settled
 	made      *member
 	err       error

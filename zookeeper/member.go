@@ -10,14 +10,14 @@ import (
 type member struct {
 	path   string
 	joined backend.Member // as Join returned it
-	parent int64          // czxid of the line's znode; another one is another line
+	parent int64          // czxid of the line's znode; if it differs, the line was made anew
 
 	pinned   bool
-	pinning  chan struct{} // closed when the Pin under way is over; nil for none
+	pinning  chan struct{} // closed when the Pin under way is over; nil if there is none
 	stranger bool          // a stand-in for a member that the session did not join
-	index    int           // how many stood in front at the last Ahead; -1 when unknown
-	ahead    string        // the key of the one just in front, then
-	leads    bool          // Ahead has said that it leads, or may: it is just behind a gate
+	index    int           // how many stood in front at the last Ahead; -1 if unknown
+	ahead    string        // the key of the predecessor at the last Ahead
+	leads    bool          // Ahead has said that it leads, or may lead just behind a gate
 
 	gone chan struct{} // closed when the member was found missing
 }

@@ -171,7 +171,7 @@ func (s *session) makePinned(ctx context.Context, o *member, h backend.Header, a
 			return err
 		}
 		_, err = c.wait(inner)
-		ctx = inner // from here on it must be known what became of it
+		ctx = inner // from here on the outcome must be found out
 		switch {
 		case err == nil:
 			s.setPinned(o)

@@ -261,7 +261,7 @@ func (s *session) list(ctx context.Context, dir string) ([]string, error) {
 	var names, paths []string
 	for _, name := range all.names {
 		if backend.CheckName(prefix+name) != nil {
-			continue // no record of ours can have that name
+			continue // no record can have that name
 		}
 		names = append(names, prefix+name)
 		paths = append(paths, path+"/"+name)

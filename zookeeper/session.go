@@ -22,11 +22,11 @@ type session struct {
 	options *Options
 	link    *wire.Link
 	conn    *zk.Conn
-	events  <-chan zk.Event // closed when the library has come to rest
+	events  <-chan zk.Event // closed when the library has stopped
 
-	wg   sync.WaitGroup
-	jobs sync.WaitGroup // joins and pins: what Close waits for before it clears up
-	kick chan struct{}  // wakes the keeper
+	wg   sync.WaitGroup // everything that runs for the session
+	jobs sync.WaitGroup // joins and pins, which Close waits for before it removes members
+	kick chan struct{}  // wakes keep
 
 	watches watches
 
@@ -81,7 +81,7 @@ func (s *session) tearDown() {
 	s.mu.Lock()
 	s.down = true
 	s.mu.Unlock()
-	s.conn.Close() // wakes calls that the library has not answered
+	s.conn.Close() // ends calls that the library has not answered
 	s.wg.Wait()
 }
 
@@ -109,7 +109,7 @@ func (s *session) wake() {
 // block.
 func (s *session) abandon(why error) {
 	if s.link.IsReady() {
-		s.End(why) // which asks the server to end it
+		s.End(why) // which also asks the server to end the session
 		return
 	}
 	s.link.Kill(why)

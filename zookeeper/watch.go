@@ -16,13 +16,13 @@ import (
 type watches struct {
 	mu    sync.Mutex
 	armed map[wire.WatchKey]*watch
-	sweep int // size at which the fired ones are swept out
+	sweep int // above this size, watches that have fired are dropped
 }
 
 // A watch is one registration.
 type watch struct {
-	users int           // under watches.mu: calls that look through it now
-	turn  chan struct{} // held while a registration is made or its state is read
+	users int           // calls that use it now; watches.mu guards it
+	turn  chan struct{} // full while a call makes the registration, or reads its state
 	fired <-chan zk.Event
 }
 

@@ -34,9 +34,9 @@ type wire struct {
 	link *Link
 	in   *bufio.Reader
 
-	frame   []byte // the buffer of the frame that is being delivered
-	pending []byte // what is left of it
-	broken  error  // set once the connection is of no more use
+	frame   []byte // the buffer of the frame that Read delivers
+	pending []byte // what is left of that frame
+	broken  error  // set once the connection cannot be used any more
 
 	established atomic.Bool // the handshake is over
 	useful      atomic.Bool // a request has been answered
@@ -146,7 +146,7 @@ func (w *wire) next() (err error) {
 		return err
 	}
 	if err := w.link.Ended(); err != nil {
-		return err // what comes now was meant for nobody
+		return err // nobody may get what comes after the end of the session
 	}
 	if err := note(w.frame, clock.Now()); err != nil {
 		return err

@@ -30,7 +30,7 @@ type Link struct {
 
 	ctx    context.Context // ends with the link; its cause wraps ErrSessionEnded
 	cancel context.CancelCauseFunc
-	parked chan struct{} // closed when the dead link's zk.Conn has come to rest
+	parked chan struct{} // see Parked
 
 	over atomic.Bool // the coordinator has said that the session is over
 
@@ -42,7 +42,7 @@ type Link struct {
 	up       chan struct{} // closed when ready
 	heard    clock.Instant // when a server was last heard from
 	zxid     int64         // the highest that this session has seen
-	failures int           // connections in a row that came to nothing
+	failures int           // connections in a row that failed
 	dials    int           // since a server last greeted
 	since    clock.Instant // when the present connection was established
 	problem  error         // why there is no connection
@@ -256,7 +256,7 @@ func (l *Link) down(w *wire, why error) {
 	if l.wire != w {
 		return
 	}
-	if l.Ended() == nil { // else it is but the end of the session
+	if l.Ended() == nil { // otherwise the end of the session has closed it
 		l.problem = why
 	}
 	l.wire = nil
