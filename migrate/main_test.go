@@ -16,7 +16,7 @@ func TestMain(m *testing.M) {
 	// The rules of the conformance suite wait for time to pass, not for the processor, and
 	// here for sessions on two coordinators.
 	flag.Parse()
-	if err := flag.Set("test.parallel", "16"); err != nil {
+	if err := flag.Set("test.parallel", "10"); err != nil {
 		panic(err)
 	}
 	code := m.Run()

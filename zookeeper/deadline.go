@@ -125,7 +125,7 @@ func (s *session) memberAt(path string) *member {
 
 // MaxMargin implements [backend.Session]. One heartbeat is sent in each sixth of the TTL,
 // and the deadline counts from the newest that had been answered the relay time before
-// another one was sent. A sixth of the TTL is held back for a heartbeat that is answered
+// another one was sent. A twelfth of the TTL is held back for a heartbeat that is answered
 // slowly. With the default relay time MaxMargin is 0.28 of the TTL.
 func (s *session) MaxMargin() time.Duration {
 	return max(0, s.TTL()*7/12-s.link.Relay())
