@@ -10,12 +10,12 @@ import (
 	"github.com/succession-dev/succession/internal/kit"
 )
 
-// Ahead says who stands just in front of m; see [backend.Session]. It is one
-// transaction, however long the line is: the youngest key that is older than m,
-// m itself, and the election's record. The member in front comes without its value,
-// and without word of whether it is pinned: etcd looks through all that are older, and
-// finds keys and revisions alone in memory (since 3.7, server/storage/mvcc). Where the
-// youngest is no member, a second such transaction reads all that are older.
+// Ahead says who stands just in front of m; see [backend.Session]. It is one transaction,
+// however long the line is: it reads the youngest key that is older than m, m itself, and
+// the header. It does not tell the value of the member in front, nor whether that is
+// pinned: etcd looks through all older keys, and finds keys and revisions alone in memory
+// (since 3.7, server/storage/mvcc). If the youngest key is not that of a member, a second
+// transaction reads all older keys.
 func (s *session) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
 	return kit.Call(ctx, s.Life, "ahead", m.Line, func(ctx context.Context) (p backend.Place, err error) {
 		own, heartbeat := s.b.member(m), s.proof.last()
@@ -33,9 +33,10 @@ func (s *session) Ahead(ctx context.Context, m backend.Member) (backend.Place, e
 		}
 		ahead := s.b.youngest(m.Line, rangeOf(resp, 0))
 		if ahead == nil && len(rangeOf(resp, 0).Kvs) > 0 {
-			// It is a record in the wrong place, or a member of an election with a longer name.
-			// A line that is read later than the fence may lack one who has raised it, led, and
-			// gone, and m would get a smaller token. So all three are read again.
+			// The key is a record in the wrong place, or a member of an election with a
+			// longer name. All three are read again, not the line alone: a line that is
+			// read later than the header may lack a member that has raised the fence,
+			// led, and gone. Then m would get a smaller token.
 			resp, err = look(clientv3.WithPrefix(), clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortDescend))
 			if err != nil {
 				return p, err
@@ -63,7 +64,8 @@ func (s *session) Ahead(ctx context.Context, m backend.Member) (backend.Place, e
 	})
 }
 
-// youngest returns the first member among found; nil where there is none.
+// youngest returns the first member among what was found, or nil. The youngest key comes
+// first.
 func (b *Backend) youngest(line string, found *pb.RangeResponse) *backend.Member {
 	for _, kv := range found.Kvs {
 		if m, ok := b.memberOf(line, kv); ok {

@@ -19,21 +19,21 @@ const (
 	maxAttempt = 2 * time.Second
 )
 
-// A txn is one request: everything but leases and watches is a transaction, and
+// A txn is one request about keys. All requests about keys are transactions, and
 // linearizable.
 type txn struct {
 	when            []clientv3.Cmp
 	then, otherwise []clientv3.Op
-	// lease is what then attaches a key to; 0 for none.
+	// lease is the lease to which then attaches a key; 0 for none.
 	lease int64
-	// urgent has persist ask two servers at once from the beginning.
+	// urgent makes persist ask two servers at once from the beginning.
 	urgent bool
 }
 
-// commit sends t once and waits for the answer, at most for the given time. If ctx has
-// ended, its error is the cause of ctx, except where a server has said that it did not take
-// t ([notTaken]). If the session has left the lease that t names, it is errOutdated. Every
-// other error is one of the contract.
+// commit sends t once and waits for the answer, no longer than limit. If ctx has ended,
+// the error is the cause of ctx, unless a server has said that it did not take t
+// ([notTaken]). If t names a lease that the session has given up, the error is
+// errOutdated. Every other error is one of the contract.
 func (s *session) commit(ctx context.Context, t txn, limit time.Duration) (*clientv3.TxnResponse, error) {
 	attempt, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -63,15 +63,15 @@ func (s *session) commit(ctx context.Context, t txn, limit time.Duration) (*clie
 	return resp, nil
 }
 
-// once sends t, which must not be repeated. A lost answer is an error.
+// once sends t, which must not be sent twice. A lost answer is an error.
 func (s *session) once(ctx context.Context, t txn) (*clientv3.TxnResponse, error) {
 	return s.commit(ctx, t, max(s.ttl, minAttempt))
 }
 
-// persist sends t, which may be repeated, until it is answered: a server that does
-// not answer is passed over for another, see [first], and so is one that has not taken it.
-// It ends at the latest when the session does, which an etcd that answers nobody brings
-// about. lost says that an answer was lost before; what was sent then may yet take effect.
+// persist sends t, which may be repeated, until it is answered. If a server does not
+// answer, or has not taken t, it asks another; see [first]. It ends at the latest when
+// the session does, and the session ends also if etcd answers nobody. lost reports that
+// an answer was lost before: what was sent then may yet take effect.
 func (s *session) persist(ctx context.Context, t txn) (resp *clientv3.TxnResponse, lost bool, err error) {
 	pause := newBackoff()
 	for limit := s.attempt(); ; limit = min(2*limit, max(s.ttl, minAttempt)) {
@@ -93,10 +93,10 @@ func (s *session) persist(ctx context.Context, t txn) (resp *clientv3.TxnRespons
 	}
 }
 
-// first calls f, or where one server may not do, f twice at once, and returns the first
-// result that is not the loss of an answer. gRPC has the next server of all take the
-// next request: of two that go out together one passes over a server that stands
-// still, while one after the other may both hit it, with other requests in between.
+// first calls f once, or if both is true twice at the same time. It returns the first
+// result that is not the loss of an answer. gRPC sends each request to the next of all
+// servers. So of two that go out together, one passes over a server that stands still.
+// Two that go out one after the other may both hit it, with other requests in between.
 func first[T any](ctx context.Context, both bool, f func(context.Context) (T, error)) (T, error) {
 	if !both {
 		return f(ctx)
@@ -123,7 +123,7 @@ func first[T any](ctx context.Context, both bool, f func(context.Context) (T, er
 	return r.v, r.err
 }
 
-// twice calls f, and where no answer comes in time once more, by way of [first].
+// twice calls f, and if no answer comes in time once more, by way of [first].
 func twice[T any](ctx context.Context, limit time.Duration, urgent bool, f func(context.Context) (T, error)) (v T, err error) {
 	for _, again := range []bool{false, true} {
 		v, err = first(ctx, urgent || again, func(ctx context.Context) (T, error) {

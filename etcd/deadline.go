@@ -17,14 +17,14 @@ import (
 	"github.com/succession-dev/succession/internal/clock"
 )
 
-// MaxMargin leaves a sixth of the TTL for a heartbeat that is answered slowly, beside the
-// quarter between two of them and [Options] Margin; see [backend.Session].
+// MaxMargin is the TTL less [Options] Margin, less the quarter between two heartbeats,
+// and less a sixth for a heartbeat that is answered slowly; see [backend.Session].
 func (s *session) MaxMargin() time.Duration { return s.ttl*7/12 - s.margin }
 
-// Deadline returns a TTL after the newest confirmed heartbeat was sent, less
-// [Options] Margin; see [backend.Session]. It is kept ahead for every session,
-// whether it stands in a line or not. While a member is first, a heartbeat counts as
-// confirmed when it is proven to have reached the one leader that etcd has.
+// Deadline lies a TTL after the newest confirmed heartbeat was sent, less [Options]
+// Margin; see [backend.Session]. Every session keeps it in the future, whether it has a
+// member in line or not. While a member is first, a heartbeat is confirmed only by a
+// [proof] that it has reached the one leader that etcd has.
 func (s *session) Deadline() time.Time { return time.Now().Add(s.left()) }
 
 // over returns why the session is over once its deadline has passed, and nil before that.
@@ -41,7 +41,8 @@ func (s *session) over() error {
 	return why
 }
 
-// left returns the time until the deadline: that which is proven, if somebody leads.
+// left returns the time until the deadline. If the session leads, that is the proven
+// deadline.
 func (s *session) left() time.Duration {
 	if held, left := s.proof.lease.Held(); held {
 		return left
@@ -49,7 +50,7 @@ func (s *session) left() time.Duration {
 	return s.lease.Left()
 }
 
-// hitch notes why the lease is not to be trusted for now; nil is that it is.
+// hitch notes why the lease is not to be trusted for now; nil means that it is.
 func (s *session) hitch(why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -67,19 +68,19 @@ type keeper struct {
 	roll    roll
 }
 
-// A stream carries heartbeats, with one on its way at a time: an answer names only its
-// lease, so that is what pairs answers with the times at which their requests were sent.
+// A stream carries heartbeats, one at a time. An answer names only its lease, so this is
+// how each answer is known to belong to the request that was sent last.
 //
-// The client's own KeepAlive counts from when answers come, so its holder may
-// believe for seconds too long that it has the lease (client/v3/lease.go).
+// The client's own KeepAlive counts from when an answer comes, so its caller may believe
+// for seconds too long that it has the lease (client/v3/lease.go).
 type stream struct {
 	pb.Lease_LeaseKeepAliveClient
 	cancel context.CancelFunc
 	term   uint64 // of the newest answer; 0 before the first
 }
 
-// keepAlive sends a heartbeat a quarter of the TTL after the last that was answered
-// had been sent.
+// keepAlive sends each heartbeat a quarter of the TTL after the newest answered one was
+// sent.
 func (s *session) keepAlive() {
 	k := &keeper{s: s}
 	defer k.hangUp()
@@ -123,8 +124,8 @@ func (s *session) keepAlive() {
 	}
 }
 
-// beat sends one heartbeat and waits for its answer, and its proof where the session
-// leads, for a bounded time. It returns when it was sent.
+// beat sends one heartbeat. It waits for the answer, and if the session leads for the
+// proof, for a bounded time. It returns when the heartbeat was sent.
 func (k *keeper) beat() (sent clock.Instant, err error) {
 	s := k.s
 	for range 2 {
@@ -156,12 +157,13 @@ func (k *keeper) beat() (sent clock.Instant, err error) {
 			}
 			return a.sent, s.Alive()
 		}
-		// The first answer on a stream, or in a term: the second may be proven.
+		// This was the first answer on the stream, or in the term. The second may be
+		// proven.
 	}
 	return sent, errUnproven
 }
 
-// ask sends one heartbeat and takes its answer.
+// ask sends one heartbeat, on a new stream if there is none, and notes its answer.
 func (k *keeper) ask() (a ack, err error) {
 	s := k.s
 	if k.stream == nil {
@@ -211,10 +213,11 @@ func (s *session) exchange(st *stream) (ack, error) {
 	return a, nil
 }
 
-// leisure returns how long a session that does not lead still keeps a lease of another
-// term. All sessions learn of a new leader of etcd at the same moment, which is none to have
-// all of them write. A leader that went before has none of their leases revoked until they
-// have run out for it, and heartbeats are a quarter of the TTL apart.
+// leisure returns for how long a session that does not lead still keeps a lease of
+// another term. All sessions learn of a new leader of etcd at the same moment, and should
+// not all write at that moment. They have the time: a former leader has none of their
+// leases revoked before it has seen them run out, and heartbeats are a quarter of the TTL
+// apart.
 func (k *keeper) leisure() time.Duration {
 	if k.noticed.IsZero() {
 		return k.s.ttl
@@ -222,8 +225,8 @@ func (k *keeper) leisure() time.Duration {
 	return k.delay - clock.Since(k.noticed)
 }
 
-// open opens a stream, by a heartbeat that is answered on it. Where the stream before was
-// given up, it opens two at once, see [first], and keeps that which answers first.
+// open opens a stream, and sends the first heartbeat on it. If the stream before was
+// given up, it opens two at once, see [first], and keeps the one that answers first.
 func (k *keeper) open() (ack, error) {
 	var chosen atomic.Pointer[stream]
 	a, err := first(k.s.Context(), k.failed, func(ctx context.Context) (ack, error) {
@@ -246,8 +249,8 @@ func (k *keeper) open() (ack, error) {
 	return a, err
 }
 
-// open opens a stream, within the time of an attempt. A server that has lost its
-// leader ends it, so that the next attempt goes to another.
+// open opens a stream, within the time limit of a heartbeat. A server that has lost its
+// leader ends the stream, so that the next attempt goes to another server.
 func (s *session) open(ctx context.Context) (*stream, error) {
 	streaming, cancel := context.WithCancel(clientv3.WithRequireLeader(s.Context()))
 	stop := context.AfterFunc(ctx, cancel)
@@ -271,10 +274,10 @@ func (k *keeper) hangUp() {
 	k.failed = true
 }
 
-// beatLimit is how long a heartbeat waits for its answer before it is sent again
-// to another server: two attempts must fit between a quarter of the TTL and the
-// deadline, unless [Options] Margin leaves room for one alone, and both must be long
-// enough for a server that is merely slow.
+// beatLimit is how long a heartbeat waits for its answer before it is sent again to
+// another server. Two attempts must fit between a quarter of the TTL and the deadline,
+// unless [Options] Margin leaves room for one alone. Both must be long enough for a
+// server that is merely slow.
 func (s *session) beatLimit() time.Duration {
 	return min(s.ttl/4, time.Second)
 }

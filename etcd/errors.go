@@ -15,17 +15,19 @@ import (
 	"github.com/succession-dev/succession/internal/kit"
 )
 
-// driver is the scheme of URLs, and what errors call this driver.
+// driver is the scheme of URLs, and the name of this driver in errors.
 const driver kit.Driver = "etcd"
 
-// errLeaseGone says that the server knows the session's lease no more.
+// errLeaseGone says that etcd does not know the session's lease any more.
 var errLeaseGone = errors.New("etcd knows its lease no more: it has expired or was revoked")
 
-// errOutdated says that the server knows a lease no more that the session has left.
+// errOutdated says that etcd does not know a lease any more, and that the session has
+// given it up.
 var errOutdated = errors.New("the session has another lease by now")
 
-// A lostError says that another server may answer the request. Either no answer came: then
-// the request may have taken effect. Or a server did not take the request; see [notTaken].
+// A lostError says that another server may answer the request. Either no answer came, and
+// the request may have taken effect. Or a server did not take the request; see
+// [notTaken].
 type lostError struct{ err error }
 
 func (e *lostError) Error() string { return fmt.Sprintf("%v: %v", backend.ErrUnavailable, e.err) }
@@ -37,10 +39,10 @@ func isLost(err error) bool {
 	return errors.As(err, &lost)
 }
 
-// refusals are of servers that have not passed the request on, where another may: one that
-// lags behind in what it has applied (server/etcdserver, processInternalRaftRequestOnce), a
-// learner, and one that has just started and knows nobody's version yet
-// (server/etcdserver/api/v3rpc, interceptor.go).
+// refusals are the errors of servers that have not passed a request on, where another
+// server may. Such a server lags behind in what it has applied (server/etcdserver,
+// processInternalRaftRequestOnce), or is a learner, or has just started and knows
+// nobody's version yet (server/etcdserver/api/v3rpc, interceptor.go).
 var refusals = []error{
 	rpctypes.ErrTooManyRequests,
 	rpctypes.Error(rpctypes.ErrGRPCNotSupportedForLearner),
@@ -52,7 +54,8 @@ func notTaken(err error) bool {
 	return slices.ContainsFunc(refusals, func(r error) bool { return errors.Is(err, r) })
 }
 
-// denials are refusals for which etcd has no gRPC code of their own.
+// denials are errors by which etcd refuses credentials or a right, whatever their gRPC
+// code is.
 var denials = []error{
 	rpctypes.ErrPermissionDenied,
 	rpctypes.ErrAuthFailed,
@@ -60,8 +63,8 @@ var denials = []error{
 	rpctypes.ErrInvalidAuthToken,
 }
 
-// classify turns an error of the client into one of the contract. The request was
-// not given up by its caller.
+// classify turns an error of the client into one of the contract. The caller must not
+// have given up the request.
 func (b *Backend) classify(err error) error {
 	if b.client.Ctx().Err() != nil {
 		return fmt.Errorf("%w: the etcd client was closed by its owner", backend.ErrClosed)
@@ -110,8 +113,8 @@ func code(err error) codes.Code {
 	return status.Code(err)
 }
 
-// unanswered is classify for a request that waits for a connection: when its context has
-// ended, gRPC says what it has been waiting for.
+// unanswered is classify for a request that waits for a connection. If its context has
+// ended, the error of gRPC says what it has been waiting for.
 func (b *Backend) unanswered(ctx context.Context, err error) error {
 	classified := b.classify(err)
 	if ctx.Err() != nil && isLost(classified) {
@@ -120,8 +123,8 @@ func (b *Backend) unanswered(ctx context.Context, err error) error {
 	return classified
 }
 
-// hints are what it means when no connection comes about, by what gRPC then says: it
-// hands on what the operating system, crypto/tls and http2 say, in words alone.
+// hints say what it means that no connection comes about, by a piece of gRPC's error.
+// gRPC hands on what the operating system, crypto/tls and http2 say, as text only.
 var hints = []struct{ said, means string }{
 	{"looked like an HTTP/1.1 header", "what answers there is an HTTP server and not etcd"},
 	{"tls: no application protocol", "what answers there speaks TLS and is not etcd"},
@@ -138,7 +141,7 @@ var hints = []struct{ said, means string }{
 	{"connection refused", "no server listens there"},
 }
 
-// hint returns what err means, for the front of a message, or nothing.
+// hint returns the meaning of err, for the front of a message, or nothing.
 func hint(err error) string {
 	for _, h := range hints {
 		if strings.Contains(err.Error(), h.said) {

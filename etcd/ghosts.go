@@ -9,10 +9,10 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Ghosts are the keys of a session where nobody must stand, and where a request to
-// create a member may still take effect: its answer was lost, or nobody waited for
-// it. The session watches over them until it ends, and deletes what appears. After
-// that nothing can appear any more, as its leases are gone.
+// Ghosts are those keys of a session at which no member may stand, and at which a request
+// to create one may still take effect: its answer was lost, or nobody waited for it. The
+// session watches these keys until it ends, and deletes what appears. After that nothing
+// can appear any more, as its leases are gone.
 type ghosts struct {
 	s      *session
 	signal chan struct{} // has room for one: there may be something to do
@@ -41,7 +41,7 @@ func (g *ghosts) add(key string) {
 	notify(g.signal)
 }
 
-// run watches over the ghosts until the session ends.
+// run deletes what appears at the ghosts, until the session ends.
 func (g *ghosts) run() {
 	pause := newBackoff()
 	patience := time.NewTimer(g.s.attempt())
@@ -80,9 +80,9 @@ func (g *ghosts) renew() {
 	}
 }
 
-// lay does for each key what is to be done: a first deletion at once, a watch, and
-// once that has begun, and for each event, another deletion. It fails where
-// something must be tried again.
+// lay does what each key needs now. At first that is a watch and a deletion. When the
+// watch has begun, and at each event, it is another deletion. lay fails if something must
+// be tried again.
 func (g *ghosts) lay() error {
 	g.mu.Lock()
 	keys := maps.Clone(g.keys)
@@ -119,8 +119,7 @@ func (g *ghosts) delete(key string, gh *ghost) error {
 	return nil
 }
 
-// disown sees to it that nothing stands under the name for as long as the session
-// lives.
+// disown deletes whatever appears under the name, for as long as the session lives.
 func (s *session) disown(line, name string) {
 	s.doubt(line, name)
 	s.ghosts.add(s.b.folder(line) + name)

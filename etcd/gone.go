@@ -23,7 +23,7 @@ func (s *session) Gone(ctx context.Context, m backend.Member) error {
 				kvs := rangeOf(resp, 0).Kvs
 				return len(kvs) == 0 || kvs[0].CreateRevision != int64(m.Position), resp.Header.Revision, nil
 			},
-			// It stood when it was looked at, so any later deletion has been its own.
+			// m stood when look read, so any later deletion of the key is that of m.
 			seen: func(*mvccpb.Event) bool { return true },
 		})
 	})

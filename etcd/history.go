@@ -9,9 +9,9 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// A history is what a backend has seen of the coordinator's log. It notices when
-// the log goes back, because the cluster was rebuilt or restored from a backup:
-// create revisions, and tokens with them, would fall. It is safe for concurrent use.
+// A history is what a backend has seen of the coordinator's log. It notices when the log
+// goes back, because the cluster was rebuilt or restored from a backup: create revisions,
+// and with them tokens, would fall. It is safe for concurrent use.
 type history struct {
 	mu       sync.Mutex
 	cluster  uint64
@@ -19,17 +19,17 @@ type history struct {
 	reset    error // for good: nobody knows how far the log had really got
 }
 
-// floor returns the revision that the answer to a request sent now must have at
-// least, if it goes through the log.
+// floor returns the least revision that the answer to a request sent now can have, if the
+// request goes through the log.
 func (h *history) floor() int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.revision
 }
 
-// observe notes the header of an answer to a request that was sent when floor was
-// the newest revision; a floor of 0 is for answers that need not be fresh. It
-// returns [backend.ErrReset] once the log has gone back.
+// observe notes the header of an answer. floor is what floor returned when the request
+// was sent, or 0 if the answer need not be fresh. observe returns [backend.ErrReset] once
+// the log has gone back.
 func (h *history) observe(floor int64, r *pb.ResponseHeader) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

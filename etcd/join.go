@@ -17,14 +17,14 @@ import (
 // maxChecked is how many lines a backend remembers to have checked for nesting.
 const maxChecked = 1024
 
-// Join adds one member at the end of the line; see [backend.Session]. The first
-// member of a session in a line has the key that etcd's own elections give it.
+// Join adds one member at the end of the line; see [backend.Session]. The first member of
+// a session in a line has the key that etcd's own elections give it.
 //
-// It is one transaction, which creates the key where it does not exist and reads
-// it where it does, so it can be sent again when its answer was lost. What was sent
-// before may then still be on its way. A key about which there is such doubt is
-// never used again, and when its member has left, or Join has been given up, it
-// becomes one of the session's ghosts. What etcd refuses leaves none.
+// Join is one transaction: it creates the key if it does not exist, and reads it if it
+// does. So it can be sent again when its answer was lost. The first request may then
+// still be on its way. A key about which there is such doubt is never used again. When
+// its member has left, or Join has been given up, the key becomes one of the session's
+// [ghosts]. What etcd refuses leaves none.
 func (s *session) Join(ctx context.Context, line, value string) (backend.Member, error) {
 	return kit.Call(ctx, s.Life, "join", line, func(ctx context.Context) (m backend.Member, err error) {
 		if err := backend.CheckValue(value); err != nil {
@@ -42,16 +42,16 @@ func (s *session) Join(ctx context.Context, line, value string) (backend.Member,
 	})
 }
 
-// taken is a name that no Join may use.
+// taken is a name that no other Join may use.
 type taken struct {
 	position uint64 // of the member that stands there; 0 while that is not known
 	doubtful bool   // a request to create a member there may still be on its way
 }
 
-// errTaken says that somebody else's key is where a member was to be created.
+// errTaken says that the key exists and belongs to somebody else.
 var errTaken = errors.New("key is taken")
 
-// create makes the member with the given name, which take has returned.
+// create makes the member under a name that take has returned.
 func (s *session) create(ctx context.Context, line, name, value string) (backend.Member, error) {
 	m := backend.Member{Line: line, Key: name, Value: value}
 	key, lost := s.b.member(m), false
@@ -95,15 +95,16 @@ func (s *session) create(ctx context.Context, line, name, value string) (backend
 	return m, nil
 }
 
-// undone reports whether nothing stands under the key that was to be created, nor will,
-// after why was etcd's only answer to that.
+// undone reports whether nothing stands under the key, and never will, when why is the
+// only answer that etcd gave to the request to create it.
 func (s *session) undone(ctx context.Context, key string, why error) bool {
 	switch {
 	case errors.Is(why, backend.ErrDenied), errors.Is(why, backend.ErrInvalid), notTaken(why):
 		return true
 	case errors.Is(why, rpctypes.ErrNoSpace):
-		// etcd may have done it all the same (server/etcdserver/apply, quotaApplierV3). The
-		// deletion is sent once: one that came late would remove who joins by this key next.
+		// etcd may have done it all the same (server/etcdserver/apply, quotaApplierV3).
+		// The deletion is sent once: one that came late would remove the next member
+		// under this key.
 		_, err := s.commit(ctx, txn{then: []clientv3.Op{clientv3.OpDelete(key)}}, s.attempt())
 		return err == nil
 	}
@@ -123,15 +124,15 @@ func (s *session) take(line string) string {
 	}
 }
 
-// occupy notes that m is who stands under a name that take has returned.
+// occupy notes that m stands under the name that take has returned for it.
 func (s *session) occupy(m backend.Member) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.taken[m.Line+"/"+m.Key].position = m.Position
 }
 
-// free lets Join use the name again, unless there is doubt about it; it returns
-// whether there is.
+// free lets Join use the name again, unless there is doubt about it. It reports whether
+// there is.
 func (s *session) free(line, name string) (doubtful bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -149,10 +150,11 @@ func (s *session) doubt(line, name string) {
 	s.taken[line+"/"+name].doubtful = true
 }
 
-// checkNesting refuses a line within whose folder another election stands, or that
-// is within another's folder: etcd's own clients take every key below the folder
-// for a member and would wait for the wrong ones. It asks once for each line. Our
-// own clients are not deceived, so nothing hangs on what somebody does later.
+// checkNesting refuses a line if another election stands within its folder, or if the
+// line is within the folder of another election. etcd's own clients take every key below
+// the folder for a member, and would wait for the wrong ones. It asks once for each line.
+// Our own clients are not deceived, so it does not matter for them what somebody does
+// later.
 func (s *session) checkNesting(ctx context.Context, line string) error {
 	b := s.b
 	b.mu.Lock()
@@ -170,8 +172,8 @@ func (s *session) checkNesting(ctx context.Context, line string) error {
 		}
 		parent := folder[:i+1]
 		above = append(above, parent)
-		// A sample of what is there must do: the folder of an election holds only members,
-		// whose names are hexadecimal.
+		// A sample is enough: the folder of an election holds only members, whose names
+		// are hexadecimal.
 		ops = append(ops, clientv3.OpGet(parent+"0", clientv3.WithRange(parent+"g"), clientv3.WithLimit(256), clientv3.WithKeysOnly()))
 	}
 	resp, err := s.read(ctx, ops...)
@@ -183,7 +185,8 @@ func (s *session) checkNesting(ctx context.Context, line string) error {
 		return err
 	}
 	for _, kv := range resp.Responses[0].GetResponseRange().Kvs {
-		// Without values, the answer does not say either which keys have a lease.
+		// An answer without values does not say which keys have a lease, so the name
+		// decides.
 		inner, name := path.Split(string(kv.Key[len(folder):]))
 		if inner != "" && anyMember.MatchString(name) {
 			return nested(line, line+"/"+strings.TrimSuffix(inner, "/"))

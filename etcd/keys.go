@@ -11,23 +11,23 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// Lease IDs of ours begin with leaseMark, so that a member's key can be told from a
-// record's also when it is pinned and has no lease any more. etcd lets the client
-// choose (etcdserverpb, LeaseGrantRequest.ID).
+// Our lease IDs begin with leaseMark. So the name of a member tells it from a record also
+// when it is pinned and has no lease any more. etcd lets the client choose the ID
+// (etcdserverpb, LeaseGrantRequest.ID).
 const leaseMark = 0x5ecc << 48
 
 func newLeaseID() int64 { return leaseMark | rand.Int64N(1<<48) }
 
 var (
-	// ourMember is the name of a member of ours: hex(lease), and a number for those
-	// that joined the same line again under one lease.
+	// ourMember is the name of a member of ours: hex(lease), and a number if the session
+	// has joined the same line again.
 	ourMember = regexp.MustCompile(`^5ecc[0-9a-f]{12}(-[0-9]+)?$`)
-	// anyMember is the name of a member of anybody's who takes a lease ID that etcd
-	// chose: 63 bits in hexadecimal, without leading zeros.
+	// anyMember is the name of a member of any client: of ours, and of those whose lease
+	// ID etcd has chosen. That is 63 bits in hexadecimal, without leading zeros.
 	anyMember = regexp.MustCompile(`^[0-9a-f]{15,16}(-[0-9]+)?$`)
 )
 
-// record returns the key of a record, or of an election's own record.
+// record returns the key of a record, or of an election's header.
 func (b *Backend) record(name string) string { return b.o.Prefix + name }
 
 // folder returns what the keys of a line's members begin with.
@@ -36,9 +36,10 @@ func (b *Backend) folder(line string) string { return b.o.Prefix + line + "/" }
 // member returns the key of a member.
 func (b *Backend) member(m backend.Member) string { return b.folder(m.Line) + m.Key }
 
-// memberKey returns the name of the nth member that joins one line under a lease.
-// The first is named as by etcd's own elections (client/v3/concurrency,
-// election.go). Nobody parses the name; it only must be unique in the line.
+// memberKey returns the name of the nth member of a session in one line; lease is the
+// session's first. The first member has the name that etcd's own elections give it
+// (client/v3/concurrency, election.go). Nobody parses the name; it must only be unique in
+// the line.
 func memberKey(lease int64, nth int) string {
 	if nth == 1 {
 		return fmt.Sprintf("%x", lease)
@@ -46,15 +47,14 @@ func memberKey(lease int64, nth int) string {
 	return fmt.Sprintf("%x-%d", lease, nth)
 }
 
-// isMember reports whether the key, of which rest is left behind its line's folder,
-// is a member. Members stand directly in the folder; what stands there without a
-// lease and is not named like a member is a record that somebody has put in the
-// wrong place.
+// isMember reports whether kv is a member; rest is its key without the folder of the
+// line. Members stand directly in the folder. A key there without a lease, whose name is
+// not like that of a member, is a record that somebody has put in the wrong place.
 func isMember(kv *mvccpb.KeyValue, rest string) bool {
 	return rest != "" && !strings.Contains(rest, "/") && (kv.Lease != 0 || anyMember.MatchString(rest))
 }
 
-// memberOf returns the member that kv is, or false if it is none of the line.
+// memberOf returns the member that kv is, or false if it is no member of the line.
 func (b *Backend) memberOf(line string, kv *mvccpb.KeyValue) (backend.Member, bool) {
 	rest, ok := strings.CutPrefix(string(kv.Key), b.folder(line))
 	if !ok || !isMember(kv, rest) {
@@ -69,7 +69,7 @@ func (b *Backend) memberOf(line string, kv *mvccpb.KeyValue) (backend.Member, bo
 	}, true
 }
 
-// prefixOf returns the prefix of keys that a URL's path means.
+// prefixOf returns the prefix of keys that the path of a URL stands for.
 func prefixOf(path string) string {
 	p := strings.TrimPrefix(path, "/")
 	if p == "" || strings.HasSuffix(p, "/") {

@@ -36,7 +36,8 @@ func (s *session) Leave(ctx context.Context, m backend.Member) error {
 	})
 }
 
-// gone lets Join use the key of a member that has gone, unless another has it already.
+// gone is called when m has gone. It lets Join use the key again, unless another member
+// has it already.
 func (s *session) gone(m backend.Member) {
 	s.follow(m)
 	s.mu.Lock()

@@ -9,11 +9,11 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// sendOnce has do, a method of the client, send one request, and waits for the answer. A
+// sendOnce sends one request by do, a method of the client, and waits for the answer. A
 // proxy that has lost its patience answers Canceled or DeadlineExceeded. The client takes
 // that for its own deadline, and sends a write again (client/v3/retry_interceptor.go),
-// although the first may have been done. Whoever is to send a request again must know of
-// that.
+// although the first may have been done. Only the caller of sendOnce knows whether the
+// request may be sent again.
 func sendOnce[Request, Response any](ctx context.Context, do func(context.Context, Request, ...grpc.CallOption) (Response, error), request Request, opts ...grpc.CallOption) (Response, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -25,7 +25,7 @@ func sendOnce[Request, Response any](ctx context.Context, do func(context.Contex
 	return do(ctx, request, append([]grpc.CallOption{finished}, opts...)...) // the client uses opts again
 }
 
-// A kvClient has each transaction sent once. The driver makes no other request of it.
+// A kvClient sends each transaction once. The driver makes no other request of it.
 type kvClient struct{ pb.KVClient }
 
 func (c kvClient) Txn(ctx context.Context, request *pb.TxnRequest, opts ...grpc.CallOption) (*pb.TxnResponse, error) {

@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	// pingTime is how often an idle connection is probed; a server refuses clients
-	// that probe more often than every 5 s (etcd, --grpc-keepalive-min-time).
+	// pingTime is how often an idle connection is probed. A server refuses clients that
+	// probe more often than every 5 s (etcd, --grpc-keepalive-min-time).
 	pingTime    = 10 * time.Second
 	pingTimeout = 3 * time.Second
 
@@ -46,10 +46,10 @@ func init() {
 //
 //	etcd://h1:2379,h2:2379/app?ttl=10s&connect=5s
 //
-// The port is 2379 by default. The path becomes the prefix of all keys, without the
-// slash that it begins with and with one at its end: the election "leader" is then
-// the one that "etcdctl elect app/leader" joins. Write etcd://h1//app for keys that
-// begin with a slash. Parameters are
+// The port is 2379 by default. The path becomes the prefix of all keys, without its first
+// slash and with one at its end: the election "leader" is then the one that
+// "etcdctl elect app/leader" joins. Write etcd://h1//app for keys that begin with a slash.
+// Parameters are
 //
 //   - ttl, connect and margin: see [Options] TTL, ConnectTimeout and Margin;
 //   - tls=on: speak TLS, and trust the certificate authorities of this system;
@@ -59,10 +59,9 @@ func init() {
 //   - user, and password-file or password-env: the file or the environment variable
 //     that holds the password.
 //
-// Open connects and opens the session. It blocks until etcd has granted its lease,
-// and fails with [backend.ErrUnavailable] where no server does within the connect
-// timeout, with [backend.ErrDenied] where the credentials are refused. The caller
-// closes the backend.
+// Open connects and opens the session. It blocks until etcd has granted a lease. It fails
+// with [backend.ErrUnavailable] if no server grants one within the connect timeout, and
+// with [backend.ErrDenied] if the credentials are refused. The caller closes the backend.
 func Open(ctx context.Context, u *backend.URL) (*Backend, error) {
 	b, err := open(ctx, u)
 	if err != nil {
@@ -153,15 +152,16 @@ type Backend struct {
 
 var _ backend.Backend = (*Backend)(nil)
 
-// New returns a backend that uses client, which its owner goes on owning and closes
-// after the backend. It does not block and does not talk to etcd. It fails with
-// [backend.ErrInvalid] where an option is not possible.
+// New returns a backend that uses client. The caller still owns client, and closes it
+// after the backend. New does not block and does not talk to etcd. It fails with
+// [backend.ErrInvalid] if the client or an option cannot be used.
 //
-// The client should have DialKeepAliveTime set, to 10 s for example: without it, a
-// connection whose server has vanished is noticed only by requests that get no
-// answer. A client without a connection, as one that is embedded in a server, is
-// refused, and so is one to which package namespace was applied: it would see other
-// keys than the streams that a session opens for itself. Use [Options] Prefix.
+// The client should have DialKeepAliveTime set, to 10 s for example. Without it, a
+// connection whose server has vanished is noticed only by requests that get no answer.
+//
+// New refuses a client without a connection, such as one that is embedded in a server. It
+// also refuses a client to which package namespace was applied: that client would see
+// other keys than the streams that a session opens for itself. Use [Options] Prefix.
 func New(client *clientv3.Client, o *Options) (*Backend, error) {
 	f, err := o.filled()
 	if err != nil {
@@ -188,14 +188,14 @@ func New(client *clientv3.Client, o *Options) (*Backend, error) {
 	return b, nil
 }
 
-// Session returns the live session and opens one where there is none; see
-// [backend.Backend]. It blocks until etcd has granted a lease, ctx ends, or
-// [Options] ConnectTimeout has passed ([backend.ErrUnavailable]).
+// Session returns the live session, and opens one if there is none; see
+// [backend.Backend]. It blocks until etcd has granted a lease, ctx ends, or [Options]
+// ConnectTimeout has passed ([backend.ErrUnavailable]).
 func (b *Backend) Session(ctx context.Context) (backend.Session, error) {
 	return b.sessions.Session(ctx)
 }
 
-// open opens a session: it has etcd grant a lease.
+// open opens a session: it asks etcd for a lease until one is granted or ctx ends.
 func (b *Backend) open(ctx context.Context) (kit.Session, error) {
 	pause := newBackoff()
 	for attempt := max(b.o.ConnectTimeout/4, minAttempt); ; attempt *= 2 {
@@ -210,8 +210,8 @@ func (b *Backend) open(ctx context.Context) (kit.Session, error) {
 	}
 }
 
-// begin opens a session by a lease that is asked for once. What etcd granted without
-// our hearing of it holds no key, and expires.
+// begin opens a session with a lease that it asks for once. If the answer is lost, etcd
+// may have granted a lease that we do not know of; it holds no key, and expires.
 func (b *Backend) begin(ctx context.Context, attempt time.Duration) (*session, error) {
 	ctx, cancel := context.WithTimeout(ctx, attempt)
 	defer cancel()
@@ -245,10 +245,10 @@ func (b *Backend) begin(ctx context.Context, attempt time.Duration) (*session, e
 	return s, nil
 }
 
-// Close ends the session, if there is one. It waits for etcd for two seconds at
-// most, also on behalf of sessions that ended before; where that has not answered by then, the error says that the members stand
-// until etcd ends the session. A client that was given to [New] stays open. Closing
-// twice is not an error.
+// Close ends the session, if there is one. It waits for etcd for two seconds at most,
+// also on behalf of sessions that ended before. If etcd has not answered by then, the
+// error says that the members stand until etcd ends the session. A client that was given
+// to [New] stays open. Closing twice is not an error.
 func (b *Backend) Close() error {
 	err := b.sessions.Close()
 	if b.owned {
@@ -257,7 +257,8 @@ func (b *Backend) Close() error {
 	return err
 }
 
-// ignoreCanceled passes over what the client's Close says of its own context.
+// ignoreCanceled drops the error that the client's Close returns because its own context
+// has ended.
 func ignoreCanceled(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return nil

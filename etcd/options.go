@@ -9,44 +9,43 @@ import (
 )
 
 const (
-	// maxTTL is the longest time to live that is safe on every server: those that
-	// checkpoint leases (the feature gate LeaseCheckpoint) count a longer one on from
-	// what was left of it before a change of leader (etcd, server/lease/lessor.go).
+	// maxTTL is the longest TTL that is safe on every server. After a change of leader,
+	// servers that checkpoint leases (the feature gate LeaseCheckpoint) count a longer
+	// one on from what was left of it (etcd, server/lease/lessor.go).
 	maxTTL = 5 * time.Minute
 
-	// closeBound is how long Backend.Close waits for etcd at most.
+	// closeBound is the longest time that Backend.Close waits for etcd.
 	closeBound = 2 * time.Second
 )
 
-// Options are the settings of a [Backend]. The zero value and nil are the
-// defaults.
+// Options are the settings of a [Backend]. The zero value and nil are the defaults.
 type Options struct {
-	// TTL is the time to live of the session's lease: etcd ends a session that it
-	// has not heard from for that long. Leases count in whole seconds, so it is
-	// rounded up, and etcd may grant more (at least one and a half times its
-	// election timeout, 2 s by default). At most 5 minutes. 0 is 10 s.
+	// TTL is the session time: etcd ends a session that it has not heard from for that
+	// long. It is rounded up to whole seconds, and etcd may grant more (at least one and
+	// a half times its election timeout, 2 s by default). At most 5 minutes. 0 means 10
+	// s.
 	TTL time.Duration
 
-	// Prefix is what all keys begin with, such as "app/". It is used as it is. Empty
-	// is nothing: the election "leader" is then the one that
-	// "etcdctl elect leader" joins.
+	// Prefix is what all keys begin with, such as "app/". It is used as it is. If it is
+	// empty, the election "leader" is the one that "etcdctl elect leader" joins.
 	Prefix string
 
-	// ConnectTimeout bounds the opening of a session. 0 is 4 s, so that a wrong address
-	// is reported within five.
+	// ConnectTimeout bounds the opening of a session. 0 means 4 s, so that a wrong
+	// address is reported within five.
 	ConnectTimeout time.Duration
 
-	// Margin is how long before the end of the lease the session's deadline lies.
-	// It covers what the client cannot know: how its clock's rate differs from the
-	// server's. At most half of the granted TTL, as heartbeats are a quarter of it apart.
-	// 0 is a tenth of it and at least 1 s, but never more than a fifth.
+	// Margin is how long before the end of the lease the session's deadline lies. It
+	// covers what the client cannot know: how much the rate of its clock differs from
+	// that of the server's. At most half of the granted TTL, because heartbeats are a
+	// quarter of it apart. 0 means a tenth of the TTL and at least 1 s, but never more
+	// than a fifth of it.
 	Margin time.Duration
 
-	// Logger gets what is worth telling. nil discards it.
+	// Logger gets the log messages. nil discards them.
 	Logger *slog.Logger
 }
 
-// filled returns a copy of o with defaults filled in.
+// filled checks o and returns a copy with the defaults filled in.
 func (o *Options) filled() (Options, error) {
 	var f Options
 	if o != nil {
@@ -72,20 +71,19 @@ func (o *Options) filled() (Options, error) {
 	return f, nil
 }
 
-// seconds returns the TTL to ask for.
+// seconds returns the TTL to ask for, in seconds.
 func (o *Options) seconds() int64 { return int64((o.TTL + time.Second - 1) / time.Second) }
 
-// margin returns how long before the end of a lease with the given TTL the
-// deadline lies.
+// margin returns how long before the end of a lease with the given TTL the deadline lies.
 //
-// etcd refreshes a lease for a whole TTL when it handles the request, which is later
-// than it was sent, and a new leader of etcd grants every lease a TTL and an election
-// timeout from when it takes over (server/lease/lessor.go, Promote). That it was the
-// leader that handled it, and that no other took over before, is proven where it
-// counts; see proof. So the margin is for clocks alone: a tenth is far more than clocks
-// differ that are disciplined (adjtimex(2) slews by 0.05 % at most), a second what
-// a virtual machine's may jump by. A short TTL has no room for that, and a fifth of it
-// also covers the tick by which a new leader may be early for one that only waits.
+// etcd gives a lease a whole TTL when it handles a heartbeat, which is later than it was
+// sent. A new leader of etcd gives every lease a TTL and an election timeout from when it
+// takes over (server/lease/lessor.go, Promote). Where it counts, a [proof] shows that
+// etcd's leader handled the heartbeat, and that no other leader took over before. So the
+// margin is for clocks alone. A tenth is far more than the difference between disciplined
+// clocks (adjtimex(2) slews by 0.05 % at most); a second is what the clock of a virtual
+// machine may jump by. A short TTL has no room for a second. A fifth also covers the tick
+// by which a new leader may be early for a session that only waits.
 func (o *Options) margin(ttl time.Duration) time.Duration {
 	if o.Margin > 0 {
 		return o.Margin

@@ -10,9 +10,9 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// Pin makes m permanent and writes h as the record of its election, in one
-// transaction; see [backend.Session]. A key is pinned by writing it without its
-// lease: it keeps its create revision, and so its place.
+// Pin makes m permanent, and writes h as the header of its election, in one transaction;
+// see [backend.Session]. It pins a key by writing it without its lease: the key keeps its
+// create revision, and so its position.
 func (s *session) Pin(ctx context.Context, m backend.Member, h backend.Header, at backend.Version) error {
 	return s.Run(ctx, "pin", m.Line, func(ctx context.Context) error {
 		value := h.Encode()
@@ -30,9 +30,9 @@ func (s *session) Pin(ctx context.Context, m backend.Member, h backend.Header, a
 	})
 }
 
-// pin pins m, which hangs on a lease of the session's, or where that is false is pinned
-// already, and only the record is to be written. was reports that it did nothing because m
-// was pinned already.
+// pin pins m and writes the header. If hangs is true, m must be attached to a lease; if
+// it is false, m must be pinned already, and only the header is written. was reports that
+// pin did nothing because m was pinned already.
 func (s *session) pin(ctx context.Context, m backend.Member, value []byte, at backend.Version, hangs bool) (was, lost bool, err error) {
 	key, record := s.b.member(m), s.b.record(m.Line)
 	lease := "="

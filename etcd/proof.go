@@ -11,23 +11,28 @@ import (
 	"github.com/succession-dev/succession/internal/lease"
 )
 
-// A proof is what a session knows for certain of the end of its lease; it is what a
-// leader's deadline rests on.
+// A proof is what a session knows for certain about the end of its lease. A leader's
+// deadline rests on it.
 //
 // An answered heartbeat proves little. A server that was etcd's leader, stood still while
-// the others elected another, and goes on, answers for some time as if it still were
-// (server/etcdserver, isActive): the others may have ended the lease, or be about to. But
+// the others elected another, and goes on, answers for some time as if it still led
+// (server/etcdserver, isActive). The others may have ended the lease, or be about to. But
 // three answers with one raft term prove that the leader of that term has renewed the
-// lease and was not followed by another until then: the answer before on the same
-// stream, which says that the server had come as far as that term when it got the
-// heartbeat; the heartbeat's own; and that to a linearizable request sent after it,
-// which takes a quorum. A leader that follows later gives each lease a whole TTL.
-// The term must be the one in which the lease was granted, too; see [tenancy].
-// This assumes nothing of etcd's clocks and elections. A lease that was just granted
-// needs no such proof, as that goes through the log.
+// lease, and that no other leader had followed it by then:
 //
-// Ahead is such a request, so nobody waits for a proof to become leader, and
-// only leaders ask for more.
+//   - the answer before on the same stream, which shows that the server had reached that
+//     term when it got the heartbeat;
+//   - the answer to the heartbeat;
+//   - the answer to a linearizable request that was sent after that, which takes a
+//     quorum.
+//
+// A leader that follows later gives each lease a whole TTL. The term must also be the one
+// in which the lease was granted; see [tenancy]. All this assumes nothing about etcd's
+// clocks and elections. A lease that was just granted needs no such proof, because the
+// grant goes through the log.
+//
+// Ahead is such a linearizable request, so nobody waits for a proof to become leader, and
+// only leaders send more of them.
 type proof struct {
 	lease lease.Lease // held while the session leads
 
@@ -78,22 +83,22 @@ func (p *proof) next() <-chan struct{} {
 	return p.settled
 }
 
-// wanted reports whether heartbeats are to be proven.
+// wanted reports whether heartbeats need a proof, because the session leads.
 func (p *proof) wanted() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.leading) > 0
 }
 
-// lead makes the session one that leads, by m. It returns when its deadline is proven and
-// ahead: at once, but for a change of etcd's leader.
+// lead notes that the session leads by m. It returns when the proven deadline lies in the
+// future: at once, unless etcd has changed its leader.
 func (s *session) lead(ctx context.Context, m backend.Member) error {
 	s.proof.mu.Lock()
 	s.proof.leading[m.Position] = true
 	s.proof.mu.Unlock()
 	for {
 		next := s.proof.next()
-		// One that is about to pass would cost the term that begins.
+		// A deadline that is about to pass would cost the term that begins.
 		if held, left := s.proof.lease.Held(); (held || left > s.ttl/4) && s.proof.lease.Hold(true) {
 			return s.Alive()
 		}
@@ -109,7 +114,7 @@ func (s *session) lead(ctx context.Context, m backend.Member) error {
 	}
 }
 
-// follow takes m from those by which the session leads.
+// follow notes that the session does not lead by m any more.
 func (s *session) follow(m backend.Member) {
 	_ = s.Alive() // a deadline that has passed while somebody led has ended the session
 	s.proof.mu.Lock()
@@ -120,8 +125,8 @@ func (s *session) follow(m backend.Member) {
 	}
 }
 
-// settle takes the term of the answer to a linearizable request that was sent when a
-// was there. It reports whether that proves anything.
+// settle takes the term of the answer to a linearizable request that was sent after a had
+// come. It reports whether that proves a, and if so moves the proven deadline.
 func (s *session) settle(a ack, term uint64) bool {
 	now := s.present()
 	if a.term == 0 || a.term != term || a.term != now.term || a.lease != now.lease {
@@ -131,7 +136,7 @@ func (s *session) settle(a ack, term uint64) bool {
 	return true
 }
 
-// prove asks etcd for its term.
+// prove asks etcd for its term, to prove a.
 func (s *session) prove(a ack) error {
 	term, err := s.term(false)
 	if err == nil && !s.settle(a, term) {

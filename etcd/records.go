@@ -22,7 +22,7 @@ func (s *session) Get(ctx context.Context, name string) (backend.Record, error) 
 	})
 }
 
-// get also returns the revision that it has read at.
+// get also returns the revision at which it has read.
 func (s *session) get(ctx context.Context, name string) (backend.Record, int64, error) {
 	resp, err := s.read(ctx, clientv3.OpGet(s.b.record(name)))
 	if err != nil {
@@ -35,9 +35,8 @@ func (s *session) get(ctx context.Context, name string) (backend.Record, int64, 
 	return r, resp.Header.Revision, nil
 }
 
-// Put writes the record; see [backend.Records]. A name that is the key of somebody
-// standing in a line is refused with [backend.ErrInvalid]: writing it would take the
-// member's lease away.
+// Put writes the record; see [backend.Records]. It fails with [backend.ErrInvalid] if the
+// name is the key of a member in line: writing it would take the member's lease away.
 func (s *session) Put(ctx context.Context, name string, value []byte, cond *backend.If) (backend.Version, error) {
 	return kit.Call(ctx, s.Life, "put", name, func(ctx context.Context) (backend.Version, error) {
 		if err := backend.CheckRecord(value); err != nil {
@@ -59,11 +58,12 @@ func (s *session) Delete(ctx context.Context, name string, cond *backend.If) err
 	})
 }
 
-// write does op on the record where the condition holds.
+// write does op on the record if the condition holds.
 //
-// A guard holds for the member as it is when the write is sent. A server may stand still
-// with the write and do it later: once the member was pinned, its leader may have sealed the
-// election and carried the record over to another coordinator.
+// If the condition names a member that is not known to be pinned, it also demands that
+// the member is not pinned. A server may stand still with the write and do it later. If
+// the leader has pinned the member by then, it may have sealed the election and carried
+// the record over to another coordinator.
 func (s *session) write(ctx context.Context, name string, cond *backend.If, op clientv3.Op) (*clientv3.TxnResponse, error) {
 	if cond == nil {
 		cond = new(backend.If)
@@ -155,7 +155,7 @@ func (s *session) Watch(ctx context.Context, name string, after backend.Version)
 	})
 }
 
-// headerOf reads an election's own record.
+// headerOf reads the header of an election.
 func headerOf(r *pb.RangeResponse) (backend.Header, error) {
 	if len(r.Kvs) == 0 {
 		return backend.Header{}, nil

@@ -15,34 +15,36 @@ import (
 	"github.com/succession-dev/succession/internal/clock"
 )
 
-// A tenancy is what the members of a session hang on.
+// A tenancy is the lease that the members of a session are attached to.
 //
-// A server that was etcd's leader, stood still for longer than a lease, and goes on,
-// finds that lease run out, as what renewed it meanwhile went to the leader after it. It asks
-// for it to be revoked before it hears that it leads no more, and the request may
-// then be passed on to the new leader, which does as it is told (server/etcdserver,
-// revokeExpiredLeases; the check of leadership in it is passed by who has ticked once
-// since it went on, and comes too early for a request that waits to be passed on). No
-// heartbeat helps against that, and no proof of one.
+// Suppose etcd's leader stands still for longer than a lease lasts, and goes on. It finds
+// that the lease has run out, because the heartbeats went to the next leader meanwhile.
+// It asks for the lease to be revoked before it hears that it does not lead any more. The
+// request may then be passed on to the new leader, which does as it is told
+// (server/etcdserver, revokeExpiredLeases). The check of leadership there does not
+// prevent this: a server that has ticked once since it went on passes it, and it comes
+// too early for a request that waits to be passed on. No heartbeat helps against that,
+// and no proof of one.
 //
 // But such a server knows only leases that were granted in its term or before, and no
-// heartbeat that it has not answered. So a session trusts a lease in the term alone in which it
-// was granted. In another it takes a fresh lease, and moves its members to that: what a key
-// hangs on can be changed, and changes neither its create revision nor its name.
+// heartbeat that it has not answered. So a session trusts a lease only in the term in
+// which it was granted. In another term it takes a fresh lease, and moves its members to
+// it: a key can be attached to another lease, and keeps its create revision and its name.
 type tenancy struct {
 	lease int64
 	term  uint64 // etcd's, in which lease was granted; 0 where that is not known, or members are still to be moved
 	old   int64  // the lease before, which nobody keeps alive any more; 0 for none
 }
 
-// present returns what the session's members hang on, or are being moved to.
+// present returns the lease that the session's members are attached to, or are being
+// moved to.
 func (s *session) present() tenancy {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.tenancy
 }
 
-// let makes t what the session's members are to hang on.
+// let makes t the lease that the session's members are to be attached to.
 func (s *session) let(t tenancy) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -57,12 +59,14 @@ func (s *session) had(lease int64) bool {
 	return s.leases[lease]
 }
 
-// relet takes a fresh lease if etcd is in another term than when the present one was
-// granted, and moves the session's members to it. It returns when that was granted.
+// relet takes a fresh lease if etcd is in another term than that of the present lease,
+// and moves the session's members to it. It returns when the request for the fresh lease
+// was sent.
 //
-// No heartbeat is sent until all are moved, and the deadline stays where it is: both
-// leases last until then. So each step asks two servers at once: etcd has just changed its
-// leader, and the one that led may stand still and answer nobody. Who joins meanwhile is not waited for; see [session.catchUp].
+// No heartbeat is sent until all members are moved, and the deadline stays where it is:
+// both leases last until then. So each step asks two servers at once: etcd has just
+// changed its leader, and the former one may stand still and answer nobody. relet does
+// not wait for a Join that is under way; see [session.catchUp].
 func (s *session) relet() (sent clock.Instant, err error) {
 	now := s.present()
 	sent = clock.Now()
@@ -95,7 +99,7 @@ func (s *session) relet() (sent clock.Instant, err error) {
 	return fresh.sent, s.Alive()
 }
 
-// keys returns where members of the session may stand.
+// keys returns the keys at which members of the session may stand.
 func (s *session) keys() (keys []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,8 +112,8 @@ func (s *session) keys() (keys []string) {
 // moved is how many members one request moves. etcd takes 128 operations by default.
 const moved = 32
 
-// move moves what stands under the keys from one lease to the other. What hangs on
-// another, or on none as it is pinned, stays as it is.
+// move attaches what stands under the keys to the lease to, if it is attached to the
+// lease from. What is attached to another lease, or is pinned, stays as it is.
 func (s *session) move(ctx context.Context, keys []string, from, to int64) error {
 	for some := range slices.Chunk(keys, moved) {
 		t := txn{urgent: true, lease: to}
@@ -126,8 +130,8 @@ func (s *session) move(ctx context.Context, keys []string, from, to int64) error
 	return nil
 }
 
-// catchUp moves a member that was created on a lease to the present one, if that has
-// become another meanwhile.
+// catchUp moves a member that was created on a lease to the present lease, if the session
+// has taken another one meanwhile.
 func (s *session) catchUp(ctx context.Context, key string, lease int64) error {
 	for {
 		now := s.present().lease
@@ -164,13 +168,13 @@ func (b *Backend) grant(ctx context.Context, seconds int64) (grant, error) {
 	if err != nil {
 		return grant{}, b.unanswered(ctx, err)
 	}
-	// A lease goes through etcd's log, so its answer is as fresh as any.
+	// A grant goes through the log, so its answer is as fresh as any.
 	g.ttl, g.term = time.Duration(resp.TTL)*time.Second, resp.Header.GetRaftTerm()
 	return g, b.log.observe(floor, resp.Header)
 }
 
-// term returns the term that etcd is in, by a request that takes a quorum, no right and
-// no write.
+// term returns the term that etcd is in. Its request takes a quorum, needs no right, and
+// writes nothing.
 func (b *Backend) term(ctx context.Context) (uint64, error) {
 	resp, err := sendOnce(ctx, b.cluster.MemberList, &pb.MemberListRequest{Linearizable: true}, grpc.WaitForReady(true))
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// A deniedError is a transaction that etcd refused, for want of a right that its
-// answer does not name.
+// A deniedError is a transaction that etcd refused for want of a right. etcd's answer
+// does not name the right.
 type deniedError struct {
 	t   txn
 	err error
@@ -36,9 +36,9 @@ func (r right) String() string {
 	return r.op + " all keys that begin with " + r.key
 }
 
-// args are the arguments that grant the right by etcdctl role grant-permission. etcd
-// keeps one kind of right for a range, so that "write" would take the right to read
-// away, without which nothing can be written here.
+// args returns the arguments with which etcdctl role grant-permission grants the right.
+// etcd keeps one kind of right for a range. So "write" would take the right to read away,
+// without which nothing can be written here.
 func (r right) args() string {
 	args := "read " + r.key
 	if r.op == "write" {
@@ -50,8 +50,8 @@ func (r right) args() string {
 	return args
 }
 
-// public is r for people: a role that may touch a member must be able to touch all
-// in its line.
+// public returns r as an error names it: a role that may touch one member must be able to
+// touch all members of its line.
 func (r right) public() right {
 	if dir, name := path.Split(r.key); anyMember.MatchString(name) {
 		r.key, r.end = dir, clientv3.GetPrefixRangeEnd(dir)
@@ -61,9 +61,9 @@ func (r right) public() right {
 	return r
 }
 
-// rights are what t needs, in the order in which etcd checks them
-// (server/etcdserver/apply/auth.go). It checks both branches of a transaction,
-// whichever it will take.
+// rights returns what t needs, in the order in which etcd checks it
+// (server/etcdserver/apply/auth.go). etcd checks both branches of a transaction,
+// whichever it takes.
 func (t txn) rights() []right {
 	var out []right
 	for _, c := range t.when {
@@ -81,8 +81,9 @@ func (t txn) rights() []right {
 	return out
 }
 
-// probe is a transaction that needs r, perhaps another that has been probed before,
-// and changes nothing: etcd takes the first branch, as there is no condition.
+// probe returns a transaction that needs r and changes nothing: it has no condition, so
+// etcd takes the first branch. It may also need another right, which has been probed
+// before.
 func (r right) probe() txn {
 	if r.op == "write" {
 		return txn{otherwise: []clientv3.Op{clientv3.OpPut(r.key, "")}}
@@ -94,8 +95,8 @@ func (r right) probe() txn {
 	return txn{then: []clientv3.Op{clientv3.OpGet(r.key, o...)}}
 }
 
-// explain finds out which right is missing where err is a refusal for want of one.
-// It asks for each apart, so a refusal costs a few round trips.
+// explain finds out which right is missing, if err is a refusal for want of one. It asks
+// for each right separately, so a refusal costs a few round trips.
 func (s *session) explain(ctx context.Context, err error) error {
 	var denied *deniedError
 	if !errors.As(err, &denied) {

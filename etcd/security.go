@@ -24,9 +24,9 @@ func secure(cfg *clientv3.Config, t security.TLS, l security.Login) (err error) 
 	return err
 }
 
-// namedServer is TLS to servers whose certificates have one name, whatever the
-// address. The ServerName of a tls.Config does not do that: the client gives gRPC the
-// host of each address as its name (client/v3/internal/resolver).
+// namedServer is TLS to servers whose certificates all have one name, whatever their
+// addresses are. The ServerName of a tls.Config does not do that: the client gives gRPC
+// the host of each address as its name (client/v3/internal/resolver).
 type namedServer struct {
 	credentials.TransportCredentials
 	name string

@@ -15,8 +15,8 @@ import (
 	"github.com/succession-dev/succession/internal/lease"
 )
 
-// A session is one lease at a time. All its members hang on it, in whatever line they
-// stand.
+// A session has one lease at a time. All its members are attached to it, in whatever line
+// they stand, except those that are pinned.
 type session struct {
 	*kit.Life
 	b      *Backend
@@ -57,14 +57,15 @@ func newSession(b *Backend, t tenancy, ttl time.Duration) *session {
 	return s
 }
 
-// ending makes the deadline pass, as nothing keeps the lease from now on.
+// ending makes the deadline pass: from now on nothing keeps the lease alive.
 func (s *session) ending() {
 	s.lease.End()
 	s.proof.lease.End()
 }
 
-// release revokes the leases, and tries until etcd must have ended them by itself. It does so
-// also where it was etcd that said so: the session may have more than one.
+// release revokes the leases, and tries again until etcd must have ended them by itself.
+// It does so also if etcd has said that the lease is gone, because the session may have
+// more than one.
 func (s *session) release(ctx context.Context) error {
 	s.b.o.Logger.Debug("session ended", "lease", fmt.Sprintf("%x", s.present().lease), "err", s.Ended())
 	ctx, cancel := context.WithTimeout(ctx, s.ttl+time.Second)
@@ -78,7 +79,8 @@ func (s *session) release(ctx context.Context) error {
 	}
 }
 
-// revoke revokes the lease, and the one before: what nobody has heard of may hang on it.
+// revoke revokes the present lease and the one before: a member of which nobody has heard
+// may be attached to it.
 func (s *session) revoke(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.attempt())
 	defer cancel()

@@ -17,28 +17,30 @@ import (
 	"github.com/succession-dev/succession/internal/clock"
 )
 
-// A roll takes the place of a fresh lease while etcd is out of space: it grants none then,
-// and lets no key be moved. A lease of an earlier term may be revoked by a server that led in
-// that term and has not heard of its end, see [tenancy]. So the session trusts its lease in
-// the present term when every server has said twice that it is in it. With the first answer
-// a server has given up all expiries of leases (server/lease/lessor.go, Demote). What it
-// asked for before comes through, or is given up, within its limit for a request; the
-// second answer shows that it has been running since.
+// A roll is a roll call of all servers. It takes the place of a fresh lease while etcd is
+// out of space, because etcd then grants no lease and lets no key be moved.
+//
+// A server that led in an earlier term and has not heard of the end of that term may have
+// a lease of that term revoked; see [tenancy]. So the session trusts its lease in the
+// present term when every server has said twice that it is in that term. With its first
+// answer, a server has given up all expiries of leases (server/lease/lessor.go, Demote).
+// What it asked for before is done or dropped within its limit for a request. The second
+// answer comes after that, and shows that the server has been running since.
 type roll struct {
 	term  uint64
 	first clock.Instant // when all had answered for the first time; zero for not yet
 }
 
-// queueing is the part of a server's limit for a request that does not hang on its election
-// timeout (server/config, ReqTimeout).
+// queueing is the part of a server's limit for a request that does not depend on its
+// election timeout (server/config, ReqTimeout).
 const queueing = 5 * time.Second
 
 // errSpace is why a lease is not trusted for now.
 var errSpace = fmt.Errorf("etcd is out of space, and has changed its leader: nobody can lead until all servers have told that they know the new one; "+
 	"make room and disarm the alarm (etcdctl alarm disarm): %w", rpctypes.ErrNoSpace)
 
-// keep has the session keep its lease in the term of the stream, if that is safe. It
-// reports whether that is so; otherwise it is to be called again.
+// keep makes the session trust its lease in the term of the stream, if that is safe. It
+// reports whether it did; if not, it is to be called again.
 func (k *keeper) keep() bool {
 	s, now := k.s, k.s.present()
 	if term := k.stream.term; k.roll.term != term {
@@ -46,7 +48,8 @@ func (k *keeper) keep() bool {
 		s.b.o.Logger.Warn("no fresh lease", "err", errSpace, "lease", fmt.Sprintf("%x", now.lease), "term", term)
 	}
 	s.hitch(errSpace)
-	// A lease is no shorter than one and a half election timeouts, of which the limit holds two.
+	// The limit also has two election timeouts. A lease is no shorter than one and a half
+	// of them.
 	if !k.roll.first.IsZero() && clock.Since(k.roll.first) < s.b.queueing+s.ttl*4/3 {
 		return false
 	}
@@ -67,7 +70,8 @@ func (k *keeper) keep() bool {
 	return true
 }
 
-// call asks every server that may have led whether it is in the term and knows its leader.
+// call asks every server that may have led whether it is in the term and knows its
+// leader. It fails unless all say so.
 func (b *Backend) call(ctx context.Context, term uint64) error {
 	resp, err := sendOnce(ctx, b.cluster.MemberList, &pb.MemberListRequest{Linearizable: true}, grpc.WaitForReady(true))
 	if err != nil {

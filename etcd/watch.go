@@ -12,21 +12,23 @@ import (
 // A watching is something to wait for.
 type watching struct {
 	create *pb.WatchCreateRequest
-	// look reads the present state through the log. It reports whether that is what
-	// is waited for, and the revision that it has read at.
+	// look reads the present state through the log. It reports whether that is what is
+	// waited for, and the revision at which it has read.
 	look func(ctx context.Context) (done bool, revision int64, err error)
-	// seen takes the newest event, which is newer than what look has read, and
-	// reports whether that is what is waited for. If it is nil, look is called again.
+	// seen takes the newest event, which is newer than what look has read, and reports
+	// whether that is what is waited for. If seen is nil, look is called again.
 	seen func(*mvccpb.Event) bool
 }
 
 // await blocks until w is done. The watch is open before look reads, so nothing is
-// missed; it begins with the present, so there is no revision that compaction could
-// have taken away. Whatever goes wrong with it (its server has lost its leader, does
-// not answer, or was restarted; the token of its stream has expired), another is
-// opened, on a fresh stream, and the state is read again. A refusal is no exception:
-// it may be for the stream's token, or for another watch on the stream. That this one
-// lacks the right to be there is learnt from look, which needs the same.
+// missed. It begins with the present, so it needs no revision that compaction could have
+// taken away.
+//
+// Whatever goes wrong with the watch, await opens another one on a fresh stream and reads
+// the state again: if its server has lost its leader, does not answer, or was restarted,
+// or if the token of the stream has expired. It does so also if etcd refuses the watch:
+// the refusal may be for the token, or for another watch on the stream. If this watch
+// lacks a right, look fails, which needs the same one.
 func (s *session) await(ctx context.Context, w watching) error {
 	pause := newBackoff()
 	signal := make(chan struct{}, 1)
@@ -71,7 +73,7 @@ func (e *brokenWatch) Error() string { return "watch broke: " + e.err.Error() }
 // errUnconfirmed says that the server has not confirmed a watch in time.
 var errUnconfirmed = errors.New("not confirmed in time")
 
-// attend waits by one subscription.
+// attend waits with one subscription.
 func (s *session) attend(ctx context.Context, sub *subscription, signal <-chan struct{}, limit time.Duration, w watching) (done bool, err error) {
 	patience := time.NewTimer(limit)
 	defer patience.Stop()

@@ -18,13 +18,13 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// A watcher carries all watches of a session on one stream. A waiter costs no
-// goroutine beside its own, and when the stream breaks, or is given up, all learn of
-// it and find each other on the next.
+// A watcher carries all watches of a session on one stream. A waiter costs no goroutine
+// beside its own. When the stream breaks, or is given up, all waiters learn of it, and go
+// on together on the next stream.
 //
-// The client's own watcher resumes broken watches by itself, where they left off.
-// That is of no use here, because a waiter must read the present state in any case,
-// and it hides that a server does not answer.
+// The client's own watcher resumes broken watches by itself, where they left off. That is
+// of no use here, because a waiter must read the present state in any case. And it hides
+// that a server does not answer.
 type watcher struct {
 	s    *session
 	wake chan struct{} // has room for one: there is something to send
@@ -37,7 +37,7 @@ type watcher struct {
 	hangUp context.CancelFunc // ends the stream; nil while there is none
 }
 
-// A subscription is one watch. The fields below signal are guarded by the watcher.
+// A subscription is one watch. The lock of the watcher guards the fields below signal.
 type subscription struct {
 	id     int64
 	epoch  uint64
@@ -59,8 +59,8 @@ func notify(c chan<- struct{}) {
 	}
 }
 
-// subscribe asks for a watch from the present on, and returns at once. signal must
-// have room for one.
+// subscribe asks for a watch from the present on, and returns at once. signal must have
+// room for one value.
 func (w *watcher) subscribe(create *pb.WatchCreateRequest, signal chan<- struct{}) *subscription {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -100,8 +100,8 @@ func (w *watcher) state(sub *subscription) (created bool, last *mvccpb.Event, er
 	return sub.created, sub.last, sub.err
 }
 
-// renew gives up the stream of the epoch, if that is still in use: all who share it
-// leave it together.
+// renew gives up the stream of the epoch, if that is still in use. All who share the
+// stream leave it together.
 func (w *watcher) renew(epoch uint64, why error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -121,8 +121,8 @@ func (w *watcher) renew(epoch uint64, why error) {
 	}
 }
 
-// run opens a stream when there is something to send, and another when that
-// breaks, until the session ends.
+// run opens a stream when there is something to send, and another one when that breaks,
+// until the session ends.
 func (w *watcher) run() {
 	pause := newBackoff()
 	for {
@@ -155,8 +155,8 @@ func (w *watcher) idle() bool {
 
 // serve runs one stream.
 func (w *watcher) serve() (epoch uint64, err error) {
-	// A server that has lost its leader ends the stream; without that, a watch would
-	// sit for ever on a server that is cut off from the others.
+	// A server that has lost its leader ends the stream. Otherwise a watch would stay for
+	// ever on a server that is cut off from the others.
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(w.s.Context()))
 	defer cancel()
 	w.mu.Lock()
@@ -231,7 +231,7 @@ func (w *watcher) deliver(epoch uint64, resp *pb.WatchResponse) {
 	notify(sub.signal)
 }
 
-// canceled returns why the server has ended a watch. It says so in words only.
+// canceled returns why the server has ended a watch. The server says it as text only.
 func canceled(resp *pb.WatchResponse) error {
 	for _, denial := range []error{rpctypes.ErrGRPCPermissionDenied, rpctypes.ErrGRPCInvalidAuthToken, rpctypes.ErrGRPCUserEmpty} {
 		if strings.Contains(resp.CancelReason, rpctypes.ErrorDesc(denial)) {
