@@ -8,8 +8,8 @@ import (
 	"github.com/succession-dev/succession/internal/kit"
 )
 
-// Ahead reads the line and the election's record in one snapshot; see
-// [backend.Session]. It blocks for about a round trip.
+// Ahead reads the line and the header in one snapshot; see [backend.Session]. It blocks
+// for about a round trip.
 func (s *session) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
 	return kit.Call(ctx, s.Life, "ahead", m.Line, func(ctx context.Context) (backend.Place, error) { return s.ahead(ctx, m) })
 }
@@ -35,7 +35,8 @@ func (s *session) ahead(ctx context.Context, m backend.Member) (backend.Place, e
 	return backend.PlaceOf(line.Members[i], ahead, line.Header)
 }
 
-// missing says why m is not in line: with a session all its members go.
+// missing says why m is not in line. If m is ours, that may be because the session has
+// ended: its members go with it.
 func (s *session) missing(ctx context.Context, m backend.Member) error {
 	if !s.owns(m) {
 		return backend.ErrNotMember

@@ -14,10 +14,10 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// A client talks to one agent over three sets of connections. A blocking query
-// that has been cancelled goes on at the server until its wait is over, and
-// holds one of the slots of its connection, or of its address, until then. So what
-// the session lives by has a connection of its own, and so has what is urgent.
+// A client talks to one agent over three sets of connections. A blocking query that has
+// been cancelled goes on at the server until its time is over. Until then it holds one of
+// the slots of its connection, or of its address. So renewals, on which the session
+// depends, have connections of their own, and so have urgent calls.
 type client struct {
 	o        *Options
 	renewals *api.Client
@@ -29,14 +29,14 @@ type client struct {
 	https                []*http.Client
 }
 
-// newClient makes a client of cfg, which it leaves as it is. Nothing of the client
-// outlives the end of life, once close has been called.
+// newClient makes a client of cfg, which it leaves as it is. Once life has ended and
+// close has been called, nothing of the client is left.
 func newClient(life context.Context, cfg *api.Config, o *Options) (*client, error) {
 	if cfg == nil {
 		cfg = api.DefaultConfig()
 	}
 	c := &client{o: o}
-	// Asked for now: cloning a transport gives it a TLSClientConfig, for HTTP/2, and
+	// This is asked now: cloning a transport gives it a TLSClientConfig, for HTTP/2, and
 	// the api package takes that for the caller's.
 	ownTLS := cfg.Transport != nil && cfg.Transport.TLSClientConfig != nil
 	for _, to := range []**api.Client{&c.renewals, &c.calls, &c.watches} {
@@ -45,8 +45,8 @@ func newClient(life context.Context, cfg *api.Config, o *Options) (*client, erro
 		if err != nil {
 			return nil, driver.Wrap("open", "", fmt.Errorf("%w: %v", backend.ErrInvalid, err))
 		}
-		// NewClient has put the final transport there, which for a unix socket is one
-		// of its own making.
+		// NewClient has put the final transport there. For a unix socket it has made that
+		// itself.
 		if t, ok := own.HttpClient.Transport.(*http.Transport); ok {
 			dialWithin(life, t)
 			noticeSilence(t, o.TTL)
@@ -59,8 +59,8 @@ func newClient(life context.Context, cfg *api.Config, o *Options) (*client, erro
 	return c, nil
 }
 
-// ownConfig copies cfg, with connections of its own where that is possible: a
-// caller's http.Client with a transport of another kind is shared.
+// ownConfig copies cfg, with connections of its own if that is possible. If the caller's
+// http.Client has a transport of another kind, that is shared.
 func ownConfig(cfg *api.Config, ownTLS bool) *api.Config {
 	own := *cfg
 	switch {
@@ -84,8 +84,8 @@ func ownConfig(cfg *api.Config, ownTLS bool) *api.Config {
 	return &own
 }
 
-// dialWithin makes t give up dialing when life ends: the dial of a request that was
-// cancelled otherwise goes on.
+// dialWithin makes t stop dialing when life ends. Otherwise the dial goes on after its
+// request was cancelled.
 func dialWithin(life context.Context, t *http.Transport) {
 	dial := t.DialContext
 	if dial == nil {
@@ -99,10 +99,10 @@ func dialWithin(life context.Context, t *http.Transport) {
 	}
 }
 
-// noticeSilence has t close connections of HTTP/2 that have fallen silent, soon enough for
-// the session. The end of a request does not close the connection there, as it does with
-// HTTP/1, and the next request would wait on it, too. HTTP/2 of another package has
-// connections of its own, of which t knows nothing.
+// noticeSilence makes t close HTTP/2 connections that have fallen silent, soon enough for
+// the session. With HTTP/1, the end of a request closes its connection. With HTTP/2 it
+// does not, and the next request would wait on the same connection. If another package
+// does HTTP/2 for t, the connections are that package's own, and t knows nothing of them.
 func noticeSilence(t *http.Transport, ttl time.Duration) {
 	if t.TLSNextProto["h2"] != nil {
 		t.TLSNextProto, t.ForceAttemptHTTP2 = nil, true
@@ -127,10 +127,9 @@ func (c *client) close() {
 	}
 }
 
-// consistently adds the parameter of a consistent read to requests whose context
-// asks for it. The api package can do so for a GET alone, and the other way to send
-// a transaction, Client.Txn, hides the status of errors and whether results were
-// filtered.
+// consistently adds the parameter of a consistent read to requests whose context asks for
+// it. The api package can do that only for a GET. The other way to send a transaction,
+// Client.Txn, hides the status of errors, and whether results were filtered.
 type consistently struct{ http.RoundTripper }
 
 type consistentKey struct{}
@@ -156,11 +155,11 @@ func (t consistently) CloseIdleConnections() {
 	}
 }
 
-// noWrite is the options of a write, but for its context.
+// noWrite is the empty options of a write; each write adds its context.
 var noWrite *api.WriteOptions
 
-// queried explains the error of a query. An answer without an index, which Consul counts
-// from 1, is that of something else: nothing is absent because of it.
+// queried explains the error of a query. Consul counts its index from 1, so an answer
+// without an index is not Consul's: it does not show that anything is absent.
 func (c *client) queried(meta *api.QueryMeta, err error) error {
 	switch {
 	case err != nil:
@@ -171,8 +170,8 @@ func (c *client) queried(meta *api.QueryMeta, err error) error {
 	return nil
 }
 
-// get reads one key, linearizably: nil where there is none. The index is the one
-// from which a blocking query finds every later change.
+// get reads one key, linearizably; the pair is nil if there is none. A blocking query
+// from the index finds every later change.
 func (c *client) get(ctx context.Context, key string) (*api.KVPair, uint64, error) {
 	q := (&api.QueryOptions{RequireConsistent: true}).WithContext(ctx)
 	pair, meta, err := c.calls.KV().Get(key, q)
@@ -195,8 +194,8 @@ func (c *client) list(ctx context.Context, prefix string) (api.KVPairs, uint64, 
 	return pairs, meta.LastIndex, nil
 }
 
-// names returns the keys directly under a folder, and in the form "folder/name/"
-// the folders there.
+// names returns the keys directly under a folder, and the folders there in the form
+// "folder/name/".
 func (c *client) names(ctx context.Context, folder string) ([]string, error) {
 	q := (&api.QueryOptions{RequireConsistent: true}).WithContext(ctx)
 	keys, meta, err := c.calls.KV().Keys(folder, "/", q)
@@ -209,8 +208,7 @@ func (c *client) names(ctx context.Context, folder string) ([]string, error) {
 	return keys, nil
 }
 
-// A result is the answer to a transaction. If errs is not empty, nothing has been
-// done.
+// A result is the answer to a transaction. If errs is not empty, nothing was done.
 type result struct {
 	pairs []*api.KVPair
 	errs  api.TxnErrors
@@ -226,7 +224,7 @@ func (r *result) failed(i int) bool {
 	return false
 }
 
-// find returns the entry of the key, nil where there is none.
+// find returns the entry of the key, or nil if there is none.
 func (r *result) find(key string) *api.KVPair {
 	for _, p := range r.pairs {
 		if p.Key == key && p.CreateIndex != 0 { // 0: get-or-empty has found nothing
@@ -236,9 +234,8 @@ func (r *result) find(key string) *api.KVPair {
 	return nil
 }
 
-// read runs a transaction of reading operations, linearizably and in one snapshot. They
-// state no condition, so that each refusal is a failure: what is missing because of it
-// is not absent.
+// read runs a transaction of reads, linearizably and in one snapshot. Reads state no
+// condition, so every refusal is an error: what is missing because of it is not absent.
 func (c *client) read(ctx context.Context, ops ...*api.KVTxnOp) (*result, error) {
 	r, err := c.write(consistent(ctx), ops...)
 	if err == nil && len(r.errs) > 0 {
@@ -247,8 +244,8 @@ func (c *client) read(ctx context.Context, ops ...*api.KVTxnOp) (*result, error)
 	return r, err
 }
 
-// write runs a transaction. It is not an error that operations were refused, as
-// long as that was for the conditions that they state.
+// write runs a transaction. It is not an error if operations were refused because of the
+// conditions that they state.
 func (c *client) write(ctx context.Context, ops ...*api.KVTxnOp) (*result, error) {
 	txn := make(api.TxnOps, len(ops))
 	for i, op := range ops {
@@ -279,7 +276,7 @@ func (c *client) write(ctx context.Context, ops ...*api.KVTxnOp) (*result, error
 		return nil, c.hidden(ops[0].Key)
 	}
 	for _, e := range body.Errors {
-		// A text that explain does not know is that of a condition which did not hold.
+		// A text that explain does not know is that of a condition that did not hold.
 		if err := c.explain(api.StatusError{Code: http.StatusConflict, Body: e.What}); !errors.Is(err, backend.ErrUnavailable) {
 			return nil, err
 		}

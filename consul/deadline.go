@@ -9,28 +9,27 @@ import (
 	"github.com/succession-dev/succession/internal/clock"
 )
 
-// MaxMargin leaves a sixth of the TTL for a renewal that is answered slowly, beside the
-// third between two of them; see [backend.Session].
+// MaxMargin is the TTL less the third between two renewals, and less a sixth for a
+// renewal that is answered slowly; see [backend.Session].
 func (s *session) MaxMargin() time.Duration { return s.TTL() / 2 }
 
-// Deadline returns a TTL after the newest renewal that was answered in time was
-// sent; see [backend.Session]. It is kept ahead for every session, whether it
-// stands in a line or not.
+// Deadline lies a TTL after the newest renewal that counts was sent; see
+// [backend.Session]. Every session keeps it in the future, whether it has a member in
+// line or not.
 func (s *session) Deadline() time.Time { return s.lease.Deadline() }
 
 // keepAlive renews the session until it ends.
 //
-// Consul counts twice the TTL from when its leader handled the newest renewal, and
-// a new leader counts anew (agent/consul/session_ttl.go), so the TTL from when a
-// renewal was sent ends earlier. A renewal is answered by whoever takes itself for
-// the leader, without asking a quorum: an answer proves nothing for the time after
-// the deadline that stood before it, and is not counted then. Nor does it count under
-// another leader than the session was created under; see [tenancy].
+// Consul counts twice the TTL from when its leader handled the newest renewal, and a new
+// leader counts anew (agent/consul/session_ttl.go). So the TTL from when a renewal was
+// sent ends earlier. But a renewal is answered by any server that takes itself for the
+// leader, without a quorum. If the answer comes after the deadline that stood before, it
+// proves nothing, and does not count. Nor does it count under another leader than the one
+// under which the session was created; see [tenancy].
 //
-// An answer is good as long as the session lives, however slow it is, so the next
-// renewal goes out beside one that has not been answered, and does not replace it:
-// a server without a leader holds requests for up to seven seconds
-// (rpc_hold_timeout).
+// An answer is good as long as the session lives, however slow it is. So the next renewal
+// goes out beside one that has not been answered, and does not replace it: a server
+// without a leader holds requests for up to seven seconds (rpc_hold_timeout).
 func (s *session) keepAlive() {
 	ttl := s.b.o.TTL
 	wait := s.b.o.backoff()
@@ -69,7 +68,7 @@ func (s *session) keepAlive() {
 	}
 }
 
-// renew sends one renewal and notes what became of it.
+// renew sends one renewal. If it counts, it moves the deadline.
 func (s *session) renew(sent clock.Instant) error {
 	ctx, cancel := context.WithTimeout(s.Context(), s.b.o.TTL)
 	defer cancel()

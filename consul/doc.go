@@ -1,85 +1,113 @@
-// Package consul keeps elections in a Consul cluster, as package backend lays
-// down.
+// Package consul elects leaders on Consul. It is a driver for package backend:
 //
-//	b, err := backend.Open(ctx, "consul://127.0.0.1:8500/app")
+//	b, err := consul.New(nil, nil) // the agent that Consul's environment variables name
+//	b, err := backend.Open(ctx, "consul://127.0.0.1:8500/app?ttl=15s")
 //
-// See [Open] for what the URL takes, and [New] for a client made in code. Talk to
-// the agent on the same machine. Consul 1.14 or later is needed.
+// Talk to the agent on the same machine. A session of Consul is what Consul itself calls a
+// session; a session of this package has one of them at a time.
 //
-// # How it works
+// # Members and records
 //
-// A member of election E is a key E/<session id>, locked by its session and created
-// in the transaction that locks it. It is named after the first session of Consul that
-// a session has had. Its position is the key's CreateIndex, which comes from Consul's
-// log and is also what fences: reading the line sorts by it. When the session ends, its
-// behaviour "delete" removes the key; it has no lock-delay, as no key is used twice.
-// Whoever waits has one blocking query on the key of the member just in front, so that
-// one exit wakes one. The election's record is the key E.
+// A member of election E is the key E/<id>, below the prefix. It is locked by the session
+// of Consul, and created in the transaction that locks it. <id> is the first session of
+// Consul that our session has had. If a session joins a line again, the second member is
+// E/<id>-2, and so on. A key is never used twice. When the session of Consul ends, its
+// behaviour "delete" removes the key. There is no lock-delay, as nobody uses the key
+// again.
 //
-// Reads that decide are consistent and in one snapshot: the line, and the record,
-// in one transaction. A blocking query is asked with the default consistency, and
-// its answer counts only for what it proves by itself: that a key is missing in a
-// state later than its creation.
+// The position of a member is the key's CreateIndex, which comes from Consul's log. A
+// pinned member is a key in the line that no session has locked.
 //
-// Writes under a member ([backend.If]) check, in the same transaction, that the
-// member's key is still the same entry. A pinned member is a key in the line
-// without a session.
+// A record is the key of its name, and its version is the ModifyIndex. The header of
+// election E is the key E.
 //
-// # Sessions
+// # How the laws are kept
 //
-// A session is renewed every third of its TTL, on a connection of its own. Its
-// deadline is a TTL after a renewal was sent; past it, the session is over here,
-// whatever is answered later, and also for a member that only waits. Consul counts
-// twice the TTL from the renewal's arrival. So a holder that is cut off stops about
-// a TTL before anybody can follow it, and somebody follows one that crashed up to
-// twice the TTL later: with the default of 15 s, in 30 s. The least TTL that a
-// Consul with default settings grants is 10 s. A resignation, an orderly Close and
-// an operator's deletion hand over within milliseconds.
+//   - L1: Join creates the key on condition that it does not exist. If the answer is
+//     lost, the same transaction is sent again; whichever of the two has made the key,
+//     the key is ours. A request that was given up may still arrive. So the session looks
+//     for such keys as long as it lives, and removes them. When the session of Consul has
+//     ended, nothing can create them.
+//   - L2: Ahead reads the whole line and the header in one transaction, which is
+//     consistent.
+//   - L3: A waiter has one blocking query on the key of the member just in front, so one
+//     departure wakes one waiter. The query has the default consistency. Its answer
+//     counts only for what it proves by itself: that the key is missing in a state later
+//     than its creation. Otherwise the key is read again, consistently.
+//   - L4: Leave deletes the key on condition that it is still the same entry. Put and
+//     Delete under a member ([backend.If]) check the same in the transaction that writes.
+//   - L5: A session ends when it is closed, when its deadline passes, or when Consul does
+//     not know its session any more.
+//   - L6: See below.
+//   - L7: No election or record can have a name whose last part looks like the name of a
+//     member.
+//   - L8: A key keeps its value when it is pinned or changes its session.
 //
-// When Consul has changed its leader, a fresh session takes the members over, in place:
-// the leader before, if it merely stood still and leads again, would otherwise end what
-// its successor had renewed.
+// # The deadline
 //
-// Consul ends a session together with the catalog node that it is bound to, whatever
-// its TTL, and it removes nodes by itself: that of a failed server after some
-// seconds, that of an agent that leaves at once. A session of an agent's node can
-// therefore end long before its holder's deadline. Sessions of this package are
-// bound to a node that no agent runs, "succession" ([Options].Node), which Consul
-// has no reason to remove. It shows in the catalog; leave it there.
+// A session is renewed every third of its TTL, on a connection of its own. Its deadline
+// lies a TTL after the newest renewal that counts was sent. When it passes, the session
+// has ended, also if its members only wait, and whatever is answered later.
 //
-// # Rights
+// Consul counts twice the TTL from when a renewal arrives. So a leader that is cut off
+// stops about a TTL before anybody can follow it. After a crash, somebody follows up to
+// twice the TTL later: 30 s with the default of 15 s. The least TTL that Consul grants
+// with default settings is 10 s. A resignation, an orderly Close and an operator's
+// deletion hand over within milliseconds.
 //
-// With ACLs a token needs, for the prefix "app":
+// When Consul has changed its leader, the session takes a fresh session of Consul and
+// moves its members to it; they keep their positions. A former leader that merely stood
+// still, and leads again, would otherwise end what its successor has renewed.
+//
+// Consul ends a session together with the catalog node that it is bound to, whatever the
+// TTL is. It removes nodes by itself: that of a failed server after some seconds, that of
+// an agent that leaves at once. So a session that is bound to an agent's node can end
+// long before the deadline of its holder. Our sessions are bound to a node that no agent
+// runs, "succession" ([Options].Node), which Consul has no reason to remove. It shows in
+// the catalog; leave it there.
+//
+// # What it needs
+//
+// Consul 1.14 or later. With ACLs, a candidate's token needs, for the prefix "app":
 //
 //	key_prefix "app/"    { policy = "write" }
 //	session "succession" { policy = "write" }
 //	node "succession"    { policy = "write" }  # only to register the node
 //
-// A token that may see only some members would let its holder lead before those that
-// it does not see. Where Consul says that it has held something back, calls fail
+// If a token could see only some members, its holder would lead before those that it does
+// not see. If Consul says that it has left something out of an answer, the call fails
 // with [backend.ErrDenied].
-//
-// # Lost data
-//
-// Positions are safe for as long as Consul's log goes forward. A cluster that was
-// rebuilt has an earlier index, or its keys have, where a snapshot was restored into a
-// cluster that runs: members that have left stand again, and a fence that was raised
-// is as low as before. A backend that has seen a later one ends its session, and
-// fails with [backend.ErrReset] from then on. It notices where it waits for something,
-// if nobody has written any key since the restore, and otherwise by an election's
-// record that was changed since the snapshot; it removes those of its own members that
-// stand again in a line that it stands in. A process that has just started has seen
-// nothing, and one that stands nowhere notices nothing. After a restore, restart the
-// processes, and raise the fence of each election first.
 //
 // # What it does not promise
 //
-// A leader that is cut off and whose session or key an operator deletes, or whose
-// catalog node somebody deregisters, believes in its term until its deadline, while
-// another leads: guard writes with the token. An election lives in one datacenter;
-// Consul replicates neither keys nor sessions to others, nor to peers.
+// If an operator deletes the key or the session of a leader that is cut off, or
+// deregisters the catalog node, that leader believes in its term until its deadline,
+// while another leads: guard writes with the token.
 //
-// Consul works on a blocking query until its time is over, also when nobody waits for
-// the answer any more: up to a minute after Close, queries hold connections at the
-// agent, of which it grants 200 to an address (limits.http_max_conns_per_client).
+// The deadline assumes that clocks run at about the same rate: a whole TTL is left for
+// their drift. docs/safety.md has the argument in steps, and where it ends.
+//
+// An election lives in one datacenter. Consul replicates neither keys nor sessions to
+// others, nor to peers.
+//
+// Consul works on a blocking query until its time is over, also if nobody waits for the
+// answer any more. So up to a minute after Close, queries hold connections at the agent,
+// which grants 200 to an address (limits.http_max_conns_per_client).
+//
+// # Lost data
+//
+// Positions are safe as long as Consul's log goes forward, and its keys with it. The log
+// of a cluster that was rebuilt begins again. If a snapshot is restored into a running
+// cluster, the log goes on, but the keys go back: members that have left stand again, and
+// a fence that was raised is as low as before.
+//
+// A backend that has seen a later state ends its session, and fails with
+// [backend.ErrReset] from then on. While it waits for something, it notices a restored
+// snapshot if nobody has written any key since. Otherwise it notices by the header of an
+// election that was changed since the snapshot. It removes those of its own members that
+// stand again in a line in which it stands.
+//
+// A process that has just started has seen nothing, and one that stands nowhere notices
+// nothing. After a restore, first raise the fence of each election, and then restart the
+// processes.
 package consul

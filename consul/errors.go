@@ -13,8 +13,8 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// Consul has no codes for its errors: these texts are those of agent/structs,
-// agent/consul/state and acl of Consul 1.22, and have been so since 1.0.
+// Consul has no codes for its errors. These texts are those of agent/structs,
+// agent/consul/state and acl of Consul 1.22, and have been the same since 1.0.
 const (
 	textDenied      = "Permission denied"
 	textNoToken     = "ACL not found"
@@ -26,10 +26,10 @@ const (
 	textWantsTLS    = "HTTP request to an HTTPS server" // package net/http's
 )
 
-// explain gives the error of a request its sentinel. What is not understood may
-// pass by itself: a broken connection, an answer cut short, a server that has lost
-// its leader. The original is in the text only: the time limit of a single request
-// must not look like the end of the caller's context.
+// explain gives the error of a request its sentinel. What it does not know may pass by
+// itself: a broken connection, an answer cut short, a server that has lost its leader.
+// The original error is in the text only: the time limit of a single request must not
+// look like the end of the caller's context.
 func (c *client) explain(err error) error {
 	var status api.StatusError
 	if !errors.As(err, &status) {
@@ -61,7 +61,7 @@ func (c *client) explain(err error) error {
 	return fmt.Errorf("%w: %v", backend.ErrUnavailable, err)
 }
 
-// advice says more about a request that got no answer, or none that can be read.
+// advice says more about a request that got no answer, or one that cannot be read.
 func (c *client) advice(err error) string {
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
@@ -76,7 +76,7 @@ func (c *client) advice(err error) string {
 	return ""
 }
 
-// strange is the error of an answer that is none of Consul. It proves nothing.
+// strange is the error of an answer that is not Consul's. Such an answer proves nothing.
 func (c *client) strange(what string) error {
 	return fmt.Errorf("%w: %s; %s", backend.ErrUnavailable, what, c.stranger())
 }
@@ -90,14 +90,14 @@ func (c *client) denied(why string) error {
 	return fmt.Errorf("%w: %s; a candidate's token needs %s", backend.ErrDenied, why, c.o.rights())
 }
 
-// unknownSession reports whether Consul has answered that there is no such session: a
-// 404 alone may be that of an ingress without a route.
+// unknownSession reports whether Consul has answered that there is no such session. A 404
+// alone is not enough: it may come from an ingress that has no route.
 func unknownSession(err error) bool {
 	var status api.StatusError
 	return errors.As(err, &status) && status.Code == http.StatusNotFound && strings.Contains(status.Body, textUnknown)
 }
 
-// hidden is the error where Consul has left out keys from an answer.
+// hidden is the error of an answer from which Consul has left out keys.
 func (c *client) hidden(prefix string) error {
 	return c.denied(fmt.Sprintf("the token lacks permission 'key:read' on %q, or on some of what is there", prefix))
 }

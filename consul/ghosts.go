@@ -9,10 +9,11 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// ghosts are the keys that may appear although nobody owns them: a request that was
-// given up may lie in somebody's buffer for any time, servers themselves try again for
-// seconds, and a snapshot that is restored brings back who has left. Only with the
-// session does that end, as its members' keys can then not be created any more.
+// ghosts has the keys at which a member may appear that belongs to nobody: a request that
+// was given up may lie in somebody's buffer for any time, servers themselves try again
+// for seconds, and a snapshot that is restored brings back members that have left. That
+// ends only with the session: after it, the keys of its members cannot be created any
+// more.
 type ghosts struct {
 	standing  map[string]standing // of members that stand, or are about to
 	doubtful  map[string]bool     // of members that stand, with another request to create them perhaps on its way
@@ -26,17 +27,16 @@ type standing struct {
 	index    uint64 // of its last change, as far as known
 }
 
-// stand notes that the key is that of a member from now on, and left that the member at
-// that position has gone. It reports whether that stood there: a caller may name another
-// one that never did.
+// stand notes that a member of this session stands, or is about to stand, under the key.
 func (s *session) stand(key string, position uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ghosts.standing[key] = standing{position, position}
 }
 
-// changed notes at which index the key of the member at that position has changed, and
-// changeOf returns what is known of that: whoever writes under it needs no read before.
+// changed notes the index of the last change of the key of the member at that position,
+// and changeOf returns what is known of it. So a write under the member needs no read
+// before.
 func (s *session) changed(key string, position, index uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -54,6 +54,8 @@ func (s *session) changeOf(key string, position uint64) uint64 {
 	return position
 }
 
+// left notes that the member at that position has gone from the key. It reports whether
+// that member stood there: a caller may name one that never did.
 func (s *session) left(key string, position uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,8 +67,8 @@ func (s *session) left(key string, position uint64) bool {
 	return true
 }
 
-// disown abandons those of the members that this session has joined and left. What is
-// pinned belongs to no session.
+// disown abandons those of the members that this session has joined and left. A pinned
+// member belongs to no session.
 func (s *session) disown(members []backend.Member) {
 	for _, m := range members {
 		if !s.owns(m) || m.Pinned {
@@ -83,14 +85,14 @@ func (s *session) disown(members []backend.Member) {
 	}
 }
 
-// doubt notes that another request to create the key may be on its way.
+// doubt notes that another request to create the key may still be on its way.
 func (s *session) doubt(key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ghosts.doubtful[key] = true
 }
 
-// undoubt reports whether there is a doubt about the key, and forgets it.
+// undoubt reports whether there was doubt about the key, and forgets it.
 func (s *session) undoubt(key string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,7 +101,8 @@ func (s *session) undoubt(key string) bool {
 	return was
 }
 
-// abandon has the key removed whenever it appears, as long as the session lives.
+// abandon makes the session remove the key whenever it appears, as long as the session
+// lives.
 func (s *session) abandon(key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,7 +113,7 @@ func (s *session) abandon(key string) {
 	}
 }
 
-// sweep looks for ghosts: often at first, as what comes late mostly comes within
+// sweep looks for ghosts: often at first, because what comes late mostly comes within
 // seconds, and then about as often as the session is renewed.
 func (s *session) sweep() {
 	var pause time.Duration

@@ -6,9 +6,9 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// Gone blocks until m has gone; see [backend.Session]. It waits with a blocking
-// query for that key alone, which costs Consul three requests in four TTL, or in a
-// minute where that is shorter, and wakes for nobody else.
+// Gone blocks until m has gone; see [backend.Session]. It waits with a blocking query on
+// the key of m alone, and wakes for no other key. At rest that costs Consul three
+// requests in four TTL, or in a minute if that is shorter.
 func (s *session) Gone(ctx context.Context, m backend.Member) error {
 	return s.Run(ctx, "gone", m.Line, func(ctx context.Context) error { return s.gone(ctx, m) })
 }
@@ -31,17 +31,17 @@ func (s *session) gone(ctx context.Context, m backend.Member) error {
 		if err := s.resume(ctx, q, &wait); err != nil {
 			return err
 		}
-		// The answer may be that of a server which is cut off, or which has lost its
-		// data, and whose index is one that will not come again for long.
+		// The answer may come from a server that is cut off. Or the server has lost its
+		// data, and has an index that will not come again for long.
 		if index, err = s.standing(ctx, key, m); err != nil || index == 0 {
 			return err
 		}
 	}
 }
 
-// proves reports whether the answer alone shows that m has gone. What a server shows
-// is a state that once was, and a state as of an index after m came, without m, is
-// one after m went.
+// proves reports whether the answer alone shows that m has gone. A server shows a state
+// that once was. If that state is later than the creation of m and does not have m, then
+// m has gone.
 func (q *query) proves(m backend.Member) bool {
 	switch {
 	case q.err != nil:
@@ -53,7 +53,7 @@ func (q *query) proves(m backend.Member) bool {
 	}
 }
 
-// standing returns the index of the last change of the key of m, 0 when m has gone.
+// standing returns the index of the last change of the key of m, or 0 if m has gone.
 func (s *session) standing(ctx context.Context, key string, m backend.Member) (index uint64, err error) {
 	err = s.retry(ctx, func(ctx context.Context) error {
 		p, _, err := s.b.c.get(ctx, key)
@@ -66,8 +66,8 @@ func (s *session) standing(ctx context.Context, key string, m backend.Member) (i
 }
 
 // Joined blocks until somebody stands in the line; see [backend.Session]. For an empty
-// folder Consul watches what is nearest to it in its tree, and tells the index of all
-// keys (agent/consul/state/kvs.go, kvsListTxn): writes of others wake it, too.
+// folder Consul watches what is nearest to it in its tree, and returns the index of all
+// keys (agent/consul/state/kvs.go, kvsListTxn). So writes to other keys wake it, too.
 func (s *session) Joined(ctx context.Context, line string) error {
 	return s.Run(ctx, "joined", line, func(ctx context.Context) error { return s.joined(ctx, line) })
 }

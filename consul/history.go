@@ -14,10 +14,11 @@ import (
 // A history is what a backend has seen of Consul's log. It notices two things:
 //
 //   - The log has gone back: the cluster was rebuilt.
-//   - The keys have gone back, and the log goes on: a snapshot was restored into a running
-//     cluster. Members that have left stand again, and a fence may be lower than it was.
-//     The index of all keys shows that until the next write. After that, only the record of
-//     an election shows it: its index is lower than one that the backend has seen.
+//   - The keys have gone back, and the log goes on: a snapshot was restored into a
+//     running cluster. Members that have left stand again, and a fence may be lower than
+//     it was. Until the next write of any key, the index of all keys shows that. After
+//     that only the header of an election shows it: its index is lower than one that the
+//     backend has seen.
 //
 // It is safe for concurrent use.
 type history struct {
@@ -52,7 +53,7 @@ func (h *history) reached(index uint64) error {
 	return h.reset
 }
 
-// floor returns the index that the record must have, if it is there, in the answer to
+// floor returns the least index that the header can have, if it exists, in the answer to
 // a linearizable read that is sent now.
 func (h *history) floor(record string) uint64 {
 	h.mu.Lock()
@@ -60,8 +61,8 @@ func (h *history) floor(record string) uint64 {
 	return h.records[record]
 }
 
-// changed checks that the record, which was last changed at index, is none from before
-// the floor that it had when it was asked for.
+// changed checks that the header, which was last changed at index, is not older than
+// floor. floor is what floor returned when the read was sent.
 func (h *history) changed(record string, floor, index uint64) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -76,11 +77,11 @@ func (h *history) changed(record string, floor, index uint64) error {
 	return h.reset
 }
 
-// afterReset is what to do then.
+// afterReset says what to do after a reset.
 const afterReset = "raise the fence of each election above every token that anybody holds, and then restart this process"
 
-// verify checks that Consul's keys have not gone back. A linearizable read of a key
-// that does not exist tells the index of the last change of any key
+// verify checks that Consul's keys have not gone back. A linearizable read of a key that
+// does not exist returns the index of the last change of any key
 // (agent/consul/kvs_endpoint.go, Get).
 func (h *history) verify(ctx context.Context, c *client) error {
 	h.mu.Lock()
@@ -103,7 +104,7 @@ func (h *history) verify(ctx context.Context, c *client) error {
 	return h.reset
 }
 
-// verify ends the session where Consul's keys have gone back.
+// verify ends the session if Consul's keys have gone back.
 func (s *session) verify(ctx context.Context) error {
 	return s.heed(s.retry(ctx, func(ctx context.Context) error { return s.b.history.verify(ctx, s.b.c) }))
 }
@@ -117,9 +118,10 @@ func (s *session) heed(err error) error {
 	return err
 }
 
-// resume is for whoever looks again after a blocking query that has proved nothing: it
-// pauses if the query has failed, and verifies. A restored snapshot ends all blocking
-// queries (agent/blockingquery/blockingquery.go, AbandonCh), so here it is noticed.
+// resume is called before the caller reads again, after a blocking query that has proved
+// nothing. It pauses if the query has failed, and verifies. A restored snapshot ends all
+// blocking queries (agent/blockingquery/blockingquery.go, AbandonCh), so it is noticed
+// here.
 func (s *session) resume(ctx context.Context, q *query, wait *backoff.Backoff) error {
 	if q.err == nil {
 		wait.Reset()

@@ -11,13 +11,12 @@ import (
 	"github.com/succession-dev/succession/internal/kit"
 )
 
-// Join adds a member at the end of the line: a key that is tied to the session as
-// it is created, in one transaction; see [backend.Session]. It blocks for about a
-// round trip.
+// Join adds a member at the end of the line; see [backend.Session]. One transaction
+// creates its key and ties it to the session. Join blocks for about a round trip.
 //
-// Where the answer is lost, the same transaction is sent again: it demands that the
-// key does not exist, so it takes effect once, and whichever of them it was, the key
-// tells that it is ours.
+// If the answer is lost, the same transaction is sent again. It demands that the key does
+// not exist, so it takes effect once. Whichever of the two it was, the key tells that it
+// is ours.
 func (s *session) Join(ctx context.Context, line, value string) (backend.Member, error) {
 	return kit.Call(ctx, s.Life, "join", line, func(ctx context.Context) (backend.Member, error) { return s.join(ctx, line, value) })
 }
@@ -60,7 +59,7 @@ func (s *session) join(ctx context.Context, line, value string) (backend.Member,
 	return m, nil
 }
 
-// nextKey returns a key for a member that this session has never used.
+// nextKey returns a name for a member that this session has never used in the line.
 func (s *session) nextKey(line string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -68,8 +67,8 @@ func (s *session) nextKey(line string) string {
 	return memberKey(s.id, s.joins[line])
 }
 
-// lock creates the key, locked by the session, or finds that it has been created,
-// and returns its position.
+// lock creates the key, locked by the session, or finds that it exists already. It
+// returns the position.
 func (s *session) lock(ctx context.Context, key, value string) (uint64, error) {
 	r, err := s.b.c.write(ctx,
 		&api.KVTxnOp{Verb: api.KVCheckNotExists, Key: key},
@@ -87,7 +86,8 @@ func (s *session) lock(ctx context.Context, key, value string) (uint64, error) {
 	if !r.failed(0) {
 		return 0, fmt.Errorf("%w: %s", backend.ErrUnavailable, r.errs[0].What)
 	}
-	// It exists: what was sent before has arrived, or a server has sent it twice.
+	// The key exists: an earlier request has arrived, or a server has sent this one
+	// twice.
 	p, _, err := s.b.c.get(ctx, key)
 	switch {
 	case err != nil:

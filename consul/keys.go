@@ -10,16 +10,16 @@ import (
 
 // The key-value store holds, under the prefix:
 //
-//	E                the record of election E, and any other record
+//	E                the header of election E, or a record
 //	E/<session>      the first member that a session joined in E
 //	E/<session>-2    the second, and so on
 //
-// where <session> is the first session of Consul that it has had.
+// where <session> is the first session of Consul that the session has had.
 //
-// A member's key is used once: whatever arrives late for it can be told from what
-// came after. A record must not have a name like that of a member, see checkName.
+// A member's key is used once. So a request that arrives late cannot meet a later member
+// under the same key. A record must not have a name like that of a member; see checkName.
 
-// sessionIDLength is that of a UUID, as Consul makes them.
+// sessionIDLength is the length of a UUID in the form in which Consul writes it.
 const sessionIDLength = 36
 
 // key returns the key of an election or a record.
@@ -30,11 +30,11 @@ func (o *Options) key(name string) string {
 	return o.Prefix + "/" + name
 }
 
-// folder returns the prefix of all keys of a line's members. It ends with a slash:
-// without one it would also find those of "E2" for "E".
+// folder returns the prefix of the keys of a line's members. It ends with a slash:
+// without one, the folder of "E" would also have the members of "E2".
 func (o *Options) folder(line string) string { return o.key(line) + "/" }
 
-// memberKey returns the name of the n-th member of a session in a line, from 1.
+// memberKey returns the name of the n-th member of a session in a line, counted from 1.
 func memberKey(session string, n int) string {
 	if n == 1 {
 		return session
@@ -67,8 +67,8 @@ func isMemberKey(s string) bool {
 	return err == nil && memberKey("", int(n)) == rest
 }
 
-// checkName is [backend.CheckName], and refuses what would stand among the members
-// of a line as one of them.
+// checkName is [backend.CheckName], and also refuses a name that would stand in a line as
+// if it were a member.
 func checkName(name string) error {
 	if err := backend.CheckName(name); err != nil {
 		return err

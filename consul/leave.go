@@ -9,9 +9,8 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// Leave deletes the member's key, if it is still the same entry; see
-// [backend.Session]. It blocks for one round trip, or for three where an operator
-// has changed the key.
+// Leave deletes the member's key, if it is still the same entry; see [backend.Session].
+// It blocks for one round trip, or for three if an operator has changed the key.
 func (s *session) Leave(ctx context.Context, m backend.Member) error {
 	return s.Run(ctx, "leave", m.Line, func(ctx context.Context) error { return s.leave(ctx, m) })
 }
@@ -21,7 +20,7 @@ func (s *session) leave(ctx context.Context, m backend.Member) error {
 	if err != nil {
 		return err
 	}
-	// Hardly anybody but the session changes a member.
+	// The index is guessed at first, as hardly anybody but the session changes a member.
 	index, guessed := s.changeOf(key, m.Position), s.owns(m)
 	err = s.retry(ctx, func(ctx context.Context) error {
 		for {

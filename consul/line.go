@@ -12,8 +12,8 @@ import (
 	"github.com/succession-dev/succession/internal/kit"
 )
 
-// Line returns the whole line and the election's record, in one snapshot; see
-// [backend.Session]. It blocks for about a round trip.
+// Line returns the whole line and the header, in one snapshot; see [backend.Session]. It
+// blocks for about a round trip.
 func (s *session) Line(ctx context.Context, line string) (backend.Line, error) {
 	return kit.Call(ctx, s.Life, "line", line, func(ctx context.Context) (backend.Line, error) {
 		if err := checkName(line); err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/succession-dev/succession/internal/port"
 )
 
-// driver is the scheme of URLs, and what errors call this driver.
+// driver is the scheme of URLs, and the name of this driver in errors.
 const driver kit.Driver = "consul"
 
 func init() {
@@ -27,14 +27,14 @@ func init() {
 	})
 }
 
-// Open opens the cluster whose agent u names:
+// Open opens a backend on the cluster of the agent that u names:
 //
 //	consul://127.0.0.1:8500/app?ttl=15s&node=succession&connect=5s
 //
-// Everything is optional; the path is [Options].Prefix. Where the URL does not say
-// otherwise, the environment of Consul's own tools counts: CONSUL_HTTP_ADDR,
-// CONSUL_HTTP_TOKEN, CONSUL_HTTP_TOKEN_FILE, CONSUL_HTTP_SSL, CONSUL_CACERT and
-// the others. More parameters:
+// Everything is optional. The path is [Options].Prefix; ttl, node and connect are TTL, Node
+// and ConnectTimeout. What the URL does not say is taken from the environment of Consul's
+// own tools: CONSUL_HTTP_ADDR, CONSUL_HTTP_TOKEN, CONSUL_HTTP_TOKEN_FILE, CONSUL_HTTP_SSL,
+// CONSUL_CACERT and the others. More parameters:
 //
 //   - dc, namespace, partition: where the elections live.
 //   - agent-node=on: see the warning at [Options].AgentNode.
@@ -43,8 +43,8 @@ func init() {
 //   - tls=on, ca-file, cert-file, key-file, server-name: TLS. Each of them
 //     switches it on.
 //
-// Open blocks until a first session is established, ctx ends, or the connect
-// timeout has passed ([backend.ErrUnavailable]).
+// Open blocks until a first session is established, ctx ends, or the connect timeout has
+// passed ([backend.ErrUnavailable]). The caller closes the backend.
 func Open(ctx context.Context, u *backend.URL) (*Backend, error) {
 	cfg := api.DefaultConfig()
 	o := &Options{
@@ -133,13 +133,15 @@ type Backend struct {
 var _ backend.Backend = (*Backend)(nil)
 
 // New returns a backend on the agent that cfg names. It does not block and does not
-// connect: that is for the first Session. cfg may be nil, for the environment of
-// Consul's own tools; it is not changed, and its transport is copied, as the backend
-// needs several that do not get in each other's way, and pings what HTTP/2 keeps open,
-// every sixth of the TTL unless the transport says otherwise. A http.Client with a
-// RoundTripper of another type is used as it is: it must itself notice connections that
-// have fallen silent. Of the fields of cfg, WaitTime must be zero. o may be nil. New fails
-// with [backend.ErrInvalid] for settings that cannot be.
+// connect: the first Session does. It fails with [backend.ErrInvalid] for settings that
+// cannot be used. o may be nil.
+//
+// If cfg is nil, the environment of Consul's own tools counts. New does not change cfg.
+// It copies the transport, because the backend needs several that do not get in each
+// other's way. Its copies ping HTTP/2 connections every sixth of the TTL, unless the
+// transport says otherwise. A http.Client with a RoundTripper of another type is used as
+// it is: it must itself notice connections that have fallen silent. WaitTime of cfg must
+// be zero.
 func New(cfg *api.Config, o *Options) (*Backend, error) {
 	o, err := o.filled()
 	if err != nil {
@@ -157,15 +159,15 @@ func New(cfg *api.Config, o *Options) (*Backend, error) {
 	return b, nil
 }
 
-// Session returns the live session and opens one where there is none; see
+// Session returns the live session, and opens one if there is none; see
 // [backend.Backend]. It blocks for about five round trips, at most for
 // [Options].ConnectTimeout.
 func (b *Backend) Session(ctx context.Context) (backend.Session, error) {
 	return b.sessions.Session(ctx)
 }
 
-// establish opens a session. A session whose creation was not answered has no members,
-// and Consul ends it in its time.
+// establish opens a session. If the creation was not answered, Consul may have a session
+// that we do not know of; it has no members, and Consul ends it in time.
 func (b *Backend) establish(ctx context.Context) (kit.Session, error) {
 	wait := b.o.backoff()
 	var why error // what went wrong last, apart from that the time was over
@@ -184,8 +186,8 @@ func (b *Backend) establish(ctx context.Context) (kit.Session, error) {
 }
 
 func (b *Backend) tryEstablish(ctx context.Context) (*session, error) {
-	// Longer than other requests, as nothing else goes on meanwhile; a third of the
-	// session's time must be left.
+	// This limit is longer than that of other requests, as nothing else goes on
+	// meanwhile. A third of the TTL must be left.
 	ctx, cancel := context.WithTimeout(ctx, 2*b.o.attempt())
 	defer cancel()
 	t, err := b.c.found(ctx)
@@ -200,7 +202,7 @@ func (b *Backend) tryEstablish(ctx context.Context) (*session, error) {
 		return nil, err
 	}
 	s := newSession(b, t)
-	// The creation does not tell its index, which is where the log now is.
+	// The answer to the creation does not say at which index of the log it was done.
 	entry, err := b.c.renew(ctx, t.id)
 	gone := err == nil && entry == nil
 	switch {
@@ -221,10 +223,9 @@ func (b *Backend) tryEstablish(ctx context.Context) (*session, error) {
 }
 
 // Close ends the session, if there is one, and closes all connections; see
-// [backend.Backend]. It waits for Consul for two seconds at most, also for what it has
-// not confirmed yet of sessions that ended earlier: where it has not answered by then,
-// the error says that the members stand until Consul ends the session, up to twice the
-// TTL later.
+// [backend.Backend]. It waits for Consul for two seconds at most, also on behalf of
+// sessions that ended before. If Consul has not answered by then, the error says that the
+// members stand until Consul ends the session, up to twice the TTL later.
 func (b *Backend) Close() error {
 	err := b.sessions.Close()
 	b.c.close()

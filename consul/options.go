@@ -10,46 +10,44 @@ import (
 	"github.com/succession-dev/succession/internal/backoff"
 )
 
-// Options are the settings of a [Backend]. The zero value and nil are the
-// defaults.
+// Options are the settings of a [Backend]. The zero value and nil are the defaults.
 type Options struct {
-	// TTL is the time of a session: a holder that has had no confirmation for this
-	// long considers the session over. 0 is 15 s.
+	// TTL is the session time: a session ends by itself if Consul has not confirmed it
+	// for this long. 0 means 15 s.
 	//
 	// Two facts about Consul belong to it. A server refuses less than its
-	// session_ttl_min, 10 s unless configured otherwise, and more than 24 h. And it
-	// ends a session that it does not hear from only after twice the TTL, so that
-	// the successor of a leader that crashed begins up to 2*TTL later: 30 s by
-	// default.
+	// session_ttl_min, 10 s unless configured otherwise, and more than 24 h. And Consul
+	// ends a session that it does not hear from only after twice the TTL, so the
+	// successor of a leader that crashed begins up to 2*TTL later: 30 s by default.
 	TTL time.Duration
 
-	// Node is the name of the catalog node that sessions are bound to. It stands
-	// for no machine: no agent runs it, and so nothing in Consul ever takes it for
-	// failed. It is registered where it does not exist, for which the token needs
-	// node:write once; an operator may register it beforehand instead. Whoever
-	// deregisters it ends all sessions bound to it. Empty is "succession".
+	// Node is the name of the catalog node that sessions are bound to. It stands for no
+	// machine: no agent runs it, and so nothing in Consul ever takes it for failed. It is
+	// registered if it does not exist. For that the token needs node:write once; or an
+	// operator registers the node beforehand. Whoever deregisters it ends all sessions
+	// bound to it. Empty means "succession".
 	Node string
 
-	// AgentNode binds sessions to the node of the agent that is talked to, and not
-	// to Node.
+	// AgentNode binds sessions to the node of the agent that is talked to, and not to
+	// Node.
 	//
-	// Do not use it with an agent that is a server, nor where agents leave the
-	// cluster as they stop: Consul ends all sessions of a node together with the
-	// node, whatever their TTL, and removes the node of a failed server within
-	// seconds (autopilot's cleanup_dead_servers). A leader that is cut off believes
-	// in its session for up to a TTL, and meanwhile somebody else leads. It is for
-	// clusters that allow no other node, and whose agents are never removed.
+	// Do not use it with an agent that is a server, nor if agents leave the cluster when
+	// they stop. Consul ends all sessions of a node together with the node, whatever
+	// their TTL, and removes the node of a failed server within seconds (autopilot's
+	// cleanup_dead_servers). A leader that is cut off believes in its session for up to a
+	// TTL, and meanwhile somebody else leads. AgentNode is for clusters that allow no
+	// other node, and whose agents are never removed.
 	AgentNode bool
 
-	// Prefix is the folder in the key-value store that holds all elections and
-	// records, such as "app". Empty is the root.
+	// Prefix is the folder in the key-value store that holds all elections and records,
+	// such as "app". Empty means the root.
 	Prefix string
 
-	// ConnectTimeout bounds the opening of a session. 0 is 4 s, so that a wrong
+	// ConnectTimeout bounds the opening of a session. 0 means 4 s, so that a wrong
 	// address is reported within 5 s.
 	ConnectTimeout time.Duration
 
-	// Logger gets what is worth telling. nil discards it.
+	// Logger gets the log messages. nil discards them.
 	Logger *slog.Logger
 }
 
@@ -59,7 +57,7 @@ const (
 	defaultNode    = "succession"
 	defaultConnect = 4 * time.Second
 
-	// maxWait bounds a blocking query, and with it for how long one that has died
+	// maxWait bounds a blocking query. So it bounds for how long a query that has died
 	// unseen goes unnoticed, and for how long a cancelled one occupies a server.
 	maxWait = time.Minute
 
@@ -67,7 +65,7 @@ const (
 	minPause = 20 * time.Millisecond
 )
 
-// filled returns a copy of o with defaults filled in.
+// filled checks o and returns a copy with the defaults filled in.
 func (o *Options) filled() (*Options, error) {
 	var f Options
 	if o != nil {
@@ -100,28 +98,29 @@ func (o *Options) filled() (*Options, error) {
 	return &f, nil
 }
 
-// wait is how long a blocking query blocks at most; Consul adds up to a sixteenth.
-// When it is over, three requests follow: whoever waits costs one request in a time in
-// which the session costs four.
+// wait returns how long a blocking query blocks at most; Consul adds up to a sixteenth.
+// When it is over, three requests follow. They are few beside those of the session in
+// that time.
 func (o *Options) wait() time.Duration { return min(maxWait, 4*o.TTL) }
 
-// attempt is how long one request may take: several must fit into a TTL, so that a
-// server that does not answer costs no session.
+// attempt returns how long one request may take. Several must fit into a TTL, so that a
+// server that does not answer does not cost the session.
 func (o *Options) attempt() time.Duration { return o.TTL / 3 }
 
-// backoff returns the pauses between attempts, which are short beside a TTL.
+// backoff returns the pauses between attempts. They are short beside a TTL.
 func (o *Options) backoff() backoff.Backoff {
 	return backoff.Backoff{Min: minPause, Max: max(minPause, min(time.Second, o.TTL/15))}
 }
 
-// patience returns the pauses between blocking queries that fail. Reads come between, so
-// that they grow only where those are answered: the agent grants this address no more
-// connections, for up to a minute, and who asks often takes them from others.
+// patience returns the pauses between blocking queries that fail. The caller reads in
+// between, so the pauses grow only if reads are answered. Then the agent grants this
+// address no more connections, for up to a minute, and a caller that asked often would
+// take connections from others.
 func (o *Options) patience() backoff.Backoff {
 	return backoff.Backoff{Min: minPause, Max: max(minPause, o.attempt())}
 }
 
-// rights is what a token needs, for error messages.
+// rights returns what a token needs, for error messages.
 func (o *Options) rights() string {
 	folder := o.Prefix
 	if folder != "" {

@@ -9,13 +9,12 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// Pin unlocks the member's key, which then belongs to no session and stays when the
-// session ends, and writes the election's record, in one transaction; see
-// [backend.Session]. It blocks for two round trips.
+// Pin unlocks the member's key and writes the header, in one transaction; see
+// [backend.Session]. The key then belongs to no session, and stays when the session ends.
+// Pin blocks for two round trips.
 //
-// A pinned member is a key in the line without a session: that is how every client
-// tells it, foreign ones included, and also how it looks after an operator has
-// released the key by hand.
+// A pinned member is a key in the line without a session. Every client tells it by that,
+// also foreign ones. A key that an operator has released by hand looks the same.
 func (s *session) Pin(ctx context.Context, m backend.Member, h backend.Header, at backend.Version) error {
 	return s.Run(ctx, "pin", m.Line, func(ctx context.Context) error { return s.pin(ctx, m, h, at) })
 }
@@ -29,7 +28,8 @@ func (s *session) pin(ctx context.Context, m backend.Member, h backend.Header, a
 	stands := true
 	err = s.retry(ctx, func(ctx context.Context) error {
 		for {
-			// Reading first also finds what an attempt has done whose answer was lost.
+			// Reading first also finds what an earlier attempt has done whose answer was
+			// lost.
 			r, err := s.b.c.read(ctx,
 				&api.KVTxnOp{Verb: api.KVGetOrEmpty, Key: key},
 				&api.KVTxnOp{Verb: api.KVGetOrEmpty, Key: record},

@@ -7,21 +7,21 @@ import (
 	"github.com/hashicorp/consul/api"
 )
 
-// linger is how long a blocking query goes on when nobody waits for it any more.
-// Who waits for a member asks again and again, and to a server that is a query more
-// each time: it does not notice that the one before was cancelled, and works on it
-// until its time is over.
+// linger is how long a blocking query goes on when nobody waits for it any more. A waiter
+// asks again and again. If each time were a query of its own, they would pile up at the
+// server: it does not notice that a query was cancelled, and works on it until its time
+// is over.
 const linger = time.Second
 
-// A topic is what a blocking query waits for: a change of one key, or of anything
-// in a folder.
+// A topic is what a blocking query waits for: a change of one key, or of any key in a
+// folder.
 type topic struct {
 	key    string
 	folder bool
 	member uint64 // the position of the member whose key it is; 0 for other keys
 }
 
-// A query is one blocking query, shared by all who wait for the same topic.
+// A query is one blocking query. All who wait for the same topic share it.
 type query struct {
 	index  uint64 // it ends with a change after this index
 	cancel context.CancelFunc
@@ -35,9 +35,9 @@ type query struct {
 	err  error
 }
 
-// block blocks until there may have been a change after index: when there was one,
-// when the query's time is over, and when it failed. The caller then reads again,
-// except for what the answer proves. It fails when ctx, or the session, ends.
+// block blocks until there may have been a change after index: there was one, the query's
+// time is over, or the query has failed. The caller then reads again, unless the answer
+// itself proves enough. block fails when ctx or the session ends.
 func (s *session) block(ctx context.Context, on topic, index uint64) (*query, error) {
 	if err := s.Usable(ctx); err != nil {
 		return nil, err
@@ -52,9 +52,10 @@ func (s *session) block(ctx context.Context, on topic, index uint64) (*query, er
 	}
 }
 
-// attach returns the query for the topic that is under way, or begins one. One from a
-// later index may have begun after the change that the caller waits for; but who waits
-// for a member waits for its end, and all begin from an index at which it stood.
+// attach returns the query for the topic that is under way, or begins one. A query from a
+// later index may have begun after the change that the caller waits for. That does no
+// harm if the topic is a member: whoever waits for a member waits for its end, and every
+// query begins from an index at which the member stood.
 func (s *session) attach(on topic, index uint64) *query {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,7 +73,7 @@ func (s *session) attach(on topic, index uint64) *query {
 	return q
 }
 
-// detach is for who has waited.
+// detach is called when the caller of attach has waited.
 func (s *session) detach(q *query) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,7 +82,7 @@ func (s *session) detach(q *query) {
 	}
 }
 
-// expire cancels the query, unless somebody has come back meanwhile.
+// expire cancels the query, unless somebody waits for it again.
 func (s *session) expire(q *query) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,12 +91,12 @@ func (s *session) expire(q *query) {
 	}
 }
 
-// run asks with the default consistency: a consistent query fails at a change of
-// Consul's leader, at which the default one goes on.
+// run asks with the default consistency: when Consul changes its leader, a consistent
+// query fails, and this one goes on.
 func (s *session) run(ctx context.Context, on topic, q *query) {
 	defer q.cancel()
 	wait := s.b.o.wait()
-	// Consul adds up to a sixteenth; beyond that, the answer is not coming.
+	// Consul adds up to a sixteenth. After that, no answer is coming.
 	ctx, cancel := context.WithTimeout(ctx, wait+wait/16+s.b.o.attempt()+time.Second)
 	defer cancel()
 	opts := (&api.QueryOptions{WaitIndex: q.index, WaitTime: wait}).WithContext(ctx)

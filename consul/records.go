@@ -22,7 +22,7 @@ func versionOf(p *api.KVPair) backend.Version {
 	return backend.Version(p.ModifyIndex)
 }
 
-// setOp writes a record that must still have the version; 0 is any. Consul does not
+// setOp writes a record that must still have the version; 0 means any. Consul does not
 // count a write that changes nothing, so each has flags of its own.
 func setOp(key string, value []byte, at backend.Version) *api.KVTxnOp {
 	op := &api.KVTxnOp{Verb: api.KVCAS, Key: key, Value: value, Flags: rand.Uint64()}
@@ -70,8 +70,8 @@ func (s *session) get(ctx context.Context, name string) (backend.Record, uint64,
 	return r, index, nil
 }
 
-// Put writes the record where the condition holds, with the condition, in one
-// transaction; see [backend.Records].
+// Put writes the record if the condition holds, in one transaction; see
+// [backend.Records].
 func (s *session) Put(ctx context.Context, name string, value []byte, cond *backend.If) (backend.Version, error) {
 	return kit.Call(ctx, s.Life, "put", name, func(ctx context.Context) (backend.Version, error) { return s.put(ctx, name, value, cond) })
 }
@@ -96,7 +96,7 @@ func (s *session) put(ctx context.Context, name string, value []byte, cond *back
 	return versionOf(p), nil
 }
 
-// Delete removes the record where the condition holds; see [backend.Records].
+// Delete removes the record if the condition holds; see [backend.Records].
 func (s *session) Delete(ctx context.Context, name string, cond *backend.If) error {
 	return s.Run(ctx, "delete", name, func(ctx context.Context) error { return s.delete(ctx, name, cond) })
 }
@@ -112,7 +112,8 @@ func (s *session) delete(ctx context.Context, name string, cond *backend.If) err
 	case cond.Version == backend.Absent:
 		ops = append(ops, &api.KVTxnOp{Verb: api.KVCheckNotExists, Key: key})
 	default:
-		// The verb delete-cas takes it for success when there is no such key.
+		// The verb delete-cas succeeds if there is no such key, so the version is checked
+		// apart.
 		ops = append(ops, &api.KVTxnOp{Verb: api.KVCheckIndex, Key: key, Index: uint64(cond.Version)})
 	}
 	ops = append(ops, &api.KVTxnOp{Verb: api.KVDelete, Key: key})
@@ -120,15 +121,15 @@ func (s *session) delete(ctx context.Context, name string, cond *backend.If) err
 	return err
 }
 
-// guarded runs a transaction on a record on condition that cond.Member, if any,
-// stands, and returns the record's entry, if there is one then. The transaction is
-// sent once, and again only when it was refused: an answer that was lost is the
-// caller's to find out about, so it is waited for longer than those that can be asked
-// for again.
+// guarded runs a transaction on a record, on condition that cond.Member stands, if it is
+// set. It returns the record's entry, if there is one then. It sends the transaction
+// once, and again only if it was refused: after a lost answer, the caller must find out
+// what happened. So it waits for the answer longer than for one that can be asked for
+// again.
 //
-// The guard is the index of the last change of the member's key: the same entry, of
-// the same session. That is the member's position until somebody changes the key, as
-// Pin does, and a move to another session of Consul.
+// The guard is the index of the last change of the member's key. It stands for the same
+// entry, locked by the same session. At first that index is the member's position. Pin
+// changes it, and so does a move to another session of Consul.
 func (s *session) guarded(ctx context.Context, cond *backend.If, key string, ops ...*api.KVTxnOp) (*api.KVPair, error) {
 	var m backend.Member
 	var guard *api.KVTxnOp

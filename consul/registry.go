@@ -12,12 +12,12 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// unroutable is the address of the node that is no machine: of a block that is
-// reserved for documentation (RFC 5737).
+// unroutable is the address of the catalog node, which is no machine. It is from a block
+// that is reserved for documentation (RFC 5737).
 const unroutable = "192.0.2.1"
 
-// create creates a session and returns its id. The api package's own types cannot
-// say a lock-delay of zero, which is what makes a session's end leave nothing behind
+// create creates a session of Consul and returns its id. The types of the api package
+// cannot say a lock-delay of zero, with which the end of a session leaves nothing behind
 // on the servers.
 func (c *client) create(ctx context.Context) (string, error) {
 	host, err := os.Hostname()
@@ -52,8 +52,8 @@ func (c *client) create(ctx context.Context) (string, error) {
 // errNoNode says that the catalog node of sessions does not exist.
 var errNoNode = fmt.Errorf("%w: the catalog node that sessions are bound to does not exist", backend.ErrUnavailable)
 
-// registerNode registers the catalog node of sessions. It has no health check: a
-// node that has one is removed when the check's agent has gone.
+// registerNode registers the catalog node of sessions. The node has no health check: a
+// node with one is removed when the check's agent has gone.
 func (c *client) registerNode(ctx context.Context) error {
 	body := map[string]any{"Node": c.o.Node, "Address": unroutable}
 	return c.done(ctx, "/v1/catalog/register", body)
@@ -72,8 +72,8 @@ func (c *client) done(ctx context.Context, path string, body any) error {
 	return nil
 }
 
-// renew asks for more time and returns what Consul knows of the session; nil when
-// it does not know it any more.
+// renew asks for more time, and returns what Consul knows of the session, or nil if
+// Consul does not know it any more.
 func (c *client) renew(ctx context.Context, id string) (*api.SessionEntry, error) {
 	var entries []*api.SessionEntry
 	_, err := c.renewals.Raw().Write("/v1/session/renew/"+id, nil, &entries, noWrite.WithContext(ctx))
@@ -95,7 +95,7 @@ func (c *client) knows(ctx context.Context, id string) (bool, error) {
 	return entry != nil, c.queried(meta, err)
 }
 
-// destroy ends the session. Consul says yes also where there is none.
+// destroy ends the session of Consul. Consul answers true also if there is none.
 func (c *client) destroy(ctx context.Context, id string) error {
 	return c.done(ctx, "/v1/session/destroy/"+id, nil)
 }

@@ -13,19 +13,18 @@ import (
 	"github.com/succession-dev/succession/internal/clock"
 )
 
-// A tenancy is what the members of a session are locked by: one session of Consul at a
-// time.
+// A tenancy is the session of Consul that the members of a session are locked by.
 //
-// A server that was Consul's leader, stood still for longer than sessions last there, and
-// goes on, sees them run out, as what renewed them meanwhile went to the leader after it.
-// It cannot end them then. But it tries again, 10, 30, 70, 150 and 310 s later, without
-// asking whether they have been renewed (agent/consul/session_ttl.go, invalidateSession),
-// and if it leads once more by then, it ends what lives.
+// Suppose Consul's leader stands still for longer than sessions last, and goes on. It
+// finds that sessions have run out, because the renewals went to the next leader
+// meanwhile. It cannot end them then. But it tries again, 10, 30, 70, 150 and 310 s
+// later, without asking whether they have been renewed (agent/consul/session_ttl.go,
+// invalidateSession). If it leads once more by then, it ends sessions that live.
 //
-// Such a server knows only sessions that it was the leader of. So a renewal counts under
-// the leader alone under which the session was created. Under another one a fresh session
-// takes the members over: who holds a key can be changed, in one transaction, and
-// changes neither its place nor its name.
+// Such a server knows only sessions from when it led. So a renewal counts only under the
+// leader under which the session was created. Under another leader, a fresh session takes
+// the members over: one transaction can give a key to another session, and the key keeps
+// its position and its name.
 type tenancy struct {
 	id     string
 	leader string        // Consul's leader when it was created; empty where that is not known
@@ -34,7 +33,7 @@ type tenancy struct {
 	old    []string      // those before it that Consul may still have: a request to join that names one may be on its way
 }
 
-// holds reports whether a member that is locked by the session of Consul is ours.
+// holds reports whether the session of Consul that a member is locked by is one of ours.
 func (t tenancy) holds(id string) bool { return id == t.id || slices.Contains(t.old, id) }
 
 // present returns what the session's members are locked by, or are being moved to.
@@ -51,12 +50,13 @@ func (s *session) let(t tenancy) {
 	s.tenancy = t
 }
 
-// errUnsettled says that a renewal does not count, as Consul changes its leader.
+// errUnsettled says that a renewal does not count, because Consul changes its leader.
 var errUnsettled = fmt.Errorf("%w: Consul has another leader than when the session was created, and the session is not ready for that", backend.ErrUnavailable)
 
-// relet has a session that was created under the leader take over the members from the
-// one that was renewed, unless one already has. Until all are moved no renewal counts. A
-// move that was broken off goes on under the same session.
+// relet moves the members to a session of Consul that was created under the given leader,
+// and creates one if there is none. from is the session that was renewed: if another one
+// has taken over from it, nothing is left to do. Until all members are moved no renewal
+// counts. A move that was interrupted goes on with the same session.
 func (s *session) relet(ctx context.Context, from, leader string) error {
 	select {
 	case s.reletting <- struct{}{}:
@@ -69,7 +69,7 @@ func (s *session) relet(ctx context.Context, from, leader string) error {
 		return nil
 	}
 	if now.leader != leader {
-		// Where no answer comes, the next renewal must have time to try again.
+		// If no answer comes, the next renewal must have time to try again.
 		attempt, cancel := context.WithTimeout(ctx, s.b.o.attempt())
 		defer cancel()
 		fresh, err := s.b.c.found(attempt)
@@ -96,8 +96,8 @@ func (s *session) relet(ctx context.Context, from, leader string) error {
 	return nil
 }
 
-// prune has Consul end the sessions before the previous one. Members have been moved twice
-// since, so that hardly a request names them any more; one that does is sent again.
+// prune has Consul end the sessions before the previous one. Members have been moved
+// twice since, so hardly any request names them any more. If one does, it is sent again.
 func (s *session) prune(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, s.b.o.attempt())
 	defer cancel()
@@ -109,7 +109,7 @@ func (s *session) prune(ctx context.Context) {
 	s.let(now)
 }
 
-// keys returns where members of the session stand, or are about to.
+// keys returns the keys at which members of the session stand, or are about to.
 func (s *session) keys() (keys []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,9 +119,10 @@ func (s *session) keys() (keys []string) {
 	return keys
 }
 
-// move has the present session of Consul lock those of the keys that an earlier one
-// does. What is pinned stays as it is. Several requests go out at once: with many members
-// and a long way to Consul, one after the other would take longer than the session has.
+// move locks the keys by the present session of Consul, if an earlier one of ours has
+// locked them. What is pinned stays as it is. Several requests go out at once: with many
+// members and a long way to Consul, one after the other would take longer than the
+// session has.
 func (s *session) move(ctx context.Context, keys []string) error {
 	const perMember, atOnce = 3, 4 // operations, requests
 	some := slices.Collect(slices.Chunk(keys, maxOps/perMember))
@@ -138,7 +139,7 @@ func (s *session) move(ctx context.Context, keys []string) error {
 	return errors.Join(errs...)
 }
 
-// moveSome is move for as many as fit into one transaction.
+// moveSome is move for as many keys as fit into one transaction.
 func (s *session) moveSome(ctx context.Context, keys []string) error {
 	gets := make([]*api.KVTxnOp, len(keys))
 	for i, key := range keys {
@@ -176,7 +177,7 @@ func (s *session) moveSome(ctx context.Context, keys []string) error {
 }
 
 // catchUp moves a member that was created under a session of Consul to the present one,
-// if that has become another meanwhile.
+// if that is another by now.
 func (s *session) catchUp(ctx context.Context, key, under string) error {
 	for {
 		now := s.present().id
@@ -190,7 +191,8 @@ func (s *session) catchUp(ctx context.Context, key, under string) error {
 	}
 }
 
-// found creates a session of Consul, and says under which leader if that is sure.
+// found creates a session of Consul. It also returns under which leader, if that is
+// certain.
 func (c *client) found(ctx context.Context) (tenancy, error) {
 	before, err := c.leader(ctx)
 	if err != nil {
@@ -206,8 +208,8 @@ func (c *client) found(ctx context.Context) (tenancy, error) {
 	return t, nil
 }
 
-// leader returns the address of the server that leads, as far as the agent knows; empty
-// for none.
+// leader returns the address of the server that leads, as far as the agent knows. It is
+// empty if there is none.
 func (c *client) leader(ctx context.Context) (string, error) {
 	addr, err := c.renewals.Status().LeaderWithQueryOptions(new(api.QueryOptions).WithContext(ctx))
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/succession-dev/succession/internal/lease"
 )
 
-// A session is one session of Consul at a time. It ends when its deadline passes, when
+// A session has one session of Consul at a time. It ends when its deadline passes, when
 // Consul says that there is no such session, or when it is closed, whichever is first.
 type session struct {
 	*kit.Life
@@ -33,8 +33,8 @@ type session struct {
 
 var _ backend.Session = (*session)(nil)
 
-// newSession returns the session. A deadline that has passed is not revived: a member
-// that waits in line may be believed dead as well.
+// newSession returns the session. Once its deadline has passed, it stays passed, also if
+// all members wait in line: they may be believed dead as well.
 func newSession(b *Backend, t tenancy) *session {
 	s := &session{
 		b:         b,
@@ -56,8 +56,8 @@ func newSession(b *Backend, t tenancy) *session {
 	return s
 }
 
-// unknown ends the session because Consul does not know the session of Consul, unless
-// another one has taken over from that meanwhile.
+// unknown ends the session because Consul does not know the given session of Consul,
+// unless another one has taken over from that meanwhile.
 func (s *session) unknown(id string) error {
 	if s.present().id != id {
 		return errUnsettled
@@ -69,8 +69,9 @@ func (s *session) unknown(id string) error {
 	return s.Ended()
 }
 
-// destroy has Consul end the session, unless it has done so: until then the members stand,
-// and what was on its way may still arrive. Consul ends it by itself in the end.
+// destroy has Consul end the session, unless Consul has done so already: until then the
+// members stand, and requests that were on their way may still arrive. In the end Consul
+// does it by itself.
 func (s *session) destroy(ctx context.Context) error {
 	s.mu.Lock()
 	known := s.known
@@ -100,8 +101,7 @@ func (s *session) stands() string {
 	return fmt.Sprintf("Consul ends session %s by itself, at most %v after its last renewal", s.id, 2*s.b.o.TTL)
 }
 
-// once runs one request of a call that is bound to the session. It takes at most the
-// given time.
+// once runs one request of a call, bound to the session. It takes no longer than limit.
 func (s *session) once(ctx context.Context, limit time.Duration, f func(ctx context.Context) error) error {
 	if err := s.Usable(ctx); err != nil {
 		return err
@@ -122,8 +122,8 @@ func (s *session) once(ctx context.Context, limit time.Duration, f func(ctx cont
 	return err
 }
 
-// retry runs a request that may be repeated, until Consul answers it. It is bounded
-// by ctx, and by the deadline of the session.
+// retry runs a request that may be repeated, until Consul answers it. It ends with ctx,
+// and with the deadline of the session.
 func (s *session) retry(ctx context.Context, f func(ctx context.Context) error) error {
 	_, err := kit.Retry(ctx, s.b.o.backoff(), isUnavailable, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, s.once(ctx, s.b.o.attempt(), f)
@@ -133,6 +133,6 @@ func (s *session) retry(ctx context.Context, f func(ctx context.Context) error) 
 
 func isUnavailable(err error) bool { return errors.Is(err, backend.ErrUnavailable) }
 
-// TTL returns the TTL that was asked for, which is what the session's deadline goes
-// by; Consul itself ends the session after twice that. See [backend.Session].
+// TTL returns the TTL that was asked for, from which the deadline is counted. Consul
+// itself ends the session after twice that. See [backend.Session].
 func (s *session) TTL() time.Duration { return s.b.o.TTL }

@@ -84,6 +84,7 @@
 // The deadline assumes that clocks run at the same rate to within the margin, and nothing
 // about etcd's elections. It does not cover the checkpoints of leases (feature gate
 // LeaseCheckpoint) for a TTL of more than 5 minutes, so such a TTL is refused.
+// docs/safety.md has the argument in steps, and where it ends.
 //
 // If an operator deletes the key or revokes the lease of a leader that is cut off, that
 // leader believes in its term until its deadline, while another leads: guard writes with
