@@ -94,7 +94,7 @@ func documented(t *testing.T, n int) []string {
 	return strings.Split(block, "\n")
 }
 
-// without returns the rules except for that which begins with the word.
+// without returns the rules but for the one that begins with the word.
 func without(t *testing.T, rules []string, word string) []string {
 	t.Helper()
 	left := slices.DeleteFunc(slices.Clone(rules), func(r string) bool { return strings.HasPrefix(r, word) })
@@ -138,7 +138,7 @@ func observes(ctx context.Context, b backend.Backend) error {
 	if err != nil {
 		return err
 	}
-	// Blocked ones are refused as those are that return at once.
+	// Calls that block are refused just like calls that return at once.
 	short, cancel := context.WithTimeoutCause(ctx, ttl/4, errEnough)
 	defer cancel()
 	for _, wait := range []func() error{
@@ -166,7 +166,7 @@ func TestRights(t *testing.T) {
 		does   func(context.Context, backend.Backend) error
 		denied string // the right that an error must name; empty if there is none
 	}{
-		// First, as a candidate with the right registers the node.
+		// This comes first, because a candidate with the right registers the node.
 		{"candidate without node", without(t, candidate, "node"), stands, `'node:write' on "succession"`},
 		{"candidate", candidate, stands, ""},
 		{"candidate without node that is registered", without(t, candidate, "node"), stands, ""},
@@ -193,7 +193,7 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// No call takes for emptiness that its token may not read.
+// No call takes keys that its token may not read for absent.
 func TestUnreadable(t *testing.T) {
 	t.Parallel()
 	c := newSecured(t)
@@ -225,7 +225,7 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// A token that sees its own member alone would lead beside everybody else.
+// The holder of a token that sees only its own member would lead beside everybody else.
 func TestFilteredLine(t *testing.T) {
 	t.Parallel()
 	const keyRules, sessionRules = `key_prefix "app/" { policy = "write" }`, `session "succession" { policy = "write" }`
@@ -255,7 +255,7 @@ func TestFilteredLine(t *testing.T) {
 	}
 }
 
-// A token that is revoked ends its holder's part, and says why.
+// When a token is revoked, its holder stops, and the error says why.
 func TestTokenRevoked(t *testing.T) {
 	t.Parallel()
 	c := newSecured(t)
@@ -301,11 +301,11 @@ func TestTokenRevoked(t *testing.T) {
 	if _, err := leader.Campaign(within(t, prompt)); !errors.Is(err, backend.ErrDenied) {
 		t.Errorf("the next Campaign returned %v, want ErrDenied", err)
 	}
-	// Nobody may remove the members now: Consul does, with the sessions.
+	// Nobody has the right to remove the members now: Consul does it, with the sessions.
 	awaitLine(t, observer, "jobs", 0)
 }
 
-// awaitLine waits until n stand in the line.
+// awaitLine waits until n members stand in the line.
 func awaitLine(t *testing.T, s backend.Session, name string, n int) {
 	t.Helper()
 	ctx := within(t, 2*prompt)
@@ -332,7 +332,7 @@ func awaitLine(t *testing.T, s backend.Session, name string, n int) {
 	}
 }
 
-// Where the token comes from, and which of several counts.
+// A token can come from several sources, and one of them counts.
 func TestTokenSources(t *testing.T) {
 	c := newSecured(t)
 	good, bad := c.token(t, documented(t, 0)...).SecretID, rootToken[:35]+"6"

@@ -19,7 +19,7 @@ import (
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 
-// An ingress stands before a server of Consul. For a while it has no route there.
+// An ingress stands in front of a server of Consul. For a while it has no route to it.
 type ingress struct {
 	*httptest.Server
 	instead atomic.Pointer[answer] // what it says; nil is what Consul says
@@ -65,8 +65,9 @@ func newIngress(t *testing.T, addr string) *ingress {
 
 func (in *ingress) addr() string { return strings.TrimPrefix(in.URL, "http://") }
 
-// shut has the ingress say a to everything, also to queries that are under way: their
-// connections end. It returns once it has said so n times to each kind of request.
+// shut makes the ingress answer a to everything, also to queries that are under way:
+// their connections end. It returns once the ingress has answered n times to each kind of
+// request.
 func (in *ingress) shut(t *testing.T, a answer, n int, kinds ...string) {
 	t.Helper()
 	in.mu.Lock()
@@ -92,8 +93,8 @@ func (in *ingress) shut(t *testing.T, a answer, n int, kinds ...string) {
 	}
 }
 
-// An ingress that has lost its way to Consul says so as if it were Consul: nothing
-// may be concluded from it, neither that a session is over, nor that a key is absent.
+// An ingress that has lost its way to Consul answers in Consul's place. Nothing may be
+// concluded from that: neither that a session has ended, nor that a key is absent.
 func TestSomethingBetweenAnswers(t *testing.T) {
 	t.Parallel()
 	jsonType := http.Header{"Content-Type": {"application/json"}}

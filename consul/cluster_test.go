@@ -12,11 +12,11 @@ import (
 )
 
 // patient is twice Consul's shortest times, so that a busy machine does not depose a
-// leader of the servers: that costs sessions as short as these.
+// leader of the servers. Sessions as short as these do not outlive that.
 const patient = "performance{raft_multiplier=2}"
 
-// TestConformanceThree runs the rules of servers on three of them. Faults hit one server,
-// or the majority; clients talk to followers, which forward what they are asked.
+// TestConformanceThree runs the rules for three servers. Faults hit one server, or the
+// majority. Clients talk to followers, which forward the requests.
 func TestConformanceThree(t *testing.T) {
 	t.Parallel() // with the other of the two: both wait most of the time
 	c := coordtest.NewConsul(t, &coordtest.ConsulOptions{Nodes: 3, Links: true, Config: []string{manyConnections, patient}})
@@ -36,7 +36,7 @@ func TestConformanceThree(t *testing.T) {
 	conformance.Run(t, h)
 }
 
-// followers are the clients that one rule has opened, each at a follower.
+// followers are the clients that one rule has opened, each on a follower.
 type followers struct {
 	*clients
 	opened int // how many clients; guarded by clients.mu
@@ -71,7 +71,7 @@ func (f *followers) next() (*coordtest.Server, error) {
 	}
 }
 
-// restart has one server fail, in another way each time, and returns when all serve.
+// restart makes one server fail, each time in another way, and returns when all serve.
 func (f *followers) restart(ctx context.Context) error {
 	leader, err := f.consul.Leader(ctx)
 	if err != nil {
@@ -102,8 +102,8 @@ func (f *followers) restart(ctx context.Context) error {
 	return err
 }
 
-// pause stops the servers that clients talk to, which are the majority where there
-// are two clients.
+// pause pauses the servers that clients talk to. With two clients, these are the
+// majority.
 func (f *followers) pause(context.Context) (resume func(), err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -16,8 +16,8 @@ import (
 	"github.com/succession-dev/succession/internal/rig/coordtest/rig/consulrig"
 )
 
-// manyConnections lets all clients of the suite, which share an address, wait at one
-// server: cancelled queries hold their connections for a while.
+// manyConnections lets all clients of the suite wait at one server. They share an
+// address, and cancelled queries hold their connections for a while.
 const manyConnections = "limits{http_max_conns_per_client=4000}"
 
 // TestConformance runs every rule on a server of its own, which the rules may
@@ -38,7 +38,7 @@ func TestConformance(t *testing.T) {
 	conformance.Run(t, h)
 }
 
-// clients are those that one rule has opened, each behind a proxy of its own.
+// clients are the clients that one rule has opened, each behind a proxy of its own.
 type clients struct {
 	t      *testing.T
 	consul *coordtest.Consul

@@ -11,8 +11,8 @@ import (
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 
-// A waiter for whose query the agent has no connection left must not ask all the more:
-// it would keep others from theirs.
+// If the agent has no connection left for a waiter's query, the waiter must not ask more
+// often: it would take connections from others.
 func TestCrowdedAgent(t *testing.T) {
 	t.Parallel()
 	const ttl, waiters, connections = 3 * time.Second, 40, 20

@@ -29,8 +29,8 @@ func CountRequests(b *Backend) *atomic.Int64 {
 	return n
 }
 
-// OnRequest calls f with each request as it goes out. It must be called before the
-// first.
+// OnRequest calls f with each request as it goes out. It must be called before the first
+// one.
 func OnRequest(b *Backend, f func(*http.Request)) {
 	Tap(b, func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
 		f(req)

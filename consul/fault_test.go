@@ -48,13 +48,13 @@ func members(t testing.TB, addr, name string) []string {
 	return keys
 }
 
-// A departure must cost one notification and nothing else: not a request of the one
-// who waits, and nothing at all of the others.
+// A departure costs one notification and nothing else: no request of its waiter, and
+// nothing at all of the other waiters.
 func TestDepartureWakesOneAndAsksNothing(t *testing.T) {
 	t.Parallel()
 	addr, name := server(t), coordtest.Name(t)
 	const n = 40
-	// So long that no renewal is among the requests.
+	// The TTL is so long that no renewal is among the requests.
 	b := open(t, addr, &consul.Options{TTL: time.Minute})
 	requests := consul.CountRequests(b)
 	s := sessionOf(t, b)
@@ -104,8 +104,8 @@ func TestDepartureWakesOneAndAsksNothing(t *testing.T) {
 	cancel()
 }
 
-// A server works on a query until its time is over, whether or not it was cancelled:
-// who waits again and again must not ask again and again.
+// A server works on a query until its time is over, whether it was cancelled or not. So a
+// caller that waits again and again must not cause a query each time.
 func TestWaitingAgainIsOneQuery(t *testing.T) {
 	t.Parallel()
 	addr, name := server(t), coordtest.Name(t)
@@ -135,7 +135,7 @@ func TestWaitingAgainForChangedKeyIsOneQuery(t *testing.T) {
 	var queries atomic.Int64
 	blocks := make(chan struct{})
 	consul.OnRequest(b, func(req *http.Request) {
-		// The first is answered at once, as the key has changed since.
+		// The first query is answered at once, as the key has changed since.
 		if kindOf(req) == "query" && queries.Add(1) == 2 {
 			close(blocks)
 		}
@@ -175,7 +175,7 @@ func TestWaitingAgainForChangedKeyIsOneQuery(t *testing.T) {
 	}
 }
 
-// Whatever becomes of a join's request and of its answer, there is one member.
+// Whatever happens to the request of a Join and to its answer, there is one member.
 func TestAmbiguousJoin(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -243,14 +243,14 @@ func TestLateJoinIsRemoved(t *testing.T) {
 	if s.Err() != nil {
 		t.Errorf("the session has ended: %v", s.Err())
 	}
-	// The next member has a key of its own, which is left alone.
+	// The next member has another key, and is left alone.
 	m := join(t, s, name, "")
 	if p, err := s.Ahead(t.Context(), m); err != nil || !p.First {
 		t.Errorf("the next member stands at %+v, %v", p, err)
 	}
 }
 
-// position returns the CreateIndex of the key, 0 where there is none.
+// position returns the CreateIndex of the key, or 0 if there is none.
 func position(t testing.TB, addr, key string) uint64 {
 	t.Helper()
 	p, _, err := admin(t, addr).KV().Get(key, nil)
@@ -263,8 +263,8 @@ func position(t testing.TB, addr, key string) uint64 {
 	return p.CreateIndex
 }
 
-// A holder that hears nothing must be over well before Consul lets the next one
-// lead, and must stay so when all answers arrive at once.
+// A session that hears nothing must end well before Consul lets the next member lead, and
+// must stay ended when all answers arrive at once.
 func TestLateRenewalsReviveNothing(t *testing.T) {
 	t.Parallel()
 	addr, name := server(t), coordtest.Name(t)
@@ -272,7 +272,7 @@ func TestLateRenewalsReviveNothing(t *testing.T) {
 	s := session(t, p.Addr(), nil)
 	m := join(t, s, name, "")
 	observer := session(t, addr, nil)
-	// The deadline of a renewal, and not that of the creation.
+	// Wait for the deadline of a renewal: the first one is that of the creation.
 	for first := s.Deadline(); s.Deadline().Sub(first) < ttl/4; {
 		select {
 		case <-time.After(ttl / 50):
@@ -307,7 +307,7 @@ func TestLateRenewalsReviveNothing(t *testing.T) {
 func TestSessionDestroyedByOperator(t *testing.T) {
 	t.Parallel()
 	addr, name := server(t), coordtest.Name(t)
-	// A renewal would tell only after 20 s.
+	// A renewal would notice it only after 20 s.
 	b := open(t, addr, &consul.Options{TTL: time.Minute})
 	s := sessionOf(t, b)
 	m := join(t, s, name, "")
@@ -346,8 +346,8 @@ func TestMemberDeletedByOperator(t *testing.T) {
 	}
 }
 
-// What an operator writes over a member's key changes its ModifyIndex, by which
-// transactions are guarded.
+// If an operator writes to a member's key, its ModifyIndex changes, on which transactions
+// depend.
 func TestKeyChangedByOperator(t *testing.T) {
 	t.Parallel()
 	addr, name := server(t), coordtest.Name(t)
@@ -397,8 +397,8 @@ func TestNodeDeregistered(t *testing.T) {
 	}
 }
 
-// Renewals have a connection of their own, which no number of blocking queries, nor
-// the server's limit of connections, takes away.
+// Renewals have a connection of their own. Neither many blocking queries nor the server's
+// limit of connections take it away.
 func TestQueriesDoNotStarveRenewals(t *testing.T) {
 	t.Parallel()
 	c := coordtest.NewConsul(t, &coordtest.ConsulOptions{Config: []string{"limits{http_max_conns_per_client=20}"}})
@@ -448,12 +448,13 @@ func TestCloseIsBoundedWhileCutOff(t *testing.T) {
 	}
 }
 
-// Consul may not have been told yet of the end of a session before the one that is closed.
+// When a session is closed, Consul may not have been told yet that the session before it
+// has ended.
 func TestCloseAwaitsEarlierSession(t *testing.T) {
 	t.Parallel()
-	// begin opens a backend whose first session has ended, and has another. What tells Consul
-	// of the end of the first is held until release is closed, and last is closed once Consul
-	// knows of the end of the second.
+	// begin opens a backend with a second session, whose first one has ended. The request
+	// that tells Consul of the end of the first is held until release is closed. last is
+	// closed once Consul knows of the end of the second.
 	begin := func(t *testing.T, name string, ttl time.Duration) (b *consul.Backend, first, second backend.Session, release, last chan struct{}) {
 		b = open(t, server(t), &consul.Options{TTL: ttl})
 		release, last = make(chan struct{}), make(chan struct{})

@@ -16,7 +16,7 @@ import (
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 
-// kindOf says what the request is for.
+// kindOf returns what the request is for.
 func kindOf(req *http.Request) string {
 	switch {
 	case strings.HasPrefix(req.URL.Path, "/v1/session/renew/"):
@@ -31,10 +31,10 @@ func kindOf(req *http.Request) string {
 	return req.Method + " " + req.URL.Path
 }
 
-// A candidate that waits costs its session's renewals, each with a question for Consul's
-// leader, one blocking query, which is
-// asked again when its time is over, and the slow re-check; and nothing when others
-// come and go, in front of its predecessor or behind itself.
+// A candidate that waits costs the renewals of its session, each with the question who
+// leads Consul, one blocking query, which is asked again when its time is over, and the
+// slow re-check. It costs nothing when others come and go, in front of its predecessor or
+// behind itself.
 func TestIdleWaiter(t *testing.T) {
 	t.Parallel()
 	addr, name := server(t), coordtest.Name(t)
@@ -69,7 +69,8 @@ func TestIdleWaiter(t *testing.T) {
 	}
 	last := join(t, others, name, "")
 
-	// Long enough for two ends of a query, which comes every four TTL and a little.
+	// This is long enough for two ends of a query, which come every four TTL and a
+	// little.
 	const n = 9
 	kinds := []string{"renewal", "leader", "query", "read"}
 	begin := time.Now()
@@ -96,7 +97,7 @@ func TestIdleWaiter(t *testing.T) {
 	if err := <-failed; !errors.Is(err, context.Canceled) {
 		t.Errorf("Campaign returned %v, want the cause of its context", err)
 	}
-	// The busier the machine, the fewer.
+	// On a busy machine there may be fewer.
 	ttls := float64(took) / float64(ttl)
 	for kind, most := range map[string]float64{
 		"renewal": 3*ttls + 1,

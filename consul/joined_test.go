@@ -17,8 +17,8 @@ import (
 	"github.com/succession-dev/succession/consul"
 )
 
-// A busyStore is a Consul in which somebody writes so often that each blocking query for
-// an empty line is answered at once.
+// A busyStore is a Consul in which others write so often that each blocking query on an
+// empty line is answered at once.
 type busyStore struct {
 	mu             sync.Mutex
 	index, queries int
@@ -52,7 +52,7 @@ func (b *busyStore) RoundTrip(req *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: status, Header: header, Body: io.NopCloser(strings.NewReader(body)), Request: req}, nil
 }
 
-// Who waits at an empty line must not ask as often as others write.
+// A caller that waits at an empty line must not ask as often as others write.
 func TestJoinedInBusyStore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -24,7 +24,7 @@ func newTransport(t testing.TB) *http.Transport {
 	return tr
 }
 
-// What a member looks like to others is part of what foreign clients rely on.
+// Foreign clients rely on what a member looks like.
 func TestMemberIsAKeyOfItsSession(t *testing.T) {
 	addr, name := server(t), coordtest.Name(t)
 	s := session(t, addr, nil)
@@ -106,7 +106,7 @@ func TestSuccession(t *testing.T) {
 	}
 }
 
-// Pinning must keep the place, survive the session, and be undone by Leave alone.
+// A pinned member keeps its position, outlives its session, and goes only by Leave.
 func TestPin(t *testing.T) {
 	addr, name := server(t), coordtest.Name(t)
 	a, b := session(t, addr, nil), session(t, addr, nil)
@@ -124,7 +124,7 @@ func TestPin(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// A request of Join that arrives only now must not tie the key to the session again.
+	// A request of Join that arrives only now must not lock the key by the session again.
 	if err := consul.ReplayJoin(t.Context(), a, ma); err != nil {
 		t.Fatal(err)
 	}
@@ -267,8 +267,8 @@ func TestWatchAndJoined(t *testing.T) {
 	}
 }
 
-// What decides is read linearizably; what waits is not, as that would fail at each
-// change of Consul's leader; nothing is ever asked of whoever happens to answer.
+// Reads that decide something are linearizable. Blocking queries are not, because they
+// would fail at each change of Consul's leader. No read allows a stale answer.
 func TestConsistency(t *testing.T) {
 	addr, name := server(t), coordtest.Name(t)
 	b := open(t, addr, nil)

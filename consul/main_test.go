@@ -23,7 +23,7 @@ import (
 // ttl is the session time of most tests. Consul ends a session after twice that.
 const ttl = time.Second
 
-// shared is the server that most tests share; they keep apart by the names of their
+// shared is the server that most tests share. They keep apart by the names of their
 // elections.
 var shared struct {
 	once   sync.Once
@@ -33,9 +33,10 @@ var shared struct {
 
 func TestMain(m *testing.M) {
 	rig.Candidate()
-	// The rules of the conformance suite wait for time to pass, not for the processor.
+	// The rules of the conformance suite wait for time to pass, and need little of the
+	// processor.
 	flag.Parse()
-	// Package net/http says there what a server answers that refuses a connection.
+	// Package net/http writes there what a server answers that refuses a connection.
 	log.SetOutput(io.Discard)
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)

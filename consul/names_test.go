@@ -8,9 +8,9 @@ import (
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 
-// A key is part of a URL on its way to Consul, and Consul's server redirects to the
-// path that it takes for the clean one. A name that is not clean would be another key
-// there than in a transaction.
+// A key is part of a URL on its way to Consul, and Consul's server redirects a path that
+// it takes for unclean. So a name that is not clean would be another key there than in a
+// transaction.
 func TestNamesThatWouldBeCleaned(t *testing.T) {
 	s := session(t, server(t), nil)
 	ctx := t.Context()
@@ -47,7 +47,7 @@ func TestNamesThatWouldBeCleaned(t *testing.T) {
 	}
 }
 
-// What is possible is kept to the letter, by every way to Consul.
+// A name that is allowed is kept exactly, by every kind of request.
 func TestNamesAreKeptToTheLetter(t *testing.T) {
 	addr, dir := server(t), coordtest.Name(t)
 	s := session(t, addr, nil)

@@ -75,7 +75,7 @@ func TestPrefix(t *testing.T) {
 	}
 }
 
-// The caller's configuration stays the caller's.
+// New does not change the configuration of its caller.
 func TestNewLeavesConfigAlone(t *testing.T) {
 	cfg := &api.Config{Address: "http://" + server(t)}
 	before := *cfg

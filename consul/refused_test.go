@@ -16,8 +16,8 @@ import (
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 
-// A transaction that only reads states no condition. What is missing in one that was
-// refused is not absent: nobody has left the line because of it, and nobody is first.
+// A transaction that only reads states no condition. If it was refused, what is missing
+// in the answer is not absent: nobody has left the line, and nobody is first.
 func TestRefusedReads(t *testing.T) {
 	t.Parallel()
 	addr, name := server(t), coordtest.Name(t)

@@ -19,7 +19,7 @@ import (
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 
-// creates counts what creates sessions of Consul.
+// creates counts the requests that create sessions of Consul.
 type creates struct{ atomic.Int64 }
 
 func (n *creates) pass(req *http.Request, next http.RoundTripper) (*http.Response, error) {
@@ -87,7 +87,7 @@ func TestReletOverLongWay(t *testing.T) {
 	}
 }
 
-// A move that was broken off goes on under the session that was created for it.
+// A move that was interrupted goes on with the session that was created for it.
 func TestBrokenMoveGoesOn(t *testing.T) {
 	t.Parallel()
 	addr, name := server(t), coordtest.Name(t)
@@ -123,7 +123,7 @@ func TestBrokenMoveGoesOn(t *testing.T) {
 	}
 }
 
-// Sessions of Consul that were taken over do not pile up, neither there nor here.
+// Former sessions of Consul do not pile up, neither at Consul nor here.
 func TestOldSessionsArePruned(t *testing.T) {
 	t.Parallel()
 	addr, name := server(t), coordtest.Name(t)
@@ -163,7 +163,7 @@ func TestOldSessionsArePruned(t *testing.T) {
 	}
 }
 
-// What Consul says of a session that was taken over says nothing of the one that lives.
+// What Consul says of a former session of Consul says nothing about the present one.
 func TestEndOfOldSessionEndsNothing(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"PUT /v1/txn", "renewal"} {
@@ -214,8 +214,8 @@ func TestEndOfOldSessionEndsNothing(t *testing.T) {
 	}
 }
 
-// A write under a member, and its leaving, are one request also after the member's key
-// has changed: a resignation that reads first takes three times as long.
+// A write under a member, and Leave, are one request also after the key of the member has
+// changed. If they read first, a resignation would take three times as long.
 func TestOneRequestAfterRelet(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex

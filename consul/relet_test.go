@@ -22,12 +22,12 @@ import (
 	"github.com/succession-dev/succession/internal/rig/coordtest/rig"
 )
 
-// outlives is a TTL that outlives a change of Consul's leader, with servers that are
+// outlives is a TTL that outlives a change of Consul's leader, if the servers are
 // patient.
 const outlives = 8 * time.Second
 
-// TestRelet has Consul change its leader, and then does what one that was stalled may do
-// when it leads again: it ends a session that was alive.
+// TestRelet makes Consul change its leader. Then it does what a former leader that stood
+// still may do when it leads again: it ends a session that was alive.
 func TestRelet(t *testing.T) {
 	t.Parallel()
 	c := coordtest.NewConsul(t, &coordtest.ConsulOptions{Nodes: 3, Config: []string{patient}})
@@ -113,8 +113,8 @@ func TestRelet(t *testing.T) {
 	}
 }
 
-// TestStaleLeader stops Consul's leader for longer than it keeps sessions, and has it lead
-// again. It tries to end those that it has seen run out.
+// TestStaleLeader pauses Consul's leader for longer than it keeps sessions, and makes it
+// lead again. It tries to end the sessions that it has seen run out.
 func TestStaleLeader(t *testing.T) {
 	t.Parallel()
 	c := coordtest.NewConsul(t, &coordtest.ConsulOptions{Nodes: 3, Config: []string{patient, "autopilot{cleanup_dead_servers=false}"}})
@@ -155,13 +155,14 @@ func TestStaleLeader(t *testing.T) {
 	}
 }
 
-// led is a backend whose leader of Consul is the one that the test names.
+// led is a backend that is told that Consul has the leader that the test names.
 type led struct {
 	*consul.Backend
 	leader atomic.Value // string
 }
 
-// ledBy opens a backend that is told that one leads. Each other request goes through f.
+// ledBy opens a backend that is told that the given server leads. Each other request goes
+// through f.
 func ledBy(t *testing.T, addr string, ttl time.Duration, one string, f func(req *http.Request, next http.RoundTripper) (*http.Response, error)) *led {
 	t.Helper()
 	l := &led{Backend: open(t, addr, &consul.Options{TTL: ttl})}
@@ -176,14 +177,14 @@ func ledBy(t *testing.T, addr string, ttl time.Duration, one string, f func(req 
 	return l
 }
 
-// A request to join may be on its way while Consul changes its leader more than once. It
-// names a session of Consul that nobody renews any more.
+// A request to join may be on its way while Consul changes its leader more than once.
+// Then it names a session of Consul that nobody renews any more.
 func TestJoinWhileLeadersChange(t *testing.T) {
 	t.Parallel()
 	addr, name := server(t), coordtest.Name(t)
 	var held atomic.Bool
 	joining, release := make(chan struct{}), make(chan struct{})
-	// So long that the renewals are those of the test alone.
+	// The TTL is so long that only the test sends renewals.
 	b := ledBy(t, addr, time.Minute, "first", func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
 		if kindOf(req) == "PUT /v1/txn" && held.CompareAndSwap(false, true) {
 			close(joining)
@@ -231,7 +232,7 @@ func TestJoinWhileLeadersChange(t *testing.T) {
 	}
 }
 
-// Two renewals that were both on their way at a change of leader need one fresh session.
+// If two renewals are on their way at a change of leader, they create one fresh session.
 func TestRenewalsMeetOneChangeOfLeader(t *testing.T) {
 	t.Parallel()
 	const n = 2
@@ -266,7 +267,7 @@ func TestRenewalsMeetOneChangeOfLeader(t *testing.T) {
 	}
 }
 
-// One lost answer while a fresh session is created must not cost the session.
+// A lost answer while a fresh session is created must not cost the session.
 func TestAnswerLostAtChangeOfLeader(t *testing.T) {
 	t.Parallel()
 	var lose atomic.Bool
@@ -292,7 +293,7 @@ func TestAnswerLostAtChangeOfLeader(t *testing.T) {
 	}
 }
 
-// transfer has Consul's leader hand over to the server with the index.
+// transfer makes Consul's leader hand over to the server with the index.
 func transfer(t *testing.T, c *coordtest.Consul, to int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -320,7 +321,7 @@ func transfer(t *testing.T, c *coordtest.Consul, to int) {
 	t.Fatal("the server does not become the leader")
 }
 
-// lockedBy waits until the member is locked by a session of Consul that ok is true for.
+// lockedBy waits until the member is locked by a session of Consul for which ok is true.
 func lockedBy(t *testing.T, operator *api.Client, s backend.Session, m backend.Member, ok func(id string) bool) {
 	t.Helper()
 	end := time.Now().Add(3 * outlives)

@@ -11,7 +11,7 @@ import (
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 
-// A restart with its data costs nobody the place, and no watch.
+// A restart of a server with its data costs no member its position, and no watch.
 func TestServerRestart(t *testing.T) {
 	t.Parallel()
 	c := coordtest.NewConsul(t, &coordtest.ConsulOptions{Durable: true})
@@ -38,7 +38,7 @@ func TestServerRestart(t *testing.T) {
 	}
 }
 
-// A cluster that begins anew has smaller indexes: tokens would fall.
+// A cluster that was rebuilt has smaller indexes: tokens would fall.
 func TestServerLosesItsData(t *testing.T) {
 	t.Parallel()
 	c := coordtest.NewConsul(t, nil)
@@ -67,15 +67,15 @@ func TestServerLosesItsData(t *testing.T) {
 			t.Fatalf("Session at a server without data returned %v, want ErrReset", err)
 		}
 	}
-	// Who has not seen the old data cannot know.
+	// A backend that has not seen the old data cannot know.
 	fresh := session(t, addr, nil)
 	if m := join(t, fresh, name, ""); m.Position >= uint64(v) {
 		t.Errorf("the new log is at %d, the old was at %d: nothing was tested", m.Position, v)
 	}
 }
 
-// A snapshot that is restored into a cluster that runs turns back the keys and not the
-// log. Those who wait at that moment are told, as nothing was written since.
+// A snapshot that is restored into a running cluster turns back the keys and not the log.
+// Sessions that wait at that moment are told, as nothing was written since.
 func TestServerRestoresSnapshot(t *testing.T) {
 	t.Parallel()
 	c := coordtest.NewConsul(t, &coordtest.ConsulOptions{Durable: true})
@@ -90,7 +90,7 @@ func TestServerRestoresSnapshot(t *testing.T) {
 		_, err := b.Watch(t.Context(), name, backend.Absent)
 		waiting["Watch"] <- err
 	}()
-	// Those whose queries arrive later than the restore find out later, too.
+	// A session whose query arrives later than the restore finds out later, too.
 	if _, err := b.Line(t.Context(), name); err != nil {
 		t.Fatal(err)
 	}
@@ -112,8 +112,8 @@ func TestServerRestoresSnapshot(t *testing.T) {
 	}
 }
 
-// Once somebody has written after a restore, the indexes are where they were. Who has
-// seen a later record of the election is told all the same.
+// Once somebody has written after a restore, the indexes are where they were. A backend
+// that has seen a later header of the election is told all the same.
 func TestRestoreThatTheLogHasOvertaken(t *testing.T) {
 	t.Parallel()
 	c := coordtest.NewConsul(t, &coordtest.ConsulOptions{Durable: true})
@@ -164,7 +164,7 @@ func TestRestoredMemberIsRemoved(t *testing.T) {
 	}
 }
 
-// snapshot takes a snapshot, and returns what restores it.
+// snapshot takes a snapshot, and returns a func that restores it.
 func snapshot(t *testing.T, addr string) (restore func()) {
 	t.Helper()
 	op := admin(t, addr)
@@ -181,8 +181,8 @@ func snapshot(t *testing.T, addr string) (restore func()) {
 	}
 }
 
-// Consul removes the node of a server that has failed, and with it the sessions
-// that are bound to it, long before their time. Sessions on a node of our own stay.
+// Consul removes the node of a server that has failed, and with it the sessions that are
+// bound to it, long before their time is over. Sessions on a node of our own stay.
 func TestFailedServerTakesItsSessionsAlong(t *testing.T) {
 	t.Parallel()
 	c := coordtest.NewConsul(t, &coordtest.ConsulOptions{Nodes: 3})
@@ -243,7 +243,7 @@ func TestLeaderChange(t *testing.T) {
 	gone := make(chan error, 1)
 	go func() { gone <- b.Gone(t.Context(), ma) }()
 	leader.Kill()
-	// Writable again some seconds later; Leave waits for that.
+	// Consul is writable again some seconds later. Leave waits for that.
 	if err := a.Leave(within(t, 20*time.Second), ma); err != nil {
 		t.Fatal(err)
 	}
@@ -260,7 +260,7 @@ func TestLeaderChange(t *testing.T) {
 	}
 }
 
-// While nothing answers, calls honour their context, and the session its deadline.
+// While nothing answers, calls end with their context, and the session at its deadline.
 func TestPausedServer(t *testing.T) {
 	t.Parallel()
 	c := coordtest.NewConsul(t, nil)

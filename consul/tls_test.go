@@ -19,8 +19,8 @@ import (
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 
-// certificate makes a certificate of 127.0.0.1 that signs itself, good for a server
-// and for a client.
+// certificate makes a self-signed certificate of 127.0.0.1, for a server and for a
+// client.
 func certificate(t *testing.T) (certFile, keyFile string) {
 	t.Helper()
 	c := certs.New(t, "test", "127.0.0.1")
@@ -79,9 +79,9 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// Connections fall silent for good where something on the way has forgotten them, and
-// new ones work. Over HTTP/2 one connection carries all requests of a kind, whose ends
-// do not close it.
+// Connections fall silent for good when something on the way has forgotten them, and new
+// ones work. Over HTTP/2 one connection carries all requests of a kind, and the end of a
+// request does not close it.
 func TestFrozenConnections(t *testing.T) {
 	t.Parallel()
 	cert, key := certificate(t)
@@ -91,7 +91,7 @@ func TestFrozenConnections(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// with returns a transport of the caller's that speaks HTTP/2 if it is told to.
+	// with returns a caller's transport, which speaks HTTP/2 if it is told to.
 	with := func(set func(t *http.Transport)) *http.Transport {
 		t := &http.Transport{TLSClientConfig: own.Clone()}
 		set(t)
@@ -162,8 +162,8 @@ func TestFrozenConnections(t *testing.T) {
 	}
 }
 
-// foreignHTTP2 is what another package sets that speaks HTTP/2 over its own connections,
-// which a copy of the transport would share.
+// foreignHTTP2 is what another package sets that speaks HTTP/2 over connections of its
+// own. A copy of the transport would share those.
 func foreignHTTP2(t *testing.T) map[string]func(string, *tls.Conn) http.RoundTripper {
 	return map[string]func(string, *tls.Conn) http.RoundTripper{"h2": func(string, *tls.Conn) http.RoundTripper {
 		t.Error("a connection has gone to the caller's own HTTP/2")

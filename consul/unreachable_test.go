@@ -47,8 +47,8 @@ func web(t *testing.T, status int) string {
 	return strings.TrimPrefix(s.URL, "http://")
 }
 
-// Whoever gets the address wrong is told within the default connect timeout, of
-// five seconds, what is wrong with it.
+// A wrong address fails within five seconds by default, and the error says what is wrong
+// with it.
 func TestOpenUnreachable(t *testing.T) {
 	t.Parallel()
 	cert, key := certificate(t)

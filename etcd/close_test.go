@@ -13,8 +13,8 @@ import (
 	"github.com/succession-dev/succession/internal/rig/coordtest/rig/etcdrig"
 )
 
-// TestCloseAwaitsAll has a session that has ended still be given up when the backend is
-// closed, which is done with the next one sooner. Nothing stands afterwards.
+// TestCloseAwaitsAll closes a backend while etcd still ends an earlier session, and ends
+// the present one sooner. Nothing stands afterwards.
 func TestCloseAwaitsAll(t *testing.T) {
 	t.Parallel()
 	addr := sharedEtcd(t).Addrs()[0]

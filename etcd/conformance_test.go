@@ -34,9 +34,9 @@ func TestConformance(t *testing.T) {
 	conformance.Run(t, h)
 }
 
-// TestConformanceThree runs the rules of servers on three of them, over which the clients
-// are spread. A restart is that of etcd's leader, and of all servers, in turns; a pause
-// takes the quorum away, etcd's leader with it, or stops all.
+// TestConformanceThree runs the rules for three servers. The clients are spread over
+// them. Restart restarts etcd's leader, and all servers, in turns. Pause takes the quorum
+// away, etcd's leader with it, or stops all servers, in turns.
 func TestConformanceThree(t *testing.T) {
 	t.Parallel()
 	cluster := coordtest.NewEtcd(t, &coordtest.EtcdOptions{Nodes: 3, Links: true})
@@ -71,7 +71,8 @@ func TestConformanceThree(t *testing.T) {
 	conformance.Run(t, h)
 }
 
-// harness has clients on the first server, and faults but for those of servers.
+// harness returns a harness whose clients use the first server. It has all faults but
+// those of servers.
 func harness(t *testing.T, server *coordtest.Etcd, name string) conformance.Harness {
 	operator := etcdrig.Operator{Etcd: server, Prefix: suite, Client: admin(t, server.Addrs()...)}
 	h := conformance.Harness{
@@ -97,8 +98,8 @@ func harness(t *testing.T, server *coordtest.Etcd, name string) conformance.Harn
 	return h
 }
 
-// openSuite returns a client of the server at addr for the suite, without a client
-// where there is an error.
+// openSuite returns a client of the server at addr for the suite, and nil if there is an
+// error.
 func openSuite(addr string) (backend.Backend, error) {
 	c, err := open(addr, &etcd.Options{TTL: ttl, Prefix: suite})
 	if err != nil {
@@ -121,7 +122,7 @@ func pause(t *testing.T, servers []*coordtest.Server) (resume func(), err error)
 	}, err
 }
 
-// leader returns which server of the cluster is etcd's leader, as soon as one is.
+// leader returns the index of the server that is etcd's leader, as soon as there is one.
 func leader(t *testing.T, cluster *coordtest.Etcd) int {
 	t.Helper()
 	s, err := cluster.LeaderAfter(within(t, 20*time.Second), nil)

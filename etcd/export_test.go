@@ -6,11 +6,12 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// Lease returns the ID of the lease that the session's members hang on.
+// Lease returns the ID of the lease that the session's members are attached to.
 func Lease(s backend.Session) int64 { return s.(*session).present().lease }
 
-// Hurry has b, which has no session yet, believe that etcd's servers work off a request
-// within two election timeouts.
+// Hurry makes b, which has no session yet, believe that a server's limit for a request is
+// two election timeouts. It returns how long b then waits between the two answers of a
+// server.
 func Hurry(b *Backend) time.Duration {
 	b.queueing = 0
 	return b.o.TTL * 4 / 3

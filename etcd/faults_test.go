@@ -19,7 +19,7 @@ import (
 
 func isInvalid(err error) bool { return errors.Is(err, backend.ErrInvalid) }
 
-// TestLostJoin cuts the connection when the server has got the request to join.
+// TestLostJoin cuts the connection when the server has received the request to join.
 func TestLostJoin(t *testing.T) {
 	t.Parallel()
 	addr := sharedEtcd(t).Addrs()[0]
@@ -42,7 +42,7 @@ func TestLostJoin(t *testing.T) {
 		if got := keys(t, operator, name+"/"); len(got) != 1 || got[0] != name+"/"+m.Key {
 			t.Errorf("the line holds %q; want %s alone", got, m.Key)
 		}
-		// The first request may still come through, as far as anybody knows.
+		// For all that the session knows, the first request may still take effect.
 		if err := s.Leave(t.Context(), m); err != nil {
 			t.Fatal(err)
 		}
@@ -72,7 +72,7 @@ func TestLostJoin(t *testing.T) {
 	}
 }
 
-// lateRequest does what a request does that comes through late, and waits until the
+// lateRequest does what a request does that takes effect late, and waits until the
 // session has cleared up after it.
 func lateRequest(t *testing.T, operator *clientv3.Client, s backend.Session, line, key string) {
 	t.Helper()
@@ -98,7 +98,7 @@ func empties(t *testing.T, c *clientv3.Client, prefix string) {
 	}
 }
 
-// TestCompaction breaks the stream of a watch that lies behind what was compacted.
+// TestCompaction breaks the stream of a watch whose revision has been compacted.
 func TestCompaction(t *testing.T) {
 	t.Parallel()
 	addr := coordtest.NewEtcd(t, nil).Addrs()[0] // compaction breaks watches of etcd's own Go client
@@ -168,8 +168,8 @@ func TestWipe(t *testing.T) {
 	join(t, fresh.session(t), "line", "x")
 }
 
-// TestUnproven has heartbeats answered in a term that etcd is not in any more. A leader
-// stands down by its deadline; who does not lead loses nothing.
+// TestUnproven makes heartbeats be answered in a term that etcd is not in any more. A
+// leader stands down by its deadline. A waiter loses nothing.
 func TestUnproven(t *testing.T) {
 	t.Parallel()
 	addr := sharedEtcd(t).Addrs()[0]
@@ -193,8 +193,8 @@ func TestUnproven(t *testing.T) {
 	}
 }
 
-// TestUnprovenBehindGate is TestUnproven for who stands just behind a gate, and so may
-// lead by another coordinator as well.
+// TestUnprovenBehindGate is TestUnproven for a member just behind a gate, which may lead
+// together with a member on another coordinator.
 func TestUnprovenBehindGate(t *testing.T) {
 	t.Parallel()
 	addr := sharedEtcd(t).Addrs()[0]
@@ -216,8 +216,8 @@ func TestUnprovenBehindGate(t *testing.T) {
 	endsUnproven(t, c, s)
 }
 
-// endsUnproven has heartbeats of c answered in another term than etcd's, and waits for
-// the end of its session, which must come within a TTL.
+// endsUnproven makes heartbeats of c be answered in another term than etcd's. It waits
+// for the end of the session, which must come within a TTL.
 func endsUnproven(t *testing.T, c *client, s backend.Session) {
 	t.Helper()
 	c.meter.otherTerm.Store(true)
@@ -229,11 +229,11 @@ func endsUnproven(t *testing.T, c *client, s backend.Session) {
 	}
 }
 
-// TestStalledLeader has etcd's leader stand still while the others elect another, and
-// then go on, cut off from them but not from its client. It answers heartbeats for some
-// time as if it still were the leader; the others end the lease all the same. A leader
-// of ours must not count on such answers. Whether they come hangs on what the server gets
-// to first when it goes on: about every second time.
+// TestStalledLeader pauses etcd's leader while the others elect another, and resumes it
+// when it is cut off from them but not from its client. For some time it answers
+// heartbeats as if it still led; the others end the lease all the same. A leader of ours
+// must not count on such answers. Whether there are any depends on what the server does
+// first when it goes on: about every second time.
 func TestStalledLeader(t *testing.T) {
 	t.Parallel()
 	const ttl = 6 * time.Second

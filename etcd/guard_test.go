@@ -14,9 +14,9 @@ import (
 	"github.com/succession-dev/succession/internal/rig/coordtest/rig/etcdrig"
 )
 
-// TestGuardSeesPin has a server hold up a guarded write until the member of its guard is
-// pinned, which is how a leader seals its election: what it has sent before and given up
-// must not change what another coordinator has taken over. What it writes later is done.
+// TestGuardSeesPin holds up a guarded write until the guarding member is pinned, as a
+// leader does when it seals its election. Then the write must not be done: another
+// coordinator has taken the record over. A write that is sent after the pin is done.
 func TestGuardSeesPin(t *testing.T) {
 	t.Parallel()
 	addr := sharedEtcd(t).Addrs()[0]

@@ -14,9 +14,9 @@ import (
 	"github.com/succession-dev/succession/internal/rig/coordtest/rig/etcdrig"
 )
 
-// TestHeartbeatTwice is what a leader meets when etcd's leader stands still: its stream is
-// silent, so is the next, whose server does not know of the new leader yet, and so is
-// one to the server that stands still. The term outlives that.
+// TestHeartbeatTwice does to a leader what a pause of etcd's leader does. Its stream is
+// silent. So is the next one, whose server does not know of the new leader yet, and so is
+// one to the paused server. The term outlives that.
 func TestHeartbeatTwice(t *testing.T) {
 	t.Parallel()
 	const ttl = 5 * time.Second // there is time for three attempts
@@ -61,7 +61,7 @@ func TestHeartbeatTwice(t *testing.T) {
 	}
 }
 
-// heartbeats is a stream whose answers do not come while silent is its number or more.
+// heartbeats is a stream. It gets no answers if its number is at most silent.
 type heartbeats struct {
 	grpc.ClientStream
 	nth    int64

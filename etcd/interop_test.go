@@ -199,8 +199,8 @@ func TestGate(t *testing.T) {
 	awaits(t, goLeads, "the Go client leads without the gate")
 }
 
-// TestNesting refuses elections of which one would stand in the other's line, and
-// lets nobody of ours be deceived by what comes later.
+// TestNesting opens elections of which one would stand in the line of the other. They are
+// refused, and our clients are not deceived by what comes later.
 func TestNesting(t *testing.T) {
 	t.Parallel()
 	addr := sharedEtcd(t).Addrs()[0]
@@ -257,8 +257,8 @@ func TestNesting(t *testing.T) {
 	inLine(t, s, root, 1)
 }
 
-// TestStray has somebody do something while a member asks who is in front of it, and a key
-// in the line that is no member has it ask twice.
+// TestStray puts a key into the line that is no member, so that Ahead asks twice.
+// Something happens between the two requests.
 func TestStray(t *testing.T) {
 	t.Parallel()
 	addr := sharedEtcd(t).Addrs()[0]
@@ -313,7 +313,8 @@ func TestStray(t *testing.T) {
 	}
 }
 
-// TestRecordsAndMembers keeps records and members apart that share a folder.
+// TestRecordsAndMembers has records and members in one folder, which must not be
+// confused.
 func TestRecordsAndMembers(t *testing.T) {
 	t.Parallel()
 	addr := sharedEtcd(t).Addrs()[0]

@@ -8,8 +8,8 @@ import (
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 
-// TestLateLeave repeats the Leave of a member when another has its key and leads. That one
-// goes on to lead by a deadline that is proven, and its key is nobody else's.
+// TestLateLeave repeats the Leave of a member when another member has its key and leads.
+// The other one goes on to lead by a proven deadline, and nobody else gets its key.
 func TestLateLeave(t *testing.T) {
 	t.Parallel()
 	c := newClient(t, sharedEtcd(t).Addrs()[0])

@@ -29,7 +29,7 @@ import (
 // busy with other tests, a healthy session would not survive that.
 const ttl = 2 * time.Second
 
-// shared is the etcd that tests share which do it no harm.
+// shared is the etcd of all tests that do it no harm.
 var shared struct {
 	once sync.Once
 	etcd *coordtest.Etcd
@@ -102,7 +102,7 @@ func open(addr string, o *etcd.Options) (*client, error) {
 	return c, nil
 }
 
-// newClient is open for one test.
+// newClient is open for one test: the client is closed when the test ends.
 func newClient(t testing.TB, addr string) *client {
 	t.Helper()
 	c, err := open(addr, &etcd.Options{TTL: ttl})
@@ -129,14 +129,14 @@ func (c *client) session(t testing.TB) backend.Session {
 	return s
 }
 
-// A meter makes etcd's term another, and lets a test step in.
+// A meter changes etcd's term in answers, and lets a test step in before transactions.
 type meter struct {
 	otherTerm atomic.Bool
 	stepIn    atomic.Pointer[stepIn]
 }
 
-// A stepIn is called in place of sending each transaction, which send does. Its result
-// is what the client gets.
+// A stepIn is called in place of sending a transaction. It may call send, which sends it.
+// The client gets its result.
 type stepIn func(r *pb.TxnRequest, send func() error) error
 
 func (m *meter) intercept(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
@@ -155,7 +155,7 @@ func (m *meter) intercept(ctx context.Context, method string, req, reply any, cc
 	return nil
 }
 
-// steps has f step in, until another does, or nil.
+// steps makes f step in, until steps is called again; nil is nobody.
 func (m *meter) steps(f stepIn) {
 	if f == nil {
 		m.stepIn.Store(nil)

@@ -22,14 +22,15 @@ import (
 	"github.com/succession-dev/succession/internal/rig/coordtest/rig/etcdrig"
 )
 
-// A mesh is a proxy that speaks HTTP/2, as those of service meshes do. When its own
-// patience ends, it answers in place of a server that has done what it was asked for.
+// A mesh is a proxy that speaks HTTP/2, like those of service meshes. When it gives up on
+// a server, it answers in the server's place, although the server may have done what it
+// was asked for.
 type mesh struct {
 	addr string
 	lose atomic.Pointer[loss]
 }
 
-// A loss has one request answered with a code in place of what the server says.
+// A loss makes the mesh answer one request with a code, in place of the server's answer.
 type loss struct {
 	method string
 	holds  string // the request, somewhere
@@ -46,7 +47,7 @@ func newMesh(t *testing.T, target string) *mesh {
 		Transport:     transport,
 		FlushInterval: -1,
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: "http", Host: target}) },
-		// A client that hangs up is none of the test's errors.
+		// It is no error of the test that a client hangs up.
 		ErrorLog: log.New(io.Discard, "", 0),
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -97,8 +98,8 @@ func newMesh(t *testing.T, target string) *mesh {
 	return m
 }
 
-// TestMesh has a proxy give up on what etcd has done. The client of etcd takes its word
-// for that of its own context, and would send a write again by itself.
+// TestMesh has a proxy give up on requests that etcd has done. etcd's client takes the
+// proxy's code for the end of its own context, and would by itself send a write again.
 func TestMesh(t *testing.T) {
 	t.Parallel()
 	addr := sharedEtcd(t).Addrs()[0]

@@ -119,7 +119,7 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// TestMargin has sessions end before etcd ends them by up to half of the TTL, and no more.
+// TestMargin opens sessions with margins: they may be up to half of the TTL, and no more.
 func TestMargin(t *testing.T) {
 	t.Parallel()
 	const ttl = 10 * time.Second
@@ -141,7 +141,7 @@ func TestMargin(t *testing.T) {
 	}
 }
 
-// TestClosedClient has the owner of the client close it too early.
+// TestClosedClient closes the client before the backend.
 func TestClosedClient(t *testing.T) {
 	t.Parallel()
 	c := admin(t, sharedEtcd(t).Addrs()[0])

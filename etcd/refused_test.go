@@ -16,8 +16,8 @@ import (
 	"github.com/succession-dev/succession/internal/rig/coordtest/rig/etcdrig"
 )
 
-// TestRefusedJoin has etcd refuse to let anybody join. What that leaves in doubt is cleared
-// up at once, so that the next who joins gets the key of the first.
+// TestRefusedJoin has etcd refuse requests to join. What that leaves in doubt is cleared
+// up at once, so that the next member gets the key of the first.
 func TestRefusedJoin(t *testing.T) {
 	t.Parallel()
 	addr := sharedEtcd(t).Addrs()[0]
@@ -110,7 +110,7 @@ func TestRefusedJoin(t *testing.T) {
 	})
 }
 
-// refusedThenJoins has create step in for each request to create a member, so that Join
+// refusedThenJoins calls create in place of each request to create a member, so that Join
 // fails, and then joins.
 func refusedThenJoins(t *testing.T, c *client, create stepIn) {
 	t.Helper()
@@ -135,7 +135,8 @@ func refusedThenJoins(t *testing.T, c *client, create stepIn) {
 	}
 }
 
-// doneOutOfSpace is the answer to what has taken the last space that there was.
+// doneOutOfSpace is the answer to a request that has been done and has taken the last
+// space.
 func doneOutOfSpace(send func() error) error {
 	if err := send(); err != nil {
 		return err
@@ -146,7 +147,7 @@ func doneOutOfSpace(send func() error) error {
 // creates reports whether r creates a member.
 func creates(r *pb.TxnRequest) bool { return len(r.Success) > 0 && r.Success[0].GetRequestPut() != nil }
 
-// TestNoSpace has an etcd that is out of space refuse to let anybody join, for real.
+// TestNoSpace fills a real etcd until it is out of space and refuses requests to join.
 func TestNoSpace(t *testing.T) {
 	t.Parallel()
 	c := newClient(t, coordtest.NewEtcd(t, nil).Addrs()[0])

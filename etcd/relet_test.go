@@ -19,8 +19,8 @@ import (
 	"github.com/succession-dev/succession/internal/rig/coordtest/rig/etcdrig"
 )
 
-// TestRelet has etcd change its leader, and then does what one that was stalled may
-// have the new one do: it revokes a lease that is alive.
+// TestRelet makes etcd change its leader. Then it does what a former leader that stood
+// still may have the new one do: it revokes a lease that is alive.
 func TestRelet(t *testing.T) {
 	t.Parallel()
 	cluster := coordtest.NewEtcd(t, &coordtest.EtcdOptions{Nodes: 3})
@@ -69,7 +69,7 @@ func TestRelet(t *testing.T) {
 			}
 		}
 	}
-	// The deadline goes on from the lease that the members hang on.
+	// The deadline goes on from the lease that the members are attached to.
 	ctx := within(t, 20*time.Second)
 	for last := s.Deadline(); !s.Deadline().After(last.Add(2 * ttl)); time.Sleep(5 * time.Millisecond) {
 		if ctx.Err() != nil || s.Err() != nil {
@@ -94,8 +94,8 @@ func TestRelet(t *testing.T) {
 	}
 }
 
-// TestReletRefused has a server refuse to move members, as it lags behind, when etcd has
-// changed its leader. The session goes on, and others move them.
+// TestReletRefused has a server refuse to move members after a change of etcd's leader,
+// because it lags behind. The session goes on, and other servers move them.
 func TestReletRefused(t *testing.T) {
 	t.Parallel()
 	cluster := coordtest.NewEtcd(t, &coordtest.EtcdOptions{Nodes: 3})
@@ -132,8 +132,8 @@ func TestReletRefused(t *testing.T) {
 	}
 }
 
-// TestOutdatedLease has a request to join come through when its session has taken another
-// lease, and the one that it names is gone. The session lives by the other.
+// TestOutdatedLease holds up a request to join until the session has taken another lease,
+// and the lease in the request is gone. The session joins by the new lease, and goes on.
 func TestOutdatedLease(t *testing.T) {
 	t.Parallel()
 	cluster := coordtest.NewEtcd(t, &coordtest.EtcdOptions{Nodes: 3})
@@ -172,7 +172,7 @@ func moves(r *pb.TxnRequest) bool {
 	return len(r.Success) > 0 && r.Success[0].GetRequestTxn() != nil
 }
 
-// hangsOn waits until the member hangs on a lease that ok is true for.
+// hangsOn waits until the member is attached to a lease for which ok is true.
 func hangsOn(t *testing.T, operator *clientv3.Client, s backend.Session, m backend.Member, ok func(lease int64) bool) {
 	t.Helper()
 	ctx := within(t, 20*time.Second)
@@ -205,9 +205,9 @@ func moveLeader(t *testing.T, cluster *coordtest.Etcd) {
 	}
 }
 
-// TestStaleLeader stops etcd's leader for longer than a session, and continues it. It
-// finds that all leases have run out, and has some revoked that live, about every
-// second time.
+// TestStaleLeader pauses etcd's leader for longer than a session lasts. When it goes on,
+// it finds that all leases have run out, and about every second time has some revoked
+// that live.
 func TestStaleLeader(t *testing.T) {
 	t.Parallel()
 	const ttl = 6 * time.Second // outlives an election among the servers on a machine that is busy

@@ -37,7 +37,7 @@ var (
 	}
 )
 
-// stand is what a candidate does that leads and makes use of nothing but that.
+// stand does what a candidate does that only leads.
 func stand(ctx context.Context, b backend.Backend) error {
 	t, err := elect.New(b, "svc", nil).Campaign(ctx)
 	if err != nil {
@@ -46,7 +46,7 @@ func stand(ctx context.Context, b backend.Backend) error {
 	return errors.Join(t.Check(), t.Resign(ctx))
 }
 
-// acknowledge is what a leader does that says so.
+// acknowledge does what a leader does that acknowledges its term.
 func acknowledge(ctx context.Context, b backend.Backend) error {
 	t, err := elect.New(b, "svc", nil).Campaign(ctx)
 	if err != nil {
@@ -56,7 +56,7 @@ func acknowledge(ctx context.Context, b backend.Backend) error {
 	return t.Acknowledge(ctx)
 }
 
-// watch is what an observer does, up to the first that it sees.
+// watch does what an observer does, until it has seen something.
 func watch(ctx context.Context, b backend.Backend) error {
 	for _, err := range elect.New(b, "svc", nil).Observe(ctx) {
 		return err
@@ -84,8 +84,8 @@ func wait(ctx context.Context, b backend.Backend) error {
 	return nil
 }
 
-// TestLeastRights has users do what the rights are for that docs/etcd.md names; with
-// one right less they are refused at once, and told which it is.
+// TestLeastRights has users do what the rights in docs/etcd.md are for. With one right
+// less they are refused at once, and the error names the right.
 func TestLeastRights(t *testing.T) {
 	t.Parallel()
 	issuer := certs.New(t, "authority")
@@ -166,8 +166,8 @@ func TestLeastRights(t *testing.T) {
 	})
 }
 
-// neighbours has one session wait where it may, and ask again and again where it may
-// not: both go by one stream.
+// neighbours makes one session wait at a key that it may read, and again and again at one
+// that it may not. Both watches share a stream.
 func neighbours(t *testing.T, b backend.Backend) {
 	s, err := b.Session(t.Context())
 	if err != nil {
@@ -199,7 +199,7 @@ func neighbours(t *testing.T, b backend.Backend) {
 	}
 }
 
-// check fails the test where an administrator's call does.
+// check returns a func that fails the test if an administrator's call fails.
 func check(t *testing.T) func(any, error) {
 	return func(_ any, err error) {
 		t.Helper()
@@ -229,8 +229,8 @@ func rootOf(t *testing.T, server *coordtest.Etcd, ca, cert, key string) *clientv
 	return c
 }
 
-// openAs makes a user who has a role with the rights alone, and a certificate in
-// place of a password, and opens a backend as that user.
+// openAs makes a user with exactly these rights, and with a certificate in place of a
+// password. It opens a backend as that user.
 func openAs(t *testing.T, server *coordtest.Etcd, operator *clientv3.Client, issuer *certs.Certificate, user string, role []grant) backend.Backend {
 	t.Helper()
 	check(t)(operator.RoleAdd(t.Context(), user))

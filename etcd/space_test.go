@@ -17,9 +17,9 @@ import (
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 
-// TestOutOfSpace has etcd change its leader while it is out of space, and grants no lease.
-// A lease of the term before is not trusted while a server may not know of the new one,
-// and it is when all have told that they do: the next in line leads.
+// TestOutOfSpace makes etcd change its leader while it is out of space and grants no
+// lease. A lease of the term before is not trusted while a server may not know of the new
+// term. When all have said that they do, it is, and the next in line leads.
 func TestOutOfSpace(t *testing.T) {
 	t.Parallel()
 	cluster := coordtest.NewEtcd(t, &coordtest.EtcdOptions{Nodes: 3})

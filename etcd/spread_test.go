@@ -9,9 +9,9 @@ import (
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 
-// TestReletSpread has etcd change its leader under sessions whose heartbeats go out at
-// about the same time. Who leads takes another lease at once; those who wait take their
-// time, each its own, so that etcd does not get all their writes in its first moment.
+// TestReletSpread makes etcd change its leader under sessions whose heartbeats go out at
+// about the same time. A leader takes another lease at once. Waiters take one later, each
+// at another moment, so that etcd does not get all their writes at first.
 func TestReletSpread(t *testing.T) {
 	t.Parallel()
 	const ttl, waiters = 8 * time.Second, 30

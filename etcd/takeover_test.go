@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// patient is a session time that no test below reaches: whoever takes over within
-	// takeover has been woken, and has not found out by its slow re-check.
+	// patient is a session time that no test below reaches. So a candidate that takes
+	// over within takeover was woken, and has not found out by its slow re-check.
 	patient  = time.Minute
 	takeover = 5 * time.Second
 )
@@ -45,8 +45,8 @@ func newCluster(t *testing.T, cluster *coordtest.Etcd, ttl time.Duration) *etcd.
 	return b
 }
 
-// behind has a candidate on b wait behind term, which is on another, and returns
-// when its watch has begun.
+// behind starts a candidate on b, which waits behind a leader on another backend. It
+// returns when the candidate's watch has begun.
 func behind(t *testing.T, b backend.Backend, name string) (won <-chan *elect.Term) {
 	t.Helper()
 	ctx := within(t, time.Minute)
@@ -66,7 +66,7 @@ func behind(t *testing.T, b backend.Backend, name string) (won <-chan *elect.Ter
 	return result
 }
 
-// campaign returns a term of b.
+// campaign leads the election on b.
 func campaign(t *testing.T, b backend.Backend, name string) *elect.Term {
 	t.Helper()
 	term, err := elect.New(b, name, nil).Campaign(within(t, 20*time.Second))
@@ -113,8 +113,8 @@ func resign(t *testing.T, term *elect.Term) {
 	}
 }
 
-// TestTakeoverCompacted takes away, while a candidate has lost its connection, the
-// departure that it waits for, with all history from when its watch began.
+// TestTakeoverCompacted compacts the departure that a candidate waits for, and all
+// history since its watch began, while the candidate has lost its connection.
 func TestTakeoverCompacted(t *testing.T) {
 	t.Parallel()
 	addr := coordtest.NewEtcd(t, nil).Addrs()[0] // compaction breaks watches of etcd's own Go client
@@ -144,8 +144,8 @@ func TestTakeoverCompacted(t *testing.T) {
 	resign(t, takesOver(t, won, began, takeover))
 }
 
-// TestTakeoverLeaderless has the watch of a candidate sit on a server that is cut off
-// from the others, and answers all the same.
+// TestTakeoverLeaderless has the watch of a candidate on a server that is cut off from
+// the others, and that still answers.
 func TestTakeoverLeaderless(t *testing.T) {
 	t.Parallel()
 	cluster := coordtest.NewEtcd(t, &coordtest.EtcdOptions{Nodes: 3})
@@ -179,8 +179,8 @@ func TestTakeoverLeaderless(t *testing.T) {
 	resign(t, takesOver(t, won, began, takeover))
 }
 
-// TestTakeoverToken has a candidate wait until the token that its watch began with has
-// expired, and that of its heartbeats.
+// TestTakeoverToken makes a candidate wait until the tokens have expired with which its
+// watch and its heartbeats began.
 func TestTakeoverToken(t *testing.T) {
 	t.Parallel()
 	server := coordtest.NewEtcd(t, &coordtest.EtcdOptions{Args: []string{"--auth-token-ttl=1", "--bcrypt-cost=4"}})
@@ -214,11 +214,10 @@ func TestTakeoverToken(t *testing.T) {
 	resign(t, takesOver(t, won, began, takeover))
 }
 
-// TestPausedMember stops one server after the other while a candidate waits; one of
-// them carries its watch, and one is etcd's leader. Nothing tells of the departure
-// then but the slow re-check, a session time and a quarter after the last. Its request
-// may go to the server that stands still, and is sent to another after a quarter of a
-// session time.
+// TestPausedMember pauses one server after the other while a candidate waits. One of them
+// has its watch, and one is etcd's leader. Then only the slow re-check tells of the
+// departure, a session time and a quarter after the last one. Its request may go to the
+// paused server, and goes to another after a quarter of a session time.
 func TestPausedMember(t *testing.T) {
 	t.Parallel()
 	cluster := coordtest.NewEtcd(t, &coordtest.EtcdOptions{Nodes: 3})

@@ -22,19 +22,19 @@ import (
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 
-// A candidate is one of somebody's kind, ours or foreign.
+// A candidate is one of some kind, ours or foreign.
 type candidate struct {
 	value string
-	// stands begins to stand in line and returns when leads is called at the moment at
-	// which it knows that it leads.
+	// stands joins the line and returns. It calls leads at the moment at which it knows
+	// that it leads.
 	stands func(leads func())
-	// ends ends its leadership and returns the moment from which on it does not
-	// believe in it any more.
+	// ends ends its leadership. It returns the moment from which on it does not believe
+	// in it any more.
 	ends func() time.Time
 }
 
-// TestTurns has candidates of all kinds stand in one line. Leaders leave and are killed
-// in turns. One leads at a time, and in the order of the line.
+// TestTurns puts candidates of all kinds in one line. Leaders leave and are killed in
+// turns. One leads at a time, in the order of the line.
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	addr := sharedEtcd(t).Addrs()[0]
@@ -103,7 +103,7 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// observe returns the values of the leaders that it sees until ctx ends.
+// observe returns the values of the leaders that it has seen when ctx ends.
 func observe(ctx context.Context, c *client, name string) (values []string) {
 	for l, err := range elect.New(c, name, nil).Observe(ctx) {
 		if err == nil && !l.Vacant() {
@@ -211,7 +211,8 @@ func etcdctl(t *testing.T, addr, name, value string, killed bool) candidate {
 			t.Error(err)
 		}
 		<-read
-		// Its lease has a minute, which nobody can change. What etcd would do then:
+		// Its lease lasts for a minute, which nobody can change. This is what etcd would
+		// do then:
 		kv, err := operator.Get(t.Context(), key)
 		if err == nil {
 			_, err = operator.Revoke(t.Context(), clientv3.LeaseID(kv.Kvs[0].Lease))
@@ -223,7 +224,7 @@ func etcdctl(t *testing.T, addr, name, value string, killed bool) candidate {
 	}}
 }
 
-// service is a candidate by etcd's own election service, over HTTP.
+// service is a candidate that uses etcd's own election service, over HTTP.
 func service(t *testing.T, addr, name, value string) candidate {
 	operator := admin(t, addr)
 	lease, err := operator.Grant(t.Context(), 60)

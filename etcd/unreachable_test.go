@@ -15,9 +15,9 @@ import (
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 
-// TestOpenWrongAddress opens what is no etcd, or not as it is spoken to. Within five
-// seconds, with no setting but the address, the error says where it has been and what
-// was found there.
+// TestOpenWrongAddress opens addresses at which there is no etcd, or one that is to be
+// spoken to in another way. With default settings, the error says within five seconds
+// where it looked, and what it found there.
 func TestOpenWrongAddress(t *testing.T) {
 	t.Parallel()
 	ca, cert, key := certificates(t)
