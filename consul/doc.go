@@ -3,8 +3,10 @@
 //	b, err := consul.New(nil, nil) // the agent that Consul's environment variables name
 //	b, err := backend.Open(ctx, "consul://127.0.0.1:8500/app?ttl=15s")
 //
-// Talk to the agent on the same machine. A session of Consul is what Consul itself calls a
-// session; a session of this package has one of them at a time.
+// [Open] lists the parameters of the URL. Talk to the agent on the same machine.
+//
+// A session of Consul is what Consul itself calls a session; a session of this package has
+// one of them at a time.
 //
 // # Members and records
 //
@@ -46,8 +48,10 @@
 // # The deadline
 //
 // A session is renewed every third of its TTL, on a connection of its own. Its deadline
-// lies a TTL after the newest renewal that counts was sent. When it passes, the session
-// has ended, also if its members only wait, and whatever is answered later.
+// lies a TTL after the newest renewal that counts was sent. A renewal counts if its answer
+// comes before the deadline that stood before, and only under the leader of Consul under
+// which the session of Consul was created. When the deadline passes, the session has
+// ended, also if its members only wait, and whatever is answered later.
 //
 // Consul counts twice the TTL from when a renewal arrives. So a leader that is cut off
 // stops about a TTL before anybody can follow it. After a crash, somebody follows up to

@@ -3,6 +3,8 @@
 //	b, err := etcd.New(client, nil) // a *clientv3.Client of your own
 //	b, err := backend.Open(ctx, "etcd://h1:2379,h2:2379,h3:2379/app?ttl=10s")
 //
+// [Open] lists the parameters of the URL.
+//
 // # Members and records
 //
 // A member of election E is the key PREFIX + E + "/" + hex(lease), attached to the lease
@@ -41,8 +43,8 @@
 //   - L6: See below.
 //   - L7: etcd's own elections take every key that begins with E + "/" for a member. So
 //     the elections "svc/a" and "svc/a/b" cannot both be used: Join refuses the second
-//     with backend.ErrInvalid if the first is in use. Keep records out of that folder
-//     too. Our own candidates pass over what does not belong there.
+//     with backend.ErrInvalid if the first is in use. Do not give a record a
+//     name that begins with E + "/" either. Our own candidates pass over such keys.
 //   - L8: Put refuses the key of a member that has a lease, and Pin leaves the value as
 //     it is.
 //
@@ -66,7 +68,8 @@
 //
 // Servers from 3.5.23, 3.6.5 or 3.7.0 on. Older ones may confirm a lease that they have
 // just revoked (etcd pull request 20616), or lose the deletion that a waiter waits for
-// (issue 18089). Those of 3.4 answer the request through the quorum without a quorum.
+// (issue 18089). Those of 3.4 answer the request that must go through the quorum without
+// one.
 //
 // With authentication, a candidate of E needs a role that may read PREFIX + E and PREFIX
 // + E + ".fence", and read and write all that begins with PREFIX + E + "/". If a right is

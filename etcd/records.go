@@ -36,7 +36,7 @@ func (s *session) get(ctx context.Context, name string) (backend.Record, int64, 
 }
 
 // Put writes the record; see [backend.Records]. It fails with [backend.ErrInvalid] if the
-// name is the key of a member in line: writing it would take the member's lease away.
+// name is the key of a member that has a lease: writing it would take the lease away.
 func (s *session) Put(ctx context.Context, name string, value []byte, cond *backend.If) (backend.Version, error) {
 	return kit.Call(ctx, s.Life, "put", name, func(ctx context.Context) (backend.Version, error) {
 		if err := backend.CheckRecord(value); err != nil {
