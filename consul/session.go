@@ -98,7 +98,7 @@ func (s *session) destroy(ctx context.Context) error {
 }
 
 func (s *session) stands() string {
-	return fmt.Sprintf("Consul ends session %s by itself, at most %v after its last renewal", s.id, 2*s.b.o.TTL)
+	return fmt.Sprintf("Consul ends session %s by itself, at most %v after its last renewal", s.present().id, 2*s.b.o.TTL)
 }
 
 // once runs one request of a call, bound to the session. It takes no longer than limit.
