@@ -1,8 +1,8 @@
-// Package conformance finds out whether a coordinator, and the backend that talks
-// to it, keep what package backend demands and package elect promises.
+// Package conformance tests whether a coordinator and the backend that talks to it keep
+// the laws of package backend and the guarantees of package elect.
 //
 // It is for those who write a backend, and for those who run a coordinator with
-// settings of their own. Ten lines exercise every rule that needs no fault, each as a
+// settings of their own. Ten lines exercise every rule that needs no fault. Each rule is a
 // subtest (go test -run 'MyStore/L3'):
 //
 //	func TestMyStore(t *testing.T) {
@@ -16,75 +16,78 @@
 //	}
 //
 // The rules that need a fault are then reported as not wired, and never as passed.
-// [Check] does the same without package testing, for a command; its example has a whole
-// backend.
+// [Check] does the same without package testing, for a command. Its example contains a
+// complete backend.
 //
 // # Wiring faults
 //
-// [Faults] says what can be done to a coordinator and its clients. What the network does
-// comes from package [github.com/succession-dev/succession/conformance/proxy], in one
-// call:
+// [Faults] says what can be done to a coordinator and its clients. One call provides the
+// faults of the network, by package
+// [github.com/succession-dev/succession/conformance/proxy]:
 //
 //	h.Faults.Network(func(b backend.Backend) []*proxy.Proxy { return b.(*client).proxies })
 //	h.Faults.Restart = func(ctx context.Context) error { return server.Restart(ctx) }
 //	h.Lacks = map[conformance.Fault]string{conformance.Clock: "its sessions end by timers"}
 //	h.Complete = true
 //
-// [Harness] Lacks says of a fault that the coordinator cannot have it, and Complete that
-// nothing is left out, which the run then insists on.
+// Lacks names the faults that this coordinator cannot have, and says why. With Complete, the
+// run fails if a fault is neither provided nor in Lacks.
 //
 // # Abilities
 //
-// A backend may lack pins, records, or sessions with a time (package backend). The suite
-// finds that out by itself, before the first rule.
+// A backend may lack pins, records, or sessions that end by time (package backend). The
+// suite finds that out by itself, before the first rule.
 //
 // # Rules
 //
 // A [Rule] is data: an ID, a title, the rule in words, the faults and abilities that it
-// needs, and a check. IDs are stable and grouped by the laws L1 to L8 of package backend and
-// the guarantees G1 to G10 of the project; Pin and Records are parts of the
-// contract beside the laws, Run is the contract of elect.Election.Run, and Fault is
-// all of it under each fault. RULES.md has them all and is generated from the data.
+// needs, and a check. IDs are stable, and grouped by the laws L1 to L8 of package backend and
+// the guarantees G1 to G10 of the project. There are four more groups: Pin and Records are
+// parts of the contract beside the laws, Run is the contract of elect.Election.Run, and Fault
+// is all of it under each fault. RULES.md lists all rules and is generated from them.
 //
 // # What a result is worth
 //
-// A rule that cannot be exercised is never reported as passed. It is impossible where the
-// coordinator cannot have what it needs, and not wired where the harness does not provide
-// it yet. A rule that is known to fail is waived by name, with a reason; a waiver that is
-// not needed fails the run. The three are counted apart. A failure shows what went
-// wrong, the rule, and what all clients of the rule did, in one order. Each rule has
-// an election and clients of its own, and a watchdog.
+// A rule that cannot be exercised is never reported as passed. It is impossible if the
+// coordinator cannot have what the rule needs, and not wired if the harness does not provide
+// it yet. A rule that is known to fail can be waived by its ID, with a reason; a waiver that
+// is not needed fails the run. Impossible, not wired and waived rules are counted apart.
 //
-// The suite is tested itself: on backends that each break one law.
+// A failure shows what went wrong, the rule, and what all clients of the rule did, in one
+// order. Each rule has its own election, its own clients, and a watchdog.
 //
-// This package has what a harness says, the run and its report. The rules lie in packages of
-// their own, internal/laws, internal/guarantees and internal/faults, a file for each law and
-// guarantee. They import internal/engine, which knows none of them and says in its
-// documentation how to read a rule; internal/broken has the backends with flaws.
+// The suite itself is tested on backends that each break one law.
+//
+// # Where things are
+//
+// This package holds the harness, the run and its report. The rules are in the packages
+// internal/laws, internal/guarantees and internal/faults, in files named by what they are
+// about. They import internal/engine, which knows no rule; its documentation says how to read
+// one. Package internal/broken holds the flawed backends.
 //
 // # Faults
 //
-// The rules of the group Fault are one table with one scenario: five candidates lead in
-// turn, something happens, each leads in turn again, all resign, and nothing is left,
-// neither in line nor in this process. What they noted is judged as a whole: nobody led
-// beside another, tokens and order, terms that outlast their deadline, and times
-// without a leader that are longer than the harness explains. [Faults] says what can
-// happen. [Stand] is a candidate in a process of its own, which can be stopped.
+// The rules of the group Fault are one table with one scenario. Five candidates lead in
+// turn, the fault strikes, each leads in turn again, all resign, and nothing is left, neither
+// in line nor in this process. Their notes are then judged as a whole: whether two led at the
+// same time, whether tokens and order were right, whether a term outlasted its deadline, and
+// whether nobody led for longer than the harness explains. [Stand] is a candidate in a
+// process of its own, which the suite can stop and kill.
 //
 // # Histories
 //
-// Who led when, and which fault was there, is a history: notes in lines of JSON, with a
-// picture of a row for each candidate. A result that is a failure holds it; it is
-// written to [Harness] Report, for what passes as well, or in [Run] without one to the
-// folder of go test -artifacts. Without either a failure says in which temporary folder
-// it is.
+// A history says who led when, and which fault there was. It is written as lines of JSON, and
+// as a picture with a row for each candidate. The [Result] of a failure contains its history.
+// [Harness] Report names a folder for the histories of all rules that have candidates, passed
+// or failed. Without it, [Run] writes them to the folder of go test -artifacts. Without that
+// flag, Run writes only those of failures, each to a temporary folder that the message names.
 //
 // # What it does not show
 //
-// A suite shows that a rule was broken, never that it cannot be. It waits for
-// events; where it must be shown that nothing happens, the rule says for how long it
-// looks. It assumes that a harness does what it says, and that clocks of the
-// machine it runs on are one clock.
+// A suite can show that a rule was broken, but not that it never will be. It waits for
+// events; where nothing must happen, the rule says for how long the suite looks. It assumes
+// that a harness does what it says, and that all processes of its machine read the same
+// clock.
 package conformance
 
 //go:generate go test -run TestRulesFile -update .

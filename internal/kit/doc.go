@@ -1,35 +1,35 @@
-// Package kit is what the drivers of coordinators have in common: the life of sessions.
-// A driver on it is its recipe (how a member joins, who is in front, what a record is),
-// its deadline rule, and its wire.
+// Package kit holds what all drivers of coordinators have in common: the life of sessions.
+// A driver that uses it consists of its recipe (how a member joins, who stands in front, what
+// a record is), its deadline rule, and its wire.
 //
 // # Sessions
 //
-// A backend has one [Sessions], which hands out the live session and opens one where
-// there is none. All who ask meanwhile wait for the same opening. It goes on when they
-// have gone, and takes as long as Connect allows. [Sessions.Close] ends the sessions of the backend, and
-// waits until each of them has been released: not only the newest, as one that ended
-// long ago may still stand at the coordinator.
+// A backend has one [Sessions], which returns the live session, or opens one if there is
+// none. All callers that ask meanwhile wait for the same opening. It goes on even after they
+// have given up, and lasts at most as long as Connect says. [Sessions.Close] ends the sessions
+// of the backend and waits until each of them has been released: not only the newest, because
+// members of a session that ended long ago may still stand at the coordinator.
 //
 // # A session
 //
-// A driver's session embeds a [Life], which makes Done, Err and Close of
+// A driver's session embeds a [Life], which implements Done, Err and Close of
 // [backend.Session]. A life ends once, for one of three reasons: its driver calls
-// [Life.End], it is closed, or [Rules] Over says that it is over. Then, in this order:
+// [Life.End], somebody closes it, or [Rules] Over says that it is over. Then, in this order:
 //
 //  1. [Rules] Ending makes the deadline pass;
 //  2. the context of the session ends, with the reason as its cause, and Done is
 //     closed: calls fail from now on, and what runs for the session stops;
-//  3. [Rules] Release has the coordinator end the session, in a goroutine of the
-//     backend's. What the session joined stands until then.
+//  3. [Rules] Release has the coordinator end the session, in a goroutine that belongs to the
+//     backend. The members of the session stand until then.
 //
-// Over is asked at each call, so that nothing depends on how soon a timer fires.
+// Over is asked at each call, so nothing depends on how soon a timer fires.
 //
 // # Calls
 //
-// A method of the contract runs in [Call]. It fails at once under a session that has
-// ended, binds the caller's context to the session, so that whatever waits is woken by
-// the end of either, and wraps the error: "etcd: join reports: ...". What may be sent
-// again after a lost answer goes through [Retry].
+// A method of the contract runs in [Call]. Call fails at once if the session has ended. It
+// binds the caller's context to the session, so that the end of either wakes whatever waits.
+// And it wraps the error: "etcd: join reports: ...". A request that may be sent again after
+// a lost answer goes through [Retry].
 //
 //	func (s *session) Leave(ctx context.Context, m backend.Member) error {
 //		return s.Run(ctx, "leave", m.Line, func(ctx context.Context) error {
@@ -37,8 +37,8 @@
 //		})
 //	}
 //
-// Package internal/kit/example is a whole driver on this, in 400 lines.
+// Package internal/kit/example is a complete driver on this package, in 400 lines.
 //
-// The package imports no driver. Memory uses of it the errors alone: there the sessions
-// live in virtual time, behind the lock of their coordinator, and own no goroutine.
+// The package imports no driver. Driver memory uses only its errors: there, sessions live in
+// virtual time, behind the lock of their coordinator, and own no goroutine.
 package kit

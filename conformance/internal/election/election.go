@@ -1,5 +1,6 @@
-// Package election is what the rules of the conformance suite use of package elect, as
-// interfaces: the suite's own tests put a flawed election in its place.
+// Package election has interfaces for the part of package elect that the conformance rules
+// call. Rules use them so that the suite's own tests can replace package elect by a flawed
+// election.
 package election
 
 import (
@@ -11,7 +12,7 @@ import (
 	"github.com/succession-dev/succession/elect"
 )
 
-// An Election is what rules call of [elect.Election].
+// An Election has the methods of [elect.Election] that rules call.
 type Election interface {
 	Campaign(ctx context.Context) (Term, error)
 	Run(ctx context.Context, fn func(ctx context.Context, t Term) error) error
@@ -22,7 +23,7 @@ type Election interface {
 	RaiseFence(ctx context.Context, floor uint64) error
 }
 
-// A Term is what rules call of [elect.Term].
+// A Term has the methods of [elect.Term] that rules call.
 type Term interface {
 	Context() context.Context
 	Token() uint64
@@ -39,7 +40,7 @@ var _ Term = (*elect.Term)(nil)
 // A Maker returns a candidate's handle on an election, as [elect.New] does.
 type Maker func(b backend.Backend, name string, o *elect.Options) Election
 
-// New is the Maker of the real ones.
+// New is the [Maker] for package elect itself.
 func New(b backend.Backend, name string, o *elect.Options) Election {
 	return genuine{elect.New(b, name, o)}
 }

@@ -1,20 +1,20 @@
-// Package engine exercises rules: it opens clients, injects faults, waits, and keeps what
-// everybody did. It knows no rule. The rules are in packages laws, guarantees and faults,
-// which import it; package conformance runs them.
+// Package engine exercises the rules of the conformance suite: it opens clients, injects
+// faults, waits, and records what everybody did. It knows no rule. The rules are in the
+// packages laws, guarantees and faults, which import it; package conformance runs them.
 //
 // A [Rule] is data with a check. The engine calls the check with a [Trial]: one run of the
-// rule, which has an election and clients of its own. A rule fails by [Trial.Fatalf], or in
-// a verb.
+// rule, with its own election and its own clients. A rule fails if its check calls
+// [Trial.Fatalf], or if a verb that it uses does.
 //
 // # How to read a rule
 //
 // Most words of a rule are known from elsewhere. Join, Ahead, Gone, Leave, Pin, Line, Get,
-// Put and List of a [Client] are the methods of [backend.Session], and must succeed.
-// Campaign, and what [Client.Elect] returns, are those of package elect. Faults have the
-// names of package conformance. An operator can Remove a member, Drop an election, Shift
-// the clock and Rewind the coordinator.
+// Put and List of a [Client] call the methods of [backend.Session] with these names, and the
+// calls must succeed. Campaign, and what [Client.Elect] returns, are those of package elect.
+// Faults have the names of package conformance. A [Trial] acts as an operator: it can Remove a
+// member, Drop an election, Shift the clock and Rewind the coordinator.
 //
-// The others are ten verbs:
+// The other words are ten verbs:
 //
 //	Inject      injects a fault into a client, the coordinator or one of its servers;
 //	            the func that it returns heals the fault
@@ -22,21 +22,22 @@
 //	Go          begins a call in the background; Returns waits for its result
 //	Await       waits for a value from a channel
 //	Eventually  waits until a condition holds
-//	Always      fails when a condition does not hold at any time in a while
-//	Pass        lets time pass, which is what the rule is about
+//	Always      checks, for a time, that a condition holds at each look
+//	Pass        lets time pass, because the rule is about that time
 //	Shows       waits until a client sees exactly this line
-//	Stand       begins a campaign, and returns its [Candidate]: it Waits, Wins or GivesUp
+//	Stand       begins a campaign, and returns its [Candidate], which Waits, Wins or GivesUp
 //	Race        has candidates lead in turn until Stop, which judges their history
 //
-// A few short forms are made of them: First and Behind are Ahead with a check, Leads is
+// A few short forms combine them: First and Behind are Ahead with a check, Leads is
 // Stand and Wins, Settles is Pass and Shows, Expires and Loses are Inject with a call.
 //
-// How long a verb waits is said in the words of RULES.md: [Coordinator.Soon],
-// [Coordinator.Crash], [Coordinator.Recovery] and [Trial.Recheck]. [Now] is one look.
+// Waiting times have the names that RULES.md explains: [Coordinator.Soon],
+// [Coordinator.Crash], [Coordinator.Recovery] and [Trial.Recheck]. [Now] is one look without
+// waiting.
 //
 // # What a trial keeps
 //
-// A timeline has each call of a client and each fault, in one order. A history (package
-// internal/history) has who led when; [Trial.Judge] checks it by the rules of that package.
+// A timeline holds each call of a client and each fault, in one order. A history (package
+// internal/history) says who led when; [Trial.Judge] checks it by the rules of that package.
 // Both are part of the [Outcome].
 package engine

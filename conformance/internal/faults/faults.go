@@ -1,6 +1,6 @@
-// Package faults has the rules of the group Fault: a table of what can happen to a
-// coordinator and its clients (table.go, cluster.go), and one scenario that all rows have in
-// common (scenario.go).
+// Package faults has the rules of the group Fault. A table says what can happen to a
+// coordinator and its clients (table.go, cluster.go), and each row runs the same scenario
+// (scenario.go).
 package faults
 
 import "github.com/succession-dev/succession/conformance/internal/engine"

@@ -1,5 +1,5 @@
-// Package guarantees has the rules about what package elect promises: the guarantees G1 to
-// G10, a file for each, and the contract of [elect.Election.Run].
+// Package guarantees has the rules that test what package elect promises: the guarantees G1
+// to G10, and the contract of [elect.Election.Run].
 //
 // [elect.Election.Run]: https://pkg.go.dev/github.com/succession-dev/succession/elect#Election.Run
 package guarantees

@@ -1,5 +1,5 @@
-// Package laws has the rules about what package backend demands: the laws L1 to L8, a file
-// for each, and pins and records beside them.
+// Package laws has the rules that test the contract of package backend: the laws L1 to L8,
+// pins, and records. Each has a file.
 package laws
 
 import "slices"
