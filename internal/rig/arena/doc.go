@@ -1,15 +1,21 @@
-// Package arena is what a chaos run and the rehearsal of a migration have in common:
-// candidates as processes, real coordinators, and what breaks candidates.
+// Package arena holds what a chaos run and the rehearsal of a migration have in common:
+// candidates in processes of their own, real coordinators, and faults that strike candidates.
 //
-// A [Candidate] is one worker after the other (package worker) under one name. It reaches
-// the servers of a [Coordinator] through proxies of its own. An [Arena] holds the
-// candidates of a run, hears what they note ([Live]), writes down the faults that it does
-// to them ([Arena.Strike]), and tells people what happens. What the run leaves behind is
-// judged by package evidence.
+// A [Candidate] is a name under which workers (package worker) run, one after the other. Each
+// reaches the servers of a [Coordinator] through proxies that no other candidate uses. An
+// [Arena] holds the candidates of a run, hears what they note ([Live]), writes down the faults
+// that it does to them ([Arena.Strike]), and tells people what happens. Package evidence
+// judges what the run leaves behind.
 //
-// All files of a run are in one folder: of each worker, by its candidate and how many there
-// were before it, what it noted (c1.2.history.jsonl), its last acts as a leader (c1.2.acts),
-// its writes (c1.2.ops.jsonl) and its log (c1.2.log); the faults
-// (nemesis.history.jsonl); the store; and, where a guarantee was broken, the servers' logs
-// (zookeeper1.log).
+// All files of a run are in one folder. The names of a worker's files begin with its candidate
+// and the number of the worker, such as c1.2 for the second worker of candidate c1:
+//
+//	c1.2.history.jsonl     what it noted
+//	c1.2.acts              its last acts as a leader
+//	c1.2.ops.jsonl         its writes
+//	c1.2.log               its log
+//	nemesis.history.jsonl  the faults
+//	zookeeper1.log         a server's log; kept if a guarantee was broken or the run failed
+//
+// The folder store holds the store (package store).
 package arena

@@ -1,4 +1,4 @@
-// Package certs makes the certificates of tests.
+// Package certs makes the TLS certificates that tests use.
 package certs
 
 import (

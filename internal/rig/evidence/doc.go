@@ -1,7 +1,7 @@
-// Package evidence judges what a run leaves behind, and nothing but that: the notes of the
-// workers and of the faults, the writes of the workers, and what the store and the
-// guarded records hold (packages worker, store and history).
+// Package evidence judges a run by what it leaves behind, and by nothing else: the notes of
+// workers and faults, the writes of the workers, and what the store and the guarded records
+// hold in the end (packages history, worker and store).
 //
-// A chaos run is judged by [Evidence.Check], whose rules the package chaos lists. The
-// rehearsal of a migration takes those of its parts that hold there.
+// [Evidence.Check] judges a chaos run; package chaos lists its rules. The rehearsal of a
+// migration uses the parts of Check that also hold there.
 package evidence

@@ -1,43 +1,51 @@
 // Package rehearsal moves an election that is in use from one coordinator to another and
-// back, again and again, while faults hit candidates, servers and the operator's command,
-// and proves from what they leave behind that there was one leader all the time.
+// back, again and again, while faults hit candidates, servers and the operator's command.
+// It proves from what all of these leave behind that there was never more than one leader, and
+// that leadership was never vacant for longer than allowed.
 //
 //	go run ./internal/rig/cmd rehearsal -for 30m -from zookeeper -to etcd
 //
 // # What is run
 //
 // [Rehearse] has ten workers stand in the line of one election, and takes the steps of
-// docs/migration.md as an operator does, by the command succession: begin, a restart of
-// all workers with both coordinators, one after the other and in any order, cutover, a
-// restart with the new one alone, finish; and then back. Every other migration is made
-// in good weather, where each step must be done at once, and the leader must lead on over
-// the cutover in the same term. In the others the nemesis kills, pauses and cuts off
-// workers, from both coordinators or from one, pauses and restarts servers for moments,
-// each at least once, and, as a step is taken, goes for the leader and kills the
-// operator's command in the middle, which is then run again.
+// docs/migration.md as an operator does, by the command succession:
+//
+//   - begin;
+//   - restart all workers with both coordinators, one after the other and in any order;
+//   - cutover;
+//   - restart all workers with the new coordinator alone;
+//   - finish.
+//
+// Then it moves the election back. Every other migration has no faults: each step must then
+// be done at once, and the leader must lead across the cutover in the same term. In the other
+// migrations a nemesis kills and pauses workers, cuts them off from one coordinator or from
+// both, and pauses and restarts servers for moments; each of these comes at least once. While
+// a step is taken, the nemesis aims at the leader, and kills the operator's command in the
+// middle of it. The command is then run again.
 //
 // # What is proved
 //
-// Before a migration leaders resign and crash, where one coordinator alone is in use. The
-// migrations are compared with what this costs ([Report.Check]):
+// Before migrations, while only one coordinator is in use, leaders resign and crash, to
+// measure what that costs. [Report.Check] compares the migrations with it:
 //
 //   - overlap, token, late, lost, invented, regression, unfenced: as in a chaos run
-//     (package chaos), over all migrations. The guarded records are not compared: each coordinator has its own.
-//   - order: on each coordinator, from one cutover to the next. Who waits on the old one
-//     when it is sealed joins the new one when it finds the seal, in any order.
-//   - slow: without faults nobody is without a leader for longer than the slowest
-//     resignation that was measured, and a second for a busy machine.
-//   - vacancy: with faults, not for longer than after a crash on the slower of both
-//     coordinators: the time after which it ends the session of a process that died, and
-//     two seconds, counted anew from each fault that may prolong it. A worker that is
-//     cut off from one coordinator, and first on the other, keeps all others waiting
-//     meanwhile: both are needed before the cutover.
+//     (package chaos), over all migrations. The guarded records are not compared, because each
+//     coordinator has its own.
+//   - order: on each coordinator, from one cutover to the next. Candidates that wait on the old
+//     coordinator when it is sealed join the new one as they find the seal, in any order.
+//   - slow: without faults, the election has no leader for at most as long as the slowest
+//     resignation that was measured took, and a second more for a busy machine.
+//   - vacancy: with faults, it has no leader for at most as long as after a crash on the slower
+//     of both coordinators: the time after which that ends the session of a process that died,
+//     and two seconds. This is counted anew from each fault that may prolong the vacancy. Before
+//     the cutover a leader needs both coordinators. So a worker that is first on one, and cut
+//     off from the other, keeps all others waiting meanwhile.
 //   - wronged: the store refused no write of a leader that was told later that it still led.
 //
 // # What is left behind
 //
-// The folder of the run has history.jsonl with all that was noted, timeline.svg with its
-// picture, one of each migration (leg1.svg), summary.txt, what the command said
-// (operator.log), and what package arena lists. There is no schedule: what comes when
-// depends on how long the steps take.
+// The folder of the run holds history.jsonl with all notes, timeline.svg with their picture, a
+// picture of each migration (leg1.svg), summary.txt, the output of the command (operator.log),
+// and the files that package arena lists. There is no schedule: the times of faults depend on
+// how long the steps take.
 package rehearsal

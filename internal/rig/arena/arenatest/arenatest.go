@@ -1,6 +1,6 @@
 //go:build linux
 
-// Package arenatest makes runs in tests.
+// Package arenatest starts chaos runs and rehearsals in tests.
 package arenatest
 
 import (

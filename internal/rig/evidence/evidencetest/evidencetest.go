@@ -1,6 +1,7 @@
 //go:build linux
 
-// Package evidencetest makes the evidence of tests, which they then spoil.
+// Package evidencetest makes sound evidence, which tests then spoil to see that it is judged
+// broken.
 package evidencetest
 
 import (
