@@ -1,13 +1,13 @@
 //go:build linux
 
-// The command runs candidates against coordinators while faults hit both, and proves from
-// what they leave behind that the guarantees held:
+// The command runs candidates against coordinators, while faults hit both. It judges from
+// what they leave behind whether the guarantees held:
 //
 //	go run ./internal/rig/cmd chaos -on zookeeper -for 30m
 //	go run ./internal/rig/cmd rehearsal -from zookeeper -to etcd -for 30m
 //
-// What each of them does: packages chaos and rehearsal. It prints a summary, and exits
-// with 1 where a guarantee was broken.
+// Packages chaos and rehearsal say what each of the two does. The command prints a summary,
+// and exits with 1 if a guarantee was broken.
 package main
 
 import (

@@ -1,9 +1,9 @@
-// Package rig connects package coordtest to the conformance suite: it makes the
-// faults of a harness from proxies, from the servers of a cluster, and from the test
-// binary, which also serves as a candidate in a process of its own.
+// Package rig connects package coordtest to the conformance suite. It makes the faults of a
+// harness with proxies, with the servers of a cluster, and with more processes of the test
+// binary, which run as candidates.
 //
 //	func TestMain(m *testing.M) {
-//		rig.Candidate() // does not return in such a process
+//		rig.Candidate() // does not return in the process of a candidate
 //		...
 //	}
 //
@@ -12,7 +12,7 @@
 //	h.Faults.Process = rig.Process("etcd://" + addr)
 //	h.Faults.Cluster = rig.Cluster(cluster, func(b backend.Backend) string { ... })
 //
-// What it takes a coordinator's protocol or its own tools to do, such as the end of a
-// session, is in a package for each: zookeeperrig, etcdrig, consulrig. The drivers' tests
-// and those of composites use the same.
+// Some faults, such as the end of a session, need the coordinator's protocol or its own
+// tools. They are in a package for each coordinator: zookeeperrig, etcdrig and consulrig. The
+// tests of the drivers and those of composite backends use them.
 package rig

@@ -1,9 +1,9 @@
-// Servers builds the coordinators that the tests run against, all of them or those
-// that are named, and prints where they are:
+// Servers builds the servers and tools that the tests run, all of them or those that are
+// named, and prints where they are:
 //
 //	go run ./internal/rig/coordtest/cmd/servers [etcd] [etcdctl] [consul]
 //
-// Tests build what they need by themselves; this is for those who would rather
+// Tests build what they need by themselves. This command is for those who would rather
 // wait now than in the middle of a test.
 package main
 

@@ -1,4 +1,5 @@
-// Package consulrig does to Consul and its clients what the conformance suite asks for.
+// Package consulrig makes those faults of the conformance suite that need the protocol or the
+// tools of Consul.
 package consulrig
 
 import (

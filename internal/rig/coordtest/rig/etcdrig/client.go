@@ -1,4 +1,5 @@
-// Package etcdrig does to etcd and its clients what the conformance suite asks for.
+// Package etcdrig makes those faults of the conformance suite that need the protocol or the
+// tools of etcd.
 package etcdrig
 
 import (

@@ -1,5 +1,5 @@
-// Package zookeeperrig does to ZooKeeper and its clients what the conformance suite
-// asks for.
+// Package zookeeperrig makes those faults of the conformance suite that need the protocol or
+// the tools of ZooKeeper.
 package zookeeperrig
 
 import (
