@@ -1,4 +1,4 @@
-// Package backoff waits between attempts.
+// Package backoff waits between attempts, with pauses that grow and with jitter.
 package backoff
 
 import (
@@ -7,39 +7,39 @@ import (
 	"time"
 )
 
-// A Backoff is a pause before the next attempt: the first is about Min, each further
-// one twice as long up to Max, and jitter keeps many who failed together from coming
-// back together. It is for one goroutine at a time.
+// A Backoff makes the pauses between attempts. The first pause is at most Min, and each
+// further one may be twice as long, up to Max. Jitter keeps callers that failed together from
+// trying again together. A Backoff is for one goroutine at a time.
 type Backoff struct {
 	Min, Max time.Duration
 	Jitter   Jitter
 	last     time.Duration
-	why      error // the last attempt failed, since Reset
+	why      error // why the last attempt failed; nil if none has since Reset
 }
 
-// New returns the pauses between the attempts of one goroutine at what talks to a
-// coordinator: from 50 ms to two seconds, with the jitter of ctx.
+// New returns a Backoff for requests to a coordinator: from 50 ms to two seconds, with the
+// jitter of ctx ([JitterOf]).
 func New(ctx context.Context) Backoff {
 	return Backoff{Min: 50 * time.Millisecond, Max: 2 * time.Second, Jitter: JitterOf(ctx)}
 }
 
-// Next returns the next pause: between a half and the whole of its length.
+// Next returns the next pause. Jitter draws it between half its length and the whole.
 func (b *Backoff) Next() time.Duration {
 	b.last = min(max(2*b.last, b.Min), b.Max)
 	return b.last/2 + b.Jitter.UpTo(b.last/2)
 }
 
-// Sleep waits for the next pause. It returns the cause of ctx when that ends first.
+// Sleep waits for the next pause. If ctx ends first, it returns the cause of ctx.
 func (b *Backoff) Sleep(ctx context.Context) error { return Sleep(ctx, b.Next()) }
 
-// Failed is Next after an attempt that failed with why.
+// Failed is [Backoff.Next] after an attempt that failed with why.
 func (b *Backoff) Failed(why error) time.Duration {
 	b.why = why
 	return b.Next()
 }
 
-// After waits for the next pause after an attempt that failed with why. When ctx ends
-// first, it returns what Cause does.
+// After waits for the next pause, after an attempt that failed with why. If ctx ends
+// first, it returns [Backoff.Cause].
 func (b *Backoff) After(ctx context.Context, why error) error {
 	if Sleep(ctx, b.Failed(why)) != nil {
 		return b.Cause(ctx)
@@ -47,8 +47,9 @@ func (b *Backoff) After(ctx context.Context, why error) error {
 	return nil
 }
 
-// Cause returns the cause of ctx, which has ended, and with it why the last attempt since
-// Reset failed, if one did: whoever set a time limit wants to know what took so long.
+// Cause returns the cause of ctx, which has ended. If an attempt has failed since Reset, the
+// error also says why the last one did: whoever set a time limit wants to know what took so
+// long.
 func (b *Backoff) Cause(ctx context.Context) error {
 	if b.why == nil {
 		return context.Cause(ctx)
@@ -56,10 +57,10 @@ func (b *Backoff) Cause(ctx context.Context) error {
 	return fmt.Errorf("%w (before that: %w)", context.Cause(ctx), b.why)
 }
 
-// Reset begins again with Min: an attempt has succeeded.
+// Reset makes the pauses begin again with Min. It is for after an attempt that succeeded.
 func (b *Backoff) Reset() { b.last, b.why = 0, nil }
 
-// Sleep waits for d. It returns the cause of ctx when that ends first.
+// Sleep waits for d. If ctx ends first, it returns the cause of ctx.
 func Sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

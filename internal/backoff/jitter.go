@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// A Jitter draws what is random in pauses. The zero Jitter draws from the source of
-// the process and is for any number of goroutines; one of a seeded context is for
-// one goroutine at a time.
+// A Jitter draws the random part of pauses. The zero Jitter draws from the random source
+// of the process, and is safe for concurrent use. A Jitter of a seeded context is for one
+// goroutine at a time.
 type Jitter struct{ seeded *rand.Rand }
 
-// UpTo returns a duration between 0 and most, both included.
+// UpTo returns a random duration from 0 to most, both included.
 func (j Jitter) UpTo(most time.Duration) time.Duration {
 	if j.seeded == nil {
 		return rand.N(most + 1)
@@ -20,7 +20,7 @@ func (j Jitter) UpTo(most time.Duration) time.Duration {
 	return time.Duration(j.seeded.Int64N(int64(most) + 1))
 }
 
-// seed is what a seeded context carries.
+// A seed is the value of a seeded context.
 type seed struct {
 	mu   sync.Mutex
 	rand *rand.Rand
@@ -28,17 +28,17 @@ type seed struct {
 
 type seedKey struct{}
 
-// WithSeed returns a context under which [JitterOf] returns jitters that the two
-// numbers determine. It is how a simulation runs again exactly: many run at the same
-// time in one process, and a context reaches whatever pauses in one of them.
+// WithSeed returns a context for which [JitterOf] returns jitters that the two numbers
+// determine. With it a simulation can be repeated exactly. The seed is in a context and not in
+// a global variable because many simulations run in one process at the same time.
 func WithSeed(ctx context.Context, seed1, seed2 uint64) context.Context {
 	return context.WithValue(ctx, seedKey{}, &seed{rand: rand.New(rand.NewPCG(seed1, seed2))})
 }
 
-// JitterOf returns the jitter for one goroutine, or one loop, that works under ctx:
-// the zero Jitter where ctx has no seed. Under a seed each call returns another one,
-// so what a goroutine draws does not depend on what others draw meanwhile; the order
-// of the calls does count.
+// JitterOf returns the jitter for one goroutine, or one loop, that works under ctx. If ctx
+// has no seed, it is the zero Jitter. With a seed each call returns another jitter, so what a
+// goroutine draws does not depend on what others draw meanwhile. It does depend on the order
+// of the calls of JitterOf.
 func JitterOf(ctx context.Context) Jitter {
 	s, ok := ctx.Value(seedKey{}).(*seed)
 	if !ok {
@@ -49,8 +49,8 @@ func JitterOf(ctx context.Context) Jitter {
 	return Jitter{rand.New(rand.NewPCG(s.rand.Uint64(), s.rand.Uint64()))}
 }
 
-// Apart returns a context like ctx for a goroutine that goes on beside the caller: under a
-// seed, neither draws from what the other does.
+// Apart returns a context like ctx, for a goroutine that runs beside the caller. If ctx has a
+// seed, the two then draw from different seeds, so neither changes what the other draws.
 func Apart(ctx context.Context) context.Context {
 	s, ok := ctx.Value(seedKey{}).(*seed)
 	if !ok {

@@ -7,17 +7,18 @@ import (
 	"unsafe"
 )
 
-// An alarm rings by CLOCK_BOOTTIME, which goes on while the machine is suspended: it rings
-// when that is over (timerfd_create(2)).
+// An alarm is a timer on CLOCK_BOOTTIME, which goes on while the machine is suspended. If its
+// time comes during a suspension, it rings at the end of that (timerfd_create(2)).
 type alarm struct {
-	fd    uintptr // of file, whose method Fd would make it block
+	fd    uintptr // of file; its method Fd would make it block
 	file  *os.File
 	ended chan struct{}
 }
 
-// newAlarm returns an alarm that is not set and calls ring, which must not block; nil where
-// there can be none, as the process has no file left. In the virtual time of a test
-// (testing/synctest) there is none either: it would ring by the time of the machine.
+// newAlarm returns an alarm that is not set. It will call ring, which must not block.
+// newAlarm returns nil if the kernel refuses a timer, as when the process may open no more
+// files. It also returns nil in the virtual time of a test (testing/synctest), because an
+// alarm would ring by the time of the machine.
 func newAlarm(ring func()) *alarm {
 	if virtual() {
 		return nil
@@ -48,16 +49,16 @@ func virtual() bool {
 	return time.Since(time.Unix(tv.Unix())).Abs() > time.Hour
 }
 
-// ringAt has the alarm ring so long after the boot of the machine, at once where that is
-// past, and not at the time that it was set for.
+// ringAt makes the alarm ring when boot has passed since the machine booted, at once if it
+// has, instead of at the time that was set before.
 func (a *alarm) ringAt(boot time.Duration) {
 	const absolute = 1 // TFD_TIMER_ABSTIME of linux/timerfd.h
 	spec := struct{ interval, value syscall.Timespec }{value: syscall.NsecToTimespec(int64(max(boot, 1)))}
-	// It fails for what is no timer alone.
+	// It fails only if fd is no timer.
 	_, _, _ = syscall.RawSyscall6(syscall.SYS_TIMERFD_SETTIME, a.fd, absolute, uintptr(unsafe.Pointer(&spec)), 0, 0, 0)
 }
 
-// stop ends the alarm. It must not be set any more.
+// stop ends the alarm, which must not be used after that.
 func (a *alarm) stop() {
 	_ = a.file.Close()
 	<-a.ended

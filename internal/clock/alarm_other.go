@@ -4,7 +4,7 @@ package clock
 
 import "time"
 
-// An alarm is what this system does not have: a timer that counts suspension.
+// An alarm would be a timer that counts suspensions. This system has none.
 type alarm struct{}
 
 func newAlarm(func()) *alarm { return nil }

@@ -4,6 +4,6 @@ package clock
 
 import "time"
 
-// sinceBoot is unknown: this system has no clock that Go can read and that counts
-// suspension.
+// sinceBoot returns 0, which stands for unknown: Go can read no clock of this system that
+// counts suspensions.
 func sinceBoot() time.Duration { return 0 }

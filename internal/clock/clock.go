@@ -1,5 +1,5 @@
-// Package clock measures elapsed time for deadlines, also over the suspension of
-// the machine, which Go's monotonic clock does not count.
+// Package clock measures elapsed time for deadlines. It counts the time in which the machine
+// is suspended, which Go's monotonic clock does not, if the system has a clock that does.
 package clock
 
 import (
@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// An Instant is a point in time for measuring what has elapsed since.
+// An Instant is a point in time, from which elapsed time can be measured.
 type Instant struct {
 	mono      time.Time
-	boot      time.Duration // since boot, time suspended included; 0 where unknown
-	suspended time.Duration // what Suspend has added up to
+	boot      time.Duration // since boot, including suspensions; 0 if unknown
+	suspended time.Duration // sum of the calls of Suspend until then
 }
 
-// suspended is what Suspend has added up to, in nanoseconds.
+// suspended is the sum of all calls of Suspend, in nanoseconds.
 var suspended atomic.Int64
 
-// Suspend has every deadline of this process see d more time elapse, as if the machine
-// had been suspended for so long. What package time measures stands still, and so do its
-// timers; a [Timer] fires as it does at the end of a suspension. The coordinator's clock as
-// well as other processes are not touched. It is for tests of what a suspension does, takes
-// effect at once, and is never undone. It does not block and is safe for concurrent use.
+// Suspend makes all deadlines of this process see d more time elapse, as if the machine
+// had been suspended for d. Package time and its timers do not notice, and a [Timer] fires as
+// it does at the end of a suspension. Other processes, such as the coordinator, are not
+// touched. Suspend is for tests. It takes effect at once and is never undone. It does not
+// block and is safe for concurrent use.
 func Suspend(d time.Duration) {
 	suspended.Add(int64(d))
 	ringAnew()
@@ -32,8 +32,8 @@ func Now() Instant {
 	return Instant{mono: time.Now(), boot: sinceBoot(), suspended: time.Duration(suspended.Load())}
 }
 
-// Since returns the time elapsed since i: the larger of what the monotonic clock
-// and, where there is one, the clock that counts suspension have measured.
+// Since returns the time elapsed since i: the larger of the times that the monotonic clock
+// and, if there is one, the clock that counts suspensions have measured.
 func Since(i Instant) time.Duration { return Now().Sub(i) }
 
 // Sub returns the time elapsed from j to i.

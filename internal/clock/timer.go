@@ -5,25 +5,25 @@ import (
 	"time"
 )
 
-// A Timer fires when a time has elapsed since an instant. A suspension of the machine counts
-// where that runs Linux, and one of [Suspend] with it. A timer of package time stands still
-// meanwhile, and fires late by as much. It costs a file and a goroutine from the first Reset
-// until Stop. It is for one goroutine at a time.
+// A Timer fires when a time has elapsed since an instant. On Linux it counts suspensions of
+// the machine, and those of [Suspend]. A timer of package time stands still meanwhile, and
+// fires late by as much. From the first Reset until Stop, a Timer needs a file descriptor and
+// a goroutine. It is for one goroutine at a time.
 type Timer struct {
-	// C gets a value when the timer fires. One of an earlier time may still lie there, so
-	// whoever gets it compares clocks.
+	// C receives a value when the timer fires. The value may be left from a time that was
+	// set before, so the receiver must look at the clock.
 	C <-chan struct{}
 
 	c     chan struct{}
-	plain *time.Timer // instead of the alarm where there can be none
+	plain *time.Timer // used if there can be no alarm
 	alarm *alarm
 
-	mu    sync.Mutex // of what follows, which Suspend reads
-	since Instant    // of the last Reset, as is d
+	mu    sync.Mutex // guards the fields below, which Suspend reads
+	since Instant    // with d, the arguments of the last Reset
 	d     time.Duration
 }
 
-// alarms are the timers that have one.
+// alarms holds the timers that have an alarm.
 var alarms struct {
 	sync.Mutex
 	of map[*Timer]bool
@@ -35,9 +35,9 @@ func NewTimer() *Timer {
 	return &Timer{C: c, c: c}
 }
 
-// Reset has the timer fire when d has elapsed since the instant, and not at the time that it
-// was set for. Whoever works out d takes the instant before: a suspension in between then
-// counts. It does not block.
+// Reset makes the timer fire when d has elapsed since the instant, instead of at the time that
+// was set before. Callers must take the instant before they compute d, so that a suspension in
+// between counts. Reset does not block.
 func (t *Timer) Reset(since Instant, d time.Duration) {
 	if t.alarm == nil && t.plain == nil {
 		if t.alarm = newAlarm(t.fire); t.alarm == nil {
@@ -61,7 +61,7 @@ func (t *Timer) Reset(since Instant, d time.Duration) {
 	t.set()
 }
 
-// set sets the alarm. It is called under mu.
+// set sets the alarm. The caller holds mu.
 func (t *Timer) set() {
 	already := time.Duration(suspended.Load()) - t.since.suspended
 	t.alarm.ringAt(t.since.boot + t.d - already)
@@ -87,7 +87,7 @@ func (t *Timer) fire() {
 	}
 }
 
-// ringAnew sets the alarms after a suspension that the machine knows nothing of.
+// ringAnew sets all alarms again after [Suspend], of which the kernel knows nothing.
 func ringAnew() {
 	alarms.Lock()
 	defer alarms.Unlock()

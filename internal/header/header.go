@@ -1,13 +1,14 @@
-// Package header changes the record of an election, and keeps its fence where the
-// election's deletion does not reach it.
+// Package header changes the header of an election, and keeps a copy of its fence that
+// survives the deletion of the election.
 //
-// The record of an election says, among other things, by how much its tokens are above
-// the positions of its members. That fence was raised because positions alone would let
-// tokens fall: after a restore of the coordinator, or after a migration from one whose
-// positions were larger. An operator who deletes the election, its record and its folder,
-// deletes the fence as well. So whoever raises it first writes it to a record beside the
-// election, and a candidate that has joined raises it anew where it has become smaller.
-// Every leader after a deletion has joined after it: the deletion took the members too.
+// The header is the record of an election. It holds the fence, which is added to positions to
+// make tokens. Somebody raised the fence because positions alone would let tokens fall: after
+// a restore of the coordinator, or after a migration from a coordinator with larger positions.
+// An operator who deletes the election, its record and its folder, deletes the fence with it.
+// So whoever raises a fence first writes it to a second record, outside the election. A
+// candidate that has joined compares the two, and raises the header's fence again if it is
+// smaller. That is soon enough: the deletion took the members too, so every leader after it has
+// joined after it.
 package header
 
 import (
@@ -19,11 +20,11 @@ import (
 	"github.com/succession-dev/succession/internal/backoff"
 )
 
-// Suffix makes the name of the record that keeps an election's fence of the election's.
+// Suffix is added to the name of an election to name the record that keeps its fence.
 const Suffix = ".fence"
 
-// FenceRecord returns the name of the record that keeps the fence of an election; "" for
-// an election whose name leaves no room for it, whose deletion takes the fence along.
+// FenceRecord returns the name of the record that keeps the fence of an election. It returns
+// "" if the name of the election is too long for it; then a deletion loses the fence.
 func FenceRecord(election string) string {
 	if len(election)+len(Suffix) > backend.MaxName {
 		return ""
@@ -31,10 +32,11 @@ func FenceRecord(election string) string {
 	return election + Suffix
 }
 
-// Update changes the record of an election, on condition that m, if any, still stands. It
-// tries again when somebody else wrote at the same time, or when the answer was lost:
-// change is a function of what is stored, and reports whether there is anything to write.
-// After a session time without an answer it gives up: a disk that is full stays so.
+// Update changes the header of an election. If m is not the zero Member, it does so only
+// while m stands. change changes the stored header, and reports whether there is anything to
+// write. Update calls it again if somebody else wrote at the same time, or if the answer was
+// lost. After a session time, but not less than a second, it gives up on lost answers: a disk
+// that is full stays so.
 func Update(ctx context.Context, s backend.Session, election string, m backend.Member, change func(*backend.Header) bool) error {
 	wait := backoff.New(ctx)
 	enough := time.Now().Add(max(s.TTL(), time.Second))
@@ -74,11 +76,12 @@ func raise(to uint64) func(*backend.Header) bool {
 	}
 }
 
-// Raise raises the fence of an election to at least the given one, on condition that m, if
-// any, still stands. It tries again as [Update] does, and blocks for about four round
-// trips.
+// Raise raises the fence of an election to at least the given one. If m is not the zero
+// Member, it changes the header only while m stands. It tries again as [Update] does, and
+// blocks for about four round trips.
 func Raise(ctx context.Context, s backend.Session, election string, m backend.Member, fence uint64) error {
-	// The kept one first: a fence that is only kept is restored, to no harm.
+	// The copy comes first: if the second write fails, Restore raises the fence, which does no
+	// harm.
 	if kept := FenceRecord(election); kept != "" {
 		if err := Update(ctx, s, kept, backend.Member{}, raise(fence)); err != nil {
 			return err
@@ -87,9 +90,9 @@ func Raise(ctx context.Context, s backend.Session, election string, m backend.Me
 	return Update(ctx, s, election, m, raise(fence))
 }
 
-// Restore raises the fence of m's election to the one that is kept, on condition that m
-// still stands. Without a kept one, which is the common case, it takes one round trip; a
-// backend without records has none. It fails with [backend.ErrVersion] where somebody
+// Restore raises the fence of m's election to the one in its [FenceRecord], but only while m
+// stands. Without such a record, which is the common case, it takes one round trip. It does
+// nothing on a backend without records. It fails with [backend.ErrVersion] if somebody
 // else wrote at the same time.
 func Restore(ctx context.Context, s backend.Session, m backend.Member) error {
 	kept := FenceRecord(m.Line)

@@ -7,7 +7,7 @@ import (
 	"github.com/succession-dev/succession/internal/backoff"
 )
 
-// Usable returns why nothing can be sent under ctx and the session; nil if it can.
+// Usable returns nil if a request can be sent. If the session or ctx has ended, it returns why.
 func (l *Life) Usable(ctx context.Context) error {
 	if err := l.Alive(); err != nil {
 		return err
@@ -18,8 +18,8 @@ func (l *Life) Usable(ctx context.Context) error {
 	return nil
 }
 
-// Bind returns a context that ends with ctx and with the session; its cause tells which.
-// The caller must call the func. No goroutine waits for either.
+// Bind returns a context that ends when ctx or the session does, with the cause of that one.
+// The caller must call the func when it is done. Bind starts no goroutine.
 func (l *Life) Bind(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	end := func() { cancel(context.Cause(l.ctx)) }
@@ -33,15 +33,15 @@ func (l *Life) Bind(ctx context.Context) (context.Context, context.CancelFunc) {
 	}
 }
 
-// Run runs one method of the contract that returns nothing but an error; see [Call].
+// Run is [Call] for a method of the contract that returns only an error.
 func (l *Life) Run(ctx context.Context, op, name string, f func(ctx context.Context) error) error {
 	_, err := Call(ctx, l, op, name, func(ctx context.Context) (struct{}, error) { return struct{}{}, f(ctx) })
 	return err
 }
 
-// Call runs one method of the contract. f gets a context that ends with ctx and with the
-// session. Where f fails, or name can name no election or record, Call returns the zero
-// value, and the error as that of the operation on name.
+// Call runs f as one method of the contract. The context of f ends when ctx or the session
+// does. If f fails, or if the session or ctx has ended before, or if name is no valid name of
+// an election or a record, Call returns the zero value and an error that names op and name.
 func Call[T any](ctx context.Context, l *Life, op, name string, f func(ctx context.Context) (T, error)) (T, error) {
 	var none T
 	err := l.Usable(ctx)
@@ -62,8 +62,9 @@ func Call[T any](ctx context.Context, l *Life, op, name string, f func(ctx conte
 	return none, l.sessions.Driver.Wrap(op, name, err)
 }
 
-// Retry calls f again and again, with a pause in between, as long as it fails with an
-// error that may pass by itself. It returns the cause of ctx when that ends in a pause.
+// Retry calls f until it succeeds, or fails with an error for which passing is false: one that
+// does not pass by itself. It pauses between the calls. If ctx ends in a pause, it returns the
+// cause of ctx.
 func Retry[T any](ctx context.Context, pause backoff.Backoff, passing func(error) bool, f func(ctx context.Context) (T, error)) (T, error) {
 	for {
 		v, err := f(ctx)

@@ -10,36 +10,37 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// Rules are what a driver says of the life of one session.
+// Rules say how a driver's sessions live and end. Each session has its own.
 type Rules struct {
-	// Over returns why the session is over, by the clock or by what the driver was told,
-	// and nil as long as it lives. It is asked at each call, so it must be cheap and safe for
-	// concurrent use. nil is never.
+	// Over returns nil as long as the session lives. When it is over, by the clock or because
+	// the coordinator said so, Over returns why. It is called at each call of the contract, so it
+	// must be cheap and safe for concurrent use. If Over is nil, the session is never over by
+	// itself.
 	Over func() error
 
-	// Left returns after what time Over is to be asked although there is no call: the time
-	// until the deadline. nil is never.
+	// Left returns the time until the deadline. Over is called after that time even if there is
+	// no call. If Left is nil, it is not.
 	Left func() time.Duration
 
-	// Explain returns the error of a call that has failed with err as one of the contract. nil
-	// leaves it as it is.
+	// Explain turns err, with which a call has failed, into an error of the contract. If Explain
+	// is nil, err stays as it is.
 	Explain func(ctx context.Context, err error) error
 
-	// Ending makes the session's deadline pass. It must not block. nil does nothing.
+	// Ending makes the session's deadline pass. It must not block. It may be nil.
 	Ending func()
 
-	// Release has the coordinator end the session, and returns when that has been confirmed,
-	// when the coordinator must have ended it by itself, or when ctx ends: the backend
-	// gives it up. It is called once.
+	// Release has the coordinator end the session. It returns when the coordinator has confirmed
+	// that, or must have ended the session by itself, or when ctx ends because the backend gives
+	// up. It is called once.
 	Release func(ctx context.Context) error
 
-	// Stands says until when the members stand of a session that was not released, for
-	// people, such as "etcd ends its lease, within 10s".
+	// Stands says, for an error message, until when members stand if the session could not be
+	// released: "etcd ends its lease, within 10s".
 	Stands func() string
 }
 
-// A Life is that of one session. A driver's session embeds a pointer to it. It is safe for
-// concurrent use.
+// A Life is the life of one session, from its opening to its release. A driver's session embeds
+// a pointer to it. It is safe for concurrent use.
 type Life struct {
 	sessions *Sessions
 	rules    Rules
@@ -48,15 +49,15 @@ type Life struct {
 	cancel context.CancelCauseFunc
 
 	released chan struct{} // closed when Release has returned
-	left     error         // what Release has returned; to be read after released
+	left     error         // what Release has returned; set before released is closed
 
 	mu    sync.Mutex
-	timer *time.Timer // at the end by the clock; nil before Start
+	timer *time.Timer // fires at the deadline; nil before Start
 	ended bool
 }
 
-// NewLife returns the life of a session that has just been opened, or is about to be.
-// Somebody must end it, or start it.
+// NewLife returns the life of a session that has just been opened, or is about to be. The
+// caller must start it, or end it if the session was not opened.
 func (b *Sessions) NewLife(r Rules) *Life {
 	l := &Life{sessions: b, rules: r, released: make(chan struct{})}
 	l.ctx, l.cancel = context.WithCancelCause(context.Background())
@@ -64,8 +65,8 @@ func (b *Sessions) NewLife(r Rules) *Life {
 	return l
 }
 
-// Start begins to watch the clock, and runs each of run for the session in a goroutine of
-// its own. They must return when the context of the session ends.
+// Start begins to watch the deadline, and runs each of the funcs in a goroutine of its own.
+// They must return when the context of the session ends.
 func (l *Life) Start(run ...func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -80,9 +81,8 @@ func (l *Life) Start(run ...func()) {
 	}
 }
 
-// Go runs f for the session in a goroutine that Close of the backend waits for. It must
-// return when the context of the session ends. Go reports false, and does not run f, where
-// the session has ended.
+// Go runs f in a goroutine that [Sessions.Close] waits for. f must return when the context of
+// the session ends. If the session has ended, Go does not run f and reports false.
 func (l *Life) Go(f func()) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -92,7 +92,7 @@ func (l *Life) Go(f func()) bool {
 	return !l.ended
 }
 
-// look runs in the timer.
+// look runs when the timer fires.
 func (l *Life) look() {
 	if l.Alive() != nil {
 		return
@@ -104,8 +104,8 @@ func (l *Life) look() {
 	}
 }
 
-// Alive returns nil while the session lives, and else why it does not. It ends a session
-// that is over.
+// Alive returns nil while the session lives. If it does not, Alive returns why. It calls
+// [Rules] Over, and ends a session that is over.
 func (l *Life) Alive() error {
 	if l.rules.Over != nil && l.ctx.Err() == nil {
 		if why := l.rules.Over(); why != nil {
@@ -115,11 +115,12 @@ func (l *Life) Alive() error {
 	return l.Ended()
 }
 
-// Ended is Alive for a session that is not looked at: it may be over.
+// Ended is Alive without the call of Over: it returns nil until somebody has found the session
+// over.
 func (l *Life) Ended() error { return context.Cause(l.ctx) }
 
-// End ends the session here and now, and has it released. It does nothing where the
-// session has ended before. It does not block.
+// End ends the session in this process at once, and begins to release it. It does nothing if
+// the session has ended before. It does not block.
 func (l *Life) End(why error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -172,13 +173,13 @@ func (l *Life) notReleased(why error) error {
 // [backend.ErrSessionEnded] and says why.
 func (l *Life) Context() context.Context { return l.ctx }
 
-// Done is closed when the session has ended; see [backend.Session].
+// Done returns a channel that is closed when the session has ended; see [backend.Session].
 func (l *Life) Done() <-chan struct{} { return l.ctx.Done() }
 
 // Err returns why the session has ended, or nil; see [backend.Session].
 func (l *Life) Err() error { return l.sessions.Driver.Wrap("session", "", l.Alive()) }
 
-// Close ends the session and waits until it has been released, or ctx ends; see
+// Close ends the session, and waits until it has been released or ctx ends; see
 // [backend.Session].
 func (l *Life) Close(ctx context.Context) error {
 	l.End(errClosed)

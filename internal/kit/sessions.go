@@ -17,56 +17,54 @@ type Session interface {
 	End(why error)
 }
 
-// Config says what a driver's sessions are. All fields are required.
+// Config says how a driver opens and ends sessions. All fields are required.
 type Config struct {
 	Driver Driver
 
-	// Open opens a session and starts its life ([Life.Start]). ctx ends after Connect, and
-	// when Close gives up. A session that Open does not return it must end.
+	// Open opens a session and starts its life ([Life.Start]). ctx ends after Connect, or
+	// when Close gives up. If Open fails, it must end the life that it has made.
 	Open    func(ctx context.Context) (Session, error)
 	Connect time.Duration
 
-	// Patience is how long Close waits for the coordinator at most.
+	// Patience is the longest time that Close waits for the coordinator.
 	Patience time.Duration
 }
 
-// Sessions are those of one backend. At most one is live; others that ended before it may
-// not have been released yet. It is safe for concurrent use.
+// Sessions holds the sessions of one backend. At most one of them is live. Others have ended,
+// but have not been released yet. It is safe for concurrent use.
 type Sessions struct {
 	Config
 
 	ctx     context.Context // ends when everything must be given up
 	cancel  context.CancelFunc
-	closing chan struct{}  // closed when Close begins
+	closing chan struct{}  // closed when Close is called
 	running sync.WaitGroup // everything that runs for the backend
 
 	mu      sync.Mutex
 	closed  bool
 	newest  Session  // may have ended; nil before the first
-	opening *opening // while one is being opened
-	lives   []*Life  // of those that have not been released
+	opening *opening // nil while none is being opened
+	lives   []*Life  // of the sessions that have not been released
 }
 
-// An opening is a session on its way, shared by all who wait for it.
+// An opening is the attempt to open a session. All callers of Session share it.
 type opening struct {
 	done    chan struct{} // closed when session or err is set
 	session Session
 	err     error
 }
 
-// errClosed is why a session ends that is closed, or whose backend is.
+// errClosed is why a session ends when somebody closes it or its backend.
 var errClosed = errors.New("it was closed")
 
-// NewSessions returns the sessions of a backend that has none yet. The caller must call
-// Close.
+// NewSessions returns an empty Sessions for a new backend. The caller must call Close.
 func NewSessions(c Config) *Sessions {
 	b := &Sessions{Config: c, closing: make(chan struct{})}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	return b
 }
 
-// Session returns the live session and opens one where there is none; see
-// [backend.Backend].
+// Session returns the live session, and opens one if there is none; see [backend.Backend].
 func (b *Sessions) Session(ctx context.Context) (backend.Session, error) {
 	s, err := b.live(ctx)
 	if err != nil {
@@ -75,7 +73,7 @@ func (b *Sessions) Session(ctx context.Context) (backend.Session, error) {
 	return s, nil
 }
 
-// Newest returns the newest session, which may have ended; nil before the first.
+// Newest returns the newest session, which may have ended. It returns nil if there was none.
 func (b *Sessions) Newest() backend.Session {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -111,7 +109,7 @@ func (b *Sessions) live(ctx context.Context) (Session, error) {
 	}
 }
 
-// open opens a session for all who wait for o.
+// open opens a session for all callers that wait for o.
 func (b *Sessions) open(o *opening) {
 	ctx, cancel := context.WithTimeout(b.ctx, b.Connect)
 	defer cancel()
@@ -133,12 +131,12 @@ func (b *Sessions) open(o *opening) {
 	close(o.done)
 }
 
-// Context returns a context that ends when Close gives up what has not ended by itself.
+// Context returns a context that ends when Close stops waiting for sessions to be released.
 func (b *Sessions) Context() context.Context { return b.ctx }
 
-// Close ends the session, if there is one, and waits until it and those before it have
-// been released, for Patience at most; see [backend.Backend]. It returns when nothing runs
-// for the backend any more.
+// Close ends the live session, if there is one. It waits until that session and all before it
+// have been released, but not longer than Patience; see [backend.Backend]. It returns when no
+// goroutine of the backend runs any more.
 func (b *Sessions) Close() error {
 	b.mu.Lock()
 	if !b.closed {
@@ -150,7 +148,7 @@ func (b *Sessions) Close() error {
 
 	ctx, cancel := context.WithTimeout(context.Background(), b.Patience)
 	defer cancel()
-	if o != nil { // what the coordinator grants now would stand for a session time
+	if o != nil { // otherwise a session that is granted now would stay for a session time
 		select {
 		case <-o.done:
 		case <-ctx.Done():
@@ -160,7 +158,7 @@ func (b *Sessions) Close() error {
 	lives := slices.Clone(b.lives)
 	b.mu.Unlock()
 	for _, l := range lives {
-		l.End(errClosed) // so that all are released at the same time
+		l.End(errClosed) // all of them first, so that they are released at the same time
 	}
 	var err error
 	for _, l := range lives {

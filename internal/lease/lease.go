@@ -1,5 +1,5 @@
-// Package lease keeps the local deadline of a session: the instant before which
-// the coordinator cannot have ended it.
+// Package lease keeps the deadline of a session: the instant before which the coordinator
+// cannot have ended it.
 package lease
 
 import (
@@ -9,19 +9,18 @@ import (
 	"github.com/succession-dev/succession/internal/clock"
 )
 
-// A Lease is a deadline that acknowledged heartbeats push ahead. It is safe for
+// A Lease is a deadline that acknowledged heartbeats move ahead. It is safe for
 // concurrent use. The zero Lease has a deadline that has passed.
 type Lease struct {
 	mu     sync.Mutex
-	anchor clock.Instant // when the request that the deadline counts from was sent
+	anchor clock.Instant // when the request was sent from which the deadline counts
 	ttl    time.Duration
-	held   bool // somebody relies on the deadline: once passed, it stays passed
-	ended  bool // it stays passed for good
+	held   bool // somebody relies on the deadline: once it has passed, it stays passed
+	ended  bool // the deadline has passed for good
 }
 
-// Extend moves the deadline to ttl after sent, unless that is earlier than what
-// it is. While the lease is held, a deadline that has passed is never revived, and
-// Extend reports false.
+// Extend moves the deadline to ttl after sent, unless it is later already. It reports false,
+// and changes nothing, if the lease has ended, or if it is held and its deadline has passed.
 func (l *Lease) Extend(sent clock.Instant, ttl time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -35,8 +34,8 @@ func (l *Lease) Extend(sent clock.Instant, ttl time.Duration) bool {
 	return true
 }
 
-// Cap moves the deadline back to ttl after sent, if it is later than that: from
-// sent on the coordinator may have counted with another ttl.
+// Cap moves the deadline back to ttl after sent, if it is later than that. It is for a
+// coordinator that may have counted with another ttl from sent on.
 func (l *Lease) Cap(sent clock.Instant, ttl time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -45,8 +44,8 @@ func (l *Lease) Cap(sent clock.Instant, ttl time.Duration) {
 	}
 }
 
-// End has the deadline pass now, for good, and lets go of it: the session ends before the
-// coordinator would have ended it, and not for want of heartbeats.
+// End makes the deadline pass now and for good, and the lease is no longer held. It is for a
+// session that ends for another reason than missing heartbeats, and so before its deadline.
 func (l *Lease) End() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -56,8 +55,8 @@ func (l *Lease) End() {
 	l.held, l.ended = false, true
 }
 
-// Hold says whether somebody relies on the deadline from now on. It reports
-// whether the deadline is still ahead.
+// Hold sets whether somebody relies on the deadline from now on. It reports whether the
+// deadline is still ahead. After it has passed, Hold(true) does not begin to hold the lease.
 func (l *Lease) Hold(held bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -66,15 +65,15 @@ func (l *Lease) Hold(held bool) bool {
 	return ahead
 }
 
-// Held reports whether somebody relies on the deadline, and the time until it,
-// negative when it has passed.
+// Held reports whether somebody relies on the deadline, and returns the time until it, which
+// is negative if the deadline has passed.
 func (l *Lease) Held() (held bool, left time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.held, l.left()
 }
 
-// Left returns the time until the deadline, negative when it has passed.
+// Left returns the time until the deadline, negative if it has passed.
 func (l *Lease) Left() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -88,5 +87,5 @@ func (l *Lease) left() time.Duration {
 	return l.ttl - clock.Since(l.anchor)
 }
 
-// Deadline returns the deadline on the clock of time.Now at this moment.
+// Deadline returns the deadline, converted to the clock of time.Now anew at each call.
 func (l *Lease) Deadline() time.Time { return time.Now().Add(l.Left()) }

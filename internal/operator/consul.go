@@ -26,7 +26,7 @@ func newConsul(u *backend.URL) (Operator, error) {
 	c.Datacenter = u.Text("dc", c.Datacenter)
 	c.Namespace = u.Text("namespace", c.Namespace)
 	c.Partition = u.Text("partition", c.Partition)
-	if security.TLSOf(u) != (security.TLS{}) { // what the environment says, DefaultConfig has read
+	if security.TLSOf(u) != (security.TLS{}) { // DefaultConfig has read the environment
 		c.Scheme = "https"
 	}
 	c.TLSConfig.CAFile = u.Text("ca-file", c.TLSConfig.CAFile)
@@ -40,7 +40,7 @@ func newConsul(u *backend.URL) (Operator, error) {
 	if token != "" {
 		c.Token, c.TokenFile = token, ""
 	}
-	c.Transport.DisableKeepAlives = true // there is no Close
+	c.Transport.DisableKeepAlives = true // the client has no Close, which would close idle connections
 	client, err := api.NewClient(c)
 	if err != nil {
 		return nil, err

@@ -41,7 +41,7 @@ func newEtcd(u *backend.URL) (Operator, error) {
 	}, prefix}, nil
 }
 
-// with calls f with a client that ends with it.
+// with calls f with a new client, and closes the client afterwards.
 func (e *etcd) with(f func(*clientv3.Client) error) error {
 	c, err := clientv3.New(e.config)
 	if err != nil {

@@ -1,6 +1,7 @@
-// Package operator does to a coordinator what people do with its own tools: it looks at
-// what is stored, and deletes members and whole elections past their owners. It uses the
-// coordinator's own client, and no driver of this module.
+// Package operator does to a coordinator what people do with its own tools. It looks at what
+// is stored, deletes members and whole elections without asking the processes that joined
+// them, and ends sessions. It uses the coordinator's own client library, and no driver of this
+// module.
 package operator
 
 import (
@@ -12,29 +13,31 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// An Operator acts on one coordinator. Names are those of elections and records. It
-// connects for each call, and keeps nothing open. It is safe for concurrent use.
+// An Operator acts on one coordinator. The names that its methods take are those of elections
+// and records, without the URL's prefix. It connects anew for each call and keeps no connection
+// open. It is safe for concurrent use.
 type Operator interface {
 	// Exists reports whether anything is stored at the name or below it.
 	Exists(ctx context.Context, name string) (bool, error)
-	// Remove deletes a member. Who does not stand any more counts as removed.
+	// Remove deletes a member. It succeeds if the member does not stand any more.
 	Remove(ctx context.Context, m backend.Member) error
-	// Drop deletes an election and its members in one step. One that is not there counts
-	// as dropped.
+	// Drop deletes an election and its members in one step. It succeeds if there is no such
+	// election.
 	Drop(ctx context.Context, line string) error
-	// Clear deletes everything at the name and below it. The name must not be empty.
+	// Clear deletes everything at the name and below it. It returns [ErrNoName] for the empty
+	// name.
 	Clear(ctx context.Context, name string) error
 }
 
-// An Ender is an [Operator] that can end the session of a member, if the member stands: on
-// etcd and Consul, but not on ZooKeeper, where that takes the session's password.
+// An Ender is an [Operator] that can end the session of a member that stands. The operators of
+// etcd and Consul are Enders. ZooKeeper's is not, because that takes the session's password.
 type Ender interface {
 	End(ctx context.Context, m backend.Member) error
 }
 
-// New returns an operator of the coordinator that u names, with the addresses, the prefix
-// and the credentials that u says. It returns [errors.ErrUnsupported] for a coordinator
-// other than ZooKeeper, etcd and Consul, and does not connect.
+// New returns an operator of the coordinator that u names. It uses the addresses, the prefix
+// and the credentials in u. New does not connect. It returns [errors.ErrUnsupported] for a
+// coordinator other than ZooKeeper, etcd and Consul.
 func New(u *backend.URL) (Operator, error) {
 	switch u.Scheme {
 	case "zookeeper":
@@ -51,8 +54,8 @@ func New(u *backend.URL) (Operator, error) {
 // everything that is stored.
 var ErrNoName = errors.New("the name is empty")
 
-// bounded calls f, a call of a client that heeds no context, and stop when ctx ends
-// first, which makes f return.
+// bounded calls f, for a client library whose calls take no context. When ctx ends, it calls
+// stop, which must make f return. It also calls stop after f.
 func bounded(ctx context.Context, stop func(), f func() error) error {
 	defer stop()
 	defer context.AfterFunc(ctx, stop)()

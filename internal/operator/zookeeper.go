@@ -34,7 +34,7 @@ func newZooKeeper(u *backend.URL) (Operator, error) {
 	return z, err
 }
 
-// with calls f with a connection that ends with it.
+// with calls f with a new connection, and closes the connection afterwards.
 func (z *zooKeeper) with(ctx context.Context, f func(*zk.Conn) error) error {
 	c, _, err := zk.Connect(z.hosts, 10*time.Second,
 		zk.WithLogger(silent{}), zk.WithDialer(z.dial), zk.WithHostProvider(new(unresolved)))
@@ -59,8 +59,8 @@ func (z *zooKeeper) dial(network, addr string, timeout time.Duration) (net.Conn,
 	return tls.DialWithDialer(d, network, addr, z.tls)
 }
 
-// unresolved are servers by their names, which TLS needs; the library's own host
-// provider replaces them by addresses. One goroutine uses it.
+// unresolved is a host provider that keeps the names of servers, because TLS verifies them.
+// The library's own provider replaces names by addresses. One goroutine uses it.
 type unresolved struct {
 	hosts []string
 	next  int
@@ -73,7 +73,7 @@ func (u *unresolved) Init(hosts []string) error {
 
 func (u *unresolved) Len() int { return len(u.hosts) }
 
-// Next has the library pause after each round.
+// Next returns the next server, and makes the library pause after each round.
 func (u *unresolved) Next() (server string, pause bool) {
 	server = u.hosts[u.next%len(u.hosts)]
 	pause = u.next > 0 && u.next%len(u.hosts) == 0
@@ -125,7 +125,7 @@ func deleteTree(c *zk.Conn, at string) error {
 		if err == nil || errors.Is(err, zk.ErrNoNode) {
 			return nil
 		}
-		if !errors.Is(err, zk.ErrNotEmpty) { // a member came meanwhile
+		if !errors.Is(err, zk.ErrNotEmpty) { // if it is, a member came meanwhile
 			return err
 		}
 	}
@@ -157,7 +157,7 @@ func (z *zooKeeper) Drop(ctx context.Context, line string) error {
 				ops = append(ops, &zk.DeleteRequest{Path: path.Join(at, name), Version: -1})
 			}
 			_, err = c.Multi(ops...)
-			// Otherwise somebody has joined or left meanwhile.
+			// On these two errors somebody has joined or left meanwhile.
 			if !errors.Is(err, zk.ErrNoNode) && !errors.Is(err, zk.ErrNotEmpty) || ctx.Err() != nil {
 				return err
 			}

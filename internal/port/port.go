@@ -1,5 +1,4 @@
-// Package port has the ports at which coordinators listen by default, for URLs that name
-// none.
+// Package port has the default ports of the coordinators, for URLs without a port.
 package port
 
 const (

@@ -1,5 +1,6 @@
-// Package security reads what a backend's URL says about TLS and passwords, alike for
-// all drivers. Secrets are named in a URL, never in it.
+// Package security reads the parameters of a backend's URL for TLS and passwords, in the same
+// way for all drivers. A URL never contains a secret: it names a file or an environment
+// variable that does.
 package security
 
 import (
@@ -18,9 +19,9 @@ import (
 //	ca-file=          ... with those of this file instead
 //	cert-file=        the client's certificate
 //	key-file=         ... and its key
-//	server-name=      the name that the servers' certificates have, whatever the address
+//	server-name=      the name in the servers' certificates, whatever their addresses are
 //
-// Each of them asks for it by itself.
+// Each parameter alone is enough to ask for TLS.
 type TLS struct {
 	on, ca, cert, key string
 	ServerName        string
@@ -37,8 +38,8 @@ func TLSOf(u *backend.URL) TLS {
 	}
 }
 
-// Config reads the files. It returns nil where no parameter asks for TLS, and
-// [backend.ErrInvalid] where something is wrong with them.
+// Config reads the files. It returns nil if no parameter asks for TLS, and
+// [backend.ErrInvalid] if a parameter or its file is wrong.
 func (t TLS) Config() (*tls.Config, error) {
 	switch {
 	case t == TLS{}:
@@ -73,7 +74,7 @@ func (t TLS) Config() (*tls.Config, error) {
 	return cfg, nil
 }
 
-// A Login is the parameters of a URL that name a user and where its password is:
+// A Login is the parameters of a URL that name a user and the place of the password:
 // user=, and password-file= or password-env=.
 type Login struct {
 	user     string
@@ -85,8 +86,8 @@ func LoginOf(u *backend.URL) Login {
 	return Login{user: u.Text("user", ""), password: SecretOf(u, "password")}
 }
 
-// Read reads the password. It returns empty strings where no parameter names a user,
-// and [backend.ErrInvalid] where something is wrong with them.
+// Read reads the password. It returns empty strings if no parameter names a user,
+// and [backend.ErrInvalid] if a parameter, or what it names, is wrong.
 func (l Login) Read() (user, password string, err error) {
 	if (l.user == "") != l.password.empty() {
 		return "", "", invalid("parameters user, and password-file or password-env, go together")
@@ -95,8 +96,8 @@ func (l Login) Read() (user, password string, err error) {
 	return l.user, password, err
 }
 
-// A Secret is the parameters NAME-file and NAME-env of a URL, which say where a secret
-// is.
+// A Secret is the parameters NAME-file and NAME-env of a URL. They name the file or the
+// environment variable that contains a secret.
 type Secret struct{ name, file, env string }
 
 // SecretOf takes the parameters from u.
@@ -106,9 +107,9 @@ func SecretOf(u *backend.URL, name string) Secret {
 
 func (s Secret) empty() bool { return s.file == "" && s.env == "" }
 
-// Read reads the secret, without the line's end in a file. It returns the empty
-// string where no parameter names one, and [backend.ErrInvalid] where it is empty or
-// cannot be read.
+// Read reads the secret. From a file it takes all but the line ends at the end. It returns the
+// empty string if no parameter names a secret, and [backend.ErrInvalid] if the secret is empty
+// or cannot be read.
 func (s Secret) Read() (string, error) {
 	var secret, where string
 	switch {
