@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// A Rule is what a history can break.
+// A Rule is the name of something that every history must keep.
 type Rule string
 
 // The rules.
 const (
 	Overlap Rule = "overlap" // two terms at the same time
 	Token   Rule = "token"   // a token that did not grow
-	Order   Rule = "order"   // somebody won before another who stood in front
+	Order   Rule = "order"   // a candidate won before another that stood in front of it
 	Vacancy Rule = "vacancy" // nobody led although a candidate could have
 	Late    Rule = "late"    // a term ended after its deadline
 )
@@ -24,24 +24,24 @@ const (
 type Rules struct {
 	// Notice is how much later than the fact a note may have been taken.
 	Notice time.Duration
-	// Vacancy is how long nobody may lead while a candidate stands in line that no
-	// fault touches: the time that the coordinator takes to notice a crash, and
-	// what succession takes. 0 is any time.
+	// Vacancy is the longest time without a leader while a candidate that no fault touches
+	// stands in line: the time that the coordinator takes to notice a crash, and the time
+	// that succession takes. 0 does not look for vacancies.
 	Vacancy time.Duration
 }
 
-// A Violation is a rule that was broken, and where it shows.
+// A Violation says which rule was broken, and where the history shows it.
 type Violation struct {
 	Rule       Rule
 	Election   string
-	Candidates []string // whose rows show it; the offender last
+	Candidates []string // whose rows of the picture show it; the offender is the last
 	From, To   time.Duration
 	Text       string
 }
 
 func (v Violation) String() string { return fmt.Sprintf("%s at %v: %s", v.head(), v.From, v.Text) }
 
-// head says what was broken, and where.
+// head returns the rule and the election.
 func (v Violation) head() string {
 	if v.Election == "" {
 		return string(v.Rule)
@@ -66,7 +66,7 @@ func (h *History) Check(r Rules) []Violation {
 	return out
 }
 
-// overlaps needs more than the neighbours: a term may outlast several.
+// overlaps compares each term with all later ones, because a term may outlast several.
 func overlaps(terms []Term, notice time.Duration) []Violation {
 	var out []Violation
 	for i, a := range terms {
@@ -83,9 +83,9 @@ func overlaps(terms []Term, notice time.Duration) []Violation {
 	return out
 }
 
-// tokens compares with the largest token before, so that one bad token is one
-// violation. A term whose member had been taken away before it was won is not a
-// term that anybody relies on.
+// tokens compares each token with the largest one before it, so that one bad token is one
+// violation. It skips terms whose member was taken away before they were won: nobody relies
+// on them.
 func tokens(terms []Term) []Violation {
 	var out []Violation
 	var top *Term
@@ -139,8 +139,8 @@ func late(terms []Term, notice time.Duration) []Violation {
 	return out
 }
 
-// vacancies looks at each time in which one candidate stood in line, untouched by
-// any fault, and nobody led.
+// vacancies looks for times without a leader in which a candidate stood in line that no fault
+// touched.
 func (h *History) vacancies(election string, terms []Term, r Rules) []Violation {
 	var out []Violation
 	for _, s := range h.standing(election) {

@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// A Kind says what an [Event] tells.
+// A Kind says what happened in an [Event].
 type Kind string
 
 // The kinds of events.
 const (
 	Joined      Kind = "joined"       // the candidate stands in line, at Position
 	Won         Kind = "won"          // it leads, with Token
-	Ended       Kind = "ended"        // its term is over; Why
-	CheckFailed Kind = "check failed" // it asked and found its term over; Why
-	Resigned    Kind = "resigned"     // it gave its term up
+	Ended       Kind = "ended"        // its term is over; Why says why
+	CheckFailed Kind = "check failed" // it asked and found its term over; Why says why
+	Resigned    Kind = "resigned"     // it gave up its term
 	Left        Kind = "left"         // it has left the line
 	Deposed     Kind = "deposed"      // an operator removed it from the line, or ended its session
 )
@@ -27,23 +27,23 @@ func (k Kind) valid() bool {
 	return false
 }
 
-// An Event is one note of one candidate. Times are since the beginning of the
-// clock that all candidates share.
+// An Event is one note of one candidate. Its times count from the zero of a clock that all
+// candidates share.
 type Event struct {
 	At        time.Duration `json:"at"` // nanoseconds, as are all times in the file
 	Kind      Kind          `json:"event"`
 	Election  string        `json:"election"`
 	Candidate string        `json:"candidate"`
-	Position  uint64        `json:"position,omitempty"` // in the line; 0 is unknown
-	Token     uint64        `json:"token,omitempty"`    // of Won and what follows
-	// Deadline is when the term had to be over at the latest, as known at At; of
-	// Ended and CheckFailed. 0 is none.
+	Position  uint64        `json:"position,omitempty"` // of its member; 0 is unknown
+	Token     uint64        `json:"token,omitempty"`    // in Won and in the notes on that term's end
+	// Deadline is the time by which the term had to be over, as known at At. It is in Ended
+	// and CheckFailed. 0 is none.
 	Deadline time.Duration `json:"deadline,omitempty"`
-	// Led is the last instant at which the candidate found itself leading: just before
-	// it asked and was told yes. Of Ended, CheckFailed and Resigned. The term is held
-	// against others until then, and not until the note, which a candidate that was
-	// stopped takes late. Where Won is dated in the same way, before the first such
-	// answer, two terms that overlap in a history have overlapped. 0 is not known.
+	// Led is the last instant at which the candidate certainly led: just before it asked
+	// and was told that it did. It is in Ended, CheckFailed and Resigned. The term is held
+	// against others until Led, and not until the note, because a candidate that was
+	// stopped takes the note late. If Won is dated in the same way, just before the first
+	// such answer, then terms that overlap in the history did overlap. 0 is not known.
 	Led time.Duration `json:"led,omitempty"`
 	Why string        `json:"why,omitempty"`
 }
@@ -60,16 +60,16 @@ func (e Event) check() error {
 	return nil
 }
 
-// A Fault is what was wrong with a part of the system for a time.
+// A Fault is something that was wrong with a part of the system for a time.
 type Fault struct {
 	Kind string `json:"fault"` // such as "cut" or "pause"
-	// Target is the candidate that it touches, or what the names of several
-	// candidates begin with, up to a slash: web-1 touches web-1/a. Empty is all.
+	// Target is the candidate that the fault touches. It can also be the part before a
+	// slash that several names have in common: web-1 touches web-1/a. Empty is all.
 	Target string `json:"target,omitempty"`
-	// Election is the one that it touches; empty is all.
+	// Election is the election that the fault touches. Empty is all.
 	Election string        `json:"election,omitempty"`
 	From     time.Duration `json:"from"`
-	To       time.Duration `json:"to"` // not before From; the same for what takes no time
+	To       time.Duration `json:"to"` // not before From; equal to From if the fault took no time
 }
 
 func (f Fault) check() error {
@@ -82,7 +82,7 @@ func (f Fault) check() error {
 	return nil
 }
 
-// touches reports whether the fault is one of the candidate in the election.
+// touches reports whether the fault touches the candidate in the election.
 func (f Fault) touches(election, candidate string) bool {
 	if f.Election != "" && f.Election != election {
 		return false

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// A History is what was noted, in order of time. Events of the same instant are in
-// the order in which they were noted, as far as one process noted them.
+// A History is a list of notes in order of time. Events of the same instant are in the order
+// in which they were noted, if one process noted them.
 type History struct {
 	Events []Event
 	Faults []Fault
 }
 
-// Merge returns one history of what several processes noted against one clock.
+// Merge returns one history of what several processes noted. They must share one clock.
 func Merge(hs ...*History) *History {
 	var out History
 	for _, h := range hs {
@@ -25,8 +25,8 @@ func Merge(hs ...*History) *History {
 	return &out
 }
 
-// Between returns what was noted from one instant until another, that not included. Faults
-// last as long as they did in between.
+// Between returns what was noted at from or later, and before to. Faults are cut to that
+// time.
 func (h *History) Between(from, to time.Duration) *History {
 	var out History
 	for _, e := range h.Events {
@@ -43,7 +43,7 @@ func (h *History) Between(from, to time.Duration) *History {
 	return &out
 }
 
-// Span returns the first and the last instant that anything tells of.
+// Span returns the first and the last instant in the history.
 func (h *History) Span() (from, to time.Duration) {
 	first := true
 	tell := func(t time.Duration) {
@@ -89,10 +89,10 @@ func (h *History) Candidates(election string) []string {
 type span struct {
 	candidate string
 	from, to  time.Duration
-	deposed   bool // the end is an operator's act
+	deposed   bool // an operator ended it
 }
 
-// standing returns who stood in the line of an election when.
+// standing returns the times in which candidates stood in the line of an election.
 func (h *History) standing(election string) []span {
 	var out []span
 	open := make(map[string]int) // candidate to its index in out

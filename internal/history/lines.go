@@ -33,9 +33,9 @@ func (h *History) Write(w io.Writer) error {
 	return nil
 }
 
-// Read reads what [History.Write] or a [Recorder] wrote, and puts it in order of
-// time. An error names the line. A last line without its end, which a process
-// leaves that crashed while it wrote, is passed over where it cannot be read.
+// Read reads what [History.Write] or a [Recorder] wrote, and puts it in order of time. An
+// error names the line. Read skips a last line without a line end if it cannot be parsed: a
+// process that crashed while it wrote leaves such a line.
 func Read(r io.Reader) (*History, error) {
 	var h History
 	in := bufio.NewReader(r)
@@ -56,10 +56,10 @@ func Read(r io.Reader) (*History, error) {
 	}
 }
 
-// Copy notes what another process's recorder writes, as it comes and until its end:
-// from is what it writes to, and each, if not nil, is called with every event that was
-// noted. The times of the other clock are ahead of those of this one by ahead. What
-// the line holds that a crash has left unfinished is lost.
+// Copy reads from the reader what the recorder of another process writes, and notes it as it
+// comes, until the end. It calls each, if not nil, with every event that it has noted. ahead is
+// how far the clock of the other process is ahead of r's. A last line that a crash left
+// unfinished is lost.
 func (r *Recorder) Copy(from io.Reader, ahead time.Duration, each func(Event)) error {
 	in := bufio.NewReader(from)
 	for n := 1; ; n++ {
@@ -90,7 +90,7 @@ func (r *Recorder) Copy(from io.Reader, ahead time.Duration, each func(Event)) e
 	}
 }
 
-// readLine returns the next line, or what is left with io.EOF.
+// readLine returns the next line. At the end it returns what is left, with io.EOF.
 func readLine(in *bufio.Reader) ([]byte, error) {
 	var line []byte
 	for {
@@ -105,7 +105,7 @@ func readLine(in *bufio.Reader) ([]byte, error) {
 	}
 }
 
-// add takes one line, which says by its fields what it is.
+// add adds one line. Its fields tell whether it is an event or a fault.
 func (h *History) add(line []byte) error {
 	var is struct {
 		Fault *json.RawMessage `json:"fault"`

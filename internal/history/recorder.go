@@ -12,17 +12,16 @@ type Recorder struct {
 	clock func() time.Duration
 	w     io.Writer
 
-	mu     sync.Mutex // also keeps what is noted in the order of the clock
+	mu     sync.Mutex // also held while the clock is read, so that notes are in its order
 	events []Event
 	faults []Fault
 	open   map[*Fault]struct{}
 	err    error
 }
 
-// NewRecorder returns a recorder of the given clock, which is asked at each note.
-// Where w is not nil, each note is also written to it at once, as one line in one
-// Write, so that a process that crashes leaves what it noted. A fault is written
-// when it ends.
+// NewRecorder returns a recorder that reads the clock at each note. If w is not nil, it also
+// writes each note to w at once, as one line in one Write, so that a process that crashes
+// leaves its notes. A fault is written when it ends.
 func NewRecorder(clock func() time.Duration, w io.Writer) *Recorder {
 	return &Recorder{clock: clock, w: w, open: make(map[*Fault]struct{})}
 }
@@ -30,7 +29,7 @@ func NewRecorder(clock func() time.Duration, w io.Writer) *Recorder {
 // Now returns the present time of the clock.
 func (r *Recorder) Now() time.Duration { return r.clock() }
 
-// Note keeps e, with the present time as its At where that is 0.
+// Note keeps e. If e.At is 0, Note sets it to the present time.
 func (r *Recorder) Note(e Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -41,8 +40,8 @@ func (r *Recorder) Note(e Event) {
 	r.line(e)
 }
 
-// Begin notes that a fault begins, and returns the func that notes its end. That
-// may be called more than once; the first call counts.
+// Begin notes that a fault begins, and returns a func that notes its end. The func may be
+// called more than once; the first call counts.
 func (r *Recorder) Begin(kind, target string) (end func()) {
 	return r.begin(Fault{Kind: kind, Target: target})
 }
@@ -71,7 +70,7 @@ func (r *Recorder) begin(fault Fault) (end func()) {
 	}
 }
 
-// line writes one line. The first error stays; see Err.
+// line writes one line. After an error it writes no more; see Err.
 func (r *Recorder) line(v any) {
 	if r.w == nil || r.err != nil {
 		return
@@ -83,15 +82,15 @@ func (r *Recorder) line(v any) {
 	r.err = err
 }
 
-// Err returns the first error of writing.
+// Err returns the first error of a Write.
 func (r *Recorder) Err() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.err
 }
 
-// History returns what has been noted up to now. Faults that have not ended last
-// until now.
+// History returns what has been noted up to now. Faults that have not ended yet end now in
+// it.
 func (r *Recorder) History() *History {
 	r.mu.Lock()
 	defer r.mu.Unlock()

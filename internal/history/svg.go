@@ -15,12 +15,12 @@ const (
 	svgPlot   = 1000 // the width of the time axis
 	svgRow    = 36
 	svgBar    = 18
-	svgAbove  = 14 // of a row, above its bar: there stands what a fault is called
-	svgChar   = 7  // of the text, about
+	svgAbove  = 14 // the part of a row above its bar, for the kinds of faults
+	svgChar   = 7  // the width of a character, about
 	svgMargin = 24
-	svgTitle  = 34 // of an election, above its rows
+	svgTitle  = 34 // the height of an election's name above its rows
 	svgLegend = 40
-	svgLine   = 19 // of the list of violations
+	svgLine   = 19 // a line of the list of violations
 )
 
 const svgStyle = `
@@ -44,8 +44,8 @@ text { font: 12px "DejaVu Sans", Verdana, sans-serif; fill: #24292f }
 .broken { fill: #cf222e; font-weight: bold }
 `
 
-// SVG writes a picture of the history, with what a check has found marked in red.
-// The title may be empty.
+// SVG writes a picture of the history, and marks the violations that a check has found in
+// red. The title may be empty.
 func (h *History) SVG(w io.Writer, title string, found []Violation) error {
 	d := drawing{h: h, found: found, rows: make(map[row]int)}
 	d.measure(title)
@@ -60,10 +60,10 @@ type drawing struct {
 	h         *History
 	found     []Violation
 	elections []string
-	rows      map[row]int // the top of each
+	rows      map[row]int // the y of the top of each row
 	from, to  time.Duration
-	left      int // where the axis begins
-	top, base int // of all rows
+	left      int // x of the beginning of the time axis
+	top, base int // y of the top and the bottom of all rows
 	b         bytes.Buffer
 }
 
@@ -90,7 +90,7 @@ func (d *drawing) measure(title string) {
 	d.left = svgMargin + widest*svgChar + 20
 }
 
-// x returns where an instant lies.
+// x returns the x of an instant.
 func (d *drawing) x(t time.Duration) float64 {
 	return float64(d.left) + svgPlot*float64(t-d.from)/float64(d.to-d.from)
 }
@@ -101,7 +101,7 @@ func (d *drawing) text(class string, x float64, y int, s string) {
 	d.put(`<text class="%s" x="%.1f" y="%d">%s</text>`, class, x, y, html.EscapeString(clean(s)))
 }
 
-// clean replaces what XML cannot hold, not even escaped.
+// clean replaces characters that XML cannot contain even if they are escaped.
 func clean(s string) string {
 	b := []rune(s)
 	for i, r := range b {
@@ -177,7 +177,7 @@ func (d *drawing) axis() {
 	}
 }
 
-// tick returns the distance of grid lines: about ten of them, at round times.
+// tick returns the distance between grid lines: about ten lines, at round times.
 func tick(span time.Duration) time.Duration {
 	steps := []time.Duration{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 15_000, 30_000, 60_000, 120_000, 300_000, 600_000, 1_800_000, 3_600_000}
 	for _, s := range steps {
@@ -188,8 +188,8 @@ func tick(span time.Duration) time.Duration {
 	return max(span/10/time.Hour, 1) * time.Hour
 }
 
-// faults draws each fault in the rows of those that it touches, and its kind where
-// it touches first.
+// faults draws each fault in the rows of all candidates that it touches, and its kind in the
+// first of them.
 func (d *drawing) faults() {
 	for _, f := range d.h.Faults {
 		x1, x2 := d.x(f.From), d.x(f.To)
@@ -214,7 +214,7 @@ func (d *drawing) faults() {
 	}
 }
 
-// lines draws who stood in line.
+// lines draws the times in which candidates stood in line.
 func (d *drawing) lines() {
 	for _, e := range d.elections {
 		for _, s := range d.h.standing(e) {
@@ -249,10 +249,10 @@ func (d *drawing) term(t Term) {
 	d.put("</g>")
 }
 
-// violations frames what was found, with a number, and lists it below.
+// violations frames each violation, gives it a number, and lists it below the picture.
 func (d *drawing) violations() {
 	y := d.base + 2*svgMargin + 8
-	flagged := make(map[[2]int]float64) // how far flags at one place have moved aside
+	flagged := make(map[[2]int]float64) // how far flags at one spot have moved aside
 	for i, v := range d.found {
 		n := fmt.Sprint(i + 1)
 		x1, x2 := d.x(v.From), d.x(v.To)

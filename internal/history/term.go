@@ -9,17 +9,18 @@ type Term struct {
 	Token     uint64
 	Position  uint64
 	From, To  time.Duration
-	Deadline  time.Duration // when it had to be over at the latest, as known at its end; 0 is none
-	Led       time.Duration // when its candidate last found itself leading; 0 is not known
-	Why       string        // it ended
+	Deadline  time.Duration // by which it had to be over, as known at its end; 0 is none
+	Led       time.Duration // see [Event]; 0 is not known
+	Why       string        // why it ended
 	Open      bool          // it had not ended when the history did
-	// Deposed says that an operator took its member away, at DeposedAt: by then
-	// somebody else may lead.
+	// Deposed says that an operator took its member away, at DeposedAt. From then on somebody
+	// else may lead.
 	Deposed   bool
 	DeposedAt time.Duration
 }
 
-// LedUntil returns the end of the time in which the candidate led, as far as it knew.
+// LedUntil returns the end of the time in which the candidate believed to lead: Led if that is
+// known, and else To.
 func (t *Term) LedUntil() time.Duration {
 	if t.Led > 0 {
 		return min(t.To, max(t.From, t.Led))
@@ -27,7 +28,7 @@ func (t *Term) LedUntil() time.Duration {
 	return t.To
 }
 
-// until returns the end of the time in which the term is held against another.
+// until returns the end of the time in which the term is held against others.
 func (t *Term) until() time.Duration {
 	if t.Deposed {
 		return min(t.LedUntil(), max(t.From, t.DeposedAt))
@@ -47,10 +48,10 @@ func (h *History) Terms(election string) []Term {
 	return b.all
 }
 
-// terms puts terms together from events.
+// terms builds terms from events.
 type terms struct {
 	all  []Term
-	last map[string]int // candidate to its newest term
+	last map[string]int // each candidate's newest term, as an index of all
 	gone map[place]time.Duration
 	end  time.Duration // of the history
 }
@@ -81,7 +82,7 @@ func (b *terms) add(e Event) {
 		if t.Open {
 			t.To, t.Open, t.Why, t.Led = e.At, false, string(e.Kind), e.Led
 		}
-		if e.At == t.To && e.Kind == Ended || t.Deadline == 0 { // the one that knows most
+		if e.At == t.To && e.Kind == Ended || t.Deadline == 0 { // this event knows most of the end
 			t.Deadline = e.Deadline
 			if e.Why != "" {
 				t.Why = e.Why
@@ -95,9 +96,9 @@ func (b *terms) add(e Event) {
 	}
 }
 
-// of returns the term that the event tells of. One that says no token tells of its
-// candidate's newest; one that says it may come after the candidate has won again,
-// where one goroutine waits for the end of a term and another campaigns.
+// of returns the term that the event is about. An event without a token is about its
+// candidate's newest term. An event with a token may be about an earlier one: if one goroutine
+// waits for the end of a term and another campaigns, the candidate may have won again.
 func (b *terms) of(e Event) *Term {
 	i, ok := b.last[e.Candidate]
 	for ; ok && i >= 0; i-- {

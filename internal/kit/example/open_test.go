@@ -1,8 +1,8 @@
-// Package example is a whole driver on package kit, for a coordinator that exists for it
-// alone: lines in memory behind HTTP (server_test.go). A driver is its recipe, its deadline
-// rule and its wire. Here the recipe is in line_test.go, from Join to Pin, and
-// records_test.go. Package conformance judges the driver, under every fault that a harness
-// can wire.
+// Package example is a complete driver on package kit. Its coordinator exists only for this
+// example: a server that keeps lines in memory and speaks HTTP (server_test.go). A driver is
+// its recipe, its deadline rule and its wire. Here the recipe is in line_test.go, from Join to
+// Pin, and in records_test.go; deadline_test.go and wire_test.go have the others. Package
+// conformance tests the driver, under every fault that a harness can wire.
 package example
 
 import (
