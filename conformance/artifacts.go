@@ -13,25 +13,25 @@ import (
 	"github.com/succession-dev/succession/internal/history"
 )
 
-// reportFolder returns the folder for the histories of a run in go test; "" for
+// reportFolder returns the folder for the histories of a run in go test, or "" if there is
 // none.
 func reportFolder(t *testing.T, h Harness) string {
 	if f := flag.Lookup("test.artifacts"); h.Report == "" && f != nil && f.Value.String() == "true" {
-		// Go has the flag and the method since 1.26, and this module can do with 1.25.
+		// Go has the flag and the method since 1.26, but this module also builds with 1.25.
 		return any(t).(interface{ ArtifactDir() string }).ArtifactDir()
 	}
 	return h.Report
 }
 
-// report puts the history of a trial into its result, as far as it is to be there, and
-// into its files.
+// report adds the history of a trial to its result if the rule failed, and writes it to files
+// if there is a folder for them.
 func (h *Harness) report(res *Result, out engine.Outcome) {
 	if len(out.History.Events) == 0 {
 		return
 	}
 	failed := res.Status == Failed || res.Status == Waived
 	var lines strings.Builder
-	_ = out.History.Write(&lines) // a Builder takes all
+	_ = out.History.Write(&lines) // a Builder returns no errors
 	if failed {
 		res.History = strings.Split(strings.TrimSuffix(lines.String(), "\n"), "\n")
 	}
@@ -47,7 +47,7 @@ func (h *Harness) report(res *Result, out engine.Outcome) {
 	if err == nil {
 		res.Files, err = h.save(dir, res, out, lines.String())
 	}
-	if err != nil { // a rule does not fail by that, but it must show
+	if err != nil { // the rule does not fail for that, but the report must show it
 		res.Files = []string{"not written: " + err.Error()}
 	}
 }
@@ -61,7 +61,7 @@ func (h *Harness) save(dir string, res *Result, out engine.Outcome, lines string
 		title = fmt.Sprintf("%s on %s %s: %s", res.ID, h.Name, res.Status, symptom)
 	}
 	broken := out.Broken
-	if broken == nil && out.Failure != "" { // what failed first need not be all that is wrong
+	if broken == nil && out.Failure != "" { // more may be wrong than what failed first
 		broken = out.History.Check(history.Rules{Notice: h.coordinator().Soon()})
 	}
 	var picture strings.Builder

@@ -14,86 +14,85 @@ import (
 	"github.com/succession-dev/succession/conformance/internal/engine"
 )
 
-// A Harness connects the suite to one coordinator. Only Name, Open and TTL are
-// required. New fields mean what they meant before where they are zero.
+// A Harness connects the suite to one coordinator. Only Name, Open and TTL are required. If
+// later versions add fields, their zero values will change nothing.
 type Harness struct {
-	// Name is how reports call the coordinator, such as "zookeeper 3.9.4".
+	// Name is the coordinator's name in reports, such as "zookeeper 3.9.4".
 	Name string
 
-	// Open returns a new client of the coordinator at each call: independent of
-	// all others, with a session of its own. The suite closes it. It is called
-	// from several goroutines at once.
+	// Open returns a new client of the coordinator at each call. Each client is independent
+	// of all others and has its own session. The suite closes it. Open is called from several
+	// goroutines at once.
 	Open func(ctx context.Context) (backend.Backend, error)
 
-	// TTL is the session time in use, the shortest that the coordinator honours:
-	// nearly all waits of the suite scale with it. For a coordinator whose
-	// sessions have no time ([Deadlines] is lacking) it is a time in which a
-	// change is sure to be seen.
+	// TTL is the session time that the clients of Open use. It should be the shortest that
+	// the coordinator honours, because nearly all waits of the suite scale with it. If the
+	// sessions of the backend do not end by time (it lacks [Deadlines]), TTL is a time within
+	// which every client sees a change.
 	TTL time.Duration
 
-	// Slack is how much later than TTL the coordinator ends the session of a
-	// client that it does not hear from any more. 0 is none.
+	// Slack is how much later than TTL the coordinator may end the session of a client from
+	// which it hears nothing any more. 0 is none.
 	Slack time.Duration
 
-	// Latency is what a healthy call, a notification or a cancellation takes at
-	// the very most. It is a bound for failures and does not slow down what
-	// passes. 0 is two seconds.
+	// Latency is the longest time that a healthy call, a notification or a cancellation may
+	// take. It only decides when a rule fails, and does not slow down rules that pass. 0 is two
+	// seconds.
 	Latency time.Duration
 
 	// Faults is what can be done to the coordinator and its clients.
 	Faults Faults
 
-	// Lacks says, for each fault that this coordinator cannot have, why. A rule that
-	// needs it is reported as impossible, with that reason. A reason for a fault that
-	// is there makes the run fail. The suite finds out by itself which abilities
+	// Lacks says, for each fault that this coordinator cannot have, why not. A rule that
+	// needs such a fault is reported as impossible, with that reason. A reason for a fault that
+	// Faults provides makes the run fail. The suite finds out by itself which abilities
 	// ([Deadlines], [Records], [Pins]) a backend lacks.
 	Lacks map[Fault]string
 
-	// NotWired says, for faults that the coordinator could have and the harness does
-	// not provide, why not. It may be left out: any fault that is neither provided nor
-	// in Lacks is not wired, and so is a rule that needs it.
+	// NotWired says, for faults that the coordinator could have but the harness does not
+	// provide, why not. It may be left out: each fault that is neither provided nor in Lacks is
+	// not wired, and each rule that needs it is reported as not wired.
 	NotWired map[Fault]string
 
-	// Complete says that the harness is meant to leave nothing out: a fault that is
-	// neither provided nor in Lacks makes the run fail.
+	// Complete says that the harness should leave no fault out: a fault that is neither
+	// provided nor in Lacks makes the run fail.
 	Complete bool
 
-	// Waive says, by rule ID, why a rule may fail. A waiver for a rule that does not
-	// exist, that was not exercised or that passes makes the run fail.
+	// Waive says, by rule ID, why a rule may fail. A waiver makes the run fail if its rule
+	// does not exist, was not exercised, or passes.
 	Waive map[string]string
 
-	// Only restricts the run to rules by ID ("L3.leave") or group ("L3"). Nil is
+	// Only restricts the run to these rules, by ID ("L3.leave") or group ("L3"). Nil is
 	// all.
 	Only []string
 
-	// Prefix begins the names of all elections and records that the suite uses,
-	// each of which is new. Empty is "conformance".
+	// Prefix begins the names of all elections and records that the suite uses. The suite
+	// never uses a name twice. Empty is "conformance".
 	Prefix string
 
-	// Report is a folder, made where it is missing, for the histories of the rules that
-	// have candidates: who led when, under which fault, as lines of JSON (ID.jsonl) and
-	// as a picture (ID.svg). Empty is none in [Check]. In [Run] it is the folder of
-	// [testing.T.ArtifactDir] with go test -artifacts, and without it a temporary folder
-	// for each rule that fails.
+	// Report is a folder for the histories of the rules that have candidates: who led when,
+	// under which fault, as lines of JSON (ID.jsonl) and as a picture (ID.svg). The suite
+	// makes the folder if it is missing. If Report is empty, [Check] writes no histories. [Run]
+	// then writes to the folder of [testing.T.ArtifactDir] with go test -artifacts, and
+	// without that flag to a temporary folder for each rule that fails.
 	Report string
 
-	// Parallel is how many rules [Check] exercises at once. 0 is one. [Run] leaves
-	// that to the -parallel flag of go test. Rules that disturb the whole
-	// coordinator always run alone.
+	// Parallel is how many rules [Check] exercises at once. 0 is one. In [Run] the -parallel
+	// flag of go test decides. Rules that disturb the whole coordinator always run alone.
 	Parallel int
 
-	// Wrap, if not nil, surrounds each rule in [Run]: it calls rule exactly once,
-	// with the t and the harness of its choice, and returns after it. It is for
-	// a fresh coordinator per rule, and for a testing/synctest bubble.
+	// Wrap, if not nil, is called by [Run] for each rule that is not impossible. It must call
+	// rule exactly once, with a t and a harness of its choice, and return after it. Wrap can
+	// give each rule a fresh coordinator, or run it in a testing/synctest bubble.
 	Wrap func(t *testing.T, rule func(t *testing.T, h Harness))
 
-	reportsFailures bool // to a temporary folder, where Report is empty
+	reportsFailures bool // each failure is written to a temporary folder if Report is empty
 
-	// election, if not nil, stands in for package elect: the suite's own tests have
-	// rules fail on a flawed one.
+	// election, if not nil, replaces package elect. The suite's own tests use it to see
+	// rules fail on a flawed election.
 	election election.Maker
 
-	abilities *engine.Abilities // what the backend lacks, found out once in a run
+	abilities *engine.Abilities // shared by all rules of a run
 }
 
 // validate reports what is wrong with the harness itself.
@@ -132,7 +131,7 @@ func (h *Harness) validate() error {
 	return nil
 }
 
-// validateFaults reports what is wrong with what the harness says of faults.
+// validateFaults reports contradictions in what the harness says about faults.
 func (h *Harness) validateFaults() error {
 	for name, reasons := range map[string]map[Fault]string{"Lacks": h.Lacks, "NotWired": h.NotWired} {
 		for _, f := range slices.Sorted(maps.Keys(reasons)) {
@@ -168,25 +167,25 @@ func (h *Harness) selects(r Rule) bool {
 	return h.Only == nil || slices.Contains(h.Only, r.ID) || slices.Contains(h.Only, r.Group())
 }
 
-// Missing says how r is reported where it cannot be exercised: [Impossible] or [NotWired],
-// and why. The status is empty where it can, as far as the harness says; a run also finds
-// out which abilities the backend lacks.
+// Missing returns how r would be reported because it cannot be exercised: [Impossible] or
+// [NotWired], and why. The status is empty if the harness has all that r needs. The backend
+// may still lack an ability, which only a run finds out.
 func (h *Harness) Missing(r Rule) (s Status, why string) {
 	m := h.missing(r)
 	return m.status, m.reason()
 }
 
-// missing is what a rule needs and there is not.
+// missing is what a rule needs but cannot have.
 type missing struct {
-	status Status // Impossible or NotWired; empty where there is all
+	status Status // Impossible or NotWired; empty if nothing is missing
 	faults []Fault
-	why    []string // of each of them
+	why    []string // for each of the faults
 }
 
 func (m missing) reason() string { return strings.Join(m.why, ", ") }
 
-// missing is for [Harness.Missing]. A rule that needs what cannot be had is impossible,
-// whatever else is not wired.
+// missing does the work of [Harness.Missing]. If a rule lacks both faults that the coordinator
+// cannot have and faults that are not wired, it is impossible.
 func (h *Harness) missing(r Rule) missing {
 	m := missing{status: Impossible}
 	reasons := h.Lacks
@@ -208,7 +207,7 @@ func (h *Harness) missing(r Rule) missing {
 	return m
 }
 
-// without returns those of the faults that had does not have.
+// without returns the faults for which had is false.
 func without(faults []Fault, had func(Fault) bool) (out []Fault) {
 	for _, f := range faults {
 		if !had(f) {

@@ -5,10 +5,9 @@ import (
 	"github.com/succession-dev/succession/conformance/proxy"
 )
 
-// Network fills in what can be done to a client's connections: Cut, Mute, Deafen, Sever,
-// Hide and Kill. of returns the proxies through which the client, and nobody else, goes:
-// one for each server that it may talk to. The proxies are the caller's to close, when
-// the client is closed.
+// Network sets the faults of a client's connections: Cut, Mute, Deafen, Sever, Hide and
+// Kill. of returns the client's proxies, one for each server that it may talk to. No other
+// client may use them. The caller closes them when the client is closed.
 func (f *Faults) Network(of func(b backend.Backend) []*proxy.Proxy) {
 	each := func(b backend.Backend, do func(*proxy.Proxy)) {
 		for _, p := range of(b) {

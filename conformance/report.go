@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A Status is how a rule fared.
+// A Status is the outcome of a rule.
 type Status string
 
 // The statuses of a rule.
@@ -18,10 +18,10 @@ const (
 	Failed     Status = "failed"
 	Waived     Status = "waived"     // it failed, and the harness says why it may
 	Impossible Status = "impossible" // this coordinator cannot have what the rule needs
-	NotWired   Status = "not wired"  // the harness does not provide what the rule needs: nothing is known
+	NotWired   Status = "not wired"  // the harness does not provide what the rule needs, so nothing is known
 )
 
-// A Result is how one rule fared.
+// A Result is the outcome of one rule, with all that helps to understand it.
 type Result struct {
 	ID     string        `json:"id"`
 	Title  string        `json:"title"`
@@ -31,23 +31,23 @@ type Result struct {
 
 	// Reason is why the rule was waived, is impossible or is not wired.
 	Reason string `json:"reason,omitempty"`
-	// Missing is what it needs and there is not, where it is impossible or not wired.
+	// Missing is what the rule needs but cannot have, if it is impossible or not wired.
 	Missing []Fault  `json:"missing,omitempty"`
-	why     []string // of each of them
-	// Symptom is what went wrong, in a sentence, where the rule failed or was waived.
+	why     []string // for each of Missing
+	// Symptom says in a sentence what went wrong, if the rule failed or was waived.
 	Symptom string `json:"symptom,omitempty"`
-	// Timeline is what the clients did, in order, where the rule failed or was
-	// waived.
+	// Timeline is what the clients did, in order, if the rule failed or was waived.
 	Timeline []string `json:"timeline,omitempty"`
-	// History is who led when, and which fault was there: lines of JSON, where the rule
-	// has candidates, and failed or was waived.
+	// History says, in lines of JSON, who led when and which faults there were. It is there
+	// if the rule has candidates, and failed or was waived.
 	History []string `json:"history,omitempty"`
-	// Files are where the history and its picture were written: ID.jsonl and ID.svg.
+	// Files are the paths of the history (ID.jsonl) and its picture (ID.svg), if they were
+	// written.
 	Files []string `json:"files,omitempty"`
 }
 
-// skipped returns the message of a subtest that is skipped: it begins with "conformance: "
-// and the status.
+// skipped returns the message of a skipped subtest. It begins with "conformance: " and the
+// status.
 func (r Result) skipped() string {
 	if r.Status == Waived {
 		return fmt.Sprintf("conformance: %s: %v", r.Status, r)
@@ -55,8 +55,8 @@ func (r Result) skipped() string {
 	return fmt.Sprintf("conformance: %s: %s %s (%s)", r.Status, r.ID, r.Title, r.Reason)
 }
 
-// String returns the result for people: one line, or with symptom, rule and
-// timeline where there is something to see.
+// String returns the result for people: one line, and after a failure also the symptom, the
+// rule and the timeline.
 func (r Result) String() string {
 	switch r.Status {
 	case Passed:
@@ -86,12 +86,12 @@ func (r Result) String() string {
 	return b.String()
 }
 
-// A Report is how a run went.
+// A Report is the outcome of a run.
 type Report struct {
 	Name    string        `json:"name"`
 	Results []Result      `json:"results"` // in the order of [Rules]
 	Took    time.Duration `json:"took"`
-	// Invalid is what is wrong with the harness; nothing was run then.
+	// Invalid says what is wrong with the harness. If it is not empty, no rule was run.
 	Invalid string `json:"invalid,omitempty"`
 	// Interrupted says that the context ended before all rules had run.
 	Interrupted bool `json:"interrupted,omitempty"`
@@ -108,8 +108,8 @@ func (r *Report) Count(s Status) int {
 	return n
 }
 
-// Err returns nil if some rule has passed, and none has failed: the others are waived,
-// impossible, or not wired.
+// Err returns nil if at least one rule has passed, none has failed, and the run was not
+// interrupted. The other rules may be waived, impossible, or not wired.
 func (r *Report) Err() error {
 	if r.Invalid != "" {
 		return errors.New(r.Invalid)
@@ -141,12 +141,12 @@ func (c Counts) String() string {
 		c.Passed, c.Failed, c.Waived, c.Impossible, c.NotWired)
 }
 
-// Counts returns all of [Report.Count].
+// Counts returns [Report.Count] for each status.
 func (r *Report) Counts() Counts {
 	return Counts{r.Count(Passed), r.Count(Failed), r.Count(Waived), r.Count(Impossible), r.Count(NotWired)}
 }
 
-// MarshalJSON implements [json.Marshaler]: the counts stand beside the results.
+// MarshalJSON implements [json.Marshaler]. It adds the counts to the fields of the report.
 func (r *Report) MarshalJSON() ([]byte, error) {
 	type report Report
 	return json.Marshal(struct {
@@ -175,7 +175,7 @@ func (r *Report) String() string {
 		case Waived:
 			waived = append(waived, res.ID+": "+res.Reason)
 		case Impossible:
-			if res.why == nil { // it comes from elsewhere
+			if res.why == nil { // the Result was not made by this package
 				res.why = []string{res.Reason}
 			}
 			impossible = append(impossible, res.why...)
@@ -217,7 +217,7 @@ func (r *Report) Slowest(n int) []Result {
 	return out[:min(n, len(out))]
 }
 
-// add puts res in its place.
+// add inserts res in the order of [Rules].
 func (r *Report) add(res Result) {
 	r.Results = append(r.Results, res)
 	place := make(map[string]int, len(rules))

@@ -10,35 +10,35 @@ import (
 	"github.com/succession-dev/succession/conformance/internal/laws"
 )
 
-// A Rule is one promise, and how to find out whether it is kept.
+// A Rule is one promise, with a check that finds out whether it is kept.
 type Rule struct {
-	// ID is stable: the law or guarantee that the rule belongs to, a dot, and a
-	// name.
+	// ID is the group that the rule belongs to, a dot, and a name. It does not change from
+	// version to version.
 	ID string
-	// Title is the rule in a few words.
+	// Title says the rule in a few words.
 	Title string
-	// Text is the rule in full, waits included.
+	// Text says the rule in full, and for how long it waits.
 	Text string
-	// Needs is what a harness must be able to do for the rule to be exercised.
+	// Needs are the faults and abilities without which the rule cannot be exercised.
 	Needs []Fault
 
 	check func(*engine.Trial)
 }
 
-// Group returns the law or guarantee that the rule belongs to: "L1", "G10".
+// Group returns the name of the group that the rule belongs to: "L1", "G10".
 func (r Rule) Group() string {
 	group, _, _ := strings.Cut(r.ID, ".")
 	return group
 }
 
-// Alone reports whether the rule disturbs the whole coordinator, and with it clients other
-// than its own. Such a rule is never run beside others.
+// Alone reports whether the rule disturbs the whole coordinator, and so the clients of other
+// rules. Such a rule never runs beside others.
 func (r Rule) Alone() bool {
 	return slices.ContainsFunc(r.Needs, func(f Fault) bool { return slices.Contains(disturbing, f) })
 }
 
-// A Group is what rules belong to: a law of package backend, a guarantee of the
-// project, or a part of the contract that lies beside them.
+// A Group is a group of rules: those of a law of package backend, of a guarantee of the
+// project, or of a part of the contract beside these.
 type Group struct{ Name, Title string }
 
 // Groups returns all groups, in the order of the report.

@@ -12,10 +12,10 @@ import (
 	"github.com/succession-dev/succession/conformance/internal/engine"
 )
 
-// Run exercises every rule as a subtest of t, named by its ID, and logs a summary
-// when all have run. Rules that disturb nobody but their own clients run in
-// parallel. A rule that cannot be exercised, or is waived, is skipped: the message begins
-// with "conformance: " and the [Status], and the reason stands in the summary.
+// Run exercises every rule as a subtest of t, named by the rule's ID, and logs a summary
+// when all have run. Rules that disturb only their own clients run in parallel. The subtest
+// of a rule that cannot be exercised, or that fails and is waived, is skipped. Its message
+// begins with "conformance: " and the [Status], and the summary says why.
 func Run(t *testing.T, h Harness) {
 	t.Helper()
 	if err := h.validate(); err != nil {
@@ -25,7 +25,7 @@ func Run(t *testing.T, h Harness) {
 	report := &Report{Name: h.Name}
 	folder := reportFolder(t, h)
 	start := time.Now()
-	t.Cleanup(func() { // when the parallel ones have run too
+	t.Cleanup(func() { // a cleanup runs after the parallel subtests
 		report.Took = time.Since(start)
 		t.Logf("%v", report)
 		var slow []string
@@ -75,10 +75,9 @@ func Run(t *testing.T, h Harness) {
 	}
 }
 
-// Check exercises every rule without package testing's machinery, for a command
-// line. It calls emit, if not nil, with each result when it is there, one at a
-// time. It returns when all rules have run, or soon after ctx has ended. It does
-// not call [Harness] Wrap.
+// Check exercises every rule without package testing, for a command. It calls emit, if not
+// nil, with each result as soon as it is known, one call at a time. It returns when all rules
+// have run, or soon after ctx has ended. It does not call [Harness] Wrap.
 func Check(ctx context.Context, h Harness, emit func(Result)) *Report {
 	report := &Report{Name: h.Name}
 	if err := h.validate(); err != nil {
@@ -95,7 +94,7 @@ func Check(ctx context.Context, h Harness, emit func(Result)) *Report {
 		mu.Lock()
 		defer mu.Unlock()
 		if ctx.Err() != nil && res.Status == Failed {
-			return // cut short: nothing is known
+			return // it may have failed because ctx ended
 		}
 		report.add(res)
 		if emit != nil {
@@ -128,7 +127,7 @@ func Check(ctx context.Context, h Harness, emit func(Result)) *Report {
 	return report
 }
 
-// exercise finds out how the rule fares, and judges it by the harness's waivers.
+// exercise runs the rule once, and applies the harness's waivers to the result.
 func exercise(ctx context.Context, h Harness, r Rule) (res Result) {
 	res = Result{ID: r.ID, Title: r.Title, Rule: r.Text}
 	reason, waived := h.Waive[r.ID]

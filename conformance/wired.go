@@ -9,7 +9,7 @@ import (
 	"github.com/succession-dev/succession/conformance/internal/engine"
 )
 
-// coordinator returns what trials know of the harness.
+// coordinator returns what trials must know of the harness.
 func (h *Harness) coordinator() *engine.Coordinator {
 	c := &engine.Coordinator{
 		TTL: h.TTL, Slack: h.Slack, Latency: h.Latency, Open: h.Open, Prefix: h.Prefix,
@@ -21,7 +21,7 @@ func (h *Harness) coordinator() *engine.Coordinator {
 	return c
 }
 
-// wired has the faults of a harness put in by one func.
+// wired implements [engine.Faults] with the faults of a harness.
 type wired struct{ h *Harness }
 
 func (w wired) Has(f Fault) bool { return w.h.can(f) }

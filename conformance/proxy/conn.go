@@ -14,14 +14,14 @@ import (
 const (
 	// chunkSize is how much is read at a time.
 	chunkSize = 32 << 10
-	// queueLength is how many chunks wait in a direction that is held back before
-	// the proxy stops reading and the sender feels it.
+	// queueLength is how many chunks wait in a blocked direction before the proxy stops
+	// reading, so that the sender's writes block.
 	queueLength = 256
-	// dialTimeout bounds how long it takes to find out that the server cannot be reached.
+	// dialTimeout bounds the time until the server counts as unreachable.
 	dialTimeout = time.Second
 )
 
-// A conn is one connection of a client and the one to the server that belongs to it.
+// A conn is a connection from a client, with the connection to the server that belongs to it.
 type conn struct {
 	p      *Proxy
 	ctx    context.Context // ends when the connection does
@@ -32,7 +32,7 @@ type conn struct {
 
 	// Guarded by p.mu.
 	loss    *loss // not nil when LoseAnswers has chosen this connection
-	severed bool  // it is reset when the request that it carries has been delivered
+	severed bool  // Sever resets it when the request that it carries has been delivered
 }
 
 // A half carries one direction of a conn.
@@ -41,14 +41,14 @@ type half struct {
 	dir      Direction
 	src, dst *net.TCPConn
 	writing  bool  // guarded by p.mu
-	reserved int64 // how much of the limit of CloseAfter that write may use up
+	reserved int64 // how many bytes of CloseAfter's limit the present write may use
 }
 
-// A chunk is bytes and when they came.
+// A chunk is bytes that came together, or the end of the stream.
 type chunk struct {
 	bytes []byte
 	at    time.Time
-	err   error // how the stream ended, if it has: io.EOF or a failure
+	err   error // how the stream ended, io.EOF or a failure; nil if it has not
 }
 
 func newConn(p *Proxy, client *net.TCPConn) *conn {
@@ -79,13 +79,13 @@ func (c *conn) run() {
 		})
 	}
 	wg.Wait()
-	// Either both streams have ended properly, and what the kernel still holds of
-	// them is on its way, or both sides are closed already.
+	// Either both streams have ended properly, and the kernel still delivers what it holds
+	// of them, or both sides are closed already.
 	_ = c.client.Close()
 	_ = c.server.Close()
 }
 
-// dial connects to the server, when nothing is blocked: a cut network carries no
+// dial connects to the server as soon as no direction is blocked: a cut network carries no
 // handshake either.
 func (c *conn) dial() bool {
 	p := c.p
@@ -105,8 +105,8 @@ func (c *conn) dial() bool {
 	}
 }
 
-// dialTarget does not break off a dial when the connection is reset: the server may
-// have accepted it already, and would see a proper end.
+// dialTarget connects to the server. It does not break off when the connection is reset
+// meanwhile: the server may have accepted already, and would see a proper end, not a reset.
 func (c *conn) dialTarget() bool {
 	server, err := c.p.dial(c.p.target, dialTimeout)
 	if err != nil {
@@ -136,12 +136,12 @@ func (c *conn) reset() {
 
 // hangUp closes a connection with a TCP reset.
 func hangUp(conn net.Conn) {
-	// Both fail only where the connection is closed already.
+	// Both fail only if the connection is closed already.
 	_ = conn.(*net.TCPConn).SetLinger(0)
 	_ = conn.Close()
 }
 
-// read puts what comes into the queue until the stream ends.
+// read puts into the queue what comes, until the stream ends.
 func (h *half) read(queue chan<- chunk) {
 	buf := make([]byte, chunkSize)
 	for {
@@ -163,8 +163,8 @@ func (h *half) read(queue chan<- chunk) {
 	}
 }
 
-// write delivers what is in the queue. It returns nil when the stream has ended
-// properly, and that has been passed on.
+// write delivers what is in the queue. It returns nil after it has passed on the proper end of
+// the stream.
 func (h *half) write(queue <-chan chunk) error {
 	for {
 		var next chunk
@@ -210,8 +210,8 @@ func (h *half) deliver(next chunk) error {
 	return h.c.p.delivered(h)
 }
 
-// begin blocks until up to n bytes may be written, says how many, and marks that
-// they are being written; -1 means that they are to be lost.
+// begin blocks until up to n bytes may be written. It returns how many, and marks that they
+// are being written. It returns -1 if the chunk is to be lost.
 func (h *half) begin(next chunk, n int) (int, error) {
 	p := h.c.p
 	for {
@@ -258,15 +258,16 @@ func (h *half) begin(next chunk, n int) (int, error) {
 	}
 }
 
-// severLocked reports whether the connection is to be reset at once, and not after what
-// it is about to carry: no answer to that can be faster.
+// severLocked reports whether the connection is to be reset before its next chunk is
+// delivered. If not, the connection is marked to be reset after that: it is marked now, before
+// any answer can come.
 func (h *half) severLocked() bool {
 	h.c.p.severed++
 	h.c.severed = h.c.p.severed%2 == 0
 	return !h.c.severed
 }
 
-// beginLocked does for begin what is left to do when a write may go ahead.
+// beginLocked is the last part of begin, when a write may go ahead.
 func (h *half) beginLocked(next chunk, n int) int {
 	p := h.c.p
 	w := &p.ways[h.dir]
@@ -276,16 +277,16 @@ func (h *half) beginLocked(next chunk, n int) int {
 		n = int(h.reserved)
 	}
 	if h.dir == ToServer && p.loss != nil && p.loss.match(next.bytes) {
-		// Decided before the request is on its way: no answer can be faster.
+		// This is decided before the request is sent, so no answer can come before it.
 		h.c.loss, p.loss = p.loss, nil
 	}
 	h.writing = true
-	// Fails only where the connection is closed, as Write will say.
+	// It fails only if the connection is closed, and then Write fails too.
 	_ = h.dst.SetWriteDeadline(time.Time{})
 	return n
 }
 
-// interrupt makes a write that is under way return. It is called with p.mu held.
+// interrupt makes a write return that is under way. The caller holds p.mu.
 func (h *half) interrupt() {
 	if h.writing {
 		_ = h.dst.SetWriteDeadline(time.Unix(1, 0))
@@ -298,15 +299,15 @@ func (h *half) wrote(n int) {
 		w := &h.c.p.ways[h.dir]
 		w.bytes += int64(n)
 		if w.armed && h.reserved > 0 {
-			w.left += h.reserved - int64(n) // what an interrupted write did not use
+			w.left += h.reserved - int64(n) // an interrupted write has not used all
 		}
 		h.reserved = 0
 		h.writing = false
 	})
 }
 
-// delivered tells LoseAnswers that the request it waited for is with the server, and
-// Sever that the connection has carried enough.
+// delivered closes the channel of LoseAnswers if the server now has its request, and returns
+// errReset if Sever is to reset the connection now.
 func (p *Proxy) delivered(h *half) error {
 	if h.dir != ToServer {
 		return nil

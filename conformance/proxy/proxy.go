@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// acceptPause is the time to the next attempt when a connection cannot be accepted.
+// acceptPause is the pause before the next attempt after a connection could not be accepted.
 const acceptPause = 10 * time.Millisecond
 
 // A Direction is one of the two ways through a [Proxy].
@@ -27,19 +27,19 @@ func (d Direction) String() string { return [...]string{"to server", "to client"
 // Options are the optional settings of [Start]. Nil and the zero value are the
 // defaults.
 type Options struct {
-	// Listener is where clients connect: one of TCP, which the proxy closes. Nil is a
-	// free port of the loopback address.
+	// Listener is the TCP listener to which clients connect. The proxy closes it. If it is
+	// nil, the proxy listens on a free port of the loopback address.
 	Listener net.Listener
-	// Dial connects to the server, by TCP, and gives up after the timeout. Nil is
-	// [net.DialTimeout]. It is called from several goroutines at once.
+	// Dial connects to the server by TCP, and gives up after the timeout. It is called from
+	// several goroutines at once. If it is nil, the proxy uses [net.DialTimeout].
 	Dial func(addr string, timeout time.Duration) (net.Conn, error)
 }
 
-// A Proxy stands between clients and one TCP server and does to their connections
-// what networks do. Each direction can be held apart: bytes then wait, also those on
-// their way, and come through later, in order. All that a method changes holds for
-// connections that are open and for new ones, and has taken effect when the method
-// returns. A Proxy is safe for concurrent use.
+// A Proxy stands between clients and one TCP server, and does to their connections
+// what networks do. Each direction can be blocked on its own: its bytes then wait, even those
+// on their way, and come through later, in order. A change by a method holds for open
+// connections and for new ones, and has taken effect when the method returns. A Proxy is safe
+// for concurrent use.
 type Proxy struct {
 	target   string
 	listener net.Listener
@@ -51,9 +51,9 @@ type Proxy struct {
 	mu       sync.Mutex
 	changed  chan struct{} // closed, and made anew, when anything below changes
 	refuse   bool
-	severed  int   // requests that Sever has met; 0 where it is not in force
+	severed  int   // 1 plus the requests that Sever has met; 0 if Sever is not in force
 	killed   bool  // refuse for good
-	loss     *loss // of LoseAnswers, until it has found its connection
+	loss     *loss // the last LoseAnswers, until it has found its connection
 	ways     [2]way
 	conns    map[*conn]struct{}
 	accepted int
@@ -77,7 +77,7 @@ type loss struct {
 
 // Stats counts what has gone through a [Proxy].
 type Stats struct {
-	Accepted int   // connections taken from clients, the refused ones not included
+	Accepted int   // connections accepted from clients, without those that were refused
 	Open     int   // connections that are open now
 	ToServer int64 // bytes delivered to the server
 	ToClient int64 // bytes delivered to clients
@@ -124,8 +124,8 @@ func (p *Proxy) Close() {
 	p.wg.Wait()
 }
 
-// Block holds back everything in one direction until Unblock or Heal. New
-// connections are accepted and come no further.
+// Block holds back all bytes in one direction until Unblock or Heal. New connections are
+// accepted, but do not reach the server before that.
 func (p *Proxy) Block(d Direction) {
 	p.change(func() {
 		p.ways[d].blocked = true
@@ -143,17 +143,17 @@ func (p *Proxy) Block(d Direction) {
 	})
 }
 
-// Unblock lets one direction through again, beginning with what was held back.
+// Unblock lets the bytes of one direction through again, beginning with those held back.
 func (p *Proxy) Unblock(d Direction) { p.change(func() { p.ways[d].blocked = false }) }
 
-// Cut blocks both directions, as a network does that loses every packet: nobody is
-// told anything.
+// Cut blocks both directions. As on a network that loses every packet, nobody is told
+// anything.
 func (p *Proxy) Cut() {
 	p.Block(ToServer)
 	p.Block(ToClient)
 }
 
-// Heal undoes Block, Cut, Refuse, Hide and Sever, whoever called them.
+// Heal undoes all calls of Block, Cut, Refuse, Hide and Sever.
 func (p *Proxy) Heal() {
 	p.change(func() {
 		p.ways[ToServer].blocked = false
@@ -162,17 +162,17 @@ func (p *Proxy) Heal() {
 	})
 }
 
-// Sever resets each connection as soon as its client sends anything, until Heal. What is
-// sent is delivered on the first connection that carries something, without an answer to
-// it, lost on the next, and so on in turns. An idle connection stays, and what the
-// server sends on it comes through.
+// Sever resets each connection as soon as its client sends anything, until Heal. What the
+// client sends on the first connection is delivered, but not answered; what it sends on the
+// next one is lost; and so on in turns. An idle connection stays, and what the server sends on
+// it comes through.
 func (p *Proxy) Sever() { p.change(func() { p.severed = 1 }) }
 
 // Refuse resets new connections as soon as they are made, until Heal. Open ones stay.
 func (p *Proxy) Refuse() { p.change(func() { p.refuse = true }) }
 
-// Hide resets all connections, and new ones as soon as they are made, until Heal: it is
-// as if nobody had the server's address any more.
+// Hide resets all connections, and new ones as soon as they are made, until Heal, as if
+// nobody had the server's address any more.
 func (p *Proxy) Hide() {
 	p.change(func() {
 		p.refuse = true
@@ -180,8 +180,8 @@ func (p *Proxy) Hide() {
 	})
 }
 
-// Kill is Hide for good, which Heal does not undo: to the server it is as if the client
-// had crashed. The proxy is still to be closed.
+// Kill is Hide for good: Heal does not undo it. To the server it looks as if the client had
+// crashed. The caller must still close the proxy.
 func (p *Proxy) Kill() {
 	p.change(func() {
 		p.killed = true
@@ -190,7 +190,7 @@ func (p *Proxy) Kill() {
 }
 
 // Reset closes all connections, on both sides, with a TCP reset. What was held back
-// in them is lost. New ones are welcome.
+// in them is lost. Clients can connect again.
 func (p *Proxy) Reset() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -203,25 +203,26 @@ func (p *Proxy) resetLocked() {
 	}
 }
 
-// Delay delivers everything in one direction d later than it came; 0 ends that.
+// Delay delivers all bytes in one direction d later than they came. 0 ends the delay.
 func (p *Proxy) Delay(dir Direction, d time.Duration) {
 	p.change(func() { p.ways[dir].delay = d })
 }
 
-// CloseAfter lets n more bytes through in one direction, counted over all
-// connections, and resets all connections instead of delivering the next. It does so
-// once. CloseAfter(ToClient, 0) loses the server's next answer, whatever it answers.
+// CloseAfter lets n more bytes through in one direction, counted over all connections.
+// Instead of delivering the next byte it resets all connections, once. CloseAfter(ToClient, 0)
+// loses the server's next answer, whatever that is.
 func (p *Proxy) CloseAfter(d Direction, n int64) {
 	p.change(func() { p.ways[d].armed, p.ways[d].left = true, n })
 }
 
-// LoseAnswers makes the answer to one request get lost: of the connection that first
-// sends bytes for which match returns true, nothing reaches the client any more,
-// while all that the client sends still reaches the server. It does so once. The
-// channel that it returns is closed when the request has been delivered; Reset then
-// ends the connection. match is called with the bytes as they come from the network,
-// which may be a part of a request or several, and must be quick; nil matches all. A
-// second call takes the place of one that has found no connection yet.
+// LoseAnswers loses the answer to one request. It waits for the first connection on which a
+// client sends bytes for which match returns true. From then on nothing reaches the client on
+// that connection, while what the client sends still reaches the server. The channel is closed
+// when the request has been delivered. Reset then ends the connection.
+//
+// match is called with the bytes as they come from the network, which may be a part of a
+// request or several requests, and must be quick. A nil match matches all bytes. A second call
+// replaces one that has found no connection yet.
 func (p *Proxy) LoseAnswers(match func(request []byte) bool) <-chan struct{} {
 	if match == nil {
 		match = func([]byte) bool { return true }
@@ -247,7 +248,7 @@ func (p *Proxy) statsLocked() Stats {
 	}
 }
 
-// Wait blocks until cond is true of the counters, and fails when ctx ends first.
+// Wait blocks until cond is true for the counters. It fails if ctx ends first.
 func (p *Proxy) Wait(ctx context.Context, cond func(Stats) bool) error {
 	for {
 		p.mu.Lock()
@@ -264,7 +265,7 @@ func (p *Proxy) Wait(ctx context.Context, cond func(Stats) bool) error {
 	}
 }
 
-// change calls f with the lock held and tells everybody who waits for a change.
+// change calls f with the lock held, and wakes all that wait for a change.
 func (p *Proxy) change(f func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -292,8 +293,8 @@ func (p *Proxy) await(cond func() bool) {
 
 // accept takes connections until the listener is closed.
 func (p *Proxy) accept() {
-	// The suite finds what its clients have left behind by the labels of goroutines,
-	// which are inherited. Those of a proxy belong to no client.
+	// The suite finds goroutines that its clients have left behind by their labels, which
+	// goroutines inherit. The goroutines of a proxy belong to no client.
 	pprof.SetGoroutineLabels(context.Background())
 	for {
 		client, err := p.listener.Accept()
@@ -301,7 +302,7 @@ func (p *Proxy) accept() {
 		case errors.Is(err, net.ErrClosed):
 			return
 		case err != nil:
-			// Too many open files, perhaps: that passes, and no event tells when.
+			// There may be too many open files. That passes, but no event tells when.
 			select {
 			case <-time.After(acceptPause):
 			case <-p.ctx.Done():

@@ -9,14 +9,14 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// Abilities are what the trials of a run have found out, once, of what a backend lacks.
+// Abilities keeps which abilities the backend lacks. The first trial of a run finds that out.
 type Abilities struct {
 	mu    sync.Mutex
 	known bool
-	lacks map[Fault]string // and why
+	lacks map[Fault]string // the ability to the reason
 }
 
-// Lacks returns what the backend is known to lack, and why.
+// Lacks returns the abilities that the backend is known to lack, with the reasons.
 func (a *Abilities) Lacks() map[Fault]string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -30,13 +30,14 @@ func (a *Abilities) lack(f Fault) bool {
 	return lacks
 }
 
-// Can reports whether there is what f names.
+// Can reports whether the trial can use f: whether the harness has the fault, or the backend
+// the ability.
 func (t *Trial) Can(f Fault) bool {
 	return t.Faults.Has(f) && !t.Abilities.lack(f)
 }
 
-// able finds out what the backend lacks, where that is not known yet, and reports whether
-// the rule can be exercised.
+// able finds out what the backend lacks, if that is not known yet. It reports whether the rule
+// can be exercised.
 func (t *Trial) able() bool {
 	t.Abilities.find(t)
 	return !slices.ContainsFunc(t.rule.Needs, func(f Fault) bool { return !t.Can(f) })
@@ -46,12 +47,12 @@ func (a *Abilities) find(t *Trial) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !a.known {
-		a.known = true // also where that fails: each rule then shows how
+		a.known = true // even if lacks fails: each rule then shows how
 		a.lacks = t.lacks()
 	}
 }
 
-// lacks asks a client of its own for all that a backend may lack, and leaves nothing.
+// lacks opens a client, and tries all that a backend may lack. It leaves nothing behind.
 func (t *Trial) lacks() map[Fault]string {
 	lacks := make(map[Fault]string)
 	ctx, cancel := t.Within(t.Recovery())
@@ -80,6 +81,6 @@ func (t *Trial) lacks() map[Fault]string {
 	if err := s.Pin(ctx, m, backend.Header{}, 1); errors.Is(err, errors.ErrUnsupported) {
 		lacks[Pins] = "the backend has no pins (errors.ErrUnsupported)"
 	}
-	_ = s.Leave(ctx, m) // else it goes with the session
+	_ = s.Leave(ctx, m) // if this fails, m goes with the session
 	return lacks
 }

@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// A notification comes in milliseconds, and a machine that is busy with something else
-// may be as slow as a backend that polls. So what is to come at once is tried several
-// times, and most of them must be quick. The acts are spread over a TTL: whoever looks
-// once in a TTL, at whatever moments, is late for most of them.
+// A notification comes in milliseconds, but on a busy machine it may come as late as with a
+// backend that polls. So a rule that says "at once" tries several times, and most tries must
+// be quick. The tries are spread over a TTL: a backend that polls once in a TTL is late for
+// most of them, whenever it polls.
 const (
-	Moments = 5 // acts in a TTL
-	quick   = 3 // so many of their effects come in less than a quarter of TTL
+	Moments = 5 // tries in a TTL
+	quick   = 3 // how many tries must take less than a quarter of TTL
 )
 
-// Lines returns the names of elections, one for each moment.
+// Lines returns [Moments] names of elections, one for each try of AtOnce.
 func (t *Trial) Lines() []string {
 	names := make([]string, Moments)
 	for i := range names {
@@ -26,8 +26,8 @@ func (t *Trial) Lines() []string {
 	return names
 }
 
-// AtOnce calls act for each moment. It returns the values that arrive on the channels, in
-// the order of the acts. Each must arrive soon after its act, and most of them at once.
+// AtOnce calls act [Moments] times. It returns the values that arrive on the channels, in the
+// order of the calls. Each value must arrive soon after its call, and most of them at once.
 func AtOnce[T any](t *Trial, what string, act func(i int) (brings <-chan T)) []T {
 	brought := make([]T, Moments)
 	took := make([]time.Duration, Moments)

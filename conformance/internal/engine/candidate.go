@@ -11,11 +11,11 @@ import (
 	"github.com/succession-dev/succession/internal/history"
 )
 
-// Elect returns the client's handle on its election. Its steps are in the timeline, and
-// where it stands is in the history.
+// Elect returns the client's handle on its election. Each step of the handle is noted in the
+// timeline, and when it joins and leaves also in the history.
 func (c *Client) Elect() election.Election { return c.elect(elect.Options{}, func(elect.Event) {}) }
 
-// elect is Elect with these options, and tells trace each step too.
+// elect is Elect with these options. It also calls trace for each step.
 func (c *Client) elect(o elect.Options, trace func(elect.Event)) election.Election {
 	n := c.noter()
 	o.ID = c.Name
@@ -40,13 +40,13 @@ func (c *Client) elect(o elect.Options, trace func(elect.Event)) election.Electi
 	return c.t.Elections(c, c.Election, &o)
 }
 
-// noter notes in the history what the client does as a candidate.
+// noter returns a noter for what the client does as a candidate.
 func (c *Client) noter() *noter {
 	return &noter{log: c.t.notes, zero: c.t.began, election: c.Election, id: c.Name}
 }
 
-// Campaign calls Campaign. The term that it wins is resigned with the trial, if not
-// before.
+// Campaign calls [elect.Election.Campaign]. The term that it wins is resigned at the end of the
+// trial, if not before.
 func (c *Client) Campaign(ctx context.Context) (election.Term, error) {
 	return c.CampaignWith(ctx, elect.Options{})
 }
@@ -69,7 +69,7 @@ func (c *Client) campaign(ctx context.Context, e election.Election) (election.Te
 	return term, err
 }
 
-// contest calls Campaign. It makes an error of an answer that is neither a term nor an error.
+// contest calls Campaign. It returns an error if Campaign returns neither a term nor an error.
 func contest(ctx context.Context, e election.Election) (election.Term, error) {
 	term, err := e.Campaign(ctx)
 	if term == nil && err == nil {
@@ -78,15 +78,15 @@ func contest(ctx context.Context, e election.Election) (election.Term, error) {
 	return term, err
 }
 
-// Leads wins the client's election, which must be possible soon.
+// Leads wins the client's election. It must do so soon.
 func (c *Client) Leads() election.Term { return c.Stand(c.t.Ctx).Wins(c.t.Soon()) }
 
-// A Candidate is a client whose campaign goes on.
+// A Candidate is a client that campaigns in the background.
 type Candidate struct {
 	Name    string
 	t       *Trial
-	joined  chan elect.Event // each time that it joined the line
-	waiting chan elect.Event // each member that it has begun to wait for
+	joined  chan elect.Event // a value for each time that it joined the line
+	waiting chan elect.Event // a value for each member that it began to wait for
 	won     chan election.Term
 	failed  chan error
 }
@@ -125,13 +125,13 @@ func (c *Client) StandWith(ctx context.Context, o elect.Options) *Candidate {
 	return st
 }
 
-// Joins waits until the candidate has joined the line, once for each time that it does.
+// Joins waits until the candidate joins the line. Each call waits for one join.
 func (st *Candidate) Joins(d time.Duration) {
 	Await(st.t, st.joined, d, st.Name+": Campaign has not joined")
 }
 
-// Waits returns when the candidate has begun to wait for another member, and the
-// coordinator knows of that.
+// Waits waits until the candidate has begun to wait for another member, and a little longer,
+// so that the coordinator knows of it.
 func (st *Candidate) Waits() {
 	Await(st.t, st.waiting, st.t.Soon(), st.Name+": the campaign does not wait behind anybody")
 	st.t.Pass(st.t.TTL/50, "in which the watch is set up")
@@ -148,7 +148,7 @@ func (st *Candidate) Won() <-chan election.Term { return st.won }
 // Leading reports whether the candidate has won.
 func (st *Candidate) Leading() bool { return Arrived(st.won) }
 
-// Undecided reports whether the campaign goes on.
+// Undecided reports whether the campaign has neither won nor failed.
 func (st *Candidate) Undecided() bool { return !st.Leading() && !Arrived(st.failed) }
 
 // GivesUp waits until the campaign has failed with one of the errors.

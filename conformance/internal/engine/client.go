@@ -9,14 +9,14 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// A Client is one independent client of the coordinator in a trial, which acts in one
-// election. It is a backend that notes in the timeline what is done through it.
+// A Client is one independent client of the coordinator in a trial. Its methods act in one
+// election. It is a backend that notes in the timeline each call that goes through it.
 type Client struct {
 	*link
-	Election string // in which the client acts
+	Election string // the election in which the client acts
 }
 
-// A link is the part of a client that is the same in each election.
+// A link is the part of a client that does not depend on the election.
 type link struct {
 	Name string // a, b, c, ...
 
@@ -27,12 +27,12 @@ type link struct {
 	dead bool
 }
 
-// In returns the same client, which acts in another election.
+// In returns the same client for another election.
 func (c *Client) In(election string) *Client { return &Client{c.link, election} }
 
 var _ backend.Backend = (*Client)(nil)
 
-// Client opens another client. It is closed with the trial.
+// Client opens another client. It is closed at the end of the trial.
 func (t *Trial) Client() *Client {
 	t.mu.Lock()
 	name := string(rune('a' + t.clients%26))
@@ -92,10 +92,11 @@ func (c *Client) Close() error {
 // Closes closes the client, which must succeed.
 func (c *Client) Closes() { c.t.Want(c.Name+": Close", c.Close()) }
 
-// Live returns the client's session, which must be there soon.
+// Live returns the client's live session, which it must have soon.
 func (c *Client) Live() backend.Session { return c.LiveWithin(c.t.Soon()) }
 
-// LiveWithin is Live for a client that may have to open its session anew.
+// LiveWithin is [Client.Live] with another bound, for a client that may have to open a new
+// session.
 func (c *Client) LiveWithin(d time.Duration) backend.Session {
 	ctx, cancel := c.t.Within(d)
 	defer cancel()
@@ -106,7 +107,7 @@ func (c *Client) LiveWithin(d time.Duration) backend.Session {
 	return s
 }
 
-// Try makes a call that may fail, and has to return soon.
+// Try makes a call, and returns its error. The call's context ends soon.
 func (c *Client) Try(op Op) error {
 	s := c.Live()
 	ctx, cancel := c.t.Within(c.t.Soon())
@@ -114,11 +115,11 @@ func (c *Client) Try(op Op) error {
 	return op.Call(ctx, s)
 }
 
-// Do makes a call, which must succeed soon.
+// Do makes a call that must succeed soon.
 func (c *Client) Do(op Op) { c.t.Want(c.Name+": "+op.Name, c.Try(op)) }
 
-// Fails makes a call that must fail soon with one of the errors. If none is given, any will
-// do.
+// Fails makes a call that must fail soon, with one of the errors. If none is given, it may fail
+// with any.
 func (c *Client) Fails(op Op, want ...error) error {
 	err := c.Try(op)
 	if err == nil {
@@ -130,17 +131,18 @@ func (c *Client) Fails(op Op, want ...error) error {
 	return err
 }
 
-// Go begins a call in the background. The coordinator need not know of it when Go returns.
+// Go begins a call in the background. When Go returns, the call may not have reached the
+// coordinator.
 func (c *Client) Go(op Op) *Call {
 	s := c.Live()
 	return c.t.Go(c.Name+": "+op.Name, func() error { return op.Call(c.t.Ctx, s) })
 }
 
-// Gone begins to wait in the background until m has gone.
+// Gone begins to call Gone for m in the background.
 func (c *Client) Gone(m backend.Member) *Call { return c.Go(Gone(m)) }
 
-// Loses makes a call that writes, and loses its answer. The call must return within a crash,
-// with one of the errors, as in [Call.Returns].
+// Loses makes a call that writes, and loses the answer. The call must return within
+// [Coordinator.Crash] and soon, with one of the errors, as in [Call.Returns].
 func (c *Client) Loses(op Op, want ...error) error {
 	s := c.Live()
 	c.Inject(LoseAnswer)
@@ -151,15 +153,15 @@ func (c *Client) Loses(op Op, want ...error) error {
 	}).Returns(c.t.Crash()+c.t.Soon(), want...)
 }
 
-// Expires has the coordinator end the client's session, and waits until the session has told
-// its end.
+// Expires has the coordinator end the client's session, and waits until the session's Done is
+// closed.
 func (c *Client) Expires() {
 	s := c.Live()
 	c.Inject(Expire)
 	Await(c.t, s.Done(), c.t.Crash(), c.Name+": Done has not closed after the end of the session")
 }
 
-// RoundTrip measures a round trip of the client.
+// RoundTrip measures a round trip of the client. It returns at least 100 microseconds.
 func (c *Client) RoundTrip() time.Duration {
 	c.Line()
 	began := time.Now()

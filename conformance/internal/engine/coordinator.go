@@ -9,8 +9,8 @@ import (
 	"github.com/succession-dev/succession/conformance/internal/election"
 )
 
-// A Coordinator is what trials know of the coordinator that they are about. Its fields are
-// those of [conformance.Harness], unless they say more.
+// A Coordinator is what trials know of the coordinator under test. Fields without a comment
+// are those of [conformance.Harness].
 //
 // [conformance.Harness]: https://pkg.go.dev/github.com/succession-dev/succession/conformance#Harness
 type Coordinator struct {
@@ -18,7 +18,7 @@ type Coordinator struct {
 	Open                func(ctx context.Context) (backend.Backend, error)
 	Prefix              string
 
-	// Elections returns a candidate's handle on an election.
+	// Elections makes a candidate's handle on an election.
 	Elections election.Maker
 	// Faults is what can be done to the coordinator and its clients.
 	Faults Faults
@@ -26,12 +26,12 @@ type Coordinator struct {
 	Abilities *Abilities
 }
 
-// Faults are the faults of a harness. They have one form here, so that one verb is enough.
+// Faults are the faults of a harness, in a form in which one method injects all of them.
 type Faults interface {
 	// Has reports whether the harness has the fault.
 	Has(f Fault) bool
-	// Inject injects a fault into its target. The func undo heals it; nil means that nothing
-	// can.
+	// Inject injects a fault into its target. undo heals the fault. It is nil if the fault
+	// cannot be healed.
 	Inject(ctx context.Context, f Fault, at Target) (undo func(context.Context) error, err error)
 	// InjectServer injects a fault into a server of the cluster: Kill, Pause or Isolate.
 	InjectServer(f Fault, server int) (undo func(context.Context) error, err error)
@@ -39,8 +39,8 @@ type Faults interface {
 	Process(election, id string) *exec.Cmd
 	// Requests returns how many requests the client has sent.
 	Requests(b backend.Backend) int64
-	// Servers returns how many servers there are in the cluster, Leader which of them
-	// leads it, and Of to which the client talks.
+	// Servers returns the number of servers in the cluster. Leader returns the index of the
+	// server that leads it, and Of that of the server to which the client talks.
 	Servers() int
 	Leader(ctx context.Context) (int, error)
 	Of(b backend.Backend) int
@@ -54,10 +54,10 @@ type Target struct {
 	Shift  time.Duration // by which Clock sets the coordinator's clock
 }
 
-// Now has a verb look once, and not wait.
+// Now makes a verb look once without waiting.
 const Now time.Duration = 0
 
-// Soon bounds what a healthy coordinator does at once.
+// Soon bounds the time that a healthy coordinator needs for what it does at once.
 func (c *Coordinator) Soon() time.Duration {
 	if c.Latency == 0 {
 		return 2 * time.Second
@@ -69,19 +69,19 @@ func (c *Coordinator) Soon() time.Duration {
 func (c *Coordinator) Crash() time.Duration { return c.TTL + c.Slack + c.Soon() }
 
 // Recovery bounds the time from the end of a fault of the whole coordinator until
-// clients have found it again and the sessions that did not survive have ended.
+// clients have found it again, and sessions that did not survive have ended.
 func (c *Coordinator) Recovery() time.Duration { return 3*c.TTL + c.Slack + 3*c.Soon() }
 
-// Limit is the watchdog of a rule: far beyond what any passing rule takes.
+// Limit is the time after which the watchdog ends a rule. No rule that passes comes near it.
 func (c *Coordinator) Limit() time.Duration { return 40*c.TTL + 10*c.Slack + 20*c.Soon() }
 
-// Tick is how often a verb that waits looks.
+// Tick is the time between two looks of a verb that waits.
 func (c *Coordinator) Tick() time.Duration {
 	return min(max(c.TTL/200, time.Millisecond), 20*time.Millisecond)
 }
 
-// Recheck bounds the time after which a waiting candidate looks again by itself. That is 1.25
-// TTL, or 1.25 s where sessions have no time (package elect).
+// Recheck bounds the time after which a waiting candidate asks again, even if nothing wakes it.
+// In package elect that is 1.25 TTL, or 1.25 s if sessions do not end by time.
 func (t *Trial) Recheck() time.Duration {
 	d := t.TTL
 	if !t.Can(Deadlines) {

@@ -11,7 +11,7 @@ import (
 	"github.com/succession-dev/succession/internal/history"
 )
 
-// injections say what each fault is called in the history and in the timeline.
+// injections are the names of faults in the history (kind) and in the timeline (what).
 var injections = map[Fault]struct{ kind, what string }{
 	Expire:     {"expired", "the coordinator ends the session"},
 	Cut:        {"cut", "cut off"},
@@ -31,8 +31,8 @@ var injections = map[Fault]struct{ kind, what string }{
 }
 
 // Inject injects a fault into this client: Expire, Cut, Mute, Deafen, Sever, Hide,
-// LoseAnswer or Kill. The func heal ends the fault, where it can be ended. It may be called
-// more than once, and is called at the end of the trial. That goes for all injections.
+// LoseAnswer or Kill. heal ends the fault, if it can be ended. heal may be called more than
+// once, and the trial calls it at its end. The same holds for all methods that inject faults.
 func (c *Client) Inject(f Fault) (heal func()) {
 	if f == Kill {
 		c.mu.Lock()
@@ -61,13 +61,13 @@ func (t *Trial) Drop(election string) {
 	t.inject(Drop, Target{Line: election}, "", i.kind, i.what)
 }
 
-// Shift sets the coordinator's wall clock forth by d.
+// Shift sets the coordinator's wall clock forward by d, or back if d is negative.
 func (t *Trial) Shift(d time.Duration) (restore func()) {
 	i := injections[Clock]
 	return t.inject(Clock, Target{Shift: d}, "", i.kind, i.what+d.String())
 }
 
-// Rewind remembers the coordinator's state, and returns what restores it.
+// Rewind remembers the coordinator's state, and returns a func that restores it.
 func (t *Trial) Rewind() (back func()) {
 	var undo func(context.Context) error
 	t.harness("remembers the coordinator's state", func() (err error) {
@@ -97,7 +97,7 @@ func (t *Trial) inject(f Fault, at Target, who, kind, what string) (heal func())
 	over := t.strike(who, kind, what)
 	ctx, cancel := t.Ctx, func() {}
 	switch f {
-	case Expire, LoseAnswer, Remove, Drop: // at one moment
+	case Expire, LoseAnswer, Remove, Drop: // they happen at one moment
 		over()
 		ctx, cancel = t.Within(t.Crash())
 	}
@@ -110,14 +110,14 @@ func (t *Trial) inject(f Fault, at Target, who, kind, what string) (heal func())
 	switch {
 	case undo != nil:
 		return t.heals(who, what, over, undo)
-	case f != Kill: // which lasts
+	case f != Kill: // a kill lasts until the end of the trial
 		over()
 	}
 	return func() {}
 }
 
-// heals makes the func that heals a fault. It may be called more than once, and is called at
-// the end of the trial.
+// heals returns the func that heals a fault. It may be called more than once, and the trial
+// calls it at its end.
 func (t *Trial) heals(who, what string, over func(), undo func(context.Context) error) (heal func()) {
 	heal = sync.OnceFunc(func() {
 		t.Log(actor(who), "HEALED")
@@ -128,14 +128,14 @@ func (t *Trial) heals(who, what string, over func(), undo func(context.Context) 
 	return heal
 }
 
-// strike notes a fault of one client, or of all where who is empty. The func that it
-// returns notes the end of it, and may be called more than once.
+// strike notes a fault of the client who, or of all clients if who is empty. over notes the end
+// of the fault, and may be called more than once.
 func (t *Trial) strike(who, kind, what string) (over func()) {
 	t.Log(actor(who), "FAULT %s", what)
 	return t.notes.Begin(kind, who)
 }
 
-// actor is the name that the timeline shows for a fault of that client, or of all.
+// actor returns the name that the timeline shows for a fault of the client who.
 func actor(who string) string {
 	if who == "" {
 		return "oper"
@@ -143,8 +143,9 @@ func actor(who string) string {
 	return who
 }
 
-// harness runs f, which is the harness's work and must succeed. [Trial.Started] does not
-// count the goroutines that f starts: a server may well keep some.
+// harness runs f, which does the harness's work and must succeed. It runs f in a goroutine
+// without the label of [Trial.Started], which then does not count the goroutines that f starts:
+// a server may need them for longer.
 func (t *Trial) harness(what string, f func() error) {
 	var err error
 	done := make(chan struct{})
@@ -159,7 +160,7 @@ func (t *Trial) harness(what string, f func() error) {
 	}
 }
 
-// Owner returns the candidate who joined as m, where the history knows.
+// Owner returns the candidate that joined as m, or "" if the history does not know it.
 func (t *Trial) Owner(m backend.Member) string {
 	for _, e := range t.History().Events {
 		if e.Kind == history.Joined && e.Position == m.Position {
