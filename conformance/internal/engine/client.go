@@ -142,7 +142,7 @@ func (c *Client) Go(op Op) *Call {
 func (c *Client) Gone(m backend.Member) *Call { return c.Go(Gone(m)) }
 
 // Loses makes a call that writes, and loses the answer. The call must return within
-// [Coordinator.Crash] and soon, with one of the errors, as in [Call.Returns].
+// [Coordinator.Crash] plus [Coordinator.Soon], with one of the errors, as in [Call.Returns].
 func (c *Client) Loses(op Op, want ...error) error {
 	s := c.Live()
 	c.Inject(LoseAnswer)

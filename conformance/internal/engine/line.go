@@ -9,7 +9,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// This file has what a client does and sees in its line. Each call must succeed soon.
+// The methods in this file act in the client's line and read it. Each call must succeed soon.
 
 // Join joins the client's election.
 func (c *Client) Join(text string) backend.Member {
@@ -23,7 +23,7 @@ func (c *Client) Ahead(m backend.Member) backend.Place {
 	return value(c, "Ahead", func(ctx context.Context, s backend.Session) (backend.Place, error) { return s.Ahead(ctx, m) })
 }
 
-// First waits until m is first, at most for d, and returns its token.
+// First waits until m is first, for at most d, and returns its token.
 func (c *Client) First(m backend.Member, d time.Duration) uint64 {
 	var p backend.Place
 	what := fmt.Sprintf("%s: %s should be first", c.Name, Show(m))
@@ -44,14 +44,14 @@ func (c *Client) Behind(m, front backend.Member) {
 	}
 }
 
-// Leave takes m out.
+// Leave takes m out of the line.
 func (c *Client) Leave(m backend.Member) { c.Do(Leave(m)) }
 
 // CloseSession closes the client's session.
 func (c *Client) CloseSession() { c.Do(Close()) }
 
-// Pin pins m, and writes the election's header after change. If change is nil, the header
-// stays as it is. Pin returns what it has written.
+// Pin pins m, and writes the election's header as change has changed it. If change is nil, the
+// header stays as it is. Pin returns the header that it has written.
 func (c *Client) Pin(m backend.Member, change func(h *backend.Header)) backend.Header {
 	l := c.Line()
 	if change != nil {
@@ -66,7 +66,7 @@ func (c *Client) Line() backend.Line {
 	return value(c, "Line", func(ctx context.Context, s backend.Session) (backend.Line, error) { return s.Line(ctx, c.Election) })
 }
 
-// Members returns those who stand in line.
+// Members returns the members in the line.
 func (c *Client) Members() []backend.Member { return c.Line().Members }
 
 // Stands reports whether m is in line.
@@ -74,9 +74,9 @@ func (c *Client) Stands(m backend.Member) bool {
 	return slices.ContainsFunc(c.Members(), func(o backend.Member) bool { return Same(o, m) })
 }
 
-// Shows waits until the line is exactly want, at most for d. A client may be a little behind
-// what another one did, so d is [Now] only if the client's last Join or Gone came after all
-// that want shows.
+// Shows waits until the line is exactly want, for at most d. A client may see a little later
+// what another one did. So d may be [Now] only if the client's last Join or Gone came after
+// everything that want shows.
 func (c *Client) Shows(d time.Duration, want ...backend.Member) {
 	var got []backend.Member
 	defer func() {
@@ -93,9 +93,9 @@ func (c *Client) Shows(d time.Duration, want ...backend.Member) {
 	})
 }
 
-// Settles lets a crash pass, in which all that was on its way has come and what nobody
-// keeps has gone, and then checks that the line is exactly want. A line that is as it
-// should be proves nothing before: somebody may still arrive.
+// Settles lets the time of [Coordinator.Crash] pass, and then checks that the line is exactly
+// want. In that time all requests on their way arrive, and members that nobody keeps alive go.
+// Before that a line that looks right proves nothing: a member may still arrive.
 func (c *Client) Settles(want ...backend.Member) {
 	c.t.Pass(c.t.Crash(), "in which what is on its way may come and go")
 	c.Shows(Now, want...)
@@ -118,21 +118,21 @@ func (c *Client) List(dir string) []string {
 	return value(c, "List", func(ctx context.Context, s backend.Session) ([]string, error) { return s.List(ctx, dir) })
 }
 
-// Header returns what the record of the election itself says.
+// Header returns the header of the election.
 func (c *Client) Header() backend.Header {
 	h, err := backend.ParseHeader(c.Get(c.Election).Value)
 	c.t.Want(c.Name+": the election's record", err)
 	return h
 }
 
-// PutHeader changes the record of the election itself.
+// PutHeader changes the header of the election, and returns it with its version.
 func (c *Client) PutHeader(change func(h *backend.Header)) (backend.Header, backend.Version) {
 	h := c.Header()
 	change(&h)
 	return h, c.Put(c.Election, string(h.Encode()), nil)
 }
 
-// PutFence raises the election's fence.
+// PutFence raises the election's fence by the given number.
 func (c *Client) PutFence(by uint64) backend.Version {
 	_, v := c.PutHeader(func(h *backend.Header) { h.Fence += by })
 	return v

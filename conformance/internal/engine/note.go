@@ -11,7 +11,7 @@ import (
 	"github.com/succession-dev/succession/internal/history"
 )
 
-// A noter notes what one candidate of an election does.
+// A noter notes in a history what one candidate of an election does.
 type noter struct {
 	log      *history.Recorder
 	zero     time.Time // of the log's clock
@@ -32,7 +32,7 @@ func text(err error) string {
 	return err.Error()
 }
 
-// trace notes where the candidate stands.
+// trace notes when the candidate joins and leaves.
 func (n *noter) trace(ev elect.Event) {
 	switch ev.Kind {
 	case elect.Joined:
@@ -44,34 +44,34 @@ func (n *noter) trace(ev elect.Event) {
 
 // A Manner is how a candidate leads.
 type Manner struct {
-	// Hold is how long it leads before it resigns. 0 is as long as it can.
+	// Hold is how long it leads before it resigns. If it is 0, it leads as long as it can.
 	Hold time.Duration
-	// Heeds says that it looks at the term's context alone, as work does that is told
-	// to stop. Without it, it calls Check.
+	// Heeds says that it looks only at the term's context, as an application does whose work
+	// stops with the context. Otherwise it calls Check.
 	Heeds bool
-	// Margin is how much later than Term.Deadline the end of a term may be seen.
+	// Margin is how much later than Term.Deadline the candidate may notice the end of a term.
 	Margin time.Duration
 }
 
 // A watch is how a candidate watches over its term.
 type watch struct {
 	Manner
-	// tick is how often it looks.
+	// tick is the time between two looks.
 	tick time.Duration
-	// suspended, if not nil, says that the machine has been suspended. The candidate then
-	// looks at the term's context alone: Check would end the term by itself.
+	// suspended, if not nil, says whether the machine was suspended. After that the candidate
+	// looks only at the term's context, because a call of Check would itself end the term.
 	suspended *atomic.Bool
-	// won is called when the candidate leads for certain.
+	// won is called when it is certain that the candidate leads.
 	won func()
 	// resign is closed when the candidate is to resign.
 	resign <-chan struct{}
 }
 
 // watchOver watches over a term. When the term is over, it returns why. When the candidate
-// is to resign, or ctx ends, it returns nil. It notes what is certain:
-// that the term held from the first to the last instant at which the candidate was
-// about to ask and was then told that it led. So no clock and no scheduler can make
-// two terms look as if they overlapped that did not.
+// should resign, or ctx ends, it returns nil. The term that it notes is certain: it begins just
+// before the candidate first asked and was told that it led, and ends just before it asked
+// and was last told so. So no clock and no scheduler can make terms seem to overlap that did
+// not.
 func (n *noter) watchOver(ctx context.Context, term election.Term, w watch) error {
 	tick := time.NewTicker(w.tick)
 	defer tick.Stop()
@@ -93,7 +93,7 @@ func (n *noter) watchOver(ctx context.Context, term election.Term, w watch) erro
 			}
 		}
 		at := max(1, n.log.Now())
-		d := term.Deadline() // read first: if the machine is suspended after this, it passes
+		d := term.Deadline() // read before the check: if the machine is suspended in between, the deadline has passed
 		if w.Heeds {
 			if err := context.Cause(term.Context()); err != nil {
 				return end(history.Ended, 0, err)

@@ -10,7 +10,7 @@ import (
 	"github.com/succession-dev/succession/elect"
 )
 
-// An Observer keeps what Observe yields.
+// An Observer collects what Observe yields.
 type Observer struct {
 	t    *Trial
 	mu   sync.Mutex
@@ -45,7 +45,7 @@ func showLeader(l elect.Leader) string {
 	return fmt.Sprintf("%s with token %d, acknowledged %v", l.ID, l.Token, l.Acknowledged)
 }
 
-// Sees waits until what was yielded last is as wanted.
+// Sees waits until want is true for the leader that was yielded last.
 func (o *Observer) Sees(d time.Duration, what string, want func(elect.Leader) bool) {
 	o.t.Eventually(d, "the observer sees "+what, func() bool {
 		if Arrived(o.end) {
@@ -57,8 +57,8 @@ func (o *Observer) Sees(d time.Duration, what string, want func(elect.Leader) bo
 	})
 }
 
-// SeesLeader waits until the leader with that term was yielded last, for as long as the slow
-// re-check may take.
+// SeesLeader waits until the leader of that term was yielded last, for as long as the slow
+// re-check ([Trial.Recheck]) may take.
 func (o *Observer) SeesLeader(term election.Term) {
 	o.Sees(o.t.Recheck()+o.t.Soon(), fmt.Sprintf("the leader with token %d", term.Token()), func(l elect.Leader) bool {
 		return l.Token == term.Token() && l.Key == term.Member().Key

@@ -8,11 +8,11 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// An Op is a call of a session's method, of which only the error counts. The functions that
-// follow make one of each method.
+// An Op is a call of a session's method, of which only the error counts. The functions below
+// return an Op for each method.
 type Op struct {
 	Name  string
-	Needs Fault // an ability; empty for none
+	Needs Fault // the ability that the method needs; empty for none
 	Call  func(ctx context.Context, s backend.Session) error
 }
 
@@ -71,7 +71,7 @@ func Close() Op {
 	return Op{"Close of the session", "", func(ctx context.Context, s backend.Session) error { return s.Close(ctx) }}
 }
 
-// valued is an Op of a method that returns a value too.
+// valued returns an Op for a method that also returns a value.
 func valued[T any](name string, needs Fault, call func(context.Context, backend.Session) (T, error)) Op {
 	return Op{name, needs, func(ctx context.Context, s backend.Session) error {
 		_, err := call(ctx, s)
@@ -89,31 +89,31 @@ func value[T any](c *Client, name string, call func(context.Context, backend.Ses
 }
 
 // Ops returns a call of each method that talks to the coordinator, except for Close and
-// for those that the backend lacks, in the line of the trial and with m.
+// for methods that the backend lacks. The calls are in the line of the trial and with m.
 func (t *Trial) Ops(m backend.Member) []Op {
 	return t.had(slices.Concat(t.Changes(m), t.Waits(m), []Op{
 		Leave(m), Ahead(m), Line(t.Name), Get(t.never()), Delete(t.Late(), nil), List(t.never()),
 	}))
 }
 
-// Changes are the calls among Ops that create something. Put would create the record Late.
+// Changes returns those of Ops that create something. Put would create the record [Trial.Late].
 func (t *Trial) Changes(m backend.Member) []Op {
 	return t.had([]Op{
 		Join(t.Name, "late"), Pin(m, backend.Header{Fence: 1}, backend.Absent), Put(t.Late(), "late", &backend.If{Member: m}),
 	})
 }
 
-// Waits are the calls among Ops that block. They wait for what does not happen.
+// Waits returns those of Ops that block. They wait for something that does not happen.
 func (t *Trial) Waits(m backend.Member) []Op {
 	return t.had([]Op{Gone(m), Joined(t.never()), Watch(t.never(), backend.Absent)})
 }
 
-// Late is the name of a record that no rule writes.
+// Late returns the name of the record that the Put of [Trial.Changes] would write.
 func (t *Trial) Late() string { return t.Name + "-late" }
 
 func (t *Trial) never() string { return t.Name + "-never" }
 
-// WroteNothing checks that no Put of Changes was done.
+// WroteNothing checks that the Put of [Trial.Changes] has not been done.
 func (c *Client) WroteNothing(what string) {
 	if c.t.Can(Records) && c.Get(c.t.Late()).Version != backend.Absent {
 		c.t.Fatalf("a Put %s was done", what)

@@ -41,7 +41,7 @@ func (r *Race) EnterProcess(id string) *ProcessCandidate {
 	if p.cmd.Stderr == nil {
 		p.cmd.Stderr = complaint
 	}
-	p.cmd.WaitDelay = t.Soon() // for what it may have started
+	p.cmd.WaitDelay = t.Soon() // processes that it has started may hold its output open
 	ownGroup(p.cmd)
 	if err := p.cmd.Start(); err != nil {
 		t.Fatalf("the harness could not start a process: %v", err)
@@ -54,7 +54,7 @@ func (r *Race) EnterProcess(id string) *ProcessCandidate {
 		defer context.AfterFunc(r.ctx, p.leave)()
 		noted := p.follow(r, out, sync.OnceFunc(func() { close(joined) }))
 		if noted != nil {
-			_ = p.cmd.Process.Kill() // nobody reads what it writes
+			_ = p.cmd.Process.Kill() // nobody reads its output any more
 		}
 		err := errors.Join(noted, p.cmd.Wait())
 		close(p.ended)
@@ -68,7 +68,7 @@ func (r *Race) EnterProcess(id string) *ProcessCandidate {
 	return p
 }
 
-// follow takes over what the process notes, until its end.
+// follow copies the notes of the process into the history, until its output ends.
 func (p *ProcessCandidate) follow(r *Race, out io.Reader, joined func()) error {
 	var g *Term
 	err := p.t.notes.Copy(out, time.Duration(p.t.began.UnixNano()), func(e history.Event) {
@@ -89,13 +89,13 @@ func (p *ProcessCandidate) follow(r *Race, out io.Reader, joined func()) error {
 	return err
 }
 
-// tell gives the process a command; see [Stand]. One that has ended hears nothing.
+// tell gives the process a command; see [Stand]. It does nothing if the process has ended.
 func (p *ProcessCandidate) tell(command string) { _, _ = io.WriteString(p.in, command+"\n") }
 
-// leave has the process end, by force where it does not.
+// leave tells the process to end, and kills it if it does not.
 func (p *ProcessCandidate) leave() {
 	p.in.Close()
-	_ = proceed(p.cmd.Process) // a rule may fail while it is stopped; fails where it has ended
+	_ = proceed(p.cmd.Process) // the rule may have failed while it was stopped; it is an error if it has ended
 	end := time.NewTimer(p.t.Recovery())
 	defer end.Stop()
 	select {
@@ -106,11 +106,11 @@ func (p *ProcessCandidate) leave() {
 	}
 }
 
-// Kill kills the process, which leads with g.
+// Kill kills the process, which leads with the term g.
 func (p *ProcessCandidate) Kill(g *Term) {
 	p.t.strike(p.ID, "killed", "SIGKILL")
 	p.killed.Store(true)
-	// It leads for all that anybody knows until it is killed, and then no more.
+	// For all that anybody knows it leads until it is killed, but not after that.
 	p.t.notes.Note(history.Event{
 		Kind: history.Ended, Election: p.t.Name, Candidate: p.ID, Token: g.Token, Why: "killed",
 	})
@@ -118,14 +118,14 @@ func (p *ProcessCandidate) Kill(g *Term) {
 	Await(p.t, p.ended, p.t.Soon(), p.ID+" has not ended after SIGKILL")
 }
 
-// Stop stops the process.
+// Stop stops the process with SIGSTOP. resume continues it.
 func (p *ProcessCandidate) Stop() (resume func()) {
 	over := p.t.strike(p.ID, "stopped", "SIGSTOP")
 	if err := halt(p.cmd.Process); err != nil {
 		p.t.Fatalf("%s could not be stopped: %v", p.ID, err)
 	}
 	return p.t.heals(p.ID, "SIGSTOP", over, func(context.Context) error {
-		_ = proceed(p.cmd.Process) // fails where it has ended
+		_ = proceed(p.cmd.Process) // it fails if the process has ended
 		return nil
 	})
 }
@@ -133,7 +133,7 @@ func (p *ProcessCandidate) Stop() (resume func()) {
 // Killed reports whether the process was killed.
 func (p *ProcessCandidate) Killed() bool { return p.killed.Load() }
 
-// Suspend has the process believe that its machine was suspended for d.
+// Suspend makes the process behave as if its machine had been suspended for d.
 func (p *ProcessCandidate) Suspend(d time.Duration) {
 	p.t.strike(p.ID, "suspended", "was suspended for "+d.String())()
 	p.tell("suspend " + d.String())

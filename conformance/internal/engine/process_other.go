@@ -8,9 +8,9 @@ import (
 	"os/exec"
 )
 
-// ownGroup does nothing here, where nothing stops a process.
+// ownGroup does nothing: on this system no process is stopped.
 func ownGroup(*exec.Cmd) {}
 
-// halt stops a process, for which there is no signal here; the harness lacks Process.
+// halt would stop a process. This system has no signal for that, so the harness lacks Process.
 func halt(*os.Process) error    { return errors.ErrUnsupported }
 func proceed(*os.Process) error { return errors.ErrUnsupported }

@@ -13,19 +13,19 @@ import (
 	"github.com/succession-dev/succession/internal/history"
 )
 
-// A Term is a term that a race has seen: it is certain that the term has begun.
+// A Term is a term in a race. A race has a Term only when it is certain that the term began.
 type Term struct {
 	Who    string
 	Client *Client // nil for a candidate in a process of its own
 	Token  uint64
-	Resign func() // has the candidate resign; it may be called more than once
+	Resign func() // makes the candidate resign; it may be called more than once
 
 	over  bool
 	cause error // why it is over; nil if the candidate resigned, or is in another process
 }
 
-// A Race is an election whose candidates campaign again after each term. The history of the
-// trial is its judge.
+// A Race is an election whose candidates campaign again after each term. In the end the
+// history of the trial is judged.
 type Race struct {
 	t      *Trial
 	ctx    context.Context
@@ -44,7 +44,7 @@ func (t *Trial) NewRace() *Race {
 	return r
 }
 
-// Race starts candidates that lead for hold, 0 for as long as they can.
+// Race starts a race of the clients. Each leads for hold, or as long as it can if hold is 0.
 func (t *Trial) Race(cs []*Client, hold time.Duration) *Race {
 	r := t.NewRace()
 	for _, c := range cs {
@@ -53,7 +53,8 @@ func (t *Trial) Race(cs []*Client, hold time.Duration) *Race {
 	return r
 }
 
-// Excuse sets the func that reports whether a candidate may give up with that error.
+// Excuse sets a func that reports whether the campaign of c may fail with err. Without it, only
+// campaigns of killed clients may fail.
 func (r *Race) Excuse(f func(c *Client, err error) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -67,8 +68,8 @@ func (r *Race) excused(c *Client, err error) bool {
 	return f != nil && f(c, err)
 }
 
-// Enter starts a candidate. The channel that it returns is closed when the candidate
-// stands in line for the first time.
+// Enter starts a candidate. joined is closed when the candidate has joined the line for the
+// first time.
 func (r *Race) Enter(c *Client, m Manner) (joined <-chan struct{}) {
 	stands := make(chan struct{})
 	first := sync.OnceFunc(func() { close(stands) })
@@ -95,7 +96,7 @@ func (r *Race) Enter(c *Client, m Manner) (joined <-chan struct{}) {
 	return stands
 }
 
-// lead keeps the record of one term.
+// lead watches over one term until it is over or resigned, and keeps it in r.terms.
 func (r *Race) lead(c *Client, m Manner, term election.Term) {
 	resigning := make(chan struct{})
 	g := &Term{Who: c.Name, Client: c, Token: term.Token(), Resign: sync.OnceFunc(func() { close(resigning) })}
@@ -118,8 +119,8 @@ func (r *Race) ended(g *Term, cause error) {
 	g.over, g.cause = true, cause
 }
 
-// Leader waits until somebody leads, for certain, with a token above the given one. It
-// returns the newest term.
+// Leader waits until it is certain that somebody leads with a token larger than above. It
+// returns the newest such term.
 func (r *Race) Leader(above uint64, d time.Duration) *Term {
 	var found *Term
 	r.t.Eventually(d, fmt.Sprintf("somebody leads with a token above %d", above), func() bool {
@@ -158,7 +159,8 @@ func (r *Race) Count() int {
 	return len(r.terms)
 }
 
-// Stop ends the race: all resign, and the history is judged.
+// Stop ends the race: all resign, and the history is judged. It must have at least two terms.
+// Violations of the forgiven rules do not count.
 func (r *Race) Stop(rules history.Rules, forgiven ...history.Rule) {
 	r.End()
 	if n := r.Count(); n < 2 {
@@ -167,7 +169,7 @@ func (r *Race) Stop(rules history.Rules, forgiven ...history.Rule) {
 	r.t.Judge(rules, forgiven...)
 }
 
-// End has all resign, and waits for them.
+// End makes all candidates resign, and waits until they have.
 func (r *Race) End() {
 	r.cancel()
 	r.done.Wait()

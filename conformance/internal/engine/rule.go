@@ -1,7 +1,7 @@
 package engine
 
-// A Rule is one promise, and how to find out whether it is kept: [conformance.Rule] with
-// its check.
+// A Rule is one promise, with a check that finds out whether it is kept. Its fields are those
+// of [conformance.Rule].
 //
 // [conformance.Rule]: https://pkg.go.dev/github.com/succession-dev/succession/conformance#Rule
 type Rule struct {
@@ -10,7 +10,7 @@ type Rule struct {
 	Check           func(*Trial)
 }
 
-// A Fault names something that rules need. Package conformance says what each is.
+// A Fault names a fault or an ability that rules need. Package conformance documents each.
 type Fault string
 
 const (
@@ -40,6 +40,6 @@ const (
 	Pins      Fault = "Pins"
 )
 
-// IsAbility reports whether f is something that a backend can or cannot, and no harness
+// IsAbility reports whether f is an ability of a backend, and not a fault that a harness
 // provides.
 func IsAbility(f Fault) bool { return f == Deadlines || f == Records || f == Pins }

@@ -7,10 +7,10 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// Short is the last segment of a name; all names of a trial begin alike.
+// Short returns the last segment of a name. All names of a trial begin alike.
 func Short(name string) string { return name[strings.LastIndexByte(name, '/')+1:] }
 
-// Show is a member for people, as are ShowPlace a place and ShowLine a line.
+// Show returns a member in words. ShowPlace and ShowLine do so for a place and a line.
 func Show(m backend.Member) string {
 	s := fmt.Sprintf("%s(%d)", m.Key, m.Position)
 	if m.Pinned {
@@ -44,14 +44,14 @@ func showIf(cond *backend.If) string {
 	return fmt.Sprintf(" if version %d and %s stands", cond.Version, Show(cond.Member))
 }
 
-// Same reports whether a and b are one member. A driver need not say the position
-// of who stands ahead.
+// Same reports whether a and b are the same member. A position of 0 matches any, because Ahead
+// need not say the position of the predecessor.
 func Same(a, b backend.Member) bool {
 	return a.Line == b.Line && a.Key == b.Key && (a.Position == b.Position || a.Position == 0 || b.Position == 0)
 }
 
-// SameLine reports whether a line has exactly these members, with all that was
-// said of them but whether they are pinned.
+// SameLine reports whether a line has exactly these members. It compares all their fields
+// except for Pinned.
 func SameLine(got, want []backend.Member) bool {
 	if len(got) != len(want) {
 		return false

@@ -21,10 +21,10 @@ import (
 // standTick is how often the candidate of Stand asks whether it leads.
 const standTick = 5 * time.Millisecond
 
-// errInputEnded is why Stand ends.
+// errInputEnded is the cause when Stand ends because its input has.
 var errInputEnded = errors.New("the end of the input")
 
-// Stand is conformance.Stand, the other end of a [ProcessCandidate].
+// Stand does the work of conformance.Stand. It runs in the process of a [ProcessCandidate].
 func Stand(ctx context.Context, b backend.Backend, election, id string, in io.Reader, out io.Writer) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -46,10 +46,10 @@ func Stand(ctx context.Context, b backend.Backend, election, id string, in io.Re
 type stander struct {
 	zero time.Time // of the history's clock
 
-	suspended atomic.Bool // in the present term, where its context is to tell
+	suspended atomic.Bool // the machine was suspended in the present term; see watch
 
 	mu     sync.Mutex
-	resign func() // has the present term resigned; nil for none
+	resign func() // makes the candidate resign the present term; nil if there is none
 }
 
 func (s *stander) stand(ctx context.Context, n *noter, e *elect.Election) error {
@@ -63,7 +63,7 @@ func (s *stander) stand(ctx context.Context, n *noter, e *elect.Election) error 
 		s.leads(sync.OnceFunc(func() { close(resigning) }))
 		_ = n.watchOver(ctx, term, watch{tick: standTick, won: func() {}, resign: resigning, suspended: &s.suspended})
 		s.leads(nil)
-		_ = term.Resign(ctx) // where it fails the session ends
+		_ = term.Resign(ctx) // if it fails, the session ends
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -76,7 +76,7 @@ func (s *stander) leads(resign func()) {
 	s.resign = resign
 }
 
-// obey reads commands until the end, and returns why it ended.
+// obey reads and executes commands until in ends. It returns why it stopped.
 func (s *stander) obey(in io.Reader) error {
 	lines := bufio.NewScanner(in)
 	for lines.Scan() {

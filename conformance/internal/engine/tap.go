@@ -7,13 +7,13 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// A tap is a session that notes in the timeline what is done through it.
+// A tap is a session that notes in the timeline each call that goes through it.
 type tap struct {
 	backend.Session
 	c *Client
 }
 
-// Untapped returns what the backend itself has returned.
+// Untapped returns the session that the backend itself has returned.
 func Untapped(s backend.Session) backend.Session { return s.(*tap).Session }
 
 // begin notes that a call begins. In the methods below it runs before the call, since Go
@@ -22,7 +22,7 @@ func (s *tap) begin(format string, args ...any) func(any) {
 	return s.c.t.log.begin(s.c.Name, format, args...)
 }
 
-// noted returns a func that notes the result of a call, and passes it on.
+// noted returns a func that notes the result of a call and returns it.
 func noted[T any](done func(any), show func(T) string) func(v T, err error) (T, error) {
 	return func(v T, err error) (T, error) {
 		if err != nil {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// timelineLength is how many events a report shows: the last ones, which tell
+// timelineLength is how many events a report shows. It shows the last ones, because they tell
 // why a rule failed.
 const timelineLength = 80
 
@@ -19,11 +19,11 @@ type timeline struct {
 }
 
 type moment struct {
-	at    time.Time // when it was noted first
+	at    time.Time // when it was first noted
 	who   string
 	what  string
 	took  time.Duration
-	times int // how often in a row by this client
+	times int // how often the client has done it in a row
 }
 
 func (m *moment) line(began time.Time) string {
@@ -43,7 +43,7 @@ func (l *timeline) add(who, format string, args ...any) {
 	l.keep(moment{at: time.Now(), who: who, what: fmt.Sprintf(format, args...)})
 }
 
-// keep appends m. If the client did the same just before, as in a poll, it only counts m.
+// keep appends m. If the client's last event was the same, as in a poll, keep only counts it.
 func (l *timeline) keep(m moment) {
 	for i := len(l.events) - 1; i >= 0; i-- {
 		if last := &l.events[i]; last.who == m.who {
@@ -62,7 +62,8 @@ func (l *timeline) keep(m moment) {
 	l.events = append(l.events, m)
 }
 
-// begin notes a call. The func that it returns notes the result; a nil result is not noted.
+// begin notes that a call begins. The func that it returns notes the result. If the result is
+// nil, the call does not appear in the timeline.
 func (l *timeline) begin(who, format string, args ...any) func(result any) {
 	call := &moment{at: time.Now(), who: who, what: fmt.Sprintf(format, args...)}
 	l.mu.Lock()
@@ -86,7 +87,7 @@ func (l *timeline) begin(who, format string, args ...any) func(result any) {
 	}
 }
 
-// lines returns the last events, with what has not returned yet at the end.
+// lines returns the last events, followed by the calls that have not returned yet.
 func (l *timeline) lines(began time.Time) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -15,12 +15,12 @@ import (
 	"github.com/succession-dev/succession/internal/history"
 )
 
-// A Trial is one run of one rule: its clients, its election, its clock, and what went
-// wrong first.
+// A Trial is one run of one rule. It has its clients, its election, its clock, and the first
+// thing that went wrong.
 type Trial struct {
 	*Coordinator
 	Name string          // of the trial's own election
-	Ctx  context.Context // ends at the first failure, and at the watchdog
+	Ctx  context.Context // ends with the trial, and at the first failure
 
 	rule   Rule
 	began  time.Time
@@ -35,28 +35,28 @@ type Trial struct {
 	spawned  sync.WaitGroup
 }
 
-// An Outcome is how a trial went.
+// An Outcome is the result of a trial.
 type Outcome struct {
-	// Unable says that the rule was not exercised: there is not all that it needs.
+	// Unable says that the rule was not exercised, because something that it needs is missing.
 	Unable bool
-	// Failure is what went wrong, empty for nothing.
+	// Failure says what went wrong. It is empty if the rule passed.
 	Failure string
-	// Timeline is what the clients did until the failure.
+	// Timeline is what the clients did until the failure. It is empty if the rule passed.
 	Timeline []string
-	// History is what the candidates did, until the failure or the end.
+	// History is what the candidates did until the failure, or until the end.
 	History *history.History
-	// Broken is what the judge has found in it.
+	// Broken is what [Trial.Judge] has found in it.
 	Broken []history.Violation
 }
 
-// errOver is the cause of a trial's context when the trial is over.
+// errOver is why the context of a trial ends if nothing has failed.
 var errOver = errors.New("the trial of the rule is over")
 
-// abort is what a goroutine of a trial panics with to stop.
+// abort is the value with which a goroutine of a trial panics to stop itself.
 type abort struct{}
 
-// Exercise runs the rule. It returns when all that the rule began has ended, or when that
-// takes far too long.
+// Exercise runs the rule. It returns when everything that the rule has begun has ended, or
+// when that takes far too long.
 func Exercise(ctx context.Context, c *Coordinator, r Rule) Outcome {
 	began := time.Now()
 	t := &Trial{Coordinator: c, rule: r, began: began}
@@ -113,11 +113,11 @@ func (t *Trial) run() {
 	watchdog.Reset(t.Recovery())
 	select {
 	case <-done:
-	case <-watchdog.C: // it is stuck in a call that ignores its context, and stays behind
+	case <-watchdog.C: // the rule is stuck in a call that ignores its context, and is left behind
 	}
 }
 
-// guarded runs f, and takes a panic for a failure.
+// guarded runs f. A panic of f fails the rule.
 func (t *Trial) guarded(f func()) {
 	defer func() {
 		switch p := recover(); p.(type) {
@@ -129,13 +129,13 @@ func (t *Trial) guarded(f func()) {
 	f()
 }
 
-// errorf notes a failure, of which the first counts, and ends the trial's context.
+// errorf fails the rule and ends the trial's context. Only the first failure is kept.
 func (t *Trial) errorf(format string, args ...any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.outcome.Failure == "" {
 		t.outcome.Failure = fmt.Sprintf(format, args...)
-		// Before the trial's end adds to them.
+		// They are taken now, before the end of the trial adds to them.
 		t.outcome.Timeline, t.outcome.History = t.log.lines(t.began), t.notes.History()
 	}
 	t.cancel(errors.New("the rule has failed"))
@@ -153,10 +153,11 @@ func (t *Trial) Log(who, format string, args ...any) { t.log.add(who, format, ar
 // History returns what the candidates have done up to now.
 func (t *Trial) History() *history.History { return t.notes.History() }
 
-// Elapsed is the time of that history.
+// Elapsed returns the time since the trial began, which is the clock of the history.
 func (t *Trial) Elapsed() time.Duration { return t.notes.Now() }
 
-// Judge checks the history of the trial.
+// Judge checks the history of the trial, and fails the rule if anything but a forgiven rule is
+// broken.
 func (t *Trial) Judge(rules history.Rules, forgiven ...history.Rule) {
 	var broken []history.Violation
 	for _, v := range t.History().Check(rules) {
@@ -177,7 +178,7 @@ func (t *Trial) Judge(rules history.Rules, forgiven ...history.Rule) {
 	t.Fatalf("%s%s", broken[0], more)
 }
 
-// cleanup has f called when the trial is over, in reverse order.
+// cleanup makes the trial call f when it is over. The last f is called first.
 func (t *Trial) cleanup(f func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

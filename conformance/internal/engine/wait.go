@@ -9,19 +9,19 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// ErrCancelled is the cause that rules cancel with: the drivers must return it.
+// ErrCancelled is the cause with which rules cancel contexts. Drivers must return it.
 var ErrCancelled = errors.New("cancelled by the rule")
 
-// Grain is how much two readings of one deadline may differ: it is converted to the clock of
-// time.Now anew at each call.
+// Grain is how much two readings of the same deadline may differ, because each converts it to
+// the clock of time.Now anew.
 const Grain = 5 * time.Millisecond
 
-// Within is a context for a call that should take no longer than d.
+// Within returns a context for a call that should take no longer than d.
 func (t *Trial) Within(d time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(t.Ctx, d, fmt.Errorf("not done after %v", d))
 }
 
-// Eventually waits until cond holds, at most for d. The text what says what it waits for.
+// Eventually waits until cond holds, for at most d. what says in a failure what it waited for.
 func (t *Trial) Eventually(d time.Duration, what string, cond func() bool) {
 	ctx, cancel := t.Within(d)
 	defer cancel()
@@ -39,7 +39,7 @@ func (t *Trial) Eventually(d time.Duration, what string, cond func() bool) {
 	}
 }
 
-// Always looks at cond for d. It fails when cond does not hold.
+// Always looks again and again for d, and fails as soon as cond does not hold.
 func (t *Trial) Always(d time.Duration, what string, cond func() bool) {
 	end := time.NewTimer(d)
 	defer end.Stop()
@@ -59,7 +59,7 @@ func (t *Trial) Always(d time.Duration, what string, cond func() bool) {
 	}
 }
 
-// Pass lets time pass, which is what the rule is about.
+// Pass lets time pass. why says in the timeline what the time is for.
 func (t *Trial) Pass(d time.Duration, why string) {
 	t.Log("suite", "waits %v: %s", d.Round(time.Millisecond), why)
 	timer := time.NewTimer(d)
@@ -86,10 +86,10 @@ func Await[T any](t *Trial, c <-chan T, d time.Duration, what string) T {
 	return v
 }
 
-// Arrived reports whether a value has arrived on c, and leaves it there.
+// Arrived reports whether a value waits on c, and leaves it there. c must be buffered.
 func Arrived[T any](c <-chan T) bool { return len(c) > 0 }
 
-// A Call goes on in the background.
+// A Call is a call in the background.
 type Call struct {
 	t      *Trial
 	what   string
@@ -108,14 +108,14 @@ func (t *Trial) Go(what string, f func() error) *Call {
 	return k
 }
 
-// Result is where the result of the call arrives.
+// Result returns the channel on which the result of the call arrives.
 func (k *Call) Result() <-chan error { return k.result }
 
 // Returned reports whether the call has returned.
 func (k *Call) Returned() bool { return Arrived(k.result) }
 
-// Returns waits until the call has returned. It must do so within d, with one of the errors,
-// of which nil may be one. If none is given, it must succeed. Returns passes its error on.
+// Returns waits until the call has returned, and returns its error. The call must return within
+// d, with one of the errors, of which nil may be one. If none is given, it must succeed.
 func (k *Call) Returns(d time.Duration, want ...error) error {
 	err := Await(k.t, k.result, d, k.what+" has not returned")
 	k.t.Want(k.what, err, want...)
@@ -123,7 +123,7 @@ func (k *Call) Returns(d time.Duration, want ...error) error {
 }
 
 // Want fails the rule unless err is one of want, of which nil may be one. If none is given,
-// err must be nil. The text what names the call that has returned err.
+// err must be nil. what names the call that has returned err.
 func (t *Trial) Want(what string, err error, want ...error) {
 	switch {
 	case err == nil && len(want) == 0, Is(err, want...):
@@ -158,7 +158,7 @@ func Is(err error, targets ...error) bool {
 	return false
 }
 
-// SealedTo returns the address that a [backend.SealedError] says; empty where err is none.
+// SealedTo returns the address in a [backend.SealedError], or "" if err is none.
 func SealedTo(err error) string {
 	var sealed *backend.SealedError
 	if errors.As(err, &sealed) {
