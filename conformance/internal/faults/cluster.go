@@ -6,9 +6,9 @@ import (
 	"github.com/succession-dev/succession/conformance/internal/engine"
 )
 
-// clusterFaults hit single servers of three or more. Those who are left are a quorum
-// unless the rule says otherwise, so somebody leads meanwhile where a client does not
-// hang on the server that is hit.
+// clusterFaults hit single servers of a cluster. Unless the rule says otherwise, the servers
+// that are left are a quorum. So somebody leads meanwhile, if a candidate is connected to one
+// of them.
 var clusterFaults = []row{{
 	id: "rolling", title: "each server is restarted in turn",
 	text:    "Each server of the cluster is killed and started with its data, one after the other; in between somebody leads.",
@@ -66,7 +66,7 @@ var clusterFaults = []row{{
 			for _, heal := range heals[1:] {
 				heal()
 			}
-			if elsewhere { // a leader that went on with its old followers could be stuck: docs/zookeeper.md
+			if elsewhere { // the leader comes back last: with its old followers it could be stuck, see docs/zookeeper.md
 				s.after(g)
 			}
 			heals[0]()
@@ -98,7 +98,7 @@ func (s *scenario) elsewhere(i int) bool {
 	return slices.ContainsFunc(s.clients, func(c *engine.Client) bool { return c.Server() != i })
 }
 
-// clusterLeader returns the server that leads the cluster.
+// clusterLeader returns the index of the server that leads the cluster.
 func (s *scenario) clusterLeader() int {
 	ctx, cancel := s.Within(s.Recovery())
 	defer cancel()
@@ -109,8 +109,8 @@ func (s *scenario) clusterLeader() int {
 	return i
 }
 
-// follower has candidates resign until one leads whose server does not lead the cluster. It
-// returns that server.
+// follower has candidates resign until one leads that is connected to a server which does not
+// lead the cluster. It returns the index of that server.
 func (s *scenario) follower() int {
 	clusterLeader := s.clusterLeader()
 	g := s.until(s.hangsOn(func(server int) bool { return server != clusterLeader }))
@@ -120,7 +120,8 @@ func (s *scenario) follower() int {
 	return g.Client.Server()
 }
 
-// hangsOn returns a func that reports whether the leader's server is as wanted.
+// hangsOn returns a func that reports whether wanted is true of the server to which the leading
+// candidate is connected.
 func (s *scenario) hangsOn(wanted func(server int) bool) func(*engine.Term) bool {
 	return func(g *engine.Term) bool { return wanted(g.Client.Server()) }
 }

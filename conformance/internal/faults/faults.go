@@ -5,10 +5,10 @@ package faults
 
 import "github.com/succession-dev/succession/conformance/internal/engine"
 
-// sameForAll ends the text of each rule.
+// sameForAll is the last sentence in the text of each rule.
 const sameForAll = " Five candidates lead in turn before that and after it, and the history is judged."
 
-// Rules are all rows of the table, as rules.
+// Rules has a rule for each row of the table.
 var Rules = rules()
 
 func rules() (out []engine.Rule) {

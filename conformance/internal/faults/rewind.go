@@ -9,7 +9,7 @@ import (
 	"github.com/succession-dev/succession/internal/history"
 )
 
-// rewound is what happens in Fault.rewound.
+// rewound is the fault of rule Fault.rewound.
 func rewound(s *scenario) {
 	t := s.Trial
 	told := make(chan *engine.Client, candidates)
@@ -21,12 +21,12 @@ func rewound(s *scenario) {
 		return true
 	})
 	rewind := t.Rewind()
-	for range 4 { // so that the log is far ahead of what was remembered
+	for range 4 { // so that the log is far ahead of the remembered state
 		s.everyone("since the coordinator's state was remembered")
 		s.leads().Resign()
 	}
-	// All stand in line again, and know it: each has a position from after the state that
-	// was remembered.
+	// Wait until all stand in line again and know it: each then has a position from after the
+	// remembered state.
 	g := s.leads()
 	s.inLine(0)
 	t.Eventually(t.Soon(), "each candidate knows that it stands in line", func() bool {
@@ -34,7 +34,7 @@ func rewound(s *scenario) {
 	})
 	since := t.Elapsed()
 	rewind()
-	away := make(map[*engine.Client]bool) // those who were told
+	away := make(map[*engine.Client]bool) // the clients that were told, and gave up
 	t.Eventually(t.Recovery(), "each candidate is told that the coordinator's log has gone back, or stands at a later position", func() bool {
 		for len(told) > 0 {
 			away[<-told] = true
@@ -60,8 +60,9 @@ func rewound(s *scenario) {
 	s.after(g)
 }
 
-// knows reports whether the candidate has joined and has not left since then. A member may
-// stand although the answer to its Join is still on its way.
+// knows reports whether the candidate knows that it stands in line: it has noted that it
+// joined, and not that it left since. A member may already stand while the answer to its Join
+// is still on its way.
 func (s *scenario) knows(c *engine.Client) (joined bool) {
 	for _, e := range s.History().Events {
 		if e.Candidate == c.Name && (e.Kind == history.Joined || e.Kind == history.Left) {
@@ -71,8 +72,8 @@ func (s *scenario) knows(c *engine.Client) (joined bool) {
 	return joined
 }
 
-// caughtUp reports whether the candidate has joined since then, which must be at a
-// position later than all from before.
+// caughtUp reports whether the candidate has joined since then. It fails if the candidate has
+// joined at a position that is not later than all positions from before.
 func (s *scenario) caughtUp(c *engine.Client, since time.Duration) (joined bool) {
 	var top uint64
 	for _, e := range s.History().Events {

@@ -41,8 +41,8 @@ func check(d row) func(*engine.Trial) {
 	}
 }
 
-// begin has the candidates stand in line, one after the other. Every other one finds
-// out about the end of its term by its context alone.
+// begin makes the candidates join, one after the other. Every other candidate looks only at
+// the context of its term to notice the end ([engine.Manner]).
 func (s *scenario) begin() {
 	n := candidates
 	if s.of.process {
@@ -63,7 +63,7 @@ func (s *scenario) watches() {
 	s.seen = s.watcher.Observe(s.Ctx)
 }
 
-// joins opens a client and has it stand in line.
+// joins opens a client, and waits until it has joined the line.
 func (s *scenario) joins() {
 	c := s.Client()
 	joined := s.Enter(c, engine.Manner{Heeds: len(s.clients)%2 == 1, Margin: s.TTL / 10})
@@ -71,9 +71,10 @@ func (s *scenario) joins() {
 	engine.Await(s.Trial, joined, s.Recovery(), c.Name+" has not joined")
 }
 
-// everyone has each candidate lead at least once, from now on, for a while. Nobody may
-// be stuck. How many terms that takes is not said: those who are back already hand over
-// in milliseconds, while the last one still looks for its server.
+// everyone waits until each candidate has led at least once from now on, so that none is stuck.
+// It makes leaders resign until then. It bounds the time and not the number of terms:
+// candidates that have recovered hand over in milliseconds, while another still looks for its
+// server.
 func (s *scenario) everyone(when string) {
 	led := make(map[string]bool)
 	bound := 2 * s.Recovery()
@@ -106,7 +107,8 @@ func (s *scenario) missing(led map[string]bool) []string {
 	return out
 }
 
-// end has all resign. Then nobody may stand in line, and nothing may be left.
+// end makes all candidates resign and judges the history. Then nobody may stand in line, and all
+// clients must close.
 func (s *scenario) end() {
 	rules := history.Rules{Vacancy: s.of.vacancy(s.Trial)}
 	if s.of.notice != nil {
@@ -127,13 +129,14 @@ func (s *scenario) end() {
 // lasts is how long a fault lasts: long enough for a session to end.
 func (s *scenario) lasts() time.Duration { return (s.TTL + s.Slack) * 5 / 4 }
 
-// leads returns who leads now.
+// leads waits until somebody leads, and returns the newest term.
 func (s *scenario) leads() *engine.Term { return s.Leader(0, s.Recovery()) }
 
-// after waits until somebody leads whose term is later than g.
+// after waits until somebody leads with a larger token than g.
 func (s *scenario) after(g *engine.Term) *engine.Term { return s.Leader(g.Token, s.Recovery()) }
 
-// until has leaders resign until one is as wanted. It returns nil if none is, in two rounds.
+// until makes leaders resign until wanted is true of one. It returns nil if it is of none, in two
+// rounds.
 func (s *scenario) until(wanted func(g *engine.Term) bool) *engine.Term {
 	g := s.leads()
 	for range 2 * candidates {
@@ -149,7 +152,8 @@ func (s *scenario) until(wanted func(g *engine.Term) bool) *engine.Term {
 // isProcess reports whether the process leads.
 func (s *scenario) isProcess(g *engine.Term) bool { return g.Who == s.process.ID }
 
-// inLine returns the client in that place of the line, the leader's being 0.
+// inLine waits until all candidates stand in line. It returns the client at that index in the
+// line, and its member.
 func (s *scenario) inLine(place int) (c *engine.Client, m backend.Member) {
 	s.Eventually(s.Recovery(), "all candidates stand in line", func() bool {
 		line := s.watcher.Members()

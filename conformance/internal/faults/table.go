@@ -7,19 +7,19 @@ import (
 	"github.com/succession-dev/succession/internal/history"
 )
 
-// A row of the table says what happens in the middle of a scenario.
+// A row of the table is one rule. It says what happens in the middle of its scenario.
 type row struct {
 	id, title, text string
 	needs           []engine.Fault
 	process         bool // one of the candidates is a process of its own
 	happens         func(s *scenario)
 	vacancy         func(*engine.Trial) time.Duration // how long nobody may lead while a candidate could
-	notice          func(*engine.Trial) time.Duration // how late an end may be noticed that nobody foresees; nil is 0
+	notice          func(*engine.Trial) time.Duration // how late the unforeseen end of a term may be noticed; nil is 0
 	forgives        []history.Rule
 }
 
-// outage bounds the time without a leader where the leader's client cannot be reached
-// by answers, while its requests go on until its deadline.
+// outage bounds the time without a leader if no answers reach the leader's client. Its requests
+// may go on until its deadline, and keep its session alive.
 func outage(t *engine.Trial) time.Duration { return t.TTL + t.Crash() }
 
 var (
@@ -30,8 +30,8 @@ var (
 
 func afterRecheck(t *engine.Trial) time.Duration { return t.Recheck() + t.Soon() }
 
-// network is a fault between the leader's client and the coordinator that outlasts the
-// session: another leads after it, and the old leader has learnt of its loss.
+// network returns a fault between the leader's client and the coordinator that outlasts the
+// session. The old leader must learn of its loss, and another must lead.
 func network(fault func(*scenario, *engine.Client) (heal func())) func(*scenario) {
 	return func(s *scenario) {
 		g := s.leads()
@@ -43,7 +43,7 @@ func network(fault func(*scenario, *engine.Client) (heal func())) func(*scenario
 	}
 }
 
-// with is what puts in a fault of the leader's client.
+// with returns a func that injects f into a client.
 func with(f engine.Fault) func(*scenario, *engine.Client) (heal func()) {
 	return func(_ *scenario, c *engine.Client) func() { return c.Inject(f) }
 }
@@ -105,7 +105,7 @@ var clientFaults = []row{{
 		g := s.leads()
 		_, m := s.inLine(0)
 		next, _ := s.inLine(1)
-		gone := next.Gone(m) // which no re-check wakes, unlike a candidate
+		gone := next.Gone(m) // no re-check wakes it, unlike a candidate
 		s.Pass(s.TTL/20, "in which the wait begins")
 		heal := next.Inject(engine.Cut)
 		g.Resign()
@@ -165,7 +165,7 @@ var operatorFaults = []row{{
 	},
 }}
 
-// processFaults hit a leader that is a process of its own.
+// processFaults hit a leader in a process of its own.
 var processFaults = []row{{
 	id: "killed-process", title: "the leader's process is killed",
 	text:    "The leader is a process of its own, and is killed (SIGKILL).",

@@ -8,12 +8,12 @@ import (
 	"github.com/succession-dev/succession/conformance/internal/engine"
 )
 
-// nobody is a member that no line has.
+// nobody returns a member that is in no line.
 func nobody(t *engine.Trial) backend.Member {
 	return backend.Member{Line: t.Name, Key: "n_9999999999", Position: 1 << 40}
 }
 
-// useAndClose uses a client for about all that there is, and closes it.
+// useAndClose makes a client use most of its methods, and closes it.
 func useAndClose(t *engine.Trial) {
 	a := t.Client()
 	m, other := a.Join("x"), a.Join("y")
@@ -94,7 +94,7 @@ var cleanRules = []engine.Rule{{
 	Text:  "Ten terms are won and resigned and ten campaigns behind a leader are cancelled. No goroutine that they started is left soon after, while the clients live on.",
 	Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
-		a.Leave(a.Join("x")) // whatever a session needs, it has from now on
+		a.Leave(a.Join("x")) // from now on the session has all that it needs, such as connections and goroutines
 		b.Leave(b.Join("x"))
 		left := t.Started(func() {
 			for range 10 {

@@ -9,8 +9,8 @@ import (
 	"github.com/succession-dev/succession/elect"
 )
 
-// quits calls Campaign and cancels it after d. It returns the term where the
-// campaign won before that.
+// quits calls Campaign and cancels it after d. It returns the term if the campaign won
+// before that.
 func quits(t *engine.Trial, c *engine.Client, d time.Duration) (term election.Term) {
 	ctx, cancel := context.WithTimeoutCause(t.Ctx, d, engine.ErrCancelled)
 	defer cancel()
@@ -21,7 +21,8 @@ func quits(t *engine.Trial, c *engine.Client, d time.Duration) (term election.Te
 	return term
 }
 
-// bound is how long a cancelled campaign may take at most: resigning has a bound.
+// bound returns the longest time that a cancelled campaign may take to return. It is bounded
+// because resigning is.
 func bound(t *engine.Trial) time.Duration { return t.TTL/2 + 3*t.Soon() }
 
 var ghostRules = []engine.Rule{{

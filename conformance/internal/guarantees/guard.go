@@ -8,8 +8,7 @@ import (
 	"github.com/succession-dev/succession/conformance/internal/engine"
 )
 
-// refused checks that a guarded write of a term that is over is refused, and has
-// changed nothing.
+// refused checks that guarded writes of a term that is over are refused, and change nothing.
 func refused(t *engine.Trial, term election.Term, by *engine.Client, record, value string, v backend.Version) {
 	for _, at := range []backend.Version{0, v} {
 		ctx, cancel := t.Within(t.Crash())
@@ -17,13 +16,13 @@ func refused(t *engine.Trial, term election.Term, by *engine.Client, record, val
 		cancel()
 		t.Want("Put of a term that is over", err, backend.ErrNotMember, backend.ErrSessionEnded)
 	}
-	// A write of its own makes the reader as fresh as the refusals.
+	// The reader's own write makes it as fresh as the refusals.
 	by.Put(record+"-after", "x", nil)
 	by.Has(record, value, v)
 }
 
-// guarded is a rule that a leader's guarded write is done before an end of its
-// term and refused after.
+// guarded returns the check of a rule: a leader's guarded write is done before the end of its
+// term, and refused after it.
 func guarded(end func(t *engine.Trial, c *engine.Client, term election.Term)) func(*engine.Trial) {
 	return func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()

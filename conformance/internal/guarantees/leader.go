@@ -8,7 +8,7 @@ import (
 	"github.com/succession-dev/succession/internal/history"
 )
 
-// late has a client lead in front of the rest, cuts it off for d, and waits until somebody
+// late makes a client lead in front of the rest, cuts it off for d, and waits until somebody
 // leads again.
 func late(t *engine.Trial, r *engine.Race, leader *engine.Client, rest []*engine.Client, d time.Duration) {
 	r.Enter(leader, engine.Manner{})

@@ -12,8 +12,8 @@ import (
 	"github.com/succession-dev/succession/elect"
 )
 
-// A running is a Run that goes on, whose function works until its context ends or
-// until it is told to stop.
+// A running is a Run in the background. Its function works until its context ends, or until
+// it is told to return.
 type running struct {
 	*engine.Call
 	began  chan election.Term // each term in which the function was called
@@ -21,8 +21,8 @@ type running struct {
 	finish chan error         // what the function is to return
 }
 
-// runs has the client run a function that, with hold, returns only when told, also after
-// its context has ended.
+// runs makes the client call Run. With hold, the function returns only when it is told to, even
+// after its context has ended.
 func runs(t *engine.Trial, c *engine.Client, ctx context.Context, hold bool) *running {
 	r := &running{
 		began:  make(chan election.Term, 100),
@@ -57,7 +57,7 @@ func (r *running) works(t *engine.Trial, d time.Duration) election.Term {
 	return engine.Await(t, r.began, d, "Run has not called its function")
 }
 
-// returnsAs tells the function what to return, and checks that Run returns just that.
+// returnsAs tells the function to return want, and checks that Run returns just that.
 func (r *running) returnsAs(t *engine.Trial, want error) {
 	r.finish <- want
 	if err := engine.Await(t, r.Result(), t.Soon(), "Run has not returned after its function"); err != want {

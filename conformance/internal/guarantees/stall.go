@@ -7,8 +7,8 @@ import (
 	"github.com/succession-dev/succession/conformance/internal/engine"
 )
 
-// hands is a rule that the next in line leads at once after an end of the leader, and the
-// one after that in its turn.
+// hands returns the check of a rule: the next in line leads at once after the leader has ended
+// in this way, and the third leads soon after the second has resigned.
 func hands(end func(t *engine.Trial, c *engine.Client, term election.Term)) func(*engine.Trial) {
 	return func(t *engine.Trial) {
 		b, c := t.Client(), t.Client()

@@ -93,7 +93,7 @@ var successionRules = []engine.Rule{{
 	},
 }}
 
-// queue joins n members of n clients and has each wait for the one in front.
+// queue makes n clients join, and each wait for the one in front of it.
 func queue(t *engine.Trial, n int) (cs []*engine.Client, line []backend.Member, waits []*engine.Call) {
 	cs = t.Clients(n)
 	waits = make([]*engine.Call, n)
@@ -107,10 +107,11 @@ func queue(t *engine.Trial, n int) (cs []*engine.Client, line []backend.Member, 
 	return cs, line, waits
 }
 
-// handoverCost returns how many requests a handover in a line of n clients takes: the
-// fewest that the one who leaves and the next have sent together, from Leave to Ahead, and
-// for each bystander the fewest in any handover. A heartbeat, which a client sends now and
-// then, is so forgiven, and what each handover makes of a client is not.
+// handoverCost returns how many requests a handover in a line of n clients costs, from Leave to
+// Ahead. It adds the fewest requests that the client that leaves and the next one have sent
+// together in any handover, and for each bystander the fewest that it has sent in any. Requests
+// that are sent only now and then, such as heartbeats, then do not count; those that each
+// handover causes do.
 func handoverCost(t *engine.Trial, n int) int64 {
 	cs, line, waits := queue(t, n)
 	t.Pass(t.TTL/10, "until all waits have been set up")

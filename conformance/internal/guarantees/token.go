@@ -7,7 +7,7 @@ import (
 	"github.com/succession-dev/succession/conformance/internal/engine"
 )
 
-// grows wins a term for c, resigns it, and checks that its token is above last.
+// grows wins a term for c, checks that its token is larger than last, and resigns it.
 func grows(t *engine.Trial, c *engine.Client, last uint64, d time.Duration) uint64 {
 	ctx, cancel := t.Within(d)
 	defer cancel()

@@ -12,7 +12,8 @@ import (
 	"github.com/succession-dev/succession/elect"
 )
 
-// told is a rule that a leader learns of its loss at once, with one of the reasons.
+// told returns the check of a rule: a leader learns of its loss at once, with one of the
+// reasons.
 func told(lose func(t *engine.Trial, c *engine.Client, term election.Term), reasons ...error) func(*engine.Trial) {
 	return func(t *engine.Trial) {
 		b := t.Client()
@@ -36,7 +37,7 @@ func told(lose func(t *engine.Trial, c *engine.Client, term election.Term), reas
 	}
 }
 
-// lost checks how a term that is over says so.
+// lost checks that the context and Check of a lost term say so, with one of the reasons.
 func lost(t *engine.Trial, term election.Term, reasons ...error) {
 	cause := context.Cause(term.Context())
 	var lost *elect.LostError
@@ -101,7 +102,7 @@ var toldRules = []engine.Rule{{
 			heal := a.Inject(engine.Cut)
 			end := time.Now().Add(t.TTL + engine.Grain)
 			t.Eventually(t.TTL+t.Soon(), "the context of the term is cancelled", func() bool {
-				// The deadline first: what is read after it is later.
+				// The deadline is read first, so that Check is later than it.
 				passed := time.Until(s.Deadline()) <= 0
 				if passed && term.Check() == nil {
 					t.Fatalf("the deadline has passed, and Check says nil")

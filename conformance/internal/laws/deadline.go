@@ -7,8 +7,9 @@ import (
 	"github.com/succession-dev/succession/conformance/internal/engine"
 )
 
-// staysPassed cuts the client off until the deadline of its session has passed, and heals
-// at that moment. Where the session ends, the client opens the next.
+// staysPassed cuts the client off until the deadline of its session has passed, and heals it
+// at that moment. It checks that the deadline stays passed. If the session ends, the client
+// opens the next one.
 func staysPassed(t *engine.Trial, c *engine.Client) {
 	s := c.Live()
 	heal := c.Inject(engine.Cut)
@@ -26,8 +27,8 @@ func staysPassed(t *engine.Trial, c *engine.Client) {
 	})
 }
 
-// deadlineNow returns a session's deadline to within Grain. A reading may take longer on
-// a machine that is busy with something else, and says less then.
+// deadlineNow returns a session's deadline to within Grain. It reads again if a reading took
+// too long, as on a busy machine, because it is then less exact.
 func deadlineNow(s backend.Session) time.Time {
 	for {
 		began := time.Now()
@@ -85,7 +86,7 @@ var deadlineRules = []engine.Rule{{
 		b.Behind(second, first)
 		sessions := []backend.Session{a.Live(), b.Live()}
 		began := []time.Time{sessions[0].Deadline(), sessions[1].Deadline()}
-		// An heir's deadline may start to be kept when it has learnt that it is heir.
+		// A session may begin to extend the deadline only when it knows that its member is heir.
 		t.Eventually(t.TTL, "the heir's deadline is not ahead", func() bool { return time.Until(sessions[1].Deadline()) > 0 })
 		last := make([]time.Time, 2)
 		t.Always(2*t.TTL, "a deadline moved back, or passed, while all was well", func() bool {
@@ -213,7 +214,7 @@ var deadlineRules = []engine.Rule{{
 			t.Pass(t.Tick(), "in which the request arrives")
 			heal()
 			engine.Await(t, last.Result(), t.Soon(), "an answer that was held back has not come")
-			a.Inject(engine.Cut) // at once: the answer to a new request would be a young one
+			a.Inject(engine.Cut) // at once, before the answer to a new request moves the deadline
 			b.First(next, t.Crash())
 			if d := time.Until(s.Deadline()); d > 0 {
 				t.Fatalf("another leads, and the deadline of the leader that is cut off is %v ahead", d)

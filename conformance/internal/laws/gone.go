@@ -10,7 +10,8 @@ import (
 	"github.com/succession-dev/succession/conformance/internal/engine"
 )
 
-// departs is a rule that Gone returns at once after a departure of the given kind.
+// departs returns the check of a rule: Gone returns at once after a member has departed in this
+// way.
 func departs(depart func(t *engine.Trial, owner *engine.Client, m backend.Member)) func(*engine.Trial) {
 	return func(t *engine.Trial) {
 		b, c := t.Client(), t.Client()
@@ -37,7 +38,7 @@ func departs(depart func(t *engine.Trial, owner *engine.Client, m backend.Member
 	}
 }
 
-// vanishes is a rule that Gone returns after a crash of the given kind.
+// vanishes returns the check of a rule: Gone returns after such a crash.
 func vanishes(crash func(owner *engine.Client)) func(*engine.Trial) {
 	return func(t *engine.Trial) {
 		a, b, c := t.Client(), t.Client(), t.Client()
@@ -51,7 +52,7 @@ func vanishes(crash func(owner *engine.Client)) func(*engine.Trial) {
 	}
 }
 
-// unmoved checks for half a TTL that none of the waits returns.
+// unmoved checks for half a TTL that none of the calls returns.
 func unmoved(t *engine.Trial, waits ...*engine.Call) {
 	t.Always(t.TTL/2, "Gone has returned although nobody has gone", func() bool {
 		return !slices.ContainsFunc(waits, (*engine.Call).Returned)
@@ -280,7 +281,8 @@ var goneRules = []engine.Rule{{
 	},
 }}
 
-// cancels checks that a call that blocks returns the cause of its context.
+// cancels checks that a blocking call returns the cause of its context when that ends, or if it
+// has ended before.
 func cancels(t *engine.Trial, c *engine.Client, op engine.Op) {
 	s := c.Live()
 	ctx, cancel := context.WithCancelCause(t.Ctx)

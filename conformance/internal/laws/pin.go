@@ -5,7 +5,7 @@ import (
 	"github.com/succession-dev/succession/conformance/internal/engine"
 )
 
-// outlives is a rule that a pinned member outlives an end of its session.
+// outlives returns the check of a rule: a pinned member outlives the end of its session.
 func outlives(end func(*engine.Client)) func(*engine.Trial) {
 	return func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
@@ -50,7 +50,7 @@ var pinRules = []engine.Rule{{
 		c.Shows(t.Soon(), m, next)
 		c.Leave(c.Members()[0])
 		going.Returns(t.Soon())
-		// Gone may have returned because of the pin; the line decides.
+		// Gone may also have returned because of the pin, so look at the line.
 		b.First(next, engine.Now)
 		c.Shows(t.Soon(), next)
 	},
@@ -168,7 +168,7 @@ var pinRules = []engine.Rule{{
 		before := a.Line()
 		h := before.Header
 		h.Fence += 5
-		a.Loses(engine.Pin(m, h, before.Version)) // a driver resolves that
+		a.Loses(engine.Pin(m, h, before.Version)) // the driver itself finds out what happened
 		if l := a.Line(); !engine.SameLine(l.Members, []backend.Member{m}) || !l.Members[0].Pinned || l.Header != h {
 			t.Fatalf("after Pin with a lost answer, the line is %s with header %+v", engine.ShowLine(l.Members), l.Header)
 		}

@@ -115,7 +115,8 @@ var recordRules = []engine.Rule{{
 			}
 			at = versions[won[0]]
 			winner := cs[won[0]].Name
-			// Any client: a write that is done is found by the condition, so put on it.
+			// This Get may be stale, so it checks only the value. The next round checks the version,
+			// by its condition.
 			if r := cs[0].Get(name); r.Version == at && string(r.Value) != winner {
 				t.Fatalf("the record at version %d is %q; %s wrote it", at, r.Value, winner)
 			}
@@ -173,7 +174,7 @@ var recordRules = []engine.Rule{{
 		}
 		a.Do(engine.Delete(dir+"/d", nil))
 		want := []string{dir + "/a", dir + "/a-b", dir + "/a.b", dir + "/b"}
-		// A folder between may count as an empty record where folders are records.
+		// Where folders are records, dir/c may be listed as an empty record.
 		either := append(slices.Clone(want), dir+"/c")
 		if got := a.List(dir); !slices.Equal(got, want) && !slices.Equal(got, either) {
 			t.Fatalf("List is %v; want %v", got, want)

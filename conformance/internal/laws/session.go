@@ -188,7 +188,7 @@ var sessionRules = []engine.Rule{{
 	},
 }}
 
-// over reports whether the session says that it has ended.
+// over reports whether the session's Done is closed.
 func over(s backend.Session) bool {
 	select {
 	case <-s.Done():
