@@ -15,7 +15,7 @@ import (
 	"github.com/succession-dev/succession/internal/history"
 )
 
-// TestReportFolder says that histories and pictures are written for every rule that
+// TestReportFolder checks that histories and pictures are written for every rule that
 // has candidates, whether it passes or fails, and for no other.
 func TestReportFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new", "folder")
@@ -53,7 +53,7 @@ func TestReportFolder(t *testing.T) {
 	}
 }
 
-// A failure shows two leaders, in the history and in its picture.
+// The history of a failure, and its picture, show two leaders.
 func TestReportOfAFailure(t *testing.T) {
 	dir := t.TempDir()
 	flaw := broken.Flaws[slices.IndexFunc(broken.Flaws, func(f broken.Flaw) bool { return f.Name == "unaware" })]

@@ -34,7 +34,7 @@ func (b *bare) Session(ctx context.Context) (backend.Session, error) {
 	return s, nil
 }
 
-// Of methods with the same name the one that is embedded less deeply counts.
+// Of methods with the same name Go selects the one that is embedded less deeply.
 type (
 	full        struct{ backend.Session }
 	withoutPins struct {

@@ -15,12 +15,12 @@ import (
 	"github.com/succession-dev/succession/memory"
 )
 
-// A cluster looks like three servers on top of one coordinator in memory, so that the
-// rows of the fault table that need some are tested without any: a client hangs on the
-// server that its number says, and server 1 leads until it is down.
+// A cluster simulates three servers on top of one coordinator in memory, to test the rows of
+// the fault table that need servers. Client n is connected to server n modulo 3. Server 1 leads
+// until it is down.
 type cluster struct {
 	c    *memory.Coordinator
-	over chan struct{} // closed with the test
+	over chan struct{} // closed at the end of the test
 
 	mu      sync.Mutex
 	clients []backend.Backend
@@ -35,7 +35,8 @@ func (k *cluster) notes(act string) {
 	k.acts = append(k.acts, act)
 }
 
-// does is an act that changes a server, and makes the network what follows from that.
+// does changes a server, and then cuts or heals each client's network as the servers' states
+// require.
 func (k *cluster) does(act string, change func()) {
 	k.notes(act)
 	k.mu.Lock()
@@ -107,7 +108,7 @@ func (k *cluster) server(i int) conformance.ServerFaults {
 			return kill()
 		},
 		Start: func(ctx context.Context) error {
-			go func() { <-k.over }() // as whoever waits for a server's end; it is no client's
+			go func() { <-k.over }() // like a goroutine that waits for a server's end; it belongs to no client
 			return start()
 		},
 		Pause:  set("pause", &k.down[i], true),
@@ -119,12 +120,12 @@ func (k *cluster) server(i int) conformance.ServerFaults {
 	}
 }
 
-// newCluster returns three servers on a new coordinator, until over is closed.
+// newCluster returns three servers on a new coordinator. The caller closes over.
 func newCluster() *cluster {
 	return &cluster{over: make(chan struct{}), c: memory.New(&memory.Options{TTL: ttl, Slack: slack})}
 }
 
-// harness is that of the coordinator, with all that is done to servers besides.
+// harness returns the harness of the coordinator, with the faults of the servers added.
 func (k *cluster) harness(wrap func(backend.Backend) backend.Backend) conformance.Harness {
 	h := harnessOf(k.c, func(b backend.Backend) backend.Backend {
 		k.mu.Lock()
@@ -189,7 +190,8 @@ func TestClusterFaults(t *testing.T) {
 	}
 }
 
-// A server that is not brought back fails the rule: who hangs on it is stuck.
+// A server that is not brought back fails the rule, because a candidate that is connected to it
+// is stuck.
 func TestClusterFaultThatStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newCluster()

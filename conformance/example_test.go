@@ -10,8 +10,8 @@ import (
 	"github.com/succession-dev/succession/conformance"
 )
 
-// TestToy is all that a stranger writes to have a backend of their own (toy_test.go)
-// exercised by every rule that needs no fault.
+// TestToy is all that somebody must write to exercise their own backend (toy_test.go) by every
+// rule that needs no fault.
 func TestToy(t *testing.T) {
 	toy := newToy()
 	conformance.Run(t, conformance.Harness{
@@ -21,9 +21,9 @@ func TestToy(t *testing.T) {
 	})
 }
 
-// A stranger's backend, which has neither records nor pins nor deadlines, is exercised
-// without a word about faults: rules that need one are counted as not wired. toy_test.go
-// has that backend, and the method dial that makes a client.
+// The suite exercises a backend that has neither records nor pins nor deadlines, with a harness
+// that provides no faults: rules that need one are counted as not wired. The file toy_test.go
+// has the backend, with the method dial that makes a client.
 func ExampleCheck() {
 	toy := newToy()
 	report := conformance.Check(context.Background(), conformance.Harness{

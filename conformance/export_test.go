@@ -2,7 +2,7 @@ package conformance
 
 import "github.com/succession-dev/succession/conformance/internal/election"
 
-// SetElections has the rules use what m makes in place of package elect.
+// SetElections makes the rules use the elections that m makes instead of package elect.
 func (h *Harness) SetElections(m election.Maker) { h.election = m }
 
 // Skipped is the message with which [Run] skips a rule.

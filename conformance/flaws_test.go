@@ -9,7 +9,7 @@ import (
 	"github.com/succession-dev/succession/conformance/internal/broken"
 )
 
-// allFlaws returns those of TestMatrix and of TestMatrixOfProcesses.
+// allFlaws returns the flaws of TestMatrix and of TestMatrixOfProcesses.
 func allFlaws() []broken.Flaw { return slices.Concat(broken.Flaws, broken.ProcessFlaws) }
 
 // shownBy returns the names of the flaws that a rule is to catch.
@@ -22,7 +22,7 @@ func shownBy(id string) (names []string) {
 	return names
 }
 
-// Every rule has a flaw that it must catch, and every flaw says so of rules that there are.
+// Every rule has a flaw that it must catch, and every flaw names only rules that exist.
 func TestMatrixIsWhole(t *testing.T) {
 	known := make(map[string]bool)
 	for _, r := range conformance.Rules() {

@@ -10,7 +10,7 @@ import (
 	"github.com/succession-dev/succession/internal/lease"
 )
 
-// A leased backend gives the sessions of one that has no session time a lease, which
+// A leased backend adds a lease to the sessions of a backend without a session time. The lease
 // ends them by the client's own clock.
 type leased struct {
 	backend.Backend
@@ -42,7 +42,7 @@ type leasedSession struct {
 	lease lease.Lease
 }
 
-// keep extends the lease until it has run out, or the session has ended.
+// keep extends the lease until its deadline has passed, or the session has ended.
 func (s *leasedSession) keep() {
 	defer s.lease.End()
 	beat := time.NewTicker(s.ttl / 3)

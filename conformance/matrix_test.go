@@ -19,11 +19,11 @@ import (
 
 var wholeMatrix = flag.Bool("whole-matrix", false, "TestMatrix: exercise every rule with every flaw")
 
-// TestMatrix tests the suite itself: each flaw fails the rules that are about what it
-// breaks, and no unrelated one. Of the unrelated ones it exercises every third, another
-// third with the next flaw; with -whole-matrix it exercises all, and logs the matrix of
-// rules and flaws. It is not built with the race detector, which makes ten minutes of its
-// one; TestConformance is.
+// TestMatrix tests the suite itself: each flaw must fail the rules that are about what it
+// breaks, and no unrelated rule. Of the unrelated rules it exercises every third, and another
+// third with the next flaw. With -whole-matrix it exercises all, and logs the matrix of rules
+// and flaws. It is not built with the race detector, because it would take ten minutes instead
+// of one. TestConformance is.
 func TestMatrix(t *testing.T) {
 	var mu sync.Mutex
 	failed := make(map[string][]string) // the IDs of rules, by the name of the flaw
@@ -64,12 +64,12 @@ func TestMatrix(t *testing.T) {
 	}
 }
 
-// fails exercises the rules on a backend, or with an election, that has the flaw, each in
-// a bubble of its own, and returns the IDs of those that do not pass.
+// fails exercises the rules, each in a bubble of its own, on a backend or with an election that
+// has the flaw. It returns the IDs of the rules that fail.
 func fails(t *testing.T, flaw broken.Flaw, rules []conformance.Rule) (failed []string) {
 	for _, r := range rules {
 		if flaw.Sound() && strings.ContainsAny(r.ID[:1], "LPR") && r.Group() != "Run" {
-			continue // there are no candidates in it
+			continue // the rule has no candidates, so a flawed election cannot fail it
 		}
 		synctest.Test(t, func(t *testing.T) {
 			var opened []*broken.Backend
@@ -81,15 +81,15 @@ func fails(t *testing.T, flaw broken.Flaw, rules []conformance.Rule) (failed []s
 				opened = append(opened, flawed)
 				return flawed
 			})
-			// As on real servers, where it is what a busy machine may take: what comes only when
-			// somebody looks again must fail all the same.
+			// This is as on real servers, where a busy machine may take that long. A rule must
+			// still fail if something happens only at the slow re-check.
 			if !flaw.Short {
 				h.Latency = ttl + time.Second
 			}
 			h.Only = []string{r.ID}
 			h.SetElections(flaw.Election())
 			conformance.Check(t.Context(), h, func(res conformance.Result) {
-				if res.Status != conformance.Failed { // what memory cannot do is not at issue
+				if res.Status != conformance.Failed { // a rule that is impossible on memory does not count
 					return
 				}
 				failed = append(failed, res.ID)

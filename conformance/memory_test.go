@@ -33,7 +33,7 @@ func memoryHarness(wrap func(backend.Backend) backend.Backend) conformance.Harne
 
 const ttl, slack = 10 * time.Second, 3 * time.Second
 
-// of returns the client of memory that a rule knows as b.
+// of returns the client of package memory inside b.
 func of(b backend.Backend) *memory.Backend {
 	for {
 		w, ok := b.(interface{ Unwrap() backend.Backend })

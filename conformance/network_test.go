@@ -14,7 +14,7 @@ import (
 	"github.com/succession-dev/succession/conformance/proxy"
 )
 
-// A fronted backend goes through proxies, to servers that echo.
+// A fronted backend connects through proxies to servers that echo.
 type fronted struct {
 	backend.Backend
 	proxies []*proxy.Proxy
@@ -43,7 +43,7 @@ func echo(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// Each fault of the network hits all proxies of a client, in its direction, until it is
+// Each network fault hits all proxies of a client, in the direction of the fault, until it is
 // healed.
 func TestNetwork(t *testing.T) {
 	var f conformance.Faults
@@ -81,7 +81,7 @@ func TestNetwork(t *testing.T) {
 			}
 			heal := tt.fault(b)
 			for i, c := range conns {
-				c.Write([]byte(request)) // which fails where the connection is broken already
+				c.Write([]byte(request)) // it fails if the connection is broken already
 				c.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
 				if tt.breaks {
 					c.SetReadDeadline(time.Now().Add(10 * time.Second))

@@ -10,7 +10,8 @@ import (
 	"github.com/succession-dev/succession/conformance"
 )
 
-// A process that is no candidate fails the rule with what it said, and does not hang.
+// If the process of Faults.Process is no candidate, the rule fails with the output of the process
+// and does not hang.
 func TestProcessThatFails(t *testing.T) {
 	for _, tt := range []struct{ script, says string }{
 		{"echo no such coordinator >&2; exit 3", "exit status 3\nno such coordinator"},

@@ -19,8 +19,8 @@ import (
 	"github.com/succession-dev/succession/local"
 )
 
-// flawedScheme opens the backend of package local in a folder, with the flaw and the
-// session time that the parameters name, if any.
+// flawedScheme opens the backend of package local in a folder. Its parameters may name a flaw
+// and a session time.
 const flawedScheme = "flawed"
 
 func TestMain(m *testing.M) {
@@ -88,8 +88,8 @@ func TestMatrixOfProcesses(t *testing.T) {
 	running.Wait()
 }
 
-// processHarness is a harness on a new folder. Its sessions have a time where the rule
-// needs deadlines.
+// processHarness returns a harness on a new folder. Its sessions end by time if the rule needs
+// deadlines.
 func processHarness(t *testing.T, flaw, id string, ttl time.Duration) conformance.Harness {
 	i := slices.IndexFunc(conformance.Rules(), func(r conformance.Rule) bool { return r.ID == id })
 	leases := slices.Contains(conformance.Rules()[i].Needs, conformance.Deadlines)

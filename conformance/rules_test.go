@@ -14,7 +14,7 @@ import (
 
 var update = flag.Bool("update", false, "write RULES.md")
 
-// TestRulesFile says that RULES.md shows the rules as they are.
+// TestRulesFile checks that RULES.md shows the rules as they are.
 func TestRulesFile(t *testing.T) {
 	want := rulesFile()
 	if *update {
@@ -31,7 +31,7 @@ func TestRulesFile(t *testing.T) {
 	}
 }
 
-// rulesFile is all rules for people, as Markdown.
+// rulesFile returns all rules as Markdown, for people.
 func rulesFile() []byte {
 	b := new(bytes.Buffer)
 	b.WriteString(rulesHead)

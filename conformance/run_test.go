@@ -100,7 +100,7 @@ func TestMissingFaultIsNeverAPass(t *testing.T) {
 	}
 }
 
-// A harness that is meant to be complete must say something of each fault.
+// A complete harness must provide each fault, or say in Lacks why not.
 func TestCompleteHarness(t *testing.T) {
 	complete := func(h *conformance.Harness) { h.Only, h.Complete = []string{"L1.end"}, true }
 	if report, _ := check(t, complete); report.Err() != nil {
@@ -116,7 +116,7 @@ func TestCompleteHarness(t *testing.T) {
 	}
 }
 
-// What a run counts stands beside its results.
+// The JSON of a report has the counts beside the results.
 func TestReportAsJSON(t *testing.T) {
 	report, _ := check(t, func(h *conformance.Harness) {
 		h.Only = []string{"L3.kill", "L3.leave", "Fault.clock"}
@@ -204,8 +204,7 @@ func TestInvalidHarness(t *testing.T) {
 	}
 }
 
-// TestFailureTellsAll says what a failure shows: symptom, rule, ID and what each
-// client did.
+// TestFailureTellsAll checks what a failure shows: symptom, rule, ID and what each client did.
 func TestFailureTellsAll(t *testing.T) {
 	report, _ := check(t, func(h *conformance.Harness) {
 		h.Only = []string{"L3.kill"}
@@ -229,7 +228,8 @@ func TestFailureTellsAll(t *testing.T) {
 	}
 }
 
-// TestWatchdog says that a backend that hangs costs bounded time and shows where.
+// TestWatchdog checks that a backend that hangs costs bounded time, and that the failure shows
+// where it hangs.
 func TestWatchdog(t *testing.T) {
 	report, _ := check(t, func(h *conformance.Harness) {
 		h.Only = []string{"G2.restart"}

@@ -10,13 +10,13 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// A toy is a stranger's coordinator: lines in the memory of one process. It has no
-// records and no pins, and a session ends by Close alone.
+// A toy is the coordinator of somebody who uses the suite for the first time: lines in the
+// memory of one process. It has no records and no pins, and a session ends only by Close.
 type toy struct {
 	mu      sync.Mutex
-	newest  uint64 // position
+	newest  uint64 // the position of the newest member
 	lines   map[string][]toyPlace
-	changed chan struct{} // closed, and made anew, at each change
+	changed chan struct{} // closed and replaced at each change
 }
 
 type toyPlace struct {
@@ -28,22 +28,22 @@ func newToy() *toy {
 	return &toy{lines: make(map[string][]toyPlace), changed: make(chan struct{})}
 }
 
-// change tells all who wait. It is called with the lock held.
+// change wakes all that wait. The caller holds the lock.
 func (c *toy) change() {
 	close(c.changed)
 	c.changed = make(chan struct{})
 }
 
-// remove removes those for which gone is true. It is called with the lock held.
+// remove removes the members for which gone is true. The caller holds the lock.
 func (c *toy) remove(line string, gone func(toyPlace) bool) {
 	c.lines[line] = slices.DeleteFunc(c.lines[line], gone)
 	c.change()
 }
 
-// A toyBackend is a client.
+// A toyBackend is a client of a toy.
 type toyBackend struct {
 	c      *toy
-	live   *toySession // guarded by c.mu, as is closed
+	live   *toySession // c.mu guards live and closed
 	closed bool
 }
 
@@ -96,7 +96,8 @@ func (s *toySession) Err() error {
 	}
 }
 
-// until calls look, with the lock held, at once and after each change until it is true.
+// until calls look at once and after each change, with the lock held, until look returns true or
+// an error.
 func (s *toySession) until(ctx context.Context, line string, look func() (bool, error)) error {
 	if err := backend.CheckName(line); err != nil {
 		return err
@@ -138,7 +139,7 @@ func (s *toySession) Join(ctx context.Context, line, value string) (m backend.Me
 	return m, err
 }
 
-// index returns where m stands; -1 for nowhere. It is called with the lock held.
+// index returns the index of m in its line, or -1 if it is not there. The caller holds the lock.
 func (s *toySession) index(m backend.Member) int {
 	return slices.IndexFunc(s.c.lines[m.Line], func(p toyPlace) bool { return p.Position == m.Position && p.Key == m.Key })
 }

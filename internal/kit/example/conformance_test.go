@@ -23,7 +23,7 @@ import (
 
 const ttl = time.Second
 
-// The environment of a candidate in a process of its own.
+// The environment variables of a candidate in a process of its own.
 const (
 	urlEnv      = "EXAMPLE_URL"
 	electionEnv = "EXAMPLE_ELECTION"
@@ -102,15 +102,15 @@ func newClient(t *testing.T, addr string) (*client, error) {
 	return c, nil
 }
 
-// dial connects without the labels by which the suite finds the goroutines of clients: a
-// connection is kept for requests other than that which it was made for.
+// dial connects without the labels by which the suite finds goroutines that a rule has left:
+// the connection may be kept for later requests.
 func (c *client) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	pprof.SetGoroutineLabels(context.Background())
 	conn, err := new(net.Dialer).DialContext(ctx, network, addr)
 	return &counted{conn, c}, err
 }
 
-// counted counts requests, each of which begins a write.
+// counted counts requests. Each begins with a Write.
 type counted struct {
 	net.Conn
 	by *client
@@ -132,7 +132,7 @@ func (c *client) loseAnswer() {
 	})
 }
 
-// An operator is who has the server.
+// An operator runs the server, and injects faults into it.
 type operator struct {
 	*server
 	addr     string
@@ -150,7 +150,7 @@ func newOperator(t *testing.T) *operator {
 	return o
 }
 
-// start serves, and at the same address the next time.
+// start serves, at the same address each time.
 func (o *operator) start() (err error) {
 	if o.listener, err = net.Listen("tcp", o.addr); err == nil {
 		o.addr, o.http = o.listener.Addr().String(), &http.Server{Handler: o.server}
@@ -160,7 +160,7 @@ func (o *operator) start() (err error) {
 }
 
 func (o *operator) stop() {
-	o.listener.Close() // the other may not know it yet
+	o.listener.Close() // Serve may not have begun, and then Close of o.http does not close it
 	o.http.Close()
 }
 
@@ -172,7 +172,7 @@ func (o *operator) restart(context.Context) error {
 func (o *operator) process(election, id string) *exec.Cmd {
 	self, err := os.Executable()
 	cmd := exec.Command(self)
-	cmd.Err = err // of Start
+	cmd.Err = err // Start returns it
 	cmd.Env = append(os.Environ(), urlEnv+"=example://"+o.addr+"?ttl="+ttl.String(), electionEnv+"="+election, idEnv+"="+id)
 	cmd.Stderr = os.Stderr
 	return cmd
@@ -206,7 +206,7 @@ func (o *operator) drop(line string) error {
 	return nil
 }
 
-// backup returns a copy of what the server keeps, which has no sessions that end.
+// backup returns a copy of the server's state. Sessions in it do not end by time.
 func (o *operator) backup() *server {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -220,7 +220,7 @@ func (o *operator) backup() *server {
 	return b
 }
 
-// restore has the server keep what the backup has, in another log.
+// restore replaces the server's state by the backup, and begins another log.
 func (o *operator) restore(backup *server) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -7,20 +7,21 @@ import (
 	"github.com/succession-dev/succession/internal/backoff"
 )
 
-// The server ends a session a TTL after the newest request that named it has come. No
-// request comes before it is sent: a TTL after the newest answered one was sent, the server
-// cannot have ended the session yet. That is the deadline ([session.send]). It is kept ahead
-// for every session, whether it stands in a line or not, and when it has passed the session
-// is over.
+// The server ends a session when a TTL has passed since the newest request that names it has
+// arrived. No request arrives before it is sent. So until a TTL after the newest answered
+// request was sent, the server cannot have ended the session. That instant is the deadline;
+// [session.send] moves it. The driver keeps the deadline of every session ahead, whether the
+// session has members or not. When the deadline has passed, the session is over.
 
 func (s *session) Deadline() time.Time { return s.lease.Deadline() }
 
 func (s *session) TTL() time.Duration { return s.b.ttl }
 
-// MaxMargin leaves a quarter of the TTL for slow answers, beside that between heartbeats.
+// MaxMargin is half the TTL. Of the rest, one quarter is the time between heartbeats, and one is
+// left for slow answers.
 func (s *session) MaxMargin() time.Duration { return s.b.ttl / 2 }
 
-// over returns why the session is over, and nil while it is not.
+// over returns nil until the deadline has passed, and then an error that says so.
 func (s *session) over() error {
 	if s.lease.Left() > 0 {
 		return nil
@@ -28,9 +29,10 @@ func (s *session) over() error {
 	return fmt.Errorf("the server has not answered for %v", s.b.ttl)
 }
 
-// keepAlive sends a heartbeat where no request of the last quarter of a TTL was answered.
+// keepAlive sends a heartbeat whenever no request that was sent in the last quarter of a TTL has
+// been answered.
 func (s *session) keepAlive() {
 	for backoff.Sleep(s.Context(), s.lease.Left()-s.b.ttl*3/4) == nil {
-		_, _ = s.do(s.Context(), repeat, "renew", request{}) // an error has ended the session
+		_, _ = s.do(s.Context(), repeat, "renew", request{}) // if it fails, the session has ended
 	}
 }

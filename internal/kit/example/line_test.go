@@ -8,10 +8,10 @@ import (
 	"github.com/succession-dev/succession/internal/kit"
 )
 
-// about returns a request about m.
+// about returns a request that names m.
 func about(m backend.Member) request { return request{Line: m.Line, Key: m.Key, Position: m.Position} }
 
-// members returns members as the server has them.
+// members turns the server's entries into members.
 func members(line string, entries []entry) []backend.Member {
 	out := make([]backend.Member, len(entries))
 	for i, e := range entries {
@@ -20,9 +20,9 @@ func members(line string, entries []entry) []backend.Member {
 	return out
 }
 
-// Join chooses the member's key, which the server creates once at most: the request can be
-// sent again when its answer was lost. Where Join fails, a request may still be on its way.
-// It creates nothing any more when the key has been left.
+// Join chooses the member's key. The server creates a key at most once, so the request can be
+// sent again after a lost answer. If Join fails, a request may still be on its way. So Join
+// sends a leave for the key: after that the server does not create it any more.
 func (s *session) Join(ctx context.Context, line, value string) (backend.Member, error) {
 	return kit.Call(ctx, s.Life, "join", line, func(ctx context.Context) (m backend.Member, err error) {
 		if err := backend.CheckValue(value); err != nil {
@@ -38,8 +38,8 @@ func (s *session) Join(ctx context.Context, line, value string) (backend.Member,
 	})
 }
 
-// Ahead asks for all that it needs in one request: m and who stands in front of it, the
-// election's record, and the deadline, which every answer moves.
+// Ahead needs one request. The answer has m, the member in front of it and the election's
+// record, and it moves the deadline, as every answer does.
 func (s *session) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
 	return kit.Call(ctx, s.Life, "ahead", m.Line, func(ctx context.Context) (p backend.Place, err error) {
 		a, err := s.do(ctx, repeat, "ahead", about(m))
@@ -84,7 +84,7 @@ func (s *session) Joined(ctx context.Context, line string) error {
 	return err
 }
 
-// Pin can be repeated: the server finds done what was done.
+// Pin can be repeated, because the server notices if it was done before.
 func (s *session) Pin(ctx context.Context, m backend.Member, h backend.Header, at backend.Version) error {
 	q := about(m)
 	q.Name, q.Value, q.RecordVersion = m.Line, h.Encode(), int64(at)

@@ -29,7 +29,7 @@ type Backend struct {
 	url      string
 	ttl      time.Duration
 	sessions *kit.Sessions
-	log      string // that the server must have; empty before the first session; for open alone
+	log      string // the log that the server must have; empty before the first session; only open uses it
 }
 
 // Open opens a backend from a URL such as example://host:8080?ttl=10s, and its session.
@@ -44,13 +44,14 @@ func Open(ctx context.Context, u *backend.URL) (backend.Backend, error) {
 	}
 	b := New(new(http.Transport), u.HostPorts("8080")[0], ttl)
 	if _, err := b.Session(ctx); err != nil {
-		_ = b.Close() // there is no session that could be left behind
+		_ = b.Close() // there is no session that could be left
 		return nil, err
 	}
 	return b, nil
 }
 
-// New returns a backend for the server at addr. It owns the transport. It does not block.
+// New returns a backend for the server at addr. The backend owns the transport. New does not
+// block.
 func New(transport *http.Transport, addr string, ttl time.Duration) *Backend {
 	b := &Backend{client: &http.Client{Transport: transport}, url: "http://" + addr + "/", ttl: ttl}
 	b.sessions = kit.NewSessions(kit.Config{Driver: driver, Open: b.open, Connect: 5 * time.Second, Patience: 2 * time.Second})
@@ -67,7 +68,8 @@ func (b *Backend) Close() error {
 	return err
 }
 
-// open opens a session. One of which no answer tells holds no member, and ends by itself.
+// open opens a session. If an answer is lost, it opens another one: the first has no members, and
+// ends by itself.
 func (b *Backend) open(ctx context.Context) (kit.Session, error) {
 	s, err := kit.Retry(ctx, b.pause(), lost, b.begin)
 	if err != nil && ctx.Err() != nil {
@@ -97,10 +99,10 @@ func (b *Backend) begin(ctx context.Context) (*session, error) {
 	return s, nil
 }
 
-// pause returns the pauses between two attempts, which must be short beside the session.
+// pause returns the pauses between attempts. They are short compared with the TTL.
 func (b *Backend) pause() backoff.Backoff { return backoff.Backoff{Min: b.ttl / 100, Max: b.ttl / 10} }
 
-// A session is one of the server's. [kit.Life] makes Done, Err and Close.
+// A session is one session at the server. [kit.Life] implements Done, Err and Close.
 type session struct {
 	*kit.Life
 	b       *Backend
@@ -108,7 +110,8 @@ type session struct {
 	lease   lease.Lease
 }
 
-// release has the server end the session, for as long as that does not do so by itself.
+// release has the server end the session. It tries for a TTL: then the server has ended the
+// session by itself.
 func (s *session) release(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.b.ttl)
 	defer cancel()

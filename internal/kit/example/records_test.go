@@ -30,7 +30,7 @@ func (s *session) Delete(ctx context.Context, name string, cond *backend.If) err
 	return err
 }
 
-// write returns the request of a write under a condition.
+// write returns the request for a write under a condition.
 func write(name string, value []byte, cond *backend.If) (q request) {
 	if cond != nil {
 		q = about(cond.Member)

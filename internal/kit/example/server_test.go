@@ -12,19 +12,19 @@ import (
 	"time"
 )
 
-// A request is the body of POST /operation; each operation reads what it needs.
+// A request is the body of POST /operation. Each operation uses the fields that it needs.
 type request struct {
-	Log           string // that the client knows; empty for any
+	Log           string // the log that the client knows; empty for any
 	Session       string
 	TTL           time.Duration
 	Line, Key     string // of a member
 	Position      uint64 // 0 for any
 	Name          string // of a record
 	Value         []byte
-	RecordVersion int64 // 0 for any, -1 for no record
+	RecordVersion int64 // 0 for any, -1 for a record that does not exist
 }
 
-// An answer is the body of the status 200; others have none.
+// An answer is the body of an answer with status 200. Other statuses have no fields.
 type answer struct {
 	Log, Session string
 	Line         []entry
@@ -32,7 +32,7 @@ type answer struct {
 	record
 }
 
-// An entry is a member of a line. Session is empty where it is permanent.
+// An entry is a member of a line. Session is empty if the member is pinned.
 type entry struct {
 	Key, Session string
 	Value        []byte
@@ -45,8 +45,9 @@ type record struct {
 }
 
 // A server is a coordinator in memory, behind HTTP. It keeps lines of members, records,
-// and sessions that end when no request has named them for their TTL. Every change has an
-// index in its log, which has a name: one that was restored from a backup has another.
+// and sessions. A session ends when no request has named it for its TTL. Every change has an
+// index in the server's log. The log has a name, and gets a new one when the server is restored
+// from a backup.
 type server struct {
 	mu       sync.Mutex
 	log      string
@@ -54,7 +55,7 @@ type server struct {
 	sessions map[string]*grant
 	lines    map[string][]entry
 	records  map[string]record
-	changed  chan struct{} // closed, and made anew, at each change
+	changed  chan struct{} // closed and replaced at each change
 }
 
 // A grant is a session.
@@ -62,12 +63,12 @@ type grant struct {
 	ttl   time.Duration
 	ends  time.Time
 	timer *time.Timer
-	used  map[string]bool // lines and keys where it may create no member any more
+	used  map[string]bool // lines with keys that the session may not create any more
 }
 
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var q request
-	body, err := io.ReadAll(r.Body) // to its end: from there on the server sees the client go
+	body, err := io.ReadAll(r.Body) // to its end: only then net/http notices when the client goes
 	if err != nil || json.Unmarshal(body, &q) != nil {
 		w.WriteHeader(http.StatusBadRequest)
 		return
@@ -87,7 +88,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// do does an operation in one step.
+// do does an operation in one step. arriving is false if a pending operation is tried again.
 func (s *server) do(op string, q *request, arriving bool) (a answer, status int, changed <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,7 +98,7 @@ func (s *server) do(op string, q *request, arriving bool) (a answer, status int,
 		return a, http.StatusMisdirectedRequest, nil
 	case g == nil && op != "/open":
 		return a, http.StatusGone, nil
-	case g != nil && arriving: // one that waits may have gone unseen since
+	case g != nil && arriving: // the client of a pending operation may be gone, so that does not count
 		g.ends = time.Now().Add(g.ttl)
 		g.timer.Reset(g.ttl)
 	}
@@ -112,8 +113,8 @@ const (
 	missing = http.StatusNotFound
 )
 
-// operate does an operation, and returns its status. It is called with the lock held, as is
-// what follows.
+// operate does an operation, and returns its status. The caller holds the lock, as for all
+// methods below.
 func (s *server) operate(op string, q *request, a *answer) int {
 	i := s.find(q)
 	switch op {
@@ -136,7 +137,7 @@ func (s *server) operate(op string, q *request, a *answer) int {
 	case "/leave":
 		switch {
 		case i < 0:
-			s.use(q) // its creation may be on its way
+			s.use(q) // the join may still be on its way
 		case !s.owns(q, i):
 			return http.StatusForbidden
 		default:
@@ -170,7 +171,7 @@ func (s *server) operate(op string, q *request, a *answer) int {
 		}
 		s.lines[q.Line][i].Session = ""
 		s.records[q.Name] = record{q.Value, int64(s.change())}
-	case "/get", "/watch": // no record has the version 0
+	case "/get", "/watch": // a get has version 0, which no record has
 		if a.record = s.record(q.Name); a.Version == q.RecordVersion {
 			return pending
 		}
@@ -203,7 +204,7 @@ func (s *server) may(q *request) bool {
 	return q.RecordVersion == 0 || q.RecordVersion == s.record(q.Name).Version
 }
 
-// change returns the index of a change, and wakes all who wait.
+// change returns the index of a new change, and wakes all pending operations.
 func (s *server) change() uint64 {
 	s.index++
 	close(s.changed)
@@ -218,21 +219,21 @@ func (s *server) record(name string) record {
 	return record{Version: -1}
 }
 
-// find returns where in its line a member stands; -1 for nowhere.
+// find returns the index of the member in its line, or -1 if it is not there.
 func (s *server) find(q *request) int {
 	return slices.IndexFunc(s.lines[q.Line], func(e entry) bool {
 		return e.Key == q.Key && (e.Position == q.Position || q.Position == 0)
 	})
 }
 
-// use reports whether the session may still create the member, and has it do so no more.
+// use reports whether the session may still create the member. From then on it may not.
 func (s *server) use(q *request) bool {
 	used, id := s.sessions[q.Session].used, q.Line+"/"+q.Key
 	defer func() { used[id] = true }()
 	return !used[id]
 }
 
-// owns reports whether the session may take out, or pin, the member.
+// owns reports whether the session may take the member out, or pin it.
 func (s *server) owns(q *request, i int) bool {
 	owner := s.lines[q.Line][i].Session
 	return owner == q.Session || owner == ""

@@ -17,7 +17,7 @@ import (
 
 var errEnded = errors.New("the server does not know the session")
 
-// refusals are what the server's statuses mean.
+// refusals are the errors for the server's statuses.
 var refusals = map[int]error{
 	http.StatusForbidden:          fmt.Errorf("%w: another session joined the member", backend.ErrDenied),
 	http.StatusNotFound:           backend.ErrNotMember,
@@ -26,19 +26,19 @@ var refusals = map[int]error{
 	http.StatusMisdirectedRequest: fmt.Errorf("%w: raise the fence of each election, and restart this process", backend.ErrReset),
 }
 
-// lost reports whether nobody knows what became of a request.
+// lost reports whether err leaves open what became of the request.
 func lost(err error) bool { return errors.Is(err, backend.ErrUnavailable) }
 
 // A mode is how a request of a session is sent.
 type mode int
 
 const (
-	repeat mode = iota // until it is answered
-	wait               // so, too, and it is answered when something has happened
-	once               // what must not be done twice
+	repeat mode = iota // sent again until it is answered
+	wait               // like repeat, but the server answers only when something has happened
+	once               // sent once, because it must not be done twice
 )
 
-// call runs a method of the contract that is one request.
+// call runs a method of the contract that needs one request.
 func (s *session) call(ctx context.Context, how mode, op, name string, q request) (answer, error) {
 	return kit.Call(ctx, s.Life, op, name, func(ctx context.Context) (answer, error) { return s.do(ctx, how, op, q) })
 }
@@ -53,7 +53,7 @@ func (s *session) do(ctx context.Context, how mode, op string, q request) (answe
 	})
 }
 
-// send sends one request of the session. Its answer moves the deadline.
+// send sends one request of the session once. Its answer moves the deadline.
 func (s *session) send(ctx context.Context, limit time.Duration, op string, q request) (answer, error) {
 	q.Log, q.Session = s.log, s.id
 	sent := clock.Now()
@@ -70,12 +70,12 @@ func (s *session) send(ctx context.Context, limit time.Duration, op string, q re
 	return a, err
 }
 
-// send sends one request and waits for its answer, for a limited time. Its error is the
-// cause of ctx where that has ended.
+// send sends one request once, and waits for its answer until limit has passed. If ctx has
+// ended, the error is the cause of ctx.
 func (b *Backend) send(ctx context.Context, limit time.Duration, op string, q request) (a answer, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w: no answer within %v", backend.ErrUnavailable, limit))
 	defer cancel()
-	body, _ := json.Marshal(q) // which has nothing that could not be marshalled
+	body, _ := json.Marshal(q) // every request can be marshalled
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, b.url+op, bytes.NewReader(body))
 	if err != nil {
 		return a, err
