@@ -17,8 +17,7 @@ func (s *session) Deadline() time.Time { return s.lease.Deadline() }
 
 func (s *session) TTL() time.Duration { return s.b.ttl }
 
-// MaxMargin is half the TTL. Of the rest, one quarter is the time between heartbeats, and one is
-// left for slow answers.
+// MaxMargin leaves a quarter of the TTL between heartbeats, and another for slow answers.
 func (s *session) MaxMargin() time.Duration { return s.b.ttl / 2 }
 
 // over returns nil until the deadline has passed, and then an error that says so.
@@ -29,8 +28,7 @@ func (s *session) over() error {
 	return fmt.Errorf("the server has not answered for %v", s.b.ttl)
 }
 
-// keepAlive sends a heartbeat whenever no request that was sent in the last quarter of a TTL has
-// been answered.
+// keepAlive sends a heartbeat if no request of the last quarter of a TTL was answered.
 func (s *session) keepAlive() {
 	for backoff.Sleep(s.Context(), s.lease.Left()-s.b.ttl*3/4) == nil {
 		_, _ = s.do(s.Context(), repeat, "renew", request{}) // if it fails, the session has ended

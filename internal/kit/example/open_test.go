@@ -50,8 +50,7 @@ func Open(ctx context.Context, u *backend.URL) (backend.Backend, error) {
 	return b, nil
 }
 
-// New returns a backend for the server at addr. The backend owns the transport. New does not
-// block.
+// New returns a backend for the server at addr, which owns the transport. It does not block.
 func New(transport *http.Transport, addr string, ttl time.Duration) *Backend {
 	b := &Backend{client: &http.Client{Transport: transport}, url: "http://" + addr + "/", ttl: ttl}
 	b.sessions = kit.NewSessions(kit.Config{Driver: driver, Open: b.open, Connect: 5 * time.Second, Patience: 2 * time.Second})
@@ -68,8 +67,7 @@ func (b *Backend) Close() error {
 	return err
 }
 
-// open opens a session. If an answer is lost, it opens another one: the first has no members, and
-// ends by itself.
+// open opens a session. After a lost answer it opens another: the first ends by itself.
 func (b *Backend) open(ctx context.Context) (kit.Session, error) {
 	s, err := kit.Retry(ctx, b.pause(), lost, b.begin)
 	if err != nil && ctx.Err() != nil {
@@ -110,8 +108,7 @@ type session struct {
 	lease   lease.Lease
 }
 
-// release has the server end the session. It tries for a TTL: then the server has ended the
-// session by itself.
+// release has the server end the session. It tries for a TTL: then the session ends by itself.
 func (s *session) release(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.b.ttl)
 	defer cancel()
