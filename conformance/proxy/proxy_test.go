@@ -80,7 +80,7 @@ func TestProxyHoldsBackEndOfStream(t *testing.T) {
 	}
 }
 
-// Once Block has returned, nothing passes, not even what was being written.
+// After Block has returned nothing passes, not even what was being written.
 func TestProxyBlockTakesEffectAtOnce(t *testing.T) {
 	p, client, server := through(t)
 	var wg sync.WaitGroup
@@ -109,7 +109,7 @@ func TestProxyBlockTakesEffectAtOnce(t *testing.T) {
 func TestProxyBlockInterruptsStuckWrite(t *testing.T) {
 	p, client, server := through(t)
 	sent := 0
-	for err := error(nil); err == nil; { // until all buffers on the way are full
+	for err := error(nil); err == nil; { // until all buffers are full
 		if err := client.SetWriteDeadline(time.Now().Add(silence)); err != nil {
 			t.Fatal(err)
 		}
@@ -155,7 +155,7 @@ func TestProxyReset(t *testing.T) {
 	expectReset(t, client)
 	expectReset(t, server)
 	wait(t, p, func(s proxy.Stats) bool { return s.Open == 0 })
-	dial(t, p) // new ones are welcome
+	dial(t, p) // new connections can be made
 	wait(t, p, func(s proxy.Stats) bool { return s.Accepted == 2 })
 }
 
@@ -170,7 +170,7 @@ func TestProxyRefuse(t *testing.T) {
 	wait(t, p, func(s proxy.Stats) bool { return s.Accepted == 2 })
 }
 
-// Whoever is hidden can neither be talked to nor be called.
+// A hidden client has no connection and can make none.
 func TestProxyHide(t *testing.T) {
 	p, client, server := through(t)
 	p.Hide()
@@ -182,7 +182,7 @@ func TestProxyHide(t *testing.T) {
 	wait(t, p, func(s proxy.Stats) bool { return s.Accepted == 2 && s.Open == 1 })
 }
 
-// Who was killed does not come back, also when another fault is healed later.
+// A killed client does not come back, even if another fault is healed later.
 func TestProxyKill(t *testing.T) {
 	p, client, server := through(t)
 	p.Block(proxy.ToServer)
@@ -225,7 +225,7 @@ func TestProxySever(t *testing.T) {
 	expect(t, client, "answer")
 }
 
-// However quick an answer is, it does not come through.
+// The answer does not come through, however quick it is.
 func TestProxySeverLosesAnswers(t *testing.T) {
 	checkLeaks(t)
 	u := listenUpstream(t)
@@ -333,7 +333,7 @@ func TestProxyDelay(t *testing.T) {
 		t.Errorf("the other direction took %v", d)
 	}
 	begin = time.Now()
-	for range 3 { // a delay, not a brake: they travel together
+	for range 3 { // all three are delayed at the same time, and not one after the other
 		send(t, server, "slow")
 	}
 	expect(t, client, "slowslowslow")
@@ -344,7 +344,7 @@ func TestProxyDelay(t *testing.T) {
 	p.Delay(proxy.ToClient, time.Hour)
 	send(t, server, "very slow")
 	expectSilence(t, client)
-	p.Delay(proxy.ToClient, 0) // sets free what is on its way
+	p.Delay(proxy.ToClient, 0) // this also releases what is on its way
 	expect(t, client, "very slow")
 }
 
@@ -366,8 +366,8 @@ func TestProxyWaitHonoursContext(t *testing.T) {
 	}
 }
 
-// A lot of data both ways arrives whole and in order while the network comes and
-// goes, and Close in the middle of it leaves nothing behind.
+// Much data in both directions arrives complete and in order while the network is cut and
+// healed. Close in the middle of it leaves nothing behind.
 func TestProxyUnderLoad(t *testing.T) {
 	p, client, server := through(t)
 	const size = 8 << 20
@@ -420,7 +420,7 @@ func TestProxyUnderLoad(t *testing.T) {
 	}
 }
 
-// The suite counts goroutines by their labels, which are inherited.
+// The suite counts goroutines by their labels, which goroutines inherit.
 func TestProxyHasNoLabels(t *testing.T) {
 	checkLeaks(t)
 	pprof.Do(t.Context(), pprof.Labels("proxy-test", "x"), func(context.Context) {
@@ -443,7 +443,7 @@ func TestProxyHasNoLabels(t *testing.T) {
 	}
 }
 
-// A proxy listens and dials as it is told.
+// A proxy uses the Listener and the Dial of its Options.
 func TestProxyOptions(t *testing.T) {
 	checkLeaks(t)
 	u := listenUpstream(t)

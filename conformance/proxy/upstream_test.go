@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// soon is more than enough for anything that happens at all.
+	// soon is longer than anything takes that happens at all.
 	soon = 10 * time.Second
 	// silence is how long a test listens to be sure that nothing comes.
 	silence = 50 * time.Millisecond
@@ -30,7 +30,7 @@ type upstream struct {
 	conns chan net.Conn
 }
 
-// listenUpstream starts an upstream, whose connections close with the test.
+// listenUpstream starts an upstream. Its connections are closed at the end of the test.
 func listenUpstream(t *testing.T) *upstream {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -82,7 +82,7 @@ func through(t *testing.T) (p *proxy.Proxy, client, server net.Conn) {
 	return p, client, u.accept()
 }
 
-// start starts a proxy in front of u, which is closed with the test.
+// start starts a proxy in front of u. It is closed at the end of the test.
 func start(t *testing.T, u *upstream) *proxy.Proxy {
 	t.Helper()
 	p, err := proxy.Start(u.Addr().String(), nil)
@@ -93,7 +93,7 @@ func start(t *testing.T, u *upstream) *proxy.Proxy {
 	return p
 }
 
-// checkLeaks fails the test if goroutines are left when all has been closed.
+// checkLeaks fails the test if goroutines are left after everything has been closed.
 func checkLeaks(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, before) })
@@ -128,7 +128,7 @@ func expect(t *testing.T, c net.Conn, s string) {
 	}
 }
 
-// expectSilence reads and wants that nothing comes, and nothing ends.
+// expectSilence reads, and checks that nothing comes and the connection does not end.
 func expectSilence(t *testing.T, c net.Conn) {
 	t.Helper()
 	if err := c.SetReadDeadline(time.Now().Add(silence)); err != nil {
@@ -140,7 +140,7 @@ func expectSilence(t *testing.T, c net.Conn) {
 	}
 }
 
-// expectReset reads and wants a TCP reset.
+// expectReset reads, and checks that a TCP reset comes.
 func expectReset(t *testing.T, c net.Conn) {
 	t.Helper()
 	if err := c.SetReadDeadline(time.Now().Add(soon)); err != nil {
@@ -151,7 +151,7 @@ func expectReset(t *testing.T, c net.Conn) {
 	}
 }
 
-// expectRefusal connects and wants a TCP reset, which may come before Dial returns.
+// expectRefusal connects, and checks that a TCP reset comes. It may come before Dial returns.
 func expectRefusal(t *testing.T, p *proxy.Proxy) {
 	t.Helper()
 	c, err := net.Dial("tcp", p.Addr())

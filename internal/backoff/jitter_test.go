@@ -9,8 +9,8 @@ import (
 	"github.com/succession-dev/succession/internal/backoff"
 )
 
-// draws returns the pauses of two loops under a context with the seed, of which the
-// first pauses the given number of times in between.
+// draws returns the first pause of one loop and five pauses of another, under a context with a
+// seed. The first loop pauses between times before each pause of the second.
 func draws(ctx context.Context, between int) []time.Duration {
 	first := backoff.Backoff{Min: time.Second, Max: time.Hour, Jitter: backoff.JitterOf(ctx)}
 	second := backoff.Backoff{Min: time.Second, Max: time.Hour, Jitter: backoff.JitterOf(ctx)}
@@ -24,7 +24,7 @@ func draws(ctx context.Context, between int) []time.Duration {
 	return out
 }
 
-// A seed says what every loop draws, whatever the others do meanwhile.
+// A seed determines what every loop draws, whatever the other loops do meanwhile.
 func TestSeedDeterminesJitter(t *testing.T) {
 	seeded := func(a, b uint64) context.Context { return backoff.WithSeed(t.Context(), a, b) }
 	want := draws(seeded(1, 2), 0)

@@ -11,7 +11,7 @@ func TestSince(t *testing.T) {
 	if start.IsZero() || !(Instant{}).IsZero() {
 		t.Error("only the zero Instant is zero")
 	}
-	time.Sleep(10 * time.Millisecond) // the passing of time is what is tested
+	time.Sleep(10 * time.Millisecond) // the test needs real time to pass
 	if d := Since(start); d < 10*time.Millisecond || d > time.Minute {
 		t.Errorf("10 ms were measured as %v", d)
 	}
@@ -20,8 +20,8 @@ func TestSince(t *testing.T) {
 	}
 }
 
-// Time that the machine was suspended counts, although the monotonic clock stood
-// still; a clock that counts suspension and lags behind does not shorten it.
+// The time in which the machine was suspended counts, although the monotonic clock stood
+// still. If the clock that counts suspensions lags behind, it does not make a time shorter.
 func TestSuspensionCounts(t *testing.T) {
 	now := time.Now()
 	a := Instant{mono: now, boot: time.Hour}
@@ -48,7 +48,7 @@ func TestBootClock(t *testing.T) {
 	}
 }
 
-// What Suspend adds counts for every instant from before it, on every system.
+// Suspend adds time for every Instant that was taken before it, on every system.
 func TestSuspend(t *testing.T) {
 	before := Now()
 	Suspend(time.Hour)

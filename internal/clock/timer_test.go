@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// firesIn returns how long the timer takes to fire; limit where it has not by then.
+// firesIn returns how long the timer takes to fire, or limit if it has not fired by then.
 func firesIn(t *Timer, limit time.Duration) time.Duration {
 	began := time.Now()
 	select {
@@ -52,7 +52,7 @@ func TestTimerCountsSuspension(t *testing.T) {
 	}
 }
 
-// In virtual time, time passes for a timer as for all others.
+// In virtual time a Timer fires by that time, as timers of package time do.
 func TestTimerInVirtualTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		timer := NewTimer()
@@ -74,8 +74,8 @@ func TestStoppedTimer(t *testing.T) {
 		timer.Reset(Now(), time.Hour)
 		timer.Stop()
 	}
-	if n := runtime.NumGoroutine() - before; n > 10 { // of others
+	if n := runtime.NumGoroutine() - before; n > 10 { // others may start some
 		t.Errorf("%d goroutines are left of a hundred timers", n)
 	}
-	NewTimer().Stop() // one that was never set
+	NewTimer().Stop() // a timer that was never set can be stopped
 }

@@ -31,8 +31,8 @@ func session(t *testing.T, c *memory.Coordinator) backend.Session {
 	return s
 }
 
-// A fence that was raised comes back after the election was deleted, and is not lowered by
-// one that was kept before.
+// Raise does not lower a fence. After the election was deleted, Restore brings its fence back,
+// unless the election's name leaves no room for the name of the second record.
 func TestRestore(t *testing.T) {
 	long := strings.Repeat("e", backend.MaxName)
 	for name, want := range map[string]uint64{"reports": 1000, long: 0} {
@@ -62,7 +62,7 @@ func TestRestore(t *testing.T) {
 	}
 }
 
-// Who has left restores nothing: its write might come at any time.
+// A member that has left restores nothing, because its write might arrive at any later time.
 func TestRestoreByWhoHasLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := memory.New(nil)

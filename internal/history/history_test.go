@@ -16,12 +16,12 @@ var update = flag.Bool("update", false, "write the golden files anew")
 
 const sec = time.Second
 
-// ev is an event of the election that the tests share.
+// ev returns an event in the election of all these tests.
 func ev(at time.Duration, kind history.Kind, candidate string, position, token uint64) history.Event {
 	return history.Event{At: at, Kind: kind, Election: "reports", Candidate: candidate, Position: position, Token: token}
 }
 
-// reign is a whole stay in line, from joining to leaving, led from won to ended.
+// reign returns a candidate's events from joining to leaving; it led from won to ended.
 func reign(candidate string, token uint64, joined, won, ended time.Duration) []history.Event {
 	return []history.Event{
 		ev(joined, history.Joined, candidate, token, 0),
@@ -48,7 +48,7 @@ func TestCheck(t *testing.T) {
 	deposed := func(at time.Duration) []history.Event {
 		return append(reign("web-1", 1, 0, 0, 20*sec), ev(at, history.Deposed, "web-1", 1, 0))
 	}
-	// stopped has led until led, was stopped, and noted the end of its term at 20 s.
+	// stopped led until led. Then it was stopped, and noted the end of its term only at 20 s.
 	stopped := func(led, deadline time.Duration) []history.Event {
 		e := reign("web-1", 1, 0, 0, 20*sec)
 		e[2].Led, e[2].Deadline = led, deadline
@@ -131,7 +131,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// A part of a history has the events of its time, and faults as long as they last in it.
+// A part of a history has the events of its time, and faults cut to its time.
 func TestBetween(t *testing.T) {
 	h := merge([]history.Fault{{Kind: "cut", From: sec, To: 9 * sec}, {Kind: "pause", From: 8 * sec, To: 9 * sec}},
 		reign("web-1", 1, 0, 2*sec, 5*sec), reign("web-2", 2, 5*sec, 6*sec, 7*sec))
@@ -149,7 +149,7 @@ func TestBetween(t *testing.T) {
 	}
 }
 
-// What a recorder streams, what its history says, and what is read back agree.
+// What a recorder writes, what its History returns, and what Read returns agree.
 func TestRecorderAndLines(t *testing.T) {
 	var now time.Duration
 	var streamed, written bytes.Buffer
@@ -205,7 +205,7 @@ func TestRead(t *testing.T) {
 	tests := []struct {
 		name, text string
 		events     int
-		err        string // what the error says; empty for none
+		err        string // part of the error; empty for none
 	}{
 		{"empty lines", "\n" + joined + "\n\n" + joined, 2, ""},
 		{"cut off by a crash", joined + `{"at":2,"event":"wo`, 1, ""},
@@ -236,7 +236,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// What can be read can be checked, drawn, written, and read again as the same.
+// A history that can be read can be checked, drawn, written, and read again unchanged.
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(joined))
 	f.Add([]byte(joined + `{"at":2,"event":"won","election":"e","candidate":"c","token":7,"position":7}` + "\n" +
@@ -257,7 +257,7 @@ func FuzzRead(f *testing.F) {
 			t.Errorf("read again: %+v, %v\nwant %+v", again, err, h)
 		}
 		if len(h.Events)+len(h.Faults) > 50 {
-			return // overlaps are looked for in pairs
+			return // the time of the check grows with the square of the terms
 		}
 		var svg bytes.Buffer
 		if err := h.SVG(&svg, "", h.Check(history.Rules{Vacancy: 1})); err != nil {
@@ -267,7 +267,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// What another process writes is noted as it comes, on the clock of this one.
+// Copy notes what another process writes as it comes, with the times of this process's clock.
 func TestCopy(t *testing.T) {
 	var sent bytes.Buffer
 	there := history.NewRecorder(func() time.Duration { return 100 * sec }, &sent)

@@ -24,8 +24,8 @@ func wellFormed(t *testing.T, svg []byte) {
 	}
 }
 
-// story is two elections with an ordinary succession, faults of each shape, an
-// operator's removal, and one of each rule broken.
+// story returns two elections with an ordinary succession, faults of each shape, a removal by
+// an operator, and a violation of each rule.
 func story() *history.History {
 	h := merge([]history.Fault{
 		{Kind: "cut", Target: "web-1", From: 8 * sec, To: 24 * sec},
@@ -78,7 +78,7 @@ func TestPicture(t *testing.T) {
 	}
 }
 
-// A history in which nothing happened has a picture, too.
+// An empty history has a picture, too.
 func TestEmptyPicture(t *testing.T) {
 	var got bytes.Buffer
 	if err := new(history.History).SVG(&got, "", nil); err != nil {

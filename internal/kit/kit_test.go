@@ -18,17 +18,17 @@ import (
 
 const ttl = 10 * time.Second
 
-// A coordinator is one that opens and releases sessions after a while.
+// A coordinator opens and releases sessions, each after a while.
 type coordinator struct {
 	opening, releasing time.Duration
 	opened, released   atomic.Int32
 	sessions           *kit.Sessions
 }
 
-// A session is one without calls.
+// A session has a Life, and no methods that call the coordinator.
 type session struct {
 	*kit.Life
-	backend.Session // nil: what Life does not have, no test calls
+	backend.Session // nil: tests call only the methods of Life
 	lease           lease.Lease
 }
 
@@ -78,7 +78,8 @@ func open(t *testing.T, c *coordinator) *session {
 	return s.(*session)
 }
 
-// One opening is for all who ask, also when the first has gone; then the session is live.
+// All callers of Session share one opening, even if the first has given up. Then the session is
+// live.
 func TestOneOpening(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCoordinator(time.Second, 0)
@@ -99,7 +100,7 @@ func TestOneOpening(t *testing.T) {
 	})
 }
 
-// An opening has its bound, and its error reaches who waits.
+// An opening has a bound, and its error reaches all that wait for it.
 func TestOpeningFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCoordinator(time.Hour, 0)
@@ -112,8 +113,8 @@ func TestOpeningFails(t *testing.T) {
 	})
 }
 
-// A session whose time is over has ended for whoever calls, and soon for who waits; the
-// next one is another.
+// A session whose time is over has ended for each call at once, and soon for those that wait.
+// Session then returns another one.
 func TestLapse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCoordinator(0, 0)
@@ -138,7 +139,7 @@ func TestLapse(t *testing.T) {
 	})
 }
 
-// A call of a session that has ended does not begin, and neither does one of a bad name.
+// A call does not begin if the session has ended or the name is invalid.
 func TestCallRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCoordinator(0, 0)
@@ -166,8 +167,8 @@ func TestCallRefused(t *testing.T) {
 	})
 }
 
-// Close of the backend waits for every session that is being released, and says of each
-// that it was not.
+// Close of the backend waits for every session that is being released. Its error names each
+// that could not be.
 func TestCloseAwaitsAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCoordinator(0, time.Second)
@@ -195,7 +196,7 @@ func TestCloseAwaitsAll(t *testing.T) {
 	})
 }
 
-// Close takes no longer than its patience, says that members stand, and leaves nothing
+// Close takes no longer than its patience. It says that members stand, and leaves no goroutine
 // running.
 func TestCloseGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -209,7 +210,7 @@ func TestCloseGivesUp(t *testing.T) {
 	})
 }
 
-// Who waits for an opening is told at once that the backend is being closed, and a session
+// When the backend is closed, callers that wait for an opening learn of it at once. A session
 // that is opened nevertheless is released.
 func TestCloseWhileOpening(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 
 func near(t *testing.T, l *lease.Lease, want time.Duration) {
 	t.Helper()
-	// A bubble's clock stands still; the one that counts suspension does not.
+	// The clock of a bubble stands still, but the clock that counts suspensions does not.
 	if got := l.Left(); got > want || got < want-50*time.Millisecond {
 		t.Errorf("%v left, want %v", got, want)
 	}
@@ -26,9 +26,9 @@ func TestLease(t *testing.T) {
 		begin := clock.Now()
 		time.Sleep(time.Second)
 		l.Extend(begin, 10*time.Second)
-		near(t, &l, 9*time.Second) // from when it was sent
+		near(t, &l, 9*time.Second) // it counts from when the request was sent
 		l.Extend(begin, 5*time.Second)
-		near(t, &l, 9*time.Second) // never back
+		near(t, &l, 9*time.Second) // Extend never moves it back
 		l.Cap(clock.Now(), 20*time.Second)
 		near(t, &l, 9*time.Second)
 		l.Cap(clock.Now(), 4*time.Second)
