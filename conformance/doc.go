@@ -56,14 +56,14 @@
 // A failure shows what went wrong, the rule, and what all clients of the rule did, in one
 // order. Each rule has its own election, its own clients, and a watchdog.
 //
-// The suite itself is tested on backends that each break one law.
+// The suite itself is tested on backends and elections that each break one law on purpose.
 //
 // # Where things are
 //
 // This package holds the harness, the run and its report. The rules are in the packages
-// internal/laws, internal/guarantees and internal/faults, in files named by what they are
-// about. They import internal/engine, which knows no rule; its documentation says how to read
-// one. Package internal/broken holds the flawed backends.
+// internal/laws, internal/guarantees and internal/faults, in files named after their subjects.
+// They import internal/engine, which knows no rule; its documentation says how to read one.
+// Package internal/broken holds the flawed backends and elections.
 //
 // # Faults
 //

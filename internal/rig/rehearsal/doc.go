@@ -33,13 +33,13 @@
 //     coordinator has its own.
 //   - order: on each coordinator, from one cutover to the next. Candidates that wait on the old
 //     coordinator when it is sealed join the new one as they find the seal, in any order.
-//   - slow: without faults, the election has no leader for at most as long as the slowest
-//     resignation that was measured took, and a second more for a busy machine.
-//   - vacancy: with faults, it has no leader for at most as long as after a crash on the slower
-//     of both coordinators: the time after which that ends the session of a process that died,
-//     and two seconds. This is counted anew from each fault that may prolong the vacancy. Before
-//     the cutover a leader needs both coordinators. So a worker that is first on one, and cut
-//     off from the other, keeps all others waiting meanwhile.
+//   - slow: without faults, a time without a leader is at most as long as that of the slowest
+//     resignation that was measured, and a second more for a busy machine.
+//   - vacancy: with faults, it is at most as long as after a crash on the slower of both
+//     coordinators: the time after which that ends the session of a process that died, and two
+//     seconds. It is counted anew from each fault that may prolong it. Before the cutover a
+//     leader needs both coordinators. So a worker that is first on one, and cut off from the
+//     other, keeps all others waiting meanwhile.
 //   - wronged: the store refused no write of a leader that was told later that it still led.
 //
 // # What is left behind

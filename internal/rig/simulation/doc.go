@@ -90,9 +90,9 @@
 // coordinator alone that begins before the migration, operators who take members away while an
 // election moves, and the way back.
 //
-// Nor are messages ever so slow that the deadline of a session is always less than a margin
-// ahead, for a margin above the default. A candidate with such a margin would stand first for
-// about a session time without leading, and leave, and so would all others in turn.
+// With a margin above the default, messages are never so slow that the deadline of a session is
+// always less than the margin ahead. Otherwise a candidate would stand first for about a
+// session time without leading, and leave, and so would all others in turn.
 //
 // # Running it
 //
@@ -100,14 +100,13 @@
 //
 // draws 20,000 schedules of nine steps on average, the same ones each time: a quarter with
 // one election, a quarter with up to three, a quarter with migrations, and a quarter of all
-// these for TestReplay. With -race there are 2,000. To run more of them, and new ones each
-// time:
+// these for TestReplay. With -race there are 2,000. This runs more, and new ones each time:
 //
 //	go test ./internal/rig/simulation -run Simulation -timeout 0 -rapid.seed=0 -rapid.checks=500000
 //
-// runs a million and a half: the number is for each of the three kinds. A schedule takes about
-// a millisecond of processor time, so that is half an hour; the race detector makes it
-// several times as much. Package pgregory.net/rapid draws the schedules and shrinks them. A
+// These are a million and a half, because the number is for each of the three kinds. A schedule
+// takes about a millisecond of processor time, so that is half an hour; the race detector makes
+// it several times as much. Package pgregory.net/rapid draws the schedules and shrinks them. A
 // failure prints the shrunk plan, the seed, and the name of a folder with the plan, the
 // history and its picture.
 //
@@ -121,20 +120,24 @@
 //
 // # Replay
 //
-// A plan that is run again brings the same leaders with the same tokens, whatever the
-// machine does; TestReplay demands that of every plan that it runs. Three things make
-// it so. Time is virtual. The jitter of package elect comes from the plan's seed, by
-// way of the context (package backoff). And of what happens at one instant the
-// scheduler decides as little as can be: steps, heals and ends have instants of their
-// own and are followed by synctest.Wait, time limits lie beside the delays of messages,
-// and calls are sent in turns, a few nanoseconds apart ([turns]). What may still
-// differ is which of two goroutines notes the end of a term first, and with it the
-// wording of the reason, and, rarely, the order of two timers of package memory that
+// A plan that is run again gives the same leaders with the same tokens, whatever the
+// machine does. TestReplay demands that of every plan that it runs. There are three reasons:
+//
+//   - Time is virtual.
+//   - The jitter of package elect comes from the plan's seed, through the context (package
+//     backoff).
+//   - The scheduler decides as little as possible of what happens at one instant. Each step,
+//     heal and end has an instant of its own and is followed by synctest.Wait. Time limits
+//     differ from the delays of messages. Calls are sent in turns, a few nanoseconds apart
+//     ([turns]).
+//
+// Two things may still differ: which of two goroutines notes the end of a term first, and so
+// the wording of the reason; and, rarely, the order of two timers of package memory that
 // fire at one instant.
 //
 // # What it does not show
 //
-// Interleavings within one instant are few: what could go wrong between two lines of
-// code that no message separates is for the race detector and other tests. Real
-// coordinators are for package conformance.
+// It tries few interleavings within one instant. What could go wrong between two lines of code
+// with no message between them is for the race detector and other tests. Real coordinators are
+// for package conformance.
 package simulation
