@@ -128,8 +128,8 @@ func (t *Trial) heals(who, what string, over func(), undo func(context.Context) 
 	return heal
 }
 
-// strike notes a fault of the client named who, or of all clients if who is empty. over notes the end
-// of the fault, and may be called more than once.
+// strike notes a fault of the client named who, or of all clients if who is empty. over notes
+// the end of the fault, and may be called more than once.
 func (t *Trial) strike(who, kind, what string) (over func()) {
 	t.Log(actor(who), "FAULT %s", what)
 	return t.notes.Begin(kind, who)
