@@ -31,8 +31,9 @@ var injections = map[Fault]struct{ kind, what string }{
 }
 
 // Inject injects a fault into this client: Expire, Cut, Mute, Deafen, Sever, Hide,
-// LoseAnswer or Kill. heal ends the fault, if it can be ended. heal may be called more than
-// once, and the trial calls it at its end. The same holds for all methods that inject faults.
+// LoseAnswer or Kill. The func heal ends the fault, if it can be ended. It may be called more
+// than once, and the trial calls it at its end. The same holds for all methods that inject
+// faults.
 func (c *Client) Inject(f Fault) (heal func()) {
 	if f == Kill {
 		c.mu.Lock()
@@ -128,8 +129,8 @@ func (t *Trial) heals(who, what string, over func(), undo func(context.Context) 
 	return heal
 }
 
-// strike notes a fault of the client named who, or of all clients if who is empty. over notes
-// the end of the fault, and may be called more than once.
+// strike notes a fault of the client with the name who, or of all clients if who is empty. The
+// func that it returns notes the end of the fault, and may be called more than once.
 func (t *Trial) strike(who, kind, what string) (over func()) {
 	t.Log(actor(who), "FAULT %s", what)
 	return t.notes.Begin(kind, who)

@@ -95,7 +95,7 @@ func (p *ProcessCandidate) tell(command string) { _, _ = io.WriteString(p.in, co
 // leave tells the process to end, and kills it if it does not.
 func (p *ProcessCandidate) leave() {
 	p.in.Close()
-	_ = proceed(p.cmd.Process) // the rule may have failed while it was stopped; it is an error if it has ended
+	_ = proceed(p.cmd.Process) // the rule may have failed while it was stopped; proceed fails if it has ended
 	end := time.NewTimer(p.t.Recovery())
 	defer end.Stop()
 	select {

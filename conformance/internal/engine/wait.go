@@ -21,7 +21,7 @@ func (t *Trial) Within(d time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(t.Ctx, d, fmt.Errorf("not done after %v", d))
 }
 
-// Eventually waits until cond holds, for at most d. what says in a failure what it waited for.
+// Eventually waits until cond holds, for at most d. The text what says what it waits for.
 func (t *Trial) Eventually(d time.Duration, what string, cond func() bool) {
 	ctx, cancel := t.Within(d)
 	defer cancel()
@@ -59,7 +59,7 @@ func (t *Trial) Always(d time.Duration, what string, cond func() bool) {
 	}
 }
 
-// Pass lets time pass. why says in the timeline what the time is for.
+// Pass lets time pass. The text why says what for, in the timeline.
 func (t *Trial) Pass(d time.Duration, why string) {
 	t.Log("suite", "waits %v: %s", d.Round(time.Millisecond), why)
 	timer := time.NewTimer(d)
@@ -123,7 +123,7 @@ func (k *Call) Returns(d time.Duration, want ...error) error {
 }
 
 // Want fails the rule unless err is one of want, of which nil may be one. If none is given,
-// err must be nil. what names the call that has returned err.
+// err must be nil. The text what names the call that has returned err.
 func (t *Trial) Want(what string, err error, want ...error) {
 	switch {
 	case err == nil && len(want) == 0, Is(err, want...):
