@@ -21,16 +21,21 @@ func rewound(s *scenario) {
 		return true
 	})
 	rewind := t.Rewind()
-	for range 4 { // so that the log is far ahead of the remembered state
+	var g *engine.Term
+	for range 4 { // so that the log is far ahead of what was remembered
 		s.everyone("since the coordinator's state was remembered")
-		s.leads().Resign()
+		g = s.leads()
+		g.Resign()
+		g = s.after(g)
 	}
-	// Wait until all stand in line again and know it: each then has a position from after the
-	// remembered state.
-	g := s.leads()
-	s.inLine(0)
-	t.Eventually(t.Soon(), "each candidate knows that it stands in line", func() bool {
-		return !slices.ContainsFunc(s.clients, func(c *engine.Client) bool { return !s.knows(c) })
+	// Each stands at a position from after the state that was remembered. Its Join has
+	// returned: what returns later was not asked for later.
+	t.Eventually(t.Recovery(), "all stand in line again, and know it", func() bool {
+		line := s.watcher.Members()
+		known := s.positions()
+		return len(line) == len(s.clients) && !slices.ContainsFunc(line, func(m backend.Member) bool {
+			return known[s.Owner(m)] != m.Position
+		})
 	})
 	since := t.Elapsed()
 	rewind()
@@ -60,16 +65,15 @@ func rewound(s *scenario) {
 	s.after(g)
 }
 
-// knows reports whether the candidate knows that it stands in line: it has noted that it
-// joined, and not that it left since. A member may already stand while the answer to its Join
-// is still on its way.
-func (s *scenario) knows(c *engine.Client) (joined bool) {
+// positions returns the position that each candidate has joined at last.
+func (s *scenario) positions() map[string]uint64 {
+	last := make(map[string]uint64)
 	for _, e := range s.History().Events {
-		if e.Candidate == c.Name && (e.Kind == history.Joined || e.Kind == history.Left) {
-			joined = e.Kind == history.Joined
+		if e.Kind == history.Joined {
+			last[e.Candidate] = e.Position
 		}
 	}
-	return joined
+	return last
 }
 
 // caughtUp reports whether the candidate has joined since then. It fails if the candidate has
