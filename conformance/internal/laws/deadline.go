@@ -41,7 +41,7 @@ func deadlineNow(s backend.Session) time.Time {
 var deadlineRules = []engine.Rule{{
 	ID:    "L6.ttl",
 	Title: "TTL and Deadline agree",
-	Text:  "TTL is positive and Deadline of a leader is not zero; or both are zero, which a harness declares by lacking Deadlines. The TTL is at most that of the harness.",
+	Text:  "TTL is positive and Deadline of a leader is not zero; or both are zero, and the backend counts as one that lacks Deadlines. The TTL is at most that of the harness.",
 	Check: func(t *engine.Trial) {
 		a := t.Client()
 		a.First(a.Join("x"), engine.Now)
