@@ -16,7 +16,7 @@ import (
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 
-func TestMain(m *testing.M) { coordtest.Main(m) }
+func TestMain(m *testing.M) { coordtest.Main(m, 8) }
 
 // The program of the README runs as it stands on every coordinator, with the one
 // function that it leaves to the reader; one string says on which.

@@ -2,17 +2,13 @@ package consul_test
 
 import (
 	"context"
-	"flag"
-	"fmt"
 	"io"
 	"log"
-	"os"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/hashicorp/consul/api"
-	"go.uber.org/goleak"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/consul"
@@ -21,7 +17,7 @@ import (
 )
 
 // ttl is the session time of most tests. Consul ends a session after twice that.
-const ttl = time.Second
+const ttl = 2 * time.Second
 
 // shared is the server that most tests share. They keep apart by the names of their
 // elections.
@@ -33,25 +29,13 @@ var shared struct {
 
 func TestMain(m *testing.M) {
 	rig.Candidate()
-	// The rules of the conformance suite wait for time to pass, and need little of the
-	// processor.
-	flag.Parse()
 	// Package net/http writes there what a server answers that refuses a connection.
 	log.SetOutput(io.Discard)
-	if err := flag.Set("test.parallel", "8"); err != nil {
-		panic(err)
-	}
-	code := m.Run()
-	if shared.server != nil {
-		shared.server.Stop()
-	}
-	if code == 0 {
-		if err := goleak.Find(); err != nil {
-			fmt.Fprintln(os.Stderr, "goroutines are left after the tests:", err)
-			code = 1
+	coordtest.Main(m, 24, func() {
+		if shared.server != nil {
+			shared.server.Stop()
 		}
-	}
-	os.Exit(code)
+	})
 }
 
 // server returns the address of the shared server.

@@ -2,11 +2,6 @@ package etcd_test
 
 import (
 	"context"
-	"flag"
-	"fmt"
-	"os"
-	"runtime"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -14,7 +9,6 @@ import (
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/goleak"
 	"google.golang.org/grpc"
 
 	"github.com/succession-dev/succession/backend"
@@ -25,9 +19,9 @@ import (
 	"github.com/succession-dev/succession/internal/rig/coordtest/rig/etcdrig"
 )
 
-// ttl is not the shortest that etcd grants, which is a second: on a machine that is
-// busy with other tests, a healthy session would not survive that.
-const ttl = 2 * time.Second
+// ttl is not the shortest that etcd grants, which is a second: on a machine that is busy
+// with other tests, a healthy session would not survive that.
+const ttl = 4 * time.Second
 
 // shared is the etcd of all tests that do it no harm.
 var shared struct {
@@ -38,25 +32,11 @@ var shared struct {
 
 func TestMain(m *testing.M) {
 	rig.Candidate()
-	// Tests wait for servers most of the time: more of them than there are processors
-	// can run at once.
-	flag.Parse()
-	if n, err := strconv.Atoi(flag.Lookup("test.parallel").Value.String()); err == nil && n == runtime.GOMAXPROCS(0) {
-		if err := flag.Set("test.parallel", "8"); err != nil {
-			panic(err)
+	coordtest.Main(m, 24, func() {
+		if shared.etcd != nil {
+			shared.etcd.Stop()
 		}
-	}
-	code := m.Run()
-	if shared.etcd != nil {
-		shared.etcd.Stop()
-	}
-	if code == 0 {
-		if err := goleak.Find(); err != nil {
-			fmt.Fprintln(os.Stderr, "goroutines are left after the tests:", err)
-			code = 1
-		}
-	}
-	os.Exit(code)
+	})
 }
 
 func sharedEtcd(t testing.TB) *coordtest.Etcd {

@@ -41,7 +41,7 @@ func TestConformance(t *testing.T) {
 	z := servers(t, 1)
 	h := harness(t, z, conformance.Harness{
 		Name:  "zookeeper",
-		TTL:   time.Second,
+		TTL:   2 * time.Second,
 		Slack: 5 * tick / 2,
 	})
 	h.Faults.Restart = z.Restart
@@ -60,7 +60,7 @@ func TestConformanceThree(t *testing.T) {
 	z := servers(t, 3)
 	h := harness(t, z, conformance.Harness{
 		Name: "zookeeper-ensemble",
-		TTL:  1500 * time.Millisecond,
+		TTL:  3 * time.Second,
 		// Besides, half a second without a leader.
 		Slack: 5*tick/2 + 500*time.Millisecond,
 	})

@@ -2,14 +2,10 @@ package zookeeper_test
 
 import (
 	"context"
-	"flag"
-	"fmt"
 	"os"
 	"sync"
 	"testing"
 	"time"
-
-	"go.uber.org/goleak"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
@@ -28,22 +24,11 @@ func TestMain(m *testing.M) {
 	if os.Getenv(ourPeer) != "" {
 		peerMain()
 	}
-	flag.Parse()
-	// Nearly all of the suite's time is waiting for sessions to end.
-	if err := flag.Set("test.parallel", "8"); err != nil {
-		panic(err)
-	}
-	code := m.Run()
-	if z, err := shared(); err == nil {
-		z.Stop()
-	}
-	if code == 0 {
-		if err := goleak.Find(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
+	coordtest.Main(m, 24, func() {
+		if z, err := shared(); err == nil {
+			z.Stop()
 		}
-	}
-	os.Exit(code)
+	})
 }
 
 // server returns the shared server's address.

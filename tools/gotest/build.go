@@ -24,33 +24,21 @@ type builder struct {
 	bin string
 }
 
-// programs builds what the arguments name, and returns the programs in that order.
-func (b *builder) programs(args []string) (<-chan program, error) {
-	var all []program
-	for _, arg := range args {
-		words := strings.Fields(arg)
-		if len(words) < 2 {
-			return nil, fmt.Errorf("%q names no package", arg)
-		}
-		module, words := words[0], words[1:]
-		flags := leading(words, true)
-		words = words[len(flags):]
-		packages := leading(words, false)
-		found, err := b.build(module, flags, packages)
-		if err != nil {
-			return nil, err
-		}
-		for i := range found {
-			found[i].flags = words[len(packages):]
-		}
-		all = append(all, found...)
+// programs builds what an argument names, and returns the programs in that order.
+func (b *builder) programs(arg string) ([]program, error) {
+	words := strings.Fields(arg)
+	if len(words) < 2 {
+		return nil, fmt.Errorf("%q names no package", arg)
 	}
-	queue := make(chan program, len(all))
-	for _, p := range all {
-		queue <- p
+	module, words := words[0], words[1:]
+	flags := leading(words, true)
+	words = words[len(flags):]
+	packages := leading(words, false)
+	found, err := b.build(module, flags, packages)
+	for i := range found {
+		found[i].flags = words[len(packages):]
 	}
-	close(queue)
-	return queue, nil
+	return found, err
 }
 
 // leading returns the first of the words, up to one that is no flag, or that is one.

@@ -1,14 +1,14 @@
 // Command gotest builds tests, runs them, and ends with one line that counts them all:
 //
-//	gotest 'DIR [-FLAG...] PACKAGE... [-FLAG...]' ... [-- 'DIR ...' ...]
+//	gotest LANE [-- LANE]... [--idle LANE]...
 //
-// The first word is the folder of a module. Flags before the packages are for go test, such
-// as -race. Those after them are for the test programs, so that those of package testing
-// begin with -test.
+// A lane is a list of arguments 'DIR [-FLAG...] PACKAGE... [-FLAG...]'. The first word is the
+// folder of a module. Flags before the packages are for go test, such as -race. Those after
+// them are for the test programs, so that those of package testing begin with -test.
 //
 // All test programs are built before the first is run: tests of real coordinators must not
-// wait for a linker. Of the programs two run at a time, in the order of the arguments.
-// Beside them run those after --, one at a time, on one processor and with the lowest
+// wait for a linker. The lanes run beside each other. Each runs its programs one at a time, in
+// the order of its arguments. A lane after --idle runs on one processor and with the lowest
 // priority.
 //
 // It prints a line for each package, and the output of a test only if it fails. At the
@@ -20,7 +20,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"sync"
 )
 
@@ -33,7 +32,7 @@ func main() {
 		return
 	}
 	if len(os.Args) < 2 {
-		fmt.Fprintln(os.Stderr, "usage: gotest 'DIR [-FLAG...] PACKAGE... [-FLAG...]' ... [-- 'DIR ...' ...]")
+		fmt.Fprintln(os.Stderr, "usage: gotest 'DIR [-FLAG...] PACKAGE... [-FLAG...]' ... [-- 'DIR ...' ...] [--idle 'DIR ...' ...]")
 		os.Exit(2)
 	}
 	total := newReport(&lockedWriter{w: os.Stdout})
@@ -45,35 +44,44 @@ func main() {
 	}
 }
 
+// A lane is a list of programs that run one after the other.
+type lane struct {
+	by       []string // the command by which each is run
+	programs []program
+}
+
 // runAll builds and runs what the arguments name.
 func (r *report) runAll(args []string) error {
-	first, beside := args, []string(nil)
-	if i := slices.Index(args, "--"); i >= 0 {
-		first, beside = args[:i], args[i+1:]
-	}
 	bin, err := os.MkdirTemp(os.Getenv("GOTMPDIR"), "gotest-") // as go test does, as a link does not leave a file system
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(bin)
 	b := builder{report: r, bin: bin}
-	firstPrograms, err := b.programs(first)
-	if err != nil {
-		return err
-	}
-	besidePrograms, err := b.programs(beside)
-	if err != nil {
-		return err
+	lanes := []lane{{}}
+	for _, arg := range args {
+		last := &lanes[len(lanes)-1]
+		switch arg {
+		case "--":
+			lanes = append(lanes, lane{})
+		case "--idle":
+			lanes = append(lanes, lane{by: []string{"env", "GOMAXPROCS=1", "nice", "-n", "19"}})
+		default:
+			programs, err := b.programs(arg)
+			if err != nil {
+				return err
+			}
+			last.programs = append(last.programs, programs...)
+		}
 	}
 	if r.failed > 0 { // it does not build
 		return nil
 	}
-	var lanes sync.WaitGroup
-	for range 2 {
-		lanes.Go(func() { r.lane(firstPrograms) })
+	var running sync.WaitGroup
+	for _, l := range lanes {
+		running.Go(func() { r.lane(l) })
 	}
-	lanes.Go(func() { r.lane(besidePrograms, "env", "GOMAXPROCS=1", "nice", "-n", "19") })
-	lanes.Wait()
+	running.Wait()
 	return nil
 }
 

@@ -12,12 +12,11 @@ import (
 	"time"
 )
 
-// lane runs programs one after the other, by way of another command where one is given,
-// and takes over what is found. It may run beside another.
-func (r *report) lane(programs <-chan program, by ...string) {
-	for p := range programs {
+// lane runs the programs of a lane, and takes over what is found.
+func (r *report) lane(l lane) {
+	for _, p := range l.programs {
 		one := newReport(r.out)
-		if err := one.run(p, by...); err != nil {
+		if err := one.run(p, l.by); err != nil {
 			one.problem(fmt.Sprintf("the tests of %s: %v", p.pkg, err))
 		}
 		r.merge(one)
@@ -26,7 +25,7 @@ func (r *report) lane(programs <-chan program, by ...string) {
 
 // run runs one program. Its end counts once it has ended: a program that says PASS may
 // fail afterwards.
-func (r *report) run(p program, by ...string) error {
+func (r *report) run(p program, by []string) error {
 	argv := slices.Concat(by, []string{p.path, "-test.v=test2json", "-test.paniconexit0"}, p.flags)
 	tests := exec.Command(argv[0], argv[1:]...)
 	tests.Dir = p.dir

@@ -19,9 +19,10 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance"
 	"github.com/succession-dev/succession/conformance/proxy"
+	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 
-const ttl = time.Second
+const ttl = 2 * time.Second
 
 // The environment variables of a candidate in a process of its own.
 const (
@@ -33,7 +34,7 @@ const (
 func TestMain(m *testing.M) {
 	url := os.Getenv(urlEnv)
 	if url == "" {
-		os.Exit(m.Run())
+		coordtest.Main(m, 24)
 	}
 	b, err := backend.Open(context.Background(), url)
 	if err == nil {

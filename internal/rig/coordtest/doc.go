@@ -16,7 +16,7 @@
 // Tests that only need some ZooKeeper share one with a single server, which starts in
 // half a second. Each test then uses an election of its own:
 //
-//	func TestMain(m *testing.M) { coordtest.Main(m) }
+//	func TestMain(m *testing.M) { coordtest.Main(m, 8) }
 //
 //	func TestX(t *testing.T) {
 //		addrs := coordtest.SharedZooKeeper(t).Addrs()

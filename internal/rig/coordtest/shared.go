@@ -2,9 +2,11 @@ package coordtest
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -23,16 +25,29 @@ var shared struct {
 	main bool // Main runs, and will stop it
 }
 
-// Main runs the tests of a package that calls [SharedZooKeeper], stops what they
-// shared, and checks that no goroutine is left. It is for TestMain, and does not
-// return:
+// Main runs the tests of a package that calls [SharedZooKeeper], or leaves servers to end, which
+// end stops. Then it checks that no goroutine is left. Up to parallel tests run at once, if no
+// -parallel flag says otherwise: they wait for sessions and servers, not for the processor.
+// Main is for TestMain, and does not return:
 //
-//	func TestMain(m *testing.M) { coordtest.Main(m) }
-func Main(m *testing.M) {
+//	func TestMain(m *testing.M) { coordtest.Main(m, 8) }
+func Main(m *testing.M, parallel int, end ...func()) {
+	flag.Parse()
+	const name = "test.parallel"
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == name })
+	if !given {
+		if err := flag.Set(name, strconv.Itoa(parallel)); err != nil {
+			panic(err)
+		}
+	}
 	shared.main = true
 	code := m.Run()
 	if shared.zk != nil {
 		shared.zk.Stop()
+	}
+	for _, end := range end {
+		end()
 	}
 	if code == 0 {
 		if err := goleak.Find(); err != nil {

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(childEnv) != "" {
 		child()
 	}
-	coordtest.Main(m)
+	coordtest.Main(m, 8)
 }
 
 func child() {

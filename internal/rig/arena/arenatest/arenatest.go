@@ -5,14 +5,12 @@ package arenatest
 
 import (
 	"flag"
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/succession-dev/succession/internal/rig/arena"
+	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/internal/rig/worker"
 )
 
@@ -28,19 +26,7 @@ func Main(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "worker" {
 		os.Exit(worker.Main(os.Args[2:], os.Stdin))
 	}
-	// Runs wait for faults to pass, not for the processor.
-	flag.Parse()
-	if err := flag.Set("test.parallel", "8"); err != nil {
-		panic(err)
-	}
-	code := m.Run()
-	if code == 0 {
-		if err := goleak.Find(); err != nil {
-			fmt.Fprintln(os.Stderr, "goroutines are left after the tests:", err)
-			code = 1
-		}
-	}
-	os.Exit(code)
+	coordtest.Main(m, 8)
 }
 
 // Options returns the options of a run. A test that fails keeps what the run has written,
