@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/consul"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
@@ -27,11 +28,14 @@ func TestCrowdedAgent(t *testing.T) {
 	})
 	s := sessionOf(t, b)
 	name := coordtest.Name(t)
+	var members []backend.Member
+	for range waiters {
+		members = append(members, join(t, s, name, ""))
+	}
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 2*ttl, errEnough)
 	defer cancel()
 	var waiting sync.WaitGroup
-	for range waiters {
-		m := join(t, s, name, "")
+	for _, m := range members {
 		waiting.Go(func() { s.Gone(ctx, m) })
 	}
 	waiting.Wait()

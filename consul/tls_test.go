@@ -34,7 +34,7 @@ func TestTLS(t *testing.T) {
 	cert, key := certificate(t)
 	c := coordtest.NewConsul(t, &coordtest.ConsulOptions{CertFile: cert, KeyFile: key, ClientCAFile: cert})
 	p := coordtest.NewProxy(t, c.Addrs()[0])
-	url := "consul://" + p.Addr() + "/app?ttl=1s&connect=1s"
+	url := "consul://" + p.Addr() + "/app?ttl=2s&connect=2s"
 	b, err := backend.Open(t.Context(), url+"&ca-file="+cert+"&cert-file="+cert+"&key-file="+key)
 	if err != nil {
 		t.Fatal(err)

@@ -19,7 +19,7 @@ import (
 // one to the paused server. The term outlives that.
 func TestHeartbeatTwice(t *testing.T) {
 	t.Parallel()
-	const ttl = 5 * time.Second // there is time for three attempts
+	const ttl = 10 * time.Second // there is time for three attempts
 	var opened, silent atomic.Int64
 	c, err := etcdrig.Dial(sharedEtcd(t).Addrs(), grpc.WithChainStreamInterceptor(
 		func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, stream grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {

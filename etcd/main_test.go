@@ -32,7 +32,7 @@ var shared struct {
 
 func TestMain(m *testing.M) {
 	rig.Candidate()
-	coordtest.Main(m, 24, func() {
+	coordtest.Main(m, 16, func() {
 		if shared.etcd != nil {
 			shared.etcd.Stop()
 		}

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(ourPeer) != "" {
 		peerMain()
 	}
-	coordtest.Main(m, 24, func() {
+	coordtest.Main(m, 16, func() {
 		if z, err := shared(); err == nil {
 			z.Stop()
 		}

@@ -110,7 +110,7 @@ func TestRefusalAfterHandshake(t *testing.T) {
 	t.Cleanup(server.Close)
 	roots := x509.NewCertPool()
 	roots.AddCert(server.Certificate())
-	b := open(t, zookeeper.Options{ConnectTimeout: 500 * time.Millisecond, TLS: &tls.Config{RootCAs: roots}}, server.Listener.Addr().String())
+	b := open(t, zookeeper.Options{ConnectTimeout: 2 * time.Second, TLS: &tls.Config{RootCAs: roots}}, server.Listener.Addr().String())
 	if _, err := b.Session(t.Context()); !errors.Is(err, backend.ErrUnavailable) || !strings.Contains(err.Error(), "cert-file") {
 		t.Error(err)
 	}

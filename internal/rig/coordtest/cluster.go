@@ -30,9 +30,19 @@ type coordinator interface {
 	Stop()
 }
 
+// starting has room for one. A server that starts needs a processor; tests that begin
+// together would starve each other, and the first calls of a session would miss their bounds.
+var starting = make(chan struct{}, 1)
+
 // startCoordinator starts the coordinator that fresh makes, with other ports where
 // somebody else has taken one.
 func startCoordinator[C coordinator](ctx context.Context, name string, limit time.Duration, fresh func() C) (C, error) {
+	select {
+	case starting <- struct{}{}:
+		defer func() { <-starting }()
+	case <-ctx.Done():
+		return *new(C), context.Cause(ctx)
+	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	for attempt := 1; ; attempt++ {
