@@ -20,6 +20,7 @@ import (
 	"github.com/succession-dev/succession/conformance"
 	"github.com/succession-dev/succession/conformance/proxy"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
+	"github.com/succession-dev/succession/internal/rig/coordtest/rig"
 )
 
 const ttl = 2 * time.Second
@@ -34,7 +35,7 @@ const (
 func TestMain(m *testing.M) {
 	url := os.Getenv(urlEnv)
 	if url == "" {
-		coordtest.Main(m, 24)
+		coordtest.Main(m, 8)
 	}
 	b, err := backend.Open(context.Background(), url)
 	if err == nil {
@@ -82,6 +83,7 @@ func TestConformance(t *testing.T) {
 		Complete: true,
 	}
 	h.Faults.Network(func(b backend.Backend) []*proxy.Proxy { return []*proxy.Proxy{b.(*client).proxy} })
+	h.Wrap = rig.WhenCalm(func(*testing.T) conformance.Harness { return h })
 	conformance.Run(t, h)
 }
 
