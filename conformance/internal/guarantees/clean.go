@@ -33,9 +33,8 @@ func useAndClose(t *engine.Trial) {
 }
 
 var cleanRules = []engine.Rule{{
-	ID:    "G9.members",
-	Title: "Close leaves no member",
-	Text:  "When Backend.Close has returned nil, all members of the client are gone for every other client soon; a second Close is not an error, and Session then fails with ErrClosed.",
+	ID: "G9.members", Title: "Close leaves no member",
+	Text: "When Backend.Close has returned nil, all members of the client are gone for every other client soon; a second Close is not an error, and Session then fails with ErrClosed.",
 	Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		a.Join("x")
@@ -53,16 +52,14 @@ var cleanRules = []engine.Rule{{
 		t.Want("Session after Close", err, backend.ErrClosed)
 	},
 }, {
-	ID:    "G9.unused",
-	Title: "a backend without session can be closed",
-	Text:  "Close of a backend that was never used returns nil soon.",
+	ID: "G9.unused", Title: "a backend without session can be closed",
+	Text: "Close of a backend that was never used returns nil soon.",
 	Check: func(t *engine.Trial) {
 		t.Go("Close of an unused backend", t.Client().Close).Returns(t.Soon())
 	},
 }, {
-	ID:    "G9.goroutines",
-	Title: "Close leaves no goroutine",
-	Text:  "Five clients in turn are opened, used and closed. Soon after, no goroutine is left that was started on their behalf.",
+	ID: "G9.goroutines", Title: "Close leaves no goroutine",
+	Text: "Five clients in turn are opened, used and closed. Soon after, no goroutine is left that was started on their behalf.",
 	Check: func(t *engine.Trial) {
 		left := t.Started(func() {
 			for range 5 {
@@ -72,11 +69,9 @@ var cleanRules = []engine.Rule{{
 		left.End("goroutines are left after Close")
 	},
 }, {
-	ID:    "G9.ended-goroutines",
-	Title: "an ended session leaves no goroutine",
+	ID: "G9.ended-goroutines", Title: "an ended session leaves no goroutine",
 	Text:  "Five times a client's session is ended by the coordinator and it opens the next. Soon after the client is closed, no goroutine is left that was started on its behalf.",
-	Needs: []engine.Fault{engine.Expire},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Expire}, Check: func(t *engine.Trial) {
 		left := t.Started(func() {
 			a := t.Client()
 			for range 5 {
@@ -89,9 +84,8 @@ var cleanRules = []engine.Rule{{
 		left.End("goroutines are left after Close")
 	},
 }, {
-	ID:    "G9.campaigns",
-	Title: "campaigns and terms leave no goroutine",
-	Text:  "Ten terms are won and resigned and ten campaigns behind a leader are cancelled. No goroutine that they started is left soon after, while the clients live on.",
+	ID: "G9.campaigns", Title: "campaigns and terms leave no goroutine",
+	Text: "Ten terms are won and resigned and ten campaigns behind a leader are cancelled. No goroutine that they started is left soon after, while the clients live on.",
 	Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		a.Leave(a.Join("x")) // from now on the session has all that it needs, such as connections and goroutines
@@ -110,9 +104,8 @@ var cleanRules = []engine.Rule{{
 		left.End("goroutines are left after campaigns and terms")
 	},
 }, {
-	ID:    "G9.ended-context",
-	Title: "a call with an ended context returns its cause",
-	Text:  "Every method of a session returns the cause of its context soon when that had ended before the call, and so do Backend.Session of a client without session and Campaign; when a crash would have been noticed nobody stands in line, and nothing is written.",
+	ID: "G9.ended-context", Title: "a call with an ended context returns its cause",
+	Text: "Every method of a session returns the cause of its context soon when that had ended before the call, and so do Backend.Session of a client without session and Campaign; when a crash would have been noticed nobody stands in line, and nothing is written.",
 	Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		ctx, cancel := context.WithCancelCause(t.Ctx)
@@ -129,11 +122,9 @@ var cleanRules = []engine.Rule{{
 		b.WroteNothing("with an ended context")
 	},
 }, {
-	ID:    "G9.cut-context",
-	Title: "a call honours its context while cut off",
+	ID: "G9.cut-context", Title: "a call honours its context while cut off",
 	Text:  "While a client is cut off, every method of its session returns soon after its context has ended, with the cause of that, unless it has failed before because the session ended or the coordinator is unavailable. When a crash would have been noticed after healing, nobody stands in line and nothing is written.",
-	Needs: []engine.Fault{engine.Cut},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Cut}, Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		s := a.Live()
 		heal := a.Inject(engine.Cut)
@@ -148,11 +139,9 @@ var cleanRules = []engine.Rule{{
 		b.WroteNothing("whose context had ended")
 	},
 }, {
-	ID:    "G9.cut-session",
-	Title: "Session honours its context while cut off",
+	ID: "G9.cut-session", Title: "Session honours its context while cut off",
 	Text:  "A client without session is cut off. Session returns soon after its context has ended, with the cause of that or ErrUnavailable; healed, it returns a session after recovery, and there is one such session.",
-	Needs: []engine.Fault{engine.Cut},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Cut}, Check: func(t *engine.Trial) {
 		a := t.Client()
 		a.Live()
 		a.CloseSession()
@@ -166,11 +155,9 @@ var cleanRules = []engine.Rule{{
 		a.First(a.Join("x"), engine.Now)
 	},
 }, {
-	ID:    "G9.cut-close",
-	Title: "Close is bounded while cut off",
+	ID: "G9.cut-close", Title: "Close is bounded while cut off",
 	Text:  "While a client is cut off, Session.Close returns soon after its context has ended, and Backend.Close within recovery. The members are gone after a crash, Done is closed, and soon no goroutine is left of the client.",
-	Needs: []engine.Fault{engine.Cut},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Cut}, Check: func(t *engine.Trial) {
 		b := t.Client()
 		var a *engine.Client
 		var s backend.Session
@@ -197,9 +184,8 @@ var cleanRules = []engine.Rule{{
 		left.End("goroutines are left after Close while cut off")
 	},
 }, {
-	ID:    "G9.blocked",
-	Title: "Close ends what blocks",
-	Text:  "Gone, Watch, Joined, Campaign and Observe that wait when their backend is closed return soon, with ErrSessionEnded or ErrClosed; a leader of another client is not disturbed.",
+	ID: "G9.blocked", Title: "Close ends what blocks",
+	Text: "Gone, Watch, Joined, Campaign and Observe that wait when their backend is closed return soon, with ErrSessionEnded or ErrClosed; a leader of another client is not disturbed.",
 	Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		term := b.Leads()
@@ -226,9 +212,8 @@ var cleanRules = []engine.Rule{{
 		}
 	},
 }, {
-	ID:    "G9.never-nil",
-	Title: "nil, nil is never an answer",
-	Text:  "Campaign of a backend that is closed, with a name that is not possible, and with a context that ended, returns an error each time.",
+	ID: "G9.never-nil", Title: "nil, nil is never an answer",
+	Text: "Campaign of a backend that is closed, with a name that is not possible, and with a context that ended, returns an error each time.",
 	Check: func(t *engine.Trial) {
 		a := t.Client()
 		_, err := a.In("a//b").Campaign(t.Ctx)

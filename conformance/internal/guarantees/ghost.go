@@ -26,9 +26,8 @@ func quits(t *engine.Trial, c *engine.Client, d time.Duration) (term election.Te
 func bound(t *engine.Trial) time.Duration { return t.TTL/2 + 3*t.Soon() }
 
 var ghostRules = []engine.Rule{{
-	ID:    "G6.cancelled",
-	Title: "a cancelled campaign leaves nobody",
-	Text:  "Behind a leader, forty campaigns are cancelled at moments from 0 to four round trips after they began. Each returns the cause of its context; when a crash would have been noticed, so that nothing is on its way any more, the leader stands alone, while all clients live on.",
+	ID: "G6.cancelled", Title: "a cancelled campaign leaves nobody",
+	Text: "Behind a leader, forty campaigns are cancelled at moments from 0 to four round trips after they began. Each returns the cause of its context; when a crash would have been noticed, so that nothing is on its way any more, the leader stands alone, while all clients live on.",
 	Check: func(t *engine.Trial) {
 		a, b, c := t.Client(), t.Client(), t.Client()
 		term := a.Leads()
@@ -44,9 +43,8 @@ var ghostRules = []engine.Rule{{
 		}
 	},
 }, {
-	ID:    "G6.first",
-	Title: "a campaign that is cancelled as it wins leaves nobody",
-	Text:  "In an empty election, forty campaigns are cancelled at moments from 0 to four round trips after they began. Each returns a term, which is resigned, or the cause of its context; when a crash would have been noticed nobody stands in line, while all clients live on.",
+	ID: "G6.first", Title: "a campaign that is cancelled as it wins leaves nobody",
+	Text: "In an empty election, forty campaigns are cancelled at moments from 0 to four round trips after they began. Each returns a term, which is resigned, or the cause of its context; when a crash would have been noticed nobody stands in line, while all clients live on.",
 	Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		round := a.RoundTrip()
@@ -58,11 +56,9 @@ var ghostRules = []engine.Rule{{
 		b.Settles()
 	},
 }, {
-	ID:    "G6.cut",
-	Title: "a campaign cancelled while cut off leaves nobody",
+	ID: "G6.cut", Title: "a campaign cancelled while cut off leaves nobody",
 	Text:  "A candidate that waits and one that begins its campaign are cut off, cancelled, and healed. Both campaigns return within their bound; after a crash the leader stands alone, and does so for a TTL.",
-	Needs: []engine.Fault{engine.Cut},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Cut}, Check: func(t *engine.Trial) {
 		a, b, c := t.Client(), t.Client(), t.Client()
 		a.Leads()
 		ctx, cancel := context.WithCancelCause(t.Ctx)
@@ -80,11 +76,9 @@ var ghostRules = []engine.Rule{{
 		t.Always(t.TTL, "somebody stands in line whom nobody owns", func() bool { return len(a.Members()) == 1 })
 	},
 }, {
-	ID:    "G6.later",
-	Title: "who cannot leave in time leaves later, and takes nobody along",
+	ID: "G6.later", Title: "who cannot leave in time leaves later, and takes nobody along",
 	Text:  "A client leads one election, waits in another, and is cut off. The campaign that waits is cancelled, and may take a fiftieth of TTL to leave: it returns soon. The client is healed a tenth of TTL after the cut. The term of the first election holds for a TTL, and the leader of the other stands alone after a crash, while all clients live on.",
-	Needs: []engine.Fault{engine.Cut},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Cut}, Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		leader := a.Leads()
 		term := b.In(t.Name + "-other").Leads()
@@ -102,11 +96,9 @@ var ghostRules = []engine.Rule{{
 		a.Settles(leader.Member())
 	},
 }, {
-	ID:    "G6.lost-answer",
-	Title: "a lost answer leaves no ghost in front",
+	ID: "G6.lost-answer", Title: "a lost answer leaves no ghost in front",
 	Text:  "The answer to a candidate's first write is lost. It wins after a crash at the latest, with one member in line; after it has resigned nobody stands, and the next candidate wins soon. Three times.",
-	Needs: []engine.Fault{engine.LoseAnswer},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.LoseAnswer}, Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		for range 3 {
 			a.Live()
@@ -122,11 +114,9 @@ var ghostRules = []engine.Rule{{
 		}
 	},
 }, {
-	ID:    "G6.lost-resign",
-	Title: "a lost answer to resigning leaves no ghost",
+	ID: "G6.lost-resign", Title: "a lost answer to resigning leaves no ghost",
 	Text:  "The answer to the leader's Leave is lost. Resign returns within its bound, and the next candidate wins after a crash at the latest. Three times.",
-	Needs: []engine.Fault{engine.LoseAnswer},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.LoseAnswer}, Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		for range 3 {
 			term := a.Leads()

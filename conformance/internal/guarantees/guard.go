@@ -36,11 +36,9 @@ func guarded(end func(t *engine.Trial, c *engine.Client, term election.Term)) fu
 }
 
 var guardRules = []engine.Rule{{
-	ID:    "G3.standing",
-	Title: "a leader's guarded writes are done",
+	ID: "G3.standing", Title: "a leader's guarded writes are done",
 	Text:  "Term.Put of a standing leader is done, with and without a version; at another version it fails with ErrVersion.",
-	Needs: []engine.Fault{engine.Records},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Records}, Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		record := t.Name + "-work"
 		term := a.Leads()
@@ -56,11 +54,9 @@ var guardRules = []engine.Rule{{
 		a.Has(record, "3", v)
 	},
 }, {
-	ID:    "G3.own",
-	Title: "nobody writes what may be taken for a member",
+	ID: "G3.own", Title: "nobody writes what may be taken for a member",
 	Text:  "Of an election E, Term.Put of E, E.fence and any name below E/ is refused with ErrInvalid, whatever names the coordinator gives to members.",
-	Needs: []engine.Fault{engine.Records},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Records}, Check: func(t *engine.Trial) {
 		term := t.Client().Leads()
 		for _, own := range []string{"", ".fence", "/n_1500000000", "/backup-20261122103000", "/0000000000", "/1700000000", "/a/b"} {
 			_, err := term.Put(t.Ctx, t.Name+own, []byte("x"), 0)
@@ -68,28 +64,24 @@ var guardRules = []engine.Rule{{
 		}
 	},
 }, {
-	ID:    "G3.resigned",
-	Title: "no guarded write after resigning",
+	ID: "G3.resigned", Title: "no guarded write after resigning",
 	Text:  "After Resign, Term.Put fails with ErrNotMember and changes nothing.",
 	Needs: []engine.Fault{engine.Records},
 	Check: guarded(func(t *engine.Trial, _ *engine.Client, term election.Term) {
 		t.Want("Resign", term.Resign(t.Ctx))
 	}),
 }, {
-	ID:    "G3.expired",
-	Title: "no guarded write after the session's end",
+	ID: "G3.expired", Title: "no guarded write after the session's end",
 	Text:  "From the moment at which the coordinator has ended the leader's session, whether or not the leader knows, Term.Put fails with ErrSessionEnded or ErrNotMember and changes nothing.",
 	Needs: []engine.Fault{engine.Expire, engine.Records},
 	Check: guarded(func(_ *engine.Trial, c *engine.Client, _ election.Term) { c.Inject(engine.Expire) }),
 }, {
-	ID:    "G3.removed",
-	Title: "no guarded write after a removal",
+	ID: "G3.removed", Title: "no guarded write after a removal",
 	Text:  "From the moment at which an operator has removed the leader's member, Term.Put fails with ErrNotMember and changes nothing.",
 	Needs: []engine.Fault{engine.Remove, engine.Records},
 	Check: guarded(func(t *engine.Trial, _ *engine.Client, term election.Term) { t.Remove(term.Member()) }),
 }, {
-	ID:    "G3.dropped",
-	Title: "no guarded write after the election was deleted",
+	ID: "G3.dropped", Title: "no guarded write after the election was deleted",
 	Text:  "An operator deletes the election, and others join, perhaps under the same keys. Term.Put of the old leader fails and changes nothing.",
 	Needs: []engine.Fault{engine.Drop, engine.Records},
 	Check: guarded(func(t *engine.Trial, _ *engine.Client, _ election.Term) {
@@ -100,11 +92,9 @@ var guardRules = []engine.Rule{{
 		}
 	}),
 }, {
-	ID:    "G3.late",
-	Title: "a write that was held up is refused",
+	ID: "G3.late", Title: "a write that was held up is refused",
 	Text:  "A leader is cut off and calls Term.Put. Another wins after a crash and writes the record; then the old one is healed. Its Put fails, and the record is the new leader's.",
-	Needs: []engine.Fault{engine.Cut, engine.Deadlines, engine.Records},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Cut, engine.Deadlines, engine.Records}, Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		record := t.Name + "-work"
 		term := a.Leads()

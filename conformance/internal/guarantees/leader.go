@@ -23,20 +23,17 @@ func late(t *engine.Trial, r *engine.Race, leader *engine.Client, rest []*engine
 }
 
 var leaderRules = []engine.Rule{{
-	ID:    "G1.churn",
-	Title: "one leader while all come and go",
-	Text:  "Five candidates campaign, lead for a moment, resign and campaign again, for forty terms. No leader's Check returns nil after another has won, and tokens grow in the order of winning.",
+	ID: "G1.churn", Title: "one leader while all come and go",
+	Text: "Five candidates campaign, lead for a moment, resign and campaign again, for forty terms. No leader's Check returns nil after another has won, and tokens grow in the order of winning.",
 	Check: func(t *engine.Trial) {
 		r := t.Race(t.Clients(5), t.Tick())
 		t.Eventually(t.Limit(), "forty terms come to pass", func() bool { return r.Count() >= 40 })
 		r.Stop(history.Rules{})
 	},
 }, {
-	ID:    "G1.cut",
-	Title: "one leader when the leader is cut off",
+	ID: "G1.cut", Title: "one leader when the leader is cut off",
 	Text:  "The leader of four is cut off, another leads after a crash, and the old one is healed; four times. No leader's Check returns nil after another has won, and tokens grow.",
-	Needs: []engine.Fault{engine.Cut, engine.Deadlines},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Cut, engine.Deadlines}, Check: func(t *engine.Trial) {
 		r := t.Race(t.Clients(4), 0)
 		var last uint64
 		for range 4 {
@@ -50,11 +47,9 @@ var leaderRules = []engine.Rule{{
 		r.Stop(history.Rules{})
 	},
 }, {
-	ID:    "G1.late",
-	Title: "one leader when the leader is healed in the nick of time",
+	ID: "G1.late", Title: "one leader when the leader is healed in the nick of time",
 	Text:  "The leaders of eleven elections, of three candidates each, are cut off and healed about when their sessions end: each at a moment of its own, from a half to one and a half times TTL + Slack. Whether or not they go on leading, no leader's Check returns nil after another has won, tokens grow, and somebody leads after recovery.",
-	Needs: []engine.Fault{engine.Cut, engine.Deadlines},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Cut, engine.Deadlines}, Check: func(t *engine.Trial) {
 		whole := t.TTL + t.Slack
 		rest := t.Clients(2)
 		var races []*engine.Race

@@ -10,9 +10,8 @@ import (
 )
 
 var observeRules = []engine.Rule{{
-	ID:    "G10.sees",
-	Title: "observers see leader, acknowledgement and vacancy",
-	Text:  "An observer of an election that was never used sees nobody soon; then, each after its slow re-check at the latest, the leader not acknowledged, the same acknowledged (where there are records), the next leader, and nobody. It is told of each once.",
+	ID: "G10.sees", Title: "observers see leader, acknowledgement and vacancy",
+	Text: "An observer of an election that was never used sees nobody soon; then, each after its slow re-check at the latest, the leader not acknowledged, the same acknowledged (where there are records), the next leader, and nobody. It is told of each once.",
 	Check: func(t *engine.Trial) {
 		a, b, watcher := t.Client(), t.Client(), t.Client()
 		o := watcher.Observe(t.Ctx)
@@ -37,9 +36,8 @@ var observeRules = []engine.Rule{{
 		o.Ordered()
 	},
 }, {
-	ID:    "G10.churn",
-	Title: "observers never go back, and end on the truth",
-	Text:  "While four candidates lead in turn for thirty terms, two observers see tokens that never fall, though they may skip; when the churn is over and one leads, both see it.",
+	ID: "G10.churn", Title: "observers never go back, and end on the truth",
+	Text: "While four candidates lead in turn for thirty terms, two observers see tokens that never fall, though they may skip; when the churn is over and one leads, both see it.",
 	Check: func(t *engine.Trial) {
 		cs := t.Clients(4)
 		watchers := []*engine.Observer{t.Client().Observe(t.Ctx), t.Client().Observe(t.Ctx)}
@@ -53,11 +51,9 @@ var observeRules = []engine.Rule{{
 		}
 	},
 }, {
-	ID:    "G10.expired",
-	Title: "observers outlive their session",
+	ID: "G10.expired", Title: "observers outlive their session",
 	Text:  "The coordinator ends the session of an observer, and then of the leader. The observer is told of no error, and sees the next leader after its slow re-check at the latest.",
-	Needs: []engine.Fault{engine.Expire},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Expire}, Check: func(t *engine.Trial) {
 		a, b, watcher := t.Client(), t.Client(), t.Client()
 		term := a.Leads()
 		o := watcher.Observe(t.Ctx)
@@ -72,9 +68,8 @@ var observeRules = []engine.Rule{{
 		o.Ordered()
 	},
 }, {
-	ID:    "G10.ends",
-	Title: "an observation ends with its context",
-	Text:  "When its context ends, Observe ends soon with the cause, whether somebody leads or nobody does; a consumer that breaks off leaves no goroutine.",
+	ID: "G10.ends", Title: "an observation ends with its context",
+	Text: "When its context ends, Observe ends soon with the cause, whether somebody leads or nobody does; a consumer that breaks off leaves no goroutine.",
 	Check: func(t *engine.Trial) {
 		a, watcher := t.Client(), t.Client()
 		for range 2 {
@@ -98,9 +93,8 @@ var observeRules = []engine.Rule{{
 		left.End("goroutines are left of an observation")
 	},
 }, {
-	ID:    "G10.line",
-	Title: "Line and Leader tell the truth",
-	Text:  "Line shows all candidates in order with ID, token and key, and Leader the first; both are empty where nobody stands, and AskToResign then fails with ErrNoLeader.",
+	ID: "G10.line", Title: "Line and Leader tell the truth",
+	Text: "Line shows all candidates in order with ID, token and key, and Leader the first; both are empty where nobody stands, and AskToResign then fails with ErrNoLeader.",
 	Check: func(t *engine.Trial) {
 		cs := t.Clients(3)
 		e := cs[2].Elect()
@@ -129,11 +123,9 @@ var observeRules = []engine.Rule{{
 		}
 	},
 }, {
-	ID:    "G10.asked",
-	Title: "who is asked to resign hands over",
+	ID: "G10.asked", Title: "who is asked to resign hands over",
 	Text:  "A leader under Run is asked to resign: the next in line leads soon, the old leader stands at the end of the line again, and the later leader is not asked.",
-	Needs: []engine.Fault{engine.Records},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Records}, Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		ra := runs(t, a, t.Ctx, false)
 		first := ra.works(t, t.Soon())

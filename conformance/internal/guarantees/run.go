@@ -68,9 +68,8 @@ func (r *running) returnsAs(t *engine.Trial, want error) {
 var errWork = errors.New("the work failed")
 
 var runRules = []engine.Rule{{
-	ID:    "Run.returns",
-	Title: "Run returns what the function returns, and resigns",
-	Text:  "When the function returns an error, or nil, while it leads, Run returns just that, and its member is gone.",
+	ID: "Run.returns", Title: "Run returns what the function returns, and resigns",
+	Text: "When the function returns an error, or nil, while it leads, Run returns just that, and its member is gone.",
 	Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		for _, want := range []error{errWork, nil} {
@@ -81,9 +80,8 @@ var runRules = []engine.Rule{{
 		}
 	},
 }, {
-	ID:    "Run.resigned",
-	Title: "Run returns when its function has resigned",
-	Text:  "When the function resigns its term by itself, the next in line leads soon, while the function goes on. When that returns an error, or nil, Run returns just that, has not called the function again, and its candidate stands in line no more.",
+	ID: "Run.resigned", Title: "Run returns when its function has resigned",
+	Text: "When the function resigns its term by itself, the next in line leads soon, while the function goes on. When that returns an error, or nil, Run returns just that, has not called the function again, and its candidate stands in line no more.",
 	Check: func(t *engine.Trial) {
 		for _, want := range []error{errWork, nil} {
 			a, b := t.Client(), t.Client()
@@ -101,9 +99,8 @@ var runRules = []engine.Rule{{
 		}
 	},
 }, {
-	ID:    "Run.waits",
-	Title: "Run resigns only when the function has returned",
-	Text:  "When Run's context ends, the function's context ends soon. While the function still works, its member stands and nobody else leads, for half a TTL; when it has returned, Run returns the cause of its context, and the next one leads.",
+	ID: "Run.waits", Title: "Run resigns only when the function has returned",
+	Text: "When Run's context ends, the function's context ends soon. While the function still works, its member stands and nobody else leads, for half a TTL; when it has returned, Run returns the cause of its context, and the next one leads.",
 	Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		ctx, cancel := context.WithCancelCause(t.Ctx)
@@ -121,9 +118,8 @@ var runRules = []engine.Rule{{
 		next.Wins(t.Soon())
 	},
 }, {
-	ID:    "Run.cancelled",
-	Title: "Run that is cancelled while it waits returns the cause",
-	Text:  "When the context of a Run ends that stands in line behind a leader, it returns the cause soon, never nil, has never called the function, and stands in line no more.",
+	ID: "Run.cancelled", Title: "Run that is cancelled while it waits returns the cause",
+	Text: "When the context of a Run ends that stands in line behind a leader, it returns the cause soon, never nil, has never called the function, and stands in line no more.",
 	Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		term := a.Leads()
@@ -139,9 +135,8 @@ var runRules = []engine.Rule{{
 		a.Shows(t.Soon(), term.Member())
 	},
 }, {
-	ID:    "Run.panic",
-	Title: "a panic of the function resigns, and is passed on",
-	Text:  "When the function panics, Run resigns and panics with the same value; the next in line leads soon.",
+	ID: "Run.panic", Title: "a panic of the function resigns, and is passed on",
+	Text: "When the function panics, Run resigns and panics with the same value; the next in line leads soon.",
 	Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		leads := make(chan error)
@@ -164,11 +159,9 @@ var runRules = []engine.Rule{{
 		next.Wins(t.Soon())
 	},
 }, {
-	ID:    "Run.lost",
-	Title: "Run campaigns again after a loss, and waits for the function",
+	ID: "Run.lost", Title: "Run campaigns again after a loss, and waits for the function",
 	Text:  "When the coordinator ends the session of a Run that leads, the function's context ends after a crash at the latest, with a LostError. While the function still works it is not called again; when it has returned its result is dropped, and it is called again with a larger token after recovery.",
-	Needs: []engine.Fault{engine.Expire},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Expire}, Check: func(t *engine.Trial) {
 		a := t.Client()
 		r := runs(t, a, t.Ctx, true)
 		term := r.works(t, t.Soon())
@@ -189,11 +182,9 @@ var runRules = []engine.Rule{{
 		r.returnsAs(t, errWork)
 	},
 }, {
-	ID:    "Run.sealed",
-	Title: "Run ends where the election has moved",
+	ID: "Run.sealed", Title: "Run ends where the election has moved",
 	Text:  "When the election is sealed, a Run that waits returns a SealedError with the new address after its slow re-check.",
-	Needs: []engine.Fault{engine.Pins},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Pins}, Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		m := a.Join("x")
 		r := runs(t, b, t.Ctx, false)

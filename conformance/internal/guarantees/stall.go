@@ -33,9 +33,8 @@ func hands(end func(t *engine.Trial, c *engine.Client, term election.Term)) func
 }
 
 var stallRules = []engine.Rule{{
-	ID:    "G8.resign",
-	Title: "a resignation hands over at once",
-	Text:  "Eight times a leader resigns and the next in line wins soon; the fastest takes less than half a TTL, so that it was a notification that woke it and not the slow re-check.",
+	ID: "G8.resign", Title: "a resignation hands over at once",
+	Text: "Eight times a leader resigns and the next in line wins soon; the fastest takes less than half a TTL, so that it was a notification that woke it and not the slow re-check.",
 	Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		term := a.Leads()
@@ -54,28 +53,23 @@ var stallRules = []engine.Rule{{
 		}
 	},
 }, {
-	ID:    "G8.close",
-	Title: "closing the backend hands over at once",
+	ID: "G8.close", Title: "closing the backend hands over at once",
 	Text:  "When the leader's backend is closed, the next in line wins at once, and the one after that soon in its turn. Five elections.",
 	Check: hands(func(_ *engine.Trial, c *engine.Client, _ election.Term) { c.Closes() }),
 }, {
-	ID:    "G8.expire",
-	Title: "the end of a session hands over at once",
+	ID: "G8.expire", Title: "the end of a session hands over at once",
 	Text:  "As G8.close, when the coordinator ends the leader's session.",
 	Needs: []engine.Fault{engine.Expire},
 	Check: hands(func(_ *engine.Trial, c *engine.Client, _ election.Term) { c.Inject(engine.Expire) }),
 }, {
-	ID:    "G8.removed",
-	Title: "a removal hands over at once",
+	ID: "G8.removed", Title: "a removal hands over at once",
 	Text:  "As G8.close, when an operator removes the leader's member.",
 	Needs: []engine.Fault{engine.Remove},
 	Check: hands(func(t *engine.Trial, _ *engine.Client, term election.Term) { t.Remove(term.Member()) }),
 }, {
-	ID:    "G8.waiter-removed",
-	Title: "a waiter that was removed stands in line again",
+	ID: "G8.waiter-removed", Title: "a waiter that was removed stands in line again",
 	Text:  "An operator removes a waiting candidate's member, and deletes the election. The candidate joins again after its slow re-check, and wins when the others have gone.",
-	Needs: []engine.Fault{engine.Remove, engine.Drop},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Remove, engine.Drop}, Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		term := a.Leads()
 		next := b.Stand(t.Ctx)
@@ -91,11 +85,9 @@ var stallRules = []engine.Rule{{
 		}
 	},
 }, {
-	ID:    "G8.waiter-expired",
-	Title: "a waiter whose session ended stands in line again",
+	ID: "G8.waiter-expired", Title: "a waiter whose session ended stands in line again",
 	Text:  "When the coordinator ends a waiting candidate's session, it joins again after recovery, and wins soon after the leader has resigned.",
-	Needs: []engine.Fault{engine.Expire},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Expire}, Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		term := a.Leads()
 		next := b.Stand(t.Ctx)
@@ -106,11 +98,9 @@ var stallRules = []engine.Rule{{
 		next.Wins(t.Soon())
 	},
 }, {
-	ID:    "G8.cut",
-	Title: "a waiter that was cut off is not stuck",
+	ID: "G8.cut", Title: "a waiter that was cut off is not stuck",
 	Text:  "A waiting candidate is cut off, once for a third of TTL and once beyond its session's time, and healed; the leader resigns meanwhile. The candidate wins after recovery.",
-	Needs: []engine.Fault{engine.Cut},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Cut}, Check: func(t *engine.Trial) {
 		for _, d := range []time.Duration{t.TTL / 3, t.Crash() * 5 / 4} {
 			a, b := t.Client(), t.Client()
 			term := a.Leads()

@@ -12,9 +12,8 @@ import (
 )
 
 var successionRules = []engine.Rule{{
-	ID:    "G4.order",
-	Title: "leadership goes down the line",
-	Text:  "Six candidates join one after the other. Each wins when the one before resigns, and nobody before; who has resigned and campaigns again stands at the end.",
+	ID: "G4.order", Title: "leadership goes down the line",
+	Text: "Six candidates join one after the other. Each wins when the one before resigns, and nobody before; who has resigned and campaigns again stands at the end.",
 	Check: func(t *engine.Trial) {
 		cs := t.Clients(6)
 		var line []*engine.Candidate
@@ -37,9 +36,8 @@ var successionRules = []engine.Rule{{
 		line[len(cs)].Wins(t.Soon())
 	},
 }, {
-	ID:    "G4.middle",
-	Title: "who leaves from the middle changes nothing in front",
-	Text:  "Of six candidates the second, fourth and last give up. The leader's term goes on with its token, nobody wins for half a TTL, and then the third and the fifth win in this order.",
+	ID: "G4.middle", Title: "who leaves from the middle changes nothing in front",
+	Text: "Of six candidates the second, fourth and last give up. The leader's term goes on with its token, nobody wins for half a TTL, and then the third and the fifth win in this order.",
 	Check: func(t *engine.Trial) {
 		cs := t.Clients(6)
 		term := cs[0].Leads()
@@ -67,11 +65,9 @@ var successionRules = []engine.Rule{{
 		line[4].Wins(t.Soon())
 	},
 }, {
-	ID:    "G4.crash",
-	Title: "a crash in the middle changes nothing in front",
+	ID: "G4.crash", Title: "a crash in the middle changes nothing in front",
 	Text:  "Of three candidates the second is killed. For the time of a crash the leader leads on and the third does not win; when the leader resigns after that, the third wins soon.",
-	Needs: []engine.Fault{engine.Kill},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Kill}, Check: func(t *engine.Trial) {
 		cs := t.Clients(3)
 		term := cs[0].Leads()
 		ctx, cancel := context.WithCancel(t.Ctx)
@@ -150,9 +146,8 @@ func handoverCost(t *engine.Trial, n int) int64 {
 }
 
 var herdRules = []engine.Rule{{
-	ID:    "G5.one",
-	Title: "one exit wakes one",
-	Text:  "Twenty clients stand in line, each waits for the one in front. Five times the first leaves: the next one's Gone returns soon, and it is first. By then, and by the end, nobody else's Gone has returned.",
+	ID: "G5.one", Title: "one exit wakes one",
+	Text: "Twenty clients stand in line, each waits for the one in front. Five times the first leaves: the next one's Gone returns soon, and it is first. By then, and by the end, nobody else's Gone has returned.",
 	Check: func(t *engine.Trial) {
 		cs, line, waits := queue(t, 20)
 		t.Pass(t.TTL/10, "until all waits have been set up")
@@ -175,22 +170,18 @@ var herdRules = []engine.Rule{{
 		})
 	},
 }, {
-	ID:    "G5.cost",
-	Title: "a handover costs the same in a long line",
+	ID: "G5.cost", Title: "a handover costs the same in a long line",
 	Text:  "The requests from Leave to the next one's Ahead are as few in a line of twenty-four as in one of four, give or take two: the fewest that the two of a handover send together, and for each other client the fewest that it sends during any handover, so that heartbeats do not count.",
-	Needs: []engine.Fault{engine.Requests},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Requests}, Check: func(t *engine.Trial) {
 		small := handoverCost(t, 4)
 		if large := handoverCost(t, 24); large > small+2 {
 			t.Fatalf("a handover takes %d requests in a line of 24, and %d in a line of 4", large, small)
 		}
 	},
 }, {
-	ID:    "G5.rest",
-	Title: "a candidate at rest is quiet",
+	ID: "G5.rest", Title: "a candidate at rest is quiet",
 	Text:  "Six candidates wait behind a leader for three TTL. Each of the last four sends at most 8 requests per TTL, heartbeats and the slow re-check included.",
-	Needs: []engine.Fault{engine.Requests},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Requests}, Check: func(t *engine.Trial) {
 		cs := t.Clients(7)
 		cs[0].Leads()
 		for _, c := range cs[1:] {

@@ -21,9 +21,8 @@ func grows(t *engine.Trial, c *engine.Client, last uint64, d time.Duration) uint
 }
 
 var tokenRules = []engine.Rule{{
-	ID:    "G2.sessions",
-	Title: "tokens grow over sessions",
-	Text:  "Two clients lead in turn, each term under a new session, and again under the same; an election that was empty in between included. Each token is larger than the one before.",
+	ID: "G2.sessions", Title: "tokens grow over sessions",
+	Text: "Two clients lead in turn, each term under a new session, and again under the same; an election that was empty in between included. Each token is larger than the one before.",
 	Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		last := uint64(0)
@@ -36,9 +35,8 @@ var tokenRules = []engine.Rule{{
 		}
 	},
 }, {
-	ID:    "G2.clients",
-	Title: "tokens grow over clients",
-	Text:  "Five clients in turn are opened, lead once and are closed. Each token is larger than the one before.",
+	ID: "G2.clients", Title: "tokens grow over clients",
+	Text: "Five clients in turn are opened, lead once and are closed. Each token is larger than the one before.",
 	Check: func(t *engine.Trial) {
 		last := uint64(0)
 		for range 5 {
@@ -48,11 +46,9 @@ var tokenRules = []engine.Rule{{
 		}
 	},
 }, {
-	ID:    "G2.known",
-	Title: "the token is the member's and does not change",
+	ID: "G2.known", Title: "the token is the member's and does not change",
 	Text:  "The token of a term is the token that every client computes from the line, and it is the same from winning until the end, whatever is written to the election's record meanwhile.",
-	Needs: []engine.Fault{engine.Records},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Records}, Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		b.Put(t.Name+"-r", "x", nil) // so that no position is the first
 		b.Leave(b.Join("x"))
@@ -69,11 +65,9 @@ var tokenRules = []engine.Rule{{
 		})
 	},
 }, {
-	ID:    "G2.drop",
-	Title: "tokens grow when the election is deleted",
+	ID: "G2.drop", Title: "tokens grow when the election is deleted",
 	Text:  "An operator deletes the whole election, empty and while somebody leads, three times each. Each later token is larger.",
-	Needs: []engine.Fault{engine.Drop},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Drop}, Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		last := uint64(0)
 		for range 3 {
@@ -91,11 +85,9 @@ var tokenRules = []engine.Rule{{
 		}
 	},
 }, {
-	ID:    "G2.fence-drop",
-	Title: "a raised fence outlives the election",
+	ID: "G2.fence-drop", Title: "a raised fence outlives the election",
 	Text:  "After RaiseFence, an operator deletes the whole election, empty and while somebody leads. Each later token is above the floor, and larger than the one before.",
-	Needs: []engine.Fault{engine.Drop, engine.Records},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Drop, engine.Records}, Check: func(t *engine.Trial) {
 		const floor = 1 << 40
 		a, b := t.Client(), t.Client()
 		t.Want("RaiseFence", a.Elect().RaiseFence(t.Ctx, floor))
@@ -108,11 +100,9 @@ var tokenRules = []engine.Rule{{
 		grows(t, a, last, t.Recovery())
 	},
 }, {
-	ID:    "G2.restart",
-	Title: "tokens grow over restarts",
+	ID: "G2.restart", Title: "tokens grow over restarts",
 	Text:  "The coordinator is restarted between terms, three times, with an empty election. Each later token is larger.",
-	Needs: []engine.Fault{engine.Restart},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Restart}, Check: func(t *engine.Trial) {
 		a := t.Client()
 		last := uint64(0)
 		for range 3 {
@@ -122,11 +112,9 @@ var tokenRules = []engine.Rule{{
 		}
 	},
 }, {
-	ID:    "G2.reset",
-	Title: "tokens do not fall in silence",
+	ID: "G2.reset", Title: "tokens do not fall in silence",
 	Text:  "The coordinator is rebuilt empty, and its log begins again. A client that knew it before is told ErrReset after recovery, by Session or a later call; until then no member that it joins has an earlier position than before.",
-	Needs: []engine.Fault{engine.Reset},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Reset}, Check: func(t *engine.Trial) {
 		a := t.Client()
 		last := backend.Member{}
 		for range 20 {
@@ -149,11 +137,9 @@ var tokenRules = []engine.Rule{{
 		})
 	},
 }, {
-	ID:    "G2.fence",
-	Title: "RaiseFence lifts every later token",
+	ID: "G2.fence", Title: "RaiseFence lifts every later token",
 	Text:  "After RaiseFence, who wins next has a token above the floor, who stood in line before included; raising to less changes nothing; the leader of the time keeps its token.",
-	Needs: []engine.Fault{engine.Records},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Records}, Check: func(t *engine.Trial) {
 		a, b, c := t.Client(), t.Client(), t.Client()
 		term := a.Leads()
 		next := b.Stand(t.Ctx)

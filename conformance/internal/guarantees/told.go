@@ -55,26 +55,22 @@ func lost(t *engine.Trial, term election.Term, reasons ...error) {
 }
 
 var toldRules = []engine.Rule{{
-	ID:    "G7.expired",
-	Title: "a leader learns that its session ended",
+	ID: "G7.expired", Title: "a leader learns that its session ended",
 	Text:  "When the coordinator ends the leader's session, the term's context is cancelled at once, with a LostError that says so; Check says the same. Five elections.",
 	Needs: []engine.Fault{engine.Expire},
 	Check: told(func(_ *engine.Trial, c *engine.Client, _ election.Term) { c.Inject(engine.Expire) }, backend.ErrSessionEnded, elect.ErrDeadline, elect.ErrRemoved),
 }, {
-	ID:    "G7.removed",
-	Title: "a leader learns that it was removed",
+	ID: "G7.removed", Title: "a leader learns that it was removed",
 	Text:  "When an operator removes the leader's member, the term's context is cancelled at once, with a LostError because of ErrRemoved. Five elections.",
 	Needs: []engine.Fault{engine.Remove},
 	Check: told(func(t *engine.Trial, _ *engine.Client, term election.Term) { t.Remove(term.Member()) }, elect.ErrRemoved),
 }, {
-	ID:    "G7.dropped",
-	Title: "a leader learns that the election was deleted",
+	ID: "G7.dropped", Title: "a leader learns that the election was deleted",
 	Text:  "When an operator deletes the election, the term's context is cancelled at once, with a LostError because of ErrRemoved. Five elections.",
 	Needs: []engine.Fault{engine.Drop},
 	Check: told(func(t *engine.Trial, _ *engine.Client, term election.Term) { t.Drop(term.Member().Line) }, elect.ErrRemoved),
 }, {
-	ID:    "G7.asked",
-	Title: "a leader learns that it is to resign",
+	ID: "G7.asked", Title: "a leader learns that it is to resign",
 	Text:  "When another client asks the leader to resign, the term's context is cancelled at once, with a LostError because of ErrAsked. Five elections.",
 	Needs: []engine.Fault{engine.Records},
 	Check: told(func(t *engine.Trial, _ *engine.Client, term election.Term) {
@@ -84,16 +80,13 @@ var toldRules = []engine.Rule{{
 		}
 	}, elect.ErrAsked),
 }, {
-	ID:    "G7.closed",
-	Title: "a leader learns that its backend was closed",
+	ID: "G7.closed", Title: "a leader learns that its backend was closed",
 	Text:  "When the leader's own backend is closed, the term's context is cancelled at once, with a LostError. Five elections.",
 	Check: told(func(_ *engine.Trial, c *engine.Client, _ election.Term) { c.Close() }, elect.ErrLost),
 }, {
-	ID:    "G7.cut",
-	Title: "a leader that is cut off is told before its deadline",
+	ID: "G7.cut", Title: "a leader that is cut off is told before its deadline",
 	Text:  "When a leader is cut off, its context is cancelled and Check fails no later than the deadline of its session, which is no later than TTL after the cut; three times, at other moments between heartbeats.",
-	Needs: []engine.Fault{engine.Cut, engine.Deadlines},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Cut, engine.Deadlines}, Check: func(t *engine.Trial) {
 		for i := range 3 {
 			a := t.Client()
 			term := a.Leads()
@@ -119,11 +112,9 @@ var toldRules = []engine.Rule{{
 		}
 	},
 }, {
-	ID:    "G7.margin",
-	Title: "a term ends a margin before its deadline",
+	ID: "G7.margin", Title: "a term ends a margin before its deadline",
 	Text:  "Term.Deadline is Margin before the session's deadline, a tenth of TTL by default; when a leader is cut off, Check fails from Term.Deadline on.",
-	Needs: []engine.Fault{engine.Cut, engine.Deadlines},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Cut, engine.Deadlines}, Check: func(t *engine.Trial) {
 		a := t.Client()
 		term := a.Leads()
 		s := a.Live()
@@ -138,11 +129,9 @@ var toldRules = []engine.Rule{{
 		}
 	},
 }, {
-	ID:    "G7.longest",
-	Title: "the longest margin can be kept",
+	ID: "G7.longest", Title: "the longest margin can be kept",
 	Text:  "Of five terms in a row whose Margin is MaxMargin of the session, each watched for half a TTL, which is longer than between two heartbeats, three hold at least: on a busy machine one may be lost. A candidate with a longer Margin is refused with ErrInvalid.",
-	Needs: []engine.Fault{engine.Deadlines},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Deadlines}, Check: func(t *engine.Trial) {
 		a := t.Client()
 		most := a.Live().MaxMargin()
 		held := 0

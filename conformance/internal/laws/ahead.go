@@ -9,9 +9,8 @@ import (
 )
 
 var aheadRules = []engine.Rule{{
-	ID:    "L2.order",
-	Title: "each stands behind the one in front",
-	Text:  "In a line of eight of three clients, Ahead names for each member the one just in front of it in the order of positions, and says First for the first alone, with the token fence + position.",
+	ID: "L2.order", Title: "each stands behind the one in front",
+	Text: "In a line of eight of three clients, Ahead names for each member the one just in front of it in the order of positions, and says First for the first alone, with the token fence + position.",
 	Check: func(t *engine.Trial) {
 		cs := t.Clients(3)
 		var line []backend.Member
@@ -26,9 +25,8 @@ var aheadRules = []engine.Rule{{
 		}
 	},
 }, {
-	ID:    "L2.after-join",
-	Title: "Ahead is as fresh as Join",
-	Text:  "A client joins after another's Join has returned. Its next Ahead sees the other in front, thirty times in turn.",
+	ID: "L2.after-join", Title: "Ahead is as fresh as Join",
+	Text: "A client joins after another's Join has returned. Its next Ahead sees the other in front, thirty times in turn.",
 	Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		front := a.Join("first")
@@ -42,9 +40,8 @@ var aheadRules = []engine.Rule{{
 		}
 	},
 }, {
-	ID:    "L2.after-gone",
-	Title: "Ahead is as fresh as Gone",
-	Text:  "When Gone has returned for the member in front, the next Ahead of the same session says First, thirty times in turn.",
+	ID: "L2.after-gone", Title: "Ahead is as fresh as Gone",
+	Text: "When Gone has returned for the member in front, the next Ahead of the same session says First, thirty times in turn.",
 	Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		front := a.Join("first")
@@ -60,9 +57,8 @@ var aheadRules = []engine.Rule{{
 		}
 	},
 }, {
-	ID:    "L2.churn",
-	Title: "who has gone never comes back",
-	Text:  "Four clients join, wait their turn by Ahead and Gone, and leave, ten times each at once. No Ahead names a member for which Gone or Leave of the same session has returned.",
+	ID: "L2.churn", Title: "who has gone never comes back",
+	Text: "Four clients join, wait their turn by Ahead and Gone, and leave, ten times each at once. No Ahead names a member for which Gone or Leave of the same session has returned.",
 	Check: func(t *engine.Trial) {
 		var calls []*engine.Call
 		for _, c := range t.Clients(4) {
@@ -93,9 +89,8 @@ var aheadRules = []engine.Rule{{
 		}
 	},
 }, {
-	ID:    "L2.line",
-	Title: "Line never goes back",
-	Text:  "Five times a client joins, is seen by another, leaves, and is seen no more: it is in none of the next six answers to the other. While two clients join and leave forty times, no answer has a member that an earlier one did not have any more.",
+	ID: "L2.line", Title: "Line never goes back",
+	Text: "Five times a client joins, is seen by another, leaves, and is seen no more: it is in none of the next six answers to the other. While two clients join and leave forty times, no answer has a member that an earlier one did not have any more.",
 	Check: func(t *engine.Trial) {
 		watcher, passer := t.Client(), t.Client()
 		for range 5 {
@@ -133,9 +128,8 @@ var aheadRules = []engine.Rule{{
 		}
 	},
 }, {
-	ID:    "L2.left",
-	Title: "who left is not in line",
-	Text:  "Ahead of a member that its own session took out fails with ErrNotMember, at the head, in the middle and at the end of the line.",
+	ID: "L2.left", Title: "who left is not in line",
+	Text: "Ahead of a member that its own session took out fails with ErrNotMember, at the head, in the middle and at the end of the line.",
 	Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		line := []backend.Member{a.Join("0"), b.Join("1"), a.Join("2"), b.Join("3"), a.Join("4")}
@@ -147,11 +141,9 @@ var aheadRules = []engine.Rule{{
 		b.Behind(line[3], line[1])
 	},
 }, {
-	ID:    "L2.removed",
-	Title: "who was removed is not in line",
+	ID: "L2.removed", Title: "who was removed is not in line",
 	Text:  "When an operator has removed a member, at the head or behind another, Ahead of it fails with ErrNotMember, and never with First.",
-	Needs: []engine.Fault{engine.Remove},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Remove}, Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		head, middle, last := a.Join("0"), b.Join("1"), a.Join("2")
 		for c, m := range map[*engine.Client]backend.Member{a: head, b: middle} {
@@ -162,11 +154,9 @@ var aheadRules = []engine.Rule{{
 		a.First(last, engine.Now)
 	},
 }, {
-	ID:    "L2.cost",
-	Title: "Ahead costs the same in a long line",
+	ID: "L2.cost", Title: "Ahead costs the same in a long line",
 	Text:  "Ahead sends no more requests in a line of twenty than in a line of three: the fewest of five calls are compared.",
-	Needs: []engine.Fault{engine.Requests},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Requests}, Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		fewest := func(m backend.Member) int64 {
 			best := int64(1 << 62)

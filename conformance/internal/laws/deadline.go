@@ -39,9 +39,8 @@ func deadlineNow(s backend.Session) time.Time {
 }
 
 var deadlineRules = []engine.Rule{{
-	ID:    "L6.ttl",
-	Title: "TTL and Deadline agree",
-	Text:  "TTL is positive and Deadline of a leader is not zero; or both are zero, and the backend counts as one that lacks Deadlines. The TTL is at most that of the harness.",
+	ID: "L6.ttl", Title: "TTL and Deadline agree",
+	Text: "TTL is positive and Deadline of a leader is not zero; or both are zero, and the backend counts as one that lacks Deadlines. The TTL is at most that of the harness.",
 	Check: func(t *engine.Trial) {
 		a := t.Client()
 		a.First(a.Join("x"), engine.Now)
@@ -57,11 +56,9 @@ var deadlineRules = []engine.Rule{{
 		}
 	},
 }, {
-	ID:    "L6.bound",
-	Title: "the deadline is at most a TTL away",
+	ID: "L6.bound", Title: "the deadline is at most a TTL away",
 	Text:  "When Ahead has said First, and ever after for two TTL, Deadline is in the future and not more than TTL away.",
-	Needs: []engine.Fault{engine.Deadlines},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Deadlines}, Check: func(t *engine.Trial) {
 		a := t.Client()
 		a.First(a.Join("x"), engine.Now)
 		s := a.Live()
@@ -75,11 +72,9 @@ var deadlineRules = []engine.Rule{{
 		})
 	},
 }, {
-	ID:    "L6.advances",
-	Title: "the deadline moves ahead for the first two",
+	ID: "L6.advances", Title: "the deadline moves ahead for the first two",
 	Text:  "For two TTL, Deadline of a leader and of its heir never moves back, stays ahead, and at the end is at least one TTL later than in the beginning.",
-	Needs: []engine.Fault{engine.Deadlines},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Deadlines}, Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		first, second := a.Join("x"), b.Join("y")
 		a.First(first, engine.Now)
@@ -107,11 +102,9 @@ var deadlineRules = []engine.Rule{{
 		}
 	},
 }, {
-	ID:    "L6.cut",
-	Title: "a leader's deadline passes before another leads",
+	ID: "L6.cut", Title: "a leader's deadline passes before another leads",
 	Text:  "A leader is cut off. When Ahead says First to the next in line, which it does after a crash, the old leader's deadline has passed, and it is no later than TTL after the cut. Three times, at other moments between heartbeats.",
-	Needs: []engine.Fault{engine.Cut, engine.Deadlines},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Cut, engine.Deadlines}, Check: func(t *engine.Trial) {
 		for i := range 3 {
 			a, b := t.Client(), t.Client()
 			m := a.Join("x")
@@ -133,11 +126,9 @@ var deadlineRules = []engine.Rule{{
 		}
 	},
 }, {
-	ID:    "L6.kept",
-	Title: "a short cut does not end a term",
+	ID: "L6.kept", Title: "a short cut does not end a term",
 	Text:  "A leader is cut off for a tenth of TTL and healed, five times. Its deadline never passes, its session lives, and it is still first.",
-	Needs: []engine.Fault{engine.Cut, engine.Deadlines},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Cut, engine.Deadlines}, Check: func(t *engine.Trial) {
 		a := t.Client()
 		m := a.Join("x")
 		a.First(m, engine.Now)
@@ -154,21 +145,17 @@ var deadlineRules = []engine.Rule{{
 		a.First(m, engine.Now)
 	},
 }, {
-	ID:    "L6.late",
-	Title: "a late answer does not revive a deadline",
+	ID: "L6.late", Title: "a late answer does not revive a deadline",
 	Text:  "A leader is cut off until its deadline has passed, and healed at that moment: what it sent before arrives and is answered. The deadline of that session stays in the past for a TTL; where the session ends, also after the next has begun.",
-	Needs: []engine.Fault{engine.Cut, engine.Deadlines},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Cut, engine.Deadlines}, Check: func(t *engine.Trial) {
 		a := t.Client()
 		a.First(a.Join("x"), engine.Now)
 		staysPassed(t, a)
 	},
 }, {
-	ID:    "L6.gate",
-	Title: "who stands behind a gate has a leader's deadline",
+	ID: "L6.gate", Title: "who stands behind a gate has a leader's deadline",
 	Text:  "The first member is pinned, and the record names it as a migration's gate. When Ahead has answered who stands second, its deadline is ahead and stays so for a TTL. It is cut off until the deadline has passed, and healed at that moment: the deadline stays in the past as L6.late has it.",
-	Needs: []engine.Fault{engine.Cut, engine.Deadlines, engine.Pins},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Cut, engine.Deadlines, engine.Pins}, Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		gate := a.Join("gate")
 		a.First(gate, engine.Now)
@@ -180,11 +167,9 @@ var deadlineRules = []engine.Rule{{
 		staysPassed(t, b)
 	},
 }, {
-	ID:    "L6.ended",
-	Title: "the deadline of an ended session has passed",
+	ID: "L6.ended", Title: "the deadline of an ended session has passed",
 	Text:  "A leader's session is closed. When the next in line leads, which may be before Close has returned, its deadline has passed, and it stays so for a TTL. Three times.",
-	Needs: []engine.Fault{engine.Deadlines},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Deadlines}, Check: func(t *engine.Trial) {
 		for range 3 {
 			a, b := t.Client(), t.Client()
 			m, next := a.Join("x"), b.Join("y")
@@ -198,11 +183,9 @@ var deadlineRules = []engine.Rule{{
 		}
 	},
 }, {
-	ID:    "L6.old-answer",
-	Title: "the deadline counts from when a request was sent",
+	ID: "L6.old-answer", Title: "the deadline counts from when a request was sent",
 	Text:  "The answers to a leader are held back for half a TTL and more while its requests arrive, then they arrive all at once, and the leader is cut off before it hears more. When the next in line leads, the leader's deadline has passed. Three times.",
-	Needs: []engine.Fault{engine.Deafen, engine.Cut, engine.Deadlines},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Deafen, engine.Cut, engine.Deadlines}, Check: func(t *engine.Trial) {
 		for i := range 3 {
 			a, b := t.Client(), t.Client()
 			m, next := a.Join("x"), b.Join("y")

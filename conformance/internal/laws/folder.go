@@ -9,11 +9,9 @@ import (
 )
 
 var folderRules = []engine.Rule{{
-	ID:    "L7.folder",
-	Title: "there is nothing but members in the folder",
+	ID: "L7.folder", Title: "there is nothing but members in the folder",
 	Text:  "After joins, departures, a pin and writes to the election's record and to others, List of the election's name shows nothing, or keys of members that stand; List of the folder above shows the election's record once, and no other name that was not written.",
-	Needs: []engine.Fault{engine.Records},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Records}, Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		m := a.Join("x")
 		gone := b.Join("y")
@@ -50,11 +48,9 @@ var folderRules = []engine.Rule{{
 		}
 	},
 }, {
-	ID:    "L7.header",
-	Title: "the record of that name is the header",
+	ID: "L7.header", Title: "the record of that name is the header",
 	Text:  "What is put under the election's name is what Line shows as its header, with that version, soon. It stays so, but for what a migration writes: before anybody joins, while somebody stands, and after all have left. Line of an election that nobody has written to or joined has nobody, the version of its record, and where that is Absent the zero header.",
-	Needs: []engine.Fault{engine.Records},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Records}, Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		l := b.Line()
 		if r := b.Get(t.Name); len(l.Members) != 0 || l.Version != r.Version || l.Version == backend.Absent && l.Header != (backend.Header{}) {
@@ -90,11 +86,9 @@ var folderRules = []engine.Rule{{
 		check(func(h *backend.Header) { h.Fence, h.Acknowledged, h.Resign = first+9, 0, 0 })
 	},
 }, {
-	ID:    "L7.ahead",
-	Title: "Ahead brings the election's record",
+	ID: "L7.ahead", Title: "Ahead brings the election's record",
 	Text:  "One client changes the header, and then another joins. Ahead brings what was written, to who waits and, when the first has left and joined again, to who is first. Five times in turn.",
-	Needs: []engine.Fault{engine.Records},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Records}, Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		first := a.Join("x")
 		for i := range uint64(5) {
@@ -113,11 +107,9 @@ var folderRules = []engine.Rule{{
 		}
 	},
 }, {
-	ID:    "L7.fence",
-	Title: "the token is fence and position",
+	ID: "L7.fence", Title: "the token is fence and position",
 	Text:  "The token that Ahead says is the position plus the fence, as of when the line was read: a fence that was raised before the leader in front left is in the token of who comes next, who has seen that leader in front, and perhaps the lower fence.",
-	Needs: []engine.Fault{engine.Records},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Records}, Check: func(t *engine.Trial) {
 		a, b, c := t.Client(), t.Client(), t.Client()
 		m, next := a.Join("x"), b.Join("y")
 		token := a.First(m, engine.Now)
@@ -141,11 +133,9 @@ var folderRules = []engine.Rule{{
 		}
 	},
 }, {
-	ID:    "L7.fence-cut",
-	Title: "the fence is read no earlier than the line",
+	ID: "L7.fence-cut", Title: "the fence is read no earlier than the line",
 	Text:  "Twenty times, a client is cut off at a moment from 0 to four round trips after it asked who stands in front. Meanwhile another client raises the fence, and then the leader in front leaves; then it is healed. Where Ahead says First, then or when it is asked again, the raised fence is in the token.",
-	Needs: []engine.Fault{engine.Cut, engine.Records},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Cut, engine.Records}, Check: func(t *engine.Trial) {
 		a, b, c := t.Client(), t.Client(), t.Client()
 		round := b.RoundTrip()
 		s := b.Live()
@@ -173,11 +163,9 @@ var folderRules = []engine.Rule{{
 		}
 	},
 }, {
-	ID:    "L7.foreign",
-	Title: "a stranger's data is no header",
+	ID: "L7.foreign", Title: "a stranger's data is no header",
 	Text:  "Where the election's record holds data that is not of this project, such as a host name or JSON of another program, the header is zero, and the line works as it does without.",
-	Needs: []engine.Fault{engine.Records},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Records}, Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		m := a.Join("x")
 		for _, data := range []string{"", "10.0.0.7", `{"leader":"host-1"}`, "\x00\xff", "succession"} {
@@ -191,11 +179,9 @@ var folderRules = []engine.Rule{{
 		}
 	},
 }, {
-	ID:    "L7.damaged",
-	Title: "a damaged header is an error",
+	ID: "L7.damaged", Title: "a damaged header is an error",
 	Text:  "Where the election's record begins as ours and cannot be understood, Ahead of the first member and Line fail with ErrHeader; to take the fence for 0 would let tokens fall.",
-	Needs: []engine.Fault{engine.Records},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Records}, Check: func(t *engine.Trial) {
 		a := t.Client()
 		m := a.Join("x")
 		for _, data := range []string{`{"succession":1,"fence":"x"}`, `{"succession":2}`, `{"succession":1,"fence":7`, `{"succession":1,"later":1}`} {

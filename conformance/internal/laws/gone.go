@@ -60,39 +60,30 @@ func unmoved(t *engine.Trial, waits ...*engine.Call) {
 }
 
 var goneRules = []engine.Rule{{
-	ID:    "L3.leave",
-	Title: "Gone wakes when the member leaves",
+	ID: "L3.leave", Title: "Gone wakes when the member leaves",
 	Text:  "Gone of the heir and of a client without a place does not return for half a TTL, and returns nil at once when the member has left. Five elections.",
 	Check: departs(func(_ *engine.Trial, a *engine.Client, m backend.Member) { a.Leave(m) }),
 }, {
-	ID:    "L3.close",
-	Title: "Gone wakes when the session is closed",
+	ID: "L3.close", Title: "Gone wakes when the session is closed",
 	Text:  "As L3.leave, when the member's session is closed.",
 	Check: departs(func(_ *engine.Trial, a *engine.Client, _ backend.Member) { a.CloseSession() }),
 }, {
-	ID:    "L3.expire",
-	Title: "Gone wakes when the session expires",
+	ID: "L3.expire", Title: "Gone wakes when the session expires",
 	Text:  "As L3.leave, when the coordinator has ended the member's session.",
 	Needs: []engine.Fault{engine.Expire},
 	Check: departs(func(_ *engine.Trial, a *engine.Client, _ backend.Member) { a.Inject(engine.Expire) }),
 }, {
-	ID:    "L3.kill",
-	Title: "Gone wakes when the client crashes",
+	ID: "L3.kill", Title: "Gone wakes when the client crashes",
 	Text:  "Gone of the heir and of a client without a place does not return for half a TTL, and returns nil after a crash of the member's client.",
-	Needs: []engine.Fault{engine.Kill},
-	Check: vanishes(func(a *engine.Client) { a.Inject(engine.Kill) }),
+	Needs: []engine.Fault{engine.Kill}, Check: vanishes(func(a *engine.Client) { a.Inject(engine.Kill) }),
 }, {
-	ID:    "L3.cut",
-	Title: "Gone wakes when the client is cut off",
+	ID: "L3.cut", Title: "Gone wakes when the client is cut off",
 	Text:  "As L3.kill, when the member's client is cut off and stays so.",
-	Needs: []engine.Fault{engine.Cut},
-	Check: vanishes(func(a *engine.Client) { a.Inject(engine.Cut) }),
+	Needs: []engine.Fault{engine.Cut}, Check: vanishes(func(a *engine.Client) { a.Inject(engine.Cut) }),
 }, {
-	ID:    "L3.removed",
-	Title: "Gone wakes when an operator removes the member",
+	ID: "L3.removed", Title: "Gone wakes when an operator removes the member",
 	Text:  "As L3.leave, when an operator removes the member; Gone of its own session returns too.",
-	Needs: []engine.Fault{engine.Remove},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Remove}, Check: func(t *engine.Trial) {
 		a := t.Client()
 		m := a.Join("x")
 		own := a.Gone(m)
@@ -102,15 +93,13 @@ var goneRules = []engine.Rule{{
 		departs(func(t *engine.Trial, _ *engine.Client, m backend.Member) { t.Remove(m) })(t)
 	},
 }, {
-	ID:    "L3.dropped",
-	Title: "Gone wakes when an operator deletes the election",
+	ID: "L3.dropped", Title: "Gone wakes when an operator deletes the election",
 	Text:  "As L3.leave, when an operator has deleted the whole election.",
 	Needs: []engine.Fault{engine.Drop},
 	Check: departs(func(t *engine.Trial, _ *engine.Client, m backend.Member) { t.Drop(m.Line) }),
 }, {
-	ID:    "L3.race",
-	Title: "no departure is missed while Gone is being set up",
-	Text:  "Gone and the departure of its member begin at the same time, the departure later by 0 to 2 round trips, forty times. Gone returns nil soon each time.",
+	ID: "L3.race", Title: "no departure is missed while Gone is being set up",
+	Text: "Gone and the departure of its member begin at the same time, the departure later by 0 to 2 round trips, forty times. Gone returns nil soon each time.",
 	Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		round := a.RoundTrip()
@@ -125,9 +114,8 @@ var goneRules = []engine.Rule{{
 		}
 	},
 }, {
-	ID:    "L3.alone",
-	Title: "Gone wakes for its member alone",
-	Text:  "In a line of five, Gone waits for the second. The first, the third and the fifth leave and a sixth joins: a client that waits for these has been woken, and Gone of the second has not been, and is not for half a TTL. When the second leaves it is, soon.",
+	ID: "L3.alone", Title: "Gone wakes for its member alone",
+	Text: "In a line of five, Gone waits for the second. The first, the third and the fifth leave and a sixth joins: a client that waits for these has been woken, and Gone of the second has not been, and is not for half a TTL. When the second leaves it is, soon.",
 	Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		var line []backend.Member
@@ -149,9 +137,8 @@ var goneRules = []engine.Rule{{
 		waiting.Returns(t.Soon())
 	},
 }, {
-	ID:    "L3.past",
-	Title: "Gone of a member that has gone returns at once",
-	Text:  "Gone of a member that has gone before, by its own session or by another, in a line with others and in an empty one, returns nil soon.",
+	ID: "L3.past", Title: "Gone of a member that has gone returns at once",
+	Text: "Gone of a member that has gone before, by its own session or by another, in a line with others and in an empty one, returns nil soon.",
 	Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		m := a.Join("x")
@@ -164,11 +151,9 @@ var goneRules = []engine.Rule{{
 		b.Gone(other).Returns(t.Soon())
 	},
 }, {
-	ID:    "L3.same-key",
-	Title: "Gone is not deceived by a later member under the same key",
+	ID: "L3.same-key", Title: "Gone is not deceived by a later member under the same key",
 	Text:  "An operator deletes the election, and a new line is joined. Gone of each old member returns nil soon, whatever keys the new ones have.",
-	Needs: []engine.Fault{engine.Drop},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Drop}, Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		var old []backend.Member
 		for range 3 {
@@ -187,18 +172,16 @@ var goneRules = []engine.Rule{{
 		}
 	},
 }, {
-	ID:    "L3.cancel",
-	Title: "a cancelled Gone returns soon, and not nil",
-	Text:  "Gone returns the cause of its context soon after that has ended, also when it had ended before the call.",
+	ID: "L3.cancel", Title: "a cancelled Gone returns soon, and not nil",
+	Text: "Gone returns the cause of its context soon after that has ended, also when it had ended before the call.",
 	Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		m := a.Join("x")
 		cancels(t, b, engine.Gone(m))
 	},
 }, {
-	ID:    "L3.again",
-	Title: "Gone can be called again and again",
-	Text:  "Two hundred calls of Gone for one member are cancelled one after the other. No goroutine of theirs is left soon after, where Requests is there they send no more than four requests each, and a last call still wakes.",
+	ID: "L3.again", Title: "Gone can be called again and again",
+	Text: "Two hundred calls of Gone for one member are cancelled one after the other. No goroutine of theirs is left soon after, where Requests is there they send no more than four requests each, and a last call still wakes.",
 	Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		m := a.Join("x")
@@ -227,9 +210,8 @@ var goneRules = []engine.Rule{{
 		going.Returns(t.Soon())
 	},
 }, {
-	ID:    "L3.many",
-	Title: "every Gone of one member wakes",
-	Text:  "Fifty calls of Gone for one member by one session, and ten by another, all return nil soon after it has left; cancelling half of them before does not disturb the others.",
+	ID: "L3.many", Title: "every Gone of one member wakes",
+	Text: "Fifty calls of Gone for one member by one session, and ten by another, all return nil soon after it has left; cancelling half of them before does not disturb the others.",
 	Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		m := a.Join("x")
@@ -257,11 +239,9 @@ var goneRules = []engine.Rule{{
 		}
 	},
 }, {
-	ID:    "L3.idle",
-	Title: "waiting costs nothing but the session",
+	ID: "L3.idle", Title: "waiting costs nothing but the session",
 	Text:  "A client waits in ten places from the third on, each behind another. In two TTL it sends at most one request for each wait more than a client with one place and no wait.",
-	Needs: []engine.Fault{engine.Requests},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Requests}, Check: func(t *engine.Trial) {
 		a, waiter, idle := t.Client(), t.Client(), t.Client()
 		a.Join("0")
 		last := a.Join("1")

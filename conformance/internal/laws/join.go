@@ -13,9 +13,8 @@ import (
 )
 
 var joinRules = []engine.Rule{{
-	ID:    "L1.end",
-	Title: "a member joins at the end",
-	Text:  "Each Join adds one member behind all others, with a key, a larger position, its line and its value, and every client sees it there.",
+	ID: "L1.end", Title: "a member joins at the end",
+	Text: "Each Join adds one member behind all others, with a key, a larger position, its line and its value, and every client sees it there.",
 	Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		var want []backend.Member
@@ -34,9 +33,8 @@ var joinRules = []engine.Rule{{
 		b.Shows(t.Soon(), want...)
 	},
 }, {
-	ID:    "L1.concurrent",
-	Title: "concurrent joins are unique",
-	Text:  "Five clients join five times each at once: all keys and positions differ, the line shows exactly these members in the order of positions, and each client's own positions grow.",
+	ID: "L1.concurrent", Title: "concurrent joins are unique",
+	Text: "Five clients join five times each at once: all keys and positions differ, the line shows exactly these members in the order of positions, and each client's own positions grow.",
 	Check: func(t *engine.Trial) {
 		var mu sync.Mutex
 		var all []backend.Member
@@ -71,9 +69,8 @@ var joinRules = []engine.Rule{{
 		t.Client().Shows(t.Soon(), all...)
 	},
 }, {
-	ID:    "L1.twice",
-	Title: "one session may join twice",
-	Text:  "A session that joins a line twice has two members there, the second behind the first; each leaves by itself.",
+	ID: "L1.twice", Title: "one session may join twice",
+	Text: "A session that joins a line twice has two members there, the second behind the first; each leaves by itself.",
 	Check: func(t *engine.Trial) {
 		a := t.Client()
 		first, second := a.Join("same"), a.Join("same")
@@ -86,9 +83,8 @@ var joinRules = []engine.Rule{{
 		a.Shows(t.Soon(), second)
 	},
 }, {
-	ID:    "L1.apart",
-	Title: "lines do not mix",
-	Text:  "Lines whose names begin alike have nothing in common: who joins one is not seen in the others, and is first there. All are joined before the first is looked at, and the one with the shortest name is joined last.",
+	ID: "L1.apart", Title: "lines do not mix",
+	Text: "Lines whose names begin alike have nothing in common: who joins one is not seen in the others, and is first there. All are joined before the first is looked at, and the one with the shortest name is joined last.",
 	Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		var joined []backend.Member
@@ -101,11 +97,9 @@ var joinRules = []engine.Rule{{
 		}
 	},
 }, {
-	ID:    "L1.lost-answer",
-	Title: "a lost answer leaves exactly one member",
+	ID: "L1.lost-answer", Title: "a lost answer leaves exactly one member",
 	Text:  "Where the answer of Join is lost after it took effect, Join returns that member and there is no other of its own, also among members with the same value. Where it returns an error instead, its member is gone after a crash at the latest, while the session lives on. After five times and a crash, exactly the returned members stand.",
-	Needs: []engine.Fault{engine.LoseAnswer},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.LoseAnswer}, Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		other := b.Join("same")
 		mine := a.Join("same")
@@ -127,9 +121,8 @@ var joinRules = []engine.Rule{{
 		b.Settles(want...)
 	},
 }, {
-	ID:    "L1.cancelled",
-	Title: "a cancelled join leaves nobody",
-	Text:  "Sixty joins are cancelled at moments from before the call until after an answer could be there. Each returns a member or the cause of its context soon; when the session has had the time of a crash, and lives on, exactly the returned members stand.",
+	ID: "L1.cancelled", Title: "a cancelled join leaves nobody",
+	Text: "Sixty joins are cancelled at moments from before the call until after an answer could be there. Each returns a member or the cause of its context soon; when the session has had the time of a crash, and lives on, exactly the returned members stand.",
 	Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		s := a.Live()
@@ -160,11 +153,9 @@ var joinRules = []engine.Rule{{
 		}
 	},
 }, {
-	ID:    "L1.cancelled-lost",
-	Title: "a join cancelled after its answer was lost leaves nobody",
+	ID: "L1.cancelled-lost", Title: "a join cancelled after its answer was lost leaves nobody",
 	Text:  "The answer of Join is lost, and its context ends at a moment from two thirds of a round trip to two round trips after the call. A member that Join returned stands soon, and leaves. Five times; when a crash has passed nobody stands in line, while the client lives on.",
-	Needs: []engine.Fault{engine.LoseAnswer},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.LoseAnswer}, Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		round := a.RoundTrip()
 		for i := range 5 {
@@ -181,11 +172,9 @@ var joinRules = []engine.Rule{{
 		b.Settles()
 	},
 }, {
-	ID:    "L1.cancelled-cut",
-	Title: "a join cancelled while cut off leaves nobody",
+	ID: "L1.cancelled-cut", Title: "a join cancelled while cut off leaves nobody",
 	Text:  "A client is cut off, joins, and cancels; Join returns the cause of its context soon. When the client is healed, within a third of TTL or after a crash, and a crash has passed since, nobody stands in line, and nobody does for one TTL more.",
-	Needs: []engine.Fault{engine.Cut},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Cut}, Check: func(t *engine.Trial) {
 		cancelled := func(line string, long bool) {
 			a, b := t.Client().In(line), t.Client().In(line)
 			s := a.Live()
@@ -216,11 +205,9 @@ var joinRules = []engine.Rule{{
 		short.Returns(t.Limit())
 	},
 }, {
-	ID:    "L1.session-lost",
-	Title: "no member survives a session that ended while it joined",
+	ID: "L1.session-lost", Title: "no member survives a session that ended while it joined",
 	Text:  "A session joins ten times in a row, and the coordinator ends it when five of them have returned. What stands in line when a crash has passed is what joined under sessions that live: nobody.",
-	Needs: []engine.Fault{engine.Expire},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Expire}, Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		s := a.Live()
 		half := make(chan struct{})

@@ -6,9 +6,8 @@ import (
 )
 
 var leaveRules = []engine.Rule{{
-	ID:    "L4.again",
-	Title: "leaving twice is not an error",
-	Text:  "Leave of a member that has left returns nil, at once and after others have joined, and takes out nobody else, also when a crash has passed.",
+	ID: "L4.again", Title: "leaving twice is not an error",
+	Text: "Leave of a member that has left returns nil, at once and after others have joined, and takes out nobody else, also when a crash has passed.",
 	Check: func(t *engine.Trial) {
 		a := t.Client()
 		m := a.Join("x")
@@ -21,11 +20,9 @@ var leaveRules = []engine.Rule{{
 		a.Settles(later, last)
 	},
 }, {
-	ID:    "L4.removed",
-	Title: "leaving after a removal is not an error",
+	ID: "L4.removed", Title: "leaving after a removal is not an error",
 	Text:  "Leave of a member that an operator has removed returns nil, and takes out nobody else.",
-	Needs: []engine.Fault{engine.Remove},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Remove}, Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		m, other := a.Join("x"), b.Join("y")
 		t.Remove(m)
@@ -33,9 +30,8 @@ var leaveRules = []engine.Rule{{
 		b.Shows(t.Soon(), other)
 	},
 }, {
-	ID:    "L4.middle",
-	Title: "only that member leaves",
-	Text:  "When the second, the last and the first of five leave in turn, the line shows exactly the others each time.",
+	ID: "L4.middle", Title: "only that member leaves",
+	Text: "When the second, the last and the first of five leave in turn, the line shows exactly the others each time.",
 	Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		var line []backend.Member
@@ -50,9 +46,8 @@ var leaveRules = []engine.Rule{{
 		b.Shows(t.Soon(), line[2], line[3])
 	},
 }, {
-	ID:    "L4.foreign",
-	Title: "another's member is not taken out",
-	Text:  "Leave of a member that another session joined, and that is not pinned, is refused or does nothing: it stands on, also when a crash has passed.",
+	ID: "L4.foreign", Title: "another's member is not taken out",
+	Text: "Leave of a member that another session joined, and that is not pinned, is refused or does nothing: it stands on, also when a crash has passed.",
 	Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		m, mine := a.Join("x"), b.Join("y")
@@ -63,9 +58,8 @@ var leaveRules = []engine.Rule{{
 		a.First(m, engine.Now)
 	},
 }, {
-	ID:    "L4.same-key",
-	Title: "a member under the same key is not taken out",
-	Text:  "Leave of a member that had the key of one who stands, at an earlier position, is refused or does nothing: the one who stands does so on, also when a crash has passed.",
+	ID: "L4.same-key", Title: "a member under the same key is not taken out",
+	Text: "Leave of a member that had the key of one who stands, at an earlier position, is refused or does nothing: the one who stands does so on, also when a crash has passed.",
 	Check: func(t *engine.Trial) {
 		a := t.Client()
 		a.Leave(a.Join("x"))
@@ -79,11 +73,9 @@ var leaveRules = []engine.Rule{{
 		a.First(m, engine.Now)
 	},
 }, {
-	ID:    "L4.dropped",
-	Title: "the new line is safe from who stood in the old",
+	ID: "L4.dropped", Title: "the new line is safe from who stood in the old",
 	Text:  "An operator deletes the election, and others join. Leave of the old members by their session takes out none of the new, whatever keys these have, also when a crash has passed.",
-	Needs: []engine.Fault{engine.Drop},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Drop}, Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		old := []backend.Member{a.Join("0"), a.Join("1"), a.Join("2")}
 		t.Drop(t.Name)
@@ -97,11 +89,9 @@ var leaveRules = []engine.Rule{{
 		b.Settles(line...)
 	},
 }, {
-	ID:    "L4.ended",
-	Title: "leaving after the end of the session",
+	ID: "L4.ended", Title: "leaving after the end of the session",
 	Text:  "After the coordinator has ended the session, Leave fails with ErrSessionEnded, the member is gone, and one that the client joined under its next session stands.",
-	Needs: []engine.Fault{engine.Expire},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Expire}, Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		s, m := a.Live(), a.Join("x")
 		a.Expires()
@@ -112,11 +102,9 @@ var leaveRules = []engine.Rule{{
 		b.Shows(t.Soon(), next)
 	},
 }, {
-	ID:    "L4.lost-answer",
-	Title: "a lost answer of Leave does not bring the member back",
+	ID: "L4.lost-answer", Title: "a lost answer of Leave does not bring the member back",
 	Text:  "Where the answer of Leave is lost, the member is gone soon, Leave returns nil or ErrUnavailable within a crash, and the others stand. When a crash has passed it is still so.",
-	Needs: []engine.Fault{engine.LoseAnswer},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.LoseAnswer}, Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		first, m, last := b.Join("0"), a.Join("1"), a.Join("2")
 		a.Loses(engine.Leave(m), nil, backend.ErrUnavailable)

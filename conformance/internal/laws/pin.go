@@ -25,23 +25,17 @@ func outlives(end func(*engine.Client)) func(*engine.Trial) {
 }
 
 var pinRules = []engine.Rule{{
-	ID:    "Pin.closed",
-	Title: "a pinned member outlives its session",
+	ID: "Pin.closed", Title: "a pinned member outlives its session",
 	Text:  "A pinned member keeps its place when its session is closed, and is shown as pinned; who stands behind it goes on waiting. A member of the same session that is not pinned leaves.",
-	Needs: []engine.Fault{engine.Pins},
-	Check: outlives((*engine.Client).CloseSession),
+	Needs: []engine.Fault{engine.Pins}, Check: outlives((*engine.Client).CloseSession),
 }, {
-	ID:    "Pin.expired",
-	Title: "a pinned member outlives a session that expires",
+	ID: "Pin.expired", Title: "a pinned member outlives a session that expires",
 	Text:  "As Pin.closed, when the coordinator ends the session.",
-	Needs: []engine.Fault{engine.Expire, engine.Pins},
-	Check: outlives((*engine.Client).Expires),
+	Needs: []engine.Fault{engine.Expire, engine.Pins}, Check: outlives((*engine.Client).Expires),
 }, {
-	ID:    "Pin.left",
-	Title: "anybody can take out a pinned member",
+	ID: "Pin.left", Title: "anybody can take out a pinned member",
 	Text:  "When its session is over, another client's Leave takes a pinned member out: who waits behind it is woken soon, and is first.",
-	Needs: []engine.Fault{engine.Pins},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Pins}, Check: func(t *engine.Trial) {
 		a, b, c := t.Client(), t.Client(), t.Client()
 		m, next := a.Join("x"), b.Join("y")
 		a.Pin(m, nil)
@@ -55,11 +49,9 @@ var pinRules = []engine.Rule{{
 		c.Shows(t.Soon(), next)
 	},
 }, {
-	ID:    "Pin.header",
-	Title: "Pin writes the header",
+	ID: "Pin.header", Title: "Pin writes the header",
 	Text:  "Pin at the version that the election's record has, or Absent, pins the member and writes the header under a new version. Pinning again, at the version that the record then has, is not an error.",
-	Needs: []engine.Fault{engine.Pins},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Pins}, Check: func(t *engine.Trial) {
 		a := t.Client()
 		for i, m := range []backend.Member{a.Join("x"), a.Join("y")} {
 			before := a.Line()
@@ -72,11 +64,9 @@ var pinRules = []engine.Rule{{
 		}
 	},
 }, {
-	ID:    "Pin.version",
-	Title: "Pin at another version changes nothing",
+	ID: "Pin.version", Title: "Pin at another version changes nothing",
 	Text:  "Pin at a version that the record does not have, at Absent where there is one, and at a version where there is none, fails with ErrVersion; the header is what it was, and the member is not pinned: it leaves with its session.",
-	Needs: []engine.Fault{engine.Pins, engine.Records},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Pins, engine.Records}, Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		m := a.Join("x")
 		first := a.Line()
@@ -97,11 +87,9 @@ var pinRules = []engine.Rule{{
 		b.Shows(t.Soon())
 	},
 }, {
-	ID:    "Pin.gone",
-	Title: "who has gone cannot be pinned",
+	ID: "Pin.gone", Title: "who has gone cannot be pinned",
 	Text:  "Pin of a member that has left fails with ErrNotMember, and writes no header.",
-	Needs: []engine.Fault{engine.Pins},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Pins}, Check: func(t *engine.Trial) {
 		a := t.Client()
 		m := a.Join("x")
 		a.Leave(m)
@@ -114,11 +102,9 @@ var pinRules = []engine.Rule{{
 		}
 	},
 }, {
-	ID:    "Pin.foreign",
-	Title: "another's member cannot be pinned",
+	ID: "Pin.foreign", Title: "another's member cannot be pinned",
 	Text:  "Pin of a member that another session joined fails, and changes neither the header nor the member, which leaves with its session.",
-	Needs: []engine.Fault{engine.Pins},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Pins}, Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		m := a.Join("x")
 		mine := b.Join("y")
@@ -133,11 +119,9 @@ var pinRules = []engine.Rule{{
 		b.Shows(t.Soon(), mine)
 	},
 }, {
-	ID:    "Pin.gate",
-	Title: "a gate holds up everybody",
+	ID: "Pin.gate", Title: "a gate holds up everybody",
 	Text:  "A member that was pinned at the head of an empty line, and whose session is closed, is a gate: candidates behind it, before and after their slow re-check, do not lead. When anybody takes it out, they lead soon, in their order, with growing tokens.",
-	Needs: []engine.Fault{engine.Pins},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Pins}, Check: func(t *engine.Trial) {
 		a, b, c := t.Client(), t.Client(), t.Client()
 		gate := c.Join("gate")
 		c.Pin(gate, nil)
@@ -158,11 +142,9 @@ var pinRules = []engine.Rule{{
 		}
 	},
 }, {
-	ID:    "Pin.lost-answer",
-	Title: "a lost answer of Pin is resolved",
+	ID: "Pin.lost-answer", Title: "a lost answer of Pin is resolved",
 	Text:  "Where the answer of Pin is lost after it took effect, Pin returns nil, the member is pinned and the header written; and it fails with ErrVersion no more than it would have.",
-	Needs: []engine.Fault{engine.LoseAnswer, engine.Pins},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.LoseAnswer, engine.Pins}, Check: func(t *engine.Trial) {
 		a := t.Client()
 		m := a.Join("x")
 		before := a.Line()
@@ -174,11 +156,9 @@ var pinRules = []engine.Rule{{
 		}
 	},
 }, {
-	ID:    "Pin.sealed",
-	Title: "a sealed election says where it went",
+	ID: "Pin.sealed", Title: "a sealed election says where it went",
 	Text:  "When the leader has pinned its member with a header that is sealed, Ahead of each who waits behind fails with a SealedError with that address, and Ahead of the leader says First with the same token. New members fare as those who wait, and all do when the leader's member has been taken out, where that is not denied.",
-	Needs: []engine.Fault{engine.Pins},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Pins}, Check: func(t *engine.Trial) {
 		a, b, c := t.Client(), t.Client(), t.Client()
 		m, next, last := a.Join("x"), b.Join("y"), c.Join("z")
 		token := a.First(m, engine.Now)

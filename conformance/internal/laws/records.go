@@ -13,11 +13,9 @@ import (
 )
 
 var recordRules = []engine.Rule{{
-	ID:    "Records.values",
-	Title: "records keep any bytes",
+	ID: "Records.values", Title: "records keep any bytes",
 	Text:  "Records keep the empty value, arbitrary bytes and 256 KiB, for the writer at once and for another client soon; a longer value fails with ErrInvalid and changes nothing. Get of a record that is not there has Absent and no error.",
-	Needs: []engine.Fault{engine.Records},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Records}, Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		a.Has(t.Name+"-r", "", backend.Absent)
 		var all []byte
@@ -39,11 +37,9 @@ var recordRules = []engine.Rule{{
 		a.Has(t.Name+"-r", last, v)
 	},
 }, {
-	ID:    "Records.versions",
-	Title: "a record never has the same version twice",
+	ID: "Records.versions", Title: "a record never has the same version twice",
 	Text:  "Each write gives the record a positive version that it never had, also a write of the same value and one after a deletion, by either of two clients; Put returns the version that Get then shows.",
-	Needs: []engine.Fault{engine.Records},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Records}, Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		seen := make(map[backend.Version]bool)
 		for i := range 20 {
@@ -61,11 +57,9 @@ var recordRules = []engine.Rule{{
 		}
 	},
 }, {
-	ID:    "Records.condition",
-	Title: "a write is refused where the version is another",
+	ID: "Records.condition", Title: "a write is refused where the version is another",
 	Text:  "Put and Delete at another version than the record has, at Absent where there is one and at a version where there is none, fail with ErrVersion and change nothing; at the right version, at 0 and without condition they are done. Delete of nothing, without a version, is not an error.",
-	Needs: []engine.Fault{engine.Records},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Records}, Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		name := t.Name + "-r"
 		a.Fails(engine.Put(name, "x", &backend.If{Version: 1}), backend.ErrVersion) // Put at a version where there is no record
@@ -87,11 +81,9 @@ var recordRules = []engine.Rule{{
 		a.Put(name, "four", &backend.If{Version: backend.Absent})
 	},
 }, {
-	ID:    "Records.one-wins",
-	Title: "of those who write on one version exactly one wins",
+	ID: "Records.one-wins", Title: "of those who write on one version exactly one wins",
 	Text:  "Five clients put at Absent at once, and then ten times at the version that won: each time exactly one is done, the others fail with ErrVersion, and the record is the winner's.",
-	Needs: []engine.Fault{engine.Records},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Records}, Check: func(t *engine.Trial) {
 		cs := t.Clients(5)
 		name := t.Name + "-r"
 		at := backend.Absent
@@ -123,11 +115,9 @@ var recordRules = []engine.Rule{{
 		}
 	},
 }, {
-	ID:    "Records.counter",
-	Title: "a counter loses nothing",
+	ID: "Records.counter", Title: "a counter loses nothing",
 	Text:  "Four clients add to a counter ten times each, by Get and a Put on the version, trying again after ErrVersion: it ends at forty.",
-	Needs: []engine.Fault{engine.Records},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Records}, Check: func(t *engine.Trial) {
 		name := t.Name + "-r"
 		cs := t.Clients(4)
 		var calls []*engine.Call
@@ -162,11 +152,9 @@ var recordRules = []engine.Rule{{
 		}
 	},
 }, {
-	ID:    "Records.list",
-	Title: "List shows what is directly under a name",
+	ID: "Records.list", Title: "List shows what is directly under a name",
 	Text:  "List returns the full names of the records directly under the name, sorted, each once; neither what lies deeper nor what begins alike, nor what was deleted; nothing for a name that nobody used.",
-	Needs: []engine.Fault{engine.Records},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Records}, Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		dir := t.Name + "-dir"
 		for _, name := range []string{"/b", "/a", "/c/deeper", "/d", "-x/y", "2/z", "/a.b", "/a-b"} {
@@ -187,11 +175,9 @@ var recordRules = []engine.Rule{{
 		}
 	},
 }, {
-	ID:    "Records.watch",
-	Title: "Watch sees every state that lasts",
+	ID: "Records.watch", Title: "Watch sees every state that lasts",
 	Text:  "Watch after 0, or after a version that the record does not have any more, returns at once with what it now is; after the present version it does not return for half a TTL, and then soon after another client's Put, Delete and Put, each time with what the record then is; a write to another record does not wake it.",
-	Needs: []engine.Fault{engine.Records},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Records}, Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		name := t.Name + "-r"
 		s := b.Live()
@@ -230,11 +216,9 @@ var recordRules = []engine.Rule{{
 		}
 	},
 }, {
-	ID:    "Records.watch-last",
-	Title: "a slow watcher ends with the newest",
+	ID: "Records.watch-last", Title: "a slow watcher ends with the newest",
 	Text:  "While one client writes a record sixty times without a pause, another follows it by Watch, and from the middle on looks away until the last was written. It never sees an older value after a newer, and sees the last soon.",
-	Needs: []engine.Fault{engine.Records},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Records}, Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		name := t.Name + "-r"
 		s := b.Live()
@@ -269,11 +253,9 @@ var recordRules = []engine.Rule{{
 		seen.Returns(t.Soon())
 	},
 }, {
-	ID:    "Records.watch-cancel",
-	Title: "a cancelled Watch or Joined returns soon",
+	ID: "Records.watch-cancel", Title: "a cancelled Watch or Joined returns soon",
 	Text:  "Watch and Joined return the cause of their context soon after that has ended, also when it had ended before the call; Joined returns nil soon after somebody has joined, and at once where somebody stands.",
-	Needs: []engine.Fault{engine.Records},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Records}, Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		for _, op := range []engine.Op{engine.Joined(t.Name), engine.Watch(t.Name+"-never", backend.Absent)} {
 			cancels(t, b, op)
@@ -287,11 +269,9 @@ var recordRules = []engine.Rule{{
 		}
 	},
 }, {
-	ID:    "Records.lost-answer",
-	Title: "a lost answer of Put is not a no",
+	ID: "Records.lost-answer", Title: "a lost answer of Put is not a no",
 	Text:  "Where the answer of a conditional Put or Delete is lost after it took effect, the call succeeds or fails with ErrUnavailable within a crash, never with ErrVersion; Get then shows the change.",
-	Needs: []engine.Fault{engine.LoseAnswer, engine.Records},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.LoseAnswer, engine.Records}, Check: func(t *engine.Trial) {
 		a := t.Client()
 		name := t.Name + "-r"
 		at := backend.Absent
@@ -312,11 +292,9 @@ var recordRules = []engine.Rule{{
 		a.Has(name, "", backend.Absent)
 	},
 }, {
-	ID:    "Records.guard",
-	Title: "a guarded write needs the member to stand",
+	ID: "Records.guard", Title: "a guarded write needs the member to stand",
 	Text:  "Put and Delete on condition of a member are done while it stands, first or not, also by another client; when it has left they fail with ErrNotMember and change nothing, with the right version too.",
-	Needs: []engine.Fault{engine.Records},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Records}, Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		name := t.Name + "-r"
 		front, m := a.Join("front"), a.Join("x")

@@ -17,9 +17,8 @@ func ended(t *engine.Trial, s backend.Session, m backend.Member) {
 }
 
 var sessionRules = []engine.Rule{{
-	ID:    "L5.same",
-	Title: "a backend has one session at a time",
-	Text:  "Session returns the same live session again and again, also to four callers at once; two clients have different ones.",
+	ID: "L5.same", Title: "a backend has one session at a time",
+	Text: "Session returns the same live session again and again, also to four callers at once; two clients have different ones.",
 	Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		sessions, calls := make([]backend.Session, 4), make([]*engine.Call, 4)
@@ -43,11 +42,9 @@ var sessionRules = []engine.Rule{{
 		}
 	},
 }, {
-	ID:    "L5.done",
-	Title: "the end of a session is told",
+	ID: "L5.done", Title: "the end of a session is told",
 	Text:  "After the coordinator has ended a leader's session, Done closes after a crash at the latest. Err is nil before, and wraps ErrSessionEnded then; Deadline, where there is one, has passed then. Both for good.",
-	Needs: []engine.Fault{engine.Expire},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Expire}, Check: func(t *engine.Trial) {
 		a := t.Client()
 		a.First(a.Join("x"), engine.Now)
 		s := a.Live()
@@ -66,11 +63,9 @@ var sessionRules = []engine.Rule{{
 		}
 	},
 }, {
-	ID:    "L5.fails",
-	Title: "every call fails after the end",
+	ID: "L5.fails", Title: "every call fails after the end",
 	Text:  "After the coordinator has ended a session, each of its methods fails soon with ErrSessionEnded, before and after the next session has been opened, and does nothing, for half a TTL.",
-	Needs: []engine.Fault{engine.Expire},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Expire}, Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		s, m := a.Live(), a.Join("x")
 		a.Expires()
@@ -85,11 +80,9 @@ var sessionRules = []engine.Rule{{
 		})
 	},
 }, {
-	ID:    "L5.blocked",
-	Title: "blocked calls fail at the end",
+	ID: "L5.blocked", Title: "blocked calls fail at the end",
 	Text:  "Gone, Joined and Watch that wait when the coordinator ends their session fail with ErrSessionEnded after a crash at the latest. Gone of a member of that session may return nil instead: it has gone.",
-	Needs: []engine.Fault{engine.Expire},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Expire}, Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		own, other := a.Join("x"), b.Join("y")
 		gone := a.Gone(own)
@@ -105,11 +98,9 @@ var sessionRules = []engine.Rule{{
 		}
 	},
 }, {
-	ID:    "L5.next",
-	Title: "a new session begins with nothing",
+	ID: "L5.next", Title: "a new session begins with nothing",
 	Text:  "After the coordinator has ended a session, Session opens another soon; the old members are gone, the new session joins at the end, and closing the old one disturbs nothing, for a quarter of a TTL.",
-	Needs: []engine.Fault{engine.Expire},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Expire}, Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		old := a.Live()
 		a.Join("x")
@@ -132,9 +123,8 @@ var sessionRules = []engine.Rule{{
 		}
 	},
 }, {
-	ID:    "L5.close",
-	Title: "Close ends the session",
-	Text:  "When Session.Close has returned nil, the session's members are gone for every client, Done is closed, every method fails with ErrSessionEnded, another Close is harmless, and Session opens another.",
+	ID: "L5.close", Title: "Close ends the session",
+	Text: "When Session.Close has returned nil, the session's members are gone for every client, Done is closed, every method fails with ErrSessionEnded, another Close is harmless, and Session opens another.",
 	Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		s, m := a.Live(), a.Join("x")
@@ -153,11 +143,9 @@ var sessionRules = []engine.Rule{{
 		b.Shows(t.Soon(), other, next)
 	},
 }, {
-	ID:    "L5.queue",
-	Title: "nothing queued runs under the next session",
+	ID: "L5.queue", Title: "nothing queued runs under the next session",
 	Text:  "A client is cut off and calls Join, Leave, Pin and a guarded Put with contexts that do not end. When its session must have ended it is healed: each call returns after recovery with an error, and under the next session nobody stands in line who was not joined there, and nothing was written.",
-	Needs: []engine.Fault{engine.Cut, engine.Deadlines},
-	Check: func(t *engine.Trial) {
+	Needs: []engine.Fault{engine.Cut, engine.Deadlines}, Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		s, m := a.Live(), a.Join("x")
 		going := b.Gone(m)

@@ -9,9 +9,8 @@ import (
 )
 
 var valueRules = []engine.Rule{{
-	ID:    "L8.intact",
-	Title: "values arrive as they were given",
-	Text:  "Values of members, among them the empty one, several lines, all of Unicode, JSON, NUL and 4096 bytes, are in what Join returns and in every client's Line, byte by byte.",
+	ID: "L8.intact", Title: "values arrive as they were given",
+	Text: "Values of members, among them the empty one, several lines, all of Unicode, JSON, NUL and 4096 bytes, are in what Join returns and in every client's Line, byte by byte.",
 	Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		var want []backend.Member
@@ -29,9 +28,8 @@ var valueRules = []engine.Rule{{
 		b.Shows(t.Soon(), want...)
 	},
 }, {
-	ID:    "L8.invalid",
-	Title: "what cannot be kept everywhere is refused",
-	Text:  "Values that are too long or not UTF-8, and names that backend.CheckName refuses, fail with ErrInvalid in Join, Line, Joined, Get, Put, Delete, List and Watch, and nothing comes into being.",
+	ID: "L8.invalid", Title: "what cannot be kept everywhere is refused",
+	Text: "Values that are too long or not UTF-8, and names that backend.CheckName refuses, fail with ErrInvalid in Join, Line, Joined, Get, Put, Delete, List and Watch, and nothing comes into being.",
 	Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		before := b.Line().Version
@@ -58,9 +56,8 @@ var valueRules = []engine.Rule{{
 		}
 	},
 }, {
-	ID:    "L8.kept",
-	Title: "a member is never rewritten",
-	Text:  "Key, position and value of a member that stands are the same in every Line, after others came and went, and, where the backend can, the header was written and the member was pinned.",
+	ID: "L8.kept", Title: "a member is never rewritten",
+	Text: "Key, position and value of a member that stands are the same in every Line, after others came and went, and, where the backend can, the header was written and the member was pinned.",
 	Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		front, m := a.Join("front"), a.Join("the value")
