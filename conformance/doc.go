@@ -49,9 +49,10 @@
 // # What a result is worth
 //
 // A rule that cannot be exercised is never reported as passed. It is impossible if the
-// coordinator cannot have what the rule needs, and not wired if the harness does not provide
-// it yet. A rule that is known to fail can be waived by its ID, with a reason; a waiver that
-// is not needed fails the run. Impossible, not wired and waived rules are counted apart.
+// coordinator cannot have what the rule needs, or if the harness says that the rule is unfit
+// for it. It is not wired if the harness does not provide yet what the rule needs. A rule that
+// is known to fail can be waived by its ID, with a reason; a waiver that is not needed fails
+// the run. Impossible, not wired and waived rules are counted apart.
 //
 // A failure shows what went wrong, the rule, and what all clients of the rule did, in one
 // order. Each rule has its own election, its own clients, and a watchdog.

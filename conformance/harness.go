@@ -62,6 +62,11 @@ type Harness struct {
 	// does not exist, was not exercised, or passes.
 	Waive map[string]string
 
+	// Unfit says, by rule ID, why a run with this harness cannot show whether the rule is kept.
+	// The rule is reported as impossible, with that reason. It makes the run fail if there is no
+	// such rule.
+	Unfit map[string]string
+
 	// Only restricts the run to these rules, by ID ("L3.leave") or group ("L3"). Nil is
 	// all.
 	Only []string
@@ -115,12 +120,14 @@ func (h *Harness) validate() error {
 	known := func(id string) bool {
 		return slices.ContainsFunc(rules, func(r Rule) bool { return r.ID == id || r.Group() == id })
 	}
-	for _, id := range slices.Sorted(maps.Keys(h.Waive)) {
-		switch {
-		case !slices.ContainsFunc(rules, func(r Rule) bool { return r.ID == id }):
-			return fmt.Errorf("conformance: Harness.Waive names %q, which is no rule", id)
-		case h.Waive[id] == "":
-			return fmt.Errorf("conformance: Harness.Waive[%s] gives no reason", id)
+	for name, reasons := range map[string]map[string]string{"Waive": h.Waive, "Unfit": h.Unfit} {
+		for _, id := range slices.Sorted(maps.Keys(reasons)) {
+			switch {
+			case !slices.ContainsFunc(rules, func(r Rule) bool { return r.ID == id }):
+				return fmt.Errorf("conformance: Harness.%s names %q, which is no rule", name, id)
+			case reasons[id] == "":
+				return fmt.Errorf("conformance: Harness.%s[%s] gives no reason", name, id)
+			}
 		}
 	}
 	for _, id := range h.Only {
@@ -175,11 +182,11 @@ func (h *Harness) Missing(r Rule) (s Status, why string) {
 	return m.status, m.reason()
 }
 
-// missing is what a rule needs but cannot have.
+// missing is why a rule cannot be exercised.
 type missing struct {
-	status Status // Impossible or NotWired; empty if nothing is missing
-	faults []Fault
-	why    []string // for each of the faults
+	status Status   // Impossible or NotWired; empty if nothing is missing
+	faults []Fault  // that the rule needs but cannot have
+	why    []string // for each of the faults; without them, the reason of Harness.Unfit
 }
 
 func (m missing) reason() string { return strings.Join(m.why, ", ") }
@@ -187,6 +194,9 @@ func (m missing) reason() string { return strings.Join(m.why, ", ") }
 // missing does the work of [Harness.Missing]. If a rule lacks both faults that the coordinator
 // cannot have and faults that are not wired, it is impossible.
 func (h *Harness) missing(r Rule) missing {
+	if why, unfit := h.Unfit[r.ID]; unfit {
+		return missing{status: Impossible, why: []string{why}}
+	}
 	m := missing{status: Impossible}
 	reasons := h.Lacks
 	m.faults = without(r.Needs, func(f Fault) bool { _, lacking := h.Lacks[f]; return !lacking })

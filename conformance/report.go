@@ -17,7 +17,7 @@ const (
 	Passed     Status = "passed"
 	Failed     Status = "failed"
 	Waived     Status = "waived"     // it failed, and the harness says why it may
-	Impossible Status = "impossible" // this coordinator cannot have what the rule needs
+	Impossible Status = "impossible" // this coordinator cannot have what the rule needs, or the rule is unfit for the harness
 	NotWired   Status = "not wired"  // the harness does not provide what the rule needs, so nothing is known
 )
 
@@ -33,7 +33,7 @@ type Result struct {
 	Reason string `json:"reason,omitempty"`
 	// Missing is what the rule needs but cannot have, if it is impossible or not wired.
 	Missing []Fault  `json:"missing,omitempty"`
-	why     []string // for each of Missing
+	why     []string // for each of Missing; without them, the reason of Harness.Unfit
 	// Symptom says in a sentence what went wrong, if the rule failed or was waived.
 	Symptom string `json:"symptom,omitempty"`
 	// Timeline is what the clients did, in order, if the rule failed or was waived.

@@ -68,7 +68,7 @@ coordinator ends a session, and what a healthy call takes at the very most.
 | after a crash | within TTL + Slack + Latency: the coordinator has ended the session of a client that is silent |
 | after recovery | within 3 TTL + Slack + 3 Latency of the end of a fault: clients have found the coordinator again |
 | after its slow re-check | within 1.25 TTL + Latency, and 1.25 s + Latency where sessions have no time: a candidate whose watch has died looks again |
-| impossible | the coordinator cannot have a fault that the rule needs (the harness says why, in Lacks), or the backend lacks an ability; the rule was not exercised |
+| impossible | the coordinator cannot have a fault that the rule needs (the harness says why, in Lacks), or the backend lacks an ability, or a run cannot show there whether the rule is kept (Unfit says why); the rule was not exercised |
 | not wired | the harness does not provide a fault that the rule needs; the rule was not exercised, and nothing is known |
 | waived | the rule fails, and the harness says why it may; a waiver that is not needed fails the run |
 | flaw | a backend, or an election, that breaks one law on purpose (conformance/internal/broken): *Shown to fail by* names those on which the rule is seen to fail |

@@ -175,6 +175,20 @@ func TestWaiver(t *testing.T) {
 	})
 }
 
+// A rule that is unfit for the harness is impossible, for the reason that the harness gives.
+func TestUnfit(t *testing.T) {
+	report, emitted := check(t, func(h *conformance.Harness) {
+		h.Only = []string{"L3.kill", "L3.leave"}
+		h.Unfit = map[string]string{"L3.kill": "nobody could tell"}
+	})
+	if got := report.String(); got != "memory: 1 passed, 0 failed, 0 waived, 1 impossible (nobody could tell), 0 not wired" {
+		t.Errorf("summary %q", got)
+	}
+	if res := report.Results[1]; res.ID != "L3.kill" || res.Reason != "nobody could tell" || res.Missing != nil || len(emitted) != 2 {
+		t.Errorf("got %v, %d results emitted", res, len(emitted))
+	}
+}
+
 func TestInvalidHarness(t *testing.T) {
 	for name, change := range map[string]func(h *conformance.Harness){
 		"no name":        func(h *conformance.Harness) { h.Name = "" },
@@ -183,6 +197,8 @@ func TestInvalidHarness(t *testing.T) {
 		"unknown rule":   func(h *conformance.Harness) { h.Only = []string{"L1.nothing"} },
 		"unknown waiver": func(h *conformance.Harness) { h.Waive = map[string]string{"L1": "a group is no rule"} },
 		"empty waiver":   func(h *conformance.Harness) { h.Waive = map[string]string{"L1.end": ""} },
+		"unknown unfit":  func(h *conformance.Harness) { h.Unfit = map[string]string{"L1.nothing": "x"} },
+		"empty unfit":    func(h *conformance.Harness) { h.Unfit = map[string]string{"L1.end": ""} },
 		"unknown fault":  func(h *conformance.Harness) { h.Lacks = map[conformance.Fault]string{"Fire": "x"} },
 		"fault is there": func(h *conformance.Harness) { h.Lacks = map[conformance.Fault]string{conformance.Kill: "x"} },
 		"two servers": func(h *conformance.Harness) {

@@ -167,24 +167,16 @@ func (s *suite) run(ctx context.Context, g *connect.Flags, view *view) (_ *confo
 	}
 	h := t.Harness()
 	h.Parallel, h.Report = s.parallel, s.report
-	fit, unfit := s.split(t.Unfit())
-	for _, r := range fit {
+	for _, r := range s.rules {
 		h.Only = append(h.Only, r.ID)
 	}
-	able, why := exercised(&h, fit)
+	able, why := exercised(&h, s.rules)
 	if len(able) == 0 {
-		for _, res := range unfit {
-			why = append(why, res.Reason)
-		}
 		slices.Sort(why)
 		return nil, fmt.Errorf("%s: none of the rules that were asked for can be exercised: %s", backend.Redact(s.url), strings.Join(slices.Compact(why), "; "))
 	}
 	view.begin(t, able, estimate(able, h.TTL, h.Slack, s.parallel))
-	for _, res := range unfit {
-		view.add(res)
-	}
 	r := conformance.Check(ctx, h, view.add)
-	r.Results = inOrder(append(r.Results, unfit...))
 	clearing, cancel := context.WithTimeout(context.WithoutCancel(ctx), clearBound)
 	defer cancel()
 	err = t.Clear(clearing)
@@ -193,30 +185,6 @@ func (s *suite) run(ctx context.Context, g *connect.Flags, view *view) (_ *confo
 		err = errors.Join(err, writeReport(report, r))
 	}
 	return r, errors.Join(err, view.wrong)
-}
-
-// split returns the rules for which unfit has no reason, and a result for each other rule,
-// which is impossible.
-func (s *suite) split(unfit map[string]string) (fit []conformance.Rule, results []conformance.Result) {
-	for _, r := range s.rules {
-		why, ok := unfit[r.ID]
-		if !ok {
-			fit = append(fit, r)
-			continue
-		}
-		results = append(results, conformance.Result{ID: r.ID, Title: r.Title, Rule: r.Text, Status: conformance.Impossible, Reason: why})
-	}
-	return fit, results
-}
-
-// inOrder sorts results in the order of the rules.
-func inOrder(results []conformance.Result) []conformance.Result {
-	place := make(map[string]int)
-	for i, r := range conformance.Rules() {
-		place[r.ID] = i
-	}
-	slices.SortStableFunc(results, func(a, b conformance.Result) int { return place[a.ID] - place[b.ID] })
-	return results
 }
 
 func createReport(dir string) (*os.File, error) {

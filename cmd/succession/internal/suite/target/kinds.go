@@ -11,8 +11,7 @@ import (
 var kinds = map[string]struct {
 	// slack is how much later than its time, ttl, the coordinator may end a session.
 	slack func(ttl time.Duration) time.Duration
-	// unfit says, by rule ID, why the suite cannot tell from here whether a rule is
-	// kept.
+	// unfit is that of the harness.
 	unfit map[string]string
 }{
 	// A server ends sessions at whole ticks, and reports to its leader at half ones; a

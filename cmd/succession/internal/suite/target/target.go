@@ -144,9 +144,6 @@ func (t *Target) TTL() time.Duration { return t.ttl }
 // Prefix is what the names of all elections and records of the suite begin with.
 func (t *Target) Prefix() string { return t.options.Prefix }
 
-// Unfit says, by rule ID, why the suite cannot tell from here whether a rule is kept.
-func (t *Target) Unfit() map[string]string { return kinds[t.url.Scheme].unfit }
-
 // Clear deletes everything under the prefix. The caller calls it when the suite is done.
 func (t *Target) Clear(ctx context.Context) error {
 	if err := t.operator.Clear(ctx, t.options.Prefix); err != nil {
@@ -164,6 +161,7 @@ func (t *Target) Harness() conformance.Harness {
 		Latency: t.options.Latency,
 		Prefix:  t.options.Prefix,
 		Open:    t.open,
+		Unfit:   kinds[t.url.Scheme].unfit,
 		Lacks:   make(map[conformance.Fault]string),
 	}
 	h.NotWired = make(map[conformance.Fault]string)
