@@ -9,77 +9,65 @@ import (
 // clusterFaults hit single servers of a cluster. Unless the rule says otherwise, the servers
 // that are left are a quorum. So somebody leads meanwhile, if a candidate is connected to one
 // of them.
-var clusterFaults = []row{{
-	id: "rolling", title: "each server is restarted in turn",
-	text:    "Each server of the cluster is killed and started with its data, one after the other; in between somebody leads.",
-	needs:   []engine.Fault{engine.Cluster},
-	vacancy: afterRecovery,
-	happens: func(s *scenario) {
-		for i := range s.Faults.Servers() {
-			s.InjectServer(engine.Kill, i)()
-			s.leads()
-		}
+var clusterFaults = []row{
+	{
+		id: "rolling", title: "each server is restarted in turn",
+		text:  "Each server of the cluster is killed and started with its data, one after the other; in between somebody leads.",
+		needs: []engine.Fault{engine.Cluster}, vacancy: afterRecovery, happens: func(s *scenario) {
+			for i := range s.Faults.Servers() {
+				s.InjectServer(engine.Kill, i)()
+				s.leads()
+			}
+		},
 	},
-}, {
-	id: "leader-killed", title: "the coordinator's own leader crashes",
-	text:    "The server that leads the cluster is killed, and started after longer than a session. The leading candidate is connected to it, where one of them is.",
-	needs:   []engine.Fault{engine.Cluster},
-	vacancy: afterRecovery,
-	happens: lone((*scenario).clusterLeader, engine.Kill),
-}, {
-	id: "leader-paused", title: "the coordinator's own leader stands still",
-	text:    "The server that leads the cluster is paused for longer than a session. The leading candidate is connected to it, where one of them is.",
-	needs:   []engine.Fault{engine.Cluster},
-	vacancy: afterRecovery,
-	happens: lone((*scenario).clusterLeader, engine.Pause),
-}, {
-	id: "leader-cut", title: "the coordinator's own leader is isolated",
-	text:    "The server that leads the cluster is cut off from the other servers, not from its clients, for longer than a session. The leading candidate is connected to it, where one of them is.",
-	needs:   []engine.Fault{engine.Cluster, engine.Isolate},
-	vacancy: afterRecovery,
-	happens: lone((*scenario).clusterLeader, engine.Isolate),
-}, {
-	id: "follower-cut", title: "the server of the leader is isolated",
-	text:    "The server that the leading candidate is connected to, which does not lead the cluster, is cut off from the other servers and not from its clients, for longer than a session.",
-	needs:   []engine.Fault{engine.Cluster, engine.Isolate},
-	vacancy: afterRecovery,
-	happens: lone((*scenario).follower, engine.Isolate),
-}, {
-	id: "quorum", title: "the coordinator loses its quorum",
-	text:    "A majority of the servers, the one that leads included, is paused for longer than a session, and later killed for as long. The leading candidate is connected to a server that is left, where one of them is. Every term from before ends by its deadline. The one that led comes back last, when somebody leads at the others.",
-	needs:   []engine.Fault{engine.Cluster, engine.Deadlines},
-	vacancy: afterRecovery,
-	happens: func(s *scenario) {
-		for _, fault := range []engine.Fault{engine.Pause, engine.Kill} {
-			first, n := s.clusterLeader(), s.Faults.Servers()
-			g := s.until(s.hangsOn(func(server int) bool { return (server-first+n)%n > n/2 }))
-			if g == nil {
-				g = s.leads()
-			}
-			elsewhere := s.elsewhere(first)
-			var heals []func()
-			for i := range n/2 + 1 {
-				heals = append(heals, s.InjectServer(fault, (first+i)%n))
-			}
-			s.Pass(s.lasts(), "longer than a session")
-			s.Ends(g, s.Soon())
-			for _, heal := range heals[1:] {
-				heal()
-			}
-			if elsewhere { // the leader comes back last: with its old followers it could be stuck, see docs/zookeeper.md
+	lone((*scenario).clusterLeader, engine.Kill, row{id: "leader-killed", title: "the coordinator's own leader crashes",
+		text: "The server that leads the cluster is killed, and started after longer than a session. The leading candidate is connected to it, where one of them is."}),
+	lone((*scenario).clusterLeader, engine.Pause, row{id: "leader-paused", title: "the coordinator's own leader stands still",
+		text: "The server that leads the cluster is paused for longer than a session. The leading candidate is connected to it, where one of them is."}),
+	lone((*scenario).clusterLeader, engine.Isolate, row{id: "leader-cut", title: "the coordinator's own leader is isolated",
+		text: "The server that leads the cluster is cut off from the other servers, not from its clients, for longer than a session. The leading candidate is connected to it, where one of them is."}),
+	lone((*scenario).follower, engine.Isolate, row{id: "follower-cut", title: "the server of the leader is isolated",
+		text: "The server that the leading candidate is connected to, which does not lead the cluster, is cut off from the other servers and not from its clients, for longer than a session."}),
+	{
+		id: "quorum", title: "the coordinator loses its quorum",
+		text:  "A majority of the servers, the one that leads included, is paused for longer than a session, and later killed for as long. The leading candidate is connected to a server that is left, where one of them is. Every term from before ends by its deadline. The one that led comes back last, when somebody leads at the others.",
+		needs: []engine.Fault{engine.Cluster, engine.Deadlines}, vacancy: afterRecovery,
+		happens: func(s *scenario) {
+			for _, fault := range []engine.Fault{engine.Pause, engine.Kill} {
+				first, n := s.clusterLeader(), s.Faults.Servers()
+				g := s.until(s.hangsOn(func(server int) bool { return (server-first+n)%n > n/2 }))
+				if g == nil {
+					g = s.leads()
+				}
+				elsewhere := s.elsewhere(first)
+				var heals []func()
+				for i := range n/2 + 1 {
+					heals = append(heals, s.InjectServer(fault, (first+i)%n))
+				}
+				s.Pass(s.lasts(), "longer than a session")
+				s.Ends(g, s.Soon())
+				for _, heal := range heals[1:] {
+					heal()
+				}
+				if elsewhere { // the leader comes back last: with its old followers it could be stuck, see docs/zookeeper.md
+					s.after(g)
+				}
+				heals[0]()
 				s.after(g)
 			}
-			heals[0]()
-			s.after(g)
-		}
+		},
 	},
-}}
+}
 
-// lone is a fault of one server, for longer than a session. If a candidate is connected to
-// that server, it leads when the fault comes. Somebody leads meanwhile, unless all
+// lone fills in a row whose fault hits one server, for longer than a session. If a candidate is
+// connected to that server, it leads when the fault comes. Somebody leads meanwhile, unless all
 // candidates are connected to that server.
-func lone(which func(*scenario) int, fault engine.Fault) func(*scenario) {
-	return func(s *scenario) {
+func lone(which func(*scenario) int, fault engine.Fault, r row) row {
+	r.needs, r.vacancy = []engine.Fault{engine.Cluster}, afterRecovery
+	if fault == engine.Isolate {
+		r.needs = append(r.needs, fault)
+	}
+	r.happens = func(s *scenario) {
 		i := which(s)
 		s.until(s.hangsOn(func(server int) bool { return server == i }))
 		elsewhere := s.elsewhere(i)
@@ -91,6 +79,7 @@ func lone(which func(*scenario) int, fault engine.Fault) func(*scenario) {
 		heal()
 		s.leads()
 	}
+	return r
 }
 
 // elsewhere reports whether a candidate is connected to another server.

@@ -43,87 +43,70 @@ func network(fault func(*scenario, *engine.Client) (heal func())) func(*scenario
 	}
 }
 
-// with returns a func that injects f into a client.
-func with(f engine.Fault) func(*scenario, *engine.Client) (heal func()) {
-	return func(_ *scenario, c *engine.Client) func() { return c.Inject(f) }
+// lasting fills in a row whose fault hits the leader's client with f, and outlasts its session.
+func lasting(f engine.Fault, r row) row {
+	r.needs, r.vacancy = []engine.Fault{f, engine.Deadlines}, outage
+	r.happens = network(func(_ *scenario, c *engine.Client) func() { return c.Inject(f) })
+	return r
 }
 
-var clientFaults = []row{{
-	id: "cut", title: "the leader is cut off",
-	text:    "No traffic passes between the leader and the coordinator, for longer than a session.",
-	needs:   []engine.Fault{engine.Cut, engine.Deadlines},
-	happens: network(with(engine.Cut)), vacancy: outage,
-}, {
-	id: "mute", title: "the leader is not heard",
-	text:    "Nothing passes from the leader to the coordinator, for longer than a session; what the coordinator sends arrives.",
-	needs:   []engine.Fault{engine.Mute, engine.Deadlines},
-	happens: network(with(engine.Mute)), vacancy: outage,
-}, {
-	id: "deaf", title: "the leader hears nothing",
-	text:    "Nothing passes from the coordinator to the leader, for longer than a session; what the leader sends arrives and takes effect.",
-	needs:   []engine.Fault{engine.Deafen, engine.Deadlines},
-	happens: network(with(engine.Deafen)), vacancy: outage,
-}, {
-	id: "late", title: "answers are late, and then the leader is cut off",
-	text:    "Answers to the leader are held back for six tenths of TTL; as soon as they have arrived it is cut off, for longer than a session. Its deadline counts from when it asked, not from when it was answered.",
-	needs:   []engine.Fault{engine.Deafen, engine.Cut, engine.Deadlines},
-	vacancy: outage,
-	happens: network(func(s *scenario, c *engine.Client) func() {
-		heal := c.Inject(engine.Deafen)
-		s.Pass(s.TTL*6/10, "while answers are held back")
-		heal()
-		s.Pass(s.TTL/50, "in which they arrive")
-		return c.Inject(engine.Cut)
-	}),
-}, {
-	id: "severed", title: "the leader's connections are reset",
-	text:    "Each connection of the leader is reset as soon as it carries a request, for longer than a session.",
-	needs:   []engine.Fault{engine.Sever, engine.Deadlines},
-	happens: network(with(engine.Sever)), vacancy: outage,
-}, {
-	id: "hidden", title: "the coordinator's address is gone",
-	text:    "The leader's connections break and it can make no other, for longer than a session.",
-	needs:   []engine.Fault{engine.Hide, engine.Deadlines},
-	happens: network(with(engine.Hide)), vacancy: outage,
-}, {
-	id: "killed-candidate", title: "the leader crashes",
-	text:    "The leader's client vanishes. Another client takes the place of the dead one in the candidates.",
-	needs:   []engine.Fault{engine.Kill},
-	vacancy: afterCrash,
-	happens: func(s *scenario) {
-		g := s.leads()
-		g.Client.Inject(engine.Kill)
-		s.joins()
-		s.after(g)
+var clientFaults = []row{
+	lasting(engine.Cut, row{id: "cut", title: "the leader is cut off",
+		text: "No traffic passes between the leader and the coordinator, for longer than a session."}),
+	lasting(engine.Mute, row{id: "mute", title: "the leader is not heard",
+		text: "Nothing passes from the leader to the coordinator, for longer than a session; what the coordinator sends arrives."}),
+	lasting(engine.Deafen, row{id: "deaf", title: "the leader hears nothing",
+		text: "Nothing passes from the coordinator to the leader, for longer than a session; what the leader sends arrives and takes effect."}),
+	{
+		id: "late", title: "answers are late, and then the leader is cut off",
+		text:  "Answers to the leader are held back for six tenths of TTL; as soon as they have arrived it is cut off, for longer than a session. Its deadline counts from when it asked, not from when it was answered.",
+		needs: []engine.Fault{engine.Deafen, engine.Cut, engine.Deadlines}, vacancy: outage,
+		happens: network(func(s *scenario, c *engine.Client) func() {
+			heal := c.Inject(engine.Deafen)
+			s.Pass(s.TTL*6/10, "while answers are held back")
+			heal()
+			s.Pass(s.TTL/50, "in which they arrive")
+			return c.Inject(engine.Cut)
+		}),
 	},
-}, {
-	id: "compacted", title: "the log is compacted while a waiter is cut off",
-	text:    "The next in line is cut off for a third of TTL, with a Gone of its own that waits for the leader. Meanwhile the leader resigns, and the coordinator forgets the history of its log. That Gone returns nil soon after the waiter is healed.",
-	needs:   []engine.Fault{engine.Cut, engine.Compact},
-	vacancy: afterRecovery,
-	happens: func(s *scenario) {
-		g := s.leads()
-		_, m := s.inLine(0)
-		next, _ := s.inLine(1)
-		gone := next.Gone(m) // no re-check wakes it, unlike a candidate
-		s.Pass(s.TTL/20, "in which the wait begins")
-		heal := next.Inject(engine.Cut)
-		g.Resign()
-		s.Pass(s.TTL/6, "in which the log moves on")
-		s.Inject(engine.Compact)
-		s.Pass(s.TTL/6, "until the waiter is healed")
-		heal()
-		gone.Returns(s.Soon())
-		s.after(g)
+	lasting(engine.Sever, row{id: "severed", title: "the leader's connections are reset",
+		text: "Each connection of the leader is reset as soon as it carries a request, for longer than a session."}),
+	lasting(engine.Hide, row{id: "hidden", title: "the coordinator's address is gone",
+		text: "The leader's connections break and it can make no other, for longer than a session."}),
+	{
+		id: "killed-candidate", title: "the leader crashes",
+		text:  "The leader's client vanishes. Another client takes the place of the dead one in the candidates.",
+		needs: []engine.Fault{engine.Kill}, vacancy: afterCrash, happens: func(s *scenario) {
+			g := s.leads()
+			g.Client.Inject(engine.Kill)
+			s.joins()
+			s.after(g)
+		},
+	}, {
+		id: "compacted", title: "the log is compacted while a waiter is cut off",
+		text:  "The next in line is cut off for a third of TTL, with a Gone of its own that waits for the leader. Meanwhile the leader resigns, and the coordinator forgets the history of its log. That Gone returns nil soon after the waiter is healed.",
+		needs: []engine.Fault{engine.Cut, engine.Compact}, vacancy: afterRecovery, happens: func(s *scenario) {
+			g := s.leads()
+			_, m := s.inLine(0)
+			next, _ := s.inLine(1)
+			gone := next.Gone(m) // no re-check wakes it, unlike a candidate
+			s.Pass(s.TTL/20, "in which the wait begins")
+			heal := next.Inject(engine.Cut)
+			g.Resign()
+			s.Pass(s.TTL/6, "in which the log moves on")
+			s.Inject(engine.Compact)
+			s.Pass(s.TTL/6, "until the waiter is healed")
+			heal()
+			gone.Returns(s.Soon())
+			s.after(g)
+		},
 	},
-}}
+}
 
 var operatorFaults = []row{{
 	id: "expired", title: "an operator ends the leader's session",
-	text:    "The coordinator ends the session of a healthy leader. The leader finds out soon, and another leads soon.",
-	needs:   []engine.Fault{engine.Expire},
-	vacancy: soon, notice: soon,
-	happens: func(s *scenario) {
+	text:  "The coordinator ends the session of a healthy leader. The leader finds out soon, and another leads soon.",
+	needs: []engine.Fault{engine.Expire}, vacancy: soon, notice: soon, happens: func(s *scenario) {
 		g := s.leads()
 		g.Client.Inject(engine.Expire)
 		s.Ends(g, s.Soon())
@@ -131,10 +114,8 @@ var operatorFaults = []row{{
 	},
 }, {
 	id: "leader-removed", title: "an operator removes the leader",
-	text:    "An operator deletes the leader's member; the leader finds out soon.",
-	needs:   []engine.Fault{engine.Remove},
-	vacancy: soon, notice: soon,
-	happens: func(s *scenario) {
+	text:  "An operator deletes the leader's member; the leader finds out soon.",
+	needs: []engine.Fault{engine.Remove}, vacancy: soon, notice: soon, happens: func(s *scenario) {
 		g := s.leads()
 		_, m := s.inLine(0)
 		s.Remove(m)
@@ -143,10 +124,8 @@ var operatorFaults = []row{{
 	},
 }, {
 	id: "predecessor-removed", title: "an operator removes the one in front of a waiter",
-	text:    "An operator deletes the second member in line. The third waits on, the leader leads on, and the second stands in line again after its slow re-check.",
-	needs:   []engine.Fault{engine.Remove},
-	vacancy: soon,
-	happens: func(s *scenario) {
+	text:  "An operator deletes the second member in line. The third waits on, the leader leads on, and the second stands in line again after its slow re-check.",
+	needs: []engine.Fault{engine.Remove}, vacancy: soon, happens: func(s *scenario) {
 		g := s.leads()
 		_, m := s.inLine(1)
 		s.Remove(m)
@@ -154,10 +133,8 @@ var operatorFaults = []row{{
 	},
 }, {
 	id: "dropped", title: "an operator deletes the election",
-	text:    "An operator deletes all that belongs to the election, its path included. The leader finds out soon, and the waiters by their slow re-check at the latest.",
-	needs:   []engine.Fault{engine.Drop},
-	vacancy: afterRecheck, notice: soon,
-	happens: func(s *scenario) {
+	text:  "An operator deletes all that belongs to the election, its path included. The leader finds out soon, and the waiters by their slow re-check at the latest.",
+	needs: []engine.Fault{engine.Drop}, vacancy: afterRecheck, notice: soon, happens: func(s *scenario) {
 		g := s.leads()
 		s.Drop(s.Name)
 		s.Ends(g, s.Soon())
@@ -168,22 +145,16 @@ var operatorFaults = []row{{
 // processFaults hit a leader in a process of its own.
 var processFaults = []row{{
 	id: "killed-process", title: "the leader's process is killed",
-	text:    "The leader is a process of its own, and is killed (SIGKILL).",
-	needs:   []engine.Fault{engine.Process},
-	process: true,
-	vacancy: afterCrash,
-	happens: func(s *scenario) {
+	text:  "The leader is a process of its own, and is killed (SIGKILL).",
+	needs: []engine.Fault{engine.Process}, process: true, vacancy: afterCrash, happens: func(s *scenario) {
 		g := s.until(s.isProcess)
 		s.process.Kill(g)
 		s.after(g)
 	},
 }, {
 	id: "stopped", title: "the leader's process is stopped",
-	text:    "The leader is a process of its own, is stopped (SIGSTOP) for longer than its session, and continued (SIGCONT). The first time that it asks, it finds out that its term is over. Where sessions have no time, it leads on, and nobody else has led meanwhile.",
-	needs:   []engine.Fault{engine.Process},
-	process: true,
-	vacancy: afterCrash,
-	happens: func(s *scenario) {
+	text:  "The leader is a process of its own, is stopped (SIGSTOP) for longer than its session, and continued (SIGCONT). The first time that it asks, it finds out that its term is over. Where sessions have no time, it leads on, and nobody else has led meanwhile.",
+	needs: []engine.Fault{engine.Process}, process: true, vacancy: afterCrash, happens: func(s *scenario) {
 		g := s.until(s.isProcess)
 		terms := s.Count()
 		resume := s.process.Stop()
@@ -200,10 +171,8 @@ var processFaults = []row{{
 	},
 }, {
 	id: "suspended", title: "the leader's machine is suspended",
-	text:    "The leader is a process of its own, and its clock that counts suspension moves ahead by two TTL, as if the machine had been suspended. Its term ends soon; on Linux the term's context says so, before anybody asks.",
-	needs:   []engine.Fault{engine.Process, engine.Deadlines},
-	process: true,
-	vacancy: afterCrash,
+	text:  "The leader is a process of its own, and its clock that counts suspension moves ahead by two TTL, as if the machine had been suspended. Its term ends soon; on Linux the term's context says so, before anybody asks.",
+	needs: []engine.Fault{engine.Process, engine.Deadlines}, process: true, vacancy: afterCrash,
 	happens: func(s *scenario) {
 		g := s.until(s.isProcess)
 		s.process.Suspend(2 * s.TTL)
@@ -214,10 +183,8 @@ var processFaults = []row{{
 
 var coordinatorFaults = []row{{
 	id: "paused", title: "the coordinator stands still",
-	text:    "The coordinator is paused for longer than a session. Every term from before ends by its deadline.",
-	needs:   []engine.Fault{engine.Pause, engine.Deadlines},
-	vacancy: afterRecovery,
-	happens: func(s *scenario) {
+	text:  "The coordinator is paused for longer than a session. Every term from before ends by its deadline.",
+	needs: []engine.Fault{engine.Pause, engine.Deadlines}, vacancy: afterRecovery, happens: func(s *scenario) {
 		g := s.leads()
 		resume := s.Inject(engine.Pause)
 		s.Pass(s.lasts(), "longer than a session")
@@ -227,10 +194,8 @@ var coordinatorFaults = []row{{
 	},
 }, {
 	id: "restarted", title: "the coordinator is restarted",
-	text:    "The coordinator is restarted with its data. Somebody leads after recovery.",
-	needs:   []engine.Fault{engine.Restart},
-	vacancy: afterRecovery,
-	happens: func(s *scenario) {
+	text:  "The coordinator is restarted with its data. Somebody leads after recovery.",
+	needs: []engine.Fault{engine.Restart}, vacancy: afterRecovery, happens: func(s *scenario) {
 		s.leads()
 		s.Inject(engine.Restart)
 		s.leads()
@@ -239,17 +204,13 @@ var coordinatorFaults = []row{{
 	id: "rewound", title: "the coordinator is restored from a snapshot",
 	text: "The coordinator's state is remembered, all lead in turn, and the state is restored with its log index. After recovery every candidate has been told ErrReset, or stands at a position later than all before, as the log has caught up. " +
 		"As the message of ErrReset says, the fence is then raised above the last token, and new clients take the place of those that were told.",
-	needs:    []engine.Fault{engine.Rewind, engine.Records},
-	vacancy:  afterRecovery,
-	notice:   soon,
+	needs: []engine.Fault{engine.Rewind, engine.Records}, vacancy: afterRecovery, notice: soon,
 	forgives: []history.Rule{history.Order, history.Vacancy}, // positions begin again, and nobody can lead until the operator has acted
 	happens:  rewound,
 }, {
 	id: "clock", title: "the coordinator's wall clock jumps",
-	text:    "The wall clock of the coordinator is set forth by an hour for a TTL, and then back by an hour for a TTL. The leader leads on, as sessions are measured and not dated.",
-	needs:   []engine.Fault{engine.Clock},
-	vacancy: afterRecovery,
-	happens: func(s *scenario) {
+	text:  "The wall clock of the coordinator is set forth by an hour for a TTL, and then back by an hour for a TTL. The leader leads on, as sessions are measured and not dated.",
+	needs: []engine.Fault{engine.Clock}, vacancy: afterRecovery, happens: func(s *scenario) {
 		g := s.leads()
 		for _, d := range []time.Duration{time.Hour, -time.Hour} {
 			restore := s.Shift(d)
