@@ -13,28 +13,29 @@ import (
 // be quick. The tries are spread over a TTL: a backend that polls once in a TTL is late for
 // most of them, whenever it polls.
 const (
-	Moments = 5 // tries in a TTL
+	moments = 5 // tries in a TTL
 	quick   = 3 // how many tries must take less than a quarter of TTL
 )
 
-// Lines returns [Moments] names of elections, one for each try of AtOnce.
-func (t *Trial) Lines() []string {
-	names := make([]string, Moments)
-	for i := range names {
-		names[i] = fmt.Sprintf("%s-%d", t.Name, i+1)
+// Apart opens a client for each try of [AtOnce], each in an election of its own.
+func (t *Trial) Apart() []*Client {
+	cs := t.Clients(moments)
+	for i, c := range cs {
+		cs[i] = c.In(fmt.Sprintf("%s-%d", t.Name, i+1))
 	}
-	return names
+	return cs
 }
 
-// AtOnce calls act [Moments] times. It returns the values that arrive on the channels, in the
-// order of the calls. Each value must arrive soon after its call, and most of them at once.
+// AtOnce calls act with the index of each client of [Trial.Apart]. It returns the values that
+// arrive on the channels, in the order of the calls. Each value must arrive soon after its call,
+// and most of them at once.
 func AtOnce[T any](t *Trial, what string, act func(i int) (brings <-chan T)) []T {
-	brought := make([]T, Moments)
-	took := make([]time.Duration, Moments)
+	brought := make([]T, moments)
+	took := make([]time.Duration, moments)
 	var waits sync.WaitGroup
-	for i := range Moments {
+	for i := range moments {
 		if i > 0 {
-			t.Pass(t.TTL/Moments, "so that the next act comes at another moment")
+			t.Pass(t.TTL/moments, "so that the next act comes at another moment")
 		}
 		brings := act(i)
 		done := time.Now()
@@ -50,7 +51,7 @@ func AtOnce[T any](t *Trial, what string, act func(i int) (brings <-chan T)) []T
 		t.Fatalf("%s: %v", what, context.Cause(t.Ctx))
 	}
 	if slices.Sort(took); took[quick-1] >= t.TTL/4 {
-		t.Fatalf("%s at once: it took %v; at least %d of %d were to take less than %v", what, took, quick, Moments, t.TTL/4)
+		t.Fatalf("%s at once: it took %v; at least %d of %d were to take less than %v", what, took, quick, moments, t.TTL/4)
 	}
 	return brought
 }

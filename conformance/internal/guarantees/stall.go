@@ -11,15 +11,13 @@ import (
 // in this way, and the third leads soon after the second has resigned.
 func hands(end func(t *engine.Trial, c *engine.Client, term election.Term)) func(*engine.Trial) {
 	return func(t *engine.Trial) {
-		b, c := t.Client(), t.Client()
-		leaders := make([]*engine.Client, engine.Moments)
-		terms := make([]election.Term, engine.Moments)
-		second, third := make([]*engine.Candidate, engine.Moments), make([]*engine.Candidate, engine.Moments)
-		for i, line := range t.Lines() {
-			leaders[i] = t.Client().In(line)
-			terms[i] = leaders[i].Leads()
-			second[i] = b.In(line).Stand(t.Ctx)
-			third[i] = c.In(line).Stand(t.Ctx)
+		b, c, leaders := t.Client(), t.Client(), t.Apart()
+		var terms []election.Term
+		var second, third []*engine.Candidate
+		for _, a := range leaders {
+			terms = append(terms, a.Leads())
+			second = append(second, b.In(a.Election).Stand(t.Ctx))
+			third = append(third, c.In(a.Election).Stand(t.Ctx))
 		}
 		next := engine.AtOnce(t, "the next in line has not won", func(i int) <-chan election.Term {
 			end(t, leaders[i], terms[i])

@@ -16,13 +16,11 @@ import (
 // reasons.
 func told(lose func(t *engine.Trial, c *engine.Client, term election.Term), reasons ...error) func(*engine.Trial) {
 	return func(t *engine.Trial) {
-		b := t.Client()
-		leaders := make([]*engine.Client, engine.Moments)
-		terms := make([]election.Term, engine.Moments)
-		for i, line := range t.Lines() {
-			leaders[i] = t.Client().In(line)
-			terms[i] = leaders[i].Leads()
-			b.In(line).Stand(t.Ctx)
+		b, leaders := t.Client(), t.Apart()
+		var terms []election.Term
+		for _, c := range leaders {
+			terms = append(terms, c.Leads())
+			b.In(c.Election).Stand(t.Ctx)
 		}
 		t.Always(t.TTL/4, "a healthy leader lost its term", func() bool {
 			return !slices.ContainsFunc(terms, func(term election.Term) bool { return term.Check() != nil || term.Context().Err() != nil })

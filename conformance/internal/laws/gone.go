@@ -14,16 +14,13 @@ import (
 // way.
 func departs(depart func(t *engine.Trial, owner *engine.Client, m backend.Member)) func(*engine.Trial) {
 	return func(t *engine.Trial) {
-		b, c := t.Client(), t.Client()
-		owners := make([]*engine.Client, engine.Moments)
-		members := make([]backend.Member, engine.Moments)
-		heirs := make([]*engine.Call, engine.Moments)
-		observers := make([]*engine.Call, engine.Moments)
-		for i, line := range t.Lines() {
-			owners[i] = t.Client().In(line)
-			m := owners[i].Join("0")
-			b.Behind(b.In(line).Join("1"), m)
-			members[i], heirs[i], observers[i] = m, b.Gone(m), c.Gone(m)
+		b, c, owners := t.Client(), t.Client(), t.Apart()
+		var members []backend.Member
+		var heirs, observers []*engine.Call
+		for _, a := range owners {
+			m := a.Join("0")
+			b.Behind(b.In(a.Election).Join("1"), m)
+			members, heirs, observers = append(members, m), append(heirs, b.Gone(m)), append(observers, c.Gone(m))
 		}
 		unmoved(t, slices.Concat(heirs, observers)...)
 		goes := func(i int) <-chan error {
