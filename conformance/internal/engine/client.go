@@ -109,14 +109,23 @@ func (c *Client) LiveWithin(d time.Duration) backend.Session {
 
 // Try makes a call, and returns its error. The call's context ends soon.
 func (c *Client) Try(op Op) error {
+	_, err := c.try(op)
+	return err
+}
+
+func (c *Client) try(op Op) (value any, err error) {
 	s := c.Live()
 	ctx, cancel := c.t.Within(c.t.Soon())
 	defer cancel()
-	return op.Call(ctx, s)
+	return op.call(ctx, s)
 }
 
-// Do makes a call that must succeed soon.
-func (c *Client) Do(op Op) { c.t.Want(c.Name+": "+op.Name, c.Try(op)) }
+// Do makes a call that must succeed soon, and returns its value.
+func (c *Client) Do(op Op) any {
+	value, err := c.try(op)
+	c.t.Want(c.Name+": "+op.Name, err)
+	return value
+}
 
 // Fails makes a call that must fail soon, with one of the errors. If none is given, it may fail
 // with any.
@@ -143,14 +152,16 @@ func (c *Client) Gone(m backend.Member) *Call { return c.Go(Gone(m)) }
 
 // Loses makes a call that writes, and loses the answer. The call must return within
 // [Coordinator.Crash] plus [Coordinator.Soon], with one of the errors, as in [Call.Returns].
-func (c *Client) Loses(op Op, want ...error) error {
+func (c *Client) Loses(op Op, want ...error) (value any, err error) {
 	s := c.Live()
 	c.Inject(LoseAnswer)
-	return c.t.Go(c.Name+": "+op.Name+" with a lost answer", func() error {
+	err = c.t.Go(c.Name+": "+op.Name+" with a lost answer", func() (err error) {
 		ctx, cancel := c.t.Within(c.t.Crash())
 		defer cancel()
-		return op.Call(ctx, s)
+		value, err = op.call(ctx, s)
+		return err
 	}).Returns(c.t.Crash()+c.t.Soon(), want...)
+	return value, err
 }
 
 // Expires has the coordinator end the client's session, and waits until the session's Done is

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -13,15 +12,11 @@ import (
 
 // Join joins the client's election.
 func (c *Client) Join(text string) backend.Member {
-	return value(c, "Join", func(ctx context.Context, s backend.Session) (backend.Member, error) {
-		return s.Join(ctx, c.Election, text)
-	})
+	return c.Do(Join(c.Election, text)).(backend.Member)
 }
 
 // Ahead asks who stands in front of m.
-func (c *Client) Ahead(m backend.Member) backend.Place {
-	return value(c, "Ahead", func(ctx context.Context, s backend.Session) (backend.Place, error) { return s.Ahead(ctx, m) })
-}
+func (c *Client) Ahead(m backend.Member) backend.Place { return c.Do(Ahead(m)).(backend.Place) }
 
 // First waits until m is first, for at most d, and returns its token.
 func (c *Client) First(m backend.Member, d time.Duration) uint64 {
@@ -62,9 +57,7 @@ func (c *Client) Pin(m backend.Member, change func(h *backend.Header)) backend.H
 }
 
 // Line returns the election's line.
-func (c *Client) Line() backend.Line {
-	return value(c, "Line", func(ctx context.Context, s backend.Session) (backend.Line, error) { return s.Line(ctx, c.Election) })
-}
+func (c *Client) Line() backend.Line { return c.Do(Line(c.Election)).(backend.Line) }
 
 // Members returns the members in the line.
 func (c *Client) Members() []backend.Member { return c.Line().Members }
@@ -102,21 +95,15 @@ func (c *Client) Settles(want ...backend.Member) {
 }
 
 // Get returns a record.
-func (c *Client) Get(name string) backend.Record {
-	return value(c, "Get", func(ctx context.Context, s backend.Session) (backend.Record, error) { return s.Get(ctx, name) })
-}
+func (c *Client) Get(name string) backend.Record { return c.Do(Get(name)).(backend.Record) }
 
 // Put writes a record.
 func (c *Client) Put(name, text string, cond *backend.If) backend.Version {
-	return value(c, "Put", func(ctx context.Context, s backend.Session) (backend.Version, error) {
-		return s.Put(ctx, name, []byte(text), cond)
-	})
+	return c.Do(Put(name, text, cond)).(backend.Version)
 }
 
 // List returns the names of the records directly under dir.
-func (c *Client) List(dir string) []string {
-	return value(c, "List", func(ctx context.Context, s backend.Session) ([]string, error) { return s.List(ctx, dir) })
-}
+func (c *Client) List(dir string) []string { return c.Do(List(dir)).([]string) }
 
 // Header returns the header of the election.
 func (c *Client) Header() backend.Header {

@@ -105,12 +105,9 @@ var joinRules = []engine.Rule{{
 		mine := a.Join("same")
 		want := []backend.Member{other, mine}
 		for range 5 {
-			var m backend.Member
-			err := a.Loses(engine.Op{Name: "Join", Call: func(ctx context.Context, s backend.Session) (err error) {
-				m, err = s.Join(ctx, t.Name, "same")
-				return err
-			}}, nil, backend.ErrUnavailable)
+			joined, err := a.Loses(engine.Join(t.Name, "same"), nil, backend.ErrUnavailable)
 			if err == nil {
+				m := joined.(backend.Member)
 				if slices.ContainsFunc(want, func(o backend.Member) bool { return engine.Same(o, m) }) {
 					t.Fatalf("Join with a lost answer returned %s, which an earlier Join had returned", engine.Show(m))
 				}

@@ -2,7 +2,6 @@ package laws
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -277,11 +276,7 @@ var recordRules = []engine.Rule{{
 		at := backend.Absent
 		for i := range 4 {
 			value := fmt.Sprint(i)
-			var v backend.Version
-			err := a.Loses(engine.Op{Name: "Put", Call: func(ctx context.Context, s backend.Session) (err error) {
-				v, err = s.Put(ctx, name, []byte(value), &backend.If{Version: at})
-				return err
-			}}, nil, backend.ErrUnavailable)
+			v, err := a.Loses(engine.Put(name, value, &backend.If{Version: at}), nil, backend.ErrUnavailable)
 			r := a.Get(name)
 			if string(r.Value) != value || err == nil && r.Version != v {
 				t.Fatalf("after Put of %q with a lost answer, Get shows %q at version %d (Put returned %d, %v)", value, r.Value, r.Version, v, err)
