@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"os/exec"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -182,31 +183,20 @@ func (t *Target) Harness() conformance.Harness {
 			h.NotWired[f] = why
 		}
 	}
-	var all conformance.Faults
+	all := conformance.Faults{
+		Process: func(election, id string) *exec.Cmd { return t.options.Stand(t.raw, election, id) },
+		Remove:  t.operator.Remove,
+		Drop:    t.operator.Drop,
+	}
 	all.Network(func(b backend.Backend) []*proxy.Proxy { return b.(*client).proxies })
+	from, to := reflect.ValueOf(all), reflect.ValueOf(&h.Faults).Elem()
 	for _, f := range Faults {
 		switch {
 		case t.cannot(f) != "":
 		case !t.asked(f):
 			h.NotWired[f] = "only with --faults " + strings.ToLower(string(f))
-		case f == conformance.Cut:
-			h.Faults.Cut = all.Cut
-		case f == conformance.Mute:
-			h.Faults.Mute = all.Mute
-		case f == conformance.Deafen:
-			h.Faults.Deafen = all.Deafen
-		case f == conformance.Sever:
-			h.Faults.Sever = all.Sever
-		case f == conformance.Hide:
-			h.Faults.Hide = all.Hide
-		case f == conformance.Kill:
-			h.Faults.Kill = all.Kill
-		case f == conformance.Process:
-			h.Faults.Process = func(election, id string) *exec.Cmd { return t.options.Stand(t.raw, election, id) }
-		case f == conformance.Remove:
-			h.Faults.Remove = t.operator.Remove
-		case f == conformance.Drop:
-			h.Faults.Drop = t.operator.Drop
+		default: // a fault has the name of its field
+			to.FieldByName(string(f)).Set(from.FieldByName(string(f)))
 		}
 	}
 	return h
