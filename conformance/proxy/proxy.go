@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -85,9 +86,7 @@ type Stats struct {
 
 // Start starts a proxy that forwards to target, a host:port. The caller closes it.
 func Start(target string, o *Options) (*Proxy, error) {
-	if o == nil {
-		o = new(Options)
-	}
+	o = cmp.Or(o, new(Options))
 	p := &Proxy{
 		target:   target,
 		listener: o.Listener,

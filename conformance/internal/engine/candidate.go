@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,9 +20,7 @@ func (c *Client) Elect() election.Election { return c.elect(elect.Options{}, fun
 func (c *Client) elect(o elect.Options, trace func(elect.Event)) election.Election {
 	n := c.noter()
 	o.ID = c.Name
-	if o.ResignTimeout == 0 {
-		o.ResignTimeout = c.t.TTL/2 + c.t.Soon()
-	}
+	o.ResignTimeout = cmp.Or(o.ResignTimeout, c.t.TTL/2+c.t.Soon())
 	o.Trace = func(ev elect.Event) {
 		what := ev.Kind.String()
 		switch ev.Kind {

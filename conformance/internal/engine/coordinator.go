@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"os/exec"
 	"time"
@@ -58,12 +59,7 @@ type Target struct {
 const Now time.Duration = 0
 
 // Soon bounds the time that a healthy coordinator needs for what it does at once.
-func (c *Coordinator) Soon() time.Duration {
-	if c.Latency == 0 {
-		return 2 * time.Second
-	}
-	return c.Latency
-}
+func (c *Coordinator) Soon() time.Duration { return cmp.Or(c.Latency, 2*time.Second) }
 
 // Crash bounds the time from a client's silence to the departure of its members.
 func (c *Coordinator) Crash() time.Duration { return c.TTL + c.Slack + c.Soon() }

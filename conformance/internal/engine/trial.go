@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -67,19 +68,13 @@ func Exercise(ctx context.Context, c *Coordinator, r Rule) Outcome {
 	t.run()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.outcome.History == nil {
-		t.outcome.History = t.notes.History()
-	}
+	t.outcome.History = cmp.Or(t.outcome.History, t.notes.History())
 	return t.outcome
 }
 
 // name returns a new name of an election, which begins with the harness's prefix.
 func (c *Coordinator) name(what string) string {
-	prefix := c.Prefix
-	if prefix == "" {
-		prefix = "conformance"
-	}
-	return fmt.Sprintf("%s/%s-%s", prefix, what, strings.ToLower(rand.Text()[:8]))
+	return fmt.Sprintf("%s/%s-%s", cmp.Or(c.Prefix, "conformance"), what, strings.ToLower(rand.Text()[:8]))
 }
 
 func (t *Trial) run() {

@@ -1,6 +1,7 @@
 package target
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -80,9 +81,7 @@ func Open(ctx context.Context, rawURL string, o Options) (*Target, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.Prefix == "" {
-		o.Prefix = "succession-conformance-" + strings.ToLower(rand.Text()[:8])
-	}
+	o.Prefix = cmp.Or(o.Prefix, "succession-conformance-"+strings.ToLower(rand.Text()[:8]))
 	if err := backend.CheckName(o.Prefix); err != nil {
 		return nil, err
 	}
@@ -158,7 +157,7 @@ func (t *Target) Harness() conformance.Harness {
 	h := conformance.Harness{
 		Name:    t.url.String(),
 		TTL:     t.ttl,
-		Slack:   t.options.Slack,
+		Slack:   cmp.Or(t.options.Slack, kinds[t.url.Scheme].slack(t.ttl)),
 		Latency: t.options.Latency,
 		Prefix:  t.options.Prefix,
 		Open:    t.open,
@@ -169,9 +168,6 @@ func (t *Target) Harness() conformance.Harness {
 	if t.ttl == 0 {
 		h.TTL = time.Second
 		h.Lacks[conformance.Deadlines] = "sessions end with their process"
-	}
-	if h.Slack == 0 {
-		h.Slack = kinds[t.url.Scheme].slack(t.ttl)
 	}
 	for _, f := range slices.Concat(Faults, others) {
 		why := t.cannot(f)
