@@ -5,20 +5,15 @@ import (
 	"slices"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/internal/kit"
 )
 
 // Ahead reads the line and the header in one snapshot; see [backend.Session]. It blocks
 // for about a round trip.
 func (s *session) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
-	return kit.Call(ctx, s.Life, "ahead", m.Line, func(ctx context.Context) (backend.Place, error) { return s.ahead(ctx, m) })
-}
-
-func (s *session) ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
 	if _, err := s.b.o.memberPath(m); err != nil {
 		return backend.Place{}, err
 	}
-	line, err := s.look(ctx, m.Line)
+	line, err := s.Line(ctx, m.Line)
 	if err != nil {
 		return backend.Place{}, err
 	}

@@ -7,17 +7,20 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/clock"
+	"github.com/succession-dev/succession/internal/kit"
 )
 
+func unwrap(s backend.Session) *session { return s.(*kit.Adapter).Session.(*session) }
+
 // SessionID returns the id of the session of Consul that a session's members are locked by.
-func SessionID(s backend.Session) string { return s.(*session).present().id }
+func SessionID(s backend.Session) string { return unwrap(s).present().id }
 
 // Renew sends a renewal, beside those that the session sends by itself.
-func Renew(s backend.Session) error { return s.(*session).renew(clock.Now()) }
+func Renew(s backend.Session) error { return unwrap(s).renew(clock.Now()) }
 
 // ReplayJoin sends again what Join sent for the member.
 func ReplayJoin(ctx context.Context, s backend.Session, m backend.Member) error {
-	_, err := s.(*session).lock(ctx, s.(*session).b.o.folder(m.Line)+m.Key, m.Value)
+	_, err := unwrap(s).lock(ctx, unwrap(s).b.o.folder(m.Line)+m.Key, m.Value)
 	return err
 }
 

@@ -10,10 +10,6 @@ import (
 // the key of m alone, and wakes for no other key. At rest that costs Consul three
 // requests in four TTL, or in a minute if that is shorter.
 func (s *session) Gone(ctx context.Context, m backend.Member) error {
-	return s.Run(ctx, "gone", m.Line, func(ctx context.Context) error { return s.gone(ctx, m) })
-}
-
-func (s *session) gone(ctx context.Context, m backend.Member) error {
 	key, err := s.b.o.memberPath(m)
 	if err != nil {
 		return err
@@ -69,13 +65,6 @@ func (s *session) standing(ctx context.Context, key string, m backend.Member) (i
 // folder Consul watches what is nearest to it in its tree, and returns the index of all
 // keys (agent/consul/state/kvs.go, kvsListTxn). So writes to other keys wake it, too.
 func (s *session) Joined(ctx context.Context, line string) error {
-	return s.Run(ctx, "joined", line, func(ctx context.Context) error { return s.joined(ctx, line) })
-}
-
-func (s *session) joined(ctx context.Context, line string) error {
-	if err := checkName(line); err != nil {
-		return err
-	}
 	folder := s.b.o.folder(line)
 	wait, quiet := s.b.o.patience(), s.b.o.backoff()
 	for first := true; ; first = false {

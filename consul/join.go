@@ -8,7 +8,6 @@ import (
 	"github.com/hashicorp/consul/api"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/internal/kit"
 )
 
 // Join adds a member at the end of the line; see [backend.Session]. One transaction
@@ -18,16 +17,6 @@ import (
 // not exist, so it takes effect once. Whichever of the two it was, the key tells that it
 // is ours.
 func (s *session) Join(ctx context.Context, line, value string) (backend.Member, error) {
-	return kit.Call(ctx, s.Life, "join", line, func(ctx context.Context) (backend.Member, error) { return s.join(ctx, line, value) })
-}
-
-func (s *session) join(ctx context.Context, line, value string) (backend.Member, error) {
-	if err := checkName(line); err != nil {
-		return backend.Member{}, err
-	}
-	if err := backend.CheckValue(value); err != nil {
-		return backend.Member{}, err
-	}
 	m := backend.Member{Line: line, Key: s.nextKey(line), Value: value}
 	key := s.b.o.folder(line) + m.Key
 

@@ -12,10 +12,6 @@ import (
 // Leave deletes the member's key, if it is still the same entry; see [backend.Session].
 // It blocks for one round trip, or for three if an operator has changed the key.
 func (s *session) Leave(ctx context.Context, m backend.Member) error {
-	return s.Run(ctx, "leave", m.Line, func(ctx context.Context) error { return s.leave(ctx, m) })
-}
-
-func (s *session) leave(ctx context.Context, m backend.Member) error {
 	key, err := s.b.o.memberPath(m)
 	if err != nil {
 		return err

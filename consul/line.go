@@ -9,21 +9,11 @@ import (
 	"github.com/hashicorp/consul/api"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/internal/kit"
 )
 
 // Line returns the whole line and the header, in one snapshot; see [backend.Session]. It
 // blocks for about a round trip.
 func (s *session) Line(ctx context.Context, line string) (backend.Line, error) {
-	return kit.Call(ctx, s.Life, "line", line, func(ctx context.Context) (backend.Line, error) {
-		if err := checkName(line); err != nil {
-			return backend.Line{}, err
-		}
-		return s.look(ctx, line)
-	})
-}
-
-func (s *session) look(ctx context.Context, line string) (backend.Line, error) {
 	folder, record := s.b.o.folder(line), s.b.o.key(line)
 	l := backend.Line{Version: backend.Absent}
 	err := s.retry(ctx, func(ctx context.Context) error {

@@ -151,7 +151,7 @@ func New(cfg *api.Config, o *Options) (*Backend, error) {
 		return nil, driver.Wrap("open", "", fmt.Errorf("%w: api.Config.WaitTime is set; leave it at zero, every query has a time of its own", backend.ErrInvalid))
 	}
 	b := &Backend{o: o}
-	b.sessions = kit.NewSessions(kit.Config{Driver: driver, Open: b.establish, Connect: o.ConnectTimeout, Patience: closeBound})
+	b.sessions = kit.NewSessions(kit.Config{Driver: driver, Open: b.establish, Connect: o.ConnectTimeout, Patience: closeBound, CheckName: checkName})
 	if b.c, err = newClient(b.sessions.Context(), cfg, o); err != nil {
 		_ = b.sessions.Close() // there are none
 		return nil, err

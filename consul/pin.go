@@ -16,10 +16,6 @@ import (
 // A pinned member is a key in the line without a session. Every client tells it by that,
 // also foreign ones. A key that an operator has released by hand looks the same.
 func (s *session) Pin(ctx context.Context, m backend.Member, h backend.Header, at backend.Version) error {
-	return s.Run(ctx, "pin", m.Line, func(ctx context.Context) error { return s.pin(ctx, m, h, at) })
-}
-
-func (s *session) pin(ctx context.Context, m backend.Member, h backend.Header, at backend.Version) error {
 	key, err := s.b.o.memberPath(m)
 	if err != nil {
 		return err

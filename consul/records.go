@@ -10,7 +10,6 @@ import (
 	"github.com/hashicorp/consul/api"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/internal/kit"
 )
 
 // versionOf returns the version of a record as it was read: its ModifyIndex, which
@@ -39,17 +38,12 @@ func setOp(key string, value []byte, at backend.Version) *api.KVTxnOp {
 
 // Get returns the record; see [backend.Records].
 func (s *session) Get(ctx context.Context, name string) (backend.Record, error) {
-	return kit.Call(ctx, s.Life, "get", name, func(ctx context.Context) (backend.Record, error) {
-		r, _, err := s.get(ctx, name)
-		return r, err
-	})
+	r, _, err := s.get(ctx, name)
+	return r, err
 }
 
 // get also returns the index from which a blocking query finds every later change.
 func (s *session) get(ctx context.Context, name string) (backend.Record, uint64, error) {
-	if err := checkName(name); err != nil {
-		return backend.Record{}, 0, err
-	}
 	r := backend.Record{Name: name}
 	var index uint64
 	err := s.retry(ctx, func(ctx context.Context) error {
@@ -73,16 +67,6 @@ func (s *session) get(ctx context.Context, name string) (backend.Record, uint64,
 // Put writes the record if the condition holds, in one transaction; see
 // [backend.Records].
 func (s *session) Put(ctx context.Context, name string, value []byte, cond *backend.If) (backend.Version, error) {
-	return kit.Call(ctx, s.Life, "put", name, func(ctx context.Context) (backend.Version, error) { return s.put(ctx, name, value, cond) })
-}
-
-func (s *session) put(ctx context.Context, name string, value []byte, cond *backend.If) (backend.Version, error) {
-	if err := checkName(name); err != nil {
-		return 0, err
-	}
-	if err := backend.CheckRecord(value); err != nil {
-		return 0, err
-	}
 	key := s.b.o.key(name)
 	var at backend.Version
 	if cond != nil {
@@ -98,13 +82,6 @@ func (s *session) put(ctx context.Context, name string, value []byte, cond *back
 
 // Delete removes the record if the condition holds; see [backend.Records].
 func (s *session) Delete(ctx context.Context, name string, cond *backend.If) error {
-	return s.Run(ctx, "delete", name, func(ctx context.Context) error { return s.delete(ctx, name, cond) })
-}
-
-func (s *session) delete(ctx context.Context, name string, cond *backend.If) error {
-	if err := checkName(name); err != nil {
-		return err
-	}
 	key := s.b.o.key(name)
 	var ops []*api.KVTxnOp
 	switch {
@@ -173,13 +150,6 @@ func (s *session) guarded(ctx context.Context, cond *backend.If, key string, ops
 // List returns the full names of the records directly under dir, sorted; see
 // [backend.Records].
 func (s *session) List(ctx context.Context, dir string) ([]string, error) {
-	return kit.Call(ctx, s.Life, "list", dir, func(ctx context.Context) ([]string, error) { return s.list(ctx, dir) })
-}
-
-func (s *session) list(ctx context.Context, dir string) ([]string, error) {
-	if err := checkName(dir); err != nil {
-		return nil, err
-	}
 	folder := s.b.o.folder(dir)
 	var keys, names []string
 	err := s.retry(ctx, func(ctx context.Context) (err error) {
@@ -199,10 +169,6 @@ func (s *session) list(ctx context.Context, dir string) ([]string, error) {
 // Watch blocks until the record has another version than after; see
 // [backend.Records].
 func (s *session) Watch(ctx context.Context, name string, after backend.Version) (backend.Record, error) {
-	return kit.Call(ctx, s.Life, "watch", name, func(ctx context.Context) (backend.Record, error) { return s.watch(ctx, name, after) })
-}
-
-func (s *session) watch(ctx context.Context, name string, after backend.Version) (backend.Record, error) {
 	wait := s.b.o.patience()
 	for {
 		r, index, err := s.get(ctx, name)

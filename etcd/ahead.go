@@ -7,7 +7,6 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/internal/kit"
 )
 
 // Ahead says who stands just in front of m; see [backend.Session]. It is one transaction,
@@ -16,52 +15,50 @@ import (
 // pinned: etcd looks through all older keys, and finds keys and revisions alone in memory
 // (since 3.7, server/storage/mvcc). If the youngest key is not that of a member, a second
 // transaction reads all older keys.
-func (s *session) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
-	return kit.Call(ctx, s.Life, "ahead", m.Line, func(ctx context.Context) (p backend.Place, err error) {
-		own, heartbeat := s.b.member(m), s.proof.last()
-		older := clientv3.WithMaxCreateRev(int64(m.Position) - 1)
-		look := func(which ...clientv3.OpOption) (*clientv3.TxnResponse, error) {
-			return s.read(ctx,
-				clientv3.OpGet(s.b.folder(m.Line), append(which, older)...),
-				clientv3.OpGet(own),
-				clientv3.OpGet(s.b.record(m.Line)),
-			)
-		}
-		resp, err := look(append(clientv3.WithLastCreate(), clientv3.WithKeysOnly())...)
+func (s *session) Ahead(ctx context.Context, m backend.Member) (p backend.Place, err error) {
+	own, heartbeat := s.b.member(m), s.proof.last()
+	older := clientv3.WithMaxCreateRev(int64(m.Position) - 1)
+	look := func(which ...clientv3.OpOption) (*clientv3.TxnResponse, error) {
+		return s.read(ctx,
+			clientv3.OpGet(s.b.folder(m.Line), append(which, older)...),
+			clientv3.OpGet(own),
+			clientv3.OpGet(s.b.record(m.Line)),
+		)
+	}
+	resp, err := look(append(clientv3.WithLastCreate(), clientv3.WithKeysOnly())...)
+	if err != nil {
+		return p, err
+	}
+	ahead := s.b.youngest(m.Line, rangeOf(resp, 0))
+	if ahead == nil && len(rangeOf(resp, 0).Kvs) > 0 {
+		// The key is a record in the wrong place, or a member of an election with a
+		// longer name. All three are read again, not the line alone: a line that is
+		// read later than the header may lack a member that has raised the fence,
+		// led, and gone. Then m would get a smaller token.
+		resp, err = look(clientv3.WithPrefix(), clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortDescend))
 		if err != nil {
 			return p, err
 		}
-		ahead := s.b.youngest(m.Line, rangeOf(resp, 0))
-		if ahead == nil && len(rangeOf(resp, 0).Kvs) > 0 {
-			// The key is a record in the wrong place, or a member of an election with a
-			// longer name. All three are read again, not the line alone: a line that is
-			// read later than the header may lack a member that has raised the fence,
-			// led, and gone. Then m would get a smaller token.
-			resp, err = look(clientv3.WithPrefix(), clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortDescend))
-			if err != nil {
-				return p, err
-			}
-			ahead = s.b.youngest(m.Line, rangeOf(resp, 0))
-		}
-		self, record := rangeOf(resp, 1), rangeOf(resp, 2)
-		if len(self.Kvs) == 0 || self.Kvs[0].CreateRevision != int64(m.Position) {
-			s.follow(m)
-			return p, backend.ErrNotMember
-		}
-		h, err := headerOf(record)
-		if err != nil {
-			return p, err
-		}
-		m.Pinned = self.Kvs[0].Lease == 0
-		if p, err = backend.PlaceOf(m, ahead, h); err != nil {
-			return p, err
-		}
-		s.settle(heartbeat, resp.Header.RaftTerm)
-		if !p.First && p.Ahead.Position != h.Migration.Gate {
-			return p, s.Alive()
-		}
-		return p, s.lead(ctx, m) // which must not begin with a deadline that has passed
-	})
+		ahead = s.b.youngest(m.Line, rangeOf(resp, 0))
+	}
+	self, record := rangeOf(resp, 1), rangeOf(resp, 2)
+	if len(self.Kvs) == 0 || self.Kvs[0].CreateRevision != int64(m.Position) {
+		s.follow(m)
+		return p, backend.ErrNotMember
+	}
+	h, err := headerOf(record)
+	if err != nil {
+		return p, err
+	}
+	m.Pinned = self.Kvs[0].Lease == 0
+	if p, err = backend.PlaceOf(m, ahead, h); err != nil {
+		return p, err
+	}
+	s.settle(heartbeat, resp.Header.RaftTerm)
+	if !p.First && p.Ahead.Position != h.Migration.Gate {
+		return p, s.Alive()
+	}
+	return p, s.lead(ctx, m) // which must not begin with a deadline that has passed
 }
 
 // youngest returns the first member among what was found, or nil. The youngest key comes

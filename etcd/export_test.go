@@ -4,10 +4,11 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/kit"
 )
 
 // Lease returns the ID of the lease that the session's members are attached to.
-func Lease(s backend.Session) int64 { return s.(*session).present().lease }
+func Lease(s backend.Session) int64 { return s.(*kit.Adapter).Session.(*session).present().lease }
 
 // Hurry makes b, which has no session yet, believe that a server's limit for a request is
 // two election timeouts. It returns how long b then waits between the two answers of a

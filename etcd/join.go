@@ -11,7 +11,6 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/internal/kit"
 )
 
 // maxChecked is how many lines a backend remembers to have checked for nesting.
@@ -25,21 +24,16 @@ const maxChecked = 1024
 // still be on its way. A key about which there is such doubt is never used again. When
 // its member has left, or Join has been given up, the key becomes one of the session's
 // [ghosts]. What etcd refuses leaves none.
-func (s *session) Join(ctx context.Context, line, value string) (backend.Member, error) {
-	return kit.Call(ctx, s.Life, "join", line, func(ctx context.Context) (m backend.Member, err error) {
-		if err := backend.CheckValue(value); err != nil {
+func (s *session) Join(ctx context.Context, line, value string) (m backend.Member, err error) {
+	if err := s.checkNesting(ctx, line); err != nil {
+		return m, err
+	}
+	for {
+		name := s.take(line)
+		if m, err = s.create(ctx, line, name, value); !errors.Is(err, errTaken) {
 			return m, err
 		}
-		if err := s.checkNesting(ctx, line); err != nil {
-			return m, err
-		}
-		for {
-			name := s.take(line)
-			if m, err = s.create(ctx, line, name, value); !errors.Is(err, errTaken) {
-				return m, err
-			}
-		}
-	})
+	}
 }
 
 // taken is a name that no other Join may use.

@@ -12,28 +12,26 @@ import (
 // Leave removes m; see [backend.Session]. A member that another session joined and
 // that is not pinned is refused with [backend.ErrDenied].
 func (s *session) Leave(ctx context.Context, m backend.Member) error {
-	return s.Run(ctx, "leave", m.Line, func(ctx context.Context) error {
-		key := s.b.member(m)
-		t := txn{
-			when:      []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(key), "=", int64(m.Position))},
-			then:      []clientv3.Op{clientv3.OpDelete(key)},
-			otherwise: []clientv3.Op{clientv3.OpGet(key, clientv3.WithKeysOnly())},
+	key := s.b.member(m)
+	t := txn{
+		when:      []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(key), "=", int64(m.Position))},
+		then:      []clientv3.Op{clientv3.OpDelete(key)},
+		otherwise: []clientv3.Op{clientv3.OpGet(key, clientv3.WithKeysOnly())},
+	}
+	if !s.joined(m.Key) {
+		t.when = append(t.when, clientv3.Compare(clientv3.LeaseValue(key), "=", 0))
+	}
+	resp, _, err := s.persist(ctx, t)
+	if err != nil {
+		return err
+	}
+	if !resp.Succeeded {
+		if now := rangeOf(resp, 0); len(now.Kvs) > 0 && now.Kvs[0].CreateRevision == int64(m.Position) {
+			return fmt.Errorf("%w: member %s was joined by another session", backend.ErrDenied, m.Key)
 		}
-		if !s.joined(m.Key) {
-			t.when = append(t.when, clientv3.Compare(clientv3.LeaseValue(key), "=", 0))
-		}
-		resp, _, err := s.persist(ctx, t)
-		if err != nil {
-			return err
-		}
-		if !resp.Succeeded {
-			if now := rangeOf(resp, 0); len(now.Kvs) > 0 && now.Kvs[0].CreateRevision == int64(m.Position) {
-				return fmt.Errorf("%w: member %s was joined by another session", backend.ErrDenied, m.Key)
-			}
-		}
-		s.gone(m)
-		return nil
-	})
+	}
+	s.gone(m)
+	return nil
 }
 
 // gone is called when m has gone. It lets Join use the key again, unless another member

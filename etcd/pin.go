@@ -14,20 +14,15 @@ import (
 // see [backend.Session]. It pins a key by writing it without its lease: the key keeps its
 // create revision, and so its position.
 func (s *session) Pin(ctx context.Context, m backend.Member, h backend.Header, at backend.Version) error {
-	return s.Run(ctx, "pin", m.Line, func(ctx context.Context) error {
-		value := h.Encode()
-		if err := backend.CheckRecord(value); err != nil {
+	value := h.Encode()
+	if s.joined(m.Key) {
+		was, lost, err := s.pin(ctx, m, value, at, true)
+		if err != nil || !was || lost { // only this session pins it: lost, it was this call
 			return err
 		}
-		if s.joined(m.Key) {
-			was, lost, err := s.pin(ctx, m, value, at, true)
-			if err != nil || !was || lost { // only this session pins it: lost, it was this call
-				return err
-			}
-		}
-		_, _, err := s.pin(ctx, m, value, at, false)
-		return err
-	})
+	}
+	_, _, err := s.pin(ctx, m, value, at, false)
+	return err
 }
 
 // pin pins m and writes the header. If hangs is true, m must be attached to a lease; if

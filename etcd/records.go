@@ -11,15 +11,12 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/internal/kit"
 )
 
 // Get returns the record; see [backend.Records].
 func (s *session) Get(ctx context.Context, name string) (backend.Record, error) {
-	return kit.Call(ctx, s.Life, "get", name, func(ctx context.Context) (r backend.Record, err error) {
-		r, _, err = s.get(ctx, name)
-		return r, err
-	})
+	r, _, err := s.get(ctx, name)
+	return r, err
 }
 
 // get also returns the revision at which it has read.
@@ -38,24 +35,17 @@ func (s *session) get(ctx context.Context, name string) (backend.Record, int64, 
 // Put writes the record; see [backend.Records]. It fails with [backend.ErrInvalid] if the
 // name is the key of a member that has a lease: writing it would take the lease away.
 func (s *session) Put(ctx context.Context, name string, value []byte, cond *backend.If) (backend.Version, error) {
-	return kit.Call(ctx, s.Life, "put", name, func(ctx context.Context) (backend.Version, error) {
-		if err := backend.CheckRecord(value); err != nil {
-			return 0, err
-		}
-		resp, err := s.write(ctx, name, cond, clientv3.OpPut(s.b.record(name), string(value)))
-		if err != nil {
-			return 0, err
-		}
-		return backend.Version(resp.Header.Revision), nil
-	})
+	resp, err := s.write(ctx, name, cond, clientv3.OpPut(s.b.record(name), string(value)))
+	if err != nil {
+		return 0, err
+	}
+	return backend.Version(resp.Header.Revision), nil
 }
 
 // Delete removes the record; see [backend.Records].
 func (s *session) Delete(ctx context.Context, name string, cond *backend.If) error {
-	return s.Run(ctx, "delete", name, func(ctx context.Context) error {
-		_, err := s.write(ctx, name, cond, clientv3.OpDelete(s.b.record(name)))
-		return err
-	})
+	_, err := s.write(ctx, name, cond, clientv3.OpDelete(s.b.record(name)))
+	return err
 }
 
 // write does op on the record if the condition holds.
@@ -110,49 +100,45 @@ func (s *session) write(ctx context.Context, name string, cond *backend.If, op c
 }
 
 // List returns the names of the records directly under dir; see [backend.Records].
-func (s *session) List(ctx context.Context, dir string) ([]string, error) {
-	return kit.Call(ctx, s.Life, "list", dir, func(ctx context.Context) (names []string, err error) {
-		folder := s.b.folder(dir)
-		resp, err := s.read(ctx, clientv3.OpGet(folder, clientv3.WithPrefix(), clientv3.WithKeysOnly()))
-		if err != nil {
-			return nil, err
+func (s *session) List(ctx context.Context, dir string) (names []string, err error) {
+	folder := s.b.folder(dir)
+	resp, err := s.read(ctx, clientv3.OpGet(folder, clientv3.WithPrefix(), clientv3.WithKeysOnly()))
+	if err != nil {
+		return nil, err
+	}
+	for _, kv := range rangeOf(resp, 0).Kvs {
+		rest := string(kv.Key[len(folder):])
+		if rest != "" && !strings.Contains(rest, "/") && !ourMember.MatchString(rest) {
+			names = append(names, dir+"/"+rest)
 		}
-		for _, kv := range rangeOf(resp, 0).Kvs {
-			rest := string(kv.Key[len(folder):])
-			if rest != "" && !strings.Contains(rest, "/") && !ourMember.MatchString(rest) {
-				names = append(names, dir+"/"+rest)
-			}
-		}
-		slices.Sort(names)
-		return names, nil
-	})
+	}
+	slices.Sort(names)
+	return names, nil
 }
 
 // Watch blocks until the record has another version than after; see
 // [backend.Records].
-func (s *session) Watch(ctx context.Context, name string, after backend.Version) (backend.Record, error) {
-	return kit.Call(ctx, s.Life, "watch", name, func(ctx context.Context) (r backend.Record, err error) {
-		if after == 0 {
-			r, _, err = s.get(ctx, name)
-			return r, err
-		}
-		err = s.await(ctx, watching{
-			create: watchKey(s.b.record(name)),
-			look: func(ctx context.Context) (bool, int64, error) {
-				var revision int64
-				r, revision, err = s.get(ctx, name)
-				return err == nil && r.Version != after, revision, err
-			},
-			seen: func(ev *mvccpb.Event) bool {
-				r = backend.Record{Name: name, Version: backend.Absent}
-				if ev.Type != clientv3.EventTypeDelete {
-					r.Version, r.Value = backend.Version(ev.Kv.ModRevision), ev.Kv.Value
-				}
-				return r.Version != after
-			},
-		})
+func (s *session) Watch(ctx context.Context, name string, after backend.Version) (r backend.Record, err error) {
+	if after == 0 {
+		r, _, err = s.get(ctx, name)
 		return r, err
+	}
+	err = s.await(ctx, watching{
+		create: watchKey(s.b.record(name)),
+		look: func(ctx context.Context) (bool, int64, error) {
+			var revision int64
+			r, revision, err = s.get(ctx, name)
+			return err == nil && r.Version != after, revision, err
+		},
+		seen: func(ev *mvccpb.Event) bool {
+			r = backend.Record{Name: name, Version: backend.Absent}
+			if ev.Type != clientv3.EventTypeDelete {
+				r.Version, r.Value = backend.Version(ev.Kv.ModRevision), ev.Kv.Value
+			}
+			return r.Version != after
+		},
 	})
+	return r, err
 }
 
 // headerOf reads the header of an election.

@@ -4,17 +4,12 @@ import (
 	"context"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/internal/kit"
 )
 
 // Ahead says who stands just in front of m; see [backend.Session]. It reads one file, and
 // tests the locks of m and of the members in front of it, from the nearest on, until it
 // finds one that stands.
 func (s *session) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
-	return kit.Call(ctx, s.Life, "ahead", m.Line, func(ctx context.Context) (backend.Place, error) { return s.ahead(ctx, m) })
-}
-
-func (s *session) ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
 	p, gone, err := s.b.placeOf(m)
 	if gone {
 		err = s.settled(ctx, m.Line, func() (err error) {

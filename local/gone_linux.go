@@ -14,10 +14,6 @@ import (
 // the caller cannot know that, because m does not say so and this session did not pin it.
 // It takes one descriptor and no goroutine.
 func (s *session) Gone(ctx context.Context, m backend.Member) error {
-	return s.Run(ctx, "gone", m.Line, func(ctx context.Context) error { return s.gone(ctx, m) })
-}
-
-func (s *session) gone(ctx context.Context, m backend.Member) error {
 	path := s.b.dir.fifo(m.Line, m.Position)
 	file, err := openFIFO(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -73,10 +69,8 @@ func (s *session) gone(ctx context.Context, m backend.Member) error {
 
 // Joined blocks until a member stands in the line; see [backend.Session].
 func (s *session) Joined(ctx context.Context, line string) error {
-	return s.Run(ctx, "joined", line, func(ctx context.Context) error {
-		return s.follow(ctx, line, func() (bool, error) {
-			st, err := s.lineOf(ctx, line)
-			return err == nil && len(st.members) > 0, err
-		})
+	return s.follow(ctx, line, func() (bool, error) {
+		st, err := s.lineOf(ctx, line)
+		return err == nil && len(st.members) > 0, err
 	})
 }

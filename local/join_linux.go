@@ -4,20 +4,12 @@ import (
 	"context"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/internal/kit"
 )
 
 // Join adds a member at the end of the line. It writes two files to the disk; see
 // [backend.Session].
-func (s *session) Join(ctx context.Context, line, value string) (backend.Member, error) {
-	return kit.Call(ctx, s.Life, "join", line, func(ctx context.Context) (backend.Member, error) { return s.join(ctx, line, value) })
-}
-
-func (s *session) join(ctx context.Context, line, value string) (m backend.Member, err error) {
-	if err := backend.CheckValue(value); err != nil {
-		return m, err
-	}
-	return m, s.write(ctx, func(ctx context.Context, h *hold) error {
+func (s *session) Join(ctx context.Context, line, value string) (m backend.Member, err error) {
+	err = s.write(ctx, func(ctx context.Context, h *hold) error {
 		st, err := s.b.load(line)
 		if err != nil {
 			return err
@@ -46,4 +38,5 @@ func (s *session) join(ctx context.Context, line, value string) (m backend.Membe
 		s.b.sweep(st)
 		return nil
 	}, line)
+	return m, err
 }

@@ -13,10 +13,6 @@ import (
 // Leave takes no lock and writes nothing. If another session joined m, it fails with
 // [backend.ErrDenied].
 func (s *session) Leave(ctx context.Context, m backend.Member) error {
-	return s.Run(ctx, "leave", m.Line, func(ctx context.Context) error { return s.leave(ctx, m) })
-}
-
-func (s *session) leave(ctx context.Context, m backend.Member) error {
 	s.mu.Lock()
 	p := s.places[m.Position]
 	if p != nil && !p.pinned && p.path == s.b.dir.fifo(m.Line, m.Position) {

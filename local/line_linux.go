@@ -4,16 +4,11 @@ import (
 	"context"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/internal/kit"
 )
 
 // Line returns the whole line; see [backend.Session]. It tests the lock of each
 // member.
 func (s *session) Line(ctx context.Context, line string) (backend.Line, error) {
-	return kit.Call(ctx, s.Life, "line", line, func(ctx context.Context) (backend.Line, error) { return s.line(ctx, line) })
-}
-
-func (s *session) line(ctx context.Context, line string) (backend.Line, error) {
 	st, err := s.lineOf(ctx, line)
 	if err != nil {
 		return backend.Line{}, err

@@ -13,10 +13,6 @@ import (
 // [backend.Session]. If m is pinned and the header is hd already, Pin does nothing, whatever
 // the version. If another session joined m, it fails with [backend.ErrDenied].
 func (s *session) Pin(ctx context.Context, m backend.Member, hd backend.Header, at backend.Version) error {
-	return s.Run(ctx, "pin", m.Line, func(ctx context.Context) error { return s.pin(ctx, m, hd, at) })
-}
-
-func (s *session) pin(ctx context.Context, m backend.Member, hd backend.Header, at backend.Version) error {
 	return s.write(ctx, func(ctx context.Context, h *hold) error {
 		st, err := s.b.load(m.Line)
 		if err != nil {

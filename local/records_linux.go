@@ -10,15 +10,10 @@ import (
 	"strings"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/internal/kit"
 )
 
 // Get returns the record; see [backend.Records].
-func (s *session) Get(ctx context.Context, name string) (backend.Record, error) {
-	return kit.Call(ctx, s.Life, "get", name, func(context.Context) (backend.Record, error) { return s.get(name) })
-}
-
-func (s *session) get(name string) (backend.Record, error) {
+func (s *session) Get(_ context.Context, name string) (backend.Record, error) {
 	st, err := s.b.load(name)
 	if err != nil {
 		return backend.Record{}, err
@@ -28,14 +23,7 @@ func (s *session) get(name string) (backend.Record, error) {
 
 // Put writes the record if the condition holds; see [backend.Records]. The value is on disk
 // when Put returns.
-func (s *session) Put(ctx context.Context, name string, value []byte, cond *backend.If) (backend.Version, error) {
-	return kit.Call(ctx, s.Life, "put", name, func(ctx context.Context) (backend.Version, error) { return s.put(ctx, name, value, cond) })
-}
-
-func (s *session) put(ctx context.Context, name string, value []byte, cond *backend.If) (v backend.Version, err error) {
-	if err := backend.CheckRecord(value); err != nil {
-		return 0, err
-	}
+func (s *session) Put(ctx context.Context, name string, value []byte, cond *backend.If) (v backend.Version, err error) {
 	err = s.change(ctx, name, cond, func(ctx context.Context, h *hold, st *state) error {
 		version, err := s.b.next(ctx, h, st.newest())
 		if err != nil {
@@ -53,20 +41,18 @@ func (s *session) put(ctx context.Context, name string, value []byte, cond *back
 
 // Delete removes the record if the condition holds; see [backend.Records].
 func (s *session) Delete(ctx context.Context, name string, cond *backend.If) error {
-	return s.Run(ctx, "delete", name, func(ctx context.Context) error {
-		return s.change(ctx, name, cond, func(_ context.Context, _ *hold, st *state) error {
-			if st.version == backend.Absent {
-				return nil
-			}
-			st.record, st.version = nil, backend.Absent
-			if err := s.b.drop(st); err != nil {
-				return err
-			}
-			if len(st.members) == 0 {
-				s.b.sweep(st) // so that the folder can go
-			}
-			return s.b.store(st)
-		})
+	return s.change(ctx, name, cond, func(_ context.Context, _ *hold, st *state) error {
+		if st.version == backend.Absent {
+			return nil
+		}
+		st.record, st.version = nil, backend.Absent
+		if err := s.b.drop(st); err != nil {
+			return err
+		}
+		if len(st.members) == 0 {
+			s.b.sweep(st) // so that the folder can go
+		}
+		return s.b.store(st)
 	})
 }
 
@@ -121,11 +107,7 @@ func (b *Backend) guard(m backend.Member) error {
 
 // List returns the names of the records directly under dir; see
 // [backend.Records]. It reads each of them.
-func (s *session) List(ctx context.Context, dir string) ([]string, error) {
-	return kit.Call(ctx, s.Life, "list", dir, func(context.Context) ([]string, error) { return s.list(dir) })
-}
-
-func (s *session) list(dir string) ([]string, error) {
+func (s *session) List(_ context.Context, dir string) ([]string, error) {
 	entries, err := os.ReadDir(s.b.dir.of(dir))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -153,14 +135,12 @@ func (s *session) list(dir string) ([]string, error) {
 
 // Watch blocks until the record has another version than after; see
 // [backend.Records].
-func (s *session) Watch(ctx context.Context, name string, after backend.Version) (backend.Record, error) {
-	return kit.Call(ctx, s.Life, "watch", name, func(ctx context.Context) (r backend.Record, err error) {
-		err = s.follow(ctx, name, func() (changed bool, err error) {
-			r, err = s.get(name)
-			return r.Version != after, err
-		})
-		return r, err
+func (s *session) Watch(ctx context.Context, name string, after backend.Version) (r backend.Record, err error) {
+	err = s.follow(ctx, name, func() (changed bool, err error) {
+		r, err = s.Get(ctx, name)
+		return r.Version != after, err
 	})
+	return r, err
 }
 
 // follow calls check at once, and again whenever the state of the name may have changed. It

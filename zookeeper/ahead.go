@@ -12,10 +12,6 @@ import (
 // connection: for the list, for the header, and a heartbeat if m may be first and the
 // deadline is near.
 func (s *session) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
-	return kit.Call(ctx, s.Life, "ahead", m.Line, func(ctx context.Context) (backend.Place, error) { return s.place(ctx, m) })
-}
-
-func (s *session) place(ctx context.Context, m backend.Member) (backend.Place, error) {
 	var none backend.Place
 	path, err := s.options.member(m)
 	if err != nil {

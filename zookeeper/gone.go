@@ -12,10 +12,6 @@ import (
 // Gone implements [backend.Session]. A notice that m's znode was deleted is enough. After
 // any other notice, and after a reconnect, Gone reads the znode again.
 func (s *session) Gone(ctx context.Context, m backend.Member) error {
-	return s.Run(ctx, "gone", m.Line, func(ctx context.Context) error { return s.gone(ctx, m) })
-}
-
-func (s *session) gone(ctx context.Context, m backend.Member) error {
 	path, err := s.options.member(m)
 	if err != nil {
 		return err
@@ -64,10 +60,6 @@ func (s *session) gone(ctx context.Context, m backend.Member) error {
 // Joined implements [backend.Session]. It is the only call that watches the list of
 // children, and only for as long as the line is empty.
 func (s *session) Joined(ctx context.Context, line string) error {
-	return s.Run(ctx, "joined", line, func(ctx context.Context) error { return s.joined(ctx, line) })
-}
-
-func (s *session) joined(ctx context.Context, line string) error {
 	path := s.options.path(line)
 	for {
 		v, fired, err := s.look(ctx, wire.WatchKey{Path: path, Kind: wire.WatchChildren})

@@ -15,13 +15,11 @@ import (
 // be silent. One case remains: between the read and the delete an operator deletes the
 // whole line, and somebody joins it anew and gets the same number.
 func (s *session) Leave(ctx context.Context, m backend.Member) error {
-	return s.Run(ctx, "leave", m.Line, func(ctx context.Context) error {
-		path, err := s.options.member(m)
-		if err != nil {
-			return err
-		}
-		return s.leave(ctx, path, m)
-	})
+	path, err := s.options.member(m)
+	if err != nil {
+		return err
+	}
+	return s.leave(ctx, path, m)
 }
 
 // leave removes m. It returns when m has certainly gone, or when ctx ends.

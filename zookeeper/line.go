@@ -15,9 +15,7 @@ const maxReads = 16
 // Line implements [backend.Session]. It reads every member, so its cost grows with
 // the length of the line.
 func (s *session) Line(ctx context.Context, line string) (backend.Line, error) {
-	return kit.Call(ctx, s.Life, "line", line, func(ctx context.Context) (backend.Line, error) {
-		return kit.Retry(ctx, pauses(), passing, func(ctx context.Context) (backend.Line, error) { return s.readLine(ctx, line) })
-	})
+	return kit.Retry(ctx, pauses(), passing, func(ctx context.Context) (backend.Line, error) { return s.readLine(ctx, line) })
 }
 
 var errChanged = errors.New("changed while it was read")

@@ -62,10 +62,6 @@ func (n node) member(line, key string) backend.Member {
 // Pin implements [backend.Session]. Once its transaction has been sent, the session finds
 // out what became of it, even if ctx ends first.
 func (s *session) Pin(ctx context.Context, m backend.Member, h backend.Header, at backend.Version) error {
-	return s.Run(ctx, "pin", m.Line, func(ctx context.Context) error { return s.pin(ctx, m, h, at) })
-}
-
-func (s *session) pin(ctx context.Context, m backend.Member, h backend.Header, at backend.Version) error {
 	path, err := s.options.member(m)
 	if err != nil {
 		return err

@@ -58,26 +58,15 @@ func record(name string, n node) backend.Record {
 
 // Get implements [backend.Records].
 func (s *session) Get(ctx context.Context, name string) (backend.Record, error) {
-	return kit.Call(ctx, s.Life, "get", name, func(ctx context.Context) (backend.Record, error) {
-		n, err := s.getRecord(ctx, name)
-		return record(name, n), err
-	})
-}
-
-func (s *session) getRecord(ctx context.Context, name string) (node, error) {
 	n, err := retry(ctx, s, get(s.options.path(name)))
 	if err == errNoNode {
-		return node{}, nil
+		n, err = node{}, nil
 	}
-	return n, err
+	return record(name, n), err
 }
 
 // Watch implements [backend.Records].
 func (s *session) Watch(ctx context.Context, name string, after backend.Version) (backend.Record, error) {
-	return kit.Call(ctx, s.Life, "watch", name, func(ctx context.Context) (backend.Record, error) { return s.watchRecord(ctx, name, after) })
-}
-
-func (s *session) watchRecord(ctx context.Context, name string, after backend.Version) (backend.Record, error) {
 	var none backend.Record
 	path := s.options.path(name)
 	for {
@@ -109,13 +98,6 @@ func (s *session) watchRecord(ctx context.Context, name string, after backend.Ve
 
 // Put implements [backend.Records].
 func (s *session) Put(ctx context.Context, name string, value []byte, cond *backend.If) (backend.Version, error) {
-	return kit.Call(ctx, s.Life, "put", name, func(ctx context.Context) (backend.Version, error) { return s.put(ctx, name, value, cond) })
-}
-
-func (s *session) put(ctx context.Context, name string, value []byte, cond *backend.If) (backend.Version, error) {
-	if err := backend.CheckRecord(value); err != nil {
-		return 0, err
-	}
 	return s.write(ctx, name, cond, func(ctx context.Context, path string, now node, guard []any) (backend.Version, error) {
 		set := &zk.SetDataRequest{Path: path, Data: encode(value), Version: -1}
 		ops := guard
@@ -143,10 +125,6 @@ func (s *session) put(ctx context.Context, name string, value []byte, cond *back
 // Delete implements [backend.Records]. A znode that has children, such as that of an
 // election with members, is not deleted but loses its data.
 func (s *session) Delete(ctx context.Context, name string, cond *backend.If) error {
-	return s.Run(ctx, "delete", name, func(ctx context.Context) error { return s.delete(ctx, name, cond) })
-}
-
-func (s *session) delete(ctx context.Context, name string, cond *backend.If) error {
 	_, err := s.write(ctx, name, cond, func(ctx context.Context, path string, now node, guard []any) (backend.Version, error) {
 		if version(now) == backend.Absent {
 			if len(guard) > 0 {
@@ -244,9 +222,7 @@ func (s *session) guard(ctx context.Context, cond *backend.If) ([]any, error) {
 // List implements [backend.Records]. It reads each child of dir. If dir is an election,
 // that is each member too: a name like jobs/1700000000 may be a record's or a member's.
 func (s *session) List(ctx context.Context, dir string) ([]string, error) {
-	return kit.Call(ctx, s.Life, "list", dir, func(ctx context.Context) ([]string, error) {
-		return kit.Retry(ctx, pauses(), isLost, func(ctx context.Context) ([]string, error) { return s.list(ctx, dir) })
-	})
+	return kit.Retry(ctx, pauses(), isLost, func(ctx context.Context) ([]string, error) { return s.list(ctx, dir) })
 }
 
 func (s *session) list(ctx context.Context, dir string) ([]string, error) {

@@ -1,11 +1,94 @@
 package kit
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/backoff"
 )
+
+// An Adapter is a session as callers have it: the driver's session, behind what is the same for
+// all drivers. Each method of the contract that takes a context, except Close, is a [call].
+type Adapter struct {
+	Session // the driver's
+}
+
+func (a *Adapter) Join(ctx context.Context, line, value string) (backend.Member, error) {
+	return call(ctx, a, "join", line, backend.CheckValue(value), func(ctx context.Context) (backend.Member, error) { return a.Session.Join(ctx, line, value) })
+}
+
+func (a *Adapter) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
+	return call(ctx, a, "ahead", m.Line, nil, func(ctx context.Context) (backend.Place, error) { return a.Session.Ahead(ctx, m) })
+}
+
+func (a *Adapter) Gone(ctx context.Context, m backend.Member) error {
+	return a.run(ctx, "gone", m.Line, nil, func(ctx context.Context) error { return a.Session.Gone(ctx, m) })
+}
+
+func (a *Adapter) Leave(ctx context.Context, m backend.Member) error {
+	return a.run(ctx, "leave", m.Line, nil, func(ctx context.Context) error { return a.Session.Leave(ctx, m) })
+}
+
+func (a *Adapter) Line(ctx context.Context, line string) (backend.Line, error) {
+	return call(ctx, a, "line", line, nil, func(ctx context.Context) (backend.Line, error) { return a.Session.Line(ctx, line) })
+}
+
+func (a *Adapter) Joined(ctx context.Context, line string) error {
+	return a.run(ctx, "joined", line, nil, func(ctx context.Context) error { return a.Session.Joined(ctx, line) })
+}
+
+func (a *Adapter) Pin(ctx context.Context, m backend.Member, h backend.Header, at backend.Version) error {
+	return a.run(ctx, "pin", m.Line, backend.CheckRecord(h.Encode()), func(ctx context.Context) error { return a.Session.Pin(ctx, m, h, at) })
+}
+
+func (a *Adapter) Get(ctx context.Context, name string) (backend.Record, error) {
+	return call(ctx, a, "get", name, nil, func(ctx context.Context) (backend.Record, error) { return a.Session.Get(ctx, name) })
+}
+
+func (a *Adapter) Put(ctx context.Context, name string, value []byte, cond *backend.If) (backend.Version, error) {
+	return call(ctx, a, "put", name, backend.CheckRecord(value), func(ctx context.Context) (backend.Version, error) { return a.Session.Put(ctx, name, value, cond) })
+}
+
+func (a *Adapter) Delete(ctx context.Context, name string, cond *backend.If) error {
+	return a.run(ctx, "delete", name, nil, func(ctx context.Context) error { return a.Session.Delete(ctx, name, cond) })
+}
+
+func (a *Adapter) List(ctx context.Context, dir string) ([]string, error) {
+	return call(ctx, a, "list", dir, nil, func(ctx context.Context) ([]string, error) { return a.Session.List(ctx, dir) })
+}
+
+func (a *Adapter) Watch(ctx context.Context, name string, after backend.Version) (backend.Record, error) {
+	return call(ctx, a, "watch", name, nil, func(ctx context.Context) (backend.Record, error) { return a.Session.Watch(ctx, name, after) })
+}
+
+// call does for each call of the contract what is the same for all drivers. The context of f
+// ends when ctx or the session does. If f fails, or if the session or ctx has ended before, or
+// if name or, as invalid says, another argument is not allowed, call returns the zero value and
+// an error that names op and name.
+func call[T any](ctx context.Context, a *Adapter, op, name string, invalid error, f func(ctx context.Context) (T, error)) (T, error) {
+	var none T
+	l := a.life()
+	err := cmp.Or(l.Usable(ctx), l.sessions.CheckName(name), invalid)
+	if err == nil {
+		var v T
+		ctx, release := l.Bind(ctx)
+		defer release()
+		if v, err = f(ctx); err == nil {
+			return v, nil
+		}
+		if l.rules.Explain != nil {
+			err = l.rules.Explain(ctx, err)
+		}
+	}
+	return none, l.sessions.Driver.Wrap(op, name, err)
+}
+
+// run is call for a method of the contract that returns only an error.
+func (a *Adapter) run(ctx context.Context, op, name string, invalid error, f func(ctx context.Context) error) error {
+	_, err := call(ctx, a, op, name, invalid, func(ctx context.Context) (struct{}, error) { return struct{}{}, f(ctx) })
+	return err
+}
 
 // Usable returns nil if a request can be sent. If the session or ctx has ended, it returns why.
 func (l *Life) Usable(ctx context.Context) error {
@@ -31,35 +114,6 @@ func (l *Life) Bind(ctx context.Context) (context.Context, context.CancelFunc) {
 		stop()
 		cancel(nil)
 	}
-}
-
-// Run is [Call] for a method of the contract that returns only an error.
-func (l *Life) Run(ctx context.Context, op, name string, f func(ctx context.Context) error) error {
-	_, err := Call(ctx, l, op, name, func(ctx context.Context) (struct{}, error) { return struct{}{}, f(ctx) })
-	return err
-}
-
-// Call runs f as one method of the contract. The context of f ends when ctx or the session
-// does. If f fails, or if the session or ctx has ended before, or if name is no valid name of
-// an election or a record, Call returns the zero value and an error that names op and name.
-func Call[T any](ctx context.Context, l *Life, op, name string, f func(ctx context.Context) (T, error)) (T, error) {
-	var none T
-	err := l.Usable(ctx)
-	if err == nil {
-		err = backend.CheckName(name)
-	}
-	if err == nil {
-		var v T
-		ctx, release := l.Bind(ctx)
-		defer release()
-		if v, err = f(ctx); err == nil {
-			return v, nil
-		}
-		if l.rules.Explain != nil {
-			err = l.rules.Explain(ctx, err)
-		}
-	}
-	return none, l.sessions.Driver.Wrap(op, name, err)
 }
 
 // Retry calls f until it succeeds, or fails with an error for which passing is false: one that

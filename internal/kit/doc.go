@@ -26,16 +26,11 @@
 //
 // # Calls
 //
-// A method of the contract runs in [Call]. Call fails at once if the session has ended. It
-// binds the caller's context to the session, so that the end of either wakes whatever waits.
-// And it wraps the error: "etcd: join reports: ...". A request that may be sent again after
-// a lost answer goes through [Retry].
-//
-//	func (s *session) Leave(ctx context.Context, m backend.Member) error {
-//		return s.Run(ctx, "leave", m.Line, func(ctx context.Context) error {
-//			return s.delete(ctx, m)
-//		})
-//	}
+// Callers have a session in its [Adapter], so the driver's own methods of the contract contain
+// its recipe and nothing else. The adapter fails a call at once if the session has ended, or if
+// an argument is not allowed. It binds the caller's context to the session, so that the end of
+// either wakes whatever waits. And it wraps the error: "etcd: join reports: ...". A request
+// that may be sent again after a lost answer goes through [Retry].
 //
 // Package internal/kit/example is a complete driver on this package, in 400 lines.
 //

@@ -25,11 +25,23 @@ type coordinator struct {
 	sessions           *kit.Sessions
 }
 
-// A session has a Life, and no methods that call the coordinator.
+// A session has a Life, and two methods that call the coordinator.
 type session struct {
 	*kit.Life
-	backend.Session // nil: tests call only the methods of Life
+	backend.Session // nil: tests call no others
 	lease           lease.Lease
+}
+
+// Gone waits for nothing but the end of ctx.
+func (s *session) Gone(ctx context.Context, _ backend.Member) error {
+	<-ctx.Done()
+	return context.Cause(ctx)
+}
+
+var errRan = errors.New("it ran")
+
+func (s *session) Get(context.Context, string) (backend.Record, error) {
+	return backend.Record{Version: 1}, errRan
 }
 
 func (s *session) Err() error                      { return s.Life.Err() }
@@ -69,13 +81,13 @@ func (c *coordinator) open(ctx context.Context) (kit.Session, error) {
 	return s, nil
 }
 
-func open(t *testing.T, c *coordinator) *session {
+func open(t *testing.T, c *coordinator) *kit.Adapter {
 	t.Helper()
 	s, err := c.sessions.Session(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s.(*session)
+	return s.(*kit.Adapter)
 }
 
 // All callers of Session share one opening, even if the first has given up. Then the session is
@@ -89,7 +101,7 @@ func TestOneOpening(t *testing.T) {
 		if _, err := c.sessions.Session(short); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("Session returned %v when its context had ended", err)
 		}
-		first := make(chan *session)
+		first := make(chan *kit.Adapter)
 		go func() { first <- open(t, c) }()
 		if second := open(t, c); second != <-first {
 			t.Error("two who asked at once got two sessions")
@@ -121,10 +133,7 @@ func TestLapse(t *testing.T) {
 		defer c.sessions.Close()
 		s := open(t, c)
 		begun := time.Now()
-		err := s.Run(t.Context(), "gone", "reports", func(ctx context.Context) error {
-			<-ctx.Done()
-			return context.Cause(ctx)
-		})
+		err := s.Gone(t.Context(), backend.Member{Line: "reports"})
 		if !errors.Is(err, backend.ErrSessionEnded) || time.Since(begun) != ttl ||
 			err.Error() != "test: gone reports: session ended: nobody renewed it" {
 			t.Errorf("after %v: %v", time.Since(begun), err)
@@ -139,27 +148,36 @@ func TestLapse(t *testing.T) {
 	})
 }
 
-// A call does not begin if the session has ended or the name is invalid.
+// A call that fails returns the zero value. It does not begin if the session has ended or an
+// argument is invalid.
 func TestCallRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCoordinator(0, 0)
 		defer c.sessions.Close()
 		s := open(t, c)
-		f := func(context.Context) (int, error) { t.Error("it ran"); return 1, nil }
-		if _, err := kit.Call(t.Context(), s.Life, "get", "/x", f); !errors.Is(err, backend.ErrInvalid) {
+		if r, err := s.Get(t.Context(), "x"); !errors.Is(err, errRan) || r.Version != 0 {
+			t.Errorf("a call that fails: %v, %v", r, err)
+		}
+		if _, err := s.Get(t.Context(), "/x"); !errors.Is(err, backend.ErrInvalid) {
 			t.Errorf("a bad name: %v", err)
+		}
+		if _, err := s.Join(t.Context(), "x", "\xff"); !errors.Is(err, backend.ErrInvalid) {
+			t.Errorf("a bad value: %v", err)
+		}
+		if _, err := s.Put(t.Context(), "x", make([]byte, backend.MaxRecord+1), nil); !errors.Is(err, backend.ErrInvalid) {
+			t.Errorf("a record that is too long: %v", err)
 		}
 		ended, cancel := context.WithCancelCause(t.Context())
 		why := errors.New("enough")
 		cancel(why)
-		if _, err := kit.Call(ended, s.Life, "get", "x", f); !errors.Is(err, why) {
+		if _, err := s.Get(ended, "x"); !errors.Is(err, why) {
 			t.Errorf("a context that has ended: %v", err)
 		}
 		s.Close(t.Context())
-		if _, err := kit.Call(t.Context(), s.Life, "get", "x", f); !errors.Is(err, backend.ErrSessionEnded) {
+		if _, err := s.Get(t.Context(), "x"); !errors.Is(err, backend.ErrSessionEnded) {
 			t.Errorf("a session that has ended: %v", err)
 		}
-		bound, release := s.Bind(t.Context())
+		bound, release := s.Session.(*session).Bind(t.Context())
 		defer release()
 		if !errors.Is(context.Cause(bound), backend.ErrSessionEnded) {
 			t.Errorf("a context bound to it has the cause %v", context.Cause(bound))

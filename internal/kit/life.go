@@ -65,6 +65,8 @@ func (b *Sessions) NewLife(r Rules) *Life {
 	return l
 }
 
+func (l *Life) life() *Life { return l }
+
 // Start begins to watch the deadline, and runs each of the funcs in a goroutine of its own.
 // They must return when the context of the session ends.
 func (l *Life) Start(run ...func()) {

@@ -10,14 +10,13 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// A Session is a driver's session: it embeds a *[Life].
+// A Session is a driver's session: it embeds a *[Life]. Its callers have it in an [Adapter].
 type Session interface {
 	backend.Session
-	Alive() error
-	End(why error)
+	life() *Life
 }
 
-// Config says how a driver opens and ends sessions. All fields are required.
+// Config says how a driver opens and ends sessions. All fields are required but CheckName.
 type Config struct {
 	Driver Driver
 
@@ -28,6 +27,10 @@ type Config struct {
 
 	// Patience is the longest time that Close waits for the coordinator.
 	Patience time.Duration
+
+	// CheckName fails if the driver cannot keep an election or a record of that name. If it is
+	// nil, [backend.CheckName] takes its place.
+	CheckName func(name string) error
 }
 
 // Sessions holds the sessions of one backend. At most one of them is live. Others have ended,
@@ -42,7 +45,7 @@ type Sessions struct {
 
 	mu      sync.Mutex
 	closed  bool
-	newest  Session  // may have ended; nil before the first
+	newest  *Adapter // its session may have ended; nil before the first
 	opening *opening // nil while none is being opened
 	lives   []*Life  // of the sessions that have not been released
 }
@@ -50,7 +53,7 @@ type Sessions struct {
 // An opening is the attempt to open a session. All callers of Session share it.
 type opening struct {
 	done    chan struct{} // closed when session or err is set
-	session Session
+	session *Adapter
 	err     error
 }
 
@@ -61,6 +64,9 @@ var errClosed = errors.New("it was closed")
 func NewSessions(c Config) *Sessions {
 	b := &Sessions{Config: c, closing: make(chan struct{})}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
+	if b.CheckName == nil {
+		b.CheckName = backend.CheckName
+	}
 	return b
 }
 
@@ -73,14 +79,18 @@ func (b *Sessions) Session(ctx context.Context) (backend.Session, error) {
 	return s, nil
 }
 
-// Newest returns the newest session, which may have ended. It returns nil if there was none.
-func (b *Sessions) Newest() backend.Session {
+// Newest returns the driver's newest session, which may have ended. It returns nil if there was
+// none.
+func (b *Sessions) Newest() Session {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.newest
+	if b.newest == nil {
+		return nil
+	}
+	return b.newest.Session
 }
 
-func (b *Sessions) live(ctx context.Context) (Session, error) {
+func (b *Sessions) live(ctx context.Context) (*Adapter, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -89,7 +99,7 @@ func (b *Sessions) live(ctx context.Context) (Session, error) {
 	case b.closed:
 		b.mu.Unlock()
 		return nil, backend.ErrClosed
-	case b.newest != nil && b.newest.Alive() == nil:
+	case b.newest != nil && b.newest.life().Alive() == nil:
 		defer b.mu.Unlock()
 		return b.newest, nil
 	case b.opening == nil:
@@ -121,12 +131,13 @@ func (b *Sessions) open(o *opening) {
 	case b.closed:
 		o.err = backend.ErrClosed
 		if err == nil {
-			s.End(errClosed)
+			s.life().End(errClosed)
 		}
 	case err != nil:
 		o.err = err
 	default:
-		b.newest, o.session = s, s
+		o.session = &Adapter{s}
+		b.newest = o.session
 	}
 	close(o.done)
 }

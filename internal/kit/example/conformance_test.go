@@ -19,6 +19,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance"
 	"github.com/succession-dev/succession/conformance/proxy"
+	"github.com/succession-dev/succession/internal/kit"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/internal/rig/coordtest/rig"
 )
@@ -188,7 +189,7 @@ func (o *operator) expire(ctx context.Context, b backend.Backend) error {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if id := s.(*session).id; o.sessions[id] != nil {
+	if id := s.(*kit.Adapter).Session.(*session).id; o.sessions[id] != nil {
 		o.end(id)
 	}
 	return nil

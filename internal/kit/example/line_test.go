@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/internal/kit"
 )
 
 // about returns a request that names m.
@@ -24,63 +23,54 @@ func members(line string, entries []entry) []backend.Member {
 // sent again after a lost answer. If Join fails, a request may still be on its way. So Join
 // sends a leave for the key: after that the server does not create it any more.
 func (s *session) Join(ctx context.Context, line, value string) (backend.Member, error) {
-	return kit.Call(ctx, s.Life, "join", line, func(ctx context.Context) (m backend.Member, err error) {
-		if err := backend.CheckValue(value); err != nil {
-			return m, err
-		}
-		key := rand.Text()
-		a, err := s.do(ctx, repeat, "join", request{Line: line, Key: key, Value: []byte(value)})
-		if err != nil {
-			s.Go(func() { s.do(s.Context(), repeat, "leave", request{Line: line, Key: key}) })
-			return m, err
-		}
-		return members(line, a.Line)[0], nil
-	})
+	key := rand.Text()
+	a, err := s.do(ctx, repeat, "join", request{Line: line, Key: key, Value: []byte(value)})
+	if err != nil {
+		s.Go(func() { s.do(s.Context(), repeat, "leave", request{Line: line, Key: key}) })
+		return backend.Member{}, err
+	}
+	return members(line, a.Line)[0], nil
 }
 
 // Ahead needs one request. The answer has m, the member in front of it and the election's
 // record, and it moves the deadline, as every answer does.
-func (s *session) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
-	return kit.Call(ctx, s.Life, "ahead", m.Line, func(ctx context.Context) (p backend.Place, err error) {
-		a, err := s.do(ctx, repeat, "ahead", about(m))
-		if err != nil {
-			return p, err
-		}
-		h, err := backend.ParseHeader(a.Value)
-		if err != nil {
-			return p, err
-		}
-		found := members(m.Line, a.Line)
-		if len(found) == 1 {
-			return backend.PlaceOf(found[0], nil, h)
-		}
-		return backend.PlaceOf(found[1], &found[0], h)
-	})
+func (s *session) Ahead(ctx context.Context, m backend.Member) (p backend.Place, err error) {
+	a, err := s.do(ctx, repeat, "ahead", about(m))
+	if err != nil {
+		return p, err
+	}
+	h, err := backend.ParseHeader(a.Value)
+	if err != nil {
+		return p, err
+	}
+	found := members(m.Line, a.Line)
+	if len(found) == 1 {
+		return backend.PlaceOf(found[0], nil, h)
+	}
+	return backend.PlaceOf(found[1], &found[0], h)
 }
 
 func (s *session) Leave(ctx context.Context, m backend.Member) error {
-	_, err := s.call(ctx, repeat, "leave", m.Line, about(m))
+	_, err := s.do(ctx, repeat, "leave", about(m))
 	return err
 }
 
-func (s *session) Line(ctx context.Context, line string) (backend.Line, error) {
-	return kit.Call(ctx, s.Life, "line", line, func(ctx context.Context) (l backend.Line, err error) {
-		a, err := s.do(ctx, repeat, "line", request{Line: line})
-		if err == nil {
-			l.Members, l.Version = members(line, a.Line), backend.Version(a.Version)
-			l.Header, err = backend.ParseHeader(a.Value)
-		}
-		return l, err
-	})
+func (s *session) Line(ctx context.Context, line string) (l backend.Line, err error) {
+	a, err := s.do(ctx, repeat, "line", request{Line: line})
+	if err == nil {
+		l.Members, l.Version = members(line, a.Line), backend.Version(a.Version)
+		l.Header, err = backend.ParseHeader(a.Value)
+	}
+	return l, err
 }
 
 func (s *session) Gone(ctx context.Context, m backend.Member) error {
-	_, err := s.call(ctx, wait, "gone", m.Line, about(m))
+	_, err := s.do(ctx, wait, "gone", about(m))
 	return err
 }
 
 func (s *session) Joined(ctx context.Context, line string) error {
-	_, err := s.call(ctx, wait, "joined", line, request{Line: line})
+	_, err := s.do(ctx, wait, "joined", request{Line: line})
 	return err
 }
 
@@ -88,6 +78,6 @@ func (s *session) Joined(ctx context.Context, line string) error {
 func (s *session) Pin(ctx context.Context, m backend.Member, h backend.Header, at backend.Version) error {
 	q := about(m)
 	q.Name, q.Value, q.RecordVersion = m.Line, h.Encode(), int64(at)
-	_, err := s.call(ctx, repeat, "pin", m.Line, q)
+	_, err := s.do(ctx, repeat, "pin", q)
 	return err
 }

@@ -100,7 +100,8 @@ func (b *Backend) begin(ctx context.Context) (*session, error) {
 // pause returns the pauses between attempts. They are short compared with the TTL.
 func (b *Backend) pause() backoff.Backoff { return backoff.Backoff{Min: b.ttl / 100, Max: b.ttl / 10} }
 
-// A session is one session at the server. [kit.Life] implements Done, Err and Close.
+// A session is one session at the server. [kit.Life] implements Done, Err and Close. Callers
+// have it in a [kit.Adapter], which checks what they pass and wraps errors.
 type session struct {
 	*kit.Life
 	b       *Backend

@@ -8,25 +8,22 @@ import (
 )
 
 func (s *session) Get(ctx context.Context, name string) (backend.Record, error) {
-	a, err := s.call(ctx, repeat, "get", name, request{Name: name})
+	a, err := s.do(ctx, repeat, "get", request{Name: name})
 	return backend.Record{Name: name, Value: a.Value, Version: backend.Version(a.Version)}, err
 }
 
 func (s *session) Watch(ctx context.Context, name string, after backend.Version) (backend.Record, error) {
-	a, err := s.call(ctx, wait, "watch", name, request{Name: name, RecordVersion: int64(after)})
+	a, err := s.do(ctx, wait, "watch", request{Name: name, RecordVersion: int64(after)})
 	return backend.Record{Name: name, Value: a.Value, Version: backend.Version(a.Version)}, err
 }
 
 func (s *session) Put(ctx context.Context, name string, value []byte, cond *backend.If) (backend.Version, error) {
-	if err := backend.CheckRecord(value); err != nil {
-		return 0, driver.Wrap("put", name, err)
-	}
-	a, err := s.call(ctx, once, "put", name, write(name, value, cond))
+	a, err := s.do(ctx, once, "put", write(name, value, cond))
 	return backend.Version(a.Version), err
 }
 
 func (s *session) Delete(ctx context.Context, name string, cond *backend.If) error {
-	_, err := s.call(ctx, once, "delete", name, write(name, nil, cond))
+	_, err := s.do(ctx, once, "delete", write(name, nil, cond))
 	return err
 }
 
@@ -41,7 +38,7 @@ func write(name string, value []byte, cond *backend.If) (q request) {
 }
 
 func (s *session) List(ctx context.Context, dir string) ([]string, error) {
-	a, err := s.call(ctx, repeat, "list", dir, request{Name: dir})
+	a, err := s.do(ctx, repeat, "list", request{Name: dir})
 	slices.Sort(a.Names)
 	return a.Names, err
 }

@@ -38,11 +38,7 @@ const (
 	once               // sent once, because it must not be done twice
 )
 
-// call runs a method of the contract that needs one request.
-func (s *session) call(ctx context.Context, how mode, op, name string, q request) (answer, error) {
-	return kit.Call(ctx, s.Life, op, name, func(ctx context.Context) (answer, error) { return s.do(ctx, how, op, q) })
-}
-
+// do does one operation of the server for the session.
 func (s *session) do(ctx context.Context, how mode, op string, q request) (answer, error) {
 	limit := map[mode]time.Duration{repeat: s.b.ttl / 3, wait: 24 * time.Hour, once: s.b.ttl}[how]
 	if how == once {
