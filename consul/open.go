@@ -17,15 +17,7 @@ import (
 // driver is the scheme of URLs, and the name of this driver in errors.
 const driver kit.Driver = "consul"
 
-func init() {
-	backend.Register(string(driver), func(ctx context.Context, u *backend.URL) (backend.Backend, error) {
-		b, err := Open(ctx, u)
-		if err != nil {
-			return nil, err
-		}
-		return b, nil
-	})
-}
+func init() { kit.Register(driver, Open) }
 
 // Open opens a backend on the cluster of the agent that u names:
 //
@@ -107,15 +99,7 @@ func Open(ctx context.Context, u *backend.URL) (*Backend, error) {
 	}
 
 	b, err := New(cfg, o)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := b.Session(ctx); err != nil {
-		// The session's error is the one that matters.
-		_ = b.Close()
-		return nil, err
-	}
-	return b, nil
+	return kit.Opened(ctx, b, err)
 }
 
 // closeBound is how long Close waits for Consul at most.

@@ -32,15 +32,7 @@ const (
 	maxReconnect = 3 * time.Second
 )
 
-func init() {
-	backend.Register(string(driver), func(ctx context.Context, u *backend.URL) (backend.Backend, error) {
-		b, err := Open(ctx, u)
-		if err != nil {
-			return nil, err
-		}
-		return b, nil
-	})
-}
+func init() { kit.Register(driver, Open) }
 
 // Open opens a backend from a URL such as
 //
@@ -64,14 +56,8 @@ func init() {
 // with [backend.ErrDenied] if the credentials are refused. The caller closes the backend.
 func Open(ctx context.Context, u *backend.URL) (*Backend, error) {
 	b, err := open(ctx, u)
-	if err != nil {
-		return nil, driver.Wrap("open", "", err)
-	}
-	if _, err := b.Session(ctx); err != nil {
-		_ = b.Close() // there is no session that could be left behind
-		return nil, driver.Wrap("open", "", err)
-	}
-	return b, nil
+	b, err = kit.Opened(ctx, b, err)
+	return b, driver.Wrap("open", "", err)
 }
 
 func open(ctx context.Context, u *backend.URL) (*Backend, error) {

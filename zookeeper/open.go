@@ -13,15 +13,7 @@ import (
 	"github.com/succession-dev/succession/zookeeper/internal/wire"
 )
 
-func init() {
-	backend.Register(string(driver), func(ctx context.Context, u *backend.URL) (backend.Backend, error) {
-		b, err := Open(ctx, u)
-		if err != nil {
-			return nil, err
-		}
-		return b, nil
-	})
-}
+func init() { kit.Register(driver, Open) }
 
 // Open opens the ensemble that u names:
 //
@@ -71,14 +63,7 @@ func Open(ctx context.Context, u *backend.URL) (*Backend, error) {
 		return nil, driver.Wrap("open", "", fmt.Errorf("%w URL %s: name the servers, as in zookeeper://h1:2181,h2:2181/app", backend.ErrInvalid, u))
 	}
 	b, err := New(u.HostPorts(port.ZooKeeper), o)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := b.Session(ctx); err != nil {
-		b.Close()
-		return nil, err
-	}
-	return b, nil
+	return kit.Opened(ctx, b, err)
 }
 
 // digestOf returns the user that the URL names, or nil.

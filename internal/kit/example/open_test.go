@@ -21,7 +21,7 @@ import (
 
 const driver kit.Driver = "example"
 
-func init() { backend.Register(string(driver), Open) }
+func init() { kit.Register(driver, Open) }
 
 // A Backend is a long-lived handle on one server. It is safe for concurrent use.
 type Backend struct {
@@ -33,7 +33,7 @@ type Backend struct {
 }
 
 // Open opens a backend from a URL such as example://host:8080?ttl=10s, and its session.
-func Open(ctx context.Context, u *backend.URL) (backend.Backend, error) {
+func Open(ctx context.Context, u *backend.URL) (*Backend, error) {
 	ttl := u.Duration("ttl", 10*time.Second)
 	err := u.Err()
 	if err == nil && (len(u.Hosts) != 1 || u.Path != "") {
@@ -42,12 +42,7 @@ func Open(ctx context.Context, u *backend.URL) (backend.Backend, error) {
 	if err != nil {
 		return nil, driver.Wrap("open", "", err)
 	}
-	b := New(new(http.Transport), u.HostPorts("8080")[0], ttl)
-	if _, err := b.Session(ctx); err != nil {
-		_ = b.Close() // there is no session that could be left
-		return nil, err
-	}
-	return b, nil
+	return kit.Opened(ctx, New(new(http.Transport), u.HostPorts("8080")[0], ttl), nil)
 }
 
 // New returns a backend for the server at addr, which owns the transport. It does not block.
