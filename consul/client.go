@@ -173,39 +173,34 @@ func (c *client) queried(meta *api.QueryMeta, err error) error {
 // get reads one key, linearizably; the pair is nil if there is none. A blocking query
 // from the index finds every later change.
 func (c *client) get(ctx context.Context, key string) (*api.KVPair, uint64, error) {
-	q := (&api.QueryOptions{RequireConsistent: true}).WithContext(ctx)
-	pair, meta, err := c.calls.KV().Get(key, q)
-	if err := c.queried(meta, err); err != nil {
-		return nil, 0, err
-	}
-	return pair, meta.LastIndex, nil
+	return ask(ctx, c, key, c.calls.KV().Get)
 }
 
 // list reads all keys with a prefix, linearizably; see get.
 func (c *client) list(ctx context.Context, prefix string) (api.KVPairs, uint64, error) {
-	q := (&api.QueryOptions{RequireConsistent: true}).WithContext(ctx)
-	pairs, meta, err := c.calls.KV().List(prefix, q)
-	if err := c.queried(meta, err); err != nil {
-		return nil, 0, err
-	}
-	if meta.ResultsFilteredByACLs {
-		return nil, 0, c.hidden(prefix)
-	}
-	return pairs, meta.LastIndex, nil
+	return ask(ctx, c, prefix, c.calls.KV().List)
 }
 
 // names returns the keys directly under a folder, and the folders there in the form
 // "folder/name/".
 func (c *client) names(ctx context.Context, folder string) ([]string, error) {
-	q := (&api.QueryOptions{RequireConsistent: true}).WithContext(ctx)
-	keys, meta, err := c.calls.KV().Keys(folder, "/", q)
-	if err := c.queried(meta, err); err != nil {
-		return nil, err
+	keys, _, err := ask(ctx, c, folder, func(_ string, q *api.QueryOptions) ([]string, *api.QueryMeta, error) {
+		return c.calls.KV().Keys(folder, "/", q)
+	})
+	return keys, err
+}
+
+// ask queries what path names, linearizably, and returns the index of the answer.
+func ask[T any](ctx context.Context, c *client, path string, query func(string, *api.QueryOptions) (T, *api.QueryMeta, error)) (T, uint64, error) {
+	v, meta, err := query(path, (&api.QueryOptions{RequireConsistent: true}).WithContext(ctx))
+	if err = c.queried(meta, err); err == nil && meta.ResultsFilteredByACLs {
+		err = c.hidden(path)
 	}
-	if meta.ResultsFilteredByACLs {
-		return nil, c.hidden(folder)
+	if err != nil {
+		var none T
+		return none, 0, err
 	}
-	return keys, nil
+	return v, meta.LastIndex, nil
 }
 
 // A result is the answer to a transaction. If errs is not empty, nothing was done.
