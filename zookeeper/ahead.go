@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/kit"
 )
@@ -33,7 +35,7 @@ func (s *session) Ahead(ctx context.Context, m backend.Member) (backend.Place, e
 // where it stands, but nobody relies on this session's deadline for it.
 func (s *session) stranger(ctx context.Context, path string, m backend.Member) (*member, error) {
 	n, err := retry(ctx, s, get(path))
-	if err == errNoNode || err == nil && n.position() != m.Position {
+	if err == zk.ErrNoNode || err == nil && n.position() != m.Position {
 		return nil, fmt.Errorf("%w: %s has gone", backend.ErrNotMember, m.Key)
 	}
 	if err != nil {
@@ -58,9 +60,9 @@ func (s *session) placeOnce(ctx context.Context, o *member) (p backend.Place, er
 	beat := s.beatIfDue(ctx, o)
 	all, err := list.wait(ctx)
 	if err == nil && all.stat.Czxid != o.parent && !o.stranger {
-		err = errNoNode // the line was made anew under the same name: o went with the old one
+		err = zk.ErrNoNode // the line was made anew under the same name: o went with the old one
 	}
-	if err == errNoNode {
+	if err == zk.ErrNoNode {
 		s.forget(o)
 		return p, fmt.Errorf("%w: %s was deleted", backend.ErrNotMember, line)
 	}
@@ -127,7 +129,7 @@ func (s *session) fence(ctx context.Context, record call[node], all listing, lin
 	if err == nil && (n.stat.Czxid != all.stat.Czxid || n.stat.Pzxid < all.stat.Pzxid) {
 		n, err = do(ctx, s, get(line))
 	}
-	if err == errNoNode {
+	if err == zk.ErrNoNode {
 		err = fmt.Errorf("%w: %s was deleted", backend.ErrNotMember, line)
 	}
 	if err != nil {

@@ -91,12 +91,12 @@ func get(path string) func(*zk.Conn) (node, error) {
 	}
 }
 
-// stat fails with errNoNode if there is no znode, unlike the library's Exists.
+// stat fails with zk.ErrNoNode if there is no znode, unlike the library's Exists.
 func stat(path string) func(*zk.Conn) (*zk.Stat, error) {
 	return func(c *zk.Conn) (*zk.Stat, error) {
 		ok, st, err := c.Exists(path)
 		if err == nil && !ok {
-			err = errNoNode
+			err = zk.ErrNoNode
 		}
 		return st, need(mayRead, path, err)
 	}

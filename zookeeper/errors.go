@@ -15,14 +15,6 @@ import (
 // driver is the scheme of URLs, and what errors call this driver.
 const driver kit.Driver = "zookeeper"
 
-// Answers that the driver acts upon. They never leave the package.
-var (
-	errNoNode     = zk.ErrNoNode
-	errNodeExists = zk.ErrNodeExists
-	errBadVersion = zk.ErrBadVersion
-	errNotEmpty   = zk.ErrNotEmpty
-)
-
 // errLost says that a request was sent, or may have been, and that its answer will not
 // come.
 var errLost = fmt.Errorf("%w: the answer was lost", backend.ErrUnavailable)
@@ -38,8 +30,8 @@ var throttled = fmt.Sprintf("unknown error: %d", wire.CodeThrottled)
 // throttled request is errLost, too.
 func classify(err error) error {
 	switch {
-	case err == nil, err == errNoNode, err == errNodeExists, err == errBadVersion, err == errNotEmpty:
-		return err
+	case err == nil, err == zk.ErrNoNode, err == zk.ErrNodeExists, err == zk.ErrBadVersion, err == zk.ErrNotEmpty:
+		return err // the driver acts upon these, and none leaves the package
 	case errors.Is(err, backend.ErrDenied): // from need
 		return err
 	case err == zk.ErrInvalidACL:

@@ -142,9 +142,9 @@ func (j *join) add(ctx context.Context) (*member, error) {
 			return j.verify(inner, at)
 		case err == nil: // the create never happened
 			err = wait.Sleep(ctx)
-		case err == errNoNode:
+		case err == zk.ErrNoNode:
 			err = j.s.ensure(ctx, j.line)
-		case err == errNodeExists:
+		case err == zk.ErrNodeExists:
 			// From 3.6 on the counter stays at its largest number (DataTree.java, createNode).
 			err = fmt.Errorf("%w: the next number is taken already, as it is after 2147483647 joins; %s", backend.ErrLine, lineRemedy)
 		}
@@ -176,7 +176,7 @@ func (s *session) findOwn(ctx context.Context, line, prefix string) (string, err
 		return "", err
 	}
 	all, err := do(ctx, s, children(line))
-	if err == errNoNode {
+	if err == zk.ErrNoNode {
 		return "", nil // a znode with children cannot have been deleted
 	}
 	if err != nil {
@@ -229,7 +229,7 @@ func (j *join) verify(ctx context.Context, at string) (*member, error) {
 				index:  -1,
 				gone:   make(chan struct{}),
 			}, nil
-		case errors.Is(err, errNoNode):
+		case errors.Is(err, zk.ErrNoNode):
 			return nil, fmt.Errorf("%w: %s was removed as soon as it was created", backend.ErrNotMember, at)
 		case !errors.Is(err, errLost):
 			// It cannot be read, so nobody could lead with it.
@@ -250,9 +250,9 @@ func (s *session) ensure(ctx context.Context, path string) error {
 		at := missing[len(missing)-1]
 		_, err := do(ctx, s, s.create(at, nil, zk.FlagPersistent))
 		switch {
-		case err == nil, err == errNodeExists:
+		case err == nil, err == zk.ErrNodeExists:
 			missing = missing[:len(missing)-1]
-		case err == errNoNode:
+		case err == zk.ErrNoNode:
 			missing = append(missing, parent(at))
 		case !errors.Is(err, errLost):
 			return err

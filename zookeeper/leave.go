@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/kit"
 )
@@ -36,7 +38,7 @@ func (s *session) leave(ctx context.Context, path string, m backend.Member) erro
 		}
 		return do(ctx, s, remove(path, -1))
 	})
-	if err != nil && err != errNoNode {
+	if err != nil && err != zk.ErrNoNode {
 		return err
 	}
 	if o := s.owner(path, m); o != nil {
@@ -48,7 +50,7 @@ func (s *session) leave(ctx context.Context, path string, m backend.Member) erro
 // isGone reports whether m has gone. It fails if another session joined m.
 func (s *session) isGone(ctx context.Context, path string, m backend.Member) (bool, error) {
 	n, err := retry(ctx, s, get(path))
-	if err == errNoNode {
+	if err == zk.ErrNoNode {
 		return true, nil
 	}
 	if err != nil {

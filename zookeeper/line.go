@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/kit"
 )
@@ -26,7 +28,7 @@ func passing(err error) bool { return isLost(err) || errors.Is(err, errChanged) 
 func (s *session) readLine(ctx context.Context, name string) (backend.Line, error) {
 	l, line := backend.Line{Version: backend.Absent}, s.options.path(name)
 	all, err := do(ctx, s, children(line))
-	if err == errNoNode {
+	if err == zk.ErrNoNode {
 		return l, nil
 	}
 	if err != nil {
@@ -52,9 +54,9 @@ func (s *session) readLine(ctx context.Context, name string) (backend.Line, erro
 	}
 	record, err := do(ctx, s, get(line))
 	if err == nil && record.stat.Czxid != all.stat.Czxid {
-		err = errNoNode
+		err = zk.ErrNoNode
 	}
-	if err == errNoNode {
+	if err == zk.ErrNoNode {
 		return l, fmt.Errorf("%s: %w", line, errChanged)
 	}
 	if err != nil {
@@ -76,7 +78,7 @@ func (s *session) getAll(ctx context.Context, paths []string) ([]node, error) {
 			switch err {
 			case nil:
 				nodes[i-maxReads] = n
-			case errNoNode:
+			case zk.ErrNoNode:
 			default:
 				return nil, err
 			}

@@ -130,10 +130,10 @@ func (s *session) makePinned(ctx context.Context, o *member, h backend.Header, a
 	wait := pauses()
 	for {
 		self, err := retry(ctx, s, get(o.path))
-		if err == errNoNode {
+		if err == zk.ErrNoNode {
 			s.forget(o)
 		}
-		if err == errNoNode || err == nil && self.position() != o.joined.Position {
+		if err == zk.ErrNoNode || err == nil && self.position() != o.joined.Position {
 			return fmt.Errorf("%w: %s has gone", backend.ErrNotMember, o.path)
 		}
 		if err == nil {
@@ -172,9 +172,9 @@ func (s *session) makePinned(ctx context.Context, o *member, h backend.Header, a
 		case err == nil:
 			s.setPinned(o)
 			return nil
-		case err == errBadVersion:
+		case err == zk.ErrBadVersion:
 			return backend.ErrVersion
-		case err == errNoNode:
+		case err == zk.ErrNoNode:
 		case errors.Is(err, errLost):
 			// As in findOwn: the transaction may not have been applied yet on the server
 			// that is asked next.

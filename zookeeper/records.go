@@ -59,7 +59,7 @@ func record(name string, n node) backend.Record {
 // Get implements [backend.Records].
 func (s *session) Get(ctx context.Context, name string) (backend.Record, error) {
 	n, err := retry(ctx, s, get(s.options.path(name)))
-	if err == errNoNode {
+	if err == zk.ErrNoNode {
 		n, err = node{}, nil
 	}
 	return record(name, n), err
@@ -108,7 +108,7 @@ func (s *session) Put(ctx context.Context, name string, value []byte, cond *back
 			set.Version = now.stat.Version
 		}
 		results, err := do(ctx, s, multi(append(ops, set)...))
-		if err == errNoNode && now.stat == nil {
+		if err == zk.ErrNoNode && now.stat == nil {
 			if up := parent(path); up != "/" {
 				if err := s.ensure(ctx, up); err != nil {
 					return 0, err
@@ -138,7 +138,7 @@ func (s *session) Delete(ctx context.Context, name string, cond *backend.If) err
 			at = now.stat.Version
 		}
 		_, err := do(ctx, s, multi(append(slices.Clone(guard), &zk.DeleteRequest{Path: path, Version: at})...))
-		if err == errNotEmpty {
+		if err == zk.ErrNotEmpty {
 			_, err = do(ctx, s, multi(append(guard, &zk.SetDataRequest{Path: path, Data: []byte{}, Version: at})...))
 		}
 		return 0, err
@@ -169,7 +169,7 @@ func (s *session) write(ctx context.Context, name string, cond *backend.If,
 		}
 		v, err := f(ctx, path, now, guard)
 		switch err {
-		case errNoNode, errNodeExists, errBadVersion:
+		case zk.ErrNoNode, zk.ErrNodeExists, zk.ErrBadVersion:
 			// Something has changed between the read and the write. Reading again tells
 			// what.
 		default:
@@ -188,7 +188,7 @@ func (s *session) premises(ctx context.Context, path string, cond *backend.If) (
 		return node{}, nil, err
 	}
 	now, err = retry(ctx, s, get(path))
-	if err == errNoNode {
+	if err == zk.ErrNoNode {
 		now, err = node{}, nil
 	}
 	if err == nil && cond != nil && cond.Version != 0 && cond.Version != version(now) {
@@ -210,10 +210,10 @@ func (s *session) guard(ctx context.Context, cond *backend.If) ([]any, error) {
 		return nil, err
 	}
 	n, err := retry(ctx, s, get(path))
-	if err != nil && err != errNoNode {
+	if err != nil && err != zk.ErrNoNode {
 		return nil, err
 	}
-	if err == errNoNode || n.position() != m.Position {
+	if err == zk.ErrNoNode || n.position() != m.Position {
 		return nil, fmt.Errorf("%w: %s", backend.ErrNotMember, m.Key)
 	}
 	return []any{check(path)}, nil
@@ -228,7 +228,7 @@ func (s *session) List(ctx context.Context, dir string) ([]string, error) {
 func (s *session) list(ctx context.Context, dir string) ([]string, error) {
 	path, prefix := s.options.path(dir), dir+"/"
 	all, err := do(ctx, s, children(path))
-	if err == errNoNode {
+	if err == zk.ErrNoNode {
 		return nil, nil
 	}
 	if err != nil {

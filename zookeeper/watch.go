@@ -165,7 +165,7 @@ func see(c *zk.Conn, key wire.WatchKey, arm bool) (v sight, fired <-chan zk.Even
 		there, v.stat, err = c.Exists(key.Path)
 		v.missing = !there
 	}
-	if err == errNoNode {
+	if err == zk.ErrNoNode {
 		v.missing, err = true, nil
 	}
 	return v, fired, need(mayRead, key.Path, err)
