@@ -60,26 +60,8 @@ func (s *session) Gone(ctx context.Context, m backend.Member) error {
 // Joined implements [backend.Session]. It is the only call that watches the list of
 // children, and only for as long as the line is empty.
 func (s *session) Joined(ctx context.Context, line string) error {
-	path := s.options.path(line)
-	for {
-		v, fired, err := s.look(ctx, wire.WatchKey{Path: path, Kind: wire.WatchChildren})
-		if err == nil && v.missing {
-			v, fired, err = s.look(ctx, wire.WatchKey{Path: path, Kind: wire.WatchExists})
-			if err == nil && !v.missing {
-				continue // the line came into being between two looks
-			}
-		}
-		if err != nil {
-			return err
-		}
-		line, err := places(v.names)
-		if len(line) > 0 || err != nil {
-			return err
-		}
-		select {
-		case <-fired:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
+	return s.follow(ctx, s.options.path(line), wire.WatchChildren, func(v sight) (bool, error) {
+		standing, err := places(v.names)
+		return len(standing) > 0, err
+	})
 }

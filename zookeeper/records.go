@@ -66,34 +66,15 @@ func (s *session) Get(ctx context.Context, name string) (backend.Record, error) 
 }
 
 // Watch implements [backend.Records].
-func (s *session) Watch(ctx context.Context, name string, after backend.Version) (backend.Record, error) {
-	var none backend.Record
-	path := s.options.path(name)
-	for {
-		v, fired, err := s.look(ctx, wire.WatchKey{Path: path, Kind: wire.WatchData})
-		if err != nil {
-			return none, err
-		}
+func (s *session) Watch(ctx context.Context, name string, after backend.Version) (r backend.Record, err error) {
+	err = s.follow(ctx, s.options.path(name), wire.WatchData, func(v sight) (bool, error) {
 		if v.missing {
 			v.node = node{}
 		}
-		if r := record(name, v.node); r.Version != after {
-			return r, nil
-		}
-		if v.missing {
-			if v, fired, err = s.look(ctx, wire.WatchKey{Path: path, Kind: wire.WatchExists}); err != nil {
-				return none, err
-			}
-			if !v.missing || fired == nil {
-				continue
-			}
-		}
-		select {
-		case <-fired:
-		case <-ctx.Done():
-			return none, context.Cause(ctx)
-		}
-	}
+		r = record(name, v.node)
+		return r.Version != after, nil
+	})
+	return r, err
 }
 
 // Put implements [backend.Records].

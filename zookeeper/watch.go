@@ -95,6 +95,33 @@ func (s *session) look(ctx context.Context, key wire.WatchKey) (sight, <-chan zk
 	return v.sight, v.fired, err
 }
 
+// follow looks at the znode, and again whenever that may have changed, until check reports true
+// or fails. As long as the znode is missing, it waits for its coming.
+func (s *session) follow(ctx context.Context, path string, kind wire.WatchKind, check func(sight) (done bool, err error)) error {
+	for {
+		v, fired, err := s.look(ctx, wire.WatchKey{Path: path, Kind: kind})
+		if err != nil {
+			return err
+		}
+		if done, err := check(v); done || err != nil {
+			return err
+		}
+		if v.missing {
+			if v, fired, err = s.look(ctx, wire.WatchKey{Path: path, Kind: wire.WatchExists}); err != nil {
+				return err
+			}
+			if !v.missing || fired == nil {
+				continue // it came into being between two looks
+			}
+		}
+		select {
+		case <-fired:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
 func (s *session) lookOnce(ctx context.Context, key wire.WatchKey, e *watch) (watched, error) {
 	glance := func() (sight, error) {
 		return do(ctx, s, func(c *zk.Conn) (sight, error) {
