@@ -7,6 +7,7 @@ import (
 	"github.com/hashicorp/consul/api"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/kit"
 )
 
 // ghosts has the keys at which a member may appear that belongs to nobody: a request that
@@ -107,10 +108,7 @@ func (s *session) abandon(key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ghosts.abandoned[key] = true
-	select {
-	case s.ghosts.more <- struct{}{}:
-	default: // it has been said
-	}
+	kit.Notify(s.ghosts.more)
 }
 
 // sweep looks for ghosts: often at first, because what comes late mostly comes within

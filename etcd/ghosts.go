@@ -7,6 +7,8 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/succession-dev/succession/internal/kit"
 )
 
 // Ghosts are those keys of a session at which no member may stand, and at which a request
@@ -38,7 +40,7 @@ func (g *ghosts) add(key string) {
 	if g.keys[key] == nil {
 		g.keys[key] = new(ghost)
 	}
-	notify(g.signal)
+	kit.Notify(g.signal)
 }
 
 // run deletes what appears at the ghosts, until the session ends.
@@ -62,7 +64,7 @@ func (g *ghosts) run() {
 		if pause.Sleep(g.s.Context()) != nil {
 			return
 		}
-		notify(g.signal)
+		kit.Notify(g.signal)
 	}
 }
 

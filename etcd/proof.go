@@ -8,6 +8,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/clock"
+	"github.com/succession-dev/succession/internal/kit"
 	"github.com/succession-dev/succession/internal/lease"
 )
 
@@ -105,7 +106,7 @@ func (s *session) lead(ctx context.Context, m backend.Member) error {
 		if err := s.Alive(); err != nil {
 			return err
 		}
-		notify(s.beatNow)
+		kit.Notify(s.beatNow)
 		select {
 		case <-next:
 		case <-ctx.Done():

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/kit"
 )
 
 // A watcher carries all watches of a session on one stream. A waiter costs no goroutine
@@ -52,13 +53,6 @@ func newWatcher(s *session) *watcher {
 	return &watcher{s: s, wake: make(chan struct{}, 1), subs: make(map[int64]*subscription)}
 }
 
-func notify(c chan<- struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
-}
-
 // subscribe asks for a watch from the present on, and returns at once. signal must have
 // room for one value.
 func (w *watcher) subscribe(create *pb.WatchCreateRequest, signal chan<- struct{}) *subscription {
@@ -70,7 +64,7 @@ func (w *watcher) subscribe(create *pb.WatchCreateRequest, signal chan<- struct{
 	w.queue = append(w.queue, &pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{
 		CreateRequest: &pb.WatchCreateRequest{Key: create.Key, RangeEnd: create.RangeEnd, Filters: create.Filters, WatchId: sub.id},
 	}})
-	notify(w.wake)
+	kit.Notify(w.wake)
 	return sub
 }
 
@@ -90,7 +84,7 @@ func (w *watcher) unsubscribe(sub *subscription) {
 	w.queue = append(w.queue, &pb.WatchRequest{RequestUnion: &pb.WatchRequest_CancelRequest{
 		CancelRequest: &pb.WatchCancelRequest{WatchId: sub.id},
 	}})
-	notify(w.wake)
+	kit.Notify(w.wake)
 }
 
 // state returns what has become of the watch.
@@ -112,7 +106,7 @@ func (w *watcher) renew(epoch uint64, why error) {
 	w.queue = nil
 	for _, sub := range w.subs {
 		sub.err = why
-		notify(sub.signal)
+		kit.Notify(sub.signal)
 	}
 	clear(w.subs)
 	if w.hangUp != nil {
@@ -143,7 +137,7 @@ func (w *watcher) run() {
 		if pause.Sleep(w.s.Context()) != nil {
 			return
 		}
-		notify(w.wake) // who came meanwhile has been heard by serve, perhaps
+		kit.Notify(w.wake) // who came meanwhile has been heard by serve, perhaps
 	}
 }
 
@@ -228,7 +222,7 @@ func (w *watcher) deliver(epoch uint64, resp *pb.WatchResponse) {
 		sub.err = canceled(resp)
 		delete(w.subs, sub.id)
 	}
-	notify(sub.signal)
+	kit.Notify(sub.signal)
 }
 
 // canceled returns why the server has ended a watch. The server says it as text only.

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/fsnotify/fsnotify"
+
+	"github.com/succession-dev/succession/internal/kit"
 )
 
 // A bell is rung when something may have changed. If it is rung again before anybody has
@@ -18,12 +20,7 @@ type bell chan struct{}
 
 func newBell() bell { return make(bell, 1) }
 
-func (b bell) ring() {
-	select {
-	case b <- struct{}{}:
-	default:
-	}
-}
+func (b bell) ring() { kit.Notify(b) }
 
 // A notifier tells of changes of files and folders. It takes one inotify instance for the
 // whole backend, because a user has few of them, and starts with the first session. It tells

@@ -98,12 +98,7 @@ func (s *session) spawn(f func()) bool {
 }
 
 // wake makes keep look again at what is to be done.
-func (s *session) wake() {
-	select {
-	case s.kick <- struct{}{}:
-	default:
-	}
-}
+func (s *session) wake() { kit.Notify(s.kick) }
 
 // abandon ends a session that could not be opened, before any caller has it. It does not
 // block.

@@ -131,3 +131,11 @@ func Retry[T any](ctx context.Context, pause backoff.Backoff, passing func(error
 		}
 	}
 }
+
+// Notify puts a value into c. If there is no room for one, somebody is about to be told anyway.
+func Notify(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
