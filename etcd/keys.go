@@ -47,17 +47,12 @@ func memberKey(lease int64, nth int) string {
 	return fmt.Sprintf("%x-%d", lease, nth)
 }
 
-// isMember reports whether kv is a member; rest is its key without the folder of the
-// line. Members stand directly in the folder. A key there without a lease, whose name is
-// not like that of a member, is a record that somebody has put in the wrong place.
-func isMember(kv *mvccpb.KeyValue, rest string) bool {
-	return rest != "" && !strings.Contains(rest, "/") && (kv.Lease != 0 || anyMember.MatchString(rest))
-}
-
-// memberOf returns the member that kv is, or false if it is no member of the line.
+// memberOf returns the member that kv is, or false if it is no member of the line. Members
+// stand directly in the folder. A key there without a lease, whose name is not like that
+// of a member, is a record that somebody has put in the wrong place.
 func (b *Backend) memberOf(line string, kv *mvccpb.KeyValue) (backend.Member, bool) {
 	rest, ok := strings.CutPrefix(string(kv.Key), b.folder(line))
-	if !ok || !isMember(kv, rest) {
+	if !ok || rest == "" || strings.Contains(rest, "/") || kv.Lease == 0 && !anyMember.MatchString(rest) {
 		return backend.Member{}, false
 	}
 	return backend.Member{

@@ -238,16 +238,12 @@ func (b *Backend) begin(ctx context.Context, attempt time.Duration) (*session, e
 func (b *Backend) Close() error {
 	err := b.sessions.Close()
 	if b.owned {
-		b.closeClient.Do(func() { err = errors.Join(err, driver.Wrap("close", "", ignoreCanceled(b.client.Close()))) })
-	}
-	return err
-}
-
-// ignoreCanceled drops the error that the client's Close returns because its own context
-// has ended.
-func ignoreCanceled(err error) error {
-	if errors.Is(err, context.Canceled) {
-		return nil
+		b.closeClient.Do(func() {
+			// Close ends the client's context, and may return that as an error.
+			if failed := b.client.Close(); !errors.Is(failed, context.Canceled) {
+				err = errors.Join(err, driver.Wrap("close", "", failed))
+			}
+		})
 	}
 	return err
 }

@@ -251,19 +251,14 @@ func (b *Backend) Close() error {
 			break
 		}
 	}
-	b.retire()
+	b.c.lock()
+	defer b.c.unlock()
+	b.vanish()
 	return err
 }
 
 // errStands is the error of Close if the coordinator has not answered.
 var errStands = fmt.Errorf("%w: what the session joined stands until the coordinator ends the session by itself", backend.ErrUnavailable)
-
-// retire is vanish under the lock.
-func (b *Backend) retire() {
-	b.c.lock()
-	defer b.c.unlock()
-	b.vanish()
-}
 
 // vanish ends the connection for good, without a word to the coordinator.
 func (b *Backend) vanish() {

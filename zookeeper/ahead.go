@@ -92,8 +92,9 @@ func (s *session) placeOnce(ctx context.Context, o *member) (p backend.Place, er
 	if index > 0 {
 		ahead = &backend.Member{Line: o.joined.Line, Key: standing[index-1].key}
 	}
-	m := o.joined
-	m.Pinned = s.isPinned(o)
+	s.mu.Lock()
+	m := o.member()
+	s.mu.Unlock()
 	if p, err = backend.PlaceOf(m, ahead, h); err != nil {
 		return p, err
 	}
@@ -157,10 +158,4 @@ func (s *session) beatNow(ctx context.Context, o *member) <-chan error {
 		ch <- s.link.Ended()
 	}
 	return ch
-}
-
-func (s *session) isPinned(o *member) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return o.pinned
 }

@@ -98,7 +98,10 @@ func (s *session) beat(ctx context.Context, paths []string) error {
 	}
 	for i, r := range results {
 		if i < len(paths) && r.Error == zk.ErrNoNode {
-			if o := s.memberAt(paths[i]); o != nil {
+			s.mu.Lock()
+			o := s.members[paths[i]]
+			s.mu.Unlock()
+			if o != nil {
 				s.forget(o)
 			}
 		}
@@ -115,12 +118,6 @@ func multiResults(ops []any) func(*zk.Conn) ([]zk.MultiResponse, error) {
 		}
 		return results, nil
 	}
-}
-
-func (s *session) memberAt(path string) *member {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.members[path]
 }
 
 // MaxMargin implements [backend.Session]. One heartbeat is sent in each sixth of the TTL,

@@ -24,11 +24,7 @@ func (o *Options) member(m backend.Member) (string, error) {
 		return "", err
 	}
 	if m.Key == "" || strings.Contains(m.Key, "/") {
-		return "", invalidMember(m)
+		return "", fmt.Errorf("%w: %q is no member's key", backend.ErrInvalid, m.Key)
 	}
 	return o.path(m.Line) + "/" + m.Key, nil
-}
-
-func invalidMember(m backend.Member) error {
-	return fmt.Errorf("%w: %q is no member's key", backend.ErrInvalid, m.Key)
 }
