@@ -1,6 +1,7 @@
 package consul
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -111,12 +112,8 @@ func noticeSilence(t *http.Transport, ttl time.Duration) {
 	if t.HTTP2 != nil {
 		h = *t.HTTP2
 	}
-	if h.SendPingTimeout == 0 {
-		h.SendPingTimeout = ttl / 6
-	}
-	if h.PingTimeout == 0 {
-		h.PingTimeout = ttl / 6
-	}
+	h.SendPingTimeout = cmp.Or(h.SendPingTimeout, ttl/6)
+	h.PingTimeout = cmp.Or(h.PingTimeout, ttl/6)
 	t.HTTP2 = &h
 }
 

@@ -1,6 +1,7 @@
 package consul
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -71,18 +72,10 @@ func (o *Options) filled() (*Options, error) {
 	if o != nil {
 		f = *o
 	}
-	if f.TTL == 0 {
-		f.TTL = defaultTTL
-	}
-	if f.Node == "" {
-		f.Node = defaultNode
-	}
-	if f.ConnectTimeout == 0 {
-		f.ConnectTimeout = defaultConnect
-	}
-	if f.Logger == nil {
-		f.Logger = slog.New(slog.DiscardHandler)
-	}
+	f.TTL = cmp.Or(f.TTL, defaultTTL)
+	f.Node = cmp.Or(f.Node, defaultNode)
+	f.ConnectTimeout = cmp.Or(f.ConnectTimeout, defaultConnect)
+	f.Logger = cmp.Or(f.Logger, slog.New(slog.DiscardHandler))
 	f.Prefix = strings.TrimSuffix(strings.TrimPrefix(f.Prefix, "/"), "/")
 	switch {
 	case f.TTL < 100*time.Millisecond || f.TTL > maxTTL:

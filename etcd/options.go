@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"time"
@@ -51,15 +52,9 @@ func (o *Options) filled() (Options, error) {
 	if o != nil {
 		f = *o
 	}
-	if f.TTL == 0 {
-		f.TTL = 10 * time.Second
-	}
-	if f.ConnectTimeout == 0 {
-		f.ConnectTimeout = 4 * time.Second
-	}
-	if f.Logger == nil {
-		f.Logger = slog.New(slog.DiscardHandler)
-	}
+	f.TTL = cmp.Or(f.TTL, 10*time.Second)
+	f.ConnectTimeout = cmp.Or(f.ConnectTimeout, 4*time.Second)
+	f.Logger = cmp.Or(f.Logger, slog.New(slog.DiscardHandler))
 	switch {
 	case f.TTL < 0 || f.TTL > maxTTL:
 		return f, fmt.Errorf("%w: TTL %v is not between 1 s and %v", backend.ErrInvalid, f.TTL, maxTTL)

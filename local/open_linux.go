@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,14 +49,7 @@ func New(dir string, o *Options) (*Backend, error) {
 	if o == nil {
 		o = &Options{}
 	}
-	b := &Backend{lockTimeout: o.LockTimeout}
-	if b.lockTimeout <= 0 {
-		b.lockTimeout = 10 * time.Second
-	}
-	logger := o.Logger
-	if logger == nil {
-		logger = slog.New(slog.DiscardHandler)
-	}
+	b := &Backend{lockTimeout: cmp.Or(max(0, o.LockTimeout), 10*time.Second)}
 	if dir == "" {
 		dir, b.dir.own = DefaultDir(), true
 	}
@@ -66,7 +60,7 @@ func New(dir string, o *Options) (*Backend, error) {
 	for i := range b.gates {
 		b.gates[i] = make(chan struct{}, 1)
 	}
-	b.watches = newNotifier(logger)
+	b.watches = newNotifier(cmp.Or(o.Logger, slog.New(slog.DiscardHandler)))
 	b.sessions = kit.NewSessions(kit.Config{Driver: driver, Open: b.open, Connect: b.lockTimeout, Patience: b.lockTimeout})
 	if err := b.dir.prepare(); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, wrap("open", "", err)

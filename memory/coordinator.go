@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"sync"
@@ -32,8 +33,8 @@ func New(o *Options) *Coordinator {
 	if o == nil {
 		o = new(Options)
 	}
-	c := &Coordinator{
-		ttl:      o.TTL,
+	return &Coordinator{
+		ttl:      cmp.Or(max(0, o.TTL), DefaultTTL),
 		slack:    o.Slack,
 		start:    o.Index,
 		store:    newStore(o.Index),
@@ -42,10 +43,6 @@ func New(o *Options) *Coordinator {
 		requests: make(Counts),
 		wakeups:  make(Counts),
 	}
-	if c.ttl <= 0 {
-		c.ttl = DefaultTTL
-	}
-	return c
 }
 
 // Client returns a new client, with a connection and a session of its own, even if another

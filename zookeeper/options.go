@@ -1,6 +1,7 @@
 package zookeeper
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -81,18 +82,12 @@ func (o *Options) filled() (*Options, error) {
 	if o != nil {
 		f = *o
 	}
-	if f.TTL == 0 {
-		f.TTL = 10 * time.Second
-	}
-	if f.ConnectTimeout == 0 {
-		f.ConnectTimeout = 4 * time.Second
-	}
+	f.TTL = cmp.Or(f.TTL, 10*time.Second)
+	f.ConnectTimeout = cmp.Or(f.ConnectTimeout, 4*time.Second)
 	if f.Dialer == nil {
 		f.Dialer = newAddresses().dial
 	}
-	if f.Logger == nil {
-		f.Logger = slog.New(slog.DiscardHandler)
-	}
+	f.Logger = cmp.Or(f.Logger, slog.New(slog.DiscardHandler))
 	f.Prefix = strings.Trim(f.Prefix, "/")
 	switch {
 	case f.TTL < 100*time.Millisecond:
