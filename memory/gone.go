@@ -9,7 +9,7 @@ import (
 // Gone blocks until m has gone; see [backend.Session].
 func (s *session) Gone(ctx context.Context, m backend.Member) error {
 	on := topic{event: eventGone, name: m.Line, at: m.Position}
-	_, err := ask[any](ctx, s, OpGone, m.Line, func() *call {
+	_, err := ask[any](ctx, s, OpGone, m.Line, nil, func() *call {
 		return s.poll(OpGone, poll{topic: on}, func() (any, error) { return nil, s.b.c.store.gone(m) })
 	})
 	return err
@@ -17,11 +17,8 @@ func (s *session) Gone(ctx context.Context, m backend.Member) error {
 
 // Joined blocks until a member stands in the line; see [backend.Session].
 func (s *session) Joined(ctx context.Context, line string) error {
-	if err := backend.CheckName(line); err != nil {
-		return driver.Wrap(string(OpJoined), line, err)
-	}
 	on := topic{event: eventJoined, name: line}
-	_, err := ask[any](ctx, s, OpJoined, line, func() *call {
+	_, err := ask[any](ctx, s, OpJoined, line, nil, func() *call {
 		return s.poll(OpJoined, poll{topic: on}, func() (any, error) { return nil, s.b.c.store.joined(line) })
 	})
 	return err

@@ -10,14 +10,7 @@ import (
 // the client sends the call again under its number, under which the coordinator remembers
 // the answer. If ctx ends first, the session removes the member as soon as it learns of it.
 func (s *session) Join(ctx context.Context, line, value string) (backend.Member, error) {
-	err := backend.CheckName(line)
-	if err == nil {
-		err = backend.CheckValue(value)
-	}
-	if err != nil {
-		return backend.Member{}, driver.Wrap(string(OpJoin), line, err)
-	}
-	return ask[backend.Member](ctx, s, OpJoin, line, func() *call {
+	return ask[backend.Member](ctx, s, OpJoin, line, backend.CheckValue(value), func() *call {
 		cl := s.send(OpJoin, lostResolve, func(l *lease) (any, error) {
 			m := s.b.c.store.join(line, value, l.id)
 			l.members = append(l.members, m)

@@ -9,7 +9,7 @@ import (
 // Leave removes m; see [backend.Session]. It fails with [backend.ErrDenied] if another
 // session joined m and m is not pinned.
 func (s *session) Leave(ctx context.Context, m backend.Member) error {
-	_, err := ask[any](ctx, s, OpLeave, m.Line, func() *call { return s.leave(m) })
+	_, err := ask[any](ctx, s, OpLeave, m.Line, nil, func() *call { return s.leave(m) })
 	return err
 }
 

@@ -8,10 +8,7 @@ import (
 
 // Line returns the whole line in order; see [backend.Session].
 func (s *session) Line(ctx context.Context, line string) (backend.Line, error) {
-	if err := backend.CheckName(line); err != nil {
-		return backend.Line{}, driver.Wrap(string(OpLine), line, err)
-	}
-	return ask[backend.Line](ctx, s, OpLine, line, func() *call {
+	return ask[backend.Line](ctx, s, OpLine, line, nil, func() *call {
 		return s.send(OpLine, lostAgain, func(*lease) (any, error) {
 			return s.b.c.store.line(line)
 		})

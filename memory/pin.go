@@ -10,7 +10,7 @@ import (
 // is pinned and the header is h already, Pin does nothing, whatever the version. It fails
 // with [backend.ErrDenied] if another session joined m and m is not pinned.
 func (s *session) Pin(ctx context.Context, m backend.Member, h backend.Header, at backend.Version) error {
-	_, err := ask[any](ctx, s, OpPin, m.Line, func() *call {
+	_, err := ask[any](ctx, s, OpPin, m.Line, nil, func() *call {
 		return s.send(OpPin, lostResolve, func(l *lease) (any, error) {
 			err := s.b.c.store.pin(m, l.id, h, at)
 			if err == nil {

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -126,26 +127,35 @@ func (s *session) oldest() uint64 {
 	return n
 }
 
-// ask waits for the answer to the call that start returns. start runs with the coordinator
-// locked, and nothing is delivered before it returns.
-func ask[T any](ctx context.Context, s *session, op Op, name string, start func() *call) (T, error) {
-	var zero T
-	if ctx.Err() != nil {
-		return zero, driver.Wrap(string(op), name, context.Cause(ctx))
+// ask waits for the answer to the call that start returns. If the name, or as invalid says
+// another argument, is not allowed, there is no call.
+func ask[T any](ctx context.Context, s *session, op Op, name string, invalid error, start func() *call) (T, error) {
+	err := cmp.Or(backend.CheckName(name), invalid)
+	var v any
+	if err == nil {
+		v, err = s.ask(ctx, start)
 	}
-	s.b.c.lock()
-	if err := s.alive(); err != nil {
-		s.b.c.unlock()
-		return zero, driver.Wrap(string(op), name, err)
-	}
-	cl := start()
-	s.b.c.unlock()
-	v, err := wait(ctx, s.b.c, cl)
 	if err != nil {
+		var zero T
 		return zero, driver.Wrap(string(op), name, err)
 	}
 	t, _ := v.(T)
 	return t, nil
+}
+
+// ask runs start with the coordinator locked. Nothing is delivered before start returns.
+func (s *session) ask(ctx context.Context, start func() *call) (any, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	s.b.c.lock()
+	if err := s.alive(); err != nil {
+		s.b.c.unlock()
+		return nil, err
+	}
+	cl := start()
+	s.b.c.unlock()
+	return wait(ctx, s.b.c, cl)
 }
 
 // wait waits for the call's answer. If ctx ends first, it marks the call as abandoned.
