@@ -13,6 +13,7 @@ import (
 	"github.com/succession-dev/succession/conformance"
 	"github.com/succession-dev/succession/conformance/internal/broken"
 	"github.com/succession-dev/succession/internal/history"
+	"github.com/succession-dev/succession/internal/rig/evidence/notes"
 )
 
 // TestReportFolder checks that histories and pictures are written for every rule that
@@ -87,7 +88,7 @@ func readHistory(t *testing.T, file string) *history.History {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	h, err := history.Read(f)
+	h, err := notes.Read(f)
 	if err != nil {
 		t.Fatal(err)
 	}

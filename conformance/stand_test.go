@@ -10,6 +10,7 @@ import (
 
 	"github.com/succession-dev/succession/conformance"
 	"github.com/succession-dev/succession/internal/history"
+	"github.com/succession-dev/succession/internal/rig/evidence/notes"
 	"github.com/succession-dev/succession/memory"
 )
 
@@ -40,7 +41,7 @@ func TestStand(t *testing.T) {
 		if n := len(c.Members("reports")); n != 0 {
 			t.Errorf("%d members are left", n)
 		}
-		h, err := history.Read(&out)
+		h, err := notes.Read(&out)
 		if err != nil {
 			t.Fatal(err)
 		}

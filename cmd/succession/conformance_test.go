@@ -13,7 +13,7 @@ import (
 
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/conformance"
-	"github.com/succession-dev/succession/internal/history"
+	"github.com/succession-dev/succession/internal/rig/evidence/notes"
 )
 
 func TestConformanceTable(t *testing.T) {
@@ -138,7 +138,7 @@ func TestConformanceReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	h, err := history.Read(f)
+	h, err := notes.Read(f)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +173,7 @@ func TestStand(t *testing.T) {
 		if code := cmd.ProcessState.ExitCode(); code != tt.code || !strings.Contains(stderr.String(), tt.says) {
 			t.Errorf("input %q: exit code %d, %v, standard error %q", tt.in, code, err, &stderr)
 		}
-		if _, err := history.Read(bytes.NewReader(out)); err != nil {
+		if _, err := notes.Read(bytes.NewReader(out)); err != nil {
 			t.Errorf("the output is no history: %v\n%s", err, out)
 		}
 	}

@@ -5,8 +5,8 @@
 // in real time, across several processes of one machine, and in the virtual time of
 // testing/synctest. A note is an [Event]: a candidate joined, won, found its term ended,
 // failed a check, resigned, or left. A fault that was injected is a [Fault], with the span of
-// time that it lasted. Both are kept as JSON lines ([History.Write], [Read]). Each process
-// writes its own file, and [Merge] puts the histories together.
+// time that it lasted. Both are kept as JSON lines ([History.Write]). Each process writes its
+// own file, and [Merge] puts the histories together.
 //
 // # What is checked
 //

@@ -72,16 +72,6 @@ type Fault struct {
 	To       time.Duration `json:"to"` // not before From; equal to From if the fault took no time
 }
 
-func (f Fault) check() error {
-	switch {
-	case f.Kind == "":
-		return fmt.Errorf("fault without a kind")
-	case f.From < 0 || f.To < f.From:
-		return fmt.Errorf("fault %q lasts from %d to %d", f.Kind, f.From, f.To)
-	}
-	return nil
-}
-
 // touches reports whether the fault touches the candidate in the election.
 func (f Fault) touches(election, candidate string) bool {
 	if f.Election != "" && f.Election != election {

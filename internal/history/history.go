@@ -25,24 +25,6 @@ func Merge(hs ...*History) *History {
 	return &out
 }
 
-// Between returns what was noted at from or later, and before to. Faults are cut to that
-// time.
-func (h *History) Between(from, to time.Duration) *History {
-	var out History
-	for _, e := range h.Events {
-		if from <= e.At && e.At < to {
-			out.Events = append(out.Events, e)
-		}
-	}
-	for _, f := range h.Faults {
-		if f.From < to && f.To >= from {
-			f.From, f.To = max(f.From, from), min(f.To, to)
-			out.Faults = append(out.Faults, f)
-		}
-	}
-	return &out
-}
-
 // Span returns the first and the last instant in the history.
 func (h *History) Span() (from, to time.Duration) {
 	first := true

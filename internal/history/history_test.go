@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/internal/history"
+	"github.com/succession-dev/succession/internal/rig/evidence/notes"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -131,25 +132,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// A part of a history has the events of its time, and faults cut to its time.
-func TestBetween(t *testing.T) {
-	h := merge([]history.Fault{{Kind: "cut", From: sec, To: 9 * sec}, {Kind: "pause", From: 8 * sec, To: 9 * sec}},
-		reign("web-1", 1, 0, 2*sec, 5*sec), reign("web-2", 2, 5*sec, 6*sec, 7*sec))
-	got := h.Between(2*sec, 5*sec)
-	for _, e := range got.Events {
-		if e.Candidate != "web-1" || e.At < 2*sec || e.At >= 5*sec {
-			t.Errorf("between 2 s and 5 s there is %+v", e)
-		}
-	}
-	if len(got.Events) == 0 {
-		t.Error("there are no events between 2 s and 5 s")
-	}
-	if want := []history.Fault{{Kind: "cut", From: 2 * sec, To: 5 * sec}}; !reflect.DeepEqual(got.Faults, want) {
-		t.Errorf("the faults are %+v, want %+v", got.Faults, want)
-	}
-}
-
-// What a recorder writes, what its History returns, and what Read returns agree.
+// What a recorder writes, what its History returns, and what notes.Read returns agree.
 func TestRecorderAndLines(t *testing.T) {
 	var now time.Duration
 	var streamed, written bytes.Buffer
@@ -172,7 +155,7 @@ func TestRecorderAndLines(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, text := range map[string]*bytes.Buffer{"streamed": &streamed, "written": &written} {
-		got, err := history.Read(text)
+		got, err := notes.Read(text)
 		if err != nil || !reflect.DeepEqual(got, h) {
 			t.Errorf("%s and read: %+v, %v\nwant %+v", name, got, err, h)
 		}
@@ -199,52 +182,16 @@ type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, errFull }
 
-const joined = `{"at":1,"event":"joined","election":"e","candidate":"c"}` + "\n"
-
-func TestRead(t *testing.T) {
-	tests := []struct {
-		name, text string
-		events     int
-		err        string // part of the error; empty for none
-	}{
-		{"empty lines", "\n" + joined + "\n\n" + joined, 2, ""},
-		{"cut off by a crash", joined + `{"at":2,"event":"wo`, 1, ""},
-		{"last line whole, without its end", joined + strings.TrimSpace(joined), 2, ""},
-		{"cut off in the middle", `{"at":2,"event":"wo` + "\n" + joined, 0, "line 1"},
-		{"unknown event", joined + `{"at":2,"event":"sang","election":"e","candidate":"c"}` + "\n", 0, `line 2: no such event: "sang"`},
-		{"unknown field", `{"at":2,"event":"won","election":"e","candidate":"c","mood":"good"}` + "\n", 0, "mood"},
-		{"no candidate", `{"at":2,"event":"won","election":"e"}` + "\n", 0, "without its election or candidate"},
-		{"before the clock", `{"at":-2,"event":"won","election":"e","candidate":"c"}` + "\n", 0, "before the clock"},
-		{"fault backwards", `{"fault":"cut","from":2,"to":1}` + "\n", 0, "from 2 to 1"},
-		{"two on a line", strings.TrimSpace(joined) + joined, 0, "line 1"},
-		{"endless line", strings.Repeat("x", 2<<20) + "\n", 0, "longer than"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			h, err := history.Read(strings.NewReader(tt.text))
-			switch {
-			case tt.err != "":
-				if err == nil || !strings.Contains(err.Error(), tt.err) {
-					t.Errorf("error %v, want one with %q", err, tt.err)
-				}
-			case err != nil:
-				t.Error(err)
-			case len(h.Events) != tt.events:
-				t.Errorf("%d events, want %d", len(h.Events), tt.events)
-			}
-		})
-	}
-}
-
 // A history that can be read can be checked, drawn, written, and read again unchanged.
 func FuzzRead(f *testing.F) {
+	const joined = `{"at":1,"event":"joined","election":"e","candidate":"c"}` + "\n"
 	f.Add([]byte(joined))
 	f.Add([]byte(joined + `{"at":2,"event":"won","election":"e","candidate":"c","token":7,"position":7}` + "\n" +
 		`{"at":9,"event":"ended","election":"e","candidate":"c","token":7,"deadline":8,"why":"<&>\u0000"}` + "\n" +
 		`{"fault":"cut","target":"c","from":1,"to":5}` + "\n"))
 	f.Add([]byte("{}\n[]\nnull"))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		h, err := history.Read(bytes.NewReader(text))
+		h, err := notes.Read(bytes.NewReader(text))
 		if err != nil {
 			return
 		}
@@ -252,7 +199,7 @@ func FuzzRead(f *testing.F) {
 		if err := h.Write(&written); err != nil {
 			t.Fatal(err)
 		}
-		again, err := history.Read(&written)
+		again, err := notes.Read(&written)
 		if err != nil || !reflect.DeepEqual(again, h) {
 			t.Errorf("read again: %+v, %v\nwant %+v", again, err, h)
 		}

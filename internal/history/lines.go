@@ -33,29 +33,6 @@ func (h *History) Write(w io.Writer) error {
 	return nil
 }
 
-// Read reads what [History.Write] or a [Recorder] wrote, and puts it in order of time. An
-// error names the line. Read skips a last line without a line end if it cannot be parsed: a
-// process that crashed while it wrote leaves such a line.
-func Read(r io.Reader) (*History, error) {
-	var h History
-	in := bufio.NewReader(r)
-	for n := 1; ; n++ {
-		line, err := readLine(in)
-		if err != nil && err != io.EOF {
-			return nil, fmt.Errorf("history: line %d: %w", n, err)
-		}
-		last := err == io.EOF
-		if text := bytes.TrimSpace(line); len(text) > 0 {
-			if err := h.add(text); err != nil && !last {
-				return nil, fmt.Errorf("history: line %d: %w", n, err)
-			}
-		}
-		if last {
-			return Merge(&h), nil
-		}
-	}
-}
-
 // Copy reads from the reader what the recorder of another process writes, and notes it as it
 // comes, until the end. It calls each, if not nil, with every event that it has noted. ahead is
 // how far the clock of the other process is ahead of r's. A last line that a crash left
@@ -70,7 +47,7 @@ func (r *Recorder) Copy(from io.Reader, ahead time.Duration, each func(Event)) e
 		if err != nil {
 			return fmt.Errorf("history: line %d: %w", n, err)
 		}
-		e, err := decode[Event](line)
+		e, err := decode(line)
 		if err != nil {
 			return fmt.Errorf("history: line %d: %w", n, err)
 		}
@@ -105,43 +82,15 @@ func readLine(in *bufio.Reader) ([]byte, error) {
 	}
 }
 
-// add adds one line. Its fields tell whether it is an event or a fault.
-func (h *History) add(line []byte) error {
-	var is struct {
-		Fault *json.RawMessage `json:"fault"`
-	}
-	if err := json.Unmarshal(line, &is); err != nil {
-		return err
-	}
-	if is.Fault != nil {
-		f, err := decode[Fault](line)
-		if err == nil {
-			err = f.check()
-		}
-		if err == nil {
-			h.Faults = append(h.Faults, f)
-		}
-		return err
-	}
-	e, err := decode[Event](line)
-	if err == nil {
-		err = e.check()
-	}
-	if err == nil {
-		h.Events = append(h.Events, e)
-	}
-	return err
-}
-
-func decode[T any](line []byte) (T, error) {
-	var v T
+func decode(line []byte) (Event, error) {
+	var e Event
 	dec := json.NewDecoder(bytes.NewReader(line))
 	dec.DisallowUnknownFields()
-	if err := dec.Decode(&v); err != nil {
-		return v, err
+	if err := dec.Decode(&e); err != nil {
+		return e, err
 	}
 	if dec.More() {
-		return v, errors.New("more follows on the same line")
+		return e, errors.New("more follows on the same line")
 	}
-	return v, nil
+	return e, nil
 }

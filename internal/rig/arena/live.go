@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/internal/history"
+	"github.com/succession-dev/succession/internal/rig/evidence/notes"
 )
 
 // Live is what is known of an ongoing run: the notes of all workers as they come.
@@ -33,7 +34,7 @@ func newLive() *Live {
 
 // hear takes a line of a worker's output.
 func (l *Live) hear(line []byte) {
-	h, err := history.Read(bytes.NewReader(append(line[:len(line):len(line)], '\n')))
+	h, err := notes.Read(bytes.NewReader(append(line[:len(line):len(line)], '\n')))
 	if err != nil {
 		return // the file has it, too, and the checker will say so
 	}

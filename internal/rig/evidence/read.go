@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/succession-dev/succession/internal/history"
+	"github.com/succession-dev/succession/internal/rig/evidence/notes"
 	"github.com/succession-dev/succession/internal/rig/store"
 	"github.com/succession-dev/succession/internal/rig/worker"
 )
@@ -46,7 +47,7 @@ func readHistories(dir string, elections []string) (*history.History, error) {
 		if err != nil {
 			return nil, err
 		}
-		h, err := history.Read(f)
+		h, err := notes.Read(f)
 		f.Close()
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)

@@ -11,6 +11,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/internal/history"
+	"github.com/succession-dev/succession/internal/rig/evidence/notes"
 )
 
 // A Violation is a law that did not hold.
@@ -205,7 +206,7 @@ func (w *world) lookBack() {
 	// What is from before the log went back is not compared with what is from after it.
 	h, from := w.log.History(), time.Duration(0)
 	for _, to := range append(w.rewinds.at, w.now()+1) {
-		for _, v := range h.Between(from, to).Check(w.rules()) {
+		for _, v := range notes.Between(h, from, to).Check(w.rules()) {
 			w.broken = append(w.broken, Violation{"history: " + string(v.Rule), v.From, v.Text, v.Election, v.Candidates})
 		}
 		from = to

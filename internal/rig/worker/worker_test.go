@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/internal/history"
+	"github.com/succession-dev/succession/internal/rig/evidence/notes"
 	"github.com/succession-dev/succession/internal/rig/store"
 	"github.com/succession-dev/succession/internal/rig/worker"
 )
@@ -76,7 +77,7 @@ func TestWorker(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	h, err := history.Read(f)
+	h, err := notes.Read(f)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +164,7 @@ func TestKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	h, err := history.Read(f)
+	h, err := notes.Read(f)
 	if err != nil {
 		t.Fatal(err)
 	}
