@@ -55,8 +55,7 @@ func (h *History) Check(r Rules) []Violation {
 	for _, election := range h.Elections() {
 		terms := h.Terms(election)
 		out = append(out, overlaps(terms, r.Notice)...)
-		out = append(out, tokens(terms)...)
-		out = append(out, orders(terms)...)
+		out = append(out, falls(terms)...)
 		out = append(out, late(terms, r.Notice)...)
 		if r.Vacancy > 0 {
 			out = append(out, h.vacancies(election, terms, r)...)
@@ -83,45 +82,33 @@ func overlaps(terms []Term, notice time.Duration) []Violation {
 	return out
 }
 
-// tokens compares each token with the largest one before it, so that one bad token is one
-// violation. It skips terms whose member was taken away before they were won: nobody relies
-// on them.
-func tokens(terms []Term) []Violation {
+// falls compares the token and the position of each term with the largest before it, so that
+// one bad number is one violation. It skips terms whose member was taken away before they were
+// won: nobody relies on them.
+func falls(terms []Term) []Violation {
 	var out []Violation
-	var top *Term
+	fell := func(rule Rule, t, top *Term, format string, number, most uint64) {
+		out = append(out, Violation{
+			Rule: rule, Election: t.Election, Candidates: []string{top.Candidate, t.Candidate}, From: t.From, To: t.From,
+			Text: fmt.Sprintf(format, t.Candidate, number, top.Candidate, most),
+		})
+	}
+	var top, last *Term // with the largest token, and at the last position
 	for i := range terms {
 		t := &terms[i]
 		if t.Deposed && t.DeposedAt <= t.From {
 			continue
 		}
 		if top != nil && t.Token <= top.Token {
-			out = append(out, Violation{
-				Rule: Token, Election: t.Election, Candidates: []string{top.Candidate, t.Candidate}, From: t.From, To: t.From,
-				Text: fmt.Sprintf("%s won with token %d after %s had won with %d", t.Candidate, t.Token, top.Candidate, top.Token),
-			})
-			continue
+			fell(Token, t, top, "%s won with token %d after %s had won with %d", t.Token, top.Token)
+		} else {
+			top = t
 		}
-		top = t
-	}
-	return out
-}
-
-func orders(terms []Term) []Violation {
-	var out []Violation
-	var last *Term
-	for i := range terms {
-		t := &terms[i]
-		if t.Position == 0 || t.Deposed && t.DeposedAt <= t.From {
-			continue
+		if last != nil && 0 < t.Position && t.Position < last.Position {
+			fell(Order, t, last, "%s won at position %d after %s, who stood behind it at %d", t.Position, last.Position)
+		} else if t.Position > 0 {
+			last = t
 		}
-		if last != nil && t.Position < last.Position {
-			out = append(out, Violation{
-				Rule: Order, Election: t.Election, Candidates: []string{last.Candidate, t.Candidate}, From: t.From, To: t.From,
-				Text: fmt.Sprintf("%s won at position %d after %s, who stood behind it at %d", t.Candidate, t.Position, last.Candidate, last.Position),
-			})
-			continue
-		}
-		last = t
 	}
 	return out
 }
