@@ -21,21 +21,10 @@ const (
 
 // String returns the kind in lower case.
 func (k EventKind) String() string {
-	switch k {
-	case Joined:
-		return "joined"
-	case Waiting:
-		return "waiting"
-	case Elected:
-		return "elected"
-	case Ended:
-		return "ended"
-	case Left:
-		return "left"
-	case Retrying:
-		return "retrying"
+	if k < Joined || k > Retrying {
+		return "unknown"
 	}
-	return "unknown"
+	return [...]string{Joined: "joined", Waiting: "waiting", Elected: "elected", Ended: "ended", Left: "left", Retrying: "retrying"}[k]
 }
 
 // An Event is one step of a campaign, for [Options] Trace.
