@@ -1,6 +1,7 @@
 package elect
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -60,16 +61,9 @@ func New(b backend.Backend, name string, o *Options) *Election {
 	if o != nil {
 		e.o = *o
 	}
-	if e.o.ID == "" {
-		e.o.ID = defaultID()
-	}
-	if e.o.ResignTimeout == 0 {
-		e.o.ResignTimeout = 5 * time.Second
-	}
-	if e.o.Logger == nil {
-		e.o.Logger = slog.New(slog.DiscardHandler)
-	}
-	e.o.Logger = e.o.Logger.With("election", name, "id", e.o.ID)
+	e.o.ID = cmp.Or(e.o.ID, defaultID())
+	e.o.ResignTimeout = cmp.Or(e.o.ResignTimeout, 5*time.Second)
+	e.o.Logger = cmp.Or(e.o.Logger, slog.New(slog.DiscardHandler)).With("election", name, "id", e.o.ID)
 	e.err = e.check()
 	return e
 }
@@ -122,11 +116,8 @@ func splitValue(s string) (id, value string) {
 }
 
 func defaultID() string {
-	host, err := os.Hostname()
-	if err != nil || host == "" {
-		host = "unknown-host"
-	}
-	return fmt.Sprintf("%s-%d-%s", host, os.Getpid(), strings.ToLower(rand.Text()[:4]))
+	host, _ := os.Hostname()
+	return fmt.Sprintf("%s-%d-%s", cmp.Or(host, "unknown-host"), os.Getpid(), strings.ToLower(rand.Text()[:4]))
 }
 
 func (e *Election) trace(ev Event) {

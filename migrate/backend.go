@@ -1,6 +1,7 @@
 package migrate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -74,10 +75,7 @@ func New(from, to backend.Backend, o *Options) *Backend {
 	if o == nil {
 		o = new(Options)
 	}
-	b := &Backend{sub: [2]backend.Backend{from, to}, route: protocol.Route{From: o.From, To: o.To, ID: o.ID}, log: o.Logger}
-	if b.log == nil {
-		b.log = slog.New(slog.DiscardHandler)
-	}
+	b := &Backend{sub: [2]backend.Backend{from, to}, route: protocol.Route{From: o.From, To: o.To, ID: o.ID}, log: cmp.Or(o.Logger, slog.New(slog.DiscardHandler))}
 	switch {
 	case from == nil || to == nil:
 		b.err = fmt.Errorf("%w: New was given no backend", backend.ErrInvalid)
