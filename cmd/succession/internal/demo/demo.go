@@ -79,26 +79,17 @@ type demo struct {
 	complete bool          // ready is closed
 }
 
-// step is something that a candidate did, or that happened to it.
+// step is an event of a candidate, or one of those below.
 type step struct {
-	who   int // from 1
-	kind  stepKind
-	key   string // joins: its place; waits: the place that it watches
-	token uint64 // leads
-	at    time.Time
-	err   error // retries, ends
+	elect.Event
+	who int // from 1
+	at  time.Time
 }
 
-type stepKind int
-
+// What elections do not tell.
 const (
-	joins stepKind = iota
-	waits
-	wakes
-	leads
-	leaves
-	retries
-	ends // its goroutine is about to
+	woken elect.EventKind = -1 - iota // the one in front has gone
+	done                              // its goroutine is about to end; Err is why
 )
 
 func (d *demo) run(ctx context.Context) error {
@@ -119,7 +110,7 @@ func (d *demo) run(ctx context.Context) error {
 		who := started
 		go func() {
 			err := d.candidate(ctx, who)
-			d.steps <- step{who: who, kind: ends, err: err}
+			d.steps <- step{Event: elect.Event{Kind: done, Err: err}, who: who}
 		}()
 	}
 	var failed error
@@ -128,13 +119,13 @@ func (d *demo) run(ctx context.Context) error {
 		s := <-d.steps
 		table.add(s)
 		switch {
-		case s.kind == ends:
+		case s.Kind == done:
 			ended++
-			if s.err != nil && failed == nil {
-				failed = s.err
-				cancel(s.err)
+			if s.Err != nil && failed == nil {
+				failed = s.Err
+				cancel(s.Err)
 			}
-		case s.kind != waits && s.kind != leads || s.who != started || failed != nil:
+		case s.Kind != elect.Waiting && s.Kind != elect.Elected || s.who != started || failed != nil:
 		case started < d.n:
 			next()
 		case !d.complete:
@@ -169,27 +160,9 @@ func (d *demo) candidate(ctx context.Context, who int) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
-	tell := func(s step) {
-		s.who, s.at = who, time.Now()
-		d.steps <- s
-	}
-	e := elect.New(&wakeCounter{b, func() { tell(step{kind: wakes}) }}, election, &elect.Options{
-		ID: strconv.Itoa(who),
-		Trace: func(ev elect.Event) {
-			switch ev.Kind {
-			case elect.Joined:
-				tell(step{kind: joins, key: ev.Member.Key})
-			case elect.Waiting:
-				tell(step{kind: waits, key: ev.Ahead.Key})
-			case elect.Elected:
-				tell(step{kind: leads, token: ev.Token})
-			case elect.Ended:
-				tell(step{kind: leaves})
-			case elect.Retrying:
-				tell(step{kind: retries, err: ev.Err})
-			}
-		},
-	})
+	tell := func(ev elect.Event) { d.steps <- step{ev, who, time.Now()} }
+	counted := &wakeCounter{b, func() { tell(elect.Event{Kind: woken}) }}
+	e := elect.New(counted, election, &elect.Options{ID: strconv.Itoa(who), Trace: tell})
 	t, err := e.Campaign(ctx)
 	if err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
+	"github.com/succession-dev/succession/elect"
 )
 
 // A table prints the steps of a demo, a line each: when, what the line looks
@@ -49,39 +50,39 @@ func newTable(out io.Writer, n int, url string) *table {
 // add prints s.
 func (t *table) add(s step) {
 	i := s.who - 1
-	switch s.kind {
-	case joins:
-		t.key[i] = s.key
-		t.who[s.key] = s.who
-	case waits:
+	switch s.Kind {
+	case elect.Joined:
+		t.key[i] = s.Member.Key
+		t.who[s.Member.Key] = s.who
+	case elect.Waiting:
 		if t.seen[i] {
-			t.print(s, "%d watches %d now", s.who, t.who[s.key])
+			t.print(s, "%d watches %d now", s.who, t.who[s.Ahead.Key])
 			break
 		}
 		t.seen[i] = true
-		t.print(s, "%d joins as %s and watches %d", s.who, t.key[i], t.who[s.key])
-	case wakes:
+		t.print(s, "%d joins as %s and watches %d", s.who, t.key[i], t.who[s.Ahead.Key])
+	case woken:
 		t.woken++
-	case leads:
+	case elect.Elected:
 		if !t.seen[i] {
 			t.seen[i] = true
 			t.print(s, "%d joins as %s; nobody is in front", s.who, t.key[i])
 		}
 		t.leader = s.who
-		t.tokens = append(t.tokens, s.token)
+		t.tokens = append(t.tokens, s.Token)
 		if t.left.IsZero() {
-			t.print(s, "%s", t.highlight("%d leads with token %d", s.who, s.token))
+			t.print(s, "%s", t.highlight("%d leads with token %d", s.who, s.Token))
 			break
 		}
-		t.print(s, "%s, %.1f ms later", t.highlight("%d is woken and leads with token %d", s.who, s.token), milliseconds(s.at.Sub(t.left)))
-	case leaves:
+		t.print(s, "%s, %.1f ms later", t.highlight("%d is woken and leads with token %d", s.who, s.Token), milliseconds(s.at.Sub(t.left)))
+	case elect.Ended:
 		t.leader, t.gone[i], t.left = 0, true, s.at
 		if s.who < len(t.seen) {
 			t.exits++
 		}
 		t.print(s, "%d leaves", s.who)
-	case retries:
-		t.print(s, "%d tries again: %s", s.who, ui.OneLine(s.err.Error()))
+	case elect.Retrying:
+		t.print(s, "%d tries again: %s", s.who, ui.OneLine(s.Err.Error()))
 	}
 }
 

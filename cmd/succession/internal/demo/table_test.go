@@ -3,18 +3,25 @@ package demo
 import (
 	"strings"
 	"testing"
+
+	"github.com/succession-dev/succession/elect"
 )
 
 // The table must be able to say that the election did not behave.
 func TestTableAccuses(t *testing.T) {
+	leads := func(who int, token uint64) step {
+		return step{Event: elect.Event{Kind: elect.Elected, Token: token}, who: who}
+	}
+	leaves := func(who int) step { return step{Event: elect.Event{Kind: elect.Ended}, who: who} }
+	wakes := func(who int) step { return step{Event: elect.Event{Kind: woken}, who: who} }
 	for _, tt := range []struct {
 		name  string
 		steps []step
 		want  string
 	}{
-		{"tokens fall", []step{{who: 1, kind: leads, token: 2}, {who: 1, kind: leaves}, {who: 2, kind: wakes}, {who: 2, kind: leads, token: 1}}, "tokens must grow"},
-		{"a herd", []step{{who: 1, kind: leads, token: 1}, {who: 1, kind: leaves}, {who: 2, kind: wakes}, {who: 2, kind: wakes}, {who: 2, kind: leads, token: 2}}, "each must wake one"},
-		{"one never led", []step{{who: 1, kind: leads, token: 1}}, "a session was lost"},
+		{"tokens fall", []step{leads(1, 2), leaves(1), wakes(2), leads(2, 1)}, "tokens must grow"},
+		{"a herd", []step{leads(1, 1), leaves(1), wakes(2), wakes(2), leads(2, 2)}, "each must wake one"},
+		{"one never led", []step{leads(1, 1)}, "a session was lost"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var out strings.Builder
