@@ -13,7 +13,6 @@ import (
 )
 
 type consul struct {
-	client *api.Client
 	kv     *api.KV
 	prefix string
 }
@@ -49,7 +48,7 @@ func newConsul(u *backend.URL) (Operator, error) {
 	if prefix != "" {
 		prefix += "/"
 	}
-	return &consul{client, client.KV(), prefix}, nil
+	return &consul{client.KV(), prefix}, nil
 }
 
 func (c *consul) Exists(ctx context.Context, name string) (bool, error) {
@@ -76,15 +75,6 @@ func (c *consul) Clear(ctx context.Context, name string) error {
 
 func (c *consul) Remove(ctx context.Context, m backend.Member) error {
 	_, err := c.kv.Delete(c.prefix+m.Line+"/"+m.Key, (&api.WriteOptions{}).WithContext(ctx))
-	return err
-}
-
-// End implements [Ender].
-func (c *consul) End(ctx context.Context, m backend.Member) error {
-	pair, _, err := c.kv.Get(c.prefix+m.Line+"/"+m.Key, (&api.QueryOptions{}).WithContext(ctx))
-	if err == nil && pair != nil && pair.Session != "" {
-		_, err = c.client.Session().Destroy(pair.Session, (&api.WriteOptions{}).WithContext(ctx))
-	}
 	return err
 }
 

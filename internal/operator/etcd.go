@@ -79,17 +79,6 @@ func (e *etcd) Remove(ctx context.Context, m backend.Member) error {
 	})
 }
 
-// End implements [Ender].
-func (e *etcd) End(ctx context.Context, m backend.Member) error {
-	return e.with(func(c *clientv3.Client) error {
-		r, err := c.Get(ctx, e.prefix+m.Line+"/"+m.Key)
-		if err == nil && len(r.Kvs) > 0 {
-			_, err = c.Revoke(ctx, clientv3.LeaseID(r.Kvs[0].Lease))
-		}
-		return err
-	})
-}
-
 func (e *etcd) Drop(ctx context.Context, line string) error {
 	return e.with(func(c *clientv3.Client) error {
 		_, err := c.Txn(ctx).Then(

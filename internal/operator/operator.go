@@ -1,7 +1,6 @@
 // Package operator does to a coordinator what people do with its own tools. It looks at what
-// is stored, deletes members and whole elections without asking the processes that joined
-// them, and ends sessions. It uses the coordinator's own client library, and no driver of this
-// module.
+// is stored, and deletes members and whole elections without asking the processes that joined
+// them. It uses the coordinator's own client library, and no driver of this module.
 package operator
 
 import (
@@ -27,12 +26,6 @@ type Operator interface {
 	// Clear deletes everything at the name and below it. It returns [ErrNoName] for the empty
 	// name.
 	Clear(ctx context.Context, name string) error
-}
-
-// An Ender is an [Operator] that can end the session of a member that stands. The operators of
-// etcd and Consul are Enders. ZooKeeper's is not, because that takes the session's password.
-type Ender interface {
-	End(ctx context.Context, m backend.Member) error
 }
 
 // New returns an operator of the coordinator that u names. It uses the addresses, the prefix

@@ -6,11 +6,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/hashicorp/consul/api"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/operator"
@@ -62,12 +68,13 @@ func Start(ctx context.Context, name, dir string, n int) (c *Coordinator, err er
 	}
 	c.Name = name
 	if c.Cluster != nil {
-		c.Remove = c.operate(operator.Operator.Remove)
+		c.Remove = c.remove
 	}
-	if name == "etcd" || name == "consul" {
-		c.End = c.operate(func(o operator.Operator, ctx context.Context, m backend.Member) error {
-			return o.(operator.Ender).End(ctx, m)
-		})
+	switch name { // the operator of ZooKeeper would need the session's password
+	case "etcd":
+		c.End = c.endEtcd
+	case "consul":
+		c.End = c.endConsul
 	}
 	if c.Observer, err = backend.Open(ctx, c.URL(0, c.Addrs())); err != nil {
 		return nil, errors.Join(err, c.Stop(""))
@@ -75,27 +82,60 @@ func Start(ctx context.Context, name, dir string, n int) (c *Coordinator, err er
 	return c, nil
 }
 
-// operate returns what has an operator act by way of the first server that lets it: some
-// may be down.
-func (c *Coordinator) operate(act func(operator.Operator, context.Context, backend.Member) error) func(context.Context, backend.Member) error {
-	return func(ctx context.Context, m backend.Member) error {
-		var errs []error
-		for i, addrs := 0, c.Addrs(); i < len(addrs); i++ {
-			u, err := backend.ParseURL(c.URL(i, addrs))
-			if err != nil {
-				return err
-			}
-			o, err := operator.New(u)
-			if err == nil {
-				err = act(o, ctx, m)
-			}
-			if err == nil {
-				return nil
-			}
-			errs = append(errs, err)
+// try calls f by way of one server after the other, until it succeeds: some may be down.
+func (c *Coordinator) try(f func(i int, addrs []string) error) error {
+	var errs []error
+	for i, addrs := 0, c.Addrs(); i < len(addrs); i++ {
+		err := f(i, addrs)
+		if err == nil {
+			return nil
 		}
-		return errors.Join(errs...)
+		errs = append(errs, err)
 	}
+	return errors.Join(errs...)
+}
+
+func (c *Coordinator) remove(ctx context.Context, m backend.Member) error {
+	return c.try(func(i int, addrs []string) error {
+		u, err := backend.ParseURL(c.URL(i, addrs))
+		if err != nil {
+			return err
+		}
+		o, err := operator.New(u)
+		if err != nil {
+			return err
+		}
+		return o.Remove(ctx, m)
+	})
+}
+
+func (c *Coordinator) endEtcd(ctx context.Context, m backend.Member) error {
+	return c.try(func(_ int, addrs []string) error {
+		client, err := clientv3.New(clientv3.Config{Endpoints: addrs, DialTimeout: 5 * time.Second, Logger: zap.NewNop()})
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		r, err := client.Get(ctx, path.Join(folder, m.Line, m.Key))
+		if err == nil && len(r.Kvs) > 0 {
+			_, err = client.Revoke(ctx, clientv3.LeaseID(r.Kvs[0].Lease))
+		}
+		return err
+	})
+}
+
+func (c *Coordinator) endConsul(ctx context.Context, m backend.Member) error {
+	return c.try(func(i int, addrs []string) error {
+		client, err := api.NewClient(&api.Config{Address: addrs[i], Transport: &http.Transport{DisableKeepAlives: true}})
+		if err != nil {
+			return err
+		}
+		pair, _, err := client.KV().Get(path.Join(folder, m.Line, m.Key), (&api.QueryOptions{}).WithContext(ctx))
+		if err == nil && pair != nil && pair.Session != "" {
+			_, err = client.Session().Destroy(pair.Session, (&api.WriteOptions{}).WithContext(ctx))
+		}
+		return err
+	})
 }
 
 // Addrs returns the addresses of the servers, where there are any.
