@@ -66,12 +66,7 @@ func (c *consul) Exists(ctx context.Context, name string) (bool, error) {
 	return false, nil
 }
 
-func (c *consul) Clear(ctx context.Context, name string) error {
-	if name == "" {
-		return ErrNoName
-	}
-	return c.Drop(ctx, name)
-}
+func (c *consul) Clear(ctx context.Context, name string) error { return c.Drop(ctx, name) }
 
 func (c *consul) Remove(ctx context.Context, m backend.Member) error {
 	_, err := c.kv.Delete(c.prefix+m.Line+"/"+m.Key, (&api.WriteOptions{}).WithContext(ctx))

@@ -65,12 +65,7 @@ func (e *etcd) Exists(ctx context.Context, name string) (there bool, err error) 
 	return there, err
 }
 
-func (e *etcd) Clear(ctx context.Context, name string) error {
-	if name == "" {
-		return ErrNoName
-	}
-	return e.Drop(ctx, name)
-}
+func (e *etcd) Clear(ctx context.Context, name string) error { return e.Drop(ctx, name) }
 
 func (e *etcd) Remove(ctx context.Context, m backend.Member) error {
 	return e.with(func(c *clientv3.Client) error {

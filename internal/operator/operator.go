@@ -4,7 +4,6 @@
 package operator
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,8 +22,8 @@ type Operator interface {
 	// Drop deletes an election and its members in one step. It succeeds if there is no such
 	// election.
 	Drop(ctx context.Context, line string) error
-	// Clear deletes everything at the name and below it. It returns [ErrNoName] for the empty
-	// name.
+	// Clear deletes everything at the name and below it. The name must not be empty: that would
+	// mean everything that is stored.
 	Clear(ctx context.Context, name string) error
 }
 
@@ -41,20 +40,4 @@ func New(u *backend.URL) (Operator, error) {
 		return newConsul(u)
 	}
 	return nil, fmt.Errorf("an operator of %s: %w", u, errors.ErrUnsupported)
-}
-
-// ErrNoName is what [Operator.Clear] returns for the empty name, which would mean
-// everything that is stored.
-var ErrNoName = errors.New("the name is empty")
-
-// bounded calls f, for a client library whose calls take no context. When ctx ends, it calls
-// stop, which must make f return. It also calls stop after f.
-func bounded(ctx context.Context, stop func(), f func() error) error {
-	defer stop()
-	defer context.AfterFunc(ctx, stop)()
-	err := f()
-	if ctx.Err() != nil {
-		return cmp.Or(context.Cause(ctx), err)
-	}
-	return err
 }

@@ -41,14 +41,19 @@ func (z *zooKeeper) with(ctx context.Context, f func(*zk.Conn) error) error {
 	if err != nil {
 		return err
 	}
-	return bounded(ctx, sync.OnceFunc(c.Close), func() error {
-		if z.user != "" {
-			if err := c.AddAuth("digest", []byte(z.user+":"+z.password)); err != nil {
-				return err
-			}
-		}
-		return f(c)
-	})
+	stop := sync.OnceFunc(c.Close)
+	defer stop()
+	defer context.AfterFunc(ctx, stop)() // the library's calls take no context
+	if z.user != "" {
+		err = c.AddAuth("digest", []byte(z.user+":"+z.password))
+	}
+	if err == nil {
+		err = f(c)
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
 }
 
 func (z *zooKeeper) dial(network, addr string, timeout time.Duration) (net.Conn, error) {
@@ -100,9 +105,6 @@ func (z *zooKeeper) Exists(ctx context.Context, name string) (there bool, err er
 }
 
 func (z *zooKeeper) Clear(ctx context.Context, name string) error {
-	if name == "" {
-		return ErrNoName
-	}
 	return z.with(ctx, func(c *zk.Conn) error { return deleteTree(c, z.path(name)) })
 }
 

@@ -1,11 +1,6 @@
 package target
 
-import (
-	"testing"
-
-	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/internal/operator"
-)
+import "testing"
 
 func TestThroughProxies(t *testing.T) {
 	const others = "the URL names several servers and no server-name that stands in the certificates of all"
@@ -43,17 +38,7 @@ func TestThroughProxies(t *testing.T) {
 
 // Clearing "" would clear everything.
 func TestClearNothing(t *testing.T) {
-	for _, raw := range []string{"zookeeper://127.0.0.1:1", "etcd://127.0.0.1:1", "consul://127.0.0.1:1", "local:" + t.TempDir()} {
-		u, err := backend.ParseURL(raw)
-		if err != nil {
-			t.Fatal(err)
-		}
-		op, err := newOperator(u)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := op.Clear(t.Context(), ""); err != operator.ErrNoName {
-			t.Errorf("%s: %v, want %v", raw, err, operator.ErrNoName)
-		}
+	if err := new(Target).Clear(t.Context()); err != errNoPrefix {
+		t.Errorf("%v, want %v", err, errNoPrefix)
 	}
 }

@@ -31,12 +31,7 @@ func (l *local) Exists(_ context.Context, name string) (bool, error) {
 	return err == nil, err
 }
 
-func (l *local) Clear(_ context.Context, name string) error {
-	if name == "" {
-		return operator.ErrNoName
-	}
-	return os.RemoveAll(l.path(name))
-}
+func (l *local) Clear(ctx context.Context, name string) error { return l.Drop(ctx, name) }
 
 func (l *local) Remove(_ context.Context, m backend.Member) error {
 	return os.Remove(filepath.Join(l.path(m.Line), "@"+m.Key))

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"os/exec"
 	"reflect"
@@ -144,8 +145,14 @@ func (t *Target) TTL() time.Duration { return t.ttl }
 // Prefix is what the names of all elections and records of the suite begin with.
 func (t *Target) Prefix() string { return t.options.Prefix }
 
+// errNoPrefix is what Clear returns for the empty prefix, under which everything is stored.
+var errNoPrefix = errors.New("the prefix is empty")
+
 // Clear deletes everything under the prefix. The caller calls it when the suite is done.
 func (t *Target) Clear(ctx context.Context) error {
+	if t.options.Prefix == "" {
+		return errNoPrefix
+	}
 	if err := t.operator.Clear(ctx, t.options.Prefix); err != nil {
 		return fmt.Errorf("%s: what the suite has left under %s could not be deleted: %w; delete it by hand", t.url, t.options.Prefix, err)
 	}
