@@ -1,17 +1,17 @@
 package consul
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/hashicorp/consul/api"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/agent"
 	"github.com/succession-dev/succession/internal/kit"
-	"github.com/succession-dev/succession/internal/port"
 )
 
 // driver is the scheme of URLs, and the name of this driver in errors.
@@ -38,66 +38,21 @@ func init() { kit.Register(driver, Open) }
 // Open blocks until a first session is established, ctx ends, or the connect timeout has
 // passed ([backend.ErrUnavailable]). The caller closes the backend.
 func Open(ctx context.Context, u *backend.URL) (*Backend, error) {
-	cfg := api.DefaultConfig()
 	o := &Options{
 		TTL:            u.Duration("ttl", 0),
 		ConnectTimeout: u.Duration("connect", 0),
 		Node:           u.Text("node", ""),
 		Prefix:         u.Path,
 	}
-	cfg.Datacenter = u.Text("dc", cfg.Datacenter)
-	cfg.Namespace = u.Text("namespace", cfg.Namespace)
-	cfg.Partition = u.Text("partition", cfg.Partition)
-	invalid := func(why string) (*Backend, error) {
-		return nil, driver.Wrap("open", "", fmt.Errorf("%w URL %s: %s", backend.ErrInvalid, u, why))
+	agentNode := u.Text("agent-node", "")
+	o.AgentNode = agentNode == "on"
+	cfg, err := agent.Config(u)
+	if err = cmp.Or(u.Err(), err); err == nil && agentNode != "" && !o.AgentNode {
+		err = fmt.Errorf("%w URL %s: the only value of parameter agent-node is on", backend.ErrInvalid, u)
 	}
-
-	cfg.TokenFile = u.Text("token-file", cfg.TokenFile)
-	if name := u.Text("token-env", ""); name != "" {
-		cfg.Token, cfg.TokenFile = os.Getenv(name), ""
-		if cfg.Token == "" {
-			return invalid("the environment variable " + name + " that token-env names is empty")
-		}
-	}
-
-	t := &cfg.TLSConfig
-	tls, agentNode := u.Text("tls", ""), u.Text("agent-node", "")
-	for _, p := range []struct {
-		name string
-		to   *string
-	}{
-		{"ca-file", &t.CAFile}, {"cert-file", &t.CertFile}, {"key-file", &t.KeyFile}, {"server-name", &t.Address},
-	} {
-		if v := u.Text(p.name, ""); v != "" {
-			*p.to = v
-			cfg.Scheme = "https"
-		}
-	}
-	if err := u.Err(); err != nil {
+	if err != nil {
 		return nil, driver.Wrap("open", "", err)
 	}
-	switch tls {
-	case "":
-	case "on":
-		cfg.Scheme = "https"
-	default:
-		return invalid("the only value of parameter tls is on")
-	}
-	switch agentNode {
-	case "":
-	case "on":
-		o.AgentNode = true
-	default:
-		return invalid("the only value of parameter agent-node is on")
-	}
-	switch len(u.Hosts) {
-	case 0:
-	case 1:
-		cfg.Address = u.HostPorts(port.Consul)[0]
-	default:
-		return invalid("name one agent, best the one on this machine; it knows the servers")
-	}
-
 	b, err := New(cfg, o)
 	return kit.Opened(ctx, b, err)
 }

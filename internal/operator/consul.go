@@ -8,8 +8,7 @@ import (
 	"github.com/hashicorp/consul/api"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/internal/port"
-	"github.com/succession-dev/succession/internal/security"
+	"github.com/succession-dev/succession/internal/agent"
 )
 
 type consul struct {
@@ -18,26 +17,9 @@ type consul struct {
 }
 
 func newConsul(u *backend.URL) (Operator, error) {
-	c := api.DefaultConfig()
-	if len(u.Hosts) > 0 {
-		c.Address = u.HostPorts(port.Consul)[0]
-	}
-	c.Datacenter = u.Text("dc", c.Datacenter)
-	c.Namespace = u.Text("namespace", c.Namespace)
-	c.Partition = u.Text("partition", c.Partition)
-	if security.TLSOf(u) != (security.TLS{}) { // DefaultConfig has read the environment
-		c.Scheme = "https"
-	}
-	c.TLSConfig.CAFile = u.Text("ca-file", c.TLSConfig.CAFile)
-	c.TLSConfig.CertFile = u.Text("cert-file", c.TLSConfig.CertFile)
-	c.TLSConfig.KeyFile = u.Text("key-file", c.TLSConfig.KeyFile)
-	c.TLSConfig.Address = u.Text("server-name", c.TLSConfig.Address)
-	token, err := security.SecretOf(u, "token").Read()
+	c, err := agent.Config(u)
 	if err != nil {
 		return nil, err
-	}
-	if token != "" {
-		c.Token, c.TokenFile = token, ""
 	}
 	c.Transport.DisableKeepAlives = true // the client has no Close, which would close idle connections
 	client, err := api.NewClient(c)
