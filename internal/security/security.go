@@ -74,62 +74,40 @@ func (t TLS) Config() (*tls.Config, error) {
 	return cfg, nil
 }
 
-// A Login is the parameters of a URL that name a user and the place of the password:
-// user=, and password-file= or password-env=.
-type Login struct {
-	user     string
-	password Secret
-}
+// A Login is the parameters of a URL that name a user, and the file or the environment
+// variable that contains the password: user=, and password-file= or password-env=.
+type Login struct{ user, file, env string }
 
 // LoginOf takes the parameters from u.
 func LoginOf(u *backend.URL) Login {
-	return Login{user: u.Text("user", ""), password: SecretOf(u, "password")}
+	return Login{user: u.Text("user", ""), file: u.Text("password-file", ""), env: u.Text("password-env", "")}
 }
 
-// Read reads the password. It returns empty strings if no parameter names a user,
-// and [backend.ErrInvalid] if a parameter, or what it names, is wrong.
+// Read reads the password. From a file it takes all but the line ends at the end. It returns
+// empty strings if no parameter names a user, and [backend.ErrInvalid] if a parameter, or what
+// it names, is wrong.
 func (l Login) Read() (user, password string, err error) {
-	if (l.user == "") != l.password.empty() {
-		return "", "", invalid("parameters user, and password-file or password-env, go together")
-	}
-	password, err = l.password.Read()
-	return l.user, password, err
-}
-
-// A Secret is the parameters NAME-file and NAME-env of a URL. They name the file or the
-// environment variable that contains a secret.
-type Secret struct{ name, file, env string }
-
-// SecretOf takes the parameters from u.
-func SecretOf(u *backend.URL, name string) Secret {
-	return Secret{name: name, file: u.Text(name+"-file", ""), env: u.Text(name+"-env", "")}
-}
-
-func (s Secret) empty() bool { return s.file == "" && s.env == "" }
-
-// Read reads the secret. From a file it takes all but the line ends at the end. It returns the
-// empty string if no parameter names a secret, and [backend.ErrInvalid] if the secret is empty
-// or cannot be read.
-func (s Secret) Read() (string, error) {
-	var secret, where string
+	where := "the file " + l.file
 	switch {
-	case s.empty():
-		return "", nil
-	case s.file != "" && s.env != "":
-		return "", invalid("parameters %s-file and %s-env: give one of them", s.name, s.name)
-	case s.file != "":
-		b, err := os.ReadFile(s.file)
+	case (l.user == "") != (l.file == "" && l.env == ""):
+		return "", "", invalid("parameters user, and password-file or password-env, go together")
+	case l.user == "":
+		return "", "", nil
+	case l.file != "" && l.env != "":
+		return "", "", invalid("parameters password-file and password-env: give one of them")
+	case l.file != "":
+		b, err := os.ReadFile(l.file)
 		if err != nil {
-			return "", invalid("parameter %s-file: %w", s.name, err)
+			return "", "", invalid("parameter password-file: %w", err)
 		}
-		secret, where = strings.TrimRight(string(b), "\r\n"), "the file "+s.file
+		password = strings.TrimRight(string(b), "\r\n")
 	default:
-		secret, where = os.Getenv(s.env), "the environment variable "+s.env
+		password, where = os.Getenv(l.env), "the environment variable "+l.env
 	}
-	if secret == "" {
-		return "", invalid("the %s in %s is empty", s.name, where)
+	if password == "" {
+		return "", "", invalid("the password in %s is empty", where)
 	}
-	return secret, nil
+	return l.user, password, nil
 }
 
 func invalid(format string, args ...any) error {
