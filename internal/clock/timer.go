@@ -67,6 +67,9 @@ func (t *Timer) set() {
 	t.alarm.ringAt(t.since.boot + t.d - already)
 }
 
+// Exact reports whether the timer counts suspensions. It is for after the first Reset.
+func (t *Timer) Exact() bool { return t.alarm != nil }
+
 // Stop ends the timer, and releases what it holds. It does not block.
 func (t *Timer) Stop() {
 	if t.plain != nil {

@@ -4,6 +4,7 @@ package child
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -12,6 +13,8 @@ import (
 	"strconv"
 	"syscall"
 	"time"
+
+	"github.com/succession-dev/succession/internal/clock"
 )
 
 // pollInterval is how often the guard looks for what it is not told: whether the command's
@@ -19,13 +22,16 @@ import (
 // can be had.
 const pollInterval = 50 * time.Millisecond
 
+// never is an instant of Now that does not come: decades after the machine was started.
+const never = time.Duration(1 << 60)
+
 // guard is the process between the parent and the command. It does everything in
 // one loop, so that it never signals a process id that it has just given up by
 // reaping it.
 type guard struct {
 	reports *os.File
 	tty     terminal
-	alarm   alarm
+	alarm   *clock.Timer  // lasts as long as the process
 	pid     int           // of the command, which is also its process group
 	ended   bool          // the command has been reaped
 	until   time.Duration // when to kill unless told otherwise, as Now; 0 is never
@@ -63,13 +69,12 @@ func Guard(args []string) int {
 	for fd := own; fd < own+2+held; fd++ {
 		syscall.CloseOnExec(fd)
 	}
-	g := &guard{reports: reports, tty: terminal{group: group}, refused: make(map[int]bool)}
-	var err error
-	if g.alarm, err = newAlarm(); err != nil {
-		fmt.Fprintln(os.Stderr, "succession: guard:", err)
+	g := &guard{reports: reports, tty: terminal{group: group}, alarm: clock.NewTimer(), refused: make(map[int]bool)}
+	g.set(until)
+	if adopts && !g.alarm.Exact() {
+		fmt.Fprintln(os.Stderr, "succession: guard: no timer can be had that counts suspensions (timerfd_create); may this process open more files?")
 		return 1
 	}
-	g.set(until)
 	adopt()
 
 	surviveSignals()
@@ -163,7 +168,10 @@ func (g *guard) run(orders <-chan string, died <-chan os.Signal) {
 			if g.wants && g.tty.give(g.pid) {
 				g.want(false)
 			}
-		case <-g.alarm.rings:
+		case <-g.alarm.C:
+			if !g.late() {
+				g.set(g.until)
+			}
 		}
 		if g.late() && !g.expired {
 			g.expired = true
@@ -175,10 +183,11 @@ func (g *guard) run(orders <-chan string, died <-chan os.Signal) {
 	}
 }
 
-// set remembers when to kill.
+// set remembers when to kill, and sets the alarm. That rings somewhat early, because the
+// clock is read twice, and must be set again then.
 func (g *guard) set(until time.Duration) {
 	g.until = until
-	g.alarm.set(until)
+	g.alarm.Reset(clock.Now(), cmp.Or(until, never)-Now())
 }
 
 // late reports whether the time of the command is over.

@@ -1,6 +1,13 @@
+//go:build unix
+
 package child
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
 
 // What the parent and the guard say to each other, a line each. The formats are
 // for Fprintf on one side and Sscanf on the other.
@@ -22,4 +29,14 @@ const (
 func scan(line, format string, args ...any) bool {
 	_, err := fmt.Sscanf(line, format, args...)
 	return err == nil
+}
+
+// Now is the present instant on the clock by which a command's time is measured. It
+// means the same to all processes of this machine, until that is started anew.
+func Now() time.Duration {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(clockID, &ts); err != nil {
+		panic(err) // every system that this is built for has the clock
+	}
+	return time.Duration(ts.Nano())
 }

@@ -9,6 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// clockID is the clock of [Now]: it is the same for all processes, and goes on while
+// the machine is suspended (clock_gettime(2)).
+const clockID = unix.CLOCK_BOOTTIME
+
 // adopts says that orphaned descendants become children of the guard.
 const adopts = true
 

@@ -5,7 +5,13 @@ package child
 import (
 	"os"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
+
+// clockID is the clock of [Now]: it is the same for all processes. Whether it goes on
+// while the machine is suspended differs from system to system.
+const clockID = unix.CLOCK_MONOTONIC
 
 const adopts = false
 
