@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -76,7 +77,7 @@ func (f *folder) prepare() error {
 	if err := unix.Statfs(f.path, &st); err != nil {
 		return &fs.PathError{Op: "statfs", Path: f.path, Err: err}
 	}
-	if kind := uint32(st.Type); !localFS[kind] {
+	if kind := uint32(st.Type); !slices.Contains(localFS, kind) {
 		name := cmp.Or(sharedFS[kind], fmt.Sprintf("a file system of the unknown kind %#x", kind))
 		return fmt.Errorf("%w folder %s: it is on %s, which other machines may share; locks may not reach from machine to machine. Use a disk of this machine, or a coordinator",
 			backend.ErrInvalid, f.path, name)
@@ -136,43 +137,24 @@ func (f *folder) filePerm() fs.FileMode { return f.rights.Load().perm & 0o666 }
 // (statfs(2), include/uapi/linux/magic.h, and the sources of those that are not in Linux). A
 // file system that is not listed is refused: two machines that share it could have two
 // leaders.
-var localFS = map[uint32]bool{
-	unix.EXT4_SUPER_MAGIC:      true, // and ext2, ext3
-	unix.XFS_SUPER_MAGIC:       true,
-	unix.BTRFS_SUPER_MAGIC:     true,
-	unix.F2FS_SUPER_MAGIC:      true,
-	unix.NILFS_SUPER_MAGIC:     true,
-	unix.REISERFS_SUPER_MAGIC:  true,
-	unix.TMPFS_MAGIC:           true,
-	unix.RAMFS_MAGIC:           true,
-	unix.OVERLAYFS_SUPER_MAGIC: true,
-	unix.ECRYPTFS_SUPER_MAGIC:  true,
-	unix.JFFS2_SUPER_MAGIC:     true,
-	0x24051905:                 true, // UBIFS
-	0x2fc12fc1:                 true, // ZFS
-	0x3153464a:                 true, // JFS
-	0x61756673:                 true, // aufs
-	0xca451a4e:                 true, // bcachefs
+var localFS = []uint32{
+	unix.EXT4_SUPER_MAGIC, // and ext2, ext3
+	unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.F2FS_SUPER_MAGIC, unix.NILFS_SUPER_MAGIC,
+	unix.REISERFS_SUPER_MAGIC, unix.TMPFS_MAGIC, unix.RAMFS_MAGIC, unix.OVERLAYFS_SUPER_MAGIC,
+	unix.ECRYPTFS_SUPER_MAGIC, unix.JFFS2_SUPER_MAGIC,
+	0x24051905, // UBIFS
+	0x2fc12fc1, // ZFS
+	0x3153464a, // JFS
+	0x61756673, // aufs
+	0xca451a4e, // bcachefs
 }
 
 // sharedFS are the names of file systems that several machines may mount at a time.
 var sharedFS = map[uint32]string{
-	unix.NFS_SUPER_MAGIC:   "NFS",
-	unix.SMB_SUPER_MAGIC:   "SMB",
-	unix.SMB2_SUPER_MAGIC:  "SMB",
-	unix.CIFS_SUPER_MAGIC:  "CIFS",
-	unix.AFS_SUPER_MAGIC:   "AFS",
-	unix.AFS_FS_MAGIC:      "AFS",
-	unix.CODA_SUPER_MAGIC:  "Coda",
-	unix.CEPH_SUPER_MAGIC:  "Ceph",
-	unix.FUSE_SUPER_MAGIC:  "FUSE",
-	unix.OCFS2_SUPER_MAGIC: "OCFS2",
-	unix.V9FS_MAGIC:        "9P",
-	0x01161970:             "GFS2",
-	0x0bd00bd0:             "Lustre",
-	0x19830326:             "BeeGFS",
-	0x20030528:             "OrangeFS",
-	0x47504653:             "GPFS",
+	unix.NFS_SUPER_MAGIC: "NFS", unix.SMB_SUPER_MAGIC: "SMB", unix.SMB2_SUPER_MAGIC: "SMB", unix.CIFS_SUPER_MAGIC: "CIFS",
+	unix.AFS_SUPER_MAGIC: "AFS", unix.AFS_FS_MAGIC: "AFS", unix.CODA_SUPER_MAGIC: "Coda", unix.CEPH_SUPER_MAGIC: "Ceph",
+	unix.FUSE_SUPER_MAGIC: "FUSE", unix.OCFS2_SUPER_MAGIC: "OCFS2", unix.V9FS_MAGIC: "9P",
+	0x01161970: "GFS2", 0x0bd00bd0: "Lustre", 0x19830326: "BeeGFS", 0x20030528: "OrangeFS", 0x47504653: "GPFS",
 }
 
 func (f *folder) lock() string             { return filepath.Join(f.path, "@lock") }
