@@ -1,6 +1,14 @@
 package main
 
-import "os"
+import (
+	"os"
+
+	// The coordinators that --url can name.
+	_ "github.com/succession-dev/succession/consul"
+	_ "github.com/succession-dev/succession/etcd"
+	_ "github.com/succession-dev/succession/local"
+	_ "github.com/succession-dev/succession/zookeeper"
+)
 
 func main() {
 	os.Exit(execute(os.Args[1:], os.Stdout, os.Stderr))

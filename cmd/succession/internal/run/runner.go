@@ -248,3 +248,18 @@ func nameOf(e *elect.Election, m backend.Member) string {
 func token(t *elect.Term) slog.Attr { return slog.Uint64("token", t.Token()) }
 
 func cause(err error) slog.Attr { return slog.String("cause", ui.OneLine(err.Error())) }
+
+// forwarded are the signals that run passes on to its command.
+var forwarded = []os.Signal{
+	syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT,
+	syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGCONT, syscall.SIGWINCH,
+}
+
+// endsWaiting reports whether sig makes a process leave the line that it stands in.
+func endsWaiting(sig os.Signal) bool {
+	switch sig {
+	case syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT:
+		return true
+	}
+	return false
+}

@@ -1,9 +1,0 @@
-package main
-
-// The coordinators that --url can name.
-import (
-	_ "github.com/succession-dev/succession/consul"
-	_ "github.com/succession-dev/succession/etcd"
-	_ "github.com/succession-dev/succession/local"
-	_ "github.com/succession-dev/succession/zookeeper"
-)
