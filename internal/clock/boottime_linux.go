@@ -1,6 +1,7 @@
 package clock
 
 import (
+	"os"
 	"syscall"
 	"time"
 	"unsafe"
@@ -17,4 +18,61 @@ func sinceBoot() time.Duration {
 		return 0
 	}
 	return time.Duration(ts.Nano())
+}
+
+// An alarm is a timer on CLOCK_BOOTTIME, which goes on while the machine is suspended. If its
+// time comes during a suspension, it rings at the end of that (timerfd_create(2)).
+type alarm struct {
+	fd    uintptr // of file; its method Fd would make it block
+	file  *os.File
+	ended chan struct{}
+}
+
+// newAlarm returns an alarm that is not set. It will call ring, which must not block.
+// newAlarm returns nil if the kernel refuses a timer, as when the process may open no more
+// files. It also returns nil in the virtual time of a test (testing/synctest), because an
+// alarm would ring by the time of the machine.
+func newAlarm(ring func()) *alarm {
+	if virtual() {
+		return nil
+	}
+	fd, _, errno := syscall.RawSyscall(syscall.SYS_TIMERFD_CREATE, clockBoottime, syscall.O_CLOEXEC|syscall.O_NONBLOCK, 0)
+	if errno != 0 {
+		return nil
+	}
+	a := &alarm{fd, os.NewFile(fd, "timer"), make(chan struct{})}
+	go func() {
+		defer close(a.ended)
+		for count := make([]byte, 8); ; {
+			if _, err := a.file.Read(count); err != nil {
+				return
+			}
+			ring()
+		}
+	}()
+	return a
+}
+
+// virtual reports whether package time shows another time than the machine does.
+func virtual() bool {
+	var tv syscall.Timeval
+	if err := syscall.Gettimeofday(&tv); err != nil {
+		return false
+	}
+	return time.Since(time.Unix(tv.Unix())).Abs() > time.Hour
+}
+
+// ringAt makes the alarm ring when boot has passed since the machine booted, at once if it
+// has, instead of at the time that was set before.
+func (a *alarm) ringAt(boot time.Duration) {
+	const absolute = 1 // TFD_TIMER_ABSTIME of linux/timerfd.h
+	spec := struct{ interval, value syscall.Timespec }{value: syscall.NsecToTimespec(int64(max(boot, 1)))}
+	// It fails only if fd is no timer.
+	_, _, _ = syscall.RawSyscall6(syscall.SYS_TIMERFD_SETTIME, a.fd, absolute, uintptr(unsafe.Pointer(&spec)), 0, 0, 0)
+}
+
+// stop ends the alarm, which must not be used after that.
+func (a *alarm) stop() {
+	_ = a.file.Close()
+	<-a.ended
 }

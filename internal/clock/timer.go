@@ -24,10 +24,10 @@ type Timer struct {
 }
 
 // alarms holds the timers that have an alarm.
-var alarms struct {
+var alarms = struct {
 	sync.Mutex
 	of map[*Timer]bool
-}
+}{of: make(map[*Timer]bool)}
 
 // NewTimer returns a timer that is not set. The caller must call Stop.
 func NewTimer() *Timer {
@@ -45,9 +45,6 @@ func (t *Timer) Reset(since Instant, d time.Duration) {
 			return
 		}
 		alarms.Lock()
-		if alarms.of == nil {
-			alarms.of = make(map[*Timer]bool)
-		}
 		alarms.of[t] = true
 		alarms.Unlock()
 	}
