@@ -13,10 +13,10 @@ type Rule string
 // The rules.
 const (
 	Overlap Rule = "overlap" // two terms at the same time
-	Token   Rule = "token"   // a token that did not grow
-	Order   Rule = "order"   // a candidate won before another that stood in front of it
-	Vacancy Rule = "vacancy" // nobody led although a candidate could have
-	Late    Rule = "late"    // a term ended after its deadline
+	Token   Rule = "token"   // a token that is not larger than that of a term before it
+	Order   Rule = "order"   // a term won from a position behind somebody who won later
+	Vacancy Rule = "vacancy" // nobody led for longer than a bound, although a candidate could have
+	Late    Rule = "late"    // a term that ended after its deadline
 )
 
 // Rules say how a history is judged. The zero value forgives nothing and does not

@@ -10,14 +10,7 @@
 //
 // # What is checked
 //
-// [History.Check] looks for
-//
-//   - overlap: two terms of an election at the same time;
-//   - token: a term whose token is not larger than that of a term before it;
-//   - order: a term won from a position in line behind somebody who won later;
-//   - vacancy: nobody led for longer than a bound, while a candidate that no fault touched
-//     stood in line;
-//   - late: a term that ended after its deadline.
+// [History.Check] looks for what breaks a [Rule].
 //
 // An operator may take a leader's member away ([Deposed]). The leader may be cut off, and can
 // then learn of it only by its deadline. So its term is not held against others from then on.

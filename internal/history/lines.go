@@ -18,14 +18,10 @@ func (h *History) Write(w io.Writer) error {
 	b := bufio.NewWriter(w)
 	enc := json.NewEncoder(b)
 	for _, e := range h.Events {
-		if err := enc.Encode(e); err != nil {
-			return fmt.Errorf("history: %w", err)
-		}
+		_ = enc.Encode(e) // Flush returns the first error of w
 	}
 	for _, f := range h.Faults {
-		if err := enc.Encode(f); err != nil {
-			return fmt.Errorf("history: %w", err)
-		}
+		_ = enc.Encode(f)
 	}
 	if err := b.Flush(); err != nil {
 		return fmt.Errorf("history: %w", err)
@@ -44,20 +40,11 @@ func (r *Recorder) Copy(from io.Reader, ahead time.Duration, each func(Event)) e
 		if err == io.EOF {
 			return nil
 		}
+		var e Event
+		if err == nil {
+			e, err = decode(line, ahead)
+		}
 		if err != nil {
-			return fmt.Errorf("history: line %d: %w", n, err)
-		}
-		e, err := decode(line)
-		if err != nil {
-			return fmt.Errorf("history: line %d: %w", n, err)
-		}
-		e.At -= ahead
-		for _, t := range []*time.Duration{&e.Deadline, &e.Led} {
-			if *t > 0 {
-				*t = max(1, *t-ahead)
-			}
-		}
-		if err := e.check(); err != nil {
 			return fmt.Errorf("history: line %d: %w", n, err)
 		}
 		r.Note(e)
@@ -82,7 +69,8 @@ func readLine(in *bufio.Reader) ([]byte, error) {
 	}
 }
 
-func decode(line []byte) (Event, error) {
+// decode reads an event that was dated by a clock that is ahead of ours.
+func decode(line []byte, ahead time.Duration) (Event, error) {
 	var e Event
 	dec := json.NewDecoder(bytes.NewReader(line))
 	dec.DisallowUnknownFields()
@@ -92,5 +80,11 @@ func decode(line []byte) (Event, error) {
 	if dec.More() {
 		return e, errors.New("more follows on the same line")
 	}
-	return e, nil
+	e.At -= ahead
+	for _, t := range []*time.Duration{&e.Deadline, &e.Led} {
+		if *t > 0 {
+			*t = max(1, *t-ahead)
+		}
+	}
+	return e, e.check()
 }
