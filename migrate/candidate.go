@@ -1,6 +1,7 @@
 package migrate
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/succession-dev/succession/backend"
@@ -51,13 +52,7 @@ func candidates(l backend.Line, alone Mode, both map[uint64]bool) []Candidate {
 
 // with returns those of the candidates that have the mode.
 func with(mode Mode, all []Candidate) []Candidate {
-	var out []Candidate
-	for _, c := range all {
-		if c.Mode == mode {
-			out = append(out, c)
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(all), func(c Candidate) bool { return c.Mode != mode })
 }
 
 // String names the candidate for people.
