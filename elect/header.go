@@ -16,14 +16,11 @@ import (
 // returns [ErrNoLeader] if nobody leads, and an error that matches
 // [errors.ErrUnsupported] if the backend has no records.
 func (e *Election) AskToResign(ctx context.Context) (Leader, error) {
-	s, err := e.session(ctx)
+	line, s, err := e.look(ctx)
 	if err != nil {
 		return Leader{}, err
 	}
-	l, err := e.leader(ctx, s)
-	if err != nil {
-		return Leader{}, err
-	}
+	l := first(line)
 	if l.Vacant() {
 		return Leader{}, ErrNoLeader
 	}

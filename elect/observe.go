@@ -25,21 +25,17 @@ func (l Leader) Vacant() bool { return l.Key == "" }
 
 // Leader returns who leads now, or the zero Leader. It blocks for about one round trip.
 func (e *Election) Leader(ctx context.Context) (Leader, error) {
-	s, err := e.session(ctx)
+	line, _, err := e.look(ctx)
 	if err != nil {
 		return Leader{}, err
 	}
-	return e.leader(ctx, s)
+	return first(line), nil
 }
 
 // Line returns all candidates in order, the leader first. It blocks for about one round
 // trip, or one for each candidate if the coordinator knows no other way.
 func (e *Election) Line(ctx context.Context) ([]Leader, error) {
-	s, err := e.session(ctx)
-	if err != nil {
-		return nil, err
-	}
-	line, err := s.Line(ctx, e.name)
+	line, _, err := e.look(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -57,12 +53,22 @@ func (e *Election) session(ctx context.Context) (backend.Session, error) {
 	return e.b.Session(ctx)
 }
 
-func (e *Election) leader(ctx context.Context, s backend.Session) (Leader, error) {
-	line, err := s.Line(ctx, e.name)
-	if err != nil || len(line.Members) == 0 {
-		return Leader{}, err
+// look reads the line, in the session that it returns.
+func (e *Election) look(ctx context.Context) (backend.Line, backend.Session, error) {
+	s, err := e.session(ctx)
+	if err != nil {
+		return backend.Line{}, nil, err
 	}
-	return leaderOf(line, line.Members[0]), nil
+	line, err := s.Line(ctx, e.name)
+	return line, s, err
+}
+
+// first returns who leads.
+func first(line backend.Line) Leader {
+	if len(line.Members) == 0 {
+		return Leader{}
+	}
+	return leaderOf(line, line.Members[0])
 }
 
 func leaderOf(line backend.Line, m backend.Member) Leader {
@@ -86,24 +92,21 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {
 		var last, doubted Leader
 		wait := backoff.New(ctx)
-		first, newest := true, uint64(0)
+		begun, newest := false, uint64(0)
 		for {
 			line, s, err := e.look(ctx)
 			if err == nil {
 				wait.Reset()
-				var l Leader
-				if len(line.Members) > 0 {
-					l = leaderOf(line, line.Members[0])
-				}
+				l := first(line)
 				switch {
-				case !first && l == last:
+				case begun && l == last:
 				case !l.Vacant() && l.Token < newest && l != doubted:
 					// A server that lags behind may show an earlier leader after a later
 					// one. If the next look shows the same again, it is true: an operator
 					// may have deleted the record with the fence.
 					doubted = l
 				default:
-					first, last = false, l
+					begun, last = true, l
 					if !l.Vacant() {
 						newest = l.Token
 					}
@@ -129,15 +132,6 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 			}
 		}
 	}
-}
-
-func (e *Election) look(ctx context.Context) (backend.Line, backend.Session, error) {
-	s, err := e.session(ctx)
-	if err != nil {
-		return backend.Line{}, nil, err
-	}
-	line, err := s.Line(ctx, e.name)
-	return line, s, err
 }
 
 // changed blocks until the first member or the header differs from line. It returns after
