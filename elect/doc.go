@@ -15,17 +15,9 @@
 // # Run
 //
 // Most programs need [Election.Run] only. It campaigns, which is to join the line and to
-// wait. When this candidate leads, Run calls the function. Then one of these happens:
-//
-//   - The function returns while leading, or calls [Term.Resign] and returns. Run
-//     resigns and returns the function's error.
-//   - Leadership is lost. Run cancels the function's context with a [*LostError] as the
-//     cause, waits for the function, drops its error, and campaigns again.
-//   - The context that was given to Run ends. Run cancels the function's context, waits
-//     for the function, resigns, and returns the cause of its own context.
-//
-// Run also returns an error that does not pass by itself, such as [backend.ErrDenied],
-// [backend.ErrReset] or [backend.ErrSealed]: somebody must act.
+// wait, and calls the function when this candidate leads. If leadership is lost, the
+// function's context ends, with a [*LostError] as the cause; Run waits for the function and
+// campaigns again.
 //
 // Run never resigns before the function has returned. A function that ignores its
 // context therefore holds up Run. After a loss it holds up nobody else: the coordinator

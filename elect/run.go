@@ -9,8 +9,9 @@ import (
 )
 
 // Run campaigns, and calls fn when this candidate leads. The context of fn ends when the
-// term ends. If leadership is lost, Run waits for fn and campaigns again. It blocks until
-// fn returns while leading, ctx ends, or an error does not pass by itself. It returns
+// term ends. If leadership is lost, Run waits for fn, drops its error, and campaigns again.
+// It blocks until fn returns while leading, ctx ends, or an error does not pass by itself.
+// It returns
 //
 //   - what fn returned, nil included, if fn returned while leading, or called
 //     [Term.Resign] while leading;
