@@ -33,30 +33,26 @@ asked to resign; 125 it could not be asked.`,
 	wait := cmd.Flags().Duration("wait", 30*time.Second, "how long to wait until another leads or nobody does")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		name := args[0]
-		return ui.UntilSignal(func(ctx context.Context) error {
-			opening, cancel := g.WithTimeout(ctx)
-			defer cancel()
-			return g.With(opening, name, func(opening context.Context, e *elect.Election) error {
-				old, err := e.Leader(opening)
-				if err == nil && old.Pinned {
-					return fmt.Errorf("%s stands first in %q for ever and cannot resign: the election has moved, or is moving, to another coordinator", old.ID, name)
-				}
-				if err == nil {
-					old, err = e.AskToResign(opening)
-				}
-				if errors.Is(err, elect.ErrNoLeader) {
-					return nobodyLeads(g, name)
-				}
-				if err != nil {
-					return err
-				}
-				next, err := successor(ctx, e, old, *wait)
-				if err != nil {
-					return err
-				}
-				fmt.Fprintf(cmd.OutOrStdout(), "%s resigned (token %d); %s\n", ui.Visible(old.ID), old.Token, changeTo(next))
-				return nil
-			})
+		return g.With(name, func(ctx, opening context.Context, e *elect.Election) error {
+			old, err := e.Leader(opening)
+			if err == nil && old.Pinned {
+				return fmt.Errorf("%s stands first in %q for ever and cannot resign: the election has moved, or is moving, to another coordinator", old.ID, name)
+			}
+			if err == nil {
+				old, err = e.AskToResign(opening)
+			}
+			if errors.Is(err, elect.ErrNoLeader) {
+				return nobodyLeads(g, name)
+			}
+			if err != nil {
+				return err
+			}
+			next, err := successor(ctx, e, old, *wait)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "%s resigned (token %d); %s\n", ui.Visible(old.ID), old.Token, changeTo(next))
+			return nil
 		})
 	}
 	return cmd

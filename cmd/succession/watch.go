@@ -76,19 +76,15 @@ func (c change) String() string {
 // watch calls show with each change, until a signal or an error comes. --timeout
 // bounds the connecting only.
 func watch(g *connect.Flags, name string, show func(change) error) error {
-	return ui.UntilSignal(func(ctx context.Context) error {
-		opening, cancel := g.WithTimeout(ctx)
-		defer cancel()
-		return g.With(opening, name, func(_ context.Context, e *elect.Election) error {
-			for l, err := range e.Observe(ctx) {
-				if err != nil {
-					return err
-				}
-				if err := show(changeTo(l)); err != nil {
-					return err
-				}
+	return g.With(name, func(ctx, _ context.Context, e *elect.Election) error {
+		for l, err := range e.Observe(ctx) {
+			if err != nil {
+				return err
 			}
-			return nil
-		})
+			if err := show(changeTo(l)); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }

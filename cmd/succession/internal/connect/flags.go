@@ -44,11 +44,7 @@ var ErrTimeout = errors.New("no answer within --timeout")
 // Look calls f with the election name, for a command that neither stands in line
 // nor takes longer than --timeout.
 func (g *Flags) Look(name string, f func(context.Context, *elect.Election) error) error {
-	return ui.UntilSignal(func(ctx context.Context) error {
-		ctx, cancel := g.WithTimeout(ctx)
-		defer cancel()
-		return g.With(ctx, name, f)
-	})
+	return g.With(name, func(_, opening context.Context, e *elect.Election) error { return f(opening, e) })
 }
 
 // WithTimeout returns ctx with the bound that --timeout sets.
@@ -57,17 +53,22 @@ func (g *Flags) WithTimeout(ctx context.Context) (context.Context, context.Cance
 		fmt.Errorf("%s: %w of %v; is the coordinator up, and --url right?", backend.Redact(g.URL), ErrTimeout, g.Timeout))
 }
 
-// With opens the coordinator, calls f with the election name, and closes it again.
-func (g *Flags) With(ctx context.Context, name string, f func(context.Context, *elect.Election) error) error {
+// With opens the coordinator, calls f with the election name, and closes it again. The
+// first context of f ends with a signal, the second one also after --timeout.
+func (g *Flags) With(name string, f func(ctx, opening context.Context, e *elect.Election) error) error {
 	if err := backend.CheckName(name); err != nil {
 		return err
 	}
-	b, err := Open(ctx, g.URL)
-	if err != nil {
+	return ui.UntilSignal(func(ctx context.Context) error {
+		opening, cancel := g.WithTimeout(ctx)
+		defer cancel()
+		b, err := Open(opening, g.URL)
+		if err != nil {
+			return err
+		}
+		err = f(ctx, opening, elect.New(b, name, nil))
+		// What f found out counts; a session that cannot be closed has joined nothing.
+		b.Close()
 		return err
-	}
-	err = f(ctx, elect.New(b, name, nil))
-	// What f found out counts; a session that cannot be closed has joined nothing.
-	b.Close()
-	return err
+	})
 }
