@@ -26,17 +26,28 @@ const recheckWithoutTTL = time.Second
 // removed, or if the coordinator cannot be reached. It returns other errors, such as
 // [backend.ErrDenied], [backend.ErrSealed] or [backend.ErrReset].
 func (e *Election) Campaign(ctx context.Context) (*Term, error) {
-	return e.campaign(ctx, context.WithoutCancel(ctx))
+	return e.campaign(ctx, context.WithoutCancel(ctx), false)
 }
 
-// campaign is Campaign for a term whose context ends when life ends.
-func (e *Election) campaign(ctx, life context.Context) (*Term, error) {
+// TryCampaign is [Election.Campaign] for a candidate that does not wait behind another. It
+// joins the line, and if somebody stands in front it leaves the line again and returns
+// [ErrNotFirst]. It can do so although nobody leads, if the one in front is only trying too.
+//
+// It blocks for about four round trips. While the coordinator cannot be reached it tries on
+// until ctx ends, as Campaign does.
+func (e *Election) TryCampaign(ctx context.Context) (*Term, error) {
+	return e.campaign(ctx, context.WithoutCancel(ctx), true)
+}
+
+// campaign is Campaign, or TryCampaign if once is true, for a term whose context ends when
+// life ends.
+func (e *Election) campaign(ctx, life context.Context, once bool) (*Term, error) {
 	if err := e.valid(); err != nil {
 		return nil, err
 	}
 	wait := backoff.New(ctx)
 	for {
-		t, err := e.attempt(ctx, life, &wait)
+		t, err := e.attempt(ctx, life, &wait, once)
 		if err == nil {
 			return t, nil
 		}
@@ -56,7 +67,7 @@ func (e *Election) campaign(ctx, life context.Context) (*Term, error) {
 
 // attempt joins the line once, and waits until its member leads or something goes wrong.
 // If it fails, its member has left the line, or leaves it as soon as possible.
-func (e *Election) attempt(ctx, life context.Context, wait *backoff.Backoff) (*Term, error) {
+func (e *Election) attempt(ctx, life context.Context, wait *backoff.Backoff, once bool) (*Term, error) {
 	s, err := e.b.Session(ctx)
 	if err != nil {
 		return nil, err
@@ -72,7 +83,7 @@ func (e *Election) attempt(ctx, life context.Context, wait *backoff.Backoff) (*T
 	e.o.Logger.Info("joined", "key", m.Key, "position", m.Position)
 	e.trace(Event{Kind: Joined, Member: m})
 
-	token, err := e.stand(ctx, s, m, margin, wait)
+	token, err := e.stand(ctx, s, m, margin, wait, once)
 	if err == nil {
 		return newTerm(life, e, s, m, token, margin), nil
 	}
@@ -80,7 +91,8 @@ func (e *Election) attempt(ctx, life context.Context, wait *backoff.Backoff) (*T
 	return nil, err
 }
 
-// stand waits until m is first in its line, and returns the token of its term.
+// stand waits until m is first in its line, and returns the token of its term. If once is
+// true it fails with [ErrNotFirst] instead of waiting behind another member.
 //
 // A watch may die unseen, m itself may be removed, and the election may be sealed. None
 // of these wakes Gone. So stand asks Ahead again about once in a session time, with
@@ -91,7 +103,7 @@ func (e *Election) attempt(ctx, life context.Context, wait *backoff.Backoff) (*T
 //
 // A member that is first and cannot lead holds up everybody. After about a session time
 // stand fails, so that m leaves the line.
-func (e *Election) stand(ctx context.Context, s backend.Session, m backend.Member, margin time.Duration, wait *backoff.Backoff) (uint64, error) {
+func (e *Election) stand(ctx context.Context, s backend.Session, m backend.Member, margin time.Duration, wait *backoff.Backoff, once bool) (uint64, error) {
 	var last backend.Member
 	var enough time.Time              // when m leaves the line, if it is first and cannot lead until then
 	unfenced := errors.New("unknown") // why the fence is not known to be restored
@@ -124,6 +136,9 @@ func (e *Election) stand(ctx context.Context, s backend.Session, m backend.Membe
 				return 0, err
 			}
 			continue
+		}
+		if once {
+			return 0, fmt.Errorf("%w: %s stands in front in %s", ErrNotFirst, p.Ahead.Key, e.name)
 		}
 		wait.Reset() // m waits in line: nothing is wrong any more
 		if p.Ahead != last {

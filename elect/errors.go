@@ -28,6 +28,10 @@ var (
 	ErrAsked = errors.New("asked to resign")
 )
 
+// ErrNotFirst says that somebody stands in front of a candidate that does not wait; see
+// [Election.TryCampaign].
+var ErrNotFirst = errors.New("not first in line")
+
 // ErrNoLeader says that nobody leads, where a leader is needed.
 var ErrNoLeader = errors.New("nobody leads")
 

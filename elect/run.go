@@ -27,7 +27,7 @@ func (e *Election) Run(ctx context.Context, fn func(ctx context.Context, t *Term
 		return fmt.Errorf("elect: %w call of Run: it was given no function", backend.ErrInvalid)
 	}
 	for {
-		t, err := e.campaign(ctx, ctx)
+		t, err := e.campaign(ctx, ctx, false)
 		if err != nil {
 			return err
 		}

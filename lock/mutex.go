@@ -1,0 +1,81 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/elect"
+)
+
+// Options are the optional settings of a [Mutex]. They are those of an election: who this
+// process is, to others who look at the line, the margin, the log. Nil and the zero value mean
+// the defaults.
+type Options = elect.Options
+
+// ErrLocked says that somebody else holds the lock, or waits for it; see [Mutex.TryLock].
+var ErrLocked = errors.New("locked by another")
+
+// A Mutex is a process's handle on a lock that one process holds at a time. It is safe for
+// concurrent use. Each call of Lock or TryLock asks for the lock by itself: of two goroutines
+// of one process, too, one waits for the other.
+type Mutex struct{ e *elect.Election }
+
+// NewMutex returns a handle on the lock with the given name on b. It does not block and does not
+// talk to the coordinator. If the name or an option is not allowed, every call fails with
+// [backend.ErrInvalid]. The caller still has to close b.
+//
+// The lock and the election of the same name are the same: choose names that nothing else uses.
+func NewMutex(b backend.Backend, name string, o *Options) *Mutex {
+	return &Mutex{elect.New(b, name, o)}
+}
+
+// Name returns the lock's name.
+func (m *Mutex) Name() string { return m.e.Name() }
+
+// Lock blocks until this call holds the lock or ctx ends. The caller must call [Held.Unlock] on
+// what it gets, also after the lock was lost.
+//
+// If ctx ends first, Lock leaves the line, within [Options] ResignTimeout, and returns the cause
+// of ctx. Once the lock is held, ctx has no effect on it. Lock waits on, at the end of the line,
+// when the session ends or the coordinator cannot be reached. It returns other errors, such as
+// [backend.ErrDenied] or [backend.ErrSealed].
+func (m *Mutex) Lock(ctx context.Context) (*Held, error) {
+	return held(m.e.Campaign(ctx))
+}
+
+// TryLock is [Mutex.Lock] that does not wait for others: if somebody holds the lock, or waits for
+// it, TryLock returns [ErrLocked] after about four round trips. So it can when two try at once:
+// then one of them, and sometimes neither, holds the lock. While the coordinator cannot be
+// reached TryLock tries on until ctx ends.
+func (m *Mutex) TryLock(ctx context.Context) (*Held, error) {
+	h, err := held(m.e.TryCampaign(ctx))
+	if errors.Is(err, elect.ErrNotFirst) {
+		return nil, fmt.Errorf("lock: %s: %w: %w", m.Name(), ErrLocked, err)
+	}
+	return h, err
+}
+
+// A Held is a lock that this process holds, or has held: it can be lost, as a term of an election
+// can. It is safe for concurrent use.
+//
+// Of the methods of the term, Context is cancelled when the lock is lost or unlocked; Check says
+// at the moment of the call whether it is; Token is larger than that of every earlier holder; and
+// Put writes a record only while the lock is held.
+type Held struct{ *elect.Term }
+
+func held(t *elect.Term, err error) (*Held, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &Held{t}, nil
+}
+
+// Unlock ends the work under the lock and hands it to the next in line. It blocks until the
+// coordinator has confirmed, at most for [Options] ResignTimeout, whether ctx has ended or not.
+// Calling it again returns the same result. It is not an error that the lock was lost before.
+//
+// An error means that the lock is held on. A goroutine unlocks it as soon as that is possible,
+// and the end of the session does so in any case.
+func (h *Held) Unlock(ctx context.Context) error { return h.Resign(ctx) }
