@@ -16,6 +16,22 @@ type Pinner interface {
 	Pin(ctx context.Context, m Member, h Header, at Version) error
 }
 
+// A Sharer lets members of a line be first together, as readers do that share a lock. A session
+// that cannot do that embeds [NoShares].
+type Sharer interface {
+	// JoinShared is Join for a member that waits only for members that are not shared (law
+	// L9).
+	JoinShared(ctx context.Context, line, value string) (Member, error)
+}
+
+// NoShares is for sessions without shared members, which embed it. Its method returns
+// [errors.ErrUnsupported].
+type NoShares struct{}
+
+func (NoShares) JoinShared(context.Context, string, string) (Member, error) {
+	return Member{}, errors.ErrUnsupported
+}
+
 // NoPins is for sessions without pins, which embed it. Their elections cannot be sealed or
 // migrated. Its method returns [errors.ErrUnsupported].
 type NoPins struct{}

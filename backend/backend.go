@@ -42,14 +42,15 @@ type Holder interface {
 // A Session keeps members in line: they go when it ends. Its methods, except Close,
 // fail with [ErrSessionEnded] once it has ended, with [ErrUnavailable] if the
 // coordinator could not be reached or its answer was lost, and with the cause of ctx if
-// ctx ends first. It is safe for concurrent use. A driver whose coordinator has no pins, or
-// no records, embeds [NoPins] or [NoRecords] in its session.
+// ctx ends first. It is safe for concurrent use. A driver whose coordinator has no
+// shared members, no pins, or no records, embeds [NoShares], [NoPins] or [NoRecords] in its
+// session.
 type Session interface {
 	// Join adds one member with the given value at the end of the line, and returns
 	// it (law L1). A line that does not exist comes into being.
 	Join(ctx context.Context, line, value string) (Member, error)
 
-	// Ahead says where m stands: first, or behind which member (law L2). It fails with
+	// Ahead says where m stands: first, or behind which member (laws L2 and L9). It fails with
 	// [ErrNotMember] if m is not in line any more, and with a [*SealedError] if the
 	// election is sealed and m is not the seal.
 	Ahead(ctx context.Context, m Member) (Place, error)
@@ -74,6 +75,7 @@ type Session interface {
 	// election in which nobody stands.
 	Joined(ctx context.Context, line string) error
 
+	Sharer
 	Pinner
 	Records
 
@@ -88,7 +90,7 @@ type Session interface {
 	// whatever reason, Deadline has passed.
 	//
 	// The session keeps Deadline in the future as long as one of its members stands
-	// first or second in a line. Otherwise it may lie in the past until the next
+	// first or second in a line, or is shared and first (law L9). Otherwise it may lie in the past until the next
 	// Ahead. A member just behind the gate that the header names ([Migration] Gate)
 	// may lead, together with a member on another coordinator: once Ahead has returned
 	// that gate, law L6 holds for its session as for a leader's. Deadline does not

@@ -90,6 +90,10 @@
 //     there, because foreign clients list that folder.
 //   - L8: The value of a member is UTF-8 and at most [MaxValue] bytes long. Nobody
 //     changes it while the member stands.
+//   - L9: A shared member waits only for members that are not shared. Ahead says First for
+//     it as soon as none of these stands in front of it, and otherwise names the nearest of
+//     them. So several can be first at once, each with a token of its own. A member that is
+//     not shared waits for whoever stands just in front of it.
 //
 // # Position, fence, token
 //
@@ -109,9 +113,9 @@
 //
 // # Abilities
 //
-// A coordinator may lack three things. If its sessions do not end by time, Session TTL
-// is 0. If it has no pins, or no records, its sessions embed [NoPins] or [NoRecords].
-// Package elect works without all three; package migrate needs pins and records.
+// A coordinator may lack four things. If its sessions do not end by time, Session TTL is 0. If
+// it has no shared members, no pins, or no records, its sessions embed [NoShares], [NoPins] or
+// [NoRecords]. Package elect works without all four; package migrate needs pins and records.
 //
 // # Lost answers
 //
@@ -157,7 +161,7 @@
 //     itself and the record at one instant, and [PlaceOf] decides;
 //   - its deadline rule: which heartbeat proves that the session lives, and how long.
 //
-// Embed [NoPins] and [NoRecords] until there are pins and records. Register a scheme
+// Embed [NoShares], [NoPins] and [NoRecords] until there is what they stand for. Register a scheme
 // ([Register]), and run package conformance from the first day on: it says which law is
 // not kept, and what was seen. Package memory keeps each law in the fewest words; package
 // etcd is the one to read for a coordinator that is a server. Package

@@ -15,6 +15,9 @@ type Member struct {
 	Position uint64
 	// Value is the value that was given to Join. Ahead may leave it empty, as Position.
 	Value string
+	// Shared says that the member was joined by JoinShared: it waits only for members that
+	// are not shared.
+	Shared bool
 	// Pinned says that the member does not go with its session. Ahead may leave it
 	// false, as Position.
 	Pinned bool
@@ -37,14 +40,15 @@ type Place struct {
 	First bool
 	// Token is the token of the term that begins; if First only.
 	Token uint64
-	// Ahead is the member just in front; if not First only.
+	// Ahead is the member just in front or, of a shared member, the nearest in front that is
+	// not shared; if not First only.
 	Ahead Member
 	// Header is the election's header, read no earlier than the line.
 	Header Header
 }
 
 // PlaceOf decides where m stands, for all drivers. m is as the line has it now: it counts
-// whether m is pinned. ahead is the member just in front of m, or nil. h is the header, read
+// whether m is pinned. ahead is the member that m waits for, or nil; see [Awaited]. h is the header, read
 // no earlier than the line.
 //
 // If the election is sealed, the seal stands pinned at the head of its line. For every
@@ -58,4 +62,16 @@ func PlaceOf(m Member, ahead *Member, h Header) (Place, error) {
 		return Place{Ahead: *ahead, Header: h}, nil
 	}
 	return Place{First: true, Token: h.Fence + m.Position, Header: h}, nil
+}
+
+// Awaited returns the index of the member that the i-th in line waits for, or -1 if that is
+// first (law L9). shared says of each in front, and of the i-th itself, whether it is shared.
+func Awaited(i int, shared func(i int) bool) int {
+	front := i - 1
+	if i > 0 && shared(i) {
+		for front >= 0 && shared(front) {
+			front--
+		}
+	}
+	return front
 }

@@ -27,6 +27,8 @@ func (b *bare) Session(ctx context.Context) (backend.Session, error) {
 		switch f {
 		case conformance.Records:
 			s = withoutRecords{full: full{s}}
+		case conformance.Shares:
+			s = withoutShares{full: full{s}}
 		case conformance.Pins:
 			s = withoutPins{full: full{s}}
 		}
@@ -36,7 +38,11 @@ func (b *bare) Session(ctx context.Context) (backend.Session, error) {
 
 // Of methods with the same name Go selects the one that is embedded less deeply.
 type (
-	full        struct{ backend.Session }
+	full          struct{ backend.Session }
+	withoutShares struct {
+		backend.NoShares
+		full
+	}
 	withoutPins struct {
 		backend.NoPins
 		full
@@ -52,6 +58,7 @@ type (
 func TestAbilities(t *testing.T) {
 	for name, lacks := range map[string][]conformance.Fault{
 		"no records":          {conformance.Records},
+		"no shared members":   {conformance.Shares},
 		"no pins":             {conformance.Pins},
 		"no records, no pins": {conformance.Records, conformance.Pins},
 	} {

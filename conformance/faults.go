@@ -119,7 +119,7 @@ type ServerFaults struct {
 }
 
 // A Fault names something that rules need: a field of [Faults], [Isolate], or an ability
-// of the backend: [Deadlines], [Records] or [Pins].
+// of the backend: [Deadlines], [Shares], [Records] or [Pins].
 type Fault = engine.Fault
 
 // The faults, named as in [Faults].
@@ -150,6 +150,9 @@ const (
 	// Deadlines is the ability to end sessions by time. A coordinator that notices the end of
 	// a client in another way lacks it: the TTL of its sessions is 0.
 	Deadlines = engine.Deadlines
+	// Shares is the ability to have shared members. Without it Session JoinShared returns an
+	// error that matches [errors.ErrUnsupported].
+	Shares = engine.Shares
 	// Records is the ability to keep records. Without it the methods of
 	// [backend.Records] return an error that matches [errors.ErrUnsupported].
 	Records = engine.Records
@@ -161,7 +164,7 @@ const (
 // faultNames are all faults and abilities, in the order of the documentation.
 var faultNames = []Fault{
 	Expire, Cut, Mute, Deafen, Sever, Hide, LoseAnswer, Kill, Process, Restart, Pause, Remove, Drop,
-	Reset, Compact, Rewind, Clock, Cluster, Isolate, Requests, Deadlines, Records, Pins,
+	Reset, Compact, Rewind, Clock, Cluster, Isolate, Requests, Deadlines, Shares, Records, Pins,
 }
 
 // disturbing are the faults that also hit clients of other rules.

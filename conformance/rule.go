@@ -53,6 +53,7 @@ var groups = []Group{
 	{"L6", "The deadline is never late"},
 	{"L7", "Nothing but the record and the members"},
 	{"L8", "Values are kept as they are"},
+	{"L9", "Shared members wait for the others alone"},
 	{"Pin", "Pinned members and the seal"},
 	{"Records", "Records with versions"},
 	{"G1", "One leader"},

@@ -74,7 +74,7 @@ coordinator ends a session, and what a healthy call takes at the very most.
 | flaw | a backend, or an election, that breaks one law on purpose (conformance/internal/broken): *Shown to fail by* names those on which the rule is seen to fail |
 
 *Needs* names faults, which a harness provides, and abilities, which a backend has: Deadlines (its
-sessions end by time), Records and Pins. The suite finds out by itself which of these it lacks. A
+sessions end by time), Shares, Records and Pins. The suite finds out by itself which of these it lacks. A
 rule that was not exercised never counts as passed.
 
 ## How to run it
@@ -97,7 +97,7 @@ the other groups it means that leadership is handed on late or to the wrong one,
 left behind; Fault can mean both, and its symptom says which. Look at times first: where a rule fails
 by little, Latency or Slack may be smaller than the cluster's own.
 
-In a backend, a rule in L1 to L8, Pin or Records names the law that the driver breaks, and the groups
+In a backend, a rule in L1 to L9, Pin or Records names the law that the driver breaks, and the groups
 G, Run and Fault show what that does to elections: begin with the first that fails. A rule that fails
 one time in many is a race in the driver, or in the coordinator; it is no less broken.
 
@@ -105,7 +105,7 @@ That all rules pass shows that none was seen to be broken, not that none can be.
 `
 
 func TestRulesAreWellFormed(t *testing.T) {
-	id := regexp.MustCompile(`^(L[1-8]|G([1-9]|10)|Pin|Records|Run|Fault)\.[a-z]+(-[a-z]+)*$`)
+	id := regexp.MustCompile(`^(L[1-9]|G([1-9]|10)|Pin|Records|Run|Fault)\.[a-z]+(-[a-z]+)*$`)
 	seen := make(map[string]bool)
 	groups := make(map[string]bool)
 	for _, r := range conformance.Rules() {
@@ -118,7 +118,7 @@ func TestRulesAreWellFormed(t *testing.T) {
 			t.Errorf("%s: title and text cannot stand in a table: %q, %q", r.ID, r.Title, r.Text)
 		}
 	}
-	for _, g := range []string{"L1", "L2", "L3", "L4", "L5", "L6", "L7", "L8", "G1", "G2", "G3", "G4", "G5", "G6", "G7", "G8", "G9", "G10"} {
+	for _, g := range []string{"L1", "L2", "L3", "L4", "L5", "L6", "L7", "L8", "L9", "G1", "G2", "G3", "G4", "G5", "G6", "G7", "G8", "G9", "G10"} {
 		if !groups[g] {
 			t.Errorf("no rule is about %s", g)
 		}

@@ -76,6 +76,7 @@ func (b *toyBackend) Close() error {
 
 // A toySession is a client's session.
 type toySession struct {
+	backend.NoShares
 	backend.NoPins
 	backend.NoRecords
 	c    *toy

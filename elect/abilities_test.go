@@ -28,6 +28,7 @@ func (b bare) Session(ctx context.Context) (backend.Session, error) {
 }
 
 type bareSession struct {
+	backend.NoShares
 	backend.NoPins
 	noRecords
 	rest

@@ -4,7 +4,7 @@
 //
 //	b, err := backend.Open(ctx, "local:/var/lib/app")
 //
-// Package backend has the words and the laws (L1 to L8) that are named here.
+// Package backend has the words and the laws (L1 to L9) that are named here.
 //
 // # Members
 //

@@ -64,3 +64,49 @@ func ExampleAll() {
 	// term of "account/alice" with token 1
 	// term of "account/bob" with token 3
 }
+
+// Readers share the lock. A writer waits for them, and they for it.
+func ExampleRWMutex() {
+	ctx := context.Background()
+	c := memory.New(nil)
+	a, b := c.Client("web-1"), c.Client("web-2")
+	defer a.Close()
+	defer b.Close()
+
+	one, err := lock.NewRWMutex(a, "catalogue", nil).RLock(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer one.Unlock(ctx)
+	other := lock.NewRWMutex(b, "catalogue", nil)
+	two, err := other.RLock(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer two.Unlock(ctx)
+	_, err = other.TryLock(ctx)
+	fmt.Println("a writer has to wait:", errors.Is(err, lock.ErrLocked))
+	// Output: a writer has to wait: true
+}
+
+// At most two processes call the slow service at a time.
+func ExampleSemaphore() {
+	ctx := context.Background()
+	b := memory.New(nil).Client("web-1")
+	defer b.Close()
+
+	slots := lock.NewSemaphore(b, "slow-service", 2, nil)
+	for range 2 {
+		slot, err := slots.Acquire(ctx)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		defer slot.Unlock(ctx)
+	}
+	_, err := slots.TryAcquire(ctx)
+	fmt.Println("the third has to wait:", errors.Is(err, lock.ErrLocked))
+	// Output: the third has to wait: true
+}

@@ -50,9 +50,13 @@ func (m *Mutex) Lock(ctx context.Context) (*Held, error) {
 // then one of them, and sometimes neither, holds the lock. While the coordinator cannot be
 // reached TryLock tries on until ctx ends.
 func (m *Mutex) TryLock(ctx context.Context) (*Held, error) {
-	h, err := held(m.e.TryCampaign(ctx))
+	return try(ctx, m.e)
+}
+
+func try(ctx context.Context, e *elect.Election) (*Held, error) {
+	h, err := held(e.TryCampaign(ctx))
 	if errors.Is(err, elect.ErrNotFirst) {
-		return nil, fmt.Errorf("lock: %s: %w: %w", m.Name(), ErrLocked, err)
+		return nil, fmt.Errorf("lock: %s: %w: %w", e.Name(), ErrLocked, err)
 	}
 	return h, err
 }

@@ -79,7 +79,7 @@ func (st *store) clone() store {
 func (st *store) happened(t topic) { st.events = append(st.events, t) }
 
 // join adds a member at the end of the line.
-func (st *store) join(name, value string, owner uint64) backend.Member {
+func (st *store) join(name, value string, shared bool, owner uint64) backend.Member {
 	l := st.lines[name]
 	if l == nil {
 		l = new(line)
@@ -91,6 +91,7 @@ func (st *store) join(name, value string, owner uint64) backend.Member {
 		Key:      fmt.Sprintf("n_%010d", l.next),
 		Position: st.index,
 		Value:    value,
+		Shared:   shared,
 	}
 	l.next++
 	l.members = append(l.members, member{m, owner})
@@ -125,8 +126,8 @@ func (st *store) ahead(m backend.Member) (backend.Place, error) {
 		return backend.Place{}, err
 	}
 	var ahead *backend.Member
-	if i > 0 {
-		ahead = &l.members[i-1].Member
+	if front := backend.Awaited(i, func(i int) bool { return l.members[i].Shared }); front >= 0 {
+		ahead = &l.members[front].Member
 	}
 	return backend.PlaceOf(l.members[i].Member, ahead, h)
 }

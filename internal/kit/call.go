@@ -18,6 +18,10 @@ func (a *Adapter) Join(ctx context.Context, line, value string) (backend.Member,
 	return call(ctx, a, "join", line, backend.CheckValue(value), func(ctx context.Context) (backend.Member, error) { return a.Session.Join(ctx, line, value) })
 }
 
+func (a *Adapter) JoinShared(ctx context.Context, line, value string) (backend.Member, error) {
+	return call(ctx, a, "join", line, backend.CheckValue(value), func(ctx context.Context) (backend.Member, error) { return a.Session.JoinShared(ctx, line, value) })
+}
+
 func (a *Adapter) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
 	return call(ctx, a, "ahead", m.Line, nil, func(ctx context.Context) (backend.Place, error) { return a.Session.Ahead(ctx, m) })
 }

@@ -44,7 +44,7 @@ type Flaw struct {
 // Flaws are all flaws, in the order of the rules.
 var Flaws = slices.Concat(
 	joinFlaws, aheadFlaws, goneFlaws, leaveFlaws, sessionFlaws, deadlineFlaws,
-	folderFlaws, valueFlaws, pinFlaws, recordFlaws,
+	folderFlaws, valueFlaws, shareFlaws, pinFlaws, recordFlaws,
 	leaderFlaws, tokenFlaws, guardFlaws, successionFlaws, ghostFlaws, toldFlaws, stallFlaws,
 	cleanFlaws, observeFlaws, runFlaws, faultFlaws,
 )

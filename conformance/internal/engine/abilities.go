@@ -81,6 +81,12 @@ func (t *Trial) lacks() map[Fault]string {
 	if err := s.Pin(ctx, m, backend.Header{}, 1); errors.Is(err, errors.ErrUnsupported) {
 		lacks[Pins] = "the backend has no pins (errors.ErrUnsupported)"
 	}
+	shared, err := s.JoinShared(ctx, line, "abilities")
+	if errors.Is(err, errors.ErrUnsupported) {
+		lacks[Shares] = "the backend has no shared members (errors.ErrUnsupported)"
+	} else if err == nil {
+		_ = s.Leave(ctx, shared)
+	}
 	_ = s.Leave(ctx, m) // if this fails, m goes with the session
 	return lacks
 }

@@ -15,6 +15,13 @@ func (c *Client) Join(text string) backend.Member {
 	return c.Do(Join(c.Election, text)).(backend.Member)
 }
 
+// JoinShared joins the client's election as a shared member.
+func (c *Client) JoinShared(text string) backend.Member {
+	return value(c, "JoinShared", func(ctx context.Context, s backend.Session) (backend.Member, error) {
+		return s.JoinShared(ctx, c.Election, text)
+	})
+}
+
 // Ahead asks who stands in front of m.
 func (c *Client) Ahead(m backend.Member) backend.Place { return c.Do(Ahead(m)).(backend.Place) }
 

@@ -26,6 +26,12 @@ func Join(line, value string) Op {
 	return Op{"Join", "", func(ctx context.Context, s backend.Session) (any, error) { return s.Join(ctx, line, value) }}
 }
 
+func JoinShared(line, value string) Op {
+	return valued("JoinShared", Shares, func(ctx context.Context, s backend.Session) (backend.Member, error) {
+		return s.JoinShared(ctx, line, value)
+	})
+}
+
 func Ahead(m backend.Member) Op {
 	return Op{"Ahead of " + Show(m), "", func(ctx context.Context, s backend.Session) (any, error) { return s.Ahead(ctx, m) }}
 }
@@ -88,7 +94,7 @@ func (t *Trial) Ops(m backend.Member) []Op {
 // Changes returns those of Ops that create something. Put would create the record [Trial.Late].
 func (t *Trial) Changes(m backend.Member) []Op {
 	return t.had([]Op{
-		Join(t.Name, "late"), Pin(m, backend.Header{Fence: 1}, backend.Absent), Put(t.Late(), "late", &backend.If{Member: m}),
+		Join(t.Name, "late"), JoinShared(t.Name, "late"), Pin(m, backend.Header{Fence: 1}, backend.Absent), Put(t.Late(), "late", &backend.If{Member: m}),
 	})
 }
 

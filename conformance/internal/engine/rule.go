@@ -37,9 +37,12 @@ const (
 
 	Deadlines Fault = "Deadlines"
 	Records   Fault = "Records"
+	Shares    Fault = "Shares"
 	Pins      Fault = "Pins"
 )
 
 // IsAbility reports whether f is an ability of a backend, and not a fault that a harness
 // provides.
-func IsAbility(f Fault) bool { return f == Deadlines || f == Records || f == Pins }
+func IsAbility(f Fault) bool {
+	return f == Deadlines || f == Shares || f == Records || f == Pins
+}

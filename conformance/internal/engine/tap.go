@@ -46,6 +46,10 @@ func (s *tap) Join(ctx context.Context, line, value string) (backend.Member, err
 	return noted(s.begin("join %s", Short(line)), Show)(s.Session.Join(ctx, line, value))
 }
 
+func (s *tap) JoinShared(ctx context.Context, line, value string) (backend.Member, error) {
+	return noted(s.begin("join %s, shared", Short(line)), Show)(s.Session.JoinShared(ctx, line, value))
+}
+
 func (s *tap) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
 	return noted(s.begin("ahead of %s", Show(m)), ShowPlace)(s.Session.Ahead(ctx, m))
 }

@@ -1,4 +1,4 @@
-// Package laws has the rules that test the contract of package backend: the laws L1 to L8,
+// Package laws has the rules that test the contract of package backend: the laws L1 to L9,
 // pins, and records. Each has a file.
 package laws
 
@@ -7,5 +7,5 @@ import "slices"
 // Rules are all rules of this package, in the order of RULES.md.
 var Rules = slices.Concat(
 	joinRules, aheadRules, goneRules, leaveRules, sessionRules, deadlineRules,
-	folderRules, valueRules, pinRules, recordRules,
+	folderRules, valueRules, shareRules, pinRules, recordRules,
 )

@@ -98,6 +98,7 @@ func (b *Backend) pause() backoff.Backoff { return backoff.Backoff{Min: b.ttl / 
 // A session is one session at the server. [kit.Life] implements Done, Err and Close. Callers
 // have it in a [kit.Adapter], which checks what they pass and wraps errors.
 type session struct {
+	backend.NoShares
 	*kit.Life
 	b       *Backend
 	log, id string

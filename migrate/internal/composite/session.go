@@ -18,6 +18,7 @@ const closeBound = 5 * time.Second
 // A session consists of two parts, a session with each coordinator. It ends when either
 // part ends; but it outlives that with From once all its candidacies are on To alone (from.go).
 type session struct {
+	backend.NoShares
 	b       *Backend
 	route   protocol.Route
 	log     *slog.Logger

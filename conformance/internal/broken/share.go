@@ -1,0 +1,198 @@
+package broken
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+var shareFlaws = []Flaw{
+	{
+		Name:    "one of many",
+		Breaks:  "L9: a shared member waits for whoever stands just in front",
+		Must:    "L9.together L9.passes L9.woken",
+		May:     "L9",
+		session: func(_ *Backend, s backend.Session) backend.Session { return &oneOfMany{s} },
+	},
+	{
+		Name:    "shared unseen",
+		Breaks:  "L9: Line does not say who is shared",
+		Must:    "L9.together",
+		May:     "L9.lost-answer",
+		session: func(_ *Backend, s backend.Session) backend.Session { return &sharedUnseen{s} },
+	},
+	{
+		Name:    "pass the readers",
+		Breaks:  "L9: a member that is not shared passes over those that are",
+		Must:    "L9.together L9.passes L9.cut L9.ends",
+		session: func(_ *Backend, s backend.Session) backend.Session { return &passReaders{s} },
+	},
+	{
+		Name:    "pass the writer",
+		Breaks:  "L9: a shared member is first whoever stands in front",
+		Must:    "L9.passes L9.woken L9.sealed",
+		session: func(_ *Backend, s backend.Session) backend.Session { return &passWriter{s} },
+	},
+	{
+		Name:    "pass the seal together",
+		Breaks:  "L9: a seal is for members that are not shared",
+		Must:    "L9.sealed",
+		session: func(_ *Backend, s backend.Session) backend.Session { return &sharePastSeal{s} },
+	},
+	{
+		Name:    "first alone",
+		Breaks:  "L9, L6: the deadline is kept ahead for members that are not shared",
+		Must:    "L9.deadline",
+		May:     "L9.cut",
+		session: func(_ *Backend, s backend.Session) backend.Session { return &firstAlone{sharing: sharing{Session: s}} },
+	},
+	{
+		Name:    "lenient together",
+		Breaks:  "L9, L6: the deadline of a shared member is half a TTL late",
+		Must:    "L9.cut",
+		May:     "L9.deadline",
+		session: func(_ *Backend, s backend.Session) backend.Session { return &lenientTogether{sharing{Session: s}} },
+	},
+	{
+		Name:    "share twice",
+		Breaks:  "L9, L1: after a lost answer another shared member is created",
+		Must:    "L9.lost-answer",
+		session: func(b *Backend, s backend.Session) backend.Session { return &shareTwice{s, b} },
+	},
+	{
+		Name:    "share for ever",
+		Breaks:  "L9: a shared member stays when its session ends",
+		Must:    "L9.ends",
+		May:     "L9.cut L9.sealed",
+		session: func(_ *Backend, s backend.Session) backend.Session { return &shareForEver{s} },
+	},
+}
+
+type oneOfMany struct{ backend.Session }
+
+func (s *oneOfMany) JoinShared(ctx context.Context, line, value string) (backend.Member, error) {
+	return s.Join(ctx, line, value)
+}
+
+type sharedUnseen struct{ backend.Session }
+
+func (s *sharedUnseen) Line(ctx context.Context, line string) (backend.Line, error) {
+	l, err := s.Session.Line(ctx, line)
+	for i := range l.Members {
+		l.Members[i].Shared = false
+	}
+	return l, err
+}
+
+type passReaders struct{ backend.Session }
+
+func (s *passReaders) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
+	p, err := s.Session.Ahead(ctx, m)
+	if err != nil || m.Shared {
+		return p, err
+	}
+	l, err := s.Line(ctx, m.Line)
+	if err != nil {
+		return p, err
+	}
+	p.First, p.Token = true, l.Token(m)
+	for _, o := range l.Members {
+		if o.Position < m.Position && !o.Shared {
+			p.First, p.Token, p.Ahead = false, 0, o
+		}
+	}
+	return p, nil
+}
+
+type passWriter struct{ backend.Session }
+
+func (s *passWriter) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
+	p, err := s.Session.Ahead(ctx, m)
+	if err == nil && m.Shared {
+		p.First, p.Token = true, p.Header.Fence+m.Position
+	}
+	return p, err
+}
+
+type sharePastSeal struct{ backend.Session }
+
+func (s *sharePastSeal) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
+	p, err := s.Session.Ahead(ctx, m)
+	if m.Shared && errors.Is(err, backend.ErrSealed) {
+		return backend.Place{First: true, Token: m.Position}, nil
+	}
+	return p, err
+}
+
+// sharing knows whether the session has joined as a shared member.
+type sharing struct {
+	backend.Session
+	mu     sync.Mutex
+	shares time.Time // when it joined as a shared member; zero if it has not
+}
+
+func (s *sharing) JoinShared(ctx context.Context, line, value string) (backend.Member, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m, err := s.Session.JoinShared(ctx, line, value)
+	s.shares = time.Now()
+	return m, err
+}
+
+// since returns when the session joined as a shared member, and whether it has.
+func (s *sharing) since() (joined time.Time, shares bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.shares, !s.shares.IsZero()
+}
+
+type firstAlone struct{ sharing }
+
+func (s *firstAlone) Deadline() time.Time {
+	d := s.Session.Deadline()
+	if joined, shares := s.since(); shares && joined.Add(s.TTL()).Before(d) {
+		return joined.Add(s.TTL())
+	}
+	return d
+}
+
+type lenientTogether struct{ sharing }
+
+func (s *lenientTogether) Deadline() time.Time {
+	d := s.Session.Deadline()
+	if _, shares := s.since(); shares {
+		return d.Add(s.TTL() / 2)
+	}
+	return d
+}
+
+type shareTwice struct {
+	backend.Session
+	b *Backend
+}
+
+func (s *shareTwice) JoinShared(ctx context.Context, line, value string) (backend.Member, error) {
+	if s.b.takeLost() {
+		if m, err := s.Session.JoinShared(ctx, line, value); err != nil {
+			return m, err
+		}
+	}
+	return s.Session.JoinShared(ctx, line, value)
+}
+
+type shareForEver struct{ backend.Session }
+
+func (s *shareForEver) JoinShared(ctx context.Context, line, value string) (backend.Member, error) {
+	m, err := s.Session.JoinShared(ctx, line, value)
+	if err != nil {
+		return m, err
+	}
+	l, err := s.Line(ctx, line)
+	if err != nil {
+		return m, err
+	}
+	return m, s.Pin(ctx, m, l.Header, l.Version)
+}

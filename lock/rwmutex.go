@@ -1,0 +1,59 @@
+package lock
+
+import (
+	"context"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/elect"
+)
+
+// An RWMutex is a process's handle on a lock that any number of readers hold together, or one
+// writer alone. It is safe for concurrent use. Each call asks for the lock by itself.
+//
+// All stand in one line, in the order in which they asked. A reader holds the lock as soon as no
+// writer stands in front of it, and waits for the nearest writer alone. A writer waits for
+// whoever is just in front. So nobody starves: a reader that asks after a writer does not pass
+// it. The exit of a writer wakes the readers up to the next writer, and nobody else.
+type RWMutex struct{ write, read *elect.Election }
+
+// NewRWMutex returns a handle on the lock with the given name on b; see [NewMutex]. Where the
+// backend has no shared members, RLock fails with [errors.ErrUnsupported].
+//
+// The lock and the [Mutex] of the same name are the same: that is its writers' side.
+func NewRWMutex(b backend.Backend, name string, o *Options) *RWMutex {
+	return &RWMutex{elect.New(b, name, o), elect.New(sharing{b}, name, o)}
+}
+
+// Name returns the lock's name.
+func (m *RWMutex) Name() string { return m.write.Name() }
+
+// Lock blocks until this call alone holds the lock, or ctx ends; see [Mutex.Lock].
+func (m *RWMutex) Lock(ctx context.Context) (*Held, error) { return held(m.write.Campaign(ctx)) }
+
+// TryLock is [RWMutex.Lock] that does not wait for others; see [Mutex.TryLock].
+func (m *RWMutex) TryLock(ctx context.Context) (*Held, error) { return try(ctx, m.write) }
+
+// RLock blocks until this call holds the lock together with other readers, or ctx ends; see
+// [Mutex.Lock]. Its token is larger than that of every writer that held the lock before it, and
+// smaller than that of the next.
+func (m *RWMutex) RLock(ctx context.Context) (*Held, error) { return held(m.read.Campaign(ctx)) }
+
+// TryRLock is [RWMutex.RLock] that does not wait for writers; see [Mutex.TryLock].
+func (m *RWMutex) TryRLock(ctx context.Context) (*Held, error) { return try(ctx, m.read) }
+
+// sharing is a backend whose sessions join as shared members.
+type sharing struct{ backend.Backend }
+
+func (b sharing) Session(ctx context.Context) (backend.Session, error) {
+	s, err := b.Backend.Session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return sharingSession{s}, nil
+}
+
+type sharingSession struct{ backend.Session }
+
+func (s sharingSession) Join(ctx context.Context, line, value string) (backend.Member, error) {
+	return s.JoinShared(ctx, line, value)
+}

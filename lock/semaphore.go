@@ -1,0 +1,127 @@
+package lock
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/elect"
+)
+
+// A Semaphore is a process's handle on a lock that up to n processes hold at a time. It is safe
+// for concurrent use. Each call asks for a slot by itself.
+//
+// The holders stand together in the line with the semaphore's name: the first n of it hold a
+// slot. Those who wait stand in a second line, the name of which ends with -turn, and only the
+// first of them joins the line of the holders. So one process alone watches the holders, and an
+// exit wakes two: the one that gets the slot, and the one whose turn is next.
+type Semaphore struct {
+	n            int
+	turns, slots *elect.Election
+}
+
+// NewSemaphore returns a handle on the semaphore with the given name on b; see [NewMutex]. All
+// processes must give the same n: with a larger one, a process also takes slots that the others
+// do not have. If n is less than 1, every call fails with [backend.ErrInvalid]. Where the backend
+// has no shared members, every call fails with [errors.ErrUnsupported].
+func NewSemaphore(b backend.Backend, name string, n int, o *Options) *Semaphore {
+	return &Semaphore{n, elect.New(b, name+"-turn", o), elect.New(slots{b, n}, name, o)}
+}
+
+// Name returns the semaphore's name.
+func (s *Semaphore) Name() string { return s.slots.Name() }
+
+// Acquire blocks until this call holds a slot or ctx ends; see [Mutex.Lock]. Each slot that is
+// held has a token of its own. It is larger than those of all slots that were acquired before.
+func (s *Semaphore) Acquire(ctx context.Context) (*Held, error) {
+	return s.acquire(ctx, func(e *elect.Election) (*Held, error) { return held(e.Campaign(ctx)) })
+}
+
+// TryAcquire is [Semaphore.Acquire] that does not wait for others: if no slot is free, or somebody
+// waits for one, it returns [ErrLocked]; see [Mutex.TryLock].
+func (s *Semaphore) TryAcquire(ctx context.Context) (*Held, error) {
+	return s.acquire(ctx, func(e *elect.Election) (*Held, error) { return try(ctx, e) })
+}
+
+// acquire takes its turn, and then a slot. The turn only keeps the line of the holders short. So
+// it does not matter if it is lost meanwhile.
+func (s *Semaphore) acquire(ctx context.Context, stand func(*elect.Election) (*Held, error)) (*Held, error) {
+	if s.n < 1 {
+		return nil, fmt.Errorf("lock: %w semaphore %s of %d slots: it needs one or more", backend.ErrInvalid, s.Name(), s.n)
+	}
+	turn, err := stand(s.turns)
+	if err != nil {
+		return nil, err
+	}
+	slot, err := stand(s.slots)
+	turn.Unlock(ctx) // if that fails, it is tried on: nobody else can take a turn until then
+	return slot, err
+}
+
+// slots is a backend on which the first n of a line are first.
+type slots struct {
+	backend.Backend
+	n int
+}
+
+func (b slots) Session(ctx context.Context) (backend.Session, error) {
+	s, err := b.Backend.Session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &slotSession{sharingSession: sharingSession{s}, n: b.n}, nil
+}
+
+type slotSession struct {
+	sharingSession
+	n int
+
+	mu    sync.Mutex
+	front []backend.Member // all in front of the member that the newest Ahead has said to wait
+}
+
+// Ahead says First if m is among the first n. Members join the line as shared ones, so that the
+// session keeps its deadline for each of them as for a leader.
+func (s *slotSession) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
+	p, err := s.Session.Ahead(ctx, m)
+	if err != nil || !p.First {
+		return p, err
+	}
+	l, err := s.Line(ctx, m.Line)
+	if err != nil {
+		return backend.Place{}, err
+	}
+	i := slices.IndexFunc(l.Members, func(o backend.Member) bool { return o.Key == m.Key && o.Position == m.Position })
+	switch {
+	case i < 0:
+		return backend.Place{}, fmt.Errorf("%w: %s has gone from %s", backend.ErrNotMember, m.Key, m.Line)
+	case i < s.n:
+		return p, nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.front = l.Members[:i]
+	return backend.Place{Ahead: s.front[i-1], Header: p.Header}, nil
+}
+
+// Gone also returns when another goes that stands in front, if Ahead has said to wait for m: any
+// exit may make room.
+func (s *slotSession) Gone(ctx context.Context, m backend.Member) error {
+	s.mu.Lock()
+	front := s.front
+	s.mu.Unlock()
+	if len(front) == 0 || front[len(front)-1] != m {
+		return s.Session.Gone(ctx, m)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	results := make(chan error, len(front))
+	var waiting sync.WaitGroup
+	for _, o := range front {
+		waiting.Go(func() { results <- s.Session.Gone(ctx, o) })
+	}
+	defer waiting.Wait()
+	defer cancel()
+	return <-results
+}

@@ -1,0 +1,263 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/lock"
+	"github.com/succession-dev/succession/memory"
+)
+
+// asked is a call that asks for a lock in the background.
+type asked struct {
+	held *lock.Held
+	err  error
+	done chan struct{}
+}
+
+func ask(t *testing.T, call func(context.Context) (*lock.Held, error)) *asked {
+	a := &asked{done: make(chan struct{})}
+	go func() {
+		a.held, a.err = call(t.Context())
+		close(a.done)
+	}()
+	synctest.Wait()
+	return a
+}
+
+// holds reports whether the call has got its lock.
+func (a *asked) holds(t *testing.T) bool {
+	t.Helper()
+	synctest.Wait()
+	select {
+	case <-a.done:
+		if a.err != nil {
+			t.Fatal(a.err)
+		}
+		return true
+	default:
+		return false
+	}
+}
+
+// release unlocks, and returns how many calls of each client that has woken.
+func release(t *testing.T, c *memory.Coordinator, a *asked) memory.Counts {
+	t.Helper()
+	before := c.Wakeups()
+	if err := a.held.Unlock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Wait()
+	return c.Wakeups().Since(before)
+}
+
+// who returns the clients that were woken, but for the one itself.
+func who(n memory.Counts, but string) (names []string) {
+	for s := range n {
+		if s.Client != but && s.Op == memory.OpGone {
+			names = append(names, s.Client)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// Readers pass together, no reader passes a writer, and an exit wakes whoever can go on.
+func TestRWMutex(t *testing.T) {
+	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		mutex := func(name string) *lock.RWMutex { return lock.NewRWMutex(client(t, c, name), "jobs", nil) }
+		w1 := ask(t, mutex("w1").Lock)
+		r1, r2 := ask(t, mutex("r1").RLock), ask(t, mutex("r2").RLock)
+		w2 := ask(t, mutex("w2").Lock)
+		r3, r4 := ask(t, mutex("r3").RLock), ask(t, mutex("r4").RLock)
+		expect := func(what string, who ...*asked) {
+			t.Helper()
+			for i, a := range []*asked{w1, r1, r2, w2, r3, r4} {
+				if a.holds(t) && a.held.Check() == nil != slices.Contains(who, a) || !a.holds(t) && slices.Contains(who, a) {
+					t.Errorf("%s: the state of number %d is wrong", what, i)
+				}
+			}
+		}
+		woken := func(got memory.Counts, by string, want ...string) {
+			t.Helper()
+			if names := who(got, by); !slices.Equal(names, want) {
+				t.Errorf("the exit of %s has woken %v, want %v", by, names, want)
+			}
+		}
+		expect("at first", w1)
+		woken(release(t, c, w1), "w1", "r1", "r2")
+		expect("when the writer has left", r1, r2)
+		woken(release(t, c, r1), "r1") // w2 waits for r2, who is just in front
+		expect("when one reader has left", r2)
+		woken(release(t, c, r2), "r2", "w2")
+		expect("when both readers have left", w2)
+		if !(w1.held.Token() < r1.held.Token() && r1.held.Token() < r2.held.Token() && r2.held.Token() < w2.held.Token()) {
+			t.Error("the tokens do not grow")
+		}
+		woken(release(t, c, w2), "w2", "r3", "r4")
+		expect("when the second writer has left", r3, r4)
+		release(t, c, r3)
+		release(t, c, r4)
+	})
+}
+
+func TestTryRLock(t *testing.T) {
+	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		a, b := lock.NewRWMutex(client(t, c, "a"), "jobs", nil), lock.NewRWMutex(client(t, c, "b"), "jobs", nil)
+		one := must[*lock.Held](t)(a.TryRLock(t.Context()))
+		two := must[*lock.Held](t)(b.TryRLock(t.Context()))
+		_, err := a.TryLock(t.Context())
+		want(t, err, lock.ErrLocked)
+		one.Unlock(t.Context())
+		two.Unlock(t.Context())
+		writer := must[*lock.Held](t)(a.TryLock(t.Context()))
+		_, err = b.TryRLock(t.Context())
+		want(t, err, lock.ErrLocked)
+		writer.Unlock(t.Context())
+		if n := standing(c, "jobs"); n != 0 {
+			t.Errorf("%d stand in line", n)
+		}
+	})
+}
+
+// A reader that is cut off loses the lock before the writer behind it gets it.
+func TestReaderIsCutOff(t *testing.T) {
+	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		r := client(t, c, "r")
+		reader := ask(t, lock.NewRWMutex(r, "jobs", nil).RLock)
+		writer := ask(t, lock.NewRWMutex(client(t, c, "w"), "jobs", nil).Lock)
+		r.Cut()
+		lost := make(chan time.Time, 1)
+		context.AfterFunc(reader.held.Context(), func() { lost <- time.Now() })
+		<-writer.done
+		got := time.Now()
+		if writer.err != nil || !(<-lost).Before(got) {
+			t.Errorf("the writer holds the lock (%v) before the reader has lost it", writer.err)
+		}
+		want(t, reader.held.Check(), elect.ErrLost)
+		r.Heal()
+		release(t, c, writer)
+		reader.held.Unlock(t.Context())
+	})
+}
+
+// Never more than n hold a slot, each free slot is taken, and an exit wakes at most two.
+func TestSemaphore(t *testing.T) {
+	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		const n, all = 3, 10
+		var calls []*asked
+		for i := range all {
+			s := lock.NewSemaphore(client(t, c, fmt.Sprint("c", i)), "jobs", n, nil)
+			calls = append(calls, ask(t, s.Acquire))
+		}
+		_, err := lock.NewSemaphore(client(t, c, "try"), "jobs", n, nil).TryAcquire(t.Context())
+		want(t, err, lock.ErrLocked)
+		for held, left := []int{0, 1, 2}, all; left > 0; left-- {
+			if stand := standing(c, "jobs"); stand > n+1 {
+				t.Fatalf("%d stand in the line of the holders", stand)
+			}
+			for i, a := range calls {
+				if holds := a.holds(t) && a.held.Check() == nil; holds != slices.Contains(held, i) {
+					t.Fatalf("with %d left, number %d holds a slot: %v; want %v to hold one", left, i, holds, held)
+				}
+			}
+			leaves := held[left%len(held)]
+			if names := who(release(t, c, calls[leaves]), fmt.Sprint("c", leaves)); len(names) > 2 {
+				t.Errorf("one exit has woken %v", names)
+			}
+			held = slices.DeleteFunc(held, func(i int) bool { return i == leaves })
+			if next := all - left + n; next < all {
+				held = append(held, next)
+			}
+		}
+		for _, line := range []string{"jobs", "jobs-turn"} {
+			if stand := standing(c, line); stand != 0 {
+				t.Errorf("%d stand in the line %s", stand, line)
+			}
+		}
+		must[*lock.Held](t)(lock.NewSemaphore(client(t, c, "try again"), "jobs", n, nil).TryAcquire(t.Context())).Unlock(t.Context())
+	})
+}
+
+// Whoever dies gives its slot back, and so does whoever dies while it waits for one.
+func TestSemaphoreOfTheDead(t *testing.T) {
+	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		sem := func(name string) (*memory.Backend, *asked) {
+			b := client(t, c, name)
+			return b, ask(t, lock.NewSemaphore(b, "jobs", 2, nil).Acquire)
+		}
+		holder, one := sem("one")
+		_, two := sem("two")
+		waiter, three := sem("three")
+		_, four := sem("four")
+		waiter.Expire() // it stands at the end of the line again
+		synctest.Wait()
+		holder.Expire()
+		synctest.Wait()
+		if !two.holds(t) || !four.holds(t) || three.holds(t) {
+			t.Errorf("two, three, four hold a slot: %v, %v, %v; want two and four", two.holds(t), three.holds(t), four.holds(t))
+		}
+		want(t, one.held.Check(), elect.ErrLost)
+		release(t, c, two)
+		if !three.holds(t) {
+			t.Error("three has not got the slot of two")
+		}
+		for _, a := range []*asked{one, three, four} {
+			a.held.Unlock(t.Context())
+		}
+	})
+}
+
+func TestSemaphoreArguments(t *testing.T) {
+	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		for _, n := range []int{0, -1} {
+			_, err := lock.NewSemaphore(client(t, c, "a"), "jobs", n, nil).Acquire(t.Context())
+			want(t, err, backend.ErrInvalid)
+			if !strings.Contains(err.Error(), "jobs") {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// bare is a backend without shared members.
+type bare struct{ backend.Backend }
+
+func (b bare) Session(ctx context.Context) (backend.Session, error) {
+	s, err := b.Backend.Session(ctx)
+	return struct {
+		backend.NoShares
+		rest
+	}{rest: rest{deep{s}}}, err
+}
+
+// Of methods with the same name the one that is embedded less deeply counts.
+type (
+	rest struct{ deep }
+	deep struct{ backend.Session }
+)
+
+// Where there are no shared members, it is said so, and a Mutex works.
+func TestWithoutSharedMembers(t *testing.T) {
+	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		b := bare{client(t, c, "a")}
+		_, err := lock.NewRWMutex(b, "jobs", nil).RLock(t.Context())
+		want(t, err, errors.ErrUnsupported)
+		_, err = lock.NewSemaphore(b, "jobs", 2, nil).Acquire(t.Context())
+		want(t, err, errors.ErrUnsupported)
+		must[*lock.Held](t)(lock.NewMutex(b, "jobs", nil).Lock(t.Context())).Unlock(t.Context())
+		for _, line := range []string{"jobs", "jobs-turn"} {
+			if n := standing(c, line); n != 0 {
+				t.Errorf("%d stand in the line %s", n, line)
+			}
+		}
+	})
+}
