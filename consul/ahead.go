@@ -24,8 +24,8 @@ func (s *session) Ahead(ctx context.Context, m backend.Member) (backend.Place, e
 		return backend.Place{}, s.missing(ctx, m)
 	}
 	var ahead *backend.Member
-	if i > 0 {
-		ahead = &line.Members[i-1]
+	if front := backend.Awaited(i, func(i int) bool { return line.Members[i].Shared }); front >= 0 {
+		ahead = &line.Members[front]
 	}
 	return backend.PlaceOf(line.Members[i], ahead, line.Header)
 }

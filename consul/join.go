@@ -17,7 +17,16 @@ import (
 // not exist, so it takes effect once. Whichever of the two it was, the key tells that it
 // is ours.
 func (s *session) Join(ctx context.Context, line, value string) (backend.Member, error) {
-	m := backend.Member{Line: line, Key: s.nextKey(line), Value: value}
+	return s.join(ctx, line, value, false)
+}
+
+// JoinShared is Join for a shared member; see [backend.Sharer].
+func (s *session) JoinShared(ctx context.Context, line, value string) (backend.Member, error) {
+	return s.join(ctx, line, value, true)
+}
+
+func (s *session) join(ctx context.Context, line, value string, shared bool) (backend.Member, error) {
+	m := backend.Member{Line: line, Key: s.nextKey(line, shared), Value: value, Shared: shared}
 	key := s.b.o.folder(line) + m.Key
 
 	s.stand(key, 0)
@@ -49,11 +58,11 @@ func (s *session) Join(ctx context.Context, line, value string) (backend.Member,
 }
 
 // nextKey returns a name for a member that this session has never used in the line.
-func (s *session) nextKey(line string) string {
+func (s *session) nextKey(line string, shared bool) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.joins[line]++
-	return memberKey(s.id, s.joins[line])
+	return memberKey(s.id, s.joins[line], shared)
 }
 
 // lock creates the key, locked by the session, or finds that it exists already. It

@@ -12,7 +12,7 @@ import (
 //
 //	E                the header of election E, or a record
 //	E/<session>      the first member that a session joined in E
-//	E/<session>-2    the second, and so on
+//	E/<session>-2    the second, and so on; -shared follows if it is shared
 //
 // where <session> is the first session of Consul that the session has had.
 //
@@ -35,12 +35,20 @@ func (o *Options) key(name string) string {
 func (o *Options) folder(line string) string { return o.key(line) + "/" }
 
 // memberKey returns the name of the n-th member of a session in a line, counted from 1.
-func memberKey(session string, n int) string {
-	if n == 1 {
-		return session
+func memberKey(session string, n int, shared bool) string {
+	key := session
+	if n > 1 {
+		key += "-" + strconv.Itoa(n)
 	}
-	return session + "-" + strconv.Itoa(n)
+	if shared {
+		key += sharedSuffix
+	}
+	return key
 }
+
+const sharedSuffix = "-shared"
+
+func isShared(key string) bool { return strings.HasSuffix(key, sharedSuffix) }
 
 // isMemberKey reports whether s is the name of a member.
 func isMemberKey(s string) bool {
@@ -59,12 +67,12 @@ func isMemberKey(s string) bool {
 			}
 		}
 	}
-	rest := s[sessionIDLength:]
+	rest := strings.TrimSuffix(s[sessionIDLength:], sharedSuffix)
 	if rest == "" {
 		return true
 	}
 	n, err := strconv.ParseUint(strings.TrimPrefix(rest, "-"), 10, 31)
-	return err == nil && memberKey("", int(n)) == rest
+	return err == nil && memberKey("", int(n), false) == rest
 }
 
 // checkName is [backend.CheckName], and also refuses a name that would stand in a line as

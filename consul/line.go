@@ -58,6 +58,7 @@ func membersOf(line, folder string, pairs []*api.KVPair) []backend.Member {
 			Key:      key,
 			Position: p.CreateIndex,
 			Value:    string(p.Value),
+			Shared:   isShared(key),
 			Pinned:   p.Session == "",
 		})
 	}

@@ -24,12 +24,21 @@ const maxChecked = 1024
 // still be on its way. A key about which there is such doubt is never used again. When
 // its member has left, or Join has been given up, the key becomes one of the session's
 // [ghosts]. What etcd refuses leaves none.
-func (s *session) Join(ctx context.Context, line, value string) (m backend.Member, err error) {
+func (s *session) Join(ctx context.Context, line, value string) (backend.Member, error) {
+	return s.join(ctx, line, value, false)
+}
+
+// JoinShared is Join for a shared member; see [backend.Sharer].
+func (s *session) JoinShared(ctx context.Context, line, value string) (backend.Member, error) {
+	return s.join(ctx, line, value, true)
+}
+
+func (s *session) join(ctx context.Context, line, value string, shared bool) (m backend.Member, err error) {
 	if err := s.checkNesting(ctx, line); err != nil {
 		return m, err
 	}
 	for {
-		name := s.take(line)
+		name := s.take(line, shared)
 		if m, err = s.create(ctx, line, name, value); !errors.Is(err, errTaken) {
 			return m, err
 		}
@@ -47,7 +56,7 @@ var errTaken = errors.New("key is taken")
 
 // create makes the member under a name that take has returned.
 func (s *session) create(ctx context.Context, line, name, value string) (backend.Member, error) {
-	m := backend.Member{Line: line, Key: name, Value: value}
+	m := backend.Member{Line: line, Key: name, Value: value, Shared: isShared(name)}
 	key, lost := s.b.member(m), false
 	var resp *clientv3.TxnResponse
 	var err error = errOutdated
@@ -106,11 +115,11 @@ func (s *session) undone(ctx context.Context, key string, why error) bool {
 }
 
 // take returns a name in the line for a new member, and reserves it.
-func (s *session) take(line string) string {
+func (s *session) take(line string, shared bool) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for nth := 1; ; nth++ {
-		name := memberKey(s.id, nth)
+		name := memberKey(s.id, nth, shared)
 		if s.taken[line+"/"+name] == nil {
 			s.taken[line+"/"+name] = new(taken)
 			return name

@@ -19,12 +19,12 @@ const leaseMark = 0x5ecc << 48
 func newLeaseID() int64 { return leaseMark | rand.Int64N(1<<48) }
 
 var (
-	// ourMember is the name of a member of ours: hex(lease), and a number if the session
-	// has joined the same line again.
-	ourMember = regexp.MustCompile(`^5ecc[0-9a-f]{12}(-[0-9]+)?$`)
+	// ourMember is the name of a member of ours: hex(lease), a number if the session has
+	// joined the same line again, and what says that it is shared.
+	ourMember = regexp.MustCompile(`^5ecc[0-9a-f]{12}(-[0-9]+)?(-shared)?$`)
 	// anyMember is the name of a member of any client: of ours, and of those whose lease
 	// ID etcd has chosen. That is 63 bits in hexadecimal, without leading zeros.
-	anyMember = regexp.MustCompile(`^[0-9a-f]{15,16}(-[0-9]+)?$`)
+	anyMember = regexp.MustCompile(`^[0-9a-f]{15,16}(-[0-9]+)?(-shared)?$`)
 )
 
 // record returns the key of a record, or of an election's header.
@@ -38,14 +38,22 @@ func (b *Backend) member(m backend.Member) string { return b.folder(m.Line) + m.
 
 // memberKey returns the name of the nth member of a session in one line; lease is the
 // session's first. The first member has the name that etcd's own elections give it
-// (client/v3/concurrency, election.go). Nobody parses the name; it must only be unique in
-// the line.
-func memberKey(lease int64, nth int) string {
-	if nth == 1 {
-		return fmt.Sprintf("%x", lease)
+// (client/v3/concurrency, election.go). Nobody reads the number; the name must only be unique
+// in the line. It tells who is shared: what is said of a key alone has no value.
+func memberKey(lease int64, nth int, shared bool) string {
+	key := fmt.Sprintf("%x", lease)
+	if nth > 1 {
+		key += fmt.Sprintf("-%d", nth)
 	}
-	return fmt.Sprintf("%x-%d", lease, nth)
+	if shared {
+		key += sharedSuffix
+	}
+	return key
 }
+
+const sharedSuffix = "-shared"
+
+func isShared(key string) bool { return strings.HasSuffix(key, sharedSuffix) }
 
 // memberOf returns the member that kv is, or false if it is no member of the line. Members
 // stand directly in the folder. A key there without a lease, whose name is not like that
@@ -60,6 +68,7 @@ func (b *Backend) memberOf(line string, kv *mvccpb.KeyValue) (backend.Member, bo
 		Key:      rest,
 		Position: uint64(kv.CreateRevision),
 		Value:    strings.ToValidUTF8(string(kv.Value), "\uFFFD"), // foreign clients write what they like
+		Shared:   isShared(rest),
 		Pinned:   kv.Lease == 0,
 	}, true
 }

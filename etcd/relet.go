@@ -149,7 +149,7 @@ func (s *session) catchUp(ctx context.Context, key string, lease int64) error {
 
 // joined reports whether the member of the given name was joined by this session.
 func (s *session) joined(name string) bool {
-	first := memberKey(s.id, 1)
+	first := memberKey(s.id, 1, false)
 	return name == first || strings.HasPrefix(name, first+"-")
 }
 

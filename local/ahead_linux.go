@@ -7,8 +7,8 @@ import (
 )
 
 // Ahead says who stands just in front of m; see [backend.Session]. It reads one file, and
-// tests the locks of m and of the members in front of it, from the nearest on, until it
-// finds one that stands.
+// tests the locks of m and of the members in front of it that it would wait for, from the
+// nearest on, until it finds one that stands.
 func (s *session) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
 	p, gone, err := s.b.placeOf(m)
 	if gone {
@@ -44,6 +44,9 @@ func (b *Backend) placeOf(m backend.Member) (p backend.Place, gone bool, err err
 	}
 	var ahead *backend.Member
 	for j := i - 1; j >= 0 && ahead == nil; j-- {
+		if st.members[i].Shared && st.members[j].Shared {
+			continue
+		}
 		stands, err := b.stands(st.members[j])
 		switch {
 		case err != nil:

@@ -8,7 +8,16 @@ import (
 
 // Join adds a member at the end of the line. It writes two files to the disk; see
 // [backend.Session].
-func (s *session) Join(ctx context.Context, line, value string) (m backend.Member, err error) {
+func (s *session) Join(ctx context.Context, line, value string) (backend.Member, error) {
+	return s.join(ctx, line, value, false)
+}
+
+// JoinShared is Join for a shared member; see [backend.Sharer].
+func (s *session) JoinShared(ctx context.Context, line, value string) (backend.Member, error) {
+	return s.join(ctx, line, value, true)
+}
+
+func (s *session) join(ctx context.Context, line, value string, shared bool) (m backend.Member, err error) {
 	err = s.write(ctx, func(ctx context.Context, h *hold) error {
 		st, err := s.b.load(line)
 		if err != nil {
@@ -25,7 +34,7 @@ func (s *session) Join(ctx context.Context, line, value string) (m backend.Membe
 		if err != nil {
 			return err
 		}
-		joined := newMember(line, position, value)
+		joined := newMember(line, position, value, shared)
 		st.members = append(st.members, joined)
 		if err := s.b.store(st); err != nil {
 			p.leave() // whether @state lists it or not, nobody owns it

@@ -12,7 +12,6 @@ import (
 // A session holds the members that a backend has joined. It lives until it is closed or the
 // process dies.
 type session struct {
-	backend.NoShares
 	*kit.Life
 	b *Backend
 

@@ -60,22 +60,32 @@ func unseal(kind string, file []byte) ([]byte, error) {
 //	name a/b
 //	record VERSION BASE64
 //	member KEY "VALUE"
-//	pinned KEY "VALUE"
+//
+// and shared, pinned, or shared-pinned in place of member.
 func (s *state) encode() []byte {
 	b := fmt.Appendf(nil, "name %s\n", s.name)
 	if s.version != backend.Absent {
 		b = fmt.Appendf(b, "record %d %s\n", s.version, base64.StdEncoding.EncodeToString(s.record))
 	}
 	for _, m := range s.members {
-		if m.Pinned {
-			b = append(b, "pinned "...)
-		} else {
-			b = append(b, "member "...)
-		}
+		b = append(append(b, wordOf(m)...), ' ')
 		b = append(append(b, m.Key...), ' ')
 		b = append(strconv.AppendQuote(b, m.Value), '\n')
 	}
 	return b
+}
+
+// wordOf returns what the line of a member begins with.
+func wordOf(m backend.Member) string {
+	switch {
+	case m.Shared && m.Pinned:
+		return "shared-pinned"
+	case m.Shared:
+		return "shared"
+	case m.Pinned:
+		return "pinned"
+	}
+	return "member"
 }
 
 // parseState reads what encode wrote, and nothing else. It leaves out the members behind the
@@ -112,8 +122,9 @@ func (s *state) parseLine(text string) error {
 	switch word {
 	case "record":
 		return s.parseRecord(id, value)
-	case "member", "pinned":
-		return s.parseMember(id, value, word == "pinned")
+	case "member", "pinned", "shared", "shared-pinned":
+		shared, pinned := strings.HasPrefix(word, "shared"), strings.HasSuffix(word, "pinned")
+		return s.parseMember(id, value, shared, pinned)
 	}
 	return fmt.Errorf("unknown word %q", word)
 }
@@ -131,7 +142,7 @@ func (s *state) parseRecord(version, value string) error {
 	return err
 }
 
-func (s *state) parseMember(key, quoted string, pinned bool) error {
+func (s *state) parseMember(key, quoted string, shared, pinned bool) error {
 	position, err := parseKey(key)
 	if err != nil {
 		return err
@@ -146,7 +157,7 @@ func (s *state) parseMember(key, quoted string, pinned bool) error {
 	if err := backend.CheckValue(value); err != nil {
 		return err
 	}
-	s.members = append(s.members, backend.Member{Line: s.name, Key: key, Position: position, Value: value, Pinned: pinned})
+	s.members = append(s.members, backend.Member{Line: s.name, Key: key, Position: position, Value: value, Shared: shared, Pinned: pinned})
 	return nil
 }
 
@@ -198,8 +209,8 @@ func parseKey(key string) (uint64, error) {
 }
 
 // newMember returns the member at a position.
-func newMember(line string, position uint64, value string) backend.Member {
-	return backend.Member{Line: line, Key: key(position), Position: position, Value: value}
+func newMember(line string, position uint64, value string, shared bool) backend.Member {
+	return backend.Member{Line: line, Key: key(position), Position: position, Value: value, Shared: shared}
 }
 
 // index returns where m stands in s.members, or -1.

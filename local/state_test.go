@@ -14,9 +14,11 @@ var states = []*state{
 	{name: "a/b", version: 1, record: []byte{}},
 	{name: "a/b", version: 7, record: []byte("\x00\xff\n")},
 	{name: "e", version: backend.Absent, members: []backend.Member{
-		newMember("e", 1, ""),
-		pinned(newMember("e", 2, "quote \" newline \n umlaut ü")),
-		newMember("e", limit-1, strings.Repeat("x", backend.MaxValue)),
+		newMember("e", 1, "", false),
+		pinned(newMember("e", 2, "quote \" newline \n umlaut ü", false)),
+		newMember("e", 3, "together", true),
+		pinned(newMember("e", 4, "", true)),
+		newMember("e", limit-1, strings.Repeat("x", backend.MaxValue), false),
 	}},
 }
 
@@ -56,7 +58,7 @@ func TestStateFront(t *testing.T) {
 // changed, is read.
 func TestStateDamage(t *testing.T) {
 	file := seal(kindState, (&state{name: "e", version: 7, record: []byte("r"), members: []backend.Member{
-		newMember("e", 18, "a"), pinned(newMember("e", 12345678901, "b"))}}).encode())
+		newMember("e", 18, "a", false), pinned(newMember("e", 12345678901, "b", false))}}).encode())
 	read := func(file []byte) error {
 		body, err := unseal(kindState, file)
 		if err == nil {

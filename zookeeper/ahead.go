@@ -89,8 +89,10 @@ func (s *session) placeOnce(ctx context.Context, o *member) (p backend.Place, er
 		return p, err
 	}
 	var ahead *backend.Member
-	if index > 0 {
-		ahead = &backend.Member{Line: o.joined.Line, Key: standing[index-1].key}
+	front := backend.Awaited(index, func(i int) bool { return isShared(standing[i].key) })
+	if front >= 0 {
+		key := standing[front].key
+		ahead = &backend.Member{Line: o.joined.Line, Key: key, Shared: isShared(key)}
 	}
 	s.mu.Lock()
 	m := o.member()
@@ -100,8 +102,8 @@ func (s *session) placeOnce(ctx context.Context, o *member) (p backend.Place, er
 	}
 	// A list of names has no positions. So if there is a gate, whoever is second may stand
 	// just behind it, and lead.
-	leads := p.First || index == 1 && h.Migration.Gate != 0
-	s.stands(o, index, p.Ahead.Key, leads)
+	leads := p.First || front == 0 && h.Migration.Gate != 0
+	s.stands(o, front+1, p.Ahead.Key, leads)
 	if o.stranger || !leads {
 		return p, nil
 	}

@@ -23,9 +23,10 @@ import (
 // of one session in one line run one after another, so there is at most one member to
 // find.
 type join struct {
-	s     *session
-	line  string // the line's znode
-	value string
+	s      *session
+	line   string // the line's znode
+	value  string
+	shared bool
 
 	mu        sync.Mutex
 	abandoned bool          // the caller has gone
@@ -37,6 +38,19 @@ type join struct {
 
 // Join implements [backend.Session].
 func (s *session) Join(ctx context.Context, line, value string) (backend.Member, error) {
+	return s.join(ctx, line, value, false)
+}
+
+// JoinShared implements [backend.Sharer]. The candidates of other libraries that [Options] As
+// names know no shared members.
+func (s *session) JoinShared(ctx context.Context, line, value string) (backend.Member, error) {
+	if s.options.As != "" {
+		return backend.Member{}, fmt.Errorf("%w: shared members in a line of other libraries (as=%s)", errors.ErrUnsupported, s.options.As)
+	}
+	return s.join(ctx, line, value, true)
+}
+
+func (s *session) join(ctx context.Context, line, value string, shared bool) (backend.Member, error) {
 	var none backend.Member
 	turn := s.turn(line)
 	select {
@@ -44,7 +58,7 @@ func (s *session) Join(ctx context.Context, line, value string) (backend.Member,
 	case <-ctx.Done():
 		return none, context.Cause(ctx)
 	}
-	j := &join{s: s, line: s.options.path(line), value: value, done: make(chan struct{})}
+	j := &join{s: s, line: s.options.path(line), value: value, shared: shared, done: make(chan struct{})}
 	if !s.job(func() {
 		defer func() { <-turn }()
 		j.run(ctx, line)
@@ -105,7 +119,7 @@ func (j *join) abandon() bool {
 func (j *join) run(ctx context.Context, line string) {
 	o, err := j.add(ctx)
 	if o != nil {
-		o.joined.Line, o.joined.Value = line, j.value
+		o.joined.Line, o.joined.Value, o.joined.Shared = line, j.value, j.shared
 		j.s.enlist(o)
 	}
 	j.mu.Lock()
@@ -128,7 +142,10 @@ func (j *join) add(ctx context.Context) (*member, error) {
 	inner := j.s.link.Context()
 	wait := pauses()
 	for {
-		prefix := j.s.options.namePrefix()
+		prefix := readPrefix
+		if !j.shared {
+			prefix = j.s.options.namePrefix()
+		}
 		c, err := start(ctx, j.s, j.s.create(j.line+"/"+prefix, []byte(j.value), zk.FlagEphemeralSequential))
 		if err != nil {
 			return nil, err

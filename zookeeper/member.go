@@ -15,7 +15,7 @@ type member struct {
 	pinned   bool
 	pinning  chan struct{} // closed when the Pin under way is over; nil if there is none
 	stranger bool          // a stand-in for a member that the session did not join
-	index    int           // how many stood in front at the last Ahead; -1 if unknown
+	index    int           // how many stood in front at the last Ahead, up to whom it waits for; -1 if unknown
 	ahead    string        // the key of the predecessor at the last Ahead
 	leads    bool          // Ahead has said that it leads, or may lead just behind a gate
 

@@ -56,7 +56,7 @@ func (n node) inLine(key string) bool {
 // member returns the member with the znode n.
 func (n node) member(line, key string) backend.Member {
 	value, position := n.split()
-	return backend.Member{Line: line, Key: key, Position: position, Value: value, Pinned: n.pinned()}
+	return backend.Member{Line: line, Key: key, Position: position, Value: value, Shared: isShared(key), Pinned: n.pinned()}
 }
 
 // Pin implements [backend.Session]. Once its transaction has been sent, the session finds

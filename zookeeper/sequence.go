@@ -21,6 +21,16 @@ type place struct {
 	seq int32
 }
 
+// readPrefix begins the names of shared members. It is that of read requests in the documented
+// recipe for shared locks, before which that puts a random part and a hyphen.
+const readPrefix = "read-"
+
+// isShared reports whether the name is that of a shared member. The name ends in digits.
+func isShared(name string) bool {
+	prefix := strings.TrimRight(name, "0123456789")
+	return prefix == readPrefix || strings.HasSuffix(prefix, "-"+readPrefix)
+}
+
 // places returns the children that are members, in order. It leaves out children without
 // an appended number, which are no members. It fails with [backend.ErrLine] if candidates
 // of different libraries would not agree on the order.

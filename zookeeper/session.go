@@ -17,7 +17,6 @@ import (
 // A session is one session of the coordinator, with a zk.Conn of its own. For callers it
 // ends when its link ends, or when Close begins.
 type session struct {
-	backend.NoShares
 	*kit.Life
 	backend *Backend
 	options *Options
