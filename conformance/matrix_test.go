@@ -69,7 +69,7 @@ func TestMatrix(t *testing.T) {
 func fails(t *testing.T, flaw broken.Flaw, rules []conformance.Rule) (failed []string) {
 	for _, r := range rules {
 		if flaw.Sound() && strings.ContainsAny(r.ID[:1], "LPR") && r.Group() != "Run" {
-			continue // the rule has no candidates, so a flawed election cannot fail it
+			continue // the rule has no candidates of the suite, so a flawed election cannot fail it
 		}
 		synctest.Test(t, func(t *testing.T) {
 			var opened []*broken.Backend

@@ -8,6 +8,7 @@ import (
 	"github.com/succession-dev/succession/conformance/internal/faults"
 	"github.com/succession-dev/succession/conformance/internal/guarantees"
 	"github.com/succession-dev/succession/conformance/internal/laws"
+	"github.com/succession-dev/succession/conformance/internal/recipes"
 )
 
 // A Rule is one promise, with a check that finds out whether it is kept.
@@ -67,12 +68,13 @@ var groups = []Group{
 	{"G9", "Clean end"},
 	{"G10", "Observers"},
 	{"Run", "The contract of elect.Election.Run"},
+	{"Lock", "The locks of package lock"},
 	{"Fault", "All of it, under each fault that there is"},
 }
 
 // rules are all rules, in the order of groups.
 var rules = func() (all []Rule) {
-	for _, r := range slices.Concat(laws.Rules, guarantees.Rules, faults.Rules) {
+	for _, r := range slices.Concat(laws.Rules, guarantees.Rules, recipes.Rules, faults.Rules) {
 		all = append(all, Rule{r.ID, r.Title, r.Text, r.Needs, r.Check})
 	}
 	return all
