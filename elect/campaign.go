@@ -7,13 +7,10 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/again"
 	"github.com/succession-dev/succession/internal/backoff"
 	"github.com/succession-dev/succession/internal/header"
 )
-
-// recheckWithoutTTL is the interval of the slow re-check if sessions have no session time.
-// The coordinator is then this machine, and a re-check takes microseconds.
-const recheckWithoutTTL = time.Second
 
 // Campaign joins the line and blocks until this candidate leads or ctx ends. The caller
 // must call [Term.Resign] on every term that it gets, also after the term was lost.
@@ -125,7 +122,7 @@ func (e *Election) stand(ctx context.Context, s backend.Session, m backend.Membe
 			}
 			switch looks++; {
 			case looks == 1: // it may pass at once
-				enough = time.Now().Add(recheckInterval(s, wait.Jitter))
+				enough = time.Now().Add(again.Interval(s, wait.Jitter))
 			case looks == 2:
 				e.o.Logger.Warn("first in line, and cannot lead", "key", m.Key, "err", why)
 				e.trace(Event{Kind: Retrying, Err: why})
@@ -146,7 +143,7 @@ func (e *Election) stand(ctx context.Context, s backend.Session, m backend.Membe
 			e.o.Logger.Info("waiting", "ahead", p.Ahead.Key)
 			e.trace(Event{Kind: Waiting, Member: m, Ahead: p.Ahead})
 		}
-		err = forAWhile(ctx, s, wait.Jitter, func(ctx context.Context) error { return s.Gone(ctx, p.Ahead) })
+		err = again.ForAWhile(ctx, s, wait.Jitter, func(ctx context.Context) error { return s.Gone(ctx, p.Ahead) })
 		if err != nil {
 			return 0, err
 		}
@@ -164,26 +161,6 @@ func cannotLead(s backend.Session, unfenced error, margin time.Duration) error {
 		return fmt.Errorf("%w: %v are left of the session, and the margin is %v", ErrDeadline, max(0, time.Until(d)), margin)
 	}
 	return nil
-}
-
-// forAWhile calls watch with a context that ends after about a session time. It then
-// returns nil: a watch may die unseen, so the caller looks again.
-func forAWhile(ctx context.Context, s backend.Session, j backoff.Jitter, watch func(context.Context) error) error {
-	again, cancel := context.WithTimeout(ctx, recheckInterval(s, j))
-	defer cancel()
-	err := watch(again)
-	if again.Err() != nil && ctx.Err() == nil {
-		return nil
-	}
-	return err
-}
-
-func recheckInterval(s backend.Session, j backoff.Jitter) time.Duration {
-	d := s.TTL()
-	if d <= 0 {
-		d = recheckWithoutTTL
-	}
-	return d + j.UpTo(d/4)
 }
 
 // leave removes m from the line, within ResignTimeout, also if ctx has ended. If m cannot

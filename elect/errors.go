@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/again"
 )
 
 // ErrLost says that a term has ended and that its leader did not resign. Errors that
@@ -53,14 +53,6 @@ func (e *LostError) Is(target error) bool { return target == ErrLost }
 // Unwrap returns the reason.
 func (e *LostError) Unwrap() error { return e.Err }
 
-// passing reports whether a campaign goes on after err: the coordinator may come back, a
-// new session and a new member replace those that were lost, and a foreign client may
-// take away the entry that has no order. If candidates gave up then, all of them would at
-// the same time. All other errors need somebody to act.
-func passing(err error) bool {
-	return errors.Is(err, backend.ErrUnavailable) ||
-		errors.Is(err, backend.ErrSessionEnded) ||
-		errors.Is(err, backend.ErrNotMember) ||
-		errors.Is(err, backend.ErrLine) ||
-		errors.Is(err, ErrDeadline) || errors.Is(err, backend.ErrVersion)
-}
+// passing reports whether a campaign goes on after err. If candidates gave up then, all of them
+// would at the same time.
+func passing(err error) bool { return again.Passing(err) || errors.Is(err, ErrDeadline) }

@@ -6,6 +6,7 @@ import (
 	"iter"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/again"
 	"github.com/succession-dev/succession/internal/backoff"
 )
 
@@ -138,21 +139,21 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 // about a session time in any case, because a watch may die unseen. If the backend has no
 // records, it waits for the first member only.
 func changed(ctx context.Context, s backend.Session, name string, line backend.Line, j backoff.Jitter) error {
-	again, cancel := context.WithTimeout(ctx, recheckInterval(s, j))
+	bounded, cancel := context.WithTimeout(ctx, again.Interval(s, j))
 	defer cancel()
 	results := make(chan error, 2)
 	go func() {
 		if len(line.Members) == 0 {
-			results <- s.Joined(again, name)
+			results <- s.Joined(bounded, name)
 		} else {
-			results <- s.Gone(again, line.Members[0])
+			results <- s.Gone(bounded, line.Members[0])
 		}
 	}()
 	go func() {
-		_, err := s.Watch(again, name, line.Version)
+		_, err := s.Watch(bounded, name, line.Version)
 		if errors.Is(err, errors.ErrUnsupported) {
-			<-again.Done()
-			err = context.Cause(again)
+			<-bounded.Done()
+			err = context.Cause(bounded)
 		}
 		results <- err
 	}()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/again"
 	"github.com/succession-dev/succession/internal/backoff"
 	"github.com/succession-dev/succession/internal/clock"
 	"github.com/succession-dev/succession/internal/header"
@@ -167,7 +168,7 @@ func (t *Term) remind(after time.Duration) {
 // watchMember ends the term when the leader's member is removed.
 func (t *Term) watchMember(ctx context.Context) {
 	t.retry(ctx, func(j backoff.Jitter) error {
-		err := forAWhile(ctx, t.s, j, func(ctx context.Context) error { return t.s.Gone(ctx, t.m) })
+		err := again.ForAWhile(ctx, t.s, j, func(ctx context.Context) error { return t.s.Gone(ctx, t.m) })
 		if err != nil {
 			return err
 		}
@@ -182,7 +183,7 @@ func (t *Term) watchRecord(ctx context.Context) {
 	seen := backend.Version(0)
 	t.retry(ctx, func(j backoff.Jitter) error {
 		var r backend.Record // if no change comes in time its Version is 0, and the next Watch returns at once
-		err := forAWhile(ctx, t.s, j, func(ctx context.Context) (err error) {
+		err := again.ForAWhile(ctx, t.s, j, func(ctx context.Context) (err error) {
 			r, err = t.s.Watch(ctx, t.e.name, seen)
 			return err
 		})

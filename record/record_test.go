@@ -1,0 +1,307 @@
+package record_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/memory"
+	"github.com/succession-dev/succession/record"
+)
+
+const ttl = 10 * time.Second
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func bubble(t *testing.T, f func(t *testing.T, c *memory.Coordinator)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { f(t, memory.New(&memory.Options{TTL: ttl})) })
+}
+
+func client(t *testing.T, c *memory.Coordinator, name string) *memory.Backend {
+	t.Helper()
+	b := c.Client(name)
+	t.Cleanup(func() { b.Close() })
+	return b
+}
+
+func must[T any](t *testing.T) func(v T, err error) T {
+	return func(v T, err error) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+func want(t *testing.T, err, target error) {
+	t.Helper()
+	if !errors.Is(err, target) {
+		t.Errorf("got %v, want %v", err, target)
+	}
+}
+
+func TestCompareAndSet(t *testing.T) {
+	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		ctx := t.Context()
+		v := record.New(client(t, c, "a"), "config/limit", record.JSON[int]())
+		if e := must[record.Entry[int]](t)(v.Get(ctx)); e.Exists() || e.Value != 0 {
+			t.Errorf("before the first write: %+v", e)
+		}
+		first := must[backend.Version](t)(v.CompareAndSet(ctx, backend.Absent, 1))
+		_, err := v.CompareAndSet(ctx, backend.Absent, 2)
+		want(t, err, backend.ErrVersion)
+		second := must[backend.Version](t)(v.CompareAndSet(ctx, first, 2))
+		_, err = v.CompareAndSet(ctx, first, 3)
+		want(t, err, backend.ErrVersion)
+		_, err = v.CompareAndSet(ctx, 0, 3)
+		want(t, err, backend.ErrInvalid)
+		if e := must[record.Entry[int]](t)(v.Get(ctx)); e.Value != 2 || e.Version != second {
+			t.Errorf("the record is %+v, want 2 at %d", e, second)
+		}
+		want(t, v.Delete(ctx, first), backend.ErrVersion)
+		if err := v.Delete(ctx, second); err != nil {
+			t.Error(err)
+		}
+		if e := must[record.Entry[int]](t)(v.Get(ctx)); e.Exists() {
+			t.Errorf("after the deletion: %+v", e)
+		}
+	})
+}
+
+// Nothing is lost when many update at once, also if answers are.
+func TestUpdateLosesNothing(t *testing.T) {
+	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		var done sync.WaitGroup
+		const clients, times = 5, 20
+		for i := range clients {
+			b := client(t, c, fmt.Sprint(i))
+			v := record.New(b, "names", record.JSON[map[string]bool]())
+			done.Go(func() {
+				for k := range times {
+					if k%7 == i {
+						b.LoseAnswer(memory.OpPut)
+					}
+					name := fmt.Sprint(i, "-", k)
+					_, err := v.Update(t.Context(), func(names map[string]bool) (map[string]bool, error) {
+						if names == nil {
+							names = make(map[string]bool)
+						}
+						names[name] = true
+						return names, nil
+					})
+					if err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		done.Wait()
+		e := must[record.Entry[map[string]bool]](t)(record.New(client(t, c, "reader"), "names", record.JSON[map[string]bool]()).Get(t.Context()))
+		if len(e.Value) != clients*times {
+			t.Errorf("%d names, want %d", len(e.Value), clients*times)
+		}
+	})
+}
+
+func TestUpdateThatFails(t *testing.T) {
+	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		v := record.New(client(t, c, "a"), "x", record.Text())
+		at := must[backend.Version](t)(v.Set(t.Context(), "old"))
+		full := errors.New("full")
+		_, err := v.Update(t.Context(), func(string) (string, error) { return "new", full })
+		want(t, err, full)
+		if e := must[record.Entry[string]](t)(v.Get(t.Context())); e.Value != "old" || e.Version != at {
+			t.Errorf("the record is %+v", e)
+		}
+	})
+}
+
+// A leader that was replaced, and does not know it, cannot move the record.
+func TestSetAs(t *testing.T) {
+	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		a := client(t, c, "a")
+		v := record.New(a, "reports-position", record.JSON[int]())
+		term := must[*elect.Term](t)(elect.New(a, "reports", nil).Campaign(t.Context()))
+		at := must[backend.Version](t)(v.SetAs(t.Context(), term, 0, 1))
+		c.Remove("reports", term.Member().Key)
+		_, err := v.SetAs(t.Context(), term, at, 2)
+		want(t, err, backend.ErrNotMember)
+		if e := must[record.Entry[int]](t)(v.Get(t.Context())); e.Value != 1 {
+			t.Errorf("the record is %+v", e)
+		}
+		term.Resign(t.Context())
+	})
+}
+
+// follow sends what Follow yields.
+func follow[T any](t *testing.T, ctx context.Context, v *record.Value[T]) (<-chan record.Entry[T], <-chan error) {
+	entries, errs := make(chan record.Entry[T], 1000), make(chan error, 1000)
+	go func() {
+		defer close(entries)
+		for e, err := range v.Follow(ctx) {
+			if err != nil {
+				errs <- err
+			} else {
+				entries <- e
+			}
+		}
+	}()
+	synctest.Wait()
+	return entries, errs
+}
+
+func TestFollow(t *testing.T) {
+	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		w := record.New(client(t, c, "writer"), "config", record.Text())
+		entries, errs := follow(t, ctx, record.New(client(t, c, "reader"), "config", record.Text()))
+		sees := func(text string, exists bool) {
+			t.Helper()
+			time.Sleep(time.Second)
+			select {
+			case e := <-entries:
+				if e.Value != text || e.Exists() != exists {
+					t.Errorf("got %+v, want %q", e, text)
+				}
+			default:
+				t.Errorf("got nothing, want %q", text)
+			}
+			if len(entries) > 0 {
+				t.Errorf("got %+v besides", <-entries)
+			}
+		}
+		sees("", false)
+		for _, text := range []string{"one", "two", ""} {
+			must[backend.Version](t)(w.Set(ctx, text))
+			sees(text, true)
+		}
+		if err := w.Delete(ctx, 0); err != nil {
+			t.Fatal(err)
+		}
+		sees("", false)
+		must[backend.Version](t)(w.Set(ctx, "again"))
+		sees("again", true)
+		time.Sleep(5 * ttl) // many a second look
+		if len(entries) != 0 {
+			t.Errorf("got %+v, and nothing has changed", <-entries)
+		}
+		enough := errors.New("enough")
+		cancel(enough)
+		want(t, <-errs, enough)
+		if _, open := <-entries; open {
+			t.Error("it goes on after its context has ended")
+		}
+	})
+}
+
+// Follow lives through the end of its session, and shows the newest value then.
+func TestFollowThroughFaults(t *testing.T) {
+	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		ctx, cancel := context.WithCancel(t.Context())
+		w := record.New(client(t, c, "writer"), "config", record.JSON[int]())
+		b := client(t, c, "reader")
+		entries, errs := follow(t, ctx, record.New(b, "config", record.JSON[int]()))
+		last := 0
+		for n := 1; n <= 12; n++ {
+			switch n % 4 {
+			case 1:
+				b.Cut()
+			case 3:
+				b.Heal()
+			case 0:
+				b.Expire()
+			}
+			must[backend.Version](t)(w.Set(ctx, n))
+			time.Sleep(ttl)
+		}
+		time.Sleep(3 * ttl)
+		for len(entries) > 0 {
+			if e := <-entries; e.Value < last {
+				t.Errorf("%d after %d", e.Value, last)
+			} else {
+				last = e.Value
+			}
+		}
+		if last != 12 {
+			t.Errorf("the last that it saw is %d, want 12", last)
+		}
+		cancel()
+		want(t, <-errs, context.Canceled)
+		<-entries
+	})
+}
+
+// What cannot be decoded is said, and does not end the sequence.
+func TestDecode(t *testing.T) {
+	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		ctx, cancel := context.WithCancel(t.Context())
+		raw := record.New(client(t, c, "stranger"), "config", record.Bytes())
+		v := record.New(client(t, c, "a"), "config", record.JSON[int]())
+		at := must[backend.Version](t)(raw.Set(ctx, []byte("1 2")))
+		e, err := v.Get(ctx)
+		want(t, err, record.ErrDecode)
+		if e.Version != at || !strings.Contains(err.Error(), "config") {
+			t.Errorf("%+v, %v", e, err)
+		}
+		_, err = v.Update(ctx, func(int) (int, error) { return 1, nil })
+		want(t, err, record.ErrDecode)
+		entries, errs := follow(t, ctx, v)
+		want(t, <-errs, record.ErrDecode)
+		must[backend.Version](t)(v.CompareAndSet(ctx, e.Version, 7))
+		if e := <-entries; e.Value != 7 {
+			t.Errorf("after it was mended: %+v", e)
+		}
+		cancel()
+		<-entries
+	})
+}
+
+func TestArguments(t *testing.T) {
+	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		b := client(t, c, "a")
+		_, err := record.New(b, "no//name", record.Text()).Get(t.Context())
+		want(t, err, backend.ErrInvalid)
+		for _, err := range record.New(b, "no//name", record.Text()).Follow(t.Context()) {
+			want(t, err, backend.ErrInvalid)
+		}
+		v := record.New(b, "x", record.Text())
+		_, err = v.Set(t.Context(), "\xff")
+		want(t, err, backend.ErrInvalid)
+		_, err = v.Set(t.Context(), strings.Repeat("x", backend.MaxRecord+1))
+		want(t, err, backend.ErrInvalid)
+		if e := must[record.Entry[string]](t)(v.Get(t.Context())); e.Exists() {
+			t.Errorf("what was refused has been written: %+v", e)
+		}
+	})
+}
+
+func FuzzJSON(f *testing.F) {
+	for _, seed := range []string{"1", "", "{}", "1 2", "\x00", `"\ud800"`} {
+		f.Add([]byte(seed))
+	}
+	codec := record.JSON[map[string]any]()
+	f.Fuzz(func(t *testing.T, b []byte) {
+		v, err := codec.Decode(b)
+		if err != nil {
+			return
+		}
+		again, err := codec.Encode(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := codec.Decode(again); err != nil {
+			t.Errorf("%q was decoded, encoded to %q, and is refused: %v", b, again, err)
+		}
+	})
+}
