@@ -151,8 +151,8 @@
 //   - Which writes can be made on condition, in one step with the condition?
 //
 // What all drivers do alike is in package internal/kit: one opening for all who ask for a
-// session, binding a call to its session, ending a session and waiting for that, trying
-// again, and wrapping errors. What is left for a driver is
+// session, checking the arguments of a call and binding it to its session, ending a session
+// and waiting for that, trying again, and wrapping errors. What is left for a driver is
 //
 //   - its wire: requests that are sent once, each with a time limit, and whose errors tell
 //     an answer from an answer that was lost;
