@@ -27,7 +27,21 @@ type Semaphore struct {
 // do not have. If n is less than 1, every call fails with [backend.ErrInvalid]. Where the backend
 // has no shared members, every call fails with [errors.ErrUnsupported].
 func NewSemaphore(b backend.Backend, name string, n int, o *Options) *Semaphore {
-	return &Semaphore{n, elect.New(b, name+"-turn", o), elect.New(slots{b, n}, name, o)}
+	turn := new(Options)
+	if o != nil {
+		*turn = *o
+		turn.Trace = waitingAlone(o.Trace)
+	}
+	return &Semaphore{n, elect.New(b, name+"-turn", turn), elect.New(slots{b, n}, name, o)}
+}
+
+// waitingAlone returns what passes on the steps of whoever waits for a turn: a turn is no slot.
+func waitingAlone(trace func(elect.Event)) func(elect.Event) {
+	return func(ev elect.Event) {
+		if trace != nil && (ev.Kind == elect.Waiting || ev.Kind == elect.Retrying) {
+			trace(ev)
+		}
+	}
 }
 
 // Name returns the semaphore's name.

@@ -62,7 +62,7 @@ The coordinator keeps the line. --url says which:
 		&cobra.Group{ID: "test", Title: "Testing a coordinator:"},
 	)
 	for id, cmds := range map[string][]*cobra.Command{
-		"lead": {run.Command(&g), demo.Command(&g)},
+		"lead": {run.Command(&g), run.LockCommand(&g), demo.Command(&g)},
 		"look": {newLeader(&g), newWatch(&g), newLine(&g)},
 		"act":  {newResign(&g), newFence(&g), migrate.Command(&g)},
 		"test": {suite.Command(&g)},

@@ -1,4 +1,5 @@
-// Package run is the subcommand run: it runs a command only while this process leads.
+// Package run has the subcommands run and lock: they run a command only while this process leads,
+// or holds a lock.
 //
 // A runner is one goroutine that owns everything: it campaigns, starts the command,
 // forwards signals, and reacts to the end of the term. Messages go through a queue

@@ -17,8 +17,10 @@ import (
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 )
 
-// runOptions are the flags of run.
+// runOptions are the flags of run and of lock.
 type runOptions struct {
+	lock *lockOptions // nil for run
+
 	id, value string
 	wait      time.Duration
 	grace     time.Duration
@@ -66,17 +68,6 @@ Exit codes:
   succession run reports -- sh -c 'echo "leading with token $SUCCESSION_TOKEN"; exec ./work'
   succession run --wait 10s reports -- ./nightly || echo "somebody else does it"
   succession --url zookeeper://zk1:2181,zk2:2181/app run --id web-2 --restart reports -- ./work`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			switch dash := cmd.ArgsLenAtDash(); {
-			case dash < 0:
-				return errDash
-			case dash != 1:
-				return fmt.Errorf("want one NAME before \"--\", but there are %d arguments; as in: succession run reports -- CMD ARG", dash)
-			case len(args) == 1:
-				return errors.New(`there is no command after "--"; as in: succession run reports -- CMD ARG`)
-			}
-			return nil
-		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.id, "id", "", "who this candidate is (default host name, process id and a random suffix)")
@@ -87,6 +78,26 @@ Exit codes:
 	f.BoolVar(&o.ack, "ack", false, "tell observers that the leader is at work as soon as CMD runs")
 	f.Var(&o.log, "log", "form of the messages on standard error (default text at a terminal, else json)")
 	f.Lookup("log").DefValue = ""
+	takesCommand(cmd, g, &o)
+	return cmd
+}
+
+// takesCommand has cmd take NAME -- CMD [ARG...], and run it with the flags o when they have been
+// read.
+func takesCommand(cmd *cobra.Command, g *connect.Flags, o *runOptions) {
+	example := "as in: succession " + cmd.Name() + " reports -- CMD ARG"
+	errDash := errors.New(`write "--" before the command, ` + example)
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		switch dash := cmd.ArgsLenAtDash(); {
+		case dash < 0:
+			return errDash
+		case dash != 1:
+			return fmt.Errorf("want one NAME before \"--\", but there are %d arguments; %s", dash, example)
+		case len(args) == 1:
+			return fmt.Errorf(`there is no command after "--"; %s`, example)
+		}
+		return nil
+	}
 	cmd.RegisterFlagCompletionFunc("log", cobra.FixedCompletions([]string{"text", "json", "off"}, cobra.ShellCompDirectiveNoFileComp))
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 		if !slices.Contains(os.Args, "--") {
@@ -105,12 +116,9 @@ Exit codes:
 		if err != nil {
 			return err
 		}
-		return runElected(g, o, args[0], path, args[1:], cmd.ErrOrStderr())
+		return runElected(g, *o, args[0], path, args[1:], cmd.ErrOrStderr())
 	}
-	return cmd
 }
-
-var errDash = errors.New(`write "--" before the command, as in: succession run reports -- CMD ARG`)
 
 // lookPath finds the executable as execvp(3) does, before anybody stands in line
 // for it.

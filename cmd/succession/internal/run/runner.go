@@ -144,7 +144,7 @@ func (r *runner) campaign(b backend.Backend) (*elect.Term, error) {
 	if r.o.wait > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, r.o.wait,
-			ui.Exitf(ui.ExitTimeout, "not elected leader of %q within %v", r.name, r.o.wait))
+			r.o.lock.tooLate(r.name, r.o.wait))
 		defer cancel()
 	}
 	var t *elect.Term
@@ -156,13 +156,11 @@ func (r *runner) campaign(b backend.Backend) (*elect.Term, error) {
 		if r.grace, err = graceFor(r.o.grace, s.TTL(), s.MaxMargin()); err != nil {
 			return err
 		}
-		var e *elect.Election
-		o := &elect.Options{ID: r.o.id, Value: r.o.value, Trace: func(ev elect.Event) { r.trace(e, ev) }}
+		o := &elect.Options{ID: r.o.id, Value: r.o.value, Trace: func(ev elect.Event) { r.trace(b, ev) }}
 		if s.TTL() > 0 {
 			o.Margin = r.grace
 		}
-		e = elect.New(b, r.name, o)
-		t, err = e.Campaign(ctx)
+		t, err = r.stand(ctx, b, o)
 		return err
 	})
 	if err != nil {
@@ -180,6 +178,14 @@ func (r *runner) campaign(b backend.Backend) (*elect.Term, error) {
 		return nil, ui.Interrupted{Signal: r.leaving}
 	}
 	return t, nil
+}
+
+// stand stands in line until this process leads, or holds the lock.
+func (r *runner) stand(ctx context.Context, b backend.Backend, o *elect.Options) (*elect.Term, error) {
+	if r.o.lock == nil {
+		return elect.New(b, r.name, o).Campaign(ctx)
+	}
+	return r.o.lock.take(ctx, b, r.name, o)
 }
 
 // session returns the session. A runner that has led before waits for a coordinator that
@@ -212,28 +218,28 @@ func (r *runner) resign(t *elect.Term) {
 	r.report.info("resigned", fmt.Sprintf("resigned, token %d", t.Token()), token(t))
 }
 
-// trace reports the steps of a campaign of e.
-func (r *runner) trace(e *elect.Election, ev elect.Event) {
+// trace reports the steps of a campaign on b.
+func (r *runner) trace(b backend.Backend, ev elect.Event) {
 	switch ev.Kind {
 	case elect.Waiting:
 		r.report.say(message{slog.LevelInfo, "waiting", fmt.Sprintf("waiting for %q behind %%s", r.name), nil,
-			func() string { return nameOf(e, ev.Ahead) }})
+			func() string { return nameOf(b, ev.Ahead) }})
 	case elect.Elected:
-		r.report.info("elected", fmt.Sprintf("elected leader of %q, token %d", r.name, ev.Token), slog.Uint64("token", ev.Token))
+		r.report.info("elected", fmt.Sprintf("%s %q, token %d", r.o.lock.won(), r.name, ev.Token), slog.Uint64("token", ev.Token))
 	case elect.Retrying:
 		r.retrying(ev.Err)
 	}
 }
 
 // nameOf returns the id of m, or its key where that cannot be found out soon.
-func nameOf(e *elect.Election, m backend.Member) string {
+func nameOf(b backend.Backend, m backend.Member) string {
 	if id, _, _ := strings.Cut(m.Value, "\n"); id != "" {
 		return id
 	}
 	const bound = time.Second
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()
-	line, err := e.Line(ctx)
+	line, err := elect.New(b, m.Line, nil).Line(ctx)
 	if err != nil {
 		return m.Key
 	}
