@@ -15,6 +15,7 @@ import (
 	_ "github.com/succession-dev/succession/consul"
 	"github.com/succession-dev/succession/elect"
 	_ "github.com/succession-dev/succession/etcd"
+	"github.com/succession-dev/succession/lock"
 	_ "github.com/succession-dev/succession/zookeeper"
 )
 
@@ -32,16 +33,37 @@ type library struct {
 }
 
 var libraries = []library{
-	{"etcd", "succession", succession("etcd")},
+	{"etcd", "succession", succession("etcd", election)},
 	{"etcd", "concurrency.Election", concurrencyLine},
-	{"consul", "succession", succession("consul")},
+	{"etcd", "succession, Mutex", succession("etcd", mutex)},
+	{"etcd", "concurrency.Mutex", concurrencyMutex},
+	{"consul", "succession", succession("consul", election)},
+	{"consul", "succession, Mutex", succession("consul", mutex)},
 	{"consul", "api.Lock", consulLine},
-	{"zookeeper", "succession", succession("zookeeper")},
+	{"zookeeper", "succession", succession("zookeeper", election)},
+	{"zookeeper", "succession, Mutex", succession("zookeeper", mutex)},
 	{"zookeeper", "zk.Lock", zkLine},
 }
 
-func succession(scheme string) func(context.Context, string, string) (*line, error) {
-	return func(ctx context.Context, addr, election string) (*line, error) {
+// A campaign blocks until it has a term.
+type campaign func(context.Context) (*elect.Term, error)
+
+func election(b backend.Backend, name string, o *elect.Options) campaign {
+	return elect.New(b, name, o).Campaign
+}
+
+func mutex(b backend.Backend, name string, o *elect.Options) campaign {
+	return func(ctx context.Context) (*elect.Term, error) {
+		held, err := lock.NewMutex(b, name, o).Lock(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return held.Term, nil
+	}
+}
+
+func succession(scheme string, ask func(backend.Backend, string, *elect.Options) campaign) func(context.Context, string, string) (*line, error) {
+	return func(ctx context.Context, addr, name string) (*line, error) {
 		b, err := backend.Open(ctx, fmt.Sprintf("%s://%s?ttl=%v", scheme, addr, session))
 		if err != nil {
 			return nil, err
@@ -49,7 +71,7 @@ func succession(scheme string) func(context.Context, string, string) (*line, err
 		stand := func(ctx context.Context) (candidate, error) {
 			var once sync.Once
 			joined := make(chan struct{})
-			e := elect.New(b, election, &elect.Options{Trace: func(ev elect.Event) {
+			wins := ask(b, name, &elect.Options{Trace: func(ev elect.Event) {
 				if ev.Kind == elect.Waiting || ev.Kind == elect.Elected {
 					once.Do(func() { close(joined) })
 				}
@@ -57,7 +79,7 @@ func succession(scheme string) func(context.Context, string, string) (*line, err
 			var t *elect.Term
 			return candidate{
 				campaign: func() (err error) {
-					t, err = e.Campaign(ctx)
+					t, err = wins(ctx)
 					return err
 				},
 				joined: func() error {
@@ -87,16 +109,39 @@ func concurrencyLine(_ context.Context, addr, election string) (*line, error) {
 		e := concurrency.NewElection(s, election)
 		return candidate{
 			campaign: func() error { return e.Campaign(ctx, "x") },
-			joined: func() error { // its key tells
-				return poll(ctx, func() (bool, error) {
-					r, err := client.Get(ctx, fmt.Sprintf("%s/%x", election, s.Lease()), clientv3.WithCountOnly())
-					return err == nil && r.Count == 1, err
-				})
-			},
-			resign: func() error { return e.Resign(ctx) },
+			joined:   func() error { return stands(ctx, client, election, s) },
+			resign:   func() error { return e.Resign(ctx) },
 		}, nil
 	}
 	return &line{stand: stand, close: func() { client.Close() }}, nil
+}
+
+func concurrencyMutex(_ context.Context, addr, name string) (*line, error) {
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{addr}})
+	if err != nil {
+		return nil, err
+	}
+	stand := func(ctx context.Context) (candidate, error) {
+		s, err := concurrency.NewSession(client, concurrency.WithTTL(int(session/time.Second)))
+		if err != nil {
+			return candidate{}, err
+		}
+		m := concurrency.NewMutex(s, name)
+		return candidate{
+			campaign: func() error { return m.Lock(ctx) },
+			joined:   func() error { return stands(ctx, client, name, s) },
+			resign:   func() error { return m.Unlock(ctx) },
+		}, nil
+	}
+	return &line{stand: stand, close: func() { client.Close() }}, nil
+}
+
+// stands waits until the key of the session is in the line.
+func stands(ctx context.Context, client *clientv3.Client, name string, s *concurrency.Session) error {
+	return poll(ctx, func() (bool, error) {
+		r, err := client.Get(ctx, fmt.Sprintf("%s/%x", name, s.Lease()), clientv3.WithCountOnly())
+		return err == nil && r.Count == 1, err
+	})
 }
 
 func consulLine(_ context.Context, addr, election string) (*line, error) {
