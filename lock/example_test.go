@@ -62,7 +62,7 @@ func ExampleAll() {
 	}
 	// Output:
 	// term of "account/alice" with token 1
-	// term of "account/bob" with token 3
+	// term of "account/bob" with token 2
 }
 
 // Readers share the lock. A writer waits for them, and they for it.

@@ -15,8 +15,8 @@ import (
 //
 // The holders stand together in the line with the semaphore's name: the first n of it hold a
 // slot. Those who wait stand in a second line, the name of which ends with -turn, and only the
-// first of them joins the line of the holders. So one process alone watches the holders, and an
-// exit wakes two: the one that gets the slot, and the one whose turn is next.
+// first of them joins the line of the holders. So of those who wait one alone watches the holders, and
+// an exit wakes two: the one that gets the slot, and the one whose turn is next.
 type Semaphore struct {
 	n            int
 	turns, slots *elect.Election

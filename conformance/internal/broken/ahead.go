@@ -15,7 +15,7 @@ var aheadFlaws = []Flaw{
 		Name:   "stale place",
 		Breaks: "L2: the first Ahead after Gone answers from what was read before",
 		Must:   "L2.after-gone L2.churn",
-		May:    "G5",
+		May:    "G5 L9",
 		session: func(_ *Backend, s backend.Session) backend.Session {
 			return &stalePlace{Session: s, places: make(map[backend.Member]backend.Place)}
 		},
@@ -40,7 +40,7 @@ var aheadFlaws = []Flaw{
 		Name:    "behind the leader",
 		Breaks:  "L2: everybody is told to wait for the first",
 		Must:    "L2.order G5.one",
-		May:     "L2.churn G5",
+		May:     "L2.churn G5 L9",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &behindLeader{s} },
 	},
 	{

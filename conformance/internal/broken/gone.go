@@ -14,14 +14,14 @@ var goneFlaws = []Flaw{
 		Name:    "herd",
 		Breaks:  "L3: Gone wakes for every departure from the line",
 		Must:    "L3.alone G5.one",
-		May:     "L2.churn",
+		May:     "L2.churn L9",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &herd{s} },
 	},
 	{
 		Name:    "late watch",
 		Breaks:  "L3: Gone of a member that has gone waits for its departure",
 		Must:    "L3.past L3.same-key",
-		May:     "L2 L3 L4.dropped Pin G2 G4 G8 G10 Run",
+		May:     "L2 L3 L4.dropped Pin G2 G4 G8 G10 Run L9",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &lateWatch{s} },
 	},
 	{
@@ -48,7 +48,7 @@ var goneFlaws = []Flaw{
 		Name:    "look, then watch",
 		Breaks:  "L3: a departure between Gone's look at the line and the beginning of its watch is missed",
 		Must:    "L3.race",
-		May:     "L2 L3 Pin G4 G8",
+		May:     "L2 L3 Pin G4 G8 L9",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &lookThenWatch{s} },
 	},
 	{

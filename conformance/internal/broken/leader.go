@@ -18,7 +18,7 @@ var leaderFlaws = []Flaw{
 		Name:   "sorted as text",
 		Breaks: "G1: candidates stand in the order of their positions as text, so that 10 stands in front of 9",
 		Must:   "G1.churn G4.order",
-		May:    "G1 G8.resign G9.campaigns G10.churn Fault",
+		May:    "G1 G8 G9.campaigns G10.churn Fault",
 		election: candidates(func(c *candidate) backend.Session {
 			return &sorted{c, func(a, b backend.Member) int { return cmp.Compare(fmt.Sprint(a.Position), fmt.Sprint(b.Position)) }}
 		}),

@@ -11,6 +11,13 @@ import (
 
 var leaveFlaws = []Flaw{
 	{
+		Name:    "stay in line",
+		Breaks:  "L4: a member that is not first stays when it leaves",
+		Must:    "Lock.try",
+		May:     "L1 L2 L3 L4 L5 L8 L9 Pin Records G2 G4 G5 G6 G8 G9 G10 Run Fault",
+		session: func(_ *Backend, s backend.Session) backend.Session { return &stayInLine{s} },
+	},
+	{
 		Name:    "leave by key",
 		Breaks:  "L4: Leave deletes whoever stands under the key",
 		Must:    "L4.foreign L4.same-key L4.dropped",
@@ -153,4 +160,13 @@ func (s *goneWithSession) Leave(ctx context.Context, m backend.Member) error {
 		return nil
 	}
 	return err
+}
+
+type stayInLine struct{ backend.Session }
+
+func (s *stayInLine) Leave(ctx context.Context, m backend.Member) error {
+	if p, err := s.Ahead(ctx, m); err == nil && !p.First {
+		return nil
+	}
+	return s.Session.Leave(ctx, m)
 }

@@ -48,6 +48,7 @@ var pinFlaws = []Flaw{
 		Name:   "owner alone",
 		Breaks: "Pin: only who joined a member can take it out",
 		Must:   "Pin.left Pin.gate",
+		May:    "L9",
 		session: func(_ *Backend, s backend.Session) backend.Session {
 			return &ownerAlone{Session: s, own: make(map[uint64]bool)}
 		},
@@ -70,6 +71,7 @@ var pinFlaws = []Flaw{
 		Name:    "wait behind a seal",
 		Breaks:  "Pin: who stands behind a seal is told to wait",
 		Must:    "Pin.sealed Run.sealed",
+		May:     "L9.sealed",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &waitBehindSeal{s} },
 	},
 	{

@@ -13,7 +13,7 @@ var shareFlaws = []Flaw{
 	{
 		Name:    "one of many",
 		Breaks:  "L9: a shared member waits for whoever stands just in front",
-		Must:    "L9.together L9.passes L9.woken",
+		Must:    "L9.together L9.passes L9.woken Lock.woken Lock.slots",
 		May:     "L9",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &oneOfMany{s} },
 	},
@@ -27,13 +27,13 @@ var shareFlaws = []Flaw{
 	{
 		Name:    "pass the readers",
 		Breaks:  "L9: a member that is not shared passes over those that are",
-		Must:    "L9.together L9.passes L9.cut L9.ends",
+		Must:    "L9.together L9.passes L9.cut L9.ends Lock.together Lock.cut",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &passReaders{s} },
 	},
 	{
 		Name:    "pass the writer",
 		Breaks:  "L9: a shared member is first whoever stands in front",
-		Must:    "L9.passes L9.woken L9.sealed",
+		Must:    "L9.passes L9.sealed",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &passWriter{s} },
 	},
 	{
@@ -59,7 +59,7 @@ var shareFlaws = []Flaw{
 	{
 		Name:    "share twice",
 		Breaks:  "L9, L1: after a lost answer another shared member is created",
-		Must:    "L9.lost-answer",
+		Must:    "L9.lost-answer Lock.lost-answer",
 		session: func(b *Backend, s backend.Session) backend.Session { return &shareTwice{s, b} },
 	},
 	{
@@ -135,9 +135,9 @@ type sharing struct {
 }
 
 func (s *sharing) JoinShared(ctx context.Context, line, value string) (backend.Member, error) {
+	m, err := s.Session.JoinShared(ctx, line, value)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	m, err := s.Session.JoinShared(ctx, line, value)
 	s.shares = time.Now()
 	return m, err
 }

@@ -63,7 +63,7 @@ func (c *Client) campaign(ctx context.Context, e election.Election) (election.Te
 		context.AfterFunc(term.Context(), func() {
 			n.note(history.Ended, term.Member(), term.Token(), context.Cause(term.Context()))
 		})
-		c.t.cleanup(func() { term.Resign(context.Background()) })
+		c.t.Cleanup(func() { term.Resign(context.Background()) })
 	}
 	return term, err
 }

@@ -47,7 +47,7 @@ func (t *Trial) Client() *Client {
 	if err != nil {
 		t.Fatalf("Open of client %s: %v", name, err)
 	}
-	t.cleanup(func() { b.Close() })
+	t.Cleanup(func() { b.Close() })
 	return &Client{&link{t: t, Name: name, raw: b, taps: make(map[backend.Session]*tap)}, t.Name}
 }
 

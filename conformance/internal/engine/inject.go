@@ -125,7 +125,7 @@ func (t *Trial) heals(who, what string, over func(), undo func(context.Context) 
 		defer over()
 		t.harness("the end of "+what, func() error { return undo(t.Ctx) })
 	})
-	t.cleanup(heal)
+	t.Cleanup(heal)
 	return heal
 }
 

@@ -17,9 +17,7 @@ func (c *Client) Join(text string) backend.Member {
 
 // JoinShared joins the client's election as a shared member.
 func (c *Client) JoinShared(text string) backend.Member {
-	return value(c, "JoinShared", func(ctx context.Context, s backend.Session) (backend.Member, error) {
-		return s.JoinShared(ctx, c.Election, text)
-	})
+	return c.Do(JoinShared(c.Election, text)).(backend.Member)
 }
 
 // Ahead asks who stands in front of m.

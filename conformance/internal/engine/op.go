@@ -27,9 +27,7 @@ func Join(line, value string) Op {
 }
 
 func JoinShared(line, value string) Op {
-	return valued("JoinShared", Shares, func(ctx context.Context, s backend.Session) (backend.Member, error) {
-		return s.JoinShared(ctx, line, value)
-	})
+	return Op{"JoinShared", Shares, func(ctx context.Context, s backend.Session) (any, error) { return s.JoinShared(ctx, line, value) }}
 }
 
 func Ahead(m backend.Member) Op {

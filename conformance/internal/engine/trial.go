@@ -173,8 +173,8 @@ func (t *Trial) Judge(rules history.Rules, forgiven ...history.Rule) {
 	t.Fatalf("%s%s", broken[0], more)
 }
 
-// cleanup makes the trial call f when it is over. The last f is called first.
-func (t *Trial) cleanup(f func()) {
+// Cleanup makes the trial call f when it is over. The last f is called first.
+func (t *Trial) Cleanup(f func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.cleanups = append(t.cleanups, f)

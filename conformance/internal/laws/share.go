@@ -141,7 +141,7 @@ var shareRules = []engine.Rule{{
 	Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		front := b.JoinShared("front")
-		err := a.Loses(engine.JoinShared(t.Name, "lost"), nil, backend.ErrUnavailable, backend.ErrSessionEnded)
+		_, err := a.Loses(engine.JoinShared(t.Name, "lost"), nil, backend.ErrUnavailable, backend.ErrSessionEnded)
 		t.Pass(t.Crash(), "in which what is on its way may come and go")
 		switch l := b.Members(); {
 		case len(l) == 0 || !engine.Same(l[0], front) || len(l) > 2:

@@ -17,6 +17,15 @@ import (
 // A manner is one way to ask for a lock.
 type manner func(context.Context) (*lock.Held, error)
 
+// take asks for a lock. What it gets is unlocked at the end of the rule, if not before.
+func (m manner) take(t *engine.Trial) (*lock.Held, error) {
+	h, err := m(t.Ctx)
+	if err == nil {
+		t.Cleanup(func() { h.Unlock(context.Background()) })
+	}
+	return h, err
+}
+
 // A room is what the locks of a rule are for. It knows who holds one, and who may be in it
 // together.
 type room struct {
@@ -71,10 +80,10 @@ func options(t *engine.Trial, c *engine.Client) *lock.Options {
 
 // visits has the client ask for the lock so many times, be in the room for a moment each time,
 // and unlock.
-func (r *room) visits(c *engine.Client, times int, shares bool, take manner) *engine.Call {
+func (r *room) visits(c *engine.Client, times int, shares bool, m manner) *engine.Call {
 	return r.t.Go(fmt.Sprintf("%s: %d locks", c.Name, times), func() error {
 		for range times {
-			h, err := take(r.t.Ctx)
+			h, err := m.take(r.t)
 			if err != nil {
 				return err
 			}
@@ -95,12 +104,11 @@ type asking struct {
 	held *lock.Held
 }
 
-// asks has the client ask for the lock in the background. What it gets is unlocked at the end of
-// the rule, if not before.
-func asks(t *engine.Trial, c *engine.Client, what string, take manner) *asking {
+// asks has the client ask for the lock in the background.
+func asks(t *engine.Trial, c *engine.Client, what string, m manner) *asking {
 	a := new(asking)
 	a.Call = t.Go(c.Name+": "+what, func() (err error) {
-		a.held, err = take(t.Ctx)
+		a.held, err = m.take(t)
 		return err
 	})
 	return a
