@@ -65,6 +65,8 @@ func (b *Sessions) NewLife(r Rules) *Life {
 	return l
 }
 
+var _ interface{ life() *Life } = (*Life)(nil) // for the sessions of drivers, which embed it
+
 func (l *Life) life() *Life { return l }
 
 // Start begins to watch the deadline, and runs each of the funcs in a goroutine of its own.
