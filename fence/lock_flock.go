@@ -1,0 +1,37 @@
+//go:build linux || darwin || dragonfly || freebsd || netbsd || openbsd
+
+package fence
+
+import (
+	"context"
+	"errors"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/succession-dev/succession/internal/backoff"
+)
+
+// lock locks the file at path, which it creates, against other processes and other calls.
+// The kernel unlocks it when this process ends.
+func lock(ctx context.Context, path string) (unlock func(), err error) {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
+	if err != nil {
+		return nil, err
+	}
+	// No event tells that a file was unlocked to one that also listens to a context.
+	wait := backoff.Backoff{Min: time.Millisecond, Max: 100 * time.Millisecond}
+	for {
+		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil {
+			return func() { file.Close() }, nil
+		}
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			err = wait.Sleep(ctx)
+		}
+		if err != nil && !errors.Is(err, syscall.EINTR) {
+			file.Close()
+			return nil, err
+		}
+	}
+}
