@@ -11,7 +11,7 @@ const module = "github.com/succession-dev/succession"
 
 // standing are the packages that whoever uses the library gets in any case: they
 // import the standard library and this module only.
-var standing = []string{"elect", "lock", "record", "backend", "memory", "conformance", "migrate"}
+var standing = []string{"elect", "lock", "record", "fence", "backend", "memory", "conformance", "migrate"}
 
 // drivers are the backends, each with its client library, by the beginning of its
 // import paths; memory needs none.
