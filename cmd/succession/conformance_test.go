@@ -67,7 +67,7 @@ func TestConformanceFails(t *testing.T) {
 func TestConformanceRefuses(t *testing.T) {
 	url := localURL(t)
 	for _, tt := range []struct{ args, says string }{
-		{"--rule L9", `--rule "L9" matches no rule`},
+		{"--rule L0", `--rule "L0" matches no rule`},
 		{"--rule [", `syntax error`},
 		{"--faults fire", `--faults "fire": known are cut, mute, deafen, sever, hide, kill, process, remove, drop and all`},
 		{"--faults cut", "the fault cut is not possible: there is no server"},
