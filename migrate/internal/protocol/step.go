@@ -3,6 +3,7 @@ package protocol
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/succession-dev/succession/backend"
 )
@@ -85,6 +86,11 @@ func (r Route) Begin(id string, l Lines) (Request, error) {
 		return Request{Act: Write, Side: To, Header: h}, nil
 	}
 	if others := besides(to, backend.Member{}); len(others) > 0 {
+		if i := slices.IndexFunc(others, func(m backend.Member) bool { return m.Pinned && m.Position == to.Header.Migration.Gate }); i >= 0 {
+			// Nobody ever stands in front of a gate: who does here has left while the members
+			// were read one by one, as on ZooKeeper.
+			return Request{}, fmt.Errorf("%w: %s is a gate by now", backend.ErrVersion, others[i].Key)
+		}
 		return r.inTheWay(others)
 	}
 	return Request{Act: PutGate, Header: h}, nil
