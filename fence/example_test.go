@@ -129,6 +129,7 @@ func ExampleFile() {
 	fmt.Printf("%s, %v\n", data, err)
 	fmt.Println(errors.Is(state.Write(ctx, 5, []byte("18 letters")), fence.ErrStale))
 	// Output:
+	// <nil>
 	// 17 letters, <nil>
 	// true
 }
