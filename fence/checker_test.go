@@ -249,6 +249,10 @@ func TestCheckerKeep(t *testing.T) {
 	if ran, err := try(&c, "accounts", 11); ran || !errors.Is(err, full) {
 		t.Errorf("ran: %t, %v", ran, err)
 	}
+	try(&c, "letters", 5)
+	if got, want := c.Seen(), (map[string]uint64{"accounts": 9}); !maps.Equal(got, want) {
+		t.Errorf("seen %v, want %v", got, want)
+	}
 	if ran, err := try(&c, "accounts", 9); !ran || err != nil {
 		t.Errorf("ran: %t, %v", ran, err)
 	}

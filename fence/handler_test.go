@@ -163,10 +163,11 @@ func TestHandlerStopsReading(t *testing.T) {
 // slowWriter is a response writer whose SetReadDeadline takes until it is told to return.
 type slowWriter struct {
 	http.ResponseWriter
-	end chan struct{}
+	begun, end chan struct{}
 }
 
 func (w slowWriter) SetReadDeadline(time.Time) error {
+	close(w.begun)
 	<-w.end
 	return nil
 }
@@ -176,8 +177,8 @@ func (w slowWriter) SetReadDeadline(time.Time) error {
 func TestHandlerSetsNoDeadlineLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := new(fence.Checker)
-		h := fence.Handler(c, nil, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
-		w := slowWriter{httptest.NewRecorder(), make(chan struct{})}
+		w := slowWriter{httptest.NewRecorder(), make(chan struct{}), make(chan struct{})}
+		h := fence.Handler(c, nil, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-w.begun }))
 		returned := false
 		go func() {
 			h.ServeHTTP(w, request("PUT", "/", "5"))
