@@ -17,7 +17,7 @@ type Dialect int
 const (
 	SQLite     Dialect = iota + 1 // 3.35 or later
 	PostgreSQL                    // 9.5 or later
-	MySQL                         // 5.7 or later with InnoDB, and MariaDB
+	MySQL                         // with InnoDB, and MariaDB; written from the manuals, and not tested on a server
 )
 
 // A SQL is a table that remembers the largest token of each resource, in the database that

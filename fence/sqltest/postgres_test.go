@@ -175,10 +175,16 @@ func newURL() (string, error) {
 	return url(name), err
 }
 
-// waitBlocked returns when a statement waits for a lock of another transaction.
-func waitBlocked(t *testing.T, d *database) {
+// waitBlocked returns when a statement waits for a lock of another transaction. It fails the
+// test if what should wait is done.
+func waitBlocked(t *testing.T, d *database, done <-chan error) {
 	t.Helper()
 	for blocked := 0; blocked == 0; {
+		select {
+		case err := <-done:
+			t.Fatalf("it did not wait: %v", err)
+		default:
+		}
 		const waiting = `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
 		if err := d.db.QueryRowContext(context.Background(), waiting).Scan(&blocked); err != nil {
 			t.Fatal(err)

@@ -197,7 +197,7 @@ func TestRaiseWaits(t *testing.T) {
 						return err
 					})
 				}()
-				waitBlocked(t, d)
+				waitBlocked(t, d, second)
 				if _, err := tx.ExecContext(t.Context(), "INSERT INTO letter VALUES (1)"); err != nil {
 					t.Fatal(err)
 				}
