@@ -15,8 +15,9 @@
 // than they should when they are cut off from etcd. Ours do not.
 //
 // A session has one lease at a time. Its members are named after its first one. If it
-// joins a line again, the second member has the name hex(lease) + "-2", and so on: nobody
-// parses the name, and a second lease would cost a second heartbeat.
+// joins a line again, the second member has the name hex(lease) + "-2", and so on: a second
+// lease would cost a second heartbeat. "-shared" follows in the name of a shared member, and
+// nothing else of a name has a meaning.
 //
 // A pinned member is the same key without a lease. A record is the key PREFIX + name
 // without a lease; its version is the mod revision. The header of election E is the key

@@ -10,7 +10,8 @@
 //
 // Election E is the persistent znode E. A member is an ephemeral sequential znode under
 // it, such as E/n_0000000133, whose data is the member's value. The number that the server
-// appends to the name orders the line. A member's position is the czxid of its znode.
+// appends to the name orders the line. A member's position is the czxid of its znode. The name
+// of a shared member begins with read-, as in the documented recipe for shared locks.
 //
 // A pinned member is a persistent znode. ZooKeeper cannot change an ephemeral znode into a
 // persistent one, so Pin deletes it and creates another under the same name, in one

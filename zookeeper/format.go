@@ -71,6 +71,9 @@ func (o *Options) checkNames() error {
 	if err := backend.CheckName(prefix); err != nil || strings.Contains(prefix, "/") {
 		return fmt.Errorf("%w name-prefix %q: use letters, digits, '.', '_' and '-'", backend.ErrInvalid, prefix)
 	}
+	if isShared(prefix) {
+		return fmt.Errorf("%w name-prefix %q: the names of shared members begin so", backend.ErrInvalid, prefix)
+	}
 	seq, ok, err := sequence(prefix + "0000000007")
 	_, _, negative := sequence(prefix + "-000000007")
 	if err != nil || !ok || seq != 7 || negative == nil {

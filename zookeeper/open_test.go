@@ -72,6 +72,7 @@ func TestOpenRefuses(t *testing.T) {
 		{"zookeeper://h/x?name-prefix=n1", backend.ErrInvalid, "digit"},
 		{"zookeeper://h/x?name-prefix=member", backend.ErrInvalid, "must end with '_'"},
 		{"zookeeper://h/x?name-prefix=n_-", backend.ErrInvalid, "must end with '_'"},
+		{"zookeeper://h/x?name-prefix=read-", backend.ErrInvalid, "names of shared members"},
 		{"zookeeper://h/x?prefix=a/b", backend.ErrInvalid, "name-prefix"},
 		{"zookeeper://h/x?as=curator", backend.ErrInvalid, "known are [election-support curator-latch curator-selector kazoo]"},
 		{"zookeeper://h/x?as=kazoo&name-prefix=n_", backend.ErrInvalid, "one of them"},

@@ -71,3 +71,15 @@ func FuzzSequence(f *testing.F) {
 		}
 	})
 }
+
+// The names of shared members are those of the documented recipe, alone or behind a mark.
+func TestIsShared(t *testing.T) {
+	for name, want := range map[string]bool{
+		"read-0000000001": true, "5f3a-read-0000000001": true, "read-": true,
+		"write-0000000001": false, "n_0000000001": false, "thread-0000000001": false, "read_0000000001": false, "0000000001": false,
+	} {
+		if got := isShared(name); got != want {
+			t.Errorf("%s is shared: %v, want %v", name, got, want)
+		}
+	}
+}
