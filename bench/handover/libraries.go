@@ -34,9 +34,9 @@ type library struct {
 
 var libraries = []library{
 	{"etcd", "succession", succession("etcd", election)},
-	{"etcd", "concurrency.Election", concurrencyLine},
+	{"etcd", "concurrency.Election", concurrencyLine(concurrencyElection)},
 	{"etcd", "succession, Mutex", succession("etcd", mutex)},
-	{"etcd", "concurrency.Mutex", concurrencyMutex},
+	{"etcd", "concurrency.Mutex", concurrencyLine(concurrencyMutex)},
 	{"consul", "succession", succession("consul", election)},
 	{"consul", "succession, Mutex", succession("consul", mutex)},
 	{"consul", "api.Lock", consulLine},
@@ -96,44 +96,40 @@ func succession(scheme string, ask func(backend.Backend, string, *elect.Options)
 	}
 }
 
-func concurrencyLine(_ context.Context, addr, election string) (*line, error) {
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{addr}})
-	if err != nil {
-		return nil, err
-	}
-	stand := func(ctx context.Context) (candidate, error) {
-		s, err := concurrency.NewSession(client, concurrency.WithTTL(int(session/time.Second)))
+// concurrencyLine returns what makes lines of etcd's package concurrency. Each candidate has a
+// session.
+func concurrencyLine(stand func(s *concurrency.Session, name string) (campaign, resign func(context.Context) error)) func(context.Context, string, string) (*line, error) {
+	return func(_ context.Context, addr, name string) (*line, error) {
+		client, err := clientv3.New(clientv3.Config{Endpoints: []string{addr}})
 		if err != nil {
-			return candidate{}, err
+			return nil, err
 		}
-		e := concurrency.NewElection(s, election)
-		return candidate{
-			campaign: func() error { return e.Campaign(ctx, "x") },
-			joined:   func() error { return stands(ctx, client, election, s) },
-			resign:   func() error { return e.Resign(ctx) },
+		return &line{
+			stand: func(ctx context.Context) (candidate, error) {
+				s, err := concurrency.NewSession(client, concurrency.WithTTL(int(session/time.Second)))
+				if err != nil {
+					return candidate{}, err
+				}
+				campaign, resign := stand(s, name)
+				return candidate{
+					campaign: func() error { return campaign(ctx) },
+					joined:   func() error { return stands(ctx, client, name, s) },
+					resign:   func() error { return resign(ctx) },
+				}, nil
+			},
+			close: func() { client.Close() },
 		}, nil
 	}
-	return &line{stand: stand, close: func() { client.Close() }}, nil
 }
 
-func concurrencyMutex(_ context.Context, addr, name string) (*line, error) {
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{addr}})
-	if err != nil {
-		return nil, err
-	}
-	stand := func(ctx context.Context) (candidate, error) {
-		s, err := concurrency.NewSession(client, concurrency.WithTTL(int(session/time.Second)))
-		if err != nil {
-			return candidate{}, err
-		}
-		m := concurrency.NewMutex(s, name)
-		return candidate{
-			campaign: func() error { return m.Lock(ctx) },
-			joined:   func() error { return stands(ctx, client, name, s) },
-			resign:   func() error { return m.Unlock(ctx) },
-		}, nil
-	}
-	return &line{stand: stand, close: func() { client.Close() }}, nil
+func concurrencyElection(s *concurrency.Session, name string) (campaign, resign func(context.Context) error) {
+	e := concurrency.NewElection(s, name)
+	return func(ctx context.Context) error { return e.Campaign(ctx, "x") }, e.Resign
+}
+
+func concurrencyMutex(s *concurrency.Session, name string) (campaign, resign func(context.Context) error) {
+	m := concurrency.NewMutex(s, name)
+	return m.Lock, m.Unlock
 }
 
 // stands waits until the key of the session is in the line.
