@@ -41,7 +41,10 @@ func (v *Value[T]) Follow(ctx context.Context) iter.Seq2[Entry[T], error] {
 					return
 				}
 				continue
-			case ctx.Err() == nil && !again.Passing(err):
+			case ctx.Err() != nil:
+				yield(Entry[T]{}, wait.Cause(ctx))
+				return
+			case !again.Passing(err):
 				yield(Entry[T]{}, err)
 				return
 			}
