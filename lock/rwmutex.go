@@ -2,6 +2,8 @@ package lock
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
@@ -55,5 +57,9 @@ func (b sharing) Session(ctx context.Context) (backend.Session, error) {
 type sharingSession struct{ backend.Session }
 
 func (s sharingSession) Join(ctx context.Context, line, value string) (backend.Member, error) {
-	return s.JoinShared(ctx, line, value)
+	m, err := s.JoinShared(ctx, line, value)
+	if errors.Is(err, errors.ErrUnsupported) {
+		err = fmt.Errorf("lock: %s cannot be shared on this backend, which has no shared members; use a Mutex, or another coordinator: %w", line, err)
+	}
+	return m, err
 }

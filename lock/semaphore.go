@@ -48,7 +48,9 @@ func waitingAlone(trace func(elect.Event)) func(elect.Event) {
 func (s *Semaphore) Name() string { return s.slots.Name() }
 
 // Acquire blocks until this call holds a slot or ctx ends; see [Mutex.Lock]. Each slot that is
-// held has a token of its own. It is larger than those of all slots that were acquired before.
+// held has a token of its own, larger than those of the slots that were acquired before. So a
+// store that refuses all tokens but the largest would refuse all holders but the newest: let it
+// compare tokens for each thing that one holder works on.
 func (s *Semaphore) Acquire(ctx context.Context) (*Held, error) {
 	return s.acquire(ctx, func(e *elect.Election) (*Held, error) { return held(e.Campaign(ctx)) })
 }

@@ -261,6 +261,9 @@ func TestWithoutSharedMembers(t *testing.T) {
 		b := bare{client(t, c, "a")}
 		_, err := lock.NewRWMutex(b, "jobs", nil).RLock(t.Context())
 		want(t, err, errors.ErrUnsupported)
+		if !strings.Contains(err.Error(), "use a Mutex") {
+			t.Errorf("%v does not say what to do", err)
+		}
 		_, err = lock.NewSemaphore(b, "jobs", 2, nil).Acquire(t.Context())
 		want(t, err, errors.ErrUnsupported)
 		must[*lock.Held](t)(lock.NewMutex(b, "jobs", nil).Lock(t.Context())).Unlock(t.Context())
