@@ -142,6 +142,7 @@ func TestLapse(t *testing.T) {
 		if next := open(t, c); next == s || s.Err() == nil || next.Err() != nil {
 			t.Errorf("the session after one that ended: the same %t, errors %v and %v", next == s, s.Err(), next.Err())
 		}
+		synctest.Wait() // releasing goes on in the background
 		if n := c.released.Load(); n != 1 {
 			t.Errorf("%d sessions were released", n)
 		}
