@@ -24,6 +24,24 @@ type Sharer interface {
 	JoinShared(ctx context.Context, line, value string) (Member, error)
 }
 
+// Items are members that wait for nobody and belong to no session, such as the items of a queue:
+// each is pinned from the start, and stands until somebody removes it. A session that cannot keep
+// items embeds [NoItems].
+type Items interface {
+	// Append adds an item with the given value at the end of the line, and returns it (law
+	// L10). A line that does not exist comes into being. Append is not done again if its
+	// answer is lost. So if it fails with [ErrUnavailable], or because ctx or the session has
+	// ended, the item may stand, or come to stand: a value unlike all others tells.
+	Append(ctx context.Context, line, value string) (Member, error)
+
+	// Remove removes the item m if the member by, which stands in any line, still stands.
+	// The coordinator checks that in the same atomic step; otherwise nothing is removed, and
+	// Remove fails with [ErrNotMember]. It is not an error that m has gone already, if by
+	// stands. Remove fails with [ErrDenied] if m stands and is not pinned. After
+	// [ErrUnavailable] m may have gone: Remove may be repeated.
+	Remove(ctx context.Context, m, by Member) error
+}
+
 // NoShares is for sessions without shared members, which embed it. Its method returns
 // [errors.ErrUnsupported].
 type NoShares struct{}
@@ -37,6 +55,16 @@ func (NoShares) JoinShared(context.Context, string, string) (Member, error) {
 type NoPins struct{}
 
 func (NoPins) Pin(context.Context, Member, Header, Version) error { return errors.ErrUnsupported }
+
+// NoItems is for sessions without items, which embed it. Its methods return
+// [errors.ErrUnsupported].
+type NoItems struct{}
+
+func (NoItems) Append(context.Context, string, string) (Member, error) {
+	return Member{}, errors.ErrUnsupported
+}
+
+func (NoItems) Remove(context.Context, Member, Member) error { return errors.ErrUnsupported }
 
 // NoRecords is for sessions without records, which embed it. Their lines have the zero
 // [Header] and the version [Absent]. Elections work without records, but nobody can then

@@ -43,8 +43,8 @@ type Holder interface {
 // fail with [ErrSessionEnded] once it has ended, with [ErrUnavailable] if the
 // coordinator could not be reached or its answer was lost, and with the cause of ctx if
 // ctx ends first. It is safe for concurrent use. A driver whose coordinator has no
-// shared members, no pins, or no records, embeds [NoShares], [NoPins] or [NoRecords] in its
-// session.
+// shared members, no pins, no items, or no records, embeds [NoShares], [NoPins], [NoItems] or
+// [NoRecords] in its session.
 type Session interface {
 	// Join adds one member with the given value at the end of the line, and returns
 	// it (law L1). A line that does not exist comes into being.
@@ -71,12 +71,17 @@ type Session interface {
 	// empty.
 	Line(ctx context.Context, line string) (Line, error)
 
-	// Joined blocks until a member stands in the line. It is for observers of an
-	// election in which nobody stands.
-	Joined(ctx context.Context, line string) error
+	// WatchLine blocks until other members stand in the line than in after, and returns the
+	// line as it then is (law L3). The zero Line is an empty one: WatchLine then waits until
+	// somebody stands. A slow caller may miss states, but never the newest one. WatchLine
+	// need not read again what after says of members that still stand. Every join and every
+	// exit wakes all who call it for the line. So in a line that many stand in, one alone
+	// calls it at a time.
+	WatchLine(ctx context.Context, line string, after Line) (Line, error)
 
 	Sharer
 	Pinner
+	Items
 	Records
 
 	// TTL is the session time that the coordinator has granted: it ends a session that

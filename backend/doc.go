@@ -52,6 +52,7 @@
 //	header        the record of an election: its fence and what else must be known of it
 //	              apart from its members ([Header])
 //	pinned        said of a member that does not go with its session
+//	item          a member that is pinned from the start, such as an item of a queue
 //	gate          a pinned member that was put at the head of a line: everybody behind
 //	              it waits
 //	seal          the member that a leader has pinned for good, because its election has
@@ -77,7 +78,7 @@
 //     waits costs the coordinator only the heartbeats of its session. A watch may die
 //     unseen, so callers ask Ahead again about once in a session time ([Session] TTL).
 //     They then call Gone again for the same member, and that must not pile up
-//     anything.
+//     anything. In the same way WatchLine never misses a change of its line's members.
 //   - L4: Leave may be repeated. It removes m and never another member, not even one
 //     that has the same key by now.
 //   - L5: When the session ends, Done closes and every call fails with
@@ -94,6 +95,9 @@
 //     it as soon as none of these stands in front of it, and otherwise names the nearest of
 //     them. So several can be first at once, each with a token of its own. A member that is
 //     not shared waits for whoever stands just in front of it.
+//   - L10: Append adds one item behind all that ever joined, and the item stands whatever
+//     becomes of the session. Remove removes one item, and only while the member that it
+//     names stands.
 //
 // # Position, fence, token
 //
@@ -113,16 +117,17 @@
 //
 // # Abilities
 //
-// A coordinator may lack four things. If its sessions do not end by time, Session TTL is 0. If
-// it has no shared members, no pins, or no records, its sessions embed [NoShares], [NoPins] or
-// [NoRecords]. Package elect works without all four; package migrate needs pins and records.
+// A coordinator may lack five things. If its sessions do not end by time, Session TTL is 0. If
+// it has no shared members, no pins, no items, or no records, its sessions embed [NoShares],
+// [NoPins], [NoItems] or [NoRecords]. Package elect works without all five; package migrate needs
+// pins and records.
 //
 // # Lost answers
 //
 // A lost answer does not mean that nothing happened. In Join, Leave and Pin the driver
 // itself finds out what happened, because a wrong guess would leave a ghost or let two
 // lead. Put and Delete report [ErrUnavailable], and the caller reads the record again:
-// each write gives a record a version that it never had before.
+// each write gives a record a version that it never had before. Append and Remove are like them.
 //
 // # Clocks
 //
@@ -161,7 +166,7 @@
 //     itself and the record at one instant, and [PlaceOf] decides;
 //   - its deadline rule: which heartbeat proves that the session lives, and how long.
 //
-// Embed [NoShares], [NoPins] and [NoRecords] until there is what they stand for. Register a scheme
+// Embed [NoShares], [NoPins], [NoItems] and [NoRecords] until there is what they stand for. Register a scheme
 // ([Register]), and run package conformance from the first day on: it says which law is
 // not kept, and what was seen. Package memory keeps each law in the fewest words; package
 // etcd is the one to read for a coordinator that is a server. Package

@@ -31,6 +31,13 @@ type Line struct {
 	Version Version // of the header; [Absent] if there is none
 }
 
+// SameMembers reports whether the same members stand in l and in o, two states of one line.
+// Positions grow, and who has gone never comes back: so their number and the last one tell.
+func (l Line) SameMembers(o Line) bool {
+	n := len(l.Members)
+	return n == len(o.Members) && (n == 0 || l.Members[n-1].Key == o.Members[n-1].Key && l.Members[n-1].Position == o.Members[n-1].Position)
+}
+
 // Token returns the token of m, should it lead.
 func (l Line) Token(m Member) uint64 { return l.Header.Fence + m.Position }
 

@@ -31,6 +31,8 @@ func (b *bare) Session(ctx context.Context) (backend.Session, error) {
 			s = withoutShares{full: full{s}}
 		case conformance.Pins:
 			s = withoutPins{full: full{s}}
+		case conformance.Items:
+			s = withoutItems{full: full{s}}
 		}
 	}
 	return s, nil
@@ -47,6 +49,10 @@ type (
 		backend.NoPins
 		full
 	}
+	withoutItems struct {
+		backend.NoItems
+		full
+	}
 	withoutRecords struct {
 		backend.NoRecords
 		full
@@ -60,6 +66,7 @@ func TestAbilities(t *testing.T) {
 		"no records":          {conformance.Records},
 		"no shared members":   {conformance.Shares},
 		"no pins":             {conformance.Pins},
+		"no items":            {conformance.Items},
 		"no records, no pins": {conformance.Records, conformance.Pins},
 	} {
 		t.Run(name, func(t *testing.T) {

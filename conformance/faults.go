@@ -119,7 +119,7 @@ type ServerFaults struct {
 }
 
 // A Fault names something that rules need: a field of [Faults], [Isolate], or an ability
-// of the backend: [Deadlines], [Shares], [Records] or [Pins].
+// of the backend: [Deadlines], [Shares], [Records], [Pins] or [Items].
 type Fault = engine.Fault
 
 // The faults, named as in [Faults].
@@ -159,12 +159,15 @@ const (
 	// Pins is the ability to pin members. Without it Session Pin returns an
 	// error that matches [errors.ErrUnsupported].
 	Pins = engine.Pins
+	// Items is the ability to keep items. Without it Session Append and Remove return an
+	// error that matches [errors.ErrUnsupported].
+	Items = engine.Items
 )
 
 // faultNames are all faults and abilities, in the order of the documentation.
 var faultNames = []Fault{
 	Expire, Cut, Mute, Deafen, Sever, Hide, LoseAnswer, Kill, Process, Restart, Pause, Remove, Drop,
-	Reset, Compact, Rewind, Clock, Cluster, Isolate, Requests, Deadlines, Shares, Records, Pins,
+	Reset, Compact, Rewind, Clock, Cluster, Isolate, Requests, Deadlines, Shares, Records, Pins, Items,
 }
 
 // disturbing are the faults that also hit clients of other rules.

@@ -78,6 +78,7 @@ func (b *toyBackend) Close() error {
 type toySession struct {
 	backend.NoShares
 	backend.NoPins
+	backend.NoItems
 	backend.NoRecords
 	c    *toy
 	done chan struct{}
@@ -188,8 +189,18 @@ func (s *toySession) Line(ctx context.Context, line string) (l backend.Line, err
 	return l, err
 }
 
-func (s *toySession) Joined(ctx context.Context, line string) error {
-	return s.until(ctx, line, func() (bool, error) { return len(s.c.lines[line]) > 0, nil })
+func (s *toySession) WatchLine(ctx context.Context, line string, after backend.Line) (l backend.Line, err error) {
+	for {
+		if l, err = s.Line(ctx, line); err != nil || !l.SameMembers(after) {
+			return l, err
+		}
+		if err := s.until(ctx, line, func() (bool, error) {
+			n := len(s.c.lines[line])
+			return n != len(l.Members) || n > 0 && s.c.lines[line][n-1].Member != l.Members[n-1], nil
+		}); err != nil {
+			return backend.Line{}, err
+		}
+	}
 }
 
 func (s *toySession) Close(context.Context) error {

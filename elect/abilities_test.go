@@ -30,6 +30,7 @@ func (b bare) Session(ctx context.Context) (backend.Session, error) {
 type bareSession struct {
 	backend.NoShares
 	backend.NoPins
+	backend.NoItems
 	noRecords
 	rest
 }

@@ -144,7 +144,8 @@ func changed(ctx context.Context, s backend.Session, name string, line backend.L
 	results := make(chan error, 2)
 	go func() {
 		if len(line.Members) == 0 {
-			results <- s.Joined(bounded, name)
+			_, err := s.WatchLine(bounded, name, line)
+			results <- err
 		} else {
 			results <- s.Gone(bounded, line.Members[0])
 		}

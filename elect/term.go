@@ -259,11 +259,35 @@ func (t *Term) Get(ctx context.Context, record string) (backend.Record, error) {
 // E, E.fence, and names below E/, where a record could be taken for a member. Choose
 // another name, such as E-position.
 func (t *Term) Put(ctx context.Context, record string, value []byte, at backend.Version) (backend.Version, error) {
-	if e := t.e.name; record == e || record == header.FenceRecord(e) || strings.HasPrefix(record, e+"/") {
-		return 0, fmt.Errorf("elect: %w record %q: %s, %s%s and what is below %s/ are the election's own; choose a name beside them, such as %[3]s-position",
-			backend.ErrInvalid, record, e, e, header.Suffix, e)
+	if err := t.own(record); err != nil {
+		return 0, err
 	}
 	return t.s.Put(ctx, record, value, &backend.If{Version: at, Member: t.m})
+}
+
+// own refuses the names that belong to the election itself.
+func (t *Term) own(record string) error {
+	if e := t.e.name; record == e || record == header.FenceRecord(e) || strings.HasPrefix(record, e+"/") {
+		return fmt.Errorf("elect: %w record %q: %s, %s%s and what is below %s/ are the election's own; choose a name beside them, such as %[3]s-position",
+			backend.ErrInvalid, record, e, e, header.Suffix, e)
+	}
+	return nil
+}
+
+// Remove removes an item, such as one of a queue, on condition that the leader's member still
+// stands; see [backend.Items]. It fails as Put does, and blocks for about one round trip. Its error
+// matches [errors.ErrUnsupported] if the backend has no items.
+func (t *Term) Remove(ctx context.Context, item backend.Member) error {
+	return t.s.Remove(ctx, item, t.m)
+}
+
+// Delete deletes a record of the coordinator on condition that the leader's member still stands;
+// see [Term.Put].
+func (t *Term) Delete(ctx context.Context, record string, at backend.Version) error {
+	if err := t.own(record); err != nil {
+		return err
+	}
+	return t.s.Delete(ctx, record, &backend.If{Version: at, Member: t.m})
 }
 
 // Resign ends the term and leaves the line, so that the next in line leads. Call it when

@@ -2,11 +2,10 @@ package lock
 
 import (
 	"context"
-	"errors"
-	"fmt"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/view"
 )
 
 // An RWMutex is a process's handle on a lock that any number of readers hold together, or one
@@ -23,7 +22,7 @@ type RWMutex struct{ write, read *elect.Election }
 //
 // The lock and the [Mutex] of the same name are the same: that is its writers' side.
 func NewRWMutex(b backend.Backend, name string, o *Options) *RWMutex {
-	return &RWMutex{elect.New(b, name, o), elect.New(sharing{b}, name, o)}
+	return &RWMutex{elect.New(b, name, o), elect.New(view.Of(b, shared), name, o)}
 }
 
 // Name returns the lock's name.
@@ -43,23 +42,6 @@ func (m *RWMutex) RLock(ctx context.Context) (*Held, error) { return held(m.read
 // TryRLock is [RWMutex.RLock] that does not wait for writers; see [Mutex.TryLock].
 func (m *RWMutex) TryRLock(ctx context.Context) (*Held, error) { return try(ctx, m.read) }
 
-// sharing is a backend whose sessions join as shared members.
-type sharing struct{ backend.Backend }
-
-func (b sharing) Session(ctx context.Context) (backend.Session, error) {
-	s, err := b.Backend.Session(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return sharingSession{s}, nil
-}
-
-type sharingSession struct{ backend.Session }
-
-func (s sharingSession) Join(ctx context.Context, line, value string) (backend.Member, error) {
-	m, err := s.JoinShared(ctx, line, value)
-	if errors.Is(err, errors.ErrUnsupported) {
-		err = fmt.Errorf("lock: %s cannot be shared on this backend, which has no shared members; use a Mutex, or another coordinator: %w", line, err)
-	}
-	return m, err
+func shared(s backend.Session) backend.Session {
+	return view.Shared{Session: s, Instead: "a Mutex, or another coordinator"}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/view"
 )
 
 // A Semaphore is a process's handle on a lock that up to n processes hold at a time. It is safe
@@ -32,7 +33,9 @@ func NewSemaphore(b backend.Backend, name string, n int, o *Options) *Semaphore 
 		*turn = *o
 		turn.Trace = waitingAlone(o.Trace)
 	}
-	return &Semaphore{n, elect.New(b, name+"-turn", turn), elect.New(slots{b, n}, name, o)}
+	return &Semaphore{n, elect.New(b, name+"-turn", turn), elect.New(view.Of(b, func(s backend.Session) backend.Session {
+		return &slotSession{Session: shared(s), n: n}
+	}), name, o)}
 }
 
 // waitingAlone returns what passes on the steps of whoever waits for a turn: a turn is no slot.
@@ -76,22 +79,9 @@ func (s *Semaphore) acquire(ctx context.Context, stand func(*elect.Election) (*H
 	return slot, err
 }
 
-// slots is a backend on which the first n of a line are first.
-type slots struct {
-	backend.Backend
-	n int
-}
-
-func (b slots) Session(ctx context.Context) (backend.Session, error) {
-	s, err := b.Backend.Session(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return &slotSession{sharingSession: sharingSession{s}, n: b.n}, nil
-}
-
+// A slotSession is a session in which the first n of a line are first.
 type slotSession struct {
-	sharingSession
+	backend.Session
 	n int
 
 	mu    sync.Mutex

@@ -14,11 +14,11 @@ func TestClose(t *testing.T) {
 	bubble(t, func(t *testing.T, c *memory.Coordinator) {
 		b, s := client(t, c, "a")
 		join(t, s, "a")
-		waiting := begin(func() error { return s.Joined(t.Context(), "other") })
+		waiting := begin(func() error { return second(s.WatchLine(t.Context(), "other", backend.Line{})) })
 		ok(t, "Close", b.Close())
 		ok(t, "Close again", b.Close())
 		wantLine(t, c)
-		is(t, "Joined", waiting.returned(t, "Joined"), backend.ErrSessionEnded)
+		is(t, "WatchLine", waiting.returned(t, "WatchLine"), backend.ErrSessionEnded)
 		_, err := b.Session(t.Context())
 		is(t, "Session", err, backend.ErrClosed)
 		if n := len(c.Sessions()); n != 0 {

@@ -2,6 +2,7 @@ package memory
 
 import (
 	"context"
+	"slices"
 
 	"github.com/succession-dev/succession/backend"
 )
@@ -15,19 +16,25 @@ func (s *session) Gone(ctx context.Context, m backend.Member) error {
 	return err
 }
 
-// Joined blocks until a member stands in the line; see [backend.Session].
-func (s *session) Joined(ctx context.Context, line string) error {
-	on := topic{event: eventJoined, name: line}
-	_, err := ask[any](ctx, s, OpJoined, line, nil, func() *call {
-		return s.poll(OpJoined, poll{topic: on}, func() (any, error) { return nil, s.b.c.store.joined(line) })
+// WatchLine blocks until other members stand in the line than in after; see [backend.Session].
+func (s *session) WatchLine(ctx context.Context, line string, after backend.Line) (backend.Line, error) {
+	on := poll{topic: topic{event: eventLine, name: line}, members: len(after.Members)}
+	if on.members > 0 {
+		on.last = after.Members[on.members-1].Position
+	}
+	l, err := ask[backend.Line](ctx, s, OpWatchLine, line, nil, func() *call {
+		return s.poll(OpWatchLine, on, func() (any, error) { return s.b.c.store.watchLine(line, after) })
 	})
-	return err
+	l.Members = slices.Clone(l.Members) // others may have waited for the same
+	return l, err
 }
 
 // A poll says what a blocking call waits for.
 type poll struct {
-	topic topic
-	after backend.Version // of a record
+	topic   topic
+	after   backend.Version // of a record
+	members int             // of a line
+	last    uint64          // the position of the last of them
 }
 
 // poll sends a call that the coordinator answers once f no longer returns errWait. All who

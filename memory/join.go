@@ -10,18 +10,18 @@ import (
 // the client sends the call again under its number, under which the coordinator remembers
 // the answer. If ctx ends first, the session removes the member as soon as it learns of it.
 func (s *session) Join(ctx context.Context, line, value string) (backend.Member, error) {
-	return s.join(ctx, line, value, false)
+	return s.join(ctx, backend.Member{Line: line, Value: value})
 }
 
 // JoinShared is Join for a shared member; see [backend.Sharer].
 func (s *session) JoinShared(ctx context.Context, line, value string) (backend.Member, error) {
-	return s.join(ctx, line, value, true)
+	return s.join(ctx, backend.Member{Line: line, Value: value, Shared: true})
 }
 
-func (s *session) join(ctx context.Context, line, value string, shared bool) (backend.Member, error) {
-	return ask[backend.Member](ctx, s, OpJoin, line, backend.CheckValue(value), func() *call {
+func (s *session) join(ctx context.Context, m backend.Member) (backend.Member, error) {
+	return ask[backend.Member](ctx, s, OpJoin, m.Line, backend.CheckValue(m.Value), func() *call {
 		cl := s.send(OpJoin, lostResolve, func(l *lease) (any, error) {
-			m := s.b.c.store.join(line, value, shared, l.id)
+			m := s.b.c.store.join(m, l.id)
 			l.members = append(l.members, m)
 			return m, nil
 		})

@@ -256,18 +256,20 @@ func TestSessionEnds(t *testing.T) {
 				b.Cut()
 				ctx := t.Context()
 				calls := map[string]func() error{
-					"Join":   func() error { _, err := s.Join(ctx, election, "ghost"); return err },
-					"Ahead":  func() error { _, err := s.Ahead(ctx, m); return err },
-					"Gone":   func() error { return s.Gone(ctx, m) },
-					"Leave":  func() error { return s.Leave(ctx, m) },
-					"Pin":    func() error { return s.Pin(ctx, m, backend.Header{}, backend.Absent) },
-					"Line":   func() error { _, err := s.Line(ctx, election); return err },
-					"Joined": func() error { return s.Joined(ctx, "other") },
-					"Get":    func() error { _, err := s.Get(ctx, "r"); return err },
-					"Put":    func() error { _, err := s.Put(ctx, "r", nil, nil); return err },
-					"Delete": func() error { return s.Delete(ctx, "r", nil) },
-					"List":   func() error { _, err := s.List(ctx, "r"); return err },
-					"Watch":  func() error { _, err := s.Watch(ctx, "r", backend.Absent); return err },
+					"Join":      func() error { _, err := s.Join(ctx, election, "ghost"); return err },
+					"Ahead":     func() error { _, err := s.Ahead(ctx, m); return err },
+					"Gone":      func() error { return s.Gone(ctx, m) },
+					"Leave":     func() error { return s.Leave(ctx, m) },
+					"Pin":       func() error { return s.Pin(ctx, m, backend.Header{}, backend.Absent) },
+					"Line":      func() error { _, err := s.Line(ctx, election); return err },
+					"WatchLine": func() error { return second(s.WatchLine(ctx, "other", backend.Line{})) },
+					"Append":    func() error { return second(s.Append(ctx, election, "late")) },
+					"Remove":    func() error { return s.Remove(ctx, m, m) },
+					"Get":       func() error { _, err := s.Get(ctx, "r"); return err },
+					"Put":       func() error { _, err := s.Put(ctx, "r", nil, nil); return err },
+					"Delete":    func() error { return s.Delete(ctx, "r", nil) },
+					"List":      func() error { _, err := s.List(ctx, "r"); return err },
+					"Watch":     func() error { _, err := s.Watch(ctx, "r", backend.Absent); return err },
 				}
 				flying := map[string]*pending{}
 				for name, f := range calls {
@@ -373,7 +375,7 @@ func TestChecksArguments(t *testing.T) {
 			"Join value": second(s.Join(ctx, "x", strings.Repeat("x", backend.MaxValue+1))),
 			"Join text":  second(s.Join(ctx, "x", "\xff")),
 			"Line":       second(s.Line(ctx, "")),
-			"Joined":     s.Joined(ctx, ".."),
+			"WatchLine":  second(s.WatchLine(ctx, "..", backend.Line{})),
 			"Get":        second(s.Get(ctx, "a//b")),
 			"Put name":   second(s.Put(ctx, "a b", nil, nil)),
 			"Put value":  second(s.Put(ctx, "x", make([]byte, backend.MaxRecord+1), nil)),

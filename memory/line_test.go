@@ -87,7 +87,7 @@ func TestDamagedHeader(t *testing.T) {
 	})
 }
 
-func TestJoined(t *testing.T) {
+func TestWatchLine(t *testing.T) {
 	bubble(t, func(t *testing.T, c *memory.Coordinator) {
 		_, sa := client(t, c, "a")
 		_, sb := client(t, c, "b")
@@ -95,14 +95,14 @@ func TestJoined(t *testing.T) {
 		if err != nil || len(l.Members) != 0 || l.Version != backend.Absent {
 			t.Fatalf("a line that does not exist: %+v, %v", l, err)
 		}
-		p := begin(func() error { return sb.Joined(t.Context(), election) })
+		p := begin(func() error { return second(sb.WatchLine(t.Context(), election, backend.Line{})) })
 		_, err = sa.Join(t.Context(), "app/other", "a")
 		ok(t, "Join elsewhere", err)
-		p.blocks(t, "Joined of an empty line")
+		p.blocks(t, "WatchLine of an empty line")
 		join(t, sa, "a")
-		ok(t, "Joined", p.returned(t, "Joined"))
-		ok(t, "Joined of a line with members", sb.Joined(t.Context(), election))
-		if w := c.Wakeups().Of("b", memory.OpJoined); w != 1 {
+		ok(t, "WatchLine", p.returned(t, "WatchLine"))
+		ok(t, "WatchLine of a line with members", second(sb.WatchLine(t.Context(), election, backend.Line{})))
+		if w := c.Wakeups().Of("b", memory.OpWatchLine); w != 1 {
 			t.Fatalf("b was woken %d times, want once", w)
 		}
 	})

@@ -60,7 +60,7 @@ func (s *session) List(ctx context.Context, dir string) ([]string, error) {
 // Watch blocks until the record has another version than after; see
 // [backend.Records].
 func (s *session) Watch(ctx context.Context, name string, after backend.Version) (backend.Record, error) {
-	on := poll{topic{event: eventRecord, name: name}, after}
+	on := poll{topic: topic{event: eventRecord, name: name}, after: after}
 	r, err := ask[backend.Record](ctx, s, OpWatch, name, nil, func() *call {
 		return s.poll(OpWatch, on, func() (any, error) { return s.b.c.store.watch(name, after) })
 	})

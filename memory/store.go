@@ -39,7 +39,7 @@ type event uint8
 const (
 	eventNone   event = iota
 	eventGone         // the member has left
-	eventJoined       // somebody has joined the line
+	eventLine         // somebody has joined the line, or left it
 	eventRecord       // the record has changed
 )
 
@@ -78,24 +78,19 @@ func (st *store) clone() store {
 
 func (st *store) happened(t topic) { st.events = append(st.events, t) }
 
-// join adds a member at the end of the line.
-func (st *store) join(name, value string, shared bool, owner uint64) backend.Member {
+// join adds a member like m at the end of its line.
+func (st *store) join(m backend.Member, owner uint64) backend.Member {
+	name := m.Line
 	l := st.lines[name]
 	if l == nil {
 		l = new(line)
 		st.lines[name] = l
 	}
 	st.index++
-	m := backend.Member{
-		Line:     name,
-		Key:      fmt.Sprintf("n_%010d", l.next),
-		Position: st.index,
-		Value:    value,
-		Shared:   shared,
-	}
+	m.Key, m.Position = fmt.Sprintf("n_%010d", l.next), st.index
 	l.next++
 	l.members = append(l.members, member{m, owner})
-	st.happened(topic{event: eventJoined, name: name})
+	st.happened(topic{event: eventLine, name: name})
 	return m
 }
 
@@ -150,7 +145,20 @@ func (st *store) remove(m backend.Member) (owner uint64) {
 	l.members = slices.Delete(l.members, i, i+1)
 	st.index++
 	st.happened(topic{eventGone, m.Line, m.Position})
+	st.happened(topic{event: eventLine, name: m.Line})
 	return owner
+}
+
+// removeItem removes m, which is pinned, if by stands.
+func (st *store) removeItem(m, by backend.Member) error {
+	if _, _, stands := st.find(by); !stands {
+		return backend.ErrNotMember
+	}
+	if l, i, stands := st.find(m); stands && !l.members[i].Pinned {
+		return fmt.Errorf("%w: member %s is no item", backend.ErrDenied, m.Key)
+	}
+	st.remove(m)
+	return nil
 }
 
 // pin pins m and writes the header of its election, or does neither.
@@ -197,12 +205,13 @@ func (st *store) members(name string) []backend.Member {
 	return out
 }
 
-// joined returns errWait as long as no member stands in the line.
-func (st *store) joined(name string) error {
-	if l := st.lines[name]; l == nil || len(l.members) == 0 {
-		return errWait
+// watchLine returns errWait as long as the same members stand in the line as in after.
+func (st *store) watchLine(name string, after backend.Line) (backend.Line, error) {
+	l, err := st.line(name)
+	if err == nil && l.SameMembers(after) {
+		return backend.Line{}, errWait
 	}
-	return nil
+	return l, err
 }
 
 func (st *store) get(name string) backend.Record {

@@ -138,7 +138,10 @@ func TestObserveBeforeTheOldIsReached(t *testing.T) {
 			_, err := s.Line(ctx, election)
 			return err
 		},
-		"joined": func(ctx context.Context, s backend.Session) error { return s.Joined(ctx, election) },
+		"watch line": func(ctx context.Context, s backend.Session) error {
+			_, err := s.WatchLine(ctx, election, backend.Line{})
+			return err
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(w *world) {

@@ -38,8 +38,17 @@ func (a *Adapter) Line(ctx context.Context, line string) (backend.Line, error) {
 	return call(ctx, a, "line", line, nil, func(ctx context.Context) (backend.Line, error) { return a.Session.Line(ctx, line) })
 }
 
-func (a *Adapter) Joined(ctx context.Context, line string) error {
-	return a.run(ctx, "joined", line, nil, func(ctx context.Context) error { return a.Session.Joined(ctx, line) })
+func (a *Adapter) WatchLine(ctx context.Context, line string, after backend.Line) (backend.Line, error) {
+	return call(ctx, a, "watch line", line, nil, func(ctx context.Context) (backend.Line, error) { return a.Session.WatchLine(ctx, line, after) })
+}
+
+func (a *Adapter) Append(ctx context.Context, line, value string) (backend.Member, error) {
+	return call(ctx, a, "append", line, backend.CheckValue(value), func(ctx context.Context) (backend.Member, error) { return a.Session.Append(ctx, line, value) })
+}
+
+func (a *Adapter) Remove(ctx context.Context, m, by backend.Member) error {
+	invalid := backend.CheckName(by.Line)
+	return a.run(ctx, "remove", m.Line, invalid, func(ctx context.Context) error { return a.Session.Remove(ctx, m, by) })
 }
 
 func (a *Adapter) Pin(ctx context.Context, m backend.Member, h backend.Header, at backend.Version) error {

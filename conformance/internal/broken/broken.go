@@ -43,8 +43,8 @@ type Flaw struct {
 
 // Flaws are all flaws, in the order of the rules.
 var Flaws = slices.Concat(
-	joinFlaws, aheadFlaws, goneFlaws, leaveFlaws, sessionFlaws, deadlineFlaws,
-	folderFlaws, valueFlaws, shareFlaws, pinFlaws, recordFlaws,
+	joinFlaws, aheadFlaws, goneFlaws, lineFlaws, leaveFlaws, sessionFlaws, deadlineFlaws,
+	folderFlaws, valueFlaws, shareFlaws, itemFlaws, pinFlaws, recordFlaws,
 	leaderFlaws, tokenFlaws, guardFlaws, successionFlaws, ghostFlaws, toldFlaws, stallFlaws,
 	cleanFlaws, observeFlaws, runFlaws, faultFlaws,
 )

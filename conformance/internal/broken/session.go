@@ -117,11 +117,12 @@ func (s *blocked) Gone(ctx context.Context, m backend.Member) error {
 	return unlessEnded(ctx, s.Session.Gone(ctx, m))
 }
 
-func (s *blocked) Joined(ctx context.Context, line string) error {
+func (s *blocked) WatchLine(ctx context.Context, line string, after backend.Line) (backend.Line, error) {
 	if err := s.Err(); err != nil {
-		return err
+		return backend.Line{}, err
 	}
-	return unlessEnded(ctx, s.Session.Joined(ctx, line))
+	l, err := s.Session.WatchLine(ctx, line, after)
+	return l, unlessEnded(ctx, err)
 }
 
 func (s *blocked) Watch(ctx context.Context, name string, after backend.Version) (backend.Record, error) {

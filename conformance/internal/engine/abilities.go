@@ -81,6 +81,9 @@ func (t *Trial) lacks() map[Fault]string {
 	if err := s.Pin(ctx, m, backend.Header{}, 1); errors.Is(err, errors.ErrUnsupported) {
 		lacks[Pins] = "the backend has no pins (errors.ErrUnsupported)"
 	}
+	if err := s.Remove(ctx, m, m); errors.Is(err, errors.ErrUnsupported) { // m is no item, so it stays
+		lacks[Items] = "the backend has no items (errors.ErrUnsupported)"
+	}
 	shared, err := s.JoinShared(ctx, line, "abilities")
 	if errors.Is(err, errors.ErrUnsupported) {
 		lacks[Shares] = "the backend has no shared members (errors.ErrUnsupported)"

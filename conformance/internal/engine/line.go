@@ -20,6 +20,11 @@ func (c *Client) JoinShared(text string) backend.Member {
 	return c.Do(JoinShared(c.Election, text)).(backend.Member)
 }
 
+// Append appends an item to the client's election.
+func (c *Client) Append(text string) backend.Member {
+	return c.Do(Append(c.Election, text)).(backend.Member)
+}
+
 // Ahead asks who stands in front of m.
 func (c *Client) Ahead(m backend.Member) backend.Place { return c.Do(Ahead(m)).(backend.Place) }
 

@@ -51,8 +51,17 @@ func Line(line string) Op {
 	return Op{"Line", "", func(ctx context.Context, s backend.Session) (any, error) { return s.Line(ctx, line) }}
 }
 
-func Joined(line string) Op {
-	return Op{"Joined", "", func(ctx context.Context, s backend.Session) (any, error) { return nil, s.Joined(ctx, line) }}
+func WatchLine(line string, after backend.Line) Op {
+	return Op{"WatchLine", "", func(ctx context.Context, s backend.Session) (any, error) { return s.WatchLine(ctx, line, after) }}
+}
+
+func Append(line, value string) Op {
+	return Op{"Append", Items, func(ctx context.Context, s backend.Session) (any, error) { return s.Append(ctx, line, value) }}
+}
+
+func RemoveItem(m, by backend.Member) Op {
+	what := fmt.Sprintf("Remove of %s by %s", Show(m), Show(by))
+	return Op{what, Items, func(ctx context.Context, s backend.Session) (any, error) { return nil, s.Remove(ctx, m, by) }}
 }
 
 func Get(name string) Op {
@@ -85,20 +94,20 @@ func Close() Op {
 // for methods that the backend lacks. The calls are in the line of the trial and with m.
 func (t *Trial) Ops(m backend.Member) []Op {
 	return t.had(slices.Concat(t.Changes(m), t.Waits(m), []Op{
-		Leave(m), Ahead(m), Line(t.Name), Get(t.never()), Delete(t.Late(), nil), List(t.never()),
+		Leave(m), Ahead(m), Line(t.Name), RemoveItem(m, m), Get(t.never()), Delete(t.Late(), nil), List(t.never()),
 	}))
 }
 
 // Changes returns those of Ops that create something. Put would create the record [Trial.Late].
 func (t *Trial) Changes(m backend.Member) []Op {
 	return t.had([]Op{
-		Join(t.Name, "late"), JoinShared(t.Name, "late"), Pin(m, backend.Header{Fence: 1}, backend.Absent), Put(t.Late(), "late", &backend.If{Member: m}),
+		Join(t.Name, "late"), JoinShared(t.Name, "late"), Append(t.Name, "late"), Pin(m, backend.Header{Fence: 1}, backend.Absent), Put(t.Late(), "late", &backend.If{Member: m}),
 	})
 }
 
 // Waits returns those of Ops that block. They wait for something that does not happen.
 func (t *Trial) Waits(m backend.Member) []Op {
-	return t.had([]Op{Gone(m), Joined(t.never()), Watch(t.never(), backend.Absent)})
+	return t.had([]Op{Gone(m), WatchLine(t.never(), backend.Line{}), Watch(t.never(), backend.Absent)})
 }
 
 // Late returns the name of the record that the Put of [Trial.Changes] would write.

@@ -39,10 +39,11 @@ const (
 	Records   Fault = "Records"
 	Shares    Fault = "Shares"
 	Pins      Fault = "Pins"
+	Items     Fault = "Items"
 )
 
 // IsAbility reports whether f is an ability of a backend, and not a fault that a harness
 // provides.
 func IsAbility(f Fault) bool {
-	return f == Deadlines || f == Shares || f == Records || f == Pins
+	return f == Deadlines || f == Shares || f == Records || f == Pins || f == Items
 }

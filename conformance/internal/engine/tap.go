@@ -71,8 +71,17 @@ func (s *tap) Line(ctx context.Context, line string) (backend.Line, error) {
 	return noted(s.begin("line %s", Short(line)), show)(s.Session.Line(ctx, line))
 }
 
-func (s *tap) Joined(ctx context.Context, line string) error {
-	return failed(s.begin("joined %s", Short(line)))(s.Session.Joined(ctx, line))
+func (s *tap) WatchLine(ctx context.Context, line string, after backend.Line) (backend.Line, error) {
+	show := func(l backend.Line) string { return ShowLine(l.Members) }
+	return noted(s.begin("watch line %s after %s", Short(line), ShowLine(after.Members)), show)(s.Session.WatchLine(ctx, line, after))
+}
+
+func (s *tap) Append(ctx context.Context, line, value string) (backend.Member, error) {
+	return noted(s.begin("append to %s", Short(line)), Show)(s.Session.Append(ctx, line, value))
+}
+
+func (s *tap) Remove(ctx context.Context, m, by backend.Member) error {
+	return failed(s.begin("remove %s by %s", Show(m), Show(by)))(s.Session.Remove(ctx, m, by))
 }
 
 func (s *tap) Get(ctx context.Context, name string) (backend.Record, error) {

@@ -1,4 +1,4 @@
-// Package laws has the rules that test the contract of package backend: the laws L1 to L9,
+// Package laws has the rules that test the contract of package backend: the laws L1 to L10,
 // pins, and records. Each has a file.
 package laws
 
@@ -6,6 +6,6 @@ import "slices"
 
 // Rules are all rules of this package, in the order of RULES.md.
 var Rules = slices.Concat(
-	joinRules, aheadRules, goneRules, leaveRules, sessionRules, deadlineRules,
-	folderRules, valueRules, shareRules, pinRules, recordRules,
+	joinRules, aheadRules, goneRules, lineRules, leaveRules, sessionRules, deadlineRules,
+	folderRules, valueRules, shareRules, itemRules, pinRules, recordRules,
 )

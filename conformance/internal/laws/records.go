@@ -252,19 +252,12 @@ var recordRules = []engine.Rule{{
 		seen.Returns(t.Soon())
 	},
 }, {
-	ID: "Records.watch-cancel", Title: "a cancelled Watch or Joined returns soon",
-	Text:  "Watch and Joined return the cause of their context soon after that has ended, also when it had ended before the call; Joined returns nil soon after somebody has joined, and at once where somebody stands.",
+	ID: "Records.watch-cancel", Title: "a cancelled Watch or WatchLine returns soon",
+	Text:  "Watch and WatchLine return the cause of their context soon after that has ended, also when it had ended before the call.",
 	Needs: []engine.Fault{engine.Records}, Check: func(t *engine.Trial) {
-		a, b := t.Client(), t.Client()
-		for _, op := range []engine.Op{engine.Joined(t.Name), engine.Watch(t.Name+"-never", backend.Absent)} {
+		b := t.Client()
+		for _, op := range []engine.Op{engine.WatchLine(t.Name, backend.Line{}), engine.Watch(t.Name+"-never", backend.Absent)} {
 			cancels(t, b, op)
-		}
-		joined := b.Go(engine.Joined(t.Name))
-		t.Always(t.TTL/10, "Joined has returned although nobody has joined", func() bool { return !joined.Returned() })
-		a.Join("x")
-		for range 2 {
-			joined.Returns(t.Soon())
-			joined = b.Go(engine.Joined(t.Name))
 		}
 	},
 }, {

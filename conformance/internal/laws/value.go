@@ -29,7 +29,7 @@ var valueRules = []engine.Rule{{
 	},
 }, {
 	ID: "L8.invalid", Title: "what cannot be kept everywhere is refused",
-	Text: "Values that are too long or not UTF-8, and names that backend.CheckName refuses, fail with ErrInvalid in Join, Line, Joined, Get, Put, Delete, List and Watch, and nothing comes into being.",
+	Text: "Values that are too long or not UTF-8, and names that backend.CheckName refuses, fail with ErrInvalid in Join, Line, WatchLine, Get, Put, Delete, List and Watch, and nothing comes into being.",
 	Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		before := b.Line().Version
@@ -41,7 +41,7 @@ var valueRules = []engine.Rule{{
 		for _, name := range []string{
 			"", "/" + t.Name, t.Name + "/", "a//b", ".", "a/../b", "a b", "ü", "a\nb", "a?b", "a%2fb", strings.Repeat("x", backend.MaxName+1),
 		} {
-			ops := []engine.Op{engine.Join(name, ""), engine.Line(name), engine.Joined(name)}
+			ops := []engine.Op{engine.Join(name, ""), engine.Line(name), engine.WatchLine(name, backend.Line{})}
 			if t.Can(engine.Records) {
 				ops = append(ops, engine.Get(name), engine.Put(name, "", nil), engine.Delete(name, nil), engine.List(name), engine.Watch(name, 0))
 			}

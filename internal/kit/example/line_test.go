@@ -55,8 +55,21 @@ func (s *session) Leave(ctx context.Context, m backend.Member) error {
 	return err
 }
 
-func (s *session) Line(ctx context.Context, line string) (l backend.Line, err error) {
-	a, err := s.do(ctx, repeat, "line", request{Line: line})
+func (s *session) Line(ctx context.Context, line string) (backend.Line, error) {
+	return s.line(ctx, line, repeat, request{Line: line})
+}
+
+func (s *session) WatchLine(ctx context.Context, line string, after backend.Line) (backend.Line, error) {
+	n := len(after.Members)
+	q := request{Line: line, Members: &n}
+	if n > 0 {
+		q.Position = after.Members[n-1].Position
+	}
+	return s.line(ctx, line, wait, q)
+}
+
+func (s *session) line(ctx context.Context, line string, how mode, q request) (l backend.Line, err error) {
+	a, err := s.do(ctx, how, "line", q)
 	if err == nil {
 		l.Members, l.Version = members(line, a.Line), backend.Version(a.Version)
 		l.Header, err = backend.ParseHeader(a.Value)
@@ -66,11 +79,6 @@ func (s *session) Line(ctx context.Context, line string) (l backend.Line, err er
 
 func (s *session) Gone(ctx context.Context, m backend.Member) error {
 	_, err := s.do(ctx, wait, "gone", about(m))
-	return err
-}
-
-func (s *session) Joined(ctx context.Context, line string) error {
-	_, err := s.do(ctx, wait, "joined", request{Line: line})
 	return err
 }
 

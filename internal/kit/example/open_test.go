@@ -99,6 +99,7 @@ func (b *Backend) pause() backoff.Backoff { return backoff.Backoff{Min: b.ttl / 
 // have it in a [kit.Adapter], which checks what they pass and wraps errors.
 type session struct {
 	backend.NoShares
+	backend.NoItems
 	*kit.Life
 	b       *Backend
 	log, id string

@@ -19,6 +19,7 @@ type request struct {
 	TTL           time.Duration
 	Line, Key     string // of a member
 	Position      uint64 // 0 for any
+	Members       *int   // of the line that the client knows, of which Position is the last; nil if it does not wait for another
 	Name          string // of a record
 	Value         []byte
 	RecordVersion int64 // 0 for any, -1 for a record that does not exist
@@ -149,13 +150,13 @@ func (s *server) operate(op string, q *request, a *answer) int {
 		}
 		a.Line, a.record = slices.Clone(s.lines[q.Line][max(0, i-1):i+1]), s.record(q.Line)
 	case "/line":
-		a.Line, a.record = slices.Clone(s.lines[q.Line]), s.record(q.Line)
-	case "/gone":
-		if i >= 0 {
+		line := s.lines[q.Line]
+		if q.Members != nil && *q.Members == len(line) && (len(line) == 0 || line[len(line)-1].Position == q.Position) {
 			return pending
 		}
-	case "/joined":
-		if len(s.lines[q.Line]) == 0 {
+		a.Line, a.record = slices.Clone(line), s.record(q.Line)
+	case "/gone":
+		if i >= 0 {
 			return pending
 		}
 	case "/pin":

@@ -131,9 +131,9 @@ func (s turnsSession) Gone(ctx context.Context, m backend.Member) error {
 	return s.Session.Gone(ctx, m)
 }
 
-func (s turnsSession) Joined(ctx context.Context, line string) error {
+func (s turnsSession) WatchLine(ctx context.Context, line string, after backend.Line) (backend.Line, error) {
 	wait(ctx, s.own, turnLine)
-	return s.Session.Joined(ctx, line)
+	return s.Session.WatchLine(ctx, line, after)
 }
 
 func (s turnsSession) Watch(ctx context.Context, name string, after backend.Version) (backend.Record, error) {

@@ -3,6 +3,7 @@ package composite
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/migrate/internal/protocol"
@@ -15,22 +16,34 @@ func (s *session) Line(ctx context.Context, line string) (l backend.Line, err er
 	if err := backend.CheckName(line); err != nil {
 		return backend.Line{}, err
 	}
+	l, sd, err := s.wholeLine(ctx, line)
+	if err != nil {
+		return backend.Line{}, err
+	}
+	return shown(l, sd), nil
+}
+
+// wholeLine returns the line of the coordinator where the election is, as that has it.
+func (s *session) wholeLine(ctx context.Context, line string) (backend.Line, protocol.Side, error) {
 	l, sd, err := s.lineOf(ctx, line)
 	if err == nil && sd == protocol.To && l.Header.Sealed != "" { // it has moved on, perhaps back
 		s.setMoved(line, false)
 		l, sd, err = s.lineOf(ctx, line)
 	}
-	if err != nil {
-		return backend.Line{}, err
-	}
+	return l, sd, err
+}
+
+// shown returns the line as callers know it. It leaves l as it is.
+func shown(l backend.Line, sd protocol.Side) backend.Line {
 	if _, ok := protocol.Gate(l); ok && sd == protocol.To && protocol.Gated(l.Header) {
 		l.Members = l.Members[1:] // it is about to be taken away
 	}
+	l.Members = slices.Clone(l.Members)
 	for i, m := range l.Members {
 		l.Members[i] = tag(sd, m)
 	}
 	l.Version = tagVersion(sd, l.Version)
-	return l, nil
+	return l
 }
 
 // lineOf returns the line of the coordinator where the election is, as far as is known.
@@ -47,35 +60,28 @@ func (s *session) lineOf(ctx context.Context, line string) (backend.Line, protoc
 	return l, sd, err
 }
 
-// Joined blocks until somebody stands in the line; see [backend.Session].
-func (s *session) Joined(ctx context.Context, line string) (err error) {
-	defer s.told("joined", line, &err)
+// WatchLine blocks until other members stand in the line than in after; see
+// [backend.Session].
+func (s *session) WatchLine(ctx context.Context, line string, after backend.Line) (l backend.Line, err error) {
+	defer s.told("watch line", line, &err)
 	if err := backend.CheckName(line); err != nil {
-		return err
-	}
-	sd, err := s.sideOf(ctx, line)
-	if err != nil {
-		return err
-	}
-	part, err := s.use(sd)
-	if err != nil {
-		return err
+		return backend.Line{}, err
 	}
 	for {
-		if err := part.Joined(ctx, line); err != nil || sd == protocol.From {
-			return err
-		}
-		l, err := part.Line(ctx, line)
+		whole, sd, err := s.wholeLine(ctx, line)
 		if err != nil {
-			return err
+			return backend.Line{}, err
 		}
-		g, stands := protocol.Gate(l)
-		if !stands || !protocol.Gated(l.Header) || len(l.Members) > 1 {
-			return nil
+		if l := shown(whole, sd); !l.SameMembers(after) {
+			return l, nil
 		}
-		// The gate alone is nobody. Who takes it away may be long in coming.
-		if err := part.Gone(ctx, g); err != nil {
-			return err
+		part, err := s.use(sd)
+		if err != nil {
+			return backend.Line{}, err
+		}
+		// What changes may be the gate alone, which is nobody.
+		if _, err := part.WatchLine(ctx, line, whole); err != nil {
+			return backend.Line{}, err
 		}
 	}
 }

@@ -19,6 +19,7 @@ const closeBound = 5 * time.Second
 // part ends; but it outlives that with From once all its candidacies are on To alone (from.go).
 type session struct {
 	backend.NoShares
+	backend.NoItems
 	b       *Backend
 	route   protocol.Route
 	log     *slog.Logger
