@@ -1,0 +1,106 @@
+package recipes_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+	. "github.com/succession-dev/succession/internal/rig/simulation/recipes"
+	"pgregory.net/rapid"
+)
+
+func TestMain(m *testing.M) {
+	for name, value := range map[string]string{"rapid.seed": "1", "rapid.checks": strconv.Itoa(schedules)} {
+		if f := flag.Lookup(name); f.Value.String() == f.DefValue {
+			if err := f.Value.Set(value); err != nil {
+				panic(err)
+			}
+		}
+	}
+	if _, set := os.LookupEnv("GOGC"); !set {
+		debug.SetGCPercent(1600) // a world lives for a millisecond and is garbage then
+	}
+	os.Exit(m.Run())
+}
+
+func draw(rt *rapid.T) plan {
+	ms := func(rt *rapid.T, label string, from, to int) time.Duration {
+		return time.Duration(rapid.IntRange(from, to).Draw(rt, label)) * time.Millisecond
+	}
+	return plan{
+		Processes: rapid.IntRange(1, 5).Draw(rt, "processes"),
+		Slack:     ms(rt, "slack", 0, 2000),
+		Seed:      rapid.Uint64().Draw(rt, "seed"),
+		Steps: rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) step {
+			s := step{Do: rapid.SampledFrom(acts).Draw(rt, "do"), Process: rapid.IntRange(0, 4).Draw(rt, "process")}
+			if s.Do == delay {
+				s.Delay = ms(rt, "delay", 0, int(MaxDelay/time.Millisecond))
+			}
+			s.Then = ms(rt, "then", 0, []int{0, 50, 1000, 5000, 20000}[rapid.IntRange(0, 4).Draw(rt, "pace")])
+			return s
+		}), 2, 25).Draw(rt, "steps"),
+	}
+}
+
+// within runs a plan in a bubble of its own.
+func within(t *testing.T, r recipe, p plan, flaw func(backend.Session) backend.Session) (broken []string, log string) {
+	watchdog := time.AfterFunc(time.Minute, func() { panic(fmt.Sprintf("this schedule does not end:\n%+v", p)) })
+	defer watchdog.Stop()
+	synctest.Test(t, func(*testing.T) { broken, log = run(r, p, flaw) })
+	return broken, log
+}
+
+var recipes = map[string]recipe{
+	"mutex":     mutex,
+	"rwmutex":   rwMutex,
+	"semaphore": semaphore,
+}
+
+// What each recipe promises holds in every schedule.
+func TestRecipes(t *testing.T) {
+	for name, r := range recipes {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rapid.Check(t, func(rt *rapid.T) {
+				p := draw(rt)
+				if broken, log := within(t, r, p, nil); len(broken) > 0 {
+					t.Logf("%+v\n%s", p, log)
+					rt.Fatal("a promise did not hold")
+				}
+			})
+		})
+	}
+}
+
+// Each flaw is found within the same schedules.
+func TestFlaws(t *testing.T) {
+	for name, f := range map[string]struct {
+		of   string
+		flaw func(backend.Session) backend.Session
+	}{
+		"everybody is first":    {"mutex", func(s backend.Session) backend.Session { return first{s} }},
+		"readers and writers":   {"rwmutex", func(s backend.Session) backend.Session { return first{s} }},
+		"the deadline is late":  {"mutex", func(s backend.Session) backend.Session { return optimist{s} }},
+		"a slot is held longer": {"semaphore", func(s backend.Session) backend.Session { return optimist{s} }},
+		"nobody leaves":         {"rwmutex", func(s backend.Session) backend.Session { return forgetful{s} }},
+		"a turn is not heard":   {"semaphore", func(s backend.Session) backend.Session { return deaf{s} }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			gen := rapid.Custom(draw)
+			for seed := range schedules {
+				if broken, _ := within(t, recipes[f.of], gen.Example(seed), f.flaw); len(broken) > 0 {
+					t.Logf("schedule %d: %s", seed, broken[0])
+					return
+				}
+			}
+			t.Errorf("not found in %d schedules", schedules)
+		})
+	}
+}
