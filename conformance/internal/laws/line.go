@@ -25,6 +25,11 @@ func watchLine(t *engine.Trial, c *engine.Client, after backend.Line) *lineWatch
 // shows waits until the call has returned, soon, and checks that it shows these members.
 func (w *lineWatch) shows(t *engine.Trial, want ...backend.Member) backend.Line {
 	w.Returns(t.Soon())
+	return w.showed(t, want...)
+}
+
+// showed checks that the call, which has returned, shows these members.
+func (w *lineWatch) showed(t *engine.Trial, want ...backend.Member) backend.Line {
 	if !engine.SameLine(w.now.Members, want) {
 		t.Fatalf("WatchLine has returned %s; want %s", engine.ShowLine(w.now.Members), engine.ShowLine(want))
 	}
@@ -90,6 +95,6 @@ var lineRules = []engine.Rule{{
 		w := watchLine(t, c, c.Line())
 		a.Inject(engine.Kill)
 		w.Returns(t.Crash())
-		w.shows(t, second)
+		w.showed(t, second)
 	},
 }}
