@@ -4,7 +4,7 @@
 //
 //	b, err := backend.Open(ctx, "local:/var/lib/app")
 //
-// Package backend has the words and the laws (L1 to L9) that are named here.
+// Package backend has the words and the laws (L1 to L10) that are named here.
 //
 // # Members
 //
@@ -67,6 +67,13 @@
 //
 // Pinning: a pinned member is marked in @state, and stands as long as its FIFO exists,
 // whether or not a process holds that. To remove it, Leave writes @state.
+//
+// Items (L10): Append joins a member that is pinned at once, and closes its FIFO. Remove holds the
+// locks of both lines, looks whether the other member stands, and takes the item out of @state as
+// Leave does.
+//
+// Watching a line (L3): @state tells of joins, and of the exits of pinned members. Of the others
+// only their FIFOs tell: WatchLine reads each of them, with a descriptor and a goroutine.
 //
 // A session ends when it is closed, or with its process. It writes nothing after that (L5),
 // and has no deadline (L6).

@@ -81,16 +81,16 @@ func TestLookingMakesNothing(t *testing.T) {
 		t.Errorf("List: %q, %v", names, err)
 	}
 	for range 2 { // what was removed again is looked at as before
-		joined := begin(func() error { return s.Joined(ctx, "a/e") })
+		joined := begin(func() error { _, err := s.WatchLine(ctx, "a/e", backend.Line{}); return err })
 		watch := begin(func() error { _, err := s.Watch(ctx, "a/r", backend.Absent); return err })
-		blocked(t, "Joined", joined)
+		blocked(t, "WatchLine", joined)
 		blocked(t, "Watch", watch)
 		if made, err := os.ReadDir(top); err != nil || len(made) != 0 {
 			t.Fatalf("looking made %v, %v", made, err)
 		}
 		_, writer := open(t, dir)
 		join(t, writer, "a/e", "")
-		if err := within(t, "Joined", joined); err != nil {
+		if err := within(t, "WatchLine", joined); err != nil {
 			t.Error(err)
 		}
 		if _, err := writer.Put(ctx, "a/r", nil, nil); err != nil {

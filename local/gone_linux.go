@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/succession-dev/succession/backend"
@@ -67,10 +68,32 @@ func (s *session) Gone(ctx context.Context, m backend.Member) error {
 	}
 }
 
-// Joined blocks until a member stands in the line; see [backend.Session].
-func (s *session) Joined(ctx context.Context, line string) error {
-	return s.follow(ctx, line, func() (bool, error) {
-		st, err := s.lineOf(ctx, line)
-		return err == nil && len(st.members) > 0, err
+// WatchLine blocks until other members stand in the line than in after; see [backend.Session].
+// While it blocks it takes a goroutine and a descriptor for each member that is not pinned,
+// because @state does not tell that such a member has gone.
+func (s *session) WatchLine(ctx context.Context, line string, after backend.Line) (l backend.Line, err error) {
+	bell := newBell()
+	ctx, cancel := context.WithCancelCause(ctx)
+	var waits sync.WaitGroup
+	defer waits.Wait()
+	defer cancel(nil)
+	for _, m := range after.Members {
+		m.Line = line
+		if m.Pinned {
+			defer s.b.watches.watch(s.b.dir.fifo(line, m.Position), bell.ring)()
+			continue
+		}
+		m.Pinned = true // if m is pinned meanwhile, Gone is not to return
+		waits.Go(func() {
+			if err := s.Gone(ctx, m); err != nil {
+				cancel(err)
+			}
+			bell.ring()
+		})
+	}
+	err = s.follow(ctx, line, bell, func() (changed bool, err error) {
+		l, err = s.Line(ctx, line)
+		return !l.SameMembers(after), err
 	})
+	return l, err
 }

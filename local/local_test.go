@@ -57,6 +57,15 @@ func join(t *testing.T, s backend.Session, line, value string) backend.Member {
 	return m
 }
 
+func appendItem(t *testing.T, s backend.Session, line, value string) backend.Member {
+	t.Helper()
+	m, err := s.Append(t.Context(), line, value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
 func ahead(t *testing.T, s backend.Session, m backend.Member) backend.Place {
 	t.Helper()
 	p, err := s.Ahead(t.Context(), m)
@@ -80,7 +89,10 @@ func values(t *testing.T, s backend.Session, line string) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var v []string
+	return valuesOf(l)
+}
+
+func valuesOf(l backend.Line) (v []string) {
 	for _, m := range l.Members {
 		v = append(v, m.Value)
 	}

@@ -136,17 +136,17 @@ func (s *session) List(_ context.Context, dir string) ([]string, error) {
 // Watch blocks until the record has another version than after; see
 // [backend.Records].
 func (s *session) Watch(ctx context.Context, name string, after backend.Version) (r backend.Record, err error) {
-	err = s.follow(ctx, name, func() (changed bool, err error) {
+	err = s.follow(ctx, name, newBell(), func() (changed bool, err error) {
 		r, err = s.Get(ctx, name)
 		return r.Version != after, err
 	})
 	return r, err
 }
 
-// follow calls check at once, and again whenever the state of the name may have changed. It
-// returns when check reports true or fails, or when ctx or the session ends.
-func (s *session) follow(ctx context.Context, name string, check func() (bool, error)) error {
-	bell := newBell()
+// follow calls check at once, and again whenever the state of the name may have changed or
+// the bell is rung. It returns when check reports true or fails, or when ctx or the session
+// ends.
+func (s *session) follow(ctx context.Context, name string, bell bell, check func() (bool, error)) error {
 	defer context.AfterFunc(ctx, bell.ring)()
 	for {
 		done, err := s.followFolder(ctx, name, bell, check)

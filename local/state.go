@@ -208,11 +208,6 @@ func parseKey(key string) (uint64, error) {
 	return n, nil
 }
 
-// newMember returns the member at a position.
-func newMember(line string, position uint64, value string, shared bool) backend.Member {
-	return backend.Member{Line: line, Key: key(position), Position: position, Value: value, Shared: shared}
-}
-
 // index returns where m stands in s.members, or -1.
 func (s *state) index(m backend.Member) int {
 	for i := range s.members {

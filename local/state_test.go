@@ -22,6 +22,10 @@ var states = []*state{
 	}},
 }
 
+func newMember(line string, position uint64, value string, shared bool) backend.Member {
+	return backend.Member{Line: line, Key: key(position), Position: position, Value: value, Shared: shared}
+}
+
 func pinned(m backend.Member) backend.Member {
 	m.Pinned = true
 	return m

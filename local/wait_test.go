@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -14,23 +15,61 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-func TestJoined(t *testing.T) {
+// TestWatchLine says that WatchLine returns for each way in which a line changes, and for nothing
+// else: not where a member is pinned, which it then still watches.
+func TestWatchLine(t *testing.T) {
 	dir := t.TempDir()
 	_, s := open(t, dir)
-	_, other := open(t, dir)
-	done := begin(func() error { return s.Joined(t.Context(), "p/e") })
-	blocked(t, "Joined of an empty line", done)
-	m := join(t, other, "p/e", "")
-	if err := within(t, "Joined", done); err != nil {
-		t.Fatal(err)
+	b, other := open(t, dir)
+	ctx := t.Context()
+	var seen backend.Line
+	var done <-chan error
+	change := func(what string, do func(), want ...string) {
+		t.Helper()
+		var now backend.Line
+		done = begin(func() (err error) {
+			now, err = s.WatchLine(ctx, "p/e", seen)
+			return err
+		})
+		blocked(t, "WatchLine before "+what, done)
+		do()
+		if err := within(t, "WatchLine after "+what, done); err != nil {
+			t.Fatalf("WatchLine after %s: %v", what, err)
+		}
+		if got := valuesOf(now); !slices.Equal(got, want) {
+			t.Fatalf("WatchLine after %s: %q, want %q", what, got, want)
+		}
+		seen = now
 	}
-	leave(t, other, m)
-	done = begin(func() error { return s.Joined(t.Context(), "p/e") })
-	blocked(t, "Joined of a line that all have left", done)
-	join(t, other, "p/e", "")
-	if err := within(t, "Joined", done); err != nil {
-		t.Fatal(err)
+	remove := func(m backend.Member) {
+		if err := os.Remove(fifo(dir, m)); err != nil {
+			t.Fatal(err)
+		}
 	}
+	var a, item backend.Member
+	change("a join", func() { a = join(t, other, "p/e", "a") }, "a")
+	change("a departure", func() { leave(t, other, a) })
+	change("another join", func() { a = join(t, other, "p/e", "a") }, "a")
+	change("an item", func() { item = appendItem(t, other, "p/e", "item") }, "a", "item")
+	change("the removal of an item's file", func() { remove(item) }, "a")
+	change("another item", func() { item = appendItem(t, other, "p/e", "item") }, "a", "item")
+	change("the removal of an item", func() {
+		if err := s.Remove(ctx, item, a); err != nil {
+			t.Fatal(err)
+		}
+	}, "a")
+	change("a pin and a departure", func() {
+		if err := other.Pin(ctx, a, backend.Header{}, backend.Absent); err != nil {
+			t.Fatal(err)
+		}
+		join(t, other, "p", "") // elsewhere
+		blocked(t, "WatchLine of a line in which one is pinned", done)
+		leave(t, other, a)
+	})
+	change("a third join", func() { a = join(t, other, "p/e", "a") }, "a")
+	change("the removal of a member's file", func() { remove(a) })
+	change("a fourth join", func() { join(t, other, "p/e", "a") }, "a")
+	change("the end of its session", func() { b.Close() })
 }
 
 // TestRemoved says that what an operator removes is noticed by its owner and by
@@ -164,10 +203,19 @@ func TestCancel(t *testing.T) {
 	dir := t.TempDir()
 	_, s := open(t, dir)
 	m := join(t, s, "e", "")
+	appendItem(t, s, "e", "")
+	line, err := s.Line(t.Context(), "e")
+	if err != nil {
+		t.Fatal(err)
+	}
 	waits := map[string]func(context.Context) error{
-		"Gone":   func(ctx context.Context) error { return s.Gone(ctx, m) },
-		"Watch":  func(ctx context.Context) error { _, err := s.Watch(ctx, "r", backend.Absent); return err },
-		"Joined": func(ctx context.Context) error { return s.Joined(ctx, "vacant") },
+		"Gone":      func(ctx context.Context) error { return s.Gone(ctx, m) },
+		"Watch":     func(ctx context.Context) error { _, err := s.Watch(ctx, "r", backend.Absent); return err },
+		"WatchLine": func(ctx context.Context) error { _, err := s.WatchLine(ctx, "e", line); return err },
+		"WatchLine of an empty line": func(ctx context.Context) error {
+			_, err := s.WatchLine(ctx, "vacant", backend.Line{})
+			return err
+		},
 	}
 	cause := errors.New("enough")
 	for name, wait := range waits {

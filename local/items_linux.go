@@ -1,0 +1,40 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// Append adds an item at the end of the line. It writes two files to the disk, as Join does; see
+// [backend.Items].
+func (s *session) Append(ctx context.Context, line, value string) (backend.Member, error) {
+	return s.join(ctx, backend.Member{Line: line, Value: value, Pinned: true})
+}
+
+// Remove removes the item m if by stands; see [backend.Items]. It holds the locks of both lines.
+// If by goes meanwhile, the next one cannot lead yet: it needs the same lock to find that out.
+func (s *session) Remove(ctx context.Context, m, by backend.Member) error {
+	return s.write(ctx, func(context.Context, *hold) error {
+		if err := s.b.guard(by); err != nil {
+			return err
+		}
+		pinned, err := s.b.pinned(m)
+		if err != nil {
+			return err
+		}
+		if pinned {
+			return s.unpin(m)
+		}
+		switch err := s.b.guard(m); {
+		case err == nil:
+			return fmt.Errorf("%w: member %s is no item", backend.ErrDenied, m.Key)
+		case errors.Is(err, backend.ErrNotMember):
+			return nil
+		default:
+			return err
+		}
+	}, m.Line, by.Line)
+}
