@@ -37,7 +37,7 @@ func TestMatrix(t *testing.T) {
 		must, related := strings.Fields(flaw.Must), strings.Fields(flaw.Must+" "+flaw.May)
 		isRelated := func(r conformance.Rule) bool {
 			return slices.Contains(related, r.ID) || slices.Contains(related, r.Group()) ||
-				r.Group() == "Lock" // what breaks anything below them may break locks
+				slices.Contains([]string{"Lock", "Queue", "Barrier", "Group", "Task"}, r.Group()) // what breaks anything below them may break recipes
 		}
 		var rules []conformance.Rule
 		for j, r := range conformance.Rules() {

@@ -14,7 +14,7 @@ var leaveFlaws = []Flaw{
 		Name:    "stay in line",
 		Breaks:  "L4: a member that is not first stays when it leaves",
 		Must:    "Lock.try",
-		May:     "L1 L2 L3 L4 L5 L8 L9 Pin Records G2 G4 G5 G6 G8 G9 G10 Run Fault",
+		May:     "L1 L2 L3 L4 L5 L8 L9 Pin Records G2 G4 G5 G6 G8 G9 G10 Run Fault L10",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &stayInLine{s} },
 	},
 	{
@@ -39,7 +39,7 @@ var leaveFlaws = []Flaw{
 		Name:   "revoke",
 		Breaks: "L4: Leave takes out all that the session has in the line",
 		Must:   "L1.twice L4.again L4.middle",
-		May:    "L3.alone L4 L8.kept Pin.sealed Records.guard",
+		May:    "L3.alone L4 L8.kept Pin.sealed Records.guard L3.line-past L10.remove L3.line",
 		session: func(_ *Backend, s backend.Session) backend.Session {
 			return &revoke{Session: s, joined: make(map[string][]backend.Member)}
 		},

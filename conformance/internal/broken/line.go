@@ -10,9 +10,10 @@ import (
 var lineFlaws = []Flaw{
 	{
 		Name:    "look at the line now and then",
+		Short:   true,
 		Breaks:  "L3: WatchLine looks once in a TTL, and does not watch",
 		Must:    "L3.line",
-		May:     "G10",
+		May:     "G10 L3.line-crash",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &lineNowAndThen{s} },
 	},
 	{
@@ -32,6 +33,7 @@ var lineFlaws = []Flaw{
 		Name:    "restless line",
 		Breaks:  "L3: WatchLine returns soon in any case",
 		Must:    "L3.line",
+		May:     "L3.line-crash L5.blocked Records.watch-cancel G9.blocked",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &restlessLine{s} },
 	},
 }
