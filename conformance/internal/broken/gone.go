@@ -21,7 +21,7 @@ var goneFlaws = []Flaw{
 		Name:    "late watch",
 		Breaks:  "L3: Gone of a member that has gone waits for its departure",
 		Must:    "L3.past L3.same-key",
-		May:     "L2 L3 L4.dropped Pin G2 G4 G8 G10 Run L9 L10.ended",
+		May:     "L2 L3 L4.dropped Pin G2 G4 G8 G10 Run L9 L10.ended L10.remove",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &lateWatch{s} },
 	},
 	{
