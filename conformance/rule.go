@@ -55,6 +55,7 @@ var groups = []Group{
 	{"L7", "Nothing but the record and the members"},
 	{"L8", "Values are kept as they are"},
 	{"L9", "Shared members wait for the others alone"},
+	{"L10", "Items outlive their session, and go by a guard alone"},
 	{"Pin", "Pinned members and the seal"},
 	{"Records", "Records with versions"},
 	{"G1", "One leader"},
@@ -69,6 +70,10 @@ var groups = []Group{
 	{"G10", "Observers"},
 	{"Run", "The contract of elect.Election.Run"},
 	{"Lock", "The locks of package lock"},
+	{"Queue", "The queues of package queue"},
+	{"Barrier", "The barriers of package barrier"},
+	{"Group", "The groups of package group"},
+	{"Task", "The tasks of package task"},
 	{"Fault", "All of it, under each fault that there is"},
 }
 

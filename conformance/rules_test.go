@@ -97,7 +97,7 @@ the other groups it means that leadership is handed on late or to the wrong one,
 left behind; Fault can mean both, and its symptom says which. Look at times first: where a rule fails
 by little, Latency or Slack may be smaller than the cluster's own.
 
-In a backend, a rule in L1 to L9, Pin or Records names the law that the driver breaks, and the groups
+In a backend, a rule in L1 to L10, Pin or Records names the law that the driver breaks, and the groups
 G, Run, Lock and Fault show what that does to elections: begin with the first that fails. A rule that fails
 one time in many is a race in the driver, or in the coordinator; it is no less broken.
 
@@ -118,7 +118,7 @@ func TestRulesAreWellFormed(t *testing.T) {
 			t.Errorf("%s: title and text cannot stand in a table: %q, %q", r.ID, r.Title, r.Text)
 		}
 	}
-	for _, g := range []string{"L1", "L2", "L3", "L4", "L5", "L6", "L7", "L8", "L9", "G1", "G2", "G3", "G4", "G5", "G6", "G7", "G8", "G9", "G10"} {
+	for _, g := range []string{"L1", "L2", "L3", "L4", "L5", "L6", "L7", "L8", "L9", "L10", "G1", "G2", "G3", "G4", "G5", "G6", "G7", "G8", "G9", "G10"} {
 		if !groups[g] {
 			t.Errorf("no rule is about %s", g)
 		}

@@ -8,7 +8,7 @@
 //	...
 //	web1.Cut()                       // web-1 is partitioned away, and loses its term in time
 //
-// Package backend has the words and the laws (L1 to L9) that are named here.
+// Package backend has the words and the laws (L1 to L10) that are named here.
 //
 // # How it works
 //

@@ -4,7 +4,7 @@
 //
 //	b, err := backend.Open(ctx, "zookeeper://h1:2181,h2:2181,h3:2181/app?ttl=10s")
 //
-// Package backend has the words and the laws (L1 to L9) that are named here.
+// Package backend has the words and the laws (L1 to L10) that are named here.
 //
 // # Members and records
 //
