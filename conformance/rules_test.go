@@ -98,14 +98,14 @@ left behind; Fault can mean both, and its symptom says which. Look at times firs
 by little, Latency or Slack may be smaller than the cluster's own.
 
 In a backend, a rule in L1 to L10, Pin or Records names the law that the driver breaks, and the groups
-G, Run, Lock and Fault show what that does to elections: begin with the first that fails. A rule that fails
+G, Run, Fault and those of the recipes show what that does: begin with the first that fails. A rule that fails
 one time in many is a race in the driver, or in the coordinator; it is no less broken.
 
 That all rules pass shows that none was seen to be broken, not that none can be.
 `
 
 func TestRulesAreWellFormed(t *testing.T) {
-	id := regexp.MustCompile(`^(L[1-9]|G([1-9]|10)|Pin|Records|Run|Lock|Fault)\.[a-z]+(-[a-z]+)*$`)
+	id := regexp.MustCompile(`^(L([1-9]|10)|G([1-9]|10)|Pin|Records|Run|Lock|Queue|Barrier|Group|Task|Fault)\.[a-z]+(-[a-z]+)*$`)
 	seen := make(map[string]bool)
 	groups := make(map[string]bool)
 	for _, r := range conformance.Rules() {
