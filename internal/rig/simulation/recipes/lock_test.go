@@ -74,7 +74,7 @@ var mutex = recipe{processes: 2, process: func(w *world, p *process, worked func
 
 var rwMutex = recipe{processes: 3, process: func(w *world, p *process, worked func()) func(context.Context) error {
 	m := lock.NewRWMutex(p.b, "lock", p.options())
-	if p.nth%3 == 0 {
+	if p.slot%3 == 0 {
 		return w.holds(p, "the lock", 1, worked, m.Lock)
 	}
 	return w.holds(p, "the lock", 100, worked, m.RLock)
@@ -98,7 +98,7 @@ func (s first) Ahead(ctx context.Context, m backend.Member) (backend.Place, erro
 // optimist believes that its session lasts longer than it does.
 type optimist struct{ backend.Session }
 
-const optimism = 3 * time.Second
+const optimism = 6 * time.Second
 
 func (s optimist) Deadline() time.Time   { return s.Session.Deadline().Add(optimism) }
 func (s optimist) Done() <-chan struct{} { return nil }

@@ -60,6 +60,7 @@ var recipes = map[string]recipe{
 	"mutex":     mutex,
 	"rwmutex":   rwMutex,
 	"semaphore": semaphore,
+	"queue":     newQueue(),
 }
 
 // What each recipe promises holds in every schedule.
@@ -89,6 +90,7 @@ func TestFlaws(t *testing.T) {
 		"the deadline is late":  {"mutex", func(s backend.Session) backend.Session { return optimist{s} }},
 		"a slot is held longer": {"semaphore", func(s backend.Session) backend.Session { return optimist{s} }},
 		"nobody leaves":         {"rwmutex", func(s backend.Session) backend.Session { return forgetful{s} }},
+		"claims go unseen":      {"queue", func(s backend.Session) backend.Session { return jealous{s} }},
 		"a turn is not heard":   {"semaphore", func(s backend.Session) backend.Session { return deaf{s} }},
 	} {
 		t.Run(name, func(t *testing.T) {

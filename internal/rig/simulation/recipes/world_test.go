@@ -88,7 +88,8 @@ type world struct {
 // A process is a client with what it does.
 type process struct {
 	*memory.Backend
-	nth    int
+	nth    int // of all there have been
+	slot   int
 	b      backend.Backend // Backend, with the flaw if there is one
 	cancel context.CancelFunc
 	dead   bool
@@ -140,7 +141,7 @@ func run(r recipe, p plan, flaw func(backend.Session) backend.Session) (broken [
 // replace starts a new process in the slot.
 func (w *world) replace(slot int) {
 	w.all++
-	p := &process{nth: w.all, Backend: w.c.Client(fmt.Sprintf("p%d", w.all))}
+	p := &process{nth: w.all, slot: slot, Backend: w.c.Client(fmt.Sprintf("p%d", w.all))}
 	p.b = p.Backend
 	if w.flaw != nil {
 		p.b = view.Of(p.Backend, w.flaw)
