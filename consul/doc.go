@@ -18,7 +18,8 @@
 // again.
 //
 // The position of a member is the key's CreateIndex, which comes from Consul's log. A
-// pinned member is a key in the line that no session has locked.
+// pinned member is a key in the line that no session has locked. So is an item, which is
+// named like a member of the session that has appended it.
 //
 // A record is the key of its name, and its version is the ModifyIndex. The header of
 // election E is the key E.
@@ -44,6 +45,9 @@
 //   - L7: No election or record can have a name whose last part looks like the name of a
 //     member.
 //   - L8: A key keeps its value when it is pinned or changes its session.
+//   - L10: Append locks and unlocks a new key in one transaction, so it does nothing once its
+//     session of Consul has ended. Remove deletes a key that no session has locked, on the
+//     same condition as a Put under a member.
 //
 // # The deadline
 //

@@ -3,6 +3,8 @@ package consul
 import (
 	"context"
 
+	"github.com/hashicorp/consul/api"
+
 	"github.com/succession-dev/succession/backend"
 )
 
@@ -29,9 +31,11 @@ func (s *session) Gone(ctx context.Context, m backend.Member) error {
 		}
 		// The answer may come from a server that is cut off. Or the server has lost its
 		// data, and has an index that will not come again for long.
-		if index, err = s.standing(ctx, key, m); err != nil || index == 0 {
+		entry, err := s.standing(ctx, key, m)
+		if err != nil || entry == nil {
 			return err
 		}
+		index = entry.ModifyIndex
 	}
 }
 
@@ -49,46 +53,53 @@ func (q *query) proves(m backend.Member) bool {
 	}
 }
 
-// standing returns the index of the last change of the key of m, or 0 if m has gone.
-func (s *session) standing(ctx context.Context, key string, m backend.Member) (index uint64, err error) {
+// standing returns the entry of m, which has the key, or nil if m has gone.
+func (s *session) standing(ctx context.Context, key string, m backend.Member) (entry *api.KVPair, err error) {
 	err = s.retry(ctx, func(ctx context.Context) error {
 		p, _, err := s.b.c.get(ctx, key)
 		if err == nil && p != nil && p.CreateIndex == m.Position {
-			index = p.ModifyIndex
+			entry = p
 		}
 		return err
 	})
-	return index, err
+	return entry, err
 }
 
-// Joined blocks until somebody stands in the line; see [backend.Session]. For an empty
-// folder Consul watches what is nearest to it in its tree, and returns the index of all
-// keys (agent/consul/state/kvs.go, kvsListTxn). So writes to other keys wake it, too.
-func (s *session) Joined(ctx context.Context, line string) error {
+// WatchLine blocks until other members stand in the line than in after; see
+// [backend.Session]. What changes in the folder beside that wakes it, too: pins, and moves
+// to another session of Consul. For an empty folder Consul watches what is nearest to it in
+// its tree, and returns the index of all keys (agent/consul/state/kvs.go, kvsListTxn). So
+// writes to other keys wake it then.
+func (s *session) WatchLine(ctx context.Context, line string, after backend.Line) (backend.Line, error) {
 	folder := s.b.o.folder(line)
 	wait, quiet := s.b.o.patience(), s.b.o.backoff()
 	for first := true; ; first = false {
-		var members []backend.Member
+		var now backend.Line
 		var index uint64
 		err := s.retry(ctx, func(ctx context.Context) error {
 			pairs, last, err := s.b.c.list(ctx, folder)
-			members, index = membersOf(line, folder, pairs), last
+			now.Members, index = membersOf(line, folder, pairs), last
 			return err
 		})
-		if err != nil || len(members) > 0 {
-			return err
+		if err != nil {
+			return backend.Line{}, err
+		}
+		if !now.SameMembers(after) { // the list has no header
+			if now, err = s.Line(ctx, line); err != nil || !now.SameMembers(after) {
+				return now, err
+			}
 		}
 		if !first { // it was woken for nothing, and may be at once again
 			if err := quiet.Sleep(ctx); err != nil {
-				return err
+				return backend.Line{}, err
 			}
 		}
 		q, err := s.block(ctx, topic{key: folder, folder: true}, index)
 		if err != nil {
-			return err
+			return backend.Line{}, err
 		}
 		if err := s.resume(ctx, q, &wait); err != nil {
-			return err
+			return backend.Line{}, err
 		}
 	}
 }

@@ -43,8 +43,13 @@ func (s *session) Leave(ctx context.Context, m backend.Member) error {
 	if err != nil {
 		return err
 	}
-	if s.left(key, m.Position) && s.undoubt(key) {
+	s.gone(key, m.Position)
+	return nil
+}
+
+// gone is called when the member at that position has gone from the key.
+func (s *session) gone(key string, position uint64) {
+	if s.left(key, position) && s.undoubt(key) {
 		s.abandon(key)
 	}
-	return nil
 }

@@ -103,7 +103,7 @@ func (s *session) run(ctx context.Context, on topic, q *query) {
 	kv := s.b.c.watches.KV()
 	var meta *api.QueryMeta
 	if on.folder {
-		_, meta, q.err = kv.List(on.key, opts)
+		_, meta, q.err = kv.Keys(on.key, "", opts)
 	} else {
 		q.pair, meta, q.err = kv.Get(on.key, opts)
 	}

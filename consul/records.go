@@ -98,11 +98,11 @@ func (s *session) Delete(ctx context.Context, name string, cond *backend.If) err
 	return err
 }
 
-// guarded runs a transaction on a record, on condition that cond.Member stands, if it is
-// set. It returns the record's entry, if there is one then. It sends the transaction
-// once, and again only if it was refused: after a lost answer, the caller must find out
-// what happened. So it waits for the answer longer than for one that can be asked for
-// again.
+// guarded runs a transaction on a key, on condition that cond.Member stands, if it is set.
+// It returns the key's entry, if there is one then. It fails with [backend.ErrVersion] if
+// the member stands and an operation was refused. It sends the transaction once, and again
+// only if it was refused: after a lost answer, the caller must find out what happened. So
+// it waits for the answer longer than for one that can be asked for again.
 //
 // The guard is the index of the last change of the member's key. It stands for the same
 // entry, locked by the same session. At first that index is the member's position. Pin
@@ -117,7 +117,7 @@ func (s *session) guarded(ctx context.Context, cond *backend.If, key string, ops
 			return nil, err
 		}
 		guard = &api.KVTxnOp{Verb: api.KVCheckIndex, Key: path, Index: s.changeOf(path, m.Position)}
-		ops = append(ops, guard)
+		ops = append([]*api.KVTxnOp{guard}, ops...)
 	}
 	for {
 		var r *result
@@ -130,19 +130,19 @@ func (s *session) guarded(ctx context.Context, cond *backend.If, key string, ops
 			return nil, err
 		case len(r.errs) == 0:
 			return r.find(key), nil
-		case guard == nil || !r.failed(len(ops)-1):
+		case guard == nil || !r.failed(0):
 			return nil, fmt.Errorf("%w: %s", backend.ErrVersion, r.errs[0].What)
 		}
-		was := guard.Index
-		if guard.Index, err = s.standing(ctx, guard.Key, m); err != nil {
+		now, err := s.standing(ctx, guard.Key, m)
+		switch {
+		case err != nil:
 			return nil, err
-		}
-		if guard.Index == 0 {
+		case now == nil:
 			return nil, s.missing(ctx, m)
-		}
-		if guard.Index == was {
+		case now.ModifyIndex == guard.Index:
 			return nil, fmt.Errorf("%w: the member's entry could not be checked: %s", backend.ErrUnavailable, r.errs[0].What)
 		}
+		guard.Index = now.ModifyIndex
 		s.changed(guard.Key, m.Position, guard.Index)
 	}
 }

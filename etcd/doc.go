@@ -19,7 +19,8 @@
 // lease would cost a second heartbeat. "-shared" follows in the name of a shared member, and
 // nothing else of a name has a meaning.
 //
-// A pinned member is the same key without a lease. A record is the key PREFIX + name
+// A pinned member is the same key without a lease. So is an item, whose name has a random
+// number in place of the lease. A record is the key PREFIX + name
 // without a lease; its version is the mod revision. The header of election E is the key
 // PREFIX + E.
 //
@@ -38,6 +39,7 @@
 //   - L3: The watches of a session share one stream. Each begins with the present, and
 //     the state is read once it has begun. So neither compaction nor a server that lags
 //     behind can hide a departure. The stream leaves a server that has lost its leader.
+//     WatchLine watches all keys of the line, and reads them again when one has come or gone.
 //   - L4: Leave deletes the key on condition that it has the create revision of m.
 //   - L5: A session ends when it is closed, when its deadline passes, or when etcd does
 //     not know its lease any more.
@@ -48,6 +50,10 @@
 //     name that begins with E + "/" either. Our own candidates pass over such keys.
 //   - L8: Put refuses the key of a member that has a lease, and Pin leaves the value as
 //     it is.
+//   - L10: Append and Remove are one transaction each, which is sent once. That of Append
+//     names no lease: if its answer is lost, it may take effect after its session has ended.
+//     That of Remove demands that the guard and the item have the create revisions that are
+//     their positions.
 //
 // # The deadline
 //

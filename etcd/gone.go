@@ -27,22 +27,16 @@ func (s *session) Gone(ctx context.Context, m backend.Member) error {
 	})
 }
 
-// Joined blocks until somebody stands in the line; see [backend.Session].
-func (s *session) Joined(ctx context.Context, line string) error {
-	folder := s.b.folder(line)
-	return s.await(ctx, watching{
-		create: watchFolder(folder, noDelete),
+// WatchLine blocks until other members stand in the line than in after; see
+// [backend.Session]. Each join and each exit makes it read the line again.
+func (s *session) WatchLine(ctx context.Context, line string, after backend.Line) (l backend.Line, err error) {
+	err = s.await(ctx, watching{
+		create: watchFolder(s.b.folder(line)),
 		look: func(ctx context.Context) (bool, int64, error) {
-			resp, err := s.read(ctx, clientv3.OpGet(folder, clientv3.WithPrefix()))
-			if err != nil {
-				return false, 0, err
-			}
-			for _, kv := range rangeOf(resp, 0).Kvs {
-				if _, ok := s.b.memberOf(line, kv); ok {
-					return true, 0, nil
-				}
-			}
-			return false, resp.Header.Revision, nil
+			var revision int64
+			l, revision, err = s.line(ctx, line)
+			return err == nil && !l.SameMembers(after), revision, err
 		},
 	})
+	return l, err
 }

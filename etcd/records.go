@@ -49,11 +49,6 @@ func (s *session) Delete(ctx context.Context, name string, cond *backend.If) err
 }
 
 // write does op on the record if the condition holds.
-//
-// If the condition names a member that is not known to be pinned, it also demands that
-// the member is not pinned. A server may stand still with the write and do it later. If
-// the leader has pinned the member by then, it may have sealed the election and carried
-// the record over to another coordinator.
 func (s *session) write(ctx context.Context, name string, cond *backend.If, op clientv3.Op) (*clientv3.TxnResponse, error) {
 	if cond == nil {
 		cond = new(backend.If)
@@ -67,17 +62,7 @@ func (s *session) write(ctx context.Context, name string, cond *backend.If, op c
 	if cond.Version != 0 {
 		t.when = append(t.when, hasVersion(record, cond.Version))
 	}
-	guarded := cond.Member != (backend.Member{})
-	hangs := guarded && !cond.Member.Pinned
-	if guarded {
-		member := s.b.member(cond.Member)
-		t.when = append(t.when, clientv3.Compare(clientv3.CreateRevision(member), "=", int64(cond.Member.Position)))
-		t.otherwise = append(t.otherwise, clientv3.OpGet(member, clientv3.WithKeysOnly()))
-		if hangs {
-			t.when = append(t.when, clientv3.Compare(clientv3.LeaseValue(member), "!=", 0))
-		}
-	}
-	resp, err := s.once(ctx, t)
+	resp, err := s.guarded(ctx, t, cond.Member)
 	if err != nil || resp.Succeeded {
 		return resp, err
 	}
@@ -85,18 +70,37 @@ func (s *session) write(ctx context.Context, name string, cond *backend.If, op c
 	if len(now.Kvs) > 0 && now.Kvs[0].Lease != 0 {
 		return nil, fmt.Errorf("%w name %q: it is the key of a member of a line", backend.ErrInvalid, name)
 	}
-	if guarded {
-		member := rangeOf(resp, 1)
-		switch {
-		case len(member.Kvs) == 0 || member.Kvs[0].CreateRevision != int64(cond.Member.Position):
-			return nil, backend.ErrNotMember
-		case hangs && member.Kvs[0].Lease == 0: // it was pinned before, and will be for good
-			again := *cond
-			again.Member.Pinned = true
-			return s.write(ctx, name, &again, op)
-		}
-	}
 	return nil, fmt.Errorf("%w: version is %d, not %d", backend.ErrVersion, versionOf(now), cond.Version)
+}
+
+// guarded sends t, which must not be sent twice, on condition that m stands. It fails with
+// [backend.ErrNotMember] if m does not. The zero Member is no condition.
+//
+// If m is not known to be pinned, it must not be pinned either. A server may stand still
+// with t and do it later. If the leader has pinned m by then, it may have sealed the
+// election and carried its records over to another coordinator.
+func (s *session) guarded(ctx context.Context, t txn, m backend.Member) (*clientv3.TxnResponse, error) {
+	if m == (backend.Member{}) {
+		return s.once(ctx, t)
+	}
+	key, hangs, own := s.b.member(m), !m.Pinned, t
+	t.when = append(t.when, clientv3.Compare(clientv3.CreateRevision(key), "=", int64(m.Position)))
+	t.otherwise = append(t.otherwise, clientv3.OpGet(key, clientv3.WithKeysOnly()))
+	if hangs {
+		t.when = append(t.when, clientv3.Compare(clientv3.LeaseValue(key), "!=", 0))
+	}
+	resp, err := s.once(ctx, t)
+	if err != nil || resp.Succeeded {
+		return resp, err
+	}
+	switch now := rangeOf(resp, len(own.otherwise)).Kvs; {
+	case len(now) == 0 || now[0].CreateRevision != int64(m.Position):
+		return nil, backend.ErrNotMember
+	case hangs && now[0].Lease == 0: // it was pinned before, and will be for good
+		m.Pinned = true
+		return s.guarded(ctx, own, m)
+	}
+	return resp, nil
 }
 
 // List returns the names of the records directly under dir; see [backend.Records].

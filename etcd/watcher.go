@@ -42,10 +42,11 @@ type watcher struct {
 type subscription struct {
 	id     int64
 	epoch  uint64
+	folder bool            // and not a single key: what is written again does not count
 	signal chan<- struct{} // has room for one: something below has changed
 
 	created bool
-	last    *mvccpb.Event // the newest
+	last    *mvccpb.Event // the newest that counts
 	err     error         // it is over
 }
 
@@ -59,7 +60,7 @@ func (w *watcher) subscribe(create *pb.WatchCreateRequest, signal chan<- struct{
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.ids++
-	sub := &subscription{id: w.ids, epoch: w.epoch, signal: signal}
+	sub := &subscription{id: w.ids, epoch: w.epoch, folder: len(create.RangeEnd) > 0, signal: signal}
 	w.subs[sub.id] = sub
 	w.queue = append(w.queue, &pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{
 		CreateRequest: &pb.WatchCreateRequest{Key: create.Key, RangeEnd: create.RangeEnd, Filters: create.Filters, WatchId: sub.id},
@@ -215,8 +216,12 @@ func (w *watcher) deliver(epoch uint64, resp *pb.WatchResponse) {
 		return
 	}
 	sub.created = sub.created || resp.Created
-	if n := len(resp.Events); n > 0 {
-		sub.last = resp.Events[n-1]
+	for _, ev := range resp.Events {
+		// A pin, and a move to another lease, write a member again, which changes no line.
+		again := ev.Type == clientv3.EventTypePut && ev.Kv.CreateRevision != ev.Kv.ModRevision
+		if !sub.folder || !again {
+			sub.last = ev
+		}
 	}
 	if resp.Canceled {
 		sub.err = canceled(resp)
@@ -241,8 +246,8 @@ func watchKey(key string, filters ...pb.WatchCreateRequest_FilterType) *pb.Watch
 }
 
 // watchFolder asks for the events of all keys that begin with prefix.
-func watchFolder(prefix string, filters ...pb.WatchCreateRequest_FilterType) *pb.WatchCreateRequest {
-	return &pb.WatchCreateRequest{Key: []byte(prefix), RangeEnd: []byte(clientv3.GetPrefixRangeEnd(prefix)), Filters: filters}
+func watchFolder(prefix string) *pb.WatchCreateRequest {
+	return &pb.WatchCreateRequest{Key: []byte(prefix), RangeEnd: []byte(clientv3.GetPrefixRangeEnd(prefix))}
 }
 
 const (
