@@ -142,7 +142,7 @@ func observes(ctx context.Context, b backend.Backend) error {
 	short, cancel := context.WithTimeoutCause(ctx, ttl/4, errEnough)
 	defer cancel()
 	for _, wait := range []func() error{
-		func() error { return s.Joined(short, "nobody") },
+		func() error { _, err := s.WatchLine(short, "nobody", backend.Line{}); return err },
 		func() error { _, err := s.Watch(short, "nothing", backend.Absent); return err },
 	} {
 		if err := wait(); !errors.Is(err, errEnough) {
@@ -205,18 +205,20 @@ func TestUnreadable(t *testing.T) {
 	blind := c.sessionAs(t, `session "succession" { policy = "write" }`)
 	ctx := within(t, prompt)
 	calls := map[string]func() error{
-		"Join":   func() error { _, err := blind.Join(ctx, "e", ""); return err },
-		"Ahead":  func() error { _, err := blind.Ahead(ctx, m); return err },
-		"Line":   func() error { _, err := blind.Line(ctx, "e"); return err },
-		"Gone":   func() error { return blind.Gone(ctx, m) },
-		"Joined": func() error { return blind.Joined(ctx, "e") },
-		"Leave":  func() error { return blind.Leave(ctx, m) },
-		"Pin":    func() error { return blind.Pin(ctx, m, backend.Header{}, 0) },
-		"Get":    func() error { _, err := blind.Get(ctx, "dir/r"); return err },
-		"Put":    func() error { _, err := blind.Put(ctx, "dir/r", nil, nil); return err },
-		"Delete": func() error { return blind.Delete(ctx, "dir/r", nil) },
-		"List":   func() error { _, err := blind.List(ctx, "dir"); return err },
-		"Watch":  func() error { _, err := blind.Watch(ctx, "dir/r", backend.Absent); return err },
+		"Join":      func() error { _, err := blind.Join(ctx, "e", ""); return err },
+		"Ahead":     func() error { _, err := blind.Ahead(ctx, m); return err },
+		"Line":      func() error { _, err := blind.Line(ctx, "e"); return err },
+		"Gone":      func() error { return blind.Gone(ctx, m) },
+		"WatchLine": func() error { _, err := blind.WatchLine(ctx, "e", backend.Line{}); return err },
+		"Append":    func() error { _, err := blind.Append(ctx, "e", ""); return err },
+		"Remove":    func() error { return blind.Remove(ctx, m, m) },
+		"Leave":     func() error { return blind.Leave(ctx, m) },
+		"Pin":       func() error { return blind.Pin(ctx, m, backend.Header{}, 0) },
+		"Get":       func() error { _, err := blind.Get(ctx, "dir/r"); return err },
+		"Put":       func() error { _, err := blind.Put(ctx, "dir/r", nil, nil); return err },
+		"Delete":    func() error { return blind.Delete(ctx, "dir/r", nil) },
+		"List":      func() error { _, err := blind.List(ctx, "dir"); return err },
+		"Watch":     func() error { _, err := blind.Watch(ctx, "dir/r", backend.Absent); return err },
 	}
 	for name, call := range calls {
 		if err := call(); !errors.Is(err, backend.ErrDenied) {

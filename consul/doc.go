@@ -36,7 +36,8 @@
 //   - L3: A waiter has one blocking query on the key of the member just in front, so one
 //     departure wakes one waiter. The query has the default consistency. Its answer
 //     counts only for what it proves by itself: that the key is missing in a state later
-//     than its creation. Otherwise the key is read again, consistently.
+//     than its creation. Otherwise the key is read again, consistently. WatchLine has a
+//     query on the folder of its line, and then reads that consistently.
 //   - L4: Leave deletes the key on condition that it is still the same entry. Put and
 //     Delete under a member ([backend.If]) check the same in the transaction that writes.
 //   - L5: A session ends when it is closed, when its deadline passes, or when Consul does

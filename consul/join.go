@@ -33,8 +33,7 @@ func (s *session) join(ctx context.Context, line, value string, shared bool) (ba
 	under, doubtful := s.present().id, false
 	err := s.retry(ctx, func(ctx context.Context) error {
 		var err error
-		m.Position, err = s.create(ctx, key,
-			&api.KVTxnOp{Verb: api.KVLock, Key: key, Value: []byte(value), Session: s.present().id})
+		m.Position, err = s.lock(ctx, key, value)
 		doubtful = doubtful || errors.Is(err, backend.ErrUnavailable)
 		return err
 	})
@@ -66,8 +65,13 @@ func (s *session) nextKey(line string, shared bool) string {
 	return memberKey(s.id, s.joins[line], shared)
 }
 
-// create creates the key by the given operations, or finds that it exists already. It
-// returns the position.
+// lock creates the key, locked by the session; see create.
+func (s *session) lock(ctx context.Context, key, value string) (uint64, error) {
+	return s.create(ctx, key, &api.KVTxnOp{Verb: api.KVLock, Key: key, Value: []byte(value), Session: s.present().id})
+}
+
+// create creates the key by these operations, or finds that it exists already. It returns
+// the position.
 func (s *session) create(ctx context.Context, key string, ops ...*api.KVTxnOp) (uint64, error) {
 	r, err := s.b.c.write(ctx, append([]*api.KVTxnOp{{Verb: api.KVCheckNotExists, Key: key}}, ops...)...)
 	if err != nil {

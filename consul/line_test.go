@@ -223,7 +223,7 @@ func TestListShowsRecordsAlone(t *testing.T) {
 	}
 }
 
-func TestWatchAndJoined(t *testing.T) {
+func TestWatch(t *testing.T) {
 	addr, name := server(t), coordtest.Name(t)
 	s, other := session(t, addr, nil), session(t, addr, nil)
 	type seen struct {
@@ -258,13 +258,6 @@ func TestWatchAndJoined(t *testing.T) {
 	if w := <-w; w.err != nil || w.r.Version != backend.Absent {
 		t.Fatalf("Watch returned %+v, want Absent", w)
 	}
-
-	joined := make(chan error, 1)
-	go func() { joined <- s.Joined(ctx, name) }()
-	join(t, other, name, "")
-	if err := <-joined; err != nil {
-		t.Fatal(err)
-	}
 }
 
 // Reads that decide something are linearizable. Blocking queries are not, because they
@@ -290,7 +283,8 @@ func TestConsistency(t *testing.T) {
 		{"Line", []string{"consistent"}, func(ctx context.Context) { s.Line(ctx, name) }},
 		{"Get", []string{"consistent"}, func(ctx context.Context) { s.Get(ctx, name) }},
 		{"List", []string{"consistent"}, func(ctx context.Context) { s.List(ctx, name) }},
-		{"Joined", []string{"consistent"}, func(ctx context.Context) { s.Joined(ctx, name) }},
+		{"WatchLine of a line that has changed", []string{"consistent", "consistent"}, func(ctx context.Context) { s.WatchLine(ctx, name, backend.Line{}) }},
+		{"WatchLine", []string{"consistent", "index"}, func(ctx context.Context) { s.WatchLine(ctx, name, backend.Line{Members: []backend.Member{m}}) }},
 		{"Watch", []string{"consistent", "index"}, func(ctx context.Context) { s.Watch(ctx, name, backend.Absent) }},
 		{"Gone", []string{"index"}, func(ctx context.Context) { s.Gone(ctx, m) }},
 	}

@@ -20,10 +20,17 @@ func TestNamesThatWouldBeCleaned(t *testing.T) {
 			_, err := s.Ahead(ctx, backend.Member{Line: name, Key: uuid, Position: 1})
 			return err
 		},
-		"Gone":   func(name string) error { return s.Gone(ctx, backend.Member{Line: name, Key: uuid, Position: 1}) },
-		"Leave":  func(name string) error { return s.Leave(ctx, backend.Member{Line: name, Key: uuid, Position: 1}) },
-		"Line":   func(name string) error { _, err := s.Line(ctx, name); return err },
-		"Joined": func(name string) error { return s.Joined(ctx, name) },
+		"Gone":      func(name string) error { return s.Gone(ctx, backend.Member{Line: name, Key: uuid, Position: 1}) },
+		"Leave":     func(name string) error { return s.Leave(ctx, backend.Member{Line: name, Key: uuid, Position: 1}) },
+		"Line":      func(name string) error { _, err := s.Line(ctx, name); return err },
+		"WatchLine": func(name string) error { _, err := s.WatchLine(ctx, name, backend.Line{}); return err },
+		"Append":    func(name string) error { _, err := s.Append(ctx, name, ""); return err },
+		"Remove": func(name string) error {
+			return s.Remove(ctx, backend.Member{Line: name, Key: uuid, Position: 1}, backend.Member{Line: "e", Key: uuid, Position: 1})
+		},
+		"Remove by": func(name string) error {
+			return s.Remove(ctx, backend.Member{Line: "e", Key: uuid, Position: 1}, backend.Member{Line: name, Key: uuid, Position: 1})
+		},
 		"Get":    func(name string) error { _, err := s.Get(ctx, name); return err },
 		"Put":    func(name string) error { _, err := s.Put(ctx, name, nil, nil); return err },
 		"Delete": func(name string) error { return s.Delete(ctx, name, nil) },

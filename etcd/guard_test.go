@@ -16,18 +16,22 @@ import (
 
 // TestGuardSeesPin holds up a guarded write until the guarding member is pinned, as a
 // leader does when it seals its election. Then the write must not be done: another
-// coordinator has taken the record over. A write that is sent after the pin is done.
+// coordinator has taken the records over. A write that is sent after the pin is done.
 func TestGuardSeesPin(t *testing.T) {
 	t.Parallel()
 	addr := sharedEtcd(t).Addrs()[0]
 	operator := pb.NewKVClient(admin(t, addr).ActiveConnection())
-	for _, op := range []string{"put", "delete"} {
+	for _, op := range []string{"put", "delete", "remove"} {
 		t.Run(op, func(t *testing.T) {
 			c := newClient(t, addr)
 			s, name := c.session(t), coordtest.Name(t)
 			record := name + "-record"
 			m := join(t, s, name, "x")
 			if _, err := s.Put(t.Context(), record, []byte("kept"), nil); err != nil {
+				t.Fatal(err)
+			}
+			item, err := s.Append(t.Context(), name+"-items", "kept")
+			if err != nil {
 				t.Fatal(err)
 			}
 
@@ -40,8 +44,11 @@ func TestGuardSeesPin(t *testing.T) {
 				return status.Error(codes.Unavailable, "the server stands still")
 			})
 			write := func(ctx context.Context, m backend.Member) error {
-				if op == "delete" {
+				switch op {
+				case "delete":
 					return s.Delete(ctx, record, &backend.If{Member: m})
+				case "remove":
+					return s.Remove(ctx, item, m)
 				}
 				_, err := s.Put(ctx, record, []byte("late"), &backend.If{Member: m})
 				return err
@@ -58,6 +65,9 @@ func TestGuardSeesPin(t *testing.T) {
 			}
 			if r, err := s.Get(t.Context(), record); err != nil || string(r.Value) != "kept" {
 				t.Errorf("after a write that was sent before the seal and came after it, the record is %q, %v; want it as it was", r.Value, err)
+			}
+			if l, err := s.Line(t.Context(), item.Line); err != nil || len(l.Members) != 1 {
+				t.Errorf("after a write that was sent before the seal and came after it, the items are %+v, %v; want the one", l.Members, err)
 			}
 
 			for _, pinned := range []bool{false, true} { // it was joined as one that is not

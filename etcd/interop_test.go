@@ -43,16 +43,14 @@ func foreign(t *testing.T, c *clientv3.Client, name, value string) (e *concurren
 func inLine(t *testing.T, s backend.Session, name string, n int) []backend.Member {
 	t.Helper()
 	ctx := within(t, 20*time.Second)
-	for {
-		l, err := s.Line(ctx, name)
-		if err != nil {
-			t.Fatalf("waiting for %d members of %s: %v; now %+v", n, name, err, l.Members)
-		}
-		if len(l.Members) == n {
-			return l.Members
-		}
-		time.Sleep(5 * time.Millisecond) // nothing tells of a foreign client's arrival in a line that is not empty
+	l, err := s.Line(ctx, name)
+	for err == nil && len(l.Members) != n {
+		l, err = s.WatchLine(ctx, name, l)
 	}
+	if err != nil {
+		t.Fatalf("waiting for %d members of %s: %v", n, name, err)
+	}
+	return l.Members
 }
 
 func awaits(t *testing.T, c <-chan struct{}, what string) {

@@ -71,7 +71,7 @@ func wait(ctx context.Context, b backend.Backend) error {
 		return err
 	}
 	for _, f := range []func(context.Context) error{
-		func(ctx context.Context) error { return s.Joined(ctx, "svc") },
+		func(ctx context.Context) error { _, err := s.WatchLine(ctx, "svc", backend.Line{}); return err },
 		func(ctx context.Context) error { _, err := s.Watch(ctx, "svc", backend.Absent); return err },
 	} {
 		short, cancel := context.WithTimeout(ctx, time.Second) // for a refusal to come, on a busy machine as well
