@@ -185,7 +185,7 @@ var cleanRules = []engine.Rule{{
 	},
 }, {
 	ID: "G9.blocked", Title: "Close ends what blocks",
-	Text: "Gone, Watch, Joined, Campaign and Observe that wait when their backend is closed return soon, with ErrSessionEnded or ErrClosed; a leader of another client is not disturbed.",
+	Text: "Gone, Watch, WatchLine, Campaign and Observe that wait when their backend is closed return soon, with ErrSessionEnded or ErrClosed; a leader of another client is not disturbed.",
 	Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		term := b.Leads()

@@ -81,7 +81,7 @@ var sessionRules = []engine.Rule{{
 	},
 }, {
 	ID: "L5.blocked", Title: "blocked calls fail at the end",
-	Text:  "Gone, Joined and Watch that wait when the coordinator ends their session fail with ErrSessionEnded after a crash at the latest. Gone of a member of that session may return nil instead: it has gone.",
+	Text:  "Gone, WatchLine and Watch that wait when the coordinator ends their session fail with ErrSessionEnded after a crash at the latest. Gone of a member of that session may return nil instead: it has gone.",
 	Needs: []engine.Fault{engine.Expire}, Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		own, other := a.Join("x"), b.Join("y")
