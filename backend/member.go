@@ -1,5 +1,7 @@
 package backend
 
+import "slices"
+
 // A Member is one entry in a line. Members are values: two are the same member if they
 // are equal but for Pinned.
 type Member struct {
@@ -32,10 +34,8 @@ type Line struct {
 }
 
 // SameMembers reports whether the same members stand in l and in o, two states of one line.
-// Positions grow, and who has gone never comes back: so their number and the last one tell.
 func (l Line) SameMembers(o Line) bool {
-	n := len(l.Members)
-	return n == len(o.Members) && (n == 0 || l.Members[n-1].Key == o.Members[n-1].Key && l.Members[n-1].Position == o.Members[n-1].Position)
+	return slices.EqualFunc(l.Members, o.Members, func(a, b Member) bool { return a.Key == b.Key && a.Position == b.Position })
 }
 
 // Token returns the token of m, should it lead.
