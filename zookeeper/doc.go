@@ -17,6 +17,9 @@
 // persistent one, so Pin deletes it and creates another under the same name, in one
 // transaction. That has another czxid, so the member's position is appended to its data.
 //
+// An item (L10) is a persistent sequential znode, with a name like those of members, whose data is
+// its value.
+//
 // The header of E is the data of the znode E. Any other record is the data of a persistent
 // znode. The version of a record is the mzxid. A znode without data is no record.
 //
@@ -45,10 +48,12 @@
 //
 // Waiting (L3): when a connection breaks, every watch of the session gets an event, and
 // whoever waits reads again on the next connection. All who wait for one znode share one
-// watch.
+// watch. Only WatchLine watches the list of children. It takes a name that it knows for the member
+// that it knows, because ZooKeeper gives each number once as long as the znode E stands.
 //
 // Leaving (L4): ZooKeeper deletes by name, so the session reads the znode first and
-// compares the position.
+// compares the position. Remove does the same, and deletes in one transaction with the check of the
+// other member.
 //
 // # Sessions
 //
@@ -95,10 +100,14 @@
 //   - A leader that is not connected to ZooKeeper learns nothing of an operator who
 //     deletes its member, or ends its session, before its deadline.
 //   - ZooKeeper can make a delete or a write depend only on a znode's dataVersion, which
-//     begins anew with each znode of the same name. Leave, and Put and Delete on
+//     begins anew with each znode of the same name. Leave, Remove, and Put and Delete on
 //     condition of a version or a member, read first and act then. They do not notice
 //     somebody who, between the two, deletes the znode and makes another like it.
 //   - Foreign candidates see the position of a pinned member behind its value.
+//   - A foreign client may choose the number of a member itself. If it deletes that member and
+//     makes another with the same name, WatchLine may take it for the first.
+//   - A record that a foreign client has created and never written since, under a name that ends in
+//     ten digits, is taken for an item: List leaves it out.
 //   - Servers before 3.9 do not say how far the log had come when they give notice.
 //     Suppose that a session is told of a departure, loses its connection, and gets one
 //     to a server that is behind. It then finds that member in front again until the

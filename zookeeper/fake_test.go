@@ -232,3 +232,24 @@ func TestThrottled(t *testing.T) {
 		t.Errorf("requests %v, want 2 creates, and a barrier that was repeated", count)
 	}
 }
+
+// An item may be gone before its session has read its position: it was appended nevertheless.
+func TestAppendAndRemovedAtOnce(t *testing.T) {
+	b := open(t, Options{Dialer: fakeServer(func(xid, op int, _ string) []byte {
+		switch op {
+		case opCreate:
+			return reply(xid, 0, 7, "/q/n_0000000003")
+		case opMulti:
+			return multiOK(xid)
+		}
+		return reply(xid, codeNoNode, 7)
+	})})
+	s, err := b.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := backend.Member{Line: "q", Key: "n_0000000003", Value: "v", Pinned: true}
+	if m, err := s.Append(t.Context(), "q", "v"); err != nil || m != want {
+		t.Errorf("%+v, %v; want %+v", m, err, want)
+	}
+}

@@ -141,6 +141,9 @@ func (f *fleet) settle() {
 		members := line(f.t, f.us, fleetElection).Members
 		for i := 1; i < len(members); i++ {
 			ok, self, err := f.raw.Exists(at + "/" + members[i].Key)
+			if err == nil && ok && self.EphemeralOwner == 0 {
+				continue // an item waits for nobody
+			}
 			if err != nil || !ok || !slices.Contains(watches[at+"/"+members[i-1].Key], self.EphemeralOwner) {
 				return false
 			}
@@ -343,7 +346,7 @@ func TestMixedFleetMiddle(t *testing.T) {
 }
 
 // A pinned member at the head of the line blocks foreign candidates as it blocks
-// ours, and outlives its session.
+// ours, and outlives its session. So does an item.
 func TestGateBlocksPeers(t *testing.T) {
 	for _, kind := range []string{
 		coordtest.PeerCuratorLatch, coordtest.PeerCuratorSelector, coordtest.PeerElectionSupport, coordtest.PeerKazoo,
@@ -362,20 +365,31 @@ func TestGateBlocksPeers(t *testing.T) {
 			if err := joiner.Close(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			late := f.start(kind) // and this one comes upon a gate
+			item := appendItem(t, f.us, fleetElection, "item")
+			late := f.start(kind) // and this one comes upon a gate and an item
 			f.join(late...)
-			time.Sleep(2 * fleetSession / 3)
-			f.drain()
-			if l := f.leader(); l != nil {
-				t.Fatalf("%s leads past the gate", l.ID)
+			blocked := func(by string) {
+				t.Helper()
+				time.Sleep(2 * fleetSession / 3)
+				f.drain()
+				if l := f.leader(); l != nil {
+					t.Fatalf("%s leads past the %s", l.ID, by)
+				}
 			}
+			blocked("gate")
 			if err := f.us.Leave(t.Context(), gate); err != nil {
 				t.Fatal(err)
 			}
-			for _, p := range append(p, late...) {
+			for _, p := range p {
 				f.succeeds(p)
 				f.exits(p, leaves)
 			}
+			blocked("item")
+			if err := f.us.Remove(t.Context(), item, join(t, f.us, "guard", "")); err != nil {
+				t.Fatal(err)
+			}
+			f.succeeds(late[0])
+			f.exits(late[0], leaves)
 			f.check(append(p, late...)...)
 		})
 	}

@@ -57,11 +57,19 @@ func (s *session) Gone(ctx context.Context, m backend.Member) error {
 	}
 }
 
-// Joined implements [backend.Session]. It is the only call that watches the list of
-// children, and only for as long as the line is empty.
-func (s *session) Joined(ctx context.Context, line string) error {
-	return s.follow(ctx, s.options.path(line), wire.WatchChildren, func(v sight) (bool, error) {
-		standing, err := places(v.names)
-		return len(standing) > 0, err
+// WatchLine implements [backend.Session]. It is the only call that watches the list of
+// children. It reads the header, and those members that after does not have; but none of them,
+// if the list has the same members as after.
+func (s *session) WatchLine(ctx context.Context, line string, after backend.Line) (l backend.Line, err error) {
+	err = s.follow(ctx, s.options.path(line), wire.WatchChildren, func(v sight) (changed bool, err error) {
+		l = backend.Line{Version: backend.Absent}
+		if !v.missing {
+			l, err = s.readMembers(ctx, line, listing{v.names, v.stat}, after.Members)
+		}
+		if passing(err) {
+			l, err = s.Line(ctx, line)
+		}
+		return !l.SameMembers(after), err
 	})
+	return l, err
 }

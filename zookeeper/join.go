@@ -162,14 +162,17 @@ func (j *join) add(ctx context.Context) (*member, error) {
 		case err == zk.ErrNoNode:
 			err = j.s.ensure(ctx, j.line)
 		case err == zk.ErrNodeExists:
-			// From 3.6 on the counter stays at its largest number (DataTree.java, createNode).
-			err = fmt.Errorf("%w: the next number is taken already, as it is after 2147483647 joins; %s", backend.ErrLine, lineRemedy)
+			err = errNumbers
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
 }
+
+// errNumbers says that no number is free. From 3.6 on the counter stays at its largest number
+// (DataTree.java, createNode).
+var errNumbers = fmt.Errorf("%w: the next number is taken already, as it is after 2147483647 joins; %s", backend.ErrLine, lineRemedy)
 
 // find looks for a member whose create was not answered. Its name begins with prefix. It
 // returns "" if there is none.

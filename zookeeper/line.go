@@ -26,31 +26,55 @@ var errChanged = errors.New("changed while it was read")
 func passing(err error) bool { return isLost(err) || errors.Is(err, errChanged) }
 
 func (s *session) readLine(ctx context.Context, name string) (backend.Line, error) {
-	l, line := backend.Line{Version: backend.Absent}, s.options.path(name)
-	all, err := do(ctx, s, children(line))
+	all, err := do(ctx, s, children(s.options.path(name)))
 	if err == zk.ErrNoNode {
-		return l, nil
+		return backend.Line{Version: backend.Absent}, nil
 	}
 	if err != nil {
-		return l, err
+		return backend.Line{}, err
 	}
+	return s.readMembers(ctx, name, all, nil)
+}
+
+// readMembers returns the line whose children are all. It takes from known those members that
+// still stand, and reads the others and then the header. If the same stand as in known, it
+// reads nothing.
+func (s *session) readMembers(ctx context.Context, name string, all listing, known []backend.Member) (backend.Line, error) {
+	l, line := backend.Line{Version: backend.Absent}, s.options.path(name)
 	standing, err := places(all.names)
 	if err != nil {
 		return l, err
 	}
-	paths := make([]string, len(standing))
-	for i, p := range standing {
-		paths[i] = line + "/" + p.key
+	byKey := make(map[string]backend.Member, len(known))
+	for _, m := range known {
+		if m.Position > uint64(all.stat.Czxid) { // otherwise the line was made anew, and its numbers begin again
+			byKey[m.Key] = m
+		}
+	}
+	var paths []string
+	for _, p := range standing {
+		if _, ok := byKey[p.key]; !ok {
+			paths = append(paths, line+"/"+p.key)
+		}
+	}
+	if len(paths) == 0 && len(standing) == len(known) && len(known) > 0 {
+		return backend.Line{Members: known}, nil
 	}
 	nodes, err := s.getAll(ctx, paths)
 	if err != nil {
 		return l, err
 	}
-	for i, n := range nodes {
-		if n.stat == nil {
-			continue // left meanwhile
+	for _, p := range standing {
+		m, ok := byKey[p.key]
+		if !ok {
+			n := nodes[0]
+			nodes = nodes[1:]
+			if n.stat == nil {
+				continue // left meanwhile
+			}
+			m = n.member(name, p.key)
 		}
-		l.Members = append(l.Members, n.member(name, standing[i].key))
+		l.Members = append(l.Members, m)
 	}
 	record, err := do(ctx, s, get(line))
 	if err == nil && record.stat.Czxid != all.stat.Czxid {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -327,19 +329,86 @@ func TestPinAndSeal(t *testing.T) {
 	}
 }
 
-func TestJoined(t *testing.T) {
+// WatchLine returns what Line returns, for each way in which a line changes, and for nothing else.
+func TestWatchLine(t *testing.T) {
 	a := session(t, open(t, zookeeper.Options{}, server(t)))
 	b := session(t, open(t, zookeeper.Options{}, server(t)))
-	for range 2 { // once without and once with the line's znode
-		joined := background(func() error { return a.Joined(t.Context(), "e") })
-		still(t, joined, 50*time.Millisecond)
-		m := join(t, b, "e", "")
-		if err := result(t, joined, time.Second); err != nil {
+	op := raw(t, server(t))
+	ctx, e := t.Context(), chroot(t)+"/e"
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
 			t.Fatal(err)
 		}
-		if err := b.Leave(t.Context(), m); err != nil {
+	}
+	create := func(name string) {
+		t.Helper()
+		_, err := op.Create(e+"/"+name, []byte(name), zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
+		must(err)
+	}
+	var seen backend.Line
+	var watch <-chan error
+	change := func(what string, do func(), want ...string) {
+		t.Helper()
+		var now backend.Line
+		watch = background(func() (err error) {
+			now, err = a.WatchLine(ctx, "e", seen)
+			return err
+		})
+		still(t, watch, 50*time.Millisecond)
+		do()
+		if err := result(t, watch, time.Second); err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		var values []string
+		for _, m := range now.Members {
+			values = append(values, m.Value)
+		}
+		if l := line(t, b, "e"); !reflect.DeepEqual(now, l) || !slices.Equal(values, want) {
+			t.Fatalf("%s: WatchLine %+v, Line %+v; want %q", what, now, l, want)
+		}
+		seen = now
+	}
+
+	var first, second, item backend.Member
+	change("the first joins", func() { first = join(t, b, "e", "first") }, "first")
+	change("it leaves", func() { must(b.Leave(ctx, first)) })
+	change("it joins again", func() { first = join(t, b, "e", "first") }, "first")
+	change("an item comes, after what is no member", func() {
+		create("lock")
+		_, err := b.Put(ctx, "e", backend.Header{Fence: 7}.Encode(), nil)
+		must(err)
+		still(t, watch, 50*time.Millisecond)
+		item = appendItem(t, b, "e", "item")
+	}, "first", "item")
+	change("one that chose its number", func() { create("n_1500000000") }, "first", "item", "n_1500000000")
+	change("one joins in front of it", func() { second = join(t, b, "e", "second") }, "first", "item", "second", "n_1500000000")
+	change("the item is removed", func() { must(b.Remove(ctx, item, first)) }, "first", "second", "n_1500000000")
+
+	// One goes and one comes between two calls: there are as many as before, and the last is the same.
+	must(b.Leave(ctx, second))
+	join(t, b, "e", "third")
+	if now, err := a.WatchLine(within(t, time.Second), "e", seen); err != nil || !reflect.DeepEqual(now, line(t, b, "e")) {
+		t.Errorf("after what is over: %+v, %v", now, err)
+	}
+}
+
+// A line that was deleted has the same numbers again when it is made anew.
+func TestWatchLineRecreated(t *testing.T) {
+	a := session(t, open(t, zookeeper.Options{}, server(t)))
+	b := session(t, open(t, zookeeper.Options{}, server(t)))
+	op := raw(t, server(t))
+	old := join(t, b, "e", "old")
+	seen := line(t, a, "e")
+	for _, path := range []string{"/e/" + old.Key, "/e"} {
+		if err := op.Delete(chroot(t)+path, -1); err != nil {
 			t.Fatal(err)
 		}
+	}
+	anew := join(t, b, "e", "new")
+	l, err := a.WatchLine(within(t, time.Second), "e", seen)
+	if err != nil || anew.Key != old.Key || len(l.Members) != 1 || l.Members[0] != anew {
+		t.Errorf("after %+v: %+v, %v; want %+v", old, l, err, anew)
 	}
 }
 

@@ -82,6 +82,15 @@ func join(t testing.TB, s backend.Session, line, value string) backend.Member {
 	return m
 }
 
+func appendItem(t testing.TB, s backend.Session, line, value string) backend.Member {
+	t.Helper()
+	m, err := s.Append(within(t, 10*time.Second), line, value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
 func ahead(t testing.TB, s backend.Session, m backend.Member) backend.Place {
 	t.Helper()
 	p, err := s.Ahead(within(t, 10*time.Second), m)

@@ -28,16 +28,20 @@ func pinnedData(value []byte, position uint64) []byte {
 // pinned reports whether the member with the znode n is pinned.
 func (n node) pinned() bool { return n.stat.EphemeralOwner == 0 }
 
-// split returns the value and the position of the member with the znode n.
+// split returns the value and the position of the member with the znode n. An item has its
+// position by itself; see itemData.
 func (n node) split() (value string, position uint64) {
 	value, position = string(n.data), uint64(n.stat.Czxid)
-	if !n.pinned() {
+	i := strings.LastIndex(value, pinMark)
+	if !n.pinned() || i < 0 {
 		return value, position
 	}
-	if i := strings.LastIndex(value, pinMark); i >= 0 {
-		if p, err := strconv.ParseUint(value[i+len(pinMark):], 10, 63); err == nil && p < position {
-			return value[:i], p
-		}
+	at := value[i+len(pinMark):]
+	if at == "" {
+		return value[:i], position
+	}
+	if p, err := strconv.ParseUint(at, 10, 63); err == nil && p < position {
+		return value[:i], p
 	}
 	return value, position
 }
@@ -47,10 +51,11 @@ func (n node) position() uint64 {
 	return position
 }
 
-// inLine reports whether n, the child called key, is a member. Otherwise it is a record.
+// inLine reports whether n, the child called key, is a member. Otherwise it is a record. Put
+// creates a znode and then writes it; that of a member is never written.
 func (n node) inLine(key string) bool {
 	_, numbered, err := sequence(key)
-	return (numbered || err != nil) && (!n.pinned() || n.position() != uint64(n.stat.Czxid))
+	return (numbered || err != nil) && (!n.pinned() || n.stat.Version == 0)
 }
 
 // member returns the member with the znode n.

@@ -1,0 +1,79 @@
+package zookeeper
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// itemData returns the data of an item: its value. The mark of pinned members follows, without a
+// position, if the value has that mark itself.
+func itemData(value string) []byte {
+	if strings.Contains(value, pinMark) {
+		value += pinMark
+	}
+	return []byte(value)
+}
+
+// Append implements [backend.Items]. The item that it returns has no position if somebody has
+// removed it already.
+func (s *session) Append(ctx context.Context, line, value string) (backend.Member, error) {
+	m := backend.Member{Line: line, Value: value, Pinned: true}
+	at := s.options.path(line)
+	for {
+		made, err := do(ctx, s, s.create(at+"/"+s.options.namePrefix(), itemData(value), zk.FlagSequence))
+		switch err {
+		case nil:
+			m.Key = path.Base(made)
+			st, err := retry(ctx, s, stat(made))
+			if err == zk.ErrNoNode {
+				return m, nil
+			}
+			if err != nil {
+				return m, err
+			}
+			m.Position = uint64(st.Czxid)
+			return m, nil
+		case zk.ErrNoNode:
+			err = s.ensure(ctx, at)
+		case zk.ErrNodeExists:
+			err = errNumbers
+		}
+		if err != nil {
+			return m, err
+		}
+	}
+}
+
+// Remove implements [backend.Items].
+func (s *session) Remove(ctx context.Context, m, by backend.Member) error {
+	path, err := s.options.member(m)
+	if err != nil {
+		return err
+	}
+	behind := true // the caller may know m from another server, and this server may be behind it
+	_, err = s.write(ctx, m.Line+"/"+m.Key, &backend.If{Member: by}, func(ctx context.Context, _ string, now node, guard []any) (backend.Version, error) {
+		ops := guard
+		gone := now.stat == nil || now.position() != m.Position
+		if !gone && !now.pinned() {
+			return 0, fmt.Errorf("%w: member %s is no item", backend.ErrDenied, m.Key)
+		}
+		if !gone {
+			ops = append(ops, &zk.DeleteRequest{Path: path, Version: now.stat.Version})
+		}
+		_, err := do(ctx, s, multi(ops...))
+		if err == nil && gone && behind {
+			behind, err = false, zk.ErrNoNode // it has answered a write, and is read again
+		}
+		return 0, err
+	})
+	if err == nil {
+		s.departed(path, m)
+	}
+	return err
+}
