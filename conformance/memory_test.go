@@ -119,7 +119,7 @@ func harnessOf(c *memory.Coordinator, wrap func(backend.Backend) backend.Backend
 				if w, ok := b.(*broken.Backend); ok {
 					w.LoseAnswer()
 				}
-				of(b).LoseAnswer(memory.OpJoin, memory.OpLeave, memory.OpPin, memory.OpPut, memory.OpDelete)
+				of(b).LoseAnswer(memory.OpJoin, memory.OpLeave, memory.OpPin, memory.OpAppend, memory.OpRemove, memory.OpPut, memory.OpDelete)
 			},
 			Kill: func(b backend.Backend) {
 				if w, ok := b.(*broken.Backend); !ok || !w.Kill() {
