@@ -1,7 +1,7 @@
-// Package recipes has the rules that test the recipes which stand on elections: locks.
+// Package recipes has the rules that test the recipes which stand on elections: locks and queues.
 package recipes
 
 import "slices"
 
 // Rules are all rules of this package, in the order of RULES.md.
-var Rules = slices.Concat(lockRules)
+var Rules = slices.Concat(lockRules, queueRules)

@@ -1,0 +1,449 @@
+package recipes
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/succession-dev/succession/conformance/internal/engine"
+	"github.com/succession-dev/succession/queue"
+)
+
+// A ledger knows what has become of the items of a rule.
+type ledger struct {
+	t *engine.Trial
+
+	mu        sync.Mutex
+	taken     []*queue.Item          // in the order in which their takers said so
+	newest    map[string]*queue.Item // of taken, by the ID
+	confirmed map[string]bool        // by the ID
+}
+
+func newLedger(t *engine.Trial) *ledger {
+	return &ledger{t: t, newest: make(map[string]*queue.Item), confirmed: make(map[string]bool)}
+}
+
+// enters notes that who has taken the item. Nobody else may have it, and it must not have been
+// confirmed. It is returned at the end of the rule, if not before.
+func (l *ledger) enters(who string, item *queue.Item) {
+	l.t.Cleanup(func() { item.Return(context.Background()) })
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.t.Log(who, "has %q by the %s", item.Value, item)
+	before := l.newest[item.ID]
+	switch {
+	case l.confirmed[item.ID]:
+		l.t.Fatalf("%s has %q by the %s; it was confirmed before", who, item.Value, item)
+	case before == nil:
+	case before.Check() == nil && item.Check() == nil:
+		l.t.Fatalf("%s has %q by the %s, and another has it by the %s", who, item.Value, item, before)
+	case before.Token() >= item.Token():
+		l.t.Fatalf("%s has %q by the %s, after one who had it by the %s", who, item.Value, item, before)
+	}
+	l.newest[item.ID] = item
+	l.taken = append(l.taken, item)
+}
+
+// confirms calls Done. Of all who have taken an item one at most may succeed.
+func (l *ledger) confirms(who string, item *queue.Item) error {
+	err := item.Done(l.t.Ctx)
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.confirmed[item.ID] {
+		l.t.Fatalf("%s has confirmed %q, which was confirmed before", who, item.Value)
+	}
+	l.confirmed[item.ID] = true
+	return nil
+}
+
+// A worker is a client that puts items into the queue of a rule, and takes them.
+type worker struct {
+	*engine.Client
+	q *queue.Queue
+	l *ledger
+}
+
+// workers returns n workers with clients of their own.
+func (l *ledger) workers(n int) (ws []*worker) {
+	for _, c := range l.t.Clients(n) {
+		q := queue.New(c, c.Election, &queue.Options{Options: *options(l.t, c)})
+		ws = append(ws, &worker{c, q, l})
+	}
+	return ws
+}
+
+// puts puts the values, each of which must succeed soon.
+func (w *worker) puts(values ...string) {
+	for _, v := range values {
+		w.l.t.Go(fmt.Sprintf("%s: Put of %q", w.Name, v), func() error { return w.q.Put(w.l.t.Ctx, v) }).Returns(w.l.t.Soon())
+	}
+}
+
+// A taking is a call of Take.
+type taking struct {
+	*engine.Call
+	w    *worker
+	item *queue.Item
+}
+
+// takes has the worker take an item in the background.
+func (w *worker) takes() *taking {
+	a := &taking{w: w}
+	a.Call = w.l.t.Go(w.Name+": Take", func() (err error) {
+		a.item, err = w.q.Take(w.l.t.Ctx)
+		if err == nil {
+			w.l.enters(w.Name, a.item)
+		}
+		return err
+	})
+	return a
+}
+
+// waits has the worker take an item in the background, as the n-th who waits for one.
+func (w *worker) waits(n int) *taking {
+	a := w.takes()
+	stands(w.l.t, w.In(w.l.t.Name+"-turn"), n)
+	return a
+}
+
+// gets waits until the item is taken, for at most d, which must be the one with this value.
+func (a *taking) gets(d time.Duration, value string) *queue.Item {
+	a.Returns(d)
+	if a.item.Value != value {
+		a.w.l.t.Fatalf("%s has %q; want %q", a.w.Name, a.item.Value, value)
+	}
+	return a.item
+}
+
+// gets has the worker take an item, which must be the one with this value, and be there soon.
+func (w *worker) gets(value string) *queue.Item {
+	return w.takes().gets(w.l.t.Soon(), value)
+}
+
+// finishes confirms the item, which must succeed soon.
+func (w *worker) finishes(item *queue.Item) {
+	w.l.t.Go(w.Name+": Done", func() error { return w.l.confirms(w.Name, item) }).Returns(w.l.t.Soon())
+}
+
+// shows waits until these items stand, for a soon. Those with a star behind the value are taken.
+func (w *worker) shows(want ...string) {
+	t, got := w.l.t, []string(nil)
+	t.Eventually(t.Soon(), fmt.Sprintf("%s: the items should be %q", w.Name, want), func() bool {
+		entries, err := w.q.List(t.Ctx)
+		t.Want(w.Name+": List", err)
+		got = nil
+		for _, e := range entries {
+			if e.Taker != "" {
+				e.Value += "*"
+			}
+			got = append(got, e.Value)
+		}
+		t.Log(w.Name, "sees the items %q", got)
+		return slices.Equal(got, want)
+	})
+}
+
+// isOver checks that nothing stands in the lines of the queue any more.
+func (w *worker) isOver() {
+	for _, line := range []string{"-items", "-claims", "-turn"} {
+		w.In(w.l.t.Name + line).Shows(w.l.t.Soon())
+	}
+}
+
+// needs are the abilities that a queue needs, and these faults.
+func needs(faults ...engine.Fault) []engine.Fault {
+	return append([]engine.Fault{engine.Items, engine.Shares}, faults...)
+}
+
+var queueRules = []engine.Rule{{
+	ID: "Queue.order", Title: "items are taken in their order, each by one",
+	Text:  "Three clients put four items each, one after the other, while three others take four each and confirm them. Each item is taken once. Sorted by the tokens of their takers, they are in the order of their positions, and those of one client in the order in which it put them. In the end nothing stands in the queue's lines.",
+	Needs: needs(),
+	Check: func(t *engine.Trial) {
+		const each = 4
+		l := newLedger(t)
+		ws := l.workers(6)
+		var calls []*engine.Call
+		for i, w := range ws {
+			calls = append(calls, t.Go(w.Name+": its items", func() error {
+				for n := range each {
+					if i%2 == 0 {
+						if err := w.q.Put(t.Ctx, fmt.Sprintf("%s%d", w.Name, n)); err != nil {
+							return err
+						}
+						continue
+					}
+					item, err := w.q.Take(t.Ctx)
+					if err != nil {
+						return err
+					}
+					l.enters(w.Name, item)
+					if err := l.confirms(w.Name, item); err != nil {
+						return err
+					}
+				}
+				return nil
+			}))
+		}
+		for _, call := range calls {
+			call.Returns(t.Limit())
+		}
+		slices.SortFunc(l.taken, func(a, b *queue.Item) int { return cmp.Compare(a.Token(), b.Token()) })
+		last, lastOf := uint64(0), make(map[string]string)
+		for _, item := range l.taken {
+			of := item.Value[:1]
+			if item.Position <= last || item.Value <= lastOf[of] {
+				t.Fatalf("%q at position %d was taken after %d, and after %q", item.Value, item.Position, last, lastOf[of])
+			}
+			last, lastOf[of] = item.Position, item.Value
+		}
+		ws[0].isOver()
+	},
+}, {
+	ID: "Queue.crash", Title: "what a consumer that crashes has taken goes to another, at its place",
+	Text:  "Of four items one consumer takes the first and another the second, and the first consumer crashes. Two more ask for an item: one gets the third at once. When the last has been taken too, the next one to ask waits, and gets the first after a crash. When the second consumer crashes as well, and a fifth item is put after that, the second is taken before the fifth.",
+	Needs: needs(engine.Kill),
+	Check: func(t *engine.Trial) {
+		l := newLedger(t)
+		ws := l.workers(4)
+		ws[3].puts("one", "two", "three", "four")
+		one := ws[0].gets("one")
+		ws[1].gets("two")
+		ws[0].Inject(engine.Kill)
+		three, four := ws[2].gets("three"), ws[3].gets("four")
+		again := ws[2].takes().gets(t.Crash()+t.Soon(), "one")
+		if again.ID != one.ID {
+			t.Fatalf("the item %s is now the item %s", one.ID, again.ID)
+		}
+		ws[1].Inject(engine.Kill)
+		t.Pass(t.Crash(), "in which the claim of the second goes")
+		ws[3].puts("five")
+		ws[3].shows("one*", "two", "three*", "four*", "five")
+		two := ws[3].gets("two")
+		for _, item := range []*queue.Item{again, two, three, four, ws[2].gets("five")} {
+			ws[3].finishes(item)
+		}
+		ws[3].isOver()
+	},
+}, {
+	ID: "Queue.cut", Title: "a consumer that is cut off knows before another has its item",
+	Text:  "A consumer that has taken the only item is cut off. Another gets the item after a crash, with a larger token. Before that the context of the first has ended. When the first is healed its Done fails with ErrLost, and the item is still there for the other to confirm.",
+	Needs: needs(engine.Deadlines, engine.Cut),
+	Check: func(t *engine.Trial) {
+		l := newLedger(t)
+		ws := l.workers(2)
+		ws[1].puts("one")
+		old := ws[0].gets("one")
+		waiting := ws[1].takes()
+		heal := ws[0].Inject(engine.Cut)
+		item := waiting.gets(t.Crash()+t.Soon(), "one") // enters has checked that the first had lost it
+		if old.Context().Err() == nil {
+			t.Fatalf("another has %q, and the context of the %s has not ended", item.Value, old)
+		}
+		heal()
+		t.Go("a: Done of what it has lost", func() error { return old.Done(t.Ctx) }).Returns(t.Crash(), queue.ErrLost)
+		ws[1].shows("one*")
+		ws[1].finishes(item)
+		ws[1].isOver()
+	},
+}, {
+	ID: "Queue.removed", Title: "without a claim nothing is confirmed",
+	Text:  "An operator removes the claim of a consumer. Its context ends soon, and its Done fails with ErrLost; the item is free, and the next one takes and confirms it.",
+	Needs: needs(engine.Remove),
+	Check: func(t *engine.Trial) {
+		l := newLedger(t)
+		ws := l.workers(2)
+		ws[1].puts("one")
+		old := ws[0].gets("one")
+		t.Remove(old.Member())
+		engine.Await(t, old.Context().Done(), t.Soon(), "the context of an item whose claim was removed has not ended")
+		t.Go("a: Done of what it has lost", func() error { return old.Done(t.Ctx) }).Returns(t.Soon(), queue.ErrLost)
+		ws[1].shows("one")
+		ws[1].finishes(ws[1].gets("one"))
+		ws[1].isOver()
+	},
+}, {
+	ID: "Queue.expired", Title: "a claim ends with its session",
+	Text:  "The session of a consumer is ended. The item is free after a crash, at its place; another takes it with a larger token, and confirms it. The Done of the first fails with ErrLost, and it takes the next item.",
+	Needs: needs(engine.Expire),
+	Check: func(t *engine.Trial) {
+		l := newLedger(t)
+		ws := l.workers(2)
+		ws[1].puts("one", "two")
+		old := ws[0].gets("one")
+		ws[0].Inject(engine.Expire)
+		engine.Await(t, old.Context().Done(), t.Crash(), "the context of an item whose session was ended has not ended")
+		t.Go("a: Done of what it has lost", func() error { return old.Done(t.Ctx) }).Returns(t.Soon(), queue.ErrLost)
+		ws[1].shows("one", "two")
+		item := ws[1].gets("one")
+		ws[0].finishes(ws[0].gets("two"))
+		ws[1].finishes(item)
+		ws[1].isOver()
+	},
+}, {
+	ID: "Queue.woken", Title: "an item wakes one who waits",
+	Text:  "Five clients wait for an item, and one is put. The first who waits has it soon, and the three behind the second, whose turn is next, send nothing.",
+	Needs: needs(engine.Requests),
+	Check: func(t *engine.Trial) {
+		l := newLedger(t)
+		ws := l.workers(6)
+		var waiting []*taking
+		for i, w := range ws[:5] {
+			waiting = append(waiting, w.waits(i+1))
+		}
+		t.Pass(t.TTL/10, "until all waits have been set up")
+		before := make(map[*worker]int64)
+		for _, w := range ws[2:5] {
+			before[w] = w.Requests()
+		}
+		ws[5].puts("one")
+		items := []*queue.Item{waiting[0].gets(t.Soon(), "one")}
+		t.Pass(t.TTL/20, "in which those whose turn it is not might be woken")
+		for w, n := range before {
+			// A heartbeat, or a second look, may be due.
+			if n = w.Requests() - n; n > 2 {
+				t.Fatalf("%s, whose turn it is not, has sent %d requests", w.Name, n)
+			}
+		}
+		ws[5].puts("two", "three", "four", "five")
+		for i, value := range []string{"two", "three", "four", "five"} {
+			items = append(items, waiting[i+1].gets(t.Soon(), value))
+		}
+		for i, item := range items {
+			ws[i].finishes(item)
+		}
+		ws[5].isOver()
+	},
+}, {
+	ID: "Queue.lost-answer", Title: "a lost answer loses no item, and puts none twice",
+	Text:  "The answer is lost to the request by which an item is put, and to that by which it is confirmed. Put and Done succeed all the same, within the time of two crashes each. After the first one item stands, and after the second none does, nor anything else in the queue's lines, also when a crash has passed.",
+	Needs: needs(engine.LoseAnswer),
+	Check: func(t *engine.Trial) {
+		l := newLedger(t)
+		ws := l.workers(2)
+		a, b := ws[0], ws[1]
+		a.Live()
+		a.Inject(engine.LoseAnswer)
+		t.Go("a: Put with a lost answer", func() error { return a.q.Put(t.Ctx, "one") }).Returns(2 * t.Crash())
+		t.Pass(t.Crash(), "in which what is on its way may come")
+		b.shows("one")
+		item := a.gets("one")
+		a.Inject(engine.LoseAnswer)
+		t.Go("a: Done with a lost answer", func() error { return l.confirms("a", item) }).Returns(2 * t.Crash())
+		t.Pass(t.Crash(), "in which what is on its way may come")
+		b.isOver()
+	},
+}, {
+	ID: "Queue.full", Title: "no more items stand than the limit allows",
+	Text:  "Four clients put two items each at once into a queue with a limit of three. Three of these succeed, the others fail with ErrFull, and three items stand. When one has been taken another Put fails, and when it has been confirmed one succeeds.",
+	Needs: needs(),
+	Check: func(t *engine.Trial) {
+		const limit = 3
+		l := newLedger(t)
+		ws := l.workers(4)
+		var calls []*engine.Call
+		for _, w := range ws {
+			w.q = queue.New(w, w.Election, &queue.Options{Options: *options(t, w.Client), Limit: limit})
+			for n := range 2 {
+				calls = append(calls, t.Go(fmt.Sprintf("%s: Put no. %d", w.Name, n), func() error { return w.q.Put(t.Ctx, w.Name) }))
+			}
+		}
+		succeeded := 0
+		for _, call := range calls {
+			if call.Returns(3*t.Soon(), nil, queue.ErrFull) == nil {
+				succeeded++
+			}
+		}
+		n, err := ws[0].q.Len(t.Ctx)
+		t.Want("Len", err)
+		if succeeded != limit || n != limit {
+			t.Fatalf("%d of %d Puts have succeeded, and %d items stand; the limit is %d", succeeded, len(calls), n, limit)
+		}
+		taken := ws[0].takes()
+		taken.Returns(t.Soon())
+		t.Want("Put into a full queue", ws[1].q.Put(t.Ctx, "too many"), queue.ErrFull)
+		ws[0].finishes(taken.item)
+		ws[1].puts("last")
+		if n, err = ws[0].q.Len(t.Ctx); err != nil || n != limit {
+			t.Fatalf("%d items stand, and the limit is %d: %v", n, limit, err)
+		}
+	},
+}, {
+	ID: "Queue.churn", Title: "no item is lost, and none is had by two",
+	Text:  "Two clients put six items each, and three others take and confirm items, while the sessions of those three are ended in turn, nine times. Whoever loses a claim takes another item. No item is had by two at the same time, nobody gets one that was confirmed, nobody confirms one twice, and soon after the last session was ended nothing stands in the queue's lines. Each item was confirmed, or is gone after a Done that could not know whether it was.",
+	Needs: needs(engine.Expire),
+	Check: func(t *engine.Trial) {
+		const each = 6
+		l := newLedger(t)
+		ws := l.workers(5)
+		var putting, taking []*engine.Call
+		for _, w := range ws[:2] {
+			putting = append(putting, t.Go(w.Name+": its items", func() error {
+				for n := range each {
+					t.Pass(t.TTL/50, "between two items")
+					if err := w.q.Put(t.Ctx, fmt.Sprintf("%s%d", w.Name, n)); err != nil {
+						return err
+					}
+				}
+				return nil
+			}))
+		}
+		var mu sync.Mutex
+		unknown := make(map[string]bool) // the IDs of items whose Done has failed
+		over, end := context.WithCancelCause(t.Ctx)
+		defer end(nil)
+		enough := errors.New("enough")
+		for _, w := range ws[2:] {
+			taking = append(taking, t.Go(w.Name+": takes items", func() error {
+				for {
+					item, err := w.q.Take(over)
+					if err != nil {
+						return err
+					}
+					l.enters(w.Name, item)
+					t.Pass(t.TTL/100, "in which it works")
+					if err := l.confirms(w.Name, item); err != nil {
+						t.Want(w.Name+": Done", err, queue.ErrLost)
+						mu.Lock()
+						unknown[item.ID] = true
+						mu.Unlock()
+					}
+				}
+			}))
+		}
+		for n := range 9 {
+			t.Pass(t.TTL/30, "until the next session is ended")
+			ws[2+n%3].Inject(engine.Expire)
+		}
+		for _, call := range putting {
+			call.Returns(t.Limit())
+		}
+		observer := t.Client()
+		items := observer.In(t.Name + "-items")
+		t.Eventually(t.Limit(), "all items are confirmed", func() bool { return len(items.Members()) == 0 })
+		end(enough)
+		for _, call := range taking {
+			call.Returns(t.Crash(), enough)
+		}
+		(&worker{observer, ws[0].q, l}).isOver()
+		met := make(map[string]bool)
+		for id, item := range l.newest {
+			met[item.Value] = true
+			if !l.confirmed[id] && !unknown[id] {
+				t.Fatalf("%q is gone, and nobody has confirmed it", item.Value)
+			}
+		}
+		if len(met) != 2*each {
+			t.Fatalf("of %d items these were taken: %s", 2*each, strings.Join(slices.Sorted(maps.Keys(met)), " "))
+		}
+	},
+}}
