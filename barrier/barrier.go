@@ -1,0 +1,87 @@
+package barrier
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/view"
+)
+
+// most is the largest number of participants: their positions, of up to 20 digits each, are kept
+// in one record.
+const most = 10_000
+
+// A Barrier is a process's handle on a barrier that n participants pass together. It is safe for
+// concurrent use. Each call of Wait is a participant of its own.
+type Barrier struct {
+	b    backend.Backend
+	name string
+	n    int
+	o    elect.Options
+}
+
+// New returns a handle on the barrier with the given name on b, for n participants. It does not
+// block and does not talk to the coordinator. o are who this process is, to others who look at the
+// line, the margin, the log; nil means the defaults. The caller still has to close b.
+//
+// If the name or an option is not allowed, or n is less than 1 or more than 10000, every call
+// fails with [backend.ErrInvalid]. Where the backend has no shared members, or no records, every
+// call fails with [errors.ErrUnsupported].
+//
+// All participants must give the same n. A call that finds another number in front of it fails
+// with [backend.ErrInvalid], and the error says both. The number may change as soon as nobody
+// stands in line.
+//
+// The names NAME and NAME-open are the barrier's: choose names that nothing else uses.
+func New(b backend.Backend, name string, n int, o *elect.Options) *Barrier {
+	br := &Barrier{b: b, name: name, n: n}
+	if o != nil {
+		br.o = *o
+	}
+	br.o.ID = elect.New(b, name, &br.o).ID() // one for all calls
+	br.o.Value = strings.TrimSuffix(size(n).String()+"\n"+br.o.Value, "\n")
+	return br
+}
+
+// Name returns the barrier's name.
+func (b *Barrier) Name() string { return b.name }
+
+// Wait blocks until n participants are present, this call among them, and then returns nil. Then
+// it has left the line, so the next call waits for the next round.
+//
+// Wait also returns nil if the barrier has opened with this call, and its session has ended
+// before it knew. If the session ends before the barrier has opened, Wait joins the line again,
+// at the end. It waits, too, while the coordinator cannot be reached.
+//
+// If ctx ends first, Wait leaves the line, within [elect.Options] ResignTimeout, and returns the
+// cause of ctx. If the barrier opens at that moment, the others may have counted this call. Wait
+// returns other errors, such as [backend.ErrDenied] or [backend.ErrSealed].
+func (b *Barrier) Wait(ctx context.Context) error {
+	in, err := b.enter(ctx)
+	if errors.Is(err, errCounted) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	_ = in.Resign(ctx) // if that fails, it is tried on; who was counted is in nobody's way
+	return nil
+}
+
+// enter blocks until the barrier has opened for one more participant. It fails with errCounted if
+// that was counted and had to leave before it knew.
+func (b *Barrier) enter(ctx context.Context) (*Inside, error) {
+	if b.n < 1 || b.n > most {
+		return nil, fmt.Errorf("barrier: %w number of participants of %s: %d, from 1 to %d are possible", backend.ErrInvalid, b.name, b.n, most)
+	}
+	p := &participant{n: b.n}
+	t, err := elect.New(view.Of(b.b, p.session), b.name, &b.o).Campaign(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &Inside{Term: t, b: b.b, round: p.round}, nil
+}

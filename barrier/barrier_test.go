@@ -1,0 +1,593 @@
+package barrier_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/barrier"
+	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/lock"
+	"github.com/succession-dev/succession/memory"
+)
+
+const ttl = 10 * time.Second
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// bubble runs f in virtual time against a coordinator of its own.
+func bubble(t *testing.T, f func(t *testing.T, c *memory.Coordinator)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { f(t, memory.New(&memory.Options{TTL: ttl})) })
+}
+
+func client(t *testing.T, c *memory.Coordinator, name string) *memory.Backend {
+	t.Helper()
+	b := c.Client(name)
+	t.Cleanup(func() { b.Close() })
+	return b
+}
+
+func want(t *testing.T, err, target error) {
+	t.Helper()
+	if !errors.Is(err, target) {
+		t.Errorf("got %v, want %v", err, target)
+	}
+}
+
+// A call is one that waits in the background.
+type call struct {
+	b      *memory.Backend
+	in     *barrier.Inside // of a double barrier
+	err    error
+	done   chan struct{}
+	cancel context.CancelFunc
+}
+
+func start(t *testing.T, b *memory.Backend, f func(context.Context, *call) error) *call {
+	k := &call{b: b, done: make(chan struct{})}
+	ctx, cancel := context.WithCancel(t.Context())
+	k.cancel = cancel
+	go func() {
+		defer close(k.done)
+		k.err = f(ctx, k)
+	}()
+	synctest.Wait()
+	return k
+}
+
+// waits has a client of its own wait for the barrier "start" of n.
+func waits(t *testing.T, c *memory.Coordinator, name string, n int) *call {
+	t.Helper()
+	b := client(t, c, name)
+	return start(t, b, func(ctx context.Context, _ *call) error { return barrier.New(b, "start", n, nil).Wait(ctx) })
+}
+
+// enters has a client of its own enter the double barrier "start" of n.
+func enters(t *testing.T, c *memory.Coordinator, name string, n int) *call {
+	t.Helper()
+	b := client(t, c, name)
+	return start(t, b, func(ctx context.Context, k *call) (err error) {
+		k.in, err = barrier.NewDouble(b, "start", n, nil).Enter(ctx)
+		return err
+	})
+}
+
+// leaves has one who is inside leave.
+func leaves(t *testing.T, k *call) *call {
+	return start(t, k.b, func(ctx context.Context, _ *call) error { return k.in.Leave(ctx) })
+}
+
+func (k *call) returned() bool {
+	synctest.Wait()
+	select {
+	case <-k.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// passed checks that exactly these of all have returned, and without an error.
+func passed(t *testing.T, what string, all []*call, want ...int) {
+	t.Helper()
+	for i, k := range all {
+		if k.returned() != slices.Contains(want, i) {
+			t.Fatalf("%s: number %d has returned: %v", what, i, k.returned())
+		}
+		if k.returned() && k.err != nil {
+			t.Fatalf("%s: number %d: %v", what, i, k.err)
+		}
+	}
+}
+
+// empty checks that nobody stands in line any more.
+func empty(t *testing.T, c *memory.Coordinator) {
+	t.Helper()
+	if left := c.Members("start"); len(left) != 0 {
+		t.Errorf("%v stand in line", left)
+	}
+}
+
+// The barrier opens for n, and for no more of those who wait.
+func TestOpens(t *testing.T) {
+	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		var all []*call
+		for i := range 8 {
+			all = append(all, waits(t, c, fmt.Sprint("c", i), 3))
+			var want []int
+			for j := range (i + 1) / 3 * 3 {
+				want = append(want, j)
+			}
+			passed(t, fmt.Sprint(i+1, " have come"), all, want...)
+		}
+		all[6].cancel()
+		all[7].cancel()
+		for _, k := range all[6:] {
+			<-k.done
+			want(t, k.err, context.Canceled)
+		}
+		empty(t, c)
+	})
+}
+
+// Those who come while nobody can count are let in round by round, and no round is larger than n.
+func TestManyAtOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		var all []*call
+		for i := range 10 {
+			b := client(t, c, fmt.Sprint("c", i))
+			b.Delay(time.Millisecond, 20*time.Millisecond)
+			all = append(all, start(t, b, func(ctx context.Context, k *call) (err error) {
+				k.in, err = barrier.NewDouble(b, "start", 3, nil).Enter(ctx)
+				return err
+			}))
+		}
+		time.Sleep(time.Minute)
+		inside := 0
+		for _, k := range all {
+			if k.returned() {
+				inside++
+			}
+		}
+		if inside != 9 {
+			t.Errorf("of 10, %d are inside", inside)
+		}
+		for _, k := range all {
+			if k.cancel(); k.in != nil {
+				go k.in.Leave(t.Context())
+			}
+		}
+		time.Sleep(time.Minute)
+		empty(t, c)
+	})
+}
+
+// Whoever dies before the barrier opens does not count, nor does whoever gives up, also if it is
+// the one who counts.
+func TestTheDeadDoNotCount(t *testing.T) {
+	for name, dies := range map[string]func(*call){
+		"killed": func(k *call) {
+			k.b.Kill()
+			time.Sleep(2 * ttl)
+		},
+		"gives up": func(k *call) {
+			k.cancel()
+			<-k.done
+		},
+	} {
+		for dead := range 3 {
+			t.Run(fmt.Sprint(name, " as number ", dead), func(t *testing.T) {
+				bubble(t, func(t *testing.T, c *memory.Coordinator) {
+					var all []*call
+					for i := range 3 {
+						all = append(all, waits(t, c, fmt.Sprint("c", i), 4))
+					}
+					dies(all[dead])
+					all = slices.Delete(all, dead, dead+1)
+					all = append(all, waits(t, c, "late", 4))
+					passed(t, "three stand", all)
+					all = append(all, waits(t, c, "last", 4))
+					passed(t, "four stand", all, 0, 1, 2, 3)
+					empty(t, c)
+				})
+			})
+		}
+	}
+}
+
+// One whose session ends joins again, and counts once.
+func TestExpiredCountsOnce(t *testing.T) {
+	for who := range 2 {
+		bubble(t, func(t *testing.T, c *memory.Coordinator) {
+			all := []*call{waits(t, c, "a", 3), waits(t, c, "b", 3)}
+			for range 5 {
+				all[who].b.Expire()
+				time.Sleep(ttl)
+			}
+			passed(t, "two stand", all)
+			all = append(all, waits(t, c, "c", 3))
+			passed(t, "three stand", all, 0, 1, 2)
+			empty(t, c)
+		})
+	}
+}
+
+// Whoever counts may lose the answer to its write, or the write: all pass, and nobody twice.
+func TestLostAnswer(t *testing.T) {
+	for name, lose := range map[string]func(*memory.Backend, ...memory.Op){
+		"answer": (*memory.Backend).LoseAnswer, "request": (*memory.Backend).LoseRequest,
+	} {
+		for _, op := range []memory.Op{memory.OpPut, memory.OpAhead, memory.OpGet, memory.OpLine, memory.OpWatchLine, memory.OpWatch} {
+			t.Run(fmt.Sprint(name, " of ", op), func(t *testing.T) {
+				bubble(t, func(t *testing.T, c *memory.Coordinator) {
+					a := client(t, c, "a")
+					lose(a, op)
+					all := []*call{start(t, a, func(ctx context.Context, _ *call) error { return barrier.New(a, "start", 3, nil).Wait(ctx) })}
+					all = append(all, waits(t, c, "b", 3), waits(t, c, "c", 3))
+					time.Sleep(time.Second)
+					passed(t, "three have come", all, 0, 1, 2)
+					all = append(all, waits(t, c, "d", 3), waits(t, c, "e", 3))
+					time.Sleep(time.Second)
+					passed(t, "two more have come", all, 0, 1, 2)
+					waits(t, c, "f", 3)
+					passed(t, "three more have come", all, 0, 1, 2, 3, 4)
+				})
+			})
+		}
+	}
+}
+
+// One who is cut off stands, so it is counted. When it comes back after the end of its session it
+// finds that it was, and does not wait for the next round.
+func TestCountedWhileCutOff(t *testing.T) {
+	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		all := []*call{waits(t, c, "a", 3), waits(t, c, "b", 3)}
+		all[1].b.Cut()
+		all = append(all, waits(t, c, "c", 3))
+		passed(t, "one of three is cut off", all, 0, 2)
+		time.Sleep(2 * ttl)
+		if n := len(c.Members("start")); n != 0 {
+			t.Fatalf("%d stand: the session has not ended", n)
+		}
+		all[1].b.Heal()
+		time.Sleep(ttl)
+		passed(t, "it is back", all, 0, 1, 2)
+		empty(t, c)
+	})
+	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		all := []*call{enters(t, c, "a", 3), enters(t, c, "b", 3)}
+		all[1].b.Cut()
+		all = append(all, enters(t, c, "c", 3))
+		passed(t, "one of three is cut off", all, 0, 2)
+		one, two := leaves(t, all[0]), leaves(t, all[2])
+		time.Sleep(2 * ttl)
+		passed(t, "the session of the third has ended", []*call{one, two}, 0, 1)
+		all[1].b.Heal()
+		<-all[1].done
+		want(t, all[1].err, elect.ErrLost)
+		empty(t, c)
+	})
+}
+
+// A member that outlives its session for the process is not counted beside its successor.
+func TestNotCountedTwice(t *testing.T) {
+	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		a := waits(t, c, "a", 2)
+		s, err := a.b.Session(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.b.CutRequests()
+		closing, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		s.Close(closing) // the coordinator does not hear of it
+		a.b.Heal()
+		time.Sleep(ttl / 2)
+		if a.returned() {
+			t.Fatal("it has passed alone")
+		}
+		time.Sleep(2 * ttl)
+		if n := len(c.Members("start")); n != 1 {
+			t.Fatalf("%d stand in line", n)
+		}
+		b := waits(t, c, "b", 2)
+		passed(t, "two stand", []*call{a, b}, 0, 1)
+	})
+}
+
+// woken returns which clients have been woken since, apart from those of which it was the own end.
+func woken(c *memory.Coordinator, since memory.Counts, but ...string) (names []string) {
+	synctest.Wait()
+	for s := range c.Wakeups().Since(since) {
+		if !slices.Contains(but, s.Client) {
+			names = append(names, s.Client)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// A join wakes whoever counts, an exit also whoever stands just behind, and the opening all.
+func TestWoken(t *testing.T) {
+	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		const n = 20
+		var all []*call
+		for i := range n {
+			before := c.Wakeups()
+			all = append(all, waits(t, c, fmt.Sprintf("c%02d", i), n+1))
+			want := []string{"c00"}
+			if i == 0 {
+				want = nil
+			}
+			if got := woken(c, before); !slices.Equal(got, want) {
+				t.Fatalf("the join of number %d has woken %v, want %v", i, got, want)
+			}
+		}
+		exits := func(i int, want ...string) {
+			t.Helper()
+			before := c.Wakeups()
+			all[i].cancel()
+			if got := woken(c, before, fmt.Sprintf("c%02d", i)); !slices.Equal(got, want) {
+				t.Fatalf("the exit of number %d has woken %v, want %v", i, got, want)
+			}
+		}
+		exits(7, "c00", "c08")
+		exits(0, "c01")
+		exits(n-1, "c01")
+		waits(t, c, "late0", n+1)
+		waits(t, c, "late1", n+1)
+		waits(t, c, "late2", n+1)
+		before, asked := c.Wakeups(), c.Requests()
+		waits(t, c, "late3", n+1)
+		told := 0
+		for s := range c.Wakeups().Since(before) {
+			if s.Op == memory.OpWatch && !slices.Contains([]string{"c00", "c07", "c19"}, s.Client) { // these have given up
+				told++
+			}
+		}
+		if told != n {
+			t.Errorf("the opening has told %d of %d: %v", told, n, c.Wakeups().Since(before))
+		}
+		if most := 8 * (n + 1); c.Requests().Since(asked).Total() > most {
+			t.Errorf("the opening has cost %v, more than %d", c.Requests().Since(asked), most)
+		}
+		empty(t, c)
+	})
+}
+
+// What a participant costs.
+func TestRequests(t *testing.T) {
+	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		waits(t, c, "a", 3)
+		ops := func(since memory.Counts, client string) (ops []string) {
+			for s, n := range c.Requests().Since(since) {
+				if s.Client == client {
+					ops = append(ops, fmt.Sprint(n, " ", s.Op))
+				}
+			}
+			slices.Sort(ops)
+			return ops
+		}
+		expect := func(what string, got []string, want ...string) {
+			t.Helper()
+			if !slices.Equal(got, want) {
+				t.Errorf("%s: %q, want %q", what, got, want)
+			}
+		}
+		before := c.Requests()
+		waits(t, c, "b", 3)
+		expect("b waits", ops(before, "b"), "1 ahead", "1 gone", "1 join", "1 line", "1 session", "1 watch", "2 get") // one is of the fence
+		expect("a counts", ops(before, "a"), "1 ahead", "1 watch line")
+		before = c.Requests()
+		waits(t, c, "c", 3)
+		expect("b is told, and passes", ops(before, "b"), "1 ahead", "1 leave")
+		expect("a opens, and passes", ops(before, "a"), "1 ahead", "1 leave", "1 put")
+	})
+}
+
+// All must give the same number. The first in line decides, and when nobody stands another one may.
+func TestNumbersDiffer(t *testing.T) {
+	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		all := []*call{waits(t, c, "a", 3)}
+		wrong := waits(t, c, "wrong", 2)
+		<-wrong.done
+		want(t, wrong.err, backend.ErrInvalid)
+		for _, s := range []string{"start", ": 2", "says 3"} {
+			if !strings.Contains(wrong.err.Error(), s) {
+				t.Errorf("%q does not say %q", wrong.err, s)
+			}
+		}
+		all = append(all, waits(t, c, "b", 3))
+		passed(t, "two of three have come", all)
+		all = append(all, waits(t, c, "c", 3))
+		passed(t, "three of three have come", all, 0, 1, 2)
+		two := []*call{waits(t, c, "d", 2), waits(t, c, "e", 2)}
+		passed(t, "two of two have come", two, 0, 1)
+		empty(t, c)
+	})
+	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		enters(t, c, "a", 1)
+		wrong := enters(t, c, "wrong", 2)
+		<-wrong.done
+		want(t, wrong.err, backend.ErrInvalid)
+	})
+}
+
+// Those who come all at once with two numbers are sorted out.
+func TestNumbersDifferAtOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		var all []*call
+		for i := range 12 {
+			b := client(t, c, fmt.Sprint("c", i))
+			b.Delay(time.Millisecond, 20*time.Millisecond)
+			n := 3 + i%2
+			all = append(all, start(t, b, func(ctx context.Context, _ *call) error { return barrier.New(b, "start", n, nil).Wait(ctx) }))
+		}
+		time.Sleep(time.Minute)
+		waiting := make(map[int]int)
+		for i, k := range all {
+			switch {
+			case !k.returned():
+				waiting[3+i%2]++
+			case k.err != nil:
+				want(t, k.err, backend.ErrInvalid)
+			}
+		}
+		for n, left := range waiting {
+			if left >= n || len(waiting) > 1 {
+				t.Errorf("so many still wait, by their numbers: %v", waiting)
+			}
+		}
+	})
+}
+
+func TestForeignLine(t *testing.T) {
+	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		b := client(t, c, "a")
+		for name, take := range map[string]func(context.Context) (*lock.Held, error){
+			"mutex": lock.NewMutex(b, "start", nil).Lock, "reader": lock.NewRWMutex(b, "start", nil).RLock,
+		} {
+			held, err := take(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			k := waits(t, c, "b", 1)
+			<-k.done
+			want(t, k.err, backend.ErrInvalid)
+			if held.Check() != nil || len(c.Members("start")) != 1 {
+				t.Errorf("%s: %v, %v", name, held.Check(), c.Members("start"))
+			}
+			held.Unlock(t.Context())
+		}
+	})
+}
+
+func TestForeignRecord(t *testing.T) {
+	for _, value := range []string{"", "x", `{"succession":1,"fence":7}`, `{"rounds":[[1]]}{}`, `{"rounds":[["a"]]}`} {
+		bubble(t, func(t *testing.T, c *memory.Coordinator) {
+			b := client(t, c, "a")
+			s, err := b.Session(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Put(t.Context(), "start-open", []byte(value), nil); err != nil {
+				t.Fatal(err)
+			}
+			err = barrier.New(b, "start", 1, nil).Wait(t.Context())
+			want(t, err, backend.ErrInvalid)
+			if err == nil || !strings.Contains(err.Error(), "start-open") {
+				t.Errorf("%v does not name the record", err)
+			}
+			if r := c.Record("start-open"); string(r.Value) != value {
+				t.Errorf("the record %q is now %q", value, r.Value)
+			}
+			empty(t, c)
+		})
+	}
+}
+
+// If an operator deletes the record while some wait, the barrier opens all the same.
+func TestRecordDeleted(t *testing.T) {
+	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		waits(t, c, "one", 1) // writes the record
+		all := []*call{waits(t, c, "a", 3), waits(t, c, "b", 3)}
+		s, err := client(t, c, "oper").Session(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Delete(t.Context(), "start-open", nil); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, waits(t, c, "c", 3))
+		passed(t, "three have come", all, 0, 1, 2)
+	})
+}
+
+func TestArguments(t *testing.T) {
+	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		a := client(t, c, "a")
+		for _, n := range []int{0, -1, 10_001} {
+			err := barrier.New(a, "start", n, nil).Wait(t.Context())
+			want(t, err, backend.ErrInvalid)
+			_, err = barrier.NewDouble(a, "start", n, nil).Enter(t.Context())
+			want(t, err, backend.ErrInvalid)
+			if !strings.Contains(err.Error(), "start") || !strings.Contains(err.Error(), fmt.Sprint(n)) {
+				t.Error(err)
+			}
+		}
+		want(t, barrier.New(a, "no//name", 2, nil).Wait(t.Context()), backend.ErrInvalid)
+		want(t, barrier.New(a, "start", 2, &elect.Options{ID: "two\nlines"}).Wait(t.Context()), backend.ErrInvalid)
+		want(t, barrier.New(a, "start", 2, &elect.Options{Value: strings.Repeat("x", backend.MaxValue)}).Wait(t.Context()), backend.ErrInvalid)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		want(t, barrier.New(a, "start", 2, nil).Wait(ctx), context.DeadlineExceeded)
+		empty(t, c)
+	})
+}
+
+// The value of a participant is shown to others behind the number.
+func TestValue(t *testing.T) {
+	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		b := client(t, c, "a")
+		k := start(t, b, func(ctx context.Context, _ *call) error {
+			return barrier.New(b, "start", 2, &elect.Options{ID: "me", Value: "here"}).Wait(ctx)
+		})
+		if got := c.Members("start")[0].Value; got != "me\nbarrier of 2\nhere" {
+			t.Errorf("%q", got)
+		}
+		k.cancel()
+		<-k.done
+	})
+}
+
+// bare is a backend that lacks something.
+type bare struct {
+	backend.Backend
+	without func(deeper) backend.Session
+}
+
+func (b bare) Session(ctx context.Context) (backend.Session, error) {
+	s, err := b.Backend.Session(ctx)
+	return b.without(deeper{deep{s}}), err
+}
+
+// Of methods with the same name the one that is embedded less deeply counts.
+type (
+	deeper struct{ deep }
+	deep   struct{ backend.Session }
+)
+
+func TestUnsupported(t *testing.T) {
+	for what, without := range map[string]func(deeper) backend.Session{
+		"shared members": func(d deeper) backend.Session {
+			return struct {
+				backend.NoShares
+				deeper
+			}{deeper: d}
+		},
+		"records": func(d deeper) backend.Session {
+			return struct {
+				backend.NoRecords
+				deeper
+			}{deeper: d}
+		},
+	} {
+		bubble(t, func(t *testing.T, c *memory.Coordinator) {
+			err := barrier.New(bare{client(t, c, "a"), without}, "start", 1, nil).Wait(t.Context())
+			want(t, err, errors.ErrUnsupported)
+			if err == nil || !strings.Contains(err.Error(), "no "+what) {
+				t.Errorf("%v does not say that there are no %s", err, what)
+			}
+			empty(t, c)
+		})
+	}
+}
