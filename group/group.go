@@ -1,0 +1,180 @@
+package group
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/view"
+)
+
+// Options are the optional settings of a [Group]. They are those of an election: who this member
+// is (ID), its value until it sets another one (Value), the margin, the log. Trace is told of the
+// member and of each item that it stands in line for. Nil and the zero value mean the defaults.
+//
+// An ID that stays the same when the process is started again lets [Presence.Assign] find the
+// same items again. The default ID does not.
+type Options = elect.Options
+
+// A Group is a process's handle on a group. It is safe for concurrent use.
+type Group struct {
+	b    backend.Backend
+	name string
+	o    Options
+	e    *elect.Election
+}
+
+// New returns a handle on the group with the given name on b. It does not block and does not
+// talk to the coordinator. If the name is not allowed, every call fails with
+// [backend.ErrInvalid], and Join also if an option is not. The caller still has to close b.
+//
+// The group uses the names NAME, NAME-values, NAME-owners, and those that begin with NAME-item-:
+// choose a NAME beside which nothing else has these.
+func New(b backend.Backend, name string, o *Options) *Group {
+	g := &Group{b: b, name: name}
+	if o != nil {
+		g.o = *o
+	}
+	g.e = elect.New(view.Of(b, shared), name, &g.o)
+	g.o.ID = g.e.ID() // the default one differs from call to call
+	g.o.ResignTimeout = cmp.Or(g.o.ResignTimeout, 5*time.Second)
+	return g
+}
+
+func shared(s backend.Session) backend.Session {
+	return view.Shared{Session: s, Instead: "a coordinator that has them, and no migration: a group does not go through one"}
+}
+
+// Name returns the group's name.
+func (g *Group) Name() string { return g.name }
+
+// Join makes this process a member of the group. The caller must call [Presence.Leave] on what it
+// gets, also after the presence was lost. Once Join has returned, ctx has no effect on it. Each
+// call joins as another member.
+//
+// Join blocks for about four round trips: one request to join, one for the fence, one to see what
+// stands in front, and one for the list of values. If others have set values, it reads the line, to
+// see whether they have died and left these behind, and deletes up to sixteen that were, with a
+// request for each. While the coordinator cannot be reached, Join tries on until ctx ends.
+//
+// It fails with [backend.ErrInvalid] if others use the line for something else, such as an
+// election, and with [errors.ErrUnsupported] where the backend has no shared members.
+func (g *Group) Join(ctx context.Context) (*Presence, error) {
+	t, err := g.e.TryCampaign(ctx)
+	if errors.Is(err, elect.ErrNotFirst) {
+		err = fmt.Errorf("group: %w group %s: its line is used for an election or a lock; give the group a name that nothing else uses: %w", backend.ErrInvalid, g.name, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	p := &Presence{Term: t, g: g}
+	p.sweep(ctx)
+	return p, nil
+}
+
+// A Presence is the time in which this process is a member of the group. It can be lost, as a term
+// of an election can: the coordinator has not heard from the process for a session time, or an
+// operator has removed the member. It is safe for concurrent use.
+//
+// Of the methods of the term, Context is cancelled when the presence is lost or has ended; Check
+// says at the moment of the call whether it is; and Token is larger than that of every member
+// that joined before. A presence that is lost does not come back: leave, and join again.
+type Presence struct {
+	*elect.Term
+	g   *Group
+	set atomic.Bool // Set has been called, so there may be a value to delete
+}
+
+// Set changes this member's value, which has at most [backend.MaxValue] bytes of text. It wakes
+// nobody: others see it the next time that they look ([Group.Members]), or somebody joins or
+// leaves.
+//
+// It is one request, guarded by the presence: it fails with [backend.ErrNotMember] or
+// [backend.ErrSessionEnded] when the member has gone. After [backend.ErrUnavailable] the value
+// may be set. The error matches [errors.ErrUnsupported] if the backend has no records.
+func (p *Presence) Set(ctx context.Context, value string) error {
+	if err := backend.CheckValue(value); err != nil {
+		return fmt.Errorf("group: %w", err)
+	}
+	p.set.Store(true)
+	_, err := p.Put(ctx, p.g.value(p.Member()), []byte(value), 0)
+	return recordless(err, "give the value in Options: it then does not change")
+}
+
+// Leave ends the presence: it deletes the member's value, if there is one, and leaves the line.
+// These are two requests. Leave blocks until the coordinator has confirmed both, for each at most
+// for [Options] ResignTimeout, whether ctx has ended or not. Calling it again returns the same
+// result. Call it when Assign has returned: it does not wait for that.
+//
+// An error means that the member still stands; see [elect.Term.Resign].
+func (p *Presence) Leave(ctx context.Context) error {
+	if p.set.Swap(false) {
+		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.g.o.ResignTimeout)
+		_ = p.Delete(bounded, p.g.value(p.Member()), 0) // if it stays, whoever joins next sweeps it
+		cancel()
+	}
+	return p.Resign(ctx)
+}
+
+// values is where the values are, and value the record of a member's.
+func (g *Group) values() string { return g.name + "-values" }
+
+func (g *Group) value(m backend.Member) string {
+	return g.values() + "/" + strconv.FormatUint(m.Position, 10)
+}
+
+// sweepMost is how many values one Join deletes at most. One would do: for each that was left
+// behind, somebody has joined.
+const sweepMost = 16
+
+// sweep deletes values of members that died. Nobody can write them again: the coordinator refuses
+// that, as the member has gone. It leaves alone whoever joined after this member, as that may
+// stand without standing in the line that was read. If it fails, the next one sweeps.
+func (p *Presence) sweep(ctx context.Context) {
+	s, err := p.g.b.Session(ctx)
+	if err != nil {
+		return
+	}
+	names, err := s.List(ctx, p.g.values())
+	if err != nil {
+		return
+	}
+	old := make(map[uint64]string)
+	for _, name := range names {
+		at, err := strconv.ParseUint(strings.TrimPrefix(name, p.g.values()+"/"), 10, 64)
+		if err == nil && at < p.Member().Position {
+			old[at] = name
+		}
+	}
+	if len(old) == 0 {
+		return
+	}
+	line, err := s.Line(ctx, p.g.name)
+	if err != nil {
+		return
+	}
+	for _, m := range line.Members {
+		delete(old, m.Position)
+	}
+	deleted := 0
+	for _, name := range old {
+		if deleted++; deleted > sweepMost || p.Delete(ctx, name, 0) != nil {
+			return
+		}
+	}
+}
+
+// recordless says what to do if the backend has no records.
+func recordless(err error, instead string) error {
+	if errors.Is(err, errors.ErrUnsupported) {
+		err = fmt.Errorf("group: this backend has no records; %s: %w", instead, err)
+	}
+	return err
+}
