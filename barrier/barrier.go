@@ -2,6 +2,7 @@ package barrier
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"strings"
@@ -11,9 +12,9 @@ import (
 	"github.com/succession-dev/succession/internal/view"
 )
 
-// most is the largest number of participants: their positions, of up to 20 digits each, are kept
-// in one record.
-const most = 10_000
+// most is the largest number of participants: they are listed in one record, with up to 36 bytes
+// each.
+const most = 5000
 
 // A Barrier is a process's handle on a barrier that n participants pass together. It is safe for
 // concurrent use. Each call of Wait is a participant of its own.
@@ -28,7 +29,7 @@ type Barrier struct {
 // block and does not talk to the coordinator. o are who this process is, to others who look at the
 // line, the margin, the log; nil means the defaults. The caller still has to close b.
 //
-// If the name or an option is not allowed, or n is less than 1 or more than 10000, every call
+// If the name or an option is not allowed, or n is less than 1 or more than 5000, every call
 // fails with [backend.ErrInvalid]. Where the backend has no shared members, or no records, every
 // call fails with [errors.ErrUnsupported].
 //
@@ -43,7 +44,6 @@ func New(b backend.Backend, name string, n int, o *elect.Options) *Barrier {
 		br.o = *o
 	}
 	br.o.ID = elect.New(b, name, &br.o).ID() // one for all calls
-	br.o.Value = strings.TrimSuffix(size(n).String()+"\n"+br.o.Value, "\n")
 	return br
 }
 
@@ -78,8 +78,10 @@ func (b *Barrier) enter(ctx context.Context) (*Inside, error) {
 	if b.n < 1 || b.n > most {
 		return nil, fmt.Errorf("barrier: %w number of participants of %s: %d, from 1 to %d are possible", backend.ErrInvalid, b.name, b.n, most)
 	}
-	p := &participant{n: b.n}
-	t, err := elect.New(view.Of(b.b, p.session), b.name, &b.o).Campaign(ctx)
+	p := &participant{part: part{n: b.n, id: strings.ToLower(rand.Text()[:12])}} // 60 random bits
+	o := b.o
+	o.Value = strings.TrimSuffix(p.String()+"\n"+o.Value, "\n")
+	t, err := elect.New(view.Of(b.b, p.session), b.name, &o).Campaign(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -50,7 +50,7 @@ func (d *DoubleBarrier) Enter(ctx context.Context) (*Inside, error) {
 type Inside struct {
 	*elect.Term
 	b     backend.Backend
-	round []uint64 // the positions of all that the barrier has opened for at once
+	round round // who entered together with it, and itself
 }
 
 // Leave says that this participant is done, and blocks until all of its round are: the n that
@@ -94,13 +94,13 @@ func (in *Inside) step(ctx context.Context, j backoff.Jitter) (left bool, err er
 	if err != nil {
 		return false, err
 	}
-	round := slices.DeleteFunc(l.Members, func(m backend.Member) bool { return !slices.Contains(in.round, m.Position) })
-	if len(round) == 0 {
+	here := slices.DeleteFunc(l.Members, func(m backend.Member) bool { return !in.round.has(m) })
+	if len(here) == 0 {
 		return true, nil
 	}
-	await, first := round[:1], round[0].Position == in.Member().Position
-	if first && len(round) > 1 {
-		await = round[1:]
+	await, first := here[:1], here[0].Position == in.Member().Position
+	if first && len(here) > 1 {
+		await = here[1:]
 	} else if err := in.Resign(ctx); first && err == nil {
 		return true, nil
 	}

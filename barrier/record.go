@@ -6,16 +6,24 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/succession-dev/succession/backend"
 )
 
-// rounds are for whom a barrier has opened: of each round the positions of those who were counted,
-// in order. It is what the record of the barrier says. Rounds of which nobody stands any more are dropped,
-// except for the newest.
-type rounds [][]uint64
+// A round is who was counted when a barrier opened: of each call its id, and the position of its
+// member.
+type round map[string]uint64
+
+// has reports whether m was counted in the round.
+func (r round) has(m backend.Member) bool {
+	p, ok := partOf(m)
+	return ok && r[p.id] == m.Position
+}
+
+// rounds are those for which a barrier has opened, as its record says. Rounds of which nobody
+// stands any more are dropped, except for the newest.
+type rounds []round
 
 // stored is the record of a barrier. It begins unlike that of an election.
 type stored struct {
@@ -50,40 +58,56 @@ func (rs rounds) encode() []byte {
 	return b
 }
 
-// of returns the round in which m was counted, or nil.
-func (rs rounds) of(m backend.Member) []uint64 {
-	for _, round := range rs {
-		if _, counted := slices.BinarySearch(round, m.Position); counted {
-			return round
+// of returns the round in which a call was counted, or nil.
+func (rs rounds) of(id string) round {
+	for _, r := range rs {
+		if _, counted := r[id]; counted {
+			return r
 		}
 	}
 	return nil
 }
 
-// with returns rs with one round more, and without those of which nobody is in line.
-func (rs rounds) with(round []uint64, line []backend.Member) rounds {
+// with returns rs with one round more, and without those of which no call stands in line.
+func (rs rounds) with(r round, line []backend.Member) rounds {
 	var out rounds
 	for _, old := range rs {
-		if slices.ContainsFunc(line, func(m backend.Member) bool { return rounds{old}.of(m) != nil }) {
+		if slices.ContainsFunc(line, func(m backend.Member) bool {
+			p, ok := partOf(m)
+			return ok && old[p.id] != 0
+		}) {
 			out = append(out, old)
 		}
 	}
-	return append(out, round)
+	return append(out, r)
 }
 
-// A size is how many participants a barrier is for. The value of a member begins with it, after
-// the ID.
-type size int
+// waiting returns those in line who wait for the barrier to open: of each call that was not counted
+// the newest member. An earlier one may stand a while longer than its session.
+func (rs rounds) waiting(line []backend.Member) (out []backend.Member) {
+	seen := make(map[string]bool)
+	for _, m := range slices.Backward(line) {
+		if p, ok := partOf(m); ok && !seen[p.id] && rs.of(p.id) == nil {
+			seen[p.id] = true
+			out = append(out, m)
+		}
+	}
+	slices.Reverse(out)
+	return out
+}
 
-const sizeText = "barrier of "
+// A part is what a member says of its call, after the ID.
+type part struct {
+	n  int    // the number of participants
+	id string // tells the call from all others; members that it has one after the other share it
+}
 
-func (n size) String() string { return sizeText + strconv.Itoa(int(n)) }
+func (p part) String() string { return fmt.Sprintf("barrier of %d: %s", p.n, p.id) }
 
-// sizeOf returns what m says, or false if it is no participant of a barrier.
-func sizeOf(m backend.Member) (size, bool) {
+// partOf returns what m says, or false if it is no participant of a barrier.
+func partOf(m backend.Member) (p part, ok bool) {
 	_, value, _ := strings.Cut(m.Value, "\n")
 	first, _, _ := strings.Cut(value, "\n")
-	digits, is := strings.CutPrefix(first, sizeText)
-	n, err := strconv.Atoi(digits)
-	return size(n), is && err == nil
+	_, err := fmt.Sscanf(first, "barrier of %d: %s", &p.n, &p.id)
+	return p, err == nil
 }

@@ -19,10 +19,8 @@ var errCounted = errors.New("the barrier has opened with this call, and its sess
 // A participant is one call that waits for a barrier. If its session ends, it stands in line as
 // another member.
 type participant struct {
-	n      int
-	member backend.Member // the newest; the zero Member before it has joined
-	former backend.Member // the one before that
-	round  []uint64       // in which it was counted; nil before
+	part
+	round round // in which it was counted; nil before
 }
 
 // A session is that of a participant. In it a member is first when the barrier has opened for it.
@@ -40,36 +38,6 @@ type session struct {
 
 func (p *participant) session(s backend.Session) backend.Session {
 	return &session{Shared: view.Shared{Session: s, Instead: "another coordinator"}, participant: p}
-}
-
-// Join joins the line if the member that the participant had before was not counted. It waits
-// until that has gone: the two would be counted as two.
-func (s *session) Join(ctx context.Context, line, value string) (backend.Member, error) {
-	for stands := s.member.Position != 0; stands; {
-		l, err := s.Line(ctx, line)
-		if err != nil {
-			return backend.Member{}, err
-		}
-		stands = index(l, s.member) >= 0
-		open, err := s.open(ctx, line)
-		switch {
-		case err != nil:
-			return backend.Member{}, err
-		case open.of(s.member) != nil:
-			return backend.Member{}, errCounted
-		case stands:
-			s.record = backend.Record{} // read it again
-			wait := backoff.New(ctx)
-			if err := again.ForAWhile(ctx, s, wait.Jitter, func(ctx context.Context) error { return s.Session.Gone(ctx, s.member) }); err != nil {
-				return backend.Member{}, err
-			}
-		}
-	}
-	m, err := s.Shared.Join(ctx, line, value)
-	if err == nil {
-		s.former, s.member = s.member, m
-	}
-	return m, err
 }
 
 // open returns for whom the barrier has opened, as the record says that was read last.
@@ -109,10 +77,11 @@ func (s *session) look(ctx context.Context, m backend.Member) (backend.Place, er
 	if err != nil {
 		return p, err
 	}
-	if open.of(s.former) != nil { // by one who has counted it while it stood, and was slow to write
-		return p, errCounted
-	}
-	if s.round = open.of(m); s.round != nil {
+	if r := open.of(s.id); r != nil {
+		if !r.has(m) {
+			return p, errCounted
+		}
+		s.round = r
 		return p, nil
 	}
 	if s.line == nil {
@@ -122,57 +91,49 @@ func (s *session) look(ctx context.Context, m backend.Member) (backend.Place, er
 		}
 		s.line = &l
 	}
-	i := index(*s.line, m)
-	if i < 0 {
-		return p, fmt.Errorf("%w: %s has gone from %s", backend.ErrNotMember, m.Key, m.Line)
+	if err := s.agrees(m); err != nil {
+		return p, err
 	}
-	if i > 0 {
-		if err := s.agrees(s.line.Members[i-1]); err != nil {
-			return p, err
-		}
-	}
-	s.front = nil
-	for _, o := range s.line.Members[:i] {
-		if open.of(o) == nil {
-			s.front = &o
-		}
-	}
-	if s.front != nil {
+	waiting := open.waiting(s.line.Members)
+	if i := index(waiting, m); i > 0 {
+		s.front = &waiting[i-1]
 		return backend.Place{Ahead: *s.front, Header: p.Header}, nil
 	}
-	return s.count(ctx, m, p, open)
-}
-
-// count opens the barrier for the first n for whom it has not opened, m among them, or says that m
-// has to wait: then fewer stand in line.
-func (s *session) count(ctx context.Context, m backend.Member, first backend.Place, open rounds) (backend.Place, error) {
-	var round []uint64
-	for _, o := range s.line.Members {
-		if n, ok := sizeOf(o); ok && int(n) == s.n && open.of(o) == nil && len(round) < s.n {
-			round = append(round, o.Position)
+	s.front = nil
+	r := make(round)
+	for _, o := range waiting {
+		if part, _ := partOf(o); part.n == s.n && len(r) < s.n {
+			r[part.id] = o.Position
 		}
 	}
-	if len(round) < s.n {
-		return backend.Place{Ahead: m, Header: first.Header}, nil
+	if len(r) < s.n {
+		return backend.Place{Ahead: m, Header: p.Header}, nil
 	}
-	_, err := s.Put(ctx, s.record.Name, open.with(round, s.line.Members).encode(), &backend.If{Version: s.record.Version, Member: m})
+	_, err = s.Put(ctx, s.record.Name, open.with(r, s.line.Members).encode(), &backend.If{Version: s.record.Version, Member: m})
 	if err != nil { // perhaps it was written: the record tells, and meanwhile others may have gone
 		s.record, s.line = backend.Record{}, nil
-		return first, err
+		return p, err
 	}
-	s.round = round
-	return first, nil
+	s.round = r
+	return p, nil
 }
 
-// agrees fails if o, just in front, waits for another number than this participant. So the first
+// agrees fails if m has gone, or if who stands just in front waits for another number. So the first
 // in line decides.
-func (s *session) agrees(o backend.Member) error {
-	n, ok := sizeOf(o)
-	switch {
+func (s *session) agrees(m backend.Member) error {
+	i := index(s.line.Members, m)
+	if i < 0 {
+		return fmt.Errorf("%w: %s has gone from %s", backend.ErrNotMember, m.Key, m.Line)
+	}
+	if i == 0 {
+		return nil
+	}
+	front := s.line.Members[i-1]
+	switch o, ok := partOf(front); {
 	case !ok:
-		return foreign(o)
-	case int(n) != s.n:
-		return fmt.Errorf("barrier: %w number of participants of %s: %d, and %s, which stands in front, says %d; all must give the same", backend.ErrInvalid, o.Line, s.n, o.Key, n)
+		return foreign(front)
+	case o.n != s.n:
+		return fmt.Errorf("barrier: %w number of participants of %s: %d, and %s, which stands in front, says %d; all must give the same", backend.ErrInvalid, m.Line, s.n, front.Key, o.n)
 	}
 	return nil
 }
@@ -248,6 +209,6 @@ func patiently(ctx context.Context, f func() error) error {
 	}
 }
 
-func index(l backend.Line, m backend.Member) int {
-	return slices.IndexFunc(l.Members, func(o backend.Member) bool { return o.Position == m.Position })
+func index(line []backend.Member, m backend.Member) int {
+	return slices.IndexFunc(line, func(o backend.Member) bool { return o.Position == m.Position })
 }
