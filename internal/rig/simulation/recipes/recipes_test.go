@@ -61,6 +61,10 @@ var recipes = map[string]recipe{
 	"rwmutex":   rwMutex,
 	"semaphore": semaphore,
 	"queue":     newQueue(),
+	"barrier":   newBarrier(),
+	"double":    doubleBarrier,
+	"group":     present,
+	"assign":    assigned,
 }
 
 // What each recipe promises holds in every schedule.
@@ -91,6 +95,10 @@ func TestFlaws(t *testing.T) {
 		"a slot is held longer": {"semaphore", func(s backend.Session) backend.Session { return optimist{s} }},
 		"nobody leaves":         {"rwmutex", func(s backend.Session) backend.Session { return forgetful{s} }},
 		"claims go unseen":      {"queue", func(s backend.Session) backend.Session { return jealous{s} }},
+		"ghosts are counted":    {"barrier", func(s backend.Session) backend.Session { return haunted{s} }},
+		"one stays alone":       {"double", func(s backend.Session) backend.Session { return deaf{s} }},
+		"the last is not seen":  {"group", func(s backend.Session) backend.Session { return alone{s} }},
+		"sources overlap":       {"assign", func(s backend.Session) backend.Session { return first{s} }},
 		"a turn is not heard":   {"semaphore", func(s backend.Session) backend.Session { return deaf{s} }},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -62,8 +62,10 @@ type recipe struct {
 	// process returns what the nth process does until ctx ends. It calls worked whenever it has
 	// got what it waited for.
 	process func(w *world, p *process, worked func()) func(ctx context.Context) error
-	// end is called when all processes have stopped, if it is not nil.
-	end func(w *world)
+	// calm is called when all have gone on for a while without a fault, and end when all have
+	// stopped; each may be nil.
+	calm func(w *world)
+	end  func(w *world)
 }
 
 // A world is one run of a plan.
@@ -172,7 +174,9 @@ func (w *world) do(s step) {
 	switch s.Do {
 	case crash:
 		w.excuse(p)
+		w.mu.Lock()
 		p.dead = true
+		w.mu.Unlock()
 		p.Kill()
 		p.cancel()
 		w.replace(slot)
@@ -221,6 +225,9 @@ func (w *world) calm() {
 	synctest.Wait()
 	if w.failed() {
 		return
+	}
+	if w.recipe.calm != nil {
+		w.recipe.calm(w)
 	}
 	for _, p := range w.processes {
 		w.mu.Lock()
@@ -298,6 +305,25 @@ func (w *world) excuse(p *process) {
 			q.gone = true
 		}
 	}
+}
+
+// excused reports whether p has crashed.
+func (w *world) excused(p *process) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return p.dead
+}
+
+// holders returns how many hold this.
+func (w *world) holders(what string) (n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for t, q := range w.inside {
+		if q.what == what && !q.gone && t.Check() == nil {
+			n++
+		}
+	}
+	return n
 }
 
 // passes reports whether a process may try again after err.
