@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -24,7 +25,7 @@ func TestWriteFails(t *testing.T) {
 	dir := t.TempDir()
 	_, s := open(t, dir)
 	ctx := t.Context()
-	m := join(t, s, "e", "m")
+	m, item := join(t, s, "e", "m"), appendItem(t, s, "e", "item")
 	v, err := s.Put(ctx, "e", backend.Header{Fence: 1}.Encode(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -37,6 +38,12 @@ func TestWriteFails(t *testing.T) {
 	if _, err := s.Join(ctx, "e", ""); !errors.Is(err, backend.ErrUnavailable) {
 		t.Errorf("Join: %v", err)
 	}
+	if _, err := s.Append(ctx, "e", ""); !errors.Is(err, backend.ErrUnavailable) {
+		t.Errorf("Append: %v", err)
+	}
+	if err := s.Remove(ctx, item, m); !errors.Is(err, backend.ErrUnavailable) {
+		t.Errorf("Remove: %v", err)
+	}
 	if _, err := s.Put(ctx, "e", nil, nil); !errors.Is(err, backend.ErrUnavailable) {
 		t.Errorf("Put: %v", err)
 	}
@@ -44,17 +51,18 @@ func TestWriteFails(t *testing.T) {
 		t.Errorf("Pin: %v", err)
 	}
 	l, err := s.Line(ctx, "e")
-	if err != nil || len(l.Members) != 1 || l.Members[0] != m || l.Version != v || l.Header.Fence != 1 {
+	if err != nil || !slices.Equal(l.Members, []backend.Member{m, item}) || l.Version != v || l.Header.Fence != 1 {
 		t.Errorf("the line is %+v, %v", l, err)
 	}
 	fifos, err := filepath.Glob(filepath.Join(dir, "e", "@n_*"))
-	if err != nil || len(fifos) != 1 {
-		t.Errorf("FIFOs: %q, %v; want that of the one member", fifos, err)
+	if err != nil || len(fifos) != 2 {
+		t.Errorf("FIFOs: %q, %v; want those of the two members", fifos, err)
 	}
 	if err := os.RemoveAll(filepath.Dir(obstacle)); err != nil {
 		t.Fatal(err)
 	}
 	leave(t, s, m)
+	leave(t, s, item)
 	if got := values(t, s, "e"); len(got) != 0 {
 		t.Errorf("after Leave: %q", got)
 	}
@@ -139,12 +147,21 @@ func TestWithoutInotify(t *testing.T) {
 	dir := t.TempDir()
 	_, s := open(t, dir)
 	a, b := join(t, s, "e", ""), join(t, s, "e", "")
+	line, err := s.Line(t.Context(), "e")
+	if err != nil {
+		t.Fatal(err)
+	}
 	gone := begin(func() error { return s.Gone(t.Context(), a) })
+	changed := begin(func() error { _, err := s.WatchLine(t.Context(), "e", line); return err })
 	watch := begin(func() error { _, err := s.Watch(t.Context(), "r", backend.Absent); return err })
 	blocked(t, "Gone", gone)
+	blocked(t, "WatchLine", changed)
 	start := time.Now()
 	leave(t, s, a)
 	if err := within(t, "Gone", gone); err != nil {
+		t.Error(err)
+	}
+	if err := within(t, "WatchLine", changed); err != nil {
 		t.Error(err)
 	}
 	if d := time.Since(start); d > 500*time.Millisecond {

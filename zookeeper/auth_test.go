@@ -80,6 +80,21 @@ func TestRights(t *testing.T) {
 			}
 			return s.Pin(ctx, m, backend.Header{}, v)
 		}, "/e"},
+		{"append an item and remove it", "", "cd", func(ctx context.Context, s backend.Session) error {
+			by, err := s.Join(ctx, "e", value)
+			if err != nil {
+				return err
+			}
+			m, err := s.Append(ctx, "e", value)
+			if err != nil {
+				return err
+			}
+			return s.Remove(ctx, m, by)
+		}, "/e"},
+		{"watch a line", "", "r", func(ctx context.Context, s backend.Session) error {
+			_, err := s.WatchLine(ctx, "e", backend.Line{Members: []backend.Member{{Key: "n_0000000000", Position: 1}}})
+			return err
+		}, "/e"},
 		{"observe", "", "r", func(ctx context.Context, s backend.Session) error {
 			_, err := s.Line(ctx, "e")
 			return err

@@ -79,3 +79,43 @@ func TestCost(t *testing.T) {
 	}
 	t.Logf("a handover: %d, %d, %d, %d requests", after[0]-before[0], after[1]-before[1], after[2]-before[2], after[3]-before[3])
 }
+
+// Whoever watches a line of twenty reads, after a join, the list, the new member and the header,
+// and after an exit the list and the header.
+func TestCostOfWatchLine(t *testing.T) {
+	t.Parallel()
+	c, err := zookeeperrig.Start(server(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	watcher := session(t, open(t, zookeeper.Options{TTL: 20 * time.Second, Dialer: c.Dial}, c.Addr()))
+	s := session(t, open(t, zookeeper.Options{}, server(t)))
+	for range 20 {
+		join(t, s, "e", "")
+	}
+	l := line(t, watcher, "e")
+	costs := func(want int64, what string, change func()) {
+		t.Helper()
+		watch := background(func() (err error) {
+			l, err = watcher.WatchLine(t.Context(), "e", l)
+			return err
+		})
+		still(t, watch, 50*time.Millisecond)
+		before := c.Requests()
+		change()
+		if err := result(t, watch, time.Second); err != nil {
+			t.Fatal(err)
+		}
+		if n := c.Requests() - before; n != want {
+			t.Errorf("%s cost %d requests, want %d", what, n, want)
+		}
+	}
+	var m backend.Member
+	costs(3, "a join", func() { m = join(t, s, "e", "") })
+	costs(2, "an exit", func() {
+		if err := s.Leave(t.Context(), m); err != nil {
+			t.Error(err)
+		}
+	})
+}
