@@ -55,7 +55,7 @@ var aheadFlaws = []Flaw{
 	{
 		Name:    "text order",
 		Breaks:  "L2: Line is in the order of keys as text without leading zeros, 10 before 9",
-		Must:    "L1.concurrent",
+		Must:    "L1.concurrent Queue.order",
 		May:     "L8.intact",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &textOrder{s} },
 	},

@@ -17,19 +17,19 @@ var itemFlaws = []Flaw{
 	{
 		Name:    "remove without a guard",
 		Breaks:  "L10: Remove does not look at the member that is to stand",
-		Must:    "L10.remove L10.ended",
+		Must:    "L10.remove L10.ended Queue.removed",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &removeUnguarded{s} },
 	},
 	{
 		Name:    "remove the first",
 		Breaks:  "L10: Remove takes out the item at the head, whichever it is",
-		Must:    "L10.remove",
+		Must:    "L10.remove Queue.full",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &removeFirst{s} },
 	},
 	{
 		Name:    "append twice",
 		Breaks:  "L10: after a lost answer the item is appended again",
-		Must:    "L10.lost-answer",
+		Must:    "L10.lost-answer Queue.lost-answer",
 		session: func(b *Backend, s backend.Session) backend.Session { return &appendTwice{s, b} },
 	},
 }
@@ -63,9 +63,7 @@ type appendTwice struct {
 
 func (s *appendTwice) Append(ctx context.Context, line, value string) (backend.Member, error) {
 	if s.b.takeLost() {
-		if m, err := s.Session.Append(ctx, line, value); err != nil {
-			return m, err
-		}
+		_, _ = s.Session.Append(ctx, line, value)
 	}
 	return s.Session.Append(ctx, line, value)
 }

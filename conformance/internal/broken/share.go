@@ -65,7 +65,7 @@ var shareFlaws = []Flaw{
 	{
 		Name:    "share for ever",
 		Breaks:  "L9: a shared member stays when its session ends",
-		Must:    "L9.ends",
+		Must:    "L9.ends Queue.crash Queue.churn",
 		May:     "L9.cut L9.sealed",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &shareForEver{s} },
 	},

@@ -389,7 +389,6 @@ var queueRules = []engine.Rule{{
 		for _, w := range ws[:2] {
 			putting = append(putting, t.Go(w.Name+": its items", func() error {
 				for n := range each {
-					t.Pass(t.TTL/50, "between two items")
 					if err := w.q.Put(t.Ctx, fmt.Sprintf("%s%d", w.Name, n)); err != nil {
 						return err
 					}
@@ -410,7 +409,7 @@ var queueRules = []engine.Rule{{
 						return err
 					}
 					l.enters(w.Name, item)
-					t.Pass(t.TTL/100, "in which it works")
+					t.Pass(t.TTL/20, "in which it works")
 					if err := l.confirms(w.Name, item); err != nil {
 						t.Want(w.Name+": Done", err, queue.ErrLost)
 						mu.Lock()
@@ -421,7 +420,7 @@ var queueRules = []engine.Rule{{
 			}))
 		}
 		for n := range 9 {
-			t.Pass(t.TTL/30, "until the next session is ended")
+			t.Pass(t.TTL/40, "until the next session is ended")
 			ws[2+n%3].Inject(engine.Expire)
 		}
 		for _, call := range putting {
