@@ -3,6 +3,7 @@ package zookeeper
 import (
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -25,16 +26,42 @@ const (
 	CuratorLatch Format = "curator-latch"
 
 	// CuratorSelector is _c_<uuid>-lock-, as in Curator's LeaderSelector and
-	// InterProcessMutex (InterProcessMutex.java, LOCK_NAME).
+	// InterProcessMutex (InterProcessMutex.java, LOCK_NAME). The Lock of go-zookeeper reads
+	// these names too (lock.go, parseSeq).
 	CuratorSelector Format = "curator-selector"
+
+	// CuratorReadWrite is _c_<uuid>-__WRIT__ and, for shared members, _c_<uuid>-__READ__,
+	// as in Curator's InterProcessReadWriteLock, which orders by what follows the last of
+	// these (InterProcessReadWriteLock.java, SortingLockInternalsDriver).
+	CuratorReadWrite Format = "curator-rw"
 
 	// Kazoo is <32 hex digits>__lock__, as in kazoo's Election and Lock, which see no
 	// other names (kazoo/recipe/lock.py, _contenders_re).
 	Kazoo Format = "kazoo"
+
+	// KazooReadWrite is that of Kazoo and, for shared members, <32 hex digits>__rlock__, as
+	// in kazoo's WriteLock and ReadLock. It is apart from Kazoo because Election and Lock do
+	// not see shared members, and would lead beside them.
+	KazooReadWrite Format = "kazoo-rw"
 )
 
 // formats are all formats, in the order in which errors list them.
-var formats = []Format{ElectionSupport, CuratorLatch, CuratorSelector, Kazoo}
+var formats = []Format{ElectionSupport, CuratorLatch, CuratorSelector, CuratorReadWrite, Kazoo, KazooReadWrite}
+
+// How names end, before the number, in lines with shared members.
+const (
+	recipeRead   = "read-" // in the documented recipe; a random part and a hyphen may stand in front
+	curatorRead  = "__READ__"
+	curatorWrite = "__WRIT__"
+	kazooRead    = "__rlock__"
+)
+
+// isShared reports whether the name is that of a shared member. The name ends in digits.
+func isShared(name string) bool {
+	prefix := strings.TrimRight(name, "0123456789")
+	return prefix == recipeRead || strings.HasSuffix(prefix, "-"+recipeRead) ||
+		strings.HasSuffix(prefix, curatorRead) || strings.HasSuffix(prefix, kazooRead)
+}
 
 // namePrefix returns what the next member's name begins with. It has a random part if the
 // other library uses one to find its own members. This package finds its own by the
@@ -42,17 +69,37 @@ var formats = []Format{ElectionSupport, CuratorLatch, CuratorSelector, Kazoo}
 func (o *Options) namePrefix() string {
 	switch o.As {
 	case CuratorLatch:
-		return "_c_" + uuid() + "-latch-"
+		return curatorMark() + "latch-"
 	case CuratorSelector:
-		return "_c_" + uuid() + "-lock-"
-	case Kazoo:
-		return strings.ReplaceAll(uuid(), "-", "") + "__lock__"
+		return curatorMark() + "lock-"
+	case CuratorReadWrite:
+		return curatorMark() + curatorWrite
+	case Kazoo, KazooReadWrite:
+		return kazooMark() + "__lock__"
 	}
 	if o.NamePrefix != "" {
 		return o.NamePrefix
 	}
 	return "n_"
 }
+
+// sharedPrefix is namePrefix for a shared member. The other library may have none.
+func (o *Options) sharedPrefix() (string, error) {
+	switch o.As {
+	case "":
+		return recipeRead, nil
+	case CuratorReadWrite:
+		return curatorMark() + curatorRead, nil
+	case KazooReadWrite:
+		return kazooMark() + kazooRead, nil
+	}
+	return "", fmt.Errorf("%w: the library of as=%s has no shared members; as=%s and as=%s have, and lines without as",
+		errors.ErrUnsupported, o.As, CuratorReadWrite, KazooReadWrite)
+}
+
+func curatorMark() string { return "_c_" + uuid() + "-" }
+
+func kazooMark() string { return strings.ReplaceAll(uuid(), "-", "") }
 
 // checkNames checks As and NamePrefix. It refuses names that cannot be told from the number
 // behind them.
@@ -72,7 +119,7 @@ func (o *Options) checkNames() error {
 		return fmt.Errorf("%w name-prefix %q: use letters, digits, '.', '_' and '-'", backend.ErrInvalid, prefix)
 	}
 	if isShared(prefix) {
-		return fmt.Errorf("%w name-prefix %q: the names of shared members begin so", backend.ErrInvalid, prefix)
+		return fmt.Errorf("%w name-prefix %q: the names of shared members are such", backend.ErrInvalid, prefix)
 	}
 	seq, ok, err := sequence(prefix + "0000000007")
 	_, _, negative := sequence(prefix + "-000000007")

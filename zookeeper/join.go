@@ -25,8 +25,8 @@ import (
 type join struct {
 	s      *session
 	line   string // the line's znode
+	prefix string // of the member's name
 	value  string
-	shared bool
 
 	mu        sync.Mutex
 	abandoned bool          // the caller has gone
@@ -38,19 +38,20 @@ type join struct {
 
 // Join implements [backend.Session].
 func (s *session) Join(ctx context.Context, line, value string) (backend.Member, error) {
-	return s.join(ctx, line, value, false)
+	return s.join(ctx, line, s.options.namePrefix(), value)
 }
 
-// JoinShared implements [backend.Sharer]. The candidates of other libraries that [Options] As
-// names know no shared members.
+// JoinShared implements [backend.Sharer]. It fails with [errors.ErrUnsupported] if the library
+// that [Options] As names has no shared members.
 func (s *session) JoinShared(ctx context.Context, line, value string) (backend.Member, error) {
-	if s.options.As != "" {
-		return backend.Member{}, fmt.Errorf("%w: shared members in a line of other libraries (as=%s)", errors.ErrUnsupported, s.options.As)
+	prefix, err := s.options.sharedPrefix()
+	if err != nil {
+		return backend.Member{}, err
 	}
-	return s.join(ctx, line, value, true)
+	return s.join(ctx, line, prefix, value)
 }
 
-func (s *session) join(ctx context.Context, line, value string, shared bool) (backend.Member, error) {
+func (s *session) join(ctx context.Context, line, prefix, value string) (backend.Member, error) {
 	var none backend.Member
 	turn := s.turn(line)
 	select {
@@ -58,7 +59,7 @@ func (s *session) join(ctx context.Context, line, value string, shared bool) (ba
 	case <-ctx.Done():
 		return none, context.Cause(ctx)
 	}
-	j := &join{s: s, line: s.options.path(line), value: value, shared: shared, done: make(chan struct{})}
+	j := &join{s: s, line: s.options.path(line), prefix: prefix, value: value, done: make(chan struct{})}
 	if !s.job(func() {
 		defer func() { <-turn }()
 		j.run(ctx, line)
@@ -119,7 +120,7 @@ func (j *join) abandon() bool {
 func (j *join) run(ctx context.Context, line string) {
 	o, err := j.add(ctx)
 	if o != nil {
-		o.joined.Line, o.joined.Value, o.joined.Shared = line, j.value, j.shared
+		o.joined.Line, o.joined.Value, o.joined.Shared = line, j.value, isShared(o.key())
 		j.s.enlist(o)
 	}
 	j.mu.Lock()
@@ -142,17 +143,13 @@ func (j *join) add(ctx context.Context) (*member, error) {
 	inner := j.s.link.Context()
 	wait := pauses()
 	for {
-		prefix := readPrefix
-		if !j.shared {
-			prefix = j.s.options.namePrefix()
-		}
-		c, err := start(ctx, j.s, j.s.create(j.line+"/"+prefix, []byte(j.value), zk.FlagEphemeralSequential))
+		c, err := start(ctx, j.s, j.s.create(j.line+"/"+j.prefix, []byte(j.value), zk.FlagEphemeralSequential))
 		if err != nil {
 			return nil, err
 		}
 		at, err := c.wait(inner)
 		if errors.Is(err, errLost) {
-			at, err = j.find(inner, prefix)
+			at, err = j.find(inner)
 		}
 		switch {
 		case err == nil && at != "":
@@ -174,11 +171,10 @@ func (j *join) add(ctx context.Context) (*member, error) {
 // (DataTree.java, createNode).
 var errNumbers = fmt.Errorf("%w: the next number is taken already, as it is after 2147483647 joins; %s", backend.ErrLine, lineRemedy)
 
-// find looks for a member whose create was not answered. Its name begins with prefix. It
-// returns "" if there is none.
-func (j *join) find(ctx context.Context, prefix string) (string, error) {
+// find looks for a member whose create was not answered. It returns "" if there is none.
+func (j *join) find(ctx context.Context) (string, error) {
 	s := j.s
-	at, err := kit.Retry(ctx, pauses(), isLost, func(ctx context.Context) (string, error) { return s.findOwn(ctx, j.line, prefix) })
+	at, err := kit.Retry(ctx, pauses(), isLost, func(ctx context.Context) (string, error) { return s.findOwn(ctx, j.line, j.prefix) })
 	if err != nil && s.link.Ended() == nil {
 		// The members of a session that has ended go with it.
 		s.link.Kill(fmt.Errorf("a join's outcome cannot be found out: %w", err))

@@ -21,16 +21,6 @@ type place struct {
 	seq int32
 }
 
-// readPrefix begins the names of shared members. It is that of read requests in the documented
-// recipe for shared locks, before which that puts a random part and a hyphen.
-const readPrefix = "read-"
-
-// isShared reports whether the name is that of a shared member. The name ends in digits.
-func isShared(name string) bool {
-	prefix := strings.TrimRight(name, "0123456789")
-	return prefix == readPrefix || strings.HasSuffix(prefix, "-"+readPrefix)
-}
-
 // places returns the children that are members, in order. It leaves out children without
 // an appended number, which are no members. It fails with [backend.ErrLine] if candidates
 // of different libraries would not agree on the order.
@@ -49,11 +39,23 @@ func places(children []string) ([]place, error) {
 		return cmp.Or(cmp.Compare(a.seq, b.seq), strings.Compare(a.key, b.key))
 	})
 	for i := 1; i < len(line); i++ {
-		if line[i].seq == line[i-1].seq {
-			return nil, lineError(line[i].key, "has the same number as "+strconv.Quote(line[i-1].key))
+		switch a, b := line[i-1], line[i]; {
+		case a.seq != b.seq || downgraded(a, b):
+		case downgraded(b, a):
+			line[i-1], line[i] = b, a
+		default:
+			return nil, lineError(b.key, "has the same number as "+strconv.Quote(a.key))
 		}
 	}
 	return line, nil
+}
+
+// downgraded reports whether read and write are of one thread. From Curator 5.5.0 on, a thread
+// that holds the write lock gives the read lock the same number, so that it holds that too
+// (InterProcessReadWriteLock.java, getSortingSequence).
+func downgraded(write, read place) bool {
+	return write.seq == read.seq && write.seq < math.MaxInt32 &&
+		strings.Contains(write.key, curatorWrite) && strings.Contains(read.key, curatorRead)
 }
 
 // sequence returns the number that ZooKeeper appended to a member's name. The name may have

@@ -55,6 +55,30 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
+// A thread of Curator that holds the write lock and the read lock has two members with one
+// number.
+func TestPlacesOfDowngrade(t *testing.T) {
+	for _, names := range [][]string{
+		{"_c_a-__READ__0000000007", "_c_b-__WRIT__0000000007", "_c_c-__READ__0000000008"},
+		{"_c_c-__READ__0000000008", "_c_a-__WRIT__0000000007", "_c_b-__READ__0000000007"},
+	} {
+		got, err := places(names)
+		if err != nil || len(got) != 3 || isShared(got[0].key) || !isShared(got[1].key) || got[2].seq != 8 {
+			t.Errorf("%q: %v, %v; want the writer, its reader, and the other", names, got, err)
+		}
+	}
+	for _, names := range [][]string{
+		{"_c_a-__READ__0000000007", "_c_b-__READ__0000000007"},
+		{"_c_a-__WRIT__0000000007", "_c_b-__WRIT__0000000007"},
+		{"_c_a-__WRIT__0000000007", "_c_b-__READ__0000000007", "_c_c-__READ__0000000007"},
+		{"_c_a-__WRIT__2147483647", "_c_b-__READ__2147483647"}, // the counter stands still
+	} {
+		if got, err := places(names); !errors.Is(err, backend.ErrLine) {
+			t.Errorf("%q: %v, %v; want ErrLine", names, got, err)
+		}
+	}
+}
+
 func FuzzSequence(f *testing.F) {
 	for _, name := range []string{"n_0000000001", "n_-2147483648", "latch--000000001", "é0000000001", "-", "0"} {
 		f.Add(name)
@@ -72,10 +96,13 @@ func FuzzSequence(f *testing.F) {
 	})
 }
 
-// The names of shared members are those of the documented recipe, alone or behind a mark.
+// The names of shared members are those of the documented recipe, alone or behind a mark, and
+// those of the other libraries.
 func TestIsShared(t *testing.T) {
 	for name, want := range map[string]bool{
 		"read-0000000001": true, "5f3a-read-0000000001": true, "read-": true,
+		"_c_5f3a-__READ__0000000001": true, "5f3a__rlock__0000000001": true,
+		"_c_5f3a-__WRIT__0000000001": false, "5f3a__lock__0000000001": false, "_c_5f3a-lock-0000000001": false,
 		"write-0000000001": false, "n_0000000001": false, "thread-0000000001": false, "read_0000000001": false, "0000000001": false,
 	} {
 		if got := isShared(name); got != want {
