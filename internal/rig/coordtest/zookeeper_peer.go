@@ -17,20 +17,26 @@ import (
 	"time"
 )
 
-// The kinds of peers, named as in the parameter as of package zookeeper.
+// The kinds of peers.
 const (
 	PeerElectionSupport = "election-support" // ZooKeeper's LeaderElectionSupport
 	PeerCuratorLatch    = "curator-latch"    // Curator's LeaderLatch
 	PeerCuratorSelector = "curator-selector" // Curator's LeaderSelector
+	PeerCuratorMutex    = "curator-mutex"    // Curator's InterProcessMutex
+	PeerCuratorWrite    = "curator-write"    // the write lock of Curator's InterProcessReadWriteLock
+	PeerCuratorRead     = "curator-read"     // and its read lock
 	PeerKazoo           = "kazoo"            // kazoo's Election
+	PeerKazooLock       = "kazoo-lock"       // kazoo's Lock
+	PeerKazooWrite      = "kazoo-write"      // kazoo's WriteLock
+	PeerKazooRead       = "kazoo-read"       // kazoo's ReadLock
 )
 
-// A Peer is a participant of an election in a process of its own, mostly one of
-// another library, so that it can be killed as a whole. It speaks a protocol of
+// A Peer is a participant of an election or a lock in a process of its own, mostly one
+// of another library, so that it can be killed as a whole. It speaks a protocol of
 // lines. Commands on its standard input are
 //
 //	join    stand in line
-//	leave   leave the line, or give leadership up
+//	leave   leave the line, or give up leadership or the lock
 //
 // and each line on its standard output is an event: the microseconds since 1970,
 // a space, and one of
@@ -41,6 +47,9 @@ const (
 //	left      it has left, as far as its library says
 //	lost      it leads no more, and was not asked to leave
 //	failed: … something went wrong
+//
+// Whoever holds a lock leads. A peer of Curator's locks may join again before it has left:
+// then it stands in line more than once, and what joined first leaves first.
 //
 // A peer that leads asks its library about every millisecond whether it still does,
 // and acts if so. Its loss bears the time of its last act: of the moment before it
@@ -69,7 +78,7 @@ type PeerEvent struct {
 type PeerOptions struct {
 	Kind    string
 	Address string // of the server
-	Path    string // of the election's znode
+	Path    string // of the line's znode
 	ID      string
 	Session time.Duration
 	Events  chan<- PeerEvent // gets what the peer says, and is not closed
@@ -178,14 +187,12 @@ const howToGetPeers = "run ./test servers, which installs what the tests need (o
 // peerCommand returns the command line of a kind of peer, without its arguments
 // from the address on.
 func peerCommand(kind string) ([]string, error) {
-	if kind == PeerKazoo {
-		return kazooCommand()
+	command := compiledPeer
+	if strings.HasPrefix(kind, PeerKazoo) {
+		command = kazooCommand
 	}
-	java, err := compiledPeer()
-	if err != nil {
-		return nil, err
-	}
-	return slices.Concat(java, []string{kind}), nil
+	argv, err := command()
+	return slices.Concat(argv, []string{kind}), err
 }
 
 // kazooCommand finds a Python that has kazoo. That of the system has Debian's

@@ -3,11 +3,14 @@ import java.io.InputStreamReader;
 import java.nio.charset.StandardCharsets;
 import java.time.Instant;
 import java.time.temporal.ChronoUnit;
+import java.util.ArrayDeque;
+import java.util.Queue;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
+import java.util.function.Supplier;
 
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.CuratorFrameworkFactory;
@@ -15,13 +18,16 @@ import org.apache.curator.framework.recipes.leader.LeaderLatch;
 import org.apache.curator.framework.recipes.leader.LeaderLatchListener;
 import org.apache.curator.framework.recipes.leader.LeaderSelector;
 import org.apache.curator.framework.recipes.leader.LeaderSelectorListenerAdapter;
+import org.apache.curator.framework.recipes.locks.InterProcessLock;
+import org.apache.curator.framework.recipes.locks.InterProcessMutex;
+import org.apache.curator.framework.recipes.locks.InterProcessReadWriteLock;
 import org.apache.curator.retry.ExponentialBackoffRetry;
 import org.apache.zookeeper.Watcher.Event.KeeperState;
 import org.apache.zookeeper.ZooKeeper;
 import org.apache.zookeeper.recipes.leader.LeaderElectionSupport;
 import org.apache.zookeeper.recipes.leader.LeaderElectionSupport.EventType;
 
-/** One participant of an election, as other people's programs have it; see zookeeper_peer.go. */
+/** One participant of an election or a lock, as other people's programs have it; see zookeeper_peer.go. */
 public class Peer {
     interface Recipe {
         void join() throws Exception;
@@ -36,11 +42,16 @@ public class Peer {
         if (kind.equals("election-support")) {
             recipe = electionSupport(zookeeper(address, session), path, id);
         } else {
-            CuratorFramework client = CuratorFrameworkFactory.newClient(
-                    address, session, session, new ExponentialBackoffRetry(50, 10));
+            CuratorFramework client = CuratorFrameworkFactory.builder()
+                    .connectString(address)
+                    .sessionTimeoutMs(session)
+                    .connectionTimeoutMs(session)
+                    .retryPolicy(new ExponentialBackoffRetry(50, 10))
+                    .defaultData(id.getBytes(StandardCharsets.UTF_8)) // which members of locks have
+                    .build();
             client.start();
             client.blockUntilConnected();
-            recipe = kind.equals("curator-latch") ? latch(client, path, id) : selector(client, path, id);
+            recipe = curator(kind, client, path, id);
         }
         say("ready");
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
@@ -141,6 +152,23 @@ public class Peer {
         return client;
     }
 
+    static Recipe curator(String kind, CuratorFramework client, String path, String id) {
+        switch (kind) {
+            case "curator-latch":
+                return latch(client, path, id);
+            case "curator-selector":
+                return selector(client, path, id);
+            case "curator-mutex":
+                return lock(() -> new InterProcessMutex(client, path));
+            case "curator-write":
+                return lock(() -> new InterProcessReadWriteLock(client, path).writeLock());
+            case "curator-read":
+                return lock(() -> new InterProcessReadWriteLock(client, path).readLock());
+            default:
+                throw new IllegalArgumentException(kind);
+        }
+    }
+
     static Recipe latch(CuratorFramework client, String path, String id) {
         LeaderLatch latch = new LeaderLatch(client, path, id);
         AtomicReference<Work> term = new AtomicReference<>();
@@ -217,6 +245,46 @@ public class Peer {
                 selector.close();
             }
         };
+    }
+
+    /** Each join asks for the lock once more, in a thread of its own; the first to join is the first to leave. */
+    static Recipe lock(Supplier<InterProcessLock> locks) {
+        Queue<Thread> line = new ArrayDeque<>();
+        return new Recipe() {
+            @Override
+            public void join() {
+                InterProcessLock lock = locks.get();
+                Thread thread = new Thread(() -> hold(lock));
+                thread.setDaemon(true);
+                line.add(thread);
+                thread.start();
+            }
+
+            @Override
+            public void leave() throws Exception {
+                Thread thread = line.remove();
+                thread.interrupt();
+                thread.join();
+            }
+        };
+    }
+
+    /** Holds the lock, once it has it, until the thread is interrupted. */
+    static void hold(InterProcessLock lock) {
+        try {
+            lock.acquire();
+            Work work = new Work(lock::isAcquiredInThisProcess);
+            work.begin();
+            while (!Thread.interrupted() && work.act()) {
+                LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(Work.PAUSE_MILLIS));
+            }
+            work.quit();
+            lock.release();
+        } catch (InterruptedException e) {
+            // It has left the line while it waited.
+        } catch (Exception e) {
+            say("failed: " + e);
+        }
     }
 
     static Recipe electionSupport(ZooKeeper client, String path, String id) {

@@ -1,4 +1,4 @@
-"""One participant of an election, as other people's programs have it; see zookeeper_peer.go."""
+"""One participant of an election or a lock, as other people's programs have it; see zookeeper_peer.go."""
 
 import logging
 import sys
@@ -18,7 +18,7 @@ def say(what, at=None):
         sys.stdout.flush()
 
 
-address, path, identifier, session = sys.argv[1:5]
+kind, address, path, identifier, session = sys.argv[1:6]
 client = KazooClient(hosts=address, timeout=int(session) / 1000)
 told = threading.Event()  # to leave
 stop = threading.Event()  # whoever leads is to stop
@@ -35,7 +35,12 @@ def heed(state):
 
 client.add_listener(heed)
 client.start()
-election = client.Election(path, identifier)
+recipe = {
+    "kazoo": client.Election,
+    "kazoo-lock": client.Lock,
+    "kazoo-write": client.WriteLock,
+    "kazoo-read": client.ReadLock,
+}[kind](path, identifier)
 
 
 # What is lost is lost as of the last act, which is dated before the asking.
@@ -57,7 +62,11 @@ def lead():
 def campaign():
     while not told.is_set():
         try:
-            election.run(lead)
+            if kind == "kazoo":
+                recipe.run(lead)
+            else:
+                with recipe:
+                    lead()
         except KazooException as e:
             logging.warning("not elected, trying again: %r", e)
             time.sleep(0.5)
@@ -76,7 +85,7 @@ for line in sys.stdin:
         told.set()
         stop.set()
         if not leads.is_set():
-            election.cancel()
+            recipe.cancel()
         candidate.join()
         say("left")
     else:
