@@ -23,8 +23,6 @@ const (
 	fleetPatience = 20 * time.Second
 )
 
-const ours = "ours"
-
 // How a participant goes.
 type exit string
 
@@ -36,7 +34,7 @@ const (
 // A fleet is a line of participants of several libraries.
 type fleet struct {
 	t      *testing.T
-	kind   string // what the foreign ones are
+	as     zookeeper.Format
 	root   string // the chroot
 	us     backend.Session
 	raw    *zk.Conn
@@ -57,11 +55,11 @@ type fleetTerm struct {
 
 const fleetElection = "e"
 
-func newFleet(t *testing.T, kind string) *fleet {
+func newFleet(t *testing.T, as zookeeper.Format) *fleet {
 	root := "/" + coordtest.Name(t)
-	b := open(t, zookeeper.Options{As: zookeeper.Format(kind), Prefix: root}, server(t))
+	b := open(t, zookeeper.Options{As: as, Prefix: root}, server(t))
 	f := &fleet{
-		t: t, kind: kind, root: root, us: session(t, b), raw: raw(t, server(t)), dir: t.TempDir(),
+		t: t, as: as, root: root, us: session(t, b), raw: raw(t, server(t)), dir: t.TempDir(),
 		events: make(chan coordtest.PeerEvent, 100), ready: make(map[*coordtest.Peer]bool),
 		gone: make(map[*coordtest.Peer]bool),
 	}
@@ -89,8 +87,8 @@ func (f *fleet) start(kinds ...string) []*coordtest.Peer {
 		}
 		var p *coordtest.Peer
 		var err error
-		if kind == ours {
-			url := fmt.Sprintf("zookeeper://%s%s?ttl=%v&as=%s", server(f.t), f.root, fleetSession, f.kind)
+		if strings.HasPrefix(kind, ours) {
+			url := fmt.Sprintf("zookeeper://%s%s?ttl=%v&as=%s", server(f.t), f.root, fleetSession, f.as)
 			p, err = startOurs(o, url, fleetElection)
 		} else {
 			p, err = coordtest.StartPeer(o)
@@ -123,9 +121,9 @@ func (f *fleet) join(peers ...*coordtest.Peer) {
 	}
 }
 
-// settle waits until everybody in line watches the member just in front. Only then
-// may the next one go: LeaderElectionSupport fails for good when a member goes
-// while it looks at the line.
+// settle waits until everybody in line watches the member just in front; a reader, the
+// nearest writer. Only then may the next one go: LeaderElectionSupport fails for good when a
+// member goes while it looks at the line.
 func (f *fleet) settle() {
 	f.t.Helper()
 	at := f.root + "/" + fleetElection
@@ -139,12 +137,16 @@ func (f *fleet) settle() {
 			f.t.Fatal(err)
 		}
 		members := line(f.t, f.us, fleetElection).Members
-		for i := 1; i < len(members); i++ {
+		for i := range members {
+			front := backend.Awaited(i, func(i int) bool { return members[i].Shared })
+			if front < 0 {
+				continue
+			}
 			ok, self, err := f.raw.Exists(at + "/" + members[i].Key)
 			if err == nil && ok && self.EphemeralOwner == 0 {
 				continue // an item waits for nobody
 			}
-			if err != nil || !ok || !slices.Contains(watches[at+"/"+members[i-1].Key], self.EphemeralOwner) {
+			if err != nil || !ok || !slices.Contains(watches[at+"/"+members[front].Key], self.EphemeralOwner) {
 				return false
 			}
 		}
@@ -296,20 +298,23 @@ func TestMixedFleet(t *testing.T) {
 	six := []member{{ours, leaves}, {ours, killed}, {foreign, leaves}, {foreign, killed}, {ours, leaves}, {foreign, leaves}}
 	four := []member{{foreign, leaves}, {ours, killed}, {foreign, killed}, {ours, leaves}}
 	for _, test := range []struct {
-		kind    string
-		members []member
+		as            zookeeper.Format
+		ours, foreign string
+		members       []member
 	}{
-		{coordtest.PeerCuratorLatch, six},
-		{coordtest.PeerCuratorSelector, four},
-		{coordtest.PeerElectionSupport, four},
-		{coordtest.PeerKazoo, four},
+		{zookeeper.CuratorLatch, ours, coordtest.PeerCuratorLatch, six},
+		{zookeeper.CuratorSelector, ours, coordtest.PeerCuratorSelector, four},
+		{zookeeper.CuratorSelector, oursLock, coordtest.PeerCuratorMutex, four},
+		{zookeeper.ElectionSupport, ours, coordtest.PeerElectionSupport, four},
+		{zookeeper.Kazoo, ours, coordtest.PeerKazoo, four},
+		{zookeeper.Kazoo, oursLock, coordtest.PeerKazooLock, four},
 	} {
-		t.Run(test.kind, func(t *testing.T) {
+		t.Run(test.foreign, func(t *testing.T) {
 			t.Parallel()
-			f := newFleet(t, test.kind)
+			f := newFleet(t, test.as)
 			var kinds []string
 			for _, m := range test.members {
-				kinds = append(kinds, strings.Replace(m.kind, foreign, test.kind, 1))
+				kinds = append(kinds, map[string]string{ours: test.ours, foreign: test.foreign}[m.kind])
 			}
 			peers := f.start(kinds...)
 			f.join(peers...)
@@ -330,7 +335,7 @@ func TestMixedFleetMiddle(t *testing.T) {
 	} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			f := newFleet(t, kind)
+			f := newFleet(t, zookeeper.Format(kind))
 			p := f.start(ours, kind, ours, kind, ours)
 			f.join(p...)
 			f.succeeds(p[0])
@@ -353,7 +358,7 @@ func TestGateBlocksPeers(t *testing.T) {
 	} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			f := newFleet(t, kind)
+			f := newFleet(t, zookeeper.Format(kind))
 			joiner := session(t, open(t, zookeeper.Options{As: zookeeper.Format(kind), Prefix: f.root}, server(t)))
 			gate := join(t, joiner, fleetElection, "gate")
 			p := f.start(kind, ours)
