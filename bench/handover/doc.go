@@ -10,9 +10,10 @@
 // so that both meet the same machine; what counts is the ratio.
 //
 // All candidates of a line are in this one process. Those of this project share a session, as
-// a process's do; etcd's concurrency.Election and Consul's api.Lock need one each; go-zookeeper's
-// locks share a connection. A leader that has resigned joins again at the end of the line
-// before the next handover.
+// a process's do; etcd's package concurrency and Consul's api.Lock need one each; go-zookeeper's
+// locks share a connection. Curator's are all in one process of Java, where they share one too;
+// their times are taken there, and have a thread to wake in them that the others do not need. A
+// leader that has resigned joins again at the end of the line before the next handover.
 //
 // Not measured are many processes, networks and loads: a server, its clients and this program
 // share the cores of one machine.

@@ -43,6 +43,7 @@ var libraries = []library{
 	{"zookeeper", "succession", succession("zookeeper", election)},
 	{"zookeeper", "succession, Mutex", succession("zookeeper", mutex)},
 	{"zookeeper", "zk.Lock", zkLine},
+	{"zookeeper", "Curator InterProcessMutex", curatorLine},
 }
 
 // A campaign blocks until it has a term.
@@ -78,10 +79,10 @@ func succession(scheme string, ask func(backend.Backend, string, *elect.Options)
 			}})
 			var t *elect.Term
 			return candidate{
-				campaign: func() (err error) {
+				campaign: after(func() (err error) {
 					t, err = wins(ctx)
 					return err
-				},
+				}),
 				joined: func() error {
 					select {
 					case <-joined:
@@ -89,7 +90,7 @@ func succession(scheme string, ask func(backend.Backend, string, *elect.Options)
 					}
 					return context.Cause(ctx)
 				},
-				resign: func() error { return t.Resign(ctx) },
+				resign: before(func() error { return t.Resign(ctx) }),
 			}, nil
 		}
 		return &line{stand: stand, close: func() { b.Close() }}, nil
@@ -112,9 +113,9 @@ func concurrencyLine(stand func(s *concurrency.Session, name string) (campaign, 
 				}
 				campaign, resign := stand(s, name)
 				return candidate{
-					campaign: func() error { return campaign(ctx) },
+					campaign: after(func() error { return campaign(ctx) }),
 					joined:   func() error { return stands(ctx, client, name, s) },
-					resign:   func() error { return resign(ctx) },
+					resign:   before(func() error { return resign(ctx) }),
 				}, nil
 			},
 			close: func() { client.Close() },
@@ -148,12 +149,12 @@ func consulLine(_ context.Context, addr, election string) (*line, error) {
 	stand := func(ctx context.Context) (candidate, error) {
 		lock, err := client.LockOpts(&api.LockOptions{Key: election, SessionTTL: session.String()})
 		return candidate{
-			campaign: func() error {
+			campaign: after(func() error {
 				_, err := lock.Lock(ctx.Done())
 				return err
-			},
+			}),
 			joined: func() error { return nil }, // there is no line: all who wait are woken
-			resign: lock.Unlock,
+			resign: before(lock.Unlock),
 		}, err
 	}
 	return &line{stand: stand, close: func() {}}, nil
@@ -167,23 +168,26 @@ func zkLine(ctx context.Context, addr, election string) (*line, error) {
 	if _, err := conn.Create("/"+election, nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
 		return nil, err
 	}
-	n := int32(0)
+	n := 0
 	stand := func(ctx context.Context) (candidate, error) {
 		lock := zk.NewLock(conn, "/"+election, zk.WorldACL(zk.PermAll))
 		n++
 		return candidate{
-			campaign: lock.Lock,
-			joined: func() error {
-				return poll(ctx, func() (bool, error) {
-					// Each join and each leave counts.
-					_, stat, err := conn.Exists("/" + election)
-					return err == nil && (stat.Cversion+stat.NumChildren)/2 == n, err
-				})
-			},
-			resign: lock.Unlock,
+			campaign: after(lock.Lock),
+			joined:   func() error { return joins(ctx, conn, election, n) },
+			resign:   before(lock.Unlock),
 		}, nil
 	}
 	return &line{stand: stand, close: conn.Close}, nil
+}
+
+// joins waits until n have joined the line since it was made.
+func joins(ctx context.Context, conn *zk.Conn, election string, n int) error {
+	return poll(ctx, func() (bool, error) {
+		// Each join and each leave counts.
+		_, stat, err := conn.Exists("/" + election)
+		return err == nil && int(stat.Cversion+stat.NumChildren)/2 == n, err
+	})
 }
 
 // poll asks until the answer is yes.

@@ -23,9 +23,25 @@ type line struct {
 
 // A candidate stands in line once.
 type candidate struct {
-	campaign func() error // blocks until it leads
-	joined   func() error // blocks until it stands in line, as far as that can be told
-	resign   func() error // blocks; for a leader
+	campaign func() (won time.Time, err error)   // blocks until it leads
+	joined   func() error                        // blocks until it stands in line, as far as that can be told
+	resign   func() (begun time.Time, err error) // blocks; for a leader
+}
+
+// before returns f with the time of its call.
+func before(f func() error) func() (time.Time, error) {
+	return func() (time.Time, error) {
+		at := time.Now()
+		return at, f()
+	}
+}
+
+// after returns f with the time of its return.
+func after(f func() error) func() (time.Time, error) {
+	return func() (time.Time, error) {
+		err := f()
+		return time.Now(), err
+	}
 }
 
 // A win is the end of a campaign.
@@ -42,8 +58,8 @@ func (l *line) join(ctx context.Context) error {
 		return err
 	}
 	l.campaigns.Go(func() {
-		err := c.campaign()
-		l.won <- win{c, time.Now(), err}
+		at, err := c.campaign()
+		l.won <- win{c, at, err}
 	})
 	return c.joined()
 }
@@ -64,9 +80,13 @@ func (l *line) next(ctx context.Context) (win, error) {
 // leader has joined again.
 func (l *line) handover(ctx context.Context, leader candidate) (candidate, time.Duration, error) {
 	time.Sleep(settle)
+	var begun time.Time
 	resigned := make(chan error, 1)
-	begin := time.Now()
-	go func() { resigned <- leader.resign() }()
+	go func() {
+		var err error
+		begun, err = leader.resign()
+		resigned <- err
+	}()
 	w, err := l.next(ctx)
 	if err != nil {
 		return w.leader, 0, err
@@ -74,5 +94,5 @@ func (l *line) handover(ctx context.Context, leader candidate) (candidate, time.
 	if err := <-resigned; err != nil {
 		return w.leader, 0, fmt.Errorf("resign: %w", err)
 	}
-	return w.leader, w.at.Sub(begin), l.join(ctx)
+	return w.leader, w.at.Sub(begun), l.join(ctx)
 }
