@@ -83,7 +83,8 @@ func (o *Options) namePrefix() string {
 	return "n_"
 }
 
-// sharedPrefix is namePrefix for a shared member. The other library may have none.
+// sharedPrefix is namePrefix for a shared member. It fails if the other library would not see
+// that.
 func (o *Options) sharedPrefix() (string, error) {
 	switch o.As {
 	case "":
@@ -93,7 +94,7 @@ func (o *Options) sharedPrefix() (string, error) {
 	case KazooReadWrite:
 		return kazooMark() + kazooRead, nil
 	}
-	return "", fmt.Errorf("%w: the library of as=%s has no shared members; as=%s and as=%s have, and lines without as",
+	return "", fmt.Errorf("%w: candidates of as=%s do not see shared members; those of as=%s and as=%s do, and so does a line without as",
 		errors.ErrUnsupported, o.As, CuratorReadWrite, KazooReadWrite)
 }
 

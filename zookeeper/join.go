@@ -41,8 +41,8 @@ func (s *session) Join(ctx context.Context, line, value string) (backend.Member,
 	return s.join(ctx, line, s.options.namePrefix(), value)
 }
 
-// JoinShared implements [backend.Sharer]. It fails with [errors.ErrUnsupported] if the library
-// that [Options] As names has no shared members.
+// JoinShared implements [backend.Sharer]. It fails with [errors.ErrUnsupported] if the
+// candidates that [Options] As names do not see shared members.
 func (s *session) JoinShared(ctx context.Context, line, value string) (backend.Member, error) {
 	prefix, err := s.options.sharedPrefix()
 	if err != nil {
