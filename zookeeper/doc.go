@@ -11,7 +11,8 @@
 // Election E is the persistent znode E. A member is an ephemeral sequential znode under
 // it, such as E/n_0000000133, whose data is the member's value. The number that the server
 // appends to the name orders the line. A member's position is the czxid of its znode. The name
-// of a shared member begins with read-, as in the documented recipe for shared locks.
+// of a shared member begins with read-, as in the documented recipe for shared locks, or is as
+// the [Format] says.
 //
 // A pinned member is a persistent znode. ZooKeeper cannot change an ephemeral znode into a
 // persistent one, so Pin deletes it and creates another under the same name, in one
@@ -24,9 +25,9 @@
 // znode. The version of a record is the mzxid. A znode without data is no record.
 //
 // Candidates of other libraries may stand in the same line: ZooKeeper's
-// LeaderElectionSupport, Curator's LeaderLatch and LeaderSelector, kazoo's Election. We
-// read the names of all of them. They read ours if [Options] As is the [Format] that they
-// use.
+// LeaderElectionSupport, Curator's LeaderLatch and LeaderSelector, kazoo's Election, and
+// the locks of Curator, kazoo and go-zookeeper. We read the names of all of them. They
+// read ours if [Options] As is the [Format] that they use.
 //
 // # The recipe
 //
