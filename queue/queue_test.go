@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -679,5 +680,22 @@ func TestLackingBackends(t *testing.T) {
 		unsupported(err, "no shared members")
 		lists(t, named(b, "a"), "one")
 		abandoned(t, c)
+	})
+}
+
+// Done of what is lost ends the work here too: nobody is warned that it goes on.
+func TestDoneReleasesWhatIsLost(t *testing.T) {
+	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		b, log := client(t, c, "a"), new(strings.Builder)
+		q := queue.New(b, "jobs", &queue.Options{Options: elect.Options{Logger: slog.New(slog.NewTextHandler(log, nil))}})
+		put(t, q, "one")
+		item := takes(t, q, "one")
+		b.Expire()
+		<-item.Context().Done()
+		want(t, item.Done(t.Context()), queue.ErrLost)
+		time.Sleep(time.Hour)
+		if strings.Contains(log.String(), "WARN") {
+			t.Errorf("the log says %s", log)
+		}
 	})
 }
