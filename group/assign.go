@@ -78,7 +78,7 @@ func (p *Presence) Assign(ctx context.Context, items []string, work func(ctx con
 				mineAlone, stop := context.WithCancel(ctx)
 				own[item] = stop
 				running.Go(func() {
-					if err := p.g.hold(mineAlone, item, work); mineAlone.Err() == nil {
+					if err := p.hold(mineAlone, item, work); mineAlone.Err() == nil {
 						cancel(fmt.Errorf("group: item %q: %w", item, err))
 					}
 				})
@@ -90,13 +90,15 @@ func (p *Presence) Assign(ctx context.Context, items []string, work func(ctx con
 
 // hold campaigns for the item, and works on it, until ctx ends or something fails. A second call
 // for the item waits in line until the first has returned.
-func (g *Group) hold(ctx context.Context, item string, work func(context.Context, string, *elect.Term) error) error {
-	return g.election(escape(item)).Run(ctx, func(ctx context.Context, t *elect.Term) error {
-		if err := g.note(ctx, item, t); err != nil {
-			return err
-		}
-		if err := work(ctx, item, t); err != nil {
-			return err
+func (p *Presence) hold(ctx context.Context, item string, work func(context.Context, string, *elect.Term) error) error {
+	return p.g.election(escape(item)).Run(ctx, func(ctx context.Context, t *elect.Term) error {
+		if p.Check() == nil { // otherwise both were lost, this one was won again, and Assign is about to end
+			if err := p.g.note(ctx, item, t); err != nil {
+				return err
+			}
+			if err := work(ctx, item, t); err != nil {
+				return err
+			}
 		}
 		<-ctx.Done()
 		return nil

@@ -84,11 +84,11 @@ func (g *Group) follow(ctx context.Context, tell func(backend.Session, backend.L
 	for {
 		s, line, err := g.look(ctx, seen, wait.Jitter)
 		if err == nil {
-			switch known := seen.session != nil; {
-			case known && line.SameMembers(seen.line):
+			switch {
+			case seen.known && line.SameMembers(seen.line):
 				seen.session = s.Done()
 				continue
-			case known && s.Done() != seen.session && seen.after(line) && (doubted == nil || !doubted.SameMembers(line)):
+			case seen.known && s.Done() != seen.session && seen.after(line) && (doubted == nil || !doubted.SameMembers(line)):
 				// A server that lags behind may show the next session an earlier state. If the
 				// next look shows the same again, it is true.
 				doubted, err = &line, errEarlier
@@ -119,30 +119,31 @@ var errEarlier = errors.New("the coordinator shows an earlier state than before"
 // A state is that of the line, as it was seen.
 type state struct {
 	line    backend.Line
-	session <-chan struct{} // closed when the session has ended in which it was read; nil before the first
+	known   bool            // there is one
+	session <-chan struct{} // closed when the session has ended in which it was read
 	newest  uint64          // the largest position that was ever seen
 }
 
 func (v *state) sees(s backend.Session, line backend.Line) {
-	v.line, v.session = line, s.Done()
-	v.newest = max(v.newest, last(line))
+	v.line, v.known, v.session = line, true, s.Done()
+	v.newest = max(v.newest, newest(line))
 }
 
 // after reports whether line may be a state before v: one stands there again that had gone, or
-// the last one of v does not stand there.
+// the newest of v does not stand there.
 func (v *state) after(line backend.Line) bool {
-	return last(line) < last(v.line) || slices.ContainsFunc(line.Members, func(m backend.Member) bool {
+	return newest(line) < newest(v.line) || slices.ContainsFunc(line.Members, func(m backend.Member) bool {
 		stood := slices.ContainsFunc(v.line.Members, func(o backend.Member) bool { return o.Position == m.Position })
 		return m.Position <= v.newest && !stood
 	})
 }
 
-// last returns the position of the last in line, or 0 if nobody stands in it.
-func last(line backend.Line) uint64 {
-	if n := len(line.Members); n > 0 {
-		return line.Members[n-1].Position
+// newest returns the largest position of those who stand in the line, or 0 if nobody does.
+func newest(line backend.Line) (position uint64) {
+	for _, m := range line.Members {
+		position = max(position, m.Position)
 	}
-	return 0
+	return position
 }
 
 // look returns the line, at once if it has not been seen before. Otherwise it waits for about a
@@ -152,7 +153,7 @@ func (g *Group) look(ctx context.Context, seen state, j backoff.Jitter) (s backe
 		return s, line, err
 	}
 	changed := false
-	if seen.session != nil {
+	if seen.known {
 		err = again.ForAWhile(ctx, s, j, func(ctx context.Context) (err error) {
 			line, err = s.WatchLine(ctx, g.name, seen.line)
 			changed = err == nil

@@ -32,7 +32,7 @@ var lineFlaws = []Flaw{
 	{
 		Name:    "restless line",
 		Breaks:  "L3: WatchLine returns soon in any case",
-		Must:    "L3.line",
+		Must:    "L3.line Group.woken",
 		May:     "L3.line-crash L5.blocked Records.watch-cancel G9.blocked",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &restlessLine{s} },
 	},

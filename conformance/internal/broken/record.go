@@ -65,6 +65,12 @@ var recordFlaws = []Flaw{
 		session: func(_ *Backend, s backend.Session) backend.Session { return &closedChannel{s} },
 	},
 	{
+		Name:    "kept record",
+		Breaks:  "Records: Delete on condition of a member says that it is done, and is not",
+		Must:    "Records.guard Group.members Group.crash",
+		session: func(_ *Backend, s backend.Session) backend.Session { return &keptRecord{s} },
+	},
+	{
 		Name:    "put again",
 		Breaks:  "Records: after a lost answer Put is sent again, and the refusal of the second is taken for that of the first",
 		Must:    "Records.lost-answer",
@@ -247,6 +253,15 @@ func (s *closedChannel) Watch(ctx context.Context, name string, after backend.Ve
 		return backend.Record{}, nil
 	}
 	return r, err
+}
+
+type keptRecord struct{ backend.Session }
+
+func (s *keptRecord) Delete(ctx context.Context, name string, cond *backend.If) error {
+	if cond == nil || cond.Member.Key == "" {
+		return s.Session.Delete(ctx, name, cond)
+	}
+	return s.Session.Delete(ctx, name+"-none", &backend.If{Member: cond.Member})
 }
 
 type putAgain struct{ backend.Session }

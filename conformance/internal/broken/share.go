@@ -20,7 +20,7 @@ var shareFlaws = []Flaw{
 	{
 		Name:    "shared unseen",
 		Breaks:  "L9: Line does not say who is shared",
-		Must:    "L9.together",
+		Must:    "L9.together Group.members",
 		May:     "L9.lost-answer",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &sharedUnseen{s} },
 	},
@@ -65,7 +65,7 @@ var shareFlaws = []Flaw{
 	{
 		Name:    "share for ever",
 		Breaks:  "L9: a shared member stays when its session ends",
-		Must:    "L9.ends Queue.crash Queue.churn",
+		Must:    "L9.ends Queue.crash Queue.churn Group.crash Group.assign",
 		May:     "L9.cut L9.sealed",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &shareForEver{s} },
 	},

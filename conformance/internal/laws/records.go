@@ -300,5 +300,9 @@ var recordRules = []engine.Rule{{
 		}
 		a.Has(name, "three", v)
 		b.Put(name, "four", &backend.If{Member: front})
+		b.Do(engine.Delete(name, &backend.If{Member: front}))
+		if r := b.Get(name); r.Version != backend.Absent {
+			t.Fatalf("a Delete on condition of a member that stands has left %q", r.Value)
+		}
 	},
 }}

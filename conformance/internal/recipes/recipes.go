@@ -1,7 +1,8 @@
-// Package recipes has the rules that test the recipes which stand on elections: locks and queues.
+// Package recipes has the rules that test the recipes which stand on elections: locks, queues and
+// groups.
 package recipes
 
 import "slices"
 
 // Rules are all rules of this package, in the order of RULES.md.
-var Rules = slices.Concat(lockRules, queueRules)
+var Rules = slices.Concat(lockRules, queueRules, groupRules)

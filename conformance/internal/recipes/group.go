@@ -1,0 +1,367 @@
+package recipes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/succession-dev/succession/conformance/internal/engine"
+	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/group"
+)
+
+// groupOf returns the client's handle on the group, as a member with that ID.
+func groupOf(t *engine.Trial, c *engine.Client, id string) *group.Group {
+	o := options(t, c)
+	o.ID = id
+	return group.New(c, c.Election, o)
+}
+
+// joins has the client join the group, which must succeed soon. It leaves at the end of the rule, if
+// not before.
+func joins(t *engine.Trial, c *engine.Client, id string) *group.Presence {
+	var p *group.Presence
+	t.Go(c.Name+": Join", func() (err error) {
+		p, err = groupOf(t, c, id).Join(t.Ctx)
+		return err
+	}).Returns(t.Soon())
+	t.Cleanup(func() { p.Leave(context.Background()) })
+	t.Log(c.Name, "is present with token %d", p.Token())
+	return p
+}
+
+func sets(t *engine.Trial, p *group.Presence, value string) {
+	t.Want("Set", p.Set(t.Ctx, value))
+}
+
+// showMembers shows members as rules name them: their IDs with their values.
+func showMembers(members []group.Member) string {
+	var all []string
+	for _, m := range members {
+		all = append(all, m.ID+"="+m.Value)
+	}
+	return strings.Join(all, " ")
+}
+
+// A following is a call of Follow in the background.
+type following struct {
+	t    *engine.Trial
+	name string
+
+	mu     sync.Mutex
+	states []string // as showMembers shows them
+}
+
+// follows has the client follow the group. No state may show somebody who had gone, and all stand in
+// the order in which they joined.
+func follows(t *engine.Trial, c *engine.Client) *following {
+	f := &following{t: t, name: c.Name}
+	t.Go(c.Name+": Follow", func() error {
+		newest, before := uint64(0), make(map[uint64]bool)
+		for members, err := range groupOf(t, c, c.Name).Follow(t.Ctx) {
+			if err != nil {
+				if t.Ctx.Err() == nil {
+					t.Fatalf("%s: Follow has ended: %v", c.Name, err)
+				}
+				return err
+			}
+			t.Log(c.Name, "follows: %s", showMembers(members))
+			last, now := uint64(0), make(map[uint64]bool)
+			for _, m := range members {
+				if m.Token <= newest && !before[m.Token] {
+					t.Fatalf("%s: Follow shows %s with token %d, who had gone", c.Name, m.ID, m.Token)
+				}
+				if m.Token <= last {
+					t.Fatalf("%s: Follow shows %s, which is not the order of joining", c.Name, showMembers(members))
+				}
+				last, now[m.Token] = m.Token, true
+			}
+			newest, before = max(newest, last), now
+			f.mu.Lock()
+			f.states = append(f.states, showMembers(members))
+			f.mu.Unlock()
+		}
+		return nil
+	})
+	return f
+}
+
+// count returns how many states it has seen.
+func (f *following) count() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.states)
+}
+
+// sees waits until the newest state is this one.
+func (f *following) sees(d time.Duration, members string) {
+	f.t.Eventually(d, fmt.Sprintf("%s: Follow shows %q", f.name, members), func() bool {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return len(f.states) > 0 && f.states[len(f.states)-1] == members
+	})
+}
+
+// shows waits until Members shows these.
+func shows(t *engine.Trial, c *engine.Client, members string) {
+	g := groupOf(t, c, c.Name)
+	t.Eventually(t.Soon(), fmt.Sprintf("%s: Members shows %q", c.Name, members), func() bool {
+		got, err := g.Members(t.Ctx)
+		t.Want(c.Name+": Members", err)
+		return showMembers(got) == members
+	})
+}
+
+// A desk is where the members of a rule work on their items. It knows who works on which.
+type desk struct {
+	t *engine.Trial
+
+	mu    sync.Mutex
+	at    map[string]*collector // who works on an item
+	last  map[string]uint64  // the token of whoever began it last
+	begun map[string]int     // how often it was begun
+}
+
+// A collector is a client that is a member under that ID.
+type collector struct {
+	*engine.Client
+	id string
+}
+
+func newDesk(t *engine.Trial) *desk {
+	return &desk{t: t, at: make(map[string]*collector), last: make(map[string]uint64), begun: make(map[string]int)}
+}
+
+// sources are the items of the rules. Whose each is follows from the IDs of those present, for ever.
+var sources = []string{"auth", "cron", "kernel", "mail", "ssh", "web"}
+
+// whose says whose the sources are, in their order, where these members are present.
+var whose = map[string]string{"a": "aaaaaa", "ab": "aabbaa", "ac": "cacaac", "abc": "cacbac", "bc": "cccbbc"}
+
+// works has the client join with that ID, and work on what is its own until the func that it returns
+// is called. Whenever its presence is lost it joins again.
+func (d *desk) works(c *engine.Client, id string) (leave func()) {
+	t, w := d.t, &collector{c, id}
+	ctx, cancel := context.WithCancel(t.Ctx)
+	left := t.Go(c.Name+": Assign", func() error {
+		for {
+			p, err := groupOf(t, c, id).Join(ctx)
+			if err != nil {
+				return err
+			}
+			err = p.Assign(ctx, sources, func(ctx context.Context, item string, term *elect.Term) error {
+				if err := d.begins(w, item, term); err != nil {
+					return err
+				}
+				<-ctx.Done()
+				time.Sleep(t.TTL / 50) // work takes a moment to end
+				d.ends(w, item)
+				return nil
+			})
+			p.Leave(ctx)
+			switch {
+			case ctx.Err() != nil || c.Killed():
+				return err
+			case !errors.Is(err, elect.ErrLost):
+				t.Fatalf("%s: Assign: %v", c.Name, err)
+			}
+			t.Log(c.Name, "joins again: %v", err)
+		}
+	})
+	return func() {
+		cancel()
+		left.Returns(t.Soon(), context.Canceled)
+	}
+}
+
+// begins checks that nobody else works on the item, but for one that was killed.
+func (d *desk) begins(w *collector, item string, term *elect.Term) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.t.Log(w.Name, "as %s begins %s with token %d", w.id, item, term.Token())
+	if other := d.at[item]; other != nil && !other.Killed() {
+		return fmt.Errorf("%s begins with token %d while %s works on it with token %d", w.id, term.Token(), other.id, d.last[item])
+	}
+	if term.Token() <= d.last[item] {
+		return fmt.Errorf("%s begins with token %d, after one with token %d", w.id, term.Token(), d.last[item])
+	}
+	d.at[item], d.last[item] = w, term.Token()
+	d.begun[item]++
+	return nil
+}
+
+func (d *desk) ends(w *collector, item string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.at[item] == w { // a killed one may be late
+		delete(d.at, item)
+	}
+}
+
+// owner returns the ID of whoever works on the item, and how often it was begun.
+func (d *desk) owner(item string) (id string, begun int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if w := d.at[item]; w != nil {
+		id = w.id
+	}
+	return id, d.begun[item]
+}
+
+// divides has something happen, and waits until the sources are divided as the members who are then
+// present have to. Each that has moved was begun once since, and no other.
+func (d *desk) divides(within time.Duration, present string, happens func()) {
+	before, want := make([]int, len(sources)), make([]int, len(sources))
+	for i, item := range sources {
+		var id string
+		id, before[i] = d.owner(item)
+		if want[i] = before[i]; id != whose[present][i:i+1] {
+			want[i]++
+		}
+	}
+	happens()
+	d.t.Eventually(within, fmt.Sprintf("with %q present, all sources are owned", present), func() bool {
+		for i, item := range sources {
+			switch id, begun := d.owner(item); {
+			case begun > want[i]:
+				d.t.Fatalf("with %q present, %s was begun %d times; want %d", present, item, begun-before[i], want[i]-before[i])
+			case id != whose[present][i:i+1]:
+				return false
+			}
+		}
+		return true
+	})
+}
+
+var groupRules = []engine.Rule{{
+	ID: "Group.members", Title: "joins, values and exits are seen in order",
+	Text:  "Three clients join a group and set values; a fourth follows it, and asks for its members. It sees each join and each exit soon, from either end, with the values as they then are, and a value that was set when it asks. When all have left, nobody is present and no value is left.",
+	Needs: []engine.Fault{engine.Shares, engine.Records},
+	Check: func(t *engine.Trial) {
+		cs := t.Clients(4)
+		watcher := cs[3]
+		f := follows(t, watcher)
+		f.sees(t.Soon(), "")
+		a := joins(t, cs[0], "a")
+		f.sees(t.Soon(), "a=")
+		b := joins(t, cs[1], "b")
+		f.sees(t.Soon(), "a= b=")
+		sets(t, a, "10%")
+		shows(t, watcher, "a=10% b=")
+		sets(t, a, "20%")
+		sets(t, b, "idle")
+		shows(t, watcher, "a=20% b=idle")
+		c := joins(t, cs[2], "c")
+		f.sees(t.Soon(), "a=20% b=idle c=")
+		for _, left := range []struct {
+			p       *group.Presence
+			members string
+		}{{b, "a=20% c="}, {c, "a=20%"}, {a, ""}} {
+			t.Want("Leave", left.p.Leave(t.Ctx))
+			f.sees(t.Soon(), left.members)
+		}
+		shows(t, watcher, "")
+		if left := watcher.List(t.Name + "-values"); len(left) > 0 {
+			t.Fatalf("all have left, and values are left: %v", left)
+		}
+	},
+}, {
+	ID: "Group.crash", Title: "a member that crashes is gone, and so is its value",
+	Text:  "Two clients join a group and set values, and the first crashes. Whoever follows sees after a crash that it has gone. The next one that joins deletes its value, and leaves that of the other.",
+	Needs: []engine.Fault{engine.Shares, engine.Records, engine.Kill},
+	Check: func(t *engine.Trial) {
+		cs := t.Clients(4)
+		f := follows(t, cs[3])
+		a, b := joins(t, cs[0], "a"), joins(t, cs[1], "b")
+		f.sees(t.Soon(), "a= b=")
+		sets(t, a, "left behind")
+		sets(t, b, "here")
+		shows(t, cs[3], "a=left behind b=here")
+		cs[0].Inject(engine.Kill)
+		f.sees(t.Crash(), "b=here")
+		joins(t, cs[2], "c")
+		f.sees(t.Soon(), "b=here c=")
+		kept := []string{fmt.Sprintf("%s-values/%d", t.Name, b.Member().Position)}
+		t.Eventually(t.Soon(), "the value of the member that has crashed is deleted", func() bool {
+			return slices.Equal(cs[3].List(t.Name+"-values"), kept)
+		})
+	},
+}, {
+	ID: "Group.woken", Title: "a join wakes those who follow, once, and a value wakes nobody",
+	Text:  "Two clients follow a group of one. While it sets its value twenty times, over half a TTL, they send at most four requests each, which may be heartbeats. When another joins, they see it soon, and send at most twelve requests each; the member that was there sends at most two.",
+	Needs: []engine.Fault{engine.Shares, engine.Records, engine.Requests},
+	Check: func(t *engine.Trial) {
+		cs := t.Clients(4)
+		a := joins(t, cs[0], "a")
+		fs := []*following{follows(t, cs[2]), follows(t, cs[3])}
+		for _, f := range fs {
+			f.sees(t.Soon(), "a=")
+		}
+		cs[1].Live()
+		t.Pass(t.TTL/10, "until all waits have been set up")
+		sent := func() (n [4]int64) {
+			for i, c := range cs {
+				n[i] = c.Requests()
+			}
+			return n
+		}
+		before := sent()
+		for n := range 20 {
+			sets(t, a, fmt.Sprintf("%d%%", n))
+			t.Pass(t.TTL/40, "between two values")
+		}
+		for i, n := range sent() {
+			if n -= before[i]; i >= 2 && n > 4 {
+				t.Fatalf("%s follows the group, and while a member has set its value it has sent %d requests", cs[i].Name, n)
+			}
+		}
+		for _, f := range fs {
+			if n := f.count(); n != 1 {
+				t.Fatalf("%s has seen %d states; want 1, as nobody has joined or left since", f.name, n)
+			}
+		}
+		before = sent()
+		joins(t, cs[1], "b")
+		for _, f := range fs {
+			f.sees(t.Soon(), "a=19% b=")
+		}
+		for i, n := range sent() {
+			switch n -= before[i]; {
+			case i == 0 && n > 2:
+				t.Fatalf("a join has had the other member send %d requests", n)
+			case i >= 2 && n > 12:
+				t.Fatalf("a join has had %s, who follows the group, send %d requests", cs[i].Name, n)
+			}
+		}
+	},
+}, {
+	ID: "Group.assign", Title: "each item is one member's, and at a change only those move that must",
+	Text:  "Three clients join one after the other, and divide six items by Assign; then one of them crashes, comes back with its ID, and another one leaves. After each change all items are owned, soon or after a crash, each by the member that it falls to. No item has two owners at once, tokens grow from owner to owner, and what stays a member's is not disturbed.",
+	Needs: []engine.Fault{engine.Shares, engine.Records, engine.Kill},
+	Check: func(t *engine.Trial) {
+		cs, d := t.Clients(4), newDesk(t)
+		var leave func()
+		d.divides(t.Soon(), "a", func() { leave = d.works(cs[0], "a") })
+		d.divides(t.Soon(), "ab", func() { d.works(cs[1], "b") })
+		d.divides(t.Soon(), "abc", func() { d.works(cs[2], "c") })
+		d.divides(t.Crash()+t.Soon(), "ac", func() { cs[1].Inject(engine.Kill) })
+		d.divides(t.Soon(), "abc", func() { d.works(cs[3], "b") })
+		d.divides(t.Soon(), "bc", leave)
+	},
+}, {
+	ID: "Group.cut", Title: "a member that is cut off gives its items up before others own them",
+	Text:  "Two clients divide six items, and one is cut off. All items are the other's after a crash, and none has two owners at once. When the first is healed, it joins again, and has its own again within the time of a recovery.",
+	Needs: []engine.Fault{engine.Shares, engine.Records, engine.Deadlines, engine.Cut},
+	Check: func(t *engine.Trial) {
+		cs, d := t.Clients(2), newDesk(t)
+		d.divides(t.Soon(), "a", func() { d.works(cs[0], "a") })
+		d.divides(t.Soon(), "ab", func() { d.works(cs[1], "b") })
+		var heal func()
+		d.divides(t.Crash()+t.Soon(), "a", func() { heal = cs[1].Inject(engine.Cut) })
+		d.divides(t.Recovery(), "ab", heal)
+	},
+}}
