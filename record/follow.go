@@ -22,7 +22,8 @@ import (
 // an error that does not pass by itself.
 func (v *Value[T]) Follow(ctx context.Context) iter.Seq2[Entry[T], error] {
 	return func(yield func(Entry[T], error) bool) {
-		var last, newest, doubted backend.Version // 0 is no record's version
+		var last, doubted backend.Version // 0 is no record's version
+		newest := backend.Absent
 		wait := backoff.New(ctx)
 		for {
 			r, err := v.look(ctx, last, wait.Jitter)
