@@ -166,6 +166,9 @@ func TestFollow(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		w := record.New(client(t, c, "writer"), "config", record.Text())
 		entries, errs := follow(t, ctx, record.New(client(t, c, "reader"), "config", record.Text()))
+		if len(entries) != 1 {
+			t.Errorf("got %d states at once, want that there is no record", len(entries))
+		}
 		sees := func(text string, exists bool) {
 			t.Helper()
 			time.Sleep(time.Second)

@@ -1,0 +1,116 @@
+package task
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/elect"
+)
+
+// ErrBackwards says that a position is smaller than the one that is recorded.
+var ErrBackwards = errors.New("a position never goes back")
+
+// A Run is one run of a task by one machine, which ends for good. It is a term of the task's
+// election: Token is larger than that of every earlier run of the task, Check says at the moment of
+// the call whether the run may go on, and Put writes a record only while no other machine can run
+// the task. It is safe for concurrent use.
+//
+// The function that was given a Run ends it by returning, and need not call Resign.
+type Run struct {
+	*elect.Term
+	// Task is the name of the task.
+	Task string
+
+	record string // that has the position
+
+	mu  sync.Mutex
+	now progress
+	at  backend.Version // of now; 0 if now may be out of date
+}
+
+// A progress is the record of a task's position, and of the newest run.
+type progress struct {
+	Position uint64    `json:"position"`
+	Token    uint64    `json:"token"`
+	ID       string    `json:"id"`
+	Since    time.Time `json:"since"` // by the machine's own clock
+}
+
+// Position returns the position that is recorded: what the run before has recorded last, 0 if
+// there was none, and later what Commit has recorded. It does not block.
+func (r *Run) Position() uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.now.Position
+}
+
+// Commit records the position, which must not be smaller than the one that is recorded; otherwise
+// Commit fails with [ErrBackwards]. The coordinator writes only if this machine still stands first
+// in the task's line, in one atomic step. So once another machine can run the task, Commit fails
+// with [elect.ErrLost], whatever clocks do.
+//
+// Commit blocks for about a round trip. While the coordinator cannot be reached, it tries on until
+// ctx or the session ends. After any other error than ErrBackwards the position may have been
+// recorded. Only the machine's place counts: after the end of the run's context Commit can still
+// record how far the work has come, with a context of its own.
+func (r *Run) Commit(ctx context.Context, position uint64) error {
+	return r.update(ctx, func(p *progress) error {
+		if position < p.Position {
+			return fmt.Errorf("task: position %d of %s, after %d: %w", position, r.Task, p.Position, ErrBackwards)
+		}
+		p.Position = position
+		return nil
+	})
+}
+
+// begin records that this run begins. That also proves that the position was read as it was left by
+// the run before.
+func (r *Run) begin(ctx context.Context, id string) error {
+	since := time.Now().Round(0)
+	return r.update(ctx, func(p *progress) error {
+		p.Token, p.ID, p.Since = r.Token(), id, since
+		return nil
+	})
+}
+
+// update changes the record on condition that it is as change has seen it, and that the machine
+// stands first. It calls change again where an answer was lost, or somebody else has written.
+func (r *Run) update(ctx context.Context, change func(*progress) error) error {
+	return insist(ctx, func() error {
+		p, at, err := r.recorded(ctx)
+		if err != nil {
+			return guarded(r.Term, err)
+		}
+		if err := change(&p); err != nil {
+			return err
+		}
+		at, err = r.Put(ctx, r.record, encode(p), at)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if err != nil {
+			r.at = 0
+			return guarded(r.Term, err)
+		}
+		r.now, r.at = p, at
+		return nil
+	})
+}
+
+// recorded returns the record as it is known, or reads it.
+func (r *Run) recorded(ctx context.Context) (progress, backend.Version, error) {
+	r.mu.Lock()
+	p, at := r.now, r.at
+	r.mu.Unlock()
+	if at != 0 {
+		return p, at, nil
+	}
+	got, err := r.Get(ctx, r.record)
+	if err == nil {
+		p, err = decode[progress](got)
+	}
+	return p, got.Version, err
+}
