@@ -141,7 +141,9 @@ func TestPool(t *testing.T) {
 		a, b := cr.works("a"), cr.works("b")
 		cr.expect(map[string]string{"0": "a", "1": "b"})
 		time.Sleep(1500 * time.Millisecond)
-		cr.expect(map[string]string{"2": "a", "3": "b"})
+		if next := slices.Sorted(maps.Keys(cr.busy())); !slices.Equal(next, []string{"2", "3"}) {
+			t.Errorf("after the first two tasks the workers do %v", next)
+		}
 		for i, id := range ids {
 			cr.result(id, fmt.Sprint("done ", i))
 		}
@@ -151,8 +153,11 @@ func TestPool(t *testing.T) {
 			t.Error(err)
 		}
 		synctest.Wait()
-		if !slices.IsSorted(cr.begun) {
-			t.Errorf("the tasks began in the order %v", cr.begun)
+		for i, value := range cr.begun { // two begin at the same time
+			if value != "bad luck" && value != fmt.Sprint(i) && value != fmt.Sprint(i^1) {
+				t.Errorf("the tasks began in the order %v", cr.begun)
+				break
+			}
 		}
 		st = must[task.PoolStatus](t)(cr.pool.Status(ctx))
 		if len(st.Tasks) != 0 || st.Master != "a" || !slices.Equal(st.Workers, []string{"a", "b"}) {
