@@ -221,6 +221,28 @@ func TestWorkerAndMasterDie(t *testing.T) {
 	})
 }
 
+// While no worker is free, the task of one that has died keeps the number of its run.
+func TestRunIsKept(t *testing.T) {
+	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		cr := newCrew(t, c)
+		a, b := cr.works("a"), cr.works("b")
+		id := cr.submit("x")
+		for i := range 15 {
+			cr.submit(fmt.Sprint(i))
+		}
+		cr.expect(map[string]string{"x": "a", "0": "b"})
+		a.b.Kill()
+		cr.result(id, "done x")
+		cr.mu.Lock()
+		if cr.runs["x"] != 2 {
+			t.Errorf("the last run of x was its number %d", cr.runs["x"])
+		}
+		cr.mu.Unlock()
+		want(t, <-a.err, backend.ErrClosed)
+		b.ends(t)
+	})
+}
+
 // A worker that was replaced can neither store a result nor remove the task.
 func TestReplacedWorker(t *testing.T) {
 	bubble(t, func(t *testing.T, c *memory.Coordinator) {

@@ -253,6 +253,42 @@ func TestCommitOfTheReplaced(t *testing.T) {
 	})
 }
 
+// unaware is a backend whose sessions do not tell that a member has gone.
+type unaware struct{ backend.Backend }
+
+func (b unaware) Session(ctx context.Context) (backend.Session, error) {
+	s, err := b.Backend.Session(ctx)
+	return untold{s}, err
+}
+
+type untold struct{ backend.Session }
+
+func (untold) Gone(ctx context.Context, _ backend.Member) error {
+	<-ctx.Done()
+	return context.Cause(ctx)
+}
+
+// A machine may learn from its own Commit that it was replaced. It then stands again.
+func TestCommitTellsFirst(t *testing.T) {
+	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		s := task.NewStandby(unaware{client(t, c, "a")}, "bus", nil)
+		ok(t, s.Start(ctx, "orders"))
+		runs := 0
+		err := s.Hot(ctx, "orders", func(ctx context.Context, r *task.Run) error {
+			if runs++; runs == 2 {
+				cancel(errEnough)
+				return nil
+			}
+			c.Remove("bus-run-orders", r.Member().Key)
+			err := r.Commit(ctx, 1)
+			want(t, err, elect.ErrLost)
+			return fmt.Errorf("in the work: %w", err)
+		})
+		want(t, err, errEnough)
+	})
+}
+
 // Where answers are lost, Commit finds out what has happened.
 func TestCommitThroughFaults(t *testing.T) {
 	bubble(t, func(t *testing.T, c *memory.Coordinator) {
