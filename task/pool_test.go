@@ -226,6 +226,7 @@ func TestRunIsKept(t *testing.T) {
 	bubble(t, func(t *testing.T, c *memory.Coordinator) {
 		cr := newCrew(t, c)
 		a, b := cr.works("a"), cr.works("b")
+		time.Sleep(time.Second / 2) // so that no task ends when the session of a does
 		id := cr.submit("x")
 		for i := range 15 {
 			cr.submit(fmt.Sprint(i))
