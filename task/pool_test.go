@@ -225,13 +225,14 @@ func TestWorkerAndMasterDie(t *testing.T) {
 func TestRunIsKept(t *testing.T) {
 	bubble(t, func(t *testing.T, c *memory.Coordinator) {
 		cr := newCrew(t, c)
-		a, b := cr.works("a"), cr.works("b")
-		time.Sleep(time.Second / 2) // so that no task ends when the session of a does
+		b, a := cr.works("b"), cr.works("a") // b is the master
+		time.Sleep(time.Second / 2)          // so that no task ends when the session of a does
+		cr.submit("first")
 		id := cr.submit("x")
 		for i := range 15 {
 			cr.submit(fmt.Sprint(i))
 		}
-		cr.expect(map[string]string{"x": "a", "0": "b"})
+		cr.expect(map[string]string{"first": "b", "x": "a"})
 		a.b.Kill()
 		cr.result(id, "done x")
 		cr.mu.Lock()
