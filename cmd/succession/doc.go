@@ -7,9 +7,10 @@
 // package elect, which says what is promised about leadership.
 //
 // This folder has the root and the small subcommands: some look at an election (leader,
-// watch, line), some act on it (resign, fence). The others have folders of their own:
+// watch, line), some act on it (resign, fence), some are about records (get, set, follow,
+// delete). The others have folders of their own:
 //
-//	internal/run      run: a program runs while this process leads
+//	internal/run      run, lock: a program runs while this process leads, or holds a lock
 //	internal/demo     demo: an election at work, in one terminal
 //	internal/migrate  migrate: an election moves to another coordinator
 //	internal/suite    conformance: the suite on a coordinator in use

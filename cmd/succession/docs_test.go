@@ -87,16 +87,13 @@ func TestDocsNameEveryFlag(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, cmd := range newRoot().Commands() {
-		if cmd.Hidden {
-			continue
-		}
+	for _, cmd := range commands(newRoot()) {
 		if cmd.Name() != "version" && !strings.Contains(string(b), cmd.Name()) {
-			t.Errorf("command.md does not name %s", cmd.Name())
+			t.Errorf("command.md does not name %s", cmd.CommandPath())
 		}
 		for _, flag := range regexp.MustCompile(`--[a-z-]+ `).FindAllString(cmd.LocalFlags().FlagUsages(), -1) {
 			if flag = strings.TrimSpace(flag); !strings.Contains(string(b), flag) {
-				t.Errorf("command.md does not name %s of %s", flag, cmd.Name())
+				t.Errorf("command.md does not name %s of %s", flag, cmd.CommandPath())
 			}
 		}
 	}

@@ -14,6 +14,8 @@ import (
 	"testing/synctest"
 	"unicode"
 
+	"github.com/spf13/cobra"
+
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/elect"
@@ -337,14 +339,21 @@ func TestHelpNamesEveryExitCode(t *testing.T) {
 }
 
 func TestEveryCommandHasHelpWithAnExample(t *testing.T) {
-	for _, cmd := range newRoot().Commands() {
-		if cmd.Hidden || cmd.Name() == "version" {
-			continue
-		}
-		if cmd.Long == "" || cmd.Example == "" {
-			t.Errorf("%s has no long help, or no example", cmd.Name())
+	for _, cmd := range commands(newRoot()) {
+		if cmd.Name() != "version" && (cmd.Long == "" || cmd.Example == "") {
+			t.Errorf("%s has no long help, or no example", cmd.CommandPath())
 		}
 	}
+}
+
+// commands returns what is below cmd and shown to people.
+func commands(cmd *cobra.Command) (all []*cobra.Command) {
+	for _, sub := range cmd.Commands() {
+		if !sub.Hidden {
+			all = append(append(all, sub), commands(sub)...)
+		}
+	}
+	return all
 }
 
 func TestGuardByHand(t *testing.T) {

@@ -51,7 +51,7 @@ The coordinator keeps the line. --url says which:
 	}
 	f := root.PersistentFlags()
 	f.StringVar(&g.URL, "url", cmp.Or(os.Getenv("SUCCESSION_URL"), connect.DefaultURL), "the coordinator; the default is $SUCCESSION_URL, else local:")
-	f.DurationVar(&g.Timeout, "timeout", 5*time.Second, "how long a command that reads may wait for the coordinator")
+	f.DurationVar(&g.Timeout, "timeout", 5*time.Second, "how long a command that reads or writes may wait for the coordinator")
 	// The default is said in the text: a value from the environment is not one.
 	f.Lookup("url").DefValue = ""
 
@@ -59,13 +59,15 @@ The coordinator keeps the line. --url says which:
 		&cobra.Group{ID: "lead", Title: "Leading:"},
 		&cobra.Group{ID: "look", Title: "Looking at an election:"},
 		&cobra.Group{ID: "act", Title: "Acting on an election:"},
+		&cobra.Group{ID: "record", Title: "Records:"},
 		&cobra.Group{ID: "test", Title: "Testing a coordinator:"},
 	)
 	for id, cmds := range map[string][]*cobra.Command{
-		"lead": {run.Command(&g), run.LockCommand(&g), demo.Command(&g)},
-		"look": {newLeader(&g), newWatch(&g), newLine(&g)},
-		"act":  {newResign(&g), newFence(&g), migrate.Command(&g)},
-		"test": {suite.Command(&g)},
+		"lead":   {run.Command(&g), run.LockCommand(&g), demo.Command(&g)},
+		"look":   {newLeader(&g), newWatch(&g), newLine(&g)},
+		"act":    {newResign(&g), newFence(&g), migrate.Command(&g)},
+		"record": {newGet(&g), newSet(&g), newFollow(&g), newDelete(&g)},
+		"test":   {suite.Command(&g)},
 	} {
 		for _, c := range cmds {
 			c.GroupID = id

@@ -53,9 +53,17 @@ func (g *Flags) WithTimeout(ctx context.Context) (context.Context, context.Cance
 		fmt.Errorf("%s: %w of %v; is the coordinator up, and --url right?", backend.Redact(g.URL), ErrTimeout, g.Timeout))
 }
 
-// With opens the coordinator, calls f with the election name, and closes it again. The
-// first context of f ends with a signal, the second one also after --timeout.
+// With calls f with the election name; see [Flags.WithBackend].
 func (g *Flags) With(name string, f func(ctx, opening context.Context, e *elect.Election) error) error {
+	return g.WithBackend(name, func(ctx, opening context.Context, b backend.Backend) error {
+		return f(ctx, opening, elect.New(b, name, nil))
+	})
+}
+
+// WithBackend opens the coordinator, calls f, and closes the coordinator again, unless no
+// election or record can have the name. The first context of f ends with a signal, the second
+// one also after --timeout.
+func (g *Flags) WithBackend(name string, f func(ctx, opening context.Context, b backend.Backend) error) error {
 	if err := backend.CheckName(name); err != nil {
 		return err
 	}
@@ -66,7 +74,7 @@ func (g *Flags) With(name string, f func(ctx, opening context.Context, e *elect.
 		if err != nil {
 			return err
 		}
-		err = f(ctx, opening, elect.New(b, name, nil))
+		err = f(ctx, opening, b)
 		// What f found out counts; a session that cannot be closed has joined nothing.
 		b.Close()
 		return err

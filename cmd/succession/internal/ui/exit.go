@@ -11,8 +11,9 @@ import (
 // EX_TEMPFAIL of sysexits.h.
 const (
 	ExitNobody        = 1 // leader, resign
+	ExitAbsent        = 1 // get, delete
 	ExitNonconforming = 1 // conformance
-	ExitRefused       = 1 // migrate
+	ExitRefused       = 1 // migrate, set, delete
 	ExitLost          = 75
 	ExitTimeout       = 124
 	ExitFailed        = 125

@@ -66,6 +66,20 @@ func Visible(s string) string {
 	return b.String()
 }
 
+// PrintBytes prints b as it is. At a terminal it prints text instead, with control characters
+// escaped and a newline at the end.
+func PrintBytes(w io.Writer, b []byte) error {
+	if IsTerminal(w) {
+		var lines []string
+		for line := range strings.SplitSeq(strings.TrimSuffix(string(b), "\n"), "\n") {
+			lines = append(lines, Visible(line))
+		}
+		b = []byte(strings.Join(lines, "\n") + "\n")
+	}
+	_, err := w.Write(b)
+	return err
+}
+
 // IsTerminal reports whether w is a terminal, or as good as one for the question
 // of whom to write for.
 func IsTerminal(w io.Writer) bool {

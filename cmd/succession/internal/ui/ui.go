@@ -9,11 +9,16 @@ import (
 )
 
 // OneName wants the name of an election as the only argument.
-func OneName(cmd *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return fmt.Errorf("want the NAME of one election, as in: %s reports", cmd.CommandPath())
+var OneName = One("election", "reports")
+
+// One wants the name of what is said, such as example, as the only argument.
+func One(what, example string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return fmt.Errorf("want the NAME of one %s, as in: %s %s", what, cmd.CommandPath(), example)
+		}
+		return nil
 	}
-	return nil
 }
 
 // NoArgs wants no argument.

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/cmd/succession/internal/connect"
+	"github.com/succession-dev/succession/cmd/succession/internal/ui"
+	"github.com/succession-dev/succession/internal/header"
+	"github.com/succession-dev/succession/record"
+)
+
+// entry is one state of a record in the output of get and follow.
+type entry struct {
+	Value   *string         `json:"value,omitempty"`
+	Base64  []byte          `json:"base64,omitempty"` // in the place of a value that is no UTF-8
+	Version backend.Version `json:"version"`
+}
+
+// entryOf returns nil if there is no record.
+func entryOf(e record.Entry[[]byte]) *entry {
+	if !e.Exists() {
+		return nil
+	}
+	if !utf8.Valid(e.Value) {
+		return &entry{Base64: e.Value, Version: e.Version}
+	}
+	text := string(e.Value)
+	return &entry{Value: &text, Version: e.Version}
+}
+
+// stateLine is what follow prints of e.
+func stateLine(e record.Entry[[]byte]) string {
+	now := time.Now().Format(time.TimeOnly)
+	if !e.Exists() {
+		return now + "  no record"
+	}
+	return fmt.Sprintf("%s  version %d  %s", now, e.Version, ui.Visible(string(e.Value)))
+}
+
+// withRecord calls f with the record, for a command that takes no longer than --timeout.
+func withRecord(g *connect.Flags, name string, f func(context.Context, *record.Value[[]byte]) error) error {
+	return g.WithBackend(name, func(_, opening context.Context, b backend.Backend) error {
+		return f(opening, record.New(b, name, record.Bytes()))
+	})
+}
+
+// changeRecord is withRecord for a command that changes the record. It refuses the names of a line,
+// such as an election. The header of a line has the fence, without which tokens fall, and what
+// lies below the name could be taken for a member, behind which everybody would wait.
+func changeRecord(g *connect.Flags, name string, f func(context.Context, *record.Value[[]byte]) error) error {
+	if strings.HasSuffix(name, header.Suffix) {
+		return fmt.Errorf("%q has the name of a record that keeps the fence of an election, and without that tokens fall; choose another name, or raise a fence with: succession fence", name)
+	}
+	return g.WithBackend(name, func(_, opening context.Context, b backend.Backend) error {
+		s, err := b.Session(opening)
+		if err != nil {
+			return err
+		}
+		for at := name; at != "."; at = path.Dir(at) {
+			l, err := s.Line(opening, at)
+			if err != nil {
+				return err
+			}
+			if len(l.Members) > 0 || l.Header != (backend.Header{}) {
+				return ofElection(name, at)
+			}
+		}
+		return f(opening, record.New(b, name, record.Bytes()))
+	})
+}
+
+// ofElection says why the record name, which belongs to the line e, is not changed.
+func ofElection(name, e string) error {
+	if name == e {
+		return fmt.Errorf("%q is an election, a lock, a queue or a group, and its record keeps tokens growing; choose another name", name)
+	}
+	return fmt.Errorf("%q is an election, a lock, a queue or a group, and a record below it could be taken for a member; choose another name than %q", e, name)
+}
+
+// notHeader returns ofElection for the value of a record that is the header of an election.
+func notHeader(name string, value []byte) error {
+	if h, err := backend.ParseHeader(value); err != nil || h != (backend.Header{}) {
+		return ofElection(name, name)
+	}
+	return nil
+}
+
+func noRecord(g *connect.Flags, name string) error {
+	return ui.Exitf(ui.ExitAbsent, "there is no record %q%s", name, g.Where())
+}
+
+// hasChanged says that the record, which is now e, is not as --at names it.
+func hasChanged(name string, e record.Entry[[]byte], at backend.Version) error {
+	state := func(v backend.Version) string {
+		if v == backend.Absent {
+			return absent
+		}
+		return fmt.Sprintf("at version %d", v)
+	}
+	return ui.Exitf(ui.ExitRefused, "%q is not %s, but %s", name, state(at), state(e.Version))
+}
+
+// An atVersion is the value of --at; 0 where it is not given.
+type atVersion backend.Version
+
+const absent = "absent"
+
+func (v *atVersion) Type() string { return "version" }
+
+func (v *atVersion) String() string {
+	switch *v {
+	case 0:
+		return ""
+	case atVersion(backend.Absent):
+		return absent
+	}
+	return strconv.FormatInt(int64(*v), 10)
+}
+
+func (v *atVersion) Set(s string) error {
+	if s == absent {
+		*v = atVersion(backend.Absent)
+		return nil
+	}
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || n < 1 {
+		return fmt.Errorf("give a version as set and get -o json print it, or %s", absent)
+	}
+	*v = atVersion(n)
+	return nil
+}
