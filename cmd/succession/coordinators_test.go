@@ -4,6 +4,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -44,6 +45,7 @@ func TestCoordinators(t *testing.T) {
 			t.Run("TERM", func(t *testing.T) { takesOver(t, url, syscall.SIGTERM, 143) })
 			t.Run("KILL", func(t *testing.T) { takesOver(t, url, syscall.SIGKILL, -9) })
 			t.Run("STOP", func(t *testing.T) { standsStill(t, url) })
+			t.Run("recipes", func(t *testing.T) { shares(t, url) })
 			t.Run("conformance", func(t *testing.T) { conforms(t, url) })
 		})
 	}
@@ -83,6 +85,39 @@ func takesOver(t *testing.T, url string, sig syscall.Signal, code int) {
 	if string(b) != want {
 		t.Errorf("the commands that ran:\n%swant\n%s", b, want)
 	}
+}
+
+// shares checks a record, and that an item and a presence go with a process that was killed.
+func shares(t *testing.T, url string) {
+	name := coordtest.Name(t)
+	code, version, stderr := here("--url", url, "set", "--at", "absent", name+"/r", "old")
+	if code != 0 {
+		t.Fatalf("set: exit code %d, standard error %s", code, stderr)
+	}
+	here("--url", url, "set", "--at", strings.TrimSpace(version), name+"/r", "new")
+	checkOutput(t, []string{"--url", url, "get", name + "/r"}, 0, "new")
+	checkOutput(t, []string{"--url", url, "delete", name + "/r"}, 0, "")
+
+	checkOutput(t, []string{"--url", url, "queue", "put", name, "a"}, 0, "")
+	w := start(t, "--url", url, "group", "watch", "-o", "json", name)
+	w.line("[]")
+	p := start(t, "--url", url, "group", "join", "--id", "web-1", name)
+	w.line(fmt.Sprintf(`[{"id":"web-1","token":%d}]`, p.event("elected").Token))
+	first := start(t, "--url", url, "queue", "take", name, "--", "sleep", "1000")
+	t1 := first.event("started").Token
+	second := start(t, "--url", url, "queue", "take", name, "--", "cat")
+	second.event("turn")
+	for _, killed := range []*process{p, first} {
+		killed.signal(syscall.SIGKILL)
+		killed.exits(-9)
+	}
+	second.line("a")
+	if t2 := second.event("started").Token; t2 <= t1 {
+		t.Errorf("token %d after %d: tokens must grow", t2, t1)
+	}
+	second.exits(0)
+	checkOutput(t, []string{"--url", url, "queue", "list", name}, 0, "")
+	w.line("[]")
 }
 
 // TestRestartOutlastsAnOutage says that an outage of the coordinator, which costs a

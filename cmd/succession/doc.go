@@ -7,10 +7,12 @@
 // package elect, which says what is promised about leadership.
 //
 // This folder has the root and the small subcommands: some look at an election (leader,
-// watch, line), some act on it (resign, fence), some are about records (get, set, follow,
-// delete). The others have folders of their own:
+// watch, line), some act on it (resign, fence); some are about records (get, set, follow,
+// delete), queues (queue put, list) and groups (group list, watch). The others have folders
+// of their own:
 //
-//	internal/run      run, lock: a program runs while this process leads, or holds a lock
+//	internal/run      run, lock, queue take, group join: a program runs while this process
+//	                  leads, or holds something
 //	internal/demo     demo: an election at work, in one terminal
 //	internal/migrate  migrate: an election moves to another coordinator
 //	internal/suite    conformance: the suite on a coordinator in use

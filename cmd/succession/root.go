@@ -60,6 +60,7 @@ The coordinator keeps the line. --url says which:
 		&cobra.Group{ID: "look", Title: "Looking at an election:"},
 		&cobra.Group{ID: "act", Title: "Acting on an election:"},
 		&cobra.Group{ID: "record", Title: "Records:"},
+		&cobra.Group{ID: "share", Title: "Sharing work:"},
 		&cobra.Group{ID: "test", Title: "Testing a coordinator:"},
 	)
 	for id, cmds := range map[string][]*cobra.Command{
@@ -67,6 +68,7 @@ The coordinator keeps the line. --url says which:
 		"look":   {newLeader(&g), newWatch(&g), newLine(&g)},
 		"act":    {newResign(&g), newFence(&g), migrate.Command(&g)},
 		"record": {newGet(&g), newSet(&g), newFollow(&g), newDelete(&g)},
+		"share":  {newQueue(&g), newGroup(&g)},
 		"test":   {suite.Command(&g)},
 	} {
 		for _, c := range cmds {

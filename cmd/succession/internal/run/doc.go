@@ -1,5 +1,6 @@
-// Package run has the subcommands run and lock: they run a command only while this process leads,
-// or holds a lock.
+// Package run has the subcommands run, lock, queue take and group join: they run a command only
+// while this process leads, holds a lock, has taken an item, or is present in a group. What
+// differs between them is the right that their command needs (run.go).
 //
 // A runner is one goroutine that owns everything: it campaigns, starts the command,
 // forwards signals, and reacts to the end of the term. Messages go through a queue

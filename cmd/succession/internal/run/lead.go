@@ -40,8 +40,12 @@ type leading struct {
 // lead runs the command until it has ended or leadership is lost, and resigns when
 // nothing of it runs any more. lost says that leadership ended before the command
 // did; err is the exit code, nil for 0.
-func (r *runner) lead(b backend.Backend, t *elect.Term) (lost bool, err error) {
-	defer r.resign(t)
+func (r *runner) lead(b backend.Backend, h held) (lost bool, err error) {
+	t := h.Term
+	defer func() { r.resign(h) }()
+	if r.argv == nil {
+		return r.stay(t)
+	}
 	before := func(err error) (bool, error) {
 		r.report.warn("lost", fmt.Sprintf("lost before %s was started: %v", r.argv[0], reason(err)), token(t), cause(err))
 		return true, &ui.ExitError{Code: ui.ExitLost}
@@ -56,6 +60,19 @@ func (r *runner) lead(b backend.Backend, t *elect.Term) (lost bool, err error) {
 	case err != nil:
 		return false, err
 	}
+	env := []string{
+		"SUCCESSION_ELECTION=" + r.name,
+		"SUCCESSION_ID=" + r.o.id,
+		"SUCCESSION_TOKEN=" + strconv.FormatUint(t.Token(), 10),
+	}
+	var stdin *os.File
+	if h.item != nil {
+		env = append(env, itemVariables(h.item)...)
+		if stdin, err = itemInput(h.item); err != nil {
+			return false, err
+		}
+		defer stdin.Close()
+	}
 	c, err := child.Start(child.Command{
 		Path:    r.path,
 		Args:    r.argv,
@@ -64,10 +81,8 @@ func (r *runner) lead(b backend.Backend, t *elect.Term) (lost bool, err error) {
 		Hold:    place,
 		Stopped: func(pid int, sig syscall.Signal) { r.standsStill(t, pid, sig) },
 		Refused: func(pid int) { r.takesNoSignal(t, pid) },
-		Env: append(os.Environ(),
-			"SUCCESSION_ELECTION="+r.name,
-			"SUCCESSION_ID="+r.o.id,
-			"SUCCESSION_TOKEN="+strconv.FormatUint(t.Token(), 10)),
+		Env:     append(os.Environ(), env...),
+		Stdin:   stdin,
 	})
 	for _, f := range place {
 		f.Close()
@@ -96,8 +111,26 @@ func (r *runner) lead(b backend.Backend, t *elect.Term) (lost bool, err error) {
 		return true, &ui.ExitError{Code: ui.ExitLost}
 	case status.ExitCode() != 0:
 		return l.lost != nil, &ui.ExitError{Code: status.ExitCode()}
+	case h.item != nil:
+		if err = r.confirm(h.item); err == nil {
+			h.item = nil // it is not there to be returned
+		}
+		return l.lost != nil, err
 	}
 	return l.lost != nil, nil
+}
+
+// stay holds the term of a runner that has no command until a signal comes, or the term is lost.
+func (r *runner) stay(t *elect.Term) (lost bool, err error) {
+	err = r.attend(t.Context(), func(ctx context.Context) error {
+		<-ctx.Done()
+		return context.Cause(ctx)
+	})
+	if r.leaving != nil {
+		return false, r.left(err)
+	}
+	r.report.warn("lost", fmt.Sprintf("lost: %v", reason(err)), token(t), cause(err))
+	return true, &ui.ExitError{Code: ui.ExitLost}
 }
 
 // startError turns the reason why the command cannot be executed into an exit

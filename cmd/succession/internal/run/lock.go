@@ -15,18 +15,39 @@ import (
 	"github.com/succession-dev/succession/lock"
 )
 
-// lockOptions are the flags that lock has and run has not. A nil one is that of run.
-type lockOptions struct {
-	shared   bool
-	slots    int
+// trying are the flags of those who need not wait for others.
+type trying struct {
 	try      bool
 	conflict int
+}
+
+// flags adds them to those of cmd. what is what they would wait for.
+func (y *trying) flags(cmd *cobra.Command, o *runOptions, what string) {
+	f := cmd.Flags()
+	f.BoolVarP(&y.try, "try", "n", false, "do not wait: exit at once when "+what+" is not to be had")
+	f.DurationVarP(&o.wait, "wait", "w", 0, "wait for "+what+" for so long at most (default: for ever)")
+	f.IntVarP(&y.conflict, "conflict-exit-code", "E", 1, "the exit code when "+what+" was not to be had (--try, --wait)")
+	cmd.MarkFlagsMutuallyExclusive("try", "wait")
+}
+
+func (y *trying) check() error {
+	if y.conflict < 0 || y.conflict > 255 {
+		return fmt.Errorf("-E %d: exit codes are from 0 to 255", y.conflict)
+	}
+	return nil
+}
+
+// lockOptions are the flags that lock has and run has not.
+type lockOptions struct {
+	trying
+	shared bool
+	slots  int
 }
 
 // LockCommand returns the subcommand lock.
 func LockCommand(g *connect.Flags) *cobra.Command {
 	l := new(lockOptions)
-	o := runOptions{log: logAuto, lock: l}
+	o := runOptions{right: right{l.take, "holding", l.tooLate}}
 	cmd := &cobra.Command{
 		Use:   "lock [flags] NAME -- CMD [ARG...]",
 		Short: "Run a command only while this process holds a lock",
@@ -54,35 +75,28 @@ Exit codes:
   succession lock --shared catalogue -- ./read
   succession --url etcd://h1:2379/app lock --slots 4 encoder -- ./encode film.mkv`,
 	}
+	o.flags(cmd)
+	o.valueFlag(cmd)
+	l.flags(cmd, &o, "the lock")
 	f := cmd.Flags()
-	f.StringVar(&o.id, "id", "", "who this process is (default host name, process id and a random suffix)")
-	f.StringVar(&o.value, "value", "", "what others are to know beside the id, such as an address")
 	f.BoolVarP(&l.shared, "shared", "s", false, "hold the lock together with others that ask for that too")
 	f.IntVar(&l.slots, "slots", 0, "how many may hold the lock at a time (default: one)")
-	f.BoolVarP(&l.try, "try", "n", false, "do not wait for others: exit at once when one holds the lock, or waits for it")
-	f.DurationVarP(&o.wait, "wait", "w", 0, "wait for the lock for so long at most (default: for ever)")
-	f.IntVarP(&l.conflict, "conflict-exit-code", "E", 1, "the exit code when the lock was not to be had (--try, --wait)")
-	f.DurationVar(&o.grace, "grace", 0, "time for CMD between TERM and KILL (default: a fifth of the session's time; 5s for local:)")
-	f.Var(&o.log, "log", "form of the messages on standard error (default text at a terminal, else json)")
-	f.Lookup("log").DefValue = ""
 	cmd.MarkFlagsMutuallyExclusive("shared", "slots")
-	cmd.MarkFlagsMutuallyExclusive("try", "wait")
-	takesCommand(cmd, g, &o)
+	takesCommand(cmd, g, &o, nil)
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		switch {
-		case cmd.Flags().Changed("slots") && l.slots < 1:
+		if cmd.Flags().Changed("slots") && l.slots < 1 {
 			return fmt.Errorf("--slots %d: give 1 or more", l.slots)
-		case l.conflict < 0 || l.conflict > 255:
-			return fmt.Errorf("-E %d: exit codes are from 0 to 255", l.conflict)
+		}
+		if err := l.check(); err != nil {
+			return err
 		}
 		return run(cmd, args)
 	}
 	return cmd
 }
 
-// take waits for the lock, or tries to get it.
-func (l *lockOptions) take(ctx context.Context, b backend.Backend, name string, o *elect.Options) (*elect.Term, error) {
+func (l *lockOptions) take(ctx context.Context, b backend.Backend, name string, o *elect.Options) (held, error) {
 	var wait, try func(context.Context) (*lock.Held, error)
 	switch {
 	case l.slots > 0:
@@ -98,28 +112,16 @@ func (l *lockOptions) take(ctx context.Context, b backend.Backend, name string, 
 	if l.try {
 		wait = try
 	}
-	held, err := wait(ctx)
+	h, err := wait(ctx)
 	switch {
 	case errors.Is(err, lock.ErrLocked):
-		return nil, ui.Exitf(l.conflict, "%q is locked by another", name)
+		return held{}, ui.Exitf(l.conflict, "%q is locked by another", name)
 	case err != nil:
-		return nil, err
+		return held{}, err
 	}
-	return held.Term, nil
+	return held{Term: h.Term}, nil
 }
 
-// won says that the waiting is over.
-func (l *lockOptions) won() string {
-	if l == nil {
-		return "elected leader of"
-	}
-	return "holding"
-}
-
-// tooLate is why the waiting ends after a time.
 func (l *lockOptions) tooLate(name string, wait time.Duration) error {
-	if l == nil {
-		return ui.Exitf(ui.ExitTimeout, "not elected leader of %q within %v", name, wait)
-	}
 	return ui.Exitf(l.conflict, "%q is still locked by another after %v", name, wait)
 }

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -15,11 +16,29 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/cmd/succession/internal/connect"
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
+	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/queue"
 )
 
-// runOptions are the flags of run and of lock.
+// A right is what a runner stands in line for: its command runs only while it has that.
+type right struct {
+	// take waits for the right, or tries to get it.
+	take func(ctx context.Context, b backend.Backend, name string, o *elect.Options) (held, error)
+	// won says that the waiting is over.
+	won string
+	// tooLate is why the waiting ends after --wait; nil without that flag.
+	tooLate func(name string, wait time.Duration) error
+}
+
+// A held is a right that this process has, or has had.
+type held struct {
+	*elect.Term
+	item *queue.Item // which the command works on; nil if that is no item of a queue
+}
+
+// runOptions are the flags of run, and of the others that run a command.
 type runOptions struct {
-	lock *lockOptions // nil for run
+	right right
 
 	id, value string
 	wait      time.Duration
@@ -29,9 +48,33 @@ type runOptions struct {
 	log       logForm
 }
 
+// flags adds the flags that all have to those of cmd.
+func (o *runOptions) flags(cmd *cobra.Command) {
+	o.log = logAuto
+	f := cmd.Flags()
+	f.StringVar(&o.id, "id", "", "who this process is (default host name, process id and a random suffix)")
+	f.DurationVar(&o.grace, "grace", 0, "time for CMD between TERM and KILL (default: a fifth of the session's time; 5s for local:)")
+	f.Var(&o.log, "log", "form of the messages on standard error (default text at a terminal, else json)")
+	f.Lookup("log").DefValue = ""
+}
+
+// valueFlag adds --value.
+func (o *runOptions) valueFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&o.value, "value", "", "what others are to know beside the id, such as an address")
+}
+
+func lead(ctx context.Context, b backend.Backend, name string, o *elect.Options) (held, error) {
+	t, err := elect.New(b, name, o).Campaign(ctx)
+	return held{Term: t}, err
+}
+
+func notElected(name string, wait time.Duration) error {
+	return ui.Exitf(ui.ExitTimeout, "not elected leader of %q within %v", name, wait)
+}
+
 // Command returns the subcommand run.
 func Command(g *connect.Flags) *cobra.Command {
-	o := runOptions{log: logAuto}
+	o := runOptions{right: right{lead, "elected leader of", notElected}}
 	cmd := &cobra.Command{
 		Use:   "run [flags] NAME -- CMD [ARG...]",
 		Short: "Run a command only while this process leads",
@@ -69,39 +112,38 @@ Exit codes:
   succession run --wait 10s reports -- ./nightly || echo "somebody else does it"
   succession --url zookeeper://zk1:2181,zk2:2181/app run --id web-2 --restart reports -- ./work`,
 	}
+	o.flags(cmd)
+	o.valueFlag(cmd)
 	f := cmd.Flags()
-	f.StringVar(&o.id, "id", "", "who this candidate is (default host name, process id and a random suffix)")
-	f.StringVar(&o.value, "value", "", "what observers are to know beside the id, such as an address")
 	f.DurationVar(&o.wait, "wait", 0, "exit with 124 when not elected for so long (default: wait for ever)")
-	f.DurationVar(&o.grace, "grace", 0, "time for CMD between TERM and KILL (default: a fifth of the session's time; 5s for local:)")
 	f.BoolVar(&o.restart, "restart", false, "stand in line again when leadership was lost, instead of exiting with 75")
 	f.BoolVar(&o.ack, "ack", false, "tell observers that the leader is at work as soon as CMD runs")
-	f.Var(&o.log, "log", "form of the messages on standard error (default text at a terminal, else json)")
-	f.Lookup("log").DefValue = ""
-	takesCommand(cmd, g, &o)
+	takesCommand(cmd, g, &o, nil)
 	return cmd
 }
 
 // takesCommand has cmd take NAME -- CMD [ARG...], and run it with the flags o when they have been
-// read.
-func takesCommand(cmd *cobra.Command, g *connect.Flags, o *runOptions) {
-	example := "as in: succession " + cmd.Name() + " reports -- CMD ARG"
-	errDash := errors.New(`write "--" before the command, ` + example)
+// read. If alone is not nil, cmd also takes NAME without a command, and calls alone then.
+func takesCommand(cmd *cobra.Command, g *connect.Flags, o *runOptions, alone func(cmd *cobra.Command, name string) error) {
+	example := func() string { return "as in: " + cmd.CommandPath() + " reports -- CMD ARG" }
+	errDash := func() error { return errors.New(`write "--" before the command, ` + example()) }
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		switch dash := cmd.ArgsLenAtDash(); {
+		case dash < 0 && alone != nil && len(args) == 1:
+			return nil
 		case dash < 0:
-			return errDash
+			return errDash()
 		case dash != 1:
-			return fmt.Errorf("want one NAME before \"--\", but there are %d arguments; %s", dash, example)
+			return fmt.Errorf("want one NAME before \"--\", but there are %d arguments; %s", dash, example())
 		case len(args) == 1:
-			return fmt.Errorf(`there is no command after "--"; %s`, example)
+			return fmt.Errorf(`there is no command after "--"; %s`, example())
 		}
 		return nil
 	}
 	cmd.RegisterFlagCompletionFunc("log", cobra.FixedCompletions([]string{"text", "json", "off"}, cobra.ShellCompDirectiveNoFileComp))
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 		if !slices.Contains(os.Args, "--") {
-			return fmt.Errorf("%w (%w)", err, errDash)
+			return fmt.Errorf("%w (%w)", err, errDash())
 		}
 		return err
 	})
@@ -111,6 +153,9 @@ func takesCommand(cmd *cobra.Command, g *connect.Flags, o *runOptions) {
 		}
 		if o.wait < 0 {
 			return fmt.Errorf("--wait %v is negative; leave it out to wait for ever", o.wait)
+		}
+		if len(args) == 1 {
+			return alone(cmd, args[0])
 		}
 		path, err := lookPath(args[1])
 		if err != nil {

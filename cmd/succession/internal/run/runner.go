@@ -21,14 +21,14 @@ import (
 	"github.com/succession-dev/succession/internal/backoff"
 )
 
-// A runner is one process that wants to run its command as a leader. One
+// A runner is one process that wants to run its command as a leader, or with another right. One
 // goroutine owns it.
 type runner struct {
 	o       runOptions
 	url     string
 	name    string
 	path    string
-	argv    []string
+	argv    []string // nil if there is no command
 	signals chan os.Signal
 	report  *reporter
 
@@ -80,7 +80,7 @@ func (r *runner) run() error {
 		return r.left(err)
 	}
 	for {
-		t, err := r.campaign(b)
+		h, err := r.campaign(b)
 		if err != nil {
 			if errors.Is(err, errHurry) {
 				return r.left(err) // the coordinator ends what was joined
@@ -89,7 +89,7 @@ func (r *runner) run() error {
 			return r.left(err)
 		}
 		r.led = true
-		lost, err := r.lead(b, t)
+		lost, err := r.lead(b, h)
 		if lost && r.o.restart && r.leaving == nil {
 			continue
 		}
@@ -136,18 +136,18 @@ func (r *runner) attend(ctx context.Context, f func(context.Context) error) erro
 
 // campaign waits until this process leads. When a signal has asked it to end it
 // returns an error, even if it was elected at the same moment.
-func (r *runner) campaign(b backend.Backend) (*elect.Term, error) {
+func (r *runner) campaign(b backend.Backend) (held, error) {
 	if r.leaving != nil {
-		return nil, ui.Interrupted{Signal: r.leaving}
+		return held{}, ui.Interrupted{Signal: r.leaving}
 	}
 	ctx := context.Background()
 	if r.o.wait > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, r.o.wait,
-			r.o.lock.tooLate(r.name, r.o.wait))
+			r.o.right.tooLate(r.name, r.o.wait))
 		defer cancel()
 	}
-	var t *elect.Term
+	var h held
 	err := r.attend(ctx, func(ctx context.Context) error {
 		s, err := r.session(ctx, b)
 		if err != nil {
@@ -160,11 +160,13 @@ func (r *runner) campaign(b backend.Backend) (*elect.Term, error) {
 		if s.TTL() > 0 {
 			o.Margin = r.grace
 		}
-		t, err = r.stand(ctx, b, o)
+		if h, err = r.o.right.take(ctx, b, r.name, o); err == nil {
+			r.report.info("elected", fmt.Sprintf("%s %q, token %d", r.o.right.won, r.name, h.Token()), token(h.Term))
+		}
 		return err
 	})
 	if err != nil {
-		return nil, err
+		return held{}, err
 	}
 	select {
 	case sig := <-r.signals:
@@ -174,18 +176,10 @@ func (r *runner) campaign(b backend.Backend) (*elect.Term, error) {
 	default:
 	}
 	if r.leaving != nil {
-		r.resign(t)
-		return nil, ui.Interrupted{Signal: r.leaving}
+		r.resign(h)
+		return held{}, ui.Interrupted{Signal: r.leaving}
 	}
-	return t, nil
-}
-
-// stand stands in line until this process leads, or holds the lock.
-func (r *runner) stand(ctx context.Context, b backend.Backend, o *elect.Options) (*elect.Term, error) {
-	if r.o.lock == nil {
-		return elect.New(b, r.name, o).Campaign(ctx)
-	}
-	return r.o.lock.take(ctx, b, r.name, o)
+	return h, nil
 }
 
 // session returns the session. A runner that has led before waits for a coordinator that
@@ -207,15 +201,18 @@ func (r *runner) retrying(err error) {
 	r.report.warn("retrying", "standing in line again: "+err.Error(), cause(err))
 }
 
-// resign leaves the line. The command has ended; its exit code stays what it is,
-// also when this fails.
-func (r *runner) resign(t *elect.Term) {
-	err := t.Resign(context.Background())
-	if err != nil {
-		r.report.warn("resigned", "could not resign: "+err.Error(), token(t), cause(err))
+// resign leaves the line, and so returns an item that was not confirmed. The command has ended;
+// its exit code stays what it is, also when this fails.
+func (r *runner) resign(h held) {
+	event, text := "resigned", "resigned"
+	if h.item != nil {
+		event, text = "returned", "returned the item to its place"
+	}
+	if err := h.Resign(context.Background()); err != nil {
+		r.report.warn(event, fmt.Sprintf("not %s: %v", text, err), token(h.Term), cause(err))
 		return
 	}
-	r.report.info("resigned", fmt.Sprintf("resigned, token %d", t.Token()), token(t))
+	r.report.info(event, fmt.Sprintf("%s, token %d", text, h.Token()), token(h.Term))
 }
 
 // trace reports the steps of a campaign on b.
@@ -225,7 +222,9 @@ func (r *runner) trace(b backend.Backend, ev elect.Event) {
 		r.report.say(message{slog.LevelInfo, "waiting", fmt.Sprintf("waiting for %q behind %%s", r.name), nil,
 			func() string { return nameOf(b, ev.Ahead) }})
 	case elect.Elected:
-		r.report.info("elected", fmt.Sprintf("%s %q, token %d", r.o.lock.won(), r.name, ev.Token), slog.Uint64("token", ev.Token))
+		if ev.Member.Line == r.name+"-turn" { // of a queue
+			r.report.info("turn", fmt.Sprintf("the next item of %q is for this process", r.name))
+		}
 	case elect.Retrying:
 		r.retrying(ev.Err)
 	}

@@ -32,6 +32,9 @@ type Command struct {
 	// files whose locks keep others from leading. The command does not get them, and the
 	// caller may close them after Start.
 	Hold []*os.File
+	// Stdin is the command's standard input; nil is that of this process. The caller may close
+	// it after Start.
+	Stdin *os.File
 	// Stopped, where it is not nil, is called when the command stands still and the guard
 	// cannot let it go on: somebody has stopped it by sig, or it wants the terminal, which
 	// this process's group has not got (SIGTTIN, SIGTTOU). It must not block.
@@ -42,8 +45,8 @@ type Command struct {
 	Refused func(pid int)
 }
 
-// A Child is a running command together with all that it starts. Standard input,
-// output and error are those of this process. It is safe for concurrent use.
+// A Child is a running command together with all that it starts. Standard output and error are
+// those of this process. It is safe for concurrent use.
 type Child struct {
 	pid     int
 	guard   *os.Process
@@ -111,6 +114,9 @@ func Start(c Command) (*Child, error) {
 		own = append(own, f.Fd())
 	}
 	files := append(inherited(len(own)), own...)
+	if c.Stdin != nil {
+		files[0] = c.Stdin.Fd()
+	}
 	args := append([]string{os.Args[0]}, c.Guard...)
 	for _, n := range []int64{int64(syscall.Getpgrp()), int64(c.Until), int64(len(files) - len(own)), int64(len(c.Hold))} {
 		args = append(args, strconv.FormatInt(n, 10))

@@ -1,0 +1,47 @@
+//go:build unix
+
+package run
+
+import (
+	"context"
+	"os"
+	"strings"
+
+	"github.com/succession-dev/succession/queue"
+)
+
+// itemVariables are what the command of queue take has in its environment. An item with a zero
+// byte, which no variable can have, is to be read from the input.
+func itemVariables(item *queue.Item) []string {
+	value := item.Value
+	if strings.ContainsRune(value, 0) {
+		value = ""
+	}
+	return []string{"SUCCESSION_ITEM=" + value, "SUCCESSION_ITEM_ID=" + item.ID}
+}
+
+// itemInput returns a file from which the command reads the item as a line. Writing does not
+// block: a pipe keeps at least 4 KiB, and an item is smaller than that ([queue.MaxValue]).
+func itemInput(item *queue.Item) (*os.File, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer w.Close()
+	if _, err := w.WriteString(item.Value + "\n"); err != nil {
+		r.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+// confirm removes the item, whose command has ended with exit code 0. A signal does not keep it
+// from that, as the work is done; a second one does.
+func (r *runner) confirm(item *queue.Item) error {
+	done := func(context.Context) error { return item.Done(context.Background()) }
+	if err := r.attend(context.Background(), done); err != nil {
+		return r.left(unconfirmed(err))
+	}
+	r.report.info("confirmed", "confirmed the item", token(item.Term))
+	return nil
+}
