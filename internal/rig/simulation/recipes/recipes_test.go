@@ -65,6 +65,9 @@ var recipes = map[string]recipe{
 	"double":    doubleBarrier,
 	"group":     present,
 	"assign":    assigned,
+	"hot":       newStandby(false),
+	"cold":      newStandby(true),
+	"pool":      newPool(),
 }
 
 // What each recipe promises holds in every schedule.
@@ -99,6 +102,9 @@ func TestFlaws(t *testing.T) {
 		"one stays alone":       {"double", func(s backend.Session) backend.Session { return deaf{s} }},
 		"the last is not seen":  {"group", func(s backend.Session) backend.Session { return alone{s} }},
 		"sources overlap":       {"assign", func(s backend.Session) backend.Session { return first{s} }},
+		"machines overlap":      {"hot", func(s backend.Session) backend.Session { return first{s} }},
+		"a machine stays on":    {"cold", func(s backend.Session) backend.Session { return optimist{s} }},
+		"two are masters":       {"pool", func(s backend.Session) backend.Session { return first{s} }},
 		"a turn is not heard":   {"semaphore", func(s backend.Session) backend.Session { return deaf{s} }},
 	} {
 		t.Run(name, func(t *testing.T) {
