@@ -5,7 +5,6 @@ package local_test
 import (
 	"context"
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -26,9 +25,7 @@ func TestConformance(t *testing.T) {
 			Kill:    func(b backend.Backend) { local.Abandon(b.(*local.Backend)) },
 			Remove:  func(_ context.Context, m backend.Member) error { return os.Remove(fifo(dir, m)) },
 			Process: rig.Process("local:" + dir),
-			Drop: func(_ context.Context, line string) error {
-				return os.RemoveAll(filepath.Join(dir, filepath.FromSlash(line)))
-			},
+			Drop:    func(_ context.Context, line string) error { return rig.DropFolder(dir, line) },
 		},
 		Complete: true,
 		Lacks: map[conformance.Fault]string{

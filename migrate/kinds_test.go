@@ -133,7 +133,7 @@ func (dir localFolder) Remove(_ context.Context, m backend.Member) error {
 }
 
 func (dir localFolder) Drop(_ context.Context, election string) error {
-	return os.RemoveAll(filepath.Join(string(dir), election))
+	return rig.DropFolder(string(dir), election)
 }
 
 // Backup implements [rig.Operator]. An old copy of the folder is refused.
