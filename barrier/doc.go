@@ -14,27 +14,26 @@
 // # The line and the record
 //
 // The participants stand in a line that the coordinator keeps, in the order in which they came. A
-// record says for whom the barrier has opened: the positions of those who were counted, n for each
-// round.
+// record lists for whom the barrier has opened: who was counted, in each round.
 //
-//	NAME        a   b   c    |    d  <-  e        it has opened for a, b and c; d counts, e waits for d
-//	NAME-open   {"rounds": [[a, b, c]]}
+//	NAME        a   b   c   |   d  <-  e        it has opened for a, b and c; d counts, e waits for d
+//	NAME-open   {"rounds": [{a, b, c}]}
 //
 // The first for whom it has not opened counts: it watches the line. When n stand there for whom it
-// has not opened, it writes them into the record, on condition that the record has not changed
-// since it was read, and that the writer itself still stands. Everybody else waits for the record,
-// and for whoever is just in front: if the one who counts goes, the next one counts.
+// has not opened, it adds them to the record, on condition that the record has not changed since it
+// was read, and that the writer itself still stands. Everybody else waits for the record, and for
+// whoever is just in front: if the one who counts goes, the next one counts.
 //
 // # What it promises
 //
 //   - It opens for n that stood in line at one moment. Whoever has died before that does not count:
-//     its session has ended, and its member has gone. A process that is cut off or paused stands,
-//     and counts, until the coordinator ends its session.
-//   - All n pass, in this session or after it: a call that was counted and has lost its session
-//     before it knew finds itself in the record.
-//   - Nobody is counted twice. Late comers are counted in the next round, which needs no reset, and
-//     can open while others are still inside.
-//   - If the one who counts loses the answer to its write, it reads the record again.
+//     its session has ended, and its member has gone. A process that is cut off or paused counts
+//     until the coordinator ends its session; if it was to count the others, they wait until then.
+//   - All n pass, in this session or in the next: a call that was counted, and has lost its session
+//     before it knew, finds itself in the record.
+//   - No call is counted twice, whatever becomes of its sessions and of the answers to its requests.
+//   - Late comers are counted in the next round, which needs no reset, and can open while others are
+//     still inside.
 //
 // A participant that is inside is a term of an election ([elect.Term]): its context ends before
 // the others can take it for having left, and [elect.Term.Put] writes only while it is inside.

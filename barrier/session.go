@@ -118,22 +118,20 @@ func (s *session) look(ctx context.Context, m backend.Member) (backend.Place, er
 	return p, nil
 }
 
-// agrees fails if m has gone, or if who stands just in front waits for another number. So the first
+// agrees fails if m has gone, or if somebody in front of it waits for another number. So the first
 // in line decides.
 func (s *session) agrees(m backend.Member) error {
 	i := index(s.line.Members, m)
 	if i < 0 {
 		return fmt.Errorf("%w: %s has gone from %s", backend.ErrNotMember, m.Key, m.Line)
 	}
-	if i == 0 {
-		return nil
-	}
-	front := s.line.Members[i-1]
-	switch o, ok := partOf(front); {
-	case !ok:
-		return foreign(front)
-	case o.n != s.n:
-		return fmt.Errorf("barrier: %w number of participants of %s: %d, and %s, which stands in front, says %d; all must give the same", backend.ErrInvalid, m.Line, s.n, front.Key, o.n)
+	for _, front := range s.line.Members[:i] {
+		switch o, ok := partOf(front); {
+		case !ok:
+			return foreign(front)
+		case o.n != s.n:
+			return fmt.Errorf("barrier: %w number of participants of %s: %d, and %s, which stands in front, says %d; all must give the same", backend.ErrInvalid, m.Line, s.n, front.Key, o.n)
+		}
 	}
 	return nil
 }
