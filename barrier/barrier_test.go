@@ -394,4 +394,3 @@ func TestRecordDeleted(t *testing.T) {
 		passed(t, "three have come", all, 0, 1, 2)
 	})
 }
-

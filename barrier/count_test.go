@@ -123,4 +123,3 @@ func TestCountsAgain(t *testing.T) {
 		}
 	})
 }
-
