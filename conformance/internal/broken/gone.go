@@ -48,7 +48,7 @@ var goneFlaws = []Flaw{
 		Name:    "look, then watch",
 		Breaks:  "L3: a departure between Gone's look at the line and the beginning of its watch is missed",
 		Must:    "L3.race",
-		May:     "L2 L3 Pin G4 G8 L9",
+		May:     "L2 L3 Pin G4 G8 L9 L10.remove",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &lookThenWatch{s} },
 	},
 	{

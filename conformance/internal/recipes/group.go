@@ -122,8 +122,8 @@ type desk struct {
 
 	mu    sync.Mutex
 	at    map[string]*collector // who works on an item
-	last  map[string]uint64  // the token of whoever began it last
-	begun map[string]int     // how often it was begun
+	last  map[string]uint64     // the token of whoever began it last
+	begun map[string]int        // how often it was begun
 }
 
 // A collector is a client that is a member under that ID.
