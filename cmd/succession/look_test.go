@@ -165,7 +165,8 @@ func TestTheDefaultIsNamed(t *testing.T) {
 		args []string
 		code int
 	}{
-		{[]string{"leader"}, 1}, {[]string{"line"}, 0}, {[]string{"resign"}, 1},
+		{[]string{"leader"}, 1}, {[]string{"line"}, 0}, {[]string{"resign"}, 1}, {[]string{"get"}, 1}, {[]string{"delete"}, 1},
+		{[]string{"queue", "list"}, 0}, {[]string{"group", "list"}, 0},
 	} {
 		name := coordtest.Name(t)
 		code, _, stderr := here(append(tt.args, name)...)
@@ -191,7 +192,7 @@ func TestTheDefaultIsNamed(t *testing.T) {
 func TestLookingMakesNothing(t *testing.T) {
 	top := t.TempDir()
 	url := "local:" + filepath.Join(top, "var", "app")
-	for _, args := range []string{"leader reports", "line reports", "resign reports", "leader reports -o json"} {
+	for _, args := range []string{"leader reports", "line reports", "resign reports", "leader reports -o json", "get reports", "delete reports", "queue list reports", "group list reports"} {
 		here(append([]string{"--url", url}, strings.Fields(args)...)...)
 	}
 	w := start(t, "--url", url, "watch", "reports")
