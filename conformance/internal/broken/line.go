@@ -12,7 +12,7 @@ var lineFlaws = []Flaw{
 		Name:    "look at the line now and then",
 		Short:   true,
 		Breaks:  "L3: WatchLine looks once in a TTL, and does not watch",
-		Must:    "L3.line",
+		Must:    "L3.line Barrier.opens",
 		May:     "G10 L3.line-crash",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &lineNowAndThen{s} },
 	},

@@ -13,7 +13,7 @@ var shareFlaws = []Flaw{
 	{
 		Name:    "one of many",
 		Breaks:  "L9: a shared member waits for whoever stands just in front",
-		Must:    "L9.together L9.passes L9.woken Lock.woken Lock.slots",
+		Must:    "L9.together L9.passes L9.woken Lock.woken Lock.slots Barrier.opens Barrier.woken",
 		May:     "L9",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &oneOfMany{s} },
 	},
@@ -59,13 +59,13 @@ var shareFlaws = []Flaw{
 	{
 		Name:    "share twice",
 		Breaks:  "L9, L1: after a lost answer another shared member is created",
-		Must:    "L9.lost-answer Lock.lost-answer",
+		Must:    "L9.lost-answer Lock.lost-answer Barrier.lost-answer",
 		session: func(b *Backend, s backend.Session) backend.Session { return &shareTwice{s, b} },
 	},
 	{
 		Name:    "share for ever",
 		Breaks:  "L9: a shared member stays when its session ends",
-		Must:    "L9.ends Queue.crash Queue.churn Group.crash Group.assign",
+		Must:    "L9.ends Queue.crash Queue.churn Group.crash Group.assign Barrier.crash Barrier.died Barrier.cut",
 		May:     "L9.cut L9.sealed",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &shareForEver{s} },
 	},

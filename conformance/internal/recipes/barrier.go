@@ -1,0 +1,232 @@
+package recipes
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/succession-dev/succession/barrier"
+	"github.com/succession-dev/succession/conformance/internal/engine"
+)
+
+// An arrival is a call that waits for a barrier.
+type arrival struct {
+	*engine.Call
+	c    *engine.Client
+	quit context.CancelFunc
+	in   *barrier.Inside // of a double barrier that has opened
+}
+
+// arrives has the client wait for a Barrier of n in the background.
+func arrives(t *engine.Trial, c *engine.Client, n int) *arrival {
+	return arrive(t, c, "Wait", func(ctx context.Context, _ *arrival) error {
+		return barrier.New(c, c.Election, n, options(t, c)).Wait(ctx)
+	})
+}
+
+// enters is arrives for a DoubleBarrier. Whoever has entered leaves at the end of the rule, if not
+// before.
+func enters(t *engine.Trial, c *engine.Client, n int) *arrival {
+	return arrive(t, c, "Enter", func(ctx context.Context, a *arrival) (err error) {
+		a.in, err = barrier.NewDouble(c, c.Election, n, options(t, c)).Enter(ctx)
+		if err == nil {
+			t.Cleanup(func() { a.in.Resign(context.Background()) })
+		}
+		return err
+	})
+}
+
+func arrive(t *engine.Trial, c *engine.Client, what string, f func(context.Context, *arrival) error) *arrival {
+	a := &arrival{c: c}
+	var ctx context.Context
+	ctx, a.quit = context.WithCancel(t.Ctx)
+	a.Call = t.Go(fmt.Sprintf("%s: %s", c.Name, what), func() error { return f(ctx, a) })
+	return a
+}
+
+// leaves has one that is inside leave in the background.
+func (a *arrival) leaves(t *engine.Trial) *engine.Call {
+	return t.Go(a.c.Name+": Leave", func() error { return a.in.Leave(t.Ctx) })
+}
+
+// waiting has the clients arrive one after the other, fewer than n, and checks that none passes.
+func waiting(t *engine.Trial, n int, cs ...*engine.Client) (all []*arrival) {
+	for i, c := range cs {
+		all = append(all, arrives(t, c, n))
+		stands(t, c, i+1)
+	}
+	stay(t, n, all...)
+	return all
+}
+
+// stay checks that none of those who wait passes.
+func stay(t *engine.Trial, n int, all ...*arrival) {
+	t.Always(t.TTL/20, fmt.Sprintf("%d wait for a barrier of %d, and one has passed", len(all), n), func() bool {
+		return !slices.ContainsFunc(all, func(a *arrival) bool { return a.Returned() })
+	})
+}
+
+// pass checks that all pass soon.
+func pass(t *engine.Trial, all ...*arrival) {
+	for _, a := range all {
+		a.Returns(t.Soon())
+	}
+}
+
+var barrierRules = []engine.Rule{{
+	ID: "Barrier.opens", Title: "a barrier opens for n together",
+	Text:  "Two of three clients wait for a Barrier: neither passes. The third comes, and all pass soon. In the same way two more rounds pass, of clients that have passed and of late ones. In the end nobody stands in line. Meanwhile the first also waits for another Barrier, whose name begins alike, and does not pass.",
+	Needs: []engine.Fault{engine.Shares, engine.Records},
+	Check: func(t *engine.Trial) {
+		cs := t.Clients(4)
+		other := arrives(t, cs[0].In(t.Name+"-x"), 3)
+		stands(t, cs[0].In(t.Name+"-x"), 1)
+		for _, round := range [][]int{{0, 1, 2}, {3, 2, 1}, {1, 0, 3}} {
+			all := waiting(t, 3, cs[round[0]], cs[round[1]])
+			pass(t, append(all, arrives(t, cs[round[2]], 3))...)
+			cs[0].Shows(t.Soon())
+		}
+		stay(t, 3, other)
+	},
+}, {
+	ID: "Barrier.crash", Title: "who has died does not count",
+	Text:  "Of three clients that wait for a Barrier of four the first and the second crash. When the third stands alone, after a crash, two more come: nobody passes. One more comes, and all four pass, after its slow re-check.",
+	Needs: []engine.Fault{engine.Shares, engine.Records, engine.Kill},
+	Check: func(t *engine.Trial) {
+		cs := t.Clients(6)
+		all := waiting(t, 4, cs[:3]...)[2:]
+		cs[0].Inject(engine.Kill)
+		cs[1].Inject(engine.Kill)
+		t.Eventually(t.Crash()+t.Soon(), "one of three stands", func() bool { return len(cs[2].Members()) == 1 })
+		all = append(all, arrives(t, cs[3], 4), arrives(t, cs[4], 4))
+		stands(t, cs[3], 3)
+		stay(t, 4, all...)
+		for _, a := range append(all, arrives(t, cs[5], 4)) {
+			a.Returns(t.Recheck() + t.Soon())
+		}
+		cs[2].Shows(t.Soon())
+	},
+}, {
+	ID: "Barrier.woken", Title: "a join and an exit do not wake all",
+	Text:  "Of six clients that wait for a Barrier of eight, the last gives up and comes again, three times: those between the first and the last send nothing. The second and the third give up: the fifth sends nothing. Four come, and all eight pass soon.",
+	Needs: []engine.Fault{engine.Shares, engine.Records, engine.Requests},
+	Check: func(t *engine.Trial) {
+		cs := t.Clients(8)
+		all := waiting(t, 8, cs[:6]...)
+		t.Pass(t.TTL/20, "until all waits have been set up")
+		silent := func(cs []*engine.Client, f func()) {
+			sent := make([]int64, len(cs))
+			for i, c := range cs {
+				sent[i] = c.Requests()
+			}
+			f()
+			for i, c := range cs {
+				// A heartbeat, or a second look, may be due.
+				if n := c.Requests() - sent[i]; n > 3 {
+					t.Fatalf("%s, who has to wait on, has sent %d requests", c.Name, n)
+				}
+			}
+		}
+		giveUp := func(a *arrival) {
+			a.quit()
+			a.Returns(t.Soon(), context.Canceled)
+		}
+		silent(cs[1:5], func() {
+			for range 3 {
+				giveUp(all[5])
+				stands(t, cs[7], 5)
+				all[5] = arrives(t, cs[5], 8)
+				stands(t, cs[7], 6)
+			}
+		})
+		silent(cs[4:5], func() {
+			giveUp(all[1])
+			giveUp(all[2])
+			t.Pass(t.TTL/20, "in which others wake")
+		})
+		all[1], all[2] = arrives(t, cs[1], 8), arrives(t, cs[2], 8)
+		pass(t, append(all, arrives(t, cs[6], 8), arrives(t, cs[7], 8))...)
+		cs[0].Shows(t.Soon())
+	},
+}, {
+	ID: "Barrier.leave", Title: "a double barrier is left together",
+	Text:  "Three clients enter a DoubleBarrier, and then three others. Two of the first three call Leave: neither returns. The third does, and all three return soon. The others are still inside, and leave in the same way; then nobody stands in line.",
+	Needs: []engine.Fault{engine.Shares, engine.Records},
+	Check: func(t *engine.Trial) {
+		rounds := [2][]*arrival{}
+		cs := t.Clients(6)
+		for i := range rounds {
+			for _, c := range cs[3*i:][:3] {
+				rounds[i] = append(rounds[i], enters(t, c, 3))
+				stands(t, c, 3*i+len(rounds[i]))
+			}
+			pass(t, rounds[i]...)
+		}
+		for i, round := range rounds {
+			one, two := round[1-i].leaves(t), round[2].leaves(t)
+			t.Always(t.TTL/20, "two of three have called Leave, and one has returned", func() bool { return !one.Returned() && !two.Returned() })
+			t.Want("Check of one who is inside", round[i].in.Check())
+			for _, k := range []*engine.Call{one, two, round[i].leaves(t)} {
+				k.Returns(t.Soon())
+			}
+		}
+		cs[0].Shows(t.Soon())
+	},
+}, {
+	ID: "Barrier.died", Title: "who dies inside has left",
+	Text:  "Three clients enter a DoubleBarrier. One of them crashes, and the two others call Leave: it returns after a crash and the slow re-check.",
+	Needs: []engine.Fault{engine.Shares, engine.Records, engine.Kill},
+	Check: func(t *engine.Trial) {
+		var all []*arrival
+		cs := t.Clients(3)
+		for _, c := range cs {
+			all = append(all, enters(t, c, 3))
+		}
+		pass(t, all...)
+		cs[1].Inject(engine.Kill)
+		one, two := all[0].leaves(t), all[2].leaves(t)
+		for _, k := range []*engine.Call{one, two} {
+			k.Returns(t.Crash() + t.Recheck() + t.Soon())
+		}
+		cs[0].Shows(t.Soon())
+	},
+}, {
+	ID: "Barrier.cut", Title: "who was counted passes after its session",
+	Text:  "The second of three clients that wait for a Barrier is cut off, before the third comes: the two others pass soon. After a crash, when the session of the second has ended, it is healed: it passes too, after recovery. Then the three pass another round.",
+	Needs: []engine.Fault{engine.Shares, engine.Records, engine.Deadlines, engine.Cut},
+	Check: func(t *engine.Trial) {
+		cs := t.Clients(3)
+		all := waiting(t, 3, cs[:2]...)
+		heal := cs[1].Inject(engine.Cut)
+		pass(t, all[0], arrives(t, cs[2], 3))
+		t.Eventually(t.Crash()+t.Soon(), "nobody stands in line", func() bool { return len(cs[0].Members()) == 0 })
+		heal()
+		all[1].Returns(t.Recovery())
+		cs[0].Shows(t.Recovery())
+		for _, c := range cs {
+			all = append(all, arrives(t, c, 3))
+		}
+		for _, a := range all[2:] {
+			a.Returns(t.Recovery())
+		}
+	},
+}, {
+	ID: "Barrier.lost-answer", Title: "a lost answer neither opens a barrier nor keeps it shut",
+	Text:  "The answer is lost to the request by which the first of three clients joins, and to that by which it opens the barrier. While two have come neither passes; when the third comes all pass, within the time of two crashes. In the end the line is empty.",
+	Needs: []engine.Fault{engine.Shares, engine.Records, engine.LoseAnswer},
+	Check: func(t *engine.Trial) {
+		cs := t.Clients(3)
+		cs[0].Live()
+		cs[0].Inject(engine.LoseAnswer)
+		all := []*arrival{arrives(t, cs[0], 3)}
+		t.Eventually(2*t.Crash(), "the first stands in line", func() bool { return len(cs[1].Members()) > 0 })
+		all = append(all, arrives(t, cs[1], 3))
+		t.Pass(t.Soon(), "in which it finds its place")
+		stay(t, 3, all...)
+		cs[0].Inject(engine.LoseAnswer)
+		for _, a := range append(all, arrives(t, cs[2], 3)) {
+			a.Returns(2*t.Crash(), nil)
+		}
+		cs[1].Settles()
+	},
+}}
