@@ -87,16 +87,17 @@ var itemRules = []engine.Rule{{
 	Needs: []engine.Fault{engine.Items, engine.LoseAnswer},
 	Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
+		first := a.Append("first") // so that there is a line
 		_, _ = a.Loses(engine.Append(t.Name, "lost"), nil, backend.ErrUnavailable, backend.ErrSessionEnded)
 		t.Pass(t.Crash(), "in which what is on its way may come")
 		l := b.Members()
-		if len(l) != 1 || l[0].Value != "lost" || !l[0].Pinned {
-			t.Fatalf("the line is %s; want one item", engine.ShowLine(l))
+		if len(l) != 2 || !engine.Same(l[0], first) || l[1].Value != "lost" || !l[1].Pinned {
+			t.Fatalf("the line is %s; want %s and one more item", engine.ShowLine(l), engine.Show(first))
 		}
 		guard := b.In(t.Name + "-beside").Join("guard")
-		_, _ = b.Loses(engine.RemoveItem(l[0], guard), nil, backend.ErrUnavailable)
-		b.Shows(t.Soon())
-		b.Do(engine.RemoveItem(l[0], guard))
+		_, _ = b.Loses(engine.RemoveItem(l[1], guard), nil, backend.ErrUnavailable)
+		b.Shows(t.Soon(), first)
+		b.Do(engine.RemoveItem(l[1], guard))
 	},
 }}
 
