@@ -1,0 +1,45 @@
+//go:build !race
+
+package recipes_test
+
+import (
+	"testing"
+
+	"github.com/succession-dev/succession/backend"
+	"pgregory.net/rapid"
+)
+
+// Each flaw is found within these schedules. This tests the rig, so it needs no race detector.
+func TestFlaws(t *testing.T) {
+	for name, f := range map[string]struct {
+		of   string
+		flaw func(backend.Session) backend.Session
+	}{
+		"everybody is first":    {"mutex", func(s backend.Session) backend.Session { return first{s} }},
+		"readers and writers":   {"rwmutex", func(s backend.Session) backend.Session { return first{s} }},
+		"the deadline is late":  {"mutex", func(s backend.Session) backend.Session { return optimist{s} }},
+		"a slot is held longer": {"semaphore", func(s backend.Session) backend.Session { return optimist{s} }},
+		"nobody leaves":         {"rwmutex", func(s backend.Session) backend.Session { return forgetful{s} }},
+		"claims go unseen":      {"queue", func(s backend.Session) backend.Session { return jealous{s} }},
+		"ghosts are counted":    {"barrier", func(s backend.Session) backend.Session { return haunted{s} }},
+		"one stays alone":       {"double", func(s backend.Session) backend.Session { return deaf{s} }},
+		"the last is not seen":  {"group", func(s backend.Session) backend.Session { return alone{s} }},
+		"sources overlap":       {"assign", func(s backend.Session) backend.Session { return first{s} }},
+		"machines overlap":      {"hot", func(s backend.Session) backend.Session { return first{s} }},
+		"a machine stays on":    {"cold", func(s backend.Session) backend.Session { return optimist{s} }},
+		"two are masters":       {"pool", func(s backend.Session) backend.Session { return first{s} }},
+		"a turn is not heard":   {"semaphore", func(s backend.Session) backend.Session { return deaf{s} }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			gen := rapid.Custom(draw)
+			for seed := range schedules {
+				if broken, _ := within(t, recipes[f.of], gen.Example(seed), f.flaw); len(broken) > 0 {
+					t.Logf("schedule %d: %s", seed, broken[0])
+					return
+				}
+			}
+			t.Errorf("not found in %d schedules", schedules)
+		})
+	}
+}
