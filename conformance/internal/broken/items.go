@@ -24,6 +24,7 @@ var itemFlaws = []Flaw{
 		Name:    "remove the first",
 		Breaks:  "L10: Remove takes out the item at the head, whichever it is",
 		Must:    "L10.remove Queue.full",
+		May:     "L10.lost-answer",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &removeFirst{s} },
 	},
 	{

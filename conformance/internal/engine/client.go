@@ -70,6 +70,11 @@ func (c *Client) Session(ctx context.Context) (backend.Session, error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.dead { // where a client is killed by ending its session, it could have another one
+		err := fmt.Errorf("%w: the client was killed", backend.ErrClosed)
+		done(err)
+		return nil, err
+	}
 	known := c.taps[s]
 	if known == nil {
 		known = &tap{Session: s, c: c}

@@ -217,7 +217,7 @@ var queueRules = []engine.Rule{{
 	},
 }, {
 	ID: "Queue.crash", Title: "what a consumer that crashes has taken goes to another, at its place",
-	Text:  "Of four items one consumer takes the first and another the second, and the first consumer crashes. Two more ask for an item: one gets the third at once. When the last has been taken too, the next one to ask waits, and gets the first after a crash. When the second consumer crashes as well, and a fifth item is put after that, the second is taken before the fifth.",
+	Text:  "Four consumers take an item each, and the one with the first item crashes. Whoever asks for one more gets the first item after a crash. When the second consumer crashes as well, and a fifth item is put after that, the second is taken before the fifth.",
 	Needs: needs(engine.Kill),
 	Check: func(t *engine.Trial) {
 		l := newLedger(t)
@@ -225,8 +225,8 @@ var queueRules = []engine.Rule{{
 		ws[3].puts("one", "two", "three", "four")
 		one := ws[0].gets("one")
 		ws[1].gets("two")
-		ws[0].Inject(engine.Kill)
 		three, four := ws[2].gets("three"), ws[3].gets("four")
+		ws[0].Inject(engine.Kill)
 		again := ws[2].takes().gets(t.Crash()+t.Soon(), "one")
 		if again.ID != one.ID {
 			t.Fatalf("the item %s is now the item %s", one.ID, again.ID)
