@@ -69,7 +69,9 @@ var sessionTimes = map[string]float64{
 	"L6.bound": 2.0, "L5.queue": 1.8, "L3.idle": 2.3, "L3.alone": 0.5, "L3.dropped": 0.5, "L3.cut": 1.6,
 	"L3.removed": 1.0, "L3.kill": 1.6, "L3.expire": 0.5, "L3.close": 0.5, "L3.leave": 0.5,
 	"L1.cancelled-cut": 3.9, "L9.deadline": 2.0, "L9.cut": 1.5, "L9.lost-answer": 1.1,
-	"L3.line": 0.2, "L3.line-crash": 1.1, "L10.append": 1.1, "L10.remove": 1.1, "L10.ended": 1.2, "L10.lost-answer": 1.1,
+	"L3.line": 0.2, "L3.line-crash": 1.1, "L10.append": 1.3, "L10.remove": 1.3, "L10.ended": 1.3, "L10.lost-answer": 1.3,
+	"Queue.cut": 1.1, "Queue.crash": 2.4, "Queue.churn": 0.3, "Queue.lost-answer": 2.6, "Barrier.lost-answer": 1.5,
+	"Barrier.cut": 1.1, "Group.cut": 1.2, "Group.woken": 0.5, "Group.assign": 1.2, "Group.crash": 1.1,
 }
 
 // besides is what a rule takes in addition to its session times.
