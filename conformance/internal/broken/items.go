@@ -10,7 +10,7 @@ var itemFlaws = []Flaw{
 	{
 		Name:    "lent items",
 		Breaks:  "L10: an item goes with the session that appended it",
-		Must:    "L10.append",
+		Must:    "L10.append Task.workers",
 		May:     "L10",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &lentItems{s} },
 	},
