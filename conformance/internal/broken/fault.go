@@ -48,7 +48,7 @@ var faultFlaws = []Flaw{
 	{
 		Name:     "agent's session",
 		Breaks:   "G8: the session is that of an agent on the machine, and outlives the process that crashes",
-		Must:     "L3.kill G4.crash Fault.killed-candidate Lock.crash Group.crash Task.standby Task.cold",
+		Must:     "L3.kill G4.crash Fault.killed-candidate Lock.crash Group.crash Task.standby Task.cold Task.workers",
 		May:      "L3.line-crash",
 		session:  func(b *Backend, s backend.Session) backend.Session { return agentsSessionOf(b, s) },
 		outlives: true,

@@ -19,7 +19,7 @@ var lineFlaws = []Flaw{
 	{
 		Name:    "joins alone",
 		Breaks:  "L3: WatchLine does not see that somebody has left",
-		Must:    "L3.line L3.line-past L3.line-crash",
+		Must:    "L3.line L3.line-past L3.line-crash Task.workers",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &joinsAlone{s} },
 	},
 	{
