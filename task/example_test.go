@@ -41,6 +41,7 @@ func ExampleStandby_Hot() {
 // A cold machine runs what nobody runs. The monitor tells what there is.
 func ExampleStandby_Cold() {
 	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
 	b := memory.New(nil).Client("m1")
 	defer b.Close()
 	s := task.NewStandby(b, "bus", &task.Options{ID: "m1"})
@@ -69,6 +70,7 @@ func ExampleStandby_Cold() {
 
 func ExamplePool() {
 	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
 	b := memory.New(nil).Client("m1")
 	defer b.Close()
 	p := task.NewPool(b, "jobs", &task.Options{ID: "m1"})
