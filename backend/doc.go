@@ -166,8 +166,8 @@
 //     itself and the record at one instant, and [PlaceOf] decides;
 //   - its deadline rule: which heartbeat proves that the session lives, and how long.
 //
-// Embed [NoShares], [NoPins], [NoItems] and [NoRecords] until there is what they stand for. Register a scheme
-// ([Register]), and run package conformance from the first day on: it says which law is
+// Embed [NoShares], [NoPins], [NoItems] and [NoRecords] until there is what they stand for.
+// Register a scheme ([Register]), and run package conformance from the first day on: it says which law is
 // not kept, and what was seen. Package memory keeps each law in the fewest words; package
 // etcd is the one to read for a coordinator that is a server. Package
 // internal/kit/example is a whole driver in 400 lines, for a small coordinator behind
