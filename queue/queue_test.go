@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -214,19 +215,35 @@ func TestReturn(t *testing.T) {
 	})
 }
 
-// Of two calls of Done at once both succeed.
+// slow is a session whose second Remove waits.
+type slow struct {
+	backend.Session
+	calls atomic.Int32
+	until chan struct{}
+}
+
+func (s *slow) Remove(ctx context.Context, m, by backend.Member) error {
+	if s.calls.Add(1) == 2 {
+		<-s.until
+	}
+	return s.Session.Remove(ctx, m, by)
+}
+
+// Of two calls of Done at once both succeed, also where the second request comes after the claim
+// has gone.
 func TestDoneTwiceAtOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, c *memory.Coordinator) {
-		b := client(t, c, "a")
-		b.Delay(time.Millisecond, time.Millisecond)
-		q := named(b, "a")
+		s := &slow{Session: must[backend.Session](t)(client(t, c, "a").Session(t.Context())), until: make(chan struct{})}
+		q := named(wrapped{client(t, c, "b"), func(backend.Session) backend.Session { return s }}, "a")
 		put(t, q, "one")
 		item := takes(t, q, "one")
 		results := make(chan error, 2)
-		go func() { results <- item.Done(t.Context()) }()
-		time.Sleep(time.Millisecond / 2)
-		go func() { results <- item.Done(t.Context()) }()
-		if err := errors.Join(<-results, <-results); err != nil {
+		for range 2 {
+			go func() { results <- item.Done(t.Context()) }()
+		}
+		err := <-results
+		close(s.until)
+		if err := errors.Join(err, <-results); err != nil {
 			t.Error(err)
 		}
 	})
@@ -269,6 +286,20 @@ func TestTakeWaits(t *testing.T) {
 			done(t, call.item)
 		}
 		abandoned(t, c)
+	})
+}
+
+// A process that gives no ID has one all the same, by which all that it takes can be told.
+func TestTaker(t *testing.T) {
+	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		q := queue.New(client(t, c, "a"), "jobs", nil)
+		put(t, q, "one", "two")
+		for _, value := range []string{"one", "two"} {
+			defer takes(t, q, value).Return(t.Context())
+		}
+		if l := must[[]queue.Entry](t)(q.List(t.Context())); l[0].Taker == "" || l[0].Taker != l[1].Taker || l[0].Token == l[1].Token {
+			t.Errorf("%+v", l)
+		}
 	})
 }
 
@@ -335,7 +366,10 @@ func TestTurnIsLost(t *testing.T) {
 		b := client(t, c, "a")
 		call := take(t.Context(), named(b, "a"))
 		c.Remove("jobs-turn", c.Members("jobs-turn")[0].Key)
-		time.Sleep(ttl)
+		time.Sleep(time.Second)
+		if n := len(c.Members("jobs-turn")); call.got(t) || n != 1 {
+			t.Fatalf("%d wait for their turn", n)
+		}
 		b.Expire()
 		time.Sleep(ttl)
 		if n := len(c.Members("jobs-turn")); call.got(t) || n != 1 {
@@ -628,13 +662,13 @@ func TestForeignMembers(t *testing.T) {
 	}
 }
 
-// lacking is a backend whose sessions lack something.
-type lacking struct {
+// wrapped is a backend with other sessions.
+type wrapped struct {
 	backend.Backend
 	wrap func(backend.Session) backend.Session
 }
 
-func (b lacking) Session(ctx context.Context) (backend.Session, error) {
+func (b wrapped) Session(ctx context.Context) (backend.Session, error) {
 	s, err := b.Backend.Session(ctx)
 	if err != nil {
 		return nil, err
@@ -667,14 +701,14 @@ func TestLackingBackends(t *testing.T) {
 				t.Errorf("%v does not say what to do", err)
 			}
 		}
-		q := named(lacking{b, func(s backend.Session) backend.Session { return withoutItems{rest: rest{deep{s}}} }}, "a")
+		q := named(wrapped{b, func(s backend.Session) backend.Session { return withoutItems{rest: rest{deep{s}}} }}, "a")
 		unsupported(q.Put(t.Context(), "one"), "no items")
 		_, err := q.Take(t.Context())
 		unsupported(err, "no items")
 		_, err = q.TryTake(t.Context())
 		unsupported(err, "no items")
 
-		q = named(lacking{b, func(s backend.Session) backend.Session { return withoutShares{rest: rest{deep{s}}} }}, "a")
+		q = named(wrapped{b, func(s backend.Session) backend.Session { return withoutShares{rest: rest{deep{s}}} }}, "a")
 		put(t, q, "one")
 		_, err = q.Take(t.Context())
 		unsupported(err, "no shared members")
