@@ -21,13 +21,13 @@ import (
 	"io"
 	"maps"
 	"os"
-	"os/exec"
 	"os/signal"
 	"time"
 
 	"github.com/succession-dev/succession/backend"
 	_ "github.com/succession-dev/succession/consul"
 	_ "github.com/succession-dev/succession/etcd"
+	"github.com/succession-dev/succession/examples/internal/child"
 	_ "github.com/succession-dev/succession/local"
 	_ "github.com/succession-dev/succession/zookeeper"
 )
@@ -46,7 +46,7 @@ func main() {
 
 	var err error
 	if *id != "" {
-		err = child(ctx, *url, *id)
+		err = collector(ctx, *url, *id)
 	} else {
 		err = run(ctx, os.Stdout, *url, *collectors, *rounds, *pause)
 	}
@@ -61,14 +61,11 @@ func run(ctx context.Context, out io.Writer, url string, collectors, rounds int,
 	if collectors < 2 {
 		return errors.New("two collectors are needed, so that one can go")
 	}
-	if url == "" {
-		folder, err := os.MkdirTemp("", "collectors-")
-		if err != nil {
-			return err
-		}
-		defer os.RemoveAll(folder)
-		url = "local:" + folder
+	url, remove, err := child.URL(url)
+	if err != nil {
+		return err
 	}
+	defer remove()
 	b, err := backend.Open(ctx, url)
 	if err != nil {
 		return err
@@ -82,19 +79,20 @@ func run(ctx context.Context, out io.Writer, url string, collectors, rounds int,
 	d := newDesk(b, out)
 	go d.listen(told)
 
-	var all []*process
+	var all []*child.Process
 	defer func() {
 		for _, p := range all {
-			p.stop()
+			p.Stop()
 		}
 	}()
 	for i := range collectors {
-		p := &process{id: fmt.Sprint("collector-", i+1), url: url, tells: tells}
-		if err := p.start(); err != nil {
+		id := fmt.Sprint("collector-", i+1)
+		p := &child.Process{ID: id, Args: []string{"-collector", id, "-url", url}, Out: tells}
+		if err := p.Start(); err != nil {
 			return err
 		}
 		all = append(all, p)
-		if err := d.settles(ctx, p.id, "has come", i+1); err != nil {
+		if err := d.settles(ctx, p.ID, "has come", i+1); err != nil {
 			return err
 		}
 	}
@@ -102,68 +100,33 @@ func run(ctx context.Context, out io.Writer, url string, collectors, rounds int,
 		p, before, how := all[round%collectors], d.owners(), "is killed"
 		time.Sleep(pause)
 		if round%2 == 0 {
-			d.excuses(p.id)
-			p.kill()
+			d.excuses(p.ID)
+			p.Crash()
 		} else {
 			how = "leaves"
-			p.stop()
+			p.Stop()
 		}
-		if err := d.settles(ctx, p.id, how, collectors-1); err != nil {
+		if err := d.settles(ctx, p.ID, how, collectors-1); err != nil {
 			return err
 		}
 		time.Sleep(pause)
-		if err := p.start(); err != nil {
+		if err := p.Start(); err != nil {
 			return err
 		}
-		if err := d.settles(ctx, p.id, "is back", collectors); err != nil {
+		if err := d.settles(ctx, p.ID, "is back", collectors); err != nil {
 			return err
 		}
 		if !maps.Equal(before, d.owners()) {
-			return fmt.Errorf("%s is back and does not find its own sources again", p.id)
+			return fmt.Errorf("%s is back and does not find its own sources again", p.ID)
 		}
 	}
 	return d.figures(ctx)
 }
 
-// A process is a collector that this process starts, stops and kills.
-type process struct {
-	id, url string
-	tells   *os.File // where it tells what it does: one pipe for all, which keeps the order
-	cmd     *exec.Cmd
-	lives   io.Closer // the collector leaves when this is closed, and so also when the run dies
-}
-
-func (p *process) start() error {
-	program, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	p.cmd = exec.Command(program, "-collector", p.id, "-url", p.url)
-	p.cmd.Stdout, p.cmd.Stderr = p.tells, os.Stderr
-	if p.lives, err = p.cmd.StdinPipe(); err != nil {
-		return err
-	}
-	return p.cmd.Start()
-}
-
-func (p *process) stop() {
-	p.lives.Close()
-	p.cmd.Wait()
-}
-
-func (p *process) kill() {
-	p.cmd.Process.Kill()
-	p.cmd.Wait()
-}
-
-// child is what a collector's process runs. It ends when its standard input ends.
-func child(ctx context.Context, url, id string) error {
-	ctx, cancel := context.WithCancel(ctx)
+// collector is what a collector's process runs. It ends when its standard input ends.
+func collector(ctx context.Context, url, id string) error {
+	ctx, cancel := child.Context(ctx)
 	defer cancel()
-	go func() {
-		io.Copy(io.Discard, os.Stdin)
-		cancel()
-	}()
 	b, err := backend.Open(ctx, url)
 	if err != nil {
 		return err

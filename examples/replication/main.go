@@ -24,13 +24,13 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"os/signal"
 	"time"
 
 	"github.com/succession-dev/succession/backend"
 	_ "github.com/succession-dev/succession/consul"
 	_ "github.com/succession-dev/succession/etcd"
+	"github.com/succession-dev/succession/examples/internal/child"
 	_ "github.com/succession-dev/succession/local"
 	"github.com/succession-dev/succession/task"
 	_ "github.com/succession-dev/succession/zookeeper"
@@ -51,7 +51,7 @@ func main() {
 
 	var err error
 	if *id != "" {
-		err = child(ctx, *url, *id)
+		err = process(ctx, *url, *id)
 	} else {
 		err = run(ctx, os.Stdout, *url, *machines, *rounds, *pause)
 	}
@@ -66,14 +66,11 @@ func run(ctx context.Context, out io.Writer, url string, machines, rounds int, p
 	if machines < 2 {
 		return errors.New("two machines are needed, so that one can die")
 	}
-	if url == "" {
-		folder, err := os.MkdirTemp("", "replication-")
-		if err != nil {
-			return err
-		}
-		defer os.RemoveAll(folder)
-		url = "local:" + folder
+	url, remove, err := child.URL(url)
+	if err != nil {
+		return err
 	}
+	defer remove()
 	b, err := backend.Open(ctx, url)
 	if err != nil {
 		return err
@@ -92,18 +89,19 @@ func run(ctx context.Context, out io.Writer, url string, machines, rounds int, p
 		}
 	}
 
-	var all []*process
+	var all []*child.Process
 	end := func() {
 		for _, p := range all {
-			p.stop()
+			p.Stop()
 		}
 		all = nil
 		tells.Close()
 	}
 	defer end()
 	for i := range machines {
-		p := &process{id: fmt.Sprint("machine-", i+1), url: url, tells: tells}
-		if err := p.start(); err != nil {
+		id := fmt.Sprint("machine-", i+1)
+		p := &child.Process{ID: id, Args: []string{"-machine", id, "-url", url}, Out: tells}
+		if err := p.Start(); err != nil {
 			return err
 		}
 		all = append(all, p)
@@ -117,21 +115,21 @@ func run(ctx context.Context, out io.Writer, url string, machines, rounds int, p
 			return err
 		}
 		how := "is killed"
-		if round%2 == 0 || freeze(p.cmd.Process) != nil {
-			p.kill()
-			err = p.start()
+		if round%2 == 0 || freeze(p.Process) != nil {
+			p.Crash()
+			err = p.Start()
 		} else {
 			how = "hangs"
 			err = a.goesOn(ctx, pause)
-			err = errors.Join(err, thaw(p.cmd.Process))
+			err = errors.Join(err, thaw(p.Process))
 		}
 		if err != nil {
 			return err
 		}
-		if err := a.allRun(ctx, p.id+" "+how); err != nil {
+		if err := a.allRun(ctx, p.ID+" "+how); err != nil {
 			return err
 		}
-		fmt.Fprintf(out, "%s %s\n", p.id, how)
+		fmt.Fprintf(out, "%s %s\n", p.ID, how)
 		a.print(ctx, out)
 	}
 	for _, table := range tables {
@@ -146,45 +144,10 @@ func run(ctx context.Context, out io.Writer, url string, machines, rounds int, p
 	return a.figures(ctx, out)
 }
 
-// A process is a machine that this process starts, stops and kills.
-type process struct {
-	id, url string
-	tells   *os.File // where it tells what it does: one pipe for all, which keeps the order
-	cmd     *exec.Cmd
-	lives   io.Closer // the machine ends when this is closed, and so also when the run dies
-}
-
-func (p *process) start() error {
-	program, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	p.cmd = exec.Command(program, "-machine", p.id, "-url", p.url)
-	p.cmd.Stdout, p.cmd.Stderr = p.tells, os.Stderr
-	if p.lives, err = p.cmd.StdinPipe(); err != nil {
-		return err
-	}
-	return p.cmd.Start()
-}
-
-func (p *process) stop() {
-	p.lives.Close()
-	p.cmd.Wait()
-}
-
-func (p *process) kill() {
-	p.cmd.Process.Kill()
-	p.cmd.Wait()
-}
-
-// child is what a machine's process runs. It ends when its standard input ends.
-func child(ctx context.Context, url, id string) error {
-	ctx, cancel := context.WithCancel(ctx)
+// process is what a machine's process runs. It ends when its standard input ends.
+func process(ctx context.Context, url, id string) error {
+	ctx, cancel := child.Context(ctx)
 	defer cancel()
-	go func() {
-		io.Copy(io.Discard, os.Stdin)
-		cancel()
-	}()
 	b, err := backend.Open(ctx, url)
 	if err != nil {
 		return err

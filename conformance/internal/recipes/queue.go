@@ -308,19 +308,12 @@ var queueRules = []engine.Rule{{
 			waiting = append(waiting, w.waits(i+1))
 		}
 		t.Pass(t.TTL/10, "until all waits have been set up")
-		before := make(map[*worker]int64)
-		for _, w := range ws[2:5] {
-			before[w] = w.Requests()
-		}
-		ws[5].puts("one")
-		items := []*queue.Item{waiting[0].gets(t.Soon(), "one")}
-		t.Pass(t.TTL/20, "in which those whose turn it is not might be woken")
-		for w, n := range before {
-			// A heartbeat, or a second look, may be due.
-			if n = w.Requests() - n; n > 2 {
-				t.Fatalf("%s, whose turn it is not, has sent %d requests", w.Name, n)
-			}
-		}
+		var items []*queue.Item
+		silent(t, []*engine.Client{ws[2].Client, ws[3].Client, ws[4].Client}, func() {
+			ws[5].puts("one")
+			items = append(items, waiting[0].gets(t.Soon(), "one"))
+			t.Pass(t.TTL/20, "in which those whose turn it is not might be woken")
+		})
 		ws[5].puts("two", "three", "four", "five")
 		for i, value := range []string{"two", "three", "four", "five"} {
 			items = append(items, waiting[i+1].gets(t.Soon(), value))
