@@ -2,4 +2,4 @@
 
 package recipes_test
 
-const schedules = 60
+const schedules = 30
