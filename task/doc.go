@@ -28,7 +28,7 @@
 //	bus-idle           m5  <-  m6  <-  m7       cold; m5 looks for a task, m6 and m7 wait behind it
 //
 //	bus-tasks/orders      {"state":"started"}                        Start, Stop, finished
-//	bus-position/orders   {"position":4711,"token":93,"id":"m1",...}  Begin, Commit
+//	bus-position/orders   {"position":4711,"token":93,"id":"m1",...}  Commit
 //	bus-news              orders                                     the newest Start wakes m5
 //
 // A console starts and stops tasks ([Standby.Start], [Standby.Stop]), and a monitor shows who runs
@@ -41,11 +41,11 @@
 // whatever clocks do. What it has done after its last commit is done again: a task must be able to
 // repeat that, or give [elect.Term.Token] to a store that refuses smaller ones.
 //
-// In requests: to begin a run costs an election and four more, of which one is a watch on the
-// record of the task; a commit one write; Start three and Stop two. Whoever stands by, hot or cold,
-// has one watch, on the member just in front. Only the first of the idle looks at tasks: at each
-// look two requests, one for each task, and one more for each that is started; it waits with one
-// watch for each task that somebody runs.
+// In requests: to begin a run costs an election, a look at the record of the task and then a watch
+// on it, and a read and a write of the position; a commit one write; Start three and Stop two.
+// Whoever stands by, hot or cold, has one watch, on the member just in front. Only the first of the
+// idle looks at tasks: at each look two requests, one for each task, and one more for each that is
+// started; it waits with one watch for each task that somebody runs.
 //
 // # Pool
 //

@@ -65,11 +65,11 @@ func (s *Standby) lead(ctx context.Context, t *elect.Term, task string, waits bo
 	case <-alive.Done():
 		return outcome(ctx, alive, t, nil)
 	}
-	r := &Run{Term: t, Task: task, record: s.position(task)}
+	r := &Run{Term: t, Task: task, ctx: alive, record: s.position(task)}
 	err := r.begin(alive, s.o.ID)
 	if err == nil {
 		err = run(alive, r)
-		if err == nil && overOf(alive, t) == nil {
+		if err == nil && r.Check() == nil {
 			err = s.finish(alive, r)
 		}
 	}

@@ -26,14 +26,15 @@ type crew struct {
 	pool   *task.Pool // of the client
 
 	mu    sync.Mutex
-	by    map[string]string // who runs each task now
-	begun []string          // the tasks in the order in which they began
-	runs  map[string]uint64 // the newest run of each task
+	now   map[string]*task.Task // the newest run of each task, while it goes on
+	by    map[string]string     // whose that is
+	begun []string              // the tasks in the order in which they began
+	runs  map[string]uint64     // the number of the newest run of each task
 }
 
 func newCrew(t *testing.T, c *memory.Coordinator) *crew {
 	b := client(t, c, "client")
-	return &crew{t: t, c: c, client: b, pool: task.NewPool(b, "jobs", nil), by: make(map[string]string), runs: make(map[string]uint64)}
+	return &crew{t: t, c: c, client: b, pool: task.NewPool(b, "jobs", nil), now: make(map[string]*task.Task), by: make(map[string]string), runs: make(map[string]uint64)}
 }
 
 type worker struct {
@@ -62,19 +63,22 @@ func (w *worker) ends(t *testing.T) {
 
 func (cr *crew) run(ctx context.Context, id string, t *task.Task) (string, error) {
 	cr.mu.Lock()
-	if other := cr.by[t.Value]; other != "" {
-		cr.t.Errorf("%s and %s run %s", other, id, t.Value)
+	if other := cr.now[t.Value]; other != nil && other.Check() == nil { // it may just be ending
+		cr.t.Errorf("%s and %s run %s", cr.by[t.Value], id, t.Value)
 	}
 	if t.Run <= cr.runs[t.Value] {
 		cr.t.Errorf("run %d of %s, after %d", t.Run, t.Value, cr.runs[t.Value])
 	}
-	cr.by[t.Value], cr.runs[t.Value] = id, t.Run
+	cr.now[t.Value], cr.by[t.Value], cr.runs[t.Value] = t, id, t.Run
 	cr.begun = append(cr.begun, t.Value)
 	cr.mu.Unlock()
 	defer func() {
 		cr.mu.Lock()
 		defer cr.mu.Unlock()
-		delete(cr.by, t.Value)
+		if cr.now[t.Value] == t {
+			delete(cr.now, t.Value)
+			delete(cr.by, t.Value)
+		}
 	}()
 	select {
 	case <-ctx.Done():

@@ -15,9 +15,8 @@ import (
 var ErrBackwards = errors.New("a position never goes back")
 
 // A Run is one run of a task by one machine, which ends for good. It is a term of the task's
-// election: Token is larger than that of every earlier run of the task, Check says at the moment of
-// the call whether the run may go on, and Put writes a record only while no other machine can run
-// the task. It is safe for concurrent use.
+// election: Token is larger than that of every earlier run of the task, and Put writes a record only
+// while no other machine can run the task. It is safe for concurrent use.
 //
 // The function that was given a Run ends it by returning, and need not call Resign.
 type Run struct {
@@ -25,6 +24,7 @@ type Run struct {
 	// Task is the name of the task.
 	Task string
 
+	ctx    context.Context
 	record string // that has the position
 
 	mu  sync.Mutex
@@ -39,6 +39,13 @@ type progress struct {
 	ID       string    `json:"id"`
 	Since    time.Time `json:"since"` // by the machine's own clock
 }
+
+// Context is the context that the function of the run was given.
+func (r *Run) Context() context.Context { return r.ctx }
+
+// Check returns nil while the run may go on, and afterwards the cause of its context. It notices a
+// pause of the process that no timer has noticed yet, as [elect.Term.Check] does. It does not block.
+func (r *Run) Check() error { return overOf(r.ctx, r.Term) }
 
 // Position returns the position that is recorded: what the run before has recorded last, 0 if
 // there was none, and later what Commit has recorded. It does not block.

@@ -70,16 +70,16 @@ type floor struct {
 	c       *memory.Coordinator
 	console *task.Standby
 
-	mu    sync.Mutex
-	runs  map[string]*task.Run // of each task: the newest
-	alone map[string]bool      // whether that one is running
-	done  map[string]uint64    // how far each task has come
+	mu   sync.Mutex
+	runs map[string]*task.Run // of each task: the newest
+	now  map[string]*task.Run // of each task: the newest, while it is running
+	done map[string]uint64    // how far each task has come
 }
 
 func newFloor(t *testing.T, c *memory.Coordinator) *floor {
 	return &floor{
 		t: t, c: c, console: task.NewStandby(client(t, c, "console"), "bus", nil),
-		runs: make(map[string]*task.Run), alone: make(map[string]bool), done: make(map[string]uint64),
+		runs: make(map[string]*task.Run), now: make(map[string]*task.Run), done: make(map[string]uint64),
 	}
 }
 
@@ -118,7 +118,7 @@ func (m *machine) ends(t *testing.T) {
 // run works one step each second until its context ends. It checks that it is alone.
 func (f *floor) run(ctx context.Context, r *task.Run) error {
 	f.mu.Lock()
-	if f.alone[r.Task] {
+	if other := f.now[r.Task]; other != nil && other.Check() == nil { // it may just be ending
 		f.t.Errorf("two run %s", r.Task)
 	}
 	if last := f.runs[r.Task]; last != nil && r.Token() <= last.Token() {
@@ -127,12 +127,14 @@ func (f *floor) run(ctx context.Context, r *task.Run) error {
 	if r.Position() < f.done[r.Task] {
 		f.t.Errorf("%s begins at %d, and %d is recorded", r.Task, r.Position(), f.done[r.Task])
 	}
-	f.runs[r.Task], f.alone[r.Task] = r, true
+	f.runs[r.Task], f.now[r.Task] = r, r
 	f.mu.Unlock()
 	defer func() {
 		f.mu.Lock()
-		f.alone[r.Task] = false
-		f.mu.Unlock()
+		defer f.mu.Unlock()
+		if f.now[r.Task] == r {
+			delete(f.now, r.Task)
+		}
 	}()
 	for at := r.Position(); ; at++ {
 		if err := r.Commit(ctx, at); err != nil {
@@ -171,8 +173,8 @@ func (f *floor) expect(when, name, id string) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.alone[name] != (id != "") {
-		f.t.Errorf("%s: somebody runs %s: %v", when, name, f.alone[name])
+	if running := f.now[name] != nil; running != (id != "") {
+		f.t.Errorf("%s: somebody runs %s: %v", when, name, running)
 	}
 }
 
@@ -199,7 +201,7 @@ func TestHot(t *testing.T) {
 		ok(t, f.console.Stop(ctx, "orders"))
 		f.expect("when it is stopped", "orders", "")
 		f.mu.Lock()
-		want(t, context.Cause(f.runs["orders"].Context()), elect.ErrResigned)
+		want(t, f.runs["orders"].Check(), task.ErrStopped)
 		at := f.done["orders"]
 		f.mu.Unlock()
 		time.Sleep(time.Minute)

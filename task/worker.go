@@ -11,11 +11,12 @@ import (
 	"github.com/succession-dev/succession/record"
 )
 
-// A Task is one run of a task by a worker. It is the term of the worker's presence: Check says at
-// the moment of the call whether the run may go on, and Put writes a record only while the task
-// cannot be given to another worker.
+// A Task is one run of a task by a worker. It is the term of the worker's presence: Put writes a
+// record only while the task cannot be given to another worker.
 type Task struct {
 	*elect.Term
+	ctx context.Context
+
 	ID    uint64
 	Value string // as it was given to Submit
 	// Run is 1 for the first worker that runs the task, and larger for each later one. A store
@@ -23,6 +24,13 @@ type Task struct {
 	// that was paused. Token is that of the worker's presence, and does not grow from run to run.
 	Run uint64
 }
+
+// Context is the context that the function was given.
+func (t *Task) Context() context.Context { return t.ctx }
+
+// Check returns nil while the run may go on, and afterwards the cause of its context. It notices a
+// pause of the process that no timer has noticed yet, as [elect.Term.Check] does. It does not block.
+func (t *Task) Check() error { return overOf(t.ctx, t.Term) }
 
 // Work makes this process a worker of the pool until ctx ends: it calls fn for each task that the
 // master assigns to it, one at a time. It also stands for master. A process that is to run several
@@ -72,7 +80,7 @@ func (p *Pool) serve(ctx context.Context, t *elect.Term, fn func(context.Context
 	done := uint64(0)
 	for e, err := range record.New(p.b, p.assignedTo(t.Member().Position), record.JSON[assignment]()).Follow(alive) {
 		if a := e.Value; err == nil && a.ID != done {
-			err = p.do(alive, &Task{Term: t, ID: a.ID, Value: a.Value, Run: a.Run}, a.Key, fn)
+			err = p.do(alive, &Task{Term: t, ctx: alive, ID: a.ID, Value: a.Value, Run: a.Run}, a.Key, fn)
 			done = a.ID
 		}
 		if err != nil {
@@ -99,7 +107,7 @@ func (p *Pool) do(ctx context.Context, t *Task, key string, fn func(context.Cont
 	}
 	if !stored {
 		value, err := fn(ctx, t)
-		if over := overOf(ctx, t.Term); over != nil {
+		if over := t.Check(); over != nil {
 			return over
 		}
 		if err := p.store(ctx, t, p.resultOf(value, err, key)); err != nil {
