@@ -215,15 +215,18 @@ func TestReturn(t *testing.T) {
 	})
 }
 
-// slow is a session whose second Remove waits.
+// slow is a session whose second Remove waits, and whose first waits for the second to begin.
 type slow struct {
 	backend.Session
-	calls atomic.Int32
-	until chan struct{}
+	calls        atomic.Int32
+	begun, until chan struct{}
 }
 
 func (s *slow) Remove(ctx context.Context, m, by backend.Member) error {
-	if s.calls.Add(1) == 2 {
+	if s.calls.Add(1) == 1 {
+		<-s.begun
+	} else {
+		close(s.begun)
 		<-s.until
 	}
 	return s.Session.Remove(ctx, m, by)
@@ -233,7 +236,7 @@ func (s *slow) Remove(ctx context.Context, m, by backend.Member) error {
 // has gone.
 func TestDoneTwiceAtOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, c *memory.Coordinator) {
-		s := &slow{Session: must[backend.Session](t)(client(t, c, "a").Session(t.Context())), until: make(chan struct{})}
+		s := &slow{Session: must[backend.Session](t)(client(t, c, "a").Session(t.Context())), begun: make(chan struct{}), until: make(chan struct{})}
 		q := named(wrapped{client(t, c, "b"), func(backend.Session) backend.Session { return s }}, "a")
 		put(t, q, "one")
 		item := takes(t, q, "one")
@@ -568,8 +571,10 @@ func TestLimitOfWhatIsTaken(t *testing.T) {
 		must[backend.Session](t)(b.Session(t.Context()))
 		call := take(t.Context(), of(t, c, "taker"))
 		b.Delay(time.Second, 0)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
 		result := make(chan error)
-		go func() { result <- slow.Put(t.Context(), "slow") }()
+		go func() { result <- slow.Put(ctx, "slow") }()
 		time.Sleep(3 * time.Second / 2) // it has seen that there is room
 		put(t, first, "first")
 		if !call.got(t) || call.item.Value != "first" {
@@ -644,8 +649,10 @@ func TestForeignMembers(t *testing.T) {
 				put(t, q, "one")
 				s := must[backend.Session](t)(client(t, c, "stranger").Session(t.Context()))
 				m := must[backend.Member](t)(join(t.Context(), s))
-				_, takeErr := q.Take(t.Context())
-				_, tryErr := q.TryTake(t.Context())
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				defer cancel()
+				_, takeErr := q.Take(ctx)
+				_, tryErr := q.TryTake(ctx)
 				_, listErr := q.List(t.Context())
 				for _, err := range []error{takeErr, tryErr, listErr} {
 					if err == nil || !strings.Contains(err.Error(), m.Line) || !strings.Contains(err.Error(), m.Key) {
@@ -693,6 +700,8 @@ type (
 // Where the backend lacks something, it is said so, also by a call that would wait for ever.
 func TestLackingBackends(t *testing.T) {
 	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
 		b := client(t, c, "a")
 		unsupported := func(err error, what string) {
 			t.Helper()
@@ -702,15 +711,15 @@ func TestLackingBackends(t *testing.T) {
 			}
 		}
 		q := named(wrapped{b, func(s backend.Session) backend.Session { return withoutItems{rest: rest{deep{s}}} }}, "a")
-		unsupported(q.Put(t.Context(), "one"), "no items")
-		_, err := q.Take(t.Context())
+		unsupported(q.Put(ctx, "one"), "no items")
+		_, err := q.Take(ctx)
 		unsupported(err, "no items")
-		_, err = q.TryTake(t.Context())
+		_, err = q.TryTake(ctx)
 		unsupported(err, "no items")
 
 		q = named(wrapped{b, func(s backend.Session) backend.Session { return withoutShares{rest: rest{deep{s}}} }}, "a")
 		put(t, q, "one")
-		_, err = q.Take(t.Context())
+		_, err = q.Take(ctx)
 		unsupported(err, "no shared members")
 		lists(t, named(b, "a"), "one")
 		abandoned(t, c)
