@@ -69,7 +69,7 @@
 //   - L1: Join adds exactly one member, behind all that ever joined. If the answer is
 //     lost, the session finds its member, or proves that there is none, before it
 //     creates another. No failure leaves a ghost.
-//   - L2: Ahead and Line are at least as fresh as this session's last Join and last
+//   - L2: Ahead and Line are at least as fresh as this session's last Join, Append and
 //     Gone. A member that was missing once never comes back. Both also return the
 //     header, read no earlier than the line. Ahead costs one round trip: its reads go
 //     out together, with the heartbeat if the deadline needs one. It fails with

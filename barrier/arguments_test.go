@@ -21,7 +21,7 @@ func TestNumbersDiffer(t *testing.T) {
 	bubble(t, func(t *testing.T, c *memory.Coordinator) {
 		all := []*call{waits(t, c, "a", 3)}
 		wrong := waits(t, c, "wrong", 2)
-		<-wrong.done
+		ends(t, wrong)
 		want(t, wrong.err, backend.ErrInvalid)
 		for _, s := range []string{"start", ": 2", "says 3"} {
 			if !strings.Contains(wrong.err.Error(), s) {
@@ -39,7 +39,7 @@ func TestNumbersDiffer(t *testing.T) {
 	bubble(t, func(t *testing.T, c *memory.Coordinator) {
 		enters(t, c, "a", 1)
 		wrong := enters(t, c, "wrong", 2)
-		<-wrong.done
+		ends(t, wrong)
 		want(t, wrong.err, backend.ErrInvalid)
 	})
 }
@@ -100,7 +100,7 @@ func TestForeignLine(t *testing.T) {
 				t.Fatal(err)
 			}
 			k := waits(t, c, "b", 1)
-			<-k.done
+			ends(t, k)
 			want(t, k.err, backend.ErrInvalid)
 			if held.Check() != nil || len(c.Members("start")) != 1 {
 				t.Errorf("%s: %v, %v", name, held.Check(), c.Members("start"))
@@ -167,7 +167,7 @@ func TestValue(t *testing.T) {
 			t.Errorf("%q", got)
 		}
 		k.cancel()
-		<-k.done
+		ends(t, k)
 	})
 }
 

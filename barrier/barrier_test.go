@@ -83,6 +83,16 @@ func leaves(t *testing.T, k *call) *call {
 	return start(t, k.b, func(ctx context.Context, _ *call) error { return k.in.Leave(ctx) })
 }
 
+// ends waits until the call has returned.
+func ends(t *testing.T, k *call) {
+	t.Helper()
+	select {
+	case <-k.done:
+	case <-time.After(time.Hour):
+		t.Fatal("the call has not returned")
+	}
+}
+
 func (k *call) returned() bool {
 	synctest.Wait()
 	select {
@@ -129,7 +139,7 @@ func TestOpens(t *testing.T) {
 		all[6].cancel()
 		all[7].cancel()
 		for _, k := range all[6:] {
-			<-k.done
+			ends(t, k)
 			want(t, k.err, context.Canceled)
 		}
 		empty(t, c)
@@ -159,7 +169,8 @@ func TestManyAtOnce(t *testing.T) {
 			t.Errorf("of 10, %d are inside", inside)
 		}
 		for _, k := range all {
-			if k.cancel(); k.in != nil {
+			k.cancel()
+			if ends(t, k); k.in != nil {
 				go k.in.Leave(t.Context())
 			}
 		}
@@ -178,7 +189,7 @@ func TestTheDeadDoNotCount(t *testing.T) {
 		},
 		"gives up": func(k *call) {
 			k.cancel()
-			<-k.done
+			ends(t, k)
 		},
 	} {
 		for dead := range 3 {
@@ -282,7 +293,7 @@ func TestCountedWhileCutOff(t *testing.T) {
 		time.Sleep(2 * ttl)
 		passed(t, "the session of the third has ended", []*call{one, two}, 0, 1)
 		all[1].b.Heal()
-		<-all[1].done
+		ends(t, all[1])
 		want(t, all[1].err, elect.ErrLost)
 		empty(t, c)
 	})

@@ -79,14 +79,14 @@ func hookedEnters(t *testing.T, b *memory.Backend, n int, before func(memory.Op)
 // open it again.
 func TestCountsTooLate(t *testing.T) {
 	bubble(t, func(t *testing.T, c *memory.Coordinator) {
-		a := waits(t, c, "a", 2)
 		joined, look := make(chan bool), make(chan bool)
+		a := hookedEnters(t, client(t, c, "a"), 2, once(memory.OpPut, func() { <-joined }))
 		b := hookedEnters(t, client(t, c, "b"), 2, once(memory.OpLine, func() {
 			close(joined)
 			<-look
 		}))
-		<-joined // b has joined, and has read the record
-		<-a.done
+		<-joined // b has joined, and has read the record, before a writes it
+		ends(t, a)
 		late := waits(t, c, "late", 2)
 		close(look)
 		time.Sleep(time.Second)

@@ -122,7 +122,7 @@ func TestLeaveEndsWithItsContext(t *testing.T) {
 			k := leaves(t, all[who])
 			passed(t, "the others are inside", []*call{k})
 			k.cancel()
-			<-k.done
+			ends(t, k)
 			want(t, k.err, context.Canceled)
 			if n := len(c.Members("start")); n != 2 {
 				t.Errorf("%d stand in line", n)

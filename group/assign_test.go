@@ -326,6 +326,17 @@ func TestAssignDone(t *testing.T) {
 	})
 }
 
+// Without an ID in the options, a member still has one, and its share.
+func TestAssignWithoutID(t *testing.T) {
+	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		d := newDesk(t)
+		d.member(t.Context(), client(t, c, "a"), "", someItems(3))
+		if got := d.owners(); len(got) != 3 {
+			t.Errorf("owned are %v", got)
+		}
+	})
+}
+
 func TestOwners(t *testing.T) {
 	bubble(t, func(t *testing.T, c *memory.Coordinator) {
 		items := []string{"x", "/var/log/mail.log", ".", "日本_x"}

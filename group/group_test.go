@@ -184,6 +184,58 @@ func TestSweep(t *testing.T) {
 	})
 }
 
+// A hooked is a session that has something happen before a call.
+type hooked struct {
+	backend.Session
+	list, get func()
+	line      *backend.Line // what Line returns instead
+}
+
+func (s *hooked) List(ctx context.Context, dir string) ([]string, error) {
+	if s.list != nil {
+		s.list()
+	}
+	return s.Session.List(ctx, dir)
+}
+
+func (s *hooked) Get(ctx context.Context, name string) (backend.Record, error) {
+	if s.get != nil {
+		s.get()
+	}
+	return s.Session.Get(ctx, name)
+}
+
+func (s *hooked) Line(ctx context.Context, line string) (backend.Line, error) {
+	if s.line != nil {
+		return *s.line, nil
+	}
+	return s.Session.Line(ctx, line)
+}
+
+// The line that a sweep reads may be as old as its own join. Whoever joined after that stands.
+func TestSweepSparesTheNewest(t *testing.T) {
+	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		a, watcher := client(t, c, "a"), client(t, c, "watcher")
+		b := lacking{client(t, c, "b"), func(s backend.Session) backend.Session {
+			return &hooked{Session: s, line: &backend.Line{}, list: func() { set(t, join(t, a, "newest", ""), "here") }}
+		}}
+		join(t, b, "sweeps", "")
+		expect(t, watcher, "sweeps= newest=here")
+	})
+}
+
+// The value of a member that leaves while it is read is the one that it joined with.
+func TestValueGoesWhileRead(t *testing.T) {
+	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		p := join(t, client(t, c, "a"), "a", "at first")
+		set(t, p, "later")
+		b := lacking{client(t, c, "b"), func(s backend.Session) backend.Session {
+			return &hooked{Session: s, get: func() { leave(t, p) }}
+		}}
+		expect(t, b, "a=at first")
+	})
+}
+
 // What stands under the name for another purpose is told from a group, and is not disturbed.
 func TestNotAGroup(t *testing.T) {
 	bubble(t, func(t *testing.T, c *memory.Coordinator) {
