@@ -518,3 +518,51 @@ func TestCloseAwaitsEarlierSession(t *testing.T) {
 		}
 	})
 }
+
+// Writes to other keys wake the queries for a key that does not exist. Watch must not answer
+// each with the next query.
+func TestWatchOfNothingWhileOthersWrite(t *testing.T) {
+	t.Parallel()
+	const ttl, watches = 4 * time.Second, 20
+	c := coordtest.NewConsul(t, nil)
+	b, writer := open(t, c.Addrs()[0], &consul.Options{TTL: ttl}), sessionOf(t, open(t, c.Addrs()[0], nil))
+	requests := consul.CountRequests(b)
+	s := sessionOf(t, b)
+	written := make(chan struct{})
+	ctx, cancel := context.WithCancel(t.Context())
+	var writing, watching sync.WaitGroup
+	for i := range 4 { // more than one while a query is on its way
+		name := coordtest.Name(t)
+		writing.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				if _, err := writer.Put(t.Context(), name, nil, nil); err != nil {
+					t.Error(err)
+					return
+				}
+				if i == 0 && n == 0 {
+					close(written)
+				}
+			}
+		})
+	}
+	<-written
+	before := requests.Load()
+	for range watches {
+		name := coordtest.Name(t)
+		watching.Go(func() {
+			// The first pause is at least a sixteenth of the TTL.
+			ctx, cancel := context.WithTimeoutCause(t.Context(), ttl/20, errEnough)
+			defer cancel()
+			if _, err := s.Watch(ctx, name, backend.Absent); !errors.Is(err, errEnough) {
+				t.Errorf("Watch returned %v", err)
+			}
+		})
+	}
+	watching.Wait()
+	n := requests.Load() - before
+	cancel()
+	writing.Wait()
+	if n > 2*watches { // a read and a query
+		t.Errorf("%d watches of records that do not exist sent %d requests in %v, while others wrote", watches, n, ttl/20)
+	}
+}

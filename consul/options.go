@@ -113,6 +113,11 @@ func (o *Options) patience() backoff.Backoff {
 	return backoff.Backoff{Min: minPause, Max: max(minPause, o.attempt())}
 }
 
+// quiet returns the pauses between blocking queries that end although nothing has changed.
+func (o *Options) quiet() backoff.Backoff {
+	return backoff.Backoff{Min: max(minPause, min(time.Second/2, o.TTL/8)), Max: max(minPause, min(time.Second, o.TTL/4))}
+}
+
 // rights returns what a token needs, for error messages.
 func (o *Options) rights() string {
 	folder := o.Prefix

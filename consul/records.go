@@ -168,8 +168,12 @@ func (s *session) List(ctx context.Context, dir string) ([]string, error) {
 
 // Watch blocks until the record has another version than after; see
 // [backend.Records].
+//
+// For a key that does not exist Consul returns the index of all keys. So while the store is
+// busy, a query that comes later than the next write to any key returns at once, and says
+// again that there is none (agent/blockingquery/blockingquery.go). Watch then pauses.
 func (s *session) Watch(ctx context.Context, name string, after backend.Version) (backend.Record, error) {
-	wait := s.b.o.patience()
+	wait, quiet := s.b.o.patience(), s.b.o.quiet()
 	for {
 		r, index, err := s.get(ctx, name)
 		if err != nil || r.Version != after {
@@ -178,6 +182,11 @@ func (s *session) Watch(ctx context.Context, name string, after backend.Version)
 		q, err := s.block(ctx, topic{key: s.b.o.key(name)}, index)
 		if err != nil {
 			return backend.Record{}, err
+		}
+		if q.err == nil && q.pair == nil && after == backend.Absent {
+			if err := quiet.Sleep(ctx); err != nil {
+				return backend.Record{}, err
+			}
 		}
 		if err := s.resume(ctx, q, &wait); err != nil {
 			return backend.Record{}, err

@@ -134,7 +134,7 @@ func silent(t *engine.Trial, cs []*engine.Client, f func()) {
 	}
 	began := time.Now()
 	f()
-	limit := int64(8*time.Since(began)/t.TTL) + 3
+	limit := int64(8*time.Since(began)/t.TTL) + 6
 	for i, c := range cs {
 		if n := c.Requests() - before[i]; n > limit {
 			t.Fatalf("%s, who has to wait on, has sent %d requests in %v", c.Name, n, time.Since(began))
