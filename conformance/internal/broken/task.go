@@ -13,7 +13,7 @@ var taskFlaws = []Flaw{
 		Name:   "own records",
 		Breaks: "Records: List shows those alone that the session has written",
 		Must:   "Task.cold Task.workers",
-		May:    "Records",
+		May:    "Records L7.folder",
 		session: func(_ *Backend, s backend.Session) backend.Session {
 			return &ownRecords{Session: s, own: make(map[string]bool)}
 		},
