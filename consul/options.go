@@ -115,7 +115,7 @@ func (o *Options) patience() backoff.Backoff {
 
 // quiet returns the pauses between blocking queries that end although nothing has changed.
 func (o *Options) quiet() backoff.Backoff {
-	return backoff.Backoff{Min: max(minPause, min(time.Second/2, o.TTL/8)), Max: max(minPause, min(time.Second, o.TTL/4))}
+	return backoff.Backoff{Min: max(minPause, min(time.Second/2, o.TTL/8)), Max: max(minPause, min(time.Second, o.TTL/2))}
 }
 
 // rights returns what a token needs, for error messages.

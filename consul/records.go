@@ -171,7 +171,9 @@ func (s *session) List(ctx context.Context, dir string) ([]string, error) {
 //
 // For a key that does not exist Consul returns the index of all keys. So while the store is
 // busy, a query that comes later than the next write to any key returns at once, and says
-// again that there is none (agent/blockingquery/blockingquery.go). Watch then pauses.
+// again that there is none (agent/blockingquery/blockingquery.go). Watch then pauses. After a
+// pause the index is an old one, so the answer to the next query has none either: a query with
+// the index of that answer has the best chance to block.
 func (s *session) Watch(ctx context.Context, name string, after backend.Version) (backend.Record, error) {
 	wait, quiet := s.b.o.patience(), s.b.o.quiet()
 	for {
@@ -180,13 +182,17 @@ func (s *session) Watch(ctx context.Context, name string, after backend.Version)
 			return r, err
 		}
 		q, err := s.block(ctx, topic{key: s.b.o.key(name)}, index)
+		for nothing := 1; err == nil && q.err == nil && q.pair == nil && after == backend.Absent && q.last > index; nothing++ {
+			if nothing%2 == 1 {
+				if err := quiet.Sleep(ctx); err != nil {
+					return backend.Record{}, err
+				}
+			}
+			index = q.last
+			q, err = s.block(ctx, topic{key: s.b.o.key(name)}, index)
+		}
 		if err != nil {
 			return backend.Record{}, err
-		}
-		if q.err == nil && q.pair == nil && after == backend.Absent {
-			if err := quiet.Sleep(ctx); err != nil {
-				return backend.Record{}, err
-			}
 		}
 		if err := s.resume(ctx, q, &wait); err != nil {
 			return backend.Record{}, err
