@@ -180,16 +180,23 @@ func (c *Client) LoseAnswer() {
 	})
 }
 
-// changes reports whether b is a request for a write that is no heartbeat.
+// changes reports whether b is a request for a write that is no heartbeat. A heartbeat is a check
+// alone; a guarded write is a check and what comes after it.
 func changes(b []byte) bool {
-	if len(b) < 16 {
+	if len(b) < 25 { // of what changes anything none is shorter
 		return false
 	}
 	switch binary.BigEndian.Uint32(b[8:]) {
 	case opCreate, opDelete:
 		return true
 	case opMulti:
-		return binary.BigEndian.Uint32(b[12:]) != opCheck
+		if binary.BigEndian.Uint32(b[12:]) != opCheck {
+			return true
+		}
+		// Behind the path and the version of the check the next header says whether it was the last.
+		const path = 21
+		last := path + 4 + int(binary.BigEndian.Uint32(b[path:])) + 4 + 4
+		return last < len(b) && b[last] == 0
 	}
 	return false
 }
