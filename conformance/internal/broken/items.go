@@ -30,7 +30,7 @@ var itemFlaws = []Flaw{
 	{
 		Name:    "append twice",
 		Breaks:  "L10: after a lost answer the item is appended again",
-		Must:    "L10.lost-answer Queue.lost-answer",
+		Must:    "L10.lost-answer Queue.lost-answer Task.workers-lost-answer",
 		session: func(b *Backend, s backend.Session) backend.Session { return &appendTwice{s, b} },
 	},
 }

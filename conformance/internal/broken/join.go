@@ -13,7 +13,7 @@ var joinFlaws = []Flaw{
 	{
 		Name:    "join twice",
 		Breaks:  "L1: after a lost answer it creates another member without looking for the first",
-		Must:    "L1.lost-answer L1.cancelled-lost G6.lost-answer",
+		Must:    "L1.lost-answer L1.cancelled-lost G6.lost-answer Group.assign-lost-answer Task.lost-answer Task.workers-lost-answer",
 		May:     "G6.lost-resign",
 		session: func(b *Backend, s backend.Session) backend.Session { return &joinTwice{s, b} },
 	},

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -75,6 +76,12 @@ var recordFlaws = []Flaw{
 		Breaks:  "Records: after a lost answer Put is sent again, and the refusal of the second is taken for that of the first",
 		Must:    "Records.lost-answer",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &putAgain{s} },
+	},
+	{
+		Name:    "watch of the folder",
+		Breaks:  "Records: Watch looks again whenever another record of the folder changes",
+		Must:    "Task.woken",
+		session: func(_ *Backend, s backend.Session) backend.Session { return &folderWatch{s} },
 	},
 }
 
@@ -272,4 +279,42 @@ func (s *putAgain) Put(ctx context.Context, name string, value []byte, cond *bac
 		return s.Session.Put(ctx, name, value, cond)
 	}
 	return v, err
+}
+
+type folderWatch struct{ backend.Session }
+
+func (s *folderWatch) Watch(ctx context.Context, name string, after backend.Version) (backend.Record, error) {
+	for {
+		names, err := s.List(ctx, path.Dir(name))
+		if err != nil {
+			return backend.Record{}, err
+		}
+		if r, changed, err := s.watchAny(ctx, name, after, names); changed || err != nil {
+			return r, err
+		}
+	}
+}
+
+// watchAny waits until one of the records changes, and reports whether it is the one with that name.
+func (s *folderWatch) watchAny(ctx context.Context, name string, after backend.Version, names []string) (r backend.Record, changed bool, err error) {
+	either, cancel := context.WithCancel(ctx)
+	var others sync.WaitGroup
+	defer others.Wait()
+	defer cancel()
+	for _, other := range names {
+		if other == name {
+			continue
+		}
+		others.Go(func() {
+			if r, err := s.Get(either, other); err == nil {
+				_, _ = s.Session.Watch(either, other, r.Version)
+			}
+			cancel()
+		})
+	}
+	r, err = s.Session.Watch(either, name, after)
+	if either.Err() != nil && ctx.Err() == nil && err != nil {
+		return r, false, nil
+	}
+	return r, true, err
 }

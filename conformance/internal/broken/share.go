@@ -59,7 +59,7 @@ var shareFlaws = []Flaw{
 	{
 		Name:    "share twice",
 		Breaks:  "L9, L1: after a lost answer another shared member is created",
-		Must:    "L9.lost-answer Lock.lost-answer Barrier.lost-answer",
+		Must:    "L9.lost-answer Lock.lost-answer Barrier.lost-answer Group.lost-answer Task.workers-lost-answer",
 		session: func(b *Backend, s backend.Session) backend.Session { return &shareTwice{s, b} },
 	},
 	{

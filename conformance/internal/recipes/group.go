@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance/internal/engine"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/group"
@@ -118,12 +119,13 @@ func shows(t *engine.Trial, c *engine.Client, members string) {
 
 // A desk is where the members of a rule work on their items. It knows who works on which.
 type desk struct {
-	t *engine.Trial
+	t      *engine.Trial
+	notice time.Duration // how long a member may not know that it has lost an item
 
 	mu    sync.Mutex
-	at    map[string]*collector // who works on an item
-	last  map[string]uint64     // the token of whoever began it last
-	begun map[string]int        // how often it was begun
+	at    map[string]*stint // who works on an item
+	last  map[string]uint64 // the token of whoever began it last
+	begun map[string]int    // how often it was begun
 }
 
 // A collector is a client that is a member under that ID.
@@ -132,8 +134,14 @@ type collector struct {
 	id string
 }
 
+// A stint is the work of one member on one item.
+type stint struct {
+	*collector
+	over chan struct{} // closed when it has ended
+}
+
 func newDesk(t *engine.Trial) *desk {
-	return &desk{t: t, at: make(map[string]*collector), last: make(map[string]uint64), begun: make(map[string]int)}
+	return &desk{t: t, at: make(map[string]*stint), last: make(map[string]uint64), begun: make(map[string]int)}
 }
 
 // sources are the items of the rules. Whose each is follows from the IDs of those present, for ever.
@@ -154,12 +162,13 @@ func (d *desk) works(c *engine.Client, id string) (leave func()) {
 				return err
 			}
 			err = p.Assign(ctx, sources, func(ctx context.Context, item string, term *elect.Term) error {
-				if err := d.begins(w, item, term); err != nil {
+				now, err := d.begins(w, item, term)
+				if err != nil {
 					return err
 				}
 				<-ctx.Done()
 				time.Sleep(t.TTL / 50) // work takes a moment to end
-				d.ends(w, item)
+				d.ends(now, item)
 				return nil
 			})
 			p.Leave(ctx)
@@ -179,25 +188,39 @@ func (d *desk) works(c *engine.Client, id string) (leave func()) {
 }
 
 // begins checks that nobody else works on the item, but for one that was killed.
-func (d *desk) begins(w *collector, item string, term *elect.Term) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.t.Log(w.Name, "as %s begins %s with token %d", w.id, item, term.Token())
-	if other := d.at[item]; other != nil && !other.Killed() {
-		return fmt.Errorf("%s begins with token %d while %s works on it with token %d", w.id, term.Token(), other.id, d.last[item])
+func (d *desk) begins(w *collector, item string, term *elect.Term) (*stint, error) {
+	now := &stint{w, make(chan struct{})}
+	other, err := d.enter(now, item, term.Token())
+	if err != nil || other == nil || other.Killed() {
+		return now, err
 	}
-	if term.Token() <= d.last[item] {
-		return fmt.Errorf("%s begins with token %d, after one with token %d", w.id, term.Token(), d.last[item])
+	select {
+	case <-other.over:
+		return now, nil
+	case <-time.After(d.notice):
+		return now, fmt.Errorf("%s begins %s with token %d while %s works on it", w.id, item, term.Token(), other.id)
 	}
-	d.at[item], d.last[item] = w, term.Token()
-	d.begun[item]++
-	return nil
 }
 
-func (d *desk) ends(w *collector, item string) {
+// enter returns who works on the item, if somebody does.
+func (d *desk) enter(now *stint, item string, token uint64) (other *stint, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.at[item] == w { // a killed one may be late
+	d.t.Log(now.Name, "as %s begins %s with token %d", now.id, item, token)
+	if token <= d.last[item] {
+		return nil, fmt.Errorf("%s begins %s with token %d, after one with token %d", now.id, item, token, d.last[item])
+	}
+	other = d.at[item]
+	d.at[item], d.last[item] = now, token
+	d.begun[item]++
+	return other, nil
+}
+
+func (d *desk) ends(now *stint, item string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	close(now.over)
+	if d.at[item] == now { // a killed one may be late
 		delete(d.at, item)
 	}
 }
@@ -360,5 +383,105 @@ var groupRules = []engine.Rule{{
 		var heal func()
 		d.divides(t.Crash()+t.Soon(), "a", func() { heal = cs[1].Inject(engine.Cut) })
 		d.divides(t.Recovery(), "ab", heal)
+	},
+}, {
+	ID: "Group.expired", Title: "a presence ends with its session, and so does its value",
+	Text:  "Two clients join a group and set values, and the session of the first is ended. After a crash the context of its presence has ended, Check says ErrLost, and its Set fails; whoever follows sees that it has gone. It joins again, with the same ID: that is another member, with a larger token and without the value of the first, which is deleted.",
+	Needs: []engine.Fault{engine.Shares, engine.Records, engine.Expire},
+	Check: func(t *engine.Trial) {
+		cs := t.Clients(3)
+		f := follows(t, cs[2])
+		old, b := joins(t, cs[0], "a"), joins(t, cs[1], "b")
+		sets(t, old, "left behind")
+		sets(t, b, "here")
+		shows(t, cs[2], "a=left behind b=here")
+		cs[0].Inject(engine.Expire)
+		engine.Await(t, old.Context().Done(), t.Crash(), "the context of a presence whose session was ended has not ended")
+		t.Want("Check of a presence whose session was ended", old.Check(), elect.ErrLost)
+		t.Want("Set of a presence whose session was ended", old.Set(t.Ctx, "late"), backend.ErrNotMember, backend.ErrSessionEnded)
+		f.sees(t.Crash(), "b=here")
+		if again := joins(t, cs[0], "a"); again.Token() <= old.Token() {
+			t.Fatalf("it joins with token %d, and then with %d", old.Token(), again.Token())
+		}
+		f.sees(t.Soon(), "b=here a=")
+		kept := []string{fmt.Sprintf("%s-values/%d", t.Name, b.Member().Position)}
+		t.Eventually(t.Soon(), "the value that was left behind is deleted", func() bool {
+			return slices.Equal(cs[2].List(t.Name+"-values"), kept)
+		})
+	},
+}, {
+	ID: "Group.assign-expired", Title: "a member whose session has ended has its items again",
+	Text:  "Two clients divide six items, and the session of one is ended. It joins again, and after a crash it has its own items again, each by a larger token. Those of the other are not disturbed. No item has two owners at once, but for the moment in which the one does not know yet.",
+	Needs: []engine.Fault{engine.Shares, engine.Records, engine.Expire},
+	Check: func(t *engine.Trial) {
+		cs, d := t.Clients(2), newDesk(t)
+		d.notice = t.Soon()
+		d.divides(t.Soon(), "a", func() { d.works(cs[0], "a") })
+		d.divides(t.Soon(), "ab", func() { d.works(cs[1], "b") })
+		before := make(map[string]int)
+		for _, item := range sources {
+			_, before[item] = d.owner(item)
+		}
+		cs[1].Inject(engine.Expire)
+		t.Eventually(t.Crash()+t.Soon(), "who has joined again has its items again", func() bool {
+			again := true
+			for i, item := range sources {
+				switch id, begun := d.owner(item); {
+				case whose["ab"][i] == 'b':
+					again = again && id == "b" && begun > before[item]
+				case begun > before[item]:
+					t.Fatalf("the session of b has ended, and %s, which is a's, was begun again", item)
+				}
+			}
+			return again
+		})
+	},
+}, {
+	ID: "Group.lost-answer", Title: "a lost answer makes no second member, and leaves none behind",
+	Text:  "The answer is lost to the request by which a member joins a group, to that by which it sets its value, and to that by which it deletes the value as it leaves; another one, which has no value, loses the answer to its exit. Join and Leave return within the time of two crashes. Set has set the value, also where it says ErrUnavailable. Each is present once, and when a crash has passed since all have left nobody is, and no value is left.",
+	Needs: []engine.Fault{engine.Shares, engine.Records, engine.LoseAnswer},
+	Check: func(t *engine.Trial) {
+		cs := t.Clients(4)
+		watcher := cs[3]
+		var a *group.Presence
+		cs[0].Live()
+		cs[0].Inject(engine.LoseAnswer)
+		t.Go("a: Join with a lost answer", func() (err error) {
+			a, err = groupOf(t, cs[0], "a").Join(t.Ctx)
+			return err
+		}).Returns(2 * t.Crash())
+		b, c := joins(t, cs[1], "b"), joins(t, cs[2], "c")
+		sets(t, c, "here") // makes the folder: what is lost later has taken effect
+		cs[0].Inject(engine.LoseAnswer)
+		t.Go("a: Set with a lost answer", func() error { return a.Set(t.Ctx, "here") }).Returns(2*t.Crash(), nil, backend.ErrUnavailable)
+		shows(t, watcher, "a=here b= c=here")
+		t.Want("Check of the member that has lost answers", a.Check())
+		var leaving []*engine.Call
+		for i, p := range []*group.Presence{a, b} {
+			cs[i].Inject(engine.LoseAnswer)
+			leaving = append(leaving, t.Go(cs[i].Name+": Leave with a lost answer", func() error { return p.Leave(t.Ctx) }))
+		}
+		for _, call := range leaving {
+			call.Returns(2*t.Crash(), nil, backend.ErrUnavailable, context.DeadlineExceeded)
+		}
+		t.Want("Leave", c.Leave(t.Ctx))
+		watcher.Settles()
+		if left := watcher.List(t.Name + "-values"); len(left) > 0 {
+			t.Fatalf("all have left, and values are left: %v", left)
+		}
+	},
+}, {
+	ID: "Group.assign-lost-answer", Title: "a lost answer leaves no item without an owner",
+	Text:  "The answer is lost to the request by which a member joins that divides six items, and to that by which it stands for the first item that falls to it when another leaves. Within the time of two crashes all items are owned, each was begun once when it moved, and no item has two owners at once.",
+	Needs: []engine.Fault{engine.Shares, engine.Records, engine.LoseAnswer},
+	Check: func(t *engine.Trial) {
+		cs, d := t.Clients(2), newDesk(t)
+		cs[0].Live()
+		cs[0].Inject(engine.LoseAnswer)
+		d.divides(2*t.Crash(), "a", func() { d.works(cs[0], "a") })
+		var leave func()
+		d.divides(t.Soon(), "ab", func() { leave = d.works(cs[1], "b") })
+		cs[0].Inject(engine.LoseAnswer)
+		d.divides(2*t.Crash(), "a", leave)
 	},
 }}

@@ -19,6 +19,7 @@ import (
 // task has come.
 type plant struct {
 	t       *engine.Trial
+	c       *engine.Client // of the console
 	console *task.Standby
 
 	mu   sync.Mutex
@@ -26,14 +27,14 @@ type plant struct {
 	by   map[string]string    // whose that is
 	done map[string]uint64    // the largest position that was recorded
 
-	removed *task.Run // an operator has removed its member: it may not know at once
+	ended map[*task.Run]bool // by an operator: they may not know at once
 }
 
 func newPlant(t *engine.Trial) *plant {
 	c := t.Client()
 	return &plant{
-		t: t, console: task.NewStandby(c, t.Name, options(t, c)),
-		runs: make(map[string]*task.Run), by: make(map[string]string), done: make(map[string]uint64),
+		t: t, c: c, console: task.NewStandby(c, t.Name, options(t, c)),
+		runs: make(map[string]*task.Run), by: make(map[string]string), done: make(map[string]uint64), ended: make(map[*task.Run]bool),
 	}
 }
 
@@ -65,7 +66,7 @@ func (p *plant) begins(who string, r *task.Run) {
 	last := p.runs[r.Task]
 	switch {
 	case last == nil:
-	case last != p.removed && last.Context().Err() == nil && last.Check() == nil && r.Check() == nil:
+	case !p.ended[last] && last.Context().Err() == nil && last.Check() == nil && r.Check() == nil:
 		p.t.Fatalf("%s and %s run %s", p.by[r.Task], who, r.Task)
 	case r.Token() <= last.Token():
 		p.t.Fatalf("%s runs %s with token %d, after one with %d", who, r.Task, r.Token(), last.Token())
@@ -113,6 +114,13 @@ func (p *plant) now() map[string]string {
 	return by
 }
 
+// recorded returns the largest position for which Commit has succeeded.
+func (p *plant) recorded(name string) uint64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.done[name]
+}
+
 // run returns the newest run of the task.
 func (p *plant) run(name string) *task.Run {
 	p.mu.Lock()
@@ -120,13 +128,12 @@ func (p *plant) run(name string) *task.Run {
 	return p.runs[name]
 }
 
-// remove has an operator remove the machine that runs the task from its line, and returns its run.
-func (p *plant) remove(name string) *task.Run {
+// ends says that an operator is about to end the newest run of the task, and returns that.
+func (p *plant) ends(name string) *task.Run {
 	r := p.run(name)
 	p.mu.Lock()
-	p.removed = r
-	p.mu.Unlock()
-	p.t.Remove(r.Member())
+	defer p.mu.Unlock()
+	p.ended[r] = true
 	return r
 }
 
@@ -190,7 +197,8 @@ var taskRules = []engine.Rule{{
 		first := p.goesOn("x", t.Soon())
 		p.hot(cs[1], "x")
 		stands(t, cs[1].In(t.Name+"-run-x"), 2)
-		old := p.remove("x")
+		old := p.ends("x")
+		t.Remove(old.Member())
 		p.goesOn("x", t.Crash()+t.Recheck(), first)
 		at := old.Position()
 		t.Want("Commit of the replaced", old.Commit(t.Ctx, at+1_000_000), elect.ErrLost)
@@ -260,13 +268,71 @@ var taskRules = []engine.Rule{{
 		t.Always(t.TTL/10, "a task that was stopped is run", func() bool { return p.now()["a"] == "" })
 	},
 }, {
+	ID: "Task.expired", Title: "a run ends with its machine's session",
+	Text:  "The sessions of two machines are ended: of a hot one that runs a task, and of a cold one that runs another. After a crash the contexts of both runs have ended with ErrLost, and a Commit of a larger position fails. The next one in line runs the first task, from the position that was recorded last, and the other machine stands behind it. The cold one finds its task again, and runs it with a larger token.",
+	Needs: []engine.Fault{engine.Records, engine.Expire},
+	Check: func(t *engine.Trial) {
+		p, cs := newPlant(t), t.Clients(3)
+		p.starts("x")
+		p.hot(cs[0], "x")
+		first := p.goesOn("x", t.Soon())
+		p.hot(cs[1], "x")
+		stands(t, cs[1].In(t.Name+"-run-x"), 2)
+		p.starts("y")
+		p.cold(cs[2])
+		p.goesOn("y", t.Soon())
+		for name, c := range map[string]*engine.Client{"x": cs[0], "y": cs[2]} {
+			old := p.ends(name)
+			c.Inject(engine.Expire)
+			engine.Await(t, old.Context().Done(), t.Crash(), "the context of a run whose session was ended has not ended")
+			t.Want("Check of a run whose session was ended", old.Check(), elect.ErrLost)
+			t.Go("Commit of what is lost", func() error { return old.Commit(t.Ctx, old.Position()+1_000_000) }).Returns(t.Soon(), elect.ErrLost)
+		}
+		p.goesOn("x", t.Crash()+t.Recheck(), first)
+		stands(t, cs[1].In(t.Name+"-run-x"), 2)
+		p.goesOn("y", t.Crash()+t.Recheck())
+		for name, st := range p.status() {
+			if st.Position >= 1_000_000 {
+				t.Fatalf("the position of %s is %d, which was committed under a session that had ended", name, st.Position)
+			}
+		}
+	},
+}, {
+	ID: "Task.lost-answer", Title: "a lost answer neither stops a run nor moves its position",
+	Text:  "The answer is lost to the request by which a task is started, to that by which a machine joins its line, to a Commit, and to the request by which the task is stopped. Start and Stop succeed, and the machine runs the task, each within the time of two crashes. The run that loses the answer to a Commit goes on. When the task was stopped its position is the last one for which Commit has succeeded, or the next.",
+	Needs: []engine.Fault{engine.Records, engine.LoseAnswer},
+	Check: func(t *engine.Trial) {
+		p, c := newPlant(t), t.Client()
+		loses := func(what string, f func() error) {
+			p.c.Live()
+			p.c.Inject(engine.LoseAnswer)
+			t.Go(what+" with a lost answer", f).Returns(2 * t.Crash())
+		}
+		loses("Start", func() error { return p.console.Start(t.Ctx, "x") })
+		c.Live()
+		c.Inject(engine.LoseAnswer)
+		p.hot(c, "x")
+		p.goesOn("x", 2*t.Crash())
+		r, at := p.run("x"), p.recorded("x")
+		c.Inject(engine.LoseAnswer)
+		t.Eventually(2*t.Crash(), "the run that has lost an answer goes on", func() bool { return p.recorded("x") > at+2 })
+		if now := p.run("x"); now != r || r.Check() != nil {
+			t.Fatalf("a run was lost with the answer to a Commit: %v", r.Check())
+		}
+		loses("Stop", func() error { return p.console.Stop(t.Ctx, "x") })
+		t.Eventually(t.Soon(), "who ran a task that was stopped leaves the line", func() bool { return !c.In(t.Name + "-run-x").Stands(r.Member()) })
+		if done, at := p.recorded("x"), p.status()["x"].Position; at != done && at != done+1 {
+			t.Fatalf("the position is %d, and the last for which Commit has succeeded %d", at, done)
+		}
+	},
+}, {
 	ID: "Task.workers", Title: "every task has one result, and two never run it at once",
 	Text:  "Nine tasks are submitted to three workers, each of which begins one. The master crashes, and after a crash it is present no more: another process that takes its place runs its task, while the other two go on. So it is when a worker crashes that is not the master. Then the runs end: each task has its result, in the end no task is in line, and no task was run by two at once.",
 	Needs: []engine.Fault{engine.Records, engine.Shares, engine.Items, engine.Kill},
 	Check: func(t *engine.Trial) {
 		c := t.Client()
 		pool := task.NewPool(c, t.Name, options(t, c))
-		f := &factory{t: t, open: make(chan struct{}), runs: make(map[string]*task.Task), by: make(map[string]string)}
+		f := newFactory(t)
 		alive := t.Clients(3)
 		for _, w := range alive {
 			f.works(w)
@@ -303,15 +369,11 @@ var taskRules = []engine.Rule{{
 				t.Fatalf("%s has crashed, and who takes its place runs task %s, want %s", crashes, got, left)
 			}
 		}
-		close(f.open)
+		for i := range ids {
+			f.opens(strconv.Itoa(i))
+		}
 		for i, id := range ids {
-			t.Go(fmt.Sprintf("Result of %d", i), func() error {
-				got, err := pool.Result(t.Ctx, id)
-				if err == nil && got != "done "+strconv.Itoa(i) {
-					err = fmt.Errorf("it is %q", got)
-				}
-				return err
-			}).Returns(t.Crash())
+			results(t, pool, id, "done "+strconv.Itoa(i)).Returns(t.Crash())
 		}
 		c.In(t.Name + "-todo").Shows(t.Soon())
 	},
@@ -349,25 +411,176 @@ var taskRules = []engine.Rule{{
 		t.Pass(t.TTL/10, "in which it could be stored")
 		stands(t, cs[0].In(t.Name+"-todo"), 1)
 		end[1] <- "of the second"
-		t.Go("Result", func() error {
-			got, err := pools[0].Result(t.Ctx, id)
-			if err == nil && got != "of the second" {
-				err = fmt.Errorf("it is %q", got)
-			}
-			return err
-		}).Returns(t.Soon())
+		results(t, pools[0], id, "of the second").Returns(t.Soon())
 		cs[0].In(t.Name + "-todo").Shows(t.Soon())
+	},
+}, {
+	ID: "Task.workers-expired", Title: "a task is run again when its worker's session has ended",
+	Text:  "Of two workers each runs a task, and a third task waits. The session of the one that is not the master is ended, and when its task is run again, that of the master. Each time the context of the run ends after a crash, with ErrLost, and the same task is run again, with a larger Run, before the one that waits. Then the runs end: each task has its result, and no task is in line.",
+	Needs: []engine.Fault{engine.Records, engine.Shares, engine.Items, engine.Expire},
+	Check: func(t *engine.Trial) {
+		c := t.Client()
+		pool := task.NewPool(c, t.Name, options(t, c))
+		f, cs := newFactory(t), t.Clients(2)
+		var ids []uint64
+		for i, w := range cs {
+			f.works(w)
+			stands(t, c.In(t.Name+"-workers"), i+1)
+			stands(t, c.In(t.Name+"-master"), i+1)
+		}
+		for i := range 3 {
+			id, err := pool.Submit(t.Ctx, strconv.Itoa(i))
+			t.Want("Submit", err)
+			ids = append(ids, id)
+		}
+		for _, w := range []*engine.Client{cs[1], cs[0]} { // who has joined first is the master
+			var value string
+			t.Eventually(t.Soon(), w.Name+" runs a task", func() bool { value = f.task(w.Name); return value != "" })
+			old := f.ends(value)
+			w.Inject(engine.Expire)
+			engine.Await(t, old.Context().Done(), t.Crash(), "the context of a run whose session was ended has not ended")
+			t.Want("Check of a run whose session was ended", old.Check(), elect.ErrLost)
+			t.Eventually(t.Crash()+t.Recheck(), "task "+value+" is run again", func() bool {
+				now, _ := f.newest(value)
+				return now.Run > old.Run && now.Check() == nil
+			})
+		}
+		if run, who := f.newest("2"); run != nil {
+			t.Fatalf("%s runs task 2, and those in front of it have not ended", who)
+		}
+		for i := range ids {
+			f.opens(strconv.Itoa(i))
+		}
+		for i, id := range ids {
+			results(t, pool, id, "done "+strconv.Itoa(i)).Returns(t.Crash())
+		}
+		c.In(t.Name + "-todo").Shows(t.Soon())
+	},
+}, {
+	ID: "Task.workers-lost-answer", Title: "a lost answer runs no task twice, and loses none",
+	Text:  "The answer is lost to the first request by which each of two workers stands in a line. They run a task, and each of them begins another: the answer is lost to the request by which the second is submitted, to that by which the master assigns it, and to those by which the results of both are stored. Submit returns nil or ErrUnavailable, and the task is in line once. Each step is done within the time of two crashes; each task was run once, and in the end none is in line.",
+	Needs: []engine.Fault{engine.Records, engine.Shares, engine.Items, engine.LoseAnswer},
+	Check: func(t *engine.Trial) {
+		c := t.Client()
+		pool := task.NewPool(c, t.Name, options(t, c))
+		f, cs := newFactory(t), t.Clients(2)
+		for i, w := range cs {
+			w.Live()
+			w.Inject(engine.LoseAnswer)
+			f.works(w)
+			t.Eventually(2*t.Crash(), "the worker stands in both lines", func() bool {
+				return len(c.In(t.Name+"-workers").Members()) == i+1 && len(c.In(t.Name+"-master").Members()) == i+1
+			})
+		}
+		id, err := pool.Submit(t.Ctx, "first") // makes each folder: what is lost later has taken effect
+		t.Want("Submit", err)
+		f.opens("first")
+		results(t, pool, id, "done first").Returns(t.Soon())
+		runs := func(value string) {
+			t.Eventually(2*t.Crash(), "a worker runs task "+value, func() bool { run, _ := f.newest(value); return run != nil })
+		}
+		_, err = pool.Submit(t.Ctx, "0")
+		t.Want("Submit", err)
+		runs("0")
+		cs[0].Inject(engine.LoseAnswer) // who has joined first is the master
+		c.Inject(engine.LoseAnswer)
+		t.Go("Submit with a lost answer", func() error {
+			_, err := pool.Submit(t.Ctx, "1")
+			return err
+		}).Returns(2*t.Crash(), nil, backend.ErrUnavailable)
+		runs("1")
+		todo := c.In(t.Name + "-todo").Members()
+		if len(todo) != 2 {
+			t.Fatalf("two tasks were submitted, and %s are in line", engine.ShowLine(todo))
+		}
+		for i, w := range cs {
+			w.Inject(engine.LoseAnswer)
+			f.opens(strconv.Itoa(i))
+		}
+		for i, item := range todo {
+			results(t, pool, item.Position, "done "+strconv.Itoa(i)).Returns(2 * t.Crash())
+		}
+		c.In(t.Name + "-todo").Settles()
+		for i := range todo {
+			if run, _ := f.newest(strconv.Itoa(i)); run.Run != 1 {
+				t.Fatalf("task %d was run %d times", i, run.Run)
+			}
+		}
+	},
+}, {
+	ID: "Task.woken", Title: "a task wakes its worker and the master alone",
+	Text:  "Five workers wait, each of which has run a task. Three tasks are submitted, and two of them end: the two workers that have not been given one send nothing.",
+	Needs: []engine.Fault{engine.Records, engine.Shares, engine.Items, engine.Requests},
+	Check: func(t *engine.Trial) {
+		cs := t.Clients(6)
+		c := cs[5]
+		pool := task.NewPool(c, t.Name, options(t, c))
+		f := newFactory(t)
+		for i, w := range cs[:5] {
+			f.works(w)
+			stands(t, c.In(t.Name+"-workers"), i+1)
+			stands(t, c.In(t.Name+"-master"), i+1)
+		}
+		submits := func(value string, w *engine.Client) (id uint64) {
+			id, err := pool.Submit(t.Ctx, value)
+			t.Want("Submit", err)
+			t.Eventually(t.Soon(), w.Name+" runs task "+value, func() bool {
+				_, who := f.newest(value)
+				return who == w.Name
+			})
+			return id
+		}
+		ends := func(value string, id uint64) {
+			f.opens(value)
+			results(t, pool, id, "done "+value).Returns(t.Soon())
+		}
+		for _, w := range cs[:5] {
+			ends("of "+w.Name, submits("of "+w.Name, w))
+		}
+		c.In(t.Name + "-todo").Shows(t.Soon())
+		t.Pass(t.TTL/10, "until all waits have been set up")
+		var x uint64
+		// They wait for their presence and its header, for the member in front, and for a task.
+		quiet(t, cs[3:5], 4, func() {
+			x = submits("x", cs[0]) // who has waited longest
+			y, z := submits("y", cs[1]), submits("z", cs[2])
+			ends("y", y)
+			t.Pass(t.TTL/20, "in which workers that have nothing to do might be woken")
+			ends("z", z)
+			t.Pass(t.TTL/20, "in which workers that have nothing to do might be woken")
+		})
+		ends("x", x)
+		c.In(t.Name + "-todo").Shows(t.Soon())
 	},
 }}
 
-// A factory is where workers run the tasks of a rule. No run ends before it is open.
-type factory struct {
-	t    *engine.Trial
-	open chan struct{}
+// results has a result be waited for in the background, which must be this one.
+func results(t *engine.Trial, p *task.Pool, id uint64, want string) *engine.Call {
+	return t.Go(fmt.Sprintf("Result of %d", id), func() error {
+		got, err := p.Result(t.Ctx, id)
+		if err == nil && got != want {
+			err = fmt.Errorf("it is %q, want %q", got, want)
+		}
+		return err
+	})
+}
 
-	mu   sync.Mutex
-	runs map[string]*task.Task // the newest run of each task
-	by   map[string]string     // whose that is
+// A factory is where workers run the tasks of a rule. A run ends when the rule says so.
+type factory struct {
+	t *engine.Trial
+
+	mu    sync.Mutex
+	gates map[string]chan struct{} // of each task: closed when its runs may end
+	runs  map[string]*task.Task    // the newest run of each task
+	by    map[string]string        // whose that is
+	ended map[*task.Task]bool      // by an operator: they may not know at once
+}
+
+func newFactory(t *engine.Trial) *factory {
+	return &factory{
+		t: t, gates: make(map[string]chan struct{}),
+		runs: make(map[string]*task.Task), by: make(map[string]string), ended: make(map[*task.Task]bool),
+	}
 }
 
 // works makes the client a worker in the background.
@@ -377,7 +590,7 @@ func (f *factory) works(c *engine.Client) {
 		return p.Work(f.t.Ctx, func(ctx context.Context, run *task.Task) (string, error) {
 			f.begins(c.Name, run)
 			select {
-			case <-f.open:
+			case <-f.gate(run.Value):
 				return "done " + run.Value, nil
 			case <-ctx.Done():
 				return "", context.Cause(ctx)
@@ -386,15 +599,43 @@ func (f *factory) works(c *engine.Client) {
 	})
 }
 
+func (f *factory) gate(value string) chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.gates[value] == nil {
+		f.gates[value] = make(chan struct{})
+	}
+	return f.gates[value]
+}
+
+// opens has all runs of the task end, those to come too.
+func (f *factory) opens(value string) { close(f.gate(value)) }
+
 // begins checks that nobody else runs the task, and may go on.
 func (f *factory) begins(who string, run *task.Task) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.t.Log(who, "runs task %s for the time %d", run.Value, run.Run)
-	if last := f.runs[run.Value]; last != nil && last.Check() == nil && run.Check() == nil {
+	if last := f.runs[run.Value]; last != nil && !f.ended[last] && last.Check() == nil && run.Check() == nil {
 		f.t.Fatalf("%s and %s run task %s", f.by[run.Value], who, run.Value)
 	}
 	f.runs[run.Value], f.by[run.Value] = run, who
+}
+
+// newest returns the newest run of the task, and whose that is; nil if it was not run.
+func (f *factory) newest(value string) (run *task.Task, who string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.runs[value], f.by[value]
+}
+
+// ends says that an operator is about to end the newest run of the task, and returns that.
+func (f *factory) ends(value string) *task.Task {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	r := f.runs[value]
+	f.ended[r] = true
+	return r
 }
 
 // task returns the task that the worker runs; "" for none.

@@ -72,6 +72,7 @@ var sessionTimes = map[string]float64{
 	"L3.line": 0.2, "L3.line-crash": 1.1, "L10.append": 1.3, "L10.remove": 1.3, "L10.ended": 1.3, "L10.lost-answer": 1.3,
 	"Queue.cut": 1.1, "Queue.crash": 2.4, "Queue.churn": 0.3, "Queue.lost-answer": 2.6, "Barrier.lost-answer": 1.5,
 	"Barrier.cut": 1.1, "Group.cut": 1.2, "Group.woken": 0.5, "Group.assign": 1.2, "Group.crash": 1.1,
+	"Group.lost-answer": 1.3, "Task.workers-lost-answer": 1.3, "Task.woken": 0.2,
 	"Task.standby": 1.5, "Task.replaced": 0.3, "Task.cut": 1.2, "Task.cold": 1.5, "Task.workers": 3.0, "Task.result": 0.3,
 }
 
