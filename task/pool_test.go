@@ -452,6 +452,58 @@ func TestCostOfPool(t *testing.T) {
 	})
 }
 
+// A task wakes its worker and the master alone, and its end the master and who waits for the result. An
+// exit also wakes who stands just behind. All others send nothing.
+func TestWokenInAPool(t *testing.T) {
+	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		cr := newCrew(t, c)
+		var crew []*worker
+		for i := range 8 {
+			crew = append(crew, cr.works(fmt.Sprint("w", i))) // w0 is the master
+			cr.submit(fmt.Sprint(i))
+		}
+		time.Sleep(2 * time.Second) // each of them has had a task, and w0 has waited longest
+		var busy []string           // who does something by itself
+		wakes := func(what string, f func(), want ...string) {
+			t.Helper()
+			woken, requests := c.Wakeups(), c.Requests()
+			f()
+			synctest.Wait()
+			var got []string
+			for s := range c.Wakeups().Since(woken) {
+				if !slices.Contains(got, s.Client) {
+					got = append(got, s.Client)
+				}
+			}
+			if slices.Sort(got); !slices.Equal(got, want) {
+				t.Errorf("%s has woken %v, want %v", what, got, want)
+			}
+			for s, n := range c.Requests().Since(requests) {
+				if s.Op != memory.OpHeartbeat && strings.HasPrefix(s.Client, "w") && !slices.Contains(append(busy, want...), s.Client) {
+					t.Errorf("%s has had %s send %d requests %q", what, s.Client, n, s.Op)
+				}
+			}
+		}
+		wakes("a task for the master", func() { cr.submit("x") }, "w0")
+		wakes("a task", func() { cr.submit("y") }, "w0", "w1")
+		wakes("another task", func() { cr.submit("z") }, "w0", "w2")
+		time.Sleep(500 * time.Millisecond)
+		var last uint64
+		wakes("one more", func() { last = cr.submit("last") }, "w0", "w3")
+		busy = []string{"w1", "w2"}
+		wakes("the end of three tasks", func() { time.Sleep(700 * time.Millisecond) }, "w0")
+		busy = []string{"w3"}
+		wakes("the end of one for whose result somebody waits", func() { cr.result(last, "done last") }, "client", "w0")
+		busy = nil
+		wakes("a join", func() { crew = append(crew, cr.works("joins")) }, "w0")
+		wakes("an exit", func() { crew[4].ends(t) }, "w0", "w4", "w5") // who leaves has watched its own place
+		wakes("the exit of the master", func() { crew[0].ends(t) }, "w0", "w1")
+		for _, i := range []int{1, 2, 3, 5, 6, 7, 8} {
+			crew[i].ends(t)
+		}
+	})
+}
+
 func TestPoolArguments(t *testing.T) {
 	bubble(t, func(t *testing.T, c *memory.Coordinator) {
 		ctx, b := t.Context(), client(t, c, "a")

@@ -129,7 +129,8 @@ func stands(t *engine.Trial, c *engine.Client, n int) {
 // a second look, and what a watch asks that its coordinator ends although nothing has changed.
 func silent(t *engine.Trial, cs []*engine.Client, f func()) { quiet(t, cs, 1, f) }
 
-// quiet is silent for clients that wait for several things, at each of which they may look again.
+// quiet is silent for clients that wait for several things. They look at each of them again, about
+// once in a TTL.
 func quiet(t *engine.Trial, cs []*engine.Client, waits int64, f func()) {
 	before := make([]int64, len(cs))
 	for i, c := range cs {
@@ -137,7 +138,7 @@ func quiet(t *engine.Trial, cs []*engine.Client, waits int64, f func()) {
 	}
 	began := time.Now()
 	f()
-	limit := int64(12*time.Since(began)/t.TTL) + 3*waits
+	limit := int64(time.Duration(9+3*waits)*time.Since(began)/t.TTL) + 3*waits
 	for i, c := range cs {
 		if n := c.Requests() - before[i]; n > limit {
 			t.Fatalf("%s, who has to wait on, has sent %d requests in %v", c.Name, n, time.Since(began))

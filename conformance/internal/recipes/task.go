@@ -509,7 +509,7 @@ var taskRules = []engine.Rule{{
 	},
 }, {
 	ID: "Task.woken", Title: "a task wakes its worker and the master alone",
-	Text:  "Five workers wait, each of which has run a task. Three tasks are submitted, and two of them end: the two workers that have not been given one send nothing.",
+	Text:  "Five workers wait, each of which has run a task. Three tasks are submitted, and two of them end: the two workers that have not been given one send nothing. Then all but one run a task that lasts, and that one runs ten more: the others, but for the master, send nothing.",
 	Needs: []engine.Fault{engine.Records, engine.Shares, engine.Items, engine.Requests},
 	Check: func(t *engine.Trial) {
 		cs := t.Clients(6)
@@ -539,17 +539,31 @@ var taskRules = []engine.Rule{{
 		}
 		c.In(t.Name + "-todo").Shows(t.Soon())
 		t.Pass(t.TTL/10, "until all waits have been set up")
-		var x uint64
-		// They wait for their presence and its header, for the member in front, and for a task.
+		// They wait for their presence and its header, for the member in front, and for a task. Of
+		// those who wait for a task the first to get one is who has waited longest.
+		x := uint64(0)
 		quiet(t, cs[3:5], 4, func() {
-			x = submits("x", cs[0]) // who has waited longest
+			x = submits("x", cs[0])
 			y, z := submits("y", cs[1]), submits("z", cs[2])
 			ends("y", y)
 			t.Pass(t.TTL/20, "in which workers that have nothing to do might be woken")
 			ends("z", z)
 			t.Pass(t.TTL/20, "in which workers that have nothing to do might be woken")
 		})
-		ends("x", x)
+		busy := map[string]uint64{"x": x}
+		for _, i := range []int{3, 4, 1} {
+			value := "for " + cs[i].Name
+			busy[value] = submits(value, cs[i])
+		}
+		quiet(t, []*engine.Client{cs[1], cs[3], cs[4]}, 3, func() {
+			for i := range 10 {
+				value := strconv.Itoa(i)
+				ends(value, submits(value, cs[2]))
+			}
+		})
+		for value, id := range busy {
+			ends(value, id)
+		}
 		c.In(t.Name + "-todo").Shows(t.Soon())
 	},
 }}
