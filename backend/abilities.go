@@ -42,6 +42,26 @@ type Items interface {
 	Remove(ctx context.Context, m, by Member) error
 }
 
+// A PlaceWatcher is a [Session] that can watch where a member stands. Package elect then waits by
+// WatchPlace alone. For other sessions it calls Gone and Ahead again and again. A session that wraps
+// another hides the method unless it has one of its own, and loses nothing but that.
+type PlaceWatcher interface {
+	// WatchPlace blocks until m stands otherwise than after says, and returns where it then
+	// stands. It fails as Ahead does. It wakes when the member that after names as Ahead has
+	// gone or was pinned, when m itself has gone or was pinned, and, if after says First, when
+	// the header changes (law L3). Behind others it may return at other times too, with what
+	// after says but for the header.
+	WatchPlace(ctx context.Context, m Member, after Place) (Place, error)
+}
+
+// A HeadReader is a [Session] that can read the head of a line at a lower price than the whole line.
+// For other sessions package elect calls Line.
+type HeadReader interface {
+	// Head returns the line with its first member alone, or with none if it is empty; see
+	// [Session] Line.
+	Head(ctx context.Context, line string) (Line, error)
+}
+
 // NoShares is for sessions without shared members, which embed it. Its method returns
 // [errors.ErrUnsupported].
 type NoShares struct{}

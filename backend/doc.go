@@ -79,6 +79,8 @@
 //     unseen, so callers ask Ahead again about once in a session time ([Session] TTL).
 //     They then call Gone again for the same member, and that must not pile up
 //     anything. In the same way WatchLine never misses a change of its line's members.
+//     Who calls WatchPlace ([PlaceWatcher]) does not look again: the session itself finds
+//     out within about a session time that a watch has died, once for all of them.
 //   - L4: Leave may be repeated. It removes m and never another member, not even one
 //     that has the same key by now.
 //   - L5: When the session ends, Done closes and every call fails with
@@ -120,7 +122,8 @@
 // A coordinator may lack five things. If its sessions do not end by time, Session TTL is 0. If
 // it has no shared members, no pins, no items, or no records, its sessions embed [NoShares],
 // [NoPins], [NoItems] or [NoRecords]. Package elect works without all five; package migrate needs
-// pins and records.
+// pins and records. Two methods that a driver may add only save requests: those of [PlaceWatcher]
+// and [HeadReader].
 //
 // # Lost answers
 //

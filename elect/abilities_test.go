@@ -92,8 +92,8 @@ func TestElectionWithoutRecords(t *testing.T) {
 		if err := first.Check(); err != nil || len(b.terms) != 0 || len(seen) != 0 {
 			t.Errorf("after some time: Check says %v, %d lead besides, and the observer saw %d changes", err, len(b.terms), len(seen))
 		}
-		if n := watches["a"].Load(); n != 1 {
-			t.Errorf("the leader has asked %d times to watch a record, want once", n)
+		if n := watches["a"].Load(); n > 3 {
+			t.Errorf("the leader has asked %d times in three session times to watch a record, want one in each", n)
 		}
 
 		_, put := first.Put(ctx, "result", nil, 0)

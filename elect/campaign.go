@@ -80,45 +80,59 @@ func (e *Election) attempt(ctx, life context.Context, wait *backoff.Backoff, onc
 	e.o.Logger.Info("joined", "key", m.Key, "position", m.Position)
 	e.trace(Event{Kind: Joined, Member: m})
 
-	token, err := e.stand(ctx, s, m, margin, wait, once)
+	p, err := e.stand(ctx, s, m, margin, wait, once)
 	if err == nil {
-		return newTerm(life, e, s, m, token, margin), nil
+		return newTerm(life, e, s, m, p, margin), nil
 	}
 	_ = e.leave(ctx, s, m, 0)
 	return nil, err
 }
 
-// stand waits until m is first in its line, and returns the token of its term. If once is
-// true it fails with [ErrNotFirst] instead of waiting behind another member.
-//
-// A watch may die unseen, m itself may be removed, and the election may be sealed. None
-// of these wakes Gone. So stand asks Ahead again about once in a session time, with
-// jitter, so that a long line does not ask at one moment.
+// stand waits until m is first in its line, and returns its place. If once is true it fails
+// with [ErrNotFirst] instead of waiting behind another member.
 //
 // It restores the fence while m waits, so that this takes no time on the way to
 // leadership. If the answer to that is lost, it tries again, and m stays in line.
 //
 // A member that is first and cannot lead holds up everybody. After about a session time
 // stand fails, so that m leaves the line.
-func (e *Election) stand(ctx context.Context, s backend.Session, m backend.Member, margin time.Duration, wait *backoff.Backoff, once bool) (uint64, error) {
+func (e *Election) stand(ctx context.Context, s backend.Session, m backend.Member, margin time.Duration, wait *backoff.Backoff, once bool) (backend.Place, error) {
+	var p backend.Place
 	var last backend.Member
 	var enough time.Time              // when m leaves the line, if it is first and cannot lead until then
 	unfenced := errors.New("unknown") // why the fence is not known to be restored
-	for looks := 0; ; {
+	watch := func(ctx context.Context) error {
+		now, err := again.WatchPlace(ctx, s, m, p, wait.Jitter)
+		if err == nil {
+			p = now
+		}
+		return err
+	}
+	for looks, waiting := 0, false; ; {
 		if unfenced != nil {
 			unfenced = header.Restore(ctx, s, m)
 			if unfenced != nil && !errors.Is(unfenced, backend.ErrVersion) && !errors.Is(unfenced, backend.ErrUnavailable) {
-				return 0, unfenced
+				return p, unfenced
 			}
 		}
-		p, err := s.Ahead(ctx, m)
-		if err != nil {
-			return 0, err
+		var err error
+		switch {
+		case waiting && ctx.Err() != nil:
+			err = context.Cause(ctx)
+		case !waiting:
+			p, err = s.Ahead(ctx, m)
+		case unfenced == nil:
+			err = watch(ctx)
+		default:
+			err = again.ForAWhile(ctx, s, wait.Jitter, watch)
 		}
-		if p.First {
+		if err != nil {
+			return p, err
+		}
+		if waiting = !p.First; p.First {
 			why := cannotLead(s, unfenced, margin)
 			if why == nil {
-				return p.Token, nil
+				return p, nil
 			}
 			switch looks++; {
 			case looks == 1: // it may pass at once
@@ -127,25 +141,21 @@ func (e *Election) stand(ctx context.Context, s backend.Session, m backend.Membe
 				e.o.Logger.Warn("first in line, and cannot lead", "key", m.Key, "err", why)
 				e.trace(Event{Kind: Retrying, Err: why})
 			case time.Now().After(enough):
-				return 0, why
+				return p, why
 			}
 			if err := wait.After(ctx, why); err != nil {
-				return 0, err
+				return p, err
 			}
 			continue
 		}
 		if once {
-			return 0, fmt.Errorf("%w: %s stands in front in %s", ErrNotFirst, p.Ahead.Key, e.name)
+			return p, fmt.Errorf("%w: %s stands in front in %s", ErrNotFirst, p.Ahead.Key, e.name)
 		}
 		wait.Reset() // m waits in line: nothing is wrong any more
 		if p.Ahead != last {
 			last = p.Ahead
 			e.o.Logger.Info("waiting", "ahead", p.Ahead.Key)
 			e.trace(Event{Kind: Waiting, Member: m, Ahead: p.Ahead})
-		}
-		err = again.ForAWhile(ctx, s, wait.Jitter, func(ctx context.Context) error { return s.Gone(ctx, p.Ahead) })
-		if err != nil {
-			return 0, err
 		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 // returns [ErrNoLeader] if nobody leads, and an error that matches
 // [errors.ErrUnsupported] if the backend has no records.
 func (e *Election) AskToResign(ctx context.Context) (Leader, error) {
-	line, s, err := e.look(ctx)
+	line, s, err := e.head(ctx)
 	if err != nil {
 		return Leader{}, err
 	}

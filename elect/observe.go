@@ -26,7 +26,7 @@ func (l Leader) Vacant() bool { return l.Key == "" }
 
 // Leader returns who leads now, or the zero Leader. It blocks for about one round trip.
 func (e *Election) Leader(ctx context.Context) (Leader, error) {
-	line, _, err := e.look(ctx)
+	line, _, err := e.head(ctx)
 	if err != nil {
 		return Leader{}, err
 	}
@@ -36,7 +36,11 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 // Line returns all candidates in order, the leader first. It blocks for about one round
 // trip, or one for each candidate if the coordinator knows no other way.
 func (e *Election) Line(ctx context.Context) ([]Leader, error) {
-	line, _, err := e.look(ctx)
+	s, err := e.session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	line, err := s.Line(ctx, e.name)
 	if err != nil {
 		return nil, err
 	}
@@ -54,13 +58,18 @@ func (e *Election) session(ctx context.Context) (backend.Session, error) {
 	return e.b.Session(ctx)
 }
 
-// look reads the line, in the session that it returns.
-func (e *Election) look(ctx context.Context) (backend.Line, backend.Session, error) {
+// head reads the line, or its first member alone where that is cheaper, in the session that it
+// returns.
+func (e *Election) head(ctx context.Context) (backend.Line, backend.Session, error) {
 	s, err := e.session(ctx)
 	if err != nil {
 		return backend.Line{}, nil, err
 	}
-	line, err := s.Line(ctx, e.name)
+	read := s.Line
+	if h, ok := s.(backend.HeadReader); ok {
+		read = h.Head
+	}
+	line, err := read(ctx, e.name)
 	return line, s, err
 }
 
@@ -95,7 +104,7 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 		wait := backoff.New(ctx)
 		begun, newest := false, uint64(0)
 		for {
-			line, s, err := e.look(ctx)
+			line, s, err := e.head(ctx)
 			if err == nil {
 				wait.Reset()
 				l := first(line)

@@ -41,12 +41,17 @@ type Term struct {
 
 // newTerm begins the term of m, which is first, and starts what watches for its end. The
 // term's context also ends when life ends.
-func newTerm(life context.Context, e *Election, s backend.Session, m backend.Member, token uint64, margin time.Duration) *Term {
-	t := &Term{e: e, s: s, m: m, token: token, margin: margin, began: time.Now(), left: make(chan struct{})}
+func newTerm(life context.Context, e *Election, s backend.Session, m backend.Member, p backend.Place, margin time.Duration) *Term {
+	t := &Term{e: e, s: s, m: m, token: p.Token, margin: margin, began: time.Now(), left: make(chan struct{})}
 	t.ctx, t.cancel = context.WithCancelCause(life)
-	e.o.Logger.Info("elected", "token", token)
-	e.trace(Event{Kind: Elected, Member: m, Token: token})
+	e.o.Logger.Info("elected", "token", t.token)
+	e.trace(Event{Kind: Elected, Member: m, Token: t.token})
 	t.watching.Go(t.watchDeadline)
+	if w, ok := s.(backend.PlaceWatcher); ok {
+		ctx := backoff.Apart(t.ctx)
+		t.watching.Go(func() { t.watchPlace(ctx, w, p) })
+		return t
+	}
 	member, record := backoff.Apart(t.ctx), backoff.Apart(t.ctx)
 	t.watching.Go(func() { t.watchMember(member) })
 	t.watching.Go(func() { t.watchRecord(record) })
@@ -165,6 +170,28 @@ func (t *Term) remind(after time.Duration) {
 	}))
 }
 
+// watchPlace ends the term when the leader's member is removed, when the election has moved, and when
+// the header says that the leader is to resign. It is for sessions that watch places; for others
+// watchMember and watchRecord do the same. p is where the member stood when the term began.
+func (t *Term) watchPlace(ctx context.Context, w backend.PlaceWatcher, p backend.Place) {
+	t.heed(p.Header)
+	t.retry(ctx, func(backoff.Jitter) (err error) {
+		now, err := w.WatchPlace(ctx, t.m, p)
+		if err == nil {
+			p.Header = now.Header
+			t.heed(p.Header)
+		}
+		return err
+	})
+}
+
+// heed ends the term if the header says that the leader is to resign.
+func (t *Term) heed(h backend.Header) {
+	if h.Resign >= t.token {
+		t.lose(ErrAsked)
+	}
+}
+
 // watchMember ends the term when the leader's member is removed.
 func (t *Term) watchMember(ctx context.Context) {
 	t.retry(ctx, func(j backoff.Jitter) error {
@@ -195,9 +222,7 @@ func (t *Term) watchRecord(ctx context.Context) {
 		if err != nil {
 			return err
 		}
-		if h.Resign >= t.token {
-			t.lose(ErrAsked)
-		}
+		t.heed(h)
 		return nil
 	})
 }

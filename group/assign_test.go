@@ -406,7 +406,7 @@ func TestRequestsOfAssign(t *testing.T) {
 		<-ended
 		synctest.Wait()
 		n := c.Requests().Since(before)
-		watches := []memory.Op{memory.OpHeartbeat, memory.OpGone, memory.OpWatch}
+		watches := []memory.Op{memory.OpHeartbeat, memory.OpGone, memory.OpWatch, memory.OpWatchPlace}
 		if got := n.Of("a") - n.Of("a", watches...); got != 2 { // of the item, and of the group
 			t.Errorf("to leave has cost %d requests, want 2: %v", got, n)
 		}

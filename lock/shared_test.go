@@ -62,7 +62,7 @@ func release(t *testing.T, c *memory.Coordinator, a *asked) memory.Counts {
 // who returns the clients that were woken, but for the one itself.
 func who(n memory.Counts, but string) (names []string) {
 	for s := range n {
-		if s.Client != but && s.Op == memory.OpGone {
+		if s.Client != but && (s.Op == memory.OpGone || s.Op == memory.OpWatchPlace) {
 			names = append(names, s.Client)
 		}
 	}

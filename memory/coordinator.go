@@ -113,8 +113,19 @@ func (c *Coordinator) serve(r *request) {
 func (c *Coordinator) apply(r *request) bool {
 	v, err := r.call.apply()
 	if err == errWait {
-		c.parked[r.call.topic] = append(c.parked[r.call.topic], r)
+		for _, t := range r.call.topics {
+			if !slices.Contains(c.parked[t], r) {
+				c.parked[t] = append(c.parked[t], r)
+			}
+		}
 		return false
+	}
+	for _, t := range r.call.topics {
+		if i := slices.Index(c.parked[t], r); i >= 0 {
+			if c.parked[t] = slices.Delete(c.parked[t], i, i+1); len(c.parked[t]) == 0 {
+				delete(c.parked, t)
+			}
+		}
 	}
 	if r.from.loseAnswer.take(r.call.op) {
 		r.from.sever()

@@ -9,7 +9,7 @@ import (
 
 // Gone blocks until m has gone; see [backend.Session].
 func (s *session) Gone(ctx context.Context, m backend.Member) error {
-	on := topic{event: eventGone, name: m.Line, at: m.Position}
+	on := topic{event: eventMember, name: m.Line, at: m.Position}
 	_, err := ask[any](ctx, s, OpGone, m.Line, nil, func() *call {
 		return s.poll(OpGone, poll{topic: on}, func() (any, error) { return nil, s.b.c.store.gone(m) })
 	})
@@ -35,17 +35,18 @@ type poll struct {
 	after   backend.Version // of a record
 	members int             // of a line
 	last    uint64          // the position of the last of them
+	place   backend.Place   // of a member
 }
 
 // poll sends a call that the coordinator answers once f no longer returns errWait. All who
 // wait for the same share one call. It stays when they go, and whoever waits for the same
-// again finds it: so calls do not pile up.
-func (s *session) poll(op Op, p poll, f func() (any, error)) *call {
+// again finds it: so calls do not pile up. An event of one of the others wakes the call too.
+func (s *session) poll(op Op, p poll, f func() (any, error), others ...topic) *call {
 	if cl := s.polls[p]; cl != nil {
 		return cl
 	}
 	cl := s.send(op, lostAgain, func(*lease) (any, error) { return f() })
-	cl.topic = p.topic
+	cl.topics = append(others, p.topic)
 	cl.then = func(any, error) { delete(s.polls, p) }
 	s.polls[p] = cl
 	return cl

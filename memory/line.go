@@ -14,3 +14,12 @@ func (s *session) Line(ctx context.Context, line string) (backend.Line, error) {
 		})
 	})
 }
+
+// Head returns the line with its first member alone; see [backend.HeadReader].
+func (s *session) Head(ctx context.Context, line string) (backend.Line, error) {
+	return ask[backend.Line](ctx, s, OpHead, line, nil, func() *call {
+		return s.send(OpHead, lostAgain, func(*lease) (any, error) {
+			return s.b.c.store.head(line)
+		})
+	})
+}

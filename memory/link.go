@@ -76,13 +76,13 @@ func (p *pipe) clear() {
 // A call is a request on the client's side, from sending until the answer. It may be sent
 // over several connections, one after another.
 type call struct {
-	op    Op
-	under *session               // the session that it fails with; nil for a call that opens or closes one
-	apply func() (any, error)    // runs at the coordinator
-	topic topic                  // what apply waits for if it returns errWait
-	lost  lost                   // what to do when the connection breaks
-	n     uint64                 // number within the session
-	then  func(v any, err error) // runs with the answer, before the caller has it; may be nil
+	op     Op
+	under  *session               // the session that it fails with; nil for a call that opens or closes one
+	apply  func() (any, error)    // runs at the coordinator
+	topics []topic                // what apply waits for if it returns errWait
+	lost   lost                   // what to do when the connection breaks
+	n      uint64                 // number within the session
+	then   func(v any, err error) // runs with the answer, before the caller has it; may be nil
 
 	sent      time.Time // when it was last sent
 	abandoned bool      // the caller has gone

@@ -13,23 +13,25 @@ type Op string
 
 // The operations: those of a session, and the heartbeats that keep it.
 const (
-	OpOpen      Op = "session"
-	OpHeartbeat Op = "heartbeat"
-	OpClose     Op = "close"
-	OpJoin      Op = "join"
-	OpAhead     Op = "ahead"
-	OpGone      Op = "gone"
-	OpLeave     Op = "leave"
-	OpPin       Op = "pin"
-	OpLine      Op = "line"
-	OpWatchLine Op = "watch line"
-	OpAppend    Op = "append"
-	OpRemove    Op = "remove"
-	OpGet       Op = "get"
-	OpPut       Op = "put"
-	OpDelete    Op = "delete"
-	OpList      Op = "list"
-	OpWatch     Op = "watch"
+	OpOpen       Op = "session"
+	OpHeartbeat  Op = "heartbeat"
+	OpClose      Op = "close"
+	OpJoin       Op = "join"
+	OpAhead      Op = "ahead"
+	OpWatchPlace Op = "watch place"
+	OpGone       Op = "gone"
+	OpLeave      Op = "leave"
+	OpPin        Op = "pin"
+	OpLine       Op = "line"
+	OpHead       Op = "head"
+	OpWatchLine  Op = "watch line"
+	OpAppend     Op = "append"
+	OpRemove     Op = "remove"
+	OpGet        Op = "get"
+	OpPut        Op = "put"
+	OpDelete     Op = "delete"
+	OpList       Op = "list"
+	OpWatch      Op = "watch"
 )
 
 // A Source is what [Counts] count by: a client and an operation.
@@ -81,7 +83,7 @@ func (c *Coordinator) Requests() Counts {
 	return maps.Clone(c.requests)
 }
 
-// Wakeups returns how many blocking calls (Gone, Joined, Watch) the coordinator has answered
+// Wakeups returns how many blocking calls (Gone, WatchPlace, WatchLine, Watch) the coordinator has answered
 // because of an event, since New. It does not count those that could be answered at once.
 func (c *Coordinator) Wakeups() Counts {
 	c.lock()

@@ -38,7 +38,7 @@ type event uint8
 
 const (
 	eventNone   event = iota
-	eventGone         // the member has left
+	eventMember       // the member has left, or was pinned
 	eventLine         // somebody has joined the line, or left it
 	eventRecord       // the record has changed
 )
@@ -127,6 +127,18 @@ func (st *store) ahead(m backend.Member) (backend.Place, error) {
 	return backend.PlaceOf(l.members[i].Member, ahead, h)
 }
 
+// watchPlace returns errWait as long as m stands as after says.
+func (st *store) watchPlace(m backend.Member, after backend.Place) (backend.Place, error) {
+	p, err := st.ahead(m)
+	if err != nil {
+		return p, err
+	}
+	if p.First == after.First && p.Ahead == after.Ahead && (!p.First || p.Header == after.Header) {
+		return p, errWait
+	}
+	return p, nil
+}
+
 // gone returns errWait as long as m stands.
 func (st *store) gone(m backend.Member) error {
 	if _, _, ok := st.find(m); ok {
@@ -144,7 +156,7 @@ func (st *store) remove(m backend.Member) (owner uint64) {
 	owner = l.members[i].owner
 	l.members = slices.Delete(l.members, i, i+1)
 	st.index++
-	st.happened(topic{eventGone, m.Line, m.Position})
+	st.happened(topic{eventMember, m.Line, m.Position})
 	st.happened(topic{event: eventLine, name: m.Line})
 	return owner
 }
@@ -179,6 +191,7 @@ func (st *store) pin(m backend.Member, session uint64, h backend.Header, at back
 		return err
 	}
 	p.Pinned, p.owner = true, 0
+	st.happened(topic{eventMember, m.Line, m.Position})
 	return nil
 }
 
@@ -190,6 +203,13 @@ func (st *store) line(name string) (backend.Line, error) {
 		return backend.Line{}, err
 	}
 	return backend.Line{Members: st.members(name), Header: h, Version: r.Version}, nil
+}
+
+// head returns the line with its first member alone.
+func (st *store) head(name string) (backend.Line, error) {
+	l, err := st.line(name)
+	l.Members = l.Members[:min(len(l.Members), 1)]
+	return l, err
 }
 
 // members returns the members of the line in order.

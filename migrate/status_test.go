@@ -70,13 +70,14 @@ func TestStatus(t *testing.T) {
 		w.shows(op, migrate.Begun, "b-both:both | early-new:new b-both:both", "early-new (n_0000000002) was started with memory:new alone", "stop until")
 		early.end()
 		w.leads(b)
-		a = w.start(onOld, "a")
-		time.Sleep(time.Second)
+		m, raw = w.raw(0, "a-old") // does not look, and so does not see the seal
 		w.shows(op, migrate.Begun, "b-both:both a-old:old | b-both:both", "", "restart with both coordinators: a-old (n_0000000002); then cut over")
 		w.do(op.Cutover, migrate.Moved)
 		w.shows(op, migrate.Moved, "a-old:old | b-both:both", "a-old (n_0000000002) waits behind the seal on memory:old", "restart with memory:new alone: a-old (n_0000000002)")
 		w.refuses(op.Finish, migrate.ErrRefused, "a-old (n_0000000002)", "restart them with memory:new")
-		<-a.done // ours is told at its re-check
+		if err := raw.Leave(w.ctx, m); err != nil {
+			t.Fatal(err)
+		}
 		n := w.start(onNew, "n")
 		time.Sleep(time.Second)
 		w.shows(op, migrate.Moved, "| b-both:both n-new:new", "", "restart with memory:new alone, when it suits: b-both")

@@ -36,6 +36,62 @@ func ForAWhile(ctx context.Context, s backend.Session, j backoff.Jitter, watch f
 	return err
 }
 
+// WatchPlace blocks until m may stand otherwise than after says, and returns where it stands; see
+// [backend.PlaceWatcher].
+func WatchPlace(ctx context.Context, s backend.Session, m backend.Member, after backend.Place, j backoff.Jitter) (backend.Place, error) {
+	if w, ok := s.(backend.PlaceWatcher); ok {
+		return w.WatchPlace(ctx, m, after)
+	}
+	return AskPlace(ctx, s, m, after, j)
+}
+
+// AskPlace is [WatchPlace] for every session: it calls Gone, and then Ahead, and it calls Ahead after
+// about a session time in any case.
+func AskPlace(ctx context.Context, s backend.Session, m backend.Member, after backend.Place, j backoff.Jitter) (backend.Place, error) {
+	wait := func(ctx context.Context) error { return s.Gone(ctx, after.Ahead) }
+	if after.First {
+		wait = func(ctx context.Context) error { return s.Gone(ctx, m) }
+		switch r, err := s.Watch(ctx, m.Line, 0); { // returns at once
+		case err == nil:
+			if h, err := backend.ParseHeader(r.Value); err != nil || h != after.Header {
+				// It need not have changed: Ahead may tell less of the header than the record.
+				if p, err := s.Ahead(ctx, m); err != nil || p != after {
+					return p, err
+				}
+			}
+			own := wait
+			wait = func(ctx context.Context) error {
+				return either(ctx, own, func(ctx context.Context) error {
+					_, err := s.Watch(ctx, m.Line, r.Version)
+					return err
+				})
+			}
+		case !errors.Is(err, errors.ErrUnsupported): // there are records
+			return backend.Place{}, err
+		}
+	}
+	if err := ForAWhile(ctx, s, j, wait); err != nil {
+		return backend.Place{}, err
+	}
+	return s.Ahead(ctx, m)
+}
+
+// either calls both, and returns the result of the one that returns first, when both have returned.
+func either(ctx context.Context, calls ...func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	results := make(chan error, len(calls))
+	for _, call := range calls {
+		go func() { results <- call(ctx) }()
+	}
+	err := <-results
+	cancel()
+	for range calls[1:] {
+		<-results
+	}
+	return err
+}
+
 // Passing reports whether the same call may succeed later, in the same session or in the next:
 // the coordinator may come back, a new session and a new member replace those that were lost,
 // somebody else may write no more at the same time, and a foreign client may take away the entry

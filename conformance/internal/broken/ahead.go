@@ -33,21 +33,21 @@ var aheadFlaws = []Flaw{
 		Name:    "zombie",
 		Breaks:  "L2: a member that is not in line is taken for the first",
 		Must:    "L2.left L2.removed Fault.leader-removed Fault.predecessor-removed Fault.dropped",
-		May:     "G7.removed G7.dropped G8.waiter-removed",
+		May:     "G7.removed G7.dropped G8.waiter-removed L3.place-removed",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &zombie{s} },
 	},
 	{
 		Name:    "behind the leader",
 		Breaks:  "L2: everybody is told to wait for the first",
 		Must:    "L2.order G5.one",
-		May:     "L2.churn G5 L9",
+		May:     "L2.churn G5 L9 L3.place L3.place-removed",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &behindLeader{s} },
 	},
 	{
 		Name:   "old list",
 		Breaks: "L2: the first Ahead after Join answers from what was read before it",
 		Must:   "L2.after-join L2.churn",
-		May:    "L2.after-gone L7.fence",
+		May:    "L2.after-gone L7.fence L3.place-fence",
 		session: func(_ *Backend, s backend.Session) backend.Session {
 			return &oldList{Session: s, front: make(map[string]backend.Member)}
 		},

@@ -43,7 +43,7 @@ type Flaw struct {
 
 // Flaws are all flaws, in the order of the rules.
 var Flaws = slices.Concat(
-	joinFlaws, aheadFlaws, goneFlaws, lineFlaws, leaveFlaws, sessionFlaws, deadlineFlaws,
+	joinFlaws, aheadFlaws, goneFlaws, placeFlaws, lineFlaws, leaveFlaws, sessionFlaws, deadlineFlaws,
 	folderFlaws, valueFlaws, shareFlaws, itemFlaws, queueFlaws, barrierFlaws, taskFlaws, pinFlaws, recordFlaws,
 	leaderFlaws, tokenFlaws, guardFlaws, successionFlaws, ghostFlaws, toldFlaws, stallFlaws,
 	cleanFlaws, observeFlaws, runFlaws, faultFlaws,

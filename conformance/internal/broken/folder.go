@@ -40,13 +40,14 @@ var folderFlaws = []Flaw{
 		Name:    "no header",
 		Breaks:  "L7: Ahead does not say what is in the election's record",
 		Must:    "L7.ahead",
+		May:     "L3.place-header L3.place-sealed G7.asked G10.asked",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &noHeader{s} },
 	},
 	{
 		Name:   "fence of the heir",
 		Breaks: "L7: the fence of who waits is read while it waits, and not again",
 		Must:   "L7.fence G2.fence",
-		May:    "L7.fence-cut",
+		May:    "L7.fence-cut L3.place-fence",
 		session: func(_ *Backend, s backend.Session) backend.Session {
 			return &heirsFence{Session: s, fences: make(map[backend.Member]uint64)}
 		},

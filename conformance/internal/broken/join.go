@@ -42,7 +42,7 @@ var joinFlaws = []Flaw{
 		Name:   "key of the session",
 		Breaks: "L1: the key is that of the session, which has one place in a line however often it joins",
 		Must:   "L1.end L1.concurrent L1.twice",
-		May:    "L1 L2 L3.alone L4 L8 Pin Records.guard L3.line L3.line-past L10.remove",
+		May:    "L1 L2 L3.alone L4 L8 Pin Records.guard L3.line L3.line-past L10.remove L3.place L3.place-removed",
 		session: func(_ *Backend, s backend.Session) backend.Session {
 			return &keyOfSession{Session: s, places: make(map[string]backend.Member)}
 		},

@@ -39,7 +39,7 @@ var leaveFlaws = []Flaw{
 		Name:   "revoke",
 		Breaks: "L4: Leave takes out all that the session has in the line",
 		Must:   "L1.twice L4.again L4.middle",
-		May:    "L3.alone L4 L8.kept Pin.sealed Records.guard L3.line-past L10.remove L3.line",
+		May:    "L3.alone L4 L8.kept Pin.sealed Records.guard L3.line-past L10.remove L3.line L3.place",
 		session: func(_ *Backend, s backend.Session) backend.Session {
 			return &revoke{Session: s, joined: make(map[string][]backend.Member)}
 		},

@@ -25,14 +25,14 @@ var pinFlaws = []Flaw{
 		Name:    "header, then pin",
 		Breaks:  "Pin: the header is written before it is known whether the member can be pinned",
 		Must:    "Pin.gone Pin.foreign",
-		May:     "Pin.lost-answer",
+		May:     "Pin.lost-answer L3.place-sealed",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &headerFirst{s} },
 	},
 	{
 		Name:   "pin of the session",
 		Breaks: "Pin: a pinned member goes with its session",
 		Must:   "Pin.closed Pin.expired Pin.left Pin.gate",
-		May:    "Pin L8.kept",
+		May:    "Pin L8.kept L3.place-sealed",
 		session: func(_ *Backend, s backend.Session) backend.Session {
 			return &pinOfSession{Session: s, pinned: make(map[uint64]bool)}
 		},
@@ -71,7 +71,7 @@ var pinFlaws = []Flaw{
 		Name:    "wait behind a seal",
 		Breaks:  "Pin: who stands behind a seal is told to wait",
 		Must:    "Pin.sealed Run.sealed",
-		May:     "L9.sealed",
+		May:     "L9.sealed L3.place-sealed",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &waitBehindSeal{s} },
 	},
 	{

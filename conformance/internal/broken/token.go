@@ -18,7 +18,7 @@ var tokenFlaws = []Flaw{
 		Name:    "key token",
 		Breaks:  "G2: the token is the number in the key, which begins again with the path",
 		Must:    "L7.fence G2.known G2.drop G2.fence-drop Fault.dropped",
-		May:     "L2.order L7.fence-cut L7.foreign Pin.gate G7.asked G10 L9", // they compare tokens with positions
+		May:     "L2.order L7.fence-cut L7.foreign Pin.gate G7.asked G10 L9 L3.place-fence", // they compare tokens with positions
 		session: func(_ *Backend, s backend.Session) backend.Session { return &keyToken{s} },
 	},
 	{
@@ -31,7 +31,7 @@ var tokenFlaws = []Flaw{
 		Name:    "request number",
 		Breaks:  "G2: the token is a number that begins again with each connection, and so with each session",
 		Must:    "G2.sessions G2.clients G2.restart Lock.alone Group.assign",
-		May:     "L2.order L7 Pin G1 G2 G7.asked G10 Run.lost Fault L9",
+		May:     "L2.order L7 Pin G1 G2 G7.asked G10 Run.lost Fault L9 L3.place L3.place-fence",
 		session: func(b *Backend, s backend.Session) backend.Session { return &requestNumber{Session: s, b: b} },
 	},
 	{

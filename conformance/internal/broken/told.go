@@ -20,7 +20,7 @@ var toldFlaws = []Flaw{
 		Name:     "blind to its place",
 		Breaks:   "G7: a leader does not look after its own member",
 		Must:     "G7.removed G7.dropped",
-		May:      "G8.waiter-removed Fault",
+		May:      "G8.waiter-removed Fault G7.asked G10.asked",
 		election: candidates(func(c *candidate) backend.Session { return &blind{c} }),
 	},
 	{

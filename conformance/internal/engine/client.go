@@ -23,7 +23,7 @@ type link struct {
 	t    *Trial
 	raw  backend.Backend
 	mu   sync.Mutex
-	taps map[backend.Session]*tap
+	taps map[backend.Session]backend.Session
 	dead bool
 }
 
@@ -48,7 +48,7 @@ func (t *Trial) Client() *Client {
 		t.Fatalf("Open of client %s: %v", name, err)
 	}
 	t.Cleanup(func() { b.Close() })
-	return &Client{&link{t: t, Name: name, raw: b, taps: make(map[backend.Session]*tap)}, t.Name}
+	return &Client{&link{t: t, Name: name, raw: b, taps: make(map[backend.Session]backend.Session)}, t.Name}
 }
 
 // Clients opens n clients.
@@ -77,7 +77,7 @@ func (c *Client) Session(ctx context.Context) (backend.Session, error) {
 	}
 	known := c.taps[s]
 	if known == nil {
-		known = &tap{Session: s, c: c}
+		known = c.tapped(s)
 		c.taps[s] = known
 		done(fmt.Sprintf("no. %d", len(c.taps)))
 	} else {

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/again"
+	"github.com/succession-dev/succession/internal/backoff"
 )
 
 // An Op is a call of a session's method. The functions below return an Op for each method.
@@ -36,6 +38,12 @@ func Ahead(m backend.Member) Op {
 
 func Gone(m backend.Member) Op {
 	return Op{"Gone of " + Show(m), "", func(ctx context.Context, s backend.Session) (any, error) { return nil, s.Gone(ctx, m) }}
+}
+
+func WatchPlace(m backend.Member, after backend.Place) Op {
+	return Op{"WatchPlace of " + Show(m), "", func(ctx context.Context, s backend.Session) (any, error) {
+		return again.WatchPlace(ctx, s, m, after, backoff.JitterOf(ctx))
+	}}
 }
 
 func Leave(m backend.Member) Op {

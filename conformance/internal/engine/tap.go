@@ -13,8 +13,32 @@ type tap struct {
 	c *Client
 }
 
+// A placeTap is a tap of a session that watches places.
+type placeTap struct {
+	*tap
+	w backend.PlaceWatcher
+}
+
+func (s placeTap) WatchPlace(ctx context.Context, m backend.Member, after backend.Place) (backend.Place, error) {
+	return noted(s.begin("watch place of %s, after: %s", Show(m), ShowPlace(after)), ShowPlace)(s.w.WatchPlace(ctx, m, after))
+}
+
+// tapped returns s with a tap.
+func (c *Client) tapped(s backend.Session) backend.Session {
+	t := &tap{Session: s, c: c}
+	if w, ok := s.(backend.PlaceWatcher); ok {
+		return placeTap{t, w}
+	}
+	return t
+}
+
 // Untapped returns the session that the backend itself has returned.
-func Untapped(s backend.Session) backend.Session { return s.(*tap).Session }
+func Untapped(s backend.Session) backend.Session {
+	if p, ok := s.(placeTap); ok {
+		return p.Session
+	}
+	return s.(*tap).Session
+}
 
 // begin notes that a call begins. In the methods below it runs before the call, since Go
 // evaluates from left to right.
@@ -69,6 +93,15 @@ func (s *tap) Pin(ctx context.Context, m backend.Member, h backend.Header, at ba
 func (s *tap) Line(ctx context.Context, line string) (backend.Line, error) {
 	show := func(l backend.Line) string { return ShowLine(l.Members) }
 	return noted(s.begin("line %s", Short(line)), show)(s.Session.Line(ctx, line))
+}
+
+func (s *tap) Head(ctx context.Context, line string) (backend.Line, error) {
+	h, ok := s.Session.(backend.HeadReader)
+	if !ok {
+		return s.Line(ctx, line)
+	}
+	show := func(l backend.Line) string { return ShowLine(l.Members) }
+	return noted(s.begin("head of %s", Short(line)), show)(h.Head(ctx, line))
 }
 
 func (s *tap) WatchLine(ctx context.Context, line string, after backend.Line) (backend.Line, error) {

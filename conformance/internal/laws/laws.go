@@ -6,6 +6,6 @@ import "slices"
 
 // Rules are all rules of this package, in the order of RULES.md.
 var Rules = slices.Concat(
-	joinRules, aheadRules, goneRules, lineRules, leaveRules, sessionRules, deadlineRules,
+	joinRules, aheadRules, goneRules, placeRules, lineRules, leaveRules, sessionRules, deadlineRules,
 	folderRules, valueRules, shareRules, itemRules, pinRules, recordRules,
 )
