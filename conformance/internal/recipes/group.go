@@ -411,19 +411,19 @@ var groupRules = []engine.Rule{{
 	},
 }, {
 	ID: "Group.assign-expired", Title: "a member whose session has ended has its items again",
-	Text:  "Two clients divide six items, and the session of one is ended. It joins again, and after a crash it has its own items again, each by a larger token. Those of the other are not disturbed. No item has two owners at once, but for the moment in which the one does not know yet.",
+	Text:  "Two clients divide six items, and the session of one is ended. It joins again, and within the time of two crashes it has its own items again, each by a larger token. Those of the other are not disturbed. No item has two owners at once, but for the moment in which the one does not know yet.",
 	Needs: []engine.Fault{engine.Shares, engine.Records, engine.Expire},
 	Check: func(t *engine.Trial) {
 		cs, d := t.Clients(2), newDesk(t)
 		d.notice = t.Soon()
-		d.divides(t.Soon(), "a", func() { d.works(cs[0], "a") })
-		d.divides(t.Soon(), "ab", func() { d.works(cs[1], "b") })
+		d.divides(t.Crash(), "a", func() { d.works(cs[0], "a") })
+		d.divides(t.Crash(), "ab", func() { d.works(cs[1], "b") })
 		before := make(map[string]int)
 		for _, item := range sources {
 			_, before[item] = d.owner(item)
 		}
 		cs[1].Inject(engine.Expire)
-		t.Eventually(t.Crash()+t.Soon(), "who has joined again has its items again", func() bool {
+		t.Eventually(2*t.Crash(), "who has joined again has its items again", func() bool {
 			again := true
 			for i, item := range sources {
 				switch id, begun := d.owner(item); {
@@ -480,7 +480,7 @@ var groupRules = []engine.Rule{{
 		cs[0].Inject(engine.LoseAnswer)
 		d.divides(2*t.Crash(), "a", func() { d.works(cs[0], "a") })
 		var leave func()
-		d.divides(t.Soon(), "ab", func() { leave = d.works(cs[1], "b") })
+		d.divides(t.Crash(), "ab", func() { leave = d.works(cs[1], "b") })
 		cs[0].Inject(engine.LoseAnswer)
 		d.divides(2*t.Crash(), "a", leave)
 	},

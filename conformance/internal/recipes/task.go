@@ -275,18 +275,18 @@ var taskRules = []engine.Rule{{
 		p, cs := newPlant(t), t.Clients(3)
 		p.starts("x")
 		p.hot(cs[0], "x")
-		first := p.goesOn("x", t.Soon())
+		first := p.goesOn("x", t.Crash())
 		p.hot(cs[1], "x")
 		stands(t, cs[1].In(t.Name+"-run-x"), 2)
 		p.starts("y")
 		p.cold(cs[2])
-		p.goesOn("y", t.Soon())
+		p.goesOn("y", t.Crash())
 		for name, c := range map[string]*engine.Client{"x": cs[0], "y": cs[2]} {
 			old := p.ends(name)
 			c.Inject(engine.Expire)
 			engine.Await(t, old.Context().Done(), t.Crash(), "the context of a run whose session was ended has not ended")
 			t.Want("Check of a run whose session was ended", old.Check(), elect.ErrLost)
-			t.Go("Commit of what is lost", func() error { return old.Commit(t.Ctx, old.Position()+1_000_000) }).Returns(t.Soon(), elect.ErrLost)
+			t.Go("Commit of what is lost", func() error { return old.Commit(t.Ctx, old.Position()+1_000_000) }).Returns(t.Crash(), elect.ErrLost)
 		}
 		p.goesOn("x", t.Crash()+t.Recheck(), first)
 		stands(t, cs[1].In(t.Name+"-run-x"), 2)
@@ -320,7 +320,7 @@ var taskRules = []engine.Rule{{
 			t.Fatalf("a run was lost with the answer to a Commit: %v", r.Check())
 		}
 		loses("Stop", func() error { return p.console.Stop(t.Ctx, "x") })
-		t.Eventually(t.Soon(), "who ran a task that was stopped leaves the line", func() bool { return !c.In(t.Name + "-run-x").Stands(r.Member()) })
+		t.Eventually(t.Crash(), "who ran a task that was stopped leaves the line", func() bool { return !c.In(t.Name + "-run-x").Stands(r.Member()) })
 		if done, at := p.recorded("x"), p.status()["x"].Position; at != done && at != done+1 {
 			t.Fatalf("the position is %d, and the last for which Commit has succeeded %d", at, done)
 		}
@@ -435,7 +435,7 @@ var taskRules = []engine.Rule{{
 		}
 		for _, w := range []*engine.Client{cs[1], cs[0]} { // who has joined first is the master
 			var value string
-			t.Eventually(t.Soon(), w.Name+" runs a task", func() bool { value = f.task(w.Name); return value != "" })
+			t.Eventually(t.Crash(), w.Name+" runs a task", func() bool { value = f.task(w.Name); return value != "" })
 			old := f.ends(value)
 			w.Inject(engine.Expire)
 			engine.Await(t, old.Context().Done(), t.Crash(), "the context of a run whose session was ended has not ended")
@@ -475,7 +475,7 @@ var taskRules = []engine.Rule{{
 		id, err := pool.Submit(t.Ctx, "first") // makes each folder: what is lost later has taken effect
 		t.Want("Submit", err)
 		f.opens("first")
-		results(t, pool, id, "done first").Returns(t.Soon())
+		results(t, pool, id, "done first").Returns(2 * t.Crash())
 		runs := func(value string) {
 			t.Eventually(2*t.Crash(), "a worker runs task "+value, func() bool { run, _ := f.newest(value); return run != nil })
 		}
@@ -524,7 +524,7 @@ var taskRules = []engine.Rule{{
 		submits := func(value string, w *engine.Client) (id uint64) {
 			id, err := pool.Submit(t.Ctx, value)
 			t.Want("Submit", err)
-			t.Eventually(t.Soon(), w.Name+" runs task "+value, func() bool {
+			t.Eventually(t.Crash(), w.Name+" runs task "+value, func() bool {
 				_, who := f.newest(value)
 				return who == w.Name
 			})
@@ -532,7 +532,7 @@ var taskRules = []engine.Rule{{
 		}
 		ends := func(value string, id uint64) {
 			f.opens(value)
-			results(t, pool, id, "done "+value).Returns(t.Soon())
+			results(t, pool, id, "done "+value).Returns(t.Crash())
 		}
 		for _, w := range cs[:5] {
 			ends("of "+w.Name, submits("of "+w.Name, w))
