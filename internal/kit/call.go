@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/again"
 	"github.com/succession-dev/succession/internal/backoff"
 )
 
@@ -26,6 +27,16 @@ func (a *Adapter) Ahead(ctx context.Context, m backend.Member) (backend.Place, e
 	return call(ctx, a, "ahead", m.Line, nil, func(ctx context.Context) (backend.Place, error) { return a.Session.Ahead(ctx, m) })
 }
 
+// WatchPlace is that of the driver's session, or for a driver without one what package again makes of
+// Gone and Ahead.
+func (a *Adapter) WatchPlace(ctx context.Context, m backend.Member, after backend.Place) (backend.Place, error) {
+	w, ok := a.Session.(backend.PlaceWatcher)
+	if !ok {
+		return again.AskPlace(ctx, a, m, after, backoff.JitterOf(ctx))
+	}
+	return call(ctx, a, "watch place", m.Line, nil, func(ctx context.Context) (backend.Place, error) { return w.WatchPlace(ctx, m, after) })
+}
+
 func (a *Adapter) Gone(ctx context.Context, m backend.Member) error {
 	return a.run(ctx, "gone", m.Line, nil, func(ctx context.Context) error { return a.Session.Gone(ctx, m) })
 }
@@ -36,6 +47,15 @@ func (a *Adapter) Leave(ctx context.Context, m backend.Member) error {
 
 func (a *Adapter) Line(ctx context.Context, line string) (backend.Line, error) {
 	return call(ctx, a, "line", line, nil, func(ctx context.Context) (backend.Line, error) { return a.Session.Line(ctx, line) })
+}
+
+// Head is that of the driver's session, or Line for a driver without one.
+func (a *Adapter) Head(ctx context.Context, line string) (backend.Line, error) {
+	h, ok := a.Session.(backend.HeadReader)
+	if !ok {
+		return a.Line(ctx, line)
+	}
+	return call(ctx, a, "head", line, nil, func(ctx context.Context) (backend.Line, error) { return h.Head(ctx, line) })
 }
 
 func (a *Adapter) WatchLine(ctx context.Context, line string, after backend.Line) (backend.Line, error) {
