@@ -8,11 +8,12 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/kit"
+	"github.com/succession-dev/succession/zookeeper/internal/wire"
 )
 
 // Ahead implements [backend.Session]. It sends its requests at the same time, on one
-// connection: for the list, for the header, and a heartbeat if m may be first and the
-// deadline is near.
+// connection: for the list, for the header unless that is known, and a heartbeat if m may be
+// first and the deadline is near.
 func (s *session) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
 	var none backend.Place
 	path, err := s.options.member(m)
@@ -41,7 +42,7 @@ func (s *session) stranger(ctx context.Context, path string, m backend.Member) (
 	if err != nil {
 		return nil, err
 	}
-	return &member{path: path, joined: m, pinned: n.pinned(), stranger: true, index: 2, gone: make(chan struct{})}, nil
+	return &member{path: path, joined: m, pinned: n.pinned(), stranger: true, index: warm, gone: make(chan struct{})}, nil
 }
 
 // placeOnce says where o stands, as one reading of the line tells. If o leads, or may lead
@@ -49,11 +50,7 @@ func (s *session) stranger(ctx context.Context, path string, m backend.Member) (
 // with errChanged if it has passed already.
 func (s *session) placeOnce(ctx context.Context, o *member) (p backend.Place, err error) {
 	line := s.options.path(o.joined.Line)
-	list, err := start(ctx, s, children(line))
-	if err != nil {
-		return p, err
-	}
-	record, err := start(ctx, s, get(line))
+	list, record, err := s.startPlace(ctx, line)
 	if err != nil {
 		return p, err
 	}
@@ -124,12 +121,31 @@ func (s *session) placeOnce(ctx context.Context, o *member) (p backend.Place, er
 	return p, nil
 }
 
-// fence returns the header, read no earlier than the list of children. The server may have
-// answered the two requests in either order. If the header's answer has a smaller pzxid
-// (the last change of the list of children) than the list's, it is older, and is read again.
+// startPlace sends the requests for the list of children and, unless a watch on the header shows
+// that it is as it was, for the header.
+func (s *session) startPlace(ctx context.Context, line string) (list call[listing], record call[node], err error) {
+	if _, known := s.watches.known(dataOf(line)); known {
+		list, err = start(ctx, s, children(line))
+		return list, record, err
+	}
+	return startInOrder(ctx, s, children(line), get(line))
+}
+
+func dataOf(path string) wire.WatchKey { return wire.WatchKey{Path: path, Kind: wire.WatchData} }
+
+// fence returns the header, read no earlier than the list of children. If it is known by now,
+// after the list's answer, then it is the newest. Otherwise the server may have answered record
+// before the list, and has done so if record's answer has a smaller pzxid (the last change of the
+// list of children). The header is then read again, as it is if it was not asked for.
 func (s *session) fence(ctx context.Context, record call[node], all listing, line string) (backend.Header, error) {
-	n, err := record.wait(ctx)
-	if err == nil && (n.stat.Czxid != all.stat.Czxid || n.stat.Pzxid < all.stat.Pzxid) {
+	var err error
+	v, ok := s.watches.known(dataOf(line))
+	n := v.node
+	if !ok && record.answer != nil {
+		n, err = record.wait(ctx)
+		ok = err != nil || n.stat.Czxid == all.stat.Czxid && n.stat.Pzxid >= all.stat.Pzxid
+	}
+	if !ok {
 		n, err = do(ctx, s, get(line))
 	}
 	if err == zk.ErrNoNode {
@@ -145,9 +161,9 @@ func (s *session) fence(ctx context.Context, record call[node], all listing, lin
 // the channel for the answer, or nil if it sent none.
 func (s *session) beatIfDue(ctx context.Context, o *member) <-chan error {
 	s.mu.Lock()
-	near := o.index <= 1
+	near := o.index < warm
 	s.mu.Unlock()
-	// The heartbeats of keep leave an heir more than a third, so it need not wait for one.
+	// The heartbeats of keep leave more than a third, so an heir need not wait for one.
 	if !near || s.link.Lease.Left() > s.TTL()/3 {
 		return nil
 	}

@@ -13,7 +13,7 @@ import (
 // A call is a request under way.
 type call[T any] struct {
 	s      *session
-	answer <-chan answer[T]
+	answer chan answer[T]
 }
 
 type answer[T any] struct {
@@ -24,19 +24,37 @@ type answer[T any] struct {
 // start waits until requests can be sent, and sends one. If ctx or the session ends first,
 // it fails, and nothing has been sent.
 func start[T any](ctx context.Context, s *session, op func(*zk.Conn) (T, error)) (call[T], error) {
-	ch := make(chan answer[T], 1)
-	c := call[T]{s, ch}
+	c := call[T]{s, make(chan answer[T], 1)}
 	if err := s.link.Await(ctx); err != nil {
 		return c, err
 	}
-	ok := s.spawn(func() {
-		v, err := op(s.conn)
-		ch <- answer[T]{v, classify(err)}
-	})
-	if !ok {
+	if !c.send(op) {
 		return c, s.link.Ended()
 	}
 	return c, nil
+}
+
+// send runs op, which blocks until the request is answered, in a goroutine of its own.
+func (c call[T]) send(op func(*zk.Conn) (T, error)) bool {
+	return c.s.spawn(func() {
+		v, err := op(c.s.conn)
+		c.answer <- answer[T]{v, classify(err)}
+	})
+}
+
+// startInOrder sends two requests, the second right behind the first.
+//
+// A call of the library queues its request and then blocks, so each request needs a goroutine;
+// and of two that are started in turn, Go's scheduler runs the later one first. So it is the
+// goroutine of the first request that starts the other one, and then goes on to queue its own.
+// That is the order almost always. Where it matters, the caller checks the answers.
+func startInOrder[A, B any](ctx context.Context, s *session, first func(*zk.Conn) (A, error), second func(*zk.Conn) (B, error)) (call[A], call[B], error) {
+	b := call[B]{s, make(chan answer[B], 1)}
+	a, err := start(ctx, s, func(c *zk.Conn) (A, error) {
+		b.send(second) // it fails only if the session has ended, and so does wait
+		return first(c)
+	})
+	return a, b, err
 }
 
 // wait returns the answer. If ctx or the session ends first, it fails, and the request may

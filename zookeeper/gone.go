@@ -22,7 +22,7 @@ func (s *session) Gone(ctx context.Context, m backend.Member) error {
 	// server has seen it.
 	fresh := removed != nil || position == 0
 	for {
-		v, fired, err := s.look(ctx, wire.WatchKey{Path: path, Kind: wire.WatchData})
+		v, fired, err := s.look(ctx, dataOf(path))
 		if err != nil {
 			return err
 		}

@@ -12,10 +12,15 @@ import (
 
 // Leave implements [backend.Session].
 //
-// ZooKeeper cannot delete on condition of a czxid. Leave therefore reads the member each
-// time before it deletes it: that no watch has fired proves nothing, as the connection may
-// be silent. One case remains: between the read and the delete an operator deletes the
-// whole line, and somebody joins it anew and gets the same number.
+// ZooKeeper deletes by name, and cannot delete on condition of a czxid. What stands under m's
+// name is m as long as the line has not been deleted and made anew, since its numbers are
+// unique. If this session has a watch on m's znode that has not fired, as it has for a leader,
+// Leave takes that for granted and deletes at once. It reads the znode first if there is no such
+// watch, and after a lost answer, because the watch ends with the connection.
+//
+// One case remains. An operator deletes the whole line, and somebody joins it anew and gets the
+// same number, while the notice of that is on its way or, if the connection has just fallen
+// silent, until that is noticed; or, if Leave reads, between the read and the delete.
 func (s *session) Leave(ctx context.Context, m backend.Member) error {
 	path, err := s.options.member(m)
 	if err != nil {
@@ -49,7 +54,11 @@ func (s *session) leave(ctx context.Context, path string, m backend.Member) erro
 
 // isGone reports whether m has gone. It fails if another session joined m.
 func (s *session) isGone(ctx context.Context, path string, m backend.Member) (bool, error) {
-	n, err := retry(ctx, s, get(path))
+	v, known := s.watches.known(dataOf(path))
+	n, err := v.node, error(nil)
+	if !known {
+		n, err = retry(ctx, s, get(path))
+	}
 	if err == zk.ErrNoNode {
 		return true, nil
 	}

@@ -103,6 +103,11 @@ func (s *session) departed(path string, m backend.Member) {
 	}
 }
 
+// warm is how many of a line keep their deadline ahead, from the first on. It is one more than the
+// leader and the heir: the member behind them is not told that it has become the heir, and its
+// turn may come soon.
+const warm = 3
+
 // stands notes where a member stands.
 func (s *session) stands(o *member, index int, ahead string, leads bool) {
 	s.mu.Lock()
@@ -113,7 +118,7 @@ func (s *session) stands(o *member, index int, ahead string, leads bool) {
 		s.settle()
 	}
 	s.mu.Unlock()
-	if 0 <= index && index <= 1 && (was < 0 || was > 1) {
+	if 0 <= index && index < warm && (was < 0 || was >= warm) {
 		s.wake()
 	}
 }
@@ -143,13 +148,13 @@ func (s *session) lead(o *member) bool {
 	return true
 }
 
-// near returns the paths of members that stand first or second.
+// near returns the paths of members that stand among the first of their line.
 func (s *session) near() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var paths []string
 	for p, o := range s.members {
-		if o.index == 0 || o.index == 1 {
+		if 0 <= o.index && o.index < warm {
 			paths = append(paths, p)
 		}
 	}

@@ -24,6 +24,7 @@ type watch struct {
 	users int           // calls that use it now; watches.mu guards it
 	turn  chan struct{} // full while a call makes the registration, or reads its state
 	fired <-chan zk.Event
+	seen  sight // what was there when the watch was registered, and still is until it fires
 }
 
 func (w *watches) acquire(key wire.WatchKey) *watch {
@@ -63,10 +64,31 @@ func (w *watches) drop(key wire.WatchKey, e *watch) {
 	}
 }
 
+// known returns what key names without a request, if a watch on it is registered and has not
+// fired. That is at least as fresh as every answer that the session has had: a server gives
+// notice of a change before any answer that comes after the change (zookeeperProgrammers.md,
+// "What ZooKeeper Guarantees about Watches"), and the library handles both in that order. No
+// change goes unnoticed with a connection that breaks, because its watches fire then.
+func (w *watches) known(key wire.WatchKey) (v watched, ok bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	e := w.armed[key]
+	if e == nil {
+		return v, false
+	}
+	select {
+	case e.turn <- struct{}{}:
+		defer func() { <-e.turn }()
+		return watched{e.seen, e.fired}, e.live()
+	default:
+		return v, false
+	}
+}
+
 // live reports whether the watch is registered and has not fired. The caller has filled
 // turn.
 func (e *watch) live() bool {
-	if e.fired == nil {
+	if e.fired == nil || len(e.fired) > 0 { // the event is for whoever waits
 		return false
 	}
 	select {
@@ -156,7 +178,7 @@ func (s *session) lookOnce(ctx context.Context, key wire.WatchKey, e *watch) (wa
 	c, err := start(ctx, s, func(c *zk.Conn) (watched, error) {
 		defer func() { <-e.turn }()
 		v, fired, err := see(c, key, true)
-		e.fired = fired
+		e.seen, e.fired = v, fired
 		return watched{v, fired}, err
 	})
 	if err != nil {
