@@ -2,6 +2,7 @@ package zookeeper
 
 import (
 	"context"
+	"io"
 	"net"
 	"testing"
 	"time"
@@ -82,6 +83,68 @@ func TestSilentAddress(t *testing.T) {
 		}
 		t.Logf("at least %v were left", least)
 	}
+}
+
+// The address that a leader is connected to goes silent. The next address of the name is tried in
+// time.
+func TestAddressGoesSilent(t *testing.T) {
+	t.Parallel()
+	z := coordtest.NewZooKeeper(t, &coordtest.ZooKeeperOptions{NoSync: true})
+	front := coordtest.NewProxy(t, z.Addrs()[0])
+	_, port, err := net.SplitHostPort(front.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	forward(t, listen(t, net.JoinHostPort("127.0.0.2", port)), z.Addrs()[0])
+	b, err := New([]string{"ensemble.test:" + port}, &Options{
+		TTL:    4 * time.Second,
+		Dialer: named("127.0.0.1", "127.0.0.2").dial,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.Close() })
+	s, err := b.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := s.Join(t.Context(), "e", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p, err := s.Ahead(t.Context(), m); err != nil || !p.First {
+		t.Fatalf("%+v, %v", p, err)
+	}
+	time.Sleep(s.TTL() / 2) // some heartbeats
+	front.Cut()
+	least := time.Hour
+	for begin := time.Now(); time.Since(begin) < s.TTL(); time.Sleep(5 * time.Millisecond) {
+		least = min(least, time.Until(s.Deadline()))
+	}
+	if err := s.Err(); err != nil || least < s.TTL()/10 {
+		t.Errorf("%v; only %v were left until the deadline", err, least)
+	}
+	t.Logf("at least %v were left", least)
+}
+
+// forward passes on what comes from the connections of l to the server, and back.
+func forward(t *testing.T, l net.Listener, server string) {
+	t.Helper()
+	go func() {
+		for {
+			in, err := l.Accept()
+			if err != nil {
+				return
+			}
+			out, err := net.Dial("tcp", server)
+			if err != nil {
+				in.Close()
+				return
+			}
+			go func() { defer out.Close(); io.Copy(out, in) }()
+			go func() { defer in.Close(); io.Copy(in, out) }()
+		}
+	}()
 }
 
 // Each address has its turn, and one that refuses costs no dial.

@@ -17,7 +17,7 @@ import (
 const maxBeat = 64
 
 // keep runs from when the session is established until it ends. It sends heartbeats as
-// long as a member stands first or second. It ends the session when the deadline passes
+// long as a member stands among the first of a line. It ends the session when the deadline passes
 // while a member leads, and when no server has been heard from for two session times.
 //
 // The library pings by itself. That keeps the session alive, and proves nothing about it
@@ -84,15 +84,15 @@ func (s *session) pulse(beating chan struct{}, paths []string) {
 	}
 }
 
-// beat sends a heartbeat and returns when it is answered. Members that it finds
-// missing are forgotten.
+// beat sends a heartbeat, again if its connection breaks, and returns when it is answered.
+// Members that it finds missing are forgotten.
 func (s *session) beat(ctx context.Context, paths []string) error {
 	paths = paths[:min(len(paths), maxBeat)]
 	ops := make([]any, len(paths))
 	for i, p := range paths {
 		ops[i] = check(p)
 	}
-	results, err := do(ctx, s, multiResults(ops))
+	results, err := retry(ctx, s, multiResults(ops))
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,6 +22,7 @@ import (
 const (
 	opCreate = 1
 	opExists = 3
+	opPing   = 11
 	opMulti  = 14
 	opClose  = -11
 
@@ -86,6 +88,8 @@ func fakeServer(answer func(xid, op int, path string) []byte) Dialer {
 			switch op {
 			case opClose:
 				a = reply(xid, 0, 7)
+			case opPing:
+				a = reply(xid, 0, 7)
 			case opMulti:
 				a = answer(xid, op, "")
 			default:
@@ -141,6 +145,56 @@ func TestConnectTimeoutIsHonoured(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A server that goes silent in the middle of a session is left for another after a quarter of the
+// session time, and what was asked is asked again.
+func TestSilentInMidSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		answers := fakeServer(func(xid, op int, _ string) []byte {
+			if op == opMulti {
+				return multiOK(xid)
+			}
+			return reply(xid, codeNoNode, 7)
+		})
+		dials := 0
+		var silent atomic.Bool
+		b := open(t, Options{TTL: 10 * second, Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			dials++
+			silent.Store(false)
+			conn, err := answers(ctx, network, addr)
+			return &silenced{conn, &silent}, err
+		}})
+		s, err := b.Session(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		if dials != 1 {
+			t.Errorf("%d connections were made in an hour of rest", dials)
+		}
+		silent.Store(true)
+		begin := time.Now()
+		if _, err := s.Get(t.Context(), "r"); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(begin); took < 2*second || took > 2510*time.Millisecond { // a ping may be due already
+			t.Errorf("answered after %v", took)
+		}
+	})
+}
+
+// silenced is a connection on which nothing more can be sent once silent is set.
+type silenced struct {
+	net.Conn
+	silent *atomic.Bool
+}
+
+func (s *silenced) Write(b []byte) (int, error) {
+	if s.silent.Load() {
+		return len(b), nil
+	}
+	return s.Conn.Write(b)
 }
 
 // If a session ends while it is being opened, the caller is not told that a session has

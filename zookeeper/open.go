@@ -124,7 +124,7 @@ func (b *Backend) open(ctx context.Context) (kit.Session, error) {
 	if err == nil {
 		// The first request is a quorum write: its zxid is above that of everything
 		// that was committed before, and its answer gives the session a deadline.
-		_, err = do(ctx, s, barrier("/"))
+		_, err = retry(ctx, s, barrier("/"))
 	}
 	if refusal := s.link.Refused(); refusal != nil {
 		err = refusal

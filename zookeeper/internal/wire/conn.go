@@ -20,6 +20,8 @@ import (
 //
 //   - It has a deadline of its own for the handshake. The library would wait for 6.7
 //     session times for a server that accepts and stays silent.
+//   - It notices silence in time, see awaits. The library waits for two thirds of the session
+//     time, and a leader's term has ended by then.
 //   - It carries no session but the link's. The library by itself would go on under a new
 //     session, and run there what was queued.
 //   - It notes when each request was sent, because the session's deadline counts from that.
@@ -112,12 +114,27 @@ func (w *wire) sending(frame []byte, sent clock.Instant) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(w.pings)+len(w.requests) == 0 {
+		defer w.awaits()
+	}
 	if xid == xidPing {
 		w.pings = append(w.pings, sent)
 	} else {
 		w.requests[xid] = sentRequest{r, sent}
 	}
 	return frame, nil
+}
+
+// awaits is called when the server begins to owe an answer, and with each frame that comes from
+// then on. If none comes for a quarter of the session time while an answer is due, the connection
+// is broken. A leader sends a heartbeat in each sixth, and has time left to send the next one to
+// another server. The caller holds mu.
+func (w *wire) awaits() {
+	var end time.Time // none
+	if len(w.pings)+len(w.requests) > 0 {
+		end = time.Now().Add(w.ttl / 4)
+	}
+	_ = w.Conn.SetReadDeadline(end) // it fails only if the connection is closed
 }
 
 // Read delivers frames, in pieces that fit p. The wire notes each frame first, when it has
@@ -219,6 +236,7 @@ func (w *wire) received(frame []byte, now clock.Instant) error {
 	w.link.heardNow(now, h.zxid)
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	defer w.awaits()
 	switch h.xid {
 	case xidEvent:
 		kind, path, err := parseEvent(body)
@@ -312,22 +330,12 @@ func IsRefusal(err error) bool {
 	return errors.As(err, &e) && e.Op == "remote error"
 }
 
-// During the handshake the wire keeps its own deadline. Those that the library sets are far
-// too long, and it takes them back before it has read the whole answer.
+// The wire keeps deadlines of its own for reading, and during the handshake for writing. Those
+// that the library sets are far too long, and in the handshake it takes them back before it has
+// read the whole answer.
 
-func (w *wire) SetDeadline(t time.Time) error {
-	if !w.established.Load() {
-		return nil
-	}
-	return w.Conn.SetDeadline(t)
-}
-
-func (w *wire) SetReadDeadline(t time.Time) error {
-	if !w.established.Load() {
-		return nil
-	}
-	return w.Conn.SetReadDeadline(t)
-}
+func (w *wire) SetDeadline(time.Time) error     { return nil }
+func (w *wire) SetReadDeadline(time.Time) error { return nil }
 
 func (w *wire) SetWriteDeadline(t time.Time) error {
 	if !w.established.Load() {

@@ -45,6 +45,7 @@ type Link struct {
 	failures int           // connections in a row that failed
 	dials    int           // since a server last greeted
 	since    clock.Instant // when the present connection was established
+	breaks   int           // connections that have broken
 	problem  error         // why there is no connection
 	refusal  error         // why a server refuses this client, whatever the session
 	servers  []string
@@ -182,6 +183,14 @@ func (l *Link) State() (session int64, ttl time.Duration) {
 	return l.session, l.ttl
 }
 
+// Breaks returns how many connections have broken. When one does, it is counted before the
+// watches of the session fire.
+func (l *Link) Breaks() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.breaks
+}
+
 // Silence returns for how long no server has been heard from, and why there is no
 // connection.
 func (l *Link) Silence() (time.Duration, error) {
@@ -260,6 +269,7 @@ func (l *Link) down(w *wire, why error) {
 		l.problem = why
 	}
 	l.wire = nil
+	l.breaks++
 	if l.ready {
 		l.ready, l.up = false, make(chan struct{})
 	}
@@ -350,8 +360,9 @@ func (l *Link) backoff() error {
 }
 
 // patience returns how long a dial may take, with its handshake. When a session has lost its
-// connection, each server at first has only a sixth of the session time: a leader has less
-// than a third left until its term ends, and one silent server must not take all of that.
+// connection, each server at first has only an eighth of the session time: a leader has little
+// more left until its term ends if the connection had fallen silent, and one more silent server
+// must not take all of that.
 func (l *Link) patience() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -359,7 +370,7 @@ func (l *Link) patience() time.Duration {
 	if l.session == 0 || l.dials > len(l.servers) {
 		return l.budget
 	}
-	return min(l.budget, l.ttl/6)
+	return min(l.budget, l.ttl/8)
 }
 
 // The link is the library's zk.HostProvider. It names the servers in turn, and their names

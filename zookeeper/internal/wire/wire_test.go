@@ -166,7 +166,9 @@ func TestLeaseCountsFromSending(t *testing.T) {
 		// counts from when that was sent, at 1 s, however late the answer is.
 		time.Sleep(second)
 		r.send(multiRequest(3))
-		time.Sleep(3 * second)
+		time.Sleep(1500 * time.Millisecond)
+		r.must(r.answer(frame(xidEvent, int64(-1), 0, eventDeleted, 3, "/other"))) // the connection is not silent
+		time.Sleep(1500 * time.Millisecond)
 		r.must(r.answer(multiOK(3)))
 		r.left(1500 * time.Millisecond) // 1 + 8 - 7.5
 
@@ -458,7 +460,7 @@ func TestSilenceOnReconnect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := testLink(t)
 		r := newRig(t, l)
-		r.must(r.handshake(0, 5, 6*second))
+		r.must(r.handshake(0, 5, 8*second))
 		for i, want := range []time.Duration{second, 2 * second, 2 * second} { // half of 4 s
 			l.down(r.client.(*wire), errors.New("lost"))
 			r.client.Close()
@@ -471,6 +473,31 @@ func TestSilenceOnReconnect(t *testing.T) {
 			if took := time.Since(begin); took != want {
 				t.Errorf("dial %d: gave up after %v, want %v", i, took, want)
 			}
+		}
+	})
+}
+
+// A connection on which an answer is due, and nothing has come for a quarter of the session time,
+// is broken. One on which nothing is due may be silent.
+func TestSilence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, testLink(t))
+		r.must(r.handshake(0, 5, 8*second))
+		time.Sleep(time.Hour)
+		r.send(frame(1, opGetData, "/e", false))
+		r.send(frame(xidPing, 11))
+		time.Sleep(1900 * time.Millisecond)
+		r.must(r.answer(reply(xidPing, 0, 7)))
+		time.Sleep(1900 * time.Millisecond)
+		r.must(r.answer(reply(1, 0, 7)))
+		time.Sleep(time.Hour)
+		r.send(multiRequest(2))
+		begin := time.Now()
+		if _, err := r.client.Read(make([]byte, 8)); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Error(err)
+		}
+		if took := time.Since(begin); took != 2*second {
+			t.Errorf("silence was noticed after %v", took)
 		}
 	})
 }
