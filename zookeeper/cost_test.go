@@ -1,6 +1,7 @@
 package zookeeper_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -29,13 +30,14 @@ func TestCost(t *testing.T) {
 		s := session(t, open(t, zookeeper.Options{TTL: ttl, Dialer: c.Dial}, c.Addr()))
 		line = append(line, &standing{c, s, join(t, s, "e", "")})
 	}
-	gone := make([]<-chan error, len(line))
+	places := make([]backend.Place, len(line))
+	moved := make([]<-chan error, len(line))
 	for i, x := range line {
-		watched := x.m // the leader watches itself
-		if p := ahead(t, x.s, x.m); !p.First {
-			watched = p.Ahead
-		}
-		gone[i] = background(func() error { return x.s.Gone(t.Context(), watched) })
+		places[i] = ahead(t, x.s, x.m)
+		moved[i] = background(func() (err error) {
+			places[i], err = x.s.(backend.PlaceWatcher).WatchPlace(t.Context(), x.m, places[i])
+			return err
+		})
 	}
 	count := func() (n []int64) {
 		for _, x := range line {
@@ -61,18 +63,16 @@ func TestCost(t *testing.T) {
 	if err := line[0].s.Leave(t.Context(), line[0].m); err != nil {
 		t.Fatal(err)
 	}
-	for i := range 2 {
-		if err := result(t, gone[i], 5*time.Second); err != nil {
-			t.Fatal(err)
-		}
+	if err := result(t, moved[0], 5*time.Second); !errors.Is(err, backend.ErrNotMember) {
+		t.Errorf("the leader has left, and watches: %v", err)
 	}
-	if p := ahead(t, line[1].s, line[1].m); !p.First {
-		t.Fatalf("%+v", p)
+	if err := result(t, moved[1], 5*time.Second); err != nil || !places[1].First {
+		t.Fatalf("%+v, %v", places[1], err)
 	}
-	// The leader deletes its member; the heir reads the list and the record. A ping and a
-	// heartbeat may come in between.
+	// The leader deletes its member, and looks what the notice of that means; the heir, which
+	// knows the header, reads the list. A ping and a heartbeat may come in between.
 	after := count()
-	for i, want := range []int64{1, 2, 0, 0} {
+	for i, want := range []int64{2, 1, 0, 0} {
 		if n := after[i] - before[i]; n < want || n > want+2 {
 			t.Errorf("a handover cost participant %d %d requests, want %d", i, n, want)
 		}

@@ -17,7 +17,13 @@ const maxReads = 16
 // Line implements [backend.Session]. It reads every member, so its cost grows with
 // the length of the line.
 func (s *session) Line(ctx context.Context, line string) (backend.Line, error) {
-	return kit.Retry(ctx, pauses(), passing, func(ctx context.Context) (backend.Line, error) { return s.readLine(ctx, line) })
+	return kit.Retry(ctx, pauses(), passing, func(ctx context.Context) (backend.Line, error) { return s.readLine(ctx, line, false) })
+}
+
+// Head implements [backend.HeadReader]. It reads the list of names, and then the first member
+// and the header.
+func (s *session) Head(ctx context.Context, line string) (backend.Line, error) {
+	return kit.Retry(ctx, pauses(), passing, func(ctx context.Context) (backend.Line, error) { return s.readLine(ctx, line, true) })
 }
 
 var errChanged = errors.New("changed while it was read")
@@ -25,7 +31,7 @@ var errChanged = errors.New("changed while it was read")
 // passing reports whether reading again may help.
 func passing(err error) bool { return isLost(err) || errors.Is(err, errChanged) }
 
-func (s *session) readLine(ctx context.Context, name string) (backend.Line, error) {
+func (s *session) readLine(ctx context.Context, name string, headOnly bool) (backend.Line, error) {
 	all, err := do(ctx, s, children(s.options.path(name)))
 	if err == zk.ErrNoNode {
 		return backend.Line{Version: backend.Absent}, nil
@@ -33,12 +39,31 @@ func (s *session) readLine(ctx context.Context, name string) (backend.Line, erro
 	if err != nil {
 		return backend.Line{}, err
 	}
+	if headOnly {
+		return s.readFirst(ctx, name, all)
+	}
 	return s.readMembers(ctx, name, all, nil)
 }
 
+// readFirst is readMembers for the first of the children that are members.
+func (s *session) readFirst(ctx context.Context, name string, all listing) (backend.Line, error) {
+	standing, err := places(all.names)
+	if err != nil {
+		return backend.Line{}, err
+	}
+	if len(standing) > 0 {
+		all.names = []string{standing[0].key}
+	}
+	l, err := s.readMembers(ctx, name, all, nil)
+	if err == nil && len(l.Members) == 0 && len(standing) > 0 {
+		err = fmt.Errorf("%s: %w", name, errChanged) // it has left
+	}
+	return l, err
+}
+
 // readMembers returns the line whose children are all. It takes from known those members that
-// still stand, and reads the others and then the header. If the same stand as in known, it
-// reads nothing.
+// still stand, and reads the others and the header. If the same stand as in known, it reads
+// nothing.
 func (s *session) readMembers(ctx context.Context, name string, all listing, known []backend.Member) (backend.Line, error) {
 	l, line := backend.Line{Version: backend.Absent}, s.options.path(name)
 	standing, err := places(all.names)
@@ -60,6 +85,10 @@ func (s *session) readMembers(ctx context.Context, name string, all listing, kno
 	if len(paths) == 0 && len(standing) == len(known) && len(known) > 0 {
 		return backend.Line{Members: known}, nil
 	}
+	header, err := start(ctx, s, get(line))
+	if err != nil {
+		return l, err
+	}
 	nodes, err := s.getAll(ctx, paths)
 	if err != nil {
 		return l, err
@@ -76,7 +105,7 @@ func (s *session) readMembers(ctx context.Context, name string, all listing, kno
 		}
 		l.Members = append(l.Members, m)
 	}
-	record, err := do(ctx, s, get(line))
+	record, err := header.wait(ctx)
 	if err == nil && record.stat.Czxid != all.stat.Czxid {
 		err = zk.ErrNoNode
 	}
