@@ -45,23 +45,25 @@
 //
 // Reading (L2): a session has one TCP connection at a time, and only to servers that have
 // come as far as the session has seen. The list and the header are read at the same time.
-// If the header is older than the list, it is read again.
+// If the header is older than the list, it is read again. A header with a watch that has not
+// fired is not read.
 //
 // Waiting (L3): when a connection breaks, every watch of the session gets an event, and
-// whoever waits reads again on the next connection. All who wait for one znode share one
-// watch. Only WatchLine watches the list of children. It takes a name that it knows for the member
+// whoever waits reads again on the next connection. So WatchPlace never looks again by the
+// clock. All who wait for one znode share one watch. Only WatchLine watches the list of children. It takes a name that it knows for the member
 // that it knows, because ZooKeeper gives each number once as long as the znode E stands.
 //
 // Leaving (L4): ZooKeeper deletes by name, so the session reads the znode first and
-// compares the position. Remove does the same, and deletes in one transaction with the check of the
-// other member.
+// compares the position, unless a watch on it has not fired. Remove always reads, and deletes in
+// one transaction with the check of the other member.
 //
 // # Sessions
 //
 // Each session has a zk.Conn of its own (L5). When a session of ZooKeeper has expired, the
 // library by itself opens a new one and sends there whatever was queued. That cannot
 // happen here: package internal/wire wraps the library's connections, and lets them carry
-// one session only. A session ends when a server says so, when its deadline passes while
+// one session only. It also breaks a connection on which an answer is due and nothing has come for a
+// quarter of the session time: the session then goes to the next server. A session ends when a server says so, when its deadline passes while
 // one of its members leads, and when it has heard from no server for two session times.
 // Until then candidates that wait keep their session and their place.
 //
@@ -71,7 +73,7 @@
 // syncLimit ticks, while the leader ends the session. An answered ping therefore proves
 // nothing; an acknowledged quorum write does. The heartbeat is a multi that only checks
 // members of the session: it changes nothing and wakes nobody. As long as such a member
-// stands first or second, a heartbeat goes out six times in a session time. When a write
+// is among the first three, a heartbeat goes out six times in a session time. When a write
 // is acknowledged, the deadline counts from when an earlier request was sent: the newest
 // one that had been answered [Options] Relay before the write was sent (L6). The file
 // touches.go of internal/wire has the reasons.
@@ -103,7 +105,8 @@
 //   - ZooKeeper can make a delete or a write depend only on a znode's dataVersion, which
 //     begins anew with each znode of the same name. Leave, Remove, and Put and Delete on
 //     condition of a version or a member, read first and act then. They do not notice
-//     somebody who, between the two, deletes the znode and makes another like it.
+//     somebody who, between the two, deletes the znode and makes another like it. Leave of a
+//     leader does not notice it while the notice is on its way.
 //   - Foreign candidates see the position of a pinned member behind its value.
 //   - A foreign client may choose the number of a member itself. If it deletes that member and
 //     makes another with the same name, WatchLine may take it for the first.
