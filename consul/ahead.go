@@ -7,11 +7,18 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// Ahead reads the line and the header in one snapshot; see [backend.Session]. It blocks
-// for about a round trip.
+// Ahead reads the line and the header in one snapshot; see [backend.Session]. For a member
+// of this session it does so once, and later reads only what may have changed in front of
+// the member; see [front]. It blocks for about a round trip.
 func (s *session) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
-	if _, err := s.b.o.memberPath(m); err != nil {
+	key, err := s.b.o.memberPath(m)
+	if err != nil {
 		return backend.Place{}, err
+	}
+	if f := s.frontAt(key, m.Position); f != nil {
+		if p, decided, err := s.step(ctx, m, key, f); decided || err != nil {
+			return p, err
+		}
 	}
 	line, err := s.Line(ctx, m.Line)
 	if err != nil {
@@ -23,6 +30,7 @@ func (s *session) Ahead(ctx context.Context, m backend.Member) (backend.Place, e
 	if i < 0 {
 		return backend.Place{}, s.missing(ctx, m)
 	}
+	s.faces(key, m, frontOf(line.Members, i))
 	var ahead *backend.Member
 	if front := backend.Awaited(i, func(i int) bool { return line.Members[i].Shared }); front >= 0 {
 		ahead = &line.Members[front]

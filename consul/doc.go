@@ -21,6 +21,10 @@
 // pinned member is a key in the line that no session has locked. So is an item, which is
 // named like a member of the session that has appended it.
 //
+// In a line of five or more, the leader that leaves writes a mark beside the header: the key
+// "E~", whose flags say up to which position nobody stands. The session that has left has
+// locked it, and it goes with that session.
+//
 // A record is the key of its name, and its version is the ModifyIndex. The header of
 // election E is the key E.
 //
@@ -31,8 +35,9 @@
 //     the key is ours. A request that was given up may still arrive. So the session looks
 //     for such keys as long as it lives, and removes them. When the session of Consul has
 //     ended, nothing can create them.
-//   - L2: Ahead reads the whole line and the header in one transaction, which is
-//     consistent.
+//   - L2: Ahead reads the line and the header in one transaction, which is consistent: the
+//     whole line at first, and later the member itself and those that stood just in front of
+//     it, as nobody else can stand there; see front.go.
 //   - L3: A waiter has one blocking query on the key of the member just in front, so one
 //     departure wakes one waiter. The query has the default consistency. Its answer
 //     counts only for what it proves by itself: that the key is missing in a state later

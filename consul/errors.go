@@ -101,3 +101,9 @@ func unknownSession(err error) bool {
 func (c *client) hidden(prefix string) error {
 	return c.denied(fmt.Sprintf("the token lacks permission 'key:read' on %q, or on some of what is there", prefix))
 }
+
+// crowded reports whether the agent has no more connections for this address.
+func crowded(err error) bool {
+	var status api.StatusError
+	return errors.As(err, &status) && status.Code == http.StatusTooManyRequests
+}

@@ -26,13 +26,15 @@ type ghosts struct {
 type standing struct {
 	position uint64 // 0 as long as the member is about to stand
 	index    uint64 // of its last change, as far as known
+	front    *front // nil as long as it is not known
+	marks    bool   // the line is long: see [session.leaving]
 }
 
 // stand notes that a member of this session stands, or is about to stand, under the key.
 func (s *session) stand(key string, position uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.ghosts.standing[key] = standing{position, position}
+	s.ghosts.standing[key] = standing{position: position, index: position}
 }
 
 // changed notes the index of the last change of the key of the member at that position,
@@ -42,7 +44,8 @@ func (s *session) changed(key string, position, index uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if at, stands := s.ghosts.standing[key]; stands && at.position == position {
-		s.ghosts.standing[key] = standing{position, index}
+		at.index = index
+		s.ghosts.standing[key] = at
 	}
 }
 

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/hashicorp/consul/api"
-
 	"github.com/succession-dev/succession/backend"
 )
 
@@ -33,8 +31,7 @@ func (s *session) Leave(ctx context.Context, m backend.Member) error {
 				index = p.ModifyIndex
 			}
 			guessed = false
-			// It is not an error of the transaction that there is no such key.
-			r, err := s.b.c.write(ctx, &api.KVTxnOp{Verb: api.KVDeleteCAS, Key: key, Index: index})
+			r, err := s.b.c.write(ctx, s.leaving(m, key, index)...)
 			if err != nil || len(r.errs) == 0 {
 				return err
 			}

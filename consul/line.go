@@ -26,14 +26,7 @@ func (s *session) Line(ctx context.Context, line string) (backend.Line, error) {
 			return err
 		}
 		l.Members = membersOf(line, folder, r.pairs)
-		if p := r.find(record); p != nil {
-			if err := s.b.history.changed(record, floor, p.ModifyIndex); err != nil {
-				return err
-			}
-			l.Version = backend.Version(p.ModifyIndex)
-			l.Header, err = backend.ParseHeader(p.Value)
-		}
-		return err
+		return s.b.headerIn(r, record, floor, &l)
 	})
 	if err != nil {
 		return backend.Line{}, s.heed(err)
@@ -45,25 +38,44 @@ func (s *session) Line(ctx context.Context, line string) (backend.Line, error) {
 	return l, nil
 }
 
+// headerIn reads the header into l from an answer that has the record, if there is one.
+// floor is what the history said when the request was sent.
+func (b *Backend) headerIn(r *result, record string, floor uint64, l *backend.Line) error {
+	p := r.find(record)
+	if p == nil {
+		return nil
+	}
+	err := b.history.changed(record, floor, p.ModifyIndex)
+	if err == nil {
+		l.Version = backend.Version(p.ModifyIndex)
+		l.Header, err = backend.ParseHeader(p.Value)
+	}
+	return err
+}
+
 // membersOf returns those of the entries that are members of the line, in order.
 func membersOf(line, folder string, pairs []*api.KVPair) []backend.Member {
 	var members []backend.Member
 	for _, p := range pairs {
-		key, ok := strings.CutPrefix(p.Key, folder)
-		if !ok || !isMemberKey(key) {
-			continue
+		if key, ok := strings.CutPrefix(p.Key, folder); ok && isMemberKey(key) {
+			members = append(members, memberOf(line, folder, p))
 		}
-		members = append(members, backend.Member{
-			Line:     line,
-			Key:      key,
-			Position: p.CreateIndex,
-			Value:    string(p.Value),
-			Shared:   isShared(key),
-			Pinned:   p.Session == "",
-		})
 	}
 	slices.SortFunc(members, func(a, b backend.Member) int {
 		return cmp.Or(cmp.Compare(a.Position, b.Position), cmp.Compare(a.Key, b.Key))
 	})
 	return members
+}
+
+// memberOf returns the member that has this entry in the line's folder.
+func memberOf(line, folder string, p *api.KVPair) backend.Member {
+	key := p.Key[len(folder):]
+	return backend.Member{
+		Line:     line,
+		Key:      key,
+		Position: p.CreateIndex,
+		Value:    string(p.Value),
+		Shared:   isShared(key),
+		Pinned:   p.Session == "",
+	}
 }

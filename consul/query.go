@@ -2,6 +2,7 @@ package consul
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/hashicorp/consul/api"
@@ -100,15 +101,20 @@ func (s *session) run(ctx context.Context, on topic, q *query) {
 	ctx, cancel := context.WithTimeout(ctx, wait+wait/16+s.b.o.attempt()+time.Second)
 	defer cancel()
 	opts := (&api.QueryOptions{WaitIndex: q.index, WaitTime: wait}).WithContext(ctx)
-	kv := s.b.c.watches.KV()
+	kv, sent := s.b.c.watches.KV(), time.Now()
 	var meta *api.QueryMeta
 	if on.folder {
 		_, meta, q.err = kv.Keys(on.key, "", opts)
 	} else {
 		q.pair, meta, q.err = kv.Get(on.key, opts)
 	}
+	unheard := q.err != nil && !crowded(q.err) && !errors.Is(ctx.Err(), context.Canceled)
 	if q.err = s.b.c.queried(meta, q.err); q.err == nil {
 		q.last = meta.LastIndex
+		unheard = q.last <= q.index && time.Since(sent) < wait
+	}
+	if unheard { // it ended as queries do when a snapshot is restored, or that could have been missed
+		s.forget()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,0 +1,159 @@
+package consul
+
+import (
+	"context"
+	"slices"
+
+	"github.com/hashicorp/consul/api"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// A front says who may stand in front of a member, of those whom the member waits for.
+// Consul cannot be asked for the member just in front, only for the whole line. But a front
+// that was read once stays true, whatever happens in the line afterwards:
+//
+//   - Positions only grow, so whoever joins later stands behind.
+//   - A key is never used twice. So a member that was seen to be missing is missing for
+//     good, and an entry under its key that has another position is another member.
+//   - A member that is pinned, or moves to another session of Consul, keeps its position.
+//
+// A restored snapshot contradicts the second point. It ends all blocking queries before
+// their time, and then the session forgets its fronts; see [session.run].
+//
+// Nobody changes a front once it is made: several calls may have it.
+type front struct {
+	near   []backend.Member // the nearest, who comes first, without values
+	beyond uint64           // the position of the nearest of the others; 0 if there are none
+}
+
+// maxNear is how many members a front names. In a line of so many, nobody needs a mark.
+const maxNear = 4
+
+// frontOf returns the front of the i-th in line.
+func frontOf(line []backend.Member, i int) *front {
+	f := new(front)
+	for _, o := range slices.Backward(line[:i]) {
+		switch {
+		case line[i].Shared && o.Shared:
+			continue
+		case len(f.near) == maxNear:
+			f.beyond = o.Position
+			return f
+		}
+		o.Value, o.Pinned = "", false
+		f.near = append(f.near, o)
+	}
+	return f
+}
+
+// step is Ahead for a member whose front is known. It reads the member itself, those in the
+// front, the header and the mark, all at one instant: as many keys in a long line as in a
+// short one. It reports false if those do not decide.
+func (s *session) step(ctx context.Context, m backend.Member, key string, f *front) (p backend.Place, decided bool, err error) {
+	folder, record, mark := s.b.o.folder(m.Line), s.b.o.key(m.Line), s.b.o.mark(m.Line)
+	keys := []string{key, record}
+	for _, o := range f.near {
+		keys = append(keys, folder+o.Key)
+	}
+	if f.beyond != 0 {
+		keys = append(keys, mark)
+	}
+	ops := make([]*api.KVTxnOp, len(keys))
+	for i, key := range keys {
+		ops[i] = &api.KVTxnOp{Verb: api.KVGetOrEmpty, Key: key}
+	}
+	var r *result
+	l := backend.Line{Version: backend.Absent}
+	err = s.retry(ctx, func(ctx context.Context) error {
+		floor := s.b.history.floor(record)
+		var err error
+		if r, err = s.b.c.read(ctx, ops...); err == nil {
+			err = s.b.headerIn(r, record, floor, &l)
+		}
+		return err
+	})
+	if err != nil {
+		return p, true, s.heed(err)
+	}
+	own := r.find(key)
+	if own == nil || own.CreateIndex != m.Position {
+		return p, true, s.missing(ctx, m)
+	}
+	m = memberOf(m.Line, folder, own)
+	for i, o := range f.near {
+		if e := r.find(folder + o.Key); e != nil && e.CreateIndex == o.Position {
+			s.faces(key, m, &front{f.near[i:], f.beyond})
+			ahead := memberOf(m.Line, folder, e)
+			s.disown([]backend.Member{ahead})
+			p, err = backend.PlaceOf(m, &ahead, l.Header)
+			return p, true, err
+		}
+	}
+	if e := r.find(mark); f.beyond != 0 && (e == nil || e.Flags < f.beyond) {
+		return p, false, nil
+	}
+	s.faces(key, m, new(front))
+	p, err = backend.PlaceOf(m, nil, l.Header)
+	return p, true, err
+}
+
+// faces notes the front of a member that this session has joined.
+func (s *session) faces(key string, m backend.Member, f *front) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at, stands := s.ghosts.standing[key]
+	if !stands || at.position != m.Position {
+		return
+	}
+	at.front = f
+	at.marks = at.marks || len(f.near) == maxNear
+	s.ghosts.standing[key] = at
+}
+
+// frontAt returns the front of the member at that position, or nil if it is not known.
+func (s *session) frontAt(key string, position uint64) *front {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if at := s.ghosts.standing[key]; at.position == position {
+		return at.front
+	}
+	return nil
+}
+
+// forget makes the session read lines again before it relies on its fronts.
+func (s *session) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key, at := range s.ghosts.standing {
+		at.front = nil
+		s.ghosts.standing[key] = at
+	}
+}
+
+// mark returns the key of the election's mark, which says how far the line is known to be
+// empty: no member stands at a position up to the flags of the mark. Whoever was first, and
+// leaves, writes it in the transaction that removes its member. The mark goes with the
+// session that has written it. It is only missed for the time that a list takes. No
+// election or record has a name with a tilde.
+func (o *Options) mark(line string) string { return o.key(line) + "~" }
+
+// leaving returns the operations that remove the member whose key was last changed at the
+// index. They write the mark if m stands first and the line is so long that others need the
+// mark, but never without removing m: a request that comes late, perhaps to a cluster that
+// was rebuilt, must not. A shared member may be first behind others.
+func (s *session) leaving(m backend.Member, key string, index uint64) []*api.KVTxnOp {
+	// It is not an error of this operation that there is no such key.
+	ops := []*api.KVTxnOp{{Verb: api.KVDeleteCAS, Key: key, Index: index}}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at := s.ghosts.standing[key]
+	if at.position == m.Position && at.marks && at.front != nil && len(at.front.near) == 0 && !isShared(key) {
+		mark := s.b.o.mark(m.Line)
+		ops = append(ops,
+			&api.KVTxnOp{Verb: api.KVDelete, Key: mark}, // which the session of an earlier leader has locked
+			&api.KVTxnOp{Verb: api.KVLock, Key: mark, Flags: m.Position, Session: s.tenancy.id})
+		ops = slices.Insert(ops, 0, &api.KVTxnOp{Verb: api.KVCheckIndex, Key: key, Index: index})
+	}
+	return ops
+}
