@@ -38,18 +38,18 @@ func (s *session) join(ctx context.Context, line, value string, shared bool) (ba
 		return err
 	})
 	if err == nil {
+		s.stand(key, m.Position)
 		if err = s.catchUp(ctx, key, under); err != nil {
 			doubtful = true // it stands
 		}
 	}
 	if err != nil {
-		s.left(key, 0)
+		s.left(key, m.Position)
 		if doubtful {
 			s.abandon(key)
 		}
 		return backend.Member{}, err
 	}
-	s.stand(key, m.Position)
 	if doubtful {
 		s.doubt(key)
 	}

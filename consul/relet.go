@@ -153,7 +153,11 @@ func (s *session) moveSome(ctx context.Context, keys []string) error {
 		now := s.present()
 		var ops []*api.KVTxnOp
 		for _, key := range keys {
-			if p := r.find(key); p != nil && slices.Contains(now.old, p.Session) {
+			switch p := r.find(key); {
+			case p == nil:
+			case p.Session == now.id: // it was moved while it joined, or the answer to that was lost
+				s.changed(key, p.CreateIndex, p.ModifyIndex)
+			case slices.Contains(now.old, p.Session):
 				ops = append(ops,
 					&api.KVTxnOp{Verb: api.KVCheckIndex, Key: key, Index: p.ModifyIndex},
 					&api.KVTxnOp{Verb: api.KVUnlock, Key: key, Value: p.Value, Flags: p.Flags, Session: p.Session},

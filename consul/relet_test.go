@@ -339,3 +339,68 @@ func lockedBy(t *testing.T, operator *api.Client, s backend.Session, m backend.M
 		time.Sleep(20 * time.Millisecond)
 	}
 }
+
+// A member that has been moved to another session of Consul costs no more than before: one
+// request writes under it, and one removes it.
+func TestRequestsAfterMove(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name string
+		// meddle answers the request, a transaction that writes, by means of next.
+		meddle func(b *led, n int64, next func() (*http.Response, error)) (*http.Response, error)
+	}{
+		{"moved", func(_ *led, _ int64, next func() (*http.Response, error)) (*http.Response, error) { return next() }},
+		{"the answer to the move is lost", func(_ *led, n int64, next func() (*http.Response, error)) (*http.Response, error) {
+			resp, err := next()
+			if n == 2 && err == nil { // the first is Join
+				resp.Body.Close()
+				return nil, errors.New("lost")
+			}
+			return resp, err
+		}},
+		{"moved while it joins", func(b *led, n int64, next func() (*http.Response, error)) (*http.Response, error) {
+			resp, err := next()
+			if n == 1 {
+				b.leader.Store("second")
+				err = errors.Join(err, consul.Renew(sessionOf(t, b)))
+			}
+			return resp, err
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			var b *led
+			var writes, all atomic.Int64
+			b = ledBy(t, server(t), time.Minute, "first", func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
+				all.Add(1)
+				if kindOf(req) != "PUT /v1/txn" {
+					return next.RoundTrip(req)
+				}
+				return test.meddle(b, writes.Add(1), func() (*http.Response, error) { return next.RoundTrip(req) })
+			})
+			s := sessionOf(t, b)
+			old := consul.SessionID(s)
+			m := join(t, s, coordtest.Name(t), "")
+			b.leader.Store("second")
+			if err := consul.Renew(s); err != nil {
+				t.Fatal(err)
+			}
+			if consul.SessionID(s) == old {
+				t.Fatal("the session of Consul is the old one: nothing is tested")
+			}
+			before := all.Load()
+			if _, err := s.Put(t.Context(), m.Line+"-record", nil, &backend.If{Member: m}); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Leave(t.Context(), m); err != nil {
+				t.Fatal(err)
+			}
+			if n := all.Load() - before; n != 2 {
+				t.Errorf("a guarded write and Leave took %d requests, want 2", n)
+			}
+			if l, err := s.Line(t.Context(), m.Line); err != nil || len(l.Members) != 0 {
+				t.Errorf("the line is %+v, %v; want nobody", l, err)
+			}
+		})
+	}
+}
