@@ -51,30 +51,17 @@ func frontOf(line []backend.Member, i int) *front {
 // front, the header and the mark, all at one instant: as many keys in a long line as in a
 // short one. It reports false if those do not decide.
 func (s *session) step(ctx context.Context, m backend.Member, key string, f *front) (p backend.Place, decided bool, err error) {
-	folder, record, mark := s.b.o.folder(m.Line), s.b.o.key(m.Line), s.b.o.mark(m.Line)
-	keys := []string{key, record}
+	folder, mark := s.b.o.folder(m.Line), s.b.o.mark(m.Line)
+	keys := []string{key}
 	for _, o := range f.near {
 		keys = append(keys, folder+o.Key)
 	}
 	if f.beyond != 0 {
 		keys = append(keys, mark)
 	}
-	ops := make([]*api.KVTxnOp, len(keys))
-	for i, key := range keys {
-		ops[i] = &api.KVTxnOp{Verb: api.KVGetOrEmpty, Key: key}
-	}
-	var r *result
-	l := backend.Line{Version: backend.Absent}
-	err = s.retry(ctx, func(ctx context.Context) error {
-		floor := s.b.history.floor(record)
-		var err error
-		if r, err = s.b.c.read(ctx, ops...); err == nil {
-			err = s.b.headerIn(r, record, floor, &l)
-		}
-		return err
-	})
+	r, l, err := s.read(ctx, m.Line, gets(keys...)...)
 	if err != nil {
-		return p, true, s.heed(err)
+		return p, true, err
 	}
 	own := r.find(key)
 	if own == nil || own.CreateIndex != m.Position {
@@ -121,10 +108,11 @@ func (s *session) frontAt(key string, position uint64) *front {
 	return nil
 }
 
-// forget makes the session read lines again before it relies on its fronts.
+// forget makes the session read lines again before it relies on what it knows of them.
 func (s *session) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	clear(s.heads)
 	for key, at := range s.ghosts.standing {
 		at.front = nil
 		s.ghosts.standing[key] = at

@@ -90,7 +90,7 @@ func TestHandoverCostsTheSameInALongLine(t *testing.T) {
 	}
 	two, many := costs(t, 2), costs(t, 200)
 	t.Logf("a handover takes %d requests and %d bytes in a line of 2, at most %d and %d in a line of 200", two.requests, two.bytes, many.requests, many.bytes)
-	if many.requests > two.requests || many.bytes > two.bytes+5<<9 {
+	if many.requests > two.requests || many.bytes > two.bytes+3<<10 {
 		t.Errorf("a handover takes %+v in a line of 2, and up to %+v in a line of 200", two, many)
 	}
 }
@@ -159,12 +159,16 @@ func TestAheadAgreesWithTheLine(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				if len(line) == 0 {
-					continue
-				}
 				whole, err := reader.Line(t.Context(), name)
 				if err != nil {
 					t.Fatal(err)
+				}
+				head, err := consul.Head(t.Context(), reader, name)
+				if err != nil || !slices.Equal(head.Members, whole.Members[:min(len(whole.Members), 1)]) || head.Header != whole.Header || head.Version != whole.Version {
+					t.Fatalf("step %d: the head is %+v, %v, and the line %+v", step, head, err, whole)
+				}
+				if len(line) == 0 {
+					continue
 				}
 				// Most of the time who is first looks, as in an election.
 				for _, e := range []entry{line[0], line[random.IntN(len(line))]} {
@@ -189,6 +193,40 @@ func placeIn(l backend.Line, m backend.Member) (backend.Place, error) {
 		return backend.Place{Ahead: l.Members[front], Header: l.Header}, nil
 	}
 	return backend.Place{First: true, Token: l.Token(m), Header: l.Header}, nil
+}
+
+// An observer that has seen the line once steps along it at the same cost at any length.
+func TestHeadCostsTheSameInALongLine(t *testing.T) {
+	t.Parallel()
+	costs := func(t *testing.T, n int) spent {
+		m := newMeter(t, server(t))
+		name, s, observer := coordtest.Name(t), session(t, server(t), nil), m.session(t)
+		var line []backend.Member
+		for range n {
+			line = append(line, join(t, s, name, "some value"))
+		}
+		if l, err := consul.Head(t.Context(), observer, name); err != nil || len(l.Members) != 1 || l.Members[0] != line[0] {
+			t.Fatalf("the head is %+v, %v", l, err)
+		}
+		var most spent
+		for i := range min(n, 50) - 1 {
+			if err := s.Leave(t.Context(), line[i]); err != nil {
+				t.Fatal(err)
+			}
+			before := m.read()
+			if l, err := consul.Head(t.Context(), observer, name); err != nil || len(l.Members) != 1 || l.Members[0] != line[i+1] {
+				t.Fatalf("the head is %+v, %v", l, err)
+			}
+			spent := m.read().since(before)
+			most.requests, most.bytes = max(most.requests, spent.requests), max(most.bytes, spent.bytes)
+		}
+		return most
+	}
+	two, many := costs(t, 2), costs(t, 200)
+	t.Logf("to see the next leader takes %+v in a line of 2, at most %+v in a line of 200", two, many)
+	if many.requests > two.requests || many.bytes > two.bytes+5<<9 {
+		t.Errorf("to see the next leader takes %+v in a line of 2, and up to %+v in a line of 200", two, many)
+	}
 }
 
 // A mark is written only together with the exit of the leader. So a request to leave that

@@ -2,6 +2,8 @@ package consul
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/consul/api"
@@ -138,10 +140,7 @@ func (s *session) sweep() {
 // removeGhosts removes the abandoned keys that exist.
 func (s *session) removeGhosts() error {
 	s.mu.Lock()
-	var ops []*api.KVTxnOp
-	for key := range s.ghosts.abandoned {
-		ops = append(ops, &api.KVTxnOp{Verb: api.KVGetOrEmpty, Key: key})
-	}
+	ops := gets(slices.Collect(maps.Keys(s.ghosts.abandoned))...)
 	s.mu.Unlock()
 	for len(ops) > 0 {
 		n := min(len(ops), maxOps)

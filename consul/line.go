@@ -14,23 +14,12 @@ import (
 // Line returns the whole line and the header, in one snapshot; see [backend.Session]. It
 // blocks for about a round trip.
 func (s *session) Line(ctx context.Context, line string) (backend.Line, error) {
-	folder, record := s.b.o.folder(line), s.b.o.key(line)
-	l := backend.Line{Version: backend.Absent}
-	err := s.retry(ctx, func(ctx context.Context) error {
-		floor := s.b.history.floor(record)
-		r, err := s.b.c.read(ctx,
-			&api.KVTxnOp{Verb: api.KVGetTree, Key: folder},
-			&api.KVTxnOp{Verb: api.KVGetOrEmpty, Key: record},
-		)
-		if err != nil {
-			return err
-		}
-		l.Members = membersOf(line, folder, r.pairs)
-		return s.b.headerIn(r, record, floor, &l)
-	})
+	folder := s.b.o.folder(line)
+	r, l, err := s.read(ctx, line, &api.KVTxnOp{Verb: api.KVGetTree, Key: folder})
 	if err != nil {
-		return backend.Line{}, s.heed(err)
+		return backend.Line{}, err
 	}
+	l.Members = membersOf(line, folder, r.pairs)
 	s.disown(l.Members)
 	if n := len(l.Members); n > 0 {
 		s.b.history.saw(l.Members[n-1].Position, folder)
@@ -38,19 +27,35 @@ func (s *session) Line(ctx context.Context, line string) (backend.Line, error) {
 	return l, nil
 }
 
-// headerIn reads the header into l from an answer that has the record, if there is one.
-// floor is what the history said when the request was sent.
-func (b *Backend) headerIn(r *result, record string, floor uint64, l *backend.Line) error {
-	p := r.find(record)
-	if p == nil {
-		return nil
+// read runs the operations, which must be reads, and reads the header of the line, at one
+// instant. The line that it returns has no members.
+func (s *session) read(ctx context.Context, line string, ops ...*api.KVTxnOp) (r *result, l backend.Line, err error) {
+	record := s.b.o.key(line)
+	ops = append(ops, &api.KVTxnOp{Verb: api.KVGetOrEmpty, Key: record})
+	l.Version = backend.Absent
+	err = s.retry(ctx, func(ctx context.Context) (err error) {
+		floor := s.b.history.floor(record)
+		if r, err = s.b.c.read(ctx, ops...); err != nil {
+			return err
+		}
+		if p := r.find(record); p != nil {
+			if err = s.b.history.changed(record, floor, p.ModifyIndex); err == nil {
+				l.Version = backend.Version(p.ModifyIndex)
+				l.Header, err = backend.ParseHeader(p.Value)
+			}
+		}
+		return err
+	})
+	return r, l, s.heed(err)
+}
+
+// gets returns the operations that read these keys, as far as they exist.
+func gets(keys ...string) []*api.KVTxnOp {
+	ops := make([]*api.KVTxnOp, len(keys))
+	for i, key := range keys {
+		ops[i] = &api.KVTxnOp{Verb: api.KVGetOrEmpty, Key: key}
 	}
-	err := b.history.changed(record, floor, p.ModifyIndex)
-	if err == nil {
-		l.Version = backend.Version(p.ModifyIndex)
-		l.Header, err = backend.ParseHeader(p.Value)
-	}
-	return err
+	return ops
 }
 
 // membersOf returns those of the entries that are members of the line, in order.

@@ -26,10 +26,7 @@ func (s *session) Pin(ctx context.Context, m backend.Member, h backend.Header, a
 		for {
 			// Reading first also finds what an earlier attempt has done whose answer was
 			// lost.
-			r, err := s.b.c.read(ctx,
-				&api.KVTxnOp{Verb: api.KVGetOrEmpty, Key: key},
-				&api.KVTxnOp{Verb: api.KVGetOrEmpty, Key: record},
-			)
+			r, err := s.b.c.read(ctx, gets(key, record)...)
 			if err != nil {
 				return err
 			}

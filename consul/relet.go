@@ -141,12 +141,8 @@ func (s *session) move(ctx context.Context, keys []string) error {
 
 // moveSome is move for as many keys as fit into one transaction.
 func (s *session) moveSome(ctx context.Context, keys []string) error {
-	gets := make([]*api.KVTxnOp, len(keys))
-	for i, key := range keys {
-		gets[i] = &api.KVTxnOp{Verb: api.KVGetOrEmpty, Key: key}
-	}
 	for {
-		r, err := s.b.c.read(ctx, gets...)
+		r, err := s.b.c.read(ctx, gets(keys...)...)
 		if err != nil {
 			return err
 		}

@@ -24,10 +24,11 @@ type session struct {
 
 	mu      sync.Mutex
 	tenancy tenancy
-	known   bool             // Consul has ended it, so that it need not be told
-	refused error            // why the newest renewal that came back was not granted; nil when it was
-	joins   map[string]int   // how many members it has joined, by line
-	queries map[topic]*query // blocking queries, shared by all who wait for the same
+	known   bool                        // Consul has ended it, so that it need not be told
+	refused error                       // why the newest renewal that came back was not granted; nil when it was
+	joins   map[string]int              // how many members it has joined, by line
+	queries map[topic]*query            // blocking queries, shared by all who wait for the same
+	heads   map[string][]backend.Member // the first of lines, as far as known; see [session.Head]
 	ghosts  ghosts
 }
 
@@ -43,6 +44,7 @@ func newSession(b *Backend, t tenancy) *session {
 		reletting: make(chan struct{}, 1),
 		joins:     make(map[string]int),
 		queries:   make(map[topic]*query),
+		heads:     make(map[string][]backend.Member),
 		ghosts: ghosts{
 			standing:  make(map[string]standing),
 			doubtful:  make(map[string]bool),
