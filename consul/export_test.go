@@ -61,8 +61,3 @@ func (t tap) RoundTrip(req *http.Request) (*http.Response, error) { return t.f(r
 func (t tap) CloseIdleConnections() {
 	t.RoundTripper.(interface{ CloseIdleConnections() }).CloseIdleConnections()
 }
-
-// Head is [session.Head].
-func Head(ctx context.Context, s backend.Session, line string) (backend.Line, error) {
-	return unwrap(s).Head(ctx, line)
-}

@@ -30,6 +30,7 @@ type standing struct {
 	index    uint64 // of its last change, as far as known
 	front    *front // nil as long as it is not known
 	marks    bool   // the line is long: see [session.leaving]
+	leaves   bool   // Leave has been called
 }
 
 // stand notes that a member of this session stands, or is about to stand, under the key.
@@ -71,6 +72,25 @@ func (s *session) left(key string, position uint64) bool {
 	}
 	delete(s.ghosts.standing, key)
 	return true
+}
+
+// leave notes that the member at that position is about to leave the key.
+func (s *session) leave(key string, position uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if at, stands := s.ghosts.standing[key]; stands && at.position == position {
+		at.leaves = true
+		s.ghosts.standing[key] = at
+	}
+}
+
+// hasLeft reports whether the session has removed the member that it joined at that
+// position. If the member has gone, it has also when Leave has only been called.
+func (s *session) hasLeft(key string, position uint64, gone bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at := s.ghosts.standing[key]
+	return at.position != position || gone && at.leaves
 }
 
 // disown abandons those of the members that this session has joined and left. A pinned

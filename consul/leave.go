@@ -14,6 +14,7 @@ func (s *session) Leave(ctx context.Context, m backend.Member) error {
 	if err != nil {
 		return err
 	}
+	s.leave(key, m.Position)
 	// The index is guessed at first, as hardly anybody but the session changes a member.
 	index, guessed := s.changeOf(key, m.Position), s.owns(m)
 	err = s.retry(ctx, func(ctx context.Context) error {
@@ -49,4 +50,5 @@ func (s *session) gone(key string, position uint64) {
 	if s.left(key, position) && s.undoubt(key) {
 		s.abandon(key)
 	}
+	s.tell(key)
 }

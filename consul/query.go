@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/consul/api"
+
+	"github.com/succession-dev/succession/internal/kit"
 )
 
 // linger is how long a blocking query goes on when nobody waits for it any more. A waiter
@@ -34,6 +36,18 @@ type query struct {
 	pair *api.KVPair // the answer, of a key: nil where there is none
 	last uint64      // the index of the answer
 	err  error
+
+	// unheard says that it ended before its time, and for nothing, as queries do when a
+	// snapshot is restored; or in a way in which that would have been missed.
+	unheard bool
+}
+
+// ended is closed when the answer is there. There is never one of nil.
+func (q *query) ended() <-chan struct{} {
+	if q == nil {
+		return nil
+	}
+	return q.done
 }
 
 // block blocks until there may have been a change after index: there was one, the query's
@@ -74,8 +88,11 @@ func (s *session) attach(on topic, index uint64) *query {
 	return q
 }
 
-// detach is called when the caller of attach has waited.
+// detach is called when the caller of attach has waited. q may be nil.
 func (s *session) detach(q *query) {
+	if q == nil {
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if q.waiting--; q.waiting == 0 {
@@ -108,13 +125,14 @@ func (s *session) run(ctx context.Context, on topic, q *query) {
 	} else {
 		q.pair, meta, q.err = kv.Get(on.key, opts)
 	}
-	unheard := q.err != nil && !crowded(q.err) && !errors.Is(ctx.Err(), context.Canceled)
+	q.unheard = q.err != nil && !crowded(q.err) && !errors.Is(ctx.Err(), context.Canceled)
 	if q.err = s.b.c.queried(meta, q.err); q.err == nil {
 		q.last = meta.LastIndex
-		unheard = q.last <= q.index && time.Since(sent) < wait
+		q.unheard = q.last <= q.index && time.Since(sent) < wait
 	}
-	if unheard { // it ended as queries do when a snapshot is restored, or that could have been missed
+	if q.unheard {
 		s.forget()
+		kit.Notify(s.unheard)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

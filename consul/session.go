@@ -29,7 +29,10 @@ type session struct {
 	joins   map[string]int              // how many members it has joined, by line
 	queries map[topic]*query            // blocking queries, shared by all who wait for the same
 	heads   map[string][]backend.Member // the first of lines, as far as known; see [session.Head]
+	waiters map[string][]*waiter        // by the keys of the members that they stand at and wait for
 	ghosts  ghosts
+
+	unheard chan struct{} // says that a query was [query].unheard
 }
 
 var _ backend.Session = (*session)(nil)
@@ -45,6 +48,8 @@ func newSession(b *Backend, t tenancy) *session {
 		joins:     make(map[string]int),
 		queries:   make(map[topic]*query),
 		heads:     make(map[string][]backend.Member),
+		waiters:   make(map[string][]*waiter),
+		unheard:   make(chan struct{}, 1),
 		ghosts: ghosts{
 			standing:  make(map[string]standing),
 			doubtful:  make(map[string]bool),

@@ -1,0 +1,132 @@
+package consul
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/hashicorp/consul/api"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/kit"
+)
+
+// A waiter is a call of WatchPlace.
+type waiter struct {
+	m, watched backend.Member // watched is the member in front, or m itself if it is first
+	own, key   string         // their keys
+	wake       chan struct{}  // says that one of them may have gone
+}
+
+func (s *session) enlist(w *waiter) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waiters[w.own] = append(s.waiters[w.own], w)
+	if w.key != w.own {
+		s.waiters[w.key] = append(s.waiters[w.key], w)
+	}
+}
+
+func (s *session) delist(w *waiter) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, key := range []string{w.own, w.key} {
+		rest := slices.DeleteFunc(s.waiters[key], func(o *waiter) bool { return o == w })
+		if s.waiters[key] = rest; len(rest) == 0 {
+			delete(s.waiters, key)
+		}
+	}
+}
+
+// tell wakes those who wait for the member that has the key, or stand there.
+func (s *session) tell(key string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, w := range s.waiters[key] {
+		kit.Notify(w.wake)
+	}
+}
+
+// guard looks, about once in a session time and for all waiters together, whether the
+// members that they stand at and wait for stand. So a query that has died unseen delays
+// nobody for longer. If a query ended before its time, a snapshot may have been restored;
+// then guard looks at once, and also for members that have left and stand again.
+func (s *session) guard() {
+	tick := time.NewTicker(s.b.o.TTL)
+	defer tick.Stop()
+	quiet := s.b.o.quiet()
+	for n := 1; ; n++ {
+		unheard := false
+		select {
+		case <-s.Context().Done():
+			return
+		case <-tick.C:
+			quiet.Reset()
+		case <-s.unheard:
+			unheard = true
+		}
+		err := s.lookAround(unheard, unheard || n%4 == 0)
+		if s.Context().Err() != nil {
+			return
+		}
+		if err != nil {
+			s.b.o.Logger.Warn("could not look whether those who wait still stand in line", "err", err)
+		}
+		if unheard && quiet.Sleep(s.Context()) != nil {
+			return
+		}
+	}
+}
+
+func (s *session) lookAround(lines, verify bool) error {
+	s.mu.Lock()
+	var all []*waiter
+	keys, names := make([]string, 0, len(s.waiters)), make(map[string]bool)
+	for key, ws := range s.waiters {
+		keys = append(keys, key)
+		for _, w := range ws {
+			names[w.m.Line] = true
+		}
+		all = append(all, ws...)
+	}
+	s.mu.Unlock()
+	if len(keys) == 0 {
+		return nil
+	}
+	ctx := s.Context()
+	if verify {
+		if err := s.verify(ctx); err != nil {
+			return err
+		}
+	}
+	if lines {
+		for name := range names {
+			if _, err := s.Line(ctx, name); err != nil { // which disowns
+				return err
+			}
+		}
+	}
+	stands := make(map[string]*api.KVPair, len(keys))
+	for some := range slices.Chunk(keys, maxOps) {
+		err := s.retry(ctx, func(ctx context.Context) error {
+			r, err := s.b.c.read(ctx, gets(some...)...)
+			if err == nil {
+				for _, p := range r.pairs {
+					stands[p.Key] = p
+				}
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for _, w := range all {
+		own, ahead := stands[w.own], stands[w.key]
+		gone := own == nil || own.CreateIndex != w.m.Position || ahead == nil || ahead.CreateIndex != w.watched.Position
+		if gone || w.own != w.key && ahead.Session == "" && !w.watched.Pinned {
+			kit.Notify(w.wake)
+		}
+	}
+	return nil
+}
