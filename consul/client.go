@@ -49,8 +49,11 @@ func newClient(life context.Context, cfg *api.Config, o *Options) (*client, erro
 		// NewClient has put the final transport there. For a unix socket it has made that
 		// itself.
 		if t, ok := own.HttpClient.Transport.(*http.Transport); ok {
-			dialWithin(life, t)
+			dialWithin(life, t, o.TTL)
 			noticeSilence(t, o.TTL)
+			if to == &c.watches { // each query that waits has buffers of its own
+				t.ReadBufferSize, t.WriteBufferSize = cmp.Or(t.ReadBufferSize, 1<<10), cmp.Or(t.WriteBufferSize, 1<<10)
+			}
 		}
 		own.HttpClient.Transport = consistently{own.HttpClient.Transport}
 		*to = made
@@ -85,18 +88,30 @@ func ownConfig(cfg *api.Config, ownTLS bool) *api.Config {
 	return &own
 }
 
-// dialWithin makes t stop dialing when life ends. Otherwise the dial goes on after its
-// request was cancelled.
-func dialWithin(life context.Context, t *http.Transport) {
+// dialWithin makes t stop dialing when life ends: otherwise the dial goes on after its
+// request was cancelled. It also bounds each dial, which t does not do: it takes from a
+// request neither the time limit nor the cancellation. A [net.Dialer] divides the time among
+// the addresses of a name, two seconds at least for each. So when the first is silent, the
+// next is tried while the session lives.
+//
+// The kernel asks a peer that is silent for a third of the TTL whether it is there. A
+// connection to a machine that has gone breaks, and the blocking query on it fails, before
+// the session would end.
+func dialWithin(life context.Context, t *http.Transport, ttl time.Duration) {
 	dial := t.DialContext
 	if dial == nil {
 		dial = new(net.Dialer).DialContext
 	}
 	t.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
-		ctx, cancel := context.WithCancel(ctx)
+		ctx, cancel := context.WithTimeout(ctx, ttl/3)
 		defer cancel()
 		defer context.AfterFunc(life, cancel)()
-		return dial(ctx, network, addr)
+		conn, err := dial(ctx, network, addr)
+		if tcp, ok := conn.(*net.TCPConn); ok {
+			// It is no harm if this kernel cannot do it.
+			_ = tcp.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: max(time.Second, ttl/3), Interval: max(time.Second, ttl/12), Count: 3})
+		}
+		return conn, err
 	}
 }
 
@@ -143,7 +158,12 @@ func (t consistently) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		req.URL.RawQuery += "consistent"
 	}
-	return t.RoundTripper.RoundTrip(req)
+	resp, err := t.RoundTripper.RoundTrip(req)
+	if err != nil && errors.Is(req.Context().Err(), context.DeadlineExceeded) {
+		// Its connection was dead, perhaps, and then others that wait for use are.
+		t.CloseIdleConnections()
+	}
+	return resp, err
 }
 
 func (t consistently) CloseIdleConnections() {
