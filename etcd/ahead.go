@@ -2,50 +2,82 @@ package etcd
 
 import (
 	"context"
+	"slices"
 
-	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/succession-dev/succession/backend"
 )
 
 // Ahead says who stands just in front of m; see [backend.Session]. It is one transaction,
-// however long the line is: it reads the youngest key that is older than m, m itself, and
-// the header. It does not tell the value of the member in front, nor whether that is
-// pinned: etcd looks through all older keys, and finds keys and revisions alone in memory
-// (since 3.7, server/storage/mvcc). If the youngest key is not that of a member, a second
-// transaction reads all older keys. For a shared member the first one does.
-func (s *session) Ahead(ctx context.Context, m backend.Member) (p backend.Place, err error) {
-	own, heartbeat := s.b.member(m), s.proof.last()
+// and its answer has the same size however long the line is: it reads the two youngest keys
+// that are older than m, m itself, and the header. It does not tell the value of the member
+// in front, nor whether that is pinned: etcd looks through all older keys, and finds keys and
+// revisions alone in memory (since 3.7, server/storage/mvcc). If neither key is that of a
+// member, a second transaction reads all older keys. For a shared member the first one does.
+func (s *session) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
+	p, _, err := s.ahead(ctx, m)
+	return p, err
+}
+
+// ahead also returns the revision at which it has read.
+func (s *session) ahead(ctx context.Context, m backend.Member) (p backend.Place, revision int64, err error) {
 	older := clientv3.WithMaxCreateRev(int64(m.Position) - 1)
-	look := func(which ...clientv3.OpOption) (*clientv3.TxnResponse, error) {
-		return s.read(ctx,
-			clientv3.OpGet(s.b.folder(m.Line), append(which, older)...),
-			clientv3.OpGet(own),
-			clientv3.OpGet(s.b.record(m.Line)),
-		)
+	look := func(which ...clientv3.OpOption) (ack, *clientv3.TxnResponse, error) {
+		return s.ask(ctx, m, clientv3.OpGet(s.b.folder(m.Line), append(which, older, clientv3.WithPrefix())...))
 	}
-	all := []clientv3.OpOption{clientv3.WithPrefix(), clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortDescend)}
-	which, shared := append(clientv3.WithLastCreate(), clientv3.WithKeysOnly()), isShared(m.Key)
+	all := []clientv3.OpOption{clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortDescend)}
+	which, shared := append(slices.Clone(all), clientv3.WithLimit(youngest), clientv3.WithKeysOnly()), isShared(m.Key)
 	if shared {
 		which = all
 	}
-	resp, err := look(which...)
+	heartbeat, resp, err := look(which...)
 	if err != nil {
-		return p, err
+		return p, 0, err
 	}
-	ahead := s.b.youngest(m.Line, rangeOf(resp, 0), shared)
-	if ahead == nil && !shared && len(rangeOf(resp, 0).Kvs) > 0 {
-		// The key is a record in the wrong place, or a member of an election with a
-		// longer name. All three are read again, not the line alone: a line that is
-		// read later than the header may lack a member that has raised the fence,
-		// led, and gone. Then m would get a smaller token.
-		if resp, err = look(all...); err != nil {
-			return p, err
+	found := rangeOf(resp, 2).Kvs
+	ahead, others := s.b.nearest(m.Line, found, shared)
+	if !shared && len(found) == youngest {
+		others = true
+		if ahead == nil {
+			// The keys are records in the wrong place, or members of an election with a
+			// longer name. All three are read again, not the line alone: a line that is
+			// read later than the header may lack a member that has raised the fence,
+			// led, and gone. Then m would get a smaller token.
+			if heartbeat, resp, err = look(all...); err != nil {
+				return p, 0, err
+			}
+			ahead, others = s.b.nearest(m.Line, rangeOf(resp, 2).Kvs, false)
 		}
-		ahead = s.b.youngest(m.Line, rangeOf(resp, 0), false)
 	}
-	self, record := rangeOf(resp, 1), rangeOf(resp, 2)
+	switch {
+	case ahead == nil:
+		s.seeLast(m, m.Position)
+	case !others:
+		s.seeLast(m, ahead.Position)
+	}
+	p, err = s.judge(ctx, m, ahead, heartbeat, resp)
+	return p, resp.Header.Revision, err
+}
+
+// youngest is how many of the older keys Ahead reads: the one in front, and another one that
+// tells whether that is the head of the line.
+const youngest = 2
+
+// ask reads m and the header of its election, for [session.judge], and whatever else is
+// given, at one revision. It also returns the newest answered heartbeat of before.
+func (s *session) ask(ctx context.Context, m backend.Member, more ...clientv3.Op) (ack, *clientv3.TxnResponse, error) {
+	heartbeat := s.proof.last()
+	resp, err := s.read(ctx, append([]clientv3.Op{clientv3.OpGet(s.b.member(m)), clientv3.OpGet(s.b.record(m.Line))}, more...)...)
+	return heartbeat, resp, err
+}
+
+// judge decides where m stands, from what [session.ask] has read and from who stood in front
+// of m then. It returns when the session's deadline is one that a leader can have, if m is
+// first.
+func (s *session) judge(ctx context.Context, m backend.Member, ahead *backend.Member, heartbeat ack, resp *clientv3.TxnResponse) (p backend.Place, err error) {
+	self, record := rangeOf(resp, 0), rangeOf(resp, 1)
 	if len(self.Kvs) == 0 || self.Kvs[0].CreateRevision != int64(m.Position) {
 		s.follow(m)
 		return p, backend.ErrNotMember
@@ -65,14 +97,20 @@ func (s *session) Ahead(ctx context.Context, m backend.Member) (p backend.Place,
 	return p, s.lead(ctx, m) // which must not begin with a deadline that has passed
 }
 
-// youngest returns the first among what was found that a member waits for, which is shared or
-// not, or nil. The youngest key comes first.
-func (b *Backend) youngest(line string, found *pb.RangeResponse, shared bool) *backend.Member {
-	for _, kv := range found.Kvs {
-		if m, ok := b.memberOf(line, kv); ok && !(shared && m.Shared) {
+// nearest returns the first among the keys that is that of a member that a member waits for,
+// which is shared or not; or nil. others reports whether there is another one. The youngest
+// key comes first.
+func (b *Backend) nearest(line string, keys []*mvccpb.KeyValue, shared bool) (ahead *backend.Member, others bool) {
+	for _, kv := range keys {
+		m, ok := b.memberOf(line, kv)
+		switch {
+		case !ok || shared && m.Shared:
+		case ahead != nil:
+			return ahead, true
+		default:
 			m.Value, m.Pinned = "", false // not known of keys alone
-			return &m
+			ahead = &m
 		}
 	}
-	return nil
+	return ahead, false
 }

@@ -3,6 +3,7 @@ package etcd
 import (
 	"context"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -13,7 +14,7 @@ import (
 func (s *session) Gone(ctx context.Context, m backend.Member) error {
 	key := s.b.member(m)
 	return s.await(ctx, watching{
-		create: watchKey(key, noPut),
+		create: []*pb.WatchCreateRequest{watchKey(key, noPut)},
 		look: func(ctx context.Context) (bool, int64, error) {
 			resp, err := s.read(ctx, clientv3.OpGet(key, clientv3.WithKeysOnly()))
 			if err != nil {
@@ -23,7 +24,7 @@ func (s *session) Gone(ctx context.Context, m backend.Member) error {
 			return len(kvs) == 0 || kvs[0].CreateRevision != int64(m.Position), resp.Header.Revision, nil
 		},
 		// m stood when look read, so any later deletion of the key is that of m.
-		seen: func(*mvccpb.Event) bool { return true },
+		seen: func(*mvccpb.Event) verdict { return done },
 	})
 }
 
@@ -31,11 +32,13 @@ func (s *session) Gone(ctx context.Context, m backend.Member) error {
 // [backend.Session]. Each join and each exit makes it read the line again.
 func (s *session) WatchLine(ctx context.Context, line string, after backend.Line) (l backend.Line, err error) {
 	err = s.await(ctx, watching{
-		create: watchFolder(s.b.folder(line)),
+		create: []*pb.WatchCreateRequest{watchFolder(s.b.folder(line))},
 		look: func(ctx context.Context) (bool, int64, error) {
-			var revision int64
-			l, revision, err = s.line(ctx, line)
-			return err == nil && !l.SameMembers(after), revision, err
+			var resp *clientv3.TxnResponse
+			if l, resp, err = s.line(ctx, line, 0); err != nil {
+				return false, 0, err
+			}
+			return !l.SameMembers(after), resp.Header.Revision, nil
 		},
 	})
 	return l, err

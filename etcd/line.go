@@ -10,19 +10,31 @@ import (
 
 // Line returns the whole line in order; see [backend.Session].
 func (s *session) Line(ctx context.Context, line string) (backend.Line, error) {
-	l, _, err := s.line(ctx, line)
+	l, _, err := s.line(ctx, line, 0)
 	return l, err
 }
 
-// line also returns the revision at which it has read.
-func (s *session) line(ctx context.Context, line string) (l backend.Line, revision int64, err error) {
-	resp, err := s.read(ctx,
-		clientv3.OpGet(s.b.folder(line), clientv3.WithPrefix(),
+// Head returns the line with its first member alone; see [backend.HeadReader]. It reads the
+// oldest key, and all of them only if that is not the key of a member.
+func (s *session) Head(ctx context.Context, line string) (backend.Line, error) {
+	l, resp, err := s.line(ctx, line, 1)
+	if err == nil && len(l.Members) == 0 && len(rangeOf(resp, 0).Kvs) > 0 {
+		l, _, err = s.line(ctx, line, 0)
+		l.Members = l.Members[:min(1, len(l.Members))]
+	}
+	return l, err
+}
+
+// line reads the oldest keys of the line, at most as many as limit says if that is not 0, and
+// the header.
+func (s *session) line(ctx context.Context, line string, limit int64) (l backend.Line, resp *clientv3.TxnResponse, err error) {
+	resp, err = s.read(ctx,
+		clientv3.OpGet(s.b.folder(line), clientv3.WithPrefix(), clientv3.WithLimit(limit),
 			clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend)),
 		clientv3.OpGet(s.b.record(line)),
 	)
 	if err != nil {
-		return l, 0, err
+		return l, nil, err
 	}
 	for _, kv := range rangeOf(resp, 0).Kvs {
 		if m, ok := s.b.memberOf(line, kv); ok {
@@ -31,5 +43,5 @@ func (s *session) line(ctx context.Context, line string) (l backend.Line, revisi
 	}
 	l.Version = versionOf(rangeOf(resp, 1))
 	l.Header, err = headerOf(rangeOf(resp, 1))
-	return l, resp.Header.Revision, err
+	return l, resp, err
 }

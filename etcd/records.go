@@ -128,18 +128,21 @@ func (s *session) Watch(ctx context.Context, name string, after backend.Version)
 		return r, err
 	}
 	err = s.await(ctx, watching{
-		create: watchKey(s.b.record(name)),
+		create: []*pb.WatchCreateRequest{watchKey(s.b.record(name))},
 		look: func(ctx context.Context) (bool, int64, error) {
 			var revision int64
 			r, revision, err = s.get(ctx, name)
 			return err == nil && r.Version != after, revision, err
 		},
-		seen: func(ev *mvccpb.Event) bool {
+		seen: func(ev *mvccpb.Event) verdict {
 			r = backend.Record{Name: name, Version: backend.Absent}
 			if ev.Type != clientv3.EventTypeDelete {
 				r.Version, r.Value = backend.Version(ev.Kv.ModRevision), ev.Kv.Value
 			}
-			return r.Version != after
+			if r.Version == after {
+				return ignore
+			}
+			return done
 		},
 	})
 	return r, err

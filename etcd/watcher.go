@@ -26,6 +26,9 @@ import (
 // The client's own watcher resumes broken watches by itself, where they left off. That is
 // of no use here, because a waiter must read the present state in any case. And it hides
 // that a server does not answer.
+//
+// A stream may be dead without a sign of it, and its waiters would sleep for ever. So the
+// watcher proves that it is alive, for all of them; see [watcher.probe].
 type watcher struct {
 	s    *session
 	wake chan struct{} // has room for one: there is something to send
@@ -36,6 +39,10 @@ type watcher struct {
 	subs   map[int64]*subscription // those on it
 	ids    int64
 	hangUp context.CancelFunc // ends the stream; nil while there is none
+
+	sweeping bool  // unsubscribe has had wake notified for a later moment
+	heard    bool  // something has come on the stream since the newest probe, if there was one
+	revision int64 // the greatest that the stream's server has told
 }
 
 // A subscription is one watch. The lock of the watcher guards the fields below signal.
@@ -69,7 +76,8 @@ func (w *watcher) subscribe(create *pb.WatchCreateRequest, signal chan<- struct{
 	return sub
 }
 
-// unsubscribe ends the watch.
+// unsubscribe ends the watch. It lets a moment pass before etcd is told: who stops waiting
+// mostly has something to send that somebody waits for, such as its leave.
 func (w *watcher) unsubscribe(sub *subscription) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -85,8 +93,19 @@ func (w *watcher) unsubscribe(sub *subscription) {
 	w.queue = append(w.queue, &pb.WatchRequest{RequestUnion: &pb.WatchRequest_CancelRequest{
 		CancelRequest: &pb.WatchCancelRequest{WatchId: sub.id},
 	}})
-	kit.Notify(w.wake)
+	if !w.sweeping {
+		w.sweeping = true
+		time.AfterFunc(sweep, func() {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.sweeping = false
+			kit.Notify(w.wake)
+		})
+	}
 }
+
+// sweep is how long after a watch has ended etcd is told.
+const sweep = 20 * time.Millisecond
 
 // state returns what has become of the watch.
 func (w *watcher) state(sub *subscription) (created bool, last *mvccpb.Event, err error) {
@@ -157,6 +176,7 @@ func (w *watcher) serve() (epoch uint64, err error) {
 	w.mu.Lock()
 	epoch = w.epoch
 	w.hangUp = cancel
+	w.heard, w.revision = true, 0
 	w.mu.Unlock()
 	limit := time.AfterFunc(w.s.attempt(), cancel)
 	stream, err := w.s.b.watches.Watch(ctx, grpc.WaitForReady(true))
@@ -170,24 +190,84 @@ func (w *watcher) serve() (epoch uint64, err error) {
 	receiving.Go(func() { broken <- w.receive(epoch, stream) })
 	defer receiving.Wait()
 	defer cancel()
+	probe, answer := time.NewTimer(w.s.ttl/3), time.NewTimer(w.s.ttl)
+	defer probe.Stop()
+	defer answer.Stop()
+	var shown int64 // what the newest probe was to show
 	for {
-		w.mu.Lock()
-		var next []*pb.WatchRequest
-		if w.epoch == epoch {
-			next, w.queue = w.queue, nil
-		}
-		w.mu.Unlock()
-		for _, r := range next {
+		for _, r := range w.take(epoch) {
 			if err := stream.Send(r); err != nil {
 				return epoch, <-broken // Send itself says only EOF
 			}
 		}
 		select {
 		case <-w.wake:
+		case <-answer.C:
+			if w.silent() {
+				return epoch, errSilent
+			}
+		case <-probe.C:
+			if w.told() < shown {
+				return epoch, errBehind
+			}
+			shown = w.probe()
+			probe.Reset(w.s.ttl / 3)
+			answer.Reset(w.s.attempt())
 		case err := <-broken:
 			return epoch, err
 		}
 	}
+}
+
+// errSilent and errBehind say why a stream was given up.
+var (
+	errSilent = errors.New("the server does not answer")
+	errBehind = errors.New("the server lags behind the others")
+)
+
+// probe asks the server for a sign of life, if there is a watch, and returns the revision that
+// this process knows of. A server tells its revision
+// only if all watches of the stream have been told of everything up to it
+// (server/storage/mvcc, progressIfSync).
+//
+// The stream is given up if nothing has come on it by the time that a first attempt of a
+// request has. It is also given up if the server has not reached by the next probe what this
+// process knew of at this one: who asks another server then learns more than who watches.
+func (w *watcher) probe() (known int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.subs) == 0 {
+		return 0
+	}
+	w.heard = false
+	w.queue = append(w.queue, &pb.WatchRequest{RequestUnion: &pb.WatchRequest_ProgressRequest{ProgressRequest: new(pb.WatchProgressRequest)}})
+	return w.s.b.log.floor()
+}
+
+// silent reports whether the newest probe was not answered, by whatever.
+func (w *watcher) silent() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return !w.heard
+}
+
+// told returns the revision that the server has reached, as far as it has told.
+func (w *watcher) told() int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.revision
+}
+
+// take returns what is to be sent on the stream of the epoch.
+func (w *watcher) take(epoch uint64) []*pb.WatchRequest {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.epoch != epoch {
+		return nil
+	}
+	next := w.queue
+	w.queue = nil
+	return next
 }
 
 // receive hands out what comes, until the stream breaks.
@@ -201,10 +281,20 @@ func (w *watcher) receive(epoch uint64, stream pb.Watch_WatchClient) error {
 			w.s.End(err)
 			return err
 		}
+		w.hear(epoch, resp)
 		if resp.Canceled && resp.WatchId == clientv3.InvalidWatchID {
 			return canceled(resp) // of one of the watches; the server does not say which
 		}
 		w.deliver(epoch, resp)
+	}
+}
+
+// hear notes that the stream of the epoch is alive.
+func (w *watcher) hear(epoch uint64, resp *pb.WatchResponse) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if epoch == w.epoch {
+		w.heard, w.revision = true, max(w.revision, resp.Header.GetRevision())
 	}
 }
 

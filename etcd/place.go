@@ -1,0 +1,122 @@
+package etcd
+
+import (
+	"context"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+var (
+	_ backend.PlaceWatcher = (*session)(nil)
+	_ backend.HeadReader   = (*session)(nil)
+)
+
+// WatchPlace blocks until m stands otherwise than after says, and returns where it then
+// stands; see [backend.PlaceWatcher]. It watches m, and the member in front or, if m is
+// first, the header. While it waits it sends nothing.
+func (s *session) WatchPlace(ctx context.Context, m backend.Member, after backend.Place) (p backend.Place, err error) {
+	own, other, front := s.b.member(m), s.b.record(m.Line), int64(0)
+	if !after.First {
+		other, front = s.b.member(after.Ahead), int64(after.Ahead.Position)
+	}
+	removed, pinned, left := false, false, false
+	err = s.await(ctx, watching{
+		create: []*pb.WatchCreateRequest{watchKey(own), watchKey(other)},
+		look: func(ctx context.Context) (bool, int64, error) {
+			var revision int64
+			p, revision, err = s.lookAgain(ctx, m, after, left)
+			return err == nil && (p != after || pinned), revision, err
+		},
+		seen: func(ev *mvccpb.Event) verdict {
+			position := front
+			if string(ev.Kv.Key) == own {
+				position = int64(m.Position)
+				if removed = ev.Kv.CreateRevision != position; removed { // m stood at the last look
+					return done
+				}
+			}
+			if position != 0 && ev.Kv.CreateRevision == position {
+				if ev.Kv.Lease != 0 {
+					return ignore // it was moved to another lease
+				}
+				pinned = true
+			} else if position != 0 {
+				left = true // the one in front
+			}
+			return look
+		},
+	})
+	if err == nil && removed {
+		s.follow(m)
+		err = backend.ErrNotMember
+	}
+	if err != nil {
+		return backend.Place{}, err
+	}
+	return p, nil
+}
+
+// lookAgain is Ahead for a member that stood as after says when the session looked last. It
+// also returns the revision at which it has read. It reads m, the header, and the member that
+// stood in front. That is enough in three cases:
+//
+//   - The one in front still stands. Nobody joins between two members, because every key that
+//     is created is younger than all that there are: its create revision is the revision of
+//     the log, which only grows.
+//   - m was first. For the same reason nobody comes to stand in front of it.
+//   - The one in front has gone, and was the last that m waited for. So nobody is left in
+//     front, and nobody comes.
+//
+// In all three, one revision tells that m itself still stands, and what the header says. left
+// says that the one in front is known to have gone.
+func (s *session) lookAgain(ctx context.Context, m backend.Member, after backend.Place, left bool) (p backend.Place, revision int64, err error) {
+	last := m.Position
+	var front []clientv3.Op
+	if !after.First {
+		last = after.Ahead.Position
+		if !left {
+			front = append(front, clientv3.OpGet(s.b.member(after.Ahead), clientv3.WithKeysOnly()))
+		}
+	}
+	enough := s.sawLast(m, last)
+	if !enough && len(front) == 0 {
+		return s.ahead(ctx, m)
+	}
+	heartbeat, resp, err := s.ask(ctx, m, front...)
+	if err != nil {
+		return p, 0, err
+	}
+	var ahead *backend.Member
+	if len(front) > 0 {
+		if kvs := rangeOf(resp, 2).Kvs; len(kvs) > 0 && kvs[0].CreateRevision == int64(last) {
+			ahead = &after.Ahead
+		}
+	}
+	if ahead == nil && !enough {
+		return s.ahead(ctx, m)
+	}
+	p, err = s.judge(ctx, m, ahead, heartbeat, resp)
+	return p, resp.Header.Revision, err
+}
+
+// seeLast notes that nobody stands in front of m, as far as m waits for them, but the member
+// at the position; or nobody at all, if that is m's own.
+func (s *session) seeLast(m backend.Member, position uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if held := s.taken[m.Line+"/"+m.Key]; held != nil && held.position == m.Position {
+		held.last = position
+	}
+}
+
+// sawLast reports whether seeLast has noted that, or that m is first.
+func (s *session) sawLast(m backend.Member, position uint64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	held := s.taken[m.Line+"/"+m.Key]
+	return held != nil && held.position == m.Position && (held.last == position || held.last == m.Position)
+}
