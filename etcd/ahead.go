@@ -12,9 +12,10 @@ import (
 
 // Ahead says who stands just in front of m; see [backend.Session]. It is one transaction,
 // and its answer has the same size however long the line is: it reads the two youngest keys
-// that are older than m, m itself, and the header. It does not tell the value of the member
-// in front, nor whether that is pinned: etcd looks through all older keys, and finds keys and
-// revisions alone in memory (since 3.7, server/storage/mvcc). If neither key is that of a
+// that are older than m, m itself, and the header. The second of the two tells whether the
+// first is the head of the line. Ahead does not tell the value of the member in front, nor
+// whether that is pinned: etcd looks through all older keys, and finds keys and revisions
+// alone in memory (since 3.7, server/storage/mvcc). If the youngest key is not that of a
 // member, a second transaction reads all older keys. For a shared member the first one does.
 func (s *session) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
 	p, _, err := s.ahead(ctx, m)
@@ -28,7 +29,7 @@ func (s *session) ahead(ctx context.Context, m backend.Member) (p backend.Place,
 		return s.ask(ctx, m, clientv3.OpGet(s.b.folder(m.Line), append(which, older, clientv3.WithPrefix())...))
 	}
 	all := []clientv3.OpOption{clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortDescend)}
-	which, shared := append(slices.Clone(all), clientv3.WithLimit(youngest), clientv3.WithKeysOnly()), isShared(m.Key)
+	which, shared := append(slices.Clone(all), clientv3.WithLimit(2), clientv3.WithKeysOnly()), isShared(m.Key)
 	if shared {
 		which = all
 	}
@@ -37,33 +38,27 @@ func (s *session) ahead(ctx context.Context, m backend.Member) (p backend.Place,
 		return p, 0, err
 	}
 	found := rangeOf(resp, 2).Kvs
-	ahead, others := s.b.nearest(m.Line, found, shared)
-	if !shared && len(found) == youngest {
-		others = true
-		if ahead == nil {
-			// The keys are records in the wrong place, or members of an election with a
-			// longer name. All three are read again, not the line alone: a line that is
-			// read later than the header may lack a member that has raised the fence,
-			// led, and gone. Then m would get a smaller token.
-			if heartbeat, resp, err = look(all...); err != nil {
-				return p, 0, err
-			}
-			ahead, others = s.b.nearest(m.Line, rangeOf(resp, 2).Kvs, false)
+	if !shared && len(found) > 0 && s.b.nearest(m.Line, found[:1], shared) == nil {
+		// The youngest key is a record in the wrong place, a member of an election with a
+		// longer name, or a member whose name does not tell. All three are read again, not
+		// the line alone: a line that is read later than the header may lack a member that
+		// has raised the fence, led, and gone. Then m would get a smaller token.
+		if heartbeat, resp, err = look(all...); err != nil {
+			return p, 0, err
 		}
+		found = rangeOf(resp, 2).Kvs
 	}
+	ahead := s.b.nearest(m.Line, found, shared)
 	switch {
+	case shared: // others that are shared may stand in front
 	case ahead == nil:
-		s.seeLast(m, m.Position)
-	case !others:
-		s.seeLast(m, ahead.Position)
+		s.b.sawHead(m.Line, m.Position)
+	case len(found) == 1:
+		s.b.sawHead(m.Line, ahead.Position)
 	}
 	p, err = s.judge(ctx, m, ahead, heartbeat, resp)
 	return p, resp.Header.Revision, err
 }
-
-// youngest is how many of the older keys Ahead reads: the one in front, and another one that
-// tells whether that is the head of the line.
-const youngest = 2
 
 // ask reads m and the header of its election, for [session.judge], and whatever else is
 // given, at one revision. It also returns the newest answered heartbeat of before.
@@ -98,19 +93,13 @@ func (s *session) judge(ctx context.Context, m backend.Member, ahead *backend.Me
 }
 
 // nearest returns the first among the keys that is that of a member that a member waits for,
-// which is shared or not; or nil. others reports whether there is another one. The youngest
-// key comes first.
-func (b *Backend) nearest(line string, keys []*mvccpb.KeyValue, shared bool) (ahead *backend.Member, others bool) {
+// which is shared or not; or nil. The youngest key comes first.
+func (b *Backend) nearest(line string, keys []*mvccpb.KeyValue, shared bool) *backend.Member {
 	for _, kv := range keys {
-		m, ok := b.memberOf(line, kv)
-		switch {
-		case !ok || shared && m.Shared:
-		case ahead != nil:
-			return ahead, true
-		default:
+		if m, ok := b.memberOf(line, kv); ok && !(shared && m.Shared) {
 			m.Value, m.Pinned = "", false // not known of keys alone
-			ahead = &m
+			return &m
 		}
 	}
-	return ahead, false
+	return nil
 }

@@ -49,7 +49,6 @@ func (s *session) join(ctx context.Context, line, value string, shared bool) (m 
 type taken struct {
 	position uint64 // of the member that stands there; 0 while that is not known
 	doubtful bool   // a request to create a member there may still be on its way
-	last     uint64 // the position of the last that stands in front of it, its own if it is first; 0 while that is not known
 }
 
 // errTaken says that the key exists and belongs to somebody else.

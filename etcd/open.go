@@ -132,8 +132,9 @@ type Backend struct {
 	log      history
 	sessions *kit.Sessions
 
-	mu   sync.Mutex
-	flat map[string]bool // lines that have been checked for nesting
+	mu    sync.Mutex
+	flat  map[string]bool   // lines that have been checked for nesting
+	heads map[string]uint64 // by line, the greatest position that was seen at its head
 }
 
 var _ backend.Backend = (*Backend)(nil)
@@ -169,6 +170,7 @@ func New(client *clientv3.Client, o *Options) (*Backend, error) {
 		o:        f,
 		queueing: queueing,
 		flat:     make(map[string]bool),
+		heads:    make(map[string]uint64),
 	}
 	b.sessions = kit.NewSessions(kit.Config{Driver: driver, Open: b.open, Connect: f.ConnectTimeout, Patience: closeBound})
 	return b, nil

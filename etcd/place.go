@@ -68,8 +68,8 @@ func (s *session) WatchPlace(ctx context.Context, m backend.Member, after backen
 //     is created is younger than all that there are: its create revision is the revision of
 //     the log, which only grows.
 //   - m was first. For the same reason nobody comes to stand in front of it.
-//   - The one in front has gone, and was the last that m waited for. So nobody is left in
-//     front, and nobody comes.
+//   - The one in front has gone, and was the head of the line, or somebody behind it was. So
+//     nobody is left in front, and nobody comes.
 //
 // In all three, one revision tells that m itself still stands, and what the header says. left
 // says that the one in front is known to have gone.
@@ -82,7 +82,7 @@ func (s *session) lookAgain(ctx context.Context, m backend.Member, after backend
 			front = append(front, clientv3.OpGet(s.b.member(after.Ahead), clientv3.WithKeysOnly()))
 		}
 	}
-	enough := s.sawLast(m, last)
+	enough := s.b.hadHead(m.Line, last)
 	if !enough && len(front) == 0 {
 		return s.ahead(ctx, m)
 	}
@@ -103,20 +103,23 @@ func (s *session) lookAgain(ctx context.Context, m backend.Member, after backend
 	return p, resp.Header.Revision, err
 }
 
-// seeLast notes that nobody stands in front of m, as far as m waits for them, but the member
-// at the position; or nobody at all, if that is m's own.
-func (s *session) seeLast(m backend.Member, position uint64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if held := s.taken[m.Line+"/"+m.Key]; held != nil && held.position == m.Position {
-		held.last = position
+// maxHeads is of how many lines a backend remembers the head.
+const maxHeads = 1 << 14
+
+// sawHead notes that the member at the position stood at the head of the line.
+func (b *Backend) sawHead(line string, position uint64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.heads) >= maxHeads {
+		clear(b.heads)
 	}
+	b.heads[line] = max(b.heads[line], position)
 }
 
-// sawLast reports whether seeLast has noted that, or that m is first.
-func (s *session) sawLast(m backend.Member, position uint64) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	held := s.taken[m.Line+"/"+m.Key]
-	return held != nil && held.position == m.Position && (held.last == position || held.last == m.Position)
+// hadHead reports whether nobody stands in front of the position, and nobody ever will: a
+// member there or behind it was seen at the head of the line.
+func (b *Backend) hadHead(line string, position uint64) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return position > 0 && b.heads[line] >= position
 }
