@@ -74,17 +74,13 @@ func (s *session) WatchPlace(ctx context.Context, m backend.Member, after backen
 // In all three, one revision tells that m itself still stands, and what the header says. left
 // says that the one in front is known to have gone.
 func (s *session) lookAgain(ctx context.Context, m backend.Member, after backend.Place, left bool) (p backend.Place, revision int64, err error) {
-	last := m.Position
-	var front []clientv3.Op
-	if !after.First {
-		last = after.Ahead.Position
-		if !left {
-			front = append(front, clientv3.OpGet(s.b.member(after.Ahead), clientv3.WithKeysOnly()))
-		}
-	}
-	enough := s.b.hadHead(m.Line, last)
-	if !enough && len(front) == 0 {
+	nobody := after.First || s.b.hadHead(m.Line, after.Ahead.Position) // stands in front, but for that one
+	if left && !nobody {
 		return s.ahead(ctx, m)
+	}
+	var front []clientv3.Op
+	if !after.First && !left {
+		front = append(front, clientv3.OpGet(s.b.member(after.Ahead), clientv3.WithKeysOnly()))
 	}
 	heartbeat, resp, err := s.ask(ctx, m, front...)
 	if err != nil {
@@ -92,11 +88,11 @@ func (s *session) lookAgain(ctx context.Context, m backend.Member, after backend
 	}
 	var ahead *backend.Member
 	if len(front) > 0 {
-		if kvs := rangeOf(resp, 2).Kvs; len(kvs) > 0 && kvs[0].CreateRevision == int64(last) {
+		if kvs := rangeOf(resp, 2).Kvs; len(kvs) > 0 && kvs[0].CreateRevision == int64(after.Ahead.Position) {
 			ahead = &after.Ahead
 		}
 	}
-	if ahead == nil && !enough {
+	if ahead == nil && !nobody {
 		return s.ahead(ctx, m)
 	}
 	p, err = s.judge(ctx, m, ahead, heartbeat, resp)
@@ -121,5 +117,5 @@ func (b *Backend) sawHead(line string, position uint64) {
 func (b *Backend) hadHead(line string, position uint64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return position > 0 && b.heads[line] >= position
+	return position > 0 && b.heads[line] >= position // 0 stands for a position that is not known
 }

@@ -52,6 +52,7 @@ type subscription struct {
 	folder bool            // and not a single key: what is written again does not count
 	signal chan<- struct{} // has room for one: something below has changed
 
+	sent    bool // to etcd
 	created bool
 	last    *mvccpb.Event // the newest that counts
 	err     error         // it is over
@@ -85,9 +86,8 @@ func (w *watcher) unsubscribe(sub *subscription) {
 		return
 	}
 	delete(w.subs, sub.id)
-	unsent := slices.IndexFunc(w.queue, func(r *pb.WatchRequest) bool { return r.GetCreateRequest().GetWatchId() == sub.id })
-	if unsent >= 0 {
-		w.queue = slices.Delete(w.queue, unsent, unsent+1)
+	if !sub.sent {
+		w.queue = slices.DeleteFunc(w.queue, func(r *pb.WatchRequest) bool { return r.GetCreateRequest().GetWatchId() == sub.id })
 		return
 	}
 	w.queue = append(w.queue, &pb.WatchRequest{RequestUnion: &pb.WatchRequest_CancelRequest{
@@ -193,7 +193,7 @@ func (w *watcher) serve() (epoch uint64, err error) {
 	probe, answer := time.NewTimer(w.s.ttl/3), time.NewTimer(w.s.ttl)
 	defer probe.Stop()
 	defer answer.Stop()
-	var shown int64 // what the newest probe was to show
+	var due, next int64 // the revisions that the newest probe has to show, and the one after it
 	for {
 		for _, r := range w.take(epoch) {
 			if err := stream.Send(r); err != nil {
@@ -203,14 +203,11 @@ func (w *watcher) serve() (epoch uint64, err error) {
 		select {
 		case <-w.wake:
 		case <-answer.C:
-			if w.silent() {
-				return epoch, errSilent
+			if err := w.proven(due); err != nil {
+				return epoch, err
 			}
 		case <-probe.C:
-			if w.told() < shown {
-				return epoch, errBehind
-			}
-			shown = w.probe()
+			due, next = next, w.probe()
 			probe.Reset(w.s.ttl / 3)
 			answer.Reset(w.s.attempt())
 		case err := <-broken:
@@ -226,17 +223,13 @@ var (
 )
 
 // probe asks the server for a sign of life, if there is a watch, and returns the revision that
-// this process knows of. A server tells its revision
-// only if all watches of the stream have been told of everything up to it
-// (server/storage/mvcc, progressIfSync).
-//
-// The stream is given up if nothing has come on it by the time that a first attempt of a
-// request has. It is also given up if the server has not reached by the next probe what this
-// process knew of at this one: who asks another server then learns more than who watches.
+// this process knows of. A server tells its revision only if all watches of the stream have been
+// told of everything up to it (server/storage/mvcc, progressIfSync).
 func (w *watcher) probe() (known int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.subs) == 0 {
+		w.heard = true // no answer is missed
 		return 0
 	}
 	w.heard = false
@@ -244,18 +237,19 @@ func (w *watcher) probe() (known int64) {
 	return w.s.b.log.floor()
 }
 
-// silent reports whether the newest probe was not answered, by whatever.
-func (w *watcher) silent() bool {
+// proven fails if nothing has come since the newest probe by the time that the first attempt of a
+// request has to be answered. It also fails if the server has not reached the revision that this
+// process knew of at the probe before: then who asks another server learns more than who watches.
+func (w *watcher) proven(due int64) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return !w.heard
-}
-
-// told returns the revision that the server has reached, as far as it has told.
-func (w *watcher) told() int64 {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.revision
+	switch {
+	case !w.heard:
+		return errSilent
+	case w.revision < due:
+		return errBehind
+	}
+	return nil
 }
 
 // take returns what is to be sent on the stream of the epoch.
@@ -267,6 +261,11 @@ func (w *watcher) take(epoch uint64) []*pb.WatchRequest {
 	}
 	next := w.queue
 	w.queue = nil
+	for _, r := range next {
+		if sub := w.subs[r.GetCreateRequest().GetWatchId()]; sub != nil {
+			sub.sent = true
+		}
+	}
 	return next
 }
 
