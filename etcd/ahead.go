@@ -24,6 +24,26 @@ func (s *session) Ahead(ctx context.Context, m backend.Member) (backend.Place, e
 
 // ahead also returns the revision at which it has read.
 func (s *session) ahead(ctx context.Context, m backend.Member) (p backend.Place, revision int64, err error) {
+	if isShared(m.Key) {
+		return s.aheadAlone(ctx, m)
+	}
+	v, err := s.lookout.enter(ctx, m.Line)
+	if err != nil {
+		return p, 0, err
+	}
+	if v == nil {
+		defer s.lookout.leave(m.Line)
+		return s.aheadAlone(ctx, m)
+	}
+	p, known, err := s.aheadIn(ctx, m, v)
+	if !known {
+		return s.aheadAlone(ctx, m)
+	}
+	return p, v.revision, err
+}
+
+// aheadAlone is ahead for m alone.
+func (s *session) aheadAlone(ctx context.Context, m backend.Member) (p backend.Place, revision int64, err error) {
 	older := clientv3.WithMaxCreateRev(int64(m.Position) - 1)
 	look := func(which ...clientv3.OpOption) (ack, *clientv3.TxnResponse, error) {
 		return s.ask(ctx, m, clientv3.OpGet(s.b.folder(m.Line), append(which, older, clientv3.WithPrefix())...))
@@ -82,10 +102,16 @@ func (s *session) judge(ctx context.Context, m backend.Member, ahead *backend.Me
 		return p, err
 	}
 	m.Pinned = self.Kvs[0].Lease == 0
-	if p, err = backend.PlaceOf(m, ahead, h); err != nil {
+	return s.place(ctx, m, ahead, h, heartbeat, resp.Header.RaftTerm)
+}
+
+// place is judge for a header that has been parsed, and a member that stands.
+func (s *session) place(ctx context.Context, m backend.Member, ahead *backend.Member, h backend.Header, heartbeat ack, term uint64) (backend.Place, error) {
+	p, err := backend.PlaceOf(m, ahead, h)
+	if err != nil {
 		return p, err
 	}
-	s.settle(heartbeat, resp.Header.RaftTerm)
+	s.settle(heartbeat, term)
 	if !p.First && p.Ahead.Position != h.Migration.Gate {
 		return p, s.Alive()
 	}

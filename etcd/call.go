@@ -17,6 +17,10 @@ import (
 const (
 	minAttempt = 250 * time.Millisecond
 	maxAttempt = 2 * time.Second
+
+	// maxTurns is how many requests about keys a backend has on their way. More do not make
+	// etcd quicker, and thousands at once would hold up the heartbeats.
+	maxTurns = 128
 )
 
 // A txn is one request about keys. All requests about keys are transactions, and
@@ -26,15 +30,25 @@ type txn struct {
 	then, otherwise []clientv3.Op
 	// lease is the lease to which then attaches a key; 0 for none.
 	lease int64
-	// urgent makes persist ask two servers at once from the beginning.
+	// urgent makes persist ask two servers at once from the beginning, and it waits for no
+	// other request.
 	urgent bool
 }
 
-// commit sends t once and waits for the answer, no longer than limit. If ctx has ended,
+// commit sends t once, when fewer than [maxTurns] others wait for answers. It then waits for
+// the answer, no longer than limit. If ctx has ended,
 // the error is the cause of ctx, unless a server has said that it did not take t
 // ([notTaken]). If t names a lease that the session has given up, the error is
 // errOutdated. Every other error is one of the contract.
 func (s *session) commit(ctx context.Context, t txn, limit time.Duration) (*clientv3.TxnResponse, error) {
+	if !t.urgent {
+		select {
+		case s.b.turns <- struct{}{}:
+			defer func() { <-s.b.turns }()
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
 	attempt, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	floor := s.b.log.floor()

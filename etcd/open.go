@@ -130,6 +130,7 @@ type Backend struct {
 	queueing time.Duration // the constant of that name, but for tests
 
 	log      history
+	turns    chan struct{} // has a value for each request about keys that is on its way
 	sessions *kit.Sessions
 
 	mu    sync.Mutex
@@ -169,6 +170,7 @@ func New(client *clientv3.Client, o *Options) (*Backend, error) {
 		cluster:  pb.NewClusterClient(c),
 		o:        f,
 		queueing: queueing,
+		turns:    make(chan struct{}, maxTurns),
 		flat:     make(map[string]bool),
 		heads:    make(map[string]uint64),
 	}

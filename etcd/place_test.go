@@ -413,3 +413,79 @@ func TestHead(t *testing.T) {
 	three := join(t, s, name, "3")
 	head(three, "folder, 1 keys; key", "folder, 0 keys; key")
 }
+
+// TestTogether has many members of one line look at the same time: most share views of the line.
+func TestTogether(t *testing.T) {
+	t.Parallel()
+	const n = 300
+	name := coordtest.Name(t)
+	b, w := wired(t, sharedEtcd(t).Addrs()[0], patient)
+	s, err := b.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var members []backend.Member
+	for range n {
+		members = append(members, join(t, s, name, "x"))
+	}
+	if _, err := s.Put(t.Context(), name, backend.Header{Fence: 7}.Encode(), nil); err != nil {
+		t.Fatal(err)
+	}
+	gone := members[n/2]
+	if err := s.Leave(t.Context(), gone); err != nil {
+		t.Fatal(err)
+	}
+	w.take()
+	var all sync.WaitGroup
+	for i, m := range members {
+		all.Go(func() {
+			p, err := s.Ahead(t.Context(), m)
+			switch {
+			case m == gone:
+				if !errors.Is(err, backend.ErrNotMember) {
+					t.Errorf("Ahead of a member that left: %+v, %v; want ErrNotMember", p, err)
+				}
+			case err != nil:
+				t.Error(err)
+			case i == 0:
+				if !p.First || p.Token != 7+m.Position {
+					t.Errorf("Ahead of the first says %+v", p)
+				}
+			default:
+				want := members[i-1]
+				if want == gone {
+					want = members[i-2]
+				}
+				if p.First || p.Ahead.Key != want.Key || p.Ahead.Position != want.Position || p.Header.Fence != 7 {
+					t.Errorf("Ahead of member %d says %+v; want %+v in front", i, p, want)
+				}
+			}
+		})
+	}
+	all.Wait()
+	sent := w.take()
+	views := 0
+	for _, what := range sent {
+		if what == "folder, 0 keys; key" {
+			views++
+		}
+	}
+	t.Logf("%d looks took %d requests, %d of them views", n, len(sent), views)
+	if views == 0 || len(sent) > n/2 {
+		t.Errorf("%d looks took %d requests, %d of them views", n, len(sent), views)
+	}
+
+	// A view tells neither who is pinned nor what a strange key is.
+	if err := s.Pin(t.Context(), members[0], backend.Header{Fence: 7, Sealed: "elsewhere"}, 0); err != nil {
+		t.Fatal(err)
+	}
+	for i, m := range members[:2*n/3] {
+		all.Go(func() {
+			p, err := s.Ahead(t.Context(), m)
+			if i == 0 && (err != nil || !p.First) || i > 0 && m != gone && !errors.Is(err, backend.ErrSealed) {
+				t.Errorf("Ahead of member %d in a sealed election: %+v, %v", i, p, err)
+			}
+		})
+	}
+	all.Wait()
+}

@@ -29,6 +29,7 @@ type session struct {
 	beatNow chan struct{} // has room for one: a heartbeat is wanted at once
 
 	watcher *watcher
+	lookout *lookout
 	ghosts  *ghosts
 
 	mu      sync.Mutex
@@ -53,6 +54,7 @@ func newSession(b *Backend, t tenancy, ttl time.Duration) *session {
 		proof:   proof{leading: make(map[uint64]bool), settled: make(chan struct{})},
 	}
 	s.watcher, s.ghosts = newWatcher(s), newGhosts(s)
+	s.lookout = &lookout{s: s, lines: make(map[string]*looks)}
 	s.Life = b.sessions.NewLife(kit.Rules{Over: s.over, Left: s.left, Explain: s.explain, Ending: s.ending, Release: s.release, Stands: s.stands})
 	return s
 }
