@@ -22,9 +22,15 @@ import (
 )
 
 const (
-	// pingTime is how often an idle connection is probed. A server refuses clients that
-	// probe more often than every 5 s (etcd, --grpc-keepalive-min-time).
-	pingTime    = 10 * time.Second
+	// pingTime is how long a connection is silent before it is probed: the shortest that gRPC
+	// allows (grpc, internal.KeepaliveMinPingTime). A server refuses clients that probe more
+	// often than every 5 s (etcd, --grpc-keepalive-min-time).
+	pingTime = 10 * time.Second
+
+	// pingTimeout is the longest time that a probe waits for its answer. It is also how long
+	// data may stay unacknowledged before the kernel gives up the connection (tcp(7),
+	// TCP_USER_TIMEOUT, which gRPC sets): so a connection whose packets are lost is left
+	// after that time, and one to a process that stands still after both.
 	pingTimeout = 3 * time.Second
 
 	// maxReconnect is the longest pause between two attempts to connect to a server.
@@ -82,7 +88,7 @@ func open(ctx context.Context, u *backend.URL) (*Backend, error) {
 		Endpoints:            u.HostPorts(port.Etcd),
 		DialTimeout:          f.ConnectTimeout, // of the exchange of a password for a token
 		DialKeepAliveTime:    pingTime,
-		DialKeepAliveTimeout: pingTimeout,
+		DialKeepAliveTimeout: min(pingTimeout, max(f.TTL/4, time.Second)),
 		Logger:               zap.NewNop(), // what goes wrong comes back as errors
 		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff: grpcbackoff.Config{
