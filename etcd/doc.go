@@ -34,12 +34,16 @@
 //     first one has made. If nobody waits for the answer any more, the session deletes
 //     what appears, for as long as it lives. When its leases have gone, nothing can
 //     appear.
-//   - L2: Ahead reads the youngest key that is older than m, m itself, and the header, at
-//     one revision.
+//   - L2: Ahead reads the two youngest keys that are older than m, m itself, and the header,
+//     at one revision. The second of the two tells whether the first is the head.
 //   - L3: The watches of a session share one stream. Each begins with the present, and
 //     the state is read once it has begun. So neither compaction nor a server that lags
-//     behind can hide a departure. The stream leaves a server that has lost its leader.
-//     WatchLine watches all keys of the line, and reads them again when one has come or gone.
+//     behind can hide a departure. The stream leaves a server that has lost its leader, that
+//     does not answer a probe, or that lags behind. One probe, three times in a TTL, serves
+//     all watches of the session, so a waiter sends nothing at rest. WatchPlace watches m, and
+//     the one in front or the header. It reads single keys: nobody comes to stand in front of
+//     a member. WatchLine watches all keys of the line, and reads them again when one has come
+//     or gone.
 //   - L4: Leave deletes the key on condition that it has the create revision of m.
 //   - L5: A session ends when it is closed, when its deadline passes, or when etcd does
 //     not know its lease any more.
