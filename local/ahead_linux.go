@@ -8,55 +8,100 @@ import (
 
 // Ahead says who stands just in front of m; see [backend.Session]. It reads one file, and
 // tests the locks of m and of the members in front of it that it would wait for, from the
-// nearest on, until it finds one that stands.
+// nearest on, until it finds one that stands. It tests nobody again whom it has found gone.
 func (s *session) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
-	p, gone, err := s.b.placeOf(m)
+	p, gone, err := s.look(m, false)
 	if gone {
-		err = s.settled(ctx, m.Line, func() (err error) {
-			p, _, err = s.b.placeOf(m)
-			return err
-		})
+		return s.settledPlace(ctx, m)
 	}
 	return p, err
 }
 
-// placeOf says who stands in front of m. gone says that m, or a member in front of it, has
-// gone: then the answer counts only if it is found under the line's lock.
-func (b *Backend) placeOf(m backend.Member) (p backend.Place, gone bool, err error) {
-	st, err := b.loadTo(m.Line, m.Position)
+// settledPlace is Ahead when somebody has gone, m or a member in front of it.
+func (s *session) settledPlace(ctx context.Context, m backend.Member) (p backend.Place, err error) {
+	err = s.settled(ctx, m.Line, func() error {
+		p, _, err = s.look(m, true)
+		return err
+	})
+	return p, err
+}
+
+// look says who stands in front of m. settled says that nobody decides in the line meanwhile. gone
+// says that m, or a member in front of it, has gone: the answer then counts only if settled.
+func (s *session) look(m backend.Member, settled bool) (p backend.Place, gone bool, err error) {
+	known := s.known(m)
+	im, err := s.b.read(m.Line)
 	if err != nil {
 		return p, false, err
 	}
-	i := st.index(m)
-	if i < 0 {
-		return p, false, backend.ErrNotMember
+	self, stands, err := im.get(m.Position)
+	if err == nil && !stands {
+		err = backend.ErrNotMember
 	}
-	stands, err := b.stands(st.members[i])
 	if err != nil {
 		return p, false, err
 	}
-	if !stands {
+	if stands, err = s.b.stands(self); err != nil {
+		return p, false, err
+	} else if !stands {
 		return p, true, backend.ErrNotMember
 	}
-	header, err := st.header()
+	header, err := im.header()
 	if err != nil {
 		return p, false, err
 	}
 	var ahead *backend.Member
-	for j := i - 1; j >= 0 && ahead == nil; j-- {
-		if st.members[i].Shared && st.members[j].Shared {
+	at, err := im.find(known.front + 1)
+	for err == nil && at > 0 && ahead == nil {
+		var other backend.Member
+		at = im.lineOf(at - 1)
+		if other, _, err = im.member(at); err != nil || other.Position < known.head {
+			break
+		}
+		if self.Shared && other.Shared {
 			continue
 		}
-		stands, err := b.stands(st.members[j])
-		switch {
-		case err != nil:
-			return p, false, err
-		case stands:
-			ahead = &st.members[j]
-		default:
-			gone = true
+		if stands, err = s.b.stands(other); stands {
+			ahead = &other
 		}
+		gone = gone || !stands
 	}
-	p, err = backend.PlaceOf(st.members[i], ahead, header)
+	if err != nil {
+		return p, false, err
+	}
+	p, err = backend.PlaceOf(self, ahead, header)
+	if err == nil && (settled || !gone) {
+		s.learn(self, p)
+	}
 	return p, gone, err
+}
+
+// known is what a session knows of those in front of a member that it has joined. It need not look
+// again, because nobody joins in front of a member.
+type known struct {
+	front uint64 // the member waits for nobody with a larger position
+	head  uint64 // nobody stands with a smaller position
+}
+
+func (s *session) known(m backend.Member) known {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if own := s.places[m.Position]; own != nil {
+		return own.known
+	}
+	return known{front: m.Position - 1}
+}
+
+// learn notes where m stands.
+func (s *session) learn(m backend.Member, p backend.Place) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	own := s.places[m.Position]
+	if own == nil {
+		return
+	}
+	if p.First && !m.Shared && own.front != 0 {
+		setHead(own.fd)
+	}
+	own.front = p.Ahead.Position
 }

@@ -13,28 +13,42 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// next takes the next number of the folder, for a position or a version. Each number is
-// larger than all before it, even if this process or the machine fails right afterwards:
-// the counter is on disk before the number is used. floor is a number that is known to be
-// taken.
+// next takes the next number of the folder, for a position or a version; see draw.
 func (b *Backend) next(ctx context.Context, h *hold, floor uint64) (uint64, error) {
-	if err := h.try(ctx, exclusive, counterByte); err != nil {
-		return 0, err
-	}
-	// The counter is unlocked before the number is used: a process that is stopped while it
-	// writes to one name must not keep others from writing to the rest. Numbers are only
-	// compared within a name, and the caller still holds the lock of that.
-	defer h.try(ctx, unlocked, counterByte)
-	n, err := b.peek(floor)
+	unlock, err := b.lockCounter(ctx, h)
 	if err != nil {
 		return 0, err
 	}
-	body := strconv.AppendUint(nil, n+1, 10)
+	defer unlock()
+	return b.draw(floor, 1)
+}
+
+// lockCounter locks the counter. The caller unlocks it before it uses a number: a process that is
+// stopped while it writes to one name must not keep others from writing to the rest. Numbers are
+// only compared within a name, and the caller still holds the lock of that.
+func (b *Backend) lockCounter(ctx context.Context, h *hold) (unlock func(), err error) {
+	if err := h.try(ctx, exclusive, counterByte); err != nil {
+		return nil, err
+	}
+	return func() { h.try(ctx, unlocked, counterByte) }, nil
+}
+
+// draw takes as many numbers as count says, and returns the first. The caller has locked the
+// counter. Each number is larger than all before it, even if this process or the machine fails
+// right afterwards: the counter is on disk before a number is used. floor is a number that is
+// known to be taken.
+func (b *Backend) draw(floor uint64, count int) (first uint64, err error) {
+	first, err = b.peek(floor)
+	if err != nil {
+		return 0, err
+	}
+	after := first + uint64(count)
+	body := strconv.AppendUint(nil, after, 10)
 	if err := b.dir.replace(b.dir.tmp(counterByte), b.dir.counter(), seal(kindCounter, append(body, '\n'))); err != nil {
 		return 0, err
 	}
-	b.see(n)
-	return n, nil
+	b.see(after - 1)
+	return first, nil
 }
 
 // peek returns the number that next would take. It fails if that is not larger than floor

@@ -23,13 +23,13 @@
 //   - a member whose FIFO was removed (rm) has gone too. An inotify(7) watch on the FIFO
 //     tells the process that joined it, and the candidate just behind.
 //
-// A candidate that waits needs one descriptor. A backend with a session runs two
-// goroutines.
+// A member takes one descriptor, and a candidate that waits another. A backend with a session
+// runs two goroutines.
 //
 // # The folder
 //
 //	@counter          the next position or version, for all elections of the folder
-//	@lock             locked by byte range: one byte for each name, and one for @counter
+//	@lock             locked by byte range: three bytes for each name, and one for @counter
 //	@tmp-*            files that are being written, before they are renamed
 //	a/b/@state        the record a/b, and the line a/b in order: keys, values, pins
 //	a/b/@n_0000000123 the FIFO of the member of line a/b with the position 123
@@ -47,21 +47,44 @@
 //
 // # The recipe
 //
-// Whoever writes holds the lock of the name in @lock, for milliseconds. If a process is
-// stopped in the middle of a write, those who want to write to the same name wait for it,
+// Whoever writes holds a lock of the name in @lock, for as long as the disk takes. If a process
+// is stopped in the middle of a write, those who want to write to the same name wait for it,
 // and give up after [Options] LockTimeout. Whoever reads needs no lock, with one exception
-// below.
+// below. There are two kinds of writes:
+//
+//   - Most keep out only others who write. @state is replaced in one step, so those who look
+//     meanwhile see it as it was before or after. Joining is such a write: nobody waits for the
+//     disk on the way to leadership because somebody joins.
+//   - A write on condition of a member ([backend.If]), a pin, and the removal of a pinned member
+//     also keep out those who must know the result before they lead.
 //
 // Joining (L1): under the lock, Join takes the next number from @counter, makes and locks
 // the FIFO, and then writes the member into @state. A FIFO that is not in @state is no
-// member. The next Join in the line removes such FIFOs, and takes the dead out of @state.
+// member. All who join at the same time in one session join with one write. Now and then, and
+// always in a short line, Join removes FIFOs that are not in @state, and takes the dead out of
+// that. So it takes no longer in a long line, except that it copies one file.
+//
+// If the process or the machine fails in the middle of a Join, the member does not stand: no
+// process holds its FIFO. Its number may be lost, and is not given again: @counter is on disk
+// before a number is used. When Join returns, the member's line in @state is on disk, and so are
+// those of all before it.
 //
 // Looking (L2): a candidate reads @state, and tests its own lock and those of the members in
 // front of it, from the nearest on, until it finds one that stands. If one has gone, it
-// looks again under the line's lock before it believes that. A write on condition of the
-// member that has gone ([backend.If]) has then either happened or will be refused.
+// looks again under a shared lock of the line before it believes that, which keeps out the second
+// kind of writes. A write on condition of the member that has gone has then either happened or will
+// be refused, and a pin of it is in @state: once a process has let go of a member it cannot pin it.
 //
-// Leaving (L4): Leave closes and removes the FIFO. It takes no lock and writes nothing, so
+// Whom a candidate has found gone once it never tests again, because nobody joins in front of it.
+// The first in line also marks its FIFO: whoever waits behind it knows, when it has gone, that
+// nobody else is left in front. So a handover takes a few system calls in a line of any length. The
+// mark is in the memory of the kernel (F_SET_RW_HINT, fcntl(2)). Where it cannot be set, the heir
+// tests the others.
+//
+// Waiting (L3): WatchPlace opens the FIFO of the one ahead, and sleeps until that is closed or
+// removed. Nothing is asked again from time to time.
+//
+// Leaving (L4): Leave closes the FIFO and then removes it. It takes no lock and writes nothing, so
 // it also works on a full disk. The FIFO's name has the member's position, which no later
 // member gets.
 //

@@ -15,6 +15,12 @@ import (
 // done. Nothing is guessed from such a file, because tokens could then fall.
 var ErrDamaged = errors.New("file is damaged")
 
+// damagedState says that the file at path, which has the state of a name, is damaged.
+func damagedState(path, name string, why error) error {
+	return fmt.Errorf("%w: %s: %w. Put a good copy back, or remove it: the record %s is then lost, and the candidates join anew",
+		ErrDamaged, path, why, name)
+}
+
 // driver is the scheme of URLs, and what errors call this driver.
 const driver kit.Driver = "local"
 

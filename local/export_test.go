@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io/fs"
 	"maps"
+	"os"
 	"sync"
 	"testing"
 
@@ -28,13 +29,37 @@ func MakeDefault(path string) (fs.FileMode, error) {
 // StopBeforeStore is what is left of a writer of name that is stopped when it has taken its
 // number. The func that it returns lets it go.
 func StopBeforeStore(ctx context.Context, b *Backend, name string) (goOn func(), err error) {
-	h, err := b.acquire(ctx, exclusive, name)
+	h, err := b.acquire(ctx, claim{name, decide})
 	if err != nil {
 		return nil, err
 	}
 	_, err = b.next(ctx, h, 0)
 	return h.release, err
 }
+
+// StopInJoin is what is left of somebody who is stopped while it joins the line. The func that it
+// returns lets it go.
+func StopInJoin(ctx context.Context, b *Backend, line string) (goOn func(), err error) {
+	h, err := b.acquire(ctx, claim{line, write})
+	if err != nil {
+		return nil, err
+	}
+	return h.release, nil
+}
+
+// Joining returns how many wait to join the line.
+func Joining(b *Backend, line string) int {
+	s := b.sessions.Newest().(*session)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.joins[line])
+}
+
+// LockByte returns the byte of @lock that earlier versions lock to write to a name.
+func LockByte(name string) int64 { return lockByte(name) }
+
+// IsHead reports whether the FIFO is marked as that of the first in line.
+func IsHead(fifo *os.File) bool { return isHead(int(fifo.Fd())) }
 
 // SetNewWatcher replaces what opens inotify, until the test ends.
 func SetNewWatcher(t *testing.T, open func() (*fsnotify.Watcher, error)) {
@@ -61,6 +86,6 @@ func Abandon(b *Backend) {
 	s.mu.Unlock()
 	s.End(errors.New("its process was killed"))
 	for _, p := range places {
-		p.file.Close()
+		p.letGo()
 	}
 }

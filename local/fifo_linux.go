@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -13,8 +14,9 @@ import (
 // A place is the open FIFO of one member that this process holds. Only its session uses it.
 type place struct {
 	path   string
-	file   *os.File // open for reading and writing, and locked
+	fd     int // of the FIFO, which is open for reading and writing, and locked
 	pinned bool
+	known
 }
 
 // stand makes the FIFO of a member and locks it. The caller holds the line's lock, and
@@ -34,22 +36,21 @@ func (f *folder) stand(line string, position uint64) (*place, error) {
 		return nil, &fs.PathError{Op: "mkfifo", Path: path, Err: err}
 	}
 	// The FIFO must have a writer as long as the member stands. To open it for writing only
-	// fails as long as there is no reader, but Linux can open it for both (fifo(7)).
-	file, err := os.OpenFile(path, os.O_RDWR|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
+	// fails as long as there is no reader, but Linux can open it for both (fifo(7)). It is not
+	// opened with package os, which would give the descriptor to the poller.
+	fd, err := unix.Open(path, unix.O_RDWR|unix.O_NONBLOCK|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		os.Remove(path)
-		return nil, err
+		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
 	}
-	p := &place{path: path, file: file}
-	err = f.give(file, f.filePerm())
-	if err == nil {
-		if err = flock(file, unix.LOCK_EX); err != nil {
-			err = &fs.PathError{Op: "flock", Path: path, Err: err}
-		}
+	p := &place{path: path, fd: fd, known: known{front: position - 1}}
+	if err = f.give(fd, f.filePerm()); err == nil {
+		err = lockNow(fd, unix.LOCK_EX)
 	}
 	if err != nil {
-		p.leave()
-		return nil, err
+		p.letGo()
+		p.remove()
+		return nil, &fs.PathError{Op: "lock", Path: path, Err: err}
 	}
 	return p, nil
 }
@@ -57,27 +58,40 @@ func (f *folder) stand(line string, position uint64) (*place, error) {
 // hold returns a second descriptor of the open file. It holds the lock too: the kernel
 // releases that when the last descriptor is closed (flock(2)).
 func (p *place) hold() (*os.File, error) {
-	raw, err := p.file.SyscallConn()
+	fd, err := unix.FcntlInt(uintptr(p.fd), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
-		return nil, err
-	}
-	var fd int
-	var failed error
-	if err := raw.Control(func(own uintptr) { fd, failed = unix.FcntlInt(own, unix.F_DUPFD_CLOEXEC, 0) }); err != nil {
-		return nil, err
-	}
-	if failed != nil {
-		return nil, &fs.PathError{Op: "dup", Path: p.path, Err: failed}
+		return nil, &fs.PathError{Op: "dup", Path: p.path, Err: err}
 	}
 	return os.NewFile(uintptr(fd), p.path), nil
 }
 
-// leave closes the FIFO, and removes it unless the member is pinned.
-func (p *place) leave() {
-	p.file.Close() // this wakes the candidate behind
+// letGo closes the FIFO. This wakes the candidate behind.
+func (p *place) letGo() { unix.Close(p.fd) }
+
+// remove removes the FIFO unless the member is pinned. If it fails, a later Join removes the FIFO.
+func (p *place) remove() {
 	if !p.pinned {
-		os.Remove(p.path) // if it fails, the next Join removes the FIFO
+		os.Remove(p.path)
 	}
+}
+
+// headHint is RWH_WRITE_LIFE_SHORT (include/uapi/linux/fcntl.h).
+const headHint = 2
+
+// setHead says of the FIFO of a member that nobody stands in front of it. The kernel keeps that
+// with the inode as long as anybody has the FIFO open, on no disk, and wakes nobody: it is a hint
+// about the life of data (F_SET_RW_HINT, fcntl(2)), which means nothing for a FIFO. If it cannot
+// be set, whoever waits behind the member looks further once it has gone.
+func setHead(fd int) {
+	hint := uint64(headHint)
+	_, _, _ = unix.Syscall(unix.SYS_FCNTL, uintptr(fd), unix.F_SET_RW_HINT, uintptr(unsafe.Pointer(&hint)))
+}
+
+// isHead reports whether setHead was called for the FIFO.
+func isHead(fd int) bool {
+	var hint uint64
+	_, _, errno := unix.Syscall(unix.SYS_FCNTL, uintptr(fd), unix.F_GET_RW_HINT, uintptr(unsafe.Pointer(&hint)))
+	return errno == 0 && hint == headHint
 }
 
 // A presence is what the kernel says of a member.

@@ -122,12 +122,16 @@ func (f *folder) close() error {
 // give gives a new file the rights of the folder, some of which the umask took away. If root
 // has made the file, give also gives it to the folder's owner, who could not use it
 // otherwise.
-func (f *folder) give(file *os.File, perm fs.FileMode) error {
+func (f *folder) give(fd int, perm fs.FileMode) error {
 	r := f.rights.Load()
 	if uid := os.Geteuid(); uid == 0 && r.uid != uid {
-		_ = file.Chown(r.uid, r.gid) // not every root may do that
+		_ = unix.Fchown(fd, r.uid, r.gid) // not every root may do that
 	}
-	return file.Chmod(perm)
+	mode := uint32(perm.Perm())
+	if perm&fs.ModeSetgid != 0 {
+		mode |= unix.S_ISGID
+	}
+	return unix.Fchmod(fd, mode)
 }
 
 // filePerm are the rights of a file.
@@ -194,7 +198,7 @@ func (f *folder) mkdir(dir string) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(f.give(made, perm), made.Close()); err != nil {
+	if err := errors.Join(f.give(int(made.Fd()), perm), made.Close()); err != nil {
 		return err
 	}
 	return syncDir(filepath.Dir(dir))
@@ -240,17 +244,22 @@ func (f *folder) openLock() (*os.File, error) {
 		return nil, fs.ErrNotExist
 	}
 	perm := f.filePerm()
-	file, err := os.OpenFile(f.lock(), os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, perm)
-	if err != nil {
-		return nil, err
+	const flags = unix.O_RDWR | unix.O_NOFOLLOW | unix.O_CLOEXEC
+	fd, err := unix.Open(f.lock(), flags, 0)
+	if err == unix.ENOENT { // O_CREAT waits for those who write to the folder
+		fd, err = unix.Open(f.lock(), flags|unix.O_CREAT, uint32(perm))
 	}
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: f.lock(), Err: err}
+	}
+	file := os.NewFile(uintptr(fd), f.lock())
 	fi, err := file.Stat()
 	if err != nil {
 		file.Close()
 		return nil, err
 	}
 	if owner := fi.Sys().(*syscall.Stat_t); fi.Mode().Perm() != perm || int(owner.Uid) != f.rights.Load().uid {
-		_ = f.give(file, perm) // only the file's owner and root can
+		_ = f.give(fd, perm) // only the file's owner and root can
 	}
 	return file, nil
 }
@@ -267,7 +276,7 @@ func (f *folder) writeFile(path string, data []byte) error {
 		return err
 	}
 	_, err = file.Write(data)
-	return errors.Join(err, f.give(file, f.filePerm()), file.Sync(), file.Close())
+	return errors.Join(err, f.give(int(file.Fd()), f.filePerm()), file.Sync(), file.Close())
 }
 
 func syncDir(path string) error {

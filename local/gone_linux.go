@@ -3,7 +3,6 @@ package local
 import (
 	"context"
 	"errors"
-	"io"
 	"os"
 	"sync"
 	"time"
@@ -25,13 +24,8 @@ func (s *session) Gone(ctx context.Context, m backend.Member) error {
 	}
 	defer file.Close()
 
-	bell := newBell()
-	wake := func() {
-		bell.ring()
-		file.SetReadDeadline(time.Unix(1, 0)) // long past: Read returns
-	}
-	defer s.b.watches.watch(path, wake)()
-	defer context.AfterFunc(ctx, wake)()
+	bell, stop := s.wakeReader(ctx, file, path)
+	defer stop()
 
 	known := m.Pinned || s.hasPinned(m)
 	let := false // the process that joined m has let go: only a pin keeps m in line
@@ -58,11 +52,7 @@ func (s *session) Gone(ctx context.Context, m backend.Member) error {
 			<-bell // rings also when ctx or the session ends
 			continue
 		}
-		var strangers [64]byte // what a stranger may have written; nobody else writes
-		switch _, err := file.Read(strangers[:]); {
-		case err == io.EOF:
-			let = true
-		case err != nil && !errors.Is(err, os.ErrDeadlineExceeded):
+		if let, err = awaitEnd(file); err != nil {
 			return err
 		}
 	}

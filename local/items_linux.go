@@ -36,5 +36,5 @@ func (s *session) Remove(ctx context.Context, m, by backend.Member) error {
 		default:
 			return err
 		}
-	}, m.Line, by.Line)
+	}, claim{m.Line, decide}, claim{by.Line, decide})
 }

@@ -1,13 +1,16 @@
 package local
 
 import (
+	"cmp"
 	"context"
+	"math/rand/v2"
+	"slices"
 
 	"github.com/succession-dev/succession/backend"
 )
 
 // Join adds a member at the end of the line. It writes two files to the disk; see
-// [backend.Session].
+// [backend.Session]. All who join a line at the same time in one session share these writes.
 func (s *session) Join(ctx context.Context, line, value string) (backend.Member, error) {
 	return s.join(ctx, backend.Member{Line: line, Value: value})
 }
@@ -17,41 +20,139 @@ func (s *session) JoinShared(ctx context.Context, line, value string) (backend.M
 	return s.join(ctx, backend.Member{Line: line, Value: value, Shared: true})
 }
 
+// A joining is one call of join.
+type joining struct {
+	m      backend.Member
+	err    error
+	served chan struct{}      // closed when m has joined, or err is set
+	cancel context.CancelFunc // ends the wait for the line's lock
+}
+
 // join adds a member like m at the end of its line, and returns it with its key and position.
 // The session holds it, unless it is pinned.
+//
+// Whoever gets the lock first serves all who wait for it.
 func (s *session) join(ctx context.Context, m backend.Member) (backend.Member, error) {
-	err := s.write(ctx, func(ctx context.Context, h *hold) error {
-		st, err := s.b.load(m.Line)
-		if err != nil {
-			return err
-		}
-		position, err := s.b.next(ctx, h, st.newest())
-		if err != nil {
-			return err
-		}
-		if err := s.b.drop(st); err != nil {
-			return err
-		}
-		p, err := s.b.dir.stand(m.Line, position)
-		if err != nil {
-			return err
-		}
-		m.Key, m.Position = key(position), position
-		st.members = append(st.members, m)
-		if err := s.b.store(st); err != nil {
-			p.leave() // whether @state lists it or not, nobody owns it
-			return err
-		}
-		if m.Pinned {
-			p.pinned = true
-			p.leave()
-		} else {
-			s.mu.Lock()
-			s.places[position] = p
-			s.mu.Unlock()
-		}
-		s.b.sweep(st)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	j := &joining{m: m, served: make(chan struct{}), cancel: cancel}
+	s.mu.Lock()
+	s.joins[m.Line] = append(s.joins[m.Line], j)
+	s.mu.Unlock()
+	err := s.write(ctx, func(ctx context.Context, h *hold) error { return s.serve(ctx, h, m.Line) }, claim{m.Line, write})
+	if s.withdraw(j) {
+		return m, err
+	}
+	<-j.served
+	return j.m, j.err
+}
+
+// withdraw takes j from those who wait, and reports whether it was among them.
+func (s *session) withdraw(j *joining) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	waiting := s.joins[j.m.Line]
+	i := slices.Index(waiting, j)
+	if i < 0 {
+		return false
+	}
+	if s.joins[j.m.Line] = slices.Delete(waiting, i, i+1); len(waiting) == 1 {
+		delete(s.joins, j.m.Line)
+	}
+	return true
+}
+
+// takeJoins takes all who wait to join the line.
+func (s *session) takeJoins(line string) []*joining {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	js := s.joins[line]
+	delete(s.joins, line)
+	return js
+}
+
+// serve adds all who wait to join the line. The caller holds the line's lock. If serve fails,
+// they go on waiting. Once it has taken them, each of them has an error of its own.
+func (s *session) serve(ctx context.Context, h *hold, line string) error {
+	im, err := s.b.read(line)
+	if err != nil {
+		return err
+	}
+	newest, err := im.newest()
+	if err != nil {
+		return err
+	}
+	unlock, err := s.b.lockCounter(ctx, h)
+	if err != nil {
+		return err
+	}
+	js := s.takeJoins(line)
+	if len(js) == 0 { // somebody else has served the caller
+		unlock()
 		return nil
-	}, m.Line)
-	return m, err
+	}
+	first, err := s.b.draw(newest, len(js))
+	unlock()
+	if err == nil {
+		err = s.add(im, js, first)
+	}
+	for _, j := range js {
+		j.err = cmp.Or(j.err, err)
+		close(j.served)
+		j.cancel()
+	}
+	return nil
+}
+
+// probesPerJoin is how many members a Join looks at on average, to find those that have gone. In a
+// line that is not longer it looks at all.
+const probesPerJoin = 16
+
+// add adds members to a line, with the positions from first on. Some may fail by themselves.
+func (s *session) add(im *image, js []*joining, first uint64) error {
+	// The dead are taken out at random, and not at each Join, which would take the longer the
+	// longer the line is.
+	clean := rand.IntN(im.listed()+1) <= probesPerJoin*len(js)
+	if clean {
+		st, err := im.whole()
+		if err == nil {
+			err = s.b.drop(st)
+		}
+		if err != nil {
+			return err
+		}
+		im.line = st.lines()
+	}
+	places := make([]*place, len(js))
+	joined := false
+	for i, j := range js {
+		position := first + uint64(i)
+		if places[i], j.err = s.b.dir.stand(im.name, position); j.err == nil {
+			j.m.Key, j.m.Position = key(position), position
+			im.line = appendMember(im.line, j.m)
+			joined = true
+		}
+	}
+	if !joined {
+		return nil
+	}
+	err := s.b.replace(im.name, im.encode())
+	s.mu.Lock()
+	for i, j := range js {
+		switch p := places[i]; {
+		case j.err != nil:
+		case err != nil:
+			p.letGo()
+			p.remove() // whether @state lists it or not, nobody owns it
+		case j.m.Pinned:
+			p.letGo()
+		default:
+			s.places[j.m.Position] = p
+		}
+	}
+	s.mu.Unlock()
+	if clean && err == nil {
+		s.b.sweep(im)
+	}
+	return err
 }

@@ -17,12 +17,13 @@ func (s *session) Leave(ctx context.Context, m backend.Member) error {
 	p := s.places[m.Position]
 	if p != nil && !p.pinned && p.path == s.b.dir.fifo(m.Line, m.Position) {
 		delete(s.places, m.Position)
-		p.leave()
+		p.letGo()
 		s.mu.Unlock()
+		os.Remove(p.path) // this may take as long as the disk does; if it fails, a later Join removes it
 		return nil
 	}
 	s.mu.Unlock()
-	return s.write(ctx, func(context.Context, *hold) error { return s.unpin(m) }, m.Line)
+	return s.write(ctx, func(context.Context, *hold) error { return s.unpin(m) }, claim{m.Line, decide})
 }
 
 // unpin removes a pinned member, whoever pinned it. The caller holds the line's lock.
@@ -52,7 +53,7 @@ func (s *session) unpin(m backend.Member) error {
 	}
 	if own != nil {
 		delete(s.places, m.Position)
-		own.leave()
+		own.letGo()
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err

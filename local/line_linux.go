@@ -20,6 +20,47 @@ func (s *session) Line(ctx context.Context, line string) (backend.Line, error) {
 	return backend.Line{Members: st.members, Header: header, Version: st.version}, nil
 }
 
+// Head returns the line with its first member alone; see [backend.HeadReader]. It tests the locks of
+// that one and of those in front of it that have gone.
+func (s *session) Head(ctx context.Context, line string) (backend.Line, error) {
+	l, gone, err := s.b.headOf(line)
+	if gone {
+		err = s.settled(ctx, line, func() error {
+			l, _, err = s.b.headOf(line)
+			return err
+		})
+	}
+	return l, err
+}
+
+// headOf reads the head of a line. gone says that somebody has gone: then the answer counts only if
+// nobody decides in the line meanwhile.
+func (b *Backend) headOf(line string) (l backend.Line, gone bool, err error) {
+	im, err := b.read(line)
+	if err != nil {
+		return l, false, err
+	}
+	l.Version = im.version
+	if l.Header, err = im.header(); err != nil {
+		return l, false, err
+	}
+	for at := 0; at < len(im.line) && len(l.Members) == 0; {
+		var m backend.Member
+		if m, at, err = im.member(at); err != nil {
+			return l, false, err
+		}
+		stands, err := b.stands(m)
+		if err != nil {
+			return l, false, err
+		}
+		if stands {
+			l.Members = append(l.Members, m)
+		}
+		gone = gone || !stands
+	}
+	return l, gone, nil
+}
+
 // lineOf returns the state of a line without the members that have gone.
 //
 // Whether a member has gone is decided under the line's lock, for two reasons. If a member
@@ -42,11 +83,11 @@ func (s *session) lineOf(ctx context.Context, line string) (*state, error) {
 	})
 }
 
-// settled runs fn while nobody writes to the line.
+// settled runs fn while nobody decides in the line.
 func (s *session) settled(ctx context.Context, line string, fn func() error) error {
 	ctx, cancel := s.bounded(ctx, line)
 	defer cancel()
-	h, err := s.b.acquire(ctx, shared, line)
+	h, err := s.b.acquire(ctx, claim{line, look})
 	if err != nil {
 		return err
 	}

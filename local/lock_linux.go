@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,7 +17,7 @@ import (
 	"github.com/succession-dev/succession/internal/backoff"
 )
 
-// The modes of a lock.
+// The modes of a lock on one byte.
 const (
 	shared    = unix.F_RDLCK
 	exclusive = unix.F_WRLCK
@@ -24,28 +25,85 @@ const (
 )
 
 // A hold is a lock on one or more names, against other processes and against others in this
-// process. A write holds it exclusively, and somebody who only looks holds it shared.
-//
-// It is an open file description lock (F_OFD_SETLK, fcntl(2)) on one byte of the file @lock
-// for each name. The kernel releases it when the process dies, and two holders in one
-// process exclude each other as two processes do.
+// process. It is made of open file description locks (F_OFD_SETLK, fcntl(2)) on bytes of the
+// file @lock. The kernel releases them when the process dies, and two holders in one process
+// exclude each other as two processes do.
 type hold struct {
 	file  *os.File
 	gates []chan struct{}
 }
+
+// A claim is what a hold locks of one name.
+type claim struct {
+	name string
+	purpose
+}
+
+// A purpose says whom a claim keeps out.
+type purpose int
+
+const (
+	// look keeps out those who decide. Whoever looks on the way to leadership claims this.
+	look purpose = iota
+	// write keeps out all others who write or decide, and nobody who looks: these see the
+	// name as it was before or after the write.
+	write
+	// decide keeps out everybody. It is for what those who look must wait for: a write on
+	// condition of a member, or a pin.
+	decide
+)
 
 // gateCount is the number of gates of a backend. The gate of a byte lets one hold pass at a
 // time, so that goroutines of one process wait in a queue, and do not try again and again.
 // (It has nothing to do with the gates of package backend.)
 const gateCount = 64
 
-// counterByte is the byte of @lock for @counter. Names have other bytes.
+// counterByte is the byte of @lock for @counter. Each name has three other bytes.
 const counterByte = 0
 
+// lockByte returns the byte of a name. Who looks locks it shared, and who decides exclusively.
 func lockByte(name string) int64 {
 	h := fnv.New64a()
 	io.WriteString(h, name)
 	return 1 + int64(h.Sum64()>>2)
+}
+
+// writeByte returns the byte of a name that is locked exclusively by whoever writes, who locks
+// lockByte shared. Earlier versions lock only lockByte, and exclusively.
+func writeByte(name string) int64 { return lockByte("@write/" + name) } // no name contains '@'
+
+// turnByte returns the byte of a name that is locked exclusively by the one who is next to write or
+// to decide. Without it, a process that writes again and again could keep others waiting for long.
+func turnByte(name string) int64 { return lockByte("@turn/" + name) }
+
+// A byteLock is a lock on one byte.
+type byteLock struct {
+	at   int64
+	mode int16
+}
+
+// locks returns what claims lock. Everybody locks in this order, so that no two wait for each
+// other: the turns, which are unlocked when all the others are locked, then the bytes of those who
+// write, and then those of the names. Each kind is sorted.
+func locks(claims []claim) (turns, rest []byteLock) {
+	var names []byteLock
+	for _, c := range claims {
+		mode := int16(shared)
+		if c.purpose == decide {
+			mode = exclusive
+		}
+		names = append(names, byteLock{lockByte(c.name), mode})
+		if c.purpose != look {
+			turns = append(turns, byteLock{turnByte(c.name), exclusive})
+		}
+		if c.purpose == write {
+			rest = append(rest, byteLock{writeByte(c.name), exclusive})
+		}
+	}
+	for _, kind := range [][]byteLock{turns, rest, names} {
+		slices.SortFunc(kind, func(a, b byteLock) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.mode, b.mode)) })
+	}
+	return turns, append(rest, names...)
 }
 
 // bounded returns a context that ends with ctx, or after the lock timeout with an error that
@@ -58,22 +116,15 @@ func (s *session) bounded(ctx context.Context, name string) (context.Context, co
 }
 
 // acquire locks the names. It blocks until it has locked all, or ctx ends.
-func (b *Backend) acquire(ctx context.Context, mode int16, names ...string) (*hold, error) {
-	var bytes []int64
-	for _, name := range names {
-		bytes = append(bytes, lockByte(name))
-	}
-	slices.Sort(bytes) // everybody locks in this order, so no two wait for each other
-	bytes = slices.Compact(bytes)
-
+func (b *Backend) acquire(ctx context.Context, claims ...claim) (*hold, error) {
 	h := new(hold)
-	if err := b.enter(ctx, h, bytes); err != nil {
+	if err := b.enter(ctx, h, claims); err != nil {
 		h.release()
 		return nil, err
 	}
 	err := errReplaced
 	for errors.Is(err, errReplaced) && ctx.Err() == nil {
-		err = h.lock(ctx, b, mode, bytes)
+		err = h.lock(ctx, b, claims)
 	}
 	if errors.Is(err, errReplaced) {
 		err = context.Cause(ctx)
@@ -85,11 +136,14 @@ func (b *Backend) acquire(ctx context.Context, mode int16, names ...string) (*ho
 	return h, nil
 }
 
-// enter passes the gates of the bytes.
-func (b *Backend) enter(ctx context.Context, h *hold, bytes []int64) error {
+// enter passes the gates of the names. Who only looks passes none: somebody who writes may stand
+// in the gate for as long as the disk takes.
+func (b *Backend) enter(ctx context.Context, h *hold, claims []claim) error {
 	var gates []int64
-	for _, at := range bytes {
-		gates = append(gates, at%gateCount)
+	for _, c := range claims {
+		if c.purpose != look {
+			gates = append(gates, lockByte(c.name)%gateCount)
+		}
 	}
 	slices.Sort(gates)
 	for _, i := range slices.Compact(gates) {
@@ -106,14 +160,14 @@ func (b *Backend) enter(ctx context.Context, h *hold, bytes []int64) error {
 var errReplaced = errors.New("the lock file was replaced")
 
 // lock opens the lock file and locks the bytes in it.
-func (h *hold) lock(ctx context.Context, b *Backend, mode int16, bytes []int64) error {
+func (h *hold) lock(ctx context.Context, b *Backend, claims []claim) error {
 	if h.file != nil {
 		h.file.Close()
 	}
 	var err error
 	path := b.dir.lock()
 	h.file, err = b.dir.openLock()
-	if errors.Is(err, os.ErrNotExist) && mode == exclusive { // there was no folder yet, or it was removed
+	if errors.Is(err, os.ErrNotExist) && claims[0].purpose != look { // there was no folder yet, or it was removed
 		if err = b.dir.make(); err == nil {
 			err = errReplaced
 		}
@@ -121,8 +175,14 @@ func (h *hold) lock(ctx context.Context, b *Backend, mode int16, bytes []int64) 
 	if err != nil {
 		return err
 	}
-	for _, at := range bytes {
-		if err := h.try(ctx, mode, at); err != nil {
+	turns, rest := locks(claims)
+	for _, l := range append(turns, rest...) {
+		if err := h.try(ctx, l.mode, l.at); err != nil {
+			return err
+		}
+	}
+	for _, l := range turns {
+		if err := h.try(ctx, unlocked, l.at); err != nil {
 			return err
 		}
 	}

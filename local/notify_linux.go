@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -35,10 +37,11 @@ type notifier struct {
 	refused error             // why it could not be opened
 
 	mu     sync.Mutex
-	subs   map[string]map[*subscription]struct{} // by path
-	blind  int                                   // how many subscriptions inotify tells nothing
-	poke   bell                                  // blind has changed
-	stop   chan struct{}                         // nil unless run runs
+	subs   map[string][]*subscription // by path
+	unused []string                   // paths that perhaps nobody watches any more
+	blind  int                        // how many subscriptions inotify tells nothing
+	poke   bell                       // unused or blind has changed
+	stop   chan struct{}              // nil unless run runs
 	exited chan struct{}
 	closed bool
 }
@@ -55,7 +58,7 @@ var newWatcher = fsnotify.NewWatcher
 const lookAgain = time.Second
 
 func newNotifier(logger *slog.Logger) *notifier {
-	return &notifier{logger: logger, subs: make(map[string]map[*subscription]struct{}), poke: newBell()}
+	return &notifier{logger: logger, subs: make(map[string][]*subscription), poke: newBell()}
 }
 
 // watch calls wake whenever the file or folder at path may have changed, been replaced or
@@ -65,7 +68,7 @@ func newNotifier(logger *slog.Logger) *notifier {
 // does not fail: without inotify, wake is called once a second.
 func (n *notifier) watch(path string, wake func()) (stop func()) {
 	n.adding.Lock()
-	defer n.adding.Unlock()
+	defer n.added()
 	sub := &subscription{wake: wake}
 
 	n.mu.Lock()
@@ -73,13 +76,12 @@ func (n *notifier) watch(path string, wake func()) (stop func()) {
 		n.mu.Unlock()
 		return func() {}
 	}
-	if n.subs[path] == nil {
-		n.subs[path] = make(map[*subscription]struct{})
+	if !strings.HasPrefix(filepath.Base(path), fifoPrefix) { // a FIFO is never replaced
+		for _, other := range n.subs[path] {
+			other.wake() // if path was replaced, inotify watched the old file for it
+		}
 	}
-	for other := range n.subs[path] {
-		other.wake() // if path was replaced, inotify watched the old file for it
-	}
-	n.subs[path][sub] = struct{}{}
+	n.subs[path] = append(n.subs[path], sub)
 	n.mu.Unlock()
 
 	if err := n.add(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -103,6 +105,16 @@ func (n *notifier) add(path string) error {
 	return n.watcher.Add(path)
 }
 
+// added is called at the end of watch.
+func (n *notifier) added() {
+	n.adding.Unlock()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.unused) > 0 { // run may have come in vain
+		n.poke.ring()
+	}
+}
+
 // start opens the watcher and begins to pass on what it tells. Only the first call does
 // anything.
 func (n *notifier) start() {
@@ -122,21 +134,38 @@ func (n *notifier) start() {
 	go n.run(n.watcher, n.stop, n.exited)
 }
 
+// unwatch does not wait for those who add a path, which may wait for the disk: whoever is about to
+// lead calls it.
 func (n *notifier) unwatch(path string, sub *subscription) {
-	n.adding.Lock()
-	defer n.adding.Unlock()
 	n.mu.Lock()
-	delete(n.subs[path], sub)
-	last := len(n.subs[path]) == 0
-	if last {
+	defer n.mu.Unlock()
+	subs := n.subs[path]
+	i := slices.Index(subs, sub)
+	if n.subs[path] = slices.Delete(subs, i, i+1); len(subs) == 1 {
 		delete(n.subs, path)
+		n.unused = append(n.unused, path)
+		n.poke.ring()
 	}
 	if sub.blind {
 		n.blind--
 	}
+}
+
+// removeUnused ends the watches of paths that nobody watches any more. If somebody is just adding
+// one, it does nothing: added then has it called again.
+func (n *notifier) removeUnused() {
+	if !n.adding.TryLock() {
+		return
+	}
+	defer n.adding.Unlock()
+	n.mu.Lock()
+	unused := slices.DeleteFunc(n.unused, func(path string) bool { return n.subs[path] != nil })
+	n.unused = nil
 	n.mu.Unlock()
-	if last && n.watcher != nil {
-		_ = n.watcher.Remove(path) // fails if the file, and so its watch, has gone
+	for _, path := range unused {
+		if n.watcher != nil {
+			_ = n.watcher.Remove(path) // fails if the file, and so its watch, has gone
+		}
 	}
 }
 
@@ -176,6 +205,7 @@ func (n *notifier) run(w *fsnotify.Watcher, stop <-chan struct{}, exited chan<- 
 			n.logger.Debug("inotify", "error", err)
 			n.wakeAll(func(*subscription) bool { return true })
 		case <-n.poke:
+			n.removeUnused()
 		case <-again:
 			again = nil
 			n.wakeAll(func(s *subscription) bool { return s.blind })
@@ -192,7 +222,7 @@ func (n *notifier) anyBlind() bool {
 func (n *notifier) wake(path string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for sub := range n.subs[path] {
+	for _, sub := range n.subs[path] {
 		sub.wake()
 	}
 }
@@ -201,7 +231,7 @@ func (n *notifier) wakeAll(which func(*subscription) bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, subs := range n.subs {
-		for sub := range subs {
+		for _, sub := range subs {
 			if which(sub) {
 				sub.wake()
 			}

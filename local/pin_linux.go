@@ -14,7 +14,15 @@ import (
 // the version. If another session joined m, it fails with [backend.ErrDenied].
 func (s *session) Pin(ctx context.Context, m backend.Member, hd backend.Header, at backend.Version) error {
 	return s.write(ctx, func(ctx context.Context, h *hold) error {
-		st, err := s.b.load(m.Line)
+		im, err := s.b.read(m.Line)
+		if err != nil {
+			return err
+		}
+		newest, err := im.newest()
+		if err != nil {
+			return err
+		}
+		st, err := im.whole()
 		if err != nil {
 			return err
 		}
@@ -41,7 +49,7 @@ func (s *session) Pin(ctx context.Context, m backend.Member, hd backend.Header, 
 		if st.version != at {
 			return backend.ErrVersion
 		}
-		version, err := s.b.next(ctx, h, st.newest())
+		version, err := s.b.next(ctx, h, newest)
 		if err != nil {
 			return err
 		}
@@ -60,7 +68,7 @@ func (s *session) Pin(ctx context.Context, m backend.Member, hd backend.Header, 
 		// This changes nothing, but wakes those who watch the FIFO.
 		_ = os.Chmod(s.b.dir.fifo(m.Line, m.Position), s.b.dir.filePerm())
 		return nil
-	}, m.Line)
+	}, claim{m.Line, decide})
 }
 
 // hasPinned reports whether this session pinned m.
@@ -74,10 +82,10 @@ func (s *session) hasPinned(m backend.Member) bool {
 // pinned reports whether m is pinned. Once the session that joined m has let go of it, that
 // does not change any more: only that session could pin m.
 func (b *Backend) pinned(m backend.Member) (bool, error) {
-	st, err := b.loadTo(m.Line, m.Position)
+	im, err := b.read(m.Line)
 	if err != nil {
 		return false, err
 	}
-	i := st.index(m)
-	return i >= 0 && st.members[i].Pinned, nil
+	now, ok, err := im.get(m.Position)
+	return ok && now.Pinned, err
 }

@@ -14,26 +14,30 @@ import (
 
 // Get returns the record; see [backend.Records].
 func (s *session) Get(_ context.Context, name string) (backend.Record, error) {
-	st, err := s.b.load(name)
+	im, err := s.b.read(name)
 	if err != nil {
 		return backend.Record{}, err
 	}
-	return backend.Record{Name: name, Value: st.record, Version: st.version}, nil
+	return backend.Record{Name: name, Value: im.record, Version: im.version}, nil
 }
 
 // Put writes the record if the condition holds; see [backend.Records]. The value is on disk
 // when Put returns.
 func (s *session) Put(ctx context.Context, name string, value []byte, cond *backend.If) (v backend.Version, err error) {
-	err = s.change(ctx, name, cond, func(ctx context.Context, h *hold, st *state) error {
-		version, err := s.b.next(ctx, h, st.newest())
+	err = s.change(ctx, name, cond, func(ctx context.Context, h *hold, im *image) error {
+		newest, err := im.newest()
 		if err != nil {
 			return err
 		}
-		st.record, st.version = value, backend.Version(version)
-		if err := s.b.store(st); err != nil {
+		version, err := s.b.next(ctx, h, newest)
+		if err != nil {
 			return err
 		}
-		v = st.version
+		im.record, im.version = value, backend.Version(version)
+		if err := s.b.replace(name, im.encode()); err != nil {
+			return err
+		}
+		v = im.version
 		return nil
 	})
 	return v, err
@@ -41,16 +45,20 @@ func (s *session) Put(ctx context.Context, name string, value []byte, cond *back
 
 // Delete removes the record if the condition holds; see [backend.Records].
 func (s *session) Delete(ctx context.Context, name string, cond *backend.If) error {
-	return s.change(ctx, name, cond, func(_ context.Context, _ *hold, st *state) error {
-		if st.version == backend.Absent {
+	return s.change(ctx, name, cond, func(_ context.Context, _ *hold, im *image) error {
+		if im.version == backend.Absent {
 			return nil
+		}
+		st, err := im.whole()
+		if err != nil {
+			return err
 		}
 		st.record, st.version = nil, backend.Absent
 		if err := s.b.drop(st); err != nil {
 			return err
 		}
 		if len(st.members) == 0 {
-			s.b.sweep(st) // so that the folder can go
+			s.b.sweep(&image{state: *st}) // so that the folder can go
 		}
 		return s.b.store(st)
 	})
@@ -59,24 +67,27 @@ func (s *session) Delete(ctx context.Context, name string, cond *backend.If) err
 // change runs fn on the state of the record if the condition holds. It holds the lock of the
 // record, and that of the line of the condition's member. If that member goes meanwhile, the
 // next one cannot lead yet: it needs the same lock to find that out.
-func (s *session) change(ctx context.Context, name string, cond *backend.If, fn func(context.Context, *hold, *state) error) error {
+func (s *session) change(ctx context.Context, name string, cond *backend.If, fn func(context.Context, *hold, *image) error) error {
 	if cond == nil {
 		cond = &backend.If{}
 	}
 	guarded := cond.Member != backend.Member{}
-	names := []string{name}
+	claims := []claim{{name, write}}
 	if guarded {
 		if err := backend.CheckName(cond.Member.Line); err != nil {
 			return err
 		}
-		names = append(names, cond.Member.Line)
+		claims = append(claims, claim{cond.Member.Line, decide})
+		if cond.Member.Line == name {
+			claims = claims[1:]
+		}
 	}
 	return s.write(ctx, func(ctx context.Context, h *hold) error {
-		st, err := s.b.load(name)
+		im, err := s.b.read(name)
 		if err != nil {
 			return err
 		}
-		if cond.Version != 0 && cond.Version != st.version {
+		if cond.Version != 0 && cond.Version != im.version {
 			return backend.ErrVersion
 		}
 		if guarded {
@@ -84,22 +95,21 @@ func (s *session) change(ctx context.Context, name string, cond *backend.If, fn 
 				return err
 			}
 		}
-		return fn(ctx, h, st)
-	}, names...)
+		return fn(ctx, h, im)
+	}, claims...)
 }
 
 // guard returns ErrNotMember unless m stands. The caller holds the lock of m's line.
 func (b *Backend) guard(m backend.Member) error {
-	st, err := b.load(m.Line)
+	im, err := b.read(m.Line)
 	if err != nil {
 		return err
 	}
-	i := st.index(m)
-	if i < 0 {
-		return backend.ErrNotMember
+	now, ok, err := im.get(m.Position)
+	if err == nil && ok {
+		ok, err = b.stands(now)
 	}
-	stands, err := b.stands(st.members[i])
-	if err == nil && !stands {
+	if err == nil && !ok {
 		err = backend.ErrNotMember
 	}
 	return err
@@ -121,11 +131,11 @@ func (s *session) List(_ context.Context, dir string) ([]string, error) {
 		if backend.CheckName(name) != nil {
 			continue // no record can have that name
 		}
-		st, err := s.b.load(name)
+		im, err := s.b.read(name)
 		if err != nil {
 			return nil, err
 		}
-		if st.version != backend.Absent {
+		if im.version != backend.Absent {
 			names = append(names, name)
 		}
 	}

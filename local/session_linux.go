@@ -20,13 +20,14 @@ type session struct {
 	writing sync.RWMutex
 
 	mu     sync.Mutex
-	places map[uint64]*place // by position
+	places map[uint64]*place     // by position
+	joins  map[string][]*joining // by line: those who wait for their turn
 }
 
 var _ backend.Session = (*session)(nil)
 
 func newSession(b *Backend) *session {
-	s := &session{b: b, places: make(map[uint64]*place)}
+	s := &session{b: b, places: make(map[uint64]*place), joins: make(map[string][]*joining)}
 	s.Life = b.sessions.NewLife(kit.Rules{
 		Explain: func(_ context.Context, err error) error { return classify(err) },
 		Release: s.release,
@@ -46,7 +47,8 @@ func (s *session) release(context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, p := range s.places {
-		p.leave()
+		p.letGo()
+		p.remove()
 	}
 	clear(s.places)
 	return nil
@@ -54,10 +56,10 @@ func (s *session) release(context.Context) error {
 
 // write runs fn with the names locked, unless the session has ended. fn goes on if ctx ends
 // meanwhile: it is short, and half of it would be worse.
-func (s *session) write(ctx context.Context, fn func(ctx context.Context, h *hold) error, names ...string) error {
-	ctx, cancel := s.bounded(ctx, names[0])
+func (s *session) write(ctx context.Context, fn func(ctx context.Context, h *hold) error, claims ...claim) error {
+	ctx, cancel := s.bounded(ctx, claims[0].name)
 	defer cancel()
-	h, err := s.b.acquire(ctx, exclusive, names...)
+	h, err := s.b.acquire(ctx, claims...)
 	if err != nil {
 		return err
 	}

@@ -35,8 +35,11 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // seal returns the contents of a file: body, behind a first line with the format and the
 // checksum of body.
 func seal(kind string, body []byte) []byte {
-	head := fmt.Sprintf("succession %s 1 %08x\n", kind, crc32.Checksum(body, castagnoli))
-	return append([]byte(head), body...)
+	return append(append([]byte(firstLine(kind, body)), '\n'), body...)
+}
+
+func firstLine(kind string, body []byte) string {
+	return fmt.Sprintf("succession %s 1 %08x", kind, crc32.Checksum(body, castagnoli))
 }
 
 // unseal checks the first line of a file and returns the rest.
@@ -45,8 +48,7 @@ func unseal(kind string, file []byte) ([]byte, error) {
 	if !ok {
 		return nil, errors.New("it has no first line")
 	}
-	want, _, _ := bytes.Cut(seal(kind, body), []byte("\n"))
-	if bytes.Equal(head, want) {
+	if string(head) == firstLine(kind, body) {
 		return body, nil
 	}
 	if prefix := "succession " + kind + " 1 "; !strings.HasPrefix(string(head), prefix) {
@@ -67,12 +69,22 @@ func (s *state) encode() []byte {
 	if s.version != backend.Absent {
 		b = fmt.Appendf(b, "record %d %s\n", s.version, base64.StdEncoding.EncodeToString(s.record))
 	}
+	return append(b, s.lines()...)
+}
+
+// lines returns the lines of the members.
+func (s *state) lines() (b []byte) {
 	for _, m := range s.members {
-		b = append(append(b, wordOf(m)...), ' ')
-		b = append(append(b, m.Key...), ' ')
-		b = append(strconv.AppendQuote(b, m.Value), '\n')
+		b = appendMember(b, m)
 	}
 	return b
+}
+
+// appendMember appends the line of a member.
+func appendMember(b []byte, m backend.Member) []byte {
+	b = append(append(b, wordOf(m)...), ' ')
+	b = append(append(b, m.Key...), ' ')
+	return append(strconv.AppendQuote(b, m.Value), '\n')
 }
 
 // wordOf returns what the line of a member begins with.
@@ -88,77 +100,33 @@ func wordOf(m backend.Member) string {
 	return "member"
 }
 
-// parseState reads what encode wrote, and nothing else. It leaves out the members behind the
-// position last: each handover calls it, and should take no longer in a long line than in a
-// short one.
-func parseState(name string, body []byte, last uint64) (*state, error) {
-	s := &state{name: name, version: backend.Absent}
-	rest, ok := strings.CutPrefix(string(body), "name "+name+"\n")
-	if !ok {
-		return nil, fmt.Errorf("it is not that of %s; a folder was renamed, or the file system takes upper and lower case for the same", name)
+// parseState reads what encode wrote, and nothing else.
+func parseState(name string, body []byte) (*state, error) {
+	im, err := parseImage("", name, body)
+	if err != nil {
+		return nil, err
 	}
-	for n := 2; rest != ""; n++ {
-		if k := len(s.members); k > 0 && s.members[k-1].Position >= last {
-			break
-		}
-		text, tail, ok := strings.Cut(rest, "\n")
-		if !ok {
-			return nil, fmt.Errorf("line %d is cut off", n)
-		}
-		if err := s.parseLine(text); err != nil {
-			return nil, fmt.Errorf("line %d: %w", n, err)
-		}
-		rest = tail
-	}
-	return s, nil
+	return im.whole()
 }
 
-func (s *state) parseLine(text string) error {
+// parseMember reads the line of a member.
+func parseMember(name, text string) (m backend.Member, err error) {
 	word, text, _ := strings.Cut(text, " ")
-	id, value, ok := strings.Cut(text, " ")
+	key, quoted, ok := strings.Cut(text, " ")
 	if !ok {
-		return errors.New("it is too short")
+		return m, errors.New("a line is too short")
 	}
-	switch word {
-	case "record":
-		return s.parseRecord(id, value)
-	case "member", "pinned", "shared", "shared-pinned":
-		shared, pinned := strings.HasPrefix(word, "shared"), strings.HasSuffix(word, "pinned")
-		return s.parseMember(id, value, shared, pinned)
+	m = backend.Member{Line: name, Key: key, Shared: strings.HasPrefix(word, "shared"), Pinned: strings.HasSuffix(word, "pinned")}
+	if word != wordOf(m) {
+		return m, fmt.Errorf("unknown word %q", word)
 	}
-	return fmt.Errorf("unknown word %q", word)
-}
-
-func (s *state) parseRecord(version, value string) error {
-	if s.version != backend.Absent || len(s.members) > 0 {
-		return errors.New("a record is out of place")
+	if m.Position, err = parseKey(key); err != nil {
+		return m, err
 	}
-	n, err := parseNumber(version)
-	if err != nil {
-		return err
+	if m.Value, err = unquote(quoted); err != nil {
+		return m, fmt.Errorf("%s: %w", key, err)
 	}
-	s.version = backend.Version(n)
-	s.record, err = base64.StdEncoding.Strict().DecodeString(value)
-	return err
-}
-
-func (s *state) parseMember(key, quoted string, shared, pinned bool) error {
-	position, err := parseKey(key)
-	if err != nil {
-		return err
-	}
-	if n := len(s.members); n > 0 && s.members[n-1].Position >= position {
-		return fmt.Errorf("%s is out of order", key)
-	}
-	value, err := unquote(quoted)
-	if err != nil {
-		return err
-	}
-	if err := backend.CheckValue(value); err != nil {
-		return err
-	}
-	s.members = append(s.members, backend.Member{Line: s.name, Key: key, Position: position, Value: value, Shared: shared, Pinned: pinned})
-	return nil
+	return m, backend.CheckValue(m.Value)
 }
 
 // unquote undoes strconv.Quote. It refuses text that Quote would have written otherwise.
@@ -216,15 +184,6 @@ func (s *state) index(m backend.Member) int {
 		}
 	}
 	return -1
-}
-
-// newest returns the largest number in s.
-func (s *state) newest() uint64 {
-	n := uint64(max(s.version, 0))
-	if k := len(s.members); k > 0 {
-		n = max(n, s.members[k-1].Position)
-	}
-	return n
 }
 
 // header returns the record as the header of an election.

@@ -37,7 +37,7 @@ func TestStateRoundTrip(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := parseState(want.name, body, limit)
+		got, err := parseState(want.name, body)
 		if err != nil {
 			t.Fatalf("%v\n%s", err, body)
 		}
@@ -47,14 +47,30 @@ func TestStateRoundTrip(t *testing.T) {
 	}
 }
 
-// TestStateFront says that a state can be read as far as a member.
-func TestStateFront(t *testing.T) {
-	all := states[len(states)-1]
-	for i, m := range all.members {
-		got, err := parseState(all.name, all.encode(), m.Position)
-		if err != nil || !reflect.DeepEqual(got.members, all.members[:i+1]) {
-			t.Errorf("as far as %s: %+v, %v", m.Key, got, err)
+// TestImage says that members are found in a line of any length, whatever their values are, and
+// nobody else is.
+func TestImage(t *testing.T) {
+	all := &state{name: "e", version: 3, record: []byte("r")}
+	for n := range 40 {
+		im, err := parseImage("", "e", all.encode())
+		if err != nil || im.listed() != n || !bytes.Equal(im.encode(), all.encode()) {
+			t.Fatalf("the image of %d members has %d, %v:\n%s", n, im.listed(), err, im.encode())
 		}
+		if newest, err := im.newest(); err != nil || newest != uint64(10*n+3) {
+			t.Errorf("newest of %d: %d, %v", n, newest, err)
+		}
+		for position := range uint64(10*n + 20) {
+			want := backend.Member{}
+			if position > 3 && position%10 == 3 && position <= uint64(10*n+3) {
+				want = all.members[position/10-1]
+			}
+			got, ok, err := im.get(position)
+			if err != nil || ok != (want.Position != 0) || ok && got != want {
+				t.Fatalf("in a line of %d at %d: %+v, %t, %v; want %+v", n, position, got, ok, err, want)
+			}
+		}
+		position := uint64(10*n + 13)
+		all.members = append(all.members, newMember("e", position, strings.Repeat(" "+key(position-10)+" ", n), n%3 == 0))
 	}
 }
 
@@ -66,7 +82,7 @@ func TestStateDamage(t *testing.T) {
 	read := func(file []byte) error {
 		body, err := unseal(kindState, file)
 		if err == nil {
-			_, err = parseState("e", body, limit)
+			_, err = parseState("e", body)
 		}
 		return err
 	}
@@ -114,7 +130,7 @@ func TestParseStateRefuses(t *testing.T) {
 	}
 	for name, body := range tests {
 		t.Run(name, func(t *testing.T) {
-			if s, err := parseState("e", []byte(body), limit); err == nil {
+			if s, err := parseState("e", []byte(body)); err == nil {
 				t.Errorf("%q was read as %+v", body, s)
 			}
 		})
@@ -130,7 +146,7 @@ func FuzzParseState(f *testing.F) {
 	f.Add("e", []byte("name e\nmember n_0000000001 `x`\n"))
 	f.Add("e", []byte("name e\nrecord 1 YQ=\n"))
 	f.Fuzz(func(t *testing.T, name string, body []byte) {
-		s, err := parseState(name, body, limit)
+		s, err := parseState(name, body)
 		if err != nil {
 			return
 		}

@@ -12,10 +12,16 @@ import (
 )
 
 // load reads the state of a name. It needs no lock, because the file is replaced in one step.
-func (b *Backend) load(name string) (*state, error) { return b.loadTo(name, limit) }
+func (b *Backend) load(name string) (*state, error) {
+	im, err := b.read(name)
+	if err != nil {
+		return nil, err
+	}
+	return im.whole()
+}
 
-// loadTo reads the state of a name without the members behind a position.
-func (b *Backend) loadTo(name string, last uint64) (*state, error) {
+// read is load for those who need only a part of the state.
+func (b *Backend) read(name string) (*image, error) {
 	path := b.dir.state(name)
 	var file []byte
 	var err error
@@ -26,29 +32,33 @@ func (b *Backend) loadTo(name string, last uint64) (*state, error) {
 		file, err = os.ReadFile(path)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return &state{name: name, version: backend.Absent}, nil
+		return &image{state: state{name: name, version: backend.Absent}, path: path}, nil
 	}
 	if err != nil {
 		return nil, err
 	}
 	body, err := unseal(kindState, file)
 	if err == nil {
-		var st *state
-		if st, err = parseState(name, body, last); err == nil {
-			return st, nil
+		var im *image
+		if im, err = parseImage(path, name, body); err == nil {
+			return im, nil
 		}
 	}
-	return nil, fmt.Errorf("%w: %s: %w. Put a good copy back, or remove it: the record %s is then lost, and the candidates join anew",
-		ErrDamaged, path, err, name)
+	return nil, damagedState(path, name, err)
+}
+
+// replace makes body the state of a name. The caller holds the name's lock.
+func (b *Backend) replace(name string, body []byte) error {
+	return b.dir.replace(b.dir.tmp(lockByte(name)), b.dir.state(name), seal(kindState, body))
 }
 
 // store replaces the state of a name. The caller holds the name's lock. If the state has
 // neither a record nor members, store removes the file, and the folder if it is empty.
 func (b *Backend) store(st *state) error {
-	path := b.dir.state(st.name)
 	if len(st.members) > 0 || st.version != backend.Absent {
-		return b.dir.replace(b.dir.tmp(lockByte(st.name)), path, seal(kindState, st.encode()))
+		return b.replace(st.name, st.encode())
 	}
+	path := b.dir.state(st.name)
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -83,21 +93,27 @@ func (b *Backend) stands(m backend.Member) (bool, error) {
 	return is == held || is == dead && m.Pinned, err
 }
 
-// sweep removes the FIFOs that st does not list: those of the dead, of a process that died
+// sweep removes the FIFOs that im does not list: those of the dead, of a process that died
 // while it joined, and of a line whose state an operator removed. The caller holds the
 // line's lock. What cannot be removed is left to the next sweep.
-func (b *Backend) sweep(st *state) {
-	dir := b.dir.of(st.name)
+func (b *Backend) sweep(im *image) {
+	dir := b.dir.of(im.name)
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return
 	}
-	listed := make(map[string]bool, len(st.members))
-	for _, m := range st.members {
-		listed[filepath.Base(b.dir.fifo(m.Line, m.Position))] = true
-	}
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), fifoPrefix) && !listed[e.Name()] {
+		digits, ok := strings.CutPrefix(e.Name(), fifoPrefix)
+		if !ok {
+			continue
+		}
+		listed := false
+		if position, err := parseKey("n_" + digits); err == nil {
+			if _, listed, err = im.get(position); err != nil {
+				return
+			}
+		}
+		if !listed {
 			os.Remove(filepath.Join(dir, e.Name()))
 		}
 	}

@@ -1,0 +1,123 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+var _ interface {
+	backend.PlaceWatcher
+	backend.HeadReader
+} = (*session)(nil)
+
+// WatchPlace blocks until m stands otherwise than after says; see [backend.PlaceWatcher]. Behind
+// another member it takes one descriptor. While nothing changes it does nothing.
+func (s *session) WatchPlace(ctx context.Context, m backend.Member, after backend.Place) (backend.Place, error) {
+	if after.First {
+		return s.watchFirst(ctx, m, after)
+	}
+	path := s.b.dir.fifo(after.Ahead.Line, after.Ahead.Position)
+	file, err := openFIFO(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return s.Ahead(ctx, m)
+	}
+	if err != nil {
+		return backend.Place{}, err
+	}
+	defer file.Close()
+	bell, stop := s.wakeReader(ctx, file, path, s.b.dir.fifo(m.Line, m.Position))
+	defer stop()
+
+	let := false // the process that joined the one ahead has let go: only a pin keeps that in line
+	for {
+		// As in Gone: what follows sees what a wake before this line was about.
+		if err := file.SetReadDeadline(time.Time{}); err != nil {
+			return backend.Place{}, err
+		}
+		if err := s.Usable(ctx); err != nil {
+			return backend.Place{}, err
+		}
+		s.learnHead(m, after.Ahead, file)
+		look := s.Ahead
+		if let {
+			look = s.settledPlace
+		}
+		p, err := look(ctx, m)
+		if err != nil || p.First || p.Ahead != after.Ahead {
+			return p, err
+		}
+		if let {
+			<-bell // rings also when ctx or the session ends
+			continue
+		}
+		if let, err = awaitEnd(file); err != nil {
+			return backend.Place{}, err
+		}
+	}
+}
+
+// watchFirst is WatchPlace for a member that is first.
+func (s *session) watchFirst(ctx context.Context, m backend.Member, after backend.Place) (p backend.Place, err error) {
+	bell := newBell()
+	defer s.b.watches.watch(s.b.dir.fifo(m.Line, m.Position), bell.ring)()
+	err = s.follow(ctx, m.Line, bell, func() (changed bool, err error) {
+		p, err = s.Ahead(ctx, m)
+		return !p.First || p.Header != after.Header, err
+	})
+	return p, err
+}
+
+// wakeReader makes awaitEnd of the FIFO return, and rings the bell, when ctx ends or one of the
+// paths may have changed.
+func (s *session) wakeReader(ctx context.Context, file *os.File, paths ...string) (bell bell, stop func()) {
+	bell = newBell()
+	wake := func() {
+		bell.ring()
+		file.SetReadDeadline(time.Unix(1, 0)) // long past: Read returns
+	}
+	var stops []func()
+	for _, path := range paths {
+		stops = append(stops, s.b.watches.watch(path, wake))
+	}
+	stopCtx := context.AfterFunc(ctx, wake)
+	return bell, func() {
+		stopCtx()
+		for _, stop := range stops {
+			stop()
+		}
+	}
+}
+
+// awaitEnd blocks until nobody has the FIFO open for writing any more, or wakeReader has it return.
+func awaitEnd(file *os.File) (ended bool, err error) {
+	var strangers [64]byte // what a stranger may have written; nobody else writes
+	switch _, err := file.Read(strangers[:]); {
+	case err == io.EOF:
+		return true, nil
+	case err != nil && !errors.Is(err, os.ErrDeadlineExceeded):
+		return false, err
+	}
+	return false, nil
+}
+
+// learnHead notes it if nobody stands in front of ahead any more. file is the FIFO of that.
+func (s *session) learnHead(m, ahead backend.Member, file *os.File) {
+	raw, err := file.SyscallConn()
+	if err != nil {
+		return
+	}
+	head := false
+	if err := raw.Control(func(fd uintptr) { head = isHead(int(fd)) }); err != nil || !head {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if own := s.places[m.Position]; own != nil {
+		own.head = ahead.Position
+	}
+}
