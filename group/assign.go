@@ -1,9 +1,7 @@
 package group
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -15,6 +13,7 @@ import (
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/internal/again"
 	"github.com/succession-dev/succession/internal/backoff"
+	"github.com/succession-dev/succession/internal/rendezvous"
 )
 
 // Assign divides the items over the members that are present, and calls work for each item that is
@@ -70,7 +69,7 @@ func (p *Presence) Assign(ctx context.Context, items []string, work func(ctx con
 		}
 		for _, item := range items {
 			stop, held := own[item]
-			switch mine := fallsTo(item, ids) == p.g.o.ID; {
+			switch mine := rendezvous.Choose(item, ids) == p.g.o.ID; {
 			case held && !mine:
 				stop()
 				delete(own, item)
@@ -121,21 +120,6 @@ func (g *Group) note(ctx context.Context, item string, t *elect.Term) error {
 			return err
 		}
 	}
-}
-
-// fallsTo returns the ID of the member that the item falls to, or "" if nobody is present: the
-// one whose hash together with the item is the largest (rendezvous hashing). An ID is one line, so
-// the newline keeps the two apart. What it returns must never change: members of different
-// versions must agree.
-func fallsTo(item string, ids []string) (id string) {
-	var largest [sha256.Size]byte
-	for _, candidate := range ids {
-		hash := sha256.Sum256([]byte(candidate + "\n" + item))
-		if bytes.Compare(hash[:], largest[:]) > 0 {
-			id, largest = candidate, hash
-		}
-	}
-	return id
 }
 
 // checkItems returns what is wrong with the items of an Assign.
