@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/lazy"
 	"github.com/succession-dev/succession/migrate/internal/composite"
 	"github.com/succession-dev/succession/migrate/internal/protocol"
 )
@@ -49,7 +50,7 @@ func open(ctx context.Context, u *backend.URL) (backend.Backend, error) {
 	from, err := backend.Open(ctx, o.From)
 	if errors.Is(err, backend.ErrUnavailable) && ctx.Err() == nil {
 		url := o.From
-		from, err = composite.Lazy(func(ctx context.Context) (backend.Backend, error) { return backend.Open(ctx, url) }), nil
+		from, err = lazy.New(func(ctx context.Context) (backend.Backend, error) { return backend.Open(ctx, url) }), nil
 	}
 	if err != nil {
 		to.Close()

@@ -1,4 +1,6 @@
-package composite
+// Package lazy is for backends that are opened when they are first needed: their coordinator may be
+// out of reach until then, or never be needed at all.
+package lazy
 
 import (
 	"context"
@@ -7,26 +9,24 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// A lazy is a backend that could not be reached when the composite was opened. The first
-// session that is asked of it opens it: an election that has moved needs From no more,
-// and its processes must be able to start without.
-type lazy struct {
-	open func(context.Context) (backend.Backend, error)
-
-	opening lock
+// A Backend is a backend that is opened by the first session that is asked of it, and again by the
+// next if that fails. It is safe for concurrent use.
+type Backend struct {
+	open    func(context.Context) (backend.Backend, error)
+	opening chan struct{} // holds one while somebody opens
 
 	mu     sync.Mutex
-	b      backend.Backend // nil until it has been reached
+	b      backend.Backend // nil until it has been opened
 	closed bool
 }
 
-// Lazy returns a backend that is opened by the first session that is asked of it.
-func Lazy(open func(context.Context) (backend.Backend, error)) backend.Backend {
-	return &lazy{open: open, opening: newLock()}
+// New returns a backend that open opens.
+func New(open func(context.Context) (backend.Backend, error)) *Backend {
+	return &Backend{open: open, opening: make(chan struct{}, 1)}
 }
 
 // Session opens the backend where that has not been done; see [backend.Backend].
-func (l *lazy) Session(ctx context.Context) (backend.Session, error) {
+func (l *Backend) Session(ctx context.Context) (backend.Session, error) {
 	b, err := l.reach(ctx)
 	if err != nil {
 		return nil, err
@@ -34,11 +34,13 @@ func (l *lazy) Session(ctx context.Context) (backend.Session, error) {
 	return b.Session(ctx)
 }
 
-func (l *lazy) reach(ctx context.Context) (backend.Backend, error) {
-	if err := l.opening.take(ctx); err != nil {
-		return nil, err
+func (l *Backend) reach(ctx context.Context) (backend.Backend, error) {
+	select {
+	case l.opening <- struct{}{}:
+		defer func() { <-l.opening }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
 	}
-	defer l.opening.release()
 	l.mu.Lock()
 	b, closed := l.b, l.closed
 	l.mu.Unlock()
@@ -62,8 +64,15 @@ func (l *lazy) reach(ctx context.Context) (backend.Backend, error) {
 	return b, nil
 }
 
+// Opened returns the backend, or nil as long as it has not been opened. It does not block.
+func (l *Backend) Opened() backend.Backend {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b
+}
+
 // Close closes the backend if it has been opened; see [backend.Backend].
-func (l *lazy) Close() error {
+func (l *Backend) Close() error {
 	l.mu.Lock()
 	l.closed = true
 	b := l.b
