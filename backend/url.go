@@ -222,6 +222,13 @@ func (u *URL) Text(name, def string) string {
 	}
 }
 
+// Texts is like [URL.Text] for a parameter that may be given several times. It returns the values in
+// their order.
+func (u *URL) Texts(name string) []string {
+	u.seen = append(u.seen, name)
+	return slices.Clone(u.params[name])
+}
+
 // Duration is like [URL.Text] for a duration such as 10s. If the value is not a positive
 // duration, [URL.Err] says so.
 func (u *URL) Duration(name string, def time.Duration) time.Duration {
