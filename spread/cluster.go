@@ -1,0 +1,45 @@
+package spread
+
+import (
+	"context"
+	"sync"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/lazy"
+)
+
+// A cluster is one coordinator that this process knows.
+type cluster struct {
+	Cluster
+	b *lazy.Backend
+
+	mu       sync.Mutex
+	admitted bool            // its stamp is as it must be
+	followed bool            // this process follows its bell
+	moving   map[string]Home // what the bell says
+}
+
+func (b *Backend) newCluster(c Cluster) *cluster {
+	return &cluster{Cluster: c, b: lazy.New(func(ctx context.Context) (backend.Backend, error) { return b.opener(ctx, c.URL) })}
+}
+
+// use returns the cluster with that name, which has been admitted.
+func (b *Backend) use(ctx context.Context, name string) (*cluster, error) {
+	c, err := b.named(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	admitted := c.admitted
+	c.mu.Unlock()
+	if admitted {
+		return c, nil
+	}
+	if err := b.admit(ctx, name, c.b); err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.admitted = true
+	return c, nil
+}

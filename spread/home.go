@@ -1,0 +1,297 @@
+package spread
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/backoff"
+	"github.com/succession-dev/succession/internal/lazy"
+	"github.com/succession-dev/succession/internal/rendezvous"
+	"github.com/succession-dev/succession/migrate"
+	"github.com/succession-dev/succession/record"
+)
+
+// homeSuffix makes the name of the record that says where an election lives.
+const homeSuffix = ".spread"
+
+// bellRecord is the record of a founder that has the elections that are being moved, of those whose
+// homes it keeps. So a process follows one record, and not one for each election.
+const bellRecord = homeSuffix + "-moves"
+
+// A Home is where an election lives. A founder keeps it in a record.
+type Home struct {
+	// At is the cluster that the election lives on.
+	At string `json:"at"`
+	// To is the cluster that it is being moved to; empty if it is not being moved.
+	To string `json:"to,omitempty"`
+	// AtURL and ToURL are the addresses of both, as the operator of the move has them. They are for
+	// package migrate: all processes must call the two by the same addresses.
+	AtURL string `json:"at_url,omitempty"`
+	ToURL string `json:"to_url,omitempty"`
+}
+
+// same reports whether h and o are the same clusters.
+func (h Home) same(o Home) bool { return h.At == o.At && h.To == o.To }
+
+// A home is what this process knows of an election's Home.
+type home struct {
+	Home
+	keeper *cluster
+	left   context.Context // ends when the election has another Home
+	leave  context.CancelCauseFunc
+}
+
+// errMoved is why a candidate that waits has to join again.
+var errMoved = fmt.Errorf("%w: the election has another home; join again", backend.ErrNotMember)
+
+// Where returns where the election lives, and the cluster of this process's list that its name falls
+// to: a home for it if it had none yet. It blocks for about a round trip. That an election has no
+// home yet is no error: At is empty then.
+func (b *Backend) Where(ctx context.Context, election string) (h Home, fallsTo string, err error) {
+	defer func() { err = wrap("where", election, err) }()
+	listed, err := b.list(ctx)
+	if err != nil {
+		return Home{}, "", err
+	}
+	fallsTo = rendezvous.Choose(election, listed)
+	if s, err := b.founding(ctx, false); err != nil || !s.Complete {
+		return Home{}, fallsTo, err
+	}
+	c, err := b.keeper(ctx, election)
+	if err != nil {
+		return Home{}, fallsTo, err
+	}
+	e, err := homeOf(c, election).Get(ctx)
+	return e.Value, fallsTo, err
+}
+
+// keeper returns the founder that keeps the election's home. It is always the same.
+func (b *Backend) keeper(ctx context.Context, election string) (*cluster, error) {
+	if err := backend.CheckName(election + homeSuffix); err != nil {
+		return nil, err
+	}
+	s, err := b.founding(ctx, true)
+	if err != nil {
+		return nil, err
+	}
+	return b.use(ctx, rendezvous.Choose(election, s.Founders))
+}
+
+// homeOf is the handle on the record of the election's home.
+func homeOf(c *cluster, election string) *record.Value[Home] {
+	return record.New(c.b, election+homeSuffix, record.JSON[Home]())
+}
+
+// settle returns where the election lives. If nobody has ever used it, settle gives it a home.
+func (b *Backend) settle(ctx context.Context, c *cluster, election string) (record.Entry[Home], error) {
+	v := homeOf(c, election)
+	e, err := v.Get(ctx)
+	if err != nil || e.Exists() {
+		return e, err
+	}
+	listed, err := b.list(ctx)
+	if err != nil {
+		return e, err
+	}
+	e.Value = Home{At: rendezvous.Choose(election, listed)}
+	if _, err := b.use(ctx, e.Value.At); err != nil { // it might be another cluster than the list says
+		return e, err
+	}
+	if e.Version, err = v.CompareAndSet(ctx, backend.Absent, e.Value); errors.Is(err, backend.ErrVersion) {
+		return v.Get(ctx) // somebody else was faster
+	}
+	if err == nil {
+		b.log.Info("the election has a home", "election", election, "cluster", e.Value.At)
+	}
+	return e, err
+}
+
+// home returns where the election lives, as this process knows it. It asks the founder at the first
+// call, and again when the bell has rung for the election.
+func (b *Backend) home(ctx context.Context, election string) (*home, error) {
+	b.mu.Lock()
+	h := b.homes[election]
+	b.mu.Unlock()
+	if h != nil {
+		return h, nil
+	}
+	c, err := b.keeper(ctx, election)
+	if err != nil {
+		return nil, err
+	}
+	b.follow(c)
+	for looks := 0; ; looks++ {
+		e, err := b.settle(ctx, c, election)
+		switch {
+		case err != nil:
+			return nil, err
+		case !e.Exists(): // the server that was asked lags behind
+			return nil, fmt.Errorf("%w: where the election lives was just written, and is not to be seen yet", backend.ErrUnavailable)
+		case looks == 0 && !c.agrees(election, e.Value): // perhaps it was read before the bell rang
+			continue
+		}
+		return b.know(c, election, e.Value), nil
+	}
+}
+
+// know remembers where the election lives. Of two calls at the same time the first counts.
+func (b *Backend) know(keeper *cluster, election string, now Home) *home {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	h := b.homes[election]
+	if h == nil {
+		h = &home{Home: now, keeper: keeper}
+		h.left, h.leave = context.WithCancelCause(b.life)
+		b.homes[election] = h
+	}
+	return h
+}
+
+// forget has the next call of home ask again, and those who wait in line join again.
+func (b *Backend) forget(election string, h *home) {
+	b.mu.Lock()
+	if b.homes[election] == h {
+		delete(b.homes, election)
+	}
+	b.mu.Unlock()
+	h.leave(errMoved)
+}
+
+// changed reports whether the election has another home than h, and forgets h if so. What it reads is
+// the newest state: it writes that again, on condition that nobody has written since.
+func (b *Backend) changed(ctx context.Context, election string, h *home) (bool, error) {
+	v := homeOf(h.keeper, election)
+	e, err := v.Get(ctx)
+	if err == nil && e.Value == h.Home {
+		_, err = v.CompareAndSet(ctx, e.Version, e.Value)
+		return false, err
+	}
+	if err == nil {
+		b.forget(election, h)
+	}
+	return true, err
+}
+
+// follow follows the bell of a founder, as long as b is open.
+func (b *Backend) follow(c *cluster) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.followed || b.closed {
+		return
+	}
+	c.followed = true
+	b.following.Go(func() {
+		for wait := backoff.New(b.life); ; {
+			for e, err := range bellOf(c).Follow(b.life) {
+				if err == nil {
+					b.heed(c, e.Value)
+				}
+			}
+			if wait.Sleep(b.life) != nil {
+				return
+			}
+		}
+	})
+}
+
+func bellOf(c *cluster) *record.Value[map[string]Home] {
+	return record.New(c.b, bellRecord, record.JSON[map[string]Home]())
+}
+
+// heed forgets the homes that are not as the bell says: those of elections that move otherwise than
+// they are known to, and of those that move no more.
+func (b *Backend) heed(c *cluster, moving map[string]Home) {
+	c.mu.Lock()
+	c.moving = moving
+	c.mu.Unlock()
+	b.mu.Lock()
+	old := make(map[string]*home)
+	for election, h := range b.homes {
+		if h.keeper == c && !c.agrees(election, h.Home) {
+			old[election] = h
+		}
+	}
+	b.mu.Unlock()
+	for election, h := range old {
+		b.forget(election, h)
+	}
+}
+
+// agrees reports whether the bell has nothing else to say of the election than h.
+func (c *cluster) agrees(election string, h Home) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	moving, ok := c.moving[election]
+	return ok && moving.same(h) || !ok && h.To == ""
+}
+
+// ring has the bell say that the election is being moved as h says, or not any more.
+func ring(ctx context.Context, c *cluster, election string, h Home) error {
+	_, err := bellOf(c).Update(ctx, func(moving map[string]Home) (map[string]Home, error) {
+		moving = maps.Clone(moving)
+		if moving == nil {
+			moving = make(map[string]Home)
+		}
+		delete(moving, election)
+		if h.To != "" {
+			moving[election] = Home{At: h.At, To: h.To}
+		}
+		return moving, nil
+	})
+	return err
+}
+
+// A route is the move of elections from one cluster to another.
+type route struct{ at, to, atURL, toURL string }
+
+// at returns the backend for an election that lives there: a cluster, or two of them while it moves.
+func (b *Backend) at(ctx context.Context, h Home) (backend.Backend, error) {
+	if h.To == "" {
+		c, err := b.use(ctx, h.At)
+		if err != nil {
+			return nil, err
+		}
+		return c.b, nil
+	}
+	return b.move(ctx, h)
+}
+
+// move returns the backend for elections that move as h says. It has sessions of its own, since those
+// with both clusters end together.
+func (b *Backend) move(ctx context.Context, h Home) (*migrate.Backend, error) {
+	r := route{h.At, h.To, h.AtURL, h.ToURL}
+	var subs [2]backend.Backend
+	for i, name := range []string{r.at, r.to} {
+		c, err := b.named(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		subs[i] = lazy.New(func(ctx context.Context) (backend.Backend, error) {
+			sub, err := b.opener(ctx, c.URL)
+			if err != nil {
+				return nil, err
+			}
+			if err := b.admit(ctx, c.Name, sub); err != nil {
+				sub.Close()
+				return nil, err
+			}
+			return sub, nil
+		})
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return nil, backend.ErrClosed
+	}
+	m := b.moves[r]
+	if m == nil {
+		m = migrate.New(subs[0], subs[1], &migrate.Options{From: r.atURL, To: r.toURL, Logger: b.log})
+		b.moves[r] = m
+	}
+	return m, nil
+}

@@ -1,0 +1,220 @@
+package spread
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/again"
+	"github.com/succession-dev/succession/internal/backoff"
+	"github.com/succession-dev/succession/migrate"
+)
+
+// ErrRefused says that an election cannot be moved, or not be put somewhere, as things are.
+var ErrRefused = migrate.ErrRefused
+
+// Put gives the election its home, if it has none yet. It is for an election that has been in use on
+// one cluster alone: put it there before any process uses it through this package. Put fails with
+// [ErrRefused] if the election has another home. It blocks for a few round trips.
+func (b *Backend) Put(ctx context.Context, election, at string) (err error) {
+	defer func() { err = wrap("put", election, err) }()
+	keeper, err := b.keeper(ctx, election)
+	if err != nil {
+		return err
+	}
+	if _, err := b.use(ctx, at); err != nil {
+		return err
+	}
+	v := homeOf(keeper, election)
+	_, err = v.CompareAndSet(ctx, backend.Absent, Home{At: at})
+	if !errors.Is(err, backend.ErrVersion) {
+		return err
+	}
+	e, err := v.Get(ctx)
+	if err == nil && (e.Value.At != at || e.Value.To != "") {
+		err = fmt.Errorf("%w: it lives on %s; move it", ErrRefused, e.Value.At)
+	}
+	return err
+}
+
+// Move moves the election to the cluster with that name, as package migrate does, and without a
+// restart of any process: whoever waits in line joins again, on both clusters. A leader whose process
+// does not know yet of the move is asked to resign, once the others know; so its Run must campaign
+// again. From then on the term of a leader goes on over the move. If nobody stands in line, Move
+// itself stands there for a moment.
+//
+// Move blocks until the election has moved, or ctx ends. Then the move stands: call Move again, or
+// [Backend.Abort]. It fails with [ErrRefused] if the election is being moved to another cluster, or
+// anybody stands in its line on the new one. When it has returned, both clusters are still in use:
+// call [Backend.Finish].
+func (b *Backend) Move(ctx context.Context, election, to string) (err error) {
+	defer func() { err = wrap("move", election, err) }()
+	keeper, err := b.keeper(ctx, election)
+	if err != nil {
+		return err
+	}
+	e, err := b.settle(ctx, keeper, election)
+	if err != nil {
+		return err
+	}
+	h := e.Value
+	if h.To == "" && h.At != to {
+		if h, err = b.plan(ctx, h.At, to); err != nil {
+			return err
+		}
+	}
+	switch {
+	case h.To == "":
+		return nil // it lives there
+	case h.To != to:
+		return fmt.Errorf("%w: it is being moved from %s to %s; finish or abort that", ErrRefused, h.At, h.To)
+	}
+	m, err := b.move(ctx, h)
+	if err != nil {
+		return err
+	}
+	if s, err := m.Status(ctx, election); err != nil {
+		return err
+	} else if s.Phase == migrate.Moved {
+		return nil
+	}
+	if err := m.Check(ctx, election); err != nil {
+		return err
+	}
+	if _, err := m.Begin(ctx, election); err != nil {
+		return err
+	}
+	// The gate stands before anybody is sent there. The write makes an abort fail that has begun before
+	// and has not taken the gate away.
+	if _, err := homeOf(keeper, election).CompareAndSet(ctx, e.Version, h); err != nil {
+		if !errors.Is(err, backend.ErrVersion) {
+			return err
+		}
+		if e, gerr := homeOf(keeper, election).Get(ctx); gerr == nil && !e.Value.same(h) {
+			_, gerr = m.Abort(ctx, election) // or the gate would stand in the way of other moves
+			err = errors.Join(err, gerr)
+		}
+		return fmt.Errorf("%w: somebody else moves it, too; look where it is", err)
+	}
+	if err := ring(ctx, keeper, election, h); err != nil {
+		return err
+	}
+	return b.cutover(ctx, election, h, m)
+}
+
+// plan returns the Home of an election that is about to move.
+func (b *Backend) plan(ctx context.Context, at, to string) (Home, error) {
+	from, err := b.use(ctx, at)
+	if err != nil {
+		return Home{}, err
+	}
+	c, err := b.use(ctx, to)
+	if err != nil {
+		return Home{}, err
+	}
+	return Home{At: at, To: to, AtURL: backend.Redact(from.URL), ToURL: backend.Redact(c.URL)}, nil
+}
+
+// A leader that has no member on the new cluster does not know of the move, or of an earlier one only.
+// Move asks it to resign
+const (
+	soon  = 2 * time.Second  // after the others have had this time to join again, and all have
+	later = 20 * time.Second // and after this one in any case: candidates of other programs never will
+)
+
+// cutover waits until the leader stands on both clusters, and then has it cut over.
+func (b *Backend) cutover(ctx context.Context, election string, h Home, m *migrate.Backend) error {
+	from, err := b.use(ctx, h.At)
+	if err != nil {
+		return err
+	}
+	old := elect.New(from.b, election, nil)
+	wait := backoff.New(ctx)
+	for asked := time.Now(); ; {
+		s, err := m.Status(ctx, election)
+		switch {
+		case err != nil:
+		case s.Phase == migrate.Moved, s.Ready:
+			_, err = m.Cutover(ctx, election)
+			return err
+		case s.Phase != migrate.Begun && s.Phase != migrate.Asked && s.Phase != migrate.Sealed:
+			return fmt.Errorf("%w: %s", ErrRefused, s.Next) // somebody has aborted it
+		case len(s.OnFrom) == 0:
+			err = standIn(ctx, election, m)
+		case time.Since(asked) > later, time.Since(asked) > soon && othersKnow(s):
+			asked = time.Now()
+			_, err = old.AskToResign(ctx)
+		}
+		if err != nil && !again.Passing(err) && !errors.Is(err, elect.ErrNoLeader) && !errors.Is(err, elect.ErrNotFirst) {
+			return err
+		}
+		if wait.After(ctx, err) != nil {
+			return fmt.Errorf("%w; it waits for this: %v", wait.Cause(ctx), s.Blocks)
+		}
+	}
+}
+
+// othersKnow reports whether all candidates but the leader know of the move.
+func othersKnow(s migrate.Status) bool {
+	return !slices.ContainsFunc(s.OnFrom[1:], func(c migrate.Candidate) bool { return c.Mode == migrate.OldOnly })
+}
+
+// standIn leads an election that nobody stands in, for as long as the cutover takes.
+func standIn(ctx context.Context, election string, m *migrate.Backend) error {
+	t, err := elect.New(m, election, &elect.Options{ID: "spread-move"}).TryCampaign(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = m.Cutover(ctx, election)
+	return errors.Join(err, t.Resign(ctx))
+}
+
+// Finish ends a move: the old cluster is not needed any more for this election. It fails with
+// [ErrRefused] if the election has not moved, and as long as anybody stands in line on the old
+// cluster: a candidate of this package joins the new one within a session time, and one of another
+// program waits behind the seal for ever. A record that leaders write through their terms goes along
+// when it is written on the new cluster for the first time: have that done before, since nobody reads
+// the old one afterwards. Finish blocks for a few round trips. It is no error that it is done already.
+func (b *Backend) Finish(ctx context.Context, election string) (err error) {
+	defer func() { err = wrap("finish", election, err) }()
+	return b.settleMove(ctx, election, func(h Home) Home { return Home{At: h.To} }, (*migrate.Backend).Finish)
+}
+
+// Abort takes a move back that has not been made: the election stays where it is. It fails with
+// [ErrRefused] if it has moved already. It blocks until nobody stands on the new cluster, or ctx
+// ends. It is no error that there is no move.
+func (b *Backend) Abort(ctx context.Context, election string) (err error) {
+	defer func() { err = wrap("abort", election, err) }()
+	return b.settleMove(ctx, election, func(h Home) Home { return Home{At: h.At} }, (*migrate.Backend).Abort)
+}
+
+// settleMove takes the last step of a move, and writes down where the election is after it.
+func (b *Backend) settleMove(ctx context.Context, election string, after func(Home) Home, step func(*migrate.Backend, context.Context, string) (migrate.Status, error)) error {
+	keeper, err := b.keeper(ctx, election)
+	if err != nil {
+		return err
+	}
+	e, err := homeOf(keeper, election).Get(ctx)
+	if err != nil {
+		return err
+	}
+	if e.Value.To != "" {
+		m, err := b.move(ctx, e.Value)
+		if err != nil {
+			return err
+		}
+		if _, err := step(m, ctx, election); err != nil {
+			return err
+		}
+		h := after(e.Value)
+		if _, err := homeOf(keeper, election).CompareAndSet(ctx, e.Version, h); err != nil {
+			return err
+		}
+		e.Value = h
+	}
+	return ring(ctx, keeper, election, e.Value)
+}

@@ -1,0 +1,376 @@
+package spread_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/memory"
+	"github.com/succession-dev/succession/migrate"
+	"github.com/succession-dev/succession/spread"
+)
+
+const election = "reports"
+
+// other returns the other one of the two clusters.
+func other(at string) string { return map[string]string{"a": "b", "b": "a"}[at] }
+
+// finish ends the move, when those who stand on the old cluster have followed.
+func (w *world) finish(b *process, name string) {
+	w.t.Helper()
+	w.until("the move ends", 5*ttl, func() bool {
+		err := b.Finish(w.ctx, name)
+		if err != nil && !errors.Is(err, spread.ErrRefused) {
+			w.t.Fatal(err)
+		}
+		return err == nil
+	})
+}
+
+// An election moves while it is led and others wait, there and back. Nobody is restarted; the leader
+// hands over once, to one who knows of the move, and the term of that one goes on over the move.
+func TestMove(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		for _, name := range []string{"p", "q", "r"} {
+			w.process(name, "a", "b").run(election)
+			w.until("p leads", time.Minute, func() bool { return w.leader(election) == "p" })
+			time.Sleep(time.Second)
+		}
+		bystander := w.process("bystander", "a", "b")
+		others := names(10)
+		bystander.run(others...)
+		time.Sleep(time.Second)
+		tokens := make(map[string]uint64)
+		for _, name := range others {
+			tokens[name] = w.newest[name]
+		}
+		op := w.process("operator", "a", "b")
+		terms := 1
+		for range 3 {
+			led := w.leader(election)
+			from := w.at(election)
+			to := other(from)
+			began := time.Now()
+			ctx, cancel := context.WithTimeout(w.ctx, time.Minute)
+			defer cancel()
+			if err := op.Move(ctx, election, to); err != nil {
+				t.Fatalf("move from %s to %s: %v", from, to, err)
+			}
+			token := w.newest[election]
+			leads := w.leader(election)
+			if leads == led || leads == "" {
+				t.Errorf("after the move to %s, %q leads, and %s did", to, leads, led)
+			}
+			terms++
+			if w.terms[election] != terms {
+				t.Errorf("after the move to %s there were %d terms, want %d", to, w.terms[election], terms)
+			}
+			if d := time.Since(began); d > 10*time.Second {
+				t.Errorf("the move to %s took %v", to, d)
+			}
+			if h, _, err := op.Where(w.ctx, election); err != nil || h.At != from || h.To != to {
+				t.Errorf("after the move: %+v, %v", h, err)
+			}
+			for range 2 {
+				if err := op.Move(w.ctx, election, to); err != nil {
+					t.Errorf("once more: %v", err)
+				}
+			}
+			w.finish(op, election)
+			if h, _, err := op.Where(w.ctx, election); err != nil || h != (spread.Home{At: to}) {
+				t.Errorf("after the end of the move: %+v, %v", h, err)
+			}
+			time.Sleep(2 * ttl)
+			if now := w.newest[election]; now != token {
+				t.Errorf("the term of %s did not go on", leads)
+			}
+			if at := w.at(election); at != to {
+				t.Errorf("candidates stand on %s, want %s", at, to)
+			}
+			if n := len(w.c[to].Members(election)); n < 3 {
+				t.Errorf("%d stand on %s, want 3 and perhaps a seal", n, to)
+			}
+		}
+		for _, name := range others {
+			if w.newest[name] != tokens[name] {
+				t.Errorf("the move of %s cost a term of %s", election, name)
+			}
+		}
+	}, "a", "b")
+}
+
+// When the move has ended, the old cluster is not needed: not by who leads and waits, nor by who
+// starts, as long as the founder can be asked.
+func TestMovedNeedsOldClusterNoMore(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		stop := w.process("p", "a", "b", "c").run(election)
+		w.until("p leads", time.Minute, func() bool { return w.leader(election) == "p" })
+		from := w.at(election)
+		var to, keeper string
+		for name := range w.c {
+			if w.c[name].Record(election+".spread").Version != backend.Absent {
+				keeper = name
+			} else {
+				to = name
+			}
+		}
+		if keeper != from {
+			t.Fatalf("the home of %s is kept by %s, and it lives on %s", election, keeper, from)
+		}
+		op := w.process("operator", "a", "b", "c")
+		if err := op.Move(w.ctx, election, to); err != nil {
+			t.Fatal(err)
+		}
+		w.finish(op, election)
+		w.process("q", "a", "b", "c").run(election)
+		time.Sleep(time.Second)
+		w.c[from].Pause()
+		time.Sleep(5 * ttl)
+		if got := w.leader(election); got != "p" {
+			t.Errorf("%q leads while the old cluster is out, want p", got)
+		}
+		go stop()
+		w.until("q leads", time.Minute, func() bool { return w.leader(election) == "q" })
+		w.c[from].Resume()
+	}, "a", "b", "c")
+}
+
+// An election in which nobody stands moves, too.
+func TestMoveOfNobody(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		op := w.process("operator", "a", "b")
+		if _, err := op.For(election).Session(w.ctx); err != nil {
+			t.Fatal(err)
+		}
+		h, _, _ := op.Where(w.ctx, election)
+		if err := op.Move(w.ctx, election, other(h.At)); err != nil {
+			t.Fatal(err)
+		}
+		if err := op.Finish(w.ctx, election); err != nil {
+			t.Fatal(err)
+		}
+		w.process("p", "a", "b").run(election)
+		w.until("p leads", time.Minute, func() bool { return w.leader(election) == "p" })
+		if at := w.at(election); at != other(h.At) {
+			t.Errorf("p stands on %s, want %s", at, other(h.At))
+		}
+	}, "a", "b")
+}
+
+// While an election moves, an outage of the new cluster is none of the others on the old one.
+func TestOutageWhileMoving(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		p := w.process("p", "a", "b")
+		h := home(t, p)
+		var beside []string
+		for _, name := range names(20) {
+			if _, falls, _ := p.Where(w.ctx, name); falls == h.At {
+				beside = append(beside, name)
+			}
+		}
+		p.run(append(beside, election)...)
+		time.Sleep(time.Second)
+		op := w.process("operator", "a", "b")
+		if err := op.Move(w.ctx, election, other(h.At)); err != nil {
+			t.Fatal(err)
+		}
+		w.c[other(h.At)].Pause()
+		time.Sleep(5 * ttl)
+		if got := w.leader(election); got != "" {
+			t.Errorf("%s leads %s, which has moved to a cluster that is out", got, election)
+		}
+		for _, name := range beside {
+			if w.leader(name) != "p" || w.terms[name] != 1 {
+				t.Errorf("%q leads %s in term %d, which did not move", w.leader(name), name, w.terms[name])
+			}
+		}
+		w.c[other(h.At)].Resume()
+		w.until("p leads again", time.Minute, func() bool { return w.leader(election) == "p" })
+	}, "a", "b")
+}
+
+// A process that has missed the whole move finds its way.
+func TestMoveIsMissed(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		p := w.process("p", "a", "b")
+		h := home(t, p)
+		stop := p.run(election)
+		w.until("p leads", time.Minute, func() bool { return w.leader(election) == "p" })
+		observer := w.process("observer", "a", "b")
+		watches := make(chan elect.Leader, 100)
+		w.wg.Go(func() {
+			for l, err := range elect.New(observer.For(election), election, nil).Observe(w.ctx) {
+				if err == nil {
+					watches <- l
+				}
+			}
+		})
+		time.Sleep(time.Second)
+		p.each(h.At, (*memory.Backend).Hide)
+		observer.each(h.At, (*memory.Backend).Hide)
+		q := w.process("q", "a", "b")
+		q.run(election)
+		w.until("q leads", time.Minute, func() bool { return w.leader(election) == "q" })
+		op := w.process("operator", "a", "b")
+		if err := op.Move(w.ctx, election, other(h.At)); err != nil {
+			t.Fatal(err)
+		}
+		w.finish(op, election)
+		token := w.newest[election]
+		p.each(h.At, (*memory.Backend).Heal)
+		observer.each(h.At, (*memory.Backend).Heal)
+		time.Sleep(3 * ttl)
+		if now := w.leader(election); now != "q" || w.newest[election] != token {
+			t.Errorf("%q leads with token %d; want q, with %d", now, w.newest[election], token)
+		}
+		w.until("p stands behind q", time.Minute, func() bool { return len(w.c[other(h.At)].Members(election)) == 2 })
+		var last elect.Leader
+		for len(watches) > 0 {
+			last = <-watches
+		}
+		if last.ID != "q" || last.Token != token || last.Pinned {
+			t.Errorf("an observer that missed the move sees %+v, want q with %d", last, token)
+		}
+		stop()
+	}, "a", "b")
+}
+
+// home gives the election a home.
+func home(t *testing.T, p *process) spread.Home {
+	t.Helper()
+	if _, err := p.For(election).Session(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	h, _, err := p.Where(t.Context(), election)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// each does something to each connection with the coordinator.
+func (p *process) each(coordinator string, f func(*memory.Backend)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, b := range p.clients[coordinator] {
+		f(b)
+	}
+}
+
+// A move that cannot be made is taken back, and the election stays.
+func TestAbort(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		p := w.process("p", "a", "b", "c")
+		h := home(t, p)
+		var to, third string
+		for name := range w.c {
+			if name != h.At {
+				to, third = name, to
+			}
+		}
+		// A client of another program leads, and never stands on both clusters.
+		foreign := w.c[h.At].Client("foreign")
+		defer foreign.Close()
+		s, err := foreign.Session(w.ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := s.Join(w.ctx, election, "foreign")
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.run(election)
+		time.Sleep(time.Second)
+		op := w.process("operator", "a", "b", "c")
+		ctx, cancel := context.WithTimeout(w.ctx, time.Minute)
+		defer cancel()
+		want(t, op.Move(ctx, election, to), context.DeadlineExceeded, "foreign")
+		want(t, op.Finish(w.ctx, election), spread.ErrRefused)
+		want(t, op.Move(w.ctx, election, third), spread.ErrRefused, "being moved from "+h.At+" to "+to)
+		for range 2 {
+			if err := op.Abort(w.ctx, election); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got, _, err := op.Where(w.ctx, election); err != nil || got != h {
+			t.Errorf("after the abort: %+v, %v; want %+v", got, err, h)
+		}
+		if err := s.Leave(w.ctx, m); err != nil {
+			t.Fatal(err)
+		}
+		w.until("p leads", time.Minute, func() bool { return w.leader(election) == "p" })
+		if at := w.at(election); at != h.At {
+			t.Errorf("p stands on %s, want %s", at, h.At)
+		}
+		if err := op.Move(w.ctx, election, third); err != nil {
+			t.Error(err)
+		}
+		want(t, op.Abort(w.ctx, election), spread.ErrRefused, "too late")
+		w.finish(op, election)
+		w.until("p leads", time.Minute, func() bool { return w.leader(election) == "p" })
+		if at := w.at(election); at != third {
+			t.Errorf("p stands on %s, want %s", at, third)
+		}
+	}, "a", "b", "c")
+}
+
+// Of two operators who move the election to different clusters at one moment, at most one does, and
+// the other is told so; the election moves on all the same.
+func TestTwoOperators(t *testing.T) {
+	for delay := range 12 {
+		inWorld(t, func(t *testing.T, w *world) {
+			p := w.process("p", "a", "b", "c")
+			h := home(t, p)
+			p.run(election)
+			w.process("q", "a", "b", "c").run(election)
+			w.until("somebody leads", time.Minute, func() bool { return w.leader(election) != "" })
+			time.Sleep(time.Second)
+			var targets []string
+			for _, name := range []string{"a", "b", "c"} {
+				if name != h.At {
+					targets = append(targets, name)
+				}
+			}
+			errs := make(chan error, 2)
+			for i, to := range targets {
+				op := w.process("operator", "a", "b", "c")
+				w.wg.Go(func() {
+					time.Sleep(time.Duration(i*delay) * 3 * time.Millisecond)
+					ctx, cancel := context.WithTimeout(w.ctx, time.Minute)
+					defer cancel()
+					errs <- op.Move(ctx, election, to)
+				})
+			}
+			done := 0
+			for range targets {
+				if err := <-errs; err == nil {
+					done++
+				} else if !errors.Is(err, spread.ErrRefused) && !errors.Is(err, backend.ErrVersion) && !errors.Is(err, migrate.ErrOther) {
+					t.Errorf("Move: %v", err)
+				}
+			}
+			op := w.process("operator", "a", "b", "c")
+			now, _, err := op.Where(w.ctx, election)
+			if err != nil || done > 1 || done == 1 != (now.To != "") {
+				t.Fatalf("%d operators have moved it; it lives on %+v, %v", done, now, err)
+			}
+			if done == 1 {
+				w.finish(op, election)
+			}
+			now, _, _ = op.Where(w.ctx, election)
+			for _, to := range []string{"a", "b", "c"} {
+				if to == now.At {
+					continue
+				}
+				if err := op.Move(w.ctx, election, to); err != nil {
+					t.Errorf("afterwards, to %s: %v", to, err)
+				}
+				w.finish(op, election)
+			}
+			w.until("somebody leads", time.Minute, func() bool { return w.leader(election) != "" })
+		}, "a", "b", "c")
+	}
+}

@@ -1,0 +1,48 @@
+package spread
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// Scheme is that of the URLs of this package, and the Backend of its errors.
+const Scheme = "spread"
+
+func init() { backend.Register(Scheme, open) }
+
+// open opens spread:FILE, or spread:?to=NAME=URL&to=NAME=URL. The schemes of the clusters must be
+// registered, as by importing their packages. A URL that is a parameter has its own & and ? escaped,
+// as net/url.QueryEscape does. open asks the clusters which they are: it fails if that is not as the
+// list says, or if no cluster can tell.
+func open(ctx context.Context, u *backend.URL) (backend.Backend, error) {
+	to := u.Texts("to")
+	if err := u.Err(); err != nil {
+		return nil, err
+	}
+	var source Source
+	switch {
+	case len(u.Hosts) > 0 || (u.Path == "") == (len(to) == 0):
+		return nil, fmt.Errorf("%w URL %s: want spread:FILE, or spread:?to=NAME=URL&to=NAME=URL with each URL escaped", backend.ErrInvalid, u)
+	case u.Path != "":
+		source = File(u.Path)
+	default:
+		var clusters []Cluster
+		for _, pair := range to {
+			name, url, ok := strings.Cut(pair, "=")
+			if !ok {
+				return nil, fmt.Errorf("%w URL %s: parameter to=%s: want to=NAME=URL", backend.ErrInvalid, u, backend.Redact(pair))
+			}
+			clusters = append(clusters, Cluster{name, url})
+		}
+		source = List(clusters...)
+	}
+	b := New(source, nil)
+	if _, err := b.founding(ctx, false); err != nil {
+		b.Close()
+		return nil, wrap("open", "", err)
+	}
+	return b, nil
+}

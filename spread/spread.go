@@ -1,0 +1,122 @@
+package spread
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/migrate"
+)
+
+// Options are the optional settings of a [Backend]. Nil and the zero value mean the defaults.
+type Options struct {
+	// Open opens a cluster by its URL. Nil means [backend.Open].
+	Open func(ctx context.Context, url string) (backend.Backend, error)
+	// Logger is told what a person wants to know: where an election was put, and moves. Nil
+	// discards.
+	Logger *slog.Logger
+}
+
+// A Backend is a process's handle on several clusters. It is safe for concurrent use.
+type Backend struct {
+	source Source
+	opener func(ctx context.Context, url string) (backend.Backend, error)
+	log    *slog.Logger
+
+	life      context.Context // ends with Close
+	end       context.CancelFunc
+	following sync.WaitGroup
+
+	mu       sync.Mutex
+	listed   []string            // the clusters of the list as it was last read, sorted
+	clusters map[string]*cluster // by name; also those that were in the list before
+	stamp    *stamp              // what all clusters carry; nil until it is known
+	homes    map[string]*home    // by election; those that this process has asked for
+	moves    map[route]*migrate.Backend
+	closed   bool
+}
+
+var _ backend.Backend = (*Backend)(nil)
+
+// New returns a handle on the clusters that source lists. It does not block and talks to nobody: what
+// is wrong with the list is reported by the first call that needs it. The caller closes it.
+func New(source Source, o *Options) *Backend {
+	if o == nil {
+		o = new(Options)
+	}
+	b := &Backend{
+		source:   source,
+		opener:   o.Open,
+		log:      cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
+		clusters: make(map[string]*cluster),
+		homes:    make(map[string]*home),
+		moves:    make(map[route]*migrate.Backend),
+	}
+	if b.opener == nil {
+		b.opener = backend.Open
+	}
+	b.life, b.end = context.WithCancel(context.Background())
+	return b
+}
+
+// For returns the backend of the election with the given name: a handle on the cluster that the
+// election lives on, whichever that is. It does not block. Everything that belongs to the election is
+// reached through it: the election itself, and the records that its leaders write. It has no line but
+// the election's own, no shared members and no items. The caller closes b, and not what For returns.
+func (b *Backend) For(election string) backend.Backend {
+	return &view{b: b, election: election, own: make(map[backend.Member]backend.Backend)}
+}
+
+// For returns what [Backend.For] does if b is a [*Backend], and otherwise b itself. So a program that
+// is given a URL runs on one cluster and on many:
+//
+//	b, err := backend.Open(ctx, url)
+//	...
+//	e := elect.New(spread.For(b, "reports"), "reports", nil)
+func For(b backend.Backend, election string) backend.Backend {
+	if s, ok := b.(*Backend); ok {
+		return s.For(election)
+	}
+	return b
+}
+
+// Session fails with [backend.ErrInvalid]. A session has one end and one deadline, and elections on
+// different clusters have different ones: see [Backend.For].
+func (b *Backend) Session(context.Context) (backend.Session, error) {
+	return nil, wrap("session", "", fmt.Errorf("%w call: several clusters have no session in common; use the backend of one election, which For returns", backend.ErrInvalid))
+}
+
+// Close ends this process's sessions with all clusters, at the same time; see [backend.Backend].
+func (b *Backend) Close() error {
+	b.mu.Lock()
+	b.closed = true
+	var all []backend.Backend
+	for _, c := range b.clusters {
+		all = append(all, c.b)
+	}
+	for _, m := range b.moves {
+		all = append(all, m)
+	}
+	b.mu.Unlock()
+	b.end()
+	errs := make([]error, len(all))
+	var closing sync.WaitGroup
+	for i, sub := range all {
+		closing.Go(func() { errs[i] = sub.Close() })
+	}
+	closing.Wait()
+	b.following.Wait()
+	return wrap("close", "", errors.Join(errs...))
+}
+
+// wrap wraps an error as this package's own are; nil stays nil.
+func wrap(op, name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &backend.Error{Backend: Scheme, Op: op, Name: name, Err: err}
+}

@@ -1,0 +1,206 @@
+package spread
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/record"
+)
+
+// stampRecord is the record that says of a cluster which one it is. No election's record has this
+// name, as an election's name is not empty.
+const stampRecord = homeSuffix
+
+// A stamp is what a cluster says of itself. Nothing of it ever changes, but that it becomes complete.
+type stamp struct {
+	ID       string   `json:"id"`       // of the clusters that belong together
+	Name     string   `json:"name"`     // of this one
+	Founders []string `json:"founders"` // those of the first list, sorted: they keep the homes of elections
+	Complete bool     `json:"complete"` // all founders have the stamp
+}
+
+// stampOf is the handle on a cluster's stamp.
+func stampOf(b backend.Backend) *record.Value[stamp] {
+	return record.New(b, stampRecord, record.JSON[stamp]())
+}
+
+// founding returns the complete stamp that the clusters of the list carry. If there is none, and all
+// have answered, founding makes the clusters of the list the founders if it may create; otherwise it
+// returns the zero stamp.
+func (b *Backend) founding(ctx context.Context, create bool) (stamp, error) {
+	b.mu.Lock()
+	known := b.stamp
+	b.mu.Unlock()
+	if known != nil {
+		return *known, nil
+	}
+	names, err := b.list(ctx)
+	if err != nil {
+		return stamp{}, err
+	}
+	s, err := b.find(ctx, names)
+	if err != nil || !s.Complete && !create {
+		return stamp{}, err
+	}
+	if !s.Complete {
+		if s, err = b.found(ctx, names); errors.Is(err, backend.ErrInvalid) { // perhaps another list has just been founded
+			if other, _ := b.find(ctx, names); other.Complete {
+				s, err = other, nil
+			}
+		}
+	}
+	if err != nil {
+		return stamp{}, err
+	}
+	for _, name := range s.Founders {
+		if _, err := b.named(ctx, name); err != nil {
+			return stamp{}, err
+		}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.stamp = &s
+	return s, nil
+}
+
+// others is how long find waits for the other clusters when one has told it the stamp: if they belong to
+// another list, it is better to hear it now than from the first that is used.
+const others = time.Second
+
+// find asks all clusters of the list at the same time, and returns their stamp if it is complete. One
+// that answers is enough. find returns the zero stamp if all have answered and none has one.
+func (b *Backend) find(ctx context.Context, names []string) (stamp, error) {
+	type answer struct {
+		name  string
+		stamp stamp
+		err   error
+	}
+	answers := make(chan answer, len(names))
+	var asking sync.WaitGroup
+	defer asking.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	for _, name := range names {
+		asking.Go(func() {
+			c, err := b.named(ctx, name)
+			if err != nil {
+				answers <- answer{name, stamp{}, err}
+				return
+			}
+			e, err := stampOf(c.b).Get(ctx)
+			answers <- answer{name, e.Value, err}
+		})
+	}
+	var found stamp
+	var errs error
+	var enough <-chan time.Time
+	for range names {
+		var a answer
+		select {
+		case a = <-answers:
+		case <-enough:
+			return found, nil
+		}
+		switch {
+		case a.err != nil:
+			errs = errors.Join(errs, fmt.Errorf("%s: %w", a.name, a.err))
+		case !a.stamp.Complete:
+		case a.stamp.Name != a.name, found.Complete && a.stamp.ID != found.ID:
+			return stamp{}, notItself(a.name, a.stamp)
+		default:
+			found, enough = a.stamp, time.After(others)
+		}
+	}
+	if found.Complete {
+		return found, nil
+	}
+	return stamp{}, errs
+}
+
+// found makes the clusters of the list the founders. First all get the stamp, each on condition that
+// it has none, and then it is made complete. So of two lists that have a cluster in common, at most
+// one is ever founded. Who founds the same list at the same moment takes part in this.
+func (b *Backend) found(ctx context.Context, names []string) (stamp, error) {
+	s := stamp{ID: rand.Text(), Founders: names}
+	entries := make([]record.Entry[stamp], len(names))
+	for i, name := range names {
+		s.Name = name
+		c, err := b.named(ctx, name)
+		if err == nil {
+			entries[i], err = put(ctx, c.b, s)
+		}
+		if err != nil {
+			return s, fmt.Errorf("%s: %w", name, err)
+		}
+		e := entries[i].Value
+		if e.Name != name || !slices.Equal(e.Founders, names) || i > 0 && e.ID != s.ID {
+			return s, fmt.Errorf("%w list of clusters %v: %s was put into another list, as %s of %v; give all processes one list, "+
+				"or delete the record %q there if that list was never used", backend.ErrInvalid, names, name, e.Name, e.Founders, stampRecord)
+		}
+		s.ID = e.ID // the first cluster decides
+	}
+	s.Complete = true
+	for i, name := range names {
+		if entries[i].Value.Complete {
+			continue
+		}
+		s.Name = name
+		c, err := b.named(ctx, name)
+		if err == nil {
+			_, err = stampOf(c.b).CompareAndSet(ctx, entries[i].Version, s)
+		}
+		if err != nil && !errors.Is(err, backend.ErrVersion) { // that is who makes it complete as well
+			return s, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	b.log.Info("these clusters belong together from now on", "clusters", names)
+	return s, nil
+}
+
+// put writes the stamp of a cluster if it has none, and returns the one that it has.
+func put(ctx context.Context, b backend.Backend, s stamp) (record.Entry[stamp], error) {
+	v := stampOf(b)
+	version, err := v.CompareAndSet(ctx, backend.Absent, s)
+	if errors.Is(err, backend.ErrVersion) {
+		e, gerr := v.Get(ctx)
+		if gerr != nil || e.Exists() { // otherwise the server that was asked lags behind
+			return e, gerr
+		}
+	}
+	return record.Entry[stamp]{Value: s, Version: version}, err
+}
+
+// admit returns an error unless sub is the cluster with that name. A cluster that was added to the
+// list gets its stamp by this.
+func (b *Backend) admit(ctx context.Context, name string, sub backend.Backend) error {
+	s, err := b.founding(ctx, true)
+	if err != nil {
+		return err
+	}
+	e, err := stampOf(sub).Get(ctx)
+	if err == nil && !e.Exists() && !slices.Contains(s.Founders, name) {
+		s.Name = name
+		e, err = put(ctx, sub, s)
+	}
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s: %w", name, err)
+	case !e.Exists():
+		return fmt.Errorf("%w cluster %s: it has lost the record %q, or its URL is that of another cluster; elections may be led elsewhere", backend.ErrInvalid, name, stampRecord)
+	case !e.Value.Complete && e.Value.ID != s.ID:
+		return fmt.Errorf("%w cluster %s: it was put into the list %v, which was never in use; delete the record %q there", backend.ErrInvalid, name, e.Value.Founders, stampRecord)
+	case e.Value.ID != s.ID || e.Value.Name != name:
+		return notItself(name, e.Value)
+	}
+	return nil
+}
+
+func notItself(name string, s stamp) error {
+	return fmt.Errorf("%w list of clusters: what it calls %s is the cluster %s of the list that begins with %v; correct the URL", backend.ErrInvalid, name, s.Name, s.Founders)
+}

@@ -1,0 +1,167 @@
+package spread
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/again"
+	"github.com/succession-dev/succession/internal/lazy"
+	"github.com/succession-dev/succession/migrate"
+)
+
+// A view is several clusters as the backend of one election.
+type view struct {
+	b        *Backend
+	election string
+
+	mu  sync.Mutex
+	own map[backend.Member]backend.Backend // what was joined, and the backend that holds it
+}
+
+var (
+	_ backend.Backend = (*view)(nil)
+	_ backend.Holder  = (*view)(nil)
+)
+
+// Session returns the live session with the cluster that the election lives on; see
+// [backend.Backend]. All elections of a process that live on one cluster share it.
+func (v *view) Session(ctx context.Context) (backend.Session, error) {
+	h, err := v.b.home(ctx, v.election)
+	if err != nil {
+		return nil, wrap("session", v.election, err)
+	}
+	sub, err := v.b.at(ctx, h.Home)
+	if err != nil {
+		return nil, wrap("session", v.election, err)
+	}
+	s, err := sub.Session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &session{Session: s, v: v, h: h, by: sub}, nil
+}
+
+// Hold returns files that hold m, if the cluster that it stands on has such files; see
+// [backend.Holder].
+func (v *view) Hold(m backend.Member) ([]*os.File, error) {
+	by := v.joined(m)
+	if by == nil {
+		return nil, wrap("hold", v.election, backend.ErrNotMember)
+	}
+	if c, ok := by.(*lazy.Backend); ok {
+		by = c.Opened()
+	}
+	h, ok := by.(backend.Holder)
+	if !ok {
+		return nil, nil
+	}
+	return h.Hold(m)
+}
+
+// joined returns the backend by which m was joined, or nil if it was not joined here.
+func (v *view) joined(m backend.Member) backend.Backend {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.own[identity(m)]
+}
+
+// identity is what a member is known by: what it said and whether it is pinned may differ.
+func identity(m backend.Member) backend.Member {
+	return backend.Member{Line: m.Line, Key: m.Key, Position: m.Position}
+}
+
+// Close does nothing: the clusters belong to the [Backend].
+func (v *view) Close() error { return nil }
+
+// A session is a session with the cluster that an election lives on. A candidate that waits in line
+// is told when the election gets another home, and then joins again. A leader is not disturbed.
+type session struct {
+	backend.Session
+	v  *view
+	h  *home
+	by backend.Backend
+}
+
+func (s *session) Join(ctx context.Context, line, value string) (backend.Member, error) {
+	if line != s.v.election {
+		return backend.Member{}, wrap("join", line, fmt.Errorf("%w line: this is the backend of %s, which may live on another cluster; call For(%[3]q)", backend.ErrInvalid, s.v.election, line))
+	}
+	m, err := s.Session.Join(ctx, line, value)
+	if err != nil {
+		return m, s.again(ctx, err)
+	}
+	s.v.mu.Lock()
+	defer s.v.mu.Unlock()
+	s.v.own[identity(m)] = s.by
+	return m, nil
+}
+
+func (s *session) Leave(ctx context.Context, m backend.Member) error {
+	err := s.Session.Leave(ctx, m)
+	if err == nil || errors.Is(err, backend.ErrSessionEnded) {
+		s.v.mu.Lock()
+		defer s.v.mu.Unlock()
+		delete(s.v.own, identity(m))
+	}
+	return err
+}
+
+func (s *session) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
+	p, err := s.Session.Ahead(ctx, m)
+	return p, s.again(ctx, err)
+}
+
+func (s *session) Gone(ctx context.Context, m backend.Member) error {
+	if s.v.joined(m) != nil { // a leader watches its own
+		return s.Session.Gone(ctx, m)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(s.h.left, func() { cancel(errMoved) })()
+	err := s.Session.Gone(ctx, m)
+	if errors.Is(context.Cause(ctx), errMoved) {
+		return errMoved
+	}
+	return err
+}
+
+// Line is for observers, whom no other call tells that the election was sealed here.
+func (s *session) Line(ctx context.Context, line string) (backend.Line, error) {
+	l, err := s.Session.Line(ctx, line)
+	if err == nil && line == s.v.election && l.Header.Sealed != "" {
+		if err := s.again(ctx, &backend.SealedError{To: l.Header.Sealed}); errors.Is(err, errMoved) {
+			return backend.Line{}, err
+		}
+	}
+	return l, err
+}
+
+// again makes err one after which a candidate joins again, if err says that the election has gone
+// from here and it has another home.
+func (s *session) again(ctx context.Context, err error) error {
+	if !errors.Is(err, backend.ErrSealed) && !errors.Is(err, migrate.ErrOther) && !errors.Is(err, migrate.ErrNotBegun) {
+		return err
+	}
+	changed, cerr := s.v.b.changed(ctx, s.v.election, s.h)
+	switch {
+	case cerr != nil && again.Passing(cerr):
+		return cerr
+	case changed:
+		return errMoved
+	}
+	return err
+}
+
+// JoinShared fails: an election with shared members cannot be moved.
+func (s *session) JoinShared(ctx context.Context, line, value string) (backend.Member, error) {
+	return backend.NoShares{}.JoinShared(ctx, line, value)
+}
+
+// Append fails: a line with items cannot be moved.
+func (s *session) Append(ctx context.Context, line, value string) (backend.Member, error) {
+	return backend.NoItems{}.Append(ctx, line, value)
+}

@@ -1,0 +1,205 @@
+package spread_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/memory"
+	"github.com/succession-dev/succession/spread"
+)
+
+const ttl = 10 * time.Second
+
+// A world is several clusters in memory, and everybody who leads there.
+type world struct {
+	t *testing.T
+	c map[string]*memory.Coordinator
+
+	mu     sync.Mutex
+	leads  map[string]*elect.Term // by election
+	who    map[string]string      // who leads, by election
+	newest map[string]uint64      // token, by election
+	terms  map[string]int         // how many there were, by election
+	wg     sync.WaitGroup
+	ctx    context.Context
+}
+
+// inWorld runs f in virtual time, with clusters of these names.
+func inWorld(t *testing.T, f func(t *testing.T, w *world), names ...string) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{
+			t: t, c: make(map[string]*memory.Coordinator), leads: make(map[string]*elect.Term),
+			who: make(map[string]string), newest: make(map[string]uint64), terms: make(map[string]int),
+		}
+		for i, name := range names {
+			w.c[name] = memory.New(&memory.Options{TTL: ttl, Slack: time.Second, Index: uint64(500 * i)})
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		w.ctx = ctx
+		defer w.wg.Wait()
+		defer cancel()
+		f(t, w)
+	})
+}
+
+// list is a list of clusters. A name is that of a coordinator of the world; NAME=COORDINATOR gives one
+// another name.
+func list(names ...string) []spread.Cluster {
+	var all []spread.Cluster
+	for _, name := range names {
+		name, c, ok := strings.Cut(name, "=")
+		if !ok {
+			c = name
+		}
+		all = append(all, spread.Cluster{Name: name, URL: "memory:" + c})
+	}
+	return all
+}
+
+// A process is one that has a list of clusters.
+type process struct {
+	*spread.Backend
+	w    *world
+	name string
+
+	running sync.WaitGroup // its campaigns
+
+	mu      sync.Mutex
+	clients map[string][]*memory.Backend // by coordinator
+}
+
+// process starts one. It is closed at the end of the test.
+func (w *world) process(name string, clusters ...string) *process {
+	p := &process{w: w, name: name, clients: make(map[string][]*memory.Backend)}
+	p.Backend = spread.New(spread.List(list(clusters...)...), &spread.Options{Open: p.open})
+	w.wg.Go(func() {
+		<-w.ctx.Done()
+		p.running.Wait()
+		p.Close()
+	})
+	return p
+}
+
+func (p *process) open(_ context.Context, url string) (backend.Backend, error) {
+	name := strings.TrimPrefix(url, "memory:")
+	c := p.w.c[name]
+	if c == nil {
+		return nil, fmt.Errorf("there is no coordinator %s", name)
+	}
+	b := c.Client(p.name)
+	b.Delay(time.Millisecond, time.Millisecond)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.clients[name] = append(p.clients[name], b)
+	return b, nil
+}
+
+// run campaigns for the elections until the world ends, or stop is called. It reports an error that
+// ends a campaign before.
+func (p *process) run(elections ...string) (stop func()) {
+	ctx, cancel := context.WithCancel(p.w.ctx)
+	var running sync.WaitGroup
+	for _, name := range elections {
+		running.Add(1)
+		p.running.Go(func() {
+			defer running.Done()
+			err := elect.New(p.For(name), name, &elect.Options{ID: p.name}).Run(ctx, func(ctx context.Context, t *elect.Term) error {
+				p.w.began(p, name, t)
+				<-ctx.Done()
+				p.w.ended(name, t)
+				return nil
+			})
+			if ctx.Err() == nil {
+				p.w.t.Errorf("%s: campaign for %s: %v", p.name, name, err)
+			}
+		})
+	}
+	return func() { cancel(); running.Wait() }
+}
+
+// began notes that p leads, and that nobody else does.
+func (w *world) began(p *process, name string, t *elect.Term) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if other := w.leads[name]; other != nil && other.Check() == nil {
+		w.t.Errorf("%s leads %s with token %d, while %s does with token %d", p.name, name, t.Token(), w.who[name], other.Token())
+	}
+	if t.Token() <= w.newest[name] {
+		w.t.Errorf("%s leads %s with token %d, after one with %d", p.name, name, t.Token(), w.newest[name])
+	}
+	w.leads[name], w.who[name], w.newest[name] = t, p.name, t.Token()
+	w.terms[name]++
+}
+
+func (w *world) ended(name string, t *elect.Term) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.leads[name] == t {
+		delete(w.leads, name)
+	}
+}
+
+// leader returns who leads now, or "".
+func (w *world) leader(name string) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if t := w.leads[name]; t != nil && t.Check() == nil {
+		return w.who[name]
+	}
+	return ""
+}
+
+// until waits until cond holds.
+func (w *world) until(what string, d time.Duration, cond func() bool) {
+	w.t.Helper()
+	for end := time.Now().Add(d); !cond(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			w.t.Fatalf("not after %v: %s", d, what)
+		}
+	}
+}
+
+// at returns the cluster on which somebody stands in the line of the election, or "" if there is none.
+func (w *world) at(name string) (at string) {
+	for cluster, c := range w.c {
+		for _, m := range c.Members(name) {
+			if !m.Pinned {
+				if at != "" && at != cluster {
+					w.t.Errorf("candidates of %s stand on %s and on %s", name, at, cluster)
+				}
+				at = cluster
+			}
+		}
+	}
+	return at
+}
+
+// names returns names of elections.
+func names(n int) (all []string) {
+	for i := range n {
+		all = append(all, fmt.Sprint("jobs/", i))
+	}
+	return all
+}
+
+func want(t *testing.T, err, target error, words ...string) {
+	t.Helper()
+	if !errors.Is(err, target) {
+		t.Errorf("error %v; want %v", err, target)
+		return
+	}
+	for _, word := range words {
+		if !strings.Contains(err.Error(), word) {
+			t.Errorf("the error %q does not say %q", err, word)
+		}
+	}
+}
