@@ -77,15 +77,13 @@ func (b *Backend) Move(ctx context.Context, election, to string) (err error) {
 	if err != nil {
 		return err
 	}
-	if s, err := m.Status(ctx, election); err != nil {
-		return err
-	} else if s.Phase == migrate.Moved {
-		return nil
+	s, err := m.Status(ctx, election)
+	if err == nil && s.Phase != migrate.Moved {
+		if err = m.Check(ctx, election); err == nil {
+			_, err = m.Begin(ctx, election)
+		}
 	}
-	if err := m.Check(ctx, election); err != nil {
-		return err
-	}
-	if _, err := m.Begin(ctx, election); err != nil {
+	if err != nil {
 		return err
 	}
 	// The gate stands before anybody is sent there. The write makes an abort fail that has begun before
@@ -119,11 +117,13 @@ func (b *Backend) plan(ctx context.Context, at, to string) (Home, error) {
 	return Home{At: at, To: to, AtURL: backend.Redact(from.URL), ToURL: backend.Redact(c.URL)}, nil
 }
 
-// A leader that has no member on the new cluster does not know of the move, or of an earlier one only.
-// Move asks it to resign
+// A leader without a member on the new cluster does not know of the move, or only of an earlier one. It
+// is asked to resign when the others have joined again, but not before soon: they may not even have
+// left the line yet. It is asked after later in any case, as candidates of other programs never join
+// again.
 const (
-	soon  = 2 * time.Second  // after the others have had this time to join again, and all have
-	later = 20 * time.Second // and after this one in any case: candidates of other programs never will
+	soon  = 2 * time.Second
+	later = 20 * time.Second
 )
 
 // cutover waits until the leader stands on both clusters, and then has it cut over.
@@ -138,10 +138,10 @@ func (b *Backend) cutover(ctx context.Context, election string, h Home, m *migra
 		s, err := m.Status(ctx, election)
 		switch {
 		case err != nil:
-		case s.Phase == migrate.Moved, s.Ready:
+		case s.Phase == migrate.Moved, s.Phase == migrate.Sealed, s.Ready:
 			_, err = m.Cutover(ctx, election)
 			return err
-		case s.Phase != migrate.Begun && s.Phase != migrate.Asked && s.Phase != migrate.Sealed:
+		case s.Phase != migrate.Begun && s.Phase != migrate.Asked:
 			return fmt.Errorf("%w: %s", ErrRefused, s.Next) // somebody has aborted it
 		case len(s.OnFrom) == 0:
 			err = standIn(ctx, election, m)

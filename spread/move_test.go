@@ -45,7 +45,7 @@ func TestMove(t *testing.T) {
 		time.Sleep(time.Second)
 		tokens := make(map[string]uint64)
 		for _, name := range others {
-			tokens[name] = w.newest[name]
+			tokens[name] = w.token(name)
 		}
 		op := w.process("operator", "a", "b")
 		terms := 1
@@ -59,14 +59,14 @@ func TestMove(t *testing.T) {
 			if err := op.Move(ctx, election, to); err != nil {
 				t.Fatalf("move from %s to %s: %v", from, to, err)
 			}
-			token := w.newest[election]
+			token := w.token(election)
 			leads := w.leader(election)
 			if leads == led || leads == "" {
 				t.Errorf("after the move to %s, %q leads, and %s did", to, leads, led)
 			}
 			terms++
-			if w.terms[election] != terms {
-				t.Errorf("after the move to %s there were %d terms, want %d", to, w.terms[election], terms)
+			if w.count(election) != terms {
+				t.Errorf("after the move to %s there were %d terms, want %d", to, w.count(election), terms)
 			}
 			if d := time.Since(began); d > 10*time.Second {
 				t.Errorf("the move to %s took %v", to, d)
@@ -84,7 +84,7 @@ func TestMove(t *testing.T) {
 				t.Errorf("after the end of the move: %+v, %v", h, err)
 			}
 			time.Sleep(2 * ttl)
-			if now := w.newest[election]; now != token {
+			if now := w.token(election); now != token {
 				t.Errorf("the term of %s did not go on", leads)
 			}
 			if at := w.at(election); at != to {
@@ -95,7 +95,7 @@ func TestMove(t *testing.T) {
 			}
 		}
 		for _, name := range others {
-			if w.newest[name] != tokens[name] {
+			if w.token(name) != tokens[name] {
 				t.Errorf("the move of %s cost a term of %s", election, name)
 			}
 		}
@@ -183,12 +183,43 @@ func TestOutageWhileMoving(t *testing.T) {
 			t.Errorf("%s leads %s, which has moved to a cluster that is out", got, election)
 		}
 		for _, name := range beside {
-			if w.leader(name) != "p" || w.terms[name] != 1 {
-				t.Errorf("%q leads %s in term %d, which did not move", w.leader(name), name, w.terms[name])
+			if w.leader(name) != "p" || w.count(name) != 1 {
+				t.Errorf("%q leads %s in term %d, which did not move", w.leader(name), name, w.count(name))
 			}
 		}
 		w.c[other(h.At)].Resume()
 		w.until("p leads again", time.Minute, func() bool { return w.leader(election) == "p" })
+	}, "a", "b")
+}
+
+// An election that an operator has moved by package migrate itself is where that says, once Move has
+// been told.
+func TestMovedByMigrate(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		op := w.process("operator", "a", "b")
+		at := home(t, op).At
+		to := other(at)
+		m := migrate.New(w.c[at].Client("old"), w.c[to].Client("new"), &migrate.Options{From: "memory:" + at, To: "memory:" + to, Begin: true})
+		defer m.Close()
+		term, err := elect.New(m, election, nil).Campaign(w.ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := m.Cutover(w.ctx, election); err != nil {
+			t.Fatal(err)
+		}
+		term.Resign(w.ctx)
+		_, err = elect.New(op.For(election), election, nil).Campaign(w.ctx)
+		want(t, err, backend.ErrSealed)
+		if err := op.Move(w.ctx, election, to); err != nil {
+			t.Fatal(err)
+		}
+		w.finish(op, election)
+		w.process("p", "a", "b").run(election)
+		w.until("p leads", time.Minute, func() bool { return w.leader(election) == "p" })
+		if now := w.at(election); now != to {
+			t.Errorf("p stands on %s, want %s", now, to)
+		}
 	}, "a", "b")
 }
 
@@ -219,12 +250,12 @@ func TestMoveIsMissed(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.finish(op, election)
-		token := w.newest[election]
+		token := w.token(election)
 		p.each(h.At, (*memory.Backend).Heal)
 		observer.each(h.At, (*memory.Backend).Heal)
 		time.Sleep(3 * ttl)
-		if now := w.leader(election); now != "q" || w.newest[election] != token {
-			t.Errorf("%q leads with token %d; want q, with %d", now, w.newest[election], token)
+		if now := w.leader(election); now != "q" || w.token(election) != token {
+			t.Errorf("%q leads with token %d; want q, with %d", now, w.token(election), token)
 		}
 		w.until("p stands behind q", time.Minute, func() bool { return len(w.c[other(h.At)].Members(election)) == 2 })
 		var last elect.Leader

@@ -66,7 +66,8 @@ func New(source Source, o *Options) *Backend {
 // For returns the backend of the election with the given name: a handle on the cluster that the
 // election lives on, whichever that is. It does not block. Everything that belongs to the election is
 // reached through it: the election itself, and the records that its leaders write. It has no line but
-// the election's own, no shared members and no items. The caller closes b, and not what For returns.
+// the election's own, no shared members and no items. The first session that is asked of it gives the
+// election a home. The caller closes b, and not what For returns.
 func (b *Backend) For(election string) backend.Backend {
 	return &view{b: b, election: election, own: make(map[backend.Member]backend.Backend)}
 }

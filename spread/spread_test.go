@@ -264,14 +264,14 @@ func TestOutage(t *testing.T) {
 		time.Sleep(time.Second)
 		homes, tokens := make(map[string]string), make(map[string]uint64)
 		for _, name := range all {
-			homes[name], tokens[name] = w.at(name), w.newest[name]
+			homes[name], tokens[name] = w.at(name), w.token(name)
 		}
 		w.c["a"].Pause()
 		time.Sleep(3 * ttl)
 		for _, name := range all {
 			leads := w.leader(name) != ""
-			if on := homes[name] == "b"; leads != on || on && tokens[name] != w.newest[name] {
-				t.Errorf("%s lives on %s; leads: %v, token %d after %d", name, homes[name], leads, w.newest[name], tokens[name])
+			if on := homes[name] == "b"; leads != on || on && tokens[name] != w.token(name) {
+				t.Errorf("%s lives on %s; leads: %v, token %d after %d", name, homes[name], leads, w.token(name), tokens[name])
 			}
 		}
 		stopped := make(chan struct{})

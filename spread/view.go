@@ -9,6 +9,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/again"
+	"github.com/succession-dev/succession/internal/backoff"
 	"github.com/succession-dev/succession/internal/lazy"
 	"github.com/succession-dev/succession/migrate"
 )
@@ -25,6 +26,9 @@ type view struct {
 var (
 	_ backend.Backend = (*view)(nil)
 	_ backend.Holder  = (*view)(nil)
+
+	_ backend.PlaceWatcher = (*session)(nil)
+	_ backend.HeadReader   = (*session)(nil)
 )
 
 // Session returns the live session with the cluster that the election lives on; see
@@ -48,7 +52,9 @@ func (v *view) Session(ctx context.Context) (backend.Session, error) {
 // Hold returns files that hold m, if the cluster that it stands on has such files; see
 // [backend.Holder].
 func (v *view) Hold(m backend.Member) ([]*os.File, error) {
-	by := v.joined(m)
+	v.mu.Lock()
+	by := v.own[identity(m)]
+	v.mu.Unlock()
 	if by == nil {
 		return nil, wrap("hold", v.election, backend.ErrNotMember)
 	}
@@ -60,13 +66,6 @@ func (v *view) Hold(m backend.Member) ([]*os.File, error) {
 		return nil, nil
 	}
 	return h.Hold(m)
-}
-
-// joined returns the backend by which m was joined, or nil if it was not joined here.
-func (v *view) joined(m backend.Member) backend.Backend {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.own[identity(m)]
 }
 
 // identity is what a member is known by: what it said and whether it is pinned may differ.
@@ -115,23 +114,36 @@ func (s *session) Ahead(ctx context.Context, m backend.Member) (backend.Place, e
 	return p, s.again(ctx, err)
 }
 
-func (s *session) Gone(ctx context.Context, m backend.Member) error {
-	if s.v.joined(m) != nil { // a leader watches its own
-		return s.Session.Gone(ctx, m)
-	}
+// WatchPlace is [backend.PlaceWatcher]: the cluster's own, or a substitute for it. A member that waits
+// behind others is also woken when the election gets another home.
+func (s *session) WatchPlace(ctx context.Context, m backend.Member, after backend.Place) (backend.Place, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(s.h.left, func() { cancel(errMoved) })()
-	err := s.Session.Gone(ctx, m)
-	if errors.Is(context.Cause(ctx), errMoved) {
-		return errMoved
+	if !after.First {
+		defer context.AfterFunc(s.h.left, func() { cancel(errMoved) })()
 	}
-	return err
+	p, err := again.WatchPlace(ctx, s.Session, m, after, backoff.JitterOf(ctx))
+	if errors.Is(context.Cause(ctx), errMoved) {
+		return backend.Place{}, errMoved
+	}
+	return p, s.again(ctx, err)
 }
 
-// Line is for observers, whom no other call tells that the election was sealed here.
 func (s *session) Line(ctx context.Context, line string) (backend.Line, error) {
-	l, err := s.Session.Line(ctx, line)
+	return s.look(ctx, line, s.Session.Line)
+}
+
+// Head is [backend.HeadReader]: the cluster's own, or Line.
+func (s *session) Head(ctx context.Context, line string) (backend.Line, error) {
+	if h, ok := s.Session.(backend.HeadReader); ok {
+		return s.look(ctx, line, h.Head)
+	}
+	return s.Line(ctx, line)
+}
+
+// look reads a line for an observer, whom no other call tells that the election was sealed here.
+func (s *session) look(ctx context.Context, line string, read func(context.Context, string) (backend.Line, error)) (backend.Line, error) {
+	l, err := read(ctx, line)
 	if err == nil && line == s.v.election && l.Header.Sealed != "" {
 		if err := s.again(ctx, &backend.SealedError{To: l.Header.Sealed}); errors.Is(err, errMoved) {
 			return backend.Line{}, err

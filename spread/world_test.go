@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -36,19 +37,24 @@ type world struct {
 func inWorld(t *testing.T, f func(t *testing.T, w *world), names ...string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{
-			t: t, c: make(map[string]*memory.Coordinator), leads: make(map[string]*elect.Term),
-			who: make(map[string]string), newest: make(map[string]uint64), terms: make(map[string]int),
-		}
+		w, end := newWorld(t)
+		defer end()
 		for i, name := range names {
 			w.c[name] = memory.New(&memory.Options{TTL: ttl, Slack: time.Second, Index: uint64(500 * i)})
 		}
-		ctx, cancel := context.WithCancel(t.Context())
-		w.ctx = ctx
-		defer w.wg.Wait()
-		defer cancel()
 		f(t, w)
 	})
+}
+
+// newWorld returns a world without clusters. The caller calls end, which stops and closes all processes.
+func newWorld(t *testing.T) (w *world, end func()) {
+	w = &world{
+		t: t, c: make(map[string]*memory.Coordinator), leads: make(map[string]*elect.Term),
+		who: make(map[string]string), newest: make(map[string]uint64), terms: make(map[string]int),
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	w.ctx = ctx
+	return w, func() { cancel(); w.wg.Wait() }
 }
 
 // list is a list of clusters. A name is that of a coordinator of the world; NAME=COORDINATOR gives one
@@ -72,6 +78,8 @@ type process struct {
 	name string
 
 	running sync.WaitGroup // its campaigns
+	stop    func()         // ends them
+	killed  atomic.Bool
 
 	mu      sync.Mutex
 	clients map[string][]*memory.Backend // by coordinator
@@ -81,8 +89,13 @@ type process struct {
 func (w *world) process(name string, clusters ...string) *process {
 	p := &process{w: w, name: name, clients: make(map[string][]*memory.Backend)}
 	p.Backend = spread.New(spread.List(list(clusters...)...), &spread.Options{Open: p.open})
-	w.wg.Go(func() {
-		<-w.ctx.Done()
+	return p.start()
+}
+
+// start has the process closed at the end of the test, when its campaigns have ended.
+func (p *process) start() *process {
+	p.w.wg.Go(func() {
+		<-p.w.ctx.Done()
 		p.running.Wait()
 		p.Close()
 	})
@@ -118,7 +131,7 @@ func (p *process) run(elections ...string) (stop func()) {
 				p.w.ended(name, t)
 				return nil
 			})
-			if ctx.Err() == nil {
+			if ctx.Err() == nil && !p.killed.Load() {
 				p.w.t.Errorf("%s: campaign for %s: %v", p.name, name, err)
 			}
 		})
@@ -156,6 +169,20 @@ func (w *world) leader(name string) string {
 		return w.who[name]
 	}
 	return ""
+}
+
+// token returns the newest token of the election.
+func (w *world) token(name string) uint64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.newest[name]
+}
+
+// count returns how many terms the election had.
+func (w *world) count(name string) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.terms[name]
 }
 
 // until waits until cond holds.

@@ -1,0 +1,125 @@
+package spread_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/memory"
+)
+
+// Operators move an election to and fro, give up, take moves back and end them, while processes
+// crash and are cut off, connections break, answers are lost, and clusters are out.
+// Nobody leads beside another, tokens grow, and afterwards the election is led and can be moved.
+func TestMovesThroughFaults(t *testing.T) {
+	for seed := range 12 {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) { movesThroughFaults(t, w, rand.New(rand.NewPCG(1, uint64(seed)))) }, "a", "b", "c", "d")
+		})
+	}
+}
+
+func movesThroughFaults(t *testing.T, w *world, r *rand.Rand) {
+	home(t, w.process("first", "a", "b", "c"))
+	names := []string{"a", "b", "c", "d"}
+	var all []*process
+	started := 0
+	begin := func() *process {
+		started++
+		p := w.process(fmt.Sprint("p", started), "a", "b", "c", "d")
+		p.stop = p.run(election)
+		return p
+	}
+	for range 4 {
+		all = append(all, begin())
+	}
+
+	// Two operators. An error of theirs is none of the test's, unless it says that a record is damaged.
+	ctx, calm := context.WithCancel(w.ctx)
+	for range 2 {
+		dice := rand.New(rand.NewPCG(2, r.Uint64()))
+		w.wg.Go(func() {
+			for ctx.Err() == nil {
+				op := w.process("operator", names...)
+				step, cancel := context.WithTimeout(ctx, time.Duration(dice.IntN(40))*time.Second)
+				var err error
+				switch n := dice.IntN(8); {
+				case n < 4:
+					err = op.Move(step, election, names[dice.IntN(4)])
+				case n < 5:
+					err = op.Abort(step, election)
+				default:
+					err = op.Finish(step, election)
+				}
+				cancel()
+				op.Close()
+				if errors.Is(err, backend.ErrHeader) {
+					t.Errorf("an operator: %v", err)
+				}
+				select {
+				case <-ctx.Done():
+				case <-time.After(time.Duration(dice.IntN(5000)) * time.Millisecond):
+				}
+			}
+		})
+	}
+	for range 40 {
+		i := r.IntN(len(all))
+		p, cluster := all[i], names[r.IntN(4)]
+		lasts := time.Duration(r.IntN(25)) * time.Second
+		switch r.IntN(6) {
+		case 0:
+			p.each(cluster, (*memory.Backend).Disconnect)
+		case 1:
+			p.each(cluster, (*memory.Backend).Cut)
+			time.AfterFunc(lasts, func() { p.each(cluster, (*memory.Backend).Heal) })
+		case 2:
+			w.c[cluster].Pause()
+			time.AfterFunc(lasts, w.c[cluster].Resume)
+		case 3:
+			for _, p := range all {
+				p.each(cluster, func(b *memory.Backend) { b.LoseAnswer(memory.OpPut, memory.OpJoin, memory.OpPin, memory.OpLeave) })
+			}
+		case 4:
+			p.killed.Store(true)
+			for _, cluster := range names {
+				p.each(cluster, (*memory.Backend).Kill)
+			}
+			w.wg.Go(p.stop)
+			all[i] = begin()
+		case 5:
+			w.c[cluster].Restart()
+		}
+		time.Sleep(time.Duration(r.IntN(8000)) * time.Millisecond)
+	}
+	calm()
+	for _, c := range w.c {
+		c.Resume()
+	}
+	for _, p := range all {
+		for _, cluster := range names {
+			p.each(cluster, (*memory.Backend).Heal)
+		}
+	}
+	op := w.process("last operator", names...)
+	h, _, err := op.Where(w.ctx, election)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h.To != "" {
+		if err := op.Move(w.ctx, election, h.To); err != nil {
+			t.Fatalf("move from %s to %s: %v", h.At, h.To, err)
+		}
+		w.finish(op, election)
+	}
+	w.until("somebody leads", 5*time.Minute, func() bool { return w.leader(election) != "" })
+	h, _, _ = op.Where(w.ctx, election)
+	if at := w.at(election); at != h.At {
+		t.Errorf("the election is led on %q, and lives on %s", at, h.At)
+	}
+	t.Logf("%d terms, %d processes", w.count(election), started)
+}
