@@ -10,8 +10,9 @@
 //     demand.
 //   - conformance checks whether a driver, and a coordinator, keep the contract.
 //   - migrate moves a live election from one coordinator to another.
+//   - spread has each election on one of several clusters, by its name.
 //   - cmd/succession is the command.
 //
-// Packages elect, backend, memory, conformance and migrate import the standard library
+// Packages elect, backend, memory, conformance, migrate and spread import the standard library
 // only. The rest of the tree, and how it is tested, is in CONTRIBUTING.md.
 package succession

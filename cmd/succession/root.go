@@ -41,7 +41,8 @@ The coordinator keeps the line. --url says which:
   local:/var/lib/app                 the same, with a folder of your choice
   zookeeper://h1:2181,h2:2181/app    a ZooKeeper ensemble
   etcd://h1:2379,h2:2379/app         an etcd cluster
-  consul://127.0.0.1:8500/app        a Consul cluster, by the agent on this machine`,
+  consul://127.0.0.1:8500/app        a Consul cluster, by the agent on this machine
+  spread:/etc/app/clusters.json      several of these, which share the elections`,
 		Example: `  succession demo
   succession run reports -- ./send-reports --hourly
   succession leader reports
@@ -66,7 +67,7 @@ The coordinator keeps the line. --url says which:
 	for id, cmds := range map[string][]*cobra.Command{
 		"lead":   {run.Command(&g), run.LockCommand(&g), demo.Command(&g)},
 		"look":   {newLeader(&g), newWatch(&g), newLine(&g)},
-		"act":    {newResign(&g), newFence(&g), migrate.Command(&g)},
+		"act":    {newResign(&g), newFence(&g), migrate.Command(&g), newSpread(&g)},
 		"record": {newGet(&g), newSet(&g), newFollow(&g), newDelete(&g)},
 		"share":  {newQueue(&g), newGroup(&g)},
 		"test":   {suite.Command(&g)},

@@ -11,6 +11,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/spread"
 )
 
 // DefaultURL is the coordinator where nobody has named one.
@@ -55,8 +56,8 @@ func (g *Flags) WithTimeout(ctx context.Context) (context.Context, context.Cance
 
 // With calls f with the election name; see [Flags.WithBackend].
 func (g *Flags) With(name string, f func(ctx, opening context.Context, e *elect.Election) error) error {
-	return g.WithBackend(name, func(ctx, opening context.Context, b backend.Backend) error {
-		return f(ctx, opening, elect.New(b, name, nil))
+	return g.open(name, func(ctx, opening context.Context, b backend.Backend) error {
+		return f(ctx, opening, elect.New(spread.For(b, name), name, nil))
 	})
 }
 
@@ -64,6 +65,29 @@ func (g *Flags) With(name string, f func(ctx, opening context.Context, e *elect.
 // election or record can have the name. The first context of f ends with a signal, the second
 // one also after --timeout.
 func (g *Flags) WithBackend(name string, f func(ctx, opening context.Context, b backend.Backend) error) error {
+	return g.open(name, func(ctx, opening context.Context, b backend.Backend) error {
+		if _, several := b.(*spread.Backend); several {
+			return ErrSeveral
+		}
+		return f(ctx, opening, b)
+	})
+}
+
+// ErrSeveral is why a command that is not about one election needs one coordinator.
+var ErrSeveral = fmt.Errorf("%w URL: several clusters have elections alone; name the one with --url that has this (of an election \"succession spread where\" says which)", backend.ErrInvalid)
+
+// WithClusters is [Flags.WithBackend] for commands that are about several clusters.
+func (g *Flags) WithClusters(name string, f func(ctx, opening context.Context, b *spread.Backend) error) error {
+	return g.open(name, func(ctx, opening context.Context, b backend.Backend) error {
+		several, ok := b.(*spread.Backend)
+		if !ok {
+			return fmt.Errorf("%w URL: name several clusters, as in: --url spread:/etc/app/clusters.json", backend.ErrInvalid)
+		}
+		return f(ctx, opening, several)
+	})
+}
+
+func (g *Flags) open(name string, f func(ctx, opening context.Context, b backend.Backend) error) error {
 	if err := backend.CheckName(name); err != nil {
 		return err
 	}

@@ -26,6 +26,8 @@ type right struct {
 	take func(ctx context.Context, b backend.Backend, name string, o *elect.Options) (held, error)
 	// won says that the waiting is over.
 	won string
+	// spreads says that several clusters can have it; see package spread.
+	spreads bool
 	// tooLate is why the waiting ends after --wait; nil without that flag.
 	tooLate func(name string, wait time.Duration) error
 }
@@ -74,7 +76,7 @@ func notElected(name string, wait time.Duration) error {
 
 // Command returns the subcommand run.
 func Command(g *connect.Flags) *cobra.Command {
-	o := runOptions{right: right{lead, "elected leader of", notElected}}
+	o := runOptions{right: right{lead, "elected leader of", true, notElected}}
 	cmd := &cobra.Command{
 		Use:   "run [flags] NAME -- CMD [ARG...]",
 		Short: "Run a command only while this process leads",

@@ -19,6 +19,7 @@ import (
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/internal/backoff"
+	"github.com/succession-dev/succession/spread"
 )
 
 // A runner is one process that wants to run its command as a leader, or with another right. One
@@ -71,21 +72,26 @@ func runElected(g *connect.Flags, o runOptions, name, path string, argv []string
 // run opens the coordinator and leads, again and again with --restart. Its result
 // is the exit code, as a [*ui.ExitError]; nil is 0.
 func (r *runner) run() error {
-	var b backend.Backend
+	var opened backend.Backend
 	err := r.attend(context.Background(), func(ctx context.Context) (err error) {
-		b, err = connect.Open(ctx, r.url)
+		opened, err = connect.Open(ctx, r.url)
 		return err
 	})
 	if err != nil {
 		return r.left(err)
 	}
+	if _, several := opened.(*spread.Backend); several && !r.o.right.spreads {
+		opened.Close()
+		return connect.ErrSeveral
+	}
+	b := spread.For(opened, r.name)
 	for {
 		h, err := r.campaign(b)
 		if err != nil {
 			if errors.Is(err, errHurry) {
 				return r.left(err) // the coordinator ends what was joined
 			}
-			b.Close()
+			opened.Close()
 			return r.left(err)
 		}
 		r.led = true
@@ -93,7 +99,7 @@ func (r *runner) run() error {
 		if lost && r.o.restart && r.leaving == nil {
 			continue
 		}
-		if cerr := b.Close(); cerr != nil {
+		if cerr := opened.Close(); cerr != nil {
 			r.report.warn("closing", "the session could not be ended: "+cerr.Error(), cause(cerr))
 		}
 		return err

@@ -22,7 +22,7 @@ type takeOptions struct {
 // TakeCommand returns the subcommand queue take.
 func TakeCommand(g *connect.Flags) *cobra.Command {
 	k := new(takeOptions)
-	o := runOptions{right: right{k.take, "took an item of", k.tooLate}}
+	o := runOptions{right: right{k.take, "took an item of", false, k.tooLate}}
 	cmd := &cobra.Command{
 		Use:   "take [flags] NAME [-- CMD [ARG...]]",
 		Short: "Take the first item that is free, and work on it",

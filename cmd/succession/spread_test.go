@@ -1,0 +1,57 @@
+//go:build linux
+
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// Elections on two clusters, at the shell: where they live, a move of one that is led, and what is
+// refused.
+func TestSpread(t *testing.T) {
+	url := "spread:?to=east=" + localURL(t) + "&to=west=" + localURL(t)
+	do := func(want int, said string, args ...string) {
+		t.Helper()
+		code, stdout, stderr := here(append([]string{"--url", url}, args...)...)
+		if code != want || !strings.Contains(stdout+stderr, said) {
+			t.Errorf("%v: exit code %d, want %d; it said %q and %q, want %q", args, code, want, stdout, stderr, said)
+		}
+	}
+	do(0, "nowhere yet; it falls to west", "spread", "where", "reports")
+	do(0, "", "spread", "put", "reports", "east")
+	do(0, "east\n", "spread", "where", "reports")
+	do(1, "it lives on east", "spread", "put", "reports", "west")
+
+	web1 := start(t, "--url", url, "run", "--restart", "--id", "web-1", "reports", "--", "sleep", "1000")
+	first := web1.event("elected").Token
+	start(t, "--url", url, "run", "--restart", "--id", "web-2", "reports", "--", "sleep", "1000").event("waiting")
+	do(0, "web-1", "leader", "reports")
+	do(0, "", "spread", "move", "reports", "west")
+	do(0, "east, and is being moved to west", "spread", "where", "reports")
+	do(0, `{"at":"east","to":"west","falls_to":"west"}`, "spread", "where", "reports", "-o", "json")
+	do(0, "web-2", "leader", "reports")
+	do(1, "too late", "spread", "abort", "reports")
+	do(0, "", "spread", "finish", "reports")
+	do(0, "west\n", "spread", "where", "reports")
+	do(0, "web-2", "leader", "reports")
+	for begun := time.Now(); ; time.Sleep(10 * time.Millisecond) { // who waited joins again
+		if _, stdout, _ := here("--url", url, "line", "reports"); strings.Contains(stdout, "web-1") {
+			break
+		}
+		if time.Since(begun) > patience {
+			t.Fatal("web-1 does not stand in line after the move")
+		}
+	}
+	do(0, "web-2 resigned", "resign", "reports")
+	if again := web1.event("elected"); again.Token <= first {
+		t.Errorf("web-1 leads with token %d, after %d", again.Token, first)
+	}
+
+	do(125, "several clusters have elections alone", "get", "reports-position")
+	do(125, "name several clusters", "--url", localURL(t), "spread", "where", "reports")
+	do(125, "want move NAME CLUSTER", "spread", "move", "reports")
+	do(125, `"north" is not there`, "spread", "move", "reports", "north")
+	do(125, "say what", "spread")
+}
