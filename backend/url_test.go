@@ -106,10 +106,11 @@ func TestParams(t *testing.T) {
 		{"?session-time=3s&session=3s", "given 2 times"},
 		{"?session=3", "not a duration"},
 		{"?session=-3s", "not a duration"},
-		{"?sesion=3s", `unknown parameter "sesion"; known are fast, prefix, session`},
+		{"?sesion=3s", `unknown parameter "sesion"; known are fast, prefix, session, to`},
 		{"?prefix=a&prefix=b", "given 2 times"},
 		{"?fast=true", ""},
 		{"?fast=yes", "neither true nor false"},
+		{"?to=a&to=b", ""},
 	}
 	for _, tt := range tests {
 		u, err := backend.ParseURL("x://h" + tt.query)
@@ -121,6 +122,9 @@ func TestParams(t *testing.T) {
 		u.Text("prefix", "")
 		if fast := u.Bool("fast"); fast != (tt.query == "?fast=true") {
 			t.Errorf("%s: fast is %t", tt.query, fast)
+		}
+		if to := u.Texts("to"); len(to) != strings.Count(tt.query, "to=") || len(to) == 2 && (to[0] != "a" || to[1] != "b") {
+			t.Errorf("%s: to is %q", tt.query, to)
 		}
 		err = u.Err()
 		if tt.says == "" && err != nil {
