@@ -48,8 +48,9 @@ const (
 //	lost      it leads no more, and was not asked to leave
 //	failed: … something went wrong
 //
-// Whoever holds a lock leads. A peer of Curator's locks may join again before it has left:
-// then it stands in line more than once, and what joined first leaves first.
+// Whoever holds a lock leads. A peer of Curator's locks and latch, or of kazoo, may join again
+// before it has left: then it stands in line more than once, and whoever leads leaves first, or
+// else what joined first.
 //
 // A peer that leads asks its library about every millisecond whether it still does,
 // and acts if so. Its loss bears the time of its last act: of the moment before it
@@ -144,6 +145,9 @@ func (p *Peer) Send(command string) error {
 	_, err := io.WriteString(p.in, command+"\n")
 	return err
 }
+
+// PID returns the process id.
+func (p *Peer) PID() int { return p.proc.os.Pid }
 
 // Kill ends the peer as a crash does, with SIGKILL, and returns when it is gone and
 // all that it has said has been passed on.

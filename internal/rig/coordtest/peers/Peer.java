@@ -3,8 +3,8 @@ import java.io.InputStreamReader;
 import java.nio.charset.StandardCharsets;
 import java.time.Instant;
 import java.time.temporal.ChronoUnit;
-import java.util.ArrayDeque;
-import java.util.Queue;
+import java.util.LinkedHashMap;
+import java.util.Map;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
@@ -169,34 +169,39 @@ public class Peer {
         }
     }
 
+    /** Each join stands once more, with a latch of its own; whoever leads is the first to leave. */
     static Recipe latch(CuratorFramework client, String path, String id) {
-        LeaderLatch latch = new LeaderLatch(client, path, id);
-        AtomicReference<Work> term = new AtomicReference<>();
-        latch.addListener(new LeaderLatchListener() {
-            @Override
-            public void isLeader() {
-                Work work = new Work(latch::hasLeadership);
-                term.set(work);
-                work.start();
-            }
-
-            @Override
-            public void notLeader() { // so that no term runs into the next
-                Work work = term.get();
-                if (work != null) {
-                    work.lose();
-                }
-            }
-        });
+        Map<LeaderLatch, AtomicReference<Work>> line = new LinkedHashMap<>();
         return new Recipe() {
             @Override
             public void join() throws Exception {
+                LeaderLatch latch = new LeaderLatch(client, path, id);
+                AtomicReference<Work> term = new AtomicReference<>();
+                latch.addListener(new LeaderLatchListener() {
+                    @Override
+                    public void isLeader() {
+                        Work work = new Work(latch::hasLeadership);
+                        term.set(work);
+                        work.start();
+                    }
+
+                    @Override
+                    public void notLeader() { // so that no term runs into the next
+                        Work work = term.get();
+                        if (work != null) {
+                            work.lose();
+                        }
+                    }
+                });
+                line.put(latch, term);
                 latch.start();
             }
 
             @Override
             public void leave() throws Exception {
-                Work work = term.get();
+                LeaderLatch latch = line.keySet().stream().filter(LeaderLatch::hasLeadership).findFirst()
+                        .orElseGet(() -> line.keySet().iterator().next());
+                Work work = line.remove(latch).get();
                 if (work != null) {
                     work.quit();
                 }
@@ -247,22 +252,24 @@ public class Peer {
         };
     }
 
-    /** Each join asks for the lock once more, in a thread of its own; the first to join is the first to leave. */
+    /** Each join asks for the lock once more, in a thread of its own; whoever holds it is the first to leave. */
     static Recipe lock(Supplier<InterProcessLock> locks) {
-        Queue<Thread> line = new ArrayDeque<>();
+        Map<Thread, InterProcessLock> line = new LinkedHashMap<>();
         return new Recipe() {
             @Override
             public void join() {
                 InterProcessLock lock = locks.get();
                 Thread thread = new Thread(() -> hold(lock));
                 thread.setDaemon(true);
-                line.add(thread);
+                line.put(thread, lock);
                 thread.start();
             }
 
             @Override
             public void leave() throws Exception {
-                Thread thread = line.remove();
+                Thread thread = line.entrySet().stream().filter(e -> e.getValue().isAcquiredInThisProcess()).findFirst()
+                        .orElseGet(() -> line.entrySet().iterator().next()).getKey();
+                line.remove(thread);
                 thread.interrupt();
                 thread.join();
             }

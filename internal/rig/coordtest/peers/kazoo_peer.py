@@ -20,73 +20,87 @@ def say(what, at=None):
 
 kind, address, path, identifier, session = sys.argv[1:6]
 client = KazooClient(hosts=address, timeout=int(session) / 1000)
-told = threading.Event()  # to leave
-stop = threading.Event()  # whoever leads is to stop
-leads = threading.Event()
+
+
+# Each join makes a candidate, with a recipe of its own.
+class Candidate(threading.Thread):
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.told = threading.Event()  # to leave
+        self.stop = threading.Event()  # if it leads it is to stop
+        self.leads = threading.Event()
+        self.recipe = {
+            "kazoo": client.Election,
+            "kazoo-lock": client.Lock,
+            "kazoo-write": client.WriteLock,
+            "kazoo-read": client.ReadLock,
+        }[kind](path, identifier)
+
+    # What is lost is lost as of the last act, which is dated before the asking.
+    def lead(self):
+        acted = time.time_ns()
+        self.leads.set()
+        say("elected", acted)
+        over = False
+        while not over:
+            asked = time.time_ns()
+            if not self.stop.is_set():
+                acted = asked
+            over = self.stop.wait(0.001)
+        self.leads.clear()
+        if not self.told.is_set():
+            say("lost", acted)
+
+    def run(self):
+        while not self.told.is_set():
+            try:
+                if kind == "kazoo":
+                    self.recipe.run(self.lead)
+                else:
+                    with self.recipe:
+                        self.lead()
+            except KazooException as e:
+                logging.warning("not elected, trying again: %r", e)
+                time.sleep(0.5)
+            except Exception as e:
+                say("failed: %r" % e)
+                return
+
+    def leave(self):
+        self.told.set()
+        self.stop.set()
+        if not self.leads.is_set():
+            self.recipe.cancel()
+        self.join()
+
+
+line = []
 
 
 # An Election tells its leader of nothing: kazoo's manual says to listen to the connection.
 def heed(state):
-    if state != KazooState.CONNECTED:
-        stop.set()
-    elif not told.is_set():
-        stop.clear()
+    for c in list(line):
+        if state != KazooState.CONNECTED:
+            c.stop.set()
+        elif not c.told.is_set():
+            c.stop.clear()
 
 
 client.add_listener(heed)
 client.start()
-recipe = {
-    "kazoo": client.Election,
-    "kazoo-lock": client.Lock,
-    "kazoo-write": client.WriteLock,
-    "kazoo-read": client.ReadLock,
-}[kind](path, identifier)
-
-
-# What is lost is lost as of the last act, which is dated before the asking.
-def lead():
-    acted = time.time_ns()
-    leads.set()
-    say("elected", acted)
-    over = False
-    while not over:
-        asked = time.time_ns()
-        if not stop.is_set():
-            acted = asked
-        over = stop.wait(0.001)
-    leads.clear()
-    if not told.is_set():
-        say("lost", acted)
-
-
-def campaign():
-    while not told.is_set():
-        try:
-            if kind == "kazoo":
-                recipe.run(lead)
-            else:
-                with recipe:
-                    lead()
-        except KazooException as e:
-            logging.warning("not elected, trying again: %r", e)
-            time.sleep(0.5)
-        except Exception as e:
-            say("failed: %r" % e)
-            return
-
-
-candidate = threading.Thread(target=campaign, daemon=True)
 say("ready")
-for line in sys.stdin:
-    if line == "join\n":
-        candidate.start()
-    elif line == "leave\n":
+for command in sys.stdin:
+    if command == "join\n":
+        c = Candidate()
+        line.append(c)
+        if client.state != KazooState.CONNECTED:
+            c.stop.set()
+        c.start()
+    elif command == "leave\n":
         say("leaving")
-        told.set()
-        stop.set()
-        if not leads.is_set():
-            recipe.cancel()
-        candidate.join()
+        c = next((c for c in line if c.leads.is_set()), line[0])
+        c.leave()
+        line.remove(c)
         say("left")
     else:
-        say("failed: unknown command " + line)
+        say("failed: unknown command " + command)
