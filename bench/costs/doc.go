@@ -1,20 +1,43 @@
-// Handover measures what it costs to hand leadership on: the time from the leader's resigning
-// until the next in line is told that it leads, beside the floor of each coordinator.
+// Costs measures what elections cost, of this project and of others, side by side on real
+// coordinators, and prints tables and draws pictures of it.
 //
-//	go run -C bench ./handover                       # lines of 5 and of 1,000
-//	go run -C bench ./handover -library etcd -n 5 -times 500
+//	go run -C bench ./costs                          # everything, in less than an hour
+//	go run -C bench ./costs -json costs.json -svg .  # and keep the figures, and draw
+//	go run -C bench ./costs -measure handover -library 'etcd|zookeeper: zk' -n 5 -times 500
+//	go run -C bench ./costs -from costs.json -svg .  # measure nothing
 //
-// The floor is the least that any election can do: the delete of a key, the notification of
-// somebody who watches that key, and one read by whoever was notified; with the coordinator's
-// own client and nothing else. It is measured in turn with the handovers, on the same server,
-// so that both meet the same machine; what counts is the ratio.
+// Figures that a file of -json has are kept, and those measured again replaced. So several runs
+// can fill it, each with other flags. Paths are relative to the folder bench.
 //
-// All candidates of a line are in this one process. Those of this project share a session, as
-// a process's do; etcd's package concurrency and Consul's api.Lock need one each; go-zookeeper's
-// locks share a connection. Curator's are all in one process of Java, where they share one too;
-// their times are taken there, and have a thread to wake in them that the others do not need. A
-// leader that has resigned joins again at the end of the line before the next handover.
+// # What is measured
 //
-// Not measured are many processes, networks and loads: a server, its clients and this program
-// share the cores of one machine.
+// Candidates are in processes of their own, apart from this one; see package candidate. Their
+// processes stamp what they say, on the one clock of the machine. All servers wait for their disk.
+//
+//   - handover: the time from the leader's resigning until the next in line is told that it leads.
+//     Beside it is the floor of the coordinator, the least that any election can do: the delete of
+//     a key, the notification of somebody who watches that key, and one read by whoever was
+//     notified, with the coordinator's own client and nothing else; for local, a lock of the kernel
+//     that one goroutine gives up and another waits for. The lines of all libraries are on one
+//     server, and one handover of each and one floor are measured in turn, in random order, so
+//     that all meet the same machine; what counts are the ratios. A leader that has resigned joins
+//     again at the end of the line before the next handover. The candidates are in one process, or
+//     dealt to several.
+//   - start: the time until all stand in line who join at once, and one leads.
+//   - failover: the time from the SIGKILL of the leader's process until the next one leads, beside
+//     the session's time. It comes at a random moment between two heartbeats.
+//   - rest: what a line costs in a session time in which nothing happens. The server counts
+//     requests and a proxy bytes, those of the leader among them; processor time and memory are of
+//     the process in which all wait.
+//   - many: elections with two candidates each, in two processes. How long until all have a leader,
+//     what share of a core both processes need at rest, and how many handovers there are in a
+//     second when each leader resigns as soon as it leads.
+//
+// The candidates of one process share a session in this project, and a connection of ZooKeeper's
+// clients; etcd's package concurrency and Consul's api.Lock need a session each.
+//
+// # What is not
+//
+// One machine, whose cores the server, its clients and this program share. No network, and no
+// cluster of several servers. All libraries have their default settings but for the session's time.
 package main

@@ -2,8 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -11,122 +15,105 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// A floor is the least that a handover can cost on a coordinator.
-type floor struct {
-	// once deletes a key that is watched, waits for the notification, and reads once. It
-	// settles first, as a line does: what has just been busy is quicker.
-	once  func(ctx context.Context) (time.Duration, error)
-	close func()
-}
-
-// floors connects to a coordinator.
-var floors = map[string]func(ctx context.Context, addr string) (*floor, error){
-	"etcd":      etcdFloor,
-	"consul":    consulFloor,
-	"zookeeper": zkFloor,
-}
+// A floor is the least that a handover can cost on a coordinator: it deletes a key that is
+// watched, waits for the notification, and reads once. It settles first, as a line does: what has
+// just been busy is quicker.
 
 // apart names a key that nobody else uses.
 func apart() string { return fmt.Sprintf("floor-%08x", rand.Uint32()) }
 
-func etcdFloor(_ context.Context, addr string) (*floor, error) {
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{addr}})
-	if err != nil {
-		return nil, err
+// passes measures from leave, which runs beside, until wait and read have returned.
+func passes(leave, wait, read func() error) (time.Duration, error) {
+	time.Sleep(settle) // nothing tells a blocking query waits, and as before a handover
+	begin := time.Now()
+	left := make(chan error, 1)
+	go func() { left <- leave() }()
+	if err := wait(); err != nil {
+		return 0, err
 	}
-	once := func(ctx context.Context) (time.Duration, error) {
-		ctx, cancel := context.WithCancel(ctx)
-		defer cancel()
-		key := apart()
-		put, err := client.Put(ctx, key, "x")
-		if err != nil {
-			return 0, err
-		}
-		events := client.Watch(ctx, key, clientv3.WithRev(put.Header.Revision+1), clientv3.WithCreatedNotify())
-		<-events // it has begun
-		time.Sleep(settle)
-		begin := time.Now()
-		done := make(chan error, 1)
-		go func() {
-			_, err := client.Delete(ctx, key)
-			done <- err
-		}()
-		<-events
-		_, err = client.Get(ctx, key)
-		took := time.Since(begin)
-		if err == nil {
-			err = <-done
-		}
-		return took, err
-	}
-	return &floor{once, func() { client.Close() }}, nil
+	err := read()
+	took := time.Since(begin)
+	return took, errors.Join(err, <-left)
 }
 
-func consulFloor(_ context.Context, addr string) (*floor, error) {
-	client, err := api.NewClient(&api.Config{Address: addr})
-	if err != nil {
-		return nil, err
+func etcdFloor(ctx context.Context, client *clientv3.Client) (time.Duration, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	key := apart()
+	if _, err := client.Put(ctx, key, "x"); err != nil {
+		return 0, err
 	}
-	kv := client.KV()
-	once := func(ctx context.Context) (time.Duration, error) {
-		key := apart()
-		if _, err := kv.Put(&api.KVPair{Key: key}, nil); err != nil {
-			return 0, err
-		}
-		_, meta, err := kv.Get(key, nil)
-		if err != nil {
-			return 0, err
-		}
-		gone := make(chan error, 1)
-		go func() {
-			_, _, err := kv.Get(key, (&api.QueryOptions{WaitIndex: meta.LastIndex}).WithContext(ctx))
-			gone <- err
-		}()
-		time.Sleep(settle) // nothing tells that it waits, and as before a handover
-		begin := time.Now()
-		done := make(chan error, 1)
-		go func() {
-			_, err := kv.Delete(key, nil)
-			done <- err
-		}()
-		if err := <-gone; err != nil {
-			return 0, err
-		}
-		_, _, err = kv.Get(key, &api.QueryOptions{RequireConsistent: true})
-		took := time.Since(begin)
-		if err == nil {
-			err = <-done
-		}
-		return took, err
-	}
-	return &floor{once, func() {}}, nil
+	// From now on, and not from the put's revision: where others have written since, the server
+	// would take up to 100 ms to catch up (syncWatchersLoop in server/storage/mvcc).
+	events := client.Watch(ctx, key, clientv3.WithCreatedNotify())
+	<-events // it has begun
+	return passes(
+		func() error { _, err := client.Delete(ctx, key); return err },
+		func() error { r := <-events; return r.Err() },
+		func() error { _, err := client.Get(ctx, key); return err },
+	)
 }
 
-func zkFloor(_ context.Context, addr string) (*floor, error) {
-	conn, _, err := zk.Connect([]string{addr}, session, zk.WithLogInfo(false))
+func consulFloor(ctx context.Context, kv *api.KV) (time.Duration, error) {
+	key := apart()
+	if _, err := kv.Put(&api.KVPair{Key: key}, nil); err != nil {
+		return 0, err
+	}
+	_, meta, err := kv.Get(key, nil)
+	if err != nil {
+		return 0, err
+	}
+	gone := make(chan error, 1)
+	go func() {
+		_, _, err := kv.Get(key, (&api.QueryOptions{WaitIndex: meta.LastIndex}).WithContext(ctx))
+		gone <- err
+	}()
+	return passes(
+		func() error { _, err := kv.Delete(key, nil); return err },
+		func() error { return <-gone },
+		func() error { _, _, err := kv.Get(key, &api.QueryOptions{RequireConsistent: true}); return err },
+	)
+}
+
+func zkFloor(conn *zk.Conn) (time.Duration, error) {
+	path, err := conn.Create("/"+apart(), nil, 0, zk.WorldACL(zk.PermAll))
+	if err != nil {
+		return 0, err
+	}
+	_, _, gone, err := conn.GetW(path)
+	if err != nil {
+		return 0, err
+	}
+	return passes(
+		func() error { return conn.Delete(path, -1) },
+		func() error { return (<-gone).Err },
+		func() error { _, _, err := conn.Exists(path); return err },
+	)
+}
+
+// localFloor passes a lock of the kernel on: there is nothing to read.
+func localFloor(dir string) (time.Duration, error) {
+	path := filepath.Join(dir, "@"+apart())
+	holder, err := flock(path)
+	if err != nil {
+		return 0, err
+	}
+	held := make(chan error, 1)
+	go func() {
+		waiter, err := flock(path)
+		if err == nil {
+			err = waiter.Close()
+		}
+		held <- err
+	}()
+	return passes(holder.Close, func() error { return <-held }, func() error { return nil })
+}
+
+// flock opens a file and blocks until it holds its lock, which closing gives up.
+func flock(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	once := func(context.Context) (time.Duration, error) {
-		path, err := conn.Create("/"+apart(), nil, 0, zk.WorldACL(zk.PermAll))
-		if err != nil {
-			return 0, err
-		}
-		_, _, gone, err := conn.GetW(path)
-		if err != nil {
-			return 0, err
-		}
-		time.Sleep(settle)
-		begin := time.Now()
-		done := make(chan error, 1)
-		go func() { done <- conn.Delete(path, -1) }()
-		<-gone
-		_, _, err = conn.Exists(path)
-		took := time.Since(begin)
-		if err == nil {
-			err = <-done
-		}
-		return took, err
-	}
-	return &floor{once, conn.Close}, nil
+	return f, syscall.Flock(int(f.Fd()), syscall.LOCK_EX)
 }

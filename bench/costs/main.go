@@ -6,162 +6,174 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"os"
 	"os/signal"
 	"regexp"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
-	"github.com/succession-dev/succession/internal/rig/coordtest"
+	"github.com/succession-dev/succession/bench/internal/candidate"
 )
 
 func main() {
+	if candidate.Is(os.Args) {
+		os.Exit(candidate.Main(os.Args))
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := command(ctx, os.Args[1:], os.Stdout); err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "handover:", err)
+	if err := command(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "costs:", err)
 		os.Exit(1)
 	}
 }
 
-// command is the program.
-func command(ctx context.Context, args []string, out io.Writer) error {
-	set := flag.NewFlagSet("handover", flag.ContinueOnError)
-	sizes := set.String("n", "5,1000", "candidates in line, with commas between")
-	times := set.Int("times", 200, "handovers measured for each row")
-	which := set.String("library", "", `only libraries such that this regular expression matches in "coordinator: name"`)
-	if err := set.Parse(args); err != nil {
-		return err
+// A bench is what to measure, and what has been.
+type bench struct {
+	what, which                          *regexp.Regexp // measures, and libraries
+	sizes, processes, waiters, elections numbers
+	times, runs                          int
+	session, limit                       time.Duration
+	progress                             io.Writer
+
+	mu  sync.Mutex
+	new []*figure
+}
+
+// add adds a figure that is about to be measured.
+func (b *bench) add(f figure) *figure {
+	f.Date = time.Now().Format(time.DateOnly)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.new = append(b.new, &f)
+	return &f
+}
+
+// tell says that a figure has been measured.
+func (b *bench) tell(f *figure) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	how := "measured"
+	if f.Error != "" {
+		how = "not measured: " + f.Error
 	}
-	chosen, err := regexp.Compile(*which)
-	if err != nil {
-		return fmt.Errorf("-library: %w", err)
-	}
-	fmt.Fprintln(out, "| coordinator | library | in line | p50 | p99 | floor p50 | floor p99 | p50 / floor | p99 / floor |")
-	fmt.Fprintln(out, "|---|---|---|---|---|---|---|---|---|")
-	for _, size := range strings.Split(*sizes, ",") {
-		n, err := strconv.Atoi(size)
-		if err != nil || n < 2 {
-			return fmt.Errorf("-n: %q is not a number above 1", size)
+	fmt.Fprintf(b.progress, "%s, %s: %s, %d: %s\n", f.Measure, f.Coordinator, f.Library, f.N, how)
+}
+
+// numbers are a flag: sizes with commas between.
+type numbers []int
+
+func (n *numbers) String() string { return strings.Trim(fmt.Sprint([]int(*n)), "[]") }
+
+func (n *numbers) Set(text string) error {
+	*n = nil
+	for _, t := range strings.Split(text, ",") {
+		i, err := strconv.Atoi(t)
+		if err != nil || i < 1 {
+			return fmt.Errorf("%q is not a positive number", t)
 		}
-		for _, l := range libraries {
-			if !chosen.MatchString(l.coordinator + ": " + l.name) {
-				continue
-			}
-			r, err := measure(ctx, l, n, *times)
-			if err != nil {
-				return fmt.Errorf("%s, %s, %d in line: %w", l.coordinator, l.name, n, err)
-			}
-			fmt.Fprintln(out, r.row(l, n))
-		}
+		*n = append(*n, i)
 	}
-	fmt.Fprintf(out, "\n%s, %d handovers for each row, %s on %s/%s, %d cores.\n",
-		time.Now().Format(time.DateOnly), *times, runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
 	return nil
 }
 
-// measure starts a coordinator and measures one line on it, and the floor.
-func measure(ctx context.Context, l library, n, times int) (*result, error) {
-	addr, stop, err := start(ctx, l.coordinator)
+// command is the program.
+func command(ctx context.Context, args []string, out, progress io.Writer) error {
+	b := &bench{
+		sizes: numbers{2, 5, 100, 1000, 10000}, processes: numbers{1, 5}, waiters: numbers{100, 1000}, elections: numbers{100, 1000},
+		progress: progress,
+	}
+	set := flag.NewFlagSet("costs", flag.ContinueOnError)
+	set.SetOutput(progress)
+	what := set.String("measure", ".*", "only measures whose name matches this regular expression as a whole: "+strings.Join(measures, ", "))
+	which := set.String("library", "", `only libraries such that this regular expression matches in "coordinator: name"`)
+	set.Var(&b.sizes, "n", "handover: candidates in line")
+	set.Var(&b.processes, "processes", "handover: processes that the candidates are dealt to")
+	set.IntVar(&b.times, "times", 200, "handover: how many for each row")
+	set.IntVar(&b.runs, "runs", 5, "failover: how many for each row")
+	set.Var(&b.waiters, "waiters", "rest: candidates that wait")
+	set.Var(&b.elections, "elections", "many: how many")
+	set.DurationVar(&b.session, "session", 10*time.Second, "session time of all but handovers, in whole seconds")
+	set.DurationVar(&b.limit, "limit", time.Minute, "how long a line may take to assemble")
+	file := set.String("json", "", "keep the figures in this file, beside those that it has")
+	from := set.String("from", "", "measure nothing, and show the figures of a file that -json wrote")
+	pictures := set.String("svg", "", "also draw pictures, into this folder")
+	if err := set.Parse(args); err != nil {
+		return err
+	}
+	var err error
+	if b.what, err = regexp.Compile("^(" + *what + ")$"); err != nil {
+		return fmt.Errorf("-measure: %w", err)
+	}
+	if b.which, err = regexp.Compile(*which); err != nil {
+		return fmt.Errorf("-library: %w", err)
+	}
+	if slices.Min(b.sizes) < 2 {
+		return errors.New("-n: nobody follows where one stands in line")
+	}
+	figures, err := load(or(*from, *file))
 	if err != nil {
-		return nil, err
+		return err
 	}
-	var queue *line
-	defer func() {
-		stop()
-		if queue != nil {
-			queue.campaigns.Wait() // some end only with the server
-		}
-	}()
-	floor, err := floors[l.coordinator](ctx, addr)
-	if err != nil {
-		return nil, err
-	}
-	defer floor.close()
-	campaigns, cancel := context.WithCancel(ctx)
-	defer cancel()
-	queue, err = l.open(campaigns, addr, fmt.Sprintf("bench-%08x", rand.Uint32()))
-	if err != nil {
-		return nil, err
-	}
-	defer queue.close()
-	queue.won = make(chan win, n) // so that no campaign waits for a reader
-	for range n {
-		if err := queue.join(campaigns); err != nil {
-			return nil, err
-		}
-	}
-	first, err := queue.next(ctx)
-	if err != nil {
-		return nil, err
-	}
-	leader := first.leader
-	r := new(result)
-	for i := range warmUp + times {
-		next, took, err := queue.handover(campaigns, leader)
-		if err != nil {
-			return nil, err
-		}
-		leader = next
-		least, err := floor.once(ctx)
-		if err != nil {
-			return nil, fmt.Errorf("floor: %w", err)
-		}
-		if i >= warmUp {
-			r.handover, r.floor = append(r.handover, took), append(r.floor, least)
-		}
-	}
-	return r, nil
-}
-
-// warmUp is how many handovers are not counted: servers compile and caches fill meanwhile.
-const warmUp = 20
-
-// start starts a coordinator of one server.
-func start(ctx context.Context, coordinator string) (addr string, stop func(), err error) {
-	switch coordinator {
-	case "etcd":
-		e, err := coordtest.StartEtcd(ctx, nil)
-		if err != nil {
-			return "", nil, err
-		}
-		return e.Addrs()[0], e.Stop, nil
-	case "consul":
-		c, err := coordtest.StartConsul(ctx, &coordtest.ConsulOptions{
-			// A waiting candidate is a connection, and all of them are of this machine.
-			Config: []string{"limits{http_max_conns_per_client=10000}"},
+	if *from == "" {
+		err = b.measure(ctx, func(f *figure) error {
+			figures.put(f)
+			if *file == "" {
+				return nil
+			}
+			return figures.save(*file)
 		})
-		if err != nil {
-			return "", nil, err
+	}
+	figures.markdown(out)
+	if *pictures != "" {
+		err = errors.Join(err, figures.draw(*pictures))
+	}
+	return err
+}
+
+// measure measures everything that is chosen, and keeps each figure.
+func (b *bench) measure(ctx context.Context, keep func(*figure) error) (err error) {
+	do := func(measure string, do func() error) {
+		if !b.what.MatchString(measure) || err != nil {
+			return
 		}
-		return c.Addrs()[0], c.Stop, nil
+		err = do()
+		for _, f := range b.new {
+			err = errors.Join(err, keep(f))
+		}
+		b.new = nil
+		err = errors.Join(err, context.Cause(ctx))
 	}
-	z, err := coordtest.StartZooKeeper(ctx, &coordtest.ZooKeeperOptions{NoSync: true})
-	if err != nil {
-		return "", nil, err
+	for _, c := range []string{candidate.Etcd, candidate.Consul, candidate.ZooKeeper, candidate.Local} {
+		libraries := b.libraries(func(l candidate.Library) bool { return l.Coordinator == c })
+		for _, n := range b.sizes {
+			for _, k := range b.processes {
+				if len(libraries) > 0 {
+					do(handover, func() error { return b.handovers(ctx, c, libraries, n, k) })
+				}
+			}
+		}
 	}
-	return z.Addrs()[0], z.Stop, nil
+	elections := b.libraries(func(l candidate.Library) bool { return !l.CostsOnly || l.Coordinator == candidate.Local })
+	do(failover, func() error { return b.alone(ctx, failover, elections, jobs, 1, b.failovers) })
+	for _, n := range b.waiters {
+		do(rest, func() error { return b.alone(ctx, rest, elections, jobs, n, b.rest) })
+	}
+	ourProcesses := slices.DeleteFunc(elections, func(l candidate.Library) bool { return l.Connect == nil })
+	for _, n := range b.elections {
+		do(many, func() error { return b.alone(ctx, many, ourProcesses, 1, n, b.many) })
+	}
+	return err
 }
 
-// A result is the times of one row.
-type result struct{ handover, floor []time.Duration }
-
-func (r *result) row(l library, n int) string {
-	h50, h99 := quantile(r.handover, 0.50), quantile(r.handover, 0.99)
-	f50, f99 := quantile(r.floor, 0.50), quantile(r.floor, 0.99)
-	return fmt.Sprintf("| %s | %s | %d | %s | %s | %s | %s | **%.2f** | **%.2f** |",
-		titles[l.coordinator], l.name, n, ms(h50), ms(h99), ms(f50), ms(f99), float64(h50)/float64(f50), float64(h99)/float64(f99))
-}
-
-func ms(d time.Duration) string { return fmt.Sprintf("%.2f ms", float64(d)/float64(time.Millisecond)) }
-
-// quantile returns the smallest of the times such that at least the share q of them is no larger.
-func quantile(times []time.Duration, q float64) time.Duration {
-	sorted := slices.Sorted(slices.Values(times))
-	i := int(q*float64(len(sorted))+0.999999) - 1
-	return sorted[min(max(i, 0), len(sorted)-1)]
+// libraries returns those that are chosen.
+func (b *bench) libraries(pick func(candidate.Library) bool) (out []candidate.Library) {
+	for _, l := range candidate.Libraries {
+		if b.which.MatchString(l.ID()) && pick(l) {
+			out = append(out, l)
+		}
+	}
+	return out
 }

@@ -1,37 +1,134 @@
 package main
 
 import (
+	"encoding/xml"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/succession-dev/succession/bench/internal/candidate"
 )
 
-func TestQuantile(t *testing.T) {
-	var times []time.Duration
-	for i := range 100 {
-		times = append(times, time.Duration(100-i))
+func TestMain(m *testing.M) {
+	if candidate.Is(os.Args) {
+		os.Exit(candidate.Main(os.Args))
 	}
-	for q, want := range map[float64]time.Duration{0.01: 1, 0.5: 50, 0.99: 99, 1: 100} {
-		if got := quantile(times, q); got != want {
+	os.Exit(m.Run())
+}
+
+func TestQuantile(t *testing.T) {
+	var f figure
+	if got := f.quantile(0.5); got != 0 {
+		t.Errorf("the median of nothing is %d, want 0", got)
+	}
+	for i := range 100 {
+		f.Times = append(f.Times, time.Duration(100-i))
+	}
+	for q, want := range map[float64]time.Duration{0.01: 1, 0.5: 50, 0.9: 90, 0.99: 99, 1: 100} {
+		if got := f.quantile(q); got != want {
 			t.Errorf("quantile %v of 1 to 100 is %d, want %d", q, got, want)
 		}
 	}
-	if got := quantile(times[:1], 0.5); got != 100 {
+	f.Times = f.Times[:1]
+	if got := f.quantile(0.5); got != 100 {
 		t.Errorf("the median of one time is %d, want that time", got)
 	}
 }
 
-// Every library hands over, each on a real server.
-func TestHandover(t *testing.T) {
-	var out strings.Builder
-	if err := command(t.Context(), []string{"-n", "3", "-times", "4"}, &out); err != nil {
-		t.Fatal(err)
+// Ratios are to the floor and from ours to each peer, of the same line.
+func TestTable(t *testing.T) {
+	b := new(book)
+	add := func(library string, n int, times ...time.Duration) {
+		b.put(&figure{Measure: handover, Coordinator: candidate.Etcd, Server: "3", Library: library, N: n, Processes: 1, Times: times})
 	}
-	for _, l := range libraries {
-		row := regexp.MustCompile(`\| ` + titles[l.coordinator] + ` \| ` + regexp.QuoteMeta(l.name) + ` \| 3 \| \d+\.\d\d ms `)
-		if !row.MatchString(out.String()) {
-			t.Errorf("no row of %s on %s in\n%s", l.name, l.coordinator, out.String())
+	const ms = time.Millisecond
+	add("concurrency.Election", 5, 4*ms, 3*ms)
+	add(floor, 5, 1*ms, 2*ms)
+	add(candidate.Ours, 5, 9*ms, 9*ms)
+	add(candidate.Ours, 5, 2*ms, 3*ms) // measured again
+	add(candidate.Ours, 100, 5*ms)     // and nothing beside it
+	var out strings.Builder
+	b.handovers(&out)
+	_, rows, _ := strings.Cut(out.String(), "|---|\n")
+	want := `| etcd 3 | 5 | 1 | floor | 1.00 | 2.00 | 2.00 |  |  |  |  |
+| etcd 3 | 5 | 1 | **succession** | 2.00 | 3.00 | 3.00 | 2.00 | 1.50 |  |  |
+| etcd 3 | 5 | 1 | concurrency.Election | 3.00 | 4.00 | 4.00 | 3.00 | 2.00 | 0.67 | 0.75 |
+| etcd 3 | 100 | 1 | **succession** | 5.00 | 5.00 | 5.00 |  |  |  |  |
+`
+	if rows != want {
+		t.Errorf("the rows are\n%swant\n%s", rows, want)
+	}
+}
+
+// Every library hands over, each on a real server, and the figures are kept and drawn.
+func TestHandovers(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	kept := filepath.Join(dir, "costs.json")
+	out := run(t, "-measure", handover, "-n", "3", "-processes", "2", "-times", "2", "-json", kept)
+	for _, l := range candidate.Libraries {
+		row := regexp.MustCompile(`\| ` + candidate.Titles[l.Coordinator] + `[ .0-9]* \| 3 \| 2 \| \**` + regexp.QuoteMeta(l.Name) + `[ .0-9]*\** \| \d+\.\d\d `)
+		if found := row.MatchString(out); found != (l.Most != 1) {
+			t.Errorf("a row of %s: %v, in\n%s", l.ID(), found, out)
 		}
 	}
+	if again := run(t, "-from", kept, "-svg", dir); again != out {
+		t.Errorf("what was kept shows as\n%s\nand not as\n%s", again, out)
+	}
+	for _, name := range []string{"handover.svg", "lengths.svg"} {
+		f, err := os.Open(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		d := xml.NewDecoder(f)
+		for err == nil {
+			_, err = d.Token()
+		}
+		if !errors.Is(err, io.EOF) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// What else is measured is measured of this project and of a peer.
+func TestOthers(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		measure string
+		rows    []string // coordinator and library
+	}{
+		{failover, []string{"etcd: succession", "consul: succession", "zookeeper: succession", "zookeeper: Curator LeaderLatch", "local: succession"}},
+		{rest, []string{"etcd: succession", "consul: succession", "zookeeper: succession", "zookeeper: Curator LeaderLatch", "local: succession"}},
+		{many, []string{"etcd: succession"}},
+	} {
+		t.Run(c.measure, func(t *testing.T) {
+			t.Parallel()
+			out := run(t, "-measure", c.measure, "-library", "^("+strings.Join(c.rows, "|")+")$", "-session", "2s", "-runs", "1", "-waiters", "2", "-elections", "3")
+			for _, want := range c.rows {
+				coordinator, library, _ := strings.Cut(want, ": ")
+				row := regexp.MustCompile(`\| ` + candidate.Titles[coordinator] + `[ .0-9]* \| ` + library + `[ .0-9]* \| \d`)
+				if rows := row.FindAllString(out, -1); len(rows) != 1 {
+					t.Errorf("%d rows of %s, want 1, in\n%s", len(rows), want, out)
+				}
+			}
+		})
+	}
+}
+
+func run(t *testing.T, args ...string) string {
+	t.Helper()
+	var out strings.Builder
+	if err := command(t.Context(), args, &out, t.Output()); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(out.String(), "Not measured") {
+		t.Error(out.String())
+	}
+	return out.String()
 }

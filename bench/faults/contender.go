@@ -1,12 +1,8 @@
 package main
 
 import (
-	"os"
-	"slices"
-	"strings"
 	"time"
 
-	"github.com/succession-dev/succession/bench/internal/candidate"
 	"github.com/succession-dev/succession/conformance/proxy"
 	"github.com/succession-dev/succession/internal/history"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
@@ -37,32 +33,4 @@ func (c *contender) stop() {
 		c.peer.Kill()
 	}
 	c.each((*proxy.Proxy).Close)
-}
-
-// startCandidate starts the process of one candidate.
-func startCandidate(r *run, id string, addrs []string) (*coordtest.Peer, error) {
-	o := coordtest.PeerOptions{
-		Kind:    r.library.kind,
-		Address: strings.Join(addrs, ","),
-		Path:    "/" + r.election,
-		ID:      id,
-		Session: r.session,
-		Events:  r.events,
-		Dir:     r.dir,
-	}
-	if r.library.peer {
-		return coordtest.StartPeer(o)
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	return coordtest.StartPeerProcess(o, slices.Concat([]string{self}, candidate.Arguments(candidate.Settings{
-		Library:     r.library.kind,
-		Coordinator: r.library.coordinator,
-		Addresses:   addrs,
-		Election:    r.election,
-		ID:          id,
-		Session:     r.session,
-	})))
 }

@@ -7,8 +7,12 @@ import (
 	"slices"
 	"time"
 
+	"github.com/succession-dev/succession/bench/internal/candidate"
 	"github.com/succession-dev/succession/conformance/proxy"
 )
+
+// libraries are what is put under faults.
+var libraries = slices.DeleteFunc(slices.Clone(candidate.Libraries), func(l candidate.Library) bool { return l.CostsOnly })
 
 // A fault is what happens to a leader, or to its coordinator.
 type fault struct {
@@ -30,7 +34,9 @@ type fault struct {
 }
 
 // possible reports whether the fault can be put on the library's coordinator.
-func (f fault) possible(l library) bool { return f.on == nil || slices.Contains(f.on, l.coordinator) }
+func (f fault) possible(l candidate.Library) bool {
+	return f.on == nil || slices.Contains(f.on, l.Coordinator)
+}
 
 // Why the promise does not cover an operator's act.
 const (
@@ -74,7 +80,7 @@ var faults = []fault{
 	{
 		name: "isolated", title: "The leader's server is cut off from the others", short: "its server cut off",
 		words: "three servers, of which the leader sits on a follower; it knows and reaches the other two",
-		on:    []string{zookeeper}, nodes: 3, sits: true,
+		on:    []string{candidate.ZooKeeper}, nodes: 3, sits: true,
 		do: func(_ context.Context, r *run) error { return r.place.Isolate(r.seat) },
 	},
 	{
@@ -103,7 +109,7 @@ var faults = []fault{
 	{
 		name: "session", title: "An operator ends the leader's session", short: "session ended by operator",
 		words: "etcd: the lease is revoked; Consul: the session is destroyed; ZooKeeper has no such command",
-		on:    []string{etcd, consul}, outside: takenAway,
+		on:    []string{candidate.Etcd, candidate.Consul}, outside: takenAway,
 		do: func(ctx context.Context, r *run) error { return r.place.operator.endSession(ctx, r.election) },
 	},
 	{

@@ -84,6 +84,6 @@ func printLists(w io.Writer) {
 	}
 	fmt.Fprintln(w)
 	for _, l := range libraries {
-		fmt.Fprintf(w, "%-34s acts while %s.\n", l.id(), l.asks)
+		fmt.Fprintf(w, "%-34s acts while %s.\n", l.ID(), l.Asks)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/succession-dev/succession/bench/internal/candidate"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 
@@ -20,7 +21,7 @@ type place struct {
 func start(ctx context.Context, kind string, f fault, session time.Duration) (*place, error) {
 	nodes := max(f.nodes, 1)
 	switch kind {
-	case etcd:
+	case candidate.Etcd:
 		e, err := coordtest.StartEtcd(ctx, &coordtest.EtcdOptions{
 			Nodes: nodes, Heartbeat: 100 * time.Millisecond, Election: time.Second,
 		})
@@ -28,13 +29,13 @@ func start(ctx context.Context, kind string, f fault, session time.Duration) (*p
 			return nil, err
 		}
 		return &place{&e.Cluster, &etcdOperator{addrs: e.Addrs()}}, nil
-	case consul:
+	case candidate.Consul:
 		c, err := coordtest.StartConsul(ctx, &coordtest.ConsulOptions{Nodes: nodes, Durable: true, MinTTL: session})
 		if err != nil {
 			return nil, err
 		}
 		return &place{&c.Cluster, &consulOperator{addr: c.Addrs()[0]}}, nil
-	case zookeeper:
+	case candidate.ZooKeeper:
 		z, err := coordtest.StartZooKeeper(ctx, &coordtest.ZooKeeperOptions{
 			// The times of ZooKeeper's zoo_sample.cfg.
 			Nodes: nodes, Links: f.sits, Tick: 2 * time.Second, SyncLimit: 5,

@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"sync"
 	"time"
+
+	"github.com/succession-dev/succession/bench/internal/candidate"
 )
 
 // A plan is what to measure, and how.
@@ -28,7 +30,7 @@ type plan struct {
 // A job is a cell that is to be measured.
 type job struct {
 	fault   fault
-	library library
+	library candidate.Library
 	cell    cell
 	done    bool
 }
@@ -46,9 +48,9 @@ func (p *plan) choose(fault, library string) error {
 	}
 	for _, f := range faults {
 		for _, l := range libraries {
-			if faultRE.MatchString(f.name) && libraryRE.MatchString(l.id()) && f.possible(l) {
+			if faultRE.MatchString(f.name) && libraryRE.MatchString(l.ID()) && f.possible(l) {
 				p.cells = append(p.cells, &job{fault: f, library: l, cell: cell{
-					Fault: f.name, Coordinator: l.coordinator, Library: l.name, Version: l.version(),
+					Fault: f.name, Coordinator: l.Coordinator, Library: l.Name, Version: l.Version(),
 				}})
 			}
 		}
@@ -64,7 +66,7 @@ func (p *plan) measure(ctx context.Context) (*report, error) {
 	if p.n < 1 || p.jobs < 1 || p.session < time.Second || p.session%time.Second != 0 {
 		return nil, errors.New("-n and -jobs must be at least 1, and -session whole seconds")
 	}
-	p.report = report{Date: today(), Session: fmt.Sprintf("%d s", p.session/time.Second), N: p.n, Jobs: p.jobs, Machine: machine()}
+	p.report = report{Date: today(), Session: fmt.Sprintf("%d s", p.session/time.Second), N: p.n, Jobs: p.jobs, Machine: candidate.Machine()}
 	p.report.noteLoad()
 	begin := time.Now()
 	queue := make(chan *job)
@@ -112,12 +114,12 @@ func (p *plan) do(ctx context.Context, j *job) {
 		o, err := r.do(ctx)
 		if err != nil {
 			j.cell.Errors = append(j.cell.Errors, err.Error())
-			fmt.Fprintf(p.progress, "%s, %s: %v\n", j.fault.name, j.library.id(), err)
+			fmt.Fprintf(p.progress, "%s, %s: %v\n", j.fault.name, j.library.ID(), err)
 			continue
 		}
 		j.cell.Server = r.version
 		j.cell.Runs = append(j.cell.Runs, o)
 	}
-	fmt.Fprintf(p.progress, "%s, %s: two leaders %s, nobody %s, old leader stops %s (%v)\n", j.fault.name, j.library.id(),
+	fmt.Fprintf(p.progress, "%s, %s: two leaders %s, nobody %s, old leader stops %s (%v)\n", j.fault.name, j.library.ID(),
 		j.cell.overlap(), j.cell.vacancy(), j.cell.stops(), time.Since(begin).Round(time.Second))
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/succession-dev/succession/bench/internal/candidate"
 )
 
 // A report is everything that one run of this program measured.
@@ -66,7 +68,7 @@ func (r *report) whole() error {
 				continue
 			}
 			if c := r.of(f, l); c == nil || len(c.Runs)+len(c.Errors) != r.N {
-				return fmt.Errorf("%s, %s: not measured %d times; only the report of one whole run is for showing", f.name, l.id(), r.N)
+				return fmt.Errorf("%s, %s: not measured %d times; only the report of one whole run is for showing", f.name, l.ID(), r.N)
 			}
 		}
 	}
@@ -74,9 +76,9 @@ func (r *report) whole() error {
 }
 
 // of returns the cell of a fault on a library, or nil.
-func (r *report) of(f fault, l library) *cell {
+func (r *report) of(f fault, l candidate.Library) *cell {
 	for _, c := range r.Cells {
-		if c.Fault == f.name && c.Coordinator == l.coordinator && c.Library == l.name {
+		if c.Fault == f.name && c.Coordinator == l.Coordinator && c.Library == l.Name {
 			return c
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/succession-dev/succession/bench/internal/candidate"
 )
 
 // full is a report of everything, with a vacancy of its own for each row, in which only others
@@ -19,9 +21,9 @@ func full() (r *report, broken *cell) {
 			if !f.possible(l) {
 				continue
 			}
-			c := &cell{Fault: f.name, Coordinator: l.coordinator, Library: l.name, Version: "1.2", Server: "3.4"}
+			c := &cell{Fault: f.name, Coordinator: l.Coordinator, Library: l.Name, Version: "1.2", Server: "3.4"}
 			o := outcome{Vacancy: time.Duration(11+len(r.Cells)) * s, Old: oldStopped, Late: -s}
-			if !covered(f) || f.name == "cut" && l.name != "succession" {
+			if !covered(f) || f.name == "cut" && l.Name != "succession" {
 				o.Overlap, o.Late = 2*s, 2*s
 			}
 			c.Runs = []outcome{o, {Vacancy: o.Vacancy, Old: oldStopped, Late: -s}}
@@ -58,7 +60,7 @@ func TestLong(t *testing.T) {
 		if !covered(faults[i]) {
 			here, there = outside, inside
 		}
-		row := "| " + titles[c.Coordinator] + " 3.4 | " + c.Library + " 1.2 | " + c.overlap() + " | " + c.vacancy() + " | " + c.stops() + " |"
+		row := "| " + candidate.Titles[c.Coordinator] + " 3.4 | " + c.Library + " 1.2 | " + c.overlap() + " | " + c.vacancy() + " | " + c.stops() + " |"
 		if strings.Count(here, row) != 1 || strings.Contains(there, row) {
 			t.Errorf("%s: the row %s is not just once in its table", c.Fault, row)
 		}
@@ -107,7 +109,7 @@ func TestShort(t *testing.T) {
 // What was not measured is not taken for what is not possible.
 func TestUnmeasured(t *testing.T) {
 	r, _ := full()
-	r.Cells = slices.DeleteFunc(r.Cells, func(c *cell) bool { return c.Fault == "late" && c.Coordinator == consul })
+	r.Cells = slices.DeleteFunc(r.Cells, func(c *cell) bool { return c.Fault == "late" && c.Coordinator == candidate.Consul })
 	var b strings.Builder
 	r.short(&b)
 	if want := "| api.Lock 1.2, on Consul 3.4 | none | **2.0 s** | not measured | none | – |"; !strings.Contains(b.String(), want) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/succession-dev/succession/bench/internal/candidate"
 	"github.com/succession-dev/succession/conformance/proxy"
 	"github.com/succession-dev/succession/internal/history"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
@@ -25,7 +26,7 @@ const (
 
 // A run is one fault on one pair of candidates.
 type run struct {
-	library  library
+	library  candidate.Library
 	fault    fault
 	session  time.Duration
 	patience time.Duration
@@ -55,11 +56,11 @@ func (r *run) do(ctx context.Context) (outcome, error) {
 	if r.dir, err = os.MkdirTemp("", "faults-"); err != nil {
 		return outcome{}, err
 	}
-	if r.place, err = start(ctx, r.library.coordinator, r.fault, r.session); err != nil {
+	if r.place, err = start(ctx, r.library.Coordinator, r.fault, r.session); err != nil {
 		return outcome{}, err
 	}
 	defer r.place.Stop()
-	if r.version, err = r.place.serverVersion(ctx, r.library.coordinator); err != nil {
+	if r.version, err = candidate.ServerVersion(ctx, r.library.Coordinator, r.place.Servers()[0].Addr()); err != nil {
 		return outcome{}, err
 	}
 	r.leader, r.next = &contender{id: "a"}, &contender{id: "b"}
@@ -115,7 +116,7 @@ func (r *run) measure(ctx context.Context) error {
 // enter starts a candidate and makes it join.
 func (r *run) enter(ctx context.Context, c *contender) error {
 	servers := r.place.Servers()
-	if r.library.coordinator == consul && len(servers) > 1 {
+	if r.library.Coordinator == candidate.Consul && len(servers) > 1 {
 		i := strings.Index("ab", c.id)
 		s, err := r.place.follower(ctx, i)
 		if err != nil {
@@ -136,7 +137,9 @@ func (r *run) enter(ctx context.Context, c *contender) error {
 		}
 	}
 	var err error
-	if c.peer, err = startCandidate(r, c.id, addrs); err != nil {
+	if c.peer, err = candidate.Start(candidate.Settings{
+		Library: r.library, Addresses: addrs, Election: r.election, ID: c.id, Session: r.session,
+	}, r.events, r.dir); err != nil {
 		return err
 	}
 	if err := r.expect(ctx, c.id+" is ready", func() bool { return r.notes.ready[c.id] }); err != nil {

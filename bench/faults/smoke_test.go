@@ -46,7 +46,7 @@ func TestSmoke(t *testing.T) {
 			t.Errorf("%s on %s was not measured: %v", c.Library, c.Coordinator, c.Errors)
 			continue
 		}
-		if c.Server == "" || c.Server == unknown || c.Version == unknown {
+		if c.Server == "" || c.Server == candidate.Unknown || c.Version == candidate.Unknown {
 			t.Errorf("versions are missing in %+v", c)
 		}
 		o := c.Runs[0]

@@ -5,6 +5,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"github.com/succession-dev/succession/bench/internal/candidate"
 )
 
 // covered and uncovered are the faults under the promise that no two lead, and the others.
@@ -139,5 +141,7 @@ func (r *report) remarks(w io.Writer) {
 }
 
 // library and coordinator are what was measured, with versions, for people.
-func (c *cell) library() string     { return strings.TrimSpace(c.Library + " " + c.Version) }
-func (c *cell) coordinator() string { return strings.TrimSpace(titles[c.Coordinator] + " " + c.Server) }
+func (c *cell) library() string { return strings.TrimSpace(c.Library + " " + c.Version) }
+func (c *cell) coordinator() string {
+	return strings.TrimSpace(candidate.Titles[c.Coordinator] + " " + c.Server)
+}

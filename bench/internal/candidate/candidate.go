@@ -4,79 +4,53 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"maps"
 	"os"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
-)
-
-// The libraries that Main knows.
-const (
-	Concurrency      = "etcd-concurrency"        // Election and Session of client/v3/concurrency
-	ConsulLock       = "consul-lock"             // Lock of consul/api
-	ZKLock           = "zk-lock"                 // Lock of go-zookeeper, heeding StateExpired
-	ZKLockDisconnect = "zk-lock-on-disconnected" // ... heeding StateDisconnected
-	Succession       = "succession"              // this project; the settings say the coordinator
 )
 
 // retryPause is how long a candidate waits after a failed attempt.
 const retryPause = 500 * time.Millisecond
 
-// Settings are what a candidate needs to know.
-type Settings struct {
-	Library     string
-	Coordinator string   // "etcd", "consul" or "zookeeper"
-	Addresses   []string // of the coordinator's servers
-	Election    string
-	ID          string
-	Session     time.Duration
-}
-
 // A term is one leadership, as a library shows it.
 type term struct {
-	leads   func() bool // asks the library, as it documents; does not block
-	release func()      // gives back what is left of it; may block
+	leads func() bool // asks the library, as it documents; does not block
+	// release gives up leadership, or, if it was lost, gives back what is left of it. It may
+	// block.
+	release func(lost bool) error
 }
 
 // An elector blocks until its candidate has been elected, and may be called again when the
 // term before has been released.
 type elector func(ctx context.Context) (term, error)
 
-// libraries connects to a coordinator with each library.
-var libraries = map[string]func(ctx context.Context, s Settings) (elector, error){
-	Concurrency:      newConcurrency,
-	ConsulLock:       newConsulLock,
-	ZKLock:           newZKLock,
-	ZKLockDisconnect: newZKLock,
-	Succession:       newSuccession,
-}
-
-const command = "candidate"
+// A Connect connects a process to a coordinator. What it returns makes the candidates of an
+// election there.
+type Connect func(ctx context.Context, s Settings) (func(election string) elector, error)
 
 // Is reports whether the arguments are those of a candidate.
 func Is(args []string) bool { return len(args) == 8 && args[1] == command }
 
-// Arguments returns the arguments of the candidate's process, without the program.
-func Arguments(s Settings) []string {
-	return []string{command, s.Library, s.Coordinator, strings.Join(s.Addresses, ","), s.Election, s.ID,
-		strconv.FormatInt(s.Session.Milliseconds(), 10)}
-}
-
-// Main is a candidate: it blocks until standard input ends, and returns the exit status.
+// Main is a process of candidates: it blocks until standard input ends, and returns the exit
+// status.
 func Main(args []string) int {
-	ms, err := strconv.Atoi(args[7])
+	ms, err := strconv.Atoi(args[6])
 	s := Settings{
-		Library: args[2], Coordinator: args[3], Addresses: strings.Split(args[4], ","),
-		Election: args[5], ID: args[6], Session: time.Duration(ms) * time.Millisecond,
+		Addresses: strings.Split(args[3], ","), Election: args[4], ID: args[5],
+		Session: time.Duration(ms) * time.Millisecond, Idle: args[7] == "true",
 	}
-	connect, known := libraries[s.Library]
-	if err == nil && !known {
-		err = fmt.Errorf("no library %q; known are %v", s.Library, slices.Sorted(maps.Keys(libraries)))
+	i := slices.IndexFunc(Libraries, func(l Library) bool { return l.ID() == args[2] })
+	if err == nil && i < 0 {
+		err = fmt.Errorf("no library %q", args[2])
 	}
 	if err == nil {
-		err = serve(connect, s)
+		s.Library = Libraries[i]
+		err = serve(s)
 	}
 	if err != nil {
 		say(time.Now(), "failed: "+err.Error())
@@ -85,26 +59,81 @@ func Main(args []string) int {
 	return 0
 }
 
-// serve stands for election once it is told to, until standard input ends.
-func serve(connect func(context.Context, Settings) (elector, error), s Settings) error {
+// serve obeys commands until standard input ends.
+func serve(s Settings) error {
 	ctx := context.Background() // the end of the process is the end of everything in it
-	elect, err := connect(ctx, s)
+	candidates, err := s.Library.Connect(ctx, s)
 	if err != nil {
 		return err
 	}
+	places := make(map[string]*place)
 	say(time.Now(), "ready")
 	in := bufio.NewScanner(os.Stdin)
 	for in.Scan() {
-		if in.Text() != "join" {
+		verb, suffix, _ := strings.Cut(in.Text(), " ")
+		switch verb {
+		case "join":
+			p := places[suffix]
+			if p == nil {
+				p = &place{suffix: suffix, idle: s.Idle, leave: make(chan struct{}, 1)}
+				places[suffix] = p
+			}
+			e := p.free()
+			if e == nil {
+				e = candidates(s.Election + suffix)
+			}
+			go p.stand(ctx, e)
+		case "leave":
+			places[suffix].leave <- struct{}{}
+		case "rotate":
+			rotating.Store(true)
+			for _, p := range places {
+				close(p.leave)
+			}
+		case "count":
+			say(time.Now(), fmt.Sprint("count ", rotations.Load()))
+		case "collect":
+			debug.FreeOSMemory()
+			say(time.Now(), "collected")
+		default:
 			return fmt.Errorf("unknown command %q", in.Text())
 		}
-		go stand(ctx, elect)
 	}
 	return in.Err()
 }
 
-// stand stands for election again and again.
-func stand(ctx context.Context, elect elector) {
+// rotating says that each leader leaves and joins again, and rotations is how often one was
+// elected since.
+var (
+	rotating  atomic.Bool
+	rotations atomic.Int64
+)
+
+// A place is what a process has in one election.
+type place struct {
+	suffix string // of its name
+	idle   bool
+	leave  chan struct{} // whoever leads takes one, and leaves
+
+	mu    sync.Mutex
+	spare []elector // of candidates that have left
+}
+
+// free returns the elector of a candidate that has left, or nil.
+func (p *place) free() elector {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := len(p.spare)
+	if n == 0 {
+		return nil
+	}
+	e := p.spare[n-1]
+	p.spare = p.spare[:n-1]
+	return e
+}
+
+// stand stands for election until it has led and left; after a loss it stands again.
+func (p *place) stand(ctx context.Context, elect elector) {
 	for {
 		t, err := elect(ctx)
 		if err != nil {
@@ -113,9 +142,35 @@ func stand(ctx context.Context, elect elector) {
 			continue
 		}
 		elected := time.Now()
-		say(elected, "elected")
-		say(work(elected, t.leads), "lost")
-		t.release()
+		if rotating.Load() {
+			rotations.Add(1)
+		} else {
+			say(elected, "elected"+p.suffix)
+		}
+		leads := t.leads
+		if p.idle {
+			leads = nil
+		}
+		last, leaves := work(elected, leads, p.leave)
+		if !leaves {
+			say(last, "lost"+p.suffix)
+			_ = t.release(true) // what cannot be given back goes with the session
+			continue
+		}
+		leaving := time.Now()
+		if err := t.release(false); err != nil {
+			say(time.Now(), "failed: leave: "+err.Error())
+			return
+		}
+		if rotating.Load() {
+			continue
+		}
+		p.mu.Lock()
+		p.spare = append(p.spare, elect)
+		p.mu.Unlock()
+		say(leaving, "leaving"+p.suffix)
+		say(time.Now(), "left"+p.suffix)
+		return
 	}
 }
 

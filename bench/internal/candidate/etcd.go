@@ -8,25 +8,58 @@ import (
 	"go.etcd.io/etcd/client/v3/concurrency"
 )
 
-// newConcurrency elects with etcd's own recipe. Its documentation says of Session.Done: "a
-// channel that closes when the lease is orphaned, expires, or is otherwise no longer being
-// refreshed".
-func newConcurrency(_ context.Context, s Settings) (elector, error) {
+// concurrencyElection elects with etcd's own recipe.
+func concurrencyElection(_ context.Context, s Settings) (func(string) elector, error) {
+	return concurrencySessions(s, func(session *concurrency.Session, name string) (win, resign func(context.Context) error) {
+		e := concurrency.NewElection(session, name)
+		return func(ctx context.Context) error { return e.Campaign(ctx, s.ID) }, e.Resign
+	})
+}
+
+// concurrencyMutex holds etcd's own lock.
+func concurrencyMutex(_ context.Context, s Settings) (func(string) elector, error) {
+	return concurrencySessions(s, func(session *concurrency.Session, name string) (win, resign func(context.Context) error) {
+		m := concurrency.NewMutex(session, name)
+		return m.Lock, m.Unlock
+	})
+}
+
+// concurrencySessions gives each candidate a session, which it keeps from term to term. The
+// documentation says of Session.Done: "a channel that closes when the lease is orphaned, expires,
+// or is otherwise no longer being refreshed".
+func concurrencySessions(
+	s Settings, stand func(session *concurrency.Session, name string) (win, resign func(context.Context) error),
+) (func(string) elector, error) {
 	client, err := clientv3.New(clientv3.Config{Endpoints: s.Addresses, DialTimeout: 5 * time.Second})
 	if err != nil {
 		return nil, err
 	}
-	return func(ctx context.Context) (term, error) {
-		session, err := concurrency.NewSession(client, concurrency.WithTTL(int(s.Session/time.Second)))
-		if err != nil {
-			return term{}, err
+	return func(election string) elector {
+		var session *concurrency.Session
+		return func(ctx context.Context) (term, error) {
+			if session == nil {
+				var err error
+				if session, err = concurrency.NewSession(client, concurrency.WithTTL(int(s.Session/time.Second))); err != nil {
+					return term{}, err
+				}
+			}
+			// Close revokes the lease. Where it cannot, the lease ends by itself.
+			end := func() error {
+				defer func() { session = nil }()
+				return session.Close()
+			}
+			win, resign := stand(session, election)
+			if err := win(ctx); err != nil {
+				_ = end()
+				return term{}, err
+			}
+			done := session.Done()
+			return term{leads: func() bool { return open(done) }, release: func(lost bool) error {
+				if lost {
+					return end()
+				}
+				return resign(ctx)
+			}}, nil
 		}
-		// Close revokes the lease. Where it cannot, the lease ends by itself.
-		release := func() { _ = session.Close() }
-		if err := concurrency.NewElection(session, s.Election).Campaign(ctx, s.ID); err != nil {
-			release()
-			return term{}, err
-		}
-		return term{leads: func() bool { return open(session.Done()) }, release: release}, nil
 	}, nil
 }

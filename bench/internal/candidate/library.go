@@ -1,42 +1,113 @@
-package main
+package candidate
 
 import (
-	"github.com/succession-dev/succession/bench/internal/candidate"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 
 // The coordinators.
 const (
-	etcd      = "etcd"
-	consul    = "consul"
-	zookeeper = "zookeeper"
+	Etcd      = "etcd"
+	Consul    = "consul"
+	ZooKeeper = "zookeeper"
+	Local     = "local"
 )
 
-// titles are the coordinators' names for people.
-var titles = map[string]string{etcd: "etcd", consul: "Consul", zookeeper: "ZooKeeper"}
+// Titles are the coordinators' names for people.
+var Titles = map[string]string{Etcd: "etcd", Consul: "Consul", ZooKeeper: "ZooKeeper", Local: "local"}
 
-// A library is what elects.
-type library struct {
-	coordinator string
-	name        string
-	kind        string // of package candidate, or the peer of coordtest
-	peer        bool   // kind is one of coordtest
-	module      string // whose version counts; empty is this project, or a peer
-	asks        string // what its leader asks before each act
+// Ours is the name of this project in the tables.
+const Ours = "succession"
+
+// A Library elects on one kind of coordinator.
+type Library struct {
+	Coordinator string
+	Name        string
+	Module      string // whose version counts; empty is this project, or a peer
+	Asks        string // what its leader asks before each act
+
+	// Connect connects a process of the program that calls Main. Nil where Peer is set: the kind
+	// of a peer of coordtest.
+	Connect Connect
+	Peer    string
+
+	CostsOnly bool // it is measured by what it costs, and not under faults
+	Herd      bool // each handover wakes all who wait
+	Most      int  // how long a line of it may be here; 0 is no limit
 }
 
-// id is what -library is matched with.
-func (l library) id() string { return l.coordinator + ": " + l.name }
+// ID is what the programs' flag -library is matched with.
+func (l Library) ID() string { return l.Coordinator + ": " + l.Name }
 
-var libraries = []library{
-	{coordinator: etcd, name: "succession", kind: candidate.Succession, asks: "Term.Check() == nil"},
-	{coordinator: etcd, name: "concurrency.Election", kind: candidate.Concurrency, module: "go.etcd.io/etcd/client/v3", asks: "Session.Done is not closed"},
-	{coordinator: consul, name: "succession", kind: candidate.Succession, asks: "Term.Check() == nil"},
-	{coordinator: consul, name: "api.Lock", kind: candidate.ConsulLock, module: "github.com/hashicorp/consul/api", asks: "the channel that Lock returned is not closed"},
-	{coordinator: zookeeper, name: "succession", kind: candidate.Succession, asks: "Term.Check() == nil"},
-	{coordinator: zookeeper, name: "Curator LeaderLatch", kind: coordtest.PeerCuratorLatch, peer: true, asks: "hasLeadership() is true"},
-	{coordinator: zookeeper, name: "Curator LeaderSelector", kind: coordtest.PeerCuratorSelector, peer: true, asks: "its thread is not interrupted, which LeaderSelectorListenerAdapter does"},
-	{coordinator: zookeeper, name: "kazoo Election", kind: coordtest.PeerKazoo, peer: true, asks: "a flag is up, which a listener of the connection takes down on SUSPENDED and LOST"},
-	{coordinator: zookeeper, name: "zk.Lock", kind: candidate.ZKLock, module: "github.com/go-zookeeper/zk", asks: "a flag is up, which the connection's StateExpired takes down; the lock itself never tells"},
-	{coordinator: zookeeper, name: "zk.Lock (on disconnect)", kind: candidate.ZKLockDisconnect, module: "github.com/go-zookeeper/zk", asks: "a flag is up, which the connection's StateDisconnected takes down; the lock itself never tells"},
+const (
+	check = "Term.Check() == nil"
+
+	concurrencyModule = "go.etcd.io/etcd/client/v3"
+	consulModule      = "github.com/hashicorp/consul/api"
+	zkModule          = "github.com/go-zookeeper/zk"
+)
+
+// Libraries are all that are measured. Each waiter is a connection on Consul, a list of all names
+// for each that joins with zk.Lock, and a thread in Curator's mutex and in kazoo: hence the limits.
+var Libraries = []Library{
+	{Coordinator: Etcd, Name: Ours, Connect: succession, Asks: check},
+	{Coordinator: Etcd, Name: "concurrency.Election", Connect: concurrencyElection, Module: concurrencyModule, Asks: "Session.Done is not closed"},
+	{Coordinator: Etcd, Name: "succession, Mutex", Connect: successionMutex, CostsOnly: true},
+	{Coordinator: Etcd, Name: "concurrency.Mutex", Connect: concurrencyMutex, Module: concurrencyModule, CostsOnly: true},
+	{Coordinator: Consul, Name: Ours, Connect: succession, Asks: check, Most: 1000},
+	{Coordinator: Consul, Name: "api.Lock", Connect: consulLock, Module: consulModule, Asks: "the channel that Lock returned is not closed", Herd: true, Most: 1000},
+	{Coordinator: Consul, Name: "succession, Mutex", Connect: successionMutex, CostsOnly: true, Most: 1000},
+	{Coordinator: ZooKeeper, Name: Ours, Connect: succession, Asks: check},
+	{Coordinator: ZooKeeper, Name: "Curator LeaderLatch", Peer: coordtest.PeerCuratorLatch, Asks: "hasLeadership() is true", Most: 1000},
+	{Coordinator: ZooKeeper, Name: "Curator LeaderSelector", Peer: coordtest.PeerCuratorSelector, Asks: "its thread is not interrupted, which LeaderSelectorListenerAdapter does", Most: 1},
+	{Coordinator: ZooKeeper, Name: "kazoo Election", Peer: coordtest.PeerKazoo, Asks: "a flag is up, which a listener of the connection takes down on SUSPENDED and LOST", Most: 100},
+	{Coordinator: ZooKeeper, Name: "zk.Lock", Connect: zkLockExpired, Module: zkModule, Asks: "a flag is up, which the connection's StateExpired takes down; the lock itself never tells", Most: 1000},
+	{Coordinator: ZooKeeper, Name: "zk.Lock (on disconnect)", Connect: zkLockDisconnected, Module: zkModule, Asks: "a flag is up, which the connection's StateDisconnected takes down; the lock itself never tells", Most: 1},
+	{Coordinator: ZooKeeper, Name: "succession, Mutex", Connect: successionMutex, CostsOnly: true},
+	{Coordinator: ZooKeeper, Name: "Curator InterProcessMutex", Peer: coordtest.PeerCuratorMutex, CostsOnly: true, Most: 100},
+	{Coordinator: Local, Name: Ours, Connect: succession, CostsOnly: true, Most: 1000},
+}
+
+// Settings are what the process of a candidate needs to know.
+type Settings struct {
+	Library   Library
+	Addresses []string // of the coordinator's servers, or the folder of local
+	Election  string
+	ID        string
+	Session   time.Duration
+	Idle      bool // whoever leads does not ask whether it still does; not for peers
+}
+
+const command = "candidate"
+
+// arguments are those of the candidate's process, without the program.
+func (s Settings) arguments() []string {
+	return []string{command, s.Library.ID(), strings.Join(s.Addresses, ","), s.Election, s.ID,
+		strconv.FormatInt(s.Session.Milliseconds(), 10), strconv.FormatBool(s.Idle)}
+}
+
+// Start starts the process of a candidate, and does not wait for it to be ready. What it says goes
+// to events, and its log into the folder dir. The caller kills it.
+func Start(s Settings, events chan<- coordtest.PeerEvent, dir string) (*coordtest.Peer, error) {
+	o := coordtest.PeerOptions{
+		Kind:    s.Library.Peer,
+		Address: strings.Join(s.Addresses, ","),
+		Path:    "/" + s.Election,
+		ID:      s.ID,
+		Session: s.Session,
+		Events:  events,
+		Dir:     dir,
+	}
+	if s.Library.Peer != "" {
+		return coordtest.StartPeer(o)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	return coordtest.StartPeerProcess(o, append([]string{self}, s.arguments()...))
 }

@@ -1,4 +1,4 @@
-package main
+package candidate
 
 import (
 	"context"
@@ -15,35 +15,35 @@ import (
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 
-// unknown stands for a version that could not be found out.
-const unknown = "?"
+// Unknown stands for a version that could not be found out.
+const Unknown = "?"
 
-// version returns the library's version; none for this project, which is the tree that this
+// Version returns the library's version; none for this project, which is the tree that this
 // program was built from.
-func (l library) version() string {
+func (l Library) Version() string {
 	switch {
-	case l.kind == coordtest.PeerKazoo:
+	case l.Peer == coordtest.PeerKazoo:
 		for _, python := range []string{"python3", "/usr/bin/python3"} {
 			if out, err := exec.Command(python, "-c", "import kazoo.version; print(kazoo.version.__version__)").Output(); err == nil {
 				return strings.TrimSpace(string(out))
 			}
 		}
-		return unknown
-	case l.peer:
+		return Unknown
+	case l.Peer != "":
 		return curatorVersion()
-	case l.module == "":
+	case l.Module == "":
 		return ""
 	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
-		return unknown
+		return Unknown
 	}
 	for _, m := range info.Deps {
-		if m.Path == l.module {
+		if m.Path == l.Module {
 			return strings.TrimPrefix(m.Version, "v")
 		}
 	}
-	return unknown
+	return Unknown
 }
 
 // curatorVersion is in the name of the file beside the one that has none.
@@ -51,16 +51,17 @@ func curatorVersion() string {
 	const before, after = "/usr/share/java/curator-recipes-", ".jar"
 	files, err := filepath.Glob(before + "*" + after)
 	if err != nil || len(files) != 1 {
-		return unknown
+		return Unknown
 	}
 	return strings.TrimSuffix(strings.TrimPrefix(files[0], before), after)
 }
 
-// serverVersion asks a server of the place.
-func (p *place) serverVersion(ctx context.Context, coordinator string) (string, error) {
-	addr := p.Servers()[0].Addr()
+// ServerVersion asks the server at addr; local has none.
+func ServerVersion(ctx context.Context, coordinator, addr string) (string, error) {
 	switch coordinator {
-	case etcd:
+	case Local:
+		return "", nil
+	case Etcd:
 		c, err := clientv3.New(clientv3.Config{Endpoints: []string{addr}})
 		if err != nil {
 			return "", err
@@ -71,7 +72,7 @@ func (p *place) serverVersion(ctx context.Context, coordinator string) (string, 
 			return "", err
 		}
 		return s.Version, nil
-	case consul:
+	case Consul:
 		c, err := api.NewClient(&api.Config{Address: addr})
 		if err != nil {
 			return "", err
@@ -91,8 +92,8 @@ func (p *place) serverVersion(ctx context.Context, coordinator string) (string, 
 	return version, nil
 }
 
-// machine says what else the numbers depend on.
-func machine() []string {
+// Machine says what else the numbers depend on.
+func Machine() []string {
 	out := []string{
 		strings.Replace(runtime.Version(), "go", "Go ", 1) + " on " + runtime.GOOS + "/" + runtime.GOARCH,
 		fmt.Sprintf("%d cores", runtime.NumCPU()),

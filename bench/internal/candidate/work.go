@@ -7,23 +7,32 @@ import "time"
 const workPause = time.Millisecond
 
 // work acts as the leader for as long as the library says yes, and returns the time of the last
-// act; the election counts as one.
+// act; the election counts as one. It also ends when the leader is told to leave. If leads is nil
+// there is nothing to ask, and it waits for that.
 //
 // An act is dated before the asking. The library has thus said yes no earlier than the act's
 // date, and two terms whose acts overlap have overlapped. Dated afterwards, an act of a process
 // that was stopped between the answer and the clock would be held against a library that said
 // nothing wrong. What goes unseen is about a pause and an asking, the same for all.
-func work(elected time.Time, leads func() bool) (last time.Time) {
+func work(elected time.Time, leads func() bool, leave <-chan struct{}) (last time.Time, leaves bool) {
+	last = elected
+	if leads == nil {
+		<-leave
+		return last, true
+	}
 	tick := time.NewTicker(workPause)
 	defer tick.Stop()
-	last = elected
 	for {
 		asked := time.Now()
 		if !leads() {
-			return last
+			return last, false
 		}
 		last = asked
-		<-tick.C
+		select {
+		case <-tick.C:
+		case <-leave:
+			return last, true
+		}
 	}
 }
 

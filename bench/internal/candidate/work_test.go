@@ -11,7 +11,7 @@ func TestWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		elected := time.Now()
 		end := elected.Add(100*time.Millisecond + 1)
-		last := work(elected, func() bool { return time.Now().Before(end) })
+		last, _ := work(elected, func() bool { return time.Now().Before(end) }, nil)
 		if got := last.Sub(elected); got != 100*time.Millisecond {
 			t.Errorf("the last act was %v after the election, want 100ms", got)
 		}
@@ -25,7 +25,7 @@ func TestWorkStopped(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				elected := time.Now()
 				asked := 0
-				last := work(elected, func() bool {
+				last, _ := work(elected, func() bool {
 					asked++
 					switch asked {
 					case 5:
@@ -35,7 +35,7 @@ func TestWorkStopped(t *testing.T) {
 						return false
 					}
 					return true
-				})
+				}, nil)
 				want := 4 * workPause
 				if !after {
 					want -= workPause
@@ -50,7 +50,29 @@ func TestWorkStopped(t *testing.T) {
 
 func TestWorkLostAtOnce(t *testing.T) {
 	elected := time.Now()
-	if last := work(elected, func() bool { return false }); !last.Equal(elected) {
+	if last, _ := work(elected, func() bool { return false }, nil); !last.Equal(elected) {
 		t.Errorf("the last act was at %v, want the election at %v", last, elected)
+	}
+}
+
+// A leader that is told to leave has not lost, whether or not it asks.
+func TestWorkLeaves(t *testing.T) {
+	yes := func() bool { return true }
+	for name, leads := range map[string]func() bool{"asks": yes, "does not ask": nil} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				elected := time.Now()
+				leave := make(chan struct{})
+				time.AfterFunc(10*workPause+1, func() { close(leave) })
+				last, leaves := work(elected, leads, leave)
+				want := 10 * workPause
+				if leads == nil {
+					want = 0
+				}
+				if !leaves || last.Sub(elected) != want {
+					t.Errorf("it left: %v, and the last act was %v after the election, want %v", leaves, last.Sub(elected), want)
+				}
+			})
+		})
 	}
 }

@@ -16,17 +16,21 @@ import (
 type zkLock struct {
 	conn *zk.Conn
 	heed zk.State
-	path string
 
 	mu   sync.Mutex
 	lost chan struct{} // closed by the event, and made anew for each term
 }
 
-func newZKLock(_ context.Context, s Settings) (elector, error) {
-	l := &zkLock{heed: zk.StateExpired, path: "/" + s.Election, lost: make(chan struct{})}
-	if s.Library == ZKLockDisconnect {
-		l.heed = zk.StateDisconnected
-	}
+func zkLockExpired(_ context.Context, s Settings) (func(string) elector, error) {
+	return newZKLock(s, zk.StateExpired)
+}
+
+func zkLockDisconnected(_ context.Context, s Settings) (func(string) elector, error) {
+	return newZKLock(s, zk.StateDisconnected)
+}
+
+func newZKLock(s Settings, heed zk.State) (func(string) elector, error) {
+	l := &zkLock{heed: heed, lost: make(chan struct{})}
 	connected := make(chan struct{})
 	var once sync.Once
 	conn, _, err := zk.Connect(s.Addresses, s.Session, zk.WithLogInfo(false), zk.WithEventCallback(func(e zk.Event) {
@@ -42,7 +46,9 @@ func newZKLock(_ context.Context, s Settings) (elector, error) {
 	}
 	l.conn = conn
 	<-connected
-	return l.elect, nil
+	return func(election string) elector {
+		return func(context.Context) (term, error) { return l.elect("/" + election) }
+	}, nil
 }
 
 func (l *zkLock) lose() {
@@ -52,16 +58,20 @@ func (l *zkLock) lose() {
 	l.lost = make(chan struct{})
 }
 
-func (l *zkLock) elect(context.Context) (term, error) {
-	lock := zk.NewLock(l.conn, l.path, zk.WorldACL(zk.PermAll))
+func (l *zkLock) elect(path string) (term, error) {
+	lock := zk.NewLock(l.conn, path, zk.WorldACL(zk.PermAll))
 	if err := lock.Lock(); err != nil {
 		return term{}, err
 	}
 	l.mu.Lock()
 	lost := l.lost
 	l.mu.Unlock()
-	return term{leads: func() bool { return open(lost) }, release: func() {
-		for lock.Unlock() == zk.ErrNoServer { // not sent
+	return term{leads: func() bool { return open(lost) }, release: func(bool) error {
+		for {
+			err := lock.Unlock()
+			if err != zk.ErrNoServer { // not sent
+				return err
+			}
 			time.Sleep(retryPause)
 		}
 	}}, nil

@@ -1,0 +1,315 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/succession-dev/succession/bench/internal/candidate"
+	"github.com/succession-dev/succession/internal/rig/coordtest"
+)
+
+const (
+	// longSession is for handovers: no session is to end while a machine is busy with ten
+	// thousand candidates.
+	longSession = time.Minute
+	// warmUp is how many handovers are not counted, or as many as are: servers compile and caches
+	// fill meanwhile.
+	warmUp = 20
+	// jobs is how many lines are measured at a time where all mostly wait.
+	jobs = 4
+)
+
+// handovers measures the lines of all libraries on one server, and the floor: a handover of each at
+// a time, in random order, so that all meet the same machine. It also measures how long it takes
+// until all stand who join at once, and one leads.
+func (b *bench) handovers(ctx context.Context, coordinator string, libraries []candidate.Library, n, processes int) error {
+	p, err := start(ctx, coordinator)
+	if err != nil {
+		return err
+	}
+	defer p.stop()
+	of := func(library, version string) *figure {
+		return b.add(figure{
+			Measure: handover, Coordinator: coordinator, Server: p.version, Library: library, Version: version, N: n, Processes: processes,
+		})
+	}
+	type turn struct {
+		*figure
+		once func(context.Context) (time.Duration, error)
+	}
+	turns := []turn{{of(floor, ""), p.floor}}
+	for _, l := range libraries {
+		if l.Most > 0 && n > l.Most {
+			continue
+		}
+		f := of(l.Name, l.Version())
+		q, err := open(ctx, p, l, min(n, processes), how{session: longSession})
+		if err == nil {
+			defer q.close()
+			err = q.assemble(ctx, f, b.limit)
+		}
+		if err != nil {
+			f.Error = err.Error()
+			b.tell(f)
+			continue
+		}
+		turns = append(turns, turn{f, q.handover})
+	}
+	skip := min(warmUp, b.times)
+	for i := range skip + b.times {
+		rand.Shuffle(len(turns), func(i, j int) { turns[i], turns[j] = turns[j], turns[i] })
+		for _, t := range turns {
+			if t.Error != "" {
+				continue
+			}
+			took, err := t.once(ctx)
+			if err != nil {
+				t.Error = err.Error()
+			} else if i >= skip {
+				t.Times = append(t.Times, took)
+			}
+		}
+	}
+	for _, t := range turns {
+		b.tell(t.figure)
+	}
+	return nil
+}
+
+// assemble has all candidates join at once, and waits until all stand and one leads.
+func (q *line) assemble(ctx context.Context, f *figure, limit time.Duration) error {
+	begin := time.Now()
+	if err := q.join(f.N, q.processes...); err != nil {
+		return err
+	}
+	stood, err := q.stand(ctx, limit)
+	f.Stood, f.Start = stood, time.Since(begin)
+	if err != nil {
+		return err
+	}
+	if stood != f.N {
+		return fmt.Errorf("%d of %d stand after %v", stood, f.N, limit)
+	}
+	at, err := q.elected(ctx)
+	f.Start = max(f.Start, at.Sub(begin))
+	return err
+}
+
+// alone measures each library on a server of its own, some at a time.
+func (b *bench) alone(ctx context.Context, measure string, libraries []candidate.Library, jobs, n int,
+	do func(ctx context.Context, p *place, l candidate.Library, f *figure) error) error {
+	slots := make(chan struct{}, jobs)
+	var all sync.WaitGroup
+	for _, l := range libraries {
+		if l.Most > 0 && n > l.Most {
+			continue
+		}
+		f := b.add(figure{
+			Measure: measure, Coordinator: l.Coordinator, Library: l.Name, Version: l.Version(), N: n, Session: b.session,
+		})
+		all.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			p, err := start(ctx, l.Coordinator)
+			if err == nil {
+				defer p.stop()
+				f.Server = p.version
+				err = do(ctx, p, l, f)
+			}
+			if err != nil {
+				f.Error = err.Error()
+			}
+			b.tell(f)
+		})
+	}
+	all.Wait()
+	return nil
+}
+
+// failovers crashes one leader after the other, each in a process of its own, at a random moment
+// between two heartbeats.
+func (b *bench) failovers(ctx context.Context, p *place, l candidate.Library, f *figure) error {
+	q, err := open(ctx, p, l, b.runs+1, how{session: b.session})
+	if err != nil {
+		return err
+	}
+	defer q.close()
+	if err := q.join(b.runs+1, q.processes...); err != nil {
+		return err
+	}
+	if _, err := q.elected(ctx); err != nil {
+		return err
+	}
+	for range b.runs {
+		if err := sleep(ctx, b.session/3+rand.N(b.session/3)); err != nil {
+			return err
+		}
+		at := time.Now()
+		q.leader.Kill()
+		next, err := q.elected(ctx)
+		if err != nil {
+			return err
+		}
+		f.Times = append(f.Times, next.Sub(at))
+	}
+	return nil
+}
+
+// rest measures what a line costs in which nothing happens: one process has the leader, and another
+// all who wait, whose processor time and memory are measured.
+func (b *bench) rest(ctx context.Context, p *place, l candidate.Library, f *figure) error {
+	q, err := open(ctx, p, l, 2, how{session: b.session, counted: true})
+	if err != nil {
+		return err
+	}
+	defer q.close()
+	leader, waits := q.processes[0], q.processes[1]
+	if err := q.join(1, leader); err != nil {
+		return err
+	}
+	if _, err := q.elected(ctx); err != nil {
+		return err
+	}
+	held := func() (int, error) {
+		if l.Connect != nil {
+			if _, err := q.tell(ctx, "collect", "collected"); err != nil {
+				return 0, err
+			}
+		}
+		return memory(waits)
+	}
+	empty, err := held()
+	if err != nil {
+		return err
+	}
+	if err := q.join(f.N, waits); err != nil {
+		return err
+	}
+	if stood, err := q.stand(ctx, b.limit); err != nil || stood != q.n {
+		return errors.Join(err, fmt.Errorf("%d of %d stand after %v", stood, q.n, b.limit))
+	}
+	if err := sleep(ctx, b.session); err != nil { // what follows a start is not rest
+		return err
+	}
+	full, err := held()
+	if err != nil {
+		return err
+	}
+	f.Memory = float64(full-empty) / float64(f.N)
+	count := func() (requests int, used time.Duration, err error) {
+		if p.requests != nil {
+			if requests, err = p.requests(ctx); err != nil {
+				return 0, 0, err
+			}
+		}
+		used, err = cpu(waits)
+		return requests, used, err
+	}
+	const sessions = 2
+	bytes := q.bytes()
+	requests, used, err := count()
+	if err != nil {
+		return err
+	}
+	begin := time.Now()
+	if err := sleep(ctx, sessions*b.session); err != nil {
+		return err
+	}
+	took := time.Since(begin)
+	f.Bytes = float64(q.bytes()-bytes) / sessions
+	requestsThen, usedThen, err := count()
+	f.Requests = float64(requestsThen-requests) / sessions
+	f.CPU = float64(usedThen-used) / float64(took)
+	return err
+}
+
+// many measures elections of two candidates, each in one of two processes: how long it takes until
+// all have a leader, what they cost at rest, and how many handovers there are in a second when
+// each leader resigns at once.
+func (b *bench) many(ctx context.Context, p *place, l candidate.Library, f *figure) error {
+	q, err := open(ctx, p, l, 2, how{session: b.session, idle: true})
+	if err != nil {
+		return err
+	}
+	defer q.close()
+	begin := time.Now()
+	sent := make(chan error, 1)
+	go func() {
+		for i := range f.N {
+			for _, p := range q.processes {
+				if err := p.Send(fmt.Sprint("join -", i)); err != nil {
+					sent <- err
+					return
+				}
+			}
+		}
+		sent <- nil
+	}()
+	err = q.await(ctx, func(e coordtest.PeerEvent) bool {
+		if strings.HasPrefix(e.What, "elected-") {
+			f.Stood++
+			f.Start = max(f.Start, e.At.Sub(begin))
+		}
+		return f.Stood == f.N
+	})
+	if err = errors.Join(err, <-sent); err != nil {
+		return fmt.Errorf("%d of %d elections have a leader: %w", f.Stood, f.N, err)
+	}
+	if err := sleep(ctx, b.session); err != nil {
+		return err
+	}
+	used, err := cpu(q.processes...)
+	if err != nil {
+		return err
+	}
+	if err := sleep(ctx, b.session); err != nil {
+		return err
+	}
+	usedThen, err := cpu(q.processes...)
+	if err != nil {
+		return err
+	}
+	f.CPU = float64(usedThen-used) / float64(b.session)
+	for _, p := range q.processes {
+		if err := p.Send("rotate"); err != nil {
+			return err
+		}
+	}
+	count := func() (n int, at time.Time, err error) {
+		answers, err := q.tell(ctx, "count", "count ")
+		for _, a := range answers {
+			k, _ := strconv.Atoi(a)
+			n += k
+		}
+		return n, time.Now(), err
+	}
+	if err := sleep(ctx, b.session/10); err != nil {
+		return err
+	}
+	n, from, err := count()
+	if err != nil {
+		return err
+	}
+	if err := sleep(ctx, b.session/2); err != nil {
+		return err
+	}
+	then, to, err := count()
+	f.Rate = float64(then-n) / to.Sub(from).Seconds()
+	return err
+}
+
+// sleep waits.
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

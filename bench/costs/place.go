@@ -1,0 +1,206 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/hashicorp/consul/api"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/bench/internal/candidate"
+	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/rig/coordtest"
+)
+
+// A place is a coordinator of one server, which waits for its disk, and this program's own
+// client of it.
+type place struct {
+	addr    string // the folder of local
+	version string
+	stop    func()
+	// floor measures once; see floor.go.
+	floor func(ctx context.Context) (time.Duration, error)
+	// standing counts who stands in a line. Nobody does for api.Lock: its sessions are counted.
+	standing func(ctx context.Context, l candidate.Library, election string) (int, error)
+	// requests is how many the server has been sent since it started. Nil is unknown.
+	requests func(ctx context.Context) (int, error)
+}
+
+// start starts a coordinator.
+func start(ctx context.Context, coordinator string) (p *place, err error) {
+	switch coordinator {
+	case candidate.Etcd:
+		p, err = startEtcd(ctx)
+	case candidate.Consul:
+		p, err = startConsul(ctx)
+	case candidate.ZooKeeper:
+		p, err = startZooKeeper(ctx)
+	default:
+		p, err = startLocal(ctx)
+	}
+	if err == nil {
+		if p.version, err = candidate.ServerVersion(ctx, coordinator, p.addr); err != nil {
+			p.stop()
+		}
+	}
+	return p, err
+}
+
+func startEtcd(ctx context.Context) (*place, error) {
+	e, err := coordtest.StartEtcd(ctx, &coordtest.EtcdOptions{
+		Heartbeat: 100 * time.Millisecond, Election: time.Second, Args: []string{"--unsafe-no-fsync=false"},
+	})
+	if err != nil {
+		return nil, err
+	}
+	addr := e.Addrs()[0]
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{addr}})
+	if err != nil {
+		e.Stop()
+		return nil, err
+	}
+	return &place{
+		addr:  addr,
+		stop:  func() { client.Close(); e.Stop() },
+		floor: func(ctx context.Context) (time.Duration, error) { return etcdFloor(ctx, client) },
+		standing: func(ctx context.Context, _ candidate.Library, election string) (int, error) {
+			r, err := client.Get(ctx, election+"/", clientv3.WithPrefix(), clientv3.WithCountOnly())
+			if err != nil {
+				return 0, err
+			}
+			return int(r.Count), nil
+		},
+		requests: func(ctx context.Context) (int, error) {
+			return metric(ctx, "http://"+addr+"/metrics", "grpc_server_msg_received_total")
+		},
+	}, nil
+}
+
+func startConsul(ctx context.Context) (*place, error) {
+	c, err := coordtest.StartConsul(ctx, &coordtest.ConsulOptions{Durable: true, Config: []string{
+		// A waiting candidate is a connection, and all of them are of this machine.
+		"limits{http_max_conns_per_client=10000}",
+		`telemetry{prometheus_retention_time="1h"}`,
+	}})
+	if err != nil {
+		return nil, err
+	}
+	addr := c.Addrs()[0]
+	client, err := api.NewClient(&api.Config{Address: addr})
+	if err != nil {
+		c.Stop()
+		return nil, err
+	}
+	return &place{
+		addr:  addr,
+		stop:  c.Stop,
+		floor: func(ctx context.Context) (time.Duration, error) { return consulFloor(ctx, client.KV()) },
+		standing: func(_ context.Context, l candidate.Library, election string) (n int, err error) {
+			if !l.Herd {
+				keys, _, err := client.KV().Keys(election+"/", "", nil)
+				return len(keys), err
+			}
+			sessions, _, err := client.Session().List(nil)
+			for _, s := range sessions {
+				if s.Name == election {
+					n++
+				}
+			}
+			return n, err
+		},
+		requests: func(ctx context.Context) (int, error) {
+			return metric(ctx, "http://"+addr+"/v1/agent/metrics?format=prometheus", "consul_api_http_count")
+		},
+	}, nil
+}
+
+func startZooKeeper(ctx context.Context) (*place, error) {
+	z, err := coordtest.StartZooKeeper(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	addr := z.Addrs()[0]
+	conn, _, err := zk.Connect([]string{addr}, time.Minute, zk.WithLogInfo(false))
+	if err != nil {
+		z.Stop()
+		return nil, err
+	}
+	return &place{
+		addr:  addr,
+		stop:  func() { conn.Close(); z.Stop() },
+		floor: func(context.Context) (time.Duration, error) { return zkFloor(conn) },
+		standing: func(_ context.Context, _ candidate.Library, election string) (int, error) {
+			_, stat, err := conn.Exists("/" + election)
+			return int(stat.NumChildren), err
+		},
+		requests: func(ctx context.Context) (int, error) {
+			mntr, err := coordtest.FourLetter(ctx, addr, "mntr")
+			if err != nil {
+				return 0, err
+			}
+			figures, err := coordtest.ParseMonitor(mntr)
+			if err != nil {
+				return 0, err
+			}
+			return strconv.Atoi(figures["zk_packets_received"])
+		},
+	}, nil
+}
+
+// startLocal makes a folder. Its line is asked for as an observer does.
+func startLocal(ctx context.Context) (*place, error) {
+	dir, err := os.MkdirTemp("", "costs-")
+	if err != nil {
+		return nil, err
+	}
+	b, err := backend.Open(ctx, "local:"+dir)
+	if err != nil {
+		return nil, err
+	}
+	return &place{
+		addr:  dir,
+		stop:  func() { b.Close(); os.RemoveAll(dir) },
+		floor: func(context.Context) (time.Duration, error) { return localFloor(dir) },
+		standing: func(ctx context.Context, _ candidate.Library, election string) (int, error) {
+			line, err := elect.New(b, election, nil).Line(ctx)
+			return len(line), err
+		},
+	}, nil
+}
+
+// metric adds up the samples of a counter that a server shows for Prometheus.
+func metric(ctx context.Context, url, name string) (int, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return 0, err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, err
+	}
+	defer resp.Body.Close()
+	sum, found := 0.0, false
+	in := bufio.NewScanner(resp.Body)
+	for in.Scan() {
+		if !strings.HasPrefix(in.Text(), name+"{") {
+			continue
+		}
+		v, err := strconv.ParseFloat(in.Text()[strings.LastIndexByte(in.Text(), ' ')+1:], 64)
+		if err != nil {
+			return 0, err
+		}
+		sum, found = sum+v, true
+	}
+	if !found && in.Err() == nil {
+		return 0, fmt.Errorf("%s: no counter %s", url, name)
+	}
+	return int(sum), in.Err()
+}
