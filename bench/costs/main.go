@@ -30,36 +30,30 @@ func main() {
 	}
 }
 
-// A bench is what to measure, and what has been.
+// A bench is what to measure.
 type bench struct {
 	what, which                          *regexp.Regexp // measures, and libraries
 	sizes, processes, waiters, elections numbers
 	times, runs                          int
 	session, limit                       time.Duration
-	progress                             io.Writer
 
-	mu  sync.Mutex
-	new []*figure
+	mu       sync.Mutex
+	progress io.Writer
+	keep     func(*figure) error
+	unkept   error
 }
 
-// add adds a figure that is about to be measured.
-func (b *bench) add(f figure) *figure {
-	f.Date = time.Now().Format(time.DateOnly)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.new = append(b.new, &f)
-	return &f
-}
-
-// tell says that a figure has been measured.
-func (b *bench) tell(f *figure) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+// measured keeps a figure, whether or not measuring it has failed.
+func (b *bench) measured(f *figure, err error) {
 	how := "measured"
-	if f.Error != "" {
+	if err != nil {
+		f.Error = err.Error()
 		how = "not measured: " + f.Error
 	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	fmt.Fprintf(b.progress, "%s, %s: %s, %d: %s\n", f.Measure, f.Coordinator, f.Library, f.N, how)
+	b.unkept = errors.Join(b.unkept, b.keep(f))
 }
 
 // numbers are a flag: sizes with commas between.
@@ -117,14 +111,15 @@ func command(ctx context.Context, args []string, out, progress io.Writer) error 
 	if err != nil {
 		return err
 	}
+	b.keep = func(f *figure) error {
+		figures.put(f)
+		if *file == "" {
+			return nil
+		}
+		return figures.save(*file)
+	}
 	if *from == "" {
-		err = b.measure(ctx, func(f *figure) error {
-			figures.put(f)
-			if *file == "" {
-				return nil
-			}
-			return figures.save(*file)
-		})
+		err = b.measure(ctx)
 	}
 	figures.markdown(out)
 	if *pictures != "" {
@@ -133,18 +128,12 @@ func command(ctx context.Context, args []string, out, progress io.Writer) error 
 	return err
 }
 
-// measure measures everything that is chosen, and keeps each figure.
-func (b *bench) measure(ctx context.Context, keep func(*figure) error) (err error) {
+// measure measures everything that is chosen.
+func (b *bench) measure(ctx context.Context) (err error) {
 	do := func(measure string, do func() error) {
-		if !b.what.MatchString(measure) || err != nil {
-			return
+		if b.what.MatchString(measure) && err == nil {
+			err = errors.Join(do(), b.unkept, context.Cause(ctx))
 		}
-		err = do()
-		for _, f := range b.new {
-			err = errors.Join(err, keep(f))
-		}
-		b.new = nil
-		err = errors.Join(err, context.Cause(ctx))
 	}
 	for _, c := range []string{candidate.Etcd, candidate.Consul, candidate.ZooKeeper, candidate.Local} {
 		libraries := b.libraries(func(l candidate.Library) bool { return l.Coordinator == c })

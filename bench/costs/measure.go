@@ -35,15 +35,17 @@ func (b *bench) handovers(ctx context.Context, coordinator string, libraries []c
 	}
 	defer p.stop()
 	of := func(library, version string) *figure {
-		return b.add(figure{
+		return &figure{
 			Measure: handover, Coordinator: coordinator, Server: p.version, Library: library, Version: version, N: n, Processes: processes,
-		})
+			Date: time.Now().Format(time.DateOnly),
+		}
 	}
 	type turn struct {
 		*figure
 		once func(context.Context) (time.Duration, error)
+		err  error
 	}
-	turns := []turn{{of(floor, ""), p.floor}}
+	turns := []*turn{{figure: of(floor, ""), once: p.floor}}
 	for _, l := range libraries {
 		if l.Most > 0 && n > l.Most {
 			continue
@@ -55,29 +57,26 @@ func (b *bench) handovers(ctx context.Context, coordinator string, libraries []c
 			err = q.assemble(ctx, f, b.limit)
 		}
 		if err != nil {
-			f.Error = err.Error()
-			b.tell(f)
+			b.measured(f, err)
 			continue
 		}
-		turns = append(turns, turn{f, q.handover})
+		turns = append(turns, &turn{figure: f, once: q.handover})
 	}
 	skip := min(warmUp, b.times)
 	for i := range skip + b.times {
 		rand.Shuffle(len(turns), func(i, j int) { turns[i], turns[j] = turns[j], turns[i] })
 		for _, t := range turns {
-			if t.Error != "" {
+			if t.err != nil {
 				continue
 			}
-			took, err := t.once(ctx)
-			if err != nil {
-				t.Error = err.Error()
-			} else if i >= skip {
+			var took time.Duration
+			if took, t.err = t.once(ctx); t.err == nil && i >= skip {
 				t.Times = append(t.Times, took)
 			}
 		}
 	}
 	for _, t := range turns {
-		b.tell(t.figure)
+		b.measured(t.figure, t.err)
 	}
 	return nil
 }
@@ -110,9 +109,10 @@ func (b *bench) alone(ctx context.Context, measure string, libraries []candidate
 		if l.Most > 0 && n > l.Most {
 			continue
 		}
-		f := b.add(figure{
+		f := &figure{
 			Measure: measure, Coordinator: l.Coordinator, Library: l.Name, Version: l.Version(), N: n, Session: b.session,
-		})
+			Date: time.Now().Format(time.DateOnly),
+		}
 		all.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
@@ -122,10 +122,7 @@ func (b *bench) alone(ctx context.Context, measure string, libraries []candidate
 				f.Server = p.version
 				err = do(ctx, p, l, f)
 			}
-			if err != nil {
-				f.Error = err.Error()
-			}
-			b.tell(f)
+			b.measured(f, err)
 		})
 	}
 	all.Wait()

@@ -112,6 +112,9 @@ func (b *book) starts(w io.Writer) {
 func (b *book) failovers(w io.Writer) {
 	b.rows(w, failover, "From the crash of the leader until the next one leads",
 		"| runs | session | median | worst | median / session | worst / session |", func(f *figure) string {
+			if f.Coordinator == candidate.Local { // whose sessions have no time
+				f.Session = 0
+			}
 			p50, worst := f.quantile(0.5), f.quantile(1)
 			return fmt.Sprintf("| %d | %s | %s | %s | %s | %s |", len(f.Times), seconds(f.Session), seconds(p50), seconds(worst),
 				ratio(p50, f.Session), ratio(worst, f.Session))
@@ -154,6 +157,9 @@ func (b *book) rows(w io.Writer, measure, title, head string, row func(*figure) 
 func ms(d time.Duration) string { return fmt.Sprintf("%.2f", float64(d)/float64(time.Millisecond)) }
 
 func seconds(d time.Duration) string {
+	if d == 0 {
+		return "–"
+	}
 	if d < time.Second {
 		return fmt.Sprintf("%.0f ms", float64(d)/float64(time.Millisecond))
 	}
