@@ -141,7 +141,9 @@ func (p *panel) draw(b *bytes.Buffer) {
 			y.include(at[1])
 		}
 	}
-	if !y.log {
+	if y.log {
+		y.low, y.high = y.low/1.2, 4*y.high // the names stand above the curves
+	} else {
 		y.low, y.high = 0, 1
 	}
 	text := func(class, anchor string, x, y float64, s string) {
@@ -179,7 +181,7 @@ func (p *panel) draw(b *bytes.Buffer) {
 		}
 		b.WriteString(`"/>` + "\n")
 		// The names stand where curves of distributions leave room, or those of medians.
-		left, top := x.to-170, y.from-14*float64(len(p.curves)-i)+4
+		left, top := x.to-200, y.from-14*float64(len(p.curves)-i)+4
 		if p.logY {
 			left, top = x.from+34, y.to+14*float64(i+1)
 		}
