@@ -12,7 +12,8 @@
 // # What is measured
 //
 // Candidates are in processes of their own, apart from this one; see package candidate. Their
-// processes stamp what they say, on the one clock of the machine. All servers wait for their disk.
+// processes stamp what they say, on the one clock of the machine. Servers wait for their disk,
+// unless -disk=false.
 //
 //   - handover: the time from the leader's resigning until the next in line is told that it leads.
 //     Beside it is the floor of the coordinator, the least that any election can do: the delete of

@@ -140,14 +140,17 @@ func (q *line) elected(ctx context.Context) (at time.Time, err error) {
 	return at, err
 }
 
-// stand waits until all stand in line, and returns how many did in the end.
+// stand waits until all stand in line, and fails after limit. It returns how many do.
 func (q *line) stand(ctx context.Context, limit time.Duration) (stood int, err error) {
 	end := time.Now().Add(limit)
 	for {
 		asked := time.Now()
 		stood, err = q.place.standing(ctx, q.library, q.election)
-		if err != nil || stood == q.n || time.Now().After(end) {
+		if err != nil || stood == q.n {
 			return stood, err
+		}
+		if time.Now().After(end) {
+			return stood, fmt.Errorf("%d of %d stand in line after %v", stood, q.n, limit)
 		}
 		time.Sleep(max(time.Millisecond, 4*time.Since(asked))) // so that counting costs little
 	}
@@ -156,8 +159,8 @@ func (q *line) stand(ctx context.Context, limit time.Duration) (stood int, err e
 // handover makes the leader resign, and returns how long it took until the next one led. The old
 // leader joins again.
 func (q *line) handover(ctx context.Context) (time.Duration, error) {
-	if stood, err := q.stand(ctx, patience); err != nil || stood != q.n {
-		return 0, errors.Join(err, fmt.Errorf("%d of %d stand in line after a minute", stood, q.n))
+	if _, err := q.stand(ctx, patience); err != nil {
+		return 0, err
 	}
 	time.Sleep(settle)
 	if q.library.Herd {

@@ -36,6 +36,7 @@ type bench struct {
 	sizes, processes, waiters, elections numbers
 	times, runs                          int
 	session, limit                       time.Duration
+	disk                                 bool
 
 	mu       sync.Mutex
 	progress io.Writer
@@ -91,6 +92,7 @@ func command(ctx context.Context, args []string, out, progress io.Writer) error 
 	set.Var(&b.elections, "elections", "many: how many")
 	set.DurationVar(&b.session, "session", 10*time.Second, "session time of all but handovers, in whole seconds")
 	set.DurationVar(&b.limit, "limit", time.Minute, "how long a line may take to assemble")
+	set.BoolVar(&b.disk, "disk", true, "whether servers wait for their disk")
 	file := set.String("json", "", "keep the figures in this file, beside those that it has")
 	from := set.String("from", "", "measure nothing, and show the figures of a file that -json wrote")
 	pictures := set.String("svg", "", "also draw pictures, into this folder")

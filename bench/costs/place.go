@@ -20,8 +20,7 @@ import (
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 
-// A place is a coordinator of one server, which waits for its disk, and this program's own
-// client of it.
+// A place is a coordinator of one server, and this program's own client of it.
 type place struct {
 	addr    string // the folder of local
 	version string
@@ -34,15 +33,15 @@ type place struct {
 	requests func(ctx context.Context) (int, error)
 }
 
-// start starts a coordinator.
-func start(ctx context.Context, coordinator string) (p *place, err error) {
+// start starts a coordinator, which waits for its disk or does not.
+func start(ctx context.Context, coordinator string, disk bool) (p *place, err error) {
 	switch coordinator {
 	case candidate.Etcd:
-		p, err = startEtcd(ctx)
+		p, err = startEtcd(ctx, disk)
 	case candidate.Consul:
-		p, err = startConsul(ctx)
+		p, err = startConsul(ctx, disk)
 	case candidate.ZooKeeper:
-		p, err = startZooKeeper(ctx)
+		p, err = startZooKeeper(ctx, disk)
 	default:
 		p, err = startLocal(ctx)
 	}
@@ -54,9 +53,9 @@ func start(ctx context.Context, coordinator string) (p *place, err error) {
 	return p, err
 }
 
-func startEtcd(ctx context.Context) (*place, error) {
+func startEtcd(ctx context.Context, disk bool) (*place, error) {
 	e, err := coordtest.StartEtcd(ctx, &coordtest.EtcdOptions{
-		Heartbeat: 100 * time.Millisecond, Election: time.Second, Args: []string{"--unsafe-no-fsync=false"},
+		Heartbeat: 100 * time.Millisecond, Election: time.Second, Args: []string{fmt.Sprint("--unsafe-no-fsync=", !disk)},
 	})
 	if err != nil {
 		return nil, err
@@ -84,8 +83,8 @@ func startEtcd(ctx context.Context) (*place, error) {
 	}, nil
 }
 
-func startConsul(ctx context.Context) (*place, error) {
-	c, err := coordtest.StartConsul(ctx, &coordtest.ConsulOptions{Durable: true, Config: []string{
+func startConsul(ctx context.Context, disk bool) (*place, error) {
+	c, err := coordtest.StartConsul(ctx, &coordtest.ConsulOptions{Durable: disk, Config: []string{
 		// A waiting candidate is a connection, and all of them are of this machine.
 		"limits{http_max_conns_per_client=10000}",
 		`telemetry{prometheus_retention_time="1h"}`,
@@ -122,8 +121,8 @@ func startConsul(ctx context.Context) (*place, error) {
 	}, nil
 }
 
-func startZooKeeper(ctx context.Context) (*place, error) {
-	z, err := coordtest.StartZooKeeper(ctx, nil)
+func startZooKeeper(ctx context.Context, disk bool) (*place, error) {
+	z, err := coordtest.StartZooKeeper(ctx, &coordtest.ZooKeeperOptions{NoSync: !disk})
 	if err != nil {
 		return nil, err
 	}
