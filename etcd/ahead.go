@@ -72,9 +72,9 @@ func (s *session) aheadAlone(ctx context.Context, m backend.Member) (p backend.P
 	switch {
 	case shared: // others that are shared may stand in front
 	case ahead == nil:
-		s.b.sawHead(m.Line, m.Position)
+		s.sawHead(m.Line, m.Position)
 	case len(found) == 1:
-		s.b.sawHead(m.Line, ahead.Position)
+		s.sawHead(m.Line, ahead.Position)
 	}
 	p, err = s.judge(ctx, m, ahead, heartbeat, resp)
 	return p, resp.Header.Revision, err

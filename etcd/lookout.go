@@ -117,7 +117,7 @@ func (s *session) view(line string, v *view) error {
 	v.keys, v.revision, v.term = rangeOf(resp, 0).Kvs, resp.Header.Revision, resp.Header.RaftTerm
 	if len(v.keys) > 0 {
 		if head, ok := s.b.memberOf(line, v.keys[0]); ok {
-			s.b.sawHead(line, head.Position)
+			s.sawHead(line, head.Position)
 		}
 	}
 	v.header, err = headerOf(rangeOf(resp, 1))

@@ -139,9 +139,8 @@ type Backend struct {
 	turns    chan struct{} // has a value for each request about keys that is on its way
 	sessions *kit.Sessions
 
-	mu    sync.Mutex
-	flat  map[string]bool   // lines that have been checked for nesting
-	heads map[string]uint64 // by line, the greatest position that was seen at its head
+	mu   sync.Mutex
+	flat map[string]bool // lines that have been checked for nesting
 }
 
 var _ backend.Backend = (*Backend)(nil)
@@ -178,7 +177,6 @@ func New(client *clientv3.Client, o *Options) (*Backend, error) {
 		queueing: queueing,
 		turns:    make(chan struct{}, maxTurns),
 		flat:     make(map[string]bool),
-		heads:    make(map[string]uint64),
 	}
 	b.sessions = kit.NewSessions(kit.Config{Driver: driver, Open: b.open, Connect: f.ConnectTimeout, Patience: closeBound})
 	return b, nil

@@ -74,7 +74,7 @@ func (s *session) WatchPlace(ctx context.Context, m backend.Member, after backen
 // In all three, one revision tells that m itself still stands, and what the header says. left
 // says that the one in front is known to have gone.
 func (s *session) lookAgain(ctx context.Context, m backend.Member, after backend.Place, left bool) (p backend.Place, revision int64, err error) {
-	nobody := after.First || s.b.hadHead(m.Line, after.Ahead.Position) // stands in front, but for that one
+	nobody := after.First || s.hadHead(m.Line, after.Ahead.Position) // stands in front, but for that one
 	if left && !nobody {
 		return s.ahead(ctx, m)
 	}
@@ -99,23 +99,23 @@ func (s *session) lookAgain(ctx context.Context, m backend.Member, after backend
 	return p, resp.Header.Revision, err
 }
 
-// maxHeads is of how many lines a backend remembers the head.
+// maxHeads is of how many lines a session remembers the head.
 const maxHeads = 1 << 14
 
 // sawHead notes that the member at the position stood at the head of the line.
-func (b *Backend) sawHead(line string, position uint64) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if len(b.heads) >= maxHeads {
-		clear(b.heads)
+func (s *session) sawHead(line string, position uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.heads) >= maxHeads {
+		clear(s.heads)
 	}
-	b.heads[line] = max(b.heads[line], position)
+	s.heads[line] = max(s.heads[line], position)
 }
 
 // hadHead reports whether nobody stands in front of the position, and nobody ever will: a
 // member there or behind it was seen at the head of the line.
-func (b *Backend) hadHead(line string, position uint64) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return position > 0 && b.heads[line] >= position // 0 stands for a position that is not known
+func (s *session) hadHead(line string, position uint64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return position > 0 && s.heads[line] >= position // 0 stands for a position that is not known
 }

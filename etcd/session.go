@@ -37,6 +37,7 @@ type session struct {
 	hitched error             // what may be going to end it; nil for nothing
 	taken   map[string]*taken // by line and name
 	leases  map[int64]bool    // all that it has had
+	heads   map[string]uint64 // by line, the greatest position that was seen at its head
 }
 
 var _ backend.Session = (*session)(nil)
@@ -50,6 +51,7 @@ func newSession(b *Backend, t tenancy, ttl time.Duration) *session {
 		margin:  b.o.margin(ttl),
 		taken:   make(map[string]*taken),
 		leases:  map[int64]bool{t.lease: true},
+		heads:   make(map[string]uint64),
 		beatNow: make(chan struct{}, 1),
 		proof:   proof{leading: make(map[uint64]bool), settled: make(chan struct{})},
 	}
