@@ -158,12 +158,7 @@ func (t consistently) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		req.URL.RawQuery += "consistent"
 	}
-	resp, err := t.RoundTripper.RoundTrip(req)
-	if err != nil && errors.Is(req.Context().Err(), context.DeadlineExceeded) {
-		// Its connection was dead, perhaps, and then others that wait for use are.
-		t.CloseIdleConnections()
-	}
-	return resp, err
+	return t.RoundTripper.RoundTrip(req)
 }
 
 func (t consistently) CloseIdleConnections() {
