@@ -147,7 +147,7 @@ func TestSomethingBetweenAnswers(t *testing.T) {
 			if _, err := s.Put(t.Context(), record, []byte("y"), &backend.If{Member: m}); !errors.Is(err, backend.ErrUnavailable) {
 				t.Errorf("Put returned %v, want ErrUnavailable", err)
 			}
-			_, err = backend.Open(t.Context(), "consul://"+in.addr()+"?connect=100ms")
+			_, err = backend.Open(t.Context(), "consul://"+in.addr()+"?connect=1s")
 			if says := a.status != http.StatusConflict; !errors.Is(err, backend.ErrUnavailable) || says && !strings.Contains(err.Error(), "in its place") {
 				t.Errorf("Open returned %v, want ErrUnavailable that says that something answers in Consul's place", err)
 			}

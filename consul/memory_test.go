@@ -1,3 +1,5 @@
+//go:build !race
+
 package consul_test
 
 import (
@@ -22,7 +24,8 @@ func occupied() (bytes, goroutines int64) {
 }
 
 // A waiter costs little memory, and one goroutine, its caller's, if its process has others in
-// the line. It is measured alone, as other tests would be counted too.
+// the line. It is measured alone, as other tests would be counted too, and without the race
+// detector, which takes as much again.
 func TestMemoryOfAWaiter(t *testing.T) {
 	const n = 150
 	addr := server(t)

@@ -17,6 +17,8 @@ import (
 	"github.com/succession-dev/succession/cmd/succession/internal/connect"
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/again"
+	"github.com/succession-dev/succession/internal/backoff"
 )
 
 // election is the line that demo stands in.
@@ -207,10 +209,10 @@ type wakeSession struct {
 	woken func()
 }
 
-func (s wakeSession) Gone(ctx context.Context, m backend.Member) error {
-	err := s.Session.Gone(ctx, m)
-	if err == nil {
+func (s wakeSession) WatchPlace(ctx context.Context, m backend.Member, after backend.Place) (backend.Place, error) {
+	p, err := again.WatchPlace(ctx, s.Session, m, after, backoff.JitterOf(ctx))
+	if err == nil && !after.First {
 		s.woken()
 	}
-	return err
+	return p, err
 }
