@@ -438,7 +438,7 @@ var groupRules = []engine.Rule{{
 	},
 }, {
 	ID: "Group.lost-answer", Title: "a lost answer makes no second member, and leaves none behind",
-	Text:  "The answer is lost to the request by which a member joins a group, to that by which it sets its value, and to that by which it deletes the value as it leaves; another one, which has no value, loses the answer to its exit. Join and Leave return within the time of two crashes. Set has set the value, also where it says ErrUnavailable. Each is present once, and when a crash has passed since all have left nobody is, and no value is left.",
+	Text:  "The answer is lost to the request by which a member joins a group, to that by which it sets its value, and to that by which it deletes the value as it leaves; another one, which has no value, loses the answer to its exit. Join and Leave return within the time of two crashes. Set has set the value, also where it says ErrUnavailable. Each is present once, and when a crash has passed since all have left nobody is. Another one joins, and no value is left.",
 	Needs: []engine.Fault{engine.Shares, engine.Records, engine.LoseAnswer},
 	Check: func(t *engine.Trial) {
 		cs := t.Clients(4)
@@ -466,6 +466,7 @@ var groupRules = []engine.Rule{{
 		}
 		t.Want("Leave", c.Leave(t.Ctx))
 		watcher.Settles()
+		joins(t, watcher, "d") // deletes what others could not
 		if left := watcher.List(t.Name + "-values"); len(left) > 0 {
 			t.Fatalf("all have left, and values are left: %v", left)
 		}
