@@ -380,7 +380,7 @@ func TestRequests(t *testing.T) {
 			f()
 			synctest.Wait()
 			n := c.Requests().Since(before)
-			if got := n.Total() - n.Total(memory.OpHeartbeat, memory.OpGone, memory.OpWatch); got != want {
+			if got := n.Total() - n.Total(memory.OpHeartbeat, memory.OpGone, memory.OpWatch, memory.OpWatchPlace); got != want {
 				t.Errorf("%s costs %d requests, want %d: %v", what, got, want, n)
 			}
 		}

@@ -312,7 +312,7 @@ func TestRequests(t *testing.T) {
 		b := client(t, c, "a")
 		q, limited := named(b, "a"), queue.New(b, "jobs", &queue.Options{Limit: 10})
 		put(t, q, "first")
-		watches := []memory.Op{memory.OpHeartbeat, memory.OpGone, memory.OpWatch, memory.OpWatchLine}
+		watches := []memory.Op{memory.OpHeartbeat, memory.OpGone, memory.OpWatch, memory.OpWatchLine, memory.OpWatchPlace}
 		var item *queue.Item
 		for _, call := range []struct {
 			what string
