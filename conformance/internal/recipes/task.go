@@ -338,12 +338,7 @@ var taskRules = []engine.Rule{{
 			f.works(w)
 		}
 		stands(t, c.In(t.Name+"-workers"), 3)
-		var ids []uint64
-		for i := range 9 {
-			id, err := pool.Submit(t.Ctx, strconv.Itoa(i))
-			t.Want("Submit", err)
-			ids = append(ids, id)
-		}
+		ids := submits(t, pool, 9)
 		allBusy := func(d time.Duration) {
 			t.Eventually(d, "each worker runs a task", func() bool {
 				return !slices.ContainsFunc(alive, func(w *engine.Client) bool { return f.task(w.Name) == "" })
@@ -369,13 +364,7 @@ var taskRules = []engine.Rule{{
 				t.Fatalf("%s has crashed, and who takes its place runs task %s, want %s", crashes, got, left)
 			}
 		}
-		for i := range ids {
-			f.opens(strconv.Itoa(i))
-		}
-		for i, id := range ids {
-			results(t, pool, id, "done "+strconv.Itoa(i)).Returns(t.Crash())
-		}
-		c.In(t.Name + "-todo").Shows(t.Soon())
+		f.closes(pool, c, ids)
 	},
 }, {
 	ID: "Task.result", Title: "a worker that was replaced cannot store a result",
@@ -422,17 +411,12 @@ var taskRules = []engine.Rule{{
 		c := t.Client()
 		pool := task.NewPool(c, t.Name, options(t, c))
 		f, cs := newFactory(t), t.Clients(2)
-		var ids []uint64
 		for i, w := range cs {
 			f.works(w)
 			stands(t, c.In(t.Name+"-workers"), i+1)
 			stands(t, c.In(t.Name+"-master"), i+1)
 		}
-		for i := range 3 {
-			id, err := pool.Submit(t.Ctx, strconv.Itoa(i))
-			t.Want("Submit", err)
-			ids = append(ids, id)
-		}
+		ids := submits(t, pool, 3)
 		for _, w := range []*engine.Client{cs[1], cs[0]} { // who has joined first is the master
 			var value string
 			t.Eventually(t.Crash(), w.Name+" runs a task", func() bool { value = f.task(w.Name); return value != "" })
@@ -448,13 +432,7 @@ var taskRules = []engine.Rule{{
 		if run, who := f.newest("2"); run != nil {
 			t.Fatalf("%s runs task 2, and those in front of it have not ended", who)
 		}
-		for i := range ids {
-			f.opens(strconv.Itoa(i))
-		}
-		for i, id := range ids {
-			results(t, pool, id, "done "+strconv.Itoa(i)).Returns(t.Crash())
-		}
-		c.In(t.Name + "-todo").Shows(t.Soon())
+		f.closes(pool, c, ids)
 	},
 }, {
 	ID: "Task.workers-lost-answer", Title: "a lost answer runs no task twice, and loses none",
@@ -521,7 +499,7 @@ var taskRules = []engine.Rule{{
 			stands(t, c.In(t.Name+"-workers"), i+1)
 			stands(t, c.In(t.Name+"-master"), i+1)
 		}
-		submits := func(value string, w *engine.Client) (id uint64) {
+		gives := func(value string, w *engine.Client) (id uint64) {
 			id, err := pool.Submit(t.Ctx, value)
 			t.Want("Submit", err)
 			t.Eventually(t.Crash(), w.Name+" runs task "+value, func() bool {
@@ -535,7 +513,7 @@ var taskRules = []engine.Rule{{
 			results(t, pool, id, "done "+value).Returns(t.Crash())
 		}
 		for _, w := range cs[:5] {
-			ends("of "+w.Name, submits("of "+w.Name, w))
+			ends("of "+w.Name, gives("of "+w.Name, w))
 		}
 		c.In(t.Name + "-todo").Shows(t.Soon())
 		t.Pass(t.TTL/10, "until all waits have been set up")
@@ -543,8 +521,8 @@ var taskRules = []engine.Rule{{
 		// those who wait for a task the first to get one is who has waited longest.
 		x := uint64(0)
 		quiet(t, cs[3:5], 4, func() {
-			x = submits("x", cs[0])
-			y, z := submits("y", cs[1]), submits("z", cs[2])
+			x = gives("x", cs[0])
+			y, z := gives("y", cs[1]), gives("z", cs[2])
 			ends("y", y)
 			t.Pass(t.TTL/20, "in which workers that have nothing to do might be woken")
 			ends("z", z)
@@ -553,12 +531,12 @@ var taskRules = []engine.Rule{{
 		busy := map[string]uint64{"x": x}
 		for _, i := range []int{3, 4, 1} {
 			value := "for " + cs[i].Name
-			busy[value] = submits(value, cs[i])
+			busy[value] = gives(value, cs[i])
 		}
 		quiet(t, []*engine.Client{cs[1], cs[3], cs[4]}, 3, func() {
 			for i := range 10 {
 				value := strconv.Itoa(i)
-				ends(value, submits(value, cs[2]))
+				ends(value, gives(value, cs[2]))
 			}
 		})
 		for value, id := range busy {
@@ -577,6 +555,16 @@ func results(t *engine.Trial, p *task.Pool, id uint64, want string) *engine.Call
 		}
 		return err
 	})
+}
+
+// gives gives the tasks "0", "1" and so on, and returns their IDs.
+func submits(t *engine.Trial, p *task.Pool, n int) (ids []uint64) {
+	for i := range n {
+		id, err := p.Submit(t.Ctx, strconv.Itoa(i))
+		t.Want("Submit", err)
+		ids = append(ids, id)
+	}
+	return ids
 }
 
 // A factory is where workers run the tasks of a rule. A run ends when the rule says so.
@@ -624,6 +612,18 @@ func (f *factory) gate(value string) chan struct{} {
 
 // opens has all runs of the task end, those to come too.
 func (f *factory) opens(value string) { close(f.gate(value)) }
+
+// closes has the runs of all tasks that submits has submitted end. Each then has its result, and no
+// task is in line.
+func (f *factory) closes(p *task.Pool, c *engine.Client, ids []uint64) {
+	for i := range ids {
+		f.opens(strconv.Itoa(i))
+	}
+	for i, id := range ids {
+		results(f.t, p, id, "done "+strconv.Itoa(i)).Returns(f.t.Crash())
+	}
+	c.In(f.t.Name + "-todo").Shows(f.t.Soon())
+}
 
 // begins checks that nobody else runs the task, and may go on.
 func (f *factory) begins(who string, run *task.Task) {
