@@ -5,4 +5,4 @@ package recipes
 import "slices"
 
 // Rules are all rules of this package, in the order of RULES.md.
-var Rules = slices.Concat(lockRules, queueRules, barrierRules, groupRules, taskRules)
+var Rules = slices.Concat(lockRules, queueRules, barrierRules, groupRules, taskRules, poolRules)
