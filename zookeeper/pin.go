@@ -161,12 +161,14 @@ func (s *session) makePinned(ctx context.Context, o *member, h backend.Header, a
 		if version(record) != at {
 			return backend.ErrVersion
 		}
-		ops := []any{&zk.SetDataRequest{Path: line, Data: data, Version: record.stat.Version}}
+		// The header comes last, and so does its notice: who has that knows of the pin too.
+		var ops []any
 		if !self.pinned() {
 			ops = append(ops,
 				&zk.DeleteRequest{Path: o.path, Version: -1},
 				&zk.CreateRequest{Path: o.path, Data: pinnedData(self.data, o.joined.Position), Acl: s.options.acl(), Flags: zk.FlagPersistent})
 		}
+		ops = append(ops, &zk.SetDataRequest{Path: line, Data: data, Version: record.stat.Version})
 		c, err := start(ctx, s, multi(ops...))
 		if err != nil {
 			return err
