@@ -11,8 +11,8 @@
 // the order of its arguments. A lane after --idle runs on one processor and with the lowest
 // priority.
 //
-// It prints a line for each package, and the output of a test only if it fails. At the
-// end it prints how long each package took, the slowest tests, and once more the gist of
+// It prints a line for each package, the output of a test only if it fails, and why a test
+// was skipped. At the end it prints how long each package took, the slowest tests, and once more the gist of
 // what has failed. It exits with 1 when anything has failed, and when nothing was tested.
 package main
 

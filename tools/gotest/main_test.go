@@ -35,7 +35,7 @@ func TestReport(t *testing.T) {
 			name:    "a failure and a skip",
 			source:  head + `func TestA(t *testing.T) {}; func TestB(t *testing.T) { t.Error("loud") }; func TestC(t *testing.T) { t.Skip("why") }`,
 			closing: "tests: 1 passed, 1 failed, 1 skipped",
-			shows:   []string{"loud", "why", "FAIL  example.org/p  1 of 3 tests", "== what has failed\nFAIL  example.org/p TestB\n    p_test.go:5: loud\nskipped: 0 impossible there, 0 not wired, 0 known failures (waived), 1 other\ntests: "},
+			shows:   []string{"loud", "skip  example.org/p TestC\n    p_test.go:5: why\n", "FAIL  example.org/p  1 of 3 tests", "== what has failed\nFAIL  example.org/p TestB\n    p_test.go:5: loud\nskipped: 0 impossible there, 0 not wired, 0 known failures (waived), 1 other\ntests: "},
 		},
 		{
 			name: "rules of the conformance suite",

@@ -101,7 +101,8 @@ func (r *report) endTest(e event) {
 		} else {
 			r.skips.add("")
 		}
-		r.show(e) // with its reason
+		fmt.Fprintf(r.out, "skip  %s %s\n%s", e.Package, e.Test, r.excerpt(e)) // with its reason
+		delete(r.output, key(e))
 	}
 }
 
@@ -134,7 +135,7 @@ func (r *report) problem(text string) {
 	fmt.Fprintln(r.out, "FAIL ", text)
 }
 
-// excerpt returns the first of the lines that the test has logged, each in short.
+// excerpt returns the first lines that the test has logged, each in short.
 func (r *report) excerpt(e event) (text string) {
 	b := r.output[key(e)]
 	if b == nil {
