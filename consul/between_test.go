@@ -110,7 +110,8 @@ func TestSomethingBetweenAnswers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			in, name := newIngress(t, server(t)), coordtest.Name(t)
-			o := &consul.Options{TTL: 3 * time.Second}
+			// The fault lasts for a renewal, two of its tries and a second more, which must be less than a session.
+			o := &consul.Options{TTL: 6 * time.Second}
 			leader, waiter := open(t, in.addr(), o), open(t, in.addr(), o)
 			term, err := elect.New(leader, name, nil).Campaign(t.Context())
 			if err != nil {
