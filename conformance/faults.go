@@ -94,6 +94,10 @@ type Faults struct {
 	// Requests returns how many requests the client has sent so far, heartbeats
 	// included.
 	Requests func(b backend.Backend) int64
+
+	// Bytes returns how many bytes have passed so far between the client and the coordinator, in
+	// both directions.
+	Bytes func(b backend.Backend) int64
 }
 
 // ClusterFaults is what can be done to single servers of a coordinator that has at least
@@ -143,6 +147,7 @@ const (
 	Clock      = engine.Clock
 	Cluster    = engine.Cluster
 	Requests   = engine.Requests
+	Bytes      = engine.Bytes
 
 	// Isolate is the field Isolate of each server in [Cluster].
 	Isolate = engine.Isolate
@@ -167,7 +172,7 @@ const (
 // faultNames are all faults and abilities, in the order of the documentation.
 var faultNames = []Fault{
 	Expire, Cut, Mute, Deafen, Sever, Hide, LoseAnswer, Kill, Process, Restart, Pause, Remove, Drop,
-	Reset, Compact, Rewind, Clock, Cluster, Isolate, Requests, Deadlines, Shares, Records, Pins, Items,
+	Reset, Compact, Rewind, Clock, Cluster, Isolate, Requests, Bytes, Deadlines, Shares, Records, Pins, Items,
 }
 
 // disturbing are the faults that also hit clients of other rules.

@@ -147,6 +147,7 @@ func harnessOf(c *memory.Coordinator, wrap func(backend.Backend) backend.Backend
 			Drop:     func(_ context.Context, line string) error { c.Drop(line); return nil },
 			Reset:    func(context.Context) error { c.Reset(); return nil },
 			Requests: func(b backend.Backend) int64 { return int64(c.Requests().Of(of(b).Name())) },
+			Bytes:    func(b backend.Backend) int64 { return c.Bytes(of(b).Name()) },
 		},
 	}
 }

@@ -77,6 +77,7 @@ func undone(heal func()) func(context.Context) error {
 
 func (w wired) Process(election, id string) *exec.Cmd { return w.h.Faults.Process(election, id) }
 func (w wired) Requests(b backend.Backend) int64      { return w.h.Faults.Requests(b) }
+func (w wired) Bytes(b backend.Backend) int64         { return w.h.Faults.Bytes(b) }
 func (w wired) Servers() int                          { return len(w.h.Faults.Cluster.Servers) }
 func (w wired) Leader(ctx context.Context) (server int, _ error) {
 	return w.h.Faults.Cluster.Leader(ctx)

@@ -45,6 +45,7 @@ func TestConformance(t *testing.T) {
 			conformance.Cluster:    server,
 			conformance.Isolate:    server,
 			conformance.Requests:   server,
+			conformance.Bytes:      server,
 			conformance.Deadlines:  "the death of a process is known at once",
 		},
 	})

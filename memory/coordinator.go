@@ -26,6 +26,7 @@ type Coordinator struct {
 	ids      uint64
 	requests Counts
 	wakeups  Counts
+	bytes    map[string]int64 // in answers, by client
 }
 
 // New returns a coordinator without lines and records. o may be nil.
@@ -42,6 +43,7 @@ func New(o *Options) *Coordinator {
 		parked:   make(map[topic][]*request),
 		requests: make(Counts),
 		wakeups:  make(Counts),
+		bytes:    make(map[string]int64),
 	}
 }
 
@@ -131,6 +133,7 @@ func (c *Coordinator) apply(r *request) bool {
 		r.from.sever()
 		return true
 	}
+	c.bytes[r.from.name] += size(v)
 	index := c.store.index
 	r.from.push(func() { r.from.receive(r.call, v, err, index) })
 	return true

@@ -83,6 +83,35 @@ func (c *Coordinator) Requests() Counts {
 	return maps.Clone(c.requests)
 }
 
+// Bytes returns how many bytes of keys and values the coordinator's answers to the client had, since
+// New.
+func (c *Coordinator) Bytes(client string) int64 {
+	c.lock()
+	defer c.unlock()
+	return c.bytes[client]
+}
+
+// size returns how many bytes of keys and values an answer has.
+func size(answer any) (n int64) {
+	switch v := answer.(type) {
+	case backend.Member:
+		return int64(len(v.Key) + len(v.Value))
+	case backend.Place:
+		return size(v.Ahead)
+	case backend.Line:
+		for _, m := range v.Members {
+			n += size(m)
+		}
+	case backend.Record:
+		return int64(len(v.Value))
+	case []string:
+		for _, name := range v {
+			n += int64(len(name))
+		}
+	}
+	return n
+}
+
 // Wakeups returns how many blocking calls (Gone, WatchPlace, WatchLine, Watch) the coordinator has answered
 // because of an event, since New. It does not count those that could be answered at once.
 func (c *Coordinator) Wakeups() Counts {

@@ -252,7 +252,7 @@ func (p *realPair) harness() conformance.Harness {
 			conformance.Cluster: "each coordinator is one server",
 			conformance.Isolate: "each coordinator is one server",
 		},
-		Waive: make(map[string]string),
+		Waive: map[string]string{"G5.elections": restless},
 	}
 	if p.beforeCutover() && p.kinds[1].large {
 		h.Waive["L7.foreign"] = "positions on the new coordinator are larger, so the fence on the old one is raised, in the record that held a stranger's data"
@@ -314,10 +314,11 @@ func (p *realPair) limit(h *conformance.Harness, faults conformance.Faults) {
 	const half = "one of the two is this machine, from which nobody can be cut off"
 	for _, f := range []conformance.Fault{
 		conformance.Cut, conformance.Mute, conformance.Deafen, conformance.Sever, conformance.Hide,
-		conformance.Restart, conformance.Pause, conformance.Kill, conformance.Reset, conformance.Rewind, conformance.Requests,
+		conformance.Restart, conformance.Pause, conformance.Kill, conformance.Reset, conformance.Rewind, conformance.Requests, conformance.Bytes,
 	} {
 		h.Lacks[f] = half
 	}
+	delete(h.Waive, "G5.elections")
 	local := p.coordinators[0].cluster == nil // else the new one is
 	if p.beforeCutover() || p.phase == aborted {
 		h.Faults.Process = nil

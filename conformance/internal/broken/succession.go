@@ -27,9 +27,28 @@ var successionFlaws = []Flaw{
 	{
 		Name:    "reads all",
 		Breaks:  "G5: Ahead reads what each member of the line says",
-		Must:    "L2.cost G5.cost",
+		Must:    "L2.cost G5.cost G5.bytes",
 		May:     "G5.rest",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &readsAll{s} },
+	},
+	{
+		Name:    "reads what all say",
+		Breaks:  "G5: Ahead takes one request, whose answer has the values of the whole line",
+		Must:    "G5.bytes",
+		May:     "L2.cost G5.cost",
+		session: func(_ *Backend, s backend.Session) backend.Session { return &readsValues{s} },
+	},
+	{
+		Name:    "observer reads all",
+		Breaks:  "G5: an observer reads each member of the line whenever the first changes",
+		Must:    "G5.observer",
+		session: func(_ *Backend, s backend.Session) backend.Session { return &observesAll{s} },
+	},
+	{
+		Name:     "each for itself",
+		Breaks:   "G5: each of many candidates of a session makes sure by itself, once in a session time, that its watch lives",
+		Must:     "G5.elections",
+		election: candidates(func(c *candidate) backend.Session { return c }),
 	},
 	{
 		Name:     "restless",
@@ -71,6 +90,30 @@ func (s *readsAll) Ahead(ctx context.Context, m backend.Member) (backend.Place, 
 		}
 	}
 	return s.Session.Ahead(ctx, m)
+}
+
+type readsValues struct{ backend.Session }
+
+func (s *readsValues) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
+	if _, err := s.Line(ctx, m.Line); err != nil {
+		return backend.Place{}, err
+	}
+	return s.Session.Ahead(ctx, m)
+}
+
+type observesAll struct{ backend.Session }
+
+func (s *observesAll) Line(ctx context.Context, line string) (backend.Line, error) {
+	l, err := s.Session.Line(ctx, line)
+	if err != nil {
+		return l, err
+	}
+	for _, m := range l.Members {
+		if _, err := s.Get(ctx, line+"/"+m.Key); err != nil {
+			return l, err
+		}
+	}
+	return l, nil
 }
 
 type restless struct{ *candidate }

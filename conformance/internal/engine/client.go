@@ -188,6 +188,9 @@ func (c *Client) RoundTrip() time.Duration {
 // Requests returns how many requests the client has sent.
 func (c *Client) Requests() int64 { return c.t.Faults.Requests(c.raw) }
 
+// Bytes returns how many bytes have passed between the client and the coordinator.
+func (c *Client) Bytes() int64 { return c.t.Faults.Bytes(c.raw) }
+
 // Server returns the number of the server in the cluster that the client talks to.
 func (c *Client) Server() int { return c.t.Faults.Of(c.raw) }
 

@@ -40,6 +40,8 @@ type Faults interface {
 	Process(election, id string) *exec.Cmd
 	// Requests returns how many requests the client has sent.
 	Requests(b backend.Backend) int64
+	// Bytes returns how many bytes have passed between the client and the coordinator.
+	Bytes(b backend.Backend) int64
 	// Servers returns the number of servers in the cluster. Leader returns the index of the
 	// server that leads it, and Of that of the server to which the client talks.
 	Servers() int

@@ -34,6 +34,7 @@ const (
 	Cluster    Fault = "Cluster"
 	Isolate    Fault = "Isolate"
 	Requests   Fault = "Requests"
+	Bytes      Fault = "Bytes"
 
 	Deadlines Fault = "Deadlines"
 	Records   Fault = "Records"

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance/internal/engine"
+	"github.com/succession-dev/succession/elect"
 )
 
 var successionRules = []engine.Rule{{
@@ -89,12 +91,12 @@ var successionRules = []engine.Rule{{
 	},
 }}
 
-// queue makes n clients join, and each wait for the one in front of it.
-func queue(t *engine.Trial, n int) (cs []*engine.Client, line []backend.Member, waits []*engine.Call) {
+// queue makes n clients join, with a number and that value, and each wait for the one in front of it.
+func queue(t *engine.Trial, n int, value string) (cs []*engine.Client, line []backend.Member, waits []*engine.Call) {
 	cs = t.Clients(n)
 	waits = make([]*engine.Call, n)
 	for i, c := range cs {
-		line = append(line, c.Join(fmt.Sprint(i)))
+		line = append(line, c.Join(fmt.Sprint(i)+value))
 		if i > 0 {
 			c.Behind(line[i], line[i-1])
 			waits[i] = c.Gone(line[i-1])
@@ -103,35 +105,35 @@ func queue(t *engine.Trial, n int) (cs []*engine.Client, line []backend.Member, 
 	return cs, line, waits
 }
 
-// handoverCost returns how many requests a handover in a line of n clients costs, from Leave to
-// Ahead. It adds the fewest requests that the client that leaves and the next one have sent
-// together in any of the first three, and for each bystander the fewest that it has sent in any. Requests
-// that are sent only now and then, such as heartbeats, then do not count; those that each
-// handover causes do.
-func handoverCost(t *engine.Trial, n int) cost {
-	cs, line, waits := queue(t, n)
+// handoverCost returns what a handover in a line of n clients costs, from Leave to Ahead, as count
+// counts it for a client. It adds the least that the client that leaves and the next one have used
+// together in any of the first three, and for each bystander the least that it has used in any. What
+// is sent only now and then, such as heartbeats, then does not count; what each handover causes does.
+// The members have that value.
+func handoverCost(t *engine.Trial, n int, value string, count func(*engine.Client) int64) cost {
+	cs, line, waits := queue(t, n, value)
 	t.Pass(t.TTL/10, "until all waits have been set up")
-	requests := func() (each []int64) {
+	counts := func() (each []int64) {
 		for _, c := range cs {
-			each = append(each, c.Requests())
+			each = append(each, count(c))
 		}
 		return each
 	}
 	two := int64(math.MaxInt64)
 	bystanders := slices.Repeat([]int64{math.MaxInt64}, n)
 	for i := range 3 { // as few in a long line, which is still long then
-		before := requests()
+		before := counts()
 		cs[i].Leave(line[i])
 		waits[i+1].Returns(t.Soon())
 		cs[i+1].First(line[i+1], engine.Now)
-		sent := requests()
-		for j := range sent {
-			sent[j] -= before[j]
+		used := counts()
+		for j := range used {
+			used[j] -= before[j]
 		}
-		two = min(two, sent[i]+sent[i+1])
+		two = min(two, used[i]+used[i+1])
 		for j := range bystanders {
 			if j != i && j != i+1 {
-				bystanders[j] = min(bystanders[j], sent[j])
+				bystanders[j] = min(bystanders[j], used[j])
 			}
 		}
 	}
@@ -145,20 +147,46 @@ func handoverCost(t *engine.Trial, n int) cost {
 	return c
 }
 
-// A cost is how many requests a handover takes.
+// A cost is how many requests, or bytes, a handover takes.
 type cost struct{ two, others int64 }
 
 func (c cost) all() int64 { return c.two + c.others }
 
 func (c cost) String() string {
-	return fmt.Sprintf("%d requests, %d of them by others than the two", c.all(), c.others)
+	return fmt.Sprintf("%d, %d of them of others than the two", c.all(), c.others)
+}
+
+// observerCost returns the fewest requests that an observer of a line of n clients sends from a
+// departure at its head until it has seen the next leader, in any of the first three.
+func observerCost(t *engine.Trial, n int) int64 {
+	cs, line, _ := queue(t, n, "")
+	watcher := t.Client()
+	ctx, end := context.WithCancel(t.Ctx)
+	o := watcher.Observe(ctx)
+	sees := func(m backend.Member) {
+		o.Sees(t.Recheck()+t.Soon(), engine.Show(m), func(l elect.Leader) bool { return l.Key == m.Key })
+	}
+	sees(line[0])
+	fewest := int64(math.MaxInt64)
+	for i := range 3 {
+		t.Pass(t.TTL/10, "until the observer waits")
+		before := watcher.Requests()
+		cs[i].Leave(line[i])
+		sees(line[i+1])
+		fewest = min(fewest, watcher.Requests()-before)
+	}
+	end()
+	for _, c := range cs {
+		c.CloseSession()
+	}
+	return fewest
 }
 
 var herdRules = []engine.Rule{{
 	ID: "G5.one", Title: "one exit wakes one",
 	Text: "Twenty clients stand in line, each waits for the one in front. Five times the first leaves: the next one's Gone returns soon, and it is first. By then, and by the end, nobody else's Gone has returned.",
 	Check: func(t *engine.Trial) {
-		cs, line, waits := queue(t, 20)
+		cs, line, waits := queue(t, 20, "")
 		t.Pass(t.TTL/10, "until all waits have been set up")
 		nobodyElse := func(next int) {
 			for i := next; i < len(line); i++ {
@@ -182,18 +210,59 @@ var herdRules = []engine.Rule{{
 	ID: "G5.cost", Title: "a handover costs the same in a long line",
 	Text:  "The requests from Leave to the next one's Ahead are as few in a line of twenty-four as in one of four, before it or after it, give or take four: of the first three, the fewest that the two of a handover send together, and for each other client the fewest that it sends during any, so that heartbeats do not count.",
 	Needs: []engine.Fault{engine.Requests}, Check: func(t *engine.Trial) {
-		small := handoverCost(t, 4)
-		large := handoverCost(t, 24)
+		small := handoverCost(t, 4, "", (*engine.Client).Requests)
+		large := handoverCost(t, 24, "", (*engine.Client).Requests)
 		if large.all() > small.all()+4 {
 			// What does not depend on the line may have changed meanwhile. So a composite backend
 			// raises a fence in a handover, on one side or the other, or need not, as the logs of
 			// its coordinators go. That takes up to three requests.
-			if again := handoverCost(t, 4); again.all() > small.all() {
+			if again := handoverCost(t, 4, "", (*engine.Client).Requests); again.all() > small.all() {
 				small = again
 			}
 		}
 		if large.all() > small.all()+4 {
-			t.Fatalf("a handover takes %v in a line of 24, and %v in a line of 4", large, small)
+			t.Fatalf("the requests of a handover are %v in a line of 24, and %v in a line of 4", large, small)
+		}
+	},
+}, {
+	ID: "G5.bytes", Title: "a handover tells no more in a long line",
+	Text:  "Members have a value of a kibibyte. The bytes of a handover, counted as in G5.cost, are as few in a line of twenty-four as in one of four, give or take a kibibyte, and a hundred for each further member: a list of names is allowed, what they say is not.",
+	Needs: []engine.Fault{engine.Bytes}, Check: func(t *engine.Trial) {
+		value := strings.Repeat("v", 1024)
+		small := handoverCost(t, 4, value, (*engine.Client).Bytes)
+		large := handoverCost(t, 24, value, (*engine.Client).Bytes)
+		if large.all() > small.all()+1024+20*100 {
+			t.Fatalf("the bytes of a handover are %v in a line of 24, and %v in a line of 4", large, small)
+		}
+	},
+}, {
+	ID: "G5.observer", Title: "an observer asks no more in a long line",
+	Text:  "Three times the first of a line leaves, and an observer sees the next one, at its slow re-check at the latest. The fewest requests that it sends for that are as few in a line of twenty-four as in one of four, give or take two.",
+	Needs: []engine.Fault{engine.Requests}, Check: func(t *engine.Trial) {
+		small := observerCost(t, 4)
+		large := observerCost(t, 24)
+		if large > small+2 {
+			t.Fatalf("an observer sends %d requests to see the next leader of a line of 24, and %d in a line of 4", large, small)
+		}
+	},
+}, {
+	ID: "G5.elections", Title: "a client at rest is as quiet in many elections as in one",
+	Text:  "A client waits in one election, and another in twenty. In two TTL in which nothing happens the second sends as few requests as the first, give or take ten: a session asks for all who wait at once.",
+	Needs: []engine.Fault{engine.Requests}, Check: func(t *engine.Trial) {
+		leader, one, many := t.Client(), t.Client(), t.Client()
+		waits := func(c *engine.Client, election string) {
+			leader.In(election).Leads()
+			c.In(election).Stand(t.Ctx)
+		}
+		waits(one, t.Name)
+		for i := range 20 {
+			waits(many, fmt.Sprintf("%s-%d", t.Name, i+1))
+		}
+		t.Pass(t.TTL/4, "until all wait")
+		before, beforeMany := one.Requests(), many.Requests()
+		t.Pass(2*t.TTL, "while nothing happens")
+		if n, m := one.Requests()-before, many.Requests()-beforeMany; m > n+10 {
+			t.Fatalf("a client sends %d requests in two TTL in which it waits in twenty elections, and another %d that waits in one", m, n)
 		}
 	},
 }, {

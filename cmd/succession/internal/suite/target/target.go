@@ -25,6 +25,7 @@ var Faults = slices.Concat(network, []conformance.Fault{conformance.Process, con
 // network are the faults that need a proxy in front of each client.
 var network = []conformance.Fault{
 	conformance.Cut, conformance.Mute, conformance.Deafen, conformance.Sever, conformance.Hide, conformance.Kill,
+	conformance.Bytes,
 }
 
 // others are the faults that no target can make.
