@@ -3,6 +3,7 @@ package backend
 import (
 	"context"
 	"errors"
+	"time"
 )
 
 // A Pinner makes members outlive their session. A session that cannot do that embeds
@@ -60,6 +61,27 @@ type HeadReader interface {
 	// Head returns the line with its first member alone, or with none if it is empty; see
 	// [Session] Line.
 	Head(ctx context.Context, line string) (Line, error)
+}
+
+// A HeartbeatTracer is a [Session] that tells of its heartbeats. Package elect asks for it only on
+// behalf of a Trace. A session that wraps another hides the method unless it has one of its own, and
+// loses nothing but that.
+type HeartbeatTracer interface {
+	// TraceHeartbeats calls f each time that the coordinator has confirmed the session and so has
+	// moved its Deadline, from a goroutine of the session, until stop is called. One call may still
+	// be under way then. If f is slow, it misses some. A session without a session time never calls
+	// f. A driver that sends fewer heartbeats while none of its members is near the head tells of
+	// fewer.
+	TraceHeartbeats(f func(Heartbeat)) (stop func())
+}
+
+// A Heartbeat is a request that has kept a session alive.
+type Heartbeat struct {
+	// RoundTrip is the time from when it was sent until it was known to count.
+	RoundTrip time.Duration
+	// Slack is how far ahead the session's Deadline was just before it was moved; 0 if it had
+	// passed.
+	Slack time.Duration
 }
 
 // NoShares is for sessions without shared members, which embed it. Its method returns

@@ -122,8 +122,8 @@
 // A coordinator may lack five things. If its sessions do not end by time, Session TTL is 0. If
 // it has no shared members, no pins, no items, or no records, its sessions embed [NoShares],
 // [NoPins], [NoItems] or [NoRecords]. Package elect works without all five; package migrate needs
-// pins and records. Two methods that a driver may add only save requests: those of [PlaceWatcher]
-// and [HeadReader].
+// pins and records. Methods that a driver may add: those of [PlaceWatcher] and [HeadReader] only save requests, that of
+// [HeartbeatTracer] only tells.
 //
 // # Lost answers
 //

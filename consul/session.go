@@ -62,6 +62,7 @@ func newSession(b *Backend, t tenancy) *session {
 	s.mu.Lock() // destroy may be called as soon as there is a life
 	defer s.mu.Unlock()
 	s.Life = b.sessions.NewLife(kit.Rules{Over: s.over, Left: s.lease.Left, Ending: s.lease.End, Release: s.destroy, Stands: s.stands})
+	s.lease.Confirmed = s.Beat
 	return s
 }
 

@@ -98,7 +98,7 @@ func TestElectionWithoutRecords(t *testing.T) {
 
 		_, put := first.Put(ctx, "result", nil, 0)
 		_, get := first.Get(ctx, "result")
-		_, ask := a.AskToResign(ctx)
+		_, ask := a.AskToResign(ctx, nil)
 		for what, err := range map[string]error{
 			"Acknowledge": first.Acknowledge(ctx), "Put": put, "Get": get, "AskToResign": ask, "RaiseFence": a.RaiseFence(ctx, 1000),
 		} {

@@ -37,7 +37,7 @@ func TestArgumentsAreChecked(t *testing.T) {
 	zero := new(elect.Election)
 	_, leader := zero.Leader(t.Context())
 	_, line := zero.Line(t.Context())
-	_, ask := zero.AskToResign(t.Context())
+	_, ask := zero.AskToResign(t.Context(), nil)
 	for l, err := range zero.Observe(t.Context()) {
 		if !errors.Is(err, backend.ErrInvalid) {
 			t.Errorf("Observe of the zero Election yielded %+v, %v; want ErrInvalid", l, err)

@@ -73,18 +73,17 @@ func (e *Election) attempt(ctx, life context.Context, wait *backoff.Backoff, onc
 	if err != nil {
 		return nil, err
 	}
+	e.tellSession(s)
 	m, err := s.Join(ctx, e.name, e.value())
 	if err != nil {
 		return nil, err
 	}
-	e.o.Logger.Info("joined", "key", m.Key, "position", m.Position)
-	e.trace(Event{Kind: Joined, Member: m})
-
+	st := e.joined(s, m)
 	p, err := e.stand(ctx, s, m, margin, wait, once)
 	if err == nil {
-		return newTerm(life, e, s, m, p, margin), nil
+		return newTerm(life, st, p, margin), nil
 	}
-	_ = e.leave(ctx, s, m, 0)
+	_ = st.leave(ctx, 0)
 	return nil, err
 }
 
@@ -173,11 +172,12 @@ func cannotLead(s backend.Session, unfenced error, margin time.Duration) error {
 	return nil
 }
 
-// leave removes m from the line, within ResignTimeout, also if ctx has ended. If m cannot
-// be removed in that time, a goroutine goes on trying as long as the session lives, so that m
-// never stands without an owner. Ending the session instead would end other terms too.
-// worked is how long the work of m's term went on after the end of the term.
-func (e *Election) leave(ctx context.Context, s backend.Session, m backend.Member, worked time.Duration) error {
+// leave removes the member from the line, within ResignTimeout, also if ctx has ended. If it cannot
+// be removed in that time, a goroutine goes on trying as long as the session lives, so that no member
+// stands without an owner. Ending the session instead would end other terms too.
+// worked is how long the work of its term went on after the end of the term.
+func (st *standing) leave(ctx context.Context, worked time.Duration) error {
+	e, s, m := st.e, st.s, st.m
 	bounded, cancel := e.resignContext(ctx)
 	defer cancel()
 	err := e.quit(bounded, s, m)
@@ -191,6 +191,10 @@ func (e *Election) leave(ctx context.Context, s backend.Session, m backend.Membe
 			}
 		}()
 	}
+	if st.stop != nil {
+		st.stop()
+	}
+	st.tellLost()
 	e.trace(Event{Kind: Left, Member: m, Worked: worked, Err: err})
 	return err
 }

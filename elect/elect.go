@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/succession-dev/succession/backend"
@@ -38,9 +40,10 @@ type Options struct {
 	// Logger is told what a person wants to know: joined, elected, lost, and what is
 	// tried again. Nil discards.
 	Logger *slog.Logger
-	// Trace is called with each step of each campaign, in order, if it is not nil. It
-	// must not block. Ended comes from another goroutine, and the work of the term may
-	// still go on then.
+	// Trace is called with each step of each campaign, in order, if it is not nil; see
+	// [EventKind]. It must not block, nor call [Term.Resign]. Ended, Working, SessionLost and
+	// Heartbeat come from other goroutines, the last perhaps at the same time as another event.
+	// After Ended the work of the term may still go on. [Tee] makes one func of several.
 	Trace func(Event)
 }
 
@@ -51,6 +54,13 @@ type Election struct {
 	name string
 	o    Options
 	err  error // what is wrong with the arguments of New
+
+	present atomic.Pointer[Term] // may have ended
+	telling sync.Mutex           // held while listeners are called, so that they are called in order
+
+	mu        sync.Mutex
+	listeners []*listener     // never changed in place
+	newest    <-chan struct{} // Done of the session that was used last; for Trace alone
 }
 
 // New returns a handle on the election with the given name on b. It does not block and

@@ -22,7 +22,7 @@ func TestEndIsToldWhileTheWorkGoesOn(t *testing.T) {
 	losses := map[error]func(t *testing.T, c *memory.Coordinator, b *memory.Backend){
 		backend.ErrSessionEnded: func(_ *testing.T, _ *memory.Coordinator, b *memory.Backend) { b.Expire() },
 		elect.ErrAsked: func(t *testing.T, c *memory.Coordinator, _ *memory.Backend) {
-			if _, err := elect.New(client(t, c, "operator"), "reports", nil).AskToResign(t.Context()); err != nil {
+			if _, err := elect.New(client(t, c, "operator"), "reports", nil).AskToResign(t.Context(), nil); err != nil {
 				t.Error(err)
 			}
 		},

@@ -28,6 +28,14 @@ var (
 	ErrAsked = errors.New("asked to resign")
 )
 
+// ErrStepDown is what a function of [Election.Run] returns to give leadership away: Run resigns, and joins
+// again at the end of the line.
+var ErrStepDown = errors.New("step down")
+
+// ErrOtherLeader says that the term that was named does not lead, and so was not asked to resign; see
+// [ResignOptions].
+var ErrOtherLeader = errors.New("another term leads")
+
 // ErrNotFirst says that somebody stands in front of a candidate that does not wait; see
 // [Election.TryCampaign].
 var ErrNotFirst = errors.New("not first in line")

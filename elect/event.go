@@ -9,30 +9,71 @@ import (
 // An EventKind says what an [Event] tells.
 type EventKind int
 
-// The steps of a campaign.
+// What a candidate tells.
 const (
-	Joined   EventKind = iota + 1 // Member stands in line
-	Waiting                       // Member waits for Ahead to go
-	Elected                       // Member leads, with Token
-	Ended                         // the term with Token is over; Err is why, as in the cause of its context
-	Left                          // Member has left the line; if Err is set, it stands until it can be removed or its session ends
-	Retrying                      // Err may pass; the campaign goes on
+	Joined        EventKind = iota + 1 // Member stands in line
+	Waiting                            // Member waits for Ahead to go
+	Elected                            // Member leads, with Token
+	Ended                              // the term with Token is over; Err is why, as in the cause of its context
+	Left                               // Member has left the line; if Err is set, it stands until it can be removed or its session ends
+	Retrying                           // Err may pass; the campaign goes on
+	SessionOpened                      // the candidate uses a session that it has not used before, with TTL
+	Heartbeat                          // the coordinator has confirmed the session of Member, after RoundTrip and with Slack
+	SessionLost                        // the session of Member has ended; Err is why
+	Working                            // the term with Token has ended, and its work still goes on, after Worked; told again, less and less often
+	Yielded                            // Member was first, and gives way to a candidate that is better; Err says to whom and why
 )
+
+var kinds = [...]string{
+	Joined: "joined", Waiting: "waiting", Elected: "elected", Ended: "ended", Left: "left", Retrying: "retrying",
+	SessionOpened: "session opened", Heartbeat: "heartbeat", SessionLost: "session lost", Working: "working", Yielded: "yielded",
+}
 
 // String returns the kind in lower case.
 func (k EventKind) String() string {
-	if k < Joined || k > Retrying {
+	if k < Joined || int(k) >= len(kinds) {
 		return "unknown"
 	}
-	return [...]string{Joined: "joined", Waiting: "waiting", Elected: "elected", Ended: "ended", Left: "left", Retrying: "retrying"}[k]
+	return kinds[k]
 }
 
-// An Event is one step of a campaign, for [Options] Trace.
+// An Event is one step of a campaign, or says how its session and its term are, for [Options] Trace.
 type Event struct {
 	Kind   EventKind
-	Member backend.Member
+	Member backend.Member // the zero Member in Retrying and SessionOpened
 	Ahead  backend.Member // Waiting only
-	Token  uint64         // Elected and Ended only
-	Err    error          // Ended, Left and Retrying only
-	Worked time.Duration  // Left only: how long the work of the term went on after Ended
+	Token  uint64         // Elected, Ended and Working only
+	Err    error          // Ended, Left, Retrying, SessionLost and Yielded only
+	// Worked is how long the work of the term has gone on after Ended; in Left and Working only.
+	Worked time.Duration
+	// TTL is the session time that the coordinator has granted, 0 for none; in SessionOpened only.
+	TTL time.Duration
+	// RoundTrip is the time from when a heartbeat was sent until it was known to count; in Heartbeat
+	// only.
+	RoundTrip time.Duration
+	// Slack is how far ahead the session's deadline was just before this heartbeat moved it; 0 if it
+	// had passed. The margin ([Options] Margin) is not taken off. In Heartbeat only.
+	Slack time.Duration
+}
+
+// Tee returns a func for [Options] Trace that calls each of fs in turn. Nil ones are left out; if all
+// are, Tee returns nil.
+func Tee(fs ...func(Event)) func(Event) {
+	var all []func(Event)
+	for _, f := range fs {
+		if f != nil {
+			all = append(all, f)
+		}
+	}
+	switch len(all) {
+	case 0:
+		return nil
+	case 1:
+		return all[0]
+	}
+	return func(ev Event) {
+		for _, f := range all {
+			f(ev)
+		}
+	}
 }

@@ -9,30 +9,6 @@ import (
 	"github.com/succession-dev/succession/internal/header"
 )
 
-// AskToResign asks the present leader to resign, and returns that leader. As soon as the
-// leader hears of it, its term ends with [ErrAsked] as the cause; its [Election.Run]
-// then joins again, at the end of the line. AskToResign blocks for about three round
-// trips. It does not wait until another leads; use [Election.Observe] for that. It
-// returns [ErrNoLeader] if nobody leads, and an error that matches
-// [errors.ErrUnsupported] if the backend has no records.
-func (e *Election) AskToResign(ctx context.Context) (Leader, error) {
-	line, s, err := e.head(ctx)
-	if err != nil {
-		return Leader{}, err
-	}
-	l := first(line)
-	if l.Vacant() {
-		return Leader{}, ErrNoLeader
-	}
-	return l, header.Update(ctx, s, e.name, backend.Member{}, func(h *backend.Header) bool {
-		if h.Resign >= l.Token {
-			return false
-		}
-		h.Resign = l.Token
-		return true
-	})
-}
-
 // maxFence leaves room for positions above the fence.
 const maxFence = math.MaxUint64 / 2
 

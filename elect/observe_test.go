@@ -148,7 +148,7 @@ func TestLine(t *testing.T) {
 		for _, end := range ends {
 			<-end
 		}
-		if _, err := e.AskToResign(t.Context()); !errors.Is(err, elect.ErrNoLeader) {
+		if _, err := e.AskToResign(t.Context(), nil); !errors.Is(err, elect.ErrNoLeader) {
 			t.Errorf("AskToResign of nobody: %v, want ErrNoLeader", err)
 		}
 	})

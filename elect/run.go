@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/backoff"
 )
 
 // Run campaigns, and calls fn when this candidate leads. The context of fn ends when the
@@ -14,9 +16,15 @@ import (
 // It returns
 //
 //   - what fn returned, nil included, if fn returned while leading, or called
-//     [Term.Resign] while leading;
+//     [Term.Resign] while leading, unless that matches [ErrStepDown];
 //   - the cause of ctx, if ctx ended, as [Election.Campaign] does;
 //   - the error of [Election.Campaign] otherwise.
+//
+// An fn that wants to give leadership away, and to stand in line again at the end, returns
+// [ErrStepDown], or an error that wraps it and says why. If it does so soon after it was called, within
+// about a session time, Run pauses before it joins again: for up to a second, and then longer from time to
+// time, up to a minute, until a term lasts. So a candidate that cannot work does not go round in circles
+// with the others.
 //
 // Before Run returns, fn has returned and the member has left the line. Leaving takes at
 // most [Options] ResignTimeout; what is not done by then is tried again in the
@@ -26,19 +34,31 @@ func (e *Election) Run(ctx context.Context, fn func(ctx context.Context, t *Term
 	if fn == nil {
 		return fmt.Errorf("elect: %w call of Run: it was given no function", backend.ErrInvalid)
 	}
+	starts := backoff.Backoff{Min: time.Second, Max: time.Minute, Jitter: backoff.JitterOf(ctx)}
 	for {
 		t, err := e.campaign(ctx, ctx, false)
 		if err != nil {
 			return err
 		}
 		lost, err := t.lead(ctx, fn)
+		stepped := lost == nil && errors.Is(err, ErrStepDown)
 		switch {
-		case lost == nil:
+		case lost == nil && !stepped:
 			return err
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
+		case lost != nil:
+			e.o.Logger.Warn("leadership lost, joining again", "err", lost)
+		default:
+			e.o.Logger.Info("stepped down, joining again", "why", err)
 		}
-		e.o.Logger.Warn("leadership lost, joining again", "err", lost)
+		if time.Since(t.began) >= max(t.s.TTL(), time.Second) {
+			starts.Reset()
+		} else if stepped {
+			if err := starts.After(ctx, err); err != nil {
+				return err
+			}
+		}
 	}
 }
 

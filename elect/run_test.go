@@ -104,7 +104,7 @@ func TestRunCampaignsAgainAfterALoss(t *testing.T) {
 			c.Remove("reports", term.Member().Key)
 		}, elect.ErrRemoved},
 		{"somebody asks for it", func(t *testing.T, c *memory.Coordinator, _ *memory.Backend, term *elect.Term) {
-			l, err := elect.New(client(t, c, "operator"), "reports", nil).AskToResign(t.Context())
+			l, err := elect.New(client(t, c, "operator"), "reports", nil).AskToResign(t.Context(), nil)
 			if err != nil || l.Token != term.Token() {
 				t.Errorf("AskToResign: %+v, %v", l, err)
 			}
@@ -319,7 +319,7 @@ func TestLeaderLooksAgain(t *testing.T) {
 			return nil
 		},
 		elect.ErrAsked: func(_ *memory.Coordinator, _ *elect.Term, e *elect.Election) error {
-			_, err := e.AskToResign(context.Background())
+			_, err := e.AskToResign(context.Background(), nil)
 			return err
 		},
 	} {

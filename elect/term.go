@@ -19,6 +19,7 @@ import (
 // A Term is one leadership without interruption. A term that has ended stays ended. It is
 // safe for concurrent use.
 type Term struct {
+	st     *standing
 	e      *Election
 	s      backend.Session
 	m      backend.Member
@@ -41,11 +42,13 @@ type Term struct {
 
 // newTerm begins the term of m, which is first, and starts what watches for its end. The
 // term's context also ends when life ends.
-func newTerm(life context.Context, e *Election, s backend.Session, m backend.Member, p backend.Place, margin time.Duration) *Term {
-	t := &Term{e: e, s: s, m: m, token: p.Token, margin: margin, began: time.Now(), left: make(chan struct{})}
+func newTerm(life context.Context, st *standing, p backend.Place, margin time.Duration) *Term {
+	e, s, m := st.e, st.s, st.m
+	t := &Term{st: st, e: e, s: s, m: m, token: p.Token, margin: margin, began: time.Now(), left: make(chan struct{})}
 	t.ctx, t.cancel = context.WithCancelCause(life)
 	e.o.Logger.Info("elected", "token", t.token)
 	e.trace(Event{Kind: Elected, Member: m, Token: t.token})
+	e.begun(t)
 	t.watching.Go(t.watchDeadline)
 	if w, ok := s.(backend.PlaceWatcher); ok {
 		ctx := backoff.Apart(t.ctx)
@@ -153,7 +156,9 @@ func (t *Term) watchDeadline() {
 func (t *Term) tellEnd() {
 	cause := context.Cause(t.ctx)
 	t.ended = time.Now()
+	t.e.over(t)
 	t.e.o.Logger.Info("term ended", "token", t.token, "cause", cause)
+	t.st.tellLost()
 	t.e.trace(Event{Kind: Ended, Member: t.m, Token: t.token, Err: cause})
 	t.remind(max(t.margin, time.Second)) // the margin is there for the work to end
 }
@@ -165,7 +170,9 @@ func (t *Term) remind(after time.Duration) {
 		if t.resigned.Load() {
 			return
 		}
-		t.e.o.Logger.Warn("the term has ended, and its work goes on", "token", t.token, "for", time.Since(t.ended), "cause", context.Cause(t.ctx))
+		worked := time.Since(t.ended)
+		t.e.o.Logger.Warn("the term has ended, and its work goes on", "token", t.token, "for", worked, "cause", context.Cause(t.ctx))
+		t.e.trace(Event{Kind: Working, Member: t.m, Token: t.token, Worked: worked})
 		t.remind(2 * after)
 	}))
 }
@@ -335,6 +342,6 @@ func (t *Term) Resign(ctx context.Context) error {
 	t.cancel(ErrResigned)
 	t.watching.Wait()
 	t.overdue.Load().Stop()
-	t.leaveErr = t.e.leave(ctx, t.s, t.m, time.Since(t.ended))
+	t.leaveErr = t.st.leave(ctx, time.Since(t.ended))
 	return t.leaveErr
 }

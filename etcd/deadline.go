@@ -50,6 +50,13 @@ func (s *session) left() time.Duration {
 	return s.lease.Left()
 }
 
+// beat tells of a heartbeat that has moved a deadline, if it is the one that counts now.
+func (s *session) beat(proven bool, roundTrip, slack time.Duration) {
+	if held, _ := s.proof.lease.Held(); held == proven {
+		s.Beat(roundTrip, slack)
+	}
+}
+
 // hitch notes why the lease is not to be trusted for now; nil means that it is.
 func (s *session) hitch(why error) {
 	s.mu.Lock()

@@ -58,6 +58,8 @@ func newSession(b *Backend, t tenancy, ttl time.Duration) *session {
 	s.watcher, s.ghosts = newWatcher(s), newGhosts(s)
 	s.lookout = &lookout{s: s, lines: make(map[string]*looks)}
 	s.Life = b.sessions.NewLife(kit.Rules{Over: s.over, Left: s.left, Explain: s.explain, Ending: s.ending, Release: s.release, Stands: s.stands})
+	s.lease.Confirmed = func(roundTrip, slack time.Duration) { s.beat(false, roundTrip, slack) }
+	s.proof.lease.Confirmed = func(roundTrip, slack time.Duration) { s.beat(true, roundTrip, slack) }
 	return s
 }
 

@@ -1,6 +1,10 @@
 package memory
 
-import "time"
+import (
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+)
 
 // Deadline is a session time after the newest acknowledged heartbeat was sent; see
 // [backend.Session]. Every session keeps it in the future, also one without members.
@@ -36,9 +40,28 @@ func (s *session) beat() {
 		}
 		// The coordinator handled the heartbeat no earlier than it was sent. So the session
 		// lives for at least a TTL from then, however long the answer took.
+		beat := backend.Heartbeat{RoundTrip: time.Since(cl.sent), Slack: time.Until(s.deadline)}
 		s.deadline = cl.sent.Add(s.b.c.ttl)
+		for f := range s.tracers {
+			go (*f)(beat) // the coordinator is locked
+		}
 		s.expiry.Reset(time.Until(s.deadline))
 		s.next.Reset(s.untilBeat(cl.sent))
 	}
 	s.beating = cl
+}
+
+// TraceHeartbeats implements [backend.HeartbeatTracer].
+func (s *session) TraceHeartbeats(f func(backend.Heartbeat)) (stop func()) {
+	s.b.c.lock()
+	defer s.b.c.unlock()
+	if s.tracers == nil {
+		s.tracers = make(map[*func(backend.Heartbeat)]bool)
+	}
+	s.tracers[&f] = true
+	return func() {
+		s.b.c.lock()
+		defer s.b.c.unlock()
+		delete(s.tracers, &f)
+	}
 }

@@ -24,6 +24,7 @@ type session struct {
 
 	numbered uint64         // the newest number of a call that must take effect only once
 	polls    map[poll]*call // blocking calls without an answer
+	tracers  map[*func(backend.Heartbeat)]bool
 
 	done    chan struct{}
 	err     error // why it has ended; nil while it lives

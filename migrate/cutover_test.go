@@ -267,7 +267,7 @@ func headerGoesAlong(t *testing.T, raised bool) {
 			}
 		}
 		term := a.term
-		if _, err := elect.New(ob, election, nil).AskToResign(w.ctx); err != nil {
+		if _, err := elect.New(ob, election, nil).AskToResign(w.ctx, nil); err != nil {
 			t.Fatal(err)
 		}
 		<-term.Context().Done()

@@ -116,7 +116,7 @@ func TestWayBackAfterTheOldSession(t *testing.T) {
 		op := w.begun(onBack)
 		b := w.start(onBack, "b")
 		w.until("both stand in line", ttl, func() bool { return len(w.c[1].Members(election)) == 2 })
-		if _, err := elect.New(p.b, election, nil).AskToResign(w.ctx); err != nil {
+		if _, err := elect.New(p.b, election, nil).AskToResign(w.ctx, nil); err != nil {
 			w.t.Fatal(err)
 		}
 		w.leads(b)

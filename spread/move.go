@@ -147,7 +147,7 @@ func (b *Backend) cutover(ctx context.Context, election string, h Home, m *migra
 			err = standIn(ctx, election, m)
 		case time.Since(asked) > later, time.Since(asked) > soon && othersKnow(s):
 			asked = time.Now()
-			_, err = old.AskToResign(ctx)
+			_, err = old.AskToResign(ctx, nil)
 		}
 		if err != nil && !again.Passing(err) && !errors.Is(err, elect.ErrNoLeader) && !errors.Is(err, elect.ErrNotFirst) {
 			return err

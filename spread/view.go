@@ -29,6 +29,8 @@ var (
 
 	_ backend.PlaceWatcher = (*session)(nil)
 	_ backend.HeadReader   = (*session)(nil)
+
+	_ backend.HeartbeatTracer = (*session)(nil)
 )
 
 // Session returns the live session with the cluster that the election lives on; see
@@ -139,6 +141,14 @@ func (s *session) Head(ctx context.Context, line string) (backend.Line, error) {
 		return s.look(ctx, line, h.Head)
 	}
 	return s.Line(ctx, line)
+}
+
+// TraceHeartbeats is [backend.HeartbeatTracer]: the cluster's own, or nothing.
+func (s *session) TraceHeartbeats(f func(backend.Heartbeat)) (stop func()) {
+	if h, ok := s.Session.(backend.HeartbeatTracer); ok {
+		return h.TraceHeartbeats(f)
+	}
+	return func() {}
 }
 
 // look reads a line for an observer, whom no other call tells that the election was sealed here.

@@ -63,6 +63,7 @@ func newSession(b *Backend) (*session, error) {
 		return nil, err
 	}
 	s.Life = b.sessions.NewLife(kit.Rules{Over: s.link.Ended, Ending: s.link.Lease.End, Release: s.release, Stands: s.standing})
+	s.link.Lease.Confirmed = s.Beat
 	context.AfterFunc(s.link.Context(), func() { s.End(s.link.Ended()) })
 	return s, nil
 }

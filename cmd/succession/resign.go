@@ -39,7 +39,7 @@ asked to resign; 125 it could not be asked.`,
 				return fmt.Errorf("%s stands first in %q for ever and cannot resign: the election has moved, or is moving, to another coordinator", old.ID, name)
 			}
 			if err == nil {
-				old, err = e.AskToResign(opening)
+				old, err = e.AskToResign(opening, nil)
 			}
 			if errors.Is(err, elect.ErrNoLeader) {
 				return nobodyLeads(g, name)

@@ -37,6 +37,11 @@ func (a *Adapter) WatchPlace(ctx context.Context, m backend.Member, after backen
 	return call(ctx, a, "watch place", m.Line, nil, func(ctx context.Context) (backend.Place, error) { return w.WatchPlace(ctx, m, after) })
 }
 
+// TraceHeartbeats implements [backend.HeartbeatTracer].
+func (a *Adapter) TraceHeartbeats(f func(backend.Heartbeat)) (stop func()) {
+	return a.life().TraceHeartbeats(f)
+}
+
 func (a *Adapter) Gone(ctx context.Context, m backend.Member) error {
 	return a.run(ctx, "gone", m.Line, nil, func(ctx context.Context) error { return a.Session.Gone(ctx, m) })
 }

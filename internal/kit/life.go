@@ -54,6 +54,8 @@ type Life struct {
 	mu    sync.Mutex
 	timer *time.Timer // fires at the deadline; nil before Start
 	ended bool
+
+	beats beats
 }
 
 // NewLife returns the life of a session that has just been opened, or is about to be. The

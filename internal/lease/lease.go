@@ -12,6 +12,11 @@ import (
 // A Lease is a deadline that acknowledged heartbeats move ahead. It is safe for
 // concurrent use. The zero Lease has a deadline that has passed.
 type Lease struct {
+	// Confirmed is called each time that Extend has moved the deadline: with the time since the
+	// request was sent, and the time that was left before. It may be nil. Set it before the Lease
+	// is used by others.
+	Confirmed func(roundTrip, slack time.Duration)
+
 	mu     sync.Mutex
 	anchor clock.Instant // when the request was sent from which the deadline counts
 	ttl    time.Duration
@@ -22,16 +27,30 @@ type Lease struct {
 // Extend moves the deadline to ttl after sent, unless it is later already. It reports false,
 // and changes nothing, if the lease has ended, or if it is held and its deadline has passed.
 func (l *Lease) Extend(sent clock.Instant, ttl time.Duration) bool {
+	return l.ExtendFrom(sent, ttl, sent)
+}
+
+// ExtendFrom is Extend for a deadline that counts from another instant, anchor, than when the request
+// was sent.
+func (l *Lease) ExtendFrom(anchor clock.Instant, ttl time.Duration, sent clock.Instant) bool {
+	left, moved, ok := l.extend(anchor, ttl)
+	if moved && l.Confirmed != nil {
+		l.Confirmed(clock.Since(sent), max(0, left))
+	}
+	return ok
+}
+
+func (l *Lease) extend(anchor clock.Instant, ttl time.Duration) (left time.Duration, moved, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	left := l.left()
+	left = l.left()
 	if l.ended || l.held && left <= 0 {
-		return false
+		return left, false, false
 	}
-	if ttl-clock.Since(sent) > left {
-		l.anchor, l.ttl = sent, ttl
+	if ttl-clock.Since(anchor) > left {
+		l.anchor, l.ttl, moved = anchor, ttl, true
 	}
-	return true
+	return left, moved, true
 }
 
 // Cap moves the deadline back to ttl after sent, if it is later than that. It is for a

@@ -19,7 +19,7 @@ type Election interface {
 	Observe(ctx context.Context) iter.Seq2[elect.Leader, error]
 	Leader(ctx context.Context) (elect.Leader, error)
 	Line(ctx context.Context) ([]elect.Leader, error)
-	AskToResign(ctx context.Context) (elect.Leader, error)
+	AskToResign(ctx context.Context, o *elect.ResignOptions) (elect.Leader, error)
 	RaiseFence(ctx context.Context, floor uint64) error
 }
 

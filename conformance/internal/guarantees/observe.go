@@ -101,7 +101,7 @@ var observeRules = []engine.Rule{{
 		if l, err := e.Leader(t.Ctx); err != nil || !l.Vacant() {
 			t.Fatalf("Leader of an empty election is %+v, %v", l, err)
 		}
-		if _, err := e.AskToResign(t.Ctx); !errors.Is(err, elect.ErrNoLeader) {
+		if _, err := e.AskToResign(t.Ctx, nil); !errors.Is(err, elect.ErrNoLeader) {
 			t.Fatalf("AskToResign of an empty election returned %v; want ErrNoLeader", err)
 		}
 		for i, c := range cs {
@@ -131,7 +131,7 @@ var observeRules = []engine.Rule{{
 		first := ra.works(t, t.Soon())
 		rb := runs(t, b, t.Ctx, false)
 		t.Eventually(t.Soon(), "the second stands in line", func() bool { return len(a.Members()) == 2 })
-		if _, err := t.Client().Elect().AskToResign(t.Ctx); err != nil {
+		if _, err := t.Client().Elect().AskToResign(t.Ctx, nil); err != nil {
 			t.Fatalf("AskToResign: %v", err)
 		}
 		second := rb.works(t, t.Soon())

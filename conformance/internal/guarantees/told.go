@@ -72,7 +72,7 @@ var toldRules = []engine.Rule{{
 	Text:  "When another client asks the leader to resign, the term's context is cancelled at once, with a LostError because of ErrAsked. Five elections.",
 	Needs: []engine.Fault{engine.Records},
 	Check: told(func(t *engine.Trial, _ *engine.Client, term election.Term) {
-		l, err := t.Client().In(term.Member().Line).Elect().AskToResign(t.Ctx)
+		l, err := t.Client().In(term.Member().Line).Elect().AskToResign(t.Ctx, nil)
 		if err != nil || l.Token != term.Token() {
 			t.Fatalf("AskToResign returned %+v, %v; want the leader with token %d", l, err, term.Token())
 		}

@@ -104,7 +104,7 @@ func (w *world) acts(what string, f func(ctx context.Context, b backend.Backend)
 func (w *world) ask(e *election) {
 	e.asked = true
 	w.acts("asking "+e.name, func(ctx context.Context, b backend.Backend) {
-		l, err := elect.New(b, e.name, nil).AskToResign(ctx)
+		l, err := elect.New(b, e.name, nil).AskToResign(ctx, nil)
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if err != nil {

@@ -279,7 +279,7 @@ func (w *wire) answered(r sentRequest, code int32, body cursor, now clock.Instan
 		w.armed[WatchKey{r.path, r.watch}] = struct{}{}
 	}
 	if committed(r.op, code) {
-		w.link.Lease.Extend(w.touches.anchor(r.sent), w.ttl)
+		w.link.Lease.ExtendFrom(w.touches.anchor(r.sent), w.ttl, r.sent)
 	}
 	w.touches.answered(r.sent, now)
 	return nil

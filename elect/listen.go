@@ -1,0 +1,68 @@
+package elect
+
+import "slices"
+
+// A listener is told of each change of the present term.
+type listener struct{ f func(*Term) }
+
+// Term returns the present term of this candidate, or nil if it does not lead. Its Check is nil at that
+// moment; call it again before work that must not be done twice. Term does not block.
+func (e *Election) Term() *Term {
+	if t := e.present.Load(); t != nil && t.Check() == nil {
+		return t
+	}
+	return nil
+}
+
+// Listen calls f with the present term, or nil, before it returns; and again each time that a term of this
+// candidate begins, or ends, with nil. The calls come in order, one at a time. A term begins for f before
+// [Election.Campaign] returns it and before Run calls its function. It ends for f when its context has
+// ended, although its work may still go on.
+//
+// f must not block, and must not call Listen or [Term.Resign]. Call stop to end it: no further call begins
+// then.
+func (e *Election) Listen(f func(*Term)) (stop func()) {
+	e.telling.Lock()
+	defer e.telling.Unlock()
+	l := &listener{f}
+	e.mu.Lock()
+	e.listeners = append(slices.Clip(e.listeners), l)
+	e.mu.Unlock()
+	f(e.Term())
+	return func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.listeners = slices.DeleteFunc(slices.Clone(e.listeners), func(o *listener) bool { return o == l })
+	}
+}
+
+// begun notes that t is the present term.
+func (e *Election) begun(t *Term) {
+	e.telling.Lock()
+	defer e.telling.Unlock()
+	e.present.Store(t)
+	e.tell(t)
+}
+
+// over notes that t is not the present term any more.
+func (e *Election) over(t *Term) {
+	e.telling.Lock()
+	defer e.telling.Unlock()
+	if e.present.CompareAndSwap(t, nil) {
+		e.tell(nil)
+	}
+}
+
+func (e *Election) tell(t *Term) {
+	e.mu.Lock()
+	all := e.listeners
+	e.mu.Unlock()
+	for _, l := range all {
+		e.mu.Lock()
+		stopped := !slices.Contains(e.listeners, l)
+		e.mu.Unlock()
+		if !stopped {
+			l.f(t)
+		}
+	}
+}

@@ -1,0 +1,157 @@
+package elect_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/memory"
+)
+
+func TestListenTellsOfEachTermInOrder(t *testing.T) {
+	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		ctx, cancel := context.WithCancel(t.Context())
+		a := client(t, c, "a")
+		e := elect.New(a, "reports", nil)
+		var heard []string
+		var stop func()
+		stop = e.Listen(func(term *elect.Term) {
+			if e.Term() != term {
+				t.Errorf("Term is %v where the listener is told of %v", e.Term(), term)
+			}
+			switch {
+			case term == nil:
+				heard = append(heard, "nobody")
+			case term.Check() != nil:
+				t.Errorf("told of %v, whose Check says %v", term, term.Check())
+			default:
+				heard = append(heard, "leads")
+			}
+		})
+		r := run(ctx, e)
+		<-r.terms
+		a.Expire()
+		<-r.terms
+		synctest.Wait()
+		stop()
+		cancel()
+		<-r.end
+		if want := []string{"nobody", "leads", "nobody", "leads"}; !slices.Equal(heard, want) {
+			t.Errorf("heard %v, want %v", heard, want)
+		}
+		if term := e.Term(); term != nil {
+			t.Errorf("after Run Term is %v", term)
+		}
+	})
+}
+
+// The process may be suspended across the deadline: no timer has said anything then.
+func TestTermIsNilAfterItsDeadline(t *testing.T) {
+	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		a := client(t, c, "a")
+		e := elect.New(a, "reports", nil)
+		term, err := e.Campaign(t.Context())
+		if err != nil || e.Term() != term {
+			t.Fatalf("Campaign returned %v, %v, and Term %v", term, err, e.Term())
+		}
+		a.Cut()
+		time.Sleep(ttl)
+		if got := e.Term(); got != nil {
+			t.Errorf("Term is %v after its deadline", got)
+		}
+		a.Heal()
+		term.Resign(t.Context())
+	})
+}
+
+func TestStepDownGoesToTheEndOfTheLine(t *testing.T) {
+	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		ctx, cancel := context.WithCancel(t.Context())
+		ra := run(ctx, elect.New(client(t, c, "a"), "reports", &elect.Options{ID: "a"}))
+		first := <-ra.terms
+		synctest.Wait()
+		rb := run(ctx, elect.New(client(t, c, "b"), "reports", &elect.Options{ID: "b"}))
+		time.Sleep(time.Minute)
+		ra.stop <- fmt.Errorf("no disk: %w", elect.ErrStepDown)
+		second := <-rb.terms
+		if !errors.Is(first.Check(), elect.ErrResigned) {
+			t.Errorf("the first term ended with %v", first.Check())
+		}
+		synctest.Wait()
+		line, err := elect.New(client(t, c, "c"), "reports", nil).Line(t.Context())
+		if err != nil || len(line) != 2 || line[0].Token != second.Token() || line[1].ID != "a" {
+			t.Errorf("the line is %+v, %v; want b and then a", line, err)
+		}
+		cancel()
+		<-ra.end
+		<-rb.end
+	})
+}
+
+// A candidate that cannot work leads less and less often, also if nobody else stands in line.
+func TestRunPausesAfterTermsThatDoNotLast(t *testing.T) {
+	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var began []time.Time
+		last := errors.New("the last one")
+		err := elect.New(client(t, c, "a"), "reports", nil).Run(ctx, func(ctx context.Context, term *elect.Term) error {
+			switch began = append(began, time.Now()); {
+			case len(began) == 10:
+				time.Sleep(time.Hour)
+			case len(began) == 12:
+				return last
+			}
+			return elect.ErrStepDown
+		})
+		if err != last {
+			t.Fatalf("Run returned %v", err)
+		}
+		for i, want := range []time.Duration{1, 2, 4, 8, 16, 32, 60, 60, 60} {
+			want *= time.Second
+			if d := began[i+1].Sub(began[i]); d < want/2 || d > want+time.Second {
+				t.Errorf("pause %d took %v; want between a half of %v and the whole", i, d, want)
+			}
+		}
+		if d := began[11].Sub(began[10]); d > time.Second {
+			t.Errorf("after a term of an hour the pause took %v", d)
+		}
+	})
+}
+
+// A request that comes late must not end the term of the successor.
+func TestAskToResignOfATermThatIsNamed(t *testing.T) {
+	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		operator := elect.New(client(t, c, "operator"), "reports", nil)
+		a, err := elect.New(client(t, c, "a"), "reports", nil).Campaign(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.Resign(t.Context())
+		b, err := elect.New(client(t, c, "b"), "reports", &elect.Options{ID: "b"}).Campaign(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := operator.AskToResign(t.Context(), &elect.ResignOptions{Token: a.Token()})
+		if !errors.Is(err, elect.ErrOtherLeader) || l.ID != "b" {
+			t.Errorf("asking the term before: %+v, %v; want ErrOtherLeader and b", l, err)
+		}
+		synctest.Wait()
+		if err := b.Check(); err != nil {
+			t.Errorf("the successor's term ended with %v", err)
+		}
+		if _, err := operator.AskToResign(t.Context(), &elect.ResignOptions{Token: b.Token()}); err != nil {
+			t.Errorf("asking the term that leads: %v", err)
+		}
+		synctest.Wait()
+		if err := b.Check(); !errors.Is(err, elect.ErrAsked) {
+			t.Errorf("the term that was named: %v, want ErrAsked", err)
+		}
+		b.Resign(t.Context())
+	})
+}
