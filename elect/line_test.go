@@ -78,7 +78,11 @@ func TestFirstWithoutADeadlineGivesItsPlaceBack(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		events := make(chan elect.Event, 100)
 		late := run(ctx, elect.New(slow{client(t, c, "a")}, "reports", &elect.Options{Trace: func(ev elect.Event) { events <- ev }}))
-		<-events // it has joined
+		for ev := range events {
+			if ev.Kind == elect.Joined {
+				break
+			}
+		}
 		healthy := run(ctx, elect.New(client(t, c, "b"), "reports", nil))
 		began := time.Now()
 		select {
