@@ -56,14 +56,14 @@ var aheadFlaws = []Flaw{
 		Name:    "text order",
 		Breaks:  "L2: Line is in the order of keys as text without leading zeros, 10 before 9",
 		Must:    "L1.concurrent Queue.order",
-		May:     "L8.intact",
+		May:     "G5.observer L8.intact",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &textOrder{s} },
 	},
 	{
 		Name:    "each member",
 		Breaks:  "L2: Ahead reads every member of the line",
 		Must:    "L2.cost G5.cost",
-		May:     "G5.rest",
+		May:     "G5.bytes G5.rest",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &eachMember{s} },
 	},
 }

@@ -33,7 +33,7 @@ var folderFlaws = []Flaw{
 		Name:    "container",
 		Breaks:  "L7: the election's record goes with the last member",
 		Must:    "L7.header",
-		May:     "L7.ahead",
+		May:     "G5.bytes L7.ahead",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &container{s} },
 	},
 	{

@@ -69,7 +69,7 @@ var goneFlaws = []Flaw{
 		Name:    "silent close",
 		Breaks:  "L3: Close tells the coordinator nothing, which ends the session when its time is over",
 		Must:    "L3.close",
-		May:     "L5.close L6.ended Pin.version Pin.foreign G5.cost G9.cut-session",
+		May:     "G5.bytes L5.close L6.ended Pin.version Pin.foreign G5.cost G9.cut-session",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &silentClose{s} },
 	},
 }

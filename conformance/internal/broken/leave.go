@@ -21,6 +21,7 @@ var leaveFlaws = []Flaw{
 		Name:    "leave by key",
 		Breaks:  "L4: Leave deletes whoever stands under the key",
 		Must:    "L4.foreign L4.same-key L4.dropped",
+		May:     "G5.bytes",
 		session: func(b *Backend, s backend.Session) backend.Session { return &leaveByKey{s, b} },
 	},
 	{
@@ -33,6 +34,7 @@ var leaveFlaws = []Flaw{
 		Name:    "not there",
 		Breaks:  "L4: Leave of a member that has gone is an error",
 		Must:    "L4.again L4.removed L4.lost-answer",
+		May:     "G5.bytes",
 		session: func(b *Backend, s backend.Session) backend.Session { return &notThere{leaving{s, b}} },
 	},
 	{

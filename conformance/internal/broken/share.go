@@ -28,6 +28,7 @@ var shareFlaws = []Flaw{
 		Name:    "pass the readers",
 		Breaks:  "L9: a member that is not shared passes over those that are",
 		Must:    "L9.together L9.passes L9.cut L9.ends Lock.together Lock.cut",
+		May:     "G5.bytes",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &passReaders{s} },
 	},
 	{
