@@ -93,6 +93,7 @@ func (s *session) readMembers(ctx context.Context, name string, all listing, kno
 	if err != nil {
 		return l, err
 	}
+	var newest int64 // transaction that pinned one of them
 	for _, p := range standing {
 		m, ok := byKey[p.key]
 		if !ok {
@@ -102,10 +103,17 @@ func (s *session) readMembers(ctx context.Context, name string, all listing, kno
 				continue // left meanwhile
 			}
 			m = n.member(name, p.key)
+			if m.Pinned && m.Position != uint64(n.stat.Czxid) { // else it is an item
+				newest = max(newest, n.stat.Czxid)
+			}
 		}
 		l.Members = append(l.Members, m)
 	}
 	record, err := header.wait(ctx)
+	if err == nil && record.stat.Mzxid < newest {
+		// The member was pinned between the two reads, and Pin writes the header too.
+		record, err = do(ctx, s, get(line))
+	}
 	if err == nil && record.stat.Czxid != all.stat.Czxid {
 		err = zk.ErrNoNode
 	}
