@@ -147,6 +147,25 @@ func handoverCost(t *engine.Trial, n int, value string, count func(*engine.Clien
 	return c
 }
 
+// handoverCosts returns what handovers cost in a line of four and in one of twenty-four; see
+// handoverCost. If the second is dearer by more than some, it measures both again: what does not depend
+// on the line may have changed between them. A composite raises a fence on one side or the other, as the
+// logs of its coordinators go; and after a pause of the machine all heartbeats are sent at one moment.
+func handoverCosts(t *engine.Trial, value string, count func(*engine.Client) int64, some int64) (small, large cost) {
+	small = handoverCost(t, 4, value, count)
+	large = handoverCost(t, 24, value, count)
+	if large.all() <= small.all()+some {
+		return small, large
+	}
+	if again := handoverCost(t, 4, value, count); again.all() > small.all() {
+		small = again
+	}
+	if again := handoverCost(t, 24, value, count); again.all() < large.all() {
+		large = again
+	}
+	return small, large
+}
+
 // A cost is how many requests, or bytes, a handover takes.
 type cost struct{ two, others int64 }
 
@@ -210,17 +229,9 @@ var herdRules = []engine.Rule{{
 	ID: "G5.cost", Title: "a handover costs the same in a long line",
 	Text:  "The requests from Leave to the next one's Ahead are as few in a line of twenty-four as in one of four, before it or after it, give or take four: of the first three, the fewest that the two of a handover send together, and for each other client the fewest that it sends during any, so that heartbeats do not count.",
 	Needs: []engine.Fault{engine.Requests}, Check: func(t *engine.Trial) {
-		small := handoverCost(t, 4, "", (*engine.Client).Requests)
-		large := handoverCost(t, 24, "", (*engine.Client).Requests)
-		if large.all() > small.all()+4 {
-			// What does not depend on the line may have changed meanwhile. So a composite backend
-			// raises a fence in a handover, on one side or the other, or need not, as the logs of
-			// its coordinators go. That takes up to three requests.
-			if again := handoverCost(t, 4, "", (*engine.Client).Requests); again.all() > small.all() {
-				small = again
-			}
-		}
-		if large.all() > small.all()+4 {
+		const some = 4
+		small, large := handoverCosts(t, "", (*engine.Client).Requests, some)
+		if large.all() > small.all()+some {
 			t.Fatalf("the requests of a handover are %v in a line of 24, and %v in a line of 4", large, small)
 		}
 	},
@@ -228,10 +239,9 @@ var herdRules = []engine.Rule{{
 	ID: "G5.bytes", Title: "a handover tells no more in a long line",
 	Text:  "Members have a value of a kibibyte. The bytes of a handover, counted as in G5.cost, are as few in a line of twenty-four as in one of four, give or take a kibibyte, and a hundred for each further member: a list of names is allowed, what they say is not.",
 	Needs: []engine.Fault{engine.Bytes}, Check: func(t *engine.Trial) {
-		value := strings.Repeat("v", 1024)
-		small := handoverCost(t, 4, value, (*engine.Client).Bytes)
-		large := handoverCost(t, 24, value, (*engine.Client).Bytes)
-		if large.all() > small.all()+1024+20*100 {
+		const some = 1024 + 20*100
+		small, large := handoverCosts(t, strings.Repeat("v", 1024), (*engine.Client).Bytes, some)
+		if large.all() > small.all()+some {
 			t.Fatalf("the bytes of a handover are %v in a line of 24, and %v in a line of 4", large, small)
 		}
 	},
