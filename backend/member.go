@@ -41,6 +41,20 @@ func (l Line) SameMembers(o Line) bool {
 // Token returns the token of m, should it lead.
 func (l Line) Token(m Member) uint64 { return l.Header.Fence + m.Position }
 
+// Paused returns the gate of a pause, which its header names, if it stands in the line. Its value says who
+// set it and why: an ID, and after a newline the reason.
+func (l Line) Paused() (gate Member, paused bool) {
+	if l.Header.Choice.Gate == 0 {
+		return Member{}, false
+	}
+	for _, m := range l.Members {
+		if m.Pinned && m.Position == l.Header.Choice.Gate {
+			return m, true
+		}
+	}
+	return Member{}, false
+}
+
 // A Place says where a member stands: first, or behind another one.
 type Place struct {
 	// First is true if nobody stands in front: the member leads.

@@ -75,9 +75,35 @@ type Header struct {
 	// Sealed is the URL of the coordinator that the election has moved to: nobody
 	// leads here again. Empty means that the election is here.
 	Sealed string `json:"sealed,omitempty"`
+	// Choice says who is to lead, where that is not simply the next in line. The zero value means
+	// that it is.
+	Choice Choice `json:"choice,omitzero"`
 	// Migration is the newest move of this election between two coordinators; the zero
 	// value means that there was none.
 	Migration Migration `json:"migration,omitzero"`
+}
+
+// A Choice is what a header says of who is to lead. Package elect writes and reads it; drivers need not.
+// The line is never reordered: a candidate that is first and not the one to lead leaves, and joins again.
+type Choice struct {
+	// Readiness says that there are, or were, candidates that can be not ready.
+	Readiness bool `json:"readiness,omitempty"`
+	// Ranked says that there are, or were, candidates with a priority or a site.
+	Ranked bool `json:"ranked,omitempty"`
+	// Site is where the newest leader was of those that have a site.
+	Site string `json:"site,omitempty"`
+	// Wish names the member that is to lead next.
+	Wish Wish `json:"wish,omitzero"`
+	// Gate is the position of the gate that pauses the election; see [Line.Paused].
+	Gate uint64 `json:"gate,omitempty"`
+}
+
+// A Wish names a member that is to lead. It lapses when that member leads or has gone, and with Until.
+type Wish struct {
+	Key      string `json:"key,omitempty"`
+	Position uint64 `json:"position,omitempty"`
+	// Until is in milliseconds since 1970, by the clocks of the candidates. No guarantee rests on it.
+	Until int64 `json:"until,omitempty"`
 }
 
 // A Migration is what a header says of the election's move from one coordinator to

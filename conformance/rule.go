@@ -69,6 +69,7 @@ var groups = []Group{
 	{"G9", "Clean end"},
 	{"G10", "Observers"},
 	{"Run", "The contract of elect.Election.Run"},
+	{"Choice", "Who is to lead, beyond the order of the line"},
 	{"Lock", "The locks of package lock"},
 	{"Queue", "The queues of package queue"},
 	{"Barrier", "The barriers of package barrier"},

@@ -43,6 +43,8 @@ func (e *Election) campaign(ctx, life context.Context, once bool) (*Term, error)
 		return nil, err
 	}
 	wait := backoff.New(ctx)
+	yields := backoff.Backoff{Min: 100 * time.Millisecond, Max: 30 * time.Second, Jitter: backoff.JitterOf(ctx)}
+	var yielded time.Time // the last time
 	for {
 		t, err := e.attempt(ctx, life, &wait, once)
 		if err == nil {
@@ -50,6 +52,16 @@ func (e *Election) campaign(ctx, life context.Context, once bool) (*Term, error)
 		}
 		if ctx.Err() != nil {
 			return nil, wait.Cause(ctx)
+		}
+		if why := (*errYielded)(nil); errors.As(err, &why) {
+			// Once is as it should be. Where two cannot agree, the pauses grow.
+			if time.Since(yielded) > time.Minute {
+				yields.Reset()
+			} else if err := yields.After(ctx, err); err != nil {
+				return nil, err
+			}
+			yielded = time.Now()
+			continue
 		}
 		if !passing(err) {
 			return nil, err
@@ -74,14 +86,19 @@ func (e *Election) attempt(ctx, life context.Context, wait *backoff.Backoff, onc
 		return nil, err
 	}
 	e.tellSession(s)
+	ready := newReadiness(ctx, e.o.Ready)
 	m, err := s.Join(ctx, e.name, e.value())
 	if err != nil {
 		return nil, err
 	}
-	st := e.joined(s, m)
-	p, err := e.stand(ctx, s, m, margin, wait, once)
+	st := e.joined(ctx, s, m, ready)
+	p, err := st.stand(ctx, margin, wait, once)
 	if err == nil {
 		return newTerm(life, st, p, margin), nil
+	}
+	if why := (*errYielded)(nil); errors.As(err, &why) {
+		e.o.Logger.Info("yielded, joining again at the end", "key", m.Key, "why", why)
+		e.trace(Event{Kind: Yielded, Member: m, Err: why})
 	}
 	_ = st.leave(ctx, 0)
 	return nil, err
@@ -95,7 +112,10 @@ func (e *Election) attempt(ctx, life context.Context, wait *backoff.Backoff, onc
 //
 // A member that is first and cannot lead holds up everybody. After about a session time
 // stand fails, so that m leaves the line.
-func (e *Election) stand(ctx context.Context, s backend.Session, m backend.Member, margin time.Duration, wait *backoff.Backoff, once bool) (backend.Place, error) {
+//
+// A member that is first, and sees one behind it that is better, fails with an [errYielded].
+func (st *standing) stand(ctx context.Context, margin time.Duration, wait *backoff.Backoff, once bool) (backend.Place, error) {
+	e, s, m := st.e, st.s, st.m
 	var p backend.Place
 	var last backend.Member
 	var enough time.Time              // when m leaves the line, if it is first and cannot lead until then
@@ -107,6 +127,7 @@ func (e *Election) stand(ctx context.Context, s backend.Session, m backend.Membe
 		}
 		return err
 	}
+	marked := false
 	for looks, waiting := 0, false; ; {
 		if unfenced != nil {
 			unfenced = header.Restore(ctx, s, m)
@@ -128,8 +149,22 @@ func (e *Election) stand(ctx context.Context, s backend.Session, m backend.Membe
 		if err != nil {
 			return p, err
 		}
+		if !marked {
+			marked = true
+			st.mark(ctx, p.Header)
+		}
 		if waiting = !p.First; p.First {
 			why := cannotLead(s, unfenced, margin)
+			if why == nil {
+				may, err := st.mayLead(ctx, p, once)
+				if err != nil {
+					return p, err
+				}
+				if !may {
+					continue // and ask again where it stands
+				}
+				why = cannotLead(s, unfenced, margin) // it may have taken time
+			}
 			if why == nil {
 				return p, nil
 			}
@@ -193,6 +228,13 @@ func (st *standing) leave(ctx context.Context, worked time.Duration) error {
 	}
 	if st.stop != nil {
 		st.stop()
+	}
+	if st.ready != nil {
+		st.cancel()
+		st.asking.Wait()
+		if st.recorded { // what is left, others sweep
+			_ = s.Delete(bounded, unreadyRecord(e.name, m.Position), nil)
+		}
 	}
 	st.tellLost()
 	e.trace(Event{Kind: Left, Member: m, Worked: worked, Err: err})

@@ -44,6 +44,36 @@
 // cancelled. [Term.Check] compares clocks at the moment of the call, so it is right even
 // if the process was paused and the timer that cancels the context is late.
 //
+// # Who is to lead
+//
+// Leadership goes down the line. Four things say that another is to lead than the next in line:
+//
+//   - Readiness. A candidate that is not ready ([Options] Ready) stands in line, and is passed
+//     over. A leader that is not ready any more hands over.
+//   - Preference. Of those that are ready one with a larger Priority leads before others, and
+//     then one in the Site of the last leader.
+//   - A wish. An operator names who is to follow the present leader ([ResignOptions] To).
+//   - A pause. An operator closes the election, and nobody leads ([Election.Pause]).
+//
+// None of them reorders the line, and none takes part in its safety. A candidate that comes first
+// looks once at who stands behind it, before it leads. If one of them is better, it leaves the line
+// and joins again at the end; a [Yielded] event says so. A better one has a wish for it; or is ready
+// where this one is not; or has a larger priority; or the same, and the right site. In
+// this order. A leader is never disturbed by a better one that joins. So a leader that is preferred to
+// all others and resigns leads again at once, unless it is asked to resign in favour of another.
+//
+// A candidate of another library knows nothing of this: it counts as ready, with priority 0, and
+// it leads when it is first. A pause keeps it from leading like everybody else, once the gate, a
+// member that stands for ever, has come to the head of the line.
+//
+// Where nobody uses any of it, nothing is asked and nothing is written. Where somebody does, the
+// election's header says so, and each handover costs those who come first one more look at the line.
+// Versions of this package that do not know of it refuse such a header, with [backend.ErrHeader].
+//
+// Who is not ready writes that down beside the election E, in E.unready, when it changes. If E
+// is longer than about 225 bytes, there is no such record: observers see no reason then, and others
+// may give way to one that is not ready.
+//
 // # What it does not promise
 //
 // A process may be paused between a check and the write after it. No lock service can

@@ -22,7 +22,7 @@ type Options struct {
 	// text. Empty means host name, process id and a random suffix.
 	ID string
 	// Value says more about this candidate to observers, such as its address. It is
-	// text; together with ID it has at most [backend.MaxValue] bytes. It does not
+	// text without the character U+001E; together with ID, and Priority and Site if there are any, it has at most [backend.MaxValue] bytes. It does not
 	// change while the candidate stands in line.
 	Value string
 	// Margin is how long before its deadline a term ends, so that work can stop before
@@ -37,6 +37,26 @@ type Options struct {
 	// ResignTimeout is how long leaving the line may take at most. Zero means five
 	// seconds.
 	ResignTimeout time.Duration
+	// Ready says whether this candidate can lead now: it returns nil, or why not. Nil means that it
+	// always can. Ready is asked before the candidate joins, and then about once a second as long as it
+	// stands in line or leads, one call at a time. A call must end soon after its context, which lasts at most
+	// five seconds.
+	//
+	// A candidate that is not ready stands in line, and observers see why ([Leader] NotReady). When it comes
+	// first it does not lead: it gives way and joins again at the end, if somebody behind it has not said to
+	// be unready, and otherwise waits. A leader that is not ready any more hands over in the same case: its
+	// term ends with [ErrNotReady]. Otherwise it leads on.
+	//
+	// Ready, Priority and Site are for elections, and for locks and standbys that one alone holds. Members
+	// that share something are not compared.
+	Ready func(ctx context.Context) error
+	// Priority says how much this candidate is preferred: a larger one more. A candidate that comes first
+	// gives way to one behind it that is ready and has a larger priority, and joins again at the end. A
+	// leader is not disturbed. Clients of other libraries have priority 0, and never give way.
+	Priority int
+	// Site says where this candidate is, such as a data center, in one line. Of candidates with the same
+	// priority those are preferred that are where the last leader was.
+	Site string
 	// Logger is told what a person wants to know: joined, elected, lost, and what is
 	// tried again. Nil discards.
 	Logger *slog.Logger
@@ -86,15 +106,26 @@ func (e *Election) check() error {
 		return fmt.Errorf("elect: %w ResignTimeout %v: it is negative", backend.ErrInvalid, e.o.ResignTimeout)
 	case strings.ContainsAny(e.o.ID, "\r\n"):
 		return fmt.Errorf("elect: %w ID %q: it is more than one line", backend.ErrInvalid, e.o.ID)
+	case strings.ContainsAny(e.o.Site, "\r\n"):
+		return fmt.Errorf("elect: %w Site %q: it is more than one line", backend.ErrInvalid, e.o.Site)
+	case strings.Contains(e.o.ID+e.o.Value+e.o.Site, rankSign):
+		return fmt.Errorf("elect: %w ID, Value or Site: the character U+001E stands between them and the priority; leave it out", backend.ErrInvalid)
+	case len(e.o.Site) > maxSite:
+		return fmt.Errorf("elect: %w Site %.32q...: %d bytes, at most %d are possible", backend.ErrInvalid, e.o.Site, len(e.o.Site), maxSite)
 	}
 	if err := backend.CheckName(e.name); err != nil {
 		return fmt.Errorf("elect: %w", err)
 	}
 	if err := backend.CheckValue(e.value()); err != nil {
-		return fmt.Errorf("elect: ID and Value: %w", err)
+		return fmt.Errorf("elect: ID, Value, Priority and Site: %w", err)
 	}
 	return nil
 }
+
+// maxSite is the longest Site, in bytes: the header has it too.
+const maxSite = 255
+
+func (e *Election) rank() rank { return rank{e.o.Priority, e.o.Site} }
 
 // valid returns what is wrong with the arguments of New, or that New was not called.
 // Every call begins with it.
@@ -111,18 +142,14 @@ func (e *Election) Name() string { return e.name }
 // ID returns who this candidate is.
 func (e *Election) ID() string { return e.o.ID }
 
-// value returns the value of this candidate's members: the ID, and after a newline the
-// Value, if there is one. Foreign clients show the ID as it is.
+// value returns the value of this candidate's members: the ID, after a newline the
+// Value, if there is one, and then the rank. Foreign clients show the ID as it is.
 func (e *Election) value() string {
-	if e.o.Value == "" {
-		return e.o.ID
+	v := e.o.ID
+	if e.o.Value != "" {
+		v += "\n" + e.o.Value
 	}
-	return e.o.ID + "\n" + e.o.Value
-}
-
-func splitValue(s string) (id, value string) {
-	id, value, _ = strings.Cut(s, "\n")
-	return id, value
+	return v + e.rank().encode()
 }
 
 func defaultID() string {

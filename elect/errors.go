@@ -36,6 +36,20 @@ var ErrStepDown = errors.New("step down")
 // [ResignOptions].
 var ErrOtherLeader = errors.New("another term leads")
 
+// ErrNotReady says that a candidate is not ready to lead; see [Options] Ready. Of a [LostError] it is why a
+// leader has handed over.
+var ErrNotReady = errors.New("not ready")
+
+// Errors of [Election.Pause] and [Election.Resume].
+var (
+	// ErrPaused says that the election is paused already.
+	ErrPaused = errors.New("the election is paused")
+	// ErrNotPaused says that the election is not paused.
+	ErrNotPaused = errors.New("the election is not paused")
+	// ErrMoving says that the election is being moved to another coordinator.
+	ErrMoving = errors.New("the election is being moved")
+)
+
 // ErrNotFirst says that somebody stands in front of a candidate that does not wait; see
 // [Election.TryCampaign].
 var ErrNotFirst = errors.New("not first in line")

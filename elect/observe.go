@@ -19,10 +19,17 @@ type Leader struct {
 	Token        uint64 `json:"token"`
 	Acknowledged bool   `json:"acknowledged"` // it has said that its work has begun
 	Pinned       bool   `json:"pinned,omitempty"`
+	// Paused says that this is no candidate but the gate of [Election.Pause]. ID is then who set it, and
+	// Value why.
+	Paused   bool   `json:"paused,omitempty"`
+	Priority int    `json:"priority,omitempty"`
+	Site     string `json:"site,omitempty"`
+	// NotReady says why this candidate is not ready; empty if it has not said so. Only [Election.Line] tells.
+	NotReady string `json:"not_ready,omitempty"`
 }
 
-// Vacant reports whether nobody leads.
-func (l Leader) Vacant() bool { return l.Key == "" }
+// Vacant reports whether nobody leads, also because the election is paused.
+func (l Leader) Vacant() bool { return l.Key == "" || l.Paused }
 
 // Leader returns who leads now, or the zero Leader. It blocks for about one round trip.
 func (e *Election) Leader(ctx context.Context) (Leader, error) {
@@ -34,7 +41,8 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 }
 
 // Line returns all candidates in order, the leader first. It blocks for about one round
-// trip, or one for each candidate if the coordinator knows no other way.
+// trip, or one for each candidate if the coordinator knows no other way; and one more for each that is not
+// ready.
 func (e *Election) Line(ctx context.Context) ([]Leader, error) {
 	s, err := e.session(ctx)
 	if err != nil {
@@ -48,7 +56,26 @@ func (e *Election) Line(ctx context.Context) ([]Leader, error) {
 	for i, m := range line.Members {
 		out[i] = leaderOf(line, m)
 	}
-	return out, nil
+	if line.Header.Choice.Readiness {
+		err = e.addReasons(ctx, s, out, line.Members)
+	}
+	return out, err
+}
+
+// addReasons adds why candidates are not ready.
+func (e *Election) addReasons(ctx context.Context, s backend.Session, out []Leader, line []backend.Member) error {
+	not, err := unready(ctx, s, e.name)
+	if err != nil {
+		return err
+	}
+	for i, m := range line {
+		if not[m.Position] {
+			if out[i].NotReady, err = whyUnready(ctx, s, e.name, m.Position); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 func (e *Election) session(ctx context.Context) (backend.Session, error) {
@@ -83,8 +110,11 @@ func first(line backend.Line) Leader {
 
 func leaderOf(line backend.Line, m backend.Member) Leader {
 	l := Leader{Key: m.Key, Token: line.Token(m), Pinned: m.Pinned}
-	l.ID, l.Value = splitValue(m.Value)
+	var r rank
+	l.ID, l.Value, r = splitValue(m.Value)
+	l.Priority, l.Site = r.Priority, r.Site
 	l.Acknowledged = line.Header.Acknowledged == l.Token
+	l.Paused = m.Pinned && m.Position == line.Header.Choice.Gate
 	return l
 }
 

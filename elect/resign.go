@@ -1,27 +1,42 @@
 package elect
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"strings"
+	"time"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/header"
 )
 
-// ResignOptions say which leader [Election.AskToResign] asks. Nil and the zero value mean the present one.
+// ResignOptions say which leader [Election.AskToResign] asks, and who is to follow. Nil and the zero value
+// mean the present leader, and whoever is next.
 type ResignOptions struct {
 	// Token names the term that is meant: if another term leads by now, nobody is asked, and the
 	// error is [ErrOtherLeader]. So a request that comes late, or comes twice, never ends the term of the
 	// next leader. Zero means the present term.
 	Token uint64
+	// To is the ID or the key of the candidate that is to lead next. The candidates of this package that
+	// stand in front of it give way, and go to the end of the line. Those of other libraries lead first. The
+	// wish lapses when To has gone, is not ready, or leads, and after Within. Empty means the next in line.
+	To string
+	// Within is how long the wish for To holds, by the clocks of the candidates. Zero means a minute. The
+	// leader must have resigned by then.
+	Within time.Duration
 }
 
 // AskToResign asks the present leader to resign, and returns that leader. As soon as the
 // leader hears of it, its term ends with [ErrAsked] as the cause; its [Election.Run]
 // then joins again, at the end of the line. AskToResign blocks for about three round
-// trips. It does not wait until another leads; use [Election.Observe] for that. It
-// returns [ErrNoLeader] if nobody leads, and an error that matches
-// [errors.ErrUnsupported] if the backend has no records. o may be nil.
+// trips, and for more if there are candidates with [Options] Ready, or To is given. It does not wait until
+// another leads; use [Election.Observe] for that. o may be nil.
+//
+// It returns [ErrNoLeader] if nobody leads, and [ErrPaused] if the election is paused. If candidates
+// stand behind the leader and none of them is ready, or To is not, it asks nobody and returns [ErrNotReady]
+// with their reasons. Its error matches [errors.ErrUnsupported] if the backend has no records.
 func (e *Election) AskToResign(ctx context.Context, o *ResignOptions) (Leader, error) {
 	if o == nil {
 		o = new(ResignOptions)
@@ -30,18 +45,97 @@ func (e *Election) AskToResign(ctx context.Context, o *ResignOptions) (Leader, e
 	if err != nil {
 		return Leader{}, err
 	}
+	if o.To != "" || line.Header.Choice.Readiness {
+		if line, err = s.Line(ctx, e.name); err != nil {
+			return Leader{}, err
+		}
+	}
 	l := first(line)
 	switch {
+	case l.Paused:
+		return Leader{}, pausedBy(line.Members[0])
 	case l.Vacant():
 		return Leader{}, ErrNoLeader
 	case o.Token != 0 && o.Token != l.Token:
 		return l, fmt.Errorf("%w: %s leads with token %d, and not with %d", ErrOtherLeader, l.ID, l.Token, o.Token)
+	case o.Within < 0:
+		return l, fmt.Errorf("elect: %w Within %v: it is negative", backend.ErrInvalid, o.Within)
+	}
+	var wish backend.Wish
+	heirs := line.Members[1:]
+	if o.To != "" {
+		to, err := find(line, o.To)
+		if err != nil {
+			return l, err
+		}
+		heirs = []backend.Member{to}
+		wish = backend.Wish{Key: to.Key, Position: to.Position, Until: time.Now().Add(cmp.Or(o.Within, time.Minute)).UnixMilli()}
+	}
+	if line.Header.Choice.Readiness {
+		if err := anyReady(ctx, s, e.name, heirs); err != nil {
+			return l, err
+		}
 	}
 	return l, header.Update(ctx, s, e.name, backend.Member{}, func(h *backend.Header) bool {
-		if h.Resign >= l.Token {
+		if h.Resign >= l.Token && wish.Position == 0 {
 			return false
 		}
-		h.Resign = l.Token
+		h.Resign = max(h.Resign, l.Token)
+		if wish.Position != 0 {
+			h.Choice.Wish = wish
+		}
 		return true
 	})
+}
+
+// find returns the member behind the leader that has the key or the ID.
+func find(line backend.Line, to string) (backend.Member, error) {
+	var found []backend.Member
+	for i, m := range line.Members {
+		id, _, _ := splitValue(m.Value)
+		switch {
+		case m.Key != to && id != to || m.Pinned:
+		case i == 0:
+			return m, fmt.Errorf("%w candidate %q: it leads already", backend.ErrInvalid, to)
+		case m.Key == to:
+			return m, nil
+		default:
+			found = append(found, m)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return backend.Member{}, fmt.Errorf("%w candidate %q: nobody in line has that id or key", backend.ErrInvalid, to)
+	case 1:
+		return found[0], nil
+	}
+	return backend.Member{}, fmt.Errorf("%w candidate %q: %d in line have that id; give the key of one, such as %s", backend.ErrInvalid, to, len(found), found[0].Key)
+}
+
+// anyReady returns nil if there are no heirs, or one of them has not said that it is not ready. Otherwise
+// its error has their reasons.
+func anyReady(ctx context.Context, s backend.Session, election string, heirs []backend.Member) error {
+	if unreadyFolder(election) == "" {
+		return nil
+	}
+	var reasons []string
+	for _, m := range heirs {
+		if m.Pinned {
+			continue
+		}
+		why, err := whyUnready(ctx, s, election, m.Position)
+		if errors.Is(err, errors.ErrUnsupported) || err == nil && why == "" {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if len(reasons) < 5 {
+			reasons = append(reasons, fmt.Sprintf("%s: %s", named(m), why))
+		}
+	}
+	if len(reasons) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w, so nobody was asked to resign: %s", ErrNotReady, strings.Join(reasons, "; "))
 }

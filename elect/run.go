@@ -1,6 +1,7 @@
 package elect
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,7 +23,7 @@ import (
 //
 // An fn that wants to give leadership away, and to stand in line again at the end, returns
 // [ErrStepDown], or an error that wraps it and says why. If it does so soon after it was called, within
-// about a session time, Run pauses before it joins again: for up to a second, and then longer from time to
+// about a session time, or if it is soon found not ready ([Options] Ready), Run pauses before it joins again: for up to a second, and then longer from time to
 // time, up to a minute, until a term lasts. So a candidate that cannot work does not go round in circles
 // with the others.
 //
@@ -52,9 +53,10 @@ func (e *Election) Run(ctx context.Context, fn func(ctx context.Context, t *Term
 		default:
 			e.o.Logger.Info("stepped down, joining again", "why", err)
 		}
-		if time.Since(t.began) >= max(t.s.TTL(), time.Second) {
+		if stepped = stepped || errors.Is(lost, ErrNotReady); time.Since(t.began) >= max(t.s.TTL(), time.Second) {
 			starts.Reset()
 		} else if stepped {
+			err = cmp.Or(lost, err)
 			if err := starts.After(ctx, err); err != nil {
 				return err
 			}

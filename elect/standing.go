@@ -1,9 +1,12 @@
 package elect
 
 import (
+	"context"
+	"sync"
 	"sync/atomic"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/backoff"
 )
 
 // A standing is a member of this candidate, from joining to leaving.
@@ -13,13 +16,28 @@ type standing struct {
 	m    backend.Member
 	stop func()      // ends the telling of heartbeats; nil if nobody listens
 	lost atomic.Bool // the end of the session has been told
+
+	ready    *readiness     // nil for a candidate without Ready
+	asking   sync.WaitGroup // what runs for ready
+	cancel   func()         // ends that
+	recorded bool           // that it is not ready; belongs to what runs, and then to leave
+	told     bool           // that it is first and not ready
 }
 
-// joined begins the standing of m, and tells of it.
-func (e *Election) joined(s backend.Session, m backend.Member) *standing {
+// joined begins the standing of m, and tells of it. What runs for it lasts until leave, also if ctx ends.
+func (e *Election) joined(ctx context.Context, s backend.Session, m backend.Member, ready *readiness) *standing {
 	e.o.Logger.Info("joined", "key", m.Key, "position", m.Position)
 	e.trace(Event{Kind: Joined, Member: m})
-	st := &standing{e: e, s: s, m: m}
+	st := &standing{e: e, s: s, m: m, ready: ready}
+	if ready != nil {
+		asking, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		st.cancel = cancel
+		st.asking.Go(func() { ready.keepAsking(asking) })
+		if unreadyFolder(e.name) != "" {
+			recording := backoff.Apart(asking)
+			st.asking.Go(func() { st.recordReadiness(recording) })
+		}
+	}
 	if h, ok := s.(backend.HeartbeatTracer); ok && e.o.Trace != nil {
 		st.stop = h.TraceHeartbeats(func(b backend.Heartbeat) {
 			e.trace(Event{Kind: Heartbeat, Member: m, RoundTrip: b.RoundTrip, Slack: b.Slack})

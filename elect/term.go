@@ -30,6 +30,7 @@ type Term struct {
 	cancel context.CancelCauseFunc
 
 	began time.Time
+	gate  uint64       // what the header named when the term began: it has gone, or the member would not be first
 	alive atomic.Int64 // the newest Deadline while the session lived, as a time since began
 
 	watching sync.WaitGroup
@@ -44,12 +45,20 @@ type Term struct {
 // term's context also ends when life ends.
 func newTerm(life context.Context, st *standing, p backend.Place, margin time.Duration) *Term {
 	e, s, m := st.e, st.s, st.m
-	t := &Term{st: st, e: e, s: s, m: m, token: p.Token, margin: margin, began: time.Now(), left: make(chan struct{})}
+	t := &Term{st: st, e: e, s: s, m: m, token: p.Token, margin: margin, gate: p.Header.Choice.Gate, began: time.Now(), left: make(chan struct{})}
 	t.ctx, t.cancel = context.WithCancelCause(life)
 	e.o.Logger.Info("elected", "token", t.token)
 	e.trace(Event{Kind: Elected, Member: m, Token: t.token})
 	e.begun(t)
 	t.watching.Go(t.watchDeadline)
+	if st.ready != nil {
+		ctx := backoff.Apart(t.ctx)
+		t.watching.Go(func() { t.watchReady(ctx) })
+	}
+	if e.o.Site != "" && e.o.Site != p.Header.Choice.Site {
+		ctx := backoff.Apart(t.ctx)
+		t.watching.Go(func() { t.noteSite(ctx) })
+	}
 	if w, ok := s.(backend.PlaceWatcher); ok {
 		ctx := backoff.Apart(t.ctx)
 		t.watching.Go(func() { t.watchPlace(ctx, w, p) })
@@ -192,9 +201,9 @@ func (t *Term) watchPlace(ctx context.Context, w backend.PlaceWatcher, p backend
 	})
 }
 
-// heed ends the term if the header says that the leader is to resign.
+// heed ends the term if the header says that the leader is to resign, or that the election is paused.
 func (t *Term) heed(h backend.Header) {
-	if h.Resign >= t.token {
+	if h.Resign >= t.token || h.Choice.Gate != 0 && h.Choice.Gate != t.gate {
 		t.lose(ErrAsked)
 	}
 }
@@ -288,7 +297,7 @@ func (t *Term) Get(ctx context.Context, record string) (backend.Record, error) {
 // [errors.ErrUnsupported] if the backend has no records.
 //
 // Put refuses, with [backend.ErrInvalid], the names that belong to the election E itself:
-// E, E.fence, and names below E/, where a record could be taken for a member. Choose
+// E, E.fence, E.unready, and names below E/, where a record could be taken for a member. Choose
 // another name, such as E-position.
 func (t *Term) Put(ctx context.Context, record string, value []byte, at backend.Version) (backend.Version, error) {
 	if err := t.own(record); err != nil {
@@ -299,9 +308,10 @@ func (t *Term) Put(ctx context.Context, record string, value []byte, at backend.
 
 // own refuses the names that belong to the election itself.
 func (t *Term) own(record string) error {
-	if e := t.e.name; record == e || record == header.FenceRecord(e) || strings.HasPrefix(record, e+"/") {
-		return fmt.Errorf("elect: %w record %q: %s, %s%s and what is below %s/ are the election's own; choose a name beside them, such as %[3]s-position",
-			backend.ErrInvalid, record, e, e, header.Suffix, e)
+	if e := t.e.name; record == e || record == header.FenceRecord(e) || strings.HasPrefix(record, e+"/") ||
+		record == e+unreadySuffix || strings.HasPrefix(record, e+unreadySuffix+"/") {
+		return fmt.Errorf("elect: %w record %q: %s, %s%s, %s%s and what is below %s/ are the election's own; choose a name beside them, such as %[3]s-position",
+			backend.ErrInvalid, record, e, e, header.Suffix, e, unreadySuffix, e)
 	}
 	return nil
 }

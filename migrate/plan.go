@@ -46,7 +46,7 @@ func (b *Backend) plan(ctx context.Context, step Step, election string) (Plan, e
 	if p.Status, err = b.status(ctx, election, v); err != nil {
 		return Plan{}, err
 	}
-	decide, known := map[Step]decision{Begin: b.begin(), Cutover: b.route.Cutover, Finish: b.route.Finish, Abort: b.route.Abort}[step]
+	decide, known := map[Step]decision{Begin: b.begin(), Cutover: unlessPaused(b.route.Cutover), Finish: b.route.Finish, Abort: unlessPaused(b.route.Abort)}[step]
 	if !known {
 		return Plan{}, fmt.Errorf("%w step %q; there are %s, %s, %s and %s", backend.ErrInvalid, step, Begin, Cutover, Finish, Abort)
 	}

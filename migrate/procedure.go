@@ -17,6 +17,20 @@ import (
 // A decision is what a step does next, as the lines are that it has read.
 type decision func(protocol.Lines) (protocol.Request, error)
 
+// unlessPaused is d for an election that nobody has paused. Otherwise it refuses: a paused election has no
+// leader that could follow, and what pauses it would be left behind.
+func unlessPaused(d decision) decision {
+	return func(l protocol.Lines) (protocol.Request, error) {
+		for _, line := range l {
+			if gate, paused := line.Paused(); paused {
+				by, why, _ := strings.Cut(gate.Value, "\n")
+				return protocol.Request{}, fmt.Errorf("%w: the election is paused by %s: %s; resume it first", ErrRefused, by, why)
+			}
+		}
+		return d(l)
+	}
+}
+
 // step reads both lines and does what is decided, again and again until the step is done,
 // is refused, or ctx ends, at whatever moment: its error says then why the attempts before
 // did not do it.
@@ -153,7 +167,7 @@ func (b *Backend) begin() decision {
 	if b.route.ID != "" {
 		id = b.route.ID + "-" + id
 	}
-	return func(l protocol.Lines) (protocol.Request, error) { return b.route.Begin(id, l) }
+	return unlessPaused(func(l protocol.Lines) (protocol.Request, error) { return b.route.Begin(id, l) })
 }
 
 // beginToJoin begins the migration that nobody has begun, as why says, for a process that
@@ -196,7 +210,7 @@ func (b *Backend) Cutover(ctx context.Context, election string) (Status, error) 
 	var asked Status // as last seen to wait; empty before the request stands, and once it is followed
 	for {
 		s, err := b.step(ctx, "cutover", election, func(v view) (bool, error) {
-			done, err := b.try(ctx, election, v, b.route.Cutover)
+			done, err := b.try(ctx, election, v, unlessPaused(b.route.Cutover))
 			if p, _ := b.phase(v); p != protocol.Asked {
 				asked = Status{}
 				return done, err
@@ -274,5 +288,5 @@ func (b *Backend) nobodyLeft(ctx context.Context, election string, v view) error
 // refuses with [ErrRefused] where the cutover was faster. A gate that was a seal becomes
 // one again.
 func (b *Backend) Abort(ctx context.Context, election string) (Status, error) {
-	return b.step(ctx, "abort", election, func(v view) (bool, error) { return b.try(ctx, election, v, b.route.Abort) })
+	return b.step(ctx, "abort", election, func(v view) (bool, error) { return b.try(ctx, election, v, unlessPaused(b.route.Abort)) })
 }

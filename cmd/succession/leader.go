@@ -26,7 +26,10 @@ With -o json it prints one object, or null where nobody leads:
   key           its place, as the coordinator names it
   token         its fencing token
   acknowledged  whether it has said that it took up its work
-  pinned        true for a member that stands for ever; left out otherwise`,
+  pinned        true for a member that stands for ever; left out otherwise
+  paused        true if the election is paused: id says by whom, and value why
+  priority      left out if 0
+  site          left out if none`,
 		Example: `  succession leader reports
   if who=$(succession leader reports); then echo "$who leads"; fi
   succession leader reports -o json | jq .token`,
@@ -41,6 +44,13 @@ With -o json it prints one object, or null where nobody leads:
 				return err
 			}
 			switch {
+			case l.Paused:
+				if *out == ui.AsJSON {
+					if err := ui.PrintJSON(cmd.OutOrStdout(), l); err != nil {
+						return err
+					}
+				}
+				return ui.Exitf(ui.ExitNobody, "nobody leads %q: %s%s", name, pausedBy(l), g.Where())
 			case *out == ui.AsJSON && l.Vacant():
 				fmt.Fprintln(cmd.OutOrStdout(), "null")
 			case *out == ui.AsJSON:

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -23,10 +25,14 @@ func newLine(g *connect.Flags) *cobra.Command {
   STATE  leader        first in line
          acknowledged  first in line, and said that it took up its work
          waiting       waits for the one in front of it
+         not ready     waits, and gives way when it comes first: the reason follows
          pinned        stands for ever: nobody behind it leads
+         paused        the same, by "succession pause": the reason follows
+
+If any candidate has a priority or a site, there are columns for these.
 
 With -o json it prints an array of objects as of "succession leader -o json", with
-the state beside. An empty line is no error.`,
+the state beside, and not_ready with the reason. An empty line is no error.`,
 		Example: `  succession line reports
   succession line reports -o json | jq length`,
 		Args: ui.OneName,
@@ -66,8 +72,12 @@ func placesOf(line []elect.Leader) []place {
 
 func stateOf(i int, l elect.Leader) string {
 	switch {
+	case l.Paused:
+		return "paused"
 	case l.Pinned:
 		return "pinned"
+	case l.NotReady != "":
+		return "not ready"
 	case i > 0:
 		return "waiting"
 	case l.Acknowledged:
@@ -76,11 +86,31 @@ func stateOf(i int, l elect.Leader) string {
 	return "leader"
 }
 
+func (p place) pauseReason() string {
+	if p.Paused {
+		return p.Value
+	}
+	return ""
+}
+
 func printLine(w io.Writer, places []place) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "#\tID\tKEY\tTOKEN\tSTATE")
+	ranked := slices.ContainsFunc(places, func(p place) bool { return p.Priority != 0 || p.Site != "" })
+	head := "#\tID\tKEY\tTOKEN\t"
+	if ranked {
+		head += "PRIORITY\tSITE\t"
+	}
+	fmt.Fprintln(t, head+"STATE")
 	for i, p := range places {
-		fmt.Fprintf(t, "%d\t%s\t%s\t%d\t%s\n", i+1, ui.Visible(p.ID), ui.Visible(p.Key), p.Token, p.State)
+		fmt.Fprintf(t, "%d\t%s\t%s\t%d\t", i+1, ui.Visible(p.ID), ui.Visible(p.Key), p.Token)
+		if ranked {
+			fmt.Fprintf(t, "%d\t%s\t", p.Priority, ui.Visible(p.Site))
+		}
+		state := p.State
+		if why := cmp.Or(p.NotReady, p.pauseReason()); why != "" {
+			state += ": " + ui.Visible(ui.OneLine(why))
+		}
+		fmt.Fprintln(t, state)
 	}
 	return t.Flush()
 }

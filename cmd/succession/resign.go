@@ -24,22 +24,34 @@ command gets TERM, and KILL after the grace time.
 Only leaders that use this project's library or command hear the request. Candidates
 of other programs that stand in the same line do not.
 
-Exit codes: 0 it has resigned; 1 nobody led; 124 it still led after --wait, and is still
+With --to the candidate with that id or key is to lead next: those of this project that
+stand in front of it go to the end of the line. The wish lapses when --wait is over. Nobody
+is asked if no candidate, or not the one of --to, is ready. With --token nobody is asked
+unless that term still leads, so that a request that comes late does no harm.
+
+Exit codes: 0 it has resigned; 1 nobody led, or another than --token; 124 it still led after --wait, and is still
 asked to resign; 125 it could not be asked.`,
 		Example: `  succession resign reports
-  succession resign reports --wait 2m`,
+  succession resign reports --wait 2m
+  succession resign reports --to web-2
+  succession resign reports --token "$SUCCESSION_TOKEN"`,
 		Args: ui.OneName,
 	}
 	wait := cmd.Flags().Duration("wait", 30*time.Second, "how long to wait until another leads or nobody does")
+	to := cmd.Flags().String("to", "", "id or key of the candidate that is to lead next")
+	term := cmd.Flags().Uint64("token", 0, "ask only the leader with this token")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		name := args[0]
 		return g.With(name, func(ctx, opening context.Context, e *elect.Election) error {
 			old, err := e.Leader(opening)
-			if err == nil && old.Pinned {
+			if err == nil && old.Pinned && !old.Paused {
 				return fmt.Errorf("%s stands first in %q for ever and cannot resign: the election has moved, or is moving, to another coordinator", old.ID, name)
 			}
 			if err == nil {
-				old, err = e.AskToResign(opening, nil)
+				old, err = e.AskToResign(opening, &elect.ResignOptions{Token: *term, To: *to, Within: *wait})
+			}
+			if errors.Is(err, elect.ErrOtherLeader) {
+				return ui.Exitf(ui.ExitNobody, "%w", err)
 			}
 			if errors.Is(err, elect.ErrNoLeader) {
 				return nobodyLeads(g, name)

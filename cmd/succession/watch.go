@@ -22,7 +22,7 @@ is interrupted. Where leaders change very fast some may be left out, never the l
 
 With -o json each line is an object:
 
-  event   "elected", "acknowledged" or "vacant"; the first line says what is
+  event   "elected", "acknowledged", "vacant" or "paused"; the first line says what is
   leader  as in "succession leader -o json"; null where nobody leads`,
 		Example: `  succession watch reports
   succession watch reports -o json | jq -r 'select(.event == "elected") | .leader.id'`,
@@ -51,6 +51,8 @@ type change struct {
 
 func changeTo(l elect.Leader) change {
 	switch {
+	case l.Paused:
+		return change{"paused", &l}
 	case l.Vacant():
 		return change{Event: "vacant"}
 	case l.Acknowledged:
@@ -65,6 +67,8 @@ func (c change) String() string {
 	}
 	id := ui.Visible(c.Leader.ID)
 	switch {
+	case c.Leader.Paused:
+		return "nobody leads: " + pausedBy(*c.Leader)
 	case c.Leader.Pinned:
 		return fmt.Sprintf("closed: %s stands first and for ever, token %d", id, c.Leader.Token)
 	case c.Event == "acknowledged":

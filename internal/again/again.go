@@ -61,7 +61,7 @@ func AskPlace(ctx context.Context, s backend.Session, m backend.Member, after ba
 			}
 			own := wait
 			wait = func(ctx context.Context) error {
-				return either(ctx, own, func(ctx context.Context) error {
+				return First(ctx, own, func(ctx context.Context) error {
 					_, err := s.Watch(ctx, m.Line, r.Version)
 					return err
 				})
@@ -76,8 +76,9 @@ func AskPlace(ctx context.Context, s backend.Session, m backend.Member, after ba
 	return s.Ahead(ctx, m)
 }
 
-// either calls both, and returns the result of the one that returns first, when both have returned.
-func either(ctx context.Context, calls ...func(context.Context) error) error {
+// First calls all at the same time, and returns the result of the one that returns first, when all have
+// returned. Their context ends when the first one returns.
+func First(ctx context.Context, calls ...func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	results := make(chan error, len(calls))

@@ -46,7 +46,7 @@ var Flaws = slices.Concat(
 	joinFlaws, aheadFlaws, goneFlaws, placeFlaws, lineFlaws, leaveFlaws, sessionFlaws, deadlineFlaws,
 	folderFlaws, valueFlaws, shareFlaws, itemFlaws, queueFlaws, barrierFlaws, taskFlaws, pinFlaws, recordFlaws,
 	leaderFlaws, tokenFlaws, guardFlaws, successionFlaws, ghostFlaws, toldFlaws, stallFlaws,
-	cleanFlaws, observeFlaws, runFlaws, faultFlaws,
+	cleanFlaws, observeFlaws, runFlaws, choiceFlaws, faultFlaws,
 )
 
 // Sound reports whether the backend is as it should be, and only elections have the flaw.

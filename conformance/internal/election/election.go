@@ -20,6 +20,8 @@ type Election interface {
 	Leader(ctx context.Context) (elect.Leader, error)
 	Line(ctx context.Context) ([]elect.Leader, error)
 	AskToResign(ctx context.Context, o *elect.ResignOptions) (elect.Leader, error)
+	Pause(ctx context.Context, reason string) error
+	Resume(ctx context.Context) (elect.Leader, error)
 	RaiseFence(ctx context.Context, floor uint64) error
 }
 

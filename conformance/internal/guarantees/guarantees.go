@@ -9,5 +9,5 @@ import "slices"
 // Rules are all rules of this package, in the order of RULES.md.
 var Rules = slices.Concat(
 	leaderRules, tokenRules, guardRules, successionRules, herdRules, ghostRules,
-	toldRules, stallRules, cleanRules, observeRules, runRules,
+	toldRules, stallRules, cleanRules, observeRules, runRules, choiceRules,
 )

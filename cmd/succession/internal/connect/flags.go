@@ -56,8 +56,13 @@ func (g *Flags) WithTimeout(ctx context.Context) (context.Context, context.Cance
 
 // With calls f with the election name; see [Flags.WithBackend].
 func (g *Flags) With(name string, f func(ctx, opening context.Context, e *elect.Election) error) error {
+	return g.As(name, nil, f)
+}
+
+// As is [Flags.With] for somebody who has to say who it is, by the options.
+func (g *Flags) As(name string, o *elect.Options, f func(ctx, opening context.Context, e *elect.Election) error) error {
 	return g.open(name, func(ctx, opening context.Context, b backend.Backend) error {
-		return f(ctx, opening, elect.New(spread.For(b, name), name, nil))
+		return f(ctx, opening, elect.New(spread.For(b, name), name, o))
 	})
 }
 

@@ -48,6 +48,7 @@ type runOptions struct {
 	restart   bool
 	ack       bool
 	log       logForm
+	choice    choice
 }
 
 // flags adds the flags that all have to those of cmd.
@@ -95,6 +96,10 @@ When leadership is lost, CMD and all that it started get TERM, and KILL after --
 in any case before the coordinator can make another the leader. When CMD ends, so
 does all that it started. Should succession itself be killed, so is CMD.
 
+A process that is not ready, as --ready says, stands in line and is passed over; when it
+leads and is not ready any more, and somebody stands behind who may be, CMD is stopped as
+if it were asked to resign. --priority and --site say who of those that are ready leads.
+
 Signals. While waiting, INT, TERM, HUP and QUIT leave the line. While CMD runs, INT,
 TERM, HUP, QUIT, USR1, USR2, CONT and WINCH go to CMD's process group; a second INT
 or TERM kills it. At a terminal CMD is in the foreground: ^C is for CMD alone, and ^Z
@@ -120,6 +125,7 @@ Exit codes:
 	f.DurationVar(&o.wait, "wait", 0, "exit with 124 when not elected for so long (default: wait for ever)")
 	f.BoolVar(&o.restart, "restart", false, "stand in line again when leadership was lost, instead of exiting with 75")
 	f.BoolVar(&o.ack, "ack", false, "tell observers that the leader is at work as soon as CMD runs")
+	o.choice.flags(cmd)
 	takesCommand(cmd, g, &o, nil)
 	return cmd
 }

@@ -163,6 +163,7 @@ func (r *runner) campaign(b backend.Backend) (held, error) {
 			return err
 		}
 		o := &elect.Options{ID: r.o.id, Value: r.o.value, Trace: func(ev elect.Event) { r.trace(b, ev) }}
+		r.o.choice.options(o)
 		if s.TTL() > 0 {
 			o.Margin = r.grace
 		}
@@ -231,7 +232,13 @@ func (r *runner) trace(b backend.Backend, ev elect.Event) {
 		if ev.Member.Line == r.name+"-turn" { // of a queue
 			r.report.info("turn", fmt.Sprintf("the next item of %q is for this process", r.name))
 		}
+	case elect.Yielded:
+		r.report.info("yielded", fmt.Sprintf("first in line for %q, and giving way: %v", r.name, ev.Err), cause(ev.Err))
 	case elect.Retrying:
+		if errors.Is(ev.Err, elect.ErrNotReady) {
+			r.report.warn("not-ready", ev.Err.Error(), cause(ev.Err))
+			return
+		}
 		r.retrying(ev.Err)
 	}
 }

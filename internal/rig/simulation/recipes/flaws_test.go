@@ -29,6 +29,8 @@ func TestFlaws(t *testing.T) {
 		"machines overlap":      {"hot", func(s backend.Session) backend.Session { return first{s} }},
 		"a machine stays on":    {"cold", func(s backend.Session) backend.Session { return optimist{s} }},
 		"two are masters":       {"pool", func(s backend.Session) backend.Session { return first{s} }},
+		"nobody is preferred":   {"choice", func(s backend.Session) backend.Session { return unpreferring{s} }},
+		"two lead":              {"choice", func(s backend.Session) backend.Session { return first{s} }},
 		"a turn is not heard":   {"semaphore", func(s backend.Session) backend.Session { return deaf{s} }},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -68,6 +68,7 @@ var recipes = map[string]recipe{
 	"hot":       newStandby(false),
 	"cold":      newStandby(true),
 	"pool":      newPool(),
+	"choice":    newChoice(),
 }
 
 // What each recipe promises holds in every schedule.

@@ -77,6 +77,7 @@ type world struct {
 	began   time.Time
 	running sync.WaitGroup
 	calmed  chan struct{} // closed when all faults have ended
+	calmAt  time.Time     // when that was; guarded by mu
 
 	mu        sync.Mutex
 	processes []*process // in their slots
@@ -211,6 +212,9 @@ func (w *world) do(s step) {
 // calm ends all faults. Then each process must make progress.
 func (w *world) calm() {
 	w.note("all faults end")
+	w.mu.Lock()
+	w.calmAt = time.Now()
+	w.mu.Unlock()
 	close(w.calmed)
 	w.c.Resume()
 	for _, p := range w.processes {

@@ -1,0 +1,54 @@
+package run
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/succession-dev/succession/cmd/succession/internal/ui"
+	"github.com/succession-dev/succession/elect"
+)
+
+// A choice is what decides, beside the order of the line, whether this process is to lead.
+type choice struct {
+	ready    string // a line of shell
+	priority int
+	site     string
+}
+
+func (c *choice) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&c.ready, "ready", "", "a line of shell, asked about once a second for at most 5s: exit code 0 says that this process can lead now")
+	f.IntVar(&c.priority, "priority", 0, "who comes first gives way to one behind it that is ready and has a larger priority")
+	f.StringVar(&c.site, "site", "", "where this process is: of the same priority, those are preferred that are where the last leader was")
+}
+
+// options adds the choice to those of an election.
+func (c choice) options(o *elect.Options) {
+	o.Priority, o.Site = c.priority, c.site
+	if c.ready != "" {
+		o.Ready = c.ask
+	}
+}
+
+// ask runs the line of shell. It is not ready if that exits with another code than 0, or does not end in time. What the line
+// says last is the reason.
+func (c choice) ask(ctx context.Context) error {
+	cmd := exec.CommandContext(ctx, "sh", "-c", c.ready)
+	cmd.WaitDelay = 100 * time.Millisecond // what it has started in the background may hold its output open
+	out, err := cmd.CombinedOutput()
+	if err == nil || errors.Is(err, exec.ErrWaitDelay) {
+		return nil
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("--ready has not ended in time: %s", c.ready)
+	}
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	return fmt.Errorf("%s", cmp.Or(ui.OneLine(lines[len(lines)-1]), fmt.Sprintf("--ready: %v", err)))
+}

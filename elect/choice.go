@@ -1,0 +1,262 @@
+package elect
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/again"
+	"github.com/succession-dev/succession/internal/backoff"
+	"github.com/succession-dev/succession/internal/header"
+)
+
+// A rank is what a candidate says of itself beside its ID and Value. It stands behind both in the value of
+// its member, after rankMark, as JSON. A candidate with the zero rank has none there.
+type rank struct {
+	Priority int    `json:"priority,omitempty"`
+	Site     string `json:"site,omitempty"`
+}
+
+// rankMark is on a line of its own: foreign clients show what stands in the first line.
+const rankMark = "\n\x1e"
+
+// rankSign may stand in no ID and no Value.
+const rankSign = "\x1e"
+
+func (r rank) encode() string {
+	if r == (rank{}) {
+		return ""
+	}
+	b, err := json.Marshal(r)
+	if err != nil {
+		panic(err) // numbers and strings always marshal
+	}
+	return rankMark + string(b)
+}
+
+// splitValue takes the value of a member apart.
+func splitValue(s string) (id, value string, r rank) {
+	s, mark, ranked := strings.Cut(s, rankMark)
+	if ranked && json.Unmarshal([]byte(mark), &r) != nil {
+		r = rank{} // of a later version, perhaps
+	}
+	id, value, _ = strings.Cut(s, "\n")
+	return id, value, r
+}
+
+// errYielded says that a member that was first gives way.
+type errYielded struct{ why string }
+
+func (e *errYielded) Error() string { return e.why }
+
+// chooses reports whether m, which is first, must look at its line before it leads: for anybody who uses
+// nothing of this, and whose election nobody uses it in, a few comparisons.
+func (st *standing) chooses(p backend.Place) bool {
+	if st.m.Shared { // several are first at once
+		return false
+	}
+	c := p.Header.Choice
+	why, _ := st.ready.now()
+	return why != nil || c.Ranked || st.e.rank() != (rank{}) || c.Gate != 0 || c.Wish.Position > st.m.Position && wished(c.Wish)
+}
+
+// wished reports whether a wish has not lapsed by time. Clocks that differ make a wish last longer or
+// shorter, and nothing else.
+func wished(w backend.Wish) bool { return w.Position != 0 && time.Now().UnixMilli() < w.Until }
+
+// A view is what a member saw when it looked at its line.
+type view struct {
+	line    backend.Line
+	unready positions
+	bell    backend.Version
+}
+
+// look reads the line, and who in it has said that it is not ready.
+func (st *standing) look(ctx context.Context) (v view, err error) {
+	// In this order: who becomes ready deletes its record first, and then rings the bell.
+	v.bell = backend.Absent
+	if folder := unreadyFolder(st.e.name); folder != "" && st.ready != nil {
+		r, err := st.s.Get(ctx, folder)
+		if err != nil && !errors.Is(err, errors.ErrUnsupported) {
+			return v, err
+		}
+		v.bell = cmp.Or(r.Version, backend.Absent)
+	}
+	if v.unready, err = unready(ctx, st.s, st.e.name); err != nil {
+		return v, err
+	}
+	if v.line, err = st.s.Line(ctx, st.e.name); err == nil {
+		v.unready.sweep(ctx, st.s, st.e.name, v.line)
+	}
+	return v, err
+}
+
+// behind returns who stands behind m, which is first, but for gates.
+func (v view) behind(m backend.Member) (out []backend.Member) {
+	front := max(0, slices.IndexFunc(v.line.Members, func(o backend.Member) bool { return o.Key == m.Key && o.Position == m.Position }))
+	for i, o := range v.line.Members {
+		if i > front && !o.Pinned {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// best returns who is to lead instead of m, which is first, and why. The reason is empty if that is
+// nobody. ready says whether m is ready.
+func (v view) best(m backend.Member, ready bool, own rank) (backend.Member, string) {
+	c := v.line.Header.Choice
+	behind := v.behind(m)
+	if gate, paused := v.line.Paused(); paused {
+		id, reason, _ := splitValue(gate.Value)
+		return gate, fmt.Sprintf("%s has paused the election: %s", id, reason)
+	}
+	if wished(c.Wish) {
+		if ready && m.Position == c.Wish.Position {
+			return m, ""
+		}
+		for _, x := range behind {
+			if x.Position == c.Wish.Position && !v.unready[x.Position] {
+				return x, fmt.Sprintf("%s is wished for", named(x))
+			}
+		}
+	}
+	near := func(site string) int { // 1 if the last leader was there
+		if site != "" && site == c.Site {
+			return 1
+		}
+		return 0
+	}
+	better, found, most := backend.Member{}, false, own
+	for _, x := range behind {
+		_, _, r := splitValue(x.Value)
+		if v.unready[x.Position] {
+			continue
+		}
+		if ready || found {
+			if d := cmp.Or(cmp.Compare(r.Priority, most.Priority), cmp.Compare(near(r.Site), near(most.Site))); d <= 0 {
+				continue
+			}
+		}
+		better, found, most = x, true, r
+	}
+	switch {
+	case !found:
+		return better, ""
+	case !ready:
+		return better, fmt.Sprintf("this one is not ready, and %s may be", named(better))
+	case most.Priority > own.Priority:
+		return better, fmt.Sprintf("%s has priority %d, and this one %d", named(better), most.Priority, own.Priority)
+	}
+	return better, fmt.Sprintf("%s is in %s, where the last leader was", named(better), most.Site)
+}
+
+func named(m backend.Member) string {
+	id, _, _ := splitValue(m.Value)
+	return fmt.Sprintf("%s (%s)", id, m.Key)
+}
+
+// mayLead returns nil if m, which is first, is the one to lead. It returns an [errYielded] if another
+// is. If m is not ready, and nobody behind it can be, it waits until that may have changed, and returns
+// false.
+func (st *standing) mayLead(ctx context.Context, p backend.Place, once bool) (bool, error) {
+	if !st.chooses(p) {
+		return true, nil
+	}
+	v, err := st.look(ctx)
+	if err != nil {
+		return false, err
+	}
+	why, _ := st.ready.now()
+	_, better := v.best(st.m, why == nil, st.e.rank())
+	switch {
+	case better != "" && once:
+		return false, fmt.Errorf("%w: %s", ErrNotFirst, better)
+	case better != "":
+		return false, &errYielded{better}
+	case why == nil:
+		return true, nil
+	case once:
+		return false, fmt.Errorf("%w: %w", ErrNotReady, why)
+	}
+	if !st.told {
+		st.told = true
+		st.e.o.Logger.Warn("first in line, and not ready", "key", st.m.Key, "err", why)
+		st.e.trace(Event{Kind: Retrying, Err: fmt.Errorf("first in line, and nobody behind is ready either: %w: %w", ErrNotReady, why)})
+	}
+	return false, st.await(ctx, v)
+}
+
+// await blocks until it may be that somebody else is better than when v was seen, or that this candidate
+// is ready. As a watch may die unseen, it also returns after about a session time.
+func (st *standing) await(ctx context.Context, v view) error {
+	_, changed := st.ready.now()
+	return again.ForAWhile(ctx, st.s, backoff.JitterOf(ctx), func(ctx context.Context) error {
+		return again.First(ctx,
+			func(ctx context.Context) error {
+				select {
+				case <-changed:
+					return nil
+				case <-ctx.Done():
+					return context.Cause(ctx)
+				}
+			},
+			func(ctx context.Context) error {
+				_, err := st.s.WatchLine(ctx, st.e.name, v.line)
+				return err
+			},
+			watchRecord(st.s, st.e.name, v.line.Version),
+			watchRecord(st.s, unreadyFolder(st.e.name), v.bell))
+	})
+}
+
+// watchRecord waits for a change of a record, or if there cannot be one until ctx ends.
+func watchRecord(s backend.Session, name string, after backend.Version) func(context.Context) error {
+	return func(ctx context.Context) error {
+		err := errors.ErrUnsupported
+		if name != "" {
+			_, err = s.Watch(ctx, name, after)
+		}
+		if errors.Is(err, errors.ErrUnsupported) {
+			<-ctx.Done()
+			return context.Cause(ctx)
+		}
+		return err
+	}
+}
+
+// mark notes in the header that the election has candidates that choose, if this one does and is the
+// first. Others would not look otherwise. It is not tried again: the next that joins does it.
+func (st *standing) mark(ctx context.Context, h backend.Header) {
+	ranked := st.e.rank() != (rank{})
+	if (!ranked || h.Choice.Ranked) && (st.ready == nil || h.Choice.Readiness) {
+		return
+	}
+	err := header.Update(ctx, st.s, st.e.name, st.m, func(h *backend.Header) bool {
+		was := h.Choice
+		h.Choice.Ranked = h.Choice.Ranked || ranked
+		h.Choice.Readiness = h.Choice.Readiness || st.ready != nil
+		return h.Choice != was
+	})
+	if err != nil && ctx.Err() == nil {
+		st.e.o.Logger.Warn("could not note that candidates differ; some may not yield", "err", err)
+	}
+}
+
+// noteSite writes where the leader is, for those who choose the next one.
+func (t *Term) noteSite(ctx context.Context) {
+	err := header.Update(ctx, t.s, t.e.name, t.m, func(h *backend.Header) bool {
+		was := h.Choice.Site
+		h.Choice.Site = t.e.o.Site
+		return h.Choice.Site != was
+	})
+	if err != nil && ctx.Err() == nil {
+		t.e.o.Logger.Warn("could not note where the leader is", "err", err)
+	}
+}

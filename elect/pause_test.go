@@ -1,0 +1,137 @@
+package elect_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/elect"
+)
+
+func TestPauseAndResume(t *testing.T) {
+	inField(t, func(t *testing.T, f *field) {
+		f.join(elect.Options{ID: "a"})
+		f.join(elect.Options{ID: "b"})
+		term := f.leader("a")
+		if err := f.operator.Pause(t.Context(), "the disk is moved"); err != nil {
+			t.Fatal(err)
+		}
+		if err := term.Check(); !errors.Is(err, elect.ErrAsked) {
+			t.Errorf("the leader's term: %v, want ErrAsked", err)
+		}
+		f.join(elect.Options{ID: "c"})
+		time.Sleep(time.Hour)
+		l, err := f.operator.Leader(t.Context())
+		if err != nil || !l.Vacant() || !l.Paused || l.ID != "operator" || l.Value != "the disk is moved" {
+			t.Errorf("Leader while paused: %+v, %v", l, err)
+		}
+		f.neverLed("b", "c")
+		if err := f.operator.Pause(t.Context(), "again"); !errors.Is(err, elect.ErrPaused) || !strings.Contains(err.Error(), "the disk is moved") {
+			t.Errorf("a second Pause: %v", err)
+		}
+		if _, err := f.operator.AskToResign(t.Context(), nil); !errors.Is(err, elect.ErrPaused) {
+			t.Errorf("AskToResign while paused: %v", err)
+		}
+		f.wantLine("operator a b c")
+		gate, err := f.operator.Resume(t.Context())
+		if err != nil || gate.ID != "operator" || gate.Value != "the disk is moved" {
+			t.Errorf("Resume: %+v, %v", gate, err)
+		}
+		next := f.leader("a")
+		if next.Token() <= term.Token() {
+			t.Errorf("token %d after %d", next.Token(), term.Token())
+		}
+		f.wantLine("a b c")
+		if _, err := f.operator.Resume(t.Context()); !errors.Is(err, elect.ErrNotPaused) {
+			t.Errorf("a second Resume: %v", err)
+		}
+		time.Sleep(time.Minute)
+		if next.Check() != nil {
+			t.Errorf("the term after the pause: %v", next.Check())
+		}
+	})
+}
+
+func TestThePauseOutlivesWhoSetIt(t *testing.T) {
+	inField(t, func(t *testing.T, f *field) {
+		b := f.c.Client("short")
+		if err := elect.New(b, "reports", nil).Pause(t.Context(), "for the night"); err != nil {
+			t.Fatal(err)
+		}
+		b.Close()
+		f.join(elect.Options{ID: "a"})
+		time.Sleep(time.Hour)
+		f.neverLed("a")
+		if _, err := f.operator.Resume(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		f.leader("a")
+	})
+}
+
+// A foreign client in front of the gate leads in its turn; ours never do.
+func TestThePauseWaitsForForeignCandidates(t *testing.T) {
+	inField(t, func(t *testing.T, f *field) {
+		f.join(elect.Options{ID: "a"})
+		f.leader("a")
+		leave := f.foreign("x")
+		f.join(elect.Options{ID: "b"})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		err := f.operator.Pause(ctx, "x is to go")
+		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "x (") {
+			t.Errorf("Pause: %v; want who stands in front", err)
+		}
+		f.wantLine("x b operator a")
+		leave()
+		f.wantLine("operator a b")
+		f.neverLed("b")
+	})
+}
+
+// Whoever resumes may be interrupted between the two steps.
+func TestAnInterruptedResumeDoesNoHarm(t *testing.T) {
+	inField(t, func(t *testing.T, f *field) {
+		f.join(elect.Options{ID: "a"})
+		f.join(elect.Options{ID: "b"})
+		f.leader("a")
+		if err := f.operator.Pause(t.Context(), "why"); err != nil {
+			t.Fatal(err)
+		}
+		gate, err := f.operator.Leader(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.c.Remove("reports", gate.Key)
+		term := f.leader("a")
+		time.Sleep(time.Minute)
+		if term.Check() != nil {
+			t.Errorf("the term ended with %v", term.Check())
+		}
+		if l, err := f.operator.Leader(t.Context()); err != nil || l.ID != "a" || l.Paused {
+			t.Errorf("the leader is %+v, %v", l, err)
+		}
+		if _, err := f.operator.Resume(t.Context()); !errors.Is(err, elect.ErrNotPaused) {
+			t.Errorf("Resume: %v", err)
+		}
+		if err := f.operator.Pause(t.Context(), "again"); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if term.Check() == nil {
+			t.Error("the leader leads on after a second pause")
+		}
+	})
+}
+
+func TestPauseRefusesReasonsOfSeveralLines(t *testing.T) {
+	inField(t, func(t *testing.T, f *field) {
+		if err := f.operator.Pause(t.Context(), "a\nb"); !errors.Is(err, backend.ErrInvalid) {
+			t.Errorf("Pause: %v", err)
+		}
+	})
+}

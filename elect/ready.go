@@ -1,0 +1,108 @@
+package elect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/succession-dev/succession/internal/backoff"
+)
+
+const (
+	readyEvery   = time.Second     // between two questions
+	readyTimeout = 5 * time.Second // for one answer
+)
+
+// A readiness is what a candidate last heard from its own [Options] Ready, while one of its members
+// stands.
+type readiness struct {
+	ask func(context.Context) error
+
+	mu      sync.Mutex
+	why     error         // nil if ready
+	changed chan struct{} // closed, and made anew, when a ready candidate is not ready any more, or the other way round
+}
+
+// newReadiness asks once. It returns nil for a candidate without Ready.
+func newReadiness(ctx context.Context, ask func(context.Context) error) *readiness {
+	if ask == nil {
+		return nil
+	}
+	r := &readiness{ask: ask, changed: make(chan struct{})}
+	r.look(ctx)
+	return r
+}
+
+// now returns nil if the candidate is ready, and otherwise why not; and a channel that is closed when that
+// changes. A candidate without Ready is ready for ever.
+func (r *readiness) now() (why error, changed <-chan struct{}) {
+	if r == nil {
+		return nil, nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.why, r.changed
+}
+
+func (r *readiness) look(ctx context.Context) {
+	bounded, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	why := r.ask(bounded)
+	if ctx.Err() != nil {
+		return // the answer may be that of a question that was given up
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if (why == nil) != (r.why == nil) {
+		close(r.changed)
+		r.changed = make(chan struct{})
+	}
+	r.why = why
+}
+
+// keepAsking asks until ctx ends.
+func (r *readiness) keepAsking(ctx context.Context) {
+	for backoff.Sleep(ctx, readyEvery) == nil {
+		r.look(ctx)
+	}
+}
+
+// watchReady ends the term when the leader is not ready, and somebody stands behind who may be.
+func (t *Term) watchReady(ctx context.Context) {
+	wait := backoff.New(ctx)
+	told := false // that it leads on
+	for ctx.Err() == nil {
+		why, changed := t.st.ready.now()
+		if why == nil {
+			told = false
+			select {
+			case <-changed:
+			case <-ctx.Done():
+			}
+			continue
+		}
+		v, err := t.st.look(ctx)
+		if err == nil {
+			if _, better := v.best(t.m, false, t.e.rank()); better != "" {
+				t.lose(fmt.Errorf("%w: %w", ErrNotReady, why))
+				return
+			}
+			if !told {
+				told = true
+				t.e.o.Logger.Warn("not ready, and nobody behind is ready: leading on", "token", t.token, "err", why)
+				t.e.trace(Event{Kind: Retrying, Err: fmt.Errorf("leading on, as nobody behind is ready: %w: %w", ErrNotReady, why)})
+			}
+			err = t.st.await(ctx, v)
+		}
+		switch {
+		case err == nil:
+			wait.Reset()
+		case errors.Is(err, errors.ErrUnsupported):
+			return
+		case wait.Sleep(ctx) != nil:
+			return
+		}
+	}
+}
