@@ -1,0 +1,31 @@
+// Package health has two HTTP handlers for the probes of a process that takes part in elections.
+// They answer two questions that must not be mixed:
+//
+//   - Is the process stuck? A [Live] fails if its work goes on long after leadership ended. Restart
+//     the process then: it is the liveness probe.
+//   - Does the process lead? [Leader] answers 200 on the leader and 503 elsewhere. Send requests by
+//     it that the leader alone can answer.
+//
+// In a program:
+//
+//	live := health.NewLive(0)
+//	e := elect.New(b, "reports", &elect.Options{Trace: live.Trace})
+//	http.Handle("/live", live)
+//	http.Handle("/leader", health.Leader(e))
+//
+// Use [elect.Tee] where Trace has something else to do, too. The package imports the standard
+// library only.
+//
+// # Readiness must not be leadership
+//
+// A candidate that waits in line is ready: it can lead as soon as it has to. A readiness probe that
+// fails on it stops a rollout, which waits for the new processes to become ready, while they wait
+// for the old leader to go, which the rollout lets go only then. docs/health.md says more, and how
+// requests find the leader.
+//
+// # What it does not promise
+//
+// The answer of Leader is true at the moment at which it is given, and old when it arrives. It
+// routes requests; it does not fence them. Who writes for the leader sends the token, and the store
+// compares it: package fence has the checks.
+package health

@@ -1,0 +1,46 @@
+package metrics
+
+import (
+	"errors"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/elect"
+)
+
+// An end is how a term ended: a value of the label end of succession_terms_total.
+type end string
+
+// ends are all ends but the last, with the error that tells.
+var ends = []struct {
+	end end
+	err error
+}{
+	{"resigned", elect.ErrResigned},      // the work had ended
+	{"asked", elect.ErrAsked},            // somebody asked the leader to resign
+	{"deadline", elect.ErrDeadline},      // the coordinator did not confirm the session in time
+	{"session", backend.ErrSessionEnded}, // the session ended
+	{"removed", elect.ErrRemoved},        // an operator removed the member
+	{"sealed", backend.ErrSealed},        // the election has moved
+	{"lost", elect.ErrLost},              // lost in another way
+}
+
+// stopped is the end of a term whose context was ended by the program.
+const stopped end = "stopped"
+
+// endOf returns how the term ended whose context has the cause err.
+func endOf(err error) end {
+	for _, e := range ends {
+		if errors.Is(err, e.err) {
+			return e.end
+		}
+	}
+	return stopped
+}
+
+// opOf returns which operation of the backend failed.
+func opOf(err error) string {
+	if e := (*backend.Error)(nil); errors.As(err, &e) && e.Op != "" {
+		return e.Op
+	}
+	return "other"
+}

@@ -1,0 +1,50 @@
+package metrics
+
+import (
+	"slices"
+	"time"
+)
+
+// The upper bounds of the buckets, in seconds. Sessions last from two seconds to some minutes, and
+// the slack is at most that; a deadline that had passed falls into the first bucket. Who stands in
+// line leads within a round trip, or after days.
+var (
+	slackBounds     = []float64{0, 0.1, 0.25, 0.5, 1, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 60}
+	heartbeatBounds = []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10}
+	campaignBounds  = []float64{0.005, 0.025, 0.1, 0.5, 1, 5, 15, 60, 300, 1800, 7200, 43200, 86400}
+)
+
+// A Histogram is the values that were seen, by size.
+type Histogram struct {
+	// Counts says how many values are in each bucket and in none before it. The buckets are
+	// those of [Family] Bounds, and one more for all values that are larger.
+	Counts []uint64
+	// Sum is the sum of all values.
+	Sum float64
+}
+
+// Count is how many values there are.
+func (h *Histogram) Count() uint64 {
+	n := uint64(0)
+	for _, c := range h.Counts {
+		n += c
+	}
+	return n
+}
+
+// add counts d in one of the buckets with the bounds.
+func (h *Histogram) add(bounds []float64, d time.Duration) {
+	if h.Counts == nil {
+		h.Counts = make([]uint64, len(bounds)+1)
+	}
+	i, _ := slices.BinarySearch(bounds, d.Seconds()) // a value that is a bound belongs below it
+	h.Counts[i]++
+	h.Sum += d.Seconds()
+}
+
+// copy returns a histogram with the bounds that h has no part in.
+func (h *Histogram) copy(bounds []float64) *Histogram {
+	c := &Histogram{Counts: make([]uint64, len(bounds)+1), Sum: h.Sum}
+	copy(c.Counts, h.Counts)
+	return c
+}

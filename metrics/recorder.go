@@ -1,0 +1,103 @@
+package metrics
+
+import (
+	"sync"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/migrate"
+)
+
+// Options are the optional settings of a [Recorder]. Nil and the zero value mean the defaults.
+type Options struct {
+	// MasterStatus also exports leader_election_master_status{name}, which is
+	// succession_leader under the name that it has in client-go, for dashboards that look for
+	// that.
+	MasterStatus bool
+}
+
+// A Recorder counts what the elections of a process do. It has no goroutine and nothing to close,
+// and is safe for concurrent use. It is an [http.Handler]; see [Recorder.ServeHTTP].
+type Recorder struct {
+	o Options
+
+	mu        sync.Mutex
+	elections map[string]*election
+	observers map[*func(family, election string, value float64)]bool
+}
+
+// New returns a recorder that has counted nothing.
+func New(o *Options) *Recorder {
+	r := &Recorder{elections: make(map[string]*election), observers: make(map[*func(string, string, float64)]bool)}
+	if o != nil {
+		r.o = *o
+	}
+	return r
+}
+
+// An election is what a recorder knows of one election.
+type election struct {
+	leading  int            // terms that this process has now
+	token    uint64         // the largest
+	terms    map[end]uint64 // that have ended
+	retries  map[string]uint64
+	ttl      time.Duration
+	phase    migrate.Phase // empty if nobody has told it
+	slack    Histogram
+	beats    Histogram
+	campaign Histogram
+
+	joined  map[place]time.Time // since when who stands in line and does not lead
+	overdue map[place]time.Time // when the terms ended whose work may go on
+}
+
+// A place is what tells one member from all others.
+type place struct {
+	line, key string
+	position  uint64
+}
+
+func placeOf(m backend.Member) place { return place{m.Line, m.Key, m.Position} }
+
+func newElection() *election {
+	return &election{
+		terms:   make(map[end]uint64),
+		retries: make(map[string]uint64),
+		joined:  make(map[place]time.Time),
+		overdue: make(map[place]time.Time),
+	}
+}
+
+// of returns what r knows of the election with the name. The caller has locked r.
+func (r *Recorder) of(name string) *election {
+	e := r.elections[name]
+	if e == nil {
+		e = newElection()
+		r.elections[name] = e
+	}
+	return e
+}
+
+// Forget removes the series of an election, for a process that takes part in ever new ones. Call it
+// when no campaign of the election is under way: the next step of one brings the series back.
+func (r *Recorder) Forget(election string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.elections, election)
+}
+
+// Observe calls f with each value that goes into a histogram from now on, with the name of the
+// family, such as succession_heartbeat_seconds, and the election. It is for adapters whose
+// histograms take values one by one. f must not block, must be safe for concurrent use, and must
+// not call r. stop ends it; a call that has begun may end after that.
+func (r *Recorder) Observe(f func(family, election string, value float64)) (stop func()) {
+	key := &f
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.observers[key] = true
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.observers, key)
+	}
+}

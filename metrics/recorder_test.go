@@ -1,0 +1,310 @@
+package metrics_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/memory"
+	"github.com/succession-dev/succession/metrics"
+	"github.com/succession-dev/succession/migrate"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// value returns the value of the series whose labels have these values, and fails the test where
+// there is none.
+func value(t *testing.T, m *metrics.Recorder, family string, labels ...string) float64 {
+	t.Helper()
+	return series(t, m, family, labels...).Value
+}
+
+func series(t *testing.T, m *metrics.Recorder, family string, labels ...string) metrics.Series {
+	t.Helper()
+	for _, f := range m.Gather() {
+		for _, s := range f.Series {
+			if f.Name == family && strings.Join(s.Labels, "|") == strings.Join(labels, "|") {
+				return s
+			}
+		}
+	}
+	t.Fatalf("there is no series %s of %q", family, labels)
+	return metrics.Series{}
+}
+
+// want fails the test where a series has another value.
+func want(t *testing.T, m *metrics.Recorder, v float64, family string, labels ...string) {
+	t.Helper()
+	if got := value(t, m, family, labels...); got != v {
+		t.Errorf("%s%q is %v, want %v", family, labels, got, v)
+	}
+}
+
+// What is written of a story that has a bit of everything is in testdata/story.txt.
+func TestText(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := metrics.New(&metrics.Options{MasterStatus: true})
+		trace := m.Trace("reports")
+		m.Trace("never \"quoted\"\\\n")
+		first := backend.Member{Line: "reports", Key: "n-7", Position: 7}
+		second := backend.Member{Line: "reports", Key: "n-17179869185", Position: 17179869185}
+		m.MigrationPhase("reports", migrate.Begun)
+		trace(elect.Event{Kind: elect.SessionOpened, TTL: 10 * time.Second})
+		trace(elect.Event{Kind: elect.Retrying, Err: fmt.Errorf("no luck: %w", &backend.Error{Op: "join", Err: backend.ErrUnavailable})})
+		trace(elect.Event{Kind: elect.Retrying, Err: elect.ErrDeadline})
+		trace(elect.Event{Kind: elect.Joined, Member: first})
+		time.Sleep(20 * time.Millisecond)
+		trace(elect.Event{Kind: elect.Elected, Member: first, Token: 7})
+		trace(elect.Event{Kind: elect.Heartbeat, RoundTrip: 2500 * time.Microsecond, Slack: 6 * time.Second})
+		trace(elect.Event{Kind: elect.Heartbeat, RoundTrip: 11 * time.Second})
+		trace(elect.Event{Kind: elect.Ended, Member: first, Token: 7, Err: &elect.LostError{Err: elect.ErrDeadline}})
+		trace(elect.Event{Kind: elect.Joined, Member: second})
+		time.Sleep(1500 * time.Millisecond)
+		trace(elect.Event{Kind: elect.Elected, Member: second, Token: 17179869185})
+
+		var got strings.Builder
+		if n, err := m.WriteTo(&got); err != nil || n != int64(got.Len()) {
+			t.Errorf("WriteTo says %d bytes, %v; it has written %d", n, err, got.Len())
+		}
+		story, err := os.ReadFile("testdata/story.txt")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.String() != string(story) {
+			t.Errorf("it has written\n%s\nwant testdata/story.txt", &got)
+		}
+	})
+}
+
+// Each way in which a real term ends is counted under its name.
+func TestEnds(t *testing.T) {
+	broken := errors.New("the disk is full")
+	ends := map[string]func(t *testing.T, c *memory.Coordinator, b *memory.Backend, stop context.CancelFunc){
+		"resigned": nil,
+		"stopped":  func(_ *testing.T, _ *memory.Coordinator, _ *memory.Backend, stop context.CancelFunc) { stop() },
+		"session":  func(_ *testing.T, _ *memory.Coordinator, b *memory.Backend, _ context.CancelFunc) { b.Expire() },
+		"deadline": func(_ *testing.T, _ *memory.Coordinator, b *memory.Backend, _ context.CancelFunc) { b.Cut() },
+		"removed": func(_ *testing.T, c *memory.Coordinator, _ *memory.Backend, _ context.CancelFunc) {
+			c.Remove("reports", c.Members("reports")[0].Key)
+		},
+		"asked": func(t *testing.T, c *memory.Coordinator, _ *memory.Backend, _ context.CancelFunc) {
+			operator := c.Client("operator")
+			defer operator.Close()
+			if _, err := elect.New(operator, "reports", nil).AskToResign(t.Context(), nil); err != nil {
+				t.Error(err)
+			}
+		},
+		"sealed": func(t *testing.T, c *memory.Coordinator, _ *memory.Backend, _ context.CancelFunc) {
+			operator := c.Client("operator")
+			defer operator.Close()
+			s, err := operator.Session(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Put(t.Context(), "reports", backend.Header{Sealed: "etcd://h1"}.Encode(), nil); err != nil {
+				t.Fatal(err)
+			}
+		},
+	}
+	for end, bring := range ends {
+		t.Run(end, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := memory.New(nil)
+				b := c.Client("a")
+				m := metrics.New(nil)
+				e := elect.New(b, "reports", &elect.Options{Trace: m.Trace("reports")})
+				ctx, stop := context.WithCancel(t.Context())
+				defer stop()
+				first := true
+				e.Run(ctx, func(ctx context.Context, _ *elect.Term) error {
+					if !first {
+						stop()
+						return nil
+					}
+					first = false
+					want(t, m, 1, "succession_leader", "reports")
+					if bring == nil {
+						return broken
+					}
+					bring(t, c, b, stop)
+					<-ctx.Done()
+					b.Heal()
+					synctest.Wait() // the end is told by another goroutine
+					want(t, m, 0, "succession_leader", "reports")
+					want(t, m, 1, "succession_terms_total", "reports", end)
+					return nil
+				})
+				want(t, m, 0, "succession_leader", "reports")
+				want(t, m, 1, "succession_terms_total", "reports", end)
+				b.Close()
+			})
+		})
+	}
+}
+
+// Work that goes on after its term is overdue, for as long as it does; work that ends before its
+// term is not, however long leaving takes.
+func TestOverdue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := memory.New(nil)
+		b := c.Client("a")
+		m := metrics.New(nil)
+		overdue := func(v float64) { t.Helper(); want(t, m, v, "succession_overdue_seconds", "reports") }
+		e := elect.New(b, "reports", &elect.Options{Trace: m.Trace("reports")})
+
+		term, err := e.Campaign(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		overdue(0)
+		b.Expire()
+		<-term.Context().Done()
+		synctest.Wait()
+		time.Sleep(40 * time.Second)
+		overdue(40)
+		term.Resign(t.Context())
+		overdue(0)
+
+		if term, err = e.Campaign(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		c.Pause()
+		resigned := make(chan error)
+		go func() { resigned <- term.Resign(t.Context()) }()
+		time.Sleep(2 * time.Second)
+		overdue(0)
+		c.Resume()
+		<-resigned
+		b.Close()
+	})
+}
+
+// The heartbeats of a session are counted, with what was left of it; and the time in line.
+func TestTimes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := memory.New(&memory.Options{TTL: 9 * time.Second})
+		a, b := c.Client("a"), c.Client("b")
+		m := metrics.New(nil)
+		first, err := elect.New(a, "reports", nil).Campaign(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.Delay(time.Second, time.Second)
+		seen := make(map[string]int)
+		stop := m.Observe(func(family, election string, _ float64) {
+			if election != "reports" {
+				t.Errorf("a value of %s is of election %q", family, election)
+			}
+			seen[family]++
+		})
+		got := make(chan *elect.Term)
+		go func() {
+			term, err := elect.New(b, "reports", &elect.Options{Trace: m.Trace("reports")}).Campaign(t.Context())
+			if err != nil {
+				t.Error(err)
+			}
+			got <- term
+		}()
+		time.Sleep(time.Minute)
+		first.Resign(t.Context())
+		term := <-got
+		synctest.Wait()
+		want(t, m, 9, "succession_session_seconds", "reports")
+		want(t, m, float64(term.Token()), "succession_term_token", "reports")
+		hist := func(family string) *metrics.Histogram { return series(t, m, family, "reports").Histogram }
+		// A heartbeat is sent every three seconds, and confirmed two seconds later: then four are left.
+		beats, slack, campaign := hist("succession_heartbeat_seconds"), hist("succession_session_slack_seconds"), hist("succession_campaign_seconds")
+		if n := beats.Count(); n < 15 || beats.Sum/float64(n) != 2 {
+			t.Errorf("%d heartbeats took %v s, want about 20 that took 2 s each", n, beats.Sum)
+		}
+		if n := slack.Count(); n != beats.Count() || slack.Sum/float64(n) != 4 {
+			t.Errorf("of %d confirmations the slack was %v s, want 4 s each", n, slack.Sum)
+		}
+		if campaign.Count() != 1 || campaign.Sum < 55 || campaign.Sum > 62 {
+			t.Errorf("%d campaigns took %v s, want one that took about a minute", campaign.Count(), campaign.Sum)
+		}
+		stop()
+		for family, h := range map[string]*metrics.Histogram{
+			"succession_heartbeat_seconds": beats, "succession_session_slack_seconds": slack, "succession_campaign_seconds": campaign,
+		} {
+			if uint64(seen[family]) != h.Count() {
+				t.Errorf("an observer has seen %d values of %s, which has %d", seen[family], family, h.Count())
+			}
+		}
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if n := hist("succession_heartbeat_seconds").Count(); n <= beats.Count() || uint64(seen["succession_heartbeat_seconds"]) != beats.Count() {
+			t.Errorf("an observer that was stopped at %d heartbeats has seen %d of %d", beats.Count(), seen["succession_heartbeat_seconds"], n)
+		}
+		term.Resign(t.Context())
+		a.Close()
+		b.Close()
+	})
+}
+
+// Of many candidates one leads, whenever one looks; and a process that takes part in ever new
+// elections can forget the old ones.
+func TestSumOfLeaders(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := memory.New(nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		var recorders []*metrics.Recorder
+		ended := make(chan struct{})
+		const candidates = 4
+		for i := range candidates {
+			m := metrics.New(nil)
+			recorders = append(recorders, m)
+			b := c.Client(fmt.Sprint(i))
+			go func() {
+				for ctx.Err() == nil {
+					elect.New(b, "reports", &elect.Options{Trace: m.Trace("reports")}).Run(ctx, func(ctx context.Context, _ *elect.Term) error {
+						time.Sleep(time.Second)
+						return nil
+					})
+				}
+				b.Close()
+				ended <- struct{}{}
+			}()
+		}
+		time.Sleep(500 * time.Millisecond)
+		led := 0
+		for range 10 {
+			sum := 0.0
+			for _, m := range recorders {
+				sum += value(t, m, "succession_leader", "reports")
+			}
+			if sum != 1 {
+				t.Errorf("%v lead", sum)
+			}
+			time.Sleep(time.Second)
+			synctest.Wait()
+		}
+		for _, m := range recorders {
+			led += int(value(t, m, "succession_terms_total", "reports", "resigned"))
+		}
+		if led < 9 {
+			t.Errorf("%d terms have ended in 10 s of terms of 1 s", led)
+		}
+		cancel()
+		for range candidates {
+			<-ended
+		}
+		for _, m := range recorders {
+			m.Forget("reports")
+			for _, f := range m.Gather() {
+				if len(f.Series) > 0 {
+					t.Errorf("a recorder that has forgotten has series of %s", f.Name)
+				}
+			}
+		}
+	})
+}
