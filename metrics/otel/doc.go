@@ -1,0 +1,14 @@
+// Package otel gives the series of a [metrics.Recorder] to a meter of OpenTelemetry's metric API:
+//
+//	m := metrics.New(nil)
+//	stop, err := otel.Register(m, provider)
+//	...
+//	e := elect.New(b, "reports", &elect.Options{Trace: m.Trace("reports")})
+//
+// The instruments have OpenTelemetry's names and units, and the attributes are the labels of package
+// metrics: succession.leader, succession.term.token, succession.terms, succession.session.slack in
+// seconds, and so on. An exporter to Prometheus makes the names of package metrics of them again.
+//
+// Gauges and counters are read when the reader collects. Histograms get each value at once, as the
+// API has no histograms that are read; so they begin with Register.
+package otel
