@@ -64,7 +64,7 @@ type process struct {
 
 // An event is a line of the log.
 type event struct {
-	Event, Election, ID, Cause, Behind, Signal string
+	Event, Election, ID, Cause, Behind, Signal, Address string
 
 	Token     uint64
 	PID, Code int

@@ -77,11 +77,14 @@ Exit codes:
 	}
 	o.flags(cmd)
 	o.valueFlag(cmd)
+	o.serveFlag(cmd)
 	l.flags(cmd, &o, "the lock")
 	f := cmd.Flags()
 	f.BoolVarP(&l.shared, "shared", "s", false, "hold the lock together with others that ask for that too")
 	f.IntVar(&l.slots, "slots", 0, "how many may hold the lock at a time (default: one)")
 	cmd.MarkFlagsMutuallyExclusive("shared", "slots")
+	cmd.MarkFlagsMutuallyExclusive("serve", "shared") // several hold the lock, and none leads
+	cmd.MarkFlagsMutuallyExclusive("serve", "slots")
 	takesCommand(cmd, g, &o, nil)
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

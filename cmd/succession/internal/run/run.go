@@ -49,6 +49,7 @@ type runOptions struct {
 	ack       bool
 	log       logForm
 	choice    choice
+	serve     string
 }
 
 // flags adds the flags that all have to those of cmd.
@@ -59,6 +60,11 @@ func (o *runOptions) flags(cmd *cobra.Command) {
 	f.DurationVar(&o.grace, "grace", 0, "time for CMD between TERM and KILL (default: a fifth of the session's time; 5s for local:)")
 	f.Var(&o.log, "log", "form of the messages on standard error (default text at a terminal, else json)")
 	f.Lookup("log").DefValue = ""
+}
+
+// serveFlag adds --serve.
+func (o *runOptions) serveFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&o.serve, "serve", "", "answer GET /live, /leader and /metrics at this address; a port alone is for this machine alone")
 }
 
 // valueFlag adds --value.
@@ -105,6 +111,10 @@ TERM, HUP, QUIT, USR1, USR2, CONT and WINCH go to CMD's process group; a second 
 or TERM kills it. At a terminal CMD is in the foreground: ^C is for CMD alone, and ^Z
 has no effect, as a leader that stands still would hold up the line.
 
+With --serve 9090 it answers probes and Prometheus on port 9090 of this machine: /live fails
+if CMD goes on long after leadership was lost, /leader is 200 while this process leads and
+else 503, and /metrics has Prometheus' series.
+
 Exit codes:
 
   CMD's own  CMD ended while this process led
@@ -121,6 +131,7 @@ Exit codes:
 	}
 	o.flags(cmd)
 	o.valueFlag(cmd)
+	o.serveFlag(cmd)
 	f := cmd.Flags()
 	f.DurationVar(&o.wait, "wait", 0, "exit with 124 when not elected for so long (default: wait for ever)")
 	f.BoolVar(&o.restart, "restart", false, "stand in line again when leadership was lost, instead of exiting with 75")

@@ -32,6 +32,7 @@ type runner struct {
 	argv    []string // nil if there is no command
 	signals chan os.Signal
 	report  *reporter
+	server  *server // nil without --serve
 
 	grace time.Duration // for the present campaign and its term
 	led   bool          // it has led before
@@ -57,7 +58,13 @@ func runElected(g *connect.Flags, o runOptions, name, path string, argv []string
 	if w := g.Where(); w != "" {
 		r.report.info("local", fmt.Sprintf("%q is meant%s", name, w))
 	}
-	err := r.run()
+	err := r.serve()
+	if err == nil {
+		err = r.run()
+	}
+	if r.server != nil {
+		r.server.close()
+	}
 	if e := (*ui.ExitError)(nil); errors.As(err, &e) && e.Err == nil {
 		return err
 	}
@@ -83,6 +90,9 @@ func (r *runner) run() error {
 	if _, several := opened.(*spread.Backend); several && !r.o.right.spreads {
 		opened.Close()
 		return connect.ErrSeveral
+	}
+	if r.server != nil {
+		r.server.follow(opened)
 	}
 	b := spread.For(opened, r.name)
 	for {
@@ -164,10 +174,16 @@ func (r *runner) campaign(b backend.Backend) (held, error) {
 		}
 		o := &elect.Options{ID: r.o.id, Value: r.o.value, Trace: func(ev elect.Event) { r.trace(b, ev) }}
 		r.o.choice.options(o)
+		if r.server != nil {
+			o.Trace = elect.Tee(o.Trace, r.server.trace())
+		}
 		if s.TTL() > 0 {
 			o.Margin = r.grace
 		}
 		if h, err = r.o.right.take(ctx, b, r.name, o); err == nil {
+			if r.server != nil {
+				r.server.term.Store(h.Term)
+			}
 			r.report.info("elected", fmt.Sprintf("%s %q, token %d", r.o.right.won, r.name, h.Token()), token(h.Term))
 		}
 		return err

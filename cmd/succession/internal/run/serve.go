@@ -1,0 +1,119 @@
+//go:build unix
+
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/health"
+	"github.com/succession-dev/succession/metrics"
+)
+
+// A server answers probes and Prometheus, for --serve.
+type server struct {
+	name, id string
+	recorder *metrics.Recorder
+	live     *health.Live
+	term     atomic.Pointer[elect.Term] // the newest; it may have ended
+
+	listener net.Listener
+	http     http.Server
+	working  sync.WaitGroup
+	ctx      context.Context // ends with close
+	cancel   context.CancelFunc
+}
+
+// newServer listens on the address of --serve, and answers until close. So an address that is
+// taken is an error before anybody stands in line.
+func newServer(o runOptions, name string) (*server, error) {
+	addr, err := serveAddr(o.serve)
+	if err != nil {
+		return nil, err
+	}
+	l, err := net.Listen("tcp", addr)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fmt.Errorf("--serve %s: somebody else listens there; give another port", o.serve)
+	case err != nil:
+		return nil, fmt.Errorf("--serve %s: %w", o.serve, err)
+	}
+	s := &server{
+		name: name, id: o.id, listener: l, recorder: metrics.New(nil),
+		// The command may take the grace time to stop.
+		live: health.NewLive(health.DefaultLimit + o.grace),
+	}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	mux := http.NewServeMux()
+	mux.Handle("/live", s.live)
+	mux.Handle("/leader", health.Leader(s))
+	mux.Handle("/metrics", s.recorder)
+	s.http = http.Server{
+		Handler: mux, ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
+		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0), // standard error is for the messages, and may block
+	}
+	s.working.Go(func() { s.http.Serve(l) })
+	return s, nil
+}
+
+// serveAddr returns where to listen. Without a host that is on the loopback interface: who is to
+// be heard elsewhere is named.
+func serveAddr(asked string) (string, error) {
+	port := asked
+	if host, p, err := net.SplitHostPort(asked); err == nil {
+		if host != "" {
+			return asked, nil
+		}
+		port = p
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return "", fmt.Errorf("--serve %q is no address; give a port, such as 9090, to listen on this machine alone, or an address and a port, such as 0.0.0.0:9090", asked)
+	}
+	return net.JoinHostPort("127.0.0.1", port), nil
+}
+
+// ID and Term make s a [health.Candidate].
+func (s *server) ID() string        { return s.id }
+func (s *server) Term() *elect.Term { return s.term.Load() }
+
+// trace returns what is to hear of the steps of the campaigns.
+func (s *server) trace() func(elect.Event) {
+	return elect.Tee(s.recorder.Trace(s.name), s.live.Trace)
+}
+
+// follow has the series tell the phase of the migration, if b is one, until close.
+func (s *server) follow(b backend.Backend) {
+	if m, ok := b.(metrics.Migration); ok {
+		s.working.Go(func() { s.recorder.FollowMigration(s.ctx, m, s.name, 0) })
+	}
+}
+
+func (s *server) close() {
+	s.cancel()
+	s.http.Close()
+	s.working.Wait()
+}
+
+// serve starts the server, if --serve asks for one.
+func (r *runner) serve() (err error) {
+	if r.o.serve == "" {
+		return nil
+	}
+	if r.server, err = newServer(r.o, r.name); err != nil {
+		return err
+	}
+	addr := r.server.listener.Addr().String()
+	r.report.info("serving", fmt.Sprintf("serving /live, /leader and /metrics on http://%s", addr), slog.String("address", addr))
+	return nil
+}
