@@ -84,6 +84,16 @@ type Heartbeat struct {
 	Slack time.Duration
 }
 
+// A Lister is a [Session] that can say which lines there are. Only people ask for that, and what they
+// look with: an election knows its name.
+type Lister interface {
+	// Lines returns the names of all lines in which somebody stands, and how many do in each. It is
+	// at least as fresh as Line. It reads the names of all members and records of the backend, and
+	// no values: it blocks for about a round trip, or one for each name if the coordinator knows no
+	// other way.
+	Lines(ctx context.Context) (map[string]int, error)
+}
+
 // NoShares is for sessions without shared members, which embed it. Its method returns
 // [errors.ErrUnsupported].
 type NoShares struct{}

@@ -202,6 +202,14 @@ func (c *client) names(ctx context.Context, folder string) ([]string, error) {
 	return keys, err
 }
 
+// below returns all keys that begin with the prefix.
+func (c *client) below(ctx context.Context, prefix string) ([]string, error) {
+	keys, _, err := ask(ctx, c, prefix, func(_ string, q *api.QueryOptions) ([]string, *api.QueryMeta, error) {
+		return c.calls.KV().Keys(prefix, "", q)
+	})
+	return keys, err
+}
+
 // ask queries what path names, linearizably, and returns the index of the answer.
 func ask[T any](ctx context.Context, c *client, path string, query func(string, *api.QueryOptions) (T, *api.QueryMeta, error)) (T, uint64, error) {
 	v, meta, err := query(path, (&api.QueryOptions{RequireConsistent: true}).WithContext(ctx))

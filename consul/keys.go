@@ -23,16 +23,19 @@ import (
 const sessionIDLength = 36
 
 // key returns the key of an election or a record.
-func (o *Options) key(name string) string {
-	if o.Prefix == "" {
-		return name
-	}
-	return o.Prefix + "/" + name
-}
+func (o *Options) key(name string) string { return o.below() + name }
 
 // folder returns the prefix of the keys of a line's members. It ends with a slash:
 // without one, the folder of "E" would also have the members of "E2".
 func (o *Options) folder(line string) string { return o.key(line) + "/" }
+
+// below returns what all keys begin with.
+func (o *Options) below() string {
+	if o.Prefix == "" {
+		return ""
+	}
+	return o.Prefix + "/"
+}
 
 // memberKey returns the name of the n-th member of a session in a line, counted from 1.
 func memberKey(session string, n int, shared bool) string {

@@ -27,6 +27,26 @@ func (s *session) Line(ctx context.Context, line string) (backend.Line, error) {
 	return l, nil
 }
 
+// Lines returns the names of the lines in which somebody stands; see [backend.Lister]. It reads
+// the names of all keys below the prefix.
+func (s *session) Lines(ctx context.Context) (map[string]int, error) {
+	prefix := s.b.o.below()
+	var keys []string
+	err := s.retry(ctx, func(ctx context.Context) (err error) {
+		keys, err = s.b.c.below(ctx, prefix)
+		return err
+	})
+	lines := make(map[string]int)
+	for _, key := range keys {
+		path := strings.TrimPrefix(key, prefix)
+		at := max(strings.LastIndexByte(path, '/'), 0)
+		if line := path[:at]; isMemberKey(path[min(at+1, len(path)):]) && checkName(line) == nil {
+			lines[line]++
+		}
+	}
+	return lines, err
+}
+
 // read runs the operations, which must be reads, and reads the header of the line, at one
 // instant. The line that it returns has no members.
 func (s *session) read(ctx context.Context, line string, ops ...*api.KVTxnOp) (r *result, l backend.Line, err error) {

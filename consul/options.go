@@ -120,10 +120,7 @@ func (o *Options) quiet() backoff.Backoff {
 
 // rights returns what a token needs, for error messages.
 func (o *Options) rights() string {
-	folder := o.Prefix
-	if folder != "" {
-		folder += "/"
-	}
+	folder := o.below()
 	if o.AgentNode {
 		return fmt.Sprintf(`key_prefix %q { policy = "write" } session_prefix "" { policy = "write" }`, folder)
 	}

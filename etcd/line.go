@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"context"
+	"strings"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -23,6 +24,26 @@ func (s *session) Head(ctx context.Context, line string) (backend.Line, error) {
 		l.Members = l.Members[:min(1, len(l.Members))]
 	}
 	return l, err
+}
+
+// Lines returns the names of the lines in which somebody stands; see [backend.Lister]. It reads
+// all keys below the prefix.
+func (s *session) Lines(ctx context.Context) (map[string]int, error) {
+	resp, err := s.read(ctx, clientv3.OpGet(s.b.o.Prefix, clientv3.WithPrefix(), clientv3.WithKeysOnly()))
+	if err != nil {
+		return nil, err
+	}
+	lines := make(map[string]int)
+	for _, kv := range rangeOf(resp, 0).Kvs {
+		path := strings.TrimPrefix(string(kv.Key), s.b.o.Prefix)
+		at := max(strings.LastIndexByte(path, '/'), 0)
+		if line := path[:at]; backend.CheckName(line) == nil {
+			if _, ok := s.b.memberOf(line, kv); ok {
+				lines[line]++
+			}
+		}
+	}
+	return lines, nil
 }
 
 // line reads the oldest keys of the line, at most as many as limit says if that is not 0, and

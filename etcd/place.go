@@ -13,6 +13,7 @@ import (
 var (
 	_ backend.PlaceWatcher = (*session)(nil)
 	_ backend.HeadReader   = (*session)(nil)
+	_ backend.Lister       = (*session)(nil)
 )
 
 // WatchPlace blocks until m stands otherwise than after says, and returns where it then

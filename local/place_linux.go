@@ -13,6 +13,7 @@ import (
 var _ interface {
 	backend.PlaceWatcher
 	backend.HeadReader
+	backend.Lister
 } = (*session)(nil)
 
 // WatchPlace blocks until m stands otherwise than after says; see [backend.PlaceWatcher]. Behind

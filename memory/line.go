@@ -15,6 +15,19 @@ func (s *session) Line(ctx context.Context, line string) (backend.Line, error) {
 	})
 }
 
+// Lines returns the names of the lines in which somebody stands; see [backend.Lister].
+func (s *session) Lines(ctx context.Context) (map[string]int, error) {
+	v, err := s.ask(ctx, func() *call {
+		return s.send(OpLines, lostAgain, func(*lease) (any, error) {
+			return s.b.c.store.standing(), nil
+		})
+	})
+	if err != nil {
+		return nil, driver.Wrap(string(OpLines), "", err)
+	}
+	return v.(map[string]int), nil
+}
+
 // Head returns the line with its first member alone; see [backend.HeadReader].
 func (s *session) Head(ctx context.Context, line string) (backend.Line, error) {
 	return ask[backend.Line](ctx, s, OpHead, line, nil, func() *call {

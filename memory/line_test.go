@@ -3,6 +3,7 @@ package memory_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"testing"
 	"time"
 
@@ -141,4 +142,33 @@ func TestContextEnds(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Lines names those that somebody stands in, and no records.
+func TestLines(t *testing.T) {
+	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		b, s := client(t, c, "a")
+		lines := func() map[string]int {
+			t.Helper()
+			all, err := s.(backend.Lister).Lines(t.Context())
+			ok(t, "Lines", err)
+			return all
+		}
+		m := join(t, s, "a")
+		join(t, s, "b")
+		_, err := s.Append(t.Context(), "items", "x")
+		ok(t, "Append", err)
+		_, err = s.Put(t.Context(), "record", nil, nil)
+		ok(t, "Put", err)
+		if got, want := lines(), map[string]int{election: 2, "items": 1}; !maps.Equal(got, want) {
+			t.Errorf("the lines are %v; want %v", got, want)
+		}
+		ok(t, "Leave", s.Leave(t.Context(), m))
+		if got, want := lines(), map[string]int{election: 1, "items": 1}; !maps.Equal(got, want) {
+			t.Errorf("after one has left the lines are %v; want %v", got, want)
+		}
+		ok(t, "Close", b.Close())
+		_, err = s.(backend.Lister).Lines(t.Context())
+		is(t, "Lines", err, backend.ErrSessionEnded)
+	})
 }

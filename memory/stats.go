@@ -24,6 +24,7 @@ const (
 	OpPin        Op = "pin"
 	OpLine       Op = "line"
 	OpHead       Op = "head"
+	OpLines      Op = "lines"
 	OpWatchLine  Op = "watch line"
 	OpAppend     Op = "append"
 	OpRemove     Op = "remove"

@@ -225,6 +225,17 @@ func (st *store) members(name string) []backend.Member {
 	return out
 }
 
+// standing returns how many stand in each line in which somebody does.
+func (st *store) standing() map[string]int {
+	out := make(map[string]int)
+	for name, l := range st.lines {
+		if len(l.members) > 0 {
+			out[name] = len(l.members)
+		}
+	}
+	return out
+}
+
 // watchLine returns errWait as long as the same members stand in the line as in after.
 func (st *store) watchLine(name string, after backend.Line) (backend.Line, error) {
 	l, err := st.line(name)

@@ -128,17 +128,22 @@ func (s *session) readMembers(ctx context.Context, name string, all listing, kno
 	return l, err
 }
 
-// getAll reads the znodes, at most maxReads at a time. It returns the zero node for one
-// that does not exist.
+// getAll reads the znodes. It returns the zero node for one that does not exist.
 func (s *session) getAll(ctx context.Context, paths []string) ([]node, error) {
-	nodes := make([]node, len(paths))
-	calls := make([]call[node], len(paths))
+	return readAll(ctx, s, paths, get)
+}
+
+// readAll reads something of each of the znodes, at most maxReads at a time. For one that does not
+// exist it returns the zero value.
+func readAll[T any](ctx context.Context, s *session, paths []string, read func(path string) func(*zk.Conn) (T, error)) ([]T, error) {
+	all := make([]T, len(paths))
+	calls := make([]call[T], len(paths))
 	for i := range len(paths) + maxReads {
 		if i >= maxReads && i-maxReads < len(paths) {
-			n, err := calls[i-maxReads].wait(ctx)
+			v, err := calls[i-maxReads].wait(ctx)
 			switch err {
 			case nil:
-				nodes[i-maxReads] = n
+				all[i-maxReads] = v
 			case zk.ErrNoNode:
 			default:
 				return nil, err
@@ -146,10 +151,10 @@ func (s *session) getAll(ctx context.Context, paths []string) ([]node, error) {
 		}
 		if i < len(paths) {
 			var err error
-			if calls[i], err = start(ctx, s, get(paths[i])); err != nil {
+			if calls[i], err = start(ctx, s, read(paths[i])); err != nil {
 				return nil, err
 			}
 		}
 	}
-	return nodes, nil
+	return all, nil
 }

@@ -46,6 +46,7 @@ func TestCoordinators(t *testing.T) {
 			t.Run("KILL", func(t *testing.T) { takesOver(t, url, syscall.SIGKILL, -9) })
 			t.Run("STOP", func(t *testing.T) { standsStill(t, url) })
 			t.Run("recipes", func(t *testing.T) { shares(t, url) })
+			t.Run("lines", func(t *testing.T) { listsLines(t, url) })
 			t.Run("conformance", func(t *testing.T) { conforms(t, url) })
 		})
 	}

@@ -3,6 +3,7 @@ package kit
 import (
 	"cmp"
 	"context"
+	"errors"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/again"
@@ -63,6 +64,16 @@ func (a *Adapter) Head(ctx context.Context, line string) (backend.Line, error) {
 	return call(ctx, a, "head", line, nil, func(ctx context.Context) (backend.Line, error) { return h.Head(ctx, line) })
 }
 
+// Lines is that of the driver's session. It fails with [errors.ErrUnsupported] for a driver without one.
+func (a *Adapter) Lines(ctx context.Context) (map[string]int, error) {
+	return nameless(ctx, a, "lines", "", nil, func(ctx context.Context) (map[string]int, error) {
+		if l, ok := a.Session.(backend.Lister); ok {
+			return l.Lines(ctx)
+		}
+		return nil, errors.ErrUnsupported
+	})
+}
+
 func (a *Adapter) WatchLine(ctx context.Context, line string, after backend.Line) (backend.Line, error) {
 	return call(ctx, a, "watch line", line, nil, func(ctx context.Context) (backend.Line, error) { return a.Session.WatchLine(ctx, line, after) })
 }
@@ -105,9 +116,14 @@ func (a *Adapter) Watch(ctx context.Context, name string, after backend.Version)
 // if name or, as invalid says, another argument is not allowed, call returns the zero value and
 // an error that names op and name.
 func call[T any](ctx context.Context, a *Adapter, op, name string, invalid error, f func(ctx context.Context) (T, error)) (T, error) {
+	return nameless(ctx, a, op, name, cmp.Or(a.life().sessions.CheckName(name), invalid), f)
+}
+
+// nameless is call without the check of the name.
+func nameless[T any](ctx context.Context, a *Adapter, op, name string, invalid error, f func(ctx context.Context) (T, error)) (T, error) {
 	var none T
 	l := a.life()
-	err := cmp.Or(l.Usable(ctx), l.sessions.CheckName(name), invalid)
+	err := cmp.Or(l.Usable(ctx), invalid)
 	if err == nil {
 		var v T
 		ctx, release := l.Bind(ctx)

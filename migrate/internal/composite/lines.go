@@ -1,0 +1,46 @@
+package composite
+
+import (
+	"context"
+	"errors"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/migrate/internal/protocol"
+)
+
+var _ backend.Lister = (*session)(nil)
+
+// Lines returns the lines of both coordinators, or of To alone while From cannot be reached; see
+// [backend.Lister]. Of a line on both it has the larger number: before the cutover all who stand
+// on To, but for the gate, stand on From too.
+func (s *session) Lines(ctx context.Context) (all map[string]int, err error) {
+	defer s.told("lines", "", &err)
+	if err := s.alive(); err != nil {
+		return nil, err
+	}
+	var lines [2]map[string]int
+	var errs [2]error
+	Both(func(sd protocol.Side) {
+		switch part := s.part(sd).(type) {
+		case nil:
+			errs[sd] = backend.ErrUnavailable
+		case backend.Lister:
+			lines[sd], errs[sd] = part.Lines(ctx)
+		default:
+			errs[sd] = errors.ErrUnsupported
+		}
+	})
+	if errors.Is(errs[protocol.From], backend.ErrUnavailable) {
+		errs[protocol.From] = nil
+	}
+	if err := errors.Join(errs[:]...); err != nil {
+		return nil, err
+	}
+	all = make(map[string]int)
+	for _, side := range lines {
+		for line, n := range side {
+			all[line] = max(all[line], n)
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,46 @@
+package zookeeper
+
+import (
+	"cmp"
+	"context"
+	"strings"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/kit"
+)
+
+var _ backend.Lister = (*session)(nil)
+
+// Lines returns the names of the lines in which somebody stands; see [backend.Lister]. ZooKeeper
+// lists the children of one znode at a time, so this is a request for each znode below the prefix
+// that is no member. Those of one level go out together.
+func (s *session) Lines(ctx context.Context) (map[string]int, error) {
+	return kit.Retry(ctx, pauses(), isLost, s.lines)
+}
+
+func (s *session) lines(ctx context.Context) (map[string]int, error) {
+	found := make(map[string]int)
+	level, paths := []string{""}, []string{cmp.Or(s.options.Prefix, "/")}
+	for len(level) > 0 {
+		listings, err := readAll(ctx, s, paths, children)
+		if err != nil {
+			return nil, err
+		}
+		var next []string
+		paths = nil
+		for i, line := range level {
+			for _, child := range listings[i].names {
+				name := strings.TrimPrefix(line+"/"+child, "/")
+				path := s.options.path(name)
+				switch _, member, err := sequence(child); {
+				case line != "" && member && err == nil:
+					found[line]++
+				case backend.CheckName(name) == nil && path != "/zookeeper": // which is the server's own
+					next, paths = append(next, name), append(paths, path)
+				}
+			}
+		}
+		level = next
+	}
+	return found, nil
+}
