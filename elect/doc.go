@@ -74,6 +74,12 @@
 // is longer than about 225 bytes, there is no such record: observers see no reason then, and others
 // may give way to one that is not ready.
 //
+// # History
+//
+// With [Options] History, leaders write down who led when and why that ended, in a record
+// beside the election. [Election.History] reads it. It is for people who ask what happened:
+// nothing waits for it, and nothing depends on it.
+//
 // # What it does not promise
 //
 // A process may be paused between a check and the write after it. No lock service can

@@ -57,6 +57,12 @@ type Options struct {
 	// Site says where this candidate is, such as a data center, in one line. Of candidates with the same
 	// priority those are preferred that are where the last leader was.
 	Site string
+	// History is how many terms the election's history keeps; see [Election.History]. A
+	// term then writes the history twice, when it has begun and when it has ended, which
+	// delays neither. Give all candidates the same number: each who writes cuts the
+	// history to its own. Zero means that this candidate writes none. Members that are first
+	// together, such as readers of a lock, write none either.
+	History int
 	// Logger is told what a person wants to know: joined, elected, lost, and what is
 	// tried again. Nil discards.
 	Logger *slog.Logger
@@ -104,6 +110,8 @@ func (e *Election) check() error {
 		return fmt.Errorf("elect: %w Margin %v: it is negative", backend.ErrInvalid, e.o.Margin)
 	case e.o.ResignTimeout < 0:
 		return fmt.Errorf("elect: %w ResignTimeout %v: it is negative", backend.ErrInvalid, e.o.ResignTimeout)
+	case e.o.History < 0:
+		return fmt.Errorf("elect: %w History %d: it is negative; give the number of terms to keep", backend.ErrInvalid, e.o.History)
 	case strings.ContainsAny(e.o.ID, "\r\n"):
 		return fmt.Errorf("elect: %w ID %q: it is more than one line", backend.ErrInvalid, e.o.ID)
 	case strings.ContainsAny(e.o.Site, "\r\n"):
@@ -118,6 +126,10 @@ func (e *Election) check() error {
 	}
 	if err := backend.CheckValue(e.value()); err != nil {
 		return fmt.Errorf("elect: ID, Value, Priority and Site: %w", err)
+	}
+	if e.o.History > 0 {
+		_, err := e.historyRecord()
+		return err
 	}
 	return nil
 }

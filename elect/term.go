@@ -39,6 +39,7 @@ type Term struct {
 	resigned atomic.Bool                // Resign has been called
 	left     chan struct{}              // closed when the first Resign is done
 	leaveErr error
+	history  *chronicle // nil where none is kept
 }
 
 // newTerm begins the term of m, which is first, and starts what watches for its end. The
@@ -59,6 +60,7 @@ func newTerm(life context.Context, st *standing, p backend.Place, margin time.Du
 		ctx := backoff.Apart(t.ctx)
 		t.watching.Go(func() { t.noteSite(ctx) })
 	}
+	t.history = t.chronicle()
 	if w, ok := s.(backend.PlaceWatcher); ok {
 		ctx := backoff.Apart(t.ctx)
 		t.watching.Go(func() { t.watchPlace(ctx, w, p) })
@@ -297,8 +299,8 @@ func (t *Term) Get(ctx context.Context, record string) (backend.Record, error) {
 // [errors.ErrUnsupported] if the backend has no records.
 //
 // Put refuses, with [backend.ErrInvalid], the names that belong to the election E itself:
-// E, E.fence, E.unready, and names below E/, where a record could be taken for a member. Choose
-// another name, such as E-position.
+// E, E.fence, E.history, E.unready, and names below E/, where a record could be taken for a member.
+// Choose another name, such as E-position.
 func (t *Term) Put(ctx context.Context, record string, value []byte, at backend.Version) (backend.Version, error) {
 	if err := t.own(record); err != nil {
 		return 0, err
@@ -308,10 +310,10 @@ func (t *Term) Put(ctx context.Context, record string, value []byte, at backend.
 
 // own refuses the names that belong to the election itself.
 func (t *Term) own(record string) error {
-	if e := t.e.name; record == e || record == header.FenceRecord(e) || strings.HasPrefix(record, e+"/") ||
+	if e := t.e.name; record == e || record == e+header.Suffix || record == e+header.HistorySuffix || strings.HasPrefix(record, e+"/") ||
 		record == e+unreadySuffix || strings.HasPrefix(record, e+unreadySuffix+"/") {
-		return fmt.Errorf("elect: %w record %q: %s, %s%s, %s%s and what is below %s/ are the election's own; choose a name beside them, such as %[3]s-position",
-			backend.ErrInvalid, record, e, e, header.Suffix, e, unreadySuffix, e)
+		return fmt.Errorf("elect: %w record %q: %[3]s, %[3]s%[4]s, %[3]s%[5]s, %[3]s%[6]s and what is below %[3]s/ are the election's own; choose a name beside them, such as %[3]s-position",
+			backend.ErrInvalid, record, e, header.Suffix, header.HistorySuffix, unreadySuffix)
 	}
 	return nil
 }
@@ -352,6 +354,9 @@ func (t *Term) Resign(ctx context.Context) error {
 	t.cancel(ErrResigned)
 	t.watching.Wait()
 	t.overdue.Load().Stop()
+	bounded, cancel := t.e.resignContext(ctx)
+	defer cancel()
 	t.leaveErr = t.st.leave(ctx, time.Since(t.ended))
+	t.history.close(bounded, t.s.Err() != nil)
 	return t.leaveErr
 }

@@ -123,8 +123,8 @@ func (s *Standby) check(task string) error {
 		return bad("it is empty")
 	case strings.Contains(task, "/"):
 		return bad("it has a slash; use a hyphen or a dot")
-	case strings.HasSuffix(task, header.Suffix):
-		return bad("it ends with " + header.Suffix + ", as the records do that keep a fence")
+	case header.Beside(task):
+		return bad("it ends with " + header.Suffix + " or " + header.HistorySuffix + ", as the records do that belong to an election")
 	}
 	if err := backend.CheckName(s.position(task)); err != nil {
 		return fmt.Errorf("task: %w", err)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"path"
 	"strconv"
-	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -55,8 +54,9 @@ func withRecord(g *connect.Flags, name string, f func(context.Context, *record.V
 // such as an election. The header of a line has the fence, without which tokens fall, and what
 // lies below the name could be taken for a member, behind which everybody would wait.
 func changeRecord(g *connect.Flags, name string, f func(context.Context, *record.Value[[]byte]) error) error {
-	if strings.HasSuffix(name, header.Suffix) {
-		return fmt.Errorf("%q has the name of a record that keeps the fence of an election, and without that tokens fall; choose another name, or raise a fence with: succession fence", name)
+	if header.Beside(name) {
+		return fmt.Errorf("%q has the name of a record that belongs to an election: %s keeps its fence, without which tokens fall, and %s who led; choose another name, or raise a fence with: succession fence",
+			name, header.Suffix, header.HistorySuffix)
 	}
 	return g.WithBackend(name, func(_, opening context.Context, b backend.Backend) error {
 		s, err := b.Session(opening)

@@ -14,6 +14,7 @@ package header
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/succession-dev/succession/backend"
@@ -30,6 +31,24 @@ func FenceRecord(election string) string {
 		return ""
 	}
 	return election + Suffix
+}
+
+// HistorySuffix is added to the name of an election to name the record of who led when.
+const HistorySuffix = ".history"
+
+// HistoryRecord returns the name of the record of who led an election when. It returns "" if the
+// name of the election is too long for it.
+func HistoryRecord(election string) string {
+	if len(election)+len(HistorySuffix) > backend.MaxName {
+		return ""
+	}
+	return election + HistorySuffix
+}
+
+// Beside reports whether name is that of a record that stands beside an election and belongs to it:
+// it keeps a fence, or says who led when.
+func Beside(name string) bool {
+	return strings.HasSuffix(name, Suffix) || strings.HasSuffix(name, HistorySuffix)
 }
 
 // Update changes the header of an election. If m is not the zero Member, it does so only

@@ -53,6 +53,14 @@ var observeFlaws = []Flaw{
 		election: elections(func(e election.Election, _ backend.Backend, _ string) election.Election { return &lineWithoutLeader{e} }),
 	},
 	{
+		Name:   "history without ends",
+		Breaks: "G10: the history says who led, and not why that ended",
+		Must:   "G10.history",
+		election: elections(func(e election.Election, _ backend.Backend, _ string) election.Election {
+			return &historyWithoutEnds{e}
+		}),
+	},
+	{
 		Name:     "asked for ever",
 		Breaks:   "G10: who is asked to resign is whoever leads, and not one leader",
 		Must:     "G10.asked",
@@ -152,6 +160,16 @@ type lineWithoutLeader struct{ election.Election }
 func (e *lineWithoutLeader) Line(ctx context.Context) ([]elect.Leader, error) {
 	line, err := e.Election.Line(ctx)
 	return line[min(1, len(line)):], err
+}
+
+type historyWithoutEnds struct{ election.Election }
+
+func (e *historyWithoutEnds) History(ctx context.Context) ([]elect.Past, error) {
+	terms, err := e.Election.History(ctx)
+	for i := range terms {
+		terms[i].Why = ""
+	}
+	return terms, err
 }
 
 type askedForEver struct{ *candidate }

@@ -55,10 +55,10 @@ var guardRules = []engine.Rule{{
 	},
 }, {
 	ID: "G3.own", Title: "nobody writes what may be taken for a member",
-	Text:  "Of an election E, Term.Put of E, E.fence and any name below E/ is refused with ErrInvalid, whatever names the coordinator gives to members.",
+	Text:  "Of an election E, Term.Put of E, E.fence, E.history and any name below E/ is refused with ErrInvalid, whatever names the coordinator gives to members.",
 	Needs: []engine.Fault{engine.Records}, Check: func(t *engine.Trial) {
 		term := t.Client().Leads()
-		for _, own := range []string{"", ".fence", "/n_1500000000", "/backup-20261122103000", "/0000000000", "/1700000000", "/a/b"} {
+		for _, own := range []string{"", ".fence", ".history", "/n_1500000000", "/backup-20261122103000", "/0000000000", "/1700000000", "/a/b"} {
 			_, err := term.Put(t.Ctx, t.Name+own, []byte("x"), 0)
 			t.Want("Put of E"+own, err, backend.ErrInvalid)
 		}

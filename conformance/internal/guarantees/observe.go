@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/succession-dev/succession/conformance/internal/election"
 	"github.com/succession-dev/succession/conformance/internal/engine"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/internal/history"
@@ -121,6 +122,35 @@ var observeRules = []engine.Rule{{
 		if l, err := e.Leader(t.Ctx); err != nil || l != line[0] {
 			t.Fatalf("Leader is %+v, %v; want %+v", l, err, line[0])
 		}
+	},
+}, {
+	ID: "G10.history", Title: "the history says who led, and why that ended",
+	Text:  "Three lead in turn and keep a history of two terms; the first two resign. History soon has the last two, with ID and token, in the order of tokens: the first of them has ended and says that it resigned, and the other one lasts.",
+	Needs: []engine.Fault{engine.Records}, Check: func(t *engine.Trial) {
+		cs := t.Clients(3)
+		terms := make([]election.Term, len(cs))
+		for i, c := range cs {
+			terms[i] = c.StandWith(t.Ctx, elect.Options{History: 2}).Wins(t.Soon())
+			if i < 2 {
+				t.Want("Resign", terms[i].Resign(t.Ctx))
+			}
+		}
+		var got []elect.Past
+		defer func() { t.Log(cs[0].Name, "last saw the history %+v", got) }()
+		t.Eventually(t.Soon(), "the history has the last two terms", func() bool {
+			var err error
+			got, err = cs[0].Elect().History(t.Ctx)
+			t.Want("History", err)
+			if len(got) != 2 {
+				return false
+			}
+			for i, p := range got {
+				if p.ID != cs[i+1].Name || p.Token != terms[i+1].Token() {
+					return false
+				}
+			}
+			return got[0].Why == elect.ErrResigned.Error() && !got[0].Ended.IsZero() && got[1].Why == "" && got[1].Ended.IsZero()
+		})
 	},
 }, {
 	ID: "G10.asked", Title: "who is asked to resign hands over",
