@@ -52,12 +52,20 @@ func ParseURL(raw string) (*URL, error) {
 		return bad("its parameters cannot be read")
 	}
 	u.params = params
+	for _, name := range slices.Sorted(maps.Keys(params)) {
+		if slices.ContainsFunc(params[name], func(v string) bool { return strings.HasPrefix(v, "~/") }) {
+			return bad(fmt.Sprintf("parameter %q: %s", name, noTilde))
+		}
+	}
 
 	authority, hasHosts := strings.CutPrefix(rest, "//")
 	if !hasHosts {
 		u.Path, err = url.PathUnescape(rest)
 		if err != nil {
 			return bad("its path cannot be read")
+		}
+		if strings.HasPrefix(u.Path, "~") {
+			return bad(noTilde) // it would be the name of a folder
 		}
 		return u, nil
 	}
@@ -82,6 +90,9 @@ func ParseURL(raw string) (*URL, error) {
 	}
 	return u, nil
 }
+
+// noTilde says what to write for what a shell does not see.
+const noTilde = `~ is nobody's home folder in a URL; write the whole path, such as "local:$HOME/app"`
 
 // checkHost accepts "host", "host:port", "[v6]" and "[v6]:port".
 func checkHost(h string) error {

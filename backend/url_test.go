@@ -25,6 +25,7 @@ func TestParseURL(t *testing.T) {
 		{"zookeeper://h1:2181/a%20b", "zookeeper", []string{"h1:2181"}, "/a b"},
 		{"local:/var/lib/app", "local", nil, "/var/lib/app"},
 		{"local:", "local", nil, ""},
+		{"local:/~/x", "local", nil, "/~/x"},
 		{"local:///var/lib/app", "local", nil, "/var/lib/app"},
 		{"memory:name?ttl=10s", "memory", nil, "name"},
 		{"migrate:?from=a:b&to=c:d", "migrate", nil, ""},
@@ -63,6 +64,10 @@ func TestParseURLRefuses(t *testing.T) {
 		{"zookeeper://h1/#x", "fragment"},
 		{"zookeeper://h1/%zz", "path"},
 		{"zookeeper://h1/?a=%zz", "parameters"},
+		{"local:~/x", "home folder"},
+		{"local:~root/x", "home folder"},
+		{"local:%7E/x", "home folder"},
+		{"etcd://h1/?ca-file=~/ca.pem", `"ca-file": ~ is nobody`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.raw, func(t *testing.T) {

@@ -5,13 +5,19 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/go-zookeeper/zk"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
 
 	"github.com/succession-dev/succession/cmd/succession/internal/migrate"
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
@@ -45,11 +51,88 @@ func TestCoordinators(t *testing.T) {
 			t.Run("TERM", func(t *testing.T) { takesOver(t, url, syscall.SIGTERM, 143) })
 			t.Run("KILL", func(t *testing.T) { takesOver(t, url, syscall.SIGKILL, -9) })
 			t.Run("STOP", func(t *testing.T) { standsStill(t, url) })
+			t.Run("waiter STOP", func(t *testing.T) { waiterStandsStill(t, url) })
+			t.Run("looking", func(t *testing.T) { looksOnly(t, c.scheme, addrOf(url)) })
 			t.Run("recipes", func(t *testing.T) { shares(t, url) })
 			t.Run("lines", func(t *testing.T) { listsLines(t, url) })
 			t.Run("conformance", func(t *testing.T) { conforms(t, url) })
 		})
 	}
+}
+
+func addrOf(url string) string {
+	_, rest, _ := strings.Cut(url, "://")
+	addr, _, _ := strings.Cut(rest, "/")
+	return addr
+}
+
+// looksOnly checks that commands that look at what nobody has used make nothing there, not even the
+// path of the URL.
+func looksOnly(t *testing.T, scheme, addr string) {
+	name := coordtest.Name(t)
+	folder := strings.ReplaceAll(name, "/", "-")
+	for _, args := range []string{
+		"leader NAME", "line NAME", "history NAME", "resign NAME", "get NAME", "delete NAME", "queue list NAME", "group list NAME",
+		"--timeout 1s watch NAME", "--timeout 1s follow NAME", "--timeout 1s group watch NAME",
+	} {
+		cmd := command(append([]string{"--url", scheme + "://" + addr + "/" + folder}, strings.Fields(strings.ReplaceAll(args, "NAME", name))...)...)
+		p := startCommand(t, cmd)
+		if strings.HasPrefix(args, "--timeout") { // it goes on until it is told to end
+			p.next()
+			p.signal(syscall.SIGTERM)
+		}
+		waitCode(t, p.cmd)
+	}
+	if made := stored(t, scheme, addr); slices.ContainsFunc(made, func(key string) bool { return strings.Contains(key, folder) }) {
+		t.Errorf("looking has made %q", made)
+	}
+}
+
+// stored returns the keys that a coordinator has at the top, by its own client.
+func stored(t *testing.T, scheme, addr string) []string {
+	t.Helper()
+	switch scheme {
+	case "zookeeper":
+		conn, _, err := zk.Connect([]string{addr}, 10*time.Second, zk.WithLogInfo(false))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		children, _, err := conn.Children("/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return children
+	case "etcd":
+		client, err := clientv3.New(clientv3.Config{Endpoints: []string{addr}, Logger: zap.NewNop()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer client.Close()
+		all, err := client.Get(t.Context(), "", clientv3.WithPrefix(), clientv3.WithKeysOnly())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var keys []string
+		for _, kv := range all.Kvs {
+			keys = append(keys, string(kv.Key))
+		}
+		return keys
+	}
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := client.Get("http://" + addr + "/v1/kv/?keys")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode == http.StatusNotFound { // there is none
+		return nil
+	}
+	var keys []string
+	if err := json.NewDecoder(resp.Body).Decode(&keys); err != nil {
+		t.Fatal(err)
+	}
+	return keys
 }
 
 // takesOver checks that when sig has hit the first, the second's command runs, once,

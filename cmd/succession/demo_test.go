@@ -3,9 +3,12 @@
 package main
 
 import (
+	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -47,6 +50,34 @@ Ns   ·   ·   ·    3 leaves
 	}
 	if left, err := filepath.Glob(filepath.Join(tmp, "*")); err != nil || len(left) > 0 {
 		t.Errorf("the demo left %q behind (%v)", left, err)
+	}
+}
+
+func TestDemoJSON(t *testing.T) {
+	code, stdout, stderr := here("demo", "--candidates", "2", "--hold", "1ms", "-o", "json", "--url", localURL(t))
+	if code != 0 {
+		t.Fatalf("exit code %d: %s", code, stderr)
+	}
+	var got []string
+	for line := range strings.Lines(stdout) {
+		var s struct {
+			Seconds                  float64
+			Candidate, Behind, Token int
+			Event, Key               string
+			Summary                  map[string]int
+		}
+		if err := json.Unmarshal([]byte(line), &s); err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		got = append(got, fmt.Sprint(s.Candidate, s.Event, s.Behind, s.Key != "", s.Token != 0, s.Summary))
+	}
+	want := []string{
+		"1joined0 true false map[]", "1elected0 false true map[]", "2joined1 true false map[]",
+		"1left0 false false map[]", "2elected0 false true map[]", "2left0 false false map[]",
+		"00 false false map[exits:1 leaders:2 woken:1]",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("steps\n%q\nwant\n%q", got, want)
 	}
 }
 

@@ -25,10 +25,13 @@ would be smaller than those which have been used. Resources that refuse small to
 would then refuse every new leader. Before the first candidate joins the rebuilt
 coordinator, give the largest token that was ever seen.
 
-A leader that was elected before keeps the token that it has.`,
+A leader that was elected before keeps the token that it has.
+
+With -o json it prints an object with the election, and above, which is N.`,
 		Example: `  succession fence reports --at-least 81604378626`,
 		Args:    ui.OneName,
 	}
+	out := ui.OutputFlag(cmd)
 	floor := cmd.Flags().Uint64("at-least", 0, "the largest token that was ever seen")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if *floor == 0 {
@@ -38,6 +41,12 @@ A leader that was elected before keeps the token that it has.`,
 		return g.Look(args[0], func(ctx context.Context, e *elect.Election) error {
 			if err := e.RaiseFence(ctx, *floor); err != nil {
 				return err
+			}
+			if *out == ui.AsJSON {
+				return ui.PrintJSON(cmd.OutOrStdout(), struct {
+					Election string `json:"election"`
+					Above    uint64 `json:"above"`
+				}{args[0], *floor})
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "every later token of %q is larger than %d\n", args[0], *floor)
 			return nil

@@ -25,6 +25,7 @@ func TestLockExitCodes(t *testing.T) {
 		{"free, slots", []string{"--slots", "2", "other-slots", "--", "true"}, 0, `"resigned"`},
 		{"held, tried", []string{"--try", "jobs", "--", "true"}, 1, "locked by another"},
 		{"held, tried by its short name", []string{"-n", "-E", "9", "jobs", "--", "true"}, 9, "locked by another"},
+		{"held, not waited for", []string{"--wait", "0", "jobs", "--", "true"}, 1, "locked by another"},
 		{"held, shared", []string{"-n", "-s", "jobs", "--", "true"}, 1, "locked by another"},
 		{"held, waited for", []string{"--wait", "100ms", "jobs", "--", "true"}, 1, "still locked by another after 100ms"},
 		{"no dashes", []string{"jobs", "true"}, 125, "succession lock reports -- CMD"},

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -109,6 +110,10 @@ func TestLooking(t *testing.T) {
 		{"leader /a", 125, ""},
 		{"leader reports -o yaml", 125, ""},
 		{"version now", 125, ""},
+		{"resign nobody -o json", 1, "null\n"},
+		{"fence reports -o json --at-least 2", 0, `{"election":"reports","above":2}` + "\n"},
+		{"history nobody", 0, ""},
+		{"history nobody -o json", 0, "[]\n"},
 	} {
 		t.Run(tt.args, func(t *testing.T) {
 			checkOutput(t, append([]string{"--url", url}, strings.Fields(tt.args)...), tt.code, tt.want)
@@ -133,12 +138,13 @@ func TestLineTable(t *testing.T) {
 
 // What others have chosen does nothing to a terminal.
 func TestControlCharacters(t *testing.T) {
-	const evil, shown = "web\x1b[2J\x07\t\x7f\u009b1", `web\u001b[2J\u0007\u0009\u007f\u009b1`
+	// The last two change the order of letters, and show nothing.
+	const evil, shown = "web\x1b[2J\x07\t\x7f\u009b1\u202e\U000e0041", `web\u001b[2J\u0007\u0009\u007f\u009b1\u202e\udb40\udc41`
 	url, _ := lineOf(t, evil, evil)
 	for _, args := range []string{"leader reports", "line reports", "leader reports -o json", "line reports -o json", "resign reports --wait 10ms"} {
 		_, stdout, stderr := here(append([]string{"--url", url}, strings.Fields(args)...)...)
 		said := stdout + stderr
-		if strings.ContainsFunc(said, func(r rune) bool { return unicode.IsControl(r) && r != '\n' }) {
+		if strings.ContainsFunc(said, func(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf) && r != '\n' }) {
 			t.Errorf("%s: %q has control characters", args, said)
 		}
 		if escaped := strings.NewReplacer(`\t`, `\u0009`).Replace(said); !strings.Contains(escaped, shown) && !strings.HasPrefix(args, "resign") {
@@ -165,12 +171,12 @@ func TestTheDefaultIsNamed(t *testing.T) {
 		args []string
 		code int
 	}{
-		{[]string{"leader"}, 1}, {[]string{"line"}, 0}, {[]string{"resign"}, 1}, {[]string{"get"}, 1}, {[]string{"delete"}, 1},
+		{[]string{"leader"}, 1}, {[]string{"line"}, 0}, {[]string{"history"}, 0}, {[]string{"resign"}, 1}, {[]string{"get"}, 1}, {[]string{"delete"}, 1},
 		{[]string{"queue", "list"}, 0}, {[]string{"group", "list"}, 0},
 	} {
 		name := coordtest.Name(t)
 		code, _, stderr := here(append(tt.args, name)...)
-		if code != tt.code || !strings.Contains(stderr, `"`+name+`" on this machine (local:)`) || strings.Count(stderr, "\n") != 1 {
+		if code != tt.code || !strings.Contains(stderr, `"`+name+`" on this machine alone (local:)`) || strings.Count(stderr, "\n") != 1 {
 			t.Errorf("%q: exit code %d, want %d; standard error %q", tt.args, code, tt.code, stderr)
 		}
 		if _, _, stderr = here(append(tt.args, name, "--url", localURL(t))...); strings.Contains(stderr, "this machine") {
@@ -182,7 +188,7 @@ func TestTheDefaultIsNamed(t *testing.T) {
 	w.signal(syscall.SIGINT)
 	w.exits(130)
 	w.rest()
-	if !strings.Contains(w.stderr.String(), "is meant on this machine (local:)") {
+	if !strings.Contains(w.stderr.String(), "is meant on this machine alone (local:)") {
 		t.Errorf("watch says %q", w.stderr)
 	}
 }
@@ -192,7 +198,7 @@ func TestTheDefaultIsNamed(t *testing.T) {
 func TestLookingMakesNothing(t *testing.T) {
 	top := t.TempDir()
 	url := "local:" + filepath.Join(top, "var", "app")
-	for _, args := range []string{"leader reports", "line reports", "resign reports", "leader reports -o json", "get reports", "delete reports", "queue list reports", "group list reports"} {
+	for _, args := range []string{"leader reports", "line reports", "resign reports", "leader reports -o json", "history reports", "get reports", "delete reports", "queue list reports", "group list reports"} {
 		here(append([]string{"--url", url}, strings.Fields(args)...)...)
 	}
 	w := start(t, "--url", url, "watch", "reports")
@@ -326,6 +332,11 @@ func TestVersion(t *testing.T) {
 	code, stdout, _ := here("version")
 	if code != 0 || !strings.HasPrefix(stdout, "succession ") || !strings.Contains(stdout, "local, ") {
 		t.Errorf("exit code %d, output %q", code, stdout)
+	}
+	var b build
+	code, stdout, _ = here("version", "-o", "json")
+	if err := json.Unmarshal([]byte(stdout), &b); code != 0 || err != nil || b.OS != "linux" || !slices.Contains(b.Coordinators, "local") || b.Version == "" || b.Go == "" {
+		t.Errorf("exit code %d, output %q: %v", code, stdout, err)
 	}
 }
 

@@ -118,7 +118,7 @@ func TestLossIsTermThenKillBeforeAnotherLeads(t *testing.T) {
 		work child`
 	p, log := strike(t, "cut", time.Second, script, "--grace", "300ms")
 	p.exits(ui.ExitLost)
-	if got, want := p.rest(), []string{"elected", "started", "lost", "killing", "ended", "resigned"}; !slices.Equal(got, want) {
+	if got, want := p.rest(), []string{"coordinator", "elected", "started", "lost", "killing", "ended", "resigned"}; !slices.Equal(got, want) {
 		t.Errorf("events %q, want %q", got, want)
 	}
 	p.nothingLeft()
@@ -148,7 +148,7 @@ func TestLossStopsAWillingCommandWithTerm(t *testing.T) {
 	p, log := strike(t, "cut", 4*time.Second, script)
 	p.line("stopping")
 	p.exits(ui.ExitLost) // not 5: the leadership is what the caller has to know of
-	if got, want := p.rest(), []string{"elected", "started", "lost", "ended", "resigned"}; !slices.Equal(got, want) {
+	if got, want := p.rest(), []string{"coordinator", "elected", "started", "lost", "ended", "resigned"}; !slices.Equal(got, want) {
 		t.Errorf("events %q, want %q", got, want)
 	}
 	if lines := readLines(t, log); len(lines) != 1 {

@@ -64,7 +64,7 @@ type process struct {
 
 // An event is a line of the log.
 type event struct {
-	Event, Election, ID, Cause, Behind, Signal, Address string
+	Event, Election, ID, Cause, Behind, Signal, Address, URL, Hook string
 
 	Token     uint64
 	PID, Code int

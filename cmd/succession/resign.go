@@ -30,13 +30,20 @@ is asked if no candidate, or not the one of --to, is ready. With --token nobody 
 unless that term still leads, so that a request that comes late does no harm.
 
 Exit codes: 0 it has resigned; 1 nobody led, or another than --token; 124 it still led after --wait, and is still
-asked to resign; 125 it could not be asked.`,
+asked to resign; 125 it could not be asked.
+
+With -o json it prints one object, or null where nobody led:
+
+  resigned  who led, as in "succession leader -o json"
+  next      who leads now, or null where nobody does`,
 		Example: `  succession resign reports
   succession resign reports --wait 2m
   succession resign reports --to web-2
-  succession resign reports --token "$SUCCESSION_TOKEN"`,
+  succession resign reports --token "$SUCCESSION_TOKEN"
+  succession resign reports -o json | jq -r .next.id`,
 		Args: ui.OneName,
 	}
+	out := ui.OutputFlag(cmd)
 	wait := cmd.Flags().Duration("wait", 30*time.Second, "how long to wait until another leads or nobody does")
 	to := cmd.Flags().String("to", "", "id or key of the candidate that is to lead next")
 	term := cmd.Flags().Uint64("token", 0, "ask only the leader with this token")
@@ -54,6 +61,9 @@ asked to resign; 125 it could not be asked.`,
 				return ui.Exitf(ui.ExitNobody, "%w", err)
 			}
 			if errors.Is(err, elect.ErrNoLeader) {
+				if *out == ui.AsJSON {
+					fmt.Fprintln(cmd.OutOrStdout(), "null")
+				}
 				return nobodyLeads(g, name)
 			}
 			if err != nil {
@@ -63,11 +73,20 @@ asked to resign; 125 it could not be asked.`,
 			if err != nil {
 				return err
 			}
+			if *out == ui.AsJSON {
+				return ui.PrintJSON(cmd.OutOrStdout(), resignation{old, changeTo(next).Leader})
+			}
 			fmt.Fprintf(cmd.OutOrStdout(), "%s resigned (token %d); %s\n", ui.Visible(old.ID), old.Token, changeTo(next))
 			return nil
 		})
 	}
 	return cmd
+}
+
+// resignation is what resign prints.
+type resignation struct {
+	Resigned elect.Leader  `json:"resigned"`
+	Next     *elect.Leader `json:"next"`
 }
 
 // successor waits until another than old leads, or nobody.

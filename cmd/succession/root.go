@@ -66,7 +66,7 @@ The coordinator keeps the line. --url says which:
 	)
 	for id, cmds := range map[string][]*cobra.Command{
 		"lead":   {run.Command(&g), run.LockCommand(&g), demo.Command(&g)},
-		"look":   {newLeader(&g), newWatch(&g), newLine(&g)},
+		"look":   {newLeader(&g), newWatch(&g), newLine(&g), newHistory(&g)},
 		"act":    {newResign(&g), newPause(&g), newResume(&g), newFence(&g), migrate.Command(&g), newSpread(&g)},
 		"record": {newGet(&g), newSet(&g), newFollow(&g), newDelete(&g)},
 		"share":  {newQueue(&g), newGroup(&g)},

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
+	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 
 func TestRunExitCodes(t *testing.T) {
@@ -53,6 +54,13 @@ func TestRunExitCodes(t *testing.T) {
 		{"negative wait", []string{"--wait", "-1s", "reports", "--", "true"}, 125, "--wait"},
 		{"negative grace", []string{"--grace", "-1s", "reports", "--", "true"}, 125, "--grace"},
 		{"impossible grace", []string{"--url", "memory:grace?ttl=4s", "--grace", "3s", "reports", "--", "true"}, 125, "session of 4s"},
+		{"negative history", []string{"--history", "-1", "reports", "--", "true"}, 125, "--history"},
+		{"a failure by another code", []string{"-E", "failed=99", "--grace", "-1s", "reports", "--", "true"}, 99, "--grace"},
+		{"of the command's own code", []string{"-E", "failed=99,lost=98,conflict=97", "reports", "--", "sh", "-c", "exit 125"}, 125, `"code":125`},
+		{"impossible code", []string{"-E", "256", "reports", "--", "true"}, 125, "0 to 255"},
+		{"unknown kind of code", []string{"-E", "won=1", "reports", "--", "true"}, 125, "conflict, lost and failed"},
+		{"free, tried", []string{"--try", "reports", "--", "true"}, 0, `"resigned"`},
+		{"free, not waited for", []string{"--wait", "0", "reports", "--", "true"}, 0, `"resigned"`},
 		{"bad log", []string{"--log", "xml", "reports", "--", "true"}, 125, "text, json or off"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -60,7 +68,10 @@ func TestRunExitCodes(t *testing.T) {
 			if code != tt.want || !strings.Contains(stderr, tt.says) {
 				t.Errorf("exit code %d, want %d; standard error %q, want %q in it", code, tt.want, stderr, tt.says)
 			}
-			if tt.want == 125 && strings.Count(stderr, "\n") != 1 {
+			if i := strings.LastIndex(stderr, `"event":"coordinator"`); i >= 0 { // the first message of who stands in line
+				_, stderr, _ = strings.Cut(stderr[i:], "\n")
+			}
+			if tt.want == 125 && tt.says != `"code":125` && strings.Count(stderr, "\n") != 1 {
 				t.Errorf("standard error %q is not one line", stderr)
 			}
 		})
@@ -80,6 +91,55 @@ func TestRunExits124(t *testing.T) {
 	waiter.nothingLeft()
 }
 
+// Now or never, and by which exit code.
+func TestRunTries(t *testing.T) {
+	url := localURL(t)
+	leader := start(t, "--url", url, "run", "--id", "web-1", "reports", "--", "sleep", "1000")
+	leader.event("started")
+	for _, tt := range []struct {
+		flags []string
+		want  int
+	}{
+		{[]string{"--try"}, 124}, {[]string{"-n", "-E", "9"}, 9}, {[]string{"--wait", "0"}, 124}, {[]string{"--wait=0s", "-E", "lost=8,conflict=7"}, 7},
+		{[]string{"--wait", "100ms", "-E", "6"}, 6}, {[]string{"--try", "--wait", "1s"}, 125},
+	} {
+		code, stdout, stderr := result(t, slices.Concat([]string{"--url", url, "run"}, tt.flags, []string{"reports", "--", "echo", "never"})...)
+		if code != tt.want || stdout != "" || tt.want != 125 && !strings.Contains(stderr, "not elected leader of") {
+			t.Errorf("%q: exit code %d, want %d; output %q, standard error %q", tt.flags, code, tt.want, stdout, stderr)
+		}
+	}
+	if _, stdout, _ := result(t, "--url", url, "line", "reports"); strings.Count(stdout, "\n") != 2 {
+		t.Errorf("more than the leader stands in line:\n%s", stdout)
+	}
+}
+
+// What was lost has the exit code that is asked for.
+func TestRunLostByAnotherCode(t *testing.T) {
+	url := localURL(t)
+	p := start(t, "--url", url, "run", "-E", "lost=90", "reports", "--", "sleep", "1000")
+	p.event("started")
+	if code, stdout, stderr := result(t, "--url", url, "resign", "reports", "-o", "json"); code != 0 || !strings.HasPrefix(stdout, `{"resigned":{"id":"`) || !strings.HasSuffix(stdout, `,"next":null}`+"\n") {
+		t.Errorf("resign: exit code %d, output %q, standard error %q", code, stdout, stderr)
+	}
+	p.exits(90)
+}
+
+// The first message says which coordinator is meant, without secrets.
+func TestTheFirstMessageNamesTheCoordinator(t *testing.T) {
+	url := localURL(t)
+	if e := start(t, "--url", url, "run", "reports", "--", "true").event("coordinator"); e.URL != url {
+		t.Errorf("the coordinator is %q, want %q", e.URL, url)
+	}
+	_, _, stderr := result(t, "--url", "etcd://127.0.0.1:1/?password=hunter2", "run", "--log", "text", "reports", "--", "true")
+	if !strings.HasPrefix(stderr, `succession: this is "reports" on etcd://127.0.0.1:1/?password=redacted`+"\n") || strings.Contains(stderr, "hunter2") {
+		t.Errorf("standard error %q", stderr)
+	}
+	_, _, stderr = result(t, "run", "--log", "text", "--try", coordtest.Name(t), "--", "true")
+	if first, _, _ := strings.Cut(stderr, "\n"); !strings.Contains(first, "on this machine alone (local:)") {
+		t.Errorf("without a URL the first message is %q", first)
+	}
+}
+
 func TestRunGivesTheCommandItsArgumentsAndEnvironment(t *testing.T) {
 	cmd := command("--url", localURL(t), "run", "--id", "web-1", "reports", "--",
 		"sh", "-c", `echo "$SUCCESSION_ELECTION $SUCCESSION_ID $SUCCESSION_TOKEN"; printf '<%s>' "$@"; echo`, "sh", "a b", "", "$HOME", "--", "-x")
@@ -94,7 +154,7 @@ func TestRunGivesTheCommandItsArgumentsAndEnvironment(t *testing.T) {
 func TestRunOrder(t *testing.T) {
 	p := start(t, "--url", localURL(t), "run", "reports", "--", "true")
 	p.exits(0)
-	if got, want := p.rest(), []string{"elected", "started", "ended", "resigned"}; !slices.Equal(got, want) {
+	if got, want := p.rest(), []string{"coordinator", "elected", "started", "ended", "resigned"}; !slices.Equal(got, want) {
 		t.Errorf("events %q, want %q", got, want)
 	}
 }
@@ -103,6 +163,7 @@ func TestRunText(t *testing.T) {
 	_, _, stderr := result(t, "--url", localURL(t), "run", "--log", "text", "reports", "--", "true")
 	lines := strings.Split(strings.TrimSpace(stderr), "\n")
 	for i, want := range []string{
+		`succession: this is "reports" on local:/`,
 		`succession: elected leader of "reports", token `,
 		"succession: started true (pid ",
 		"succession: true ended with exit code 0",

@@ -141,6 +141,34 @@ func TestPlaceOutlivesTheGuard(t *testing.T) {
 	takesTurns(t, log, "web-1", "web-2")
 }
 
+// A waiter that was stopped keeps its place on this machine, and holds up those behind it when its turn
+// comes.
+func TestStoppedWaiterKeepsItsPlace(t *testing.T) {
+	url, log := localURL(t), filepath.Join(t.TempDir(), "log")
+	first, second, third := threeInLine(t, log, url, "reports")
+	second.stop()
+	first.signal(syscall.SIGTERM)
+	first.exits(143)
+	third.waits("behind a waiter that is stopped")
+	second.signal(syscall.SIGCONT)
+	second.line("runs")
+	second.exits(0)
+	third.line("runs")
+	third.exits(0)
+}
+
+// threeInLine starts three candidates. The first leads until it is stopped.
+func threeInLine(t *testing.T, log, url, name string) (first, second, third *process) {
+	t.Helper()
+	first = candidate(t, log, url, "web-1", name, "echo leads; exec sleep 1000")
+	first.line("leads")
+	second = candidate(t, log, url, "web-2", name, follows)
+	second.event("waiting")
+	third = candidate(t, log, url, "web-3", name, follows)
+	third.event("waiting")
+	return first, second, third
+}
+
 // A place that an operator takes away is gone, whoever holds it.
 func TestHeldPlaceIsRemoved(t *testing.T) {
 	folder, log := t.TempDir(), filepath.Join(t.TempDir(), "log")
@@ -155,6 +183,27 @@ func TestHeldPlaceIsRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	candidate(t, log, "local:"+folder, "web-2", "reports", follows).exits(0)
+}
+
+// waiterStandsStill checks that a waiter that was stopped for longer than its session loses its place to those behind it, and
+// stands in line again when it goes on.
+func waiterStandsStill(t *testing.T, url string) {
+	log := filepath.Join(t.TempDir(), "log")
+	first, second, third := threeInLine(t, log, url, coordtest.Name(t))
+	second.stop()
+	third.event("waiting") // behind the first: the second has gone
+	second.signal(syscall.SIGCONT)
+	second.event("retrying")
+	second.event("waiting")
+	first.signal(syscall.SIGTERM)
+	first.exits(143)
+	for _, next := range []*process{third, second} {
+		next.line("runs")
+		next.exits(0)
+	}
+	if got := readLines(t, log); !slices.Equal(got, []string{"web-3", "web-2"}) {
+		t.Errorf("the order was %q", got)
+	}
 }
 
 // standsStill checks that the command of a succession that was stopped is dead before

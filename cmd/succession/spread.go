@@ -76,11 +76,11 @@ With -o json it prints one object:
 			case *out == ui.AsJSON:
 				err = ui.PrintJSON(cmd.OutOrStdout(), residence{h.At, h.To, fallsTo})
 			case h.At == "":
-				_, err = fmt.Fprintf(cmd.OutOrStdout(), "nowhere yet; it falls to %s\n", fallsTo)
+				_, err = fmt.Fprintf(cmd.OutOrStdout(), "nowhere yet; it falls to %s\n", ui.Visible(fallsTo))
 			case h.To != "":
-				_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s, and is being moved to %s\n", h.At, h.To)
+				_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s, and is being moved to %s\n", ui.Visible(h.At), ui.Visible(h.To))
 			default:
-				_, err = fmt.Fprintln(cmd.OutOrStdout(), h.At)
+				_, err = fmt.Fprintln(cmd.OutOrStdout(), ui.Visible(h.At))
 			}
 			return err
 		})

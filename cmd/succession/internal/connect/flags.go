@@ -23,13 +23,24 @@ type Flags struct {
 	Timeout time.Duration
 }
 
+// alone is said where nobody has named a coordinator, as perhaps another was meant.
+const alone = " on this machine alone (local:); name another coordinator with --url or $SUCCESSION_URL"
+
 // Where ends a message that names an election. Where nobody has named a coordinator, it
-// says which one is meant, as perhaps another was; it is "" otherwise.
+// says which one is meant; it is "" otherwise.
 func (g *Flags) Where() string {
 	if g.URL != DefaultURL {
 		return ""
 	}
-	return " on this machine (local:); name another coordinator with --url or $SUCCESSION_URL"
+	return alone
+}
+
+// Coordinator ends the first message of a command that stands in line: it says where.
+func (g *Flags) Coordinator() string {
+	if w := g.Where(); w != "" {
+		return w
+	}
+	return " on " + backend.Redact(g.URL)
 }
 
 // SayWhere says on standard error what [Flags.Where] returns.
@@ -40,7 +51,7 @@ func (g *Flags) SayWhere(cmd *cobra.Command, name string) {
 }
 
 // ErrTimeout is the cause of a context that --timeout ended.
-var ErrTimeout = errors.New("no answer within --timeout")
+var ErrTimeout = errors.New("not done within --timeout")
 
 // Look calls f with the election name, for a command that neither stands in line
 // nor takes longer than --timeout.
@@ -50,8 +61,7 @@ func (g *Flags) Look(name string, f func(context.Context, *elect.Election) error
 
 // WithTimeout returns ctx with the bound that --timeout sets.
 func (g *Flags) WithTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, g.Timeout,
-		fmt.Errorf("%s: %w of %v; is the coordinator up, and --url right?", backend.Redact(g.URL), ErrTimeout, g.Timeout))
+	return context.WithTimeoutCause(ctx, g.Timeout, fmt.Errorf("%s: %w of %v", backend.Redact(g.URL), ErrTimeout, g.Timeout))
 }
 
 // With calls f with the election name; see [Flags.WithBackend].
@@ -101,11 +111,20 @@ func (g *Flags) open(name string, f func(ctx, opening context.Context, b backend
 		defer cancel()
 		b, err := Open(opening, g.URL)
 		if err != nil {
-			return err
+			return guess(err)
 		}
-		err = f(ctx, opening, b)
+		err = guess(f(ctx, opening, b))
 		// What f found out counts; a session that cannot be closed has joined nothing.
 		b.Close()
 		return err
 	})
+}
+
+// guess adds to the error of a call that took too long what may be the reason, unless something is known of that,
+// such as a disk that is full.
+func guess(err error) error {
+	if errors.Is(err, ErrTimeout) && !errors.Is(err, backend.ErrUnavailable) {
+		return fmt.Errorf("%w; is the coordinator up, and --url right?", err)
+	}
+	return err
 }

@@ -38,12 +38,25 @@ goes down the line as one leader after the other leaves.
 
 It needs nothing, ends by itself, and leaves nothing behind: without --url the
 coordinator is this machine's kernel, in a temporary folder. With --url it is shown on
-that coordinator, in the election "succession-demo".`,
+that coordinator, in the election "succession-demo".
+
+With -o json each step is a line with an object, and a summary is the last line:
+
+  seconds    since the beginning
+  candidate  its number
+  event      "joined", "watching", "elected", "left" or "retrying"
+  key        its place; joined only
+  behind     whom it watches; left out if nobody is in front
+  token      elected only
+  cause      retrying only
+
+  {"summary":{"leaders":5,"exits":4,"woken":4}}`,
 		Example: `  succession demo
   succession demo --candidates 3 --hold 2s
   succession demo --url zookeeper://127.0.0.1:2181/`,
 		Args: ui.NoArgs,
 	}
+	out := ui.OutputFlag(cmd)
 	n := cmd.Flags().Int("candidates", 5, "how many candidates stand in line")
 	hold := cmd.Flags().Duration("hold", 700*time.Millisecond, "how long each one leads")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -63,7 +76,7 @@ that coordinator, in the election "succession-demo".`,
 			url += dir
 		}
 		return ui.UntilSignal(func(ctx context.Context) error {
-			d := &demo{url: url, n: *n, hold: *hold, out: cmd.OutOrStdout()}
+			d := &demo{url: url, n: *n, hold: *hold, out: cmd.OutOrStdout(), form: *out}
 			return d.run(ctx)
 		})
 	}
@@ -77,6 +90,7 @@ type demo struct {
 	n    int
 	hold time.Duration
 	out  io.Writer
+	form ui.Format
 
 	steps    chan step
 	ready    chan struct{} // closed when all stand in line
@@ -106,7 +120,7 @@ func (d *demo) run(ctx context.Context) error {
 	// printing from holding up an election.
 	d.steps = make(chan step, 16*d.n)
 	d.ready = make(chan struct{})
-	table := newTable(d.out, d.n, d.url)
+	table := newTable(d.out, d.form, d.n, d.url)
 
 	started, ended := 0, 0
 	next := func() {

@@ -16,6 +16,7 @@ import (
 // like then, and what has happened.
 type table struct {
 	out    io.Writer
+	form   ui.Format
 	begin  time.Time
 	colour bool
 
@@ -31,15 +32,19 @@ type table struct {
 	woken  int // how many waits for one in front have ended
 }
 
-func newTable(out io.Writer, n int, url string) *table {
+func newTable(out io.Writer, form ui.Format, n int, url string) *table {
 	t := &table{
 		out:    out,
+		form:   form,
 		begin:  time.Now(),
 		colour: ui.IsTerminal(out) && os.Getenv("NO_COLOR") == "",
 		who:    make(map[string]int),
 		key:    make([]string, n),
 		seen:   make([]bool, n),
 		gone:   make([]bool, n),
+	}
+	if form == ui.AsJSON {
+		return t
 	}
 	fmt.Fprintf(out, "%s in line on %s\n", ui.Count(n, "candidate"), backend.Redact(url))
 	fmt.Fprintf(out, "The first one leads: [1]. Each of the others watches the one in front of it.\n\n")
@@ -56,44 +61,63 @@ func (t *table) add(s step) {
 		t.who[s.Member.Key] = s.who
 	case elect.Waiting:
 		if t.seen[i] {
-			t.print(s, "%d watches %d now", s.who, t.who[s.Ahead.Key])
+			t.print(s, line{Event: "watching", Behind: t.who[s.Ahead.Key]}, "%d watches %d now", s.who, t.who[s.Ahead.Key])
 			break
 		}
 		t.seen[i] = true
-		t.print(s, "%d joins as %s and watches %d", s.who, t.key[i], t.who[s.Ahead.Key])
+		t.print(s, line{Event: "joined", Key: t.key[i], Behind: t.who[s.Ahead.Key]}, "%d joins as %s and watches %d", s.who, t.key[i], t.who[s.Ahead.Key])
 	case woken:
 		t.woken++
 	case elect.Elected:
 		if !t.seen[i] {
 			t.seen[i] = true
-			t.print(s, "%d joins as %s; nobody is in front", s.who, t.key[i])
+			t.print(s, line{Event: "joined", Key: t.key[i]}, "%d joins as %s; nobody is in front", s.who, t.key[i])
 		}
 		t.leader = s.who
 		t.tokens = append(t.tokens, s.Token)
+		elected := line{Event: "elected", Token: s.Token}
 		if t.left.IsZero() {
-			t.print(s, "%s", t.highlight("%d leads with token %d", s.who, s.Token))
+			t.print(s, elected, "%s", t.highlight("%d leads with token %d", s.who, s.Token))
 			break
 		}
-		t.print(s, "%s, %.1f ms later", t.highlight("%d is woken and leads with token %d", s.who, s.Token), milliseconds(s.at.Sub(t.left)))
+		t.print(s, elected, "%s, %.1f ms later", t.highlight("%d is woken and leads with token %d", s.who, s.Token), milliseconds(s.at.Sub(t.left)))
 	case elect.Ended:
 		t.leader, t.gone[i], t.left = 0, true, s.at
 		if s.who < len(t.seen) {
 			t.exits++
 		}
-		t.print(s, "%d leaves", s.who)
+		t.print(s, line{Event: "left"}, "%d leaves", s.who)
 	case elect.Retrying:
-		t.print(s, "%d tries again: %s", s.who, ui.OneLine(s.Err.Error()))
+		why := ui.OneLine(s.Err.Error())
+		t.print(s, line{Event: "retrying", Cause: why}, "%d tries again: %s", s.who, why)
 	}
 }
 
-func (t *table) print(s step, format string, args ...any) {
-	fmt.Fprintf(t.out, "%6.3fs  %s  %s\n", s.at.Sub(t.begin).Seconds(), t.line(), fmt.Sprintf(format, args...))
+// A line is a step as JSON.
+type line struct {
+	Seconds   float64 `json:"seconds"`
+	Candidate int     `json:"candidate"`
+	Event     string  `json:"event"`
+	Key       string  `json:"key,omitempty"`
+	Behind    int     `json:"behind,omitempty"`
+	Token     uint64  `json:"token,omitempty"`
+	Cause     string  `json:"cause,omitempty"`
+}
+
+// print prints a step, as JSON or in the given words.
+func (t *table) print(s step, l line, format string, args ...any) {
+	if t.form == ui.AsJSON {
+		l.Seconds, l.Candidate = s.at.Sub(t.begin).Seconds(), s.who
+		_ = ui.PrintJSON(t.out, l) // if nobody reads it, the last line fails too
+		return
+	}
+	fmt.Fprintf(t.out, "%6.3fs  %s  %s\n", s.at.Sub(t.begin).Seconds(), t.picture(), fmt.Sprintf(format, args...))
 }
 
 const cellWidth = 4
 
-// line draws those who stand in line.
-func (t *table) line() string {
+// picture draws those who stand in line.
+func (t *table) picture() string {
 	var b strings.Builder
 	for i := range t.key {
 		cell := ""
@@ -130,6 +154,9 @@ func (t *table) sum() error {
 		return fmt.Errorf("%s, but %s: a session was lost meanwhile; run the demo again", ui.Count(len(t.key), "candidate"), ui.Count(len(t.tokens), "leader"))
 	case t.woken != t.exits:
 		return fmt.Errorf("%s woke %s: each must wake one; please report this", ui.Count(t.exits, "exit"), ui.Count(t.woken, "candidate"))
+	}
+	if t.form == ui.AsJSON {
+		return ui.PrintJSON(t.out, map[string]any{"summary": map[string]int{"leaders": len(t.tokens), "exits": t.exits, "woken": t.woken}})
 	}
 	if t.exits == 0 {
 		_, err := fmt.Fprintf(t.out, "\n1 leader, and nobody to follow it. Try more candidates.\n")

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/elect"
 )
 
@@ -25,7 +26,7 @@ func TestTableAccuses(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var out strings.Builder
-			table := newTable(&out, 2, "memory:x")
+			table := newTable(&out, ui.AsText, 2, "memory:x")
 			for _, s := range tt.steps {
 				table.add(s)
 			}

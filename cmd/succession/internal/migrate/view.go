@@ -29,11 +29,11 @@ func printStatus(w io.Writer, out ui.Format, headline string, s migrate.Status, 
 	if s.ID != "" {
 		phase += ", migration " + s.ID
 	}
-	fmt.Fprintf(w, "%s: %s\n", s.Election, phase)
+	fmt.Fprintf(w, "%s: %s\n", s.Election, ui.Visible(phase))
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "  from\t%s\n  to\t%s\n", s.From, s.To)
+	fmt.Fprintf(t, "  from\t%s\n  to\t%s\n", ui.Visible(s.From), ui.Visible(s.To))
 	if s.Phase == migrate.Begun || s.Phase == migrate.Asked {
-		fmt.Fprintf(t, "  both\t%s\n", BothURL(s.From, s.To))
+		fmt.Fprintf(t, "  both\t%s\n", ui.Visible(BothURL(s.From, s.To)))
 	}
 	t.Flush()
 	if len(s.OnFrom)+len(s.OnTo) > 0 {

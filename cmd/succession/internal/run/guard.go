@@ -81,7 +81,7 @@ const retell = time.Second
 
 // stoodStill reports that the guard has killed the command in this process's place.
 func (l *leading) stoodStill() {
-	what := fmt.Sprintf("%s (pid %d)", l.argv[0], l.c.Pid())
+	what := fmt.Sprintf("%s (pid %d)", l.what, l.c.Pid())
 	attrs := []slog.Attr{token(l.t), slog.Int("pid", l.c.Pid()), cause(errStoodStill)}
 	if l.lost == nil {
 		l.lost = errStoodStill
@@ -94,12 +94,12 @@ func (l *leading) stoodStill() {
 }
 
 // standsStill reports that the command of t was stopped, which holds up the line.
-func (r *runner) standsStill(t *elect.Term, pid int, sig syscall.Signal) {
+func (r *runner) standsStill(t *elect.Term, what string, pid int, sig syscall.Signal) {
 	why := fmt.Sprintf("let it go on (kill -CONT %d), or end it", pid)
 	if sig == syscall.SIGTTIN || sig == syscall.SIGTTOU {
 		why = "it wants the terminal, which is not its own; bring succession to the foreground (fg), or give it no terminal (</dev/null)"
 	}
-	r.report.warn("stopped", fmt.Sprintf("%s (pid %d) was stopped by %s and holds up the line: %s", r.argv[0], pid, ui.SignalName(sig), why),
+	r.report.warn("stopped", fmt.Sprintf("%s (pid %d) was stopped by %s and holds up the line: %s", what, pid, ui.SignalName(sig), why),
 		token(t), slog.Int("pid", pid), slog.String("signal", ui.SignalName(sig)), slog.String("cause", why))
 }
 

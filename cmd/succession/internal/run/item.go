@@ -40,7 +40,7 @@ func itemInput(item *queue.Item) (*os.File, error) {
 func (r *runner) confirm(item *queue.Item) error {
 	done := func(context.Context) error { return item.Done(context.Background()) }
 	if err := r.attend(context.Background(), done); err != nil {
-		return r.left(unconfirmed(err))
+		return r.left(r.o.unconfirmed(err))
 	}
 	r.report.info("confirmed", "confirmed the item", token(item.Term))
 	return nil

@@ -43,7 +43,7 @@ Exit codes:
 }
 
 // join joins the group. As the presence never sets another value, its term is all there is to end.
-func join(ctx context.Context, b backend.Backend, name string, o *elect.Options) (held, error) {
+func join(ctx context.Context, b backend.Backend, name string, o *elect.Options, _ bool) (held, error) {
 	p, err := group.New(b, name, o).Join(ctx)
 	if err != nil {
 		return held{}, err

@@ -23,11 +23,13 @@ import (
 // while the machine is suspended, and deadlines do not.
 const recheck = 100 * time.Millisecond
 
-// A leading is one term of a runner, with its command.
+// A leading is one term of a runner, with the command that runs in it: CMD, or a hook before it.
 type leading struct {
 	*runner
-	t *elect.Term
-	c *child.Child
+	t    *elect.Term
+	c    *child.Child
+	what string // the command, to people
+	hook *hook  // nil for CMD
 
 	tell   *time.Timer // when to tell the guard until when the command may run
 	lost   error       // why the term ended, if it did before the command
@@ -41,74 +43,40 @@ type leading struct {
 // nothing of it runs any more. lost says that leadership ended before the command
 // did; err is the exit code, nil for 0.
 func (r *runner) lead(b backend.Backend, h held) (lost bool, err error) {
-	t := h.Term
-	defer func() { r.resign(h) }()
+	defer func() {
+		r.afterTerm(h.Term)
+		r.resign(h)
+	}()
 	if r.argv == nil {
-		return r.stay(t)
+		return r.stay(h.Term)
 	}
-	before := func(err error) (bool, error) {
-		r.report.warn("lost", fmt.Sprintf("lost before %s was started: %v", r.argv[0], reason(err)), token(t), cause(err))
-		return true, &ui.ExitError{Code: ui.ExitLost}
+	if ok, lost, err := r.beforeCommand(b, h.Term); !ok {
+		return lost, err
 	}
-	if err := t.Check(); err != nil {
-		return before(err)
-	}
-	place, err := hold(b, t.Member())
-	switch {
-	case errors.Is(err, backend.ErrNotMember):
-		return before(err)
-	case err != nil:
-		return false, err
-	}
-	env := []string{
-		"SUCCESSION_ELECTION=" + r.name,
-		"SUCCESSION_ID=" + r.o.id,
-		"SUCCESSION_TOKEN=" + strconv.FormatUint(t.Token(), 10),
-	}
+	var env []string
 	var stdin *os.File
 	if h.item != nil {
-		env = append(env, itemVariables(h.item)...)
+		env = itemVariables(h.item)
 		if stdin, err = itemInput(h.item); err != nil {
 			return false, err
 		}
 		defer stdin.Close()
 	}
-	c, err := child.Start(child.Command{
-		Path:    r.path,
-		Args:    r.argv,
-		Guard:   []string{guardCommand},
-		Until:   r.until(t),
-		Hold:    place,
-		Stopped: func(pid int, sig syscall.Signal) { r.standsStill(t, pid, sig) },
-		Refused: func(pid int) { r.takesNoSignal(t, pid) },
-		Env:     append(os.Environ(), env...),
-		Stdin:   stdin,
-	})
-	for _, f := range place {
-		f.Close()
+	l, lost, err := r.start(b, h.Term, r.path, r.argv, env, stdin)
+	if l == nil {
+		return lost, err
 	}
-	switch {
-	case errors.Is(err, child.ErrExpired):
-		return before(err)
-	case err != nil:
-		return false, startError(r.argv[0], err)
-	}
-	r.report.info("started", fmt.Sprintf("started %s (pid %d)", r.argv[0], c.Pid()), token(t), slog.Int("pid", c.Pid()))
-
-	l := &leading{runner: r, t: t, c: c, tell: time.NewTimer(0), kill: time.NewTimer(time.Hour)}
-	l.kill.Stop()
-	defer l.kill.Stop()
-	defer l.tell.Stop()
+	r.report.info("started", fmt.Sprintf("started %s (pid %d)", l.what, l.c.Pid()), token(l.t), slog.Int("pid", l.c.Pid()))
 	stop := l.acknowledge()
 	l.attend()
 	stop()
 
-	status := c.Status()
+	status := l.c.Status()
 	switch {
 	case status.GuardDied:
-		return l.lost != nil, fmt.Errorf("the guard process was killed, and %s (pid %d) with it", r.argv[0], c.Pid())
+		return l.lost != nil, fmt.Errorf("the guard process was killed, and %s (pid %d) with it", l.what, l.c.Pid())
 	case l.lost != nil && r.leaving == nil:
-		return true, &ui.ExitError{Code: ui.ExitLost}
+		return true, r.o.codes.exitLost()
 	case status.ExitCode() != 0:
 		return l.lost != nil, &ui.ExitError{Code: status.ExitCode()}
 	case h.item != nil:
@@ -118,6 +86,57 @@ func (r *runner) lead(b backend.Backend, h held) (lost bool, err error) {
 		return l.lost != nil, err
 	}
 	return l.lost != nil, nil
+}
+
+// start starts a command that may run as long as the term lasts. It returns nil where it could not: then
+// lost says that the term had ended before, and err is the exit code.
+func (r *runner) start(b backend.Backend, t *elect.Term, path string, argv, env []string, stdin *os.File) (l *leading, lost bool, err error) {
+	before := func(err error) (*leading, bool, error) {
+		r.report.warn("lost", fmt.Sprintf("lost before %s was started: %v", argv[0], reason(err)), token(t), cause(err))
+		return nil, true, r.o.codes.exitLost()
+	}
+	if err := t.Check(); err != nil {
+		return before(err)
+	}
+	place, err := hold(b, t.Member())
+	switch {
+	case errors.Is(err, backend.ErrNotMember):
+		return before(err)
+	case err != nil:
+		return nil, false, err
+	}
+	c, err := child.Start(child.Command{
+		Path:    path,
+		Args:    argv,
+		Guard:   []string{guardCommand},
+		Until:   r.until(t),
+		Hold:    place,
+		Stopped: func(pid int, sig syscall.Signal) { r.standsStill(t, argv[0], pid, sig) },
+		Refused: func(pid int) { r.takesNoSignal(t, pid) },
+		Env:     append(r.environment(t), env...),
+		Stdin:   stdin,
+	})
+	for _, f := range place {
+		f.Close()
+	}
+	switch {
+	case errors.Is(err, child.ErrExpired):
+		return before(err)
+	case err != nil:
+		return nil, false, startError(argv[0], err)
+	}
+	l = &leading{runner: r, t: t, c: c, what: argv[0], tell: time.NewTimer(0), kill: time.NewTimer(time.Hour)}
+	l.kill.Stop()
+	return l, false, nil
+}
+
+// environment is what commands have in their environment in the term.
+func (r *runner) environment(t *elect.Term) []string {
+	return append(os.Environ(),
+		"SUCCESSION_ELECTION="+r.name,
+		"SUCCESSION_ID="+r.o.id,
+		"SUCCESSION_TOKEN="+strconv.FormatUint(t.Token(), 10),
+	)
 }
 
 // stay holds the term of a runner that has no command until a signal comes, or the term is lost.
@@ -130,7 +149,7 @@ func (r *runner) stay(t *elect.Term) (lost bool, err error) {
 		return false, r.left(err)
 	}
 	r.report.warn("lost", fmt.Sprintf("lost: %v", reason(err)), token(t), cause(err))
-	return true, &ui.ExitError{Code: ui.ExitLost}
+	return true, r.o.codes.exitLost()
 }
 
 // startError turns the reason why the command cannot be executed into an exit
@@ -148,6 +167,8 @@ func startError(name string, err error) error {
 
 // attend looks after the command until nothing of it runs.
 func (l *leading) attend() {
+	defer l.kill.Stop()
+	defer l.tell.Stop()
 	lost, ended := l.t.Context().Done(), l.c.Ended()
 	for {
 		select {
@@ -156,6 +177,8 @@ func (l *leading) attend() {
 			if !l.ended {
 				l.lose()
 			}
+		case <-l.hook.tooLong():
+			l.takesTooLong()
 		case sig := <-l.signals:
 			l.forward(sig.(syscall.Signal))
 		case <-l.tell.C:
@@ -183,8 +206,9 @@ func (l *leading) lose() {
 	}
 	l.lost = context.Cause(l.t.Context())
 	l.killInTime()
-	l.report.warn("lost", fmt.Sprintf("lost: %v; stopping %s (pid %d)", reason(l.lost), l.argv[0], l.c.Pid()),
+	l.report.warn("lost", fmt.Sprintf("lost: %v; stopping %s (pid %d)", reason(l.lost), l.what, l.c.Pid()),
 		token(l.t), cause(l.lost), slog.Int("pid", l.c.Pid()))
+	l.termEnds(l.t, reason(l.lost).Error())
 }
 
 // reason is the short form of why a term was lost, for people.
@@ -216,9 +240,9 @@ func (l *leading) killNow(why string) {
 	}
 	l.killed = true
 	l.c.Kill()
-	what := fmt.Sprintf("%s (pid %d)", l.argv[0], l.c.Pid())
+	what := fmt.Sprintf("%s (pid %d)", l.what, l.c.Pid())
 	if l.ended {
-		what = "what " + l.argv[0] + " left behind"
+		what = "what " + l.what + " left behind"
 	}
 	l.report.warn("killing", fmt.Sprintf("killing %s: %s", what, why),
 		token(l.t), slog.Int("pid", l.c.Pid()), slog.String("cause", why))
@@ -240,7 +264,7 @@ func (l *leading) forward(sig syscall.Signal) {
 		return
 	}
 	l.leaving = sig
-	l.report.info("interrupted", fmt.Sprintf("passing %s on to %s (pid %d)", ui.SignalName(sig), l.argv[0], l.c.Pid()),
+	l.report.info("interrupted", fmt.Sprintf("passing %s on to %s (pid %d)", ui.SignalName(sig), l.what, l.c.Pid()),
 		token(l.t), slog.String("signal", ui.SignalName(sig)), slog.Int("pid", l.c.Pid()))
 	pass(sig)
 }
@@ -252,10 +276,14 @@ func (l *leading) end() {
 	if s.Expired {
 		l.stoodStill()
 	}
-	text := fmt.Sprintf("%s ended with exit code %d", l.argv[0], s.Code)
+	if l.hook != nil {
+		l.hook.ended(l.report, l.t, s)
+		return
+	}
+	text := fmt.Sprintf("%s ended with exit code %d", l.what, s.Code)
 	attrs := []slog.Attr{token(l.t), slog.Int("pid", l.c.Pid()), slog.Int("code", s.ExitCode())}
 	if s.Signal != 0 {
-		text = fmt.Sprintf("%s was ended by %s", l.argv[0], ui.SignalName(s.Signal))
+		text = fmt.Sprintf("%s was ended by %s", l.what, ui.SignalName(s.Signal))
 		attrs = append(attrs, slog.String("signal", ui.SignalName(s.Signal)))
 	}
 	l.report.info("ended", text, attrs...)

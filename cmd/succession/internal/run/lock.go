@@ -2,7 +2,6 @@ package run
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -10,36 +9,12 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/cmd/succession/internal/connect"
-	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/lock"
 )
 
-// trying are the flags of those who need not wait for others.
-type trying struct {
-	try      bool
-	conflict int
-}
-
-// flags adds them to those of cmd. what is what they would wait for.
-func (y *trying) flags(cmd *cobra.Command, o *runOptions, what string) {
-	f := cmd.Flags()
-	f.BoolVarP(&y.try, "try", "n", false, "do not wait: exit at once when "+what+" is not to be had")
-	f.DurationVarP(&o.wait, "wait", "w", 0, "wait for "+what+" for so long at most (default: for ever)")
-	f.IntVarP(&y.conflict, "conflict-exit-code", "E", 1, "the exit code when "+what+" was not to be had (--try, --wait)")
-	cmd.MarkFlagsMutuallyExclusive("try", "wait")
-}
-
-func (y *trying) check() error {
-	if y.conflict < 0 || y.conflict > 255 {
-		return fmt.Errorf("-E %d: exit codes are from 0 to 255", y.conflict)
-	}
-	return nil
-}
-
 // lockOptions are the flags that lock has and run has not.
 type lockOptions struct {
-	trying
 	shared bool
 	slots  int
 }
@@ -47,7 +22,7 @@ type lockOptions struct {
 // LockCommand returns the subcommand lock.
 func LockCommand(g *connect.Flags) *cobra.Command {
 	l := new(lockOptions)
-	o := runOptions{right: right{l.take, "holding", true, l.tooLate}}
+	o := runOptions{right: right{l.take, "holding", true, locked}}
 	cmd := &cobra.Command{
 		Use:   "lock [flags] NAME -- CMD [ARG...]",
 		Short: "Run a command only while this process holds a lock",
@@ -65,11 +40,13 @@ Exit codes:
 
   CMD's own  CMD ended while this process held the lock
   128+n      signal n ended CMD, or ended the waiting
-  1          another holds the lock (--try, --wait); -E chooses another number
+  1          another holds the lock (--try, --wait)
   75         the lock was lost and CMD has been stopped
   125        succession itself failed
   126        CMD cannot be executed
-  127        CMD was not found`,
+  127        CMD was not found
+
+-E chooses another for 1 (-E 9), or for all of ours (-E conflict=9,lost=10,failed=11).`,
 		Example: `  succession lock nightly -- ./backup
   succession lock --try nightly -- ./backup || echo "somebody else is at it"
   succession lock --shared catalogue -- ./read
@@ -78,7 +55,7 @@ Exit codes:
 	o.flags(cmd)
 	o.valueFlag(cmd)
 	o.serveFlag(cmd)
-	l.flags(cmd, &o, "the lock")
+	o.waitFlags(cmd, "the lock")
 	f := cmd.Flags()
 	f.BoolVarP(&l.shared, "shared", "s", false, "hold the lock together with others that ask for that too")
 	f.IntVar(&l.slots, "slots", 0, "how many may hold the lock at a time (default: one)")
@@ -91,15 +68,12 @@ Exit codes:
 		if cmd.Flags().Changed("slots") && l.slots < 1 {
 			return fmt.Errorf("--slots %d: give 1 or more", l.slots)
 		}
-		if err := l.check(); err != nil {
-			return err
-		}
 		return run(cmd, args)
 	}
 	return cmd
 }
 
-func (l *lockOptions) take(ctx context.Context, b backend.Backend, name string, o *elect.Options) (held, error) {
+func (l *lockOptions) take(ctx context.Context, b backend.Backend, name string, o *elect.Options, now bool) (held, error) {
 	var wait, try func(context.Context) (*lock.Held, error)
 	switch {
 	case l.slots > 0:
@@ -112,19 +86,19 @@ func (l *lockOptions) take(ctx context.Context, b backend.Backend, name string, 
 		m := lock.NewMutex(b, name, o)
 		wait, try = m.Lock, m.TryLock
 	}
-	if l.try {
+	if now {
 		wait = try
 	}
 	h, err := wait(ctx)
-	switch {
-	case errors.Is(err, lock.ErrLocked):
-		return held{}, ui.Exitf(l.conflict, "%q is locked by another", name)
-	case err != nil:
+	if err != nil {
 		return held{}, err
 	}
 	return held{Term: h.Term}, nil
 }
 
-func (l *lockOptions) tooLate(name string, wait time.Duration) error {
-	return ui.Exitf(l.conflict, "%q is still locked by another after %v", name, wait)
+func locked(name string, waited time.Duration) string {
+	if waited == 0 {
+		return fmt.Sprintf("%q is locked by another", name)
+	}
+	return fmt.Sprintf("%q is still locked by another after %v", name, waited)
 }

@@ -81,7 +81,7 @@ func newReporter(w io.Writer, form logForm, election, id string) *reporter {
 // jsonWriter returns a func that writes messages as JSON, with the event in the place of
 // slog's msg.
 func jsonWriter(w io.Writer, election, id string) func(message) {
-	logger := slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{
+	logger := slog.New(slog.NewJSONHandler(ui.VisibleLines(w), &slog.HandlerOptions{
 		ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
 			if a.Key == slog.MessageKey && len(groups) == 0 {
 				a.Key = "event"

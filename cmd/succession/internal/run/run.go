@@ -17,20 +17,26 @@ import (
 	"github.com/succession-dev/succession/cmd/succession/internal/connect"
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/lock"
 	"github.com/succession-dev/succession/queue"
 )
 
 // A right is what a runner stands in line for: its command runs only while it has that.
 type right struct {
-	// take waits for the right, or tries to get it.
-	take func(ctx context.Context, b backend.Backend, name string, o *elect.Options) (held, error)
+	// take waits for the right, or, if now is true, fails with an error of unavailable when it
+	// is not to be had at once.
+	take func(ctx context.Context, b backend.Backend, name string, o *elect.Options, now bool) (held, error)
 	// won says that the waiting is over.
 	won string
 	// spreads says that several clusters can have it; see package spread.
 	spreads bool
-	// tooLate is why the waiting ends after --wait; nil without that flag.
-	tooLate func(name string, wait time.Duration) error
+	// missed says that it was not to be had within the given time, or at once if that is 0; nil
+	// if nobody waits for it.
+	missed func(name string, waited time.Duration) string
 }
+
+// unavailable are the errors that say that another has what is wanted.
+var unavailable = []error{elect.ErrNotFirst, lock.ErrLocked, queue.ErrEmpty}
 
 // A held is a right that this process has, or has had.
 type held struct {
@@ -43,13 +49,18 @@ type runOptions struct {
 	right right
 
 	id, value string
+	try       bool
 	wait      time.Duration
+	codes     codes
 	grace     time.Duration
 	restart   bool
 	ack       bool
+	history   int
 	log       logForm
 	choice    choice
 	serve     string
+
+	onElected, onLost string // lines of shell; empty for none
 }
 
 // flags adds the flags that all have to those of cmd.
@@ -60,6 +71,32 @@ func (o *runOptions) flags(cmd *cobra.Command) {
 	f.DurationVar(&o.grace, "grace", 0, "time for CMD between TERM and KILL (default: a fifth of the session's time; 5s for local:)")
 	f.Var(&o.log, "log", "form of the messages on standard error (default text at a terminal, else json)")
 	f.Lookup("log").DefValue = ""
+	if o.codes == (codes{}) {
+		o.codes = codes{conflict: 1, lost: ui.ExitLost, failed: ui.ExitFailed}
+	}
+	f.VarP(&o.codes, "conflict-exit-code", "E", "an exit code in place of ours: CODE for a conflict, or KIND=CODE with KIND conflict, lost or failed")
+}
+
+// waitFlags adds --try and --wait. what is what this process would wait for.
+func (o *runOptions) waitFlags(cmd *cobra.Command, what string) {
+	f := cmd.Flags()
+	f.BoolVarP(&o.try, "try", "n", false, "now or never: exit at once when "+what+" is not to be had")
+	f.DurationVarP(&o.wait, "wait", "w", 0, "wait for "+what+" for so long at most; 0 is --try (default: for ever)")
+	cmd.MarkFlagsMutuallyExclusive("try", "wait")
+}
+
+// missed is why this process waits no longer.
+func (o *runOptions) missed(name string, waited time.Duration) error {
+	return ui.Exitf(o.codes.conflict, "%s", o.right.missed(name, waited))
+}
+
+// take waits for the right, or tries to get it.
+func (o *runOptions) take(ctx context.Context, b backend.Backend, name string, eo *elect.Options) (held, error) {
+	h, err := o.right.take(ctx, b, name, eo, o.try)
+	if slices.ContainsFunc(unavailable, func(u error) bool { return errors.Is(err, u) }) {
+		err = o.missed(name, 0)
+	}
+	return h, err
 }
 
 // serveFlag adds --serve.
@@ -72,18 +109,29 @@ func (o *runOptions) valueFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.value, "value", "", "what others are to know beside the id, such as an address")
 }
 
-func lead(ctx context.Context, b backend.Backend, name string, o *elect.Options) (held, error) {
-	t, err := elect.New(b, name, o).Campaign(ctx)
+func lead(ctx context.Context, b backend.Backend, name string, o *elect.Options, now bool) (held, error) {
+	e := elect.New(b, name, o)
+	campaign := e.Campaign
+	if now {
+		campaign = e.TryCampaign
+	}
+	t, err := campaign(ctx)
 	return held{Term: t}, err
 }
 
-func notElected(name string, wait time.Duration) error {
-	return ui.Exitf(ui.ExitTimeout, "not elected leader of %q within %v", name, wait)
+func notElected(name string, waited time.Duration) string {
+	if waited == 0 {
+		return fmt.Sprintf("not elected leader of %q: another stands in front", name)
+	}
+	return fmt.Sprintf("not elected leader of %q within %v", name, waited)
 }
 
 // Command returns the subcommand run.
 func Command(g *connect.Flags) *cobra.Command {
-	o := runOptions{right: right{lead, "elected leader of", true, notElected}}
+	o := runOptions{
+		right: right{lead, "elected leader of", true, notElected},
+		codes: codes{conflict: ui.ExitTimeout, lost: ui.ExitLost, failed: ui.ExitFailed},
+	}
 	cmd := &cobra.Command{
 		Use:   "run [flags] NAME -- CMD [ARG...]",
 		Short: "Run a command only while this process leads",
@@ -106,6 +154,11 @@ A process that is not ready, as --ready says, stands in line and is passed over;
 leads and is not ready any more, and somebody stands behind who may be, CMD is stopped as
 if it were asked to resign. --priority and --site say who of those that are ready leads.
 
+--on-elected and --on-lost are lines of shell, with CMD's environment. The first runs when
+this process leads, before CMD. If it fails, or takes longer than --grace, CMD is not
+started. The second runs when this process leads no more, for whatever reason; then
+SUCCESSION_REASON says which. It has --grace to end, and holds up no stop of CMD.
+
 Signals. While waiting, INT, TERM, HUP and QUIT leave the line. While CMD runs, INT,
 TERM, HUP, QUIT, USR1, USR2, CONT and WINCH go to CMD's process group; a second INT
 or TERM kills it. At a terminal CMD is in the foreground: ^C is for CMD alone, and ^Z
@@ -120,20 +173,26 @@ Exit codes:
   CMD's own  CMD ended while this process led
   128+n      signal n ended CMD, or ended the waiting
   75         leadership was lost and CMD has been stopped (without --restart)
-  124        not elected within --wait
+  124        not elected (--try, --wait)
   125        succession itself failed
   126        CMD cannot be executed
-  127        CMD was not found`,
+  127        CMD was not found
+
+-E chooses another for 124 (-E 9), or for all of ours (-E conflict=9,lost=10,failed=11).`,
 		Example: `  succession run reports -- ./send-reports --hourly
   succession run reports -- sh -c 'echo "leading with token $SUCCESSION_TOKEN"; exec ./work'
   succession run --wait 10s reports -- ./nightly || echo "somebody else does it"
+  succession run --on-elected 'ip addr add 10.0.0.9/24 dev eth0' --on-lost 'ip addr del 10.0.0.9/24 dev eth0' web -- ./serve
   succession --url zookeeper://zk1:2181,zk2:2181/app run --id web-2 --restart reports -- ./work`,
 	}
 	o.flags(cmd)
 	o.valueFlag(cmd)
 	o.serveFlag(cmd)
 	f := cmd.Flags()
-	f.DurationVar(&o.wait, "wait", 0, "exit with 124 when not elected for so long (default: wait for ever)")
+	o.waitFlags(cmd, "leadership")
+	f.StringVar(&o.onElected, "on-elected", "", "a line of shell to run when this process leads, before CMD")
+	f.StringVar(&o.onLost, "on-lost", "", "a line of shell to run when this process leads no more")
+	f.IntVar(&o.history, "history", 20, "how many terms \"succession history\" is to show; 0 writes none")
 	f.BoolVar(&o.restart, "restart", false, "stand in line again when leadership was lost, instead of exiting with 75")
 	f.BoolVar(&o.ack, "ack", false, "tell observers that the leader is at work as soon as CMD runs")
 	o.choice.flags(cmd)
@@ -170,8 +229,13 @@ func takesCommand(cmd *cobra.Command, g *connect.Flags, o *runOptions, alone fun
 		if err := backend.CheckName(args[0]); err != nil {
 			return err
 		}
-		if o.wait < 0 {
+		switch {
+		case o.wait < 0:
 			return fmt.Errorf("--wait %v is negative; leave it out to wait for ever", o.wait)
+		case o.history < 0:
+			return fmt.Errorf("--history %d is negative; give the number of terms to keep, or 0", o.history)
+		case o.wait == 0 && cmd.Flags().Changed("wait"):
+			o.try = true
 		}
 		if len(args) == 1 {
 			return alone(cmd, args[0])
@@ -182,6 +246,8 @@ func takesCommand(cmd *cobra.Command, g *connect.Flags, o *runOptions, alone fun
 		}
 		return runElected(g, *o, args[0], path, args[1:], cmd.ErrOrStderr())
 	}
+	run := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return o.codes.or(run(cmd, args)) }
 }
 
 // lookPath finds the executable as execvp(3) does, before anybody stands in line

@@ -19,6 +19,7 @@ import (
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/internal/backoff"
+	"github.com/succession-dev/succession/internal/header"
 	"github.com/succession-dev/succession/spread"
 )
 
@@ -27,6 +28,7 @@ import (
 type runner struct {
 	o       runOptions
 	url     string
+	bound   func(context.Context) (context.Context, context.CancelFunc) // of --timeout
 	name    string
 	path    string
 	argv    []string // nil if there is no command
@@ -35,6 +37,7 @@ type runner struct {
 	server  *server // nil without --serve
 
 	grace time.Duration // for the present campaign and its term
+	after *after        // the hook of --on-lost, once it has begun in the term
 	led   bool          // it has led before
 	// leaving is the signal that asked this process to end, if one has.
 	leaving os.Signal
@@ -47,7 +50,7 @@ func runElected(g *connect.Flags, o runOptions, name, path string, argv []string
 	// New finds out what is wrong with the arguments only when used, and makes up
 	// the id.
 	o.id = elect.New(nil, name, &elect.Options{ID: o.id}).ID()
-	r := &runner{o: o, url: g.URL, name: name, path: path, argv: argv, signals: make(chan os.Signal, 16)}
+	r := &runner{o: o, url: g.URL, bound: g.WithTimeout, name: name, path: path, argv: argv, signals: make(chan os.Signal, 16)}
 	ui.Notify(r.signals, forwarded...)
 	defer signal.Stop(r.signals)
 	// A write to a standard error that nobody reads is then an error, not the end.
@@ -55,9 +58,7 @@ func runElected(g *connect.Flags, o runOptions, name, path string, argv []string
 	r.report = newReporter(stderr, o.log, name, o.id)
 	defer r.report.close()
 
-	if w := g.Where(); w != "" {
-		r.report.info("local", fmt.Sprintf("%q is meant%s", name, w))
-	}
+	r.report.info("coordinator", fmt.Sprintf("this is %q%s", name, g.Coordinator()), slog.String("url", backend.Redact(g.URL)))
 	err := r.serve()
 	if err == nil {
 		err = r.run()
@@ -65,6 +66,7 @@ func runElected(g *connect.Flags, o runOptions, name, path string, argv []string
 	if r.server != nil {
 		r.server.close()
 	}
+	err = o.codes.or(err)
 	if e := (*ui.ExitError)(nil); errors.As(err, &e) && e.Err == nil {
 		return err
 	}
@@ -156,13 +158,13 @@ func (r *runner) campaign(b backend.Backend) (held, error) {
 	if r.leaving != nil {
 		return held{}, ui.Interrupted{Signal: r.leaving}
 	}
-	ctx := context.Background()
-	if r.o.wait > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, r.o.wait,
-			r.o.right.tooLate(r.name, r.o.wait))
-		defer cancel()
+	ctx, cancel := context.Background(), context.CancelFunc(func() {})
+	if r.o.try { // it waits for nobody but the coordinator
+		ctx, cancel = r.bound(ctx)
+	} else if r.o.wait > 0 {
+		ctx, cancel = context.WithTimeoutCause(ctx, r.o.wait, r.o.missed(r.name, r.o.wait))
 	}
+	defer cancel()
 	var h held
 	err := r.attend(ctx, func(ctx context.Context) error {
 		s, err := r.session(ctx, b)
@@ -180,7 +182,10 @@ func (r *runner) campaign(b backend.Backend) (held, error) {
 		if s.TTL() > 0 {
 			o.Margin = r.grace
 		}
-		if h, err = r.o.right.take(ctx, b, r.name, o); err == nil {
+		if header.HistoryRecord(r.name) != "" {
+			o.History = r.o.history
+		}
+		if h, err = r.o.take(ctx, b, r.name, o); err == nil {
 			if r.server != nil {
 				r.server.term.Store(h.Term)
 			}

@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,15 +15,9 @@ import (
 	"github.com/succession-dev/succession/queue"
 )
 
-// takeOptions are the flags that queue take has and run has not.
-type takeOptions struct {
-	trying
-}
-
 // TakeCommand returns the subcommand queue take.
 func TakeCommand(g *connect.Flags) *cobra.Command {
-	k := new(takeOptions)
-	o := runOptions{right: right{k.take, "took an item of", false, k.tooLate}}
+	o := runOptions{right: right{takeItem, "took an item of", false, noItem}}
 	cmd := &cobra.Command{
 		Use:   "take [flags] NAME [-- CMD [ARG...]]",
 		Short: "Take the first item that is free, and work on it",
@@ -48,11 +43,13 @@ Exit codes:
 
   CMD's own  CMD ended while this process had the item; 0 says that it is confirmed
   128+n      signal n ended CMD, or ended the waiting
-  1          there is no item to take (--try, --wait); -E chooses another number
+  1          there is no item to take (--try, --wait)
   75         the item was lost, CMD has been stopped, and another will take the item
   125        succession itself failed
   126        CMD cannot be executed
   127        CMD was not found
+
+-E chooses another for 1 (-E 9), or for all of ours (-E conflict=9,lost=10,failed=11).
 
 With -o json, without CMD, it prints an object with id, value, position and token.`,
 		Example: `  succession queue take mails -- ./send
@@ -61,15 +58,15 @@ With -o json, without CMD, it prints an object with id, value, position and toke
   succession queue take --try mails || echo "nothing to do"`,
 	}
 	o.flags(cmd)
-	k.flags(cmd, &o, "an item")
+	o.waitFlags(cmd, "an item")
 	out := ui.OutputFlag(cmd)
 	takesCommand(cmd, g, &o, func(cmd *cobra.Command, name string) error {
 		g.SayWhere(cmd, name)
 		return g.WithBackend(name, func(ctx, opening context.Context, b backend.Backend) error {
-			if k.try {
+			if o.try {
 				ctx = opening
 			}
-			return k.takeAlone(ctx, b, name, &o, func(item *queue.Item) error {
+			return o.takeAlone(ctx, b, name, func(item *queue.Item) error {
 				if *out == ui.AsJSON {
 					return ui.PrintJSON(cmd.OutOrStdout(), takenItem{item.ID, item.Value, item.Position, item.Token()})
 				}
@@ -79,9 +76,6 @@ With -o json, without CMD, it prints an object with id, value, position and toke
 	})
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := k.check(); err != nil {
-			return err
-		}
 		if len(args) > 1 && cmd.Flags().Changed("output") {
 			return errors.New("-o is for queue take without CMD: with one, only CMD prints")
 		}
@@ -99,14 +93,14 @@ type takenItem struct {
 }
 
 // takeAlone takes an item, prints it, and confirms it, also if ctx has ended by then.
-func (k *takeOptions) takeAlone(ctx context.Context, b backend.Backend, name string, o *runOptions, print func(*queue.Item) error) error {
+func (o *runOptions) takeAlone(ctx context.Context, b backend.Backend, name string, print func(*queue.Item) error) error {
 	waiting := ctx
 	if o.wait > 0 {
 		var cancel context.CancelFunc
-		waiting, cancel = context.WithTimeoutCause(ctx, o.wait, k.tooLate(name, o.wait))
+		waiting, cancel = context.WithTimeoutCause(ctx, o.wait, o.missed(name, o.wait))
 		defer cancel()
 	}
-	h, err := k.take(waiting, b, name, &elect.Options{ID: o.id})
+	h, err := o.take(waiting, b, name, &elect.Options{ID: o.id})
 	if err != nil {
 		return err
 	}
@@ -114,33 +108,33 @@ func (k *takeOptions) takeAlone(ctx context.Context, b backend.Backend, name str
 	if err := print(h.item); err != nil {
 		return err
 	}
-	return unconfirmed(h.item.Done(context.WithoutCancel(ctx)))
+	return o.unconfirmed(h.item.Done(context.WithoutCancel(ctx)))
 }
 
-func (k *takeOptions) take(ctx context.Context, b backend.Backend, name string, o *elect.Options) (held, error) {
+func takeItem(ctx context.Context, b backend.Backend, name string, o *elect.Options, now bool) (held, error) {
 	q := queue.New(b, name, &queue.Options{Options: *o})
 	take := q.Take
-	if k.try {
+	if now {
 		take = q.TryTake
 	}
 	item, err := take(ctx)
-	switch {
-	case errors.Is(err, queue.ErrEmpty):
-		return held{}, ui.Exitf(k.conflict, "there is no item to take from %q", name)
-	case err != nil:
+	if err != nil {
 		return held{}, err
 	}
 	return held{item.Term, item}, nil
 }
 
-func (k *takeOptions) tooLate(name string, wait time.Duration) error {
-	return ui.Exitf(k.conflict, "there was no item to take from %q for %v", name, wait)
+func noItem(name string, waited time.Duration) string {
+	if waited == 0 {
+		return fmt.Sprintf("there is no item to take from %q", name)
+	}
+	return fmt.Sprintf("there was no item to take from %q for %v", name, waited)
 }
 
 // unconfirmed is the exit code for an error of [queue.Item.Done].
-func unconfirmed(err error) error {
+func (o *runOptions) unconfirmed(err error) error {
 	if errors.Is(err, queue.ErrLost) {
-		return ui.Exitf(ui.ExitLost, "%w; another takes the item again", err)
+		return ui.Exitf(o.codes.lost, "%w; another takes the item again", err)
 	}
 	return err
 }

@@ -37,6 +37,9 @@ func (e *ExitError) Error() string {
 
 func (e *ExitError) Unwrap() error { return e.Err }
 
+// Asks reports whether err asks for an exit code.
+func Asks(err error) bool { return errors.As(err, new(*ExitError)) }
+
 // Exitf is an error with an exit code and a message.
 func Exitf(code int, format string, args ...any) error {
 	return &ExitError{code, fmt.Errorf(format, args...)}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"unicode"
+	"unicode/utf16"
 
 	"github.com/spf13/cobra"
 )
@@ -52,18 +53,33 @@ func PrintJSON(w io.Writer, v any) error {
 	return err
 }
 
-// Visible returns s with its control characters escaped as in JSON: what somebody else
-// chose, such as an id, is not to move the cursor of a terminal, or worse.
+// Visible returns s with its control characters escaped as in JSON, and those that show nothing
+// but change what is shown, such as the order of letters: what somebody else chose, such as an
+// id, is not to move the cursor of a terminal, look like another id, or worse.
 func Visible(s string) string {
 	var b strings.Builder
 	for _, r := range s {
-		if unicode.IsControl(r) {
-			fmt.Fprintf(&b, `\u%04x`, r)
+		if unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) {
+			for _, unit := range utf16.Encode([]rune{r}) {
+				fmt.Fprintf(&b, `\u%04x`, unit)
+			}
 		} else {
 			b.WriteRune(r)
 		}
 	}
 	return b.String()
+}
+
+// VisibleLines returns a writer that writes to w what [Visible] makes of each line.
+func VisibleLines(w io.Writer) io.Writer { return visibleLines{w} }
+
+type visibleLines struct{ w io.Writer }
+
+func (v visibleLines) Write(line []byte) (int, error) {
+	if _, err := fmt.Fprintln(v.w, Visible(strings.TrimSuffix(string(line), "\n"))); err != nil {
+		return 0, err
+	}
+	return len(line), nil
 }
 
 // PrintBytes prints b as it is. At a terminal it prints text instead, with control characters

@@ -1,0 +1,73 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/elect"
+)
+
+// The URL full:NAME is the coordinator memory:NAME when its disk is full.
+func init() {
+	backend.Register("full", func(ctx context.Context, u *backend.URL) (backend.Backend, error) {
+		b, err := backend.Open(ctx, "memory:"+u.Path)
+		return fullDisk{b}, err
+	})
+}
+
+type fullDisk struct{ backend.Backend }
+
+func (b fullDisk) Session(ctx context.Context) (backend.Session, error) {
+	s, err := b.Backend.Session(ctx)
+	return fullSession{s}, err
+}
+
+type fullSession struct{ backend.Session }
+
+func (fullSession) Put(context.Context, string, []byte, *backend.If) (backend.Version, error) {
+	return 0, fmt.Errorf("%w: no space left on device", backend.ErrUnavailable)
+}
+
+// Who cannot ask because the disk is full says so, whichever limit comes first, and does not doubt the URL.
+func TestResignOnAFullDisk(t *testing.T) {
+	for _, timeout := range []string{"1s", "1m"} {
+		synctest.Test(t, func(t *testing.T) {
+			url, c := coordinator(t)
+			b := c.Client("leader")
+			defer b.Close()
+			term, err := elect.New(b, "reports", nil).Campaign(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer term.Resign(t.Context())
+			code, _, stderr := here("--url", strings.Replace(url, "memory:", "full:", 1), "--timeout", timeout, "resign", "reports")
+			if code != 125 || !strings.Contains(stderr, "no space left on device") || strings.Contains(stderr, "--url right") {
+				t.Errorf("--timeout %s: exit code %d, standard error %q", timeout, code, stderr)
+			}
+		})
+	}
+}
+
+// The same on this machine, where the system says what is wrong.
+func TestResignWhereNothingCanBeWritten(t *testing.T) {
+	dir := t.TempDir()
+	p := start(t, "--url", "local:"+dir, "run", "--history", "0", "reports", "--", "sleep", "1000")
+	p.event("started")
+	// A folder in the place of the file makes every write of a record fail.
+	obstacle := filepath.Join(dir, "@tmp-0000000000000000")
+	if err := os.MkdirAll(filepath.Join(obstacle, "x"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	code, _, stderr := here("--url", "local:"+dir, "resign", "reports")
+	if code != 125 || !strings.Contains(stderr, obstacle) {
+		t.Errorf("exit code %d, standard error %q", code, stderr)
+	}
+}

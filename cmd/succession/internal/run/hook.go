@@ -1,0 +1,179 @@
+//go:build unix
+
+package run
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/cmd/succession/internal/run/child"
+	"github.com/succession-dev/succession/cmd/succession/internal/ui"
+	"github.com/succession-dev/succession/elect"
+)
+
+// Hooks are lines of shell that run beside the command. The one of --on-elected runs before it, as it
+// does: while this process leads, under a guard, killed in time. The one of --on-lost runs when this process
+// leads no more, so nothing has to kill it before another leads. It is bounded by the grace time.
+
+// onElected and onLost are the names of the hooks.
+const (
+	onElected = "on-elected"
+	onLost    = "on-lost"
+)
+
+const shell = "/bin/sh"
+
+// A hook is one run of a hook.
+type hook struct {
+	name  string
+	limit *time.Timer // when it takes too long
+	err   error       // why it failed
+}
+
+// tooLong tells when the hook takes too long; it never does so for nil.
+func (h *hook) tooLong() <-chan time.Time {
+	if h == nil {
+		return nil
+	}
+	return h.limit.C
+}
+
+// fail reports why the hook failed. Only the first call counts.
+func (h *hook) fail(r *reporter, t *elect.Term, err error) {
+	if h.err != nil {
+		return
+	}
+	h.err = err
+	r.warn("hook", fmt.Sprintf("the hook %s failed: %v", h.name, err), token(t), slog.String("hook", h.name), cause(err))
+}
+
+// ended reports how the hook has ended, unless that was said.
+func (h *hook) ended(r *reporter, t *elect.Term, s child.Status) {
+	h.limit.Stop()
+	switch {
+	case s.Signal != 0:
+		h.fail(r, t, fmt.Errorf("it was ended by %s", ui.SignalName(s.Signal)))
+	case s.Code != 0:
+		h.fail(r, t, fmt.Errorf("its exit code is %d", s.Code))
+	case h.err == nil:
+		r.info("hook", fmt.Sprintf("the hook %s has run", h.name), token(t), slog.String("hook", h.name))
+	}
+}
+
+// beforeCommand runs the hook of --on-elected. If it returns false, the command is not to be started: lost and err
+// are then as lead returns them.
+func (r *runner) beforeCommand(b backend.Backend, t *elect.Term) (ok, lost bool, err error) {
+	if r.o.onElected == "" {
+		return true, false, nil
+	}
+	nothing, err := os.Open(os.DevNull) // the input is for the command
+	if err != nil {
+		return false, false, err
+	}
+	defer nothing.Close()
+	l, lost, err := r.start(b, t, shell, []string{"sh", "-c", r.o.onElected}, nil, nothing)
+	if l == nil {
+		return false, lost, err
+	}
+	l.what = "the hook " + onElected
+	l.hook = &hook{name: onElected, limit: time.NewTimer(r.grace)}
+	l.attend()
+	l.hook.limit.Stop()
+	switch {
+	case l.lost != nil && r.leaving == nil:
+		return false, true, r.o.codes.exitLost()
+	case r.leaving != nil:
+		return false, l.lost != nil, &ui.ExitError{Code: ui.SignalExit(r.leaving)}
+	case l.c.Status().GuardDied:
+		return false, false, fmt.Errorf("the guard process was killed, and %s with it", l.what)
+	case l.hook.err != nil:
+		return false, false, fmt.Errorf("%s was not started: %s: %w", r.argv[0], l.what, l.hook.err)
+	}
+	return true, false, nil
+}
+
+// takesTooLong stops a hook whose time is up.
+func (l *leading) takesTooLong() {
+	l.hook.fail(l.report, l.t, fmt.Errorf("it has not ended within %v (--grace)", l.grace))
+	l.killNow("it did not end in time")
+}
+
+// termEnds starts the hook of --on-lost, once in a term. It does not block.
+func (r *runner) termEnds(t *elect.Term, why string) {
+	if r.o.onLost == "" || r.after != nil {
+		return
+	}
+	a := &after{hook: hook{name: onLost, limit: time.NewTimer(r.grace)}, done: make(chan error, 1)}
+	a.cmd = exec.Command(shell, "-c", r.o.onLost)
+	a.cmd.Env = append(r.environment(t), "SUCCESSION_REASON="+why)
+	a.cmd.Stdout, a.cmd.Stderr = os.Stdout, os.Stderr
+	a.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a terminal's signals are for the command
+	r.after = a
+	if err := a.cmd.Start(); err != nil {
+		a.done <- err
+		return
+	}
+	go func() { a.done <- a.cmd.Wait() }()
+}
+
+// An after is a run of the hook of --on-lost.
+type after struct {
+	hook
+	cmd  *exec.Cmd
+	done chan error
+}
+
+// kill kills the hook and what it has started in its process group.
+func (a *after) kill() {
+	if a.cmd.Process != nil {
+		_ = syscall.Kill(-a.cmd.Process.Pid, syscall.SIGKILL) // it may have ended
+	}
+}
+
+// afterTerm waits for the hook of --on-lost, which begins now unless it has begun: when the term has ended by
+// itself. What it does changes no exit code.
+func (r *runner) afterTerm(t *elect.Term) {
+	why := "resigned"
+	if err := t.Check(); err != nil {
+		why = reason(err).Error()
+	}
+	r.termEnds(t, why)
+	a := r.after
+	if a == nil {
+		return
+	}
+	r.after = nil
+	for {
+		select {
+		case err := <-a.done:
+			status := child.Status{}
+			if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+				ws := exit.Sys().(syscall.WaitStatus)
+				if status.Code = ws.ExitStatus(); ws.Signaled() {
+					status = child.Status{Signal: ws.Signal()}
+				}
+			} else if err != nil {
+				a.fail(r.report, t, err)
+			}
+			a.ended(r.report, t, status)
+			return
+		case <-a.limit.C:
+			a.fail(r.report, t, fmt.Errorf("it has not ended within %v (--grace)", r.grace))
+			a.kill()
+		case sig := <-r.signals:
+			if !endsWaiting(sig) {
+				break
+			}
+			if r.leaving != nil {
+				a.kill()
+			}
+			r.leaving = sig
+		}
+	}
+}
