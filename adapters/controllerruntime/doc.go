@@ -1,0 +1,36 @@
+// Package controllerruntime elects the leader among managers of controller-runtime
+// (sigs.k8s.io/controller-runtime) by an election of this project, in place of a Lease of the API
+// server. It is a module of its own, so that users of the library never see Kubernetes.
+//
+//	err := controllerruntime.Run(ctx, elect.New(b, "operator", nil), config, manager.Options{},
+//		func(ctx context.Context, m manager.Manager, t *elect.Term) error {
+//			return (&Reconciler{Client: m.GetClient(), Token: t.Token()}).SetupWithManager(m)
+//		})
+//
+// It is for controllers that must not work twice on something outside the cluster, or that run
+// where there are several clusters, or none. A controller that only writes to one API server
+// is well served by the Lease, and needs no other coordinator.
+//
+// # The manager runs within the term
+//
+// Each term gets a manager of its own, which is made when the term begins, and runs as long as that
+// lasts. Its own leader election is off. So all that package elect promises of a function holds of
+// the manager, with all its runnables: their contexts end with the term, and before another
+// can lead; a term that is resigned, as somebody asks for it, goes on to the next when all
+// of them have returned; and a process that has lost its leadership campaigns again, without a new start.
+//
+// A manager also takes the lock that it elects by as an option (LeaderElectionResourceLockInterface), so that
+// one could be made of a term. This package does not, because the manager would ask it only from time
+// to time. By default it renews every two seconds, and goes on for ten seconds when that fails. A term may
+// be over by then, and another lead.
+//
+// # What differs from a manager with its own election
+//
+// A process that does not lead has no manager: it serves no webhooks, metrics or health probes, and its
+// caches are empty, so a new leader first fills them. What is to run in every process goes into a
+// second manager beside, that needs no leader.
+//
+// A runnable that ignores its context holds up the manager, and so Run, without a bound. A request to
+// resign then waits for it. After a loss another leads meanwhile, as with every leader election: give the
+// token of the term to what the runnable writes to.
+package controllerruntime
