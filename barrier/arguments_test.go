@@ -11,6 +11,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/barrier"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/rig/bubble"
 	"github.com/succession-dev/succession/internal/view"
 	"github.com/succession-dev/succession/lock"
 	"github.com/succession-dev/succession/memory"
@@ -18,11 +19,11 @@ import (
 
 // All must give the same number. The first in line decides, and when nobody stands another one may.
 func TestNumbersDiffer(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 		all := []*call{waits(t, c, "a", 3)}
 		wrong := waits(t, c, "wrong", 2)
 		ends(t, wrong)
-		want(t, wrong.err, backend.ErrInvalid)
+		bubble.Want(t, wrong.err, backend.ErrInvalid)
 		for _, s := range []string{"start", ": 2", "says 3"} {
 			if !strings.Contains(wrong.err.Error(), s) {
 				t.Errorf("%q does not say %q", wrong.err, s)
@@ -36,20 +37,20 @@ func TestNumbersDiffer(t *testing.T) {
 		passed(t, "two of two have come", two, 0, 1)
 		empty(t, c)
 	})
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 		enters(t, c, "a", 1)
 		wrong := enters(t, c, "wrong", 2)
 		ends(t, wrong)
-		want(t, wrong.err, backend.ErrInvalid)
+		bubble.Want(t, wrong.err, backend.ErrInvalid)
 	})
 }
 
 // Those who come all at once with two numbers are sorted out.
 func TestNumbersDifferAtOnce(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 		var all []*call
 		for i := range 12 {
-			b := client(t, c, fmt.Sprint("c", i))
+			b := bubble.Client(t, c, fmt.Sprint("c", i))
 			b.Delay(time.Millisecond, 20*time.Millisecond)
 			n := 3 + i%2
 			all = append(all, start(t, b, func(ctx context.Context, _ *call) error { return barrier.New(b, "start", n, nil).Wait(ctx) }))
@@ -61,7 +62,7 @@ func TestNumbersDifferAtOnce(t *testing.T) {
 			case !k.returned():
 				waiting[3+i%2]++
 			case k.err != nil:
-				want(t, k.err, backend.ErrInvalid)
+				bubble.Want(t, k.err, backend.ErrInvalid)
 			}
 		}
 		for n, left := range waiting {
@@ -74,24 +75,24 @@ func TestNumbersDifferAtOnce(t *testing.T) {
 
 // One with another number does not wait behind others, also if somebody with its own stands between.
 func TestNumberOfSomebodyFarInFront(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 		look := make(chan bool)
 		defer close(look)
 		slow := func() func(memory.Op) { return once(memory.OpLine, func() { <-look }) }
 		waits(t, c, "a", 2)
-		hookedEnters(t, client(t, c, "b"), 3, slow())
-		hookedEnters(t, client(t, c, "c"), 2, slow()) // is counted with a
+		hookedEnters(t, bubble.Client(t, c, "b"), 3, slow())
+		hookedEnters(t, bubble.Client(t, c, "c"), 2, slow()) // is counted with a
 		wrong := waits(t, c, "wrong", 2)
 		if !wrong.returned() {
 			t.Fatal("it waits behind one with another number")
 		}
-		want(t, wrong.err, backend.ErrInvalid)
+		bubble.Want(t, wrong.err, backend.ErrInvalid)
 	})
 }
 
 func TestForeignLine(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
-		b := client(t, c, "a")
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		b := bubble.Client(t, c, "a")
 		for name, take := range map[string]func(context.Context) (*lock.Held, error){
 			"mutex": lock.NewMutex(b, "start", nil).Lock, "reader": lock.NewRWMutex(b, "start", nil).RLock,
 		} {
@@ -101,7 +102,7 @@ func TestForeignLine(t *testing.T) {
 			}
 			k := waits(t, c, "b", 1)
 			ends(t, k)
-			want(t, k.err, backend.ErrInvalid)
+			bubble.Want(t, k.err, backend.ErrInvalid)
 			if held.Check() != nil || len(c.Members("start")) != 1 {
 				t.Errorf("%s: %v, %v", name, held.Check(), c.Members("start"))
 			}
@@ -112,8 +113,8 @@ func TestForeignLine(t *testing.T) {
 
 func TestForeignRecord(t *testing.T) {
 	for _, value := range []string{"", "x", `{"succession":1,"fence":7}`, `{"rounds":[{"a":1}]}{}`, `{"rounds":[{"a":"b"}]}`} {
-		bubble(t, func(t *testing.T, c *memory.Coordinator) {
-			b := client(t, c, "a")
+		bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+			b := bubble.Client(t, c, "a")
 			s, err := b.Session(t.Context())
 			if err != nil {
 				t.Fatal(err)
@@ -122,7 +123,7 @@ func TestForeignRecord(t *testing.T) {
 				t.Fatal(err)
 			}
 			err = barrier.New(b, "start", 1, nil).Wait(t.Context())
-			want(t, err, backend.ErrInvalid)
+			bubble.Want(t, err, backend.ErrInvalid)
 			if err == nil || !strings.Contains(err.Error(), "start-open") {
 				t.Errorf("%v does not name the record", err)
 			}
@@ -135,31 +136,31 @@ func TestForeignRecord(t *testing.T) {
 }
 
 func TestArguments(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
-		a := client(t, c, "a")
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		a := bubble.Client(t, c, "a")
 		for _, n := range []int{0, -1, 5001} {
 			err := barrier.New(a, "start", n, nil).Wait(t.Context())
-			want(t, err, backend.ErrInvalid)
+			bubble.Want(t, err, backend.ErrInvalid)
 			_, err = barrier.NewDouble(a, "start", n, nil).Enter(t.Context())
-			want(t, err, backend.ErrInvalid)
+			bubble.Want(t, err, backend.ErrInvalid)
 			if !strings.Contains(err.Error(), "start") || !strings.Contains(err.Error(), fmt.Sprint(n)) {
 				t.Error(err)
 			}
 		}
-		want(t, barrier.New(a, "no//name", 2, nil).Wait(t.Context()), backend.ErrInvalid)
-		want(t, barrier.New(a, "start", 2, &elect.Options{ID: "two\nlines"}).Wait(t.Context()), backend.ErrInvalid)
-		want(t, barrier.New(a, "start", 2, &elect.Options{Value: strings.Repeat("x", backend.MaxValue)}).Wait(t.Context()), backend.ErrInvalid)
+		bubble.Want(t, barrier.New(a, "no//name", 2, nil).Wait(t.Context()), backend.ErrInvalid)
+		bubble.Want(t, barrier.New(a, "start", 2, &elect.Options{ID: "two\nlines"}).Wait(t.Context()), backend.ErrInvalid)
+		bubble.Want(t, barrier.New(a, "start", 2, &elect.Options{Value: strings.Repeat("x", backend.MaxValue)}).Wait(t.Context()), backend.ErrInvalid)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		want(t, barrier.New(a, "start", 2, nil).Wait(ctx), context.DeadlineExceeded)
+		bubble.Want(t, barrier.New(a, "start", 2, nil).Wait(ctx), context.DeadlineExceeded)
 		empty(t, c)
 	})
 }
 
 // The value of a participant is shown to others behind the number.
 func TestValue(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
-		b := client(t, c, "a")
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		b := bubble.Client(t, c, "a")
 		k := start(t, b, func(ctx context.Context, _ *call) error {
 			return barrier.New(b, "start", 2, &elect.Options{ID: "me", Value: "here"}).Wait(ctx)
 		})
@@ -171,30 +172,14 @@ func TestValue(t *testing.T) {
 	})
 }
 
-// Of methods with the same name the one that is embedded less deeply counts.
-type (
-	deeper struct{ deep }
-	deep   struct{ backend.Session }
-)
-
 func TestUnsupported(t *testing.T) {
-	for what, without := range map[string]func(deeper) backend.Session{
-		"shared members": func(d deeper) backend.Session {
-			return struct {
-				backend.NoShares
-				deeper
-			}{deeper: d}
-		},
-		"records": func(d deeper) backend.Session {
-			return struct {
-				backend.NoRecords
-				deeper
-			}{deeper: d}
-		},
+	for what, without := range map[string]func(backend.Session) backend.Session{
+		"shared members": bubble.NoShares,
+		"records":        bubble.NoRecords,
 	} {
-		bubble(t, func(t *testing.T, c *memory.Coordinator) {
-			err := barrier.New(view.Of(client(t, c, "a"), func(s backend.Session) backend.Session { return without(deeper{deep{s}}) }), "start", 1, nil).Wait(t.Context())
-			want(t, err, errors.ErrUnsupported)
+		bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+			err := barrier.New(view.Of(bubble.Client(t, c, "a"), without), "start", 1, nil).Wait(t.Context())
+			bubble.Want(t, err, errors.ErrUnsupported)
 			if err == nil || !strings.Contains(err.Error(), "no "+what) {
 				t.Errorf("%v does not say that there are no %s", err, what)
 			}

@@ -2,7 +2,6 @@ package barrier_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -13,32 +12,11 @@ import (
 
 	"github.com/succession-dev/succession/barrier"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/rig/bubble"
 	"github.com/succession-dev/succession/memory"
 )
 
-const ttl = 10 * time.Second
-
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// bubble runs f in virtual time against a coordinator of its own.
-func bubble(t *testing.T, f func(t *testing.T, c *memory.Coordinator)) {
-	t.Helper()
-	synctest.Test(t, func(t *testing.T) { f(t, memory.New(&memory.Options{TTL: ttl})) })
-}
-
-func client(t *testing.T, c *memory.Coordinator, name string) *memory.Backend {
-	t.Helper()
-	b := c.Client(name)
-	t.Cleanup(func() { b.Close() })
-	return b
-}
-
-func want(t *testing.T, err, target error) {
-	t.Helper()
-	if !errors.Is(err, target) {
-		t.Errorf("got %v, want %v", err, target)
-	}
-}
 
 // A call is one that waits in the background.
 type call struct {
@@ -64,14 +42,14 @@ func start(t *testing.T, b *memory.Backend, f func(context.Context, *call) error
 // waits has a client of its own wait for the barrier "start" of n.
 func waits(t *testing.T, c *memory.Coordinator, name string, n int) *call {
 	t.Helper()
-	b := client(t, c, name)
+	b := bubble.Client(t, c, name)
 	return start(t, b, func(ctx context.Context, _ *call) error { return barrier.New(b, "start", n, nil).Wait(ctx) })
 }
 
 // enters has a client of its own enter the double barrier "start" of n.
 func enters(t *testing.T, c *memory.Coordinator, name string, n int) *call {
 	t.Helper()
-	b := client(t, c, name)
+	b := bubble.Client(t, c, name)
 	return start(t, b, func(ctx context.Context, k *call) (err error) {
 		k.in, err = barrier.NewDouble(b, "start", n, nil).Enter(ctx)
 		return err
@@ -126,7 +104,7 @@ func empty(t *testing.T, c *memory.Coordinator) {
 
 // The barrier opens for n, and for no more of those who wait.
 func TestOpens(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 		var all []*call
 		for i := range 8 {
 			all = append(all, waits(t, c, fmt.Sprint("c", i), 3))
@@ -140,7 +118,7 @@ func TestOpens(t *testing.T) {
 		all[7].cancel()
 		for _, k := range all[6:] {
 			ends(t, k)
-			want(t, k.err, context.Canceled)
+			bubble.Want(t, k.err, context.Canceled)
 		}
 		empty(t, c)
 	})
@@ -148,10 +126,10 @@ func TestOpens(t *testing.T) {
 
 // Those who come while nobody can count are let in round by round, and no round is larger than n.
 func TestManyAtOnce(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 		var all []*call
 		for i := range 10 {
-			b := client(t, c, fmt.Sprint("c", i))
+			b := bubble.Client(t, c, fmt.Sprint("c", i))
 			b.Delay(time.Millisecond, 20*time.Millisecond)
 			all = append(all, start(t, b, func(ctx context.Context, k *call) (err error) {
 				k.in, err = barrier.NewDouble(b, "start", 3, nil).Enter(ctx)
@@ -185,7 +163,7 @@ func TestTheDeadDoNotCount(t *testing.T) {
 	for name, dies := range map[string]func(*call){
 		"killed": func(k *call) {
 			k.b.Kill()
-			time.Sleep(2 * ttl)
+			time.Sleep(2 * bubble.TTL)
 		},
 		"gives up": func(k *call) {
 			k.cancel()
@@ -194,7 +172,7 @@ func TestTheDeadDoNotCount(t *testing.T) {
 	} {
 		for dead := range 3 {
 			t.Run(fmt.Sprint(name, " as number ", dead), func(t *testing.T) {
-				bubble(t, func(t *testing.T, c *memory.Coordinator) {
+				bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 					var all []*call
 					for i := range 3 {
 						all = append(all, waits(t, c, fmt.Sprint("c", i), 4))
@@ -215,11 +193,11 @@ func TestTheDeadDoNotCount(t *testing.T) {
 // One whose session ends joins again, and counts once.
 func TestExpiredCountsOnce(t *testing.T) {
 	for who := range 2 {
-		bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 			all := []*call{waits(t, c, "a", 3), waits(t, c, "b", 3)}
 			for range 5 {
 				all[who].b.Expire()
-				time.Sleep(ttl)
+				time.Sleep(bubble.TTL)
 			}
 			passed(t, "two stand", all)
 			all = append(all, waits(t, c, "c", 3))
@@ -236,8 +214,8 @@ func TestLostAnswer(t *testing.T) {
 	} {
 		for _, op := range []memory.Op{memory.OpPut, memory.OpAhead, memory.OpGet, memory.OpLine, memory.OpWatchLine, memory.OpWatch} {
 			t.Run(fmt.Sprint(name, " of ", op), func(t *testing.T) {
-				bubble(t, func(t *testing.T, c *memory.Coordinator) {
-					a := client(t, c, "a")
+				bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+					a := bubble.Client(t, c, "a")
 					lose(a, op)
 					all := []*call{start(t, a, func(ctx context.Context, _ *call) error { return barrier.New(a, "start", 3, nil).Wait(ctx) })}
 					all = append(all, waits(t, c, "b", 3), waits(t, c, "c", 3))
@@ -257,8 +235,8 @@ func TestLostAnswer(t *testing.T) {
 // So it is in a double barrier, where those who were counted stay in line.
 func TestLostAnswerInside(t *testing.T) {
 	for _, lose := range []func(*memory.Backend, ...memory.Op){(*memory.Backend).LoseAnswer, (*memory.Backend).LoseRequest} {
-		bubble(t, func(t *testing.T, c *memory.Coordinator) {
-			a := client(t, c, "a")
+		bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+			a := bubble.Client(t, c, "a")
 			lose(a, memory.OpPut)
 			all := []*call{hookedEnters(t, a, 2, func(memory.Op) {}), enters(t, c, "b", 2)}
 			time.Sleep(time.Second)
@@ -270,31 +248,31 @@ func TestLostAnswerInside(t *testing.T) {
 // One who is cut off stands, so it is counted. When it comes back after the end of its session it
 // finds that it was, and does not wait for the next round.
 func TestCountedWhileCutOff(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 		all := []*call{waits(t, c, "a", 3), waits(t, c, "b", 3)}
 		all[1].b.Cut()
 		all = append(all, waits(t, c, "c", 3))
 		passed(t, "one of three is cut off", all, 0, 2)
-		time.Sleep(2 * ttl)
+		time.Sleep(2 * bubble.TTL)
 		if n := len(c.Members("start")); n != 0 {
 			t.Fatalf("%d stand: the session has not ended", n)
 		}
 		all[1].b.Heal()
-		time.Sleep(ttl)
+		time.Sleep(bubble.TTL)
 		passed(t, "it is back", all, 0, 1, 2)
 		empty(t, c)
 	})
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 		all := []*call{enters(t, c, "a", 3), enters(t, c, "b", 3)}
 		all[1].b.Cut()
 		all = append(all, enters(t, c, "c", 3))
 		passed(t, "one of three is cut off", all, 0, 2)
 		one, two := leaves(t, all[0]), leaves(t, all[2])
-		time.Sleep(2 * ttl)
+		time.Sleep(2 * bubble.TTL)
 		passed(t, "the session of the third has ended", []*call{one, two}, 0, 1)
 		all[1].b.Heal()
 		ends(t, all[1])
-		want(t, all[1].err, elect.ErrLost)
+		bubble.Want(t, all[1].err, elect.ErrLost)
 		empty(t, c)
 	})
 }
@@ -313,7 +291,7 @@ func woken(c *memory.Coordinator, since memory.Counts, but ...string) (names []s
 
 // A join wakes whoever counts, an exit also whoever stands just behind, and the opening all.
 func TestWoken(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 		const n = 20
 		var all []*call
 		for i := range n {
@@ -362,7 +340,7 @@ func TestWoken(t *testing.T) {
 
 // What a participant costs.
 func TestRequests(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 		waits(t, c, "a", 3)
 		ops := func(since memory.Counts, client string) (ops []string) {
 			for s, n := range c.Requests().Since(since) {
@@ -392,10 +370,10 @@ func TestRequests(t *testing.T) {
 
 // If an operator deletes the record while some wait, the barrier opens all the same.
 func TestRecordDeleted(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 		waits(t, c, "one", 1) // writes the record
 		all := []*call{waits(t, c, "a", 3), waits(t, c, "b", 3)}
-		s, err := client(t, c, "oper").Session(t.Context())
+		s, err := bubble.Client(t, c, "oper").Session(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/succession-dev/succession/barrier"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/rig/bubble"
 	"github.com/succession-dev/succession/memory"
 )
 
@@ -41,7 +42,7 @@ func disturb(ctx context.Context, r *rand.Rand, clients []*memory.Backend, early
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(time.Duration(r.Int64N(int64(ttl)) / (1 + r.Int64N(20)))):
+		case <-time.After(time.Duration(r.Int64N(int64(bubble.TTL)) / (1 + r.Int64N(20)))):
 		}
 	}
 	for _, b := range clients {
@@ -51,12 +52,12 @@ func disturb(ctx context.Context, r *rand.Rand, clients []*memory.Backend, early
 
 // rig has n clients, each of which does rounds one after the other, under faults. All must end.
 func rig(t *testing.T, seed uint64, n int, early bool, rounds func(ctx context.Context, i int, b *memory.Backend) error) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		var clients []*memory.Backend
 		results := make(chan error, n)
 		for i := range n {
-			b := client(t, c, fmt.Sprint("c", i))
+			b := bubble.Client(t, c, fmt.Sprint("c", i))
 			b.Delay(time.Duration(r.IntN(20))*time.Millisecond, time.Duration(r.IntN(20))*time.Millisecond)
 			clients = append(clients, b)
 			go func() { results <- rounds(t.Context(), i, b) }()
@@ -80,7 +81,7 @@ func rig(t *testing.T, seed uint64, n int, early bool, rounds func(ctx context.C
 		}
 		stop()
 		<-disturbed
-		time.Sleep(3 * ttl)
+		time.Sleep(3 * bubble.TTL)
 		empty(t, c)
 	})
 }
@@ -95,7 +96,7 @@ func TestChaos(t *testing.T) {
 		rig(t, run, n, true, func(ctx context.Context, i int, b *memory.Backend) error {
 			br := barrier.New(b, "start", n, nil)
 			for round := 1; round <= times; round++ {
-				time.Sleep(rand.N(ttl / 2))
+				time.Sleep(rand.N(bubble.TTL / 2))
 				mu.Lock()
 				calls[i] = round
 				mu.Unlock()
@@ -135,9 +136,9 @@ func TestDoubleChaos(t *testing.T) {
 			return was
 		}
 		rig(t, run, n, false, func(ctx context.Context, i int, b *memory.Backend) error {
-			d := barrier.NewDouble(b, "start", n, &elect.Options{ResignTimeout: ttl})
+			d := barrier.NewDouble(b, "start", n, &elect.Options{ResignTimeout: bubble.TTL})
 			for round := 1; round <= times; round++ {
-				time.Sleep(rand.N(ttl / 2))
+				time.Sleep(rand.N(bubble.TTL / 2))
 				set(i, state{round: round})
 				in, err := d.Enter(ctx)
 				if errors.Is(err, elect.ErrLost) {
@@ -151,7 +152,7 @@ func TestDoubleChaos(t *testing.T) {
 				}
 				select {
 				case <-in.Context().Done():
-				case <-time.After(rand.N(ttl / 10)):
+				case <-time.After(rand.N(bubble.TTL / 10)):
 				}
 				set(i, state{round: round, inside: in, over: true})
 				if err := in.Leave(ctx); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/barrier"
+	"github.com/succession-dev/succession/internal/rig/bubble"
 	"github.com/succession-dev/succession/internal/view"
 	"github.com/succession-dev/succession/memory"
 )
@@ -26,8 +27,8 @@ func (s twice) JoinShared(ctx context.Context, line, value string) (backend.Memb
 
 // A member that outlives its session is neither counted beside its successor nor waited for.
 func TestNotCountedTwice(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
-		b := view.Of(client(t, c, "a"), func(s backend.Session) backend.Session { return twice{s} })
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		b := view.Of(bubble.Client(t, c, "a"), func(s backend.Session) backend.Session { return twice{s} })
 		all := []*call{start(t, nil, func(ctx context.Context, _ *call) error { return barrier.New(b, "start", 3, nil).Wait(ctx) })}
 		for i := range 5 {
 			passed(t, fmt.Sprint(len(all), " have come"), all, []int{0, 1, 2}[:len(all)/3*3]...)
@@ -78,10 +79,10 @@ func hookedEnters(t *testing.T, b *memory.Backend, n int, before func(memory.Op)
 // One who takes itself for the one who counts, because the barrier has just opened for it, does not
 // open it again.
 func TestCountsTooLate(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 		joined, look := make(chan bool), make(chan bool)
-		a := hookedEnters(t, client(t, c, "a"), 2, once(memory.OpPut, func() { <-joined }))
-		b := hookedEnters(t, client(t, c, "b"), 2, once(memory.OpLine, func() {
+		a := hookedEnters(t, bubble.Client(t, c, "a"), 2, once(memory.OpPut, func() { <-joined }))
+		b := hookedEnters(t, bubble.Client(t, c, "b"), 2, once(memory.OpLine, func() {
 			close(joined)
 			<-look
 		}))
@@ -96,8 +97,8 @@ func TestCountsTooLate(t *testing.T) {
 
 // One who has gone by the time that it writes opens for nobody.
 func TestWriterMustStand(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
-		a := hookedEnters(t, client(t, c, "a"), 2, once(memory.OpPut, func() { c.Remove("start", c.Members("start")[0].Key) }))
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		a := hookedEnters(t, bubble.Client(t, c, "a"), 2, once(memory.OpPut, func() { c.Remove("start", c.Members("start")[0].Key) }))
 		b := enters(t, c, "b", 2)
 		time.Sleep(time.Second)
 		passed(t, "two have come", []*call{a, b}, 0, 1)
@@ -109,14 +110,14 @@ func TestWriterMustStand(t *testing.T) {
 
 // After a write that was lost, whoever counts looks again at who stands.
 func TestCountsAgain(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
-		first := client(t, c, "a")
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		first := bubble.Client(t, c, "a")
 		first.LoseRequest(memory.OpPut)
 		a := hookedEnters(t, first, 2, once(memory.OpPut, func() {
 			c.Remove("start", c.Members("start")[1].Key)
 		}))
 		b := enters(t, c, "b", 2)
-		time.Sleep(2 * ttl) // b does not learn at once that it was removed
+		time.Sleep(2 * bubble.TTL) // b does not learn at once that it was removed
 		passed(t, "two have come", []*call{a, b}, 0, 1)
 		if err := errors.Join(a.in.Check(), b.in.Check()); err != nil {
 			t.Error(err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/rig/bubble"
 	"github.com/succession-dev/succession/memory"
 )
 
@@ -27,7 +28,7 @@ func round(t *testing.T, c *memory.Coordinator, name string, n int) []*call {
 // Nobody has left before all have, in whatever order they do.
 func TestLeave(t *testing.T) {
 	for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {1, 0, 2}, {1, 2, 0}} {
-		bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 			inside := round(t, c, "c", 3)
 			other := round(t, c, "d", 3) // those who come later are a round of their own
 			var left []*call
@@ -56,7 +57,7 @@ func TestTheDeadHaveLeft(t *testing.T) {
 	for what, dies := range map[string]func(*memory.Backend){"killed": (*memory.Backend).Kill, "expired": (*memory.Backend).Expire, "cut off": (*memory.Backend).Cut} {
 		for dead := range 3 {
 			t.Run(fmt.Sprint(what, " as number ", dead), func(t *testing.T) {
-				bubble(t, func(t *testing.T, c *memory.Coordinator) {
+				bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 					all := round(t, c, "c", 3)
 					var left []*call
 					for i, k := range all {
@@ -66,9 +67,9 @@ func TestTheDeadHaveLeft(t *testing.T) {
 					}
 					passed(t, "two of three have called Leave", left)
 					dies(all[dead].b)
-					time.Sleep(2 * ttl)
+					time.Sleep(2 * bubble.TTL)
 					passed(t, "the third has died", left, 0, 1)
-					want(t, all[dead].in.Check(), elect.ErrLost)
+					bubble.Want(t, all[dead].in.Check(), elect.ErrLost)
 					empty(t, c)
 				})
 			})
@@ -78,7 +79,7 @@ func TestTheDeadHaveLeft(t *testing.T) {
 
 // One who was lost waits for the others all the same.
 func TestLeaveOfTheLost(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 		all := round(t, c, "c", 3)
 		all[0].b.Expire()
 		<-all[0].in.Context().Done()
@@ -86,8 +87,8 @@ func TestLeaveOfTheLost(t *testing.T) {
 		passed(t, "one is lost, and one leaves", left)
 		left = append(left, leaves(t, all[2]))
 		passed(t, "the last leaves", left, 0, 1, 2)
-		want(t, all[0].in.Check(), elect.ErrLost)
-		want(t, all[1].in.Check(), elect.ErrResigned)
+		bubble.Want(t, all[0].in.Check(), elect.ErrLost)
+		bubble.Want(t, all[1].in.Check(), elect.ErrResigned)
 		empty(t, c)
 	})
 }
@@ -95,7 +96,7 @@ func TestLeaveOfTheLost(t *testing.T) {
 // One whose session ends while it waits for the others waits on.
 func TestExpiredWhileLeaving(t *testing.T) {
 	for who := range 3 {
-		bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 			all := round(t, c, "c", 3)
 			var left []*call
 			for i, k := range all {
@@ -104,10 +105,10 @@ func TestExpiredWhileLeaving(t *testing.T) {
 				}
 			}
 			all[who].b.Expire()
-			time.Sleep(ttl)
+			time.Sleep(bubble.TTL)
 			passed(t, "one is still inside", left)
 			left = append(left, leaves(t, all[(who+1)%3]))
-			time.Sleep(ttl)
+			time.Sleep(bubble.TTL)
 			passed(t, "the last leaves", left, 0, 1, 2)
 			empty(t, c)
 		})
@@ -117,13 +118,13 @@ func TestExpiredWhileLeaving(t *testing.T) {
 // Whoever does not wait for the others any longer leaves, and they can too.
 func TestLeaveEndsWithItsContext(t *testing.T) {
 	for who := range 3 {
-		bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 			all := round(t, c, "c", 3)
 			k := leaves(t, all[who])
 			passed(t, "the others are inside", []*call{k})
 			k.cancel()
 			ends(t, k)
-			want(t, k.err, context.Canceled)
+			bubble.Want(t, k.err, context.Canceled)
 			if n := len(c.Members("start")); n != 2 {
 				t.Errorf("%d stand in line", n)
 			}
@@ -136,17 +137,17 @@ func TestLeaveEndsWithItsContext(t *testing.T) {
 
 // While the coordinator cannot be reached, Leave waits.
 func TestLeaveWaitsForTheCoordinator(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 		all := round(t, c, "c", 2)
 		c.Pause()
 		k := leaves(t, all[1])
-		time.Sleep(ttl / 2)
+		time.Sleep(bubble.TTL / 2)
 		passed(t, "the coordinator is paused", []*call{k})
 		c.Resume()
-		time.Sleep(ttl)
+		time.Sleep(bubble.TTL)
 		passed(t, "one is inside", []*call{k})
 		last := leaves(t, all[0])
-		time.Sleep(ttl)
+		time.Sleep(bubble.TTL)
 		passed(t, "all have left", []*call{k, last}, 0, 1)
 		empty(t, c)
 	})
@@ -154,10 +155,10 @@ func TestLeaveWaitsForTheCoordinator(t *testing.T) {
 
 // An exit wakes the first of the round, and the exit of the first wakes all.
 func TestLeaveWakesOne(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 		const n = 20
 		all := round(t, c, "c", n)
-		time.Sleep(ttl / 2)
+		time.Sleep(bubble.TTL / 2)
 		var left []*call
 		asked := c.Requests()
 		for i, k := range all {
@@ -194,7 +195,7 @@ func TestLeaveWakesOne(t *testing.T) {
 
 // Whoever is inside writes, and not afterwards.
 func TestInsideWrites(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 		all := round(t, c, "c", 2)
 		if _, err := all[0].in.Put(t.Context(), "start-result", []byte("7"), 0); err != nil {
 			t.Error(err)
@@ -202,7 +203,7 @@ func TestInsideWrites(t *testing.T) {
 		left := []*call{leaves(t, all[0]), leaves(t, all[1])}
 		passed(t, "all have called Leave", left, 0, 1)
 		_, err := all[0].in.Put(t.Context(), "start-result", []byte("8"), 0)
-		want(t, err, backend.ErrNotMember)
-		want(t, all[0].in.Check(), elect.ErrResigned)
+		bubble.Want(t, err, backend.ErrNotMember)
+		bubble.Want(t, all[0].in.Check(), elect.ErrResigned)
 	})
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/group"
+	"github.com/succession-dev/succession/internal/rig/bubble"
 	"github.com/succession-dev/succession/memory"
 )
 
@@ -96,7 +97,7 @@ func of(owners map[string]string, id string) string {
 // At each change only the items of who came or went move, all items are owned, each by one; and who
 // returns finds its own again.
 func TestAssign(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 		items, d := someItems(20), newDesk(t)
 		var before map[string]string
 		check := func(what, who string) map[string]string {
@@ -114,13 +115,13 @@ func TestAssign(t *testing.T) {
 			return now
 		}
 		ctxA, leaveA := context.WithCancel(t.Context())
-		endedA := d.member(ctxA, client(t, c, "a"), "a", items)
+		endedA := d.member(ctxA, bubble.Client(t, c, "a"), "a", items)
 		check("a joins", "a")
-		b := client(t, c, "b")
+		b := bubble.Client(t, c, "b")
 		d.member(t.Context(), b, "b", items)
 		check("b joins", "b")
 		ctxC, leaveC := context.WithCancel(t.Context())
-		endedC := d.member(ctxC, client(t, c, "c"), "c", items)
+		endedC := d.member(ctxC, bubble.Client(t, c, "c"), "c", items)
 		three := check("c joins", "c")
 		for _, id := range []string{"a", "b", "c"} {
 			if of(three, id) == "" {
@@ -129,24 +130,24 @@ func TestAssign(t *testing.T) {
 		}
 
 		b.Kill()
-		time.Sleep(2 * ttl)
+		time.Sleep(2 * bubble.TTL)
 		check("b crashes", "b")
 		leaveA()
-		want(t, <-endedA, context.Canceled)
+		bubble.Want(t, <-endedA, context.Canceled)
 		check("a leaves", "a")
-		d.member(t.Context(), client(t, c, "b again"), "b", items)
+		d.member(t.Context(), bubble.Client(t, c, "b again"), "b", items)
 		check("b returns", "b")
 		ctxA, leaveA = context.WithCancel(t.Context())
-		endedA = d.member(ctxA, client(t, c, "a again"), "a", items)
+		endedA = d.member(ctxA, bubble.Client(t, c, "a again"), "a", items)
 		again := check("a returns", "a")
 		if !maps.Equal(three, again) {
 			t.Errorf("those who have returned do not have what was theirs:\n%v\n%v", three, again)
 		}
 		leaveA()
-		want(t, <-endedA, context.Canceled)
+		bubble.Want(t, <-endedA, context.Canceled)
 		check("a leaves again", "a")
 		leaveC()
-		want(t, <-endedC, context.Canceled)
+		bubble.Want(t, <-endedC, context.Canceled)
 		check("c leaves too", "c")
 	})
 }
@@ -154,13 +155,13 @@ func TestAssign(t *testing.T) {
 // Members that come, go, crash and are cut off never work on an item at the same time, and in the
 // end all is owned.
 func TestAssignThroughFaults(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 		items, d := someItems(10), newDesk(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		var all []*memory.Backend
 		for i := range 4 {
-			b := client(t, c, fmt.Sprint(i))
+			b := bubble.Client(t, c, fmt.Sprint(i))
 			b.Delay(time.Millisecond, time.Millisecond)
 			all = append(all, b)
 			running.Go(func() {
@@ -189,7 +190,7 @@ func TestAssignThroughFaults(t *testing.T) {
 				b.Expire()
 			case 1:
 				b.Cut()
-				time.AfterFunc(2*ttl, b.Heal)
+				time.AfterFunc(2*bubble.TTL, b.Heal)
 			case 2:
 				c.Remove("workers", c.Members("workers")[0].Key)
 			case 4:
@@ -198,9 +199,9 @@ func TestAssignThroughFaults(t *testing.T) {
 				b.LoseAnswer(memory.OpLeave)
 				c.Restart()
 			}
-			time.Sleep(ttl / 2)
+			time.Sleep(bubble.TTL / 2)
 		}
-		time.Sleep(4 * ttl)
+		time.Sleep(4 * bubble.TTL)
 		if n := len(c.Members("workers")); n != 4 {
 			t.Errorf("%d are present, want 4", n)
 		}
@@ -219,20 +220,20 @@ func TestAssignThroughFaults(t *testing.T) {
 
 // Of two members with the same ID, one works and the other waits.
 func TestAssignToTwoWithOneID(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 		items, d := someItems(20), newDesk(t)
-		b := client(t, c, "first")
+		b := bubble.Client(t, c, "first")
 		d.member(t.Context(), b, "a", items)
 		if got := d.owners(); len(got) != len(items) {
 			t.Errorf("owned are %v", got)
 		}
 		tokens := maps.Clone(d.last)
-		d.member(t.Context(), client(t, c, "second"), "a", items)
+		d.member(t.Context(), bubble.Client(t, c, "second"), "a", items)
 		if got := d.owners(); len(got) != len(items) || !maps.Equal(tokens, d.last) {
 			t.Errorf("the second has changed something: %v, %v", got, d.last)
 		}
 		b.Kill()
-		time.Sleep(2 * ttl)
+		time.Sleep(2 * bubble.TTL)
 		if got := d.owners(); len(got) != len(items) {
 			t.Errorf("after the first has crashed, owned are %v", got)
 		}
@@ -241,7 +242,7 @@ func TestAssignToTwoWithOneID(t *testing.T) {
 
 // When Assign returns, all work has returned, and all items have been handed on.
 func TestAssignWaitsForWork(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 		enough, failed := errors.New("enough"), errors.New("failed")
 		for _, tt := range []struct {
 			name string
@@ -254,7 +255,7 @@ func TestAssignWaitsForWork(t *testing.T) {
 			{"work fails", nil, failed},
 		} {
 			ctx, cancel := context.WithCancelCause(t.Context())
-			p := join(t, client(t, c, tt.name), "a", "")
+			p := join(t, bubble.Client(t, c, tt.name), "a", "")
 			ended, slow := make(chan error, 1), 0
 			var mu sync.Mutex
 			go func() {
@@ -282,7 +283,7 @@ func TestAssignWaitsForWork(t *testing.T) {
 			if stands := len(c.Members("workers-item-y")); stands != 1 {
 				t.Errorf("%s: %d stand for an item while its work goes on", tt.name, stands)
 			}
-			want(t, <-ended, tt.want)
+			bubble.Want(t, <-ended, tt.want)
 			if min := 2; slow < min {
 				t.Errorf("%s: %d works have returned", tt.name, slow)
 			}
@@ -299,15 +300,15 @@ func TestAssignWaitsForWork(t *testing.T) {
 
 // An item whose work has returned nil stays with its member, and is begun again by the next.
 func TestAssignDone(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 		begun := make(chan string, 10)
 		member := func(ctx context.Context, id string) {
-			p := join(t, client(t, c, id), id, "")
+			p := join(t, bubble.Client(t, c, id), id, "")
 			go p.Assign(ctx, []string{"x"}, func(_ context.Context, item string, t *elect.Term) error {
 				begun <- id
 				return nil
 			})
-			time.Sleep(2 * ttl)
+			time.Sleep(2 * bubble.TTL)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		member(ctx, "a")
@@ -328,9 +329,9 @@ func TestAssignDone(t *testing.T) {
 
 // Without an ID in the options, a member still has one, and its share.
 func TestAssignWithoutID(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 		d := newDesk(t)
-		d.member(t.Context(), client(t, c, "a"), "", someItems(3))
+		d.member(t.Context(), bubble.Client(t, c, "a"), "", someItems(3))
 		if got := d.owners(); len(got) != 3 {
 			t.Errorf("owned are %v", got)
 		}
@@ -338,13 +339,13 @@ func TestAssignWithoutID(t *testing.T) {
 }
 
 func TestOwners(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 		items := []string{"x", "/var/log/mail.log", ".", "日本_x"}
-		watcher := group.New(client(t, c, "watcher"), "workers", nil)
+		watcher := group.New(bubble.Client(t, c, "watcher"), "workers", nil)
 		owners := func(items ...string) map[string]group.Owner {
 			t.Helper()
 			byItem := make(map[string]group.Owner)
-			for i, o := range must[[]group.Owner](t)(watcher.Owners(t.Context(), items...)) {
+			for i, o := range bubble.Must[[]group.Owner](t)(watcher.Owners(t.Context(), items...)) {
 				if len(items) > 0 && o.Item != items[i] {
 					t.Errorf("owner %d is of %s, want %s", i, o.Item, items[i])
 				}
@@ -361,7 +362,7 @@ func TestOwners(t *testing.T) {
 		began := time.Now().UTC()
 		d := newDesk(t)
 		ctx, cancel := context.WithCancel(t.Context())
-		ended := d.member(ctx, client(t, c, "a"), "a", items)
+		ended := d.member(ctx, bubble.Client(t, c, "a"), "a", items)
 		d.owners()
 		for _, all := range []map[string]group.Owner{owners(), owners(items...)} {
 			if len(all) != len(items) {
@@ -382,7 +383,7 @@ func TestOwners(t *testing.T) {
 		}
 
 		// Whoever is first in line owns the item, also before it has said so.
-		term := must[*elect.Term](t)(elect.New(client(t, c, "b"), "workers-item-x", &elect.Options{ID: "b"}).Campaign(t.Context()))
+		term := bubble.Must[*elect.Term](t)(elect.New(bubble.Client(t, c, "b"), "workers-item-x", &elect.Options{ID: "b"}).Campaign(t.Context()))
 		if o := owners("x")["x"]; o != (group.Owner{Item: "x", ID: "b", Token: term.Token(), Held: true}) {
 			t.Errorf("of one that has just begun: %+v", o)
 		}
@@ -392,10 +393,10 @@ func TestOwners(t *testing.T) {
 
 // What an item that moves costs, as the comment of Assign says.
 func TestRequestsOfAssign(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 		ctx, cancel := context.WithCancel(t.Context())
 		d := newDesk(t)
-		a, b := client(t, c, "a"), client(t, c, "b")
+		a, b := bubble.Client(t, c, "a"), bubble.Client(t, c, "b")
 		ended := d.member(ctx, a, "a", []string{"x"})
 		d.member(t.Context(), b, "b", []string{"x"})
 		if owner := d.owners()["x"]; owner != "a" {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/group"
+	"github.com/succession-dev/succession/internal/rig/bubble"
 	"github.com/succession-dev/succession/memory"
 )
 
@@ -48,24 +49,24 @@ func sees(t *testing.T, states <-chan string, want string) {
 }
 
 func TestFollow(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 		ctx, cancel := context.WithCancelCause(t.Context())
-		states, ended := follow(ctx, client(t, c, "watcher"))
+		states, ended := follow(ctx, bubble.Client(t, c, "watcher"))
 		sees(t, states, "")
-		one := join(t, client(t, c, "1"), "one", "first")
+		one := join(t, bubble.Client(t, c, "1"), "one", "first")
 		sees(t, states, "one=first")
-		join(t, client(t, c, "2"), "two", "")
+		join(t, bubble.Client(t, c, "2"), "two", "")
 		sees(t, states, "one=first two=")
 		set(t, one, "50%")
 		synctest.Wait()
 		if len(states) > 0 {
 			t.Errorf("a Set is told: %q", <-states)
 		}
-		join(t, client(t, c, "3"), "three", "")
+		join(t, bubble.Client(t, c, "3"), "three", "")
 		sees(t, states, "one=50% two= three=")
 		leave(t, one)
 		sees(t, states, "two= three=")
-		time.Sleep(5 * ttl) // many a second look
+		time.Sleep(5 * bubble.TTL) // many a second look
 		if len(states) > 0 {
 			t.Errorf("got %q, and nothing has changed", <-states)
 		}
@@ -79,8 +80,8 @@ func TestFollow(t *testing.T) {
 
 // A consumer may stop at any state, also when the context ends meanwhile.
 func TestFollowIsLeft(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
-		g := group.New(client(t, c, "watcher"), "workers", nil)
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		g := group.New(bubble.Client(t, c, "watcher"), "workers", nil)
 		for range g.Follow(t.Context()) {
 			break
 		}
@@ -95,15 +96,15 @@ func TestFollowIsLeft(t *testing.T) {
 
 // A join wakes each follower once, and costs it two reads; a Set wakes nobody.
 func TestFollowersWoken(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		one := join(t, client(t, c, "one"), "one", "")
-		b := client(t, c, "joins")
-		must[backend.Session](t)(b.Session(ctx))
+		one := join(t, bubble.Client(t, c, "one"), "one", "")
+		b := bubble.Client(t, c, "joins")
+		bubble.Must[backend.Session](t)(b.Session(ctx))
 		names := []string{"x", "y", "z"}
 		for _, name := range names {
-			states, _ := follow(ctx, client(t, c, name))
+			states, _ := follow(ctx, bubble.Client(t, c, name))
 			sees(t, states, "one=")
 		}
 		woken, sent := c.Wakeups(), c.Requests()
@@ -138,9 +139,9 @@ func TestFollowersWoken(t *testing.T) {
 // Follow lives through the end of its session, ends on the truth, and shows nobody again who had
 // gone.
 func TestFollowThroughFaults(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 		ctx, cancel := context.WithCancel(t.Context())
-		b := client(t, c, "watcher")
+		b := bubble.Client(t, c, "watcher")
 		states, ended := follow(ctx, b)
 		var last *group.Presence
 		for n := range 16 {
@@ -152,14 +153,14 @@ func TestFollowThroughFaults(t *testing.T) {
 			case 0:
 				b.Expire()
 			}
-			p := join(t, client(t, c, "m"), string(rune('a'+n)), "")
+			p := join(t, bubble.Client(t, c, "m"), string(rune('a'+n)), "")
 			if n%2 == 0 && last != nil {
 				leave(t, last)
 			}
 			last = p
-			time.Sleep(ttl)
+			time.Sleep(bubble.TTL)
 		}
-		time.Sleep(3 * ttl)
+		time.Sleep(3 * bubble.TTL)
 		gone := make(map[string]bool)
 		var before []string
 		for len(states) > 0 {
@@ -182,7 +183,7 @@ func TestFollowThroughFaults(t *testing.T) {
 			t.Errorf("the last that it saw is %v, and present are %v", before, truth)
 		}
 		cancel()
-		want(t, <-ended, context.Canceled)
+		bubble.Want(t, <-ended, context.Canceled)
 	})
 }
 
@@ -220,21 +221,21 @@ func (s *laggingSession) WatchLine(ctx context.Context, line string, after backe
 func TestFollowDoubts(t *testing.T) {
 	for _, what := range []string{"somebody joined", "somebody left", "the last one left"} {
 		t.Run(what, func(t *testing.T) {
-			bubble(t, func(t *testing.T, c *memory.Coordinator) {
+			bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
-				reader := client(t, c, "reader")
+				reader := bubble.Client(t, c, "reader")
 				line := func() *backend.Line {
-					s := must[backend.Session](t)(reader.Session(ctx))
-					l := must[backend.Line](t)(s.Line(ctx, "workers"))
+					s := bubble.Must[backend.Session](t)(reader.Session(ctx))
+					l := bubble.Must[backend.Line](t)(s.Line(ctx, "workers"))
 					return &l
 				}
-				a := client(t, c, "a")
+				a := bubble.Client(t, c, "a")
 				one := join(t, a, "one", "")
 				two := join(t, a, "two", "")
 				earlier := line()
 				newest, old := "", "one= two="
-				b := &lagging{Backend: client(t, c, "watcher")}
+				b := &lagging{Backend: bubble.Client(t, c, "watcher")}
 				states, _ := follow(ctx, b)
 				sees(t, states, old)
 				switch what {

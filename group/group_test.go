@@ -14,48 +14,17 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/group"
+	"github.com/succession-dev/succession/internal/rig/bubble"
+	"github.com/succession-dev/succession/internal/view"
 	"github.com/succession-dev/succession/memory"
 )
 
-const ttl = 10 * time.Second
-
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// bubble runs f in virtual time against a coordinator of its own.
-func bubble(t *testing.T, f func(t *testing.T, c *memory.Coordinator)) {
-	t.Helper()
-	synctest.Test(t, func(t *testing.T) { f(t, memory.New(&memory.Options{TTL: ttl})) })
-}
-
-func client(t *testing.T, c *memory.Coordinator, name string) *memory.Backend {
-	t.Helper()
-	b := c.Client(name)
-	t.Cleanup(func() { b.Close() })
-	return b
-}
-
-// must returns v, and ends the test if there is an error.
-func must[T any](t *testing.T) func(v T, err error) T {
-	return func(v T, err error) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
-}
-
-func want(t *testing.T, err, target error) {
-	t.Helper()
-	if !errors.Is(err, target) {
-		t.Errorf("got %v, want %v", err, target)
-	}
-}
 
 // join joins the group as a member with that ID, and with that value at first.
 func join(t *testing.T, b backend.Backend, id, value string) *group.Presence {
 	t.Helper()
-	p := must[*group.Presence](t)(group.New(b, "workers", &group.Options{ID: id, Value: value}).Join(t.Context()))
+	p := bubble.Must[*group.Presence](t)(group.New(b, "workers", &group.Options{ID: id, Value: value}).Join(t.Context()))
 	t.Cleanup(func() { p.Leave(context.Background()) })
 	return p
 }
@@ -71,7 +40,7 @@ func show(members []group.Member) string {
 
 func expect(t *testing.T, b backend.Backend, members string) {
 	t.Helper()
-	got := must[[]group.Member](t)(group.New(b, "workers", nil).Members(t.Context()))
+	got := bubble.Must[[]group.Member](t)(group.New(b, "workers", nil).Members(t.Context()))
 	if show(got) != members {
 		t.Errorf("present are %q, want %q", show(got), members)
 	}
@@ -80,8 +49,8 @@ func expect(t *testing.T, b backend.Backend, members string) {
 // values are the records of values, as the coordinator has them.
 func values(t *testing.T, b backend.Backend) []string {
 	t.Helper()
-	s := must[backend.Session](t)(b.Session(t.Context()))
-	return must[[]string](t)(s.List(t.Context(), "workers-values"))
+	s := bubble.Must[backend.Session](t)(b.Session(t.Context()))
+	return bubble.Must[[]string](t)(s.List(t.Context(), "workers-values"))
 }
 
 func set(t *testing.T, p *group.Presence, value string) {
@@ -99,12 +68,12 @@ func leave(t *testing.T, p *group.Presence) {
 }
 
 func TestMembers(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
-		watcher := client(t, c, "watcher")
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		watcher := bubble.Client(t, c, "watcher")
 		expect(t, watcher, "")
-		one := join(t, client(t, c, "1"), "one", "at first")
-		two := join(t, client(t, c, "2"), "two", "")
-		three := join(t, client(t, c, "3"), "three", "")
+		one := join(t, bubble.Client(t, c, "1"), "one", "at first")
+		two := join(t, bubble.Client(t, c, "2"), "two", "")
+		three := join(t, bubble.Client(t, c, "3"), "three", "")
 		expect(t, watcher, "one=at first two= three=")
 		set(t, one, "50%")
 		set(t, two, "idle")
@@ -112,7 +81,7 @@ func TestMembers(t *testing.T) {
 		set(t, one, "")
 		expect(t, watcher, "one= two=idle three=")
 
-		members := must[[]group.Member](t)(group.New(watcher, "workers", nil).Members(t.Context()))
+		members := bubble.Must[[]group.Member](t)(group.New(watcher, "workers", nil).Members(t.Context()))
 		for i, p := range []*group.Presence{one, two, three} {
 			if members[i].Token != p.Token() || i > 0 && p.Token() <= members[i-1].Token {
 				t.Errorf("member %d has token %d, and its presence %d", i, members[i].Token, p.Token())
@@ -120,7 +89,7 @@ func TestMembers(t *testing.T) {
 		}
 		leave(t, two)
 		expect(t, watcher, "one= three=")
-		want(t, context.Cause(two.Context()), elect.ErrResigned)
+		bubble.Want(t, context.Cause(two.Context()), elect.ErrResigned)
 		leave(t, two)
 		// Leave also does its work when its context has ended.
 		over, cancel := context.WithCancel(t.Context())
@@ -138,15 +107,15 @@ func TestMembers(t *testing.T) {
 
 // Who has gone, and does not know it, cannot set a value.
 func TestSetIsGuarded(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
-		a, b := client(t, c, "a"), client(t, c, "b")
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		a, b := bubble.Client(t, c, "a"), bubble.Client(t, c, "b")
 		removed, ended := join(t, a, "removed", ""), join(t, b, "ended", "")
 		c.Remove("workers", removed.Member().Key)
-		want(t, removed.Set(t.Context(), "x"), backend.ErrNotMember)
+		bubble.Want(t, removed.Set(t.Context(), "x"), backend.ErrNotMember)
 		b.Expire()
 		<-ended.Context().Done()
-		want(t, ended.Set(t.Context(), "x"), backend.ErrSessionEnded)
-		want(t, context.Cause(ended.Context()), elect.ErrLost)
+		bubble.Want(t, ended.Set(t.Context(), "x"), backend.ErrSessionEnded)
+		bubble.Want(t, context.Cause(ended.Context()), elect.ErrLost)
 		if left := values(t, a); len(left) > 0 {
 			t.Errorf("they have set %v", left)
 		}
@@ -156,26 +125,26 @@ func TestSetIsGuarded(t *testing.T) {
 // Values that the dead have left behind go when somebody joins, sixteen at a time. Those of members
 // that stand are left alone, also where these joined later.
 func TestSweep(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
-		lives := join(t, client(t, c, "lives"), "lives", "")
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		lives := join(t, bubble.Client(t, c, "lives"), "lives", "")
 		set(t, lives, "here")
 		for i := range 20 {
-			b := client(t, c, fmt.Sprint("dies", i))
+			b := bubble.Client(t, c, fmt.Sprint("dies", i))
 			set(t, join(t, b, fmt.Sprint("dies", i), ""), "x")
 			b.Kill()
 		}
-		watcher := client(t, c, "watcher")
+		watcher := bubble.Client(t, c, "watcher")
 		if n := len(values(t, watcher)); n != 21 {
 			t.Fatalf("%d values, want 21", n)
 		}
-		join(t, client(t, c, "early"), "early", "") // all stand: their sessions have not ended
+		join(t, bubble.Client(t, c, "early"), "early", "") // all stand: their sessions have not ended
 		if n := len(values(t, watcher)); n != 21 {
 			t.Fatalf("%d values after a join, while all stand; want 21", n)
 		}
-		time.Sleep(2 * ttl)
+		time.Sleep(2 * bubble.TTL)
 		expect(t, watcher, "lives=here early=")
 		for _, n := range []int{5, 1} {
-			join(t, client(t, c, "next"), "next", "")
+			join(t, bubble.Client(t, c, "next"), "next", "")
 			if got := len(values(t, watcher)); got != n {
 				t.Errorf("%d values are left, want %d", got, n)
 			}
@@ -214,11 +183,11 @@ func (s *hooked) Line(ctx context.Context, line string) (backend.Line, error) {
 
 // The line that a sweep reads may be as old as its own join. Whoever joined after that stands.
 func TestSweepSparesTheNewest(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
-		a, watcher := client(t, c, "a"), client(t, c, "watcher")
-		b := lacking{client(t, c, "b"), func(s backend.Session) backend.Session {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		a, watcher := bubble.Client(t, c, "a"), bubble.Client(t, c, "watcher")
+		b := view.Of(bubble.Client(t, c, "b"), func(s backend.Session) backend.Session {
 			return &hooked{Session: s, line: &backend.Line{}, list: func() { set(t, join(t, a, "newest", ""), "here") }}
-		}}
+		})
 		join(t, b, "sweeps", "")
 		expect(t, watcher, "sweeps= newest=here")
 	})
@@ -226,28 +195,28 @@ func TestSweepSparesTheNewest(t *testing.T) {
 
 // The value of a member that leaves while it is read is the one that it joined with.
 func TestValueGoesWhileRead(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
-		p := join(t, client(t, c, "a"), "a", "at first")
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		p := join(t, bubble.Client(t, c, "a"), "a", "at first")
 		set(t, p, "later")
-		b := lacking{client(t, c, "b"), func(s backend.Session) backend.Session {
+		b := view.Of(bubble.Client(t, c, "b"), func(s backend.Session) backend.Session {
 			return &hooked{Session: s, get: func() { leave(t, p) }}
-		}}
+		})
 		expect(t, b, "a=at first")
 	})
 }
 
 // What stands under the name for another purpose is told from a group, and is not disturbed.
 func TestNotAGroup(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
-		a, b := client(t, c, "a"), client(t, c, "b")
-		term := must[*elect.Term](t)(elect.New(a, "workers", nil).Campaign(t.Context()))
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		a, b := bubble.Client(t, c, "a"), bubble.Client(t, c, "b")
+		term := bubble.Must[*elect.Term](t)(elect.New(a, "workers", nil).Campaign(t.Context()))
 		g := group.New(b, "workers", nil)
 		_, err := g.Join(t.Context())
-		want(t, err, backend.ErrInvalid)
+		bubble.Want(t, err, backend.ErrInvalid)
 		_, err = g.Members(t.Context())
-		want(t, err, backend.ErrInvalid)
+		bubble.Want(t, err, backend.ErrInvalid)
 		for _, err := range g.Follow(t.Context()) {
-			want(t, err, backend.ErrInvalid)
+			bubble.Want(t, err, backend.ErrInvalid)
 		}
 		if n := len(c.Members("workers")); n != 1 {
 			t.Errorf("%d stand in line, want the leader alone", n)
@@ -265,98 +234,53 @@ func TestNotAGroup(t *testing.T) {
 }
 
 func TestArguments(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
-		b := client(t, c, "a")
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		b := bubble.Client(t, c, "a")
 		bad := group.New(b, "no//name", nil)
 		_, err := bad.Join(t.Context())
-		want(t, err, backend.ErrInvalid)
+		bubble.Want(t, err, backend.ErrInvalid)
 		_, err = bad.Members(t.Context())
-		want(t, err, backend.ErrInvalid)
+		bubble.Want(t, err, backend.ErrInvalid)
 		_, err = bad.Owners(t.Context())
-		want(t, err, backend.ErrInvalid)
+		bubble.Want(t, err, backend.ErrInvalid)
 		for _, err := range bad.Follow(t.Context()) {
-			want(t, err, backend.ErrInvalid)
+			bubble.Want(t, err, backend.ErrInvalid)
 		}
 		_, err = group.New(b, "workers", &group.Options{Margin: -1}).Join(t.Context())
-		want(t, err, backend.ErrInvalid)
+		bubble.Want(t, err, backend.ErrInvalid)
 
 		p := join(t, b, "one", "")
-		want(t, p.Set(t.Context(), strings.Repeat("x", backend.MaxValue+1)), backend.ErrInvalid)
-		want(t, p.Set(t.Context(), "\xff"), backend.ErrInvalid)
+		bubble.Want(t, p.Set(t.Context(), strings.Repeat("x", backend.MaxValue+1)), backend.ErrInvalid)
+		bubble.Want(t, p.Set(t.Context(), "\xff"), backend.ErrInvalid)
 		expect(t, b, "one=")
 		never := func(context.Context, string, *elect.Term) error { panic("work was begun") }
 		for _, items := range [][]string{nil, {""}, {"x", "y", "x"}, {"\xff"}, {strings.Repeat("x", backend.MaxName)}} {
-			want(t, p.Assign(t.Context(), items, never), backend.ErrInvalid)
+			bubble.Want(t, p.Assign(t.Context(), items, never), backend.ErrInvalid)
 			if len(items) == 1 {
 				_, err := group.New(b, "workers", nil).Owners(t.Context(), items...)
-				want(t, err, backend.ErrInvalid)
+				bubble.Want(t, err, backend.ErrInvalid)
 			}
 		}
-		want(t, p.Assign(t.Context(), []string{"x"}, nil), backend.ErrInvalid)
+		bubble.Want(t, p.Assign(t.Context(), []string{"x"}, nil), backend.ErrInvalid)
 	})
-}
-
-// A lacking is a backend that lacks abilities.
-type lacking struct {
-	backend.Backend
-	without func(backend.Session) backend.Session
-}
-
-func (b lacking) Session(ctx context.Context) (backend.Session, error) {
-	s, err := b.Backend.Session(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return b.without(s), nil
-}
-
-type noShares struct{ backend.Session }
-
-func (noShares) JoinShared(ctx context.Context, line, value string) (backend.Member, error) {
-	return backend.NoShares{}.JoinShared(ctx, line, value)
-}
-
-type noRecords struct {
-	backend.Session
-	backend.NoRecords
-}
-
-func (s *noRecords) Get(ctx context.Context, name string) (backend.Record, error) {
-	return s.NoRecords.Get(ctx, name)
-}
-
-func (s *noRecords) Put(ctx context.Context, name string, value []byte, cond *backend.If) (backend.Version, error) {
-	return s.NoRecords.Put(ctx, name, value, cond)
-}
-
-func (s *noRecords) Delete(ctx context.Context, name string, cond *backend.If) error {
-	return s.NoRecords.Delete(ctx, name, cond)
-}
-
-func (s *noRecords) List(ctx context.Context, dir string) ([]string, error) {
-	return s.NoRecords.List(ctx, dir)
-}
-
-func (s *noRecords) Watch(ctx context.Context, name string, after backend.Version) (backend.Record, error) {
-	return s.NoRecords.Watch(ctx, name, after)
 }
 
 // Where something is lacking, the error says what to do. Without records, presence works, with the
 // values of the options.
 func TestUnsupported(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 		unsupported := func(err error, hint string) {
 			t.Helper()
-			want(t, err, errors.ErrUnsupported)
+			bubble.Want(t, err, errors.ErrUnsupported)
 			if err != nil && !strings.Contains(err.Error(), hint) {
 				t.Errorf("%q does not say %q", err, hint)
 			}
 		}
-		b := lacking{client(t, c, "a"), func(s backend.Session) backend.Session { return noShares{s} }}
+		b := view.Of(bubble.Client(t, c, "a"), bubble.NoShares)
 		_, err := group.New(b, "workers", nil).Join(t.Context())
 		unsupported(err, "migration")
 
-		b = lacking{client(t, c, "b"), func(s backend.Session) backend.Session { return &noRecords{Session: s} }}
+		b = view.Of(bubble.Client(t, c, "b"), bubble.NoRecords)
 		p := join(t, b, "one", "address")
 		expect(t, b, "one=address")
 		unsupported(p.Set(t.Context(), "x"), "Options")
@@ -372,7 +296,7 @@ func TestUnsupported(t *testing.T) {
 
 // The requests that the comments promise.
 func TestRequests(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 		costs := func(what string, want int, f func()) {
 			t.Helper()
 			synctest.Wait()
@@ -384,16 +308,16 @@ func TestRequests(t *testing.T) {
 				t.Errorf("%s costs %d requests, want %d: %v", what, got, want, n)
 			}
 		}
-		a, b := client(t, c, "a"), client(t, c, "b")
-		must[backend.Session](t)(a.Session(t.Context()))
+		a, b := bubble.Client(t, c, "a"), bubble.Client(t, c, "b")
+		bubble.Must[backend.Session](t)(a.Session(t.Context()))
 		var p, q *group.Presence
 		costs("Join", 4, func() { p = join(t, a, "a", "") })
 		q = join(t, b, "b", "")
 		costs("Set", 1, func() { set(t, p, "x") })
 		g := group.New(a, "workers", nil)
-		costs("Members with one value", 3, func() { must[[]group.Member](t)(g.Members(t.Context())) })
+		costs("Members with one value", 3, func() { bubble.Must[[]group.Member](t)(g.Members(t.Context())) })
 		set(t, q, "y")
-		costs("Members with two values", 4, func() { must[[]group.Member](t)(g.Members(t.Context())) })
+		costs("Members with two values", 4, func() { bubble.Must[[]group.Member](t)(g.Members(t.Context())) })
 		var r *group.Presence
 		costs("Join where values are set", 5, func() { r = join(t, b, "c", "") })
 		costs("Leave without a value", 1, func() { leave(t, r) })

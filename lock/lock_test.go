@@ -12,44 +12,12 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/rig/bubble"
 	"github.com/succession-dev/succession/lock"
 	"github.com/succession-dev/succession/memory"
 )
 
-const ttl = 10 * time.Second
-
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// bubble runs f in virtual time against a coordinator of its own.
-func bubble(t *testing.T, f func(t *testing.T, c *memory.Coordinator)) {
-	t.Helper()
-	synctest.Test(t, func(t *testing.T) { f(t, memory.New(&memory.Options{TTL: ttl})) })
-}
-
-func client(t *testing.T, c *memory.Coordinator, name string) *memory.Backend {
-	t.Helper()
-	b := c.Client(name)
-	t.Cleanup(func() { b.Close() })
-	return b
-}
-
-// must returns v, and ends the test if there is an error.
-func must[T any](t *testing.T) func(v T, err error) T {
-	return func(v T, err error) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
-}
-
-func want(t *testing.T, err, target error) {
-	t.Helper()
-	if !errors.Is(err, target) {
-		t.Errorf("got %v, want %v", err, target)
-	}
-}
 
 // standing is how many ask for the lock.
 func standing(c *memory.Coordinator, name string) int { return len(c.Members(name)) }
@@ -57,15 +25,15 @@ func standing(c *memory.Coordinator, name string) int { return len(c.Members(nam
 // Those who ask hold the lock one after the other, in the order in which they asked, and each
 // exit wakes one.
 func TestMutexIsFairAndWakesOne(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 		const waiters = 20
 		order := make(chan int, waiters)
 		tokens := make(chan uint64, waiters+1)
-		first := must[*lock.Held](t)(lock.NewMutex(client(t, c, "first"), "jobs", nil).Lock(t.Context()))
+		first := bubble.Must[*lock.Held](t)(lock.NewMutex(bubble.Client(t, c, "first"), "jobs", nil).Lock(t.Context()))
 		tokens <- first.Token()
 		done := make(chan error, waiters)
 		for i := range waiters {
-			m := lock.NewMutex(client(t, c, "w"), "jobs", nil)
+			m := lock.NewMutex(bubble.Client(t, c, "w"), "jobs", nil)
 			go func() {
 				h, err := m.Lock(t.Context())
 				if err == nil {
@@ -107,11 +75,11 @@ func TestMutexIsFairAndWakesOne(t *testing.T) {
 }
 
 func TestTryLock(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
-		a, b := lock.NewMutex(client(t, c, "a"), "jobs", nil), lock.NewMutex(client(t, c, "b"), "jobs", nil)
-		h := must[*lock.Held](t)(a.TryLock(t.Context()))
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		a, b := lock.NewMutex(bubble.Client(t, c, "a"), "jobs", nil), lock.NewMutex(bubble.Client(t, c, "b"), "jobs", nil)
+		h := bubble.Must[*lock.Held](t)(a.TryLock(t.Context()))
 		_, err := b.TryLock(t.Context())
-		want(t, err, lock.ErrLocked)
+		bubble.Want(t, err, lock.ErrLocked)
 		if n := standing(c, "jobs"); n != 1 {
 			t.Errorf("%d stand in line after a TryLock that failed, want the holder alone", n)
 		}
@@ -121,7 +89,7 @@ func TestTryLock(t *testing.T) {
 		if err := h.Unlock(t.Context()); err != nil {
 			t.Error(err)
 		}
-		h = must[*lock.Held](t)(b.TryLock(t.Context()))
+		h = bubble.Must[*lock.Held](t)(b.TryLock(t.Context()))
 		h.Unlock(t.Context())
 		if n := standing(c, "jobs"); n != 0 {
 			t.Errorf("%d stand in line after the end", n)
@@ -131,28 +99,28 @@ func TestTryLock(t *testing.T) {
 
 // While the coordinator cannot be reached, TryLock waits for it and for nothing else.
 func TestTryLockWaitsForTheCoordinator(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
-		m := lock.NewMutex(client(t, c, "a"), "jobs", nil)
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		m := lock.NewMutex(bubble.Client(t, c, "a"), "jobs", nil)
 		c.Pause()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		_, err := m.TryLock(ctx)
-		want(t, err, context.DeadlineExceeded)
+		bubble.Want(t, err, context.DeadlineExceeded)
 		if errors.Is(err, lock.ErrLocked) {
 			t.Errorf("%v: nobody holds the lock", err)
 		}
 		c.Resume()
-		must[*lock.Held](t)(m.TryLock(t.Context())).Unlock(t.Context())
+		bubble.Must[*lock.Held](t)(m.TryLock(t.Context())).Unlock(t.Context())
 	})
 }
 
 // A holder whose session ends loses the lock, and knows it.
 func TestLoss(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
-		a := client(t, c, "a")
-		h := must[*lock.Held](t)(lock.NewMutex(a, "jobs", nil).Lock(t.Context()))
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		a := bubble.Client(t, c, "a")
+		h := bubble.Must[*lock.Held](t)(lock.NewMutex(a, "jobs", nil).Lock(t.Context()))
 		next := make(chan *lock.Held)
-		m := lock.NewMutex(client(t, c, "b"), "jobs", nil)
+		m := lock.NewMutex(bubble.Client(t, c, "b"), "jobs", nil)
 		go func() {
 			h, err := m.Lock(t.Context())
 			if err != nil {
@@ -163,9 +131,9 @@ func TestLoss(t *testing.T) {
 		synctest.Wait()
 		a.Expire()
 		<-h.Context().Done()
-		want(t, h.Check(), elect.ErrLost)
+		bubble.Want(t, h.Check(), elect.ErrLost)
 		_, err := h.Put(t.Context(), "jobs-position", []byte("1"), 0)
-		want(t, err, backend.ErrSessionEnded)
+		bubble.Want(t, err, backend.ErrSessionEnded)
 		after := <-next
 		if after.Token() <= h.Token() {
 			t.Errorf("token %d after %d", after.Token(), h.Token())
@@ -182,10 +150,10 @@ func TestLoss(t *testing.T) {
 
 // Two processes that want the same locks in opposite orders both get them.
 func TestAllHasOneOrder(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 		done := make(chan error, 2)
 		for _, names := range [][]string{{"x", "y", "z"}, {"z", "y", "x"}} {
-			b := client(t, c, names[0])
+			b := bubble.Client(t, c, names[0])
 			var locks []*lock.Mutex
 			for _, name := range names {
 				locks = append(locks, lock.NewMutex(b, name, nil))
@@ -219,16 +187,16 @@ func TestAllHasOneOrder(t *testing.T) {
 }
 
 func TestAllOrNone(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
-		a, b := client(t, c, "a"), client(t, c, "b")
-		held := must[*lock.Held](t)(lock.NewMutex(b, "y", nil).Lock(t.Context()))
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		a, b := bubble.Client(t, c, "a"), bubble.Client(t, c, "b")
+		held := bubble.Must[*lock.Held](t)(lock.NewMutex(b, "y", nil).Lock(t.Context()))
 		locks := []*lock.Mutex{lock.NewMutex(a, "x", nil), lock.NewMutex(a, "y", nil), lock.NewMutex(a, "z", nil)}
 		_, err := lock.TryAll(t.Context(), locks...)
-		want(t, err, lock.ErrLocked)
+		bubble.Want(t, err, lock.ErrLocked)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		_, err = lock.All(ctx, locks...)
-		want(t, err, context.DeadlineExceeded)
+		bubble.Want(t, err, context.DeadlineExceeded)
 		for name, n := range map[string]int{"x": 0, "y": 1, "z": 0} {
 			if got := standing(c, name); got != n {
 				t.Errorf("%d stand in the line of %s, want %d", got, name, n)
@@ -236,14 +204,14 @@ func TestAllOrNone(t *testing.T) {
 		}
 		held.Unlock(t.Context())
 
-		all := must[*lock.HeldAll](t)(lock.TryAll(t.Context(), locks...))
+		all := bubble.Must[*lock.HeldAll](t)(lock.TryAll(t.Context(), locks...))
 		if n := len(all.Locks()); n != 3 || !all.Deadline().After(time.Now()) {
 			t.Errorf("%d locks until %v", n, all.Deadline())
 		}
 		c.Remove("y", all.Locks()[1].Member().Key)
 		<-all.Context().Done()
-		want(t, context.Cause(all.Context()), elect.ErrRemoved)
-		want(t, all.Check(), elect.ErrRemoved)
+		bubble.Want(t, context.Cause(all.Context()), elect.ErrRemoved)
+		bubble.Want(t, all.Check(), elect.ErrRemoved)
 		if err := all.Unlock(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -252,9 +220,9 @@ func TestAllOrNone(t *testing.T) {
 
 // A lock that is lost while All waits for the next one is not handed out.
 func TestAllLosesOneWhileItWaits(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
-		a, b := client(t, c, "a"), client(t, c, "b")
-		held := must[*lock.Held](t)(lock.NewMutex(b, "y", nil).Lock(t.Context()))
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		a, b := bubble.Client(t, c, "a"), bubble.Client(t, c, "b")
+		held := bubble.Must[*lock.Held](t)(lock.NewMutex(b, "y", nil).Lock(t.Context()))
 		failed := make(chan error)
 		go func() {
 			_, err := lock.All(t.Context(), lock.NewMutex(a, "x", nil), lock.NewMutex(a, "y", nil))
@@ -264,7 +232,7 @@ func TestAllLosesOneWhileItWaits(t *testing.T) {
 		c.Remove("x", c.Members("x")[0].Key)
 		synctest.Wait()
 		held.Unlock(t.Context())
-		want(t, <-failed, elect.ErrRemoved)
+		bubble.Want(t, <-failed, elect.ErrRemoved)
 		if n := standing(c, "x") + standing(c, "y"); n != 0 {
 			t.Errorf("%d stand in line", n)
 		}
@@ -272,14 +240,14 @@ func TestAllLosesOneWhileItWaits(t *testing.T) {
 }
 
 func TestArguments(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
-		b := client(t, c, "a")
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		b := bubble.Client(t, c, "a")
 		_, err := lock.NewMutex(b, "no//name", nil).Lock(t.Context())
-		want(t, err, backend.ErrInvalid)
+		bubble.Want(t, err, backend.ErrInvalid)
 		_, err = lock.All(t.Context())
-		want(t, err, backend.ErrInvalid)
+		bubble.Want(t, err, backend.ErrInvalid)
 		_, err = lock.All(t.Context(), lock.NewMutex(b, "x", nil), lock.NewMutex(b, "x", nil))
-		want(t, err, backend.ErrInvalid)
+		bubble.Want(t, err, backend.ErrInvalid)
 		if !strings.Contains(err.Error(), "x twice") {
 			t.Error(err)
 		}

@@ -12,47 +12,24 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/rig/bubble"
+	"github.com/succession-dev/succession/internal/view"
 	"github.com/succession-dev/succession/lock"
 	"github.com/succession-dev/succession/memory"
 )
 
 // asked is a call that asks for a lock in the background.
-type asked struct {
-	held *lock.Held
-	err  error
-	done chan struct{}
-}
+type asked = bubble.Call[*lock.Held]
 
 func ask(t *testing.T, call func(context.Context) (*lock.Held, error)) *asked {
-	a := &asked{done: make(chan struct{})}
-	go func() {
-		a.held, a.err = call(t.Context())
-		close(a.done)
-	}()
-	synctest.Wait()
-	return a
-}
-
-// holds reports whether the call has got its lock.
-func (a *asked) holds(t *testing.T) bool {
-	t.Helper()
-	synctest.Wait()
-	select {
-	case <-a.done:
-		if a.err != nil {
-			t.Fatal(a.err)
-		}
-		return true
-	default:
-		return false
-	}
+	return bubble.Go(func() (*lock.Held, error) { return call(t.Context()) })
 }
 
 // release unlocks, and returns how many calls of each client that has woken.
 func release(t *testing.T, c *memory.Coordinator, a *asked) memory.Counts {
 	t.Helper()
 	before := c.Wakeups()
-	if err := a.held.Unlock(t.Context()); err != nil {
+	if err := a.Value.Unlock(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	synctest.Wait()
@@ -72,8 +49,8 @@ func who(n memory.Counts, but string) (names []string) {
 
 // Readers pass together, no reader passes a writer, and an exit wakes whoever can go on.
 func TestRWMutex(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
-		mutex := func(name string) *lock.RWMutex { return lock.NewRWMutex(client(t, c, name), "jobs", nil) }
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		mutex := func(name string) *lock.RWMutex { return lock.NewRWMutex(bubble.Client(t, c, name), "jobs", nil) }
 		w1 := ask(t, mutex("w1").Lock)
 		r1, r2 := ask(t, mutex("r1").RLock), ask(t, mutex("r2").RLock)
 		w2 := ask(t, mutex("w2").Lock)
@@ -81,7 +58,7 @@ func TestRWMutex(t *testing.T) {
 		expect := func(what string, who ...*asked) {
 			t.Helper()
 			for i, a := range []*asked{w1, r1, r2, w2, r3, r4} {
-				if a.holds(t) && a.held.Check() == nil != slices.Contains(who, a) || !a.holds(t) && slices.Contains(who, a) {
+				if a.Returned(t) && a.Value.Check() == nil != slices.Contains(who, a) || !a.Returned(t) && slices.Contains(who, a) {
 					t.Errorf("%s: the state of number %d is wrong", what, i)
 				}
 			}
@@ -99,7 +76,7 @@ func TestRWMutex(t *testing.T) {
 		expect("when one reader has left", r2)
 		woken(release(t, c, r2), "r2", "w2")
 		expect("when both readers have left", w2)
-		if !(w1.held.Token() < r1.held.Token() && r1.held.Token() < r2.held.Token() && r2.held.Token() < w2.held.Token()) {
+		if !(w1.Value.Token() < r1.Value.Token() && r1.Value.Token() < r2.Value.Token() && r2.Value.Token() < w2.Value.Token()) {
 			t.Error("the tokens do not grow")
 		}
 		woken(release(t, c, w2), "w2", "r3", "r4")
@@ -110,17 +87,17 @@ func TestRWMutex(t *testing.T) {
 }
 
 func TestTryRLock(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
-		a, b := lock.NewRWMutex(client(t, c, "a"), "jobs", nil), lock.NewRWMutex(client(t, c, "b"), "jobs", nil)
-		one := must[*lock.Held](t)(a.TryRLock(t.Context()))
-		two := must[*lock.Held](t)(b.TryRLock(t.Context()))
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		a, b := lock.NewRWMutex(bubble.Client(t, c, "a"), "jobs", nil), lock.NewRWMutex(bubble.Client(t, c, "b"), "jobs", nil)
+		one := bubble.Must[*lock.Held](t)(a.TryRLock(t.Context()))
+		two := bubble.Must[*lock.Held](t)(b.TryRLock(t.Context()))
 		_, err := a.TryLock(t.Context())
-		want(t, err, lock.ErrLocked)
+		bubble.Want(t, err, lock.ErrLocked)
 		one.Unlock(t.Context())
 		two.Unlock(t.Context())
-		writer := must[*lock.Held](t)(a.TryLock(t.Context()))
+		writer := bubble.Must[*lock.Held](t)(a.TryLock(t.Context()))
 		_, err = b.TryRLock(t.Context())
-		want(t, err, lock.ErrLocked)
+		bubble.Want(t, err, lock.ErrLocked)
 		writer.Unlock(t.Context())
 		if n := standing(c, "jobs"); n != 0 {
 			t.Errorf("%d stand in line", n)
@@ -130,49 +107,49 @@ func TestTryRLock(t *testing.T) {
 
 // A reader that is cut off loses the lock before the writer behind it gets it.
 func TestReaderIsCutOff(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
-		r := client(t, c, "r")
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		r := bubble.Client(t, c, "r")
 		reader := ask(t, lock.NewRWMutex(r, "jobs", nil).RLock)
-		writer := ask(t, lock.NewRWMutex(client(t, c, "w"), "jobs", nil).Lock)
+		writer := ask(t, lock.NewRWMutex(bubble.Client(t, c, "w"), "jobs", nil).Lock)
 		r.Cut()
 		lost := make(chan time.Time, 1)
-		context.AfterFunc(reader.held.Context(), func() { lost <- time.Now() })
-		<-writer.done
+		context.AfterFunc(reader.Value.Context(), func() { lost <- time.Now() })
+		<-writer.Done
 		got := time.Now()
-		if writer.err != nil || !(<-lost).Before(got) {
-			t.Errorf("the writer holds the lock (%v) before the reader has lost it", writer.err)
+		if writer.Err != nil || !(<-lost).Before(got) {
+			t.Errorf("the writer holds the lock (%v) before the reader has lost it", writer.Err)
 		}
-		want(t, reader.held.Check(), elect.ErrLost)
+		bubble.Want(t, reader.Value.Check(), elect.ErrLost)
 		r.Heal()
 		release(t, c, writer)
-		reader.held.Unlock(t.Context())
+		reader.Value.Unlock(t.Context())
 	})
 }
 
 // Never more than n hold a slot, each free slot is taken, and an exit wakes at most two.
 func TestSemaphore(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 		const n, all = 3, 10
 		var calls []*asked
 		for i := range all {
-			s := lock.NewSemaphore(client(t, c, fmt.Sprint("c", i)), "jobs", n, nil)
+			s := lock.NewSemaphore(bubble.Client(t, c, fmt.Sprint("c", i)), "jobs", n, nil)
 			calls = append(calls, ask(t, s.Acquire))
 		}
-		_, err := lock.NewSemaphore(client(t, c, "try"), "jobs", n, nil).TryAcquire(t.Context())
-		want(t, err, lock.ErrLocked)
+		_, err := lock.NewSemaphore(bubble.Client(t, c, "try"), "jobs", n, nil).TryAcquire(t.Context())
+		bubble.Want(t, err, lock.ErrLocked)
 		for held, left := []int{0, 1, 2}, all; left > 0; left-- {
 			if stand := standing(c, "jobs"); stand > n+1 {
 				t.Fatalf("%d stand in the line of the holders", stand)
 			}
 			for i, a := range calls {
-				if holds := a.holds(t) && a.held.Check() == nil; holds != slices.Contains(held, i) {
+				if holds := a.Returned(t) && a.Value.Check() == nil; holds != slices.Contains(held, i) {
 					t.Fatalf("with %d left, number %d holds a slot: %v; want %v to hold one", left, i, holds, held)
 				}
 			}
 			leaves := held[left%len(held)]
 			var waiting []string // others may still be told of those that they waited for
 			for i, a := range calls {
-				if !a.holds(t) {
+				if !a.Returned(t) {
 					waiting = append(waiting, fmt.Sprint("c", i))
 				}
 			}
@@ -190,15 +167,15 @@ func TestSemaphore(t *testing.T) {
 				t.Errorf("%d stand in the line %s", stand, line)
 			}
 		}
-		must[*lock.Held](t)(lock.NewSemaphore(client(t, c, "try again"), "jobs", n, nil).TryAcquire(t.Context())).Unlock(t.Context())
+		bubble.Must[*lock.Held](t)(lock.NewSemaphore(bubble.Client(t, c, "try again"), "jobs", n, nil).TryAcquire(t.Context())).Unlock(t.Context())
 	})
 }
 
 // Whoever dies gives its slot back, and so does whoever dies while it waits for one.
 func TestSemaphoreOfTheDead(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 		sem := func(name string) (*memory.Backend, *asked) {
-			b := client(t, c, name)
+			b := bubble.Client(t, c, name)
 			return b, ask(t, lock.NewSemaphore(b, "jobs", 2, nil).Acquire)
 		}
 		holder, one := sem("one")
@@ -206,31 +183,31 @@ func TestSemaphoreOfTheDead(t *testing.T) {
 		waiter, three := sem("three")
 		_, four := sem("four")
 		waiter.Expire() // it stands at the end of a line again
-		time.Sleep(ttl)
-		if three.holds(t) || four.holds(t) {
+		time.Sleep(bubble.TTL)
+		if three.Returned(t) || four.Returned(t) {
 			t.Fatal("more than two hold a slot")
 		}
 		holder.Expire()
-		time.Sleep(ttl)
-		want(t, one.held.Check(), elect.ErrLost)
-		if !two.holds(t) || three.holds(t) == four.holds(t) {
-			t.Fatalf("two, three, four hold a slot: %v, %v, %v; want two and one of the others", two.holds(t), three.holds(t), four.holds(t))
+		time.Sleep(bubble.TTL)
+		bubble.Want(t, one.Value.Check(), elect.ErrLost)
+		if !two.Returned(t) || three.Returned(t) == four.Returned(t) {
+			t.Fatalf("two, three, four hold a slot: %v, %v, %v; want two and one of the others", two.Returned(t), three.Returned(t), four.Returned(t))
 		}
 		release(t, c, two)
-		if !three.holds(t) || !four.holds(t) {
+		if !three.Returned(t) || !four.Returned(t) {
 			t.Fatal("the slot of two is free")
 		}
 		for _, a := range []*asked{one, three, four} {
-			a.held.Unlock(t.Context())
+			a.Value.Unlock(t.Context())
 		}
 	})
 }
 
 func TestSemaphoreArguments(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 		for _, n := range []int{0, -1} {
-			_, err := lock.NewSemaphore(client(t, c, "a"), "jobs", n, nil).Acquire(t.Context())
-			want(t, err, backend.ErrInvalid)
+			_, err := lock.NewSemaphore(bubble.Client(t, c, "a"), "jobs", n, nil).Acquire(t.Context())
+			bubble.Want(t, err, backend.ErrInvalid)
 			if !strings.Contains(err.Error(), "jobs") {
 				t.Error(err)
 			}
@@ -238,35 +215,18 @@ func TestSemaphoreArguments(t *testing.T) {
 	})
 }
 
-// bare is a backend without shared members.
-type bare struct{ backend.Backend }
-
-func (b bare) Session(ctx context.Context) (backend.Session, error) {
-	s, err := b.Backend.Session(ctx)
-	return struct {
-		backend.NoShares
-		rest
-	}{rest: rest{deep{s}}}, err
-}
-
-// Of methods with the same name the one that is embedded less deeply counts.
-type (
-	rest struct{ deep }
-	deep struct{ backend.Session }
-)
-
 // Where there are no shared members, it is said so, and a Mutex works.
 func TestWithoutSharedMembers(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
-		b := bare{client(t, c, "a")}
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		b := view.Of(bubble.Client(t, c, "a"), bubble.NoShares)
 		_, err := lock.NewRWMutex(b, "jobs", nil).RLock(t.Context())
-		want(t, err, errors.ErrUnsupported)
+		bubble.Want(t, err, errors.ErrUnsupported)
 		if !strings.Contains(err.Error(), "use a Mutex") {
 			t.Errorf("%v does not say what to do", err)
 		}
 		_, err = lock.NewSemaphore(b, "jobs", 2, nil).Acquire(t.Context())
-		want(t, err, errors.ErrUnsupported)
-		must[*lock.Held](t)(lock.NewMutex(b, "jobs", nil).Lock(t.Context())).Unlock(t.Context())
+		bubble.Want(t, err, errors.ErrUnsupported)
+		bubble.Must[*lock.Held](t)(lock.NewMutex(b, "jobs", nil).Lock(t.Context())).Unlock(t.Context())
 		for _, line := range []string{"jobs", "jobs-turn"} {
 			if n := standing(c, line); n != 0 {
 				t.Errorf("%d stand in the line %s", n, line)

@@ -10,13 +10,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/succession-dev/succession/internal/rig/bubble"
 	"github.com/succession-dev/succession/memory"
 	"github.com/succession-dev/succession/queue"
 )
 
 // Of those who want the same item at the same moment one gets it, and the others get others.
 func TestManyAtOnce(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 		const clients, items = 8, 5
 		p := of(t, c, "producer")
 		for i := range items {
@@ -28,7 +29,7 @@ func TestManyAtOnce(t *testing.T) {
 		}
 		results := make(chan result, clients)
 		for i := range clients {
-			b := client(t, c, fmt.Sprint(i))
+			b := bubble.Client(t, c, fmt.Sprint(i))
 			b.Delay(time.Millisecond, time.Millisecond)
 			go func() {
 				item, err := named(b, b.Name()).TryTake(t.Context())
@@ -39,7 +40,7 @@ func TestManyAtOnce(t *testing.T) {
 		for range clients {
 			r := <-results
 			if r.err != nil {
-				want(t, r.err, queue.ErrEmpty)
+				bubble.Want(t, r.err, queue.ErrEmpty)
 				continue
 			}
 			if taken[r.item.Value] {
@@ -57,11 +58,11 @@ func TestManyAtOnce(t *testing.T) {
 // An item that another takes and confirms between a look and the claim that follows it is not
 // handed out again.
 func TestConfirmedMeanwhile(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
-		q, b := of(t, c, "quick"), client(t, c, "slow")
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		q, b := of(t, c, "quick"), bubble.Client(t, c, "slow")
 		put(t, q, "one")
 		slow := named(b, "slow")
-		must[int](t)(slow.Len(t.Context())) // opens the session
+		bubble.Must[int](t)(slow.Len(t.Context())) // opens the session
 		b.Delay(time.Second, 0)
 		result := make(chan error)
 		go func() {
@@ -70,7 +71,7 @@ func TestConfirmedMeanwhile(t *testing.T) {
 		}()
 		time.Sleep(5 * time.Second / 2) // the look takes two requests
 		done(t, takes(t, q, "one"))
-		want(t, <-result, queue.ErrEmpty)
+		bubble.Want(t, <-result, queue.ErrEmpty)
 		synctest.Wait()
 		abandoned(t, c)
 	})
@@ -85,7 +86,7 @@ func TestChaos(t *testing.T) {
 	}
 	for seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			bubble(t, func(t *testing.T, c *memory.Coordinator) { chaos(t, c, seed) })
+			bubble.Run(t, func(t *testing.T, c *memory.Coordinator) { chaos(t, c, seed) })
 		})
 	}
 }
@@ -155,7 +156,7 @@ func chaos(t *testing.T, c *memory.Coordinator, seed uint64) {
 			}
 		})
 	}
-	p := client(t, c, "producer")
+	p := bubble.Client(t, c, "producer")
 	working.Go(func() {
 		for i := range items {
 			put(t, named(p, "producer"), fmt.Sprint(i))
@@ -204,7 +205,7 @@ func chaos(t *testing.T, c *memory.Coordinator, seed uint64) {
 			t.Error(err)
 		}
 	}
-	time.Sleep(2 * ttl) // the sessions of those who were killed
+	time.Sleep(2 * bubble.TTL) // the sessions of those who were killed
 	if n := len(c.Members("jobs-items")); n != 0 {
 		t.Errorf("%d items are left", n)
 	}

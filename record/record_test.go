@@ -14,66 +14,37 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/rig/bubble"
+	"github.com/succession-dev/succession/internal/view"
 	"github.com/succession-dev/succession/memory"
 	"github.com/succession-dev/succession/record"
 )
 
-const ttl = 10 * time.Second
-
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func bubble(t *testing.T, f func(t *testing.T, c *memory.Coordinator)) {
-	t.Helper()
-	synctest.Test(t, func(t *testing.T) { f(t, memory.New(&memory.Options{TTL: ttl})) })
-}
-
-func client(t *testing.T, c *memory.Coordinator, name string) *memory.Backend {
-	t.Helper()
-	b := c.Client(name)
-	t.Cleanup(func() { b.Close() })
-	return b
-}
-
-func must[T any](t *testing.T) func(v T, err error) T {
-	return func(v T, err error) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
-}
-
-func want(t *testing.T, err, target error) {
-	t.Helper()
-	if !errors.Is(err, target) {
-		t.Errorf("got %v, want %v", err, target)
-	}
-}
-
 func TestCompareAndSet(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 		ctx := t.Context()
-		v := record.New(client(t, c, "a"), "config/limit", record.JSON[int]())
-		if e := must[record.Entry[int]](t)(v.Get(ctx)); e.Exists() || e.Value != 0 {
+		v := record.New(bubble.Client(t, c, "a"), "config/limit", record.JSON[int]())
+		if e := bubble.Must[record.Entry[int]](t)(v.Get(ctx)); e.Exists() || e.Value != 0 {
 			t.Errorf("before the first write: %+v", e)
 		}
-		first := must[backend.Version](t)(v.CompareAndSet(ctx, backend.Absent, 1))
+		first := bubble.Must[backend.Version](t)(v.CompareAndSet(ctx, backend.Absent, 1))
 		_, err := v.CompareAndSet(ctx, backend.Absent, 2)
-		want(t, err, backend.ErrVersion)
-		second := must[backend.Version](t)(v.CompareAndSet(ctx, first, 2))
+		bubble.Want(t, err, backend.ErrVersion)
+		second := bubble.Must[backend.Version](t)(v.CompareAndSet(ctx, first, 2))
 		_, err = v.CompareAndSet(ctx, first, 3)
-		want(t, err, backend.ErrVersion)
+		bubble.Want(t, err, backend.ErrVersion)
 		_, err = v.CompareAndSet(ctx, 0, 3)
-		want(t, err, backend.ErrInvalid)
-		if e := must[record.Entry[int]](t)(v.Get(ctx)); e.Value != 2 || e.Version != second {
+		bubble.Want(t, err, backend.ErrInvalid)
+		if e := bubble.Must[record.Entry[int]](t)(v.Get(ctx)); e.Value != 2 || e.Version != second {
 			t.Errorf("the record is %+v, want 2 at %d", e, second)
 		}
-		want(t, v.Delete(ctx, first), backend.ErrVersion)
+		bubble.Want(t, v.Delete(ctx, first), backend.ErrVersion)
 		if err := v.Delete(ctx, second); err != nil {
 			t.Error(err)
 		}
-		if e := must[record.Entry[int]](t)(v.Get(ctx)); e.Exists() {
+		if e := bubble.Must[record.Entry[int]](t)(v.Get(ctx)); e.Exists() {
 			t.Errorf("after the deletion: %+v", e)
 		}
 	})
@@ -81,11 +52,11 @@ func TestCompareAndSet(t *testing.T) {
 
 // Nothing is lost when many update at once, also if answers are.
 func TestUpdateLosesNothing(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 		var done sync.WaitGroup
 		const clients, times = 5, 20
 		for i := range clients {
-			b := client(t, c, fmt.Sprint(i))
+			b := bubble.Client(t, c, fmt.Sprint(i))
 			v := record.New(b, "names", record.JSON[map[string]bool]())
 			done.Go(func() {
 				for k := range times {
@@ -107,7 +78,7 @@ func TestUpdateLosesNothing(t *testing.T) {
 			})
 		}
 		done.Wait()
-		e := must[record.Entry[map[string]bool]](t)(record.New(client(t, c, "reader"), "names", record.JSON[map[string]bool]()).Get(t.Context()))
+		e := bubble.Must[record.Entry[map[string]bool]](t)(record.New(bubble.Client(t, c, "reader"), "names", record.JSON[map[string]bool]()).Get(t.Context()))
 		if len(e.Value) != clients*times {
 			t.Errorf("%d names, want %d", len(e.Value), clients*times)
 		}
@@ -115,13 +86,13 @@ func TestUpdateLosesNothing(t *testing.T) {
 }
 
 func TestUpdateThatFails(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
-		v := record.New(client(t, c, "a"), "x", record.Text())
-		at := must[backend.Version](t)(v.Set(t.Context(), "old"))
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		v := record.New(bubble.Client(t, c, "a"), "x", record.Text())
+		at := bubble.Must[backend.Version](t)(v.Set(t.Context(), "old"))
 		full := errors.New("full")
 		_, err := v.Update(t.Context(), func(string) (string, error) { return "new", full })
-		want(t, err, full)
-		if e := must[record.Entry[string]](t)(v.Get(t.Context())); e.Value != "old" || e.Version != at {
+		bubble.Want(t, err, full)
+		if e := bubble.Must[record.Entry[string]](t)(v.Get(t.Context())); e.Value != "old" || e.Version != at {
 			t.Errorf("the record is %+v", e)
 		}
 	})
@@ -129,15 +100,15 @@ func TestUpdateThatFails(t *testing.T) {
 
 // A leader that was replaced, and does not know it, cannot move the record.
 func TestSetAs(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
-		a := client(t, c, "a")
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		a := bubble.Client(t, c, "a")
 		v := record.New(a, "reports-position", record.JSON[int]())
-		term := must[*elect.Term](t)(elect.New(a, "reports", nil).Campaign(t.Context()))
-		at := must[backend.Version](t)(v.SetAs(t.Context(), term, 0, 1))
+		term := bubble.Must[*elect.Term](t)(elect.New(a, "reports", nil).Campaign(t.Context()))
+		at := bubble.Must[backend.Version](t)(v.SetAs(t.Context(), term, 0, 1))
 		c.Remove("reports", term.Member().Key)
 		_, err := v.SetAs(t.Context(), term, at, 2)
-		want(t, err, backend.ErrNotMember)
-		if e := must[record.Entry[int]](t)(v.Get(t.Context())); e.Value != 1 {
+		bubble.Want(t, err, backend.ErrNotMember)
+		if e := bubble.Must[record.Entry[int]](t)(v.Get(t.Context())); e.Value != 1 {
 			t.Errorf("the record is %+v", e)
 		}
 		term.Resign(t.Context())
@@ -162,10 +133,10 @@ func follow[T any](t *testing.T, ctx context.Context, v *record.Value[T]) (<-cha
 }
 
 func TestFollow(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 		ctx, cancel := context.WithCancelCause(t.Context())
-		w := record.New(client(t, c, "writer"), "config", record.Text())
-		entries, errs := follow(t, ctx, record.New(client(t, c, "reader"), "config", record.Text()))
+		w := record.New(bubble.Client(t, c, "writer"), "config", record.Text())
+		entries, errs := follow(t, ctx, record.New(bubble.Client(t, c, "reader"), "config", record.Text()))
 		if len(entries) != 1 {
 			t.Errorf("got %d states at once, want that there is no record", len(entries))
 		}
@@ -186,16 +157,16 @@ func TestFollow(t *testing.T) {
 		}
 		sees("", false)
 		for _, text := range []string{"one", "two", ""} {
-			must[backend.Version](t)(w.Set(ctx, text))
+			bubble.Must[backend.Version](t)(w.Set(ctx, text))
 			sees(text, true)
 		}
 		if err := w.Delete(ctx, 0); err != nil {
 			t.Fatal(err)
 		}
 		sees("", false)
-		must[backend.Version](t)(w.Set(ctx, "again"))
+		bubble.Must[backend.Version](t)(w.Set(ctx, "again"))
 		sees("again", true)
-		time.Sleep(5 * ttl) // many a second look
+		time.Sleep(5 * bubble.TTL) // many a second look
 		if len(entries) != 0 {
 			t.Errorf("got %+v, and nothing has changed", <-entries)
 		}
@@ -212,10 +183,10 @@ func TestFollow(t *testing.T) {
 
 // Follow lives through the end of its session, and shows the newest value then.
 func TestFollowThroughFaults(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 		ctx, cancel := context.WithCancel(t.Context())
-		w := record.New(client(t, c, "writer"), "config", record.JSON[int]())
-		b := client(t, c, "reader")
+		w := record.New(bubble.Client(t, c, "writer"), "config", record.JSON[int]())
+		b := bubble.Client(t, c, "reader")
 		entries, errs := follow(t, ctx, record.New(b, "config", record.JSON[int]()))
 		last := 0
 		for n := 1; n <= 12; n++ {
@@ -227,10 +198,10 @@ func TestFollowThroughFaults(t *testing.T) {
 			case 0:
 				b.Expire()
 			}
-			must[backend.Version](t)(w.Set(ctx, n))
-			time.Sleep(ttl)
+			bubble.Must[backend.Version](t)(w.Set(ctx, n))
+			time.Sleep(bubble.TTL)
 		}
-		time.Sleep(3 * ttl)
+		time.Sleep(3 * bubble.TTL)
 		for len(entries) > 0 {
 			if e := <-entries; e.Value < last {
 				t.Errorf("%d after %d", e.Value, last)
@@ -242,28 +213,86 @@ func TestFollowThroughFaults(t *testing.T) {
 			t.Errorf("the last that it saw is %d, want 12", last)
 		}
 		cancel()
-		want(t, <-errs, context.Canceled)
+		bubble.Want(t, <-errs, context.Canceled)
+		<-entries
+	})
+}
+
+// A lag is what a server that lags behind shows, once each.
+type lag []backend.Record
+
+type laggingSession struct {
+	backend.Session
+	*lag
+}
+
+func (s laggingSession) Watch(ctx context.Context, name string, after backend.Version) (backend.Record, error) {
+	if l := *s.lag; len(l) > 0 {
+		*s.lag = l[1:]
+		return l[0], nil
+	}
+	return s.Session.Watch(ctx, name, after)
+}
+
+// Where the next session shows an earlier state, or none, Follow waits for the newest. Where two looks
+// show the same, it is true: an operator may have restored the coordinator.
+func TestFollowDoubts(t *testing.T) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		ctx, cancel := context.WithCancel(t.Context())
+		w := record.New(bubble.Client(t, c, "writer"), "config", record.Text())
+		b, lags := bubble.Client(t, c, "reader"), new(lag)
+		lagging := view.Of(b, func(s backend.Session) backend.Session { return laggingSession{s, lags} })
+		entries, errs := follow(t, ctx, record.New(lagging, "config", record.Text()))
+		sees := func(text string) {
+			t.Helper()
+			if e := <-entries; e.Value != text {
+				t.Errorf("got %+v, want %q", e, text)
+			}
+		}
+		sees("")
+		none := c.Record("config")
+		bubble.Must[backend.Version](t)(w.Set(ctx, "one"))
+		sees("one")
+		one := c.Record("config")
+		bubble.Must[backend.Version](t)(w.Set(ctx, "two"))
+		sees("two")
+		for _, earlier := range []backend.Record{one, none} {
+			synctest.Wait()
+			*lags = lag{earlier}
+			b.Expire()
+			time.Sleep(3 * bubble.TTL)
+			if len(entries) > 0 {
+				t.Errorf("it goes back: %+v", <-entries)
+			}
+			synctest.Wait()
+			*lags = lag{earlier, earlier}
+			b.Expire()
+			sees(string(earlier.Value))
+			sees("two") // in the same session
+		}
+		cancel()
+		bubble.Want(t, <-errs, context.Canceled)
 		<-entries
 	})
 }
 
 // What cannot be decoded is said, and does not end the sequence.
 func TestDecode(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 		ctx, cancel := context.WithCancel(t.Context())
-		raw := record.New(client(t, c, "stranger"), "config", record.Bytes())
-		v := record.New(client(t, c, "a"), "config", record.JSON[int]())
-		at := must[backend.Version](t)(raw.Set(ctx, []byte("1 2")))
+		raw := record.New(bubble.Client(t, c, "stranger"), "config", record.Bytes())
+		v := record.New(bubble.Client(t, c, "a"), "config", record.JSON[int]())
+		at := bubble.Must[backend.Version](t)(raw.Set(ctx, []byte("1 2")))
 		e, err := v.Get(ctx)
-		want(t, err, record.ErrDecode)
+		bubble.Want(t, err, record.ErrDecode)
 		if e.Version != at || !strings.Contains(err.Error(), "config") {
 			t.Errorf("%+v, %v", e, err)
 		}
 		_, err = v.Update(ctx, func(int) (int, error) { return 1, nil })
-		want(t, err, record.ErrDecode)
+		bubble.Want(t, err, record.ErrDecode)
 		entries, errs := follow(t, ctx, v)
-		want(t, <-errs, record.ErrDecode)
-		must[backend.Version](t)(v.CompareAndSet(ctx, e.Version, 7))
+		bubble.Want(t, <-errs, record.ErrDecode)
+		bubble.Must[backend.Version](t)(v.CompareAndSet(ctx, e.Version, 7))
 		if e := <-entries; e.Value != 7 {
 			t.Errorf("after it was mended: %+v", e)
 		}
@@ -273,19 +302,19 @@ func TestDecode(t *testing.T) {
 }
 
 func TestArguments(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
-		b := client(t, c, "a")
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		b := bubble.Client(t, c, "a")
 		_, err := record.New(b, "no//name", record.Text()).Get(t.Context())
-		want(t, err, backend.ErrInvalid)
+		bubble.Want(t, err, backend.ErrInvalid)
 		for _, err := range record.New(b, "no//name", record.Text()).Follow(t.Context()) {
-			want(t, err, backend.ErrInvalid)
+			bubble.Want(t, err, backend.ErrInvalid)
 		}
 		v := record.New(b, "x", record.Text())
 		_, err = v.Set(t.Context(), "\xff")
-		want(t, err, backend.ErrInvalid)
+		bubble.Want(t, err, backend.ErrInvalid)
 		_, err = v.Set(t.Context(), strings.Repeat("x", backend.MaxRecord+1))
-		want(t, err, backend.ErrInvalid)
-		if e := must[record.Entry[string]](t)(v.Get(t.Context())); e.Exists() {
+		bubble.Want(t, err, backend.ErrInvalid)
+		if e := bubble.Must[record.Entry[string]](t)(v.Get(t.Context())); e.Exists() {
 			t.Errorf("what was refused has been written: %+v", e)
 		}
 	})

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/rig/bubble"
+	"github.com/succession-dev/succession/internal/view"
 	"github.com/succession-dev/succession/memory"
 	"github.com/succession-dev/succession/record"
 	"github.com/succession-dev/succession/task"
@@ -33,7 +35,7 @@ type crew struct {
 }
 
 func newCrew(t *testing.T, c *memory.Coordinator) *crew {
-	b := client(t, c, "client")
+	b := bubble.Client(t, c, "client")
 	return &crew{t: t, c: c, client: b, pool: task.NewPool(b, "jobs", nil), now: make(map[string]*task.Task), by: make(map[string]string), runs: make(map[string]uint64)}
 }
 
@@ -44,7 +46,7 @@ type worker struct {
 }
 
 func (cr *crew) works(id string) *worker {
-	w := &worker{b: client(cr.t, cr.c, id), err: make(chan error, 1)}
+	w := &worker{b: bubble.Client(cr.t, cr.c, id), err: make(chan error, 1)}
 	ctx, cancel := context.WithCancelCause(cr.t.Context())
 	w.stop = func() { cancel(errEnough) }
 	p := task.NewPool(w.b, "jobs", &task.Options{ID: id})
@@ -58,7 +60,7 @@ func (cr *crew) works(id string) *worker {
 func (w *worker) ends(t *testing.T) {
 	t.Helper()
 	w.stop()
-	want(t, <-w.err, errEnough)
+	bubble.Want(t, <-w.err, errEnough)
 }
 
 func (cr *crew) run(ctx context.Context, id string, t *task.Task) (string, error) {
@@ -93,7 +95,7 @@ func (cr *crew) run(ctx context.Context, id string, t *task.Task) (string, error
 
 func (cr *crew) submit(value string) uint64 {
 	cr.t.Helper()
-	return must[uint64](cr.t)(cr.pool.Submit(cr.t.Context(), value))
+	return bubble.Must[uint64](cr.t)(cr.pool.Submit(cr.t.Context(), value))
 }
 
 // busy returns who runs each task.
@@ -110,7 +112,7 @@ func (cr *crew) expect(by map[string]string) {
 		cr.t.Errorf("the workers do %v, want %v", busy, by)
 	}
 	known := make(map[string]string)
-	for _, t := range must[task.PoolStatus](cr.t)(cr.pool.Status(cr.t.Context())).Tasks {
+	for _, t := range bubble.Must[task.PoolStatus](cr.t)(cr.pool.Status(cr.t.Context())).Tasks {
 		if t.Worker != "" {
 			known[t.Value] = t.Worker
 		}
@@ -122,13 +124,13 @@ func (cr *crew) expect(by map[string]string) {
 
 func (cr *crew) result(id uint64, text string) {
 	cr.t.Helper()
-	if got := must[string](cr.t)(cr.pool.Result(cr.t.Context(), id)); got != text {
+	if got := bubble.Must[string](cr.t)(cr.pool.Result(cr.t.Context(), id)); got != text {
 		cr.t.Errorf("the result of %d is %q, want %q", id, got, text)
 	}
 }
 
 func TestPool(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 		cr, ctx := newCrew(t, c), t.Context()
 		var ids []uint64
 		for i := range 6 {
@@ -138,7 +140,7 @@ func TestPool(t *testing.T) {
 		if !slices.IsSorted(ids) {
 			t.Errorf("the IDs are %v", ids)
 		}
-		st := must[task.PoolStatus](t)(cr.pool.Status(ctx))
+		st := bubble.Must[task.PoolStatus](t)(cr.pool.Status(ctx))
 		if len(st.Tasks) != 7 || st.Tasks[6] != (task.PendingStatus{ID: bad, Value: "bad luck"}) || st.Master != "" {
 			t.Errorf("without workers: %+v", st)
 		}
@@ -152,7 +154,7 @@ func TestPool(t *testing.T) {
 			cr.result(id, fmt.Sprint("done ", i))
 		}
 		_, err := cr.pool.Result(ctx, bad)
-		want(t, err, task.ErrFailed)
+		bubble.Want(t, err, task.ErrFailed)
 		if !strings.Contains(err.Error(), "luck") {
 			t.Error(err)
 		}
@@ -163,7 +165,7 @@ func TestPool(t *testing.T) {
 				break
 			}
 		}
-		st = must[task.PoolStatus](t)(cr.pool.Status(ctx))
+		st = bubble.Must[task.PoolStatus](t)(cr.pool.Status(ctx))
 		if len(st.Tasks) != 0 || st.Master != "a" || !slices.Equal(st.Workers, []string{"a", "b"}) {
 			t.Errorf("in the end: %+v", st)
 		}
@@ -183,242 +185,10 @@ func TestPool(t *testing.T) {
 	})
 }
 
-// A task of a worker that dies goes to another, but only after the worker's presence has gone;
-// the next master goes on from what is stored.
-func TestWorkerAndMasterDie(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
-		cr := newCrew(t, c)
-		a, b, d := cr.works("a"), cr.works("b"), cr.works("d")
-		var ids []uint64
-		for i := range 4 {
-			ids = append(ids, cr.submit(fmt.Sprint(i)))
-		}
-		cr.expect(map[string]string{"0": "a", "1": "b", "2": "d"})
-		time.Sleep(time.Second / 2)
-		a.b.Kill() // the master too
-		time.Sleep(time.Second)
-		if busy := cr.busy(); len(busy) != 0 {
-			t.Errorf("before the session of a has ended: %v", busy)
-		}
-		time.Sleep(ttl - time.Second)
-		cr.expect(map[string]string{"0": "b", "3": "d"})
-		b.b.Kill()
-		synctest.Wait()
-		e := cr.works("e")
-		for i, id := range ids {
-			cr.result(id, fmt.Sprint("done ", i))
-		}
-		cr.mu.Lock()
-		if cr.runs["0"] != 3 || cr.runs["3"] != 1 {
-			t.Errorf("the runs are %v", cr.runs)
-		}
-		cr.mu.Unlock()
-		synctest.Wait()
-		names := must[[]string](t)(must[backend.Session](t)(cr.client.Session(t.Context())).List(t.Context(), "jobs-assigned"))
-		if len(names) != 2 {
-			t.Errorf("the assignments are %v, and two workers are left", names)
-		}
-		want(t, <-a.err, backend.ErrClosed)
-		want(t, <-b.err, backend.ErrClosed)
-		d.ends(t)
-		e.ends(t)
-	})
-}
-
-// While no worker is free, the task of one that has died keeps the number of its run.
-func TestRunIsKept(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
-		cr := newCrew(t, c)
-		b, a := cr.works("b"), cr.works("a") // b is the master
-		time.Sleep(time.Second / 2)          // so that no task ends when the session of a does
-		cr.submit("first")
-		id := cr.submit("x")
-		for i := range 15 {
-			cr.submit(fmt.Sprint(i))
-		}
-		cr.expect(map[string]string{"first": "b", "x": "a"})
-		a.b.Kill()
-		cr.result(id, "done x")
-		cr.mu.Lock()
-		if cr.runs["x"] != 2 {
-			t.Errorf("the last run of x was its number %d", cr.runs["x"])
-		}
-		cr.mu.Unlock()
-		want(t, <-a.err, backend.ErrClosed)
-		b.ends(t)
-	})
-}
-
-// A worker that was replaced can neither store a result nor remove the task.
-func TestReplacedWorker(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
-		cr, ctx := newCrew(t, c), t.Context()
-		begun := make(chan *task.Task, 1)
-		oldB := client(t, c, "old")
-		old, stop := context.WithCancelCause(ctx)
-		failed := make(chan error, 1)
-		go func() {
-			failed <- task.NewPool(oldB, "jobs", nil).Work(old, func(ctx context.Context, t *task.Task) (string, error) {
-				begun <- t
-				time.Sleep(time.Minute)
-				return "of the one that was replaced", nil
-			})
-		}()
-		synctest.Wait()
-		id := cr.submit("x")
-		run := <-begun
-		next := cr.works("next")
-		c.Remove("jobs-workers", run.Member().Key)
-		time.Sleep(time.Second / 2)
-		cr.expect(map[string]string{"x": "next"})
-		cr.result(id, "done x")
-		_, err := run.Put(ctx, "jobs-results/0", nil, 0)
-		want(t, err, backend.ErrNotMember)
-		time.Sleep(2 * time.Minute)
-		cr.result(id, "done x")
-		stop(errEnough)
-		want(t, <-failed, errEnough)
-		next.ends(t)
-	})
-}
-
-// A worker that dies after it has stored the result and before it has removed the task has done it
-// once; nor does it matter that the result is forgotten in between.
-func TestDeathBeforeRemove(t *testing.T) {
-	for _, forget := range []bool{false, true} {
-		bubble(t, func(t *testing.T, c *memory.Coordinator) {
-			cr := newCrew(t, c)
-			a := cr.works("a")
-			id := cr.submit("x")
-			synctest.Wait()
-			// What a sends arrives, and it hears of nothing that comes after its result.
-			a.b.Delay(0, time.Second)
-			cr.result(id, "done x")
-			a.b.Kill()
-			if n := len(c.Members("jobs-todo")); n != 1 {
-				t.Fatalf("%d tasks are left, want one that has a result", n)
-			}
-			if forget {
-				ok(t, cr.pool.Forget(t.Context(), id))
-			}
-			b := cr.works("b")
-			y := cr.submit("y")
-			time.Sleep(3 * ttl)
-			cr.result(y, "done y")
-			if !forget {
-				cr.result(id, "done x")
-			}
-			cr.mu.Lock()
-			if !slices.Equal(cr.begun, []string{"x", "y"}) {
-				t.Errorf("the tasks that began are %v", cr.begun)
-			}
-			cr.mu.Unlock()
-			if n := len(c.Members("jobs-todo")); n != 0 {
-				t.Errorf("%d tasks are left", n)
-			}
-			want(t, <-a.err, backend.ErrClosed)
-			b.ends(t)
-		})
-	}
-}
-
-// A worker that ends gives back what it has not finished.
-func TestWorkerLeaves(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
-		cr := newCrew(t, c)
-		a := cr.works("a")
-		id := cr.submit("x")
-		b := cr.works("b")
-		time.Sleep(time.Second / 2)
-		a.ends(t)
-		cr.expect(map[string]string{"x": "b"})
-		cr.result(id, "done x")
-		// While nobody works, tasks wait.
-		b.ends(t)
-		id = cr.submit("y")
-		time.Sleep(time.Minute)
-		a = cr.works("a")
-		cr.result(id, "done y")
-		a.ends(t)
-	})
-}
-
-// Workers and masters crash, are cut off and lose answers: no task is run by two at once, and each
-// has its result.
-func TestPoolThroughFaults(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
-		cr := newCrew(t, c)
-		var ids []uint64
-		workers := make([]*worker, 5)
-		generation := 0
-		hire := func(i int) {
-			generation++
-			workers[i] = cr.works(fmt.Sprint("w", i, "-", generation))
-		}
-		for i := range workers {
-			hire(i)
-		}
-		for i := range 80 {
-			ids = append(ids, cr.submit(fmt.Sprint("t", i)))
-			w := workers[i%len(workers)]
-			switch i % 8 {
-			case 0:
-				w.b.Cut()
-			case 1:
-				w.b.Expire()
-			case 2:
-				w.b.LoseAnswer(memory.OpPut)
-			case 3:
-				w.b.LoseAnswer(memory.OpRemove)
-			case 4:
-				w.b.LoseRequest(memory.OpPut)
-			case 5:
-				w.b.Kill()
-				synctest.Wait()
-				want(t, <-w.err, backend.ErrClosed)
-				hire(i % len(workers))
-			case 6:
-				w.b.CutAnswers()
-			case 7:
-				w.b.LoseAnswer()
-			}
-			time.Sleep(ttl / 4)
-			if i%3 == 0 {
-				for _, w := range workers {
-					w.b.Heal()
-				}
-			}
-		}
-		for _, w := range workers {
-			w.b.Heal()
-		}
-		for i, id := range ids {
-			cr.result(id, fmt.Sprint("done t", i))
-		}
-		time.Sleep(time.Minute)
-		if st := must[task.PoolStatus](t)(cr.pool.Status(t.Context())); len(st.Tasks) != 0 || len(st.Workers) != len(workers) {
-			t.Errorf("in the end: %+v", st)
-		}
-		cr.mu.Lock()
-		again := 0
-		for _, n := range cr.runs {
-			again += int(n) - 1
-		}
-		t.Logf("%d tasks, assigned again %d times", len(ids), again)
-		if again == 0 {
-			t.Error("no task was assigned twice: the faults have hit nobody")
-		}
-		cr.mu.Unlock()
-		for _, w := range workers {
-			w.ends(t)
-		}
-	})
-}
-
 // What a task costs from its assignment to its removal does not depend on how many wait, nor on how
 // many work; and it wakes its worker and the master alone.
 func TestCostOfPool(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 		cr := newCrew(t, c)
 		var crew []*worker
 		for i := range 20 {
@@ -455,7 +225,7 @@ func TestCostOfPool(t *testing.T) {
 // A task wakes its worker and the master alone, and its end the master and who waits for the result. An
 // exit also wakes who stands just behind. All others send nothing.
 func TestWokenInAPool(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 		cr := newCrew(t, c)
 		var crew []*worker
 		for i := range 8 {
@@ -505,30 +275,30 @@ func TestWokenInAPool(t *testing.T) {
 }
 
 func TestPoolArguments(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
-		ctx, b := t.Context(), client(t, c, "a")
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		ctx, b := t.Context(), bubble.Client(t, c, "a")
 		fn := func(context.Context, *task.Task) (string, error) { return "", nil }
 		for _, p := range []*task.Pool{task.NewPool(b, "no//name", nil), task.NewPool(b, strings.Repeat("x", 230), nil)} {
 			_, err := p.Submit(ctx, "x")
-			want(t, err, backend.ErrInvalid)
+			bubble.Want(t, err, backend.ErrInvalid)
 			_, err = p.Result(ctx, 1)
-			want(t, err, backend.ErrInvalid)
+			bubble.Want(t, err, backend.ErrInvalid)
 			_, err = p.Status(ctx)
-			want(t, err, backend.ErrInvalid)
-			want(t, p.Forget(ctx, 1), backend.ErrInvalid)
-			want(t, p.Work(ctx, fn), backend.ErrInvalid)
+			bubble.Want(t, err, backend.ErrInvalid)
+			bubble.Want(t, p.Forget(ctx, 1), backend.ErrInvalid)
+			bubble.Want(t, p.Work(ctx, fn), backend.ErrInvalid)
 		}
-		want(t, task.NewPool(b, "jobs", &task.Options{Margin: -1}).Work(ctx, fn), backend.ErrInvalid)
+		bubble.Want(t, task.NewPool(b, "jobs", &task.Options{Margin: -1}).Work(ctx, fn), backend.ErrInvalid)
 		p := task.NewPool(b, "jobs", nil)
-		want(t, p.Work(ctx, nil), backend.ErrInvalid)
+		bubble.Want(t, p.Work(ctx, nil), backend.ErrInvalid)
 		for _, value := range []string{"\xff", strings.Repeat("x", backend.MaxValue+1)} {
 			_, err := p.Submit(ctx, value)
-			want(t, err, backend.ErrInvalid)
+			bubble.Want(t, err, backend.ErrInvalid)
 		}
 		b.LoseAnswer(memory.OpAppend)
 		_, err := p.Submit(ctx, "x")
-		want(t, err, backend.ErrUnavailable)
-		if st := must[task.PoolStatus](t)(p.Status(ctx)); len(st.Tasks) != 1 {
+		bubble.Want(t, err, backend.ErrUnavailable)
+		if st := bubble.Must[task.PoolStatus](t)(p.Status(ctx)); len(st.Tasks) != 1 {
 			t.Errorf("after a lost answer: %+v", st)
 		}
 	})
@@ -536,9 +306,9 @@ func TestPoolArguments(t *testing.T) {
 
 // A result that cannot be stored is a failure, and a damaged assignment is said.
 func TestBadRecordsOfAPool(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 		cr, ctx := newCrew(t, c), t.Context()
-		b := client(t, c, "a")
+		b := bubble.Client(t, c, "a")
 		failed := make(chan error, 1)
 		go func() {
 			failed <- task.NewPool(b, "jobs", nil).Work(ctx, func(_ context.Context, t *task.Task) (string, error) {
@@ -547,25 +317,28 @@ func TestBadRecordsOfAPool(t *testing.T) {
 		}()
 		for _, value := range []string{"x", "\u00e9", "\\"} {
 			_, err := cr.pool.Result(ctx, cr.submit(value))
-			want(t, err, task.ErrFailed)
+			bubble.Want(t, err, task.ErrFailed)
 			if !strings.Contains(err.Error(), "at most") {
 				t.Error(err)
 			}
 		}
 		w := c.Members("jobs-workers")[0]
-		must[backend.Version](t)(record.New(b, fmt.Sprint("jobs-assigned/", w.Position), record.Text()).Set(ctx, "?"))
-		want(t, <-failed, record.ErrDecode)
+		bubble.Must[backend.Version](t)(record.New(b, fmt.Sprint("jobs-assigned/", w.Position), record.Text()).Set(ctx, "?"))
+		bubble.Want(t, <-failed, record.ErrDecode)
 	})
 }
 
 func TestPoolWithoutAbilities(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
-		ctx, p := t.Context(), task.NewPool(bare{client(t, c, "a")}, "jobs", nil)
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		b := view.Of(bubble.Client(t, c, "a"), func(s backend.Session) backend.Session {
+			return bubble.NoShares(bubble.NoItems(bubble.NoRecords(s)))
+		})
+		ctx, p := t.Context(), task.NewPool(b, "jobs", nil)
 		_, submit := p.Submit(ctx, "x")
 		_, status := p.Status(ctx)
 		work := p.Work(ctx, func(context.Context, *task.Task) (string, error) { return "", nil })
 		for _, err := range []error{submit, status, work} {
-			want(t, err, errors.ErrUnsupported)
+			bubble.Want(t, err, errors.ErrUnsupported)
 			if !strings.Contains(err.Error(), "use ") {
 				t.Errorf("%v does not say what to do", err)
 			}

@@ -14,45 +14,14 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/rig/bubble"
+	"github.com/succession-dev/succession/internal/view"
 	"github.com/succession-dev/succession/memory"
 	"github.com/succession-dev/succession/record"
 	"github.com/succession-dev/succession/task"
 )
 
-const ttl = 10 * time.Second
-
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// bubble runs f in virtual time against a coordinator of its own.
-func bubble(t *testing.T, f func(t *testing.T, c *memory.Coordinator)) {
-	t.Helper()
-	synctest.Test(t, func(t *testing.T) { f(t, memory.New(&memory.Options{TTL: ttl})) })
-}
-
-func client(t *testing.T, c *memory.Coordinator, name string) *memory.Backend {
-	t.Helper()
-	b := c.Client(name)
-	t.Cleanup(func() { b.Close() })
-	return b
-}
-
-func must[T any](t *testing.T) func(v T, err error) T {
-	return func(v T, err error) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
-}
-
-func want(t *testing.T, err, target error) {
-	t.Helper()
-	if !errors.Is(err, target) {
-		t.Errorf("got %v, want %v", err, target)
-	}
-}
 
 func ok(t *testing.T, err error) {
 	t.Helper()
@@ -78,7 +47,7 @@ type floor struct {
 
 func newFloor(t *testing.T, c *memory.Coordinator) *floor {
 	return &floor{
-		t: t, c: c, console: task.NewStandby(client(t, c, "console"), "bus", nil),
+		t: t, c: c, console: task.NewStandby(bubble.Client(t, c, "console"), "bus", nil),
 		runs: make(map[string]*task.Run), now: make(map[string]*task.Run), done: make(map[string]uint64),
 	}
 }
@@ -92,7 +61,7 @@ type machine struct {
 
 // stands begins a machine.
 func (f *floor) stands(id string, stand func(s *task.Standby, ctx context.Context) error) *machine {
-	m := &machine{b: client(f.t, f.c, id), err: make(chan error, 1)}
+	m := &machine{b: bubble.Client(f.t, f.c, id), err: make(chan error, 1)}
 	ctx, cancel := context.WithCancelCause(f.t.Context())
 	m.stop = func() { cancel(errEnough) }
 	s := task.NewStandby(m.b, "bus", &task.Options{ID: id})
@@ -112,7 +81,7 @@ func (f *floor) cold(id string) *machine {
 func (m *machine) ends(t *testing.T) {
 	t.Helper()
 	m.stop()
-	want(t, <-m.err, errEnough)
+	bubble.Want(t, <-m.err, errEnough)
 }
 
 // run works one step each second until its context ends. It checks that it is alone.
@@ -155,7 +124,7 @@ func (f *floor) run(ctx context.Context, r *task.Run) error {
 // status returns how it stands with the task.
 func (f *floor) status(name string) task.Status {
 	f.t.Helper()
-	for _, st := range must[[]task.Status](f.t)(f.console.Status(f.t.Context())) {
+	for _, st := range bubble.Must[[]task.Status](f.t)(f.console.Status(f.t.Context())) {
 		if st.Task == name {
 			return st
 		}
@@ -179,7 +148,7 @@ func (f *floor) expect(when, name, id string) {
 }
 
 func TestHot(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 		f, ctx := newFloor(t, c), t.Context()
 		a, b, d := f.hot("a", "orders"), f.hot("b", "orders"), f.hot("d", "orders")
 		ok(t, f.console.Stop(ctx, "orders"))
@@ -201,7 +170,7 @@ func TestHot(t *testing.T) {
 		ok(t, f.console.Stop(ctx, "orders"))
 		f.expect("when it is stopped", "orders", "")
 		f.mu.Lock()
-		want(t, f.runs["orders"].Check(), task.ErrStopped)
+		bubble.Want(t, f.runs["orders"].Check(), task.ErrStopped)
 		at := f.done["orders"]
 		f.mu.Unlock()
 		time.Sleep(time.Minute)
@@ -218,115 +187,9 @@ func TestHot(t *testing.T) {
 	})
 }
 
-// A machine that was replaced, and goes on nevertheless, cannot record a position.
-func TestCommitOfTheReplaced(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
-		f, ctx := newFloor(t, c), t.Context()
-		ok(t, f.console.Start(ctx, "orders"))
-		begun := make(chan *task.Run, 1)
-		old := f.stands("old", func(s *task.Standby, ctx context.Context) error {
-			return s.Hot(ctx, "orders", func(ctx context.Context, r *task.Run) error {
-				begun <- r
-				time.Sleep(time.Hour)
-				return nil
-			})
-		})
-		r := <-begun
-		ok(t, r.Commit(ctx, 7))
-		ok(t, r.Commit(ctx, 7))
-		want(t, r.Commit(ctx, 6), task.ErrBackwards)
-		if r.Position() != 7 {
-			t.Errorf("the position is %d", r.Position())
-		}
-		c.Remove("bus-run-orders", r.Member().Key)
-		next := f.hot("next", "orders")
-		time.Sleep(5500 * time.Millisecond)
-		err := r.Commit(ctx, 100)
-		want(t, err, elect.ErrLost)
-		want(t, err, backend.ErrNotMember)
-		f.mu.Lock()
-		if at := f.runs["orders"].Position(); at != 12 {
-			t.Errorf("the next one has gone on to %d, want 12", at)
-		}
-		f.mu.Unlock()
-		next.ends(t)
-		old.stop()
-		want(t, <-old.err, errEnough)
-	})
-}
-
-// unaware is a backend whose sessions do not tell that a member has gone.
-type unaware struct{ backend.Backend }
-
-func (b unaware) Session(ctx context.Context) (backend.Session, error) {
-	s, err := b.Backend.Session(ctx)
-	return untold{s}, err
-}
-
-type untold struct{ backend.Session }
-
-func (untold) Gone(ctx context.Context, _ backend.Member) error {
-	<-ctx.Done()
-	return context.Cause(ctx)
-}
-
-// A machine may learn from its own Commit that it was replaced. It then stands again.
-func TestCommitTellsFirst(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
-		ctx, cancel := context.WithCancelCause(t.Context())
-		s := task.NewStandby(unaware{client(t, c, "a")}, "bus", nil)
-		ok(t, s.Start(ctx, "orders"))
-		runs := 0
-		err := s.Hot(ctx, "orders", func(ctx context.Context, r *task.Run) error {
-			if runs++; runs == 2 {
-				cancel(errEnough)
-				return nil
-			}
-			c.Remove("bus-run-orders", r.Member().Key)
-			err := r.Commit(ctx, 1)
-			want(t, err, elect.ErrLost)
-			return fmt.Errorf("in the work: %w", err)
-		})
-		want(t, err, errEnough)
-	})
-}
-
-// Where answers are lost, Commit finds out what has happened.
-func TestCommitThroughFaults(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
-		f, ctx := newFloor(t, c), t.Context()
-		ok(t, f.console.Start(ctx, "orders"))
-		b := client(t, c, "a")
-		err := task.NewStandby(b, "bus", nil).Hot(ctx, "orders", func(ctx context.Context, r *task.Run) error {
-			for at := range uint64(20) {
-				if at%3 == 0 {
-					b.LoseAnswer(memory.OpPut)
-				}
-				if at%4 == 0 {
-					b.LoseRequest(memory.OpPut)
-				}
-				ok(t, r.Commit(ctx, at))
-				if st := f.status("orders"); st.Position != at {
-					t.Errorf("the position is %d, want %d", st.Position, at)
-				}
-			}
-			// Somebody else writes the record by hand, further back and further on.
-			p := record.New(client(t, c, "hand"), "bus-position/orders", record.JSON[map[string]any]())
-			for hand, refused := range map[int]bool{5: false, 50: true} {
-				must[backend.Version](t)(p.Set(ctx, map[string]any{"position": hand}))
-				if err := r.Commit(ctx, 30); errors.Is(err, task.ErrBackwards) != refused || err != nil && !refused {
-					t.Errorf("Commit of 30 after %d: %v", hand, err)
-				}
-			}
-			return errEnough
-		})
-		want(t, err, errEnough)
-	})
-}
-
 // nil finishes a task, and an error ends Hot; neither counts when the run has ended before.
 func TestResultOfARun(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 		f, ctx := newFloor(t, c), t.Context()
 		results := make(chan error)
 		var runs []uint64
@@ -371,97 +234,10 @@ func TestResultOfARun(t *testing.T) {
 	})
 }
 
-func TestCold(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
-		f, ctx := newFloor(t, c), t.Context()
-		tasks := []string{"t1", "t2", "t3"}
-		ok(t, f.console.Stop(ctx, "t0"))
-		for _, name := range tasks {
-			ok(t, f.console.Start(ctx, name))
-		}
-		machines := make(map[string]*machine)
-		for i := range 5 {
-			id := fmt.Sprint("m", i)
-			machines[id] = f.cold(id)
-		}
-		running := func() (by []string) {
-			t.Helper()
-			synctest.Wait()
-			for _, name := range tasks {
-				by = append(by, f.status(name).ID)
-				f.expect("now", name, by[len(by)-1])
-			}
-			f.expect("now", "t0", "")
-			return by
-		}
-		if by := running(); !slices.Equal(by, []string{"m0", "m1", "m2"}) {
-			t.Fatalf("%v run the tasks", by)
-		}
-
-		before := c.Requests()
-		time.Sleep(10 * ttl)
-		sent := c.Requests().Since(before)
-		if n := sent.Of("m4") - sent.Of("m4", memory.OpHeartbeat); n > 25 {
-			t.Errorf("a machine that waits for its turn to look has sent %d requests: %v", n, sent)
-		}
-		t.Logf("of those that run nothing, m3 looks and sends %d requests in ten session times, and m4 %d", sent.Of("m3"), sent.Of("m4"))
-
-		machines["m1"].ends(t)
-		if by := running(); !slices.Equal(by, []string{"m0", "m3", "m2"}) {
-			t.Fatalf("when m1 has left, %v run the tasks", by)
-		}
-		machines["m0"].b.Kill()
-		time.Sleep(ttl + time.Second)
-		if by := running(); !slices.Equal(by, []string{"m4", "m3", "m2"}) {
-			t.Fatalf("when m0 was killed, %v run the tasks", by)
-		}
-		machines["m2"].ends(t)
-		if by := running(); !slices.Equal(by, []string{"m4", "m3", ""}) {
-			t.Fatalf("when none is left, %v run the tasks", by)
-		}
-		ok(t, f.console.Stop(ctx, "t1"))
-		if by := running(); !slices.Equal(by, []string{"", "m3", "m4"}) {
-			t.Fatalf("when t1 was stopped, %v run the tasks", by)
-		}
-		machines["m5"] = f.cold("m5")
-		ok(t, f.console.Start(ctx, "t0"))
-		synctest.Wait()
-		f.expect("when t0 was started", "t0", "m5")
-		ok(t, f.console.Stop(ctx, "t0"))
-		for _, id := range []string{"m3", "m4", "m5"} {
-			machines[id].ends(t)
-		}
-		want(t, <-machines["m0"].err, backend.ErrClosed)
-		if n := len(c.Members("bus-idle")); n != 0 {
-			t.Errorf("%d look for work", n)
-		}
-	})
-}
-
-// A task at which hot machines stand is none for a cold one.
-func TestColdBesideHot(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
-		f, ctx := newFloor(t, c), t.Context()
-		hot := f.hot("hot", "t1")
-		cold := f.cold("cold")
-		ok(t, f.console.Start(ctx, "t1"))
-		ok(t, f.console.Start(ctx, "t2"))
-		f.expect("at first", "t1", "hot")
-		f.expect("at first", "t2", "cold")
-		cold.ends(t)
-		cold = f.cold("cold")
-		ok(t, f.console.Stop(ctx, "t2"))
-		hot.ends(t)
-		f.expect("when hot has left", "t1", "cold")
-		f.expect("when it was stopped", "t2", "")
-		cold.ends(t)
-	})
-}
-
 // Machines come and go, are cut off and lose answers: one at a time runs each task, positions
 // grow, and in the end each task is run.
 func TestStandbyThroughFaults(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 		f, ctx := newFloor(t, c), t.Context()
 		tasks := []string{"t0", "t1", "t2"}
 		var machines []*machine
@@ -485,7 +261,7 @@ func TestStandbyThroughFaults(t *testing.T) {
 			case 4:
 				b.CutAnswers()
 			}
-			time.Sleep(ttl / 3)
+			time.Sleep(bubble.TTL / 3)
 			if i%4 == 0 {
 				for _, m := range machines {
 					m.b.Heal()
@@ -500,7 +276,7 @@ func TestStandbyThroughFaults(t *testing.T) {
 		for _, m := range machines {
 			m.b.Heal()
 		}
-		time.Sleep(10 * ttl)
+		time.Sleep(10 * bubble.TTL)
 		for _, name := range tasks {
 			f.mu.Lock()
 			at := f.done[name]
@@ -518,7 +294,7 @@ func TestStandbyThroughFaults(t *testing.T) {
 
 // What a run of a task costs.
 func TestCostOfStandby(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 		f, ctx := newFloor(t, c), t.Context()
 		cost := func(what, id string, most int, f func()) {
 			t.Helper()
@@ -547,8 +323,8 @@ func TestCostOfStandby(t *testing.T) {
 }
 
 func TestStandbyArguments(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
-		ctx, b := t.Context(), client(t, c, "a")
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		ctx, b := t.Context(), bubble.Client(t, c, "a")
 		s := task.NewStandby(b, "bus", nil)
 		for _, name := range []string{"", "a/b", "a b", "..", "x.fence", strings.Repeat("x", 255)} {
 			run := func(context.Context, *task.Run) error { return nil }
@@ -558,63 +334,43 @@ func TestStandbyArguments(t *testing.T) {
 				}
 			}
 		}
-		want(t, s.Hot(ctx, "x", nil), backend.ErrInvalid)
-		want(t, s.Cold(ctx, nil), backend.ErrInvalid)
+		bubble.Want(t, s.Hot(ctx, "x", nil), backend.ErrInvalid)
+		bubble.Want(t, s.Cold(ctx, nil), backend.ErrInvalid)
 		for _, s := range []*task.Standby{task.NewStandby(b, "no//name", nil), task.NewStandby(b, "bus", &task.Options{ID: "a\nb"})} {
-			want(t, s.Cold(ctx, func(context.Context, *task.Run) error { return nil }), backend.ErrInvalid)
-			want(t, s.Hot(ctx, "x", func(context.Context, *task.Run) error { return nil }), backend.ErrInvalid)
+			bubble.Want(t, s.Cold(ctx, func(context.Context, *task.Run) error { return nil }), backend.ErrInvalid)
+			bubble.Want(t, s.Hot(ctx, "x", func(context.Context, *task.Run) error { return nil }), backend.ErrInvalid)
 		}
 		_, err := task.NewStandby(b, "no//name", nil).Status(ctx)
-		want(t, err, backend.ErrInvalid)
+		bubble.Want(t, err, backend.ErrInvalid)
 
 		// A record that cannot be understood does not start a task, and Start repairs it.
 		damaged := record.New(b, "bus-tasks/x", record.Text())
-		must[backend.Version](t)(damaged.Set(ctx, `{"state":`))
+		bubble.Must[backend.Version](t)(damaged.Set(ctx, `{"state":`))
 		f := newFloor(t, c)
 		_, err = f.console.Status(ctx)
-		want(t, err, record.ErrDecode)
+		bubble.Want(t, err, record.ErrDecode)
 		m, cold := f.hot("m", "x"), f.cold("cold")
 		time.Sleep(time.Minute)
 		ok(t, f.console.Start(ctx, "x"))
 		f.expect("when it is repaired", "x", "m")
-		must[backend.Version](t)(damaged.Set(ctx, "?"))
+		bubble.Must[backend.Version](t)(damaged.Set(ctx, "?"))
 		synctest.Wait()
 		ok(t, f.console.Stop(ctx, "x"))
 		f.expect("when it is stopped", "x", "")
-		must[backend.Version](t)(record.New(b, "bus-position/x", record.Text()).Set(ctx, "?"))
+		bubble.Must[backend.Version](t)(record.New(b, "bus-position/x", record.Text()).Set(ctx, "?"))
 		ok(t, f.console.Start(ctx, "x"))
-		want(t, <-m.err, record.ErrDecode)
-		want(t, <-cold.err, record.ErrDecode)
+		bubble.Want(t, <-m.err, record.ErrDecode)
+		bubble.Want(t, <-cold.err, record.ErrDecode)
 	})
 }
 
-// bare is a backend with elections alone.
-type bare struct{ backend.Backend }
-
-func (b bare) Session(ctx context.Context) (backend.Session, error) {
-	s, err := b.Backend.Session(ctx)
-	return struct {
-		backend.NoShares
-		backend.NoPins
-		backend.NoItems
-		backend.NoRecords
-		rest
-	}{rest: rest{deep{s}}}, err
-}
-
-// Of methods with the same name the one that is embedded less deeply counts.
-type (
-	rest struct{ deep }
-	deep struct{ backend.Session }
-)
-
 func TestWithoutRecords(t *testing.T) {
-	bubble(t, func(t *testing.T, c *memory.Coordinator) {
-		ctx, s := t.Context(), task.NewStandby(bare{client(t, c, "a")}, "bus", nil)
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		ctx, s := t.Context(), task.NewStandby(view.Of(bubble.Client(t, c, "a"), bubble.NoRecords), "bus", nil)
 		run := func(context.Context, *task.Run) error { return nil }
 		_, err := s.Status(ctx)
 		for _, err := range []error{s.Start(ctx, "x"), s.Stop(ctx, "x"), s.Hot(ctx, "x", run), s.Cold(ctx, run), err} {
-			want(t, err, errors.ErrUnsupported)
+			bubble.Want(t, err, errors.ErrUnsupported)
 			if !strings.Contains(err.Error(), "use package elect") {
 				t.Errorf("%v does not say what to do", err)
 			}
