@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/again"
@@ -140,6 +139,11 @@ func foreign(o backend.Member) error {
 	return fmt.Errorf("barrier: %w line %s: %s stands in it, which waits for no barrier; choose a name that nothing else uses", backend.ErrInvalid, o.Line, o.Key)
 }
 
+// WatchPlace implements [backend.PlaceWatcher].
+func (s *session) WatchPlace(ctx context.Context, m backend.Member, after backend.Place) (backend.Place, error) {
+	return view.WatchPlace(ctx, s, s.Session, m, after)
+}
+
 // Gone returns when there may be news for m or, if the barrier has opened for the participant, when
 // m has gone.
 func (s *session) Gone(ctx context.Context, m backend.Member) error {
@@ -154,7 +158,7 @@ func (s *session) Gone(ctx context.Context, m backend.Member) error {
 func (s *session) news(ctx context.Context, line string) error {
 	var r backend.Record
 	l := s.line
-	err := either(ctx, func(ctx context.Context) (err error) {
+	err := again.Either(ctx, func(ctx context.Context) (err error) {
 		r, err = s.Watch(ctx, s.record.Name, s.record.Version)
 		return err
 	}, func(ctx context.Context) error {
@@ -177,18 +181,6 @@ func (s *session) news(ctx context.Context, line string) error {
 		s.line = nil
 	}
 	return nil
-}
-
-// either calls f and g at the same time until one of them has returned, and returns its error.
-func either(ctx context.Context, f, g func(context.Context) error) error {
-	ctx, cancel := context.WithCancel(ctx)
-	var both sync.WaitGroup
-	defer both.Wait()
-	defer cancel()
-	first := make(chan error, 2)
-	both.Go(func() { first <- f(ctx) })
-	both.Go(func() { first <- g(ctx) })
-	return <-first
 }
 
 // patiently calls f until it succeeds, or fails for another reason than that the coordinator could

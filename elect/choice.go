@@ -198,7 +198,7 @@ func (st *standing) mayLead(ctx context.Context, p backend.Place, once bool) (bo
 func (st *standing) await(ctx context.Context, v view) error {
 	_, changed := st.ready.now()
 	return again.ForAWhile(ctx, st.s, backoff.JitterOf(ctx), func(ctx context.Context) error {
-		return again.First(ctx,
+		return again.Either(ctx,
 			func(ctx context.Context) error {
 				select {
 				case <-changed:

@@ -42,14 +42,7 @@ func (m *RWMutex) RLock(ctx context.Context) (*Held, error) { return held(m.read
 // TryRLock is [RWMutex.RLock] that does not wait for writers; see [Mutex.TryLock].
 func (m *RWMutex) TryRLock(ctx context.Context) (*Held, error) { return try(ctx, m.read) }
 
-// shared returns s for a reader. It watches places if s does.
+// shared returns s for a reader.
 func shared(s backend.Session) backend.Session {
-	reader := view.Shared{Session: s, Instead: "a Mutex, or another coordinator"}
-	if w, ok := s.(backend.PlaceWatcher); ok {
-		return struct {
-			view.Shared
-			backend.PlaceWatcher
-		}{reader, w}
-	}
-	return reader
+	return view.Shared{Session: s, Instead: "a Mutex, or another coordinator"}
 }

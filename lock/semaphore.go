@@ -8,6 +8,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/again"
 	"github.com/succession-dev/succession/internal/view"
 )
 
@@ -112,6 +113,11 @@ func (s *slotSession) Ahead(ctx context.Context, m backend.Member) (backend.Plac
 	return backend.Place{Ahead: s.front[i-1], Header: p.Header}, nil
 }
 
+// WatchPlace implements [backend.PlaceWatcher].
+func (s *slotSession) WatchPlace(ctx context.Context, m backend.Member, after backend.Place) (backend.Place, error) {
+	return view.WatchPlace(ctx, s, s.Session, m, after)
+}
+
 // Gone also returns when another goes that stands in front, if Ahead has said to wait for m: any
 // exit may make room.
 func (s *slotSession) Gone(ctx context.Context, m backend.Member) error {
@@ -121,13 +127,9 @@ func (s *slotSession) Gone(ctx context.Context, m backend.Member) error {
 	if len(front) == 0 || front[len(front)-1] != m {
 		return s.Session.Gone(ctx, m)
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	results := make(chan error, len(front))
-	var waiting sync.WaitGroup
+	var exits []func(context.Context) error
 	for _, o := range front {
-		waiting.Go(func() { results <- s.Session.Gone(ctx, o) })
+		exits = append(exits, func(ctx context.Context) error { return s.Session.Gone(ctx, o) })
 	}
-	defer waiting.Wait()
-	defer cancel()
-	return <-results
+	return again.Either(ctx, exits...)
 }

@@ -151,3 +151,8 @@ func (s claimSession) Ahead(ctx context.Context, m backend.Member) (backend.Plac
 	}
 	return p, nil
 }
+
+// WatchPlace implements [backend.PlaceWatcher].
+func (s claimSession) WatchPlace(ctx context.Context, m backend.Member, after backend.Place) (backend.Place, error) {
+	return view.WatchPlace(ctx, s, s.Session, m, after)
+}

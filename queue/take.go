@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/again"
@@ -112,18 +111,12 @@ func (q *Queue) change(ctx context.Context, j backoff.Jitter, lines ...backend.L
 	if err != nil {
 		return err
 	}
-	return again.ForAWhile(ctx, s, j, func(ctx context.Context) error {
-		ctx, cancel := context.WithCancel(ctx)
-		results := make(chan error, 2)
-		var watching sync.WaitGroup
-		for i, name := range []string{q.claims(), q.items()} {
-			watching.Go(func() {
-				_, err := s.WatchLine(ctx, name, lines[i])
-				results <- err
-			})
-		}
-		defer watching.Wait()
-		defer cancel()
-		return <-results
-	})
+	var watches []func(context.Context) error
+	for i, name := range []string{q.claims(), q.items()} {
+		watches = append(watches, func(ctx context.Context) error {
+			_, err := s.WatchLine(ctx, name, lines[i])
+			return err
+		})
+	}
+	return again.ForAWhile(ctx, s, j, func(ctx context.Context) error { return again.Either(ctx, watches...) })
 }

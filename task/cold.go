@@ -92,7 +92,7 @@ func (s *Standby) look(ctx context.Context, j backoff.Jitter) (string, *elect.Te
 			continue
 		}
 		task := strings.TrimPrefix(name, s.folder()+"/")
-		line, err := se.Line(ctx, s.line(task))
+		line, err := again.Head(ctx, se, s.line(task))
 		switch {
 		case err != nil:
 			return "", nil, err
@@ -102,7 +102,7 @@ func (s *Standby) look(ctx context.Context, j backoff.Jitter) (string, *elect.Te
 		}
 		waits = append(waits, goes(se, line.Members[0]))
 	}
-	return "", nil, again.ForAWhile(ctx, se, j, func(ctx context.Context) error { return whichever(ctx, waits...) })
+	return "", nil, again.ForAWhile(ctx, se, j, func(ctx context.Context) error { return again.Either(ctx, waits...) })
 }
 
 // goes returns a func that blocks until m has gone.

@@ -3,7 +3,6 @@ package task
 import (
 	"context"
 	"errors"
-	"sync"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
@@ -70,18 +69,4 @@ func outcome(ctx, alive context.Context, t *elect.Term, err error) error {
 func overOf(alive context.Context, t *elect.Term) error {
 	_ = t.Check() // alive ends with the term
 	return context.Cause(alive)
-}
-
-// whichever calls all of fs at once, and returns the result of the first that returns. Before
-// whichever returns, all have returned.
-func whichever(ctx context.Context, fs ...func(context.Context) error) error {
-	ctx, cancel := context.WithCancel(ctx)
-	results := make(chan error, len(fs))
-	var calls sync.WaitGroup
-	for _, f := range fs {
-		calls.Go(func() { results <- f(ctx) })
-	}
-	defer calls.Wait()
-	defer cancel()
-	return <-results
 }

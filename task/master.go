@@ -103,7 +103,7 @@ func (p *Pool) assignAll(ctx context.Context, t *elect.Term, wait *backoff.Backo
 			wait.Reset()
 			next := todo
 			err := again.ForAWhile(ctx, s, wait.Jitter, func(ctx context.Context) error {
-				return whichever(ctx, func(ctx context.Context) error {
+				return again.Either(ctx, func(ctx context.Context) error {
 					_, err := s.WatchLine(ctx, p.workers(), workers)
 					changed = err == nil
 					return err

@@ -11,6 +11,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/cmd/succession/internal/connect"
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
+	"github.com/succession-dev/succession/internal/again"
 	"github.com/succession-dev/succession/internal/header"
 	"github.com/succession-dev/succession/record"
 )
@@ -64,7 +65,7 @@ func changeRecord(g *connect.Flags, name string, f func(context.Context, *record
 			return err
 		}
 		for at := name; at != "."; at = path.Dir(at) {
-			l, err := s.Line(opening, at)
+			l, err := again.Head(opening, s, at)
 			if err != nil {
 				return err
 			}

@@ -61,7 +61,7 @@ func AskPlace(ctx context.Context, s backend.Session, m backend.Member, after ba
 			}
 			own := wait
 			wait = func(ctx context.Context) error {
-				return First(ctx, own, func(ctx context.Context) error {
+				return Either(ctx, own, func(ctx context.Context) error {
 					_, err := s.Watch(ctx, m.Line, r.Version)
 					return err
 				})
@@ -76,9 +76,17 @@ func AskPlace(ctx context.Context, s backend.Session, m backend.Member, after ba
 	return s.Ahead(ctx, m)
 }
 
-// First calls all at the same time, and returns the result of the one that returns first, when all have
-// returned. Their context ends when the first one returns.
-func First(ctx context.Context, calls ...func(context.Context) error) error {
+// Head returns the head of a line; see [backend.HeadReader]. For other sessions it reads the line.
+func Head(ctx context.Context, s backend.Session, line string) (backend.Line, error) {
+	if h, ok := s.(backend.HeadReader); ok {
+		return h.Head(ctx, line)
+	}
+	return s.Line(ctx, line)
+}
+
+// Either calls all at the same time, and returns the result of the one that returns first. The context
+// of the others then ends; Either returns when all have returned.
+func Either(ctx context.Context, calls ...func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	results := make(chan error, len(calls))

@@ -8,6 +8,8 @@ import (
 	"fmt"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/again"
+	"github.com/succession-dev/succession/internal/backoff"
 )
 
 // Of returns b with sessions as wrap makes them.
@@ -35,10 +37,28 @@ type Shared struct {
 	Instead string
 }
 
+var _ backend.PlaceWatcher = Shared{}
+
 func (s Shared) Join(ctx context.Context, line, value string) (backend.Member, error) {
 	m, err := s.JoinShared(ctx, line, value)
 	if errors.Is(err, errors.ErrUnsupported) {
 		err = fmt.Errorf("%s cannot be shared on this backend, which has no shared members; use %s: %w", line, s.Instead, err)
 	}
 	return m, err
+}
+
+// WatchPlace is that of the session, or a substitute for it.
+func (s Shared) WatchPlace(ctx context.Context, m backend.Member, after backend.Place) (backend.Place, error) {
+	return again.WatchPlace(ctx, s.Session, m, after, backoff.JitterOf(ctx))
+}
+
+// WatchPlace is [backend.PlaceWatcher] for a session that asks more than the session on before it
+// says First, and that never takes back what it has said. So whoever is first has to hear only what
+// on says of its place. Everybody else waits by the session's own Gone and Ahead.
+func WatchPlace(ctx context.Context, s, on backend.Session, m backend.Member, after backend.Place) (backend.Place, error) {
+	j := backoff.JitterOf(ctx)
+	if after.First {
+		return again.WatchPlace(ctx, on, m, after, j)
+	}
+	return again.AskPlace(ctx, s, m, after, j)
 }
