@@ -43,8 +43,9 @@
 // A [Rule] is data: an ID, a title, the rule in words, the faults and abilities that it
 // needs, and a check. IDs are stable, and grouped by the laws L1 to L10 of package backend and
 // the guarantees G1 to G10 of the project. Beside them, Pin and Records are
-// parts of the contract, Run is the contract of elect.Election.Run, Choice is readiness, preference and pause, Lock, Queue, Barrier, Group and
-// Task are the packages with these names, and Fault is all of it under each fault. RULES.md lists all rules and is generated from them.
+// parts of the contract, Run is the contract of elect.Election.Run, Choice is readiness, preference and
+// pause, Lock, Queue, Barrier, Group and Task are the packages with these names, Value is package record,
+// and Fault is all of it under each fault. RULES.md lists all rules and is generated from them.
 //
 // # What a result is worth
 //

@@ -74,6 +74,7 @@ var groups = []Group{
 	{"Queue", "The queues of package queue"},
 	{"Barrier", "The barriers of package barrier"},
 	{"Group", "The groups of package group"},
+	{"Value", "The values of package record"},
 	{"Task", "The tasks of package task"},
 	{"Fault", "All of it, under each fault that there is"},
 }

@@ -105,7 +105,7 @@ That all rules pass shows that none was seen to be broken, not that none can be.
 `
 
 func TestRulesAreWellFormed(t *testing.T) {
-	id := regexp.MustCompile(`^(L([1-9]|10)|G([1-9]|10)|Pin|Records|Run|Choice|Lock|Queue|Barrier|Group|Task|Fault)\.[a-z]+(-[a-z]+)*$`)
+	id := regexp.MustCompile(`^(L([1-9]|10)|G([1-9]|10)|Pin|Records|Run|Choice|Lock|Queue|Barrier|Group|Value|Task|Fault)\.[a-z]+(-[a-z]+)*$`)
 	seen := make(map[string]bool)
 	groups := make(map[string]bool)
 	for _, r := range conformance.Rules() {

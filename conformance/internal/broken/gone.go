@@ -13,7 +13,7 @@ var goneFlaws = []Flaw{
 	{
 		Name:    "herd",
 		Breaks:  "L3: Gone wakes for every departure from the line",
-		Must:    "L3.alone G5.one Queue.woken Barrier.woken",
+		Must:    "L3.alone G5.one Queue.woken Barrier.woken Lock.slots-woken",
 		May:     "L2.churn L9",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &herd{s} },
 	},

@@ -13,7 +13,7 @@ var guardFlaws = []Flaw{
 	{
 		Name:    "no guard",
 		Breaks:  "G3: the member in the condition of a write is not looked at",
-		Must:    "Records.guard G3.resigned G3.removed G3.dropped Task.replaced Task.result",
+		Must:    "Records.guard G3.resigned G3.removed G3.dropped Task.replaced Task.result Value.guarded",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &noGuard{s} },
 	},
 	{

@@ -13,7 +13,7 @@ var leaveFlaws = []Flaw{
 	{
 		Name:    "stay in line",
 		Breaks:  "L4: a member that is not first stays when it leaves",
-		Must:    "Lock.try",
+		Must:    "Lock.try Lock.all",
 		May:     "L1 L2 L3 L4 L5 L8 L9 Pin Records G2 G4 G5 G6 G8 G9 G10 Run Fault L10",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &stayInLine{s} },
 	},

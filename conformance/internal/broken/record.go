@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/succession-dev/succession/backend"
 )
@@ -17,13 +18,13 @@ var recordFlaws = []Flaw{
 	{
 		Name:    "read, then write",
 		Breaks:  "Records: the version is compared before the write and not with it",
-		Must:    "Records.one-wins Records.counter",
+		Must:    "Records.one-wins Records.counter Value.update",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &readThenWrite{s} },
 	},
 	{
 		Name:    "lossy watch",
 		Breaks:  "Records: Watch that is called late waits for a change to come",
-		Must:    "Records.watch Records.watch-last",
+		Must:    "Records.watch Records.watch-last Value.cut",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &lossyWatch{s} },
 	},
 	{
@@ -82,6 +83,19 @@ var recordFlaws = []Flaw{
 		Breaks:  "Records: Watch looks again whenever another record of the folder changes",
 		Must:    "Task.woken",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &folderWatch{s} },
+	},
+	{
+		Name:    "deletions unseen",
+		Breaks:  "Records: Watch does not return when the record is deleted",
+		Must:    "Records.watch Value.follow",
+		session: func(_ *Backend, s backend.Session) backend.Session { return &deletionsUnseen{s} },
+	},
+	{
+		Name:    "one answer lost",
+		Breaks:  "Records: when the answer to a Put was lost, the session reads no record any more",
+		Must:    "Records.lost-answer Value.lost-answer",
+		May:     "L1 L4 L9 L10 G6",
+		session: func(b *Backend, s backend.Session) backend.Session { return &oneAnswerLost{Session: s, b: b} },
 	},
 }
 
@@ -317,4 +331,34 @@ func (s *folderWatch) watchAny(ctx context.Context, name string, after backend.V
 		return r, false, nil
 	}
 	return r, true, err
+}
+
+type deletionsUnseen struct{ backend.Session }
+
+func (s *deletionsUnseen) Watch(ctx context.Context, name string, after backend.Version) (backend.Record, error) {
+	r, err := s.Session.Watch(ctx, name, after)
+	if err == nil && r.Version == backend.Absent && after != 0 {
+		return s.Session.Watch(ctx, name, backend.Absent)
+	}
+	return r, err
+}
+
+type oneAnswerLost struct {
+	backend.Session
+	b    *Backend
+	lost atomic.Bool
+}
+
+func (s *oneAnswerLost) Put(ctx context.Context, name string, value []byte, cond *backend.If) (backend.Version, error) {
+	if s.b.takeLost() {
+		s.lost.Store(true)
+	}
+	return s.Session.Put(ctx, name, value, cond)
+}
+
+func (s *oneAnswerLost) Get(ctx context.Context, name string) (backend.Record, error) {
+	if s.lost.Load() {
+		return backend.Record{}, backend.ErrUnavailable
+	}
+	return s.Session.Get(ctx, name)
 }

@@ -60,13 +60,13 @@ var shareFlaws = []Flaw{
 	{
 		Name:    "share twice",
 		Breaks:  "L9, L1: after a lost answer another shared member is created",
-		Must:    "L9.lost-answer Lock.lost-answer Barrier.lost-answer Group.lost-answer Task.workers-lost-answer",
+		Must:    "L9.lost-answer Lock.lost-answer Barrier.lost-answer Group.lost-answer Barrier.leave-lost-answer Lock.slots-lost-answer Task.workers-lost-answer",
 		session: func(b *Backend, s backend.Session) backend.Session { return &shareTwice{s, b} },
 	},
 	{
 		Name:    "share for ever",
 		Breaks:  "L9: a shared member stays when its session ends",
-		Must:    "L9.ends Queue.crash Queue.churn Group.crash Group.assign Barrier.crash Barrier.died Barrier.cut",
+		Must:    "L9.ends Queue.crash Queue.churn Group.crash Group.assign Barrier.crash Barrier.died Barrier.cut Barrier.expired Barrier.leave-expired Barrier.leave-cut",
 		May:     "L9.cut L9.sealed",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &shareForEver{s} },
 	},

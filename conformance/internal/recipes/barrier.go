@@ -24,29 +24,12 @@ func arrives(t *engine.Trial, c *engine.Client, n int) *arrival {
 	})
 }
 
-// enters is arrives for a DoubleBarrier. Whoever has entered leaves at the end of the rule, if not
-// before.
-func enters(t *engine.Trial, c *engine.Client, n int) *arrival {
-	return arrive(t, c, "Enter", func(ctx context.Context, a *arrival) (err error) {
-		a.in, err = barrier.NewDouble(c, c.Election, n, options(t, c)).Enter(ctx)
-		if err == nil {
-			t.Cleanup(func() { a.in.Resign(context.Background()) })
-		}
-		return err
-	})
-}
-
 func arrive(t *engine.Trial, c *engine.Client, what string, f func(context.Context, *arrival) error) *arrival {
 	a := &arrival{c: c}
 	var ctx context.Context
 	ctx, a.quit = context.WithCancel(t.Ctx)
 	a.Call = t.Go(fmt.Sprintf("%s: %s", c.Name, what), func() error { return f(ctx, a) })
 	return a
-}
-
-// leaves has one that is inside leave in the background.
-func (a *arrival) leaves(t *engine.Trial) *engine.Call {
-	return t.Go(a.c.Name+": Leave", func() error { return a.in.Leave(t.Ctx) })
 }
 
 // waiting has the clients arrive one after the other, fewer than n, and checks that none passes.
@@ -136,48 +119,6 @@ var barrierRules = []engine.Rule{{
 		cs[0].Shows(t.Soon())
 	},
 }, {
-	ID: "Barrier.leave", Title: "a double barrier is left together",
-	Text:  "Three clients enter a DoubleBarrier, and then three others. Two of the first three call Leave: neither returns. The third does, and all three return soon. The others are still inside, and leave in the same way; then nobody stands in line.",
-	Needs: []engine.Fault{engine.Shares, engine.Records},
-	Check: func(t *engine.Trial) {
-		rounds := [2][]*arrival{}
-		cs := t.Clients(6)
-		for i := range rounds {
-			for _, c := range cs[3*i:][:3] {
-				rounds[i] = append(rounds[i], enters(t, c, 3))
-				stands(t, c, 3*i+len(rounds[i]))
-			}
-			pass(t, rounds[i]...)
-		}
-		for i, round := range rounds {
-			one, two := round[1-i].leaves(t), round[2].leaves(t)
-			t.Always(t.TTL/20, "two of three have called Leave, and one has returned", func() bool { return !one.Returned() && !two.Returned() })
-			t.Want("Check of one who is inside", round[i].in.Check())
-			for _, k := range []*engine.Call{one, two, round[i].leaves(t)} {
-				k.Returns(t.Soon())
-			}
-		}
-		cs[0].Shows(t.Soon())
-	},
-}, {
-	ID: "Barrier.died", Title: "who dies inside has left",
-	Text:  "Three clients enter a DoubleBarrier. One of them crashes, and the two others call Leave: it returns after a crash and the slow re-check.",
-	Needs: []engine.Fault{engine.Shares, engine.Records, engine.Kill},
-	Check: func(t *engine.Trial) {
-		var all []*arrival
-		cs := t.Clients(3)
-		for _, c := range cs {
-			all = append(all, enters(t, c, 3))
-		}
-		pass(t, all...)
-		cs[1].Inject(engine.Kill)
-		one, two := all[0].leaves(t), all[2].leaves(t)
-		for _, k := range []*engine.Call{one, two} {
-			k.Returns(t.Crash() + t.Recheck() + t.Soon())
-		}
-		cs[0].Shows(t.Soon())
-	},
-}, {
 	ID: "Barrier.cut", Title: "who was counted passes after its session",
 	Text:  "The second of three clients that wait for a Barrier is cut off, before the third comes: the two others pass soon. After a crash, when the session of the second has ended, it is healed: it passes too, after recovery. Then the three pass another round.",
 	Needs: []engine.Fault{engine.Shares, engine.Records, engine.Deadlines, engine.Cut},
@@ -196,6 +137,26 @@ var barrierRules = []engine.Rule{{
 		for _, a := range all[2:] {
 			a.Returns(t.Recovery())
 		}
+	},
+}, {
+	ID: "Barrier.expired", Title: "who waits counts once, whatever its sessions",
+	Text:  "Of three clients that wait for a Barrier of four the session of the second is ended. Within the time of two crashes it stands in line again, behind the others, and nobody passes. A fourth comes, and all pass, within a crash.",
+	Needs: []engine.Fault{engine.Shares, engine.Records, engine.Expire},
+	Check: func(t *engine.Trial) {
+		cs := t.Clients(4)
+		all := waiting(t, 4, cs[:3]...)
+		stands(t, cs[3], 3)
+		before := cs[3].Members()
+		cs[1].Inject(engine.Expire)
+		t.Eventually(2*t.Crash(), "the second stands in line again, behind the others", func() bool {
+			now := cs[3].Members()
+			return len(now) == 3 && engine.Same(now[0], before[0]) && engine.Same(now[1], before[2]) && now[2].Position > before[2].Position
+		})
+		stay(t, 4, all...)
+		for _, a := range append(all, arrives(t, cs[3], 4)) {
+			a.Returns(t.Crash())
+		}
+		cs[0].Shows(t.Soon())
 	},
 }, {
 	ID: "Barrier.lost-answer", Title: "a lost answer neither opens a barrier nor keeps it shut",

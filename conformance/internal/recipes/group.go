@@ -2,7 +2,6 @@ package recipes
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -117,149 +116,6 @@ func shows(t *engine.Trial, c *engine.Client, members string) {
 	})
 }
 
-// A desk is where the members of a rule work on their items. It knows who works on which.
-type desk struct {
-	t      *engine.Trial
-	notice time.Duration // how long a member may not know that it has lost an item
-
-	mu    sync.Mutex
-	at    map[string]*stint // who works on an item
-	last  map[string]uint64 // the token of whoever began it last
-	begun map[string]int    // how often it was begun
-}
-
-// A collector is a client that is a member under that ID.
-type collector struct {
-	*engine.Client
-	id string
-}
-
-// A stint is the work of one member on one item.
-type stint struct {
-	*collector
-	over chan struct{} // closed when it has ended
-}
-
-func newDesk(t *engine.Trial) *desk {
-	return &desk{t: t, at: make(map[string]*stint), last: make(map[string]uint64), begun: make(map[string]int)}
-}
-
-// sources are the items of the rules. Whose each is follows from the IDs of those present, for ever.
-var sources = []string{"auth", "cron", "kernel", "mail", "ssh", "web"}
-
-// whose says whose the sources are, in their order, where these members are present.
-var whose = map[string]string{"a": "aaaaaa", "ab": "aabbaa", "ac": "cacaac", "abc": "cacbac", "bc": "cccbbc"}
-
-// works has the client join with that ID, and work on what is its own until the func that it returns
-// is called. Whenever its presence is lost it joins again.
-func (d *desk) works(c *engine.Client, id string) (leave func()) {
-	t, w := d.t, &collector{c, id}
-	ctx, cancel := context.WithCancel(t.Ctx)
-	left := t.Go(c.Name+": Assign", func() error {
-		for {
-			p, err := groupOf(t, c, id).Join(ctx)
-			if err != nil {
-				return err
-			}
-			err = p.Assign(ctx, sources, func(ctx context.Context, item string, term *elect.Term) error {
-				now, err := d.begins(w, item, term)
-				if err != nil {
-					return err
-				}
-				<-ctx.Done()
-				time.Sleep(t.TTL / 50) // work takes a moment to end
-				d.ends(now, item)
-				return nil
-			})
-			p.Leave(ctx)
-			switch {
-			case ctx.Err() != nil || c.Killed():
-				return err
-			case !errors.Is(err, elect.ErrLost):
-				t.Fatalf("%s: Assign: %v", c.Name, err)
-			}
-			t.Log(c.Name, "joins again: %v", err)
-		}
-	})
-	return func() {
-		cancel()
-		left.Returns(t.Soon(), context.Canceled)
-	}
-}
-
-// begins checks that nobody else works on the item, but for one that was killed.
-func (d *desk) begins(w *collector, item string, term *elect.Term) (*stint, error) {
-	now := &stint{w, make(chan struct{})}
-	other, err := d.enter(now, item, term.Token())
-	if err != nil || other == nil || other.Killed() {
-		return now, err
-	}
-	select {
-	case <-other.over:
-		return now, nil
-	case <-time.After(d.notice):
-		return now, fmt.Errorf("%s begins %s with token %d while %s works on it", w.id, item, term.Token(), other.id)
-	}
-}
-
-// enter returns who works on the item, if somebody does.
-func (d *desk) enter(now *stint, item string, token uint64) (other *stint, err error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.t.Log(now.Name, "as %s begins %s with token %d", now.id, item, token)
-	if token <= d.last[item] {
-		return nil, fmt.Errorf("%s begins %s with token %d, after one with token %d", now.id, item, token, d.last[item])
-	}
-	other = d.at[item]
-	d.at[item], d.last[item] = now, token
-	d.begun[item]++
-	return other, nil
-}
-
-func (d *desk) ends(now *stint, item string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	close(now.over)
-	if d.at[item] == now { // a killed one may be late
-		delete(d.at, item)
-	}
-}
-
-// owner returns the ID of whoever works on the item, and how often it was begun.
-func (d *desk) owner(item string) (id string, begun int) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if w := d.at[item]; w != nil {
-		id = w.id
-	}
-	return id, d.begun[item]
-}
-
-// divides has something happen, and waits until the sources are divided as the members who are then
-// present have to. Each that has moved was begun once since, and no other.
-func (d *desk) divides(within time.Duration, present string, happens func()) {
-	before, want := make([]int, len(sources)), make([]int, len(sources))
-	for i, item := range sources {
-		var id string
-		id, before[i] = d.owner(item)
-		if want[i] = before[i]; id != whose[present][i:i+1] {
-			want[i]++
-		}
-	}
-	happens()
-	d.t.Eventually(within, fmt.Sprintf("with %q present, all sources are owned", present), func() bool {
-		for i, item := range sources {
-			switch id, begun := d.owner(item); {
-			case begun > want[i]:
-				d.t.Fatalf("with %q present, %s was begun %d times; want %d", present, item, begun-before[i], want[i]-before[i])
-			case id != whose[present][i:i+1]:
-				return false
-			}
-		}
-		return true
-	})
-}
-
 var groupRules = []engine.Rule{{
 	ID: "Group.members", Title: "joins, values and exits are seen in order",
 	Text:  "Three clients join a group and set values; a fourth follows it, and asks for its members. It sees each join and each exit soon, from either end, with the values as they then are, and a value that was set when it asks. When all have left, nobody is present and no value is left.",
@@ -359,32 +215,6 @@ var groupRules = []engine.Rule{{
 		}
 	},
 }, {
-	ID: "Group.assign", Title: "each item is one member's, and at a change only those move that must",
-	Text:  "Three clients join one after the other, and divide six items by Assign; then one of them crashes, comes back with its ID, and another one leaves. After each change all items are owned, soon or after a crash, each by the member that it falls to. No item has two owners at once, tokens grow from owner to owner, and what stays a member's is not disturbed.",
-	Needs: []engine.Fault{engine.Shares, engine.Records, engine.Kill},
-	Check: func(t *engine.Trial) {
-		cs, d := t.Clients(4), newDesk(t)
-		var leave func()
-		d.divides(t.Soon(), "a", func() { leave = d.works(cs[0], "a") })
-		d.divides(t.Soon(), "ab", func() { d.works(cs[1], "b") })
-		d.divides(t.Soon(), "abc", func() { d.works(cs[2], "c") })
-		d.divides(t.Crash()+t.Soon(), "ac", func() { cs[1].Inject(engine.Kill) })
-		d.divides(t.Soon(), "abc", func() { d.works(cs[3], "b") })
-		d.divides(t.Soon(), "bc", leave)
-	},
-}, {
-	ID: "Group.cut", Title: "a member that is cut off gives its items up before others own them",
-	Text:  "Two clients divide six items, and one is cut off. All items are the other's after a crash, and none has two owners at once. When the first is healed, it joins again, and has its own again within the time of a recovery.",
-	Needs: []engine.Fault{engine.Shares, engine.Records, engine.Deadlines, engine.Cut},
-	Check: func(t *engine.Trial) {
-		cs, d := t.Clients(2), newDesk(t)
-		d.divides(t.Soon(), "a", func() { d.works(cs[0], "a") })
-		d.divides(t.Soon(), "ab", func() { d.works(cs[1], "b") })
-		var heal func()
-		d.divides(t.Crash()+t.Soon(), "a", func() { heal = cs[1].Inject(engine.Cut) })
-		d.divides(t.Recovery(), "ab", heal)
-	},
-}, {
 	ID: "Group.expired", Title: "a presence ends with its session, and so does its value",
 	Text:  "Two clients join a group and set values, and the session of the first is ended. After a crash the context of its presence has ended, Check says ErrLost, and its Set fails; whoever follows sees that it has gone. It joins again, with the same ID: that is another member, with a larger token and without the value of the first, which is deleted.",
 	Needs: []engine.Fault{engine.Shares, engine.Records, engine.Expire},
@@ -407,33 +237,6 @@ var groupRules = []engine.Rule{{
 		kept := []string{fmt.Sprintf("%s-values/%d", t.Name, b.Member().Position)}
 		t.Eventually(t.Soon(), "the value that was left behind is deleted", func() bool {
 			return slices.Equal(cs[2].List(t.Name+"-values"), kept)
-		})
-	},
-}, {
-	ID: "Group.assign-expired", Title: "a member whose session has ended has its items again",
-	Text:  "Two clients divide six items, and the session of one is ended. It joins again, and within the time of two crashes it has its own items again, each by a larger token. Those of the other are not disturbed. No item has two owners at once, but for the moment in which the one does not know yet.",
-	Needs: []engine.Fault{engine.Shares, engine.Records, engine.Expire},
-	Check: func(t *engine.Trial) {
-		cs, d := t.Clients(2), newDesk(t)
-		d.notice = t.Soon()
-		d.divides(t.Crash(), "a", func() { d.works(cs[0], "a") })
-		d.divides(t.Crash(), "ab", func() { d.works(cs[1], "b") })
-		before := make(map[string]int)
-		for _, item := range sources {
-			_, before[item] = d.owner(item)
-		}
-		cs[1].Inject(engine.Expire)
-		t.Eventually(2*t.Crash(), "who has joined again has its items again", func() bool {
-			again := true
-			for i, item := range sources {
-				switch id, begun := d.owner(item); {
-				case whose["ab"][i] == 'b':
-					again = again && id == "b" && begun > before[item]
-				case begun > before[item]:
-					t.Fatalf("the session of b has ended, and %s, which is a's, was begun again", item)
-				}
-			}
-			return again
 		})
 	},
 }, {
@@ -470,19 +273,5 @@ var groupRules = []engine.Rule{{
 		if left := watcher.List(t.Name + "-values"); len(left) > 0 {
 			t.Fatalf("all have left, and values are left: %v", left)
 		}
-	},
-}, {
-	ID: "Group.assign-lost-answer", Title: "a lost answer leaves no item without an owner",
-	Text:  "The answer is lost to the request by which a member joins that divides six items, and to that by which it stands for the first item that falls to it when another leaves. Within the time of two crashes all items are owned, each was begun once when it moved, and no item has two owners at once.",
-	Needs: []engine.Fault{engine.Shares, engine.Records, engine.LoseAnswer},
-	Check: func(t *engine.Trial) {
-		cs, d := t.Clients(2), newDesk(t)
-		cs[0].Live()
-		cs[0].Inject(engine.LoseAnswer)
-		d.divides(2*t.Crash(), "a", func() { d.works(cs[0], "a") })
-		var leave func()
-		d.divides(t.Crash(), "ab", func() { leave = d.works(cs[1], "b") })
-		cs[0].Inject(engine.LoseAnswer)
-		d.divides(2*t.Crash(), "a", leave)
 	},
 }}

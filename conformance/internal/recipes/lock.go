@@ -238,34 +238,6 @@ var lockRules = []engine.Rule{{
 		unlocks(t, line[4].holds(t.Soon()))
 	},
 }, {
-	ID: "Lock.slots", Title: "a semaphore has so many slots",
-	Text:  "Five clients take a Semaphore with two slots four times each. No three hold it at once, each gets it every time, and in the end nobody stands in its lines. Then two hold it together, and the third has to wait for either.",
-	Needs: []engine.Fault{engine.Shares},
-	Check: func(t *engine.Trial) {
-		r := newRoom(t, 2)
-		var calls []*engine.Call
-		cs := t.Clients(5)
-		semaphore := func(c *engine.Client) *lock.Semaphore { return lock.NewSemaphore(c, t.Name, 2, options(t, c)) }
-		for _, c := range cs {
-			calls = append(calls, r.visits(c, 4, true, semaphore(c).Acquire))
-		}
-		for _, call := range calls {
-			call.Returns(t.Limit())
-		}
-		cs[0].Shows(t.Soon())
-		cs[0].In(t.Name + "-turn").Shows(t.Soon())
-		one := asks(t, cs[0], "Acquire", semaphore(cs[0]).Acquire).holds(t.Soon())
-		two := asks(t, cs[1], "Acquire", semaphore(cs[1]).Acquire).holds(t.Soon())
-		third := asks(t, cs[2], "Acquire", semaphore(cs[2]).Acquire)
-		stands(t, cs[0], 3)
-		t.Always(t.TTL/10, "a third holds a semaphore of two slots", func() bool { return !third.Returned() })
-		unlocks(t, two)
-		h := third.holds(t.Soon())
-		t.Want("Check of the first", one.Check())
-		unlocks(t, one)
-		unlocks(t, h)
-	},
-}, {
 	ID: "Lock.crash", Title: "a lock is handed on when its holder crashes",
 	Text:  "The holder of a Mutex crashes, and so does the first of two who wait for it. The second holds the lock after a crash, with a larger token.",
 	Needs: []engine.Fault{engine.Kill},

@@ -211,6 +211,38 @@ var poolRules = []engine.Rule{{
 		cs[0].In(t.Name + "-todo").Shows(t.Soon())
 	},
 }, {
+	ID: "Task.workers-cut", Title: "a worker that is cut off stops before another runs its task",
+	Text:  "Of three workers two run a task each, and the one of them that is not the master is cut off. The third runs its task after a crash, with a larger Run, and not before the context of the first one's run has ended. When the first is healed it is present again after recovery. Then the runs end: each task has its result, and no task is in line.",
+	Needs: []engine.Fault{engine.Records, engine.Shares, engine.Items, engine.Deadlines, engine.Cut},
+	Check: func(t *engine.Trial) {
+		c := t.Client()
+		pool := task.NewPool(c, t.Name, options(t, c))
+		f, cs := newFactory(t), t.Clients(3)
+		for i, w := range cs {
+			f.works(w)
+			stands(t, c.In(t.Name+"-workers"), i+1)
+			stands(t, c.In(t.Name+"-master"), i+1)
+		}
+		ids := submits(t, pool, 2)
+		var value string
+		t.Eventually(t.Crash(), "the first two workers run a task", func() bool { // the first to join is the master
+			value = f.task(cs[1].Name)
+			return value != "" && f.task(cs[0].Name) != ""
+		})
+		old, _ := f.newest(value)
+		heal := cs[1].Inject(engine.Cut)
+		t.Eventually(t.Crash()+t.Recheck(), "the third runs the task", func() bool {
+			now, who := f.newest(value)
+			return who == cs[2].Name && now.Run > old.Run && now.Check() == nil
+		})
+		if old.Context().Err() == nil {
+			t.Fatalf("%s runs task %s, and the context of %s, who is cut off, has not ended", cs[2].Name, value, cs[1].Name)
+		}
+		heal()
+		t.Eventually(t.Recovery(), "who was cut off is present again", func() bool { return len(c.In(t.Name+"-workers").Members()) == 3 })
+		f.closes(pool, c, ids)
+	},
+}, {
 	ID: "Task.workers-expired", Title: "a task is run again when its worker's session has ended",
 	Text:  "Of two workers each runs a task, and a third task waits. The session of the one that is not the master is ended, and when its task is run again, that of the master. Each time the context of the run ends after a crash, with ErrLost, and the same task is run again, with a larger Run, before the one that waits. Then the runs end: each task has its result, and no task is in line.",
 	Needs: []engine.Fault{engine.Records, engine.Shares, engine.Items, engine.Expire},

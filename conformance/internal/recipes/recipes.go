@@ -1,8 +1,8 @@
 // Package recipes has the rules that test the recipes which stand on elections: locks, queues,
-// barriers, groups and tasks.
+// barriers, groups, values and tasks.
 package recipes
 
 import "slices"
 
 // Rules are all rules of this package, in the order of RULES.md.
-var Rules = slices.Concat(lockRules, queueRules, barrierRules, groupRules, taskRules, poolRules)
+var Rules = slices.Concat(lockRules, slotRules, queueRules, barrierRules, insideRules, groupRules, assignRules, valueRules, taskRules, poolRules)
