@@ -16,20 +16,21 @@ import (
 
 // serverPackages are the programs that the modules in the folder servers pin.
 var serverPackages = map[string]struct{ module, pkg string }{
-	"etcd":    {"servers/etcd", "go.etcd.io/etcd/server/v3"},
-	"etcdctl": {"servers/etcd", "go.etcd.io/etcd/etcdctl/v3"},
-	"consul":  {"servers/consul", "github.com/hashicorp/consul"},
+	"etcd":           {"servers/etcd", "go.etcd.io/etcd/server/v3"},
+	"etcdctl":        {"servers/etcd", "go.etcd.io/etcd/etcdctl/v3"},
+	"consul":         {"servers/consul", "github.com/hashicorp/consul"},
+	"kube-apiserver": {"servers/kubernetes", "k8s.io/kubernetes/cmd/kube-apiserver"},
 }
 
 // ServerBinaries returns the names that [ServerBinary] knows, the quickest to
 // build first.
-func ServerBinaries() []string { return []string{"etcdctl", "etcd", "consul"} }
+func ServerBinaries() []string { return []string{"etcdctl", "etcd", "consul", "kube-apiserver"} }
 
-// ServerBinary returns the path of the program "etcd", "etcdctl" or "consul", in
-// the version that the modules in the folder servers pin. The first call for a
-// version builds it into the user's cache folder, which takes from one minute
-// (etcd) to five (Consul) and is reported on standard error; processes that need it
-// at the same time wait for each other. It is safe for concurrent use.
+// ServerBinary returns the path of the program "etcd", "etcdctl", "consul" or
+// "kube-apiserver", in the version that the modules in the folder servers pin. The first
+// call for a version builds it into the user's cache folder, which takes from one minute
+// (etcd) to five (Consul, kube-apiserver) and is reported on standard error; processes
+// that need it at the same time wait for each other. It is safe for concurrent use.
 func ServerBinary(ctx context.Context, name string) (string, error) {
 	p, ok := serverPackages[name]
 	if !ok {
@@ -43,33 +44,93 @@ func ServerBinary(ctx context.Context, name string) (string, error) {
 	return path, nil
 }
 
+// ServerBuilt reports whether [ServerBinary] would return at once.
+func ServerBuilt(name string) bool {
+	module, err := findModule(serverPackages[name].module)
+	if err != nil {
+		return false
+	}
+	key, err := moduleKey(module)
+	if err != nil {
+		return false
+	}
+	path, err := cachePath(key, name)
+	if err == nil {
+		_, err = os.Stat(path)
+	}
+	return err == nil
+}
+
+// Program builds the program in a folder of this tree that is a module of its own, and
+// returns its path, which is in the user's cache folder. Go knows what has changed since the
+// last call: the first takes minutes where there is much to compile, which is reported on
+// standard error, and others take a second. It is safe for concurrent use.
+func Program(ctx context.Context, folder string) (string, error) {
+	module, err := findModule(folder)
+	if err != nil {
+		return "", err
+	}
+	name := filepath.Base(folder)
+	path, err := cachePath([]byte(module), name)
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return "", err
+	}
+	unlock, err := lockFile(ctx, path+".lock", func() {
+		progress("%s: another process builds it, waiting", name)
+	})
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	return path, compile(ctx, module, name, ".", path)
+}
+
 // build returns the path of the program in the cache, and puts it there if needed.
 func build(ctx context.Context, name, folder, pkg string) (string, error) {
 	module, err := findModule(folder)
 	if err != nil {
 		return "", err
 	}
+	key, err := moduleKey(module)
+	if err != nil {
+		return "", err
+	}
+	return cached(ctx, key, name, func(part string) error {
+		start := time.Now()
+		progress("%s: building %s (once for this version)", name, pkg)
+		err := compile(ctx, module, name, pkg, part)
+		if err == nil {
+			progress("%s: built in %v", name, time.Since(start).Round(time.Second))
+		}
+		return err
+	})
+}
+
+// moduleKey is a key for what is built from a module that has versions and no code.
+func moduleKey(module string) ([]byte, error) {
 	var key bytes.Buffer
 	fmt.Fprintln(&key, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	for _, name := range []string{"go.mod", "go.sum"} {
 		b, err := os.ReadFile(filepath.Join(module, name))
 		if err != nil {
-			return "", err
+			return nil, err
 		}
 		fmt.Fprintln(&key, name, len(b))
 		key.Write(b)
 	}
-	return cached(ctx, key.Bytes(), name, func(part string) error { return compile(ctx, module, name, pkg, part) })
+	return key.Bytes(), nil
 }
 
 // compile builds pkg into path.
 func compile(ctx context.Context, module, name, pkg, path string) error {
 	start := time.Now()
-	progress("%s: building %s (once for this version)", name, pkg)
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", path, pkg)
 	cmd.Dir = module
 	// Neither a workspace nor flags meant for the tests, such as -race, are to get
-	// into a server. A static program starts on any machine that shares the cache.
+	// into it. A static program starts on any machine that shares the cache.
 	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=readonly", "CGO_ENABLED=0")
 	out, err := patiently(cmd, func() {
 		progress("%s: building for %v", name, time.Since(start).Round(time.Second))
@@ -80,7 +141,6 @@ func compile(ctx context.Context, module, name, pkg, path string) error {
 	case err != nil:
 		return fmt.Errorf("%w\n%s", err, tail(string(out), 20))
 	}
-	progress("%s: built in %v", name, time.Since(start).Round(time.Second))
 	return nil
 }
 
@@ -114,7 +174,7 @@ func findModule(folder string) (string, error) {
 	for {
 		module := filepath.Join(dir, filepath.FromSlash(folder))
 		if b, err := os.ReadFile(filepath.Join(module, "go.mod")); err == nil &&
-			strings.HasPrefix(string(b), "module github.com/succession-dev/succession/"+folder) {
+			strings.Contains(string(b), "module github.com/succession-dev/succession/"+folder+"\n") {
 			return module, nil
 		}
 		parent := filepath.Dir(dir)

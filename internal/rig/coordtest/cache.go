@@ -15,17 +15,14 @@ import (
 // kept in the user's cache folder. make makes it in part, which takes its place when it is
 // complete; processes that need it at the same time wait for each other.
 func cached(ctx context.Context, key []byte, name string, make func(part string) error) (string, error) {
-	cache, err := os.UserCacheDir()
+	path, err := cachePath(key, name)
 	if err != nil {
 		return "", err
 	}
-	sum := sha256.Sum256(key)
-	dir := filepath.Join(cache, "succession", hex.EncodeToString(sum[:])[:16])
-	path := filepath.Join(dir, name)
 	if _, err := os.Stat(path); err == nil {
 		return path, nil
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return "", err
 	}
 	unlock, err := lockFile(ctx, path+".lock", func() {
@@ -47,6 +44,13 @@ func cached(ctx context.Context, key []byte, name string, make func(part string)
 		err = os.Rename(part, path)
 	}
 	return path, err
+}
+
+// cachePath is where in the user's cache folder a name has its place.
+func cachePath(key []byte, name string) (string, error) {
+	cache, err := os.UserCacheDir()
+	sum := sha256.Sum256(key)
+	return filepath.Join(cache, "succession", hex.EncodeToString(sum[:])[:16], name), err
 }
 
 // filesKey is a key for what is made from files that are too large to be read each time.

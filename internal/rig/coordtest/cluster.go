@@ -18,6 +18,7 @@ type Cluster struct {
 	keep    bool           // dir stays
 	network *network       // between the servers; nil without the option Links
 	fronts  []*proxy.Proxy // one for each server in a network
+	below   *Cluster       // what the servers keep their data in; nil is a folder
 
 	// leads asks a server who leads. One that only knows that it does not lead fails.
 	leads func(context.Context, *Server) (*Server, error)
@@ -147,6 +148,9 @@ func (c *Cluster) Stop() {
 	// A server that leaves in good order takes its time where the others are leaving
 	// too, and the data go away in any case.
 	c.Kill()
+	if c.below != nil {
+		c.below.Stop()
+	}
 	for _, p := range c.fronts {
 		p.Close()
 	}

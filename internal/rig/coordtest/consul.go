@@ -85,7 +85,7 @@ func StartConsul(ctx context.Context, opts *ConsulOptions) (*Consul, error) {
 	}
 	o := opts.withDefaults()
 	return startCoordinator(ctx, "Consul", consulStart, func() *Consul {
-		return &Consul{opts: o, binary: binary, asker: asker{o.CertFile, o.KeyFile}}
+		return &Consul{opts: o, binary: binary, asker: asker{certFile: o.CertFile, keyFile: o.KeyFile}}
 	})
 }
 

@@ -6,7 +6,8 @@
 // A [Server] is one process. It keeps its address and data when it is restarted. Tests do to
 // it what happens to servers: Kill, Pause, Resume, Restart, Wipe. A [Cluster] is the servers
 // of one coordinator. [ZooKeeper], [Etcd] and [Consul] differ only in how their processes are
-// configured, and in what tells that they serve. Each can use TLS or credentials.
+// configured, and in what tells that they serve. Each can use TLS or credentials. [Kubernetes]
+// is an API server with an etcd below it, for other libraries to be measured on.
 //
 //	z := coordtest.NewZooKeeper(t, &coordtest.ZooKeeperOptions{Nodes: 3, Links: true})
 //	leader, err := z.Leader(ctx)
@@ -34,7 +35,7 @@
 // peers has programs that stand in a ZooKeeper line with other libraries (Curator, kazoo,
 // and ZooKeeper's own recipe).
 //
-// ZooKeeper must be installed on the machine. etcd and Consul are built once, in the
+// ZooKeeper must be installed on the machine. The others are built once, in the
 // versions that the modules in the folder servers pin ([ServerBinary]), and kept in the
 // user's cache folder. The same folder keeps an archive of ZooKeeper's classes, which lets it
 // start faster, and what was compiled from the folders peers and clock.

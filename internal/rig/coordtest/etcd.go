@@ -78,7 +78,7 @@ func StartEtcd(ctx context.Context, opts *EtcdOptions) (*Etcd, error) {
 	}
 	o := opts.withDefaults()
 	return startCoordinator(ctx, "etcd", etcdStart, func() *Etcd {
-		return &Etcd{opts: o, binary: binary, asker: asker{o.CertFile, o.KeyFile}}
+		return &Etcd{opts: o, binary: binary, asker: asker{certFile: o.CertFile, keyFile: o.KeyFile}}
 	})
 }
 

@@ -1,10 +1,11 @@
 // Servers builds the servers and tools that the tests run, all of them or those that are
 // named, and prints where they are:
 //
-//	go run ./internal/rig/coordtest/cmd/servers [etcd] [etcdctl] [consul]
+//	go run ./internal/rig/coordtest/cmd/servers [etcd] [etcdctl] [consul] [kube-apiserver]
 //
 // Tests build what they need by themselves. This command is for those who would rather
-// wait now than in the middle of a test.
+// wait now than in the middle of a test. Only bench needs kube-apiserver, and only where it
+// has been built or is asked for.
 package main
 
 import (
