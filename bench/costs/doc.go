@@ -19,7 +19,8 @@
 //     Beside it is the floor of the coordinator, the least that any election can do: the delete of
 //     a key, the notification of somebody who watches that key, and one read by whoever was
 //     notified, with the coordinator's own client and nothing else; for local, a lock of the kernel
-//     that one goroutine gives up and another waits for. The lines of all libraries are on one
+//     that one goroutine gives up and another waits for, and for Kubernetes the same with a Lease,
+//     by HTTP requests and nothing else. The lines of all libraries are on one
 //     server, and one handover of each and one floor are measured in turn, in random order, so
 //     that all meet the same machine; what counts are the ratios. A leader that has resigned joins
 //     again at the end of the line before the next handover. The candidates are in one process, or
@@ -36,6 +37,11 @@
 //
 // The candidates of one process share a session in this project, and a connection of ZooKeeper's
 // clients; etcd's package concurrency and Consul's api.Lock need a session each.
+//
+// On Kubernetes, client-go's leaderelection is measured, where the API server has been built or
+// -library names it. Those who wait there read the Lease from time to time, and how long a handover
+// takes depends on how often: it is measured with the times that client-go has by default. Nobody
+// can tell who waits, so that there is no figure for the start.
 //
 // # What is not
 //

@@ -13,6 +13,8 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/hashicorp/consul/api"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/succession-dev/succession/bench/internal/leases"
 )
 
 // A floor is the least that a handover can cost on a coordinator: it deletes a key that is
@@ -88,6 +90,25 @@ func zkFloor(conn *zk.Conn) (time.Duration, error) {
 		func() error { return conn.Delete(path, -1) },
 		func() error { return (<-gone).Err },
 		func() error { _, _, err := conn.Exists(path); return err },
+	)
+}
+
+func leasesFloor(ctx context.Context, client *leases.Client) (time.Duration, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	name := apart()
+	version, err := client.Create(ctx, name)
+	if err != nil {
+		return 0, err
+	}
+	gone, err := client.Watch(ctx, name, version)
+	if err != nil {
+		return 0, err
+	}
+	return passes(
+		func() error { return client.Delete(ctx, name) },
+		gone,
+		func() error { _, err := client.Exists(ctx, name); return err },
 	)
 }
 

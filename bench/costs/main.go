@@ -20,7 +20,7 @@ import (
 
 func main() {
 	if candidate.Is(os.Args) {
-		os.Exit(candidate.Main(os.Args))
+		os.Exit(candidate.Main(os.Args, nil))
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -32,7 +32,8 @@ func main() {
 
 // A bench is what to measure.
 type bench struct {
-	what, which                          *regexp.Regexp // measures, and libraries
+	what                                 *regexp.Regexp // measures
+	chosen                               []candidate.Library
 	sizes, processes, waiters, elections numbers
 	times, runs                          int
 	session, limit                       time.Duration
@@ -83,7 +84,7 @@ func command(ctx context.Context, args []string, out, progress io.Writer) error 
 	set := flag.NewFlagSet("costs", flag.ContinueOnError)
 	set.SetOutput(progress)
 	what := set.String("measure", ".*", "only measures whose name matches this regular expression as a whole: "+strings.Join(measures, ", "))
-	which := set.String("library", "", `only libraries such that this regular expression matches in "coordinator: name"`)
+	which := set.String("library", "", `only libraries such that this regular expression matches in "coordinator: name"; if empty, all, those on Kubernetes only where its server has been built`)
 	set.Var(&b.sizes, "n", "handover: candidates in line")
 	set.Var(&b.processes, "processes", "handover: processes that the candidates are dealt to")
 	set.IntVar(&b.times, "times", 200, "handover: how many for each row")
@@ -103,9 +104,6 @@ func command(ctx context.Context, args []string, out, progress io.Writer) error 
 	if b.what, err = regexp.Compile("^(" + *what + ")$"); err != nil {
 		return fmt.Errorf("-measure: %w", err)
 	}
-	if b.which, err = regexp.Compile(*which); err != nil {
-		return fmt.Errorf("-library: %w", err)
-	}
 	if slices.Min(b.sizes) < 2 {
 		return errors.New("-n: nobody follows where one stands in line")
 	}
@@ -121,6 +119,9 @@ func command(ctx context.Context, args []string, out, progress io.Writer) error 
 		return figures.save(*file)
 	}
 	if *from == "" {
+		if b.chosen, err = candidate.Choose(*which, progress); err != nil {
+			return err
+		}
 		err = b.measure(ctx)
 	}
 	figures.markdown(out)
@@ -137,7 +138,7 @@ func (b *bench) measure(ctx context.Context) (err error) {
 			err = errors.Join(do(), b.unkept, context.Cause(ctx))
 		}
 	}
-	for _, c := range []string{candidate.Etcd, candidate.Consul, candidate.ZooKeeper, candidate.Local} {
+	for _, c := range []string{candidate.Etcd, candidate.Consul, candidate.ZooKeeper, candidate.Local, candidate.Kubernetes} {
 		libraries := b.libraries(func(l candidate.Library) bool { return l.Coordinator == c })
 		for _, n := range b.sizes {
 			for _, k := range b.processes {
@@ -152,17 +153,17 @@ func (b *bench) measure(ctx context.Context) (err error) {
 	for _, n := range b.waiters {
 		do(rest, func() error { return b.alone(ctx, rest, elections, jobs, n, b.rest) })
 	}
-	ourProcesses := slices.DeleteFunc(elections, func(l candidate.Library) bool { return l.Connect == nil })
+	ourProcesses := slices.DeleteFunc(elections, func(l candidate.Library) bool { return l.Peer != "" })
 	for _, n := range b.elections {
 		do(many, func() error { return b.alone(ctx, many, ourProcesses, 1, n, b.many) })
 	}
 	return err
 }
 
-// libraries returns those that are chosen.
+// libraries returns those of the chosen that pick picks.
 func (b *bench) libraries(pick func(candidate.Library) bool) (out []candidate.Library) {
-	for _, l := range candidate.Libraries {
-		if b.which.MatchString(l.ID()) && pick(l) {
+	for _, l := range b.chosen {
+		if pick(l) {
 			out = append(out, l)
 		}
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,7 +52,7 @@ func (b *bench) handovers(ctx context.Context, coordinator string, libraries []c
 			continue
 		}
 		f := of(l.Name, l.Version())
-		q, err := open(ctx, p, l, min(n, processes), how{session: longSession})
+		q, err := open(ctx, p, l, min(n, processes), how{session: cmp.Or(l.Session, longSession)})
 		if err == nil {
 			defer q.close()
 			err = q.assemble(ctx, f, b.limit)
@@ -81,7 +82,8 @@ func (b *bench) handovers(ctx context.Context, coordinator string, libraries []c
 	return nil
 }
 
-// assemble has all candidates join at once, and waits until all stand and one leads.
+// assemble has all candidates join at once, and waits until all stand and one leads. How long that
+// takes is unknown where nobody can tell who stands.
 func (q *line) assemble(ctx context.Context, f *figure, limit time.Duration) error {
 	begin := time.Now()
 	if err := q.join(f.N, q.processes...); err != nil {
@@ -94,6 +96,9 @@ func (q *line) assemble(ctx context.Context, f *figure, limit time.Duration) err
 	}
 	at, err := q.elected(ctx)
 	f.Start = max(f.Start, at.Sub(begin))
+	if q.place.standing == nil {
+		f.Stood, f.Start = 0, 0
+	}
 	return err
 }
 
@@ -171,7 +176,7 @@ func (b *bench) rest(ctx context.Context, p *place, l candidate.Library, f *figu
 		return err
 	}
 	held := func() (int, error) {
-		if l.Connect != nil {
+		if l.Peer == "" {
 			if _, err := q.tell(ctx, "collect", "collected"); err != nil {
 				return 0, err
 			}

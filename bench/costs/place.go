@@ -16,6 +16,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/bench/internal/candidate"
+	"github.com/succession-dev/succession/bench/internal/leases"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
@@ -27,7 +28,8 @@ type place struct {
 	stop    func()
 	// floor measures once; see floor.go.
 	floor func(ctx context.Context) (time.Duration, error)
-	// standing counts who stands in a line. Nobody does for api.Lock: its sessions are counted.
+	// standing counts who stands in a line. Nobody does for api.Lock: its sessions are counted. Nil
+	// is unknown.
 	standing func(ctx context.Context, l candidate.Library, election string) (int, error)
 	// requests is how many the server has been sent since it started. Nil is unknown.
 	requests func(ctx context.Context) (int, error)
@@ -42,6 +44,8 @@ func start(ctx context.Context, coordinator string, disk bool) (p *place, err er
 		p, err = startConsul(ctx, disk)
 	case candidate.ZooKeeper:
 		p, err = startZooKeeper(ctx, disk)
+	case candidate.Kubernetes:
+		p, err = startKubernetes(ctx, disk)
 	default:
 		p, err = startLocal(ctx)
 	}
@@ -53,10 +57,15 @@ func start(ctx context.Context, coordinator string, disk bool) (p *place, err er
 	return p, err
 }
 
-func startEtcd(ctx context.Context, disk bool) (*place, error) {
-	e, err := coordtest.StartEtcd(ctx, &coordtest.EtcdOptions{
+// etcdOptions are etcd's own times.
+func etcdOptions(disk bool) *coordtest.EtcdOptions {
+	return &coordtest.EtcdOptions{
 		Heartbeat: 100 * time.Millisecond, Election: time.Second, Args: []string{fmt.Sprint("--unsafe-no-fsync=", !disk)},
-	})
+	}
+}
+
+func startEtcd(ctx context.Context, disk bool) (*place, error) {
+	e, err := coordtest.StartEtcd(ctx, etcdOptions(disk))
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +87,7 @@ func startEtcd(ctx context.Context, disk bool) (*place, error) {
 			return int(r.Count), nil
 		},
 		requests: func(ctx context.Context) (int, error) {
-			return metric(ctx, "http://"+addr+"/metrics", "grpc_server_msg_received_total")
+			return metric(ctx, http.DefaultClient, "http://"+addr+"/metrics", "grpc_server_msg_received_total", "")
 		},
 	}, nil
 }
@@ -116,7 +125,7 @@ func startConsul(ctx context.Context, disk bool) (*place, error) {
 			return n, err
 		},
 		requests: func(ctx context.Context) (int, error) {
-			return metric(ctx, "http://"+addr+"/v1/agent/metrics?format=prometheus", "consul_api_http_count")
+			return metric(ctx, http.DefaultClient, "http://"+addr+"/v1/agent/metrics?format=prometheus", "consul_api_http_count", "")
 		},
 	}, nil
 }
@@ -154,6 +163,26 @@ func startZooKeeper(ctx context.Context, disk bool) (*place, error) {
 	}, nil
 }
 
+// startKubernetes starts an API server. It has no line: those who wait read the Lease from time to
+// time, and nobody can tell that they do.
+func startKubernetes(ctx context.Context, disk bool) (*place, error) {
+	k, err := coordtest.StartKubernetes(ctx, etcdOptions(disk))
+	if err != nil {
+		return nil, err
+	}
+	addr := k.Addrs()[0]
+	client := leases.New(addr)
+	return &place{
+		addr:  addr,
+		stop:  func() { client.Close(); k.Stop() },
+		floor: func(ctx context.Context) (time.Duration, error) { return leasesFloor(ctx, client) },
+		requests: func(ctx context.Context) (int, error) {
+			// Those of the API server itself are among them, which renews a Lease of its own.
+			return metric(ctx, client.HTTP, client.URL+"/metrics", "apiserver_request_total", `resource="leases"`)
+		},
+	}, nil
+}
+
 // startLocal makes a folder. Its line is asked for as an observer does.
 func startLocal(ctx context.Context) (*place, error) {
 	dir, err := os.MkdirTemp("", "costs-")
@@ -175,13 +204,14 @@ func startLocal(ctx context.Context) (*place, error) {
 	}, nil
 }
 
-// metric adds up the samples of a counter that a server shows for Prometheus.
-func metric(ctx context.Context, url, name string) (int, error) {
+// metric adds up the samples of a counter that a server shows for Prometheus, those that have a
+// label.
+func metric(ctx context.Context, client *http.Client, url, name, label string) (int, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return 0, err
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := client.Do(req)
 	if err != nil {
 		return 0, err
 	}
@@ -189,7 +219,7 @@ func metric(ctx context.Context, url, name string) (int, error) {
 	sum, found := 0.0, false
 	in := bufio.NewScanner(resp.Body)
 	for in.Scan() {
-		if !strings.HasPrefix(in.Text(), name+"{") {
+		if !strings.HasPrefix(in.Text(), name+"{") || !strings.Contains(in.Text(), label) {
 			continue
 		}
 		v, err := strconv.ParseFloat(in.Text()[strings.LastIndexByte(in.Text(), ' ')+1:], 64)

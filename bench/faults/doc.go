@@ -46,5 +46,8 @@
 // settings but for the session's time, which is the same for all; it may fare better with
 // others. Servers have their default times too, but that Consul's session_ttl_min, 10 s, is
 // lowered to the session's time. ZooKeeper grants no session below 4 s with these.
-// client-go's leaderelection is left out: it needs the API server of a Kubernetes.
+// Kubernetes is one API server on one etcd; it is left out until it has been built, which takes
+// minutes, or is named:
+//
+//	go run -C bench ./faults -library kubernetes
 package main

@@ -12,7 +12,11 @@ import (
 )
 
 // libraries are what is put under faults.
-var libraries = slices.DeleteFunc(slices.Clone(candidate.Libraries), func(l candidate.Library) bool { return l.CostsOnly })
+var libraries = underFaults(candidate.Libraries)
+
+func underFaults(all []candidate.Library) []candidate.Library {
+	return slices.DeleteFunc(slices.Clone(all), func(l candidate.Library) bool { return l.CostsOnly })
+}
 
 // A fault is what happens to a leader, or to its coordinator.
 type fault struct {
@@ -90,13 +94,14 @@ var faults = []fault{
 	},
 	{
 		name: "restart", title: "The coordinator crashes and is started again", short: "coordinator restarted",
-		words: "a single server, SIGKILL; its data stay",
+		words: "a single server, SIGKILL; its data stay. On Kubernetes it is the API server",
 		keeps: true,
 		do:    func(ctx context.Context, r *run) error { return r.place.Servers()[0].Restart(ctx) },
 	},
 	{
 		name: "failover", title: "The coordinator's leader crashes", short: "coordinator's leader crashed",
 		words: "one of three servers, SIGKILL; it stays down. On Consul, whose client knows one server, the candidates sit on the other two",
+		on:    []string{candidate.Etcd, candidate.Consul, candidate.ZooKeeper},
 		nodes: 3, keeps: true,
 		do: func(ctx context.Context, r *run) error {
 			s, err := r.place.leader(ctx)
@@ -108,13 +113,13 @@ var faults = []fault{
 	},
 	{
 		name: "session", title: "An operator ends the leader's session", short: "session ended by operator",
-		words: "etcd: the lease is revoked; Consul: the session is destroyed; ZooKeeper has no such command",
+		words: "etcd: the lease is revoked; Consul: the session is destroyed; ZooKeeper has no such command, and Kubernetes no sessions",
 		on:    []string{candidate.Etcd, candidate.Consul}, outside: takenAway,
 		do: func(ctx context.Context, r *run) error { return r.place.operator.endSession(ctx, r.election) },
 	},
 	{
 		name: "deleted", title: "An operator deletes the leader's key", short: "key deleted by operator",
-		words:   "the key, or znode, that the leader holds; its session lives on",
+		words:   "the key, znode or Lease that the leader holds; its session lives on",
 		outside: takenAway,
 		do:      func(ctx context.Context, r *run) error { return r.place.operator.evict(ctx, r.election) },
 	},

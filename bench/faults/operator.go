@@ -11,6 +11,8 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/hashicorp/consul/api"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/succession-dev/succession/bench/internal/leases"
 )
 
 // An operator does to the leader of an election what a person with the coordinator's own tools
@@ -112,4 +114,16 @@ func (o *zookeeperOperator) evict(_ context.Context, election string) error {
 
 func (o *zookeeperOperator) endSession(context.Context, string) error {
 	return fmt.Errorf("end a session of ZooKeeper: %w", errors.ErrUnsupported)
+}
+
+type kubernetesOperator struct{ addr string }
+
+func (o *kubernetesOperator) evict(ctx context.Context, election string) error {
+	c := leases.New(o.addr)
+	defer c.Close()
+	return c.Delete(ctx, election)
+}
+
+func (o *kubernetesOperator) endSession(context.Context, string) error {
+	return fmt.Errorf("end a session of Kubernetes: %w", errors.ErrUnsupported)
 }

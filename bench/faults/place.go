@@ -22,9 +22,7 @@ func start(ctx context.Context, kind string, f fault, session time.Duration) (*p
 	nodes := max(f.nodes, 1)
 	switch kind {
 	case candidate.Etcd:
-		e, err := coordtest.StartEtcd(ctx, &coordtest.EtcdOptions{
-			Nodes: nodes, Heartbeat: 100 * time.Millisecond, Election: time.Second,
-		})
+		e, err := coordtest.StartEtcd(ctx, etcdOptions(nodes))
 		if err != nil {
 			return nil, err
 		}
@@ -44,8 +42,19 @@ func start(ctx context.Context, kind string, f fault, session time.Duration) (*p
 			return nil, err
 		}
 		return &place{&z.Cluster, &zookeeperOperator{addr: z.Addrs()[0]}}, nil
+	case candidate.Kubernetes:
+		k, err := coordtest.StartKubernetes(ctx, etcdOptions(nodes))
+		if err != nil {
+			return nil, err
+		}
+		return &place{&k.Cluster, &kubernetesOperator{addr: k.Addrs()[0]}}, nil
 	}
 	return nil, fmt.Errorf("no coordinator %q", kind)
+}
+
+// etcdOptions are etcd's own times.
+func etcdOptions(nodes int) *coordtest.EtcdOptions {
+	return &coordtest.EtcdOptions{Nodes: nodes, Heartbeat: 100 * time.Millisecond, Election: time.Second}
 }
 
 // leader waits until a server leads the others, and returns it. Servers that have just been

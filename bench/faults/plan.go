@@ -35,20 +35,20 @@ type job struct {
 	done    bool
 }
 
-// choose makes the jobs: of faults whose whole name matches, on libraries in whose id there is
-// a match.
+// choose makes the jobs: of faults whose whole name matches, on the libraries that
+// [candidate.Choose] chooses.
 func (p *plan) choose(fault, library string) error {
 	faultRE, err := regexp.Compile("^(" + fault + ")$")
 	if err != nil {
 		return fmt.Errorf("-only: %w", err)
 	}
-	libraryRE, err := regexp.Compile(library)
+	chosen, err := candidate.Choose(library, p.progress)
 	if err != nil {
-		return fmt.Errorf("-library: %w", err)
+		return err
 	}
 	for _, f := range faults {
-		for _, l := range libraries {
-			if faultRE.MatchString(f.name) && libraryRE.MatchString(l.ID()) && f.possible(l) {
+		for _, l := range underFaults(chosen) {
+			if faultRE.MatchString(f.name) && f.possible(l) {
 				p.cells = append(p.cells, &job{fault: f, library: l, cell: cell{
 					Fault: f.name, Coordinator: l.Coordinator, Library: l.Name, Version: l.Version(),
 				}})

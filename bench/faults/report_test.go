@@ -136,6 +136,25 @@ func TestInto(t *testing.T) {
 	}
 }
 
+// Kubernetes may be missing as a whole, and not in part.
+func TestIntoWithoutKubernetes(t *testing.T) {
+	of := func(c *cell) bool { return c.Coordinator == candidate.Kubernetes }
+	r, broken := full()
+	broken.Errors, broken.Runs = nil, append(broken.Runs, broken.Runs...)
+	without := &report{N: r.N, Cells: slices.DeleteFunc(slices.Clone(r.Cells), of)}
+	if err := without.whole(); err != nil {
+		t.Errorf("without Kubernetes: %v", err)
+	}
+	i := slices.IndexFunc(r.Cells, of)
+	if i < 0 {
+		t.Fatal("no row of Kubernetes")
+	}
+	r.Cells = slices.Delete(r.Cells, i, i+1)
+	if err := r.whole(); err == nil {
+		t.Error("one row of Kubernetes is missing, and the report is taken for whole")
+	}
+}
+
 // A text stays as it is where it is not clear what to replace, and by what.
 func TestIntoRefuses(t *testing.T) {
 	const section = "<!-- table -->\n<!-- /table -->\n"

@@ -17,28 +17,29 @@ import (
 // retryPause is how long a candidate waits after a failed attempt.
 const retryPause = 500 * time.Millisecond
 
-// A term is one leadership, as a library shows it.
-type term struct {
-	leads func() bool // asks the library, as it documents; does not block
-	// release gives up leadership, or, if it was lost, gives back what is left of it. It may
+// A Term is one leadership, as a library shows it.
+type Term struct {
+	Leads func() bool // asks the library, as it documents; does not block
+	// Release gives up leadership, or, if it was lost, gives back what is left of it. It may
 	// block.
-	release func(lost bool) error
+	Release func(lost bool) error
 }
 
-// An elector blocks until its candidate has been elected, and may be called again when the
+// An Elector blocks until its candidate has been elected, and may be called again when the
 // term before has been released.
-type elector func(ctx context.Context) (term, error)
+type Elector func(ctx context.Context) (Term, error)
 
 // A Connect connects a process to a coordinator. What it returns makes the candidates of an
 // election there.
-type Connect func(ctx context.Context, s Settings) (func(election string) elector, error)
+type Connect func(ctx context.Context, s Settings) (func(election string) Elector, error)
 
 // Is reports whether the arguments are those of a candidate.
 func Is(args []string) bool { return len(args) == 8 && args[1] == command }
 
 // Main is a process of candidates: it blocks until standard input ends, and returns the exit
-// status.
-func Main(args []string) int {
+// status. connect is that of the program, where it is one of a library's own; see
+// [Library.Program].
+func Main(args []string, connect Connect) int {
 	ms, err := strconv.Atoi(args[6])
 	s := Settings{
 		Addresses: strings.Split(args[3], ","), Election: args[4], ID: args[5],
@@ -50,7 +51,10 @@ func Main(args []string) int {
 	}
 	if err == nil {
 		s.Library = Libraries[i]
-		err = serve(s)
+		if connect == nil {
+			connect = s.Library.Connect
+		}
+		err = serve(s, connect)
 	}
 	if err != nil {
 		say(time.Now(), "failed: "+err.Error())
@@ -60,9 +64,9 @@ func Main(args []string) int {
 }
 
 // serve obeys commands until standard input ends.
-func serve(s Settings) error {
+func serve(s Settings, connect Connect) error {
 	ctx := context.Background() // the end of the process is the end of everything in it
-	candidates, err := s.Library.Connect(ctx, s)
+	candidates, err := connect(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -116,11 +120,11 @@ type place struct {
 	leave  chan struct{} // whoever leads takes one, and leaves
 
 	mu    sync.Mutex
-	spare []elector // of candidates that have left
+	spare []Elector // of candidates that have left
 }
 
-// free returns the elector of a candidate that has left, or nil.
-func (p *place) free() elector {
+// free returns the Elector of a candidate that has left, or nil.
+func (p *place) free() Elector {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	n := len(p.spare)
@@ -133,7 +137,7 @@ func (p *place) free() elector {
 }
 
 // stand stands for election until it has led and left; after a loss it stands again.
-func (p *place) stand(ctx context.Context, elect elector) {
+func (p *place) stand(ctx context.Context, elect Elector) {
 	for {
 		t, err := elect(ctx)
 		if err != nil {
@@ -147,18 +151,18 @@ func (p *place) stand(ctx context.Context, elect elector) {
 		} else {
 			say(elected, "elected"+p.suffix)
 		}
-		leads := t.leads
+		leads := t.Leads
 		if p.idle {
 			leads = nil
 		}
 		last, leaves := work(elected, leads, p.leave)
 		if !leaves {
 			say(last, "lost"+p.suffix)
-			_ = t.release(true) // what cannot be given back goes with the session
+			_ = t.Release(true) // what cannot be given back goes with the session
 			continue
 		}
 		leaving := time.Now()
-		if err := t.release(false); err != nil {
+		if err := t.Release(false); err != nil {
 			say(time.Now(), "failed: leave: "+err.Error())
 			return
 		}

@@ -4,7 +4,7 @@
 // A program that measures starts itself again by [Start], and calls [Main] first thing:
 //
 //	if candidate.Is(os.Args) {
-//		os.Exit(candidate.Main(os.Args))
+//		os.Exit(candidate.Main(os.Args, nil))
 //	}
 //
 // [Libraries] are what elects, those of Java and Python among them, whose processes are peers of

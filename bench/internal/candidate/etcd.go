@@ -9,7 +9,7 @@ import (
 )
 
 // concurrencyElection elects with etcd's own recipe.
-func concurrencyElection(_ context.Context, s Settings) (func(string) elector, error) {
+func concurrencyElection(_ context.Context, s Settings) (func(string) Elector, error) {
 	return concurrencySessions(s, func(session *concurrency.Session, name string) (win, resign func(context.Context) error) {
 		e := concurrency.NewElection(session, name)
 		return func(ctx context.Context) error { return e.Campaign(ctx, s.ID) }, e.Resign
@@ -17,7 +17,7 @@ func concurrencyElection(_ context.Context, s Settings) (func(string) elector, e
 }
 
 // concurrencyMutex holds etcd's own lock.
-func concurrencyMutex(_ context.Context, s Settings) (func(string) elector, error) {
+func concurrencyMutex(_ context.Context, s Settings) (func(string) Elector, error) {
 	return concurrencySessions(s, func(session *concurrency.Session, name string) (win, resign func(context.Context) error) {
 		m := concurrency.NewMutex(session, name)
 		return m.Lock, m.Unlock
@@ -29,18 +29,18 @@ func concurrencyMutex(_ context.Context, s Settings) (func(string) elector, erro
 // or is otherwise no longer being refreshed".
 func concurrencySessions(
 	s Settings, stand func(session *concurrency.Session, name string) (win, resign func(context.Context) error),
-) (func(string) elector, error) {
+) (func(string) Elector, error) {
 	client, err := clientv3.New(clientv3.Config{Endpoints: s.Addresses, DialTimeout: 5 * time.Second})
 	if err != nil {
 		return nil, err
 	}
-	return func(election string) elector {
+	return func(election string) Elector {
 		var session *concurrency.Session
-		return func(ctx context.Context) (term, error) {
+		return func(ctx context.Context) (Term, error) {
 			if session == nil {
 				var err error
 				if session, err = concurrency.NewSession(client, concurrency.WithTTL(int(s.Session/time.Second))); err != nil {
-					return term{}, err
+					return Term{}, err
 				}
 			}
 			// Close revokes the lease. Where it cannot, the lease ends by itself.
@@ -51,10 +51,10 @@ func concurrencySessions(
 			win, resign := stand(session, election)
 			if err := win(ctx); err != nil {
 				_ = end()
-				return term{}, err
+				return Term{}, err
 			}
 			done := session.Done()
-			return term{leads: func() bool { return open(done) }, release: func(lost bool) error {
+			return Term{Leads: func() bool { return open(done) }, Release: func(lost bool) error {
 				if lost {
 					return end()
 				}

@@ -1,9 +1,14 @@
 package candidate
 
 import (
+	"context"
+	"fmt"
+	"io"
 	"os"
+	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/succession-dev/succession/internal/rig/coordtest"
@@ -11,14 +16,15 @@ import (
 
 // The coordinators.
 const (
-	Etcd      = "etcd"
-	Consul    = "consul"
-	ZooKeeper = "zookeeper"
-	Local     = "local"
+	Etcd       = "etcd"
+	Consul     = "consul"
+	ZooKeeper  = "zookeeper"
+	Local      = "local"
+	Kubernetes = "kubernetes"
 )
 
 // Titles are the coordinators' names for people.
-var Titles = map[string]string{Etcd: "etcd", Consul: "Consul", ZooKeeper: "ZooKeeper", Local: "local"}
+var Titles = map[string]string{Etcd: "etcd", Consul: "Consul", ZooKeeper: "ZooKeeper", Local: "local", Kubernetes: "Kubernetes"}
 
 // Ours is the name of this project in the tables.
 const Ours = "succession"
@@ -30,14 +36,19 @@ type Library struct {
 	Module      string // whose version counts; empty is this project, or a peer
 	Asks        string // what its leader asks before each act
 
-	// Connect connects a process of the program that calls Main. Nil where Peer is set: the kind
-	// of a peer of coordtest.
+	// Connect connects a process of the program that calls Main. Nil where Program or Peer is
+	// set: the first is the path of a program of the library's own, which may take a while to
+	// build, and the second the kind of a peer of coordtest.
 	Connect Connect
+	Program func() (string, error)
 	Peer    string
 
 	CostsOnly bool // it is measured by what it costs, and not under faults
 	Herd      bool // each handover wakes all who wait
 	Most      int  // how long a line of it may be here; 0 is no limit
+
+	// Session is the session's time for its handovers, where these depend on it. 0 is any.
+	Session time.Duration
 }
 
 // ID is what the programs' flag -library is matched with.
@@ -49,10 +60,23 @@ const (
 	concurrencyModule = "go.etcd.io/etcd/client/v3"
 	consulModule      = "github.com/hashicorp/consul/api"
 	zkModule          = "github.com/go-zookeeper/zk"
+	clientGoModule    = "k8s.io/client-go"
+
+	leadingContext = "the context that OnStartedLeading got is not done"
 )
 
+// clientGo is a program of its own, so that whoever measures no Kubernetes does not compile
+// client-go.
+var clientGo = sync.OnceValues(func() (string, error) {
+	return coordtest.Program(context.Background(), "bench/clientgo")
+})
+
+// NoTimeout is the name of client-go's election in the program that comes with it as an example.
+const NoTimeout = "leaderelection (no timeout)"
+
 // Libraries are all that are measured. Each waiter is a connection on Consul, a list of all names
-// for each that joins with zk.Lock, and a thread in Curator's mutex and in kazoo: hence the limits.
+// for each that joins with zk.Lock, and a thread in Curator's mutex and in kazoo, and polls a
+// Lease with client-go: hence the limits.
 var Libraries = []Library{
 	{Coordinator: Etcd, Name: Ours, Connect: succession, Asks: check},
 	{Coordinator: Etcd, Name: "concurrency.Election", Connect: concurrencyElection, Module: concurrencyModule, Asks: "Session.Done is not closed"},
@@ -70,6 +94,29 @@ var Libraries = []Library{
 	{Coordinator: ZooKeeper, Name: "succession, Mutex", Connect: successionMutex, CostsOnly: true},
 	{Coordinator: ZooKeeper, Name: "Curator InterProcessMutex", Peer: coordtest.PeerCuratorMutex, CostsOnly: true, Most: 100},
 	{Coordinator: Local, Name: Ours, Connect: succession, CostsOnly: true, Most: 1000},
+	{Coordinator: Kubernetes, Name: "leaderelection", Program: clientGo, Module: clientGoModule, Asks: leadingContext, Most: 100, Session: 15 * time.Second},
+	{Coordinator: Kubernetes, Name: NoTimeout, Program: clientGo, Module: clientGoModule, Asks: leadingContext, Most: 1},
+}
+
+// Choose returns the libraries in whose ID the regular expression which, a flag -library, matches.
+// If it is empty these are all but those of Kubernetes, whose server takes minutes to build; they
+// are left out until it has been built, and progress says so.
+func Choose(which string, progress io.Writer) (chosen []Library, err error) {
+	re, err := regexp.Compile(which)
+	if err != nil {
+		return nil, fmt.Errorf("-library: %w", err)
+	}
+	const server = "kube-apiserver"
+	built := coordtest.ServerBuilt(server)
+	if which == "" && !built {
+		fmt.Fprintf(progress, "%s: left out; to measure it too, run first: go run ./internal/rig/coordtest/cmd/servers %s\n", Titles[Kubernetes], server)
+	}
+	for _, l := range Libraries {
+		if re.MatchString(l.ID()) && (which != "" || built || l.Coordinator != Kubernetes) {
+			chosen = append(chosen, l)
+		}
+	}
+	return chosen, nil
 }
 
 // Settings are what the process of a candidate needs to know.
@@ -105,9 +152,13 @@ func Start(s Settings, events chan<- coordtest.PeerEvent, dir string) (*coordtes
 	if s.Library.Peer != "" {
 		return coordtest.StartPeer(o)
 	}
-	self, err := os.Executable()
+	program := s.Library.Program
+	if program == nil {
+		program = os.Executable
+	}
+	path, err := program()
 	if err != nil {
 		return nil, err
 	}
-	return coordtest.StartPeerProcess(o, append([]string{self}, s.arguments()...))
+	return coordtest.StartPeerProcess(o, append([]string{path}, s.arguments()...))
 }

@@ -22,14 +22,14 @@ func (s Settings) URL() string {
 }
 
 // succession elects with this project.
-func succession(ctx context.Context, s Settings) (func(string) elector, error) {
+func succession(ctx context.Context, s Settings) (func(string) Elector, error) {
 	return successionTerms(ctx, s, func(b backend.Backend, name string, o *elect.Options) func(context.Context) (*elect.Term, error) {
 		return elect.New(b, name, o).Campaign
 	})
 }
 
 // successionMutex holds this project's lock.
-func successionMutex(ctx context.Context, s Settings) (func(string) elector, error) {
+func successionMutex(ctx context.Context, s Settings) (func(string) Elector, error) {
 	return successionTerms(ctx, s, func(b backend.Backend, name string, o *elect.Options) func(context.Context) (*elect.Term, error) {
 		m := lock.NewMutex(b, name, o)
 		return func(ctx context.Context) (*elect.Term, error) {
@@ -47,20 +47,20 @@ func successionMutex(ctx context.Context, s Settings) (func(string) elector, err
 // session's time have their defaults.
 func successionTerms(
 	ctx context.Context, s Settings, stand func(b backend.Backend, name string, o *elect.Options) func(context.Context) (*elect.Term, error),
-) (func(string) elector, error) {
+) (func(string) Elector, error) {
 	b, err := backend.Open(ctx, s.URL())
 	if err != nil {
 		return nil, err
 	}
-	return func(election string) elector {
+	return func(election string) Elector {
 		campaign := stand(b, election, &elect.Options{ID: s.ID})
-		return func(ctx context.Context) (term, error) {
+		return func(ctx context.Context) (Term, error) {
 			t, err := campaign(ctx)
 			if err != nil {
-				return term{}, err
+				return Term{}, err
 			}
 			// Where the member cannot be removed it goes with its session.
-			return term{leads: func() bool { return t.Check() == nil }, release: func(bool) error { return t.Resign(ctx) }}, nil
+			return Term{Leads: func() bool { return t.Check() == nil }, Release: func(bool) error { return t.Resign(ctx) }}, nil
 		}
 	}, nil
 }

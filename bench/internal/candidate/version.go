@@ -2,6 +2,7 @@ package candidate
 
 import (
 	"context"
+	"debug/buildinfo"
 	"fmt"
 	"os/exec"
 	"path/filepath"
@@ -35,6 +36,13 @@ func (l Library) Version() string {
 		return ""
 	}
 	info, ok := debug.ReadBuildInfo()
+	if l.Program != nil {
+		path, err := l.Program()
+		if err == nil {
+			info, err = buildinfo.ReadFile(path)
+		}
+		ok = err == nil
+	}
 	if !ok {
 		return Unknown
 	}
@@ -82,6 +90,17 @@ func ServerVersion(ctx context.Context, coordinator, addr string) (string, error
 			return "", err
 		}
 		return fmt.Sprint(self["Config"]["Version"]), nil
+	case Kubernetes:
+		// The server itself does not know: its version is set by the scripts that release it.
+		path, err := coordtest.ServerBinary(ctx, "kube-apiserver")
+		if err != nil {
+			return "", err
+		}
+		info, err := buildinfo.ReadFile(path)
+		if err != nil {
+			return "", err
+		}
+		return strings.TrimPrefix(info.Main.Version, "v"), nil
 	}
 	text, err := coordtest.FourLetter(ctx, addr, "srvr")
 	if err != nil {

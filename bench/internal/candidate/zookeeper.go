@@ -21,15 +21,15 @@ type zkLock struct {
 	lost chan struct{} // closed by the event, and made anew for each term
 }
 
-func zkLockExpired(_ context.Context, s Settings) (func(string) elector, error) {
+func zkLockExpired(_ context.Context, s Settings) (func(string) Elector, error) {
 	return newZKLock(s, zk.StateExpired)
 }
 
-func zkLockDisconnected(_ context.Context, s Settings) (func(string) elector, error) {
+func zkLockDisconnected(_ context.Context, s Settings) (func(string) Elector, error) {
 	return newZKLock(s, zk.StateDisconnected)
 }
 
-func newZKLock(s Settings, heed zk.State) (func(string) elector, error) {
+func newZKLock(s Settings, heed zk.State) (func(string) Elector, error) {
 	l := &zkLock{heed: heed, lost: make(chan struct{})}
 	connected := make(chan struct{})
 	var once sync.Once
@@ -46,8 +46,8 @@ func newZKLock(s Settings, heed zk.State) (func(string) elector, error) {
 	}
 	l.conn = conn
 	<-connected
-	return func(election string) elector {
-		return func(context.Context) (term, error) { return l.elect("/" + election) }
+	return func(election string) Elector {
+		return func(context.Context) (Term, error) { return l.elect("/" + election) }
 	}, nil
 }
 
@@ -58,15 +58,15 @@ func (l *zkLock) lose() {
 	l.lost = make(chan struct{})
 }
 
-func (l *zkLock) elect(path string) (term, error) {
+func (l *zkLock) elect(path string) (Term, error) {
 	lock := zk.NewLock(l.conn, path, zk.WorldACL(zk.PermAll))
 	if err := lock.Lock(); err != nil {
-		return term{}, err
+		return Term{}, err
 	}
 	l.mu.Lock()
 	lost := l.lost
 	l.mu.Unlock()
-	return term{leads: func() bool { return open(lost) }, release: func(bool) error {
+	return Term{Leads: func() bool { return open(lost) }, Release: func(bool) error {
 		for {
 			err := lock.Unlock()
 			if err != zk.ErrNoServer { // not sent
