@@ -6,6 +6,12 @@
 //	go run -C bench ./costs -measure handover -library 'etcd|zookeeper: zk' -n 5 -times 500
 //	go run -C bench ./costs -from costs.json -svg .  # measure nothing
 //
+// A short table has the handovers of elections in one line, with five candidates in as many
+// processes, and no other figures. It is printed, or put into a text that shows it:
+//
+//	go run -C bench ./costs -measure handover -n 5 -processes 5 -json costs.json -short
+//	go run -C bench ./costs -from costs.json -short -into ../docs/performance.md
+//
 // Figures that a file of -json has are kept, and those measured again replaced. So several runs
 // can fill it, each with other flags. Paths are relative to the folder bench.
 //

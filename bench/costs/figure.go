@@ -35,6 +35,7 @@ type figure struct {
 	N           int    // candidates, those who wait, or elections
 	Processes   int    `json:",omitempty"`
 	Date        string
+	NoDisk      bool `json:",omitempty"` // the server did not wait for its disk
 
 	Times    []time.Duration `json:",omitempty"` // of handovers and failovers
 	Session  time.Duration   `json:",omitempty"`

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/bench/internal/candidate"
+	"github.com/succession-dev/succession/bench/internal/section"
 )
 
 func main() {
@@ -96,6 +97,8 @@ func command(ctx context.Context, args []string, out, progress io.Writer) error 
 	set.BoolVar(&b.disk, "disk", true, "whether servers wait for their disk")
 	file := set.String("json", "", "keep the figures in this file, beside those that it has")
 	from := set.String("from", "", "measure nothing, and show the figures of a file that -json wrote")
+	short := set.Bool("short", false, fmt.Sprintf("show only the handovers of elections with %d candidates in as many processes", shortN))
+	text := set.String("into", "", "show them in this file, between its lines <!-- costs --> and <!-- /costs -->; only what is whole")
 	pictures := set.String("svg", "", "also draw pictures, into this folder")
 	if err := set.Parse(args); err != nil {
 		return err
@@ -124,7 +127,19 @@ func command(ctx context.Context, args []string, out, progress io.Writer) error 
 		}
 		err = b.measure(ctx)
 	}
-	figures.markdown(out)
+	show := figures.markdown
+	if *short {
+		show = figures.short
+	}
+	if *text == "" {
+		show(out)
+	} else if err == nil {
+		if err = figures.whole(); err == nil {
+			var table strings.Builder
+			show(&table)
+			err = section.Write(*text, "costs", table.String())
+		}
+	}
 	if *pictures != "" {
 		err = errors.Join(err, figures.draw(*pictures))
 	}

@@ -38,7 +38,7 @@ func (b *bench) handovers(ctx context.Context, coordinator string, libraries []c
 	of := func(library, version string) *figure {
 		return &figure{
 			Measure: handover, Coordinator: coordinator, Server: p.version, Library: library, Version: version, N: n, Processes: processes,
-			Date: time.Now().Format(time.DateOnly),
+			Date: time.Now().Format(time.DateOnly), NoDisk: !b.disk,
 		}
 	}
 	type turn struct {
@@ -113,7 +113,7 @@ func (b *bench) alone(ctx context.Context, measure string, libraries []candidate
 		}
 		f := &figure{
 			Measure: measure, Coordinator: l.Coordinator, Library: l.Name, Version: l.Version(), N: n, Session: b.session,
-			Date: time.Now().Format(time.DateOnly),
+			Date: time.Now().Format(time.DateOnly), NoDisk: !b.disk,
 		}
 		all.Go(func() {
 			slots <- struct{}{}

@@ -40,32 +40,42 @@ func (b *book) handovers(w io.Writer) {
 		"| coordinator | in line | processes | | p50 | p90 | p99 | p50 / floor | p99 / floor | p50 of succession / this | p99 of succession / this |\n"+
 		"|---|---|---|---|---|---|---|---|---|---|---|")
 	for _, f := range figures {
-		if len(f.Times) == 0 {
-			continue
+		if len(f.Times) > 0 {
+			aboveFloor, besideOurs := f.ratios(figures)
+			fmt.Fprintf(w, "| %s | %d | %d | %s | %s | %s | %s | %s | %s | %s | %s |\n", f.coordinator(), f.N, min(f.N, f.Processes), f.row(),
+				ms(f.quantile(0.5)), ms(f.quantile(0.9)), ms(f.quantile(0.99)), aboveFloor[0], aboveFloor[1], besideOurs[0], besideOurs[1])
 		}
-		beside := func(library string) *figure {
-			g := &figure{Measure: handover, Coordinator: f.Coordinator, Library: library, N: f.N, Processes: f.Processes}
-			if i := slices.IndexFunc(figures, g.like); i >= 0 {
-				return figures[i]
-			}
-			return new(figure)
-		}
-		least, ours := beside(floor), beside(candidate.Ours)
-		name, aboveFloor, besideOurs := f.library(), [2]string{}, [2]string{}
-		for i, q := range []float64{0.5, 0.99} {
-			if f.Library != floor {
-				aboveFloor[i] = ratio(f.quantile(q), least.quantile(q))
-			}
-			if f.Library != candidate.Ours && f.Library != floor {
-				besideOurs[i] = ratio(ours.quantile(q), f.quantile(q))
-			}
-		}
-		if f.Library == candidate.Ours {
-			name = "**" + name + "**"
-		}
-		fmt.Fprintf(w, "| %s | %d | %d | %s | %s | %s | %s | %s | %s | %s | %s |\n", f.coordinator(), f.N, min(f.N, f.Processes), name,
-			ms(f.quantile(0.5)), ms(f.quantile(0.9)), ms(f.quantile(0.99)), aboveFloor[0], aboveFloor[1], besideOurs[0], besideOurs[1])
 	}
+}
+
+// ratios returns those of the median and of the 99th percentile, of what a figure is above the floor
+// of its line, and of this project beside a peer; empty where there are none.
+func (f *figure) ratios(figures []*figure) (aboveFloor, besideOurs [2]string) {
+	beside := func(library string) *figure {
+		g := &figure{Measure: handover, Coordinator: f.Coordinator, Library: library, N: f.N, Processes: f.Processes}
+		if i := slices.IndexFunc(figures, g.like); i >= 0 {
+			return figures[i]
+		}
+		return new(figure)
+	}
+	least, ours := beside(floor), beside(candidate.Ours)
+	for i, q := range []float64{0.5, 0.99} {
+		if f.Library != floor {
+			aboveFloor[i] = ratio(f.quantile(q), least.quantile(q))
+		}
+		if f.Library != candidate.Ours && f.Library != floor {
+			besideOurs[i] = ratio(ours.quantile(q), f.quantile(q))
+		}
+	}
+	return aboveFloor, besideOurs
+}
+
+// row returns the library for a table.
+func (f *figure) row() string {
+	if f.Library == candidate.Ours {
+		return "**" + f.library() + "**"
+	}
+	return f.library()
 }
 
 // starts has a row for each library, and a column for each length.

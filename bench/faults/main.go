@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/bench/internal/candidate"
+	"github.com/succession-dev/succession/bench/internal/section"
 )
 
 func main() {
@@ -69,7 +70,7 @@ func command(ctx context.Context, args []string, out, progress io.Writer) error 
 	if *file == "" {
 		_, err = io.WriteString(out, text.String())
 	} else if err = r.whole(); err == nil {
-		err = into(*file, text.String())
+		err = section.Write(*file, "table", text.String())
 	}
 	return errors.Join(err, r.failed(), context.Cause(ctx))
 }
