@@ -187,3 +187,8 @@ func (s *session) JoinShared(ctx context.Context, line, value string) (backend.M
 func (s *session) Append(ctx context.Context, line, value string) (backend.Member, error) {
 	return backend.NoItems{}.Append(ctx, line, value)
 }
+
+// Remove fails, as Append does: so whoever asks finds no items here.
+func (s *session) Remove(ctx context.Context, m, by backend.Member) error {
+	return backend.NoItems{}.Remove(ctx, m, by)
+}
