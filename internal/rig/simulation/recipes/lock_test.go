@@ -2,6 +2,7 @@ package recipes_test
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/succession-dev/succession/backend"
@@ -82,6 +83,41 @@ var rwMutex = recipe{processes: 3, process: func(w *world, p *process, worked fu
 
 var semaphore = recipe{processes: 3, process: func(w *world, p *process, worked func()) func(context.Context) error {
 	return w.holds(p, "a slot", 2, worked, lock.NewSemaphore(p.b, "slots", 2, p.options()).Acquire)
+}}
+
+// several takes three locks together, which every other process names in the opposite order.
+var several = recipe{processes: 2, process: func(w *world, p *process, worked func()) func(context.Context) error {
+	names := []string{"x", "y", "z"}
+	var locks []*lock.Mutex
+	for _, name := range names {
+		locks = append(locks, lock.NewMutex(p.b, name, p.options()))
+	}
+	if p.slot%2 == 0 {
+		slices.Reverse(locks)
+	}
+	return func(ctx context.Context) error {
+		for ctx.Err() == nil {
+			h, err := lock.All(ctx, locks...)
+			if err != nil {
+				if ctx.Err() == nil && passes(err) {
+					continue // one was lost while it waited for the next
+				}
+				return err
+			}
+			worked()
+			var leave []func()
+			for i, one := range h.Locks() {
+				leave = append(leave, w.enter(p, one.Term, "the lock "+names[i], 1))
+			}
+			w.works(h.Context(), ctx, p)
+			for _, f := range leave {
+				f()
+			}
+			_ = h.Unlock(ctx) // it is tried on if it fails
+			linger(ctx, 200*time.Millisecond)
+		}
+		return nil
+	}
 }}
 
 // first takes everybody for first.

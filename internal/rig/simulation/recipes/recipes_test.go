@@ -60,6 +60,7 @@ var recipes = map[string]recipe{
 	"mutex":     mutex,
 	"rwmutex":   rwMutex,
 	"semaphore": semaphore,
+	"several":   several,
 	"queue":     newQueue(),
 	"barrier":   newBarrier(),
 	"double":    doubleBarrier,
@@ -69,6 +70,7 @@ var recipes = map[string]recipe{
 	"cold":      newStandby(true),
 	"pool":      newPool(),
 	"choice":    newChoice(),
+	"value":     newValue(),
 }
 
 // What each recipe promises holds in every schedule.
