@@ -62,7 +62,7 @@ func (st *standing) chooses(p backend.Place) bool {
 		return false
 	}
 	c := p.Header.Choice
-	why, _ := st.ready.now()
+	_, why := st.ready.now()
 	return why != nil || c.Ranked || st.e.rank() != (rank{}) || c.Gate != 0 || c.Wish.Position > st.m.Position && wished(c.Wish)
 }
 
@@ -173,7 +173,7 @@ func (st *standing) mayLead(ctx context.Context, p backend.Place, once bool) (bo
 	if err != nil {
 		return false, err
 	}
-	why, _ := st.ready.now()
+	_, why := st.ready.now()
 	_, better := v.best(st.m, why == nil, st.e.rank())
 	switch {
 	case better != "" && once:
@@ -196,7 +196,7 @@ func (st *standing) mayLead(ctx context.Context, p backend.Place, once bool) (bo
 // await blocks until it may be that somebody else is better than when v was seen, or that this candidate
 // is ready. As a watch may die unseen, it also returns after about a session time.
 func (st *standing) await(ctx context.Context, v view) error {
-	_, changed := st.ready.now()
+	changed, _ := st.ready.now()
 	return again.ForAWhile(ctx, st.s, backoff.JitterOf(ctx), func(ctx context.Context) error {
 		return again.Either(ctx,
 			func(ctx context.Context) error {

@@ -19,8 +19,7 @@ func TestListenTellsOfEachTermInOrder(t *testing.T) {
 		a := client(t, c, "a")
 		e := elect.New(a, "reports", nil)
 		var heard []string
-		var stop func()
-		stop = e.Listen(func(term *elect.Term) {
+		stop := e.Listen(func(term *elect.Term) {
 			if e.Term() != term {
 				t.Errorf("Term is %v where the listener is told of %v", e.Term(), term)
 			}

@@ -35,15 +35,15 @@ func newReadiness(ctx context.Context, ask func(context.Context) error) *readine
 	return r
 }
 
-// now returns nil if the candidate is ready, and otherwise why not; and a channel that is closed when that
-// changes. A candidate without Ready is ready for ever.
-func (r *readiness) now() (why error, changed <-chan struct{}) {
+// now returns nil if the candidate is ready, and otherwise why not; and before that a channel that is closed
+// when it changes. A candidate without Ready is ready for ever.
+func (r *readiness) now() (changed <-chan struct{}, why error) {
 	if r == nil {
 		return nil, nil
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.why, r.changed
+	return r.changed, r.why
 }
 
 func (r *readiness) look(ctx context.Context) {
@@ -74,7 +74,7 @@ func (t *Term) watchReady(ctx context.Context) {
 	wait := backoff.New(ctx)
 	told := false // that it leads on
 	for ctx.Err() == nil {
-		why, changed := t.st.ready.now()
+		changed, why := t.st.ready.now()
 		if why == nil {
 			told = false
 			select {

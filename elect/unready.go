@@ -90,7 +90,7 @@ func whyUnready(ctx context.Context, s backend.Session, election string, pos uin
 func (st *standing) recordReadiness(ctx context.Context) {
 	wait := backoff.New(ctx)
 	for ctx.Err() == nil {
-		why, changed := st.ready.now()
+		changed, why := st.ready.now()
 		if (why != nil) != st.recorded {
 			if err := st.record(ctx, why); err != nil {
 				if !passing(err) || wait.Sleep(ctx) != nil {
