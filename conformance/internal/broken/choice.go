@@ -2,6 +2,8 @@ package broken
 
 import (
 	"context"
+	"math"
+	"slices"
 	"sync/atomic"
 
 	"github.com/succession-dev/succession/backend"
@@ -55,6 +57,7 @@ var choiceFlaws = []Flaw{
 		Name:     "waits for who has gone",
 		Breaks:   "Choice: a candidate gives way to one that has left the line",
 		Must:     "Choice.wish-lapses",
+		May:      "Choice.wish Choice.foreign",
 		election: candidates(func(c *candidate) backend.Session { return &waitsForWhoHasGone{c} }),
 	},
 	{
@@ -104,12 +107,22 @@ func (s *deafToWishes) Line(ctx context.Context, line string) (backend.Line, err
 	return l, err
 }
 
+// waitsForWhoHasGone shows whoever is wished for at the end of the line, where it is not any more.
 type waitsForWhoHasGone struct{ *candidate }
+
+func (s *waitsForWhoHasGone) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
+	p, err := s.candidate.Ahead(ctx, m)
+	if w := &p.Header.Choice.Wish; w.Position != 0 {
+		w.Position = math.MaxUint64
+	}
+	return p, err
+}
 
 func (s *waitsForWhoHasGone) Line(ctx context.Context, line string) (backend.Line, error) {
 	l, err := s.candidate.Line(ctx, line)
-	if w := l.Header.Choice.Wish; w.Position != 0 {
-		l.Members = append(l.Members, backend.Member{Line: line, Key: w.Key, Position: w.Position})
+	if w := &l.Header.Choice.Wish; w.Position != 0 {
+		w.Position = math.MaxUint64
+		l.Members = append(slices.Clip(l.Members), backend.Member{Line: line, Key: w.Key, Position: w.Position})
 	}
 	return l, err
 }
