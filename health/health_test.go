@@ -79,12 +79,25 @@ func TestLeader(t *testing.T) {
 		b.Cut()
 		<-second.Context().Done()
 		leads("nobody", nil)
+		// Whoever wraps an election may keep a term that has ended.
+		var got health.Standing
+		if code := get(t, health.Leader(past{term: second}), &got); code != http.StatusServiceUnavailable || got.Leader {
+			t.Errorf("a term that has ended is answered with %d, %+v", code, got)
+		}
 		b.Heal()
 		second.Resign(t.Context())
 		a.Close()
 		b.Close()
 	})
 }
+
+// past is a candidate that keeps a term.
+type past struct {
+	idle
+	term *elect.Term
+}
+
+func (p past) Term() *elect.Term { return p.term }
 
 // Who does not lead says who it is, and no more.
 func TestLeaderElsewhere(t *testing.T) {
@@ -103,7 +116,7 @@ func (idle) Term() *elect.Term { return nil }
 
 func TestLive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := memory.New(nil)
+		c := memory.New(&memory.Options{TTL: time.Hour}) // the session outlives what happens to it
 		b := c.Client("a")
 		live := health.NewLive(0)
 		is := func(want bool, overdue int) {

@@ -10,7 +10,7 @@ import (
 // A Candidate is who may lead: an [elect.Election], or what wraps one.
 type Candidate interface {
 	ID() string
-	// Term returns the present term, or nil. It does not block.
+	// Term returns the newest term, which may have ended, or nil. It does not block.
 	Term() *elect.Term
 }
 
@@ -31,7 +31,7 @@ type Standing struct {
 func Leader(c Candidate) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s := Standing{ID: c.ID()}
-		// Check again: a term may end between the two calls, and it reads the clock.
+		// Check reads the clock, so it notices a pause of the process.
 		if t := c.Term(); t != nil && t.Check() == nil {
 			s.Leader, s.Token = true, t.Token()
 			if d := t.Deadline(); !d.IsZero() {

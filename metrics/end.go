@@ -10,11 +10,13 @@ import (
 // An end is how a term ended: a value of the label end of succession_terms_total.
 type end string
 
-// ends are all ends but the last, with the error that tells.
+// ends are all ends but the last, with the error that tells. The first that fits counts: what a
+// candidate says about why it is not ready may be any error.
 var ends = []struct {
 	end end
 	err error
 }{
+	{"not_ready", elect.ErrNotReady},     // the leader stopped being ready
 	{"resigned", elect.ErrResigned},      // the work had ended
 	{"asked", elect.ErrAsked},            // somebody asked the leader to resign
 	{"deadline", elect.ErrDeadline},      // the coordinator did not confirm the session in time
@@ -37,8 +39,11 @@ func endOf(err error) end {
 	return stopped
 }
 
-// opOf returns which operation of the backend failed.
+// opOf returns which operation failed: one of the backend, or being ready.
 func opOf(err error) string {
+	if errors.Is(err, elect.ErrNotReady) {
+		return "ready"
+	}
 	if e := (*backend.Error)(nil); errors.As(err, &e) && e.Op != "" {
 		return e.Op
 	}

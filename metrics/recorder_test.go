@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -149,6 +150,46 @@ func TestEnds(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A leader that hands over because it is not ready is counted so, whatever it says of why.
+func TestNotReady(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := memory.New(nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		var broken atomic.Bool
+		ended := make(chan struct{})
+		candidate := func(name string, ready func(context.Context) error) *metrics.Recorder {
+			m, b := metrics.New(nil), c.Client(name)
+			e := elect.New(b, "reports", &elect.Options{Trace: m.Trace("reports"), Ready: ready})
+			go func() {
+				e.Run(ctx, func(ctx context.Context, _ *elect.Term) error {
+					<-ctx.Done()
+					return nil
+				})
+				b.Close()
+				ended <- struct{}{}
+			}()
+			time.Sleep(time.Second)
+			return m
+		}
+		first := candidate("a", func(context.Context) error {
+			if broken.Load() {
+				return elect.ErrDeadline
+			}
+			return nil
+		})
+		second := candidate("b", nil)
+		want(t, first, 1, "succession_leader", "reports")
+		broken.Store(true)
+		time.Sleep(10 * time.Second)
+		want(t, first, 0, "succession_leader", "reports")
+		want(t, first, 1, "succession_terms_total", "reports", "not_ready")
+		want(t, second, 1, "succession_leader", "reports")
+		cancel()
+		<-ended
+		<-ended
+	})
 }
 
 // Work that goes on after its term is overdue, for as long as it does; work that ends before its

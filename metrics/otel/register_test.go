@@ -10,6 +10,7 @@ import (
 	"time"
 
 	client "github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/otlptranslator"
 	"go.opentelemetry.io/otel/exporters/prometheus"
 	sdk "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
@@ -105,7 +106,8 @@ func collect(t *testing.T, reader sdk.Reader) []metricdata.Metrics {
 func TestSameByTheExporter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		registry := client.NewRegistry()
-		exporter, err := prometheus.New(prometheus.WithRegisterer(registry), prometheus.WithoutScopeInfo(), prometheus.WithoutTargetInfo())
+		exporter, err := prometheus.New(prometheus.WithRegisterer(registry), prometheus.WithoutScopeInfo(), prometheus.WithoutTargetInfo(),
+			prometheus.WithTranslationStrategy(otlptranslator.UnderscoreEscapingWithSuffixes))
 		if err != nil {
 			t.Fatal(err)
 		}
