@@ -136,10 +136,10 @@ func TestKubernetes(t *testing.T) {
 	out := run(t, "-library", "kubernetes", "-n", "3", "-processes", "2", "-times", "2", "-session", "3s", "-runs", "1", "-waiters", "2", "-elections", "3")
 	for _, row := range []string{
 		`\| Kubernetes [.0-9]+ \| 3 \| 2 \| floor \| \d`,
-		`\| Kubernetes [.0-9]+ \| 3 \| 2 \| leaderelection [.0-9]+ \| \d`,
-		`\| Kubernetes [.0-9]+ \| leaderelection [.0-9]+ \| 1 \| 3\.0 s \| \d`,       // failover
-		`\| Kubernetes [.0-9]+ \| leaderelection [.0-9]+ \| 2 \| 3\.0 s \| [1-9]`,    // rest
-		`\| Kubernetes [.0-9]+ \| leaderelection [.0-9]+ \| 3 \| \d.* \| \d.* \| \d`, // many
+		`\| Kubernetes [.0-9]+ \| 3 \| 2 \| client-go leaderelection [.0-9]+ \| \d`,
+		`\| Kubernetes [.0-9]+ \| client-go leaderelection [.0-9]+ \| 1 \| 3\.0 s \| \d`,       // failover
+		`\| Kubernetes [.0-9]+ \| client-go leaderelection [.0-9]+ \| 2 \| 3\.0 s \| [1-9]`,    // rest
+		`\| Kubernetes [.0-9]+ \| client-go leaderelection [.0-9]+ \| 3 \| \d.* \| \d.* \| \d`, // many
 	} {
 		if found := regexp.MustCompile(row).FindAllString(out, -1); len(found) != 1 {
 			t.Errorf("%d rows as %s, want 1, in\n%s", len(found), row, out)

@@ -39,7 +39,7 @@ func TestKubernetes(t *testing.T) {
 	if !*kubernetes {
 		t.Skip("the first build of the API server takes five minutes: it takes the flag -kubernetes")
 	}
-	smoke(t, map[string]bool{"kubernetes: leaderelection": true, "kubernetes: leaderelection (no timeout)": true})
+	smoke(t, map[string]bool{"kubernetes: client-go leaderelection": true, "kubernetes: client-go leaderelection (no timeout)": true})
 }
 
 // smoke deletes the leaders' keys. tells has the libraries, and whether they tell their leaders.

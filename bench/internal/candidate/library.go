@@ -72,7 +72,7 @@ var clientGo = sync.OnceValues(func() (string, error) {
 })
 
 // NoTimeout is the name of client-go's election in the program that comes with it as an example.
-const NoTimeout = "leaderelection (no timeout)"
+const NoTimeout = "client-go leaderelection (no timeout)"
 
 // Libraries are all that are measured. Each waiter is a connection on Consul, a list of all names
 // for each that joins with zk.Lock, and a thread in Curator's mutex and in kazoo, and polls a
@@ -94,7 +94,7 @@ var Libraries = []Library{
 	{Coordinator: ZooKeeper, Name: "succession, Mutex", Connect: successionMutex, CostsOnly: true},
 	{Coordinator: ZooKeeper, Name: "Curator InterProcessMutex", Peer: coordtest.PeerCuratorMutex, CostsOnly: true, Most: 100},
 	{Coordinator: Local, Name: Ours, Connect: succession, CostsOnly: true, Most: 1000},
-	{Coordinator: Kubernetes, Name: "leaderelection", Program: clientGo, Module: clientGoModule, Asks: leadingContext, Most: 100, Session: 15 * time.Second},
+	{Coordinator: Kubernetes, Name: "client-go leaderelection", Program: clientGo, Module: clientGoModule, Asks: leadingContext, Most: 100, Session: 15 * time.Second},
 	{Coordinator: Kubernetes, Name: NoTimeout, Program: clientGo, Module: clientGoModule, Asks: leadingContext, Most: 1},
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -20,6 +21,13 @@ func TestServerBinary(t *testing.T) {
 	}
 	if again, err := ServerBinary(t.Context(), "etcd"); err != nil || again != path {
 		t.Errorf("the second call returned %s, %v; want %s", again, err, path)
+	}
+	if !ServerBuilt("etcd") {
+		t.Error("ServerBuilt does not know of it")
+	}
+	t.Setenv("XDG_CACHE_HOME", t.TempDir()) // on Linux; elsewhere the cache stays the same
+	if runtime.GOOS == "linux" && ServerBuilt("etcd") {
+		t.Error("ServerBuilt knows of a program in an empty cache")
 	}
 	if _, err := ServerBinary(t.Context(), "redis"); err == nil || !strings.Contains(err.Error(), "consul") {
 		t.Errorf("an unknown server: %v; want an error that lists the known ones", err)
