@@ -117,7 +117,7 @@ func TestHandover(t *testing.T) {
 		{"somebody asks for it", func(t *testing.T, c *memory.Coordinator, _ *memory.Backend, _ *operator) {
 			b := c.Client("human")
 			defer b.Close()
-			if _, err := elect.New(b, "operator", nil).AskToResign(t.Context()); err != nil {
+			if _, err := elect.New(b, "operator", nil).AskToResign(t.Context(), nil); err != nil {
 				t.Error(err)
 			}
 		}, true},

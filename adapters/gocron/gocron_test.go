@@ -142,7 +142,7 @@ func TestTask(t *testing.T) {
 			term.Resign(t.Context())
 		}()
 		synctest.Wait()
-		if _, err := elect.New(client("operator"), "jobs", nil).AskToResign(t.Context()); err != nil {
+		if _, err := elect.New(client("operator"), "jobs", nil).AskToResign(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
 		if e, n := <-ended, <-next; n.Before(e) {
