@@ -107,6 +107,20 @@ func (f *field) leader(id string) *elect.Term {
 	}
 }
 
+// next returns the term of whichever of two becomes the leader.
+func (f *field) next(a, b string) *elect.Term {
+	f.t.Helper()
+	select {
+	case term := <-f.running[a].terms:
+		return term
+	case term := <-f.running[b].terms:
+		return term
+	case <-time.After(5 * time.Minute):
+		f.t.Fatalf("neither %s nor %s leads; the line is %q", a, b, f.line())
+		return nil
+	}
+}
+
 // neverLed reports a candidate that has led.
 func (f *field) neverLed(ids ...string) {
 	f.t.Helper()

@@ -26,6 +26,10 @@
 // Logger) says at once that the term has ended, and then from time to time that the work
 // goes on.
 //
+// A function that wants to give leadership away, and to stand in line again at the end, returns
+// [ErrStepDown]. Other parts of the program see the present term with [Election.Term], or hear of
+// each change with [Election.Listen].
+//
 // [Election.Campaign] is for programs with a loop of their own. They must resign every
 // term that they get.
 //
@@ -36,7 +40,9 @@
 //   - the leader resigns;
 //   - the coordinator says that the leader's member or session has gone, also if an
 //     operator has removed it;
-//   - somebody has asked the leader to resign ([Election.AskToResign]);
+//   - somebody has asked the leader to resign ([Election.AskToResign]), or has paused the
+//     election ([Election.Pause]);
+//   - the leader is not ready any more, and somebody behind it may be ([Options] Ready);
 //   - its deadline is no further away than the margin ([Options] Margin). The deadline
 //     is the instant before which the coordinator cannot have made another the leader.
 //

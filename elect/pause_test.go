@@ -36,16 +36,17 @@ func TestPauseAndResume(t *testing.T) {
 		if _, err := f.operator.AskToResign(t.Context(), nil); !errors.Is(err, elect.ErrPaused) {
 			t.Errorf("AskToResign while paused: %v", err)
 		}
-		f.wantLine("operator a b c")
+		if got := f.line(); got != "operator a b c" && got != "operator b a c" { // both have joined again at one instant
+			t.Errorf("the line while paused is %q", got)
+		}
 		gate, err := f.operator.Resume(t.Context())
 		if err != nil || gate.ID != "operator" || gate.Value != "the disk is moved" {
 			t.Errorf("Resume: %+v, %v", gate, err)
 		}
-		next := f.leader("a")
+		next := f.next("a", "b")
 		if next.Token() <= term.Token() {
 			t.Errorf("token %d after %d", next.Token(), term.Token())
 		}
-		f.wantLine("a b c")
 		if _, err := f.operator.Resume(t.Context()); !errors.Is(err, elect.ErrNotPaused) {
 			t.Errorf("a second Resume: %v", err)
 		}
@@ -107,12 +108,12 @@ func TestAnInterruptedResumeDoesNoHarm(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.c.Remove("reports", gate.Key)
-		term := f.leader("a")
+		term := f.next("a", "b")
 		time.Sleep(time.Minute)
 		if term.Check() != nil {
 			t.Errorf("the term ended with %v", term.Check())
 		}
-		if l, err := f.operator.Leader(t.Context()); err != nil || l.ID != "a" || l.Paused {
+		if l, err := f.operator.Leader(t.Context()); err != nil || l.Token != term.Token() || l.Paused {
 			t.Errorf("the leader is %+v, %v", l, err)
 		}
 		if _, err := f.operator.Resume(t.Context()); !errors.Is(err, elect.ErrNotPaused) {

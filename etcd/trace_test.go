@@ -1,0 +1,12 @@
+package etcd_test
+
+import (
+	"testing"
+
+	"github.com/succession-dev/succession/internal/rig/coordtest"
+)
+
+func TestHeartbeatsAreTraced(t *testing.T) {
+	t.Parallel()
+	coordtest.TracesHeartbeats(t, newClient(t, sharedEtcd(t).Addrs()[0]), "traced")
+}

@@ -1,0 +1,13 @@
+package zookeeper_test
+
+import (
+	"testing"
+
+	"github.com/succession-dev/succession/internal/rig/coordtest"
+	"github.com/succession-dev/succession/zookeeper"
+)
+
+func TestHeartbeatsAreTraced(t *testing.T) {
+	t.Parallel()
+	coordtest.TracesHeartbeats(t, open(t, zookeeper.Options{}, server(t)), "traced")
+}
