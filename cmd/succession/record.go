@@ -56,7 +56,7 @@ func withRecord(g *connect.Flags, name string, f func(context.Context, *record.V
 // lies below the name could be taken for a member, behind which everybody would wait.
 func changeRecord(g *connect.Flags, name string, f func(context.Context, *record.Value[[]byte]) error) error {
 	if header.Beside(name) {
-		return fmt.Errorf("%q has the name of a record that belongs to an election: %s keeps its fence, without which tokens fall, and %s who led; choose another name, or raise a fence with: succession fence",
+		return fmt.Errorf("%q has the name of a record that keeps the fence of an election (%s), without which tokens fall, or its history (%s); choose another name, or raise a fence with: succession fence",
 			name, header.Suffix, header.HistorySuffix)
 	}
 	return g.WithBackend(name, func(_, opening context.Context, b backend.Backend) error {

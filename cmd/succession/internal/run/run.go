@@ -93,7 +93,7 @@ func (o *runOptions) missed(name string, waited time.Duration) error {
 // take waits for the right, or tries to get it.
 func (o *runOptions) take(ctx context.Context, b backend.Backend, name string, eo *elect.Options) (held, error) {
 	h, err := o.right.take(ctx, b, name, eo, o.try)
-	if slices.ContainsFunc(unavailable, func(u error) bool { return errors.Is(err, u) }) {
+	if o.right.missed != nil && slices.ContainsFunc(unavailable, func(u error) bool { return errors.Is(err, u) }) {
 		err = o.missed(name, 0)
 	}
 	return h, err
