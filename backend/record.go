@@ -128,6 +128,10 @@ type Migration struct {
 	Over uint64 `json:"over,omitempty"`
 }
 
+// HeaderFormat is the number of the format in which headers are stored. Processes of different
+// versions can stand in one line if they have the same.
+const HeaderFormat = 1
+
 // storedHeader begins every stored header with {"succession":FORMAT. Data that begins
 // otherwise is no header: other libraries create the path of an election with data of
 // their own.
@@ -138,7 +142,7 @@ type storedHeader struct {
 
 // Encode returns h as it is stored.
 func (h Header) Encode() []byte {
-	b, err := json.Marshal(storedHeader{Format: 1, Header: h})
+	b, err := json.Marshal(storedHeader{Format: HeaderFormat, Header: h})
 	if err != nil {
 		panic(err) // numbers and strings always marshal
 	}
@@ -161,8 +165,8 @@ func ParseHeader(b []byte) (Header, error) {
 	if dec.More() {
 		return Header{}, fmt.Errorf("%w: more follows it", ErrHeader)
 	}
-	if s.Format != 1 {
-		return Header{}, fmt.Errorf("%w: format %d, this version reads format 1", ErrHeader, s.Format)
+	if s.Format != HeaderFormat {
+		return Header{}, fmt.Errorf("%w: format %d, this version reads format %d", ErrHeader, s.Format, HeaderFormat)
 	}
 	return s.Header, nil
 }

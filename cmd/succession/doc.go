@@ -16,6 +16,7 @@
 //	internal/demo     demo: an election at work, in one terminal
 //	internal/migrate  migrate: an election moves to another coordinator
 //	internal/suite    conformance: the suite on a coordinator in use
+//	internal/man      man: the manual pages
 //	internal/connect  how all of them reach the coordinator
 //	internal/ui       arguments, output, signals and exit codes
 package main

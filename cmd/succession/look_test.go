@@ -330,13 +330,16 @@ func TestURLFromTheEnvironment(t *testing.T) {
 
 func TestVersion(t *testing.T) {
 	code, stdout, _ := here("version")
-	if code != 0 || !strings.HasPrefix(stdout, "succession ") || !strings.Contains(stdout, "local, ") {
+	if code != 0 || !strings.HasPrefix(stdout, "succession ") || !strings.Contains(stdout, "local, ") || !strings.HasSuffix(stdout, "\nformats: header 1\n") {
 		t.Errorf("exit code %d, output %q", code, stdout)
 	}
-	var b build
+	if code, flag, _ := here("--version"); code != 0 || flag != stdout {
+		t.Errorf("--version: exit code %d, output %q, want %q", code, flag, stdout)
+	}
 	code, stdout, _ = here("version", "-o", "json")
-	if err := json.Unmarshal([]byte(stdout), &b); code != 0 || err != nil || b.OS != "linux" || !slices.Contains(b.Coordinators, "local") || b.Version == "" || b.Go == "" {
-		t.Errorf("exit code %d, output %q: %v", code, stdout, err)
+	var b build
+	if err := json.Unmarshal([]byte(stdout), &b); err != nil || code != 0 || b.Version == "" || b.Go == "" || b.Header != 1 || !slices.Contains(b.Coordinators, "etcd") {
+		t.Errorf("-o json: exit code %d, output %q (%v)", code, stdout, err)
 	}
 }
 

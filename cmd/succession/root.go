@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/succession-dev/succession/cmd/succession/internal/connect"
 	"github.com/succession-dev/succession/cmd/succession/internal/demo"
+	"github.com/succession-dev/succession/cmd/succession/internal/man"
 	"github.com/succession-dev/succession/cmd/succession/internal/migrate"
 	"github.com/succession-dev/succession/cmd/succession/internal/run"
 	"github.com/succession-dev/succession/cmd/succession/internal/suite"
@@ -49,12 +51,15 @@ The coordinator keeps the line. --url says which:
   succession --url zookeeper://zk1:2181,zk2:2181/app line reports`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
+		Version:       thisBuild().Version,
 	}
+	root.SetVersionTemplate(thisBuild().String())
 	f := root.PersistentFlags()
 	f.StringVar(&g.URL, "url", cmp.Or(os.Getenv("SUCCESSION_URL"), connect.DefaultURL), "the coordinator; the default is $SUCCESSION_URL, else local:")
 	f.DurationVar(&g.Timeout, "timeout", 5*time.Second, "how long a command that reads or writes may wait for the coordinator")
 	// The default is said in the text: a value from the environment is not one.
 	f.Lookup("url").DefValue = ""
+	root.RegisterFlagCompletionFunc("url", connect.CompleteURL)
 
 	root.AddGroup(
 		&cobra.Group{ID: "lead", Title: "Leading:"},
@@ -64,19 +69,43 @@ The coordinator keeps the line. --url says which:
 		&cobra.Group{ID: "share", Title: "Sharing work:"},
 		&cobra.Group{ID: "test", Title: "Testing a coordinator:"},
 	)
-	for id, cmds := range map[string][]*cobra.Command{
-		"lead":   {run.Command(&g), run.LockCommand(&g), demo.Command(&g)},
-		"look":   {newLeader(&g), newWatch(&g), newLine(&g), newHistory(&g)},
-		"act":    {newResign(&g), newPause(&g), newResume(&g), newFence(&g), migrate.Command(&g), newSpread(&g)},
-		"record": {newGet(&g), newSet(&g), newFollow(&g), newDelete(&g)},
-		"share":  {newQueue(&g), newGroup(&g)},
-		"test":   {suite.Command(&g)},
+	names, none, records := g.Complete(connect.Lines), g.Complete(nil), g.Complete(connect.Records)
+	for _, part := range []struct {
+		id       string
+		complete completion // of the NAME of those that take one
+		cmds     []*cobra.Command
+	}{
+		{"lead", names, []*cobra.Command{run.Command(&g), run.LockCommand(&g), demo.Command(&g)}},
+		{"look", names, []*cobra.Command{newLeader(&g), newWatch(&g), newLine(&g), newHistory(&g)}},
+		{"act", names, []*cobra.Command{newResign(&g), newPause(&g), newResume(&g), newFence(&g), migrate.Command(&g), newSpread(&g)}},
+		{"record", records, []*cobra.Command{newGet(&g), newSet(&g), newFollow(&g), newDelete(&g)}},
+		{"share", none, []*cobra.Command{newQueue(&g), newGroup(&g)}},
+		{"test", none, []*cobra.Command{suite.Command(&g)}},
+		{"", none, []*cobra.Command{newVersion(), man.Command(thisBuild().Version)}},
 	} {
-		for _, c := range cmds {
-			c.GroupID = id
+		for _, c := range part.cmds {
+			c.GroupID = part.id
+			part.complete.of(c)
 			root.AddCommand(c)
 		}
 	}
-	root.AddCommand(newVersion(), run.Guard(), suite.Stand(&g))
+	root.AddCommand(run.Guard(), suite.Stand(&g))
 	return root
+}
+
+// A completion completes the arguments of a command, for a shell.
+type completion func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective)
+
+// of makes f the completion of c and all below it that take a NAME, unless they have another.
+func (f completion) of(c *cobra.Command) {
+	switch {
+	case c.ValidArgsFunction != nil:
+	case strings.Contains(c.Use, " NAME"):
+		c.ValidArgsFunction = f
+	default:
+		c.ValidArgsFunction = cobra.NoFileCompletions
+	}
+	for _, sub := range c.Commands() {
+		f.of(sub)
+	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -12,32 +13,75 @@ import (
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 )
 
-// build is what version prints.
+// A build is what a binary knows of how it was made.
 type build struct {
-	Version      string   `json:"version"`
+	Version      string   `json:"version"`            // the tag, such as v1.2.0, or what Go makes of the commit after it
+	Commit       string   `json:"commit,omitempty"`   // empty if it was not built from a repository
+	Modified     bool     `json:"modified,omitempty"` // there were changes that the commit lacks
 	Go           string   `json:"go"`
 	OS           string   `json:"os"`
 	Arch         string   `json:"arch"`
 	Coordinators []string `json:"coordinators"`
+	Header       int      `json:"header"` // the format of an election's header that it reads and writes
+}
+
+func thisBuild() build {
+	b := build{
+		Version: "unknown", Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH,
+		Coordinators: backend.DefaultMux.Schemes(), Header: backend.HeaderFormat,
+	}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		b.Version = cmp.Or(info.Main.Version, b.Version)
+		for _, s := range info.Settings {
+			switch s.Key {
+			case "vcs.revision":
+				b.Commit = s.Value
+			case "vcs.modified":
+				b.Modified = s.Value == "true"
+			}
+		}
+	}
+	return b
+}
+
+func (b build) String() string {
+	commit := ""
+	if b.Commit != "" {
+		commit = fmt.Sprintf(", commit %.12s", b.Commit)
+		if b.Modified {
+			commit += " and changes"
+		}
+	}
+	return fmt.Sprintf("succession %s (%s, %s/%s%s)\ncoordinators: %s\nformats: header %d\n",
+		b.Version, b.Go, b.OS, b.Arch, commit, strings.Join(b.Coordinators, ", "), b.Header)
 }
 
 func newVersion() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
-		Short: "Print the version and the coordinators that this build knows",
-		Args:  ui.NoArgs,
+		Short: "Print the version, the coordinators and the formats that this build knows",
+		Long: `Print the version of this build, the coordinators that it knows, and the format of an
+election's header that it reads and writes: candidates of different versions can stand in one
+line if that is the same. "succession --version" prints the same.
+
+With -o json it prints one object:
+
+  version       the tag, such as v1.2.0; after a tag, the next one with the time and the commit
+  commit        what it was built from; left out if that is not known
+  modified      true if it was built with changes that the commit lacks; left out otherwise
+  go, os, arch  what it was built with, and for
+  coordinators  an array of the schemes of --url
+  header        the format of an election's header`,
+		Example: `  succession version
+  succession version -o json | jq -r .version`,
+		Args: ui.NoArgs,
 	}
 	out := ui.OutputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		b := build{"unknown", runtime.Version(), runtime.GOOS, runtime.GOARCH, backend.DefaultMux.Schemes()}
-		if info, ok := debug.ReadBuildInfo(); ok {
-			b.Version = info.Main.Version
-		}
 		if *out == ui.AsJSON {
-			return ui.PrintJSON(cmd.OutOrStdout(), b)
+			return ui.PrintJSON(cmd.OutOrStdout(), thisBuild())
 		}
-		_, err := fmt.Fprintf(cmd.OutOrStdout(), "succession %s (%s, %s/%s)\ncoordinators: %s\n",
-			b.Version, b.Go, b.OS, b.Arch, strings.Join(b.Coordinators, ", "))
+		_, err := fmt.Fprint(cmd.OutOrStdout(), thisBuild())
 		return err
 	}
 	return cmd

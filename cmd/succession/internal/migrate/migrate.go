@@ -56,7 +56,14 @@ still asked for; 125 it could not be found out, or not be done.`,
 	f.StringVar(&m.from, "from", "", "the coordinator that the election moves from")
 	f.StringVar(&m.to, "to", "", "the coordinator that the election moves to")
 	f.StringVar(&m.id, "id", "", "the migration with this ID, or whose ID begins with it and a -, and no other; begin makes up the rest")
-	cmd.AddCommand(m.newStatus(), m.newBegin(), m.newCutover(), m.newFinish(), m.newAbort())
+	cmd.RegisterFlagCompletionFunc("from", connect.CompleteURL)
+	cmd.RegisterFlagCompletionFunc("to", connect.CompleteURL)
+	for _, sub := range []*cobra.Command{m.newStatus(), m.newBegin(), m.newCutover(), m.newFinish(), m.newAbort()} {
+		sub.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+			return (&connect.Flags{URL: m.from}).Complete(connect.Lines)(cmd, args, typed)
+		}
+		cmd.AddCommand(sub)
+	}
 	return cmd
 }
 

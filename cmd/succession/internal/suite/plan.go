@@ -3,7 +3,11 @@ package suite
 import (
 	"fmt"
 	"path"
+	"slices"
+	"strings"
 	"time"
+
+	"github.com/spf13/cobra"
 
 	"github.com/succession-dev/succession/conformance"
 )
@@ -39,6 +43,19 @@ func selectRules(patterns []string) ([]conformance.Rule, error) {
 		}
 	}
 	return rules, nil
+}
+
+// completeRule completes, for a shell, the groups and IDs of rules.
+func completeRule(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+	var words []string
+	for _, r := range conformance.Rules() {
+		if group := r.Group() + "\tall rules of this group"; !slices.Contains(words, group) {
+			words = append(words, group)
+		}
+		words = append(words, r.ID+"\t"+r.Title)
+	}
+	words = slices.DeleteFunc(words, func(w string) bool { return !strings.HasPrefix(w, typed) })
+	return words, cobra.ShellCompDirectiveNoFileComp
 }
 
 // exercised returns those of the rules that the harness can exercise, and why it cannot

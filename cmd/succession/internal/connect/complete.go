@@ -1,0 +1,107 @@
+package connect
+
+import (
+	"context"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/cmd/succession/internal/ui"
+)
+
+// completeBound is how long a shell waits for names at most.
+const completeBound = time.Second
+
+// Complete returns what completes, for a shell, the NAME of a command: names are those that the
+// coordinator has which --url names, and that begin with what was typed; nil completes none. It is
+// silent if the coordinator does not answer soon. What follows the NAME is left to the shell if it is
+// a command, and otherwise not completed.
+func (g *Flags) Complete(names func(ctx context.Context, s backend.Session, typed string) []string) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		switch {
+		case len(args) > 0 && strings.Contains(cmd.Use, "CMD"):
+			return nil, cobra.ShellCompDirectiveDefault
+		case len(args) > 0 || names == nil:
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), completeBound)
+		defer cancel()
+		found := make(chan []string, 1)
+		go func() { found <- g.ask(ctx, names, typed) }()
+		select {
+		case all := <-found:
+			return all, cobra.ShellCompDirectiveNoFileComp
+		case <-ctx.Done(): // closing what cannot be reached takes longer, and this process ends now
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+	}
+}
+
+// ask returns those of the names that begin with what was typed, sorted; none if the coordinator cannot
+// be asked.
+func (g *Flags) ask(ctx context.Context, names func(context.Context, backend.Session, string) []string, typed string) []string {
+	b, err := backend.Open(ctx, g.URL)
+	if err != nil {
+		return nil
+	}
+	defer b.Close()
+	s, err := b.Session(ctx)
+	if err != nil {
+		return nil
+	}
+	found := slices.DeleteFunc(names(ctx, s, typed), func(name string) bool { return !strings.HasPrefix(name, typed) })
+	slices.Sort(found)
+	return found
+}
+
+// Lines are the elections, and other lines, in which somebody stands.
+func Lines(ctx context.Context, s backend.Session, _ string) (names []string) {
+	lister, ok := s.(backend.Lister)
+	if !ok {
+		return nil
+	}
+	lines, err := lister.Lines(ctx)
+	if err != nil {
+		return nil
+	}
+	for name, n := range lines {
+		names = append(names, name+"\t"+ui.Count(n, "member"))
+	}
+	return names
+}
+
+// Records are the records in the folder that was typed.
+func Records(ctx context.Context, s backend.Session, typed string) []string {
+	names, err := s.List(ctx, path.Dir(typed))
+	if err != nil {
+		return nil
+	}
+	return names
+}
+
+// urlForms are what the URLs of the drivers begin with, and what each means.
+var urlForms = map[string]string{
+	"local":     "local:\tthe kernel of this machine",
+	"zookeeper": "zookeeper://\ta ZooKeeper ensemble",
+	"etcd":      "etcd://\tan etcd cluster",
+	"consul":    "consul://\ta Consul cluster, by the agent on this machine",
+	"migrate":   "migrate:?from=\ttwo coordinators, between which an election moves",
+	"spread":    "spread:\tseveral clusters, each election on one",
+}
+
+// CompleteURL completes, for a shell, what the URL of a coordinator begins with.
+func CompleteURL(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+	const directive = cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
+	var urls []string
+	for _, scheme := range slices.Sorted(maps.Keys(urlForms)) {
+		if form := urlForms[scheme]; strings.HasPrefix(form, typed) && slices.Contains(backend.DefaultMux.Schemes(), scheme) {
+			urls = append(urls, form)
+		}
+	}
+	return urls, directive
+}
