@@ -1,0 +1,169 @@
+//go:build linux
+
+package main
+
+import (
+	"archive/tar"
+	"bufio"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+
+	"github.com/succession-dev/succession/deploy/internal/build"
+)
+
+// The image has a service and nothing else, and the service runs with nothing else.
+func TestImage(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "image.tar")
+	if err := write(file, "service:1", runtime.GOARCH, "./examples/service"); err != nil {
+		t.Fatal(err)
+	}
+	image, err := tarball.ImageFromPath(file, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := image.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	asDockerfile(t, config.Config)
+	root := t.TempDir()
+	extract(t, image, root)
+	if os.Geteuid() != 0 {
+		t.Skip("to run what is in an image takes root")
+	}
+	run(t, root, config.Config)
+}
+
+// asDockerfile checks that the Dockerfile says the same.
+func asDockerfile(t *testing.T, c v1.Config) {
+	t.Helper()
+	text, err := os.ReadFile("Dockerfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	building, image, ok := strings.Cut(string(text), "\nFROM scratch\n")
+	entrypoint, _ := json.Marshal(c.Entrypoint)
+	lines := strings.Split(strings.TrimSpace(image), "\n")
+	want := []string{
+		"COPY --from=build " + authorities + " " + authorities,
+		"COPY --from=build /program " + c.Entrypoint[0],
+		"USER " + c.User,
+		"ENTRYPOINT " + string(entrypoint),
+	}
+	if !ok || !slices.Equal(lines, want) {
+		t.Errorf("the Dockerfile makes an image by\n%s\nwant\n%s", strings.Join(lines, "\n"), strings.Join(want, "\n"))
+	}
+	flags := strings.Join(build.Flags, " ")
+	if line := `RUN CGO_ENABLED=0 go build ` + strings.Replace(flags, "-ldflags=-s -w", `-ldflags="-s -w"`, 1) + ` -o /program "$PACKAGE"`; !strings.Contains(building, line) {
+		t.Errorf("the Dockerfile does not build by %s", line)
+	}
+}
+
+// extract writes the files of the image below root.
+func extract(t *testing.T, image v1.Image, root string) {
+	t.Helper()
+	files := mutate.Extract(image)
+	defer files.Close()
+	var names []string
+	for r := tar.NewReader(files); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, h.Name)
+		path := filepath.Join(root, h.Name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, h.FileInfo().Mode())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.Copy(f, r); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []string{"program"}
+	if _, err := os.Stat(authorities); err == nil {
+		want = append(want, authorities[1:])
+	}
+	if slices.Sort(names); !slices.Equal(names, slices.Sorted(slices.Values(want))) {
+		t.Errorf("the image has the files %q, want %q", names, want)
+	}
+}
+
+// run runs the program below root, which it cannot leave, as the user of the image.
+func run(t *testing.T, root string, c v1.Config) {
+	t.Helper()
+	user, group, _ := strings.Cut(c.User, ":")
+	uid, err1 := strconv.Atoi(user)
+	gid, err2 := strconv.Atoi(group)
+	if err := errors.Join(err1, err2); err != nil {
+		t.Fatal(err)
+	}
+	volume := filepath.Join(root, "data")
+	if err := errors.Join(os.Mkdir(volume, 0o700), os.Chown(volume, uid, gid)); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(c.Entrypoint[0], "-url", "local:/data", "-id", "web-1", "-http", "127.0.0.1:0")
+	cmd.Dir, cmd.Env = "/", []string{}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: root, Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
+	log, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Process.Kill()
+	lines := bufio.NewScanner(log)
+	address := ""
+	for lines.Scan() {
+		var line struct{ Msg, Address string }
+		if json.Unmarshal(lines.Bytes(), &line) != nil {
+			t.Errorf("the service says %s", lines.Text())
+		}
+		if line.Msg == "serving" {
+			address = line.Address
+		}
+		if line.Msg == "a report is sent" {
+			break
+		}
+	}
+	resp, err := http.Get("http://" + address + "/leader")
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		t.Errorf("/leader: %s", resp.Status)
+	}
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	io.Copy(io.Discard, log)
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("after TERM: %v", err)
+	}
+}

@@ -1,0 +1,43 @@
+// Package build builds programs of the main module so that they need nothing but the kernel.
+package build
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+)
+
+// Flags are those of go build, the same as in the Dockerfile.
+var Flags = []string{"-trimpath", "-ldflags=-s -w"}
+
+// Program builds the program of the package for Linux, and writes it to the file. goarch may be
+// empty, for that of this machine. It blocks for as long as go build does.
+func Program(file, pkg, goarch string) error {
+	root, err := Root()
+	if err != nil {
+		return err
+	}
+	args := append([]string{"build", "-C", root, "-o", file}, Flags...)
+	cmd := exec.Command("go", append(args, pkg)...)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux")
+	if goarch != "" {
+		cmd.Env = append(cmd.Env, "GOARCH="+goarch)
+	}
+	cmd.Stderr = os.Stderr
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("go build %s: %w", pkg, err)
+	}
+	return nil
+}
+
+// Root returns the folder of the main module.
+func Root() (string, error) {
+	cmd := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/succession-dev/succession")
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("go list -m: %w", err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}

@@ -1,0 +1,173 @@
+//go:build linux
+
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+)
+
+// patience is how long a shell may take to complete a word.
+const patience = 2 * time.Minute
+
+// What a shell is started with, so that ^T shows the line that is being typed. ROOT is where the
+// package is installed.
+var shells = []struct {
+	name, debian string
+	file         string // its own file of settings, in its home
+	settings     string
+	args         []string
+}{
+	{"bash", "bash-completion", ".bashrc", `
+source /usr/share/bash-completion/bash_completion
+PS1='READY$ '
+bind -x '"\C-t": printf "\nLINE<%s>\n" "$READLINE_LINE"'
+`, []string{"-i"}},
+	{"zsh", "zsh", ".zshrc", `
+fpath=(ROOT/usr/share/zsh/vendor-completions $fpath)
+autoload -Uz compinit; compinit -u -D
+PS1='READY$ '
+show() { zle -I; print -r -- "LINE<$BUFFER>" }
+zle -N show; bindkey '^T' show; bindkey '^U' kill-whole-line
+`, []string{"-d", "-i"}},
+	{"fish", "fish", ".config/fish/config.fish", `
+function fish_prompt; echo 'READY$ '; end
+function fish_greeting; end
+bind \ct 'echo; echo "LINE<"(commandline)">"; commandline -f repaint'
+`, []string{"-i"}},
+}
+
+// completion checks what each shell makes of words that were begun.
+func completion(t *testing.T, root string) {
+	program := filepath.Join(root, "usr/bin/succession")
+	url := "local:" + t.TempDir()
+	leads(t, program, url, "quarterly-reports")
+	for _, sh := range shells {
+		t.Run(sh.name, func(t *testing.T) {
+			home := t.TempDir()
+			file := filepath.Join(home, sh.file)
+			if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			// Else fish begins to read all manual pages of the machine.
+			if err := os.MkdirAll(filepath.Join(home, ".local/share/fish/generated_completions"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(file, []byte(strings.ReplaceAll(sh.settings, "ROOT", root)), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			cmd := exec.Command(sh.name, sh.args...)
+			cmd.Dir = home
+			cmd.Env = []string{"HOME=" + home, "ZDOTDIR=" + home, "TERM=xterm", "LC_ALL=C.UTF-8", "SUCCESSION_URL=" + url,
+				"PATH=" + filepath.Dir(program) + ":" + os.Getenv("PATH"), "XDG_DATA_DIRS=" + filepath.Join(root, "usr/share") + ":/usr/share"}
+			terminal, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 50, Cols: 400})
+			if err != nil {
+				t.Fatalf("%v (it is in the package %s of Debian)", err, sh.debian)
+			}
+			defer func() {
+				cmd.Process.Kill()
+				cmd.Wait()
+				terminal.Close()
+			}()
+			marks := marksOf(terminal)
+			wait := func(prefix string) string {
+				t.Helper()
+				for timeout := time.After(patience); ; {
+					select {
+					case mark, ok := <-marks:
+						if strings.HasPrefix(mark, prefix) {
+							return mark
+						}
+						if !ok {
+							t.Fatalf("%s has ended", sh.name)
+						}
+					case <-timeout:
+						t.Fatalf("%s does not show %s", sh.name, prefix)
+					}
+				}
+			}
+			press := func(keys string) {
+				t.Helper()
+				if _, err := io.WriteString(terminal, keys); err != nil {
+					t.Fatal(err)
+				}
+			}
+			wait("READY$ ") // before that, the terminal itself may take keys such as the last one for commands
+			for _, tt := range []struct{ typed, want string }{
+				{"lead", "leader"},                                                    // a subcommand
+				{"queue ta", "queue take"},                                            // one below another
+				{"leader quart", "leader quarterly-reports"},                          // an election
+				{"run --wait 1s quart", "run --wait 1s quarterly-reports"},            // ... behind a flag
+				{"--url zoo", "--url zookeeper://"},                                   // a coordinator
+				{"conformance --faults seve", "conformance --faults sever"},           // a fault
+				{"conformance --faults kill,seve", "conformance --faults kill,sever"}, // ... behind another
+				{"conformance --rule Fault.seve", "conformance --rule Fault.severed"}, // a rule
+				{"run --log js", "run --log json"},                                    // a form
+			} {
+				const tab, show, clear = "\t", "\x14", "\x15"
+				press("succession " + tt.typed + tab + show)
+				got := strings.TrimSuffix(strings.TrimPrefix(wait("LINE<"), "LINE<"), ">")
+				if want := "succession " + tt.want; strings.TrimRight(got, " ") != want {
+					t.Errorf("%q becomes %q, want %q (completion needs the package %s of Debian)", "succession "+tt.typed, got, want, sh.debian)
+				}
+				press(clear)
+			}
+		})
+	}
+}
+
+var mark = regexp.MustCompile(`READY\$ |LINE<[^>]*>`)
+
+// marksOf returns the prompts and lines that the terminal shows, and nothing else of it.
+func marksOf(terminal io.Reader) <-chan string {
+	marks := make(chan string, 100)
+	go func() {
+		defer close(marks)
+		s := bufio.NewScanner(terminal)
+		s.Split(func(data []byte, atEOF bool) (int, []byte, error) {
+			if at := mark.FindIndex(data); at != nil {
+				return at[1], data[at[0]:at[1]], nil
+			}
+			return 0, nil, nil
+		})
+		for s.Scan() {
+			marks <- s.Text()
+		}
+	}()
+	return marks
+}
+
+// leads lets a process lead the election until the test ends.
+func leads(t *testing.T, program, url, election string) {
+	t.Helper()
+	cmd := exec.Command(program, "--url", url, "run", "--log", "json", election, "--", "sleep", "1000")
+	log, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Signal(os.Interrupt)
+		io.Copy(io.Discard, log)
+		cmd.Wait()
+	})
+	for s := bufio.NewScanner(log); s.Scan(); {
+		var e struct{ Event string }
+		if json.Unmarshal(s.Bytes(), &e) == nil && e.Event == "started" {
+			return
+		}
+	}
+	t.Fatal("succession run has ended")
+}
