@@ -227,9 +227,9 @@ var herdRules = []engine.Rule{{
 	},
 }, {
 	ID: "G5.cost", Title: "a handover costs the same in a long line",
-	Text:  "The requests from Leave to the next one's Ahead are as few in a line of twenty-four as in one of four, before it or after it, give or take four: of the first three, the fewest that the two of a handover send together, and for each other client the fewest that it sends during any, so that heartbeats do not count.",
+	Text:  "The requests from Leave to the next one's Ahead are as few in a line of twenty-four as in one of four, before it or after it, give or take ten, which is less than one for each further member: of the first three, the fewest that the two of a handover send together, and for each other client the fewest that it sends during any, so that heartbeats do not count.",
 	Needs: []engine.Fault{engine.Requests}, Check: func(t *engine.Trial) {
-		const some = 4
+		const some = 10
 		small, large := handoverCosts(t, "", (*engine.Client).Requests, some)
 		if large.all() > small.all()+some {
 			t.Fatalf("the requests of a handover are %v in a line of 24, and %v in a line of 4", large, small)

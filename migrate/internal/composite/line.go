@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/again"
 	"github.com/succession-dev/succession/migrate/internal/protocol"
 )
 
@@ -16,27 +17,57 @@ func (s *session) Line(ctx context.Context, line string) (l backend.Line, err er
 	if err := backend.CheckName(line); err != nil {
 		return backend.Line{}, err
 	}
-	l, sd, err := s.wholeLine(ctx, line)
+	l, sd, err := s.lineAsKept(ctx, line, backend.Session.Line)
 	if err != nil {
 		return backend.Line{}, err
 	}
 	return shown(l, sd), nil
 }
 
-// wholeLine returns the line of the coordinator where the election is, as that has it.
-func (s *session) wholeLine(ctx context.Context, line string) (backend.Line, protocol.Side, error) {
-	l, sd, err := s.lineOf(ctx, line)
+// Head returns the line with its first member alone; see [backend.HeadReader].
+func (s *session) Head(ctx context.Context, line string) (l backend.Line, err error) {
+	defer s.told("head", line, &err)
+	if err := backend.CheckName(line); err != nil {
+		return backend.Line{}, err
+	}
+	head := func(part backend.Session, ctx context.Context, line string) (backend.Line, error) {
+		return again.Head(ctx, part, line)
+	}
+	l, sd, err := s.lineAsKept(ctx, line, head)
+	if err == nil && hidden(l, sd) { // the first is who stands behind the gate
+		l, sd, err = s.lineAsKept(ctx, line, backend.Session.Line)
+	}
+	if err != nil {
+		return backend.Line{}, err
+	}
+	l = shown(l, sd)
+	l.Members = l.Members[:min(1, len(l.Members))]
+	return l, nil
+}
+
+// A reader reads a line, or the head of it.
+type reader func(part backend.Session, ctx context.Context, line string) (backend.Line, error)
+
+// lineAsKept returns the line of the coordinator where the election is, as that has it.
+func (s *session) lineAsKept(ctx context.Context, line string, read reader) (backend.Line, protocol.Side, error) {
+	l, sd, err := s.lineOf(ctx, line, read)
 	if err == nil && sd == protocol.To && l.Header.Sealed != "" { // it has moved on, perhaps back
 		s.setMoved(line, false)
-		l, sd, err = s.lineOf(ctx, line)
+		l, sd, err = s.lineOf(ctx, line, read)
 	}
 	return l, sd, err
 }
 
+// hidden reports whether the first member is the gate, which is about to be taken away.
+func hidden(l backend.Line, sd protocol.Side) bool {
+	_, ok := protocol.Gate(l)
+	return ok && sd == protocol.To && protocol.Gated(l.Header)
+}
+
 // shown returns the line as callers know it. It leaves l as it is.
 func shown(l backend.Line, sd protocol.Side) backend.Line {
-	if _, ok := protocol.Gate(l); ok && sd == protocol.To && protocol.Gated(l.Header) {
-		l.Members = l.Members[1:] // it is about to be taken away
+	if hidden(l, sd) {
+		l.Members = l.Members[1:]
 	}
 	l.Members = slices.Clone(l.Members)
 	for i, m := range l.Members {
@@ -47,7 +78,7 @@ func shown(l backend.Line, sd protocol.Side) backend.Line {
 }
 
 // lineOf returns the line of the coordinator where the election is, as far as is known.
-func (s *session) lineOf(ctx context.Context, line string) (backend.Line, protocol.Side, error) {
+func (s *session) lineOf(ctx context.Context, line string, read reader) (backend.Line, protocol.Side, error) {
 	sd, err := s.sideOf(ctx, line)
 	if err != nil {
 		return backend.Line{}, sd, err
@@ -56,7 +87,7 @@ func (s *session) lineOf(ctx context.Context, line string) (backend.Line, protoc
 	if err != nil {
 		return backend.Line{}, sd, err
 	}
-	l, err := part.Line(ctx, line)
+	l, err := read(part, ctx, line)
 	return l, sd, err
 }
 
@@ -68,7 +99,7 @@ func (s *session) WatchLine(ctx context.Context, line string, after backend.Line
 		return backend.Line{}, err
 	}
 	for {
-		whole, sd, err := s.wholeLine(ctx, line)
+		whole, sd, err := s.lineAsKept(ctx, line, backend.Session.Line)
 		if err != nil {
 			return backend.Line{}, err
 		}

@@ -8,7 +8,10 @@ import (
 	"github.com/succession-dev/succession/migrate/internal/protocol"
 )
 
-var _ backend.Lister = (*session)(nil)
+var (
+	_ backend.Lister     = (*session)(nil)
+	_ backend.HeadReader = (*session)(nil)
+)
 
 // Lines returns the lines of both coordinators, or of To alone while From cannot be reached; see
 // [backend.Lister]. Of a line on both it has the larger number: before the cutover all who stand
