@@ -37,17 +37,17 @@ func listsLines(t *testing.T, url string) {
 		t.Errorf("before anybody joined there are %v", got)
 	}
 	left, err := s.Join(t.Context(), name+"/left", "a")
-	_, err2 := s.Join(t.Context(), name, "a")
+	_, err2 := s.Join(t.Context(), name+"-top", "a")
 	_, err3 := s.Join(t.Context(), name+"/deep/er", "b")
 	_, err4 := s.Join(t.Context(), name+"/deep/er", "c")
 	_, err5 := s.JoinShared(t.Context(), name+"/shared", "d")
 	_, err6 := s.Append(t.Context(), name+"/items", "e")
-	_, err7 := s.Put(t.Context(), name, backend.Header{Fence: 7}.Encode(), nil)
+	_, err7 := s.Put(t.Context(), name+"-top", backend.Header{Fence: 7}.Encode(), nil)
 	_, err8 := s.Put(t.Context(), name+"/record", []byte("x"), nil)
 	if err := errors.Join(err, err2, err3, err4, err5, err6, err7, err8, s.Leave(t.Context(), left)); err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]int{name: 1, name + "/deep/er": 2, name + "/shared": 1, name + "/items": 1}
+	want := map[string]int{name + "-top": 1, name + "/deep/er": 2, name + "/shared": 1, name + "/items": 1}
 	if got := lines(); !maps.Equal(got, want) {
 		t.Errorf("the lines are %v; want %v", got, want)
 	}
