@@ -14,6 +14,7 @@
 //	internal/run      run, lock, queue take, group join: a program runs while this process
 //	                  leads, or holds something
 //	internal/demo     demo: an election at work, in one terminal
+//	internal/page     ui: a web page that shows all elections
 //	internal/migrate  migrate: an election moves to another coordinator
 //	internal/suite    conformance: the suite on a coordinator in use
 //	internal/man      man: the manual pages

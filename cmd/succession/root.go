@@ -13,6 +13,7 @@ import (
 	"github.com/succession-dev/succession/cmd/succession/internal/demo"
 	"github.com/succession-dev/succession/cmd/succession/internal/man"
 	"github.com/succession-dev/succession/cmd/succession/internal/migrate"
+	"github.com/succession-dev/succession/cmd/succession/internal/page"
 	"github.com/succession-dev/succession/cmd/succession/internal/run"
 	"github.com/succession-dev/succession/cmd/succession/internal/suite"
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
@@ -76,7 +77,7 @@ The coordinator keeps the line. --url says which:
 		cmds     []*cobra.Command
 	}{
 		{"lead", names, []*cobra.Command{run.Command(&g), run.LockCommand(&g), demo.Command(&g)}},
-		{"look", names, []*cobra.Command{newLeader(&g), newWatch(&g), newLine(&g), newHistory(&g)}},
+		{"look", names, []*cobra.Command{newLeader(&g), newWatch(&g), newLine(&g), newHistory(&g), page.Command(&g)}},
 		{"act", names, []*cobra.Command{newResign(&g), newPause(&g), newResume(&g), newFence(&g), migrate.Command(&g), newSpread(&g)}},
 		{"record", records, []*cobra.Command{newGet(&g), newSet(&g), newFollow(&g), newDelete(&g)}},
 		{"share", none, []*cobra.Command{newQueue(&g), newGroup(&g)}},

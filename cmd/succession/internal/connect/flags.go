@@ -80,7 +80,15 @@ func (g *Flags) As(name string, o *elect.Options, f func(ctx, opening context.Co
 // election or record can have the name. The first context of f ends with a signal, the second
 // one also after --timeout.
 func (g *Flags) WithBackend(name string, f func(ctx, opening context.Context, b backend.Backend) error) error {
-	return g.open(name, func(ctx, opening context.Context, b backend.Backend) error {
+	if err := backend.CheckName(name); err != nil {
+		return err
+	}
+	return g.WithAll(f)
+}
+
+// WithAll is [Flags.WithBackend] for commands that are about all names.
+func (g *Flags) WithAll(f func(ctx, opening context.Context, b backend.Backend) error) error {
+	return g.reach(func(ctx, opening context.Context, b backend.Backend) error {
 		if _, several := b.(*spread.Backend); several {
 			return ErrSeveral
 		}
@@ -106,6 +114,10 @@ func (g *Flags) open(name string, f func(ctx, opening context.Context, b backend
 	if err := backend.CheckName(name); err != nil {
 		return err
 	}
+	return g.reach(f)
+}
+
+func (g *Flags) reach(f func(ctx, opening context.Context, b backend.Backend) error) error {
 	return ui.UntilSignal(func(ctx context.Context) error {
 		opening, cancel := g.WithTimeout(ctx)
 		defer cancel()

@@ -1,0 +1,280 @@
+// The page: what the server tells, shown. All that others have written is set as text.
+
+import { Rows } from "./rows.js";
+import { draw, clock, lasting } from "./timeline.js";
+
+const $ = (id) => document.getElementById(id);
+const allowed = document.body.dataset.allow.split(" ").filter(Boolean);
+
+// set changes an element only if that makes a difference: a screen reader says what has changed.
+const set = (e, text) => { if (e.textContent !== text) e.textContent = text; };
+const plural = (n, what) => `${n} ${what}${n === 1 ? "" : "s"}`;
+
+// ---- The list
+
+const known = new Map(); // rows, by name
+let chosen = "";
+let ready = false;
+
+const names = new Rows("Elections", [
+  { title: "Name", text: (r) => r.name, href: (r) => `#/${r.name}` },
+  { title: "Leader", text: (r) => r.who || (r.kind === "election" ? "" : r.kind), size: "leads" },
+  { title: "Token", is: "number", text: (r) => r.token || "", width: "84px", hide: "widest" },
+  { title: "State", text: (r) => r.state, mood: (r) => r.mood, size: "state" },
+  { title: "In line", is: "number", text: (r) => String(r.stand), width: "64px", hide: "narrow" },
+], (r) => r.name);
+$("elections").append(names.element);
+
+function showList() {
+  const find = $("find").value.trim().toLowerCase(), attention = $("attention").checked;
+  const all = [...known.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
+  const rows = all.filter((r) => (!attention || r.mood === "bad" || r.mood === "busy") &&
+    (!find || r.name.toLowerCase().includes(find) || (r.who || "").toLowerCase().includes(find)));
+  const bad = all.filter((r) => r.mood === "bad").length;
+  let count = ready ? plural(all.length, "election") : "being read";
+  if (rows.length !== all.length) count = `${rows.length} of ${count}`;
+  if (ready) count += bad ? `, ${bad} in trouble` : all.length ? ", all is well" : "";
+  set($("count"), count);
+  names.chosen = chosen;
+  names.show(rows, ready ? all.length ? "None is like that." : "Nobody stands in any line below this URL." : "");
+}
+
+function list(l) {
+  if (l.all) known.clear();
+  for (const r of l.rows) known.set(r.name, r);
+  ready = l.ready;
+  const trouble = $("trouble");
+  trouble.hidden = !l.error;
+  set(trouble, l.error ? `Nothing newer is known since ${clock(l.since)}: ${l.error}` : "");
+  showList();
+}
+
+$("find").addEventListener("input", showList);
+$("find").addEventListener("keydown", (e) => {
+  if (e.key === "ArrowDown") { e.preventDefault(); names.reveal(0); }
+});
+$("attention").addEventListener("change", showList);
+
+// ---- The chosen election
+
+let detail = null;
+let tables = new Map(); // by title
+let ahead = 0;          // how far the server's clock is ahead, in milliseconds
+
+const serverNow = () => Date.now() + ahead;
+
+function facts(e, pairs) {
+  const divs = pairs.filter(([, text]) => text).map(([title, text]) => {
+    const div = document.createElement("div");
+    div.appendChild(document.createElement("dt")).textContent = title;
+    div.appendChild(document.createElement("dd")).textContent = text;
+    return div;
+  });
+  if (e.textContent !== divs.map((d) => d.textContent).join("")) e.replaceChildren(...divs);
+}
+
+function show(d) {
+  const before = detail;
+  detail = d;
+  $("hint").hidden = true;
+  $("chosen").hidden = false;
+  set($("name"), d.name);
+  set($("kind"), d.kind);
+  $("error").hidden = !d.error;
+  set($("error"), d.error ? `What is shown may be old: ${d.error}` : "");
+
+  const election = d.kind === "election";
+  $("now").hidden = !election || !d.state;
+  set($("who"), d.leader ? d.leader.id : "nobody");
+  set($("state"), d.state || "");
+  $("state").className = `mood ${d.mood || ""}`;
+  now();
+  const can = d.leader && !d.leader.pinned && allowed.includes("resign");
+  $("acts").hidden = !can;
+
+  migration(d.migration);
+  $("past").hidden = !election || !d.state;
+  $("picture").href = `/timeline.svg?name=${encodeURIComponent(d.name)}`;
+  past();
+
+  const wanted = new Set();
+  for (const t of d.tables) part(t.title, t.columns, t.rows, t.empty, wanted);
+  if (election && d.state) {
+    const terms = [...(d.terms || [])].reverse();
+    part("Terms", [{ title: "Token", is: "number" }, { title: "Leader" }, { title: "From" }, { title: "To" }, { title: "Ended", wide: true }],
+      terms.map((t) => [t.token, t.id, (t.before ? "before " : "") + clock(t.from), t.to ? clock(t.to) : "lasts", t.why || ""]),
+      "No term was seen.", wanted);
+  }
+  for (const [title, t] of tables) {
+    if (!wanted.has(title)) { t.section.remove(); tables.delete(title); }
+  }
+  if (before && before.name === d.name && (before.leader?.token || "") !== (d.leader?.token || "") && election) {
+    set($("say"), d.leader ? `${d.leader.id} leads ${d.name}, token ${d.leader.token}` : `nobody leads ${d.name}`);
+  }
+}
+
+// now shows what changes with time.
+function now() {
+  if (!detail) return;
+  const last = (detail.terms || []).at(-1), l = detail.leader;
+  const since = last && !last.to && l && last.token === l.token
+    ? `${last.before ? "before " : ""}${clock(last.from)}, ${lasting(serverNow() - last.from)}` : "";
+  facts($("facts"), [["Token", l?.token], ["Since", since], ["Value", l?.value], ["Key", l?.key]]);
+}
+
+let redraw = 0; // when the picture has moved by a pixel
+
+function past() {
+  if (!detail || $("past").hidden) return;
+  const { hidden, pixel } = draw($("timeline"), detail, serverNow(), 1000 * Number($("range").value));
+  redraw = Date.now() + pixel;
+  set($("known"), `Seen since ${clock(detail.since)}${hidden > 0 ? `; ${plural(hidden, "earlier leader")} in the table of terms` : ""}.`);
+}
+$("range").addEventListener("change", past);
+new ResizeObserver(() => requestAnimationFrame(past)).observe($("timeline"));
+const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
+setInterval(() => { if (!document.hidden) { now(); if (Date.now() >= redraw) past(); } }, calm ? 10000 : 1000);
+
+const path = ["begun", "asked", "sealed", "moved"];
+
+function migration(m) {
+  $("migration").hidden = !m || m.phase === "none";
+  if (!m) return;
+  const steps = path.includes(m.phase) ? path : [...path.slice(0, 1), m.phase];
+  $("steps").replaceChildren(...steps.map((s) => {
+    const li = document.createElement("li");
+    li.textContent = s;
+    if (s === m.phase) li.setAttribute("aria-current", "step");
+    return li;
+  }));
+  facts($("route"), [["From", m.from], ["To", m.to], ["ID", m.id]]);
+  $("blocked").hidden = m.blocks.length === 0;
+  $("blocks").replaceChildren(...m.blocks.map((b) => {
+    const li = document.createElement("li");
+    li.textContent = b;
+    return li;
+  }));
+  set($("next"), m.next ? `Next: ${m.next}` : "");
+}
+
+const widths = { "#": "56px", Token: "84px", State: "120px", Key: "20%", Value: "30%", From: "24%", To: "19%", Ended: "21%" };
+
+// part shows a table of the detail.
+function part(title, columns, rows, empty, wanted) {
+  wanted.add(title);
+  let t = tables.get(title);
+  if (!t) {
+    const section = document.createElement("section");
+    section.className = "part";
+    const h3 = section.appendChild(document.createElement("h3"));
+    const list = new Rows(title, columns.map((c, i) => ({
+      title: c.title, is: c.is, hide: c.wide ? "wide" : "", text: (r) => r[i], width: widths[c.title],
+    })), (r, i) => `${i} ${r.at(-1)}`);
+    section.append(list.element);
+    $("tables").append(section);
+    t = { section, h3, list };
+    tables.set(title, t);
+  }
+  set(t.h3, rows.length ? `${title} (${rows.length})` : title);
+  t.list.show(rows, empty);
+}
+
+function choose() {
+  if (location.hash && !location.hash.startsWith("#/")) return; // a link within the page
+  const asked = location.hash.slice(2);
+  const name = /^[\w.-]+(\/[\w.-]+)*$/.test(asked) ? asked : "";
+  if (name === chosen && stream) return;
+  chosen = name;
+  detail = null;
+  tables = new Map();
+  $("tables").replaceChildren();
+  $("chosen").hidden = true;
+  $("hint").hidden = false;
+  set($("hint"), name ? `${name} is being read.` : "Choose an election to see its line, and who led when.");
+  set($("done"), "");
+  document.title = name ? `${name} – elections` : "Elections";
+  document.body.classList.toggle("reading", name !== "");
+  showList();
+  connect();
+}
+addEventListener("hashchange", () => {
+  const before = chosen;
+  choose();
+  if (chosen && chosen !== before && getComputedStyle($("elections").closest("section")).display === "none") $("detail").focus();
+});
+
+// ---- The stream
+
+let stream = null, heard = Date.now(), retry;
+
+function health(text, mood) {
+  set($("health"), text);
+  $("health").className = `health ${mood}`;
+}
+
+function connect() {
+  stream?.close();
+  clearTimeout(retry);
+  heard = Date.now();
+  stream = new EventSource(`/events?show=${encodeURIComponent(chosen)}`);
+  const on = (event, f) => stream.addEventListener(event, (e) => {
+    heard = Date.now();
+    health("live", "good");
+    f(JSON.parse(e.data));
+  });
+  on("list", list);
+  on("detail", (d) => { if (d.name === chosen) show(d); });
+  on("alive", (ms) => { ahead = ms - Date.now(); });
+  stream.onerror = () => {
+    health("the server of this page does not answer", "bad");
+    if (stream.readyState !== EventSource.CLOSED) return; // it tries again by itself
+    clearTimeout(retry);
+    retry = setTimeout(async () => {
+      const page = await fetch("/").catch(() => null);
+      if (page && page.status === 401) location.reload();
+      else connect();
+    }, 3000);
+  };
+}
+
+setInterval(() => {
+  if (!document.hidden && Date.now() - heard > 30000) {
+    health("nothing was heard for a while", "bad");
+    connect();
+  }
+}, 5000);
+// A page that nobody sees asks for nothing.
+document.addEventListener("visibilitychange", () => {
+  if (document.hidden) { stream?.close(); health("paused", ""); } else connect();
+});
+
+// ---- Acts
+
+$("resign").addEventListener("click", () => {
+  const { name, leader } = detail;
+  set($("ask-text"), `${leader.id} leads ${name} with token ${leader.token}.`);
+  const ask = $("ask");
+  ask.returnValue = "no";
+  ask.onclose = () => { if (ask.returnValue === "yes") act("resign", { name, token: leader.token }, `${leader.id} was asked to resign.`); };
+  ask.showModal();
+});
+
+async function act(what, body, success) {
+  const done = $("done");
+  done.className = "done";
+  set(done, "");
+  try {
+    const r = await fetch(`/${what}`, {
+      method: "POST",
+      headers: { "Content-Type": "application/json", "Succession-Page": "1" },
+      body: JSON.stringify(body),
+    });
+    if (!r.ok) throw new Error((await r.text()).trim());
+    set(done, success);
+  } catch (e) {
+    done.className = "done bad";
+    set(done, `That has failed: ${e.message}`);
+  }
+}
+
+choose();

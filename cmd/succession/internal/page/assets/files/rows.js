@@ -1,0 +1,157 @@
+// A long list as a table. Elements are made only for the rows that are in sight, and kept while they
+// are: so a thousand rows cost what thirty do.
+
+const height = 36; // of a row, as in the style sheet
+const head = 33;   // of the row with the titles
+const more = 8;    // how many rows are made beyond those in sight, on each side
+
+export class Rows {
+  // columns have a title and text(row), and may have is ("number", "code"), hide ("widest", "wide",
+  // "narrow": where there is no room for it), width or size (a class of the style sheet), href(row) and
+  // mood(row). key(row, i) tells rows apart.
+  constructor(label, columns, key) {
+    this.columns = columns;
+    this.key = key;
+    this.rows = [];
+    this.made = new Map(); // from keys to elements
+    this.links = columns.some((c) => c.href);
+    this.active = null;    // the key of the row that the Tab key reaches, if rows are links
+    this.chosen = null;
+
+    const make = (name, parent) => parent.appendChild(document.createElement(name));
+    this.element = document.createElement("div");
+    this.element.className = "scroll";
+    this.element.setAttribute("role", "region");
+    this.element.setAttribute("aria-label", label);
+    this.element.tabIndex = this.links ? -1 : 0;
+    this.window = make("div", this.element);
+    this.table = make("table", this.window);
+    const group = make("colgroup", this.table);
+    const titles = make("tr", make("thead", this.table));
+    titles.setAttribute("aria-rowindex", 1);
+    for (const c of columns) {
+      const col = make("col", group);
+      col.className = `${c.hide || ""} ${c.size || ""}`;
+      if (c.width) col.style.width = c.width;
+      const th = make("th", titles);
+      th.scope = "col";
+      th.className = `${c.is === "number" ? "number" : ""} ${c.hide || ""}`;
+      th.textContent = c.title;
+    }
+    this.body = make("tbody", this.table);
+    this.none = make("p", this.element);
+    this.none.className = "none";
+    this.element.addEventListener("scroll", () => this.soon(), { passive: true });
+    new ResizeObserver(() => this.soon()).observe(this.element);
+    if (this.links) this.element.addEventListener("keydown", (e) => this.pressed(e));
+  }
+
+  // show makes these the rows. empty is what to say where there are none.
+  show(rows, empty) {
+    this.rows = rows;
+    this.none.textContent = empty;
+    this.none.hidden = rows.length > 0;
+    this.window.hidden = rows.length === 0;
+    this.table.setAttribute("aria-rowcount", rows.length + 1);
+    this.draw();
+  }
+
+  soon() {
+    if (this.waiting) return;
+    this.waiting = true;
+    requestAnimationFrame(() => {
+      this.waiting = false;
+      this.draw();
+    });
+  }
+
+  // draw makes the elements of the rows in sight, and drops the others.
+  draw() {
+    const n = this.rows.length;
+    const seen = this.element.clientHeight || 600;
+    const from = Math.max(0, Math.min(n, Math.floor(this.element.scrollTop / height)) - more);
+    const to = Math.min(n, Math.ceil((this.element.scrollTop + seen) / height) + more);
+    this.window.style.paddingTop = `${from * height}px`;
+    this.window.style.paddingBottom = `${(n - to) * height}px`;
+
+    const keys = [];
+    for (let i = from; i < to; i++) keys.push(this.key(this.rows[i], i));
+    const wanted = new Set(keys);
+    let lost = false;
+    for (const [key, tr] of this.made) {
+      if (wanted.has(key)) continue;
+      lost ||= tr.contains(document.activeElement);
+      tr.remove();
+      this.made.delete(key);
+    }
+    const reach = wanted.has(this.active) ? this.active : keys[Math.min(from ? more : 0, keys.length - 1)];
+    let at = this.body.firstChild;
+    keys.forEach((key, j) => {
+      let tr = this.made.get(key);
+      if (!tr) {
+        tr = this.make();
+        this.made.set(key, tr);
+      }
+      this.fill(tr, this.rows[from + j], from + j);
+      tr.classList.toggle("chosen", key === this.chosen);
+      const link = tr.querySelector("a");
+      if (link) {
+        link.tabIndex = key === reach ? 0 : -1;
+        if (key === this.chosen) link.setAttribute("aria-current", "true");
+        else link.removeAttribute("aria-current");
+      }
+      if (tr === at) at = at.nextSibling;
+      else this.body.insertBefore(tr, at);
+    });
+    if (lost) this.element.focus({ preventScroll: true });
+  }
+
+  make() {
+    const tr = document.createElement("tr");
+    for (const c of this.columns) {
+      const td = tr.appendChild(document.createElement("td"));
+      td.className = `${c.is || ""} ${c.hide || ""}`;
+      if (c.href) td.appendChild(document.createElement("a"));
+      if (c.mood) td.appendChild(document.createElement("span"));
+    }
+    return tr;
+  }
+
+  fill(tr, row, i) {
+    tr.setAttribute("aria-rowindex", i + 2);
+    this.columns.forEach((c, j) => {
+      const td = tr.children[j];
+      const at = td.firstElementChild || td;
+      const text = c.text(row, i);
+      if (at.textContent !== text) {
+        at.textContent = text;
+        td.title = text.length > 12 ? text : "";
+      }
+      if (c.href) at.setAttribute("href", c.href(row));
+      if (c.mood) at.className = `mood ${c.mood(row)}`;
+    });
+  }
+
+  // reveal scrolls to a row, and has the keyboard there.
+  reveal(i) {
+    if (this.rows.length === 0) return;
+    i = Math.max(0, Math.min(this.rows.length - 1, i));
+    const top = i * height, room = this.element.clientHeight - head;
+    if (top < this.element.scrollTop) this.element.scrollTop = top;
+    else if (top + height > this.element.scrollTop + room) this.element.scrollTop = top + height - room;
+    this.active = this.key(this.rows[i], i);
+    this.draw();
+    this.made.get(this.active)?.querySelector("a")?.focus({ preventScroll: true });
+  }
+
+  pressed(e) {
+    if (e.altKey || e.ctrlKey || e.metaKey || e.shiftKey) return;
+    const page = Math.max(1, Math.floor((this.element.clientHeight - head) / height) - 1);
+    const by = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity }[e.key];
+    if (by === undefined) return;
+    e.preventDefault();
+    const [key] = [...this.made].find(([, tr]) => tr.contains(document.activeElement)) || [this.active];
+    const now = this.rows.findIndex((row, i) => this.key(row, i) === key);
+    this.reveal(now < 0 ? 0 : now + by);
+  }
+}

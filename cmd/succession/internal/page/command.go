@@ -1,0 +1,137 @@
+package page
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/cmd/succession/internal/connect"
+)
+
+// tokenVariable is the environment variable that may have the token.
+const tokenVariable = "SUCCESSION_UI_TOKEN"
+
+// Command returns the command ui.
+func Command(g *connect.Flags) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "ui [NAME...]",
+		Short: "Serve a page that shows all elections",
+		Long: `Serve a web page that shows all elections below --url as they are: who leads, with which
+token; the whole line; who led when; the migration of an election, and what blocks it; locks,
+groups and queues. The page changes by itself. It asks the coordinator only while it is open
+somewhere, once for all who look. It runs until it is interrupted.
+
+An election of which the coordinator has no trace, as nobody stands in its line, is shown if
+it is named as NAME, or was seen since the start.
+
+The page can only be looked at, unless --allow says what else:
+
+  resign  ask a leader to resign
+
+It is for this machine, unless --listen says otherwise. Then whoever looks needs a token of
+16 bytes or more, from --token-file or $` + tokenVariable + `. There is no TLS: put a server with TLS in
+front and give its name as --host, or forward a port, as with ssh -L.`,
+		Example: `  succession --url etcd://h1:2379/app ui
+  succession --url etcd://h1:2379/app ui --allow resign reports
+  succession ui --listen 0.0.0.0:8070 --host elections.example.com --token-file /etc/succession/ui-token`,
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	f := cmd.Flags()
+	listen := f.String("listen", "127.0.0.1:8070", "the address to serve at; port 0 is any that is free")
+	hosts := f.StringArray("host", nil, "a name that the page is reached by, beside the address; may be repeated")
+	tokenFile := f.String("token-file", "", "a file with the token that whoever looks needs")
+	allow := f.StringSlice("allow", nil, "what may be done on the page, with commas between: resign")
+	cmd.RunE = func(cmd *cobra.Command, names []string) error {
+		o := Options{URL: backend.Redact(g.URL), Names: names, Hosts: *hosts, Logger: slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))}
+		for _, name := range names {
+			if err := backend.CheckName(name); err != nil {
+				return err
+			}
+		}
+		for _, name := range *allow {
+			a, err := ParseAct(name)
+			if err != nil {
+				return fmt.Errorf("--allow: %w", err)
+			}
+			o.Allow = append(o.Allow, a)
+		}
+		var err error
+		if o.Token, err = readToken(*tokenFile); err != nil {
+			return err
+		}
+		l, err := listenAt(*listen, o.Token)
+		if err != nil {
+			return err
+		}
+		defer l.Close()
+		return g.WithAll(func(ctx, _ context.Context, b backend.Backend) error {
+			fmt.Fprintf(cmd.OutOrStdout(), "http://%s/\n", l.Addr())
+			return serve(ctx, l, New(b, o))
+		})
+	}
+	return cmd
+}
+
+// readToken returns the token, or "" if none is given.
+func readToken(file string) (string, error) {
+	token, from := os.Getenv(tokenVariable), "$"+tokenVariable
+	if file != "" {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return "", fmt.Errorf("--token-file: %w", err)
+		}
+		token, from = strings.TrimSpace(string(text)), file
+		if token == "" {
+			return "", fmt.Errorf("--token-file: %s is empty", file)
+		}
+	}
+	if token != "" && len(token) < minToken {
+		return "", fmt.Errorf("the token of %s has %d bytes; give it %d or more, as from: openssl rand -hex 16", from, len(token), minToken)
+	}
+	return token, nil
+}
+
+// listenAt listens at the address. Beyond this machine that needs a token.
+func listenAt(address, token string) (net.Listener, error) {
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("--listen: %w", err)
+	}
+	if at, ok := l.Addr().(*net.TCPAddr); ok && !at.IP.IsLoopback() && token == "" {
+		l.Close()
+		return nil, fmt.Errorf("--listen %s can be reached from other machines, which needs a token: give one with --token-file or $%s, or listen at 127.0.0.1", address, tokenVariable)
+	}
+	return l, nil
+}
+
+// serve serves the page until ctx ends, and closes it.
+func serve(ctx context.Context, l net.Listener, s *Server) error {
+	hs := &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10, ErrorLog: slog.NewLogLogger(s.o.Logger.Handler(), slog.LevelDebug)}
+	failed := make(chan error, 1)
+	go func() { failed <- hs.Serve(l) }()
+	select {
+	case err := <-failed:
+		s.Close()
+		return err
+	case <-ctx.Done():
+	}
+	s.Close()
+	closing, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	if hs.Shutdown(closing) != nil {
+		hs.Close()
+	}
+	if err := <-failed; !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return context.Cause(ctx)
+}

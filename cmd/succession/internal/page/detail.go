@@ -1,0 +1,224 @@
+package page
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/group"
+	"github.com/succession-dev/succession/migrate"
+	"github.com/succession-dev/succession/queue"
+)
+
+// A detail is one election, or one recipe, as a page shows it: all that there is to say, and not
+// what has changed.
+type detail struct {
+	Name      string    `json:"name"`
+	Kind      kind      `json:"kind"`
+	Leader    *leader   `json:"leader,omitempty"` // nil if nobody leads
+	State     string    `json:"state,omitempty"`
+	Mood      mood      `json:"mood,omitempty"`
+	Migration *progress `json:"migration,omitempty"`
+	Tables    []table   `json:"tables"`
+	Terms     []term    `json:"terms"`
+	Gaps      []gap     `json:"gaps"`
+	Since     int64     `json:"since"` // in milliseconds since 1970; terms are known from then on
+	Error     string    `json:"error,omitempty"`
+}
+
+// A leader is whoever is first.
+type leader struct {
+	ID     string `json:"id"`
+	Value  string `json:"value,omitempty"`
+	Token  string `json:"token"`
+	Key    string `json:"key"`
+	Pinned bool   `json:"pinned,omitempty"`
+}
+
+// A progress is how far the migration of an election has come.
+type progress struct {
+	Phase  string   `json:"phase"`
+	ID     string   `json:"id,omitempty"`
+	From   string   `json:"from"`
+	To     string   `json:"to"`
+	Blocks []string `json:"blocks"`
+	Next   string   `json:"next"`
+}
+
+// A table is a part of a detail. Its cells are text.
+type table struct {
+	Title   string     `json:"title"`
+	Columns []column   `json:"columns"`
+	Rows    [][]string `json:"rows"`
+	Empty   string     `json:"empty"` // what to say where there are no rows
+}
+
+// A column is one of a table.
+type column struct {
+	Title string `json:"title"`
+	Is    string `json:"is,omitempty"`   // "number", "code", or "" for text
+	Wide  bool   `json:"wide,omitempty"` // it is left out where there is little room
+}
+
+var (
+	numberColumn = column{Title: "#", Is: "number"}
+	tokenColumn  = column{Title: "Token", Is: "number"}
+	keyColumn    = column{Title: "Key", Is: "code", Wide: true}
+)
+
+// lineTable returns the table of those who stand in a line.
+func lineTable(title, empty string, members []backend.Member, all []elect.Leader, h backend.Header) table {
+	t := table{Title: title, Empty: empty, Columns: []column{numberColumn, {Title: "Candidate"}, tokenColumn, {Title: "State"}, {Title: "Value", Wide: true}, keyColumn}}
+	for i, l := range all {
+		state := "waits"
+		switch {
+		case i == 0:
+			state, _ = stateOf(l, h)
+		case members[i].Shared:
+			state = "waits, shared"
+		case l.Pinned:
+			state = "pinned"
+		}
+		t.Rows = append(t.Rows, []string{strconv.Itoa(i + 1), nameOf(l), number(l.Token), state, l.Value, l.Key})
+	}
+	return t
+}
+
+// presentTable returns the table of those who stand in a line of which several can be first.
+func presentTable(k kind, members []backend.Member, all []elect.Leader) table {
+	t := lineTable("Present", "Nobody is here.", members, all, backend.Header{})
+	for i, r := range t.Rows {
+		r[3] = "present"
+		if k == kindItems {
+			r[3] = "stands"
+		} else if backend.Awaited(i, func(i int) bool { return members[i].Shared }) >= 0 {
+			r[3] = "waits"
+		}
+	}
+	return t
+}
+
+func number(n uint64) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.FormatUint(n, 10)
+}
+
+// describe returns the detail of what has these lines.
+func (o *observer) describe(ctx context.Context, k kind, lines map[string]backend.Line, parts map[string]head) (*detail, error) {
+	d := &detail{Name: o.name, Kind: k, Tables: []table{}}
+	b := still(o.w.b, lines)
+	switch k {
+	case kindQueue:
+		return d, o.queue(ctx, d, b)
+	case kindGroup:
+		return d, o.group(ctx, d, b, parts)
+	}
+	l := lines[o.name]
+	all, err := elect.New(b, o.name, nil).Line(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if k != kindElection {
+		d.Tables = append(d.Tables, presentTable(k, l.Members, all))
+		if turn, ok := lines[o.name+turnSuffix]; ok {
+			return d, o.line(ctx, d, b, "Waiting for a slot", turn)
+		}
+		return d, nil
+	}
+	var first elect.Leader
+	if len(all) > 0 {
+		first = all[0]
+		d.Leader = &leader{ID: nameOf(first), Value: first.Value, Token: number(first.Token), Key: first.Key, Pinned: first.Pinned}
+	}
+	d.State, d.Mood = stateOf(first, l.Header)
+	d.Tables = append(d.Tables, lineTable("Line", "Nobody stands in line.", l.Members, all, l.Header))
+	d.Terms, d.Gaps, d.Since = o.w.past.terms(o.name)
+	d.Migration, err = o.migration(ctx, l.Header)
+	return d, err
+}
+
+// line adds the table of a second line.
+func (o *observer) line(ctx context.Context, d *detail, b backend.Backend, title string, l backend.Line) error {
+	all, err := candidates(ctx, b, o.name, l)
+	if err != nil {
+		return err
+	}
+	d.Tables = append(d.Tables, lineTable(title, "Nobody waits.", l.Members, all, l.Header))
+	for i := range all {
+		d.Tables[len(d.Tables)-1].Rows[i][3] = "waits"
+	}
+	return nil
+}
+
+func (o *observer) queue(ctx context.Context, d *detail, b backend.Backend) error {
+	entries, err := queue.New(b, o.name, nil).List(ctx)
+	if err != nil {
+		return err
+	}
+	t := table{Title: "Items", Empty: "No item stands in the queue.", Columns: []column{numberColumn, {Title: "Item"}, {Title: "Taken by"}, tokenColumn, {Title: "ID", Is: "code", Wide: true}}}
+	for i, e := range entries {
+		t.Rows = append(t.Rows, []string{strconv.Itoa(i + 1), e.Value, e.Taker, number(e.Token), e.ID})
+	}
+	d.Tables = append(d.Tables, t)
+	s, err := b.Session(ctx)
+	if err != nil {
+		return err
+	}
+	turn, err := s.Line(ctx, o.name+turnSuffix)
+	if err != nil {
+		return err
+	}
+	return o.line(ctx, d, b, "Waiting for an item", turn)
+}
+
+func (o *observer) group(ctx context.Context, d *detail, b backend.Backend, parts map[string]head) error {
+	members, err := group.New(b, o.name, nil).Members(ctx)
+	if err != nil {
+		return err
+	}
+	t := table{Title: "Present", Empty: "Nobody is present.", Columns: []column{numberColumn, {Title: "Member"}, tokenColumn, {Title: "Value"}}}
+	for i, m := range members {
+		t.Rows = append(t.Rows, []string{strconv.Itoa(i + 1), m.ID, number(m.Token), m.Value})
+	}
+	d.Tables = append(d.Tables, t)
+	owned := table{Title: "Items", Empty: "Nobody owns an item.", Columns: []column{{Title: "Item"}, {Title: "Owner"}, tokenColumn, {Title: "Election", Is: "code", Wide: true}}}
+	for _, line := range sortedKeys(parts) {
+		item, ok := strings.CutPrefix(line, o.name+itemInfix)
+		if !ok {
+			continue
+		}
+		h := parts[line]
+		owner := "nobody"
+		if !h.leader.Vacant() {
+			owner = nameOf(h.leader)
+		}
+		owned.Rows = append(owned.Rows, []string{item, owner, number(h.leader.Token), line})
+	}
+	d.Tables = append(d.Tables, owned)
+	return nil
+}
+
+// migration returns how far a migration of the election is; nil if there is none.
+func (o *observer) migration(ctx context.Context, h backend.Header) (*progress, error) {
+	if b, ok := o.w.b.(*migrate.Backend); ok {
+		s, err := b.Status(ctx, o.name)
+		if err != nil {
+			return nil, err
+		}
+		return &progress{Phase: string(s.Phase), ID: s.ID, From: s.From, To: s.To, Blocks: s.Blocks, Next: s.Next}, nil
+	}
+	m := h.Migration
+	switch {
+	case m.Step == "" && h.Sealed == "":
+		return nil, nil
+	case m.Step == "":
+		return &progress{Phase: "sealed", To: h.Sealed, Blocks: []string{}, Next: "look at it there"}, nil
+	}
+	return &progress{Phase: m.Step, ID: m.ID, From: m.From, To: m.To, Blocks: []string{},
+		Next: fmt.Sprintf("to see what blocks it, start this page with the URL of both coordinators, or: succession migrate status --from %s --to %s %s", m.From, m.To, o.name)}, nil
+}

@@ -1,0 +1,19 @@
+// Package page is the command ui: a web page that shows all elections of a coordinator as they are.
+//
+// # Who asks the coordinator
+//
+// The server of the page asks, and never the browser. A [watcher] asks about all elections, by the
+// list of lines and the head of each, while somebody looks; it rests nine times as long as it has
+// worked. The election that is chosen on a page has an [observer], which watches its lines. However
+// many pages show the same, there is one watcher, and one observer for each election that is chosen.
+//
+// What they have seen is a state ([row], [detail]) with a number that grows. A page has one stream
+// ([stream]) of server-sent events. An event has a whole state, so a page that has missed some is
+// right again with the next.
+//
+// # What a candidate wrote
+//
+// IDs, values and names are text that anybody who may write to the coordinator has chosen. They are
+// sent as JSON, and the scripts of the page set them as text. The page's policy (Content-Security-Policy)
+// allows no script but its own files, and no markup that is made of strings.
+package page

@@ -1,0 +1,248 @@
+package page
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/again"
+	"github.com/succession-dev/succession/internal/backoff"
+)
+
+const (
+	// calm is the time between two details of one election, at least.
+	calm = 250 * time.Millisecond
+	// relook is when a detail is made anew although no line has changed: values of a group and the
+	// status of a migration are not watched.
+	relook = 3 * time.Second
+)
+
+// An observer watches the lines of one election, or of one recipe, while a page shows it. It is safe
+// for concurrent use.
+type observer struct {
+	w    *watcher
+	name string
+	runs *shared
+
+	mu    sync.Mutex
+	lines map[string]backend.Line // as last read
+	errs  map[string]error        // why a line cannot be read
+	moved bell                    // a line has changed
+	last  detail                  // the newest without an error
+	json  []byte                  // the newest detail
+	seq   uint64                  // of json; 0 before the first
+}
+
+func newObserver(w *watcher, name string) *observer {
+	o := &observer{w: w, name: name, errs: make(map[string]error)}
+	o.runs = &shared{run: o.run, on: w.tasks}
+	return o
+}
+
+// newest returns the newest detail as JSON, if there is a newer one than after, and its number.
+func (o *observer) newest(after uint64) ([]byte, uint64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.seq == after {
+		return nil, after
+	}
+	return o.json, o.seq
+}
+
+// run follows the lines until ctx ends, and makes a detail whenever one has changed.
+func (o *observer) run(ctx context.Context) {
+	o.mu.Lock()
+	o.lines = make(map[string]backend.Line) // those of an earlier run are old
+	o.mu.Unlock()
+	for ctx.Err() == nil {
+		k, parts := o.w.kindOf(o.name)
+		o.as(ctx, k, o.watched(k, parts))
+	}
+}
+
+// watched returns the lines to follow. Of a group the items are not watched: the watcher reads their
+// heads.
+func (o *observer) watched(k kind, parts map[string]head) []string {
+	switch k {
+	case kindQueue:
+		return []string{o.name + itemsSuffix, o.name + claimsSuffix, o.name + turnSuffix}
+	case kindLock:
+		if _, ok := parts[o.name+turnSuffix]; ok {
+			return []string{o.name, o.name + turnSuffix}
+		}
+	}
+	return []string{o.name}
+}
+
+// as follows the lines, until ctx ends or the name turns out to be of another kind.
+func (o *observer) as(ctx context.Context, k kind, lines []string) {
+	ctx, cancel := context.WithCancel(ctx)
+	var following sync.WaitGroup
+	defer following.Wait()
+	defer cancel()
+	for _, line := range lines {
+		following.Go(func() { o.follow(ctx, line) })
+	}
+	tick := time.NewTicker(relook)
+	defer tick.Stop()
+	for {
+		changed := o.moved.next()
+		now, parts := o.w.kindOf(o.name)
+		if now != k || !slices.Equal(o.watched(now, parts), lines) {
+			return
+		}
+		o.publish(ctx, k, lines, parts)
+		select {
+		case <-changed:
+			if backoff.Sleep(ctx, calm) != nil {
+				return
+			}
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// publish makes a detail of the lines, if all have been read.
+func (o *observer) publish(ctx context.Context, k kind, lines []string, parts map[string]head) {
+	o.mu.Lock()
+	read, last := make(map[string]backend.Line), o.last
+	var errs []error
+	missing := false
+	for _, line := range lines {
+		errs = append(errs, o.errs[line])
+		l, ok := o.lines[line]
+		read[line] = l
+		missing = missing || !ok
+	}
+	o.mu.Unlock()
+	d, err := &last, errors.Join(errs...)
+	if err == nil && missing {
+		return
+	}
+	if err == nil {
+		d, err = within(ctx, func(ctx context.Context) (*detail, error) { return o.describe(ctx, k, read, parts) })
+	}
+	if ctx.Err() != nil {
+		return
+	}
+	if err != nil { // the last that is known stays
+		d = &last
+		d.Name, d.Kind, d.Error = o.name, k, err.Error()
+	}
+	for i := range d.Tables {
+		if d.Tables[i].Rows == nil {
+			d.Tables[i].Rows = [][]string{} // null is no list
+		}
+	}
+	text, bug := json.Marshal(d)
+	if bug != nil {
+		panic(bug) // text and numbers always marshal
+	}
+	o.mu.Lock()
+	same := bytes.Equal(text, o.json)
+	if err == nil {
+		o.last = *d
+	}
+	if !same {
+		o.json = text
+		o.seq++
+	}
+	o.mu.Unlock()
+	if !same {
+		o.w.bell.ring()
+	}
+}
+
+// follow keeps the newest state of one line in o.lines, until ctx ends.
+func (o *observer) follow(ctx context.Context, line string) {
+	wait := backoff.New(ctx)
+	for {
+		err := o.watch(ctx, line, &wait)
+		if ctx.Err() != nil {
+			return
+		}
+		o.mu.Lock()
+		o.errs[line] = err
+		o.mu.Unlock()
+		o.moved.ring()
+		if wait.After(ctx, err) != nil {
+			return
+		}
+	}
+}
+
+// watch is follow until something fails.
+func (o *observer) watch(ctx context.Context, line string, wait *backoff.Backoff) error {
+	s, err := within(ctx, o.w.b.Session)
+	if err != nil {
+		return err
+	}
+	read := func(ctx context.Context) (backend.Line, error) { return s.Line(ctx, line) }
+	l, err := within(ctx, read)
+	for err == nil {
+		wait.Reset()
+		if err := o.w.saw(ctx, line, l, true); err != nil {
+			return err
+		}
+		o.mu.Lock()
+		o.lines[line], o.errs[line] = l, nil
+		o.mu.Unlock()
+		o.moved.ring()
+		var reread bool
+		l, reread, err = changed(ctx, s, line, l, wait.Jitter)
+		if err == nil && reread {
+			l, err = within(ctx, read)
+		}
+	}
+	return err
+}
+
+// changed blocks until others stand in the line than l says, or its header has another version. It
+// returns the line as it then is, or that it has to be read again. It returns after about a session
+// time in any case, because a watch may die unseen.
+func changed(ctx context.Context, s backend.Session, name string, l backend.Line, j backoff.Jitter) (now backend.Line, reread bool, err error) {
+	now = l
+	err = again.ForAWhile(ctx, s, j, func(ctx context.Context) error {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		type result struct {
+			line *backend.Line // nil if the header has changed
+			err  error
+		}
+		results := make(chan result, 2)
+		go func() {
+			other, err := s.WatchLine(ctx, name, l)
+			results <- result{&other, err}
+		}()
+		go func() {
+			_, err := s.Watch(ctx, name, l.Version)
+			if errors.Is(err, errors.ErrUnsupported) {
+				<-ctx.Done()
+				err = context.Cause(ctx)
+			}
+			results <- result{nil, err}
+		}()
+		first := <-results
+		cancel()
+		<-results
+		switch {
+		case first.err != nil:
+		case first.line != nil:
+			now = *first.line
+		default:
+			reread = true
+		}
+		return first.err
+	})
+	return now, reread, err
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,411 @@
+package page_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/succession-dev/succession/cmd/succession/internal/page"
+	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/group"
+	"github.com/succession-dev/succession/memory"
+	"github.com/succession-dev/succession/queue"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// inBubble runs f in virtual time, with a coordinator and the page of its elections.
+func inBubble(t *testing.T, o page.Options, f func(t *testing.T, c *memory.Coordinator, s *page.Server)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		c := memory.New(nil)
+		b := c.Client("page")
+		s := page.New(b, o)
+		t.Cleanup(func() {
+			s.Close()
+			b.Close()
+		})
+		f(t, c, s)
+	})
+}
+
+// A row and a detail are what a page is told, as far as tests look at it.
+type (
+	row    struct{ Name, Kind, Who, Token, State, Mood string }
+	detail struct {
+		Name, Kind, State, Error string
+		Leader                   *struct{ ID, Value, Token string }
+		Migration                *struct {
+			Phase, Next string
+			Blocks      []string
+		}
+		Tables []struct {
+			Title string
+			Rows  [][]string
+		}
+		Terms []struct {
+			ID, Token, Why string
+			From, To       int64
+			Before         bool
+		}
+		Gaps []struct{ Kind string }
+	}
+)
+
+// A visitor has a page open, and knows what that would show.
+type visitor struct {
+	t      *testing.T
+	events chan [2]string // name and data
+	leave  context.CancelFunc
+	rows   map[string]row
+	ready  bool
+	err    string
+	detail detail
+	got    map[string]int // events, by name
+}
+
+// visit opens a page that shows the election; "" is none.
+func visit(t *testing.T, s *page.Server, show string) *visitor {
+	t.Helper()
+	r := request(http.MethodGet, "/events?show="+show, "")
+	ctx, leave := context.WithCancel(r.Context())
+	in, out := io.Pipe()
+	v := &visitor{t: t, events: make(chan [2]string, 10000), leave: leave, rows: make(map[string]row), got: make(map[string]int)}
+	go func() {
+		s.ServeHTTP(&flushed{ResponseRecorder: httptest.NewRecorder(), to: out}, r.WithContext(ctx))
+		out.Close()
+	}()
+	go func() {
+		defer close(v.events)
+		name := ""
+		lines := bufio.NewScanner(in)
+		lines.Buffer(nil, 1<<22)
+		for lines.Scan() {
+			if e, ok := strings.CutPrefix(lines.Text(), "event: "); ok {
+				name = e
+			} else if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
+				v.events <- [2]string{name, data}
+			}
+		}
+	}()
+	t.Cleanup(v.goes)
+	return v
+}
+
+func (v *visitor) goes() {
+	v.leave()
+	for range v.events {
+	}
+}
+
+// flushed is a response that is read while it is written.
+type flushed struct {
+	*httptest.ResponseRecorder
+	to io.Writer
+}
+
+func (f *flushed) Write(b []byte) (int, error)        { return f.to.Write(b) }
+func (f *flushed) SetWriteDeadline(_ time.Time) error { return nil }
+
+// sees waits until the page shows what ok wants.
+func (v *visitor) sees(what string, ok func() bool) {
+	v.t.Helper()
+	for late := time.After(10 * time.Minute); !ok(); {
+		select {
+		case e, open := <-v.events:
+			if !open {
+				v.t.Fatalf("the stream has ended before the page showed %s", what)
+			}
+			v.takes(e)
+		case <-late:
+			v.t.Fatalf("the page does not show %s; the rows are %+v, the detail %+v", what, v.rows, v.detail)
+		}
+	}
+}
+
+func (v *visitor) takes(e [2]string) {
+	v.t.Helper()
+	v.got[e[0]]++
+	if strings.Contains(e[1], `"rows":null`) || strings.Contains(e[1], `"tables":null`) {
+		v.t.Errorf("an event has null where the page wants a list: %s", e[1])
+	}
+	var into any
+	var l struct {
+		All, Ready bool
+		Rows       []row
+		Error      string
+	}
+	var d detail
+	switch e[0] {
+	case "list":
+		into = &l
+	case "detail":
+		into = &d
+	default:
+		return
+	}
+	if err := json.Unmarshal([]byte(e[1]), into); err != nil {
+		v.t.Fatalf("event %s: %v: %s", e[0], err, e[1])
+	}
+	if e[0] == "detail" {
+		v.detail = d
+		return
+	}
+	if l.All {
+		clear(v.rows)
+	}
+	for _, r := range l.Rows {
+		v.rows[r.Name] = r
+	}
+	v.ready, v.err = l.Ready, l.Error
+}
+
+// table returns a column of a table of the detail.
+func (v *visitor) table(title string, column int) (cells []string) {
+	for _, t := range v.detail.Tables {
+		if t.Title == title {
+			for _, r := range t.Rows {
+				cells = append(cells, r[column])
+			}
+		}
+	}
+	return cells
+}
+
+func request(method, target, body string) *http.Request {
+	r := httptest.NewRequest(method, "http://localhost"+target, strings.NewReader(body))
+	r.Host = "localhost"
+	return r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, loopback))
+}
+
+// candidate has a process stand in line, until the returned func has it leave or resign.
+func candidate(t *testing.T, c *memory.Coordinator, name, id string) (leave func()) {
+	t.Helper()
+	b := c.Client(id)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	joined := make(chan struct{})
+	go func() {
+		defer close(ended)
+		e := elect.New(b, name, &elect.Options{ID: id, Value: "value of " + id, Trace: func(ev elect.Event) {
+			if ev.Kind == elect.Joined {
+				close(joined)
+			}
+		}})
+		if term, err := e.Campaign(ctx); err == nil {
+			select {
+			case <-ctx.Done():
+			case <-term.Context().Done():
+			}
+			term.Resign(t.Context())
+		}
+	}()
+	<-joined
+	leave = func() {
+		cancel()
+		<-ended
+		b.Close()
+	}
+	t.Cleanup(leave)
+	return leave
+}
+
+// The list and the detail follow the election without being asked.
+func TestFollows(t *testing.T) {
+	inBubble(t, page.Options{}, func(t *testing.T, c *memory.Coordinator, s *page.Server) {
+		first := candidate(t, c, "app/reports", "web-1")
+		candidate(t, c, "app/reports", "web-2")
+		candidate(t, c, "mails", "web-3")
+		v := visit(t, s, "app/reports")
+		v.sees("both elections", func() bool { return v.rows["app/reports"].Who == "web-1" && v.rows["mails"].Who == "web-3" })
+		v.sees("the line", func() bool { return slices.Equal(v.table("Line", 1), []string{"web-1", "web-2"}) })
+		if d := v.detail; d.Leader == nil || d.Leader.ID != "web-1" || d.Leader.Token != "1" || d.Leader.Value != "value of web-1" || len(d.Terms) != 1 || !d.Terms[0].Before {
+			t.Errorf("the detail is %+v", d)
+		}
+		time.Sleep(3 * time.Second)
+		first()
+		v.sees("the next leader", func() bool { return v.detail.Leader != nil && v.detail.Leader.ID == "web-2" })
+		v.sees("the next leader in the list", func() bool { return v.rows["app/reports"].Who == "web-2" && v.rows["app/reports"].Token == "2" })
+		if terms := v.detail.Terms; len(terms) != 2 || terms[0].To == 0 || terms[0].To < terms[0].From || terms[1].ID != "web-2" || terms[1].Before {
+			t.Errorf("the terms are %+v", terms)
+		}
+	})
+}
+
+// An election that was seen is still shown when nobody stands in its line, and so is one that was named.
+func TestVacant(t *testing.T) {
+	inBubble(t, page.Options{Names: []string{"never"}}, func(t *testing.T, c *memory.Coordinator, s *page.Server) {
+		leave := candidate(t, c, "reports", "web-1")
+		v := visit(t, s, "")
+		v.sees("a leader", func() bool { return v.rows["reports"].Who == "web-1" })
+		leave()
+		v.sees("that nobody leads", func() bool {
+			return v.rows["reports"].State == "nobody leads" && v.rows["reports"].Mood == "bad" && v.rows["never"].State == "nobody leads"
+		})
+		for range 3600 {
+			time.Sleep(time.Second)
+			for len(v.events) > 0 {
+				v.takes(<-v.events)
+			}
+		}
+		v.sees("that it was forgotten", func() bool { _, there := v.rows["reports"]; return !there && v.rows["never"].Name != "" })
+	})
+}
+
+// However many pages show one election, the coordinator is asked as for one; and not at all when
+// none is open.
+func TestNoHerd(t *testing.T) {
+	inBubble(t, page.Options{}, func(t *testing.T, c *memory.Coordinator, s *page.Server) {
+		candidate(t, c, "reports", "web-1")
+		cost := func(visitors int) int {
+			var all []*visitor
+			for range visitors {
+				v := visit(t, s, "reports")
+				v.sees("the leader", func() bool { return v.detail.Leader != nil && v.ready })
+				all = append(all, v)
+			}
+			before := c.Requests()
+			time.Sleep(time.Minute)
+			n := c.Requests().Since(before).Of("page")
+			for _, v := range all {
+				v.goes()
+			}
+			time.Sleep(time.Minute)
+			return n
+		}
+		one, many := cost(1), cost(20)
+		if one == 0 || many > one+one/10+1 {
+			t.Errorf("in a minute one page costs %d requests, and twenty cost %d", one, many)
+		}
+		before := c.Requests()
+		time.Sleep(time.Minute)
+		if n := c.Requests().Since(before); n.Of("page", memory.OpLine, memory.OpHead, memory.OpLines, memory.OpWatch, memory.OpWatchLine) != 0 {
+			t.Errorf("without a page the coordinator is asked %v", n)
+		}
+	})
+}
+
+// Recipes are one row, whatever lines they have, and show what these say together.
+func TestRecipes(t *testing.T) {
+	inBubble(t, page.Options{}, func(t *testing.T, c *memory.Coordinator, s *page.Server) {
+		b := c.Client("recipes")
+		defer b.Close()
+		q := queue.New(b, "mails", &queue.Options{Options: elect.Options{ID: "sender"}})
+		g := group.New(b, "collectors", &group.Options{ID: "web-1", Value: "idle"})
+		for _, item := range []string{"first", "second"} {
+			if err := q.Put(t.Context(), item); err != nil {
+				t.Fatal(err)
+			}
+		}
+		taken, err := q.Take(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		present, err := g.Join(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		assigned := make(chan struct{})
+		go func() {
+			defer close(assigned)
+			present.Assign(ctx, []string{"disk"}, func(ctx context.Context, _ string, _ *elect.Term) error {
+				<-ctx.Done()
+				return nil
+			})
+		}()
+		v := visit(t, s, "mails")
+		v.sees("the queue", func() bool { return slices.Equal(v.table("Items", 2), []string{"sender", ""}) })
+		v.sees("one row for each", func() bool {
+			return len(v.rows) == 2 && v.rows["mails"].Kind == "queue" && v.rows["mails"].State == "1 taken, 0 wait" && v.rows["collectors"].Kind == "group"
+		})
+		if err := taken.Done(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		v.sees("that an item was confirmed", func() bool { return slices.Equal(v.table("Items", 1), []string{"second"}) })
+		v = visit(t, s, "collectors")
+		v.sees("the group", func() bool {
+			return slices.Equal(v.table("Present", 3), []string{"idle"}) && slices.Equal(v.table("Items", 1), []string{"web-1"})
+		})
+		if err := present.Set(t.Context(), "busy"); err != nil {
+			t.Fatal(err)
+		}
+		v.sees("a new value", func() bool { return slices.Equal(v.table("Present", 3), []string{"busy"}) })
+		stop()
+		<-assigned
+		present.Leave(t.Context())
+	})
+}
+
+// A thousand elections are looked at a few at a time, and a page is told of those alone that change.
+func TestThousand(t *testing.T) {
+	inBubble(t, page.Options{}, func(t *testing.T, c *memory.Coordinator, s *page.Server) {
+		b := c.Client("members")
+		defer b.Close()
+		session, err := b.Session(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 1000 {
+			if _, err := session.Join(t.Context(), fmt.Sprintf("jobs/%03d", i), "web"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		v := visit(t, s, "")
+		v.sees("all", func() bool {
+			n := 0
+			for _, r := range v.rows {
+				if r.Who == "web" {
+					n++
+				}
+			}
+			return n == 1000 && v.ready
+		})
+		lists := v.got["list"]
+		leave := candidate(t, c, "jobs/500/more", "web-2")
+		v.sees("one more", func() bool { return v.rows["jobs/500/more"].Who == "web-2" })
+		leave()
+		v.sees("one less", func() bool { return v.rows["jobs/500/more"].State == "nobody leads" })
+		if n := v.got["list"] - lists; n > 6 {
+			t.Errorf("%d lists have told of two changes", n)
+		}
+	})
+}
+
+// While the coordinator cannot be reached, the page says so, shows what was last known, and goes on by
+// itself afterwards.
+func TestOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := memory.New(nil)
+		b := c.Client("page")
+		s := page.New(b, page.Options{})
+		defer b.Close()
+		defer s.Close()
+		leave := candidate(t, c, "reports", "web-1")
+		v := visit(t, s, "reports")
+		v.sees("the leader", func() bool { return v.detail.Leader != nil && v.ready })
+		b.Cut()
+		v.sees("the outage", func() bool { return v.err != "" && v.rows["reports"].Who == "web-1" })
+		leave()
+		candidate(t, c, "reports", "web-2")
+		time.Sleep(time.Minute)
+		b.Heal()
+		v.sees("the next leader", func() bool { return v.detail.Leader != nil && v.detail.Leader.ID == "web-2" && v.detail.Error == "" })
+		v.sees("that all is well", func() bool { return v.err == "" })
+		if !slices.ContainsFunc(v.detail.Gaps, func(g struct{ Kind string }) bool { return g.Kind == "not reached" }) {
+			t.Errorf("the outage is not among the gaps %+v", v.detail.Gaps)
+		}
+		v.goes()
+	})
+}

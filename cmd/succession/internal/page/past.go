@@ -1,0 +1,178 @@
+package page
+
+import (
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/history"
+)
+
+const (
+	// maxEvents is how many events of one election are kept: the newest, two for each term.
+	maxEvents = 400
+	// maxGaps is how many times in which nothing was seen are kept.
+	maxGaps = 100
+)
+
+// The kinds of times in which nothing was seen.
+const (
+	unreached = "not reached" // the coordinator did not answer
+	unwatched = "not watched" // nobody looked at the page
+)
+
+// A past is who led when, in all elections, as far as somebody has looked. It is safe for
+// concurrent use.
+type past struct {
+	begin time.Time
+
+	mu   sync.Mutex
+	of   map[string]*notes // by election
+	gaps []history.Fault   // for all elections
+	open string            // the kind of the gap that has not ended; "" is none
+}
+
+// notes are what was seen of one election.
+type notes struct {
+	first   time.Duration // when it was seen first
+	events  []history.Event
+	doubted uint64 // a token smaller than an earlier one that was seen once
+}
+
+func newPast() *past { return &past{begin: time.Now(), of: make(map[string]*notes)} }
+
+// saw notes who leads the election. asked says that this leader has been asked to resign.
+func (p *past) saw(election string, l elect.Leader, asked bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Since(p.begin)
+	n := p.of[election]
+	if n == nil {
+		n = &notes{first: now}
+		p.of[election] = n
+	}
+	last := history.Event{Kind: history.Ended}
+	if len(n.events) > 0 {
+		last = n.events[len(n.events)-1]
+	}
+	switch {
+	case l.Token != 0 && l.Token < last.Token && l.Token != n.doubted:
+		// A server that lags behind may show an earlier leader. If the next look shows the same,
+		// tokens have fallen.
+		n.doubted = l.Token
+		return
+	case last.Kind == history.Won && last.Token == l.Token:
+		if asked {
+			n.events[len(n.events)-1].Why = "asked to resign"
+		}
+		return
+	}
+	n.doubted = 0
+	if last.Kind == history.Won {
+		n.note(history.Event{At: now, Kind: history.Ended, Election: election, Candidate: last.Candidate, Token: last.Token, Why: last.Why})
+	}
+	if !l.Vacant() && !l.Pinned && l.Token != last.Token {
+		n.note(history.Event{At: now, Kind: history.Won, Election: election, Candidate: nameOf(l), Token: l.Token})
+	}
+}
+
+// note adds an event, and drops the oldest if there are too many.
+func (n *notes) note(e history.Event) {
+	n.events = append(slices.Clone(n.events[max(0, len(n.events)-maxEvents+1):]), e)
+}
+
+// nameOf returns who leads; foreign candidates need not say so.
+func nameOf(l elect.Leader) string {
+	if l.ID == "" {
+		return l.Key
+	}
+	return l.ID
+}
+
+// blind notes that nothing is seen, and why; "" ends that.
+func (p *past) blind(kind string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if kind == p.open {
+		return
+	}
+	now := time.Since(p.begin)
+	if p.open != "" {
+		p.gaps[len(p.gaps)-1].To = now
+	}
+	if p.open = kind; kind != "" {
+		p.gaps = append(p.gaps[max(0, len(p.gaps)-maxGaps+1):], history.Fault{Kind: kind, From: now})
+	}
+}
+
+// history returns what is known of an election up to now, and since when.
+func (p *past) history(election string) (h *history.History, since time.Duration, open bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	h = new(history.History)
+	n := p.of[election]
+	if n == nil {
+		return h, time.Since(p.begin), p.open != ""
+	}
+	h.Events = slices.Clone(n.events)
+	for i, g := range p.gaps {
+		if p.open != "" && i == len(p.gaps)-1 {
+			g.To = time.Since(p.begin)
+		}
+		if g.To > n.first {
+			g.From = max(g.From, n.first)
+			h.Faults = append(h.Faults, g)
+		}
+	}
+	return h, n.first, p.open != ""
+}
+
+// A term is one as the page has it. Times are in milliseconds since 1970.
+type term struct {
+	ID     string `json:"id"`
+	Token  string `json:"token"`
+	From   int64  `json:"from"`
+	To     int64  `json:"to,omitempty"`     // 0 while it lasts
+	Before bool   `json:"before,omitempty"` // it had begun before anybody looked
+	Why    string `json:"why,omitempty"`
+}
+
+// A gap is a time in which nothing was seen.
+type gap struct {
+	Kind string `json:"kind"`
+	From int64  `json:"from"`
+	To   int64  `json:"to,omitempty"`
+}
+
+// terms returns the terms of an election, the gaps, and since when it was seen.
+func (p *past) terms(election string) (terms []term, gaps []gap, since int64) {
+	h, first, open := p.history(election)
+	ms := func(d time.Duration) int64 { return p.begin.Add(d).UnixMilli() }
+	for _, t := range h.Terms(election) {
+		out := term{ID: t.Candidate, Token: strconv.FormatUint(t.Token, 10), From: ms(t.From), Before: t.From == first}
+		if !t.Open {
+			out.To = ms(t.To)
+			if t.Why != string(history.Ended) {
+				out.Why = t.Why
+			}
+		}
+		terms = append(terms, out)
+	}
+	for i, f := range h.Faults {
+		g := gap{Kind: f.Kind, From: ms(f.From), To: ms(f.To)}
+		if open && i == len(h.Faults)-1 {
+			g.To = 0
+		}
+		gaps = append(gaps, g)
+	}
+	return terms, gaps, ms(first)
+}
+
+// forget drops an election of which nothing is shown any more.
+func (p *past) forget(election string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.of, election)
+}

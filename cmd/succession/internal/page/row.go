@@ -1,0 +1,35 @@
+package page
+
+// A mood is how a state looks: it says no more than the state's text.
+type mood string
+
+const (
+	good  mood = "good"
+	busy  mood = "busy"
+	bad   mood = "bad"
+	quiet mood = "quiet"
+)
+
+// A row is one election, or one recipe, in the list.
+type row struct {
+	Name  string `json:"name"`
+	Kind  kind   `json:"kind"`
+	Who   string `json:"who,omitempty"` // leads
+	Token uint64 `json:"token,omitempty,string"`
+	Stand int    `json:"stand"` // how many stand in line, or how many items
+	State string `json:"state"`
+	Mood  mood   `json:"mood"`
+}
+
+// A list is what a page is told of all rows.
+type list struct {
+	// All says that there are no other rows than these. Otherwise the others are as they were.
+	All  bool  `json:"all,omitempty"`
+	Rows []row `json:"rows"`
+	// Error says why nothing newer is known, since a time in milliseconds since 1970; empty if all
+	// is well.
+	Error string `json:"error,omitempty"`
+	Since int64  `json:"since,omitempty"`
+	// Ready is true when all lines have been read once.
+	Ready bool `json:"ready"`
+}

@@ -1,0 +1,172 @@
+package page
+
+import (
+	"embed"
+	"errors"
+	"html/template"
+	"log/slog"
+	"net/http"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+//go:embed assets
+var assets embed.FS
+
+var templates = template.Must(template.ParseFS(assets, "assets/*.html"))
+
+// Options are the settings of a [Server].
+type Options struct {
+	// URL is the coordinator as the page shows it. It must hold no secret.
+	URL string
+	// Names are elections that are shown although nobody stands in their lines.
+	Names []string
+	// Hosts are the names that the server is reached by, beside its addresses.
+	Hosts []string
+	// Token is what whoever looks must have; empty means that nobody needs any.
+	Token string
+	// Allow are the acts that the page offers. Nil means none.
+	Allow []Act
+	// Logger is told of acts, and when the coordinator cannot be reached. Nil discards.
+	Logger *slog.Logger
+}
+
+// A Server serves the page. It is safe for concurrent use. Whoever serves it must set
+// [http.Server] so that Close is called before the server waits for its requests: streams do not
+// end by themselves.
+type Server struct {
+	o     Options
+	w     *watcher
+	guard *guard
+	mux   *http.ServeMux
+}
+
+// New returns a server for the page of the elections on b. It does not block; it asks b only while
+// a page is open. The caller closes the server, and b after that.
+func New(b backend.Backend, o Options) *Server {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	s := &Server{o: o, w: newWatcher(b, o.Names, o.Logger), guard: newGuard(o.Hosts, o.Token), mux: http.NewServeMux()}
+	s.mux.HandleFunc("GET /{$}", s.index)
+	s.mux.HandleFunc("GET /files/{name}", file)
+	s.mux.HandleFunc("GET /events", s.events)
+	s.mux.HandleFunc("GET /timeline.svg", s.timeline)
+	s.mux.HandleFunc("POST /login", s.login)
+	for _, a := range acts {
+		s.mux.HandleFunc("POST /"+string(a), s.act(a))
+	}
+	return s
+}
+
+// Close ends all streams, and what the server asks of the coordinator. It blocks until that has
+// ended.
+func (s *Server) Close() { s.w.close() }
+
+// policy is what a browser may do with the page: run its scripts, and ask this server. Scripts cannot
+// make markup of strings (require-trusted-types-for).
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+
+// readBound is how long the body of a request may take.
+const readBound = 10 * time.Second
+
+// ServeHTTP implements [http.Handler].
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Security-Policy", policy)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "same-origin") // with no-referrer the browser would not say its origin at a login
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Cache-Control", "no-store")
+	if err := s.guard.meant(r); err != nil {
+		refuse(w, http.StatusMisdirectedRequest, err)
+		return
+	}
+	if err := s.guard.askedHere(r); err != nil {
+		refuse(w, http.StatusForbidden, err)
+		return
+	}
+	if r.Method != http.MethodGet { // it is short, and streams have none
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(readBound))
+	}
+	public := r.URL.Path == "/login" || strings.HasPrefix(r.URL.Path, "/files/")
+	if !public && !s.guard.admits(r) {
+		if r.Method == http.MethodGet && r.URL.Path == "/" {
+			s.render(w, http.StatusUnauthorized, "login.html", nil)
+			return
+		}
+		h.Set("WWW-Authenticate", "Bearer")
+		refuse(w, http.StatusUnauthorized, errors.New("the token is needed: log in at /, or send it as Authorization: Bearer TOKEN"))
+		return
+	}
+	s.mux.ServeHTTP(w, r)
+}
+
+// refuse answers with the reason, as text.
+func refuse(w http.ResponseWriter, code int, why error) { http.Error(w, why.Error(), code) }
+
+// render answers with a page.
+func (s *Server) render(w http.ResponseWriter, code int, name string, data any) {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(code)
+	if err := templates.ExecuteTemplate(w, name, data); err != nil {
+		s.o.Logger.Debug("the page was not sent", "err", err)
+	}
+}
+
+// types are those of the files, which must not depend on the machine: a browser runs no script of
+// another type.
+var types = map[string]string{".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml"}
+
+func file(w http.ResponseWriter, r *http.Request) {
+	name := r.PathValue("name")
+	data, err := assets.ReadFile("assets/files/" + name)
+	if err != nil {
+		http.NotFound(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", types[path.Ext(name)])
+	_, _ = w.Write(data)
+}
+
+func (s *Server) index(w http.ResponseWriter, _ *http.Request) {
+	var allowed []string
+	for _, a := range s.o.Allow {
+		allowed = append(allowed, string(a))
+	}
+	s.render(w, http.StatusOK, "index.html", struct{ URL, Allow string }{s.o.URL, strings.Join(allowed, " ")})
+}
+
+// login gives whoever has the token a cookie, which lasts as long as the browser, or this server, runs.
+func (s *Server) login(w http.ResponseWriter, r *http.Request) {
+	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+	if !s.guard.is(r.PostFormValue("token")) {
+		s.render(w, http.StatusUnauthorized, "login.html", "That is not the token.")
+		return
+	}
+	http.SetCookie(w, &http.Cookie{
+		Name: cookieName(r), Value: s.guard.cookie, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode,
+		Secure: r.Header.Get("Origin") == "https://"+r.Host,
+	})
+	http.Redirect(w, r, "/", http.StatusSeeOther)
+}
+
+// timeline answers with the picture of an election's terms, as the conformance suite draws it.
+func (s *Server) timeline(w http.ResponseWriter, r *http.Request) {
+	name := r.URL.Query().Get("name")
+	if err := backend.CheckName(name); err != nil {
+		refuse(w, http.StatusBadRequest, err)
+		return
+	}
+	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; sandbox") // the picture has a style of its own
+	w.Header().Set("Content-Type", "image/svg+xml")
+	h, _, _ := s.w.past.history(name)
+	if err := h.SVG(w, name, nil); err != nil {
+		s.o.Logger.Debug("the picture was not sent", "err", err)
+	}
+}

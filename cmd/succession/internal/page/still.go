@@ -1,0 +1,33 @@
+package page
+
+import (
+	"context"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/view"
+)
+
+// still returns b with these lines as they were read. So what an application's packages make of a
+// line, such as the candidates of an election and the items of a queue, is made here too, and costs
+// no request.
+func still(b backend.Backend, lines map[string]backend.Line) backend.Backend {
+	return view.Of(b, func(s backend.Session) backend.Session { return stillSession{s, lines} })
+}
+
+type stillSession struct {
+	backend.Session
+	lines map[string]backend.Line
+}
+
+func (s stillSession) Line(ctx context.Context, name string) (backend.Line, error) {
+	if l, ok := s.lines[name]; ok {
+		return l, nil
+	}
+	return s.Session.Line(ctx, name)
+}
+
+// candidates returns those who stand in a line that was read.
+func candidates(ctx context.Context, b backend.Backend, name string, l backend.Line) ([]elect.Leader, error) {
+	return elect.New(still(b, map[string]backend.Line{name: l}), name, nil).Line(ctx)
+}

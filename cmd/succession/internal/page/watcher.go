@@ -1,0 +1,342 @@
+package page
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/elect"
+)
+
+const (
+	// atOnce is how many heads are read at a time.
+	atOnce = 8
+	// The watcher rests rests times as long as its round has taken, between the two bounds.
+	rests    = 9
+	minRest  = time.Second
+	maxRest  = 30 * time.Second
+	patience = 10 * time.Second // how long a request may take
+	// remembered is how long a line is shown in which nobody stands any more.
+	remembered = time.Hour
+)
+
+// A watcher looks at all elections of a coordinator while a page is open. It is safe for concurrent
+// use.
+type watcher struct {
+	b     backend.Backend
+	named []string // shown always
+	log   *slog.Logger
+	past  *past
+	bell  bell // rings at each change, also of a detail
+	tasks *tasks
+	looks *shared
+
+	mu        sync.Mutex
+	heads     map[string]*head
+	stale     bool // heads have changed since rows were made
+	rows      map[string]numbered
+	seq       uint64 // of the newest change of a row
+	cut       uint64 // seq when rows were dropped last
+	ready     bool
+	err       error
+	since     time.Time // of err
+	observers map[string]*observer
+}
+
+// numbered is a row with the number of its newest change.
+type numbered struct {
+	row
+	seq uint64
+}
+
+func newWatcher(b backend.Backend, named []string, log *slog.Logger) *watcher {
+	w := &watcher{
+		b: b, named: named, log: log, past: newPast(), tasks: newTasks(),
+		heads: make(map[string]*head), rows: make(map[string]numbered), observers: make(map[string]*observer),
+	}
+	w.looks = &shared{run: w.look, on: w.tasks}
+	for _, name := range named {
+		w.heads[name] = &head{at: time.Now()}
+	}
+	return w
+}
+
+// close ends all that the watcher runs, and waits for that.
+func (w *watcher) close() { w.tasks.close() }
+
+// look makes rounds until ctx ends.
+func (w *watcher) look(ctx context.Context) {
+	w.past.blind("")
+	defer w.past.blind(unwatched)
+	for ctx.Err() == nil {
+		begin := time.Now()
+		err := w.round(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		w.failed(err)
+		timer := time.NewTimer(min(max(rests*time.Since(begin), minRest), maxRest))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+		}
+	}
+}
+
+// failed notes how a round has ended.
+func (w *watcher) failed(err error) {
+	w.mu.Lock()
+	if err == nil {
+		w.ready = true
+	} else if w.err == nil {
+		w.since = time.Now()
+	}
+	told := fmt.Sprint(err) != fmt.Sprint(w.err)
+	w.err = err
+	w.mu.Unlock()
+	if err == nil {
+		w.past.blind("")
+	} else {
+		w.past.blind(unreached)
+	}
+	if told && err != nil {
+		w.log.Warn("the elections cannot be looked at", "err", err)
+	}
+	w.bell.ring()
+}
+
+// errNoList says what to do where lines cannot be listed.
+var errNoList = errors.New("this coordinator cannot say which elections there are; name them, as in: succession ui reports mails")
+
+// round reads which lines there are, and the head of each.
+func (w *watcher) round(ctx context.Context) error {
+	s, err := within(ctx, w.b.Session)
+	if err != nil {
+		return err
+	}
+	lines := make(map[string]int)
+	if l, ok := s.(backend.Lister); ok {
+		lines, err = within(ctx, l.Lines)
+	} else {
+		err = errors.ErrUnsupported
+	}
+	if errors.Is(err, errors.ErrUnsupported) && len(w.named) > 0 {
+		err = nil
+	} else if errors.Is(err, errors.ErrUnsupported) {
+		err = errNoList
+	}
+	if err != nil {
+		return err
+	}
+	names := w.listed(lines)
+	var mu sync.Mutex
+	var worst error
+	work := make(chan string)
+	var workers sync.WaitGroup
+	for range atOnce {
+		workers.Go(func() {
+			for name := range work {
+				if err := w.read(ctx, s, name); err != nil {
+					mu.Lock()
+					worst = err
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	for _, name := range names {
+		if ctx.Err() != nil {
+			break
+		}
+		work <- name
+	}
+	close(work)
+	workers.Wait()
+	return worst
+}
+
+// within calls f with a context that ends in time.
+func within[T any](ctx context.Context, f func(context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("%w: no answer within %v", backend.ErrUnavailable, patience))
+	defer cancel()
+	return f(ctx)
+}
+
+// listed notes how many stand in each line, forgets those that are empty since long, and returns
+// the names of those to read.
+func (w *watcher) listed(lines map[string]int) []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := time.Now()
+	for name, n := range lines {
+		h := w.heads[name]
+		if h == nil {
+			h = new(head)
+			w.heads[name] = h
+		}
+		h.stand, h.at = n, now
+	}
+	var names []string
+	for name, h := range w.heads {
+		if _, stands := lines[name]; !stands {
+			h.stand = 0
+			if !slices.Contains(w.named, name) && now.Sub(h.at) > remembered {
+				delete(w.heads, name)
+				w.past.forget(name)
+				continue
+			}
+		}
+		names = append(names, name)
+	}
+	w.stale = true
+	slices.Sort(names)
+	return names
+}
+
+// read reads the head of one line. It fails if the coordinator did not answer.
+func (w *watcher) read(ctx context.Context, s backend.Session, name string) error {
+	if strings.HasSuffix(name, marksSuffix) {
+		return nil
+	}
+	l, err := within(ctx, func(ctx context.Context) (backend.Line, error) {
+		if h, ok := s.(backend.HeadReader); ok {
+			return h.Head(ctx, name)
+		}
+		return s.Line(ctx, name)
+	})
+	if err == nil {
+		err = w.saw(ctx, name, l, false)
+	}
+	if err == nil || ctx.Err() != nil {
+		return nil
+	}
+	if errors.Is(err, backend.ErrUnavailable) || errors.Is(err, backend.ErrSessionEnded) {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if h := w.heads[name]; h != nil {
+		h.err, w.stale = err, true
+	}
+	return nil
+}
+
+// saw notes the newest state of a line, whole or with its first member alone.
+func (w *watcher) saw(ctx context.Context, name string, l backend.Line, whole bool) error {
+	first, stand := l, len(l.Members)
+	first.Members = l.Members[:min(stand, 1)]
+	all, err := candidates(ctx, w.b, name, first)
+	if err != nil {
+		return err
+	}
+	var leader elect.Leader
+	if len(all) > 0 {
+		leader = all[0]
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	h := w.heads[name]
+	if h == nil {
+		h = &head{at: time.Now()}
+		w.heads[name] = h
+	}
+	before := rowOf(name, h)
+	h.note(first, leader)
+	if whole || stand == 0 {
+		h.stand = stand
+	}
+	now := rowOf(name, h)
+	if now.Kind == kindElection {
+		w.past.saw(name, leader, l.Header.Resign != 0 && l.Header.Resign == leader.Token)
+	}
+	if before != now {
+		w.stale = true
+		w.bell.ring()
+	}
+	return nil
+}
+
+// list returns what has changed in the list since the change with a number, and the number of the
+// newest; 0 is before all.
+func (w *watcher) list(after uint64) (list, uint64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.stale {
+		w.refold()
+	}
+	l := list{All: after == 0 || after < w.cut, Rows: []row{}, Ready: w.ready}
+	for _, r := range w.rows {
+		if l.All || r.seq > after {
+			l.Rows = append(l.Rows, r.row)
+		}
+	}
+	slices.SortFunc(l.Rows, func(a, b row) int { return strings.Compare(a.Name, b.Name) })
+	if w.err != nil {
+		l.Error, l.Since = w.err.Error(), w.since.UnixMilli()
+	}
+	return l, w.seq
+}
+
+// refold makes the rows anew, and numbers those that have changed.
+func (w *watcher) refold() {
+	w.stale = false
+	rows := fold(w.heads)
+	for name := range w.rows {
+		if _, still := rows[name]; !still {
+			delete(w.rows, name)
+			w.seq++
+			w.cut = w.seq
+		}
+	}
+	for name, r := range rows {
+		if old, ok := w.rows[name]; !ok || old.row != r {
+			w.seq++
+			w.rows[name] = numbered{r, w.seq}
+		}
+	}
+}
+
+// kindOf returns what the list says that a name is, and the lines that belong to it.
+func (w *watcher) kindOf(name string) (kind, map[string]head) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.stale {
+		w.refold()
+	}
+	k := kindElection
+	if r, ok := w.rows[name]; ok {
+		k = r.Kind
+	}
+	lines := make(map[string]head)
+	for line, h := range w.heads {
+		if line == name {
+			lines[line] = *h
+		} else if owner, k := ownerOf(line, w.heads); k != kindElection && owner == name {
+			lines[line] = *h
+		}
+	}
+	return k, lines
+}
+
+// observe returns the observer of an election, which observes until release is called.
+func (w *watcher) observe(name string) (o *observer, release func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for name, o := range w.observers {
+		if o.runs.idle() {
+			delete(w.observers, name)
+		}
+	}
+	if o = w.observers[name]; o == nil {
+		o = newObserver(w, name)
+		w.observers[name] = o
+	}
+	return o, o.runs.need()
+}

@@ -1,0 +1,79 @@
+//go:build linux
+
+package main
+
+import (
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// The page is there until the command is told to end, and with a token only for those who have it.
+func TestUI(t *testing.T) {
+	t.Parallel()
+	token := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(token, []byte("0123456789abcdef\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	get := func(url, token string) (int, string) {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer "+token)
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp.StatusCode, string(body)
+	}
+	url := localURL(t)
+	p := start(t, "--url", url, "ui", "--listen", "127.0.0.1:0", "--token-file", token, "--allow", "resign", "reports")
+	at := <-p.out
+	if code, _ := get(at, "wrong"); code != 401 {
+		t.Errorf("without the token the answer of %s is %d", at, code)
+	}
+	if code, body := get(at, "0123456789abcdef"); code != 200 || !strings.Contains(body, url) || !strings.Contains(body, `data-allow="resign"`) {
+		t.Errorf("the answer of %s is %d, %s", at, code, body)
+	}
+	p.signal(syscall.SIGTERM)
+	p.exits(143)
+}
+
+// What cannot be served safely, or at all, is refused, and the command says what to do.
+func TestUIRefuses(t *testing.T) {
+	short := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(short, []byte("short"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args []string
+		says string
+	}{
+		{[]string{"--listen", "0.0.0.0:0"}, "needs a token: give one with --token-file or $SUCCESSION_UI_TOKEN"},
+		{[]string{"--listen", "nowhere"}, "--listen: "},
+		{[]string{"--token-file", short}, "has 5 bytes; give it 16 or more"},
+		{[]string{"--token-file", short + "-not"}, "--token-file: "},
+		{[]string{"--allow", "pause"}, `--allow: "pause" is nothing that the page can do; it can do: [resign]`},
+		{[]string{"/reports"}, "it begins with a slash"},
+	} {
+		code, _, stderr := here(append([]string{"--url", localURL(t), "ui"}, c.args...)...)
+		if code != 125 || !strings.Contains(stderr, c.says) {
+			t.Errorf("ui %q: exit code %d, %s; want 125 and %q", c.args, code, stderr, c.says)
+		}
+	}
+	code, _, stderr := here("--url", "spread:?to=a=local:x&to=b=local:y", "ui", "--listen", "127.0.0.1:0")
+	if code != 125 || !strings.Contains(stderr, "several clusters") {
+		t.Errorf("of several clusters: exit code %d, %s", code, stderr)
+	}
+}
