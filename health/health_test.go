@@ -145,7 +145,7 @@ func TestLive(t *testing.T) {
 		synctest.Wait()
 		time.Sleep(health.DefaultLimit)
 		is(true, 0)
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		is(false, 2)
 		terms[0].Resign(t.Context())
 		is(false, 1)
