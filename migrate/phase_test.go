@@ -62,6 +62,13 @@ func (s staged) Line(ctx context.Context, line string) (backend.Line, error) {
 	return s.Session.Line(ctx, line)
 }
 
+func (s staged) Head(ctx context.Context, line string) (backend.Line, error) {
+	if err := s.st.prepare(ctx, line); err != nil {
+		return backend.Line{}, err
+	}
+	return s.Session.(backend.HeadReader).Head(ctx, line)
+}
+
 func (s staged) Put(ctx context.Context, name string, value []byte, cond *backend.If) (backend.Version, error) {
 	// A header, or the fence beside it, is written to an election which may not have been
 	// used yet.
