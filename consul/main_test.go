@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	rig.Candidate()
 	// Package net/http writes there what a server answers that refuses a connection.
 	log.SetOutput(io.Discard)
-	coordtest.Main(m, 16, func() {
+	coordtest.Main(m, 10, func() {
 		if shared.server != nil {
 			shared.server.Stop()
 		}

@@ -88,9 +88,9 @@ func (f *field) line() string {
 	return strings.Join(ids, " ")
 }
 
-func (f *field) wantLine(want string) {
+func (f *field) wantLine(want ...string) {
 	f.t.Helper()
-	if got := f.line(); got != want {
+	if got := f.line(); !slices.Contains(want, got) {
 		f.t.Errorf("the line is %q, want %q", got, want)
 	}
 }
@@ -170,14 +170,14 @@ func TestResignToANamedCandidate(t *testing.T) {
 		f.leader("a")
 		f.resign(&elect.ResignOptions{To: "c"})
 		f.leader("c")
-		f.wantLine("c d a b")
+		f.wantLine("c d a b", "c d b a") // a and b join again at the same moment
 		f.neverLed("b", "d")
 		if ev := f.told["b"].all(elect.Yielded); len(ev) != 1 || !strings.Contains(ev[0].Err.Error(), "c (") {
 			t.Errorf("b told %+v; want once that it has yielded to c", ev)
 		}
 		f.resign(nil) // the wish has lapsed
 		f.leader("d")
-		f.wantLine("d a b c")
+		f.wantLine("d a b c", "d b a c")
 	})
 }
 

@@ -186,6 +186,7 @@ func harness() conformance.Harness {
 			},
 			Drop:     func(_ context.Context, line string) error { c.Drop(line); return nil },
 			Requests: func(b backend.Backend) int64 { return int64(c.Requests().Of(of(b).Name())) },
+			Bytes:    func(b backend.Backend) int64 { return c.Bytes(of(b).Name()) },
 		},
 	}
 }

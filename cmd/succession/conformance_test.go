@@ -69,7 +69,7 @@ func TestConformanceRefuses(t *testing.T) {
 	for _, tt := range []struct{ args, says string }{
 		{"--rule L0", `--rule "L0" matches no rule`},
 		{"--rule [", `syntax error`},
-		{"--faults fire", `--faults "fire": known are cut, mute, deafen, sever, hide, kill, process, remove, drop and all`},
+		{"--faults fire", `--faults "fire": known are cut, mute, deafen, sever, hide, kill, bytes, process, remove, drop and all`},
 		{"--faults cut", "the fault cut is not possible: there is no server"},
 		{"--rule L3.cut", "none of the rules that were asked for can be exercised: no Cut"},
 		{"--prefix /a", "begins with a slash"},

@@ -130,7 +130,7 @@ func TestWrongAddress(t *testing.T) {
 		}
 	}
 	try("several", "; "+addrs["silent"]+" accepts connections and", "--url", "etcd://"+addrs["closed"]+","+addrs["silent"], "leader", "reports")
-	try("run", "nothing listens on port ", "--url", "zookeeper://"+addrs["closed"], "run", "--log", "text", "reports", "--", "echo", "never")
+	try("run", "nothing listens on port ", "--url", "zookeeper://"+addrs["closed"], "run", "--log", "off", "reports", "--", "echo", "never")
 	try("demo", "nothing listens on port ", "--url", "consul://"+addrs["closed"], "demo")
 	try("conformance", "is Consul, not etcd", "--url", "etcd://"+addrs["consul"], "conformance")
 	var wg sync.WaitGroup // they wait; with t.Parallel only a few would do so at a time
@@ -172,8 +172,8 @@ func TestWrongURL(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct{ url, says string }{
-		{"redis://h1", `invalid URL redis://h1: unknown scheme "redis"; known are consul, etcd, local, memory, migrate, rival, spread, zookeeper`},
-		{"h1:2181", `invalid URL h1:2181: unknown scheme "h1"; known are consul, etcd, local, memory, migrate, rival, spread, zookeeper`},
+		{"redis://h1", `invalid URL redis://h1: unknown scheme "redis"; known are consul, etcd, full, local, memory, migrate, rival, spread, zookeeper`},
+		{"h1:2181", `invalid URL h1:2181: unknown scheme "h1"; known are consul, etcd, full, local, memory, migrate, rival, spread, zookeeper`},
 		{"zookeeper", `invalid URL zookeeper: want scheme://host:port/path or scheme:path, such as "zookeeper://h1:2181,h2:2181/app" or "local:/var/lib/app"`},
 		{"zookeeper:///app", "zookeeper: open: invalid URL zookeeper:/app: name the servers, as in zookeeper://h1:2181,h2:2181/app"},
 		{"etcd:", "etcd: open: invalid URL etcd:: it names no host; write etcd://host:2379"},

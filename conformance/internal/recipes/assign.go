@@ -161,12 +161,12 @@ var assignRules = []engine.Rule{{
 	Check: func(t *engine.Trial) {
 		cs, d := t.Clients(4), newDesk(t)
 		var leave func()
-		d.divides(t.Soon(), "a", func() { leave = d.works(cs[0], "a") })
-		d.divides(t.Soon(), "ab", func() { d.works(cs[1], "b") })
-		d.divides(t.Soon(), "abc", func() { d.works(cs[2], "c") })
+		d.divides(t.Crash(), "a", func() { leave = d.works(cs[0], "a") })
+		d.divides(t.Crash(), "ab", func() { d.works(cs[1], "b") })
+		d.divides(t.Crash(), "abc", func() { d.works(cs[2], "c") })
 		d.divides(t.Crash()+t.Soon(), "ac", func() { cs[1].Inject(engine.Kill) })
-		d.divides(t.Soon(), "abc", func() { d.works(cs[3], "b") })
-		d.divides(t.Soon(), "bc", leave)
+		d.divides(t.Crash(), "abc", func() { d.works(cs[3], "b") })
+		d.divides(t.Crash(), "bc", leave)
 	},
 }, {
 	ID: "Group.cut", Title: "a member that is cut off gives its items up before others own them",
@@ -174,8 +174,8 @@ var assignRules = []engine.Rule{{
 	Needs: []engine.Fault{engine.Shares, engine.Records, engine.Deadlines, engine.Cut},
 	Check: func(t *engine.Trial) {
 		cs, d := t.Clients(2), newDesk(t)
-		d.divides(t.Soon(), "a", func() { d.works(cs[0], "a") })
-		d.divides(t.Soon(), "ab", func() { d.works(cs[1], "b") })
+		d.divides(t.Crash(), "a", func() { d.works(cs[0], "a") })
+		d.divides(t.Crash(), "ab", func() { d.works(cs[1], "b") })
 		var heal func()
 		d.divides(t.Crash()+t.Soon(), "a", func() { heal = cs[1].Inject(engine.Cut) })
 		d.divides(t.Recovery(), "ab", heal)
