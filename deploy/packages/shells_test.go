@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -154,7 +155,7 @@ func leads(t *testing.T, program, url, election string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		cmd.Process.Signal(os.Interrupt)
+		cmd.Process.Signal(syscall.SIGTERM) // an interrupt may be ignored, as by what a shell starts in the background
 		io.Copy(io.Discard, log)
 		cmd.Wait()
 	})

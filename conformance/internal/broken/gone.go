@@ -55,6 +55,7 @@ var goneFlaws = []Flaw{
 		Name:   "newest caller",
 		Breaks: "L3: of several calls of Gone for one member only the newest wakes",
 		Must:   "L3.many",
+		May:    "L3.place",
 		session: func(_ *Backend, s backend.Session) backend.Session {
 			return &newestCaller{Session: s, calls: make(map[backend.Member]int)}
 		},

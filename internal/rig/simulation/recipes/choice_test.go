@@ -24,7 +24,7 @@ type contest struct {
 // ready says whether the process is ready. After the last fault nothing changes any more.
 func (w *world) ready(p *process) bool {
 	if closed(w.calmed) {
-		return p.slot%3 != 0
+		return p.slot != 0
 	}
 	return (int(time.Since(w.began)/(3*time.Second))+p.nth)%3 != 0
 }
@@ -45,7 +45,7 @@ func newChoice() recipe {
 		return all[w]
 	}
 	return recipe{
-		processes: 3,
+		processes: 4, // so that one stands behind where another leads after a third
 		process: func(w *world, p *process, worked func()) func(context.Context) error {
 			c, o := of(w), p.options()
 			o.Priority = priority(p)
@@ -119,13 +119,15 @@ func (c *contest) leads(w *world, p *process, t *elect.Term) {
 		w.fail("%s leads with token %d after %d", p.Name(), t.Token(), c.token)
 	}
 	c.token = max(c.token, t.Token())
-	const settled = 2 * time.Second // it has been asked whether it is ready, and has said so
-	if !closed(w.calmed) || !w.steady(settled) || t.Check() != nil {
+	delete(c.standing, p) // when the next one leads, it stands no more, though it may not have said so
+	if !closed(w.calmed) || !w.steady(2*time.Second) || t.Check() != nil {
 		return
 	}
+	// Whoever joins has been asked whether it is ready, and p looked at the line a moment ago.
+	const seen = 100 * time.Millisecond
 	for _, q := range w.processes { // which do not change any more
 		since, stands := c.standing[q]
-		if q != p && stands && time.Since(since) > settled && w.ready(q) && priority(q) > priority(p) {
+		if q != p && stands && time.Since(since) > seen && w.ready(q) && priority(q) > priority(p) {
 			w.fail("%s leads with priority %d, and %s stands behind it, ready, with %d", p.Name(), priority(p), q.Name(), priority(q))
 		}
 	}
