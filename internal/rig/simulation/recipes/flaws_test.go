@@ -11,7 +11,7 @@ import (
 
 // Each flaw is found, and soon: the jitter of what is started beside a process is not drawn from the seed. This tests the rig, so it needs no race detector.
 func TestFlaws(t *testing.T) {
-	const tries = 10 * schedules
+	const tries = 2000
 	for name, f := range map[string]struct {
 		of   string
 		flaw func(backend.Session) backend.Session

@@ -2,4 +2,4 @@
 
 package recipes_test
 
-const schedules = 30
+const schedules = 15
