@@ -77,13 +77,7 @@ func (b *Backend) Move(ctx context.Context, election, to string) (err error) {
 	if err != nil {
 		return err
 	}
-	s, err := m.Status(ctx, election)
-	if err == nil && s.Phase != migrate.Moved {
-		if err = m.Check(ctx, election); err == nil {
-			_, err = m.Begin(ctx, election)
-		}
-	}
-	if err != nil {
+	if err := begin(ctx, m, election); err != nil {
 		return err
 	}
 	// The gate stands before anybody is sent there. The write makes an abort fail that has begun before
@@ -102,6 +96,27 @@ func (b *Backend) Move(ctx context.Context, election, to string) (err error) {
 		return err
 	}
 	return b.cutover(ctx, election, h, m)
+}
+
+// begin begins the move, unless the leader has made it already: an earlier call may have asked for it.
+func begin(ctx context.Context, m *migrate.Backend, election string) error {
+	made := func() (bool, error) {
+		s, err := m.Status(ctx, election)
+		return s.Phase == migrate.Sealed || s.Phase == migrate.Moved, err
+	}
+	if yes, err := made(); yes || err != nil {
+		return err
+	}
+	err := m.Check(ctx, election)
+	if err == nil {
+		_, err = m.Begin(ctx, election)
+	}
+	if errors.Is(err, ErrRefused) {
+		if yes, _ := made(); yes { // since the look before
+			return nil
+		}
+	}
+	return err
 }
 
 // plan returns the Home of an election that is about to move.
