@@ -59,7 +59,7 @@ var placeRules = []engine.Rule{{
 	},
 }, {
 	ID: "L3.place-fence", Title: "WatchPlace counts the fence that was raised meanwhile",
-	Text:  "Forty times the second in line watches its place, the leader raises the fence by ten and leaves at once: WatchPlace says First, and the token has the new fence, or is larger where a composite had to raise it further.",
+	Text:  "Forty times the second in line watches its place, the leader raises the fence by ten and leaves at once: WatchPlace says First, and the token has the new fence.",
 	Needs: []engine.Fault{engine.Records}, Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		front := a.Join("x")
@@ -74,8 +74,8 @@ var placeRules = []engine.Rule{{
 			fence := from.Header().Fence
 			from.Leave(front)
 			w.Returns(t.Soon())
-			if want := fence + next.Position; !w.now.First || w.now.Token < want {
-				t.Fatalf("WatchPlace says %s; want the token %d or more, with the fence %d", engine.ShowPlace(w.now), want, fence)
+			if want := fence + next.Position; !w.now.First || w.now.Token != want {
+				t.Fatalf("WatchPlace says %s; want the token %d, with the fence %d", engine.ShowPlace(w.now), want, fence)
 			}
 			front = next
 		}
