@@ -19,7 +19,7 @@ func TestRealClusters(t *testing.T) {
 	etcd, zk := coordtest.NewEtcd(t, nil), coordtest.NewZooKeeper(t, nil)
 	clusters := map[string]*coordtest.Cluster{"east": &etcd.Cluster, "west": &zk.Cluster}
 	param := func(name, scheme string) string {
-		return "to=" + url.QueryEscape(name+"="+scheme+"://"+clusters[name].Addrs()[0]+"/app?ttl=10s")
+		return "to=" + url.QueryEscape(name+"="+scheme+"://"+clusters[name].Addrs()[0]+"/app?ttl=5s")
 	}
 	rawURL := "spread:?" + param("east", "etcd") + "&" + param("west", "zookeeper")
 
@@ -100,7 +100,7 @@ func TestRealClusters(t *testing.T) {
 				w.until("nobody leads "+name, 30*time.Second, func() bool { return w.leader(name) == "" })
 			}
 		})
-		time.Sleep(4 * time.Second)
+		time.Sleep(2 * time.Second)
 		each(all, func(name string) {
 			if home[name] != out && (w.leader(name) == "" || w.count(name) != before[name]) {
 				t.Errorf("while %s was out, the term of %s on %s ended", out, name, home[name])

@@ -42,10 +42,7 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 	}
-	// A world lives for a millisecond and is garbage then.
-	if _, set := os.LookupEnv("GOGC"); !set {
-		debug.SetGCPercent(1600)
-	}
+	debug.SetGCPercent(1600) // a world lives for a millisecond and is garbage then
 	os.Exit(m.Run())
 }
 
