@@ -169,6 +169,10 @@ var choiceRules = []engine.Rule{{
 		lost(t, term, elect.ErrAsked)
 		term.Resign(t.Ctx)
 		paused.Returns(t.Soon())
+		t.Eventually(t.Soon(), "the second stands behind the gate", func() bool {
+			l := cs[2].Members()
+			return len(l) == 2 && l[0].Pinned
+		})
 		m := cs[2].Join("a foreign client")
 		t.Always(t.TTL/2, "somebody won, or was first, while the election was paused", func() bool {
 			return !second.Leading() && !cs[2].Ahead(m).First
