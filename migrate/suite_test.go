@@ -28,8 +28,8 @@ const realTTL = 2 * time.Second
 // TestConformanceOfPairs runs the suite on composites of real coordinators: by default each
 // rule on one of three pairs, in which each coordinator with servers is once the old one and
 // once the new one, in the phases in which both are at work. The rules that disturb servers
-// are left to the rehearsal, which kills and pauses those of both, and those of the recipes, which
-// stand on the others, to the composites in memory. What an abort leaves is left to
+// are left to the rehearsal, which kills and pauses those of both, and those of the laws and the
+// recipes to the composites in memory. What an abort leaves is left to
 // ZooKeeper, which keeps no deadline for who stands nowhere there.
 func TestConformanceOfPairs(t *testing.T) {
 	if *allSuites {
@@ -57,7 +57,7 @@ func TestConformanceOfPairs(t *testing.T) {
 	}
 	share := make([][]conformance.Rule, len(pairs))
 	for i, r := range conformance.Rules() {
-		if !r.Alone() && !slices.Contains(recipes, r.Group()) {
+		if !r.Alone() && slices.Contains(guarantees, r.Group()) {
 			share[i%len(pairs)] = append(share[i%len(pairs)], r)
 		}
 	}
@@ -69,8 +69,8 @@ func TestConformanceOfPairs(t *testing.T) {
 	}
 }
 
-// recipes are the groups of rules for what is built on sessions beside elections.
-var recipes = []string{"Lock", "Queue", "Barrier", "Group", "Value", "Task"}
+// guarantees are the groups of rules about what users of an election see, and about its seal.
+var guarantees = []string{"Pin", "G1", "G2", "G3", "G4", "G5", "G6", "G7", "G8", "G9", "G10", "Run", "Choice"}
 
 // testPair runs rules on a pair in a phase, beside others: they wait most of the time.
 func testPair(t *testing.T, from, to string, ph phase, rules []conformance.Rule) {

@@ -98,9 +98,9 @@
 //
 //	go test ./internal/rig/simulation
 //
-// draws 20,000 schedules of nine steps on average, the same ones each time: a quarter with
+// draws 10,000 schedules of nine steps on average, the same ones each time: a quarter with
 // one election, a quarter with up to three, a quarter with migrations, and a quarter of all
-// these for TestReplay. With -race there are 2,000. This runs more, and new ones each time:
+// these for TestReplay. With -race there are 600. This runs more, and new ones each time:
 //
 //	go test ./internal/rig/simulation -run Simulation -timeout 0 -rapid.seed=0 -rapid.checks=500000
 //

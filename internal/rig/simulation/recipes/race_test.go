@@ -2,4 +2,4 @@
 
 package recipes_test
 
-const schedules = 15
+const schedules = 6
