@@ -122,7 +122,7 @@ func TestModelOpposed(t *testing.T) {
 	}
 	for a := uint8(0); a < modes; a++ {
 		mixes = append(mixes, mix{opposedBounds, []uint8{a}})
-		for b := a + 1; b < modes && !raced; b++ {
+		for b := a + 1; b < modes && *wholeModel; b++ {
 			mixes = append(mixes, mix{opposedBounds, []uint8{a, b}})
 		}
 	}

@@ -1,6 +1,7 @@
 package migrate_test
 
 import (
+	"flag"
 	"fmt"
 	"runtime"
 	"strings"
@@ -383,6 +384,8 @@ func explores(t *testing.T, mixes []mix) {
 	}
 }
 
+var wholeModel = flag.Bool("whole-model", false, "TestModel: three processes, too; TestModelOpposed: two")
+
 func TestModel(t *testing.T) {
 	t.Parallel()
 	var mixes []mix
@@ -395,7 +398,7 @@ func TestModel(t *testing.T) {
 		mixes = append(mixes, mix{one, []uint8{a}})
 		for b := a; b < modes; b++ {
 			mixes = append(mixes, mix{two, []uint8{a, b}})
-			for c := b; c < modes && !raced; c++ {
+			for c := b; c < modes && *wholeModel; c++ {
 				mixes = append(mixes, mix{bounds{joins: 3, crashes: 1, ids: 2}, []uint8{a, b, c}})
 			}
 		}
