@@ -94,7 +94,7 @@ func TestForeignLine(t *testing.T) {
 	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 		b := bubble.Client(t, c, "a")
 		for name, take := range map[string]func(context.Context) (*lock.Held, error){
-			"mutex": lock.NewMutex(b, "start", nil).Lock, "reader": lock.NewRWMutex(b, "start", nil).RLock,
+			"mutex": lock.NewMutex(b, "start-arrivals", nil).Lock, "reader": lock.NewRWMutex(b, "start-arrivals", nil).RLock,
 		} {
 			held, err := take(t.Context())
 			if err != nil {
@@ -103,8 +103,11 @@ func TestForeignLine(t *testing.T) {
 			k := waits(t, c, "b", 1)
 			ends(t, k)
 			bubble.Want(t, k.err, backend.ErrInvalid)
-			if held.Check() != nil || len(c.Members("start")) != 1 {
-				t.Errorf("%s: %v, %v", name, held.Check(), c.Members("start"))
+			if !strings.Contains(k.err.Error(), "line start-arrivals") {
+				t.Errorf("%v does not name the line", k.err)
+			}
+			if held.Check() != nil || len(c.Members("start-arrivals")) != 1 {
+				t.Errorf("%s: %v, %v", name, held.Check(), c.Members("start-arrivals"))
 			}
 			held.Unlock(t.Context())
 		}
@@ -147,7 +150,9 @@ func TestArguments(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		bubble.Want(t, barrier.New(a, "no//name", 2, nil).Wait(t.Context()), backend.ErrInvalid)
+		for _, name := range []string{"no//name", "", "jobs/", "jobs/.."} { // with a suffix most would be names
+			bubble.Want(t, barrier.New(a, name, 1, nil).Wait(t.Context()), backend.ErrInvalid)
+		}
 		bubble.Want(t, barrier.New(a, "start", 2, &elect.Options{ID: "two\nlines"}).Wait(t.Context()), backend.ErrInvalid)
 		bubble.Want(t, barrier.New(a, "start", 2, &elect.Options{Value: strings.Repeat("x", backend.MaxValue)}).Wait(t.Context()), backend.ErrInvalid)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -164,7 +169,7 @@ func TestValue(t *testing.T) {
 		k := start(t, b, func(ctx context.Context, _ *call) error {
 			return barrier.New(b, "start", 2, &elect.Options{ID: "me", Value: "here"}).Wait(ctx)
 		})
-		if got := c.Members("start")[0].Value; !strings.HasPrefix(got, "me\nbarrier of 2: ") || !strings.HasSuffix(got, "\nhere") {
+		if got := c.Members("start-arrivals")[0].Value; !strings.HasPrefix(got, "me\nbarrier of 2: ") || !strings.HasSuffix(got, "\nhere") {
 			t.Errorf("%q", got)
 		}
 		k.cancel()

@@ -37,7 +37,8 @@ type Barrier struct {
 // with [backend.ErrInvalid], and the error says both. The number may change as soon as nobody
 // stands in line.
 //
-// The names NAME and NAME-open are the barrier's: choose names that nothing else uses.
+// The names NAME-arrivals and NAME-open are the barrier's: choose a NAME beside which nothing else
+// uses these.
 func New(b backend.Backend, name string, n int, o *elect.Options) *Barrier {
 	br := &Barrier{b: b, name: name, n: n}
 	if o != nil {
@@ -49,6 +50,10 @@ func New(b backend.Backend, name string, n int, o *elect.Options) *Barrier {
 
 // Name returns the barrier's name.
 func (b *Barrier) Name() string { return b.name }
+
+// line is where the participants stand, and record says for whom the barrier has opened.
+func (b *Barrier) line() string   { return b.name + "-arrivals" }
+func (b *Barrier) record() string { return b.name + "-open" }
 
 // Wait blocks until n participants are present, this call among them, and then returns nil. Then
 // it has left the line, so the next call waits for the next round.
@@ -75,13 +80,16 @@ func (b *Barrier) Wait(ctx context.Context) error {
 // enter blocks until the barrier has opened for one more participant. It fails with errCounted if
 // that was counted and had to leave before it knew.
 func (b *Barrier) enter(ctx context.Context) (*Inside, error) {
+	if err := backend.CheckName(b.name); err != nil {
+		return nil, fmt.Errorf("barrier: %w", err)
+	}
 	if b.n < 1 || b.n > most {
 		return nil, fmt.Errorf("barrier: %w number of participants of %s: %d, from 1 to %d are possible", backend.ErrInvalid, b.name, b.n, most)
 	}
-	p := &participant{part: part{n: b.n, id: strings.ToLower(rand.Text()[:12])}} // 60 random bits
+	p := &participant{b: b, part: part{n: b.n, id: strings.ToLower(rand.Text()[:12])}} // 60 random bits
 	o := b.o
 	o.Value = strings.TrimSuffix(p.String()+"\n"+o.Value, "\n")
-	t, err := elect.New(view.Of(b.b, p.session), b.name, &o).Campaign(ctx)
+	t, err := elect.New(view.Of(b.b, p.session), b.line(), &o).Campaign(ctx)
 	if err != nil {
 		return nil, err
 	}

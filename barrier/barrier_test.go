@@ -97,7 +97,7 @@ func passed(t *testing.T, what string, all []*call, want ...int) {
 // empty checks that nobody stands in line any more.
 func empty(t *testing.T, c *memory.Coordinator) {
 	t.Helper()
-	if left := c.Members("start"); len(left) != 0 {
+	if left := c.Members("start-arrivals"); len(left) != 0 {
 		t.Errorf("%v stand in line", left)
 	}
 }
@@ -254,7 +254,7 @@ func TestCountedWhileCutOff(t *testing.T) {
 		all = append(all, waits(t, c, "c", 3))
 		passed(t, "one of three is cut off", all, 0, 2)
 		time.Sleep(2 * bubble.TTL)
-		if n := len(c.Members("start")); n != 0 {
+		if n := len(c.Members("start-arrivals")); n != 0 {
 			t.Fatalf("%d stand: the session has not ended", n)
 		}
 		all[1].b.Heal()

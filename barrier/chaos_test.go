@@ -76,7 +76,7 @@ func rig(t *testing.T, seed uint64, n int, early bool, rounds func(ctx context.C
 					t.Error(err)
 				}
 			case <-time.After(time.Hour):
-				t.Errorf("they wait for each other: %v, %s", c.Members("start"), c.Record("start-open").Value)
+				t.Errorf("they wait for each other: %v, %s", c.Members("start-arrivals"), c.Record("start-open").Value)
 			}
 		}
 		stop()

@@ -35,7 +35,7 @@ func TestNotCountedTwice(t *testing.T) {
 			all = append(all, waits(t, c, fmt.Sprint("c", i), 3))
 		}
 		passed(t, "six have come", all, 0, 1, 2, 3, 4, 5)
-		if n := len(c.Members("start")); n != 1 {
+		if n := len(c.Members("start-arrivals")); n != 1 {
 			t.Fatalf("%d stand in line, want the member that nobody keeps", n)
 		}
 	})
@@ -98,7 +98,7 @@ func TestCountsTooLate(t *testing.T) {
 // One who has gone by the time that it writes opens for nobody.
 func TestWriterMustStand(t *testing.T) {
 	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
-		a := hookedEnters(t, bubble.Client(t, c, "a"), 2, once(memory.OpPut, func() { c.Remove("start", c.Members("start")[0].Key) }))
+		a := hookedEnters(t, bubble.Client(t, c, "a"), 2, once(memory.OpPut, func() { c.Remove("start-arrivals", c.Members("start-arrivals")[0].Key) }))
 		b := enters(t, c, "b", 2)
 		time.Sleep(time.Second)
 		passed(t, "two have come", []*call{a, b}, 0, 1)
@@ -114,7 +114,7 @@ func TestCountsAgain(t *testing.T) {
 		first := bubble.Client(t, c, "a")
 		first.LoseRequest(memory.OpPut)
 		a := hookedEnters(t, first, 2, once(memory.OpPut, func() {
-			c.Remove("start", c.Members("start")[1].Key)
+			c.Remove("start-arrivals", c.Members("start-arrivals")[1].Key)
 		}))
 		b := enters(t, c, "b", 2)
 		time.Sleep(2 * bubble.TTL) // b does not learn at once that it was removed

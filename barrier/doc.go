@@ -16,8 +16,8 @@
 // The participants stand in a line that the coordinator keeps, in the order in which they came. A
 // record lists for whom the barrier has opened: who was counted, in each round.
 //
-//	NAME        a   b   c   |   d  <-  e        it has opened for a, b and c; d counts, e waits for d
-//	NAME-open   {"rounds": [{a, b, c}]}
+//	NAME-arrivals   a   b   c   |   d  <-  e    it has opened for a, b and c; d counts, e waits for d
+//	NAME-open       {"rounds": [{a, b, c}]}
 //
 // The first for whom it has not opened counts: it watches the line. When n stand there for whom it
 // has not opened, it adds them to the record, on condition that the record has not changed since it

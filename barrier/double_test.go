@@ -125,7 +125,7 @@ func TestLeaveEndsWithItsContext(t *testing.T) {
 			k.cancel()
 			ends(t, k)
 			bubble.Want(t, k.err, context.Canceled)
-			if n := len(c.Members("start")); n != 2 {
+			if n := len(c.Members("start-arrivals")); n != 2 {
 				t.Errorf("%d stand in line", n)
 			}
 			one, two := leaves(t, all[(who+1)%3]), leaves(t, all[(who+2)%3])

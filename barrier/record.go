@@ -30,9 +30,6 @@ type stored struct {
 	Rounds rounds `json:"rounds"`
 }
 
-// suffix is added to the name of a barrier to name its record.
-const suffix = "-open"
-
 func parse(r backend.Record) (rounds, error) {
 	if r.Version == backend.Absent {
 		return nil, nil

@@ -18,6 +18,7 @@ var errCounted = errors.New("the barrier has opened with this call, and its sess
 // A participant is one call that waits for a barrier. If its session ends, it stands in line as
 // another member.
 type participant struct {
+	b *Barrier
 	part
 	round round // in which it was counted; nil before
 }
@@ -40,11 +41,11 @@ func (p *participant) session(s backend.Session) backend.Session {
 }
 
 // open returns for whom the barrier has opened, as the record says that was read last.
-func (s *session) open(ctx context.Context, name string) (rounds, error) {
+func (s *session) open(ctx context.Context) (rounds, error) {
 	if s.record.Version == 0 {
-		r, err := s.Get(ctx, name+suffix)
+		r, err := s.Get(ctx, s.b.record())
 		if errors.Is(err, errors.ErrUnsupported) {
-			return nil, fmt.Errorf("%s cannot be a barrier on this backend, which has no records; use another coordinator: %w", name, err)
+			return nil, fmt.Errorf("%s cannot be a barrier on this backend, which has no records; use another coordinator: %w", s.b.name, err)
 		}
 		if err != nil {
 			return nil, err
@@ -72,7 +73,7 @@ func (s *session) look(ctx context.Context, m backend.Member) (backend.Place, er
 	case !p.First:
 		return p, foreign(p.Ahead)
 	}
-	open, err := s.open(ctx, m.Line)
+	open, err := s.open(ctx)
 	if err != nil {
 		return p, err
 	}
@@ -129,14 +130,14 @@ func (s *session) agrees(m backend.Member) error {
 		case !ok:
 			return foreign(front)
 		case o.n != s.n:
-			return fmt.Errorf("barrier: %w number of participants of %s: %d, and %s, which stands in front, says %d; all must give the same", backend.ErrInvalid, m.Line, s.n, front.Key, o.n)
+			return fmt.Errorf("barrier: %w number of participants of %s: %d, and %s, which stands in front, says %d; all must give the same", backend.ErrInvalid, s.b.name, s.n, front.Key, o.n)
 		}
 	}
 	return nil
 }
 
 func foreign(o backend.Member) error {
-	return fmt.Errorf("barrier: %w line %s: %s stands in it, which waits for no barrier; choose a name that nothing else uses", backend.ErrInvalid, o.Line, o.Key)
+	return fmt.Errorf("barrier: %w line %s: %s stands in it, which waits for no barrier; give the barrier a name beside which nothing else uses that line", backend.ErrInvalid, o.Line, o.Key)
 }
 
 // WatchPlace implements [backend.PlaceWatcher].

@@ -192,7 +192,7 @@ func TestAssignThroughFaults(t *testing.T) {
 				b.Cut()
 				time.AfterFunc(2*bubble.TTL, b.Heal)
 			case 2:
-				c.Remove("workers", c.Members("workers")[0].Key)
+				c.Remove("workers-members", c.Members("workers-members")[0].Key)
 			case 4:
 				b.LoseAnswer(memory.OpJoin)
 				b.LoseAnswer(memory.OpPut)
@@ -202,7 +202,7 @@ func TestAssignThroughFaults(t *testing.T) {
 			time.Sleep(bubble.TTL / 2)
 		}
 		time.Sleep(4 * bubble.TTL)
-		if n := len(c.Members("workers")); n != 4 {
+		if n := len(c.Members("workers-members")); n != 4 {
 			t.Errorf("%d are present, want 4", n)
 		}
 		if now := d.owners(); len(now) != len(items) {
@@ -251,7 +251,7 @@ func TestAssignWaitsForWork(t *testing.T) {
 		}{
 			{"its context ends", func(cancel context.CancelCauseFunc, _ *group.Presence) { cancel(enough) }, enough},
 			{"the member leaves", func(_ context.CancelCauseFunc, p *group.Presence) { go p.Leave(t.Context()) }, elect.ErrResigned},
-			{"the member is removed", func(_ context.CancelCauseFunc, p *group.Presence) { c.Remove("workers", p.Member().Key) }, elect.ErrLost},
+			{"the member is removed", func(_ context.CancelCauseFunc, p *group.Presence) { c.Remove("workers-members", p.Member().Key) }, elect.ErrLost},
 			{"work fails", nil, failed},
 		} {
 			ctx, cancel := context.WithCancelCause(t.Context())

@@ -12,7 +12,7 @@
 //
 // # Lines and records
 //
-//	collectors            w1   w2   w3       who is present: all of them, in the order of joining
+//	collectors-members    w1   w2   w3       who is present: all of them, in the order of joining
 //	collectors-values     58        61       what w1 and w3 have set, under their positions
 //	collectors-item-mail  w2                 an election for each item: its leader owns the item
 //	collectors-item-web   w3 <- w1           w3 has to hand this one on, and w1 waits for it

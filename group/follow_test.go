@@ -176,7 +176,7 @@ func TestFollowThroughFaults(t *testing.T) {
 			before = now
 		}
 		var truth []string
-		for _, m := range c.Members("workers") {
+		for _, m := range c.Members("workers-members") {
 			truth = append(truth, m.Value+"=")
 		}
 		if !slices.Equal(before, truth) {
@@ -227,7 +227,7 @@ func TestFollowDoubts(t *testing.T) {
 				reader := bubble.Client(t, c, "reader")
 				line := func() *backend.Line {
 					s := bubble.Must[backend.Session](t)(reader.Session(ctx))
-					l := bubble.Must[backend.Line](t)(s.Line(ctx, "workers"))
+					l := bubble.Must[backend.Line](t)(s.Line(ctx, "workers-members"))
 					return &l
 				}
 				a := bubble.Client(t, c, "a")

@@ -28,21 +28,21 @@ type Group struct {
 	b    backend.Backend
 	name string
 	o    Options
-	e    *elect.Election
+	e    *elect.Election // in the line of the members
 }
 
 // New returns a handle on the group with the given name on b. It does not block and does not
 // talk to the coordinator. If the name is not allowed, every call fails with
 // [backend.ErrInvalid], and Join also if an option is not. The caller still has to close b.
 //
-// The group uses the names NAME, NAME-values, NAME-owners, and those that begin with NAME-item-:
-// choose a NAME beside which nothing else has these.
+// The group uses the names NAME-members, NAME-values, NAME-owners, and those that begin with
+// NAME-item-: choose a NAME beside which nothing else has these.
 func New(b backend.Backend, name string, o *Options) *Group {
 	g := &Group{b: b, name: name}
 	if o != nil {
 		g.o = *o
 	}
-	g.e = elect.New(view.Of(b, shared), name, &g.o)
+	g.e = elect.New(view.Of(b, shared), g.line(), &g.o)
 	g.o.ID = g.e.ID() // the default one differs from call to call
 	g.o.ResignTimeout = cmp.Or(g.o.ResignTimeout, 5*time.Second)
 	return g
@@ -54,6 +54,22 @@ func shared(s backend.Session) backend.Session {
 
 // Name returns the group's name.
 func (g *Group) Name() string { return g.name }
+
+// line is where the members stand.
+func (g *Group) line() string { return g.name + "-members" }
+
+// session returns the session, if the name of the group is allowed.
+func (g *Group) session(ctx context.Context) (backend.Session, error) {
+	if err := backend.CheckName(g.name); err != nil {
+		return nil, fmt.Errorf("group: %w", err)
+	}
+	return g.b.Session(ctx)
+}
+
+// misused says that others stand in the line of the members.
+func (g *Group) misused(err error) error {
+	return fmt.Errorf("group: %w group %s: its line %s is used for an election or a lock; give the group a name beside which nothing else uses it: %w", backend.ErrInvalid, g.name, g.line(), err)
+}
 
 // Join makes this process a member of the group. The caller must call [Presence.Leave] on what it
 // gets, also after the presence was lost. Once Join has returned, ctx has no effect on it. Each
@@ -67,9 +83,12 @@ func (g *Group) Name() string { return g.name }
 // It fails with [backend.ErrInvalid] if others use the line for something else, such as an
 // election, and with [errors.ErrUnsupported] where the backend has no shared members.
 func (g *Group) Join(ctx context.Context) (*Presence, error) {
+	if err := backend.CheckName(g.name); err != nil {
+		return nil, fmt.Errorf("group: %w", err)
+	}
 	t, err := g.e.TryCampaign(ctx)
 	if errors.Is(err, elect.ErrNotFirst) {
-		err = fmt.Errorf("group: %w group %s: its line is used for an election or a lock; give the group a name that nothing else uses: %w", backend.ErrInvalid, g.name, err)
+		err = g.misused(err)
 	}
 	if err != nil {
 		return nil, err
@@ -156,7 +175,7 @@ func (p *Presence) sweep(ctx context.Context) {
 	if len(old) == 0 {
 		return
 	}
-	line, err := s.Line(ctx, p.g.name)
+	line, err := s.Line(ctx, p.g.line())
 	if err != nil {
 		return
 	}

@@ -110,7 +110,7 @@ func TestSetIsGuarded(t *testing.T) {
 	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 		a, b := bubble.Client(t, c, "a"), bubble.Client(t, c, "b")
 		removed, ended := join(t, a, "removed", ""), join(t, b, "ended", "")
-		c.Remove("workers", removed.Member().Key)
+		c.Remove("workers-members", removed.Member().Key)
 		bubble.Want(t, removed.Set(t.Context(), "x"), backend.ErrNotMember)
 		b.Expire()
 		<-ended.Context().Done()
@@ -205,29 +205,36 @@ func TestValueGoesWhileRead(t *testing.T) {
 	})
 }
 
-// What stands under the name for another purpose is told from a group, and is not disturbed.
+// What stands in the line for another purpose is told from a group, and is not disturbed.
 func TestNotAGroup(t *testing.T) {
 	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 		a, b := bubble.Client(t, c, "a"), bubble.Client(t, c, "b")
-		term := bubble.Must[*elect.Term](t)(elect.New(a, "workers", nil).Campaign(t.Context()))
+		term := bubble.Must[*elect.Term](t)(elect.New(a, "workers-members", nil).Campaign(t.Context()))
 		g := group.New(b, "workers", nil)
-		_, err := g.Join(t.Context())
-		bubble.Want(t, err, backend.ErrInvalid)
-		_, err = g.Members(t.Context())
-		bubble.Want(t, err, backend.ErrInvalid)
-		for _, err := range g.Follow(t.Context()) {
+		refused := func(err error) {
+			t.Helper()
 			bubble.Want(t, err, backend.ErrInvalid)
+			if err == nil || !strings.Contains(err.Error(), "line workers-members ") {
+				t.Errorf("%v does not name the line", err)
+			}
 		}
-		if n := len(c.Members("workers")); n != 1 {
+		_, err := g.Join(t.Context())
+		refused(err)
+		_, err = g.Members(t.Context())
+		refused(err)
+		for _, err := range g.Follow(t.Context()) {
+			refused(err)
+		}
+		if n := len(c.Members("workers-members")); n != 1 {
 			t.Errorf("%d stand in line, want the leader alone", n)
 		}
 		term.Resign(t.Context())
 
 		p := join(t, b, "member", "")
-		go elect.New(a, "workers", nil).Campaign(t.Context())
+		go elect.New(a, "workers-members", nil).Campaign(t.Context())
 		synctest.Wait()
 		expect(t, b, "member=")
-		if n := len(c.Members("workers")); n != 2 || p.Check() != nil {
+		if n := len(c.Members("workers-members")); n != 2 || p.Check() != nil {
 			t.Errorf("%d stand in line, want the member and a candidate that waits; %v", n, p.Check())
 		}
 	})
@@ -236,17 +243,20 @@ func TestNotAGroup(t *testing.T) {
 func TestArguments(t *testing.T) {
 	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 		b := bubble.Client(t, c, "a")
-		bad := group.New(b, "no//name", nil)
-		_, err := bad.Join(t.Context())
-		bubble.Want(t, err, backend.ErrInvalid)
-		_, err = bad.Members(t.Context())
-		bubble.Want(t, err, backend.ErrInvalid)
-		_, err = bad.Owners(t.Context())
-		bubble.Want(t, err, backend.ErrInvalid)
-		for _, err := range bad.Follow(t.Context()) {
+		for _, name := range []string{"no//name", "", "jobs/", "jobs/.."} { // with a suffix most would be names
+			bad := group.New(b, name, nil)
+			_, err := bad.Join(t.Context())
 			bubble.Want(t, err, backend.ErrInvalid)
+			_, err = bad.Members(t.Context())
+			bubble.Want(t, err, backend.ErrInvalid)
+			_, err = bad.Owners(t.Context())
+			bubble.Want(t, err, backend.ErrInvalid)
+			for _, err := range bad.Follow(t.Context()) {
+				bubble.Want(t, err, backend.ErrInvalid)
+				break
+			}
 		}
-		_, err = group.New(b, "workers", &group.Options{Margin: -1}).Join(t.Context())
+		_, err := group.New(b, "workers", &group.Options{Margin: -1}).Join(t.Context())
 		bubble.Want(t, err, backend.ErrInvalid)
 
 		p := join(t, b, "one", "")
@@ -288,7 +298,7 @@ func TestUnsupported(t *testing.T) {
 		_, err = group.New(b, "workers", nil).Owners(t.Context(), "x")
 		unsupported(err, "another coordinator")
 		leave(t, p)
-		if n := len(c.Members("workers")) + len(c.Members("workers-item-x")); n > 0 {
+		if n := len(c.Members("workers-members")) + len(c.Members("workers-item-x")); n > 0 {
 			t.Errorf("%d stand in line", n)
 		}
 	})

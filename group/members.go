@@ -32,11 +32,11 @@ type Member struct {
 // It fails with [backend.ErrInvalid] if only others stand in the line, such as the candidates of
 // an election.
 func (g *Group) Members(ctx context.Context) ([]Member, error) {
-	s, err := g.b.Session(ctx)
+	s, err := g.session(ctx)
 	if err != nil {
 		return nil, err
 	}
-	line, err := s.Line(ctx, g.name)
+	line, err := s.Line(ctx, g.line())
 	if err != nil {
 		return nil, err
 	}
@@ -149,19 +149,19 @@ func newest(line backend.Line) (position uint64) {
 // look returns the line, at once if it has not been seen before. Otherwise it waits for about a
 // session time for another state of it. A watch may die unseen: so it then reads the line.
 func (g *Group) look(ctx context.Context, seen state, j backoff.Jitter) (s backend.Session, line backend.Line, err error) {
-	if s, err = g.b.Session(ctx); err != nil {
+	if s, err = g.session(ctx); err != nil {
 		return s, line, err
 	}
 	changed := false
 	if seen.known {
 		err = again.ForAWhile(ctx, s, j, func(ctx context.Context) (err error) {
-			line, err = s.WatchLine(ctx, g.name, seen.line)
+			line, err = s.WatchLine(ctx, g.line(), seen.line)
 			changed = err == nil
 			return err
 		})
 	}
 	if err == nil && !changed {
-		line, err = s.Line(ctx, g.name)
+		line, err = s.Line(ctx, g.line())
 	}
 	return s, line, err
 }
@@ -171,8 +171,7 @@ func (g *Group) look(ctx context.Context, seen state, j backoff.Jitter) (s backe
 func (g *Group) present(line backend.Line) ([]backend.Member, error) {
 	present := slices.DeleteFunc(slices.Clone(line.Members), func(m backend.Member) bool { return !m.Shared })
 	if len(present) == 0 && len(line.Members) > 0 {
-		return nil, fmt.Errorf("group: %w group %s: its line is used for an election or a lock, in which %s stands; give the group a name that nothing else uses",
-			backend.ErrInvalid, g.name, line.Members[0].Key)
+		return nil, g.misused(fmt.Errorf("%s stands there", line.Members[0].Key))
 	}
 	return present, nil
 }

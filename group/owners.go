@@ -33,7 +33,7 @@ type Owner struct {
 // outlives the owner. The records of items that are used no longer stand below NAME-owners/ until
 // somebody deletes them.
 func (g *Group) Owners(ctx context.Context, items ...string) ([]Owner, error) {
-	s, err := g.b.Session(ctx)
+	s, err := g.session(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -26,7 +26,8 @@ type Mutex struct{ e *elect.Election }
 // talk to the coordinator. If the name or an option is not allowed, every call fails with
 // [backend.ErrInvalid]. The caller still has to close b.
 //
-// The lock and the election of the same name are the same: choose names that nothing else uses.
+// The lock, the [RWMutex] and the election of the same name are the same: they stand in one line.
+// No other recipe uses that line.
 func NewMutex(b backend.Backend, name string, o *Options) *Mutex {
 	return &Mutex{elect.New(b, name, o)}
 }

@@ -15,11 +15,12 @@ import (
 // A Semaphore is a process's handle on a lock that up to n processes hold at a time. It is safe
 // for concurrent use. Each call asks for a slot by itself.
 //
-// The holders stand together in the line with the semaphore's name: the first n of it hold a
-// slot. Those who wait stand in a second line, the name of which ends with -turn, and only the
-// first of them joins the line of the holders. So of those who wait one alone watches the holders, and
-// an exit wakes two: the one that gets the slot, and the one whose turn is next.
+// The holders stand together in the line NAME-slots: the first n of it hold a slot. Those who wait
+// stand in a second line, NAME-waiting, and only the first of them joins the line of the holders. So
+// of those who wait one alone watches the holders, and an exit wakes two: the one that gets the slot,
+// and the one whose turn is next.
 type Semaphore struct {
+	name         string
 	n            int
 	turns, slots *elect.Election
 }
@@ -28,16 +29,26 @@ type Semaphore struct {
 // processes must give the same n: with a larger one, a process also takes slots that the others
 // do not have. If n is less than 1, every call fails with [backend.ErrInvalid]. Where the backend
 // has no shared members, every call fails with [errors.ErrUnsupported].
+//
+// The semaphore has the lines NAME-slots and NAME-waiting: choose a NAME beside which nothing else
+// uses these. A [Mutex] called NAME is another lock.
 func NewSemaphore(b backend.Backend, name string, n int, o *Options) *Semaphore {
 	turn := new(Options)
 	if o != nil {
 		*turn = *o
 		turn.Trace = waitingAlone(o.Trace)
 	}
-	return &Semaphore{n, elect.New(b, name+"-turn", turn), elect.New(view.Of(b, func(s backend.Session) backend.Session {
+	s := &Semaphore{name: name, n: n}
+	s.turns = elect.New(b, s.waiting(), turn)
+	s.slots = elect.New(view.Of(b, func(s backend.Session) backend.Session {
 		return &slotSession{Session: shared(s), n: n}
-	}), name, o)}
+	}), s.holders(), o)
+	return s
 }
+
+// holders and waiting are the lines of the semaphore.
+func (s *Semaphore) holders() string { return s.name + "-slots" }
+func (s *Semaphore) waiting() string { return s.name + "-waiting" }
 
 // waitingAlone returns what passes on the steps of whoever waits for a turn: a turn is no slot.
 func waitingAlone(trace func(elect.Event)) func(elect.Event) {
@@ -49,7 +60,7 @@ func waitingAlone(trace func(elect.Event)) func(elect.Event) {
 }
 
 // Name returns the semaphore's name.
-func (s *Semaphore) Name() string { return s.slots.Name() }
+func (s *Semaphore) Name() string { return s.name }
 
 // Acquire blocks until this call holds a slot or ctx ends; see [Mutex.Lock]. Each slot that is
 // held has a token of its own, larger than those of the slots that were acquired before. So a
@@ -68,8 +79,11 @@ func (s *Semaphore) TryAcquire(ctx context.Context) (*Held, error) {
 // acquire takes its turn, and then a slot. The turn only keeps the line of the holders short. So
 // it does not matter if it is lost meanwhile.
 func (s *Semaphore) acquire(ctx context.Context, stand func(*elect.Election) (*Held, error)) (*Held, error) {
+	if err := backend.CheckName(s.name); err != nil {
+		return nil, fmt.Errorf("lock: semaphore: %w", err)
+	}
 	if s.n < 1 {
-		return nil, fmt.Errorf("lock: %w semaphore %s of %d slots: it needs one or more", backend.ErrInvalid, s.Name(), s.n)
+		return nil, fmt.Errorf("lock: %w semaphore %s of %d slots: it needs one or more", backend.ErrInvalid, s.name, s.n)
 	}
 	turn, err := stand(s.turns)
 	if err != nil {

@@ -138,7 +138,7 @@ func TestSemaphore(t *testing.T) {
 		_, err := lock.NewSemaphore(bubble.Client(t, c, "try"), "jobs", n, nil).TryAcquire(t.Context())
 		bubble.Want(t, err, lock.ErrLocked)
 		for held, left := []int{0, 1, 2}, all; left > 0; left-- {
-			if stand := standing(c, "jobs"); stand > n+1 {
+			if stand := standing(c, "jobs-slots"); stand > n+1 {
 				t.Fatalf("%d stand in the line of the holders", stand)
 			}
 			for i, a := range calls {
@@ -162,7 +162,7 @@ func TestSemaphore(t *testing.T) {
 				held = append(held, next)
 			}
 		}
-		for _, line := range []string{"jobs", "jobs-turn"} {
+		for _, line := range []string{"jobs-slots", "jobs-waiting"} {
 			if stand := standing(c, line); stand != 0 {
 				t.Errorf("%d stand in the line %s", stand, line)
 			}
@@ -212,6 +212,10 @@ func TestSemaphoreArguments(t *testing.T) {
 				t.Error(err)
 			}
 		}
+		for _, name := range []string{"", "jobs/", "jobs/.."} { // with a suffix they would be names
+			_, err := lock.NewSemaphore(bubble.Client(t, c, "a"), name, 2, nil).TryAcquire(t.Context())
+			bubble.Want(t, err, backend.ErrInvalid)
+		}
 	})
 }
 
@@ -227,7 +231,7 @@ func TestWithoutSharedMembers(t *testing.T) {
 		_, err = lock.NewSemaphore(b, "jobs", 2, nil).Acquire(t.Context())
 		bubble.Want(t, err, errors.ErrUnsupported)
 		bubble.Must[*lock.Held](t)(lock.NewMutex(b, "jobs", nil).Lock(t.Context())).Unlock(t.Context())
-		for _, line := range []string{"jobs", "jobs-turn"} {
+		for _, line := range []string{"jobs", "jobs-slots", "jobs-waiting"} {
 			if n := standing(c, line); n != 0 {
 				t.Errorf("%d stand in the line %s", n, line)
 			}

@@ -74,7 +74,7 @@ func TestPresenceLost(t *testing.T) {
 	folder := t.TempDir()
 	remove := func() {
 		t.Helper()
-		fifos, err := filepath.Glob(filepath.Join(folder, "web", "@n_*"))
+		fifos, err := filepath.Glob(filepath.Join(folder, "web-members", "@n_*"))
 		if err != nil || len(fifos) != 1 || os.Remove(fifos[0]) != nil {
 			t.Fatalf("removing %q, %v", fifos, err)
 		}
@@ -101,7 +101,7 @@ func TestPresenceLost(t *testing.T) {
 
 func TestGroupRefuses(t *testing.T) {
 	url := localURL(t)
-	start(t, "--url", url, "run", "reports", "--", "sleep", "1000").event("started")
+	start(t, "--url", url, "run", "reports-members", "--", "sleep", "1000").event("started")
 	for _, tt := range []struct{ args, says string }{
 		{"join reports", "used for an election or a lock"},
 		{"list reports", "used for an election or a lock"},

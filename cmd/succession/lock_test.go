@@ -22,7 +22,7 @@ func TestLockExitCodes(t *testing.T) {
 		{"free", []string{"other", "--", "sh", "-c", "exit 3"}, 3, `"code":3`},
 		{"free, tried", []string{"--try", "other", "--", "true"}, 0, `"resigned"`},
 		{"free, shared", []string{"--shared", "other", "--", "true"}, 0, `"resigned"`},
-		{"free, slots", []string{"--slots", "2", "other-slots", "--", "true"}, 0, `"resigned"`},
+		{"free, slots beside a lock of that name", []string{"--slots", "2", "jobs", "--", "true"}, 0, `"resigned"`},
 		{"held, tried", []string{"--try", "jobs", "--", "true"}, 1, "locked by another"},
 		{"held, tried by its short name", []string{"-n", "-E", "9", "jobs", "--", "true"}, 9, "locked by another"},
 		{"held, not waited for", []string{"--wait", "0", "jobs", "--", "true"}, 1, "locked by another"},

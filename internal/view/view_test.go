@@ -32,7 +32,7 @@ func TestHoldersAtRest(t *testing.T) {
 		"a lock together with others": {name, func(ctx context.Context, b *memory.Backend) (term, error) {
 			return lock.NewRWMutex(b, name, nil).RLock(ctx)
 		}},
-		"a slot": {name, func(ctx context.Context, b *memory.Backend) (term, error) {
+		"a slot": {name + "-slots", func(ctx context.Context, b *memory.Backend) (term, error) {
 			return lock.NewSemaphore(b, name, 2, nil).Acquire(ctx)
 		}},
 		"an item": {name + "-claims", func(ctx context.Context, b *memory.Backend) (term, error) {
@@ -42,10 +42,10 @@ func TestHoldersAtRest(t *testing.T) {
 			}
 			return q.Take(ctx)
 		}},
-		"a presence": {name, func(ctx context.Context, b *memory.Backend) (term, error) {
+		"a presence": {name + "-members", func(ctx context.Context, b *memory.Backend) (term, error) {
 			return group.New(b, name, nil).Join(ctx)
 		}},
-		"a place inside a barrier": {name, func(ctx context.Context, b *memory.Backend) (term, error) {
+		"a place inside a barrier": {name + "-arrivals", func(ctx context.Context, b *memory.Backend) (term, error) {
 			return barrier.NewDouble(b, name, 1, nil).Enter(ctx)
 		}},
 	} {

@@ -200,7 +200,7 @@ func TestLooks(t *testing.T) {
 	gallery(w)
 	for _, looks := range []string{"light", "dark"} {
 		for _, width := range []int64{1280, 400} {
-			for _, hash := range []string{"", "#/billing/invoices", "#/mails", "#/collectors"} {
+			for _, hash := range []string{"", "#/billing/invoices", "#/mails-items", "#/collectors-members"} {
 				t.Run(fmt.Sprintf("%s %d %s", looks, width, hash), func(t *testing.T) {
 					p := (&world{T: t, url: w.url}).open(hash, width, 900, theme(looks))
 					p.sees(text("count") + `.includes("elections, ")`)

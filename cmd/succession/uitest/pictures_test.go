@@ -77,7 +77,7 @@ func gallery(w *world) {
 	_, err = mails.Take(ctx)
 	must(err)
 
-	slots := lock.NewSemaphore(w.client("slots"), "render-slots", 2, &lock.Options{ID: "render-1"})
+	slots := lock.NewSemaphore(w.client("slots"), "render", 2, &lock.Options{ID: "render-1"})
 	for range 2 {
 		_, err := slots.Acquire(ctx)
 		must(err)
@@ -115,7 +115,7 @@ func TestPictures(t *testing.T) {
 	w.picture("light", "ui-light", "#/billing/invoices", 1280, 900)
 	w.picture("dark", "ui-dark", "#/billing/invoices", 1280, 900)
 	w.picture("light", "ui-narrow", "#/billing/invoices", 400, 860)
-	w.picture("light", "ui-queue", "#/mails", 1280, 480)
+	w.picture("light", "ui-queue", "#/mails-items", 1280, 480)
 	moving(t)
 }
 

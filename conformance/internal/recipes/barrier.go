@@ -24,6 +24,9 @@ func arrives(t *engine.Trial, c *engine.Client, n int) *arrival {
 	})
 }
 
+// arrivals is the client in the line of those who stand at the barrier.
+func arrivals(c *engine.Client) *engine.Client { return c.In(c.Election + "-arrivals") }
+
 func arrive(t *engine.Trial, c *engine.Client, what string, f func(context.Context, *arrival) error) *arrival {
 	a := &arrival{c: c}
 	var ctx context.Context
@@ -36,7 +39,7 @@ func arrive(t *engine.Trial, c *engine.Client, what string, f func(context.Conte
 func waiting(t *engine.Trial, n int, cs ...*engine.Client) (all []*arrival) {
 	for i, c := range cs {
 		all = append(all, arrives(t, c, n))
-		stands(t, c, i+1)
+		stands(t, arrivals(c), i+1)
 	}
 	stay(t, n, all...)
 	return all
@@ -58,16 +61,17 @@ func pass(t *engine.Trial, all ...*arrival) {
 
 var barrierRules = []engine.Rule{{
 	ID: "Barrier.opens", Title: "a barrier opens for n together",
-	Text:  "Two of three clients wait for a Barrier: neither passes. The third comes, and all pass soon. In the same way two more rounds pass, of clients that have passed and of late ones. In the end nobody stands in line. Meanwhile the first also waits for another Barrier, whose name begins alike, and does not pass.",
+	Text:  "Two of three clients wait for a Barrier: neither passes. The third comes, and all pass soon. In the same way two more rounds pass, of clients that have passed and of late ones. In the end nobody stands in line. Meanwhile the first also waits for another Barrier, whose line begins alike, and does not pass.",
 	Needs: []engine.Fault{engine.Shares, engine.Records},
 	Check: func(t *engine.Trial) {
 		cs := t.Clients(4)
-		other := arrives(t, cs[0].In(t.Name+"-x"), 3)
-		stands(t, cs[0].In(t.Name+"-x"), 1)
+		alike := cs[0].In(t.Name + "-arrivals-x")
+		other := arrives(t, alike, 3)
+		stands(t, arrivals(alike), 1)
 		for _, round := range [][]int{{0, 1, 2}, {3, 2, 1}, {1, 0, 3}} {
 			all := waiting(t, 3, cs[round[0]], cs[round[1]])
 			pass(t, append(all, arrives(t, cs[round[2]], 3))...)
-			cs[0].Shows(t.Soon())
+			arrivals(cs[0]).Shows(t.Soon())
 		}
 		stay(t, 3, other)
 	},
@@ -80,14 +84,14 @@ var barrierRules = []engine.Rule{{
 		all := waiting(t, 4, cs[:3]...)[2:]
 		cs[0].Inject(engine.Kill)
 		cs[1].Inject(engine.Kill)
-		t.Eventually(t.Crash()+t.Soon(), "one of three stands", func() bool { return len(cs[2].Members()) == 1 })
+		t.Eventually(t.Crash()+t.Soon(), "one of three stands", func() bool { return len(arrivals(cs[2]).Members()) == 1 })
 		all = append(all, arrives(t, cs[3], 4), arrives(t, cs[4], 4))
-		stands(t, cs[3], 3)
+		stands(t, arrivals(cs[3]), 3)
 		stay(t, 4, all...)
 		for _, a := range append(all, arrives(t, cs[5], 4)) {
 			a.Returns(t.Recheck() + t.Soon())
 		}
-		cs[2].Shows(t.Soon())
+		arrivals(cs[2]).Shows(t.Soon())
 	},
 }, {
 	ID: "Barrier.woken", Title: "a join and an exit do not wake all",
@@ -104,9 +108,9 @@ var barrierRules = []engine.Rule{{
 		silent(t, cs[1:5], func() {
 			for range 3 {
 				giveUp(all[5])
-				stands(t, cs[7], 5)
+				stands(t, arrivals(cs[7]), 5)
 				all[5] = arrives(t, cs[5], 8)
-				stands(t, cs[7], 6)
+				stands(t, arrivals(cs[7]), 6)
 			}
 		})
 		silent(t, cs[4:5], func() {
@@ -116,7 +120,7 @@ var barrierRules = []engine.Rule{{
 		})
 		all[1], all[2] = arrives(t, cs[1], 8), arrives(t, cs[2], 8)
 		pass(t, append(all, arrives(t, cs[6], 8), arrives(t, cs[7], 8))...)
-		cs[0].Shows(t.Soon())
+		arrivals(cs[0]).Shows(t.Soon())
 	},
 }, {
 	ID: "Barrier.cut", Title: "who was counted passes after its session",
@@ -127,10 +131,10 @@ var barrierRules = []engine.Rule{{
 		all := waiting(t, 3, cs[:2]...)
 		heal := cs[1].Inject(engine.Cut)
 		pass(t, all[0], arrives(t, cs[2], 3))
-		t.Eventually(t.Crash()+t.Soon(), "nobody stands in line", func() bool { return len(cs[0].Members()) == 0 })
+		t.Eventually(t.Crash()+t.Soon(), "nobody stands in line", func() bool { return len(arrivals(cs[0]).Members()) == 0 })
 		heal()
 		all[1].Returns(t.Recovery())
-		cs[0].Shows(t.Recovery())
+		arrivals(cs[0]).Shows(t.Recovery())
 		for _, c := range cs {
 			all = append(all, arrives(t, c, 3))
 		}
@@ -145,18 +149,18 @@ var barrierRules = []engine.Rule{{
 	Check: func(t *engine.Trial) {
 		cs := t.Clients(4)
 		all := waiting(t, 4, cs[:3]...)
-		stands(t, cs[3], 3)
-		before := cs[3].Members()
+		stands(t, arrivals(cs[3]), 3)
+		before := arrivals(cs[3]).Members()
 		cs[1].Inject(engine.Expire)
 		t.Eventually(2*t.Crash(), "the second stands in line again, behind the others", func() bool {
-			now := cs[3].Members()
+			now := arrivals(cs[3]).Members()
 			return len(now) == 3 && engine.Same(now[0], before[0]) && engine.Same(now[1], before[2]) && now[2].Position > before[2].Position
 		})
 		stay(t, 4, all...)
 		for _, a := range append(all, arrives(t, cs[3], 4)) {
 			a.Returns(t.Crash())
 		}
-		cs[0].Shows(t.Soon())
+		arrivals(cs[0]).Shows(t.Soon())
 	},
 }, {
 	ID: "Barrier.lost-answer", Title: "a lost answer neither opens a barrier nor keeps it shut",
@@ -167,7 +171,7 @@ var barrierRules = []engine.Rule{{
 		cs[0].Live()
 		cs[0].Inject(engine.LoseAnswer)
 		all := []*arrival{arrives(t, cs[0], 3)}
-		t.Eventually(2*t.Crash(), "the first stands in line", func() bool { return len(cs[1].Members()) > 0 })
+		t.Eventually(2*t.Crash(), "the first stands in line", func() bool { return len(arrivals(cs[1]).Members()) > 0 })
 		all = append(all, arrives(t, cs[1], 3))
 		t.Pass(t.Soon(), "in which it finds its place")
 		stay(t, 3, all...)
@@ -175,6 +179,6 @@ var barrierRules = []engine.Rule{{
 		for _, a := range append(all, arrives(t, cs[2], 3)) {
 			a.Returns(2*t.Crash(), nil)
 		}
-		cs[1].Settles()
+		arrivals(cs[1]).Settles()
 	},
 }}

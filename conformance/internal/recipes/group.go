@@ -268,7 +268,7 @@ var groupRules = []engine.Rule{{
 			call.Returns(2*t.Crash(), nil, backend.ErrUnavailable, context.DeadlineExceeded)
 		}
 		t.Want("Leave", c.Leave(t.Ctx))
-		watcher.Settles()
+		watcher.In(t.Name + "-members").Settles()
 		joins(t, watcher, "d") // deletes what others could not
 		if left := watcher.List(t.Name + "-values"); len(left) > 0 {
 			t.Fatalf("all have left, and values are left: %v", left)

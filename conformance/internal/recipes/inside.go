@@ -44,7 +44,7 @@ var insideRules = []engine.Rule{{
 		for i := range rounds {
 			for _, c := range cs[3*i:][:3] {
 				rounds[i] = append(rounds[i], enters(t, c, 3))
-				stands(t, c, 3*i+len(rounds[i]))
+				stands(t, arrivals(c), 3*i+len(rounds[i]))
 			}
 			pass(t, rounds[i]...)
 		}
@@ -56,7 +56,7 @@ var insideRules = []engine.Rule{{
 				k.Returns(t.Soon())
 			}
 		}
-		cs[0].Shows(t.Soon())
+		arrivals(cs[0]).Shows(t.Soon())
 	},
 }, {
 	ID: "Barrier.died", Title: "who dies inside has left",
@@ -70,7 +70,7 @@ var insideRules = []engine.Rule{{
 		for _, k := range []*engine.Call{one, two} {
 			k.Returns(t.Crash() + t.Recheck() + t.Soon())
 		}
-		cs[0].Shows(t.Soon())
+		arrivals(cs[0]).Shows(t.Soon())
 	},
 }, {
 	ID: "Barrier.leave-cut", Title: "who is cut off inside knows before the others take it for having left",
@@ -88,7 +88,7 @@ var insideRules = []engine.Rule{{
 		two.Returns(t.Crash() + t.Recheck() + t.Soon())
 		heal()
 		all[1].leaves(t).Returns(t.Recovery())
-		cs[0].Shows(t.Soon())
+		arrivals(cs[0]).Shows(t.Soon())
 	},
 }, {
 	ID: "Barrier.leave-expired", Title: "whose session has ended has left",
@@ -103,7 +103,7 @@ var insideRules = []engine.Rule{{
 		for _, k := range []*engine.Call{all[0].leaves(t), all[1].leaves(t), all[2].leaves(t)} {
 			k.Returns(t.Crash() + t.Recheck() + t.Soon())
 		}
-		cs[0].Shows(t.Soon())
+		arrivals(cs[0]).Shows(t.Soon())
 	},
 }, {
 	ID: "Barrier.leave-lost-answer", Title: "a lost answer keeps nobody inside",
@@ -112,7 +112,7 @@ var insideRules = []engine.Rule{{
 	Check: func(t *engine.Trial) {
 		cs := t.Clients(3)
 		all := []*arrival{enters(t, cs[0], 3)}
-		stands(t, cs[0], 1)
+		stands(t, arrivals(cs[0]), 1)
 		cs[1].Live()
 		cs[1].Inject(engine.LoseAnswer)
 		all = append(all, enters(t, cs[1], 3), enters(t, cs[2], 3))
@@ -123,6 +123,6 @@ var insideRules = []engine.Rule{{
 		for _, k := range []*engine.Call{all[1].leaves(t), all[0].leaves(t), all[2].leaves(t)} {
 			k.Returns(2*t.Crash() + t.Recheck())
 		}
-		cs[0].Settles()
+		arrivals(cs[0]).Settles()
 	},
 }}

@@ -15,15 +15,17 @@ func acquires(t *engine.Trial, c *engine.Client, n int) *asking {
 	return asks(t, c, "Acquire", lock.NewSemaphore(c, t.Name, n, options(t, c)).Acquire)
 }
 
-// turns is the client in the line of those who wait for their turn.
-func turns(t *engine.Trial, c *engine.Client) *engine.Client { return c.In(t.Name + "-turn") }
+// slots is the client in the line of those who hold a slot, and turns in that of those who wait for
+// their turn.
+func slots(t *engine.Trial, c *engine.Client) *engine.Client { return c.In(t.Name + "-slots") }
+func turns(t *engine.Trial, c *engine.Client) *engine.Client { return c.In(t.Name + "-waiting") }
 
 // fills has the clients ask for n slots one after the other. The first n hold one; the next stands
 // behind them, and the others wait for its turn to be over.
 func fills(t *engine.Trial, n int, cs ...*engine.Client) (all []*asking) {
 	for i, c := range cs {
 		all = append(all, acquires(t, c, n))
-		stands(t, c, min(i, n)+1)
+		stands(t, slots(t, c), min(i, n)+1)
 		stands(t, turns(t, c), max(0, i-n+1))
 		if i < n {
 			all[i].holds(t.Soon())
@@ -51,7 +53,7 @@ var slotRules = []engine.Rule{{
 		for _, call := range calls {
 			call.Returns(t.Limit())
 		}
-		cs[0].Shows(t.Soon())
+		slots(t, cs[0]).Shows(t.Soon())
 		turns(t, cs[0]).Shows(t.Soon())
 		all := fills(t, 2, cs[:3]...)
 		all[2].waits(t)
@@ -73,7 +75,7 @@ var slotRules = []engine.Rule{{
 			for i, leaves := range []int{0, 2, 3} {
 				unlocks(t, all[leaves].held)
 				all[2+i].holds(t.Soon())
-				stands(t, cs[0], 3)
+				stands(t, slots(t, cs[0]), 3)
 				stands(t, turns(t, cs[0]), 5-i)
 			}
 			t.Pass(t.TTL/20, "in which others might be woken")
@@ -83,7 +85,7 @@ var slotRules = []engine.Rule{{
 		for _, a := range all[5:] {
 			unlocks(t, a.holds(t.Soon()))
 		}
-		cs[0].Shows(t.Soon())
+		slots(t, cs[0]).Shows(t.Soon())
 	},
 }, {
 	ID: "Lock.slots-crash", Title: "the slot of a holder that crashes is handed on",
@@ -101,7 +103,7 @@ var slotRules = []engine.Rule{{
 		t.Want("Check of the other holder", all[1].held.Check())
 		unlocks(t, all[1].held)
 		unlocks(t, h)
-		cs[1].Shows(t.Soon())
+		slots(t, cs[1]).Shows(t.Soon())
 	},
 }, {
 	ID: "Lock.slots-cut", Title: "a holder of a slot that is cut off knows before another has the slot",
@@ -137,7 +139,7 @@ var slotRules = []engine.Rule{{
 		h := all[2].holds(t.Crash())
 		unlocks(t, old)
 		again := acquires(t, cs[0], 2)
-		stands(t, cs[1], 3)
+		stands(t, slots(t, cs[1]), 3)
 		again.waits(t)
 		unlocks(t, all[1].held)
 		now := again.holds(t.Soon())
@@ -165,7 +167,7 @@ var slotRules = []engine.Rule{{
 		h := third.holds(2 * t.Crash())
 		cs[2].Inject(engine.LoseAnswer)
 		t.Go(cs[2].Name+": Unlock", func() error { return h.Unlock(t.Ctx) }).Returns(2*t.Crash(), nil, backend.ErrUnavailable, context.DeadlineExceeded)
-		cs[0].Settles()
+		slots(t, cs[0]).Settles()
 		turns(t, cs[0]).Shows(engine.Now)
 	},
 }, {

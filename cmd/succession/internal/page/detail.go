@@ -17,6 +17,7 @@ import (
 // what has changed.
 type detail struct {
 	Name      string    `json:"name"`
+	Line      string    `json:"line"` // as in its row
 	Kind      kind      `json:"kind"`
 	Leader    *leader   `json:"leader,omitempty"` // nil if nobody leads
 	State     string    `json:"state,omitempty"`
@@ -109,24 +110,24 @@ func number(n uint64) string {
 }
 
 // describe returns the detail of what has these lines.
-func (o *observer) describe(ctx context.Context, k kind, lines map[string]backend.Line, parts map[string]head) (*detail, error) {
-	d := &detail{Name: o.name, Kind: k, Tables: []table{}}
+func (o *observer) describe(ctx context.Context, r recipe, lines map[string]backend.Line, parts map[string]head) (*detail, error) {
+	d := &detail{Name: r.name, Line: o.line, Kind: r.kind, Tables: []table{}}
 	b := still(o.w.b, lines)
-	switch k {
+	switch r.kind {
 	case kindQueue:
-		return d, o.queue(ctx, d, b)
+		return d, d.queue(ctx, b)
 	case kindGroup:
-		return d, o.group(ctx, d, b, parts)
+		return d, d.group(ctx, b, parts)
 	}
-	l := lines[o.name]
-	all, err := elect.New(b, o.name, nil).Line(ctx)
+	l := lines[o.line]
+	all, err := elect.New(b, o.line, nil).Line(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if k != kindElection {
-		d.Tables = append(d.Tables, presentTable(k, l.Members, all))
-		if turn, ok := lines[o.name+turnSuffix]; ok {
-			return d, o.line(ctx, d, b, "Waiting for a slot", turn)
+	if r.kind != kindElection {
+		d.Tables = append(d.Tables, presentTable(r.kind, l.Members, all))
+		if r.kind == kindSemaphore {
+			return d, d.waiting(ctx, b, "Waiting for a slot", r.name+waitingSuffix)
 		}
 		return d, nil
 	}
@@ -137,14 +138,22 @@ func (o *observer) describe(ctx context.Context, k kind, lines map[string]backen
 	}
 	d.State, d.Mood = stateOf(first, l.Header)
 	d.Tables = append(d.Tables, lineTable("Line", "Nobody stands in line.", l.Members, all, l.Header))
-	d.Terms, d.Gaps, d.Since = o.w.past.terms(o.name)
+	d.Terms, d.Gaps, d.Since = o.w.past.terms(o.line)
 	d.Migration, err = o.migration(ctx, l.Header)
 	return d, err
 }
 
-// line adds the table of a second line.
-func (o *observer) line(ctx context.Context, d *detail, b backend.Backend, title string, l backend.Line) error {
-	all, err := candidates(ctx, b, o.name, l)
+// waiting adds the table of those who wait in a second line.
+func (d *detail) waiting(ctx context.Context, b backend.Backend, title, line string) error {
+	s, err := b.Session(ctx)
+	if err != nil {
+		return err
+	}
+	l, err := s.Line(ctx, line)
+	if err != nil {
+		return err
+	}
+	all, err := candidates(ctx, b, line, l)
 	if err != nil {
 		return err
 	}
@@ -155,8 +164,8 @@ func (o *observer) line(ctx context.Context, d *detail, b backend.Backend, title
 	return nil
 }
 
-func (o *observer) queue(ctx context.Context, d *detail, b backend.Backend) error {
-	entries, err := queue.New(b, o.name, nil).List(ctx)
+func (d *detail) queue(ctx context.Context, b backend.Backend) error {
+	entries, err := queue.New(b, d.Name, nil).List(ctx)
 	if err != nil {
 		return err
 	}
@@ -165,19 +174,11 @@ func (o *observer) queue(ctx context.Context, d *detail, b backend.Backend) erro
 		t.Rows = append(t.Rows, []string{strconv.Itoa(i + 1), e.Value, e.Taker, number(e.Token), e.ID})
 	}
 	d.Tables = append(d.Tables, t)
-	s, err := b.Session(ctx)
-	if err != nil {
-		return err
-	}
-	turn, err := s.Line(ctx, o.name+turnSuffix)
-	if err != nil {
-		return err
-	}
-	return o.line(ctx, d, b, "Waiting for an item", turn)
+	return d.waiting(ctx, b, "Waiting for an item", d.Name+turnSuffix)
 }
 
-func (o *observer) group(ctx context.Context, d *detail, b backend.Backend, parts map[string]head) error {
-	members, err := group.New(b, o.name, nil).Members(ctx)
+func (d *detail) group(ctx context.Context, b backend.Backend, parts map[string]head) error {
+	members, err := group.New(b, d.Name, nil).Members(ctx)
 	if err != nil {
 		return err
 	}
@@ -188,7 +189,7 @@ func (o *observer) group(ctx context.Context, d *detail, b backend.Backend, part
 	d.Tables = append(d.Tables, t)
 	owned := table{Title: "Items", Empty: "Nobody owns an item.", Columns: []column{{Title: "Item"}, {Title: "Owner"}, tokenColumn, {Title: "Election", Is: "code", Wide: true}}}
 	for _, line := range sortedKeys(parts) {
-		item, ok := strings.CutPrefix(line, o.name+itemInfix)
+		item, ok := strings.CutPrefix(line, d.Name+itemInfix)
 		if !ok {
 			continue
 		}
@@ -206,7 +207,7 @@ func (o *observer) group(ctx context.Context, d *detail, b backend.Backend, part
 // migration returns how far a migration of the election is; nil if there is none.
 func (o *observer) migration(ctx context.Context, h backend.Header) (*progress, error) {
 	if b, ok := o.w.b.(*migrate.Backend); ok {
-		s, err := b.Status(ctx, o.name)
+		s, err := b.Status(ctx, o.line)
 		if err != nil {
 			return nil, err
 		}
@@ -220,5 +221,5 @@ func (o *observer) migration(ctx context.Context, h backend.Header) (*progress, 
 		return &progress{Phase: "sealed", To: h.Sealed, Blocks: []string{}, Next: "look at it there"}, nil
 	}
 	return &progress{Phase: m.Step, ID: m.ID, From: m.From, To: m.To, Blocks: []string{},
-		Next: fmt.Sprintf("to see what blocks it, start this page with the URL of both coordinators, or: succession migrate status --from %s --to %s %s", m.From, m.To, o.name)}, nil
+		Next: fmt.Sprintf("to see what blocks it, start this page with the URL of both coordinators, or: succession migrate status --from %s --to %s %s", m.From, m.To, o.line)}, nil
 }

@@ -27,7 +27,7 @@ const (
 // for concurrent use.
 type observer struct {
 	w    *watcher
-	name string
+	line string // of the row
 	runs *shared
 
 	mu    sync.Mutex
@@ -39,8 +39,8 @@ type observer struct {
 	seq   uint64                  // of json; 0 before the first
 }
 
-func newObserver(w *watcher, name string) *observer {
-	o := &observer{w: w, name: name, errs: make(map[string]error)}
+func newObserver(w *watcher, line string) *observer {
+	o := &observer{w: w, line: line, errs: make(map[string]error)}
 	o.runs = &shared{run: o.run, on: w.tasks}
 	return o
 }
@@ -61,43 +61,30 @@ func (o *observer) run(ctx context.Context) {
 	o.lines = make(map[string]backend.Line) // those of an earlier run are old
 	o.mu.Unlock()
 	for ctx.Err() == nil {
-		k, parts := o.w.kindOf(o.name)
-		o.as(ctx, k, o.watched(k, parts))
+		r, _ := o.w.rowAt(o.line)
+		o.as(ctx, r)
 	}
 }
 
-// watched returns the lines to follow. Of a group the items are not watched: the watcher reads their
-// heads.
-func (o *observer) watched(k kind, parts map[string]head) []string {
-	switch k {
-	case kindQueue:
-		return []string{o.name + itemsSuffix, o.name + claimsSuffix, o.name + turnSuffix}
-	case kindLock:
-		if _, ok := parts[o.name+turnSuffix]; ok {
-			return []string{o.name, o.name + turnSuffix}
-		}
-	}
-	return []string{o.name}
-}
-
-// as follows the lines, until ctx ends or the name turns out to be of another kind.
-func (o *observer) as(ctx context.Context, k kind, lines []string) {
+// as follows the lines of a recipe, until ctx ends or they turn out to be another's. Of a group the
+// items are not followed: the watcher reads their heads.
+func (o *observer) as(ctx context.Context, r recipe) {
 	ctx, cancel := context.WithCancel(ctx)
 	var following sync.WaitGroup
 	defer following.Wait()
 	defer cancel()
-	for _, line := range lines {
+	for _, line := range r.lines() {
 		following.Go(func() { o.follow(ctx, line) })
 	}
 	tick := time.NewTicker(relook)
 	defer tick.Stop()
 	for {
 		changed := o.moved.next()
-		now, parts := o.w.kindOf(o.name)
-		if now != k || !slices.Equal(o.watched(now, parts), lines) {
+		now, parts := o.w.rowAt(o.line)
+		if now != r {
 			return
 		}
-		o.publish(ctx, k, lines, parts)
+		o.publish(ctx, r, parts)
 		select {
 		case <-changed:
 			if backoff.Sleep(ctx, calm) != nil {
@@ -111,12 +98,12 @@ func (o *observer) as(ctx context.Context, k kind, lines []string) {
 }
 
 // publish makes a detail of the lines, if all have been read.
-func (o *observer) publish(ctx context.Context, k kind, lines []string, parts map[string]head) {
+func (o *observer) publish(ctx context.Context, r recipe, parts map[string]head) {
 	o.mu.Lock()
 	read, last := make(map[string]backend.Line), o.last
 	var errs []error
 	missing := false
-	for _, line := range lines {
+	for _, line := range r.lines() {
 		errs = append(errs, o.errs[line])
 		l, ok := o.lines[line]
 		read[line] = l
@@ -128,14 +115,14 @@ func (o *observer) publish(ctx context.Context, k kind, lines []string, parts ma
 		return
 	}
 	if err == nil {
-		d, err = within(ctx, func(ctx context.Context) (*detail, error) { return o.describe(ctx, k, read, parts) })
+		d, err = within(ctx, func(ctx context.Context) (*detail, error) { return o.describe(ctx, r, read, parts) })
 	}
 	if ctx.Err() != nil {
 		return
 	}
 	if err != nil { // the last that is known stays
 		d = &last
-		d.Name, d.Kind, d.Error = o.name, k, err.Error()
+		d.Name, d.Line, d.Kind, d.Error = r.name, o.line, r.kind, err.Error()
 	}
 	for i := range d.Tables {
 		if d.Tables[i].Rows == nil {

@@ -6,19 +6,23 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
 
+	"github.com/succession-dev/succession/barrier"
 	"github.com/succession-dev/succession/cmd/succession/internal/page"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/group"
+	"github.com/succession-dev/succession/lock"
 	"github.com/succession-dev/succession/memory"
 	"github.com/succession-dev/succession/queue"
 )
@@ -42,7 +46,7 @@ func inBubble(t *testing.T, o page.Options, f func(t *testing.T, c *memory.Coord
 
 // A row and a detail are what a page is told, as far as tests look at it.
 type (
-	row    struct{ Name, Kind, Who, Token, State, Mood string }
+	row    struct{ Name, Line, Kind, Who, Token, State, Mood string }
 	detail struct {
 		Name, Kind, State, Error string
 		Leader                   *struct{ ID, Value, Token string }
@@ -68,7 +72,7 @@ type visitor struct {
 	t      *testing.T
 	events chan [2]string // name and data
 	leave  context.CancelFunc
-	rows   map[string]row
+	rows   map[string]row // by line
 	ready  bool
 	err    string
 	detail detail
@@ -166,7 +170,7 @@ func (v *visitor) takes(e [2]string) {
 		clear(v.rows)
 	}
 	for _, r := range l.Rows {
-		v.rows[r.Name] = r
+		v.rows[r.Line] = r
 	}
 	v.ready, v.err = l.Ready, l.Error
 }
@@ -296,13 +300,14 @@ func TestNoHerd(t *testing.T) {
 	})
 }
 
-// Recipes are one row, whatever lines they have, and show what these say together.
+// Recipes are one row, whatever lines they have, and show what these say together. So they do if all
+// have one name.
 func TestRecipes(t *testing.T) {
 	inBubble(t, page.Options{}, func(t *testing.T, c *memory.Coordinator, s *page.Server) {
 		b := c.Client("recipes")
 		defer b.Close()
 		q := queue.New(b, "mails", &queue.Options{Options: elect.Options{ID: "sender"}})
-		g := group.New(b, "collectors", &group.Options{ID: "web-1", Value: "idle"})
+		g := group.New(b, "mails", &group.Options{ID: "web-1", Value: "idle"})
 		for _, item := range []string{"first", "second"} {
 			if err := q.Put(t.Context(), item); err != nil {
 				t.Fatal(err)
@@ -317,33 +322,69 @@ func TestRecipes(t *testing.T) {
 			t.Fatal(err)
 		}
 		ctx, stop := context.WithCancel(t.Context())
-		assigned := make(chan struct{})
-		go func() {
-			defer close(assigned)
+		var running sync.WaitGroup
+		running.Go(func() {
 			present.Assign(ctx, []string{"disk"}, func(ctx context.Context, _ string, _ *elect.Term) error {
 				<-ctx.Done()
 				return nil
 			})
-		}()
-		v := visit(t, s, "mails")
+		})
+		candidate(t, c, "mails", "leader")
+		for _, name := range []string{"some-members", "some-waiting"} { // nothing else says that these are of a recipe
+			candidate(t, c, name, "leader")
+		}
+		for _, id := range []string{"holder", "waiter"} {
+			running.Go(func() {
+				if held, err := lock.NewSemaphore(b, "mails", 1, &lock.Options{ID: id}).Acquire(ctx); err == nil {
+					<-ctx.Done()
+					held.Unlock(t.Context())
+				}
+			})
+			running.Go(func() { barrier.New(b, "mails", 3, &elect.Options{ID: id}).Wait(ctx) })
+			synctest.Wait()
+		}
+
+		v := visit(t, s, "mails-items")
 		v.sees("the queue", func() bool { return slices.Equal(v.table("Items", 2), []string{"sender", ""}) })
+		want := map[string]row{
+			"mails":          {"mails", "mails", "election", "leader", "", "leads", "good"},
+			"mails-arrivals": {"mails", "mails-arrivals", "barrier", "", "", "present", "quiet"},
+			"mails-items":    {"mails", "mails-items", "queue", "", "", "1 taken, 0 wait", "quiet"},
+			"mails-members":  {"mails", "mails-members", "group", "", "", "present", "quiet"},
+			"mails-slots":    {"mails", "mails-slots", "semaphore", "", "", "1 wait", "quiet"},
+			"some-members":   {"some-members", "some-members", "election", "leader", "", "leads", "good"},
+			"some-waiting":   {"some-waiting", "some-waiting", "election", "leader", "", "leads", "good"},
+		}
 		v.sees("one row for each", func() bool {
-			return len(v.rows) == 2 && v.rows["mails"].Kind == "queue" && v.rows["mails"].State == "1 taken, 0 wait" && v.rows["collectors"].Kind == "group"
+			rows := maps.Clone(v.rows)
+			for line, r := range rows {
+				r.Token = ""
+				rows[line] = r
+			}
+			return maps.Equal(rows, want)
 		})
 		if err := taken.Done(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		v.sees("that an item was confirmed", func() bool { return slices.Equal(v.table("Items", 1), []string{"second"}) })
-		v = visit(t, s, "collectors")
+		v = visit(t, s, "mails")
+		v.sees("the election", func() bool { return slices.Equal(v.table("Line", 1), []string{"leader"}) })
+		v = visit(t, s, "mails-slots")
+		v.sees("the semaphore", func() bool {
+			return slices.Equal(v.table("Present", 1), []string{"holder", "waiter"}) && slices.Equal(v.table("Waiting for a slot", 1), []string{"waiter"})
+		})
+		v = visit(t, s, "mails-arrivals")
+		v.sees("the barrier", func() bool { return slices.Equal(v.table("Present", 1), []string{"holder", "waiter"}) })
+		v = visit(t, s, "mails-members")
 		v.sees("the group", func() bool {
-			return slices.Equal(v.table("Present", 3), []string{"idle"}) && slices.Equal(v.table("Items", 1), []string{"web-1"})
+			return v.detail.Name == "mails" && slices.Equal(v.table("Present", 3), []string{"idle"}) && slices.Equal(v.table("Items", 1), []string{"web-1"})
 		})
 		if err := present.Set(t.Context(), "busy"); err != nil {
 			t.Fatal(err)
 		}
 		v.sees("a new value", func() bool { return slices.Equal(v.table("Present", 3), []string{"busy"}) })
 		stop()
-		<-assigned
+		running.Wait()
 		present.Leave(t.Context())
 	})
 }

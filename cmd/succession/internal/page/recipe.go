@@ -2,6 +2,7 @@ package page
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,23 +14,62 @@ import (
 type kind string
 
 const (
-	kindElection kind = "election" // also a mutex: the lines are the same
-	kindLock     kind = "lock"     // a semaphore, or a lock for readers and writers
-	kindGroup    kind = "group"
-	kindQueue    kind = "queue"
-	kindBarrier  kind = "barrier"
-	kindShared   kind = "shared" // those who stand are shared members, and nothing says of what
-	kindItems    kind = "items"  // pinned members of which nothing says what they are
+	kindElection  kind = "election" // also a mutex: the lines are the same
+	kindSemaphore kind = "semaphore"
+	kindGroup     kind = "group"
+	kindQueue     kind = "queue"
+	kindBarrier   kind = "barrier"
+	kindShared    kind = "shared" // those who stand are shared members, and nothing says of what
+	kindItems     kind = "items"  // pinned members of which nothing says what they are
 )
 
-// How the lines of recipes are named; see the packages queue, lock, group and migrate.
+// How the lines of recipes are named; see the packages queue, lock, group, barrier and migrate.
 const (
-	itemsSuffix  = "-items"
-	claimsSuffix = "-claims"
-	turnSuffix   = "-turn"
-	itemInfix    = "-item-"
-	marksSuffix  = ".migrate-both"
+	itemsSuffix    = "-items"
+	claimsSuffix   = "-claims"
+	turnSuffix     = "-turn"
+	slotsSuffix    = "-slots"
+	waitingSuffix  = "-waiting"
+	membersSuffix  = "-members"
+	itemInfix      = "-item-"
+	arrivalsSuffix = "-arrivals"
+	marksSuffix    = ".migrate-both"
 )
+
+// suffixes are those of the lines of recipes. The row of a recipe has the name of its first line as
+// its address.
+var suffixes = map[kind][]string{
+	kindQueue:     {itemsSuffix, claimsSuffix, turnSuffix},
+	kindSemaphore: {slotsSuffix, waitingSuffix},
+	kindGroup:     {membersSuffix},
+	kindBarrier:   {arrivalsSuffix},
+}
+
+// A recipe is what is a row: one of several lines, or a line of its own.
+type recipe struct {
+	kind kind
+	name string
+}
+
+// lines returns the lines of the recipe, but for the items of a group.
+func (r recipe) lines() (all []string) {
+	for _, suffix := range suffixes[r.kind] {
+		all = append(all, r.name+suffix)
+	}
+	if len(all) == 0 {
+		all = []string{r.name}
+	}
+	return all
+}
+
+// stands reports whether one of the lines looks as it does in a recipe, and not in an election: it
+// has shared members, or items.
+func (r recipe) stands(heads map[string]*head) bool {
+	return slices.ContainsFunc(r.lines(), func(line string) bool {
+		h := heads[line]
+		return h != nil && (h.shared || h.pinned && strings.HasSuffix(line, itemsSuffix))
+	})
+}
 
 // A head is what was read last of one line: its first member and its header.
 type head struct {
@@ -41,7 +81,7 @@ type head struct {
 	at     time.Time // when somebody stood in it last
 
 	// What the first member looked like, and what the one before it did if nobody stands.
-	shared, pinned, barrier bool
+	shared, pinned bool
 }
 
 // note takes the newest first member.
@@ -51,95 +91,74 @@ func (h *head) note(l backend.Line, leader elect.Leader) {
 		return
 	}
 	m := l.Members[0]
-	h.shared, h.barrier = m.Shared, strings.HasPrefix(leader.Value, "barrier of ")
+	h.shared = m.Shared
 	h.pinned = m.Pinned && l.Header.Sealed == "" && l.Header.Migration == (backend.Migration{})
 }
 
 // fold makes one row of the lines of each recipe.
 func fold(heads map[string]*head) map[string]row {
 	rows := make(map[string]row, len(heads))
-	for name, h := range heads {
-		switch owner, k := ownerOf(name, heads); {
-		case k != kindElection:
-			rows[owner] = recipeRow(owner, k, heads)
-		case strings.HasSuffix(name, marksSuffix): // only says who knows both coordinators
+	for line, h := range heads {
+		switch r := recipeOf(line, heads); {
+		case strings.HasSuffix(line, marksSuffix): // only says who knows both coordinators
+		case r.kind == kindElection:
+			rows[line] = rowOf(line, h)
 		default:
-			if _, made := rows[name]; !made {
-				rows[name] = rowOf(name, h)
-			}
+			row := r.row(heads)
+			rows[row.Line] = row
 		}
 	}
 	return rows
 }
 
-// ownerOf returns the recipe that a line belongs to, by the names and the looks of the lines; the
-// kind is election for a line of its own.
-func ownerOf(name string, heads map[string]*head) (owner string, k kind) {
-	if x, ok := strings.CutSuffix(name, itemsSuffix); ok && heads[name].pinned {
-		return x, kindQueue
-	}
-	if x, ok := strings.CutSuffix(name, claimsSuffix); ok && heads[name].shared {
-		return x, kindQueue
-	}
-	if x, ok := strings.CutSuffix(name, turnSuffix); ok {
-		if h := heads[x]; h != nil && h.shared {
-			return x, kindLock
-		}
-		if h := heads[x+itemsSuffix]; h != nil && h.pinned || heads[x+claimsSuffix] != nil {
-			return x, kindQueue
+// recipeOf returns the recipe that a line belongs to, by its name and the looks of the recipe's lines;
+// the kind is election for a line of its own.
+func recipeOf(line string, heads map[string]*head) recipe {
+	for k, all := range suffixes {
+		for _, suffix := range all {
+			if name, ok := strings.CutSuffix(line, suffix); ok && (recipe{k, name}).stands(heads) {
+				return recipe{k, name}
+			}
 		}
 	}
-	for at, rest := 0, name; ; {
-		i := strings.Index(rest, itemInfix)
-		if i < 0 {
-			break
+	for at := range line { // a name and an item may have the infix too
+		if r := (recipe{kindGroup, line[:at]}); strings.HasPrefix(line[at:], itemInfix) && r.stands(heads) {
+			return r
 		}
-		at += i
-		if h := heads[name[:at]]; h != nil && h.shared {
-			return name[:at], kindGroup
-		}
-		at += len(itemInfix)
-		rest = name[at:]
 	}
-	return name, kindElection
+	return recipe{kindElection, line}
 }
 
-// recipeRow returns the row of a recipe of several lines.
-func recipeRow(name string, k kind, heads map[string]*head) row {
-	r := row{Name: name, Kind: k, Mood: quiet}
-	stand := func(line string) int {
-		if h := heads[line]; h != nil {
+// row returns the row of a recipe that has lines of its own.
+func (r recipe) row(heads map[string]*head) row {
+	lines := r.lines()
+	stand := func(i int) int {
+		if h := heads[lines[i]]; h != nil {
 			return h.stand
 		}
 		return 0
 	}
-	switch k {
+	out := row{Name: r.name, Line: lines[0], Kind: r.kind, Stand: stand(0), State: "present", Mood: quiet}
+	switch r.kind {
 	case kindQueue:
-		r.Stand = stand(name + itemsSuffix)
-		r.State = fmt.Sprintf("%d taken, %d wait", stand(name+claimsSuffix), stand(name+turnSuffix))
-	case kindLock:
-		r.Stand = stand(name)
-		r.State = fmt.Sprintf("%d wait", stand(name+turnSuffix))
-	case kindGroup:
-		r.Stand = stand(name)
-		r.State = "present"
+		out.State = fmt.Sprintf("%d taken, %d wait", stand(1), stand(2))
+	case kindSemaphore:
+		out.State = fmt.Sprintf("%d wait", stand(1))
 	}
-	if h := heads[name]; h != nil && h.err != nil {
-		r.State, r.Mood = h.err.Error(), bad
+	if h := heads[lines[0]]; h != nil && h.err != nil {
+		out.State, out.Mood = h.err.Error(), bad
 	}
-	return r
+	return out
 }
 
 // rowOf returns the row of one line.
 func rowOf(name string, h *head) row {
-	r := row{Name: name, Kind: kindElection, Stand: h.stand, Mood: quiet}
+	r := row{Name: name, Line: name, Kind: kindElection, Stand: h.stand, Mood: quiet}
 	switch {
 	case h.err != nil:
 		r.State, r.Mood = h.err.Error(), bad
 	case !h.read:
 		r.State = "being read"
-	case h.barrier:
-		r.Kind, r.State = kindBarrier, "present"
 	case h.shared:
 		r.Kind, r.State = kindShared, "present"
 	case h.pinned:

@@ -13,6 +13,7 @@ const (
 // A row is one election, or one recipe, in the list.
 type row struct {
 	Name  string `json:"name"`
+	Line  string `json:"line"` // tells rows of one name apart; the address of the detail
 	Kind  kind   `json:"kind"`
 	Who   string `json:"who,omitempty"` // leads
 	Token uint64 `json:"token,omitempty,string"`

@@ -21,11 +21,11 @@ const (
 )
 
 // events is the stream of a page: events "list" with what has changed in the list, and "detail" with
-// the election that the page shows, if the parameter show names one.
+// what the page shows, if the parameter show has the line of a row.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) {
-	name := r.URL.Query().Get("show")
-	if name != "" {
-		if err := backend.CheckName(name); err != nil {
+	line := r.URL.Query().Get("show")
+	if line != "" {
+		if err := backend.CheckName(line); err != nil {
 			refuse(w, http.StatusBadRequest, err)
 			return
 		}
@@ -33,9 +33,9 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	defer s.w.looks.need()()
 	var o *observer
-	if name != "" {
+	if line != "" {
 		var release func()
-		o, release = s.w.observe(name)
+		o, release = s.w.observe(line)
 		defer release()
 	}
 	out := stream{http.NewResponseController(w), w}

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -277,7 +278,9 @@ func (w *watcher) list(after uint64) (list, uint64) {
 			l.Rows = append(l.Rows, r.row)
 		}
 	}
-	slices.SortFunc(l.Rows, func(a, b row) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(l.Rows, func(a, b row) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Line, b.Line))
+	})
 	if w.err != nil {
 		l.Error, l.Since = w.err.Error(), w.since.UnixMilli()
 	}
@@ -303,40 +306,38 @@ func (w *watcher) refold() {
 	}
 }
 
-// kindOf returns what the list says that a name is, and the lines that belong to it.
-func (w *watcher) kindOf(name string) (kind, map[string]head) {
+// rowAt returns what the list says that is at a line, and all lines that belong to it.
+func (w *watcher) rowAt(line string) (recipe, map[string]head) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.stale {
 		w.refold()
 	}
-	k := kindElection
-	if r, ok := w.rows[name]; ok {
-		k = r.Kind
+	r := recipe{kindElection, line}
+	if row, ok := w.rows[line]; ok {
+		r = recipe{row.Kind, row.Name}
 	}
-	lines := make(map[string]head)
+	parts := make(map[string]head)
 	for line, h := range w.heads {
-		if line == name {
-			lines[line] = *h
-		} else if owner, k := ownerOf(line, w.heads); k != kindElection && owner == name {
-			lines[line] = *h
+		if recipeOf(line, w.heads) == r {
+			parts[line] = *h
 		}
 	}
-	return k, lines
+	return r, parts
 }
 
-// observe returns the observer of an election, which observes until release is called.
-func (w *watcher) observe(name string) (o *observer, release func()) {
+// observe returns the observer of the row at a line, which observes until release is called.
+func (w *watcher) observe(line string) (o *observer, release func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for name, o := range w.observers {
+	for line, o := range w.observers {
 		if o.runs.idle() {
-			delete(w.observers, name)
+			delete(w.observers, line)
 		}
 	}
-	if o = w.observers[name]; o == nil {
-		o = newObserver(w, name)
-		w.observers[name] = o
+	if o = w.observers[line]; o == nil {
+		o = newObserver(w, line)
+		w.observers[line] = o
 	}
 	return o, o.runs.need()
 }

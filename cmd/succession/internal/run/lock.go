@@ -34,7 +34,8 @@ environment of CMD, and what happens to CMD when the lock is lost.
 
   --shared    any number of processes hold the lock together, but none together with
               one that asked without --shared
-  --slots 3   up to three processes hold the lock at a time; all must give the same number
+  --slots 3   up to three processes hold the lock at a time; all must give the same number.
+              Without --slots it is another lock
 
 Exit codes:
 

@@ -12,22 +12,22 @@ const plural = (n, what) => `${n} ${what}${n === 1 ? "" : "s"}`;
 
 // ---- The list
 
-const known = new Map(); // rows, by name
-let chosen = "";
+const known = new Map(); // rows, by line
+let chosen = ""; // the line of a row
 let ready = false;
 
 const names = new Rows("Elections", [
-  { title: "Name", text: (r) => r.name, href: (r) => `#/${r.name}` },
+  { title: "Name", text: (r) => r.name, href: (r) => `#/${r.line}` },
   { title: "Leader", text: (r) => r.who || (r.kind === "election" ? "" : r.kind), size: "leads" },
   { title: "Token", is: "number", text: (r) => r.token || "", width: "84px", hide: "widest" },
   { title: "State", text: (r) => r.state, mood: (r) => r.mood, size: "state" },
   { title: "In line", is: "number", text: (r) => String(r.stand), width: "64px", hide: "narrow" },
-], (r) => r.name);
+], (r) => r.line);
 $("elections").append(names.element);
 
 function showList() {
   const find = $("find").value.trim().toLowerCase(), attention = $("attention").checked;
-  const all = [...known.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
+  const all = [...known.values()].sort((a, b) => (a.name < b.name || a.name === b.name && a.line < b.line ? -1 : 1));
   const rows = all.filter((r) => (!attention || r.mood === "bad" || r.mood === "busy") &&
     (!find || r.name.toLowerCase().includes(find) || (r.who || "").toLowerCase().includes(find)));
   const bad = all.filter((r) => r.mood === "bad").length;
@@ -41,7 +41,7 @@ function showList() {
 
 function list(l) {
   if (l.all) known.clear();
-  for (const r of l.rows) known.set(r.name, r);
+  for (const r of l.rows) known.set(r.line, r);
   ready = l.ready;
   const trouble = $("trouble");
   trouble.hidden = !l.error;
@@ -108,7 +108,7 @@ function show(d) {
   for (const [title, t] of tables) {
     if (!wanted.has(title)) { t.section.remove(); tables.delete(title); }
   }
-  if (before && before.name === d.name && (before.leader?.token || "") !== (d.leader?.token || "") && election) {
+  if (before && before.line === d.line && (before.leader?.token || "") !== (d.leader?.token || "") && election) {
     set($("say"), d.leader ? `${d.leader.id} leads ${d.name}, token ${d.leader.token}` : `nobody leads ${d.name}`);
   }
 }
@@ -223,7 +223,7 @@ function connect() {
     f(JSON.parse(e.data));
   });
   on("list", list);
-  on("detail", (d) => { if (d.name === chosen) show(d); });
+  on("detail", (d) => { if (d.line === chosen) show(d); });
   on("alive", (ms) => { ahead = ms - Date.now(); });
   stream.onerror = () => {
     health("the server of this page does not answer", "bad");
