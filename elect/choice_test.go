@@ -131,8 +131,10 @@ func (f *field) neverLed(ids ...string) {
 	}
 }
 
+// resign asks the leader to resign, when all who have led or given way before stand in line again.
 func (f *field) resign(o *elect.ResignOptions) {
 	f.t.Helper()
+	f.line()
 	if _, err := f.operator.AskToResign(f.t.Context(), o); err != nil {
 		f.t.Fatal(err)
 	}

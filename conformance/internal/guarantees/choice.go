@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/succession-dev/succession/conformance/internal/election"
 	"github.com/succession-dev/succession/conformance/internal/engine"
 	"github.com/succession-dev/succession/elect"
 )
@@ -29,10 +30,38 @@ func (r *ready) options() elect.Options {
 	}}
 }
 
-// askToResign asks the leader of the trial's election to resign.
-func askToResign(t *engine.Trial, o *elect.ResignOptions) {
-	_, err := t.Client().Elect().AskToResign(t.Ctx, o)
+// sees waits until the operator sees n in the line, the first of which leads with the term: it may see a
+// little later what others did.
+func sees(t *engine.Trial, operator election.Election, term election.Term, n int) {
+	t.Eventually(t.Soon(), "an operator sees the leader, and who stands behind it", func() bool {
+		line, err := operator.Line(t.Ctx)
+		t.Want("Line", err)
+		return len(line) == n && line[0].Token == term.Token()
+	})
+}
+
+// askToResign has an operator ask the leader with the term, which is the first of n in line, to resign.
+func askToResign(t *engine.Trial, term election.Term, n int, o *elect.ResignOptions) {
+	operator := t.Client().Elect()
+	sees(t, operator, term, n)
+	_, err := operator.AskToResign(t.Ctx, o)
 	t.Want("AskToResign", err)
+	engine.Await(t, term.Context().Done(), t.Soon(), "the leader has not been told")
+}
+
+// saysUnready waits until Line says to the client that of the n in line the one with that number, from 0 on,
+// is not ready, and that all others are.
+func saysUnready(t *engine.Trial, c *engine.Client, which, n int) {
+	t.Eventually(t.Soon(), "Line says who is not ready", func() bool {
+		line, err := c.Elect().Line(t.Ctx)
+		t.Want("Line", err)
+		for i, l := range line {
+			if (l.NotReady != "") != (i == which) || i == which && l.NotReady != errUnready.Error() {
+				return false
+			}
+		}
+		return len(line) == n
+	})
 }
 
 var choiceRules = []engine.Rule{{
@@ -45,15 +74,7 @@ var choiceRules = []engine.Rule{{
 		r.not.Store(true)
 		second := cs[1].StandWith(t.Ctx, r.options())
 		third := cs[2].Stand(t.Ctx)
-		line := func() []elect.Leader {
-			l, err := cs[0].Elect().Line(t.Ctx)
-			t.Want("Line", err)
-			return l
-		}
-		t.Eventually(t.Soon(), "Line says that the second is not ready", func() bool {
-			l := line()
-			return len(l) == 3 && l[1].NotReady == errUnready.Error() && l[2].NotReady == ""
-		})
+		saysUnready(t, cs[0], 1, 3)
 		term.Resign(t.Ctx)
 		next := third.Wins(t.Soon())
 		second.Joins(t.Soon())
@@ -86,6 +107,7 @@ var choiceRules = []engine.Rule{{
 		zero := cs[1].Stand(t.Ctx)
 		two := cs[2].StandWith(t.Ctx, elect.Options{Priority: 2})
 		one := cs[3].StandWith(t.Ctx, elect.Options{Priority: 1})
+		two.Waits() // by then it has noted in the header that candidates differ
 		t.Always(t.TTL/4, "the leader was disturbed", func() bool { return term.Check() == nil })
 		term.Resign(t.Ctx)
 		term = two.Wins(t.Soon())
@@ -107,8 +129,7 @@ var choiceRules = []engine.Rule{{
 		cs := t.Clients(4)
 		term := cs[0].Leads()
 		second, third, fourth := cs[1].Stand(t.Ctx), cs[2].Stand(t.Ctx), cs[3].Stand(t.Ctx)
-		askToResign(t, &elect.ResignOptions{To: fourth.Name})
-		engine.Await(t, term.Context().Done(), t.Soon(), "the leader has not been told")
+		askToResign(t, term, 4, &elect.ResignOptions{To: fourth.Name})
 		term.Resign(t.Ctx)
 		next := fourth.Wins(t.Soon())
 		if second.Leading() || third.Leading() {
@@ -129,8 +150,7 @@ var choiceRules = []engine.Rule{{
 		ctx, cancel := context.WithCancelCause(t.Ctx)
 		defer cancel(nil)
 		third := cs[2].Stand(ctx)
-		askToResign(t, &elect.ResignOptions{To: third.Name})
-		engine.Await(t, term.Context().Done(), t.Soon(), "the leader has not been told")
+		askToResign(t, term, 3, &elect.ResignOptions{To: third.Name})
 		cancel(engine.ErrCancelled)
 		third.GivesUp(t.Soon(), engine.ErrCancelled)
 		term.Resign(t.Ctx)
@@ -145,8 +165,7 @@ var choiceRules = []engine.Rule{{
 		second := cs[1].Stand(t.Ctx)
 		m := cs[2].Join("a foreign client")
 		fourth := cs[3].Stand(t.Ctx)
-		askToResign(t, &elect.ResignOptions{To: fourth.Name})
-		engine.Await(t, term.Context().Done(), t.Soon(), "the leader has not been told")
+		askToResign(t, term, 4, &elect.ResignOptions{To: fourth.Name})
 		term.Resign(t.Ctx)
 		cs[2].First(m, t.Soon())
 		t.Always(t.TTL/4, "somebody won while a foreign client was first", func() bool { return !second.Leading() && !fourth.Leading() })
@@ -196,11 +215,11 @@ var choiceRules = []engine.Rule{{
 		first.Resign(t.Ctx)
 		term := cs[1].Leads()
 		operator := t.Client().Elect()
+		sees(t, operator, term, 1)
 		_, err := operator.AskToResign(t.Ctx, &elect.ResignOptions{Token: first.Token()})
 		t.Want("AskToResign of an ended term", err, elect.ErrOtherLeader)
 		t.Always(t.TTL/4, "the leader was disturbed", func() bool { return term.Check() == nil })
-		askToResign(t, &elect.ResignOptions{Token: term.Token()})
-		engine.Await(t, term.Context().Done(), t.Soon(), "the leader has not been told")
+		askToResign(t, term, 1, &elect.ResignOptions{Token: term.Token()})
 		lost(t, term, elect.ErrAsked)
 	},
 }}
