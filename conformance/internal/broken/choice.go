@@ -48,6 +48,12 @@ var choiceFlaws = []Flaw{
 		election: withOptions(func(o *elect.Options) { o.Priority = 0 }),
 	},
 	{
+		Name:     "at home everywhere",
+		Breaks:   "Choice: a candidate leads although one in the site of the last leader stands behind it",
+		Must:     "Choice.site",
+		election: candidates(func(c *candidate) backend.Session { return &atHomeEverywhere{c} }),
+	},
+	{
 		Name:     "deaf to wishes",
 		Breaks:   "Choice: a candidate leads although another is wished for",
 		Must:     "Choice.wish Choice.foreign",
@@ -64,7 +70,7 @@ var choiceFlaws = []Flaw{
 		Name:     "pushes to the front",
 		Breaks:   "Choice: one that is wished for leads before it is first",
 		Must:     "Choice.foreign",
-		May:      "Choice.wish",
+		May:      "Choice.wish G5.rest G8.waiter-removed", // one that waits asks often
 		election: candidates(func(c *candidate) backend.Session { return &pushesToTheFront{c} }),
 	},
 	{
@@ -91,6 +97,14 @@ func withOptions(change func(*elect.Options)) election.Maker {
 		change(&changed)
 		return election.New(b, name, &changed)
 	}
+}
+
+type atHomeEverywhere struct{ *candidate }
+
+func (s *atHomeEverywhere) Line(ctx context.Context, line string) (backend.Line, error) {
+	l, err := s.candidate.Line(ctx, line)
+	l.Header.Choice.Site = ""
+	return l, err
 }
 
 type deafToWishes struct{ *candidate }

@@ -123,6 +123,34 @@ var choiceRules = []engine.Rule{{
 		zero.Wins(t.Soon())
 	},
 }, {
+	ID: "Choice.site", Title: "leadership stays in its site while one of it is ready",
+	Text:  "Behind a leader of one site, which the header names, stand a candidate of another, one of the leader's that is not ready, and one of the leader's that is. When the leader resigns, the last wins soon, and neither other before it. When that one resigns, the one of the other site wins: the third, which stands in line, is still not ready.",
+	Needs: []engine.Fault{engine.Records}, Check: func(t *engine.Trial) {
+		cs := t.Clients(4)
+		term := cs[0].StandWith(t.Ctx, elect.Options{Site: "east"}).Wins(t.Soon())
+		t.Eventually(t.Soon(), "the header names the leader's site", func() bool { return cs[1].Header().Choice.Site == "east" })
+		second := cs[1].StandWith(t.Ctx, elect.Options{Site: "west"})
+		var r ready
+		r.not.Store(true)
+		unready := r.options()
+		unready.Site = "east"
+		third := cs[2].StandWith(t.Ctx, unready)
+		fourth := cs[3].StandWith(t.Ctx, elect.Options{Site: "east"})
+		saysUnready(t, cs[0], 2, 4)
+		term.Resign(t.Ctx)
+		next := fourth.Wins(t.Soon())
+		if second.Leading() || third.Leading() {
+			t.Fatalf("another won while %s led", fourth.Name)
+		}
+		second.Joins(t.Soon())
+		third.Joins(t.Soon())
+		next.Resign(t.Ctx)
+		second.Wins(t.Soon() + asked)
+		if third.Leading() {
+			t.Fatalf("%s won while %s led", third.Name, second.Name)
+		}
+	},
+}, {
 	ID: "Choice.wish", Title: "leadership goes to the one that is wished for",
 	Text:  "An operator asks the leader of four to resign in favour of the fourth. The fourth wins soon after the leader has resigned, and neither the second nor the third before it; when it resigns, the next in line wins.",
 	Needs: []engine.Fault{engine.Records}, Check: func(t *engine.Trial) {
