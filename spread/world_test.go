@@ -77,8 +77,9 @@ type process struct {
 	w    *world
 	name string
 
-	running sync.WaitGroup // its campaigns
-	stop    func()         // ends them
+	trace   func(elect.Event) // of its campaigns; may be nil
+	running sync.WaitGroup    // its campaigns
+	stop    func()            // ends them
 	killed  atomic.Bool
 
 	mu      sync.Mutex
@@ -125,7 +126,7 @@ func (p *process) run(elections ...string) (stop func()) {
 		running.Add(1)
 		p.running.Go(func() {
 			defer running.Done()
-			err := elect.New(p.For(name), name, &elect.Options{ID: p.name}).Run(ctx, func(ctx context.Context, t *elect.Term) error {
+			err := elect.New(p.For(name), name, &elect.Options{ID: p.name, Trace: p.trace}).Run(ctx, func(ctx context.Context, t *elect.Term) error {
 				p.w.began(p, name, t)
 				<-ctx.Done()
 				p.w.ended(name, t)

@@ -64,6 +64,7 @@ func (s *session) openFrom(ctx context.Context) (opened bool, err error) {
 	}
 	s.parts[protocol.From] = from
 	s.watchFrom(from)
+	s.traceFrom()
 	return true, nil
 }
 

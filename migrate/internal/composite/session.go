@@ -30,6 +30,7 @@ type session struct {
 	parts       [2]backend.Session            // that with To never changes; that with From may be nil, and does not change while a candidacy needs it
 	candidacies map[backend.Member]*candidacy // by the member as elect knows it
 	moved       map[string]bool               // elections that are known to be on To
+	tracers     map[*tracer]bool              // of heartbeats
 	err         error
 	ended       time.Time // when err was set
 
@@ -51,6 +52,7 @@ func newSession(b *Backend, parts [2]backend.Session, fromErr error) *session {
 		opening:     newLock(),
 		candidacies: make(map[backend.Member]*candidacy),
 		moved:       make(map[string]bool),
+		tracers:     make(map[*tracer]bool),
 		done:        make(chan struct{}),
 		over:        make(chan struct{}),
 		closed:      make(chan struct{}),

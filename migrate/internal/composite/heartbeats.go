@@ -1,0 +1,61 @@
+package composite
+
+import (
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/migrate/internal/protocol"
+)
+
+var _ backend.HeartbeatTracer = (*session)(nil)
+
+// A tracer is who is told of the heartbeats of a session.
+type tracer struct {
+	f     func(backend.Heartbeat)
+	stops [2]func() // end the telling of each part; nil where it tells nothing
+}
+
+// TraceHeartbeats tells of the heartbeats of both coordinators, but only of those whose deadlines count
+// at that moment: of both while the session leads by both. The Slack of each is that of its own
+// coordinator, whose Deadline it has moved; see [session.counts] and [backend.HeartbeatTracer].
+func (s *session) TraceHeartbeats(f func(backend.Heartbeat)) (stop func()) {
+	t := &tracer{f: f}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tracers[t] = true
+	for sd := range s.parts {
+		s.trace(t, protocol.Side(sd))
+	}
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.tracers, t)
+		for _, stop := range t.stops {
+			if stop != nil {
+				stop()
+			}
+		}
+	}
+}
+
+// trace has the present part with one coordinator tell t. The caller holds mu.
+func (s *session) trace(t *tracer, sd protocol.Side) {
+	h, ok := s.parts[sd].(backend.HeartbeatTracer)
+	if !ok {
+		return
+	}
+	t.stops[sd] = h.TraceHeartbeats(func(b backend.Heartbeat) {
+		s.mu.Lock()
+		counts := s.counts()[sd]
+		s.mu.Unlock()
+		if counts {
+			t.f(b)
+		}
+	})
+}
+
+// traceFrom has a part with From that takes the place of another tell those who trace the session. The
+// one before has ended, and tells nothing. The caller holds mu.
+func (s *session) traceFrom() {
+	for t := range s.tracers {
+		s.trace(t, protocol.From)
+	}
+}
