@@ -174,10 +174,12 @@ func (st *standing) mayLead(ctx context.Context, p backend.Place, once bool) (bo
 		return false, err
 	}
 	_, why := st.ready.now()
-	_, better := v.best(st.m, why == nil, st.e.rank())
+	x, better := v.best(st.m, why == nil, st.e.rank())
 	switch {
 	case better != "" && once:
 		return false, fmt.Errorf("%w: %s", ErrNotFirst, better)
+	case better != "" && why != nil && st.newcomer(x):
+		return false, backoff.Sleep(ctx, news)
 	case better != "":
 		return false, &errYielded{better}
 	case why == nil:
@@ -193,9 +195,26 @@ func (st *standing) mayLead(ctx context.Context, p backend.Place, once bool) (bo
 	return false, st.await(ctx, v)
 }
 
+// news is how long one that is not ready, and knew of nobody to give way to, leaves to whoever joins to say
+// that it is not ready either. Otherwise any two would pass the place to and fro.
+const news = time.Second
+
+// newcomer reports whether x has joined since it was found that nobody in line can lead instead, and this was
+// not asked of it before.
+func (st *standing) newcomer(x backend.Member) bool {
+	if st.newest == 0 || x.Position <= st.newest {
+		return false
+	}
+	st.newest = x.Position
+	return true
+}
+
 // await blocks until it may be that somebody else is better than when v was seen, or that this candidate
 // is ready. As a watch may die unseen, it also returns after about a session time.
 func (st *standing) await(ctx context.Context, v view) error {
+	for _, m := range v.line.Members {
+		st.newest = max(st.newest, m.Position)
+	}
 	changed, _ := st.ready.now()
 	return again.ForAWhile(ctx, st.s, backoff.JitterOf(ctx), func(ctx context.Context) error {
 		return again.Either(ctx,

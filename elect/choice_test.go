@@ -24,6 +24,7 @@ type field struct {
 	running  map[string]*running
 	told     map[string]*told
 	ctx      context.Context
+	delay    time.Duration // of the messages of who joins
 }
 
 func newField(t *testing.T, c *memory.Coordinator) *field {
@@ -46,7 +47,9 @@ func (f *field) join(o elect.Options) {
 	l := &told{}
 	o.Trace = l.trace
 	f.told[o.ID] = l
-	f.running[o.ID] = run(f.ctx, elect.New(client(f.t, f.c, o.ID), "reports", &o))
+	b := client(f.t, f.c, o.ID)
+	b.Delay(f.delay, f.delay)
+	f.running[o.ID] = run(f.ctx, elect.New(b, "reports", &o))
 	synctest.Wait()
 }
 
@@ -269,6 +272,7 @@ func TestAllThatAreNotReadyWait(t *testing.T) {
 			inField(t, func(t *testing.T, f *field) {
 				a, b := unreadySwitch(), unreadySwitch()
 				f.join(elect.Options{ID: "a", Ready: a.ready})
+				f.delay = 20 * time.Millisecond // so that it stands before it can say that it is not ready
 				f.join(elect.Options{ID: "b", Ready: b.ready})
 				time.Sleep(time.Minute)
 				if got := f.line(); got != "a! b!" && got != "b! a!" {
@@ -281,6 +285,11 @@ func TestAllThatAreNotReadyWait(t *testing.T) {
 					t.Errorf("two that wait sent %d requests in ten minutes", n)
 				}
 				f.neverLed("a", "b")
+				for id, l := range f.told {
+					if n := len(l.all(elect.Yielded)); n > 0 {
+						t.Errorf("%s has given way %d times to one that is not ready", id, n)
+					}
+				}
 				began := time.Now()
 				tt.then(f, a, b)
 				f.leader(tt.who)
@@ -308,6 +317,12 @@ func TestALeaderThatIsNotReadyAnyMoreHandsOver(t *testing.T) {
 		if n := len(f.told["a"].all(elect.Retrying)); n != 1 {
 			t.Errorf("it said %d times that it leads on", n)
 		}
+		f.delay = 20 * time.Millisecond // so that it stands before it can say that it is not ready
+		f.join(elect.Options{ID: "c", Ready: unreadySwitch().ready})
+		time.Sleep(time.Minute)
+		if term.Check() != nil { // whoever joins says that it is not ready, if it is not
+			t.Fatalf("the term ended with %v when another joined that is not ready", term.Check())
+		}
 		if _, err := f.operator.AskToResign(t.Context(), nil); !errors.Is(err, elect.ErrNotReady) {
 			t.Errorf("AskToResign, where nobody is ready: %v", err)
 		}
@@ -316,7 +331,7 @@ func TestALeaderThatIsNotReadyAnyMoreHandsOver(t *testing.T) {
 		if err := term.Check(); !errors.Is(err, elect.ErrNotReady) || !errors.Is(err, errNoDisk) {
 			t.Errorf("the term ended with %v", err)
 		}
-		f.wantLine("b a!")
+		f.wantLine("b c! a!")
 	})
 }
 

@@ -45,7 +45,8 @@ type Options struct {
 	// A candidate that is not ready stands in line, and observers see why ([Leader] NotReady). When it comes
 	// first it does not lead: it gives way and joins again at the end, if somebody behind it has not said to
 	// be unready, and otherwise waits. A leader that is not ready any more hands over in the same case: its
-	// term ends with [ErrNotReady]. Otherwise it leads on.
+	// term ends with [ErrNotReady]. Otherwise it leads on. Who joins while one waits or leads on so has a
+	// second to say that it is unready too.
 	//
 	// Ready, Priority and Site are for elections, and for locks and standbys that one alone holds. Members
 	// that share something are not compared.

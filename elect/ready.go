@@ -85,7 +85,12 @@ func (t *Term) watchReady(ctx context.Context) {
 		}
 		v, err := t.st.look(ctx)
 		if err == nil {
-			if _, better := v.best(t.m, false, t.e.rank()); better != "" {
+			x, better := v.best(t.m, false, t.e.rank())
+			if better != "" && t.st.newcomer(x) {
+				_ = backoff.Sleep(ctx, news)
+				continue
+			}
+			if better != "" {
 				t.lose(fmt.Errorf("%w: %w", ErrNotReady, why))
 				return
 			}

@@ -22,6 +22,7 @@ type standing struct {
 	cancel   func()         // ends that
 	recorded bool           // that it is not ready; belongs to what runs, and then to leave
 	told     bool           // that it is first and not ready
+	newest   uint64         // the last position in the line when it was found that nobody in it can lead instead; 0 before
 }
 
 // joined begins the standing of m, and tells of it. What runs for it lasts until leave, also if ctx ends.
