@@ -28,6 +28,9 @@ type candidate struct {
 	session  backend.Session
 	stopped  bool
 	stale    bool          // the log went back, and its place, from before, with it
+	unready  func()        // ends the fault that it is not ready; nil where it is
+	changed  time.Time     // when that was not so before; zero where it has always been so
+	joined   time.Time     // when it joined last
 	resting  chan struct{} // closed when an operator has it begin again; nil where it has not given up
 }
 
@@ -53,6 +56,7 @@ func (w *world) join(cl *client, e *election, how Step) {
 	c := &candidate{w: w, client: cl, e: e, name: name, how: how, actor: w.actor()}
 	c.ctx, c.cancel = context.WithCancel(c.actor.ctx)
 	w.candidates = append(w.candidates, c)
+	c.setReady(!how.Unready)
 	w.start("candidate "+c.name, func() {
 		err := c.run()
 		w.mu.Lock()
@@ -113,9 +117,9 @@ func (w *world) mayRest(c *candidate, err error) bool {
 }
 
 func (c *candidate) campaign() error {
-	e := elect.New(tap{c.client.b, c}, c.e.name, &elect.Options{
-		ID: c.name, Margin: c.w.plan.Margin, ResignTimeout: resignTimeout, Trace: c.trace,
-	})
+	o := elect.Options{ID: c.name, Margin: c.w.plan.Margin, ResignTimeout: resignTimeout, Trace: c.trace}
+	c.choose(&o)
+	e := elect.New(tap{c.client.b, c}, c.e.name, &o)
 	for c.ctx.Err() == nil {
 		if !c.how.Campaign {
 			if err := e.Run(c.ctx, c.lead); err != nil {
@@ -143,7 +147,7 @@ func (c *candidate) trace(ev elect.Event) {
 	}
 	switch ev.Kind {
 	case elect.Joined:
-		c.position, c.stood, c.stale = ev.Member.Position, ev.Member.Position, false
+		c.position, c.stood, c.stale, c.joined = ev.Member.Position, ev.Member.Position, false, time.Now()
 		c.note(history.Joined, nil)
 	case elect.Left:
 		c.note(history.Left, ev.Err)

@@ -14,6 +14,9 @@
 //     resign, put gates into lines and take them away, and do what is to be done when the
 //     log went back.
 //
+// In plans of another kind candidates choose who is to lead: they have priorities and sites, and are ready at
+// times. Operators wish for one of them, and pause and resume elections.
+//
 // In other plans elections move from one coordinator to another. Processes know the old
 // coordinator, the new one, or both (package migrate), and are restarted in another mode.
 // Operators begin migrations, cut them over, abort and finish them, or give up in the middle.
@@ -44,6 +47,8 @@
 //   - ghost: the line at the coordinator is what the candidates believe.
 //   - stall: somebody leads within Bound after the last fault. A candidate that no
 //     fault touches never waits longer than Bound without a leader.
+//   - ready: nobody wins who has known for a while that it is not ready. A leader that is not ready
+//     has handed over within Bound, if somebody who is ready stands in line.
 //   - observer: observers never go back, are told nothing twice, and know the truth
 //     at once if no fault is in the way.
 //   - clean end: every call returns, and no session and no goroutine is left.
@@ -75,6 +80,8 @@
 //   - A gate or a seal is at the head of the line: nobody need lead, and candidates that are
 //     told of the seal give up. The member that was pinned as a seal outlives its session, so
 //     its deadline is not compared.
+//   - A candidate is not ready: it need not lead, and its terms end for that. While one at the head of the
+//     line waits for slow answers before it gives way, others wait longer than Bound. A pause is a gate.
 //   - While an election moves, some candidates cannot lead, and do not count where somebody has
 //     to lead: a process of the old coordinator behind the seal, one of the new coordinator
 //     before there is a seal, and one of both before the migration has begun. A process of the
@@ -98,13 +105,14 @@
 //
 //	go test ./internal/rig/simulation
 //
-// draws 10,000 schedules of nine steps on average, the same ones each time: a quarter with
-// one election, a quarter with up to three, a quarter with migrations, and a quarter of all
-// these for TestReplay. With -race there are 600. This runs more, and new ones each time:
+// draws 12,500 schedules of nine steps on average, the same ones each time: a fifth with
+// one election, a fifth with up to three, a fifth with migrations, a fifth in which candidates choose, and
+// a fifth of all these but the last for TestReplay. With -race there are 750. This runs more, and new ones
+// each time:
 //
 //	go test ./internal/rig/simulation -run Simulation -timeout 0 -rapid.seed=0 -rapid.checks=500000
 //
-// These are a million and a half, because the number is for each of the three kinds. A schedule
+// These are two million, because the number is for each of the four kinds. A schedule
 // takes about a millisecond of processor time, so that is half an hour; the race detector makes
 // it several times as much. Package pgregory.net/rapid draws the schedules and shrinks them. A
 // failure prints the shrunk plan, the seed, and the name of a folder with the plan, the
@@ -121,7 +129,9 @@
 // # Replay
 //
 // A plan that is run again gives the same leaders with the same tokens, whatever the
-// machine does. TestReplay demands that of every plan that it runs. There are three reasons:
+// machine does. TestReplay demands that of every plan that it runs, which are none of those in which candidates
+// choose: such a candidate asks whether it is ready, and says so, beside its campaign and in no fixed order with
+// it. There are three reasons:
 //
 //   - Time is virtual.
 //   - The jitter of package elect comes from the plan's seed, through the context (package

@@ -170,6 +170,39 @@ type hasty struct {
 
 func (b hasty) Close() error { return errors.Join(b.from.Close(), b.Backend.Close()) }
 
+// unpaused steps over the gate of a pause. It has read of the gate, but not that it stands.
+type unpaused struct{ passer }
+
+func (s unpaused) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
+	p, err := s.passer.Ahead(ctx, m)
+	if err != nil || !p.First {
+		return p, err
+	}
+	l, err := s.Session.Line(ctx, m.Line)
+	p.Header = l.Header
+	return p, err
+}
+
+func (s unpaused) Line(ctx context.Context, line string) (backend.Line, error) {
+	l, err := s.passer.Line(ctx, line)
+	l.Header.Choice.Gate = 0
+	return l, err
+}
+
+// alone sees nobody behind the first in line.
+type alone struct{ backend.Session }
+
+func (s alone) Line(ctx context.Context, line string) (backend.Line, error) {
+	l, err := s.Session.Line(ctx, line)
+	l.Members = l.Members[:min(1, len(l.Members))]
+	return l, err
+}
+
+func (s alone) WatchLine(ctx context.Context, _ string, _ backend.Line) (backend.Line, error) {
+	<-ctx.Done()
+	return backend.Line{}, context.Cause(ctx)
+}
+
 // A planted is a flaw, and how it is found.
 type planted struct {
 	name  string
@@ -223,6 +256,8 @@ func allFlaws() []planted {
 		{"a composite that leads by one side only", simulation.Flaws{Composite: func(from, to backend.Backend) backend.Backend {
 			return hasty{flawed{to, func(s backend.Session) backend.Session { return passer{s} }}, from}
 		}}, nil, moving, []string{"place", "one leader", "token"}},
+		{"a pause that is passed", sessions(func(s backend.Session) backend.Session { return unpaused{passer{s}} }), nil, choices, []string{"place", "one leader"}},
+		{"one that is not ready and keeps its place", sessions(func(s backend.Session) backend.Session { return alone{s} }), nil, choices, []string{"ready", "stall", "history: vacancy"}},
 		{"a seal of a migration that is passed", sessions(func(s backend.Session) backend.Session { return passer{s} }), nil, moving, []string{"place", "one leader", "token"}},
 	}
 }

@@ -82,6 +82,9 @@ func (w *world) lookAtWin(t *term) {
 	if above := e.above[t.side()]; t.at > above && e.floor > 0 && t.token <= e.floor {
 		w.fail("token", "%s joined after the fence was raised to %d, and won with token %d", t.c.name, e.floor, t.token)
 	}
+	if t.c.knowsUnready() {
+		w.fail("ready", "%s won with token %d, and has not been ready for %v", t.c.name, t.token, time.Since(t.c.changed))
+	}
 	if e.deposed[t.at] || t.stale {
 		return // it won on an answer that was on its way when its place was taken away
 	}
@@ -128,6 +131,8 @@ func (w *world) explain(c *candidate, position uint64, err error) {
 	case errors.Is(err, elect.ErrRemoved), errors.Is(err, backend.ErrNotMember):
 	case errors.Is(err, elect.ErrAsked):
 		ok = c.e.asked
+	case errors.Is(err, elect.ErrNotReady):
+		ok = c.mayBeUnready()
 	default:
 		ok = c.client.troubled()
 	}
@@ -220,7 +225,11 @@ func (w *world) rules() history.Rules {
 	if w.plan.Migrate {
 		return history.Rules{}
 	}
-	return history.Rules{Vacancy: Bound(w.plan)}
+	vacancy := Bound(w.plan)
+	if w.plan.Choice { // each of those in front may be slow to see who stands behind it, and to leave
+		vacancy += time.Duration(w.plan.Clients) * 8 * MaxDelay
+	}
+	return history.Rules{Vacancy: vacancy}
 }
 
 // lookAtPuts looks whether writes landed in the order of tokens.

@@ -103,7 +103,15 @@ func (w *world) leader(s *side, line []backend.Member, tag string) elect.Leader 
 		w.fail("observer", "the record of %s: %v", line[0].Line, err)
 	}
 	token := h.Fence + line[0].Position
-	return elect.Leader{
-		ID: line[0].Value, Key: tag + line[0].Key, Token: token, Acknowledged: h.Acknowledged == token, Pinned: line[0].Pinned,
+	l := elect.Leader{
+		Key: tag + line[0].Key, Token: token, Acknowledged: h.Acknowledged == token, Pinned: line[0].Pinned,
+		Paused: line[0].Pinned && line[0].Position == h.Choice.Gate,
 	}
+	l.ID, l.Value = owner(line[0])
+	for _, c := range w.candidates {
+		if c.name == l.ID {
+			l.Priority, l.Site = c.how.Priority, c.how.Site
+		}
+	}
+	return l
 }

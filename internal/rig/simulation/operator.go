@@ -20,7 +20,7 @@ func (w *world) operate(cl *client, e *election, s Step) {
 	c := w.sides[oldSide].c
 	switch s.Do {
 	case Ask:
-		w.ask(e)
+		w.ask(e, nil)
 	case Fence:
 		w.fence(e, s)
 	case Remove:
@@ -101,10 +101,10 @@ func (w *world) acts(what string, f func(ctx context.Context, b backend.Backend)
 }
 
 // ask has an operator ask the leader to resign.
-func (w *world) ask(e *election) {
+func (w *world) ask(e *election, o *elect.ResignOptions) {
 	e.asked = true
 	w.acts("asking "+e.name, func(ctx context.Context, b backend.Backend) {
-		l, err := elect.New(b, e.name, nil).AskToResign(ctx, nil)
+		l, err := elect.New(b, e.name, nil).AskToResign(ctx, o)
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if err != nil {

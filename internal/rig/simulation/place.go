@@ -18,7 +18,8 @@ func (t *term) side() int {
 
 // stands reports whether m is the place of the term. A composite has one on each side.
 func (t *term) stands(m backend.Member) bool {
-	return m.Value == t.c.name && (m.Position == t.at || t.c.client.mode == Both)
+	id, _ := owner(m)
+	return id == t.c.name && (m.Position == t.at || t.c.client.mode == Both)
 }
 
 // lookAtPlace compares what a leader believes with what the coordinator knows: it
@@ -68,6 +69,7 @@ func (w *world) lookCalm() {
 		if standing > 0 && leaders == 0 {
 			w.fail("stall", "nobody leads %s, %v after the last fault, and %d candidates stand", e.name, Bound(w.plan), standing)
 		}
+		w.lookAtReadiness(e)
 		w.lookAtLines(e)
 		w.lookAtMovingObservers(e)
 	}
@@ -83,7 +85,7 @@ func (w *world) mayLead(c *candidate) bool {
 	if w.plan.Migrate {
 		return w.mayLeadMoving(c)
 	}
-	return !w.isClosed(c.e)
+	return !w.isClosed(c.e) && c.unready == nil
 }
 
 // lookAtLines looks whether those stand in line who believe so. What is pinned is
@@ -100,15 +102,16 @@ func (w *world) lookAtLines(e *election) {
 	for _, s := range w.sides {
 		seen := make(map[string]bool)
 		for _, m := range s.c.Members(e.name) {
-			position, ok := believers[m.Value]
-			found[m.Value] = true
+			id, _ := owner(m)
+			position, ok := believers[id]
+			found[id] = true
 			if m.Pinned {
 				continue
 			}
-			if !ok || seen[m.Value] || position != m.Position && !w.plan.Migrate {
+			if !ok || seen[id] || position != m.Position && !w.plan.Migrate {
 				w.fail("ghost", "in %s stands %v, and candidates believe to stand at %v", e.name, m, believers)
 			}
-			seen[m.Value] = true
+			seen[id] = true
 		}
 	}
 	for name := range believers {

@@ -25,6 +25,9 @@ type Plan struct {
 	Modes    []Mode `json:"modes,omitempty"`     // by the client's slot; none is Old
 	Begun    bool   `json:"begun,omitempty"`     // each migration has begun before the first step
 	OldAhead bool   `json:"old_ahead,omitempty"` // the old coordinator has counted further than the new one
+
+	// Of a plan in which candidates say of themselves who is to lead.
+	Choice bool `json:"choice,omitempty"`
 }
 
 // A Mode is which coordinators a process knows.
@@ -82,6 +85,11 @@ type Step struct {
 	Linger   time.Duration `json:"linger,omitempty"`   // its work goes on so long after the end of its term
 	Ack      bool          `json:"ack,omitempty"`      // it acknowledges
 
+	// Of Join in a plan with Choice.
+	Priority int    `json:"priority,omitempty"`
+	Site     string `json:"site,omitempty"`
+	Unready  bool   `json:"unready,omitempty"` // it is not ready at first
+
 	// Of Roll.
 	Mode Mode `json:"mode,omitempty"`
 
@@ -136,6 +144,12 @@ const (
 	Cutover Act = "cutover" // another one
 	Abort   Act = "abort"   // another one
 	Finish  Act = "finish"  // another one
+
+	NotReady Act = "not ready" // the Nth candidate is not ready any more
+	Ready    Act = "ready"     // the Nth candidate is ready again
+	Wish     Act = "wish"      // an operator asks the leader of Election to resign in favour of the Nth behind it
+	Halt     Act = "halt"      // an operator pauses Election
+	Reopen   Act = "reopen"    // an operator resumes Election
 )
 
 // Acts are the acts where there is one coordinator, the simplest first; twice what is to
@@ -154,11 +168,22 @@ var Moves = []Act{
 	Roll, Roll, Roll, Begin, Begin, Cutover, Cutover, Cutover, Cutover, Abort, Finish,
 }
 
+// Choices are the acts where candidates say who is to lead.
+var Choices = []Act{
+	Wait, Join, Join, Join, Join, Leave, Put, Observe, Heal, Heal, Cut, CutRequests, CutAnswers, Crash,
+	Expire, Remove, Delay, Disconnect, LoseRequest, LoseAnswer, LoseJoin, LosePut,
+	Ask, Fence, Drop, Close, Pause, Resume, Restart,
+	NotReady, NotReady, NotReady, Ready, Ready, Wish, Wish, Halt, Reopen,
+}
+
 func (p Plan) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d clients, %d elections, slack %v, margin %v, early %v, seed %d\n", p.Clients, p.Elections, p.Slack, p.margin(), p.Early, p.Seed)
 	if p.Migrate {
 		fmt.Fprintf(&b, "migrations: modes %v, begun %v, old ahead %v\n", p.Modes, p.Begun, p.OldAhead)
+	}
+	if p.Choice {
+		b.WriteString("candidates have priorities, sites, and are ready at times\n")
 	}
 	for i, s := range p.Steps {
 		fmt.Fprintf(&b, "%3d  %s\n", i, s)
@@ -171,6 +196,9 @@ func (s Step) String() string {
 	fmt.Fprintf(&b, "%-12s client %d election %d nth %d", s.Do, s.Client, s.Election, s.Nth)
 	if s.Do == Join {
 		fmt.Fprintf(&b, " campaign %v hold %v linger %v ack %v", s.Campaign, s.Hold, s.Linger, s.Ack)
+		if s.Priority != 0 || s.Site != "" || s.Unready {
+			fmt.Fprintf(&b, " priority %d site %q unready %v", s.Priority, s.Site, s.Unready)
+		}
 	}
 	switch s.Do {
 	case Delay:

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"testing"
 	"testing/synctest"
@@ -51,9 +52,14 @@ type kind struct {
 	name      string
 	elections int // at most
 	migrate   bool
+	choice    bool
 }
 
-var kinds = []kind{{"1", 1, false}, {"3", 3, false}, {"migrations", 2, true}}
+// kinds are those whose plans bring the same leaders whenever they are run. Choices are of a kind of their own.
+var (
+	kinds   = []kind{{name: "1", elections: 1}, {name: "3", elections: 3}, {name: "migrations", elections: 2, migrate: true}}
+	choices = kind{name: "choices", elections: 2, choice: true}
+)
 
 // draw draws a plan. What is simplest comes first: shrinking goes there.
 func (k kind) draw(rt *rapid.T) simulation.Plan {
@@ -62,6 +68,7 @@ func (k kind) draw(rt *rapid.T) simulation.Plan {
 		Clients:   rapid.IntRange(1, 4).Draw(rt, "clients"),
 		Elections: rapid.IntRange(1, k.elections).Draw(rt, "elections"),
 		Migrate:   k.migrate,
+		Choice:    k.choice,
 	}
 	p.Margin = rapid.SampledFrom(margins).Draw(rt, "margin")
 	covered := p.Margin
@@ -81,6 +88,9 @@ func (k kind) draw(rt *rapid.T) simulation.Plan {
 		for range p.Clients {
 			p.Modes = append(p.Modes, rapid.SampledFrom([]simulation.Mode{simulation.Old, simulation.Both, simulation.Both}).Draw(rt, "mode"))
 		}
+	}
+	if k.choice {
+		acts = simulation.Choices
 	}
 	slowest := int(min(simulation.MaxDelay, (simulation.TTL*2/3-covered)/2) / time.Millisecond)
 	if p.Margin == 0 {
@@ -124,10 +134,15 @@ func step(rt *rapid.T, k kind, acts []simulation.Act, slowest int) simulation.St
 			s.Linger = ms(rt, "linger", 1, int(simulation.MaxLinger/time.Millisecond))
 		}
 		s.Ack = rapid.Bool().Draw(rt, "ack")
+		if k.choice {
+			s.Priority = rapid.IntRange(0, 2).Draw(rt, "priority")
+			s.Site = rapid.SampledFrom([]string{"", "east", "west"}).Draw(rt, "site")
+			s.Unready = rapid.IntRange(0, 3).Draw(rt, "unready") == 3
+		}
 	case simulation.Delay:
 		s.Request = ms(rt, "request", 0, slowest)
 		s.Answer = ms(rt, "answer", 0, slowest)
-	case simulation.Leave, simulation.Remove, simulation.Fence:
+	case simulation.Leave, simulation.Remove, simulation.Fence, simulation.NotReady, simulation.Ready, simulation.Wish:
 		s.Nth = rapid.IntRange(0, 5).Draw(rt, "nth")
 	case simulation.Roll:
 		s.Mode = rapid.SampledFrom(simulation.Modes).Draw(rt, "mode")
@@ -146,7 +161,7 @@ func step(rt *rapid.T, k kind, acts []simulation.Act, slowest int) simulation.St
 // Every law holds in every schedule, with one election and with several that share
 // their sessions.
 func TestSimulation(t *testing.T) {
-	for _, k := range kinds {
+	for _, k := range append(slices.Clone(kinds), choices) {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
 			var failed *simulation.Report // the last, which is the simplest where a failure comes again

@@ -48,6 +48,16 @@ func (w *world) do(s Step) {
 		w.move(e, s)
 	case Ask, Fence, Remove, Drop, Expire, Gate, Open, Snapshot, Rewind, Recover:
 		w.operate(cl, e, s)
+	case NotReady, Ready:
+		if n := len(w.candidates); n > 0 {
+			w.candidates[s.Nth%n].setReady(s.Do == Ready)
+		}
+	case Wish:
+		w.wish(e, s.Nth)
+	case Halt:
+		w.halt(e)
+	case Reopen:
+		w.reopen(e)
 	case Pause, Resume, Restart:
 		w.upset(w.sides[s.Side%len(w.sides)], s.Do)
 	default:

@@ -39,7 +39,7 @@ const (
 // after TTL and slack by a clock that may be slow; a former leader may linger before it
 // joins again; a call that was answered slowly may have been on its way; and a candidate
 // that failed last just before waits up to two seconds. Who finds that an election has
-// moved finds it at its slow re-check.
+// moved finds it at its slow re-check. Who has given way again and again pauses before it joins.
 func Bound(p Plan) time.Duration {
 	late := time.Duration(0)
 	for _, early := range p.Early {
@@ -48,6 +48,9 @@ func Bound(p Plan) time.Duration {
 	d := time.Duration(float64(TTL+p.Slack)/rate(-late)) + MaxLinger + putTimeout + 2*MaxDelay + 2*time.Second
 	if p.Migrate {
 		d += 2 * TTL
+	}
+	if p.Choice {
+		d += rejoin + asked
 	}
 	return d
 }
@@ -243,6 +246,12 @@ func (w *world) calm() {
 		w.pass(2 * TTL) // operators give up, or have done what they do
 		for _, e := range w.elections {
 			w.alone(func() { w.tidy(e) })
+		}
+	}
+	if w.plan.Choice {
+		w.pass(operatorTimeout) // as above
+		for _, e := range w.elections {
+			w.alone(func() { w.reopen(e) })
 		}
 	}
 	w.pass(Bound(w.plan))
