@@ -53,6 +53,8 @@ func TestCompletion(t *testing.T) {
 		{"conformance --faults s", "sever"},
 		{"conformance --faults kill,re", "kill,remove"},
 		{"conformance --rule L3.", "L3.*"},
+		{"ui --allow ", "resign pause"},
+		{"ui --allow resign,", "resign,pause"},
 		{"completion ", "bash fish powershell zsh"},
 	} {
 		got := completions(t, append([]string{"--url", url}, strings.Split(tt.typed, " ")...)...)

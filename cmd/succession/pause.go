@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/user"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -41,7 +39,7 @@ the gate after --wait: the election stays paused, and nobody leads once they hav
 	by := f.String("by", "", "who pauses it (default user@host)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		name := args[0]
-		who := &elect.Options{ID: cmp.Or(*by, whoami())}
+		who := &elect.Options{ID: cmp.Or(*by, ui.WhoAmI())}
 		return g.As(name, who, func(ctx, opening context.Context, e *elect.Election) error {
 			if _, err := e.Leader(opening); err != nil { // is the coordinator there?
 				return err
@@ -92,14 +90,4 @@ Exit codes: 0 it is open again; 1 it was not paused; 125 it could not be opened.
 // pausedBy says who has paused an election, and why.
 func pausedBy(gate elect.Leader) string {
 	return fmt.Sprintf("paused by %s: %s", ui.Visible(gate.ID), ui.Visible(gate.Value))
-}
-
-// whoami names the person at the shell.
-func whoami() string {
-	host, _ := os.Hostname()
-	name := os.Getenv("USER")
-	if u, err := user.Current(); err == nil {
-		name = u.Username
-	}
-	return cmp.Or(name, "somebody") + "@" + cmp.Or(host, "unknown-host")
 }

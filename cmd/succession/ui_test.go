@@ -38,12 +38,12 @@ func TestUI(t *testing.T) {
 		return resp.StatusCode, string(body)
 	}
 	url := localURL(t)
-	p := start(t, "--url", url, "ui", "--listen", "127.0.0.1:0", "--token-file", token, "--allow", "resign", "reports")
+	p := start(t, "--url", url, "ui", "--listen", "127.0.0.1:0", "--token-file", token, "--allow", "resign,pause", "reports")
 	at := <-p.out
 	if code, _ := get(at, "wrong"); code != 401 {
 		t.Errorf("without the token the answer of %s is %d", at, code)
 	}
-	if code, body := get(at, "0123456789abcdef"); code != 200 || !strings.Contains(body, url) || !strings.Contains(body, `data-allow="resign"`) {
+	if code, body := get(at, "0123456789abcdef"); code != 200 || !strings.Contains(body, url) || !strings.Contains(body, `data-allow="resign pause"`) {
 		t.Errorf("the answer of %s is %d, %s", at, code, body)
 	}
 	p.signal(syscall.SIGTERM)
@@ -64,7 +64,7 @@ func TestUIRefuses(t *testing.T) {
 		{[]string{"--listen", "nowhere"}, "--listen: "},
 		{[]string{"--token-file", short}, "has 5 bytes; give it 16 or more"},
 		{[]string{"--token-file", short + "-not"}, "--token-file: "},
-		{[]string{"--allow", "pause"}, `--allow: "pause" is nothing that the page can do; it can do: [resign]`},
+		{[]string{"--allow", "resign,seal"}, `--allow: "seal" is nothing that the page can do; it can do: [resign pause]`},
 		{[]string{"/reports"}, "it begins with a slash"},
 	} {
 		code, _, stderr := here(append([]string{"--url", localURL(t), "ui"}, c.args...)...)

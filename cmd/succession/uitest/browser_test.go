@@ -100,17 +100,24 @@ func worldOf(t *testing.T, c *memory.Coordinator, b backend.Backend, o page.Opti
 // stands has a process stand in line.
 func (w *world) stands(name, id, value string) {
 	w.Helper()
-	b := w.c.Client(id)
+	w.joins(name, elect.Options{ID: id, Value: value})
+}
+
+// joins is stands with more options.
+func (w *world) joins(name string, o elect.Options) {
+	w.Helper()
+	b := w.c.Client(o.ID)
 	ctx, cancel := context.WithCancel(context.Background())
 	joined, ended := make(chan struct{}), make(chan struct{})
+	once := sync.OnceFunc(func() { close(joined) })
+	o.Trace = func(ev elect.Event) {
+		if ev.Kind == elect.Joined { // again if it gives way
+			once()
+		}
+	}
 	go func() {
 		defer close(ended)
-		e := elect.New(b, name, &elect.Options{ID: id, Value: value, Trace: func(ev elect.Event) {
-			if ev.Kind == elect.Joined {
-				close(joined)
-			}
-		}})
-		term, err := e.Campaign(ctx)
+		term, err := elect.New(b, name, &o).Campaign(ctx)
 		if err != nil {
 			return
 		}
@@ -124,14 +131,14 @@ func (w *world) stands(name, id, value string) {
 	select {
 	case <-joined:
 	case <-time.After(patience):
-		w.Fatalf("%s does not stand in line for %s", id, name)
+		w.Fatalf("%s does not stand in line for %s", o.ID, name)
 	}
-	w.leaves[id] = func() {
+	w.leaves[o.ID] = func() {
 		cancel()
 		<-ended
 		b.Close()
 	}
-	w.Cleanup(w.leaves[id])
+	w.Cleanup(w.leaves[o.ID])
 }
 
 // A tab is one of the browser, with the page.

@@ -2,12 +2,15 @@ package uitest
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/cmd/succession/internal/page"
 	"github.com/succession-dev/succession/elect"
 )
@@ -108,22 +111,117 @@ func TestKeyboard(t *testing.T) {
 	}
 }
 
-// Nobody is asked to resign by a page that may only be looked at.
+// Nothing is done by a page that may only be looked at.
 func TestOnlyToLookAt(t *testing.T) {
 	w := newWorld(t, page.Options{})
 	w.stands("reports", "web-1", "")
+	w.stands("reports", "web-2", "")
 	p := w.open("#/reports", 1280, 900)
-	p.sees(text("who") + ` === "web-1"`)
-	if says[bool](p, `document.getElementById("resign").checkVisibility()`) {
-		t.Error("the page has a button for what is not allowed")
+	p.sees(text("who") + ` === "web-1" && String(` + cells("Line", 1) + `) === "web-1,web-2"`)
+	if n := says[int](p, `[...document.querySelectorAll(".detail button")].filter((b) => b.checkVisibility()).length`); n != 0 {
+		t.Errorf("the page has %d buttons for what is not allowed", n)
 	}
-	p.does(script(`fetch("/resign", { method: "POST", headers: { "Content-Type": "application/json", "Succession-Page": "1" },
-		body: JSON.stringify({ name: "reports", token: "1" }) }).then((r) => { document.title = String(r.status); })`))
-	p.sees(`document.title === "403"`)
+	p.does(script(`Promise.all(["resign", "pause", "resume"].map((path) => fetch("/" + path, {
+		method: "POST", headers: { "Content-Type": "application/json", "Succession-Page": "1" },
+		body: JSON.stringify({ name: "reports", token: "1", reason: "moved" }),
+	}))).then((all) => { document.title = String(all.map((r) => r.status)); })`))
+	p.sees(`document.title === "403,403,403"`)
 	b := w.c.Client("observer")
 	defer b.Close()
 	if l, err := elect.New(b, "reports", nil).Leader(context.Background()); err != nil || l.ID != "web-1" {
 		t.Errorf("the leader is %v, %v", l, err)
+	}
+}
+
+// An election is paused and resumed with the keyboard alone. The page says who has paused it, and why.
+func TestPause(t *testing.T) {
+	w := newWorld(t, page.Options{Allow: []page.Act{page.Resign, page.Pause}, By: "<i>anna</i>@ops-1"})
+	w.stands("reports", "web-1", "")
+	w.stands("reports", "web-2", "")
+	p := w.open("#/reports", 1280, 900)
+	p.sees(text("who") + ` === "web-1" && document.getElementById("pause").checkVisibility()`)
+	const why = "<img src=x onerror=trouble.push(1)>"
+	p.does(chromedp.Focus(chromedp.CSS("#resign")), keys(kb.Tab), keys(kb.Enter))
+	p.sees(`document.getElementById("ask").open && document.activeElement.id === "why"`)
+	p.does(keys(kb.Enter)) // without a reason nothing is done
+	p.sees(`document.getElementById("ask").open && document.activeElement.id === "why"`)
+	p.does(keys(kb.Escape))
+	p.sees(`!document.getElementById("ask").open && document.activeElement.id === "pause"`)
+	p.does(keys(kb.Enter), keys(why+kb.Enter))
+	p.sees(fmt.Sprintf(`%s === "reports was paused." && %s === "paused" && %s === "nobody"`, text("done"), text("state"), text("who")))
+	p.sees(fmt.Sprintf(`%s.includes("<i>anna</i>@ops-1") && %s.includes(%q)`, text("facts"), text("facts"), why))
+	p.sees(fmt.Sprintf(`String(%s) === %q`, cells("Elections", 3), "paused by the page of <i>anna</i>@ops-1: "+why))
+	p.sees(fmt.Sprintf(`String(%s) === %q`, cells("Line", 3), "paused: "+why+",waits"))
+	p.sees(text("say") + ` === "reports is paused"`)
+	if n := says[int](p, `[...document.querySelectorAll("img, i, #resign:not([hidden]), #pause:not([hidden]), td button:not([hidden])")].length`); n != 0 {
+		t.Errorf("%d buttons make no sense while paused, or elements were made of what somebody wrote", n)
+	}
+	p.sees(`document.activeElement.id === "resume"`)
+	p.does(keys(kb.Enter))
+	p.sees(`document.getElementById("ask").open && document.activeElement.textContent === "Cancel"`)
+	p.does(keys(kb.Tab), keys(kb.Enter))
+	p.sees(text("done") + ` === "reports was resumed." && ` + text("who") + ` === "web-2"`)
+	p.sees(`document.activeElement.id === "resign"`)
+}
+
+// The line shows priorities, sites, and who is not ready and why. The leader hands over to the one whose button
+// is pressed, here with the keyboard alone.
+func TestHandOver(t *testing.T) {
+	w := newWorld(t, page.Options{Allow: []page.Act{page.Resign}})
+	w.joins("reports", elect.Options{ID: "web-1", Site: "fra"})
+	w.joins("reports", elect.Options{ID: "web-2", Priority: -3})
+	w.joins("reports", elect.Options{ID: "<u>web-4</u>", Priority: -5})
+	w.joins("reports", elect.Options{ID: "web-3", Ready: func(context.Context) error { return errors.New("<b>cold</b>") }})
+	w.joins("reports", elect.Options{ID: "web-5"})
+	p := w.open("#/reports", 1280, 900)
+	p.sees(fmt.Sprintf(`String(%s) === "0,-3,-5,0,0" && String(%s) === "fra,,,,"`, cells("Line", 3), cells("Line", 4)))
+	p.sees(fmt.Sprintf(`String(%s) === "at work,waits,waits,not ready: <b>cold</b>,waits"`, cells("Line", 5)))
+	p.does(script(`document.querySelector('[aria-label="Line"]').focus()`), keys(kb.Tab))
+	for _, move := range []struct{ key, to string }{{"", "web-2"}, {kb.ArrowDown, "<u>web-4</u>"}, {kb.End, "web-5"}, {kb.ArrowUp, "<u>web-4</u>"}} {
+		if move.key != "" {
+			p.does(keys(move.key))
+		}
+		if got := says[string](p, `document.activeElement.getAttribute("aria-label")`); got != "Hand over to "+move.to {
+			t.Fatalf("%q leads to %q; want %s", move.key, got, move.to)
+		}
+	}
+	p.does(keys(kb.Enter))
+	p.sees(`document.getElementById("ask").open && ` + text("ask-title") + ` === "Hand over to <u>web-4</u>?"`)
+	p.does(keys(kb.Tab), keys(kb.Enter))
+	p.sees(text("done") + ` === "web-1 was asked to hand over to <u>web-4</u>."`)
+	p.sees(text("who") + ` === "<u>web-4</u>"`)
+	if n := says[int](p, `document.querySelectorAll("td b, u").length`); n != 0 {
+		t.Errorf("%d elements were made of what a candidate wrote", n)
+	}
+}
+
+// Terms from before the page was open are shown where leaders have written them down.
+func TestHistory(t *testing.T) {
+	w := newWorld(t, page.Options{})
+	w.joins("reports", elect.Options{ID: "<b>web-1</b>", History: 10})
+	b := w.client("reader")
+	for e := elect.New(b, "reports", nil); ; { // the beginning is written
+		if terms, err := e.History(t.Context()); err != nil {
+			t.Fatal(err)
+		} else if len(terms) == 1 {
+			break
+		}
+		s, err := b.Session(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Watch(t.Context(), "reports.history", backend.Absent); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.leaves["<b>web-1</b>"]()
+	w.joins("reports", elect.Options{ID: "web-2"})
+	p := w.open("#/reports", 1280, 900)
+	p.sees(fmt.Sprintf(`String(%s) === "web-2,<b>web-1</b>" && %s[1] === "resigned"`, cells("Terms", 1), cells("Terms", 4)))
+	p.sees(`document.querySelectorAll("#timeline rect.told").length === 1 && document.querySelectorAll("#timeline line.since").length === 1`)
+	p.sees(text("known") + `.includes("as their leaders wrote them down")`)
+	if n := says[int](p, `document.querySelectorAll("b").length`); n != 0 {
+		t.Errorf("%d elements were made of what a leader wrote", n)
 	}
 }
 
@@ -196,29 +294,36 @@ func TestThousand(t *testing.T) {
 
 // Both themes have enough contrast, and nothing is cut off, on wide screens and on narrow ones.
 func TestLooks(t *testing.T) {
-	w := newWorld(t, page.Options{Allow: []page.Act{page.Resign}})
+	w := newWorld(t, page.Options{Allow: []page.Act{page.Resign, page.Pause}})
 	gallery(w)
 	for _, looks := range []string{"light", "dark"} {
 		for _, width := range []int64{1280, 400} {
-			for _, hash := range []string{"", "#/billing/invoices", "#/mails-items", "#/collectors-members"} {
-				t.Run(fmt.Sprintf("%s %d %s", looks, width, hash), func(t *testing.T) {
-					p := (&world{T: t, url: w.url}).open(hash, width, 900, theme(looks))
-					p.sees(text("count") + `.includes("elections, ")`)
-					if hash != "" {
-						p.sees(`document.querySelectorAll("#tables tbody tr").length > 0`)
-					}
+			t.Run(fmt.Sprintf("%s %d", looks, width), func(t *testing.T) {
+				p := (&world{T: t, url: w.url}).open("", width, 900, theme(looks))
+				p.sees(text("count") + `.includes("elections, ")`)
+				p.does(script(contrast))
+				check := func(what string) {
+					t.Helper()
 					if over := says[int](p, `document.documentElement.scrollWidth - innerWidth`); over > 0 {
-						t.Errorf("the page is %d pixels too wide", over)
+						t.Errorf("%s: the page is %d pixels too wide", what, over)
 					}
-					dark := says[bool](p, `luminance(parse(getComputedStyle(document.body).backgroundColor)) < 0.2;`+contrast)
-					if dark != (looks == "dark") {
-						t.Errorf("the page is dark: %v", dark)
+					if faint := says[[]string](p, `faint()`); len(faint) > 0 {
+						t.Errorf("%s: hard to read: %q", what, faint)
 					}
-					if faint := says[[]string](p, `faint();`+contrast); len(faint) > 0 {
-						t.Errorf("hard to read: %q", faint)
-					}
-				})
-			}
+				}
+				check("the list")
+				if dark := says[bool](p, `luminance(parse(getComputedStyle(document.body).backgroundColor)) < 0.2`); dark != (looks == "dark") {
+					t.Errorf("the page is dark: %v", dark)
+				}
+				for _, line := range []string{"mails-items", "collectors-members", "stock/prices", "billing/invoices"} {
+					p.does(script(fmt.Sprintf(`location.hash = "#/%s"`, line)))
+					name, _, _ := strings.Cut(line, "-")
+					p.sees(fmt.Sprintf(`%s === %q && document.querySelectorAll("#tables tbody tr").length > 0`, text("name"), name))
+					check(line)
+				}
+				p.does(script(`document.getElementById("pause").click()`))
+				check("the question")
+			})
 		}
 	}
 }

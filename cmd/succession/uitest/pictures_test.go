@@ -2,6 +2,7 @@ package uitest
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -44,11 +45,24 @@ func (w *world) goes(f func(ctx context.Context)) {
 	})
 }
 
+// invoicer is a candidate of the election in most pictures.
+func invoicer(n int) elect.Options {
+	id := fmt.Sprintf("web-%d", n)
+	o := elect.Options{ID: id, Value: "http://" + id + ".example.com:8080", Site: "fra", History: 100}
+	switch n {
+	case 3:
+		o.Ready = func(context.Context) error { return errors.New("the cache is cold") }
+	case 4:
+		o.Site, o.Priority = "ams", -1
+	}
+	return o
+}
+
 // gallery fills a coordinator with something of each kind.
 func gallery(w *world) {
 	w.Helper()
-	for _, id := range []string{"web-1", "web-2", "web-3", "web-4"} {
-		w.stands("billing/invoices", id, "http://"+id+".example.com:8080")
+	for i := range 4 {
+		w.joins("billing/invoices", invoicer(i+1))
 	}
 	for _, name := range []string{"backup/nightly", "billing/reminders", "catalog/prices", "images/thumbnails", "search/index", "stock/orders"} {
 		w.stands(name, "node-"+name[:2]+"-1", "")
@@ -70,6 +84,9 @@ func gallery(w *world) {
 	must(err)
 
 	ctx := context.Background()
+	w.stands("stock/prices", "node-st-1", "")
+	must(elect.New(w.client("ops"), "stock/prices", &elect.Options{ID: "anna@ops-1"}).Pause(ctx, "the price list is <b>replaced</b>; see ticket 4711"))
+
 	mails := queue.New(w.client("mails"), "mails", &queue.Options{Options: elect.Options{ID: "sender-1"}})
 	for _, to := range []string{"anna", "bert", "cora"} {
 		must(mails.Put(ctx, "to "+to+"@example.com"))
@@ -101,20 +118,27 @@ func TestPictures(t *testing.T) {
 	if *pictures == "" {
 		t.Skip("give a folder with -pictures")
 	}
-	w := newWorld(t, page.Options{Allow: []page.Act{page.Resign}, Names: []string{"reports/monthly"}})
+	w := newWorld(t, page.Options{Allow: []page.Act{page.Resign, page.Pause}, Names: []string{"reports/monthly"}})
 	gallery(w)
-	first := w.open("#/billing/invoices", 1280, 900)
-	for i, id := range []string{"web-1", "web-2", "web-3"} {
-		first.sees(fmt.Sprintf(`%s === %q`, text("who"), id))
-		time.Sleep(time.Duration(3+2*i) * time.Second) // so that there is a history to see
-		w.leaves[id]()
-		w.stands("billing/invoices", id, "http://"+id+".example.com:8080")
+	change := func(n, seconds int) {
+		time.Sleep(time.Duration(seconds) * time.Second) // so that there is a history to see
+		o := invoicer(n)
+		w.leaves[o.ID]()
+		w.joins("billing/invoices", o)
 	}
-	first.sees(text("who") + ` === "web-4"`)
+	change(1, 4)
+	change(2, 5)
+	first := w.open("#/billing/invoices", 1280, 900)
+	first.sees(text("who") + ` === "web-1"`)
+	change(1, 4)
+	first.sees(text("who") + ` === "web-2"`)
+	change(2, 7)
+	first.sees(text("who") + ` === "web-1"`)
 	time.Sleep(4 * time.Second)
 	w.picture("light", "ui-light", "#/billing/invoices", 1280, 900)
 	w.picture("dark", "ui-dark", "#/billing/invoices", 1280, 900)
 	w.picture("light", "ui-narrow", "#/billing/invoices", 400, 860)
+	w.picture("light", "ui-paused", "#/stock/prices", 1280, 480)
 	w.picture("light", "ui-queue", "#/mails-items", 1280, 480)
 	moving(t)
 }

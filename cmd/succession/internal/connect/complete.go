@@ -105,3 +105,18 @@ func CompleteURL(_ *cobra.Command, _ []string, typed string) ([]string, cobra.Sh
 	}
 	return urls, directive
 }
+
+// CompleteList returns what completes, for a shell, the last word of a list with commas between: one of the
+// words that is not in the list yet.
+func CompleteList(words ...string) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+		before := typed[:strings.LastIndexByte(typed, ',')+1]
+		var lists []string
+		for _, word := range words {
+			if list := before + word; strings.HasPrefix(list, typed) && !slices.Contains(strings.Split(before, ","), word) {
+				lists = append(lists, list)
+			}
+		}
+		return lists, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	}
+}

@@ -1,13 +1,18 @@
 package page
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
@@ -16,10 +21,14 @@ import (
 // An Act is what somebody can do on the page, if that is allowed.
 type Act string
 
-// Resign asks a leader to resign.
-const Resign Act = "resign"
+const (
+	// Resign asks a leader to resign, also in favour of another candidate.
+	Resign Act = "resign"
+	// Pause lets nobody lead, and then somebody again.
+	Pause Act = "pause"
+)
 
-var acts = []Act{Resign}
+var acts = []Act{Resign, Pause}
 
 // ParseAct returns the act with a name.
 func ParseAct(name string) (Act, error) {
@@ -37,64 +46,153 @@ const header = "Succession-Page"
 
 // A wish is the body of a request to act.
 type wish struct {
-	Name  string `json:"name"`
-	Token string `json:"token"` // of the term that the page shows
+	Name   string `json:"name"`
+	Token  string `json:"token"`  // of the term, or of the gate, that the page shows
+	To     string `json:"to"`     // the key of who is to lead next
+	Reason string `json:"reason"` // of a pause
+
+	token uint64
+	by    string // who wishes
 }
 
-// act returns the handler of an act.
-func (s *Server) act(a Act) http.HandlerFunc {
+// A deed is what a request asks for, if its act is allowed.
+type deed struct {
+	act   Act
+	named bool // it is done to the term, or the gate, that the page shows
+	do    func(context.Context, wish) error
+}
+
+func (s *Server) deeds() map[string]deed {
+	return map[string]deed{
+		"resign": {Resign, true, s.w.resign},
+		"pause":  {Pause, false, s.w.pause},
+		"resume": {Pause, true, s.w.resume},
+	}
+}
+
+// act returns the handler of a deed.
+func (s *Server) act(name string, d deed) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		switch {
-		case !slices.Contains(s.o.Allow, a):
-			refuse(w, http.StatusForbidden, fmt.Errorf("this page may only be looked at: start it with --allow %s", a))
+		case !slices.Contains(s.o.Allow, d.act):
+			refuse(w, http.StatusForbidden, fmt.Errorf("this is not allowed on the page: start it with --allow %s", d.act))
 			return
 		case r.Header.Get(header) != "1" || r.Header.Get("Content-Type") != "application/json":
 			refuse(w, http.StatusForbidden, fmt.Errorf("send JSON, and the header %s: 1", header))
 			return
 		}
-		var v wish
-		d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
-		d.DisallowUnknownFields()
-		if err := d.Decode(&v); err != nil {
+		v, err := readWish(http.MaxBytesReader(w, r.Body, maxBody), d.named)
+		if err != nil {
 			refuse(w, http.StatusBadRequest, err)
 			return
 		}
-		token, err := strconv.ParseUint(v.Token, 10, 64)
-		if err = errors.Join(err, backend.CheckName(v.Name)); err != nil {
-			refuse(w, http.StatusBadRequest, err)
-			return
-		}
-		l, err := within(r.Context(), func(ctx context.Context) (elect.Leader, error) { return s.w.resign(ctx, v.Name, token) })
-		log := s.o.Logger.With("act", a, "election", v.Name, "token", token, "by", r.RemoteAddr)
-		switch {
-		case errors.Is(err, errOther):
-			refuse(w, http.StatusConflict, err)
-			return
-		case err != nil:
+		v.by = s.by(r)
+		err = d.do(r.Context(), v)
+		log := s.o.Logger.With("act", name, "election", v.Name, "token", v.Token, "to", v.To, "reason", v.Reason, "from", r.RemoteAddr)
+		if err != nil {
 			log.Warn("an act has failed", "err", err)
-			refuse(w, http.StatusBadGateway, err)
+			refuse(w, codeOf(err), err)
 			return
 		}
-		log.Info("acted", "id", l.ID)
+		log.Info("acted")
 		w.WriteHeader(http.StatusNoContent)
 	}
 }
 
-// errOther says that another leads than the page has shown.
-var errOther = errors.New("another leads by now, or nobody does")
+// readWish reads a wish, which must have a token if it is about one.
+func readWish(body io.Reader, named bool) (v wish, err error) {
+	d := json.NewDecoder(body)
+	d.DisallowUnknownFields()
+	if err := d.Decode(&v); err != nil {
+		return v, err
+	}
+	if named {
+		v.token, err = strconv.ParseUint(v.Token, 10, 64)
+	}
+	return v, errors.Join(err, backend.CheckName(v.Name))
+}
+
+// by says who asks: the one who has started the page, and the address, if it is of another machine.
+func (s *Server) by(r *http.Request) string {
+	by := "the page of " + cmp.Or(s.o.By, "somebody")
+	if at, err := netip.ParseAddrPort(r.RemoteAddr); err == nil && !at.Addr().Unmap().IsLoopback() {
+		by += ", for " + at.Addr().Unmap().String()
+	}
+	return by
+}
+
+var (
+	// errOther says that something else is the case than the page has shown.
+	errOther = errors.New("another leads by now, or nobody does")
+	// errPauseOther is the same for a gate.
+	errPauseOther = errors.New("another pause holds by now, or none does")
+	// errSlow says that an act goes on after its answer.
+	errSlow = fmt.Errorf("not within %v", pauseBound)
+)
+
+// codeOf returns the status code for an act that has failed.
+func codeOf(err error) int {
+	is := func(all ...error) bool {
+		return slices.ContainsFunc(all, func(target error) bool { return errors.Is(err, target) })
+	}
+	switch {
+	case is(errSlow):
+		return http.StatusGatewayTimeout
+	case is(errOther, errPauseOther, elect.ErrPaused, elect.ErrMoving, elect.ErrNotReady, backend.ErrSealed):
+		return http.StatusConflict
+	case is(backend.ErrInvalid):
+		return http.StatusBadRequest
+	}
+	return http.StatusBadGateway
+}
 
 // resign asks the leader with the token to resign.
-func (w *watcher) resign(ctx context.Context, name string, token uint64) (elect.Leader, error) {
-	e := elect.New(w.b, name, nil)
-	l, err := e.Leader(ctx)
-	if err == nil && l.Pinned {
-		return l, errors.New("it stands first for ever, and cannot resign")
-	}
-	if err == nil {
-		l, err = e.AskToResign(ctx, &elect.ResignOptions{Token: token})
-	}
+func (w *watcher) resign(ctx context.Context, v wish) error {
+	e := elect.New(w.b, v.Name, nil)
+	_, err := within(ctx, func(ctx context.Context) (elect.Leader, error) {
+		l, err := e.Leader(ctx)
+		if err == nil && l.Pinned && !l.Paused {
+			err = errors.New("it stands first for ever, and cannot resign")
+		}
+		if err != nil {
+			return l, err
+		}
+		return e.AskToResign(ctx, &elect.ResignOptions{Token: v.token, To: v.To})
+	})
 	if errors.Is(err, elect.ErrNoLeader) || errors.Is(err, elect.ErrOtherLeader) {
-		err = errOther
+		return errOther
 	}
-	return l, err
+	return err
+}
+
+// pauseBound is how long an answer waits until nobody leads. It is shorter than what bounds the request.
+const pauseBound = 5 * time.Second
+
+// pause closes the election. It waits a while until nobody leads.
+func (w *watcher) pause(ctx context.Context, v wish) error {
+	if strings.TrimSpace(v.Reason) == "" {
+		return fmt.Errorf("%w reason: say why the election is paused", backend.ErrInvalid)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, pauseBound, errSlow)
+	defer cancel()
+	return elect.New(w.b, v.Name, &elect.Options{ID: v.by}).Pause(ctx, v.Reason)
+}
+
+// resume opens the election that the gate with the token has closed.
+func (w *watcher) resume(ctx context.Context, v wish) error {
+	e := elect.New(w.b, v.Name, nil)
+	_, err := within(ctx, func(ctx context.Context) (elect.Leader, error) {
+		line, err := e.Line(ctx)
+		if err != nil {
+			return elect.Leader{}, err
+		}
+		if p := pauseOf(line); p == nil || p.Token != number(v.token) {
+			return elect.Leader{}, errPauseOther
+		}
+		return e.Resume(ctx)
+	})
+	if errors.Is(err, elect.ErrNotPaused) {
+		return errPauseOther
+	}
+	return err
 }

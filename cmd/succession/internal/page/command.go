@@ -15,6 +15,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/cmd/succession/internal/connect"
+	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 )
 
 // tokenVariable is the environment variable that may have the token.
@@ -35,13 +36,14 @@ it is named as NAME, or was seen since the start.
 
 The page can only be looked at, unless --allow says what else:
 
-  resign  ask a leader to resign
+  resign  ask a leader to resign, and say who is to lead next
+  pause   let nobody lead, and somebody again
 
 It is for this machine, unless --listen says otherwise. Then whoever looks needs a token of
 16 bytes or more, from --token-file or $` + tokenVariable + `. There is no TLS: put a server with TLS in
 front and give its name as --host, or forward a port, as with ssh -L.`,
 		Example: `  succession --url etcd://h1:2379/app ui
-  succession --url etcd://h1:2379/app ui --allow resign reports
+  succession --url etcd://h1:2379/app ui --allow resign,pause reports
   succession ui --listen 0.0.0.0:8070 --host elections.example.com --token-file /etc/succession/ui-token`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
@@ -49,9 +51,10 @@ front and give its name as --host, or forward a port, as with ssh -L.`,
 	listen := f.String("listen", "127.0.0.1:8070", "the address to serve at; port 0 is any that is free")
 	hosts := f.StringArray("host", nil, "a name that the page is reached by, beside the address; may be repeated")
 	tokenFile := f.String("token-file", "", "a file with the token that whoever looks needs")
-	allow := f.StringSlice("allow", nil, "what may be done on the page, with commas between: resign")
+	allow := f.StringSlice("allow", nil, "what may be done on the page, with commas between: resign, pause")
+	cmd.RegisterFlagCompletionFunc("allow", connect.CompleteList(string(Resign), string(Pause)))
 	cmd.RunE = func(cmd *cobra.Command, names []string) error {
-		o := Options{URL: backend.Redact(g.URL), Names: names, Hosts: *hosts, Logger: slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))}
+		o := Options{URL: backend.Redact(g.URL), Names: names, Hosts: *hosts, By: ui.WhoAmI(), Logger: slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))}
 		for _, name := range names {
 			if err := backend.CheckName(name); err != nil {
 				return err

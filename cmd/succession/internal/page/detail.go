@@ -20,14 +20,13 @@ type detail struct {
 	Line      string    `json:"line"` // as in its row
 	Kind      kind      `json:"kind"`
 	Leader    *leader   `json:"leader,omitempty"` // nil if nobody leads
+	Paused    *pause    `json:"paused,omitempty"` // nil if it is not paused
 	State     string    `json:"state,omitempty"`
 	Mood      mood      `json:"mood,omitempty"`
 	Migration *progress `json:"migration,omitempty"`
 	Tables    []table   `json:"tables"`
-	Terms     []term    `json:"terms"`
-	Gaps      []gap     `json:"gaps"`
-	Since     int64     `json:"since"` // in milliseconds since 1970; terms are known from then on
 	Error     string    `json:"error,omitempty"`
+	account
 }
 
 // A leader is whoever is first.
@@ -37,6 +36,7 @@ type leader struct {
 	Token  string `json:"token"`
 	Key    string `json:"key"`
 	Pinned bool   `json:"pinned,omitempty"`
+	choice
 }
 
 // A progress is how far the migration of an election has come.
@@ -55,52 +55,23 @@ type table struct {
 	Columns []column   `json:"columns"`
 	Rows    [][]string `json:"rows"`
 	Empty   string     `json:"empty"` // what to say where there are no rows
+	// To has for each row the key of the candidate that the leader can hand over to, or "". Nil says that
+	// this is not the line of an election.
+	To []string `json:"to,omitzero"`
 }
 
 // A column is one of a table.
 type column struct {
 	Title string `json:"title"`
 	Is    string `json:"is,omitempty"`   // "number", "code", or "" for text
-	Wide  bool   `json:"wide,omitempty"` // it is left out where there is little room
+	Hide  string `json:"hide,omitempty"` // where it is left out: "wide" where there is little room, "widest" unless there is much
 }
 
 var (
 	numberColumn = column{Title: "#", Is: "number"}
 	tokenColumn  = column{Title: "Token", Is: "number"}
-	keyColumn    = column{Title: "Key", Is: "code", Wide: true}
+	keyColumn    = column{Title: "Key", Is: "code", Hide: "wide"}
 )
-
-// lineTable returns the table of those who stand in a line.
-func lineTable(title, empty string, members []backend.Member, all []elect.Leader, h backend.Header) table {
-	t := table{Title: title, Empty: empty, Columns: []column{numberColumn, {Title: "Candidate"}, tokenColumn, {Title: "State"}, {Title: "Value", Wide: true}, keyColumn}}
-	for i, l := range all {
-		state := "waits"
-		switch {
-		case i == 0:
-			state, _ = stateOf(l, h)
-		case members[i].Shared:
-			state = "waits, shared"
-		case l.Pinned:
-			state = "pinned"
-		}
-		t.Rows = append(t.Rows, []string{strconv.Itoa(i + 1), nameOf(l), number(l.Token), state, l.Value, l.Key})
-	}
-	return t
-}
-
-// presentTable returns the table of those who stand in a line of which several can be first.
-func presentTable(k kind, members []backend.Member, all []elect.Leader) table {
-	t := lineTable("Present", "Nobody is here.", members, all, backend.Header{})
-	for i, r := range t.Rows {
-		r[3] = "present"
-		if k == kindItems {
-			r[3] = "stands"
-		} else if backend.Awaited(i, func(i int) bool { return members[i].Shared }) >= 0 {
-			r[3] = "waits"
-		}
-	}
-	return t
-}
 
 func number(n uint64) string {
 	if n == 0 {
@@ -134,11 +105,15 @@ func (o *observer) describe(ctx context.Context, r recipe, lines map[string]back
 	var first elect.Leader
 	if len(all) > 0 {
 		first = all[0]
-		d.Leader = &leader{ID: nameOf(first), Value: first.Value, Token: number(first.Token), Key: first.Key, Pinned: first.Pinned}
 	}
-	d.State, d.Mood = stateOf(first, l.Header)
-	d.Tables = append(d.Tables, lineTable("Line", "Nobody stands in line.", l.Members, all, l.Header))
-	d.Terms, d.Gaps, d.Since = o.w.past.terms(o.line)
+	d.State, d.Mood = firstState(first, l.Header)
+	if d.Paused = pauseOf(all); !first.Vacant() {
+		d.Leader = &leader{nameOf(first), first.Value, number(first.Token), first.Key, first.Pinned, choiceOf(first)}
+	}
+	d.Tables = append(d.Tables, electionTable(l, all))
+	if d.account, err = o.w.account(ctx, o.line); err != nil {
+		return nil, err
+	}
 	d.Migration, err = o.migration(ctx, l.Header)
 	return d, err
 }
@@ -157,10 +132,7 @@ func (d *detail) waiting(ctx context.Context, b backend.Backend, title, line str
 	if err != nil {
 		return err
 	}
-	d.Tables = append(d.Tables, lineTable(title, "Nobody waits.", l.Members, all, l.Header))
-	for i := range all {
-		d.Tables[len(d.Tables)-1].Rows[i][3] = "waits"
-	}
+	d.Tables = append(d.Tables, lineTable(title, "Nobody waits.", all, func(int) string { return "waits" }))
 	return nil
 }
 
@@ -169,7 +141,7 @@ func (d *detail) queue(ctx context.Context, b backend.Backend) error {
 	if err != nil {
 		return err
 	}
-	t := table{Title: "Items", Empty: "No item stands in the queue.", Columns: []column{numberColumn, {Title: "Item"}, {Title: "Taken by"}, tokenColumn, {Title: "ID", Is: "code", Wide: true}}}
+	t := table{Title: "Items", Empty: "No item stands in the queue.", Columns: []column{numberColumn, {Title: "Item"}, {Title: "Taken by"}, tokenColumn, {Title: "ID", Is: "code", Hide: "wide"}}}
 	for i, e := range entries {
 		t.Rows = append(t.Rows, []string{strconv.Itoa(i + 1), e.Value, e.Taker, number(e.Token), e.ID})
 	}
@@ -187,7 +159,7 @@ func (d *detail) group(ctx context.Context, b backend.Backend, parts map[string]
 		t.Rows = append(t.Rows, []string{strconv.Itoa(i + 1), m.ID, number(m.Token), m.Value})
 	}
 	d.Tables = append(d.Tables, t)
-	owned := table{Title: "Items", Empty: "Nobody owns an item.", Columns: []column{{Title: "Item"}, {Title: "Owner"}, tokenColumn, {Title: "Election", Is: "code", Wide: true}}}
+	owned := table{Title: "Items", Empty: "Nobody owns an item.", Columns: []column{{Title: "Item"}, {Title: "Owner"}, tokenColumn, {Title: "Election", Is: "code", Hide: "wide"}}}
 	for _, line := range sortedKeys(parts) {
 		item, ok := strings.CutPrefix(line, d.Name+itemInfix)
 		if !ok {

@@ -11,6 +11,8 @@
 // ([stream]) of server-sent events. An event has a whole state, so a page that has missed some is
 // right again with the next.
 //
+// Who led when ([account]) is what was seen, and what leaders have written down.
+//
 // # What a candidate wrote
 //
 // IDs, values and names are text that anybody who may write to the coordinator has chosen. They are

@@ -173,11 +173,7 @@ func TestToken(t *testing.T) {
 // What is not allowed is refused, with the reason; what is allowed is done only to the term that was shown.
 func TestResign(t *testing.T) {
 	act := func(s *page.Server, name, token string) (int, string) {
-		r := request(http.MethodPost, "/resign", `{"name":"`+name+`","token":"`+token+`"}`)
-		for k, v := range map[string]string{"Origin": "http://localhost", "Content-Type": "application/json", "Succession-Page": "1"} {
-			r.Header.Set(k, v)
-		}
-		return answer(s, r)
+		return do(s, "/resign", `{"name":"`+name+`","token":"`+token+`"}`)
 	}
 	inBubble(t, page.Options{}, func(t *testing.T, c *memory.Coordinator, s *page.Server) {
 		candidate(t, c, "reports", "web-1")

@@ -2,7 +2,6 @@ package page
 
 import (
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -127,47 +126,6 @@ func (p *past) history(election string) (h *history.History, since time.Duration
 		}
 	}
 	return h, n.first, p.open != ""
-}
-
-// A term is one as the page has it. Times are in milliseconds since 1970.
-type term struct {
-	ID     string `json:"id"`
-	Token  string `json:"token"`
-	From   int64  `json:"from"`
-	To     int64  `json:"to,omitempty"`     // 0 while it lasts
-	Before bool   `json:"before,omitempty"` // it had begun before anybody looked
-	Why    string `json:"why,omitempty"`
-}
-
-// A gap is a time in which nothing was seen.
-type gap struct {
-	Kind string `json:"kind"`
-	From int64  `json:"from"`
-	To   int64  `json:"to,omitempty"`
-}
-
-// terms returns the terms of an election, the gaps, and since when it was seen.
-func (p *past) terms(election string) (terms []term, gaps []gap, since int64) {
-	h, first, open := p.history(election)
-	ms := func(d time.Duration) int64 { return p.begin.Add(d).UnixMilli() }
-	for _, t := range h.Terms(election) {
-		out := term{ID: t.Candidate, Token: strconv.FormatUint(t.Token, 10), From: ms(t.From), Before: t.From == first}
-		if !t.Open {
-			out.To = ms(t.To)
-			if t.Why != string(history.Ended) {
-				out.Why = t.Why
-			}
-		}
-		terms = append(terms, out)
-	}
-	for i, f := range h.Faults {
-		g := gap{Kind: f.Kind, From: ms(f.From), To: ms(f.To)}
-		if open && i == len(h.Faults)-1 {
-			g.To = 0
-		}
-		gaps = append(gaps, g)
-	}
-	return terms, gaps, ms(first)
 }
 
 // forget drops an election of which nothing is shown any more.

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"context"
 	"embed"
 	"errors"
 	"html/template"
@@ -30,6 +31,9 @@ type Options struct {
 	Token string
 	// Allow are the acts that the page offers. Nil means none.
 	Allow []Act
+	// By is who has started the page: whoever looks at an election that was paused there sees it. Empty
+	// means that nobody says.
+	By string
 	// Logger is told of acts, and when the coordinator cannot be reached. Nil discards.
 	Logger *slog.Logger
 }
@@ -56,8 +60,8 @@ func New(b backend.Backend, o Options) *Server {
 	s.mux.HandleFunc("GET /events", s.events)
 	s.mux.HandleFunc("GET /timeline.svg", s.timeline)
 	s.mux.HandleFunc("POST /login", s.login)
-	for _, a := range acts {
-		s.mux.HandleFunc("POST /"+string(a), s.act(a))
+	for name, d := range s.deeds() {
+		s.mux.HandleFunc("POST /"+name, s.act(name, d))
 	}
 	return s
 }
@@ -165,8 +169,11 @@ func (s *Server) timeline(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; sandbox") // the picture has a style of its own
 	w.Header().Set("Content-Type", "image/svg+xml")
-	h, _, _ := s.w.past.history(name)
-	if err := h.SVG(w, name, nil); err != nil {
+	a, err := within(r.Context(), func(ctx context.Context) (account, error) { return s.w.account(ctx, name) })
+	if err != nil {
+		a = s.w.past.account(name) // without what cannot be read now
+	}
+	if err := a.history(name).SVG(w, name, nil); err != nil {
 		s.o.Logger.Debug("the picture was not sent", "err", err)
 	}
 }

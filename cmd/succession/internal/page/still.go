@@ -10,7 +10,7 @@ import (
 
 // still returns b with these lines as they were read. So what an application's packages make of a
 // line, such as the candidates of an election and the items of a queue, is made here too, and costs
-// no request.
+// no request, but one for the readiness of candidates that can be not ready.
 func still(b backend.Backend, lines map[string]backend.Line) backend.Backend {
 	return view.Of(b, func(s backend.Session) backend.Session { return stillSession{s, lines} })
 }
@@ -27,7 +27,8 @@ func (s stillSession) Line(ctx context.Context, name string) (backend.Line, erro
 	return s.Session.Line(ctx, name)
 }
 
-// candidates returns those who stand in a line that was read.
+// candidates returns those who stand in a line that was read. It does not ask whether they are ready.
 func candidates(ctx context.Context, b backend.Backend, name string, l backend.Line) ([]elect.Leader, error) {
+	l.Header.Choice.Readiness = false
 	return elect.New(still(b, map[string]backend.Line{name: l}), name, nil).Line(ctx)
 }

@@ -248,12 +248,13 @@ func (w *watcher) saw(ctx context.Context, name string, l backend.Line, whole bo
 		h = &head{at: time.Now()}
 		w.heads[name] = h
 	}
-	before := rowOf(name, h)
+	before := h.row(name)
 	h.note(first, leader)
+	h.pinned = h.pinned && !leader.Paused // a gate is no item
 	if whole || stand == 0 {
 		h.stand = stand
 	}
-	now := rowOf(name, h)
+	now := h.row(name)
 	if now.Kind == kindElection {
 		w.past.saw(name, leader, l.Header.Resign != 0 && l.Header.Resign == leader.Token)
 	}
@@ -299,6 +300,7 @@ func (w *watcher) refold() {
 		}
 	}
 	for name, r := range rows {
+		r = w.heads[name].withPause(r)
 		if old, ok := w.rows[name]; !ok || old.row != r {
 			w.seq++
 			w.rows[name] = numbered{r, w.seq}

@@ -88,7 +88,7 @@ line is an object with the key "summary".`,
 	f.DurationVar(&s.options.Latency, "latency", 0, "what a healthy call may take at the very most; the default is 2s")
 	f.StringVar(&s.report, "report", "", "also write the whole report to this folder, as report.json, with the history of each rule that has candidates, as JSON lines and as a picture")
 	cmd.RegisterFlagCompletionFunc("rule", completeRule)
-	cmd.RegisterFlagCompletionFunc("faults", completeFaults)
+	cmd.RegisterFlagCompletionFunc("faults", connect.CompleteList(strings.Split(faultNames()+", all", ", ")...))
 	out := ui.OutputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) (err error) {
 		if s.rules, err = selectRules(*patterns); err != nil {
@@ -142,18 +142,6 @@ func faultNames() string {
 		names[i] = strings.ToLower(string(f))
 	}
 	return strings.Join(names, ", ")
-}
-
-// completeFaults completes, for a shell, the last fault of a list.
-func completeFaults(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-	before := typed[:strings.LastIndexByte(typed, ',')+1]
-	var lists []string
-	for name := range strings.SplitSeq(faultNames()+", all", ", ") {
-		if list := before + name; strings.HasPrefix(list, typed) && !slices.Contains(strings.Split(before, ","), name) {
-			lists = append(lists, list)
-		}
-	}
-	return lists, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
 // run exercises the rules, clears up, and writes the report to its folder, if one is

@@ -2,9 +2,9 @@
 
 import { Rows } from "./rows.js";
 import { draw, clock, lasting } from "./timeline.js";
+import { can, offer, handOver } from "./acts.js";
 
 const $ = (id) => document.getElementById(id);
-const allowed = document.body.dataset.allow.split(" ").filter(Boolean);
 
 // set changes an element only if that makes a difference: a screen reader says what has changed.
 const set = (e, text) => { if (e.textContent !== text) e.textContent = text; };
@@ -30,10 +30,10 @@ function showList() {
   const all = [...known.values()].sort((a, b) => (a.name < b.name || a.name === b.name && a.line < b.line ? -1 : 1));
   const rows = all.filter((r) => (!attention || r.mood === "bad" || r.mood === "busy") &&
     (!find || r.name.toLowerCase().includes(find) || (r.who || "").toLowerCase().includes(find)));
-  const bad = all.filter((r) => r.mood === "bad").length;
+  const bad = all.filter((r) => r.mood === "bad").length, busy = all.some((r) => r.mood === "busy");
   let count = ready ? plural(all.length, "election") : "being read";
   if (rows.length !== all.length) count = `${rows.length} of ${count}`;
-  if (ready) count += bad ? `, ${bad} in trouble` : all.length ? ", all is well" : "";
+  if (ready) count += bad ? `, ${bad} in trouble` : busy ? ", none in trouble" : all.length ? ", all is well" : "";
   set($("count"), count);
   names.chosen = chosen;
   names.show(rows, ready ? all.length ? "None is like that." : "Nobody stands in any line below this URL." : "");
@@ -89,8 +89,7 @@ function show(d) {
   set($("state"), d.state || "");
   $("state").className = `mood ${d.mood || ""}`;
   now();
-  const can = d.leader && !d.leader.pinned && allowed.includes("resign");
-  $("acts").hidden = !can;
+  offer(d);
 
   migration(d.migration);
   $("past").hidden = !election || !d.state;
@@ -98,28 +97,33 @@ function show(d) {
   past();
 
   const wanted = new Set();
-  for (const t of d.tables) part(t.title, t.columns, t.rows, t.empty, wanted);
+  for (const t of d.tables) part(t, wanted);
   if (election && d.state) {
-    const terms = [...(d.terms || [])].reverse();
-    part("Terms", [{ title: "Token", is: "number" }, { title: "Leader" }, { title: "From" }, { title: "To" }, { title: "Ended", wide: true }],
-      terms.map((t) => [t.token, t.id, (t.before ? "before " : "") + clock(t.from), t.to ? clock(t.to) : "lasts", t.why || ""]),
-      "No term was seen.", wanted);
+    part({
+      title: "Terms", empty: "No term was seen.",
+      columns: [{ title: "Token", is: "number" }, { title: "Leader" }, { title: "From" }, { title: "To" }, { title: "Ended", hide: "wide" }],
+      rows: (d.terms || []).map((t) => [t.token, t.id, (t.before ? "before " : "") + clock(t.from), (t.late ? "by " : "") + (t.to ? clock(t.to) : "lasts"), t.why || ""]).reverse(),
+    }, wanted);
   }
   for (const [title, t] of tables) {
     if (!wanted.has(title)) { t.section.remove(); tables.delete(title); }
   }
-  if (before && before.line === d.line && (before.leader?.token || "") !== (d.leader?.token || "") && election) {
-    set($("say"), d.leader ? `${d.leader.id} leads ${d.name}, token ${d.leader.token}` : `nobody leads ${d.name}`);
-  }
+  const who = (d) => d.leader ? `${d.leader.id} leads ${d.name}, token ${d.leader.token}` : d.paused ? `${d.name} is paused` : `nobody leads ${d.name}`;
+  if (election && before?.line === d.line && who(before) !== who(d)) set($("say"), who(d));
 }
 
 // now shows what changes with time.
 function now() {
   if (!detail) return;
-  const last = (detail.terms || []).at(-1), l = detail.leader;
-  const since = last && !last.to && l && last.token === l.token
+  const l = detail.leader, p = detail.paused;
+  const last = l && (detail.terms || []).findLast((t) => !t.to && t.token === l.token);
+  const since = last
     ? `${last.before ? "before " : ""}${clock(last.from)}, ${lasting(serverNow() - last.from)}` : "";
-  facts($("facts"), [["Token", l?.token], ["Since", since], ["Value", l?.value], ["Key", l?.key]]);
+  facts($("facts"), [
+    ["Token", l?.token], ["Since", since], ["Priority", l?.priority && String(l.priority)], ["Site", l?.site], ["Not ready", l?.notReady],
+    ["Value", l?.value], ["Key", l?.key], ["Paused by", p?.by], ["Reason", p?.reason],
+    ["In front of the gate", p?.front && plural(p.front, "candidate")],
+  ]);
 }
 
 let redraw = 0; // when the picture has moved by a pixel
@@ -128,7 +132,9 @@ function past() {
   if (!detail || $("past").hidden) return;
   const { hidden, pixel } = draw($("timeline"), detail, serverNow(), 1000 * Number($("range").value));
   redraw = Date.now() + pixel;
-  set($("known"), `Seen since ${clock(detail.since)}${hidden > 0 ? `; ${plural(hidden, "earlier leader")} in the table of terms` : ""}.`);
+  const told = (detail.terms || []).some((t) => t.told) ? "; other terms, paler, as their leaders wrote them down" : "";
+  const untold = detail.untold ? ` The history cannot be read: ${detail.untold}` : "";
+  set($("known"), `Seen since ${clock(detail.since)}${told}${hidden > 0 ? `; ${plural(hidden, "earlier leader")} in the table of terms` : ""}.${untold}`);
 }
 $("range").addEventListener("change", past);
 new ResizeObserver(() => requestAnimationFrame(past)).observe($("timeline"));
@@ -157,23 +163,38 @@ function migration(m) {
   set($("next"), m.next ? `Next: ${m.next}` : "");
 }
 
-const widths = { "#": "56px", Token: "84px", State: "120px", Key: "20%", Value: "30%", From: "24%", To: "19%", Ended: "21%" };
+const widths = {
+  "#": "56px", Token: "84px", Priority: "72px", Site: "12%", State: "22%", Key: "20%", Value: "30%", From: "24%", To: "21%", Ended: "21%",
+};
 
 // part shows a table of the detail.
-function part(title, columns, rows, empty, wanted) {
+function part({ title, columns, rows, empty, to }, wanted) {
   wanted.add(title);
   let t = tables.get(title);
   if (!t) {
     const section = document.createElement("section");
     section.className = "part";
-    const h3 = section.appendChild(document.createElement("h3"));
-    const list = new Rows(title, columns.map((c, i) => ({
-      title: c.title, is: c.is, hide: c.wide ? "wide" : "", text: (r) => r[i], width: widths[c.title],
-    })), (r, i) => `${i} ${r.at(-1)}`);
-    section.append(list.element);
+    t = { section, h3: section.appendChild(document.createElement("h3")) };
     $("tables").append(section);
-    t = { section, h3, list };
     tables.set(title, t);
+  }
+  t.to = to;
+  const shape = columns.map((c) => c.title).join();
+  if (t.shape !== shape) { // as when the first candidate with a priority comes
+    t.shape = shape;
+    t.list?.element.remove();
+    const acts = to && can("resign");
+    const name = columns.findIndex((c) => c.title === "Candidate");
+    const shown = columns.map((c, i) => ({ ...c, text: (r) => r[i], width: widths[c.title] }));
+    if (acts) { // make room for the buttons
+      for (const c of shown) c.hide = { "#": "narrow", Token: "narrow", Key: "widest" }[c.title] || c.hide;
+      shown.push({
+        title: "", size: "act", text: () => "Hand over to",
+        act: (r, i) => t.to[i] && { label: `Hand over to ${r[name]}`, run: () => handOver(r[name], t.to[i]) },
+      });
+    }
+    t.list = new Rows(title, shown, (r, i) => `${i} ${r.at(-1)}`);
+    t.section.append(t.list.element);
   }
   set(t.h3, rows.length ? `${title} (${rows.length})` : title);
   t.list.show(rows, empty);
@@ -247,34 +268,5 @@ setInterval(() => {
 document.addEventListener("visibilitychange", () => {
   if (document.hidden) { stream?.close(); health("paused", ""); } else connect();
 });
-
-// ---- Acts
-
-$("resign").addEventListener("click", () => {
-  const { name, leader } = detail;
-  set($("ask-text"), `${leader.id} leads ${name} with token ${leader.token}.`);
-  const ask = $("ask");
-  ask.returnValue = "no";
-  ask.onclose = () => { if (ask.returnValue === "yes") act("resign", { name, token: leader.token }, `${leader.id} was asked to resign.`); };
-  ask.showModal();
-});
-
-async function act(what, body, success) {
-  const done = $("done");
-  done.className = "done";
-  set(done, "");
-  try {
-    const r = await fetch(`/${what}`, {
-      method: "POST",
-      headers: { "Content-Type": "application/json", "Succession-Page": "1" },
-      body: JSON.stringify(body),
-    });
-    if (!r.ok) throw new Error((await r.text()).trim());
-    set(done, success);
-  } catch (e) {
-    done.className = "done bad";
-    set(done, `That has failed: ${e.message}`);
-  }
-}
 
 choose();

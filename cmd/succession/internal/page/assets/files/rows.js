@@ -7,15 +7,16 @@ const more = 8;    // how many rows are made beyond those in sight, on each side
 
 export class Rows {
   // columns have a title and text(row), and may have is ("number", "code"), hide ("widest", "wide",
-  // "narrow": where there is no room for it), width or size (a class of the style sheet), href(row) and
-  // mood(row). key(row, i) tells rows apart.
+  // "narrow": where there is no room for it), width or size (a class of the style sheet), href(row), mood(row),
+  // and act(row, i): what its button does, as { label, run }, or nothing. key(row, i) tells rows apart.
   constructor(label, columns, key) {
     this.columns = columns;
     this.key = key;
     this.rows = [];
     this.made = new Map(); // from keys to elements
     this.links = columns.some((c) => c.href);
-    this.active = null;    // the key of the row that the Tab key reaches, if rows are links
+    this.acts = columns.find((c) => c.act);
+    this.active = null;    // the key of the row that the Tab key reaches, if rows are links or have buttons
     this.chosen = null;
 
     const make = (name, parent) => parent.appendChild(document.createElement(name));
@@ -43,7 +44,7 @@ export class Rows {
     this.none.className = "none";
     this.element.addEventListener("scroll", () => this.soon(), { passive: true });
     new ResizeObserver(() => this.soon()).observe(this.element);
-    if (this.links) this.element.addEventListener("keydown", (e) => this.pressed(e));
+    if (this.links || this.acts) this.element.addEventListener("keydown", (e) => this.pressed(e));
   }
 
   // show makes these the rows. empty is what to say where there are none.
@@ -84,7 +85,9 @@ export class Rows {
       tr.remove();
       this.made.delete(key);
     }
-    const reach = wanted.has(this.active) ? this.active : keys[Math.min(from ? more : 0, keys.length - 1)];
+    const able = keys.filter((_, j) => this.reaches(from + j));
+    const reach = able.includes(this.active) ? this.active
+      : able.find((key) => keys.indexOf(key) >= (from ? more : 0)) ?? able.at(-1);
     let at = this.body.firstChild;
     keys.forEach((key, j) => {
       let tr = this.made.get(key);
@@ -94,9 +97,9 @@ export class Rows {
       }
       this.fill(tr, this.rows[from + j], from + j);
       tr.classList.toggle("chosen", key === this.chosen);
-      const link = tr.querySelector("a");
-      if (link) {
-        link.tabIndex = key === reach ? 0 : -1;
+      const link = tr.querySelector("a, button");
+      if (link) link.tabIndex = key === reach ? 0 : -1;
+      if (this.links) {
         if (key === this.chosen) link.setAttribute("aria-current", "true");
         else link.removeAttribute("aria-current");
       }
@@ -106,6 +109,9 @@ export class Rows {
     if (lost) this.element.focus({ preventScroll: true });
   }
 
+  // reaches reports whether the keyboard has something to reach in a row.
+  reaches(i) { return this.links || Boolean(this.acts?.act(this.rows[i], i)); }
+
   make() {
     const tr = document.createElement("tr");
     for (const c of this.columns) {
@@ -113,6 +119,7 @@ export class Rows {
       td.className = `${c.is || ""} ${c.hide || ""}`;
       if (c.href) td.appendChild(document.createElement("a"));
       if (c.mood) td.appendChild(document.createElement("span"));
+      if (c.act) td.appendChild(document.createElement("button")).type = "button";
     }
     return tr;
   }
@@ -128,8 +135,17 @@ export class Rows {
         td.title = text.length > 12 ? text : "";
       }
       if (c.href) at.setAttribute("href", c.href(row));
+      if (c.act) this.able(at, c.act(row, i));
       if (c.mood) at.className = `mood ${c.mood(row)}`;
     });
+  }
+
+  // able gives a button what it does, or hides it.
+  able(button, what) {
+    if (!what && button === document.activeElement) this.element.focus({ preventScroll: true });
+    button.hidden = !what;
+    button.onclick = what ? what.run : null;
+    if (what) button.setAttribute("aria-label", what.label);
   }
 
   // reveal scrolls to a row, and has the keyboard there.
@@ -141,17 +157,18 @@ export class Rows {
     else if (top + height > this.element.scrollTop + room) this.element.scrollTop = top + height - room;
     this.active = this.key(this.rows[i], i);
     this.draw();
-    this.made.get(this.active)?.querySelector("a")?.focus({ preventScroll: true });
+    this.made.get(this.active)?.querySelector("a, button")?.focus({ preventScroll: true });
   }
 
   pressed(e) {
-    if (e.altKey || e.ctrlKey || e.metaKey || e.shiftKey) return;
+    if (e.altKey || e.ctrlKey || e.metaKey || e.shiftKey || !this.links && e.target === this.element) return; // it scrolls
     const page = Math.max(1, Math.floor((this.element.clientHeight - head) / height) - 1);
     const by = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity }[e.key];
     if (by === undefined) return;
     e.preventDefault();
     const [key] = [...this.made].find(([, tr]) => tr.contains(document.activeElement)) || [this.active];
-    const now = this.rows.findIndex((row, i) => this.key(row, i) === key);
-    this.reveal(now < 0 ? 0 : now + by);
+    const able = [...this.rows.keys()].filter((i) => this.reaches(i));
+    const now = able.findIndex((i) => this.key(this.rows[i], i) === key);
+    this.reveal(able[now < 0 ? 0 : Math.max(0, Math.min(able.length - 1, now + by))]);
   }
 }

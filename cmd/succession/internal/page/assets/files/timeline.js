@@ -22,7 +22,8 @@ export const lasting = (ms) => {
 // many candidates there was no room for, and how many milliseconds a pixel is.
 export function draw(box, detail, now, range) {
   const terms = detail.terms || [], gaps = detail.gaps || [];
-  const from = Math.max(detail.since, range ? now - range : 0), span = Math.max(now - from, 1000);
+  const known = Math.min(detail.since, ...terms.map((t) => t.from)); // leaders may have written down what was before
+  const from = Math.max(known, range ? now - range : 0), span = Math.max(now - from, 1000);
   const width = Math.max(box.clientWidth, 200);
   const x = (t) => ((Math.min(Math.max(t, from), now) - from) / span) * width;
 
@@ -63,6 +64,11 @@ export function draw(box, detail, now, range) {
     put("rect", { fill: "url(#hatch)", x: x1, y: 0, width: Math.max(2, x2 - x1), height: base, opacity: 0.6 }, undefined, mark);
     if (x2 - x1 > 70) put("text", { x: x1 + 4, y: base - 4 }, g.kind, mark);
   }
+  if (detail.since > from) {
+    const mark = put("g", {});
+    put("title", {}, `this page has looked since ${clock(detail.since)}; what was before, leaders have written down`, mark);
+    put("line", { class: "since", x1: x(detail.since), y1: 0, x2: x(detail.since), y2: base + 4 }, undefined, mark);
+  }
   const line = (i, name, kind) => {
     const y = i * row;
     put("line", { class: "row", x1: 0, y1: y + 16 + bar / 2, x2: width, y2: y + 16 + bar / 2 });
@@ -75,8 +81,8 @@ export function draw(box, detail, now, range) {
       if (t.id !== id) continue;
       const x1 = x(t.from), w = Math.max(2, x(t.to || now) - x1);
       const mark = put("g", {});
-      put("title", {}, `${t.id}, token ${t.token}, from ${t.before ? "before " : ""}${clock(t.from)}${t.to ? ` to ${clock(t.to)}` : ""}`, mark);
-      put("rect", { class: "term", x: x1, y, width: w, height: bar, rx: Math.min(3, w / 2) }, undefined, mark);
+      put("title", {}, `${t.id}, token ${t.token}, from ${t.before ? "before " : ""}${clock(t.from)}${t.to ? ` ${t.late ? "by" : "to"} ${clock(t.to)}` : ""}${t.why ? `: ${t.why}` : ""}`, mark);
+      put("rect", { class: t.told ? "term told" : "term", x: x1, y, width: w, height: bar, rx: Math.min(3, w / 2) }, undefined, mark);
       if (w >= 8 * t.token.length + 8) put("text", { class: "token", x: x1 + w / 2, y: y + 12 }, t.token, mark);
     }
   });
@@ -98,7 +104,7 @@ function vacancies(terms, since, now) {
   let end = since;
   for (const t of terms) {
     if (t.from > end + 1) out.push({ from: end, to: t.from });
-    end = t.to || now;
+    end = Math.max(end, t.to || now);
   }
   if (end < now) out.push({ from: end, to: now });
   return out;

@@ -1,0 +1,150 @@
+package page
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/history"
+)
+
+// An account is who led when in one election, as a page has it. Times are in milliseconds since 1970.
+type account struct {
+	Terms  []term `json:"terms"`
+	Gaps   []gap  `json:"gaps"`
+	Since  int64  `json:"since"`            // the page has looked from then on
+	Untold string `json:"untold,omitempty"` // why the election's history cannot be read
+}
+
+// A term is one of an account.
+type term struct {
+	ID     string `json:"id"`
+	Token  string `json:"token"`
+	From   int64  `json:"from"`
+	To     int64  `json:"to,omitempty"`     // 0 while it lasts
+	Before bool   `json:"before,omitempty"` // it had begun before anybody looked
+	Late   bool   `json:"late,omitempty"`   // it may have ended before To
+	Told   bool   `json:"told,omitempty"`   // the election's history alone knows it
+	Why    string `json:"why,omitempty"`
+}
+
+// A gap is a time in which nothing was seen.
+type gap struct {
+	Kind string `json:"kind"`
+	From int64  `json:"from"`
+	To   int64  `json:"to,omitempty"`
+}
+
+// account returns what was seen of an election.
+func (p *past) account(election string) account {
+	h, first, open := p.history(election)
+	ms := func(d time.Duration) int64 { return p.begin.Add(d).UnixMilli() }
+	a := account{Since: ms(first)}
+	for _, t := range h.Terms(election) {
+		out := term{ID: t.Candidate, Token: strconv.FormatUint(t.Token, 10), From: ms(t.From), Before: t.From == first}
+		if !t.Open {
+			out.To = ms(t.To)
+			if t.Why != string(history.Ended) {
+				out.Why = t.Why
+			}
+		}
+		a.Terms = append(a.Terms, out)
+	}
+	for i, f := range h.Faults {
+		g := gap{Kind: f.Kind, From: ms(f.From), To: ms(f.To)}
+		if open && i == len(h.Faults)-1 {
+			g.To = 0
+		}
+		a.Gaps = append(a.Gaps, g)
+	}
+	return a
+}
+
+// account returns what was seen of an election, and what its leaders have written down.
+func (w *watcher) account(ctx context.Context, election string) (account, error) {
+	told, err := elect.New(w.b, election, nil).History(ctx)
+	a := w.past.account(election)
+	switch {
+	case errors.Is(err, backend.ErrUnavailable), errors.Is(err, backend.ErrSessionEnded), ctx.Err() != nil:
+		return account{}, err
+	case errors.Is(err, errors.ErrUnsupported), errors.Is(err, backend.ErrInvalid): // there can be none
+	case err != nil:
+		a.Untold = err.Error()
+	}
+	a.add(told)
+	return a, nil
+}
+
+// unsaid is why a term has ended whose leader did not write that down.
+const unsaid = "did not say why"
+
+// add adds the terms of the election's history. What a leader has written down itself is taken before
+// what was seen: a page sees late what it has not looked at.
+func (a *account) add(told []elect.Past) {
+	if len(told) == 0 {
+		return
+	}
+	seen := make(map[string]int)
+	for i, t := range a.Terms {
+		seen[t.Token] = i
+	}
+	for _, p := range told {
+		token := strconv.FormatUint(p.Token, 10)
+		i, known := seen[token]
+		if !known {
+			i = len(a.Terms)
+			a.Terms = append(a.Terms, term{ID: p.ID, Token: token, Told: true, Late: true, Why: unsaid, To: a.looked(p.Began.UnixMilli())})
+			if !p.Ended.IsZero() {
+				a.Terms[i].To = p.Ended.UnixMilli() // when the next term began
+			}
+		}
+		t := &a.Terms[i]
+		t.From, t.Before = p.Began.UnixMilli(), false
+		if p.Why != "" {
+			t.Why = p.Why
+			if t.To != 0 { // the line says who leads
+				t.To, t.Late = p.Ended.UnixMilli(), false
+			}
+		}
+		if t.To != 0 {
+			t.To = max(t.To, t.From) // by another clock
+		}
+	}
+	slices.SortStableFunc(a.Terms, func(s, t term) int { return cmp.Compare(s.From, t.From) })
+}
+
+// looked returns when the page looked first, at an instant or after it.
+func (a *account) looked(at int64) int64 {
+	for _, g := range a.Gaps {
+		if g.From <= at && at <= g.To {
+			return g.To
+		}
+	}
+	return max(at, a.Since)
+}
+
+// history returns the account as something to draw.
+func (a account) history(election string) *history.History {
+	h := new(history.History)
+	begin := a.Since
+	for _, t := range a.Terms {
+		begin = min(begin, t.From)
+	}
+	at := func(ms int64) time.Duration { return time.Duration(ms-begin) * time.Millisecond }
+	for _, t := range a.Terms {
+		token, _ := strconv.ParseUint(t.Token, 10, 64)
+		h.Events = append(h.Events, history.Event{At: at(t.From), Kind: history.Won, Election: election, Candidate: t.ID, Token: token})
+		if t.To != 0 {
+			h.Events = append(h.Events, history.Event{At: at(t.To), Kind: history.Ended, Election: election, Candidate: t.ID, Token: token, Why: t.Why})
+		}
+	}
+	for _, g := range a.Gaps {
+		h.Faults = append(h.Faults, history.Fault{Kind: g.Kind, From: at(g.From), To: at(cmp.Or(g.To, time.Now().UnixMilli()))})
+	}
+	return h
+}

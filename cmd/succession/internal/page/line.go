@@ -1,0 +1,101 @@
+package page
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/elect"
+)
+
+// A choice is what counts when somebody is to lead.
+type choice struct {
+	Priority int    `json:"priority,omitempty"`
+	Site     string `json:"site,omitempty"`
+	NotReady string `json:"notReady,omitempty"` // why
+}
+
+func choiceOf(l elect.Leader) choice { return choice{l.Priority, l.Site, l.NotReady} }
+
+// lineTable returns the table of those who stand in a line. It has columns for priorities and sites if
+// anybody has one. state says how it stands with the one at an index.
+func lineTable(title, empty string, all []elect.Leader, state func(i int) string) table {
+	ranked := slices.ContainsFunc(all, func(l elect.Leader) bool { return l.Priority != 0 || l.Site != "" })
+	value, key := column{Title: "Value", Hide: "wide"}, keyColumn
+	columns := []column{numberColumn, {Title: "Candidate"}, tokenColumn}
+	if ranked {
+		columns = append(columns, column{Title: "Priority", Is: "number"}, column{Title: "Site"})
+		value.Hide, key.Hide = "widest", "widest"
+	}
+	t := table{Title: title, Empty: empty, Columns: append(columns, column{Title: "State"}, value, key)}
+	for i, l := range all {
+		r := []string{strconv.Itoa(i + 1), nameOf(l), number(l.Token)}
+		if ranked {
+			r = append(r, strconv.Itoa(l.Priority), l.Site)
+		}
+		t.Rows = append(t.Rows, append(r, state(i), l.Value, l.Key))
+	}
+	return t
+}
+
+// presentTable returns the table of those who stand in a line of which several can be first.
+func presentTable(k kind, members []backend.Member, all []elect.Leader) table {
+	return lineTable("Present", "Nobody is here.", all, func(i int) string {
+		switch {
+		case k == kindItems:
+			return "stands"
+		case backend.Awaited(i, func(i int) bool { return members[i].Shared }) >= 0:
+			return "waits"
+		}
+		return "present"
+	})
+}
+
+// electionTable returns the table of the line of an election.
+func electionTable(line backend.Line, all []elect.Leader) table {
+	t := lineTable("Line", "Nobody stands in line.", all, func(i int) string { return standingOf(line, all, i) })
+	t.To = make([]string, len(all))
+	if _, paused := line.Paused(); paused || len(all) == 0 || all[0].Pinned {
+		return t // nobody leads who could hand over
+	}
+	for i, l := range all {
+		if i > 0 && !l.Pinned && !line.Members[i].Shared && l.NotReady == "" {
+			t.To[i] = l.Key
+		}
+	}
+	return t
+}
+
+// standingOf says how it stands with one in the line of an election.
+func standingOf(line backend.Line, all []elect.Leader, i int) string {
+	l := all[i]
+	switch {
+	case l.Paused:
+		return "paused: " + l.Value
+	case i == 0:
+		s, _ := firstState(l, line.Header)
+		if l.NotReady != "" {
+			s += ": " + l.NotReady
+		}
+		return s
+	case l.Pinned:
+		return "pinned"
+	case l.NotReady != "":
+		return "not ready: " + l.NotReady
+	case line.Members[i].Shared:
+		return "waits, shared"
+	}
+	return "waits"
+}
+
+// firstState says how it stands with the first of an election.
+func firstState(l elect.Leader, h backend.Header) (string, mood) {
+	s, m := stateOf(l, h)
+	switch {
+	case l.Paused:
+		return "paused", busy
+	case l.NotReady != "":
+		return s + ", not ready", busy
+	}
+	return s, m
+}
