@@ -176,6 +176,7 @@ func TestHandOver(t *testing.T) {
 	p := w.open("#/reports", 1280, 900)
 	p.sees(fmt.Sprintf(`String(%s) === "0,-3,-5,0,0" && String(%s) === "fra,,,,"`, cells("Line", 3), cells("Line", 4)))
 	p.sees(fmt.Sprintf(`String(%s) === "at work,waits,waits,not ready: <b>cold</b>,waits"`, cells("Line", 5)))
+	p.sees(`[...document.querySelectorAll(".note")].some((n) => n.textContent === "Not ready: web-3: <b>cold</b>")`)
 	p.does(script(`document.querySelector('[aria-label="Line"]').focus()`), keys(kb.Tab))
 	for _, move := range []struct{ key, to string }{{"", "web-2"}, {kb.ArrowDown, "<u>web-4</u>"}, {kb.End, "web-5"}, {kb.ArrowUp, "<u>web-4</u>"}} {
 		if move.key != "" {
@@ -190,7 +191,7 @@ func TestHandOver(t *testing.T) {
 	p.does(keys(kb.Tab), keys(kb.Enter))
 	p.sees(text("done") + ` === "web-1 was asked to hand over to <u>web-4</u>."`)
 	p.sees(text("who") + ` === "<u>web-4</u>"`)
-	if n := says[int](p, `document.querySelectorAll("td b, u").length`); n != 0 {
+	if n := says[int](p, `document.querySelectorAll("b, u").length`); n != 0 {
 		t.Errorf("%d elements were made of what a candidate wrote", n)
 	}
 }

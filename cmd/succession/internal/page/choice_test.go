@@ -163,6 +163,9 @@ func TestChoice(t *testing.T) {
 		if p, site := v.table("Line", 3), v.table("Line", 4); !slices.Equal(p, []string{"0", "5", "0", "0"}) || !slices.Equal(site, []string{"fra", "", "ams", ""}) {
 			t.Errorf("the priorities are %q, the sites %q", p, site)
 		}
+		if note := v.detail.Tables[0].Note; note != "Not ready: web-2: the cache is cold" {
+			t.Errorf("the note is %q", note)
+		}
 		to := v.detail.Tables[0].To
 		if len(to) != 4 || to[0] != "" || to[1] != "" || to[2] == "" || to[3] == "" {
 			t.Fatalf("the leader can hand over to %q", to)

@@ -1,8 +1,10 @@
 package page
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
@@ -54,7 +56,7 @@ func presentTable(k kind, members []backend.Member, all []elect.Leader) table {
 // electionTable returns the table of the line of an election.
 func electionTable(line backend.Line, all []elect.Leader) table {
 	t := lineTable("Line", "Nobody stands in line.", all, func(i int) string { return standingOf(line, all, i) })
-	t.To = make([]string, len(all))
+	t.To, t.Note = make([]string, len(all)), notReadyNote(all)
 	if _, paused := line.Paused(); paused || len(all) == 0 || all[0].Pinned {
 		return t // nobody leads who could hand over
 	}
@@ -64,6 +66,24 @@ func electionTable(line backend.Line, all []elect.Leader) table {
 		}
 	}
 	return t
+}
+
+// notReadyNote says in full why candidates are not ready: of a few, as there may be many.
+func notReadyNote(all []elect.Leader) string {
+	const few = 3
+	var of []string
+	for _, l := range all {
+		if l.NotReady != "" {
+			of = append(of, nameOf(l)+": "+l.NotReady)
+		}
+	}
+	switch n := len(of); {
+	case n == 0:
+		return ""
+	case n > few:
+		of = append(of[:few], fmt.Sprintf("and %d more", n-few))
+	}
+	return "Not ready: " + strings.Join(of, "; ")
 }
 
 // standingOf says how it stands with one in the line of an election.

@@ -32,6 +32,7 @@ type (
 			Title string
 			Rows  [][]string
 			To    []string
+			Note  string
 		}
 		Terms []struct {
 			ID, Token, Why string

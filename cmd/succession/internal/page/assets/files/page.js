@@ -164,17 +164,18 @@ function migration(m) {
 }
 
 const widths = {
-  "#": "56px", Token: "84px", Priority: "72px", Site: "12%", State: "22%", Key: "20%", Value: "30%", From: "24%", To: "21%", Ended: "21%",
+  "#": "44px", Token: "84px", Priority: "72px", Site: "12%", State: "22%", Key: "20%", Value: "24%", From: "24%", To: "21%", Ended: "21%",
 };
 
 // part shows a table of the detail.
-function part({ title, columns, rows, empty, to }, wanted) {
+function part({ title, columns, rows, empty, note, to }, wanted) {
   wanted.add(title);
   let t = tables.get(title);
   if (!t) {
     const section = document.createElement("section");
     section.className = "part";
-    t = { section, h3: section.appendChild(document.createElement("h3")) };
+    t = { section, h3: section.appendChild(document.createElement("h3")), note: section.appendChild(document.createElement("p")) };
+    t.note.className = "note soft small";
     $("tables").append(section);
     tables.set(title, t);
   }
@@ -196,6 +197,8 @@ function part({ title, columns, rows, empty, to }, wanted) {
     t.list = new Rows(title, shown, (r, i) => `${i} ${r.at(-1)}`);
     t.section.append(t.list.element);
   }
+  set(t.note, note || "");
+  t.note.hidden = !note;
   set(t.h3, rows.length ? `${title} (${rows.length})` : title);
   t.list.show(rows, empty);
 }
