@@ -54,6 +54,7 @@ func TestCoordinators(t *testing.T) {
 			t.Run("waiter STOP", func(t *testing.T) { waiterStandsStill(t, url) })
 			t.Run("looking", func(t *testing.T) { looksOnly(t, c.scheme, addrOf(url)) })
 			t.Run("recipes", func(t *testing.T) { shares(t, url) })
+			t.Run("page", func(t *testing.T) { pausesOnPage(t, url) })
 			t.Run("lines", func(t *testing.T) { listsLines(t, url) })
 			t.Run("conformance", func(t *testing.T) { conforms(t, url) })
 		})

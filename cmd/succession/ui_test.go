@@ -3,6 +3,8 @@
 package main
 
 import (
+	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -10,6 +12,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/succession-dev/succession/cmd/succession/internal/ui"
+	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 
 // The page is there until the command is told to end, and with a token only for those who have it.
@@ -48,6 +53,49 @@ func TestUI(t *testing.T) {
 	}
 	p.signal(syscall.SIGTERM)
 	p.exits(143)
+}
+
+// pausesOnPage checks that what is allowed on the page is done to the election.
+func pausesOnPage(t *testing.T, url string) {
+	name := coordtest.Name(t)
+	p := start(t, "--url", url, "ui", "--listen", "127.0.0.1:0", "--allow", "pause")
+	at := strings.TrimSuffix(<-p.out, "/")
+	post := func(path, body string) (int, string) {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, at+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header = http.Header{"Origin": {at}, "Content-Type": {"application/json"}, "Succession-Page": {"1"}}
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		text, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp.StatusCode, string(text)
+	}
+	if code, text := post("/pause", fmt.Sprintf(`{"name":%q,"reason":"moved"}`, name)); code != 204 {
+		t.Fatalf("the answer is %d, %s", code, text)
+	}
+	code, line, stderr := here("--url", url, "line", name, "-o", "json")
+	var places []place
+	if err := json.Unmarshal([]byte(line), &places); code != 0 || err != nil {
+		t.Fatalf("exit code %d, %v, %s", code, err, stderr)
+	}
+	if len(places) != 1 || !places[0].Paused || places[0].ID != "the page of "+ui.WhoAmI() || places[0].Value != "moved" {
+		t.Fatalf("the line is %s", line)
+	}
+	if code, text := post("/resign", fmt.Sprintf(`{"name":%q,"token":"1"}`, name)); code != 403 {
+		t.Errorf("asked for what is not allowed, the answer is %d, %s", code, text)
+	}
+	if code, text := post("/resume", fmt.Sprintf(`{"name":%q,"token":"%d"}`, name, places[0].Token)); code != 204 {
+		t.Errorf("the answer is %d, %s", code, text)
+	}
+	checkOutput(t, []string{"--url", url, "line", name}, 0, "")
 }
 
 // What cannot be served safely, or at all, is refused, and the command says what to do.

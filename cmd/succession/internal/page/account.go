@@ -83,7 +83,7 @@ func (w *watcher) account(ctx context.Context, election string) (account, error)
 // unsaid is why a term has ended whose leader did not write that down.
 const unsaid = "did not say why"
 
-// add adds the terms of the election's history. What a leader has written down itself is taken before
+// add adds the terms of the election's history, and orders all by their tokens. What a leader has written down itself is taken before
 // what was seen: a page sees late what it has not looked at.
 func (a *account) add(told []elect.Past) {
 	if len(told) == 0 {
@@ -115,7 +115,9 @@ func (a *account) add(told []elect.Past) {
 			t.To = max(t.To, t.From) // by another clock
 		}
 	}
-	slices.SortStableFunc(a.Terms, func(s, t term) int { return cmp.Compare(s.From, t.From) })
+	slices.SortStableFunc(a.Terms, func(s, t term) int { // by tokens, as clocks differ
+		return cmp.Or(cmp.Compare(len(s.Token), len(t.Token)), cmp.Compare(s.Token, t.Token))
+	})
 }
 
 // looked returns when the page looked first, at an instant or after it.
