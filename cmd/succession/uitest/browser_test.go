@@ -206,6 +206,16 @@ func (t *tab) does(steps ...step) {
 	}
 }
 
+// loads does the steps, which make the browser load a page, and waits until it has.
+func (t *tab) loads(steps ...step) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.ctx, patience)
+	defer cancel()
+	if _, err := chromedp.RunResponse(ctx, steps...); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // says returns what the expression is in the page.
 func says[T any](t *tab, expression string) T {
 	t.Helper()

@@ -37,6 +37,7 @@ function ask({ title, text, note, yes, reason = false }) {
   (reason ? $("why") : $("ask-no")).focus();
   return new Promise((resolve) => {
     box.onclose = () => {
+      if (box.open) return; // that was the last one, which was closed a moment ago
       if (document.activeElement === document.body) refocus(); // its button has gone meanwhile
       resolve(box.returnValue === "yes" ? $("why").value.trim() : null);
     };
