@@ -111,10 +111,7 @@ func standingOf(line backend.Line, all []elect.Leader, i int) string {
 // firstState says how it stands with the first of an election.
 func firstState(l elect.Leader, h backend.Header) (string, mood) {
 	s, m := stateOf(l, h)
-	switch {
-	case l.Paused:
-		return "paused", busy
-	case l.NotReady != "":
+	if l.NotReady != "" {
 		return s + ", not ready", busy
 	}
 	return s, m

@@ -1,7 +1,6 @@
 package page
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/succession-dev/succession/elect"
@@ -22,15 +21,4 @@ func pauseOf(line []elect.Leader) *pause {
 		return nil
 	}
 	return &pause{By: line[i].ID, Reason: line[i].Value, Token: number(line[i].Token), Front: i}
-}
-
-// row returns the row of the line of which h is the head.
-func (h *head) row(name string) row { return h.withPause(rowOf(name, h)) }
-
-// withPause returns the row as it is while the election is paused.
-func (h *head) withPause(r row) row {
-	if h != nil && h.err == nil && h.leader.Paused && r.Kind == kindElection {
-		r.State, r.Mood = fmt.Sprintf("paused by %s: %s", h.leader.ID, h.leader.Value), busy
-	}
-	return r
 }

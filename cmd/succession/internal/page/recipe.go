@@ -92,7 +92,7 @@ func (h *head) note(l backend.Line, leader elect.Leader) {
 	}
 	m := l.Members[0]
 	h.shared = m.Shared
-	h.pinned = m.Pinned && l.Header.Sealed == "" && l.Header.Migration == (backend.Migration{})
+	h.pinned = m.Pinned && !leader.Paused && l.Header.Sealed == "" && l.Header.Migration == (backend.Migration{})
 }
 
 // fold makes one row of the lines of each recipe.
@@ -163,6 +163,8 @@ func rowOf(name string, h *head) row {
 		r.Kind, r.State = kindShared, "present"
 	case h.pinned:
 		r.Kind, r.State = kindItems, "stand"
+	case h.leader.Paused:
+		r.State, r.Mood = fmt.Sprintf("paused by %s: %s", h.leader.ID, h.leader.Value), busy
 	default:
 		if !h.leader.Vacant() {
 			r.Who, r.Token = nameOf(h.leader), h.leader.Token
@@ -177,6 +179,8 @@ func stateOf(l elect.Leader, h backend.Header) (string, mood) {
 	switch {
 	case h.Sealed != "":
 		return "moved to " + h.Sealed, quiet
+	case l.Paused:
+		return "paused", busy
 	case l.Vacant():
 		return "nobody leads", bad
 	case l.Pinned && h.Migration.Step != "":

@@ -248,13 +248,12 @@ func (w *watcher) saw(ctx context.Context, name string, l backend.Line, whole bo
 		h = &head{at: time.Now()}
 		w.heads[name] = h
 	}
-	before := h.row(name)
+	before := rowOf(name, h)
 	h.note(first, leader)
-	h.pinned = h.pinned && !leader.Paused // a gate is no item
 	if whole || stand == 0 {
 		h.stand = stand
 	}
-	now := h.row(name)
+	now := rowOf(name, h)
 	if now.Kind == kindElection {
 		w.past.saw(name, leader, l.Header.Resign != 0 && l.Header.Resign == leader.Token)
 	}
@@ -300,7 +299,6 @@ func (w *watcher) refold() {
 		}
 	}
 	for name, r := range rows {
-		r = w.heads[name].withPause(r)
 		if old, ok := w.rows[name]; !ok || old.row != r {
 			w.seq++
 			w.rows[name] = numbered{r, w.seq}
