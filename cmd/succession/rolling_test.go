@@ -113,8 +113,8 @@ func sees(t *testing.T, watch *exec.Cmd, text string) {
 	}
 }
 
-// reads checks that one version understands what the other writes: a fence, a record, an item of a
-// queue, and who is present in a group.
+// reads checks that one version understands what the other writes: a fence, a record, and an
+// item of a queue.
 func reads(t *testing.T, url string, writer, reader func(...string) *exec.Cmd) {
 	t.Helper()
 	name := coordtest.Name(t)
@@ -135,7 +135,4 @@ func reads(t *testing.T, url string, writer, reader func(...string) *exec.Cmd) {
 	does(reader, "value", "get", name+"/r")
 	does(writer, "", "queue", "put", name+"/q", "item")
 	does(reader, "item\n", "queue", "take", name+"/q", "--", "cat")
-	g := startCommand(t, writer("--url", url, "group", "join", "--id", "web-1", "--log", "json", name+"/g"))
-	e := g.event("elected")
-	does(reader, fmt.Sprintf(`[{"id":"web-1","token":%d}]`+"\n", e.Token), "group", "list", "-o", "json", name+"/g")
 }
