@@ -81,8 +81,11 @@ type healthCheck struct{ backend.Session }
 
 func (s *healthCheck) Join(ctx context.Context, line, value string) (backend.Member, error) {
 	m, err := s.Session.Join(ctx, line, value)
-	if err == nil {
-		_, err = s.Put(ctx, line+"-process/"+m.Key, []byte(strconv.Itoa(os.Getpid())), nil)
+	if err != nil {
+		return m, err
+	}
+	if _, err = s.Put(ctx, line+"-process/"+m.Key, []byte(strconv.Itoa(os.Getpid())), nil); err != nil {
+		_ = s.Leave(context.WithoutCancel(ctx), m) // no ghost, which is not this flaw
 	}
 	return m, err
 }
