@@ -113,7 +113,7 @@ var barrierRules = []engine.Rule{{
 				stands(t, arrivals(cs[7]), 6)
 			}
 		})
-		silent(t, cs[4:5], func() {
+		quiet(t, cs[4:5], 2, func() {
 			giveUp(all[1])
 			giveUp(all[2])
 			t.Pass(t.TTL/20, "in which others wake")
