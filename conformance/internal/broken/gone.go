@@ -13,8 +13,8 @@ var goneFlaws = []Flaw{
 	{
 		Name:    "herd",
 		Breaks:  "L3: Gone wakes for every departure from the line",
-		Must:    "L3.alone G5.one Queue.woken Lock.slots-woken",
-		May:     "Barrier.woken L2.churn L9",
+		Must:    "L3.alone G5.one Queue.woken Barrier.woken Lock.slots-woken",
+		May:     "L2.churn L9",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &herd{s} },
 	},
 	{

@@ -132,6 +132,13 @@ func silent(t *engine.Trial, cs []*engine.Client, f func()) { quiet(t, cs, 1, f)
 // quiet is silent for clients that wait for several things. They look at each of them again, about
 // once in a TTL.
 func quiet(t *engine.Trial, cs []*engine.Client, waits int64, f func()) {
+	if noise := noise(t, cs, waits, f); noise != "" {
+		t.Fatalf("%s", noise)
+	}
+}
+
+// noise says which of the clients has sent more than quiet allows while f ran; it is empty if none has.
+func noise(t *engine.Trial, cs []*engine.Client, waits int64, f func()) string {
 	before := make([]int64, len(cs))
 	for i, c := range cs {
 		before[i] = c.Requests()
@@ -141,9 +148,10 @@ func quiet(t *engine.Trial, cs []*engine.Client, waits int64, f func()) {
 	limit := int64(time.Duration(9+3*waits)*time.Since(began)/t.TTL) + 3*waits
 	for i, c := range cs {
 		if n := c.Requests() - before[i]; n > limit {
-			t.Fatalf("%s, who has to wait on, has sent %d requests in %v", c.Name, n, time.Since(began))
+			return fmt.Sprintf("%s, who has to wait on, has sent %d requests in %v", c.Name, n, time.Since(began))
 		}
 	}
+	return ""
 }
 
 // unlocks unlocks, which must succeed soon.
