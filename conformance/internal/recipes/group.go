@@ -171,7 +171,7 @@ var groupRules = []engine.Rule{{
 	},
 }, {
 	ID: "Group.woken", Title: "a join wakes those who follow, once, and a value wakes nobody",
-	Text:  "Two clients follow a group of one. While it sets its value twenty times, over half a TTL, they send at most four requests each, which may be heartbeats. When another joins, they see it soon, and send at most twelve requests each; the member that was there sends at most two.",
+	Text:  "Two clients follow a group of one. While it sets its value twenty times, over half a TTL, they send at most four requests each, which may be heartbeats. When another joins, they see it soon, and send at most twelve requests each; the member that was there sends at most two. It is enough that they send no more at one of three joins, as heartbeats and watches that end for nothing may come at once.",
 	Needs: []engine.Fault{engine.Shares, engine.Records, engine.Requests},
 	Check: func(t *engine.Trial) {
 		cs := t.Clients(4)
@@ -199,20 +199,32 @@ var groupRules = []engine.Rule{{
 				t.Fatalf("%s has seen %d states; want 1, as nobody has joined or left since", f.name, n)
 			}
 		}
-		before, began := sent(), time.Now()
-		joins(t, cs[1], "b")
-		for _, f := range fs {
-			f.sees(t.Soon(), "a=19% b=")
-		}
-		beats := int64(8 * time.Since(began) / t.TTL)
-		for i, n := range sent() {
-			switch n -= before[i] + beats; {
-			case i == 0 && n > 2:
-				t.Fatalf("a join has had the other member send %d requests", n)
-			case i >= 2 && n > 12:
-				t.Fatalf("a join has had %s, who follows the group, send %d requests", cs[i].Name, n)
+		loud := ""
+		for range 3 {
+			before, began := sent(), time.Now()
+			b := joins(t, cs[1], "b")
+			for _, f := range fs {
+				f.sees(t.Soon(), "a=19% b=")
+			}
+			loud = ""
+			beats := int64(8 * time.Since(began) / t.TTL)
+			for i, n := range sent() {
+				switch n -= before[i] + beats; {
+				case i == 0 && n > 2:
+					loud = fmt.Sprintf("a join has had the other member send %d requests", n)
+				case i >= 2 && n > 12:
+					loud = fmt.Sprintf("a join has had %s, who follows the group, send %d requests", cs[i].Name, n)
+				}
+			}
+			if loud == "" {
+				return
+			}
+			t.Want("Leave", b.Leave(t.Ctx))
+			for _, f := range fs {
+				f.sees(t.Soon(), "a=19%")
 			}
 		}
+		t.Fatalf("each of three times, %s", loud)
 	},
 }, {
 	ID: "Group.expired", Title: "a presence ends with its session, and so does its value",
