@@ -322,12 +322,12 @@ func TestStepOutOfTimeSaysWhy(t *testing.T) {
 			}
 		}
 		w.do(op.Begin, migrate.Begun)
-		for after := 100 * time.Millisecond; after < 1500*time.Millisecond; after += time.Millisecond {
+		for after := 100 * time.Millisecond; after < 1500*time.Millisecond; after += 3 * time.Millisecond {
 			says(op.Cutover, after, migrate.ErrRefused, "nobody leads")
 		}
 		m, raw := w.raw(1, "early")
 		says(op.Abort, ttl, backend.ErrUnavailable, "behind the gate: early") // forbids the cutover first
-		for after := 100 * time.Millisecond; after < 1500*time.Millisecond; after += time.Millisecond {
+		for after := 100 * time.Millisecond; after < 1500*time.Millisecond; after += 3 * time.Millisecond {
 			says(op.Abort, after, backend.ErrUnavailable, "behind the gate: early")
 		}
 		if err := raw.Leave(w.ctx, m); err != nil {
