@@ -137,14 +137,15 @@ func (st *standing) stand(ctx context.Context, margin time.Duration, wait *backo
 		}
 		var err error
 		switch {
-		case waiting && ctx.Err() != nil:
-			err = context.Cause(ctx)
 		case !waiting:
 			p, err = s.Ahead(ctx, m)
 		case unfenced == nil:
 			err = watch(ctx)
 		default:
 			err = again.ForAWhile(ctx, s, wait.Jitter, watch)
+		}
+		if ctx.Err() != nil { // also if its turn came at the same moment
+			return p, context.Cause(ctx)
 		}
 		if err != nil {
 			return p, err

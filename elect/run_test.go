@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -371,4 +372,36 @@ func TestSealedElectionRefuses(t *testing.T) {
 			t.Errorf("who came later got %v, want ErrSealed", err)
 		}
 	})
+}
+
+// When all are told to stop at one moment, nobody begins to lead because another has just left.
+func TestStopAllAtOnce(t *testing.T) {
+	for range 200 {
+		bubble(t, func(t *testing.T, c *memory.Coordinator) {
+			ctx, stop := context.WithCancel(t.Context())
+			var led, ended sync.WaitGroup
+			led.Add(1)
+			for _, id := range []string{"a", "b", "c"} {
+				e := elect.New(client(t, c, id), "reports", nil)
+				ended.Go(func() {
+					err := e.Run(ctx, func(ctx context.Context, term *elect.Term) error {
+						if term.Context().Err() != nil {
+							t.Errorf("%s begins to lead after it was told to stop", id)
+							return nil
+						}
+						led.Done()
+						<-ctx.Done()
+						return nil
+					})
+					if !errors.Is(err, context.Canceled) {
+						t.Errorf("Run of %s: %v", id, err)
+					}
+				})
+			}
+			led.Wait()
+			synctest.Wait() // the others wait in line
+			stop()
+			ended.Wait()
+		})
+	}
 }
