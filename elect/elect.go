@@ -62,7 +62,8 @@ type Options struct {
 	// term then writes the history twice, when it has begun and when it has ended, which
 	// delays neither. Give all candidates the same number: each who writes cuts the
 	// history to its own. Zero means that this candidate writes none. Members that are first
-	// together, such as readers of a lock, write none either.
+	// together, such as readers of a lock, write none either, nor does whoever waits for its
+	// turn, as at a semaphore.
 	History int
 	// Logger is told what a person wants to know: joined, elected, lost, and what is
 	// tried again. Nil discards.

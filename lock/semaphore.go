@@ -36,7 +36,7 @@ func NewSemaphore(b backend.Backend, name string, n int, o *Options) *Semaphore 
 	turn := new(Options)
 	if o != nil {
 		*turn = *o
-		turn.Trace = waitingAlone(o.Trace)
+		turn.Trace, turn.History = waitingAlone(o.Trace), 0
 	}
 	s := &Semaphore{name: name, n: n}
 	s.turns = elect.New(b, s.waiting(), turn)

@@ -69,7 +69,9 @@ func New(b backend.Backend, name string, o *Options) *Queue {
 		o = new(Options)
 	}
 	q := &Queue{b: b, name: name, limit: o.Limit, o: o.Options}
-	q.turns = elect.New(b, name+"-turn", &q.o)
+	turn := q.o
+	turn.History = 0 // a turn to look for an item is no term
+	q.turns = elect.New(b, name+"-turn", &turn)
 	q.o.ID = q.turns.ID() // one for all claims
 	q.err = q.check()
 	return q

@@ -1,6 +1,7 @@
 package task_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/rig/bubble"
 	"github.com/succession-dev/succession/memory"
+	"github.com/succession-dev/succession/task"
 )
 
 func TestCold(t *testing.T) {
@@ -75,6 +77,23 @@ func TestCold(t *testing.T) {
 		bubble.Want(t, <-machines["m0"].err, backend.ErrClosed)
 		if n := len(c.Members("bus-idle")); n != 0 {
 			t.Errorf("%d look for work", n)
+		}
+	})
+}
+
+// Who runs a task has a term, and who looks for one has none.
+func TestHistoryOfCold(t *testing.T) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		f := newFloor(t, c)
+		ok(t, f.console.Start(t.Context(), "t1"))
+		s := task.NewStandby(bubble.Client(t, c, "cold"), "bus", &task.Options{ID: "m1", History: 5})
+		m := f.stands("m1", func(_ *task.Standby, ctx context.Context) error { return s.Cold(ctx, f.run) })
+		f.expect("now", "t1", "m1")
+		m.ends(t)
+		for record, kept := range map[string]bool{"bus-idle.history": false, "bus-run-t1.history": true} {
+			if r := c.Record(record); (r.Version != backend.Absent) != kept {
+				t.Errorf("%s is %q", record, r.Value)
+			}
 		}
 	})
 }

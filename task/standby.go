@@ -33,10 +33,13 @@ type Standby struct {
 // [backend.ErrInvalid]; where the backend has no records, with [errors.ErrUnsupported]. The caller
 // still has to close b.
 func NewStandby(b backend.Backend, name string, o *Options) *Standby {
-	s := &Standby{b: b, name: name, idle: elect.New(b, name+"-idle", o)}
+	s := &Standby{b: b, name: name}
 	if o != nil {
 		s.o = *o
 	}
+	idle := s.o
+	idle.History = 0 // a turn to look for a task is no term
+	s.idle = elect.New(b, name+"-idle", &idle)
 	s.o.ID = s.idle.ID()
 	return s
 }
