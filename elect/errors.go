@@ -44,7 +44,7 @@ var ErrNotReady = errors.New("not ready")
 var (
 	// ErrPaused says that the election is paused already.
 	ErrPaused = errors.New("the election is paused")
-	// ErrNotPaused says that the election is not paused.
+	// ErrNotPaused says that the election is not paused, or not by the gate that was named.
 	ErrNotPaused = errors.New("the election is not paused")
 	// ErrMoving says that the election is being moved to another coordinator.
 	ErrMoving = errors.New("the election is being moved")

@@ -150,10 +150,18 @@ func (st *standing) behind(ctx context.Context) error {
 	return fmt.Errorf("the election is paused, but in front of the gate still stand %s; nobody leads once they have gone: %w", strings.Join(front, ", "), context.Cause(ctx))
 }
 
+// ResumeOptions say which pause [Election.Resume] ends. Nil and the zero value mean the present one.
+type ResumeOptions struct {
+	// Token is that of the gate that is meant: if another pause holds by now, it stands on, and the error is
+	// [ErrNotPaused]. So a request that comes late never ends the next pause. Zero means the present one.
+	Token uint64
+}
+
 // Resume opens the election that [Election.Pause] has closed, and returns the gate that it has removed, with
 // who had set it and why. It fails with [ErrNotPaused] if the election is not paused. It blocks for about four
-// round trips. If it is interrupted, the election is open or still paused, and Resume may be repeated.
-func (e *Election) Resume(ctx context.Context) (Leader, error) {
+// round trips. If it is interrupted, the election is open or still paused, and Resume may be repeated. o may be
+// nil.
+func (e *Election) Resume(ctx context.Context, o *ResumeOptions) (Leader, error) {
 	s, err := e.session(ctx)
 	if err != nil {
 		return Leader{}, err
@@ -163,6 +171,9 @@ func (e *Election) Resume(ctx context.Context) (Leader, error) {
 		return Leader{}, err
 	}
 	gate, paused := line.Paused()
+	if l := leaderOf(line, gate); paused && o != nil && o.Token != 0 && o.Token != l.Token {
+		return l, fmt.Errorf("%w by the gate with token %d: that of %s has token %d", ErrNotPaused, o.Token, l.ID, l.Token)
+	}
 	if paused { // first the gate: a header that names none that stands does no harm
 		if err := s.Leave(ctx, gate); err != nil {
 			return Leader{}, err

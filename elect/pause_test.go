@@ -38,7 +38,7 @@ func TestPauseAndResume(t *testing.T) {
 			t.Errorf("AskToResign while paused: %v", err)
 		}
 		f.wantLine("operator a b c", "operator b a c")
-		gate, err := f.operator.Resume(t.Context())
+		gate, err := f.operator.Resume(t.Context(), nil)
 		if err != nil || gate.ID != "operator" || gate.Value != "the disk is moved" {
 			t.Errorf("Resume: %+v, %v", gate, err)
 		}
@@ -46,7 +46,7 @@ func TestPauseAndResume(t *testing.T) {
 		if next.Token() <= term.Token() {
 			t.Errorf("token %d after %d", next.Token(), term.Token())
 		}
-		if _, err := f.operator.Resume(t.Context()); !errors.Is(err, elect.ErrNotPaused) {
+		if _, err := f.operator.Resume(t.Context(), nil); !errors.Is(err, elect.ErrNotPaused) {
 			t.Errorf("a second Resume: %v", err)
 		}
 		time.Sleep(time.Minute)
@@ -66,10 +66,45 @@ func TestThePauseOutlivesWhoSetIt(t *testing.T) {
 		f.join(elect.Options{ID: "a"})
 		time.Sleep(time.Hour)
 		f.neverLed("a")
-		if _, err := f.operator.Resume(t.Context()); err != nil {
+		if _, err := f.operator.Resume(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
 		f.leader("a")
+	})
+}
+
+// Whoever resumes late does not end the pause that somebody else has begun meanwhile.
+func TestResumeEndsThePauseThatIsMeant(t *testing.T) {
+	inField(t, func(t *testing.T, f *field) {
+		pause := func(why string) elect.Leader {
+			t.Helper()
+			if err := f.operator.Pause(t.Context(), why); err != nil {
+				t.Fatal(err)
+			}
+			l, err := f.operator.Leader(t.Context())
+			if err != nil || l.Value != why {
+				t.Fatalf("the gate is %+v, %v", l, err)
+			}
+			return l
+		}
+		first := pause("the disk is moved")
+		if _, err := f.operator.Resume(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		second := pause("the disk is full")
+		late := &elect.ResumeOptions{Token: first.Token}
+		if l, err := f.operator.Resume(t.Context(), late); !errors.Is(err, elect.ErrNotPaused) || l.Token != second.Token {
+			t.Errorf("Resume of the first pause: %+v, %v; want ErrNotPaused and the second", l, err)
+		}
+		if l, err := f.operator.Leader(t.Context()); err != nil || l.Token != second.Token || !l.Paused {
+			t.Errorf("after that: %+v, %v; want the second pause", l, err)
+		}
+		if l, err := f.operator.Resume(t.Context(), &elect.ResumeOptions{Token: second.Token}); err != nil || l.Token != second.Token {
+			t.Errorf("Resume of the second pause: %+v, %v", l, err)
+		}
+		if _, err := f.operator.Resume(t.Context(), late); !errors.Is(err, elect.ErrNotPaused) {
+			t.Errorf("Resume without a pause: %v", err)
+		}
 	})
 }
 
@@ -115,7 +150,7 @@ func TestAnInterruptedResumeDoesNoHarm(t *testing.T) {
 		if l, err := f.operator.Leader(t.Context()); err != nil || l.Token != term.Token() || l.Paused {
 			t.Errorf("the leader is %+v, %v", l, err)
 		}
-		if _, err := f.operator.Resume(t.Context()); !errors.Is(err, elect.ErrNotPaused) {
+		if _, err := f.operator.Resume(t.Context(), nil); !errors.Is(err, elect.ErrNotPaused) {
 			t.Errorf("Resume: %v", err)
 		}
 		if err := f.operator.Pause(t.Context(), "again"); err != nil {

@@ -28,7 +28,7 @@ func TestAPausedElectionIsNotMoved(t *testing.T) {
 		}
 		resume := func() {
 			t.Helper()
-			if _, err := on[0].Resume(w.ctx); err != nil {
+			if _, err := on[0].Resume(w.ctx, nil); err != nil {
 				t.Fatal(err)
 			}
 		}

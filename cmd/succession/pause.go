@@ -73,7 +73,7 @@ Exit codes: 0 it is open again; 1 it was not paused; 125 it could not be opened.
 		Args:    ui.OneName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return g.Look(args[0], func(ctx context.Context, e *elect.Election) error {
-				gate, err := e.Resume(ctx)
+				gate, err := e.Resume(ctx, nil)
 				switch {
 				case errors.Is(err, elect.ErrNotPaused):
 					return ui.Exitf(ui.ExitNobody, "%q is not paused%s", args[0], g.Where())

@@ -21,7 +21,7 @@ type Election interface {
 	Line(ctx context.Context) ([]elect.Leader, error)
 	AskToResign(ctx context.Context, o *elect.ResignOptions) (elect.Leader, error)
 	Pause(ctx context.Context, reason string) error
-	Resume(ctx context.Context) (elect.Leader, error)
+	Resume(ctx context.Context, o *elect.ResumeOptions) (elect.Leader, error)
 	History(ctx context.Context) ([]elect.Past, error)
 	RaiseFence(ctx context.Context, floor uint64) error
 }

@@ -228,7 +228,7 @@ var choiceRules = []engine.Rule{{
 		if err != nil || !l.Paused || l.Value != "a rule" {
 			t.Fatalf("Leader of the paused election returned %+v, %v", l, err)
 		}
-		_, err = operator.Resume(t.Ctx)
+		_, err = operator.Resume(t.Ctx, nil)
 		t.Want("Resume", err)
 		if next := second.Wins(t.Soon()); next.Token() <= term.Token() {
 			t.Fatalf("token %d after %d", next.Token(), term.Token())

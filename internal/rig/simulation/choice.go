@@ -100,7 +100,7 @@ func (w *world) halt(e *election) {
 // reopen has an operator resume it.
 func (w *world) reopen(e *election) {
 	w.acts("resuming "+e.name, func(ctx context.Context, b backend.Backend) {
-		_, _ = pauser(b, e).Resume(ctx) // it may not be paused
+		_, _ = pauser(b, e).Resume(ctx, nil) // it may not be paused
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.lookWhetherClosed(e)

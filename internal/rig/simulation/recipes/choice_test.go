@@ -176,7 +176,7 @@ func operate(ctx context.Context, w *world, p *process, e *elect.Election, worke
 // reopen opens the election, whoever has paused it.
 func reopen(ctx context.Context, e *elect.Election) {
 	for ctx.Err() == nil {
-		if _, err := e.Resume(ctx); err == nil || errors.Is(err, elect.ErrNotPaused) {
+		if _, err := e.Resume(ctx, nil); err == nil || errors.Is(err, elect.ErrNotPaused) {
 			return
 		}
 		linger(ctx, time.Second)
