@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -13,6 +14,8 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/cmd/succession/internal/page"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/view"
+	"github.com/succession-dev/succession/memory"
 )
 
 // A new leader is shown everywhere on the page, which is not loaded again.
@@ -131,6 +134,25 @@ func TestOnlyToLookAt(t *testing.T) {
 	if l, err := elect.New(b, "reports", nil).Leader(context.Background()); err != nil || l.ID != "web-1" {
 		t.Errorf("the leader is %v, %v", l, err)
 	}
+}
+
+// Where the backend has no pins, a pause is not offered.
+func TestNoPins(t *testing.T) {
+	c := memory.New(&memory.Options{TTL: time.Hour})
+	b := view.Of(c.Client("page"), func(s backend.Session) backend.Session { return pinless{s} })
+	w := worldOf(t, c, b, page.Options{Allow: []page.Act{page.Resign, page.Pause}})
+	w.stands("reports", "web-1", "")
+	p := w.open("#/reports", 1280, 900)
+	p.sees(text("who") + ` === "web-1" && document.getElementById("resign").checkVisibility()`)
+	if says[bool](p, `document.getElementById("pause").checkVisibility()`) {
+		t.Error("a pause is offered, and cannot be had")
+	}
+}
+
+type pinless struct{ backend.Session }
+
+func (pinless) Pin(ctx context.Context, m backend.Member, h backend.Header, at backend.Version) error {
+	return backend.NoPins{}.Pin(ctx, m, h, at)
 }
 
 // An election is paused and resumed with the keyboard alone. The page says who has paused it, and why.

@@ -108,6 +108,9 @@ func readWish(body io.Reader, named bool) (v wish, err error) {
 	}
 	if named {
 		v.token, err = strconv.ParseUint(v.Token, 10, 64)
+		if err == nil && v.token == 0 { // which would be whatever is there by now
+			err = errors.New("the token is 0")
+		}
 	}
 	return v, errors.Join(err, backend.CheckName(v.Name))
 }
@@ -142,6 +145,8 @@ func codeOf(err error) int {
 		return http.StatusConflict
 	case is(backend.ErrInvalid):
 		return http.StatusBadRequest
+	case is(errors.ErrUnsupported):
+		return http.StatusNotImplemented
 	}
 	return http.StatusBadGateway
 }
@@ -182,14 +187,7 @@ func (w *watcher) pause(ctx context.Context, v wish) error {
 func (w *watcher) resume(ctx context.Context, v wish) error {
 	e := elect.New(w.b, v.Name, nil)
 	_, err := within(ctx, func(ctx context.Context) (elect.Leader, error) {
-		line, err := e.Line(ctx)
-		if err != nil {
-			return elect.Leader{}, err
-		}
-		if p := pauseOf(line); p == nil || p.Token != number(v.token) {
-			return elect.Leader{}, errPauseOther
-		}
-		return e.Resume(ctx)
+		return e.Resume(ctx, &elect.ResumeOptions{Token: v.token})
 	})
 	if errors.Is(err, elect.ErrNotPaused) {
 		return errPauseOther

@@ -3,14 +3,18 @@ package page_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/cmd/succession/internal/page"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/view"
 	"github.com/succession-dev/succession/memory"
 )
 
@@ -127,6 +131,69 @@ func TestPauseBehindOthers(t *testing.T) {
 			t.Errorf("asked to resign while paused, the answer is %d, %s", code, text)
 		}
 	})
+}
+
+// A click that comes late does not end the pause that somebody else has begun meanwhile.
+func TestResumeLate(t *testing.T) {
+	inBubble(t, page.Options{Allow: []page.Act{page.Pause}}, func(t *testing.T, c *memory.Coordinator, s *page.Server) {
+		b := c.Client("ops")
+		defer b.Close()
+		e := elect.New(b, "reports", &elect.Options{ID: "ops"})
+		var tokens []uint64
+		for _, why := range []string{"the disk is moved", "the disk is full"} {
+			if err := e.Pause(t.Context(), why); err != nil {
+				t.Fatal(err)
+			}
+			gate, err := e.Leader(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tokens = append(tokens, gate.Token); len(tokens) == 1 {
+				if _, err := e.Resume(t.Context(), nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		for _, token := range []string{fmt.Sprint(tokens[0]), "0", ""} {
+			if code, text := do(s, "/resume", `{"name":"reports","token":"`+token+`"}`); code != 409 && code != 400 {
+				t.Errorf("resumed with the token %q, the answer is %d, %s", token, code, text)
+			}
+		}
+		if gate, err := e.Leader(t.Context()); err != nil || !gate.Paused || gate.Token != tokens[1] {
+			t.Errorf("after that: %+v, %v; want the second pause", gate, err)
+		}
+	})
+}
+
+// Where the backend has no pins, the page says that nothing can be paused.
+func TestNoPins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := memory.New(nil)
+		b := c.Client("page")
+		defer b.Close()
+		for _, pins := range []bool{false, true} {
+			of := backend.Backend(b)
+			if !pins {
+				of = view.Of(b, func(s backend.Session) backend.Session { return pinless{s} })
+			}
+			s := page.New(of, page.Options{Allow: []page.Act{page.Pause}})
+			v := visit(t, s, "reports")
+			v.sees("the election", func() bool { return v.detail.State == "nobody leads" })
+			if v.detail.NoPause == pins {
+				t.Errorf("with pins: %v; that nothing can be paused: %v", pins, v.detail.NoPause)
+			}
+			if code, text := do(s, "/pause", `{"name":"reports","reason":"moved"}`); (code == 501) == pins {
+				t.Errorf("with pins: %v; the answer is %d, %s", pins, code, text)
+			}
+			s.Close()
+		}
+	})
+}
+
+type pinless struct{ backend.Session }
+
+func (pinless) Pin(ctx context.Context, m backend.Member, h backend.Header, at backend.Version) error {
+	return backend.NoPins{}.Pin(ctx, m, h, at)
 }
 
 // What is not allowed is refused, and the answer says how to allow it.

@@ -19,8 +19,9 @@ type detail struct {
 	Name      string    `json:"name"`
 	Line      string    `json:"line"` // as in its row
 	Kind      kind      `json:"kind"`
-	Leader    *leader   `json:"leader,omitempty"` // nil if nobody leads
-	Paused    *pause    `json:"paused,omitempty"` // nil if it is not paused
+	Leader    *leader   `json:"leader,omitempty"`  // nil if nobody leads
+	Paused    *pause    `json:"paused,omitempty"`  // nil if it is not paused
+	NoPause   bool      `json:"noPause,omitempty"` // the backend has no pins, so nothing can be paused
 	State     string    `json:"state,omitempty"`
 	Mood      mood      `json:"mood,omitempty"`
 	Migration *progress `json:"migration,omitempty"`
@@ -91,8 +92,8 @@ func (o *observer) describe(ctx context.Context, r recipe, lines map[string]back
 	case kindGroup:
 		return d, d.group(ctx, b, parts)
 	}
-	l := lines[o.line]
-	all, err := elect.New(b, o.line, nil).Line(ctx)
+	first, l := r.lines()[0], lines[r.lines()[0]]
+	all, err := elect.New(b, first, nil).Line(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -103,15 +104,18 @@ func (o *observer) describe(ctx context.Context, r recipe, lines map[string]back
 		}
 		return d, nil
 	}
-	var first elect.Leader
+	var head elect.Leader
 	if len(all) > 0 {
-		first = all[0]
+		head = all[0]
 	}
-	d.State, d.Mood = firstState(first, l.Header)
-	if d.Paused = pauseOf(all); !first.Vacant() {
-		d.Leader = &leader{nameOf(first), first.Value, number(first.Token), first.Key, first.Pinned, choiceOf(first)}
+	d.State, d.Mood = firstState(head, l.Header)
+	if d.Paused = pauseOf(all); !head.Vacant() {
+		d.Leader = &leader{nameOf(head), head.Value, number(head.Token), head.Key, head.Pinned, choiceOf(head)}
 	}
 	d.Tables = append(d.Tables, electionTable(l, all))
+	if d.NoPause, err = pinless(ctx, b); err != nil {
+		return nil, err
+	}
 	if d.account, err = o.w.account(ctx, o.line); err != nil {
 		return nil, err
 	}

@@ -243,6 +243,35 @@ func TestRecipes(t *testing.T) {
 	})
 }
 
+// A name that was asked for is what has that name: an election only if there is one.
+func TestNamesakes(t *testing.T) {
+	inBubble(t, page.Options{Names: []string{"mails", "slots"}}, func(t *testing.T, c *memory.Coordinator, s *page.Server) {
+		b := c.Client("recipes")
+		defer b.Close()
+		if err := queue.New(b, "mails", nil).Put(t.Context(), "first"); err != nil {
+			t.Fatal(err)
+		}
+		held, err := lock.NewSemaphore(b, "slots", 2, &lock.Options{ID: "holder"}).Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer held.Unlock(t.Context())
+		v := visit(t, s, "mails")
+		v.sees("the recipes alone", func() bool {
+			return v.ready && slices.Equal(slices.Sorted(maps.Keys(v.rows)), []string{"mails-items", "slots-slots"})
+		})
+		v.sees("the queue", func() bool { return v.detail.Kind == "queue" && slices.Equal(v.table("Items", 1), []string{"first"}) })
+		other := visit(t, s, "slots")
+		other.sees("the semaphore", func() bool {
+			return other.detail.Kind == "semaphore" && slices.Equal(other.table("Present", 1), []string{"holder"})
+		})
+		leave := candidate(t, c, "mails", "leader")
+		v.sees("the election", func() bool { return v.detail.Kind == "election" && v.rows["mails"].Who == "leader" })
+		leave()
+		v.sees("that nobody leads", func() bool { return v.detail.State == "nobody leads" && v.rows["mails"].State == "nobody leads" })
+	})
+}
+
 // A thousand elections are looked at a few at a time, and a page is told of those alone that change.
 func TestThousand(t *testing.T) {
 	inBubble(t, page.Options{}, func(t *testing.T, c *memory.Coordinator, s *page.Server) {

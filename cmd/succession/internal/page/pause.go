@@ -1,8 +1,11 @@
 package page
 
 import (
+	"context"
+	"errors"
 	"slices"
 
+	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
 )
 
@@ -21,4 +24,14 @@ func pauseOf(line []elect.Leader) *pause {
 		return nil
 	}
 	return &pause{By: line[i].ID, Reason: line[i].Value, Token: number(line[i].Token), Front: i}
+}
+
+// pinless reports whether the backend has no pins, without which nothing can be paused.
+func pinless(ctx context.Context, b backend.Backend) (bool, error) {
+	s, err := b.Session(ctx)
+	if err != nil {
+		return false, err
+	}
+	// There is no such member, and drivers refuse that before they ask the coordinator.
+	return errors.Is(s.Pin(ctx, backend.Member{}, backend.Header{}, backend.Absent), errors.ErrUnsupported), nil
 }

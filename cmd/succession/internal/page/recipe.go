@@ -2,6 +2,7 @@ package page
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -77,6 +78,7 @@ type head struct {
 	line   backend.Line
 	leader elect.Leader
 	read   bool // it has been read
+	stood  bool // somebody has stood in it since it is looked at
 	err    error
 	at     time.Time // when somebody stood in it last
 
@@ -90,17 +92,26 @@ func (h *head) note(l backend.Line, leader elect.Leader) {
 	if len(l.Members) == 0 {
 		return
 	}
+	h.stood = true
 	m := l.Members[0]
 	h.shared = m.Shared
 	h.pinned = m.Pinned && !leader.Paused && l.Header.Sealed == "" && l.Header.Migration == (backend.Migration{})
 }
 
-// fold makes one row of the lines of each recipe.
+// blank reports whether nothing says that this is the line of anything: nobody has stood in it, and it has
+// no header.
+func (h *head) blank() bool {
+	return h.read && h.err == nil && !h.stood && h.line.Version == backend.Absent
+}
+
+// fold makes one row of the lines of each recipe. A line that was only asked for is left out if a recipe
+// has that name.
 func fold(heads map[string]*head) map[string]row {
 	rows := make(map[string]row, len(heads))
 	for line, h := range heads {
 		switch r := recipeOf(line, heads); {
 		case strings.HasSuffix(line, marksSuffix): // only says who knows both coordinators
+		case r.kind == kindElection && h.blank() && namesake(line, heads) != r:
 		case r.kind == kindElection:
 			rows[line] = rowOf(line, h)
 		default:
@@ -127,6 +138,16 @@ func recipeOf(line string, heads map[string]*head) recipe {
 		}
 	}
 	return recipe{kindElection, line}
+}
+
+// namesake returns the recipe with lines of its own that has the name; an election, if there is none.
+func namesake(name string, heads map[string]*head) recipe {
+	for _, k := range slices.Sorted(maps.Keys(suffixes)) {
+		if r := (recipe{k, name}); r.stands(heads) {
+			return r
+		}
+	}
+	return recipe{kindElection, name}
 }
 
 // row returns the row of a recipe that has lines of its own.

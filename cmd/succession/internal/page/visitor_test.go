@@ -19,6 +19,7 @@ type (
 	row    struct{ Name, Line, Kind, Who, Token, State, Mood string }
 	detail struct {
 		Name, Kind, State, Error string
+		NoPause                  bool
 		Leader                   *struct{ ID, Value, Token, NotReady string }
 		Paused                   *struct {
 			By, Reason, Token string

@@ -313,7 +313,7 @@ func (w *watcher) rowAt(line string) (recipe, map[string]head) {
 	if w.stale {
 		w.refold()
 	}
-	r := recipe{kindElection, line}
+	r := namesake(line, w.heads)
 	if row, ok := w.rows[line]; ok {
 		r = recipe{row.Kind, row.Name}
 	}

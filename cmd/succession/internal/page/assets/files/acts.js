@@ -10,7 +10,7 @@ let detail = null; // the election that is shown
 export function offer(d) {
   detail = d;
   const free = d.state && !d.paused && !d.leader?.pinned;
-  const shown = { resign: can("resign") && free && d.leader, pause: can("pause") && free, resume: can("pause") && d.paused };
+  const shown = { resign: can("resign") && free && d.leader, pause: can("pause") && free && !d.noPause, resume: can("pause") && d.paused };
   const at = document.activeElement;
   for (const id in shown) $(id).hidden = !shown[id];
   $("acts").hidden = !Object.values(shown).some(Boolean);
