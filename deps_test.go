@@ -103,6 +103,18 @@ func TestGround(t *testing.T) {
 	}
 }
 
+// What docs/deploying.md says to copy imports nothing that only this module may.
+func TestExamplesCanBeCopied(t *testing.T) {
+	const form = `{{.ImportPath}} {{join .Imports " "}} {{join .TestImports " "}} {{join .XTestImports " "}}`
+	for _, line := range list(t, "-f", form, "./examples/service", "./examples/cron", "./examples/failover") {
+		for _, path := range strings.Fields(line)[1:] {
+			if within(path, module) && strings.Contains(path, "/internal") {
+				t.Errorf("%s imports %s", strings.Fields(line)[0], path)
+			}
+		}
+	}
+}
+
 // deps returns the import paths that the package links, without the standard
 // library. It fails the test where there is no such package.
 func deps(t *testing.T, name string) []string {

@@ -22,6 +22,9 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
 
 	"github.com/succession-dev/succession/deploy/internal/build"
 )
@@ -113,7 +116,8 @@ func extract(t *testing.T, image v1.Image, root string) {
 	}
 }
 
-// run runs the program below root, which it cannot leave, as the user of the image.
+// run runs the program below root, which it cannot leave, as the user of the image, with the arguments and the
+// environment of the Deployment, but for the coordinator and the address. It answers what the Pod is asked.
 func run(t *testing.T, root string, c v1.Config) {
 	t.Helper()
 	user, group, _ := strings.Cut(c.User, ":")
@@ -126,8 +130,17 @@ func run(t *testing.T, root string, c v1.Config) {
 	if err := errors.Join(os.Mkdir(volume, 0o700), os.Chown(volume, uid, gid)); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(c.Entrypoint[0], "-url", "local:/data", "-id", "web-1", "-http", "127.0.0.1:0")
+	pod := container(t)
+	args := slices.Clone(pod.Args)
+	if i := slices.Index(args, "-http"); i >= 0 {
+		args[i+1] = "127.0.0.1:0"
+	}
+	cmd := exec.Command(c.Entrypoint[0], args...)
 	cmd.Dir, cmd.Env = "/", []string{}
+	for _, e := range pod.Env {
+		value := map[string]string{"POD_NAME": "web-1", "SUCCESSION_URL": "local:/data"}[e.Name]
+		cmd.Env = append(cmd.Env, e.Name+"="+value)
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: root, Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
 	log, err := cmd.StderrPipe()
 	if err != nil {
@@ -151,13 +164,19 @@ func run(t *testing.T, root string, c v1.Config) {
 			break
 		}
 	}
-	resp, err := http.Get("http://" + address + "/leader")
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		t.Errorf("/leader: %s", resp.Status)
+	for path, says := range map[string]string{
+		pod.LivenessProbe.HTTPGet.Path: "", pod.ReadinessProbe.HTTPGet.Path: "",
+		"/leader": `"id":"web-1"`, "/metrics": `succession_leader{election="reports"} 1` + "\n", // where Prometheus asks by itself
+	} {
+		resp, err := http.Get("http://" + address + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil || resp.StatusCode != http.StatusOK || !strings.Contains(string(body), says) {
+			t.Errorf("%s: %s, %v, %s; want %s", path, resp.Status, err, body, says)
+		}
 	}
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
@@ -166,4 +185,18 @@ func run(t *testing.T, root string, c v1.Config) {
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("after TERM: %v", err)
 	}
+}
+
+// container returns the container of the Deployment of the service.
+func container(t *testing.T) corev1.Container {
+	t.Helper()
+	text, err := os.ReadFile("../kubernetes/deployment.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d appsv1.Deployment
+	if err := yaml.UnmarshalStrict(text, &d); err != nil {
+		t.Fatal(err)
+	}
+	return d.Spec.Template.Spec.Containers[0]
 }

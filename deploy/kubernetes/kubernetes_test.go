@@ -2,10 +2,12 @@
 package kubernetes
 
 import (
+	"net"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -102,12 +104,33 @@ func TestDeployments(t *testing.T) {
 					t.Errorf("the %s probe asks at port %s, which has no name", name, p.HTTPGet.Port.String())
 				}
 			}
+			served(t, d.Spec.Template.Annotations, c)
 			secure(t, pod, c)
 			url(t, pod, c, secrets)
 		})
 	}
 	if c := deployments[0].Spec.Template.Spec.Containers[0]; c.ReadinessProbe.HTTPGet.Path != "/ready" {
 		t.Error("a Pod is not asked whether it stands in line, which examples/service answers at /ready")
+	}
+}
+
+// served checks that the program listens, on all addresses, where the probes and Prometheus ask.
+func served(t *testing.T, annotations map[string]string, c corev1.Container) {
+	t.Helper()
+	address := ""
+	for i, arg := range c.Args {
+		if a, ok := strings.CutPrefix(arg, "--serve="); ok {
+			address = a
+		} else if arg == "-http" {
+			address = c.Args[i+1]
+		}
+	}
+	host, port, err := net.SplitHostPort(address)
+	if err != nil || host != "" && host != "0.0.0.0" {
+		t.Errorf("the program listens at %q (%v); want all addresses of the Pod, with a port", address, err)
+	}
+	if len(c.Ports) != 1 || strconv.Itoa(int(c.Ports[0].ContainerPort)) != port || annotations["prometheus.io/port"] != port {
+		t.Errorf("the program listens at port %s, the Pod has the ports %v, and Prometheus asks at %s", port, c.Ports, annotations["prometheus.io/port"])
 	}
 }
 

@@ -1,9 +1,9 @@
 // Service is a service of which one instance leads: with health and metrics, and a shutdown that hands
-// leadership over at once. Copy it, and replace work. docs/deploying.md takes it to Kubernetes.
+// leadership over at once. Copy it, and replace work. docs/deploying.md takes it to Kubernetes. In this folder:
 //
-//	go run ./examples/service -http 127.0.0.1:8081    and in another terminal
-//	go run ./examples/service -http 127.0.0.1:8082
-//	go run ./examples/service -url etcd://localhost:2379/app
+//	go run . -http 127.0.0.1:8081    and in another terminal
+//	go run . -http 127.0.0.1:8082
+//	go run . -url etcd://localhost:2379/app
 //
 // Stop the first one with ^C: the second leads at once.
 package main
