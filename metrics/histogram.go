@@ -9,7 +9,7 @@ import (
 // the slack is at most that; a deadline that had passed falls into the first bucket. Who stands in
 // line leads within a round trip, or after days.
 var (
-	slackBounds     = []float64{0, 0.1, 0.25, 0.5, 1, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 60}
+	slackBounds     = []float64{0, 0.1, 0.25, 0.5, 1, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 60, 120, 240}
 	heartbeatBounds = []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10}
 	campaignBounds  = []float64{0.005, 0.025, 0.1, 0.5, 1, 5, 15, 60, 300, 1800, 7200, 43200, 86400}
 )

@@ -349,3 +349,26 @@ func TestSumOfLeaders(t *testing.T) {
 		}
 	})
 }
+
+// Half of the session time, which is left on each coordinator if all is well, is not read as less than a
+// quarter, at which the alert fires: Prometheus takes a value for any in its bucket, and one that is larger than
+// all bounds for the largest.
+func TestSlackIsReadWell(t *testing.T) {
+	m := metrics.New(nil)
+	m.Trace("reports")
+	for _, f := range m.Gather() {
+		if f.Name != "succession_session_slack_seconds" {
+			continue
+		}
+		for i, bound := range f.Bounds[2:] {
+			if below := f.Bounds[i+1]; below > 0.1 && bound > 2*below {
+				t.Errorf("a value just below %v may be read as %v", bound, below)
+			}
+		}
+		if last := f.Bounds[len(f.Bounds)-1]; last < (15*time.Minute).Seconds()/4 {
+			t.Errorf("with a session of a quarter of an hour all is read as %v", last)
+		}
+		return
+	}
+	t.Error("there is no slack")
+}

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -159,7 +160,9 @@ func TestDashboard(t *testing.T) {
 	t.Run("rules", func(t *testing.T) { understands(t, s) })
 }
 
-// expressions returns those of the dashboard, as Grafana sends them for all elections. Subqueries
+var labelValues = regexp.MustCompile(`^label_values\((\w+), (\w+)\)$`)
+
+// expressions returns those of the dashboard and of its variables, as Grafana sends them for all elections. Subqueries
 // take smaller steps, as a test is over before a step of the dashboard.
 func expressions(t *testing.T) []string {
 	t.Helper()
@@ -168,6 +171,9 @@ func expressions(t *testing.T) []string {
 		t.Fatal(err)
 	}
 	var d struct {
+		Templating struct {
+			List []struct{ Name, Type, Definition string }
+		}
 		Panels []struct {
 			Title   string
 			Targets []struct{ Expr string }
@@ -178,6 +184,13 @@ func expressions(t *testing.T) []string {
 	}
 	fill := strings.NewReplacer("$election", ".*", "$__rate_interval", "10s", "$__range", "1h", ":15s]", ":1s]")
 	var all []string
+	for _, v := range d.Templating.List {
+		if m := labelValues.FindStringSubmatch(v.Definition); m != nil {
+			all = append(all, fmt.Sprintf("group by (%s) (%s{%[1]s!=\"\"})", m[2], m[1]))
+		} else if v.Type == "query" {
+			t.Errorf("the values of $%s come from what this test does not know: %s", v.Name, v.Definition)
+		}
+	}
 	for _, p := range d.Panels {
 		if len(p.Targets) == 0 {
 			t.Errorf("the panel %q asks nothing", p.Title)
