@@ -27,12 +27,12 @@ func (s *session) ahead(ctx context.Context, m backend.Member) (p backend.Place,
 	if isShared(m.Key) {
 		return s.aheadAlone(ctx, m)
 	}
-	v, err := s.lookout.enter(ctx, m.Line)
+	v, alone, err := s.lookout.Enter(ctx, m.Line)
 	if err != nil {
 		return p, 0, err
 	}
-	if v == nil {
-		defer s.lookout.leave(m.Line)
+	if alone {
+		defer s.lookout.Leave(m.Line)
 		return s.aheadAlone(ctx, m)
 	}
 	p, known, err := s.aheadIn(ctx, m, v)

@@ -14,7 +14,7 @@ import (
 )
 
 // maxChecked is how many lines a backend remembers to have checked for nesting.
-const maxChecked = 1024
+const maxChecked = 1 << 14
 
 // Join adds one member at the end of the line; see [backend.Session]. The first member of
 // a session in a line has the key that etcd's own elections give it.
@@ -118,14 +118,21 @@ func (s *session) undone(ctx context.Context, key string, why error) bool {
 func (s *session) take(line string, shared bool) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for nth := 1; ; nth++ {
-		name := memberKey(s.id, nth, shared)
-		if s.taken[line+"/"+name] == nil {
-			s.taken[line+"/"+name] = new(taken)
-			return name
-		}
+	n := s.numbers[line]
+	if n == nil {
+		n = new(numbers)
+		s.numbers[line] = n
 	}
+	n.last++
+	n.taken++
+	name := memberKey(s.id, n.last, shared)
+	s.taken[line+"/"+name] = new(taken)
+	return name
 }
+
+// numbers are those in the names of one line. They grow as long as a name is taken, so that no
+// search for a free one is needed.
+type numbers struct{ last, taken int }
 
 // occupy notes that m stands under the name that take has returned for it.
 func (s *session) occupy(m backend.Member) {
@@ -139,10 +146,16 @@ func (s *session) occupy(m backend.Member) {
 func (s *session) free(line, name string) (doubtful bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.taken[line+"/"+name].doubtful {
+	switch held := s.taken[line+"/"+name]; {
+	case held == nil: // two have left with the same member
+		return false
+	case held.doubtful:
 		return true
 	}
 	delete(s.taken, line+"/"+name)
+	if s.numbers[line].taken--; s.numbers[line].taken == 0 {
+		delete(s.numbers, line)
+	}
 	return false
 }
 
@@ -155,18 +168,46 @@ func (s *session) doubt(line, name string) {
 
 // checkNesting refuses a line if another election stands within its folder, or if the
 // line is within the folder of another election. etcd's own clients take every key below
-// the folder for a member, and would wait for the wrong ones. It asks once for each line.
-// Our own clients are not deceived, so it does not matter for them what somebody does
-// later.
+// the folder for a member, and would wait for the wrong ones. It asks once for each line,
+// also if many join at once. Our own clients are not deceived, so it does not matter for
+// them what somebody does later.
 func (s *session) checkNesting(ctx context.Context, line string) error {
 	b := s.b
-	b.mu.Lock()
-	known := b.flat[line]
-	b.mu.Unlock()
-	if known {
-		return nil
+	for {
+		b.mu.Lock()
+		known, asked := b.flat[line], b.asking[line]
+		if !known && asked == nil {
+			b.asking[line] = make(chan struct{})
+		}
+		b.mu.Unlock()
+		switch {
+		case known:
+			return nil
+		case asked == nil:
+			err := s.askNesting(ctx, line)
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			if err == nil {
+				if len(b.flat) >= maxChecked {
+					clear(b.flat)
+				}
+				b.flat[line] = true
+			}
+			close(b.asking[line])
+			delete(b.asking, line)
+			return err
+		}
+		select {
+		case <-asked:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
-	folder := b.folder(line)
+}
+
+// askNesting is checkNesting for a line that is not known.
+func (s *session) askNesting(ctx context.Context, line string) error {
+	b, folder := s.b, s.b.folder(line)
 	ops := []clientv3.Op{clientv3.OpGet(folder, clientv3.WithPrefix(), clientv3.WithKeysOnly())}
 	var above []string
 	for i := len(folder) - 2; i >= len(b.o.Prefix); i-- {
@@ -202,12 +243,6 @@ func (s *session) checkNesting(ctx context.Context, line string) error {
 			}
 		}
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if len(b.flat) >= maxChecked {
-		clear(b.flat)
-	}
-	b.flat[line] = true
 	return nil
 }
 

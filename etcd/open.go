@@ -139,8 +139,9 @@ type Backend struct {
 	turns    chan struct{} // has a value for each request about keys that is on its way
 	sessions *kit.Sessions
 
-	mu   sync.Mutex
-	flat map[string]bool // lines that have been checked for nesting
+	mu     sync.Mutex
+	flat   map[string]bool          // lines that have been checked for nesting
+	asking map[string]chan struct{} // those that are being checked; closed when that is done
 }
 
 var _ backend.Backend = (*Backend)(nil)
@@ -177,6 +178,7 @@ func New(client *clientv3.Client, o *Options) (*Backend, error) {
 		queueing: queueing,
 		turns:    make(chan struct{}, maxTurns),
 		flat:     make(map[string]bool),
+		asking:   make(map[string]chan struct{}),
 	}
 	b.sessions = kit.NewSessions(kit.Config{Driver: driver, Open: b.open, Connect: f.ConnectTimeout, Patience: closeBound})
 	return b, nil

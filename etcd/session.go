@@ -29,15 +29,16 @@ type session struct {
 	beatNow chan struct{} // has room for one: a heartbeat is wanted at once
 
 	watcher *watcher
-	lookout *lookout
+	lookout kit.Lookout[view]
 	ghosts  *ghosts
 
 	mu      sync.Mutex
 	tenancy tenancy
-	hitched error             // what may be going to end it; nil for nothing
-	taken   map[string]*taken // by line and name
-	leases  map[int64]bool    // all that it has had
-	heads   map[string]uint64 // by line, the greatest position that was seen at its head
+	hitched error               // what may be going to end it; nil for nothing
+	taken   map[string]*taken   // by line and name
+	numbers map[string]*numbers // by line
+	leases  map[int64]bool      // all that it has had
+	heads   map[string]uint64   // by line, the greatest position that was seen at its head
 }
 
 var _ backend.Session = (*session)(nil)
@@ -50,14 +51,15 @@ func newSession(b *Backend, t tenancy, ttl time.Duration) *session {
 		ttl:     ttl,
 		margin:  b.o.margin(ttl),
 		taken:   make(map[string]*taken),
+		numbers: make(map[string]*numbers),
 		leases:  map[int64]bool{t.lease: true},
 		heads:   make(map[string]uint64),
 		beatNow: make(chan struct{}, 1),
 		proof:   proof{leading: make(map[uint64]bool), settled: make(chan struct{})},
 	}
 	s.watcher, s.ghosts = newWatcher(s), newGhosts(s)
-	s.lookout = &lookout{s: s, lines: make(map[string]*looks)}
 	s.Life = b.sessions.NewLife(kit.Rules{Over: s.over, Left: s.left, Explain: s.explain, Ending: s.ending, Release: s.release, Stands: s.stands})
+	s.lookout.Life, s.lookout.Read = s.Life, s.view
 	s.lease.Confirmed = func(roundTrip, slack time.Duration) { s.beat(false, roundTrip, slack) }
 	s.proof.lease.Confirmed = func(roundTrip, slack time.Duration) { s.beat(true, roundTrip, slack) }
 	return s

@@ -1,0 +1,100 @@
+package kit
+
+import (
+	"context"
+	"sync"
+)
+
+// A Lookout has many members of one line look together. For each that looks alone the coordinator
+// goes through the whole line, or even tells it. If ten thousand join at once, that is a hundred
+// million places. So beyond a few, they share views of the line, each of which is read once.
+//
+// A session has one Lookout. It is safe for concurrent use.
+type Lookout[V any] struct {
+	// Life is that of the session.
+	Life *Life
+	// Read reads a line. It must end when the session does.
+	Read func(line string) (V, error)
+
+	mu    sync.Mutex
+	lines map[string]*looks[V] // those that somebody looks at
+}
+
+// maxAlone is how many members of one line look alone at the same time.
+const maxAlone = 8
+
+// looks are what is under way in one line.
+type looks[V any] struct {
+	alone   int
+	reading bool
+	next    *view[V] // for those who came after the present one was asked for; nil for nobody
+}
+
+// A view is a line that has been read. Its fields may be read once ready is closed.
+type view[V any] struct {
+	ready chan struct{}
+	line  V
+	err   error
+}
+
+// Enter returns the line, as it was read after the call. Or it returns true for alone: then the
+// caller may look by itself, and must call Leave when it has done so.
+func (l *Lookout[V]) Enter(ctx context.Context, line string) (v V, alone bool, err error) {
+	l.mu.Lock()
+	now := l.lines[line]
+	if now == nil {
+		if now = new(looks[V]); l.lines == nil {
+			l.lines = make(map[string]*looks[V])
+		}
+		l.lines[line] = now
+	}
+	if !now.reading && now.alone < maxAlone {
+		now.alone++
+		l.mu.Unlock()
+		return v, true, nil
+	}
+	if now.next == nil {
+		now.next = &view[V]{ready: make(chan struct{})}
+	}
+	next := now.next
+	l.goOn(line, now)
+	l.mu.Unlock()
+	select {
+	case <-next.ready:
+		return next.line, false, next.err
+	case <-ctx.Done():
+		return v, false, context.Cause(ctx)
+	}
+}
+
+// Leave says that a member that looked alone has done so.
+func (l *Lookout[V]) Leave(line string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lines[line].alone--
+	l.goOn(line, l.lines[line])
+}
+
+// goOn begins to read the next view, if somebody waits for it and no other is being read.
+func (l *Lookout[V]) goOn(line string, now *looks[V]) {
+	v := now.next
+	switch {
+	case now.reading:
+	case v != nil:
+		now.next = nil
+		now.reading = l.Life.Go(func() {
+			v.line, v.err = l.Read(line)
+			close(v.ready)
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			now.reading = false
+			l.goOn(line, now)
+		})
+		if !now.reading {
+			v.err = l.Life.Ended()
+			close(v.ready)
+		}
+	case now.alone == 0:
+		delete(l.lines, line)
+	}
+}
