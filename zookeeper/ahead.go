@@ -1,8 +1,10 @@
 package zookeeper
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/go-zookeeper/zk"
 
@@ -49,41 +51,27 @@ func (s *session) stranger(ctx context.Context, path string, m backend.Member) (
 // behind a gate, the session ends from then on when its deadline passes. placeOnce fails
 // with errChanged if it has passed already.
 func (s *session) placeOnce(ctx context.Context, o *member) (p backend.Place, err error) {
-	line := s.options.path(o.joined.Line)
-	list, record, err := s.startPlace(ctx, line)
-	if err != nil {
-		return p, err
+	var beat <-chan error
+	r, alone, err := s.lookout.Enter(ctx, o.joined.Line)
+	if alone {
+		r, err = s.readPlaces(ctx, o.joined.Line, func() { beat = s.beatIfDue(ctx, o) })
+		s.lookout.Leave(o.joined.Line)
 	}
-	beat := s.beatIfDue(ctx, o)
-	all, err := list.wait(ctx)
-	if err == nil && all.stat.Czxid != o.parent && !o.stranger {
+	if err == nil && r.made != o.parent && !o.stranger {
 		err = zk.ErrNoNode // the line was made anew under the same name: o went with the old one
 	}
 	if err == zk.ErrNoNode {
 		s.forget(o)
-		return p, fmt.Errorf("%w: %s was deleted", backend.ErrNotMember, line)
+		return p, fmt.Errorf("%w: %s was deleted", backend.ErrNotMember, s.options.path(o.joined.Line))
 	}
 	if err != nil {
 		return p, err
 	}
-	standing, err := places(all.names)
-	if err != nil {
-		return p, err
-	}
-	index := -1
-	for i := range standing {
-		if standing[i].key == o.key() {
-			index = i
-			break
-		}
-	}
+	standing, h := r.standing, r.header
+	index := r.find(o.key())
 	if index < 0 {
 		s.forget(o)
 		return p, fmt.Errorf("%w: %s was deleted", backend.ErrNotMember, o.path)
-	}
-	h, err := s.fence(ctx, record, all, line)
-	if err != nil {
-		return p, err
 	}
 	var ahead *backend.Member
 	front := backend.Awaited(index, func(i int) bool { return isShared(standing[i].key) })
@@ -119,6 +107,46 @@ func (s *session) placeOnce(ctx context.Context, o *member) (p backend.Place, er
 		return backend.Place{}, errChanged
 	}
 	return p, nil
+}
+
+// A reading is the places of a line, with its header.
+type reading struct {
+	made     int64 // czxid of the line's znode
+	standing []place
+	header   backend.Header
+}
+
+// find returns the index of the member called key, or -1.
+func (r *reading) find(key string) int {
+	seq, _, _ := sequence(key)
+	i, _ := slices.BinarySearchFunc(r.standing, seq, func(p place, seq int32) int { return cmp.Compare(p.seq, seq) })
+	for ; i < len(r.standing) && r.standing[i].seq == seq; i++ {
+		if r.standing[i].key == key {
+			return i
+		}
+	}
+	return -1
+}
+
+// readPlaces reads a line. It calls sent when the requests have been sent. If the line does not
+// exist it fails with zk.ErrNoNode.
+func (s *session) readPlaces(ctx context.Context, name string, sent func()) (r reading, err error) {
+	line := s.options.path(name)
+	list, record, err := s.startPlace(ctx, line)
+	if err != nil {
+		return r, err
+	}
+	sent()
+	all, err := list.wait(ctx)
+	if err != nil {
+		return r, err
+	}
+	r.made = all.stat.Czxid
+	if r.standing, err = places(all.names); err != nil {
+		return r, err
+	}
+	r.header, err = s.fence(ctx, record, all, line)
+	return r, err
 }
 
 // startPlace sends the requests for the list of children and, unless a watch on the header shows

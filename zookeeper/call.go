@@ -21,9 +21,32 @@ type answer[T any] struct {
 	err   error
 }
 
-// start waits until requests can be sent, and sends one. If ctx or the session ends first,
-// it fails, and nothing has been sent.
+// maxTurns is how many requests a session has on their way, but for heartbeats. A server answers
+// them in turn, so that thousands at once would hold up the heartbeats.
+const maxTurns = 128
+
+// start waits until requests can be sent, when fewer than [maxTurns] others wait for answers, and
+// sends one. If ctx or the session ends first, it fails, and nothing has been sent.
 func start[T any](ctx context.Context, s *session, op func(*zk.Conn) (T, error)) (call[T], error) {
+	select {
+	case s.turns <- struct{}{}:
+	case <-ctx.Done():
+		return call[T]{}, context.Cause(ctx)
+	case <-s.link.Context().Done():
+		return call[T]{}, s.link.Ended()
+	}
+	c, err := startAtOnce(ctx, s, func(c *zk.Conn) (T, error) {
+		defer func() { <-s.turns }()
+		return op(c)
+	})
+	if err != nil {
+		<-s.turns
+	}
+	return c, err
+}
+
+// startAtOnce is start for a request that waits for no other.
+func startAtOnce[T any](ctx context.Context, s *session, op func(*zk.Conn) (T, error)) (call[T], error) {
 	c := call[T]{s, make(chan answer[T], 1)}
 	if err := s.link.Await(ctx); err != nil {
 		return c, err

@@ -10,9 +10,10 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/clock"
+	"github.com/succession-dev/succession/internal/kit"
 )
 
-// maxBeat bounds the members that one heartbeat checks. If there are more, it checks any
+// maxBeat bounds the members that one heartbeat checks. If there are more, it checks some
 // of them: each also has a watch of its own.
 const maxBeat = 64
 
@@ -84,15 +85,20 @@ func (s *session) pulse(beating chan struct{}, paths []string) {
 	}
 }
 
-// beat sends a heartbeat, again if its connection breaks, and returns when it is answered.
-// Members that it finds missing are forgotten.
+// beat sends a heartbeat, again if its connection breaks, and returns when it is answered. It waits
+// for no other request. Members that it finds missing are forgotten.
 func (s *session) beat(ctx context.Context, paths []string) error {
-	paths = paths[:min(len(paths), maxBeat)]
 	ops := make([]any, len(paths))
 	for i, p := range paths {
 		ops[i] = check(p)
 	}
-	results, err := retry(ctx, s, multiResults(ops))
+	results, err := kit.Retry(ctx, pauses(), isLost, func(ctx context.Context) ([]zk.MultiResponse, error) {
+		c, err := startAtOnce(ctx, s, multiResults(ops))
+		if err != nil {
+			return nil, err
+		}
+		return c.wait(ctx)
+	})
 	if err != nil {
 		return err
 	}

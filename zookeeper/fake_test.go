@@ -307,3 +307,49 @@ func TestAppendAndRemovedAtOnce(t *testing.T) {
 		t.Errorf("%+v, %v; want %+v", m, err, want)
 	}
 }
+
+// Heartbeats wait for no answer to anything else.
+func TestHeartbeatBeforeAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		asked, beats := 0, 0
+		b := open(t, Options{Dialer: fakeServer(func(xid, op int, path string) []byte {
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case op == opMulti:
+				beats++
+				return multiOK(xid)
+			case path == "/slow":
+				asked++
+				return nil
+			}
+			return reply(xid, codeNoNode, 7)
+		})})
+		opened, err := b.Session(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := b.sessions.Newest().(*session)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		for range 2 * maxTurns {
+			go opened.Get(ctx, "slow")
+		}
+		synctest.Wait()
+		mu.Lock()
+		if asked != maxTurns {
+			t.Errorf("%d requests are on their way, want %d", asked, maxTurns)
+		}
+		before := beats
+		mu.Unlock()
+		soon, enough := context.WithTimeout(ctx, second)
+		defer enough()
+		if err := s.beat(soon, []string{"/e/n_0000000000"}); err != nil {
+			t.Error(err)
+		}
+		if beats == before {
+			t.Error("no heartbeat has arrived")
+		}
+	})
+}

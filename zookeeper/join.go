@@ -19,13 +19,16 @@ import (
 // then, it removes the member.
 //
 // If a create was not answered, its member is found by the znode's owner, which is this
-// session. A mark in the name would not do, since LeaderElectionSupport takes none. Joins
-// of one session in one line run one after another, so there is at most one member to
-// find.
+// session, and by its value. A mark in the name would not do, since LeaderElectionSupport
+// takes none. While a join looks for its member, no other of the session is under way in
+// the line, so each member that is not known is one whose create was not answered. If
+// several of these have one value, it does not matter which of the joins gets which.
 type join struct {
 	s      *session
-	line   string // the line's znode
-	prefix string // of the member's name
+	others *sync.RWMutex // see session.joins
+	alone  bool          // it has that to write
+	line   string        // the line's znode
+	prefix string        // of the member's name
 	value  string
 
 	mu        sync.Mutex
@@ -53,18 +56,8 @@ func (s *session) JoinShared(ctx context.Context, line, value string) (backend.M
 
 func (s *session) join(ctx context.Context, line, prefix, value string) (backend.Member, error) {
 	var none backend.Member
-	turn := s.turn(line)
-	select {
-	case turn <- struct{}{}:
-	case <-ctx.Done():
-		return none, context.Cause(ctx)
-	}
-	j := &join{s: s, line: s.options.path(line), prefix: prefix, value: value, done: make(chan struct{})}
-	if !s.job(func() {
-		defer func() { <-turn }()
-		j.run(ctx, line)
-	}) {
-		<-turn
+	j := &join{s: s, others: s.joining(line), line: s.options.path(line), prefix: prefix, value: value, done: make(chan struct{})}
+	if !s.job(func() { j.run(ctx, line) }) {
 		return none, s.Ended()
 	}
 	select {
@@ -80,17 +73,16 @@ func (s *session) join(ctx context.Context, line, prefix, value string) (backend
 	return j.made.joined, nil
 }
 
-// turn returns the channel that a join in the line fills while it runs, so that the next
-// one waits.
-func (s *session) turn(line string) chan struct{} {
+// joining returns the lock of the joins in the line.
+func (s *session) joining(line string) *sync.RWMutex {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t := s.turns[line]
-	if t == nil {
-		t = make(chan struct{}, 1)
-		s.turns[line] = t
+	l := s.joins[line]
+	if l == nil {
+		l = new(sync.RWMutex)
+		s.joins[line] = l
 	}
-	return t
+	return l
 }
 
 // job is spawn for joins and pins, which Close waits for before it removes members. It
@@ -118,10 +110,16 @@ func (j *join) abandon() bool {
 }
 
 func (j *join) run(ctx context.Context, line string) {
+	j.others.RLock()
 	o, err := j.add(ctx)
 	if o != nil {
 		o.joined.Line, o.joined.Value, o.joined.Shared = line, j.value, isShared(o.key())
 		j.s.enlist(o)
+	}
+	if j.alone {
+		j.others.Unlock()
+	} else {
+		j.others.RUnlock()
 	}
 	j.mu.Lock()
 	j.settled = true
@@ -171,27 +169,39 @@ func (j *join) add(ctx context.Context) (*member, error) {
 // (DataTree.java, createNode).
 var errNumbers = fmt.Errorf("%w: the next number is taken already, as it is after 2147483647 joins; %s", backend.ErrLine, lineRemedy)
 
-// find looks for a member whose create was not answered. It returns "" if there is none.
+// find looks for a member whose create was not answered. It returns "" if there is none. If there
+// is one, no other join goes on before that is known.
 func (j *join) find(ctx context.Context) (string, error) {
 	s := j.s
-	at, err := kit.Retry(ctx, pauses(), isLost, func(ctx context.Context) (string, error) { return s.findOwn(ctx, j.line, j.prefix) })
+	if !j.alone {
+		j.others.RUnlock()
+		j.others.Lock()
+		j.alone = true
+	}
+	at, err := kit.Retry(ctx, pauses(), isLost, j.findOwn)
 	if err != nil && s.link.Ended() == nil {
 		// The members of a session that has ended go with it.
 		s.link.Kill(fmt.Errorf("a join's outcome cannot be found out: %w", err))
 		return "", s.link.Ended()
 	}
+	if at == "" {
+		j.others.Unlock()
+		j.others.RLock()
+		j.alone = false
+	}
 	return at, err
 }
 
-func (s *session) findOwn(ctx context.Context, line, prefix string) (string, error) {
+func (j *join) findOwn(ctx context.Context) (string, error) {
+	s := j.s
 	// The create may have been proposed, and not yet applied on the server to which the
 	// session is connected now. That server applies a later write of the session only
 	// after it. If the former server had not forwarded the create yet, the ensemble now
 	// refuses it (SessionMoved).
-	if _, err := do(ctx, s, barrier(line)); err != nil {
+	if _, err := do(ctx, s, barrier(j.line)); err != nil {
 		return "", err
 	}
-	all, err := do(ctx, s, children(line))
+	all, err := do(ctx, s, children(j.line))
 	if err == zk.ErrNoNode {
 		return "", nil // a znode with children cannot have been deleted
 	}
@@ -202,7 +212,7 @@ func (s *session) findOwn(ctx context.Context, line, prefix string) (string, err
 	// number, so a number does not tell how old a member is.
 	var paths []string
 	for _, name := range all.names {
-		if at := line + "/" + name; strings.HasPrefix(name, prefix) && !s.knows(at) {
+		if at := j.line + "/" + name; strings.HasPrefix(name, j.prefix) && !s.knows(at) {
 			paths = append(paths, at)
 		}
 	}
@@ -212,7 +222,7 @@ func (s *session) findOwn(ctx context.Context, line, prefix string) (string, err
 	}
 	session, _ := s.link.State()
 	for i, n := range nodes {
-		if n.stat != nil && n.stat.EphemeralOwner == session {
+		if n.stat != nil && n.stat.EphemeralOwner == session && string(n.data) == j.value {
 			return paths[i], nil
 		}
 	}

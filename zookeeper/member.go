@@ -74,6 +74,9 @@ func (s *session) owned() []*member {
 func (s *session) enlist(o *member) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if old := s.members[o.path]; old != nil { // it went with a line that was made anew
+		s.strike(old)
+	}
 	s.members[o.path] = o
 }
 
@@ -84,9 +87,16 @@ func (s *session) forget(o *member) {
 	if s.members[o.path] != o {
 		return
 	}
-	delete(s.members, o.path)
+	s.strike(o)
 	close(o.gone)
 	s.settle()
+}
+
+// strike takes o, which is one of the members, from them. The caller holds mu.
+func (s *session) strike(o *member) {
+	delete(s.members, o.path)
+	delete(s.warm, o)
+	s.leads(o, false)
 }
 
 // departed notes that m has gone: whoever stood behind it may be first.
@@ -98,7 +108,7 @@ func (s *session) departed(path string, m backend.Member) {
 	defer s.mu.Unlock()
 	for _, o := range s.members {
 		if o.joined.Line == m.Line && o.ahead == m.Key {
-			o.index = -1
+			s.place(o, -1)
 		}
 	}
 }
@@ -111,27 +121,48 @@ const warm = 3
 // stands notes where a member stands.
 func (s *session) stands(o *member, index int, ahead string, leads bool) {
 	s.mu.Lock()
-	was := o.index
-	o.index, o.ahead = index, ahead
+	was := s.warm[o]
+	s.place(o, index)
+	o.ahead = ahead
 	if o.leads && !leads {
-		o.leads = false
+		s.leads(o, false)
 		s.settle()
 	}
+	woken := s.warm[o] && !was
 	s.mu.Unlock()
-	if 0 <= index && index < warm && (was < 0 || was >= warm) {
+	if woken {
 		s.wake()
+	}
+}
+
+// place notes how many stand in front of o; -1 if that is unknown. The caller holds mu.
+func (s *session) place(o *member, index int) {
+	o.index = index
+	if 0 <= index && index < warm && s.members[o.path] == o {
+		s.warm[o] = true
+	} else {
+		delete(s.warm, o)
+	}
+}
+
+// leads notes whether o leads. The caller holds mu.
+func (s *session) leads(o *member, leads bool) {
+	if leads != o.leads {
+		o.leads = leads
+		if leads {
+			s.leading++
+		} else {
+			s.leading--
+		}
 	}
 }
 
 // settle notes that nobody relies on the deadline, if no member leads any more. The caller
 // holds mu.
 func (s *session) settle() {
-	for _, o := range s.members {
-		if o.leads {
-			return
-		}
+	if s.leading == 0 {
+		s.link.Lease.Hold(false)
 	}
-	s.link.Lease.Hold(false)
 }
 
 // lead notes that a member leads: from then on the session ends when the deadline passes.
@@ -143,19 +174,20 @@ func (s *session) lead(o *member) bool {
 		s.settle()
 		return false
 	}
-	o.leads = true
+	s.leads(o, true)
 	s.wake()
 	return true
 }
 
-// near returns the paths of members that stand among the first of their line.
+// near returns the paths of some of the members that stand among the first of their line, at most
+// as many as one heartbeat checks.
 func (s *session) near() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var paths []string
-	for p, o := range s.members {
-		if 0 <= o.index && o.index < warm {
-			paths = append(paths, p)
+	for o := range s.warm {
+		if paths = append(paths, o.path); len(paths) == maxBeat {
+			break
 		}
 	}
 	return paths

@@ -121,6 +121,6 @@ func (s *session) advances(o *member) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if o != nil {
-		o.index = -1
+		s.place(o, -1)
 	}
 }

@@ -28,11 +28,16 @@ type session struct {
 	jobs sync.WaitGroup // joins and pins, which Close waits for before it removes members
 	kick chan struct{}  // wakes keep
 
+	turns chan struct{} // has a value for each request on its way, but for heartbeats
+
 	watches watches
+	lookout kit.Lookout[reading]
 
 	mu      sync.Mutex
 	members map[string]*member       // by path
-	turns   map[string]chan struct{} // by line: held by a Join
+	warm    map[*member]bool         // those that stand among the first of their line
+	leading int                      // how many of them lead
+	joins   map[string]*sync.RWMutex // by line: a join has it to read, and to write if it looks for a lost member
 	down    bool                     // no goroutine may be started any more
 }
 
@@ -46,7 +51,9 @@ func newSession(b *Backend) (*session, error) {
 		link:    wire.New(b.options.wire(), &b.zxids),
 		kick:    make(chan struct{}, 1),
 		members: make(map[string]*member),
-		turns:   make(map[string]chan struct{}),
+		turns:   make(chan struct{}, maxTurns),
+		warm:    make(map[*member]bool),
+		joins:   make(map[string]*sync.RWMutex),
 	}
 	s.watches.armed = make(map[wire.WatchKey]*watch)
 	var err error
@@ -63,6 +70,9 @@ func newSession(b *Backend) (*session, error) {
 		return nil, err
 	}
 	s.Life = b.sessions.NewLife(kit.Rules{Over: s.link.Ended, Ending: s.link.Lease.End, Release: s.release, Stands: s.standing})
+	s.lookout.Life, s.lookout.Read = s.Life, func(line string) (reading, error) {
+		return s.readPlaces(s.Context(), line, func() {})
+	}
 	s.link.Lease.Confirmed = s.Beat
 	context.AfterFunc(s.link.Context(), func() { s.End(s.link.Ended()) })
 	return s, nil
