@@ -94,7 +94,7 @@ func (e *Election) attempt(ctx, life context.Context, wait *backoff.Backoff, onc
 	st := e.joined(ctx, s, m, ready)
 	p, err := st.stand(ctx, margin, wait, once)
 	if err == nil {
-		return newTerm(life, st, p, margin), nil
+		return newTerm(life, st, *p, margin), nil
 	}
 	if why := (*errYielded)(nil); errors.As(err, &why) {
 		e.o.Logger.Info("yielded, joining again at the end", "key", m.Key, "why", why)
@@ -114,19 +114,13 @@ func (e *Election) attempt(ctx, life context.Context, wait *backoff.Backoff, onc
 // stand fails, so that m leaves the line.
 //
 // A member that is first, and sees one behind it that is better, fails with an [errYielded].
-func (st *standing) stand(ctx context.Context, margin time.Duration, wait *backoff.Backoff, once bool) (backend.Place, error) {
+func (st *standing) stand(ctx context.Context, margin time.Duration, wait *backoff.Backoff, once bool) (*backend.Place, error) {
 	e, s, m := st.e, st.s, st.m
-	var p backend.Place
+	p := new(backend.Place)
 	var last backend.Member
 	var enough time.Time              // when m leaves the line, if it is first and cannot lead until then
 	unfenced := errors.New("unknown") // why the fence is not known to be restored
-	watch := func(ctx context.Context) error {
-		now, err := again.WatchPlace(ctx, s, m, p, wait.Jitter)
-		if err == nil {
-			p = now
-		}
-		return err
-	}
+	w, watches := s.(backend.PlaceWatcher)
 	marked := false
 	for looks, waiting := 0, false; ; {
 		if unfenced != nil {
@@ -138,11 +132,19 @@ func (st *standing) stand(ctx context.Context, margin time.Duration, wait *backo
 		var err error
 		switch {
 		case !waiting:
-			p, err = s.Ahead(ctx, m)
-		case unfenced == nil:
-			err = watch(ctx)
+			*p, err = s.Ahead(ctx, m)
+		case unfenced != nil:
+			err = again.ForAWhile(ctx, s, wait.Jitter, func(ctx context.Context) error {
+				now, err := again.WatchPlace(ctx, s, m, *p, wait.Jitter)
+				if err == nil {
+					*p = now
+				}
+				return err
+			})
+		case watches: // here most candidates spend most of their time
+			*p, err = w.WatchPlace(ctx, m, *p)
 		default:
-			err = again.ForAWhile(ctx, s, wait.Jitter, watch)
+			*p, err = again.AskPlace(ctx, s, m, *p, wait.Jitter)
 		}
 		if ctx.Err() != nil { // also if its turn came at the same moment
 			return p, context.Cause(ctx)
@@ -157,7 +159,7 @@ func (st *standing) stand(ctx context.Context, margin time.Duration, wait *backo
 		if waiting = !p.First; p.First {
 			why := cannotLead(s, unfenced, margin)
 			if why == nil {
-				may, err := st.mayLead(ctx, p, once)
+				may, err := st.mayLead(ctx, *p, once)
 				if err != nil {
 					return p, err
 				}

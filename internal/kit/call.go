@@ -30,12 +30,24 @@ func (a *Adapter) Ahead(ctx context.Context, m backend.Member) (backend.Place, e
 
 // WatchPlace is that of the driver's session, or for a driver without one what package again makes of
 // Gone and Ahead.
-func (a *Adapter) WatchPlace(ctx context.Context, m backend.Member, after backend.Place) (backend.Place, error) {
+//
+// It does what [call] does with fewer frames, because a waiter keeps all of them: its stack is most
+// of what it costs.
+func (a *Adapter) WatchPlace(ctx context.Context, m backend.Member, after backend.Place) (p backend.Place, err error) {
 	w, ok := a.Session.(backend.PlaceWatcher)
 	if !ok {
 		return again.AskPlace(ctx, a, m, after, backoff.JitterOf(ctx))
 	}
-	return call(ctx, a, "watch place", m.Line, nil, func(ctx context.Context) (backend.Place, error) { return w.WatchPlace(ctx, m, after) })
+	l := a.life()
+	if err = cmp.Or(l.Usable(ctx), l.sessions.CheckName(m.Line)); err == nil {
+		bound, release := l.Bind(ctx)
+		defer release()
+		if p, err = w.WatchPlace(bound, m, after); err == nil {
+			return p, nil
+		}
+		err = l.explain(bound, err)
+	}
+	return backend.Place{}, l.sessions.Driver.Wrap("watch place", m.Line, err)
 }
 
 // TraceHeartbeats implements [backend.HeartbeatTracer].
@@ -131,11 +143,17 @@ func nameless[T any](ctx context.Context, a *Adapter, op, name string, invalid e
 		if v, err = f(ctx); err == nil {
 			return v, nil
 		}
-		if l.rules.Explain != nil {
-			err = l.rules.Explain(ctx, err)
-		}
+		err = l.explain(ctx, err)
 	}
 	return none, l.sessions.Driver.Wrap(op, name, err)
+}
+
+// explain turns err, with which a call has failed, into an error of the contract.
+func (l *Life) explain(ctx context.Context, err error) error {
+	if l.rules.Explain == nil {
+		return err
+	}
+	return l.rules.Explain(ctx, err)
 }
 
 // run is call for a method of the contract that returns only an error.
