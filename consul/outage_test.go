@@ -116,3 +116,63 @@ func TestEveryAddressIsTried(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestServerOut takes one of three servers after the other away from a leader, for longer than a
+// session: it is cut off from it, or stands still. All three are behind one name, whose addresses
+// take turns, as those of a DNS server do. The term outlives the first. It mostly outlives the
+// second too, which is logged: if the server led Consul, the others first elect another.
+func TestServerOut(t *testing.T) {
+	t.Parallel()
+	const ttl = 6 * time.Second
+	for _, kind := range []string{"cut off", "paused"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			c := coordtest.NewConsul(t, &coordtest.ConsulOptions{Nodes: 3})
+			var proxies []*proxy.Proxy
+			for _, addr := range c.Addrs() {
+				proxies = append(proxies, coordtest.NewProxy(t, addr))
+			}
+			var turn atomic.Int64
+			b := dialing(t, "consul.example:8500", ttl, func(ctx context.Context, _ string) (net.Conn, error) {
+				return new(net.Dialer).DialContext(ctx, "tcp", proxies[turn.Add(1)%3].Addr())
+			})
+			for i, s := range c.Servers() {
+				leader, err := c.Leader(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				leads := leader == s
+				term, err := elect.New(b, coordtest.Name(t), nil).Campaign(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				heal := proxies[i].Heal
+				if kind == "cut off" {
+					proxies[i].Cut()
+				} else {
+					if err := s.Pause(); err != nil {
+						t.Fatal(err)
+					}
+					heal = func() {
+						if err := errors.Join(s.Resume(), s.Ready(within(t, time.Minute))); err != nil {
+							t.Fatal(err)
+						}
+					}
+				}
+				select {
+				case <-term.Context().Done():
+					t.Logf("server %d is %s, leads Consul: %v; the term has ended: %v", i, kind, leads, term.Check())
+					if kind == "cut off" {
+						t.Error("the term has not outlived a server that is cut off from it alone")
+					}
+				case <-time.After(ttl * 5 / 4):
+					t.Logf("server %d is %s, leads Consul: %v; the term lives", i, kind, leads)
+				}
+				heal()
+				if err := term.Resign(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}
