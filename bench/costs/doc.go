@@ -35,11 +35,11 @@
 //   - failover: the time from the SIGKILL of the leader's process until the next one leads, beside
 //     the session's time. It comes at a random moment between two heartbeats.
 //   - rest: what a line costs in a session time in which nothing happens. The server counts
-//     requests and a proxy bytes, those of the leader among them; processor time and memory are of
-//     the process in which all wait.
-//   - many: elections with two candidates each, in two processes. How long until all have a leader,
-//     what share of a core both processes need at rest, and how many handovers there are in a
-//     second when each leader resigns as soon as it leads.
+//     requests and a proxy bytes, those of the leader among them; processor time is that of the
+//     process in which all wait, and memory and goroutines what the second half of them adds.
+//   - many: elections with two candidates each, in two processes, or with -candidates, and -together
+//     in one. How long until all have a leader, what share of a core the processes need at rest, and
+//     how many handovers there are in a second when each leader resigns as soon as it leads.
 //
 // The candidates of one process share a session in this project, and a connection of ZooKeeper's
 // clients; etcd's package concurrency and Consul's api.Lock need a session each.

@@ -34,19 +34,21 @@ type figure struct {
 	Version     string `json:",omitempty"`
 	N           int    // candidates, those who wait, or elections
 	Processes   int    `json:",omitempty"`
+	Candidates  int    `json:",omitempty"` // of each of many elections
 	Date        string
 	NoDisk      bool `json:",omitempty"` // the server did not wait for its disk
 
-	Times    []time.Duration `json:",omitempty"` // of handovers and failovers
-	Session  time.Duration   `json:",omitempty"`
-	Start    time.Duration   `json:",omitempty"`
-	Stood    int             `json:",omitempty"` // at the end of Start
-	Requests float64         `json:",omitempty"` // in a session time
-	Bytes    float64         `json:",omitempty"` // in a session time
-	Memory   float64         `json:",omitempty"` // bytes for each who waits
-	CPU      float64         `json:",omitempty"` // share of a core
-	Rate     float64         `json:",omitempty"` // handovers in a second
-	Error    string          `json:",omitempty"`
+	Times      []time.Duration `json:",omitempty"` // of handovers and failovers
+	Session    time.Duration   `json:",omitempty"`
+	Start      time.Duration   `json:",omitempty"`
+	Stood      int             `json:",omitempty"` // at the end of Start
+	Requests   float64         `json:",omitempty"` // in a session time
+	Bytes      float64         `json:",omitempty"` // in a session time
+	Memory     float64         `json:",omitempty"` // bytes that one more takes who waits
+	CPU        float64         `json:",omitempty"` // share of a core
+	Goroutines float64         `json:",omitempty"` // that one more takes who waits
+	Rate       float64         `json:",omitempty"` // handovers in a second
+	Error      string          `json:",omitempty"`
 }
 
 // library and coordinator are what was measured, with versions, for people.
@@ -57,7 +59,7 @@ func (f *figure) coordinator() string {
 
 // like reports whether two figures are of the same thing, measured at different times.
 func (f *figure) like(g *figure) bool {
-	return f.Measure == g.Measure && f.Coordinator == g.Coordinator && f.Library == g.Library && f.N == g.N && f.Processes == g.Processes
+	return f.Measure == g.Measure && f.Coordinator == g.Coordinator && f.Library == g.Library && f.N == g.N && f.Processes == g.Processes && f.Candidates == g.Candidates
 }
 
 // quantile returns the smallest of the times such that at least the share q of them is no larger.

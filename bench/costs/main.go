@@ -36,7 +36,8 @@ type bench struct {
 	what                                 *regexp.Regexp // measures
 	chosen                               []candidate.Library
 	sizes, processes, waiters, elections numbers
-	times, runs                          int
+	times, runs, candidates              int
+	together                             bool
 	session, limit                       time.Duration
 	disk                                 bool
 
@@ -92,6 +93,8 @@ func command(ctx context.Context, args []string, out, progress io.Writer) error 
 	set.IntVar(&b.runs, "runs", 5, "failover: how many for each row")
 	set.Var(&b.waiters, "waiters", "rest: candidates that wait")
 	set.Var(&b.elections, "elections", "many: how many")
+	set.IntVar(&b.candidates, "candidates", 2, "many: of each election")
+	set.BoolVar(&b.together, "together", false, "many: all in one process, and not in two")
 	set.DurationVar(&b.session, "session", 10*time.Second, "session time of all but handovers, in whole seconds")
 	set.DurationVar(&b.limit, "limit", time.Minute, "how long a line may take to assemble")
 	set.BoolVar(&b.disk, "disk", true, "whether servers wait for their disk")
@@ -106,6 +109,9 @@ func command(ctx context.Context, args []string, out, progress io.Writer) error 
 	var err error
 	if b.what, err = regexp.Compile("^(" + *what + ")$"); err != nil {
 		return fmt.Errorf("-measure: %w", err)
+	}
+	if b.candidates < 1 {
+		return errors.New("-candidates: nobody stands for election")
 	}
 	if slices.Min(b.sizes) < 2 {
 		return errors.New("-n: nobody follows where one stands in line")

@@ -175,32 +175,25 @@ func (b *bench) rest(ctx context.Context, p *place, l candidate.Library, f *figu
 	if _, err := q.elected(ctx); err != nil {
 		return err
 	}
-	held := func() (int, error) {
-		if l.Peer == "" {
-			if _, err := q.tell(ctx, "collect", "collected"); err != nil {
-				return 0, err
-			}
+	// What one more costs is what the second half adds: the first has what they share.
+	half := f.N / 2
+	var weights [2]weight
+	for i, n := range []int{half, f.N - half} {
+		if err := q.join(n, waits); err != nil {
+			return err
 		}
-		return memory(waits)
+		if _, err := q.stand(ctx, b.limit); err != nil {
+			return err
+		}
+		if weights[i], err = q.weigh(ctx, waits); err != nil {
+			return err
+		}
 	}
-	empty, err := held()
-	if err != nil {
-		return err
-	}
-	if err := q.join(f.N, waits); err != nil {
-		return err
-	}
-	if _, err := q.stand(ctx, b.limit); err != nil {
-		return err
-	}
+	f.Memory = float64(weights[1].bytes-weights[0].bytes) / float64(f.N-half)
+	f.Goroutines = float64(weights[1].goroutines-weights[0].goroutines) / float64(f.N-half)
 	if err := sleep(ctx, b.session); err != nil { // what follows a start is not rest
 		return err
 	}
-	full, err := held()
-	if err != nil {
-		return err
-	}
-	f.Memory = float64(full-empty) / float64(f.N)
 	count := func() (requests int, used time.Duration, err error) {
 		if p.requests != nil {
 			if requests, err = p.requests(ctx); err != nil {
@@ -228,11 +221,15 @@ func (b *bench) rest(ctx context.Context, p *place, l candidate.Library, f *figu
 	return err
 }
 
-// many measures elections of two candidates, each in one of two processes: how long it takes until
-// all have a leader, what they cost at rest, and how many handovers there are in a second when
-// each leader resigns at once.
+// many measures elections of some candidates each, dealt to two processes or in one: how long it
+// takes until all have a leader, what they cost at rest, and how many handovers there are in a
+// second when each leader resigns at once.
 func (b *bench) many(ctx context.Context, p *place, l candidate.Library, f *figure) error {
-	q, err := open(ctx, p, l, 2, how{session: b.session, idle: true})
+	f.Candidates, f.Processes = b.candidates, 2
+	if b.together {
+		f.Processes = 1
+	}
+	q, err := open(ctx, p, l, f.Processes, how{session: b.session, idle: true})
 	if err != nil {
 		return err
 	}
@@ -241,8 +238,8 @@ func (b *bench) many(ctx context.Context, p *place, l candidate.Library, f *figu
 	sent := make(chan error, 1)
 	go func() {
 		for i := range f.N {
-			for _, p := range q.processes {
-				if err := p.Send(fmt.Sprint("join -", i)); err != nil {
+			for j := range f.Candidates {
+				if err := q.processes[j%f.Processes].Send(fmt.Sprint("join -", i)); err != nil {
 					sent <- err
 					return
 				}
@@ -275,6 +272,9 @@ func (b *bench) many(ctx context.Context, p *place, l candidate.Library, f *figu
 		return err
 	}
 	f.CPU = float64(usedThen-used) / float64(b.session)
+	if f.Candidates == 1 {
+		return nil // nobody to hand over to
+	}
 	for _, p := range q.processes {
 		if err := p.Send("rotate"); err != nil {
 			return err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"strings"
@@ -27,13 +28,47 @@ func cpu(processes ...*coordtest.Peer) (sum time.Duration, err error) {
 	return sum, nil
 }
 
-// memory returns how much of the process is in memory.
-func memory(p *coordtest.Peer) (int, error) {
+// A weight is what a process has at rest.
+type weight struct{ bytes, goroutines int }
+
+// weigh returns what the process has as soon as that has stopped to change.
+func (q *line) weigh(ctx context.Context, p *coordtest.Peer) (weight, error) {
+	return steady(ctx, func() (weight, error) { return q.weighOnce(ctx, p) })
+}
+
+// steady returns what weigh returns as soon as that has stopped to change: nothing tells that all
+// watch who wait.
+func steady(ctx context.Context, weigh func() (weight, error)) (w weight, err error) {
+	for last := (weight{}); ; last = w {
+		if w, err = weigh(); err != nil {
+			return w, err
+		}
+		if w.goroutines == last.goroutines && max(w.bytes, last.bytes)-min(w.bytes, last.bytes) < w.bytes/200 {
+			return w, nil
+		}
+		if err := sleep(ctx, 200*time.Millisecond); err != nil {
+			return w, err
+		}
+	}
+}
+
+// weighOnce asks the process. Of one of a peer it takes how much is in memory, by proc(5).
+func (q *line) weighOnce(ctx context.Context, p *coordtest.Peer) (w weight, err error) {
+	if q.library.Peer == "" {
+		if err := p.Send("weigh"); err != nil {
+			return w, err
+		}
+		return w, q.await(ctx, func(e coordtest.PeerEvent) bool {
+			n, _ := fmt.Sscanf(e.What, "weighs %d %d", &w.bytes, &w.goroutines)
+			return n == 2
+		})
+	}
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", p.PID()))
 	if err != nil {
-		return 0, err
+		return w, err
 	}
-	var size, resident int
-	_, err = fmt.Sscan(string(b), &size, &resident)
-	return resident * os.Getpagesize(), err
+	var size int
+	_, err = fmt.Sscan(string(b), &size, &w.bytes)
+	w.bytes *= os.Getpagesize()
+	return w, err
 }

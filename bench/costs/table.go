@@ -133,19 +133,23 @@ func (b *book) failovers(w io.Writer) {
 
 func (b *book) rests(w io.Writer) {
 	b.rows(w, rest, "A line at rest",
-		"| wait | session | requests in a session time | bytes in a session time | share of a core | memory for each |", func(f *figure) string {
+		"| wait | session | requests in a session time | bytes in a session time | share of a core | memory of one more | goroutines of one more |", func(f *figure) string {
 			requests, sent := fmt.Sprintf("%.0f", f.Requests), fmt.Sprintf("%.1f kB", f.Bytes/1000)
 			if f.Coordinator == candidate.Local {
 				requests, sent = "–", "–"
 			}
-			return fmt.Sprintf("| %d | %s | %s | %s | %.2f %% | %.1f KiB |", f.N, seconds(f.Session), requests, sent, 100*f.CPU, f.Memory/1024)
+			goroutines := fmt.Sprintf("%.1f", f.Goroutines)
+			if f.Goroutines == 0 { // of a peer, which is no Go program
+				goroutines = "–"
+			}
+			return fmt.Sprintf("| %d | %s | %s | %s | %.2f %% | %.1f KiB | %s |", f.N, seconds(f.Session), requests, sent, 100*f.CPU, f.Memory/1024, goroutines)
 		})
 }
 
 func (b *book) elections(w io.Writer) {
-	b.rows(w, many, "Many elections of two candidates",
-		"| elections | all have a leader after | share of a core at rest | handovers in a second |", func(f *figure) string {
-			return fmt.Sprintf("| %d | %s | %.1f %% | %.0f |", f.N, seconds(f.Start), 100*f.CPU, f.Rate)
+	b.rows(w, many, "Many elections",
+		"| elections | candidates of each | processes | all have a leader after | share of a core at rest | handovers in a second |", func(f *figure) string {
+			return fmt.Sprintf("| %d | %d | %d | %s | %.1f %% | %.0f |", f.N, f.Candidates, f.Processes, seconds(f.Start), 100*f.CPU, f.Rate)
 		})
 }
 

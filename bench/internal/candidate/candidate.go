@@ -5,7 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"runtime/debug"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -96,14 +96,25 @@ func serve(s Settings, connect Connect) error {
 			}
 		case "count":
 			say(time.Now(), fmt.Sprint("count ", rotations.Load()))
-		case "collect":
-			debug.FreeOSMemory()
-			say(time.Now(), "collected")
+		case "weigh":
+			bytes, goroutines := Weigh()
+			say(time.Now(), fmt.Sprint("weighs ", bytes, " ", goroutines))
 		default:
 			return fmt.Errorf("unknown command %q", in.Text())
 		}
 	}
 	return in.Err()
+}
+
+// Weigh returns the bytes of this process that are in use, of its heap and of its stacks, and how
+// many goroutines it has.
+func Weigh() (bytes, goroutines int) {
+	for range 3 { // the stacks of goroutines that wait shrink by half each time
+		runtime.GC()
+	}
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc + m.StackInuse), runtime.NumGoroutine()
 }
 
 // rotating says that each leader leaves and joins again, and rotations is how often one was

@@ -21,5 +21,5 @@
 //	join X, leave X    the same in the election whose name ends with X, as then do the events
 //	rotate             from now on each leader leaves at once, and joins again; nothing is said
 //	count              asks for "count N": how often one was elected since
-//	collect            asks for "collected", when memory that is not used has been given back
+//	weigh              asks for "weighs" with the bytes in use and the number of goroutines
 package candidate

@@ -1,0 +1,176 @@
+//go:build !race
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/bench/internal/candidate"
+	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/rig/coordtest"
+	_ "github.com/succession-dev/succession/memory"
+)
+
+const waiters = 200
+
+// A cost is what one more waiter takes of its process.
+type cost struct {
+	kib        float64
+	goroutines float64
+}
+
+// weighed fails the test where one more waiter takes more than most: what the second half of them
+// adds.
+func weighed(t *testing.T, what string, half, all weight, most cost) {
+	t.Helper()
+	n := float64(waiters / 2)
+	c := cost{float64(all.bytes-half.bytes) / n / 1024, float64(all.goroutines-half.goroutines) / n}
+	t.Logf("%s, %s: one more waiter takes %.1f KiB and %.2f goroutines", t.Name(), what, c.kib, c.goroutines)
+	if c.kib > most.kib || c.goroutines > most.goroutines+0.05 {
+		t.Errorf("that is more than %.0f KiB and %.0f goroutines", most.kib, most.goroutines)
+	}
+}
+
+// A kind is whether all wait in one line, or each in a line of its own.
+type kind struct {
+	what   string
+	suffix func(i int) string // of the line of the i-th
+}
+
+var kinds = []kind{
+	{"in one line", func(int) string { return "" }},
+	{"in a line each", func(i int) string { return fmt.Sprint("-", i) }},
+}
+
+// lines is in how many lines n wait.
+func (k kind) lines(n int) int {
+	if k.suffix(0) == k.suffix(1) {
+		return 1
+	}
+	return n
+}
+
+// TestWaiters counts what a candidate that waits takes of its process, in a line with all others,
+// and in a line of its own behind the leader there. Most of it is its stack, of which Go gives back
+// half where less than a quarter is in use: it is 16 KiB or more, and what waits has more than 4 on it. With
+// Consul each line in which somebody waits needs a connection besides.
+func TestWaiters(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		coordinator string
+		most        [2]cost // of each kind
+	}{
+		{candidate.Etcd, [2]cost{{22, 1}, {22, 1}}},
+		{candidate.ZooKeeper, [2]cost{{40, 1}, {52, 1}}},
+		{candidate.Local, [2]cost{{24, 1}, {24, 1}}},
+		{candidate.Consul, [2]cost{{48, 1}, {64, 4}}},
+	} {
+		t.Run(c.coordinator, func(t *testing.T) {
+			t.Parallel()
+			chosen, err := candidate.Choose("^"+c.coordinator+": "+candidate.Ours+"$", t.Output())
+			if err != nil || len(chosen) != 1 {
+				t.Fatalf("libraries %v, %v", chosen, err)
+			}
+			p, err := start(t.Context(), c.coordinator, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer p.stop()
+			for i, k := range kinds {
+				half, all := k.wait(t, p, chosen[0])
+				weighed(t, k.what, half, all, c.most[i])
+			}
+		})
+	}
+}
+
+// wait has half of all candidates wait, and then all. It returns what their process then has.
+func (k kind) wait(t *testing.T, p *place, l candidate.Library) (half, all weight) {
+	q, err := open(t.Context(), p, l, 2, how{session: time.Minute, idle: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.close()
+	join := func(p *coordtest.Peer, i int) {
+		if err := p.Send("join " + k.suffix(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range k.lines(waiters) {
+		join(q.processes[0], i)
+		if err := q.await(t.Context(), func(e coordtest.PeerEvent) bool { return e.What == "elected"+k.suffix(i) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range waiters {
+		join(q.processes[1], i)
+		if i != waiters/2-1 && i != waiters-1 {
+			continue
+		}
+		lines := k.lines(i + 1)
+		for j := range lines {
+			for stood := 0; stood < 1+(i+1)/lines; {
+				if stood, err = p.standing(t.Context(), l, q.election+k.suffix(j)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		half = all
+		if all, err = q.weigh(t.Context(), q.processes[1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return half, all
+}
+
+// TestWaitersInMemory is TestWaiters for the coordinator in memory, which is one for this process
+// alone, and is counted too. Nothing runs beside it.
+func TestWaitersInMemory(t *testing.T) {
+	for _, k := range kinds {
+		open := func() backend.Backend {
+			b, err := backend.Open(t.Context(), "memory:"+t.Name()+k.suffix(0))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return b
+		}
+		leads, waits := open(), open()
+		defer leads.Close()
+		defer waits.Close()
+		election := func(b backend.Backend, i int) *elect.Election { return elect.New(b, "e"+k.suffix(i), nil) }
+		for i := range k.lines(waiters) {
+			if _, err := election(leads, i).Campaign(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		var weights []weight
+		for i := range waiters {
+			all.Go(func() {
+				if _, err := election(waits, i).Campaign(ctx); !errors.Is(err, context.Canceled) {
+					t.Error(err)
+				}
+			})
+			if i == waiters/2-1 || i == waiters-1 {
+				w, err := steady(t.Context(), func() (w weight, err error) {
+					w.bytes, w.goroutines = candidate.Weigh()
+					return w, nil
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				weights = append(weights, w)
+			}
+		}
+		weighed(t, k.what, weights[0], weights[1], cost{22, 1})
+		cancel()
+		all.Wait()
+	}
+}
