@@ -10,17 +10,17 @@ import (
 // tests the locks of m and of the members in front of it that it would wait for, from the
 // nearest on, until it finds one that stands. It tests nobody again whom it has found gone.
 func (s *session) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
-	p, gone, err := s.look(m, false)
+	p, gone, err := s.look(m, false, 0)
 	if gone {
-		return s.settledPlace(ctx, m)
+		return s.settledPlace(ctx, m, 0)
 	}
 	return p, err
 }
 
-// settledPlace is Ahead when somebody has gone, m or a member in front of it.
-func (s *session) settledPlace(ctx context.Context, m backend.Member) (p backend.Place, err error) {
+// settledPlace is Ahead when somebody has gone, m or a member in front of it. let is as in look.
+func (s *session) settledPlace(ctx context.Context, m backend.Member, let uint64) (p backend.Place, err error) {
 	err = s.settled(ctx, m.Line, func() error {
-		p, _, err = s.look(m, true)
+		p, _, err = s.look(m, true, let)
 		return err
 	})
 	return p, err
@@ -28,7 +28,10 @@ func (s *session) settledPlace(ctx context.Context, m backend.Member) (p backend
 
 // look says who stands in front of m. settled says that nobody decides in the line meanwhile. gone
 // says that m, or a member in front of it, has gone: the answer then counts only if settled.
-func (s *session) look(m backend.Member, settled bool) (p backend.Place, gone bool, err error) {
+//
+// let is the position of a member that nobody holds any more, as the caller knows, or 0. Its lock is
+// not tested: its name is just being removed, and to look that up may take as long as the disk does.
+func (s *session) look(m backend.Member, settled bool, let uint64) (p backend.Place, gone bool, err error) {
 	known := s.known(m)
 	im, err := s.b.read(m.Line)
 	if err != nil {
@@ -41,7 +44,10 @@ func (s *session) look(m backend.Member, settled bool) (p backend.Place, gone bo
 	if err != nil {
 		return p, false, err
 	}
-	if stands, err = s.b.stands(self); err != nil {
+	if stands = known.own && isAt(s.b.dir.fifo(m.Line, m.Position), known.ino); !stands {
+		stands, err = s.b.stands(self)
+	}
+	if err != nil {
 		return p, false, err
 	} else if !stands {
 		return p, true, backend.ErrNotMember
@@ -61,7 +67,10 @@ func (s *session) look(m backend.Member, settled bool) (p backend.Place, gone bo
 		if self.Shared && other.Shared {
 			continue
 		}
-		if stands, err = s.b.stands(other); stands {
+		if stands = other.Position != let || other.Pinned; stands {
+			stands, err = s.b.stands(other)
+		}
+		if stands {
 			ahead = &other
 		}
 		gone = gone || !stands
@@ -79,6 +88,8 @@ func (s *session) look(m backend.Member, settled bool) (p backend.Place, gone bo
 // known is what a session knows of those in front of a member that it has joined. It need not look
 // again, because nobody joins in front of a member.
 type known struct {
+	own   bool   // this session holds the member
+	ino   uint64 // the number of its FIFO
 	front uint64 // the member waits for nobody with a larger position
 	head  uint64 // nobody stands with a smaller position
 }

@@ -23,8 +23,8 @@
 //   - a member whose FIFO was removed (rm) has gone too. An inotify(7) watch on the FIFO
 //     tells the process that joined it, and the candidate just behind.
 //
-// A member takes one descriptor, and a candidate that waits another. A backend with a session
-// runs two goroutines.
+// A member takes one descriptor, and a candidate that waits another. A backend takes one of @lock,
+// and with a session it runs two goroutines.
 //
 // # The folder
 //
@@ -74,6 +74,29 @@
 // looks again under a shared lock of the line before it believes that, which keeps out the second
 // kind of writes. A write on condition of the member that has gone has then either happened or will
 // be refused, and a pin of it is in @state: once a process has let go of a member it cannot pin it.
+//
+// Between the departure of a leader and the next one's term stand only that lock, one look at @state,
+// and a look whether the heir's own FIFO is there. What need not be there:
+//
+//   - Opening @lock. A backend keeps it open, and locks the byte in it if nobody is in the way
+//     (glance_linux.go). It is the same lock: only one looks at a time through that descriptor, and
+//     it then checks, as everybody does, that the file is still that at the path.
+//
+//   - Testing the lock of the one that has gone. Its FIFO has read end of file, so nobody holds it,
+//     and nobody will: Join alone makes and locks a FIFO, under a position that is given once. What
+//     can still keep that member in line is a pin. That is in @state, which is read after end of
+//     file and under the lock; and one that is pinned is tested.
+//
+//   - Testing the lock of the heir itself. Its own session holds it, on a descriptor that only Leave
+//     and the end of the session close, and both forget it first. What is left to see is whether an
+//     operator has removed its FIFO: the file at the path must be the one that the session holds.
+//
+//   - Closing the FIFO of the one that has gone. Whoever closes a removed file last removes it from
+//     the disk, and may wait for others who write there. So that is put off until the heir watches
+//     its own place, or leaves.
+//
+// None of them concerns what must be on the disk: a handover writes nothing, not even the time at
+// which @state was read, where the kernel lets the reader do without.
 //
 // Whom a candidate has found gone once it never tests again, because nobody joins in front of it.
 // The first in line also marks its FIFO: whoever waits behind it knows, when it has gone, that

@@ -87,5 +87,6 @@ func Abandon(b *Backend) {
 	s.End(errors.New("its process was killed"))
 	for _, p := range places {
 		p.letGo()
+		p.finish()
 	}
 }

@@ -13,10 +13,12 @@ import (
 
 // A place is the open FIFO of one member that this process holds. Only its session uses it.
 type place struct {
-	path   string
-	fd     int // of the FIFO, which is open for reading and writing, and locked
+	line   string
+	path   string // of the FIFO
+	fd     int    // of the FIFO, which is open for reading and writing, and locked
 	pinned bool
 	known
+	rest func() // what WatchPlace has left to do when it was found first; nil for nothing
 }
 
 // stand makes the FIFO of a member and locks it. The caller holds the line's lock, and
@@ -43,8 +45,13 @@ func (f *folder) stand(line string, position uint64) (*place, error) {
 		os.Remove(path)
 		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
 	}
-	p := &place{path: path, fd: fd, known: known{front: position - 1}}
-	if err = f.give(fd, f.filePerm()); err == nil {
+	var is unix.Stat_t
+	p := &place{line: line, path: path, fd: fd}
+	if err = unix.Fstat(fd, &is); err == nil {
+		p.known = known{own: true, ino: is.Ino, front: position - 1}
+		err = f.give(fd, f.filePerm())
+	}
+	if err == nil {
 		err = lockNow(fd, unix.LOCK_EX)
 	}
 	if err != nil {
@@ -67,6 +74,13 @@ func (p *place) hold() (*os.File, error) {
 
 // letGo closes the FIFO. This wakes the candidate behind.
 func (p *place) letGo() { unix.Close(p.fd) }
+
+// finish does what WatchPlace has left to do. Only one calls it.
+func (p *place) finish() {
+	if p.rest != nil {
+		p.rest()
+	}
+}
 
 // remove removes the FIFO unless the member is pinned. If it fails, a later Join removes the FIFO.
 func (p *place) remove() {
@@ -124,6 +138,13 @@ func probe(path string) (presence, error) {
 	default:
 		return 0, &fs.PathError{Op: "flock", Path: path, Err: err}
 	}
+}
+
+// isAt reports whether path is the file with the number ino, which this process has open: so no other
+// file of the file system has that number.
+func isAt(path string, ino uint64) bool {
+	var is unix.Stat_t
+	return unix.Lstat(path, &is) == nil && is.Ino == ino
 }
 
 // openFIFO opens a member's FIFO for reading, which does not block.

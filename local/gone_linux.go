@@ -24,8 +24,9 @@ func (s *session) Gone(ctx context.Context, m backend.Member) error {
 	}
 	defer file.Close()
 
-	bell, stop := s.wakeReader(ctx, file, path)
+	bell, wake, stop := s.wakeReader(file, path)
 	defer stop()
+	defer context.AfterFunc(ctx, wake)()
 
 	known := m.Pinned || s.hasPinned(m)
 	let := false // the process that joined m has let go: only a pin keeps m in line

@@ -15,11 +15,12 @@ import (
 func (s *session) Leave(ctx context.Context, m backend.Member) error {
 	s.mu.Lock()
 	p := s.places[m.Position]
-	if p != nil && !p.pinned && p.path == s.b.dir.fifo(m.Line, m.Position) {
+	if p != nil && !p.pinned && p.line == m.Line {
 		delete(s.places, m.Position)
 		p.letGo()
 		s.mu.Unlock()
 		os.Remove(p.path) // this may take as long as the disk does; if it fails, a later Join removes it
+		p.finish()
 		return nil
 	}
 	s.mu.Unlock()
@@ -54,6 +55,7 @@ func (s *session) unpin(m backend.Member) error {
 	if own != nil {
 		delete(s.places, m.Position)
 		own.letGo()
+		own.finish()
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err

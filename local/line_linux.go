@@ -85,6 +85,9 @@ func (s *session) lineOf(ctx context.Context, line string) (*state, error) {
 
 // settled runs fn while nobody decides in the line.
 func (s *session) settled(ctx context.Context, line string, fn func() error) error {
+	if done, err := s.b.glance(line, fn); done {
+		return err
+	}
 	ctx, cancel := s.bounded(ctx, line)
 	defer cancel()
 	h, err := s.b.acquire(ctx, claim{line, look})

@@ -39,6 +39,7 @@ type notifier struct {
 	mu     sync.Mutex
 	subs   map[string][]*subscription // by path
 	unused []string                   // paths that perhaps nobody watches any more
+	due    bool                       // they are to be removed
 	blind  int                        // how many subscriptions inotify tells nothing
 	poke   bell                       // unused or blind has changed
 	stop   chan struct{}              // nil unless run runs
@@ -53,6 +54,11 @@ type subscription struct {
 
 // newWatcher is a variable so that tests can do without inotify.
 var newWatcher = fsnotify.NewWatcher
+
+// maxUnused is how many FIFOs stay watched although nobody asks for that any more.
+const maxUnused = 32
+
+func isFIFO(path string) bool { return strings.HasPrefix(filepath.Base(path), fifoPrefix) }
 
 // lookAgain is how often subscriptions that inotify tells nothing are woken.
 const lookAgain = time.Second
@@ -76,7 +82,7 @@ func (n *notifier) watch(path string, wake func()) (stop func()) {
 		n.mu.Unlock()
 		return func() {}
 	}
-	if !strings.HasPrefix(filepath.Base(path), fifoPrefix) { // a FIFO is never replaced
+	if !isFIFO(path) { // a FIFO is never replaced
 		for _, other := range n.subs[path] {
 			other.wake() // if path was replaced, inotify watched the old file for it
 		}
@@ -110,7 +116,7 @@ func (n *notifier) added() {
 	n.adding.Unlock()
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if len(n.unused) > 0 { // run may have come in vain
+	if n.due { // run may have come in vain
 		n.poke.ring()
 	}
 }
@@ -144,7 +150,11 @@ func (n *notifier) unwatch(path string, sub *subscription) {
 	if n.subs[path] = slices.Delete(subs, i, i+1); len(subs) == 1 {
 		delete(n.subs, path)
 		n.unused = append(n.unused, path)
-		n.poke.ring()
+		// A FIFO tells nothing but its end, and inotify forgets it then. So a few of them are left, and
+		// a handover does not compete with their removal.
+		if n.due = n.due || !isFIFO(path) || len(n.unused) > maxUnused; n.due {
+			n.poke.ring()
+		}
 	}
 	if sub.blind {
 		n.blind--
@@ -160,7 +170,7 @@ func (n *notifier) removeUnused() {
 	defer n.adding.Unlock()
 	n.mu.Lock()
 	unused := slices.DeleteFunc(n.unused, func(path string) bool { return n.subs[path] != nil })
-	n.unused = nil
+	n.unused, n.due = nil, false
 	n.mu.Unlock()
 	for _, path := range unused {
 		if n.watcher != nil {

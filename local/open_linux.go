@@ -25,6 +25,7 @@ type Backend struct {
 	lockTimeout time.Duration
 	gates       [gateCount]chan struct{} // each is full while a hold has passed it
 	seen        atomic.Uint64            // the largest number that is known to be taken
+	glances     glances
 	watches     *notifier
 	sessions    *kit.Sessions
 }
@@ -119,5 +120,6 @@ func (b *Backend) Hold(m backend.Member) ([]*os.File, error) {
 func (b *Backend) Close() error {
 	err := b.sessions.Close()
 	b.watches.close()
+	b.glances.close()
 	return errors.Join(err, wrap("close", "", b.dir.close()))
 }

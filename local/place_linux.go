@@ -20,6 +20,7 @@ var _ interface {
 // another member it takes one descriptor. While nothing changes it does nothing.
 func (s *session) WatchPlace(ctx context.Context, m backend.Member, after backend.Place) (backend.Place, error) {
 	if after.First {
+		s.finish(m)
 		return s.watchFirst(ctx, m, after)
 	}
 	path := s.b.dir.fifo(after.Ahead.Line, after.Ahead.Position)
@@ -30,9 +31,18 @@ func (s *session) WatchPlace(ctx context.Context, m backend.Member, after backen
 	if err != nil {
 		return backend.Place{}, err
 	}
-	defer file.Close()
-	bell, stop := s.wakeReader(ctx, file, path, s.b.dir.fifo(m.Line, m.Position))
-	defer stop()
+	bell, wake, stop := s.wakeReader(file, path, s.b.dir.fifo(m.Line, m.Position))
+	defer context.AfterFunc(ctx, wake)()
+	first := false
+	defer func() {
+		end := func() {
+			stop()
+			file.Close() // the last who closes a FIFO that was removed may wait for the disk
+		}
+		if !first || !s.putOff(m, end) {
+			end()
+		}
+	}()
 
 	let := false // the process that joined the one ahead has let go: only a pin keeps that in line
 	for {
@@ -44,12 +54,14 @@ func (s *session) WatchPlace(ctx context.Context, m backend.Member, after backen
 			return backend.Place{}, err
 		}
 		s.learnHead(m, after.Ahead, file)
-		look := s.Ahead
+		var p backend.Place
 		if let {
-			look = s.settledPlace
+			p, err = s.settledPlace(ctx, m, after.Ahead.Position)
+		} else {
+			p, err = s.Ahead(ctx, m)
 		}
-		p, err := look(ctx, m)
 		if err != nil || p.First || p.Ahead != after.Ahead {
+			first = p.First && err == nil
 			return p, err
 		}
 		if let {
@@ -60,6 +72,33 @@ func (s *session) WatchPlace(ctx context.Context, m backend.Member, after backen
 			return backend.Place{}, err
 		}
 	}
+}
+
+// putOff has what WatchPlace would do at its end done when m is watched again, or leaves: m is about to
+// lead. It reports false if the session does not hold m.
+func (s *session) putOff(m backend.Member, end func()) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	own := s.places[m.Position]
+	if own == nil || own.rest != nil {
+		return false
+	}
+	own.rest = end
+	return true
+}
+
+// finish does what was put off for m.
+func (s *session) finish(m backend.Member) {
+	s.mu.Lock()
+	own := s.places[m.Position]
+	if own == nil || own.rest == nil {
+		s.mu.Unlock()
+		return
+	}
+	end := own.rest
+	own.rest = nil
+	s.mu.Unlock()
+	end()
 }
 
 // watchFirst is WatchPlace for a member that is first.
@@ -73,11 +112,11 @@ func (s *session) watchFirst(ctx context.Context, m backend.Member, after backen
 	return p, err
 }
 
-// wakeReader makes awaitEnd of the FIFO return, and rings the bell, when ctx ends or one of the
-// paths may have changed.
-func (s *session) wakeReader(ctx context.Context, file *os.File, paths ...string) (bell bell, stop func()) {
+// wakeReader makes awaitEnd of the FIFO return, and rings the bell, when one of the paths may have
+// changed, until stop is called. So does wake.
+func (s *session) wakeReader(file *os.File, paths ...string) (bell bell, wake, stop func()) {
 	bell = newBell()
-	wake := func() {
+	wake = func() {
 		bell.ring()
 		file.SetReadDeadline(time.Unix(1, 0)) // long past: Read returns
 	}
@@ -85,9 +124,7 @@ func (s *session) wakeReader(ctx context.Context, file *os.File, paths ...string
 	for _, path := range paths {
 		stops = append(stops, s.b.watches.watch(path, wake))
 	}
-	stopCtx := context.AfterFunc(ctx, wake)
-	return bell, func() {
-		stopCtx()
+	return bell, wake, func() {
 		for _, stop := range stops {
 			stop()
 		}

@@ -49,6 +49,7 @@ func (s *session) release(context.Context) error {
 	for _, p := range s.places {
 		p.letGo()
 		p.remove()
+		p.finish()
 	}
 	clear(s.places)
 	return nil
@@ -76,7 +77,7 @@ func (s *session) hold(m backend.Member) (*os.File, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.places[m.Position]
-	if p == nil || p.path != s.b.dir.fifo(m.Line, m.Position) {
+	if p == nil || p.line != m.Line {
 		return nil, backend.ErrNotMember
 	}
 	return p.hold()

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/succession-dev/succession/backend"
 )
 
@@ -29,7 +31,7 @@ func (b *Backend) read(name string) (*image, error) {
 		err = b.dir.prepare()
 	}
 	if err == nil {
-		file, err = os.ReadFile(path)
+		file, err = readWhole(path)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return &image{state: state{name: name, version: backend.Absent}, path: path}, nil
@@ -45,6 +47,41 @@ func (b *Backend) read(name string) (*image, error) {
 		}
 	}
 	return nil, damagedState(path, name, err)
+}
+
+// readWhole reads a file that never changes in place. It does without package os, which would offer
+// the descriptor to the poller and look for more at the end: whoever is next reads on the way to
+// leadership.
+func readWhole(path string) ([]byte, error) {
+	fail := func(op string, err error) ([]byte, error) { return nil, &fs.PathError{Op: op, Path: path, Err: err} }
+	// The first who reads a file would note when, and may then wait for a write to the disk that is
+	// under way. Only the file's owner and root may do without (open(2)).
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NOATIME, 0)
+	if err == unix.EPERM {
+		fd, err = unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	}
+	if err != nil {
+		return fail("open", err)
+	}
+	defer unix.Close(fd)
+	var is unix.Stat_t
+	if err := unix.Fstat(fd, &is); err != nil {
+		return fail("stat", err)
+	}
+	file := make([]byte, is.Size)
+	for done := 0; done < len(file); {
+		n, err := unix.Read(fd, file[done:])
+		switch {
+		case err == unix.EINTR:
+		case err != nil:
+			return fail("read", err)
+		case n == 0: // somebody has cut it off
+			return file[:done], nil
+		default:
+			done += n
+		}
+	}
+	return file, nil
 }
 
 // replace makes body the state of a name. The caller holds the name's lock.

@@ -1,0 +1,80 @@
+package local
+
+import (
+	"io"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// Glances are holds of those who only look, where nobody is in the way. They have one descriptor of
+// @lock for all, which stays open: an heir is on the way to leadership. One glance is taken at a
+// time. Whoever finds another one under way, or a byte locked, acquires a hold of its own.
+type glances struct {
+	mu     sync.Mutex // held by the one that looks
+	fd     int        // of @lock, if open is true
+	open   bool
+	closed bool
+	is     unix.Stat_t // what fd is
+}
+
+// glance runs fn while nobody decides about the name. If it cannot at once, done is false.
+func (b *Backend) glance(name string, fn func() error) (done bool, err error) {
+	g := &b.glances
+	if !g.mu.TryLock() {
+		return false, nil
+	}
+	defer g.mu.Unlock()
+	if g.closed || !g.open && !g.reopen(b) {
+		return false, nil
+	}
+	lk := unix.Flock_t{Type: shared, Whence: io.SeekStart, Start: lockByte(name), Len: 1}
+	if unix.FcntlFlock(uintptr(g.fd), unix.F_OFD_SETLK, &lk) != nil {
+		return false, nil
+	}
+	defer func() {
+		lk.Type = unlocked
+		if unix.FcntlFlock(uintptr(g.fd), unix.F_OFD_SETLK, &lk) != nil {
+			g.shut() // which unlocks it, too
+		}
+	}()
+	var present unix.Stat_t
+	if unix.Stat(b.dir.lock(), &present) != nil || present.Dev != g.is.Dev || present.Ino != g.is.Ino {
+		g.shut() // it was replaced: others lock another file
+		return false, nil
+	}
+	return true, fn()
+}
+
+// reopen opens the lock file.
+func (g *glances) reopen(b *Backend) bool {
+	file, err := b.dir.openLock()
+	if err != nil {
+		return false
+	}
+	defer file.Close()
+	if g.fd, err = unix.FcntlInt(file.Fd(), unix.F_DUPFD_CLOEXEC, 0); err != nil {
+		return false
+	}
+	g.open = unix.Fstat(g.fd, &g.is) == nil
+	if !g.open {
+		unix.Close(g.fd)
+	}
+	return g.open
+}
+
+// shut closes the lock file.
+func (g *glances) shut() {
+	if g.open {
+		unix.Close(g.fd)
+	}
+	g.open = false
+}
+
+// close ends glances.
+func (g *glances) close() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.closed = true
+	g.shut()
+}

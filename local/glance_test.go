@@ -1,0 +1,91 @@
+//go:build linux
+
+package local_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+	"golang.org/x/sys/unix"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/local"
+)
+
+// TestLockReplaced says that a candidate that has looked before finds the lock file that others lock,
+// also when an operator has removed the one that it looked by.
+func TestLockReplaced(t *testing.T) {
+	dir := t.TempDir()
+	b, err := local.New(dir, &local.Options{LockTimeout: 200 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	s, err := b.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	deciding, other := open(t, dir)
+	first, second := join(t, other, "e", ""), join(t, other, "e", "")
+	m := join(t, s, "e", "")
+	leave(t, other, first)
+	if p := ahead(t, s, m); p.Ahead != second { // by a lock file that stays open
+		t.Fatalf("%+v", p)
+	}
+	if err := os.Remove(filepath.Join(dir, "@lock")); err != nil {
+		t.Fatal(err)
+	}
+	goOn, err := local.StopBeforeStore(t.Context(), deciding, "e")
+	if err != nil {
+		t.Fatal(err)
+	}
+	leave(t, other, second)
+	// What is being decided may be on condition of the member that left.
+	if p, err := s.Ahead(t.Context(), m); !errors.Is(err, backend.ErrUnavailable) {
+		t.Errorf("Ahead while somebody decides: %+v, %v; want ErrUnavailable", p, err)
+	}
+	goOn()
+	if p := ahead(t, s, m); !p.First {
+		t.Errorf("Ahead: %+v", p)
+	}
+}
+
+// TestFileReplaced says that a member whose FIFO was moved away has gone, also if another file is at its
+// place.
+func TestFileReplaced(t *testing.T) {
+	dir := t.TempDir()
+	_, s := open(t, dir)
+	m := join(t, s, "e", "")
+	path := fifo(dir, m)
+	if err := os.Rename(path, filepath.Join(dir, "@away")); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if p, err := s.Ahead(t.Context(), m); !errors.Is(err, backend.ErrNotMember) {
+		t.Errorf("Ahead: %+v, %v; want ErrNotMember", p, err)
+	}
+}
+
+// TestPinnedBeforeItWent says that a member that was pinned before its process let go of it stands for
+// the one who waits behind it, also if that was told nothing of the pin.
+func TestPinnedBeforeItWent(t *testing.T) {
+	local.SetNewWatcher(t, func() (*fsnotify.Watcher, error) { return nil, errors.New("used up") })
+	dir := t.TempDir()
+	b, s := open(t, dir)
+	_, other := open(t, dir)
+	leader, m := join(t, s, "e", ""), join(t, other, "e", "")
+	now, done := watchPlace(t, other, m, ahead(t, other, m))
+	if err := s.Pin(t.Context(), leader, backend.Header{}, backend.Absent); err != nil {
+		t.Fatal(err)
+	}
+	local.Abandon(b)
+	if err := within(t, "WatchPlace", done); err != nil || now.First || !now.Ahead.Pinned {
+		t.Errorf("WatchPlace: %+v, %v; want the pinned member ahead", now, err)
+	}
+}
