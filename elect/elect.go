@@ -70,7 +70,7 @@ type Options struct {
 	Logger *slog.Logger
 	// Trace is called with each step of each campaign, in order, if it is not nil; see
 	// [EventKind]. It must not block, nor call [Term.Resign]. Ended, Working, SessionLost and
-	// Heartbeat come from other goroutines, the last perhaps at the same time as another event.
+	// Heartbeat may come from other goroutines, the last perhaps at the same time as another event.
 	// After Ended the work of the term may still go on. [Tee] makes one func of several.
 	Trace func(Event)
 }

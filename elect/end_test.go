@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -194,4 +195,54 @@ func (s unleavableSession) Leave(context.Context, backend.Member) error {
 		return err
 	}
 	return backend.ErrUnavailable
+}
+
+// A lingering backend has sessions that stop watching a place only when its member has left.
+type lingering struct {
+	backend.Backend
+	left chan struct{}
+}
+
+func (b *lingering) Session(ctx context.Context) (backend.Session, error) {
+	s, err := b.Backend.Session(ctx)
+	return &lingeringSession{s, b}, err
+}
+
+type lingeringSession struct {
+	backend.Session
+	b *lingering
+}
+
+func (s *lingeringSession) WatchPlace(ctx context.Context, m backend.Member, after backend.Place) (backend.Place, error) {
+	p, err := s.Session.(backend.PlaceWatcher).WatchPlace(ctx, m, after)
+	<-s.b.left
+	return p, err
+}
+
+func (s *lingeringSession) Leave(ctx context.Context, m backend.Member) error {
+	defer close(s.b.left)
+	return s.Session.Leave(ctx, m)
+}
+
+// The next in line does not wait for what watched the term of a leader that resigns; the end of the
+// term is told before all the same.
+func TestLeavesBeforeWatchesEnd(t *testing.T) {
+	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		b := &lingering{client(t, c, "a"), make(chan struct{})}
+		var told []elect.EventKind
+		term, err := elect.New(b, "reports", &elect.Options{Trace: func(ev elect.Event) {
+			if ev.Kind == elect.Ended || ev.Kind == elect.Left {
+				told = append(told, ev.Kind)
+			}
+		}}).Campaign(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := term.Resign(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if !slices.Equal(told, []elect.EventKind{elect.Ended, elect.Left}) {
+			t.Errorf("told %v, want that the term has ended, and then that its member has left", told)
+		}
+	})
 }

@@ -34,8 +34,9 @@ type Term struct {
 	alive atomic.Int64 // the newest Deadline while the session lived, as a time since began
 
 	watching sync.WaitGroup
-	ended    time.Time                  // when tellEnd ran; read it after watching.Wait
-	overdue  atomic.Pointer[time.Timer] // of the next warning that the work goes on
+	telling  sync.Once
+	ended    time.Time                  // when tellEnd was first called; read it after that
+	overdue  atomic.Pointer[time.Timer] // of the next warning that the work goes on; nil if Resign came first
 	resigned atomic.Bool                // Resign has been called
 	left     chan struct{}              // closed when the first Resign is done
 	leaveErr error
@@ -163,15 +164,19 @@ func (t *Term) watchDeadline() {
 }
 
 // tellEnd logs and traces that the term has ended, and then warns from time to time that
-// the work goes on.
-func (t *Term) tellEnd() {
+// the work goes on. Only the first call does; the others return when that is done.
+func (t *Term) tellEnd() { t.telling.Do(t.doTellEnd) }
+
+func (t *Term) doTellEnd() {
 	cause := context.Cause(t.ctx)
 	t.ended = time.Now()
 	t.e.over(t)
 	t.e.o.Logger.Info("term ended", "token", t.token, "cause", cause)
 	t.st.tellLost()
 	t.e.trace(Event{Kind: Ended, Member: t.m, Token: t.token, Err: cause})
-	t.remind(max(t.margin, time.Second)) // the margin is there for the work to end
+	if !t.resigned.Load() {
+		t.remind(max(t.margin, time.Second)) // the margin is there for the work to end
+	}
 }
 
 // remind warns that the work goes on: once after the given time, and then less and less
@@ -252,6 +257,8 @@ func (t *Term) retry(ctx context.Context, watch func(backoff.Jitter) error) {
 	wait := backoff.New(ctx)
 	for ctx.Err() == nil {
 		switch err := watch(wait.Jitter); {
+		case ctx.Err() != nil:
+			return
 		case err == nil:
 			wait.Reset()
 			continue
@@ -352,11 +359,16 @@ func (t *Term) Resign(ctx context.Context) error {
 	}
 	defer close(t.left)
 	t.cancel(ErrResigned)
+	// The next in line does not wait for what watched the term: that ends beside, and does nothing
+	// more that counts, as its contexts have ended.
+	t.tellEnd()
+	if overdue := t.overdue.Load(); overdue != nil {
+		overdue.Stop()
+	}
+	t.leaveErr = t.st.leave(ctx, time.Since(t.ended))
 	t.watching.Wait()
-	t.overdue.Load().Stop()
 	bounded, cancel := t.e.resignContext(ctx)
 	defer cancel()
-	t.leaveErr = t.st.leave(ctx, time.Since(t.ended))
 	t.history.close(bounded, t.s.Err() != nil)
 	return t.leaveErr
 }
