@@ -238,6 +238,7 @@ func TestLeavesBeforeWatchesEnd(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		synctest.Wait() // until the place is watched
 		if err := term.Resign(t.Context()); err != nil {
 			t.Error(err)
 		}
