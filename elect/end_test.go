@@ -197,7 +197,8 @@ func (s unleavableSession) Leave(context.Context, backend.Member) error {
 	return backend.ErrUnavailable
 }
 
-// A lingering backend has sessions that stop watching a place only when its member has left.
+// A lingering backend has sessions that stop watching a place only when its member has left, or
+// after linger.
 type lingering struct {
 	backend.Backend
 	left chan struct{}
@@ -208,6 +209,8 @@ func (b *lingering) Session(ctx context.Context) (backend.Session, error) {
 	return &lingeringSession{s, b}, err
 }
 
+const linger = time.Minute
+
 type lingeringSession struct {
 	backend.Session
 	b *lingering
@@ -215,7 +218,10 @@ type lingeringSession struct {
 
 func (s *lingeringSession) WatchPlace(ctx context.Context, m backend.Member, after backend.Place) (backend.Place, error) {
 	p, err := s.Session.(backend.PlaceWatcher).WatchPlace(ctx, m, after)
-	<-s.b.left
+	select {
+	case <-s.b.left:
+	case <-time.After(linger):
+	}
 	return p, err
 }
 
@@ -239,8 +245,12 @@ func TestLeavesBeforeWatchesEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait() // until the place is watched
+		began := time.Now()
 		if err := term.Resign(t.Context()); err != nil {
 			t.Error(err)
+		}
+		if d := time.Since(began); d >= linger {
+			t.Errorf("the member left only after %v, when its place was watched no more", d)
 		}
 		if !slices.Equal(told, []elect.EventKind{elect.Ended, elect.Left}) {
 			t.Errorf("told %v, want that the term has ended, and then that its member has left", told)
