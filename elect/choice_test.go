@@ -237,7 +237,10 @@ func TestOneThatIsNotReadyYields(t *testing.T) {
 	inField(t, func(t *testing.T, f *field) {
 		b := unreadySwitch()
 		f.join(elect.Options{ID: "a"})
+		f.delay = 20 * time.Millisecond // so that a stands again before b has given way
 		f.join(elect.Options{ID: "b", Ready: b.ready})
+		f.wantLine("a b!")
+		f.delay = 0
 		f.join(elect.Options{ID: "c"})
 		f.leader("a")
 		f.wantLine("a b! c")
