@@ -47,12 +47,14 @@ type Items interface {
 // WatchPlace alone. For other sessions it calls Gone and Ahead again and again. A session that wraps
 // another hides the method unless it has one of its own, and loses nothing but that.
 type PlaceWatcher interface {
-	// WatchPlace blocks until m stands otherwise than after says, and returns where it then
-	// stands. It fails as Ahead does. It wakes when the member that after names as Ahead has
-	// gone or was pinned, when m itself has gone or was pinned, and, if after says First, when
-	// the header changes (law L3). Behind others it may return at other times too, with what
-	// after says but for the header.
-	WatchPlace(ctx context.Context, m Member, after Place) (Place, error)
+	// WatchPlace blocks until m stands otherwise than p says, and then sets p to where it
+	// stands. It fails as Ahead does, and leaves p as it is. It wakes when the member that p
+	// names as Ahead has gone or was pinned, when m itself has gone or was pinned, and, if p
+	// says First, when the header changes (law L3). Behind others it may return at other times
+	// too, with p as it was but for the header.
+	//
+	// A Place goes by pointer here, as most of what a waiter costs is the stack on which it waits.
+	WatchPlace(ctx context.Context, m Member, p *Place) error
 }
 
 // A HeadReader is a [Session] that can read the head of a line at a lower price than the whole line.

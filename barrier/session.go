@@ -141,8 +141,8 @@ func foreign(o backend.Member) error {
 }
 
 // WatchPlace implements [backend.PlaceWatcher].
-func (s *session) WatchPlace(ctx context.Context, m backend.Member, after backend.Place) (backend.Place, error) {
-	return view.WatchPlace(ctx, s, s.Session, m, after)
+func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.Place) error {
+	return view.WatchPlace(ctx, s, s.Session, m, p)
 }
 
 // Gone returns when there may be news for m or, if the barrier has opened for the participant, when

@@ -60,8 +60,7 @@ func TestMemoryOfAWaiter(t *testing.T) {
 			bytes, goroutines := occupied()
 			for i := range n {
 				go func() {
-					_, err := s.(backend.PlaceWatcher).WatchPlace(ctx, members[i], places[i])
-					ended <- err
+					ended <- s.(backend.PlaceWatcher).WatchPlace(ctx, members[i], &places[i])
 				}()
 			}
 			time.Sleep(2 * time.Second) // nothing tells that all queries are under way

@@ -58,8 +58,7 @@ func TestSilentAgentBehindAName(t *testing.T) {
 	}
 	placed := make(chan backend.Place, 1)
 	go func() {
-		p, err := s.(backend.PlaceWatcher).WatchPlace(t.Context(), m, p)
-		if err != nil {
+		if err := s.(backend.PlaceWatcher).WatchPlace(t.Context(), m, &p); err != nil {
 			t.Error(err)
 		}
 		placed <- p

@@ -5,9 +5,10 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/again"
 )
 
-// WatchPlace blocks until m stands otherwise than after says; see [backend.PlaceWatcher]. It
+// WatchPlace blocks until m stands otherwise than p says; see [backend.PlaceWatcher]. It
 // has a blocking query on the key of the member in front or, if m is first, on its own key
 // and one on the header. All else the session notices for all who wait: that m has gone
 // while it waits, and what a query has missed; see [session.guard].
@@ -16,9 +17,9 @@ import (
 // line: the session knows when it removes one itself, a leader that waits here finds out
 // that it was removed, and what an operator removes from the middle of a line the guard
 // notices soon enough. So one process can have many waiters.
-func (s *session) WatchPlace(ctx context.Context, m backend.Member, after backend.Place) (backend.Place, error) {
-	w := &waiter{m: m, watched: after.Ahead, wake: make(chan struct{}, 1)}
-	if after.First {
+func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.Place) error {
+	w := &waiter{m: m, watched: p.Ahead, wake: make(chan struct{}, 1)}
+	if p.First {
 		w.watched = m
 	}
 	var err error
@@ -26,13 +27,13 @@ func (s *session) WatchPlace(ctx context.Context, m backend.Member, after backen
 		w.key, err = s.b.o.memberPath(w.watched)
 	}
 	if err != nil {
-		return backend.Place{}, err
+		return err
 	}
 	s.enlist(w)
 	defer s.delist(w)
 
 	on, index := topic{key: w.key, member: w.watched.Position}, s.changeOf(w.key, w.watched.Position)
-	asks := after.First || !s.owns(w.watched) || s.mayBeHeir(w.own, m.Position)
+	asks := p.First || !s.owns(w.watched) || s.mayBeHeir(w.own, m.Position)
 	wait, quiet := s.b.o.patience(), s.b.o.quiet()
 	var member, header *query                     // under way, or nil
 	var memberPause, headerPause <-chan time.Time // until the next one, or nil
@@ -44,15 +45,15 @@ func (s *session) WatchPlace(ctx context.Context, m backend.Member, after backen
 		if asks && member == nil && memberPause == nil {
 			member = s.attach(on, max(index, 1))
 		}
-		if after.First && header == nil && headerPause == nil {
-			r, at, err := s.get(ctx, m.Line)
+		if p.First && header == nil && headerPause == nil {
+			q, err := s.attachHeader(ctx, m.Line, &p.Header)
 			if err != nil {
-				return backend.Place{}, err
+				return err
 			}
-			if h, err := backend.ParseHeader(r.Value); err != nil || h != after.Header {
-				return s.Ahead(ctx, m)
+			if q == nil {
+				return again.Ahead(ctx, s, m, p)
 			}
-			header = s.attach(topic{key: s.b.o.key(m.Line)}, max(at, 1))
+			header = q
 		}
 		look, proven := false, false
 		select {
@@ -60,16 +61,16 @@ func (s *session) WatchPlace(ctx context.Context, m backend.Member, after backen
 			q := member
 			member = nil
 			s.detach(q)
-			switch p := q.pair; {
+			switch pair := q.pair; {
 			case q.err != nil || q.unheard:
 				memberPause = time.After(wait.Next())
 			case q.proves(w.watched):
 				s.tell(w.key)
-				look, proven = true, after.First
-			case p != nil:
+				look, proven = true, p.First
+			case pair != nil:
 				wait.Reset()
-				index = max(index, p.ModifyIndex)
-				look = !after.First && p.Session == "" && !after.Ahead.Pinned
+				index = max(index, pair.ModifyIndex)
+				look = !p.First && pair.Session == "" && !p.Ahead.Pinned
 			}
 		case <-header.ended():
 			q := header
@@ -90,28 +91,49 @@ func (s *session) WatchPlace(ctx context.Context, m backend.Member, after backen
 		case <-w.wake:
 			look = true
 		case <-ctx.Done():
-			return backend.Place{}, context.Cause(ctx)
+			return context.Cause(ctx)
 		}
 		if look {
 			// Who leaves must not ask in the way of who comes next.
 			if s.owns(m) && s.hasLeft(w.own, m.Position, proven) {
-				return backend.Place{}, backend.ErrNotMember
+				return backend.ErrNotMember
 			}
-			p, err := s.Ahead(ctx, m)
-			if err != nil || !stays(p, after) {
-				return p, err
+			if stays, err := s.lookAgain(ctx, m, p); !stays {
+				return err
 			}
 		}
 	}
 }
 
-// stays reports whether a member that stands at p has no news since it stood at after.
-func stays(p, after backend.Place) bool {
-	if p.First {
-		return after.First && p.Header == after.Header
+// attachHeader waits for another header than h. It returns nil if there is one already, or it cannot be
+// understood.
+func (s *session) attachHeader(ctx context.Context, line string, h *backend.Header) (*query, error) {
+	r, at, err := s.get(ctx, line)
+	if err != nil {
+		return nil, err
 	}
-	a, b := p.Ahead, after.Ahead
-	return !after.First && a.Key == b.Key && a.Position == b.Position && a.Pinned == b.Pinned
+	if now, err := backend.ParseHeader(r.Value); err != nil || now != *h {
+		return nil, nil
+	}
+	return s.attach(topic{key: s.b.o.key(line)}, max(at, 1)), nil
+}
+
+// lookAgain reports whether m stands as p says. If not it sets p to where m stands, unless it fails.
+func (s *session) lookAgain(ctx context.Context, m backend.Member, p *backend.Place) (stays bool, err error) {
+	now, err := s.Ahead(ctx, m)
+	if err != nil {
+		return false, err
+	}
+	a, b := now.Ahead, p.Ahead
+	if now.First {
+		stays = p.First && now.Header == p.Header
+	} else {
+		stays = !p.First && a.Key == b.Key && a.Position == b.Position && a.Pinned == b.Pinned
+	}
+	if !stays {
+		*p = now
+	}
+	return stays, nil
 }
 
 // mayBeHeir reports whether at most one other stands in front of the member, as far as known.

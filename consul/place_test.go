@@ -29,11 +29,11 @@ func watchPlace(t *testing.T, s backend.Session, m backend.Member) *placeWatch {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &placeWatch{done: make(chan struct{})}
+	w := &placeWatch{place: after, done: make(chan struct{})}
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
 		defer close(w.done)
-		w.place, w.err = s.(backend.PlaceWatcher).WatchPlace(ctx, m, after)
+		w.err = s.(backend.PlaceWatcher).WatchPlace(ctx, m, &w.place)
 	}()
 	t.Cleanup(func() {
 		cancel()

@@ -94,12 +94,9 @@ func (e *Election) attempt(ctx, life context.Context, wait *backoff.Backoff, onc
 	st := e.joined(ctx, s, m, ready)
 	p, err := st.stand(ctx, margin, wait, once)
 	if err == nil {
-		return newTerm(life, st, *p, margin), nil
+		return newTerm(life, st, p, margin), nil
 	}
-	if why := (*errYielded)(nil); errors.As(err, &why) {
-		e.o.Logger.Info("yielded, joining again at the end", "key", m.Key, "why", why)
-		e.trace(Event{Kind: Yielded, Member: m, Err: why})
-	}
+	st.tellYielded(err)
 	_ = st.leave(ctx, 0)
 	return nil, err
 }
@@ -115,16 +112,11 @@ func (e *Election) attempt(ctx, life context.Context, wait *backoff.Backoff, onc
 //
 // A member that is first, and sees one behind it that is better, fails with an [errYielded].
 func (st *standing) stand(ctx context.Context, margin time.Duration, wait *backoff.Backoff, once bool) (*backend.Place, error) {
-	e, s, m := st.e, st.s, st.m
-	p := new(backend.Place)
-	var last backend.Member
-	var enough time.Time              // when m leaves the line, if it is first and cannot lead until then
+	s, p, turn := st.s, new(backend.Place), turn{margin: margin, once: once}
 	unfenced := errors.New("unknown") // why the fence is not known to be restored
-	w, watches := s.(backend.PlaceWatcher)
-	marked := false
-	for looks, waiting := 0, false; ; {
+	for waiting := false; ; waiting = !p.First {
 		if unfenced != nil {
-			unfenced = header.Restore(ctx, s, m)
+			unfenced = header.Restore(ctx, s, st.m)
 			if unfenced != nil && !errors.Is(unfenced, backend.ErrVersion) && !errors.Is(unfenced, backend.ErrUnavailable) {
 				return p, unfenced
 			}
@@ -132,19 +124,13 @@ func (st *standing) stand(ctx context.Context, margin time.Duration, wait *backo
 		var err error
 		switch {
 		case !waiting:
-			*p, err = s.Ahead(ctx, m)
+			err = again.Ahead(ctx, s, st.m, p)
 		case unfenced != nil:
 			err = again.ForAWhile(ctx, s, wait.Jitter, func(ctx context.Context) error {
-				now, err := again.WatchPlace(ctx, s, m, *p, wait.Jitter)
-				if err == nil {
-					*p = now
-				}
-				return err
+				return again.WatchPlace(ctx, s, st.m, p, wait.Jitter)
 			})
-		case watches: // here most candidates spend most of their time
-			*p, err = w.WatchPlace(ctx, m, *p)
-		default:
-			*p, err = again.AskPlace(ctx, s, m, *p, wait.Jitter)
+		default: // here most candidates spend most of their time
+			err = again.WatchPlace(ctx, s, st.m, p, wait.Jitter)
 		}
 		if ctx.Err() != nil { // also if its turn came at the same moment
 			return p, context.Cause(ctx)
@@ -152,49 +138,70 @@ func (st *standing) stand(ctx context.Context, margin time.Duration, wait *backo
 		if err != nil {
 			return p, err
 		}
-		if !marked {
-			marked = true
-			st.mark(ctx, p.Header)
-		}
-		if waiting = !p.First; p.First {
-			why := cannotLead(s, unfenced, margin)
-			if why == nil {
-				may, err := st.mayLead(ctx, *p, once)
-				if err != nil {
-					return p, err
-				}
-				if !may {
-					continue // and ask again where it stands
-				}
-				why = cannotLead(s, unfenced, margin) // it may have taken time
-			}
-			if why == nil {
-				return p, nil
-			}
-			switch looks++; {
-			case looks == 1: // it may pass at once
-				enough = time.Now().Add(again.Interval(s, wait.Jitter))
-			case looks == 2:
-				e.o.Logger.Warn("first in line, and cannot lead", "key", m.Key, "err", why)
-				e.trace(Event{Kind: Retrying, Err: why})
-			case time.Now().After(enough):
-				return p, why
-			}
-			if err := wait.After(ctx, why); err != nil {
+		st.mark(ctx, &p.Header)
+		switch {
+		case p.First:
+			if leads, err := st.takesTurn(ctx, &turn, p, unfenced, wait); leads || err != nil {
 				return p, err
 			}
-			continue
-		}
-		if once {
-			return p, fmt.Errorf("%w: %s stands in front in %s", ErrNotFirst, p.Ahead.Key, e.name)
-		}
-		wait.Reset() // m waits in line: nothing is wrong any more
-		if p.Ahead != last {
-			last = p.Ahead
-			e.o.Logger.Info("waiting", "ahead", p.Ahead.Key)
-			e.trace(Event{Kind: Waiting, Member: m, Ahead: p.Ahead})
+		case once:
+			return p, fmt.Errorf("%w: %s stands in front in %s", ErrNotFirst, p.Ahead.Key, st.e.name)
+		default:
+			wait.Reset() // m waits in line: nothing is wrong any more
+			st.tellAhead(&p.Ahead)
 		}
 	}
+}
+
+// A turn is that of a member that is first.
+type turn struct {
+	margin time.Duration
+	once   bool      // it does not wait
+	looks  int       // at which it was first and could not lead
+	enough time.Time // when it leaves the line, if it cannot lead until then
+}
+
+// takesTurn reports whether m, which is first, leads. If it does not yet, takesTurn has waited until that
+// may have changed.
+func (st *standing) takesTurn(ctx context.Context, t *turn, p *backend.Place, unfenced error, wait *backoff.Backoff) (bool, error) {
+	why := cannotLead(st.s, unfenced, t.margin)
+	if why == nil {
+		if may, err := st.mayLead(ctx, p, t.once); !may {
+			return false, err // nil: it asks again where it stands
+		}
+		why = cannotLead(st.s, unfenced, t.margin) // it may have taken time
+	}
+	if why == nil {
+		return true, nil
+	}
+	switch t.looks++; {
+	case t.looks == 1: // it may pass at once
+		t.enough = time.Now().Add(again.Interval(st.s, wait.Jitter))
+	case t.looks == 2:
+		st.e.o.Logger.Warn("first in line, and cannot lead", "key", st.m.Key, "err", why)
+		st.e.trace(Event{Kind: Retrying, Err: why})
+	case time.Now().After(t.enough):
+		return false, why
+	}
+	return false, wait.After(ctx, why)
+}
+
+// tellYielded tells of it if err says that m yields.
+func (st *standing) tellYielded(err error) {
+	if why := (*errYielded)(nil); errors.As(err, &why) {
+		st.e.o.Logger.Info("yielded, joining again at the end", "key", st.m.Key, "why", why)
+		st.e.trace(Event{Kind: Yielded, Member: st.m, Err: why})
+	}
+}
+
+// tellAhead tells of the member that this one waits for, if it is another than before.
+func (st *standing) tellAhead(ahead *backend.Member) {
+	if *ahead == st.ahead {
+		return
+	}
+	st.ahead = *ahead
+	st.e.o.Logger.Info("waiting", "ahead", ahead.Key)
+	st.e.trace(Event{Kind: Waiting, Member: st.m, Ahead: *ahead})
 }
 
 // cannotLead returns why the first in line cannot lead yet, or nil if it can.

@@ -57,7 +57,7 @@ func (e *errYielded) Error() string { return e.why }
 
 // chooses reports whether m, which is first, must look at its line before it leads: for anybody who uses
 // nothing of this, and whose election nobody uses it in, a few comparisons.
-func (st *standing) chooses(p backend.Place) bool {
+func (st *standing) chooses(p *backend.Place) bool {
 	if st.m.Shared { // several are first at once
 		return false
 	}
@@ -165,7 +165,7 @@ func named(m backend.Member) string {
 // mayLead returns nil if m, which is first, is the one to lead. It returns an [errYielded] if another
 // is. If m is not ready, and nobody behind it can be, it waits until that may have changed, and returns
 // false.
-func (st *standing) mayLead(ctx context.Context, p backend.Place, once bool) (bool, error) {
+func (st *standing) mayLead(ctx context.Context, p *backend.Place, once bool) (bool, error) {
 	if !st.chooses(p) {
 		return true, nil
 	}
@@ -252,7 +252,11 @@ func watchRecord(s backend.Session, name string, after backend.Version) func(con
 
 // mark notes in the header that the election has candidates that choose, if this one does and is the
 // first. Others would not look otherwise. It is not tried again: the next that joins does it.
-func (st *standing) mark(ctx context.Context, h backend.Header) {
+func (st *standing) mark(ctx context.Context, h *backend.Header) {
+	if st.marked {
+		return
+	}
+	st.marked = true
 	ranked := st.e.rank() != (rank{})
 	if (!ranked || h.Choice.Ranked) && (st.ready == nil || h.Choice.Readiness) {
 		return

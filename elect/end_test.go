@@ -216,13 +216,13 @@ type lingeringSession struct {
 	b *lingering
 }
 
-func (s *lingeringSession) WatchPlace(ctx context.Context, m backend.Member, after backend.Place) (backend.Place, error) {
-	p, err := s.Session.(backend.PlaceWatcher).WatchPlace(ctx, m, after)
+func (s *lingeringSession) WatchPlace(ctx context.Context, m backend.Member, p *backend.Place) error {
+	err := s.Session.(backend.PlaceWatcher).WatchPlace(ctx, m, p)
 	select {
 	case <-s.b.left:
 	case <-time.After(linger):
 	}
-	return p, err
+	return err
 }
 
 func (s *lingeringSession) Leave(ctx context.Context, m backend.Member) error {

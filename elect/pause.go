@@ -106,9 +106,10 @@ func (st *standing) pin(ctx context.Context) error {
 func (st *standing) toHead(ctx context.Context) error {
 	s, wait := st.s, backoff.New(ctx)
 	for {
-		p, err := s.Ahead(ctx, st.m)
+		var p backend.Place
+		err := again.Ahead(ctx, s, st.m, &p)
 		for err == nil && !p.First {
-			p, err = again.WatchPlace(ctx, s, st.m, p, wait.Jitter)
+			err = again.WatchPlace(ctx, s, st.m, &p, wait.Jitter)
 		}
 		switch {
 		case err == nil:

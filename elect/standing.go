@@ -11,11 +11,13 @@ import (
 
 // A standing is a member of this candidate, from joining to leaving.
 type standing struct {
-	e    *Election
-	s    backend.Session
-	m    backend.Member
-	stop func()      // ends the telling of heartbeats; nil if nobody listens
-	lost atomic.Bool // the end of the session has been told
+	e      *Election
+	s      backend.Session
+	m      backend.Member
+	stop   func()         // ends the telling of heartbeats; nil if nobody listens
+	lost   atomic.Bool    // the end of the session has been told
+	ahead  backend.Member // the one that this one waits for, as was told last
+	marked bool           // see mark
 
 	ready    *readiness     // nil for a candidate without Ready
 	asking   sync.WaitGroup // what runs for ready

@@ -45,7 +45,7 @@ type Term struct {
 
 // newTerm begins the term of m, which is first, and starts what watches for its end. The
 // term's context also ends when life ends.
-func newTerm(life context.Context, st *standing, p backend.Place, margin time.Duration) *Term {
+func newTerm(life context.Context, st *standing, p *backend.Place, margin time.Duration) *Term {
 	e, s, m := st.e, st.s, st.m
 	t := &Term{st: st, e: e, s: s, m: m, token: p.Token, margin: margin, gate: p.Header.Choice.Gate, began: time.Now(), left: make(chan struct{})}
 	t.ctx, t.cancel = context.WithCancelCause(life)
@@ -196,20 +196,21 @@ func (t *Term) remind(after time.Duration) {
 // watchPlace ends the term when the leader's member is removed, when the election has moved, and when
 // the header says that the leader is to resign. It is for sessions that watch places; for others
 // watchMember and watchRecord do the same. p is where the member stood when the term began.
-func (t *Term) watchPlace(ctx context.Context, w backend.PlaceWatcher, p backend.Place) {
-	t.heed(p.Header)
-	t.retry(ctx, func(backoff.Jitter) (err error) {
-		now, err := w.WatchPlace(ctx, t.m, p)
+func (t *Term) watchPlace(ctx context.Context, w backend.PlaceWatcher, p *backend.Place) {
+	t.heed(&p.Header)
+	t.retry(ctx, func(backoff.Jitter) error {
+		now := *p
+		err := w.WatchPlace(ctx, t.m, &now)
 		if err == nil {
 			p.Header = now.Header
-			t.heed(p.Header)
+			t.heed(&p.Header)
 		}
 		return err
 	})
 }
 
 // heed ends the term if the header says that the leader is to resign, or that the election is paused.
-func (t *Term) heed(h backend.Header) {
+func (t *Term) heed(h *backend.Header) {
 	if h.Resign >= t.token || h.Choice.Gate != 0 && h.Choice.Gate != t.gate {
 		t.lose(ErrAsked)
 	}
@@ -245,7 +246,7 @@ func (t *Term) watchRecord(ctx context.Context) {
 		if err != nil {
 			return err
 		}
-		t.heed(h)
+		t.heed(&h)
 		return nil
 	})
 }

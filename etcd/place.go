@@ -16,27 +16,41 @@ var (
 	_ backend.Lister       = (*session)(nil)
 )
 
-// WatchPlace blocks until m stands otherwise than after says, and returns where it then
-// stands; see [backend.PlaceWatcher]. It watches m, and the member in front or, if m is
-// first, the header. While it waits it sends nothing.
-func (s *session) WatchPlace(ctx context.Context, m backend.Member, after backend.Place) (p backend.Place, err error) {
-	own, other, front := s.b.member(m), s.b.record(m.Line), int64(0)
-	if !after.First {
-		other, front = s.b.member(after.Ahead), int64(after.Ahead.Position)
+// WatchPlace blocks until m stands otherwise than p says, and sets p to where it then stands;
+// see [backend.PlaceWatcher]. It watches m, and the member in front or, if m is first, the
+// header. While it waits it sends nothing.
+func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.Place) error {
+	removed := false
+	err := s.await(ctx, s.placeOf(m, p, &removed))
+	if err == nil && removed {
+		s.follow(m)
+		return backend.ErrNotMember
 	}
-	removed, pinned, left := false, false, false
-	err = s.await(ctx, watching{
+	return err
+}
+
+// placeOf is what WatchPlace waits for. It sets p, or removed if m has gone.
+func (s *session) placeOf(m backend.Member, p *backend.Place, removed *bool) watching {
+	own, other, front := s.b.member(m), s.b.record(m.Line), int64(0)
+	if !p.First {
+		other, front = s.b.member(p.Ahead), int64(p.Ahead.Position)
+	}
+	pinned, left := false, false
+	return watching{
 		create: []*pb.WatchCreateRequest{watchKey(own), watchKey(other)},
 		look: func(ctx context.Context) (bool, int64, error) {
-			var revision int64
-			p, revision, err = s.lookAgain(ctx, m, after, left)
-			return err == nil && (p != after || pinned), revision, err
+			now, revision, err := s.lookAgain(ctx, m, p, left)
+			if err != nil || now == *p && !pinned {
+				return false, revision, err
+			}
+			*p = now
+			return true, revision, nil
 		},
 		seen: func(ev *mvccpb.Event) verdict {
 			position := front
 			if string(ev.Kv.Key) == own {
 				position = int64(m.Position)
-				if removed = ev.Kv.CreateRevision != position; removed { // m stood at the last look
+				if *removed = ev.Kv.CreateRevision != position; *removed { // m stood at the last look
 					return done
 				}
 			}
@@ -50,15 +64,7 @@ func (s *session) WatchPlace(ctx context.Context, m backend.Member, after backen
 			}
 			return look
 		},
-	})
-	if err == nil && removed {
-		s.follow(m)
-		err = backend.ErrNotMember
 	}
-	if err != nil {
-		return backend.Place{}, err
-	}
-	return p, nil
 }
 
 // lookAgain is Ahead for a member that stood as after says when the session looked last. It
@@ -74,7 +80,7 @@ func (s *session) WatchPlace(ctx context.Context, m backend.Member, after backen
 //
 // In all three, one revision tells that m itself still stands, and what the header says. left
 // says that the one in front is known to have gone.
-func (s *session) lookAgain(ctx context.Context, m backend.Member, after backend.Place, left bool) (p backend.Place, revision int64, err error) {
+func (s *session) lookAgain(ctx context.Context, m backend.Member, after *backend.Place, left bool) (p backend.Place, revision int64, err error) {
 	nobody := after.First || s.hadHead(m.Line, after.Ahead.Position) // stands in front, but for that one
 	if left && !nobody {
 		return s.ahead(ctx, m)

@@ -148,10 +148,10 @@ func (w *wire) watch(t *testing.T, s backend.Session, m backend.Member) *watched
 		t.Fatal(err)
 	}
 	w.take()
-	c := &watched{ended: make(chan struct{})}
+	c := &watched{place: after, ended: make(chan struct{})}
 	go func() {
 		defer close(c.ended)
-		c.place, c.err = s.(backend.PlaceWatcher).WatchPlace(t.Context(), m, after)
+		c.err = s.(backend.PlaceWatcher).WatchPlace(t.Context(), m, &c.place)
 	}()
 	var sent []string
 	take := func() []string {

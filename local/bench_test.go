@@ -66,7 +66,7 @@ func (l *benchLine) join() {
 	go func() {
 		p, err := l.s.Ahead(l.ctx, m)
 		for err == nil && !p.First {
-			p, err = l.s.(backend.PlaceWatcher).WatchPlace(l.ctx, m, p)
+			err = l.s.(backend.PlaceWatcher).WatchPlace(l.ctx, m, &p)
 		}
 		at := time.Now()
 		if err != nil {

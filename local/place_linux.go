@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/again"
 )
 
 var _ interface {
@@ -16,20 +17,20 @@ var _ interface {
 	backend.Lister
 } = (*session)(nil)
 
-// WatchPlace blocks until m stands otherwise than after says; see [backend.PlaceWatcher]. Behind
+// WatchPlace blocks until m stands otherwise than p says; see [backend.PlaceWatcher]. Behind
 // another member it takes one descriptor. While nothing changes it does nothing.
-func (s *session) WatchPlace(ctx context.Context, m backend.Member, after backend.Place) (backend.Place, error) {
-	if after.First {
+func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.Place) error {
+	if p.First {
 		s.finish(m)
-		return s.watchFirst(ctx, m, after)
+		return s.watchFirst(ctx, m, p)
 	}
-	path := s.b.dir.fifo(after.Ahead.Line, after.Ahead.Position)
+	path := s.b.dir.fifo(p.Ahead.Line, p.Ahead.Position)
 	file, err := openFIFO(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return s.Ahead(ctx, m)
+		return again.Ahead(ctx, s, m, p)
 	}
 	if err != nil {
-		return backend.Place{}, err
+		return err
 	}
 	bell, wake, stop := s.wakeReader(file, path, s.b.dir.fifo(m.Line, m.Position))
 	defer context.AfterFunc(ctx, wake)()
@@ -48,30 +49,42 @@ func (s *session) WatchPlace(ctx context.Context, m backend.Member, after backen
 	for {
 		// As in Gone: what follows sees what a wake before this line was about.
 		if err := file.SetReadDeadline(time.Time{}); err != nil {
-			return backend.Place{}, err
+			return err
 		}
 		if err := s.Usable(ctx); err != nil {
-			return backend.Place{}, err
+			return err
 		}
-		s.learnHead(m, after.Ahead, file)
-		var p backend.Place
-		if let {
-			p, err = s.settledPlace(ctx, m, after.Ahead.Position)
-		} else {
-			p, err = s.Ahead(ctx, m)
-		}
-		if err != nil || p.First || p.Ahead != after.Ahead {
-			first = p.First && err == nil
-			return p, err
+		s.learnHead(m, p.Ahead, file)
+		if moved, err := s.lookAgain(ctx, m, p, let); err != nil || moved {
+			first = p.First
+			return err
 		}
 		if let {
 			<-bell // rings also when ctx or the session ends
 			continue
 		}
 		if let, err = awaitEnd(file); err != nil {
-			return backend.Place{}, err
+			return err
 		}
 	}
+}
+
+// lookAgain reports whether m stands otherwise than p says, and then sets p.
+// let says that the process of the one ahead has let go.
+func (s *session) lookAgain(ctx context.Context, m backend.Member, p *backend.Place, let bool) (moved bool, err error) {
+	var now backend.Place
+	if let {
+		now, err = s.settledPlace(ctx, m, p.Ahead.Position)
+	} else {
+		now, err = s.Ahead(ctx, m)
+	}
+	if err != nil {
+		return false, err
+	}
+	if moved = now.First || now.Ahead != p.Ahead; moved {
+		*p = now
+	}
+	return moved, nil
 }
 
 // putOff has what WatchPlace would do at its end done when m is watched again, or leaves: m is about to
@@ -102,14 +115,16 @@ func (s *session) finish(m backend.Member) {
 }
 
 // watchFirst is WatchPlace for a member that is first.
-func (s *session) watchFirst(ctx context.Context, m backend.Member, after backend.Place) (p backend.Place, err error) {
+func (s *session) watchFirst(ctx context.Context, m backend.Member, p *backend.Place) error {
 	bell := newBell()
 	defer s.b.watches.watch(s.b.dir.fifo(m.Line, m.Position), bell.ring)()
-	err = s.follow(ctx, m.Line, bell, func() (changed bool, err error) {
-		p, err = s.Ahead(ctx, m)
-		return !p.First || p.Header != after.Header, err
+	return s.follow(ctx, m.Line, bell, func() (changed bool, err error) {
+		now, err := s.Ahead(ctx, m)
+		if changed = !now.First || now.Header != p.Header; changed && err == nil {
+			*p = now
+		}
+		return changed, err
 	})
-	return p, err
 }
 
 // wakeReader makes awaitEnd of the FIFO return, and rings the bell, when one of the paths may have

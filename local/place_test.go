@@ -21,11 +21,8 @@ import (
 
 func watchPlace(t *testing.T, s backend.Session, m backend.Member, after backend.Place) (now *backend.Place, done <-chan error) {
 	t.Helper()
-	now = new(backend.Place)
-	done = begin(func() (err error) {
-		*now, err = s.(backend.PlaceWatcher).WatchPlace(t.Context(), m, after)
-		return err
-	})
+	now = &after
+	done = begin(func() error { return s.(backend.PlaceWatcher).WatchPlace(t.Context(), m, now) })
 	blocked(t, "WatchPlace", done)
 	return now, done
 }

@@ -128,8 +128,8 @@ func (s *slotSession) Ahead(ctx context.Context, m backend.Member) (backend.Plac
 }
 
 // WatchPlace implements [backend.PlaceWatcher].
-func (s *slotSession) WatchPlace(ctx context.Context, m backend.Member, after backend.Place) (backend.Place, error) {
-	return view.WatchPlace(ctx, s, s.Session, m, after)
+func (s *slotSession) WatchPlace(ctx context.Context, m backend.Member, p *backend.Place) error {
+	return view.WatchPlace(ctx, s, s.Session, m, p)
 }
 
 // Gone also returns when another goes that stands in front, if Ahead has said to wait for m: any

@@ -6,14 +6,19 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// WatchPlace blocks until m stands otherwise than after says; see [backend.PlaceWatcher].
-func (s *session) WatchPlace(ctx context.Context, m backend.Member, after backend.Place) (backend.Place, error) {
+// WatchPlace blocks until m stands otherwise than p says; see [backend.PlaceWatcher].
+func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.Place) error {
+	after := *p // the call may outlive this one
 	own := topic{event: eventMember, name: m.Line, at: m.Position}
 	other := topic{event: eventRecord, name: m.Line}
 	if !after.First {
 		other = topic{event: eventMember, name: m.Line, at: after.Ahead.Position}
 	}
-	return ask[backend.Place](ctx, s, OpWatchPlace, m.Line, nil, func() *call {
+	now, err := ask[backend.Place](ctx, s, OpWatchPlace, m.Line, nil, func() *call {
 		return s.poll(OpWatchPlace, poll{topic: own, place: after}, func() (any, error) { return s.b.c.store.watchPlace(m, after) }, other)
 	})
+	if err == nil {
+		*p = now
+	}
+	return err
 }

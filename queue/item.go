@@ -153,6 +153,6 @@ func (s claimSession) Ahead(ctx context.Context, m backend.Member) (backend.Plac
 }
 
 // WatchPlace implements [backend.PlaceWatcher].
-func (s claimSession) WatchPlace(ctx context.Context, m backend.Member, after backend.Place) (backend.Place, error) {
-	return view.WatchPlace(ctx, s, s.Session, m, after)
+func (s claimSession) WatchPlace(ctx context.Context, m backend.Member, p *backend.Place) error {
+	return view.WatchPlace(ctx, s, s.Session, m, p)
 }

@@ -105,12 +105,12 @@ func (s *session) Ahead(ctx context.Context, m backend.Member) (backend.Place, e
 	return v.Ahead(ctx, m)
 }
 
-func (s *session) WatchPlace(ctx context.Context, m backend.Member, after backend.Place) (backend.Place, error) {
+func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.Place) error {
 	v, err := s.of(ctx, m.Line)
 	if err != nil {
-		return backend.Place{}, err
+		return err
 	}
-	return v.(backend.PlaceWatcher).WatchPlace(ctx, m, after)
+	return v.(backend.PlaceWatcher).WatchPlace(ctx, m, p)
 }
 
 func (s *session) Leave(ctx context.Context, m backend.Member) error {

@@ -118,17 +118,17 @@ func (s *session) Ahead(ctx context.Context, m backend.Member) (backend.Place, e
 
 // WatchPlace is [backend.PlaceWatcher]: the cluster's own, or a substitute for it. A member that waits
 // behind others is also woken when the election gets another home.
-func (s *session) WatchPlace(ctx context.Context, m backend.Member, after backend.Place) (backend.Place, error) {
+func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.Place) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	if !after.First {
+	if !p.First {
 		defer context.AfterFunc(s.h.left, func() { cancel(errMoved) })()
 	}
-	p, err := again.WatchPlace(ctx, s.Session, m, after, backoff.JitterOf(ctx))
+	err := again.WatchPlace(ctx, s.Session, m, p, backoff.JitterOf(ctx))
 	if errors.Is(context.Cause(ctx), errMoved) {
-		return backend.Place{}, errMoved
+		return errMoved
 	}
-	return p, s.again(ctx, err)
+	return s.again(ctx, err)
 }
 
 func (s *session) Line(ctx context.Context, line string) (backend.Line, error) {

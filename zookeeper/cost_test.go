@@ -34,10 +34,7 @@ func TestCost(t *testing.T) {
 	moved := make([]<-chan error, len(line))
 	for i, x := range line {
 		places[i] = ahead(t, x.s, x.m)
-		moved[i] = background(func() (err error) {
-			places[i], err = x.s.(backend.PlaceWatcher).WatchPlace(t.Context(), x.m, places[i])
-			return err
-		})
+		moved[i] = background(func() error { return x.s.(backend.PlaceWatcher).WatchPlace(t.Context(), x.m, &places[i]) })
 	}
 	count := func() (n []int64) {
 		for _, x := range line {

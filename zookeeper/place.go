@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/again"
 	"github.com/succession-dev/succession/zookeeper/internal/wire"
 )
 
@@ -19,70 +20,97 @@ import (
 // wire lets every watch fire, and WatchPlace looks again on the next connection. The library
 // would set its watches again by itself (sendSetWatches in conn.go of go-zookeeper/zk), but those
 // that have fired are no longer among them.
-func (s *session) WatchPlace(ctx context.Context, m backend.Member, after backend.Place) (backend.Place, error) {
-	var none backend.Place
-	path, err := s.options.member(m)
+func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.Place) error {
+	w, err := s.placeWatch(m, p)
 	if err != nil {
-		return none, err
+		return err
 	}
-	o := s.owner(path, m)
-	own := &view{key: dataOf(path)}
-	front, header := new(view), new(view)
-	if !after.First {
-		ahead, err := s.options.member(after.Ahead)
-		if err != nil {
-			return none, err
-		}
-		front.key = dataOf(ahead)
-	}
-	if after.First || s.isHeir(o) {
-		header.key = dataOf(s.options.path(m.Line))
-	}
-	position := after.Ahead.Position // 0 until it is known
 	for stirred := false; ; {
 		breaks := s.link.Breaks()
-		if err := s.lookAll(ctx, own, front, header); err != nil {
-			return none, err
-		}
-		if own.missing || own.position() != m.Position {
-			if o != nil {
-				s.forget(o)
-			}
-			return none, fmt.Errorf("%w: %s has gone", backend.ErrNotMember, m.Key)
-		}
-		h := after.Header
-		if header.fired != nil {
-			if h, err = backend.ParseHeader(decode(header.data)); err != nil {
-				return none, err
-			}
-		}
-		switch {
-		case after.First && h != after.Header:
-			// Who joins stands behind, so m is still first.
-			m.Pinned = own.pinned()
-			return backend.PlaceOf(m, nil, h)
-		case !after.First && (front.missing || position != 0 && front.position() != position):
-			s.advances(o)
-			return s.Ahead(ctx, m)
-		case stirred, h.Sealed != after.Header.Sealed, h.Migration != after.Header.Migration:
-			return s.Ahead(ctx, m)
-		case !after.First:
-			position = front.position()
+		if moved, err := s.lookAgain(ctx, w, stirred, p); moved || err != nil {
+			return err
 		}
 		select {
-		case <-own.fired: // it has gone, or was pinned
+		case <-w.own.fired: // it has gone, or was pinned
 			stirred = breaks == s.link.Breaks()
-		case <-front.fired:
+		case <-w.front.fired:
 			if breaks == s.link.Breaks() {
-				s.advances(o)
-				return s.Ahead(ctx, m)
+				s.advances(w.o)
+				return again.Ahead(ctx, s, m, p)
 			}
-		case <-header.fired:
-		case <-o.removed():
+		case <-w.header.fired:
+		case <-w.o.removed():
 		case <-ctx.Done():
-			return none, context.Cause(ctx)
+			return context.Cause(ctx)
 		}
 	}
+}
+
+// A placeWatch is what a call of WatchPlace watches.
+type placeWatch struct {
+	m                  backend.Member
+	o                  *member // nil if the session has not joined m
+	own, front, header view
+	position           uint64 // of the member in front; 0 until it is known
+}
+
+func (s *session) placeWatch(m backend.Member, p *backend.Place) (*placeWatch, error) {
+	path, err := s.options.member(m)
+	if err != nil {
+		return nil, err
+	}
+	w := &placeWatch{m: m, o: s.owner(path, m), position: p.Ahead.Position}
+	w.own.key = dataOf(path)
+	if !p.First {
+		ahead, err := s.options.member(p.Ahead)
+		if err != nil {
+			return nil, err
+		}
+		w.front.key = dataOf(ahead)
+	}
+	if p.First || s.isHeir(w.o) {
+		w.header.key = dataOf(s.options.path(m.Line))
+	}
+	return w, nil
+}
+
+// lookAgain reports whether the member may stand otherwise than p says, and then sets p. stirred says
+// that its own znode has changed since the last look.
+func (s *session) lookAgain(ctx context.Context, w *placeWatch, stirred bool, p *backend.Place) (moved bool, err error) {
+	if err := s.lookAll(ctx, &w.own, &w.front, &w.header); err != nil {
+		return false, err
+	}
+	m := w.m
+	if w.own.missing || w.own.position() != m.Position {
+		if w.o != nil {
+			s.forget(w.o)
+		}
+		return false, fmt.Errorf("%w: %s has gone", backend.ErrNotMember, m.Key)
+	}
+	h := p.Header
+	if w.header.fired != nil {
+		if h, err = backend.ParseHeader(decode(w.header.data)); err != nil {
+			return false, err
+		}
+	}
+	switch {
+	case p.First && h != p.Header:
+		// Who joins stands behind, so m is still first.
+		m.Pinned = w.own.pinned()
+		now, err := backend.PlaceOf(m, nil, h)
+		if err == nil {
+			*p = now
+		}
+		return true, err
+	case !p.First && (w.front.missing || w.position != 0 && w.front.position() != w.position):
+		s.advances(w.o)
+		return true, again.Ahead(ctx, s, m, p)
+	case stirred, h.Sealed != p.Header.Sealed, h.Migration != p.Header.Migration:
+		return true, again.Ahead(ctx, s, m, p)
+	case !p.First:
+		w.position = w.front.position()
+	}
+	return false, nil
 }
 
 // A view is what somebody sees of one znode, and watches. It is of nothing if key is zero: its

@@ -36,27 +36,40 @@ func ForAWhile(ctx context.Context, s backend.Session, j backoff.Jitter, watch f
 	return err
 }
 
-// WatchPlace blocks until m may stand otherwise than after says, and returns where it stands; see
+// WatchPlace blocks until m may stand otherwise than p says, and sets p to where it stands; see
 // [backend.PlaceWatcher].
-func WatchPlace(ctx context.Context, s backend.Session, m backend.Member, after backend.Place, j backoff.Jitter) (backend.Place, error) {
+func WatchPlace(ctx context.Context, s backend.Session, m backend.Member, p *backend.Place, j backoff.Jitter) error {
 	if w, ok := s.(backend.PlaceWatcher); ok {
-		return w.WatchPlace(ctx, m, after)
+		return w.WatchPlace(ctx, m, p)
 	}
-	return AskPlace(ctx, s, m, after, j)
+	return AskPlace(ctx, s, m, p, j)
+}
+
+// Ahead sets p to where m stands; see [backend.Session]. If it fails, p is as before. It is not
+// inlined, because a waiter keeps the frames of those who call it.
+//
+//go:noinline
+func Ahead(ctx context.Context, s backend.Session, m backend.Member, p *backend.Place) error {
+	now, err := s.Ahead(ctx, m)
+	if err == nil {
+		*p = now
+	}
+	return err
 }
 
 // AskPlace is [WatchPlace] for every session: it calls Gone, and then Ahead, and it calls Ahead after
 // about a session time in any case.
-func AskPlace(ctx context.Context, s backend.Session, m backend.Member, after backend.Place, j backoff.Jitter) (backend.Place, error) {
-	wait := func(ctx context.Context) error { return s.Gone(ctx, after.Ahead) }
-	if after.First {
+func AskPlace(ctx context.Context, s backend.Session, m backend.Member, p *backend.Place, j backoff.Jitter) error {
+	wait := func(ctx context.Context) error { return s.Gone(ctx, p.Ahead) }
+	if p.First {
 		wait = func(ctx context.Context) error { return s.Gone(ctx, m) }
 		switch r, err := s.Watch(ctx, m.Line, 0); { // returns at once
 		case err == nil:
-			if h, err := backend.ParseHeader(r.Value); err != nil || h != after.Header {
+			if h, err := backend.ParseHeader(r.Value); err != nil || h != p.Header {
 				// It need not have changed: Ahead may tell less of the header than the record.
-				if p, err := s.Ahead(ctx, m); err != nil || p != after {
-					return p, err
+				was := *p
+				if err := Ahead(ctx, s, m, p); err != nil || *p != was {
+					return err
 				}
 			}
 			own := wait
@@ -67,13 +80,13 @@ func AskPlace(ctx context.Context, s backend.Session, m backend.Member, after ba
 				})
 			}
 		case !errors.Is(err, errors.ErrUnsupported): // there are records
-			return backend.Place{}, err
+			return err
 		}
 	}
 	if err := ForAWhile(ctx, s, j, wait); err != nil {
-		return backend.Place{}, err
+		return err
 	}
-	return s.Ahead(ctx, m)
+	return Ahead(ctx, s, m, p)
 }
 
 // Head returns the head of a line; see [backend.HeadReader]. For other sessions it reads the line.

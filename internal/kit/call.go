@@ -33,21 +33,22 @@ func (a *Adapter) Ahead(ctx context.Context, m backend.Member) (backend.Place, e
 //
 // It does what [call] does with fewer frames, because a waiter keeps all of them: its stack is most
 // of what it costs.
-func (a *Adapter) WatchPlace(ctx context.Context, m backend.Member, after backend.Place) (p backend.Place, err error) {
+func (a *Adapter) WatchPlace(ctx context.Context, m backend.Member, p *backend.Place) error {
 	w, ok := a.Session.(backend.PlaceWatcher)
 	if !ok {
-		return again.AskPlace(ctx, a, m, after, backoff.JitterOf(ctx))
+		return again.AskPlace(ctx, a, m, p, backoff.JitterOf(ctx))
 	}
 	l := a.life()
-	if err = cmp.Or(l.Usable(ctx), l.sessions.CheckName(m.Line)); err == nil {
+	err := cmp.Or(l.Usable(ctx), l.sessions.CheckName(m.Line))
+	if err == nil {
 		bound, release := l.Bind(ctx)
 		defer release()
-		if p, err = w.WatchPlace(bound, m, after); err == nil {
-			return p, nil
+		if err = w.WatchPlace(bound, m, p); err == nil {
+			return nil
 		}
 		err = l.explain(bound, err)
 	}
-	return backend.Place{}, l.sessions.Driver.Wrap("watch place", m.Line, err)
+	return l.sessions.Driver.Wrap("watch place", m.Line, err)
 }
 
 // TraceHeartbeats implements [backend.HeartbeatTracer].

@@ -48,17 +48,17 @@ func (s Shared) Join(ctx context.Context, line, value string) (backend.Member, e
 }
 
 // WatchPlace is that of the session, or a substitute for it.
-func (s Shared) WatchPlace(ctx context.Context, m backend.Member, after backend.Place) (backend.Place, error) {
-	return again.WatchPlace(ctx, s.Session, m, after, backoff.JitterOf(ctx))
+func (s Shared) WatchPlace(ctx context.Context, m backend.Member, p *backend.Place) error {
+	return again.WatchPlace(ctx, s.Session, m, p, backoff.JitterOf(ctx))
 }
 
 // WatchPlace is [backend.PlaceWatcher] for a session that asks more than the session on before it
 // says First, and that never takes back what it has said. So whoever is first has to hear only what
 // on says of its place. Everybody else waits by the session's own Gone and Ahead.
-func WatchPlace(ctx context.Context, s, on backend.Session, m backend.Member, after backend.Place) (backend.Place, error) {
+func WatchPlace(ctx context.Context, s, on backend.Session, m backend.Member, p *backend.Place) error {
 	j := backoff.JitterOf(ctx)
-	if after.First {
-		return again.WatchPlace(ctx, on, m, after, j)
+	if p.First {
+		return again.WatchPlace(ctx, on, m, p, j)
 	}
-	return again.AskPlace(ctx, s, m, after, j)
+	return again.AskPlace(ctx, s, m, p, j)
 }

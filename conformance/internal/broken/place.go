@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/again"
 )
 
 var placeFlaws = []Flaw{
@@ -36,67 +37,67 @@ var placeFlaws = []Flaw{
 	},
 	{
 		Name:    "place on cancel",
-		Breaks:  "L3: a cancelled WatchPlace returns the place that it was given, and no error",
+		Breaks:  "L3: a cancelled WatchPlace leaves the place as it was given, and returns no error",
 		Must:    "L3.place-ends",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &placeOnCancel{s} },
 	},
 }
 
 // watches is WatchPlace of the session without the flaw.
-func watches(ctx context.Context, s backend.Session, m backend.Member, after backend.Place) (backend.Place, error) {
-	return s.(backend.PlaceWatcher).WatchPlace(ctx, m, after)
+func watches(ctx context.Context, s backend.Session, m backend.Member, p *backend.Place) error {
+	return s.(backend.PlaceWatcher).WatchPlace(ctx, m, p)
 }
 
 type frontAlone struct{ backend.Session }
 
-func (s *frontAlone) WatchPlace(ctx context.Context, m backend.Member, after backend.Place) (backend.Place, error) {
-	if after.First {
-		return backend.Place{}, never(ctx, s)
+func (s *frontAlone) WatchPlace(ctx context.Context, m backend.Member, p *backend.Place) error {
+	if p.First {
+		return never(ctx, s)
 	}
-	if err := s.Gone(ctx, after.Ahead); err != nil {
-		return backend.Place{}, err
+	if err := s.Gone(ctx, p.Ahead); err != nil {
+		return err
 	}
-	return s.Ahead(ctx, m)
+	return again.Ahead(ctx, s, m, p)
 }
 
 type yesterdaysFence struct{ backend.Session }
 
-func (s *yesterdaysFence) WatchPlace(ctx context.Context, m backend.Member, after backend.Place) (backend.Place, error) {
-	p, err := watches(ctx, s.Session, m, after)
+func (s *yesterdaysFence) WatchPlace(ctx context.Context, m backend.Member, p *backend.Place) error {
+	after := *p
+	err := watches(ctx, s.Session, m, p)
 	if err == nil && p.First && !after.First {
 		p.Header, p.Token = after.Header, after.Header.Fence+m.Position
 	}
-	return p, err
+	return err
 }
 
 type placeFromNowOn struct{ backend.Session }
 
-func (s *placeFromNowOn) WatchPlace(ctx context.Context, m backend.Member, _ backend.Place) (backend.Place, error) {
-	p, err := s.Ahead(ctx, m)
-	if err != nil {
-		return p, err
+func (s *placeFromNowOn) WatchPlace(ctx context.Context, m backend.Member, p *backend.Place) error {
+	if err := again.Ahead(ctx, s, m, p); err != nil {
+		return err
 	}
 	return watches(ctx, s.Session, m, p)
 }
 
 type noWordOfTheSeal struct{ backend.Session }
 
-func (s *noWordOfTheSeal) WatchPlace(ctx context.Context, m backend.Member, after backend.Place) (backend.Place, error) {
-	if after.First {
-		return watches(ctx, s.Session, m, after)
+func (s *noWordOfTheSeal) WatchPlace(ctx context.Context, m backend.Member, p *backend.Place) error {
+	if p.First {
+		return watches(ctx, s.Session, m, p)
 	}
-	if err := s.Gone(ctx, after.Ahead); err != nil {
-		return backend.Place{}, err
+	if err := s.Gone(ctx, p.Ahead); err != nil {
+		return err
 	}
-	return s.Ahead(ctx, m)
+	return again.Ahead(ctx, s, m, p)
 }
 
 type placeOnCancel struct{ backend.Session }
 
-func (s *placeOnCancel) WatchPlace(ctx context.Context, m backend.Member, after backend.Place) (backend.Place, error) {
-	p, err := watches(ctx, s.Session, m, after)
+func (s *placeOnCancel) WatchPlace(ctx context.Context, m backend.Member, p *backend.Place) error {
+	err := watches(ctx, s.Session, m, p)
 	if ctx.Err() != nil {
-		return after, nil
+		return nil
 	}
-	return p, err
+	return err
 }

@@ -42,7 +42,9 @@ func Gone(m backend.Member) Op {
 
 func WatchPlace(m backend.Member, after backend.Place) Op {
 	return Op{"WatchPlace of " + Show(m), "", func(ctx context.Context, s backend.Session) (any, error) {
-		return again.WatchPlace(ctx, s, m, after, backoff.JitterOf(ctx))
+		p := after
+		err := again.WatchPlace(ctx, s, m, &p, backoff.JitterOf(ctx))
+		return p, err
 	}}
 }
 

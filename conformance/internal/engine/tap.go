@@ -19,8 +19,11 @@ type placeTap struct {
 	w backend.PlaceWatcher
 }
 
-func (s placeTap) WatchPlace(ctx context.Context, m backend.Member, after backend.Place) (backend.Place, error) {
-	return noted(s.begin("watch place of %s, after: %s", Show(m), ShowPlace(after)), ShowPlace)(s.w.WatchPlace(ctx, m, after))
+func (s placeTap) WatchPlace(ctx context.Context, m backend.Member, p *backend.Place) error {
+	done := s.begin("watch place of %s, after: %s", Show(m), ShowPlace(*p))
+	err := s.w.WatchPlace(ctx, m, p)
+	_, err = noted(done, ShowPlace)(*p, err)
+	return err
 }
 
 // tapped returns s with a tap.

@@ -19,7 +19,8 @@ func watchPlace(t *engine.Trial, c *engine.Client, m backend.Member, after backe
 	s := c.Live()
 	w.Call = t.Go(c.Name+": WatchPlace of "+engine.Show(m), func() error {
 		for t.Ctx.Err() == nil {
-			p, err := again.WatchPlace(t.Ctx, s, m, w.now, backoff.JitterOf(t.Ctx))
+			p := w.now
+			err := again.WatchPlace(t.Ctx, s, m, &p, backoff.JitterOf(t.Ctx))
 			if news := p.First != after.First || !p.First && !engine.Same(p.Ahead, after.Ahead) || p.First && p.Header != after.Header; err != nil || news {
 				w.now = p
 				return err

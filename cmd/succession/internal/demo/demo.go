@@ -223,10 +223,11 @@ type wakeSession struct {
 	woken func()
 }
 
-func (s wakeSession) WatchPlace(ctx context.Context, m backend.Member, after backend.Place) (backend.Place, error) {
-	p, err := again.WatchPlace(ctx, s.Session, m, after, backoff.JitterOf(ctx))
-	if err == nil && !after.First {
+func (s wakeSession) WatchPlace(ctx context.Context, m backend.Member, p *backend.Place) error {
+	waits := !p.First
+	err := again.WatchPlace(ctx, s.Session, m, p, backoff.JitterOf(ctx))
+	if err == nil && waits {
 		s.woken()
 	}
-	return p, err
+	return err
 }
