@@ -44,10 +44,29 @@ func (s *session) Ahead(ctx context.Context, m backend.Member) (pl backend.Place
 	}
 	if sd == protocol.From && pl.First && !c.now().isFromOnly() {
 		pl, err = s.takeTo(ctx, c, pl)
-		return pl, s.rejoin(ctx, c, err)
+		if !s.hasSealed(ctx, c, err) {
+			return pl, s.rejoin(ctx, c, err)
+		}
+		sd = protocol.To
+		if pl, err = s.aheadOn(ctx, c, sd); err != nil {
+			return backend.Place{}, s.rejoin(ctx, c, err)
+		}
 	}
 	c.change(func(st *standing) { st.leads = [2]bool{sd == protocol.From && pl.First, sd == protocol.To && pl.First} })
 	return pl, nil
+}
+
+// hasSealed reports whether err, with which the candidacy did not get To, says that the election has
+// moved by the candidacy's own seal, whose answer was lost. The candidacy then leads by To alone. The
+// caller has its turn.
+func (s *session) hasSealed(ctx context.Context, c *candidacy, err error) bool {
+	if !errors.Is(err, errMovedOn) || !c.sealSent || s.checkSeal(ctx, c) != nil {
+		return false
+	}
+	c.change((*standing).seal)
+	s.setMoved(c.line, true)
+	s.log.Info("sealed the old coordinator, as is found out now; leading on by the new one alone", "election", c.line, "to", s.route.To)
+	return true
 }
 
 // aheadOn asks one coordinator.

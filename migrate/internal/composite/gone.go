@@ -39,6 +39,9 @@ func (s *session) Gone(ctx context.Context, m backend.Member) (err error) {
 			return err
 		}
 		gone, err := s.goneOrObeyed(ctx, c)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		if gone {
 			return nil
 		}
