@@ -265,9 +265,6 @@ func (p *realPair) harness() conformance.Harness {
 	}
 	if p.beforeCutover() {
 		h.Unfit["G5.cost"] = "a handover raises a fence on one side or the other, as the logs of two real coordinators go"
-		if p.kinds[0].large || p.kinds[1].large {
-			h.Unfit["L3.place-fence"] = "positions on one coordinator are larger than any fence of the rule, so the token is another"
-		}
 	}
 	if p.beforeCutover() && p.kinds[1].large {
 		h.Waive["L7.foreign"] = "positions on the new coordinator are larger, so the fence on the old one is raised, in the record that held a stranger's data"
