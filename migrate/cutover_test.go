@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -87,6 +88,68 @@ func TestSealIsFoundAgain(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// A leader knows its seal also where nobody waited for the answer any more, and the election has moved
+// by it. If it cannot look for its seal at once, that does not cost the term.
+func TestSealIsFoundByAhead(t *testing.T) {
+	inWorld(t, func(w *world) {
+		op := w.begun(onBoth)
+		old := &lineless{Backend: w.c[0].Client("a")}
+		sub := old.Backend.(*memory.Backend)
+		b := migrate.New(old, w.c[1].Client("a"), &migrate.Options{From: oldURL, To: newURL})
+		defer b.Close()
+		s, m := leading(w.ctx, t, b)
+		ctx, cancel := context.WithCancelCause(w.ctx)
+		gone, moved := make(chan error, 1), make(chan error, 1)
+		go func() { gone <- s.Gone(ctx, m) }()
+		sub.Delay(time.Millisecond, time.Second)
+		go func() {
+			_, err := op.Cutover(w.ctx, election)
+			moved <- err
+		}()
+		w.until("the old one is sealed", ttl, func() bool { return w.c[0].Members(election)[0].Pinned })
+		enough := errors.New("enough")
+		cancel(enough)
+		if err := <-gone; !errors.Is(err, enough) {
+			t.Errorf("Gone, when its context has ended: %v", err)
+		}
+		if err := <-moved; err != nil {
+			t.Fatal(err)
+		}
+		sub.Delay(time.Millisecond, time.Millisecond)
+		old.fails.Store(true)
+		if _, err := s.Ahead(w.ctx, m); !errors.Is(err, backend.ErrUnavailable) {
+			t.Errorf("Ahead, which cannot look for the seal: %v", err)
+		}
+		old.fails.Store(false)
+		if p, err := s.Ahead(w.ctx, m); err != nil || !p.First {
+			t.Errorf("Ahead of who has sealed the old one: %+v, %v", p, err)
+		}
+	})
+}
+
+// A lineless backend cannot read a line while fails is true.
+type lineless struct {
+	backend.Backend
+	fails atomic.Bool
+}
+
+type linelessSession struct {
+	backend.Session
+	b *lineless
+}
+
+func (b *lineless) Session(ctx context.Context) (backend.Session, error) {
+	s, err := b.Backend.Session(ctx)
+	return linelessSession{s, b}, err
+}
+
+func (s linelessSession) Line(ctx context.Context, line string) (backend.Line, error) {
+	if s.b.fails.Load() {
+		return backend.Line{}, backend.ErrUnavailable
+	}
+	return s.Session.Line(ctx, line)
 }
 
 // A forgetful backend pins, loses the answer, and tries again after somebody else has

@@ -44,7 +44,8 @@ func (s *session) Ahead(ctx context.Context, m backend.Member) (pl backend.Place
 	}
 	if sd == protocol.From && pl.First && !c.now().isFromOnly() {
 		pl, err = s.takeTo(ctx, c, pl)
-		if !s.hasSealed(ctx, c, err) {
+		found, err := s.findSeal(ctx, c, err)
+		if !found {
 			return pl, s.rejoin(ctx, c, err)
 		}
 		sd = protocol.To
@@ -56,17 +57,23 @@ func (s *session) Ahead(ctx context.Context, m backend.Member) (pl backend.Place
 	return pl, nil
 }
 
-// hasSealed reports whether err, with which the candidacy did not get To, says that the election has
-// moved by the candidacy's own seal, whose answer was lost. The candidacy then leads by To alone. The
-// caller has its turn.
-func (s *session) hasSealed(ctx context.Context, c *candidacy, err error) bool {
-	if !errors.Is(err, errMovedOn) || !c.sealSent || s.checkSeal(ctx, c) != nil {
-		return false
+// findSeal looks for the candidacy's own seal, whose answer may have been lost, where takeTo has failed
+// with err because the election has moved. If it finds the seal, the candidacy leads by To alone. If not,
+// it returns err, or why it could not look. The caller has the candidacy's turn.
+func (s *session) findSeal(ctx context.Context, c *candidacy, err error) (found bool, _ error) {
+	if !errors.Is(err, errMovedOn) || !c.sealSent {
+		return false, err
+	}
+	switch own, why := s.isSeal(ctx, c); {
+	case why != nil:
+		return false, why
+	case !own:
+		return false, err
 	}
 	c.change((*standing).seal)
 	s.setMoved(c.line, true)
-	s.log.Info("sealed the old coordinator, as is found out now; leading on by the new one alone", "election", c.line, "to", s.route.To)
-	return true
+	s.log.Info("has sealed the old coordinator, as it finds only now; leading on by the new one alone", "election", c.line, "to", s.route.To)
+	return true, nil
 }
 
 // aheadOn asks one coordinator.

@@ -65,8 +65,12 @@ func (s *session) decide(ctx context.Context, c *candidacy) (*backend.Header, er
 			return nil, err
 		case choice == protocol.SealedFrom:
 			// Perhaps by this candidacy, and the answer was lost. Then its member is what is pinned.
-			if err := s.checkSeal(ctx, c); err != nil {
+			own, err := s.isSeal(ctx, c)
+			if err != nil {
 				return nil, err
+			}
+			if !own {
+				return nil, fmt.Errorf("%w: %s is sealed, and not by this process", backend.ErrHeader, s.route.From)
 			}
 			c.change((*standing).seal)
 			return &h, nil
@@ -130,16 +134,10 @@ func (s *session) sendSeal(ctx context.Context, c *candidacy, h backend.Header, 
 	return err
 }
 
-// checkSeal returns nil if it is the candidacy that has sealed From.
-func (s *session) checkSeal(ctx context.Context, c *candidacy) error {
+// isSeal reports whether the candidacy's member is what From is sealed by.
+func (s *session) isSeal(ctx context.Context, c *candidacy) (bool, error) {
 	l, err := s.part(protocol.From).Line(ctx, c.line)
-	if err != nil {
-		return err
-	}
-	if protocol.Index(l, c.now().at[protocol.From]) != 0 || !l.Members[0].Pinned {
-		return fmt.Errorf("%w: %s is sealed, and not by this process", backend.ErrHeader, s.route.From)
-	}
-	return nil
+	return err == nil && protocol.Index(l, c.now().at[protocol.From]) == 0 && l.Members[0].Pinned, err
 }
 
 // EndMove is the second step of the cutover: it takes the gate away, where the

@@ -193,5 +193,9 @@ func (s *session) sealing(ctx context.Context, c *candidacy) bool {
 	if c.writing.take(ctx) == nil {
 		defer c.writing.release()
 	}
-	return ctx.Err() != nil || c.now().side() == protocol.To || s.checkSeal(ctx, c) == nil
+	if ctx.Err() != nil || c.now().side() == protocol.To {
+		return true
+	}
+	own, _ := s.isSeal(ctx, c)
+	return own // if it could not look, Ahead tells
 }
