@@ -60,7 +60,7 @@ var placeRules = []engine.Rule{{
 	},
 }, {
 	ID: "L3.place-fence", Title: "WatchPlace counts the fence that was raised meanwhile",
-	Text:  "Forty times the second in line watches its place, the leader raises the fence by ten and leaves at once: WatchPlace says First, and the token is at least that of the new fence. It is a greater one where an election moves meanwhile, which may raise the fence further.",
+	Text:  "Forty times the second in line watches its place, the leader raises the fence by ten and leaves at once: WatchPlace says First, and the token has the new fence, or the one that a move of the election has raised it to meanwhile.",
 	Needs: []engine.Fault{engine.Records}, Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		front := a.Join("x")
@@ -75,8 +75,9 @@ var placeRules = []engine.Rule{{
 			fence := from.Header().Fence
 			from.Leave(front)
 			w.Returns(t.Soon())
-			if least := fence + next.Position; !w.now.First || w.now.Token < least {
-				t.Fatalf("WatchPlace says %s; want a token of at least %d, with the fence %d", engine.ShowPlace(w.now), least, fence)
+			now := to.Header().Fence
+			if want := now + next.Position; !w.now.First || w.now.Token != want || now < fence {
+				t.Fatalf("WatchPlace says %s; want the token %d, with the fence %d, which was %d", engine.ShowPlace(w.now), want, now, fence)
 			}
 			front = next
 		}
