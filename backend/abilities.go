@@ -48,7 +48,7 @@ type Items interface {
 // another hides the method unless it has one of its own, and loses nothing but that.
 type PlaceWatcher interface {
 	// WatchPlace blocks until m stands otherwise than p says, and then sets p to where it
-	// stands. It fails as Ahead does, and leaves p as it is. It wakes when the member that p
+	// stands. It fails as Ahead does; p then says nothing. It wakes when the member that p
 	// names as Ahead has gone or was pinned, when m itself has gone or was pinned, and, if p
 	// says First, when the header changes (law L3). Behind others it may return at other times
 	// too, with p as it was but for the header.

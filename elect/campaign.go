@@ -112,7 +112,7 @@ func (e *Election) attempt(ctx, life context.Context, wait *backoff.Backoff, onc
 //
 // A member that is first, and sees one behind it that is better, fails with an [errYielded].
 func (st *standing) stand(ctx context.Context, margin time.Duration, wait *backoff.Backoff, once bool) (*backend.Place, error) {
-	s, p, turn := st.s, new(backend.Place), turn{margin: margin, once: once}
+	s, p, first := st.s, new(backend.Place), turn{margin: margin, once: once}
 	unfenced := errors.New("unknown") // why the fence is not known to be restored
 	for waiting := false; ; waiting = !p.First {
 		if unfenced != nil {
@@ -141,7 +141,7 @@ func (st *standing) stand(ctx context.Context, margin time.Duration, wait *backo
 		st.mark(ctx, &p.Header)
 		switch {
 		case p.First:
-			if leads, err := st.takesTurn(ctx, &turn, p, unfenced, wait); leads || err != nil {
+			if leads, err := st.takesTurn(ctx, &first, p, unfenced, wait); leads || err != nil {
 				return p, err
 			}
 		case once:
@@ -153,7 +153,7 @@ func (st *standing) stand(ctx context.Context, margin time.Duration, wait *backo
 	}
 }
 
-// A turn is that of a member that is first.
+// A turn is what a member goes through that is first, and may not lead at once.
 type turn struct {
 	margin time.Duration
 	once   bool      // it does not wait
@@ -161,8 +161,8 @@ type turn struct {
 	enough time.Time // when it leaves the line, if it cannot lead until then
 }
 
-// takesTurn reports whether m, which is first, leads. If it does not yet, takesTurn has waited until that
-// may have changed.
+// takesTurn reports whether m, which is first, leads. Before it returns false it waits, until that may have
+// changed.
 func (st *standing) takesTurn(ctx context.Context, t *turn, p *backend.Place, unfenced error, wait *backoff.Backoff) (bool, error) {
 	why := cannotLead(st.s, unfenced, t.margin)
 	if why == nil {

@@ -21,7 +21,7 @@ var (
 // header. While it waits it sends nothing.
 func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.Place) error {
 	removed := false
-	err := s.await(ctx, s.placeOf(m, p, &removed))
+	err := s.await(ctx, s.placeWatch(m, p, &removed))
 	if err == nil && removed {
 		s.follow(m)
 		return backend.ErrNotMember
@@ -29,8 +29,8 @@ func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.P
 	return err
 }
 
-// placeOf is what WatchPlace waits for. It sets p, or removed if m has gone.
-func (s *session) placeOf(m backend.Member, p *backend.Place, removed *bool) watching {
+// placeWatch returns what WatchPlace waits for: it sets p to where m stands, or removed if m has gone.
+func (s *session) placeWatch(m backend.Member, p *backend.Place, removed *bool) watching {
 	own, other, front := s.b.member(m), s.b.record(m.Line), int64(0)
 	if !p.First {
 		other, front = s.b.member(p.Ahead), int64(p.Ahead.Position)

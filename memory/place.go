@@ -14,11 +14,9 @@ func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.P
 	if !after.First {
 		other = topic{event: eventMember, name: m.Line, at: after.Ahead.Position}
 	}
-	now, err := ask[backend.Place](ctx, s, OpWatchPlace, m.Line, nil, func() *call {
+	var err error
+	*p, err = ask[backend.Place](ctx, s, OpWatchPlace, m.Line, nil, func() *call {
 		return s.poll(OpWatchPlace, poll{topic: own, place: after}, func() (any, error) { return s.b.c.store.watchPlace(m, after) }, other)
 	})
-	if err == nil {
-		*p = now
-	}
 	return err
 }

@@ -21,7 +21,7 @@ import (
 // would set its watches again by itself (sendSetWatches in conn.go of go-zookeeper/zk), but those
 // that have fired are no longer among them.
 func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.Place) error {
-	w, err := s.placeWatch(m, p)
+	w, err := s.newPlaceWatch(m, p)
 	if err != nil {
 		return err
 	}
@@ -54,7 +54,8 @@ type placeWatch struct {
 	position           uint64 // of the member in front; 0 until it is known
 }
 
-func (s *session) placeWatch(m backend.Member, p *backend.Place) (*placeWatch, error) {
+// newPlaceWatch returns what to watch for a member that stands as p says. Nothing is sent yet.
+func (s *session) newPlaceWatch(m backend.Member, p *backend.Place) (*placeWatch, error) {
 	path, err := s.options.member(m)
 	if err != nil {
 		return nil, err
@@ -97,10 +98,7 @@ func (s *session) lookAgain(ctx context.Context, w *placeWatch, stirred bool, p 
 	case p.First && h != p.Header:
 		// Who joins stands behind, so m is still first.
 		m.Pinned = w.own.pinned()
-		now, err := backend.PlaceOf(m, nil, h)
-		if err == nil {
-			*p = now
-		}
+		*p, err = backend.PlaceOf(m, nil, h)
 		return true, err
 	case !p.First && (w.front.missing || w.position != 0 && w.front.position() != w.position):
 		s.advances(w.o)

@@ -143,18 +143,23 @@ func (q *line) elected(ctx context.Context) (at time.Time, err error) {
 // stand waits until all stand in line, and fails after limit. It returns how many do. Where
 // nobody can tell it takes them all to stand.
 func (q *line) stand(ctx context.Context, limit time.Duration) (stood int, err error) {
+	return q.standIn(ctx, "", q.n, limit)
+}
+
+// standIn is stand for n, in the election whose name ends with the suffix.
+func (q *line) standIn(ctx context.Context, suffix string, n int, limit time.Duration) (stood int, err error) {
 	if q.place.standing == nil {
-		return q.n, nil
+		return n, nil
 	}
 	end := time.Now().Add(limit)
 	for {
 		asked := time.Now()
-		stood, err = q.place.standing(ctx, q.library, q.election)
-		if err != nil || stood == q.n {
+		stood, err = q.place.standing(ctx, q.library, q.election+suffix)
+		if err != nil || stood == n {
 			return stood, err
 		}
 		if time.Now().After(end) {
-			return stood, fmt.Errorf("%d of %d stand in line after %v", stood, q.n, limit)
+			return stood, fmt.Errorf("%d of %d stand in line after %v", stood, n, limit)
 		}
 		time.Sleep(max(time.Millisecond, 4*time.Since(asked))) // so that counting costs little
 	}

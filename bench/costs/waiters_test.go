@@ -115,15 +115,8 @@ func (k kind) wait(t *testing.T, p *place, l candidate.Library) (half, all weigh
 		}
 		lines := k.lines(i + 1)
 		for j := range lines {
-			for {
-				stood, err := p.standing(t.Context(), l, q.election+k.suffix(j))
-				if err != nil {
-					t.Fatal(err)
-				}
-				if stood >= 1+(i+1)/lines {
-					break
-				}
-				time.Sleep(5 * time.Millisecond) // so that counting costs little
+			if _, err := q.standIn(t.Context(), k.suffix(j), 1+(i+1)/lines, patience); err != nil {
+				t.Fatal(err)
 			}
 		}
 		half = all

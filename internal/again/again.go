@@ -45,15 +45,12 @@ func WatchPlace(ctx context.Context, s backend.Session, m backend.Member, p *bac
 	return AskPlace(ctx, s, m, p, j)
 }
 
-// Ahead sets p to where m stands; see [backend.Session]. If it fails, p is as before. It is not
-// inlined, because a waiter keeps the frames of those who call it.
+// Ahead sets p to where m stands; see [backend.Session]. It is not inlined: the place that the session
+// returns would lie on the stack of each who calls Ahead, as long as that waits.
 //
 //go:noinline
-func Ahead(ctx context.Context, s backend.Session, m backend.Member, p *backend.Place) error {
-	now, err := s.Ahead(ctx, m)
-	if err == nil {
-		*p = now
-	}
+func Ahead(ctx context.Context, s backend.Session, m backend.Member, p *backend.Place) (err error) {
+	*p, err = s.Ahead(ctx, m)
 	return err
 }
 
