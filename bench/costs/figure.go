@@ -22,9 +22,6 @@ const (
 
 var measures = []string{handover, failover, rest, many}
 
-// floor stands for the coordinator's own client where a library's name is.
-const floor = "floor"
-
 // A figure is what was measured of one library in one way.
 type figure struct {
 	Measure     string

@@ -148,7 +148,7 @@ func (q *line) stand(ctx context.Context, limit time.Duration) (stood int, err e
 
 // standIn is stand for n, in the election whose name ends with the suffix.
 func (q *line) standIn(ctx context.Context, suffix string, n int, limit time.Duration) (stood int, err error) {
-	if q.place.standing == nil {
+	if q.library.Unseen {
 		return n, nil
 	}
 	end := time.Now().Add(limit)

@@ -49,7 +49,7 @@ func TestTable(t *testing.T) {
 	}
 	const ms = time.Millisecond
 	add("concurrency.Election", 5, 4*ms, 3*ms)
-	add(floor, 5, 1*ms, 2*ms)
+	add(candidate.Floor, 5, 1*ms, 2*ms)
 	add(candidate.Ours, 5, 9*ms, 9*ms)
 	add(candidate.Ours, 5, 2*ms, 3*ms) // measured again
 	add(candidate.Ours, 100, 5*ms)     // and nothing beside it

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -46,16 +47,19 @@ func (b *bench) handovers(ctx context.Context, coordinator string, libraries []c
 		once func(context.Context) (time.Duration, error)
 		err  error
 	}
-	turns := []*turn{{figure: of(floor, ""), once: p.floor}}
-	for _, l := range libraries {
+	var turns []*turn
+	for i, l := range append(floorOf(coordinator), libraries...) {
 		if l.Most > 0 && n > l.Most {
 			continue
 		}
-		f := of(l.Name, l.Version())
+		f, size := of(l.Name, l.Version()), n
+		if i == 0 { // the floor costs the same at any length
+			size = max(2, min(n, processes))
+		}
 		q, err := open(ctx, p, l, min(n, processes), how{session: cmp.Or(l.Session, longSession)})
 		if err == nil {
 			defer q.close()
-			err = q.assemble(ctx, f, b.limit)
+			err = q.assemble(ctx, f, size, b.limit)
 		}
 		if err != nil {
 			b.measured(f, err)
@@ -82,11 +86,16 @@ func (b *bench) handovers(ctx context.Context, coordinator string, libraries []c
 	return nil
 }
 
-// assemble has all candidates join at once, and waits until all stand and one leads. How long that
+// floorOf is the floor of a coordinator.
+func floorOf(coordinator string) []candidate.Library {
+	return slices.DeleteFunc(slices.Clone(candidate.Floors), func(l candidate.Library) bool { return l.Coordinator != coordinator })
+}
+
+// assemble has n candidates join at once, and waits until all stand and one leads. How long that
 // takes is unknown where nobody can tell who stands.
-func (q *line) assemble(ctx context.Context, f *figure, limit time.Duration) error {
+func (q *line) assemble(ctx context.Context, f *figure, n int, limit time.Duration) error {
 	begin := time.Now()
-	if err := q.join(f.N, q.processes...); err != nil {
+	if err := q.join(n, q.processes...); err != nil {
 		return err
 	}
 	stood, err := q.stand(ctx, limit)
@@ -96,7 +105,7 @@ func (q *line) assemble(ctx context.Context, f *figure, limit time.Duration) err
 	}
 	at, err := q.elected(ctx)
 	f.Start = max(f.Start, at.Sub(begin))
-	if q.place.standing == nil {
+	if q.library.Unseen {
 		f.Stood, f.Start = 0, 0
 	}
 	return err

@@ -166,7 +166,7 @@ func (p *panel) draw(b *bytes.Buffer) {
 		switch c.name {
 		case candidate.Ours:
 			colour, more = ourColour, ` style="stroke-width:3"`
-		case floor:
+		case candidate.Floor:
 			colour, more = floorColour, ` stroke-dasharray="5 3"`
 		default:
 			peers++

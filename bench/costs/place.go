@@ -26,10 +26,8 @@ type place struct {
 	addr    string // the folder of local
 	version string
 	stop    func()
-	// floor measures once; see floor.go.
-	floor func(ctx context.Context) (time.Duration, error)
-	// standing counts who stands in a line. Nobody does for api.Lock: its sessions are counted. Nil
-	// is unknown.
+	// standing counts who stands in a line. Nobody does for api.Lock: its sessions are counted. It is nil
+	// where all libraries are unseen.
 	standing func(ctx context.Context, l candidate.Library, election string) (int, error)
 	// requests is how many the server has been sent since it started. Nil is unknown.
 	requests func(ctx context.Context) (int, error)
@@ -76,9 +74,8 @@ func startEtcd(ctx context.Context, disk bool) (*place, error) {
 		return nil, err
 	}
 	return &place{
-		addr:  addr,
-		stop:  func() { client.Close(); e.Stop() },
-		floor: func(ctx context.Context) (time.Duration, error) { return etcdFloor(ctx, client) },
+		addr: addr,
+		stop: func() { client.Close(); e.Stop() },
 		standing: func(ctx context.Context, _ candidate.Library, election string) (int, error) {
 			r, err := client.Get(ctx, election+"/", clientv3.WithPrefix(), clientv3.WithCountOnly())
 			if err != nil {
@@ -108,9 +105,8 @@ func startConsul(ctx context.Context, disk bool) (*place, error) {
 		return nil, err
 	}
 	return &place{
-		addr:  addr,
-		stop:  c.Stop,
-		floor: func(ctx context.Context) (time.Duration, error) { return consulFloor(ctx, client.KV()) },
+		addr: addr,
+		stop: c.Stop,
 		standing: func(_ context.Context, l candidate.Library, election string) (n int, err error) {
 			if !l.Herd {
 				keys, _, err := client.KV().Keys(election+"/", "", nil)
@@ -142,9 +138,8 @@ func startZooKeeper(ctx context.Context, disk bool) (*place, error) {
 		return nil, err
 	}
 	return &place{
-		addr:  addr,
-		stop:  func() { conn.Close(); z.Stop() },
-		floor: func(context.Context) (time.Duration, error) { return zkFloor(conn) },
+		addr: addr,
+		stop: func() { conn.Close(); z.Stop() },
 		standing: func(_ context.Context, _ candidate.Library, election string) (int, error) {
 			_, stat, err := conn.Exists("/" + election)
 			return int(stat.NumChildren), err
@@ -173,9 +168,8 @@ func startKubernetes(ctx context.Context, disk bool) (*place, error) {
 	addr := k.Addrs()[0]
 	client := leases.New(addr)
 	return &place{
-		addr:  addr,
-		stop:  func() { client.Close(); k.Stop() },
-		floor: func(ctx context.Context) (time.Duration, error) { return leasesFloor(ctx, client) },
+		addr: addr,
+		stop: func() { client.Close(); k.Stop() },
 		requests: func(ctx context.Context) (int, error) {
 			// Those of the API server itself are among them, which renews a Lease of its own.
 			return metric(ctx, client.HTTP, client.URL+"/metrics", "apiserver_request_total", `resource="leases"`)
@@ -194,9 +188,8 @@ func startLocal(ctx context.Context) (*place, error) {
 		return nil, err
 	}
 	return &place{
-		addr:  dir,
-		stop:  func() { b.Close(); os.RemoveAll(dir) },
-		floor: func(context.Context) (time.Duration, error) { return localFloor(dir) },
+		addr: dir,
+		stop: func() { b.Close(); os.RemoveAll(dir) },
 		standing: func(ctx context.Context, _ candidate.Library, election string) (int, error) {
 			line, err := elect.New(b, election, nil).Line(ctx)
 			return len(line), err

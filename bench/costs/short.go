@@ -33,7 +33,7 @@ func (b *book) short(w io.Writer) {
 		"|---|---|---|---|---|---|---|")
 	for _, f := range figures {
 		name := f.row() + ", on " + f.coordinator()
-		if f.Library == floor {
+		if f.Library == candidate.Floor {
 			name = "*the floor of " + f.coordinator() + "*"
 		}
 		aboveFloor, besideOurs := f.ratios(figures)
@@ -46,7 +46,7 @@ func (b *book) short(w io.Writer) {
 func (b *book) shortFigures() []*figure {
 	return slices.DeleteFunc(b.of(handover), func(f *figure) bool {
 		return f.N != shortN || f.Processes != shortProcesses || len(f.Times) == 0 ||
-			f.Library != floor && !slices.ContainsFunc(shortLibraries(), f.of)
+			f.Library != candidate.Floor && !slices.ContainsFunc(shortLibraries(), f.of)
 	})
 }
 
@@ -76,7 +76,7 @@ func (b *book) whole() error {
 		if l.Coordinator == candidate.Kubernetes && !kubernetes {
 			continue
 		}
-		least := func(f *figure) bool { return f.Coordinator == l.Coordinator && f.Library == floor }
+		least := func(f *figure) bool { return f.Coordinator == l.Coordinator && f.Library == candidate.Floor }
 		if !measured(func(f *figure) bool { return f.of(l) }) || !measured(least) {
 			return fmt.Errorf("%s: not measured beside its floor; only a whole table is for showing", l.ID())
 		}

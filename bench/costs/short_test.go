@@ -20,7 +20,7 @@ func all() *book {
 	}
 	const ms = time.Millisecond
 	for _, l := range candidate.Libraries {
-		add(figure{Coordinator: l.Coordinator, Library: floor, N: shortN, Processes: shortProcesses}, ms, 2*ms)
+		add(figure{Coordinator: l.Coordinator, Library: candidate.Floor, N: shortN, Processes: shortProcesses}, ms, 2*ms)
 		if l.Most == 1 {
 			continue
 		}
@@ -76,7 +76,7 @@ func TestInto(t *testing.T) {
 	}
 	kubernetes := without(func(f *figure) bool { return f.Coordinator == candidate.Kubernetes })
 	peer := without(func(f *figure) bool { return f.Library == "api.Lock" })
-	least := without(func(f *figure) bool { return f.Coordinator == candidate.Consul && f.Library == floor })
+	least := without(func(f *figure) bool { return f.Coordinator == candidate.Consul && f.Library == candidate.Floor })
 	fewer, quick := all(), all()
 	fewer.Figures[1].Times = fewer.Figures[1].Times[:1]
 	quick.Figures[1].NoDisk = true

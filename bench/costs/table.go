@@ -58,12 +58,12 @@ func (f *figure) ratios(figures []*figure) (aboveFloor, besideOurs [2]string) {
 		}
 		return new(figure)
 	}
-	least, ours := beside(floor), beside(candidate.Ours)
+	least, ours := beside(candidate.Floor), beside(candidate.Ours)
 	for i, q := range []float64{0.5, 0.99} {
-		if f.Library != floor {
+		if f.Library != candidate.Floor {
 			aboveFloor[i] = ratio(f.quantile(q), least.quantile(q))
 		}
-		if f.Library != candidate.Ours && f.Library != floor {
+		if f.Library != candidate.Ours && f.Library != candidate.Floor {
 			besideOurs[i] = ratio(ours.quantile(q), f.quantile(q))
 		}
 	}
@@ -84,7 +84,7 @@ func (b *book) starts(w io.Writer) {
 	rows := make(map[string]map[int]string)
 	var order []string
 	for _, f := range b.of(handover) {
-		if f.Library == floor || f.Start == 0 {
+		if f.Library == candidate.Floor || f.Start == 0 {
 			continue
 		}
 		if !slices.Contains(lengths, f.N) {

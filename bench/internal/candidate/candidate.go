@@ -45,12 +45,13 @@ func Main(args []string, connect Connect) int {
 		Addresses: strings.Split(args[3], ","), Election: args[4], ID: args[5],
 		Session: time.Duration(ms) * time.Millisecond, Idle: args[7] == "true",
 	}
-	i := slices.IndexFunc(Libraries, func(l Library) bool { return l.ID() == args[2] })
+	all := slices.Concat(Libraries, Floors)
+	i := slices.IndexFunc(all, func(l Library) bool { return l.ID() == args[2] })
 	if err == nil && i < 0 {
 		err = fmt.Errorf("no library %q", args[2])
 	}
 	if err == nil {
-		s.Library = Libraries[i]
+		s.Library = all[i]
 		if connect == nil {
 			connect = s.Library.Connect
 		}

@@ -45,6 +45,7 @@ type Library struct {
 
 	CostsOnly bool // it is measured by what it costs, and not under faults
 	Herd      bool // each handover wakes all who wait
+	Unseen    bool // nobody can tell who stands in its line
 	Most      int  // how long a line of it may be here; 0 is no limit
 
 	// Session is the session's time for its handovers, where these depend on it. 0 is any.
@@ -94,8 +95,8 @@ var Libraries = []Library{
 	{Coordinator: ZooKeeper, Name: "succession, Mutex", Connect: successionMutex, CostsOnly: true},
 	{Coordinator: ZooKeeper, Name: "Curator InterProcessMutex", Peer: coordtest.PeerCuratorMutex, CostsOnly: true, Most: 100},
 	{Coordinator: Local, Name: Ours, Connect: succession, CostsOnly: true, Most: 1000},
-	{Coordinator: Kubernetes, Name: "client-go leaderelection", Program: clientGo, Module: clientGoModule, Asks: leadingContext, Most: 100, Session: 15 * time.Second},
-	{Coordinator: Kubernetes, Name: NoTimeout, Program: clientGo, Module: clientGoModule, Asks: leadingContext, Most: 1},
+	{Coordinator: Kubernetes, Name: "client-go leaderelection", Program: clientGo, Module: clientGoModule, Asks: leadingContext, Unseen: true, Most: 100, Session: 15 * time.Second},
+	{Coordinator: Kubernetes, Name: NoTimeout, Program: clientGo, Module: clientGoModule, Asks: leadingContext, Unseen: true, Most: 1},
 }
 
 // Choose returns the libraries in whose ID the regular expression which, a flag -library, matches.

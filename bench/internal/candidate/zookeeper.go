@@ -31,24 +31,36 @@ func zkLockDisconnected(_ context.Context, s Settings) (func(string) Elector, er
 
 func newZKLock(s Settings, heed zk.State) (func(string) Elector, error) {
 	l := &zkLock{heed: heed, lost: make(chan struct{})}
+	var err error
+	l.conn, err = zkConnect(s, func(e zk.Event) {
+		if e.Type == zk.EventSession && e.State == l.heed {
+			l.lose()
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	return func(election string) Elector {
+		return func(context.Context) (Term, error) { return l.elect("/" + election) }
+	}, nil
+}
+
+// zkConnect returns a connection that has its session, and tells of its events; tell may be nil.
+func zkConnect(s Settings, tell func(zk.Event)) (*zk.Conn, error) {
 	connected := make(chan struct{})
 	var once sync.Once
 	conn, _, err := zk.Connect(s.Addresses, s.Session, zk.WithLogInfo(false), zk.WithEventCallback(func(e zk.Event) {
 		if e.State == zk.StateHasSession {
 			once.Do(func() { close(connected) })
 		}
-		if e.Type == zk.EventSession && e.State == l.heed {
-			l.lose()
+		if tell != nil {
+			tell(e)
 		}
 	}))
-	if err != nil {
-		return nil, err
+	if err == nil {
+		<-connected
 	}
-	l.conn = conn
-	<-connected
-	return func(election string) Elector {
-		return func(context.Context) (Term, error) { return l.elect("/" + election) }
-	}, nil
+	return conn, err
 }
 
 func (l *zkLock) lose() {

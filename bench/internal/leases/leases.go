@@ -12,6 +12,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
@@ -52,17 +53,32 @@ func (b bearer) RoundTrip(req *http.Request) (*http.Response, error) {
 // An object is what this client needs to know of a Lease.
 type object struct {
 	Metadata struct {
-		Name            string `json:"name,omitempty"`
-		ResourceVersion string `json:"resourceVersion,omitempty"`
+		Name string `json:"name"`
 	} `json:"metadata"`
 }
 
-// Create creates a Lease, and returns its version.
-func (c *Client) Create(ctx context.Context, name string) (version string, err error) {
+// Create creates a Lease.
+func (c *Client) Create(ctx context.Context, name string) error {
 	var lease object
 	lease.Metadata.Name = name
-	err = c.call(ctx, http.MethodPost, path, &lease, &lease)
-	return lease.Metadata.ResourceVersion, err
+	return c.call(ctx, http.MethodPost, path, &lease, nil)
+}
+
+// List returns the names that begin with the prefix, of the newest state, and its version.
+func (c *Client) List(ctx context.Context, prefix string) (names []string, version string, err error) {
+	var list struct {
+		Metadata struct{ ResourceVersion string }
+		Items    []object
+	}
+	if err := c.call(ctx, http.MethodGet, path, nil, &list); err != nil {
+		return nil, "", err
+	}
+	for _, lease := range list.Items {
+		if strings.HasPrefix(lease.Metadata.Name, prefix) {
+			names = append(names, lease.Metadata.Name)
+		}
+	}
+	return names, list.Metadata.ResourceVersion, nil
 }
 
 // Delete deletes a Lease.
