@@ -1,6 +1,6 @@
 // Command gotest builds tests, runs them, and ends with one line that counts them all:
 //
-//	gotest LANE [-- LANE]... [--idle LANE]...
+//	gotest LANE [-- LANE]... [--idle LANE]... [--then LIST]
 //
 // A lane is a list of arguments 'DIR [-FLAG...] PACKAGE... [-FLAG...]'. The first word is the
 // folder of a module. Flags before the packages are for go test, such as -race. Those after
@@ -9,7 +9,8 @@
 // All test programs are built before the first is run: tests of real coordinators must not
 // wait for a linker. The lanes run beside each other. Each runs its programs one at a time, in
 // the order of its arguments. A lane after --idle runs on one processor and with the lowest
-// priority.
+// priority. The programs after --then are for any lane that has ended, one at a time, and have
+// the usual priority.
 //
 // It prints a line for each package, the output of a test only if it fails, and why a test
 // was skipped. At the end it prints how long each package took, the slowest tests, and once more the gist of
@@ -32,7 +33,7 @@ func main() {
 		return
 	}
 	if len(os.Args) < 2 {
-		fmt.Fprintln(os.Stderr, "usage: gotest 'DIR [-FLAG...] PACKAGE... [-FLAG...]' ... [-- 'DIR ...' ...] [--idle 'DIR ...' ...]")
+		fmt.Fprintln(os.Stderr, "usage: gotest 'DIR [-FLAG...] PACKAGE... [-FLAG...]' ... [-- 'DIR ...' ...] [--idle 'DIR ...' ...] [--then 'DIR ...' ...]")
 		os.Exit(2)
 	}
 	total := newReport(&lockedWriter{w: os.Stdout})
@@ -58,14 +59,18 @@ func (r *report) runAll(args []string) error {
 	}
 	defer os.RemoveAll(bin)
 	b := builder{report: r, bin: bin}
-	lanes := []lane{{}}
+	lanes, then := []lane{{}}, lane{}
+	last := &lanes[0]
 	for _, arg := range args {
-		last := &lanes[len(lanes)-1]
 		switch arg {
 		case "--":
 			lanes = append(lanes, lane{})
+			last = &lanes[len(lanes)-1]
 		case "--idle":
 			lanes = append(lanes, lane{by: []string{"env", "GOMAXPROCS=1", "nice", "-n", "19"}})
+			last = &lanes[len(lanes)-1]
+		case "--then":
+			last = &then
 		default:
 			programs, err := b.programs(arg)
 			if err != nil {
@@ -77,9 +82,21 @@ func (r *report) runAll(args []string) error {
 	if r.failed > 0 { // it does not build
 		return nil
 	}
+	left := make(chan program, len(then.programs))
+	for _, p := range then.programs {
+		left <- p
+	}
+	close(left)
 	var running sync.WaitGroup
 	for _, l := range lanes {
-		running.Go(func() { r.lane(l) })
+		running.Go(func() {
+			for _, p := range l.programs {
+				r.program(p, l.by)
+			}
+			for p := range left {
+				r.program(p, nil)
+			}
+		})
 	}
 	running.Wait()
 	return nil

@@ -135,9 +135,10 @@ func TestB(t *testing.T) { t.Error("it was to be left out") }
 	for _, race := range []string{"", " -race"} {
 		var out bytes.Buffer
 		r := newReport(&lockedWriter{w: &out})
-		err := r.runAll([]string{dir + race + " ./... -test.skip=B -word=x", "--", dir + " ./... -test.run=A -word=x", "--idle", dir + " ./... -test.run=A -word=x"})
-		if err != nil || r.passed != 3 || r.failed != 0 {
-			t.Errorf("%v, %d passed, %d failed, want 3 and 0:\n%s", err, r.passed, r.failed, &out)
+		err := r.runAll([]string{dir + race + " ./... -test.skip=B -word=x", "--", dir + " ./... -test.run=A -word=x", "--idle", dir + " ./... -test.run=A -word=x",
+			"--then", dir + " ./... -test.run=A -word=x", dir + " ./... -test.run=A -word=x"})
+		if err != nil || r.passed != 5 || r.failed != 0 {
+			t.Errorf("%v, %d passed, %d failed, want 5 and 0:\n%s", err, r.passed, r.failed, &out)
 		}
 	}
 }

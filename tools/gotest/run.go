@@ -12,15 +12,13 @@ import (
 	"time"
 )
 
-// lane runs the programs of a lane, and takes over what is found.
-func (r *report) lane(l lane) {
-	for _, p := range l.programs {
-		one := newReport(r.out)
-		if err := one.run(p, l.by); err != nil {
-			one.problem(fmt.Sprintf("the tests of %s: %v", p.pkg, err))
-		}
-		r.merge(one)
+// program runs a program by a command, and takes over what is found.
+func (r *report) program(p program, by []string) {
+	one := newReport(r.out)
+	if err := one.run(p, by); err != nil {
+		one.problem(fmt.Sprintf("the tests of %s: %v", p.pkg, err))
 	}
+	r.merge(one)
 }
 
 // run runs one program. Its end counts once it has ended: a program that says PASS may
