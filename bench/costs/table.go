@@ -149,7 +149,11 @@ func (b *book) rests(w io.Writer) {
 func (b *book) elections(w io.Writer) {
 	b.rows(w, many, "Many elections",
 		"| elections | candidates of each | processes | all have a leader after | share of a core at rest | handovers in a second |", func(f *figure) string {
-			return fmt.Sprintf("| %d | %d | %d | %s | %.1f %% | %.0f |", f.N, f.Candidates, f.Processes, seconds(f.Start), 100*f.CPU, f.Rate)
+			rate := fmt.Sprintf("%.0f", f.Rate)
+			if f.Candidates == 1 { // nobody to hand over to
+				rate = "–"
+			}
+			return fmt.Sprintf("| %d | %d | %d | %s | %.1f %% | %s |", f.N, f.Candidates, f.Processes, seconds(f.Start), 100*f.CPU, rate)
 		})
 }
 
