@@ -21,7 +21,7 @@
 // pinned member is a key in the line that no session has locked. So is an item, which is
 // named like a member of the session that has appended it.
 //
-// In a line of six or more, the leader that leaves writes a mark beside the header: the key
+// In a line of five or more, the leader that leaves writes a mark beside the header: the key
 // "E~", whose flags say up to which position nobody stands. The session that has left has
 // locked it, and it goes with that session.
 //

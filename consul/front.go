@@ -27,7 +27,7 @@ type front struct {
 	beyond uint64           // the position of the nearest of the others; 0 if there are none
 }
 
-// maxNear is how many members a front names. Behind no more than so many, nobody needs a mark.
+// maxNear is how many members a front names. In a line of so many, nobody needs a mark.
 const maxNear = 4
 
 // frontOf returns the front of the i-th in line.
@@ -94,7 +94,7 @@ func (s *session) faces(key string, m backend.Member, f *front) {
 		return
 	}
 	at.front = f
-	at.marks = at.marks || f.beyond != 0
+	at.marks = at.marks || len(f.near) == maxNear
 	s.ghosts.standing[key] = at
 }
 

@@ -269,9 +269,9 @@ func TestMarkOfALine(t *testing.T) {
 	})
 	first, s := session(t, addr, nil), sessionOf(t, b)
 	var line []backend.Member
-	for i := range 8 {
+	for i := range 7 {
 		owner := s
-		if i == 6 {
+		if i == 5 {
 			owner = first
 		}
 		line = append(line, join(t, owner, name, ""))
@@ -290,24 +290,24 @@ func TestMarkOfALine(t *testing.T) {
 			}
 		}
 	}
-	for _, m := range line[:5] {
+	for _, m := range line[:4] {
 		leave(s, m)
 	}
 	if at := mark(); at != 0 {
-		t.Errorf("who has seen no more than four in front has marked %d", at)
+		t.Errorf("who has seen fewer than four in front has marked %d", at)
 	}
-	leave(s, line[5])
-	if at := mark(); at != line[5].Position {
-		t.Errorf("the mark is %d, want the position %d of the leader that has left", at, line[5].Position)
+	leave(s, line[4])
+	if at := mark(); at != line[4].Position {
+		t.Errorf("the mark is %d, want the position %d of the leader that has left", at, line[4].Position)
 	}
 	repeated := late
-	leave(s, line[7]) // from behind
-	if at := mark(); at != line[5].Position {
-		t.Errorf("the mark is %d after one has left that was not first, want %d", at, line[5].Position)
+	leave(s, line[6]) // from behind
+	if at := mark(); at != line[4].Position {
+		t.Errorf("the mark is %d after one has left that was not first, want %d", at, line[4].Position)
 	}
-	leave(first, line[6]) // of another session, which takes the mark over
-	if at := mark(); at != line[6].Position {
-		t.Errorf("the mark is %d, want %d", at, line[6].Position)
+	leave(first, line[5]) // of another session, which takes the mark over
+	if at := mark(); at != line[5].Position {
+		t.Errorf("the mark is %d, want %d", at, line[5].Position)
 	}
 	req, err := http.NewRequest(http.MethodPut, "http://"+addr+"/v1/txn", bytes.NewReader(repeated))
 	if err != nil {
@@ -318,8 +318,8 @@ func TestMarkOfALine(t *testing.T) {
 		t.Fatal(err)
 	}
 	resp.Body.Close()
-	if at := mark(); resp.StatusCode != http.StatusConflict || at != line[6].Position {
-		t.Errorf("a request to leave that came twice was answered with %s, and the mark is %d; want %d", resp.Status, at, line[6].Position)
+	if at := mark(); resp.StatusCode != http.StatusConflict || at != line[5].Position {
+		t.Errorf("a request to leave that came twice was answered with %s, and the mark is %d; want %d", resp.Status, at, line[5].Position)
 	}
 	if names, err := s.List(t.Context(), name); err != nil || len(names) != 0 {
 		t.Errorf("the folder of the line has %v, %v", names, err)
