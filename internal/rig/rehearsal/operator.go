@@ -114,6 +114,9 @@ func (r *rehearsal) leg(ctx context.Context, from, to *ground, stormy bool) (err
 		return err
 	}
 
+	if err := r.writes(ctx, l.Began); err != nil {
+		return err
+	}
 	before, err := r.leads(ctx, 0)
 	if err != nil {
 		return err
@@ -143,6 +146,9 @@ func (r *rehearsal) leg(ctx context.Context, from, to *ground, stormy bool) (err
 		n.stop()
 	}
 	if err := r.recover(ctx, from, to); err != nil {
+		return err
+	}
+	if err := r.writes(ctx, l.Moved); err != nil {
 		return err
 	}
 	l.Ended = r.Now()

@@ -3,10 +3,12 @@
 package rehearsal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -14,6 +16,7 @@ import (
 	"github.com/succession-dev/succession/conformance/proxy"
 	"github.com/succession-dev/succession/internal/history"
 	"github.com/succession-dev/succession/internal/rig/arena"
+	"github.com/succession-dev/succession/internal/rig/store"
 )
 
 // Options say which migration is rehearsed.
@@ -192,6 +195,22 @@ func (r *rehearsal) leads(ctx context.Context, since time.Duration) (won history
 		return won, fmt.Errorf("nobody leads: %w", err)
 	}
 	return won, nil
+}
+
+// writes waits until a leader has written to the store since then. Most often one has: only where faults
+// follow each other does nobody lead for so long.
+func (r *rehearsal) writes(ctx context.Context, since time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, followLimit)
+	defer cancel()
+	for {
+		all, err := store.Read(filepath.Join(r.Dir, "store", r.Elections[0])) // fails while a line is being written
+		if err == nil && slices.ContainsFunc(all, func(w store.Write) bool { return w.Refused == 0 && w.At >= since }) {
+			return nil
+		}
+		if arena.Last(ctx, 20*time.Millisecond); ctx.Err() != nil {
+			return fmt.Errorf("nobody has written to the store since %v: %w", since, cmp.Or(err, context.Cause(ctx)))
+		}
+	}
 }
 
 // vacate waits until nobody stands on a coordinator but who is meant to, beside gate and
