@@ -24,14 +24,13 @@
 //   - handover: the time from the leader's resigning until the next in line is told that it leads.
 //     Beside it is the floor of the coordinator, the least that any election can do: candidates in
 //     processes as the others, with the coordinator's own client and nothing else. The leader
-//     deletes its key, whoever watches that key is notified, and reads once. For local it is a lock
-//     of the kernel that one gives up and another waits for, and for Kubernetes the same with
-//     Leases, by HTTP requests and nothing else. The floor's line has one candidate in each process,
-//     or two in the one. The lines of all libraries are on one server, and one handover of each and one
+//     deletes its key; who watches that key is notified, and reads once. For local it is a lock of
+//     the kernel that one gives up and another waits for, and for Kubernetes the same with Leases,
+//     by HTTP requests and nothing else. The floor's line has one candidate in each process, or two
+//     in the one. The lines of all libraries are on one server, and one handover of each and one
 //     floor are measured in turn, in random order, so that all meet the same machine; what counts
-//     are the ratios. A leader that has resigned joins
-//     again at the end of the line before the next handover. The candidates are in one process, or
-//     dealt to several.
+//     are the ratios. A leader that has resigned joins again at the end of the line before the next
+//     handover. The candidates are in one process, or dealt to several.
 //   - start: the time until all stand in line who join at once, and one leads.
 //   - failover: the time from the SIGKILL of the leader's process until the next one leads, beside
 //     the session's time. It comes at a random moment between two heartbeats.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -75,7 +76,7 @@ func TestHandovers(t *testing.T) {
 	dir := t.TempDir()
 	kept := filepath.Join(dir, "costs.json")
 	out := run(t, "-measure", handover, "-library", "^(etcd|consul|zookeeper|local):", "-n", "3", "-processes", "2", "-times", "2", "-json", kept)
-	for _, l := range candidate.Libraries {
+	for _, l := range slices.Concat(candidate.Libraries, candidate.Floors) {
 		if l.Coordinator == candidate.Kubernetes {
 			continue
 		}

@@ -48,12 +48,12 @@ func (b *bench) handovers(ctx context.Context, coordinator string, libraries []c
 		err  error
 	}
 	var turns []*turn
-	for i, l := range append(floorOf(coordinator), libraries...) {
+	for _, l := range slices.Concat([]candidate.Library{candidate.FloorOf(coordinator)}, libraries) {
 		if l.Most > 0 && n > l.Most {
 			continue
 		}
 		f, size := of(l.Name, l.Version()), n
-		if i == 0 { // the floor costs the same at any length
+		if l.Name == candidate.Floor { // which costs the same at any length
 			size = max(2, min(n, processes))
 		}
 		q, err := open(ctx, p, l, min(n, processes), how{session: cmp.Or(l.Session, longSession)})
@@ -84,11 +84,6 @@ func (b *bench) handovers(ctx context.Context, coordinator string, libraries []c
 		b.measured(t.figure, t.err)
 	}
 	return nil
-}
-
-// floorOf is the floor of a coordinator.
-func floorOf(coordinator string) []candidate.Library {
-	return slices.DeleteFunc(slices.Clone(candidate.Floors), func(l candidate.Library) bool { return l.Coordinator != coordinator })
 }
 
 // assemble has n candidates join at once, and waits until all stand and one leads. How long that

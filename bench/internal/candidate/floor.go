@@ -34,6 +34,11 @@ var Floors = []Library{
 	{Coordinator: Kubernetes, Name: Floor, Connect: leasesFloor, Unseen: true},
 }
 
+// FloorOf returns the floor of a coordinator.
+func FloorOf(coordinator string) Library {
+	return Floors[slices.IndexFunc(Floors, func(l Library) bool { return l.Coordinator == coordinator })]
+}
+
 // always is what a leader asks that nothing tells.
 func always() bool { return true }
 
@@ -62,9 +67,12 @@ func etcdFloor(_ context.Context, s Settings) (func(string) Elector, error) {
 			if err != nil || len(front.Kvs) == 0 {
 				return term, err
 			}
-			gone := <-client.Watch(ctx, string(front.Kvs[0].Key), clientv3.WithRev(front.Header.Revision+1))
-			if err := gone.Err(); err != nil {
-				return term, err
+			// From now on, and not from a revision: where others have written since, the server would take
+			// up to 100 ms to catch up (syncWatchersLoop in server/storage/mvcc). Nobody leaves meanwhile.
+			events := client.Watch(ctx, string(front.Kvs[0].Key), clientv3.WithCreatedNotify())
+			<-events // it has begun
+			if gone := <-events; len(gone.Events) == 0 {
+				return term, fmt.Errorf("the watch has ended: %v", gone.Err())
 			}
 			_, err = client.Get(ctx, key)
 			return term, err
