@@ -36,8 +36,8 @@ func startProcess(argv []string, log string, at *port) (*process, error) {
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Stdout, cmd.Stderr = out, out
 	if testing.Testing() {
-		// A server that is mostly idle spends a tenth of its processor time on waking its second
-		// thread. Benchmarks and the command measure servers as they are.
+		// A server that is mostly idle spends a tenth of its processor time on waking a second
+		// thread. Programs that measure leave servers as they are.
 		cmd.Env = append(os.Environ(), "GOMAXPROCS=1")
 	}
 	return startCommand(cmd, at)
