@@ -77,6 +77,56 @@ func TestCost(t *testing.T) {
 	t.Logf("a handover: %d and %d requests", after[0]-before[0], after[1]-before[1])
 }
 
+// In a line of five, who joined last and was woken once, when it had become first, read the list
+// alone: the header it knew.
+func TestCostInAShortLine(t *testing.T) {
+	t.Parallel()
+	const candidates, handovers = 5, 10
+	type candidate struct {
+		c     *zookeeperrig.Client
+		s     backend.Session
+		m     backend.Member
+		place backend.Place
+		moved <-chan error
+	}
+	stand := func(x *candidate) {
+		x.m = join(t, x.s, "e", "")
+		x.place = ahead(t, x.s, x.m)
+		x.moved = background(func() error { return x.s.(backend.PlaceWatcher).WatchPlace(t.Context(), x.m, &x.place) })
+		still(t, x.moved, 50*time.Millisecond) // the watches are set
+	}
+	var line []*candidate
+	for range candidates {
+		c, err := zookeeperrig.Start(server(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(c.Close)
+		x := &candidate{c: c, s: session(t, open(t, zookeeper.Options{TTL: 20 * time.Second, Dialer: c.Dial}, c.Addr()))}
+		stand(x)
+		line = append(line, x)
+	}
+	var reads int64
+	for i := range candidates - 1 + handovers {
+		leader, next := line[0], line[1]
+		before := next.c.Requests()
+		if err := leader.s.Leave(t.Context(), leader.m); err != nil {
+			t.Fatal(err)
+		}
+		if err := result(t, next.moved, 5*time.Second); err != nil || !next.place.First {
+			t.Fatalf("%+v, %v", next.place, err)
+		}
+		if i >= candidates-1 { // from then on, all have joined as the fifth
+			reads += next.c.Requests() - before
+		}
+		stand(leader)
+		line = append(line[1:], leader)
+	}
+	if reads > handovers+2 { // a ping and a heartbeat may come in between
+		t.Errorf("%d handovers cost those who were next %d requests, want one for each", handovers, reads)
+	}
+}
+
 // Whoever watches a line of twenty reads, after a join, the list, the new member and the header,
 // and after an exit the list and the header.
 func TestCostOfWatchLine(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 )
 
 // WatchPlace implements [backend.PlaceWatcher]. It watches the znode of m and that of the member
-// in front. For the leader and the heir it also watches the header: an heir then knows it when
+// in front. For the first few of a line it also watches the header: who is next then knows it when
 // its turn comes, and needs to read the list alone.
 //
 // It never looks again by the clock, because no watch dies alone: a server drops it only with the
@@ -69,7 +69,7 @@ func (s *session) newPlaceWatch(m backend.Member, p *backend.Place) (*placeWatch
 		}
 		w.front.key = dataOf(ahead)
 	}
-	if p.First || s.isHeir(w.o) {
+	if p.First || s.heedsHeader(w.o) {
 		w.header.key = dataOf(s.options.path(m.Line))
 	}
 	return w, nil
@@ -135,11 +135,15 @@ func (s *session) lookAll(ctx context.Context, views ...*view) error {
 	return errors.Join(errs...)
 }
 
-// isHeir reports whether o, which may be nil, stood second at the last Ahead.
-func (s *session) isHeir(o *member) bool {
+// heedful is how many of a line watch the header, from the first on. They are more than the leader
+// and who is next, because nobody is told that it has become the next.
+const heedful = 8
+
+// heedsHeader reports whether o, which may be nil, stood among the first few at the last Ahead.
+func (s *session) heedsHeader(o *member) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return o != nil && o.index == 1
+	return o != nil && 0 <= o.index && o.index < heedful
 }
 
 // advances notes that the member in front of o, which may be nil, has gone: o may be first.
