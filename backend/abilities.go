@@ -57,6 +57,23 @@ type PlaceWatcher interface {
 	WatchPlace(ctx context.Context, m Member, p *Place) error
 }
 
+// A PlaceJoiner is a [Session] whose Join may tell in the same round trip where the new member stands.
+// For other sessions package elect calls Join, Get and Ahead in turn. A session that wraps another hides
+// the method unless it has one of its own, and loses nothing but that.
+type PlaceJoiner interface {
+	// JoinPlace is Join, which also tells what Ahead of the new member and Get of the record would tell
+	// right after it, as far as that takes no further round trip. The record "" is none. What Ahead
+	// promises holds if a place is told.
+	JoinPlace(ctx context.Context, line, value, record string) (Joined, error)
+}
+
+// Joined is a member that was just joined, and what is known since then.
+type Joined struct {
+	Member Member
+	Place  *Place  // nil if it is not known: Ahead tells
+	Record *Record // nil if it is not known: Get tells
+}
+
 // A HeadReader is a [Session] that can read the head of a line at a lower price than the whole line.
 // For other sessions package elect calls Line.
 type HeadReader interface {

@@ -122,8 +122,8 @@
 // A coordinator may lack five things. If its sessions do not end by time, Session TTL is 0. If
 // it has no shared members, no pins, no items, or no records, its sessions embed [NoShares],
 // [NoPins], [NoItems] or [NoRecords]. Package elect works without all five; package migrate needs
-// pins and records. Methods that a driver may add: those of [PlaceWatcher] and [HeadReader] only save
-// requests, that of [HeartbeatTracer] only tells, and that of [Lister] is for people who do not know the
+// pins and records. Methods that a driver may add: those of [PlaceJoiner], [PlaceWatcher] and [HeadReader] only
+// save requests, that of [HeartbeatTracer] only tells, and that of [Lister] is for people who do not know the
 // names of the lines.
 //
 // # Lost answers

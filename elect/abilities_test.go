@@ -128,3 +128,31 @@ func TestElectionWithoutRecords(t *testing.T) {
 		}
 	})
 }
+
+// Where a join tells the place, an empty line is won by that alone, unless a fence is kept.
+func TestEmptyLineIsWonByOneRequest(t *testing.T) {
+	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		e := elect.New(client(t, c, "a"), "reports", nil)
+		win := func() (term *elect.Term, n memory.Counts) {
+			before := c.Requests()
+			term, err := e.Campaign(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			n = c.Requests().Since(before)
+			if err := term.Resign(t.Context()); err != nil {
+				t.Error(err)
+			}
+			return term, n
+		}
+		if _, n := win(); n.Of("a", memory.OpJoin) != 1 || n.Of("a", memory.OpAhead, memory.OpGet) != 0 {
+			t.Errorf("it sent %v", n)
+		}
+		if err := e.RaiseFence(t.Context(), 1000); err != nil {
+			t.Fatal(err)
+		}
+		if term, n := win(); n.Of("a", memory.OpGet) == 0 || term.Token() <= 1000 {
+			t.Errorf("with a fence of 1000 the token is %d; it sent %v", term.Token(), n)
+		}
+	})
+}

@@ -87,12 +87,12 @@ func (e *Election) attempt(ctx, life context.Context, wait *backoff.Backoff, onc
 	}
 	e.tellSession(s)
 	ready := newReadiness(ctx, e.o.Ready)
-	m, err := s.Join(ctx, e.name, e.value())
+	j, err := again.JoinPlace(ctx, s, e.name, e.value(), header.FenceRecord(e.name))
 	if err != nil {
 		return nil, err
 	}
-	st := e.joined(ctx, s, m, ready)
-	p, err := st.stand(ctx, margin, wait, once)
+	st := e.joined(ctx, s, j.Member, ready)
+	p, err := st.stand(ctx, margin, wait, once, j.Place, j.Record)
 	if err == nil {
 		return newTerm(life, st, p, margin), nil
 	}
@@ -102,7 +102,8 @@ func (e *Election) attempt(ctx, life context.Context, wait *backoff.Backoff, onc
 }
 
 // stand waits until m is first in its line, and returns its place. If once is true it fails
-// with [ErrNotFirst] instead of waiting behind another member.
+// with [ErrNotFirst] instead of waiting behind another member. p is where m stands, and kept is the
+// election's [header.FenceRecord]; nil if that is not known.
 //
 // It restores the fence while m waits, so that this takes no time on the way to
 // leadership. If the answer to that is lost, it tries again, and m stays in line.
@@ -111,9 +112,16 @@ func (e *Election) attempt(ctx, life context.Context, wait *backoff.Backoff, onc
 // stand fails, so that m leaves the line.
 //
 // A member that is first, and sees one behind it that is better, fails with an [errYielded].
-func (st *standing) stand(ctx context.Context, margin time.Duration, wait *backoff.Backoff, once bool) (*backend.Place, error) {
-	s, p, first := st.s, new(backend.Place), turn{margin: margin, once: once}
+func (st *standing) stand(ctx context.Context, margin time.Duration, wait *backoff.Backoff, once bool, p *backend.Place, kept *backend.Record) (*backend.Place, error) {
+	s, first := st.s, turn{margin: margin, once: once}
 	unfenced := errors.New("unknown") // why the fence is not known to be restored
+	if kept != nil && kept.Version == backend.Absent {
+		unfenced = nil
+	}
+	looked := p != nil && unfenced == nil
+	if !looked {
+		p = new(backend.Place)
+	}
 	for waiting := false; ; waiting = !p.First {
 		if unfenced != nil {
 			unfenced = header.Restore(ctx, s, st.m)
@@ -123,6 +131,8 @@ func (st *standing) stand(ctx context.Context, margin time.Duration, wait *backo
 		}
 		var err error
 		switch {
+		case looked:
+			looked = false // only once
 		case !waiting:
 			err = again.Ahead(ctx, s, st.m, p)
 		case unfenced != nil:

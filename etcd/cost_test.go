@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/etcd"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
@@ -46,6 +47,40 @@ func TestCost(t *testing.T) {
 		}
 		resign(t, term)
 		resign(t, <-won)
+	})
+
+	t.Run("joining", func(t *testing.T) {
+		name, s := coordtest.Name(t), clientOf()
+		joined := func(c *client) (fewest int64, j backend.Joined) {
+			fewest = 1 << 62
+			for i := range 5 {
+				if i > 0 {
+					if err := c.session(t).Leave(t.Context(), j.Member); err != nil {
+						t.Fatal(err)
+					}
+				}
+				before := c.rig.Requests()
+				var err error
+				if j, err = c.session(t).(backend.PlaceJoiner).JoinPlace(t.Context(), name, "", name+".fence"); err != nil {
+					t.Fatal(err)
+				}
+				fewest = min(fewest, c.rig.Requests()-before)
+			}
+			return fewest, j
+		}
+		n, j := joined(s)
+		if n != 1 || j.Place == nil || !j.Place.First || j.Record == nil || j.Record.Version != backend.Absent {
+			t.Errorf("who joins an empty line is told %+v by %d requests", j, n)
+		}
+		if n, j := joined(clientOf()); n != 1 || j.Place != nil || j.Record == nil {
+			t.Errorf("who joins behind another is told %+v by %d requests", j, n)
+		}
+		for range 8 {
+			join(t, s.session(t), name, "crowd")
+		}
+		if n, j := joined(s); n != 1 || j.Place != nil || j.Record != nil {
+			t.Errorf("who joins a crowd of its own session is told %+v by %d requests", j, n)
+		}
 	})
 
 	const rounds = 10

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -25,22 +26,53 @@ const maxChecked = 1 << 14
 // its member has left, or Join has been given up, the key becomes one of the session's
 // [ghosts]. What etcd refuses leaves none.
 func (s *session) Join(ctx context.Context, line, value string) (backend.Member, error) {
-	return s.join(ctx, line, value, false)
+	j, err := s.join(ctx, line, value, false, nil)
+	return j.Member, err
 }
 
 // JoinShared is Join for a shared member; see [backend.Sharer].
 func (s *session) JoinShared(ctx context.Context, line, value string) (backend.Member, error) {
-	return s.join(ctx, line, value, true)
+	j, err := s.join(ctx, line, value, true, nil)
+	return j.Member, err
 }
 
-func (s *session) join(ctx context.Context, line, value string, shared bool) (m backend.Member, err error) {
+// JoinPlace is Join with a transaction that reads too: the record, the header, and whether the line is
+// empty. It reads before it writes, and at the same revision. So it tells where m stands if m is the
+// first; whoever joins behind others asks [session.Ahead].
+func (s *session) JoinPlace(ctx context.Context, line, value, record string) (backend.Joined, error) {
+	l := &firstLook{ops: []clientv3.Op{
+		clientv3.OpGet(s.b.folder(line), clientv3.WithPrefix(), clientv3.WithCountOnly()),
+		clientv3.OpGet(s.b.record(line)),
+	}}
+	if record != "" {
+		l.record = record
+		l.ops = append(l.ops, clientv3.OpGet(s.b.record(record)))
+	}
+	return s.join(ctx, line, value, false, l)
+}
+
+// A firstLook is what JoinPlace reads.
+type firstLook struct {
+	ops    []clientv3.Op
+	record string // "" for none
+}
+
+// crowd is how many members of a session in one line make a crowd. To count a line, etcd goes through
+// its keys in memory, and writes nothing meanwhile. So who joins a crowd does not ask.
+const crowd = 8
+
+// join joins. look is what is read too; nil for nothing.
+func (s *session) join(ctx context.Context, line, value string, shared bool, look *firstLook) (j backend.Joined, err error) {
 	if err := s.checkNesting(ctx, line); err != nil {
-		return m, err
+		return j, err
 	}
 	for {
-		name := s.take(line, shared)
-		if m, err = s.create(ctx, line, name, value); !errors.Is(err, errTaken) {
-			return m, err
+		name, standing := s.take(line, shared)
+		if standing > crowd {
+			look = nil
+		}
+		if j, err = s.create(ctx, line, name, value, look); !errors.Is(err, errTaken) {
+			return j, err
 		}
 	}
 }
@@ -55,16 +87,22 @@ type taken struct {
 var errTaken = errors.New("key is taken")
 
 // create makes the member under a name that take has returned.
-func (s *session) create(ctx context.Context, line, name, value string) (backend.Member, error) {
+func (s *session) create(ctx context.Context, line, name, value string, look *firstLook) (j backend.Joined, err error) {
 	m := backend.Member{Line: line, Key: name, Value: value, Shared: isShared(name)}
 	key, lost := s.b.member(m), false
+	var reads []clientv3.Op
+	if look != nil {
+		reads = look.ops
+	}
 	var resp *clientv3.TxnResponse
-	var err error = errOutdated
+	var heartbeat ack
+	err = errOutdated
 	for errors.Is(err, errOutdated) {
 		lease, again := s.present().lease, false
+		heartbeat = s.proof.last()
 		resp, again, err = s.persist(ctx, txn{
 			when:      []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(key), "=", 0)},
-			then:      []clientv3.Op{clientv3.OpPut(key, value, clientv3.WithLease(clientv3.LeaseID(lease)))},
+			then:      append(slices.Clip(reads), clientv3.OpPut(key, value, clientv3.WithLease(clientv3.LeaseID(lease)))),
 			otherwise: []clientv3.Op{clientv3.OpGet(key)},
 			lease:     lease,
 		})
@@ -75,13 +113,13 @@ func (s *session) create(ctx context.Context, line, name, value string) (backend
 	}
 	switch {
 	case err != nil && s.Ended() != nil:
-		return backend.Member{}, err
+		return j, err
 	case err != nil && !lost && resp == nil && s.undone(ctx, key, err): // with resp, it stands and could not be moved
 		s.free(line, name)
-		return backend.Member{}, err
+		return j, err
 	case err != nil:
 		s.disown(line, name)
-		return backend.Member{}, err
+		return j, err
 	}
 	if lost {
 		s.doubt(line, name)
@@ -90,12 +128,38 @@ func (s *session) create(ctx context.Context, line, name, value string) (backend
 	if !resp.Succeeded {
 		kv := resp.Responses[0].GetResponseRange().Kvs[0]
 		if !s.had(kv.Lease) {
-			return backend.Member{}, errTaken
+			return j, errTaken
 		}
 		m.Position = uint64(kv.CreateRevision)
 	}
 	s.occupy(m)
-	return m, nil
+	j.Member = m
+	if look != nil && resp.Succeeded {
+		j.Place, j.Record = s.told(ctx, m, look, heartbeat, resp)
+	}
+	return j, nil
+}
+
+// told returns what the transaction that has made m says of its place and of the record. heartbeat is
+// the newest answered one of before.
+func (s *session) told(ctx context.Context, m backend.Member, look *firstLook, heartbeat ack, resp *clientv3.TxnResponse) (p *backend.Place, r *backend.Record) {
+	if look.record != "" {
+		r = new(backend.Record)
+		*r = recordOf(look.record, rangeOf(resp, 2))
+	}
+	if rangeOf(resp, 0).Count > 0 {
+		return nil, r // somebody is in front, or a key that is no member's
+	}
+	h, err := headerOf(rangeOf(resp, 1))
+	if err != nil {
+		return nil, r // Ahead says what is wrong
+	}
+	s.sawHead(m.Line, m.Position)
+	place, err := s.place(ctx, m, nil, h, heartbeat, resp.Header.RaftTerm)
+	if err != nil {
+		return nil, r
+	}
+	return &place, r
 }
 
 // undone reports whether nothing stands under the key, and never will, when why is the
@@ -114,8 +178,9 @@ func (s *session) undone(ctx context.Context, key string, why error) bool {
 	return false
 }
 
-// take returns a name in the line for a new member, and reserves it.
-func (s *session) take(line string, shared bool) string {
+// take returns a name in the line for a new member, and reserves it. It also returns how many the
+// session has there with it.
+func (s *session) take(line string, shared bool) (name string, standing int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := s.numbers[line]
@@ -125,9 +190,9 @@ func (s *session) take(line string, shared bool) string {
 	}
 	n.last++
 	n.taken++
-	name := memberKey(s.id, n.last, shared)
+	name = memberKey(s.id, n.last, shared)
 	s.taken[line+"/"+name] = new(taken)
-	return name
+	return name, n.taken
 }
 
 // numbers are those in the names of one line. They grow as long as a name is taken, so that no

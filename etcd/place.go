@@ -12,6 +12,7 @@ import (
 
 var (
 	_ backend.PlaceWatcher = (*session)(nil)
+	_ backend.PlaceJoiner  = (*session)(nil)
 	_ backend.HeadReader   = (*session)(nil)
 	_ backend.Lister       = (*session)(nil)
 )

@@ -25,11 +25,16 @@ func (s *session) get(ctx context.Context, name string) (backend.Record, int64, 
 	if err != nil {
 		return backend.Record{}, 0, err
 	}
-	r := backend.Record{Name: name, Version: versionOf(rangeOf(resp, 0))}
-	if kvs := rangeOf(resp, 0).Kvs; len(kvs) > 0 {
-		r.Value = kvs[0].Value
+	return recordOf(name, rangeOf(resp, 0)), resp.Header.Revision, nil
+}
+
+// recordOf returns the record of the name, which r is about.
+func recordOf(name string, r *pb.RangeResponse) backend.Record {
+	record := backend.Record{Name: name, Version: versionOf(r)}
+	if len(r.Kvs) > 0 {
+		record.Value = r.Kvs[0].Value
 	}
-	return r, resp.Header.Revision, nil
+	return record
 }
 
 // Put writes the record; see [backend.Records]. It fails with [backend.ErrInvalid] if the

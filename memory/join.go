@@ -10,26 +10,60 @@ import (
 // the client sends the call again under its number, under which the coordinator remembers
 // the answer. If ctx ends first, the session removes the member as soon as it learns of it.
 func (s *session) Join(ctx context.Context, line, value string) (backend.Member, error) {
-	return s.join(ctx, backend.Member{Line: line, Value: value})
+	j, err := s.join(ctx, backend.Member{Line: line, Value: value}, nothingElse)
+	return j.Member, err
+}
+
+// JoinPlace is Join that tells the place and the record too, unless the answer was lost; see
+// [backend.PlaceJoiner].
+func (s *session) JoinPlace(ctx context.Context, line, value, record string) (backend.Joined, error) {
+	return s.join(ctx, backend.Member{Line: line, Value: value}, func(j *backend.Joined) {
+		if p, err := s.b.c.store.ahead(j.Member); err == nil {
+			j.Place = &p
+		}
+		if record != "" {
+			r := s.b.c.store.get(record)
+			j.Record = &r
+		}
+	})
 }
 
 // JoinShared is Join for a shared member; see [backend.Sharer].
 func (s *session) JoinShared(ctx context.Context, line, value string) (backend.Member, error) {
-	return s.join(ctx, backend.Member{Line: line, Value: value, Shared: true})
+	j, err := s.join(ctx, backend.Member{Line: line, Value: value, Shared: true}, nothingElse)
+	return j.Member, err
 }
 
-func (s *session) join(ctx context.Context, m backend.Member) (backend.Member, error) {
-	return ask[backend.Member](ctx, s, OpJoin, m.Line, backend.CheckValue(m.Value), func() *call {
+// join joins m. look adds to the first answer what else is to be told.
+func (s *session) join(ctx context.Context, m backend.Member, look func(*backend.Joined)) (backend.Joined, error) {
+	return ask[backend.Joined](ctx, s, OpJoin, m.Line, backend.CheckValue(m.Value), func() *call {
+		first := false
 		cl := s.send(OpJoin, lostResolve, func(l *lease) (any, error) {
+			first = true
 			m := s.b.c.store.join(m, l.id)
 			l.members = append(l.members, m)
 			return m, nil
 		})
+		once := cl.apply
+		cl.apply = func() (any, error) {
+			first = false
+			m, err := once()
+			if err != nil {
+				return nil, err
+			}
+			j := backend.Joined{Member: m.(backend.Member)}
+			if first {
+				look(&j)
+			}
+			return j, nil
+		}
 		cl.then = func(v any, err error) {
 			if cl.abandoned && err == nil {
-				s.leave(v.(backend.Member))
+				s.leave(v.(backend.Joined).Member)
 			}
 		}
 		return cl
 	})
 }
+
+func nothingElse(*backend.Joined) {}

@@ -27,6 +27,7 @@ var (
 	_ backend.Backend = (*view)(nil)
 	_ backend.Holder  = (*view)(nil)
 
+	_ backend.PlaceJoiner  = (*session)(nil)
 	_ backend.PlaceWatcher = (*session)(nil)
 	_ backend.HeadReader   = (*session)(nil)
 
@@ -88,17 +89,23 @@ type session struct {
 }
 
 func (s *session) Join(ctx context.Context, line, value string) (backend.Member, error) {
+	j, err := s.JoinPlace(ctx, line, value, "")
+	return j.Member, err
+}
+
+// JoinPlace is [backend.PlaceJoiner]: the cluster's own, or Join.
+func (s *session) JoinPlace(ctx context.Context, line, value, record string) (backend.Joined, error) {
 	if line != s.v.election {
-		return backend.Member{}, wrap("join", line, fmt.Errorf("%w line: this is the backend of %s, which may live on another cluster; call For(%[3]q)", backend.ErrInvalid, s.v.election, line))
+		return backend.Joined{}, wrap("join", line, fmt.Errorf("%w line: this is the backend of %s, which may live on another cluster; call For(%[3]q)", backend.ErrInvalid, s.v.election, line))
 	}
-	m, err := s.Session.Join(ctx, line, value)
+	j, err := again.JoinPlace(ctx, s.Session, line, value, record)
 	if err != nil {
-		return m, s.again(ctx, err)
+		return j, s.again(ctx, err)
 	}
 	s.v.mu.Lock()
 	defer s.v.mu.Unlock()
-	s.v.own[identity(m)] = s.by
-	return m, nil
+	s.v.own[identity(j.Member)] = s.by
+	return j, nil
 }
 
 func (s *session) Leave(ctx context.Context, m backend.Member) error {

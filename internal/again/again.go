@@ -36,6 +36,16 @@ func ForAWhile(ctx context.Context, s backend.Session, j backoff.Jitter, watch f
 	return err
 }
 
+// JoinPlace joins, and tells what is known of the member's place and of the record; see
+// [backend.PlaceJoiner].
+func JoinPlace(ctx context.Context, s backend.Session, line, value, record string) (backend.Joined, error) {
+	if j, ok := s.(backend.PlaceJoiner); ok {
+		return j.JoinPlace(ctx, line, value, record)
+	}
+	m, err := s.Join(ctx, line, value)
+	return backend.Joined{Member: m}, err
+}
+
 // WatchPlace blocks until m may stand otherwise than p says, and sets p to where it stands; see
 // [backend.PlaceWatcher].
 func WatchPlace(ctx context.Context, s backend.Session, m backend.Member, p *backend.Place, j backoff.Jitter) error {

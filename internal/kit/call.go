@@ -20,6 +20,17 @@ func (a *Adapter) Join(ctx context.Context, line, value string) (backend.Member,
 	return call(ctx, a, "join", line, backend.CheckValue(value), func(ctx context.Context) (backend.Member, error) { return a.Session.Join(ctx, line, value) })
 }
 
+// JoinPlace is that of the driver's session, or Join for a driver without one.
+func (a *Adapter) JoinPlace(ctx context.Context, line, value, record string) (backend.Joined, error) {
+	invalid := backend.CheckValue(value)
+	if record != "" {
+		invalid = cmp.Or(invalid, a.life().sessions.CheckName(record))
+	}
+	return call(ctx, a, "join", line, invalid, func(ctx context.Context) (backend.Joined, error) {
+		return again.JoinPlace(ctx, a.Session, line, value, record)
+	})
+}
+
 func (a *Adapter) JoinShared(ctx context.Context, line, value string) (backend.Member, error) {
 	return call(ctx, a, "join", line, backend.CheckValue(value), func(ctx context.Context) (backend.Member, error) { return a.Session.JoinShared(ctx, line, value) })
 }

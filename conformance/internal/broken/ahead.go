@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/again"
 )
 
 var aheadFlaws = []Flaw{
@@ -19,6 +20,18 @@ var aheadFlaws = []Flaw{
 		session: func(_ *Backend, s backend.Session) backend.Session {
 			return &stalePlace{Session: s, places: make(map[backend.Member]backend.Place)}
 		},
+	},
+	{
+		Name:    "place without a fence",
+		Breaks:  "L2: JoinPlace tells a place with the token that the member would have without a header",
+		Must:    "L2.join-place",
+		session: func(_ *Backend, s backend.Session) backend.Session { return &placeWithoutFence{s} },
+	},
+	{
+		Name:    "no such record",
+		Breaks:  "L2: JoinPlace tells that there is no record, without having asked",
+		Must:    "L2.join-place G2.fence-drop",
+		session: func(_ *Backend, s backend.Session) backend.Session { return &noSuchRecord{s} },
 	},
 	{
 		Name:   "stale line",
@@ -152,6 +165,26 @@ func (s *behindLeader) Ahead(ctx context.Context, m backend.Member) (backend.Pla
 	}
 	p.Ahead = line.Members[0]
 	return p, nil
+}
+
+type placeWithoutFence struct{ backend.Session }
+
+func (s *placeWithoutFence) JoinPlace(ctx context.Context, line, value, record string) (backend.Joined, error) {
+	j, err := again.JoinPlace(ctx, s.Session, line, value, record)
+	if j.Place != nil && j.Place.First {
+		j.Place.Token = j.Member.Position
+	}
+	return j, err
+}
+
+type noSuchRecord struct{ backend.Session }
+
+func (s *noSuchRecord) JoinPlace(ctx context.Context, line, value, record string) (backend.Joined, error) {
+	j, err := again.JoinPlace(ctx, s.Session, line, value, record)
+	if err == nil && record != "" {
+		j.Record = &backend.Record{Name: record, Version: backend.Absent}
+	}
+	return j, err
 }
 
 type oldList struct {

@@ -15,6 +15,11 @@ func (c *Client) Join(text string) backend.Member {
 	return c.Do(Join(c.Election, text)).(backend.Member)
 }
 
+// JoinPlace joins the client's election, and asks where that is, and for the record.
+func (c *Client) JoinPlace(text, record string) backend.Joined {
+	return c.Do(JoinPlace(c.Election, text, record)).(backend.Joined)
+}
+
 // JoinShared joins the client's election as a shared member.
 func (c *Client) JoinShared(text string) backend.Member {
 	return c.Do(JoinShared(c.Election, text)).(backend.Member)

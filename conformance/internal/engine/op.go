@@ -28,6 +28,12 @@ func Join(line, value string) Op {
 	return Op{"Join", "", func(ctx context.Context, s backend.Session) (any, error) { return s.Join(ctx, line, value) }}
 }
 
+func JoinPlace(line, value, record string) Op {
+	return Op{"JoinPlace", "", func(ctx context.Context, s backend.Session) (any, error) {
+		return again.JoinPlace(ctx, s, line, value, record)
+	}}
+}
+
 func JoinShared(line, value string) Op {
 	return Op{"JoinShared", Shares, func(ctx context.Context, s backend.Session) (any, error) { return s.JoinShared(ctx, line, value) }}
 }

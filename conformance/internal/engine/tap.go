@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/again"
 )
 
 // A tap is a session that notes in the timeline each call that goes through it.
@@ -71,6 +72,16 @@ func failed(done func(any)) func(error) error {
 
 func (s *tap) Join(ctx context.Context, line, value string) (backend.Member, error) {
 	return noted(s.begin("join %s", Short(line)), Show)(s.Session.Join(ctx, line, value))
+}
+
+func (s *tap) JoinPlace(ctx context.Context, line, value, record string) (backend.Joined, error) {
+	show := func(j backend.Joined) string {
+		if j.Place == nil {
+			return Show(j.Member)
+		}
+		return Show(j.Member) + ", " + ShowPlace(*j.Place)
+	}
+	return noted(s.begin("join %s", Short(line)), show)(again.JoinPlace(ctx, s.Session, line, value, record))
 }
 
 func (s *tap) JoinShared(ctx context.Context, line, value string) (backend.Member, error) {

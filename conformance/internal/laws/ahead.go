@@ -57,6 +57,34 @@ var aheadRules = []engine.Rule{{
 		}
 	},
 }, {
+	ID: "L2.join-place", Title: "who joins is told the truth",
+	Text:  "Ten times the fence is raised, a record comes or goes, one joins the empty line, another joins behind it, and both leave: what JoinPlace tells of the place is what Ahead says, and what it tells of the record is what Get says. It may tell neither.",
+	Needs: []engine.Fault{engine.Records}, Check: func(t *engine.Trial) {
+		a, b := t.Client(), t.Client()
+		record := t.Name + "-kept"
+		for i := range 10 {
+			a.PutFence(10)
+			if i%2 == 0 {
+				a.Put(record, fmt.Sprint(i), nil)
+			} else {
+				a.Do(engine.Delete(record, nil))
+			}
+			var line []backend.Member
+			for _, c := range []*engine.Client{a, b} {
+				j := c.JoinPlace("x", record)
+				line = append(line, j.Member)
+				if want := c.Ahead(j.Member); j.Place != nil && *j.Place != want {
+					t.Fatalf("JoinPlace says %s with the header %+v, and Ahead %s with %+v", engine.ShowPlace(*j.Place), j.Place.Header, engine.ShowPlace(want), want.Header)
+				}
+				if j.Record != nil {
+					c.Has(record, string(j.Record.Value), j.Record.Version)
+				}
+			}
+			a.Leave(line[0])
+			b.Leave(line[1])
+		}
+	},
+}, {
 	ID: "L2.churn", Title: "who has gone never comes back",
 	Text: "Four clients join, wait their turn by Ahead and Gone, and leave, ten times each at once. No Ahead names a member for which Gone or Leave of the same session has returned.",
 	Check: func(t *engine.Trial) {

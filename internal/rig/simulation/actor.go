@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/again"
 	"github.com/succession-dev/succession/internal/backoff"
 )
 
@@ -88,6 +89,11 @@ func (b turns) Session(ctx context.Context) (backend.Session, error) {
 func (s turnsSession) Join(ctx context.Context, line, value string) (backend.Member, error) {
 	wait(ctx, s.own, turnOther)
 	return s.Session.Join(ctx, line, value)
+}
+
+func (s turnsSession) JoinPlace(ctx context.Context, line, value, record string) (backend.Joined, error) {
+	wait(ctx, s.own, turnOther)
+	return again.JoinPlace(ctx, s.Session, line, value, record)
 }
 
 func (s turnsSession) Leave(ctx context.Context, m backend.Member) error {

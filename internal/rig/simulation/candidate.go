@@ -289,7 +289,7 @@ func (c *candidate) won(et *elect.Term) *term {
 	if c.client.ended {
 		return t
 	}
-	if t.stale {
+	if t.stale || c.e.deposed[t.at] { // perhaps before its answer came, which told the place too
 		c.note(history.Deposed, nil)
 	}
 	w.log.Note(history.Event{Kind: history.Won, Election: c.e.name, Candidate: c.name, Position: w.noted(t.at), Token: t.token})
