@@ -75,14 +75,15 @@ var clientGo = sync.OnceValues(func() (string, error) {
 // NoTimeout is the name of client-go's election in the program that comes with it as an example.
 const NoTimeout = "client-go leaderelection (no timeout)"
 
-// Libraries are all that are measured. Each waiter is a connection on Consul, a list of all names
-// for each that joins with zk.Lock, and a thread in Curator's mutex and in kazoo, and polls a
-// Lease with client-go: hence the limits.
+// Libraries are all that are measured. Each waiter is a lease with package concurrency, of which ten
+// thousand keep etcd from answering anybody, a connection on Consul, a list of all names for each that
+// joins with zk.Lock, and a thread in Curator's mutex and in kazoo, and polls a Lease with client-go:
+// hence the limits.
 var Libraries = []Library{
 	{Coordinator: Etcd, Name: Ours, Connect: succession, Asks: check},
-	{Coordinator: Etcd, Name: "concurrency.Election", Connect: concurrencyElection, Module: concurrencyModule, Asks: "Session.Done is not closed"},
+	{Coordinator: Etcd, Name: "concurrency.Election", Connect: concurrencyElection, Module: concurrencyModule, Asks: "Session.Done is not closed", Most: 1000},
 	{Coordinator: Etcd, Name: "succession, Mutex", Connect: successionMutex, CostsOnly: true},
-	{Coordinator: Etcd, Name: "concurrency.Mutex", Connect: concurrencyMutex, Module: concurrencyModule, CostsOnly: true},
+	{Coordinator: Etcd, Name: "concurrency.Mutex", Connect: concurrencyMutex, Module: concurrencyModule, CostsOnly: true, Most: 1000},
 	{Coordinator: Consul, Name: Ours, Connect: succession, Asks: check, Most: 1000},
 	{Coordinator: Consul, Name: "api.Lock", Connect: consulLock, Module: consulModule, Asks: "the channel that Lock returned is not closed", Herd: true, Most: 1000},
 	{Coordinator: Consul, Name: "succession, Mutex", Connect: successionMutex, CostsOnly: true, Most: 1000},
