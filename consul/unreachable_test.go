@@ -25,17 +25,6 @@ func silent(t *testing.T) string {
 	return l.Addr().String() // the kernel accepts
 }
 
-// free returns an address where nobody listens.
-func free(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
-
 // web returns the address of a server that is not Consul.
 func web(t *testing.T, status int) string {
 	t.Helper()
@@ -61,7 +50,7 @@ func TestOpenUnreachable(t *testing.T) {
 		is   error
 		says string
 	}{
-		{"wrong port", "consul://" + free(t), backend.ErrUnavailable, "connection refused"},
+		{"wrong port", "consul://" + coordtest.Refused(t), backend.ErrUnavailable, "connection refused"},
 		{"silent server", "consul://" + silent(t), backend.ErrUnavailable, "answers in time"},
 		{"silent server, TLS", "consul://" + silent(t) + "?tls=on", backend.ErrUnavailable, "answers in time"},
 		{"another server, 404", "consul://" + web(t, http.StatusNotFound), backend.ErrUnavailable, "is not the HTTP API of Consul"},

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"log"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -31,15 +30,9 @@ func TestOpenWrongAddress(t *testing.T) {
 	webTLS.Config.ErrorLog = log.New(io.Discard, "", 0)
 	webTLS.StartTLS()
 	t.Cleanup(webTLS.Close)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	nobody := l.Addr().String()
-	l.Close()
 
 	tests := []struct{ what, addr, params, says string }{
-		{"nobody listens", nobody, "", "connection refused"},
+		{"nobody listens", coordtest.Refused(t), "", "connection refused"},
 		{"a server that is silent", silent.Addr(), "", "does not answer"},
 		{"an HTTP server", strings.TrimPrefix(web.URL, "http://"), "", "not etcd"},
 		{"TLS to an HTTP server", strings.TrimPrefix(webTLS.URL, "https://"), "?tls=on", "not etcd"},

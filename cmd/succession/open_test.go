@@ -52,17 +52,6 @@ func listener(t *testing.T, serve func(net.Conn)) (addr string) {
 	return l.Addr().String()
 }
 
-// closedPort returns an address where nothing listens.
-func closedPort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
-
 // serveHTTP serves pages that are no coordinator's.
 func serveHTTP(t *testing.T, start func(*httptest.Server)) (addr string) {
 	s := httptest.NewUnstartedServer(http.NotFoundHandler())
@@ -76,7 +65,7 @@ func serveHTTP(t *testing.T, start func(*httptest.Server)) (addr string) {
 // it takes no more than five seconds.
 func TestWrongAddress(t *testing.T) {
 	addrs := map[string]string{
-		"closed": closedPort(t),
+		"closed": coordtest.Refused(t),
 		"silent": listener(t, func(net.Conn) {}),
 		"rude":   listener(t, func(c net.Conn) { c.Close() }),
 		"http":   serveHTTP(t, (*httptest.Server).Start),

@@ -1,11 +1,14 @@
 package coordtest
 
 import (
+	"errors"
+	"net"
 	"os"
 	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -49,5 +52,17 @@ func TestPortsOfAnotherProgram(t *testing.T) {
 	}
 	if n != len(mine) {
 		t.Errorf("the other program has %d ports, want %d", n, len(mine))
+	}
+}
+
+// Nobody listens at the address of Refused, and nobody else can.
+func TestRefused(t *testing.T) {
+	addr := Refused(t)
+	if c, err := net.Dial("tcp", addr); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("a connection: %v, %v", c, err)
+	}
+	if l, err := net.Listen("tcp", addr); err == nil {
+		l.Close()
+		t.Error("somebody else listens there")
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"os"
 	"strconv"
 	"strings"
@@ -97,6 +98,28 @@ func showLogs(t testing.TB, c *Cluster) {
 			t.Logf("log of server %s ends:\n%s", s.Addr(), s.LogTail(failureLines))
 		}
 	})
+}
+
+// Refused returns an address that refuses connections until the test ends. Its port is that of a
+// client that is connected, so that nobody else can get it and listen there.
+func Refused(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	client, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Close() })
+	server, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { server.Close() })
+	return client.LocalAddr().String()
 }
 
 // Name returns the name of an election that nobody has used before: the test's own
