@@ -123,7 +123,7 @@ type ServerFaults struct {
 }
 
 // A Fault names something that rules need: a field of [Faults], [Isolate], or an ability
-// of the backend: [Deadlines], [Shares], [Records], [Pins] or [Items].
+// of the backend: [Deadlines], [Shares], [Records], [Pins], [Items] or [Places].
 type Fault = engine.Fault
 
 // The faults, named as in [Faults].
@@ -167,12 +167,16 @@ const (
 	// Items is the ability to keep items. Without it Session Append and Remove return an
 	// error that matches [errors.ErrUnsupported].
 	Items = engine.Items
+	// Places is the ability to tell who joins an empty line that it is first. Without it sessions are no
+	// [backend.PlaceJoiner], or one that tells nothing.
+	Places = engine.Places
 )
 
 // faultNames are all faults and abilities, in the order of the documentation.
 var faultNames = []Fault{
 	Expire, Cut, Mute, Deafen, Sever, Hide, LoseAnswer, Kill, Process, Restart, Pause, Remove, Drop,
 	Reset, Compact, Rewind, Clock, Cluster, Isolate, Requests, Bytes, Deadlines, Shares, Records, Pins, Items,
+	Places,
 }
 
 // disturbing are the faults that also hit clients of other rules.

@@ -46,7 +46,7 @@ type Harness struct {
 	// Lacks says, for each fault that this coordinator cannot have, why not. A rule that
 	// needs such a fault is reported as impossible, with that reason. A reason for a fault that
 	// Faults provides makes the run fail. The suite finds out by itself which abilities
-	// ([Deadlines], [Shares], [Records], [Pins], [Items]) a backend lacks.
+	// ([Deadlines], [Shares], [Records], [Pins], [Items], [Places]) a backend lacks.
 	Lacks map[Fault]string
 
 	// NotWired says, for faults that the coordinator could have but the harness does not

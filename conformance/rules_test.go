@@ -74,8 +74,8 @@ coordinator ends a session, and what a healthy call takes at the very most.
 | flaw | a backend, or an election, that breaks one law on purpose (conformance/internal/broken): *Shown to fail by* names those on which the rule is seen to fail |
 
 *Needs* names faults, which a harness provides, and abilities, which a backend has: Deadlines (its
-sessions end by time), Shares, Records, Pins and Items. The suite finds out by itself which of these it lacks. A
-rule that was not exercised never counts as passed.
+sessions end by time), Shares, Records, Pins, Items and Places (who joins an empty line is told that it is first). The suite
+finds out by itself which of these it lacks. A rule that was not exercised never counts as passed.
 
 ## How to run it
 

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/again"
 )
 
 // Abilities keeps which abilities the backend lacks. The first trial of a run finds that out.
@@ -73,9 +74,13 @@ func (t *Trial) lacks() map[Fault]string {
 	if _, err := s.Get(ctx, line); errors.Is(err, errors.ErrUnsupported) {
 		lacks[Records] = "the backend has no records (errors.ErrUnsupported)"
 	}
-	m, err := s.Join(ctx, line, "abilities")
+	j, err := again.JoinPlace(ctx, s, line, "abilities", line+"-record")
 	if err != nil {
 		return lacks
+	}
+	m := j.Member
+	if j.Place == nil || j.Record == nil {
+		lacks[Places] = "a join does not tell the place (backend.PlaceJoiner)"
 	}
 	// No record has this version, so nothing is pinned.
 	if err := s.Pin(ctx, m, backend.Header{}, 1); errors.Is(err, errors.ErrUnsupported) {

@@ -41,10 +41,11 @@ const (
 	Shares    Fault = "Shares"
 	Pins      Fault = "Pins"
 	Items     Fault = "Items"
+	Places    Fault = "Places"
 )
 
 // IsAbility reports whether f is an ability of a backend, and not a fault that a harness
 // provides.
 func IsAbility(f Fault) bool {
-	return f == Deadlines || f == Shares || f == Records || f == Pins || f == Items
+	return f == Deadlines || f == Shares || f == Records || f == Pins || f == Items || f == Places
 }
