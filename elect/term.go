@@ -34,6 +34,7 @@ type Term struct {
 	alive atomic.Int64 // the newest Deadline while the session lived, as a time since began
 
 	watching sync.WaitGroup
+	deadline *clock.Timer // a time.Timer fires late after a suspension
 	telling  sync.Once
 	ended    time.Time                  // when tellEnd was first called; read it after that
 	overdue  atomic.Pointer[time.Timer] // of the next warning that the work goes on; nil if Resign came first
@@ -47,7 +48,7 @@ type Term struct {
 // term's context also ends when life ends.
 func newTerm(life context.Context, st *standing, p *backend.Place, margin time.Duration) *Term {
 	e, s, m := st.e, st.s, st.m
-	t := &Term{st: st, e: e, s: s, m: m, token: p.Token, margin: margin, gate: p.Header.Choice.Gate, began: time.Now(), left: make(chan struct{})}
+	t := &Term{st: st, e: e, s: s, m: m, token: p.Token, margin: margin, gate: p.Header.Choice.Gate, began: time.Now(), deadline: clock.NewTimer(), left: make(chan struct{})}
 	t.ctx, t.cancel = context.WithCancelCause(life)
 	e.o.Logger.Info("elected", "token", t.token)
 	e.trace(Event{Kind: Elected, Member: m, Token: t.token})
@@ -145,12 +146,10 @@ func (t *Term) lose(why error) {
 // the end, whatever the cause: nothing else does so before the work has ended.
 func (t *Term) watchDeadline() {
 	defer t.tellEnd()
-	timer := clock.NewTimer() // a time.Timer fires late after a suspension
-	defer timer.Stop()
 	for t.Check() == nil {
 		now := clock.Now()
 		if d := t.Deadline(); !d.IsZero() {
-			timer.Reset(now, time.Until(d))
+			t.deadline.Reset(now, time.Until(d))
 		}
 		select {
 		case <-t.ctx.Done():
@@ -158,7 +157,7 @@ func (t *Term) watchDeadline() {
 		case <-t.s.Done():
 			t.lose(t.s.Err())
 			return
-		case <-timer.C:
+		case <-t.deadline.C:
 		}
 	}
 }
@@ -368,6 +367,7 @@ func (t *Term) Resign(ctx context.Context) error {
 	}
 	t.leaveErr = t.st.leave(ctx, time.Since(t.ended))
 	t.watching.Wait()
+	t.deadline.Stop()
 	bounded, cancel := t.e.resignContext(ctx)
 	defer cancel()
 	t.history.close(bounded, t.s.Err() != nil)

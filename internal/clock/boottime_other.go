@@ -11,6 +11,8 @@ func sinceBoot() time.Duration { return 0 }
 // An alarm would be a timer that counts suspensions. This system has none.
 type alarm struct{}
 
+func virtual() bool { return true } // no alarm is wanted
+
 func newAlarm(func()) *alarm { return nil }
 
 func (*alarm) ringAt(time.Duration) {}

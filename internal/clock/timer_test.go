@@ -66,6 +66,40 @@ func TestTimerInVirtualTime(t *testing.T) {
 	})
 }
 
+// Timers share what they need of the system, and each fires at its own time.
+func TestManyTimers(t *testing.T) {
+	before := runtime.NumGoroutine()
+	timers := make([]*Timer, 100)
+	for i := range timers {
+		timers[i] = NewTimer()
+		defer timers[i].Stop()
+		timers[i].Reset(Now(), time.Hour)
+	}
+	if n := runtime.NumGoroutine() - before; n > 10 { // others may start some
+		t.Errorf("a hundred timers that are set have %d goroutines", n)
+	}
+	began, delay := Now(), func(i int) time.Duration { return time.Duration(1+i*37%100) * time.Millisecond }
+	for i, timer := range timers {
+		timer.Reset(began, delay(i))
+	}
+	timers[50].Reset(began, time.Hour)
+	timers[51].Stop()
+	for i, timer := range timers {
+		if i == 50 || i == 51 {
+			continue
+		}
+		<-timer.C
+		if d := Since(began); d < delay(i) {
+			t.Errorf("a timer of %v has fired after %v", delay(i), d)
+		}
+	}
+	for _, i := range []int{50, 51} {
+		if d := firesIn(timers[i], 20*time.Millisecond); d < 20*time.Millisecond {
+			t.Errorf("timer %d has fired, and should not", i)
+		}
+	}
+}
+
 // A timer that is stopped leaves no goroutine behind.
 func TestStoppedTimer(t *testing.T) {
 	before := runtime.NumGoroutine()
