@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/succession-dev/succession/backend"
@@ -135,7 +136,7 @@ func (b *Backend) open(ctx context.Context) (kit.Session, error) {
 			backend.ErrReset, now, before)
 	}
 	if err == nil {
-		s.Start(s.keep)
+		s.Start(append(slices.Repeat([]func(){s.runCalls}, maxCallers), s.keep)...)
 		return s, nil
 	}
 	s.abandon(err)

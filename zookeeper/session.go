@@ -29,6 +29,7 @@ type session struct {
 	kick chan struct{}  // wakes keep
 
 	turns chan struct{} // has a value for each request on its way, but for heartbeats
+	calls chan func()   // requests for runCalls
 
 	watches watches
 	lookout kit.Lookout[reading]
@@ -52,6 +53,7 @@ func newSession(b *Backend) (*session, error) {
 		kick:    make(chan struct{}, 1),
 		members: make(map[string]*member),
 		turns:   make(chan struct{}, maxTurns),
+		calls:   make(chan func()),
 		warm:    make(map[*member]bool),
 		joins:   make(map[string]*sync.RWMutex),
 	}
