@@ -19,7 +19,8 @@ func (s *session) Leave(ctx context.Context, m backend.Member) error {
 		delete(s.places, m.Position)
 		p.letGo()
 		s.mu.Unlock()
-		os.Remove(p.path) // this may take as long as the disk does; if it fails, a later Join removes it
+		s.b.watches.wake(p.path) // in this process the poller would tell only when nobody has anything to do
+		os.Remove(p.path)        // this may take as long as the disk does; if it fails, a later Join removes it
 		p.finish()
 		return nil
 	}

@@ -40,6 +40,7 @@ type notifier struct {
 	subs   map[string][]*subscription // by path
 	unused []string                   // paths that perhaps nobody watches any more
 	due    bool                       // they are to be removed
+	poked  bool                       // run will be told so
 	blind  int                        // how many subscriptions inotify tells nothing
 	poke   bell                       // unused or blind has changed
 	stop   chan struct{}              // nil unless run runs
@@ -151,15 +152,21 @@ func (n *notifier) unwatch(path string, sub *subscription) {
 		delete(n.subs, path)
 		n.unused = append(n.unused, path)
 		// A FIFO tells nothing but its end, and inotify forgets it then. So a few of them are left, and
-		// a handover does not compete with their removal.
-		if n.due = n.due || !isFIFO(path) || len(n.unused) > maxUnused; n.due {
-			n.poke.ring()
+		// a handover does not compete with their removal. Nor does it with that of others, as they are
+		// removed a moment later.
+		n.due = n.due || !isFIFO(path) || len(n.unused) > maxUnused
+		if n.due && !n.poked {
+			n.poked = true
+			time.AfterFunc(sweep, n.poke.ring)
 		}
 	}
 	if sub.blind {
 		n.blind--
 	}
 }
+
+// sweep is how long after its last use the watch of a path ends.
+const sweep = 20 * time.Millisecond
 
 // removeUnused ends the watches of paths that nobody watches any more. If somebody is just adding
 // one, it does nothing: added then has it called again.
@@ -170,7 +177,7 @@ func (n *notifier) removeUnused() {
 	defer n.adding.Unlock()
 	n.mu.Lock()
 	unused := slices.DeleteFunc(n.unused, func(path string) bool { return n.subs[path] != nil })
-	n.unused, n.due = nil, false
+	n.unused, n.due, n.poked = nil, false, false
 	n.mu.Unlock()
 	for _, path := range unused {
 		if n.watcher != nil {

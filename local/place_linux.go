@@ -7,6 +7,8 @@ import (
 	"os"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/again"
 )
@@ -152,10 +154,24 @@ func awaitEnd(file *os.File) (ended bool, err error) {
 	switch _, err := file.Read(strangers[:]); {
 	case err == io.EOF:
 		return true, nil
-	case err != nil && !errors.Is(err, os.ErrDeadlineExceeded):
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return isEnded(file)
+	default:
 		return false, err
 	}
-	return false, nil
+}
+
+// isEnded is awaitEnd without waiting.
+func isEnded(file *os.File) (ended bool, err error) {
+	raw, err := file.SyscallConn()
+	if err != nil {
+		return false, err
+	}
+	failed := raw.Control(func(fd uintptr) {
+		n, err := unix.Read(int(fd), make([]byte, 64))
+		ended = n == 0 && err == nil
+	})
+	return ended, failed
 }
 
 // learnHead notes it if nobody stands in front of ahead any more. file is the FIFO of that.
