@@ -46,7 +46,8 @@ func TestReport(t *testing.T) {
 				t.Run("none", func(t *testing.T) { t.SkipNow() })
 			}`,
 			closing: "tests: 1 passed, 0 failed, 6 skipped",
-			shows:   []string{"\nskipped: 2 impossible there, 1 not wired, 1 known failures (waived), 2 other\ntests: "},
+			hides:   []string{"L1.a"},
+			shows:   []string{"L1.c", "L1.d", "odd", "\nskipped: 2 impossible there, 1 not wired, 1 known failures (waived), 2 other\ntests: "},
 		},
 		{
 			name:    "does not build",

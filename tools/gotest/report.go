@@ -96,12 +96,13 @@ func (r *report) endTest(e event) {
 		r.show(e)
 	case "skip":
 		r.skipped++
+		output := ""
 		if b := r.output[key(e)]; b != nil {
-			r.skips.add(b.String())
-		} else {
-			r.skips.add("")
+			output = b.String()
 		}
-		fmt.Fprintf(r.out, "skip  %s %s\n%s", e.Package, e.Test, r.excerpt(e)) // with its reason
+		if r.skips.add(output) {
+			fmt.Fprintf(r.out, "skip  %s %s\n%s", e.Package, e.Test, r.excerpt(e)) // with its reason
+		}
 		delete(r.output, key(e))
 	}
 }

@@ -15,8 +15,9 @@ type skips struct {
 // suiteSkip is the beginning of such a message.
 var suiteSkip = regexp.MustCompile(`(?m)^ +\S+\.go:\d+: conformance: (impossible|not wired|waived): `)
 
-// add takes what a test that was skipped has printed.
-func (s *skips) add(output string) {
+// add takes what a test that was skipped has printed. It reports whether that is to be shown:
+// of what is impossible there are thousands, which are the same each time.
+func (s *skips) add(output string) (show bool) {
 	why := ""
 	if m := suiteSkip.FindStringSubmatch(output); m != nil {
 		why = m[1]
@@ -24,6 +25,7 @@ func (s *skips) add(output string) {
 	switch why {
 	case "impossible":
 		s.impossible++
+		return false
 	case "not wired":
 		s.notWired++
 	case "waived":
@@ -31,6 +33,7 @@ func (s *skips) add(output string) {
 	default:
 		s.other++
 	}
+	return true
 }
 
 func (s *skips) merge(o skips) {
