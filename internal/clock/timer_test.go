@@ -1,7 +1,11 @@
 package clock
 
 import (
+	"bytes"
+	"context"
 	"runtime"
+	"runtime/pprof"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -97,6 +101,24 @@ func TestManyTimers(t *testing.T) {
 		if d := firesIn(timers[i], 20*time.Millisecond); d < 20*time.Millisecond {
 			t.Errorf("timer %d has fired, and should not", i)
 		}
+	}
+}
+
+// What all timers share does not count as that of whoever set the first: it has none of the labels
+// that a profile, or the conformance suite, tells goroutines apart by.
+func TestNobodysAlarm(t *testing.T) {
+	timer := NewTimer()
+	defer timer.Stop()
+	pprof.Do(t.Context(), pprof.Labels("set", "the first timer"), func(context.Context) {
+		timer.Reset(Now(), time.Millisecond)
+		<-timer.C
+	})
+	var goroutines bytes.Buffer
+	if err := pprof.Lookup("goroutine").WriteTo(&goroutines, 1); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(goroutines.String(), "the first timer") {
+		t.Errorf("a goroutine has the label of who set the timer:\n%s", &goroutines)
 	}
 }
 
