@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/memory"
@@ -256,4 +258,19 @@ func TestLeavesBeforeWatchesEnd(t *testing.T) {
 			t.Errorf("told %v, want that the term has ended, and then that its member has left", told)
 		}
 	})
+}
+
+// Who closes the backend need not resign as well.
+func TestTermOfAClosedBackendLeavesNothing(t *testing.T) {
+	before := goleak.IgnoreCurrent()
+	b := memory.New(&memory.Options{TTL: time.Minute}).Client("a")
+	term, err := elect.New(b, "reports", nil).Campaign(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	<-term.Context().Done()
+	goleak.VerifyNone(t, before)
 }

@@ -145,7 +145,12 @@ func (t *Term) lose(why error) {
 // watchDeadline ends the term when its deadline comes or the session ends. It also logs
 // the end, whatever the cause: nothing else does so before the work has ended.
 func (t *Term) watchDeadline() {
-	defer t.tellEnd()
+	defer func() {
+		t.tellEnd()
+		if !t.resigned.Load() { // otherwise Resign does it, after the leave
+			t.deadline.Stop()
+		}
+	}()
 	for t.Check() == nil {
 		now := clock.Now()
 		if d := t.Deadline(); !d.IsZero() {

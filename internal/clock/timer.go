@@ -130,7 +130,7 @@ func ringAnew() {
 // Exact reports whether the timer counts suspensions. It is for after the first Reset.
 func (t *Timer) Exact() bool { return t.exact }
 
-// Stop ends the timer, and releases what it holds. It does not block.
+// Stop ends the timer, and releases what it holds. It does not block. Stopping it again does nothing.
 func (t *Timer) Stop() {
 	if t.plain != nil {
 		t.plain.Stop()
