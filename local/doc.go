@@ -105,7 +105,8 @@
 // tests the others.
 //
 // Waiting (L3): WatchPlace opens the FIFO of the one ahead, and sleeps until that is closed or
-// removed. Nothing is asked again from time to time.
+// removed. Nothing is asked again from time to time. If both are of one backend, the leave itself wakes
+// who waits: Go would ask its poller only when no goroutine has anything to do.
 //
 // Leaving (L4): Leave closes the FIFO and then removes it. It takes no lock and writes nothing, so
 // it also works on a full disk. The FIFO's name has the member's position, which no later
