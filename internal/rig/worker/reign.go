@@ -32,9 +32,13 @@ func (r *reign) act() error {
 		return err
 	}
 	first := r.last.At == 0
+	before := r.c.w.clock()
 	if d := r.t.Deadline(); !d.IsZero() && !r.last.late() {
 		left := time.Until(d) // first: a process that is paused now makes the deadline too late, and not too early
-		r.last.Deadline = max(1, r.c.w.clock()+left)
+		// Deadline reads one clock for the present and another for what is left. It is too early by
+		// what passes in between, which is no more than all of this takes.
+		after := r.c.w.clock()
+		r.last.Deadline = max(1, after+left+(after-before))
 	}
 	r.last.Token, r.last.At = r.t.Token(), at
 	r.c.acts.write(r.last) // first: a process that is killed has won no term without an act
