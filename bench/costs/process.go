@@ -36,20 +36,24 @@ func (q *line) weigh(ctx context.Context, p *coordtest.Peer) (weight, error) {
 	return steady(ctx, func() (weight, error) { return q.weighOnce(ctx, p) })
 }
 
-// steady returns what weigh returns as soon as that has stopped to change: nothing tells that all
-// watch who wait.
+// steady returns what weigh returns as soon as that has not changed for a second: nothing tells that
+// all watch who wait, and on a busy machine nothing may happen for a while.
 func steady(ctx context.Context, weigh func() (weight, error)) (w weight, err error) {
-	for last := (weight{}); ; last = w {
+	last := weight{}
+	for same := 0; same < 5; {
 		if w, err = weigh(); err != nil {
 			return w, err
 		}
 		if w.goroutines == last.goroutines && max(w.bytes, last.bytes)-min(w.bytes, last.bytes) < w.bytes/200 {
-			return w, nil
+			same++
+		} else {
+			last, same = w, 0
 		}
 		if err := sleep(ctx, 200*time.Millisecond); err != nil {
 			return w, err
 		}
 	}
+	return w, nil
 }
 
 // weighOnce asks the process. Of one of a peer it takes how much is in memory, by proc(5).

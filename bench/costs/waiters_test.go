@@ -17,7 +17,9 @@ import (
 	_ "github.com/succession-dev/succession/memory"
 )
 
-const waiters = 200
+// Half of them are weighed against all of them: the more there are, the less counts what else the
+// process does.
+const waiters = 400
 
 // A cost is what one more waiter takes of its process.
 type cost struct {
