@@ -62,18 +62,15 @@ func (k kind) lines(n int) int {
 // and in a line of its own behind the leader there. Most of it is its stack, of which Go gives back
 // half where less than a quarter is in use: it is 16 KiB once it has joined, and 8 where what waits has
 // less than 3 on it. With Consul each line in which somebody waits needs a connection besides.
-//
-// Go counts the memory of stacks in pieces of 32 KiB, full or not, so that under load 12 KiB for a
-// waiter become up to 15. Where its stack stayed at 16 KiB it would be 20.
 func TestWaiters(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		coordinator string
 		most        [2]cost // of each kind
 	}{
-		{candidate.Etcd, [2]cost{{18, 1}, {18, 1}}},
+		{candidate.Etcd, [2]cost{{15, 1}, {15, 1}}},
 		{candidate.ZooKeeper, [2]cost{{22, 1}, {32, 1}}},
-		{candidate.Local, [2]cost{{18, 1}, {18, 1}}},
+		{candidate.Local, [2]cost{{15, 1}, {15, 1}}},
 		{candidate.Consul, [2]cost{{20, 1}, {44, 4}}},
 	} {
 		t.Run(c.coordinator, func(t *testing.T) {
