@@ -16,14 +16,15 @@ import (
 )
 
 // A cluster simulates three servers on top of one coordinator in memory, to test the rows of
-// the fault table that need servers. Client n is connected to server n modulo 3. Server 1 leads
-// until it is down.
+// the fault table that need servers. Client n is connected to server n modulo 3, and if it knows all
+// servers it goes to another when that is down. Server 1 leads until it is down.
 type cluster struct {
 	c    *memory.Coordinator
 	over chan struct{} // closed at the end of the test
 
 	mu      sync.Mutex
 	clients []backend.Backend
+	know    map[backend.Backend]bool // all servers
 	down    [3]bool
 	alone   [3]bool // isolated
 	acts    []string
@@ -50,12 +51,14 @@ func (k *cluster) does(act string, change func()) {
 	}
 	for i, b := range k.clients {
 		lonely := quorum < 2 || k.alone[i%3]
-		if lonely || k.down[i%3] {
+		w, flawed := b.(*broken.Backend)
+		stays := !k.know[b] || flawed && w.Faithful()
+		if lonely || stays && k.down[i%3] {
 			of(b).Cut()
 		} else {
 			of(b).Heal()
 		}
-		if w, ok := b.(*broken.Backend); ok {
+		if flawed {
 			w.Isolate(lonely && !k.down[i%3])
 		}
 	}
@@ -122,7 +125,7 @@ func (k *cluster) server(i int) conformance.ServerFaults {
 
 // newCluster returns three servers on a new coordinator. The caller closes over.
 func newCluster() *cluster {
-	return &cluster{over: make(chan struct{}), c: memory.New(&memory.Options{TTL: ttl, Slack: slack})}
+	return &cluster{over: make(chan struct{}), know: make(map[backend.Backend]bool), c: memory.New(&memory.Options{TTL: ttl, Slack: slack})}
 }
 
 // harness returns the harness of the coordinator, with the faults of the servers added.
@@ -157,6 +160,13 @@ func (k *cluster) harness(wrap func(backend.Backend) backend.Backend) conformanc
 		Servers: []conformance.ServerFaults{k.server(0), k.server(1), k.server(2)},
 		Leader:  func(context.Context) (int, error) { return k.leader(), nil },
 		Of:      k.of,
+		Failover: func(ctx context.Context) (backend.Backend, error) {
+			b, err := h.Open(ctx)
+			k.mu.Lock()
+			defer k.mu.Unlock()
+			k.know[b] = true
+			return b, err
+		},
 	}
 	return h
 }
@@ -169,6 +179,7 @@ func TestClusterFaults(t *testing.T) {
 		"leader-paused": {"pause1", "resume1"},
 		"leader-cut":    {"isolate1", "heal1"},
 		"follower-cut":  {"isolate2", "heal2"},
+		"server-silent": {"pause0", "resume0", "pause2", "resume2"},
 		"quorum":        {"pause1", "pause2", "resume2", "resume1", "kill1", "kill2", "start2", "start1"},
 		"compacted":     {"cut", "compact", "heal"},
 		"clock":         {"clock1h0m0s", "restore", "clock-1h0m0s", "restore"},

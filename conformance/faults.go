@@ -109,6 +109,9 @@ type ClusterFaults struct {
 	Leader func(ctx context.Context) (int, error)
 	// Of returns the index of the server that the client talks to.
 	Of func(b backend.Backend) int
+	// Failover opens a client that knows all servers, as in production, and goes to another
+	// when its own does not answer. It is nil if a client can know only one.
+	Failover func(ctx context.Context) (backend.Backend, error)
 }
 
 // ServerFaults is what can be done to one server. All but Isolate must be there.
@@ -122,7 +125,7 @@ type ServerFaults struct {
 	Isolate func() (heal func(), err error)
 }
 
-// A Fault names something that rules need: a field of [Faults], [Isolate], or an ability
+// A Fault names something that rules need: a field of [Faults], [Isolate], [Failover], or an ability
 // of the backend: [Deadlines], [Shares], [Records], [Pins], [Items] or [Places].
 type Fault = engine.Fault
 
@@ -151,6 +154,8 @@ const (
 
 	// Isolate is the field Isolate of each server in [Cluster].
 	Isolate = engine.Isolate
+	// Failover is the field Failover of [Cluster].
+	Failover = engine.Failover
 
 	// Deadlines is the ability to end sessions by time. A coordinator that notices the end of
 	// a client in another way lacks it: the TTL of its sessions is 0.
@@ -175,18 +180,20 @@ const (
 // faultNames are all faults and abilities, in the order of the documentation.
 var faultNames = []Fault{
 	Expire, Cut, Mute, Deafen, Sever, Hide, LoseAnswer, Kill, Process, Restart, Pause, Remove, Drop,
-	Reset, Compact, Rewind, Clock, Cluster, Isolate, Requests, Bytes, Deadlines, Shares, Records, Pins, Items,
+	Reset, Compact, Rewind, Clock, Cluster, Isolate, Failover, Requests, Bytes, Deadlines, Shares, Records, Pins, Items,
 	Places,
 }
 
 // disturbing are the faults that also hit clients of other rules.
-var disturbing = []Fault{Restart, Pause, Reset, Compact, Rewind, Clock, Cluster, Isolate}
+var disturbing = []Fault{Restart, Pause, Reset, Compact, Rewind, Clock, Cluster, Isolate, Failover}
 
 // provides reports whether Faults has what f names.
 func (h *Harness) provides(f Fault) bool {
 	switch {
 	case f == Isolate:
 		return h.Faults.Cluster != nil && h.Faults.Cluster.isolates()
+	case f == Failover:
+		return h.Faults.Cluster != nil && h.Faults.Cluster.Failover != nil
 	case engine.IsAbility(f):
 		return false
 	}

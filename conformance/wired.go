@@ -83,3 +83,6 @@ func (w wired) Leader(ctx context.Context) (server int, _ error) {
 	return w.h.Faults.Cluster.Leader(ctx)
 }
 func (w wired) Of(b backend.Backend) int { return w.h.Faults.Cluster.Of(b) }
+func (w wired) Failover(ctx context.Context) (backend.Backend, error) {
+	return w.h.Faults.Cluster.Failover(ctx)
+}

@@ -30,6 +30,7 @@ func TestConformance(t *testing.T) {
 		h := newClients(t, c, admin).harness()
 		h.Lacks[conformance.Cluster] = "there is one server"
 		h.Lacks[conformance.Isolate] = "there is one server"
+		h.Lacks[conformance.Failover] = "there is one server"
 		h.Complete = true
 		return h
 	}

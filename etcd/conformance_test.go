@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -29,6 +30,7 @@ func TestConformance(t *testing.T) {
 	h.Faults.Pause = func(context.Context) (func(), error) { return pause(t, server.Servers()) }
 	h.Lacks[conformance.Cluster] = "there is one server"
 	h.Lacks[conformance.Isolate] = "there is one server"
+	h.Lacks[conformance.Failover] = "there is one server"
 	h.Complete = true
 	h.Wrap = rig.WhenCalm(func(*testing.T) conformance.Harness { return h })
 	conformance.Run(t, h)
@@ -66,7 +68,7 @@ func TestConformanceThree(t *testing.T) {
 		}
 		return pause(t, cluster.Servers()[1:])
 	}
-	h.Faults.Cluster = rig.Cluster(&cluster.Cluster, func(b backend.Backend) string { return b.(*client).rig.Server() })
+	h.Faults.Cluster = rig.Cluster(&cluster.Cluster, urlOf(cluster.Addrs()...), func(b backend.Backend) string { return b.(*client).rig.Server() })
 	h.Wrap = rig.WhenCalm(func(*testing.T) conformance.Harness { return h })
 	conformance.Run(t, h)
 }
@@ -88,7 +90,7 @@ func harness(t *testing.T, server *coordtest.Etcd, name string) conformance.Harn
 			Rewind:  operator.Backup,
 			Compact: operator.Compact,
 			Reset:   server.Wipe,
-			Process: rig.Process("etcd://" + server.Addrs()[0] + "/" + suite + "?ttl=" + ttl.String()),
+			Process: rig.Process(urlOf(server.Addrs()[0])),
 		},
 		Lacks: map[conformance.Fault]string{
 			conformance.Clock: "etcd measures leases by the monotonic clock (server/lease/lease.go), which setting the time does not move",
@@ -96,6 +98,11 @@ func harness(t *testing.T, server *coordtest.Etcd, name string) conformance.Harn
 	}
 	rig.Clients(&h.Faults, func(b backend.Backend) []rig.Client { return []rig.Client{b.(*client).rig} })
 	return h
+}
+
+// urlOf returns the URL of the suite's clients of these servers.
+func urlOf(addrs ...string) string {
+	return "etcd://" + strings.Join(addrs, ",") + "/" + suite + "?ttl=" + ttl.String()
 }
 
 // openSuite returns a client of the server at addr for the suite, and nil if there is an

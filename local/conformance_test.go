@@ -44,6 +44,7 @@ func TestConformance(t *testing.T) {
 			conformance.Clock:      "the wall clock is read once in the life of a folder, for its first number",
 			conformance.Cluster:    server,
 			conformance.Isolate:    server,
+			conformance.Failover:   server,
 			conformance.Requests:   server,
 			conformance.Bytes:      server,
 			conformance.Deadlines:  "the death of a process is known at once",

@@ -37,6 +37,8 @@ type Flaw struct {
 	breaks func(b *Backend)
 	// outlives says that a session outlives the client that crashes.
 	outlives bool
+	// faithful says that a client goes to no other server.
+	faithful bool
 	// election returns an election that has the flaw.
 	election election.Maker
 }
@@ -85,6 +87,9 @@ func New(b backend.Backend, f Flaw) *Backend {
 
 // Unwrap returns the backend without the flaw.
 func (b *Backend) Unwrap() backend.Backend { return b.Backend }
+
+// Faithful reports whether the client goes to no other server when its own is silent.
+func (b *Backend) Faithful() bool { return b.flaw.faithful }
 
 // Release ends the goroutines that the flaw has leaked, so that a test can end.
 func (b *Backend) Release() { close(b.release) }

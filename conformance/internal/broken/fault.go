@@ -46,6 +46,12 @@ var faultFlaws = []Flaw{
 		session: func(b *Backend, s backend.Session) backend.Session { return ownServerOf(b, s) },
 	},
 	{
+		Name:     "faithful",
+		Breaks:   "G8: a client that knows several servers waits for its own, however long that is silent",
+		Must:     "Fault.server-silent",
+		faithful: true,
+	},
+	{
 		Name:     "agent's session",
 		Breaks:   "G8: the session is that of an agent on the machine, and outlives the process that crashes",
 		Must:     "L3.kill G4.crash Fault.killed-candidate Lock.crash Lock.slots-crash Group.crash Task.standby Task.cold Task.workers",

@@ -33,7 +33,12 @@ func (c *Client) In(election string) *Client { return &Client{c.link, election} 
 var _ backend.Backend = (*Client)(nil)
 
 // Client opens another client. It is closed at the end of the trial.
-func (t *Trial) Client() *Client {
+func (t *Trial) Client() *Client { return t.client(t.Open) }
+
+// FailoverClient is Client for one that knows all servers of the cluster.
+func (t *Trial) FailoverClient() *Client { return t.client(t.Faults.Failover) }
+
+func (t *Trial) client(open func(context.Context) (backend.Backend, error)) *Client {
 	t.mu.Lock()
 	name := string(rune('a' + t.clients%26))
 	if t.clients >= 26 {
@@ -43,7 +48,7 @@ func (t *Trial) Client() *Client {
 	t.mu.Unlock()
 	ctx, cancel := t.Within(t.Recovery())
 	defer cancel()
-	b, err := t.Open(ctx)
+	b, err := open(ctx)
 	if err != nil {
 		t.Fatalf("Open of client %s: %v", name, err)
 	}

@@ -47,6 +47,8 @@ type Faults interface {
 	Servers() int
 	Leader(ctx context.Context) (int, error)
 	Of(b backend.Backend) int
+	// Failover opens a client that knows all servers.
+	Failover(ctx context.Context) (backend.Backend, error)
 }
 
 // A Target is what a fault hits: a client, a member, a line, or the whole coordinator.

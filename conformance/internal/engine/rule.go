@@ -33,6 +33,7 @@ const (
 	Clock      Fault = "Clock"
 	Cluster    Fault = "Cluster"
 	Isolate    Fault = "Isolate"
+	Failover   Fault = "Failover"
 	Requests   Fault = "Requests"
 	Bytes      Fault = "Bytes"
 

@@ -3,6 +3,7 @@ package faults
 import (
 	"slices"
 
+	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance/internal/engine"
 )
 
@@ -28,6 +29,12 @@ var clusterFaults = []row{
 		text: "The server that leads the cluster is cut off from the other servers, not from its clients, for longer than a session. The leading candidate is connected to it, where one of them is."}),
 	lone((*scenario).follower, engine.Isolate, row{id: "follower-cut", title: "the server of the leader is isolated",
 		text: "The server that the leading candidate is connected to, which does not lead the cluster, is cut off from the other servers and not from its clients, for longer than a session."}),
+	{
+		id: "server-silent", title: "a server stands still, and the clients know the others",
+		text: "Three more candidates know all servers, and one of them leads. Each server but the one that leads the cluster is paused for longer than a session, one after the other. " +
+			"The term goes on, and none of the three sessions ends.",
+		needs: []engine.Fault{engine.Cluster, engine.Failover}, vacancy: afterRecovery, happens: outlives,
+	},
 	{
 		id: "quorum", title: "the coordinator loses its quorum",
 		text:  "A majority of the servers, the one that leads included, is paused for longer than a session, and later killed for as long. The leading candidate is connected to a server that is left, where one of them is. Every term from before ends by its deadline. The one that led comes back last, when somebody leads at the others.",
@@ -57,6 +64,40 @@ var clusterFaults = []row{
 			}
 		},
 	},
+}
+
+// outlives pauses one server after the other, and has clients that know all servers live on. There
+// are several of them, as it is not known which server each talks to.
+func outlives(s *scenario) {
+	var know []*engine.Client
+	for range 3 {
+		c := s.FailoverClient()
+		s.enters(c)
+		know = append(know, c)
+	}
+	knows := func(g *engine.Term) bool { return slices.Contains(know, g.Client) }
+	for i := range s.Faults.Servers() {
+		if i == s.clusterLeader() {
+			continue
+		}
+		g := s.until(knows)
+		if g == nil {
+			s.Fatalf("nobody of those that know all servers has led")
+		}
+		sessions := make(map[*engine.Client]backend.Session)
+		for _, c := range know {
+			sessions[c] = c.Live()
+		}
+		resume := s.InjectServer(engine.Pause, i)
+		s.Always(s.lasts(), "the term did not outlive a server that stands still, though its client knows the others", func() bool { return !s.Over(g) })
+		for c, session := range sessions {
+			if err := session.Err(); err != nil {
+				s.Fatalf("%s knows the other servers, and its session has ended: %v", c.Name, err)
+			}
+		}
+		resume()
+		s.everyone("after a server stood still") // those too that know this server alone: it serves again
+	}
 }
 
 // lone fills in a row whose fault hits one server, for longer than a session. If a candidate is

@@ -64,8 +64,10 @@ func (s *scenario) watches() {
 }
 
 // joins opens a client, and waits until it has joined the line.
-func (s *scenario) joins() {
-	c := s.Client()
+func (s *scenario) joins() { s.enters(s.Client()) }
+
+// enters makes a client a candidate, and waits until it has joined the line.
+func (s *scenario) enters(c *engine.Client) {
 	joined := s.Enter(c, engine.Manner{Heeds: len(s.clients)%2 == 1, Margin: s.TTL / 10})
 	s.clients = append(s.clients, c)
 	engine.Await(s.Trial, joined, s.Recovery(), c.Name+" has not joined")

@@ -50,14 +50,18 @@ func Clients(f *conformance.Faults, of func(backend.Backend) []Client) {
 }
 
 // Cluster returns what can be done to the servers of a cluster that was started with
-// the option Links. of returns the address of the server that a client talks to.
-func Cluster(c *coordtest.Cluster, of func(backend.Backend) string) *conformance.ClusterFaults {
+// the option Links. of returns the address of the server that a client talks to. A client with
+// that URL knows all servers; it is empty where none can.
+func Cluster(c *coordtest.Cluster, url string, of func(backend.Backend) string) *conformance.ClusterFaults {
 	f := &conformance.ClusterFaults{
 		Leader: func(ctx context.Context) (int, error) {
 			s, err := c.LeaderAfter(ctx, nil)
 			return slices.Index(c.Servers(), s), err
 		},
 		Of: func(b backend.Backend) int { return slices.Index(c.Addrs(), of(b)) },
+	}
+	if url != "" {
+		f.Failover = func(ctx context.Context) (backend.Backend, error) { return backend.Open(ctx, url) }
 	}
 	for i, s := range c.Servers() {
 		f.Servers = append(f.Servers, conformance.ServerFaults{

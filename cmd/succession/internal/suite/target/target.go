@@ -31,7 +31,7 @@ var network = []conformance.Fault{
 // others are the faults that no target can make.
 var others = []conformance.Fault{
 	conformance.Expire, conformance.LoseAnswer, conformance.Requests, conformance.Restart, conformance.Pause,
-	conformance.Reset, conformance.Compact, conformance.Rewind, conformance.Clock, conformance.Cluster, conformance.Isolate,
+	conformance.Reset, conformance.Compact, conformance.Rewind, conformance.Clock, conformance.Cluster, conformance.Isolate, conformance.Failover,
 }
 
 // Options are what is optional in [Open].
