@@ -159,7 +159,7 @@ func (k *keeper) beat() (sent clock.Instant, err error) {
 		case !s.proof.wanted():
 			return a.sent, s.Alive()
 		case a.term != 0:
-			if err := s.prove(a); err != nil {
+			if err := s.prove(a, k.failed); err != nil {
 				return a.sent, err
 			}
 			return a.sent, s.Alive()
@@ -284,7 +284,8 @@ func (k *keeper) hangUp() {
 // beatLimit is how long a heartbeat waits for its answer before it is sent again to
 // another server. Two attempts must fit between a quarter of the TTL and the deadline,
 // unless [Options] Margin leaves room for one alone. Both must be long enough for a
-// server that is merely slow.
+// server that is merely slow. So once one has failed, everything is asked of two servers at once,
+// the proof too: a third attempt would come too late.
 func (s *session) beatLimit() time.Duration {
 	return min(s.ttl/4, time.Second)
 }

@@ -137,16 +137,16 @@ func (s *session) settle(a ack, term uint64) bool {
 	return true
 }
 
-// prove asks etcd for its term, to prove a.
-func (s *session) prove(a ack) error {
-	term, err := s.term(false)
+// prove asks etcd for its term, to prove a. If it is urgent, it asks two servers at once.
+func (s *session) prove(a ack, urgent bool) error {
+	term, err := s.term(urgent)
 	if err == nil && !s.settle(a, term) {
 		return errUnproven
 	}
 	return err
 }
 
-// term returns the term that etcd is in.
+// term returns the term that etcd is in; urgent is as in [twice].
 func (s *session) term(urgent bool) (uint64, error) {
 	return twice(s.Context(), s.beatLimit(), urgent, s.b.term)
 }
