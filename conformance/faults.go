@@ -152,9 +152,9 @@ const (
 	Requests   = engine.Requests
 	Bytes      = engine.Bytes
 
-	// Isolate is the field Isolate of each server in [Cluster].
+	// Isolate is the field Isolate of each server in [Cluster]. What lacks Cluster lacks this, too.
 	Isolate = engine.Isolate
-	// Failover is the field Failover of [Cluster].
+	// Failover is the field Failover of [Cluster]. What lacks Cluster lacks this, too.
 	Failover = engine.Failover
 
 	// Deadlines is the ability to end sessions by time. A coordinator that notices the end of
@@ -203,8 +203,7 @@ func (h *Harness) provides(f Fault) bool {
 
 // can reports whether a rule can have f, as far as the harness says.
 func (h *Harness) can(f Fault) bool {
-	_, lacking := h.Lacks[f]
-	return !lacking && (engine.IsAbility(f) || h.provides(f))
+	return !h.lacks(f) && (engine.IsAbility(f) || h.provides(f))
 }
 
 func (c *ClusterFaults) isolates() bool {

@@ -160,7 +160,7 @@ func (h *Harness) validateFaults() error {
 	}
 	var open []string
 	for _, f := range faultNames {
-		if _, lacking := h.Lacks[f]; !engine.IsAbility(f) && !lacking && !h.provides(f) {
+		if !engine.IsAbility(f) && !h.lacks(f) && !h.provides(f) {
 			open = append(open, string(f))
 		}
 	}
@@ -168,6 +168,13 @@ func (h *Harness) validateFaults() error {
 		return fmt.Errorf("conformance: Harness.Complete, and nothing is said of %s: provide them in Faults, or say in Lacks why the coordinator cannot have them", strings.Join(open, ", "))
 	}
 	return nil
+}
+
+// lacks reports whether Lacks says that the coordinator cannot have f. What lacks Cluster lacks its
+// fields too.
+func (h *Harness) lacks(f Fault) bool {
+	_, lacking := h.Lacks[f]
+	return lacking || (f == Isolate || f == Failover) && h.lacks(Cluster)
 }
 
 func (h *Harness) selects(r Rule) bool {

@@ -29,8 +29,6 @@ func TestConformance(t *testing.T) {
 	harness := func(t *testing.T) conformance.Harness {
 		h := newClients(t, c, admin).harness()
 		h.Lacks[conformance.Cluster] = "there is one server"
-		h.Lacks[conformance.Isolate] = "there is one server"
-		h.Lacks[conformance.Failover] = "there is one server"
 		h.Complete = true
 		return h
 	}

@@ -29,8 +29,6 @@ func TestConformance(t *testing.T) {
 	h.Faults.Restart = server.Restart
 	h.Faults.Pause = func(context.Context) (func(), error) { return pause(t, server.Servers()) }
 	h.Lacks[conformance.Cluster] = "there is one server"
-	h.Lacks[conformance.Isolate] = "there is one server"
-	h.Lacks[conformance.Failover] = "there is one server"
 	h.Complete = true
 	h.Wrap = rig.WhenCalm(func(*testing.T) conformance.Harness { return h })
 	conformance.Run(t, h)

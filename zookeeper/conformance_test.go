@@ -47,8 +47,6 @@ func TestConformance(t *testing.T) {
 	h.Faults.Restart = z.Restart
 	h.Faults.Rewind = zookeeperrig.Operator{ZooKeeper: z, Root: root}.Backup
 	h.Lacks[conformance.Cluster] = "there is one server"
-	h.Lacks[conformance.Isolate] = "there is one server"
-	h.Lacks[conformance.Failover] = "there is one server"
 	h.Wrap = rig.WhenCalm(func(*testing.T) conformance.Harness { return h })
 	conformance.Run(t, h)
 }

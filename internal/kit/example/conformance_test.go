@@ -76,11 +76,9 @@ func TestConformance(t *testing.T) {
 			Requests: func(b backend.Backend) int64 { return b.(*client).requests.Load() },
 		},
 		Lacks: map[conformance.Fault]string{
-			conformance.Compact:  "the server answers those who watch with what is, and keeps no history",
-			conformance.Clock:    "sessions end by timers",
-			conformance.Cluster:  "there is one server",
-			conformance.Isolate:  "there is one server",
-			conformance.Failover: "there is one server",
+			conformance.Compact: "the server answers those who watch with what is, and keeps no history",
+			conformance.Clock:   "sessions end by timers",
+			conformance.Cluster: "there is one server",
 		},
 		Waive: map[string]string{
 			"G5.elections": "its sessions watch no places (backend.PlaceWatcher), so each waiter looks again once in a session time",
