@@ -47,13 +47,23 @@
 // pause, Lock, Queue, Barrier, Group and Task are the packages with these names, Value is package record,
 // and Fault is all of it under each fault. RULES.md lists all rules and is generated from them.
 //
+// # Busy machines
+//
+// A rule about what must happen soon, or about what something costs, says nothing on a machine that
+// is too busy. So the suite measures, beside each trial of a rule and apart from its outcome, how
+// late its own timers fire, and how long [Harness] Reference takes, a plain request to the
+// coordinator. A trial that was disturbed is run again, whether the rule has passed or failed, up
+// to twice. If none was calm the rule is reported as not judged, with the figures. Nothing is run
+// again because it has failed, and what must never happen, such as two leaders, fails the rule
+// however busy the machine is. A run in which more than one rule in twenty was not judged fails.
+//
 // # What a result is worth
 //
 // A rule that cannot be exercised is never reported as passed. It is impossible if the
 // coordinator cannot have what the rule needs, or if the harness says that the rule is unfit
 // for it. It is not wired if the harness does not provide yet what the rule needs. A rule that
 // is known to fail can be waived by its ID, with a reason; a waiver that is not needed fails
-// the run. Impossible, not wired and waived rules are counted apart.
+// the run. Impossible, not wired, waived and not judged rules are counted apart.
 //
 // A failure shows what went wrong, the rule, and what all clients of the rule did, in one
 // order. Each rule has its own election, its own clients, and a watchdog.

@@ -12,6 +12,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance/internal/election"
 	"github.com/succession-dev/succession/conformance/internal/engine"
+	"github.com/succession-dev/succession/internal/calm"
 )
 
 // A Harness connects the suite to one coordinator. Only Name, Open and TTL are required. If
@@ -39,6 +40,15 @@ type Harness struct {
 	// take. It only decides when a rule fails, and does not slow down rules that pass. 0 is two
 	// seconds.
 	Latency time.Duration
+
+	// Reference makes a small write to the coordinator without the backend under test, as a
+	// join needs one, and returns when it has been answered. The suite calls it several times in
+	// TTL, one call at a time, to learn whether the machine is too busy to judge rules about time or
+	// cost: such a rule is run again, whether it has passed or failed, and in the end it is not
+	// judged. The write must change nothing that rules look at; the deletion of a key that is not
+	// there will often do. If Reference is nil, only timers of this process tell how busy the machine
+	// is. The harness that is given to [Run] or [Check] decides, and not that of Wrap.
+	Reference func(ctx context.Context) error
 
 	// Faults is what can be done to the coordinator and its clients.
 	Faults Faults
@@ -98,6 +108,17 @@ type Harness struct {
 	election election.Maker
 
 	abilities *engine.Abilities // shared by all rules of a run
+	calm      engine.Calm       // shared by all rules of a run; tests of the suite set their own
+}
+
+// watch starts what measures how busy the machine is.
+func (h *Harness) watch() (stop func()) {
+	if h.calm != nil {
+		return func() {}
+	}
+	m := calm.Watch(calm.Limit(min(h.TTL, h.coordinator().Soon())), h.Reference)
+	h.calm = m
+	return m.Close
 }
 
 // validate reports what is wrong with the harness itself.

@@ -19,6 +19,7 @@ const (
 	Waived     Status = "waived"     // it failed, and the harness says why it may
 	Impossible Status = "impossible" // this coordinator cannot have what the rule needs, or the rule is unfit for the harness
 	NotWired   Status = "not wired"  // the harness does not provide what the rule needs, so nothing is known
+	NotJudged  Status = "not judged" // the machine was too busy each time, so nothing is known but that nothing unsafe was seen
 )
 
 // A Result is the outcome of one rule, with all that helps to understand it.
@@ -29,11 +30,14 @@ type Result struct {
 	Status Status        `json:"status"`
 	Took   time.Duration `json:"took"` // in nanoseconds; virtual in a testing/synctest bubble
 
-	// Reason is why the rule was waived, is impossible or is not wired.
+	// Reason is why the rule was waived, not judged, is impossible or is not wired.
 	Reason string `json:"reason,omitempty"`
 	// Missing is what the rule needs but cannot have, if it is impossible or not wired.
 	Missing []Fault  `json:"missing,omitempty"`
 	why     []string // for each of Missing; without them, the reason of Harness.Unfit
+	// Disturbed says what was measured in each trial in which the machine was too busy. The
+	// rule was run again after each, up to twice.
+	Disturbed []string `json:"disturbed,omitempty"`
 	// Symptom says in a sentence what went wrong, if the rule failed or was waived.
 	Symptom string `json:"symptom,omitempty"`
 	// Timeline is what the clients did, in order, if the rule failed or was waived.
@@ -49,10 +53,21 @@ type Result struct {
 // skipped returns the message of a skipped subtest. It begins with "conformance: " and the
 // status.
 func (r Result) skipped() string {
-	if r.Status == Waived {
+	switch r.Status {
+	case Waived:
 		return fmt.Sprintf("conformance: %s: %v", r.Status, r)
+	case NotJudged:
+		return fmt.Sprintf("conformance: %s: %s %s\ncalm: not judged: %s: %s", r.Status, r.ID, r.Title, r.ID, r.Reason)
 	}
 	return fmt.Sprintf("conformance: %s: %s %s (%s)", r.Status, r.ID, r.Title, r.Reason)
+}
+
+// repeated returns what was measured in the trials after which the rule was run again.
+func (r Result) repeated() []string {
+	if r.Status == NotJudged {
+		return r.Disturbed[:len(r.Disturbed)-1]
+	}
+	return r.Disturbed
 }
 
 // String returns the result for people: one line, and after a failure also the symptom, the
@@ -65,7 +80,7 @@ func (r Result) String() string {
 			s += "; history: " + strings.Join(r.Files, ", ")
 		}
 		return s
-	case Impossible, NotWired:
+	case Impossible, NotWired, NotJudged:
 		return fmt.Sprintf("%s %s: %s (%s)", r.ID, r.Title, r.Status, r.Reason)
 	}
 	var b strings.Builder
@@ -109,7 +124,8 @@ func (r *Report) Count(s Status) int {
 }
 
 // Err returns nil if at least one rule has passed, none has failed, and the run was not
-// interrupted. The other rules may be waived, impossible, or not wired.
+// interrupted. The other rules may be waived, impossible, or not wired, and one in twenty not
+// judged.
 func (r *Report) Err() error {
 	if r.Invalid != "" {
 		return errors.New(r.Invalid)
@@ -120,10 +136,23 @@ func (r *Report) Err() error {
 		return fmt.Errorf("conformance: %s does not conform: %s", r.Name, strings.Join(bad, ", "))
 	case r.Interrupted:
 		return fmt.Errorf("conformance: the run on %s was interrupted", r.Name)
+	case r.tooBusy() != nil:
+		return r.tooBusy()
 	case r.Count(Passed) == 0:
 		return fmt.Errorf("conformance: no rule passed on %s", r.Name)
 	}
 	return nil
+}
+
+// tooBusy returns an error if more than one in twenty of the rules that were exercised were not
+// judged.
+func (r *Report) tooBusy() error {
+	n, all := r.Count(NotJudged), r.Count(Passed)+r.Count(Failed)+r.Count(Waived)+r.Count(NotJudged)
+	if 20*n <= all {
+		return nil
+	}
+	return fmt.Errorf("conformance: the machine was too busy to judge %d of %d rules on %s: %s; run them again with less beside them",
+		n, all, r.Name, strings.Join(r.ids(NotJudged), ", "))
 }
 
 // Counts is how many rules have each status.
@@ -133,17 +162,22 @@ type Counts struct {
 	Waived     int `json:"waived"`
 	Impossible int `json:"impossible"`
 	NotWired   int `json:"not_wired"`
+	NotJudged  int `json:"not_judged"`
 }
 
-// String returns the counts in words.
+// String returns the counts in words. Rules that were not judged are named only if there are any.
 func (c Counts) String() string {
-	return fmt.Sprintf("%d passed, %d failed, %d waived, %d impossible, %d not wired",
+	s := fmt.Sprintf("%d passed, %d failed, %d waived, %d impossible, %d not wired",
 		c.Passed, c.Failed, c.Waived, c.Impossible, c.NotWired)
+	if c.NotJudged > 0 {
+		s += fmt.Sprintf(", %d not judged", c.NotJudged)
+	}
+	return s
 }
 
 // Counts returns [Report.Count] for each status.
 func (r *Report) Counts() Counts {
-	return Counts{r.Count(Passed), r.Count(Failed), r.Count(Waived), r.Count(Impossible), r.Count(NotWired)}
+	return Counts{r.Count(Passed), r.Count(Failed), r.Count(Waived), r.Count(Impossible), r.Count(NotWired), r.Count(NotJudged)}
 }
 
 // MarshalJSON implements [json.Marshaler]. It adds the counts to the fields of the report.
@@ -189,6 +223,9 @@ func (r *Report) String() string {
 	count(Waived, "; ", waived)
 	count(Impossible, "; ", distinct(impossible))
 	count(NotWired, ", ", distinct(notWired))
+	if busy := r.ids(NotJudged); busy != nil {
+		count(NotJudged, ", ", busy)
+	}
 	if r.Interrupted {
 		s += ", interrupted"
 	}

@@ -14,8 +14,9 @@ import (
 
 // Run exercises every rule as a subtest of t, named by the rule's ID, and logs a summary
 // when all have run. Rules that disturb only their own clients run in parallel. The subtest
-// of a rule that cannot be exercised, or that fails and is waived, is skipped. Its message
-// begins with "conformance: " and the [Status], and the summary says why.
+// of a rule that cannot be exercised, that fails and is waived, or that was not judged, is
+// skipped. Its message begins with "conformance: " and the [Status], and the summary says why.
+// Run fails if many rules were not judged; see [Report.Err].
 func Run(t *testing.T, h Harness) {
 	t.Helper()
 	if err := h.validate(); err != nil {
@@ -25,8 +26,13 @@ func Run(t *testing.T, h Harness) {
 	report := &Report{Name: h.Name}
 	folder := reportFolder(t, h)
 	start := time.Now()
+	stop := h.watch()
 	t.Cleanup(func() { // a cleanup runs after the parallel subtests
+		stop()
 		report.Took = time.Since(start)
+		if err := report.tooBusy(); err != nil {
+			t.Error(err)
+		}
 		t.Logf("%v", report)
 		var slow []string
 		for _, res := range report.Slowest(5) {
@@ -34,7 +40,7 @@ func Run(t *testing.T, h Harness) {
 		}
 		t.Logf("took %v; slowest: %s", report.Took.Round(time.Millisecond), strings.Join(slow, ", "))
 	})
-	abilities := new(engine.Abilities)
+	abilities, monitor := new(engine.Abilities), h.calm
 	for _, r := range rules {
 		if !h.selects(r) {
 			continue
@@ -48,7 +54,7 @@ func Run(t *testing.T, h Harness) {
 				if h.Report == "" {
 					h.Report, h.reportsFailures = folder, folder == ""
 				}
-				h.abilities = abilities
+				h.abilities, h.calm = abilities, monitor
 				got := exercise(t.Context(), h, r)
 				res = &got
 			}
@@ -63,6 +69,9 @@ func Run(t *testing.T, h Harness) {
 			mu.Lock()
 			report.add(*res)
 			mu.Unlock()
+			for _, figures := range res.repeated() {
+				t.Logf("calm: repeated: %s: %s", res.ID, figures)
+			}
 			switch {
 			case res.Status == Failed:
 				t.Error(res)
@@ -85,6 +94,7 @@ func Check(ctx context.Context, h Harness, emit func(Result)) *Report {
 		return report
 	}
 	h.abilities = new(engine.Abilities)
+	defer h.watch()()
 	var mu sync.Mutex
 	one := func(r Rule) {
 		if ctx.Err() != nil {
@@ -151,8 +161,14 @@ func exercise(ctx context.Context, h Harness, r Rule) (res Result) {
 		return unable(h.missing(r))
 	}
 	res.Took = time.Since(start)
+	for _, reading := range out.Disturbed {
+		res.Disturbed = append(res.Disturbed, reading.String())
+	}
 	defer func() { h.report(&res, out) }()
 	switch {
+	case out.NotJudged:
+		res.Status = NotJudged
+		res.Reason = "the machine was too busy each time: " + strings.Join(res.Disturbed, "; ")
 	case out.Failure == "" && !waived:
 		res.Status = Passed
 	case out.Failure == "":

@@ -33,7 +33,7 @@ func TestConformance(t *testing.T) {
 		return h
 	}
 	h := harness(t)
-	h.Wrap = rig.WhenCalm(harness)
+	h.Wrap = func(t *testing.T, rule func(*testing.T, conformance.Harness)) { rule(t, harness(t)) }
 	conformance.Run(t, h)
 }
 
@@ -59,10 +59,11 @@ func newClients(t *testing.T, c *coordtest.Consul, admin *api.Client) *clients {
 func (c *clients) harness() conformance.Harness {
 	operator := consulrig.Operator{Client: c.admin}
 	h := conformance.Harness{
-		Name:  "consul 1.22",
-		Open:  func(context.Context) (backend.Backend, error) { return c.open() },
-		TTL:   ttl,
-		Slack: ttl + ttl/4, // Consul ends a session after twice its TTL
+		Name:      "consul 1.22",
+		Open:      func(context.Context) (backend.Backend, error) { return c.open() },
+		TTL:       ttl,
+		Reference: rig.Reference(operator),
+		Slack:     ttl + ttl/4, // Consul ends a session after twice its TTL
 		Faults: conformance.Faults{
 			Process: c.process,
 			Restart: func(ctx context.Context) error { return c.consul.Restart(ctx) },

@@ -30,7 +30,6 @@ func TestConformance(t *testing.T) {
 	h.Faults.Pause = func(context.Context) (func(), error) { return pause(t, server.Servers()) }
 	h.Lacks[conformance.Cluster] = "there is one server"
 	h.Complete = true
-	h.Wrap = rig.WhenCalm(func(*testing.T) conformance.Harness { return h })
 	conformance.Run(t, h)
 }
 
@@ -67,7 +66,6 @@ func TestConformanceThree(t *testing.T) {
 		return pause(t, cluster.Servers()[1:])
 	}
 	h.Faults.Cluster = rig.Cluster(&cluster.Cluster, urlOf(cluster.Addrs()...), func(b backend.Backend) string { return b.(*client).rig.Server() })
-	h.Wrap = rig.WhenCalm(func(*testing.T) conformance.Harness { return h })
 	conformance.Run(t, h)
 }
 
@@ -76,8 +74,9 @@ func TestConformanceThree(t *testing.T) {
 func harness(t *testing.T, server *coordtest.Etcd, name string) conformance.Harness {
 	operator := etcdrig.Operator{Etcd: server, Prefix: suite, Client: admin(t, server.Addrs()...)}
 	h := conformance.Harness{
-		Name: name,
-		TTL:  ttl,
+		Name:      name,
+		TTL:       ttl,
+		Reference: rig.Reference(operator),
 		// The server looks for expired leases every 500 ms (server/lease/lessor.go).
 		Slack:   500 * time.Millisecond,
 		Latency: 4 * time.Second,

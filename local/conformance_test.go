@@ -4,6 +4,7 @@ package local_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"testing"
 	"time"
@@ -15,12 +16,13 @@ import (
 )
 
 func TestConformance(t *testing.T) {
-	dir := t.TempDir()
+	dir, beside := t.TempDir(), t.TempDir()
 	const server = "there is no server; the kernel is always there"
 	conformance.Run(t, conformance.Harness{
-		Name: "local",
-		Open: func(context.Context) (backend.Backend, error) { return local.New(dir, nil) },
-		TTL:  time.Second,
+		Name:      "local",
+		Open:      func(context.Context) (backend.Backend, error) { return local.New(dir, nil) },
+		TTL:       time.Second,
+		Reference: func(context.Context) error { return syncs(beside) },
 		Faults: conformance.Faults{
 			Kill:    func(b backend.Backend) { local.Abandon(b.(*local.Backend)) },
 			Remove:  func(_ context.Context, m backend.Member) error { return os.Remove(fifo(dir, m)) },
@@ -48,4 +50,14 @@ func TestConformance(t *testing.T) {
 			conformance.Deadlines:  "the death of a process is known at once",
 		},
 	})
+}
+
+// syncs makes a file in the folder and brings it to the disk, as a join does.
+func syncs(dir string) error {
+	f, err := os.CreateTemp(dir, "")
+	if err != nil {
+		return err
+	}
+	err = f.Sync()
+	return errors.Join(err, f.Close(), os.Remove(f.Name()))
 }

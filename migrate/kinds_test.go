@@ -41,7 +41,8 @@ type coordinator struct {
 	rig.Operator
 	cluster *coordtest.Cluster // nil for one without servers
 	// open opens a backend behind a proxy of its own.
-	open func() (backend.Backend, rig.Client, error)
+	open      func() (backend.Backend, rig.Client, error)
+	reference func(context.Context) error // see [conformance.Harness]; nil for one without servers
 	// compact and setClock are nil where nothing comes of them.
 	compact  func(context.Context) error
 	setClock func(time.Duration) error
@@ -61,8 +62,13 @@ var kinds = map[string]kind{
 				b, err := zookeeper.New([]string{r.Addr()}, &zookeeper.Options{TTL: realTTL, Prefix: "/" + suite, Dialer: r.Dial})
 				return b, r, err
 			}
+			reference, closes, err := zookeeperrig.Reference(z.Addrs())
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(closes)
 			op := zookeeperrig.Operator{ZooKeeper: z, Root: "/" + suite}
-			return coordinator{Operator: op, cluster: &z.Cluster, open: open, setClock: op.SetClock}, z.Addrs()[0]
+			return coordinator{Operator: op, cluster: &z.Cluster, open: open, reference: reference, setClock: op.SetClock}, z.Addrs()[0]
 		},
 		url: "zookeeper://%s/" + suite + "?ttl=" + realTTL.String(), slack: 500 * time.Millisecond,
 	},
@@ -83,7 +89,7 @@ var kinds = map[string]kind{
 				return b, r, err
 			}
 			op := etcdrig.Operator{Etcd: e, Prefix: suite + "/", Client: client}
-			return coordinator{Operator: op, cluster: &e.Cluster, open: open, compact: op.Compact}, e.Addrs()[0]
+			return coordinator{Operator: op, cluster: &e.Cluster, open: open, reference: rig.Reference(op), compact: op.Compact}, e.Addrs()[0]
 		},
 		url: "etcd://%s/" + suite + "/?ttl=" + realTTL.String(), slack: 500 * time.Millisecond,
 	},
@@ -104,7 +110,8 @@ var kinds = map[string]kind{
 				b, err := consul.New(r.Config(), &consul.Options{TTL: realTTL, Prefix: suite})
 				return b, r, err
 			}
-			return coordinator{Operator: consulrig.Operator{Client: client, Prefix: suite}, cluster: &c.Cluster, open: open}, c.Addrs()[0]
+			op := consulrig.Operator{Client: client, Prefix: suite}
+			return coordinator{Operator: op, cluster: &c.Cluster, open: open, reference: rig.Reference(op)}, c.Addrs()[0]
 		},
 		url: "consul://%s/" + suite + "?ttl=" + realTTL.String(), slack: realTTL + realTTL/4,
 	},

@@ -215,7 +215,6 @@ func (p *realPair) run(t *testing.T, rules []conformance.Rule) {
 			h.Only = append(h.Only, r.ID)
 		}
 	}
-	h.Wrap = rig.WhenCalm(func(*testing.T) conformance.Harness { return h })
 	conformance.Run(t, h)
 	if counting == nil {
 		return
@@ -228,7 +227,6 @@ func (p *realPair) run(t *testing.T, rules []conformance.Rule) {
 			h.Unfit["G5.rest"] = "its bound is for the probes of etcd's watches or a slow re-check, and who waits behind a composite has both"
 		}
 		h.Faults.Requests = func(b backend.Backend) int64 { return b.(*proxied).rigs[side].Requests() }
-		h.Wrap = rig.WhenCalm(func(*testing.T) conformance.Harness { return h })
 		conformance.Run(t, h)
 	}
 }
@@ -239,7 +237,10 @@ func (p *realPair) harness() conformance.Harness {
 		TTL:     realTTL,
 		Slack:   p.slack,
 		Latency: 4 * time.Second,
-		Open:    func(context.Context) (backend.Backend, error) { return p.client() },
+		Reference: func(ctx context.Context) error {
+			return p.both(func(_ int, c coordinator) error { return c.reference(ctx) })
+		},
+		Open: func(context.Context) (backend.Backend, error) { return p.client() },
 		Faults: conformance.Faults{
 			Remove: p.remove,
 			Drop:   p.drop,

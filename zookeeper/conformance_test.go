@@ -47,7 +47,6 @@ func TestConformance(t *testing.T) {
 	h.Faults.Restart = z.Restart
 	h.Faults.Rewind = zookeeperrig.Operator{ZooKeeper: z, Root: root}.Backup
 	h.Lacks[conformance.Cluster] = "there is one server"
-	h.Wrap = rig.WhenCalm(func(*testing.T) conformance.Harness { return h })
 	conformance.Run(t, h)
 }
 
@@ -74,7 +73,6 @@ func TestConformanceThree(t *testing.T) {
 	h.Lacks[conformance.Rewind] = "the log index goes on over the restoration of an ensemble: each start of it begins a new epoch, which is the upper half of the index"
 	h.Faults.Cluster = rig.Cluster(&z.Cluster, urlOf(z, h.TTL), func(b backend.Backend) string { return b.(*client).rig.Server() })
 	h.Only = rig.Three()
-	h.Wrap = rig.WhenCalm(func(*testing.T) conformance.Harness { return h })
 	conformance.Run(t, h)
 }
 
@@ -119,6 +117,12 @@ func urlOf(z *coordtest.ZooKeeper, ttl time.Duration) string {
 func harness(t *testing.T, z *coordtest.ZooKeeper, h conformance.Harness) conformance.Harness {
 	addrs := z.Addrs()
 	operator := zookeeperrig.Operator{ZooKeeper: z, Root: root}
+	reference, closes, err := zookeeperrig.Reference(addrs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(closes)
+	h.Reference = reference
 	var opened atomic.Int64
 	h.Open = func(context.Context) (backend.Backend, error) {
 		addr := addrs[int(opened.Add(1))%len(addrs)]

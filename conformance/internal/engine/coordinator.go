@@ -8,6 +8,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance/internal/election"
+	"github.com/succession-dev/succession/internal/calm"
 )
 
 // A Coordinator is what trials know of the coordinator under test. Fields without a comment
@@ -25,6 +26,16 @@ type Coordinator struct {
 	Faults Faults
 	// Abilities are shared by all trials of a run.
 	Abilities *Abilities
+	// Calm measures how busy the machine is. All trials of a run share it.
+	Calm Calm
+}
+
+// Calm measures how busy the machine is. A [calm.Monitor] does.
+type Calm interface {
+	// Since returns what was measured from the instant until now.
+	Since(from time.Time) calm.Reading
+	// Excuse says that a fault of the coordinator begins, which ends when over is called.
+	Excuse() (over func())
 }
 
 // Faults are the faults of a harness, in a form in which one method injects all of them.

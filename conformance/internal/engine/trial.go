@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/succession-dev/succession/internal/calm"
 	"github.com/succession-dev/succession/internal/history"
 )
 
@@ -31,6 +32,7 @@ type Trial struct {
 
 	mu       sync.Mutex
 	outcome  Outcome
+	unsafe   bool // the failure must never happen
 	clients  int
 	cleanups []func()
 	spawned  sync.WaitGroup
@@ -40,6 +42,11 @@ type Trial struct {
 type Outcome struct {
 	// Unable says that the rule was not exercised, because something that it needs is missing.
 	Unable bool
+	// Disturbed has what was measured in each trial in which the machine was too busy.
+	Disturbed []calm.Reading
+	// NotJudged says that the machine was too busy in all trials. Nothing has happened that must never
+	// happen, and nothing is known of what must happen soon or may cost at most so much.
+	NotJudged bool
 	// Failure says what went wrong. It is empty if the rule passed.
 	Failure string
 	// Timeline is what the clients did until the failure. It is empty if the rule passed.
@@ -56,9 +63,30 @@ var errOver = errors.New("the trial of the rule is over")
 // abort is the value with which a goroutine of a trial panics to stop itself.
 type abort struct{}
 
-// Exercise runs the rule. It returns when everything that the rule has begun has ended, or
-// when that takes far too long.
+// Exercise runs the rule, and again if the machine was too busy meanwhile, whether the rule has
+// passed or failed. What must never happen ([Trial.Never]) fails the rule at once. Exercise
+// returns when everything that the rule has begun has ended, or when that takes far too long.
 func Exercise(ctx context.Context, c *Coordinator, r Rule) Outcome {
+	var disturbed []calm.Reading
+	for {
+		calm.Await(ctx)
+		began := time.Now()
+		out, never := exercise(ctx, c, r)
+		reading := c.Calm.Since(began)
+		if reading.Disturbed() && !never && !out.Unable && ctx.Err() == nil {
+			disturbed = append(disturbed, reading)
+			out.NotJudged = len(disturbed) == calm.Tries
+			if !out.NotJudged {
+				continue
+			}
+		}
+		out.Disturbed = disturbed
+		return out
+	}
+}
+
+// exercise runs the rule once. It reports whether something has happened that must never happen.
+func exercise(ctx context.Context, c *Coordinator, r Rule) (out Outcome, never bool) {
 	began := time.Now()
 	t := &Trial{Coordinator: c, rule: r, began: began}
 	t.notes = history.NewRecorder(func() time.Duration { return time.Since(began) }, nil)
@@ -69,7 +97,7 @@ func Exercise(ctx context.Context, c *Coordinator, r Rule) Outcome {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.outcome.History = cmp.Or(t.outcome.History, t.notes.History())
-	return t.outcome
+	return t.outcome, t.unsafe
 }
 
 // name returns a new name of an election, which begins with the harness's prefix.
@@ -118,17 +146,19 @@ func (t *Trial) guarded(f func()) {
 		switch p := recover(); p.(type) {
 		case nil, abort:
 		default:
-			t.errorf("panic: %v\n%s", p, debug.Stack())
+			t.fail(true, "panic: %v\n%s", p, debug.Stack())
 		}
 	}()
 	f()
 }
 
-// errorf fails the rule and ends the trial's context. Only the first failure is kept.
-func (t *Trial) errorf(format string, args ...any) {
+// fail fails the rule and ends the trial's context. Only the first failure is kept, unless a later one
+// must never happen.
+func (t *Trial) fail(never bool, format string, args ...any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.outcome.Failure == "" {
+	if t.outcome.Failure == "" || never && !t.unsafe {
+		t.unsafe = never
 		t.outcome.Failure = fmt.Sprintf(format, args...)
 		// They are taken now, before the end of the trial adds to them.
 		t.outcome.Timeline, t.outcome.History = t.log.lines(t.began), t.notes.History()
@@ -136,10 +166,35 @@ func (t *Trial) errorf(format string, args ...any) {
 	t.cancel(errors.New("the rule has failed"))
 }
 
-// Fatalf fails the rule, and stops the goroutine.
+// errorf fails the rule, unless the machine was too busy.
+func (t *Trial) errorf(format string, args ...any) { t.fail(false, format, args...) }
+
+// Fatalf fails the rule, and stops the goroutine. If the machine was too busy, the failure says nothing,
+// and the rule is run again.
 func (t *Trial) Fatalf(format string, args ...any) {
 	t.errorf(format, args...)
 	panic(abort{})
+}
+
+// Never fails the rule, and stops the goroutine. It is for what must never happen, however busy the
+// machine is: what a session that has ended, or an answer that is late, does not explain.
+func (t *Trial) Never(format string, args ...any) {
+	t.fail(true, format, args...)
+	panic(abort{})
+}
+
+// HasLost fails the rule if what must be lost by now is still held. A busy machine may cancel a context
+// late; Check never says more than is true. The text what says what follows if it is held.
+func (t *Trial) HasLost(held interface {
+	Context() context.Context
+	Check() error
+}, what string) {
+	if held.Check() == nil {
+		t.Never("%s", what)
+	}
+	if held.Context().Err() == nil {
+		t.Fatalf("%s, whose context has not ended", what)
+	}
 }
 
 // Log notes something in the timeline.
@@ -152,7 +207,8 @@ func (t *Trial) History() *history.History { return t.notes.History() }
 func (t *Trial) Elapsed() time.Duration { return t.notes.Now() }
 
 // Judge checks the history of the trial, and fails the rule if anything but a forgiven rule is
-// broken.
+// broken. A vacancy, and a term that ends late, may have been made by a busy machine; the other
+// violations must never happen.
 func (t *Trial) Judge(rules history.Rules, forgiven ...history.Rule) {
 	var broken []history.Violation
 	for _, v := range t.History().Check(rules) {
@@ -169,6 +225,10 @@ func (t *Trial) Judge(rules history.Rules, forgiven ...history.Rule) {
 	more := ""
 	if n := len(broken) - 1; n > 0 {
 		more = fmt.Sprintf(", and %d more", n)
+	}
+	never := func(v history.Violation) bool { return v.Rule != history.Vacancy && v.Rule != history.Late }
+	if i := slices.IndexFunc(broken, never); i >= 0 {
+		t.Never("%s%s", broken[i], more)
 	}
 	t.Fatalf("%s%s", broken[0], more)
 }

@@ -15,7 +15,7 @@ func grows(t *engine.Trial, c *engine.Client, last uint64, d time.Duration) uint
 	t.Want(c.Name+": Campaign", err)
 	defer term.Resign(ctx)
 	if term.Token() <= last {
-		t.Fatalf("%s: the token is %d, and was %d before", c.Name, term.Token(), last)
+		t.Never("%s: the token is %d, and was %d before", c.Name, term.Token(), last)
 	}
 	return term.Token()
 }
@@ -76,7 +76,7 @@ var tokenRules = []engine.Rule{{
 			last = grows(t, b, last, t.Recovery())
 			term := a.Leads()
 			if term.Token() <= last {
-				t.Fatalf("the token is %d, and was %d before", term.Token(), last)
+				t.Never("the token is %d, and was %d before", term.Token(), last)
 			}
 			last = term.Token()
 			t.Drop(t.Name)
@@ -131,7 +131,7 @@ var tokenRules = []engine.Rule{{
 			}
 			m, err := s.Join(ctx, t.Name, "x")
 			if err == nil && m.Position <= last.Position {
-				t.Fatalf("after the coordinator was rebuilt, %s joined; before, %s had", engine.Show(m), engine.Show(last))
+				t.Never("after the coordinator was rebuilt, %s joined; before, %s had", engine.Show(m), engine.Show(last))
 			}
 			return engine.Is(err, backend.ErrReset)
 		})
@@ -153,7 +153,7 @@ var tokenRules = []engine.Rule{{
 		term.Resign(t.Ctx)
 		second := next.Wins(t.Soon())
 		if second.Token() <= floor {
-			t.Fatalf("the token is %d after the fence was raised to %d", second.Token(), floor)
+			t.Never("the token is %d after the fence was raised to %d", second.Token(), floor)
 		}
 		second.Resign(t.Ctx)
 		grows(t, c, second.Token(), t.Soon())

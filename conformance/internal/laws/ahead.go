@@ -18,7 +18,7 @@ var aheadRules = []engine.Rule{{
 			line = append(line, cs[i%3].Join(fmt.Sprint(i)))
 		}
 		if token, fence := cs[0].First(line[0], engine.Now), cs[0].Line().Header.Fence; token != fence+line[0].Position {
-			t.Fatalf("the token of %s is %d; want fence %d + position %d", engine.Show(line[0]), token, fence, line[0].Position)
+			t.Never("the token of %s is %d; want fence %d + position %d", engine.Show(line[0]), token, fence, line[0].Position)
 		}
 		for i := 1; i < len(line); i++ {
 			cs[i%3].Behind(line[i], line[i-1])
@@ -108,7 +108,7 @@ var aheadRules = []engine.Rule{{
 						}
 						front := backend.Member{Line: p.Ahead.Line, Key: p.Ahead.Key, Position: p.Ahead.Position}
 						if departed[front] {
-							t.Fatalf("%s: Ahead names %s, which had gone", c.Name, engine.Show(front))
+							t.Never("%s: Ahead names %s, which had gone", c.Name, engine.Show(front))
 						}
 						c.Gone(p.Ahead).Returns(t.Crash())
 						departed[front] = true
@@ -152,7 +152,7 @@ var aheadRules = []engine.Rule{{
 			now := watcher.Members()
 			for _, m := range now {
 				if m.Position <= newest && !slices.Contains(last, m) {
-					t.Fatalf("%s came back: the line was %s, with position %d seen, and then %s", engine.Show(m), engine.ShowLine(last), newest, engine.ShowLine(now))
+					t.Never("%s came back: the line was %s, with position %d seen, and then %s", engine.Show(m), engine.ShowLine(last), newest, engine.ShowLine(now))
 				}
 			}
 			for _, m := range now {

@@ -22,9 +22,9 @@ var joinRules = []engine.Rule{{
 			m := c.Join(fmt.Sprintf("value-%d", i))
 			switch {
 			case m.Line != t.Name || m.Key == "" || m.Value != fmt.Sprintf("value-%d", i) || m.Pinned:
-				t.Fatalf("Join returned %+v", m)
+				t.Never("Join returned %+v", m)
 			case i > 0 && m.Position <= want[i-1].Position:
-				t.Fatalf("%s joined after %s and has no larger position", engine.Show(m), engine.Show(want[i-1]))
+				t.Never("%s joined after %s and has no larger position", engine.Show(m), engine.Show(want[i-1]))
 			}
 			want = append(want, m)
 			c.Shows(engine.Now, want...)
@@ -45,7 +45,7 @@ var joinRules = []engine.Rule{{
 				for i := range 5 {
 					m := c.Join(fmt.Sprint(c.Name, i))
 					if m.Position <= last.Position {
-						t.Fatalf("%s joined after %s and has no larger position", engine.Show(m), engine.Show(last))
+						t.Never("%s joined after %s and has no larger position", engine.Show(m), engine.Show(last))
 					}
 					last = m
 					mu.Lock()
@@ -62,7 +62,7 @@ var joinRules = []engine.Rule{{
 		keys := make(map[string]bool)
 		for i, m := range all {
 			if keys[m.Key] || i > 0 && all[i-1].Position == m.Position {
-				t.Fatalf("two members share the key or the position of %s", engine.Show(m))
+				t.Never("two members share the key or the position of %s", engine.Show(m))
 			}
 			keys[m.Key] = true
 		}
@@ -75,7 +75,7 @@ var joinRules = []engine.Rule{{
 		a := t.Client()
 		first, second := a.Join("same"), a.Join("same")
 		if engine.Same(first, second) {
-			t.Fatalf("the second Join returned the first member, %s", engine.Show(first))
+			t.Never("the second Join returned the first member, %s", engine.Show(first))
 		}
 		a.First(first, engine.Now)
 		a.Behind(second, first)
@@ -109,7 +109,7 @@ var joinRules = []engine.Rule{{
 			if err == nil {
 				m := joined.(backend.Member)
 				if slices.ContainsFunc(want, func(o backend.Member) bool { return engine.Same(o, m) }) {
-					t.Fatalf("Join with a lost answer returned %s, which an earlier Join had returned", engine.Show(m))
+					t.Never("Join with a lost answer returned %s, which an earlier Join had returned", engine.Show(m))
 				}
 				want = append(want, m)
 			}

@@ -44,7 +44,7 @@ var recordRules = []engine.Rule{{
 		for i := range 20 {
 			v := a.Put(t.Name+"-r", "same", nil)
 			if v <= 0 || seen[v] {
-				t.Fatalf("version %d is not positive, or was there before", v)
+				t.Never("version %d is not positive, or was there before", v)
 			}
 			seen[v] = true
 			a.Has(t.Name+"-r", "same", v)
@@ -102,14 +102,14 @@ var recordRules = []engine.Rule{{
 				}
 			}
 			if len(won) != 1 {
-				t.Fatalf("in round %d, %d of five writers on one version won", round, len(won))
+				t.Never("in round %d, %d of five writers on one version won", round, len(won))
 			}
 			at = versions[won[0]]
 			winner := cs[won[0]].Name
 			// This Get may be stale, so it checks only the value. The next round checks the version,
 			// by its condition.
 			if r := cs[0].Get(name); r.Version == at && string(r.Value) != winner {
-				t.Fatalf("the record at version %d is %q; %s wrote it", at, r.Value, winner)
+				t.Never("the record at version %d is %q; %s wrote it", at, r.Value, winner)
 			}
 		}
 	},
@@ -147,7 +147,7 @@ var recordRules = []engine.Rule{{
 		}
 		v := cs[0].Put(t.Name+"-after", "", nil) // makes the session fresh
 		if got := string(cs[0].Get(name).Value); got != "40" {
-			t.Fatalf("the counter is %s after forty additions (version %d)", got, v)
+			t.Never("the counter is %s after forty additions (version %d)", got, v)
 		}
 	},
 }, {
@@ -204,7 +204,7 @@ var recordRules = []engine.Rule{{
 			}
 			watching.Returns(t.Soon())
 			if last.Version != want || string(last.Value) != value || last.Name != name {
-				t.Fatalf("after a %s to version %d, Watch returned %q at version %d", change, want, last.Value, last.Version)
+				t.Never("after a %s to version %d, Watch returned %q at version %d", change, want, last.Value, last.Version)
 			}
 		}
 		a.Put(name, "missed", nil)
@@ -232,11 +232,11 @@ var recordRules = []engine.Rule{{
 				n := -1
 				if r.Version != backend.Absent {
 					if n, err = strconv.Atoi(string(r.Value)); err != nil {
-						t.Fatalf("Watch returned the value %q", r.Value)
+						t.Never("Watch returned the value %q", r.Value)
 					}
 				}
 				if n < last || n == last && r.Version != at && at != 0 {
-					t.Fatalf("Watch returned value %d after %d", n, last)
+					t.Never("Watch returned value %d after %d", n, last)
 				}
 				if last < 30 && n >= 30 {
 					engine.Await(t, written, t.Limit(), "the writes have not come to their end")
@@ -272,7 +272,7 @@ var recordRules = []engine.Rule{{
 			v, err := a.Loses(engine.Put(name, value, &backend.If{Version: at}), nil, backend.ErrUnavailable)
 			r := a.Get(name)
 			if string(r.Value) != value || err == nil && r.Version != v {
-				t.Fatalf("after Put of %q with a lost answer, Get shows %q at version %d (Put returned %d, %v)", value, r.Value, r.Version, v, err)
+				t.Never("after Put of %q with a lost answer, Get shows %q at version %d (Put returned %d, %v)", value, r.Value, r.Version, v, err)
 			}
 			at = r.Version
 		}

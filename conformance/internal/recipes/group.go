@@ -73,10 +73,10 @@ func follows(t *engine.Trial, c *engine.Client) *following {
 			last, now := uint64(0), make(map[uint64]bool)
 			for _, m := range members {
 				if m.Token <= newest && !before[m.Token] {
-					t.Fatalf("%s: Follow shows %s with token %d, who had gone", c.Name, m.ID, m.Token)
+					t.Never("%s: Follow shows %s with token %d, who had gone", c.Name, m.ID, m.Token)
 				}
 				if m.Token <= last {
-					t.Fatalf("%s: Follow shows %s, which is not the order of joining", c.Name, showMembers(members))
+					t.Never("%s: Follow shows %s, which is not the order of joining", c.Name, showMembers(members))
 				}
 				last, now[m.Token] = m.Token, true
 			}

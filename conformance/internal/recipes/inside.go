@@ -2,6 +2,7 @@ package recipes
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/succession-dev/succession/barrier"
 	"github.com/succession-dev/succession/conformance/internal/engine"
@@ -82,9 +83,7 @@ var insideRules = []engine.Rule{{
 		heal := cs[1].Inject(engine.Cut)
 		one, two := all[0].leaves(t), all[2].leaves(t)
 		one.Returns(t.Crash() + t.Recheck() + t.Soon())
-		if old := all[1].in; old.Context().Err() == nil || old.Check() == nil {
-			t.Fatalf("the others have left, and %s, who is cut off, is inside by the %s", cs[1].Name, old)
-		}
+		t.HasLost(all[1].in, fmt.Sprintf("the others have left, and %s, who is cut off, is inside by the %s", cs[1].Name, all[1].in))
 		two.Returns(t.Crash() + t.Recheck() + t.Soon())
 		heal()
 		all[1].leaves(t).Returns(t.Recovery())

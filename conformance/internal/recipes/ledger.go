@@ -44,9 +44,9 @@ func (l *ledger) enter(who string, item *queue.Item) (before *queue.Item) {
 	before = l.newest[item.ID]
 	switch {
 	case l.confirmed[item.ID]:
-		l.t.Fatalf("%s has %q by the %s; it was confirmed before", who, item.Value, item)
+		l.t.Never("%s has %q by the %s; it was confirmed before", who, item.Value, item)
 	case before != nil && before.Token() >= item.Token():
-		l.t.Fatalf("%s has %q by the %s, after one who had it by the %s", who, item.Value, item, before)
+		l.t.Never("%s has %q by the %s, after one who had it by the %s", who, item.Value, item, before)
 	}
 	l.newest[item.ID] = item
 	l.taken = append(l.taken, item)
@@ -62,7 +62,7 @@ func (l *ledger) confirms(who string, item *queue.Item) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.confirmed[item.ID] {
-		l.t.Fatalf("%s has confirmed %q, which was confirmed before", who, item.Value)
+		l.t.Never("%s has confirmed %q, which was confirmed before", who, item.Value)
 	}
 	l.confirmed[item.ID] = true
 	return nil

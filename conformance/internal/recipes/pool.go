@@ -99,7 +99,7 @@ func (f *factory) begins(who string, run *task.Task) {
 	defer f.mu.Unlock()
 	f.t.Log(who, "runs task %s for the time %d", run.Value, run.Run)
 	if last := f.runs[run.Value]; last != nil && !f.ended[last] && last.Check() == nil && run.Check() == nil {
-		f.t.Fatalf("%s and %s run task %s", f.by[run.Value], who, run.Value)
+		f.t.Never("%s and %s run task %s", f.by[run.Value], who, run.Value)
 	}
 	f.runs[run.Value], f.by[run.Value] = run, who
 }
@@ -199,7 +199,7 @@ var poolRules = []engine.Rule{{
 		t.Remove(old.Member())
 		next := engine.Await(t, begun, t.Crash()+t.Recheck(), "the task has not begun again")
 		if next.Run <= old.Run {
-			t.Fatalf("run %d comes after run %d", next.Run, old.Run)
+			t.Never("run %d comes after run %d", next.Run, old.Run)
 		}
 		_, err = old.Put(t.Ctx, t.Name+"-results/"+strconv.FormatUint(id, 10), []byte(`{"value":"of the first"}`), backend.Absent)
 		t.Want("Put of the replaced", err, backend.ErrNotMember)

@@ -57,7 +57,7 @@ var queueRules = []engine.Rule{{
 		for _, item := range l.taken {
 			of := item.Value[:1]
 			if item.Position <= last || item.Value <= lastOf[of] {
-				t.Fatalf("%q at position %d was taken after %d, and after %q", item.Value, item.Position, last, lastOf[of])
+				t.Never("%q at position %d was taken after %d, and after %q", item.Value, item.Position, last, lastOf[of])
 			}
 			last, lastOf[of] = item.Position, item.Value
 		}
@@ -77,7 +77,7 @@ var queueRules = []engine.Rule{{
 		ws[0].Inject(engine.Kill)
 		again := ws[2].takes().gets(t.Crash()+t.Soon(), "one")
 		if again.ID != one.ID {
-			t.Fatalf("the item %s is now the item %s", one.ID, again.ID)
+			t.Never("the item %s is now the item %s", one.ID, again.ID)
 		}
 		ws[1].Inject(engine.Kill)
 		t.Pass(t.Crash(), "in which the claim of the second goes")
@@ -214,7 +214,7 @@ var queueRules = []engine.Rule{{
 		n, err := ws[0].q.Len(t.Ctx)
 		t.Want("Len", err)
 		if succeeded != limit || n != limit {
-			t.Fatalf("%d of %d Puts have succeeded, and %d items stand; the limit is %d", succeeded, len(calls), n, limit)
+			t.Never("%d of %d Puts have succeeded, and %d items stand; the limit is %d", succeeded, len(calls), n, limit)
 		}
 		taken := ws[0].takes()
 		taken.Returns(t.Soon())
@@ -287,7 +287,7 @@ var queueRules = []engine.Rule{{
 		for id, item := range l.newest {
 			met[item.Value] = true
 			if !l.confirmed[id] && !unknown[id] {
-				t.Fatalf("%q is gone, and nobody has confirmed it", item.Value)
+				t.Never("%q is gone, and nobody has confirmed it", item.Value)
 			}
 		}
 		if len(met) != 2*each {

@@ -66,11 +66,11 @@ func (p *plant) begins(who string, r *task.Run) {
 	switch {
 	case last == nil:
 	case !p.ended[last] && last.Context().Err() == nil && last.Check() == nil && r.Check() == nil:
-		p.t.Fatalf("%s and %s run %s", p.by[r.Task], who, r.Task)
+		p.t.Never("%s and %s run %s", p.by[r.Task], who, r.Task)
 	case r.Token() <= last.Token():
-		p.t.Fatalf("%s runs %s with token %d, after one with %d", who, r.Task, r.Token(), last.Token())
+		p.t.Never("%s runs %s with token %d, after one with %d", who, r.Task, r.Token(), last.Token())
 	case r.Position() < p.done[r.Task]:
-		p.t.Fatalf("%s runs %s from %d, and %d was recorded", who, r.Task, r.Position(), p.done[r.Task])
+		p.t.Never("%s runs %s from %d, and %d was recorded", who, r.Task, r.Position(), p.done[r.Task])
 	}
 	p.runs[r.Task], p.by[r.Task] = r, who
 }
@@ -292,7 +292,7 @@ var taskRules = []engine.Rule{{
 		p.goesOn("y", t.Crash()+t.Recheck())
 		for name, st := range p.status() {
 			if st.Position >= 1_000_000 {
-				t.Fatalf("the position of %s is %d, which was committed under a session that had ended", name, st.Position)
+				t.Never("the position of %s is %d, which was committed under a session that had ended", name, st.Position)
 			}
 		}
 	},
@@ -321,7 +321,7 @@ var taskRules = []engine.Rule{{
 		loses("Stop", func() error { return p.console.Stop(t.Ctx, "x") })
 		t.Eventually(t.Crash(), "who ran a task that was stopped leaves the line", func() bool { return !c.In(t.Name + "-run-x").Stands(r.Member()) })
 		if done, at := p.recorded("x"), p.status()["x"].Position; at != done && at != done+1 {
-			t.Fatalf("the position is %d, and the last for which Commit has succeeded %d", at, done)
+			t.Never("the position is %d, and the last for which Commit has succeeded %d", at, done)
 		}
 	},
 }}

@@ -21,7 +21,6 @@ import (
 	"github.com/succession-dev/succession/conformance/proxy"
 	"github.com/succession-dev/succession/internal/kit"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
-	"github.com/succession-dev/succession/internal/rig/coordtest/rig"
 )
 
 const ttl = 2 * time.Second
@@ -86,7 +85,6 @@ func TestConformance(t *testing.T) {
 		Complete: true,
 	}
 	h.Faults.Network(func(b backend.Backend) []*proxy.Proxy { return []*proxy.Proxy{b.(*client).proxy} })
-	h.Wrap = rig.WhenCalm(func(*testing.T) conformance.Harness { return h })
 	conformance.Run(t, h)
 }
 

@@ -94,6 +94,28 @@ func Operate(addrs []string, do func(*zk.Conn) error) error {
 	return do(c)
 }
 
+// Reference returns a [conformance.Harness] Reference, which deletes a znode that is not there on a
+// connection of its own, and what closes that.
+func Reference(addrs []string) (request func(context.Context) error, closes func(), err error) {
+	c, _, err := zk.Connect(addrs, 10*time.Second, zk.WithLogger(quiet{}))
+	if err != nil {
+		return nil, nil, err
+	}
+	return func(ctx context.Context) error {
+		done := make(chan error, 1)
+		go func() { done <- c.Delete("/reference", -1) }() // it ends when c is closed
+		select {
+		case err := <-done:
+			if err == zk.ErrNoNode {
+				return nil
+			}
+			return err
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}, c.Close, nil
+}
+
 type quiet struct{}
 
 func (quiet) Printf(string, ...any) {}

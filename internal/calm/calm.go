@@ -1,0 +1,228 @@
+// Package calm measures how busy the machine was while something was tested.
+//
+// A test of what must happen soon, or of what something costs, says nothing on a machine that is too
+// busy: timers fire late, the server answers late, sessions end that nobody has neglected. So a
+// [Monitor] measures two things beside the test, and apart from its outcome: how late timers of this
+// process fire, and how long a plain request to the server takes. The [Reading] of the time that a
+// test took says whether the machine was calm. A test that was disturbed is run again, whether it has
+// passed or failed. A test that has failed while the machine was calm has failed.
+//
+// What must never happen is never excused: see [TB].
+package calm
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Tries is how often a test is run at most.
+const Tries = 3
+
+const (
+	tick     = 5 * time.Millisecond  // of the timer whose lateness is measured
+	bearable = 25 * time.Millisecond // how late a timer may be when a test begins
+	patience = 20 * time.Second      // how long a test waits for that
+)
+
+// A Monitor measures until it is closed. Its methods are safe for concurrent use. A nil *Monitor
+// measures nothing, and finds every time calm.
+type Monitor struct {
+	limit   time.Duration
+	request func(context.Context) error
+
+	stop    context.CancelFunc
+	running sync.WaitGroup
+
+	mu      sync.Mutex
+	late    []sample
+	answers []sample
+	began   time.Time // of the request that is under way, or zero
+	excused int       // faults of the server that are under way
+	doubted bool      // the server had a fault, and has not answered since
+}
+
+// A sample is something that took too long: at took over from at on.
+type sample struct {
+	at   time.Time
+	took time.Duration
+}
+
+// A Reading is what a Monitor has measured in some time.
+type Reading struct {
+	Late   time.Duration // by how much a timer was late at worst
+	Answer time.Duration // how long a request took at worst; 0 if none took long
+	Limit  time.Duration // for both
+}
+
+// Disturbed reports whether the machine was too busy to judge anything by time.
+func (r Reading) Disturbed() bool { return r.Late > r.Limit || r.Answer > r.Limit }
+
+// String returns the figures.
+func (r Reading) String() string {
+	s := fmt.Sprintf("timers up to %v late", r.Late.Round(time.Millisecond))
+	if r.Answer > 0 {
+		s += fmt.Sprintf(", a plain request answered after up to %v", r.Answer.Round(time.Millisecond))
+	}
+	return fmt.Sprintf("%s; calm is at most %v", s, r.Limit.Round(time.Millisecond))
+}
+
+// Limit returns the limit for a test whose shortest bound is d. A test sends several requests
+// within its shortest bound, and a session must survive the loss of one.
+func Limit(d time.Duration) time.Duration { return d / 8 }
+
+// Watch starts a Monitor. A timer, or an answer, that is late by more than limit disturbs. The func
+// request makes a small write to the server, without the code under test, and returns when it has
+// been answered; it is called again and again, one call at a time. Nil measures timers alone. In a
+// testing/synctest bubble nothing is late, and Watch returns nil.
+func Watch(limit time.Duration, request func(context.Context) error) *Monitor {
+	if Virtual() {
+		return nil
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	m := &Monitor{limit: limit, request: request, stop: cancel}
+	m.running.Go(func() { m.timers(ctx) })
+	if request != nil {
+		m.running.Go(func() { m.requests(ctx) })
+	}
+	return m
+}
+
+// Close stops the Monitor, and waits for the request that is under way.
+func (m *Monitor) Close() {
+	if m != nil {
+		m.stop()
+		m.running.Wait()
+	}
+}
+
+// Virtual reports whether the caller is in a testing/synctest bubble, whose clock begins with the
+// year 2000.
+func Virtual() bool { return time.Now().Year() < 2020 }
+
+// note keeps what took long, and forgets the rest.
+func (m *Monitor) note(to *[]sample, at time.Time, took time.Duration) {
+	if m.long(took) {
+		*to = append(*to, sample{at, took})
+	}
+}
+
+func (m *Monitor) long(d time.Duration) bool { return d > m.limit/8 }
+
+func (m *Monitor) timers(ctx context.Context) {
+	for ctx.Err() == nil {
+		at := time.Now()
+		time.Sleep(tick)
+		took := time.Since(at) - tick
+		m.mu.Lock()
+		m.note(&m.late, at, took)
+		m.mu.Unlock()
+	}
+}
+
+func (m *Monitor) requests(ctx context.Context) {
+	pause := time.NewTimer(0)
+	defer pause.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-pause.C:
+		}
+		at := time.Now()
+		m.mu.Lock()
+		m.began = at
+		counts := m.excused == 0
+		m.mu.Unlock()
+		err := m.request(ctx)
+		m.mu.Lock()
+		m.began = time.Time{}
+		counts = counts && m.excused == 0
+		if counts && !m.doubted && ctx.Err() == nil {
+			m.note(&m.answers, at, time.Since(at))
+		}
+		if counts && err == nil {
+			m.doubted = false
+		}
+		m.mu.Unlock()
+		pause.Reset(m.limit / 5)
+	}
+}
+
+// Excuse says that the server is about to have a fault that a test has made: until over is called,
+// and then until the server has answered again, requests may take as long as they like.
+func (m *Monitor) Excuse() (over func()) {
+	if m == nil || m.request == nil {
+		return func() {}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.excused++
+	m.doubted = true
+	return sync.OnceFunc(func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.excused--
+	})
+}
+
+// Since returns what was measured from the instant until now. In a testing/synctest bubble everything is
+// in time.
+func (m *Monitor) Since(from time.Time) Reading {
+	if m == nil || Virtual() {
+		return Reading{}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := Reading{Limit: m.limit, Late: worst(m.late, from), Answer: worst(m.answers, from)}
+	if waits := time.Since(m.began); !m.began.IsZero() && m.long(waits) && m.excused == 0 && !m.doubted {
+		r.Answer = max(r.Answer, waits)
+	}
+	return r
+}
+
+// worst returns the longest sample that was not over at from.
+func worst(samples []sample, from time.Time) (d time.Duration) {
+	for i := len(samples) - 1; i >= 0; i-- {
+		if s := samples[i]; s.at.Add(s.took).After(from) {
+			d = max(d, s.took)
+		}
+	}
+	return d
+}
+
+// beginning has room for one: tests that would begin together begin one after the other.
+var beginning = make(chan struct{}, 1)
+
+// Await blocks until timers of this process fire in time, ctx ends, or its patience does. So
+// where many tests could run at once, as many do as the machine can bear.
+func Await(ctx context.Context) {
+	if Virtual() {
+		return
+	}
+	select {
+	case beginning <- struct{}{}:
+		defer func() { <-beginning }()
+	case <-ctx.Done():
+		return
+	}
+	await(ctx, lateness)
+}
+
+// await blocks until late is bearable, ctx ends, or its patience does.
+func await(ctx context.Context, late func() time.Duration) {
+	for began := time.Now(); late() > bearable && ctx.Err() == nil && time.Since(began) < patience; {
+	}
+}
+
+// lateness returns by how much a timer was late in the last 50 ms, at worst.
+func lateness() (worst time.Duration) {
+	const tick = 2 * time.Millisecond
+	for began := time.Now(); time.Since(began) < 50*time.Millisecond; {
+		asked := time.Now()
+		time.Sleep(tick)
+		worst = max(worst, time.Since(asked)-tick)
+	}
+	return worst
+}

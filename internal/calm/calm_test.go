@@ -1,0 +1,156 @@
+package calm
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestAwait(t *testing.T) {
+	tests := []struct {
+		name string
+		busy time.Duration // how long the machine is
+		want time.Duration // when the rule begins
+	}{
+		{"idle", 0, time.Second},
+		{"busy at first", 3 * time.Second, 4 * time.Second},
+		{"busy for good", time.Hour, patience},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				await(t.Context(), func() time.Duration {
+					time.Sleep(time.Second)
+					if time.Since(began) <= tt.busy {
+						return 2 * bearable
+					}
+					return bearable / 2
+				})
+				if took := time.Since(began); took != tt.want {
+					t.Errorf("began after %v, want %v", took, tt.want)
+				}
+			})
+		})
+	}
+}
+
+func TestAwaitEndsWithTheContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+		defer cancel()
+		began := time.Now()
+		await(ctx, func() time.Duration { time.Sleep(time.Second); return time.Hour })
+		if took := time.Since(began); took != 2*time.Second {
+			t.Errorf("returned after %v, want 2s", took)
+		}
+	})
+}
+
+// A request that takes long disturbs while it is under way and from then on, and not what begins later.
+func TestSlowRequest(t *testing.T) {
+	begun, answer := make(chan struct{}), make(chan error)
+	m := Watch(20*time.Millisecond, func(context.Context) error {
+		begun <- struct{}{}
+		return <-answer
+	})
+	began := time.Now()
+	<-begun
+	time.Sleep(50 * time.Millisecond)
+	if r := m.Since(began); !r.Disturbed() || r.Answer < 50*time.Millisecond {
+		t.Errorf("a request has not been answered for 50 ms, and the reading is %v", r)
+	}
+	answer <- nil
+	<-begun
+	if r := m.Since(began); r.Answer < 50*time.Millisecond {
+		t.Errorf("a request took 50 ms, and the reading is %v", r)
+	}
+	if r := m.Since(time.Now()); r.Answer >= 50*time.Millisecond {
+		t.Errorf("a request took 50 ms before this reading, which is %v", r)
+	}
+	go func() { answer <- nil }()
+	closes(m, begun, answer)
+}
+
+// closes closes the monitor, whose requests are answered meanwhile.
+func closes(m *Monitor, begun chan struct{}, answer chan error) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		m.Close()
+	}()
+	for {
+		select {
+		case <-begun:
+		case answer <- nil:
+		case <-done:
+			return
+		}
+	}
+}
+
+// What takes long because a test has made a fault does not disturb, until the server has answered again.
+func TestExcuse(t *testing.T) {
+	begun, answer := make(chan struct{}), make(chan error)
+	m := Watch(20*time.Millisecond, func(context.Context) error {
+		begun <- struct{}{}
+		return <-answer
+	})
+	defer closes(m, begun, answer)
+	began := time.Now()
+	slow := func(err error) {
+		time.Sleep(50 * time.Millisecond)
+		answer <- err
+		<-begun
+	}
+	<-begun
+	over := m.Excuse()
+	slow(errors.New("the server is away")) // under way when the fault began
+	slow(errors.New("the server is away")) // during the fault
+	over()
+	slow(nil) // under way when it ended
+	slow(nil) // the first that has been answered again
+	if r := m.Since(began); r.Answer != 0 {
+		t.Errorf("only a fault that the test has made held requests up, and the reading is %v", r)
+	}
+	slow(nil)
+	if r := m.Since(began); r.Answer < 50*time.Millisecond {
+		t.Errorf("a request took 50 ms after the fault, and the reading is %v", r)
+	}
+}
+
+func TestLateTimer(t *testing.T) {
+	m := &Monitor{limit: 20 * time.Millisecond}
+	now := time.Now()
+	m.note(&m.late, now.Add(-100*time.Millisecond), 30*time.Millisecond)
+	for _, tt := range []struct {
+		from time.Duration // before now
+		want bool
+	}{{110 * time.Millisecond, true}, {80 * time.Millisecond, true}, {60 * time.Millisecond, false}} {
+		if r := m.Since(now.Add(-tt.from)); r.Disturbed() != tt.want {
+			t.Errorf("a timer was 30 ms late at 100 ms before now, and the reading from %v on is %v", tt.from, r)
+		}
+	}
+}
+
+// In a bubble nothing is late, whatever the machine does.
+func TestVirtual(t *testing.T) {
+	if Virtual() {
+		t.Error("this is no bubble")
+	}
+	m := &Monitor{limit: 20 * time.Millisecond}
+	m.note(&m.late, time.Now(), time.Hour)
+	synctest.Test(t, func(t *testing.T) {
+		if !Virtual() {
+			t.Error("this is a bubble")
+		}
+		if r := m.Since(time.Now()); r.Disturbed() {
+			t.Errorf("in a bubble the reading is %v", r)
+		}
+		if Watch(time.Second, nil) != nil {
+			t.Error("Watch measures in a bubble")
+		}
+	})
+}
