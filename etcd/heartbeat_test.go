@@ -13,6 +13,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/etcd"
+	"github.com/succession-dev/succession/internal/calm"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/internal/rig/coordtest/rig/etcdrig"
 )
@@ -159,7 +160,7 @@ func TestWarmHeir(t *testing.T) {
 		time.Sleep(ttl / 40) // it is answered
 		before = sent[i+1].Load()
 		resign(t, term)
-		term = takesOver(t, won[i+1], time.Now(), takeover)
+		term = takesOver(t, won[i+1], calm.Start(t), takeover)
 		if n := sent[i+1].Load() - before; n > 0 {
 			t.Errorf("handover %d: the heir has sent %d heartbeats on its way to leadership", i+1, n)
 		}

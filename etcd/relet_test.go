@@ -14,6 +14,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/etcd"
+	"github.com/succession-dev/succession/internal/calm"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/internal/rig/coordtest/rig"
 	"github.com/succession-dev/succession/internal/rig/coordtest/rig/etcdrig"
@@ -82,11 +83,11 @@ func TestRelet(t *testing.T) {
 	m := join(t, s, name+"-late", "x")
 	hangsOn(t, operator, s, m, func(lease int64) bool { return lease == etcd.Lease(s) })
 	tooEarly(t, won)
-	began := time.Now()
+	watch := calm.Start(t)
 	if err := a.Close(); err != nil {
 		t.Fatal(err)
 	}
-	resign(t, takesOver(t, won, began, takeover))
+	resign(t, takesOver(t, won, watch, takeover))
 	for _, m := range members {
 		if got := keys(t, operator, m.Line+"/"); len(got) > 0 && m != pinned {
 			t.Errorf("%q stands after Close", got)

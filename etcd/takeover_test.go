@@ -15,6 +15,7 @@ import (
 	"github.com/succession-dev/succession/conformance/proxy"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/etcd"
+	"github.com/succession-dev/succession/internal/calm"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 
@@ -78,22 +79,18 @@ func campaign(t *testing.T, b backend.Backend, name string) *elect.Term {
 	return term
 }
 
-// takesOver fails the test unless the candidate leads within the bound from began on.
-func takesOver(t *testing.T, won <-chan *elect.Term, began time.Time, bound time.Duration) *elect.Term {
+// takesOver fails the test unless the candidate leads within the bound from the start of watch on.
+func takesOver(t *testing.T, won <-chan *elect.Term, watch *calm.Stopwatch, bound time.Duration) *elect.Term {
 	t.Helper()
 	select {
 	case term := <-won:
 		if term == nil {
 			t.FailNow()
 		}
-		if d := time.Since(began); d > bound {
-			t.Errorf("the next in line led %v after the departure; want %v at most", d, bound)
-		} else {
-			t.Logf("the next in line led %v after the departure", d.Round(time.Millisecond))
-		}
+		watch.Within(bound, "until the next in line led after the departure it")
 		return term
-	case <-time.After(time.Until(began.Add(bound))):
-		t.Fatalf("the next in line does not lead %v after the departure", bound)
+	case <-within(t, bound+20*time.Second).Done():
+		t.Fatal("the next in line does not lead")
 		return nil
 	}
 }
@@ -141,9 +138,9 @@ func TestTakeoverCompacted(t *testing.T) {
 		t.Fatal(err)
 	}
 	tooEarly(t, won)
-	began := time.Now() // before that it could not know
+	watch := calm.Start(t) // before that it could not know
 	c.proxy.Heal()
-	resign(t, takesOver(t, won, began, takeover))
+	resign(t, takesOver(t, won, watch, takeover))
 }
 
 // TestTakeoverLeaderless has the watch of a candidate on a server that is cut off from
@@ -176,9 +173,9 @@ func TestTakeoverLeaderless(t *testing.T) {
 		}
 	}
 	tooEarly(t, won)
-	began := time.Now()
+	watch := calm.Start(t)
 	resign(t, leader)
-	resign(t, takesOver(t, won, began, takeover))
+	resign(t, takesOver(t, won, watch, takeover))
 }
 
 // TestTakeoverToken makes a candidate wait until the tokens have expired with which its
@@ -211,9 +208,9 @@ func TestTakeoverToken(t *testing.T) {
 	case <-time.After(3 * time.Second): // tokens of a second have expired
 	}
 	tooEarly(t, won)
-	began := time.Now()
+	watch := calm.Start(t)
 	resign(t, leader)
-	resign(t, takesOver(t, won, began, takeover))
+	resign(t, takesOver(t, won, watch, takeover))
 }
 
 // TestServerOut takes one server after the other away from a leader and its heir, for longer
@@ -276,9 +273,9 @@ func TestServerOut(t *testing.T) {
 					t.Logf("server %d is %s, leads etcd: %v; the term lives", i, kind, leads)
 					tooEarly(t, won)
 				}
-				began := time.Now()
+				watch := calm.Start(t)
 				resign(t, term)
-				next := takesOver(t, won, began, bound)
+				next := takesOver(t, won, watch, bound)
 				heal()
 				resign(t, next)
 			}
@@ -305,9 +302,9 @@ func TestPausedMember(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Logf("server %d is paused", i)
-		began := time.Now()
+		watch := calm.Start(t)
 		resign(t, leader)
-		next := takesOver(t, won, began, bound)
+		next := takesOver(t, won, watch, bound)
 		if err := server.Resume(); err != nil {
 			t.Fatal(err)
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/calm"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 
@@ -44,11 +45,9 @@ func TestOpenWrongAddress(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.what, func(t *testing.T) {
 			t.Parallel()
-			began := time.Now()
+			watch := calm.Start(t)
 			_, err := backend.Open(t.Context(), "etcd://"+tt.addr+tt.params)
-			if d := time.Since(began); d > 5*time.Second {
-				t.Errorf("it took %v", d)
-			}
+			watch.Within(5*time.Second, "Open")
 			if !errors.Is(err, backend.ErrUnavailable) {
 				t.Fatalf("%v; want ErrUnavailable", err)
 			}

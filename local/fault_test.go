@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/calm"
 	"github.com/succession-dev/succession/local"
 )
 
@@ -156,7 +157,7 @@ func TestWithoutInotify(t *testing.T) {
 	watch := begin(func() error { _, err := s.Watch(t.Context(), "r", backend.Absent); return err })
 	blocked(t, "Gone", gone)
 	blocked(t, "WatchLine", changed)
-	start := time.Now()
+	watching := calm.Start(t)
 	leave(t, s, a)
 	if err := within(t, "Gone", gone); err != nil {
 		t.Error(err)
@@ -164,9 +165,7 @@ func TestWithoutInotify(t *testing.T) {
 	if err := within(t, "WatchLine", changed); err != nil {
 		t.Error(err)
 	}
-	if d := time.Since(start); d > 500*time.Millisecond {
-		t.Errorf("a departure was noticed after %v", d)
-	}
+	watching.Within(500*time.Millisecond, "to notice a departure")
 	gone = begin(func() error { return s.Gone(t.Context(), b) })
 	blocked(t, "Gone", gone)
 	if err := os.Remove(fifo(dir, b)); err != nil {

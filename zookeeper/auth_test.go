@@ -13,6 +13,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/calm"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/zookeeper"
 )
@@ -138,11 +139,9 @@ func TestRights(t *testing.T) {
 				}
 				b := open(t, zookeeper.Options{Prefix: root, Auth: alice}, server(t))
 				defer b.Close()
-				begin := time.Now()
+				watch := calm.Start(t)
 				err := test.do(within(t, 10*time.Second), session(t, b))
-				if took := time.Since(begin); took > 5*time.Second {
-					t.Errorf("with rights %q and %q it took %v", top, line, took)
-				}
+				watch.Within(5*time.Second, "it, with the rights %q and %q,", top, line)
 				return err
 			}
 			if err := try(test.top, test.line); err != nil {
@@ -295,14 +294,12 @@ func TestAuthRefused(t *testing.T) {
 		NoSync: true,
 		Config: []string{"enforce.auth.enabled=true", "enforce.auth.schemes=digest"},
 	}).Addrs()[0]
-	begin := time.Now()
+	watch := calm.Start(t)
 	_, err := backend.Open(t.Context(), "zookeeper://"+strict)
 	if !errors.Is(err, backend.ErrDenied) || errors.Is(err, backend.ErrSessionEnded) || !strings.Contains(err.Error(), "password-file") {
 		t.Errorf("without credentials: %v", err)
 	}
-	if took := time.Since(begin); took > 2*time.Second {
-		t.Errorf("took %v", took)
-	}
+	watch.Within(2*time.Second, "Open")
 	t.Log(err)
 	file := filepath.Join(t.TempDir(), "password")
 	if err := os.WriteFile(file, []byte("wonderland\n"), 0o600); err != nil {

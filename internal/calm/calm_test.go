@@ -154,3 +154,33 @@ func TestVirtual(t *testing.T) {
 		}
 	})
 }
+
+// failures is a test that notes whether it has failed.
+type failures struct {
+	testing.TB
+	failed, logged int
+}
+
+func (f *failures) Helper()               {}
+func (f *failures) Logf(string, ...any)   { f.logged++ }
+func (f *failures) Errorf(string, ...any) { f.failed++ }
+
+func TestStopwatch(t *testing.T) {
+	const bound = 800 * time.Millisecond
+	for _, tt := range []struct {
+		name           string
+		took, late     time.Duration
+		failed, logged int
+	}{
+		{"in time", bound, 0, 0, 0},
+		{"in time on a busy machine", bound, time.Second, 0, 0},
+		{"late", bound + 1, 100 * time.Millisecond, 1, 0},
+		{"late on a busy machine", bound + 1, 101 * time.Millisecond, 0, 1},
+	} {
+		f := &failures{TB: t}
+		(&Stopwatch{t: f}).judge(tt.took, bound, Reading{Late: tt.late}, "it")
+		if f.failed != tt.failed || f.logged != tt.logged {
+			t.Errorf("%s: %d failures and %d lines, want %d and %d", tt.name, f.failed, f.logged, tt.failed, tt.logged)
+		}
+	}
+}

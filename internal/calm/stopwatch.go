@@ -1,0 +1,45 @@
+package calm
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// A Stopwatch measures how long something takes in a test, and how busy the machine is meanwhile.
+type Stopwatch struct {
+	t       testing.TB
+	monitor *Monitor
+	began   time.Time
+}
+
+// Start starts a Stopwatch, which is stopped at the end of the test.
+func Start(t testing.TB) *Stopwatch {
+	w := &Stopwatch{t: t, monitor: Watch(0, nil), began: time.Now()}
+	t.Cleanup(w.monitor.Close)
+	return w
+}
+
+// Began returns when the Stopwatch was started.
+func (w *Stopwatch) Began() time.Time { return w.began }
+
+// Within fails the test if more than bound has passed since Start. On a machine that was too busy it does
+// not: it says so in the test's log, and gotest counts that as not judged. The text says what took so
+// long.
+func (w *Stopwatch) Within(bound time.Duration, format string, args ...any) {
+	w.t.Helper()
+	took := time.Since(w.began)
+	w.judge(took, bound, w.monitor.Since(w.began), fmt.Sprintf(format, args...))
+}
+
+func (w *Stopwatch) judge(took, bound time.Duration, r Reading, what string) {
+	w.t.Helper()
+	r.Limit = Limit(bound)
+	switch {
+	case took <= bound:
+	case r.Disturbed():
+		w.t.Logf("calm: not judged: %s took %v, %v at most: %v", what, took.Round(time.Millisecond), bound, r)
+	default:
+		w.t.Errorf("%s took %v, want %v at most", what, took.Round(time.Millisecond), bound)
+	}
+}
