@@ -279,7 +279,7 @@ func (t *Term) noteSite(ctx context.Context) {
 		h.Choice.Site = t.e.o.Site
 		return h.Choice.Site != was
 	})
-	if err != nil && ctx.Err() == nil {
+	if err != nil && !t.proves(err) && ctx.Err() == nil {
 		t.e.o.Logger.Warn("could not note where the leader is", "err", err)
 	}
 }

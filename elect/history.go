@@ -187,6 +187,7 @@ func (t *Term) record(ctx context.Context, p Past) error {
 		case err == nil:
 			return nil
 		case errors.Is(err, backend.ErrNotMember) && p.Ended.IsZero():
+			t.proves(err)
 			return nil // what is written at its end will say all
 		case errors.Is(err, backend.ErrNotMember):
 			by = backend.Member{}

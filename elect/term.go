@@ -267,10 +267,9 @@ func (t *Term) retry(ctx context.Context, watch func(backoff.Jitter) error) {
 		case err == nil:
 			wait.Reset()
 			continue
-		case errors.Is(err, backend.ErrNotMember):
-			t.lose(ErrRemoved)
+		case t.proves(err):
 			return
-		case errors.Is(err, backend.ErrSessionEnded), errors.Is(err, backend.ErrSealed):
+		case errors.Is(err, backend.ErrSealed):
 			t.lose(err)
 			return
 		case errors.Is(err, errors.ErrUnsupported):
@@ -282,28 +281,49 @@ func (t *Term) retry(ctx context.Context, watch func(backoff.Jitter) error) {
 	}
 }
 
+// proves reports whether err proves that the member or its session has gone, and then ends the term.
+// Each call that goes to the coordinator for the term asks it: whatever the answer was for, it is a proof.
+func (t *Term) proves(err error) bool {
+	switch {
+	case errors.Is(err, backend.ErrNotMember):
+		t.lose(ErrRemoved)
+	case errors.Is(err, backend.ErrSessionEnded):
+		t.lose(err)
+	default:
+		return false
+	}
+	return true
+}
+
+// guarded returns the error of a call that succeeds only while the member stands.
+func (t *Term) guarded(err error) error {
+	t.proves(err)
+	return err
+}
+
 // Acknowledge tells observers that this leader's work has begun: a leader that is only
 // first in line has not said so. It writes the header, on condition that the member still
-// stands. It blocks for about two round trips. Its error matches [errors.ErrUnsupported]
-// if the backend has no records.
+// stands. It fails, and then ends the term, as Put does. It blocks for about two round trips.
 func (t *Term) Acknowledge(ctx context.Context) error {
-	return header.Update(ctx, t.s, t.e.name, t.m, func(h *backend.Header) bool {
+	return t.guarded(header.Update(ctx, t.s, t.e.name, t.m, func(h *backend.Header) bool {
 		done := h.Acknowledged == t.token
 		h.Acknowledged = t.token
 		return !done
-	})
+	}))
 }
 
 // Get returns a record of the coordinator; see [backend.Records]. It blocks for about one
 // round trip.
 func (t *Term) Get(ctx context.Context, record string) (backend.Record, error) {
-	return t.s.Get(ctx, record)
+	r, err := t.s.Get(ctx, record)
+	return r, t.guarded(err)
 }
 
 // Put writes a record of the coordinator on condition that the leader's member still
 // stands. The coordinator checks that in the same atomic step. So once another can lead,
 // Put fails with [backend.ErrNotMember] or [backend.ErrSessionEnded], whatever clocks do.
-// Only the member counts: if it still stands after the end of [Term.Context], Put
+// That proves that the term has ended, so before Put returns such an error, Context has ended
+// too. Only the member counts: if it still stands after the end of [Term.Context], Put
 // succeeds although Check fails.
 //
 // If at is not 0, the record must also still have that version; [backend.Absent] means
@@ -317,7 +337,8 @@ func (t *Term) Put(ctx context.Context, record string, value []byte, at backend.
 	if err := t.own(record); err != nil {
 		return 0, err
 	}
-	return t.s.Put(ctx, record, value, &backend.If{Version: at, Member: t.m})
+	v, err := t.s.Put(ctx, record, value, &backend.If{Version: at, Member: t.m})
+	return v, t.guarded(err)
 }
 
 // own refuses the names that belong to the election itself.
@@ -334,7 +355,7 @@ func (t *Term) own(record string) error {
 // stands; see [backend.Items]. It fails as Put does, and blocks for about one round trip. Its error
 // matches [errors.ErrUnsupported] if the backend has no items.
 func (t *Term) Remove(ctx context.Context, item backend.Member) error {
-	return t.s.Remove(ctx, item, t.m)
+	return t.guarded(t.s.Remove(ctx, item, t.m))
 }
 
 // Delete deletes a record of the coordinator on condition that the leader's member still stands;
@@ -343,7 +364,7 @@ func (t *Term) Delete(ctx context.Context, record string, at backend.Version) er
 	if err := t.own(record); err != nil {
 		return err
 	}
-	return t.s.Delete(ctx, record, &backend.If{Version: at, Member: t.m})
+	return t.guarded(t.s.Delete(ctx, record, &backend.If{Version: at, Member: t.m}))
 }
 
 // Resign ends the term and leaves the line, so that the next in line leads. Call it when
