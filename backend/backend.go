@@ -111,6 +111,13 @@ type Session interface {
 	// Done is closed when the session has ended.
 	Done() <-chan struct{}
 
+	// OnEnd has f called with what Err then returns when the session ends, whoever ends it. If this
+	// process ends it, the coordinator hears of that only after f has returned (law L5): so what depends
+	// on the session ends before anybody else can take its place. f must neither block nor call methods of
+	// the session. If the session has ended before, OnEnd calls f at once. The func stop makes f be forgotten.
+	// An [Ender] implements OnEnd.
+	OnEnd(f func(why error)) (stop func())
+
 	// Err returns nil while the session lives, and afterwards an error that wraps
 	// [ErrSessionEnded] and says why the session has ended.
 	Err() error

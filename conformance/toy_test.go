@@ -80,6 +80,7 @@ type toySession struct {
 	backend.NoPins
 	backend.NoItems
 	backend.NoRecords
+	backend.Ender
 	c    *toy
 	done chan struct{}
 }
@@ -208,6 +209,7 @@ func (s *toySession) Close(context.Context) error {
 	defer s.c.mu.Unlock()
 	if s.Err() == nil {
 		close(s.done)
+		s.TellEnd(s.Err())
 		for line := range s.c.lines {
 			s.c.remove(line, func(p toyPlace) bool { return p.owner == s })
 		}

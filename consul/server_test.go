@@ -274,7 +274,7 @@ func TestPausedServer(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeoutCause(t.Context(), ttl/10, errEnough)
 	defer cancel()
-	watch := calm.Start(t)
+	watch, ends := calm.Start(t), calm.Start(t)
 	if _, err := s.Ahead(ctx, m); !errors.Is(err, errEnough) {
 		t.Errorf("Ahead returned %v, want the cause of its context", err)
 	}
@@ -282,7 +282,7 @@ func TestPausedServer(t *testing.T) {
 	if _, err := s.Ahead(t.Context(), m); !errors.Is(err, backend.ErrSessionEnded) {
 		t.Errorf("Ahead returned %v, want ErrSessionEnded after the deadline", err)
 	}
-	watch.Within(ttl+ttl/2, "the end of the session")
+	ends.Within(ttl+ttl/2, "the end of the session")
 	if err := c.Resume(); err != nil {
 		t.Fatal(err)
 	}

@@ -53,7 +53,11 @@ func newTerm(life context.Context, st *standing, p *backend.Place, margin time.D
 	e.o.Logger.Info("elected", "token", t.token)
 	e.trace(Event{Kind: Elected, Member: m, Token: t.token})
 	e.begun(t)
-	t.watching.Go(t.watchDeadline)
+	forget := s.OnEnd(t.lose)
+	t.watching.Go(func() {
+		defer forget()
+		t.watchDeadline()
+	})
 	if st.ready != nil {
 		ctx := backoff.Apart(t.ctx)
 		t.watching.Go(func() { t.watchReady(ctx) })
@@ -142,8 +146,8 @@ func (t *Term) lose(why error) {
 	t.cancel(&LostError{Election: t.e.name, Token: t.token, Err: why})
 }
 
-// watchDeadline ends the term when its deadline comes or the session ends. It also logs
-// the end, whatever the cause: nothing else does so before the work has ended.
+// watchDeadline ends the term when its deadline comes. It also logs the end, whatever the cause: nothing
+// else does so before the work has ended.
 func (t *Term) watchDeadline() {
 	defer func() {
 		t.tellEnd()
@@ -158,9 +162,6 @@ func (t *Term) watchDeadline() {
 		}
 		select {
 		case <-t.ctx.Done():
-			return
-		case <-t.s.Done():
-			t.lose(t.s.Err())
 			return
 		case <-t.deadline.C:
 		}

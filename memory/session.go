@@ -26,6 +26,7 @@ type session struct {
 	polls    map[poll]*call // blocking calls without an answer
 	tracers  map[*func(backend.Heartbeat)]bool
 
+	backend.Ender
 	done    chan struct{}
 	err     error // why it has ended; nil while it lives
 	closing *call // tells the coordinator; nil if the coordinator has ended the session
@@ -86,6 +87,7 @@ func (s *session) end(why error, known bool) {
 		}
 	}
 	clear(s.polls)
+	s.TellEnd(driver.Wrap("session", "", why))
 	if !known {
 		s.b.hangUp()
 		s.closing = s.b.release(s.id)

@@ -318,6 +318,7 @@ func (c *still) TTL() time.Duration                          { return 0 }
 func (c *still) MaxMargin() time.Duration                    { return 0 }
 func (c *still) Deadline() time.Time                         { return time.Time{} }
 func (c *still) Done() <-chan struct{}                       { return c.done }
+func (c *still) OnEnd(func(error)) (stop func())             { return func() {} }
 func (c *still) Err() error                                  { return nil }
 func (c *still) Close(context.Context) error                 { return nil }
 

@@ -13,7 +13,7 @@ type Stopwatch struct {
 	began   time.Time
 }
 
-// Start starts a Stopwatch, which is stopped at the end of the test.
+// Start starts a Stopwatch. It runs until Within, or until the end of the test.
 func Start(t testing.TB) *Stopwatch {
 	w := &Stopwatch{t: t, monitor: Watch(0, nil), began: time.Now()}
 	t.Cleanup(w.monitor.Close)
@@ -23,13 +23,15 @@ func Start(t testing.TB) *Stopwatch {
 // Began returns when the Stopwatch was started.
 func (w *Stopwatch) Began() time.Time { return w.began }
 
-// Within fails the test if more than bound has passed since Start. On a machine that was too busy it does
+// Within stops the Stopwatch, and fails the test if more than bound has passed since Start. On a machine that was too busy it does
 // not: it says so in the test's log, and gotest counts that as not judged. The text says what took so
 // long.
 func (w *Stopwatch) Within(bound time.Duration, format string, args ...any) {
 	w.t.Helper()
 	took := time.Since(w.began)
-	w.judge(took, bound, w.monitor.Since(w.began), fmt.Sprintf(format, args...))
+	r := w.monitor.Since(w.began)
+	w.monitor.Close()
+	w.judge(took, bound, r, fmt.Sprintf(format, args...))
 }
 
 func (w *Stopwatch) judge(took, bound time.Duration, r Reading, what string) {

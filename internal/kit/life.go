@@ -51,6 +51,8 @@ type Life struct {
 	released chan struct{} // closed when Release has returned
 	left     error         // what Release has returned; set before released is closed
 
+	backend.Ender
+
 	mu    sync.Mutex
 	timer *time.Timer // fires at the deadline; nil before Start
 	ended bool
@@ -144,6 +146,7 @@ func (l *Life) End(why error) {
 		why = fmt.Errorf("%w: %w", backend.ErrSessionEnded, why)
 	}
 	l.cancel(why)
+	l.TellEnd(l.sessions.Driver.Wrap("session", "", why))
 	l.sessions.running.Go(l.release)
 }
 

@@ -60,7 +60,7 @@ var aheadFlaws = []Flaw{
 		Name:   "old list",
 		Breaks: "L2: the first Ahead after Join answers from what was read before it",
 		Must:   "L2.after-join L2.churn",
-		May:    "L2.after-gone L7.fence L3.place-fence",
+		May:    "L2.after-gone L7.fence L3.place-fence G5.cost G5.bytes",
 		session: func(_ *Backend, s backend.Session) backend.Session {
 			return &oldList{Session: s, front: make(map[string]backend.Member)}
 		},

@@ -65,8 +65,8 @@ var deadlineFlaws = []Flaw{
 	{
 		Name:    "unaware",
 		Breaks:  "L6, G1: a session that is cut off goes on for ever",
-		Must:    "L5.done L6.cut L6.late L6.gate G1.cut G1.late G7.expired G7.cut Fault.cut Fault.mute Fault.deaf Fault.late Fault.severed Fault.hidden Fault.paused Queue.cut Queue.expired Group.cut Barrier.cut Task.cut Group.expired Group.assign-expired Task.expired Task.workers-expired Task.workers-cut Lock.slots-cut Lock.slots-expired Barrier.leave-cut",
-		May:     "L4.ended L5 L6 Pin.closed Pin.expired G1 G7 G8 G9 Run.lost Fault L9 L10.ended",
+		Must:    "L5.done L6.cut L6.late L6.gate G1.cut G1.late G7.expired G7.cut Fault.cut Fault.mute Fault.deaf Fault.late Fault.severed Fault.hidden Fault.paused Queue.cut Queue.expired Group.cut Barrier.cut Group.expired Group.assign-expired Task.workers-expired Task.workers-cut Lock.slots-cut Lock.slots-expired Barrier.leave-cut",
+		May:     "L4.ended L5 L6 Pin.closed Pin.expired G1 G7 G8 G9 Run.lost Fault L9 L10.ended Task.cut Task.expired",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &unaware{s} },
 	},
 }
@@ -198,9 +198,10 @@ func (s *leftStanding) Deadline() time.Time {
 
 type unaware struct{ backend.Session }
 
-func (s *unaware) Deadline() time.Time   { return time.Now().Add(s.TTL()) }
-func (s *unaware) Done() <-chan struct{} { return nil }
-func (s *unaware) Err() error            { return nil }
+func (s *unaware) Deadline() time.Time             { return time.Now().Add(s.TTL()) }
+func (s *unaware) Done() <-chan struct{}           { return nil }
+func (s *unaware) OnEnd(func(error)) (stop func()) { return func() {} }
+func (s *unaware) Err() error                      { return nil }
 
 func (s *unaware) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
 	p, err := s.Session.Ahead(ctx, m)

@@ -12,18 +12,22 @@ import (
 // A lateEnd is a session whose client believes that it lives until ended is closed.
 type lateEnd struct {
 	backend.Session
+	late  *backend.Ender
 	ended chan struct{}
 }
 
 // endsLate returns a session that is believed to live until wait returns.
 func endsLate(s backend.Session, wait func()) *lateEnd {
-	l := &lateEnd{s, make(chan struct{})}
+	l := &lateEnd{Session: s, late: new(backend.Ender), ended: make(chan struct{})}
 	go func() {
 		wait()
 		close(l.ended)
+		l.late.TellEnd(l.Err())
 	}()
 	return l
 }
+
+func (s *lateEnd) OnEnd(f func(error)) (stop func()) { return s.late.OnEnd(f) }
 
 func (s *lateEnd) Done() <-chan struct{} { return s.ended }
 

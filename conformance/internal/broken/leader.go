@@ -112,8 +112,9 @@ type timerAlone struct {
 	deadline time.Time
 }
 
-func (s *timerAlone) Done() <-chan struct{} { return nil }
-func (s *timerAlone) Err() error            { return nil }
+func (s *timerAlone) Done() <-chan struct{}           { return nil }
+func (s *timerAlone) OnEnd(func(error)) (stop func()) { return func() {} }
+func (s *timerAlone) Err() error                      { return nil }
 
 // Deadline is what it was when the session was last seen to live.
 func (s *timerAlone) Deadline() time.Time {

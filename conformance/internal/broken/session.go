@@ -70,7 +70,8 @@ func (s *nextSession) Join(ctx context.Context, line, value string) (backend.Mem
 
 type silentEnd struct{ backend.Session }
 
-func (s *silentEnd) Done() <-chan struct{} { return nil }
+func (s *silentEnd) Done() <-chan struct{}           { return nil }
+func (s *silentEnd) OnEnd(func(error)) (stop func()) { return func() {} }
 
 // A beside is a session that was opened beside another.
 type beside struct{ backend.Session }

@@ -12,7 +12,7 @@ var successionFlaws = []Flaw{
 		Name:   "by name",
 		Breaks: "G4: candidates stand in the order of what they call themselves, and not in that of joining",
 		Must:   "G4.order",
-		May:    "Pin.gate G1 G8 G9.blocked G10.asked Run.sealed Fault",
+		May:    "Pin.gate G1 G7.released G8 G9.blocked G10.asked Run.sealed Fault",
 		election: candidates(func(c *candidate) backend.Session {
 			return &sorted{c, func(a, b backend.Member) int { return cmp.Compare(a.Value, b.Value) }}
 		}),

@@ -2,6 +2,7 @@ package broken
 
 import (
 	"context"
+	"time"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance/internal/election"
@@ -9,6 +10,13 @@ import (
 )
 
 var toldFlaws = []Flaw{
+	{
+		Name:    "released first",
+		Breaks:  "G7: a session that is closed is released at the coordinator before it has ended here",
+		Must:    "G7.released",
+		May:     "L5",
+		session: releasedFirst,
+	},
 	{
 		Name:     "looks once in a while",
 		Breaks:   "G7: a leader has no watches, it looks for its member and its election's record once in a session time",
@@ -68,4 +76,15 @@ func (s *blind) Ahead(ctx context.Context, m backend.Member) (backend.Place, err
 		return backend.Place{First: true}, nil
 	}
 	return s.candidate.Ahead(ctx, m)
+}
+
+// releasedFirst returns a session that is believed to live for a little longer than it does.
+func releasedFirst(b *Backend, s backend.Session) backend.Session {
+	return endsLate(s, func() {
+		<-s.Done()
+		select {
+		case <-time.After(s.TTL() / 100):
+		case <-b.release:
+		}
+	})
 }

@@ -148,4 +148,24 @@ var toldRules = []engine.Rule{{
 		_, err := a.CampaignWith(t.Ctx, elect.Options{Margin: most + time.Millisecond})
 		t.Want("Campaign with a margin longer than MaxMargin", err, backend.ErrInvalid)
 	},
+}, {
+	ID: "G7.released", Title: "a leader whose backend is closed is told before another leads",
+	Text: "Ten times the backend of a leader is closed while another waits. When the other has won, the context of the leader's term has ended, and Check fails.",
+	Check: func(t *engine.Trial) {
+		next := t.Client()
+		for range 10 {
+			a := t.Client()
+			term := a.Leads()
+			waiting := next.Stand(t.Ctx)
+			waiting.Waits()
+			closing := t.Go(a.Name+": Close", a.Close)
+			won := waiting.Wins(t.Soon())
+			if term.Context().Err() == nil || term.Check() == nil {
+				t.Never("%s leads, and the term of %s, whose backend was closed, has not ended", next.Name, a.Name)
+			}
+			t.Want("the cause of the term's context", context.Cause(term.Context()), backend.ErrSessionEnded)
+			closing.Returns(t.Soon())
+			won.Resign(t.Ctx)
+		}
+	},
 }}

@@ -103,9 +103,10 @@ func (s deaf) Gone(ctx context.Context, m backend.Member) error {
 // immortal does not see the end of its session.
 type immortal struct{ backend.Session }
 
-func (s immortal) Err() error            { return nil }
-func (s immortal) Done() <-chan struct{} { return nil }
-func (s immortal) Deadline() time.Time   { return time.Now().Add(simulation.TTL) }
+func (s immortal) Err() error                      { return nil }
+func (s immortal) Done() <-chan struct{}           { return nil }
+func (s immortal) OnEnd(func(error)) (stop func()) { return func() {} }
+func (s immortal) Deadline() time.Time             { return time.Now().Add(simulation.TTL) }
 
 // passer steps over what is pinned in front of it: gates, and the member that sealed the
 // election.

@@ -34,6 +34,7 @@ type session struct {
 	err         error
 	ended       time.Time // when err was set
 
+	backend.Ender
 	done    chan struct{} // closed when the session has ended
 	over    chan struct{} // closed when its watcher has closed the parts
 	closing bool          // a caller of Close closes the parts, not the watcher
@@ -114,6 +115,7 @@ func (s *session) endLocked(why error) (first bool) {
 		return false
 	}
 	s.err, s.ended = why, time.Now()
+	s.TellEnd(Wrap("session", "", why))
 	close(s.done)
 	return true
 }

@@ -136,8 +136,9 @@ type optimist struct{ backend.Session }
 
 const optimism = 6 * time.Second
 
-func (s optimist) Deadline() time.Time   { return s.Session.Deadline().Add(optimism) }
-func (s optimist) Done() <-chan struct{} { return nil }
+func (s optimist) Deadline() time.Time             { return s.Session.Deadline().Add(optimism) }
+func (s optimist) Done() <-chan struct{}           { return nil }
+func (s optimist) OnEnd(func(error)) (stop func()) { return func() {} }
 
 func (s optimist) Err() error {
 	if time.Until(s.Deadline()) > 0 {
