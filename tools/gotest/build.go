@@ -14,7 +14,7 @@ import (
 func (r *report) build(s *schedule, b *build) {
 	if n := missing(b.needs); n != nil {
 		for _, p := range b.programs {
-			r.give(s, p, n.err)
+			r.give(s, p, n.lacks())
 		}
 		return
 	}
@@ -51,10 +51,7 @@ func (r *report) build(s *schedule, b *build) {
 // give reports a program that cannot be built or run.
 func (r *report) give(s *schedule, p *program, why error) {
 	s.end(p, false)
-	line := fmt.Sprintf("FAIL  %s: not tested, as %v", p.pkg, why)
-	r.said = append(r.said, line+"\n")
-	r.fail()
-	fmt.Fprintln(r.out, line+r.far())
+	r.say(fmt.Sprintf("FAIL  %s: not tested: %v", p.pkg, why))
 }
 
 // builds has go test build what is left of the programs, in their order, and keep each in place of

@@ -167,6 +167,9 @@ func newBuild(arg string, needs map[string]*need, stderr io.Writer) (*build, err
 	return b, nil
 }
 
+// lacks says why a program that needs n is not tested.
+func (n *need) lacks() error { return fmt.Errorf("it needs %s, and %w", n.name, n.err) }
+
 // missing returns the first of the needs that could not be made, nil if there is none.
 func missing(needs []*need) *need {
 	for _, n := range needs {

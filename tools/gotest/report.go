@@ -167,6 +167,13 @@ func (r *report) problem(text string) {
 	fmt.Fprintln(r.out, "FAIL ", text)
 }
 
+// say reports and counts a failure in one line, and again at the end.
+func (r *report) say(line string) {
+	r.fail()
+	r.said = append(r.said, line+"\n")
+	fmt.Fprintln(r.out, line+r.far())
+}
+
 func (r *report) fail() {
 	r.failed++
 	r.failures.Add(1)

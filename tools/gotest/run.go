@@ -15,7 +15,7 @@ import (
 // program runs a program by a command.
 func (r *report) program(s *schedule, p *program, by []string) {
 	if n := missing(p.needs); n != nil {
-		r.give(s, p, n.err)
+		r.give(s, p, n.lacks())
 		return
 	}
 	if err := r.run(s, p, by); err != nil {

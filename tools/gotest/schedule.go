@@ -48,7 +48,11 @@ func (r *report) runAll(args []string, historyFile string) error {
 	defer r.out.keepStatus(r.status)()
 	var working sync.WaitGroup
 	for _, list := range p.makes {
-		working.Go(func() { s.make(list, r.out) })
+		working.Go(func() {
+			one := r.child()
+			one.make(s, list)
+			r.merge(one)
+		})
 	}
 	working.Go(func() {
 		for b := s.nextBuild(); b != nil; b = s.nextBuild() {
@@ -132,6 +136,14 @@ func (s *schedule) nextBuild() *build {
 	return nil
 }
 
+// isMade notes that a command has made a need, or why it has not.
+func (s *schedule) isMade(n *need, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n.made, n.err = err == nil, err
+	s.changed.Broadcast()
+}
+
 // isBuilt notes that a program can be run.
 func (s *schedule) isBuilt(p *program, path string) {
 	s.mu.Lock()
@@ -166,20 +178,34 @@ func (s *schedule) status(failed int64) string {
 	if left, ok := s.left(); ok {
 		text += ", " + left
 	}
+	if n := s.waitsFor(); n != nil {
+		text += "; making " + n.name
+	}
+	return text
+}
+
+// waitsFor returns the first need that is still being made and that keeps a program waiting; nil if there is none.
+func (s *schedule) waitsFor() *need {
+	waiting := slices.Clone(s.then)
+	for _, l := range s.lanes {
+		waiting = append(waiting, l.programs...)
+	}
 	for _, list := range s.makes {
 		for _, n := range list {
-			if !n.made && n.err == nil {
-				return text + "; making " + n.name
+			needed := slices.ContainsFunc(waiting, func(p *program) bool { return slices.Contains(p.needs, n) }) ||
+				slices.ContainsFunc(s.builds, func(b *build) bool { return slices.Contains(b.needs, n) })
+			if needed && !n.made && n.err == nil {
+				return n
 			}
 		}
 	}
-	return text
+	return nil
 }
 
 // left says about how long the run still takes, going by how long each program took in an earlier run. It
 // knows nothing when one of them is new, or when something that others wait for has yet to be made.
 func (s *schedule) left() (text string, ok bool) {
-	ok = s.done < s.total
+	ok = s.done < s.total && s.waitsFor() == nil
 	known := func(p *program) time.Duration {
 		took, known := s.history.took[p.key]
 		ok = ok && known
@@ -199,11 +225,6 @@ func (s *schedule) left() (text string, ok bool) {
 	for _, p := range s.then {
 		first := slices.Index(ends, slices.Min(ends))
 		ends[first] += known(p)
-	}
-	for _, list := range s.makes {
-		for _, n := range list {
-			ok = ok && (n.made || n.err != nil)
-		}
 	}
 	switch most := slices.Max(ends); {
 	case !ok:

@@ -61,12 +61,12 @@ func TestNeedThatFails(t *testing.T) {
 	r := newReport(newConsole(&out))
 	err := r.runAll([]string{dir + " ./... +broken", dir + " +broken ./... -test.v", dir + " ./... +whole", dir + " ./... -test.count=1",
 		"--make", "broken go run ./nothing", "whole true"}, "")
-	if err != nil || r.passed != 2 || r.failed != 2 {
-		t.Errorf("%v, %d passed, %d failed, want 2 and 2", err, r.passed, r.failed)
+	if err != nil || r.passed != 2 || r.failed != 3 {
+		t.Errorf("%v, %d passed, %d failed, want 2 and 3", err, r.passed, r.failed)
 	}
 	r.close()
-	line := `FAIL  example.org/p: not tested, as it needs broken, and 'go run ./nothing' has failed (exit status 1): what it has printed is above`
-	if text := out.String(); strings.Count(text, line) != 4 || !strings.Contains(text, "broken: ") { // each when it happens, and at the end
+	line := `: not tested: it needs broken, and 'go run ./nothing' has failed (exit status 1): what it has printed is above`
+	if text := out.String(); strings.Count(text, "FAIL  example.org/p"+line) != 4 || strings.Count(text, "FAIL  broken: 'go run") != 2 || !strings.Contains(text, "broken: ") { // each when it happens, and at the end
 		t.Errorf("the output lacks lines %q:\n%s", line, text)
 	}
 	if err := newReport(newConsole(&out)).runAll([]string{dir + " ./... +unknown"}, ""); err == nil {
@@ -170,7 +170,9 @@ func TestEstimate(t *testing.T) {
 	s.began[two.now] = time.Now().Add(-time.Hour)
 	check("about 8 min left") // c has taken longer than before
 	server := &need{name: "server"}
-	s.makes = [][]*need{{server}}
+	s.makes = [][]*need{{&need{name: "lint"}, server}}
+	check("about 8 min left") // nothing needs it
+	s.then[0].needs = []*need{server}
 	check("")
 	if got, want := s.status(3), "0 of 5, 3 failed; making server"; got != want {
 		t.Errorf("status %q, want %q", got, want)
