@@ -43,8 +43,10 @@ func (r *report) build(s *schedule, b *build) {
 			delete(left, e.Package)
 		}
 	})
-	for _, p := range left {
-		r.give(s, p, fmt.Errorf("go test has not built it: %v", err))
+	for _, p := range b.programs {
+		if left[p.pkg] != nil {
+			r.give(s, p, fmt.Errorf("go test has not built it: %v", err))
+		}
 	}
 }
 
