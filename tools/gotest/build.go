@@ -64,7 +64,7 @@ func (r *report) builds(b *build, bin string, left map[string]*program, seen fun
 		return err
 	}
 	// Tests must not wait for a linker. Vet is a step of its own.
-	argv := slices.Concat([]string{"nice", "-n", "10", "go", "test", "-json", "-vet=off", "-count=1", "-exec", self + " keep " + bin}, b.flags)
+	argv := slices.Concat(behindTests, []string{"go", "test", "-json", "-vet=off", "-count=1", "-exec", self + " keep " + bin}, b.flags)
 	for _, p := range b.programs {
 		if left[p.pkg] != nil {
 			argv = append(argv, p.pkg)

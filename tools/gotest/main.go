@@ -12,11 +12,11 @@
 // priority.
 //
 // Test programs are built beside the tests, in the order in which the lanes want them, with
-// less priority than tests and with more than what is made.
+// less priority than theirs and with more than that of an idle lane.
 //
 // Each argument after --make is a need, 'NAME COMMAND...': a server to be built, or packages to
 // be installed. The commands of one list run one after the other, those of several lists beside
-// each other, with the lowest priority. A word +NAME among the flags says who has to wait for
+// each other, with the priority of what is built. A word +NAME among the flags says who has to wait for
 // them: before the packages, what builds the programs, and behind them, the programs. A lane
 // whose next program has to wait takes the first that has not, from its own or from those after
 // --then. Where a command fails, what needs it fails, and all else runs. That it has failed is a failure of the run, also where nothing needs it.

@@ -11,7 +11,7 @@ import (
 // fails is a failure of the run, whether or not anything needs it.
 func (r *report) make(s *schedule, list []*need) {
 	for _, n := range list {
-		argv := slices.Concat([]string{"nice", "-n", "19"}, n.command)
+		argv := slices.Concat(behindTests, n.command)
 		lines := r.out.lines(n.name + ": ")
 		cmd := exec.Command(argv[0], argv[1:]...)
 		cmd.Stdout, cmd.Stderr = lines, lines

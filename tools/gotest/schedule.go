@@ -8,6 +8,13 @@ import (
 	"time"
 )
 
+// What is built and made has less priority than tests, which must not wait for a compiler, and more
+// than an idle lane: others wait for it.
+var (
+	behindTests = []string{"nice", "-n", "15"}
+	idle        = []string{"env", "GOMAXPROCS=1", "nice", "-n", "19"}
+)
+
 // A schedule is a plan that is being carried out. The builder, the makers of needs and the lanes
 // tell it what they have done, and wait for each other by it.
 type schedule struct {
@@ -83,7 +90,7 @@ func (s *schedule) next(l *lane) (*program, []string) {
 	for {
 		p, by := take(&l.programs), []string(nil)
 		if l.idle {
-			by = []string{"env", "GOMAXPROCS=1", "nice", "-n", "19"}
+			by = idle
 		}
 		// What comes then has the usual priority: beside its own programs an idle lane runs none.
 		if p == nil && (!l.idle || len(l.programs) == 0) {
