@@ -7,28 +7,26 @@ import (
 	"strings"
 )
 
-// calm counts what other work of the machine has disturbed: trials that were run again, and tests
-// of rules about time or cost that could not be judged at all.
+// calm counts what other work of the machine has disturbed: trials that were run again, and rules
+// about time or cost that could not be judged.
 type calm struct {
 	repeated  int
 	notJudged []string // each with its figures
 }
 
-// mayNotBeJudged is how many tests of a run may be not judged. With more, the run has shown too little.
+// mayNotBeJudged is how many of a run may be not judged. With more, the run has shown too little.
 const mayNotBeJudged = 5
 
-// repeated is in what a test prints for each trial that is run again, and notJudged, with the figures
-// behind it, in what it says when it is skipped.
+// repeated is in what a test prints for each trial that is run again, and notJudged, with figures
+// behind it, for what it could not judge: it passes then, or is skipped.
 const repeated = "calm: repeated: "
 
 var notJudged = regexp.MustCompile(`calm: not judged: (.*)`)
 
-// hear takes what a test or a package prints.
-func (c *calm) hear(output string) { c.repeated += strings.Count(output, repeated) }
-
-// add takes the end of a test that was skipped, with its output.
-func (c *calm) add(e event, output string) {
-	if m := notJudged.FindStringSubmatch(output); m != nil {
+// hear takes a line that a test has printed.
+func (c *calm) hear(e event) {
+	c.repeated += strings.Count(e.Output, repeated)
+	if m := notJudged.FindStringSubmatch(e.Output); m != nil {
 		c.notJudged = append(c.notJudged, e.Package+" "+e.Test+": "+m[1])
 	}
 }

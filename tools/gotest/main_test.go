@@ -54,12 +54,13 @@ func TestReport(t *testing.T) {
 			name: "some were disturbed",
 			source: head + `func TestA(t *testing.T) {
 				t.Log("calm: repeated: timers 90 ms late")
-				t.Run("b", func(t *testing.T) { t.Log("calm: repeated: timers 80 ms late"); t.Skip("conformance: calm: not judged: timers 70 ms late") })
+				t.Run("b", func(t *testing.T) { t.Log("calm: repeated: timers 80 ms late"); t.Skip("conformance: not judged: L1.a x\ncalm: not judged: L1.a: timers 70 ms late") })
+				t.Run("d", func(t *testing.T) { t.Log("calm: not judged: it took 9s") })
 			}
 			func TestC(t *testing.T) { t.Log("calm: repeated: a request took 3s"); t.Error("loud") }`,
-			closing: "tests: 1 passed, 1 failed, 1 skipped",
+			closing: "tests: 2 passed, 1 failed, 1 skipped",
 			shows: []string{"skip  example.org/p TestA/b\n",
-				"\nnot judged: example.org/p TestA/b: timers 70 ms late\ncalm: 3 trials repeated, 1 not judged: the machine was busy\n" +
+				"\nnot judged: example.org/p TestA/b: L1.a: timers 70 ms late\nnot judged: example.org/p TestA/d: it took 9s\ncalm: 3 trials repeated, 2 not judged: the machine was busy\n" +
 					"skipped: 0 impossible there, 0 not wired, 0 known failures (waived), 1 not judged, 0 other\ntests: "},
 		},
 		{

@@ -117,7 +117,6 @@ func (r *report) endTest(e event) {
 		if b := r.output[key(e)]; b != nil {
 			output = b.String()
 		}
-		r.calm.add(e, output)
 		if r.skips.add(output) {
 			fmt.Fprintf(r.out, "skip  %s %s\n%s", e.Package, e.Test, r.excerpt(e)) // with its reason
 		}
@@ -230,7 +229,7 @@ func (r *report) keep(e event) {
 		r.output[k] = new(strings.Builder)
 	}
 	r.output[k].WriteString(e.Output)
-	r.calm.hear(e.Output)
+	r.calm.hear(e)
 }
 
 // show prints what was kept of the test or package, below a line that names it.
