@@ -50,10 +50,11 @@ func (r *report) build(s *schedule, b *build) {
 	}
 }
 
-// give reports a program that cannot be built or run.
+// give reports a program that cannot be built or run, once.
 func (r *report) give(s *schedule, p *program, why error) {
-	s.end(p, false)
-	r.say(fmt.Sprintf("FAIL  %s: not tested: %v", p.pkg, why))
+	if s.end(p, false) {
+		r.say(fmt.Sprintf("FAIL  %s: not tested: %v", p.pkg, why))
+	}
 }
 
 // builds has go test build what is left of the programs, in their order, and keep each in place of

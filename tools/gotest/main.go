@@ -17,9 +17,8 @@
 // Each argument after --make is a need, 'NAME COMMAND...': a server to be built, or packages to
 // be installed. The commands of one list run one after the other, those of several lists beside
 // each other, with the priority of what is built. A word +NAME among the flags says who has to wait for
-// them: before the packages, what builds the programs, and behind them, the programs. A lane
-// whose next program has to wait takes the first that has not, from its own or from those after
-// --then. Where a command fails, what needs it fails, and all else runs. That it has failed is a failure of the run, also where nothing needs it.
+// them: before the packages, what builds the programs, and behind them, the programs. A lane passes
+// over those, and where none of its own is left, takes one of those after --then. Where a command fails, what needs it fails, and all else runs. That it has failed is a failure of the run, also where nothing needs it.
 //
 // It prints a line for each package, with how far the run is, the output of a test when it
 // fails, and why a test was skipped, unless a rule of the conformance suite is impossible

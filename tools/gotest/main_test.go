@@ -187,8 +187,12 @@ func TestA(t *testing.T) {
 	t.Run("b", func(t *testing.T) { t.Error("loud") })
 	await(t, "loud")
 	t.Run("c", func(t *testing.T) {
-		t.Run("d", func(t *testing.T) { t.Parallel(); t.Error("shrill") })
-		t.Run("e", func(t *testing.T) { t.Parallel(); await(t, "shrill") })
+		t.Run("d", func(t *testing.T) { t.Parallel(); await(t, "waits"); t.Error("shrill") })
+		t.Run("e", func(t *testing.T) {
+			t.Parallel()
+			if err := os.WriteFile("waits", nil, 0o644); err != nil { t.Error(err) }
+			await(t, "shrill")
+		})
 	})
 }
 `)
@@ -203,7 +207,7 @@ func TestA(t *testing.T) {
 		}
 		return out.Write(b)
 	})))
-	if err := r.runAll([]string{dir + " ./..."}, ""); err != nil {
+	if err := r.runAll([]string{dir + " ./... -test.parallel=2"}, ""); err != nil {
 		t.Fatal(err)
 	}
 	if text := out.String(); strings.Contains(text, "nobody") || !strings.Contains(text, "FAIL  example.org/p TestA/c/d\n") || r.failures.Load() != 4 {

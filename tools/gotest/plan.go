@@ -37,7 +37,7 @@ type program struct {
 	key      string // tells it from others in what is known of earlier runs
 	path     string
 	flags    []string
-	needs    []*need // for running
+	needs    []*need // for building and running
 	state    state
 }
 
@@ -133,16 +133,16 @@ func newBuild(arg string, needs map[string]*need, stderr io.Writer) (*build, err
 	}
 	b := &build{module: words[0]}
 	var packages, flags []string
-	var toRun []*need
+	var all []*need
 	for _, word := range words[1:] {
 		name, isNeed := strings.CutPrefix(word, "+")
 		switch {
 		case isNeed && needs[name] == nil:
 			return nil, fmt.Errorf("%q needs %s, which no command makes", arg, name)
-		case isNeed && packages == nil:
-			b.needs = append(b.needs, needs[name])
 		case isNeed:
-			toRun = append(toRun, needs[name])
+			if all = append(all, needs[name]); packages == nil {
+				b.needs = append(b.needs, needs[name])
+			}
 		case strings.HasPrefix(word, "-") && packages == nil:
 			b.flags = append(b.flags, word)
 		case strings.HasPrefix(word, "-"):
@@ -162,7 +162,7 @@ func newBuild(arg string, needs map[string]*need, stderr io.Writer) (*build, err
 	for line := range bytes.Lines(out) {
 		pkg, dir, _ := strings.Cut(strings.TrimSpace(string(line)), " ")
 		key := strings.Join(append([]string{pkg}, append(b.flags, flags...)...), " ")
-		b.programs = append(b.programs, &program{pkg: pkg, dir: dir, key: key, flags: flags, needs: toRun})
+		b.programs = append(b.programs, &program{pkg: pkg, dir: dir, key: key, flags: flags, needs: all})
 	}
 	return b, nil
 }

@@ -82,24 +82,28 @@ func (r *report) runAll(args []string, historyFile string) error {
 }
 
 // next returns the program that the lane is to run, and by which command; nil when there is none
-// left. It waits until one is built and has what it needs. One whose need could not be made is
-// returned too.
+// left. It waits until one is built, and passes over those whose needs are being made.
 func (s *schedule) next(l *lane) (*program, []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for {
-		p, by := take(&l.programs), []string(nil)
+		list, by := &l.programs, []string(nil)
 		if l.idle {
 			by = idle
 		}
-		// What comes then has the usual priority: beside its own programs an idle lane runs none.
-		if p == nil && (!l.idle || len(l.programs) == 0) {
-			p, by = take(&s.then), nil
+		i := first(list)
+		// What comes then has the usual priority: an idle lane takes it when it has ended.
+		if i < 0 && (!l.idle || len(l.programs) == 0) {
+			list, by = &s.then, nil
+			i = first(list)
 		}
-		if p != nil {
-			l.now, p.state, s.began[p] = p, running, time.Now()
-			s.changed.Broadcast()
-			return p, by
+		if i >= 0 {
+			if p := (*list)[i]; p.state == built || missing(p.needs) != nil {
+				*list = slices.Delete(*list, i, i+1)
+				l.now, p.state, s.began[p] = p, running, time.Now()
+				s.changed.Broadcast()
+				return p, by
+			}
 		}
 		if len(l.programs)+len(s.then) == 0 {
 			return nil, nil
@@ -108,16 +112,11 @@ func (s *schedule) next(l *lane) (*program, []string) {
 	}
 }
 
-// take removes the first program that need not wait from the list, and returns it.
-func take(list *[]*program) *program {
-	*list = slices.DeleteFunc(*list, func(p *program) bool { return p.state == ended }) // not built
-	for i, p := range *list {
-		if p.state == built && there(p.needs) || missing(p.needs) != nil {
-			*list = slices.Delete(*list, i, i+1)
-			return p
-		}
-	}
-	return nil
+// first returns the index of the first program in the list whose needs are not being made any more, -1 if there is
+// none. It removes those that could not be built.
+func first(list *[]*program) int {
+	*list = slices.DeleteFunc(*list, func(p *program) bool { return p.state == ended })
+	return slices.IndexFunc(*list, func(p *program) bool { return there(p.needs) || missing(p.needs) != nil })
 }
 
 // nextBuild returns what is to be built next, and removes it; nil when nothing is left. What can
@@ -161,12 +160,13 @@ func (s *schedule) isBuilt(p *program, path string) {
 	}
 }
 
-// end notes that nothing more will come of a program, and how long it ran if it has passed.
-func (s *schedule) end(p *program, passed bool) {
+// end notes that nothing more will come of a program, and how long it ran if it has passed. It
+// reports whether that was not known.
+func (s *schedule) end(p *program, passed bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if p.state == ended {
-		return
+		return false
 	}
 	if passed {
 		s.history.note(p.key, time.Since(s.began[p]))
@@ -175,6 +175,7 @@ func (s *schedule) end(p *program, passed bool) {
 	p.state = ended
 	s.done++
 	s.changed.Broadcast()
+	return true
 }
 
 // status says how far the run is.
@@ -199,9 +200,7 @@ func (s *schedule) waitsFor() *need {
 	}
 	for _, list := range s.makes {
 		for _, n := range list {
-			needed := slices.ContainsFunc(waiting, func(p *program) bool { return slices.Contains(p.needs, n) }) ||
-				slices.ContainsFunc(s.builds, func(b *build) bool { return slices.Contains(b.needs, n) })
-			if needed && !n.made && n.err == nil {
+			if !n.made && n.err == nil && slices.ContainsFunc(waiting, func(p *program) bool { return slices.Contains(p.needs, n) }) {
 				return n
 			}
 		}
