@@ -87,8 +87,8 @@ func (c *console) keepStatus(status func() string) (stop func()) {
 	}
 }
 
-// lines returns a writer that prints the lines of one process, each behind a prefix. Close prints
-// one that has not ended.
+// lines returns a writer that prints the lines of one process, each behind a prefix, but for empty
+// ones. Close prints one that has not ended.
 func (c *console) lines(prefix string) *lines { return &lines{out: c, prefix: prefix} }
 
 type lines struct {
@@ -102,7 +102,9 @@ func (l *lines) Write(b []byte) (int, error) {
 	if end := bytes.LastIndexByte(l.part, '\n') + 1; end > 0 {
 		var whole []byte
 		for line := range bytes.Lines(l.part[:end]) {
-			whole = append(append(whole, l.prefix...), line...)
+			if len(line) > 1 {
+				whole = append(append(whole, l.prefix...), line...)
+			}
 		}
 		l.part = append([]byte(nil), l.part[end:]...)
 		if _, err := l.out.Write(whole); err != nil {

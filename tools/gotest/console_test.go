@@ -39,7 +39,7 @@ func TestConsole(t *testing.T) {
 func TestLines(t *testing.T) {
 	var out bytes.Buffer
 	l := (newConsole(&out)).lines("etcd: ")
-	for _, part := range []string{"buil", "ding\nstill ", "building\nbuilt", ""} {
+	for _, part := range []string{"buil", "ding\n\nstill ", "building\nbuilt", ""} {
 		fmt.Fprint(l, part)
 	}
 	l.Close()
