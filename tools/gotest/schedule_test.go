@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -180,4 +181,40 @@ func TestEstimate(t *testing.T) {
 	server.made = true
 	s.then[0].key = "new"
 	check("")
+}
+
+// What can be run at once is built first, and what needs something to be built waits for that.
+func TestNextBuild(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		compiler, server := &need{name: "compiler"}, &need{name: "server"}
+		named := func(name string, toBuild []*need, toRun ...*need) *build {
+			return &build{module: name, needs: toBuild, programs: []*program{{needs: append(toRun, toBuild...)}}}
+		}
+		s := newSchedule(&plan{builds: []*build{named("to compile", []*need{compiler}), named("to serve", nil, server), named("free", nil)}}, "", history{})
+		next := make(chan string)
+		go func() {
+			for b := s.nextBuild(); b != nil; b = s.nextBuild() {
+				next <- b.module
+			}
+			close(next)
+		}()
+		for _, want := range []string{"free", "to serve"} {
+			if got := <-next; got != want {
+				t.Errorf("%s is built, want %s", got, want)
+			}
+		}
+		synctest.Wait()
+		select {
+		case got := <-next:
+			t.Errorf("%s is built, and there is no compiler", got)
+		default:
+		}
+		s.isMade(compiler, nil)
+		if got := <-next; got != "to compile" {
+			t.Errorf("%s is built, want what needed the compiler", got)
+		}
+		if _, more := <-next; more {
+			t.Error("something is built twice")
+		}
+	})
 }
