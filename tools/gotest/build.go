@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -11,89 +10,72 @@ import (
 	"strings"
 )
 
-// A program is the test program of one package, and the flags that it is run with.
-type program struct {
-	pkg, dir string // import path, folder
-	path     string
-	flags    []string
-}
-
-// A builder builds test programs.
-type builder struct {
-	*report
-	bin string
-}
-
-// programs builds what an argument names, and returns the programs in that order.
-func (b *builder) programs(arg string) ([]program, error) {
-	words := strings.Fields(arg)
-	if len(words) < 2 {
-		return nil, fmt.Errorf("%q names no package", arg)
+// build builds the programs of one argument, and reports each that cannot be built.
+func (r *report) build(s *schedule, b *build) {
+	if n := missing(b.needs); n != nil {
+		for _, p := range b.programs {
+			r.give(s, p, n.lacks())
+		}
+		return
 	}
-	module, words := words[0], words[1:]
-	flags := leading(words, true)
-	words = words[len(flags):]
-	packages := leading(words, false)
-	found, err := b.build(module, flags, packages)
-	for i := range found {
-		found[i].flags = words[len(packages):]
-	}
-	return found, err
-}
-
-// leading returns the first of the words, up to one that is no flag, or that is one.
-func leading(words []string, flags bool) []string {
-	n := 0
-	for n < len(words) && strings.HasPrefix(words[n], "-") == flags {
-		n++
-	}
-	return words[:n]
-}
-
-// build has go test build the programs with the flags, and keep each in place of running
-// it.
-func (b *builder) build(module string, flags, packages []string) (found []program, err error) {
 	// Programs are run again by their path, as by env, which takes a = for an assignment.
-	bin := filepath.Join(b.bin, "with"+strings.NewReplacer("/", "-", "=", "-").Replace(strings.Join(flags, "")))
-	list := exec.Command("go", append([]string{"list", "-f", "{{.ImportPath}} {{.Dir}}"}, packages...)...)
-	list.Dir = module
-	list.Stderr = os.Stderr
-	out, err := list.Output()
+	bin := filepath.Join(s.bin, "with"+strings.NewReplacer("/", "-", "=", "-").Replace(strings.Join(b.flags, "")))
+	left := make(map[string]*program) // by import path
+	for _, p := range b.programs {
+		if path := kept(bin, p.dir); exists(path) {
+			s.isBuilt(p, path)
+		} else {
+			left[p.pkg] = p
+		}
+	}
+	if len(left) == 0 {
+		return
+	}
+	err := r.builds(b, bin, left, func(e event) {
+		p := left[e.Package]
+		switch {
+		case p == nil || e.Test != "":
+		case e.Action == "pass" || e.Action == "skip":
+			s.isBuilt(p, kept(bin, p.dir))
+			delete(left, e.Package)
+		case e.Action == "fail":
+			s.end(p, false)
+			delete(left, e.Package)
+		}
+	})
+	for _, p := range b.programs {
+		if left[p.pkg] != nil {
+			r.give(s, p, fmt.Errorf("go test has not built it: %v", err))
+		}
+	}
+}
+
+// give reports a program that cannot be built or run, once.
+func (r *report) give(s *schedule, p *program, why error) {
+	if s.end(p, false) {
+		r.say(fmt.Sprintf("FAIL  %s: not tested: %v", p.pkg, why))
+	}
+}
+
+// builds has go test build what is left of the programs, in their order, and keep each in place of
+// running it. It calls seen with each event before it is reported.
+func (r *report) builds(b *build, bin string, left map[string]*program, seen func(event)) error {
+	self, err := os.Executable()
 	if err != nil {
-		return nil, fmt.Errorf("go list in %s: %w", module, err)
+		return err
 	}
-	var missing []string
-	for line := range bytes.Lines(out) {
-		pkg, dir, _ := strings.Cut(strings.TrimSpace(string(line)), " ")
-		p := program{pkg: pkg, dir: dir, path: kept(bin, dir)}
-		if found = append(found, p); !p.exists() {
-			missing = append(missing, pkg)
+	// Tests must not wait for a linker. Vet is a step of its own.
+	argv := slices.Concat(behindTests, []string{"go", "test", "-json", "-vet=off", "-count=1", "-exec", self + " keep " + bin}, b.flags)
+	for _, p := range b.programs {
+		if left[p.pkg] != nil {
+			argv = append(argv, p.pkg)
 		}
 	}
-	if len(missing) > 0 {
-		self, err := os.Executable()
-		if err != nil {
-			return nil, err
-		}
-		// Vet is a step of its own.
-		args := slices.Concat([]string{"test", "-json", "-vet=off", "-count=1", "-exec", self + " keep " + bin}, flags, missing)
-		cmd := exec.Command("go", args...)
-		cmd.Dir = module
-		cmd.Stderr = os.Stderr
-		if err := b.builds(cmd); err != nil {
-			return nil, fmt.Errorf("building in %s: %w", module, err)
-		}
-	}
-	return slices.DeleteFunc(found, func(p program) bool { return !p.exists() }), nil // it has no tests
-}
-
-func (p program) exists() bool {
-	_, err := os.Stat(p.path)
-	return err == nil
-}
-
-// builds runs go test -json, and reports what does not build.
-func (b *builder) builds(cmd *exec.Cmd) error {
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Dir = b.module
+	stderr := r.out.lines("")
+	defer stderr.Close()
+	cmd.Stderr = stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return err
@@ -101,17 +83,18 @@ func (b *builder) builds(cmd *exec.Cmd) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	before := b.failed
 	readErr := read(out, func(e event) {
+		seen(e)
 		if e.Action != "pass" && e.Action != "skip" {
-			b.add(e)
+			r.add(e)
 		}
 	})
-	err = cmd.Wait()
-	if b.failed > before {
-		err = nil // that has been counted
-	}
-	return errors.Join(readErr, err)
+	return errors.Join(readErr, cmd.Wait())
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 // keep is what go test runs in place of a test program, in the folder of its package: it

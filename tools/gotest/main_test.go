@@ -29,13 +29,14 @@ func TestReport(t *testing.T) {
 			name:    "pass with subtests",
 			source:  head + `func TestA(t *testing.T) { t.Log("quiet"); t.Run("b", func(t *testing.T) {}) }`,
 			closing: "tests: 2 passed, 0 failed, 0 skipped",
-			hides:   []string{"quiet", "skipped:"},
+			shows:   []string{"ok    example.org/p  2 tests, ", "s   [1 of 1, 0 failed]\n"}, // and not how long, as it never ran before
+			hides:   []string{"quiet", "skipped:", "calm:"},
 		},
 		{
 			name:    "a failure and a skip",
 			source:  head + `func TestA(t *testing.T) {}; func TestB(t *testing.T) { t.Error("loud") }; func TestC(t *testing.T) { t.Skip("why") }`,
 			closing: "tests: 1 passed, 1 failed, 1 skipped",
-			shows:   []string{"loud", "skip  example.org/p TestC\n    p_test.go:5: why\n", "FAIL  example.org/p  1 of 3 tests", "== what has failed\nFAIL  example.org/p TestB\n    p_test.go:5: loud\nskipped: 0 impossible there, 0 not wired, 0 known failures (waived), 1 other\ntests: "},
+			shows:   []string{"loud", "skip  example.org/p TestC\n    p_test.go:5: why\n", "FAIL  example.org/p  1 of 3 tests", "== what has failed\nFAIL  example.org/p TestB\n    p_test.go:5: loud\nskipped: 0 impossible there, 0 not wired, 0 known failures (waived), 0 not judged, 1 other\ntests: "},
 		},
 		{
 			name: "rules of the conformance suite",
@@ -47,7 +48,29 @@ func TestReport(t *testing.T) {
 			}`,
 			closing: "tests: 1 passed, 0 failed, 6 skipped",
 			hides:   []string{"L1.a"},
-			shows:   []string{"L1.c", "L1.d", "odd", "\nskipped: 2 impossible there, 1 not wired, 1 known failures (waived), 2 other\ntests: "},
+			shows:   []string{"L1.c", "L1.d", "odd", "\nskipped: 2 impossible there, 1 not wired, 1 known failures (waived), 0 not judged, 2 other\ntests: "},
+		},
+		{
+			name: "some were disturbed",
+			source: head + `func TestA(t *testing.T) {
+				t.Log("calm: repeated: timers 90 ms late")
+				t.Run("b", func(t *testing.T) { t.Log("calm: repeated: timers 80 ms late"); t.Skip("conformance: not judged: L1.a x\ncalm: not judged: L1.a: timers 70 ms late") })
+				t.Run("d", func(t *testing.T) { t.Log("calm: not judged: it took 9s") })
+			}
+			func TestC(t *testing.T) { t.Log("calm: repeated: a request took 3s"); t.Error("loud") }`,
+			closing: "tests: 2 passed, 1 failed, 1 skipped",
+			shows: []string{"skip  example.org/p TestA/b\n",
+				"\nnot judged: example.org/p TestA/b: L1.a: timers 70 ms late\nnot judged: example.org/p TestA/d: it took 9s\ncalm: 3 trials repeated, 2 not judged: the machine was busy\n" +
+					"skipped: 0 impossible there, 0 not wired, 0 known failures (waived), 1 not judged, 0 other\ntests: "},
+		},
+		{
+			name: "too many were disturbed",
+			source: head + `func TestA(t *testing.T) {
+				for range 6 { t.Run("b", func(t *testing.T) { t.Skip("calm: not judged: timers 70 ms late") }) }
+			}`,
+			closing: "tests: 1 passed, 1 failed, 6 skipped",
+			shows: []string{"FAIL  6 rules about time or cost could not be judged, and 5 may be, because the machine was too busy; run it again with less beside it\n",
+				"\ncalm: 0 trials repeated, 6 not judged: the machine was busy\n"},
 		},
 		{
 			name:    "does not build",
@@ -84,8 +107,8 @@ func TestReport(t *testing.T) {
 			t.Parallel()
 			dir := module(t, tt.source)
 			var out bytes.Buffer
-			r := newReport(&out)
-			if err := r.runAll([]string{dir + " ./..."}); err != nil {
+			r := newReport(newConsole(&out))
+			if err := r.runAll([]string{dir + " ./..."}, ""); err != nil {
 				r.problem(err.Error())
 			}
 			if ok := r.close(); ok != strings.Contains(tt.closing, " 0 failed") {
@@ -114,15 +137,16 @@ func TestReport(t *testing.T) {
 
 func TestRunOutsideAModule(t *testing.T) {
 	var out bytes.Buffer
-	r := newReport(&out)
-	err := r.runAll([]string{t.TempDir() + " ./..."})
+	r := newReport(newConsole(&out))
+	err := r.runAll([]string{t.TempDir() + " ./..."}, "")
 	if err == nil && r.failed == 0 {
 		t.Errorf("no module counts as a success:\n%s", &out)
 	}
 }
 
-// The programs are built first, run in their folder, and get their flags.
+// The programs run in their folder, and get their flags.
 func TestPrograms(t *testing.T) {
+	t.Parallel()
 	dir := module(t, `package p
 
 import ("flag"; "os"; "testing")
@@ -135,14 +159,65 @@ func TestB(t *testing.T) { t.Error("it was to be left out") }
 `)
 	for _, race := range []string{"", " -race"} {
 		var out bytes.Buffer
-		r := newReport(&lockedWriter{w: &out})
+		r := newReport(newConsole(&out))
 		err := r.runAll([]string{dir + race + " ./... -test.skip=B -word=x", "--", dir + " ./... -test.run=A -word=x", "--idle", dir + " ./... -test.run=A -word=x",
-			"--then", dir + " ./... -test.run=A -word=x", dir + " ./... -test.run=A -word=x"})
+			"--then", dir + " ./... -test.run=A -word=x", dir + " ./... -test.run=A -word=x"}, "")
 		if err != nil || r.passed != 5 || r.failed != 0 {
 			t.Errorf("%v, %d passed, %d failed, want 5 and 0:\n%s", err, r.passed, r.failed, &out)
 		}
 	}
 }
+
+// A failure is shown when it happens, also one of a subtest whose parent goes on, and of a parallel test.
+func TestShownAtOnce(t *testing.T) {
+	t.Parallel()
+	dir := module(t, `package p
+
+import ("os"; "testing"; "time")
+
+func await(t *testing.T, file string) {
+	for range 1000 {
+		if _, err := os.Stat(file); err == nil { return }
+		time.Sleep(10*time.Millisecond)
+	}
+	t.Error("nobody has seen that")
+}
+
+func TestA(t *testing.T) {
+	t.Run("b", func(t *testing.T) { t.Error("loud") })
+	await(t, "loud")
+	t.Run("c", func(t *testing.T) {
+		t.Run("d", func(t *testing.T) { t.Parallel(); await(t, "waits"); t.Error("shrill") })
+		t.Run("e", func(t *testing.T) {
+			t.Parallel()
+			if err := os.WriteFile("waits", nil, 0o644); err != nil { t.Error(err) }
+			await(t, "shrill")
+		})
+	})
+}
+`)
+	var out bytes.Buffer
+	r := newReport(newConsole(writerFunc(func(b []byte) (int, error) {
+		for _, word := range []string{"loud", "shrill"} {
+			if strings.Contains(string(b), word) {
+				if err := os.WriteFile(filepath.Join(dir, word), nil, 0o644); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		return out.Write(b)
+	})))
+	if err := r.runAll([]string{dir + " ./... -test.parallel=2"}, ""); err != nil {
+		t.Fatal(err)
+	}
+	if text := out.String(); strings.Contains(text, "nobody") || !strings.Contains(text, "FAIL  example.org/p TestA/c/d\n") || r.failures.Load() != 4 {
+		t.Errorf("failures are not shown at once, or not the four that there are:\n%s", text)
+	}
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
 
 func module(t *testing.T, source string) string {
 	t.Helper()

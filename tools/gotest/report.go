@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 )
 
 // An event is one line of go test -json (go doc test2json, go help buildjson).
@@ -22,8 +23,10 @@ type event struct {
 // as one; a package that fails without a failed test, because it does not build or
 // its process dies, counts as one failed test.
 type report struct {
-	out io.Writer
-	mu  sync.Mutex // of merge
+	out      *console
+	status   func() string // how far the run is; may be nil
+	failures *atomic.Int64 // of the whole run, so far
+	mu       sync.Mutex    // of merge
 
 	passed, failed, skipped int
 
@@ -31,21 +34,32 @@ type report struct {
 	times times
 
 	skips skips
+	calm  calm
 
 	running map[string]map[string]bool // by package, the tests that have not ended
 	output  map[string]*strings.Builder
-	bad     map[string]int // failed tests by package
-	ran     map[string]int // tests by package
+	shown   map[string]bool // tests that are known to have failed
+	bad     map[string]int  // failed tests by package
+	ran     map[string]int  // tests by package
 }
 
-func newReport(out io.Writer) *report {
+func newReport(out *console) *report {
 	return &report{
-		out:     out,
-		running: make(map[string]map[string]bool),
-		output:  make(map[string]*strings.Builder),
-		bad:     make(map[string]int),
-		ran:     make(map[string]int),
+		out:      out,
+		failures: new(atomic.Int64),
+		running:  make(map[string]map[string]bool),
+		output:   make(map[string]*strings.Builder),
+		shown:    make(map[string]bool),
+		bad:      make(map[string]int),
+		ran:      make(map[string]int),
 	}
+}
+
+// child returns a report for a part of the run, to be merged.
+func (r *report) child() *report {
+	c := newReport(r.out)
+	c.status, c.failures = r.status, r.failures
+	return c
 }
 
 // merge takes over what another report has counted and said. It may be called from several
@@ -56,6 +70,7 @@ func (r *report) merge(o *report) {
 	r.passed, r.failed, r.skipped = r.passed+o.passed, r.failed+o.failed, r.skipped+o.skipped
 	r.said = append(r.said, o.said...)
 	r.skips.merge(o.skips)
+	r.calm.merge(o.calm)
 	r.times.merge(o.times)
 }
 
@@ -67,8 +82,12 @@ func (r *report) add(e event) {
 	switch {
 	case e.Action == "output" || e.Action == "build-output":
 		r.keep(e)
+		// The event that ends a test may come only with the next that another test prints.
+		if e.Test != "" && strings.HasPrefix(strings.TrimLeft(e.Output, " "), "--- FAIL: "+e.Test+" (") {
+			r.failTest(e)
+		}
 	case e.Action == "build-fail":
-		r.show(e)
+		r.show("", e)
 	case e.Test == "":
 		r.endPackage(e)
 	case e.Action == "run":
@@ -90,10 +109,8 @@ func (r *report) endTest(e event) {
 		r.passed++
 		delete(r.output, key(e))
 	case "fail":
-		r.failed++
-		r.bad[e.Package]++
-		r.said = append(r.said, "FAIL  "+e.Package+" "+e.Test+"\n"+r.excerpt(e))
-		r.show(e)
+		r.failTest(e)
+		r.show("", e)
 	case "skip":
 		r.skipped++
 		output := ""
@@ -107,22 +124,35 @@ func (r *report) endTest(e event) {
 	}
 }
 
+// failTest counts and shows a test that has failed, once.
+func (r *report) failTest(e event) {
+	if r.shown[key(e)] {
+		return
+	}
+	r.shown[key(e)] = true
+	r.fail()
+	r.bad[e.Package]++
+	head := "FAIL  " + e.Package + " " + e.Test + "\n"
+	r.said = append(r.said, head+r.excerpt(e))
+	r.show(head, e)
+}
+
 func (r *report) endPackage(e event) {
 	switch e.Action {
 	case "pass":
-		fmt.Fprintf(r.out, "ok    %s  %d tests, %.1fs\n", e.Package, r.ran[e.Package], e.Elapsed)
+		fmt.Fprintf(r.out, "ok    %s  %d tests, %.1fs%s\n", e.Package, r.ran[e.Package], e.Elapsed, r.far())
 	case "skip":
-		fmt.Fprintf(r.out, "-     %s  no tests\n", e.Package)
+		fmt.Fprintf(r.out, "-     %s  no tests%s\n", e.Package, r.far())
 	case "fail":
 		// A process that died took with it the tests that were running.
 		for test := range r.running[e.Package] {
 			r.endTest(event{Action: "fail", Package: e.Package, Test: test})
 		}
 		if r.bad[e.Package] == 0 {
-			r.failed++
+			r.fail()
 		}
-		r.show(e)
-		fmt.Fprintf(r.out, "FAIL  %s  %d of %d tests, %.1fs\n", e.Package, r.bad[e.Package], r.ran[e.Package], e.Elapsed)
+		r.show("", e)
+		fmt.Fprintf(r.out, "FAIL  %s  %d of %d tests, %.1fs%s\n", e.Package, r.bad[e.Package], r.ran[e.Package], e.Elapsed, r.far())
 	default:
 		return // start, bench
 	}
@@ -132,8 +162,28 @@ func (r *report) endPackage(e event) {
 
 // problem reports and counts a failure that no test stands for.
 func (r *report) problem(text string) {
-	r.failed++
+	r.fail()
 	fmt.Fprintln(r.out, "FAIL ", text)
+}
+
+// say reports and counts a failure in one line, and again at the end.
+func (r *report) say(line string) {
+	r.fail()
+	r.said = append(r.said, line+"\n")
+	fmt.Fprintln(r.out, line+r.far())
+}
+
+func (r *report) fail() {
+	r.failed++
+	r.failures.Add(1)
+}
+
+// far says behind the end of a package how far the run is.
+func (r *report) far() string {
+	if r.status == nil {
+		return ""
+	}
+	return "   [" + r.status() + "]"
 }
 
 // excerpt returns the first lines that the test has logged, each in short.
@@ -162,6 +212,11 @@ func (r *report) close() bool {
 	if len(r.said) > 0 {
 		fmt.Fprintf(r.out, "\n== what has failed\n%s", strings.Join(r.said, ""))
 	}
+	if r.calm.tooBusy() {
+		r.problem(fmt.Sprintf("%d rules about time or cost could not be judged, and %d may be, because the machine was too busy; run it again with less beside it",
+			len(r.calm.notJudged), mayNotBeJudged))
+	}
+	r.calm.print(r.out)
 	r.skips.print(r.out)
 	fmt.Fprintf(r.out, "tests: %d passed, %d failed, %d skipped\n", r.passed, r.failed, r.skipped)
 	return r.failed == 0
@@ -174,15 +229,17 @@ func (r *report) keep(e event) {
 		r.output[k] = new(strings.Builder)
 	}
 	r.output[k].WriteString(e.Output)
+	r.calm.hear(e)
 }
 
-// show prints what was kept of the test or package.
-func (r *report) show(e event) {
+// show prints what was kept of the test or package, below a line that names it.
+func (r *report) show(head string, e event) {
 	k := key(e)
 	if b := r.output[k]; b != nil {
-		io.WriteString(r.out, b.String())
+		head += b.String()
 		delete(r.output, k)
 	}
+	io.WriteString(r.out, head)
 }
 
 func key(e event) string { return e.Package + "\x00" + e.Test }

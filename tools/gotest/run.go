@@ -12,25 +12,30 @@ import (
 	"time"
 )
 
-// program runs a program by a command, and takes over what is found.
-func (r *report) program(p program, by []string) {
-	one := newReport(r.out)
-	if err := one.run(p, by); err != nil {
-		one.problem(fmt.Sprintf("the tests of %s: %v", p.pkg, err))
+// program runs a program by a command.
+func (r *report) program(s *schedule, p *program, by []string) {
+	if n := missing(p.needs); n != nil {
+		r.give(s, p, n.lacks())
+		return
 	}
-	r.merge(one)
+	if err := r.run(s, p, by); err != nil {
+		r.problem(fmt.Sprintf("the tests of %s: %v", p.pkg, err))
+	}
+	s.end(p, false)
 }
 
 // run runs one program. Its end counts once it has ended: a program that says PASS may
 // fail afterwards.
-func (r *report) run(p program, by []string) error {
+func (r *report) run(s *schedule, p *program, by []string) error {
 	argv := slices.Concat(by, []string{p.path, "-test.v=test2json", "-test.paniconexit0"}, p.flags)
 	tests := exec.Command(argv[0], argv[1:]...)
 	tests.Dir = p.dir
 	tests.Env = append(os.Environ(), "PWD="+p.dir)
 	tests.WaitDelay = time.Minute // for processes that it has left behind
 	events := exec.Command("go", "tool", "test2json", "-t", "-p", p.pkg)
-	events.Stderr = os.Stderr
+	stderr := r.out.lines("")
+	defer stderr.Close()
+	events.Stderr = stderr
 	in, err := events.StdinPipe()
 	if err != nil {
 		return err
@@ -63,9 +68,10 @@ func (r *report) run(p program, by []string) error {
 		r.add(event{Action: "output", Package: p.pkg, Output: fmt.Sprintln(err)})
 	}
 	end.Elapsed = time.Since(began).Seconds()
-	if s := tests.ProcessState; s != nil {
-		r.times.used(p.pkg, (s.UserTime() + s.SystemTime()).Seconds())
+	if used := tests.ProcessState; used != nil {
+		r.times.used(p.pkg, (used.UserTime() + used.SystemTime()).Seconds())
 	}
+	s.end(p, end.Action == "pass")
 	r.add(end)
 	return errors.Join(readErr, events.Wait())
 }

@@ -35,15 +35,27 @@ func cached(ctx context.Context, key []byte, name string, make func(part string)
 	if _, err := os.Stat(path); err == nil { // made while this process waited
 		return path, nil
 	}
-	part := path + ".part"
-	err = os.RemoveAll(part) // of a process that was killed
-	if err == nil {
-		err = make(part)
+	// A process that was killed leaves a part behind, and a compiler that may still write it: no
+	// two have the same.
+	abandoned, err := filepath.Glob(path + ".part*")
+	if err != nil {
+		return "", err
 	}
-	if err == nil {
-		err = os.Rename(part, path)
+	for _, folder := range abandoned {
+		if err := os.RemoveAll(folder); err != nil {
+			return "", err
+		}
 	}
-	return path, err
+	folder, err := os.MkdirTemp(filepath.Dir(path), name+".part-")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(folder)
+	part := filepath.Join(folder, name)
+	if err := make(part); err != nil {
+		return "", err
+	}
+	return path, os.Rename(part, path)
 }
 
 // cachePath is where in the user's cache folder a name has its place.

@@ -1,0 +1,26 @@
+package main
+
+import (
+	"fmt"
+	"os/exec"
+	"slices"
+	"strings"
+)
+
+// make runs the commands of a list, one after the other, and passes on what they print. One that
+// fails is a failure of the run, whether or not anything needs it.
+func (r *report) make(s *schedule, list []*need) {
+	for _, n := range list {
+		argv := slices.Concat(behindTests, n.command)
+		lines := r.out.lines(n.name + ": ")
+		cmd := exec.Command(argv[0], argv[1:]...)
+		cmd.Stdout, cmd.Stderr = lines, lines
+		err := cmd.Run()
+		lines.Close()
+		if err != nil {
+			err = fmt.Errorf("'%s' has failed (%w): what it has printed is above", strings.Join(n.command, " "), err)
+			r.say(fmt.Sprintf("FAIL  %s: %v", n.name, err))
+		}
+		s.isMade(n, err)
+	}
+}

@@ -1,0 +1,191 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+)
+
+// A plan is what the arguments say.
+type plan struct {
+	lanes  []*lane
+	then   []*program
+	builds []*build  // in the order in which the lanes want them
+	makes  [][]*need // lists that run beside each other
+}
+
+// A lane is a list of programs that run one after the other.
+type lane struct {
+	idle     bool
+	programs []*program // that have not begun
+	now      *program   // that has begun last
+}
+
+// A build is what one argument names: programs of a module that are built with the same flags.
+type build struct {
+	module   string
+	flags    []string // of go test
+	needs    []*need  // for building
+	programs []*program
+}
+
+// A program is the test program of one package, and the flags that it is run with.
+type program struct {
+	pkg, dir string // import path, folder
+	key      string // tells it from others in what is known of earlier runs
+	path     string
+	flags    []string
+	needs    []*need // for building and running
+	state    state
+}
+
+// A state of a program. One that cannot be built has ended.
+type state int
+
+const (
+	unbuilt state = iota
+	built
+	running
+	ended
+)
+
+// A need is what a command makes before programs can be built or run.
+type need struct {
+	name    string
+	command []string
+	made    bool
+	err     error // why it has not been made
+}
+
+// parse reads the arguments, and finds the packages that have tests.
+func parse(args []string, stderr io.Writer) (*plan, error) {
+	p := new(plan)
+	type section struct {
+		kind string
+		args []string
+	}
+	sections := []section{{kind: "--"}}
+	needs := make(map[string]*need)
+	for _, arg := range args {
+		last := &sections[len(sections)-1]
+		switch {
+		case arg == "--" || arg == "--idle" || arg == "--then":
+			sections = append(sections, section{kind: arg})
+		case arg == "--make":
+			sections = append(sections, section{kind: arg})
+			p.makes = append(p.makes, nil)
+		case last.kind == "--make":
+			words := strings.Fields(arg)
+			if len(words) < 2 {
+				return nil, fmt.Errorf("%q names no command", arg)
+			}
+			n := &need{name: words[0], command: words[1:]}
+			needs[n.name] = n
+			p.makes[len(p.makes)-1] = append(p.makes[len(p.makes)-1], n)
+		default:
+			last.args = append(last.args, arg)
+		}
+	}
+	var first [][]*build // by lane
+	var rest []*build
+	for _, s := range sections {
+		var all []*build
+		var programs []*program
+		for _, arg := range s.args {
+			b, err := newBuild(arg, needs, stderr)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, b)
+			programs = append(programs, b.programs...)
+		}
+		switch s.kind {
+		case "--", "--idle":
+			p.lanes = append(p.lanes, &lane{idle: s.kind == "--idle", programs: programs})
+			first = append(first, all)
+		case "--then":
+			p.then = append(p.then, programs...)
+			rest = append(rest, all...)
+		}
+	}
+	// The first of each lane, then the second of each.
+	for i := 0; len(first) > 0; i++ {
+		var more [][]*build
+		for _, all := range first {
+			if i < len(all) {
+				p.builds = append(p.builds, all[i])
+				more = append(more, all)
+			}
+		}
+		first = more
+	}
+	p.builds = append(p.builds, rest...)
+	return p, nil
+}
+
+// newBuild reads one argument.
+func newBuild(arg string, needs map[string]*need, stderr io.Writer) (*build, error) {
+	words := strings.Fields(arg)
+	if len(words) < 2 {
+		return nil, fmt.Errorf("%q names no package", arg)
+	}
+	b := &build{module: words[0]}
+	var packages, flags []string
+	var all []*need
+	for _, word := range words[1:] {
+		name, isNeed := strings.CutPrefix(word, "+")
+		switch {
+		case isNeed && needs[name] == nil:
+			return nil, fmt.Errorf("%q needs %s, which no command makes", arg, name)
+		case isNeed:
+			if all = append(all, needs[name]); packages == nil {
+				b.needs = append(b.needs, needs[name])
+			}
+		case strings.HasPrefix(word, "-") && packages == nil:
+			b.flags = append(b.flags, word)
+		case strings.HasPrefix(word, "-"):
+			flags = append(flags, word)
+		default:
+			packages = append(packages, word)
+		}
+	}
+	list := exec.Command("go", append([]string{"list", "-find", "-f",
+		"{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}} {{.Dir}}{{end}}"}, packages...)...)
+	list.Dir = b.module
+	list.Stderr = stderr
+	out, err := list.Output()
+	if err != nil {
+		return nil, fmt.Errorf("go list in %s: %w", b.module, err)
+	}
+	for line := range bytes.Lines(out) {
+		pkg, dir, _ := strings.Cut(strings.TrimSpace(string(line)), " ")
+		key := strings.Join(append([]string{pkg}, append(b.flags, flags...)...), " ")
+		b.programs = append(b.programs, &program{pkg: pkg, dir: dir, key: key, flags: flags, needs: all})
+	}
+	return b, nil
+}
+
+// lacks says why a program that needs n is not tested.
+func (n *need) lacks() error { return fmt.Errorf("it needs %s, and %w", n.name, n.err) }
+
+// missing returns the first of the needs that could not be made, nil if there is none.
+func missing(needs []*need) *need {
+	for _, n := range needs {
+		if n.err != nil {
+			return n
+		}
+	}
+	return nil
+}
+
+// there reports whether all needs have been made.
+func there(needs []*need) bool {
+	for _, n := range needs {
+		if !n.made {
+			return false
+		}
+	}
+	return true
+}

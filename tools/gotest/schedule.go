@@ -1,0 +1,244 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"time"
+)
+
+// What is built and made has less priority than tests, which must not wait for a compiler, and more
+// than an idle lane, as others wait for it. It is not much less: beside a program that keeps the
+// processors busy, something with a nice value of 15 gets a thirtieth of them.
+var (
+	behindTests = []string{"nice", "-n", "5"}
+	idle        = []string{"env", "GOMAXPROCS=1", "nice", "-n", "19"}
+)
+
+// A schedule is a plan that is being carried out. The builder, the makers of needs and the lanes
+// tell it what they have done, and wait for each other by it.
+type schedule struct {
+	*plan
+	bin     string // the folder of the programs
+	history history
+	total   int // programs
+
+	mu      sync.Mutex // of all below, and of the plan
+	changed sync.Cond
+	began   map[*program]time.Time // of those that run
+	done    int
+}
+
+func newSchedule(p *plan, bin string, h history) *schedule {
+	s := &schedule{plan: p, bin: bin, history: h, began: make(map[*program]time.Time)}
+	s.changed.L = &s.mu
+	for _, b := range p.builds {
+		s.total += len(b.programs)
+	}
+	return s
+}
+
+// runAll builds and runs what the arguments name. It reads from a file how long programs took in
+// earlier runs, and notes there how long they take now, unless it has no name.
+func (r *report) runAll(args []string, historyFile string) error {
+	p, err := parse(args, r.out)
+	if err != nil {
+		return err
+	}
+	bin, err := os.MkdirTemp(os.Getenv("GOTMPDIR"), "gotest-") // as go test does, as a link does not leave a file system
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(bin)
+	s := newSchedule(p, bin, readHistory(historyFile))
+	r.status = func() string { return s.status(r.failures.Load()) }
+	defer r.out.keepStatus(r.status)()
+	var working sync.WaitGroup
+	for _, list := range p.makes {
+		working.Go(func() {
+			one := r.child()
+			one.make(s, list)
+			r.merge(one)
+		})
+	}
+	working.Go(func() {
+		for b := s.nextBuild(); b != nil; b = s.nextBuild() {
+			one := r.child()
+			one.build(s, b)
+			r.merge(one)
+		}
+	})
+	for _, l := range p.lanes {
+		working.Go(func() {
+			for p, by := s.next(l); p != nil; p, by = s.next(l) {
+				one := r.child()
+				one.program(s, p, by)
+				r.merge(one)
+			}
+		})
+	}
+	working.Wait()
+	return s.history.write(historyFile)
+}
+
+// next returns the program that the lane is to run, and by which command; nil when there is none
+// left. It waits until one is built, and passes over those whose needs are being made.
+func (s *schedule) next(l *lane) (*program, []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for {
+		list, by := &l.programs, []string(nil)
+		if l.idle {
+			by = idle
+		}
+		i := first(list)
+		// What comes then has the usual priority: an idle lane takes it when it has ended.
+		if i < 0 && (!l.idle || len(l.programs) == 0) {
+			list, by = &s.then, nil
+			i = first(list)
+		}
+		if i >= 0 {
+			if p := (*list)[i]; p.state == built || missing(p.needs) != nil {
+				*list = slices.Delete(*list, i, i+1)
+				l.now, p.state, s.began[p] = p, running, time.Now()
+				s.changed.Broadcast()
+				return p, by
+			}
+		}
+		if len(l.programs)+len(s.then) == 0 {
+			return nil, nil
+		}
+		s.changed.Wait()
+	}
+}
+
+// first returns the index of the first program in the list whose needs are not being made any more, -1 if there is
+// none. It removes those that could not be built.
+func first(list *[]*program) int {
+	*list = slices.DeleteFunc(*list, func(p *program) bool { return p.state == ended })
+	return slices.IndexFunc(*list, func(p *program) bool { return there(p.needs) || missing(p.needs) != nil })
+}
+
+// nextBuild returns what is to be built next, and removes it; nil when nothing is left. What can
+// be run at once is built before what has to wait.
+func (s *schedule) nextBuild() *build {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ready := func(b *build) bool { return there(b.needs) || missing(b.needs) != nil }
+	for len(s.builds) > 0 {
+		i := slices.IndexFunc(s.builds, func(b *build) bool {
+			return ready(b) && !slices.ContainsFunc(b.programs, func(p *program) bool { return !there(p.needs) })
+		})
+		if i < 0 {
+			i = slices.IndexFunc(s.builds, ready)
+		}
+		if i >= 0 {
+			b := s.builds[i]
+			s.builds = slices.Delete(s.builds, i, i+1)
+			return b
+		}
+		s.changed.Wait()
+	}
+	return nil
+}
+
+// isMade notes that a command has made a need, or why it has not.
+func (s *schedule) isMade(n *need, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n.made, n.err = err == nil, err
+	s.changed.Broadcast()
+}
+
+// isBuilt notes that a program can be run.
+func (s *schedule) isBuilt(p *program, path string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p.state == unbuilt {
+		p.state, p.path = built, path
+		s.changed.Broadcast()
+	}
+}
+
+// end notes that nothing more will come of a program, and how long it ran if it has passed. It
+// reports whether that was not known.
+func (s *schedule) end(p *program, passed bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p.state == ended {
+		return false
+	}
+	if passed {
+		s.history.note(p.key, time.Since(s.began[p]))
+	}
+	delete(s.began, p)
+	p.state = ended
+	s.done++
+	s.changed.Broadcast()
+	return true
+}
+
+// status says how far the run is.
+func (s *schedule) status(failed int64) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text := fmt.Sprintf("%d of %d, %d failed", s.done, s.total, failed)
+	if left, ok := s.left(); ok {
+		text += ", " + left
+	}
+	if n := s.waitsFor(); n != nil {
+		text += "; making " + n.name
+	}
+	return text
+}
+
+// waitsFor returns the first need that is still being made and that keeps a program waiting; nil if there is none.
+func (s *schedule) waitsFor() *need {
+	waiting := slices.Clone(s.then)
+	for _, l := range s.lanes {
+		waiting = append(waiting, l.programs...)
+	}
+	for _, list := range s.makes {
+		for _, n := range list {
+			if !n.made && n.err == nil && slices.ContainsFunc(waiting, func(p *program) bool { return slices.Contains(p.needs, n) }) {
+				return n
+			}
+		}
+	}
+	return nil
+}
+
+// left says about how long the run still takes, going by how long each program took in an earlier run. It
+// knows nothing when one of them is new, or when something that others wait for has yet to be made.
+func (s *schedule) left() (text string, ok bool) {
+	ok = s.done < s.total && s.waitsFor() == nil
+	known := func(p *program) time.Duration {
+		took, known := s.history.took[p.key]
+		ok = ok && known
+		return took
+	}
+	ends := make([]time.Duration, len(s.lanes))
+	for i, l := range s.lanes {
+		for _, p := range l.programs {
+			if p.state != ended {
+				ends[i] += known(p)
+			}
+		}
+		if p := l.now; p != nil && p.state == running {
+			ends[i] += max(0, known(p)-time.Since(s.began[p]))
+		}
+	}
+	for _, p := range s.then {
+		first := slices.Index(ends, slices.Min(ends))
+		ends[first] += known(p)
+	}
+	switch most := slices.Max(ends); {
+	case !ok:
+		return "", false
+	case most < time.Minute:
+		return "less than a minute left", true
+	default:
+		return fmt.Sprintf("about %.0f min left", most.Minutes()), true
+	}
+}
