@@ -65,8 +65,8 @@ var deadlineFlaws = []Flaw{
 	{
 		Name:    "unaware",
 		Breaks:  "L6, G1: a session that is cut off goes on for ever",
-		Must:    "L5.done L6.cut L6.late L6.gate G1.cut G1.late G7.expired G7.cut Fault.cut Fault.mute Fault.deaf Fault.late Fault.severed Fault.hidden Fault.paused Queue.cut Queue.expired Group.cut Barrier.cut Group.expired Group.assign-expired Task.workers-expired Task.workers-cut Lock.slots-cut Lock.slots-expired Barrier.leave-cut",
-		May:     "L4.ended L5 L6 Pin.closed Pin.expired G1 G7 G8 G9 Run.lost Fault L9 L10.ended Task.cut Task.expired",
+		Must:    "L5.done L6.cut L6.late L6.gate G1.cut G1.late G7.expired G7.cut Fault.cut Fault.mute Fault.deaf Fault.late Fault.severed Fault.hidden Fault.paused Queue.cut Queue.expired Group.cut Barrier.cut Task.cut Group.expired Group.assign-expired Task.expired Task.workers-expired Task.workers-cut Lock.slots-cut Lock.slots-expired Barrier.leave-cut",
+		May:     "L4.ended L5 L6 Pin.closed Pin.expired G1 G3.late G7 G8 G9 Run.lost Fault L9 L10.ended",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &unaware{s} },
 	},
 }
@@ -215,6 +215,11 @@ func (s *unaware) Gone(ctx context.Context, m backend.Member) error {
 func (s *unaware) Watch(ctx context.Context, name string, after backend.Version) (backend.Record, error) {
 	r, err := s.Session.Watch(ctx, name, after)
 	return r, unlessEnded(ctx, err)
+}
+
+func (s *unaware) Put(ctx context.Context, name string, value []byte, cond *backend.If) (backend.Version, error) {
+	v, err := s.Session.Put(ctx, name, value, cond)
+	return v, unlessEnded(ctx, err)
 }
 
 // unlessEnded returns err, and waits for the end of ctx where it is that of the session.
