@@ -2,7 +2,6 @@ package elect
 
 import (
 	"context"
-	"errors"
 	"iter"
 
 	"github.com/succession-dev/succession/backend"
@@ -178,30 +177,14 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 // about a session time in any case, because a watch may die unseen. If the backend has no
 // records, it waits for the first member only.
 func changed(ctx context.Context, s backend.Session, name string, line backend.Line, j backoff.Jitter) error {
-	bounded, cancel := context.WithTimeout(ctx, again.Interval(s, j))
-	defer cancel()
-	results := make(chan error, 2)
-	go func() {
-		if len(line.Members) == 0 {
-			_, err := s.WatchLine(bounded, name, line)
-			results <- err
-		} else {
-			results <- s.Gone(bounded, line.Members[0])
+	member := func(ctx context.Context) error {
+		if len(line.Members) > 0 {
+			return s.Gone(ctx, line.Members[0])
 		}
-	}()
-	go func() {
-		_, err := s.Watch(bounded, name, line.Version)
-		if errors.Is(err, errors.ErrUnsupported) {
-			<-bounded.Done()
-			err = context.Cause(bounded)
-		}
-		results <- err
-	}()
-	err := <-results
-	cancel()
-	<-results
-	if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
-		return nil
+		_, err := s.WatchLine(ctx, name, line)
+		return err
 	}
-	return err
+	return again.ForAWhile(ctx, s, j, func(ctx context.Context) error {
+		return again.Either(ctx, member, watchRecord(s, name, line.Version))
+	})
 }

@@ -25,15 +25,19 @@ func Interval(s backend.Session, j backoff.Jitter) time.Duration {
 }
 
 // ForAWhile calls watch with a context that ends after [Interval]. It then returns nil: a watch
-// may die unseen, so the caller looks again.
+// may die unseen, so the caller looks again. If ctx has ended too, it returns the cause of ctx: that its
+// own context has ended is nobody else's business.
 func ForAWhile(ctx context.Context, s backend.Session, j backoff.Jitter, watch func(context.Context) error) error {
 	again, cancel := context.WithTimeout(ctx, Interval(s, j))
 	defer cancel()
 	err := watch(again)
-	if again.Err() != nil && ctx.Err() == nil {
-		return nil
+	switch {
+	case err == nil || again.Err() == nil:
+		return err
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
 	}
-	return err
+	return nil
 }
 
 // JoinPlace joins, and tells what is known of the member's place and of the record; see
