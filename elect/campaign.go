@@ -232,14 +232,19 @@ func cannotLead(s backend.Session, unfenced error, margin time.Duration) error {
 // stands without an owner. Ending the session instead would end other terms too.
 // worked is how long the work of its term went on after the end of the term.
 func (st *standing) leave(ctx context.Context, worked time.Duration) error {
-	e, s, m := st.e, st.s, st.m
-	bounded, cancel := e.resignContext(ctx)
+	bounded, cancel := st.e.resignContext(ctx)
 	defer cancel()
+	return st.leaveWithin(bounded, worked)
+}
+
+// leaveWithin is leave for a caller that has the bound.
+func (st *standing) leaveWithin(bounded context.Context, worked time.Duration) error {
+	e, s, m := st.e, st.s, st.m
 	err := e.quit(bounded, s, m)
 	if err != nil {
 		e.o.Logger.Warn("could not leave the line, trying on", "key", m.Key, "err", err)
 		err = fmt.Errorf("%w; the member stands until it can be removed, which is tried on, or the session ends", err)
-		apart := backoff.Apart(context.WithoutCancel(ctx))
+		apart := backoff.Apart(context.WithoutCancel(bounded))
 		go func() { // its owner is the session: it ends with that
 			if e.quit(apart, s, m) == nil {
 				e.o.Logger.Info("left the line at last", "key", m.Key)

@@ -22,13 +22,14 @@ type field struct {
 	c        *memory.Coordinator
 	operator *elect.Election
 	running  map[string]*running
+	clients  map[string]*memory.Backend
 	told     map[string]*told
 	ctx      context.Context
 	delay    time.Duration // of the messages of who joins
 }
 
 func newField(t *testing.T, c *memory.Coordinator) *field {
-	f := &field{t: t, c: c, running: map[string]*running{}, told: map[string]*told{}}
+	f := &field{t: t, c: c, running: map[string]*running{}, clients: map[string]*memory.Backend{}, told: map[string]*told{}}
 	ctx, cancel := context.WithCancel(t.Context())
 	f.ctx = ctx
 	t.Cleanup(func() {
@@ -49,6 +50,7 @@ func (f *field) join(o elect.Options) {
 	f.told[o.ID] = l
 	b := client(f.t, f.c, o.ID)
 	b.Delay(f.delay, f.delay)
+	f.clients[o.ID] = b
 	f.running[o.ID] = run(f.ctx, elect.New(b, "reports", &o))
 	synctest.Wait()
 }
@@ -269,7 +271,11 @@ func TestAllThatAreNotReadyWait(t *testing.T) {
 	}{
 		"the first becomes ready":  {func(f *field, a, _ *readySwitch) { a.set(nil) }, "a"},
 		"the second becomes ready": {func(f *field, _, b *readySwitch) { b.set(nil) }, "b"},
-		"another joins":            {func(f *field, _, _ *readySwitch) { f.join(elect.Options{ID: "c"}) }, "c"},
+		"the second becomes ready, and the request that tells it is lost": {func(f *field, _, b *readySwitch) {
+			f.clients["b"].LoseRequest(memory.OpPut)
+			b.set(nil)
+		}, "b"},
+		"another joins": {func(f *field, _, _ *readySwitch) { f.join(elect.Options{ID: "c"}) }, "c"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inField(t, func(t *testing.T, f *field) {

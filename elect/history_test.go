@@ -299,3 +299,25 @@ func TestHistoryArguments(t *testing.T) {
 		}
 	}
 }
+
+// The bound of Resign holds for all that it does: the end of the term comes into the history within it, or
+// not at all.
+func TestResignIsBoundedWithAHistory(t *testing.T) {
+	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		const bound = time.Second
+		b := client(t, c, "a")
+		term, err := elect.New(b, "reports", &elect.Options{History: 10, ResignTimeout: bound}).Campaign(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.Cut()
+		began := time.Now()
+		if err := term.Resign(t.Context()); err == nil {
+			t.Error("Resign of a leader that is cut off returned nil")
+		}
+		if took := time.Since(began); took > bound {
+			t.Errorf("Resign took %v, want %v at most", took, bound)
+		}
+		b.Heal()
+	})
+}

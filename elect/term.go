@@ -392,11 +392,11 @@ func (t *Term) Resign(ctx context.Context) error {
 	if overdue := t.overdue.Load(); overdue != nil {
 		overdue.Stop()
 	}
-	t.leaveErr = t.st.leave(ctx, time.Since(t.ended))
+	bounded, cancel := t.e.resignContext(ctx) // for all that follows
+	defer cancel()
+	t.leaveErr = t.st.leaveWithin(bounded, time.Since(t.ended))
 	t.watching.Wait()
 	t.deadline.Stop()
-	bounded, cancel := t.e.resignContext(ctx)
-	defer cancel()
 	t.history.close(bounded, t.s.Err() != nil)
 	return t.leaveErr
 }

@@ -115,10 +115,12 @@ func (st *standing) record(ctx context.Context, why error) error {
 		if err := st.s.Delete(ctx, name, nil); err != nil {
 			return err
 		}
+		if _, err := st.s.Put(ctx, unreadyFolder(e.name), nil, nil); err != nil {
+			return err // and all of it is done again: whoever waits for the bell must hear it
+		}
 		st.recorded = false
 		e.o.Logger.Info("ready", "key", st.m.Key)
-		_, err := st.s.Put(ctx, unreadyFolder(e.name), nil, nil)
-		return err
+		return nil
 	}
 	reason := why.Error()
 	if _, err := st.s.Put(ctx, name, []byte(reason[:min(len(reason), maxReason)]), own); err != nil {
