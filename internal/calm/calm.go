@@ -70,7 +70,7 @@ func (r Reading) String() string {
 
 // Limit returns the limit for a test whose shortest bound is d. A test sends several requests
 // within its shortest bound, and a session must survive the loss of one.
-func Limit(d time.Duration) time.Duration { return d / 8 }
+func Limit(d time.Duration) time.Duration { return max(d/8, bearable) }
 
 // Watch starts a Monitor. A timer, or an answer, that is late by more than limit disturbs. The func
 // request makes a small write to the server, without the code under test, and returns when it has

@@ -59,9 +59,9 @@ func (r *Race) EnterProcess(id string) *ProcessCandidate {
 		err := errors.Join(noted, p.cmd.Wait())
 		close(p.ended)
 		if err != nil && !p.killed.Load() {
-			t.errorf("the process of %s: %v\n%s", id, err, complaint)
+			t.fail(true, "the process of %s: %v\n%s", id, err, complaint)
 		} else if r.ctx.Err() == nil && !p.killed.Load() {
-			t.errorf("the process of %s has ended too early", id)
+			t.fail(true, "the process of %s has ended too early", id)
 		}
 	})
 	Await(t, joined, t.Recovery(), id+" has not joined")
