@@ -45,6 +45,7 @@ func (e *Election) campaign(ctx, life context.Context, once bool) (*Term, error)
 	wait := backoff.New(ctx)
 	yields := backoff.Backoff{Min: 100 * time.Millisecond, Max: 30 * time.Second, Jitter: backoff.JitterOf(ctx)}
 	var yielded time.Time // the last time
+	defer e.forget(false)
 	for {
 		t, err := e.attempt(ctx, life, &wait, once)
 		if err == nil {
@@ -66,7 +67,7 @@ func (e *Election) campaign(ctx, life context.Context, once bool) (*Term, error)
 		if !passing(err) {
 			return nil, err
 		}
-		e.o.Logger.Warn("campaign interrupted, joining again", "err", err)
+		e.interrupted(err)
 		e.trace(Event{Kind: Retrying, Err: err})
 		if err := wait.After(ctx, err); err != nil {
 			return nil, err
@@ -91,6 +92,7 @@ func (e *Election) attempt(ctx, life context.Context, wait *backoff.Backoff, onc
 	if err != nil {
 		return nil, err
 	}
+	e.restored()
 	st := e.joined(ctx, s, j.Member, ready)
 	p, err := st.stand(ctx, margin, wait, once, j.Place, j.Record)
 	if err == nil {

@@ -125,7 +125,11 @@ func TestConformanceList(t *testing.T) {
 func TestConformanceReport(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "report")
 	cmd := command("--url", localURL(t), "conformance", "--faults", "process", "--rule", "Fault.killed-process", "--rule", "L1.end", "--report", dir)
-	if out, err := cmd.CombinedOutput(); err != nil {
+	out, err := cmd.CombinedOutput()
+	if !judged(t, string(out)) {
+		return
+	}
+	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	b, err := os.ReadFile(filepath.Join(dir, "report.json"))

@@ -22,6 +22,9 @@ type of struct {
 	wrap func(backend.Session) backend.Session
 }
 
+// Unwrap returns the backend that is shown.
+func (b *of) Unwrap() backend.Backend { return b.Backend }
+
 func (b *of) Session(ctx context.Context) (backend.Session, error) {
 	s, err := b.Backend.Session(ctx)
 	if err != nil {
