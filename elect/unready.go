@@ -9,6 +9,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/backoff"
+	"github.com/succession-dev/succession/internal/header"
 )
 
 // A candidate that is not ready says so in a record beside the election E, named after the position of its
@@ -18,7 +19,7 @@ import (
 //
 // Nothing tells that a record of a folder has gone. So who becomes ready also writes the record E.unready,
 // the bell. Who stands first and cannot lead watches it.
-const unreadySuffix = ".unready"
+const unreadySuffix = header.UnreadySuffix
 
 // unreadyFolder returns the name of the bell, and of the folder of the records. It returns "" if the name
 // of the election is too long for them: then nobody can say that it is not ready.

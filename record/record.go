@@ -14,10 +14,16 @@ import (
 var ErrDecode = errors.New("record cannot be decoded")
 
 // A Value is a process's handle on one record. It is safe for concurrent use.
+//
+// A Value writes nothing that belongs to an election, a lock, a queue or a group E: the record E, whose
+// header keeps tokens growing, the records beside it, such as E.fence, and what lies below E/, where it
+// could be taken for a member. It then fails with [backend.ErrInvalid]. To find that out, the first write
+// blocks for some round trips more, and a write for two more if somebody else has written meanwhile.
 type Value[T any] struct {
 	b     backend.Backend
 	name  string
 	codec Codec[T]
+	owned owned
 }
 
 // New returns a handle on the record with the given name on b. It does not block and does not
@@ -25,7 +31,7 @@ type Value[T any] struct {
 // [backend.ErrInvalid]; where the backend has no records, with [errors.ErrUnsupported]. The
 // caller still has to close b.
 func New[T any](b backend.Backend, name string, codec Codec[T]) *Value[T] {
-	return &Value[T]{b, name, codec}
+	return &Value[T]{b: b, name: name, codec: codec}
 }
 
 // Name returns the record's name.
@@ -56,10 +62,10 @@ func (v *Value[T]) Get(ctx context.Context) (Entry[T], error) {
 }
 
 // Set writes the record, whatever it was before, and returns its new version. It blocks for about
-// a round trip. It fails with [backend.ErrInvalid] if the encoded value is larger than
+// a round trip, but see [Value]. It fails with [backend.ErrInvalid] if the encoded value is larger than
 // [backend.MaxRecord]. After [backend.ErrUnavailable] the write may have happened: Get tells.
 func (v *Value[T]) Set(ctx context.Context, value T) (backend.Version, error) {
-	return v.put(ctx, value, nil)
+	return v.write(ctx, 0, value, v.unguarded)
 }
 
 // CompareAndSet is [Value.Set] on condition that the record still has the version at;
@@ -69,7 +75,7 @@ func (v *Value[T]) CompareAndSet(ctx context.Context, at backend.Version, value 
 	if at == 0 {
 		return 0, fmt.Errorf("record: %w version 0 of %s: no record has it; give the version of Get", backend.ErrInvalid, v.name)
 	}
-	return v.put(ctx, value, &backend.If{Version: at})
+	return v.write(ctx, at, value, v.unguarded)
 }
 
 // A Guard is a term, or a lock that is held: what [elect.Term] and [lock.Held] have in common.
@@ -85,11 +91,9 @@ type Guard interface {
 // [backend.ErrNotMember] or [backend.ErrSessionEnded]. If at is not 0, the record must also still
 // have that version. The record must be on the same coordinator as the election.
 func (v *Value[T]) SetAs(ctx context.Context, g Guard, at backend.Version, value T) (backend.Version, error) {
-	b, err := v.encode(value)
-	if err != nil {
-		return 0, err
-	}
-	return g.Put(ctx, v.name, b, at)
+	return v.write(ctx, at, value, func(ctx context.Context, _ backend.Session, b []byte, at backend.Version) (backend.Version, error) {
+		return g.Put(ctx, v.name, b, at)
+	})
 }
 
 // Update reads the record, has change say what it is to be, and writes that on condition that
@@ -127,23 +131,31 @@ func (v *Value[T]) Update(ctx context.Context, change func(T) (T, error)) (Entry
 // with [backend.ErrVersion]. It is no error that there is no record, unless at names a version.
 // It blocks for about a round trip.
 func (v *Value[T]) Delete(ctx context.Context, at backend.Version) error {
-	s, err := v.b.Session(ctx)
-	if err != nil {
-		return err
-	}
-	return s.Delete(ctx, v.name, &backend.If{Version: at})
+	_, err := v.change(ctx, at, func(ctx context.Context, s backend.Session, at backend.Version) (backend.Version, error) {
+		if at == backend.Absent {
+			return at, nil
+		}
+		return backend.Absent, s.Delete(ctx, v.name, &backend.If{Version: at})
+	})
+	return err
 }
 
-func (v *Value[T]) put(ctx context.Context, value T, cond *backend.If) (backend.Version, error) {
+// A put writes b if the record has the version at.
+type put func(ctx context.Context, s backend.Session, b []byte, at backend.Version) (backend.Version, error)
+
+func (v *Value[T]) unguarded(ctx context.Context, s backend.Session, b []byte, at backend.Version) (backend.Version, error) {
+	return s.Put(ctx, v.name, b, &backend.If{Version: at})
+}
+
+// write writes the value by put, if the record has the version at, or whatever it has if at is 0.
+func (v *Value[T]) write(ctx context.Context, at backend.Version, value T, put put) (backend.Version, error) {
 	b, err := v.encode(value)
 	if err != nil {
 		return 0, err
 	}
-	s, err := v.b.Session(ctx)
-	if err != nil {
-		return 0, err
-	}
-	return s.Put(ctx, v.name, b, cond)
+	return v.change(ctx, at, func(ctx context.Context, s backend.Session, at backend.Version) (backend.Version, error) {
+		return put(ctx, s, b, at)
+	})
 }
 
 func (v *Value[T]) encode(value T) ([]byte, error) {

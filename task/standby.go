@@ -73,7 +73,10 @@ func (s *Standby) Start(ctx context.Context, task string) error {
 	}
 	// That wakes the one that looks for a task to run.
 	return insist(ctx, func() error {
-		_, err := record.New(s.b, s.news(), record.Text()).Set(ctx, task)
+		se, err := s.b.Session(ctx)
+		if err == nil {
+			_, err = se.Put(ctx, s.news(), []byte(task), nil)
+		}
 		return err
 	})
 }

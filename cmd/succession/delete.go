@@ -42,8 +42,7 @@ Exit codes: 0 deleted; 1 there is no such record, or it has another version than
 	return cmd
 }
 
-// deleted deletes the record and returns what it was. It deletes the version that it has read, so that
-// it does not delete the header of an election that comes into being at the same time.
+// deleted deletes the record and returns what it was: the version that it has read.
 func deleted(ctx context.Context, r *record.Value[[]byte], at backend.Version) (record.Entry[[]byte], error) {
 	for {
 		e, err := r.Get(ctx)
@@ -52,9 +51,6 @@ func deleted(ctx context.Context, r *record.Value[[]byte], at backend.Version) (
 			return e, err
 		case at != 0 && e.Version != at:
 			return e, hasChanged(r.Name(), e, at)
-		}
-		if err := notHeader(r.Name(), e.Value); err != nil {
-			return e, err
 		}
 		if err := r.Delete(ctx, e.Version); !errors.Is(err, backend.ErrVersion) {
 			return e, err

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"path"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -11,7 +10,6 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/cmd/succession/internal/connect"
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
-	"github.com/succession-dev/succession/internal/again"
 	"github.com/succession-dev/succession/internal/header"
 	"github.com/succession-dev/succession/record"
 )
@@ -51,46 +49,19 @@ func withRecord(g *connect.Flags, name string, f func(context.Context, *record.V
 	})
 }
 
-// changeRecord is withRecord for a command that changes the record. It refuses the names of a line,
-// such as an election. The header of a line has the fence, without which tokens fall, and what
-// lies below the name could be taken for a member, behind which everybody would wait.
+// changeRecord is withRecord for a command that changes the record. It refuses what belongs to an election
+// before it looks at the record.
 func changeRecord(g *connect.Flags, name string, f func(context.Context, *record.Value[[]byte]) error) error {
-	if header.Beside(name) {
-		return fmt.Errorf("%q has the name of a record that keeps the fence of an election (%s), without which tokens fall, or its history (%s); choose another name, or raise a fence with: succession fence",
-			name, header.Suffix, header.HistorySuffix)
-	}
 	return g.WithBackend(name, func(_, opening context.Context, b backend.Backend) error {
 		s, err := b.Session(opening)
+		if err == nil {
+			err = header.CheckFree(opening, s, name)
+		}
 		if err != nil {
 			return err
 		}
-		for at := name; at != "."; at = path.Dir(at) {
-			l, err := again.Head(opening, s, at)
-			if err != nil {
-				return err
-			}
-			if len(l.Members) > 0 || l.Header != (backend.Header{}) {
-				return ofElection(name, at)
-			}
-		}
 		return f(opening, record.New(b, name, record.Bytes()))
 	})
-}
-
-// ofElection says why the record name, which belongs to the line e, is not changed.
-func ofElection(name, e string) error {
-	if name == e {
-		return fmt.Errorf("%q is an election, a lock, a queue or a group, and its record keeps tokens growing; choose another name", name)
-	}
-	return fmt.Errorf("%q is an election, a lock, a queue or a group, and a record below it could be taken for a member; choose another name than %q", e, name)
-}
-
-// notHeader returns ofElection for the value of a record that is the header of an election.
-func notHeader(name string, value []byte) error {
-	if h, err := backend.ParseHeader(value); err != nil || h != (backend.Header{}) {
-		return ofElection(name, name)
-	}
-	return nil
 }
 
 func noRecord(g *connect.Flags, name string) error {

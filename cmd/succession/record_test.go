@@ -93,7 +93,7 @@ func TestRecordsOfElections(t *testing.T) {
 		check(says, "delete", name)
 		check(says, "delete", "--at", "1", name)
 	}
-	checkAll("keeps the fence of an election", "reports.fence")
+	checkAll("which keeps a fence", "reports.fence")
 	checkAll("its record keeps tokens growing", "reports") // which stands, and has no header yet
 	checkAll("could be taken for a member", "reports/n_0000000000")
 	checkAll("could be taken for a member", "reports/a/b")

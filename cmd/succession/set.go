@@ -11,6 +11,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/cmd/succession/internal/connect"
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
+	"github.com/succession-dev/succession/internal/header"
 	"github.com/succession-dev/succession/record"
 )
 
@@ -57,7 +58,7 @@ With -o json it prints an object with the version.`,
 				return fmt.Errorf("standard input: %w", err)
 			}
 		}
-		if notHeader(name, value) != nil {
+		if header.Is(value) {
 			return errors.New("the value is that of an election's own record; make that with the commands for elections, such as: succession fence")
 		}
 		g.SayWhere(cmd, name)
@@ -83,19 +84,14 @@ func hyphenError(_ *cobra.Command, err error) error {
 	return fmt.Errorf(`%w (write "--" before a VALUE that begins with a hyphen)`, err)
 }
 
-// set writes the record and returns its new version. It writes on the version that it has read, so
-// that it does not overwrite the header of an election that comes into being at the same time.
+// set writes the record and returns its new version.
 func set(ctx context.Context, r *record.Value[[]byte], at backend.Version, value []byte) (backend.Version, error) {
 	if at == 0 {
-		e, err := r.Update(ctx, func(old []byte) ([]byte, error) { return value, notHeader(r.Name(), old) })
-		return e.Version, err
+		return r.Set(ctx, value)
 	}
 	e, err := r.Get(ctx)
 	if err == nil && e.Version != at {
 		err = hasChanged(r.Name(), e, at)
-	}
-	if err == nil {
-		err = notHeader(r.Name(), e.Value)
 	}
 	if err != nil {
 		return 0, err

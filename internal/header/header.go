@@ -45,10 +45,32 @@ func HistoryRecord(election string) string {
 	return election + HistorySuffix
 }
 
+// UnreadySuffix is added to the name of an election to name the folder of the records of who is not ready.
+const UnreadySuffix = ".unready"
+
 // Beside reports whether name is that of a record that stands beside an election and belongs to it:
 // it keeps a fence, or says who led when.
 func Beside(name string) bool {
 	return strings.HasSuffix(name, Suffix) || strings.HasSuffix(name, HistorySuffix)
+}
+
+// OwnerOf returns the election whose own record has that name, beside the election itself.
+func OwnerOf(name string) (election string, owned bool) {
+	if at := strings.Index(name, UnreadySuffix+"/"); at > 0 {
+		return name[:at], true
+	}
+	for _, suffix := range []string{Suffix, HistorySuffix, UnreadySuffix} {
+		if election, owned = strings.CutSuffix(name, suffix); owned && election != "" {
+			return election, true
+		}
+	}
+	return "", false
+}
+
+// Is reports whether the value of a record is a header, or begins like one.
+func Is(value []byte) bool {
+	h, err := backend.ParseHeader(value)
+	return err != nil || h != (backend.Header{})
 }
 
 // Update changes the header of an election. If m is not the zero Member, it does so only

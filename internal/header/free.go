@@ -1,0 +1,39 @@
+package header
+
+import (
+	"context"
+	"fmt"
+	"path"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/again"
+)
+
+// CheckFree fails with [backend.ErrInvalid] if the record with that name belongs to an election, a lock, a
+// queue or a group: it is its header, stands beside it, or lies below it, where it could be taken for a
+// member, behind which everybody would wait. CheckFree blocks for about a round trip for each part of the
+// name.
+func CheckFree(ctx context.Context, s backend.Session, name string) error {
+	if line, ok := OwnerOf(name); ok {
+		return fmt.Errorf("record: %w name %q: it belongs to the election, lock, queue or group %q, if there is one, which keeps a fence, a history or the like there; choose another name",
+			backend.ErrInvalid, name, line)
+	}
+	for at := name; at != "."; at = path.Dir(at) {
+		l, err := again.Head(ctx, s, at)
+		if err != nil {
+			return err
+		}
+		if len(l.Members) > 0 || l.Header != (backend.Header{}) {
+			return OfLine(name, at)
+		}
+	}
+	return nil
+}
+
+// OfLine says why a record is not changed whose name belongs to the line.
+func OfLine(name, line string) error {
+	if name == line {
+		return fmt.Errorf("record: %w name %q: it is an election, a lock, a queue or a group, and its record keeps tokens growing; choose another name", backend.ErrInvalid, name)
+	}
+	return fmt.Errorf("record: %w name %q: %q is an election, a lock, a queue or a group, and a record below it could be taken for a member; choose another name", backend.ErrInvalid, name, line)
+}

@@ -1,0 +1,106 @@
+package record_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/memory"
+	"github.com/succession-dev/succession/record"
+)
+
+// What belongs to an election is not overwritten, whatever call writes and whenever the election came.
+func TestWhatBelongsToAnElection(t *testing.T) {
+	calls := map[string]func(ctx context.Context, v *record.Value[string], term *elect.Term) error{
+		"Set": func(ctx context.Context, v *record.Value[string], _ *elect.Term) error {
+			_, err := v.Set(ctx, "x")
+			return err
+		},
+		"SetAs": func(ctx context.Context, v *record.Value[string], g *elect.Term) error {
+			_, err := v.SetAs(ctx, g, 0, "x")
+			return err
+		},
+		"Delete": func(ctx context.Context, v *record.Value[string], _ *elect.Term) error { return v.Delete(ctx, 0) },
+		"Update": func(ctx context.Context, v *record.Value[string], _ *elect.Term) error {
+			_, err := v.Update(ctx, func(string) (string, error) { return "x", nil })
+			return err
+		},
+		"Compare": func(ctx context.Context, v *record.Value[string], _ *elect.Term) error {
+			e, err := v.Get(ctx)
+			if err == nil {
+				_, err = v.CompareAndSet(ctx, e.Version, "x")
+			}
+			return err
+		},
+	}
+	for name, call := range calls {
+		t.Run(name, func(t *testing.T) {
+			c := memory.New(nil)
+			b := c.Client("a")
+			defer b.Close()
+			lead := func(election string) *elect.Term {
+				term, err := elect.New(b, election, nil).Campaign(t.Context())
+				if err == nil {
+					err = term.Acknowledge(t.Context())
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { term.Resign(context.Background()) })
+				return term
+			}
+			other := lead("other")
+			lead("app/reports")
+			before := c.Record("app/reports")
+			for _, taken := range []string{"app/reports", "app/reports/config", "app/reports.fence", "app/reports.history", "app/reports.unready", "app/reports.unready/7"} {
+				if err := call(t.Context(), record.New(b, taken, record.Text()), other); !errors.Is(err, backend.ErrInvalid) {
+					t.Errorf("on %s it returned %v; want ErrInvalid", taken, err)
+				}
+			}
+			if after := c.Record("app/reports"); after.Version != before.Version {
+				t.Errorf("the header of the election has become %q", after.Value)
+			}
+			// An election that comes later, with the same name.
+			v := record.New(b, "late", record.Text())
+			if err := call(t.Context(), v, other); err != nil {
+				t.Fatal(err)
+			}
+			lead("late")
+			if err := call(t.Context(), v, other); !errors.Is(err, backend.ErrInvalid) {
+				t.Errorf("on a record that an election has come to use, it returned %v; want ErrInvalid", err)
+			}
+			if err := call(t.Context(), record.New(b, "app/reports-config", record.Text()), other); err != nil {
+				t.Errorf("on a record beside an election it returned %v", err)
+			}
+		})
+	}
+}
+
+// A record that only one process writes takes a round trip, as its version is known.
+func TestSetCosts(t *testing.T) {
+	c := memory.New(nil)
+	b, other := c.Client("a"), c.Client("b")
+	defer b.Close()
+	defer other.Close()
+	v, w := record.New(b, "config/limits", record.Text()), record.New(other, "config/limits", record.Text())
+	sets := func(v *record.Value[string], text string) int {
+		before := c.Requests().Of("a")
+		if _, err := v.Set(t.Context(), text); err != nil {
+			t.Fatal(err)
+		}
+		return int(c.Requests().Of("a") - before)
+	}
+	sets(v, "1")
+	if n := sets(v, "2"); n != 1 {
+		t.Errorf("a second Set sends %d requests", n)
+	}
+	sets(w, "3")
+	if n := sets(v, "4"); n != 3 {
+		t.Errorf("Set after another's sends %d requests, want 3", n)
+	}
+	if got := string(c.Record("config/limits").Value); got != "4" {
+		t.Errorf("the record is %q, want 4", got)
+	}
+}
