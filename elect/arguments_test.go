@@ -18,6 +18,9 @@ func TestArgumentsAreChecked(t *testing.T) {
 	for what, e := range map[string]*elect.Election{
 		"an empty name":                  made(b, "", nil),
 		"a name with a slash in front":   made(b, "/reports", nil),
+		"the name of a history":          made(b, "reports.history", nil),
+		"the name of a fence":            made(b, "reports.fence", nil),
+		"the name of those not ready":    made(b, "reports.unready", nil),
 		"no backend":                     made(nil, "reports", nil),
 		"the zero Election":              new(elect.Election),
 		"a negative margin":              made(b, "reports", &elect.Options{Margin: -1}),

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/header"
 )
 
 // Options are the optional settings of an [Election]. Nil and the zero value mean the
@@ -125,6 +126,9 @@ func (e *Election) check() error {
 	}
 	if err := backend.CheckName(e.name); err != nil {
 		return fmt.Errorf("elect: %w", err)
+	}
+	if of, ok := header.OwnerOf(e.name); ok {
+		return fmt.Errorf("elect: %w name %q: an election %q keeps a record of that name; choose another name, such as one with a hyphen for the dot", backend.ErrInvalid, e.name, of)
 	}
 	if err := backend.CheckValue(e.value()); err != nil {
 		return fmt.Errorf("elect: ID, Value, Priority and Site: %w", err)
