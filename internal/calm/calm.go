@@ -4,10 +4,10 @@
 // busy: timers fire late, the server answers late, sessions end that nobody has neglected. So a
 // [Monitor] measures two things beside the test, and apart from its outcome: how late timers of this
 // process fire, and how long a plain request to the server takes. The [Reading] of the time that a
-// test took says whether the machine was calm. A test that was disturbed is run again, whether it has
-// passed or failed. A test that has failed while the machine was calm has failed.
-//
-// What must never happen is never excused: see [TB].
+// test took says whether the machine was calm. Whoever runs rules again and again, such as package
+// conformance, repeats what was disturbed, whether it has passed or failed. A test that runs once has a
+// [Stopwatch]: in time on a busy machine is in time, and late on a busy machine is not judged, and said.
+// What must never happen is asserted without this package.
 package calm
 
 import (
