@@ -116,6 +116,9 @@ func open(ctx context.Context, u *backend.URL) (*Backend, error) {
 		return nil, err
 	}
 	b.owned = true
+	if login.User != "" {
+		client.Auth = authenticator{client.Auth, login.Password}
+	}
 	return b, nil
 }
 

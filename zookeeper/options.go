@@ -74,6 +74,9 @@ type Options struct {
 	// Logger gets the messages of the client library, at the level Debug. nil discards
 	// them.
 	Logger *slog.Logger
+
+	// What a URL names is read again for each connection, in place of TLS and Auth.
+	files *files
 }
 
 // filled returns a copy of o with the defaults filled in, or says what is wrong with o.

@@ -43,6 +43,8 @@ type wire struct {
 	established atomic.Bool // the handshake is over
 	useful      atomic.Bool // a request has been answered
 
+	shown atomic.Pointer[Auth] // the credentials that the server has accepted; nil for none
+
 	mu       sync.Mutex
 	opened   bool // the connect request has been written
 	ttl      time.Duration
@@ -200,11 +202,14 @@ func (w *wire) greeted(frame []byte, _ clock.Instant) error {
 // first request. The library could do that itself, but if the credentials are refused, it
 // goes on dialing for ever and tells nobody.
 func (w *wire) authenticate() error {
-	auth := w.link.auth
-	if auth == nil {
+	if w.link.auth == nil {
 		return nil
 	}
-	if _, err := w.Conn.Write(appendAuth(nil, auth)); err != nil {
+	auth, err := w.link.auth()
+	if err != nil || auth == nil {
+		return err
+	}
+	if _, err = w.Conn.Write(appendAuth(nil, auth)); err != nil {
 		return err
 	}
 	frame, err := readFrame(w.in, nil, maxHandshake)
@@ -221,6 +226,7 @@ func (w *wire) authenticate() error {
 		return w.link.deny(fmt.Errorf("server %s refuses the credentials of digest:%s (code %d): is the scheme digest enabled?",
 			w.RemoteAddr(), auth.User, h.code))
 	}
+	w.shown.Store(auth)
 	return nil
 }
 
