@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/addresses"
 	"github.com/succession-dev/succession/internal/port"
 )
 
@@ -88,7 +89,7 @@ func (o *Options) filled() (*Options, error) {
 	f.TTL = cmp.Or(f.TTL, 10*time.Second)
 	f.ConnectTimeout = cmp.Or(f.ConnectTimeout, 4*time.Second)
 	if f.Dialer == nil {
-		f.Dialer = newAddresses().dial
+		f.Dialer = addresses.New().DialContext
 	}
 	f.Logger = cmp.Or(f.Logger, slog.New(slog.DiscardHandler))
 	f.Prefix = strings.Trim(f.Prefix, "/")
