@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -169,6 +170,7 @@ func servers(hosts []string, proxy string) string {
 type Backend struct {
 	client  *clientv3.Client
 	kv      clientv3.KV
+	txns    kvClient
 	leases  pb.LeaseClient
 	watches pb.WatchClient
 	cluster pb.ClusterClient
@@ -182,6 +184,7 @@ type Backend struct {
 	queueing time.Duration // the constant of that name, but for tests
 
 	log      history
+	unlisted atomic.Bool   // etcd denies the list of its members
 	turns    chan struct{} // has a value for each request about keys that is on its way
 	sessions *kit.Sessions
 
@@ -214,9 +217,11 @@ func New(client *clientv3.Client, o *Options) (*Backend, error) {
 		return nil, driver.Wrap("new", "", fmt.Errorf("%w: the client's KV or Watcher was replaced; use Options.Prefix in place of package namespace", backend.ErrInvalid))
 	}
 	c := client.ActiveConnection()
+	txns := kvClient{pb.NewKVClient(c)}
 	b := &Backend{
 		client:   client,
-		kv:       clientv3.NewKVFromKVClient(kvClient{pb.NewKVClient(c)}, client),
+		kv:       clientv3.NewKVFromKVClient(txns, client),
+		txns:     txns,
 		leases:   pb.NewLeaseClient(c),
 		watches:  pb.NewWatchClient(c),
 		cluster:  pb.NewClusterClient(c),

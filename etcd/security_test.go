@@ -154,6 +154,30 @@ func TestPasswordReplaced(t *testing.T) {
 	standsFirst(t, b, next)
 }
 
+// TestMembersDenied uses an etcd that lets only root list its members, as 3.6.9 does with
+// authentication. A leader outlives its TTL, and a change of etcd's term.
+func TestMembersDenied(t *testing.T) {
+	t.Parallel()
+	server := coordtest.NewEtcd(t, nil)
+	c := newClient(t, server.Addrs()[0])
+	c.meter.unlisted.Store(true)
+	s := c.session(t)
+	m := lead(t, s, "line")
+	for range 2 {
+		end := time.Now().Add(ttl + ttl/4)
+		for time.Now().Before(end) {
+			if _, err := s.Put(within(t, ttl), "record", nil, &backend.If{Member: m}); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(ttl / 20)
+		}
+		standsFirst(t, s, m)
+		if err := server.Restart(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // env returns a variable of the environment that has the value. It is left behind: a test that
 // runs beside others may not use [testing.T.Setenv].
 func env(t *testing.T, value string) string {

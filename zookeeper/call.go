@@ -219,8 +219,25 @@ func remove(path string, version int32) func(*zk.Conn) (struct{}, error) {
 func multi(ops ...any) func(*zk.Conn) ([]zk.MultiResponse, error) {
 	return func(c *zk.Conn) ([]zk.MultiResponse, error) {
 		results, err := c.Multi(ops...)
+		if err == nil && !answers(results, ops) {
+			return nil, errors.New("the answer is none to the request; what answers there?")
+		}
 		return results, needs(ops, results, err)
 	}
+}
+
+// answers reports whether the results have the form that the operations ask for. So whoever has
+// sent them may take the results apart without another look.
+func answers(results []zk.MultiResponse, ops []any) bool {
+	if len(results) != len(ops) {
+		return false
+	}
+	for i, op := range ops {
+		if _, ok := op.(*zk.SetDataRequest); ok && results[i].Stat == nil {
+			return false
+		}
+	}
+	return true
 }
 
 // barrier is a quorum write that changes nothing. Once it is answered, the server has
