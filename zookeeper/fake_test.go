@@ -353,3 +353,39 @@ func TestHeartbeatBeforeAll(t *testing.T) {
 		}
 	})
 }
+
+// A guarded write takes two round trips: the member and the record are read at the same time.
+func TestGuardedWriteReadsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var held []byte // the answer to the first read, until the second has come
+		written := false
+		b := open(t, Options{Dialer: fakeServer(func(xid, op int, path string) []byte {
+			switch {
+			case op == opMulti && held == nil:
+				return multiOK(xid)
+			case op == opMulti:
+				written = true
+				answer := append([]any{13, false, 0, 5, false, 0}, stats(8, 0)...)
+				return reply(xid, 0, 8, append(answer, -1, true, -1)...)
+			}
+			a := reply(xid, 0, 7, append([]any{"x"}, stats(7, 5)...)...)
+			if held == nil {
+				held = a
+				return nil
+			}
+			return append(held, a...)
+		})})
+		s, err := b.Session(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		begin := time.Now()
+		m := backend.Member{Line: "e", Key: "n_0000000000", Position: 7}
+		if v, err := s.Put(t.Context(), "r", []byte("y"), &backend.If{Member: m}); err != nil || v != 8 || !written {
+			t.Errorf("version %d, %v; want 8", v, err)
+		}
+		if took := time.Since(begin); took != 0 {
+			t.Errorf("the second read has waited for the answer to the first: %v", took)
+		}
+	})
+}
