@@ -1,6 +1,7 @@
 package etcd_test
 
 import (
+	"io"
 	"net"
 	"testing"
 	"time"
@@ -49,4 +50,39 @@ func TestSilentAddress(t *testing.T) {
 		t.Logf("at least %v were left", least)
 		standsFirst(t, s, m)
 	}
+}
+
+// TestZone uses an IPv6 address with a zone.
+func TestZone(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "[::1]:0")
+	if err != nil {
+		t.Skipf("no IPv6 here: %v", err)
+	}
+	t.Cleanup(func() { l.Close() })
+	forward(l, sharedEtcd(t).Addrs()[0])
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	for _, zone := range []string{"%25lo", "%lo"} {
+		lead(t, openURL(t, "etcd://[::1"+zone+"]:"+port), coordtest.Name(t))
+	}
+}
+
+// forward passes on what comes from the connections of l to the server, and back, until l is
+// closed.
+func forward(l net.Listener, server string) {
+	go func() {
+		for {
+			in, err := l.Accept()
+			if err != nil {
+				return
+			}
+			out, err := net.Dial("tcp", server)
+			if err != nil {
+				in.Close()
+				return
+			}
+			go func() { defer out.Close(); _, _ = io.Copy(out, in) }()
+			go func() { defer in.Close(); _, _ = io.Copy(in, out) }()
+		}
+	}()
 }

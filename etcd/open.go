@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -94,8 +95,12 @@ func open(ctx context.Context, u *backend.URL) (*Backend, error) {
 	if err != nil {
 		return nil, err
 	}
+	endpoints := slices.Clone(hosts)
+	for i, h := range endpoints {
+		endpoints[i] = strings.Replace(h, "%", "%25", 1) // gRPC reads them as URLs: a zone must be escaped
+	}
 	cfg := clientv3.Config{
-		Endpoints:            hosts,
+		Endpoints:            endpoints,
 		DialTimeout:          f.ConnectTimeout, // of the exchange of a password for a token
 		DialKeepAliveTime:    pingTime,
 		DialKeepAliveTimeout: min(pingTimeout, max(f.TTL/4, time.Second)),
@@ -113,7 +118,7 @@ func open(ctx context.Context, u *backend.URL) (*Backend, error) {
 	if proxy == "" {
 		dialer := newDialer()
 		cfg.DialOptions = append(cfg.DialOptions, grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
-			return dialer.DialContext(ctx, "tcp", addr)
+			return dialer.DialContext(ctx, "tcp", strings.Replace(addr, "%25", "%", 1))
 		}))
 	}
 	if deadline, ok := ctx.Deadline(); ok {

@@ -316,8 +316,8 @@ func greetingError(err error) error {
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return fmt.Errorf("it was accepted, and a ZooKeeper client's greeting got no answer; is this ZooKeeper's clientPort? (%w)", err)
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):
-		return fmt.Errorf("it was closed upon a ZooKeeper client's greeting; this is no clientPort, or it wants TLS (tls=on), or the ensemble has no quorum (%w)", err)
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		return fmt.Errorf("it was closed upon a ZooKeeper client's greeting; the ensemble has no quorum, or the server has as many connections of this host as it takes (maxClientCnxns), or this is no clientPort, or it wants TLS (tls=on) (%w)", err)
 	case IsRefusal(err):
 		return fmt.Errorf("it breaks TLS off (%s): %w", RefusalHint, err)
 	case errors.Is(err, errFrame):

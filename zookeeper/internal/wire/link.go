@@ -7,6 +7,7 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -351,6 +352,9 @@ func (l *Link) Dial(network, addr string, _ time.Duration) (net.Conn, error) {
 	defer cancel()
 	deadline := time.Now().Add(budget)
 	conn, err := l.dialer(ctx, network, addr)
+	if e := new(net.OpError); errors.As(err, &e) && e.Op == "dial" && (errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)) {
+		err = greetingError(err) // it was accepted, and closed at once
+	}
 	if err == nil {
 		err = conn.SetDeadline(deadline)
 	}
