@@ -389,3 +389,47 @@ func TestGuardedWriteReadsAtOnce(t *testing.T) {
 		}
 	})
 }
+
+// An answer may need longer than a server may be silent for.
+func TestLongAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		value := strings.Repeat("x", backend.MaxRecord)
+		answers := fakeServer(func(xid, op int, path string) []byte {
+			if op == opMulti {
+				return multiOK(xid)
+			}
+			return reply(xid, 0, 7, append([]any{value}, stats(7, 0)...)...)
+		})
+		dials := 0
+		b := open(t, Options{TTL: 10 * second, Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			dials++
+			conn, err := answers(ctx, network, addr)
+			return &slow{conn}, err
+		}})
+		s, err := b.Session(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		begin := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), 30*second)
+		defer cancel()
+		r, err := s.Get(ctx, "r")
+		if err != nil || string(r.Value) != value || dials != 1 {
+			t.Errorf("%d bytes, %v, after %d connections", len(r.Value), err, dials)
+		}
+		if took := time.Since(begin); took < 5*second {
+			t.Errorf("it took %v, which is not longer than a server may be silent for", took)
+		}
+	})
+}
+
+// slow is a connection on which a long read takes its time.
+type slow struct{ net.Conn }
+
+func (s *slow) Read(b []byte) (int, error) {
+	if len(b) > 16<<10 {
+		b = b[:16<<10]
+		time.Sleep(second / 2)
+	}
+	return s.Conn.Read(b)
+}

@@ -60,14 +60,37 @@ type sentRequest struct {
 }
 
 func newWire(l *Link, conn net.Conn) *wire {
-	return &wire{
+	w := &wire{
 		Conn:     conn,
 		link:     l,
-		in:       bufio.NewReader(conn),
 		requests: make(map[int32]sentRequest),
 		touches:  touches{relay: l.relay},
 		armed:    make(map[WatchKey]struct{}),
 	}
+	w.in = bufio.NewReader(&parts{w: w})
+	return w
+}
+
+// parts reads from a wire's connection. A list of a long line may need longer than the connection
+// may be silent for. So each part of it counts like a frame.
+type parts struct {
+	w    *wire
+	read int // of the present part
+}
+
+// part is so small that even a slow connection has it in a quarter of a session time, and so large
+// that one that brings hardly anything still counts as silent.
+const part = 64 << 10
+
+func (p *parts) Read(b []byte) (int, error) {
+	n, err := p.w.Conn.Read(b)
+	if p.read += n; p.read >= part && p.w.established.Load() {
+		p.read = 0
+		p.w.mu.Lock()
+		defer p.w.mu.Unlock()
+		p.w.awaits()
+	}
+	return n, err
 }
 
 // Write sends one whole frame: the library never writes less or more. After the handshake it
@@ -128,7 +151,7 @@ func (w *wire) sending(frame []byte, sent clock.Instant) ([]byte, error) {
 }
 
 // awaits is called when the server begins to owe an answer, and with each frame that comes from
-// then on. If none comes for a quarter of the session time while an answer is due, the connection
+// then on, and each part of a long one. If none comes for a quarter of the session time while an answer is due, the connection
 // is broken. A leader sends a heartbeat in each sixth, and has time left to send the next one to
 // another server. The caller holds mu.
 func (w *wire) awaits() {
