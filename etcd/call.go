@@ -131,6 +131,49 @@ func (s *session) once(ctx context.Context, t txn) (*clientv3.TxnResponse, error
 	return s.commit(ctx, t, max(s.ttl, minAttempt))
 }
 
+// either sends t, of which only one copy can take effect, because t changes what it demands. If no
+// answer comes in time, it sends two more copies, see [first]. If one of the copies has taken
+// effect, its answer is that of t. If an answer says that the condition does not hold, another
+// copy may be the reason. So that counts only once all copies have said so.
+func (s *session) either(ctx context.Context, t txn) (*clientv3.TxnResponse, error) {
+	type result struct {
+		resp *clientv3.TxnResponse
+		err  error
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	results := make(chan result, 3)
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer cancel()
+	send := func() {
+		running.Go(func() {
+			resp, err := s.once(ctx, t)
+			results <- result{resp, err}
+		})
+	}
+	patience := time.NewTimer(s.attempt())
+	defer patience.Stop()
+	send()
+	var all result
+	for left := 1; left > 0; {
+		select {
+		case <-patience.C:
+			send()
+			send()
+			left += 2
+		case r := <-results:
+			left--
+			switch {
+			case r.err == nil && r.resp.Succeeded:
+				return r.resp, nil
+			case all.err == nil || isLost(r.err):
+				all = r
+			}
+		}
+	}
+	return all.resp, all.err
+}
+
 // persist sends t, which may be repeated, until it is answered. If a server does not
 // answer, or has not taken t, it asks another; see [first]. It ends at the latest when
 // the session does, and the session ends also if etcd answers nobody. lost reports that
