@@ -138,7 +138,7 @@ func open(ctx context.Context, u *backend.URL) (*Backend, error) {
 	}
 	b.owned, b.proxy = true, proxy
 	if login.User != "" {
-		client.Auth = authenticator{client.Auth, login.Password}
+		client.Auth = newAuthenticator(client.Auth, login.Password)
 	}
 	return b, nil
 }

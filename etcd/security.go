@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 
+	"github.com/succession-dev/succession/internal/clock"
 	"github.com/succession-dev/succession/internal/security"
 )
 
@@ -50,17 +51,47 @@ func (r reread) Clone() credentials.TransportCredentials {
 
 // An authenticator exchanges the password for tokens. The client keeps the password that it
 // was given first, and asks for a token for each stream, and when one has become invalid.
+//
+// For each token etcd hashes the password, which takes it a tenth of a second. With JWT, each
+// change of a user or a role makes all tokens invalid. Then all requests of a client ask for a
+// token at the same time. So one at a time is sent, and the others take its token if it was sent
+// after they had asked.
 type authenticator struct {
 	clientv3.Auth
 	password *security.Secret
+
+	turn chan struct{} // has a value while one is sent
+	sent clock.Instant // of the newest that was answered
+	resp *clientv3.AuthenticateResponse
 }
 
-func (a authenticator) Authenticate(ctx context.Context, user, _ string) (resp *clientv3.AuthenticateResponse, err error) {
-	err = a.password.Use(isAuthFailed, func(password string) error {
-		resp, err = a.Auth.Authenticate(ctx, user, password)
+func newAuthenticator(auth clientv3.Auth, password *security.Secret) *authenticator {
+	return &authenticator{Auth: auth, password: password, turn: make(chan struct{}, 1)}
+}
+
+func (a *authenticator) Authenticate(ctx context.Context, user, _ string) (*clientv3.AuthenticateResponse, error) {
+	asked := clock.Now()
+	select {
+	case a.turn <- struct{}{}:
+		defer func() { <-a.turn }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if !a.sent.IsZero() && asked.Before(a.sent) {
+		return a.resp, nil
+	}
+	sent := clock.Now()
+	err := a.password.Use(isAuthFailed, func(password string) error {
+		resp, err := a.Auth.Authenticate(ctx, user, password)
+		if err == nil {
+			a.sent, a.resp = sent, resp
+		}
 		return err
 	})
-	return resp, err
+	if err != nil {
+		return nil, err
+	}
+	return a.resp, nil
 }
 
 // isAuthFailed reports whether etcd refuses the password.

@@ -1,10 +1,15 @@
 package etcd_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
+	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -176,6 +181,59 @@ func TestMembersDenied(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// TestTokensShared changes a role of an etcd with JWT, which makes all tokens invalid, and then sends
+// many requests at the same time. They share a few tokens: etcd hashes the password for each.
+func TestTokensShared(t *testing.T) {
+	t.Parallel()
+	pair := certs.New(t, "jwt")
+	server := coordtest.NewEtcd(t, &coordtest.EtcdOptions{Args: []string{
+		"--auth-token=jwt,sign-method=ES256,ttl=10m,pub-key=" + pair.File + ",priv-key=" + pair.KeyFile,
+	}})
+	root := enableAuth(t, server)
+	s := openURL(t, "etcd://"+server.Addrs()[0]+"/app?user=app&password-env="+env(t, "secret"))
+	m := lead(t, s, "line")
+	before := authentications(t, server.Addrs()[0])
+	if _, err := root.RoleAdd(t.Context(), "other"); err != nil {
+		t.Fatal(err)
+	}
+	var asking sync.WaitGroup
+	for range 64 {
+		asking.Go(func() {
+			if _, err := s.Get(t.Context(), "record"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	asking.Wait()
+	standsFirst(t, s, m)
+	if n := authentications(t, server.Addrs()[0]) - before; n > 8 {
+		t.Errorf("a change of a role costs %d tokens", n)
+	} else {
+		t.Logf("a change of a role costs %d tokens", n)
+	}
+}
+
+// authentications returns how many tokens the server was asked for.
+func authentications(t *testing.T, addr string) (n int) {
+	t.Helper()
+	resp, err := http.Get("http://" + addr + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	for lines := bufio.NewScanner(resp.Body); lines.Scan(); {
+		name, value, _ := strings.Cut(lines.Text(), "} ")
+		if strings.HasPrefix(name, "grpc_server_started_total{") && strings.Contains(name, `grpc_method="Authenticate"`) {
+			if _, err := fmt.Sscan(value, &n); err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+	}
+	t.Fatal("the server does not count requests for tokens")
+	return 0
 }
 
 // env returns a variable of the environment that has the value. It is left behind: a test that
