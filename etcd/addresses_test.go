@@ -52,6 +52,30 @@ func TestSilentAddress(t *testing.T) {
 	}
 }
 
+// TestServersReplaced gives a name another address, and lets the one that it had vanish, as when
+// members of etcd are replaced one by one. A leader goes on at the new one.
+func TestServersReplaced(t *testing.T) {
+	t.Parallel()
+	const name = "replaced.test"
+	first := coordtest.NewProxy(t, sharedEtcd(t).Addrs()[0])
+	_, port, err := net.SplitHostPort(first.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	etcd.Names.Store(name, []string{"127.0.0.1"})
+	s := openURL(t, "etcd://"+name+":"+port+"?ttl=4s")
+	m := lead(t, s, coordtest.Name(t))
+	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.2", port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	forward(l, sharedEtcd(t).Addrs()[0])
+	etcd.Names.Store(name, []string{"127.0.0.2"})
+	first.Kill()
+	standsFirst(t, s, m)
+}
+
 // TestZone uses an IPv6 address with a zone.
 func TestZone(t *testing.T) {
 	t.Parallel()
