@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strconv"
@@ -21,7 +22,7 @@ import (
 // an environment variable that a parameter names.
 type URL struct {
 	Scheme string
-	Hosts  []string // as written: "h", "h:2181", "[::1]:2181"; none in the form scheme:opaque
+	Hosts  []string // as written: "h", "h:2181", "[::1]:2181", "[fe80::1%25eth0]"; none in the form scheme:opaque
 	Path   string   // what follows the hosts, with its leading slash; or the opaque part
 	params map[string][]string
 	seen   []string // the parameters that the driver has asked for
@@ -94,12 +95,14 @@ func ParseURL(raw string) (*URL, error) {
 // noTilde says what to write for what a shell does not see.
 const noTilde = `~ is nobody's home folder in a URL; write the whole path, such as "local:$HOME/app"`
 
-// checkHost accepts "host", "host:port", "[v6]" and "[v6]:port".
+// checkHost accepts "host", "host:port", "[v6]" and "[v6]:port". A v6 address may have a zone,
+// written as URLs have it (RFC 6874), "[fe80::1%25eth0]", or as package net has it,
+// "[fe80::1%eth0]".
 func checkHost(h string) error {
 	if h == "" {
 		return fmt.Errorf("it has an empty host")
 	}
-	if strings.ContainsAny(h, " \t\r\n\\%") {
+	if strings.ContainsAny(h, " \t\r\n\\") || !strings.HasPrefix(h, "[") && strings.Contains(h, "%") {
 		return fmt.Errorf("host %q has a character that no host has", h)
 	}
 	host, port := h, ""
@@ -109,7 +112,7 @@ func checkHost(h string) error {
 			return fmt.Errorf("host %q: a bracket is not closed", h)
 		}
 		host, port = h[1:end], h[end+1:]
-		if net.ParseIP(host) == nil {
+		if ip, err := netip.ParseAddr(unescapeZone(host)); err != nil || !ip.Is6() {
 			return fmt.Errorf("host %q: what is in brackets is not an IPv6 address", h)
 		}
 		if port == "" {
@@ -133,10 +136,15 @@ func checkHost(h string) error {
 	return nil
 }
 
-// HostPorts returns the hosts as host:port. A host without a port gets defaultPort.
+// unescapeZone returns a host whose zone, if it has one, is as package net has it.
+func unescapeZone(h string) string { return strings.Replace(h, "%25", "%", 1) }
+
+// HostPorts returns the hosts as host:port, as package net has them. A host without a port gets
+// defaultPort.
 func (u *URL) HostPorts(defaultPort string) []string {
 	out := make([]string, len(u.Hosts))
 	for i, h := range u.Hosts {
+		h = unescapeZone(h)
 		if _, _, err := net.SplitHostPort(h); err == nil {
 			out[i] = h
 		} else {

@@ -328,8 +328,8 @@ func (t *Term) Get(ctx context.Context, record string) (backend.Record, error) {
 // succeeds although Check fails.
 //
 // If at is not 0, the record must also still have that version; [backend.Absent] means
-// that there must be no record. Put blocks for about one round trip. Its error matches
-// [errors.ErrUnsupported] if the backend has no records.
+// that there must be no record. Put blocks for about one round trip, on ZooKeeper for two. Its
+// error matches [errors.ErrUnsupported] if the backend has no records.
 //
 // Put refuses, with [backend.ErrInvalid], the names that belong to the election E itself:
 // E, E.fence, E.history, E.unready, and names below E/, where a record could be taken for a member.

@@ -1,13 +1,16 @@
 package etcd
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -74,12 +77,101 @@ func (s *session) commit(ctx context.Context, t txn, limit time.Duration) (*clie
 		s.End(err)
 		return nil, s.Ended()
 	}
+	if !t.answeredBy(resp) {
+		return nil, &lostError{errStrange}
+	}
 	return resp, nil
+}
+
+// errStrange says that what answers is not etcd, or that something in between has changed
+// the answer.
+var errStrange = errors.New("the answer is none to the request; what answers there?")
+
+// answeredBy reports whether the answer has the form that t asks for. So whoever has sent t
+// may take the answer apart without another look.
+func (t txn) answeredBy(resp *clientv3.TxnResponse) bool {
+	ops := t.then
+	if !resp.Succeeded {
+		ops = t.otherwise
+	}
+	if resp.Header == nil || !resp.Succeeded && len(t.when) == 0 || len(resp.Responses) != len(ops) {
+		return false
+	}
+	for i, op := range ops {
+		r, ok := resp.Responses[i], true
+		switch {
+		case op.IsGet():
+			ok = r.GetResponseRange() != nil && !slices.ContainsFunc(r.GetResponseRange().Kvs, func(kv *mvccpb.KeyValue) bool {
+				return !asksFor(op, kv.Key)
+			})
+		case op.IsPut():
+			ok = r.GetResponsePut() != nil
+		case op.IsDelete():
+			ok = r.GetResponseDeleteRange() != nil
+		}
+		if !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// asksFor reports whether the key is among those that op names.
+func asksFor(op clientv3.Op, key []byte) bool {
+	end := op.RangeBytes()
+	if len(end) == 0 {
+		return bytes.Equal(key, op.KeyBytes())
+	}
+	all := len(end) == 1 && end[0] == 0 // as etcd writes that there is no end
+	return bytes.Compare(key, op.KeyBytes()) >= 0 && (all || bytes.Compare(key, end) < 0)
 }
 
 // once sends t, which must not be sent twice. A lost answer is an error.
 func (s *session) once(ctx context.Context, t txn) (*clientv3.TxnResponse, error) {
 	return s.commit(ctx, t, max(s.ttl, minAttempt))
+}
+
+// either sends t, of which only one copy can take effect, because t changes what it demands. If no
+// answer comes in time, it sends two more copies, see [first]. If one of the copies has taken
+// effect, its answer is that of t. If an answer says that the condition does not hold, another
+// copy may be the reason. So that counts only once all copies have said so.
+func (s *session) either(ctx context.Context, t txn) (*clientv3.TxnResponse, error) {
+	type result struct {
+		resp *clientv3.TxnResponse
+		err  error
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	results := make(chan result, 3)
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer cancel()
+	send := func() {
+		running.Go(func() {
+			resp, err := s.once(ctx, t)
+			results <- result{resp, err}
+		})
+	}
+	patience := time.NewTimer(s.attempt())
+	defer patience.Stop()
+	send()
+	var all result
+	for left := 1; left > 0; {
+		select {
+		case <-patience.C:
+			send()
+			send()
+			left += 2
+		case r := <-results:
+			left--
+			switch {
+			case r.err == nil && r.resp.Succeeded:
+				return r.resp, nil
+			case all.err == nil || isLost(r.err):
+				all = r
+			}
+		}
+	}
+	return all.resp, all.err
 }
 
 // persist sends t, which may be repeated, until it is answered. If a server does not

@@ -85,7 +85,8 @@
 //
 // With authentication, a candidate of E needs a role that may read PREFIX + E and PREFIX
 // + E + ".fence", and read and write all that begins with PREFIX + E + "/". If a right is
-// missing, the error names it.
+// missing, the error names it. Where only root may list the members of etcd (3.6.9), sessions
+// do without the list.
 //
 // A gRPC proxy in front of etcd is not supported: watches do not keep the ids that they
 // were asked for with.

@@ -126,11 +126,15 @@ func (s *session) create(ctx context.Context, line, name, value string, look *fi
 	}
 	m.Position = uint64(resp.Header.Revision)
 	if !resp.Succeeded {
-		kv := resp.Responses[0].GetResponseRange().Kvs[0]
-		if !s.had(kv.Lease) {
+		kvs := rangeOf(resp, 0).Kvs
+		switch {
+		case len(kvs) == 0: // it must be there, or it would have been made
+			s.disown(line, name)
+			return j, &lostError{errStrange}
+		case !s.had(kvs[0].Lease):
 			return j, errTaken
 		}
-		m.Position = uint64(kv.CreateRevision)
+		m.Position = uint64(kvs[0].CreateRevision)
 	}
 	s.occupy(m)
 	j.Member = m
@@ -293,7 +297,7 @@ func (s *session) askNesting(ctx context.Context, line string) error {
 	if err != nil {
 		return err
 	}
-	for _, kv := range resp.Responses[0].GetResponseRange().Kvs {
+	for _, kv := range rangeOf(resp, 0).Kvs {
 		// An answer without values does not say which keys have a lease, so the name
 		// decides.
 		inner, name := path.Split(string(kv.Key[len(folder):]))
@@ -302,7 +306,7 @@ func (s *session) askNesting(ctx context.Context, line string) error {
 		}
 	}
 	for i, parent := range above {
-		for _, kv := range resp.Responses[1+i].GetResponseRange().Kvs {
+		for _, kv := range rangeOf(resp, 1+i).Kvs {
 			if anyMember.Match(kv.Key[len(parent):]) {
 				return nested(strings.TrimSuffix(parent, "/"), line)
 			}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
 
@@ -109,9 +110,12 @@ func (c *client) session(t testing.TB) backend.Session {
 	return s
 }
 
-// A meter changes etcd's term in answers, and lets a test step in before transactions.
+// A meter changes etcd's term in answers, denies the list of etcd's members, spoils answers, and lets
+// a test step in before transactions.
 type meter struct {
 	otherTerm atomic.Bool
+	unlisted  atomic.Bool
+	spoil     atomic.Pointer[func(*pb.TxnResponse)] // the next answer to a transaction
 	stepIn    atomic.Pointer[stepIn]
 }
 
@@ -126,8 +130,16 @@ func (m *meter) intercept(ctx context.Context, method string, req, reply any, cc
 			return (*f)(r, send)
 		}
 	}
+	if _, ok := req.(*pb.MemberListRequest); ok && m.unlisted.Load() {
+		return rpctypes.ErrGRPCPermissionDenied
+	}
 	if err := send(); err != nil {
 		return err
+	}
+	if r, ok := reply.(*pb.TxnResponse); ok {
+		if f := m.spoil.Swap(nil); f != nil {
+			(*f)(r)
+		}
 	}
 	if r, ok := reply.(interface{ GetHeader() *pb.ResponseHeader }); ok && m.otherTerm.Load() {
 		r.GetHeader().RaftTerm++ // a leader looks again at its place, too, and that says the term as well

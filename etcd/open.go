@@ -4,9 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/http"
+	"net/url"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -16,6 +21,7 @@ import (
 	grpcbackoff "google.golang.org/grpc/backoff"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/addresses"
 	"github.com/succession-dev/succession/internal/kit"
 	"github.com/succession-dev/succession/internal/port"
 	"github.com/succession-dev/succession/internal/security"
@@ -34,7 +40,7 @@ const (
 	pingTimeout = 3 * time.Second
 
 	// maxReconnect is the longest pause between two attempts to connect to a server.
-	// gRPC's own default is two minutes.
+	// gRPC's own default is two minutes. It is also the longest attempt.
 	maxReconnect = 3 * time.Second
 )
 
@@ -84,8 +90,17 @@ func open(ctx context.Context, u *backend.URL) (*Backend, error) {
 	if len(u.Hosts) == 0 {
 		return nil, fmt.Errorf("%w URL %s: it names no host; write etcd://host:2379", backend.ErrInvalid, u)
 	}
+	hosts := u.HostPorts(port.Etcd)
+	proxy, err := proxyFor(hosts[0])
+	if err != nil {
+		return nil, err
+	}
+	endpoints := slices.Clone(hosts)
+	for i, h := range endpoints {
+		endpoints[i] = strings.Replace(h, "%", "%25", 1) // gRPC reads them as URLs: a zone must be escaped
+	}
 	cfg := clientv3.Config{
-		Endpoints:            u.HostPorts(port.Etcd),
+		Endpoints:            endpoints,
 		DialTimeout:          f.ConnectTimeout, // of the exchange of a password for a token
 		DialKeepAliveTime:    pingTime,
 		DialKeepAliveTimeout: min(pingTimeout, max(f.TTL/4, time.Second)),
@@ -97,8 +112,14 @@ func open(ctx context.Context, u *backend.URL) (*Backend, error) {
 				Jitter:     0.2,
 				MaxDelay:   maxReconnect,
 			},
-			MinConnectTimeout: maxReconnect,
+			MinConnectTimeout: min(max(f.TTL/8, minAttempt), maxReconnect),
 		})},
+	}
+	if proxy == "" {
+		dialer := newDialer()
+		cfg.DialOptions = append(cfg.DialOptions, grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
+			return dialer.DialContext(ctx, "tcp", strings.Replace(addr, "%25", "%", 1))
+		}))
 	}
 	if deadline, ok := ctx.Deadline(); ok {
 		cfg.DialTimeout = min(cfg.DialTimeout, max(time.Until(deadline), time.Millisecond))
@@ -108,15 +129,45 @@ func open(ctx context.Context, u *backend.URL) (*Backend, error) {
 	}
 	client, err := clientv3.New(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("connect to %s: %w", strings.Join(cfg.Endpoints, ", "), classify(err))
+		return nil, fmt.Errorf("connect to %s: %w", servers(hosts, proxy), classify(err))
 	}
 	b, err := New(client, o)
 	if err != nil {
 		_ = client.Close() // it holds nothing yet
 		return nil, err
 	}
-	b.owned = true
+	b.owned, b.proxy = true, proxy
+	if login.User != "" {
+		client.Auth = newAuthenticator(client.Auth, login.Password)
+	}
 	return b, nil
+}
+
+// newDialer makes what connects a client to servers; a test replaces it.
+var newDialer = addresses.New
+
+// proxyFor returns the proxy through which gRPC connects to the server, or nothing. gRPC does so,
+// with TLS and without, if the environment has HTTPS_PROXY, and NO_PROXY does not name the host.
+// It decides by the first server for all. What it reports of a connection that fails may be about
+// the proxy, and does not say so.
+func proxyFor(server string) (string, error) {
+	u, err := http.ProxyFromEnvironment(&http.Request{URL: &url.URL{Scheme: "https", Host: server}})
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("%w environment variable HTTPS_PROXY: %w", backend.ErrInvalid, err)
+	case u == nil:
+		return "", nil
+	}
+	return u.Redacted(), nil
+}
+
+// servers returns how an error calls the servers.
+func servers(hosts []string, proxy string) string {
+	s := strings.Join(hosts, ", ")
+	if proxy != "" {
+		s += " by way of the proxy " + proxy + ", which HTTPS_PROXY names and NO_PROXY does not exclude"
+	}
+	return s
 }
 
 // A Backend is a long-lived handle on one etcd cluster. It is safe for concurrent
@@ -124,10 +175,12 @@ func open(ctx context.Context, u *backend.URL) (*Backend, error) {
 type Backend struct {
 	client  *clientv3.Client
 	kv      clientv3.KV
+	txns    kvClient
 	leases  pb.LeaseClient
 	watches pb.WatchClient
 	cluster pb.ClusterClient
-	owned   bool // Close closes client
+	owned   bool   // Close closes client
+	proxy   string // of the environment, that the client connects through; empty for none
 
 	closeClient sync.Once
 
@@ -136,6 +189,7 @@ type Backend struct {
 	queueing time.Duration // the constant of that name, but for tests
 
 	log      history
+	unlisted atomic.Bool   // etcd denies the list of its members
 	turns    chan struct{} // has a value for each request about keys that is on its way
 	sessions *kit.Sessions
 
@@ -168,9 +222,11 @@ func New(client *clientv3.Client, o *Options) (*Backend, error) {
 		return nil, driver.Wrap("new", "", fmt.Errorf("%w: the client's KV or Watcher was replaced; use Options.Prefix in place of package namespace", backend.ErrInvalid))
 	}
 	c := client.ActiveConnection()
+	txns := kvClient{pb.NewKVClient(c)}
 	b := &Backend{
 		client:   client,
-		kv:       clientv3.NewKVFromKVClient(kvClient{pb.NewKVClient(c)}, client),
+		kv:       clientv3.NewKVFromKVClient(txns, client),
+		txns:     txns,
 		leases:   pb.NewLeaseClient(c),
 		watches:  pb.NewWatchClient(c),
 		cluster:  pb.NewClusterClient(c),
@@ -200,8 +256,12 @@ func (b *Backend) open(ctx context.Context) (kit.Session, error) {
 			return s, err
 		}
 		if pause.Sleep(ctx) != nil {
+			means := ""
+			if b.proxy == "" {
+				means = hint(err)
+			}
 			return nil, fmt.Errorf("no lease was granted within %v by %s: %s%w",
-				b.o.ConnectTimeout, strings.Join(b.client.Endpoints(), ", "), hint(err), err)
+				b.o.ConnectTimeout, servers(b.client.Endpoints(), b.proxy), means, err)
 		}
 	}
 }

@@ -67,7 +67,7 @@ func (s *session) write(ctx context.Context, name string, cond *backend.If, op c
 	if cond.Version != 0 {
 		t.when = append(t.when, hasVersion(record, cond.Version))
 	}
-	resp, err := s.guarded(ctx, t, cond.Member)
+	resp, err := s.guarded(ctx, t, cond.Member, cond.Version != 0)
 	if err != nil || resp.Succeeded {
 		return resp, err
 	}
@@ -78,15 +78,21 @@ func (s *session) write(ctx context.Context, name string, cond *backend.If, op c
 	return nil, fmt.Errorf("%w: version is %d, not %d", backend.ErrVersion, versionOf(now), cond.Version)
 }
 
-// guarded sends t, which must not be sent twice, on condition that m stands. It fails with
-// [backend.ErrNotMember] if m does not. The zero Member is no condition.
+// guarded sends t, which must not take effect twice, on condition that m stands. It fails with
+// [backend.ErrNotMember] if m does not. The zero Member is no condition. unique says that t changes
+// what it demands, so that it may be sent to another server if one stands still; see
+// [session.either].
 //
 // If m is not known to be pinned, it must not be pinned either. A server may stand still
 // with t and do it later. If the leader has pinned m by then, it may have sealed the
 // election and carried its records over to another coordinator.
-func (s *session) guarded(ctx context.Context, t txn, m backend.Member) (*clientv3.TxnResponse, error) {
+func (s *session) guarded(ctx context.Context, t txn, m backend.Member, unique bool) (*clientv3.TxnResponse, error) {
+	send := s.once
+	if unique {
+		send = s.either
+	}
 	if m == (backend.Member{}) {
-		return s.once(ctx, t)
+		return send(ctx, t)
 	}
 	key, hangs, own := s.b.member(m), !m.Pinned, t
 	t.when = append(t.when, clientv3.Compare(clientv3.CreateRevision(key), "=", int64(m.Position)))
@@ -94,7 +100,7 @@ func (s *session) guarded(ctx context.Context, t txn, m backend.Member) (*client
 	if hangs {
 		t.when = append(t.when, clientv3.Compare(clientv3.LeaseValue(key), "!=", 0))
 	}
-	resp, err := s.once(ctx, t)
+	resp, err := send(ctx, t)
 	if err != nil || resp.Succeeded {
 		return resp, err
 	}
@@ -103,7 +109,7 @@ func (s *session) guarded(ctx context.Context, t txn, m backend.Member) (*client
 		return nil, backend.ErrNotMember
 	case hangs && now[0].Lease == 0: // it was pinned before, and will be for good
 		m.Pinned = true
-		return s.guarded(ctx, own, m)
+		return s.guarded(ctx, own, m, unique)
 	}
 	return resp, nil
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
 
@@ -173,12 +174,30 @@ func (b *Backend) grant(ctx context.Context, seconds int64) (grant, error) {
 	return g, b.log.observe(floor, resp.Header)
 }
 
-// term returns the term that etcd is in. Its request takes a quorum, needs no right, and
-// writes nothing.
+// nothing is a transaction that goes through the log and changes nothing. etcd takes it for a
+// write, because it has another one in it, which is empty (server/etcdserver/txn, IsTxnReadonly).
+var nothing = &pb.TxnRequest{Success: []*pb.RequestOp{{Request: &pb.RequestOp_RequestTxn{RequestTxn: new(pb.TxnRequest)}}}}
+
+// term returns the term that etcd is in. Its request takes a quorum and needs no right.
+//
+// The list of members is such a request, and writes nothing. But in some versions only root
+// may have it (3.6.9: server/etcdserver, checkMembershipOperationPermission in MemberList).
+// There the request is a transaction that does nothing.
 func (b *Backend) term(ctx context.Context) (uint64, error) {
-	resp, err := sendOnce(ctx, b.cluster.MemberList, &pb.MemberListRequest{Linearizable: true}, grpc.WaitForReady(true))
+	if !b.unlisted.Load() {
+		resp, err := sendOnce(ctx, b.cluster.MemberList, &pb.MemberListRequest{Linearizable: true}, grpc.WaitForReady(true))
+		switch {
+		case err == nil:
+			return resp.Header.GetRaftTerm(), b.log.observe(0, resp.Header)
+		case !errors.Is(rpctypes.Error(err), rpctypes.ErrPermissionDenied):
+			return 0, b.unanswered(ctx, err)
+		}
+		b.unlisted.Store(true)
+	}
+	floor := b.log.floor()
+	resp, err := b.txns.Txn(ctx, nothing, grpc.WaitForReady(true))
 	if err != nil {
 		return 0, b.unanswered(ctx, err)
 	}
-	return resp.Header.GetRaftTerm(), b.log.observe(0, resp.Header)
+	return resp.Header.GetRaftTerm(), b.log.observe(floor, resp.Header)
 }

@@ -2,12 +2,15 @@ package etcd
 
 import (
 	"context"
+	"errors"
 	"net"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 
+	"github.com/succession-dev/succession/internal/clock"
 	"github.com/succession-dev/succession/internal/security"
 )
 
@@ -16,26 +19,80 @@ func secure(cfg *clientv3.Config, t security.TLS, l security.Login) (err error) 
 	if cfg.TLS, err = t.Config(); err != nil {
 		return err
 	}
-	if t.ServerName != "" {
-		named := namedServer{credentials.NewTLS(cfg.TLS), t.ServerName}
-		cfg.DialOptions = append(cfg.DialOptions, grpc.WithTransportCredentials(named))
+	if cfg.TLS != nil {
+		cfg.DialOptions = append(cfg.DialOptions, grpc.WithTransportCredentials(reread{credentials.NewTLS(cfg.TLS), t}))
 	}
 	cfg.Username, cfg.Password, err = l.Read()
 	return err
 }
 
-// namedServer is TLS to servers whose certificates all have one name, whatever their
-// addresses are. The ServerName of a tls.Config does not do that: the client gives gRPC
-// the host of each address as its name (client/v3/internal/resolver).
-type namedServer struct {
-	credentials.TransportCredentials
-	name string
+// reread is TLS for which the files of a URL are read again at each connection.
+type reread struct {
+	credentials.TransportCredentials // of the files as they were at first
+	tls                              security.TLS
 }
 
-func (n namedServer) ClientHandshake(ctx context.Context, _ string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	return n.TransportCredentials.ClientHandshake(ctx, n.name, conn)
+func (r reread) ClientHandshake(ctx context.Context, name string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	cfg, err := r.tls.Config()
+	if err != nil {
+		return nil, nil, err
+	}
+	if cfg.ServerName != "" {
+		// name is the host of the address, which the client has given to gRPC
+		// (client/v3/internal/resolver). gRPC would prefer it.
+		name = cfg.ServerName
+	}
+	return credentials.NewTLS(cfg).ClientHandshake(ctx, name, conn)
 }
 
-func (n namedServer) Clone() credentials.TransportCredentials {
-	return namedServer{n.TransportCredentials.Clone(), n.name}
+func (r reread) Clone() credentials.TransportCredentials {
+	return reread{r.TransportCredentials.Clone(), r.tls}
 }
+
+// An authenticator exchanges the password for tokens. The client keeps the password that it
+// was given first, and asks for a token for each stream, and when one has become invalid.
+//
+// For each token etcd hashes the password, which takes it a tenth of a second. With JWT, each
+// change of a user or a role makes all tokens invalid. Then all requests of a client ask for a
+// token at the same time. So one at a time is sent, and the others take its token if it was sent
+// after they had asked.
+type authenticator struct {
+	clientv3.Auth
+	password *security.Secret
+
+	turn chan struct{} // has a value while one is sent
+	sent clock.Instant // of the newest that was answered
+	resp *clientv3.AuthenticateResponse
+}
+
+func newAuthenticator(auth clientv3.Auth, password *security.Secret) *authenticator {
+	return &authenticator{Auth: auth, password: password, turn: make(chan struct{}, 1)}
+}
+
+func (a *authenticator) Authenticate(ctx context.Context, user, _ string) (*clientv3.AuthenticateResponse, error) {
+	asked := clock.Now()
+	select {
+	case a.turn <- struct{}{}:
+		defer func() { <-a.turn }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if !a.sent.IsZero() && asked.Before(a.sent) {
+		return a.resp, nil
+	}
+	sent := clock.Now()
+	err := a.password.Use(isAuthFailed, func(password string) error {
+		resp, err := a.Auth.Authenticate(ctx, user, password)
+		if err == nil {
+			a.sent, a.resp = sent, resp
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return a.resp, nil
+}
+
+// isAuthFailed reports whether etcd refuses the password.
+func isAuthFailed(err error) bool { return errors.Is(rpctypes.Error(err), rpctypes.ErrAuthFailed) }

@@ -14,6 +14,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc"
 
+	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/clock"
 )
 
@@ -57,6 +58,9 @@ func (k *keeper) keep() bool {
 	defer cancel()
 	err := s.b.call(ctx, k.roll.term)
 	switch {
+	case errors.Is(err, backend.ErrDenied): // it will be, each time
+		s.hitch(fmt.Errorf("%w; this version of etcd lets only root ask: %w", errSpace, err))
+		return false
 	case err != nil:
 		s.b.o.Logger.Debug("the lease of an earlier term is not trusted", "err", err)
 		return false
@@ -84,19 +88,27 @@ func (b *Backend) call(ctx context.Context, term uint64) error {
 		}
 	}
 	var mu sync.Mutex
+	var denied error
 	var asking sync.WaitGroup
 	for _, endpoint := range b.client.Endpoints() {
 		asking.Go(func() {
 			is, err := b.client.Status(ctx, endpoint)
-			if err != nil || is.Header.RaftTerm != term || is.Leader == 0 {
-				return
-			}
 			mu.Lock()
 			defer mu.Unlock()
-			delete(absent, is.Header.MemberId)
+			switch {
+			case err != nil:
+				if err = b.classify(err); errors.Is(err, backend.ErrDenied) {
+					denied = err
+				}
+			case is.Header.GetRaftTerm() == term && is.Leader != 0:
+				delete(absent, is.Header.GetMemberId())
+			}
 		})
 	}
 	asking.Wait()
+	if denied != nil {
+		return denied
+	}
 	if len(absent) > 0 {
 		return errors.New("these servers have not told that they are in the term, or are no endpoints of the client: " +
 			strings.Join(slices.Sorted(maps.Values(absent)), ", "))

@@ -87,6 +87,33 @@ func TestOutOfSpace(t *testing.T) {
 	resign(t, next)
 }
 
+// TestOutOfSpaceDenied does the same with one server that lets only root ask, as some versions of etcd
+// do. The error says why nobody leads.
+func TestOutOfSpaceDenied(t *testing.T) {
+	t.Parallel()
+	server := coordtest.NewEtcd(t, nil)
+	c := newClient(t, server.Addrs()[0])
+	c.meter.unlisted.Store(true)
+	s := c.session(t)
+	lead(t, s, "line")
+	_, err := pb.NewMaintenanceClient(admin(t, server.Addrs()[0]).ActiveConnection()).Alarm(t.Context(),
+		&pb.AlarmRequest{Action: pb.AlarmRequest_ACTIVATE, Alarm: pb.AlarmType_NOSPACE})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-s.Done():
+	case <-time.After(4 * ttl):
+		t.Fatal("the leader goes on with a lease of the term before")
+	}
+	if err := s.Err(); !errors.Is(err, rpctypes.ErrNoSpace) || !strings.Contains(err.Error(), "lets only root ask") {
+		t.Errorf("the session ended with %v; want an error that says why nobody leads", err)
+	}
+}
+
 // A record is what was logged.
 type record struct {
 	mu sync.Mutex

@@ -280,6 +280,9 @@ func (w *watcher) receive(epoch uint64, stream pb.Watch_WatchClient) error {
 			w.s.End(err)
 			return err
 		}
+		if slices.ContainsFunc(resp.Events, func(ev *mvccpb.Event) bool { return ev.Kv == nil }) {
+			return &lostError{errStrange}
+		}
 		w.hear(epoch, resp)
 		if resp.Canceled && resp.WatchId == clientv3.InvalidWatchID {
 			return canceled(resp) // of one of the watches; the server does not say which

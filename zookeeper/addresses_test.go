@@ -7,14 +7,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/succession-dev/succession/internal/addresses"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 
 // named returns a dialer for which every name has these addresses, always in this order.
-func named(addrs ...string) *addresses {
-	a := newAddresses()
-	a.lookup = func(context.Context, string) ([]string, error) { return append([]string(nil), addrs...), nil }
-	return a
+func named(addrs ...string) Dialer {
+	d := addresses.New()
+	d.Lookup = func(context.Context, string) ([]string, error) { return append([]string(nil), addrs...), nil }
+	return d.DialContext
 }
 
 // listen accepts connections and stays silent.
@@ -41,7 +42,7 @@ func TestSilentAddress(t *testing.T) {
 	listen(t, net.JoinHostPort("127.0.0.2", port))
 	b, err := New([]string{"ensemble.test:" + port}, &Options{
 		TTL:    3 * time.Second,
-		Dialer: named("127.0.0.2", "127.0.0.1").dial,
+		Dialer: named("127.0.0.2", "127.0.0.1"),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -98,7 +99,7 @@ func TestAddressGoesSilent(t *testing.T) {
 	forward(t, listen(t, net.JoinHostPort("127.0.0.2", port)), z.Addrs()[0])
 	b, err := New([]string{"ensemble.test:" + port}, &Options{
 		TTL:    4 * time.Second,
-		Dialer: named("127.0.0.1", "127.0.0.2").dial,
+		Dialer: named("127.0.0.1", "127.0.0.2"),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -145,28 +146,4 @@ func forward(t *testing.T, l net.Listener, server string) {
 			go func() { defer in.Close(); io.Copy(in, out) }()
 		}
 	}()
-}
-
-// Each address has its turn, and one that refuses costs no dial.
-func TestAddressesInTurn(t *testing.T) {
-	front := listen(t, "127.0.0.1:0")
-	_, port, _ := net.SplitHostPort(front.Addr().String())
-	third := listen(t, net.JoinHostPort("127.0.0.3", port))
-	a := named("127.0.0.1", "127.0.0.2", "127.0.0.3")
-	for _, want := range []net.Listener{front, third, front, third} {
-		conn, err := a.dial(t.Context(), "tcp", "server.test:"+port)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := conn.RemoteAddr().String(); got != want.Addr().String() {
-			t.Errorf("dialled %s, want %s", got, want.Addr())
-		}
-		conn.Close()
-	}
-	front.Close()
-	third.Close()
-	if conn, err := a.dial(t.Context(), "tcp", "server.test:"+port); err == nil {
-		conn.Close()
-		t.Error("no address listens")
-	}
 }

@@ -2,10 +2,12 @@ package zookeeper
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/backoff"
 	"github.com/succession-dev/succession/internal/kit"
 )
@@ -28,6 +30,11 @@ const maxTurns = 128
 // start waits until requests can be sent, when fewer than [maxTurns] others wait for answers, and
 // sends one. If ctx or the session ends first, it fails, and nothing has been sent.
 func start[T any](ctx context.Context, s *session, op func(*zk.Conn) (T, error)) (call[T], error) {
+	return inTurn(ctx, s, renewed(s, op))
+}
+
+// inTurn is start for a request that is not sent again if it is denied.
+func inTurn[T any](ctx context.Context, s *session, op func(*zk.Conn) (T, error)) (call[T], error) {
 	select {
 	case s.turns <- struct{}{}:
 	case <-ctx.Done():
@@ -97,11 +104,25 @@ func (s *session) runCalls() {
 // That is the order almost always. Where it matters, the caller checks the answers.
 func startInOrder[A, B any](ctx context.Context, s *session, first func(*zk.Conn) (A, error), second func(*zk.Conn) (B, error)) (call[A], call[B], error) {
 	b := call[B]{s, make(chan answer[B], 1)}
-	a, err := start(ctx, s, func(c *zk.Conn) (A, error) {
+	first, second = renewed(s, first), renewed(s, second)
+	a, err := inTurn(ctx, s, func(c *zk.Conn) (A, error) {
 		b.send(second) // it fails only if the session has ended, and so does wait
 		return first(c)
 	})
 	return a, b, err
+}
+
+// renewed does op once more if the server denies it and the password has been replaced: the next
+// connection shows the new one. What was denied was not done.
+func renewed[T any](s *session, op func(*zk.Conn) (T, error)) func(*zk.Conn) (T, error) {
+	return func(c *zk.Conn) (T, error) {
+		shown := s.link.Shown()
+		v, err := op(c)
+		if errors.Is(classify(err), backend.ErrDenied) && s.link.Renew(shown) && s.link.Await(s.link.Context()) == nil {
+			v, err = op(c)
+		}
+		return v, err
+	}
 }
 
 // wait returns the answer. If ctx or the session ends first, it fails, and the request may
@@ -198,8 +219,25 @@ func remove(path string, version int32) func(*zk.Conn) (struct{}, error) {
 func multi(ops ...any) func(*zk.Conn) ([]zk.MultiResponse, error) {
 	return func(c *zk.Conn) ([]zk.MultiResponse, error) {
 		results, err := c.Multi(ops...)
+		if err == nil && !answers(results, ops) {
+			return nil, errors.New("the answer is none to the request; what answers there?")
+		}
 		return results, needs(ops, results, err)
 	}
+}
+
+// answers reports whether the results have the form that the operations ask for. So whoever has
+// sent them may take the results apart without another look.
+func answers(results []zk.MultiResponse, ops []any) bool {
+	if len(results) != len(ops) {
+		return false
+	}
+	for i, op := range ops {
+		if _, ok := op.(*zk.SetDataRequest); ok && results[i].Stat == nil {
+			return false
+		}
+	}
+	return true
 }
 
 // barrier is a quorum write that changes nothing. Once it is answered, the server has

@@ -353,3 +353,83 @@ func TestHeartbeatBeforeAll(t *testing.T) {
 		}
 	})
 }
+
+// A guarded write takes two round trips: the member and the record are read at the same time.
+func TestGuardedWriteReadsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var held []byte // the answer to the first read, until the second has come
+		written := false
+		b := open(t, Options{Dialer: fakeServer(func(xid, op int, path string) []byte {
+			switch {
+			case op == opMulti && held == nil:
+				return multiOK(xid)
+			case op == opMulti:
+				written = true
+				answer := append([]any{13, false, 0, 5, false, 0}, stats(8, 0)...)
+				return reply(xid, 0, 8, append(answer, -1, true, -1)...)
+			}
+			a := reply(xid, 0, 7, append([]any{"x"}, stats(7, 5)...)...)
+			if held == nil {
+				held = a
+				return nil
+			}
+			return append(held, a...)
+		})})
+		s, err := b.Session(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		begin := time.Now()
+		m := backend.Member{Line: "e", Key: "n_0000000000", Position: 7}
+		if v, err := s.Put(t.Context(), "r", []byte("y"), &backend.If{Member: m}); err != nil || v != 8 || !written {
+			t.Errorf("version %d, %v; want 8", v, err)
+		}
+		if took := time.Since(begin); took != 0 {
+			t.Errorf("the second read has waited for the answer to the first: %v", took)
+		}
+	})
+}
+
+// An answer may need longer than a server may be silent for.
+func TestLongAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		value := strings.Repeat("x", backend.MaxRecord)
+		answers := fakeServer(func(xid, op int, path string) []byte {
+			if op == opMulti {
+				return multiOK(xid)
+			}
+			return reply(xid, 0, 7, append([]any{value}, stats(7, 0)...)...)
+		})
+		dials := 0
+		b := open(t, Options{TTL: 10 * second, Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			dials++
+			conn, err := answers(ctx, network, addr)
+			return &slow{conn}, err
+		}})
+		s, err := b.Session(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		begin := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), 30*second)
+		defer cancel()
+		r, err := s.Get(ctx, "r")
+		if err != nil || string(r.Value) != value || dials != 1 {
+			t.Errorf("%d bytes, %v, after %d connections", len(r.Value), err, dials)
+		}
+		if took := time.Since(begin); took < 5*second {
+			t.Errorf("it took %v, which is not longer than a server may be silent for", took)
+		}
+	})
+}
+
+// slow is a connection on which a long read takes its time.
+type slow struct{ net.Conn }
+
+func (s *slow) Read(b []byte) (int, error) {
+	if len(b) > 16<<10 {
+		b = b[:16<<10]
+		time.Sleep(second / 2)
+	}
+	return s.Conn.Read(b)
+}

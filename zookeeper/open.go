@@ -49,13 +49,13 @@ func Open(ctx context.Context, u *backend.URL) (*Backend, error) {
 		ACL:            ACL(u.Text("acl", "")),
 		Prefix:         u.Path,
 	}
-	tls, login := security.TLSOf(u), security.LoginOf(u)
+	o.files = &files{security.TLSOf(u), security.LoginOf(u)}
 	err := u.Err()
 	if err == nil {
-		o.TLS, err = tls.Config()
+		o.TLS, err = o.files.tls.Config()
 	}
 	if err == nil {
-		o.Auth, err = digestOf(login)
+		o.Auth, err = o.files.digest()
 	}
 	if err != nil {
 		return nil, driver.Wrap("open", "", err)
@@ -65,15 +65,6 @@ func Open(ctx context.Context, u *backend.URL) (*Backend, error) {
 	}
 	b, err := New(u.HostPorts(port.ZooKeeper), o)
 	return kit.Opened(ctx, b, err)
-}
-
-// digestOf returns the user that the URL names, or nil.
-func digestOf(l security.Login) (*Digest, error) {
-	user, password, err := l.Read()
-	if err != nil || user == "" {
-		return nil, err
-	}
-	return &Digest{User: user, Password: password}, nil
 }
 
 // Backend is a handle on a ZooKeeper ensemble. It is safe for concurrent use.

@@ -117,6 +117,8 @@ func TestWrongAddress(t *testing.T) {
 	t.Cleanup(web.Close)
 	silent := coordtest.NewProxy(t, server(t))
 	silent.Cut()
+	full := coordtest.NewZooKeeper(t, &coordtest.ZooKeeperOptions{NoSync: true, Config: []string{"maxClientCnxns=1"}}).Addrs()[0]
+	session(t, open(t, zookeeper.Options{}, full))
 	closing := listener(t, func(c net.Conn) { io.ReadFull(c, make([]byte, 44)) })
 	chatty := listener(t, func(c net.Conn) {
 		io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n")
@@ -132,6 +134,7 @@ func TestWrongAddress(t *testing.T) {
 		{"server that speaks first", chatty, []string{chatty, "is not ZooKeeper"}},
 		{"silent server", silent.Addr(), []string{silent.Addr(), "is this ZooKeeper's clientPort?"}},
 		{"server that hangs up", closing, []string{closing, "tls=on", "quorum"}},
+		{"server with too many connections", full, []string{full, "maxClientCnxns"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -181,4 +184,32 @@ func listener(t *testing.T, f func(net.Conn)) string {
 		wg.Wait()
 	})
 	return l.Addr().String()
+}
+
+// An IPv6 address may have a zone.
+func TestZone(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "[::1]:0")
+	if err != nil {
+		t.Skipf("no IPv6 here: %v", err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			in, err := l.Accept()
+			if err != nil {
+				return
+			}
+			out, err := net.Dial("tcp", server(t))
+			if err != nil {
+				in.Close()
+				return
+			}
+			go func() { defer out.Close(); io.Copy(out, in) }()
+			go func() { defer in.Close(); io.Copy(in, out) }()
+		}
+	}()
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	openAt(t, "zookeeper://[::1%25lo]:"+port)
+	session(t, open(t, zookeeper.Options{}, "[::1%lo]:"+port))
 }

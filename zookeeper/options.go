@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/addresses"
 	"github.com/succession-dev/succession/internal/port"
 )
 
@@ -74,6 +75,9 @@ type Options struct {
 	// Logger gets the messages of the client library, at the level Debug. nil discards
 	// them.
 	Logger *slog.Logger
+
+	// What a URL names is read again for each connection, in place of TLS and Auth.
+	files *files
 }
 
 // filled returns a copy of o with the defaults filled in, or says what is wrong with o.
@@ -85,7 +89,7 @@ func (o *Options) filled() (*Options, error) {
 	f.TTL = cmp.Or(f.TTL, 10*time.Second)
 	f.ConnectTimeout = cmp.Or(f.ConnectTimeout, 4*time.Second)
 	if f.Dialer == nil {
-		f.Dialer = newAddresses().dial
+		f.Dialer = addresses.New().DialContext
 	}
 	f.Logger = cmp.Or(f.Logger, slog.New(slog.DiscardHandler))
 	f.Prefix = strings.Trim(f.Prefix, "/")

@@ -162,42 +162,49 @@ func (s *session) write(ctx context.Context, name string, cond *backend.If,
 	}
 }
 
-// premises reads the znode (the zero node if there is none). It fails if cond does not hold
-// on this server.
+// premises reads the znode (the zero node if there is none), and cond's member beside it. It
+// fails if cond does not hold on this server. guard are the operations that make a write fail if
+// the member has gone. ZooKeeper can check only that a znode of that name is there. So premises
+// reads just before that this znode is the member.
 func (s *session) premises(ctx context.Context, path string, cond *backend.If) (now node, guard []any, err error) {
-	if guard, err = s.guard(ctx, cond); err != nil {
-		return node{}, nil, err
+	if cond == nil {
+		cond = new(backend.If)
 	}
-	now, err = retry(ctx, s, get(path))
+	read := func(ctx context.Context) (node, error) { return do(ctx, s, get(path)) }
+	var member node
+	if m := cond.Member; m != (backend.Member{}) {
+		at, err := s.options.member(m)
+		if err != nil {
+			return node{}, nil, err
+		}
+		guard = []any{check(at)}
+		read = func(ctx context.Context) (node, error) {
+			first, second, err := startInOrder(ctx, s, get(at), get(path))
+			if err != nil {
+				return node{}, err
+			}
+			if member, err = first.wait(ctx); err == zk.ErrNoNode {
+				err = fmt.Errorf("%w: %s", backend.ErrNotMember, m.Key)
+			}
+			if err != nil {
+				return node{}, err
+			}
+			return second.wait(ctx)
+		}
+	}
+	now, err = kit.Retry(ctx, pauses(), isLost, read)
 	if err == zk.ErrNoNode {
 		now, err = node{}, nil
 	}
-	if err == nil && cond != nil && cond.Version != 0 && cond.Version != version(now) {
-		err = backend.ErrVersion
+	switch {
+	case err != nil:
+		return node{}, nil, err
+	case guard != nil && member.position() != cond.Member.Position:
+		return node{}, nil, fmt.Errorf("%w: %s", backend.ErrNotMember, cond.Member.Key)
+	case cond.Version != 0 && cond.Version != version(now):
+		return node{}, nil, backend.ErrVersion
 	}
-	return now, guard, err
-}
-
-// guard returns the operations that make a write fail if cond's member has gone. ZooKeeper
-// can check only that a znode of that name is there. So guard reads just before that this
-// znode is the member.
-func (s *session) guard(ctx context.Context, cond *backend.If) ([]any, error) {
-	if cond == nil || cond.Member == (backend.Member{}) {
-		return nil, nil
-	}
-	m := cond.Member
-	path, err := s.options.member(m)
-	if err != nil {
-		return nil, err
-	}
-	n, err := retry(ctx, s, get(path))
-	if err != nil && err != zk.ErrNoNode {
-		return nil, err
-	}
-	if err == zk.ErrNoNode || n.position() != m.Position {
-		return nil, fmt.Errorf("%w: %s", backend.ErrNotMember, m.Key)
-	}
-	return []any{check(path)}, nil
+	return now, guard, nil
 }
 
 // List implements [backend.Records]. It reads each child of dir. If dir is an election,

@@ -1,6 +1,10 @@
-// Package security reads the parameters of a backend's URL for TLS and passwords, in the same
+// Package security reads the parameters of a backend's URL for TLS and secrets, in the same
 // way for all drivers. A URL never contains a secret: it names a file or an environment
 // variable that does.
+//
+// What a URL names is replaced while processes run: certificates expire, authorities and
+// passwords are changed. So nothing is read once and kept. [TLS.Config] is called for each
+// connection, and [Secret.Use] each time the secret is shown to a server.
 package security
 
 import (
@@ -8,7 +12,6 @@ import (
 	"crypto/x509"
 	"fmt"
 	"os"
-	"strings"
 
 	"github.com/succession-dev/succession/backend"
 )
@@ -38,8 +41,10 @@ func TLSOf(u *backend.URL) TLS {
 	}
 }
 
-// Config reads the files. It returns nil if no parameter asks for TLS, and
-// [backend.ErrInvalid] if a parameter or its file is wrong.
+// Config reads the files, and returns the configuration of one connection. A connection that
+// is made later needs another one: of a [tls.Config] that is in use, only the client's
+// certificate could be read again, and not the authorities. Config returns nil if no
+// parameter asks for TLS, and [backend.ErrInvalid] if a parameter or its file is wrong.
 func (t TLS) Config() (*tls.Config, error) {
 	switch {
 	case t == TLS{}:
@@ -61,53 +66,13 @@ func (t TLS) Config() (*tls.Config, error) {
 		}
 	}
 	if t.cert != "" {
-		// Read again at each connection, so that a certificate can be renewed.
-		read := func() (*tls.Certificate, error) {
-			cert, err := tls.LoadX509KeyPair(t.cert, t.key)
-			return &cert, err
-		}
-		if _, err := read(); err != nil {
+		cert, err := tls.LoadX509KeyPair(t.cert, t.key)
+		if err != nil {
 			return nil, invalid("parameters cert-file and key-file: %w", err)
 		}
-		cfg.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return read() }
+		cfg.Certificates = []tls.Certificate{cert}
 	}
 	return cfg, nil
-}
-
-// A Login is the parameters of a URL that name a user, and the file or the environment
-// variable that contains the password: user=, and password-file= or password-env=.
-type Login struct{ user, file, env string }
-
-// LoginOf takes the parameters from u.
-func LoginOf(u *backend.URL) Login {
-	return Login{user: u.Text("user", ""), file: u.Text("password-file", ""), env: u.Text("password-env", "")}
-}
-
-// Read reads the password. From a file it takes all but the line ends at the end. It returns
-// empty strings if no parameter names a user, and [backend.ErrInvalid] if a parameter, or what
-// it names, is wrong.
-func (l Login) Read() (user, password string, err error) {
-	where := "the file " + l.file
-	switch {
-	case (l.user == "") != (l.file == "" && l.env == ""):
-		return "", "", invalid("parameters user, and password-file or password-env, go together")
-	case l.user == "":
-		return "", "", nil
-	case l.file != "" && l.env != "":
-		return "", "", invalid("parameters password-file and password-env: give one of them")
-	case l.file != "":
-		b, err := os.ReadFile(l.file)
-		if err != nil {
-			return "", "", invalid("parameter password-file: %w", err)
-		}
-		password = strings.TrimRight(string(b), "\r\n")
-	default:
-		password, where = os.Getenv(l.env), "the environment variable "+l.env
-	}
-	if password == "" {
-		return "", "", invalid("the password in %s is empty", where)
-	}
-	return l.user, password, nil
 }
 
 func invalid(format string, args ...any) error {

@@ -1,9 +1,11 @@
 package security_test
 
 import (
+	"crypto/x509"
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -74,8 +76,8 @@ func TestTLS(t *testing.T) {
 	if cfg.RootCAs == nil || cfg.ServerName != "zk" {
 		t.Errorf("got %+v", cfg)
 	}
-	if c, err := cfg.GetClientCertificate(nil); err != nil || len(c.Certificate) != 1 {
-		t.Errorf("the client's certificate: %v, %v", c, err)
+	if len(cfg.Certificates) != 1 {
+		t.Errorf("the client has %d certificates, want 1", len(cfg.Certificates))
 	}
 }
 
@@ -116,5 +118,90 @@ func TestLogin(t *testing.T) {
 		if err != nil || user != tt.user || password != tt.password {
 			t.Errorf("%s: got %q, %q, %v", tt.query, user, password, err)
 		}
+	}
+}
+
+// TestReplaced replaces what the parameters of a URL name.
+func TestReplaced(t *testing.T) {
+	old, next := certs.New(t, "old"), certs.New(t, "new")
+	ca, cert, key := write(t, "ca", nil), write(t, "cert", nil), write(t, "key", nil)
+	params := security.TLSOf(parse(t, "ca-file="+ca+"&cert-file="+cert+"&key-file="+key))
+	for _, c := range []*certs.Certificate{old, next} {
+		certs.Replace(t, ca, c.File)
+		certs.Replace(t, cert, c.File)
+		certs.Replace(t, key, c.KeyFile)
+		cfg, err := params.Config()
+		if err != nil {
+			t.Fatal(err)
+		}
+		leaf := cfg.Certificates[0].Leaf
+		if _, err := leaf.Verify(x509.VerifyOptions{Roots: cfg.RootCAs}); err != nil {
+			t.Errorf("the certificate and the authority are not of one moment: %v", err)
+		}
+		if name := leaf.Subject.CommonName + ".pem"; name != filepath.Base(c.File) {
+			t.Errorf("got the certificate %s, want %s", name, c.File)
+		}
+	}
+}
+
+// TestSecretUse shows a secret to a server while it is replaced: in the file and at the server,
+// in either order.
+func TestSecretUse(t *testing.T) {
+	errRefused := errors.New("refused")
+	refused := func(err error) bool { return err == errRefused }
+	const gone = "(no file)"
+	tests := []struct {
+		file      string // what it contains
+		accepts   string // what the server accepts, separated by spaces
+		meanwhile string // what the file contains once a secret was refused; empty for the same
+		shown     string // what the server is shown, in turn
+		ok        bool
+	}{
+		{file: "guess", accepts: "one", shown: "guess"}, // nothing was accepted before
+		{file: gone, accepts: "one"},
+		{file: "one\n", accepts: "one", shown: "one", ok: true},
+		{file: "two\n", accepts: "one", shown: "two one", ok: true}, // the server is still to be changed
+		{file: "two\n", accepts: "two", shown: "two", ok: true},
+		{file: "two\n", accepts: "three", meanwhile: "three\n", shown: "two three", ok: true},
+		{file: gone, accepts: "three", shown: "three", ok: true},
+		{file: "", accepts: "three", shown: "three", ok: true},
+		{file: "three\n", accepts: "", shown: "three"},
+		{file: "four\n", accepts: "", shown: "four three"},
+		{file: "four\n", accepts: "", meanwhile: "five\n", shown: "four five"},
+	}
+	file := write(t, "secret", nil)
+	put := func(content string) {
+		t.Helper()
+		err := os.WriteFile(file, []byte(content), 0o600)
+		if content == gone {
+			err = os.Remove(file)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := security.NewSecret("token", file, "")
+	for i, tt := range tests {
+		put(tt.file)
+		var shown []string
+		err := s.Use(refused, func(secret string) error {
+			shown = append(shown, secret)
+			if slices.Contains(strings.Fields(tt.accepts), secret) {
+				return nil
+			}
+			if tt.meanwhile != "" {
+				put(tt.meanwhile)
+			}
+			return errRefused
+		})
+		if (err == nil) != tt.ok || strings.Join(shown, " ") != tt.shown {
+			t.Errorf("%d: showed %q, %v; want %q", i, shown, err, tt.shown)
+		}
+	}
+	put("six")
+	calls := 0
+	other := errors.New("no answer")
+	if err := s.Use(refused, func(string) error { calls++; return other }); err != other || calls != 1 {
+		t.Errorf("an error that is no refusal: %d calls, %v", calls, err)
 	}
 }

@@ -80,3 +80,24 @@ func issue(t testing.TB, by *Certificate, name string, hosts []string) *Certific
 	fatal(os.WriteFile(c.KeyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8}), 0o600))
 	return c
 }
+
+// Replace replaces the file, in one step, by a copy of others, one behind the other. So do
+// operators who renew certificates.
+func Replace(t testing.TB, file string, by ...string) {
+	t.Helper()
+	var all []byte
+	for _, name := range by {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, data...)
+	}
+	err := os.WriteFile(file+".new", all, 0o600)
+	if err == nil {
+		err = os.Rename(file+".new", file)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}

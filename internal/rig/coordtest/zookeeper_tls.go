@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -29,16 +30,18 @@ type SecureZooKeeper struct {
 
 	// ServerName is the only name in the server's certificate; it has no address.
 	ServerName string
+
+	store, trust string // what the server reads: its certificate with the key, and the authority
 }
 
 // NewSecureZooKeeper starts a ZooKeeper with TLS for one test and stops it when the
 // test ends. Netty does the TLS; the test fails where it is not installed.
 func NewSecureZooKeeper(t testing.TB) *SecureZooKeeper {
 	t.Helper()
-	authority := certs.New(t, "authority")
-	client, server := authority.Sign(t, "client"), authority.Sign(t, "server", secureName)
-	z := &SecureZooKeeper{CAFile: authority.File, CertFile: client.File, KeyFile: client.KeyFile, ServerName: secureName}
-	if err := z.start(t.Context(), server); err != nil {
+	dir := t.TempDir()
+	z := &SecureZooKeeper{ServerName: secureName, store: filepath.Join(dir, "store.pem"), trust: filepath.Join(dir, "trust.pem")}
+	z.issue(t)
+	if err := z.start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(z.Stop)
@@ -49,19 +52,31 @@ func NewSecureZooKeeper(t testing.TB) *SecureZooKeeper {
 // secureName is the name in the server's certificate.
 const secureName = "zookeeper.test"
 
-func (z *SecureZooKeeper) start(ctx context.Context, server *certs.Certificate) error {
-	cert, err := os.ReadFile(server.File)
+// Reissue replaces the authority and all certificates, and starts the server again, with its
+// data. CAFile, CertFile and KeyFile are other files then.
+func (z *SecureZooKeeper) Reissue(t testing.TB) {
+	t.Helper()
+	z.issue(t)
+	err := z.Restart(t.Context())
+	if err == nil {
+		err = z.handshake(t.Context())
+	}
 	if err != nil {
-		return err
+		t.Fatal(err)
 	}
-	key, err := os.ReadFile(server.KeyFile)
-	if err != nil {
-		return err
-	}
-	store := server.KeyFile + ".store.pem" // both in one file
-	if err := os.WriteFile(store, append(key, cert...), 0o600); err != nil {
-		return err
-	}
+}
+
+// issue makes an authority and the certificates, and the files of the server.
+func (z *SecureZooKeeper) issue(t testing.TB) {
+	t.Helper()
+	authority := certs.New(t, "authority")
+	client, server := authority.Sign(t, "client"), authority.Sign(t, "server", secureName)
+	z.CAFile, z.CertFile, z.KeyFile = authority.File, client.File, client.KeyFile
+	certs.Replace(t, z.trust, authority.File)
+	certs.Replace(t, z.store, server.KeyFile, server.File)
+}
+
+func (z *SecureZooKeeper) start(ctx context.Context) error {
 	jvm, err := nettyArguments()
 	if err != nil {
 		return err
@@ -78,8 +93,8 @@ func (z *SecureZooKeeper) start(ctx context.Context, server *certs.Certificate) 
 			"serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory",
 			"secureClientPort=" + strconv.Itoa(ports[0]),
 			"secureClientPortAddress=127.0.0.1",
-			"ssl.keyStore.location=" + store,
-			"ssl.trustStore.location=" + z.CAFile,
+			"ssl.keyStore.location=" + z.store,
+			"ssl.trustStore.location=" + z.trust,
 		},
 	})
 	if err != nil {

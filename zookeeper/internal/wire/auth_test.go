@@ -14,7 +14,7 @@ import (
 // the library has never heard of it.
 func TestWireForgetsUnauthenticatedSession(t *testing.T) {
 	l := testLink(t)
-	l.auth = &Auth{User: "alice", Password: "secret"}
+	l.auth = func() (*Auth, error) { return &Auth{User: "alice", Password: "secret"}, nil }
 	credentials := frame(xidAuth, opAuth, 0, "digest", "alice:secret")
 	for _, session := range []int64{5, 6} {
 		r := newRig(t, l)
@@ -43,7 +43,7 @@ func TestWireForgetsUnauthenticatedSession(t *testing.T) {
 func TestWireAuthenticates(t *testing.T) {
 	for code, want := range map[int]error{0: nil, -115: backend.ErrDenied} {
 		l := testLink(t)
-		l.auth = &Auth{User: "alice", Password: "secret"}
+		l.auth = func() (*Auth, error) { return &Auth{User: "alice", Password: "secret"}, nil }
 		r := newRig(t, l)
 		r.send(connectRequest(0))
 		served := make(chan []byte, 1)

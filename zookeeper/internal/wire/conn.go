@@ -43,6 +43,8 @@ type wire struct {
 	established atomic.Bool // the handshake is over
 	useful      atomic.Bool // a request has been answered
 
+	shown atomic.Pointer[Auth] // the credentials that the server has accepted; nil for none
+
 	mu       sync.Mutex
 	opened   bool // the connect request has been written
 	ttl      time.Duration
@@ -58,14 +60,37 @@ type sentRequest struct {
 }
 
 func newWire(l *Link, conn net.Conn) *wire {
-	return &wire{
+	w := &wire{
 		Conn:     conn,
 		link:     l,
-		in:       bufio.NewReader(conn),
 		requests: make(map[int32]sentRequest),
 		touches:  touches{relay: l.relay},
 		armed:    make(map[WatchKey]struct{}),
 	}
+	w.in = bufio.NewReader(&parts{w: w})
+	return w
+}
+
+// parts reads from a wire's connection. A list of a long line may need longer than the connection
+// may be silent for. So each part of it counts like a frame.
+type parts struct {
+	w    *wire
+	read int // of the present part
+}
+
+// part is so small that even a slow connection has it in a quarter of a session time, and so large
+// that one that brings hardly anything still counts as silent.
+const part = 64 << 10
+
+func (p *parts) Read(b []byte) (int, error) {
+	n, err := p.w.Conn.Read(b)
+	if p.read += n; p.read >= part && p.w.established.Load() {
+		p.read = 0
+		p.w.mu.Lock()
+		defer p.w.mu.Unlock()
+		p.w.awaits()
+	}
+	return n, err
 }
 
 // Write sends one whole frame: the library never writes less or more. After the handshake it
@@ -126,7 +151,7 @@ func (w *wire) sending(frame []byte, sent clock.Instant) ([]byte, error) {
 }
 
 // awaits is called when the server begins to owe an answer, and with each frame that comes from
-// then on. If none comes for a quarter of the session time while an answer is due, the connection
+// then on, and each part of a long one. If none comes for a quarter of the session time while an answer is due, the connection
 // is broken. A leader sends a heartbeat in each sixth, and has time left to send the next one to
 // another server. The caller holds mu.
 func (w *wire) awaits() {
@@ -200,11 +225,14 @@ func (w *wire) greeted(frame []byte, _ clock.Instant) error {
 // first request. The library could do that itself, but if the credentials are refused, it
 // goes on dialing for ever and tells nobody.
 func (w *wire) authenticate() error {
-	auth := w.link.auth
-	if auth == nil {
+	if w.link.auth == nil {
 		return nil
 	}
-	if _, err := w.Conn.Write(appendAuth(nil, auth)); err != nil {
+	auth, err := w.link.auth()
+	if err != nil || auth == nil {
+		return err
+	}
+	if _, err = w.Conn.Write(appendAuth(nil, auth)); err != nil {
 		return err
 	}
 	frame, err := readFrame(w.in, nil, maxHandshake)
@@ -221,6 +249,7 @@ func (w *wire) authenticate() error {
 		return w.link.deny(fmt.Errorf("server %s refuses the credentials of digest:%s (code %d): is the scheme digest enabled?",
 			w.RemoteAddr(), auth.User, h.code))
 	}
+	w.shown.Store(auth)
 	return nil
 }
 
@@ -310,8 +339,8 @@ func greetingError(err error) error {
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return fmt.Errorf("it was accepted, and a ZooKeeper client's greeting got no answer; is this ZooKeeper's clientPort? (%w)", err)
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):
-		return fmt.Errorf("it was closed upon a ZooKeeper client's greeting; this is no clientPort, or it wants TLS (tls=on), or the ensemble has no quorum (%w)", err)
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		return fmt.Errorf("it was closed upon a ZooKeeper client's greeting; the ensemble has no quorum, or the server has as many connections of this host as it takes (maxClientCnxns), or this is no clientPort, or it wants TLS (tls=on) (%w)", err)
 	case IsRefusal(err):
 		return fmt.Errorf("it breaks TLS off (%s): %w", RefusalHint, err)
 	case errors.Is(err, errFrame):

@@ -7,6 +7,7 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -22,7 +23,7 @@ import (
 // more, and its last connection carries nothing more.
 type Link struct {
 	dialer func(ctx context.Context, network, addr string) (net.Conn, error)
-	auth   *Auth
+	auth   func() (*Auth, error)
 	budget time.Duration // for a dial and the handshake together
 	relay  time.Duration
 	Lease  lease.Lease
@@ -55,10 +56,10 @@ type Link struct {
 // Config says how a link connects.
 type Config struct {
 	Dial    func(ctx context.Context, network, addr string) (net.Conn, error)
-	Auth    *Auth         // nil for none
-	TTL     time.Duration // that will be asked for
-	Connect time.Duration // in which a session is to be opened
-	Relay   time.Duration // 0 for what is enough for the TTL that is granted
+	Auth    func() (*Auth, error) // asked for each connection; nil, as what it returns, for none
+	TTL     time.Duration         // that will be asked for
+	Connect time.Duration         // in which a session is to be opened
+	Relay   time.Duration         // 0 for what is enough for the TTL that is granted
 }
 
 // Auth is a user of the authentication scheme digest.
@@ -136,6 +137,43 @@ func (l *Link) deny(why error) error {
 	l.mu.Unlock()
 	l.Kill(err)
 	return err
+}
+
+// Shown returns the credentials that the present connection has shown, or nil.
+func (l *Link) Shown() *Auth {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.wire == nil {
+		return nil
+	}
+	return l.wire.shown.Load()
+}
+
+// Renew reports whether there are other credentials by now than these, which a connection has
+// shown. If that is the present connection, Renew breaks it: the next one shows the new ones.
+func (l *Link) Renew(shown *Auth) bool {
+	if shown == nil {
+		return false
+	}
+	now, err := l.auth()
+	if err != nil || now == nil || *now == *shown {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if w := l.wire; w != nil && w.shown.Load() == shown {
+		w.Conn.Close()
+		l.notReady()
+	}
+	return true
+}
+
+// notReady notes that no request can be sent, until the library has another connection. The
+// caller holds mu.
+func (l *Link) notReady() {
+	if l.ready {
+		l.ready, l.up = false, make(chan struct{})
+	}
 }
 
 // Refused returns why a server refuses this client, or nil.
@@ -270,9 +308,7 @@ func (l *Link) down(w *wire, why error) {
 	}
 	l.wire = nil
 	l.breaks++
-	if l.ready {
-		l.ready, l.up = false, make(chan struct{})
-	}
+	l.notReady()
 	// A server that accepts the session and then closes the connection, again and again,
 	// counts as one that does not answer.
 	switch {
@@ -316,6 +352,9 @@ func (l *Link) Dial(network, addr string, _ time.Duration) (net.Conn, error) {
 	defer cancel()
 	deadline := time.Now().Add(budget)
 	conn, err := l.dialer(ctx, network, addr)
+	if e := new(net.OpError); errors.As(err, &e) && e.Op == "dial" && (errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)) {
+		err = greetingError(err) // it was accepted, and closed at once
+	}
 	if err == nil {
 		err = conn.SetDeadline(deadline)
 	}

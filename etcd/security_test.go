@@ -1,0 +1,248 @@
+package etcd_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/rig/certs"
+	"github.com/succession-dev/succession/internal/rig/coordtest"
+)
+
+// enableAuth switches authentication on: user root has all rights, and app those on all keys
+// that begin with app/. Both have the password "secret". What it returns is root's client.
+func enableAuth(t *testing.T, server *coordtest.Etcd) *clientv3.Client {
+	t.Helper()
+	operator := admin(t, server.Addrs()...)
+	check := func(_ any, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	check(operator.UserAdd(t.Context(), "root", "secret"))
+	check(operator.UserGrantRole(t.Context(), "root", "root"))
+	check(operator.UserAdd(t.Context(), "app", "secret"))
+	check(operator.RoleAdd(t.Context(), "app"))
+	check(operator.RoleGrantPermission(t.Context(), "app", "app/", clientv3.GetPrefixRangeEnd("app/"), clientv3.PermissionType(clientv3.PermReadWrite)))
+	check(operator.UserGrantRole(t.Context(), "app", "app"))
+	check(operator.AuthEnable(t.Context()))
+	root, err := clientv3.New(clientv3.Config{Endpoints: server.Addrs(), Username: "root", Password: "secret", Logger: operator.GetLogger()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { root.Close() })
+	return root
+}
+
+// lead joins the line and requires that the member is first.
+func lead(t *testing.T, s backend.Session, line string) backend.Member {
+	t.Helper()
+	m := join(t, s, line, "x")
+	standsFirst(t, s, m)
+	return m
+}
+
+func standsFirst(t *testing.T, s backend.Session, m backend.Member) {
+	t.Helper()
+	if p, err := s.Ahead(within(t, ttl), m); err != nil || !p.First {
+		t.Fatalf("%+v, %v; want first", p, err)
+	}
+}
+
+// TestAuthorityReplaced replaces the authority of the servers' certificates, and the
+// certificate and the authority of the clients. A leader connects again.
+func TestAuthorityReplaced(t *testing.T) {
+	t.Parallel()
+	old, next := certs.New(t, "old"), certs.New(t, "new")
+	dir := t.TempDir()
+	file := func(name, by string) string {
+		path := filepath.Join(dir, name)
+		certs.Replace(t, path, by)
+		return path
+	}
+	node, app := old.Sign(t, "node", "127.0.0.1"), old.Sign(t, "app")
+	ca, trusted := file("ca", old.File), file("trusted", old.File)
+	cert, key := file("cert", app.File), file("key", app.KeyFile)
+	server := coordtest.NewEtcd(t, &coordtest.EtcdOptions{
+		CertFile: file("node", node.File), KeyFile: file("node-key", node.KeyFile), ClientCAFile: trusted,
+	})
+	front := coordtest.NewProxy(t, server.Addrs()[0])
+	s := openURL(t, "etcd://"+front.Addr()+"?ttl=20s&ca-file="+ca+"&cert-file="+cert+"&key-file="+key)
+	m := lead(t, s, "line")
+
+	node, app = next.Sign(t, "node", "127.0.0.1"), next.Sign(t, "app")
+	file("ca", next.File)
+	file("trusted", next.File)
+	file("cert", app.File)
+	file("key", app.KeyFile)
+	file("node", node.File)
+	file("node-key", node.KeyFile)
+	server.Kill() // it reads the authority of the clients once
+	if err := server.Servers()[0].Start(); err != nil {
+		t.Fatal(err)
+	}
+	front.Reset()
+	if p, err := s.Ahead(within(t, 20*time.Second), m); err != nil || !p.First {
+		t.Fatalf("%+v, %v; want first", p, err)
+	}
+	openURL(t, "etcd://"+front.Addr()+"?ca-file="+ca+"&cert-file="+cert+"&key-file="+key)
+}
+
+// TestPasswordReplaced replaces the password in the file, and then in etcd. A leader and a waiter
+// outlive both steps, with tokens that last for a second.
+func TestPasswordReplaced(t *testing.T) {
+	t.Parallel()
+	server := coordtest.NewEtcd(t, &coordtest.EtcdOptions{Args: []string{"--auth-token-ttl=1", "--bcrypt-cost=4"}})
+	root := enableAuth(t, server)
+	password := filepath.Join(t.TempDir(), "password")
+	write := func(content string) {
+		t.Helper()
+		if err := os.WriteFile(password, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("secret\n")
+	front := coordtest.NewProxy(t, server.Addrs()[0])
+	url := "etcd://" + front.Addr() + "/app?ttl=4s&user=app&password-file=" + password
+	a, b := openURL(t, url), openURL(t, url)
+	m := lead(t, a, "line")
+	next := join(t, b, "line", "y")
+	turn := make(chan error, 1)
+	go func() { turn <- b.Gone(context.Background(), m) }()
+	reconnect := func() {
+		t.Helper()
+		front.Reset() // streams need a token each
+		standsFirst(t, a, m)
+		if _, err := a.Put(within(t, ttl), "record", []byte("x"), &backend.If{Member: m}); err != nil {
+			t.Errorf("a guarded write: %v", err)
+		}
+	}
+
+	write("another\n")
+	reconnect()
+	if _, err := root.UserChangePassword(t.Context(), "app", "another"); err != nil {
+		t.Fatal(err)
+	}
+	reconnect()
+	write("")
+	reconnect()
+	openURL(t, "etcd://"+front.Addr()+"/app?user=root&password-env="+env(t, "secret"))
+
+	// A password that was never right is refused as before.
+	write("guess\n")
+	if _, err := backend.Open(t.Context(), url); !errors.Is(err, backend.ErrDenied) {
+		t.Errorf("a wrong password: %v; want ErrDenied", err)
+	}
+	if err := a.Leave(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-turn:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("the waiter was not told")
+	}
+	standsFirst(t, b, next)
+}
+
+// TestMembersDenied uses an etcd that lets only root list its members, as 3.6.9 does with
+// authentication. A leader outlives its TTL, and a change of etcd's term.
+func TestMembersDenied(t *testing.T) {
+	t.Parallel()
+	server := coordtest.NewEtcd(t, nil)
+	c := newClient(t, server.Addrs()[0])
+	c.meter.unlisted.Store(true)
+	s := c.session(t)
+	m := lead(t, s, "line")
+	for range 2 {
+		end := time.Now().Add(ttl + ttl/4)
+		for time.Now().Before(end) {
+			if _, err := s.Put(within(t, ttl), "record", nil, &backend.If{Member: m}); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(ttl / 20)
+		}
+		standsFirst(t, s, m)
+		if err := server.Restart(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestTokensShared changes a role of an etcd with JWT, which makes all tokens invalid, and then sends
+// many requests at the same time. They share a few tokens: etcd hashes the password for each.
+func TestTokensShared(t *testing.T) {
+	t.Parallel()
+	pair := certs.New(t, "jwt")
+	server := coordtest.NewEtcd(t, &coordtest.EtcdOptions{Args: []string{
+		"--auth-token=jwt,sign-method=ES256,ttl=10m,pub-key=" + pair.File + ",priv-key=" + pair.KeyFile,
+	}})
+	root := enableAuth(t, server)
+	s := openURL(t, "etcd://"+server.Addrs()[0]+"/app?user=app&password-env="+env(t, "secret"))
+	m := lead(t, s, "line")
+	before := authentications(t, server.Addrs()[0])
+	if _, err := root.RoleAdd(t.Context(), "other"); err != nil {
+		t.Fatal(err)
+	}
+	var asking sync.WaitGroup
+	for range 64 {
+		asking.Go(func() {
+			if _, err := s.Get(t.Context(), "record"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	asking.Wait()
+	standsFirst(t, s, m)
+	if n := authentications(t, server.Addrs()[0]) - before; n > 8 {
+		t.Errorf("a change of a role costs %d tokens", n)
+	} else {
+		t.Logf("a change of a role costs %d tokens", n)
+	}
+}
+
+// authentications returns how many tokens the server was asked for.
+func authentications(t *testing.T, addr string) (n int) {
+	t.Helper()
+	resp, err := http.Get("http://" + addr + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	for lines := bufio.NewScanner(resp.Body); lines.Scan(); {
+		name, value, _ := strings.Cut(lines.Text(), "} ")
+		if strings.HasPrefix(name, "grpc_server_started_total{") && strings.Contains(name, `grpc_method="Authenticate"`) {
+			if _, err := fmt.Sscan(value, &n); err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+	}
+	t.Fatal("the server does not count requests for tokens")
+	return 0
+}
+
+// env returns a variable of the environment that has the value. It is left behind: a test that
+// runs beside others may not use [testing.T.Setenv].
+func env(t *testing.T, value string) string {
+	t.Helper()
+	const name = "SUCCESSION_ETCD_TEST_SECRET"
+	if err := os.Setenv(name, value); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}

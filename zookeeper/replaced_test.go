@@ -1,0 +1,94 @@
+package zookeeper_test
+
+import (
+	"net/url"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/rig/certs"
+	"github.com/succession-dev/succession/internal/rig/coordtest"
+)
+
+// openAt opens a backend that ends with the test, and returns its session.
+func openAt(t *testing.T, url string) backend.Session {
+	t.Helper()
+	b, err := backend.Open(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.Close() })
+	s, err := b.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// All certificates are replaced, and their authority. A leader connects again.
+func TestAuthorityReplaced(t *testing.T) {
+	t.Parallel()
+	z := coordtest.NewSecureZooKeeper(t)
+	dir := t.TempDir()
+	ca, cert, key := filepath.Join(dir, "ca"), filepath.Join(dir, "cert"), filepath.Join(dir, "key")
+	take := func() {
+		certs.Replace(t, ca, z.CAFile)
+		certs.Replace(t, cert, z.CertFile)
+		certs.Replace(t, key, z.KeyFile)
+	}
+	take()
+	q := url.Values{"ttl": {"20s"}, "acl": {"creator"}, "ca-file": {ca}, "cert-file": {cert}, "key-file": {key}, "server-name": {z.ServerName}}
+	s := openAt(t, "zookeeper://"+z.SecureAddr+chroot(t)+"?"+q.Encode())
+	m := join(t, s, "e", "")
+
+	z.Reissue(t)
+	take()
+	if p, err := s.Ahead(within(t, 20*time.Second), m); err != nil || !p.First {
+		t.Fatalf("%+v, %v; want first", p, err)
+	}
+}
+
+// The password of the user is replaced, and then the user with the old one loses all rights. The
+// connection that has shown the old one gives way to another, and nothing is denied.
+func TestPasswordReplaced(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "password")
+	write := func(password string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(password), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("old\n")
+	at := "zookeeper://" + server(t) + chroot(t) + "?ttl=4s&user=alice&password-file=" + file
+	s, waiter := openAt(t, at), openAt(t, at)
+	m := join(t, s, "e", "")
+	if _, err := s.Put(t.Context(), "e", []byte("{}"), nil); err != nil {
+		t.Fatal(err)
+	}
+	write("new\n")
+	op := raw(t, server(t))
+	if err := op.AddAuth("digest", []byte("alice:old")); err != nil {
+		t.Fatal(err)
+	}
+	acl := append(zk.DigestACL(zk.PermAll, "alice", "new"), zk.WorldACL(zk.PermRead)...)
+	for _, path := range []string{chroot(t) + "/e/" + m.Key, chroot(t) + "/e", chroot(t)} {
+		if _, err := op.SetACL(path, acl, -1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	join(t, waiter, "e", "")
+	if _, err := s.Put(within(t, 4*time.Second), "e", []byte("{}"), &backend.If{Member: m}); err != nil {
+		t.Errorf("a guarded write: %v", err)
+	}
+	if err := s.Leave(within(t, 4*time.Second), m); err != nil {
+		t.Error(err)
+	}
+	if err := s.Err(); err != nil {
+		t.Error(err)
+	}
+}
