@@ -5,9 +5,9 @@ package local
 import (
 	"context"
 	"errors"
-	"io/fs"
 	"maps"
 	"os"
+	"path/filepath"
 	"sync"
 	"testing"
 
@@ -15,32 +15,37 @@ import (
 )
 
 // TmpFile returns the file that is written before the state of name is replaced.
-func TmpFile(dir, name string) string { return (&folder{path: dir}).tmp(lockByte(name)) }
+func TmpFile(dir, name string) string { return filepath.Join(dir, tmp(lockByte(name))) }
 
-// MakeDefault makes and prepares path as if it were the default folder.
-func MakeDefault(path string) (fs.FileMode, error) {
-	f := &folder{path: path, own: true}
-	if err := f.make(); err != nil {
+// MakeDefault makes and opens path as if it were the default folder, and returns its rights.
+func MakeDefault(path string) (perm uint32, err error) {
+	f := newFolder(path, true, new(past))
+	if err := f.makeTop(); err != nil {
 		return 0, err
 	}
-	return f.rights.Load().perm, f.close()
+	perm = f.top.Load().perm
+	return perm, f.close()
 }
+
+// folderOf returns the folder of the backend's session.
+func folderOf(b *Backend) *folder { return b.sessions.Newest().(*session).dir }
 
 // StopBeforeStore is what is left of a writer of name that is stopped when it has taken its
 // number. The func that it returns lets it go.
 func StopBeforeStore(ctx context.Context, b *Backend, name string) (goOn func(), err error) {
-	h, err := b.acquire(ctx, claim{name, decide})
+	f := folderOf(b)
+	h, err := f.acquire(ctx, claim{name, decide})
 	if err != nil {
 		return nil, err
 	}
-	_, err = b.next(ctx, h, 0)
+	_, err = f.next(ctx, h, 0)
 	return h.release, err
 }
 
 // StopInJoin is what is left of somebody who is stopped while it joins the line. The func that it
 // returns lets it go.
 func StopInJoin(ctx context.Context, b *Backend, line string) (goOn func(), err error) {
-	h, err := b.acquire(ctx, claim{line, write})
+	h, err := folderOf(b).acquire(ctx, claim{line, write})
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
+	"io/fs"
 	"os"
 	"slices"
 	"time"
@@ -112,19 +113,19 @@ func (s *session) bounded(ctx context.Context, name string) (context.Context, co
 	limit := s.b.lockTimeout
 	return context.WithTimeoutCause(ctx, limit,
 		fmt.Errorf("%w: others have held the lock of %s for %v; if a process is stopped in the middle of a write, let it go on or end it (lsof %s)",
-			backend.ErrUnavailable, name, limit, s.b.dir.lock()))
+			backend.ErrUnavailable, name, limit, s.dir.lock()))
 }
 
 // acquire locks the names. It blocks until it has locked all, or ctx ends.
-func (b *Backend) acquire(ctx context.Context, claims ...claim) (*hold, error) {
+func (f *folder) acquire(ctx context.Context, claims ...claim) (*hold, error) {
 	h := new(hold)
-	if err := b.enter(ctx, h, claims); err != nil {
+	if err := f.enter(ctx, h, claims); err != nil {
 		h.release()
 		return nil, err
 	}
 	err := errReplaced
 	for errors.Is(err, errReplaced) && ctx.Err() == nil {
-		err = h.lock(ctx, b, claims)
+		err = h.lock(ctx, f, claims)
 	}
 	if errors.Is(err, errReplaced) {
 		err = context.Cause(ctx)
@@ -138,7 +139,7 @@ func (b *Backend) acquire(ctx context.Context, claims ...claim) (*hold, error) {
 
 // enter passes the gates of the names. Who only looks passes none: somebody who writes may stand
 // in the gate for as long as the disk takes.
-func (b *Backend) enter(ctx context.Context, h *hold, claims []claim) error {
+func (f *folder) enter(ctx context.Context, h *hold, claims []claim) error {
 	var gates []int64
 	for _, c := range claims {
 		if c.purpose != look {
@@ -148,8 +149,8 @@ func (b *Backend) enter(ctx context.Context, h *hold, claims []claim) error {
 	slices.Sort(gates)
 	for _, i := range slices.Compact(gates) {
 		select {
-		case b.gates[i] <- struct{}{}:
-			h.gates = append(h.gates, b.gates[i])
+		case f.gates[i] <- struct{}{}:
+			h.gates = append(h.gates, f.gates[i])
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -160,16 +161,18 @@ func (b *Backend) enter(ctx context.Context, h *hold, claims []claim) error {
 var errReplaced = errors.New("the lock file was replaced")
 
 // lock opens the lock file and locks the bytes in it.
-func (h *hold) lock(ctx context.Context, b *Backend, claims []claim) error {
+func (h *hold) lock(ctx context.Context, f *folder, claims []claim) error {
 	if h.file != nil {
 		h.file.Close()
 	}
-	var err error
-	path := b.dir.lock()
-	h.file, err = b.dir.openLock()
-	if errors.Is(err, os.ErrNotExist) && claims[0].purpose != look { // there was no folder yet, or it was removed
-		if err = b.dir.make(); err == nil {
-			err = errReplaced
+	open := func(top dir) (err error) {
+		h.file, err = top.openLock(openFor(claims[0].purpose))
+		return err
+	}
+	err := f.do(open)
+	if errors.Is(err, fs.ErrNotExist) && claims[0].purpose != look && f.top.Load() == nil { // there was no folder yet
+		if err = f.makeTop(); err == nil {
+			err = f.do(open)
 		}
 	}
 	if err != nil {
@@ -186,12 +189,29 @@ func (h *hold) lock(ctx context.Context, b *Backend, claims []claim) error {
 			return err
 		}
 	}
-	mine, err := h.file.Stat()
-	if err != nil {
-		return err
+	return f.do(func(top dir) error {
+		var mine unix.Stat_t
+		if err := unix.Fstat(int(h.file.Fd()), &mine); err != nil {
+			return err
+		}
+		return top.isLock(&mine)
+	})
+}
+
+// openFor returns how the lock file is opened. Who only looks can do so also where the file system has
+// become read-only.
+func openFor(p purpose) int {
+	if p == look {
+		return unix.O_RDONLY
 	}
-	if present, err := os.Stat(path); err != nil || !os.SameFile(mine, present) {
-		return errReplaced // it was removed while we waited: others lock another file
+	return unix.O_RDWR
+}
+
+// isLock fails with errReplaced if is, which somebody has open, is not the lock file that others lock: it
+// was removed meanwhile.
+func (d dir) isLock(is *unix.Stat_t) error {
+	if present, err := d.stat(lockName); err != nil || present.Dev != is.Dev || present.Ino != is.Ino {
+		return errReplaced
 	}
 	return nil
 }

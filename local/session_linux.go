@@ -13,26 +13,30 @@ import (
 // process dies.
 type session struct {
 	*kit.Life
-	b *Backend
+	b   *Backend
+	dir *folder
 
 	// writing is held shared during each write, and exclusively while the session is
 	// released: nothing is written after that.
 	writing sync.RWMutex
 
 	mu     sync.Mutex
-	places map[uint64]*place     // by position
-	joins  map[string][]*joining // by line: those who wait for their turn
+	places map[uint64]*place       // by position
+	joins  map[string][]*joining   // by line: those who wait for their turn
+	first  map[bell]backend.Member // those that are watched as first in line; see patrol
 }
 
 var _ backend.Session = (*session)(nil)
 
-func newSession(b *Backend) *session {
-	s := &session{b: b, places: make(map[uint64]*place), joins: make(map[string][]*joining)}
+func newSession(b *Backend, f *folder) *session {
+	s := &session{b: b, dir: f, places: make(map[uint64]*place), joins: make(map[string][]*joining), first: make(map[bell]backend.Member)}
 	s.Life = b.sessions.NewLife(kit.Rules{
+		Over:    f.moved,
 		Explain: func(_ context.Context, err error) error { return classify(err) },
 		Release: s.release,
 		Stands:  func() string { return "its writes are done" },
 	})
+	s.Start(s.patrol)
 	return s
 }
 
@@ -52,7 +56,7 @@ func (s *session) release(context.Context) error {
 		p.finish()
 	}
 	clear(s.places)
-	return nil
+	return s.dir.close()
 }
 
 // write runs fn with the names locked, unless the session has ended. fn goes on if ctx ends
@@ -60,7 +64,7 @@ func (s *session) release(context.Context) error {
 func (s *session) write(ctx context.Context, fn func(ctx context.Context, h *hold) error, claims ...claim) error {
 	ctx, cancel := s.bounded(ctx, claims[0].name)
 	defer cancel()
-	h, err := s.b.acquire(ctx, claims...)
+	h, err := s.dir.acquire(ctx, claims...)
 	if err != nil {
 		return err
 	}
