@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/local"
@@ -70,14 +71,16 @@ func covered(s backend.Session) error {
 	if err != nil {
 		return err
 	}
-	told := make(chan error)
-	go func() {
-		p, err := s.Ahead(ctx, m)
-		if err == nil {
-			err = s.(backend.PlaceWatcher).WatchPlace(ctx, m, &p)
-		}
-		told <- err
-	}()
+	p, err := s.Ahead(ctx, m)
+	if err != nil || !p.First {
+		return fmt.Errorf("%+v, %w", p, err)
+	}
+	told := begin(func() error { return s.(backend.PlaceWatcher).WatchPlace(ctx, m, &p) })
+	select {
+	case err := <-told:
+		return fmt.Errorf("WatchPlace before the mount: %w", err)
+	case <-time.After(50 * time.Millisecond): // as in blocked
+	}
 	dir := os.Getenv(dirVar)
 	if err := syscall.Mount("tmpfs", filepath.Dir(dir), "tmpfs", 0, ""); err != nil {
 		return err
@@ -137,11 +140,16 @@ func starved(s backend.Session) error {
 	if _, err := os.Open("/"); !errors.Is(err, syscall.EMFILE) {
 		return fmt.Errorf("there are descriptors left: %w", err)
 	}
-	told := make(chan error)
-	go func() { told <- s.(backend.PlaceWatcher).WatchPlace(ctx, m, &p) }()
 	fmt.Println("leads", m.Position)
-	if err := <-told; !errors.Is(err, backend.ErrNotMember) {
-		return fmt.Errorf("WatchPlace: %w", err)
+	for {
+		err := s.(backend.PlaceWatcher).WatchPlace(ctx, m, &p)
+		if errors.Is(err, backend.ErrNotMember) {
+			break
+		}
+		if !errors.Is(err, backend.ErrUnavailable) {
+			return fmt.Errorf("WatchPlace: %w", err)
+		}
+		time.Sleep(10 * time.Millisecond) // as an election does
 	}
 	fmt.Println("told")
 	return nil
