@@ -42,6 +42,27 @@ func StopBeforeStore(ctx context.Context, b *Backend, name string) (goOn func(),
 	return h.release, err
 }
 
+// StopInDraw is what is left of a writer of name that is stopped while it takes a number. The func that it
+// returns lets it go.
+func StopInDraw(ctx context.Context, b *Backend, name string) (goOn func() error, err error) {
+	f := folderOf(b)
+	h, err := f.acquire(ctx, claim{name, decide})
+	if err != nil {
+		return nil, err
+	}
+	c, unlock, err := f.lockCounter(ctx, h)
+	if err != nil {
+		h.release()
+		return nil, err
+	}
+	return func() error {
+		defer h.release()
+		defer unlock()
+		_, err := f.draw(c, 0, 1)
+		return err
+	}, nil
+}
+
 // StopInJoin is what is left of somebody who is stopped while it joins the line. The func that it
 // returns lets it go.
 func StopInJoin(ctx context.Context, b *Backend, line string) (goOn func(), err error) {

@@ -24,12 +24,12 @@ type folder struct {
 	path   string
 	own    bool // the default folder, which must belong to the user alone
 	past   *past
-	gates  [gateCount]chan struct{} // each is full while a hold has passed it
 	glance glances
 
 	mu     sync.Mutex
 	top    atomic.Pointer[top] // nil until the folder was found
 	closed bool
+	gates  map[string]*gate // by name: those that somebody passes or waits at
 }
 
 // past is what a backend knows from the folders that its sessions have had.
@@ -54,11 +54,7 @@ type top struct {
 func DefaultDir() string { return "/var/tmp/succession-" + strconv.Itoa(os.Geteuid()) }
 
 func newFolder(path string, own bool, before *past) *folder {
-	f := &folder{path: path, own: own, past: before}
-	for i := range f.gates {
-		f.gates[i] = make(chan struct{}, 1)
-	}
-	return f
+	return &folder{path: path, own: own, past: before, gates: make(map[string]*gate)}
 }
 
 // opened returns the open folder, and opens it first if it was not found before. It fails with

@@ -82,7 +82,7 @@ func (s *session) serve(ctx context.Context, h *hold, line string) error {
 	if err != nil {
 		return err
 	}
-	unlock, err := s.dir.lockCounter(ctx, h)
+	c, unlock, err := s.dir.lockCounter(ctx, h)
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (s *session) serve(ctx context.Context, h *hold, line string) error {
 		unlock()
 		return nil
 	}
-	first, err := s.dir.draw(newest, len(js))
+	first, err := s.dir.draw(c, newest, len(js))
 	unlock()
 	if err == nil {
 		err = s.add(im, js, first)

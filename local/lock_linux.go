@@ -30,8 +30,9 @@ const (
 // file @lock. The kernel releases them when the process dies, and two holders in one process
 // exclude each other as two processes do.
 type hold struct {
-	file  *os.File
-	gates []chan struct{}
+	folder *folder
+	file   *os.File
+	gates  []*gate
 }
 
 // A claim is what a hold locks of one name.
@@ -54,10 +55,34 @@ const (
 	decide
 )
 
-// gateCount is the number of gates of a backend. The gate of a byte lets one hold pass at a
-// time, so that goroutines of one process wait in a queue, and do not try again and again.
-// (It has nothing to do with the gates of package backend.)
-const gateCount = 64
+// A gate lets one hold of this process at a time pass to a name, so that goroutines of one process wait in
+// a queue, and do not try again and again. (It has nothing to do with the gates of package backend.)
+type gate struct {
+	name   string
+	passes chan struct{} // full while a hold has passed
+	users  int           // who wait or have passed; guarded by the folder's mu
+}
+
+// gate returns the gate of a name. Whoever has got it calls leave once.
+func (f *folder) gate(name string) *gate {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	g := f.gates[name]
+	if g == nil {
+		g = &gate{name: name, passes: make(chan struct{}, 1)}
+		f.gates[name] = g
+	}
+	g.users++
+	return g
+}
+
+func (f *folder) leave(g *gate) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if g.users--; g.users == 0 {
+		delete(f.gates, g.name)
+	}
+}
 
 // counterByte is the byte of @lock for @counter. Each name has three other bytes.
 const counterByte = 0
@@ -118,14 +143,14 @@ func (s *session) bounded(ctx context.Context, name string) (context.Context, co
 
 // acquire locks the names. It blocks until it has locked all, or ctx ends.
 func (f *folder) acquire(ctx context.Context, claims ...claim) (*hold, error) {
-	h := new(hold)
-	if err := f.enter(ctx, h, claims); err != nil {
+	h := &hold{folder: f}
+	if err := h.enter(ctx, claims); err != nil {
 		h.release()
 		return nil, err
 	}
 	err := errReplaced
 	for errors.Is(err, errReplaced) && ctx.Err() == nil {
-		err = h.lock(ctx, f, claims)
+		err = h.lock(ctx, claims)
 	}
 	if errors.Is(err, errReplaced) {
 		err = context.Cause(ctx)
@@ -139,19 +164,22 @@ func (f *folder) acquire(ctx context.Context, claims ...claim) (*hold, error) {
 
 // enter passes the gates of the names. Who only looks passes none: somebody who writes may stand
 // in the gate for as long as the disk takes.
-func (f *folder) enter(ctx context.Context, h *hold, claims []claim) error {
-	var gates []int64
+func (h *hold) enter(ctx context.Context, claims []claim) error {
+	f := h.folder
+	var names []string
 	for _, c := range claims {
 		if c.purpose != look {
-			gates = append(gates, lockByte(c.name)%gateCount)
+			names = append(names, c.name)
 		}
 	}
-	slices.Sort(gates)
-	for _, i := range slices.Compact(gates) {
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		g := f.gate(name)
 		select {
-		case f.gates[i] <- struct{}{}:
-			h.gates = append(h.gates, f.gates[i])
+		case g.passes <- struct{}{}:
+			h.gates = append(h.gates, g)
 		case <-ctx.Done():
+			f.leave(g)
 			return context.Cause(ctx)
 		}
 	}
@@ -161,7 +189,8 @@ func (f *folder) enter(ctx context.Context, h *hold, claims []claim) error {
 var errReplaced = errors.New("the lock file was replaced")
 
 // lock opens the lock file and locks the bytes in it.
-func (h *hold) lock(ctx context.Context, f *folder, claims []claim) error {
+func (h *hold) lock(ctx context.Context, claims []claim) error {
+	f := h.folder
 	if h.file != nil {
 		h.file.Close()
 	}
@@ -241,7 +270,8 @@ func (h *hold) release() {
 	if h.file != nil {
 		h.file.Close()
 	}
-	for _, gate := range h.gates {
-		<-gate
+	for _, g := range h.gates {
+		<-g.passes
+		h.folder.leave(g)
 	}
 }
