@@ -215,3 +215,38 @@ func readOnly(b *local.Backend, s backend.Session) error {
 	fmt.Println("leads", p.Token)
 	return nil
 }
+
+// TestInterruptedMake says that a folder is never seen without the rights of the top folder, also if the
+// process that makes it fails when it has made it: otherwise others of the group could never use it. Here
+// it fails since the umask keeps the process itself from opening what it has made.
+func TestInterruptedMake(t *testing.T) {
+	user := os.Geteuid()
+	if user == 0 { // whom no rights keep from anything
+		user = owner
+	}
+	above := t.TempDir()
+	dir := filepath.Join(above, "top")
+	if err := errors.Join(os.Chmod(filepath.Dir(above), 0o755), os.Mkdir(dir, 0o700), os.Chown(dir, user, -1), os.Chmod(dir, 0o770)); err != nil {
+		t.Fatal(err)
+	}
+	p := startAs(t, user, "umask", dir)
+	p.say(t, "failed")
+	made, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range made {
+		if fi, err := e.Info(); err != nil || e.IsDir() && fi.Mode().Perm() != 0o770 {
+			t.Errorf("%s was left with %v, %v", e.Name(), fi.Mode(), err)
+		}
+	}
+}
+
+func umask(s backend.Session) error {
+	syscall.Umask(0o777)
+	if _, err := s.Join(context.Background(), "a/e", ""); err == nil {
+		return errors.New("could join")
+	}
+	fmt.Println("failed")
+	return nil
+}

@@ -54,6 +54,8 @@ func play(role string) int {
 			return churn(s)
 		case "starved":
 			return starved(s)
+		case "umask":
+			return umask(s)
 		case "covered":
 			return covered(s)
 		case "read-only":
