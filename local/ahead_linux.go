@@ -40,7 +40,7 @@ func (s *session) look(m backend.Member, settled bool, let uint64) (p backend.Pl
 	own := uncertain
 	if known.own {
 		// First what needs no descriptor: a leader must hear that it was removed also when it has none left.
-		if own = known.isAt(s.dir.fifo(m.Line, m.Position)); own == replaced {
+		if own = known.look(); own == replaced {
 			return p, false, backend.ErrNotMember
 		}
 	}
@@ -108,7 +108,8 @@ func (s *session) look(m backend.Member, settled bool, let uint64) (p backend.Pl
 // again, because nobody joins in front of a member.
 type known struct {
 	own   bool   // this session holds the member
-	dev   uint64 // the file system of its FIFO
+	path  string // of its FIFO
+	dev   uint64 // the file system of that
 	ino   uint64 // and its number there
 	front uint64 // the member waits for nobody with a larger position
 	head  uint64 // nobody stands with a smaller position
@@ -123,12 +124,12 @@ const (
 	uncertain              // nothing: the path cannot be followed
 )
 
-// isAt looks whether the FIFO is at path, by which others find it. The session has it open, so no other
+// look looks whether the FIFO is at its path, by which others find it. The session has it open, so no other
 // file has its number. This takes no descriptor. It also finds that a folder was moved, or that something
 // was mounted over it.
-func (k *known) isAt(path string) sight {
+func (k *known) look() sight {
 	var is unix.Stat_t
-	switch err := unix.Lstat(path, &is); {
+	switch err := unix.Lstat(k.path, &is); {
 	case err == unix.ENOENT || err == unix.ENOTDIR:
 		return replaced
 	case err != nil:

@@ -16,8 +16,7 @@ type place struct {
 	dir      *folder
 	line     string
 	position uint64
-	path     string // of the FIFO
-	fd       int    // of the FIFO, which is open for reading and writing, and locked
+	fd       int // of the FIFO, which is open for reading and writing, and locked
 	pinned   bool
 	known
 	rest func() // what WatchPlace has left to do when it was found first; nil for nothing
@@ -53,8 +52,8 @@ func (f *folder) stand(line string, position uint64) (*place, error) {
 		_ = d.remove(name)
 		return nil, err
 	}
-	p := &place{dir: f, line: line, position: position, path: d.path(name), fd: fd}
-	p.known = known{own: true, dev: is.Dev, ino: is.Ino, front: position - 1}
+	p := &place{dir: f, line: line, position: position, fd: fd}
+	p.known = known{own: true, path: d.path(name), dev: is.Dev, ino: is.Ino, front: position - 1}
 	if err = d.giveMade(fd, name, unix.S_IFIFO, d.top.filePerm()); err == nil {
 		if err = lockNow(fd, unix.LOCK_EX); err != nil {
 			err = d.fail("lock", name, err)

@@ -43,7 +43,7 @@ type top struct {
 	file     *os.File // locked, so that nobody cleans the folder up
 	raw      syscall.RawConn
 	path     string
-	dev      uint64
+	dev, ino uint64
 	perm     uint32 // with the set-group-ID bit
 	uid, gid uint32
 }
@@ -112,7 +112,7 @@ func (f *folder) check(t *top, fd int) (err error) {
 	if err := unix.Fstat(fd, &is); err != nil {
 		return &fs.PathError{Op: "stat", Path: f.path, Err: err}
 	}
-	t.dev, t.perm, t.uid, t.gid = is.Dev, is.Mode&(0o777|unix.S_ISGID), is.Uid, is.Gid
+	t.dev, t.ino, t.perm, t.uid, t.gid = is.Dev, is.Ino, is.Mode&(0o777|unix.S_ISGID), is.Uid, is.Gid
 	me := uint32(os.Geteuid())
 	refuse := func(why string) error {
 		return fmt.Errorf("%w: %s %s", backend.ErrDenied, f.path, why)
@@ -199,7 +199,10 @@ func (f *folder) moved() error {
 	default:
 		return nil
 	}
-	// It is asked anew, because on overlayfs the number of a folder that is open may change.
+	if present.Dev == t.dev && present.Ino == t.ino {
+		return nil
+	}
+	// On overlayfs the number of a folder that is open may change.
 	if err := t.do(func(d dir) error { return unix.Fstat(d.fd, &open) }); err != nil {
 		return nil
 	}

@@ -27,7 +27,7 @@ func (s *session) patrol() {
 		s.mu.Unlock()
 		for bell, m := range first {
 			known := s.known(m)
-			if known.own && known.isAt(s.dir.fifo(m.Line, m.Position)) == replaced {
+			if known.own && known.look() == replaced {
 				bell.ring()
 			}
 		}

@@ -52,8 +52,8 @@ func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.P
 		if err := file.SetReadDeadline(time.Time{}); err != nil {
 			return err
 		}
-		if err := s.Usable(ctx); err != nil {
-			return err
+		if ctx.Err() != nil { // as when the session ends
+			return context.Cause(ctx)
 		}
 		s.learnHead(m, p.Ahead, file)
 		if moved, err := s.lookAgain(ctx, m, p, let); err != nil || moved {
