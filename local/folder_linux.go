@@ -21,10 +21,11 @@ import (
 // A folder is the top folder as one session has it. The session opens it when it first finds it, and
 // from then on means that folder, and not what is at the path later: see [folder.moved].
 type folder struct {
-	path   string
-	own    bool // the default folder, which must belong to the user alone
-	past   *past
-	glance glances
+	path    string
+	own     bool // the default folder, which must belong to the user alone
+	past    *past
+	cleaner cleaner
+	glance  glances
 
 	mu     sync.Mutex
 	top    atomic.Pointer[top] // nil until the folder was found

@@ -178,6 +178,12 @@ func (h *hold) enter(ctx context.Context, claims []claim) error {
 		select {
 		case g.passes <- struct{}{}:
 			h.gates = append(h.gates, g)
+			continue
+		default:
+		}
+		select {
+		case g.passes <- struct{}{}:
+			h.gates = append(h.gates, g)
 		case <-ctx.Done():
 			f.leave(g)
 			return context.Cause(ctx)

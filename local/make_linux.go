@@ -91,7 +91,9 @@ func (f *folder) make(name string, lockByte int64) (dir, error) {
 		}
 		err = parent.make(step, fresh(lockByte))
 		parent.close()
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err == nil {
+			f.cleaner.made.Add(1)
+		} else if !errors.Is(err, fs.ErrNotExist) {
 			return d, err
 		}
 	}

@@ -68,13 +68,14 @@ func (s *session) write(ctx context.Context, fn func(ctx context.Context, h *hol
 	if err != nil {
 		return err
 	}
-	defer h.release()
 	s.writing.RLock()
 	defer s.writing.RUnlock()
-	if err := s.Ended(); err != nil {
-		return err
+	if err = s.Ended(); err == nil {
+		err = fn(ctx, h)
 	}
-	return fn(ctx, h)
+	h.release()
+	s.dir.clean()
+	return err
 }
 
 func (s *session) hold(m backend.Member) (*os.File, error) {
