@@ -36,8 +36,8 @@ var (
 // New returns a backend on the folder dir; empty is [DefaultDir]. If there is no folder, the
 // first who joins or writes makes it, for its user alone; whoever only looks makes nothing.
 // For several users, make the folder beforehand with the rights that they need, as in
-// install -d -m 2770 -g GROUP DIR. Everything in it gets the same rights; what root writes
-// also gets the folder's owner.
+// install -d -m 2770 -g GROUP DIR. Who may not write to the folder cannot open what is in it either; what
+// root writes belongs to the folder's owner.
 //
 // New fails with [backend.ErrDenied] if everybody may write to the folder, or if the
 // default folder belongs to somebody else or others may write to it. It fails with
@@ -82,8 +82,9 @@ func Open(_ context.Context, u *backend.URL) (backend.Backend, error) {
 	return b, nil
 }
 
-// Session returns the live session, or opens one. It blocks for file operations only. It
-// fails with [backend.ErrReset] if the folder's counter has gone back, with [ErrDamaged] if
+// Session returns the live session, or opens one. A session ends when the path of the folder leads elsewhere.
+// It blocks for file operations only. It fails with [backend.ErrDenied] if the folder cannot be trusted any
+// more, with [backend.ErrReset] if the folder's counter has gone back, with [ErrDamaged] if
 // the counter cannot be read, and with [backend.ErrClosed] after Close.
 func (b *Backend) Session(ctx context.Context) (backend.Session, error) {
 	return b.sessions.Session(ctx)

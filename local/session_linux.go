@@ -9,8 +9,8 @@ import (
 	"github.com/succession-dev/succession/internal/kit"
 )
 
-// A session holds the members that a backend has joined. It lives until it is closed or the
-// process dies.
+// A session holds the members that a backend has joined. It lives until it is closed, the process dies, or
+// others do not find its folder any more.
 type session struct {
 	*kit.Life
 	b   *Backend
