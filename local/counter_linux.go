@@ -101,28 +101,27 @@ func (f *folder) draw(c counter, floor uint64, count int) (first uint64, err err
 // is not larger than floor and than every number that this backend has taken or seen.
 func (f *folder) peek(floor uint64) (n uint64, from counter, err error) {
 	floor = max(floor, f.past.seen.Load())
+	lost := true                     // there is no first counter
 	err = f.do(func(top dir) error { // after seen, so it is no older than that
 		for c := range counter(counters) {
 			there, err := top.count(c)
-			if errors.Is(err, fs.ErrNotExist) && c == 0 {
-				// This is larger than every number of a counter that was lost, unless the clock
-				// has gone back, or more than one number was taken in each microsecond.
-				there, err = max(uint64(time.Now().UnixMicro()), floor+1), nil
-			}
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}
+			lost = lost && (c != 0 || err != nil)
 			if there > n {
 				n, from = there, c
 			}
 		}
 		return nil
 	})
-	if errors.Is(err, fs.ErrNotExist) { // there is no folder
-		return max(uint64(time.Now().UnixMicro()), floor+1), 0, nil
-	}
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // without a folder there are no counters
 		return 0, 0, err
+	}
+	if lost {
+		// This is larger than every number of a counter that was lost, unless the clock
+		// has gone back, or more than one number was taken in each microsecond.
+		return max(uint64(time.Now().UnixMicro()), floor+1, n), 0, nil
 	}
 	if n <= floor {
 		return 0, 0, fmt.Errorf("%w: %s says that %d is next, but %d is in use: an old copy was put back. %s",

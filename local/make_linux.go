@@ -215,23 +215,23 @@ func (d dir) create(name string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), d.path(name)), nil
 }
 
-// openLock opens the lock file, for reading only or also for writing, and makes it if there is none.
+// openLock opens the lock file with the flags O_RDONLY or O_RDWR, and makes it if there is none.
 func (d dir) openLock(flags int) (*os.File, error) {
 	fd, is, err := d.open(lockName, flags, unix.S_IFREG)
 	if errors.Is(err, fs.ErrNotExist) {
 		// Nobody is locked out meanwhile, so the other name must be nobody else's.
-		other := fmt.Sprintf("%s%016x", tmpLock, rand.Uint64())
-		file, err := d.create(other)
-		if err != nil {
-			return nil, err
+		other := fmt.Sprintf("@tmp-lock-%016x", rand.Uint64())
+		file, failed := d.create(other)
+		if failed != nil {
+			return nil, failed
 		}
-		if err = move(d.fd, other, d.fd, lockName); err == nil {
+		if failed = move(d.fd, other, d.fd, lockName); failed == nil {
 			return file, nil
 		}
 		file.Close()
 		_ = d.remove(other)
-		if err != unix.EEXIST {
-			return nil, d.fail("create", lockName, err)
+		if failed != unix.EEXIST {
+			return nil, d.fail("create", lockName, failed)
 		}
 		fd, is, err = d.open(lockName, flags, unix.S_IFREG)
 	}
@@ -243,9 +243,6 @@ func (d dir) openLock(flags int) (*os.File, error) {
 	}
 	return os.NewFile(uintptr(fd), d.path(lockName)), nil
 }
-
-// tmpLock is what the name of a lock file begins with before it is moved.
-const tmpLock = "@tmp-lock-"
 
 // remove removes the FIFO of a member. It is not an error if there is none.
 func (f *folder) remove(line string, position uint64) error {

@@ -162,7 +162,7 @@ func TestReadOnly(t *testing.T) {
 	p.say(t, "leads")
 }
 
-func readOnly(b *local.Backend, s backend.Session) error {
+func readOnly(b *local.Backend) error {
 	ctx := context.Background()
 	dir := os.Getenv(dirVar)
 	if err := b.Close(); err != nil {
@@ -199,7 +199,8 @@ func readOnly(b *local.Backend, s backend.Session) error {
 		return err
 	}
 	defer looks.Close()
-	if s, err = looks.Session(ctx); err != nil {
+	s, err := looks.Session(ctx)
+	if err != nil {
 		return err
 	}
 	if l, err := s.Line(ctx, "e"); err != nil || len(l.Members) != 1 {

@@ -59,7 +59,7 @@ func play(role string) int {
 		case "covered":
 			return covered(s)
 		case "read-only":
-			return readOnly(b, s)
+			return readOnly(b)
 		}
 		return fmt.Errorf("unknown role %q", role)
 	}()

@@ -2,6 +2,8 @@ package local
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"os"
 	"sync"
 
@@ -32,7 +34,7 @@ func newSession(b *Backend, f *folder) *session {
 	s := &session{b: b, dir: f, places: make(map[uint64]*place), joins: make(map[string][]*joining), first: make(map[bell]backend.Member)}
 	s.Life = b.sessions.NewLife(kit.Rules{
 		Over:    f.moved,
-		Explain: func(_ context.Context, err error) error { return classify(err) },
+		Explain: s.explain,
 		Release: s.release,
 		Stands:  func() string { return "its writes are done" },
 	})
@@ -43,6 +45,17 @@ func newSession(b *Backend, f *folder) *session {
 // Close ends the session. When it returns, the members that are not pinned have gone. It
 // waits for writes in progress, which take milliseconds. Closing twice is not an error.
 func (s *session) Close(context.Context) error { return s.Life.Close(context.Background()) }
+
+// explain returns err, with which a call has failed, as an error of the contract. If the folder went
+// meanwhile, or was closed because the session has ended, that is why.
+func (s *session) explain(_ context.Context, err error) error {
+	if errors.Is(err, os.ErrClosed) || errors.Is(err, fs.ErrNotExist) {
+		if ended := s.Alive(); ended != nil {
+			return ended
+		}
+	}
+	return classify(err)
+}
 
 // release removes all members that are not pinned.
 func (s *session) release(context.Context) error {
