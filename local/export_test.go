@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/fsnotify/fsnotify"
+	"golang.org/x/sys/unix"
 )
 
 // TmpFile returns the file that is written before the state of name is replaced.
@@ -25,6 +26,20 @@ func MakeDefault(path string) (perm uint32, err error) {
 	}
 	perm = f.top.Load().perm
 	return perm, f.close()
+}
+
+// GiveMade does what is done with a FIFO, or a folder, that has just been made in the folder at path, when it is opened.
+func GiveMade(path, file string, kind uint32) error {
+	f := newFolder(path, false, new(past))
+	defer f.close()
+	return f.do(func(top dir) error {
+		fd, err := unix.Openat(top.fd, file, unix.O_RDONLY|unix.O_NONBLOCK, 0)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(fd)
+		return top.giveMade(fd, file, kind, 0o660)
+	})
 }
 
 // folderOf returns the folder of the backend's session.

@@ -140,6 +140,46 @@ func TestLinkedFile(t *testing.T) {
 	}
 }
 
+// TestReplacedWhileMade says that root gives nobody what a folder's owner has put in the place of what root
+// has just made.
+func TestReplacedWhileMade(t *testing.T) {
+	for name, test := range map[string]struct {
+		kind  uint32
+		puts  func(path string) error
+		given bool
+	}{
+		"the FIFO that was made":     {unix.S_IFIFO, func(path string) error { return unix.Mkfifo(path, 0o600) }, true},
+		"the folder that was made":   {unix.S_IFDIR, func(path string) error { return os.Mkdir(path, 0o700) }, true},
+		"a file":                     {unix.S_IFIFO, func(path string) error { return os.WriteFile(path, nil, 0o600) }, false},
+		"a folder that is not empty": {unix.S_IFDIR, func(path string) error { return os.MkdirAll(filepath.Join(path, "x"), 0o700) }, false},
+		"a FIFO of two names": {unix.S_IFIFO, func(path string) error {
+			return errors.Join(unix.Mkfifo(path+"2", 0o600), os.Link(path+"2", path))
+		}, false},
+		"another user's FIFO": {unix.S_IFIFO, func(path string) error {
+			return errors.Join(unix.Mkfifo(path, 0o600), os.Chown(path, stranger, stranger))
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "app")
+			ownedBy(t, owner, dir, 0o700)
+			path := filepath.Join(dir, "@made")
+			if err := test.puts(path); err != nil {
+				t.Fatal(err)
+			}
+			if err := local.GiveMade(dir, "@made", test.kind); test.given != (err == nil) || !test.given && !errors.Is(err, backend.ErrDenied) {
+				t.Error(err)
+			}
+			fi, err := os.Lstat(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := fi.Sys().(*syscall.Stat_t).Uid == owner; got != test.given {
+				t.Errorf("it was given away: %t", got)
+			}
+		})
+	}
+}
+
 // TestForeignFolder says that no folder below is trusted that belongs to somebody who may not write to the
 // top folder.
 func TestForeignFolder(t *testing.T) {
