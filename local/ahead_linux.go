@@ -2,6 +2,10 @@ package local
 
 import (
 	"context"
+	"errors"
+	"io/fs"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/succession-dev/succession/backend"
 )
@@ -33,7 +37,22 @@ func (s *session) settledPlace(ctx context.Context, m backend.Member, let uint64
 // not tested: its name is just being removed, and to look that up may take as long as the disk does.
 func (s *session) look(m backend.Member, settled bool, let uint64) (p backend.Place, gone bool, err error) {
 	known := s.known(m)
-	im, err := s.b.read(m.Line)
+	own := uncertain
+	if known.own {
+		// First what needs no descriptor: a leader must hear that it was removed also when it has none left.
+		if own = known.look(); own == replaced {
+			return p, false, backend.ErrNotMember
+		}
+	}
+	d, err := s.dir.dir(m.Line)
+	if errors.Is(err, fs.ErrNotExist) {
+		return p, false, backend.ErrNotMember
+	}
+	if err != nil {
+		return p, false, err
+	}
+	defer d.close()
+	im, err := s.dir.readIn(d, m.Line)
 	if err != nil {
 		return p, false, err
 	}
@@ -44,12 +63,12 @@ func (s *session) look(m backend.Member, settled bool, let uint64) (p backend.Pl
 	if err != nil {
 		return p, false, err
 	}
-	if stands = known.own && isAt(s.b.dir.fifo(m.Line, m.Position), known.ino); !stands {
-		stands, err = s.b.stands(self)
+	if own != itself {
+		if stands, err = d.stands(self); err != nil {
+			return p, false, err
+		}
 	}
-	if err != nil {
-		return p, false, err
-	} else if !stands {
+	if !stands {
 		return p, true, backend.ErrNotMember
 	}
 	header, err := im.header()
@@ -68,7 +87,7 @@ func (s *session) look(m backend.Member, settled bool, let uint64) (p backend.Pl
 			continue
 		}
 		if stands = other.Position != let || other.Pinned; stands {
-			stands, err = s.b.stands(other)
+			stands, err = d.stands(other)
 		}
 		if stands {
 			ahead = &other
@@ -89,9 +108,36 @@ func (s *session) look(m backend.Member, settled bool, let uint64) (p backend.Pl
 // again, because nobody joins in front of a member.
 type known struct {
 	own   bool   // this session holds the member
-	ino   uint64 // the number of its FIFO
+	path  string // of its FIFO
+	dev   uint64 // the file system of that
+	ino   uint64 // and its number there
 	front uint64 // the member waits for nobody with a larger position
 	head  uint64 // nobody stands with a smaller position
+}
+
+// A sight is what a look at the path of a FIFO shows.
+type sight int
+
+const (
+	itself    sight = iota // the FIFO that the session holds
+	replaced               // another file, or none
+	uncertain              // nothing: the path cannot be followed
+)
+
+// look looks whether the FIFO is at its path, by which others find it. The session has it open, so no other
+// file has its number. This takes no descriptor. It also finds that a folder was moved, or that something
+// was mounted over it.
+func (k *known) look() sight {
+	var is unix.Stat_t
+	switch err := unix.Lstat(k.path, &is); {
+	case err == unix.ENOENT || err == unix.ENOTDIR:
+		return replaced
+	case err != nil:
+		return uncertain
+	case is.Dev == k.dev && is.Ino == k.ino:
+		return itself
+	}
+	return replaced
 }
 
 func (s *session) known(m backend.Member) known {

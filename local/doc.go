@@ -23,14 +23,15 @@
 //   - a member whose FIFO was removed (rm) has gone too. An inotify(7) watch on the FIFO
 //     tells the process that joined it, and the candidate just behind.
 //
-// A member takes one descriptor, and a candidate that waits another. A backend takes one of @lock,
-// and with a session it runs two goroutines.
+// A member takes one descriptor, and a candidate that waits another. A session takes one of the folder
+// and one of @lock, and runs three goroutines.
 //
 // # The folder
 //
 //	@counter          the next position or version, for all elections of the folder
-//	@lock             locked by byte range: three bytes for each name, and one for @counter
-//	@tmp-*            files that are being written, before they are renamed
+//	@counter-1        the same, used while a process is stopped that has locked @counter; and so on to 3
+//	@lock             locked by byte range: three bytes for each name, and one for each counter
+//	@tmp-* @new-*     files and folders that are being made, before they are moved to their place
 //	a/b/@state        the record a/b, and the line a/b in order: keys, values, pins
 //	a/b/@n_0000000123 the FIFO of the member of line a/b with the position 123
 //
@@ -42,15 +43,64 @@
 // (written beside, fsync, rename, fsync of the folder), so a process that is killed at any
 // instant leaves the old file or the new one.
 //
-// Whoever only looks makes neither folders nor files. What root writes belongs to the owner
-// of the top folder, so that root may look after the folder of a service.
+// Whoever only looks makes neither folders nor files.
+//
+// Whoever leaves writes nothing, so the folder of a name outlives its last member: a lock that is taken
+// now and then is not made anew each time. Whoever makes the folder of a new name looks at two others at
+// random, and removes those in which no record is kept, nobody stands, and nothing was done for a minute.
+// So a folder in which 20,000 names are used once each does not keep 8 KiB for each of them.
+//
+// # Who may write to the folder
+//
+// Whoever may write to the folder can bring about what they like in its elections. The driver sees to it
+// that they can do no more than that, also where another user, such as root, uses their folder. It reaches
+// files in one way (dir_linux.go, make_linux.go):
+//
+//   - A session opens the top folder, checks it, and from then on starts at that descriptor. It goes
+//     from there step by step (openat(2)), and follows no link. So nothing outside the folder is read,
+//     made or removed, whatever is renamed or linked meanwhile.
+//   - Each folder on the way must be on the file system of the top folder, and belong to its owner or
+//     to root. If a group may write to the top folder, everybody in it is trusted, and the folders below may
+//     belong to anybody. A folder to which everybody may write is refused.
+//   - A file must be a plain file, or a FIFO, and is opened so that nothing can make that wait. None is
+//     read or written that is larger than 64 MiB. Anything else is [ErrDamaged].
+//   - A new file or folder is made under a name where there was none (O_EXCL), gets its rights, and is
+//     then moved to its place (renameat2(2)). So nobody sees one whose rights are not complete, also if
+//     its maker is killed.
+//   - What root makes belongs to the owner of the top folder, so that root may look after the folder of a
+//     service. Nothing is given away, and no rights are changed, but of what this process has just
+//     made and what has no other name.
+//
+// Files can be opened by those alone who may write to the folder. Whoever can open @lock can lock it, and so
+// keep everybody from joining; whoever can open a FIFO can have a dead member look alive. So files get
+// the rights 0660 if the group may write to the top folder, and otherwise 0600, and folders get nothing for
+// others, whatever the top folder has and whatever the umask is.
+//
+// [os.Root] was no substitute. It follows links below the root, does not look at owners, has no FIFOs,
+// and opens whatever it finds.
+//
+// # When the folder moves
+//
+// A session belongs to the folder that it has opened. When the path leads elsewhere, because that folder or
+// one above was moved, removed, or covered by a mount, others no longer find the members of the session,
+// and may lead in a new folder. So the session ends with [backend.ErrSessionEnded]. That is looked at in
+// each call, [backend.Session] Err among them, and otherwise once a second. The next session opens what is
+// at the path then, and checks it as the first one did. It refuses a folder that belongs to another
+// user than before.
+//
+// In the same rhythm the session looks whether the FIFO of each member that is first is still at its path,
+// which ends the term if the election's own folder was moved. None of this takes a descriptor, so it also
+// works in a process that has none left. Until then, for a second, there can be two leaders: no lock of the
+// kernel belongs to a path. A write on condition of a member fails at once.
 //
 // # The recipe
 //
 // Whoever writes holds a lock of the name in @lock, for as long as the disk takes. If a process
 // is stopped in the middle of a write, those who want to write to the same name wait for it,
-// and give up after [Options] LockTimeout. Whoever reads needs no lock, with one exception
-// below. There are two kinds of writes:
+// and give up after [Options] LockTimeout. Those who write to other names do not: a process that is
+// stopped while it draws a number has a counter locked, and the others go on with the next one. Whoever
+// reads needs no lock, with one exception below, and can do so on a file system that has become
+// read-only: there a leader goes on, and the next in line follows it. There are two kinds of writes:
 //
 //   - Most keep out only others who write. @state is replaced in one step, so those who look
 //     meanwhile see it as it was before or after. Joining is such a write: nobody waits for the
@@ -128,14 +178,17 @@
 // # Positions
 //
 // Positions, and with them tokens, come from @counter, which belongs to no election: they
-// go on growing when the folder of an election is deleted. In a new folder @counter begins
+// go on growing when the folder of an election is deleted. A number is drawn under the lock of one counter,
+// is larger than what any of them says, and is on disk before it is used. So within a name numbers grow,
+// whichever counter they come from. In a new folder @counter begins
 // at the number of microseconds since 1970, so tokens also grow when the whole folder was
 // lost, as far as the machine's clock can be trusted.
 //
 // # For operators
 //
 // To remove a member, remove its FIFO. To clear an election, remove its folder. The
-// processes notice both at once. Remove the top folder only while nobody uses it. If a file
+// processes notice both at once. Move or remove the top folder, or mount something over it, only while
+// nobody uses it. If a file
 // is damaged, [ErrDamaged] names it, and nothing is guessed from it.
 //
 // # What it needs

@@ -28,14 +28,15 @@ const driver kit.Driver = "local"
 func wrap(op, name string, err error) error { return driver.Wrap(op, name, classify(err)) }
 
 // classify adds an error of the contract to one of the system. For a missing right somebody
-// must act; everything else (a full disk, too many open files) may pass by itself.
+// must act; everything else (a full disk, too many open files, a file system that has become read-only)
+// may pass by itself, and nobody is to give up for it.
 func classify(err error) error {
 	var errno syscall.Errno
 	switch {
 	case !errors.As(err, &errno), errors.Is(err, ErrDamaged), errors.Is(err, backend.ErrInvalid),
 		errors.Is(err, backend.ErrDenied), errors.Is(err, backend.ErrUnavailable):
 		return err
-	case errors.Is(err, fs.ErrPermission), errno == syscall.EROFS:
+	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("%w: %w", backend.ErrDenied, err)
 	default:
 		return fmt.Errorf("%w: %w", backend.ErrUnavailable, err)

@@ -5,42 +5,83 @@ package local
 import (
 	"context"
 	"errors"
-	"io/fs"
 	"maps"
 	"os"
+	"path/filepath"
 	"sync"
 	"testing"
 
 	"github.com/fsnotify/fsnotify"
+	"golang.org/x/sys/unix"
 )
 
 // TmpFile returns the file that is written before the state of name is replaced.
-func TmpFile(dir, name string) string { return (&folder{path: dir}).tmp(lockByte(name)) }
+func TmpFile(dir, name string) string { return filepath.Join(dir, tmp(lockByte(name))) }
 
-// MakeDefault makes and prepares path as if it were the default folder.
-func MakeDefault(path string) (fs.FileMode, error) {
-	f := &folder{path: path, own: true}
-	if err := f.make(); err != nil {
+// MakeDefault makes and opens path as if it were the default folder, and returns its rights.
+func MakeDefault(path string) (perm uint32, err error) {
+	f := newFolder(path, true, new(past))
+	if err := f.makeTop(); err != nil {
 		return 0, err
 	}
-	return f.rights.Load().perm, f.close()
+	perm = f.top.Load().perm
+	return perm, f.close()
 }
+
+// GiveMade does what is done with a FIFO, or a folder, that has just been made in the folder at path, when it is opened.
+func GiveMade(path, file string, kind uint32) error {
+	f := newFolder(path, false, new(past))
+	defer f.close()
+	return f.do(func(top dir) error {
+		fd, err := unix.Openat(top.fd, file, unix.O_RDONLY|unix.O_NONBLOCK, 0)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(fd)
+		return top.giveMade(fd, file, kind, 0o660)
+	})
+}
+
+// folderOf returns the folder of the backend's session.
+func folderOf(b *Backend) *folder { return b.sessions.Newest().(*session).dir }
 
 // StopBeforeStore is what is left of a writer of name that is stopped when it has taken its
 // number. The func that it returns lets it go.
 func StopBeforeStore(ctx context.Context, b *Backend, name string) (goOn func(), err error) {
-	h, err := b.acquire(ctx, claim{name, decide})
+	f := folderOf(b)
+	h, err := f.acquire(ctx, claim{name, decide})
 	if err != nil {
 		return nil, err
 	}
-	_, err = b.next(ctx, h, 0)
+	_, err = f.next(ctx, h, 0)
 	return h.release, err
+}
+
+// StopInDraw is what is left of a writer of name that is stopped while it takes a number. The func that it
+// returns lets it go.
+func StopInDraw(ctx context.Context, b *Backend, name string) (goOn func() error, err error) {
+	f := folderOf(b)
+	h, err := f.acquire(ctx, claim{name, decide})
+	if err != nil {
+		return nil, err
+	}
+	c, unlock, err := f.lockCounter(ctx, h)
+	if err != nil {
+		h.release()
+		return nil, err
+	}
+	return func() error {
+		defer h.release()
+		defer unlock()
+		_, err := f.draw(c, 0, 1)
+		return err
+	}, nil
 }
 
 // StopInJoin is what is left of somebody who is stopped while it joins the line. The func that it
 // returns lets it go.
 func StopInJoin(ctx context.Context, b *Backend, line string) (goOn func(), err error) {
-	h, err := b.acquire(ctx, claim{line, write})
+	h, err := folderOf(b).acquire(ctx, claim{line, write})
 	if err != nil {
 		return nil, err
 	}

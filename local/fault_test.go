@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -138,6 +139,87 @@ func TestStoppedWriterOfAnother(t *testing.T) {
 	}
 	if _, err := s.Put(ctx, "r", nil, nil); err != nil {
 		t.Errorf("Put: %v", err)
+	}
+}
+
+// TestStoppedDraw says that a process which is stopped while it takes a number keeps nobody from writing to
+// other names, and that numbers go on growing, also when it goes on. If all counters are locked, the
+// error says so.
+func TestStoppedDraw(t *testing.T) {
+	dir := t.TempDir()
+	_, s := open(t, dir)
+	last := join(t, s, "e", "").Position
+	larger := func(now uint64) {
+		t.Helper()
+		if now <= last {
+			t.Errorf("number %d after %d", now, last)
+		}
+		last = now
+	}
+	var goOn []func() error
+	for i := range 4 { // as many as there are counters
+		stopped, _ := open(t, dir)
+		f, err := local.StopInDraw(t.Context(), stopped, fmt.Sprint("stopped", i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		goOn = append(goOn, f)
+		if i == 3 {
+			break
+		}
+		start := time.Now()
+		larger(join(t, s, "e", "").Position)
+		v, err := s.Put(t.Context(), "e", nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		larger(uint64(v))
+		if d := time.Since(start); d > prompt {
+			t.Errorf("with %d stopped, it took %v", i+1, d)
+		}
+	}
+	if _, err := s.Join(t.Context(), "e", ""); !errors.Is(err, backend.ErrUnavailable) || !strings.Contains(err.Error(), "@counter") {
+		t.Errorf("with all stopped: %v, want ErrUnavailable and the counter named", err)
+	}
+	for _, f := range goOn {
+		if err := f(); err != nil {
+			t.Error(err)
+		}
+		larger(join(t, s, "e", "").Position)
+	}
+	if err := os.RemoveAll(filepath.Join(dir, "e")); err != nil {
+		t.Fatal(err)
+	}
+	larger(join(t, s, "e", "").Position)
+}
+
+// TestStoppedWriterHere says that those who wait for a name which another process has locked keep nobody of
+// their own process from writing to other names.
+func TestStoppedWriterHere(t *testing.T) {
+	dir := t.TempDir()
+	stopped, _ := open(t, dir)
+	_, s := open(t, dir)
+	goOn, err := local.StopInJoin(t.Context(), stopped, "stopped")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer goOn()
+	ctx, cancel := context.WithCancel(t.Context())
+	waits := begin(func() error { _, err := s.Join(ctx, "stopped", ""); return err })
+	blocked(t, "Join", waits)
+	for i := range 300 { // more than there could be queues
+		within, cancel := context.WithTimeout(t.Context(), prompt)
+		if err := s.Delete(within, fmt.Sprint("r", i), nil); err != nil { // locks, and need not write
+			t.Errorf("Delete: %v", err)
+		}
+		cancel()
+		if t.Failed() {
+			break
+		}
+	}
+	cancel()
+	if err := within(t, "Join", waits); !errors.Is(err, context.Canceled) {
+		t.Error(err)
 	}
 }
 

@@ -4,19 +4,20 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"path/filepath"
-	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/succession-dev/succession/backend"
 )
 
 // A place is the open FIFO of one member that this process holds. Only its session uses it.
 type place struct {
-	line   string
-	path   string // of the FIFO
-	fd     int    // of the FIFO, which is open for reading and writing, and locked
-	pinned bool
+	dir      *folder
+	line     string
+	position uint64
+	fd       int // of the FIFO, which is open for reading and writing, and locked
+	pinned   bool
 	known
 	rest func() // what WatchPlace has left to do when it was found first; nil for nothing
 }
@@ -24,40 +25,44 @@ type place struct {
 // stand makes the FIFO of a member and locks it. The caller holds the line's lock, and
 // @state does not list the member yet, so nobody else looks at the FIFO before it is locked.
 func (f *folder) stand(line string, position uint64) (*place, error) {
-	path := f.fifo(line, position)
+	name := fifoName(position)
+	var d dir
 	var err error
-	for range 100 { // as in rename
-		if err = f.mkdir(filepath.Dir(path)); err == nil {
-			err = unix.Mkfifo(path, uint32(f.filePerm()))
+	for range 100 { // as in folder.make
+		if d, err = f.make(line, lockByte(line)); err != nil {
+			return nil, err
 		}
-		if !errors.Is(err, fs.ErrNotExist) {
+		if err = unix.Mkfifoat(d.fd, name, 0o600); err != unix.ENOENT {
 			break
 		}
+		d.close()
 	}
+	if err == unix.ENOENT {
+		return nil, d.fail("mkfifo", name, err)
+	}
+	defer d.close()
 	if err != nil {
-		return nil, &fs.PathError{Op: "mkfifo", Path: path, Err: err}
+		return nil, d.fail("mkfifo", name, err)
 	}
 	// The FIFO must have a writer as long as the member stands. To open it for writing only
 	// fails as long as there is no reader, but Linux can open it for both (fifo(7)). It is not
 	// opened with package os, which would give the descriptor to the poller.
-	fd, err := unix.Open(path, unix.O_RDWR|unix.O_NONBLOCK|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	fd, is, err := d.open(name, unix.O_RDWR, unix.S_IFIFO)
 	if err != nil {
-		os.Remove(path)
-		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+		_ = d.remove(name)
+		return nil, err
 	}
-	var is unix.Stat_t
-	p := &place{line: line, path: path, fd: fd}
-	if err = unix.Fstat(fd, &is); err == nil {
-		p.known = known{own: true, ino: is.Ino, front: position - 1}
-		err = f.give(fd, f.filePerm())
-	}
-	if err == nil {
-		err = lockNow(fd, unix.LOCK_EX)
+	p := &place{dir: f, line: line, position: position, fd: fd}
+	p.known = known{own: true, path: d.path(name), dev: is.Dev, ino: is.Ino, front: position - 1}
+	if err = d.giveMade(fd, name, unix.S_IFIFO, d.top.filePerm()); err == nil {
+		if err = lockNow(fd, unix.LOCK_EX); err != nil {
+			err = d.fail("lock", name, err)
+		}
 	}
 	if err != nil {
 		p.letGo()
-		p.remove()
-		return nil, &fs.PathError{Op: "lock", Path: path, Err: err}
+		_ = d.remove(name)
+		return nil, err
 	}
 	return p, nil
 }
@@ -85,7 +90,7 @@ func (p *place) finish() {
 // remove removes the FIFO unless the member is pinned. If it fails, a later Join removes the FIFO.
 func (p *place) remove() {
 	if !p.pinned {
-		os.Remove(p.path)
+		_ = p.dir.remove(p.line, p.position)
 	}
 }
 
@@ -117,17 +122,18 @@ const (
 	held                    // somebody holds it
 )
 
-// probe returns the presence of the member whose FIFO is at path. It does not block. The
+// probe returns the presence of the member of the line of d at a position. It does not block. The
 // shared lock that it takes for a moment disturbs nobody: once nobody holds a FIFO, nobody
 // locks it exclusively again.
-func probe(path string) (presence, error) {
+func (d dir) probe(position uint64) (presence, error) {
+	name := fifoName(position)
 	// Not with package os, which would give the descriptor to the poller.
-	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	if err == unix.ENOENT {
+	fd, _, err := d.open(name, unix.O_RDONLY, unix.S_IFIFO)
+	if errors.Is(err, fs.ErrNotExist) {
 		return removed, nil
 	}
 	if err != nil {
-		return 0, &fs.PathError{Op: "open", Path: path, Err: err}
+		return 0, err
 	}
 	defer unix.Close(fd)
 	switch err := lockNow(fd, unix.LOCK_SH); err {
@@ -136,33 +142,36 @@ func probe(path string) (presence, error) {
 	case unix.EWOULDBLOCK:
 		return held, nil
 	default:
-		return 0, &fs.PathError{Op: "flock", Path: path, Err: err}
+		return 0, d.fail("flock", name, err)
 	}
 }
 
-// isAt reports whether path is the file with the number ino, which this process has open: so no other
-// file of the file system has that number.
-func isAt(path string, ino uint64) bool {
-	var is unix.Stat_t
-	return unix.Lstat(path, &is) == nil && is.Ino == ino
+// probe is [dir.probe] for those who have not opened the line's folder.
+func (f *folder) probe(m backend.Member) (presence, error) {
+	d, err := f.dir(m.Line)
+	if errors.Is(err, fs.ErrNotExist) {
+		return removed, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	defer d.close()
+	return d.probe(m.Position)
 }
 
 // openFIFO opens a member's FIFO for reading, which does not block.
-func openFIFO(path string) (*os.File, error) {
-	return os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
-}
-
-// flock locks an open file, or fails with EWOULDBLOCK.
-func flock(file *os.File, how int) error {
-	raw, err := file.SyscallConn()
+func (f *folder) openFIFO(m backend.Member) (*os.File, error) {
+	d, err := f.dir(m.Line)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	var locked error
-	if err := raw.Control(func(fd uintptr) { locked = lockNow(int(fd), how) }); err != nil {
-		return err
+	defer d.close()
+	name := fifoName(m.Position)
+	fd, _, err := d.open(name, unix.O_RDONLY, unix.S_IFIFO)
+	if err != nil {
+		return nil, err
 	}
-	return locked
+	return os.NewFile(uintptr(fd), d.path(name)), nil // which does not block, and so goes to the poller
 }
 
 func lockNow(fd, how int) error {

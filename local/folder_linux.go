@@ -18,22 +18,35 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// A folder is the top folder of a backend: it knows where everything lies, and how it is
-// written. The first who writes makes it; whoever only looks does not.
+// A folder is the top folder as one session has it. The session opens it when it first finds it, and
+// from then on means that folder, and not what is at the path later: see [folder.moved].
 type folder struct {
-	path   string
-	own    bool                   // the default folder, which must belong to the user alone
-	rights atomic.Pointer[rights] // nil until prepare has found the folder
+	path    string
+	own     bool // the default folder, which must belong to the user alone
+	past    *past
+	cleaner cleaner
+	glance  glances
 
 	mu     sync.Mutex
-	locked *os.File // the folder, locked so that nobody cleans it up
+	top    atomic.Pointer[top] // nil until the folder was found
 	closed bool
+	gates  map[string]*gate // by name: those that somebody passes or waits at
 }
 
-// rights are those of the top folder. Everything below gets the same.
-type rights struct {
-	perm     fs.FileMode // with the set-group-ID bit
-	uid, gid int
+// past is what a backend knows from the folders that its sessions have had.
+type past struct {
+	seen  atomic.Uint64          // the largest number that is known to be taken
+	owner atomic.Pointer[uint32] // the user whom the first of them belonged to
+}
+
+// A top is an open top folder. Its rights are those of everything below.
+type top struct {
+	file     *os.File // locked, so that nobody cleans the folder up
+	raw      syscall.RawConn
+	path     string
+	dev, ino uint64
+	perm     uint32 // with the set-group-ID bit
+	uid, gid uint32
 }
 
 // DefaultDir returns the folder that Open takes if the URL names none:
@@ -41,101 +54,176 @@ type rights struct {
 // services and cron jobs use the same folder, and it outlives a reboot.
 func DefaultDir() string { return "/var/tmp/succession-" + strconv.Itoa(os.Geteuid()) }
 
-// make makes the folder, unless it is there, and prepares it.
-func (f *folder) make() error {
-	if err := os.MkdirAll(f.path, 0o700); err != nil {
-		return err
-	}
-	return f.prepare()
+func newFolder(path string, own bool, before *past) *folder {
+	return &folder{path: path, own: own, past: before, gates: make(map[string]*gate)}
 }
 
-// prepare checks that the folder can be trusted, and notes its rights.
-func (f *folder) prepare() error {
-	stat := os.Stat
-	if f.own {
-		stat = os.Lstat // a stranger may have put a link there
+// opened returns the open folder, and opens it first if it was not found before. It fails with
+// [fs.ErrNotExist] if there is none.
+func (f *folder) opened() (*top, error) {
+	if t := f.top.Load(); t != nil {
+		return t, nil
 	}
-	fi, err := stat(f.path)
-	if err != nil {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if t := f.top.Load(); t != nil {
+		return t, nil
+	}
+	if f.closed {
+		return nil, os.ErrClosed
+	}
+	t, err := f.open()
+	if err == nil {
+		f.top.Store(t)
+	}
+	return t, err
+}
+
+// open opens the folder, and checks that it can be trusted.
+func (f *folder) open() (*top, error) {
+	flags := unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC
+	if f.own {
+		flags |= unix.O_NOFOLLOW // a stranger may have put a link there
+	}
+	fd, err := unix.Open(f.path, flags, 0)
+	switch err {
+	case nil:
+	case unix.ENOTDIR, unix.ELOOP:
+		return nil, fmt.Errorf("%w folder %s: it is not a folder", backend.ErrInvalid, f.path)
+	default:
+		return nil, &fs.PathError{Op: "open", Path: f.path, Err: err}
+	}
+	t := &top{file: os.NewFile(uintptr(fd), f.path), path: f.path}
+	if err := f.check(t, fd); err != nil {
+		t.file.Close()
+		return nil, err
+	}
+	// systemd-tmpfiles cleans up where the default folder lies, and spares a folder that is locked
+	// (tmpfiles.d(5)). If it cannot be locked, everything else works.
+	_ = lockNow(fd, unix.LOCK_SH)
+	return t, nil
+}
+
+// check checks that the folder can be trusted, and notes its rights.
+func (f *folder) check(t *top, fd int) (err error) {
+	if t.raw, err = t.file.SyscallConn(); err != nil {
 		return err
 	}
-	owner := fi.Sys().(*syscall.Stat_t)
+	var is unix.Stat_t
+	if err := unix.Fstat(fd, &is); err != nil {
+		return &fs.PathError{Op: "stat", Path: f.path, Err: err}
+	}
+	t.dev, t.ino, t.perm, t.uid, t.gid = is.Dev, is.Ino, is.Mode&(0o777|unix.S_ISGID), is.Uid, is.Gid
+	me := uint32(os.Geteuid())
 	refuse := func(why string) error {
 		return fmt.Errorf("%w: %s %s", backend.ErrDenied, f.path, why)
 	}
 	switch {
-	case !fi.IsDir():
-		return fmt.Errorf("%w folder %s: it is not a folder", backend.ErrInvalid, f.path)
-	case fi.Mode().Perm()&0o002 != 0:
+	case t.perm&0o002 != 0:
 		return refuse("is open to everybody's writing; use a folder of your own, or chmod o-w it")
-	case f.own && owner.Uid != uint32(os.Geteuid()):
+	case f.own && t.uid != me:
 		return refuse("belongs to another user; name another folder, as in local:/var/lib/app")
-	case f.own && fi.Mode().Perm()&0o022 != 0:
+	case f.own && t.perm&0o022 != 0:
 		return refuse("is open to the writing of others; chmod go-w it, or name another folder, as in local:/var/lib/app")
 	}
-	var st unix.Statfs_t
-	if err := unix.Statfs(f.path, &st); err != nil {
+	// A process that has trusted the folder's owner does not trust whoever makes a folder at the same
+	// path later.
+	f.past.owner.CompareAndSwap(nil, &t.uid)
+	if before := *f.past.owner.Load(); t.uid != before && t.uid != me && t.uid != 0 {
+		return refuse(fmt.Sprintf("was taken away, and the one that is there now belongs to user %d, and not to user %d as before; start anew if that is as it should be",
+			t.uid, before))
+	}
+	var on unix.Statfs_t
+	if err := unix.Fstatfs(fd, &on); err != nil {
 		return &fs.PathError{Op: "statfs", Path: f.path, Err: err}
 	}
-	if kind := uint32(st.Type); !slices.Contains(localFS, kind) {
+	if kind := uint32(on.Type); !slices.Contains(localFS, kind) {
 		name := cmp.Or(sharedFS[kind], fmt.Sprintf("a file system of the unknown kind %#x", kind))
 		return fmt.Errorf("%w folder %s: it is on %s, which other machines may share; locks may not reach from machine to machine. Use a disk of this machine, or a coordinator",
 			backend.ErrInvalid, f.path, name)
 	}
-	f.rights.Store(&rights{fi.Mode() & (fs.ModePerm | fs.ModeSetgid), int(owner.Uid), int(owner.Gid)})
-	return f.keep()
-}
-
-// keep locks the folder, because systemd-tmpfiles cleans up where the default folder lies,
-// and spares a folder that is locked (tmpfiles.d(5)). If it cannot be locked, everything else
-// works.
-func (f *folder) keep() error {
-	dir, err := os.Open(f.path)
-	if err != nil {
-		return err
-	}
-	_ = flock(dir, syscall.LOCK_SH)
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.closed {
-		return dir.Close()
-	}
-	if f.locked != nil {
-		f.locked.Close()
-	}
-	f.locked = dir
 	return nil
 }
 
-// close unlocks the folder.
-func (f *folder) close() error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	again := f.closed
-	f.closed = true
-	if again || f.locked == nil {
+// makeTop makes the folder, unless it is there, for this user alone, and opens it. Each folder that is
+// new is on disk when makeTop returns.
+func (f *folder) makeTop() error {
+	if err := makeAll(f.path); err != nil {
+		return err
+	}
+	_, err := f.opened()
+	return err
+}
+
+func makeAll(path string) error {
+	err := os.Mkdir(path, 0o700)
+	above := filepath.Dir(path)
+	if errors.Is(err, fs.ErrNotExist) && above != path {
+		if err := makeAll(above); err != nil {
+			return err
+		}
+		err = os.Mkdir(path, 0o700)
+	}
+	if err != nil {
+		if is, failed := os.Stat(path); failed == nil && is.IsDir() {
+			return nil
+		}
+		return err
+	}
+	dir, err := os.Open(above)
+	if errors.Is(err, fs.ErrPermission) { // its owner lets others make folders, and not look
 		return nil
 	}
-	return f.locked.Close()
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
 }
 
-// give gives a new file the rights of the folder, some of which the umask took away. If root
-// has made the file, give also gives it to the folder's owner, who could not use it
-// otherwise.
-func (f *folder) give(fd int, perm fs.FileMode) error {
-	r := f.rights.Load()
-	if uid := os.Geteuid(); uid == 0 && r.uid != uid {
-		_ = unix.Fchown(fd, r.uid, r.gid) // not every root may do that
+// moved returns nil as long as the path leads to the folder that is open. Otherwise the folder was moved
+// or removed, or something was mounted over it or above: others do not find the members that stand in it,
+// and may lead in another folder at the same path. It needs no descriptor. If the path cannot be
+// followed for another reason, that proves nothing.
+func (f *folder) moved() error {
+	t := f.top.Load()
+	if t == nil {
+		return nil
 	}
-	mode := uint32(perm.Perm())
-	if perm&fs.ModeSetgid != 0 {
-		mode |= unix.S_ISGID
+	why := func(what string) error {
+		return fmt.Errorf("folder %s was moved, removed or covered by a mount: %s", f.path, what)
 	}
-	return unix.Fchmod(fd, mode)
+	var present, open unix.Stat_t
+	switch err := unix.Stat(f.path, &present); err {
+	case nil:
+	case unix.ENOENT, unix.ENOTDIR:
+		return why("nothing is there")
+	default:
+		return nil
+	}
+	if present.Dev == t.dev && present.Ino == t.ino {
+		return nil
+	}
+	// On overlayfs the number of a folder that is open may change.
+	if err := t.do(func(d dir) error { return unix.Fstat(d.fd, &open) }); err != nil {
+		return nil
+	}
+	if present.Dev != open.Dev || present.Ino != open.Ino {
+		return why("another folder is there")
+	}
+	return nil
 }
 
-// filePerm are the rights of a file.
-func (f *folder) filePerm() fs.FileMode { return f.rights.Load().perm & 0o666 }
+// close closes the folder. What is under way may fail with [os.ErrClosed].
+func (f *folder) close() error {
+	f.glance.close()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.closed = true
+	if t := f.top.Swap(nil); t != nil {
+		return t.file.Close()
+	}
+	return nil
+}
 
 // localFS are the file systems that only one machine can use at a time, by their magic number
 // (statfs(2), include/uapi/linux/magic.h, and the sources of those that are not in Linux). A
@@ -161,141 +249,23 @@ var sharedFS = map[uint32]string{
 	0x01161970: "GFS2", 0x0bd00bd0: "Lustre", 0x19830326: "BeeGFS", 0x20030528: "OrangeFS", 0x47504653: "GPFS",
 }
 
-func (f *folder) lock() string             { return filepath.Join(f.path, "@lock") }
-func (f *folder) counter() string          { return filepath.Join(f.path, "@counter") }
-func (f *folder) of(name string) string    { return filepath.Join(f.path, filepath.FromSlash(name)) }
-func (f *folder) state(name string) string { return filepath.Join(f.of(name), stateName) }
+// at returns the path of a file. Paths are for messages and for inotify; files are opened by [folder.dir].
+func (f *folder) at(name, file string) string {
+	return filepath.Join(f.path, filepath.FromSlash(name), file)
+}
+
+func (f *folder) lock() string          { return f.at("", lockName) }
+func (f *folder) of(name string) string { return f.at(name, "") }
 func (f *folder) fifo(line string, position uint64) string {
-	return filepath.Join(f.of(line), fifoPrefix+key(position)[len("n_"):])
+	return f.at(line, fifoName(position))
 }
 
 const (
-	stateName  = "@state"
-	fifoPrefix = "@n_"
+	lockName    = "@lock"
+	counterName = "@counter"
+	stateName   = "@state"
+	fifoPrefix  = "@n_"
 )
 
-// mkdir makes the folder of a name, and those above it. Each folder that is new is on disk
-// when mkdir returns.
-func (f *folder) mkdir(dir string) error {
-	if dir == f.path {
-		return f.make()
-	}
-	perm := f.rights.Load().perm
-	err := os.Mkdir(dir, perm)
-	if errors.Is(err, fs.ErrNotExist) {
-		if err := f.mkdir(filepath.Dir(dir)); err != nil {
-			return err
-		}
-		err = os.Mkdir(dir, perm)
-	}
-	switch {
-	case errors.Is(err, fs.ErrExist):
-		return nil
-	case err != nil:
-		return err
-	}
-	made, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(f.give(int(made.Fd()), perm), made.Close()); err != nil {
-		return err
-	}
-	return syncDir(filepath.Dir(dir))
-}
-
-// replace makes data the contents of path in one step, and puts it on disk. Nobody else may
-// use tmp meanwhile; the lock of the name sees to that. If replace fails, path is as it was.
-// If it fails with [backend.ErrUnavailable], path may have been replaced.
-func (f *folder) replace(tmp, path string, data []byte) error {
-	err := f.writeFile(tmp, data)
-	if err == nil {
-		err = f.rename(tmp, path)
-	}
-	if err != nil {
-		os.Remove(tmp)
-		return err
-	}
-	if err := syncDir(filepath.Dir(path)); err != nil {
-		return fmt.Errorf("%w: %s was written, but may not outlast a power failure: %w", backend.ErrUnavailable, path, err)
-	}
-	return nil
-}
-
-// rename renames tmp to path and makes the folder for it. It tries several times, because
-// others may just have removed that folder while it was empty.
-func (f *folder) rename(tmp, path string) error {
-	var err error
-	for range 100 {
-		if err = f.mkdir(filepath.Dir(path)); err == nil {
-			err = os.Rename(tmp, path)
-		}
-		if !errors.Is(err, fs.ErrNotExist) {
-			break
-		}
-	}
-	return err
-}
-
-// openLock opens the lock file, and makes it if there is none. It fails with
-// [fs.ErrNotExist] if there is no folder.
-func (f *folder) openLock() (*os.File, error) {
-	if f.rights.Load() == nil {
-		return nil, fs.ErrNotExist
-	}
-	perm := f.filePerm()
-	const flags = unix.O_RDWR | unix.O_NOFOLLOW | unix.O_CLOEXEC
-	fd, err := unix.Open(f.lock(), flags, 0)
-	if err == unix.ENOENT { // O_CREAT waits for those who write to the folder
-		fd, err = unix.Open(f.lock(), flags|unix.O_CREAT, uint32(perm))
-	}
-	if err != nil {
-		return nil, &fs.PathError{Op: "open", Path: f.lock(), Err: err}
-	}
-	file := os.NewFile(uintptr(fd), f.lock())
-	fi, err := file.Stat()
-	if err != nil {
-		file.Close()
-		return nil, err
-	}
-	if owner := fi.Sys().(*syscall.Stat_t); fi.Mode().Perm() != perm || int(owner.Uid) != f.rights.Load().uid {
-		_ = f.give(fd, perm) // only the file's owner and root can
-	}
-	return file, nil
-}
-
-// writeFile writes data to a new file at path, and to the disk.
-func (f *folder) writeFile(path string, data []byte) error {
-	// A process that was killed may have left a file there. If it was another user's, its
-	// rights could not be changed.
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, f.filePerm())
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(data)
-	return errors.Join(err, f.give(int(file.Fd()), f.filePerm()), file.Sync(), file.Close())
-}
-
-func syncDir(path string) error {
-	d, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
-}
-
-// tmp returns the path at which a file is written before it is renamed. It is named after
-// the byte of @lock that is locked meanwhile.
-func (f *folder) tmp(lockByte int64) string {
-	return filepath.Join(f.path, fmt.Sprintf("@tmp-%016x", lockByte))
-}
-
-// tidy removes the folder of a name, and those above it, if they are empty.
-func (f *folder) tidy(name string) {
-	for dir := f.of(name); dir != f.path && os.Remove(dir) == nil; {
-		dir = filepath.Dir(dir)
-	}
-}
+// fifoName returns the name of the FIFO of the member at a position.
+func fifoName(position uint64) string { return "@" + key(position) }

@@ -69,7 +69,7 @@ func TestOpen(t *testing.T) {
 func TestLookingMakesNothing(t *testing.T) {
 	top := t.TempDir()
 	dir := filepath.Join(top, "var", "app")
-	_, s := open(t, dir)
+	b, s := open(t, dir)
 	ctx := t.Context()
 	if got := values(t, s, "a/e"); len(got) != 0 {
 		t.Errorf("%q stand in line", got)
@@ -101,6 +101,13 @@ func TestLookingMakesNothing(t *testing.T) {
 		}
 		writer.Close(ctx)
 		if err := os.RemoveAll(filepath.Join(top, "var")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Get(ctx, "a/r"); !errors.Is(err, backend.ErrSessionEnded) {
+			t.Errorf("Get in a folder that was removed: %v", err)
+		}
+		var err error
+		if s, err = b.Session(ctx); err != nil {
 			t.Fatal(err)
 		}
 	}

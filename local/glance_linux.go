@@ -2,6 +2,7 @@ package local
 
 import (
 	"io"
+	"os"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -18,14 +19,14 @@ type glances struct {
 	is     unix.Stat_t // what fd is
 }
 
-// glance runs fn while nobody decides about the name. If it cannot at once, done is false.
-func (b *Backend) glance(name string, fn func() error) (done bool, err error) {
-	g := &b.glances
+// lookAt runs fn while nobody decides about the name. If it cannot at once, done is false.
+func (f *folder) lookAt(name string, fn func() error) (done bool, err error) {
+	g := &f.glance
 	if !g.mu.TryLock() {
 		return false, nil
 	}
 	defer g.mu.Unlock()
-	if g.closed || !g.open && !g.reopen(b) {
+	if g.closed || !g.open && !g.reopen(f) {
 		return false, nil
 	}
 	lk := unix.Flock_t{Type: shared, Whence: io.SeekStart, Start: lockByte(name), Len: 1}
@@ -38,8 +39,7 @@ func (b *Backend) glance(name string, fn func() error) (done bool, err error) {
 			g.shut() // which unlocks it, too
 		}
 	}()
-	var present unix.Stat_t
-	if unix.Stat(b.dir.lock(), &present) != nil || present.Dev != g.is.Dev || present.Ino != g.is.Ino {
+	if f.do(func(top dir) error { return top.isLock(&g.is) }) != nil {
 		g.shut() // it was replaced: others lock another file
 		return false, nil
 	}
@@ -47,8 +47,12 @@ func (b *Backend) glance(name string, fn func() error) (done bool, err error) {
 }
 
 // reopen opens the lock file.
-func (g *glances) reopen(b *Backend) bool {
-	file, err := b.dir.openLock()
+func (g *glances) reopen(f *folder) bool {
+	var file *os.File
+	err := f.do(func(top dir) (err error) {
+		file, err = top.openLock(openFor(look))
+		return err
+	})
 	if err != nil {
 		return false
 	}

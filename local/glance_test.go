@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -87,5 +88,30 @@ func TestPinnedBeforeItWent(t *testing.T) {
 	local.Abandon(b)
 	if err := within(t, "WatchPlace", done); err != nil || now.First || !now.Ahead.Pinned {
 		t.Errorf("WatchPlace: %+v, %v; want the pinned member ahead", now, err)
+	}
+}
+
+// TestLockMade says that of many who make the lock file at the same time all lock the same one, and that
+// nothing else is left.
+func TestLockMade(t *testing.T) {
+	for range 20 {
+		dir := t.TempDir()
+		var all sync.WaitGroup
+		for range 8 {
+			_, s := open(t, dir)
+			all.Go(func() {
+				if _, err := s.Join(t.Context(), "e", ""); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		_, s := open(t, dir)
+		if got := values(t, s, "e"); len(got) != 8 {
+			t.Errorf("%d of 8 stand in line", len(got))
+		}
+		if left, err := filepath.Glob(filepath.Join(dir, "@tmp*")); err != nil || len(left) > 0 {
+			t.Errorf("left: %q, %v", left, err)
+		}
 	}
 }

@@ -14,8 +14,8 @@ import (
 // the caller cannot know that, because m does not say so and this session did not pin it.
 // It takes one descriptor and no goroutine.
 func (s *session) Gone(ctx context.Context, m backend.Member) error {
-	path := s.b.dir.fifo(m.Line, m.Position)
-	file, err := openFIFO(path)
+	path := s.dir.fifo(m.Line, m.Position)
+	file, err := s.dir.openFIFO(m)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
@@ -45,7 +45,7 @@ func (s *session) Gone(ctx context.Context, m backend.Member) error {
 			}
 			return err
 		}
-		pinned, err := s.b.pinned(m)
+		pinned, err := s.dir.pinned(m)
 		if err != nil || pinned && !known || let && !pinned {
 			return err // if pinned, m may be a seal: those who wait should know
 		}
@@ -71,7 +71,7 @@ func (s *session) WatchLine(ctx context.Context, line string, after backend.Line
 	for _, m := range after.Members {
 		m.Line = line
 		if m.Pinned {
-			defer s.b.watches.watch(s.b.dir.fifo(line, m.Position), bell.ring)()
+			defer s.b.watches.watch(s.dir.fifo(line, m.Position), bell.ring)()
 			continue
 		}
 		m.Pinned = true // if m is pinned meanwhile, Gone is not to return

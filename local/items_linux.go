@@ -18,17 +18,17 @@ func (s *session) Append(ctx context.Context, line, value string) (backend.Membe
 // If by goes meanwhile, the next one cannot lead yet: it needs the same lock to find that out.
 func (s *session) Remove(ctx context.Context, m, by backend.Member) error {
 	return s.write(ctx, func(context.Context, *hold) error {
-		if err := s.b.guard(by); err != nil {
+		if err := s.dir.guard(by); err != nil {
 			return err
 		}
-		pinned, err := s.b.pinned(m)
+		pinned, err := s.dir.pinned(m)
 		if err != nil {
 			return err
 		}
 		if pinned {
 			return s.unpin(m)
 		}
-		switch err := s.b.guard(m); {
+		switch err := s.dir.guard(m); {
 		case err == nil:
 			return fmt.Errorf("%w: member %s is no item", backend.ErrDenied, m.Key)
 		case errors.Is(err, backend.ErrNotMember):

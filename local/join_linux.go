@@ -74,7 +74,7 @@ func (s *session) takeJoins(line string) []*joining {
 // serve adds all who wait to join the line. The caller holds the line's lock. If serve fails,
 // they go on waiting. Once it has taken them, each of them has an error of its own.
 func (s *session) serve(ctx context.Context, h *hold, line string) error {
-	im, err := s.b.read(line)
+	im, err := s.dir.read(line)
 	if err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func (s *session) serve(ctx context.Context, h *hold, line string) error {
 	if err != nil {
 		return err
 	}
-	unlock, err := s.b.lockCounter(ctx, h)
+	c, unlock, err := s.dir.lockCounter(ctx, h)
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (s *session) serve(ctx context.Context, h *hold, line string) error {
 		unlock()
 		return nil
 	}
-	first, err := s.b.draw(newest, len(js))
+	first, err := s.dir.draw(c, newest, len(js))
 	unlock()
 	if err == nil {
 		err = s.add(im, js, first)
@@ -116,7 +116,7 @@ func (s *session) add(im *image, js []*joining, first uint64) error {
 	if clean {
 		st, err := im.whole()
 		if err == nil {
-			err = s.b.drop(st)
+			err = s.dir.drop(st)
 		}
 		if err != nil {
 			return err
@@ -127,7 +127,7 @@ func (s *session) add(im *image, js []*joining, first uint64) error {
 	joined := false
 	for i, j := range js {
 		position := first + uint64(i)
-		if places[i], j.err = s.b.dir.stand(im.name, position); j.err == nil {
+		if places[i], j.err = s.dir.stand(im.name, position); j.err == nil {
 			j.m.Key, j.m.Position = key(position), position
 			im.line = appendMember(im.line, j.m)
 			joined = true
@@ -136,7 +136,7 @@ func (s *session) add(im *image, js []*joining, first uint64) error {
 	if !joined {
 		return nil
 	}
-	err := s.b.replace(im.name, im.encode())
+	err := s.dir.replaceState(im.name, im.encode())
 	s.mu.Lock()
 	for i, j := range js {
 		switch p := places[i]; {
@@ -152,7 +152,7 @@ func (s *session) add(im *image, js []*joining, first uint64) error {
 	}
 	s.mu.Unlock()
 	if clean && err == nil {
-		s.b.sweep(im)
+		s.dir.sweep(im)
 	}
 	return err
 }

@@ -2,9 +2,7 @@ package local
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
 
 	"github.com/succession-dev/succession/backend"
 )
@@ -20,7 +18,7 @@ func (s *session) Leave(ctx context.Context, m backend.Member) error {
 		p.letGo()
 		s.mu.Unlock()
 		s.b.watches.wake(p.path) // in this process the poller would tell only when nobody has anything to do
-		os.Remove(p.path)        // this may take as long as the disk does; if it fails, a later Join removes it
+		p.remove()               // this may take as long as the disk does; if it fails, a later Join removes it
 		p.finish()
 		return nil
 	}
@@ -30,13 +28,12 @@ func (s *session) Leave(ctx context.Context, m backend.Member) error {
 
 // unpin removes a pinned member, whoever pinned it. The caller holds the line's lock.
 func (s *session) unpin(m backend.Member) error {
-	st, err := s.b.load(m.Line)
+	st, err := s.dir.load(m.Line)
 	if err != nil {
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	path := s.b.dir.fifo(m.Line, m.Position)
 	own := s.places[m.Position]
 	i := st.index(m)
 	switch {
@@ -44,11 +41,11 @@ func (s *session) unpin(m backend.Member) error {
 		return nil
 	case st.members[i].Pinned:
 		st.members = append(st.members[:i], st.members[i+1:]...)
-		if err := s.b.store(st); err != nil {
+		if err := s.dir.store(st); err != nil {
 			return err
 		}
 	case own == nil:
-		if is, err := probe(path); err != nil || is != held {
+		if is, err := s.dir.probe(m); err != nil || is != held {
 			return err
 		}
 		return fmt.Errorf("%w: member %s was joined by another session", backend.ErrDenied, m.Key)
@@ -58,11 +55,11 @@ func (s *session) unpin(m backend.Member) error {
 		own.letGo()
 		own.finish()
 	}
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := s.dir.remove(m.Line, m.Position); err != nil {
 		return err
 	}
 	if len(st.members) == 0 && st.version == backend.Absent {
-		s.b.dir.tidy(m.Line)
+		s.dir.tidy(m.Line)
 	}
 	return nil
 }

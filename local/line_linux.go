@@ -23,10 +23,10 @@ func (s *session) Line(ctx context.Context, line string) (backend.Line, error) {
 // Head returns the line with its first member alone; see [backend.HeadReader]. It tests the locks of
 // that one and of those in front of it that have gone.
 func (s *session) Head(ctx context.Context, line string) (backend.Line, error) {
-	l, gone, err := s.b.headOf(line)
+	l, gone, err := s.dir.headOf(line)
 	if gone {
 		err = s.settled(ctx, line, func() error {
-			l, _, err = s.b.headOf(line)
+			l, _, err = s.dir.headOf(line)
 			return err
 		})
 	}
@@ -35,8 +35,8 @@ func (s *session) Head(ctx context.Context, line string) (backend.Line, error) {
 
 // headOf reads the head of a line. gone says that somebody has gone: then the answer counts only if
 // nobody decides in the line meanwhile.
-func (b *Backend) headOf(line string) (l backend.Line, gone bool, err error) {
-	im, err := b.read(line)
+func (f *folder) headOf(line string) (l backend.Line, gone bool, err error) {
+	im, err := f.read(line)
 	if err != nil {
 		return l, false, err
 	}
@@ -49,7 +49,7 @@ func (b *Backend) headOf(line string) (l backend.Line, gone bool, err error) {
 		if m, at, err = im.member(at); err != nil {
 			return l, false, err
 		}
-		stands, err := b.stands(m)
+		stands, err := f.stands(m)
 		if err != nil {
 			return l, false, err
 		}
@@ -67,30 +67,30 @@ func (b *Backend) headOf(line string) (l backend.Line, gone bool, err error) {
 // was pinned and its process then died, a state that was read before would make it look
 // dead. And a write on condition of the member might still be under way.
 func (s *session) lineOf(ctx context.Context, line string) (*state, error) {
-	st, err := s.b.load(line)
+	st, err := s.dir.load(line)
 	if err != nil {
 		return nil, err
 	}
 	listed := len(st.members)
-	if err := s.b.drop(st); err != nil || len(st.members) == listed {
+	if err := s.dir.drop(st); err != nil || len(st.members) == listed {
 		return st, err
 	}
 	return st, s.settled(ctx, line, func() error {
-		if st, err = s.b.load(line); err != nil {
+		if st, err = s.dir.load(line); err != nil {
 			return err
 		}
-		return s.b.drop(st)
+		return s.dir.drop(st)
 	})
 }
 
 // settled runs fn while nobody decides in the line.
 func (s *session) settled(ctx context.Context, line string, fn func() error) error {
-	if done, err := s.b.glance(line, fn); done {
+	if done, err := s.dir.lookAt(line, fn); done {
 		return err
 	}
 	ctx, cancel := s.bounded(ctx, line)
 	defer cancel()
-	h, err := s.b.acquire(ctx, claim{line, look})
+	h, err := s.dir.acquire(ctx, claim{line, look})
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
+	"io/fs"
 	"os"
 	"slices"
 	"time"
@@ -29,8 +30,9 @@ const (
 // file @lock. The kernel releases them when the process dies, and two holders in one process
 // exclude each other as two processes do.
 type hold struct {
-	file  *os.File
-	gates []chan struct{}
+	folder *folder
+	file   *os.File
+	gates  []*gate
 }
 
 // A claim is what a hold locks of one name.
@@ -53,10 +55,34 @@ const (
 	decide
 )
 
-// gateCount is the number of gates of a backend. The gate of a byte lets one hold pass at a
-// time, so that goroutines of one process wait in a queue, and do not try again and again.
-// (It has nothing to do with the gates of package backend.)
-const gateCount = 64
+// A gate lets one hold of this process at a time pass to a name, so that goroutines of one process wait in
+// a queue, and do not try again and again. (It has nothing to do with the gates of package backend.)
+type gate struct {
+	name   string
+	passes chan struct{} // full while a hold has passed
+	users  int           // who wait or have passed; guarded by the folder's mu
+}
+
+// gate returns the gate of a name. Whoever has got it calls leave once.
+func (f *folder) gate(name string) *gate {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	g := f.gates[name]
+	if g == nil {
+		g = &gate{name: name, passes: make(chan struct{}, 1)}
+		f.gates[name] = g
+	}
+	g.users++
+	return g
+}
+
+func (f *folder) leave(g *gate) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if g.users--; g.users == 0 {
+		delete(f.gates, g.name)
+	}
+}
 
 // counterByte is the byte of @lock for @counter. Each name has three other bytes.
 const counterByte = 0
@@ -112,19 +138,19 @@ func (s *session) bounded(ctx context.Context, name string) (context.Context, co
 	limit := s.b.lockTimeout
 	return context.WithTimeoutCause(ctx, limit,
 		fmt.Errorf("%w: others have held the lock of %s for %v; if a process is stopped in the middle of a write, let it go on or end it (lsof %s)",
-			backend.ErrUnavailable, name, limit, s.b.dir.lock()))
+			backend.ErrUnavailable, name, limit, s.dir.lock()))
 }
 
 // acquire locks the names. It blocks until it has locked all, or ctx ends.
-func (b *Backend) acquire(ctx context.Context, claims ...claim) (*hold, error) {
-	h := new(hold)
-	if err := b.enter(ctx, h, claims); err != nil {
+func (f *folder) acquire(ctx context.Context, claims ...claim) (*hold, error) {
+	h := &hold{folder: f}
+	if err := h.enter(ctx, claims); err != nil {
 		h.release()
 		return nil, err
 	}
 	err := errReplaced
 	for errors.Is(err, errReplaced) && ctx.Err() == nil {
-		err = h.lock(ctx, b, claims)
+		err = h.lock(ctx, claims)
 	}
 	if errors.Is(err, errReplaced) {
 		err = context.Cause(ctx)
@@ -138,19 +164,28 @@ func (b *Backend) acquire(ctx context.Context, claims ...claim) (*hold, error) {
 
 // enter passes the gates of the names. Who only looks passes none: somebody who writes may stand
 // in the gate for as long as the disk takes.
-func (b *Backend) enter(ctx context.Context, h *hold, claims []claim) error {
-	var gates []int64
+func (h *hold) enter(ctx context.Context, claims []claim) error {
+	f := h.folder
+	var names []string
 	for _, c := range claims {
 		if c.purpose != look {
-			gates = append(gates, lockByte(c.name)%gateCount)
+			names = append(names, c.name)
 		}
 	}
-	slices.Sort(gates)
-	for _, i := range slices.Compact(gates) {
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		g := f.gate(name)
 		select {
-		case b.gates[i] <- struct{}{}:
-			h.gates = append(h.gates, b.gates[i])
+		case g.passes <- struct{}{}:
+			h.gates = append(h.gates, g)
+			continue
+		default:
+		}
+		select {
+		case g.passes <- struct{}{}:
+			h.gates = append(h.gates, g)
 		case <-ctx.Done():
+			f.leave(g)
 			return context.Cause(ctx)
 		}
 	}
@@ -160,16 +195,19 @@ func (b *Backend) enter(ctx context.Context, h *hold, claims []claim) error {
 var errReplaced = errors.New("the lock file was replaced")
 
 // lock opens the lock file and locks the bytes in it.
-func (h *hold) lock(ctx context.Context, b *Backend, claims []claim) error {
+func (h *hold) lock(ctx context.Context, claims []claim) error {
+	f := h.folder
 	if h.file != nil {
 		h.file.Close()
 	}
-	var err error
-	path := b.dir.lock()
-	h.file, err = b.dir.openLock()
-	if errors.Is(err, os.ErrNotExist) && claims[0].purpose != look { // there was no folder yet, or it was removed
-		if err = b.dir.make(); err == nil {
-			err = errReplaced
+	open := func(top dir) (err error) {
+		h.file, err = top.openLock(openFor(claims[0].purpose))
+		return err
+	}
+	err := f.do(open)
+	if errors.Is(err, fs.ErrNotExist) && claims[0].purpose != look && f.top.Load() == nil { // there was no folder yet
+		if err = f.makeTop(); err == nil {
+			err = f.do(open)
 		}
 	}
 	if err != nil {
@@ -186,12 +224,29 @@ func (h *hold) lock(ctx context.Context, b *Backend, claims []claim) error {
 			return err
 		}
 	}
-	mine, err := h.file.Stat()
-	if err != nil {
-		return err
+	return f.do(func(top dir) error {
+		var mine unix.Stat_t
+		if err := unix.Fstat(int(h.file.Fd()), &mine); err != nil {
+			return err
+		}
+		return top.isLock(&mine)
+	})
+}
+
+// openFor returns how the lock file is opened. Who only looks can do so also where the file system has
+// become read-only.
+func openFor(p purpose) int {
+	if p == look {
+		return unix.O_RDONLY
 	}
-	if present, err := os.Stat(path); err != nil || !os.SameFile(mine, present) {
-		return errReplaced // it was removed while we waited: others lock another file
+	return unix.O_RDWR
+}
+
+// isLock fails with errReplaced if is, which somebody has open, is not the lock file that others lock: it
+// was removed meanwhile.
+func (d dir) isLock(is *unix.Stat_t) error {
+	if present, err := d.stat(lockName); err != nil || present.Dev != is.Dev || present.Ino != is.Ino {
+		return errReplaced
 	}
 	return nil
 }
@@ -221,7 +276,8 @@ func (h *hold) release() {
 	if h.file != nil {
 		h.file.Close()
 	}
-	for _, gate := range h.gates {
-		<-gate
+	for _, g := range h.gates {
+		<-g.passes
+		h.folder.leave(g)
 	}
 }

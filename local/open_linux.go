@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"sync/atomic"
 	"time"
 
 	"github.com/succession-dev/succession/backend"
@@ -21,11 +20,10 @@ func init() { backend.Register(string(driver), Open) }
 // A Backend is a folder of this machine as coordinator. It is safe for concurrent
 // use, by any number of backends in any number of processes.
 type Backend struct {
-	dir         folder
+	path        string
+	own         bool // the path is that of the default folder
+	past        past
 	lockTimeout time.Duration
-	gates       [gateCount]chan struct{} // each is full while a hold has passed it
-	seen        atomic.Uint64            // the largest number that is known to be taken
-	glances     glances
 	watches     *notifier
 	sessions    *kit.Sessions
 }
@@ -38,8 +36,8 @@ var (
 // New returns a backend on the folder dir; empty is [DefaultDir]. If there is no folder, the
 // first who joins or writes makes it, for its user alone; whoever only looks makes nothing.
 // For several users, make the folder beforehand with the rights that they need, as in
-// install -d -m 2770 -g GROUP DIR. Everything in it gets the same rights; what root writes
-// also gets the folder's owner.
+// install -d -m 2770 -g GROUP DIR. Who may not write to the folder cannot open what is in it either; what
+// root writes belongs to the folder's owner.
 //
 // New fails with [backend.ErrDenied] if everybody may write to the folder, or if the
 // default folder belongs to somebody else or others may write to it. It fails with
@@ -52,21 +50,19 @@ func New(dir string, o *Options) (*Backend, error) {
 	}
 	b := &Backend{lockTimeout: cmp.Or(max(0, o.LockTimeout), 10*time.Second)}
 	if dir == "" {
-		dir, b.dir.own = DefaultDir(), true
+		dir, b.own = DefaultDir(), true
 	}
 	var err error
-	if b.dir.path, err = filepath.Abs(dir); err != nil {
+	if b.path, err = filepath.Abs(dir); err != nil {
 		return nil, wrap("open", "", err)
-	}
-	for i := range b.gates {
-		b.gates[i] = make(chan struct{}, 1)
 	}
 	b.watches = newNotifier(cmp.Or(o.Logger, slog.New(slog.DiscardHandler)))
 	b.sessions = kit.NewSessions(kit.Config{Driver: driver, Open: b.open, Connect: b.lockTimeout, Patience: b.lockTimeout})
-	if err := b.dir.prepare(); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	f := newFolder(b.path, b.own, &b.past)
+	if _, err := f.opened(); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, wrap("open", "", err)
 	}
-	return b, nil
+	return b, wrap("open", "", f.close())
 }
 
 // Open opens the backend of a URL: local:/var/lib/app, or local: for [DefaultDir].
@@ -86,19 +82,21 @@ func Open(_ context.Context, u *backend.URL) (backend.Backend, error) {
 	return b, nil
 }
 
-// Session returns the live session, or opens one. It blocks for file operations only. It
-// fails with [backend.ErrReset] if the folder's counter has gone back, with [ErrDamaged] if
+// Session returns the live session, or opens one. A session ends when the path of the folder leads elsewhere.
+// It blocks for file operations only. It fails with [backend.ErrDenied] if the folder cannot be trusted any
+// more, with [backend.ErrReset] if the folder's counter has gone back, with [ErrDamaged] if
 // the counter cannot be read, and with [backend.ErrClosed] after Close.
 func (b *Backend) Session(ctx context.Context) (backend.Session, error) {
 	return b.sessions.Session(ctx)
 }
 
 func (b *Backend) open(context.Context) (kit.Session, error) {
-	if _, err := b.peek(0); err != nil {
-		return nil, classify(err)
+	f := newFolder(b.path, b.own, &b.past)
+	if _, _, err := f.peek(0); err != nil {
+		return nil, errors.Join(classify(err), f.close())
 	}
 	b.watches.start()
-	return newSession(b), nil
+	return newSession(b, f), nil
 }
 
 // Hold implements [backend.Holder]. It returns one file.
@@ -120,6 +118,5 @@ func (b *Backend) Hold(m backend.Member) ([]*os.File, error) {
 func (b *Backend) Close() error {
 	err := b.sessions.Close()
 	b.watches.close()
-	b.glances.close()
-	return errors.Join(err, wrap("close", "", b.dir.close()))
+	return err
 }

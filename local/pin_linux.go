@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"os"
 
 	"github.com/succession-dev/succession/backend"
 )
@@ -14,7 +13,7 @@ import (
 // the version. If another session joined m, it fails with [backend.ErrDenied].
 func (s *session) Pin(ctx context.Context, m backend.Member, hd backend.Header, at backend.Version) error {
 	return s.write(ctx, func(ctx context.Context, h *hold) error {
-		im, err := s.b.read(m.Line)
+		im, err := s.dir.read(m.Line)
 		if err != nil {
 			return err
 		}
@@ -30,7 +29,7 @@ func (s *session) Pin(ctx context.Context, m backend.Member, hd backend.Header, 
 		if i < 0 {
 			return backend.ErrNotMember
 		}
-		if stands, err := s.b.stands(st.members[i]); err != nil {
+		if stands, err := s.dir.stands(st.members[i]); err != nil {
 			return err
 		} else if !stands {
 			return backend.ErrNotMember
@@ -49,7 +48,7 @@ func (s *session) Pin(ctx context.Context, m backend.Member, hd backend.Header, 
 		if st.version != at {
 			return backend.ErrVersion
 		}
-		version, err := s.b.next(ctx, h, newest)
+		version, err := s.dir.next(ctx, h, newest)
 		if err != nil {
 			return err
 		}
@@ -62,11 +61,14 @@ func (s *session) Pin(ctx context.Context, m backend.Member, hd backend.Header, 
 			own.pinned = true
 			s.mu.Unlock()
 		}
-		if err := s.b.store(st); err != nil {
+		if err := s.dir.store(st); err != nil {
 			return err
 		}
-		// This changes nothing, but wakes those who watch the FIFO.
-		_ = os.Chmod(s.b.dir.fifo(m.Line, m.Position), s.b.dir.filePerm())
+		// Those who watch the FIFO are to look.
+		if d, err := s.dir.dir(m.Line); err == nil {
+			d.touch(fifoName(m.Position))
+			d.close()
+		}
 		return nil
 	}, claim{m.Line, decide})
 }
@@ -81,8 +83,8 @@ func (s *session) hasPinned(m backend.Member) bool {
 
 // pinned reports whether m is pinned. Once the session that joined m has let go of it, that
 // does not change any more: only that session could pin m.
-func (b *Backend) pinned(m backend.Member) (bool, error) {
-	im, err := b.read(m.Line)
+func (f *folder) pinned(m backend.Member) (bool, error) {
+	im, err := f.read(m.Line)
 	if err != nil {
 		return false, err
 	}

@@ -26,15 +26,14 @@ func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.P
 		s.finish(m)
 		return s.watchFirst(ctx, m, p)
 	}
-	path := s.b.dir.fifo(p.Ahead.Line, p.Ahead.Position)
-	file, err := openFIFO(path)
+	file, err := s.dir.openFIFO(p.Ahead)
 	if errors.Is(err, os.ErrNotExist) {
 		return again.Ahead(ctx, s, m, p)
 	}
 	if err != nil {
 		return err
 	}
-	bell, wake, stop := s.wakeReader(file, path, s.b.dir.fifo(m.Line, m.Position))
+	bell, wake, stop := s.wakeReader(file, s.dir.fifo(p.Ahead.Line, p.Ahead.Position), s.dir.fifo(m.Line, m.Position))
 	defer context.AfterFunc(ctx, wake)()
 	first := false
 	defer func() {
@@ -53,8 +52,8 @@ func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.P
 		if err := file.SetReadDeadline(time.Time{}); err != nil {
 			return err
 		}
-		if err := s.Usable(ctx); err != nil {
-			return err
+		if ctx.Err() != nil { // as when the session ends
+			return context.Cause(ctx)
 		}
 		s.learnHead(m, p.Ahead, file)
 		if moved, err := s.lookAgain(ctx, m, p, let); err != nil || moved {
@@ -119,7 +118,8 @@ func (s *session) finish(m backend.Member) {
 // watchFirst is WatchPlace for a member that is first.
 func (s *session) watchFirst(ctx context.Context, m backend.Member, p *backend.Place) error {
 	bell := newBell()
-	defer s.b.watches.watch(s.b.dir.fifo(m.Line, m.Position), bell.ring)()
+	defer s.b.watches.watch(s.dir.fifo(m.Line, m.Position), bell.ring)()
+	defer s.alarm(m, bell)()
 	return s.follow(ctx, m.Line, bell, func() (changed bool, err error) {
 		now, err := s.Ahead(ctx, m)
 		if changed = !now.First || now.Header != p.Header; changed && err == nil {

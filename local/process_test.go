@@ -52,6 +52,14 @@ func play(role string) int {
 			return stand(s)
 		case "churn":
 			return churn(s)
+		case "starved":
+			return starved(s)
+		case "umask":
+			return umask(s)
+		case "covered":
+			return covered(s)
+		case "read-only":
+			return readOnly(b)
 		}
 		return fmt.Errorf("unknown role %q", role)
 	}()
@@ -179,12 +187,28 @@ func start(t *testing.T, role, dir string) *process {
 // startAs is start as a user, which root may.
 func startAs(t *testing.T, uid int, role, dir string) *process {
 	t.Helper()
+	var attr *syscall.SysProcAttr
+	if uid != os.Geteuid() {
+		attr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}}
+	}
+	return startWith(t, attr, role, dir)
+}
+
+// startMounting is start for a role that mounts, where nobody else sees that.
+func startMounting(t *testing.T, role, dir string) *process {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("only root may mount")
+	}
+	return startWith(t, &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}, role, dir)
+}
+
+func startWith(t *testing.T, attr *syscall.SysProcAttr, role, dir string) *process {
+	t.Helper()
 	p := &process{cmd: exec.Command("/proc/self/exe"), lines: make(chan string, 1<<16)}
 	p.cmd.Env = append(os.Environ(), roleVar+"="+role, dirVar+"="+dir)
 	p.cmd.Stderr = os.Stderr
-	if uid != os.Geteuid() {
-		p.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}}
-	}
+	p.cmd.SysProcAttr = attr
 	in, err := p.cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)

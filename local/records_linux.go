@@ -7,14 +7,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/succession-dev/succession/backend"
 )
 
 // Get returns the record; see [backend.Records].
 func (s *session) Get(_ context.Context, name string) (backend.Record, error) {
-	im, err := s.b.read(name)
+	im, err := s.dir.read(name)
 	if err != nil {
 		return backend.Record{}, err
 	}
@@ -29,12 +28,12 @@ func (s *session) Put(ctx context.Context, name string, value []byte, cond *back
 		if err != nil {
 			return err
 		}
-		version, err := s.b.next(ctx, h, newest)
+		version, err := s.dir.next(ctx, h, newest)
 		if err != nil {
 			return err
 		}
 		im.record, im.version = value, backend.Version(version)
-		if err := s.b.replace(name, im.encode()); err != nil {
+		if err := s.dir.replaceState(name, im.encode()); err != nil {
 			return err
 		}
 		v = im.version
@@ -54,13 +53,13 @@ func (s *session) Delete(ctx context.Context, name string, cond *backend.If) err
 			return err
 		}
 		st.record, st.version = nil, backend.Absent
-		if err := s.b.drop(st); err != nil {
+		if err := s.dir.drop(st); err != nil {
 			return err
 		}
 		if len(st.members) == 0 {
-			s.b.sweep(&image{state: *st}) // so that the folder can go
+			s.dir.sweep(&image{state: *st}) // so that the folder can go
 		}
-		return s.b.store(st)
+		return s.dir.store(st)
 	})
 }
 
@@ -83,7 +82,7 @@ func (s *session) change(ctx context.Context, name string, cond *backend.If, fn 
 		}
 	}
 	return s.write(ctx, func(ctx context.Context, h *hold) error {
-		im, err := s.b.read(name)
+		im, err := s.dir.read(name)
 		if err != nil {
 			return err
 		}
@@ -91,7 +90,7 @@ func (s *session) change(ctx context.Context, name string, cond *backend.If, fn 
 			return backend.ErrVersion
 		}
 		if guarded {
-			if err := s.b.guard(cond.Member); err != nil {
+			if err := s.dir.guard(cond.Member); err != nil {
 				return err
 			}
 		}
@@ -100,14 +99,14 @@ func (s *session) change(ctx context.Context, name string, cond *backend.If, fn 
 }
 
 // guard returns ErrNotMember unless m stands. The caller holds the lock of m's line.
-func (b *Backend) guard(m backend.Member) error {
-	im, err := b.read(m.Line)
+func (f *folder) guard(m backend.Member) error {
+	im, err := f.read(m.Line)
 	if err != nil {
 		return err
 	}
 	now, ok, err := im.get(m.Position)
 	if err == nil && ok {
-		ok, err = b.stands(now)
+		ok, err = f.stands(now)
 	}
 	if err == nil && !ok {
 		err = backend.ErrNotMember
@@ -118,20 +117,14 @@ func (b *Backend) guard(m backend.Member) error {
 // List returns the names of the records directly under dir; see
 // [backend.Records]. It reads each of them.
 func (s *session) List(_ context.Context, dir string) ([]string, error) {
-	entries, err := os.ReadDir(s.b.dir.of(dir))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	steps, err := s.dir.steps(dir)
+	if err != nil {
 		return nil, err
 	}
 	var names []string
-	for _, e := range entries {
-		if !e.IsDir() || strings.HasPrefix(e.Name(), "@") {
-			continue
-		}
-		name := dir + "/" + e.Name()
-		if backend.CheckName(name) != nil {
-			continue // no record can have that name
-		}
-		im, err := s.b.read(name)
+	for _, step := range steps {
+		name := dir + "/" + step
+		im, err := s.dir.read(name)
 		if err != nil {
 			return nil, err
 		}
@@ -173,12 +166,12 @@ func (s *session) followFolder(ctx context.Context, name string, bell bell, chec
 	if err := s.Usable(ctx); err != nil {
 		return false, err
 	}
-	watched, is, err := nearest(s.b.dir.of(name))
+	watched, is, err := nearest(s.dir.of(name))
 	if err != nil {
 		return false, err
 	}
 	defer s.b.watches.watch(watched, bell.ring)()
-	if next := below(watched, s.b.dir.of(name)); next != watched {
+	if next := below(watched, s.dir.of(name)); next != watched {
 		defer s.b.watches.watch(next, bell.ring)()
 	}
 	for {
@@ -188,14 +181,14 @@ func (s *session) followFolder(ctx context.Context, name string, bell bell, chec
 		if done, err := check(); done || err != nil {
 			return done, err
 		}
-		if path, present, err := nearest(s.b.dir.of(name)); err != nil || path != watched || !os.SameFile(is, present) {
+		if path, present, err := nearest(s.dir.of(name)); err != nil || path != watched || !os.SameFile(is, present) {
 			return false, err
 		}
 		<-bell
 	}
 }
 
-// nearest returns dir, or the nearest folder above it that exists.
+// nearest says what inotify can watch: it only looks. It returns dir, or the nearest folder above it that exists.
 func nearest(dir string) (path string, is fs.FileInfo, err error) {
 	for path = dir; ; path = filepath.Dir(path) {
 		is, err = os.Stat(path)

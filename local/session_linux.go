@@ -2,6 +2,8 @@ package local
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"os"
 	"sync"
 
@@ -9,36 +11,51 @@ import (
 	"github.com/succession-dev/succession/internal/kit"
 )
 
-// A session holds the members that a backend has joined. It lives until it is closed or the
-// process dies.
+// A session holds the members that a backend has joined. It lives until it is closed, the process dies, or
+// others do not find its folder any more.
 type session struct {
 	*kit.Life
-	b *Backend
+	b   *Backend
+	dir *folder
 
 	// writing is held shared during each write, and exclusively while the session is
 	// released: nothing is written after that.
 	writing sync.RWMutex
 
 	mu     sync.Mutex
-	places map[uint64]*place     // by position
-	joins  map[string][]*joining // by line: those who wait for their turn
+	places map[uint64]*place       // by position
+	joins  map[string][]*joining   // by line: those who wait for their turn
+	first  map[bell]backend.Member // those that are watched as first in line; see patrol
 }
 
 var _ backend.Session = (*session)(nil)
 
-func newSession(b *Backend) *session {
-	s := &session{b: b, places: make(map[uint64]*place), joins: make(map[string][]*joining)}
+func newSession(b *Backend, f *folder) *session {
+	s := &session{b: b, dir: f, places: make(map[uint64]*place), joins: make(map[string][]*joining), first: make(map[bell]backend.Member)}
 	s.Life = b.sessions.NewLife(kit.Rules{
-		Explain: func(_ context.Context, err error) error { return classify(err) },
+		Over:    f.moved,
+		Explain: s.explain,
 		Release: s.release,
 		Stands:  func() string { return "its writes are done" },
 	})
+	s.Start(s.patrol)
 	return s
 }
 
 // Close ends the session. When it returns, the members that are not pinned have gone. It
 // waits for writes in progress, which take milliseconds. Closing twice is not an error.
 func (s *session) Close(context.Context) error { return s.Life.Close(context.Background()) }
+
+// explain returns err, with which a call has failed, as an error of the contract. If the folder went
+// meanwhile, or was closed because the session has ended, that is why.
+func (s *session) explain(_ context.Context, err error) error {
+	if errors.Is(err, os.ErrClosed) || errors.Is(err, fs.ErrNotExist) {
+		if ended := s.Alive(); ended != nil {
+			return ended
+		}
+	}
+	return classify(err)
+}
 
 // release removes all members that are not pinned.
 func (s *session) release(context.Context) error {
@@ -52,7 +69,7 @@ func (s *session) release(context.Context) error {
 		p.finish()
 	}
 	clear(s.places)
-	return nil
+	return s.dir.close()
 }
 
 // write runs fn with the names locked, unless the session has ended. fn goes on if ctx ends
@@ -60,17 +77,18 @@ func (s *session) release(context.Context) error {
 func (s *session) write(ctx context.Context, fn func(ctx context.Context, h *hold) error, claims ...claim) error {
 	ctx, cancel := s.bounded(ctx, claims[0].name)
 	defer cancel()
-	h, err := s.b.acquire(ctx, claims...)
+	h, err := s.dir.acquire(ctx, claims...)
 	if err != nil {
 		return err
 	}
-	defer h.release()
 	s.writing.RLock()
 	defer s.writing.RUnlock()
-	if err := s.Ended(); err != nil {
-		return err
+	if err = s.Ended(); err == nil {
+		err = fn(ctx, h)
 	}
-	return fn(ctx, h)
+	h.release()
+	s.dir.clean()
+	return err
 }
 
 func (s *session) hold(m backend.Member) (*os.File, error) {

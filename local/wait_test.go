@@ -79,16 +79,17 @@ func TestRemoved(t *testing.T) {
 		name   string
 		remove func(dir string, leader backend.Member) error
 		all    bool
+		gone   error // what those who stand in line are told
 	}{
-		{"the member's file", func(dir string, m backend.Member) error { return os.Remove(fifo(dir, m)) }, false},
-		{"the member's file, moved away", func(dir string, m backend.Member) error { return os.Rename(fifo(dir, m), filepath.Join(dir, "@away")) }, false},
-		{"the election's folder", func(dir string, m backend.Member) error { return os.RemoveAll(filepath.Join(dir, "e")) }, true},
-		{"the folder above it", func(dir string, m backend.Member) error { return os.RemoveAll(dir) }, true},
+		{"the member's file", func(dir string, m backend.Member) error { return os.Remove(fifo(dir, m)) }, false, backend.ErrNotMember},
+		{"the member's file, moved away", func(dir string, m backend.Member) error { return os.Rename(fifo(dir, m), filepath.Join(dir, "@away")) }, false, backend.ErrNotMember},
+		{"the election's folder", func(dir string, m backend.Member) error { return os.RemoveAll(filepath.Join(dir, "e")) }, true, backend.ErrNotMember},
+		{"the folder above it", func(dir string, m backend.Member) error { return os.RemoveAll(dir) }, true, backend.ErrSessionEnded},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "top")
-			_, s1 := open(t, dir)
+			b1, s1 := open(t, dir)
 			_, s2 := open(t, dir)
 			leader, second := join(t, s1, "e", ""), join(t, s2, "e", "")
 			own := begin(func() error { return s1.Gone(t.Context(), leader) })
@@ -105,14 +106,18 @@ func TestRemoved(t *testing.T) {
 				}
 			}
 			t.Logf("noticed after %v", time.Since(start))
-			if _, err := s1.Ahead(t.Context(), leader); !errors.Is(err, backend.ErrNotMember) {
+			if _, err := s1.Ahead(t.Context(), leader); !errors.Is(err, test.gone) {
 				t.Errorf("Ahead of the removed: %v", err)
 			}
 			p, err := s2.Ahead(t.Context(), second)
-			if test.all && !errors.Is(err, backend.ErrNotMember) || !test.all && !p.First {
+			if test.all && !errors.Is(err, test.gone) || !test.all && !p.First {
 				t.Errorf("Ahead of the second: %+v, %v", p, err)
 			}
-			leave(t, s1, leader)
+			if test.gone == backend.ErrNotMember {
+				leave(t, s1, leader)
+			} else if s1, err = b1.Session(t.Context()); err != nil {
+				t.Fatal(err)
+			}
 			later := join(t, s1, "e", "")
 			if later.Position <= second.Position {
 				t.Errorf("position %d after %d", later.Position, second.Position)

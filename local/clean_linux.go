@@ -1,0 +1,126 @@
+package local
+
+import (
+	"context"
+	"math/rand/v2"
+	"path"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// Whoever leaves writes nothing, so the folder of a name outlives its last member. Otherwise a lock that is
+// taken now and then would be made anew each time. So whoever makes the folder of a new name looks at two
+// others, at random, and removes what nobody has used for a while and nothing is kept in. Of the names that
+// were ever used, about twice as many are left as are in use, and those of the last minute.
+
+// perFolder is how many folders are looked at for each that is made.
+const perFolder = 2
+
+// unusedFor is how long nobody has joined, left or written in a folder that is removed.
+const unusedFor = time.Minute
+
+// A cleaner knows which folders are to be looked at.
+type cleaner struct {
+	made atomic.Int64 // folders that were made since the last time
+
+	mu     sync.Mutex // held by the one who cleans
+	names  []string   // of those that are to be looked at, at random
+	since  int        // folders that were made since the names were listed
+	listed int
+}
+
+// clean looks at other folders if some were made. It waits for nobody. Whoever calls it holds no lock of
+// a name.
+func (f *folder) clean() {
+	c := &f.cleaner
+	if c.made.Load() == 0 || !c.mu.TryLock() {
+		return
+	}
+	defer c.mu.Unlock()
+	made := int(c.made.Swap(0))
+	c.since += made
+	for range perFolder * made {
+		// It lists them when half as many were made since as it has listed before: so a listing costs
+		// each new name the same, however many there are.
+		if len(c.names) == 0 && c.since >= c.listed/2 {
+			c.since, c.listed = 0, 0
+			c.list(f, "")
+		}
+		last := len(c.names) - 1
+		if last < 0 {
+			return
+		}
+		name := c.names[last]
+		c.names = c.names[:last]
+		c.list(f, name)
+		f.removeUnused(name)
+	}
+}
+
+// list adds the folders in the folder of a name.
+func (c *cleaner) list(f *folder, name string) {
+	d, err := f.dir(name)
+	if err != nil {
+		return
+	}
+	defer d.close()
+	files, err := d.list()
+	if err != nil {
+		return
+	}
+	before := len(c.names)
+	for _, file := range files {
+		if strings.HasPrefix(file, "@") {
+			continue
+		}
+		if below := path.Join(name, file); backend.CheckName(below) == nil {
+			c.names = append(c.names, below)
+		}
+	}
+	added := c.names[before:]
+	c.listed += len(added)
+	rand.Shuffle(len(added), func(i, j int) { added[i], added[j] = added[j], added[i] })
+}
+
+// removeUnused removes the folder of a name unless it has been used lately, a record is kept in it, or
+// somebody stands in its line. It does nothing if the name is locked.
+func (f *folder) removeUnused(name string) {
+	if !f.unused(name) {
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel() // it is not to wait
+	claims := []claim{{name, decide}}
+	h := &hold{folder: f}
+	defer h.release()
+	if h.enter(ctx, claims) != nil || h.lock(ctx, claims) != nil || !f.unused(name) {
+		return
+	}
+	st, err := f.load(name)
+	if err != nil || st.version != backend.Absent || f.drop(st) != nil || len(st.members) > 0 {
+		return
+	}
+	f.sweep(&image{state: *st})
+	if d, err := f.dir(name); err == nil {
+		_ = d.remove(stateName) // if the machine fails, it may be there again, and says that nobody stands
+		d.close()
+		f.tidy(name)
+	}
+}
+
+// unused reports whether nothing in the folder of a name was made, replaced or removed lately.
+func (f *folder) unused(name string) bool {
+	d, err := f.dir(name)
+	if err != nil {
+		return false
+	}
+	defer d.close()
+	var is unix.Stat_t
+	return unix.Fstat(d.fd, &is) == nil && time.Since(time.Unix(is.Mtim.Unix())) > unusedFor
+}

@@ -1,0 +1,254 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// A dir is an open folder, the top one or one below. All files are reached through a dir, each by a name
+// of one step: so whoever may write to a folder can never, by links or by moving folders about, have this
+// process open, make, change or remove a file elsewhere.
+type dir struct {
+	fd  int
+	top *top
+	at  string // its name; "" for the top folder
+}
+
+// do calls fn with the top folder, which stays open meanwhile.
+func (t *top) do(fn func(dir) error) error {
+	var err error
+	if failed := t.raw.Control(func(fd uintptr) { err = fn(dir{int(fd), t, ""}) }); failed != nil {
+		return failed
+	}
+	return err
+}
+
+// do calls fn with the top folder. It fails with [fs.ErrNotExist] if there is none.
+func (f *folder) do(fn func(dir) error) error {
+	t, err := f.opened()
+	if err != nil {
+		return err
+	}
+	return t.do(fn)
+}
+
+// dir opens the folder of a name, or the top folder for "". The caller closes it. dir fails with
+// [fs.ErrNotExist] if there is no such folder.
+func (f *folder) dir(name string) (d dir, err error) {
+	err = f.do(func(top dir) (err error) {
+		step, rest, more := strings.Cut(name, "/")
+		d, err = top.enter(step)
+		for err == nil && more {
+			above := d
+			step, rest, more = strings.Cut(rest, "/")
+			d, err = above.enter(step)
+			above.close()
+		}
+		return err
+	})
+	return d, err
+}
+
+// enter opens the folder step of d, or d once more for "". It follows no link, and refuses a folder that
+// somebody has made who may not write to the top folder, and one on another file system, which other
+// machines may share.
+func (d dir) enter(step string) (dir, error) {
+	into := dir{top: d.top, at: path.Join(d.at, step)}
+	if step == "" {
+		step = "."
+	}
+	var err error
+	into.fd, err = unix.Openat(d.fd, step, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	switch err {
+	case nil:
+	case unix.ENOTDIR, unix.ELOOP:
+		return into, fmt.Errorf("%w: %s is a link or a file where a folder should be; remove it", backend.ErrDenied, into.path(""))
+	default:
+		return into, into.fail("open", "", err)
+	}
+	var is unix.Stat_t
+	if err = unix.Fstat(into.fd, &is); err != nil {
+		err = into.fail("stat", "", err)
+	} else {
+		err = into.check(&is)
+	}
+	if err != nil {
+		into.close()
+	}
+	return into, err
+}
+
+func (d dir) check(is *unix.Stat_t) error {
+	t := d.top
+	switch {
+	case is.Dev != t.dev:
+		return fmt.Errorf("%w folder %s: it is on another file system than %s", backend.ErrInvalid, d.path(""), t.path)
+	case is.Uid != t.uid && is.Uid != 0 && t.perm&0o020 == 0:
+		return fmt.Errorf("%w: %s belongs to user %d, who may not write to %s; remove it, or give it to user %d", backend.ErrDenied, d.path(""), is.Uid, t.path, t.uid)
+	case is.Mode&0o002 != 0:
+		return fmt.Errorf("%w: %s is open to everybody's writing; chmod o-w it", backend.ErrDenied, d.path(""))
+	}
+	return nil
+}
+
+func (d dir) close() { unix.Close(d.fd) }
+
+// path returns the path of a file, for messages.
+func (d dir) path(file string) string {
+	return filepath.Join(d.top.path, filepath.FromSlash(d.at), file)
+}
+
+func (d dir) fail(op, file string, err error) error {
+	return &fs.PathError{Op: op, Path: d.path(file), Err: err}
+}
+
+// open opens a file that must be of a kind, S_IFREG or S_IFIFO. It never waits, whatever kind of file a
+// stranger has put there. It fails with [ErrDamaged] if the file is of another kind.
+func (d dir) open(file string, flags int, kind uint32) (fd int, is unix.Stat_t, err error) {
+	flags |= unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC
+	fd, err = unix.Openat(d.fd, file, flags, 0)
+	if err == unix.EPERM && flags&unix.O_NOATIME != 0 { // only the file's owner and root may have that (open(2))
+		fd, err = unix.Openat(d.fd, file, flags&^unix.O_NOATIME, 0)
+	}
+	switch err {
+	case nil:
+		if err = unix.Fstat(fd, &is); err != nil {
+			err = d.fail("stat", file, err)
+		} else if is.Mode&unix.S_IFMT != kind {
+			err = d.strange(file, kind)
+		}
+		if err != nil {
+			unix.Close(fd)
+		}
+	case unix.ELOOP, unix.ENXIO, unix.EISDIR: // a link, a socket, a folder
+		err = d.strange(file, kind)
+	default:
+		err = d.fail("open", file, err)
+	}
+	return fd, is, err
+}
+
+func (d dir) strange(file string, kind uint32) error {
+	what := "plain file"
+	if kind == unix.S_IFIFO {
+		what = "FIFO"
+	}
+	return fmt.Errorf("%w: %s is no %s. Remove it", ErrDamaged, d.path(file), what)
+}
+
+// maxFile is the largest size of a file. No file is written that is larger, and none is read.
+const maxFile = 64 << 20
+
+// read reads a file that never changes in place. It does without package os, which would offer the
+// descriptor to the poller and look for more at the end: whoever is next reads on the way to leadership.
+func (d dir) read(file string) ([]byte, error) {
+	// The first who reads a file would note when, and may then wait for a write to the disk that is
+	// under way.
+	fd, is, err := d.open(file, unix.O_RDONLY|unix.O_NOATIME, unix.S_IFREG)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(fd)
+	if is.Size > maxFile {
+		return nil, fmt.Errorf("%w: %s has %d bytes, and at most %d are possible. Remove it", ErrDamaged, d.path(file), is.Size, maxFile)
+	}
+	data := make([]byte, is.Size)
+	for done := 0; done < len(data); {
+		n, err := unix.Read(fd, data[done:])
+		switch {
+		case err == unix.EINTR:
+		case err != nil:
+			return nil, d.fail("read", file, err)
+		case n == 0: // somebody has cut it off
+			return data[:done], nil
+		default:
+			done += n
+		}
+	}
+	return data, nil
+}
+
+// stat says what a file is, without following it.
+func (d dir) stat(file string) (is unix.Stat_t, err error) {
+	if err = unix.Fstatat(d.fd, file, &is, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		err = d.fail("stat", file, err)
+	}
+	return is, err
+}
+
+// remove removes a file. It is not an error if there is none.
+func (d dir) remove(file string) error {
+	if err := unix.Unlinkat(d.fd, file, 0); err != nil && err != unix.ENOENT {
+		return d.fail("remove", file, err)
+	}
+	return nil
+}
+
+// touch changes nothing but the times of a file, so that inotify wakes those who watch it.
+func (d dir) touch(file string) {
+	_ = unix.UtimesNanoAt(d.fd, file, []unix.Timespec{{Nsec: unix.UTIME_NOW}, {Nsec: unix.UTIME_NOW}}, unix.AT_SYMLINK_NOFOLLOW)
+}
+
+// list returns the names of all files and folders in d.
+func (d dir) list() ([]string, error) {
+	file, err := d.reopen()
+	if err != nil {
+		return nil, err
+	}
+	names, err := file.Readdirnames(-1)
+	return names, errors.Join(err, file.Close())
+}
+
+// folders returns the names of the folders in d that can be the step of a name.
+func (d dir) folders() (steps []string, err error) {
+	names, err := d.list()
+	for _, name := range names {
+		if strings.HasPrefix(name, "@") || backend.CheckName(name) != nil {
+			continue
+		}
+		if is, err := d.stat(name); err == nil && is.Mode&unix.S_IFMT == unix.S_IFDIR {
+			steps = append(steps, name)
+		}
+	}
+	return steps, err
+}
+
+// steps returns the names of the folders in the folder of a name that can be the next step of a name.
+func (f *folder) steps(name string) ([]string, error) {
+	d, err := f.dir(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer d.close()
+	return d.folders()
+}
+
+// sync puts on disk which files are in d.
+func (d dir) sync() error {
+	file, err := d.reopen()
+	if err != nil {
+		return err
+	}
+	return errors.Join(file.Sync(), file.Close())
+}
+
+// reopen opens d for what a descriptor with O_PATH cannot be used for.
+func (d dir) reopen() (*os.File, error) {
+	fd, err := unix.Openat(d.fd, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, d.fail("open", "", err)
+	}
+	return os.NewFile(uintptr(fd), d.path("")), nil
+}

@@ -1,0 +1,275 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// What is made gets the rights of the top folder. It first stands in the top folder under another name,
+// and is moved to its place when it has them: a process that is killed leaves nothing that others cannot
+// use.
+
+// filePerm are the rights of a file. Those who may not write to the folder get none: whoever may open a
+// file may lock it, and so keep others from joining, or have a dead member look alive.
+func (t *top) filePerm() uint32 {
+	if t.perm&0o020 != 0 {
+		return 0o660
+	}
+	return 0o600
+}
+
+// dirPerm are the rights of a folder.
+func (t *top) dirPerm() uint32 { return t.perm &^ 0o007 }
+
+// give gives a new file or folder, which this process has made, its rights, some of which the umask took
+// away. If root has made it, give also gives it to the owner of the top folder, who could not use it
+// otherwise.
+func (t *top) give(fd int, perm uint32) error {
+	if t.gives() {
+		_ = unix.Fchown(fd, int(t.uid), int(t.gid)) // not every root may do that
+	}
+	return unix.Fchmod(fd, perm)
+}
+
+// gives reports whether what this process makes is to be another user's.
+func (t *top) gives() bool { return os.Geteuid() == 0 && t.uid != 0 }
+
+// giveMade is give for what was opened after it was made. Whoever may write to the folder may have put
+// something else there meanwhile. So it must be of the kind, have no other name, and, if it is to be
+// another user's, be root's. A folder must then also be empty: its owner could make that himself.
+func (d dir) giveMade(fd int, file string, kind, perm uint32) error {
+	var is unix.Stat_t
+	if err := unix.Fstat(fd, &is); err != nil {
+		return d.fail("stat", file, err)
+	}
+	ours := is.Mode&unix.S_IFMT == kind && (kind == unix.S_IFDIR || is.Nlink == 1)
+	if ours && d.top.gives() {
+		ours = is.Uid == 0
+		if ours && kind == unix.S_IFDIR {
+			names, err := dir{fd, d.top, path.Join(d.at, file)}.list()
+			if err != nil {
+				return err
+			}
+			ours = len(names) == 0
+		}
+	}
+	if !ours {
+		return fmt.Errorf("%w: somebody has replaced %s while it was made", backend.ErrDenied, d.path(file))
+	}
+	if err := d.top.give(fd, perm); err != nil {
+		return d.fail("chmod", file, err)
+	}
+	return nil
+}
+
+// tmp returns the name under which a file stands before it is moved, and fresh that of a folder. They are
+// named after the byte of @lock that is locked meanwhile.
+func tmp(lockByte int64) string   { return fmt.Sprintf("@tmp-%016x", lockByte) }
+func fresh(lockByte int64) string { return fmt.Sprintf("@new-%016x", lockByte) }
+
+// make opens the folder of a name, or the top folder for "", and makes it if there is none, and those
+// above it. Each folder that is new is on disk when make returns. The caller holds the lock of lockByte,
+// and closes the folder.
+func (f *folder) make(name string, lockByte int64) (dir, error) {
+	for range 100 { // others may remove a folder that is empty
+		d, err := f.dir(name)
+		if name == "" || !errors.Is(err, fs.ErrNotExist) {
+			return d, err
+		}
+		above, step := path.Split(name)
+		parent, err := f.make(path.Clean("/" + above)[1:], lockByte)
+		if err != nil {
+			return d, err
+		}
+		err = parent.make(step, fresh(lockByte))
+		parent.close()
+		if err == nil {
+			f.cleaner.made.Add(1)
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return d, err
+		}
+	}
+	return dir{}, &fs.PathError{Op: "mkdir", Path: f.of(name), Err: unix.ENOENT}
+}
+
+// make makes the folder step of d, which at first has the name fresh. It is not an error if there is one.
+func (d dir) make(step, fresh string) error {
+	return d.top.do(func(top dir) error {
+		err := unix.Mkdirat(top.fd, fresh, 0o700)
+		if err == unix.EEXIST { // a process was killed here
+			_ = unix.Unlinkat(top.fd, fresh, unix.AT_REMOVEDIR)
+			err = unix.Mkdirat(top.fd, fresh, 0o700)
+		}
+		if err != nil {
+			return d.fail("mkdir", step, err)
+		}
+		err = func() error {
+			fd, err := unix.Openat(top.fd, fresh, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+			if err != nil {
+				return top.fail("open", fresh, err)
+			}
+			defer unix.Close(fd)
+			return top.giveMade(fd, fresh, unix.S_IFDIR, d.top.dirPerm())
+		}()
+		if err == nil {
+			if err = move(top.fd, fresh, d.fd, step); err == nil {
+				return d.sync()
+			}
+			err = d.fail("mkdir", step, err)
+		}
+		_ = unix.Unlinkat(top.fd, fresh, unix.AT_REMOVEDIR)
+		if errors.Is(err, unix.EEXIST) || errors.Is(err, unix.ENOTEMPTY) {
+			return nil
+		}
+		return err
+	})
+}
+
+// move renames a file or folder, and fails with EEXIST if there is one of the new name. Not every file
+// system can do that: there it may replace a folder that is empty.
+func move(from int, old string, to int, name string) error {
+	err := unix.Renameat2(from, old, to, name, unix.RENAME_NOREPLACE)
+	if err != unix.EINVAL && err != unix.ENOSYS {
+		return err
+	}
+	var is unix.Stat_t
+	if unix.Fstatat(to, name, &is, unix.AT_SYMLINK_NOFOLLOW) == nil {
+		return unix.EEXIST
+	}
+	return unix.Renameat(from, old, to, name)
+}
+
+// replace makes data the contents of a file of a name in one step, and puts it on disk. The caller holds
+// the lock of lockByte. If replace fails, the file is as it was. If it fails with
+// [backend.ErrUnavailable], the file may have been replaced.
+func (f *folder) replace(name, file string, lockByte int64, data []byte) error {
+	if len(data) > maxFile {
+		return fmt.Errorf("%w: %s would have %d bytes, and at most %d are possible", backend.ErrUnavailable, f.at(name, file), len(data), maxFile)
+	}
+	return f.do(func(top dir) error {
+		tmp := tmp(lockByte)
+		err := top.write(tmp, data)
+		for range 100 { // as in make
+			var d dir
+			if err == nil {
+				d, err = f.make(name, lockByte)
+			}
+			if err != nil {
+				break
+			}
+			if err = unix.Renameat(top.fd, tmp, d.fd, file); err == nil {
+				defer d.close()
+				if err := d.sync(); err != nil {
+					return fmt.Errorf("%w: %s was written, but may not outlast a power failure: %w", backend.ErrUnavailable, d.path(file), err)
+				}
+				return nil
+			}
+			d.close()
+			if err != unix.ENOENT {
+				err = d.fail("rename", file, err)
+				break
+			}
+			err = nil
+		}
+		_ = top.remove(tmp)
+		if err == nil {
+			err = &fs.PathError{Op: "rename", Path: f.at(name, file), Err: unix.ENOENT}
+		}
+		return err
+	})
+}
+
+// write writes data to a new file, and to the disk.
+func (d dir) write(name string, data []byte) error {
+	// A process that was killed may have left a file there. If it was another user's, its rights could
+	// not be changed.
+	if err := d.remove(name); err != nil {
+		return err
+	}
+	file, err := d.create(name)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(data)
+	return errors.Join(err, file.Sync(), file.Close())
+}
+
+// create makes a file that is not there yet.
+func (d dir) create(name string) (*os.File, error) {
+	fd, err := unix.Openat(d.fd, name, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return nil, d.fail("create", name, err)
+	}
+	if err := d.top.give(fd, d.top.filePerm()); err != nil {
+		unix.Close(fd)
+		return nil, d.fail("chmod", name, err)
+	}
+	return os.NewFile(uintptr(fd), d.path(name)), nil
+}
+
+// openLock opens the lock file with the flags O_RDONLY or O_RDWR, and makes it if there is none.
+func (d dir) openLock(flags int) (*os.File, error) {
+	fd, is, err := d.open(lockName, flags, unix.S_IFREG)
+	if errors.Is(err, fs.ErrNotExist) {
+		// Nobody is locked out meanwhile, so the other name must be nobody else's.
+		other := fmt.Sprintf("@tmp-lock-%016x", rand.Uint64())
+		file, failed := d.create(other)
+		if failed != nil {
+			return nil, failed
+		}
+		if failed = move(d.fd, other, d.fd, lockName); failed == nil {
+			return file, nil
+		}
+		file.Close()
+		_ = d.remove(other)
+		if failed != unix.EEXIST {
+			return nil, d.fail("create", lockName, failed)
+		}
+		fd, is, err = d.open(lockName, flags, unix.S_IFREG)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if perm := d.top.filePerm(); is.Mode&0o777 != perm && is.Uid == d.top.uid && is.Nlink == 1 {
+		_ = unix.Fchmod(fd, perm) // an earlier version let others open it
+	}
+	return os.NewFile(uintptr(fd), d.path(lockName)), nil
+}
+
+// remove removes the FIFO of a member. It is not an error if there is none.
+func (f *folder) remove(line string, position uint64) error {
+	d, err := f.dir(line)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer d.close()
+	return d.remove(fifoName(position))
+}
+
+// tidy removes the folder of a name, and those above it, if they are empty.
+func (f *folder) tidy(name string) {
+	for name != "" {
+		above, step := path.Split(name)
+		name = path.Clean("/" + above)[1:]
+		d, err := f.dir(name)
+		if err != nil {
+			return
+		}
+		err = unix.Unlinkat(d.fd, step, unix.AT_REMOVEDIR)
+		d.close()
+		if err != nil {
+			return
+		}
+	}
+}

@@ -1,0 +1,305 @@
+//go:build linux
+
+package local_test
+
+import (
+	"errors"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/local"
+)
+
+// The users of these tests.
+const (
+	owner    = 54321
+	stranger = 54322
+)
+
+// ownedBy makes a folder, and gives it to a user, which only root can.
+func ownedBy(t *testing.T, user int, path string, perm fs.FileMode) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give files away")
+	}
+	if err := errors.Join(os.Mkdir(path, 0o700), os.Chmod(path, perm), os.Chown(path, user, user)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// writes calls everything that writes to a name, and fails if anything succeeds or fails otherwise than
+// want.
+func writes(t *testing.T, s backend.Session, name string, want error) {
+	t.Helper()
+	_, join := s.Join(t.Context(), name, "")
+	_, put := s.Put(t.Context(), name, []byte("v"), nil)
+	_, item := s.Append(t.Context(), name, "")
+	for op, err := range map[string]error{"Join": join, "Put": put, "Append": item} {
+		if !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", op, err, want)
+		}
+	}
+}
+
+// looks is writes for what only looks.
+func looks(t *testing.T, s backend.Session, name string, want error) {
+	t.Helper()
+	_, line := s.Line(t.Context(), name)
+	_, head := s.(backend.HeadReader).Head(t.Context(), name)
+	_, get := s.Get(t.Context(), name)
+	for op, err := range map[string]error{"Line": line, "Head": head, "Get": get} {
+		if !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", op, err, want)
+		}
+	}
+}
+
+// TestLinkedFolder says that no link below the folder is followed: whoever may write to the folder must not
+// have root, or anybody else, write elsewhere.
+func TestLinkedFolder(t *testing.T) {
+	for _, link := range []string{"app", "app/reports", "app/reports/e"} {
+		t.Run(link, func(t *testing.T) {
+			elsewhere, dir := t.TempDir(), t.TempDir()
+			if os.Geteuid() == 0 { // the attack of the folder's owner on root
+				if err := os.Chown(dir, owner, owner); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(link)), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Symlink(elsewhere, filepath.Join(dir, link)); err != nil {
+				t.Fatal(err)
+			}
+			_, s := open(t, dir)
+			writes(t, s, "app/reports/e", backend.ErrDenied)
+			looks(t, s, "app/reports/e", backend.ErrDenied)
+			if made, err := os.ReadDir(elsewhere); err != nil || len(made) != 0 {
+				t.Errorf("made %v elsewhere, %v", made, err)
+			}
+			if lines, err := s.(backend.Lister).Lines(t.Context()); err != nil || len(lines) != 0 {
+				t.Errorf("Lines: %v, %v", lines, err)
+			}
+		})
+	}
+}
+
+// TestLinkedFile says that root gives nobody a file that it has not made, whatever name in the folder leads
+// to that file, and writes nothing into it.
+func TestLinkedFile(t *testing.T) {
+	for _, name := range []string{"@lock", "@counter", "e/@state", "@tmp", "e/@n_0000000001"} {
+		for kind, link := range map[string]func(old, new string) error{"hard": os.Link, "symbolic": os.Symlink} {
+			t.Run(kind+" "+name, func(t *testing.T) {
+				top := t.TempDir()
+				dir := filepath.Join(top, "app")
+				ownedBy(t, owner, dir, 0o700)
+				if err := errors.Join(os.Mkdir(filepath.Join(dir, "e"), 0o700), os.Chown(filepath.Join(dir, "e"), owner, owner)); err != nil {
+					t.Fatal(err)
+				}
+				file := filepath.Join(top, "root's")
+				if err := os.WriteFile(file, []byte("root's"), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				path := filepath.Join(dir, name)
+				if name == "@tmp" {
+					path = local.TmpFile(dir, "e")
+				}
+				if err := link(file, path); err != nil {
+					t.Fatal(err)
+				}
+				b, err := local.New(dir, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer b.Close()
+				if s, err := b.Session(t.Context()); err == nil {
+					_, _ = s.Join(t.Context(), "e", "") // some of them fail, and some replace the link
+					_, _ = s.Put(t.Context(), "e", []byte("v"), nil)
+				}
+				data, err := os.ReadFile(file)
+				if err != nil || string(data) != "root's" {
+					t.Errorf("the file is now %q, %v", data, err)
+				}
+				fi, err := os.Stat(file)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if st := fi.Sys().(*syscall.Stat_t); st.Uid != 0 || fi.Mode() != 0o600 {
+					t.Errorf("the file is now user %d's, with %v", st.Uid, fi.Mode())
+				}
+			})
+		}
+	}
+}
+
+// TestReplacedWhileMade says that root gives nobody what a folder's owner has put in the place of what root
+// has just made.
+func TestReplacedWhileMade(t *testing.T) {
+	for name, test := range map[string]struct {
+		kind  uint32
+		puts  func(path string) error
+		given bool
+	}{
+		"the FIFO that was made":     {unix.S_IFIFO, func(path string) error { return unix.Mkfifo(path, 0o600) }, true},
+		"the folder that was made":   {unix.S_IFDIR, func(path string) error { return os.Mkdir(path, 0o700) }, true},
+		"a file":                     {unix.S_IFIFO, func(path string) error { return os.WriteFile(path, nil, 0o600) }, false},
+		"a folder that is not empty": {unix.S_IFDIR, func(path string) error { return os.MkdirAll(filepath.Join(path, "x"), 0o700) }, false},
+		"a FIFO of two names": {unix.S_IFIFO, func(path string) error {
+			return errors.Join(unix.Mkfifo(path+"2", 0o600), os.Link(path+"2", path))
+		}, false},
+		"another user's FIFO": {unix.S_IFIFO, func(path string) error {
+			return errors.Join(unix.Mkfifo(path, 0o600), os.Chown(path, stranger, stranger))
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "app")
+			ownedBy(t, owner, dir, 0o700)
+			path := filepath.Join(dir, "@made")
+			if err := test.puts(path); err != nil {
+				t.Fatal(err)
+			}
+			if err := local.GiveMade(dir, "@made", test.kind); test.given != (err == nil) || !test.given && !errors.Is(err, backend.ErrDenied) {
+				t.Error(err)
+			}
+			fi, err := os.Lstat(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := fi.Sys().(*syscall.Stat_t).Uid == owner; got != test.given {
+				t.Errorf("it was given away: %t", got)
+			}
+		})
+	}
+}
+
+// TestForeignFolder says that no folder below is trusted that belongs to somebody who may not write to the
+// top folder.
+func TestForeignFolder(t *testing.T) {
+	for perm, want := range map[fs.FileMode]error{0o755: backend.ErrDenied, 0o770 | fs.ModeSetgid: nil} {
+		dir := filepath.Join(t.TempDir(), "app")
+		ownedBy(t, owner, dir, perm)
+		below := filepath.Join(dir, "e")
+		ownedBy(t, stranger, below, 0o770)
+		_, s := open(t, dir)
+		writes(t, s, "e", want)
+		looks(t, s, "e", want)
+	}
+}
+
+// TestStrangeFile says that a file that is not of the kind that it should be, or is too large, neither
+// stops whoever looks nor takes memory, and is named.
+func TestStrangeFile(t *testing.T) {
+	kinds := map[string]func(path string) error{
+		"FIFO":   func(path string) error { return unix.Mkfifo(path, 0o600) },
+		"folder": func(path string) error { return os.Mkdir(path, 0o700) },
+		"link":   func(path string) error { return os.Symlink("/dev/zero", path) },
+		"socket": func(path string) error {
+			l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path})
+			if err == nil {
+				t.Cleanup(func() { l.Close() })
+			}
+			return err
+		},
+		"file of 15 TB": func(path string) error {
+			return errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, 15<<40))
+		},
+	}
+	for kind, make := range kinds {
+		for _, name := range []string{"@state", "@counter", "@lock", "@n_"} {
+			if kind == "FIFO" && name == "@n_" || kind == "file of 15 TB" && name == "@lock" {
+				continue // as it should be
+			}
+			t.Run(name+" is a "+kind, func(t *testing.T) {
+				t.Chdir(t.TempDir()) // the path of a socket must be short
+				b, s := open(t, "top")
+				m, second := join(t, s, "e", ""), join(t, s, "e", "")
+				path := filepath.Join("top", name)
+				switch name {
+				case "@state":
+					path = "top/e/@state"
+				case "@n_":
+					path = fifo("top", m)
+				}
+				if err := errors.Join(os.Remove(path), make(path)); err != nil {
+					t.Fatal(err)
+				}
+				done := begin(func() (err error) {
+					switch name {
+					case "@state":
+						_, err = s.Line(t.Context(), "e")
+					case "@n_":
+						_, err = s.Ahead(t.Context(), second)
+					default:
+						_, err = s.Join(t.Context(), "e", "")
+					}
+					return err
+				})
+				if err := within(t, "a call", done); !errors.Is(err, local.ErrDamaged) || !strings.Contains(err.Error(), path) {
+					t.Errorf("%v, want ErrDamaged and the path", err)
+				}
+				if err := b.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}
+
+// TestMask says that only those who may write to the folder may open its files, and so lock them.
+func TestMask(t *testing.T) {
+	for perm, want := range map[fs.FileMode]struct{ file, folder fs.FileMode }{
+		0o700: {0o600, 0o700},
+		0o755: {0o600, 0o750},
+		0o750: {0o600, 0o750},
+		0o775: {0o660, 0o770},
+		0o770: {0o660, 0o770},
+	} {
+		dir := filepath.Join(t.TempDir(), "top")
+		if err := errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, perm)); err != nil {
+			t.Fatal(err)
+		}
+		_, s := open(t, dir)
+		m := join(t, s, "e", "")
+		for path, want := range map[string]fs.FileMode{
+			"@lock": want.file, "@counter": want.file, "e/@state": want.file, "e/@" + m.Key: want.file, "e": want.folder,
+		} {
+			if fi, err := os.Stat(filepath.Join(dir, path)); err != nil || fi.Mode().Perm() != want {
+				t.Errorf("in a folder with %v, %s: %v, %v; want %v", perm, path, fi.Mode(), err, want)
+			}
+		}
+		if err := os.Chmod(filepath.Join(dir, "@lock"), 0o644); err != nil { // as earlier versions made it
+			t.Fatal(err)
+		}
+		join(t, s, "e", "")
+		if fi, err := os.Stat(filepath.Join(dir, "@lock")); err != nil || fi.Mode().Perm() != want.file {
+			t.Errorf("in a folder with %v, @lock of an earlier version: %v, %v; want %v", perm, fi.Mode(), err, want.file)
+		}
+	}
+}
+
+// TestTakenAway says that a process does not trust a folder that somebody else has made where the one was
+// that it has used.
+func TestTakenAway(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "app")
+	ownedBy(t, owner, dir, 0o700)
+	b, s := open(t, dir)
+	join(t, s, "e", "")
+	if err := os.Rename(dir, dir+".old"); err != nil {
+		t.Fatal(err)
+	}
+	ownedBy(t, stranger, dir, 0o700)
+	_, forger := open(t, dir)
+	join(t, forger, "e", "forged")
+	looks(t, s, "e", backend.ErrSessionEnded)
+	if _, err := b.Session(t.Context()); !errors.Is(err, backend.ErrDenied) {
+		t.Errorf("Session: %v, want ErrDenied", err)
+	}
+}
