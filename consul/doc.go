@@ -23,7 +23,7 @@
 //
 // In a line of five or more, the leader that leaves writes a mark beside the header: the key
 // "E~", whose flags say up to which position nobody stands. The session that has left has
-// locked it, and it goes with that session.
+// locked it, and it goes with that session. Any other key of that name is not believed.
 //
 // A record is the key of its name, and its version is the ModifyIndex. The header of
 // election E is the key E.
