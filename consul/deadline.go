@@ -44,6 +44,7 @@ func (s *session) keepAlive() {
 		select {
 		case <-s.Context().Done():
 			return
+		case <-s.doubted: // the next renewal tells whether Consul knows the session
 		case <-timer.C:
 			sent := clock.Now()
 			running.Go(func() {

@@ -85,12 +85,11 @@ func (s *session) leave(key string, position uint64) {
 }
 
 // hasLeft reports whether the session has removed the member that it joined at that
-// position. If the member has gone, it has also when Leave has only been called.
-func (s *session) hasLeft(key string, position uint64, gone bool) bool {
+// position.
+func (s *session) hasLeft(key string, position uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	at := s.ghosts.standing[key]
-	return at.position != position || gone && at.leaves
+	return s.ghosts.standing[key].position != position
 }
 
 // disown abandons those of the members that this session has joined and left. A pinned

@@ -134,6 +134,9 @@ func (s *session) run(ctx context.Context, on topic, q *query) {
 		s.forget()
 		kit.Notify(s.unheard)
 	}
+	if on.member != 0 && q.proves(on.member) {
+		s.proven(on.key, on.member)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.queries[on] == q {

@@ -33,6 +33,7 @@ type session struct {
 	ghosts  ghosts
 
 	unheard chan struct{} // says that a query was [query].unheard
+	doubted chan struct{} // says that a leader's member has gone that the session has not removed: perhaps all of it has gone
 }
 
 var _ backend.Session = (*session)(nil)
@@ -50,6 +51,7 @@ func newSession(b *Backend, t tenancy) *session {
 		heads:     make(map[string][]backend.Member),
 		waiters:   make(map[string][]*waiter),
 		unheard:   make(chan struct{}, 1),
+		doubted:   make(chan struct{}, 1),
 		ghosts: ghosts{
 			standing:  make(map[string]standing),
 			doubtful:  make(map[string]bool),
