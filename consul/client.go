@@ -18,12 +18,14 @@ import (
 // A client talks to one agent over three sets of connections. A blocking query that has
 // been cancelled goes on at the server until its time is over. Until then it holds one of
 // the slots of its connection, or of its address. So renewals, on which the session
-// depends, have connections of their own, and so have urgent calls.
+// depends, have connections of their own, and so have urgent calls. Queries are rationed;
+// see [places].
 type client struct {
 	o        *Options
 	renewals *api.Client
 	calls    *api.Client
 	watches  *api.Client
+	places   places
 
 	addr                 string // for error messages
 	namespace, partition string // of transactions, whose operations name them one by one
@@ -51,7 +53,14 @@ func newClient(life context.Context, cfg *api.Config, o *Options) (*client, erro
 		if t, ok := own.HttpClient.Transport.(*http.Transport); ok {
 			dialWithin(life, t, o.TTL)
 			noticeSilence(t, o.TTL)
-			if to == &c.watches { // each query that waits has buffers of its own
+			switch to {
+			case &c.renewals: // the connection is kept from one to the next
+				if t.IdleConnTimeout != 0 {
+					t.IdleConnTimeout = max(t.IdleConnTimeout, o.TTL)
+				}
+			case &c.calls:
+				t.MaxConnsPerHost = cmp.Or(t.MaxConnsPerHost, maxCalls)
+			case &c.watches: // each query that waits has buffers of its own
 				t.ReadBufferSize, t.WriteBufferSize = cmp.Or(t.ReadBufferSize, 1<<10), cmp.Or(t.WriteBufferSize, 1<<10)
 			}
 		}

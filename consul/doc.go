@@ -107,7 +107,8 @@
 //
 // Consul works on a blocking query until its time is over, also if nobody waits for the
 // answer any more. So up to a minute after Close, queries hold connections at the agent,
-// which grants 200 to an address (limits.http_max_conns_per_client).
+// which grants 200 to an address (limits.http_max_conns_per_client). A backend therefore has
+// 96 queries at most. Whoever waits for more is told within about a second; see docs/consul.md.
 //
 // # Lost data
 //

@@ -157,7 +157,7 @@ func (b *Backend) tryEstablish(ctx context.Context) (*session, error) {
 		s.End(err)
 		return nil, err
 	}
-	s.Start(s.keepAlive, s.sweep, s.guard)
+	s.Start(s.keepAlive, s.sweep, s.guard, s.ration)
 	return s, nil
 }
 

@@ -106,9 +106,7 @@ func (o *Options) backoff() backoff.Backoff {
 }
 
 // patience returns the pauses between blocking queries that fail. The caller reads in
-// between, so the pauses grow only if reads are answered. Then the agent grants this
-// address no more connections, for up to a minute, and a caller that asked often would
-// take connections from others.
+// between, so the pauses grow only if reads are answered.
 func (o *Options) patience() backoff.Backoff {
 	return backoff.Backoff{Min: minPause, Max: max(minPause, o.attempt())}
 }
@@ -117,6 +115,9 @@ func (o *Options) patience() backoff.Backoff {
 func (o *Options) quiet() backoff.Backoff {
 	return backoff.Backoff{Min: max(minPause, min(time.Second/2, o.TTL/8)), Max: max(minPause, min(time.Second, o.TTL/2))}
 }
+
+// look returns how often those who have no query of their own are looked for.
+func (o *Options) look() time.Duration { return max(minPause, min(time.Second, o.TTL/8)) }
 
 // rights returns what a token needs, for error messages.
 func (o *Options) rights() string {
