@@ -216,7 +216,7 @@ func (s *session) catchUp(ctx context.Context, key, under string) error {
 // found creates a session of Consul. It also returns under which leader, if that is
 // certain.
 func (c *client) found(ctx context.Context) (tenancy, error) {
-	before, err := c.leader(ctx)
+	before, err := hedged(ctx, c.o.ConnectTimeout/4, c.leader)
 	if err != nil {
 		return tenancy{}, err
 	}
