@@ -231,7 +231,8 @@ func TestAmbiguousJoin(t *testing.T) {
 	}
 }
 
-// A request that was given up may arrive late; the session must remove what it makes.
+// A request that was given up, and whose connection has broken, may arrive late; the session must remove
+// what it makes.
 func TestLateJoinIsRemoved(t *testing.T) {
 	t.Parallel()
 	addr, name := server(t), coordtest.Name(t)
@@ -243,6 +244,7 @@ func TestLateJoinIsRemoved(t *testing.T) {
 	if _, err := s.Join(ctx, name, ""); err == nil || !errors.Is(err, context.Cause(ctx)) {
 		t.Fatalf("Join returned %v, want the cause of its context", err)
 	}
+	p.Reset()
 	p.Heal()
 	kv := admin(t, addr).KV()
 	for range 3 {

@@ -168,15 +168,16 @@ func (s *session) removeGhosts() error {
 			if err != nil {
 				return err
 			}
+			var found []*api.KVTxnOp
 			for _, op := range ops[:n] {
-				p := r.find(op.Key)
-				if p == nil {
-					continue
+				if p := r.find(op.Key); p != nil {
+					s.b.o.Logger.Info("removing a member that nobody owns", "key", p.Key)
+					found = append(found, &api.KVTxnOp{Verb: api.KVDeleteCAS, Key: p.Key, Index: p.ModifyIndex})
 				}
-				s.b.o.Logger.Info("removing a member that nobody owns", "key", p.Key)
-				if _, err := s.b.c.write(ctx, &api.KVTxnOp{Verb: api.KVDeleteCAS, Key: p.Key, Index: p.ModifyIndex}); err != nil {
-					return err
-				}
+			}
+			if len(found) > 0 { // if one has changed since, the next look finds them all
+				_, err = s.b.c.write(ctx, found...)
+				return err
 			}
 			return nil
 		})

@@ -20,6 +20,7 @@ type session struct {
 	id    string // of its first session of Consul, which its members are named after
 	lease lease.Lease
 
+	slots     chan struct{} // holds one for each join under way
 	reletting chan struct{} // holds one while members are moved to another session of Consul
 
 	mu      sync.Mutex
@@ -48,6 +49,7 @@ func newSession(b *Backend, t tenancy) *session {
 		b:         b,
 		id:        t.id,
 		tenancy:   t,
+		slots:     make(chan struct{}, maxJoins),
 		reletting: make(chan struct{}, 1),
 		joins:     make(map[string]int),
 		queries:   make(map[topic]*query),
