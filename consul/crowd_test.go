@@ -55,7 +55,7 @@ func TestCrowdedAgent(t *testing.T) {
 
 // The connections of processes that lead many elections break again and again. The agent keeps each query
 // that nobody awaits any more for up to a minute, and grants 200 connections to an address. No term may end
-// for that, and each leader is told when it is removed.
+// for that, and each leader is told when it is removed, or asked to resign.
 func TestManyLeadersOutliveBrokenConnections(t *testing.T) {
 	t.Parallel()
 	for _, processes := range []int{1, 4} {
@@ -67,7 +67,7 @@ func TestManyLeadersOutliveBrokenConnections(t *testing.T) {
 }
 
 func manyLeadersOutlive(t *testing.T, processes int) {
-	const ttl, elections, breaks = 6 * time.Second, 120, 3
+	const ttl, elections, breaks = 8 * time.Second, 60, 3
 	c := coordtest.NewConsul(t, nil)
 	addr, name := c.Addrs()[0], coordtest.Name(t)
 	p := coordtest.NewProxy(t, addr)
@@ -110,8 +110,15 @@ func manyLeadersOutlive(t *testing.T, processes int) {
 		t.Fatalf("%d of %d terms have ended after %d breaks", n, elections, breaks)
 	}
 	kv := admin(t, addr).KV()
-	for _, term := range terms {
-		if _, err := kv.Delete(term.Member().Line+"/"+term.Member().Key, nil); err != nil {
+	operator := open(t, addr, nil)
+	for i, term := range terms {
+		var err error
+		if line := term.Member().Line; i%10 == 0 {
+			_, err = elect.New(operator, line, nil).AskToResign(t.Context(), nil)
+		} else {
+			_, err = kv.Delete(line+"/"+term.Member().Key, nil)
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -120,7 +127,7 @@ func manyLeadersOutlive(t *testing.T, processes int) {
 		select {
 		case <-term.Context().Done():
 		case <-deadline.Done():
-			t.Fatalf("%d of %d leaders do not know that they were removed", elections-lost(), elections)
+			t.Fatalf("%d of %d leaders do not know that they were removed, or asked to resign", elections-lost(), elections)
 		}
 	}
 }
