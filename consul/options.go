@@ -96,6 +96,9 @@ func (o *Options) filled() (*Options, error) {
 // that time.
 func (o *Options) wait() time.Duration { return min(maxWait, 4*o.TTL) }
 
+// longest returns when the agent is done with a blocking query, whatever has become of it.
+func (o *Options) longest() time.Duration { return o.wait() + o.wait()/16 }
+
 // attempt returns how long one request may take. Several must fit into a TTL, so that a
 // server that does not answer does not cost the session.
 func (o *Options) attempt() time.Duration { return o.TTL / 3 }

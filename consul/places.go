@@ -18,8 +18,8 @@ const (
 	// maxQueries is how many blocking queries of a backend the agent works on. By default it grants 200
 	// connections to an address (http_max_conns_per_client), and other processes want some of them.
 	maxQueries = 96
-	// minQueries is to how few that may fall.
-	minQueries = 3
+	// minQueries is to how few that may fall, and minBurst to how few after a break.
+	minQueries, minBurst = 3, 8
 	// maxCalls is how many connections calls have at most, beside the queries.
 	maxCalls = 8
 )
@@ -40,6 +40,9 @@ type places struct {
 	crowded time.Time // until then, one query after the other is sent, with pauses
 	next    time.Time // when the next one may be, and
 	grows   time.Time // when there is one place more
+
+	broken time.Time // until then the agent may be at work on queries whose connections have broken,
+	burst  int       // and there are only so many places
 }
 
 // take takes a place for a query that is sent now, if there is one.
@@ -52,6 +55,9 @@ func (p *places) take(on topic, o *Options) bool {
 		p.most, p.grows = min(cmp.Or(p.most, maxQueries)+1, maxQueries), now.Add(10*o.wait())
 	}
 	most := p.most
+	if now.Before(p.broken) {
+		most = min(most, p.burst)
+	}
 	if on.member == 0 { // it is more urgent to know that one's member has gone, or the one in front
 		most = most * 2 / 3
 	}
@@ -71,6 +77,20 @@ func (p *places) give(until time.Time) {
 	if time.Now().Before(until) {
 		p.kept = append(p.kept, until)
 	}
+}
+
+// broke says that the connection of a query has broken, before the query gives its place back. Mostly all
+// have broken then. If all queries were sent again at once, and at the next break again, the agent would soon have
+// no connections left for anybody at this address. So for a while there are only half as many again as
+// there were.
+func (p *places) broke(o *Options) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	if now.After(p.broken) {
+		p.burst = max(minBurst, p.taken*3/2)
+	}
+	p.broken = now.Add(o.longest())
 }
 
 // full says that the agent had no connection for a query.

@@ -138,8 +138,7 @@ func (s *session) run(ctx context.Context, q *query) {
 // one goes on.
 func (s *session) ask(ctx context.Context, q *query) (again bool) {
 	wait := s.b.o.wait()
-	longest := wait + wait/16 // Consul adds up to a sixteenth; after that, no answer is coming
-	ctx, cancel := context.WithTimeout(ctx, longest+s.b.o.attempt()+time.Second)
+	ctx, cancel := context.WithTimeout(ctx, s.b.o.longest()+s.b.o.attempt()+time.Second) // after that, no answer is coming
 	defer cancel()
 	opts := (&api.QueryOptions{WaitIndex: q.index, WaitTime: wait}).WithContext(ctx)
 	kv, sent := s.b.c.watches.KV(), time.Now()
@@ -152,22 +151,23 @@ func (s *session) ask(ctx context.Context, q *query) (again bool) {
 	}
 	var status api.StatusError
 	over := sent // when the agent is done with it
-	switch answered := err == nil || errors.As(err, &status); {
+	answered, cancelled := err == nil || errors.As(err, &status), errors.Is(ctx.Err(), context.Canceled)
+	switch {
 	case crowded(err):
 		s.b.c.places.full(s.b.o)
-	case answered, unsent(err):
-	default:
-		over = sent.Add(longest)
+	case !answered && !cancelled:
+		s.b.c.places.broke(s.b.o)
+		s.broke()
+	}
+	if !answered && !unsent(err) {
+		over = sent.Add(s.b.o.longest())
 	}
 	s.b.c.places.give(over)
 	kit.Notify(s.queued)
 	if crowded(err) {
 		return true
 	}
-	q.unheard = err != nil && !errors.Is(ctx.Err(), context.Canceled)
-	if q.unheard && !errors.As(err, &status) {
-		s.broke()
-	}
+	q.unheard = err != nil && !cancelled
 	if q.err = s.b.c.queried(meta, err); q.err == nil {
 		q.last = meta.LastIndex
 		q.unheard = q.last <= q.index && time.Since(sent) < wait
