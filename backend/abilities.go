@@ -113,6 +113,14 @@ type Lister interface {
 	Lines(ctx context.Context) (map[string]int, error)
 }
 
+// An ImportFinder is a [Session] that can tell which members no session has ever joined: somebody has
+// imported them from elsewhere, or written them by hand. They stand for ever and are shown as pinned. Only
+// people ask for that, after a restore; Leave removes such a member.
+type ImportFinder interface {
+	// Imported returns those of a line, in order. It is at least as fresh as Line.
+	Imported(ctx context.Context, line string) ([]Member, error)
+}
+
 // NoShares is for sessions without shared members, which embed it. Its method returns
 // [errors.ErrUnsupported].
 type NoShares struct{}

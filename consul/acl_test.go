@@ -383,3 +383,58 @@ func TestTokenSources(t *testing.T) {
 		})
 	}
 }
+
+// A token is replaced: there is a new one, then the file has it, and then the old one is deleted. A leader and
+// who waits behind it go on.
+func TestTokenReplaced(t *testing.T) {
+	t.Parallel()
+	c := newSecured(t)
+	file := filepath.Join(t.TempDir(), "token")
+	write := func(content string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	old := c.token(t, documented(t, 0)...)
+	write(old.SecretID + "\n")
+	open := func() backend.Session {
+		t.Helper()
+		b, err := backend.Open(t.Context(), "consul://"+c.addr+"/app?ttl=4s&token-file="+file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { b.Close() })
+		return sessionOf(t, b)
+	}
+	a, b := open(), open()
+	name := coordtest.Name(t)
+	m, next := join(t, a, name, ""), join(t, b, name, "")
+	w := watchPlace(t, b, next)
+	works := func(when string) {
+		t.Helper()
+		if _, err := a.Put(t.Context(), "record", []byte(when), &backend.If{Member: m}); err != nil {
+			t.Errorf("%s: a guarded write: %v", when, err)
+		}
+		for _, s := range []backend.Session{a, b} {
+			if err := consul.Renew(s); err != nil {
+				t.Errorf("%s: a renewal: %v", when, err)
+			}
+		}
+	}
+	write(c.token(t, documented(t, 0)...).SecretID)
+	works("when the file has a new token")
+	c.revoke(t, old)
+	works("when the old token is deleted")
+	write("")
+	works("while the file is written")
+	write(rootToken[:35] + "6")
+	works("when the file has a token that is unknown")
+	if err := a.Leave(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	w.returns(t, 4*time.Second)
+	if w.err != nil || !w.place.First {
+		t.Errorf("the next stands at %+v, %v", w.place, w.err)
+	}
+}

@@ -6,24 +6,25 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
-	"time"
 
 	"github.com/hashicorp/consul/api"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/security"
 )
 
 // A client talks to one agent over three sets of connections. A blocking query that has
 // been cancelled goes on at the server until its time is over. Until then it holds one of
 // the slots of its connection, or of its address. So renewals, on which the session
-// depends, have connections of their own, and so have urgent calls.
+// depends, have connections of their own, and so have urgent calls. Queries are rationed;
+// see [places].
 type client struct {
 	o        *Options
 	renewals *api.Client
 	calls    *api.Client
 	watches  *api.Client
+	places   places
 
 	addr                 string // for error messages
 	namespace, partition string // of transactions, whose operations name them one by one
@@ -31,17 +32,19 @@ type client struct {
 }
 
 // newClient makes a client of cfg, which it leaves as it is. Once life has ended and
-// close has been called, nothing of the client is left.
-func newClient(life context.Context, cfg *api.Config, o *Options) (*client, error) {
+// close has been called, nothing of the client is left. token is what the URL names, or nil.
+func newClient(life context.Context, cfg *api.Config, o *Options, token *security.Secret) (*client, error) {
 	if cfg == nil {
 		cfg = api.DefaultConfig()
+		cfg.Transport = nil // it is nobody's
 	}
 	c := &client{o: o}
-	// This is asked now: cloning a transport gives it a TLSClientConfig, for HTTP/2, and
-	// the api package takes that for the caller's.
-	ownTLS := cfg.Transport != nil && cfg.Transport.TLSClientConfig != nil
+	if token == nil {
+		token = tokenOf(cfg)
+	}
+	d := dialerOf(life, cfg, o)
 	for _, to := range []**api.Client{&c.renewals, &c.calls, &c.watches} {
-		own := ownConfig(cfg, ownTLS)
+		own := d.config()
 		made, err := api.NewClient(own)
 		if err != nil {
 			return nil, driver.Wrap("open", "", fmt.Errorf("%w: %v", backend.ErrInvalid, err))
@@ -49,11 +52,23 @@ func newClient(life context.Context, cfg *api.Config, o *Options) (*client, erro
 		// NewClient has put the final transport there. For a unix socket it has made that
 		// itself.
 		if t, ok := own.HttpClient.Transport.(*http.Transport); ok {
-			dialWithin(life, t, o.TTL)
-			noticeSilence(t, o.TTL)
-			if to == &c.watches { // each query that waits has buffers of its own
+			d.prepare(t, own, to == &c.renewals)
+			switch to {
+			case &c.renewals: // the connection is kept from one to the next
+				if t.IdleConnTimeout != 0 {
+					t.IdleConnTimeout = max(t.IdleConnTimeout, o.TTL)
+				}
+			case &c.calls:
+				t.MaxConnsPerHost = cmp.Or(t.MaxConnsPerHost, maxCalls)
+			case &c.watches: // each query that waits has buffers of its own
 				t.ReadBufferSize, t.WriteBufferSize = cmp.Or(t.ReadBufferSize, 1<<10), cmp.Or(t.WriteBufferSize, 1<<10)
 			}
+		}
+		if to == &c.renewals {
+			own.HttpClient.Transport = d.leads(own.HttpClient.Transport)
+		}
+		if token != nil {
+			own.HttpClient.Transport = authorized{own.HttpClient.Transport, token}
 		}
 		own.HttpClient.Transport = consistently{own.HttpClient.Transport}
 		*to = made
@@ -61,75 +76,6 @@ func newClient(life context.Context, cfg *api.Config, o *Options) (*client, erro
 		c.addr, c.namespace, c.partition = own.Address, own.Namespace, own.Partition
 	}
 	return c, nil
-}
-
-// ownConfig copies cfg, with connections of its own if that is possible. If the caller's
-// http.Client has a transport of another kind, that is shared.
-func ownConfig(cfg *api.Config, ownTLS bool) *api.Config {
-	own := *cfg
-	switch {
-	case cfg.Transport == nil:
-		own.Transport = api.DefaultConfig().Transport
-	case ownTLS:
-		own.Transport = cfg.Transport.Clone()
-	default:
-		own.Transport = cfg.Transport.Clone()
-		own.Transport.TLSClientConfig = nil
-	}
-	if cfg.HttpClient != nil {
-		h := *cfg.HttpClient
-		if t, ok := h.Transport.(*http.Transport); ok {
-			h.Transport = t.Clone()
-		} else if h.Transport == nil {
-			h.Transport = own.Transport
-		}
-		own.HttpClient = &h
-	}
-	return &own
-}
-
-// dialWithin makes t stop dialing when life ends: otherwise the dial goes on after its
-// request was cancelled. It also bounds each dial, which t does not do: it takes from a
-// request neither the time limit nor the cancellation. A [net.Dialer] divides the time among
-// the addresses of a name, two seconds at least for each. So when the first is silent, the
-// next is tried while the session lives.
-//
-// The kernel asks a peer that is silent for a third of the TTL whether it is there. A
-// connection to a machine that has gone breaks, and the blocking query on it fails, before
-// the session would end.
-func dialWithin(life context.Context, t *http.Transport, ttl time.Duration) {
-	dial := t.DialContext
-	if dial == nil {
-		dial = new(net.Dialer).DialContext
-	}
-	t.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
-		ctx, cancel := context.WithTimeout(ctx, ttl/3)
-		defer cancel()
-		defer context.AfterFunc(life, cancel)()
-		conn, err := dial(ctx, network, addr)
-		if tcp, ok := conn.(*net.TCPConn); ok {
-			// It is no harm if this kernel cannot do it.
-			_ = tcp.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: max(time.Second, ttl/3), Interval: max(time.Second, ttl/12), Count: 3})
-		}
-		return conn, err
-	}
-}
-
-// noticeSilence makes t close HTTP/2 connections that have fallen silent, soon enough for
-// the session. With HTTP/1, the end of a request closes its connection. With HTTP/2 it
-// does not, and the next request would wait on the same connection. If another package
-// does HTTP/2 for t, the connections are that package's own, and t knows nothing of them.
-func noticeSilence(t *http.Transport, ttl time.Duration) {
-	if t.TLSNextProto["h2"] != nil {
-		t.TLSNextProto, t.ForceAttemptHTTP2 = nil, true
-	}
-	var h http.HTTP2Config
-	if t.HTTP2 != nil {
-		h = *t.HTTP2
-	}
-	h.SendPingTimeout = cmp.Or(h.SendPingTimeout, ttl/6)
-	h.PingTimeout = cmp.Or(h.PingTimeout, ttl/6)
-	t.HTTP2 = &h
 }
 
 // close closes all connections; requests must have ended.
@@ -161,8 +107,10 @@ func (t consistently) RoundTrip(req *http.Request) (*http.Response, error) {
 	return t.RoundTripper.RoundTrip(req)
 }
 
-func (t consistently) CloseIdleConnections() {
-	if c, ok := t.RoundTripper.(interface{ CloseIdleConnections() }); ok {
+func (t consistently) CloseIdleConnections() { closeIdle(t.RoundTripper) }
+
+func closeIdle(t http.RoundTripper) {
+	if c, ok := t.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()
 	}
 }

@@ -2,6 +2,7 @@ package consul_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"sync"
 	"testing"
@@ -9,11 +10,12 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/consul"
+	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 
-// If the agent has no connection left for a waiter's query, the waiter must not ask more
-// often: it would take connections from others.
+// If the agent has no connection left for waiters' queries, they must not ask more often: they would take
+// connections from others. They are looked for together.
 func TestCrowdedAgent(t *testing.T) {
 	t.Parallel()
 	const ttl, waiters, connections = 3 * time.Second, 40, 20
@@ -45,8 +47,87 @@ func TestCrowdedAgent(t *testing.T) {
 	mu.Lock()
 	defer mu.Unlock()
 	t.Logf("%d waiters at %d connections: %v", waiters, connections, asked)
-	// The pauses grow to a third of the TTL: a dozen in two TTL.
-	if n := asked["query"]; n <= waiters || n > waiters+20*(waiters-connections) {
-		t.Errorf("%d waiters at %d connections sent %d queries, want more than one each, and few", waiters, connections, n)
+	// At most one query is sent between two looks for all who have none: 16 in two TTL.
+	if queries, looks := asked["query"], asked["read"]; queries > waiters+20 || looks < 4 {
+		t.Errorf("%d waiters at %d connections sent %d queries and %d reads, want few queries, and reads for those who have none", waiters, connections, queries, looks)
+	}
+}
+
+// The connections of processes that lead many elections break again and again. The agent keeps each query
+// that nobody awaits any more for up to a minute, and grants 200 connections to an address. No term may end
+// for that, and each leader is told when it is removed, or asked to resign.
+func TestManyLeadersOutliveBrokenConnections(t *testing.T) {
+	t.Parallel()
+	for _, processes := range []int{1, 4} {
+		t.Run(fmt.Sprint(processes), func(t *testing.T) {
+			t.Parallel()
+			manyLeadersOutlive(t, processes)
+		})
+	}
+}
+
+func manyLeadersOutlive(t *testing.T, processes int) {
+	const ttl, elections, breaks = 8 * time.Second, 60, 3
+	c := coordtest.NewConsul(t, nil)
+	addr, name := c.Addrs()[0], coordtest.Name(t)
+	p := coordtest.NewProxy(t, addr)
+	var bs []*consul.Backend
+	for range processes {
+		bs = append(bs, open(t, p.Addr(), &consul.Options{TTL: ttl}))
+	}
+	terms := make([]*elect.Term, elections)
+	var campaigns sync.WaitGroup
+	for i := range terms {
+		campaigns.Go(func() {
+			var err error
+			if terms[i], err = elect.New(bs[i%processes], fmt.Sprint(name, i), nil).Campaign(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	campaigns.Wait()
+	if t.Failed() {
+		t.FailNow()
+	}
+	time.Sleep(time.Second)
+	lost := func() (n int) {
+		for _, term := range terms {
+			if term.Check() != nil {
+				n++
+			}
+		}
+		return n
+	}
+	for i := range breaks {
+		p.Reset()
+		time.Sleep(3 * time.Second / 2)
+		if n := lost(); n > 0 {
+			t.Fatalf("%d of %d terms have ended soon after %d breaks", n, elections, i+1)
+		}
+	}
+	time.Sleep(2 * ttl)
+	if n := lost(); n > 0 {
+		t.Fatalf("%d of %d terms have ended after %d breaks", n, elections, breaks)
+	}
+	kv := admin(t, addr).KV()
+	operator := open(t, addr, nil)
+	for i, term := range terms {
+		var err error
+		if line := term.Member().Line; i%10 == 0 {
+			_, err = elect.New(operator, line, nil).AskToResign(t.Context(), nil)
+		} else {
+			_, err = kv.Delete(line+"/"+term.Member().Key, nil)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	deadline := within(t, ttl)
+	for _, term := range terms {
+		select {
+		case <-term.Context().Done():
+		case <-deadline.Done():
+			t.Fatalf("%d of %d leaders do not know that they were removed, or asked to resign", elections-lost(), elections)
+		}
 	}
 }

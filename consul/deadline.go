@@ -44,6 +44,7 @@ func (s *session) keepAlive() {
 		select {
 		case <-s.Context().Done():
 			return
+		case <-s.doubted: // the next renewal tells whether Consul knows the session
 		case <-timer.C:
 			sent := clock.Now()
 			running.Go(func() {
@@ -72,10 +73,13 @@ func (s *session) keepAlive() {
 func (s *session) renew(sent clock.Instant) error {
 	ctx, cancel := context.WithTimeout(s.Context(), s.b.o.TTL)
 	defer cancel()
-	id := s.present().id
+	id, begun := s.present().id, time.Now()
 	entry, err := s.b.c.renew(ctx, id)
 	if err == nil && entry == nil {
 		return s.unknown(id)
+	}
+	if err == nil {
+		s.connected(begun)
 	}
 	var leader string
 	if err == nil {

@@ -23,7 +23,7 @@
 //
 // In a line of five or more, the leader that leaves writes a mark beside the header: the key
 // "E~", whose flags say up to which position nobody stands. The session that has left has
-// locked it, and it goes with that session.
+// locked it, and it goes with that session. Any other key of that name is not believed.
 //
 // A record is the key of its name, and its version is the ModifyIndex. The header of
 // election E is the key E.
@@ -107,7 +107,8 @@
 //
 // Consul works on a blocking query until its time is over, also if nobody waits for the
 // answer any more. So up to a minute after Close, queries hold connections at the agent,
-// which grants 200 to an address (limits.http_max_conns_per_client).
+// which grants 200 to an address (limits.http_max_conns_per_client). A backend therefore has
+// 96 queries at most. Whoever waits for more is told within about a second; see docs/consul.md.
 //
 // # Lost data
 //

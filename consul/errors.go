@@ -26,6 +26,9 @@ const (
 	textWantsTLS    = "HTTP request to an HTTPS server" // package net/http's
 )
 
+// errTooLarge says that a request is larger than the agent allows.
+var errTooLarge = fmt.Errorf("%w: more than the agent takes in one request", backend.ErrInvalid)
+
 // explain gives the error of a request its sentinel. What it does not know may pass by
 // itself: a broken connection, an answer cut short, a server that has lost its leader.
 // The original error is in the text only: the time limit of a single request must not
@@ -52,7 +55,9 @@ func (c *client) explain(err error) error {
 		return c.denied(status.Body)
 	case http.StatusTooManyRequests:
 		return fmt.Errorf("%w: %v; see the limits of the agent: http_max_conns_per_client is for each address, and over TLS queries share a connection", backend.ErrUnavailable, err)
-	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusMethodNotAllowed:
+	case http.StatusRequestEntityTooLarge:
+		return fmt.Errorf("%w: %v", errTooLarge, err)
+	case http.StatusBadRequest, http.StatusMethodNotAllowed:
 		if strings.Contains(status.Body, textWantsTLS) {
 			return fmt.Errorf("%w: %s speaks TLS; add tls=on to the URL, or set CONSUL_HTTP_SSL", backend.ErrInvalid, c.addr)
 		}

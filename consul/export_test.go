@@ -3,12 +3,32 @@ package consul
 import (
 	"context"
 	"net/http"
+	"slices"
+	"sync"
 	"sync/atomic"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/addresses"
 	"github.com/succession-dev/succession/internal/clock"
 	"github.com/succession-dev/succession/internal/kit"
 )
+
+// Names are names for tests, with the addresses that each has.
+var Names sync.Map // string to []string
+
+func init() {
+	newDialer = func() *addresses.Dialer {
+		d := addresses.New()
+		system := d.Lookup
+		d.Lookup = func(ctx context.Context, host string) ([]string, error) {
+			if addrs, ok := Names.Load(host); ok {
+				return slices.Clone(addrs.([]string)), nil
+			}
+			return system(ctx, host)
+		}
+		return d
+	}
+}
 
 func unwrap(s backend.Session) *session { return s.(*kit.Adapter).Session.(*session) }
 

@@ -49,6 +49,24 @@ func members(t testing.TB, addr, name string) []string {
 	return keys
 }
 
+// A key that stands already where a member is to be created was imported, or written by hand, if no session
+// has ever locked it. Then it is not that member: nothing would end it with its session.
+func TestJoinWhereAKeyWasImported(t *testing.T) {
+	t.Parallel()
+	addr, name := server(t), coordtest.Name(t)
+	s := session(t, addr, nil)
+	first := join(t, s, name, "")
+	if _, err := admin(t, addr).KV().Put(&api.KVPair{Key: name + "/" + first.Key + "-2"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if m, err := s.Join(t.Context(), name, ""); !errors.Is(err, backend.ErrNotMember) {
+		t.Errorf("got %+v, %v; want ErrNotMember", m, err)
+	}
+	if m := join(t, s, name, ""); m.Pinned || m.Key != first.Key+"-3" {
+		t.Errorf("the next member is %+v", m)
+	}
+}
+
 // A departure costs one notification and nothing else: no request of its waiter, and
 // nothing at all of the other waiters.
 func TestDepartureWakesOneAndAsksNothing(t *testing.T) {
@@ -214,7 +232,8 @@ func TestAmbiguousJoin(t *testing.T) {
 	}
 }
 
-// A request that was given up may arrive late; the session must remove what it makes.
+// A request that was given up, and whose connection has broken, may arrive late; the session must remove
+// what it makes.
 func TestLateJoinIsRemoved(t *testing.T) {
 	t.Parallel()
 	addr, name := server(t), coordtest.Name(t)
@@ -226,6 +245,7 @@ func TestLateJoinIsRemoved(t *testing.T) {
 	if _, err := s.Join(ctx, name, ""); err == nil || !errors.Is(err, context.Cause(ctx)) {
 		t.Fatalf("Join returned %v, want the cause of its context", err)
 	}
+	p.Reset()
 	p.Heal()
 	kv := admin(t, addr).KV()
 	for range 3 {

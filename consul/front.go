@@ -77,7 +77,7 @@ func (s *session) step(ctx context.Context, m backend.Member, key string, f *fro
 			return p, true, err
 		}
 	}
-	if e := r.find(mark); f.beyond != 0 && (e == nil || e.Flags < f.beyond) {
+	if f.beyond != 0 && emptyUpTo(r.find(mark)) < f.beyond {
 		return p, false, nil
 	}
 	s.faces(key, m, new(front))
@@ -125,6 +125,18 @@ func (s *session) forget() {
 // session that has written it. It is only missed for the time that a list takes. No
 // election or record has a name with a tilde.
 func (o *Options) mark(line string) string { return o.key(line) + "~" }
+
+// emptyUpTo returns the position that the mark tells; 0 if there is no mark, or none that a leader of this
+// line can have written. A mark that was imported, or put there by hand, tells positions of another log, and
+// nobody would ever remove it. A leader's mark is locked by its session, which no import does. It
+// was written once, when it was created. And its leader stood before it was created.
+func emptyUpTo(mark *api.KVPair) uint64 {
+	switch {
+	case mark == nil, mark.Session == "", mark.ModifyIndex != mark.CreateIndex, mark.Flags >= mark.CreateIndex:
+		return 0
+	}
+	return mark.Flags
+}
 
 // leaving returns the operations that remove the member whose key was last changed at the
 // index. They write the mark if m stands first and the line is so long that others need the

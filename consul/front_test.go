@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/consul/api"
+
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance/proxy"
 	"github.com/succession-dev/succession/consul"
@@ -329,6 +331,65 @@ func TestMarkOfALine(t *testing.T) {
 	}
 	if at := mark(); at != 0 {
 		t.Errorf("the mark %d outlives the session that has written it", at)
+	}
+}
+
+// A mark that no leader of the line has written is not believed: an import brings one from another log,
+// without a session, or writes over one that stands; and a hand can lock whatever it likes.
+func TestForeignMark(t *testing.T) {
+	t.Parallel()
+	addr := server(t)
+	kv := admin(t, addr).KV()
+	put := func(t *testing.T, p *api.KVPair) {
+		t.Helper()
+		if _, err := kv.Put(p, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lock := func(t *testing.T, p *api.KVPair) {
+		t.Helper()
+		if ok, _, err := kv.Acquire(p, nil); err != nil || !ok {
+			t.Fatalf("the key could not be locked: %t, %v", ok, err)
+		}
+	}
+	tests := map[string]func(t *testing.T, mark, session string, first backend.Member){
+		"imported": func(t *testing.T, mark, _ string, first backend.Member) {
+			put(t, &api.KVPair{Key: mark, Flags: 999_999_999})
+		},
+		"imported, with a position of this line": func(t *testing.T, mark, _ string, first backend.Member) {
+			put(t, &api.KVPair{Key: mark, Flags: first.Position})
+		},
+		"locked by hand": func(t *testing.T, mark, session string, first backend.Member) {
+			lock(t, &api.KVPair{Key: mark, Flags: 999_999_999, Session: session})
+		},
+		"imported over one that stands": func(t *testing.T, mark, session string, first backend.Member) {
+			lock(t, &api.KVPair{Key: mark, Flags: first.Position - 1, Session: session})
+			put(t, &api.KVPair{Key: mark, Flags: first.Position})
+		},
+	}
+	for what, write := range tests {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			name, s := coordtest.Name(t), session(t, addr, nil)
+			var line []backend.Member
+			for range 6 {
+				m := join(t, s, name, "")
+				if _, err := s.Ahead(t.Context(), m); err != nil {
+					t.Fatal(err)
+				}
+				line = append(line, m)
+			}
+			first, last := line[0], line[5]
+			write(t, name+"~", consul.SessionID(s), first)
+			for _, m := range line[1:5] {
+				if err := s.Leave(t.Context(), m); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if p, err := s.Ahead(t.Context(), last); err != nil || p.Ahead != first {
+				t.Errorf("behind %+v stands %+v: %+v, %v", first, last, p, err)
+			}
+		})
 	}
 }
 

@@ -85,12 +85,11 @@ func (s *session) leave(key string, position uint64) {
 }
 
 // hasLeft reports whether the session has removed the member that it joined at that
-// position. If the member has gone, it has also when Leave has only been called.
-func (s *session) hasLeft(key string, position uint64, gone bool) bool {
+// position.
+func (s *session) hasLeft(key string, position uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	at := s.ghosts.standing[key]
-	return at.position != position || gone && at.leaves
+	return s.ghosts.standing[key].position != position
 }
 
 // disown abandons those of the members that this session has joined and left. A pinned
@@ -169,15 +168,16 @@ func (s *session) removeGhosts() error {
 			if err != nil {
 				return err
 			}
+			var found []*api.KVTxnOp
 			for _, op := range ops[:n] {
-				p := r.find(op.Key)
-				if p == nil {
-					continue
+				if p := r.find(op.Key); p != nil {
+					s.b.o.Logger.Info("removing a member that nobody owns", "key", p.Key)
+					found = append(found, &api.KVTxnOp{Verb: api.KVDeleteCAS, Key: p.Key, Index: p.ModifyIndex})
 				}
-				s.b.o.Logger.Info("removing a member that nobody owns", "key", p.Key)
-				if _, err := s.b.c.write(ctx, &api.KVTxnOp{Verb: api.KVDeleteCAS, Key: p.Key, Index: p.ModifyIndex}); err != nil {
-					return err
-				}
+			}
+			if len(found) > 0 { // if one has changed since, the next look finds them all
+				_, err = s.b.c.write(ctx, found...)
+				return err
 			}
 			return nil
 		})

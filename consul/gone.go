@@ -23,7 +23,7 @@ func (s *session) Gone(ctx context.Context, m backend.Member) error {
 		if err != nil {
 			return err
 		}
-		if q.proves(m) {
+		if q.proves(m.Position) {
 			return nil
 		}
 		if err := s.resume(ctx, q, &wait); err != nil {
@@ -39,17 +39,17 @@ func (s *session) Gone(ctx context.Context, m backend.Member) error {
 	}
 }
 
-// proves reports whether the answer alone shows that m has gone. A server shows a state
-// that once was. If that state is later than the creation of m and does not have m, then
-// m has gone.
-func (q *query) proves(m backend.Member) bool {
+// proves reports whether the answer alone shows that the member at that position, which has
+// the key, has gone. A server shows a state that once was. If that state is later than the creation of
+// the member and does not have it, then it has gone.
+func (q *query) proves(position uint64) bool {
 	switch {
 	case q.err != nil:
 		return false
 	case q.pair == nil:
-		return q.last > m.Position
+		return q.last > position
 	default:
-		return q.pair.CreateIndex > m.Position
+		return q.pair.CreateIndex > position
 	}
 }
 

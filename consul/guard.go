@@ -16,6 +16,8 @@ type waiter struct {
 	m, watched backend.Member // watched is the member in front, or m itself if it is first
 	own, key   string         // their keys
 	wake       chan struct{}  // says that one of them may have gone
+
+	lost context.CancelCauseFunc // ends the call of a first member, which has gone; nil for others
 }
 
 func (s *session) enlist(w *waiter) {
@@ -44,6 +46,26 @@ func (s *session) tell(key string) {
 	defer s.mu.Unlock()
 	for _, w := range s.waiters[key] {
 		kit.Notify(w.wake)
+	}
+}
+
+// proven wakes those who wait for the member at that position, which has just been proved gone. A leader
+// learns of it by this alone, whatever it is reading meanwhile: the next one leads after
+// a single read.
+func (s *session) proven(key string, position uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, w := range s.waiters[key] {
+		switch {
+		case w.watched.Position != position:
+		case w.lost == nil:
+			kit.Notify(w.wake)
+		default:
+			w.lost(backend.ErrNotMember)
+			if at := s.ghosts.standing[key]; at.position == position && !at.leaves {
+				kit.Notify(s.doubted)
+			}
+		}
 	}
 }
 
@@ -123,8 +145,10 @@ func (s *session) lookAround(lines, verify bool) error {
 	}
 	for _, w := range all {
 		own, ahead := stands[w.own], stands[w.key]
-		gone := own == nil || own.CreateIndex != w.m.Position || ahead == nil || ahead.CreateIndex != w.watched.Position
-		if gone || w.own != w.key && ahead.Session == "" && !w.watched.Pinned {
+		switch {
+		case ahead == nil || ahead.CreateIndex != w.watched.Position:
+			s.proven(w.key, w.watched.Position)
+		case own == nil || own.CreateIndex != w.m.Position, w.own != w.key && ahead.Session == "" && !w.watched.Pinned:
 			kit.Notify(w.wake)
 		}
 	}

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/hashicorp/consul/api"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/kit"
 )
 
 // Join adds a member at the end of the line; see [backend.Session]. One transaction
@@ -28,21 +30,87 @@ func (s *session) JoinShared(ctx context.Context, line, value string) (backend.M
 	return s.join(ctx, line, value, true)
 }
 
-func (s *session) join(ctx context.Context, line, value string, shared bool) (backend.Member, error) {
-	m := backend.Member{Line: line, Key: s.nextKey(line, shared), Value: value, Shared: shared}
-	key := s.b.o.folder(line) + m.Key
+// maxJoins is how many joins of a session are under way, those included whose callers have gone.
+const maxJoins = 32
 
+// A joining is a join under way. The session runs it, not the caller: what has been sent runs on
+// until it is known whether there is a member, also if the caller has gone meanwhile. Then it removes the
+// member. It counts until then, so callers that come and go faster than Consul answers slow down
+// one another, and the line stays short for others.
+type joining struct {
+	mu        sync.Mutex
+	abandoned bool          // the caller has gone
+	settled   bool          // made and err are set
+	done      chan struct{} // closed when settled
+	made      backend.Member
+	err       error
+}
+
+func (s *session) join(ctx context.Context, line, value string, shared bool) (backend.Member, error) {
+	select {
+	case s.slots <- struct{}{}:
+	case <-ctx.Done():
+		return backend.Member{}, context.Cause(ctx)
+	}
+	j := &joining{done: make(chan struct{})}
+	m := backend.Member{Line: line, Key: s.nextKey(line, shared), Value: value, Shared: shared}
+	runs := s.Go(func() {
+		defer func() { <-s.slots }()
+		made, err := s.add(ctx, m)
+		if j.settle(made, err) && err == nil {
+			_ = s.Leave(s.Context(), made) // it fails only when the session ends, and the member with it
+		}
+	})
+	if !runs {
+		<-s.slots
+		return backend.Member{}, s.Ended()
+	}
+	select {
+	case <-j.done:
+	case <-ctx.Done():
+		if j.abandon() {
+			return backend.Member{}, context.Cause(ctx)
+		}
+	}
+	return j.made, j.err
+}
+
+// settle reports whether the caller has gone.
+func (j *joining) settle(made backend.Member, err error) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.settled, j.made, j.err = true, made, err
+	close(j.done)
+	return j.abandoned
+}
+
+// abandon says that the caller has gone. It reports false if the join is settled already.
+func (j *joining) abandon() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.abandoned = !j.settled
+	return j.abandoned
+}
+
+// add creates the member. ctx is the caller's: when it has ended, no further request is sent, and the
+// answer to the last one is waited for all the same.
+func (s *session) add(ctx context.Context, m backend.Member) (backend.Member, error) {
+	if ctx.Err() != nil {
+		return backend.Member{}, context.Cause(ctx)
+	}
+	key := s.b.o.folder(m.Line) + m.Key
 	s.stand(key, 0)
 	under, doubtful := s.present().id, false
-	err := s.retry(ctx, func(ctx context.Context) error {
-		var err error
-		m.Position, err = s.lock(ctx, key, value)
-		doubtful = doubtful || errors.Is(err, backend.ErrUnavailable)
-		return err
+	_, err := kit.Retry(ctx, s.b.o.backoff(), isUnavailable, func(context.Context) (struct{}, error) {
+		return struct{}{}, s.once(s.Context(), s.b.o.attempt(), func(ctx context.Context) (err error) {
+			m.Position, err = s.lock(ctx, key, m.Value)
+			doubtful = doubtful || errors.Is(err, backend.ErrUnavailable)
+			return err
+		})
 	})
 	if err == nil {
 		s.stand(key, m.Position)
-		if err = s.catchUp(ctx, key, under); err != nil {
+		if err = s.catchUp(s.Context(), key, under); err != nil {
 			doubtful = true // it stands
 		}
 	}
@@ -97,6 +165,8 @@ func (s *session) create(ctx context.Context, key string, ops ...*api.KVTxnOp) (
 		return 0, err
 	case p == nil:
 		return 0, fmt.Errorf("%w: somebody has removed the member as soon as it stood", backend.ErrNotMember)
+	case p.LockIndex == 0: // which no session of this log has ever locked
+		return 0, fmt.Errorf("%w: its key %s is there already: somebody has imported it, or written it by hand", backend.ErrNotMember, key)
 	}
 	return p.CreateIndex, nil
 }

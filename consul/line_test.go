@@ -311,3 +311,36 @@ func TestConsistency(t *testing.T) {
 		}
 	}
 }
+
+// Of a gate, an item, a member and a key that was imported, only the last one was never joined by a session.
+// Leave removes it, and who stands behind it leads.
+func TestImported(t *testing.T) {
+	t.Parallel()
+	addr, name := server(t), coordtest.Name(t)
+	s := session(t, addr, nil)
+	if _, err := s.Append(t.Context(), name, "item"); err != nil {
+		t.Fatal(err)
+	}
+	gate := join(t, s, name, "gate")
+	if err := s.Pin(t.Context(), gate, backend.Header{}, 0); err != nil {
+		t.Fatal(err)
+	}
+	imported := name + "/00000000-0000-0000-0000-000000000001"
+	if _, err := admin(t, addr).KV().Put(&api.KVPair{Key: imported, Value: []byte("ghost")}, nil); err != nil {
+		t.Fatal(err)
+	}
+	m := join(t, s, name, "member")
+	found, err := s.(backend.ImportFinder).Imported(t.Context(), name)
+	if err != nil || len(found) != 1 || found[0].Value != "ghost" || !found[0].Pinned {
+		t.Fatalf("imported were %+v, %v; want the ghost", found, err)
+	}
+	if p, err := s.Ahead(t.Context(), m); err != nil || p.Ahead != found[0] {
+		t.Errorf("the member stands at %+v, %v; want it behind the ghost", p, err)
+	}
+	if err := s.Leave(t.Context(), found[0]); err != nil {
+		t.Fatal(err)
+	}
+	if p, err := s.Ahead(t.Context(), m); err != nil || p.Ahead.Key != gate.Key {
+		t.Errorf("the member stands at %+v, %v; want it behind the gate", p, err)
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/agent"
 	"github.com/succession-dev/succession/internal/kit"
+	"github.com/succession-dev/succession/internal/security"
 )
 
 // driver is the scheme of URLs, and the name of this driver in errors.
@@ -31,9 +32,12 @@ func init() { kit.Register(driver, Open) }
 //   - dc, namespace, partition: where the elections live.
 //   - agent-node=on: see the warning at [Options].AgentNode.
 //   - token-file, token-env: the file, or the environment variable, that holds the
-//     ACL token. It is read once.
+//     ACL token.
 //   - tls=on, ca-file, cert-file, key-file, server-name: TLS. Each of them
 //     switches it on.
+//
+// Files may be replaced while the backend is open: those for TLS are read for each connection, and the
+// token for each request.
 //
 // Open blocks until a first session is established, ctx ends, or the connect timeout has
 // passed ([backend.ErrUnavailable]). The caller closes the backend.
@@ -53,7 +57,12 @@ func Open(ctx context.Context, u *backend.URL) (*Backend, error) {
 	if err != nil {
 		return nil, driver.Wrap("open", "", err)
 	}
-	b, err := New(cfg, o)
+	cfg.Transport = nil // it is nobody's
+	var token *security.Secret
+	if named := security.NewSecret("token", "", u.Text("token-env", "")); named.Named() {
+		token = named
+	}
+	b, err := open(cfg, o, token)
 	return kit.Opened(ctx, b, err)
 }
 
@@ -81,7 +90,10 @@ var _ backend.Backend = (*Backend)(nil)
 // transport says otherwise. A http.Client with a RoundTripper of another type is used as
 // it is: it must itself notice connections that have fallen silent. WaitTime of cfg must
 // be zero.
-func New(cfg *api.Config, o *Options) (*Backend, error) {
+func New(cfg *api.Config, o *Options) (*Backend, error) { return open(cfg, o, nil) }
+
+// open is New with the secret that is the token; nil means what cfg says.
+func open(cfg *api.Config, o *Options, token *security.Secret) (*Backend, error) {
 	o, err := o.filled()
 	if err != nil {
 		return nil, driver.Wrap("open", "", err)
@@ -91,7 +103,7 @@ func New(cfg *api.Config, o *Options) (*Backend, error) {
 	}
 	b := &Backend{o: o}
 	b.sessions = kit.NewSessions(kit.Config{Driver: driver, Open: b.establish, Connect: o.ConnectTimeout, Patience: closeBound, CheckName: checkName})
-	if b.c, err = newClient(b.sessions.Context(), cfg, o); err != nil {
+	if b.c, err = newClient(b.sessions.Context(), cfg, o, token); err != nil {
 		_ = b.sessions.Close() // there are none
 		return nil, err
 	}
@@ -153,11 +165,13 @@ func (b *Backend) tryEstablish(ctx context.Context) (*session, error) {
 		}
 	}
 	if err != nil {
+		s.mu.Lock()
 		s.known = gone
+		s.mu.Unlock()
 		s.End(err)
 		return nil, err
 	}
-	s.Start(s.keepAlive, s.sweep, s.guard)
+	s.Start(s.keepAlive, s.sweep, s.guard, s.ration)
 	return s, nil
 }
 

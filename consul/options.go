@@ -96,6 +96,9 @@ func (o *Options) filled() (*Options, error) {
 // that time.
 func (o *Options) wait() time.Duration { return min(maxWait, 4*o.TTL) }
 
+// longest returns when the agent is done with a blocking query, whatever has become of it.
+func (o *Options) longest() time.Duration { return o.wait() + o.wait()/16 }
+
 // attempt returns how long one request may take. Several must fit into a TTL, so that a
 // server that does not answer does not cost the session.
 func (o *Options) attempt() time.Duration { return o.TTL / 3 }
@@ -106,9 +109,7 @@ func (o *Options) backoff() backoff.Backoff {
 }
 
 // patience returns the pauses between blocking queries that fail. The caller reads in
-// between, so the pauses grow only if reads are answered. Then the agent grants this
-// address no more connections, for up to a minute, and a caller that asked often would
-// take connections from others.
+// between, so the pauses grow only if reads are answered.
 func (o *Options) patience() backoff.Backoff {
 	return backoff.Backoff{Min: minPause, Max: max(minPause, o.attempt())}
 }
@@ -117,6 +118,9 @@ func (o *Options) patience() backoff.Backoff {
 func (o *Options) quiet() backoff.Backoff {
 	return backoff.Backoff{Min: max(minPause, min(time.Second/2, o.TTL/8)), Max: max(minPause, min(time.Second, o.TTL/2))}
 }
+
+// look returns how often those who have no query of their own are looked for.
+func (o *Options) look() time.Duration { return max(minPause, min(time.Second, o.TTL/8)) }
 
 // rights returns what a token needs, for error messages.
 func (o *Options) rights() string {

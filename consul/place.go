@@ -29,6 +29,10 @@ func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.P
 	if err != nil {
 		return err
 	}
+	if p.First {
+		ctx, w.lost = context.WithCancelCause(ctx)
+		defer w.lost(nil)
+	}
 	s.enlist(w)
 	defer s.delist(w)
 
@@ -55,7 +59,7 @@ func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.P
 			}
 			header = q
 		}
-		look, proven := false, false
+		look := false
 		select {
 		case <-member.ended():
 			q := member
@@ -64,9 +68,8 @@ func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.P
 			switch pair := q.pair; {
 			case q.err != nil || q.unheard:
 				memberPause = time.After(wait.Next())
-			case q.proves(w.watched):
-				s.tell(w.key)
-				look, proven = true, p.First
+			case q.proves(w.watched.Position):
+				look = true
 			case pair != nil:
 				wait.Reset()
 				index = max(index, pair.ModifyIndex)
@@ -95,7 +98,7 @@ func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.P
 		}
 		if look {
 			// Who leaves must not ask in the way of who comes next.
-			if s.owns(m) && s.hasLeft(w.own, m.Position, proven) {
+			if s.owns(m) && s.hasLeft(w.own, m.Position) {
 				return backend.ErrNotMember
 			}
 			if stays, err := s.lookAgain(ctx, m, p); !stays {

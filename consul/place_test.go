@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -146,6 +147,73 @@ func TestOperatorRemovesWaiters(t *testing.T) {
 	next.returns(t, ttl)
 	if next.err != nil || next.place.Ahead != line[1] {
 		t.Errorf("who stood behind it stands at %+v, %v", next.place, next.err)
+	}
+}
+
+// A leader learns that an operator has removed it by the answer of its query alone: the one behind it
+// leads after one read. So the leader does not ask again, nor finish what it asks meanwhile.
+func TestLeaderBelievesTheProof(t *testing.T) {
+	t.Parallel()
+	addr := server(t)
+	for what, before := range map[string]func(t *testing.T, s backend.Session, name string, held <-chan struct{}){
+		"at rest": func(*testing.T, backend.Session, string, <-chan struct{}) {},
+		"while it reads the header": func(t *testing.T, s backend.Session, name string, held <-chan struct{}) {
+			if _, err := s.Put(t.Context(), name, backend.Header{Fence: 1}.Encode(), nil); err != nil {
+				t.Fatal(err)
+			}
+			select {
+			case <-held:
+			case <-within(t, 5*time.Second).Done():
+				t.Fatal("the leader does not read the header again")
+			}
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			name, b := coordtest.Name(t), open(t, addr, &consul.Options{TTL: time.Hour})
+			var holding atomic.Bool
+			held, asked := make(chan struct{}, 100), make(chan struct{}, 100)
+			consul.Tap(b, func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
+				switch kind := kindOf(req); {
+				case kind == "query":
+					asked <- struct{}{}
+				case kind != "renewal" && holding.Load():
+					held <- struct{}{}
+					<-req.Context().Done()
+					return nil, req.Context().Err()
+				}
+				return next.RoundTrip(req)
+			})
+			s := sessionOf(t, b)
+			m := join(t, s, name, "")
+			w := watchPlace(t, s, m)
+			<-asked
+			<-asked
+			holding.Store(true)
+			before(t, session(t, addr, nil), name, held)
+			if _, err := admin(t, addr).KV().Delete(name+"/"+m.Key, nil); err != nil {
+				t.Fatal(err)
+			}
+			w.returns(t, 5*time.Second)
+			if !errors.Is(w.err, backend.ErrNotMember) {
+				t.Errorf("WatchPlace returned %+v, %v; want ErrNotMember", w.place, w.err)
+			}
+		})
+	}
+}
+
+// The session of a leader that has gone may have gone with it. It is asked for at once.
+func TestDestroyedSessionIsNoticedAtOnce(t *testing.T) {
+	t.Parallel()
+	addr, name := server(t), coordtest.Name(t)
+	s := session(t, addr, &consul.Options{TTL: time.Hour})
+	w := watchPlace(t, s, join(t, s, name, ""))
+	if _, err := admin(t, addr).Session().Destroy(consul.SessionID(s), nil); err != nil {
+		t.Fatal(err)
+	}
+	w.returns(t, 5*time.Second)
+	if err := ended(t, s, 5*time.Second); !errors.Is(err, backend.ErrSessionEnded) {
+		t.Error(err)
 	}
 }
 

@@ -26,12 +26,17 @@ type topic struct {
 
 // A query is one blocking query. All who wait for the same topic share it.
 type query struct {
+	on     topic
 	index  uint64 // it ends with a change after this index
 	cancel context.CancelFunc
 	done   chan struct{} // closed when the answer is there
 
 	waiting int         // how many wait for it; guarded by session.mu
 	idle    *time.Timer // cancels it; runs while nobody waits
+
+	turn     chan struct{} // closed when it has a place, or was answered without one; nil if it did not wait for that
+	admitted bool          // it has a place; guarded by session.mu until turn is closed
+	stood    bool          // there was an entry while it waited for its turn; of [session.ration] alone
 
 	pair *api.KVPair // the answer, of a key: nil where there is none
 	last uint64      // the index of the answer
@@ -77,11 +82,11 @@ func (s *session) attach(on topic, index uint64) *query {
 	q := s.queries[on]
 	if q == nil || on.member == 0 && q.index > index {
 		var ctx context.Context
-		q = &query{index: index, done: make(chan struct{})}
+		q = &query{on: on, index: index, done: make(chan struct{})}
 		ctx, q.cancel = context.WithCancel(s.Context())
 		q.idle = time.AfterFunc(linger, func() { s.expire(q) })
 		s.queries[on] = q
-		s.Go(func() { s.run(ctx, on, q) })
+		s.Go(func() { s.run(ctx, q) })
 	}
 	q.waiting++
 	q.idle.Stop()
@@ -109,24 +114,61 @@ func (s *session) expire(q *query) {
 	}
 }
 
-// run asks with the default consistency: when Consul changes its leader, a consistent
-// query fails, and this one goes on.
-func (s *session) run(ctx context.Context, on topic, q *query) {
+// run gets the query its answer.
+func (s *session) run(ctx context.Context, q *query) {
 	defer q.cancel()
+	for s.awaitTurn(ctx, q) && s.ask(ctx, q) {
+		// The agent had no connection. Others wait first.
+	}
+	if q.on.member != 0 && q.proves(q.on.member) {
+		s.proven(q.on.key, q.on.member)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.queries[q.on] == q {
+		delete(s.queries, q.on)
+	}
+	close(q.done)
+}
+
+// ask sends the query, and gives its place back when the answer is there. It reports true if the agent had
+// no connection for it.
+//
+// It asks with the default consistency: when Consul changes its leader, a consistent query fails, and this
+// one goes on.
+func (s *session) ask(ctx context.Context, q *query) (again bool) {
 	wait := s.b.o.wait()
-	// Consul adds up to a sixteenth. After that, no answer is coming.
-	ctx, cancel := context.WithTimeout(ctx, wait+wait/16+s.b.o.attempt()+time.Second)
+	ctx, cancel := context.WithTimeout(ctx, s.b.o.longest()+s.b.o.attempt()+time.Second) // after that, no answer is coming
 	defer cancel()
 	opts := (&api.QueryOptions{WaitIndex: q.index, WaitTime: wait}).WithContext(ctx)
 	kv, sent := s.b.c.watches.KV(), time.Now()
 	var meta *api.QueryMeta
-	if on.folder {
-		_, meta, q.err = kv.Keys(on.key, "", opts)
+	var err error
+	if q.on.folder {
+		_, meta, err = kv.Keys(q.on.key, "", opts)
 	} else {
-		q.pair, meta, q.err = kv.Get(on.key, opts)
+		q.pair, meta, err = kv.Get(q.on.key, opts)
 	}
-	q.unheard = q.err != nil && !crowded(q.err) && !errors.Is(ctx.Err(), context.Canceled)
-	if q.err = s.b.c.queried(meta, q.err); q.err == nil {
+	var status api.StatusError
+	over := sent // when the agent is done with it
+	answered, cancelled := err == nil || errors.As(err, &status), errors.Is(ctx.Err(), context.Canceled)
+	switch {
+	case crowded(err):
+		s.b.c.places.full(s.b.o)
+	case !answered && !cancelled:
+		s.b.c.places.broke(s.b.o)
+		s.broke()
+	}
+	if !answered && !unsent(err) {
+		over = sent.Add(s.b.o.longest())
+	}
+	s.b.c.places.give(over)
+	kit.Notify(s.queued)
+	if crowded(err) {
+		return true
+	}
+	q.unheard = err != nil && !cancelled
+	if q.err = s.b.c.queried(meta, err); q.err == nil {
 		q.last = meta.LastIndex
 		q.unheard = q.last <= q.index && time.Since(sent) < wait
 	}
@@ -134,10 +176,5 @@ func (s *session) run(ctx context.Context, on topic, q *query) {
 		s.forget()
 		kit.Notify(s.unheard)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.queries[on] == q {
-		delete(s.queries, on)
-	}
-	close(q.done)
+	return false
 }

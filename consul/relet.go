@@ -2,6 +2,7 @@ package consul
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"slices"
@@ -139,40 +140,61 @@ func (s *session) move(ctx context.Context, keys []string) error {
 	return errors.Join(errs...)
 }
 
-// moveSome is move for as many keys as fit into one transaction.
+// maxBytes is how large a request to move members becomes. Consul takes 512 KiB by default
+// (txn_max_req_len).
+const maxBytes = 384 << 10
+
+// moveSome is move for as many keys as one transaction may have operations for. It sends
+// several if the values are large for one, or the agent says so. The value goes with one of
+// the operations only: nobody sees the entry between them.
 func (s *session) moveSome(ctx context.Context, keys []string) error {
-	for {
+	for room := maxBytes; ; {
 		r, err := s.b.c.read(ctx, gets(keys...)...)
 		if err != nil {
 			return err
 		}
 		now := s.present()
 		var ops []*api.KVTxnOp
+		size, moved, more := 0, 0, false
 		for _, key := range keys {
 			switch p := r.find(key); {
 			case p == nil:
 			case p.Session == now.id: // it was moved while it joined, or the answer to that was lost
 				s.changed(key, p.CreateIndex, p.ModifyIndex)
 			case slices.Contains(now.old, p.Session):
+				const rest = 256 // of an operation, roughly
+				size += base64.StdEncoding.EncodedLen(len(p.Value)) + 3*(len(key)+rest)
+				if moved > 0 && size > room {
+					more = true
+					continue
+				}
+				moved++
 				ops = append(ops,
 					&api.KVTxnOp{Verb: api.KVCheckIndex, Key: key, Index: p.ModifyIndex},
-					&api.KVTxnOp{Verb: api.KVUnlock, Key: key, Value: p.Value, Flags: p.Flags, Session: p.Session},
+					&api.KVTxnOp{Verb: api.KVUnlock, Key: key, Session: p.Session},
 					&api.KVTxnOp{Verb: api.KVLock, Key: key, Value: p.Value, Flags: p.Flags, Session: now.id})
 			}
 		}
-		if len(ops) == 0 {
+		if moved == 0 {
 			return nil
 		}
-		if r, err = s.b.c.write(ctx, ops...); err != nil {
+		r, err = s.b.c.write(ctx, ops...)
+		if errors.Is(err, errTooLarge) && moved > 1 {
+			room = min(room, size) / 2
+			continue
+		}
+		if err != nil {
 			return err
 		}
-		if len(r.errs) == 0 {
-			for _, p := range r.pairs { // one for each operation: the last of a key is from when it was locked
-				s.changed(p.Key, p.CreateIndex, p.ModifyIndex)
-			}
+		if len(r.errs) > 0 {
+			continue // something has changed since it was read
+		}
+		for _, p := range r.pairs { // one for each operation: the last of a key is from when it was locked
+			s.changed(p.Key, p.CreateIndex, p.ModifyIndex)
+		}
+		if !more {
 			return nil
 		}
-		// Something has changed since it was read.
 	}
 }
 
@@ -194,7 +216,7 @@ func (s *session) catchUp(ctx context.Context, key, under string) error {
 // found creates a session of Consul. It also returns under which leader, if that is
 // certain.
 func (c *client) found(ctx context.Context) (tenancy, error) {
-	before, err := c.leader(ctx)
+	before, err := hedged(ctx, c.o.ConnectTimeout/4, c.leader)
 	if err != nil {
 		return tenancy{}, err
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -84,6 +85,49 @@ func TestReletOverLongWay(t *testing.T) {
 	}
 	if n := created.Load(); n != 1 {
 		t.Errorf("one change of leader created %d sessions of Consul, want 1", n)
+	}
+}
+
+// Members with large values are moved in requests that the agent takes, whatever it takes.
+func TestReletOfLargeMembers(t *testing.T) {
+	t.Parallel()
+	for what, limits := range map[string][]string{
+		"by default":     nil,
+		"with less room": {"limits{txn_max_req_len=40000,kv_max_value_size=40000}"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			addr, name := server(t), coordtest.Name(t)+strings.Repeat("x", 100)
+			if limits != nil {
+				addr = coordtest.NewConsul(t, &coordtest.ConsulOptions{Config: limits}).Addrs()[0]
+			}
+			o := &consul.Options{TTL: time.Minute, Prefix: strings.Repeat("x", backend.MaxName)}
+			b := ledWith(t, addr, o, "first", func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
+				return next.RoundTrip(req)
+			})
+			s := sessionOf(t, b)
+			var line []backend.Member
+			for i := range 60 {
+				line = append(line, join(t, s, name, strings.Repeat(fmt.Sprint(i%10), backend.MaxValue)))
+			}
+			b.leader.Store("second")
+			if err := consul.Renew(s); err != nil {
+				t.Fatal(err)
+			}
+			pairs, _, err := admin(t, addr).KV().List(o.Prefix+"/"+name+"/", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(pairs) != len(line) {
+				t.Fatalf("%d of %d members stand", len(pairs), len(line))
+			}
+			for _, p := range pairs {
+				i := slices.IndexFunc(line, func(m backend.Member) bool { return m.Position == p.CreateIndex })
+				if i < 0 || p.Session != consul.SessionID(s) || string(p.Value) != line[i].Value {
+					t.Errorf("%s is locked by %s with a value of %d bytes; want %s, and the value as it was", p.Key, p.Session, len(p.Value), consul.SessionID(s))
+				}
+			}
+		})
 	}
 }
 

@@ -165,7 +165,12 @@ type led struct {
 // through f.
 func ledBy(t *testing.T, addr string, ttl time.Duration, one string, f func(req *http.Request, next http.RoundTripper) (*http.Response, error)) *led {
 	t.Helper()
-	l := &led{Backend: open(t, addr, &consul.Options{TTL: ttl})}
+	return ledWith(t, addr, &consul.Options{TTL: ttl}, one, f)
+}
+
+func ledWith(t *testing.T, addr string, o *consul.Options, one string, f func(req *http.Request, next http.RoundTripper) (*http.Response, error)) *led {
+	t.Helper()
+	l := &led{Backend: open(t, addr, o)}
 	l.leader.Store(one)
 	consul.Tap(l.Backend, func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
 		if kindOf(req) != "leader" {

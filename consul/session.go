@@ -20,6 +20,7 @@ type session struct {
 	id    string // of its first session of Consul, which its members are named after
 	lease lease.Lease
 
+	slots     chan struct{} // holds one for each join under way
 	reletting chan struct{} // holds one while members are moved to another session of Consul
 
 	mu      sync.Mutex
@@ -28,11 +29,15 @@ type session struct {
 	refused error                       // why the newest renewal that came back was not granted; nil when it was
 	joins   map[string]int              // how many members it has joined, by line
 	queries map[topic]*query            // blocking queries, shared by all who wait for the same
+	queue   []*query                    // those of them that wait for their turn
+	broken  time.Time                   // when one has broken; zero if a renewal has been answered since
 	heads   map[string][]backend.Member // the first of lines, as far as known; see [session.Head]
 	waiters map[string][]*waiter        // by the keys of the members that they stand at and wait for
 	ghosts  ghosts
 
 	unheard chan struct{} // says that a query was [query].unheard
+	queued  chan struct{} // says that some in queue may have their turn, or wait for it since now
+	doubted chan struct{} // says that a leader's member has gone that the session has not removed: perhaps all of it has gone; or that a query has broken
 }
 
 var _ backend.Session = (*session)(nil)
@@ -44,12 +49,15 @@ func newSession(b *Backend, t tenancy) *session {
 		b:         b,
 		id:        t.id,
 		tenancy:   t,
+		slots:     make(chan struct{}, maxJoins),
 		reletting: make(chan struct{}, 1),
 		joins:     make(map[string]int),
 		queries:   make(map[topic]*query),
 		heads:     make(map[string][]backend.Member),
 		waiters:   make(map[string][]*waiter),
 		unheard:   make(chan struct{}, 1),
+		queued:    make(chan struct{}, 1),
+		doubted:   make(chan struct{}, 1),
 		ghosts: ghosts{
 			standing:  make(map[string]standing),
 			doubtful:  make(map[string]bool),

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -76,6 +77,52 @@ func TestTLS(t *testing.T) {
 		if !errors.Is(err, backend.ErrUnavailable) {
 			t.Errorf("%s: Open returned %v, want ErrUnavailable", query, err)
 		}
+	}
+}
+
+// The authority of the servers' certificates is replaced, and the certificate of the client, while a
+// process runs. It connects again, in time for its session.
+func TestAuthorityReplaced(t *testing.T) {
+	t.Parallel()
+	old, next := certs.New(t, "old"), certs.New(t, "new")
+	dir := t.TempDir()
+	file := func(name, by string) string {
+		path := filepath.Join(dir, name)
+		certs.Replace(t, path, by)
+		return path
+	}
+	node, app := old.Sign(t, "node", "127.0.0.1"), old.Sign(t, "app")
+	ca, cert, key := file("ca", old.File), file("cert", app.File), file("key", app.KeyFile)
+	c := coordtest.NewConsul(t, &coordtest.ConsulOptions{
+		Durable: true, CertFile: file("node", node.File), KeyFile: file("node-key", node.KeyFile), ClientCAFile: file("trusted", old.File),
+	})
+	front := coordtest.NewProxy(t, c.Addrs()[0])
+	url := "consul://" + front.Addr() + "?ttl=20s&ca-file=" + ca + "&cert-file=" + cert + "&key-file=" + key
+	b, err := backend.Open(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	s := sessionOf(t, b)
+	m := join(t, s, "line", "")
+
+	node, app = next.Sign(t, "node", "127.0.0.1"), next.Sign(t, "app")
+	file("ca", next.File)
+	file("trusted", next.File)
+	file("cert", app.File)
+	file("key", app.KeyFile)
+	file("node", node.File)
+	file("node-key", node.KeyFile)
+	c.Servers()[0].Kill()
+	if err := c.Servers()[0].Start(); err != nil {
+		t.Fatal(err)
+	}
+	front.Reset()
+	if p, err := s.Ahead(within(t, 20*time.Second), m); err != nil || !p.First {
+		t.Fatalf("%+v, %v; want first", p, err)
+	}
+	if err := consul.Renew(s); err != nil {
+		t.Error(err)
 	}
 }
 

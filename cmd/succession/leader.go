@@ -26,7 +26,8 @@ With -o json it prints one object, or null where nobody leads:
   key           its place, as the coordinator names it
   token         its fencing token
   acknowledged  whether it has said that it took up its work
-  pinned        true for a member that stands for ever; left out otherwise
+  pinned        true for a member that stands for ever, behind which nobody leads; left
+                out otherwise
   paused        true if the election is paused: id says by whom, and value why
   priority      left out if 0
   site          left out if none`,
@@ -44,13 +45,17 @@ With -o json it prints one object, or null where nobody leads:
 				return err
 			}
 			switch {
-			case l.Paused:
+			case l.Pinned:
 				if *out == ui.AsJSON {
 					if err := ui.PrintJSON(cmd.OutOrStdout(), l); err != nil {
 						return err
 					}
 				}
-				return ui.Exitf(ui.ExitNobody, "nobody leads %q: %s%s", name, pausedBy(l), g.Where())
+				why := pausedBy(l)
+				if !l.Paused {
+					why = fmt.Sprintf("%s stands first for ever: the election has moved, or is moving, to another coordinator, or its members were restored without their sessions", ui.Visible(l.ID))
+				}
+				return ui.Exitf(ui.ExitNobody, "nobody leads %q: %s%s", name, why, g.Where())
 			case *out == ui.AsJSON && l.Vacant():
 				fmt.Fprintln(cmd.OutOrStdout(), "null")
 			case *out == ui.AsJSON:

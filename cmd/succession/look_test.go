@@ -376,3 +376,27 @@ func TestGuardByHand(t *testing.T) {
 		t.Errorf("exit code %d, standard error %q", code, stderr)
 	}
 }
+
+// A member that stands for ever leads nothing. It may be a seal, or have come back by a restore.
+func TestPinnedIsNoLeader(t *testing.T) {
+	url, c := coordinator(t)
+	b := c.Client("other")
+	defer b.Close()
+	s, err := b.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := s.Join(t.Context(), "reports", "web-1")
+	if err == nil {
+		err = s.Pin(t.Context(), m, backend.Header{}, 0)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for args, want := range map[string]string{"": "", " -o json": fmt.Sprintf(`{"id":"web-1","key":%q,"token":%d,"acknowledged":false,"pinned":true}`+"\n", m.Key, m.Position)} {
+		code, stdout, stderr := here(append([]string{"--url", url, "leader", "reports"}, strings.Fields(args)...)...)
+		if code != 1 || stdout != want || !strings.Contains(stderr, "web-1 stands first for ever") {
+			t.Errorf("leader%s: exit code %d, standard output %q, standard error %q", args, code, stdout, stderr)
+		}
+	}
+}

@@ -98,6 +98,16 @@ func (a *Adapter) Lines(ctx context.Context) (map[string]int, error) {
 	})
 }
 
+// Imported is that of the driver's session. It fails with [errors.ErrUnsupported] for a driver without one.
+func (a *Adapter) Imported(ctx context.Context, line string) ([]backend.Member, error) {
+	return call(ctx, a, "imported", line, nil, func(ctx context.Context) ([]backend.Member, error) {
+		if f, ok := a.Session.(backend.ImportFinder); ok {
+			return f.Imported(ctx, line)
+		}
+		return nil, errors.ErrUnsupported
+	})
+}
+
 func (a *Adapter) WatchLine(ctx context.Context, line string, after backend.Line) (backend.Line, error) {
 	return call(ctx, a, "watch line", line, nil, func(ctx context.Context) (backend.Line, error) { return a.Session.WatchLine(ctx, line, after) })
 }

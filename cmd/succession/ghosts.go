@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/cmd/succession/internal/connect"
+	"github.com/succession-dev/succession/cmd/succession/internal/ui"
+)
+
+func newGhosts(g *connect.Flags) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "ghosts [--remove] [NAME...]",
+		Short: "Find what a restore has put into lines, and remove it",
+		Long: `Print the members that no session has ever joined. They have come with a restore that
+brings keys without their sessions, such as "consul kv import", and stand for ever: nobody
+behind them leads. Of lines that are not named, it leaves out those with the items of queues
+and tasks, as items are kept without a session.
+
+With --remove it removes them, but not from an election that has moved or is moving to
+another coordinator: what stands there may be what keeps it closed. Stop the candidates
+before that, and raise the fence after it.
+
+Only Consul tells such members from others.
+
+Exit codes: 0 there are none, or they were removed; 1 there are some; 125 failed.`,
+		Example: `  succession ghosts
+  succession ghosts --remove reports`,
+	}
+	remove := cmd.Flags().Bool("remove", false, "remove them")
+	out := ui.OutputFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, names []string) error {
+		return g.WithAll(func(_, ctx context.Context, b backend.Backend) error {
+			s, err := b.Session(ctx)
+			if err != nil {
+				return err
+			}
+			found, err := ghostsOf(ctx, s, names, *remove)
+			switch {
+			case errors.Is(err, errors.ErrUnsupported):
+				return fmt.Errorf("%s cannot tell members that no session has joined from others: %w", g.Coordinator(), err)
+			case *out == ui.AsJSON:
+				err = errors.Join(ui.PrintJSON(cmd.OutOrStdout(), found), err)
+			case len(found) > 0:
+				err = errors.Join(printGhosts(cmd.OutOrStdout(), found), err)
+			}
+			if err == nil && len(found) > 0 && !*remove {
+				err = ui.Exitf(ui.ExitRefused, "%s stand%s in line that no session has joined: \"succession ghosts --remove\" removes them", ui.Count(len(found), "member"), third(len(found)))
+			}
+			return err
+		})
+	}
+	return cmd
+}
+
+func third(n int) string {
+	if n == 1 {
+		return "s"
+	}
+	return ""
+}
+
+// A ghost is a member in the output of ghosts.
+type ghost struct {
+	Line    string `json:"line"`
+	Key     string `json:"key"`
+	Value   string `json:"value"`
+	Removed bool   `json:"removed"`
+}
+
+// ghostsOf returns those in the lines, or in all lines but those of items if none are named.
+func ghostsOf(ctx context.Context, s backend.Session, names []string, remove bool) (found []ghost, err error) {
+	finder, ok := s.(backend.ImportFinder)
+	if !ok {
+		return nil, errors.ErrUnsupported
+	}
+	if len(names) == 0 {
+		lister, ok := s.(backend.Lister)
+		if !ok {
+			return nil, errors.ErrUnsupported
+		}
+		all, err := lister.Lines(ctx)
+		if err != nil {
+			return nil, err
+		}
+		names = slices.DeleteFunc(slices.Sorted(maps.Keys(all)), hasItems)
+	}
+	found = []ghost{}
+	var errs error
+	for _, name := range names {
+		members, err := finder.Imported(ctx, name)
+		if err != nil {
+			return found, err
+		}
+		removes := remove
+		if remove && len(members) > 0 {
+			l, err := s.Line(ctx, name)
+			if err != nil {
+				return found, err
+			}
+			if l.Header.Sealed != "" || l.Header.Migration != (backend.Migration{}) {
+				removes = false
+				errs = errors.Join(errs, fmt.Errorf("%q has moved, or is moving, to another coordinator: \"succession migrate status %s\" says what its members are for", name, name))
+			}
+		}
+		for _, m := range members {
+			if removes {
+				if err := s.Leave(ctx, m); err != nil {
+					return found, err
+				}
+			}
+			found = append(found, ghost{name, m.Key, m.Value, removes})
+		}
+	}
+	return found, errs
+}
+
+// hasItems reports whether a line with this name has the items of a queue or of a pool of tasks.
+func hasItems(line string) bool {
+	return strings.HasSuffix(line, "-items") || strings.HasSuffix(line, "-todo")
+}
+
+func printGhosts(w io.Writer, all []ghost) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "LINE\tKEY\tVALUE\tSTATE")
+	for _, m := range all {
+		state := "stands"
+		if m.Removed {
+			state = "removed"
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", ui.Visible(m.Line), ui.Visible(m.Key), ui.Visible(ui.OneLine(m.Value)), state)
+	}
+	return t.Flush()
+}

@@ -1,0 +1,266 @@
+package consul
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/consul/api"
+
+	"github.com/succession-dev/succession/internal/kit"
+)
+
+const (
+	// maxQueries is how many blocking queries of a backend the agent works on. By default it grants 200
+	// connections to an address (http_max_conns_per_client), and other processes want some of them.
+	maxQueries = 96
+	// minQueries is to how few that may fall, and minBurst to how few after a break.
+	minQueries, minBurst = 3, 8
+	// maxCalls is how many connections calls have at most, beside the queries.
+	maxCalls = 8
+)
+
+// places ration the queries of a backend. The agent does not notice that a query was cancelled, or
+// that its connection has broken, and works on it until its time is over. So the place of a query
+// that was not answered is free only then. It is safe for concurrent use.
+//
+// If the agent has no connection for a query, all processes at this address have taken them. Then each
+// of them takes a quarter less, so that renewals find one when connections break, and one more from time
+// to time.
+type places struct {
+	mu    sync.Mutex
+	most  int         // how many there are now; 0 means maxQueries
+	taken int         // by queries that somebody awaits
+	kept  []time.Time // until when the others are
+
+	crowded time.Time // until then, one query after the other is sent, with pauses
+	next    time.Time // when the next one may be, and
+	grows   time.Time // when there is one place more
+
+	broken time.Time // until then the agent may be at work on queries whose connections have broken,
+	burst  int       // and there are only so many places
+}
+
+// take takes a place for a query that is sent now, if there is one.
+func (p *places) take(on topic, o *Options) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	p.kept = slices.DeleteFunc(p.kept, now.After)
+	if p.most == 0 || p.most < maxQueries && now.After(p.grows) {
+		p.most, p.grows = min(cmp.Or(p.most, maxQueries)+1, maxQueries), now.Add(10*o.wait())
+	}
+	most := p.most
+	if now.Before(p.broken) {
+		most = min(most, p.burst)
+	}
+	if on.member == 0 { // it is more urgent to know that one's member has gone, or the one in front
+		most = most * 2 / 3
+	}
+	if p.taken+len(p.kept) >= most || now.Before(p.crowded) && now.Before(p.next) {
+		return false
+	}
+	p.taken++
+	p.next = now.Add(o.look())
+	return true
+}
+
+// give gives the place back; see [places.take]. until is when the agent is done with the query.
+func (p *places) give(until time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.taken--
+	if time.Now().Before(until) {
+		p.kept = append(p.kept, until)
+	}
+}
+
+// broke says that the connection of a query has broken, before the query gives its place back. Mostly all
+// have broken then. If all queries were sent again at once, and at the next break again, the agent would soon have
+// no connections left for anybody at this address. So for a while there are only half as many again as
+// there were.
+func (p *places) broke(o *Options) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	if now.After(p.broken) {
+		p.burst = max(minBurst, p.taken*3/2)
+	}
+	p.broken = now.Add(o.longest())
+}
+
+// full says that the agent had no connection for a query.
+func (p *places) full(o *Options) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	if now.After(p.crowded) {
+		p.most = max(minQueries, p.taken*3/4)
+	}
+	p.crowded, p.grows = now.Add(o.wait()), now.Add(10*o.wait())
+}
+
+// awaitTurn waits until the query has a place at the agent, and takes it. It reports false if the query was
+// answered without that, or ctx has ended. After a query has broken, none is sent until a renewal that was
+// sent later is answered: the connection for renewals comes first.
+func (s *session) awaitTurn(ctx context.Context, q *query) bool {
+	s.mu.Lock()
+	if len(s.queue) == 0 && s.mayAsk(q) {
+		s.mu.Unlock()
+		return true
+	}
+	q.turn, q.admitted = make(chan struct{}), false
+	s.queue = append(s.queue, q)
+	kit.Notify(s.queued)
+	s.mu.Unlock()
+	select {
+	case <-q.turn:
+		return q.admitted
+	case <-ctx.Done():
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.dequeue(q); q.admitted {
+		s.b.c.places.give(time.Time{})
+	}
+	q.err = context.Cause(ctx)
+	return false
+}
+
+// mayAsk takes a place for q, if it may be sent now. The caller holds s.mu.
+func (s *session) mayAsk(q *query) bool {
+	return s.broken.IsZero() && s.b.c.places.take(q.on, s.b.o)
+}
+
+// dequeue reports whether q was in the queue. The caller holds s.mu.
+func (s *session) dequeue(q *query) bool {
+	i := slices.Index(s.queue, q)
+	if i >= 0 {
+		s.queue = slices.Delete(s.queue, i, i+1)
+	}
+	return i >= 0
+}
+
+// broke notes that the connection of a query has broken: perhaps that for renewals has, too.
+func (s *session) broke() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.broken = time.Now()
+	kit.Notify(s.doubted)
+}
+
+// connected notes that a renewal that was sent then has been answered.
+func (s *session) connected(sent time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if sent.After(s.broken) {
+		s.broken = time.Time{}
+		kit.Notify(s.queued)
+	}
+}
+
+// ration gives queries their turn. It looks by itself for those that wait for it, all together.
+func (s *session) ration() {
+	var tick <-chan time.Time // nil as long as nobody waits
+	for {
+		look := false
+		select {
+		case <-s.Context().Done():
+			return
+		case <-s.queued:
+		case <-tick:
+			tick, look = nil, true
+		}
+		waiting := s.admit()
+		if look {
+			if err := s.lookFor(waiting); err != nil && s.Context().Err() == nil {
+				s.b.o.Logger.Debug("could not look for those who have no query", "waiting", len(waiting), "err", err)
+			}
+		}
+		if len(waiting) > 0 && tick == nil {
+			tick = time.After(s.b.o.look())
+		}
+	}
+}
+
+// admit gives as many of the queue their turn as there are places, and returns the rest.
+func (s *session) admit() (waiting []*query) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.queue = slices.DeleteFunc(s.queue, func(q *query) bool {
+		if q.admitted = s.mayAsk(q); q.admitted {
+			close(q.turn)
+		}
+		return q.admitted
+	})
+	return slices.Clone(s.queue)
+}
+
+// lookFor reads what the queries wait for, and answers those for which something has changed. Who waits
+// for a folder reads it again.
+func (s *session) lookFor(queries []*query) error {
+	for some := range slices.Chunk(queries, maxOps) {
+		var keys []string
+		for _, q := range some {
+			if q.on.folder {
+				s.answer(q, nil)
+			} else {
+				keys = append(keys, q.on.key)
+			}
+		}
+		if len(keys) == 0 {
+			continue
+		}
+		var r *result
+		err := s.once(s.Context(), s.b.o.attempt(), func(ctx context.Context) (err error) {
+			r, err = s.b.c.read(ctx, gets(keys...)...)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		for _, q := range some {
+			if p := r.find(q.on.key); !q.on.folder && q.concerns(p) {
+				s.answer(q, p)
+			}
+		}
+	}
+	return nil
+}
+
+// concerns reports whether p, which was read consistently, is a change after the query's index. That there is
+// no entry is one only if there was one before.
+func (q *query) concerns(p *api.KVPair) bool {
+	if p == nil {
+		return q.on.member != 0 || q.stood
+	}
+	q.stood = true
+	return p.ModifyIndex > q.index
+}
+
+// answer answers a query that waits for its turn.
+func (s *session) answer(q *query, p *api.KVPair) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.dequeue(q) {
+		return
+	}
+	q.pair, q.last = p, q.index
+	switch {
+	case p != nil:
+		q.last = p.ModifyIndex
+	case q.on.member != 0:
+		q.last = max(q.last, q.on.member+1)
+	}
+	close(q.turn)
+}
+
+// unsent reports whether a request has not reached the agent.
+func unsent(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "dial"
+}
