@@ -100,7 +100,7 @@ func rootOf(b backend.Backend) (backend.Backend, bool) {
 	for {
 		u, ok := b.(interface{ Unwrap() backend.Backend })
 		if !ok {
-			return b, reflect.TypeOf(b).Comparable()
+			return b, reflect.ValueOf(b).Comparable()
 		}
 		b = u.Unwrap()
 	}

@@ -163,6 +163,14 @@ func (s optimist) Watch(ctx context.Context, name string, after backend.Version)
 	return r, err
 }
 
+func (s optimist) Put(ctx context.Context, name string, value []byte, cond *backend.If) (backend.Version, error) {
+	v, err := s.Session.Put(ctx, name, value, cond)
+	if s.Session.Err() != nil {
+		linger(ctx, time.Until(s.Deadline()))
+	}
+	return v, err
+}
+
 // deaf never hears that somebody has gone.
 type deaf struct{ backend.Session }
 
