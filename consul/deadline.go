@@ -1,6 +1,7 @@
 package consul
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -75,11 +76,17 @@ func (s *session) renew(sent clock.Instant) error {
 	defer cancel()
 	id, begun := s.present().id, time.Now()
 	entry, err := s.b.c.renew(ctx, id)
-	if err == nil && entry == nil {
-		return s.unknown(id)
-	}
 	if err == nil {
 		s.connected(begun)
+	}
+	if err == nil && entry == nil {
+		// A server that leads since a moment may not have read all of its log: it then knows no session
+		// that is in the rest. A consistent read waits for that.
+		var known bool
+		if known, err = s.b.c.knows(ctx, id); err == nil && !known {
+			return s.unknown(id)
+		}
+		err = cmp.Or(err, errUnsettled)
 	}
 	var leader string
 	if err == nil {

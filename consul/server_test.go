@@ -3,6 +3,12 @@ package consul_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"path"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -36,6 +42,32 @@ func TestServerRestart(t *testing.T) {
 	}
 	if p, err := b.Ahead(t.Context(), mb); err != nil || !p.First {
 		t.Errorf("b stands at %+v, %v", p, err)
+	}
+}
+
+// A server that leads, and has not read its log yet, does not know a session that lives. That ends nothing.
+func TestRenewalBeforeTheLogIsRead(t *testing.T) {
+	t.Parallel()
+	b, name := open(t, server(t), &consul.Options{TTL: time.Minute}), coordtest.Name(t)
+	var young atomic.Bool
+	consul.Tap(b, func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
+		if kindOf(req) == "renewal" && young.CompareAndSwap(true, false) {
+			body := fmt.Sprintf("Session id '%s' not found", path.Base(req.URL.Path))
+			return &http.Response{StatusCode: http.StatusNotFound, Header: make(http.Header), Body: io.NopCloser(strings.NewReader(body)), Request: req}, nil
+		}
+		return next.RoundTrip(req)
+	})
+	s := sessionOf(t, b)
+	m := join(t, s, name, "")
+	young.Store(true)
+	if err := consul.Renew(s); !errors.Is(err, backend.ErrUnavailable) {
+		t.Errorf("a renewal that a young leader answered returned %v, want ErrUnavailable", err)
+	}
+	if p, err := s.Ahead(t.Context(), m); err != nil || !p.First {
+		t.Errorf("it stands at %+v, %v", p, err)
+	}
+	if err := consul.Renew(s); err != nil {
+		t.Error(err)
 	}
 }
 
