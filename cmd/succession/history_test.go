@@ -91,7 +91,7 @@ func TestHistoryOfTheSilent(t *testing.T) {
 // Nobody writes the history but elections.
 func TestHistoryIsNotSet(t *testing.T) {
 	for _, args := range [][]string{{"set", "reports.history", "x"}, {"delete", "reports.history"}} {
-		if code, _, stderr := here(append(args, "--url", localURL(t))...); code != 125 || !strings.Contains(stderr, "or its history") {
+		if code, _, stderr := here(append(args, "--url", localURL(t))...); code != 125 || !strings.Contains(stderr, "which keeps a fence, a history") {
 			t.Errorf("%q: exit code %d, standard error %q", args, code, stderr)
 		}
 	}
