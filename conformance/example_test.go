@@ -30,7 +30,7 @@ func ExampleCheck() {
 		Name: "toy",
 		TTL:  time.Second,
 		Open: func(context.Context) (backend.Backend, error) { return toy.dial(), nil },
-		Only: []string{"L1", "Pin"},
+		Only: []string{"L1.end", "L1.lost-answer", "Pin.left"},
 	}, nil)
 	for _, r := range report.Results {
 		switch r.ID {

@@ -1,6 +1,7 @@
 package laws
 
 import (
+	"path"
 	"strings"
 	"time"
 
@@ -12,7 +13,8 @@ var folderRules = []engine.Rule{{
 	ID: "L7.folder", Title: "there is nothing but members in the folder",
 	Text:  "After joins, departures, a pin and writes to the election's record and to others, List of the election's name shows nothing, or keys of members that stand; List of the folder above shows the election's record once, and no other name that was not written.",
 	Needs: []engine.Fault{engine.Records}, Check: func(t *engine.Trial) {
-		a, b := t.Client(), t.Client()
+		name := t.Name + "-above/e" // a folder that no other rule uses: how long a List takes grows with it
+		a, b := t.Client().In(name), t.Client().In(name)
 		m := a.Join("x")
 		gone := b.Join("y")
 		a.First(m, engine.Now)
@@ -23,24 +25,24 @@ var folderRules = []engine.Rule{{
 			a.Pin(m, nil)
 		}
 		a.PutFence(1)
-		b.Put(t.Name+"-record", "x", &backend.If{Member: m}) // makes b as fresh as the others
+		b.Put(name+"-record", "x", &backend.If{Member: m}) // makes b as fresh as the others
 		keys := make(map[string]bool)
 		for _, m := range b.Members() {
 			keys[m.Key] = true
 		}
-		for _, name := range b.List(t.Name) {
-			if !keys[strings.TrimPrefix(name, t.Name+"/")] {
-				t.Fatalf("%q stands in the election's folder, and is no member", name)
+		for _, k := range b.List(name) {
+			if !keys[strings.TrimPrefix(k, name+"/")] {
+				t.Fatalf("%q stands in the election's folder, and is no member", k)
 			}
 		}
 		found := 0
-		above := b.List(t.Name[:strings.LastIndexByte(t.Name, '/')])
-		for _, name := range above {
+		above := b.List(path.Dir(name))
+		for _, k := range above {
 			switch {
-			case name == t.Name:
+			case k == name:
 				found++
-			case strings.HasPrefix(name, t.Name) && name != t.Name+"-record":
-				t.Fatalf("%q stands beside the election's record, and nobody wrote it", name)
+			case k != name+"-record":
+				t.Fatalf("%q stands beside the election's record, and nobody wrote it", k)
 			}
 		}
 		if found != 1 {
