@@ -22,7 +22,7 @@ func (s *session) Append(ctx context.Context, line, value string) (m backend.Mem
 	for {
 		m = backend.Member{Line: line, Key: memberKey(newLeaseID(), 1, false), Value: value, Pinned: true}
 		key := s.b.member(m)
-		resp, err := s.either(ctx, txn{
+		resp, err := s.once(ctx, txn{
 			when: []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(key), "=", 0)},
 			then: []clientv3.Op{clientv3.OpPut(key, value)},
 		})

@@ -67,7 +67,7 @@ func (s *session) write(ctx context.Context, name string, cond *backend.If, op c
 	if cond.Version != 0 {
 		t.when = append(t.when, hasVersion(record, cond.Version))
 	}
-	resp, err := s.guarded(ctx, t, cond.Member, cond.Version != 0)
+	resp, err := s.guarded(ctx, t, cond.Member, cond.Version > 0)
 	if err != nil || resp.Succeeded {
 		return resp, err
 	}
@@ -80,8 +80,9 @@ func (s *session) write(ctx context.Context, name string, cond *backend.If, op c
 
 // guarded sends t, which must not take effect twice, on condition that m stands. It fails with
 // [backend.ErrNotMember] if m does not. The zero Member is no condition. unique says that t changes
-// what it demands, so that it may be sent to another server if one stands still; see
-// [session.either].
+// what it demands, and that nothing makes it true again, as of a version. So t may be sent to another server
+// if one stands still; see [session.either]. That there is no record may come true again: a late copy would
+// then undo a deletion.
 //
 // If m is not known to be pinned, it must not be pinned either. A server may stand still
 // with t and do it later. If the leader has pinned m by then, it may have sealed the

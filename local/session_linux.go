@@ -83,7 +83,7 @@ func (s *session) write(ctx context.Context, fn func(ctx context.Context, h *hol
 	}
 	s.writing.RLock()
 	defer s.writing.RUnlock()
-	if err = s.Ended(); err == nil {
+	if err = s.Alive(); err == nil { // the folder may have moved while this waited
 		err = fn(ctx, h)
 	}
 	h.release()

@@ -76,6 +76,9 @@ func identity(m backend.Member) backend.Member {
 	return backend.Member{Line: m.Line, Key: m.Key, Position: m.Position}
 }
 
+// Unwrap returns what all elections share, so that an outage is told once for all of them.
+func (v *view) Unwrap() backend.Backend { return v.b }
+
 // Close does nothing: the clusters belong to the [Backend].
 func (v *view) Close() error { return nil }
 

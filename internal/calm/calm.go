@@ -36,6 +36,7 @@ type Monitor struct {
 	running sync.WaitGroup
 
 	mu      sync.Mutex
+	asleep  time.Time // since when a timer runs, or zero
 	late    []sample
 	answers []sample
 	began   time.Time // of the request that is under way, or zero
@@ -113,10 +114,12 @@ func (m *Monitor) long(d time.Duration) bool { return d > m.limit/8 }
 func (m *Monitor) timers(ctx context.Context) {
 	for ctx.Err() == nil {
 		at := time.Now()
-		time.Sleep(tick)
-		took := time.Since(at) - tick
 		m.mu.Lock()
-		m.note(&m.late, at, took)
+		m.asleep = at
+		m.mu.Unlock()
+		time.Sleep(tick)
+		m.mu.Lock()
+		m.note(&m.late, at, time.Since(at)-tick)
 		m.mu.Unlock()
 	}
 }
@@ -176,6 +179,9 @@ func (m *Monitor) Since(from time.Time) Reading {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := Reading{Limit: m.limit, Late: worst(m.late, from), Answer: worst(m.answers, from)}
+	if !m.asleep.IsZero() { // it may be due, and not have been noticed yet
+		r.Late = max(r.Late, time.Since(m.asleep)-tick)
+	}
 	if waits := time.Since(m.began); !m.began.IsZero() && m.long(waits) && m.excused == 0 && !m.doubted {
 		r.Answer = max(r.Answer, waits)
 	}

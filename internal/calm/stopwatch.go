@@ -2,19 +2,28 @@ package calm
 
 import (
 	"fmt"
-	"testing"
 	"time"
 )
 
+// A TB is what a Stopwatch needs of a [testing.TB].
+//
+// [testing.TB]: https://pkg.go.dev/testing#TB
+type TB interface {
+	Helper()
+	Logf(format string, args ...any)
+	Errorf(format string, args ...any)
+	Cleanup(f func())
+}
+
 // A Stopwatch measures how long something takes in a test, and how busy the machine is meanwhile.
 type Stopwatch struct {
-	t       testing.TB
+	t       TB
 	monitor *Monitor
 	began   time.Time
 }
 
 // Start starts a Stopwatch. It runs until Within, or until the end of the test.
-func Start(t testing.TB) *Stopwatch {
+func Start(t TB) *Stopwatch {
 	w := &Stopwatch{t: t, monitor: Watch(0, nil), began: time.Now()}
 	t.Cleanup(w.monitor.Close)
 	return w

@@ -47,7 +47,9 @@ func (r *report) run(s *schedule, p *program, by []string) error {
 	if err := events.Start(); err != nil {
 		return err
 	}
-	tests.Stdout, tests.Stderr = in, in
+	// Not the pipe itself, which what the tests have left behind would keep open beyond WaitDelay.
+	merged := struct{ io.Writer }{in}
+	tests.Stdout, tests.Stderr = merged, merged
 	began := time.Now()
 	ended := make(chan error, 1)
 	go func() {

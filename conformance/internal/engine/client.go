@@ -142,7 +142,7 @@ func (c *Client) Do(op Op) any {
 func (c *Client) Fails(op Op, want ...error) error {
 	err := c.Try(op)
 	if err == nil {
-		c.t.Fatalf("%s: %s has succeeded; want %s", c.Name, op.Name, wanted(want))
+		c.t.Never("%s: %s has succeeded; want %s", c.Name, op.Name, wanted(want))
 	}
 	if len(want) > 0 {
 		c.t.Want(c.Name+": "+op.Name, err, want...)

@@ -107,11 +107,10 @@ func queue(t *engine.Trial, n int, value string) (cs []*engine.Client, line []ba
 
 // handoverCost returns what a handover in a line of n clients costs, from Leave to Ahead, as count
 // counts it for a client. It adds the least that the client that leaves and the next one have used
-// together in any of some handovers, and the least that each bystander has used in any. So what a session
-// sends by the clock, such as a heartbeat, does not count: it does not fall into every handover. What each
-// handover causes does count. The members have that value.
+// together in any of the first three handovers, and the least that each bystander has used in any. So what
+// a session sends by the clock, such as a heartbeat, hardly ever counts: it does not fall into all three. What
+// each handover causes does count. The members have that value.
 func handoverCost(t *engine.Trial, n int, value string, count func(*engine.Client) int64) cost {
-	const handovers = 8
 	cs, line, waits := queue(t, n, value)
 	t.Pass(t.TTL/10, "until all waits have been set up")
 	counts := func() (each []int64) {
@@ -122,25 +121,18 @@ func handoverCost(t *engine.Trial, n int, value string, count func(*engine.Clien
 	}
 	two := int64(math.MaxInt64)
 	bystanders := slices.Repeat([]int64{math.MaxInt64}, n)
-	for i := range handovers {
-		leaves, next := i%n, (i+1)%n
+	for i := range 3 { // as few in a long line, which is still long then
 		before := counts()
-		cs[leaves].Leave(line[leaves])
-		waits[next].Returns(t.Soon())
-		cs[next].First(line[next], engine.Now)
+		cs[i].Leave(line[i])
+		waits[i+1].Returns(t.Soon())
+		cs[i+1].First(line[i+1], engine.Now)
 		after := counts()
-		two = min(two, after[leaves]-before[leaves]+after[next]-before[next])
+		two = min(two, after[i]-before[i]+after[i+1]-before[i+1])
 		for j := range bystanders {
-			if j != leaves && j != next {
+			if j != i && j != i+1 {
 				bystanders[j] = min(bystanders[j], after[j]-before[j])
 			}
 		}
-		// The line stays as long as it is.
-		line[leaves] = cs[leaves].Join(fmt.Sprint(n+i) + value)
-		last := line[(leaves+n-1)%n]
-		cs[leaves].Behind(line[leaves], last)
-		waits[leaves] = cs[leaves].Gone(last)
-		t.Pass(t.TTL/20, "until that wait has been set up")
 	}
 	for _, c := range cs {
 		c.CloseSession()
@@ -150,6 +142,19 @@ func handoverCost(t *engine.Trial, n int, value string, count func(*engine.Clien
 		c.others += b
 	}
 	return c
+}
+
+// handoverCosts returns what handovers cost in a line of four and in one of twenty-four; see
+// handoverCost. It measures the first before the second and after it, and returns the dearer: what does
+// not depend on the line may have changed between them. So a composite raises a fence in a handover, or
+// need not, as the logs of its coordinators go.
+func handoverCosts(t *engine.Trial, value string, count func(*engine.Client) int64) (small, large cost) {
+	small = handoverCost(t, 4, value, count)
+	large = handoverCost(t, 24, value, count)
+	if after := handoverCost(t, 4, value, count); after.all() > small.all() {
+		small = after
+	}
+	return small, large
 }
 
 // A cost is how many requests, or bytes, a handover takes.
@@ -213,10 +218,10 @@ var herdRules = []engine.Rule{{
 	},
 }, {
 	ID: "G5.cost", Title: "a handover costs the same in a long line",
-	Text:  "The requests from Leave to the next one's Ahead are as few in a line of twenty-four as in one of four, give or take four: the fewest that the two of a handover send together in any of eight, and for each other client the fewest that it sends during any, so that heartbeats do not count. Who leaves joins again at the end, and the line stays as long as it is.",
+	Text:  "The requests from Leave to the next one's Ahead are as few in a line of twenty-four as in one of four, before it or after it, give or take four: of the first three, the fewest that the two of a handover send together, and for each other client the fewest that it sends during any, so that heartbeats do not count.",
 	Needs: []engine.Fault{engine.Requests}, Check: func(t *engine.Trial) {
 		const some = 4
-		small, large := handoverCost(t, 4, "", (*engine.Client).Requests), handoverCost(t, 24, "", (*engine.Client).Requests)
+		small, large := handoverCosts(t, "", (*engine.Client).Requests)
 		if large.all() > small.all()+some {
 			t.Fatalf("the requests of a handover are %v in a line of 24, and %v in a line of 4", large, small)
 		}
@@ -226,8 +231,7 @@ var herdRules = []engine.Rule{{
 	Text:  "Members have a value of a kibibyte. The bytes of a handover, counted as in G5.cost, are as few in a line of twenty-four as in one of four, give or take a kibibyte, and a hundred for each further member: a list of names is allowed, what they say is not.",
 	Needs: []engine.Fault{engine.Bytes}, Check: func(t *engine.Trial) {
 		const some = 1024 + 20*100
-		value := strings.Repeat("v", 1024)
-		small, large := handoverCost(t, 4, value, (*engine.Client).Bytes), handoverCost(t, 24, value, (*engine.Client).Bytes)
+		small, large := handoverCosts(t, strings.Repeat("v", 1024), (*engine.Client).Bytes)
 		if large.all() > small.all()+some {
 			t.Fatalf("the bytes of a handover are %v in a line of 24, and %v in a line of 4", large, small)
 		}

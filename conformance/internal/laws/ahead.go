@@ -152,7 +152,7 @@ var aheadRules = []engine.Rule{{
 			now := watcher.Members()
 			for _, m := range now {
 				if m.Position <= newest && !slices.Contains(last, m) {
-					t.Never("%s came back: the line was %s, with position %d seen, and then %s", engine.Show(m), engine.ShowLine(last), newest, engine.ShowLine(now))
+					t.Fatalf("%s came back: the line was %s, with position %d seen, and then %s", engine.Show(m), engine.ShowLine(last), newest, engine.ShowLine(now))
 				}
 			}
 			for _, m := range now {

@@ -147,7 +147,7 @@ var recordRules = []engine.Rule{{
 		}
 		v := cs[0].Put(t.Name+"-after", "", nil) // makes the session fresh
 		if got := string(cs[0].Get(name).Value); got != "40" {
-			t.Never("the counter is %s after forty additions (version %d)", got, v)
+			t.Fatalf("the counter is %s after forty additions (version %d)", got, v)
 		}
 	},
 }, {
@@ -271,7 +271,11 @@ var recordRules = []engine.Rule{{
 			value := fmt.Sprint(i)
 			v, err := a.Loses(engine.Put(name, value, &backend.If{Version: at}), nil, backend.ErrUnavailable)
 			r := a.Get(name)
-			if string(r.Value) != value || err == nil && r.Version != v {
+			wrong := string(r.Value) != value || err == nil && r.Version != v
+			if wrong && err != nil { // it may never have been sent
+				t.Fatalf("after Put of %q with a lost answer, Get shows %q at version %d (%v)", value, r.Value, r.Version, err)
+			}
+			if wrong {
 				t.Never("after Put of %q with a lost answer, Get shows %q at version %d (Put returned %d, %v)", value, r.Value, r.Version, v, err)
 			}
 			at = r.Version

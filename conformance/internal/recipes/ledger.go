@@ -43,8 +43,9 @@ func (l *ledger) enter(who string, item *queue.Item) (before *queue.Item) {
 	l.t.Log(who, "has %q by the %s", item.Value, item)
 	before = l.newest[item.ID]
 	switch {
-	case l.confirmed[item.ID]:
-		l.t.Never("%s has %q by the %s; it was confirmed before", who, item.Value, item)
+	case item.Check() != nil: // it was lost before it was noted, so another may have been noted before it
+	case l.confirmed[item.ID]: // unless a Put whose answer was lost has put it twice
+		l.t.Fatalf("%s has %q by the %s; it was confirmed before", who, item.Value, item)
 	case before != nil && before.Token() >= item.Token():
 		l.t.Never("%s has %q by the %s, after one who had it by the %s", who, item.Value, item, before)
 	}

@@ -91,8 +91,8 @@ var valueRules = []engine.Rule{{
 		t.Want("CompareAndSet at an earlier version", err, backend.ErrVersion)
 		e, err := a.Update(t.Ctx, func(n int) (int, error) { return n + 1, nil })
 		t.Want("Update", err)
-		if e.Value != 3 || e.Version == now {
-			t.Never("Update has added one to 2 at version %d, and says %d at version %d", now, e.Value, e.Version)
+		if e.Value != 3 || e.Version == now { // if an answer was lost, it may have added two
+			t.Fatalf("Update has added one to 2 at version %d, and says %d at version %d", now, e.Value, e.Version)
 		}
 		r.sees(t.Soon(), 3)
 		t.Want("Delete", b.Delete(t.Ctx, e.Version))
@@ -126,8 +126,11 @@ var valueRules = []engine.Rule{{
 		}
 		e, err := numberOf(t, cs[0]).Update(t.Ctx, func(n int) (int, error) { return n, nil }) // reads the newest
 		t.Want("Update", err)
-		if e.Value != 20 {
+		if e.Value < 20 {
 			t.Never("twenty calls of Update have added one, and the record is %d", e.Value)
+		}
+		if e.Value > 20 { // if an answer was lost, a call may have added two
+			t.Fatalf("twenty calls of Update have added one, and the record is %d", e.Value)
 		}
 	},
 }, {

@@ -2,6 +2,7 @@ package composite
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -88,7 +89,8 @@ func (s *session) target(ctx context.Context, name string, cond *backend.If) (t 
 	if t.cond.Version, ok = untagVersion(t.side, t.cond.Version); !ok {
 		err = errOtherSide
 		if c != nil && t.side == protocol.From && name == c.line {
-			err = errMovedOn
+			// Perhaps by a seal of its own whose answer was lost. Whether its member stands, Ahead finds out.
+			err = fmt.Errorf("%w: the election is being moved", backend.ErrUnavailable)
 		}
 	}
 	return t, err
