@@ -27,6 +27,7 @@ func TestBusyMachine(t *testing.T) {
 		{"is not judged although it has passed", []bool{busy, busy, busy}, "L3.leave", "", conformance.NotJudged},
 		{"is not judged although it has failed", []bool{busy, busy, busy}, "L3.leave", "polls", conformance.NotJudged},
 		{"must never happen", []bool{busy}, "L8.intact", "trim", conformance.Failed},
+		{"must never happen, and is found behind another failure", []bool{busy}, "G1.cut", "unaware", conformance.Failed},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

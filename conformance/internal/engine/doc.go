@@ -26,7 +26,7 @@
 //	Pass        lets time pass, because the rule is about that time
 //	Shows       waits until a client sees exactly this line
 //	Stand       begins a campaign, and returns its [Candidate], which Waits, Wins or GivesUp
-//	Race        has candidates lead in turn until Stop, which judges their history
+//	Race        has candidates lead in turn until Stop
 //
 // A few short forms combine them: First and Behind are Ahead with a check, Leads is
 // Stand and Wins, Settles is Pass and Shows, Expires and Loses are Inject with a call.
@@ -38,6 +38,6 @@
 // # What a trial keeps
 //
 // A timeline holds each call of a client and each fault, in one order. A history (package
-// internal/history) says who led when; [Trial.Judge] checks it by the rules of that package.
+// internal/history) says who led when; [Trial.Judged] has it checked by the rules of that package.
 // Both are part of the [Outcome].
 package engine

@@ -10,7 +10,6 @@ import (
 
 	"github.com/succession-dev/succession/conformance/internal/election"
 	"github.com/succession-dev/succession/elect"
-	"github.com/succession-dev/succession/internal/history"
 )
 
 // A Term is a term in a race. A race has a Term only when it is certain that the term began.
@@ -24,8 +23,8 @@ type Term struct {
 	cause error // why it is over; nil if the candidate resigned, or is in another process
 }
 
-// A Race is an election whose candidates campaign again after each term. In the end the
-// history of the trial is judged.
+// A Race is an election whose candidates campaign again after each term. See [Trial.Judged] for what is
+// made of its history.
 type Race struct {
 	t      *Trial
 	ctx    context.Context
@@ -159,14 +158,12 @@ func (r *Race) Count() int {
 	return len(r.terms)
 }
 
-// Stop ends the race: all resign, and the history is judged. It must have at least two terms.
-// Violations of the forgiven rules do not count.
-func (r *Race) Stop(rules history.Rules, forgiven ...history.Rule) {
+// Stop ends the race. It must have had at least two terms.
+func (r *Race) Stop() {
 	r.End()
 	if n := r.Count(); n < 2 {
 		r.t.Fatalf("only %d terms: the rule has shown nothing", n)
 	}
-	r.t.Judge(rules, forgiven...)
 }
 
 // End makes all candidates resign, and waits until they have.

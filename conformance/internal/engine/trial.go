@@ -30,6 +30,8 @@ type Trial struct {
 	notes  *history.Recorder // what the candidates did, since began
 	cancel context.CancelCauseFunc
 
+	judge func() // see Judged; nil for nothing to judge
+
 	mu       sync.Mutex
 	outcome  Outcome
 	unsafe   bool // the failure must never happen
@@ -53,7 +55,7 @@ type Outcome struct {
 	Timeline []string
 	// History is what the candidates did until the failure, or until the end.
 	History *history.History
-	// Broken is what [Trial.Judge] has found in it.
+	// Broken is what was found in it; see [Trial.Judged].
 	Broken []history.Violation
 }
 
@@ -122,6 +124,9 @@ func (t *Trial) run() {
 		})
 		t.cancel(errOver)
 		t.spawned.Wait()
+		if t.judge != nil {
+			t.judge()
+		}
 		t.clean()
 	}()
 	watchdog := time.NewTimer(t.Limit())
@@ -153,17 +158,18 @@ func (t *Trial) guarded(f func()) {
 }
 
 // fail fails the rule and ends the trial's context. Only the first failure is kept, unless a later one
-// must never happen.
-func (t *Trial) fail(never bool, format string, args ...any) {
+// must never happen. It reports whether this one is kept.
+func (t *Trial) fail(never bool, format string, args ...any) (kept bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.outcome.Failure == "" || never && !t.unsafe {
+	if kept = t.outcome.Failure == "" || never && !t.unsafe; kept {
 		t.unsafe = never
 		t.outcome.Failure = fmt.Sprintf(format, args...)
 		// They are taken now, before the end of the trial adds to them.
 		t.outcome.Timeline, t.outcome.History = t.log.lines(t.began), t.notes.History()
 	}
 	t.cancel(errors.New("the rule has failed"))
+	return kept
 }
 
 // errorf fails the rule, unless the machine was too busy.
@@ -206,31 +212,36 @@ func (t *Trial) History() *history.History { return t.notes.History() }
 // Elapsed returns the time since the trial began, which is the clock of the history.
 func (t *Trial) Elapsed() time.Duration { return t.notes.Now() }
 
-// Judge checks the history of the trial, and fails the rule if anything but a forgiven rule is
-// broken. A vacancy, and a term that ends late, may have been made by a busy machine; the other
-// violations must never happen.
-func (t *Trial) Judge(rules history.Rules, forgiven ...history.Rule) {
-	var broken []history.Violation
-	for _, v := range t.History().Check(rules) {
-		if !slices.Contains(forgiven, v.Rule) {
-			broken = append(broken, v)
+// Judged has the history judged by the rules when the trial is over, whether its check has passed or
+// failed by then, and fails the rule if anything but a forgiven rule is broken. A vacancy, and a term that
+// ends late, may have been made by a busy machine, or by the failure; the other violations must never happen.
+func (t *Trial) Judged(rules history.Rules, forgiven ...history.Rule) {
+	t.judge = func() {
+		var broken []history.Violation
+		for _, v := range t.History().Check(rules) {
+			if !slices.Contains(forgiven, v.Rule) {
+				broken = append(broken, v)
+			}
+		}
+		if len(broken) == 0 {
+			return
+		}
+		more := ""
+		if n := len(broken) - 1; n > 0 {
+			more = fmt.Sprintf(", and %d more", n)
+		}
+		worst, never := broken[0], false
+		for _, v := range slices.Backward(broken) {
+			if v.Rule != history.Vacancy && v.Rule != history.Late {
+				worst, never = v, true
+			}
+		}
+		if t.fail(never, "%s%s", worst, more) {
+			t.mu.Lock()
+			defer t.mu.Unlock()
+			t.outcome.Broken = broken
 		}
 	}
-	if len(broken) == 0 {
-		return
-	}
-	t.mu.Lock()
-	t.outcome.Broken = broken
-	t.mu.Unlock()
-	more := ""
-	if n := len(broken) - 1; n > 0 {
-		more = fmt.Sprintf(", and %d more", n)
-	}
-	never := func(v history.Violation) bool { return v.Rule != history.Vacancy && v.Rule != history.Late }
-	if i := slices.IndexFunc(broken, never); i >= 0 {
-		t.Never("%s%s", broken[i], more)
-	}
-	t.Fatalf("%s%s", broken[0], more)
 }
 
 // Cleanup makes the trial call f when it is over. The last f is called first.

@@ -41,9 +41,14 @@ func check(d row) func(*engine.Trial) {
 	}
 }
 
-// begin makes the candidates join, one after the other. Every other candidate looks only at
+// begin says how the history is judged, and makes the candidates join, one after the other. Every other candidate looks only at
 // the context of its term to notice the end ([engine.Manner]).
 func (s *scenario) begin() {
+	rules := history.Rules{Vacancy: s.of.vacancy(s.Trial)}
+	if s.of.notice != nil {
+		rules.Notice = s.of.notice(s.Trial)
+	}
+	s.Judged(rules, s.of.forgives...)
 	n := candidates
 	if s.of.process {
 		n--
@@ -109,14 +114,10 @@ func (s *scenario) missing(led map[string]bool) []string {
 	return out
 }
 
-// end makes all candidates resign and judges the history. Then nobody may stand in line, and all
+// end makes all candidates resign. Then nobody may stand in line, and all
 // clients must close.
 func (s *scenario) end() {
-	rules := history.Rules{Vacancy: s.of.vacancy(s.Trial)}
-	if s.of.notice != nil {
-		rules.Notice = s.of.notice(s.Trial)
-	}
-	s.Stop(rules, s.of.forgives...)
+	s.Stop()
 	s.watcher.Shows(s.Crash())
 	for _, c := range s.clients {
 		if err := c.Close(); err != nil && !c.Killed() {

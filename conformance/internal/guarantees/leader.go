@@ -26,14 +26,16 @@ var leaderRules = []engine.Rule{{
 	ID: "G1.churn", Title: "one leader while all come and go",
 	Text: "Five candidates campaign, lead for a moment, resign and campaign again, for forty terms. No leader's Check returns nil after another has won, and tokens grow in the order of winning.",
 	Check: func(t *engine.Trial) {
+		t.Judged(history.Rules{})
 		r := t.Race(t.Clients(5), t.Tick())
 		t.Eventually(t.Limit(), "forty terms come to pass", func() bool { return r.Count() >= 40 })
-		r.Stop(history.Rules{})
+		r.Stop()
 	},
 }, {
 	ID: "G1.cut", Title: "one leader when the leader is cut off",
 	Text:  "The leader of four is cut off, another leads after a crash, and the old one is healed; four times. No leader's Check returns nil after another has won, and tokens grow.",
 	Needs: []engine.Fault{engine.Cut, engine.Deadlines}, Check: func(t *engine.Trial) {
+		t.Judged(history.Rules{})
 		r := t.Race(t.Clients(4), 0)
 		var last uint64
 		for range 4 {
@@ -44,12 +46,13 @@ var leaderRules = []engine.Rule{{
 			heal()
 			last = g.Token
 		}
-		r.Stop(history.Rules{})
+		r.Stop()
 	},
 }, {
 	ID: "G1.late", Title: "one leader when the leader is healed in the nick of time",
 	Text:  "The leaders of eleven elections, of three candidates each, are cut off and healed about when their sessions end: each at a moment of its own, from a half to one and a half times TTL + Slack. Whether or not they go on leading, no leader's Check returns nil after another has won, tokens grow, and somebody leads after recovery.",
 	Needs: []engine.Fault{engine.Cut, engine.Deadlines}, Check: func(t *engine.Trial) {
+		t.Judged(history.Rules{})
 		whole := t.TTL + t.Slack
 		rest := t.Clients(2)
 		var races []*engine.Race
@@ -72,6 +75,5 @@ var leaderRules = []engine.Rule{{
 		if terms == len(races) {
 			t.Fatalf("no term has ended: the rule has shown nothing")
 		}
-		t.Judge(history.Rules{})
 	},
 }}

@@ -41,10 +41,11 @@ var observeRules = []engine.Rule{{
 	Text: "While four candidates lead in turn for thirty terms, two observers see tokens that never fall, though they may skip; when the churn is over and one leads, both see it.",
 	Check: func(t *engine.Trial) {
 		cs := t.Clients(4)
+		t.Judged(history.Rules{})
 		watchers := []*engine.Observer{t.Client().Observe(t.Ctx), t.Client().Observe(t.Ctx)}
 		r := t.Race(cs, t.Tick())
 		t.Eventually(t.Limit(), "thirty terms come to pass", func() bool { return r.Count() >= 30 })
-		r.Stop(history.Rules{})
+		r.Stop()
 		term := cs[0].Leads()
 		for _, o := range watchers {
 			o.SeesLeader(term)
