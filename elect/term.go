@@ -316,8 +316,7 @@ func (t *Term) Acknowledge(ctx context.Context) error {
 // Get returns a record of the coordinator; see [backend.Records]. It blocks for about one
 // round trip.
 func (t *Term) Get(ctx context.Context, record string) (backend.Record, error) {
-	r, err := t.s.Get(ctx, record)
-	return r, t.guarded(err)
+	return t.s.Get(ctx, record)
 }
 
 // Put writes a record of the coordinator on condition that the leader's member still

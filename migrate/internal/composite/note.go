@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 
@@ -186,5 +187,10 @@ func (s *session) onFrom(ctx context.Context, name string) (backend.Record, erro
 	if err != nil {
 		return backend.Record{}, err
 	}
-	return from.Get(ctx, name)
+	r, err := from.Get(ctx, name)
+	if errors.Is(err, backend.ErrSessionEnded) {
+		// The leader that asks leads by To alone, so this proves nothing of its own session.
+		err = fmt.Errorf("%w: %v", backend.ErrUnavailable, err)
+	}
+	return r, err
 }

@@ -2,7 +2,6 @@ package composite
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -189,9 +188,6 @@ func (s *session) told(op, name string, err *error) {
 	}
 	if gone := s.alive(); gone != nil {
 		*err = gone
-	} else if errors.Is(*err, backend.ErrSessionEnded) {
-		// That of a part which the session does without: it proves nothing of this session.
-		*err = fmt.Errorf("%w: %v", backend.ErrUnavailable, *err)
 	}
 	*err = Wrap(op, name, *err)
 }
