@@ -12,10 +12,18 @@ import (
 	"github.com/succession-dev/succession/migrate"
 )
 
-const record = "progress"
+const (
+	record    = "progress"
+	unguarded = "config" // no leader guards it before the cutover
+)
 
 // reads checks what a client says that has never seen the election.
 func (w *world) reads(mode, want string) {
+	w.t.Helper()
+	w.readsOf(record, mode, want)
+}
+
+func (w *world) readsOf(record, mode, want string) {
 	w.t.Helper()
 	b, _ := w.backend(mode, "reader")
 	defer b.Close()
@@ -85,8 +93,8 @@ func TestGuardedRecordsFollow(t *testing.T) {
 			w.reads(mode, value+"a")
 			w.do(op.Cutover, migrate.Moved)
 			w.reads(mode, value+"a")
-			if refused := w.guards(p, value+"b"); refused != 1 {
-				t.Errorf("the first write after the cutover was refused %d times; want once, as the record has moved", refused)
+			if refused := w.guards(p, value+"b"); refused != 0 {
+				t.Errorf("the first write after the cutover was refused %d times, at the version that was read after it", refused)
 			}
 			w.reads(mode, value+"b")
 			if refused := w.guards(p, value+"c"); refused != 0 {
@@ -141,11 +149,18 @@ func TestMigrationsOfOneName(t *testing.T) {
 }
 
 // writesAndMoves returns the leader of an election that has moved, who has written the
-// record before and not since.
+// record before and not since. Somebody else has written the one that nobody guards.
 func (w *world) writesAndMoves() *process {
 	w.t.Helper()
 	op, p := w.underway(onBoth, "p")
 	w.guards(p, "1")
+	s, err := w.c[0].Client("other").Session(w.ctx)
+	if err == nil {
+		_, err = s.Put(w.ctx, unguarded, []byte("1"), nil)
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
 	w.do(op.Cutover, migrate.Moved)
 	return p
 }
@@ -188,8 +203,14 @@ func TestRecordsWithoutTheOldCoordinator(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(w.ctx, ttl)
 		defer cancel()
-		if _, err := s.Get(ctx, record); !errors.Is(err, backend.ErrUnavailable) {
+		if r, err := s.Get(ctx, record); err != nil || string(r.Value) != "1" {
+			t.Errorf("the record that has moved is %q, %v", r.Value, err)
+		}
+		if _, err := s.Get(ctx, unguarded); !errors.Is(err, backend.ErrUnavailable) {
 			t.Errorf("a record that the old one keeps: %v; want ErrUnavailable", err)
+		}
+		if _, err := term.Put(w.ctx, unguarded, []byte("2"), 0); err != nil {
+			t.Errorf("a guarded write of it: %v", err)
 		}
 		if _, err := term.Put(w.ctx, record, []byte("2"), 0); err != nil {
 			t.Errorf("a guarded write: %v", err)
@@ -211,18 +232,18 @@ func TestFailedWriteWithoutTheOldCoordinator(t *testing.T) {
 		defer p.end()
 		p.sub[0].Cut()
 		time.Sleep(3 * ttl)
-		if _, err := p.term.Put(w.ctx, record, make([]byte, backend.MaxRecord+1), 0); !errors.Is(err, backend.ErrInvalid) {
+		if _, err := p.term.Put(w.ctx, unguarded, make([]byte, backend.MaxRecord+1), 0); !errors.Is(err, backend.ErrInvalid) {
 			t.Errorf("a value that is too long: %v, want %v", err, backend.ErrInvalid)
 		}
-		w.reads(onBoth, "1")
+		w.readsOf(unguarded, onBoth, "1")
 		s, err := p.b.Session(w.ctx)
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		if err := s.Delete(w.ctx, record, &backend.If{Member: p.term.Member()}); err != nil {
+		if err := s.Delete(w.ctx, unguarded, &backend.If{Member: p.term.Member()}); err != nil {
 			t.Error(err)
 		}
-		w.reads(onBoth, "")
+		w.readsOf(unguarded, onBoth, "")
 	})
 }
 

@@ -78,7 +78,7 @@ func (b *Backend) perform(ctx context.Context, election string, v view, r protoc
 	case protocol.OpenGate:
 		return to.Leave(ctx, r.Gate)
 	case protocol.EndMove:
-		return composite.EndMove(ctx, to, election, v.line[protocol.From].Header)
+		return composite.EndMove(ctx, composite.Move{Election: election, From: v.on[protocol.From], To: to, Sealed: v.line[protocol.From].Header, Log: b.log})
 	case protocol.Touch:
 		return b.touch(ctx, election, v)
 	}

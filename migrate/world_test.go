@@ -190,8 +190,13 @@ func (w *world) underway(mode, name string) (*migrate.Backend, *process) {
 // gate still stands.
 func (w *world) seals(s backend.Session, m backend.Member, id string) {
 	w.t.Helper()
-	h := backend.Header{Sealed: newURL, Migration: backend.Migration{ID: id, From: oldURL, To: newURL, Step: "sealed"}}
-	if err := s.Pin(w.ctx, m, h, backend.Absent); err != nil {
+	l, err := s.Line(w.ctx, election)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	h := l.Header
+	h.Sealed, h.Migration = newURL, backend.Migration{ID: id, From: oldURL, To: newURL, Step: "sealed"}
+	if err := s.Pin(w.ctx, m, h, l.Version); err != nil {
 		w.t.Fatal(err)
 	}
 }

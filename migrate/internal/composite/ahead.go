@@ -70,7 +70,15 @@ func (s *session) findSeal(ctx context.Context, c *candidacy, err error) (found 
 	case !own:
 		return false, err
 	}
-	c.change((*standing).seal)
+	r, err := s.part(protocol.From).Get(ctx, c.line)
+	if err != nil {
+		return false, err
+	}
+	h, err := backend.ParseHeader(r.Value)
+	if err != nil {
+		return false, err
+	}
+	c.change(func(st *standing) { st.seal(h) })
 	s.setMoved(c.line, true)
 	s.log.Info("has sealed the old coordinator, as it finds only now; leading on by the new one alone", "election", c.line, "to", s.route.To)
 	return true, nil

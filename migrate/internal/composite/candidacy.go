@@ -17,7 +17,8 @@ type candidacy struct {
 	turn     lock // of Ahead, Leave and the cutover
 	sealSent bool // its seal may be under way, so it may not leave From by its own hand; guarded by turn
 
-	writing lock // of a guarded write, or the seal
+	writing lock       // of a guarded write, or the seal
+	guarded [2]Guarded // what it knows of the lists of both coordinators; see guarded.go
 
 	giveUp sync.Once // for giving the candidacy up behind the caller's back
 
@@ -33,6 +34,9 @@ type standing struct {
 	leads   [2]bool           // by which coordinators it leads: their deadlines are the term's
 	until   time.Time         // until when it tries to get a member on To; zero where it does not
 	aborted string            // the ID of the migration that was aborted, in fromOnly and outdated
+	sealed  backend.Header    // From's record as its seal has written it
+	since   time.Time         // when it has sealed From
+	open    bool              // the gate has gone since
 }
 
 // A state is what a candidacy needs. It begins in needsBoth, or in toOnly where the election is
@@ -140,8 +144,12 @@ func (st *standing) left(id string) {
 // to join anew.
 func (st *standing) begunAgain() { st.state = outdated }
 
-// seal is for a candidacy that has sealed From, and leads by To alone.
-func (st *standing) seal() {
+// seal is for a candidacy that has sealed From, whose record is h since, and leads by To alone.
+func (st *standing) seal(h backend.Header) {
+	st.sealed = h
+	if st.since.IsZero() {
+		st.since = time.Now()
+	}
 	st.leads = [2]bool{protocol.To: true}
 	if st.state == lostTo {
 		st.state = sealedLostTo
@@ -149,6 +157,9 @@ func (st *standing) seal() {
 		st.state = toOnly
 	}
 }
+
+// mayBeGated reports whether the candidacy has sealed From, and has not seen yet that the gate has gone.
+func (st standing) mayBeGated() bool { return st.hasSealed() && !st.open }
 
 // try is for a candidacy that is first on From: it tries to get a member on To for so long.
 func (st *standing) try(patience time.Duration) {

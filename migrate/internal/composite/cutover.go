@@ -4,9 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"slices"
+	"time"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/backoff"
+	"github.com/succession-dev/succession/internal/header"
 	"github.com/succession-dev/succession/migrate/internal/protocol"
 )
 
@@ -16,79 +20,126 @@ func (s *session) obey(ctx context.Context, c *candidacy) error {
 	if err := c.turn.take(ctx); err != nil {
 		return err
 	}
-	seal, err := s.decide(ctx, c)
+	sealed, err := s.decide(ctx, c)
 	c.turn.release()
-	if err != nil || seal == nil {
+	if err != nil || !sealed {
 		return err
 	}
 	s.setMoved(c.line, true)
 	s.log.Info("sealed the old coordinator; leading on by the new one alone", "election", c.line, "to", s.route.To)
-	// Anybody may do the rest, but nobody is nearer.
-	wait := backoff.New(ctx)
-	for {
-		err := EndMove(ctx, s.to(), c.line, *seal)
-		if err == nil || !passing(err) {
+	return nil
+}
+
+// goneOrOpened is for a candidacy that has sealed From. It completes the cutover, which anybody
+// may do, but nobody is nearer, and gives that up when its member on To has gone.
+func (s *session) goneOrOpened(ctx context.Context, c *candidacy) (gone bool, err error) {
+	to, m := s.to(), c.now().at[protocol.To]
+	i, err := first(ctx,
+		func(ctx context.Context) error {
+			err := to.Gone(ctx, m)
+			if err == nil {
+				c.change((*standing).lose)
+			}
 			return err
+		},
+		func(ctx context.Context) error {
+			wait := backoff.New(ctx)
+			for {
+				err := s.openGate(ctx, c)
+				if err == nil || !passing(err) {
+					return err
+				}
+				if err := wait.Sleep(ctx); err != nil {
+					return err
+				}
+			}
+		})
+	return i == 0 && err == nil, err
+}
+
+// openGate completes the cutover of a candidacy that has sealed From, unless somebody else has. If From
+// cannot be reached for so long as a candidacy is patient, it leaves behind what is there: the
+// election needs its gate taken away, and for that From is not needed.
+func (s *session) openGate(ctx context.Context, c *candidacy) error {
+	to, st := s.to(), c.now()
+	r, err := to.Get(ctx, c.line)
+	if err != nil {
+		return err
+	}
+	h, err := backend.ParseHeader(r.Value)
+	if err != nil {
+		return err
+	}
+	if protocol.Gated(h) {
+		from, err := s.keeping(ctx, protocol.From)
+		if err == nil {
+			err = s.notEnded(EndMove(ctx, Move{Election: c.line, From: from, To: to, Sealed: st.sealed, Guarded: c.guardedOnFrom(), Log: s.log}))
 		}
-		if err := wait.Sleep(ctx); err != nil {
+		if err != nil && s.fromOver() != nil && time.Since(st.since) > s.b.patience(to.TTL()) {
+			s.log.Warn("the old coordinator cannot be reached, so the records there were not carried over", "election", c.line, "err", err)
+			err = EndMove(ctx, Move{Election: c.line, To: to, Sealed: st.sealed, Log: s.log})
+		}
+		if err != nil {
 			return err
 		}
 	}
+	c.change(func(st *standing) { st.open = true })
+	return nil
 }
 
-// decide does what the records ask for. It returns From's record if that is sealed. The
-// caller has the candidacy's turn.
-func (s *session) decide(ctx context.Context, c *candidacy) (*backend.Header, error) {
+// decide does what the records ask for. It reports whether From is sealed. The caller has the
+// candidacy's turn.
+func (s *session) decide(ctx context.Context, c *candidacy) (sealed bool, err error) {
 	from, to := s.part(protocol.From), s.to()
 	for refused := false; ; {
 		if err := s.alive(); err != nil {
-			return nil, err
+			return false, err
 		}
 		// From's record before To's is confirmed: the seal is refused when From's has been
 		// touched since, and an abort touches it after it has written To's.
 		r, err := from.Get(ctx, c.line)
 		if err != nil {
-			return nil, err
+			return false, err
 		}
 		h, err := backend.ParseHeader(r.Value)
 		if err != nil {
-			return nil, err
+			return false, err
 		}
 		l, err := to.Line(ctx, c.line)
 		if err != nil {
-			return nil, err
+			return false, err
 		}
 		own := c.now().at
 		choice, err := s.route.Lead(h, l, own)
 		switch {
 		case err != nil:
-			return nil, err
+			return false, err
 		case choice == protocol.SealedFrom:
 			// Perhaps by this candidacy, and the answer was lost. Then its member is what is pinned.
 			own, err := s.isSeal(ctx, c)
 			if err != nil {
-				return nil, err
+				return false, err
 			}
 			if !own {
-				return nil, fmt.Errorf("%w: %s is sealed, and not by this process", backend.ErrHeader, s.route.From)
+				return false, fmt.Errorf("%w: %s is sealed, and not by this process", backend.ErrHeader, s.route.From)
 			}
-			c.change((*standing).seal)
-			return &h, nil
+			c.change(func(st *standing) { st.seal(h) })
+			return true, nil
 		case choice == protocol.StayOnFrom:
 			if err := s.leaveTo(ctx, c, l.Header.Migration.ID); err != nil {
-				return nil, err
+				return false, err
 			}
 			s.log.Info("the migration was aborted; leading on by the old coordinator alone", "election", c.line)
-			return nil, nil
+			return false, nil
 		case choice == protocol.GoOn:
-			return nil, nil
+			return false, nil
 		}
 		if refused { // one that named an earlier version can never be set any more
 			c.sealSent = false
 		}
 		if choice == protocol.RaiseTo {
 			if err := raise(ctx, to, own[protocol.To], h.Fence+own[protocol.From].Position); err != nil {
-				return nil, err
+				return false, err
 			}
 			continue
 		}
@@ -99,19 +150,19 @@ func (s *session) decide(ctx context.Context, c *candidacy) (*backend.Header, er
 			continue
 		}
 		if err != nil {
-			return nil, err
+			return false, err
 		}
 		h = protocol.SealOf(h, l.Header.Migration)
 		err = s.sendSeal(ctx, c, h, r.Version)
 		switch {
 		case err == nil:
-			return &h, nil
+			return true, nil
 		case errors.Is(err, backend.ErrVersion):
 			// Also where it has been set, the answer was lost, and somebody else has written
 			// the record since.
 			refused = true
 		default:
-			return nil, err
+			return false, err
 		}
 	}
 }
@@ -127,7 +178,7 @@ func (s *session) sendSeal(ctx context.Context, c *candidacy, h backend.Header, 
 	err := s.part(protocol.From).Pin(ctx, c.now().at[protocol.From], h, at)
 	switch {
 	case err == nil:
-		c.change((*standing).seal)
+		c.change(func(st *standing) { st.seal(h) })
 	case errors.Is(err, backend.ErrNotMember), errors.Is(err, backend.ErrDenied):
 		c.sealSent = was
 	}
@@ -140,28 +191,88 @@ func (s *session) isSeal(ctx context.Context, c *candidacy) (bool, error) {
 	return err == nil && protocol.Index(l, c.now().at[protocol.From]) == 0 && l.Members[0].Pinned, err
 }
 
-// EndMove is the second step of the cutover: it takes the gate away, where the
-// election on the other coordinator has been sealed by the same migration, as its
-// record from says, and then writes down that the election is here. Anybody may do it,
-// at any time and again.
-func EndMove(ctx context.Context, to backend.Session, line string, from backend.Header) error {
+// A Move is a cutover that has been decided, and is to be completed.
+type Move struct {
+	Election string
+	From     backend.Session // nil: what is there is left behind
+	To       backend.Session
+	Sealed   backend.Header // From's record, as the seal has written it
+	Guarded  []string       // records to carry over, besides those in From's list
+	Log      *slog.Logger
+}
+
+// EndMove is the second step of the cutover: where the election on From has been sealed by the same
+// migration, it carries over the records that the leaders guard, takes the gate away, and then writes
+// down that the election is on To. Anybody may do it, at any time and again.
+func EndMove(ctx context.Context, m Move) error {
+	wait := backoff.New(ctx)
 	for {
-		l, err := to.Line(ctx, line)
+		l, err := m.To.Line(ctx, m.Election)
 		if err != nil {
 			return err
 		}
-		h, goes := protocol.MovedOf(from, l.Header)
+		h, goes := protocol.MovedOf(m.Sealed, l.Header)
 		if !goes {
 			return nil
 		}
 		if gate, stands := protocol.Gate(l); stands {
-			if err := to.Leave(ctx, gate); err != nil {
-				return err
+			if m.From != nil {
+				err = m.carry(ctx, gate)
+			}
+			if err == nil {
+				err = m.To.Leave(ctx, gate)
 			}
 		}
-		_, err = to.Put(ctx, line, h.Encode(), &backend.If{Version: l.Version})
-		if !errors.Is(err, backend.ErrVersion) {
+		if err == nil {
+			_, err = m.To.Put(ctx, m.Election, h.Encode(), &backend.If{Version: l.Version})
+		}
+		// Somebody else does the same: the gate has gone meanwhile, or a record is there.
+		if !errors.Is(err, backend.ErrVersion) && !errors.Is(err, backend.ErrNotMember) {
+			return err
+		}
+		if err := wait.Sleep(ctx); err != nil {
 			return err
 		}
 	}
+}
+
+// carry carries the records over, while the gate stands. As long as it does, nobody writes them on
+// To: a client of To alone leads only when it has gone, and a leader that has sealed From waits for
+// that, too. So a request that comes late finds no gate, and does nothing.
+func (m *Move) carry(ctx context.Context, gate backend.Member) error {
+	list, err := ReadGuarded(ctx, m.From, m.Election)
+	if err != nil {
+		return err
+	}
+	before, err := ReadGuarded(ctx, m.To, m.Election)
+	if err != nil {
+		return err
+	}
+	list = list.with(m.Guarded...)
+	id := m.Sealed.Migration.ID
+	names := list.Records
+	if history := header.HistoryRecord(m.Election); history != "" {
+		names = append(slices.Clone(names), history)
+	}
+	for _, name := range names {
+		// Where the list of To has it, it was left there when the election was there before.
+		err := carryOver(ctx, m.From, m.To, gate, note{Record: name, Election: m.Election, Migration: id}, before.has(name), list.has(name))
+		switch {
+		case stays(err):
+			m.Log.Warn("a record of the election could not be carried over, and stays on the old coordinator", "election", m.Election, "record", name, "err", err)
+		case err != nil:
+			return err
+		}
+	}
+	if len(list.Records) > 0 {
+		if _, err := AddGuarded(ctx, m.To, m.Election, gate, list.Records...); err != nil && !stays(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// stays reports whether a record cannot be carried over, however often that is tried.
+func stays(err error) bool {
+	return errors.Is(err, backend.ErrDenied) || errors.Is(err, backend.ErrInvalid)
 }

@@ -2,6 +2,7 @@ package composite
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -28,6 +29,15 @@ func (s *session) fromOver() error {
 		return nil
 	}
 	return fmt.Errorf("%w: no session with %s, which keeps what has not moved: %v", backend.ErrUnavailable, s.route.From, why)
+}
+
+// notEnded returns err, as ErrUnavailable if a part with From has ended meanwhile: the candidacy leads by
+// To alone, so that proves nothing of its own session.
+func (s *session) notEnded(err error) error {
+	if errors.Is(err, backend.ErrSessionEnded) && s.to().Err() == nil {
+		return fmt.Errorf("%w: %v", backend.ErrUnavailable, err)
+	}
+	return err
 }
 
 // openFrom opens another part with From where there is none and no candidacy needs the one

@@ -31,14 +31,19 @@ func (s *session) Gone(ctx context.Context, m backend.Member) (err error) {
 			return nil
 		case st.isFromOnly():
 			return s.goneOrBegun(ctx, c)
-		case sd == protocol.To || st.at[protocol.To].Key == "":
+		case sd == protocol.To && !st.mayBeGated() || st.at[protocol.To].Key == "":
 			return part.Gone(ctx, st.at[sd])
 		}
-		asked, err := s.goneOrAsked(ctx, c)
-		if err != nil || !asked {
-			return err
+		gone := false
+		if sd == protocol.To {
+			gone, err = s.goneOrOpened(ctx, c)
+		} else {
+			var asked bool
+			if asked, err = s.goneOrAsked(ctx, c); err != nil || !asked {
+				return err
+			}
+			gone, err = s.goneOrObeyed(ctx, c)
 		}
-		gone, err := s.goneOrObeyed(ctx, c)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}

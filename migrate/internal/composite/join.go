@@ -88,7 +88,8 @@ func (s *session) find(ctx context.Context, line string) (protocol.Phase, error)
 		return phase, err
 	}
 	if phase == protocol.Sealed {
-		if err := EndMove(ctx, s.to(), line, h[protocol.From]); err != nil {
+		err := EndMove(ctx, Move{Election: line, From: s.part(protocol.From), To: s.to(), Sealed: h[protocol.From], Log: s.log})
+		if err != nil {
 			return phase, err
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 	"sync"
 
@@ -32,8 +31,8 @@ type note struct {
 }
 
 // noteOf reads the note of a record, and its version.
-func (s *session) noteOf(ctx context.Context, name string) (note, backend.Version, error) {
-	r, err := s.to().Get(ctx, protocol.Companion(name, noteSuffix))
+func noteOf(ctx context.Context, to backend.Session, name string) (note, backend.Version, error) {
+	r, err := to.Get(ctx, protocol.Companion(name, noteSuffix))
 	if err != nil {
 		return note{}, 0, err
 	}
@@ -43,6 +42,16 @@ func (s *session) noteOf(ctx context.Context, name string) (note, backend.Versio
 		n = note{}
 	}
 	return n, r.Version, nil
+}
+
+// write writes the note where it still has the version, while m stands.
+func (n note) write(ctx context.Context, to backend.Session, at backend.Version, m backend.Member) error {
+	value, err := json.Marshal(n)
+	if err != nil {
+		return err
+	}
+	_, err = to.Put(ctx, protocol.Companion(n.Record, noteSuffix), value, &backend.If{Version: at, Member: m})
+	return err
 }
 
 // movedBy returns the ID of the migration that brought the election to To; "" where it is
@@ -70,7 +79,7 @@ func (s *session) movedBy(ctx context.Context, election string) (string, error) 
 // is carried over.
 func (s *session) keeper(ctx context.Context, name string) (protocol.Side, backend.Version, error) {
 	if election, ok := strings.CutSuffix(name, header.Suffix); ok {
-		n, _, err := s.noteOf(ctx, name)
+		n, _, err := noteOf(ctx, s.to(), name)
 		if err == nil && n.Election == "" {
 			sd, _, err := s.keeper(ctx, election) // its fence
 			return sd, 0, err
@@ -86,7 +95,7 @@ func (s *session) keeper(ctx context.Context, name string) (protocol.Side, backe
 	var at backend.Version
 	var noteErr error
 	var wg sync.WaitGroup
-	wg.Go(func() { n, at, noteErr = s.noteOf(ctx, name) })
+	wg.Go(func() { n, at, noteErr = noteOf(ctx, s.to(), name) })
 	h, errs := s.headersNow(ctx, name) // a record that is on To does not wait for From
 	wg.Wait()
 	for sd, err := range errs {
@@ -128,7 +137,7 @@ func (s *session) keeping(ctx context.Context, sd protocol.Side) (backend.Sessio
 }
 
 // carry carries a record over to To, where the candidacy's election has moved to, before its
-// leader writes it there. A write that does not ask for a version overwrites what
+// leader writes it there. It is for what the cutover did not know of. A write that does not ask for a version overwrites what
 // From has, and can do without From: then the writing of the note is left to the caller,
 // for when the value is there. Until it is, that of From counts.
 func (s *session) carry(ctx context.Context, c *candidacy, name string, needed bool) (writeNote func() error, err error) {
@@ -136,61 +145,52 @@ func (s *session) carry(ctx context.Context, c *candidacy, name string, needed b
 	if err != nil {
 		return nil, err
 	}
-	was, at, err := s.noteOf(ctx, name)
+	was, at, err := noteOf(ctx, s.to(), name)
 	want := note{Record: name, Election: c.line, Migration: id}
 	if err != nil || id == "" || was == want {
 		return nil, err
 	}
-	value, err := json.Marshal(want)
-	if err != nil {
-		return nil, err
-	}
 	to, m := s.to(), c.now().at[protocol.To]
-	writeNote = func() error {
-		_, err := to.Put(ctx, protocol.Companion(name, noteSuffix), value, &backend.If{Version: at, Member: m})
-		return err
-	}
-	var old backend.Record
 	if err = s.fromOver(); err == nil || needed {
-		old, err = s.onFrom(ctx, name)
+		var from backend.Session
+		if from, err = s.keeping(ctx, protocol.From); err == nil {
+			err = s.notEnded(carryOver(ctx, from, to, m, want, false, true))
+		}
 	}
 	if err != nil && !needed {
-		return writeNote, nil
-	}
-	if err == nil {
-		err = replace(ctx, to, m, name, old, was.Migration != "")
-	}
-	if err == nil {
-		err = writeNote()
+		return func() error { return want.write(ctx, to, at, m) }, nil
 	}
 	return nil, err
 }
 
-// replace makes the record on To what it is on From. Where there is none on From, one on
-// To is removed if it was left there.
-func replace(ctx context.Context, to backend.Session, m backend.Member, name string, old backend.Record, left bool) error {
-	now, err := to.Get(ctx, name)
-	at := &backend.If{Version: now.Version, Member: m}
-	switch {
-	case err != nil:
-	case old.Version != backend.Absent:
-		_, err = to.Put(ctx, name, old.Value, at)
-	case left && now.Version != backend.Absent:
-		err = to.Delete(ctx, name, at)
-	}
-	return err
-}
-
-// onFrom reads a record of From.
-func (s *session) onFrom(ctx context.Context, name string) (backend.Record, error) {
-	from, err := s.keeping(ctx, protocol.From)
+// carryOver makes a record on To what it is on From, and writes the note of it, while m stands on To.
+// Where there is none on From, one on To is removed if it was left there, as left says or the note
+// of an earlier migration; then the note is written only if that is wanted in any case.
+func carryOver(ctx context.Context, from, to backend.Session, m backend.Member, want note, left, always bool) error {
+	old, err := from.Get(ctx, want.Record)
 	if err != nil {
-		return backend.Record{}, err
+		return err
 	}
-	r, err := from.Get(ctx, name)
-	if errors.Is(err, backend.ErrSessionEnded) {
-		// The leader that asks leads by To alone, so this proves nothing of its own session.
-		err = fmt.Errorf("%w: %v", backend.ErrUnavailable, err)
+	// The record before its note: as long as that is not there, nobody has written the record.
+	now, err := to.Get(ctx, want.Record)
+	if err != nil {
+		return err
 	}
-	return r, err
+	was, at, err := noteOf(ctx, to, want.Record)
+	if err != nil || was == want {
+		return err
+	}
+	cond := &backend.If{Version: now.Version, Member: m}
+	switch {
+	case old.Version != backend.Absent:
+		_, err = to.Put(ctx, want.Record, old.Value, cond)
+	case (left || was.Migration != "") && now.Version != backend.Absent:
+		err = to.Delete(ctx, want.Record, cond)
+	case !always:
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return want.write(ctx, to, at, m)
 }

@@ -75,8 +75,8 @@ func (s *session) target(ctx context.Context, name string, cond *backend.If) (t 
 		t.side = st.side()
 		if t.cond.Member = st.at[t.side]; t.cond.Member.Key == "" || st.hasLost() {
 			err = backend.ErrNotMember
-		} else if t.side == protocol.To && name != c.line && name != header.FenceRecord(c.line) {
-			t.note, err = s.carry(ctx, c, name, t.cond.Version != 0)
+		} else if name != c.line && name != header.FenceRecord(c.line) {
+			t.note, err = s.guard(ctx, c, name, t.cond.Version != 0)
 		}
 	}
 	if err != nil {
@@ -94,6 +94,20 @@ func (s *session) target(ctx context.Context, name string, cond *backend.If) (t 
 		}
 	}
 	return t, err
+}
+
+// guard prepares a guarded write of a record that goes with the candidacy's election; see carry.
+func (s *session) guard(ctx context.Context, c *candidacy, name string, needed bool) (writeNote func() error, err error) {
+	st := c.now()
+	if st.mayBeGated() {
+		if err := s.openGate(ctx, c); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.guards(ctx, c, st.side(), name); err != nil || st.side() == protocol.From {
+		return nil, err
+	}
+	return s.carry(ctx, c, name, needed)
 }
 
 // Put writes the record where the condition holds; see [backend.Records].
@@ -156,7 +170,7 @@ func (s *session) List(ctx context.Context, dir string) (shown []string, err err
 	slices.Sort(all)
 	for _, name := range slices.Compact(all) {
 		_, fence := slices.BinarySearch(shown, strings.TrimSuffix(name, header.Suffix))
-		if !strings.HasSuffix(name, noteSuffix) && !(fence && strings.HasSuffix(name, header.Suffix)) {
+		if !strings.HasSuffix(name, noteSuffix) && !strings.HasSuffix(name, guardedSuffix) && !(fence && strings.HasSuffix(name, header.Suffix)) {
 			shown = append(shown, name)
 		}
 	}

@@ -1,0 +1,131 @@
+package composite
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/backoff"
+	"github.com/succession-dev/succession/internal/header"
+	"github.com/succession-dev/succession/migrate/internal/protocol"
+)
+
+// A leader with both coordinators writes down which records it guards, before it guards a record for
+// the first time: in a record of its own beside the election, on the coordinator where that is. So
+// whoever completes a cutover knows what has to be carried over, also when the leader has crashed.
+// A name stays in the list: the way back and later migrations need it too.
+const guardedSuffix = ".migrate-records"
+
+// A Guarded is that list.
+type Guarded struct {
+	Election string   `json:"election"`
+	Records  []string `json:"records"` // sorted; without the history, which always goes along
+	More     bool     `json:"more,omitempty"`
+}
+
+// has reports whether the record is in the list.
+func (g Guarded) has(name string) bool {
+	_, found := slices.BinarySearch(g.Records, name)
+	return found
+}
+
+// maxGuarded is how many names a list has at most. A leader that guards more has a record for each
+// piece of its work, and would write the list for each.
+const maxGuarded = 1000
+
+// with returns the list with more names, as far as there is room.
+func (g Guarded) with(names ...string) Guarded {
+	g.Records = slices.Clone(g.Records)
+	for _, name := range names {
+		if i, found := slices.BinarySearch(g.Records, name); found {
+			continue
+		} else if len(g.Records) < maxGuarded {
+			g.Records = slices.Insert(g.Records, i, name)
+		} else {
+			g.More = true
+		}
+	}
+	return g
+}
+
+func (g Guarded) encode() []byte {
+	b, err := json.Marshal(g)
+	if err != nil {
+		panic(err) // names always marshal
+	}
+	return b
+}
+
+// ReadGuarded returns which records the leaders of the election guard, as one coordinator knows.
+func ReadGuarded(ctx context.Context, part backend.Session, election string) (Guarded, error) {
+	g, _, _, err := readGuarded(ctx, part, election)
+	return g, err
+}
+
+// readGuarded also returns the version of the list; ours is false where the record is that of another
+// election, whose name is as long, or a stranger's.
+func readGuarded(ctx context.Context, part backend.Session, election string) (g Guarded, at backend.Version, ours bool, err error) {
+	r, err := part.Get(ctx, protocol.Companion(election, guardedSuffix))
+	if err != nil {
+		return Guarded{}, 0, false, err
+	}
+	if r.Version == backend.Absent {
+		return Guarded{Election: election}, r.Version, true, nil
+	}
+	if json.Unmarshal(r.Value, &g) != nil || g.Election != election {
+		return Guarded{Election: election}, r.Version, false, nil
+	}
+	slices.Sort(g.Records)
+	return g, r.Version, true, nil
+}
+
+// AddGuarded adds names to the list of one coordinator, while m stands there, and returns the list.
+func AddGuarded(ctx context.Context, part backend.Session, election string, m backend.Member, names ...string) (Guarded, error) {
+	wait := backoff.New(ctx)
+	for {
+		g, at, ours, err := readGuarded(ctx, part, election)
+		if err != nil {
+			return Guarded{}, err
+		}
+		longer := g.with(names...)
+		if !ours || len(longer.Records) == len(g.Records) && longer.More == g.More {
+			return longer, nil
+		}
+		_, err = part.Put(ctx, protocol.Companion(election, guardedSuffix), longer.encode(), &backend.If{Version: at, Member: m})
+		if !errors.Is(err, backend.ErrVersion) {
+			return longer, err
+		}
+		if err := wait.Sleep(ctx); err != nil {
+			return Guarded{}, err
+		}
+	}
+}
+
+// guards notes that the candidacy is about to guard the record, on the coordinator where it stands.
+// It costs a round trip or two for each record, once. The caller has the candidacy's writing.
+func (s *session) guards(ctx context.Context, c *candidacy, sd protocol.Side, name string) error {
+	if name == header.HistoryRecord(c.line) || c.guarded[sd].has(name) || c.guarded[sd].More {
+		return nil
+	}
+	g, err := AddGuarded(ctx, s.part(sd), c.line, c.now().at[sd], name)
+	if errors.Is(err, backend.ErrDenied) {
+		s.log.Warn("could not write down that this record goes with its election; it is left behind if this process ends during the cutover", "election", c.line, "record", name, "err", err)
+		g, err = c.guarded[sd].with(name), nil
+	}
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.guarded[sd] = g
+	return nil
+}
+
+// guardedOnFrom returns the records that the candidacy knows to be guarded on From.
+func (c *candidacy) guardedOnFrom() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.guarded[protocol.From].Records
+}
