@@ -2,9 +2,12 @@ package migrate
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/backoff"
@@ -16,7 +19,7 @@ import (
 const probeSuffix = ".migrate-probe"
 
 // Check says whether a migration of the election can be begun from here: whether both
-// coordinators can be reached, are of a version that the driver knows how to use, and
+// coordinators can be reached, are not one under two addresses, are of a version that the driver knows how to use, and
 // give this process the rights that the processes of a migration need. On each
 // it writes, reads and deletes a record, and holds an election of one, under a
 // name of its own, the election's with ".migrate-probe" at the end. The error names
@@ -24,6 +27,12 @@ const probeSuffix = ".migrate-probe"
 // trips; what a Check that was killed has left is removed by the next one.
 func (b *Backend) Check(ctx context.Context, election string) error {
 	on, errs := b.sessions(ctx, election)
+	var same error
+	if errs == [2]error{} {
+		if same = b.distinct(ctx, election, on); errors.Is(same, ErrRefused) {
+			return composite.Wrap("check", election, same)
+		}
+	}
 	composite.Both(func(sd protocol.Side) {
 		if errs[sd] == nil {
 			errs[sd] = check(ctx, on[sd], protocol.Companion(election, probeSuffix))
@@ -34,7 +43,43 @@ func (b *Backend) Check(ctx context.Context, election string) error {
 			errs[sd] = fmt.Errorf("%s: %w", address, errs[sd])
 		}
 	}
-	return composite.Wrap("check", election, errors.Join(errs[:]...))
+	// What is missing on which coordinator says more than that the two could not be told apart.
+	return composite.Wrap("check", election, cmp.Or(errors.Join(errs[:]...), same))
+}
+
+// distinct refuses if the two addresses mean one coordinator, and one place there: a member that
+// stands in line on From is seen in the line on To. URLs do not tell: a coordinator has many names.
+// It leaves nothing behind, also if it ends in the middle: its members go with their sessions.
+func (b *Backend) distinct(ctx context.Context, election string, on [2]backend.Session) error {
+	name, mark := protocol.Companion(election, probeSuffix), "probe "+rand.Text()
+	var both [2]backend.Member
+	var err error
+	// That on To comes last. So the line there is as fresh as that on From.
+	for sd, s := range on {
+		if both[sd], err = s.Join(ctx, name, mark+[2]string{" from", " to"}[sd]); err != nil {
+			err = fmt.Errorf("%s: could not stand in line: %w", [2]string{b.route.From, b.route.To}[sd], err)
+			break
+		}
+	}
+	if err == nil {
+		var l backend.Line
+		l, err = on[protocol.To].Line(ctx, name)
+		seen := func(m backend.Member) bool { return m.Value == both[protocol.From].Value }
+		if err == nil && slices.ContainsFunc(l.Members, seen) {
+			err = fmt.Errorf("%w: %s and %s are one coordinator: who stands in line on the one is seen on the other", ErrRefused, b.route.From, b.route.To)
+		}
+	}
+	for sd, m := range both {
+		if m.Key == "" {
+			continue
+		}
+		lerr := on[sd].Leave(ctx, m)
+		if lerr == nil { // what is empty goes, too
+			lerr = on[sd].Delete(ctx, name, nil)
+		}
+		err = errors.Join(err, lerr)
+	}
+	return err
 }
 
 // check is Check of one coordinator. Another one's Check may be under way there.

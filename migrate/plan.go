@@ -82,6 +82,8 @@ func does(step Step, p Plan, v view) string {
 		return fmt.Sprintf("take away the gate on %s", p.To)
 	case step == Abort && p.Phase == Conflict:
 		return fmt.Sprintf("take away the gate on %s and forget this migration; the opposite one goes on", p.To)
+	case step == Abort && p.Phase == Aliased:
+		return fmt.Sprintf("take away the gate on %s, which is %s too, and forget this migration", p.To, p.From)
 	case step == Abort && p.Phase == Elsewhere:
 		return fmt.Sprintf("note on %s where the election went, and take away the gate", p.To)
 	case step == Abort:

@@ -61,6 +61,9 @@ func (b *Backend) step(ctx context.Context, op, election string, try func(v view
 // try decides once, and does it. It reports whether the step is done.
 func (b *Backend) try(ctx context.Context, election string, v view, decide decision) (done bool, err error) {
 	r, err := decide(v.line)
+	if err == nil && r.Begins() {
+		err = b.distinct(ctx, election, v.on)
+	}
 	if err == nil {
 		err = b.perform(ctx, election, v, r)
 	}

@@ -23,6 +23,7 @@ const (
 	Aborted   = Phase(protocol.Aborted)   // the election stays on the old coordinator
 	Conflict  = Phase(protocol.Conflict)  // gates of two migrations in opposite directions stand: abort one
 	Elsewhere = Phase(protocol.Elsewhere) // a record names a coordinator, or a migration, that is not ours
+	Aliased   = Phase(protocol.Aliased)   // a gate stands, and both addresses mean the coordinator where it stands: abort
 )
 
 // A Status is where the migration of one election is.

@@ -46,6 +46,7 @@ const (
 	Aborted   Phase = "aborted"
 	Conflict  Phase = "conflict"
 	Elsewhere Phase = "elsewhere"
+	Aliased   Phase = "aliased"
 )
 
 // NeedsBoth reports whether a process leads only with a member on both coordinators.
@@ -54,7 +55,7 @@ func (p Phase) NeedsBoth() bool { return p == Begun || p == Asked || p == Aborti
 // HasMoved reports whether the election is on To, although the gate may still stand there.
 func (p Phase) HasMoved() bool { return p == Sealed || p == Moved }
 
-// Phase says where the election with these records is. In the phases None, Conflict and
+// Phase says where the election with these records is. In the phases None, Conflict, Aliased and
 // Elsewhere, in which the process can neither lead nor wait, it also returns the reason.
 func (r Route) Phase(from, to backend.Header) (Phase, error) {
 	m := to.Migration
@@ -73,6 +74,9 @@ func (r Route) Phase(from, to backend.Header) (Phase, error) {
 		return Elsewhere, &backend.SealedError{To: to.Sealed}
 	case to.Sealed != "":
 		return Aborted, nil
+	case Gated(from) && Gated(to) && m.ID != "" && m == from.Migration:
+		// Nobody else makes up this ID, and the gate is one member: both records are one.
+		return Aliased, fmt.Errorf("%w: its gate stands on %s and on %s, which are two names of one coordinator, so nobody leads; abort it", ErrOther, r.From, r.To)
 	case Gated(from) && Gated(to) && SameAddress(from.Migration.From, r.To) && SameAddress(m.From, r.From):
 		return Conflict, fmt.Errorf("%w: migration %s from %s to %s and migration %s from %s to %s; nobody leads until one of them is aborted",
 			ErrConflict, m.ID, m.From, m.To, from.Migration.ID, from.Migration.From, from.Migration.To)

@@ -37,6 +37,11 @@ type Request struct {
 	Last   bool           // the step is done when the request is
 }
 
+// Begins reports whether the request begins a migration.
+func (q Request) Begins() bool {
+	return q.Act == PutGate || q.Act == Write && q.Side == To && q.Header.Migration.Step == StepBegun
+}
+
 // refused is the reason why a step cannot be taken as things are.
 func refused(format string, args ...any) (Request, error) {
 	return Request{}, fmt.Errorf("%w: %s", ErrRefused, fmt.Sprintf(format, args...))
@@ -49,7 +54,7 @@ func (r Route) Begin(id string, l Lines) (Request, error) {
 	phase, err := r.Phase(from, to.Header)
 	var sealed *backend.SealedError
 	switch {
-	case phase == Conflict:
+	case phase == Conflict || phase == Aliased:
 		return Request{}, err
 	case Gated(from):
 		return refused("migration %s from %s to %s has not ended; finish or abort that", from.Migration.ID, from.Migration.From, from.Migration.To)
@@ -175,6 +180,8 @@ func (r Route) Abort(l Lines) (Request, error) {
 	switch {
 	case phase == Conflict:
 		return r.withdraw(l)
+	case phase == Aliased:
+		return forget(l), nil
 	case err != nil:
 		return Request{}, err
 	case phase == Sealed:
@@ -192,6 +199,17 @@ func (r Route) Abort(l Lines) (Request, error) {
 	// A seal names the version of From's record that it replaces. When that has
 	// changed, after the step above, no seal that is under way can be set any more.
 	return Request{Act: Touch}, nil
+}
+
+// forget decides for who aborts a migration between two names of one coordinator: the gate goes, whoever
+// waits behind it, as these stand in the only line that there is.
+func forget(l Lines) Request {
+	if gate, stands := Gate(l[To]); stands {
+		return Request{Act: OpenGate, Gate: gate}
+	}
+	h := l[To].Header
+	h.Migration = backend.Migration{}
+	return Request{Act: Write, Side: To, Header: h, Last: true}
 }
 
 // openGate removes the gate when nobody stands behind it.
