@@ -48,6 +48,13 @@ type Options struct {
 	// From and nowhere else, as [Backend.Begin] does, which also checks. No other
 	// process may say the opposite. Without it, joining fails with [ErrNotBegun].
 	Begin bool
+	// Carry names records on From that go with the election, besides those that leaders with both
+	// coordinators have guarded: [Backend.Cutover] has them carried over, and so does
+	// [Backend.Finish] where they are not on To yet. They are for one election.
+	Carry []string
+	// Leave has Cutover and Finish leave other records behind on From that stand beside the election.
+	// Without it they refuse, and name them.
+	Leave bool
 	// Logger gets what a person wants to know: members joined and given back, and the
 	// cutover. Nil discards.
 	Logger *slog.Logger
@@ -59,6 +66,8 @@ type Backend struct {
 	composite *composite.Backend
 	sub       [2]backend.Backend // by side
 	route     protocol.Route
+	carry     []string
+	leave     bool
 	log       *slog.Logger
 	err       error // what is wrong with the arguments; returned by every call
 }
@@ -75,7 +84,7 @@ func New(from, to backend.Backend, o *Options) *Backend {
 	if o == nil {
 		o = new(Options)
 	}
-	b := &Backend{sub: [2]backend.Backend{from, to}, route: protocol.Route{From: o.From, To: o.To, ID: o.ID}, log: cmp.Or(o.Logger, slog.New(slog.DiscardHandler))}
+	b := &Backend{sub: [2]backend.Backend{from, to}, route: protocol.Route{From: o.From, To: o.To, ID: o.ID}, carry: o.Carry, leave: o.Leave, log: cmp.Or(o.Logger, slog.New(slog.DiscardHandler))}
 	switch {
 	case from == nil || to == nil:
 		b.err = fmt.Errorf("%w: New was given no backend", backend.ErrInvalid)
@@ -85,6 +94,9 @@ func New(from, to backend.Backend, o *Options) *Backend {
 		b.err = fmt.Errorf("%w: From and To, %s and %s, are one coordinator", backend.ErrInvalid, o.From, o.To)
 	case o.Patience < 0:
 		b.err = fmt.Errorf("%w: Patience %v is negative", backend.ErrInvalid, o.Patience)
+	}
+	for _, name := range o.Carry {
+		b.err = cmp.Or(b.err, backend.CheckName(name))
 	}
 	co := composite.Options{Route: b.route, Patience: o.Patience, Log: b.log}
 	if o.Begin {

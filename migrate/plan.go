@@ -52,7 +52,12 @@ func (b *Backend) plan(ctx context.Context, step Step, election string) (Plan, e
 	}
 	r, err := decide(v.line)
 	if err == nil && step == Finish && r.Act == protocol.Nothing {
-		err = b.nobodyLeft(ctx, election, v)
+		if err = b.nobodyLeft(ctx, election, v); err == nil {
+			err = b.unclear(ctx, election, v, true)
+		}
+	}
+	if phase, _ := b.phase(v); err == nil && step == Cutover && phase == protocol.Begun {
+		err = b.unclear(ctx, election, v, false)
 	}
 	if err != nil {
 		return Plan{}, err

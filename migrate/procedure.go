@@ -207,12 +207,22 @@ func (b *Backend) beginToJoin(ctx context.Context, election string, why error) e
 // Cutover asks the leader, who must have a member on both coordinators, to seal the
 // election on From and to lead on by To alone, and blocks until that has happened, or
 // ctx ends. Then the request stands, and the next leader who can will follow it; Abort
-// takes it back. Its error says what it waited for.
+// takes it back. Its error says what it waited for. It refuses with [ErrRefused], before it asks, where
+// records stand beside the election of which nobody knows whether they go with it; see [Options]
+// Carry and Leave.
 func (b *Backend) Cutover(ctx context.Context, election string) (Status, error) {
 	wait := backoff.JitterOf(ctx)
 	var asked Status // as last seen to wait; empty before the request stands, and once it is followed
 	for {
 		s, err := b.step(ctx, "cutover", election, func(v view) (bool, error) {
+			if p, _ := b.phase(v); p == protocol.Begun {
+				if err := b.adopt(ctx, election, v); err != nil {
+					return false, err
+				}
+				if err := b.unclear(ctx, election, v, false); err != nil {
+					return false, err
+				}
+			}
 			done, err := b.try(ctx, election, v, unlessPaused(b.route.Cutover))
 			if p, _ := b.phase(v); p != protocol.Asked {
 				asked = Status{}
@@ -254,13 +264,17 @@ func (b *Backend) awaitChange(ctx context.Context, election string, wait backoff
 
 // Finish says whether From is needed no more: it completes a cutover that was
 // interrupted, and refuses with [ErrRefused] before one, and as long as anybody stands on
-// From behind the seal. Those who still run with both coordinators do no harm, and need
+// From behind the seal. It carries over what a cutover has left behind, and refuses where that cannot be
+// done, or where other records stand beside the election on From alone, unless [Options] Leave says
+// that they may. Those who still run with both coordinators do no harm, and need
 // From no more: [Status] names them. It blocks for a few round trips.
 func (b *Backend) Finish(ctx context.Context, election string) (Status, error) {
 	return b.step(ctx, "finish", election, func(v view) (bool, error) {
 		done, err := b.try(ctx, election, v, b.route.Finish)
 		if done && err == nil {
-			err = b.nobodyLeft(ctx, election, v)
+			if err = b.nobodyLeft(ctx, election, v); err == nil {
+				err = b.carryLeft(ctx, election, v)
+			}
 		}
 		return done, err
 	})

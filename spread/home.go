@@ -290,7 +290,7 @@ func (b *Backend) move(ctx context.Context, h Home) (*migrate.Backend, error) {
 	}
 	m := b.moves[r]
 	if m == nil {
-		m = migrate.New(subs[0], subs[1], &migrate.Options{From: r.atURL, To: r.toURL, Logger: b.log})
+		m = migrate.New(subs[0], subs[1], &migrate.Options{From: r.atURL, To: r.toURL, Leave: true, Logger: b.log})
 		b.moves[r] = m
 	}
 	return m, nil

@@ -191,9 +191,9 @@ func standIn(ctx context.Context, election string, m *migrate.Backend) error {
 // Finish ends a move: the old cluster is not needed any more for this election. It fails with
 // [ErrRefused] if the election has not moved, and as long as anybody stands in line on the old
 // cluster: a candidate of this package joins the new one within a session time, and one of another
-// program waits behind the seal for ever. A record that leaders write through their terms goes along
-// when it is written on the new cluster for the first time: have that done before, since nobody reads
-// the old one afterwards. Finish blocks for a few round trips. It is no error that it is done already.
+// program waits behind the seal for ever. Records that leaders with this package wrote through their
+// terms before the move have gone along. Others stay: nobody reads the old cluster afterwards. Finish
+// blocks for a few round trips. It is no error that it is done already.
 func (b *Backend) Finish(ctx context.Context, election string) (err error) {
 	defer func() { err = wrap("finish", election, err) }()
 	return b.settleMove(ctx, election, func(h Home) Home { return Home{At: h.To} }, (*migrate.Backend).Finish)

@@ -256,7 +256,7 @@ func (m *Move) carry(ctx context.Context, gate backend.Member) error {
 	}
 	for _, name := range names {
 		// Where the list of To has it, it was left there when the election was there before.
-		err := carryOver(ctx, m.From, m.To, gate, note{Record: name, Election: m.Election, Migration: id}, before.has(name), list.has(name))
+		err := carryOver(ctx, m.From, m.To, gate, note{Record: name, Election: m.Election, Migration: id}, before.Has(name), list.Has(name))
 		switch {
 		case stays(err):
 			m.Log.Warn("a record of the election could not be carried over, and stays on the old coordinator", "election", m.Election, "record", name, "err", err)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/backoff"
@@ -25,8 +26,8 @@ type Guarded struct {
 	More     bool     `json:"more,omitempty"`
 }
 
-// has reports whether the record is in the list.
-func (g Guarded) has(name string) bool {
+// Has reports whether the record is in the list.
+func (g Guarded) Has(name string) bool {
 	_, found := slices.BinarySearch(g.Records, name)
 	return found
 }
@@ -106,7 +107,7 @@ func AddGuarded(ctx context.Context, part backend.Session, election string, m ba
 // guards notes that the candidacy is about to guard the record, on the coordinator where it stands.
 // It costs a round trip or two for each record, once. The caller has the candidacy's writing.
 func (s *session) guards(ctx context.Context, c *candidacy, sd protocol.Side, name string) error {
-	if name == header.HistoryRecord(c.line) || c.guarded[sd].has(name) || c.guarded[sd].More {
+	if name == header.HistoryRecord(c.line) || c.guarded[sd].Has(name) || c.guarded[sd].More {
 		return nil
 	}
 	g, err := AddGuarded(ctx, s.part(sd), c.line, c.now().at[sd], name)
@@ -128,4 +129,57 @@ func (c *candidacy) guardedOnFrom() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.guarded[protocol.From].Records
+}
+
+// Own reports whether the name is that of a record or a line that migrations keep for themselves.
+func Own(name string) bool {
+	return strings.HasSuffix(name, noteSuffix) || strings.HasSuffix(name, guardedSuffix) || strings.HasSuffix(name, marksSuffix)
+}
+
+// Left returns the records that leaders of the election guarded on From, or its history, which are not
+// on To though the migration with the ID has moved the election.
+func Left(ctx context.Context, from, to backend.Session, election, id string) (names []string, err error) {
+	g, err := ReadGuarded(ctx, from, election)
+	if err != nil {
+		return nil, err
+	}
+	all := g.Records
+	if history := header.HistoryRecord(election); history != "" {
+		all = append(slices.Clone(all), history)
+	}
+	for _, name := range all {
+		n, _, err := noteOf(ctx, to, name)
+		if err != nil {
+			return nil, err
+		}
+		if n == (note{Record: name, Election: election, Migration: id}) {
+			continue // it may have been deleted since
+		}
+		var r [2]backend.Record
+		for sd, part := range []backend.Session{from, to} {
+			if r[sd], err = part.Get(ctx, name); err != nil {
+				return nil, err
+			}
+		}
+		if r[protocol.From].Version != backend.Absent && r[protocol.To].Version == backend.Absent {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+// CarryLate carries a record over that is left, unless it is on To by now.
+func CarryLate(ctx context.Context, from, to backend.Session, election, name, id string) error {
+	old, err := from.Get(ctx, name)
+	if err != nil || old.Version == backend.Absent {
+		return err
+	}
+	_, at, err := noteOf(ctx, to, name)
+	if err != nil {
+		return err
+	}
+	if _, err := to.Put(ctx, name, old.Value, &backend.If{Version: backend.Absent}); err != nil {
+		return err // ErrVersion: somebody was faster, and it is not left any more
+	}
+	return note{Record: name, Election: election, Migration: id}.write(ctx, to, at, backend.Member{})
 }

@@ -21,6 +21,8 @@ import (
 type move struct {
 	*connect.Flags
 	from, to, id string
+	carry        []string
+	leave        bool
 }
 
 // Command returns the subcommand migrate.
@@ -124,6 +126,11 @@ This is the point of no return: nobody leads on --from any more, unless the elec
 is moved back by a migration the other way round. At a terminal it asks before it begins;
 elsewhere it needs --yes.
 
+The records that leaders with both coordinators have guarded are carried over, and the
+history. It refuses where other records stand on --from beside the election, such as
+NAME-position: name those that go with it with --carry, and say --leave-records where the
+others may stay.
+
 If it takes longer than --wait the leader is still asked, and the next leader that can
 will do it; "abort" takes that back.`)
 }
@@ -155,6 +162,10 @@ func (m *move) newStep(step migrate.Step, do func(*migrate.Backend, context.Cont
 	}
 	dry := cmd.Flags().Bool("dry-run", false, "say what would be done, and change nothing")
 	wait := cmd.Flags().Duration("wait", bound, "how long to wait until it is done")
+	if step == migrate.Cutover || step == migrate.Finish {
+		cmd.Flags().StringSliceVar(&m.carry, "carry", nil, "a record that goes with the election, though no leader with both coordinators has written it; can be given again")
+		cmd.Flags().BoolVar(&m.leave, "leave-records", false, "leave other records that stand beside the election where they are")
+	}
 	yes := new(bool)
 	if step == migrate.Cutover {
 		cmd.Flags().BoolVar(yes, "yes", false, "do not ask whether to go on")
@@ -242,7 +253,7 @@ func (m *move) with(cmd *cobra.Command, name string, f func(context.Context, *mi
 			return err
 		}
 		// From and To are told to others, and so hold no secret.
-		b := migrate.New(from, to, &migrate.Options{From: backend.Redact(m.from), To: backend.Redact(m.to), ID: m.id})
+		b := migrate.New(from, to, &migrate.Options{From: backend.Redact(m.from), To: backend.Redact(m.to), ID: m.id, Carry: m.carry, Leave: m.leave})
 		err = f(ctx, b)
 		// What f found out counts; a session that cannot be closed holds no place.
 		b.Close()

@@ -1,0 +1,173 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/again"
+	"github.com/succession-dev/succession/internal/header"
+	"github.com/succession-dev/succession/migrate/internal/composite"
+	"github.com/succession-dev/succession/migrate/internal/protocol"
+)
+
+// What leaders with both coordinators have guarded moves by itself. Of other records nobody can know
+// whether they go with the election: one that only leaders of From alone have written looks like one
+// that belongs to somebody else. So those whose names say that they may are named, and a person
+// decides.
+
+// beside returns the records on From beside the election whose names begin with its own and a hyphen
+// or a dot, which are not known to move. Those of another election, whose name is longer, are left out. Where
+// records cannot be listed, as at the top or without the right, it finds E-position alone, the name
+// that package elect proposes.
+func (v *view) beside(ctx context.Context, election string, known composite.Guarded) (names []string, err error) {
+	from := v.on[protocol.From]
+	all := []string{election + "-position"}
+	if dir := path.Dir(election); dir != "." {
+		listed, err := from.List(ctx, dir)
+		if err != nil && !errors.Is(err, backend.ErrDenied) && !errors.Is(err, errors.ErrUnsupported) {
+			return nil, err
+		}
+		all = append(all, listed...)
+	}
+	slices.Sort(all)
+	for _, name := range slices.Compact(all) {
+		rest, begins := strings.CutPrefix(name, election)
+		if !begins || rest == "" || rest[0] != '-' && rest[0] != '.' || known.Has(name) || composite.Own(name) || backend.CheckName(name) != nil {
+			continue
+		}
+		if _, owned := header.OwnerOf(name); owned {
+			continue
+		}
+		r, err := from.Get(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		if r.Version == backend.Absent || header.Is(r.Value) {
+			continue
+		}
+		others, err := v.others(ctx, election, name)
+		if err != nil {
+			return nil, err
+		}
+		if !others {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+// others reports whether the record stands beside another election, whose name begins like this one's.
+func (v *view) others(ctx context.Context, election, name string) (bool, error) {
+	for i := len(election) + 1; i < len(name); i++ {
+		if name[i] != '-' && name[i] != '.' {
+			continue
+		}
+		l, err := again.Head(ctx, v.on[protocol.From], name[:i])
+		if err != nil || len(l.Members) > 0 || l.Header != (backend.Header{}) {
+			return true, err
+		}
+	}
+	return false, nil
+}
+
+// adopt notes that the records of [Options] Carry go with the election.
+func (b *Backend) adopt(ctx context.Context, election string, v view) error {
+	from := v.on[protocol.From]
+	for _, name := range b.carry {
+		r, err := from.Get(ctx, name)
+		if err == nil && r.Version == backend.Absent {
+			err = fmt.Errorf("%w: on %s there is no record %s to carry over", ErrRefused, b.route.From, name)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if len(b.carry) == 0 {
+		return nil
+	}
+	_, err := composite.AddGuarded(ctx, from, election, backend.Member{}, b.carry...)
+	return err
+}
+
+// unclear refuses while there are records of which nobody has said whether they move. Once the election
+// has moved, those count that are not on To either.
+func (b *Backend) unclear(ctx context.Context, election string, v view, moved bool) error {
+	if b.leave {
+		return nil
+	}
+	known, err := composite.ReadGuarded(ctx, v.on[protocol.From], election)
+	if err != nil {
+		return err
+	}
+	for _, name := range b.carry { // where this is only planned
+		known.Records = append(known.Records, name)
+	}
+	slices.Sort(known.Records)
+	names, err := v.beside(ctx, election, known)
+	if err != nil {
+		return err
+	}
+	if moved {
+		left := names[:0]
+		for _, name := range names {
+			r, err := v.on[protocol.To].Get(ctx, name)
+			if err != nil {
+				return err
+			}
+			if r.Version == backend.Absent {
+				left = append(left, name)
+			}
+		}
+		names = left
+	}
+	if known.More {
+		names = append(names, "and more records that its leaders have guarded than are noted")
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: on %s these stand beside the election, and nobody knows whether they go with it: %s; say which are to be carried over, or that the others may stay", ErrRefused, b.route.From, strings.Join(names, ", "))
+}
+
+// carryLeft carries over what a cutover has left behind, and refuses while there is any more. Clients
+// of To alone lead by now, so it replaces nothing there.
+func (b *Backend) carryLeft(ctx context.Context, election string, v view) error {
+	if v.fromErr != nil {
+		return nil // nobodyLeft says so
+	}
+	if err := b.adopt(ctx, election, v); err != nil {
+		return err
+	}
+	left, err := composite.Left(ctx, v.on[protocol.From], v.on[protocol.To], election, b.movedBy(v))
+	if err != nil {
+		return err
+	}
+	var stay []string
+	var why error
+	for _, name := range left {
+		err := composite.CarryLate(ctx, v.on[protocol.From], v.on[protocol.To], election, name, b.movedBy(v))
+		switch {
+		case errors.Is(err, backend.ErrDenied), errors.Is(err, backend.ErrInvalid):
+			stay, why = append(stay, name), err
+		case err != nil:
+			return err
+		}
+	}
+	if len(stay) > 0 && !b.leave {
+		return fmt.Errorf("%w: these records could not be carried over to %s, and stay on %s: %s: %w", ErrRefused, b.route.To, b.route.From, strings.Join(stay, ", "), why)
+	}
+	return b.unclear(ctx, election, v, true)
+}
+
+// movedBy returns the ID of the migration that has moved the election to To.
+func (b *Backend) movedBy(v view) string {
+	if m := v.line[protocol.To].Header.Migration; m.Step == protocol.StepMoved {
+		return m.ID
+	}
+	return v.line[protocol.From].Header.Migration.ID
+}

@@ -1,0 +1,146 @@
+package migrate_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/migrate"
+)
+
+// writes has somebody write a record on one side, on no condition.
+func (w *world) writes(side int, name, value string) {
+	w.t.Helper()
+	s, err := w.c[side].Client("writer").Session(w.ctx)
+	if err == nil {
+		_, err = s.Put(w.ctx, name, []byte(value), nil)
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// chooses returns an operator who says what becomes of records.
+func (w *world) chooses(carry []string, leave bool) *migrate.Backend {
+	b := migrate.New(w.c[0].Client("chooser"), w.c[1].Client("chooser"), &migrate.Options{From: oldURL, To: newURL, Carry: carry, Leave: leave})
+	w.t.Cleanup(func() { b.Close() })
+	return b
+}
+
+// A record beside the election that only leaders of the old coordinator have written is named before
+// the cutover, and an operator says what becomes of it.
+func TestRecordBesideTheElection(t *testing.T) {
+	const beside = election + "-position"
+	for _, carries := range []bool{true, false} {
+		inWorld(t, func(w *world) {
+			w.writes(0, beside, "7")
+			op, p := w.underway(onBoth, "p")
+			w.refuses(op.Cutover, migrate.ErrRefused, beside)
+			w.plansNot(op, migrate.ErrRefused, migrate.Cutover)
+			w.refuses(w.chooses([]string{"mistyped"}, false).Cutover, migrate.ErrRefused, "mistyped")
+			want, chosen := "7", w.chooses([]string{beside}, false)
+			if !carries {
+				want, chosen = "", w.chooses(nil, true)
+			}
+			w.plans(chosen, migrate.Cutover, true, "ask the leader")
+			w.do(chosen.Cutover, migrate.Moved)
+			p.end()
+			w.readsOf(beside, onNew, want)
+			if !carries {
+				w.refuses(op.Finish, migrate.ErrRefused, beside)
+				w.plansNot(op, migrate.ErrRefused, migrate.Finish)
+				w.do(chosen.Finish, migrate.Moved)
+				w.do(w.chooses([]string{beside}, false).Finish, migrate.Moved)
+				w.readsOf(beside, onNew, "7")
+			}
+			w.do(op.Finish, migrate.Moved)
+		})
+	}
+}
+
+// Records of other elections, whose names begin alike, headers, and what a leader with both has
+// written are in nobody's way; nor is a record that is on the new coordinator by another hand.
+func TestRecordsOfOthersBeside(t *testing.T) {
+	const deep = "jobs/reports"
+	inWorld(t, func(w *world) {
+		s, err := w.c[0].Client("another").Session(w.ctx)
+		if err == nil {
+			_, err = s.Join(w.ctx, deep+"-daily", "another")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.writes(0, deep+"-daily-position", "1")
+		w.writes(0, deep+"x", "1")
+		w.writes(0, "jobs/other", "1")
+		w.writes(0, deep+"-copied", "1")
+		op, _ := w.operator(onBoth)
+		defer op.Close()
+		if _, err := op.Begin(w.ctx, deep); err != nil {
+			t.Fatal(err)
+		}
+		b, _ := w.backend(onBoth, "p")
+		defer b.Close()
+		s, err = b.Session(w.ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := s.Join(w.ctx, deep, "p")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if pl, err := s.Ahead(w.ctx, m); err != nil || !pl.First {
+			t.Fatal(pl, err)
+		}
+		if _, err := s.Put(w.ctx, deep+".state", []byte("2"), &backend.If{Member: m}); err != nil {
+			t.Fatal(err)
+		}
+		w.refuses(func(ctx context.Context, _ string) (migrate.Status, error) { return op.Cutover(ctx, deep) }, migrate.ErrRefused, ": "+deep+"-copied;")
+		w.wg.Go(func() { _ = s.Gone(w.ctx, m) })
+		leave := w.chooses(nil, true)
+		if _, err := leave.Cutover(w.ctx, deep); err != nil {
+			t.Fatal(err)
+		}
+		w.writes(1, deep+"-copied", "1")
+		if _, err := op.Finish(w.ctx, deep); err != nil {
+			t.Error(err)
+		}
+		w.readsOf(deep+".state", onNew, "2")
+	})
+}
+
+// What a cutover could not carry over, without the right to, is named by finish, and carried over when
+// that has it.
+func TestFinishCarriesWhatWasLeft(t *testing.T) {
+	inWorld(t, func(w *world) {
+		op, p := w.underway(onBoth, "p")
+		id := w.do(op.Status, migrate.Begun).ID
+		w.guardsAs(p, record, "1")
+		p.end()
+		m, raw := w.raw(0, "leader")
+		w.seals(raw, m, id)
+		poor := migrate.New(w.c[0].Client("poor"), unwritable{w.c[1].Client("poor")}, &migrate.Options{From: oldURL, To: newURL})
+		defer poor.Close()
+		w.refuses(poor.Finish, migrate.ErrRefused, record)
+		w.reads(onNew, "")
+		w.do(op.Finish, migrate.Moved)
+		w.reads(onNew, "1")
+	})
+}
+
+// An unwritable backend has no right to the record.
+type unwritable struct{ backend.Backend }
+
+type unwritableSession struct{ backend.Session }
+
+func (b unwritable) Session(ctx context.Context) (backend.Session, error) {
+	s, err := b.Backend.Session(ctx)
+	return unwritableSession{s}, err
+}
+
+func (s unwritableSession) Put(ctx context.Context, name string, value []byte, cond *backend.If) (backend.Version, error) {
+	if name == record {
+		return 0, backend.ErrDenied
+	}
+	return s.Session.Put(ctx, name, value, cond)
+}
