@@ -108,13 +108,48 @@
 // crash leaves no mark. A member without one knows its coordinator alone, as a foreign
 // one does; it endangers nothing, and is named.
 //
+// # Records
+//
+// A record that a leader guards moves with its election, and so does the history. Three things
+// make that hold wherever a process ends:
+//
+//   - A leader of this backend writes down that it guards a record before it does so for the first time:
+//     in the record E.migrate-records, on the coordinator where E is, on condition that its member
+//     there stands. So what a leader has guarded that is gone by now moves, too. Reads are not
+//     written down: a session reads for all of its process, not for one election.
+//   - The records are carried over between the two steps of the cutover, while E on From is sealed and
+//     the gate on To stands. What is on From is final then: only a leader guards, and there is
+//     none there. On To nobody writes: a client of To alone does not lead, and the leader that has sealed
+//     waits with its guarded writes until the gate has gone. So all who carry over copy the same, and
+//     anybody may, again and after a crash. What they write names the version that they have
+//     read, and demands that the gate stands, so a request that comes late does nothing.
+//   - Beside each record that has moved, To keeps RECORD.migrate-home, which says by which migration. By
+//     that others find it who know neither the election nor whether it has moved.
+//
+// Of two kinds of records this backend cannot know that they go with E. One that only leaders of From alone
+// have written is like that of anybody else: Cutover and Finish name those that stand beside E, as
+// E-position does, and refuse until [Options] Carry or Leave says what becomes of them. At the top
+// level of a coordinator, where records cannot be listed, E-position alone is found. One that is written
+// without a guard stays on From, as nobody can tell when the last such write there has happened.
+//
+// What could not be carried over, for the lack of a right or of From, is carried over by Finish, unless
+// there is such a record on To by then, or it is named. A record that a leader of this backend guards for
+// the first time after the cutover is carried over by that write.
+//
+// # Two names of one coordinator
+//
+// What a URL says tells little: a host has many names, a path may be a link. So before a gate is put, a
+// member joins the line E.migrate-probe on From, and is looked for in that line on To. Where
+// the gate of a migration between two names of one coordinator stands nevertheless, both records are one:
+// the status is [Aliased], every step and every process is told so, and an abort takes the gate away.
+//
 // # What it does not promise
 //
 // Before the cutover both coordinators are needed to lead: availability is their product.
 // After it, O is not needed any more, except for what the record on N cannot tell.
 //
-// A record that a leader guards is carried over by its first guarded write after the
-// cutover. Any other stays on O, and is out of reach when that is.
+// Where the leader loses From right after the seal, for longer than [Options] Patience, it takes the gate
+// away without the records; see above.
 //
 // After an abort a foreign client that is started on N leads there: no record stops it. Nor
 // is anybody stopped who runs one election on two coordinators without any gate. An

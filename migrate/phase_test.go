@@ -62,11 +62,7 @@ func (s staged) Line(ctx context.Context, line string) (backend.Line, error) {
 	return s.Session.Line(ctx, line)
 }
 
-<<<<<<< HEAD
 // Head prepares nothing: whether a name is that of a line is asked of records too.
-=======
-// Head prepares nothing: a head is also read of what is about to be the name of a record.
->>>>>>> 4d02cb8 (migrate: what a leader has guarded moves with its election)
 func (s staged) Head(ctx context.Context, line string) (backend.Line, error) {
 	return s.Session.(backend.HeadReader).Head(ctx, line)
 }

@@ -9,7 +9,8 @@
 //
 //   - Ahead, Leave and the cutover of one candidacy take turns.
 //   - A guarded write and the seal take turns. So whoever reads a record after the seal
-//     sees every write that was acknowledged before.
+//     sees every write that was acknowledged before. The next guarded write waits until the
+//     gate has gone.
 //   - The lock of a session guards the states of its candidacies: whether the session still
 //     needs From depends on all of them.
 package composite

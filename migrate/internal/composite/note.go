@@ -12,13 +12,13 @@ import (
 	"github.com/succession-dev/succession/migrate/internal/protocol"
 )
 
-// A record that a leader guards follows its election: the first guarded write after the
-// cutover carries it over to To, and writes down there, beside it, for which election and
+// A record that a leader guards follows its election: whoever completes the cutover carries it over to
+// To, or else the first guarded write after it, and writes down there, beside it, for which election and
 // by which migration. Everybody else reads that note, and so needs to know neither the
 // election nor whether it has moved. Any other record stays on From.
 //
-// The one who carries is the leader, on condition that its member stands, so there is one
-// at a time. What it finds on To without such a note, or with that of an earlier
+// Who carries over does so on condition that the gate stands, or later its own member as the leader's.
+// What it finds on To without such a note, or with that of an earlier
 // migration, was left there when the election was last on To, or by a write that failed:
 // that of From counts.
 const noteSuffix = ".migrate-home"
@@ -137,9 +137,9 @@ func (s *session) keeping(ctx context.Context, sd protocol.Side) (backend.Sessio
 }
 
 // carry carries a record over to To, where the candidacy's election has moved to, before its
-// leader writes it there. It is for what the cutover did not know of. A write that does not ask for a version overwrites what
-// From has, and can do without From: then the writing of the note is left to the caller,
-// for when the value is there. Until it is, that of From counts.
+// leader writes it there, if the cutover did not know of it. A write that does not ask for a version
+// overwrites what From has, and can do without From: then the writing of the note is left to the
+// caller, for when the value is there. Until it is, that of From counts.
 func (s *session) carry(ctx context.Context, c *candidacy, name string, needed bool) (writeNote func() error, err error) {
 	id, err := s.movedBy(ctx, c.line)
 	if err != nil {
