@@ -77,9 +77,19 @@ func (v *view) others(ctx context.Context, election, name string) (bool, error) 
 
 // adopt notes that the records of [Options] Carry go with the election.
 func (b *Backend) adopt(ctx context.Context, election string, v view) error {
-	from := v.on[protocol.From]
+	if len(b.carry) == 0 {
+		return nil
+	}
+	_, err := composite.AddGuarded(ctx, v.on[protocol.From], election, backend.Member{}, b.carry...)
+	return err
+}
+
+// unclear refuses while there are records of which nobody has said whether they move, or where one that
+// is to be carried over does not exist. Once the election has moved, those count that are not on To
+// either.
+func (b *Backend) unclear(ctx context.Context, election string, v view, moved bool) error {
 	for _, name := range b.carry {
-		r, err := from.Get(ctx, name)
+		r, err := v.on[protocol.From].Get(ctx, name)
 		if err == nil && r.Version == backend.Absent {
 			err = fmt.Errorf("%w: on %s there is no record %s to carry over", ErrRefused, b.route.From, name)
 		}
@@ -87,16 +97,6 @@ func (b *Backend) adopt(ctx context.Context, election string, v view) error {
 			return err
 		}
 	}
-	if len(b.carry) == 0 {
-		return nil
-	}
-	_, err := composite.AddGuarded(ctx, from, election, backend.Member{}, b.carry...)
-	return err
-}
-
-// unclear refuses while there are records of which nobody has said whether they move. Once the election
-// has moved, those count that are not on To either.
-func (b *Backend) unclear(ctx context.Context, election string, v view, moved bool) error {
 	if b.leave {
 		return nil
 	}

@@ -52,7 +52,7 @@ func (b *Backend) plan(ctx context.Context, step Step, election string) (Plan, e
 	}
 	r, err := decide(v.line)
 	if err == nil && step == Finish && r.Act == protocol.Nothing {
-		if err = b.nobodyLeft(ctx, election, v); err == nil {
+		if err = b.nobodyLeft(ctx, election, v); err == nil && v.fromErr == nil {
 			err = b.unclear(ctx, election, v, true)
 		}
 	}

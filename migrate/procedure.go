@@ -216,10 +216,10 @@ func (b *Backend) Cutover(ctx context.Context, election string) (Status, error) 
 	for {
 		s, err := b.step(ctx, "cutover", election, func(v view) (bool, error) {
 			if p, _ := b.phase(v); p == protocol.Begun {
-				if err := b.adopt(ctx, election, v); err != nil {
+				if err := b.unclear(ctx, election, v, false); err != nil {
 					return false, err
 				}
-				if err := b.unclear(ctx, election, v, false); err != nil {
+				if err := b.adopt(ctx, election, v); err != nil {
 					return false, err
 				}
 			}

@@ -5,6 +5,8 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -132,7 +134,7 @@ next: restart with both coordinators: web-1 (n_0000000000); then cut over
   from  memory:OLD
   to    memory:NEW
 ON  ID     KEY           TOKEN  MODE
-to  web-2  n_0000000001  9      both
+to  web-2  n_0000000001  13     both
 next: restart with memory:NEW alone, when it suits: web-2 (n_0000000001)
 `, "")
 	m.prints("abort reports", 1, "", "too late")
@@ -140,7 +142,7 @@ next: restart with memory:NEW alone, when it suits: web-2 (n_0000000001)
   from  memory:OLD
   to    memory:NEW
 ON  ID     KEY           TOKEN  MODE
-to  web-2  n_0000000001  9      both
+to  web-2  n_0000000001  13     both
 next: restart with memory:NEW alone, when it suits: web-2 (n_0000000001)
 `, "")
 }
@@ -173,6 +175,51 @@ next: start a process with both coordinators; then cut over
 	m.prints("cutover reports", 1, "", "begin again")
 }
 
+// Records that may go with the election are named, and flags say what becomes of them.
+func TestMigrateRecords(t *testing.T) {
+	m := newMoving(t)
+	for _, name := range []string{"reports-position", "reports.state"} {
+		if code, _, stderr := here("set", name, "7", "--url", m.from); code != 0 {
+			t.Fatal(stderr)
+		}
+	}
+	const moved = `reports: moved, migration ID
+  from  memory:OLD
+  to    memory:NEW
+next: nothing: nobody who stands in line knows memory:OLD
+`
+	if code, _, stderr := here("migrate", "begin", "reports", "--from", m.from, "--to", m.to); code != 0 {
+		t.Fatal(stderr)
+	}
+	stop := m.stands(m.both(), "web-2")
+	m.prints("cutover reports --yes", 1, "", "whether they go with it: reports-position;")
+	m.prints("cutover reports --yes --carry mistyped", 1, "", "there is no record mistyped")
+	if code, _, stderr := here("migrate", "cutover", "reports", "--from", m.from, "--to", m.to, "--yes", "--leave-records"); code != 0 {
+		t.Fatal(stderr)
+	}
+	stop()
+	m.prints("finish reports", 1, "", "reports-position")
+	m.prints("finish reports --leave-records", 0, moved, "")
+	m.prints("finish reports --carry reports-position --carry reports.state", 0, moved, "")
+	for _, name := range []string{"reports-position", "reports.state"} {
+		if code, stdout, stderr := here("get", name, "--url", m.to); code != 0 || strings.TrimSpace(stdout) != "7" {
+			t.Errorf("%s is %q on the new coordinator, exit code %d, %s", name, stdout, code, stderr)
+		}
+	}
+}
+
+// A folder and a link to it are one coordinator.
+func TestMigrateToALink(t *testing.T) {
+	folder, link := t.TempDir(), filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(folder, link); err != nil {
+		t.Fatal(err)
+	}
+	code, _, stderr := here("migrate", "begin", "reports", "--from", "local:"+folder, "--to", "local:"+link)
+	if code != 1 || !strings.Contains(stderr, "are one coordinator") {
+		t.Errorf("exit code %d, %s", code, stderr)
+	}
+}
+
 // As JSON the same is printed as an object with fixed keys, of a plan with two more.
 func TestMigrateJSON(t *testing.T) {
 	m := newMoving(t)
@@ -180,7 +227,7 @@ func TestMigrateJSON(t *testing.T) {
 		`"blocks":["nobody leads: start a process with both coordinators"],"next":"start a process with both coordinators; then cut over"}`+"\n", "")
 	m.stands(m.both(), "web-2")
 	m.prints("cutover reports --dry-run -o json", 0, `{"election":"reports","from":"memory:OLD","to":"memory:NEW","id":"m1-ID","phase":"begun",`+
-		`"on_from":[{"id":"web-2","key":"n_0000000000","token":8,"mode":"both"}],"on_to":[{"id":"web-2","key":"n_0000000001","token":8,"mode":"both"}],"ready":true,`+
+		`"on_from":[{"id":"web-2","key":"n_0000000000","token":12,"mode":"both"}],"on_to":[{"id":"web-2","key":"n_0000000001","token":12,"mode":"both"}],"ready":true,`+
 		`"blocks":[],"next":"cut over","changes":true,"does":"ask the leader, web-2 (n_0000000000), to seal the election on memory:OLD for good, and to lead on by memory:NEW alone"}`+"\n", "")
 	code, stdout, _ := here("migrate", "status", "reports", "--from", m.from, "--to", m.to, "-o", "json")
 	var s migrate.Status
