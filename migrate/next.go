@@ -116,6 +116,9 @@ func next(s Status, v view) string {
 		if stands && !v.line[protocol.To].Header.Migration.Seal {
 			return "abort again: the gate is still to be taken away"
 		}
+		if _, stands := protocol.Gate(v.line[protocol.From]); stands && v.line[protocol.From].Header.Migration.Step == protocol.StepReopened {
+			return fmt.Sprintf("abort again: the seal on %s is still to be taken away", s.From)
+		}
 		return "restart every process with " + s.From + " alone, or begin again"
 	}
 	return ""

@@ -89,6 +89,10 @@ func does(step Step, p Plan, v view) string {
 		return fmt.Sprintf("take away the gate on %s and forget this migration; the opposite one goes on", p.To)
 	case step == Abort && p.Phase == Aliased:
 		return fmt.Sprintf("take away the gate on %s, which is %s too, and forget this migration", p.To, p.From)
+	case step == Abort && (protocol.Route{From: p.From, To: p.To}).Opposed(v.line[protocol.From].Header, to.Header):
+		return fmt.Sprintf("take away the seal on %s, and leave that on %s", p.From, p.To)
+	case step == Abort && p.Phase == Aborted && v.line[protocol.From].Header.Migration.Step == protocol.StepReopened:
+		return fmt.Sprintf("take away the seal on %s", p.From)
 	case step == Abort && p.Phase == Elsewhere:
 		return fmt.Sprintf("note on %s where the election went, and take away the gate", p.To)
 	case step == Abort:

@@ -79,7 +79,12 @@ func (b *Backend) perform(ctx context.Context, election string, v view, r protoc
 	case protocol.PutGate:
 		return b.putGate(ctx, to, election, v.line[protocol.To], r.Header)
 	case protocol.OpenGate:
-		return to.Leave(ctx, r.Gate)
+		return v.on[r.Side].Leave(ctx, r.Gate)
+	case protocol.Reopen:
+		if err := write(ctx, to, election, v.line[protocol.To].Header, v.line[protocol.To].Version); err != nil {
+			return err
+		}
+		return write(ctx, v.on[protocol.From], election, r.Header, v.line[protocol.From].Version)
 	case protocol.EndMove:
 		return composite.EndMove(ctx, composite.Move{Election: election, From: v.on[protocol.From], To: to, Sealed: v.line[protocol.From].Header, Log: b.log})
 	case protocol.Touch:
@@ -303,7 +308,8 @@ func (b *Backend) nobodyLeft(ctx context.Context, election string, v view) error
 // To's record says so. It blocks until nobody stands behind the gate, which it then takes
 // away, or ctx ends: leaders with a member on both go on by From alone by themselves. It
 // refuses with [ErrRefused] where the cutover was faster. A gate that was a seal becomes
-// one again.
+// one again. Where the election is sealed on both, towards each other, as after a backup was restored, it
+// stays on From too, whose seal is taken away.
 func (b *Backend) Abort(ctx context.Context, election string) (Status, error) {
 	return b.step(ctx, "abort", election, func(v view) (bool, error) { return b.try(ctx, election, v, unlessPaused(b.route.Abort)) })
 }

@@ -30,6 +30,7 @@ const (
 	StepWithdrawn = "withdrawn" // the opposite migration goes on, and this one is to be forgotten
 	StepMoved     = "moved"     // the gate is gone: the election is here
 	StepSealed    = "sealed"    // the election has gone from here
+	StepReopened  = "reopened"  // the election is here after all, and the seal is to be taken away
 )
 
 // A Phase is how far the migration of an election is.
@@ -62,8 +63,8 @@ func (r Route) Phase(from, to backend.Header) (Phase, error) {
 	switch {
 	case to.Sealed == "" && m.Step == StepMoved && SameAddress(m.From, r.From) && SameAddress(m.To, r.To):
 		return Moved, nil
-	case from.Sealed != "" && to.Sealed != "" && SameAddress(from.Sealed, r.To) && SameAddress(to.Sealed, r.From):
-		return Elsewhere, fmt.Errorf("%w: the election is sealed on both coordinators, towards each other; somebody wrote these records by hand", backend.ErrHeader)
+	case r.Opposed(from, to):
+		return Elsewhere, fmt.Errorf("%w: the election is sealed on both coordinators, towards each other, as after a backup was restored; an abort reopens it on %s", backend.ErrHeader, r.From)
 	case from.Sealed != "" && !SameAddress(from.Sealed, r.To):
 		return Elsewhere, &backend.SealedError{To: from.Sealed}
 	case from.Sealed != "" && Gated(to) && m.ID == from.Migration.ID:
@@ -92,6 +93,11 @@ func (r Route) Phase(from, to backend.Header) (Phase, error) {
 			ErrOther, r.To, m.ID, m.From, m.To, cmp.Or(r.ID, "one"), r.From, r.To)
 	}
 	return None, fmt.Errorf("%w from %s to %s; begin it, or run this process with the URL of the one where the election is", ErrNotBegun, r.From, r.To)
+}
+
+// Opposed reports whether the election is sealed on both coordinators, towards each other.
+func (r Route) Opposed(from, to backend.Header) bool {
+	return from.Sealed != "" && to.Sealed != "" && SameAddress(from.Sealed, r.To) && SameAddress(to.Sealed, r.From)
 }
 
 // PhaseByTo is Phase where From's record is not known, as far as To's alone tells. A

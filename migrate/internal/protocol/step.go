@@ -25,6 +25,7 @@ const (
 	PutGate             // joins To's line, and pins its member with the Header as the gate
 	OpenGate            // removes the Gate
 	EndMove             // removes the gate, and writes what [MovedOf] returns
+	Reopen              // writes To's record as it was, and then the Header to From's
 	Touch               // writes From's record as it was, and then what [Route.AbortedOf] returns
 )
 
@@ -33,7 +34,7 @@ type Request struct {
 	Act    Act
 	Side   Side           // for Write
 	Header backend.Header // for Write and PutGate; replaces the one that was read
-	Gate   backend.Member // for OpenGate
+	Gate   backend.Member // for OpenGate, on Side
 	Last   bool           // the step is done when the request is
 }
 
@@ -78,7 +79,7 @@ func (r Route) Begin(id string, l Lines) (Request, error) {
 		if len(to.Members) > 1 {
 			return r.inTheWay(to.Members[1:])
 		}
-		return Request{Act: OpenGate, Gate: gate}, nil
+		return Request{Act: OpenGate, Side: To, Gate: gate}, nil
 	}
 	h := to.Header
 	h.Sealed = ""
@@ -182,6 +183,8 @@ func (r Route) Abort(l Lines) (Request, error) {
 		return r.withdraw(l)
 	case phase == Aliased:
 		return forget(l), nil
+	case r.Opposed(l[From].Header, l[To].Header):
+		return reopen(l), nil
 	case err != nil:
 		return Request{}, err
 	case phase == Sealed:
@@ -189,6 +192,9 @@ func (r Route) Abort(l Lines) (Request, error) {
 	case phase == Moved:
 		return refused("too late: it has moved to %s; the way back is a migration from there", r.To)
 	case phase == Aborted:
+		if gate, stands := Gate(l[From]); stands && l[From].Header.Migration.Step == StepReopened {
+			return Request{Act: OpenGate, Side: From, Gate: gate}, nil
+		}
 		if gate, stands := Gate(l[To]); stands && !mig.Seal && mig.Step == StepAborted {
 			return r.openGate(gate, l)
 		}
@@ -205,11 +211,24 @@ func (r Route) Abort(l Lines) (Request, error) {
 // waits behind it, as these stand in the only line that there is.
 func forget(l Lines) Request {
 	if gate, stands := Gate(l[To]); stands {
-		return Request{Act: OpenGate, Gate: gate}
+		return Request{Act: OpenGate, Side: To, Gate: gate}
 	}
 	h := l[To].Header
 	h.Migration = backend.Migration{}
 	return Request{Act: Write, Side: To, Header: h, Last: true}
+}
+
+// reopen decides for who aborts a migration whose election is sealed on both coordinators, towards each
+// other, as after a backup of one was restored: it stays on From. Who says the opposite at the same
+// moment writes the records in the opposite order, and each names the versions that it has read. So
+// one of the two is refused. What was the seal is a gate from then on, until it is taken away.
+func reopen(l Lines) Request {
+	h := l[From].Header
+	h.Sealed, h.Migration = "", backend.Migration{Step: StepReopened}
+	if m := l[From].Members; len(m) > 0 && m[0].Pinned {
+		h.Migration.Gate = m[0].Position
+	}
+	return Request{Act: Reopen, Side: From, Header: h}
 }
 
 // openGate removes the gate when nobody stands behind it.
@@ -217,7 +236,7 @@ func (r Route) openGate(gate backend.Member, l Lines) (Request, error) {
 	if behind := l[To].Members[1:]; len(behind) > 0 {
 		return Request{}, fmt.Errorf("%w: on %s these stand behind the gate: %s; stop those that run with it alone", backend.ErrUnavailable, r.To, Names(behind))
 	}
-	return Request{Act: OpenGate, Gate: gate}, nil
+	return Request{Act: OpenGate, Side: To, Gate: gate}, nil
 }
 
 // AbortedOf returns To's record as the abort writes it after it has touched From's, which
