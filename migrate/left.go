@@ -104,9 +104,7 @@ func (b *Backend) unclear(ctx context.Context, election string, v view, moved bo
 	if err != nil {
 		return err
 	}
-	for _, name := range b.carry { // where this is only planned
-		known.Records = append(known.Records, name)
-	}
+	known.Records = append(known.Records, b.carry...) // where this is only planned
 	slices.Sort(known.Records)
 	names, err := v.beside(ctx, election, known)
 	if err != nil {
