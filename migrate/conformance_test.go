@@ -63,7 +63,7 @@ func (p *pair) open() *composite {
 		delay := time.Millisecond + time.Duration(side)*100*time.Microsecond
 		b.sub[side].Delay(delay, delay)
 	}
-	b.Backend = migrate.New(b.sub[0], b.sub[1], &migrate.Options{From: oldURL, To: newURL, ID: "m1", Begin: p.phase == unbegun})
+	b.Backend = migrate.New(b.sub[0], b.sub[1], &migrate.Options{From: oldURL, To: newURL, ID: "m1", Begin: p.phase == unbegun, Leave: true})
 	return b
 }
 

@@ -146,7 +146,7 @@ func (p *realPair) advance(ctx context.Context) error {
 
 // compose returns the composite of two halves.
 func (p *realPair) compose(sub [2]backend.Backend) *migrate.Backend {
-	return migrate.New(sub[0], sub[1], &migrate.Options{From: p.urls[0], To: p.urls[1], Begin: p.phase == unbegun})
+	return migrate.New(sub[0], sub[1], &migrate.Options{From: p.urls[0], To: p.urls[1], Begin: p.phase == unbegun, Leave: true})
 }
 
 // A proxied is a client of both, each behind a proxy of its own.
