@@ -36,6 +36,13 @@ var placeFlaws = []Flaw{
 		session: func(_ *Backend, s backend.Session) backend.Session { return &noWordOfTheSeal{s} },
 	},
 	{
+		Name:    "deaf behind a gate",
+		Breaks:  "L3: WatchPlace behind a pinned member waits for that to go, and does not watch the header",
+		Must:    "L3.place-gate",
+		May:     "Run.sealed-gate",
+		session: func(_ *Backend, s backend.Session) backend.Session { return &deafBehindAGate{s} },
+	},
+	{
 		Name:    "place on cancel",
 		Breaks:  "L3: a cancelled WatchPlace leaves the place as it was given, and returns no error",
 		Must:    "L3.place-ends",
@@ -90,6 +97,18 @@ func (s *noWordOfTheSeal) WatchPlace(ctx context.Context, m backend.Member, p *b
 		return err
 	}
 	return again.Ahead(ctx, s, m, p)
+}
+
+type deafBehindAGate struct{ backend.Session }
+
+func (s *deafBehindAGate) WatchPlace(ctx context.Context, m backend.Member, p *backend.Place) error {
+	if !p.First && p.Ahead.Pinned {
+		if err := s.Gone(ctx, p.Ahead); err != nil {
+			return err
+		}
+		return again.Ahead(ctx, s, m, p)
+	}
+	return watches(ctx, s.Session, m, p)
 }
 
 type placeOnCancel struct{ backend.Session }

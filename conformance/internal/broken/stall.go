@@ -25,7 +25,7 @@ var stallFlaws = []Flaw{
 	{
 		Name:     "never looks again",
 		Breaks:   "G8: a waiter relies on its watch alone, which wakes it neither for its own removal nor for a seal",
-		Must:     "G8.waiter-removed Run.sealed",
+		Must:     "G8.waiter-removed Run.sealed Run.sealed-gate",
 		election: candidates(func(c *candidate) backend.Session { return &neverLooksAgain{c} }),
 	},
 	{
