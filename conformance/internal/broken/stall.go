@@ -39,7 +39,7 @@ var stallFlaws = []Flaw{
 		Name:     "watch of a dead connection",
 		Breaks:   "G8: watches die with their connection, and a waiter never looks again",
 		Must:     "Fault.restarted Fault.rolling",
-		May:      "G8.waiter-removed Run.sealed Fault",
+		May:      "G8.waiter-removed Run.sealed Run.sealed-gate Fault",
 		session:  func(b *Backend, s backend.Session) backend.Session { return &watchOfADeadConnection{s, b} },
 		election: candidates(func(c *candidate) backend.Session { return &neverLooksAgain{c} }),
 	},
