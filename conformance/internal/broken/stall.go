@@ -19,7 +19,7 @@ var stallFlaws = []Flaw{
 		Breaks:   "G8: an heir that has seen the leader go waits for another session time before it leads",
 		Must:     "G8.resign G8.close G8.expire G8.removed Fault.killed-candidate",
 		Short:    true,
-		May:      "Pin.gate G1 G2 G3 G4 G10.asked Run Fault",
+		May:      "Pin.gate G1 G2 G3 G4 G7.released G10.asked Run Fault",
 		election: candidates(func(c *candidate) backend.Session { return &waitsOutALease{c} }),
 	},
 	{
