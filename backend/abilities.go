@@ -50,8 +50,10 @@ type PlaceWatcher interface {
 	// WatchPlace blocks until m stands otherwise than p says, and then sets p to where it
 	// stands. It fails as Ahead does; p then says nothing. It wakes when the member that p
 	// names as Ahead has gone or was pinned, when m itself has gone or was pinned, and, if p
-	// says First, when the header changes (law L3). Behind others it may return at other times
-	// too, with p as it was but for the header.
+	// says First, when the header changes (law L3). If p.Ahead is pinned or foreign, it also wakes when
+	// the header says that the election has moved: such a member stays then, and others leave. Behind
+	// others WatchPlace may return at other times too, with p as it was but for the header and for what
+	// Ahead may leave out of a member.
 	//
 	// A Place goes by pointer here, as most of what a waiter costs is the stack on which it waits.
 	WatchPlace(ctx context.Context, m Member, p *Place) error

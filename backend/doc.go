@@ -80,7 +80,8 @@
 //     They then call Gone again for the same member, and that must not pile up
 //     anything. In the same way WatchLine never misses a change of its line's members.
 //     Who calls WatchPlace ([PlaceWatcher]) does not look again: the session itself finds
-//     out within about a session time that a watch has died, once for all of them.
+//     out within about a session time that a watch has died, once for all of them. That the
+//     election has moved it learns as said below, under "Word of a move".
 //   - L4: Leave may be repeated. It removes m and never another member, not even one
 //     that has the same key by now.
 //   - L5: When the session ends, Done closes and every call fails with
@@ -116,6 +117,22 @@
 // Tokens also grow after an election was deleted with its header. Whoever raises a
 // fence first writes it to a second record, named like the election with ".fence" at
 // the end, and package elect restores it from there. Drivers do nothing for that.
+//
+// # Word of a move
+//
+// That an election has moved stands in its header. Headers are written in many terms, when a
+// leader acknowledges or is asked to resign. If all who wait watched the header, each of these
+// writes would wake the whole line, and some coordinators would be asked again by each waiter.
+// So the word is passed down the line. Whoever is first watches the header. It leaves when that
+// says that the election has moved, which wakes the next one, and so on: one at a time. Only a
+// member that stays would stop the word: one that is pinned, and a foreign one. So whoever stands
+// just behind such a member also watches the header, and wakes for the seal in it. Many are
+// never just behind a gate. Just behind foreign members stand at most as many as there are of these, but
+// for shared members.
+//
+// A driver tells foreign members by their keys. Its own have a mark there: on etcd the lease, on
+// ZooKeeper the random part of the name. On ZooKeeper a name without a random part does not tell;
+// see package zookeeper. No other library has lines on Consul, or in package local.
 //
 // # Abilities
 //

@@ -42,7 +42,8 @@
 //     departure wakes one waiter. The query has the default consistency. Its answer
 //     counts only for what it proves by itself: that the key is missing in a state later
 //     than its creation. Otherwise Gone reads the key again, consistently; and for all
-//     who wait by WatchPlace the session does so together, once in a TTL. WatchLine has a
+//     who wait by WatchPlace the session does so together, once in a TTL. Behind a pinned
+//     member there is a second query, on the header. WatchLine has a
 //     query on the folder of its line, and then reads that consistently.
 //   - L4: Leave deletes the key on condition that it is still the same entry. Put and
 //     Delete under a member ([backend.If]) check the same in the transaction that writes.

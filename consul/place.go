@@ -9,8 +9,8 @@ import (
 )
 
 // WatchPlace blocks until m stands otherwise than p says; see [backend.PlaceWatcher]. It
-// has a blocking query on the key of the member in front or, if m is first, on its own key
-// and one on the header. All else the session notices for all who wait: that m has gone
+// has a blocking query on the key of the member in front or, if m is first, on its own key,
+// and one on the header if m is first or behind a pinned member. All else the session notices for all who wait: that m has gone
 // while it waits, and what a query has missed; see [session.guard].
 //
 // A member in front that this session has joined needs no query unless it may be first in
@@ -37,6 +37,7 @@ func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.P
 	defer s.delist(w)
 
 	on, index := topic{key: w.key, member: w.watched.Position}, s.changeOf(w.key, w.watched.Position)
+	heeds := p.First || p.Ahead.Pinned // of other libraries nobody stands in a line here
 	asks := p.First || !s.owns(w.watched) || s.mayBeHeir(w.own, m.Position)
 	wait, quiet := s.b.o.patience(), s.b.o.quiet()
 	var member, header *query                     // under way, or nil
@@ -49,7 +50,7 @@ func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.P
 		if asks && member == nil && memberPause == nil {
 			member = s.attach(on, max(index, 1))
 		}
-		if p.First && header == nil && headerPause == nil {
+		if heeds && header == nil && headerPause == nil {
 			q, err := s.attachHeader(ctx, m.Line, &p.Header)
 			if err != nil {
 				return err

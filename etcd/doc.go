@@ -42,8 +42,8 @@
 //     behind can hide a departure. The stream leaves a server that has lost its leader, that
 //     does not answer a probe, or that lags behind. One probe, three times in a TTL, serves
 //     all watches of the session, so a waiter sends nothing at rest. WatchPlace watches m, and
-//     the one in front or the header. It reads single keys: nobody comes to stand in front of
-//     a member. WatchLine watches all keys of the line, and reads them again when one has come
+//     the one in front or the header; both if the one in front is pinned or foreign. It reads
+//     single keys: nobody comes to stand in front of a member. WatchLine watches all keys of the line, and reads them again when one has come
 //     or gone.
 //   - L4: Leave deletes the key on condition that it has the create revision of m.
 //   - L5: A session ends when it is closed, when its deadline passes, or when etcd does

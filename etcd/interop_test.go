@@ -339,3 +339,34 @@ func TestRecordsAndMembers(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A foreign member stays in line when the election moves. So whoever of ours stands behind it is told by
+// the header, and not by what is written there in every term.
+func TestSealedBehindForeign(t *testing.T) {
+	t.Parallel()
+	addr, name := sharedEtcd(t).Addrs()[0], coordtest.Name(t)
+	s := newClient(t, addr).session(t)
+	first := join(t, s, name, "ours, in front")
+	foreign(t, admin(t, addr), name, "foreign")
+	inLine(t, s, name, 2)
+	m := join(t, s, name, "ours, behind")
+	p, err := s.Ahead(t.Context(), m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &watched{place: p, ended: make(chan struct{})}
+	go func() {
+		defer close(w.ended)
+		w.err = s.(backend.PlaceWatcher).WatchPlace(t.Context(), m, &w.place)
+	}()
+	for _, h := range []backend.Header{{Acknowledged: first.Position}, {Sealed: "consul://h1"}} {
+		time.Sleep(100 * time.Millisecond)
+		w.rests(t)
+		if _, err := s.Put(t.Context(), name, h.Encode(), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if w.returns(t, 10*time.Second); !errors.Is(w.err, backend.ErrSealed) {
+		t.Errorf("WatchPlace: %+v, %v; want ErrSealed", w.place, w.err)
+	}
+}

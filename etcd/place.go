@@ -18,8 +18,8 @@ var (
 )
 
 // WatchPlace blocks until m stands otherwise than p says, and sets p to where it then stands;
-// see [backend.PlaceWatcher]. It watches m, and the member in front or, if m is first, the
-// header. While it waits it sends nothing.
+// see [backend.PlaceWatcher]. It watches m, the member in front, and the header if m is first or
+// the one in front stays when the election moves. While it waits it sends nothing.
 func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.Place) error {
 	removed := false
 	err := s.await(ctx, s.placeWatch(m, p, &removed))
@@ -32,13 +32,17 @@ func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.P
 
 // placeWatch returns what WatchPlace waits for: it sets p to where m stands, or removed if m has gone.
 func (s *session) placeWatch(m backend.Member, p *backend.Place, removed *bool) watching {
-	own, other, front := s.b.member(m), s.b.record(m.Line), int64(0)
+	own, header, front := s.b.member(m), s.b.record(m.Line), int64(p.Ahead.Position)
+	create := []*pb.WatchCreateRequest{watchKey(own)}
 	if !p.First {
-		other, front = s.b.member(p.Ahead), int64(p.Ahead.Position)
+		create = append(create, watchKey(s.b.member(p.Ahead)))
+	}
+	if p.First || stays(p.Ahead) {
+		create = append(create, watchKey(header))
 	}
 	pinned, left := false, false
 	return watching{
-		create: []*pb.WatchCreateRequest{watchKey(own), watchKey(other)},
+		create: create,
 		look: func(ctx context.Context) (bool, int64, error) {
 			now, revision, err := s.lookAgain(ctx, m, p, left)
 			if err != nil || now == *p && !pinned {
@@ -49,19 +53,26 @@ func (s *session) placeWatch(m backend.Member, p *backend.Place, removed *bool) 
 		},
 		seen: func(ev *mvccpb.Event) verdict {
 			position := front
-			if string(ev.Kv.Key) == own {
+			switch string(ev.Kv.Key) {
+			case header:
+				if h, err := backend.ParseHeader(ev.Kv.Value); !p.First && err == nil && h.Sealed == "" {
+					return ignore // it is written in every term
+				}
+				return look
+			case own:
 				position = int64(m.Position)
 				if *removed = ev.Kv.CreateRevision != position; *removed { // m stood at the last look
 					return done
 				}
 			}
-			if position != 0 && ev.Kv.CreateRevision == position {
-				if ev.Kv.Lease != 0 {
-					return ignore // it was moved to another lease
-				}
-				pinned = true
-			} else if position != 0 {
+			switch {
+			case position == 0: // it is not known
+			case ev.Kv.CreateRevision != position:
 				left = true // the one in front
+			case ev.Kv.Lease != 0:
+				return ignore // it was moved to another lease
+			default:
+				pinned = true
 			}
 			return look
 		},
@@ -88,7 +99,7 @@ func (s *session) lookAgain(ctx context.Context, m backend.Member, after *backen
 	}
 	var front []clientv3.Op
 	if !after.First && !left {
-		front = append(front, clientv3.OpGet(s.b.member(after.Ahead), clientv3.WithKeysOnly()))
+		front = append(front, clientv3.OpGet(s.b.member(after.Ahead)))
 	}
 	heartbeat, resp, err := s.ask(ctx, m, front...)
 	if err != nil {
@@ -97,7 +108,9 @@ func (s *session) lookAgain(ctx context.Context, m backend.Member, after *backen
 	var ahead *backend.Member
 	if len(front) > 0 {
 		if kvs := rangeOf(resp, 2).Kvs; len(kvs) > 0 && kvs[0].CreateRevision == int64(after.Ahead.Position) {
-			ahead = &after.Ahead
+			stands := after.Ahead
+			stands.Pinned = kvs[0].Lease == 0
+			ahead = &stands
 		}
 	}
 	if ahead == nil && !nobody {
@@ -106,6 +119,10 @@ func (s *session) lookAgain(ctx context.Context, m backend.Member, after *backen
 	p, err = s.judge(ctx, m, ahead, heartbeat, resp)
 	return p, resp.Header.Revision, err
 }
+
+// stays reports whether a member stays in line when the election moves: it is pinned, or of another
+// library.
+func stays(m backend.Member) bool { return m.Pinned || !ourMember.MatchString(m.Key) }
 
 // maxHeads is of how many lines a session remembers the head.
 const maxHeads = 1 << 14

@@ -155,7 +155,8 @@
 // tests the others.
 //
 // Waiting (L3): WatchPlace opens the FIFO of the one ahead, and sleeps until that is closed or
-// removed. Nothing is asked again from time to time. If both are of one backend, the leave itself wakes
+// removed. Behind a pinned member it waits for changes of @state instead, which has the header.
+// Nothing is asked again from time to time. If both are of one backend, the leave itself wakes
 // who waits: Go would ask its poller only when no goroutine has anything to do.
 //
 // Leaving (L4): Leave closes the FIFO and then removes it. It takes no lock and writes nothing, so

@@ -20,11 +20,11 @@ var _ interface {
 } = (*session)(nil)
 
 // WatchPlace blocks until m stands otherwise than p says; see [backend.PlaceWatcher]. Behind
-// another member it takes one descriptor. While nothing changes it does nothing.
+// a member that is not pinned it takes one descriptor. While nothing changes it does nothing.
 func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.Place) error {
-	if p.First {
+	if p.First || p.Ahead.Pinned {
 		s.finish(m)
-		return s.watchFirst(ctx, m, p)
+		return s.watchHeader(ctx, m, p)
 	}
 	file, err := s.dir.openFIFO(p.Ahead)
 	if errors.Is(err, os.ErrNotExist) {
@@ -115,14 +115,19 @@ func (s *session) finish(m backend.Member) {
 	end()
 }
 
-// watchFirst is WatchPlace for a member that is first.
-func (s *session) watchFirst(ctx context.Context, m backend.Member, p *backend.Place) error {
+// watchHeader is WatchPlace for a member that is first, or behind one that is pinned: that stays when the
+// election moves, so the header alone tells (law L3).
+func (s *session) watchHeader(ctx context.Context, m backend.Member, p *backend.Place) error {
 	bell := newBell()
 	defer s.b.watches.watch(s.dir.fifo(m.Line, m.Position), bell.ring)()
-	defer s.alarm(m, bell)()
+	if p.First {
+		defer s.alarm(m, bell)()
+	} else {
+		defer s.b.watches.watch(s.dir.fifo(m.Line, p.Ahead.Position), bell.ring)()
+	}
 	return s.follow(ctx, m.Line, bell, func() (changed bool, err error) {
 		now, err := s.Ahead(ctx, m)
-		if changed = !now.First || now.Header != p.Header; changed && err == nil {
+		if changed = now.Ahead != p.Ahead || now.Header != p.Header; changed && err == nil {
 			*p = now
 		}
 		return changed, err

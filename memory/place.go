@@ -10,13 +10,19 @@ import (
 func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.Place) error {
 	after := *p // the call may outlive this one
 	own := topic{event: eventMember, name: m.Line, at: m.Position}
-	other := topic{event: eventRecord, name: m.Line}
+	var others []topic
 	if !after.First {
-		other = topic{event: eventMember, name: m.Line, at: after.Ahead.Position}
+		others = append(others, topic{event: eventMember, name: m.Line, at: after.Ahead.Position})
+	}
+	if heedsHeader(after) {
+		others = append(others, topic{event: eventRecord, name: m.Line})
 	}
 	var err error
 	*p, err = ask[backend.Place](ctx, s, OpWatchPlace, m.Line, nil, func() *call {
-		return s.poll(OpWatchPlace, poll{topic: own, place: after}, func() (any, error) { return s.b.c.store.watchPlace(m, after) }, other)
+		return s.poll(OpWatchPlace, poll{topic: own, place: after}, func() (any, error) { return s.b.c.store.watchPlace(m, after) }, others...)
 	})
 	return err
 }
+
+// heedsHeader reports whether WatchPlace of a member that stands so watches the header too (law L3).
+func heedsHeader(p backend.Place) bool { return p.First || p.Ahead.Pinned }

@@ -3,6 +3,7 @@ package migrate_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -100,6 +101,29 @@ func TestAbortGoesOn(t *testing.T) {
 		w.leads(a)
 		w.do(op.Cutover, migrate.Moved)
 		a.end()
+	})
+}
+
+// An abort seals the new coordinator by its header, and the gate stands as before: those who wait just
+// behind it, with the new coordinator alone, are told nevertheless, one after the other.
+func TestAbortTellsWhoWaitsBehindTheGate(t *testing.T) {
+	inWorld(t, func(w *world) {
+		op := w.begun(onBoth)
+		var early []*process
+		for i := range 3 {
+			early = append(early, w.start(onNew, fmt.Sprint("early", i)))
+			w.until("it stands behind the gate", time.Minute, func() bool { return len(w.c[1].Members(election)) == 2+i })
+		}
+		w.do(op.Abort, migrate.Aborted)
+		for _, p := range early {
+			<-p.done
+			if !errors.Is(p.err, backend.ErrSealed) {
+				t.Errorf("%s ended with %v; want ErrSealed", p.name, p.err)
+			}
+		}
+		if m := w.c[1].Members(election); len(m) != 0 {
+			t.Errorf("on the new coordinator stand %+v", m)
+		}
 	})
 }
 

@@ -2,6 +2,7 @@ package migrate_test
 
 import (
 	"context"
+	"errors"
 	"net/url"
 	"testing"
 	"time"
@@ -51,6 +52,63 @@ func TestRealCoordinators(t *testing.T) {
 			})
 		}
 	})
+	t.Run("abort", func(t *testing.T) {
+		for _, to := range []string{"zookeeper", "etcd", "consul", "local"} {
+			t.Run(to, func(t *testing.T) {
+				t.Parallel()
+				abortWhileTwoWait(t, urls["local2"], urls[to])
+			})
+		}
+	})
+}
+
+// abortWhileTwoWait aborts a migration while two processes with the new coordinator alone wait behind the gate.
+func abortWhileTwoWait(t *testing.T, from, to string) {
+	name := coordtest.Name(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	b, err := backend.Open(ctx, "migrate:?from="+url.QueryEscape(from)+"&to="+url.QueryEscape(to))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	op := b.(*migrate.Backend)
+	if s, err := op.Begin(ctx, name); err != nil || s.Phase != migrate.Begun {
+		t.Fatalf("begin: %+v, %v", s, err)
+	}
+	there, err := backend.Open(ctx, to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer there.Close()
+	s, err := there.Session(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var early []*real
+	for i := range 2 {
+		early = append(early, startReal(t, ctx, to, name, nil))
+		l, err := s.Line(ctx, name)
+		for err == nil && len(l.Members) < 2+i {
+			l, err = s.WatchLine(ctx, name, l)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s, err := op.Abort(ctx, name); err != nil || s.Phase != migrate.Aborted {
+		t.Errorf("abort: %+v, %v", s, err)
+	}
+	for _, p := range early {
+		select {
+		case err := <-p.done:
+			if !errors.Is(err, backend.ErrSealed) {
+				t.Errorf("a process behind the gate ended with %v; want ErrSealed", err)
+			}
+		case <-ctx.Done():
+			t.Error("a process behind the gate is not told of the abort")
+		}
+	}
 }
 
 // tour moves an election from stop to stop.

@@ -50,7 +50,11 @@
 //
 // Waiting (L3): when a connection breaks, every watch of the session gets an event, and
 // whoever waits reads again on the next connection. So WatchPlace never looks again by the
-// clock. All who wait for one znode share one watch. Only WatchLine watches the list of children. It takes a name that it knows for the member
+// clock. The first eight of a line watch the header too. So does who stands behind a pinned member,
+// or behind one that may be foreign: that stays when the election moves, and nobody else would pass on the
+// word. The random part of our names begins with 5ecc5ecc. A name n_ without one is taken for ours, unless
+// [Options] As or NamePrefix is given: then all who wait behind such names watch the header, and each write to it
+// costs a read of each. All who wait for one znode share one watch. Only WatchLine watches the list of children. It takes a name that it knows for the member
 // that it knows, because ZooKeeper gives each number once as long as the znode E stands.
 //
 // Leaving (L4): ZooKeeper deletes by name, so the session reads the znode first and

@@ -98,7 +98,23 @@ func (o *Options) sharedPrefix() (string, error) {
 		errors.ErrUnsupported, o.As, CuratorReadWrite, KazooReadWrite)
 }
 
-func curatorMark() string { return "_c_" + uuid() + "-" }
+// ourMark begins the random part of our names, where they have one.
+const ourMark = "5ecc5ecc"
+
+// mayStay reports whether the member with that name may be one of another library, which stays in line
+// when the election moves. A name without a random part does not tell whose it is. If [Options] say how
+// others name their members, a member with such a name may be one of those.
+func (o *Options) mayStay(name string) bool {
+	if strings.HasPrefix(name, curatorBegin+ourMark) || strings.HasPrefix(name, ourMark) {
+		return false
+	}
+	prefix := strings.TrimRight(name, "0123456789")
+	return o.As != "" || o.NamePrefix != "" || prefix != o.namePrefix() && prefix != recipeRead
+}
+
+const curatorBegin = "_c_"
+
+func curatorMark() string { return curatorBegin + uuid() + "-" }
 
 func kazooMark() string { return strings.ReplaceAll(uuid(), "-", "") }
 
@@ -131,10 +147,11 @@ func (o *Options) checkNames() error {
 	return nil
 }
 
-// uuid returns a random UUID (RFC 9562, version 4).
+// uuid returns a UUID (RFC 9562, version 4) that begins with ourMark and is random behind it.
 func uuid() string {
 	var b [16]byte
 	rand.Read(b[:]) // never fails
+	hex.Decode(b[:], []byte(ourMark))
 	b[6] = b[6]&0x0f | 0x40
 	b[8] = b[8]&0x3f | 0x80
 	s := hex.EncodeToString(b[:])

@@ -13,7 +13,8 @@ import (
 
 // WatchPlace implements [backend.PlaceWatcher]. It watches the znode of m and that of the member
 // in front. For the first few of a line it also watches the header: who is next then knows it when
-// its turn comes, and needs to read the list alone.
+// its turn comes, and needs to read the list alone. So does who stands behind a member that stays when
+// the election moves.
 //
 // It never looks again by the clock, because no watch dies alone: a server drops it only with the
 // connection, and the session's pings prove that the connection lives. When that breaks, package
@@ -69,17 +70,26 @@ func (s *session) newPlaceWatch(m backend.Member, p *backend.Place) (*placeWatch
 		}
 		w.front.key = dataOf(ahead)
 	}
-	if p.First || s.heedsHeader(w.o) {
-		w.header.key = dataOf(s.options.path(m.Line))
+	if p.First || s.options.mayStay(p.Ahead.Key) || s.heedsHeader(w.o) {
+		w.heed(s)
 	}
 	return w, nil
 }
+
+// heed has the header watched from the next look on.
+func (w *placeWatch) heed(s *session) { w.header.key = dataOf(s.options.path(w.m.Line)) }
 
 // lookAgain reports whether the member may stand otherwise than p says, and then sets p. stirred says
 // that its own znode has changed since the last look.
 func (s *session) lookAgain(ctx context.Context, w *placeWatch, stirred bool, p *backend.Place) (moved bool, err error) {
 	if err := s.lookAll(ctx, &w.own, &w.front, &w.header); err != nil {
 		return false, err
+	}
+	if w.header.key == (wire.WatchKey{}) && !w.front.missing && w.front.pinned() {
+		w.heed(s)
+		if err := s.lookAll(ctx, &w.header); err != nil {
+			return false, err
+		}
 	}
 	m := w.m
 	if w.own.missing || w.own.position() != m.Position {

@@ -42,7 +42,7 @@ var leaderFlaws = []Flaw{
 		Name:     "two seconds more",
 		Breaks:   "G1, G7: a leader takes its session to live for two seconds longer than it has been promised",
 		Must:     "G7.cut G7.margin Fault.deaf",
-		May:      "G7.expired G1 G7.closed Fault",
+		May:      "G7.expired G1 G7.closed G7.released Fault",
 		election: candidates(func(c *candidate) backend.Session { return &timerAlone{candidate: c, more: 2 * time.Second} }),
 	},
 }

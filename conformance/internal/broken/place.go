@@ -12,7 +12,7 @@ var placeFlaws = []Flaw{
 		Name:    "the front alone",
 		Breaks:  "L3: WatchPlace watches the member in front, and neither the member itself nor the header",
 		Must:    "L3.place-removed L3.place-header",
-		May:     "L3.place-sealed G7.removed G7.dropped G7.asked G8.waiter-removed G10.asked Run.sealed Fault.leader-removed Fault.dropped",
+		May:     "L3.place-sealed L3.place-gate G7.removed G7.dropped G7.asked G8.waiter-removed G10.asked Run.sealed Run.sealed-gate Fault.leader-removed Fault.dropped",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &frontAlone{s} },
 	},
 	{
@@ -32,8 +32,15 @@ var placeFlaws = []Flaw{
 		Name:    "no word of the seal",
 		Breaks:  "L3: WatchPlace does not see that the member in front was pinned",
 		Must:    "L3.place-sealed",
-		May:     "L3.place-removed G8.waiter-removed Run.sealed",
+		May:     "L3.place-removed L3.place-gate G8.waiter-removed Run.sealed Run.sealed-gate",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &noWordOfTheSeal{s} },
+	},
+	{
+		Name:    "deaf behind a gate",
+		Breaks:  "L3: WatchPlace behind a pinned member waits for that to go, and does not watch the header",
+		Must:    "L3.place-gate",
+		May:     "Run.sealed-gate",
+		session: func(_ *Backend, s backend.Session) backend.Session { return &deafBehindAGate{s} },
 	},
 	{
 		Name:    "place on cancel",
@@ -90,6 +97,18 @@ func (s *noWordOfTheSeal) WatchPlace(ctx context.Context, m backend.Member, p *b
 		return err
 	}
 	return again.Ahead(ctx, s, m, p)
+}
+
+type deafBehindAGate struct{ backend.Session }
+
+func (s *deafBehindAGate) WatchPlace(ctx context.Context, m backend.Member, p *backend.Place) error {
+	if !p.First && p.Ahead.Pinned {
+		if err := s.Gone(ctx, p.Ahead); err != nil {
+			return err
+		}
+		return again.Ahead(ctx, s, m, p)
+	}
+	return watches(ctx, s.Session, m, p)
 }
 
 type placeOnCancel struct{ backend.Session }

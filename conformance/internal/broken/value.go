@@ -31,7 +31,7 @@ var valueFlaws = []Flaw{
 		Name:    "modify index",
 		Breaks:  "L8: the position of a member is that of its last change",
 		Must:    "L8.kept",
-		May:     "Pin Run.sealed L10",
+		May:     "Pin Run.sealed Run.sealed-gate L10",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &modifyIndex{s} },
 	},
 }

@@ -183,16 +183,43 @@ var runRules = []engine.Rule{{
 	},
 }, {
 	ID: "Run.sealed", Title: "Run ends where the election has moved",
-	Text:  "When the election is sealed, a Run that waits returns a SealedError with the new address after its slow re-check.",
+	Text:  "When the leader is pinned as the seal, three Runs that wait one behind the other return a SealedError with the new address, each after a slow re-check at most, and leave the line.",
 	Needs: []engine.Fault{engine.Pins}, Check: func(t *engine.Trial) {
-		a, b := t.Client(), t.Client()
+		a := t.Client()
 		m := a.Join("x")
-		r := runs(t, b, t.Ctx, false)
-		t.Eventually(t.Soon(), "the second stands in line", func() bool { return len(a.Members()) == 2 })
+		waiting := runsBehind(t, a, 3)
 		a.Pin(m, func(h *backend.Header) { h.Sealed = "memory:elsewhere" })
-		if err := r.Returns(t.Recheck()+t.Soon(), backend.ErrSealed); engine.SealedTo(err) != "memory:elsewhere" {
-			t.Fatalf("Run behind a seal returned %v; want a SealedError with the address", err)
-		}
+		areSealed(t, waiting)
 		a.Shows(t.Soon(), m)
 	},
+}, {
+	ID: "Run.sealed-gate", Title: "Run behind a gate ends where the election has moved",
+	Text:  "A gate stands at the head of the line, and three Runs wait behind it, one behind the other. The header then says that the election has moved, and the gate stands as before: each Run returns a SealedError with the new address, after a slow re-check at most, and leaves the line.",
+	Needs: []engine.Fault{engine.Pins, engine.Records}, Check: func(t *engine.Trial) {
+		a := t.Client()
+		gate := a.Join("gate")
+		a.Pin(gate, nil)
+		waiting := runsBehind(t, a, 3)
+		a.PutHeader(func(h *backend.Header) { h.Sealed = "memory:elsewhere" })
+		areSealed(t, waiting)
+		a.Shows(t.Soon(), gate)
+	},
 }}
+
+// runsBehind has n Runs of other clients stand behind the one that has joined the line.
+func runsBehind(t *engine.Trial, a *engine.Client, n int) (waiting []*running) {
+	for i := range n {
+		waiting = append(waiting, runs(t, t.Client(), t.Ctx, false))
+		t.Eventually(t.Soon(), "the next one stands in line", func() bool { return len(a.Members()) == i+2 })
+	}
+	return waiting
+}
+
+// areSealed checks that all who wait are told where the election has moved.
+func areSealed(t *engine.Trial, waiting []*running) {
+	for _, r := range waiting {
+		if err := r.Returns(t.Recheck()+t.Soon(), backend.ErrSealed); engine.SealedTo(err) != "memory:elsewhere" {
+			t.Fatalf("Run in an election that has moved returned %v; want a SealedError with the address", err)
+		}
+	}
+}

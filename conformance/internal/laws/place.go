@@ -135,6 +135,22 @@ var placeRules = []engine.Rule{{
 		}
 	},
 }, {
+	ID: "L3.place-gate", Title: "WatchPlace behind a gate tells that the election has moved",
+	Text:  "A gate stands at the head of a line, and the second and the third watch their places. The header is written as it was: the third does not return for a tenth of a TTL. The header then says that the election has moved, and nobody leaves: after its slow re-check WatchPlace of the second fails with ErrSealed. It leaves, and WatchPlace of the third fails soon in the same way.",
+	Needs: []engine.Fault{engine.Pins, engine.Records}, Check: func(t *engine.Trial) {
+		a, b, c := t.Client(), t.Client(), t.Client()
+		gate := a.Join("gate")
+		a.Pin(gate, nil)
+		two, three := b.Join("2"), c.Join("3")
+		second, third := watchPlace(t, b, two, b.Ahead(two)), watchPlace(t, c, three, c.Ahead(three))
+		a.PutHeader(func(*backend.Header) {})
+		third.rests(t)
+		a.PutHeader(func(h *backend.Header) { h.Sealed = "elsewhere" })
+		second.Returns(t.Recheck()+t.Soon(), backend.ErrSealed)
+		b.Leave(two)
+		third.Returns(t.Soon(), backend.ErrSealed)
+	},
+}, {
 	ID: "L3.place-ends", Title: "a cancelled WatchPlace returns soon",
 	Text: "WatchPlace, of the first and of the second, returns the cause of its context soon after that has ended, also when it had ended before the call.",
 	Check: func(t *engine.Trial) {
