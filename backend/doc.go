@@ -126,9 +126,8 @@
 // So the word is passed down the line. Whoever is first watches the header. It leaves when that
 // says that the election has moved, which wakes the next one, and so on: one at a time. Only a
 // member that stays would stop the word: one that is pinned, and a foreign one. So whoever stands
-// just behind such a member also watches the header, and wakes for the seal in it. Many are
-// never just behind a gate. Just behind foreign members stand at most as many as there are of these, but
-// for shared members.
+// just behind such a member also watches the header, and wakes for the seal in it. That is one
+// waiter behind each such member; several if they are shared.
 //
 // A driver tells foreign members by their keys. Its own have a mark there: on etcd the lease, on
 // ZooKeeper the random part of the name. On ZooKeeper a name without a random part does not tell;

@@ -10,8 +10,9 @@ import (
 
 // WatchPlace blocks until m stands otherwise than p says; see [backend.PlaceWatcher]. It
 // has a blocking query on the key of the member in front or, if m is first, on its own key,
-// and one on the header if m is first or behind a pinned member. All else the session notices for all who wait: that m has gone
-// while it waits, and what a query has missed; see [session.guard].
+// and one on the header if m is first or behind a pinned member. All else the session notices
+// for all who wait: that m has gone while it waits, and what a query has missed; see
+// [session.guard].
 //
 // A member in front that this session has joined needs no query unless it may be first in
 // line: the session knows when it removes one itself, a leader that waits here finds out

@@ -208,7 +208,8 @@ func (st *standing) tellYielded(err error) {
 
 // tellAhead tells of the member that this one waits for, if it is another than before.
 func (st *standing) tellAhead(ahead *backend.Member) {
-	if *ahead == st.ahead {
+	was := st.ahead
+	if was.Pinned = ahead.Pinned; *ahead == was { // a driver may learn only later that it is pinned
 		return
 	}
 	st.ahead = *ahead
