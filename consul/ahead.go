@@ -15,6 +15,7 @@ func (s *session) Ahead(ctx context.Context, m backend.Member) (backend.Place, e
 	if err != nil {
 		return backend.Place{}, err
 	}
+	ctx = urgent(ctx)
 	if f := s.frontAt(key, m.Position); f != nil {
 		if p, decided, err := s.step(ctx, m, key, f); decided || err != nil {
 			return p, err

@@ -14,14 +14,16 @@ import (
 	"github.com/succession-dev/succession/internal/security"
 )
 
-// A client talks to one agent over three sets of connections. A blocking query that has
+// A client talks to one agent over four sets of connections. A blocking query that has
 // been cancelled goes on at the server until its time is over. Until then it holds one of
 // the slots of its connection, or of its address. So renewals, on which the session
-// depends, have connections of their own, and so have urgent calls. Queries are rationed;
-// see [places].
+// depends, have connections of their own. A call whose connection has fallen silent holds
+// it until its time is over, so what is [urgent] does not share connections with other calls. Queries
+// are rationed; see [places].
 type client struct {
 	o        *Options
 	renewals *api.Client
+	urgent   *api.Client
 	calls    *api.Client
 	watches  *api.Client
 	places   places
@@ -29,6 +31,7 @@ type client struct {
 	addr                 string // for error messages
 	namespace, partition string // of transactions, whose operations name them one by one
 	https                []*http.Client
+	anew                 func() // has urgent requests dial again
 }
 
 // newClient makes a client of cfg, which it leaves as it is. Once life has ended and
@@ -43,7 +46,7 @@ func newClient(life context.Context, cfg *api.Config, o *Options, token *securit
 		token = tokenOf(cfg)
 	}
 	d := dialerOf(life, cfg, o)
-	for _, to := range []**api.Client{&c.renewals, &c.calls, &c.watches} {
+	for _, to := range []**api.Client{&c.renewals, &c.urgent, &c.calls, &c.watches} {
 		own := d.config()
 		made, err := api.NewClient(own)
 		if err != nil {
@@ -58,6 +61,8 @@ func newClient(life context.Context, cfg *api.Config, o *Options, token *securit
 				if t.IdleConnTimeout != 0 {
 					t.IdleConnTimeout = max(t.IdleConnTimeout, o.TTL)
 				}
+			case &c.urgent:
+				t.MaxConnsPerHost = cmp.Or(t.MaxConnsPerHost, maxUrgent)
 			case &c.calls:
 				t.MaxConnsPerHost = cmp.Or(t.MaxConnsPerHost, maxCalls)
 			case &c.watches: // each query that waits has buffers of its own
@@ -72,10 +77,29 @@ func newClient(life context.Context, cfg *api.Config, o *Options, token *securit
 		}
 		own.HttpClient.Transport = consistently{own.HttpClient.Transport}
 		*to = made
+		if to == &c.urgent {
+			c.anew = own.HttpClient.CloseIdleConnections
+		}
 		c.https = append(c.https, own.HttpClient)
 		c.addr, c.namespace, c.partition = own.Address, own.Namespace, own.Partition
 	}
 	return c, nil
+}
+
+// urgent returns a context for requests on which the session or the succession depends: to move members to
+// another session of Consul, to learn who stands in front, to leave.
+func urgent(ctx context.Context) context.Context {
+	return context.WithValue(ctx, urgentKey{}, true)
+}
+
+type urgentKey struct{}
+
+// at returns over which connections a request with this context goes.
+func (c *client) at(ctx context.Context) *api.Client {
+	if ctx.Value(urgentKey{}) != nil {
+		return c.urgent
+	}
+	return c.calls
 }
 
 // close closes all connections; requests must have ended.
@@ -133,19 +157,19 @@ func (c *client) queried(meta *api.QueryMeta, err error) error {
 // get reads one key, linearizably; the pair is nil if there is none. A blocking query
 // from the index finds every later change.
 func (c *client) get(ctx context.Context, key string) (*api.KVPair, uint64, error) {
-	return ask(ctx, c, key, c.calls.KV().Get)
+	return ask(ctx, c, key, c.at(ctx).KV().Get)
 }
 
 // list reads all keys with a prefix, linearizably; see get.
 func (c *client) list(ctx context.Context, prefix string) (api.KVPairs, uint64, error) {
-	return ask(ctx, c, prefix, c.calls.KV().List)
+	return ask(ctx, c, prefix, c.at(ctx).KV().List)
 }
 
 // names returns the keys directly under a folder, and the folders there in the form
 // "folder/name/".
 func (c *client) names(ctx context.Context, folder string) ([]string, error) {
 	keys, _, err := ask(ctx, c, folder, func(_ string, q *api.QueryOptions) ([]string, *api.QueryMeta, error) {
-		return c.calls.KV().Keys(folder, "/", q)
+		return c.at(ctx).KV().Keys(folder, "/", q)
 	})
 	return keys, err
 }
@@ -153,7 +177,7 @@ func (c *client) names(ctx context.Context, folder string) ([]string, error) {
 // below returns all keys that begin with the prefix.
 func (c *client) below(ctx context.Context, prefix string) ([]string, error) {
 	keys, _, err := ask(ctx, c, prefix, func(_ string, q *api.QueryOptions) ([]string, *api.QueryMeta, error) {
-		return c.calls.KV().Keys(prefix, "", q)
+		return c.at(ctx).KV().Keys(prefix, "", q)
 	})
 	return keys, err
 }
@@ -221,7 +245,7 @@ func (c *client) write(ctx context.Context, ops ...*api.KVTxnOp) (*result, error
 		ResultsFilteredByACLs bool
 	}
 	var results []struct{ KV *api.KVPair }
-	_, err := c.calls.Raw().Write("/v1/txn", txn, &body, noWrite.WithContext(ctx))
+	_, err := c.at(ctx).Raw().Write("/v1/txn", txn, &body, noWrite.WithContext(ctx))
 	var status api.StatusError
 	if errors.As(err, &status) && status.Code == http.StatusConflict {
 		err = json.Unmarshal([]byte(status.Body), &body)

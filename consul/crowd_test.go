@@ -3,7 +3,9 @@ package consul_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -130,4 +132,9 @@ func manyLeadersOutlive(t *testing.T, processes int) {
 			t.Fatalf("%d of %d leaders do not know that they were removed, or asked to resign", elections-lost(), elections)
 		}
 	}
+}
+
+// answering makes an answer to a request.
+func answering(req *http.Request, status int, body string) *http.Response {
+	return &http.Response{StatusCode: status, Header: make(http.Header), Body: io.NopCloser(strings.NewReader(body)), Request: req}
 }

@@ -16,6 +16,7 @@ func (s *session) Gone(ctx context.Context, m backend.Member) error {
 	if err != nil {
 		return err
 	}
+	ctx = urgent(ctx)
 	wait := s.b.o.patience()
 	index := m.Position
 	for {

@@ -115,7 +115,7 @@ func (s *session) lookAround(lines, verify bool) error {
 	if len(keys) == 0 {
 		return nil
 	}
-	ctx := s.Context()
+	ctx := urgent(s.Context())
 	if verify {
 		if err := s.verify(ctx); err != nil {
 			return err

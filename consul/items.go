@@ -16,7 +16,7 @@ import (
 func (s *session) Append(ctx context.Context, line, value string) (backend.Member, error) {
 	m := backend.Member{Line: line, Key: s.nextKey(line, false), Value: value, Pinned: true}
 	key := s.b.o.folder(line) + m.Key
-	err := s.once(ctx, s.b.o.TTL, func(ctx context.Context) (err error) {
+	err := s.write(ctx, func(ctx context.Context) (err error) {
 		session := s.present().id
 		m.Position, err = s.create(ctx, key,
 			&api.KVTxnOp{Verb: api.KVLock, Key: key, Session: session},

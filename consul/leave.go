@@ -14,6 +14,7 @@ func (s *session) Leave(ctx context.Context, m backend.Member) error {
 	if err != nil {
 		return err
 	}
+	ctx = urgent(ctx)
 	s.leave(key, m.Position)
 	// The index is guessed at first, as hardly anybody but the session changes a member.
 	index, guessed := s.changeOf(key, m.Position), s.owns(m)

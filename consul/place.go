@@ -34,6 +34,7 @@ func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.P
 		ctx, w.lost = context.WithCancelCause(ctx)
 		defer w.lost(nil)
 	}
+	ctx = urgent(ctx)
 	s.enlist(w)
 	defer s.delist(w)
 

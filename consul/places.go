@@ -20,8 +20,12 @@ const (
 	maxQueries = 96
 	// minQueries is to how few that may fall, and minBurst to how few after a break.
 	minQueries, minBurst = 3, 8
-	// maxCalls is how many connections calls have at most, beside the queries.
-	maxCalls = 8
+	// maxCalls is how many connections calls have at most, beside the queries, and maxUrgent how many what is
+	// urgent has.
+	maxCalls, maxUrgent = 8, 4
+	// maxWrites is how many of the calls may be writes that wait for their answer for a whole TTL: the others
+	// need connections, too.
+	maxWrites = 6
 )
 
 // places ration the queries of a backend. The agent does not notice that a query was cancelled, or
@@ -216,7 +220,7 @@ func (s *session) lookFor(queries []*query) error {
 			continue
 		}
 		var r *result
-		err := s.once(s.Context(), s.b.o.attempt(), func(ctx context.Context) (err error) {
+		err := s.once(urgent(s.Context()), s.b.o.attempt(), func(ctx context.Context) (err error) {
 			r, err = s.b.c.read(ctx, gets(keys...)...)
 			return err
 		})

@@ -121,7 +121,7 @@ func (s *session) guarded(ctx context.Context, cond *backend.If, key string, ops
 	}
 	for {
 		var r *result
-		err := s.once(ctx, s.b.o.TTL, func(ctx context.Context) (err error) {
+		err := s.write(ctx, func(ctx context.Context) (err error) {
 			r, err = s.b.c.write(ctx, ops...)
 			return err
 		})

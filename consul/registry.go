@@ -35,7 +35,7 @@ func (c *client) create(ctx context.Context) (string, error) {
 		body["Node"] = c.o.Node
 	}
 	var out struct{ ID string }
-	_, err = c.calls.Raw().Write("/v1/session/create", body, &out, noWrite.WithContext(ctx))
+	_, err = c.urgent.Raw().Write("/v1/session/create", body, &out, noWrite.WithContext(ctx))
 	var status api.StatusError
 	if errors.As(err, &status) && strings.Contains(status.Body, textMissingNode) {
 		return "", errNoNode
@@ -62,7 +62,7 @@ func (c *client) registerNode(ctx context.Context) error {
 // done sends a request that Consul answers with true.
 func (c *client) done(ctx context.Context, path string, body any) error {
 	var yes bool
-	_, err := c.calls.Raw().Write(path, body, &yes, noWrite.WithContext(ctx))
+	_, err := c.urgent.Raw().Write(path, body, &yes, noWrite.WithContext(ctx))
 	switch {
 	case err != nil:
 		return c.explain(err)
@@ -91,7 +91,7 @@ func (c *client) renew(ctx context.Context, id string) (*api.SessionEntry, error
 // knows reports, linearizably, whether the session exists.
 func (c *client) knows(ctx context.Context, id string) (bool, error) {
 	q := (&api.QueryOptions{RequireConsistent: true}).WithContext(ctx)
-	entry, meta, err := c.calls.Session().Info(id, q)
+	entry, meta, err := c.urgent.Session().Info(id, q)
 	return entry != nil, c.queried(meta, err)
 }
 

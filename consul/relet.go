@@ -73,6 +73,9 @@ func (s *session) relet(ctx context.Context, from, leader string) error {
 		// If no answer comes, the next renewal must have time to try again.
 		attempt, cancel := context.WithTimeout(ctx, s.b.o.attempt())
 		defer cancel()
+		// The connection that renewals have works. Others may have fallen silent with the leader, and there is no
+		// time to find that out.
+		s.b.c.anew()
 		fresh, err := s.b.c.found(attempt)
 		if err != nil {
 			return err
@@ -125,7 +128,8 @@ func (s *session) keys() (keys []string) {
 // members and a long way to Consul, one after the other would take longer than the
 // session has.
 func (s *session) move(ctx context.Context, keys []string) error {
-	const perMember, atOnce = 3, 4 // operations, requests
+	const perMember, atOnce = 3, maxUrgent // operations, requests
+	ctx = urgent(ctx)
 	some := slices.Collect(slices.Chunk(keys, maxOps/perMember))
 	errs := make([]error, atOnce)
 	var moving sync.WaitGroup

@@ -21,6 +21,7 @@ type session struct {
 	lease lease.Lease
 
 	slots     chan struct{} // holds one for each join under way
+	writes    chan struct{} // holds one for each write under way that is sent once
 	reletting chan struct{} // holds one while members are moved to another session of Consul
 
 	mu      sync.Mutex
@@ -50,6 +51,7 @@ func newSession(b *Backend, t tenancy) *session {
 		id:        t.id,
 		tenancy:   t,
 		slots:     make(chan struct{}, maxJoins),
+		writes:    make(chan struct{}, maxWrites),
 		reletting: make(chan struct{}, 1),
 		joins:     make(map[string]int),
 		queries:   make(map[topic]*query),
@@ -138,6 +140,23 @@ func (s *session) once(ctx context.Context, limit time.Duration, f func(ctx cont
 		return context.Cause(ctx)
 	}
 	return err
+}
+
+// write runs a request that is not repeated if its answer is lost, so it may take a whole TTL. The time until
+// it is its turn does not count.
+func (s *session) write(ctx context.Context, f func(ctx context.Context) error) error {
+	if err := s.Usable(ctx); err != nil {
+		return err
+	}
+	select {
+	case s.writes <- struct{}{}:
+		defer func() { <-s.writes }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-s.Context().Done():
+		return s.Ended()
+	}
+	return s.once(ctx, s.b.o.TTL, f)
 }
 
 // retry runs a request that may be repeated, until Consul answers it. It ends with ctx,
