@@ -1,12 +1,14 @@
 package consul_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -137,4 +139,65 @@ func manyLeadersOutlive(t *testing.T, processes int) {
 // answering makes an answer to a request.
 func answering(req *http.Request, status int, body string) *http.Response {
 	return &http.Response{StatusCode: status, Header: make(http.Header), Body: io.NopCloser(strings.NewReader(body)), Request: req}
+}
+
+// A leader that has no query, and is connected, learns soon that it was removed: it is looked for before all
+// others, and if some cannot be looked for.
+func TestCrowdedAgentTellsLeaders(t *testing.T) {
+	t.Parallel()
+	const waiters = 140 // more than one request reads
+	addr, name := server(t), coordtest.Name(t)
+	var deny atomic.Bool
+	b := open(t, addr, &consul.Options{TTL: 30 * time.Second})
+	consul.Tap(b, func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
+		switch kind := kindOf(req); {
+		case kind == "query":
+			return answering(req, http.StatusTooManyRequests, "Your IP is issuing too many concurrent connections, please rate limit your calls\n"), nil
+		case kind == "read" && deny.Load() && asksFor(t, req, name+"-0\""):
+			return answering(req, http.StatusForbidden, "Permission denied: token lacks permission 'key:read'"), nil
+		}
+		return next.RoundTrip(req)
+	})
+	s := sessionOf(t, b)
+	ctx, cancel := context.WithCancel(t.Context())
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	defer cancel()
+	for i := range waiters {
+		watching.Go(func() { _, _ = s.Watch(ctx, fmt.Sprint(name, "-", i), backend.Absent) })
+	}
+	time.Sleep(time.Second)
+	terms := make([]*elect.Term, 2)
+	for i := range terms {
+		var err error
+		if terms[i], err = elect.New(b, fmt.Sprint(name, "-led-", i), nil).Campaign(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	time.Sleep(2 * time.Second)
+	deny.Store(true)
+	for _, term := range terms {
+		if _, err := admin(t, addr).KV().Delete(term.Member().Line+"/"+term.Member().Key, nil); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-term.Context().Done():
+		case <-within(t, 5*time.Second).Done():
+			t.Error("a leader without a query does not know 5 s later that it was removed")
+		}
+	}
+}
+
+// asksFor reports whether the text is in the body of a request.
+func asksFor(t *testing.T, req *http.Request, text string) bool {
+	t.Helper()
+	if req.Body == nil {
+		return false
+	}
+	body, err := io.ReadAll(req.Body)
+	if err != nil {
+		t.Error(err)
+	}
+	req.Body = io.NopCloser(bytes.NewReader(body))
+	return bytes.Contains(body, []byte(text))
 }

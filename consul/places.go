@@ -11,6 +11,7 @@ import (
 
 	"github.com/hashicorp/consul/api"
 
+	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/kit"
 )
 
@@ -171,66 +172,101 @@ func (s *session) connected(sent time.Time) {
 func (s *session) ration() {
 	var tick <-chan time.Time // nil as long as nobody waits
 	for {
-		look := false
 		select {
 		case <-s.Context().Done():
 			return
 		case <-s.queued:
 		case <-tick:
-			tick, look = nil, true
-		}
-		waiting := s.admit()
-		if look {
+			tick = nil
+			// This comes before any of them is sent: one that the agent refuses each time would never be looked for.
+			waiting := s.waiting()
 			if err := s.lookFor(waiting); err != nil && s.Context().Err() == nil {
-				s.b.o.Logger.Debug("could not look for those who have no query", "waiting", len(waiting), "err", err)
+				s.b.o.Logger.Debug("could not look for all who have no query", "waiting", len(waiting), "err", err)
 			}
 		}
-		if len(waiting) > 0 && tick == nil {
+		if s.admit(); len(s.waiting()) > 0 && tick == nil {
 			tick = time.After(s.b.o.look())
 		}
 	}
 }
 
-// admit gives as many of the queue their turn as there are places, and returns the rest.
-func (s *session) admit() (waiting []*query) {
+// waiting returns the queries that wait for their turn, the most urgent first.
+func (s *session) waiting() []*query {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.queue = slices.DeleteFunc(s.queue, func(q *query) bool {
-		if q.admitted = s.mayAsk(q); q.admitted {
+	slices.SortStableFunc(s.queue, func(a, b *query) int { return cmp.Compare(s.rank(a.on), s.rank(b.on)) })
+	return slices.Clone(s.queue)
+}
+
+// rank is least for what is most urgent. While a leader does not know that its member was removed, the next
+// one leads beside it. The caller holds s.mu.
+func (s *session) rank(on topic) int {
+	switch {
+	case on.member == 0:
+		return 2
+	case slices.ContainsFunc(s.waiters[on.key], func(w *waiter) bool { return w.lost != nil && w.watched.Position == on.member }):
+		return 0
+	}
+	return 1
+}
+
+// admit gives as many of those that wait their turn as there are places.
+func (s *session) admit() {
+	for _, q := range s.waiting() {
+		s.mu.Lock()
+		if slices.Contains(s.queue, q) && s.mayAsk(q) {
+			s.dequeue(q)
+			q.admitted = true
 			close(q.turn)
 		}
-		return q.admitted
-	})
-	return slices.Clone(s.queue)
+		s.mu.Unlock()
+	}
 }
 
 // lookFor reads what the queries wait for, and answers those for which something has changed. Who waits
 // for a folder reads it again.
-func (s *session) lookFor(queries []*query) error {
-	for some := range slices.Chunk(queries, maxOps) {
-		var keys []string
-		for _, q := range some {
-			if q.on.folder {
-				s.answer(q, nil)
-			} else {
-				keys = append(keys, q.on.key)
-			}
+func (s *session) lookFor(queries []*query) (err error) {
+	ctx, cancel := context.WithTimeout(urgent(s.Context()), s.b.o.attempt())
+	defer cancel()
+	var entries []*query
+	for _, q := range queries {
+		if q.on.folder {
+			s.answer(q, nil, nil)
+		} else {
+			entries = append(entries, q)
 		}
-		if len(keys) == 0 {
-			continue
-		}
-		var r *result
-		err := s.once(urgent(s.Context()), s.b.o.attempt(), func(ctx context.Context) (err error) {
-			r, err = s.b.c.read(ctx, gets(keys...)...)
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		for _, q := range some {
-			if p := r.find(q.on.key); !q.on.folder && q.concerns(p) {
-				s.answer(q, p)
-			}
+	}
+	for some := range slices.Chunk(entries, maxOps) {
+		err = errors.Join(err, s.lookAt(ctx, some))
+	}
+	return err
+}
+
+// lookAt is lookFor for as many entries as one request may read. Consul refuses the request if the token may not read
+// one of them. The others are read all the same, and the query for that one fails as it would have failed at
+// the agent.
+func (s *session) lookAt(ctx context.Context, some []*query) error {
+	var keys []string
+	for _, q := range some {
+		keys = append(keys, q.on.key)
+	}
+	var r *result
+	err := s.once(ctx, s.b.o.attempt(), func(ctx context.Context) (err error) {
+		r, err = s.b.c.read(ctx, gets(keys...)...)
+		return err
+	})
+	switch half := len(some) / 2; {
+	case errors.Is(err, backend.ErrDenied) && half > 0:
+		return errors.Join(s.lookAt(ctx, some[:half]), s.lookAt(ctx, some[half:]))
+	case errors.Is(err, backend.ErrDenied):
+		s.answer(some[0], nil, err)
+		return nil
+	case err != nil:
+		return err
+	}
+	for _, q := range some {
+		if p := r.find(q.on.key); q.concerns(p) {
+			s.answer(q, p, nil)
 		}
 	}
 	return nil
@@ -247,17 +283,17 @@ func (q *query) concerns(p *api.KVPair) bool {
 }
 
 // answer answers a query that waits for its turn.
-func (s *session) answer(q *query, p *api.KVPair) {
+func (s *session) answer(q *query, p *api.KVPair, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.dequeue(q) {
 		return
 	}
-	q.pair, q.last = p, q.index
+	q.pair, q.last, q.err = p, q.index, err
 	switch {
 	case p != nil:
 		q.last = p.ModifyIndex
-	case q.on.member != 0:
+	case err == nil && q.on.member != 0:
 		q.last = max(q.last, q.on.member+1)
 	}
 	close(q.turn)
