@@ -141,6 +141,23 @@ func answering(req *http.Request, status int, body string) *http.Response {
 	return &http.Response{StatusCode: status, Header: make(http.Header), Body: io.NopCloser(strings.NewReader(body)), Request: req}
 }
 
+// crowded opens a backend for whose blocking queries the agent has no connection. f, if not nil, sees the other
+// requests.
+func crowded(t *testing.T, o *consul.Options, f func(req *http.Request)) *consul.Backend {
+	t.Helper()
+	b := open(t, server(t), o)
+	consul.Tap(b, func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
+		if kindOf(req) == "query" {
+			return answering(req, http.StatusTooManyRequests, "Your IP is issuing too many concurrent connections, please rate limit your calls\n"), nil
+		}
+		if f != nil {
+			f(req)
+		}
+		return next.RoundTrip(req)
+	})
+	return b
+}
+
 // A leader that has no query, and is connected, learns soon that it was removed: it is looked for before all
 // others, and if some cannot be looked for.
 func TestCrowdedAgentTellsLeaders(t *testing.T) {
@@ -200,4 +217,32 @@ func asksFor(t *testing.T, req *http.Request, text string) bool {
 	}
 	req.Body = io.NopCloser(bytes.NewReader(body))
 	return bytes.Contains(body, []byte(text))
+}
+
+// Who has no query, and waits for a record that stands, is told also if it is deleted before the first look.
+func TestCrowdedAgentTellsOfADeletion(t *testing.T) {
+	t.Parallel()
+	s, other := sessionOf(t, crowded(t, &consul.Options{TTL: 8 * time.Second}, nil)), session(t, server(t), nil)
+	name := coordtest.Name(t)
+	var watching sync.WaitGroup
+	const records = 4 // one has the first query, and is looked for later
+	for i := range records {
+		record := fmt.Sprint(name, i)
+		v, err := s.Put(t.Context(), record, nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		watching.Go(func() {
+			if r, err := s.Watch(within(t, 6*time.Second), record, v); err != nil || r.Version != backend.Absent {
+				t.Errorf("Watch of a record that was deleted returned %+v, %v", r, err)
+			}
+		})
+	}
+	time.Sleep(200 * time.Millisecond) // less than until the first look
+	for i := range records {
+		if err := other.Delete(t.Context(), fmt.Sprint(name, i), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	watching.Wait()
 }

@@ -20,7 +20,7 @@ func (s *session) Gone(ctx context.Context, m backend.Member) error {
 	wait := s.b.o.patience()
 	index := m.Position
 	for {
-		q, err := s.block(ctx, topic{key: key, member: m.Position}, index)
+		q, err := s.block(ctx, topic{key: key, member: m.Position}, index, true)
 		if err != nil {
 			return err
 		}
@@ -95,7 +95,7 @@ func (s *session) WatchLine(ctx context.Context, line string, after backend.Line
 				return backend.Line{}, err
 			}
 		}
-		q, err := s.block(ctx, topic{key: folder, folder: true}, index)
+		q, err := s.block(ctx, topic{key: folder, folder: true}, index, false)
 		if err != nil {
 			return backend.Line{}, err
 		}

@@ -50,7 +50,7 @@ func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.P
 	}()
 	for {
 		if asks && member == nil && memberPause == nil {
-			member = s.attach(on, max(index, 1))
+			member = s.attach(on, max(index, 1), true)
 		}
 		if heeds && header == nil && headerPause == nil {
 			q, err := s.attachHeader(ctx, m.Line, &p.Header)
@@ -121,7 +121,7 @@ func (s *session) attachHeader(ctx context.Context, line string, h *backend.Head
 	if now, err := backend.ParseHeader(r.Value); err != nil || now != *h {
 		return nil, nil
 	}
-	return s.attach(topic{key: s.b.o.key(line)}, max(at, 1)), nil
+	return s.attach(topic{key: s.b.o.key(line)}, max(at, 1), r.Version != backend.Absent), nil
 }
 
 // lookAgain reports whether m stands as p says. If not it sets p to where m stands, unless it fails.

@@ -265,21 +265,16 @@ func (s *session) lookAt(ctx context.Context, some []*query) error {
 		return err
 	}
 	for _, q := range some {
-		if p := r.find(q.on.key); q.concerns(p) {
+		p := r.find(q.on.key)
+		s.mu.Lock()
+		changed := p == nil && q.stood || p != nil && p.ModifyIndex > q.index
+		q.stood = q.stood || p != nil
+		s.mu.Unlock()
+		if changed {
 			s.answer(q, p, nil)
 		}
 	}
 	return nil
-}
-
-// concerns reports whether p, which was read consistently, is a change after the query's index. That there is
-// no entry is one only if there was one before.
-func (q *query) concerns(p *api.KVPair) bool {
-	if p == nil {
-		return q.on.member != 0 || q.stood
-	}
-	q.stood = true
-	return p.ModifyIndex > q.index
 }
 
 // answer answers a query that waits for its turn.

@@ -36,7 +36,7 @@ type query struct {
 
 	turn     chan struct{} // closed when it has a place, or was answered without one; nil if it did not wait for that
 	admitted bool          // it has a place; guarded by session.mu until turn is closed
-	stood    bool          // there was an entry while it waited for its turn; of [session.ration] alone
+	stood    bool          // there was an entry when somebody who waits read it, or since; guarded by session.mu
 
 	pair *api.KVPair // the answer, of a key: nil where there is none
 	last uint64      // the index of the answer
@@ -57,12 +57,12 @@ func (q *query) ended() <-chan struct{} {
 
 // block blocks until there may have been a change after index: there was one, the query's
 // time is over, or the query has failed. The caller then reads again, unless the answer
-// itself proves enough. block fails when ctx or the session ends.
-func (s *session) block(ctx context.Context, on topic, index uint64) (*query, error) {
+// itself proves enough. stood says whether there was an entry at the index. block fails when ctx or the session ends.
+func (s *session) block(ctx context.Context, on topic, index uint64, stood bool) (*query, error) {
 	if err := s.Usable(ctx); err != nil {
 		return nil, err
 	}
-	q := s.attach(on, max(index, 1)) // 0 would not block
+	q := s.attach(on, max(index, 1), stood) // 0 would not block
 	defer s.detach(q)
 	select {
 	case <-q.done:
@@ -72,11 +72,12 @@ func (s *session) block(ctx context.Context, on topic, index uint64) (*query, er
 	}
 }
 
-// attach returns the query for the topic that is under way, or begins one. A query from a
+// attach returns the query for the topic that is under way, or begins one. stood says that there was an entry at
+// the index, so that it is a change if there is none. A query from a
 // later index may have begun after the change that the caller waits for. That does no
 // harm if the topic is a member: whoever waits for a member waits for its end, and every
 // query begins from an index at which the member stood.
-func (s *session) attach(on topic, index uint64) *query {
+func (s *session) attach(on topic, index uint64, stood bool) *query {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	q := s.queries[on]
@@ -88,6 +89,7 @@ func (s *session) attach(on topic, index uint64) *query {
 		s.queries[on] = q
 		s.Go(func() { s.run(ctx, q) })
 	}
+	q.stood = q.stood || stood
 	q.waiting++
 	q.idle.Stop()
 	return q

@@ -181,7 +181,7 @@ func (s *session) Watch(ctx context.Context, name string, after backend.Version)
 		if err != nil || r.Version != after {
 			return r, err
 		}
-		q, err := s.block(ctx, topic{key: s.b.o.key(name)}, index)
+		q, err := s.block(ctx, topic{key: s.b.o.key(name)}, index, after != backend.Absent)
 		for nothing := 1; err == nil && q.err == nil && q.pair == nil && after == backend.Absent && q.last > index; nothing++ {
 			if nothing%2 == 1 {
 				if err := quiet.Sleep(ctx); err != nil {
@@ -189,7 +189,7 @@ func (s *session) Watch(ctx context.Context, name string, after backend.Version)
 				}
 			}
 			index = q.last
-			q, err = s.block(ctx, topic{key: s.b.o.key(name)}, index)
+			q, err = s.block(ctx, topic{key: s.b.o.key(name)}, index, false)
 		}
 		if err != nil {
 			return backend.Record{}, err
