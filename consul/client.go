@@ -174,12 +174,11 @@ func (c *client) names(ctx context.Context, folder string) ([]string, error) {
 	return keys, err
 }
 
-// below returns all keys that begin with the prefix.
-func (c *client) below(ctx context.Context, prefix string) ([]string, error) {
-	keys, _, err := ask(ctx, c, prefix, func(_ string, q *api.QueryOptions) ([]string, *api.QueryMeta, error) {
+// below returns all keys that begin with the prefix, and the index of their last change; see get.
+func (c *client) below(ctx context.Context, prefix string) ([]string, uint64, error) {
+	return ask(ctx, c, prefix, func(_ string, q *api.QueryOptions) ([]string, *api.QueryMeta, error) {
 		return c.at(ctx).KV().Keys(prefix, "", q)
 	})
-	return keys, err
 }
 
 // ask queries what path names, linearizably, and returns the index of the answer.

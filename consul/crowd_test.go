@@ -246,3 +246,40 @@ func TestCrowdedAgentTellsOfADeletion(t *testing.T) {
 	}
 	watching.Wait()
 }
+
+// Who has no query, and waits for a line, does not read the line again and again.
+func TestCrowdedAgentReadsNoLines(t *testing.T) {
+	t.Parallel()
+	const ttl = 4 * time.Second
+	var lists atomic.Int32
+	s := sessionOf(t, crowded(t, &consul.Options{TTL: ttl}, func(req *http.Request) {
+		if req.URL.Query().Has("recurse") {
+			lists.Add(1)
+		}
+	}))
+	name := coordtest.Name(t)
+	other := session(t, server(t), nil)
+	first := join(t, other, name, "")
+	l, err := s.Line(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := make(chan error, 1)
+	go func() {
+		l, err := s.WatchLine(within(t, 3*ttl), name, l)
+		if err == nil && len(l.Members) != 0 {
+			err = fmt.Errorf("the line is %+v", l)
+		}
+		told <- err
+	}()
+	time.Sleep(ttl)
+	if n := lists.Load(); n > 2 {
+		t.Errorf("one that waits has read the whole line %d times in %v, want once", n, ttl)
+	}
+	if err := other.Leave(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-told; err != nil {
+		t.Error(err)
+	}
+}

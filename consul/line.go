@@ -44,7 +44,7 @@ func (s *session) Lines(ctx context.Context) (map[string]int, error) {
 	prefix := s.b.o.below()
 	var keys []string
 	err := s.retry(ctx, func(ctx context.Context) (err error) {
-		keys, err = s.b.c.below(ctx, prefix)
+		keys, _, err = s.b.c.below(ctx, prefix)
 		return err
 	})
 	lines := make(map[string]int)

@@ -223,21 +223,41 @@ func (s *session) admit() {
 	}
 }
 
-// lookFor reads what the queries wait for, and answers those for which something has changed. Who waits
-// for a folder reads it again.
+// lookFor reads what the queries wait for, and answers those for which something has changed.
 func (s *session) lookFor(queries []*query) (err error) {
 	ctx, cancel := context.WithTimeout(urgent(s.Context()), s.b.o.attempt())
 	defer cancel()
-	var entries []*query
+	var entries, folders []*query
 	for _, q := range queries {
 		if q.on.folder {
-			s.answer(q, nil, nil)
+			folders = append(folders, q)
 		} else {
 			entries = append(entries, q)
 		}
 	}
 	for some := range slices.Chunk(entries, maxOps) {
 		err = errors.Join(err, s.lookAt(ctx, some))
+	}
+	for _, q := range folders {
+		err = errors.Join(err, s.lookInto(ctx, q))
+	}
+	return err
+}
+
+// lookInto is lookFor for a folder. It reads the names of the keys, and not the values: they come with the index
+// of the last change, as the answer to a query does.
+func (s *session) lookInto(ctx context.Context, q *query) error {
+	var index uint64
+	err := s.once(ctx, s.b.o.attempt(), func(ctx context.Context) (err error) {
+		_, index, err = s.b.c.below(ctx, q.on.key)
+		return err
+	})
+	switch {
+	case errors.Is(err, backend.ErrDenied):
+		s.answer(q, nil, err)
+		return nil
+	case err == nil && index > q.index:
+		s.answer(q, nil, nil)
 	}
 	return err
 }
