@@ -136,6 +136,53 @@ func manyLeadersOutlive(t *testing.T, processes int) {
 	}
 }
 
+// When queries break one after the other, and no renewal is answered, no renewal goes out for each of them.
+func TestBrokenQueriesSendOneRenewal(t *testing.T) {
+	t.Parallel()
+	const queries = 50
+	b := open(t, server(t), &consul.Options{TTL: 30 * time.Second})
+	var stalls atomic.Bool
+	var sent, waiting atomic.Int32
+	breaks := make(chan struct{})
+	consul.Tap(b, func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
+		switch kind := kindOf(req); {
+		case kind == "renewal" && stalls.Load():
+			sent.Add(1)
+			<-req.Context().Done()
+			return nil, req.Context().Err()
+		case kind == "query":
+			waiting.Add(1)
+			select {
+			case <-breaks:
+				return nil, io.ErrUnexpectedEOF
+			case <-req.Context().Done():
+				return nil, req.Context().Err()
+			}
+		}
+		return next.RoundTrip(req)
+	})
+	s, name := sessionOf(t, b), coordtest.Name(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	var gone sync.WaitGroup
+	defer gone.Wait()
+	defer cancel()
+	for i := range queries {
+		m := join(t, s, fmt.Sprint(name, i), "")
+		gone.Go(func() { _ = s.Gone(ctx, m) })
+	}
+	for waiting.Load() < queries {
+		time.Sleep(10 * time.Millisecond)
+	}
+	stalls.Store(true)
+	for range queries {
+		breaks <- struct{}{}
+		time.Sleep(10 * time.Millisecond) // so that each is noticed
+	}
+	if n := sent.Load(); n < 1 || n > 2 { // a regular one may be among them
+		t.Errorf("%d queries broke, and %d renewals went out that were not answered, want one", queries, n)
+	}
+}
+
 // answering makes an answer to a request.
 func answering(req *http.Request, status int, body string) *http.Response {
 	return &http.Response{StatusCode: status, Header: make(http.Header), Body: io.NopCloser(strings.NewReader(body)), Request: req}

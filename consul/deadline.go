@@ -31,38 +31,53 @@ func (s *session) Deadline() time.Time { return s.lease.Deadline() }
 // An answer is good as long as the session lives, however slow it is. So the next renewal
 // goes out beside one that has not been answered, and does not replace it: a server
 // without a leader holds requests for up to seven seconds (rpc_hold_timeout).
+//
+// When something makes the session doubt that it lives, or that its connection works, a renewal goes out at once. There
+// is one such renewal at a time: queries may break one after the other while none is answered.
 func (s *session) keepAlive() {
 	ttl := s.b.o.TTL
 	wait := s.b.o.backoff()
 	timer := time.NewTimer(max(0, s.lease.Left()-2*ttl/3))
 	defer timer.Stop()
-	answers := make(chan error)
+	type answer struct {
+		err   error
+		early bool // the renewal went out because of a doubt
+	}
+	answers := make(chan answer)
 	var running sync.WaitGroup
 	defer running.Wait()
 	var newest clock.Instant
+	send := func(early bool) {
+		sent := clock.Now()
+		running.Go(func() {
+			err := s.renew(sent)
+			select {
+			case answers <- answer{err, early}:
+			case <-s.Context().Done():
+			}
+		})
+		newest = sent
+	}
+	doubted := s.doubted // nil as long as an early renewal is under way: a doubt from then stays in s.doubted
 	for {
-		var pause time.Duration
+		pause := ttl / 3
 		select {
 		case <-s.Context().Done():
 			return
-		case <-s.doubted: // the next renewal tells whether Consul knows the session
+		case <-doubted:
+			doubted = nil
+			send(true)
 		case <-timer.C:
-			sent := clock.Now()
-			running.Go(func() {
-				err := s.renew(sent)
-				select {
-				case answers <- err:
-				case <-s.Context().Done():
-				}
-			})
-			newest = sent
-			pause = ttl / 3
-		case err := <-answers:
-			if err == nil {
+			send(false)
+		case a := <-answers:
+			if a.early {
+				doubted = s.doubted
+			}
+			if a.err == nil {
 				wait.Reset()
 				pause = ttl/3 - clock.Since(newest)
 			} else {
-				s.b.o.Logger.Warn("the session could not be renewed, trying again", "session", s.present().id, "left", s.lease.Left(), "err", err)
+				s.b.o.Logger.Warn("the session could not be renewed, trying again", "session", s.present().id, "left", s.lease.Left(), "err", a.err)
 				pause = wait.Next()
 			}
 		}
