@@ -19,7 +19,7 @@ const (
 	// maxQueries is how many blocking queries of a backend the agent works on. By default it grants 200
 	// connections to an address (http_max_conns_per_client), and other processes want some of them.
 	maxQueries = 96
-	// minQueries is to how few that may fall, and minBurst to how few after a break.
+	// minQueries is to how few that may fall in the end, and minBurst to how few after a break.
 	minQueries, minBurst = 3, 8
 	// maxCalls is how many connections calls have at most, beside the queries, and maxUrgent how many what is
 	// urgent has.
@@ -34,20 +34,26 @@ const (
 // that was not answered is free only then. It is safe for concurrent use.
 //
 // If the agent has no connection for a query, all processes at this address have taken them. Then each
-// of them takes a quarter less, so that renewals find one when connections break, and one more from time
-// to time.
+// of them takes a quarter less, so that renewals find one when connections break. As long as the agent refuses
+// none, there are a quarter more from time to time.
 type places struct {
 	mu    sync.Mutex
-	most  int         // how many there are now; 0 means maxQueries
-	taken int         // by queries that somebody awaits
-	kept  []time.Time // until when the others are
+	most  int       // how many there are now; 0 means maxQueries
+	grows time.Time // when there are more again
+
+	taken int // by queries that somebody awaits
+
+	// kept has an instant for each place of a query that was not answered: when the agent is done with the query,
+	// and the place is free.
+	kept []time.Time
 
 	crowded time.Time // until then, one query after the other is sent, with pauses
-	next    time.Time // when the next one may be, and
-	grows   time.Time // when there is one place more
+	next    time.Time // when the next one may be
 
-	broken time.Time // until then the agent may be at work on queries whose connections have broken,
-	burst  int       // and there are only so many places
+	// burst is how many places there are until broken, if that is less than most. A connection has broken, and
+	// queries from before and after that must fit at the agent together.
+	burst  int
+	broken time.Time
 }
 
 // take takes a place for a query that is sent now, if there is one.
@@ -56,8 +62,10 @@ func (p *places) take(on topic, o *Options) bool {
 	defer p.mu.Unlock()
 	now := time.Now()
 	p.kept = slices.DeleteFunc(p.kept, now.After)
-	if p.most == 0 || p.most < maxQueries && now.After(p.grows) {
-		p.most, p.grows = min(cmp.Or(p.most, maxQueries)+1, maxQueries), now.Add(10*o.wait())
+	if p.most == 0 {
+		p.most = maxQueries
+	} else if p.most < maxQueries && now.After(p.grows) {
+		p.most, p.grows = min(p.most+max(p.most/4, 1), maxQueries), now.Add(o.wait())
 	}
 	most := p.most
 	if now.Before(p.broken) {
@@ -86,27 +94,28 @@ func (p *places) give(until time.Time) {
 
 // broke says that the connection of a query has broken, before the query gives its place back. Mostly all
 // have broken then. If all queries were sent again at once, and at the next break again, the agent would soon have
-// no connections left for anybody at this address. So for a while there are only half as many again as
-// there were.
+// no connections left for anybody at this address. So until the agent is done with them there are only half as many
+// again as there were. That is counted anew at the first break after that: there may be more queries by then.
 func (p *places) broke(o *Options) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
 	if now.After(p.broken) {
-		p.burst = max(minBurst, p.taken*3/2)
+		p.burst, p.broken = max(minBurst, p.taken*3/2), now.Add(o.longest())
 	}
-	p.broken = now.Add(o.longest())
 }
 
-// full says that the agent had no connection for a query.
+// full says that the agent had no connection for a query. What others have taken says little of how many this
+// process may have: if it has few yet, it may have a few all the same.
 func (p *places) full(o *Options) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
 	if now.After(p.crowded) {
-		p.most = max(minQueries, p.taken*3/4)
+		p.most = max(minQueries, min(p.most, max(p.taken+len(p.kept), minBurst))*3/4)
 	}
-	p.crowded, p.grows = now.Add(o.wait()), now.Add(10*o.wait())
+	p.crowded = now.Add(o.wait())
+	p.grows = p.crowded
 }
 
 // awaitTurn waits until the query has a place at the agent, and takes it. It reports false if the query was
