@@ -70,7 +70,7 @@ func newClient(life context.Context, cfg *api.Config, o *Options, token *securit
 			}
 		}
 		if to == &c.renewals {
-			own.HttpClient.Transport = d.leads(own.HttpClient.Transport)
+			own.HttpClient.Transport = d.noteAddress(own.HttpClient.Transport)
 		}
 		if token != nil {
 			own.HttpClient.Transport = authorized{own.HttpClient.Transport, token}

@@ -95,7 +95,7 @@ func (s *session) renew(sent clock.Instant) error {
 		s.connected(begun)
 	}
 	if err == nil && entry == nil {
-		// A server that leads since a moment may not have read all of its log: it then knows no session
+		// A server that has only just become the leader may not have read all of its log: it then knows no session
 		// that is in the rest. A consistent read waits for that.
 		var known bool
 		if known, err = s.b.c.knows(ctx, id); err == nil && !known {

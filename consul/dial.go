@@ -68,11 +68,10 @@ func (d *dialer) config() *api.Config {
 	return &own
 }
 
-// prepare makes t dial in the dialer's way. own is the final configuration of t's client. leads says that
-// the client is that for renewals.
-func (d *dialer) prepare(t *http.Transport, own *api.Config, leads bool) {
+// prepare makes t dial in the dialer's way. own is the final configuration of t's client.
+func (d *dialer) prepare(t *http.Transport, own *api.Config, forRenewals bool) {
 	switch {
-	case d.names != nil && leads:
+	case d.names != nil && forRenewals:
 		t.DialContext = d.names.DialContext
 	case d.names != nil:
 		t.DialContext = d.follow
@@ -138,15 +137,15 @@ func (d *dialer) follow(ctx context.Context, network, addr string) (net.Conn, er
 	return d.names.DialContext(ctx, network, addr)
 }
 
-// leads notes the addresses at which requests are answered.
-func (d *dialer) leads(next http.RoundTripper) http.RoundTripper { return leads{next, d} }
+// noteAddress notes the addresses at which requests are answered; see [dialer.follow].
+func (d *dialer) noteAddress(next http.RoundTripper) http.RoundTripper { return noteAddress{next, d} }
 
-type leads struct {
+type noteAddress struct {
 	http.RoundTripper
 	d *dialer
 }
 
-func (t leads) RoundTrip(req *http.Request) (*http.Response, error) {
+func (t noteAddress) RoundTrip(req *http.Request) (*http.Response, error) {
 	var at string
 	ctx := httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) {
 		at = info.Conn.RemoteAddr().String()
@@ -158,7 +157,7 @@ func (t leads) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-func (t leads) CloseIdleConnections() { closeIdle(t.RoundTripper) }
+func (t noteAddress) CloseIdleConnections() { closeIdle(t.RoundTripper) }
 
 // dialTLS returns the DialTLSContext of t: a [tls.Config] that is in use cannot be given other
 // authorities.

@@ -19,7 +19,7 @@ import (
 //   - A member that is pinned, or moves to another session of Consul, keeps its position.
 //
 // A restored snapshot contradicts the second point. It ends all blocking queries before
-// their time, and then the session forgets its fronts; see [session.run].
+// their time, and then the session forgets its fronts; see [session.ask].
 //
 // Nobody changes a front once it is made: several calls may have it.
 type front struct {

@@ -33,9 +33,11 @@ type authorized struct {
 	token *security.Secret
 }
 
+// What an answer shows of the token, for [security.Secret]. The caller of the request gets the answer itself.
 var (
 	errRefused = errors.New("the token was refused")
-	errUnsaid  = errors.New("the answer does not say whether the token is accepted")
+	// errUnsaid keeps the secret from noting the token as one that was accepted, and from trying another one.
+	errUnsaid = errors.New("the answer does not show whether the token is accepted")
 )
 
 // accepted returns nil if the answer shows that the token of its request is accepted. That to a blocking
