@@ -179,6 +179,7 @@ func (s *session) connected(sent time.Time) {
 
 // ration gives queries their turn. It looks by itself for those that wait for it, all together.
 func (s *session) ration() {
+	var waiting []*query
 	var tick <-chan time.Time // nil as long as nobody waits
 	for {
 		select {
@@ -188,23 +189,14 @@ func (s *session) ration() {
 		case <-tick:
 			tick = nil
 			// This comes before any of them is sent: one that the agent refuses each time would never be looked for.
-			waiting := s.waiting()
 			if err := s.lookFor(waiting); err != nil && s.Context().Err() == nil {
 				s.b.o.Logger.Debug("could not look for all who have no query", "waiting", len(waiting), "err", err)
 			}
 		}
-		if s.admit(); len(s.waiting()) > 0 && tick == nil {
+		if waiting = s.admit(); len(waiting) > 0 && tick == nil {
 			tick = time.After(s.b.o.look())
 		}
 	}
-}
-
-// waiting returns the queries that wait for their turn, the most urgent first.
-func (s *session) waiting() []*query {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	slices.SortStableFunc(s.queue, func(a, b *query) int { return cmp.Compare(s.rank(a.on), s.rank(b.on)) })
-	return slices.Clone(s.queue)
 }
 
 // rank is least for what is most urgent. While a leader does not know that its member was removed, the next
@@ -219,17 +211,18 @@ func (s *session) rank(on topic) int {
 	return 1
 }
 
-// admit gives as many of those that wait their turn as there are places.
-func (s *session) admit() {
-	for _, q := range s.waiting() {
-		s.mu.Lock()
-		if slices.Contains(s.queue, q) && s.mayAsk(q) {
-			s.dequeue(q)
-			q.admitted = true
+// admit gives as many of the queue their turn as there are places, the most urgent first, and returns the rest.
+func (s *session) admit() (waiting []*query) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	slices.SortStableFunc(s.queue, func(a, b *query) int { return cmp.Compare(s.rank(a.on), s.rank(b.on)) })
+	s.queue = slices.DeleteFunc(s.queue, func(q *query) bool {
+		if q.admitted = s.mayAsk(q); q.admitted {
 			close(q.turn)
 		}
-		s.mu.Unlock()
-	}
+		return q.admitted
+	})
+	return slices.Clone(s.queue)
 }
 
 // lookFor reads what the queries wait for, and answers those for which something has changed.
@@ -247,15 +240,21 @@ func (s *session) lookFor(queries []*query) (err error) {
 	for some := range slices.Chunk(entries, maxOps) {
 		err = errors.Join(err, s.lookAt(ctx, some))
 	}
-	for _, q := range folders {
-		err = errors.Join(err, s.lookInto(ctx, q))
+	for begun := time.Now(); len(folders) > 0 && time.Since(begun) < s.b.o.look(); folders = folders[1:] {
+		err = errors.Join(err, s.lookInto(ctx, folders[0]))
 	}
 	return err
 }
 
 // lookInto is lookFor for a folder. It reads the names of the keys, and not the values: they come with the index
-// of the last change, as the answer to a query does.
+// of the last change, as the answer to a query does. Each folder is a request. So q goes to the end of the queue: if
+// there is no time for all folders before leaders are looked for again, the others are first next time.
 func (s *session) lookInto(ctx context.Context, q *query) error {
+	s.mu.Lock()
+	if s.dequeue(q) {
+		s.queue = append(s.queue, q)
+	}
+	s.mu.Unlock()
 	var index uint64
 	err := s.once(ctx, s.b.o.attempt(), func(ctx context.Context) (err error) {
 		_, index, err = s.b.c.below(ctx, q.on.key)
