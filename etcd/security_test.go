@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -160,6 +161,44 @@ func TestPasswordReplaced(t *testing.T) {
 		t.Fatal("the waiter was not told")
 	}
 	standsFirst(t, b, next)
+}
+
+// TestPasswordReplacedAtOnce replaces the password in the file when a client has read it and has not
+// connected yet. In etcd it is still the former one.
+func TestPasswordReplacedAtOnce(t *testing.T) {
+	t.Parallel()
+	server := coordtest.NewEtcd(t, &coordtest.EtcdOptions{Args: []string{"--bcrypt-cost=4"}})
+	enableAuth(t, server)
+	password := filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(password, []byte("secret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	host, port, err := net.SplitHostPort(server.Addrs()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	etcd.Names.Store("replaced.test", func() []string {
+		if err := os.WriteFile(password, []byte("another\n"), 0o600); err != nil {
+			t.Error(err)
+		}
+		return []string{host}
+	})
+	defer etcd.Names.Delete("replaced.test")
+	s := openURL(t, "etcd://replaced.test:"+port+"/app?ttl=2s&user=app&password-file="+password)
+	m := lead(t, s, "line")
+	gone := make(chan error, 1)
+	go func() { gone <- s.Gone(context.Background(), m) }()
+	select {
+	case err := <-gone:
+		t.Fatalf("while the member stands: %v", err)
+	case <-time.After(4 * time.Second): // without a token for the stream of heartbeats, the session ends before
+	}
+	if err := s.Leave(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-gone; err != nil {
+		t.Error(err)
+	}
 }
 
 // TestMembersDenied uses an etcd that lets only root list its members, as 3.6.9 does with
