@@ -1,6 +1,8 @@
 package etcd_test
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -12,14 +14,15 @@ import (
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 
-// TestGuardedWriteSilentServer writes while one of three servers stands still. A write at a version
-// goes to another server, and takes effect once, also when the server goes on.
-func TestGuardedWriteSilentServer(t *testing.T) {
-	t.Parallel()
-	const ttl = 8 * time.Second
+// silent starts three servers, opens a session with the TTL, and makes a server that does not lead stand still.
+// The func that it returns lets it go on, and waits until it has done what it was asked for meanwhile.
+func silent(t *testing.T, ttl string) (s backend.Session, m backend.Member, goOn func()) {
 	cluster := coordtest.NewEtcd(t, &coordtest.EtcdOptions{Nodes: 3})
-	s := openURL(t, "etcd://"+strings.Join(cluster.Addrs(), ",")+"?ttl=8s")
-	m := lead(t, s, "line")
+	s = openURL(t, "etcd://"+strings.Join(cluster.Addrs(), ",")+"?ttl="+ttl)
+	m = lead(t, s, "line")
+	if _, err := s.Put(t.Context(), "record", []byte("x"), nil); err != nil {
+		t.Fatal(err)
+	}
 	leader, err := cluster.Leader(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -31,7 +34,29 @@ func TestGuardedWriteSilentServer(t *testing.T) {
 	if err := follower.Pause(); err != nil {
 		t.Fatal(err)
 	}
-	at := backend.Absent
+	return s, m, func() {
+		t.Helper()
+		if err := follower.Resume(); err != nil {
+			t.Fatal(err)
+		}
+		if err := follower.Ready(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Second) // nothing tells that it has done all
+	}
+}
+
+// TestGuardedWriteSilentServer writes while one of three servers stands still. A write at a version
+// goes to another server, and takes effect once, also when the server goes on.
+func TestGuardedWriteSilentServer(t *testing.T) {
+	t.Parallel()
+	const ttl = 8 * time.Second
+	s, m, goOn := silent(t, "8s")
+	r, err := s.Get(t.Context(), "record")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := r.Version
 	for range 6 { // some of them go to the one that stands still
 		began := time.Now()
 		v, err := s.Put(t.Context(), "record", []byte("x"), &backend.If{Version: at, Member: m})
@@ -40,21 +65,56 @@ func TestGuardedWriteSilentServer(t *testing.T) {
 		}
 		at = v
 	}
-	item, err := s.(backend.Items).Append(t.Context(), "items", "x")
-	if err != nil {
-		t.Errorf("Append: %v", err)
-	}
-	if err := s.(backend.Items).Remove(t.Context(), item, m); err != nil {
-		t.Errorf("Remove: %v", err)
-	}
-	if err := follower.Resume(); err != nil {
-		t.Fatal(err)
-	}
-	if err := follower.Ready(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	goOn()
 	if r, err := s.Get(t.Context(), "record"); err != nil || r.Version != at {
 		t.Errorf("the record has version %d, %v; want %d", r.Version, err, at)
+	}
+	standsFirst(t, s, m)
+}
+
+// TestLateCopy makes records and items while one of three servers stands still, and removes them. What that
+// server does when it goes on brings none of them back.
+func TestLateCopy(t *testing.T) {
+	t.Parallel()
+	s, m, goOn := silent(t, "4s")
+	items := s.(backend.Items)
+	removed := make(map[string]bool) // by name of the record, or value of the item
+	for i := range 6 {               // some of them go to the one that stands still
+		record, value := fmt.Sprint("record", i), fmt.Sprint("item", i)
+		v, err := s.Put(t.Context(), record, []byte("x"), &backend.If{Version: backend.Absent, Member: m})
+		if err == nil {
+			removed[record] = true
+			err = s.Delete(t.Context(), record, &backend.If{Version: v, Member: m})
+		}
+		if err != nil && (removed[record] || !errors.Is(err, backend.ErrUnavailable)) {
+			t.Fatal(err)
+		}
+		item, err := items.Append(t.Context(), "items", value)
+		if err == nil {
+			removed[value] = true
+			err = items.Remove(t.Context(), item, m)
+		}
+		if err != nil && (removed[value] || !errors.Is(err, backend.ErrUnavailable)) {
+			t.Fatal(err)
+		}
+	}
+	goOn()
+	l, err := s.Line(t.Context(), "items")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, item := range l.Members {
+		if removed[item.Value] {
+			t.Errorf("%s was removed, and is there again", item.Value)
+		}
+	}
+	for name := range removed {
+		if !strings.HasPrefix(name, "record") {
+			continue
+		}
+		if r, err := s.Get(t.Context(), name); err != nil || r.Version != backend.Absent {
+			t.Errorf("%s was deleted, and has version %d, %v", name, r.Version, err)
+		}
 	}
 	standsFirst(t, s, m)
 }
