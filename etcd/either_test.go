@@ -4,13 +4,17 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/etcd"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 
@@ -57,6 +61,10 @@ func TestGuardedWriteSilentServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := r.Version
+	gone := join(t, s, "other", "")
+	if err := s.Leave(t.Context(), gone); err != nil {
+		t.Fatal(err)
+	}
 	for range 6 { // some of them go to the one that stands still
 		began := time.Now()
 		v, err := s.Put(t.Context(), "record", []byte("x"), &backend.If{Version: at, Member: m})
@@ -64,6 +72,11 @@ func TestGuardedWriteSilentServer(t *testing.T) {
 			t.Fatalf("a guarded write took %v: %v", d, err)
 		}
 		at = v
+		began = time.Now()
+		_, err = s.Put(t.Context(), "record", []byte("y"), &backend.If{Version: at, Member: gone})
+		if d := time.Since(began); !errors.Is(err, backend.ErrNotMember) || d > ttl*3/4 {
+			t.Fatalf("a write of a member that has left took %v: %v; want ErrNotMember", d, err)
+		}
 	}
 	goOn()
 	if r, err := s.Get(t.Context(), "record"); err != nil || r.Version != at {
@@ -125,7 +138,12 @@ func TestGuardedWriteSlowAnswer(t *testing.T) {
 	t.Parallel()
 	c := newClient(t, sharedEtcd(t).Addrs()[0])
 	s := c.session(t)
+	record := coordtest.Name(t) + "-record"
 	m := lead(t, s, coordtest.Name(t))
+	at, err := s.Put(t.Context(), record, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	var sent, refused atomic.Int32
 	all := make(chan struct{})
 	c.meter.steps(func(r *pb.TxnRequest, send func() error) error {
@@ -143,12 +161,91 @@ func TestGuardedWriteSlowAnswer(t *testing.T) {
 		}
 		return err
 	})
-	v, err := s.Put(t.Context(), coordtest.Name(t)+"-record", []byte("x"), &backend.If{Version: backend.Absent, Member: m})
+	v, err := s.Put(t.Context(), record, []byte("x"), &backend.If{Version: at, Member: m})
 	c.meter.steps(nil)
 	if err != nil || v == 0 {
 		t.Fatalf("version %d, %v", v, err)
 	}
 	if n := refused.Load(); n != 2 {
 		t.Errorf("%d copies were refused, want 2", n)
+	}
+}
+
+// TestGuardedWriteLostConnection loses the connection over which a write goes before it is done. Another server is
+// asked at once.
+func TestGuardedWriteLostConnection(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, sharedEtcd(t).Addrs()[0])
+	s := c.session(t)
+	record := coordtest.Name(t) + "-record"
+	m := lead(t, s, coordtest.Name(t))
+	at, err := s.Put(t.Context(), record, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sent atomic.Int32
+	c.meter.steps(func(r *pb.TxnRequest, send func() error) error {
+		if len(r.Success) == 1 && r.Success[0].GetRequestPut() != nil && sent.Add(1) == 1 {
+			return status.Error(codes.Unavailable, "the connection was lost")
+		}
+		return send()
+	})
+	_, err = s.Put(t.Context(), record, []byte("x"), &backend.If{Version: at, Member: m})
+	c.meter.steps(nil)
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// TestGuardedWriteInTurn writes while as many other requests wait for answers as may be on their way. How long the
+// write waits for its turn says nothing of a server, so no copy of it is sent.
+func TestGuardedWriteInTurn(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, sharedEtcd(t).Addrs()[0])
+	s := c.session(t)
+	name := coordtest.Name(t)
+	m := lead(t, s, name)
+	at, err := s.Put(t.Context(), name+"-record", []byte("x"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	held, goOn := make(chan struct{}, etcd.MaxTurns), make(chan struct{})
+	var copies atomic.Int32
+	c.meter.steps(func(r *pb.TxnRequest, send func() error) error {
+		switch {
+		case len(r.Success) != 1:
+		case strings.HasSuffix(string(r.Success[0].GetRequestRange().GetKey()), "-held"):
+			select {
+			case held <- struct{}{}:
+			default:
+			}
+			<-goOn
+		case r.Success[0].GetRequestPut() != nil:
+			copies.Add(1)
+		}
+		return send()
+	})
+	var all sync.WaitGroup
+	for range etcd.MaxTurns {
+		all.Go(func() {
+			if _, err := s.Get(t.Context(), name+"-held"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for range etcd.MaxTurns {
+		<-held
+	}
+	all.Go(func() {
+		if _, err := s.Put(t.Context(), name+"-record", []byte("y"), &backend.If{Version: at, Member: m}); err != nil {
+			t.Error(err)
+		}
+	})
+	time.Sleep(ttl/4 + 500*time.Millisecond) // longer than a request waits before copies of it are sent
+	close(goOn)
+	all.Wait()
+	c.meter.steps(nil)
+	if n := copies.Load(); n != 1 {
+		t.Errorf("%d copies were sent", n)
 	}
 }

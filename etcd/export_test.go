@@ -14,6 +14,9 @@ import (
 	"github.com/succession-dev/succession/internal/security"
 )
 
+// MaxTurns is how many requests about keys a backend has on their way.
+const MaxTurns = maxTurns
+
 // Names are names for tests, with the addresses that each has, or with what returns them.
 var Names sync.Map // string to []string or func() []string
 
