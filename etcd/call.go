@@ -22,7 +22,8 @@ const (
 	maxAttempt = 2 * time.Second
 
 	// maxTurns is how many requests about keys a backend has on their way. More do not make
-	// etcd quicker, and thousands at once would hold up the heartbeats.
+	// etcd quicker, and thousands at once would hold up the heartbeats. All copies of one request
+	// that either sends count as one.
 	maxTurns = 128
 )
 
@@ -38,20 +39,34 @@ type txn struct {
 	urgent bool
 }
 
-// commit sends t once, when fewer than [maxTurns] others wait for answers. It then waits for
-// the answer, no longer than limit. If ctx has ended,
+// turn waits until fewer than [maxTurns] requests wait for answers. The caller calls done when it has
+// its answer. If ctx ends first, the error is the cause of ctx.
+func (s *session) turn(ctx context.Context) (done func(), err error) {
+	select {
+	case s.b.turns <- struct{}{}:
+		return func() { <-s.b.turns }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// commit is send in its [session.turn], unless t is urgent.
+func (s *session) commit(ctx context.Context, t txn, limit time.Duration) (*clientv3.TxnResponse, error) {
+	if !t.urgent {
+		done, err := s.turn(ctx)
+		if err != nil {
+			return nil, err
+		}
+		defer done()
+	}
+	return s.send(ctx, t, limit)
+}
+
+// send sends t once. It then waits for the answer, no longer than limit. If ctx has ended,
 // the error is the cause of ctx, unless a server has said that it did not take t
 // ([notTaken]). If t names a lease that the session has given up, the error is
 // errOutdated. Every other error is one of the contract.
-func (s *session) commit(ctx context.Context, t txn, limit time.Duration) (*clientv3.TxnResponse, error) {
-	if !t.urgent {
-		select {
-		case s.b.turns <- struct{}{}:
-			defer func() { <-s.b.turns }()
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
-	}
+func (s *session) send(ctx context.Context, t txn, limit time.Duration) (*clientv3.TxnResponse, error) {
 	attempt, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	floor := s.b.log.floor()
@@ -128,14 +143,25 @@ func asksFor(op clientv3.Op, key []byte) bool {
 
 // once sends t, which must not be sent twice. A lost answer is an error.
 func (s *session) once(ctx context.Context, t txn) (*clientv3.TxnResponse, error) {
-	return s.commit(ctx, t, max(s.ttl, minAttempt))
+	return s.commit(ctx, t, s.longest())
 }
 
-// either sends t, of which only one copy can take effect, because t changes what it demands. If no
-// answer comes in time, it sends two more copies, see [first]. If one of the copies has taken
-// effect, its answer is that of t. If an answer says that the condition does not hold, another
-// copy may be the reason. So that counts only once all copies have said so.
-func (s *session) either(ctx context.Context, t txn) (*clientv3.TxnResponse, error) {
+// longest is how long the last attempt waits for its answer.
+func (s *session) longest() time.Duration { return max(s.ttl, minAttempt) }
+
+// either sends t, of which only one copy can take effect: when one has, the condition of t does not hold any
+// more, and will never hold again. If no answer comes in time, or it is lost, either sends two more copies, see
+// [first]. The answer of the copy that has taken effect is that of t.
+//
+// If an answer says that the condition does not hold, another copy may have taken effect before, whose answer
+// is still to come. So that counts only once all copies have said so, or if untouched reports of the answer
+// that no copy has taken effect before it, and that none will.
+func (s *session) either(ctx context.Context, t txn, untouched func(*clientv3.TxnResponse) bool) (*clientv3.TxnResponse, error) {
+	done, err := s.turn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	type result struct {
 		resp *clientv3.TxnResponse
 		err  error
@@ -147,7 +173,7 @@ func (s *session) either(ctx context.Context, t txn) (*clientv3.TxnResponse, err
 	defer cancel()
 	send := func() {
 		running.Go(func() {
-			resp, err := s.once(ctx, t)
+			resp, err := s.send(ctx, t, s.longest())
 			results <- result{resp, err}
 		})
 	}
@@ -155,20 +181,26 @@ func (s *session) either(ctx context.Context, t txn) (*clientv3.TxnResponse, err
 	defer patience.Stop()
 	send()
 	var all result
-	for left := 1; left > 0; {
+	for copied, left := false, 1; left > 0; {
+		late := false
 		select {
 		case <-patience.C:
+			late = true
+		case r := <-results:
+			left--
+			late = isLost(r.err) // its server has gone
+			switch {
+			case r.err == nil && (r.resp.Succeeded || untouched(r.resp)):
+				return r.resp, nil
+			case all.err == nil || late:
+				all = r
+			}
+		}
+		if late && !copied {
+			copied = true
 			send()
 			send()
 			left += 2
-		case r := <-results:
-			left--
-			switch {
-			case r.err == nil && r.resp.Succeeded:
-				return r.resp, nil
-			case all.err == nil || isLost(r.err):
-				all = r
-			}
 		}
 	}
 	return all.resp, all.err
@@ -180,7 +212,7 @@ func (s *session) either(ctx context.Context, t txn) (*clientv3.TxnResponse, err
 // an answer was lost before: what was sent then may yet take effect.
 func (s *session) persist(ctx context.Context, t txn) (resp *clientv3.TxnResponse, lost bool, err error) {
 	pause := newBackoff()
-	for limit := s.attempt(); ; limit = min(2*limit, max(s.ttl, minAttempt)) {
+	for limit := s.attempt(); ; limit = min(2*limit, s.longest()) {
 		resp, err = first(ctx, lost || t.urgent, func(ctx context.Context) (*clientv3.TxnResponse, error) {
 			return s.commit(ctx, t, limit)
 		})

@@ -1,25 +1,32 @@
 package etcd_test
 
 import (
+	"errors"
+	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/etcd"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 
-// TestGuardedWriteSilentServer writes while one of three servers stands still. A write at a version
-// goes to another server, and takes effect once, also when the server goes on.
-func TestGuardedWriteSilentServer(t *testing.T) {
-	t.Parallel()
-	const ttl = 8 * time.Second
+// silent starts three servers, opens a session with the TTL, and makes a server that does not lead stand still.
+// The func that it returns lets it go on, and waits until it has done what it was asked for meanwhile.
+func silent(t *testing.T, ttl string) (s backend.Session, m backend.Member, goOn func()) {
 	cluster := coordtest.NewEtcd(t, &coordtest.EtcdOptions{Nodes: 3})
-	s := openURL(t, "etcd://"+strings.Join(cluster.Addrs(), ",")+"?ttl=8s")
-	m := lead(t, s, "line")
+	s = openURL(t, "etcd://"+strings.Join(cluster.Addrs(), ",")+"?ttl="+ttl)
+	m = lead(t, s, "line")
+	if _, err := s.Put(t.Context(), "record", []byte("x"), nil); err != nil {
+		t.Fatal(err)
+	}
 	leader, err := cluster.Leader(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -31,7 +38,33 @@ func TestGuardedWriteSilentServer(t *testing.T) {
 	if err := follower.Pause(); err != nil {
 		t.Fatal(err)
 	}
-	at := backend.Absent
+	return s, m, func() {
+		t.Helper()
+		if err := follower.Resume(); err != nil {
+			t.Fatal(err)
+		}
+		if err := follower.Ready(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Second) // nothing tells that it has done all
+	}
+}
+
+// TestGuardedWriteSilentServer writes while one of three servers stands still. A write at a version
+// goes to another server, and takes effect once, also when the server goes on.
+func TestGuardedWriteSilentServer(t *testing.T) {
+	t.Parallel()
+	const ttl = 8 * time.Second
+	s, m, goOn := silent(t, "8s")
+	r, err := s.Get(t.Context(), "record")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := r.Version
+	gone := join(t, s, "other", "")
+	if err := s.Leave(t.Context(), gone); err != nil {
+		t.Fatal(err)
+	}
 	for range 6 { // some of them go to the one that stands still
 		began := time.Now()
 		v, err := s.Put(t.Context(), "record", []byte("x"), &backend.If{Version: at, Member: m})
@@ -39,22 +72,62 @@ func TestGuardedWriteSilentServer(t *testing.T) {
 			t.Fatalf("a guarded write took %v: %v", d, err)
 		}
 		at = v
+		began = time.Now()
+		_, err = s.Put(t.Context(), "record", []byte("y"), &backend.If{Version: at, Member: gone})
+		if d := time.Since(began); !errors.Is(err, backend.ErrNotMember) || d > ttl*3/4 {
+			t.Fatalf("a write of a member that has left took %v: %v; want ErrNotMember", d, err)
+		}
 	}
-	item, err := s.(backend.Items).Append(t.Context(), "items", "x")
-	if err != nil {
-		t.Errorf("Append: %v", err)
-	}
-	if err := s.(backend.Items).Remove(t.Context(), item, m); err != nil {
-		t.Errorf("Remove: %v", err)
-	}
-	if err := follower.Resume(); err != nil {
-		t.Fatal(err)
-	}
-	if err := follower.Ready(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	goOn()
 	if r, err := s.Get(t.Context(), "record"); err != nil || r.Version != at {
 		t.Errorf("the record has version %d, %v; want %d", r.Version, err, at)
+	}
+	standsFirst(t, s, m)
+}
+
+// TestLateCopy makes records and items while one of three servers stands still, and removes them. What that
+// server does when it goes on brings none of them back.
+func TestLateCopy(t *testing.T) {
+	t.Parallel()
+	s, m, goOn := silent(t, "4s")
+	items := s.(backend.Items)
+	removed := make(map[string]bool) // by name of the record, or value of the item
+	for i := range 6 {               // some of them go to the one that stands still
+		record, value := fmt.Sprint("record", i), fmt.Sprint("item", i)
+		v, err := s.Put(t.Context(), record, []byte("x"), &backend.If{Version: backend.Absent, Member: m})
+		if err == nil {
+			removed[record] = true
+			err = s.Delete(t.Context(), record, &backend.If{Version: v, Member: m})
+		}
+		if err != nil && (removed[record] || !errors.Is(err, backend.ErrUnavailable)) {
+			t.Fatal(err)
+		}
+		item, err := items.Append(t.Context(), "items", value)
+		if err == nil {
+			removed[value] = true
+			err = items.Remove(t.Context(), item, m)
+		}
+		if err != nil && (removed[value] || !errors.Is(err, backend.ErrUnavailable)) {
+			t.Fatal(err)
+		}
+	}
+	goOn()
+	l, err := s.Line(t.Context(), "items")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, item := range l.Members {
+		if removed[item.Value] {
+			t.Errorf("%s was removed, and is there again", item.Value)
+		}
+	}
+	for name := range removed {
+		if !strings.HasPrefix(name, "record") {
+			continue
+		}
+		if r, err := s.Get(t.Context(), name); err != nil || r.Version != backend.Absent {
+			t.Errorf("%s was deleted, and has version %d, %v", name, r.Version, err)
+		}
 	}
 	standsFirst(t, s, m)
 }
@@ -65,7 +138,12 @@ func TestGuardedWriteSlowAnswer(t *testing.T) {
 	t.Parallel()
 	c := newClient(t, sharedEtcd(t).Addrs()[0])
 	s := c.session(t)
+	record := coordtest.Name(t) + "-record"
 	m := lead(t, s, coordtest.Name(t))
+	at, err := s.Put(t.Context(), record, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	var sent, refused atomic.Int32
 	all := make(chan struct{})
 	c.meter.steps(func(r *pb.TxnRequest, send func() error) error {
@@ -83,12 +161,91 @@ func TestGuardedWriteSlowAnswer(t *testing.T) {
 		}
 		return err
 	})
-	v, err := s.Put(t.Context(), coordtest.Name(t)+"-record", []byte("x"), &backend.If{Version: backend.Absent, Member: m})
+	v, err := s.Put(t.Context(), record, []byte("x"), &backend.If{Version: at, Member: m})
 	c.meter.steps(nil)
 	if err != nil || v == 0 {
 		t.Fatalf("version %d, %v", v, err)
 	}
 	if n := refused.Load(); n != 2 {
 		t.Errorf("%d copies were refused, want 2", n)
+	}
+}
+
+// TestGuardedWriteLostConnection loses the connection over which a write goes before it is done. Another server is
+// asked at once.
+func TestGuardedWriteLostConnection(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, sharedEtcd(t).Addrs()[0])
+	s := c.session(t)
+	record := coordtest.Name(t) + "-record"
+	m := lead(t, s, coordtest.Name(t))
+	at, err := s.Put(t.Context(), record, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sent atomic.Int32
+	c.meter.steps(func(r *pb.TxnRequest, send func() error) error {
+		if len(r.Success) == 1 && r.Success[0].GetRequestPut() != nil && sent.Add(1) == 1 {
+			return status.Error(codes.Unavailable, "the connection was lost")
+		}
+		return send()
+	})
+	_, err = s.Put(t.Context(), record, []byte("x"), &backend.If{Version: at, Member: m})
+	c.meter.steps(nil)
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// TestGuardedWriteInTurn writes while as many other requests wait for answers as may be on their way. How long the
+// write waits for its turn says nothing of a server, so no copy of it is sent.
+func TestGuardedWriteInTurn(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, sharedEtcd(t).Addrs()[0])
+	s := c.session(t)
+	name := coordtest.Name(t)
+	m := lead(t, s, name)
+	at, err := s.Put(t.Context(), name+"-record", []byte("x"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	held, goOn := make(chan struct{}, etcd.MaxTurns), make(chan struct{})
+	var copies atomic.Int32
+	c.meter.steps(func(r *pb.TxnRequest, send func() error) error {
+		switch {
+		case len(r.Success) != 1:
+		case strings.HasSuffix(string(r.Success[0].GetRequestRange().GetKey()), "-held"):
+			select {
+			case held <- struct{}{}:
+			default:
+			}
+			<-goOn
+		case r.Success[0].GetRequestPut() != nil:
+			copies.Add(1)
+		}
+		return send()
+	})
+	var all sync.WaitGroup
+	for range etcd.MaxTurns {
+		all.Go(func() {
+			if _, err := s.Get(t.Context(), name+"-held"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for range etcd.MaxTurns {
+		<-held
+	}
+	all.Go(func() {
+		if _, err := s.Put(t.Context(), name+"-record", []byte("y"), &backend.If{Version: at, Member: m}); err != nil {
+			t.Error(err)
+		}
+	})
+	time.Sleep(ttl/4 + 500*time.Millisecond) // longer than a request waits before copies of it are sent
+	close(goOn)
+	all.Wait()
+	c.meter.steps(nil)
+	if n := copies.Load(); n != 1 {
+		t.Errorf("%d copies were sent", n)
 	}
 }

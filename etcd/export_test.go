@@ -6,21 +6,30 @@ import (
 	"sync"
 	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
+
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/addresses"
 	"github.com/succession-dev/succession/internal/kit"
+	"github.com/succession-dev/succession/internal/security"
 )
 
-// Names are names for tests, with the addresses that each has.
-var Names sync.Map // string to []string
+// MaxTurns is how many requests about keys a backend has on their way.
+const MaxTurns = maxTurns
+
+// Names are names for tests, with the addresses that each has, or with what returns them.
+var Names sync.Map // string to []string or func() []string
 
 func init() {
 	newDialer = func() *addresses.Dialer {
 		d := addresses.New()
 		system := d.Lookup
 		d.Lookup = func(ctx context.Context, host string) ([]string, error) {
-			if addrs, ok := Names.Load(host); ok {
-				return slices.Clone(addrs.([]string)), nil
+			switch addrs, _ := Names.Load(host); addrs := addrs.(type) {
+			case []string:
+				return slices.Clone(addrs), nil
+			case func() []string:
+				return addrs(), nil
 			}
 			return system(ctx, host)
 		}
@@ -30,6 +39,11 @@ func init() {
 
 // Lease returns the ID of the lease that the session's members are attached to.
 func Lease(s backend.Session) int64 { return s.(*kit.Adapter).Session.(*session).present().lease }
+
+// NewAuthenticator returns what asks auth for tokens with the password, as the client of a URL does.
+func NewAuthenticator(auth clientv3.Auth, password *security.Secret) clientv3.Auth {
+	return newAuthenticator(auth, password)
+}
 
 // Hurry makes b, which has no session yet, believe that a server's limit for a request is
 // two election timeouts. It returns how long b then waits between the two answers of a

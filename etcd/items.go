@@ -46,7 +46,10 @@ func (s *session) Remove(ctx context.Context, m, by backend.Member) error {
 		},
 		then:      []clientv3.Op{clientv3.OpDelete(key)},
 		otherwise: []clientv3.Op{clientv3.OpGet(key, clientv3.WithKeysOnly())},
-	}, by, true)
+	}, by, func(resp *clientv3.TxnResponse) bool {
+		now := rangeOf(resp, 0).Kvs
+		return len(now) > 0 && now[0].CreateRevision == int64(m.Position) && now[0].Lease == 0
+	})
 	if err != nil {
 		return err
 	}

@@ -138,6 +138,7 @@ func open(ctx context.Context, u *backend.URL) (*Backend, error) {
 	}
 	b.owned, b.proxy = true, proxy
 	if login.User != "" {
+		login.Password.Accept(cfg.Password) // clientv3.New has exchanged it for the first token
 		client.Auth = newAuthenticator(client.Auth, login.Password)
 	}
 	return b, nil

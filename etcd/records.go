@@ -67,7 +67,11 @@ func (s *session) write(ctx context.Context, name string, cond *backend.If, op c
 	if cond.Version != 0 {
 		t.when = append(t.when, hasVersion(record, cond.Version))
 	}
-	resp, err := s.guarded(ctx, t, cond.Member, cond.Version > 0)
+	var untouched func(*clientv3.TxnResponse) bool
+	if cond.Version > 0 {
+		untouched = func(resp *clientv3.TxnResponse) bool { return versionOf(rangeOf(resp, 0)) == cond.Version }
+	}
+	resp, err := s.guarded(ctx, t, cond.Member, untouched)
 	if err != nil || resp.Succeeded {
 		return resp, err
 	}
@@ -79,18 +83,21 @@ func (s *session) write(ctx context.Context, name string, cond *backend.If, op c
 }
 
 // guarded sends t, which must not take effect twice, on condition that m stands. It fails with
-// [backend.ErrNotMember] if m does not. The zero Member is no condition. unique says that t changes
-// what it demands, and that nothing makes it true again, as of a version. So t may be sent to another server
-// if one stands still; see [session.either]. That there is no record may come true again: a late copy would
-// then undo a deletion.
+// [backend.ErrNotMember] if m does not. The zero Member is no condition.
+//
+// If t changes or deletes a key on condition that it has a certain version, several copies of t can be sent, to
+// several servers ([session.either]): the key never has that version again. Then untouched, which is otherwise
+// nil, reports whether an answer shows the key with that version. What is to be done whatever the version is, or
+// if there is no such key, is sent once. A copy that is done late would undo what others have written or deleted
+// meanwhile.
 //
 // If m is not known to be pinned, it must not be pinned either. A server may stand still
 // with t and do it later. If the leader has pinned m by then, it may have sealed the
 // election and carried its records over to another coordinator.
-func (s *session) guarded(ctx context.Context, t txn, m backend.Member, unique bool) (*clientv3.TxnResponse, error) {
+func (s *session) guarded(ctx context.Context, t txn, m backend.Member, untouched func(*clientv3.TxnResponse) bool) (*clientv3.TxnResponse, error) {
 	send := s.once
-	if unique {
-		send = s.either
+	if untouched != nil {
+		send = func(ctx context.Context, t txn) (*clientv3.TxnResponse, error) { return s.either(ctx, t, untouched) }
 	}
 	if m == (backend.Member{}) {
 		return send(ctx, t)
@@ -110,7 +117,7 @@ func (s *session) guarded(ctx context.Context, t txn, m backend.Member, unique b
 		return nil, backend.ErrNotMember
 	case hangs && now[0].Lease == 0: // it was pinned before, and will be for good
 		m.Pinned = true
-		return s.guarded(ctx, own, m, unique)
+		return s.guarded(ctx, own, m, untouched)
 	}
 	return resp, nil
 }

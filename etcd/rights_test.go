@@ -18,6 +18,7 @@ import (
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/internal/rig/certs"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
+	"github.com/succession-dev/succession/record"
 )
 
 // A grant is one right of a role: op on a key, or on all that begin with it.
@@ -84,6 +85,12 @@ func wait(ctx context.Context, b backend.Backend) error {
 	return nil
 }
 
+// set does what the writer of a record does that is nobody's.
+func set(ctx context.Context, b backend.Backend) error {
+	_, err := record.New(b, "limits", record.Text()).Set(ctx, "x")
+	return err
+}
+
 // TestLeastRights has users do what the rights in docs/etcd.md are for. With one right
 // less they are refused at once, and the error names the right.
 func TestLeastRights(t *testing.T) {
@@ -104,6 +111,7 @@ func TestLeastRights(t *testing.T) {
 		{"leader that acknowledges", acknowledge, recording},
 		{"observer", watch, observing},
 		{"waiter", wait, observing},
+		{"writer of a record", set, []grant{{"read", "app/limits", false}, {"write", "app/limits", false}}},
 	}
 	for i, tt := range tests {
 		t.Run(tt.who, func(t *testing.T) {

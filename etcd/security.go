@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net"
+	"sync"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -54,13 +56,16 @@ func (r reread) Clone() credentials.TransportCredentials {
 //
 // For each token etcd hashes the password, which takes it a tenth of a second. With JWT, each
 // change of a user or a role makes all tokens invalid. Then all requests of a client ask for a
-// token at the same time. So one at a time is sent, and the others take its token if it was sent
-// after they had asked.
+// token at the same time. So they are sent one after the other, and the others take a token that was
+// asked for after they had come. As a server may stand still, nobody waits longer than
+// minAttempt for the answer to another's request before the next one is sent.
 type authenticator struct {
 	clientv3.Auth
 	password *security.Secret
 
 	turn chan struct{} // has a value while one is sent
+
+	mu   sync.Mutex
 	sent clock.Instant // of the newest that was answered
 	resp *clientv3.AuthenticateResponse
 }
@@ -73,25 +78,40 @@ func (a *authenticator) Authenticate(ctx context.Context, user, _ string) (*clie
 	asked := clock.Now()
 	select {
 	case a.turn <- struct{}{}:
-		defer func() { <-a.turn }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	if !a.sent.IsZero() && asked.Before(a.sent) {
-		return a.resp, nil
+	next := sync.OnceFunc(func() { <-a.turn })
+	defer next()
+	if resp := a.since(asked); resp != nil {
+		return resp, nil
 	}
+	defer time.AfterFunc(minAttempt, next).Stop()
 	sent := clock.Now()
-	err := a.password.Use(isAuthFailed, func(password string) error {
-		resp, err := a.Auth.Authenticate(ctx, user, password)
-		if err == nil {
-			a.sent, a.resp = sent, resp
-		}
+	var resp *clientv3.AuthenticateResponse
+	err := a.password.Use(isAuthFailed, func(password string) (err error) {
+		resp, err = a.Auth.Authenticate(ctx, user, password)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	return a.resp, nil
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.resp == nil || a.sent.Before(sent) {
+		a.sent, a.resp = sent, resp
+	}
+	return resp, nil
+}
+
+// since returns a token that was asked for after the given time, or nil.
+func (a *authenticator) since(asked clock.Instant) *clientv3.AuthenticateResponse {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.resp == nil || asked.Before(a.sent) {
+		return a.resp
+	}
+	return nil
 }
 
 // isAuthFailed reports whether etcd refuses the password.

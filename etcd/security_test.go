@@ -5,19 +5,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/etcd"
 	"github.com/succession-dev/succession/internal/rig/certs"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
+	"github.com/succession-dev/succession/internal/security"
 )
 
 // enableAuth switches authentication on: user root has all rights, and app those on all keys
@@ -159,6 +163,44 @@ func TestPasswordReplaced(t *testing.T) {
 	standsFirst(t, b, next)
 }
 
+// TestPasswordReplacedAtOnce replaces the password in the file when a client has read it and has not
+// connected yet. In etcd it is still the former one.
+func TestPasswordReplacedAtOnce(t *testing.T) {
+	t.Parallel()
+	server := coordtest.NewEtcd(t, &coordtest.EtcdOptions{Args: []string{"--bcrypt-cost=4"}})
+	enableAuth(t, server)
+	password := filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(password, []byte("secret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	host, port, err := net.SplitHostPort(server.Addrs()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	etcd.Names.Store("replaced.test", func() []string {
+		if err := os.WriteFile(password, []byte("another\n"), 0o600); err != nil {
+			t.Error(err)
+		}
+		return []string{host}
+	})
+	defer etcd.Names.Delete("replaced.test")
+	s := openURL(t, "etcd://replaced.test:"+port+"/app?ttl=2s&user=app&password-file="+password)
+	m := lead(t, s, "line")
+	gone := make(chan error, 1)
+	go func() { gone <- s.Gone(context.Background(), m) }()
+	select {
+	case err := <-gone:
+		t.Fatalf("while the member stands: %v", err)
+	case <-time.After(4 * time.Second): // without a token for the stream of heartbeats, the session ends before
+	}
+	if err := s.Leave(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-gone; err != nil {
+		t.Error(err)
+	}
+}
+
 // TestMembersDenied uses an etcd that lets only root list its members, as 3.6.9 does with
 // authentication. A leader outlives its TTL, and a change of etcd's term.
 func TestMembersDenied(t *testing.T) {
@@ -212,6 +254,54 @@ func TestTokensShared(t *testing.T) {
 		t.Errorf("a change of a role costs %d tokens", n)
 	} else {
 		t.Logf("a change of a role costs %d tokens", n)
+	}
+}
+
+// A silentAuth asks a server for tokens, after one request that goes to a server that stands still.
+type silentAuth struct {
+	clientv3.Auth
+	asked atomic.Int32
+	first chan struct{} // closed when the first has been asked for
+}
+
+func (a *silentAuth) Authenticate(ctx context.Context, user, password string) (*clientv3.AuthenticateResponse, error) {
+	if a.asked.Add(1) == 1 {
+		close(a.first)
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return a.Auth.Authenticate(ctx, user, password)
+}
+
+// TestTokenSilentServer asks for tokens while the first request for one is not answered. The others do not
+// wait for that answer, and still share what they get.
+func TestTokenSilentServer(t *testing.T) {
+	t.Parallel()
+	server := coordtest.NewEtcd(t, &coordtest.EtcdOptions{Args: []string{"--bcrypt-cost=4"}})
+	auth := &silentAuth{Auth: enableAuth(t, server).Auth, first: make(chan struct{})}
+	a := etcd.NewAuthenticator(auth, security.NewSecret("password", "", env(t, "secret")))
+	silent, cancel := context.WithCancel(t.Context())
+	var asking sync.WaitGroup
+	defer asking.Wait()
+	defer cancel()
+	asking.Go(func() {
+		if _, err := a.Authenticate(silent, "app", ""); !errors.Is(err, context.Canceled) {
+			t.Errorf("the request that is not answered: %v", err)
+		}
+	})
+	<-auth.first
+	const n = 64
+	var others sync.WaitGroup
+	for range n {
+		others.Go(func() {
+			if resp, err := a.Authenticate(within(t, ttl), "app", ""); err != nil || resp.Token == "" {
+				t.Errorf("another request: %v", err)
+			}
+		})
+	}
+	others.Wait()
+	if asked := auth.asked.Load(); asked > n/4 {
+		t.Errorf("%d requests were sent", asked)
 	}
 }
 

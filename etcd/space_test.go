@@ -24,7 +24,7 @@ func TestOutOfSpace(t *testing.T) {
 	t.Parallel()
 	cluster := coordtest.NewEtcd(t, &coordtest.EtcdOptions{Nodes: 3})
 	operator, name := admin(t, cluster.Addrs()...), coordtest.Name(t)
-	var log record
+	var log output
 	var wait time.Duration
 	begin := func() *etcd.Backend {
 		b, err := etcd.New(admin(t, cluster.Addrs()...), &etcd.Options{TTL: ttl, Logger: slog.New(slog.NewTextHandler(&log, nil))})
@@ -114,19 +114,19 @@ func TestOutOfSpaceDenied(t *testing.T) {
 	}
 }
 
-// A record is what was logged.
-type record struct {
+// An output is what was logged.
+type output struct {
 	mu sync.Mutex
 	b  bytes.Buffer
 }
 
-func (r *record) Write(p []byte) (int, error) {
+func (r *output) Write(p []byte) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.b.Write(p)
 }
 
-func (r *record) String() string {
+func (r *output) String() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.b.String()

@@ -22,12 +22,16 @@ import (
 // perFolder is how many folders are looked at for each that is made.
 const perFolder = 2
 
+// perCall is for how many of those that were made a call of clean looks, at most. The caller waits meanwhile: later
+// calls look for the others.
+const perCall = 4
+
 // unusedFor is how long nobody has joined, left or written in a folder that is removed.
 const unusedFor = time.Minute
 
 // A cleaner knows which folders are to be looked at.
 type cleaner struct {
-	made atomic.Int64 // folders that were made since the last time
+	made atomic.Int64 // folders that were made, and for which nobody has looked at others yet
 
 	mu     sync.Mutex // held by the one who cleans
 	names  []string   // of those that are to be looked at, at random
@@ -43,7 +47,8 @@ func (f *folder) clean() {
 		return
 	}
 	defer c.mu.Unlock()
-	made := int(c.made.Swap(0))
+	made := min(int(c.made.Load()), perCall)
+	c.made.Add(-int64(made))
 	c.since += made
 	for range perFolder * made {
 		// It lists them when half as many were made since as it has listed before: so a listing costs

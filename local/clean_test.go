@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -69,5 +70,45 @@ func TestClean(t *testing.T) {
 		if m := join(t, s, fmt.Sprint("old/", i), ""); m.Position <= last {
 			t.Errorf("position %d after %d", m.Position, last)
 		}
+	}
+}
+
+// TestCleanLittle makes many folders at once. The call that does so looks at a few others only, and later calls do
+// the rest.
+func TestCleanLittle(t *testing.T) {
+	dir := t.TempDir()
+	_, s := open(t, dir)
+	const n = 60
+	for i := range n {
+		leave(t, s, join(t, s, fmt.Sprint("old/", i), ""))
+	}
+	folders, err := filepath.Glob(filepath.Join(dir, "old", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := time.Now().Add(-time.Hour)
+	for _, folder := range folders {
+		if err := os.Chtimes(folder, long, long); err != nil {
+			t.Fatal(err)
+		}
+	}
+	left := func() int {
+		left, err := filepath.Glob(filepath.Join(dir, "old", "*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(left)
+	}
+	before := left()
+	m := join(t, s, "new"+strings.Repeat("/x", 2*n), "")
+	if now := left(); before-now > 8 {
+		t.Errorf("one Join has removed %d folders", before-now)
+	}
+	for range 2 * n {
+		leave(t, s, m)
+		m = join(t, s, m.Line, "")
+	}
+	if now := left(); now > n/2 {
+		t.Errorf("%d of %d folders are left", now, n)
 	}
 }

@@ -65,11 +65,12 @@
 //   - A file must be a plain file, or a FIFO, and is opened so that nothing can make that wait. None is
 //     read or written that is larger than 64 MiB. Anything else is [ErrDamaged].
 //   - A new file or folder is made under a name where there was none (O_EXCL), gets its rights, and is
-//     then moved to its place (renameat2(2)). So nobody sees one whose rights are not complete, also if
-//     its maker is killed.
+//     then moved to its place (linkat(2), renameat2(2)). So nobody sees one whose rights are not complete,
+//     also if its maker is killed.
 //   - What root makes belongs to the owner of the top folder, so that root may look after the folder of a
-//     service. Nothing is given away, and no rights are changed, but of what this process has just
-//     made and what has no other name.
+//     service. A process changes the owner and the rights of a file only if it has just made that file, and
+//     the file has no other name (hard link). It also corrects the rights of a @lock that the owner of the
+//     top folder has made, if that has no other name: earlier versions let everybody open it.
 //
 // Files can be opened by those alone who may write to the folder. Whoever can open @lock can lock it, and so
 // keep everybody from joining; whoever can open a FIFO can have a dead member look alive. So files get

@@ -102,6 +102,24 @@ func LockByte(name string) int64 { return lockByte(name) }
 // IsHead reports whether the FIFO is marked as that of the first in line.
 func IsHead(fifo *os.File) bool { return isHead(int(fifo.Fd())) }
 
+// RefuseNoReplace makes renames that must replace nothing fail, as some file systems do, until the test ends.
+func RefuseNoReplace(t *testing.T) {
+	old := renameat2
+	renameat2 = func(int, string, int, string, uint) error { return unix.EINVAL }
+	t.Cleanup(func() { renameat2 = old })
+}
+
+// OpenLock opens the lock file of the folder at path, as a process does at first use.
+func OpenLock(path string) (file *os.File, err error) {
+	f := newFolder(path, false, new(past))
+	defer f.close()
+	err = f.do(func(top dir) error {
+		file, err = top.openLock(unix.O_RDWR)
+		return err
+	})
+	return file, err
+}
+
 // SetNewWatcher replaces what opens inotify, until the test ends.
 func SetNewWatcher(t *testing.T, open func() (*fsnotify.Watcher, error)) {
 	var mu sync.Mutex

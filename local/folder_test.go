@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -322,5 +323,78 @@ func TestReset(t *testing.T) {
 	}
 	if later := join(t, s, "f", ""); later.Position <= m.Position {
 		t.Errorf("position %d after %d", later.Position, m.Position)
+	}
+}
+
+// TestFirstUse has many use a new folder at the same time, also where the file system cannot rename without
+// replacing. All of them must open the same lock file, or two would lock different ones.
+func TestFirstUse(t *testing.T) {
+	for _, refuse := range []bool{false, true} {
+		if refuse {
+			local.RefuseNoReplace(t)
+		}
+		for range 200 {
+			dir := t.TempDir()
+			files := make([]*os.File, 8)
+			var all sync.WaitGroup
+			start := make(chan struct{})
+			for i := range files {
+				all.Go(func() {
+					<-start
+					file, err := local.OpenLock(dir)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					files[i] = file
+				})
+			}
+			close(start)
+			all.Wait()
+			if t.Failed() {
+				return
+			}
+			first, err := files[0].Stat()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, file := range files {
+				if is, err := file.Stat(); err != nil || !os.SameFile(is, first) {
+					t.Fatalf("without renames that replace nothing: %v; two have opened different lock files, %v", refuse, err)
+				}
+				file.Close()
+			}
+			if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
+				t.Fatalf("in the folder is %v, %v; want @lock alone", left, err)
+			}
+		}
+	}
+}
+
+// TestFirstJoin has many join a line in a new folder, on a file system that cannot rename without replacing.
+func TestFirstJoin(t *testing.T) {
+	local.RefuseNoReplace(t)
+	dir := t.TempDir()
+	const n = 8
+	positions := make(chan uint64, n)
+	var all sync.WaitGroup
+	for range n {
+		_, s := open(t, dir)
+		all.Go(func() {
+			m, err := s.Join(t.Context(), "a/b/c", "")
+			if err != nil {
+				t.Error(err)
+			}
+			positions <- m.Position
+		})
+	}
+	all.Wait()
+	close(positions)
+	seen := make(map[uint64]bool)
+	for p := range positions {
+		if seen[p] {
+			t.Errorf("two have position %d", p)
+		}
+		seen[p] = true
 	}
 }

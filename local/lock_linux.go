@@ -233,8 +233,8 @@ func (h *hold) lock(ctx context.Context, claims []claim) error {
 	})
 }
 
-// openFor returns how the lock file is opened. Who only looks can do so also where the file system has
-// become read-only.
+// openFor returns the flag with which the lock file is opened. A shared lock needs only O_RDONLY. So whoever
+// only looks can still do so when the file system has become read-only.
 func openFor(p purpose) int {
 	if p == look {
 		return unix.O_RDONLY

@@ -29,9 +29,8 @@ func (t *top) filePerm() uint32 {
 // dirPerm are the rights of a folder.
 func (t *top) dirPerm() uint32 { return t.perm &^ 0o007 }
 
-// give gives a new file or folder, which this process has made, its rights, some of which the umask took
-// away. If root has made it, give also gives it to the owner of the top folder, who could not use it
-// otherwise.
+// give sets the rights of a file or folder that this process has made: the umask has taken some away. If this
+// process runs as root, give also makes the owner of the top folder its owner, who could not use it otherwise.
 func (t *top) give(fd int, perm uint32) error {
 	if t.gives() {
 		_ = unix.Fchown(fd, int(t.uid), int(t.gid)) // not every root may do that
@@ -133,10 +132,14 @@ func (d dir) make(step, fresh string) error {
 	})
 }
 
-// move renames a file or folder, and fails with EEXIST if there is one of the new name. Not every file
-// system can do that: there it may replace a folder that is empty.
+// renameat2 is replaced by a test.
+var renameat2 = unix.Renameat2
+
+// move renames a folder, and fails with EEXIST if there is one of the new name. Not every file system can do
+// that: there it may replace a folder that is empty, whose maker then makes it again. That would be wrong
+// for a file, which somebody may have opened; see openLock.
 func move(from int, old string, to int, name string) error {
-	err := unix.Renameat2(from, old, to, name, unix.RENAME_NOREPLACE)
+	err := renameat2(from, old, to, name, unix.RENAME_NOREPLACE)
 	if err != unix.EINVAL && err != unix.ENOSYS {
 		return err
 	}
@@ -225,11 +228,12 @@ func (d dir) openLock(flags int) (*os.File, error) {
 		if failed != nil {
 			return nil, failed
 		}
-		if failed = move(d.fd, other, d.fd, lockName); failed == nil {
+		failed = unix.Linkat(d.fd, other, d.fd, lockName, 0) // on every file system, it fails if there is one
+		_ = d.remove(other)
+		if failed == nil {
 			return file, nil
 		}
 		file.Close()
-		_ = d.remove(other)
 		if failed != unix.EEXIST {
 			return nil, d.fail("create", lockName, failed)
 		}

@@ -19,7 +19,7 @@ type session struct {
 	dir *folder
 
 	// writing is held shared during each write, and exclusively while the session is
-	// released: nothing is written after that.
+	// released: nothing is written after that. Only clean does not hold it: Close would wait for it.
 	writing sync.RWMutex
 
 	mu     sync.Mutex
@@ -82,12 +82,12 @@ func (s *session) write(ctx context.Context, fn func(ctx context.Context, h *hol
 		return err
 	}
 	s.writing.RLock()
-	defer s.writing.RUnlock()
 	if err = s.Alive(); err == nil { // the folder may have moved while this waited
 		err = fn(ctx, h)
 	}
 	h.release()
-	s.dir.clean()
+	s.writing.RUnlock()
+	s.dir.clean() // if the session is closed meanwhile, it ends
 	return err
 }
 

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/backoff"
 	"github.com/succession-dev/succession/internal/header"
 )
 
@@ -16,9 +17,10 @@ type owned struct {
 	known backend.Version // that the record was seen to have, when it was no header; 0 if none was seen
 }
 
-// change calls write for the version at, of which it makes sure that it is not the header of an election. If
-// at is 0, any version may be changed: then it begins again if somebody else writes at the same time.
-func (v *Value[T]) change(ctx context.Context, at backend.Version, write func(context.Context, backend.Session, backend.Version) (backend.Version, error)) (backend.Version, error) {
+// change calls write with the version at, and makes sure that the record is not the header of an election. at
+// = 0 means that the record may have any version. Then change reads it, and has write replace what it has read;
+// if somebody else writes in between, change tries again. guarded says that write is that of a [Guard].
+func (v *Value[T]) change(ctx context.Context, at backend.Version, guarded bool, write func(context.Context, backend.Session, backend.Version) (backend.Version, error)) (backend.Version, error) {
 	s, err := v.b.Session(ctx)
 	if err != nil {
 		return 0, err
@@ -27,8 +29,10 @@ func (v *Value[T]) change(ctx context.Context, at backend.Version, write func(co
 	if err != nil {
 		return 0, err
 	}
+	wait := backoff.New(ctx)
 	for {
-		if known == 0 || at != 0 && at != backend.Absent && at != known {
+		look := known == 0 || at != 0 && at != backend.Absent && at != known
+		if look {
 			r, err := s.Get(ctx, v.name)
 			if err != nil {
 				return 0, err
@@ -43,6 +47,11 @@ func (v *Value[T]) change(ctx context.Context, at backend.Version, write func(co
 			from = known
 		}
 		now, err := write(ctx, s, from)
+		if guarded && at == 0 && look && errors.Is(err, backend.ErrVersion) {
+			// A guard may know the record by other versions than s does: a term that moves between two
+			// coordinators knows versions of both.
+			now, err = write(ctx, s, 0)
+		}
 		if err == nil {
 			v.owned.mu.Lock()
 			defer v.owned.mu.Unlock()
@@ -55,6 +64,12 @@ func (v *Value[T]) change(ctx context.Context, at backend.Version, write func(co
 			return 0, err
 		}
 		known = 0
+		if !look { // the version was known from before
+			continue
+		}
+		if err := wait.After(ctx, err); err != nil {
+			return 0, err
+		}
 	}
 }
 

@@ -3,11 +3,14 @@ package record_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/memory"
+	"github.com/succession-dev/succession/migrate"
 	"github.com/succession-dev/succession/record"
 )
 
@@ -102,5 +105,52 @@ func TestSetCosts(t *testing.T) {
 	}
 	if got := string(c.Record("config/limits").Value); got != "4" {
 		t.Errorf("the record is %q, want 4", got)
+	}
+}
+
+// A term of a migration knows a record by other versions than a handle on one of its two coordinators. SetAs
+// writes all the same, whatever the version is, and costs no more than a few requests.
+func TestSetAsOfAMigration(t *testing.T) {
+	for at, side := range []string{"old", "new"} {
+		for _, moved := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, moved %v", side, moved), func(t *testing.T) {
+				var c [2]*memory.Coordinator
+				for i := range c {
+					c[i] = memory.New(&memory.Options{Index: uint64(500 * i)})
+				}
+				open := func(begin bool) *migrate.Backend {
+					b := migrate.New(c[0].Client("a"), c[1].Client("a"), &migrate.Options{From: "memory:old", To: "memory:new", Begin: begin})
+					t.Cleanup(func() { b.Close() })
+					return b
+				}
+				term, err := elect.New(open(true), "reports", nil).Campaign(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer term.Resign(context.Background())
+				if moved {
+					if _, err := open(false).Cutover(t.Context(), "reports"); err != nil {
+						t.Fatal(err)
+					}
+				}
+				plain := c[at].Client("plain")
+				defer plain.Close()
+				v := record.New(plain, "limits", record.Text())
+				if _, err := v.Set(t.Context(), "before"); err != nil {
+					t.Fatal(err)
+				}
+				before := c[at].Requests().Of("plain")
+				for _, value := range []string{"one", "two"} {
+					ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+					defer cancel()
+					if _, err := v.SetAs(ctx, term, 0, value); err != nil {
+						t.Errorf("%s: %v", value, err)
+					}
+				}
+				if n := c[at].Requests().Of("plain") - before; n > 4 {
+					t.Errorf("the handle has sent %d requests", n)
+				}
+			})
+		}
 	}
 }

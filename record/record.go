@@ -65,7 +65,7 @@ func (v *Value[T]) Get(ctx context.Context) (Entry[T], error) {
 // a round trip, but see [Value]. It fails with [backend.ErrInvalid] if the encoded value is larger than
 // [backend.MaxRecord]. After [backend.ErrUnavailable] the write may have happened: Get tells.
 func (v *Value[T]) Set(ctx context.Context, value T) (backend.Version, error) {
-	return v.write(ctx, 0, value, v.unguarded)
+	return v.write(ctx, 0, value, false, v.unguarded)
 }
 
 // CompareAndSet is [Value.Set] on condition that the record still has the version at;
@@ -75,7 +75,7 @@ func (v *Value[T]) CompareAndSet(ctx context.Context, at backend.Version, value 
 	if at == 0 {
 		return 0, fmt.Errorf("record: %w version 0 of %s: no record has it; give the version of Get", backend.ErrInvalid, v.name)
 	}
-	return v.write(ctx, at, value, v.unguarded)
+	return v.write(ctx, at, value, false, v.unguarded)
 }
 
 // A Guard is a term, or a lock that is held: what [elect.Term] and [lock.Held] have in common.
@@ -91,7 +91,7 @@ type Guard interface {
 // [backend.ErrNotMember] or [backend.ErrSessionEnded]. If at is not 0, the record must also still
 // have that version. The record must be on the same coordinator as the election.
 func (v *Value[T]) SetAs(ctx context.Context, g Guard, at backend.Version, value T) (backend.Version, error) {
-	return v.write(ctx, at, value, func(ctx context.Context, _ backend.Session, b []byte, at backend.Version) (backend.Version, error) {
+	return v.write(ctx, at, value, true, func(ctx context.Context, _ backend.Session, b []byte, at backend.Version) (backend.Version, error) {
 		return g.Put(ctx, v.name, b, at)
 	})
 }
@@ -131,7 +131,7 @@ func (v *Value[T]) Update(ctx context.Context, change func(T) (T, error)) (Entry
 // with [backend.ErrVersion]. It is no error that there is no record, unless at names a version.
 // It blocks for about a round trip.
 func (v *Value[T]) Delete(ctx context.Context, at backend.Version) error {
-	_, err := v.change(ctx, at, func(ctx context.Context, s backend.Session, at backend.Version) (backend.Version, error) {
+	_, err := v.change(ctx, at, false, func(ctx context.Context, s backend.Session, at backend.Version) (backend.Version, error) {
 		if at == backend.Absent {
 			return at, nil
 		}
@@ -147,13 +147,14 @@ func (v *Value[T]) unguarded(ctx context.Context, s backend.Session, b []byte, a
 	return s.Put(ctx, v.name, b, &backend.If{Version: at})
 }
 
-// write writes the value by put, if the record has the version at, or whatever it has if at is 0.
-func (v *Value[T]) write(ctx context.Context, at backend.Version, value T, put put) (backend.Version, error) {
+// write writes the value by put, if the record has the version at, or whatever it has if at is 0. guarded says
+// that put is that of a [Guard].
+func (v *Value[T]) write(ctx context.Context, at backend.Version, value T, guarded bool, put put) (backend.Version, error) {
 	b, err := v.encode(value)
 	if err != nil {
 		return 0, err
 	}
-	return v.change(ctx, at, func(ctx context.Context, s backend.Session, at backend.Version) (backend.Version, error) {
+	return v.change(ctx, at, guarded, func(ctx context.Context, s backend.Session, at backend.Version) (backend.Version, error) {
 		return put(ctx, s, b, at)
 	})
 }

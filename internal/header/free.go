@@ -2,6 +2,7 @@ package header
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path"
 
@@ -11,8 +12,8 @@ import (
 
 // CheckFree fails with [backend.ErrInvalid] if the record with that name belongs to an election, a lock, a
 // queue or a group: it is its header, stands beside it, or lies below it, where it could be taken for a
-// member, behind which everybody would wait. CheckFree blocks for about a round trip for each part of the
-// name.
+// member, behind which everybody would wait. A line that the caller may not read counts as none: the rights for
+// a record are enough to write it. CheckFree blocks for about a round trip for each part of the name.
 func CheckFree(ctx context.Context, s backend.Session, name string) error {
 	if line, ok := OwnerOf(name); ok {
 		return fmt.Errorf("record: %w name %q: it belongs to the election, lock, queue or group %q, if there is one, which keeps a fence, a history or the like there; choose another name",
@@ -20,6 +21,9 @@ func CheckFree(ctx context.Context, s backend.Session, name string) error {
 	}
 	for at := name; at != "."; at = path.Dir(at) {
 		l, err := again.Head(ctx, s, at)
+		if errors.Is(err, backend.ErrDenied) {
+			continue
+		}
 		if err != nil {
 			return err
 		}

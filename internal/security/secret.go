@@ -87,11 +87,16 @@ func (s *Secret) Use(refused func(error) bool, use func(secret string) error) er
 func (s *Secret) show(secret string, use func(string) error) error {
 	err := use(secret)
 	if err == nil {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.accepted = secret
+		s.Accept(secret)
 	}
 	return err
+}
+
+// Accept notes that a server has accepted the secret. It is for one that was shown without [Secret.Use].
+func (s *Secret) Accept(secret string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.accepted = secret
 }
 
 // before returns the secret that a server accepted last, or nothing.
