@@ -31,6 +31,8 @@ type folder struct {
 	top    atomic.Pointer[top] // nil until the folder was found
 	closed bool
 	gates  map[string]*gate // by name: those that somebody passes or waits at
+
+	counter counter // that was locked last; used behind the gate of the counters
 }
 
 // past is what a backend knows from the folders that its sessions have had.

@@ -63,6 +63,30 @@ type gate struct {
 	users  int           // who wait or have passed; guarded by the folder's mu
 }
 
+// pass passes the gate of a name. It blocks until nobody else of this process is between that and free, or
+// ctx ends.
+func (f *folder) pass(ctx context.Context, name string) (*gate, error) {
+	g := f.gate(name)
+	select {
+	case g.passes <- struct{}{}:
+		return g, nil
+	default:
+	}
+	select {
+	case g.passes <- struct{}{}:
+		return g, nil
+	case <-ctx.Done():
+		f.leave(g)
+		return nil, context.Cause(ctx)
+	}
+}
+
+// free lets the next one pass the gate.
+func (f *folder) free(g *gate) {
+	<-g.passes
+	f.leave(g)
+}
+
 // gate returns the gate of a name. Whoever has got it calls leave once.
 func (f *folder) gate(name string) *gate {
 	f.mu.Lock()
@@ -165,7 +189,6 @@ func (f *folder) acquire(ctx context.Context, claims ...claim) (*hold, error) {
 // enter passes the gates of the names. Who only looks passes none: somebody who writes may stand
 // in the gate for as long as the disk takes.
 func (h *hold) enter(ctx context.Context, claims []claim) error {
-	f := h.folder
 	var names []string
 	for _, c := range claims {
 		if c.purpose != look {
@@ -174,20 +197,11 @@ func (h *hold) enter(ctx context.Context, claims []claim) error {
 	}
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
-		g := f.gate(name)
-		select {
-		case g.passes <- struct{}{}:
-			h.gates = append(h.gates, g)
-			continue
-		default:
+		g, err := h.folder.pass(ctx, name)
+		if err != nil {
+			return err
 		}
-		select {
-		case g.passes <- struct{}{}:
-			h.gates = append(h.gates, g)
-		case <-ctx.Done():
-			f.leave(g)
-			return context.Cause(ctx)
-		}
+		h.gates = append(h.gates, g)
 	}
 	return nil
 }
@@ -277,7 +291,6 @@ func (h *hold) release() {
 		h.file.Close()
 	}
 	for _, g := range h.gates {
-		<-g.passes
-		h.folder.leave(g)
+		h.folder.free(g)
 	}
 }
