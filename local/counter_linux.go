@@ -60,9 +60,9 @@ func (f *folder) next(ctx context.Context, h *hold, floor uint64) (uint64, error
 // If one of them has found a counter locked for long, the next ones do not wait for that again, but take
 // it when they find it free.
 //
-// The caller unlocks it before it uses a number: a process that is
-// stopped while it writes to one name must not keep others from writing to the rest. Numbers are
-// only compared within a name, and the caller still holds the lock of that.
+// The caller unlocks it before it uses a number: a process that is stopped while it writes to one name
+// must not keep others from writing to the rest. Numbers are only compared within a name, and the caller still
+// holds the lock of that.
 func (f *folder) lockCounter(ctx context.Context, h *hold) (c counter, unlock func(), err error) {
 	gate, err := f.pass(ctx, counterName) // no name contains '@'
 	if err != nil {

@@ -32,7 +32,8 @@ type folder struct {
 	closed bool
 	gates  map[string]*gate // by name: those that somebody passes or waits at
 
-	counter counter // that was locked last; used behind the gate of the counters
+	opening sync.Mutex // held by the one who opens @lock to write
+	counter counter    // that was locked last; used behind the gate of the counters
 }
 
 // past is what a backend knows from the folders that its sessions have had.

@@ -208,23 +208,37 @@ func (h *hold) enter(ctx context.Context, claims []claim) error {
 
 var errReplaced = errors.New("the lock file was replaced")
 
-// lock opens the lock file and locks the bytes in it.
-func (h *hold) lock(ctx context.Context, claims []claim) error {
+// open opens the lock file.
+//
+// Of those who write, one does so at a time. There may be hundreds of them, and one more descriptor may have the
+// kernel enlarge the process's table of descriptors, which takes it some milliseconds (expand_fdtable,
+// fs/file.c). Each who opened a file meanwhile would keep a thread for that time, and Go would keep the
+// thread for good.
+func (h *hold) open(p purpose) error {
 	f := h.folder
-	if h.file != nil {
-		h.file.Close()
+	if p != look {
+		f.opening.Lock()
+		defer f.opening.Unlock()
 	}
 	open := func(top dir) (err error) {
-		h.file, err = top.openLock(openFor(claims[0].purpose))
+		h.file, err = top.openLock(openFor(p))
 		return err
 	}
 	err := f.do(open)
-	if errors.Is(err, fs.ErrNotExist) && claims[0].purpose != look && f.top.Load() == nil { // there was no folder yet
+	if errors.Is(err, fs.ErrNotExist) && p != look && f.top.Load() == nil { // there was no folder yet
 		if err = f.makeTop(); err == nil {
 			err = f.do(open)
 		}
 	}
-	if err != nil {
+	return err
+}
+
+// lock opens the lock file and locks the bytes in it.
+func (h *hold) lock(ctx context.Context, claims []claim) error {
+	if h.file != nil {
+		h.file.Close()
+	}
+	if err := h.open(claims[0].purpose); err != nil {
 		return err
 	}
 	turns, rest := locks(claims)
@@ -238,7 +252,7 @@ func (h *hold) lock(ctx context.Context, claims []claim) error {
 			return err
 		}
 	}
-	return f.do(func(top dir) error {
+	return h.folder.do(func(top dir) error {
 		var mine unix.Stat_t
 		if err := unix.Fstat(int(h.file.Fd()), &mine); err != nil {
 			return err
