@@ -23,7 +23,8 @@ const counters = 4
 // names when one reads the counter that the other has locked.
 const apart = 1 << 16
 
-// counterPatience is how long a process waits for a counter before it takes the next.
+// counterPatience is how long a process waits for other processes to unlock a counter before it takes the
+// next.
 const counterPatience = 200 * time.Millisecond
 
 // A counter is one of the counters of the folder, by its number.
@@ -54,16 +55,38 @@ func (f *folder) next(ctx context.Context, h *hold, floor uint64) (uint64, error
 	return f.draw(c, floor, 1)
 }
 
-// lockCounter locks a counter. The caller unlocks it before it uses a number: a process that is
-// stopped while it writes to one name must not keep others from writing to the rest. Numbers are
-// only compared within a name, and the caller still holds the lock of that.
+// lockCounter locks a counter, for one at a time in this process: so its own writers, of whom there may be
+// hundreds, wait in a queue, however long that is, and never take each other for a process that is stopped.
+// If one of them has found a counter locked for long, the next ones do not wait for that again, but take
+// it when they find it free.
+//
+// The caller unlocks it before it uses a number: a process that is stopped while it writes to one name
+// must not keep others from writing to the rest. Numbers are only compared within a name, and the caller still
+// holds the lock of that.
 func (f *folder) lockCounter(ctx context.Context, h *hold) (c counter, unlock func(), err error) {
+	gate, err := f.pass(ctx, counterName) // no name contains '@'
+	if err != nil {
+		return c, nil, err
+	}
+	defer func() {
+		if err != nil {
+			f.free(gate)
+		}
+	}()
 	for c = range counters {
-		wait, cancel := context.WithTimeout(ctx, counterPatience)
+		var patience time.Duration
+		if c >= f.counter {
+			patience = counterPatience
+		}
+		wait, cancel := context.WithTimeout(ctx, patience)
 		err = h.try(wait, exclusive, c.lockByte())
 		cancel()
 		if err == nil {
-			return c, func() { h.try(ctx, unlocked, c.lockByte()) }, nil
+			f.counter = c
+			return c, func() {
+				h.try(ctx, unlocked, c.lockByte())
+				f.free(gate)
+			}, nil
 		}
 		if ctx.Err() != nil {
 			return c, nil, context.Cause(ctx)
@@ -72,6 +95,7 @@ func (f *folder) lockCounter(ctx context.Context, h *hold) (c counter, unlock fu
 			return c, nil, err
 		}
 	}
+	f.counter = 0
 	return c, nil, fmt.Errorf("%w: others have held the locks of all of %s for long; if processes are stopped, let them go on or end them (lsof %s)",
 		backend.ErrUnavailable, f.at("", counterName), f.lock())
 }

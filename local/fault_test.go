@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -191,6 +192,73 @@ func TestStoppedDraw(t *testing.T) {
 		t.Fatal(err)
 	}
 	larger(join(t, s, "e", "").Position)
+}
+
+// TestManyDraw says that those of one process who take a number at the same time wait for each other, however
+// long that takes: none of them is refused, or takes another counter, as if a process were stopped.
+func TestManyDraw(t *testing.T) {
+	// In virtual time, which stands still while a goroutine is in the kernel, as that of inotify always is.
+	local.SetNewWatcher(t, func() (*fsnotify.Watcher, error) { return nil, unix.EMFILE })
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		b, s := open(t, dir)
+		goOn, err := local.StopInDraw(t.Context(), b, "slow")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var joins []<-chan error
+		for i := range 3 {
+			joins = append(joins, begin(func() error { _, err := s.Join(t.Context(), fmt.Sprint("e", i), ""); return err }))
+		}
+		time.Sleep(5 * time.Second) // longer than anybody waits for a process that is stopped
+		if err := goOn(); err != nil {
+			t.Error(err)
+		}
+		for _, done := range joins {
+			if err := <-done; err != nil {
+				t.Errorf("Join: %v", err)
+			}
+		}
+		if others, _ := filepath.Glob(filepath.Join(dir, "@counter-*")); len(others) > 0 {
+			t.Errorf("there are %v, and no process was stopped", others)
+		}
+	})
+}
+
+// TestStoppedDrawOnce says that while a process is stopped which has locked a counter, one of this process
+// waits for that, and not each. When the other goes on, its counter is used again.
+func TestStoppedDrawOnce(t *testing.T) {
+	local.SetNewWatcher(t, func() (*fsnotify.Watcher, error) { return nil, unix.EMFILE }) // as in TestManyDraw
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		stopped, _ := open(t, dir)
+		_, s := open(t, dir)
+		goOn, err := local.StopInDraw(t.Context(), stopped, "stopped")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var waited []time.Duration
+		for i := range 3 {
+			start := time.Now()
+			join(t, s, fmt.Sprint("e", i), "")
+			waited = append(waited, time.Since(start))
+		}
+		if waited[0] == 0 || waited[1] != 0 || waited[2] != 0 {
+			t.Errorf("those who joined waited %v, want only the first to wait", waited)
+		}
+		if err := goOn(); err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(dir, "@counter")
+		before, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		join(t, s, "e", "")
+		if after, err := os.ReadFile(path); err != nil || slices.Equal(before, after) {
+			t.Errorf("%s was not used again, %v", path, err)
+		}
+	})
 }
 
 // TestStoppedWriterHere says that those who wait for a name which another process has locked keep nobody of

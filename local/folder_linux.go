@@ -31,6 +31,9 @@ type folder struct {
 	top    atomic.Pointer[top] // nil until the folder was found
 	closed bool
 	gates  map[string]*gate // by name: those that somebody passes or waits at
+
+	opening sync.Mutex // held by the one who opens @lock to write
+	counter counter    // that was locked last; used behind the gate of the counters
 }
 
 // past is what a backend knows from the folders that its sessions have had.

@@ -63,6 +63,30 @@ type gate struct {
 	users  int           // who wait or have passed; guarded by the folder's mu
 }
 
+// pass passes the gate of a name. It blocks until nobody else of this process is between that and free, or
+// ctx ends.
+func (f *folder) pass(ctx context.Context, name string) (*gate, error) {
+	g := f.gate(name)
+	select {
+	case g.passes <- struct{}{}:
+		return g, nil
+	default:
+	}
+	select {
+	case g.passes <- struct{}{}:
+		return g, nil
+	case <-ctx.Done():
+		f.leave(g)
+		return nil, context.Cause(ctx)
+	}
+}
+
+// free lets the next one pass the gate.
+func (f *folder) free(g *gate) {
+	<-g.passes
+	f.leave(g)
+}
+
 // gate returns the gate of a name. Whoever has got it calls leave once.
 func (f *folder) gate(name string) *gate {
 	f.mu.Lock()
@@ -165,7 +189,6 @@ func (f *folder) acquire(ctx context.Context, claims ...claim) (*hold, error) {
 // enter passes the gates of the names. Who only looks passes none: somebody who writes may stand
 // in the gate for as long as the disk takes.
 func (h *hold) enter(ctx context.Context, claims []claim) error {
-	f := h.folder
 	var names []string
 	for _, c := range claims {
 		if c.purpose != look {
@@ -174,43 +197,48 @@ func (h *hold) enter(ctx context.Context, claims []claim) error {
 	}
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
-		g := f.gate(name)
-		select {
-		case g.passes <- struct{}{}:
-			h.gates = append(h.gates, g)
-			continue
-		default:
+		g, err := h.folder.pass(ctx, name)
+		if err != nil {
+			return err
 		}
-		select {
-		case g.passes <- struct{}{}:
-			h.gates = append(h.gates, g)
-		case <-ctx.Done():
-			f.leave(g)
-			return context.Cause(ctx)
-		}
+		h.gates = append(h.gates, g)
 	}
 	return nil
 }
 
 var errReplaced = errors.New("the lock file was replaced")
 
-// lock opens the lock file and locks the bytes in it.
-func (h *hold) lock(ctx context.Context, claims []claim) error {
+// open opens the lock file.
+//
+// Of those who write, one does so at a time. There may be hundreds of them, and one more descriptor may have the
+// kernel enlarge the process's table of descriptors, which takes it some milliseconds (expand_fdtable,
+// fs/file.c). Each who opened a file meanwhile would keep a thread for that time, and Go would keep the
+// thread for good.
+func (h *hold) open(p purpose) error {
 	f := h.folder
-	if h.file != nil {
-		h.file.Close()
+	if p != look {
+		f.opening.Lock()
+		defer f.opening.Unlock()
 	}
 	open := func(top dir) (err error) {
-		h.file, err = top.openLock(openFor(claims[0].purpose))
+		h.file, err = top.openLock(openFor(p))
 		return err
 	}
 	err := f.do(open)
-	if errors.Is(err, fs.ErrNotExist) && claims[0].purpose != look && f.top.Load() == nil { // there was no folder yet
+	if errors.Is(err, fs.ErrNotExist) && p != look && f.top.Load() == nil { // there was no folder yet
 		if err = f.makeTop(); err == nil {
 			err = f.do(open)
 		}
 	}
-	if err != nil {
+	return err
+}
+
+// lock opens the lock file and locks the bytes in it.
+func (h *hold) lock(ctx context.Context, claims []claim) error {
+	if h.file != nil {
+		h.file.Close()
+	}
+	if err := h.open(claims[0].purpose); err != nil {
 		return err
 	}
 	turns, rest := locks(claims)
@@ -224,7 +252,7 @@ func (h *hold) lock(ctx context.Context, claims []claim) error {
 			return err
 		}
 	}
-	return f.do(func(top dir) error {
+	return h.folder.do(func(top dir) error {
 		var mine unix.Stat_t
 		if err := unix.Fstat(int(h.file.Fd()), &mine); err != nil {
 			return err
@@ -277,7 +305,6 @@ func (h *hold) release() {
 		h.file.Close()
 	}
 	for _, g := range h.gates {
-		<-g.passes
-		h.folder.leave(g)
+		h.folder.free(g)
 	}
 }
