@@ -2,6 +2,7 @@ package operator
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
@@ -57,10 +58,16 @@ func (e *etcd) Exists(ctx context.Context, name string) (there bool, err error) 
 			clientv3.OpGet(e.prefix+name, clientv3.WithCountOnly()),
 			clientv3.OpGet(e.prefix+name+"/", clientv3.WithPrefix(), clientv3.WithCountOnly()),
 		).Commit()
-		if err == nil {
-			there = r.Responses[0].GetResponseRange().Count+r.Responses[1].GetResponseRange().Count > 0
+		if err != nil {
+			return err
 		}
-		return err
+		if len(r.Responses) != 2 {
+			return errors.New("the answer is none to the request; what answers there?")
+		}
+		for _, part := range r.Responses {
+			there = there || part.GetResponseRange().GetCount() > 0
+		}
+		return nil
 	})
 	return there, err
 }

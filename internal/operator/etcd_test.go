@@ -1,0 +1,49 @@
+package operator
+
+import (
+	"context"
+	"net"
+	"strings"
+	"testing"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// An emptyKV answers each transaction with nothing, as something in between can.
+type emptyKV struct{ pb.UnimplementedKVServer }
+
+func (*emptyKV) Txn(context.Context, *pb.TxnRequest) (*pb.TxnResponse, error) {
+	return &pb.TxnResponse{Header: &pb.ResponseHeader{}, Succeeded: true}, nil
+}
+
+func TestEtcdStrangeAnswer(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer()
+	pb.RegisterKVServer(server, &emptyKV{})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		server.Serve(l)
+	}()
+	defer func() {
+		server.Stop()
+		<-done
+	}()
+	u, err := backend.ParseURL("etcd://" + l.Addr().String() + "/app")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := newEtcd(u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := o.Exists(t.Context(), "line"); err == nil || !strings.Contains(err.Error(), "the answer is none to the request") {
+		t.Errorf("%v; want an error that says that the answer is none to the request", err)
+	}
+}
