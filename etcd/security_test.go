@@ -250,8 +250,9 @@ func TestTokensShared(t *testing.T) {
 	}
 	asking.Wait()
 	standsFirst(t, s, m)
-	if n := authentications(t, server.Addrs()[0]) - before; n > 8 {
-		t.Errorf("a change of a role costs %d tokens", n)
+	// How many share one depends on how long the server takes; without sharing it is one for each request.
+	if n := authentications(t, server.Addrs()[0]) - before; n > 32 {
+		t.Errorf("a change of a role costs %d tokens for 64 requests", n)
 	} else {
 		t.Logf("a change of a role costs %d tokens", n)
 	}
