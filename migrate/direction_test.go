@@ -18,7 +18,7 @@ import (
 // leads, everybody is told what to do, and aborting one lets the other go on.
 func TestOppositeBegins(t *testing.T) {
 	met := make(map[bool]int)
-	for after := time.Duration(0); after < 16*time.Millisecond; after += time.Millisecond {
+	for after := time.Duration(0); after < 48*time.Millisecond; after += 2 * time.Millisecond {
 		inWorld(t, func(w *world) {
 			there, _ := w.operator(onBoth)
 			defer there.Close()
