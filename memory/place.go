@@ -10,11 +10,11 @@ import (
 func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.Place) error {
 	after := *p // the call may outlive this one
 	own := topic{event: eventMember, name: m.Line, at: m.Position}
-	var others []topic
+	others := make([]topic, 0, 2)
 	if !after.First {
 		others = append(others, topic{event: eventMember, name: m.Line, at: after.Ahead.Position})
 	}
-	if heedsHeader(after) {
+	if heedsHeader(&after) {
 		others = append(others, topic{event: eventRecord, name: m.Line})
 	}
 	var err error
@@ -25,4 +25,4 @@ func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.P
 }
 
 // heedsHeader reports whether WatchPlace of a member that stands so watches the header too (law L3).
-func heedsHeader(p backend.Place) bool { return p.First || p.Ahead.Pinned }
+func heedsHeader(p *backend.Place) bool { return p.First || p.Ahead.Pinned }

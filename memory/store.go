@@ -133,7 +133,7 @@ func (st *store) watchPlace(m backend.Member, after backend.Place) (backend.Plac
 	if err != nil {
 		return p, err
 	}
-	if p.First == after.First && p.Ahead == after.Ahead && (!heedsHeader(p) || p.Header == after.Header) {
+	if p.First == after.First && p.Ahead == after.Ahead && (!heedsHeader(&p) || p.Header == after.Header) {
 		return p, errWait
 	}
 	return p, nil
