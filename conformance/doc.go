@@ -51,8 +51,8 @@
 //
 // A rule about what must happen soon, or about what something costs, says nothing on a machine that
 // is too busy. So the suite measures, beside each trial of a rule and apart from its outcome, how
-// late its own timers fire, and how long [Harness] Reference takes, a plain request to the
-// coordinator. A trial that was disturbed is run again, whether the rule has passed or failed, up
+// late its own timers fire, and how long [Harness] Reference takes, a plain request to a
+// server beside the coordinator. A trial that was disturbed is run again, whether the rule has passed or failed, up
 // to twice. If none was calm the rule is reported as not judged, with the figures. Nothing is run
 // again because it has failed, and what must never happen, such as two leaders, fails the rule
 // however busy the machine is. A run in which more than one rule in twenty was not judged fails.

@@ -35,6 +35,3 @@ func (s *Script) Since(time.Time) calm.Reading {
 	}
 	return r
 }
-
-// Excuse implements [engine.Calm].
-func (s *Script) Excuse() (over func()) { return func() {} }

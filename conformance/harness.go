@@ -41,13 +41,13 @@ type Harness struct {
 	// seconds.
 	Latency time.Duration
 
-	// Reference makes a small write to the coordinator without the backend under test, as a
-	// join needs one, and returns when it has been answered. The suite calls it several times in
-	// TTL, one call at a time, to learn whether the machine is too busy to judge rules about time or
-	// cost: such a rule is run again, whether it has passed or failed, and in the end it is not
-	// judged. The write must change nothing that rules look at; the deletion of a key that is not
-	// there will often do. If Reference is nil, only timers of this process tell how busy the machine
-	// is. The harness that is given to [Run] or [Check] decides, and not that of Wrap.
+	// Reference makes a small write to a server like those under test, which stands beside them and
+	// which neither the rules nor Faults touch. It returns when it has been answered. The suite calls it
+	// several times in TTL, one call at a time, to learn whether the machine is too busy to judge rules
+	// about time or cost: such a rule is run again, whether it has passed or failed, and in the end it is
+	// not judged. The deletion of a key that is not there will often do. If there are no faults of servers,
+	// it may write to the coordinator itself. If Reference is nil, only timers of this process tell how busy
+	// the machine is. The harness that is given to [Run] or [Check] decides, and not that of Wrap.
 	Reference func(ctx context.Context) error
 
 	// Faults is what can be done to the coordinator and its clients.

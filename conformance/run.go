@@ -28,6 +28,7 @@ func Run(t *testing.T, h Harness) {
 	start := time.Now()
 	stop := h.watch()
 	t.Cleanup(func() { // a cleanup runs after the parallel subtests
+		worst := h.calm.Since(start)
 		stop()
 		report.Took = time.Since(start)
 		if err := report.tooBusy(); err != nil {
@@ -39,6 +40,7 @@ func Run(t *testing.T, h Harness) {
 			slow = append(slow, fmt.Sprintf("%s %v", res.ID, res.Took.Round(time.Millisecond)))
 		}
 		t.Logf("took %v; slowest: %s", report.Took.Round(time.Millisecond), strings.Join(slow, ", "))
+		t.Logf("the machine at worst: %v", worst)
 	})
 	abilities, monitor := new(engine.Abilities), h.calm
 	for _, r := range rules {

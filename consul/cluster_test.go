@@ -9,6 +9,7 @@ import (
 	"github.com/succession-dev/succession/conformance"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/internal/rig/coordtest/rig"
+	"github.com/succession-dev/succession/internal/rig/coordtest/rig/consulrig"
 )
 
 // patient is twice Consul's shortest times, so that a busy machine does not depose a
@@ -20,7 +21,7 @@ const patient = "performance{raft_multiplier=2}"
 func TestConformanceThree(t *testing.T) {
 	t.Parallel() // with the other of the two: both wait most of the time
 	c := coordtest.NewConsul(t, &coordtest.ConsulOptions{Nodes: 3, Links: true, Config: []string{manyConnections, patient}})
-	admin := unlabelledAdmin(t, c)
+	admin := consulrig.Admin(t, c.Addrs()[0])
 	harness := func(t *testing.T) conformance.Harness {
 		f := newFollowers(newClients(t, c, admin))
 		h := f.harness()
@@ -32,6 +33,7 @@ func TestConformanceThree(t *testing.T) {
 		return h
 	}
 	h := harness(t)
+	h.Reference = consulrig.Reference(t)
 	h.Only = rig.Three()
 	h.Wrap = func(t *testing.T, rule func(*testing.T, conformance.Harness)) { rule(t, harness(t)) }
 	conformance.Run(t, h)

@@ -25,7 +25,7 @@ const manyConnections = "limits{http_max_conns_per_client=4000}"
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	c := coordtest.NewConsul(t, &coordtest.ConsulOptions{Durable: true, Config: []string{manyConnections}})
-	admin := unlabelledAdmin(t, c)
+	admin := consulrig.Admin(t, c.Addrs()[0])
 	harness := func(t *testing.T) conformance.Harness {
 		h := newClients(t, c, admin).harness()
 		h.Lacks[conformance.Cluster] = "there is one server"
@@ -33,6 +33,7 @@ func TestConformance(t *testing.T) {
 		return h
 	}
 	h := harness(t)
+	h.Reference = consulrig.Reference(t)
 	h.Wrap = func(t *testing.T, rule func(*testing.T, conformance.Harness)) { rule(t, harness(t)) }
 	conformance.Run(t, h)
 }
@@ -59,11 +60,10 @@ func newClients(t *testing.T, c *coordtest.Consul, admin *api.Client) *clients {
 func (c *clients) harness() conformance.Harness {
 	operator := consulrig.Operator{Client: c.admin}
 	h := conformance.Harness{
-		Name:      "consul 1.22",
-		Open:      func(context.Context) (backend.Backend, error) { return c.open() },
-		TTL:       ttl,
-		Reference: rig.Reference(operator),
-		Slack:     ttl + ttl/4, // Consul ends a session after twice its TTL
+		Name:  "consul 1.22",
+		Open:  func(context.Context) (backend.Backend, error) { return c.open() },
+		TTL:   ttl,
+		Slack: ttl + ttl/4, // Consul ends a session after twice its TTL
 		Faults: conformance.Faults{
 			Process: c.process,
 			Restart: func(ctx context.Context) error { return c.consul.Restart(ctx) },
@@ -106,18 +106,6 @@ func (c *clients) open() (backend.Backend, error) {
 	defer c.mu.Unlock()
 	c.all[b] = r
 	return b, nil
-}
-
-// unlabelledAdmin returns a client of Consul's own; see [rig.DialUnlabelled].
-func unlabelledAdmin(t *testing.T, c *coordtest.Consul) *api.Client {
-	t.Helper()
-	transport := newTransport(t)
-	transport.DialContext = rig.DialUnlabelled
-	admin, err := api.NewClient(&api.Config{Address: c.Addrs()[0], Transport: transport})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return admin
 }
 
 func (c *clients) resume() {

@@ -4,13 +4,10 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"net/http"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
-
-	"github.com/hashicorp/consul/api"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/consul"
@@ -62,13 +59,8 @@ var kinds = map[string]kind{
 				b, err := zookeeper.New([]string{r.Addr()}, &zookeeper.Options{TTL: realTTL, Prefix: "/" + suite, Dialer: r.Dial})
 				return b, r, err
 			}
-			reference, closes, err := zookeeperrig.Reference(z.Addrs())
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(closes)
 			op := zookeeperrig.Operator{ZooKeeper: z, Root: "/" + suite}
-			return coordinator{Operator: op, cluster: &z.Cluster, open: open, reference: reference, setClock: op.SetClock}, z.Addrs()[0]
+			return coordinator{Operator: op, cluster: &z.Cluster, open: open, reference: zookeeperrig.Reference(t), setClock: op.SetClock}, z.Addrs()[0]
 		},
 		url: "zookeeper://%s/" + suite + "?ttl=" + realTTL.String(), slack: 500 * time.Millisecond,
 	},
@@ -89,19 +81,13 @@ var kinds = map[string]kind{
 				return b, r, err
 			}
 			op := etcdrig.Operator{Etcd: e, Prefix: suite + "/", Client: client}
-			return coordinator{Operator: op, cluster: &e.Cluster, open: open, reference: rig.Reference(op), compact: op.Compact}, e.Addrs()[0]
+			return coordinator{Operator: op, cluster: &e.Cluster, open: open, reference: etcdrig.Reference(t), compact: op.Compact}, e.Addrs()[0]
 		},
 		url: "etcd://%s/" + suite + "/?ttl=" + realTTL.String(), slack: 500 * time.Millisecond,
 	},
 	"consul": {
 		start: func(t *testing.T) (coordinator, string) {
 			c := coordtest.NewConsul(t, &coordtest.ConsulOptions{Durable: true, Config: []string{"limits{http_max_conns_per_client=4000}"}})
-			transport := &http.Transport{DialContext: rig.DialUnlabelled}
-			t.Cleanup(transport.CloseIdleConnections)
-			client, err := api.NewClient(&api.Config{Address: c.Addrs()[0], Transport: transport})
-			if err != nil {
-				t.Fatal(err)
-			}
 			open := func() (backend.Backend, rig.Client, error) {
 				r, err := consulrig.Start(c.Servers()[0])
 				if err != nil {
@@ -110,8 +96,8 @@ var kinds = map[string]kind{
 				b, err := consul.New(r.Config(), &consul.Options{TTL: realTTL, Prefix: suite})
 				return b, r, err
 			}
-			op := consulrig.Operator{Client: client, Prefix: suite}
-			return coordinator{Operator: op, cluster: &c.Cluster, open: open, reference: rig.Reference(op)}, c.Addrs()[0]
+			op := consulrig.Operator{Client: consulrig.Admin(t, c.Addrs()[0]), Prefix: suite}
+			return coordinator{Operator: op, cluster: &c.Cluster, open: open, reference: consulrig.Reference(t)}, c.Addrs()[0]
 		},
 		url: "consul://%s/" + suite + "?ttl=" + realTTL.String(), slack: realTTL + realTTL/4,
 	},

@@ -117,12 +117,7 @@ func urlOf(z *coordtest.ZooKeeper, ttl time.Duration) string {
 func harness(t *testing.T, z *coordtest.ZooKeeper, h conformance.Harness) conformance.Harness {
 	addrs := z.Addrs()
 	operator := zookeeperrig.Operator{ZooKeeper: z, Root: root}
-	reference, closes, err := zookeeperrig.Reference(addrs)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(closes)
-	h.Reference = reference
+	h.Reference = zookeeperrig.Reference(t)
 	var opened atomic.Int64
 	h.Open = func(context.Context) (backend.Backend, error) {
 		addr := addrs[int(opened.Add(1))%len(addrs)]

@@ -71,7 +71,7 @@ func TestWaiters(t *testing.T) {
 		{candidate.Etcd, [2]cost{{15, 1}, {15, 1}}},
 		{candidate.ZooKeeper, [2]cost{{22, 1}, {32, 1}}},
 		{candidate.Local, [2]cost{{15, 1}, {15, 1}}},
-		{candidate.Consul, [2]cost{{20, 1}, {44, 4}}},
+		{candidate.Consul, [2]cost{{24, 1}, {44, 4}}},
 	} {
 		t.Run(c.coordinator, func(t *testing.T) {
 			t.Parallel()

@@ -3,7 +3,7 @@
 // A test of what must happen soon, or of what something costs, says nothing on a machine that is too
 // busy: timers fire late, the server answers late, sessions end that nobody has neglected. So a
 // [Monitor] measures two things beside the test, and apart from its outcome: how late timers of this
-// process fire, and how long a plain request to the server takes. The [Reading] of the time that a
+// process fire, and how long a plain request takes, to a server that the test does not touch. The [Reading] of the time that a
 // test took says whether the machine was calm. Whoever runs rules again and again, such as package
 // conformance, repeats what was disturbed, whether it has passed or failed. A test that runs once has a
 // [Stopwatch]: in time on a busy machine is in time, and late on a busy machine is not judged, and said.
@@ -40,8 +40,6 @@ type Monitor struct {
 	late    []sample
 	answers []sample
 	began   time.Time // of the request that is under way, or zero
-	excused int       // faults of the server that are under way
-	doubted bool      // the server had a fault, and has not answered since
 }
 
 // A sample is something that took too long: at took over from at on.
@@ -69,12 +67,12 @@ func (r Reading) String() string {
 	return fmt.Sprintf("%s; calm is at most %v", s, r.Limit.Round(time.Millisecond))
 }
 
-// Limit returns the limit for a test whose shortest bound is d. A test sends several requests
-// within its shortest bound, and a session must survive the loss of one.
-func Limit(d time.Duration) time.Duration { return max(d/8, bearable) }
+// Limit returns the limit for a test whose shortest bound is d. Within that a test may open a session, join,
+// look and be told, which are up to ten requests, one after the other.
+func Limit(d time.Duration) time.Duration { return max(d/16, bearable) }
 
 // Watch starts a Monitor. A timer, or an answer, that is late by more than limit disturbs. The func
-// request makes a small write to the server, without the code under test, and returns when it has
+// request makes a small write to a server that the test does not touch, and returns when it has
 // been answered; it is called again and again, one call at a time. Nil measures timers alone. In a
 // testing/synctest bubble nothing is late, and Watch returns nil.
 func Watch(limit time.Duration, request func(context.Context) error) *Monitor {
@@ -136,38 +134,16 @@ func (m *Monitor) requests(ctx context.Context) {
 		at := time.Now()
 		m.mu.Lock()
 		m.began = at
-		counts := m.excused == 0
 		m.mu.Unlock()
-		err := m.request(ctx)
+		_ = m.request(ctx) // a refusal is an answer
 		m.mu.Lock()
 		m.began = time.Time{}
-		counts = counts && m.excused == 0
-		if counts && !m.doubted && ctx.Err() == nil {
+		if ctx.Err() == nil {
 			m.note(&m.answers, at, time.Since(at))
-		}
-		if counts && err == nil {
-			m.doubted = false
 		}
 		m.mu.Unlock()
 		pause.Reset(m.limit / 5)
 	}
-}
-
-// Excuse says that the server is about to have a fault that a test has made: until over is called,
-// and then until the server has answered again, requests may take as long as they like.
-func (m *Monitor) Excuse() (over func()) {
-	if m == nil || m.request == nil {
-		return func() {}
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.excused++
-	m.doubted = true
-	return sync.OnceFunc(func() {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		m.excused--
-	})
 }
 
 // Since returns what was measured from the instant until now. In a testing/synctest bubble everything is
@@ -182,7 +158,7 @@ func (m *Monitor) Since(from time.Time) Reading {
 	if !m.asleep.IsZero() { // it may be due, and not have been noticed yet
 		r.Late = max(r.Late, time.Since(m.asleep)-tick)
 	}
-	if waits := time.Since(m.began); !m.began.IsZero() && m.long(waits) && m.excused == 0 && !m.doubted {
+	if waits := time.Since(m.began); !m.began.IsZero() && m.long(waits) {
 		r.Answer = max(r.Answer, waits)
 	}
 	return r
@@ -201,9 +177,10 @@ func worst(samples []sample, from time.Time) (d time.Duration) {
 // beginning has room for one: tests that would begin together begin one after the other.
 var beginning = make(chan struct{}, 1)
 
-// Await blocks until timers of this process fire in time, ctx ends, or its patience does. So
-// where many tests could run at once, as many do as the machine can bear.
-func Await(ctx context.Context) {
+// Await blocks until timers of this process have fired in time for a while, ctx ends, or its patience does.
+// So where many tests could run at once, as many do as the machine can bear. A test that was disturbed before
+// waits for a longer calm.
+func Await(ctx context.Context, disturbed bool) {
 	if Virtual() {
 		return
 	}
@@ -213,7 +190,11 @@ func Await(ctx context.Context) {
 	case <-ctx.Done():
 		return
 	}
-	await(ctx, lateness)
+	window := 50 * time.Millisecond
+	if disturbed {
+		window = 500 * time.Millisecond
+	}
+	await(ctx, func() time.Duration { return lateness(window) })
 }
 
 // await blocks until late is bearable, ctx ends, or its patience does.
@@ -222,10 +203,11 @@ func await(ctx context.Context, late func() time.Duration) {
 	}
 }
 
-// lateness returns by how much a timer was late in the last 50 ms, at worst.
-func lateness() (worst time.Duration) {
+// lateness measures timers for that long, or until one is not bearable. It returns by how much one was late
+// at worst.
+func lateness(window time.Duration) (worst time.Duration) {
 	const tick = 2 * time.Millisecond
-	for began := time.Now(); time.Since(began) < 50*time.Millisecond; {
+	for began := time.Now(); worst <= bearable && time.Since(began) < window; {
 		asked := time.Now()
 		time.Sleep(tick)
 		worst = max(worst, time.Since(asked)-tick)

@@ -2,7 +2,6 @@ package calm
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -91,36 +90,6 @@ func closes(m *Monitor, begun chan struct{}, answer chan error) {
 	}
 }
 
-// What takes long because a test has made a fault does not disturb, until the server has answered again.
-func TestExcuse(t *testing.T) {
-	begun, answer := make(chan struct{}), make(chan error)
-	m := Watch(20*time.Millisecond, func(context.Context) error {
-		begun <- struct{}{}
-		return <-answer
-	})
-	defer closes(m, begun, answer)
-	began := time.Now()
-	slow := func(err error) {
-		time.Sleep(50 * time.Millisecond)
-		answer <- err
-		<-begun
-	}
-	<-begun
-	over := m.Excuse()
-	slow(errors.New("the server is away")) // under way when the fault began
-	slow(errors.New("the server is away")) // during the fault
-	over()
-	slow(nil) // under way when it ended
-	slow(nil) // the first that has been answered again
-	if r := m.Since(began); r.Answer != 0 {
-		t.Errorf("only a fault that the test has made held requests up, and the reading is %v", r)
-	}
-	slow(nil)
-	if r := m.Since(began); r.Answer < 50*time.Millisecond {
-		t.Errorf("a request took 50 ms after the fault, and the reading is %v", r)
-	}
-}
-
 func TestLateTimer(t *testing.T) {
 	m := &Monitor{limit: 20 * time.Millisecond}
 	now := time.Now()
@@ -174,8 +143,8 @@ func TestStopwatch(t *testing.T) {
 	}{
 		{"in time", bound, 0, 0, 0},
 		{"in time on a busy machine", bound, time.Second, 0, 0},
-		{"late", bound + 1, 100 * time.Millisecond, 1, 0},
-		{"late on a busy machine", bound + 1, 101 * time.Millisecond, 0, 1},
+		{"late", bound + 1, 50 * time.Millisecond, 1, 0},
+		{"late on a busy machine", bound + 1, 51 * time.Millisecond, 0, 1},
 	} {
 		f := &failures{TB: t}
 		(&Stopwatch{t: f}).judge(tt.took, bound, Reading{Late: tt.late}, "it")

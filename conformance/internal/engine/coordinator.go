@@ -34,8 +34,6 @@ type Coordinator struct {
 type Calm interface {
 	// Since returns what was measured from the instant until now.
 	Since(from time.Time) calm.Reading
-	// Excuse says that a fault of the coordinator begins, which ends when over is called.
-	Excuse() (over func())
 }
 
 // Faults are the faults of a harness, in a form in which one method injects all of them.

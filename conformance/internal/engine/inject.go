@@ -133,14 +133,7 @@ func (t *Trial) heals(who, what string, over func(), undo func(context.Context) 
 // func that it returns notes the end of the fault, and may be called more than once.
 func (t *Trial) strike(who, kind, what string) (over func()) {
 	t.Log(actor(who), "FAULT %s", what)
-	noted, excused := t.notes.Begin(kind, who), func() {}
-	if who == "" {
-		excused = t.Calm.Excuse()
-	}
-	return func() {
-		noted()
-		excused()
-	}
+	return t.notes.Begin(kind, who)
 }
 
 // actor returns the name that the timeline shows for a fault of the client who.

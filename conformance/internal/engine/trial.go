@@ -71,7 +71,7 @@ type abort struct{}
 func Exercise(ctx context.Context, c *Coordinator, r Rule) Outcome {
 	var disturbed []calm.Reading
 	for {
-		calm.Await(ctx)
+		calm.Await(ctx, len(disturbed) > 0)
 		began := time.Now()
 		out, never := exercise(ctx, c, r)
 		reading := c.Calm.Since(began)

@@ -107,9 +107,9 @@ func queue(t *engine.Trial, n int, value string) (cs []*engine.Client, line []ba
 
 // handoverCost returns what a handover in a line of n clients costs, from Leave to Ahead, as count
 // counts it for a client. It adds the least that the client that leaves and the next one have used
-// together in any of the first three handovers, and the least that each bystander has used in any. So what
-// a session sends by the clock, such as a heartbeat, hardly ever counts: it does not fall into all three. What
-// each handover causes does count. The members have that value.
+// together in any handover, and the least that each bystander has used in any. So what a session sends by
+// the clock, such as a heartbeat, hardly ever counts: it does not fall into all of them. What each handover
+// causes does count. Half of a long line leaves. The members have that value.
 func handoverCost(t *engine.Trial, n int, value string, count func(*engine.Client) int64) cost {
 	cs, line, waits := queue(t, n, value)
 	t.Pass(t.TTL/10, "until all waits have been set up")
@@ -121,7 +121,7 @@ func handoverCost(t *engine.Trial, n int, value string, count func(*engine.Clien
 	}
 	two := int64(math.MaxInt64)
 	bystanders := slices.Repeat([]int64{math.MaxInt64}, n)
-	for i := range 3 { // as few in a long line, which is still long then
+	for i := range max(3, n/2) {
 		before := counts()
 		cs[i].Leave(line[i])
 		waits[i+1].Returns(t.Soon())
@@ -218,7 +218,7 @@ var herdRules = []engine.Rule{{
 	},
 }, {
 	ID: "G5.cost", Title: "a handover costs the same in a long line",
-	Text:  "The requests from Leave to the next one's Ahead are as few in a line of twenty-four as in one of four, before it or after it, give or take four: of the first three, the fewest that the two of a handover send together, and for each other client the fewest that it sends during any, so that heartbeats do not count.",
+	Text:  "The requests from Leave to the next one's Ahead are as few in a line of twenty-four as in one of four, before it or after it, give or take four: of three handovers, and of twelve in the long line, the fewest that the two of a handover send together, and for each other client the fewest that it sends during any, so that heartbeats do not count.",
 	Needs: []engine.Fault{engine.Requests}, Check: func(t *engine.Trial) {
 		const some = 4
 		small, large := handoverCosts(t, "", (*engine.Client).Requests)

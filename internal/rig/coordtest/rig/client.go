@@ -35,10 +35,3 @@ type Operator interface {
 	// Backup remembers the coordinator's state; see [coordtest.Cluster.Backup].
 	Backup(ctx context.Context) (restore func(context.Context) error, err error)
 }
-
-// Reference returns a [conformance.Harness] Reference: it removes a member that never stood.
-func Reference(o Operator) func(context.Context) error {
-	return func(ctx context.Context) error {
-		return o.Remove(ctx, backend.Member{Line: "reference", Key: "nobody"})
-	}
-}

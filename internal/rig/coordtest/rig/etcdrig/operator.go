@@ -2,6 +2,7 @@ package etcdrig
 
 import (
 	"context"
+	"testing"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -9,6 +10,21 @@ import (
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/internal/rig/coordtest/rig"
 )
+
+// Reference starts an etcd for the test, and returns a [conformance.Harness] Reference to it: it deletes a
+// key that is not there.
+func Reference(t testing.TB) func(context.Context) error {
+	t.Helper()
+	client, err := Dial(coordtest.NewEtcd(t, nil).Addrs())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Close() })
+	return func(ctx context.Context) error {
+		_, err := client.Delete(ctx, "nobody")
+		return err
+	}
+}
 
 // An Operator is a [rig.Operator].
 type Operator struct {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path"
+	"testing"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -94,16 +95,18 @@ func Operate(addrs []string, do func(*zk.Conn) error) error {
 	return do(c)
 }
 
-// Reference returns a [conformance.Harness] Reference, which deletes a znode that is not there on a
-// connection of its own, and what closes that.
-func Reference(addrs []string) (request func(context.Context) error, closes func(), err error) {
-	c, _, err := zk.Connect(addrs, 10*time.Second, zk.WithLogger(quiet{}))
+// Reference starts a ZooKeeper for the test, and returns a [conformance.Harness] Reference to it: it deletes a
+// znode that is not there.
+func Reference(t testing.TB) func(context.Context) error {
+	t.Helper()
+	c, _, err := zk.Connect(coordtest.NewZooKeeper(t, &coordtest.ZooKeeperOptions{NoSync: true}).Addrs(), 10*time.Second, zk.WithLogger(quiet{}))
 	if err != nil {
-		return nil, nil, err
+		t.Fatal(err)
 	}
+	t.Cleanup(c.Close)
 	return func(ctx context.Context) error {
 		done := make(chan error, 1)
-		go func() { done <- c.Delete("/reference", -1) }() // it ends when c is closed
+		go func() { done <- c.Delete("/nobody", -1) }() // it ends when c is closed
 		select {
 		case err := <-done:
 			if err == zk.ErrNoNode {
@@ -113,7 +116,7 @@ func Reference(addrs []string) (request func(context.Context) error, closes func
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-	}, c.Close, nil
+	}
 }
 
 type quiet struct{}
