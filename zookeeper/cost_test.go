@@ -144,12 +144,19 @@ func TestCostOfWatchLine(t *testing.T) {
 	l := line(t, watcher, "e")
 	costs := func(want int64, what string, change func()) {
 		t.Helper()
+		before := c.Requests()
 		watch := background(func() (err error) {
 			l, err = watcher.WatchLine(t.Context(), "e", l)
 			return err
 		})
-		still(t, watch, 50*time.Millisecond)
-		before := c.Requests()
+		for c.Requests() == before { // the list, with a watch
+			time.Sleep(time.Millisecond)
+		}
+		// ZooKeeper answers a client's requests in order: with this one, the watch is set.
+		if _, err := watcher.Get(t.Context(), "nothing"); err != nil {
+			t.Fatal(err)
+		}
+		before = c.Requests()
 		change()
 		if err := result(t, watch, time.Second); err != nil {
 			t.Fatal(err)
