@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/hashicorp/consul/api"
 
@@ -30,66 +29,11 @@ func (s *session) JoinShared(ctx context.Context, line, value string) (backend.M
 	return s.join(ctx, line, value, true)
 }
 
-// maxJoins is how many joins of a session are under way, those included whose callers have gone.
-const maxJoins = 32
-
-// A joining is a join under way. The session runs it, not the caller: what has been sent runs on
-// until it is known whether there is a member, also if the caller has gone meanwhile. Then it removes the
-// member. It counts until then, so callers that come and go faster than Consul answers slow down
-// one another, and the line stays short for others.
-type joining struct {
-	mu        sync.Mutex
-	abandoned bool          // the caller has gone
-	settled   bool          // made and err are set
-	done      chan struct{} // closed when settled
-	made      backend.Member
-	err       error
-}
-
 func (s *session) join(ctx context.Context, line, value string, shared bool) (backend.Member, error) {
-	select {
-	case s.slots <- struct{}{}:
-	case <-ctx.Done():
-		return backend.Member{}, context.Cause(ctx)
-	}
-	j := &joining{done: make(chan struct{})}
-	m := backend.Member{Line: line, Key: s.nextKey(line, shared), Value: value, Shared: shared}
-	runs := s.Go(func() {
-		defer func() { <-s.slots }()
-		made, err := s.add(ctx, m)
-		if j.settle(made, err) && err == nil {
-			_ = s.Leave(s.Context(), made) // it fails only when the session ends, and the member with it
-		}
+	return s.joining.Do(ctx, func() (backend.Member, func(), error) {
+		made, err := s.add(ctx, backend.Member{Line: line, Key: s.nextKey(line, shared), Value: value, Shared: shared})
+		return made, nil, err
 	})
-	if !runs {
-		<-s.slots
-		return backend.Member{}, s.Ended()
-	}
-	select {
-	case <-j.done:
-	case <-ctx.Done():
-		if j.abandon() {
-			return backend.Member{}, context.Cause(ctx)
-		}
-	}
-	return j.made, j.err
-}
-
-// settle reports whether the caller has gone.
-func (j *joining) settle(made backend.Member, err error) bool {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.settled, j.made, j.err = true, made, err
-	close(j.done)
-	return j.abandoned
-}
-
-// abandon says that the caller has gone. It reports false if the join is settled already.
-func (j *joining) abandon() bool {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.abandoned = !j.settled
-	return j.abandoned
 }
 
 // add creates the member. ctx is the caller's: when it has ended, no further request is sent, and the

@@ -20,7 +20,7 @@ type session struct {
 	id    string // of its first session of Consul, which its members are named after
 	lease lease.Lease
 
-	slots     chan struct{} // holds one for each join under way
+	joining   kit.Joins[backend.Member]
 	writes    chan struct{} // holds one for each write under way that is sent once
 	reletting chan struct{} // holds one while members are moved to another session of Consul
 
@@ -52,7 +52,6 @@ func newSession(b *Backend, t tenancy) *session {
 		b:         b,
 		id:        t.id,
 		tenancy:   t,
-		slots:     make(chan struct{}, maxJoins),
 		writes:    make(chan struct{}, maxWrites),
 		reletting: make(chan struct{}, 1),
 		joins:     make(map[string]int),
@@ -74,6 +73,7 @@ func newSession(b *Backend, t tenancy) *session {
 	s.mu.Lock() // destroy may be called as soon as there is a life
 	defer s.mu.Unlock()
 	s.Life = b.sessions.NewLife(kit.Rules{Over: s.over, Left: s.lease.Left, Ending: s.lease.End, Release: s.destroy, Stands: s.stands})
+	s.joining.Life, s.joining.Undo = s.Life, func(m backend.Member) { _ = s.Leave(s.Context(), m) }
 	s.lease.Confirmed = s.Beat
 	return s
 }

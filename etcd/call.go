@@ -211,9 +211,18 @@ func (s *session) either(ctx context.Context, t txn, untouched func(*clientv3.Tx
 // the session does, and the session ends also if etcd answers nobody. lost reports that
 // an answer was lost before: what was sent then may yet take effect.
 func (s *session) persist(ctx context.Context, t txn) (resp *clientv3.TxnResponse, lost bool, err error) {
+	return s.persistFor(ctx, ctx, t)
+}
+
+// persistFor is persist for a caller who is gone when ctx ends. Nothing more is sent then. The answer to what
+// has been sent is waited for until requests ends.
+func (s *session) persistFor(ctx, requests context.Context, t txn) (resp *clientv3.TxnResponse, lost bool, err error) {
+	if ctx.Err() != nil {
+		return nil, false, context.Cause(ctx)
+	}
 	pause := newBackoff()
 	for limit := s.attempt(); ; limit = min(2*limit, s.longest()) {
-		resp, err = first(ctx, lost || t.urgent, func(ctx context.Context) (*clientv3.TxnResponse, error) {
+		resp, err = first(requests, lost || t.urgent, func(ctx context.Context) (*clientv3.TxnResponse, error) {
 			return s.commit(ctx, t, limit)
 		})
 		if !isLost(err) {

@@ -27,6 +27,8 @@ type ghosts struct {
 type ghost struct {
 	sub      *subscription // nil while there is no watch
 	revision int64         // when it was last known to be absent; 0 for never
+	absent   chan struct{} // closed when it was known to be absent for the first time
+	seen     bool          // absent is closed
 }
 
 func newGhosts(s *session) *ghosts {
@@ -38,9 +40,24 @@ func (g *ghosts) add(key string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.keys[key] == nil {
-		g.keys[key] = new(ghost)
+		g.keys[key] = &ghost{absent: make(chan struct{})}
 	}
 	kit.Notify(g.signal)
+}
+
+// settle returns when the key was known to be absent once, if it is one of the ghosts, or when the session
+// has ended.
+func (g *ghosts) settle(key string) {
+	g.mu.Lock()
+	gh := g.keys[key]
+	g.mu.Unlock()
+	if gh == nil {
+		return
+	}
+	select {
+	case <-gh.absent:
+	case <-g.s.Context().Done():
+	}
 }
 
 // run deletes what appears at the ghosts, until the session ends.
@@ -118,6 +135,10 @@ func (g *ghosts) delete(key string, gh *ghost) error {
 		g.s.b.o.Logger.Debug("deleted a member that nobody owns", "key", key)
 	}
 	gh.revision = resp.Header.Revision
+	if !gh.seen {
+		gh.seen = true
+		close(gh.absent)
+	}
 	return nil
 }
 

@@ -66,15 +66,17 @@ func (s *session) join(ctx context.Context, line, value string, shared bool, loo
 	if err := s.checkNesting(ctx, line); err != nil {
 		return j, err
 	}
-	for {
-		name, standing := s.take(line, shared)
-		if standing > crowd {
-			look = nil
+	return s.joining.Do(ctx, func() (j backend.Joined, undo func(), err error) {
+		for {
+			name, standing := s.take(line, shared)
+			if standing > crowd {
+				look = nil
+			}
+			if j, err = s.create(ctx, line, name, value, look); !errors.Is(err, errTaken) {
+				return j, func() { s.ghosts.settle(s.b.folder(line) + name) }, err
+			}
 		}
-		if j, err = s.create(ctx, line, name, value, look); !errors.Is(err, errTaken) {
-			return j, err
-		}
-	}
+	})
 }
 
 // taken is a name that no other Join may use.
@@ -86,7 +88,7 @@ type taken struct {
 // errTaken says that the key exists and belongs to somebody else.
 var errTaken = errors.New("key is taken")
 
-// create makes the member under a name that take has returned.
+// create makes the member under a name that take has returned. ctx is the caller's; see [session.persistFor].
 func (s *session) create(ctx context.Context, line, name, value string, look *firstLook) (j backend.Joined, err error) {
 	m := backend.Member{Line: line, Key: name, Value: value, Shared: isShared(name)}
 	key, lost := s.b.member(m), false
@@ -100,7 +102,7 @@ func (s *session) create(ctx context.Context, line, name, value string, look *fi
 	for errors.Is(err, errOutdated) {
 		lease, again := s.present().lease, false
 		heartbeat = s.proof.last()
-		resp, again, err = s.persist(ctx, txn{
+		resp, again, err = s.persistFor(ctx, s.Context(), txn{
 			when:      []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(key), "=", 0)},
 			then:      append(slices.Clip(reads), clientv3.OpPut(key, value, clientv3.WithLease(clientv3.LeaseID(lease)))),
 			otherwise: []clientv3.Op{clientv3.OpGet(key)},
@@ -108,13 +110,13 @@ func (s *session) create(ctx context.Context, line, name, value string, look *fi
 		})
 		lost = lost || again
 		if err == nil {
-			err = s.catchUp(ctx, key, lease)
+			err = s.catchUp(s.Context(), key, lease)
 		}
 	}
 	switch {
 	case err != nil && s.Ended() != nil:
 		return j, err
-	case err != nil && !lost && resp == nil && s.undone(ctx, key, err): // with resp, it stands and could not be moved
+	case err != nil && !lost && resp == nil && (ctx.Err() != nil || s.undone(ctx, key, err)): // with resp, it stands and could not be moved
 		s.free(line, name)
 		return j, err
 	case err != nil:

@@ -3,10 +3,24 @@ package etcd_test
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/etcd"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
+	"github.com/succession-dev/succession/internal/rig/coordtest/rig"
 )
+
+func TestShortTries(t *testing.T) {
+	t.Parallel()
+	addr := sharedEtcd(t).Addrs()[0]
+	c, err := open(addr, &etcd.Options{TTL: 15 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	rig.ShortTries(t, c.proxy, c.session(t), newClient(t, addr).session(t), coordtest.Name(t))
+}
 
 // TestLateLeave repeats the Leave of a member when another member has its key and leads.
 // The other one goes on to lead by a proven deadline, and nobody else gets its key.

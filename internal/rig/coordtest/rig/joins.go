@@ -3,10 +3,12 @@ package rig
 import (
 	"context"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/conformance/proxy"
 )
 
 // Joins has s join one line after the other, whose names begin with name, until stop is
@@ -33,5 +35,70 @@ func Joins(t *testing.T, s backend.Session, name string) (stop func() []backend.
 		members := <-result
 		t.Logf("%d have joined meanwhile", len(members))
 		return members
+	}
+}
+
+// ShortTries has fifty callers try again and again to join with s, whose way to the coordinator is p, each
+// for a shorter time than that takes. Few members may stand meanwhile that nobody waits for, and other, who
+// joins when the tries end, is soon first. In the end none of them stands.
+func ShortTries(t *testing.T, p *proxy.Proxy, s, other backend.Session, name string) {
+	t.Helper()
+	const oneWay, patience, tries, most = 100 * time.Millisecond, 150 * time.Millisecond, 3 * time.Second, 32
+	standing := func() int {
+		l, err := other.Line(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(l.Members)
+	}
+	if m, err := s.Join(t.Context(), name, ""); err != nil { // the first asks more than those that follow
+		t.Fatal(err)
+	} else if err := s.Leave(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	p.Delay(proxy.ToServer, oneWay)
+	p.Delay(proxy.ToClient, oneWay)
+	enough := time.Now().Add(tries)
+	var trying sync.WaitGroup
+	for range 50 {
+		trying.Go(func() {
+			for time.Now().Before(enough) {
+				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				if m, err := s.Join(ctx, name, ""); err == nil {
+					s.Leave(t.Context(), m)
+				}
+				cancel()
+			}
+		})
+	}
+	worst := 0
+	for time.Now().Before(enough) {
+		worst = max(worst, standing())
+		time.Sleep(50 * time.Millisecond) // the pace of looking
+	}
+	within, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	began := time.Now()
+	m, err := other.Join(within, name, "")
+	for first := false; err == nil && !first; {
+		var p backend.Place
+		if p, err = other.Ahead(within, m); err == nil && !p.First {
+			err = other.Gone(within, p.Ahead)
+		}
+		first = p.First
+	}
+	if err != nil {
+		t.Fatalf("who joins when the tries have ended: %v after %v; up to %d members stood", err, time.Since(began), worst)
+	}
+	t.Logf("up to %d members stood, and somebody else was first after %v", worst, time.Since(began).Round(time.Millisecond))
+	if worst > most {
+		t.Errorf("%d members stood that nobody waits for, want at most %d", worst, most)
+	}
+	trying.Wait()
+	for standing() > 1 {
+		if within.Err() != nil {
+			t.Fatalf("%d members stand, of which one has an owner", standing())
+		}
+		time.Sleep(50 * time.Millisecond) // the pace of looking
 	}
 }
