@@ -73,7 +73,7 @@ func newSession(b *Backend, t tenancy) *session {
 	s.mu.Lock() // destroy may be called as soon as there is a life
 	defer s.mu.Unlock()
 	s.Life = b.sessions.NewLife(kit.Rules{Over: s.over, Left: s.lease.Left, Ending: s.lease.End, Release: s.destroy, Stands: s.stands})
-	s.joining.Life, s.joining.Undo = s.Life, func(m backend.Member) { _ = s.Leave(s.Context(), m) }
+	s.joining.Go, s.joining.Ended, s.joining.Undo = s.Go, s.Ended, func(m backend.Member) { _ = s.Leave(s.Context(), m) }
 	s.lease.Confirmed = s.Beat
 	return s
 }

@@ -61,7 +61,7 @@ func newSession(b *Backend, t tenancy, ttl time.Duration) *session {
 	s.watcher, s.ghosts = newWatcher(s), newGhosts(s)
 	s.Life = b.sessions.NewLife(kit.Rules{Over: s.over, Left: s.left, Explain: s.explain, Ending: s.ending, Release: s.release, Stands: s.stands})
 	s.lookout.Life, s.lookout.Read = s.Life, s.view
-	s.joining.Life, s.joining.Undo = s.Life, func(j backend.Joined) { _ = s.Leave(s.Context(), j.Member) }
+	s.joining.Go, s.joining.Ended, s.joining.Undo = s.Go, s.Ended, func(j backend.Joined) { _ = s.Leave(s.Context(), j.Member) }
 	s.lease.Confirmed = func(roundTrip, slack time.Duration) { s.beat(false, roundTrip, slack) }
 	s.proof.lease.Confirmed = func(roundTrip, slack time.Duration) { s.beat(true, roundTrip, slack) }
 	return s

@@ -14,7 +14,7 @@ import (
 	"github.com/succession-dev/succession/internal/kit"
 )
 
-// A join adds one member. The session runs it, not the caller: once its create has been
+// A join adds one member. The session runs it, not the caller ([kit.Joins]): once its create has been
 // sent, it runs until it is known whether there is a member. If the caller has gone by
 // then, it removes the member.
 //
@@ -30,13 +30,6 @@ type join struct {
 	line   string        // the line's znode
 	prefix string        // of the member's name
 	value  string
-
-	mu        sync.Mutex
-	abandoned bool          // the caller has gone
-	settled   bool          // made and err are set
-	done      chan struct{} // closed when settled
-	made      *member
-	err       error
 }
 
 // Join implements [backend.Session].
@@ -55,26 +48,27 @@ func (s *session) JoinShared(ctx context.Context, line, value string) (backend.M
 }
 
 func (s *session) join(ctx context.Context, line, prefix, value string) (backend.Member, error) {
-	var none backend.Member
-	j := &join{s: s, others: s.joining(line), line: s.options.path(line), prefix: prefix, value: value, done: make(chan struct{})}
-	if !s.job(func() { j.run(ctx, line) }) {
-		return none, s.Ended()
+	o, err := s.joining.Do(ctx, func() (*member, func(), error) {
+		j := &join{s: s, others: s.joinsOf(line), line: s.options.path(line), prefix: prefix, value: value}
+		o, err := j.run(ctx, line)
+		return o, nil, err
+	})
+	if err != nil {
+		return backend.Member{}, err
 	}
-	select {
-	case <-j.done:
-	case <-ctx.Done():
-		if j.abandon() {
-			return none, context.Cause(ctx)
-		}
-	}
-	if j.err != nil {
-		return none, j.err
-	}
-	return j.made.joined, nil
+	return o.joined, nil
 }
 
-// joining returns the lock of the joins in the line.
-func (s *session) joining(line string) *sync.RWMutex {
+// undo removes a member that nobody waits for. It tries until the link is dead: then the member goes with the
+// session.
+func (s *session) undo(o *member) {
+	if err := s.leave(s.link.Context(), o.path, o.joined); err != nil && s.link.Ended() == nil {
+		s.link.Kill(fmt.Errorf("a member that nobody waits for cannot be removed: %w", err))
+	}
+}
+
+// joinsOf returns the lock of the joins in the line.
+func (s *session) joinsOf(line string) *sync.RWMutex {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.joins[line]
@@ -101,15 +95,7 @@ func (s *session) job(f func()) bool {
 	return true
 }
 
-// abandon says that the caller has gone. It reports false if the join is settled already.
-func (j *join) abandon() bool {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.abandoned = !j.settled
-	return j.abandoned
-}
-
-func (j *join) run(ctx context.Context, line string) {
+func (j *join) run(ctx context.Context, line string) (*member, error) {
 	j.others.RLock()
 	o, err := j.add(ctx)
 	if o != nil {
@@ -121,18 +107,7 @@ func (j *join) run(ctx context.Context, line string) {
 	} else {
 		j.others.RUnlock()
 	}
-	j.mu.Lock()
-	j.settled = true
-	j.made, j.err = o, err
-	abandoned := j.abandoned
-	close(j.done)
-	j.mu.Unlock()
-	if o != nil && abandoned {
-		// This is tried until the link is dead: then the member goes with the session.
-		if err := j.s.leave(j.s.link.Context(), o.path, o.joined); err != nil && j.s.link.Ended() == nil {
-			j.s.link.Kill(fmt.Errorf("a member that nobody waits for cannot be removed: %w", err))
-		}
-	}
+	return o, err
 }
 
 // add creates the member. ctx is the caller's. Once a create has been sent, add waits for

@@ -33,6 +33,7 @@ type session struct {
 
 	watches watches
 	lookout kit.Lookout[reading]
+	joining kit.Joins[*member]
 
 	mu      sync.Mutex
 	members map[string]*member       // by path
@@ -72,6 +73,7 @@ func newSession(b *Backend) (*session, error) {
 		return nil, err
 	}
 	s.Life = b.sessions.NewLife(kit.Rules{Over: s.link.Ended, Ending: s.link.Lease.End, Release: s.release, Stands: s.standing})
+	s.joining.Go, s.joining.Ended, s.joining.Undo = s.job, s.Ended, s.undo
 	s.lookout.Life, s.lookout.Read = s.Life, func(line string) (reading, error) {
 		return s.readPlaces(s.Context(), line, func() {})
 	}

@@ -12,15 +12,15 @@ import (
 	"github.com/succession-dev/succession/internal/kit"
 )
 
-// A join whose caller has gone runs to its end and is undone, and until then it counts: a few are under way,
-// however many come and go.
+// A join whose caller has gone runs to its end and is undone. Until then it counts: where there are many, others
+// wait, also those whose callers would wait for them.
 func TestAbandonedJoins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCoordinator(0, 0)
 		defer c.sessions.Close()
 		s := open(t, c).Session.(*session)
 		var begun, undone, failed atomic.Int32
-		joins := kit.Joins[int32]{Life: s.Life, Undo: func(int32) {
+		joins := kit.Joins[int32]{Go: s.Go, Ended: s.Ended, Undo: func(int32) {
 			time.Sleep(time.Second)
 			undone.Add(1)
 		}}
@@ -33,8 +33,11 @@ func TestAbandonedJoins(t *testing.T) {
 			return n, nil, nil
 		}
 		var callers sync.WaitGroup
-		for range 100 {
+		for i := range 100 {
 			callers.Go(func() {
+				if i >= 50 {
+					time.Sleep(2 * time.Millisecond)
+				}
 				ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 				defer cancel()
 				if _, err := joins.Do(ctx, join); !errors.Is(err, context.DeadlineExceeded) {
@@ -43,17 +46,16 @@ func TestAbandonedJoins(t *testing.T) {
 			})
 		}
 		callers.Wait()
-		if n := begun.Load(); n != 32 {
-			t.Errorf("%d joins have begun, want 32", n)
+		if n := begun.Load(); n != 50 {
+			t.Errorf("%d joins have begun, want those 50 that came first", n)
 		}
 		began := time.Now()
-		made, err := joins.Do(t.Context(), join) // in the place of one that has failed
-		if err != nil || made != 33 || time.Since(began).Round(10*time.Millisecond) != 2*time.Second {
-			t.Errorf("Do returned %d, %v after %v, want 33 after 2 s", made, err, time.Since(began))
+		made, err := joins.Do(t.Context(), join)
+		if err != nil || made != 51 || time.Since(began).Round(10*time.Millisecond) != 3*time.Second {
+			t.Errorf("Do returned %d, %v after %v, want 51 after 3 s: when the others were undone, and made", made, err, time.Since(began))
 		}
-		synctest.Wait()
-		if undone.Load() != 24 || failed.Load() != 8 {
-			t.Errorf("%d joins were undone, and %d cleaned up after they failed, want 24 and 8", undone.Load(), failed.Load())
+		if undone.Load() != 38 || failed.Load() != 12 {
+			t.Errorf("%d joins were undone, and %d cleaned up after they failed, want 38 and 12", undone.Load(), failed.Load())
 		}
 		s.End(errRan)
 		if _, err := joins.Do(t.Context(), join); !errors.Is(err, errRan) {

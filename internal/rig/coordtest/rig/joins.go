@@ -43,7 +43,7 @@ func Joins(t *testing.T, s backend.Session, name string) (stop func() []backend.
 // joins when the tries end, is soon first. In the end none of them stands.
 func ShortTries(t *testing.T, p *proxy.Proxy, s, other backend.Session, name string) {
 	t.Helper()
-	const oneWay, patience, tries, most = 100 * time.Millisecond, 150 * time.Millisecond, 3 * time.Second, 32
+	const oneWay, patience, tries, most = 100 * time.Millisecond, 150 * time.Millisecond, 3 * time.Second, 100
 	standing := func() int {
 		l, err := other.Line(t.Context(), name)
 		if err != nil {
