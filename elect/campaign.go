@@ -16,8 +16,9 @@ import (
 // must call [Term.Resign] on every term that it gets, also after the term was lost.
 //
 // If ctx ends first, Campaign leaves the line, within [Options] ResignTimeout, and
-// returns the cause of ctx. If an error has kept it out of the line until then, the
-// result wraps that too. Once there is a term, ctx has no effect on it.
+// returns an error that wraps the cause of ctx, and that which has kept it out of the line, if one has. If it
+// was the deadline of ctx that came, the error names the member that stood in front, which may be this
+// process's own. Once there is a term, ctx has no effect on it.
 //
 // Campaign joins again, at the end of the line, if the session ends, if its member is
 // removed, or if the coordinator cannot be reached. It returns other errors, such as
@@ -98,6 +99,9 @@ func (e *Election) attempt(ctx, life context.Context, wait *backoff.Backoff, onc
 	if err == nil {
 		return newTerm(life, st, p, margin), nil
 	}
+	if ctx.Err() == context.DeadlineExceeded && st.ahead.Key != "" {
+		wait.Failed(fmt.Errorf("waiting behind %s", st.inFront()))
+	}
 	st.tellYielded(err)
 	_ = st.leave(ctx, 0)
 	return nil, err
@@ -157,7 +161,8 @@ func (st *standing) stand(ctx context.Context, margin time.Duration, wait *backo
 				return p, err
 			}
 		case once:
-			return p, fmt.Errorf("%w: %s stands in front in %s", ErrNotFirst, p.Ahead.Key, st.e.name)
+			st.ahead = p.Ahead
+			return p, fmt.Errorf("%w: %s stands in front in %s", ErrNotFirst, st.inFront(), st.e.name)
 		default:
 			wait.Reset() // m waits in line: nothing is wrong any more
 			st.tellAhead(&p.Ahead)
@@ -213,8 +218,16 @@ func (st *standing) tellAhead(ahead *backend.Member) {
 		return
 	}
 	st.ahead = *ahead
-	st.e.o.Logger.Info("waiting", "ahead", ahead.Key)
+	st.e.o.Logger.Info("waiting", "ahead", st.inFront())
 	st.e.trace(Event{Kind: Waiting, Member: st.m, Ahead: *ahead})
+}
+
+// inFront names the member that this one waits for, to people.
+func (st *standing) inFront() string {
+	if id, _, _ := splitValue(st.ahead.Value); id != "" { // a driver may not read what members say
+		return fmt.Sprintf("%s (%q)", st.ahead.Key, id)
+	}
+	return st.ahead.Key
 }
 
 // cannotLead returns why the first in line cannot lead yet, or nil if it can.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -235,15 +236,16 @@ func TestRunResignsWhenTheFunctionPanics(t *testing.T) {
 // The context of Campaign bounds the waiting and not the term.
 func TestCampaignContext(t *testing.T) {
 	bubble(t, func(t *testing.T, c *memory.Coordinator) {
-		ctx, cancel := context.WithTimeoutCause(t.Context(), 3*time.Second, errors.New("enough"))
+		enough := errors.New("enough")
+		ctx, cancel := context.WithTimeoutCause(t.Context(), 3*time.Second, enough)
 		defer cancel()
 		term, err := elect.New(client(t, c, "a"), "reports", nil).Campaign(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
 		_, err = elect.New(client(t, c, "b"), "reports", nil).Campaign(ctx)
-		if err == nil || err.Error() != "enough" {
-			t.Errorf("Campaign behind a leader returned %v, want the cause of its context", err)
+		if !errors.Is(err, enough) || !strings.Contains(err.Error(), term.Member().Key) {
+			t.Errorf("Campaign behind a leader returned %v, want the cause of its context, and who leads", err)
 		}
 		if n := len(c.Members("reports")); n != 1 {
 			t.Errorf("%d members stand, want the leader alone", n)

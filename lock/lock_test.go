@@ -97,6 +97,22 @@ func TestTryLock(t *testing.T) {
 	})
 }
 
+// Who asks for a lock that the process holds itself waits for itself. Its error says who stands in front.
+func TestLockByItself(t *testing.T) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		m := lock.NewMutex(bubble.Client(t, c, "a"), "jobs", &lock.Options{ID: "web-7"})
+		h := bubble.Must[*lock.Held](t)(m.Lock(t.Context()))
+		defer h.Unlock(t.Context())
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err := m.Lock(ctx)
+		want := "waiting behind " + h.Member().Key + ` ("web-7")`
+		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), want) {
+			t.Errorf("Lock by who has it already: %v, want the deadline and %q", err, want)
+		}
+	})
+}
+
 // While the coordinator cannot be reached, TryLock waits for it and for nothing else.
 func TestTryLockWaitsForTheCoordinator(t *testing.T) {
 	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
