@@ -99,9 +99,7 @@ func (e *Election) attempt(ctx, life context.Context, wait *backoff.Backoff, onc
 	if err == nil {
 		return newTerm(life, st, p, margin), nil
 	}
-	if ctx.Err() == context.DeadlineExceeded && st.ahead.Key != "" {
-		wait.Failed(fmt.Errorf("waiting behind %s", st.inFront()))
-	}
+	st.noteAhead(ctx, wait)
 	st.tellYielded(err)
 	_ = st.leave(ctx, 0)
 	return nil, err
@@ -161,8 +159,7 @@ func (st *standing) stand(ctx context.Context, margin time.Duration, wait *backo
 				return p, err
 			}
 		case once:
-			st.ahead = p.Ahead
-			return p, fmt.Errorf("%w: %s stands in front in %s", ErrNotFirst, st.inFront(), st.e.name)
+			return p, st.notFirst(&p.Ahead)
 		default:
 			wait.Reset() // m waits in line: nothing is wrong any more
 			st.tellAhead(&p.Ahead)
@@ -220,6 +217,22 @@ func (st *standing) tellAhead(ahead *backend.Member) {
 	st.ahead = *ahead
 	st.e.o.Logger.Info("waiting", "ahead", st.inFront())
 	st.e.trace(Event{Kind: Waiting, Member: st.m, Ahead: *ahead})
+}
+
+// noteAhead notes, if the deadline of ctx has come, whom the candidate has waited for until then. It and the
+// next are not inlined: what they take of the stack would lie there as long as a candidate waits.
+//
+//go:noinline
+func (st *standing) noteAhead(ctx context.Context, wait *backoff.Backoff) {
+	if ctx.Err() == context.DeadlineExceeded && st.ahead.Key != "" {
+		wait.Failed(fmt.Errorf("waiting behind %s", st.inFront()))
+	}
+}
+
+//go:noinline
+func (st *standing) notFirst(ahead *backend.Member) error {
+	st.ahead = *ahead
+	return fmt.Errorf("%w: %s stands in front in %s", ErrNotFirst, st.inFront(), st.e.name)
 }
 
 // inFront names the member that this one waits for, to people.
