@@ -112,7 +112,12 @@ func movesThroughFaults(t *testing.T, w *world, r *rand.Rand) {
 		t.Fatal(err)
 	}
 	if h.To != "" {
-		err := op.Move(w.ctx, election, h.To)
+		// Who was cut off until now, and has not heard yet that the election is elsewhere, is in the way until it has.
+		var err error
+		w.until("nobody stands in the way of the move", time.Minute, func() bool {
+			err = op.Move(w.ctx, election, h.To)
+			return err == nil || !strings.Contains(err.Error(), "stand in line")
+		})
 		if err != nil && strings.Contains(err.Error(), "abort again") { // one that was killed while it aborted
 			err = op.Abort(w.ctx, election)
 		} else if err == nil {
