@@ -9,6 +9,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/recipe"
 	"github.com/succession-dev/succession/internal/view"
 )
 
@@ -27,7 +28,8 @@ type Barrier struct {
 
 // New returns a handle on the barrier with the given name on b, for n participants. It does not
 // block and does not talk to the coordinator. o are who this process is, to others who look at the
-// line, the margin, the log; nil means the defaults. The caller still has to close b.
+// line, the margin, the log; nil means the defaults. Ready, Priority, Site and History must be left out. The
+// caller still has to close b.
 //
 // If the name or an option is not allowed, or n is less than 1 or more than 5000, every call
 // fails with [backend.ErrInvalid]. Where the backend has no shared members, or no records, every
@@ -48,6 +50,8 @@ func New(b backend.Backend, name string, n int, o *elect.Options) *Barrier {
 	return br
 }
 
+var aBarrier = recipe.Recipe{Package: "barrier", Kind: "barrier", Beside: []string{"-arrivals"}}
+
 // Name returns the barrier's name.
 func (b *Barrier) Name() string { return b.name }
 
@@ -60,7 +64,8 @@ func (b *Barrier) record() string { return b.name + "-open" }
 //
 // Wait also returns nil if the barrier has opened with this call, and its session has ended
 // before it knew. If the session ends before the barrier has opened, Wait joins the line again,
-// at the end. It waits, too, while the coordinator cannot be reached.
+// at the end. It waits, too, while the coordinator cannot be reached. If hundreds have passed the barrier
+// until it is back, nobody knows whether it was one of them, and Wait fails with [elect.ErrLost].
 //
 // If ctx ends first, Wait leaves the line, within [elect.Options] ResignTimeout, and returns the
 // cause of ctx. If the barrier opens at that moment, the others may have counted this call. Wait
@@ -80,8 +85,8 @@ func (b *Barrier) Wait(ctx context.Context) error {
 // enter blocks until the barrier has opened for one more participant. It fails with errCounted if
 // that was counted and had to leave before it knew.
 func (b *Barrier) enter(ctx context.Context) (*Inside, error) {
-	if err := backend.CheckName(b.name); err != nil {
-		return nil, fmt.Errorf("barrier: %w", err)
+	if err := aBarrier.Check(b.name, &b.o); err != nil {
+		return nil, err
 	}
 	if b.n < 1 || b.n > most {
 		return nil, fmt.Errorf("barrier: %w number of participants of %s: %d, from 1 to %d are possible", backend.ErrInvalid, b.name, b.n, most)

@@ -10,9 +10,11 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/barrier"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/internal/rig/bubble"
+	"github.com/succession-dev/succession/internal/view"
 	"github.com/succession-dev/succession/memory"
 )
 
@@ -275,6 +277,36 @@ func TestCountedWhileCutOff(t *testing.T) {
 		bubble.Want(t, all[1].err, elect.ErrLost)
 		empty(t, c)
 	})
+}
+
+// It finds that also when others have passed meanwhile. After so many that the record does not name it any
+// more, it fails, and is not counted again.
+func TestCountedWhileOthersPass(t *testing.T) {
+	const remembered = 256
+	for _, tt := range []struct {
+		rounds int
+		want   error
+	}{{3, nil}, {remembered/2 - 1, nil}, {remembered / 2, elect.ErrLost}} {
+		bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+			b := bubble.Client(t, c, "cut")
+			cutsFirst := once(memory.OpPut, b.Cut) // it stands, and will not hear that it was counted
+			a := start(t, bubble.Client(t, c, "a"), func(ctx context.Context, k *call) error {
+				return barrier.New(view.Of(k.b, func(s backend.Session) backend.Session { return hookedSession{s, cutsFirst} }), "start", 2, nil).Wait(ctx)
+			})
+			cut := start(t, b, func(ctx context.Context, _ *call) error { return barrier.New(b, "start", 2, nil).Wait(ctx) })
+			ends(t, a)
+			time.Sleep(2 * bubble.TTL)
+			others := bubble.Client(t, c, "others")
+			for range tt.rounds {
+				wait := func(ctx context.Context, _ *call) error { return barrier.New(others, "start", 2, nil).Wait(ctx) }
+				passed(t, "another round", []*call{start(t, others, wait), start(t, others, wait)}, 0, 1)
+			}
+			b.Heal()
+			ends(t, cut)
+			bubble.Want(t, cut.err, tt.want)
+			empty(t, c)
+		})
+	}
 }
 
 // woken returns which clients have been woken since, apart from those of which it was the own end.

@@ -31,7 +31,9 @@
 //     until the coordinator ends its session; if it was to count the others, they wait until then.
 //   - All n pass, in this session or in the next: a call that was counted, and has lost its session
 //     before it knew, finds itself in the record.
-//   - No call is counted twice, whatever becomes of its sessions and of the answers to its requests.
+//   - No call is counted twice, whatever becomes of its sessions and of the answers to its requests. The record
+//     names a few hundred of those that were counted last. A call that is back later than that fails, since
+//     nobody knows whether it was counted.
 //   - Late comers are counted in the next round, which needs no reset, and can open while others are
 //     still inside.
 //

@@ -21,34 +21,38 @@ func (r round) has(m backend.Member) bool {
 	return ok && r[p.id] == m.Position
 }
 
-// rounds are those for which a barrier has opened, as its record says. Rounds of which nobody
-// stands any more are dropped, except for the newest.
-type rounds []round
-
-// stored is the record of a barrier. It begins unlike that of an election.
-type stored struct {
-	Rounds rounds `json:"rounds"`
+// An opening is the record of a barrier: the rounds for which it has opened. It begins unlike that of an
+// election.
+//
+// A call whose session has ended looks here, when it is back, whether it was counted before. So a round stays
+// as long as one of its calls stands in line, and after that until a few hundred have been counted since.
+type opening struct {
+	Rounds []round `json:"rounds"`
+	// Forgotten is the largest position in a round that was dropped.
+	Forgotten uint64 `json:"forgotten,omitempty"`
 }
 
-func parse(r backend.Record) (rounds, error) {
+// remembered is how many calls the rounds that are kept have at most, but for those of which one stands in line.
+const remembered = 256
+
+func parse(r backend.Record) (o opening, err error) {
 	if r.Version == backend.Absent {
-		return nil, nil
+		return o, nil
 	}
-	var st stored
 	dec := json.NewDecoder(bytes.NewReader(r.Value))
 	dec.DisallowUnknownFields()
-	err := dec.Decode(&st)
+	err = dec.Decode(&o)
 	if _, more := dec.Token(); err == nil && more != io.EOF {
 		err = fmt.Errorf("more follows it")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("barrier: %w record %s: it is not that of a barrier: %v; choose a name that nothing else uses", backend.ErrInvalid, r.Name, err)
+		return o, fmt.Errorf("barrier: %w record %s: it is not that of a barrier: %v; choose a name that nothing else uses", backend.ErrInvalid, r.Name, err)
 	}
-	return st.Rounds, nil
+	return o, nil
 }
 
-func (rs rounds) encode() []byte {
-	b, err := json.Marshal(stored{rs})
+func (o opening) encode() []byte {
+	b, err := json.Marshal(o)
 	if err != nil {
 		panic(err) // numbers always marshal
 	}
@@ -56,8 +60,8 @@ func (rs rounds) encode() []byte {
 }
 
 // of returns the round in which a call was counted, or nil.
-func (rs rounds) of(id string) round {
-	for _, r := range rs {
+func (o opening) of(id string) round {
+	for _, r := range o.Rounds {
 		if _, counted := r[id]; counted {
 			return r
 		}
@@ -65,26 +69,33 @@ func (rs rounds) of(id string) round {
 	return nil
 }
 
-// with returns rs with one round more, and without those of which no call stands in line.
-func (rs rounds) with(r round, line []backend.Member) rounds {
-	var out rounds
-	for _, old := range rs {
-		if slices.ContainsFunc(line, func(m backend.Member) bool {
+// with returns o with one round more, and without those that need not be remembered.
+func (o opening) with(r round, line []backend.Member) opening {
+	out := opening{Rounds: []round{r}, Forgotten: o.Forgotten}
+	calls := len(r)
+	for _, old := range slices.Backward(o.Rounds) {
+		stands := slices.ContainsFunc(line, func(m backend.Member) bool {
 			p, ok := partOf(m)
 			return ok && old[p.id] != 0
-		}) {
-			out = append(out, old)
+		})
+		if calls += len(old); stands || calls <= remembered {
+			out.Rounds = append(out.Rounds, old)
+			continue
+		}
+		for _, position := range old {
+			out.Forgotten = max(out.Forgotten, position)
 		}
 	}
-	return append(out, r)
+	slices.Reverse(out.Rounds)
+	return out
 }
 
 // waiting returns those in line who wait for the barrier to open: of each call that was not counted
 // the newest member. An earlier one may stand a while longer than its session.
-func (rs rounds) waiting(line []backend.Member) (out []backend.Member) {
+func (o opening) waiting(line []backend.Member) (out []backend.Member) {
 	seen := make(map[string]bool)
 	for _, m := range slices.Backward(line) {
-		if p, ok := partOf(m); ok && !seen[p.id] && rs.of(p.id) == nil {
+		if p, ok := partOf(m); ok && !seen[p.id] && o.of(p.id) == nil {
 			seen[p.id] = true
 			out = append(out, m)
 		}

@@ -1,12 +1,14 @@
 package barrier
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/internal/again"
 	"github.com/succession-dev/succession/internal/backoff"
 	"github.com/succession-dev/succession/internal/view"
@@ -20,7 +22,8 @@ var errCounted = errors.New("the barrier has opened with this call, and its sess
 type participant struct {
 	b *Barrier
 	part
-	round round // in which it was counted; nil before
+	first uint64 // the position of its first member; 0 before
+	round round  // in which it was counted; nil before
 }
 
 // A session is that of a participant. In it a member is first when the barrier has opened for it.
@@ -41,14 +44,14 @@ func (p *participant) session(s backend.Session) backend.Session {
 }
 
 // open returns for whom the barrier has opened, as the record says that was read last.
-func (s *session) open(ctx context.Context) (rounds, error) {
+func (s *session) open(ctx context.Context) (opening, error) {
 	if s.record.Version == 0 {
 		r, err := s.Get(ctx, s.b.record())
 		if errors.Is(err, errors.ErrUnsupported) {
-			return nil, fmt.Errorf("%s cannot be a barrier on this backend, which has no records; use another coordinator: %w", s.b.name, err)
+			return opening{}, fmt.Errorf("%s cannot be a barrier on this backend, which has no records; use another coordinator: %w", s.b.name, err)
 		}
 		if err != nil {
-			return nil, err
+			return opening{}, err
 		}
 		s.record = r
 	}
@@ -83,6 +86,9 @@ func (s *session) look(ctx context.Context, m backend.Member) (backend.Place, er
 		}
 		s.round = r
 		return p, nil
+	}
+	if s.first = cmp.Or(s.first, m.Position); s.first != m.Position && s.first <= open.Forgotten {
+		return p, fmt.Errorf("barrier: %s: %w: %d have passed it since the session ended, so that nobody knows whether this call was one of them", s.b.name, elect.ErrLost, remembered)
 	}
 	if s.line == nil {
 		l, err := s.Line(ctx, m.Line)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/recipe"
 	"github.com/succession-dev/succession/internal/view"
 )
 
@@ -21,7 +22,11 @@ import (
 //
 // An ID that stays the same when the process is started again lets [Presence.Assign] find the
 // same items again. The default ID does not.
+//
+// Ready, Priority and Site must be left out, as members stand together. History is that of each item.
 type Options = elect.Options
+
+var aGroup = recipe.Recipe{Package: "group", Kind: "group", Beside: []string{"-members", "-values/18446744073709551615"}, History: true}
 
 // A Group is a process's handle on a group. It is safe for concurrent use.
 type Group struct {
@@ -60,8 +65,8 @@ func (g *Group) line() string { return g.name + "-members" }
 
 // session returns the session, if the name of the group is allowed.
 func (g *Group) session(ctx context.Context) (backend.Session, error) {
-	if err := backend.CheckName(g.name); err != nil {
-		return nil, fmt.Errorf("group: %w", err)
+	if err := aGroup.CheckName(g.name); err != nil {
+		return nil, err
 	}
 	return g.b.Session(ctx)
 }
@@ -83,8 +88,8 @@ func (g *Group) misused(err error) error {
 // It fails with [backend.ErrInvalid] if others use the line for something else, such as an
 // election, and with [errors.ErrUnsupported] where the backend has no shared members.
 func (g *Group) Join(ctx context.Context) (*Presence, error) {
-	if err := backend.CheckName(g.name); err != nil {
-		return nil, fmt.Errorf("group: %w", err)
+	if err := aGroup.Check(g.name, &g.o); err != nil {
+		return nil, err
 	}
 	t, err := g.e.TryCampaign(ctx)
 	if errors.Is(err, elect.ErrNotFirst) {

@@ -13,8 +13,8 @@ import (
 
 // All blocks until it holds all the locks, or ctx ends. It takes them one after the other, in
 // the order of their names, so that two processes that want some of the same locks never wait
-// for each other. If one cannot be had, All unlocks those that it holds already and returns that
-// error; it is otherwise like [Mutex.Lock].
+// for each other. If one cannot be had, or one that it has is lost while it waits for another, All unlocks
+// those that it holds and returns that error; it is otherwise like [Mutex.Lock].
 //
 // Locks of different backends, and of different names on a backend that are one lock in truth,
 // have no common order. So all of them should be of one backend. All fails with
@@ -42,6 +42,9 @@ func all(ctx context.Context, locks []*Mutex, take func(*Mutex, context.Context)
 	}
 	h := new(HeldAll)
 	h.ctx, h.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	ctx, cancel := context.WithCancelCause(ctx) // ends, too, when one of those that it has is lost
+	defer cancel(nil)
+	defer context.AfterFunc(h.ctx, func() { cancel(context.Cause(h.ctx)) })()
 	for _, m := range inOrder {
 		one, err := take(m, ctx)
 		if err == nil && h.ctx.Err() != nil { // another was lost while this one was waited for

@@ -38,25 +38,3 @@ func TestHistory(t *testing.T) {
 		}
 	})
 }
-
-// A turn to wait for a slot is no term, and those who hold slots do it together.
-func TestSemaphoreKeepsNoHistory(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := memory.New(nil)
-		b := c.Client("a")
-		defer b.Close()
-		held, err := lock.NewSemaphore(b, "file", 1, &lock.Options{ID: "a", History: 5}).Acquire(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
-		if err := held.Unlock(t.Context()); err != nil {
-			t.Error(err)
-		}
-		for _, record := range []string{"file-waiting.history", "file-slots.history"} {
-			if r := c.Record(record); r.Version != backend.Absent {
-				t.Errorf("%s is %s", record, r.Value)
-			}
-		}
-	})
-}

@@ -97,6 +97,30 @@ func TestTryLock(t *testing.T) {
 	})
 }
 
+// While All waits for one lock, it is told that one which it has was lost.
+func TestAllIsToldWhileItWaits(t *testing.T) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		h := bubble.Must[*lock.Held](t)(lock.NewMutex(bubble.Client(t, c, "b"), "second", nil).Lock(t.Context()))
+		defer h.Unlock(t.Context())
+		b := bubble.Client(t, c, "a")
+		end := make(chan error, 1)
+		go func() {
+			_, err := lock.All(t.Context(), lock.NewMutex(b, "first", nil), lock.NewMutex(b, "second", nil))
+			end <- err
+		}()
+		synctest.Wait()
+		c.Remove("first", c.Members("first")[0].Key)
+		select {
+		case err := <-end:
+			bubble.Want(t, err, elect.ErrLost)
+		case <-time.After(time.Minute):
+			t.Error("All waits for the second lock a minute after it has lost the first")
+			h.Unlock(t.Context())
+			<-end
+		}
+	})
+}
+
 // Who asks for a lock that the process holds itself waits for itself. Its error says who stands in front.
 func TestLockByItself(t *testing.T) {
 	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {

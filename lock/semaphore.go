@@ -9,6 +9,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/internal/again"
+	"github.com/succession-dev/succession/internal/recipe"
 	"github.com/succession-dev/succession/internal/view"
 )
 
@@ -23,11 +24,14 @@ type Semaphore struct {
 	name         string
 	n            int
 	turns, slots *elect.Election
+	err          error // what is wrong with the name or the options
 }
+
+var aSemaphore = recipe.Recipe{Package: "lock", Kind: "semaphore", Beside: []string{"-waiting"}}
 
 // NewSemaphore returns a handle on the semaphore with the given name on b; see [NewMutex]. All
 // processes must give the same n: with a larger one, a process also takes slots that the others
-// do not have. If n is less than 1, every call fails with [backend.ErrInvalid]. Where the backend
+// do not have. If n is less than 1, or Ready, Priority, Site or History is set, every call fails with [backend.ErrInvalid]. Where the backend
 // has no shared members, every call fails with [errors.ErrUnsupported].
 //
 // The semaphore has the lines NAME-slots and NAME-waiting: choose a NAME beside which nothing else
@@ -36,9 +40,9 @@ func NewSemaphore(b backend.Backend, name string, n int, o *Options) *Semaphore 
 	turn := new(Options)
 	if o != nil {
 		*turn = *o
-		turn.Trace, turn.History = waitingAlone(o.Trace), 0
+		turn.Trace = waitingAlone(o.Trace)
 	}
-	s := &Semaphore{name: name, n: n}
+	s := &Semaphore{name: name, n: n, err: aSemaphore.Check(name, o)}
 	s.turns = elect.New(b, s.waiting(), turn)
 	s.slots = elect.New(view.Of(b, func(s backend.Session) backend.Session {
 		return &slotSession{Session: shared(s), n: n}
@@ -79,8 +83,8 @@ func (s *Semaphore) TryAcquire(ctx context.Context) (*Held, error) {
 // acquire takes its turn, and then a slot. The turn only keeps the line of the holders short. So
 // it does not matter if it is lost meanwhile.
 func (s *Semaphore) acquire(ctx context.Context, stand func(*elect.Election) (*Held, error)) (*Held, error) {
-	if err := backend.CheckName(s.name); err != nil {
-		return nil, fmt.Errorf("lock: semaphore: %w", err)
+	if s.err != nil {
+		return nil, s.err
 	}
 	if s.n < 1 {
 		return nil, fmt.Errorf("lock: %w semaphore %s of %d slots: it needs one or more", backend.ErrInvalid, s.name, s.n)

@@ -14,13 +14,14 @@ import (
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/internal/again"
 	"github.com/succession-dev/succession/internal/backoff"
+	"github.com/succession-dev/succession/internal/recipe"
 )
 
 // Options are the optional settings of a [Queue]. Nil and the zero value mean the defaults.
 type Options struct {
 	// Options are those of an election. ID says who takes an item, to whoever lists the queue.
 	// Trace is told of the line of those who wait for their turn and of that of the claims; the
-	// Member of an event says of which. Value must be empty.
+	// Member of an event says of which. Value, Ready, Priority, Site and History must be left out.
 	elect.Options
 	// Limit is how many items may stand in the queue, those that are taken included. 0 means
 	// that there is no limit. All who put must give the same.
@@ -69,9 +70,7 @@ func New(b backend.Backend, name string, o *Options) *Queue {
 		o = new(Options)
 	}
 	q := &Queue{b: b, name: name, limit: o.Limit, o: o.Options}
-	turn := q.o
-	turn.History = 0 // a turn to look for an item is no term
-	q.turns = elect.New(b, name+"-turn", &turn)
+	q.turns = elect.New(b, name+"-turn", &q.o)
 	q.o.ID = q.turns.ID() // one for all claims
 	q.err = q.check()
 	return q
@@ -84,8 +83,10 @@ func (q *Queue) check() error {
 	case q.o.Value != "":
 		return fmt.Errorf("queue: %w Value %.40q of %s: leave it empty; a claim says there which item it is for", backend.ErrInvalid, q.o.Value, q.name)
 	}
-	return cmp.Or(backend.CheckName(q.name), backend.CheckName(q.claims()))
+	return aQueue.Check(q.name, &q.o)
 }
+
+var aQueue = recipe.Recipe{Package: "queue", Kind: "queue", Beside: []string{"-claims"}}
 
 // Name returns the queue's name.
 func (q *Queue) Name() string { return q.name }

@@ -123,22 +123,6 @@ func TestFirstInFirstOut(t *testing.T) {
 	})
 }
 
-// A turn to look for an item is no term.
-func TestKeepsNoHistory(t *testing.T) {
-	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
-		q := queue.New(bubble.Client(t, c, "a"), "jobs", &queue.Options{Options: elect.Options{ID: "a", History: 5}})
-		put(t, q, "one")
-		item := bubble.Must[*queue.Item](t)(q.Take(t.Context()))
-		synctest.Wait()
-		done(t, item)
-		for _, record := range []string{"jobs-turn.history", "jobs-claims.history"} {
-			if r := c.Record(record); r.Version != backend.Absent {
-				t.Errorf("%s is %s", record, r.Value)
-			}
-		}
-	})
-}
-
 // What is taken is not free, and is again, at its place, when it is returned.
 func TestReturn(t *testing.T) {
 	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {

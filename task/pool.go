@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/recipe"
 	"github.com/succession-dev/succession/internal/view"
 	"github.com/succession-dev/succession/record"
 )
@@ -21,14 +21,17 @@ type Pool struct {
 	name     string
 	master   *elect.Election
 	presence *elect.Election // in which all who stand are first
+	err      error           // what is wrong with the name or the options
 }
 
+var aPool = recipe.Recipe{Package: "task", Kind: "pool", Beside: []string{"-assigned/18446744073709551615", "-results/18446744073709551615"}, History: true}
+
 // NewPool returns a handle on the pool with the given name on b. It does not block and does not
-// talk to the coordinator. If the name or an option is not allowed, every call fails with
-// [backend.ErrInvalid]; where the backend has no items, no shared members or no records, with
+// talk to the coordinator. If the name or an option is not allowed, or Ready, Priority or Site is set, every call
+// fails with [backend.ErrInvalid]; where the backend has no items, no shared members or no records, with
 // [errors.ErrUnsupported]. The caller still has to close b.
 func NewPool(b backend.Backend, name string, o *Options) *Pool {
-	p := &Pool{b: b, name: name, master: elect.New(b, name+"-master", o)}
+	p := &Pool{b: b, name: name, master: elect.New(b, name+"-master", o), err: aPool.Check(name, o)}
 	same := Options{}
 	if o != nil {
 		same = *o
@@ -53,13 +56,6 @@ func (p *Pool) assignedTo(worker uint64) string {
 
 func (p *Pool) result(id uint64) string { return p.name + "-results/" + strconv.FormatUint(id, 10) }
 
-func (p *Pool) check() error {
-	if err := backend.CheckName(p.assignedTo(math.MaxUint64)); err != nil {
-		return fmt.Errorf("task: %w", err)
-	}
-	return nil
-}
-
 // Submit puts a task in line, behind all others, and returns its ID: a number that grows from task
 // to task. The task then stays until a worker has run it, whatever becomes of this process. value
 // says what is to be done: UTF-8, at most [backend.MaxValue] bytes. Submit blocks for about a round
@@ -68,8 +64,8 @@ func (p *Pool) check() error {
 // Submit does not try again if the answer is lost, for it would put the task in line twice: after
 // [backend.ErrUnavailable], or if ctx or the session has ended, the task may be in line.
 func (p *Pool) Submit(ctx context.Context, value string) (id uint64, err error) {
-	if err := p.check(); err != nil {
-		return 0, err
+	if p.err != nil {
+		return 0, p.err
 	}
 	s, err := p.b.Session(ctx)
 	if err != nil {
@@ -102,8 +98,8 @@ type result struct {
 // which the result was forgotten, or which was never submitted, never has one. Result costs the
 // coordinator a request and a watch.
 func (p *Pool) Result(ctx context.Context, id uint64) (string, error) {
-	if err := p.check(); err != nil {
-		return "", err
+	if p.err != nil {
+		return "", p.err
 	}
 	for e, err := range record.New(p.b, p.result(id), record.JSON[result]()).Follow(ctx) {
 		switch {
@@ -122,8 +118,8 @@ func (p *Pool) Result(ctx context.Context, id uint64) (string, error) {
 // none. A task that has not been run yet is run nevertheless. Forget blocks for about three round
 // trips, and while the coordinator cannot be reached it tries on until ctx ends.
 func (p *Pool) Forget(ctx context.Context, id uint64) error {
-	if err := p.check(); err != nil {
-		return err
+	if p.err != nil {
+		return p.err
 	}
 	return insist(ctx, func() error {
 		s, err := p.b.Session(ctx)
@@ -170,8 +166,8 @@ type PendingStatus struct {
 // each worker. What it returns need not have been so at any one moment.
 func (p *Pool) Status(ctx context.Context) (PoolStatus, error) {
 	var st PoolStatus
-	if err := p.check(); err != nil {
-		return st, err
+	if p.err != nil {
+		return st, p.err
 	}
 	s, err := p.b.Session(ctx)
 	if err != nil {

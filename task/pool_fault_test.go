@@ -245,3 +245,26 @@ func TestPoolThroughFaults(t *testing.T) {
 		}
 	})
 }
+
+// A worker whose assignment somebody deletes runs nothing for it.
+func TestDeletedAssignment(t *testing.T) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		cr := newCrew(t, c)
+		w := cr.works("a")
+		id := bubble.Must[uint64](t)(cr.pool.Submit(t.Context(), "one"))
+		if _, err := cr.pool.Result(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		s := bubble.Must[backend.Session](t)(cr.client.Session(t.Context()))
+		for _, name := range bubble.Must[[]string](t)(s.List(t.Context(), "jobs-assigned")) {
+			if err := s.Delete(t.Context(), name, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(10 * time.Second)
+		w.ends(t)
+		if !slices.Equal(cr.begun, []string{"one"}) {
+			t.Errorf("it has run %q, want the one that was submitted", cr.begun)
+		}
+	})
+}

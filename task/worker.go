@@ -46,8 +46,8 @@ func (t *Task) Check() error { return overOf(t.ctx, t.Term) }
 // [backend.ErrDenied]. Before it returns, fn has returned and this process has left the lines, as
 // [elect.Election.Run] says. If fn panics, Work leaves the lines and passes the panic on.
 func (p *Pool) Work(ctx context.Context, fn func(context.Context, *Task) (string, error)) error {
-	if err := p.check(); err != nil {
-		return err
+	if p.err != nil {
+		return p.err
 	}
 	if fn == nil {
 		return errNoFunction("Work")
@@ -79,7 +79,7 @@ func (p *Pool) serve(ctx context.Context, t *elect.Term, fn func(context.Context
 	defer cancel(nil)
 	done := uint64(0)
 	for e, err := range record.New(p.b, p.assignedTo(t.Member().Position), record.JSON[assignment]()).Follow(alive) {
-		if a := e.Value; err == nil && a.ID != done {
+		if a := e.Value; err == nil && e.Exists() && a.ID != done {
 			err = p.do(alive, &Task{Term: t, ctx: alive, ID: a.ID, Value: a.Value, Run: a.Run}, a.Key, fn)
 			done = a.ID
 		}

@@ -1,0 +1,65 @@
+// Package recipe checks the arguments of recipes whose members hold something together. Such a recipe uses
+// names beside its own, and only some of the options of an election make sense for it.
+package recipe
+
+import (
+	"fmt"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/elect"
+)
+
+// A Recipe says what a recipe uses.
+type Recipe struct {
+	Package string // of the recipe, which begins each error
+	Kind    string // what the recipe is called in errors, such as "semaphore"
+	// Beside are the longest suffixes of the names that it uses.
+	Beside []string
+	// History says that some of its members hold something alone, of which a history is kept.
+	History bool
+}
+
+// Check returns what is wrong with the name, or with the options.
+func (r Recipe) Check(name string, o *elect.Options) error {
+	if err := r.CheckName(name); err != nil {
+		return err
+	}
+	return r.CheckOptions(name, o)
+}
+
+// CheckName returns what is wrong with the name.
+func (r Recipe) CheckName(name string) error {
+	if err := backend.CheckName(name); err != nil {
+		return fmt.Errorf("%s: %s: %w", r.Package, r.Kind, err)
+	}
+	for _, suffix := range r.Beside {
+		if most := backend.MaxName - len(suffix); len(name) > most {
+			return fmt.Errorf("%s: %w name %.32q... of a %s: %d bytes, at most %d are possible, as it also uses the name NAME%s",
+				r.Package, backend.ErrInvalid, name, r.Kind, len(name), most, suffix)
+		}
+	}
+	return nil
+}
+
+// CheckOptions refuses the options with which members are compared: who holds something together with
+// others is not in front of anybody, and never gives way.
+func (r Recipe) CheckOptions(name string, o *elect.Options) error {
+	if o == nil {
+		return nil
+	}
+	for _, option := range []struct {
+		name string
+		set  bool
+	}{
+		{"Ready", o.Ready != nil},
+		{"Priority", o.Priority != 0},
+		{"Site", o.Site != ""},
+		{"History", o.History != 0 && !r.History},
+	} {
+		if option.set {
+			return fmt.Errorf("%s: %w option %s of the %s %s: leave it out, for those who hold it together are not compared, and no history is kept of them",
+				r.Package, backend.ErrInvalid, option.name, r.Kind, name)
+		}
+	}
+	return nil
+}
