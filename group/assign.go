@@ -20,10 +20,10 @@ import (
 // this member's own. All members must call Assign, with the same items: what falls to one that does
 // not is nobody's. A process that only looks on uses Follow and Owners, and does not join.
 //
-// Which member an item falls to follows from the item and the IDs of those present alone. So a
-// change moves only the items of who has gone, or those that fall to who has come; and a member
-// that comes back with its ID finds its own again. Members with the same ID count as one: what one
-// of them holds, the other waits for.
+// Which member an item falls to follows from the items and the IDs of those present alone. Each has as many
+// as the others, or one more. When a member comes or goes, its share moves and few others do; and when it
+// comes back with its ID, all find their own again. Members with the same ID count as one: what one of them
+// holds, the other waits for.
 //
 // An owner holds its item as a leader holds an election. So there is at most one owner at a time,
 // whatever the members know of each other, and its term t has a token that grows from owner to
@@ -67,9 +67,11 @@ func (p *Presence) Assign(ctx context.Context, items []string, work func(ctx con
 		for _, m := range present {
 			ids = append(ids, memberOf(line, m).ID)
 		}
+		slices.Sort(ids)
+		falls := rendezvous.Divide(items, slices.Compact(ids))
 		for _, item := range items {
 			stop, held := own[item]
-			switch mine := rendezvous.Choose(item, ids) == p.g.o.ID; {
+			switch mine := falls[item] == p.g.o.ID; {
 			case held && !mine:
 				stop()
 				delete(own, item)

@@ -32,7 +32,7 @@
 // # Who does what
 //
 // [Presence.Assign] gives each item to one of those present. Each member computes by itself which
-// items fall to it, from the IDs of those present. Two members can disagree on these for a moment,
+// items fall to it, from the items and the IDs of those present; none has two more than another. Two members can disagree on these for a moment,
 // so what falls to a member is only what it campaigns for: it owns an item when it leads the
 // item's election. When others come or go, it hands on what falls to them, and campaigns for what
 // falls to it by then.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"strings"
 	"sync"
 	"time"
 
@@ -80,8 +81,7 @@ func (d *desk) quiet(then time.Time) (bool, error) {
 }
 
 // settles waits until so many collectors are present, because one of them has come or gone, and all
-// sources are divided over them. It checks that only sources of that one have moved, and prints who
-// collects what.
+// sources are divided over them. It checks that none has two more than another, and prints who collects what.
 func (d *desk) settles(ctx context.Context, id, what string, present int) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, 2*time.Minute, fmt.Errorf("%s %s, and the sources are not divided after two minutes", id, what))
 	defer cancel()
@@ -112,9 +112,12 @@ func (d *desk) settles(ctx context.Context, id, what string, present int) error 
 		}
 		has[o.ID] += " " + o.Item
 		if before := d.last[o.Item]; before != o.ID {
-			if d.moves++; before != "" && before != id && o.ID != id {
-				return fmt.Errorf("%s %s, and %s has moved from %s to %s", id, what, o.Item, before, o.ID)
-			}
+			d.moves++
+		}
+	}
+	for _, m := range members {
+		if n := len(strings.Fields(has[m.ID])); n < len(sources)/present || n > (len(sources)+present-1)/present {
+			return fmt.Errorf("%s %s, and %s collects%s: %d of %d sources, of which each of %d has a share", id, what, m.ID, has[m.ID], n, len(sources), present)
 		}
 	}
 	d.last = told
@@ -142,7 +145,7 @@ func (d *desk) figures(ctx context.Context) error {
 		return d.wrong
 	}
 	fmt.Fprintf(d.out, `
-%d changes, at which sources have moved %d times, and none but from who went or to who came.
+%d changes, at which sources have moved %d times, and none had two more than another.
 No source had two collectors at once, and after each change each had one.
 %d lines have been collected.
 `, d.changes, d.moves, lines)

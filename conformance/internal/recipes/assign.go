@@ -42,7 +42,7 @@ func newDesk(t *engine.Trial) *desk {
 var sources = []string{"auth", "cron", "kernel", "mail", "ssh", "web"}
 
 // whose says whose the sources are, in their order, where these members are present.
-var whose = map[string]string{"a": "aaaaaa", "ab": "aabbaa", "ac": "cacaac", "abc": "cacbac", "bc": "cccbbc"}
+var whose = map[string]string{"a": "aaaaaa", "ab": "abbaab", "ac": "accaac", "abc": "ccbaab", "bc": "cccbbb"}
 
 // works has the client join with that ID, and work on what is its own until the func that it returns
 // is called. Whenever its presence is lost it joins again.
