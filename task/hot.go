@@ -21,7 +21,7 @@ import (
 //
 //   - nil says that the task is finished: that is recorded, and nobody runs the task before the
 //     next Start;
-//   - an error is what Hot returns.
+//   - an error is what Hot returns, and what [Status] says of the task until it runs again.
 //
 // Where nil cannot be recorded, since the run is lost at that moment, the task is run again. Hot
 // returns the cause of ctx if ctx ends, or an error that does not pass by itself, such as
@@ -69,8 +69,12 @@ func (s *Standby) lead(ctx context.Context, t *elect.Term, task string, waits bo
 	err := r.begin(alive, s.o.ID)
 	if err == nil {
 		err = run(alive, r)
-		if err == nil && r.Check() == nil {
+		switch {
+		case r.Check() != nil:
+		case err == nil:
 			err = s.finish(alive, r)
+		default:
+			r.failed(alive, err)
 		}
 	}
 	return outcome(ctx, alive, t, err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -38,6 +39,7 @@ type progress struct {
 	Token    uint64    `json:"token"`
 	ID       string    `json:"id"`
 	Since    time.Time `json:"since"` // by the machine's own clock
+	Error    string    `json:"error,omitempty"`
 }
 
 // Context is the context that the function of the run was given.
@@ -79,7 +81,15 @@ func (r *Run) Commit(ctx context.Context, position uint64) error {
 func (r *Run) begin(ctx context.Context, id string) error {
 	since := time.Now().Round(0)
 	return r.update(ctx, func(p *progress) error {
-		p.Token, p.ID, p.Since = r.Token(), id, since
+		p.Token, p.ID, p.Since, p.Error = r.Token(), id, since, ""
+		return nil
+	})
+}
+
+// failed records, if it can, with what error the run has ended.
+func (r *Run) failed(ctx context.Context, why error) {
+	_ = r.update(ctx, func(p *progress) error {
+		p.Error = fmt.Sprintf("%.1000s", strings.ToValidUTF8(why.Error(), "?"))
 		return nil
 	})
 }

@@ -377,3 +377,47 @@ func TestWithoutRecords(t *testing.T) {
 		}
 	})
 }
+
+// A task that is stopped and still runs is shown with who runs it. The error of a run is kept until the next.
+func TestStatusOfTheStopped(t *testing.T) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		f := newFloor(t, c)
+		ok(t, f.console.Start(t.Context(), "one"))
+		broken := errors.New("no such table")
+		f.stands("a", func(s *task.Standby, ctx context.Context) error {
+			return s.Hot(ctx, "one", func(ctx context.Context, r *task.Run) error {
+				<-ctx.Done()
+				time.Sleep(5 * time.Second) // it has to tidy up
+				return nil
+			})
+		})
+		status := func() task.Status { return bubble.Must[[]task.Status](t)(f.console.Status(t.Context()))[0] }
+		ok(t, f.console.Stop(t.Context(), "one"))
+		time.Sleep(time.Second)
+		if st := status(); st.State != task.Stopped || st.ID != "a" || st.Since.IsZero() {
+			t.Errorf("while a tidies up: %+v, want that a runs it, and that it is stopped", st)
+		}
+		time.Sleep(10 * time.Second)
+		if st := status(); st.State != task.Stopped || st.ID != "" || st.StandBy != 1 {
+			t.Errorf("after a has ended it: %+v, want that nobody runs it, and that a stands by", st)
+		}
+
+		b := f.stands("b", func(s *task.Standby, ctx context.Context) error {
+			return s.Hot(ctx, "two", func(ctx context.Context, r *task.Run) error { return broken })
+		})
+		ok(t, f.console.Start(t.Context(), "two"))
+		bubble.Want(t, <-b.err, broken)
+		if st := bubble.Must[[]task.Status](t)(f.console.Status(t.Context()))[1]; st.Error != broken.Error() || !st.Missing() {
+			t.Errorf("after a run that has failed: %+v", st)
+		}
+		f.stands("c", func(s *task.Standby, ctx context.Context) error {
+			return s.Hot(ctx, "two", func(ctx context.Context, r *task.Run) error {
+				<-ctx.Done()
+				return nil
+			})
+		})
+		if st := bubble.Must[[]task.Status](t)(f.console.Status(t.Context()))[1]; st.Error != "" || st.ID != "c" {
+			t.Errorf("while it runs again: %+v", st)
+		}
+	})
+}

@@ -15,6 +15,8 @@ type Status struct {
 	Since    time.Time `json:"since,omitzero"`  // when the run began, by that machine's clock; zero: it is about to
 	Position uint64    `json:"position"`
 	StandBy  int       `json:"stand_by"` // how many hot machines stand behind
+	// Error is with what the newest run has ended, if that was an error, up to a thousand bytes.
+	Error string `json:"error,omitempty"`
 }
 
 // Missing reports whether the task is to run and nobody runs it.
@@ -70,10 +72,15 @@ func (s *Standby) status(ctx context.Context, task string) (Status, error) {
 	if err != nil {
 		return Status{}, err
 	}
-	st := Status{Task: task, State: d.State, Position: p.Position, StandBy: len(line)}
-	if len(line) > 0 && d.State == Started {
+	st := Status{Task: task, State: d.State, Position: p.Position, Error: p.Error, StandBy: len(line)}
+	if len(line) == 0 {
+		return st, nil
+	}
+	// A machine leaves the line when its run has ended. So the first in line still runs a task that is stopped, if
+	// its run has begun.
+	if begun := p.Token == line[0].Token; begun || d.State == Started {
 		st.ID, st.Token, st.StandBy = line[0].ID, line[0].Token, len(line)-1
-		if p.Token == st.Token {
+		if begun {
 			st.Since = p.Since
 		}
 	}
