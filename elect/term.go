@@ -282,8 +282,8 @@ func (t *Term) retry(ctx context.Context, watch func(backoff.Jitter) error) {
 	}
 }
 
-// proves reports whether err proves that the member or its session has gone, and then ends the term.
-// Each call that goes to the coordinator for the term asks it: whatever the answer was for, it is a proof.
+// proves reports whether err proves that the member or its session has gone, and then ends the term. Each error
+// of a call to the coordinator that is made for the term is given to it.
 func (t *Term) proves(err error) bool {
 	switch {
 	case errors.Is(err, backend.ErrNotMember):

@@ -25,8 +25,8 @@ func Interval(s backend.Session, j backoff.Jitter) time.Duration {
 }
 
 // ForAWhile calls watch with a context that ends after [Interval]. It then returns nil: a watch
-// may die unseen, so the caller looks again. If ctx has ended too, it returns the cause of ctx: that its
-// own context has ended is nobody else's business.
+// may die unseen, so the caller looks again. If ctx has ended too, it returns the cause of ctx. It never
+// returns that the context of watch has ended, which the caller knows nothing of.
 func ForAWhile(ctx context.Context, s backend.Session, j backoff.Jitter, watch func(context.Context) error) error {
 	again, cancel := context.WithTimeout(ctx, Interval(s, j))
 	defer cancel()

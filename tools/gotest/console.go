@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A console is where everything is printed, by several goroutines. On a terminal its last line is
-// how far the run is; elsewhere that is printed when nothing else has been for a while.
+// A console prints what several goroutines have to say, whole lines at a time. On a terminal its last line
+// says how far the run is; elsewhere that is printed when nothing else was printed for a while.
 type console struct {
 	mu       sync.Mutex
 	w        io.Writer
@@ -18,7 +18,7 @@ type console struct {
 	last     time.Time // when something was printed
 }
 
-// quiet is how long nothing is printed where there is no terminal.
+// quiet is the time after which that line is printed where there is no terminal.
 const quiet = 30 * time.Second
 
 func newConsole(w io.Writer) *console {
@@ -87,8 +87,8 @@ func (c *console) keepStatus(status func() string) (stop func()) {
 	}
 }
 
-// lines returns a writer that prints the lines of one process, each behind a prefix, but for empty
-// ones. Close prints one that has not ended.
+// lines returns a writer that prints the lines of one process, each behind a prefix. It leaves out empty lines.
+// Close prints a last line without an end.
 func (c *console) lines(prefix string) *lines { return &lines{out: c, prefix: prefix} }
 
 type lines struct {

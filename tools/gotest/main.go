@@ -14,11 +14,13 @@
 // Test programs are built beside the tests, in the order in which the lanes want them, with
 // less priority than theirs and with more than that of an idle lane.
 //
-// Each argument after --make is a need, 'NAME COMMAND...': a server to be built, or packages to
-// be installed. The commands of one list run one after the other, those of several lists beside
-// each other, with the priority of what is built. A word +NAME among the flags says who has to wait for
-// them: before the packages, what builds the programs, and behind them, the programs. A lane passes
-// over those, and where none of its own is left, takes one of those after --then. Where a command fails, what needs it fails, and all else runs. That it has failed is a failure of the run, also where nothing needs it.
+// Each argument after --make is 'NAME COMMAND...': a command that builds a server, or installs
+// packages, while tests run. The commands of one --make run one after the other, and those of
+// several beside each other, with the priority of what is built. A word +NAME in a lane waits for
+// the command of that name: before the packages, the build of the programs waits, and behind the
+// packages, the programs do. Meanwhile the lane runs the next program that need not wait, or one
+// after --then. If a command fails, the run fails, and so do the programs that wait for it. All
+// others run.
 //
 // It prints a line for each package, with how far the run is, the output of a test when it
 // fails, and why a test was skipped, unless a rule of the conformance suite is impossible
