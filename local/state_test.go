@@ -3,6 +3,7 @@ package local
 import (
 	"bytes"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -157,6 +158,37 @@ func FuzzParseState(f *testing.F) {
 			if i > 0 && s.members[i-1].Position >= m.Position {
 				t.Errorf("positions %d, %d", s.members[i-1].Position, m.Position)
 			}
+		}
+	})
+}
+
+// FuzzParseImage says that the quick way to read a line finds what the whole parser does.
+func FuzzParseImage(f *testing.F) {
+	for _, s := range states {
+		f.Add(s.encode())
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		im, err := parseImage("@state", "e", body)
+		s, whole := parseState("e", body)
+		if err != nil {
+			if whole == nil {
+				t.Fatalf("%q can be read, and not quickly: %v", body, err)
+			}
+			return
+		}
+		var members []backend.Member
+		for at := 0; at < len(im.line); {
+			m, next, err := im.member(at)
+			if err != nil {
+				if whole == nil {
+					t.Fatalf("%q can be read, and not quickly: %v", body, err)
+				}
+				return
+			}
+			members, at = append(members, m), next
+		}
+		if whole == nil && (!slices.Equal(members, s.members) || im.version != s.version || !bytes.Equal(im.record, s.record)) {
+			t.Errorf("%q is read quickly as %+v of version %d, and otherwise as %+v of %d", body, members, im.version, s.members, s.version)
 		}
 	})
 }
