@@ -84,6 +84,16 @@ type HeadReader interface {
 	Head(ctx context.Context, line string) (Line, error)
 }
 
+// A Dater is a [Session] on a coordinator whose rights do not cover names that nobody has taken yet, as on
+// ZooKeeper: whoever may create one name on the prefix may create any. So a record beside an election, such as
+// the copy of its fence, may be the work of somebody who has no right on the election. A session that wraps
+// another hides the method unless it has one of its own: then every such record is believed.
+type Dater interface {
+	// Outlived reports whether the record may have been needed since the line stood last: the line does not
+	// stand, or came into being or lost its header after the record came into being. It needs no right on either.
+	Outlived(ctx context.Context, record, line string) (bool, error)
+}
+
 // A HeartbeatTracer is a [Session] that tells of its heartbeats. Package elect asks for it only on
 // behalf of a Trace. A session that wraps another hides the method unless it has one of its own, and
 // loses nothing but that.

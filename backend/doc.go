@@ -140,7 +140,7 @@
 // [NoPins], [NoItems] or [NoRecords]. Package elect works without all five; package migrate needs
 // pins and records. Methods that a driver may add: those of [PlaceJoiner], [PlaceWatcher] and [HeadReader] only
 // save requests, that of [HeartbeatTracer] only tells, and that of [Lister] is for people who do not know the
-// names of the lines.
+// names of the lines. That of [Dater] is for coordinators whose rights do not cover names that nobody has taken.
 //
 // # Lost answers
 //

@@ -66,7 +66,13 @@ func (c *secured) revoke(t *testing.T, tok *api.ACLToken) {
 // openAs opens a backend with a token, under the prefix "app".
 func (c *secured) openAs(t *testing.T, token string) *consul.Backend {
 	t.Helper()
-	b, err := consul.New(&api.Config{Address: c.addr, Token: token}, &consul.Options{TTL: ttl, Prefix: "app"})
+	return c.openOn(t, "", token)
+}
+
+// openOn is openAs with sessions on the node.
+func (c *secured) openOn(t *testing.T, node, token string) *consul.Backend {
+	t.Helper()
+	b, err := consul.New(&api.Config{Address: c.addr, Token: token}, &consul.Options{TTL: ttl, Prefix: "app", Node: node})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,19 +85,22 @@ func (c *secured) sessionAs(t *testing.T, rules ...string) backend.Session {
 	return sessionOf(t, c.openAs(t, c.token(t, rules...).SecretID))
 }
 
-// documented returns the rules of the n-th policy in the documentation, from 0.
-func documented(t *testing.T, n int) []string {
+// wide are the rules of a token for all elections below the prefix.
+var wide = []string{`key_prefix "app/" { policy = "write" }`, `session "succession" { policy = "write" }`, `node "succession" { policy = "write" }`}
+
+// policies returns the rules of a candidate of the election, of who only looks, and of an operator.
+func policies(t *testing.T, election string) (candidate, observer, operator []string) {
 	t.Helper()
-	text, err := os.ReadFile("../docs/consul.md")
+	u, err := backend.ParseURL("consul://127.0.0.1/app")
 	if err != nil {
 		t.Fatal(err)
 	}
-	blocks := strings.Split(string(text), "```hcl\n")
-	if len(blocks) < n+2 {
-		t.Fatalf("docs/consul.md has %d policies", len(blocks)-1)
+	parts := strings.Split(strings.TrimSpace(consul.Rights(u, election)), "\n\n")
+	if len(parts) != 3 {
+		t.Fatalf("there are %d policies", len(parts))
 	}
-	block, _, _ := strings.Cut(blocks[n+1], "\n```")
-	return strings.Split(block, "\n")
+	lines := func(part string) []string { return strings.Split(part, "\n")[1:] }
+	return lines(parts[0]), lines(parts[1]), lines(parts[2])
 }
 
 // without returns the rules but for the one that begins with the word.
@@ -106,7 +115,7 @@ func without(t *testing.T, rules []string, word string) []string {
 
 // stands does everything that a candidate may do.
 func stands(ctx context.Context, b backend.Backend) error {
-	e := elect.New(b, "jobs", nil)
+	e := elect.New(b, "jobs", &elect.Options{Priority: 1, Ready: func(context.Context) error { return nil }})
 	term, err := e.Campaign(ctx)
 	if err != nil {
 		return err
@@ -115,14 +124,27 @@ func stands(ctx context.Context, b backend.Backend) error {
 	if err != nil {
 		return err
 	}
-	err = errors.Join(term.Acknowledge(ctx), e.RaiseFence(ctx, 1))
-	_, putErr := term.Put(ctx, "position", []byte("7"), 0)
-	_, listErr := s.List(ctx, "tasks")
-	deleteErr := s.Delete(ctx, "position", &backend.If{Member: term.Member()})
-	gate, joinErr := s.Join(ctx, "moved", "")
-	pinErr := s.Pin(ctx, gate, backend.Header{Fence: 1}, 0)
-	leaveErr := s.Leave(ctx, gate)
-	return errors.Join(err, putErr, listErr, deleteErr, joinErr, pinErr, leaveErr, term.Resign(ctx))
+	err = term.Acknowledge(ctx)
+	_, putErr := s.Put(ctx, "jobs.unready/1", nil, &backend.If{Member: term.Member()}) // as who is not ready
+	deleteErr := s.Delete(ctx, "jobs.unready/1", nil)
+	_, bellErr := s.Put(ctx, "jobs.unready", nil, nil)
+	_, historyErr := s.Put(ctx, "jobs.history", nil, &backend.If{Member: term.Member()})
+	_, lineErr := e.Line(ctx)
+	return errors.Join(err, putErr, deleteErr, bellErr, historyErr, lineErr, term.Resign(ctx))
+}
+
+// operates does what an operator does.
+func operates(ctx context.Context, b backend.Backend) error {
+	s, err := b.Session(ctx)
+	if err != nil {
+		return err
+	}
+	l, lineErr := s.Line(ctx, "jobs")
+	err = elect.New(b, "jobs", nil).RaiseFence(ctx, l.Header.Fence+1)
+	gate, joinErr := s.Join(ctx, "jobs", "")
+	now, nowErr := s.Line(ctx, "jobs")
+	pinErr := s.Pin(ctx, gate, now.Header, now.Version)
+	return errors.Join(lineErr, err, joinErr, nowErr, pinErr, s.Leave(ctx, gate))
 }
 
 // observes does everything that an observer may do.
@@ -142,15 +164,15 @@ func observes(ctx context.Context, b backend.Backend) error {
 	short, cancel := context.WithTimeoutCause(ctx, ttl/4, errEnough)
 	defer cancel()
 	for _, wait := range []func() error{
-		func() error { _, err := s.WatchLine(short, "nobody", backend.Line{}); return err },
-		func() error { _, err := s.Watch(short, "nothing", backend.Absent); return err },
+		func() error { _, err := s.WatchLine(short, "jobs", backend.Line{}); return err },
+		func() error { _, err := s.Watch(short, "jobs.unready", backend.Absent); return err },
 	} {
 		if err := wait(); !errors.Is(err, errEnough) {
 			return err
 		}
 	}
-	_, err = s.Get(ctx, "position")
-	_, listErr := s.List(ctx, "tasks")
+	_, err = s.Get(ctx, "jobs.history")
+	_, listErr := s.List(ctx, "jobs.unready")
 	_, lineErr := e.Line(ctx)
 	return errors.Join(err, listErr, lineErr)
 }
@@ -159,27 +181,31 @@ func observes(ctx context.Context, b backend.Backend) error {
 func TestRights(t *testing.T) {
 	t.Parallel()
 	c := newSecured(t)
-	candidate, observer := documented(t, 0), documented(t, 1)
+	candidate, observer, operator := policies(t, "jobs")
 	tests := []struct {
-		name   string
-		rules  []string
-		does   func(context.Context, backend.Backend) error
-		denied string // the right that an error must name; empty if there is none
+		name, node string
+		rules      []string
+		does       func(context.Context, backend.Backend) error
+		denied     string // the right that an error must name; empty if there is none
 	}{
-		// This comes first, because a candidate with the right registers the node.
-		{"candidate without node", without(t, candidate, "node"), stands, `'node:write' on "succession"`},
-		{"candidate", candidate, stands, ""},
-		{"candidate without node that is registered", without(t, candidate, "node"), stands, ""},
-		{"candidate without session", without(t, candidate, "session"), stands, `'session:write' on "succession"`},
-		{"candidate without key_prefix", without(t, candidate, "key_prefix"), stands, `'key:write' on "app/jobs/`},
-		{"observer", observer, observes, ""},
-		{"observer as candidate", observer, stands, `'key:write' on "app/jobs/`},
-		{"observer without session", without(t, observer, "session"), observes, `'session:write' on "succession"`},
-		{"observer without key_prefix", without(t, observer, "key_prefix"), observes, `'key:read' on "app/jobs`},
+		// This comes first, because who has the right registers the node.
+		{"candidate before there is a node", "", candidate, stands, `'node:write' on "succession"`},
+		{"operator", "", operator, operates, ""},
+		{"operator for those who look", "succession-observers", operator[:len(operator)-2], observes, `'session:write' on "succession-observers"`},
+		{"registers that node", "succession-observers", append(slices.Clone(observer), operator[len(operator)-1]), observes, ""},
+		{"candidate", "", candidate, stands, ""},
+		{"candidate without session", "", without(t, candidate, "session"), stands, `'session:write' on "succession"`},
+		{"candidate without members", "", without(t, candidate, `key_prefix "app/jobs/"`), stands, `'key:write' on "app/jobs/`},
+		{"candidate without readiness", "", without(t, candidate, `key_prefix "app/jobs.unready/"`), stands, `"app/jobs.unready/`},
+		{"candidate as operator", "", candidate, operates, `'key:write' on "app/jobs.fence"`},
+		{"observer", "succession-observers", observer, observes, ""},
+		{"observer as candidate", "succession-observers", observer, stands, `'key:write' on "app/jobs/`},
+		{"observer on the node of candidates", "", observer, observes, `'session:write' on "succession"`},
+		{"observer without the header", "succession-observers", without(t, observer, `key "app/jobs" `), observes, `'key:read' on "app/jobs`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			b := c.openAs(t, c.token(t, tt.rules...).SecretID)
+			b := c.openOn(t, tt.node, c.token(t, tt.rules...).SecretID)
 			err := tt.does(within(t, prompt), b)
 			switch {
 			case tt.denied == "" && err != nil:
@@ -193,11 +219,53 @@ func TestRights(t *testing.T) {
 	}
 }
 
+// What the policies do not give: a candidate of one election has no power over another, whose name begins
+// likewise, and who only looks has none over anybody's session.
+func TestRightsEndAtTheElection(t *testing.T) {
+	t.Parallel()
+	c := newSecured(t)
+	owner := elect.New(c.openAs(t, c.token(t, wide...).SecretID), "jobs-eu", nil)
+	term, err := owner.Campaign(within(t, prompt))
+	if err != nil {
+		t.Fatal(err)
+	}
+	candidate, observer, _ := policies(t, "jobs")
+	as := func(rules []string) *api.Client {
+		cl, err := api.NewClient(&api.Config{Address: c.addr, Token: c.token(t, rules...).SecretID, Transport: newTransport(t)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return cl
+	}
+	kv := as(candidate).KV()
+	for _, key := range []string{"app/jobs-eu", "app/jobs-eu.fence", "app/jobs-eu/" + term.Member().Key, "app/jobs2/x", "app/jobs.fence"} {
+		if _, err := kv.Put(&api.KVPair{Key: key, Value: []byte("{}")}, nil); err == nil || !strings.Contains(err.Error(), "403") {
+			t.Errorf("a candidate of jobs wrote %s: %v", key, err)
+		}
+	}
+	pair, _, err := c.root.KV().Get("app/jobs-eu/"+term.Member().Key, nil)
+	if err != nil || pair == nil {
+		t.Fatal(pair, err)
+	}
+	if _, err := as(observer).Session().Destroy(pair.Session, nil); err == nil || !strings.Contains(err.Error(), "403") {
+		t.Errorf("who only looks ended a leader's session: %v", err)
+	}
+	// One node is one domain of trust: see docs/consul.md.
+	if _, err := as(candidate).Session().Destroy(pair.Session, nil); err != nil {
+		t.Errorf("a candidate on the same node: %v", err)
+	}
+	select {
+	case <-term.Context().Done():
+	case <-within(t, prompt).Done():
+		t.Error("a leader whose session was ended leads on")
+	}
+}
+
 // No call takes keys that its token may not read for absent.
 func TestUnreadable(t *testing.T) {
 	t.Parallel()
 	c := newSecured(t)
-	owner := c.sessionAs(t, documented(t, 0)...)
+	owner := c.sessionAs(t, wide...)
 	m := join(t, owner, "e", "")
 	if _, err := owner.Put(t.Context(), "dir/r", nil, nil); err != nil {
 		t.Fatal(err)
@@ -233,7 +301,7 @@ func TestFilteredLine(t *testing.T) {
 	const keyRules, sessionRules = `key_prefix "app/" { policy = "write" }`, `session "succession" { policy = "write" }`
 	c := newSecured(t)
 	ctx := t.Context()
-	first := c.sessionAs(t, documented(t, 0)...)
+	first := c.sessionAs(t, wide...)
 	m := join(t, first, "e", "first")
 
 	blind := c.sessionAs(t, keyRules, sessionRules, `key "app/e/`+m.Key+`" { policy = "deny" }`)
@@ -261,7 +329,7 @@ func TestFilteredLine(t *testing.T) {
 func TestTokenRevoked(t *testing.T) {
 	t.Parallel()
 	c := newSecured(t)
-	token := func() *api.ACLToken { return c.token(t, documented(t, 0)...) }
+	token := func() *api.ACLToken { return c.token(t, wide...) }
 	leading, waiting := token(), token()
 	ctx := t.Context()
 
@@ -275,7 +343,7 @@ func TestTokenRevoked(t *testing.T) {
 		_, err := elect.New(c.openAs(t, waiting.SecretID), "jobs", nil).Campaign(ctx)
 		waited <- err
 	}()
-	observer := c.sessionAs(t, documented(t, 1)...)
+	observer := c.sessionAs(t, wide...)
 	awaitLine(t, observer, "jobs", 2)
 
 	c.revoke(t, waiting)
@@ -337,7 +405,7 @@ func awaitLine(t *testing.T, s backend.Session, name string, n int) {
 // A token can come from several sources, and one of them counts.
 func TestTokenSources(t *testing.T) {
 	c := newSecured(t)
-	good, bad := c.token(t, documented(t, 0)...).SecretID, rootToken[:35]+"6"
+	good, bad := c.token(t, wide...).SecretID, rootToken[:35]+"6"
 	file := func(token string) string {
 		name := filepath.Join(t.TempDir(), "token")
 		if err := os.WriteFile(name, []byte(token+"\n"), 0o600); err != nil {
@@ -396,7 +464,7 @@ func TestTokenReplaced(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	old := c.token(t, documented(t, 0)...)
+	old := c.token(t, wide...)
 	write(old.SecretID + "\n")
 	open := func() backend.Session {
 		t.Helper()
@@ -422,7 +490,7 @@ func TestTokenReplaced(t *testing.T) {
 			}
 		}
 	}
-	write(c.token(t, documented(t, 0)...).SecretID)
+	write(c.token(t, wide...).SecretID)
 	works("when the file has a new token")
 	c.revoke(t, old)
 	works("when the old token is deleted")

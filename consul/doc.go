@@ -84,11 +84,8 @@
 //
 // # What it needs
 //
-// Consul 1.14 or later. With ACLs, a candidate's token needs, for the prefix "app":
-//
-//	key_prefix "app/"    { policy = "write" }
-//	session "succession" { policy = "write" }
-//	node "succession"    { policy = "write" }  # only to register the node
+// Consul 1.14 or later. With ACLs, a candidate's token needs what [Rights] says. Whoever may make sessions on
+// a node may end all that are bound to it, so candidates that do not trust each other need nodes of their own.
 //
 // If a token could see only some members, its holder would lead before those that it does
 // not see. If Consul says that it has left something out of an answer, the call fails

@@ -121,13 +121,3 @@ func (o *Options) quiet() backoff.Backoff {
 
 // look returns how often those who have no query of their own are looked for.
 func (o *Options) look() time.Duration { return max(minPause, min(time.Second, o.TTL/8)) }
-
-// rights returns what a token needs, for error messages.
-func (o *Options) rights() string {
-	folder := o.below()
-	if o.AgentNode {
-		return fmt.Sprintf(`key_prefix %q { policy = "write" } session_prefix "" { policy = "write" }`, folder)
-	}
-	return fmt.Sprintf(`key_prefix %q { policy = "write" } session %q { policy = "write" } node %q { policy = "write" } (the last only where nobody has registered that node)`,
-		folder, o.Node, o.Node)
-}

@@ -74,6 +74,7 @@ func wished(w backend.Wish) bool { return w.Position != 0 && time.Now().UnixMill
 type view struct {
 	line    backend.Line
 	unready positions
+	folder  string // whose record is the bell; "" if nobody can ring it
 	bell    backend.Version
 }
 
@@ -83,10 +84,13 @@ func (st *standing) look(ctx context.Context) (v view, err error) {
 	v.bell = backend.Absent
 	if folder := unreadyFolder(st.e.name); folder != "" && st.ready != nil {
 		r, err := st.s.Get(ctx, folder)
-		if err != nil && !errors.Is(err, errors.ErrUnsupported) {
+		switch {
+		case err == nil:
+			v.folder, v.bell = folder, cmp.Or(r.Version, backend.Absent)
+		case errors.Is(err, backend.ErrDenied): // List says whether a right is missing, or others made the folder
+		case !errors.Is(err, errors.ErrUnsupported):
 			return v, err
 		}
-		v.bell = cmp.Or(r.Version, backend.Absent)
 	}
 	if v.unready, err = unready(ctx, st.s, st.e.name); err != nil {
 		return v, err
@@ -231,7 +235,7 @@ func (st *standing) await(ctx context.Context, v view) error {
 				return err
 			},
 			watchRecord(st.s, st.e.name, v.line.Version),
-			watchRecord(st.s, unreadyFolder(st.e.name), v.bell))
+			watchRecord(st.s, v.folder, v.bell))
 	})
 }
 

@@ -94,8 +94,11 @@ func (st *standing) recordReadiness(ctx context.Context) {
 		changed, why := st.ready.now()
 		if (why != nil) != st.recorded {
 			if err := st.record(ctx, why); err != nil {
+				if errors.Is(err, backend.ErrDenied) {
+					st.e.o.Logger.Warn("cannot say that this one is not ready, or is ready again", "key", st.m.Key, "err", err)
+				}
 				if !passing(err) || wait.Sleep(ctx) != nil {
-					return // the member has gone, or there are no records
+					return // the member has gone, there are no records, or they are denied
 				}
 				continue
 			}

@@ -83,8 +83,8 @@
 // (issue 18089). Those of 3.4 answer the request that must go through the quorum without
 // one.
 //
-// With authentication, a candidate of E needs a role that may read PREFIX + E and PREFIX
-// + E + ".fence", and read and write all that begins with PREFIX + E + "/". If a right is
+// With authentication, use servers from 3.5.33, 3.6.14 or 3.7.1 on: older ones let others prolong leases, or read
+// more than they may; docs/etcd.md has the list. [Rights] has the roles of candidates and others. If a right is
 // missing, the error names it. Where only root may list the members of etcd (3.6.9), sessions
 // do without the list.
 //

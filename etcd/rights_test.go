@@ -221,6 +221,16 @@ func check(t *testing.T) func(any, error) {
 // certificate has.
 func rootOf(t *testing.T, server *coordtest.Etcd, ca, cert, key string) *clientv3.Client {
 	t.Helper()
+	c := connected(t, server, ca, cert, key)
+	check(t)(c.UserAdd(t.Context(), "root", "secret"))
+	check(t)(c.UserGrantRole(t.Context(), "root", "root"))
+	check(t)(c.AuthEnable(t.Context()))
+	return c
+}
+
+// connected returns a client of etcd with a certificate.
+func connected(t *testing.T, server *coordtest.Etcd, ca, cert, key string) *clientv3.Client {
+	t.Helper()
 	info := transport.TLSInfo{TrustedCAFile: ca, CertFile: cert, KeyFile: key}
 	conf, err := info.ClientConfig()
 	if err != nil {
@@ -231,9 +241,6 @@ func rootOf(t *testing.T, server *coordtest.Etcd, ca, cert, key string) *clientv
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	check(t)(c.UserAdd(t.Context(), "root", "secret"))
-	check(t)(c.UserGrantRole(t.Context(), "root", "root"))
-	check(t)(c.AuthEnable(t.Context()))
 	return c
 }
 

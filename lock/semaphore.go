@@ -107,6 +107,11 @@ type slotSession struct {
 	front []backend.Member // all in front of the member that the newest Ahead has said to wait
 }
 
+// Outlived is that of the session, or a substitute for it.
+func (s *slotSession) Outlived(ctx context.Context, record, line string) (bool, error) {
+	return again.Outlived(ctx, s.Session, record, line)
+}
+
 // Ahead says First if m is among the first n. Members join the line as shared ones, so that the
 // session keeps its deadline for each of them as for a leader.
 func (s *slotSession) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {

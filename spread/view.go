@@ -153,6 +153,11 @@ func (s *session) Head(ctx context.Context, line string) (backend.Line, error) {
 	return s.Line(ctx, line)
 }
 
+// Outlived is [backend.Dater]: the cluster's own, or a substitute for it.
+func (s *session) Outlived(ctx context.Context, record, line string) (bool, error) {
+	return again.Outlived(ctx, s.Session, record, line)
+}
+
 // TraceHeartbeats is [backend.HeartbeatTracer]: the cluster's own, or nothing.
 func (s *session) TraceHeartbeats(f func(backend.Heartbeat)) (stop func()) {
 	if h, ok := s.Session.(backend.HeartbeatTracer); ok {

@@ -11,6 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/header"
 	"github.com/succession-dev/succession/internal/kit"
 	"github.com/succession-dev/succession/zookeeper/internal/wire"
 )
@@ -84,7 +85,7 @@ func (s *session) Put(ctx context.Context, name string, value []byte, cond *back
 		ops := guard
 		if now.stat == nil {
 			// The answer to a create does not have the zxid. The answer to a write has it.
-			ops = append(ops, &zk.CreateRequest{Path: path, Data: []byte{}, Acl: s.options.acl(), Flags: zk.FlagPersistent})
+			ops = append(ops, &zk.CreateRequest{Path: path, Data: []byte{}, Acl: s.options.acl(), Flags: flags(name, cond)})
 		} else if cond != nil && cond.Version != 0 {
 			set.Version = now.stat.Version
 		}
@@ -210,33 +211,22 @@ func (s *session) premises(ctx context.Context, path string, cond *backend.If) (
 // List implements [backend.Records]. It reads each child of dir. If dir is an election,
 // that is each member too: a name like jobs/1700000000 may be a record's or a member's.
 func (s *session) List(ctx context.Context, dir string) ([]string, error) {
-	return kit.Retry(ctx, pauses(), isLost, func(ctx context.Context) ([]string, error) { return s.list(ctx, dir) })
+	return kit.Retry(ctx, pauses(), isLost, func(ctx context.Context) ([]string, error) {
+		if election, ok := strings.CutSuffix(dir, header.UnreadySuffix); ok && election != "" {
+			return s.unready(ctx, election)
+		}
+		return s.list(ctx, dir)
+	})
 }
 
 func (s *session) list(ctx context.Context, dir string) ([]string, error) {
-	path, prefix := s.options.path(dir), dir+"/"
-	all, err := do(ctx, s, children(path))
-	if err == zk.ErrNoNode {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	var names, paths []string
-	for _, name := range all.names {
-		if backend.CheckName(prefix+name) != nil {
-			continue // no record can have that name
-		}
-		names = append(names, prefix+name)
-		paths = append(paths, path+"/"+name)
-	}
-	nodes, err := s.getAll(ctx, paths)
+	names, nodes, err := s.readChildren(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
 	var records []string
 	for i, n := range nodes {
-		if version(n) != backend.Absent && !n.inLine(strings.TrimPrefix(names[i], prefix)) {
+		if version(n) != backend.Absent && !n.inLine(strings.TrimPrefix(names[i], dir+"/")) {
 			records = append(records, names[i])
 		}
 	}

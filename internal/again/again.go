@@ -108,6 +108,15 @@ func Head(ctx context.Context, s backend.Session, line string) (backend.Line, er
 	return s.Line(ctx, line)
 }
 
+// Outlived reports whether the record may be needed because the line was lost; see [backend.Dater]. On other
+// coordinators whoever could write the record has a right on just that name.
+func Outlived(ctx context.Context, s backend.Session, record, line string) (bool, error) {
+	if d, ok := s.(backend.Dater); ok {
+		return d.Outlived(ctx, record, line)
+	}
+	return true, nil
+}
+
 // Either calls all at the same time, and returns the result of the one that returns first. The context
 // of the others then ends; Either returns when all have returned.
 func Either(ctx context.Context, calls ...func(context.Context) error) error {

@@ -14,10 +14,12 @@ package header
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/again"
 	"github.com/succession-dev/succession/internal/backoff"
 )
 
@@ -132,8 +134,9 @@ func Raise(ctx context.Context, s backend.Session, election string, m backend.Me
 }
 
 // Restore raises the fence of m's election to the one in its [FenceRecord], but only while m
-// stands. Without such a record, which is the common case, it takes one round trip. It does
-// nothing on a backend without records. It fails with [backend.ErrVersion] if somebody
+// stands, and only if the election may have been deleted since the record came into being: a younger one is
+// not needed, and anybody may have made it. Without such a record, which is the common case, it takes one round
+// trip. It does nothing on a backend without records. It fails with [backend.ErrVersion] if somebody
 // else wrote at the same time.
 func Restore(ctx context.Context, s backend.Session, m backend.Member) error {
 	kept := FenceRecord(m.Line)
@@ -141,8 +144,14 @@ func Restore(ctx context.Context, s backend.Session, m backend.Member) error {
 		return nil
 	}
 	r, err := s.Get(ctx, kept)
-	if errors.Is(err, errors.ErrUnsupported) {
-		return nil // nobody could keep one
+	if errors.Is(err, errors.ErrUnsupported) || err == nil && r.Version == backend.Absent {
+		return nil // nobody could keep one, or has
+	}
+	if err != nil && !errors.Is(err, backend.ErrDenied) {
+		return err
+	}
+	if needed, oerr := again.Outlived(ctx, s, kept, m.Line); oerr != nil || !needed {
+		return oerr
 	}
 	if err != nil {
 		return err
@@ -152,4 +161,12 @@ func Restore(ctx context.Context, s backend.Session, m backend.Member) error {
 		return err
 	}
 	return update(ctx, s, m.Line, m, raise(h.Fence))
+}
+
+// UnreadyMember returns the election and the position of the member of which the record says that it is not
+// ready, if the name is that of such a record.
+func UnreadyMember(name string) (election string, position uint64, ok bool) {
+	election, at, found := strings.Cut(name, UnreadySuffix+"/")
+	position, err := strconv.ParseUint(at, 10, 64)
+	return election, position, found && election != "" && err == nil
 }

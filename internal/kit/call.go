@@ -62,6 +62,13 @@ func (a *Adapter) WatchPlace(ctx context.Context, m backend.Member, p *backend.P
 	return l.sessions.Driver.Wrap("watch place", m.Line, err)
 }
 
+// Outlived is that of the driver's session. For a driver without one every record may be needed.
+func (a *Adapter) Outlived(ctx context.Context, record, line string) (bool, error) {
+	return call(ctx, a, "outlived", line, a.life().sessions.CheckName(record), func(ctx context.Context) (bool, error) {
+		return again.Outlived(ctx, a.Session, record, line)
+	})
+}
+
 // TraceHeartbeats implements [backend.HeartbeatTracer].
 func (a *Adapter) TraceHeartbeats(f func(backend.Heartbeat)) (stop func()) {
 	return a.life().TraceHeartbeats(f)

@@ -50,6 +50,11 @@ func (s Shared) Join(ctx context.Context, line, value string) (backend.Member, e
 	return m, err
 }
 
+// Outlived is that of the session, or a substitute for it.
+func (s Shared) Outlived(ctx context.Context, record, line string) (bool, error) {
+	return again.Outlived(ctx, s.Session, record, line)
+}
+
 // WatchPlace is that of the session, or a substitute for it.
 func (s Shared) WatchPlace(ctx context.Context, m backend.Member, p *backend.Place) error {
 	return again.WatchPlace(ctx, s.Session, m, p, backoff.JitterOf(ctx))

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/again"
 	"github.com/succession-dev/succession/internal/header"
 	"github.com/succession-dev/succession/migrate/internal/protocol"
 )
@@ -34,6 +35,19 @@ func (s *session) Get(ctx context.Context, name string) (r backend.Record, err e
 		r.Version = tagVersion(sd, r.Version)
 		return r, err
 	}
+}
+
+// Outlived is that of the coordinator that keeps the record; see [backend.Dater].
+func (s *session) Outlived(ctx context.Context, record, line string) (bool, error) {
+	sd, _, err := s.keeper(ctx, record)
+	if err != nil {
+		return false, err
+	}
+	part, err := s.keeping(ctx, sd)
+	if err != nil {
+		return false, err
+	}
+	return again.Outlived(ctx, part, record, line)
 }
 
 // movedOn reports whether r is the record of an election that was known to be on To, and

@@ -1,0 +1,25 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+// The command prints the policy of the coordinator and the prefix that the URL names, and asks nobody.
+func TestRights(t *testing.T) {
+	for url, want := range map[string]string{
+		"etcd://127.0.0.1:1/app":              "etcdctl role grant-permission candidate readwrite app/jobs/ --prefix\n",
+		"consul://127.0.0.1:1/app?node=a":     "session \"a\" { policy = \"write\" }\n",
+		"zookeeper://127.0.0.1:1/app?ttl=10s": "create /app/jobs \"\" CANDIDATE:crwd,",
+	} {
+		var out, errs bytes.Buffer
+		if code := execute([]string{"rights", "--url", url, "jobs"}, &out, &errs); code != 0 || !strings.Contains(out.String(), want) {
+			t.Errorf("%s: exit code %d: %s%s", url, code, out.String(), errs.String())
+		}
+	}
+	var out, errs bytes.Buffer
+	if code := execute([]string{"rights", "--url", "local:", "jobs"}, &out, &errs); code == 0 || !strings.Contains(errs.String(), "no rights of its own") {
+		t.Errorf("local: exit code %d: %s", code, errs.String())
+	}
+}

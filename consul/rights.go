@@ -1,0 +1,64 @@
+package consul
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/header"
+)
+
+// Rights returns the ACL policies for one election, on the prefix and the node of the URL: of a candidate, of who
+// only looks, and of an operator. Each begins with a line that says whose it is, and an empty line ends it. Rights
+// sends nothing.
+func Rights(u *backend.URL, election string) string {
+	o := &Options{Node: cmp.Or(u.Text("node", ""), defaultNode), AgentNode: u.Text("agent-node", "") == "on"}
+	o.Prefix = strings.Trim(u.Path, "/")
+	candidate, observer, operator := o.policies(election)
+	return "# a candidate\n" + candidate + "\n# who only looks: with node=" + o.observers() + " in the URL\n" + observer + "\n# an operator\n" + operator
+}
+
+// observers returns the node for the sessions of who only looks. Whoever may make sessions on a node may end
+// all that are bound to it, and with them the terms of their leaders.
+func (o *Options) observers() string { return o.Node + "-observers" }
+
+// policies returns what a token needs for one election.
+func (o *Options) policies(election string) (candidate, observer, operator string) {
+	key := o.below() + election
+	rules := func(policy, fence string) string {
+		var b strings.Builder
+		// Never without the slash: "jobs" is the beginning of "jobs-eu", too.
+		fmt.Fprintf(&b, "key_prefix %q { policy = %q }\n", key+"/", policy)
+		fmt.Fprintf(&b, "key %q { policy = %q }\n", key, policy)
+		fmt.Fprintf(&b, "key %q { policy = %q }\n", key+"~", policy)
+		fmt.Fprintf(&b, "key %q { policy = %q }\n", key+header.Suffix, fence)
+		fmt.Fprintf(&b, "key %q { policy = %q }\n", key+header.HistorySuffix, policy)
+		fmt.Fprintf(&b, "key %q { policy = %q }\n", key+header.UnreadySuffix, policy)
+		fmt.Fprintf(&b, "key_prefix %q { policy = %q }\n", key+header.UnreadySuffix+"/", policy)
+		return b.String()
+	}
+	session := func(node string) string {
+		if o.AgentNode {
+			return "session_prefix \"\" { policy = \"write\" }\n" // the node of any agent
+		}
+		return fmt.Sprintf("session %q { policy = \"write\" }\n", node)
+	}
+	candidate = rules("write", "read") + session(o.Node)
+	observer = rules("read", "read") + session(o.observers())
+	operator = rules("write", "write") + session(o.Node)
+	if !o.AgentNode {
+		operator += fmt.Sprintf("node %q { policy = \"write\" }\nnode %q { policy = \"write\" }\n", o.Node, o.observers())
+	}
+	return candidate, observer, operator
+}
+
+// rights returns what a candidate's token needs, for error messages.
+func (o *Options) rights() string {
+	candidate, _, _ := o.policies("NAME")
+	text := strings.Join(strings.Split(strings.TrimSpace(candidate), "\n"), " ")
+	if !o.AgentNode {
+		text += fmt.Sprintf("; and whoever registers the node, node %q { policy = \"write\" }", o.Node)
+	}
+	return text + `; "succession rights" prints it for an election`
+}

@@ -1,0 +1,44 @@
+package etcd
+
+import (
+	"fmt"
+	"strings"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/header"
+)
+
+// Rights returns the commands that make the roles for one election, under the prefix of the URL: of a candidate,
+// of who only looks, and of an operator. Each begins with a line that says whose it is, and an empty line ends it.
+// Rights sends nothing.
+func Rights(u *backend.URL, election string) string {
+	key := prefixOf(u.Path) + election
+	commands := func(role, header, fence, below string) string {
+		var b strings.Builder
+		fmt.Fprintf(&b, "etcdctl role add %s\n", role)
+		for _, r := range keysOf(key, header, fence, below) {
+			fmt.Fprintf(&b, "etcdctl role grant-permission %s %s\n", role, r.args())
+		}
+		return b.String()
+	}
+	return "# a candidate\n" + commands("candidate", "write", "read", "write") +
+		"\n# who only looks\n" + commands("observer", "read", "read", "read") +
+		"\n# an operator\n" + commands("operator", "write", "write", "write")
+}
+
+// keysOf returns the rights on what belongs to an election: on its header, on the copy of its fence, and on its
+// members, its history and who is not ready.
+func keysOf(key, head, fence, below string) []right {
+	// Never a prefix without the slash: "jobs" is the beginning of "jobs-eu", too.
+	folder := func(dir string) right { return right{below, dir, clientv3.GetPrefixRangeEnd(dir)} }
+	return []right{
+		folder(key + "/"),
+		{op: head, key: key},
+		{op: fence, key: key + header.Suffix},
+		{op: below, key: key + header.HistorySuffix},
+		{op: below, key: key + header.UnreadySuffix},
+		folder(key + header.UnreadySuffix + "/"),
+	}
+}

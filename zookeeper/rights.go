@@ -1,0 +1,35 @@
+package zookeeper
+
+import (
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/header"
+)
+
+// Rights returns the commands of ZooKeeper's shell that make the znodes of one election, under the prefix of the
+// URL, with ACLs for a candidate, for an operator, and for everybody else, who only looks. An administrator runs
+// them, with digest:USER:HASH in the place of CANDIDATE and of OPERATOR. Then nobody needs a right on the prefix,
+// and whoever has one has no power over the election. Rights sends nothing.
+func Rights(u *backend.URL, election string) string {
+	at := path.Join("/", u.Path, election)
+	acl := func(candidate string) string {
+		return "CANDIDATE:" + candidate + ",OPERATOR:cdrwa,world:anyone:r"
+	}
+	var b strings.Builder
+	b.WriteString("# the folders above it, if they are missing\n")
+	for i := 1; i < len(at); i++ {
+		if at[i] == '/' {
+			fmt.Fprintf(&b, "create %s\n", at[:i])
+		}
+	}
+	b.WriteString("\n# the election\n")
+	for _, z := range []struct{ suffix, candidate string }{
+		{"", "crwd"}, {header.Suffix, "r"}, {header.HistorySuffix, "rw"}, {header.UnreadySuffix, "crwd"},
+	} {
+		fmt.Fprintf(&b, "create %s \"\" %s\n", at+z.suffix, acl(z.candidate))
+	}
+	return b.String()
+}
