@@ -2,7 +2,9 @@ package page_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -93,5 +95,54 @@ func TestNoHistory(t *testing.T) {
 		v.sees("the leader, and why there is no history", func() bool {
 			return v.detail.Leader != nil && v.detail.Error == "" && strings.Contains(v.detail.Untold, "it is no history of an election")
 		})
+	})
+}
+
+// One leader may write down any number of terms, at any time. The page shows the newest, and its picture stays a small one.
+func TestHistoryOfOthers(t *testing.T) {
+	inBubble(t, page.Options{}, func(t *testing.T, c *memory.Coordinator, s *page.Server) {
+		candidate(t, c, "reports", "web-1")
+		b := c.Client("other")
+		defer b.Close()
+		session, err := b.Session(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		terms := []string{`{"id":"first","token":1,"began":"0001-01-01T00:00:01Z","ended":"2262-12-31T00:00:00Z"}`}
+		for i := range 3000 {
+			terms = append(terms, fmt.Sprintf(`{"id":"%d","token":%d,"began":"%04d-01-01T00:00:00Z"}`, i, i+2, i+1))
+		}
+		value := `{"history":1,"terms":[` + strings.Join(terms, ",") + `]}`
+		if _, err := session.Put(t.Context(), "reports.history", []byte(value), nil); err != nil {
+			t.Fatal(err)
+		}
+		code, svg := answer(s, request(http.MethodGet, "/timeline.svg?name=reports", ""))
+		if code != 200 || len(svg) > 200_000 || !strings.Contains(svg, "2999: token 3001") {
+			t.Errorf("the picture is %d, of %d bytes", code, len(svg))
+		}
+	})
+}
+
+// A writer notes the bound of what is written to it.
+type bounded struct {
+	*httptest.ResponseRecorder
+	by time.Time
+}
+
+func (w *bounded) SetWriteDeadline(by time.Time) error {
+	w.by = by
+	return nil
+}
+
+// Whoever asks and does not read keeps no handler.
+func TestAnswersAreBounded(t *testing.T) {
+	inBubble(t, page.Options{}, func(t *testing.T, _ *memory.Coordinator, s *page.Server) {
+		for _, target := range []string{"/", "/files/page.js", "/timeline.svg?name=reports"} {
+			w := &bounded{ResponseRecorder: httptest.NewRecorder()}
+			s.ServeHTTP(w, request(http.MethodGet, target, ""))
+			if w.by.IsZero() || time.Until(w.by) > time.Minute {
+				t.Errorf("%s may be written until %v", target, w.by)
+			}
+		}
 	})
 }

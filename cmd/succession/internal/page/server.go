@@ -95,8 +95,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusForbidden, err)
 		return
 	}
+	// Whoever does not read must not keep a handler. A stream sets the bound anew with each event.
+	control := http.NewResponseController(w)
+	_ = control.SetWriteDeadline(time.Now().Add(writeBound))
 	if r.Method != http.MethodGet { // it is short, and streams have none
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(readBound))
+		_ = control.SetReadDeadline(time.Now().Add(readBound))
 	}
 	public := r.URL.Path == "/login" || strings.HasPrefix(r.URL.Path, "/files/")
 	if !public && !s.guard.admits(r) {
