@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/cmd/succession/internal/page"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/memory"
@@ -143,6 +144,28 @@ func TestAnswersAreBounded(t *testing.T) {
 			if w.by.IsZero() || time.Until(w.by) > time.Minute {
 				t.Errorf("%s may be written until %v", target, w.by)
 			}
+		}
+	})
+}
+
+// The page proposes a command with the addresses that a header has. Whoever may write it must not have others run something.
+func TestProposedCommandIsQuoted(t *testing.T) {
+	inBubble(t, page.Options{}, func(t *testing.T, c *memory.Coordinator, s *page.Server) {
+		candidate(t, c, "reports", "web-1")
+		b := c.Client("other")
+		defer b.Close()
+		session, err := b.Session(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := backend.Header{Migration: backend.Migration{ID: "1", From: "etcd://h1:2379/app", To: "x';$(touch /tmp/x)\n#", Step: "both"}}
+		if _, err := session.Put(t.Context(), "reports", h.Encode(), nil); err != nil {
+			t.Fatal(err)
+		}
+		v := visit(t, s, "reports")
+		v.sees("a migration", func() bool { return v.detail.Migration != nil })
+		if next, want := v.detail.Migration.Next, `--from etcd://h1:2379/app --to 'x'\'';$(touch /tmp/x); #' reports`; !strings.HasSuffix(next, want) {
+			t.Errorf("the page proposes %s; want %s", next, want)
 		}
 	})
 }
