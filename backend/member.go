@@ -38,8 +38,15 @@ func (l Line) SameMembers(o Line) bool {
 	return slices.EqualFunc(l.Members, o.Members, func(a, b Member) bool { return a.Key == b.Key && a.Position == b.Position })
 }
 
-// Token returns the token of m, should it lead.
-func (l Line) Token(m Member) uint64 { return l.Header.Fence + m.Position }
+// Token returns the token of m, should it lead, for people and comparisons. It returns 0 if m cannot lead, because
+// no token can be made; see [Header.Token].
+func (l Line) Token(m Member) uint64 {
+	token, err := l.Header.Token(m.Position)
+	if err != nil {
+		return 0
+	}
+	return token
+}
 
 // Paused returns the gate of a pause, which its header names, if it stands in the line. Its value says who
 // set it and why: an ID, and after a newline the reason.
@@ -74,7 +81,7 @@ type Place struct {
 //
 // If the election is sealed, the seal stands pinned at the head of its line. For every
 // other member PlaceOf fails with a [*SealedError], also for one that is at the head because
-// the seal was removed.
+// the seal was removed. It fails with [ErrHeader] if m is first and has no token.
 func PlaceOf(m Member, ahead *Member, h Header) (Place, error) {
 	switch {
 	case h.Sealed != "" && !(ahead == nil && m.Pinned):
@@ -82,7 +89,11 @@ func PlaceOf(m Member, ahead *Member, h Header) (Place, error) {
 	case ahead != nil:
 		return Place{Ahead: *ahead, Header: h}, nil
 	}
-	return Place{First: true, Token: h.Fence + m.Position, Header: h}, nil
+	token, err := h.Token(m.Position)
+	if err != nil {
+		return Place{}, err
+	}
+	return Place{First: true, Token: token, Header: h}, nil
 }
 
 // Awaited returns the index of the member that the i-th in line waits for, or -1 if that is

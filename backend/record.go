@@ -64,7 +64,7 @@ type Records interface {
 // A Header is the record of an election (law L7). It has what must be known of the
 // election apart from its members, and is stored as JSON.
 type Header struct {
-	// Fence is added to a member's position to make its token.
+	// Fence is added to a member's position to make its token. It is at most [MaxFence].
 	Fence uint64 `json:"fence,omitempty"`
 	// Acknowledged is the token of the newest term whose leader has said that its work
 	// has begun.
@@ -128,6 +128,33 @@ type Migration struct {
 	Over uint64 `json:"over,omitempty"`
 }
 
+// MaxFence is the largest fence of an election. Positions are smaller than it, so that a token, their sum, never wraps and
+// fits the signed 64-bit number of a database.
+const MaxFence uint64 = 1 << 62
+
+// Token returns the token of a member at the position: the sum of the fence and the position. It fails with [ErrHeader] if the
+// fence is larger than [MaxFence], or the position not smaller: a token that wrapped would be smaller than those before it.
+func (h Header) Token(position uint64) (uint64, error) {
+	if err := h.check(); err != nil {
+		return 0, err
+	}
+	if position >= MaxFence {
+		return 0, fmt.Errorf("%w: position %d gives no token, as positions are smaller than 2^62 = %d; find out why the log of the coordinator is that far",
+			ErrHeader, position, MaxFence)
+	}
+	return h.Fence + position, nil
+}
+
+// check fails if the fence is too large.
+func (h Header) check() error {
+	if h.Fence <= MaxFence {
+		return nil
+	}
+	return fmt.Errorf("%w: its fence %d is larger than 2^62 = %d, and tokens would wrap. Find out who wrote it; "+
+		"delete the record of the election, and the one of that name with .fence behind it, by the coordinator's own tools; "+
+		"then raise the fence above every token that anybody holds", ErrHeader, h.Fence, MaxFence)
+}
+
 // HeaderFormat is the number of the format in which headers are stored. Processes of different
 // versions can stand in one line if they have the same.
 const HeaderFormat = 1
@@ -151,7 +178,7 @@ func (h Header) Encode() []byte {
 
 // ParseHeader reads the header of an election. Data that is empty, or that does not begin
 // like a header, is the zero Header. Data that begins like one and cannot be understood
-// is an [ErrHeader]: if its fence were taken for 0, tokens would fall.
+// is an [ErrHeader]: if its fence were taken for 0, tokens would fall. So is one whose fence is larger than [MaxFence].
 func ParseHeader(b []byte) (Header, error) {
 	if !bytes.HasPrefix(b, []byte(`{"succession":`)) {
 		return Header{}, nil
@@ -167,6 +194,9 @@ func ParseHeader(b []byte) (Header, error) {
 	}
 	if s.Format != HeaderFormat {
 		return Header{}, fmt.Errorf("%w: format %d, this version reads format %d", ErrHeader, s.Format, HeaderFormat)
+	}
+	if err := s.Header.check(); err != nil {
+		return Header{}, err
 	}
 	return s.Header, nil
 }

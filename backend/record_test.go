@@ -13,7 +13,7 @@ func TestHeaderRoundTrip(t *testing.T) {
 	for _, h := range []backend.Header{
 		{},
 		{Fence: 1},
-		{Fence: math.MaxUint64, Acknowledged: math.MaxUint64, Resign: 7, Sealed: `etcd://h1/"quoted"`},
+		{Fence: backend.MaxFence, Acknowledged: math.MaxUint64, Resign: 7, Sealed: `etcd://h1/"quoted"`},
 	} {
 		got, err := backend.ParseHeader(h.Encode())
 		if err != nil || got != h {
@@ -37,11 +37,42 @@ func TestParseHeader(t *testing.T) {
 		{data: `{"succession":1,"fence":7} trailing`, bad: true},
 		{data: `{"succession":1,"unknown":7}`, bad: true},
 		{data: `{"succession":2,"fence":7}`, bad: true},
+		{data: `{"succession":1,"fence":4611686018427387904}`, want: backend.Header{Fence: 1 << 62}},
+		{data: `{"succession":1,"fence":4611686018427387905}`, bad: true},
+		{data: `{"succession":1,"fence":18446744073709551615}`, bad: true},
 	}
 	for _, tt := range tests {
 		got, err := backend.ParseHeader([]byte(tt.data))
 		if tt.bad != errors.Is(err, backend.ErrHeader) || got != tt.want {
 			t.Errorf("%q: got %+v, %v", tt.data, got, err)
+		}
+	}
+}
+
+// A token is the sum of a fence and a position, which neither wraps nor leaves the signed numbers of a database. Where there
+// is no such sum nobody is first.
+func TestToken(t *testing.T) {
+	tests := []struct{ fence, position, want uint64 }{
+		{0, 7, 7},
+		{1000, 7, 1007},
+		{1 << 62, 1<<62 - 1, math.MaxInt64},
+		{1<<62 + 1, 1, 0},
+		{math.MaxUint64 - 5, 75, 0},
+		{math.MaxUint64, 1, 0},
+		{0, 1 << 62, 0},
+		{0, math.MaxUint64, 0}, // a negative number of the coordinator
+	}
+	for _, tt := range tests {
+		h, m := backend.Header{Fence: tt.fence}, backend.Member{Position: tt.position}
+		got, err := h.Token(tt.position)
+		if got != tt.want || (tt.want == 0) != errors.Is(err, backend.ErrHeader) {
+			t.Errorf("fence %d, position %d: the token is %d, %v; want %d", tt.fence, tt.position, got, err, tt.want)
+		}
+		if got := (backend.Line{Header: h}).Token(m); got != tt.want {
+			t.Errorf("fence %d, position %d: the line says token %d, want %d", tt.fence, tt.position, got, tt.want)
+		}
+		if p, placed := backend.PlaceOf(m, nil, h); p.Token != tt.want || (placed == nil) != (err == nil) {
+			t.Errorf("fence %d, position %d: the place is %+v, %v", tt.fence, tt.position, p, placed)
 		}
 	}
 }
@@ -55,6 +86,9 @@ func FuzzParseHeader(f *testing.F) {
 		h, err := backend.ParseHeader(b)
 		if err != nil {
 			return
+		}
+		if token, err := h.Token(1); err != nil || token <= h.Fence {
+			t.Errorf("%q has the token %d, %v at position 1", b, token, err)
 		}
 		if again, err := backend.ParseHeader(h.Encode()); err != nil || again != h {
 			t.Errorf("%q is %+v, which comes back as %+v, %v", b, h, again, err)

@@ -1,6 +1,7 @@
 package backend
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -29,10 +30,11 @@ type URL struct {
 	bad    []string // what is wrong with values
 }
 
-// ParseURL reads a URL. Its errors leave out what might be a secret.
+// ParseURL reads a URL. Its errors say what is wrong, and show nothing of the URL: of one that cannot be read nobody knows which
+// part is a password.
 func ParseURL(raw string) (*URL, error) {
 	bad := func(why string) (*URL, error) {
-		return nil, fmt.Errorf("%w URL %s: %s", ErrInvalid, Redact(raw), why)
+		return nil, fmt.Errorf("%w URL: %s", ErrInvalid, why)
 	}
 	scheme, rest, ok := strings.Cut(raw, ":")
 	if !ok || scheme == "" {
@@ -54,6 +56,9 @@ func ParseURL(raw string) (*URL, error) {
 	}
 	u.params = params
 	for _, name := range slices.Sorted(maps.Keys(params)) {
+		if !isParam(name) {
+			return bad("a parameter has a name with other characters than letters, digits, dots, hyphens and underscores, or none")
+		}
 		if slices.ContainsFunc(params[name], func(v string) bool { return strings.HasPrefix(v, "~/") }) {
 			return bad(fmt.Sprintf("parameter %q: %s", name, noTilde))
 		}
@@ -77,7 +82,7 @@ func ParseURL(raw string) (*URL, error) {
 	if u.Path, err = url.PathUnescape(path); err != nil {
 		return bad("its path cannot be read")
 	}
-	if strings.ContainsRune(hosts, '@') {
+	if strings.ContainsRune(authority, '@') { // a password may have a slash
 		return bad("it carries a user name or password; name a file or an environment variable in a parameter instead")
 	}
 	if hosts == "" {
@@ -85,7 +90,7 @@ func ParseURL(raw string) (*URL, error) {
 	}
 	for h := range strings.SplitSeq(hosts, ",") {
 		if err := checkHost(h); err != nil {
-			return bad(err.Error())
+			return bad(fmt.Sprintf("host %d: %v", len(u.Hosts)+1, err))
 		}
 		u.Hosts = append(u.Hosts, h)
 	}
@@ -100,20 +105,20 @@ const noTilde = `~ is nobody's home folder in a URL; write the whole path, such 
 // "[fe80::1%eth0]".
 func checkHost(h string) error {
 	if h == "" {
-		return fmt.Errorf("it has an empty host")
+		return errors.New("it is empty")
 	}
 	if strings.ContainsAny(h, " \t\r\n\\") || !strings.HasPrefix(h, "[") && strings.Contains(h, "%") {
-		return fmt.Errorf("host %q has a character that no host has", h)
+		return errors.New("it has a character that no host has")
 	}
 	host, port := h, ""
 	if strings.HasPrefix(h, "[") {
 		end := strings.IndexByte(h, ']')
 		if end < 0 {
-			return fmt.Errorf("host %q: a bracket is not closed", h)
+			return errors.New("a bracket is not closed")
 		}
 		host, port = h[1:end], h[end+1:]
 		if ip, err := netip.ParseAddr(unescapeZone(host)); err != nil || !ip.Is6() {
-			return fmt.Errorf("host %q: what is in brackets is not an IPv6 address", h)
+			return errors.New("what is in brackets is not an IPv6 address")
 		}
 		if port == "" {
 			return nil
@@ -121,17 +126,17 @@ func checkHost(h string) error {
 		port, _ = strings.CutPrefix(port, ":")
 	} else if i := strings.IndexByte(h, ':'); i >= 0 {
 		if strings.Count(h, ":") > 1 {
-			return fmt.Errorf("host %q: write an IPv6 address in brackets, as in [::1]:2181", h)
+			return errors.New("write an IPv6 address in brackets, as in [::1]:2181")
 		}
 		host, port = h[:i], h[i+1:]
 	} else {
 		return nil
 	}
 	if host == "" {
-		return fmt.Errorf("host %q: the name is empty", h)
+		return errors.New("the name is empty")
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		return fmt.Errorf("host %q: the port must be a number from 1 to 65535", h)
+		return errors.New("the port must be a number from 1 to 65535")
 	}
 	return nil
 }
@@ -155,25 +160,53 @@ func (u *URL) HostPorts(defaultPort string) []string {
 }
 
 // String returns the URL for people and logs, without the values of parameters that look
-// like secrets.
-func (u *URL) String() string {
+// like secrets, and without what stands before an @: in a path it can be a password that somebody has put at the wrong place.
+func (u *URL) String() string { return u.print(secretParam) }
+
+// print returns the URL without the values of the parameters that hide names.
+func (u *URL) print(hide func(name string) bool) string {
 	var b strings.Builder
 	b.WriteString(u.Scheme + ":")
 	if u.Hosts != nil || strings.HasPrefix(u.Path, "//") {
 		b.WriteString("//" + strings.Join(u.Hosts, ","))
 	}
-	b.WriteString((&url.URL{Path: u.Path}).EscapedPath())
+	path := u.Path
+	if i := strings.LastIndexByte(path, '@'); i >= 0 {
+		path = path[:len(path)-len(strings.TrimLeft(path, "/"))] + "redacted" + path[i:]
+	}
+	b.WriteString((&url.URL{Path: path}).EscapedPath())
 	sep := "?"
 	for _, k := range sortedKeys(u.params) {
 		for _, v := range u.params[k] {
-			if v = Redact(v); secretParam(k) { // a value may be a URL itself
+			if v = redactValue(v); hide(k) {
 				v = "redacted"
 			}
-			b.WriteString(sep + url.QueryEscape(k) + "=" + url.QueryEscape(v))
+			b.WriteString(sep + url.QueryEscape(k) + "=" + legible.Replace(url.QueryEscape(v)))
 			sep = "&"
 		}
 	}
 	return b.String()
+}
+
+// legible undoes the escapes that a parameter does not need.
+var legible = strings.NewReplacer("%2F", "/", "%3A", ":", "%2C", ",")
+
+// redactValue returns the value of a parameter for people. It may be a URL, or have one in it.
+func redactValue(v string) string {
+	if u, err := ParseURL(v); err == nil {
+		return u.String()
+	}
+	if strings.ContainsAny(v, "@?#;") {
+		return "redacted"
+	}
+	return v
+}
+
+// isParam reports whether a parameter can have the name.
+func isParam(name string) bool {
+	return name != "" && !strings.ContainsFunc(name, func(r rune) bool {
+		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '-' || r == '_' || r == '.')
+	})
 }
 
 // secretParam reports whether a parameter may hold a secret. One that ends with "-file"
@@ -183,7 +216,7 @@ func secretParam(name string) bool {
 	if strings.HasSuffix(n, "-file") || strings.HasSuffix(n, "-env") {
 		return false
 	}
-	for _, w := range []string{"pass", "secret", "token", "auth", "key", "cred"} {
+	for _, w := range []string{"pass", "pw", "secret", "token", "auth", "key", "cred", "digest", "login", "sig"} {
 		if strings.Contains(n, w) {
 			return true
 		}
@@ -191,30 +224,13 @@ func secretParam(name string) bool {
 	return false
 }
 
-// Redact returns rawURL for people and logs, without what stands before an @ and without
-// the values of parameters that look like secrets. rawURL need not be valid.
+// Redact returns rawURL for people and logs, as [URL.String] does. Of one that cannot be read it shows nothing.
 func Redact(rawURL string) string {
-	s, query, hasQuery := strings.Cut(rawURL, "?")
-	if i := strings.LastIndexByte(s, '@'); i >= 0 {
-		scheme := ""
-		if j := strings.Index(s[:i], "//"); j >= 0 {
-			scheme = s[:j+2]
-		}
-		s = scheme + "redacted@" + s[i+1:]
+	u, err := ParseURL(rawURL)
+	if err != nil {
+		return "(a URL that cannot be read)"
 	}
-	if !hasQuery {
-		return s
-	}
-	pairs := strings.Split(query, "&")
-	for i, p := range pairs {
-		k, v, _ := strings.Cut(p, "=")
-		name, err1 := url.QueryUnescape(k)
-		value, err2 := url.QueryUnescape(v)
-		if err1 != nil || err2 != nil || secretParam(name) || Redact(value) != value { // it may be a URL itself
-			pairs[i] = k + "=redacted"
-		}
-	}
-	return s + "?" + strings.Join(pairs, "&")
+	return u.String()
 }
 
 // Renamed has the parameter called old count as the one called name, which it was renamed
@@ -278,7 +294,7 @@ func (u *URL) Bool(name string) bool {
 // after it has read its parameters.
 func (u *URL) Err() error {
 	if len(u.bad) > 0 {
-		return fmt.Errorf("%w URL %s: %s", ErrInvalid, u, strings.Join(u.bad, "; "))
+		return fmt.Errorf("%w URL %s: %s", ErrInvalid, u.print(u.unknown), strings.Join(u.bad, "; "))
 	}
 	for _, name := range sortedKeys(u.params) {
 		if slices.Contains(u.seen, name) {
@@ -290,10 +306,14 @@ func (u *URL) Err() error {
 		if len(known) > 0 {
 			list = "known are " + strings.Join(slices.Compact(known), ", ")
 		}
-		return fmt.Errorf("%w URL %s: unknown parameter %q; %s", ErrInvalid, u, name, list)
+		return fmt.Errorf("%w URL %s: unknown parameter %q; %s", ErrInvalid, u.print(u.unknown), name, list)
 	}
 	return nil
 }
+
+// unknown reports whether the driver has not asked for the parameter, or it looks like a secret. Nobody
+// knows what the value of an unknown one is.
+func (u *URL) unknown(name string) bool { return secretParam(name) || !slices.Contains(u.seen, name) }
 
 func sortedKeys(m map[string][]string) []string {
 	return slices.Sorted(maps.Keys(m))

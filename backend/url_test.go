@@ -3,6 +3,8 @@ package backend_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -62,7 +64,7 @@ func TestParseURLRefuses(t *testing.T) {
 		{"zookeeper://[127.0.0.1]:2181", "not an IPv6 address"},
 		{"zookeeper://[::1:2181", "bracket"},
 		{"zookeeper://[h1]:2181", "IPv6"},
-		{"zookeeper://h1,,h2", "empty host"},
+		{"zookeeper://h1,,h2", "host 2: it is empty"},
 		{"zookeeper://:2181", "empty"},
 		{"zookeeper://h 1", "character"},
 		{"zookeeper://h1/#x", "fragment"},
@@ -87,14 +89,19 @@ func TestParseURLRefuses(t *testing.T) {
 }
 
 func TestRedact(t *testing.T) {
+	const unreadable = "(a URL that cannot be read)"
 	tests := []struct{ raw, want string }{
 		{"etcd://h1:2379/app?ttl=10s", "etcd://h1:2379/app?ttl=10s"},
-		{"etcd://user:hunter2@h1:2379/app", "etcd://redacted@h1:2379/app"},
+		{"etcd://user:hunter2@h1:2379/app", unreadable},
 		{"etcd://h1?password=hunter2&ttl=10s", "etcd://h1?password=redacted&ttl=10s"},
 		{"etcd://h1?password-file=/run/pw&token-env=TOKEN", "etcd://h1?password-file=/run/pw&token-env=TOKEN"},
-		{"consul://h1?to%6ben=hunter2", "consul://h1?to%6ben=redacted"},
+		{"etcd:/u:hunter2@h1", "etcd:/redacted@h1"},
+		{"u:hunter2@h1:2379/app", "u:redacted@h1:2379/app"},
+		{"spread:?to=eu=etcd://h1:2379&to=us=etcd://u:hunter2@h2", "spread:?to=eu%3Detcd://h1:2379&to=redacted"},
+		{"etcd://h1?pwd=hunter2&pw=hunter2&digest=u:hunter2", "etcd://h1?digest=redacted&pw=redacted&pwd=redacted"},
+		{"consul://h1?to%6ben=hunter2", "consul://h1?token=redacted"},
 		{"migrate:?from=etcd://u:hunter2@h1", "migrate:?from=redacted"},
-		{"hunter2@", "redacted@"},
+		{"hunter2@", unreadable},
 	}
 	for _, tt := range tests {
 		if got := backend.Redact(tt.raw); got != tt.want {
@@ -166,6 +173,71 @@ func TestMux(t *testing.T) {
 		}
 	}()
 	m.Handle("x", nil)
+}
+
+// places are where somebody may have put a password.
+var places = []string{
+	"etcd://u:%s@h1:2379/app", "etcd://%s@h1:2379", "etcd:/u:%s@h1", "etcd:u:%s@h1", "u:%s@h1:2379/app", "://u:%s@h1", "u:%s@",
+	"etcd://h1,u:%s@h2", "etcd://h1/u:%s@x", "etcd://u:%s@h1?ttl=1s", "etcd://u:%s", "etcd://[u:%s@h1", "etcd://u:%s:x@h1/%%zz",
+	"etcd://h1#password=%s", "etcd://h1?x=1;password=%s", "etcd://h1?password=%s", "etcd://h1?pwd=%s", "etcd://h1?pw=%s", "etcd://h1?digest=u:%s",
+	"etcd://h1?digest=%s&a=%%zz", "etcd://h1?PassWord=%s&ttl=x", "etcd://h1?ttl=1s&u:%s@h1", "etcd://h1?x=u:%s@h",
+	"migrate:?from=etcd://u:%s@h1", "migrate:?from=etcd://h1?pw=%s", "spread:?to=eu=etcd://u:%s@h1",
+	// Only the driver knows that these are no parameters of its own.
+	"etcd://h1?unknown=%s", "etcd://h1?unknown=%s&ttl=x", "nowhere://h1?a=%s",
+}
+
+const known = 3 // how many at the end of places only the driver knows
+
+// checkNoPassword has the URL read as a driver and the command do, and looks for the password in what is printed.
+func checkNoPassword(t *testing.T, i int, password string) {
+	t.Helper()
+	place := places[i]
+	raw := fmt.Sprintf(place, password)
+	var m backend.Mux
+	for _, scheme := range []string{"etcd", "migrate", "spread"} {
+		m.Handle(scheme, func(_ context.Context, u *backend.URL) (backend.Backend, error) {
+			u.Duration("ttl", 0)
+			if err := u.Err(); err != nil {
+				return nil, err
+			}
+			return nil, fmt.Errorf("%s: no answer", u)
+		})
+	}
+	_, err := m.Open(t.Context(), raw)
+	says := []string{fmt.Sprint(err)}
+	if i < len(places)-known {
+		says = append(says, backend.Redact(raw))
+	}
+	for _, said := range says {
+		plain, _ := url.QueryUnescape(said)
+		if strings.Contains(said, password) || strings.Contains(plain, password) {
+			t.Errorf("%s shows the password %q: %s", raw, password, said)
+		}
+	}
+}
+
+// A password does not appear in what is said of the URL, wherever it stands in it.
+func TestNoPasswordIsPrinted(t *testing.T) {
+	for i := range places {
+		for _, password := range []string{"hunter2", "hun/ter2", "hun?ter2", "hun#ter2", "hun@ter2", "hun:ter2", "hun&ter2", "hun;ter2", "hun=ter2", "hun%zzter2", "hun%40ter2", "hun ter2"} {
+			checkNoPassword(t, i, password)
+		}
+	}
+}
+
+// FuzzPassword looks for a password that is printed.
+func FuzzPassword(f *testing.F) {
+	for i := range places {
+		f.Add(i, "hunter2")
+	}
+	f.Fuzz(func(t *testing.T, i int, password string) {
+		// What is short, or a part of the rest, is found there.
+		if i < 0 || i >= len(places) || len(password) < 6 || strings.Contains(strings.ReplaceAll(places[i], "%s", ""), password) ||
+			strings.ContainsFunc(password, func(r rune) bool { return r < ' ' || r > '~' }) {
+			t.Skip()
+		}
+		checkNoPassword(t, i, "PW-"+password)
+	})
 }
 
 // FuzzParseURL looks for input that is taken and then cannot be printed and read

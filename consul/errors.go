@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/consul/api"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/kit"
 )
 
 // Consul has no codes for its errors. These texts are those of agent/structs,
@@ -36,8 +37,10 @@ var errTooLarge = fmt.Errorf("%w: more than the agent takes in one request", bac
 func (c *client) explain(err error) error {
 	var status api.StatusError
 	if !errors.As(err, &status) {
-		return fmt.Errorf("%w: %v%s", backend.ErrUnavailable, err, c.advice(err))
+		return fmt.Errorf("%w: %v%s", backend.ErrUnavailable, kit.Brief(err), c.advice(err))
 	}
+	status.Body = kit.Clip(status.Body)
+	err = status
 	switch {
 	case strings.Contains(status.Body, textNoSession):
 		return fmt.Errorf("%w: Consul does not know it any more", backend.ErrSessionEnded)

@@ -80,3 +80,23 @@ func TestOpenUnreachable(t *testing.T) {
 		})
 	}
 }
+
+// What answers in place of Consul may answer at length. An error, which is logged again and again, has the beginning.
+func TestErrorsAreBounded(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{http.StatusNotFound, http.StatusForbidden, http.StatusTooManyRequests, http.StatusBadRequest, http.StatusBadGateway} {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(status)
+			io.WriteString(w, strings.Repeat("Permission denied? ", 100_000)[:1_000_000])
+		}))
+		t.Cleanup(s.Close)
+		b, err := backend.Open(t.Context(), "consul://"+strings.TrimPrefix(s.URL, "http://")+"?connect=1s")
+		if err == nil {
+			b.Close()
+			t.Fatalf("%d is no error", status)
+		}
+		if n := len(err.Error()); n > 4000 {
+			t.Errorf("the error of %d has %d bytes", status, n)
+		}
+	}
+}

@@ -2,15 +2,10 @@ package elect
 
 import (
 	"context"
-	"fmt"
-	"math"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/header"
 )
-
-// maxFence leaves room for positions above the fence.
-const maxFence = math.MaxUint64 / 2
 
 // RaiseFence makes every later token of this election larger than floor. An operator
 // needs it after the coordinator was rebuilt or restored, because tokens then fall. It
@@ -18,11 +13,9 @@ const maxFence = math.MaxUint64 / 2
 //
 // The fence is kept when the election is deleted: it also stands in a record named like
 // the election with ".fence" at the end. RaiseFence blocks for about four round trips.
-// Its error matches [errors.ErrUnsupported] if the backend has no records.
+// Its error matches [errors.ErrUnsupported] if the backend has no records, and [backend.ErrInvalid] if floor
+// is larger than [backend.MaxFence].
 func (e *Election) RaiseFence(ctx context.Context, floor uint64) error {
-	if floor > maxFence {
-		return fmt.Errorf("elect: %w fence %d: at most %d is possible", backend.ErrInvalid, floor, uint64(maxFence))
-	}
 	s, err := e.session(ctx)
 	if err != nil {
 		return err

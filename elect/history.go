@@ -17,7 +17,8 @@ import (
 )
 
 // A Past is one term in the history of an election. Its times are those of the wall clock of the
-// process that wrote them, so a term can seem to end before it began.
+// process that wrote them, so a term can seem to end before it began. One before 1970 is read as the beginning of 1970, and one
+// after 2199 as its end.
 type Past struct {
 	ID    string    `json:"id"`    // of the leader
 	Token uint64    `json:"token"` // of the term
@@ -92,7 +93,29 @@ func parseHistory(r backend.Record) ([]Past, error) {
 	if s.Format != 1 {
 		return nil, bad(fmt.Sprintf("format %d, this version reads format 1", s.Format))
 	}
+	for i := range s.Terms {
+		p := &s.Terms[i]
+		p.Began, p.Ended = believable(p.Began), believable(p.Ended)
+	}
 	return s.Terms, nil
+}
+
+// The history believes no instant outside of these: clocks do not go as wrong. The time between any two of them is a
+// time.Duration, and what JSON can have.
+var earliest, latest = time.Unix(0, 0).UTC(), time.Date(2200, time.January, 1, 0, 0, 0, 0, time.UTC)
+
+// believable returns the instant that is nearest to t of those that the history believes. The zero time stays: it says that
+// there is none.
+func believable(t time.Time) time.Time {
+	switch {
+	case t.IsZero():
+		return time.Time{}
+	case t.Before(earliest):
+		return earliest
+	case t.After(latest):
+		return latest
+	}
+	return t
 }
 
 // encodeHistory returns the record of at most the newest n terms, and of fewer if they would be too
@@ -234,7 +257,7 @@ func (t *Term) recordOnce(ctx context.Context, p Past, by backend.Member) (err e
 }
 
 // now is the present time as the history has it.
-func now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
+func now() time.Time { return believable(time.Now().UTC().Truncate(time.Millisecond)) }
 
 // maxWhy is how many bytes of a cause the history keeps.
 const maxWhy = 200

@@ -179,6 +179,41 @@ func TestHistoryIsBounded(t *testing.T) {
 	})
 }
 
+// Whoever may write the history may write any time. What is read of it are instants whose distance is a Duration, in what is written
+// back too.
+func TestHistoryBelievesNoClockOfOthers(t *testing.T) {
+	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		b := client(t, c, "a")
+		s, err := b.Session(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		value := `{"history":1,"terms":[{"id":"x","token":0,"began":"0001-01-01T00:00:01Z","ended":"9999-12-31T23:59:59Z","why":"x"},` +
+			`{"id":"y","token":0,"began":"2262-12-31T23:59:59Z"},{"id":"z","token":0,"began":"9999-12-31T23:59:59-23:59","ended":"0000-01-01T00:00:00+23:59"}]}`
+		if _, err := s.Put(t.Context(), "reports.history", []byte(value), nil); err != nil {
+			t.Fatal(err)
+		}
+		term, err := remembers(b, "a", 10).Campaign(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := term.Resign(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		past, err := remembers(b, "o", 0).History(t.Context())
+		if err != nil || len(past) != 4 {
+			t.Fatal(past, err)
+		}
+		for _, p := range past {
+			for _, at := range []time.Time{p.Began, p.Ended} {
+				if !at.IsZero() && (at.Year() < 1970 || at.Year() > 2200) {
+					t.Errorf("%s has an instant of the year %d", p.ID, at.Year())
+				}
+			}
+		}
+	})
+}
+
 // Without Options.History nothing is written, and without records nothing can be.
 func TestNoHistory(t *testing.T) {
 	bubble(t, func(t *testing.T, c *memory.Coordinator) {

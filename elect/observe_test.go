@@ -3,6 +3,8 @@ package elect_test
 import (
 	"context"
 	"errors"
+	"math"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -150,6 +152,24 @@ func TestLine(t *testing.T) {
 		}
 		if _, err := e.AskToResign(t.Context(), nil); !errors.Is(err, elect.ErrNoLeader) {
 			t.Errorf("AskToResign of nobody: %v, want ErrNoLeader", err)
+		}
+	})
+}
+
+// A fence that would let tokens wrap, or shut every database that keeps tokens as signed numbers, is refused, and changes nothing.
+func TestRaiseFenceTooFar(t *testing.T) {
+	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		e := elect.New(client(t, c, "a"), "reports", nil)
+		for _, floor := range []uint64{1<<62 + 1, math.MaxInt64, math.MaxUint64} {
+			err := e.RaiseFence(t.Context(), floor)
+			if !errors.Is(err, backend.ErrInvalid) || !strings.Contains(err.Error(), "a digit too many") {
+				t.Errorf("RaiseFence to %d: %v", floor, err)
+			}
+		}
+		for _, name := range []string{"reports", "reports.fence"} {
+			if r := c.Record(name); r.Version != backend.Absent {
+				t.Errorf("%s is %q", name, r.Value)
+			}
 		}
 	})
 }

@@ -73,7 +73,7 @@ func (b *Backend) classify(err error) error {
 }
 
 func classify(err error) error {
-	err = rpctypes.Error(err)
+	err = kit.Brief(rpctypes.Error(err))
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return &lostError{errors.New("no answer in time")}
 	}

@@ -33,7 +33,7 @@ func open(ctx context.Context, u *backend.URL) (backend.Backend, error) {
 		for _, pair := range to {
 			name, url, ok := strings.Cut(pair, "=")
 			if !ok {
-				return nil, fmt.Errorf("%w URL %s: parameter to=%s: want to=NAME=URL", backend.ErrInvalid, u, backend.Redact(pair))
+				return nil, fmt.Errorf("%w URL %s: parameter to: want to=NAME=URL", backend.ErrInvalid, u)
 			}
 			clusters = append(clusters, Cluster{name, url})
 		}

@@ -25,6 +25,9 @@ would be smaller than those which have been used. Resources that refuse small to
 would then refuse every new leader. Before the first candidate joins the rebuilt
 coordinator, give the largest token that was ever seen.
 
+N is at most 2^62 = 4611686018427387904, so that no token is too large for a database. A fence
+is never lowered: look at N twice.
+
 A leader that was elected before keeps the token that it has.
 
 With -o json it prints an object with the election, and above, which is N.`,

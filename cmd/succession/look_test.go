@@ -104,6 +104,7 @@ func TestLooking(t *testing.T) {
 			`{"id":"web-2","value":"http://web-2","key":"n_0000000001","token":2,"acknowledged":false,"state":"waiting"},` +
 			`{"id":"web-3","value":"http://web-3","key":"n_0000000002","token":3,"acknowledged":false,"state":"waiting"}]` + "\n"},
 		{"fence reports", 125, ""},
+		{"fence reports --at-least 9223372036854775807", 125, ""},
 		{"resign nobody", 1, ""},
 		{"leader", 125, ""},
 		{"leader a b", 125, ""},

@@ -165,16 +165,16 @@ func TestWrongURL(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct{ url, says string }{
-		{"redis://h1", `invalid URL redis://h1: unknown scheme "redis"; known are consul, etcd, full, local, memory, migrate, rival, spread, zookeeper`},
-		{"h1:2181", `invalid URL h1:2181: unknown scheme "h1"; known are consul, etcd, full, local, memory, migrate, rival, spread, zookeeper`},
-		{"zookeeper", `invalid URL zookeeper: want scheme://host:port/path or scheme:path, such as "zookeeper://h1:2181,h2:2181/app" or "local:/var/lib/app"`},
+		{"redis://h1", `invalid URL: unknown scheme "redis"; known are consul, etcd, full, local, memory, migrate, rival, spread, zookeeper`},
+		{"h1:2181", `invalid URL: unknown scheme "h1"; known are consul, etcd, full, local, memory, migrate, rival, spread, zookeeper`},
+		{"zookeeper", `invalid URL: want scheme://host:port/path or scheme:path, such as "zookeeper://h1:2181,h2:2181/app" or "local:/var/lib/app"`},
 		{"zookeeper:///app", "zookeeper: open: invalid URL zookeeper:/app: name the servers, as in zookeeper://h1:2181,h2:2181/app"},
 		{"etcd:", "etcd: open: invalid URL etcd:: it names no host; write etcd://host:2379"},
-		{"etcd://h1:port", `invalid URL etcd://h1:port: host "h1:port": the port must be a number from 1 to 65535`},
-		{"etcd://root:hunter2@h1", "invalid URL etcd://redacted@h1: it carries a user name or password; name a file or an environment variable in a parameter instead"},
+		{"etcd://h1:port", `invalid URL: host 1: the port must be a number from 1 to 65535`},
+		{"etcd://root:hunter2@h1", "invalid URL: it carries a user name or password; name a file or an environment variable in a parameter instead"},
 		{"consul://h1,h2", "consul: open: invalid URL consul://h1,h2: name one agent, best the one on this machine; it knows the servers"},
 		{"etcd://h1?ttl=10", `etcd: open: invalid URL etcd://h1?ttl=10: parameter ttl="10" is not a duration such as 10s`},
-		{"local:" + dir + "?ttl=10s", "local: open: invalid URL local:" + dir + `?ttl=10s: unknown parameter "ttl"; there are none`},
+		{"local:" + dir + "?ttl=10s", "local: open: invalid URL local:" + dir + `?ttl=redacted: unknown parameter "ttl"; there are none`},
 		{"local://h1/app", "local: open: invalid URL local://h1/app: the folder is on this machine; write local:/path, without a host"},
 		{"local:" + open, "local: open: permission denied: " + open + " is open to everybody's writing; use a folder of your own, or chmod o-w it"},
 		{"local:" + file, "local: open: invalid folder " + file + ": it is not a folder"},

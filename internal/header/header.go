@@ -14,6 +14,7 @@ package header
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -121,8 +122,12 @@ func raise(to uint64) func(*backend.Header) bool {
 
 // Raise raises the fence of an election to at least the given one. If m is not the zero
 // Member, it changes the header only while m stands. It tries again as [Update] does, and
-// blocks for about four round trips.
+// blocks for about four round trips. A fence that is larger than [backend.MaxFence] is a [backend.ErrInvalid].
 func Raise(ctx context.Context, s backend.Session, election string, m backend.Member, fence uint64) error {
+	if fence > backend.MaxFence {
+		return fmt.Errorf("%w fence %d of %s: at most 2^62 = %d is possible, or tokens would wrap; give the largest token that anybody holds, "+
+			"and look whether it has a digit too many", backend.ErrInvalid, fence, election, backend.MaxFence)
+	}
 	// The copy comes first: if the second write fails, Restore raises the fence, which does no
 	// harm.
 	if kept := FenceRecord(election); kept != "" {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html"
 	"io"
+	"math"
 	"slices"
 	"time"
 	"unicode/utf8"
@@ -67,8 +68,15 @@ type drawing struct {
 	b         bytes.Buffer
 }
 
+// maxInstant is how far from zero the time axis reaches. What lies beyond is drawn beside the picture: the span
+// of the axis must be a Duration too.
+const maxInstant = math.MaxInt64 / 4
+
+func clip(t time.Duration) time.Duration { return min(max(t, -maxInstant), maxInstant) }
+
 func (d *drawing) measure(title string) {
 	d.from, d.to = d.h.Span()
+	d.from, d.to = clip(d.from), clip(d.to)
 	d.to = max(d.to, d.from+time.Millisecond)
 	d.elections = d.h.Elections()
 	y := svgMargin
@@ -92,7 +100,7 @@ func (d *drawing) measure(title string) {
 
 // x returns the x of an instant.
 func (d *drawing) x(t time.Duration) float64 {
-	return float64(d.left) + svgPlot*float64(t-d.from)/float64(d.to-d.from)
+	return float64(d.left) + svgPlot*(float64(t)-float64(d.from))/float64(d.to-d.from)
 }
 
 func (d *drawing) put(format string, args ...any) { fmt.Fprintf(&d.b, format+"\n", args...) }
@@ -170,7 +178,7 @@ func (d *drawing) axis() {
 		}
 	}
 	step := tick(d.to - d.from)
-	for t := (d.from + step - 1) / step * step; t <= d.to; t += step {
+	for t := (d.from + step - 1) / step * step; t <= d.to; t += step { // at most a dozen times
 		x := d.x(t)
 		d.put(`<line class="grid" x1="%.1f" y1="%d" x2="%.1f" y2="%d"/>`, x, d.top+svgTitle-6, x, d.base+4)
 		d.put(`<text class="soft" x="%.1f" y="%d" text-anchor="middle">%s</text>`, x, d.base+20, t)

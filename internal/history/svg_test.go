@@ -5,6 +5,7 @@ import (
 	"encoding/xml"
 	"errors"
 	"io"
+	"math"
 	"os"
 	"testing"
 	"time"
@@ -85,4 +86,20 @@ func TestEmptyPicture(t *testing.T) {
 		t.Fatal(err)
 	}
 	wellFormed(t, got.Bytes())
+}
+
+// Instants that no clock shows neither make a picture without end, nor a large one.
+func TestPictureOfFarInstants(t *testing.T) {
+	const far, near = time.Duration(math.MaxInt64), time.Duration(math.MinInt64)
+	for _, span := range [][2]time.Duration{{near, far}, {near, near}, {far, far}, {0, far}, {near, 0}, {far - 5, far - 3}, {near, near + 1}} {
+		h := history.Merge(merge([]history.Fault{{Kind: "cut", From: span[0], To: span[1]}}, reign("a", 1, span[0], span[0], span[1])))
+		var got bytes.Buffer
+		if err := h.SVG(&got, "", nil); err != nil {
+			t.Fatal(err)
+		}
+		wellFormed(t, got.Bytes())
+		if n := got.Len(); n > 20_000 {
+			t.Errorf("from %d to %d: the picture has %d bytes", span[0], span[1], n)
+		}
+	}
 }

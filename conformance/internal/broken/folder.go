@@ -3,6 +3,7 @@ package broken
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"sync"
 
@@ -20,8 +21,14 @@ var folderFlaws = []Flaw{
 	{
 		Name:    "forgiving",
 		Breaks:  "L7: a header that is damaged is taken for none",
-		Must:    "L7.damaged",
+		Must:    "L7.damaged L7.fence-limit",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &forgiving{s} },
+	},
+	{
+		Name:    "wrapping",
+		Breaks:  "L7: the fence is added to the position, however large it is",
+		Must:    "L7.fence-limit",
+		session: func(_ *Backend, s backend.Session) backend.Session { return &wrapping{s} },
 	},
 	{
 		Name:    "strict",
@@ -86,6 +93,24 @@ func (s *forgiving) Ahead(ctx context.Context, m backend.Member) (backend.Place,
 		return backend.Place{First: true, Token: m.Position}, nil
 	}
 	return p, err
+}
+
+type wrapping struct{ backend.Session }
+
+func (s *wrapping) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
+	p, err := s.Session.Ahead(ctx, m)
+	if !errors.Is(err, backend.ErrHeader) {
+		return p, err
+	}
+	r, failed := s.Session.Get(ctx, m.Line)
+	var h struct {
+		Format int    `json:"succession"`
+		Fence  uint64 `json:"fence"`
+	}
+	if failed != nil || json.Unmarshal(r.Value, &h) != nil || h.Fence <= backend.MaxFence {
+		return p, err
+	}
+	return backend.Place{First: true, Token: h.Fence + m.Position}, nil
 }
 
 type strict struct{ backend.Session }

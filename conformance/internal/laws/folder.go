@@ -1,6 +1,8 @@
 package laws
 
 import (
+	"fmt"
+	"math"
 	"path"
 	"strings"
 	"time"
@@ -188,6 +190,18 @@ var folderRules = []engine.Rule{{
 		m := a.Join("x")
 		for _, data := range []string{`{"succession":1,"fence":"x"}`, `{"succession":2}`, `{"succession":1,"fence":7`, `{"succession":1,"later":1}`} {
 			a.Put(t.Name, data, nil)
+			a.Fails(engine.Ahead(m), backend.ErrHeader)
+			a.Fails(engine.Line(t.Name), backend.ErrHeader)
+		}
+	},
+}, {
+	ID: "L7.fence-limit", Title: "a fence that would let tokens wrap is an error",
+	Text:  "Where the election's record has a fence above 2^62, up to 2^64-1, Ahead of the first member and Line fail with ErrHeader: the sum with a position could wrap, and tokens would fall.",
+	Needs: []engine.Fault{engine.Records}, Check: func(t *engine.Trial) {
+		a := t.Client()
+		m := a.Join("x")
+		for _, fence := range []uint64{backend.MaxFence + 1, math.MaxUint64 - m.Position, math.MaxUint64} {
+			a.Put(t.Name, fmt.Sprintf(`{"succession":1,"fence":%d}`, fence), nil)
 			a.Fails(engine.Ahead(m), backend.ErrHeader)
 			a.Fails(engine.Line(t.Name), backend.ErrHeader)
 		}

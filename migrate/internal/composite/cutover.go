@@ -138,7 +138,11 @@ func (s *session) decide(ctx context.Context, c *candidacy) (sealed bool, err er
 			c.sealSent = false
 		}
 		if choice == protocol.RaiseTo {
-			if err := raise(ctx, to, own[protocol.To], h.Fence+own[protocol.From].Position); err != nil {
+			token, err := h.Token(own[protocol.From].Position)
+			if err != nil {
+				return false, err
+			}
+			if err := raise(ctx, to, own[protocol.To], token); err != nil {
 				return false, err
 			}
 			continue

@@ -126,7 +126,10 @@ func raise(ctx context.Context, part backend.Session, m backend.Member, token ui
 		return err
 	}
 	h, err := backend.ParseHeader(r.Value)
-	if err != nil || h.Fence+m.Position >= token {
+	if err != nil {
+		return err
+	}
+	if now, err := h.Token(m.Position); err != nil || now >= token {
 		return err
 	}
 	return header.Raise(ctx, part, m.Line, m, token-m.Position)

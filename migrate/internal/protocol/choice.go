@@ -78,7 +78,12 @@ func (r Route) Lead(from backend.Header, to backend.Line, own [2]backend.Member)
 		return GoOn, nil
 	case !BehindGate(to, own[To]):
 		return 0, fmt.Errorf("%w: it does not stand first behind the gate on %s", ErrRefused, r.To)
-	case to.Token(own[To]) < from.Fence+own[From].Position:
+	}
+	token, err := from.Token(own[From].Position)
+	switch {
+	case err != nil:
+		return 0, err
+	case to.Token(own[To]) < token:
 		return RaiseTo, nil
 	}
 	return Seal, nil

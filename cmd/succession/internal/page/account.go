@@ -80,6 +80,9 @@ func (w *watcher) account(ctx context.Context, election string) (account, error)
 	return a, nil
 }
 
+// maxTold is how many terms of an election's history are shown: the newest. Whoever may lead can write thousands.
+const maxTold = maxEvents / 2
+
 // unsaid is why a term has ended whose leader did not write that down.
 const unsaid = "did not say why"
 
@@ -89,6 +92,7 @@ func (a *account) add(told []elect.Past) {
 	if len(told) == 0 {
 		return
 	}
+	told = told[max(0, len(told)-maxTold):]
 	seen := make(map[string]int)
 	for i, t := range a.Terms {
 		seen[t.Token] = i

@@ -2,11 +2,14 @@ package page_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/cmd/succession/internal/page"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/memory"
@@ -93,5 +96,76 @@ func TestNoHistory(t *testing.T) {
 		v.sees("the leader, and why there is no history", func() bool {
 			return v.detail.Leader != nil && v.detail.Error == "" && strings.Contains(v.detail.Untold, "it is no history of an election")
 		})
+	})
+}
+
+// One leader may write down any number of terms, at any time. The page shows the newest, and its picture stays a small one.
+func TestHistoryOfOthers(t *testing.T) {
+	inBubble(t, page.Options{}, func(t *testing.T, c *memory.Coordinator, s *page.Server) {
+		candidate(t, c, "reports", "web-1")
+		b := c.Client("other")
+		defer b.Close()
+		session, err := b.Session(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		terms := []string{`{"id":"first","token":1,"began":"0001-01-01T00:00:01Z","ended":"2262-12-31T00:00:00Z"}`}
+		for i := range 3000 {
+			terms = append(terms, fmt.Sprintf(`{"id":"%d","token":%d,"began":"%04d-01-01T00:00:00Z"}`, i, i+2, i+1))
+		}
+		value := `{"history":1,"terms":[` + strings.Join(terms, ",") + `]}`
+		if _, err := session.Put(t.Context(), "reports.history", []byte(value), nil); err != nil {
+			t.Fatal(err)
+		}
+		code, svg := answer(s, request(http.MethodGet, "/timeline.svg?name=reports", ""))
+		if code != 200 || len(svg) > 200_000 || !strings.Contains(svg, "2999: token 3001") {
+			t.Errorf("the picture is %d, of %d bytes", code, len(svg))
+		}
+	})
+}
+
+// A writer notes the bound of what is written to it.
+type bounded struct {
+	*httptest.ResponseRecorder
+	by time.Time
+}
+
+func (w *bounded) SetWriteDeadline(by time.Time) error {
+	w.by = by
+	return nil
+}
+
+// Whoever asks and does not read keeps no handler.
+func TestAnswersAreBounded(t *testing.T) {
+	inBubble(t, page.Options{}, func(t *testing.T, _ *memory.Coordinator, s *page.Server) {
+		for _, target := range []string{"/", "/files/page.js", "/timeline.svg?name=reports"} {
+			w := &bounded{ResponseRecorder: httptest.NewRecorder()}
+			s.ServeHTTP(w, request(http.MethodGet, target, ""))
+			if w.by.IsZero() || time.Until(w.by) > time.Minute {
+				t.Errorf("%s may be written until %v", target, w.by)
+			}
+		}
+	})
+}
+
+// The page proposes a command with the addresses that a header has. Whoever may write it must not have others run something.
+func TestProposedCommandIsQuoted(t *testing.T) {
+	inBubble(t, page.Options{}, func(t *testing.T, c *memory.Coordinator, s *page.Server) {
+		candidate(t, c, "reports", "web-1")
+		b := c.Client("other")
+		defer b.Close()
+		session, err := b.Session(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := backend.Header{Migration: backend.Migration{ID: "1", From: "etcd://h1:2379/app", To: "x';$(touch /tmp/x)\n#", Step: "both"}}
+		if _, err := session.Put(t.Context(), "reports", h.Encode(), nil); err != nil {
+			t.Fatal(err)
+		}
+		v := visit(t, s, "reports")
+		v.sees("a migration", func() bool { return v.detail.Migration != nil })
+		if next, want := v.detail.Migration.Next, `--from etcd://h1:2379/app --to 'x'\'';$(touch /tmp/x); #' reports`; !strings.HasSuffix(next, want) {
+			t.Errorf("the page proposes %s; want %s", next, want)
+		}
 	})
 }

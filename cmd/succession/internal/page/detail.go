@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/group"
 	"github.com/succession-dev/succession/migrate"
@@ -198,5 +199,15 @@ func (o *observer) migration(ctx context.Context, h backend.Header) (*progress, 
 		return &progress{Phase: "sealed", To: h.Sealed, Blocks: []string{}, Next: "look at it there"}, nil
 	}
 	return &progress{Phase: m.Step, ID: m.ID, From: m.From, To: m.To, Blocks: []string{},
-		Next: fmt.Sprintf("to see what blocks it, start this page with the URL of both coordinators, or: succession migrate status --from %s --to %s %s", m.From, m.To, o.line)}, nil
+		Next: fmt.Sprintf("to see what blocks it, start this page with the URL of both coordinators, or: succession migrate status --from %s --to %s %s", quoted(m.From), quoted(m.To), o.line)}, nil
+}
+
+// quoted returns s as one word of a shell. What a header says is for people to copy, and whoever may write it may write anything.
+func quoted(s string) string {
+	if s != "" && !strings.ContainsFunc(s, func(r rune) bool {
+		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("-._/:,@+=%", r))
+	}) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(ui.OneLine(s), "'", `'\''`) + "'"
 }

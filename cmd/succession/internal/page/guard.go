@@ -8,9 +8,12 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/netip"
 	"slices"
 	"strings"
+	"sync"
+	"time"
+
+	"github.com/succession-dev/succession/cmd/succession/internal/host"
 )
 
 // A guard decides who may see the page. It has three questions:
@@ -25,7 +28,22 @@ type guard struct {
 	hosts  []string // names that are given
 	token  string   // "" is none
 	cookie string   // the value of the cookie of those who have the token
+
+	mu    sync.Mutex
+	wrong map[string]int // how many wrong tokens each address has given since then
+	since time.Time
 }
+
+const (
+	// maxWrong is how many wrong tokens an address may give in each wrongSpan. None is looked at after that.
+	maxWrong  = 20
+	wrongSpan = time.Minute
+	// maxAddresses is how many addresses are counted apart.
+	maxAddresses = 1000
+)
+
+// errSlowly refuses a token that was not looked at.
+var errSlowly = errors.New("too many wrong tokens have come from your address; wait for a minute")
 
 // minToken is the shortest token, in bytes: too long to be guessed.
 const minToken = 16
@@ -45,24 +63,8 @@ func cookieName(r *http.Request) string {
 
 // meant fails if the request is not meant for this server.
 func (g *guard) meant(r *http.Request) error {
-	name := r.Host
-	if h, _, err := net.SplitHostPort(name); err == nil {
-		name = h
-	}
-	name = strings.TrimSuffix(strings.TrimPrefix(name, "["), "]")
-	if slices.ContainsFunc(g.hosts, func(h string) bool { return strings.EqualFold(h, name) }) {
-		return nil
-	}
-	var local netip.Addr
-	if a, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok {
-		if ap, err := netip.ParseAddrPort(a.String()); err == nil {
-			local = ap.Addr().Unmap()
-		}
-	}
-	if at, err := netip.ParseAddr(name); err == nil && (at.Unmap() == local || at.IsLoopback() && local.IsLoopback()) {
-		return nil
-	}
-	if strings.EqualFold(name, "localhost") && local.IsLoopback() {
+	name := host.Asked(r)
+	if host.IsHere(r) || slices.ContainsFunc(g.hosts, func(h string) bool { return strings.EqualFold(h, name) }) {
 		return nil
 	}
 	return fmt.Errorf("this server is not called %q: open the page at the address that it listens on, or start it with --host %s", name, name)
@@ -84,20 +86,45 @@ func (g *guard) askedHere(r *http.Request) error {
 	return nil
 }
 
-// admits reports whether the request has the token, or none is needed.
-func (g *guard) admits(r *http.Request) bool {
+// admits fails if the request has not the token, and one is needed.
+func (g *guard) admits(r *http.Request) error {
 	if g.token == "" {
-		return true
+		return nil
 	}
-	if given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok && g.is(given) {
-		return true
+	if c, err := r.Cookie(cookieName(r)); err == nil && equal(c.Value, g.cookie) {
+		return nil
 	}
-	c, err := r.Cookie(cookieName(r))
-	return err == nil && equal(c.Value, g.cookie)
+	if given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
+		return g.try(r, given)
+	}
+	return errNoToken
 }
 
-// is reports whether that is the token.
-func (g *guard) is(given string) bool { return g.token != "" && equal(given, g.token) }
+var (
+	errNoToken = errors.New("the token is needed: log in at /, or send it as Authorization: Bearer TOKEN")
+	errWrong   = errors.New("that is not the token")
+)
+
+// try fails if that is not the token, or if the address that it comes from has given too many wrong ones.
+func (g *guard) try(r *http.Request, given string) error {
+	from, _, _ := net.SplitHostPort(r.RemoteAddr)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if now := time.Now(); now.Sub(g.since) >= wrongSpan {
+		g.wrong, g.since = make(map[string]int), now
+	}
+	if _, known := g.wrong[from]; !known && len(g.wrong) >= maxAddresses {
+		from = "" // all others count as one
+	}
+	switch {
+	case g.wrong[from] >= maxWrong:
+		return errSlowly
+	case g.token != "" && equal(given, g.token):
+		return nil
+	}
+	g.wrong[from]++
+	return errWrong
+}
 
 // equal takes as long for equal strings as for others, whatever their lengths.
 func equal(a, b string) bool {

@@ -1,8 +1,11 @@
 package page_test
 
 import (
+	"bytes"
 	"context"
+	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -227,4 +230,43 @@ func TestPolicy(t *testing.T) {
 			t.Errorf("%s is answered", path)
 		}
 	}
+}
+
+// Wrong tokens are told to the log, and after twenty from one address none of that address is looked at for a minute.
+// Other addresses, and who has the cookie, are not held up.
+func TestWrongTokens(t *testing.T) {
+	var log bytes.Buffer
+	o := page.Options{Token: token, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	inBubble(t, o, func(t *testing.T, _ *memory.Coordinator, s *page.Server) {
+		asks := func(from, given string) int {
+			r := request(http.MethodGet, "/", "")
+			r.RemoteAddr = from
+			r.Header.Set("Authorization", "Bearer "+given)
+			r.Header.Set("Accept", "text/plain")
+			code, _ := answer(s, r)
+			return code
+		}
+		const here, there = "10.0.0.7:1000", "10.0.0.8:1000"
+		for i := range 20 {
+			if code := asks(fmt.Sprintf("10.0.0.7:%d", 1000+i), "wrong"); code != 401 {
+				t.Fatalf("wrong token %d is answered with %d", i+1, code)
+			}
+		}
+		if n := strings.Count(log.String(), "a wrong token was given"); n != 20 || strings.Contains(log.String(), "token=wrong") {
+			t.Errorf("the log tells of %d wrong tokens:\n%s", n, log.String())
+		}
+		if code := asks(here, "wrong"); code != 429 {
+			t.Errorf("one more is answered with %d", code)
+		}
+		if code := asks(here, token); code != 429 {
+			t.Errorf("the right one is told from wrong ones, by %d", code)
+		}
+		if code := asks(there, token); code != 200 {
+			t.Errorf("from another address the right one is answered with %d", code)
+		}
+		time.Sleep(time.Minute)
+		if code := asks(here, token); code != 200 {
+			t.Errorf("a minute later the right one is answered with %d", code)
+		}
+	})
 }

@@ -95,20 +95,43 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusForbidden, err)
 		return
 	}
+	// Whoever does not read must not keep a handler. A stream sets the bound anew with each event.
+	control := http.NewResponseController(w)
+	_ = control.SetWriteDeadline(time.Now().Add(writeBound))
 	if r.Method != http.MethodGet { // it is short, and streams have none
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(readBound))
+		_ = control.SetReadDeadline(time.Now().Add(readBound))
 	}
 	public := r.URL.Path == "/login" || strings.HasPrefix(r.URL.Path, "/files/")
-	if !public && !s.guard.admits(r) {
+	if public {
+		s.mux.ServeHTTP(w, r)
+		return
+	}
+	if err := s.guard.admits(r); err != nil {
+		s.refused(r, err)
 		if r.Method == http.MethodGet && r.URL.Path == "/" {
-			s.render(w, http.StatusUnauthorized, "login.html", nil)
+			s.render(w, codeOfToken(err), "login.html", nil)
 			return
 		}
 		h.Set("WWW-Authenticate", "Bearer")
-		refuse(w, http.StatusUnauthorized, errors.New("the token is needed: log in at /, or send it as Authorization: Bearer TOKEN"))
+		refuse(w, codeOfToken(err), err)
 		return
 	}
 	s.mux.ServeHTTP(w, r)
+}
+
+// refused tells the log if a wrong token was given. Those that are not looked at are not told: they may be many.
+func (s *Server) refused(r *http.Request, err error) {
+	if errors.Is(err, errWrong) {
+		s.o.Logger.Warn("a wrong token was given", "from", r.RemoteAddr, "path", r.URL.Path)
+	}
+}
+
+// codeOfToken returns the status code for a token that is not taken.
+func codeOfToken(err error) int {
+	if errors.Is(err, errSlowly) {
+		return http.StatusTooManyRequests
+	}
+	return http.StatusUnauthorized
 }
 
 // refuse answers with the reason, as text.
@@ -149,8 +172,9 @@ func (s *Server) index(w http.ResponseWriter, _ *http.Request) {
 // login gives whoever has the token a cookie, which lasts as long as the browser, or this server, runs.
 func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
-	if !s.guard.is(r.PostFormValue("token")) {
-		s.render(w, http.StatusUnauthorized, "login.html", "That is not the token.")
+	if err := s.guard.try(r, r.PostFormValue("token")); err != nil {
+		s.refused(r, err)
+		s.render(w, codeOfToken(err), "login.html", strings.ToUpper(err.Error()[:1])+err.Error()[1:]+".")
 		return
 	}
 	http.SetCookie(w, &http.Cookie{

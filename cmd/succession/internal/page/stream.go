@@ -16,7 +16,7 @@ const (
 	// alive is how often a stream says something, at least: a page that hears nothing for longer
 	// says that it is out of date.
 	alive = 10 * time.Second
-	// writeBound is how long a page may take to read an event.
+	// writeBound is how long a page may take to read an answer, or an event of a stream.
 	writeBound = 30 * time.Second
 )
 

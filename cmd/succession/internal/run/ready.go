@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"regexp"
 	"strings"
 	"time"
 
@@ -50,5 +51,20 @@ func (c choice) ask(ctx context.Context) error {
 		return fmt.Errorf("--ready has not ended in time: %s", c.ready)
 	}
 	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
-	return fmt.Errorf("%s", cmp.Or(ui.OneLine(lines[len(lines)-1]), fmt.Sprintf("--ready: %v", err)))
+	return fmt.Errorf("%s", cmp.Or(withoutSecrets(ui.OneLine(lines[len(lines)-1])), fmt.Sprintf("--ready: %v", err)))
+}
+
+// Programs that cannot connect print with what they have tried: a URL with a password, a connection string, a header.
+var (
+	userInfo = regexp.MustCompile(`(://)\S*@`)
+	setting  = regexp.MustCompile(`(?i)([\w.-]*(?:passw|passphrase|pwd|secret|token|api-?_?key|credential)[\w.-]*["']?\s*(?:=|:)\s*)(?:"[^"]*"|'[^']*'|[^\s&;,]+)`)
+	scheme   = regexp.MustCompile(`(?i)\b(bearer|basic)\s+\S+`)
+)
+
+// withoutSecrets returns a reason without what looks like a secret: everybody who may read the line reads it. It knows the usual
+// forms and no others.
+func withoutSecrets(reason string) string {
+	reason = userInfo.ReplaceAllString(reason, "${1}redacted@")
+	reason = scheme.ReplaceAllString(reason, "${1} redacted")
+	return setting.ReplaceAllString(reason, "${1}redacted")
 }

@@ -30,3 +30,23 @@ func TestReadyIsALineOfShell(t *testing.T) {
 		t.Errorf("one that does not end: %v", err)
 	}
 }
+
+// The reason that a process is not ready is published, and it must not be with a password.
+func TestReadyPublishesNoPassword(t *testing.T) {
+	for said, want := range map[string]string{
+		"cannot connect to postgres://app:hunter2@db1/app: timeout": "cannot connect to postgres://redacted@db1/app: timeout",
+		"redis://:hun@ter2@db1: refused":                            "redis://redacted@db1: refused",
+		"host=db1 password=hunter2 dbname=app: refused":             "host=db1 password=redacted dbname=app: refused",
+		`{"error":"refused","db_password": "hunter2 and more"}`:     `{"error":"refused","db_password": redacted}`,
+		"GET /x?access_token=hunter2&a=b: 403":                      "GET /x?access_token=redacted&a=b: 403",
+		"Authorization: Bearer hunter2":                             "Authorization: Bearer redacted",
+		"AWS_SECRET_KEY='hunter 2' is wrong":                        "AWS_SECRET_KEY=redacted is wrong",
+		"the password is wrong":                                     "the password is wrong",
+		"token 7 is behind, at 10:30":                               "token 7 is behind, at 10:30",
+		"no space left on /var/lib/app":                             "no space left on /var/lib/app",
+	} {
+		if got := withoutSecrets(said); got != want {
+			t.Errorf("%s is published as %s; want %s", said, got, want)
+		}
+	}
+}

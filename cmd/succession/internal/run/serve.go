@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/cmd/succession/internal/host"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/health"
 	"github.com/succession-dev/succession/metrics"
@@ -60,11 +61,23 @@ func newServer(o runOptions, name string) (*server, error) {
 	mux.Handle("/leader", health.Leader(s))
 	mux.Handle("/metrics", s.recorder)
 	s.http = http.Server{
-		Handler: mux, ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
+		Handler: ownHosts(mux), ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
 		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0), // standard error is for the messages, and may block
 	}
 	s.working.Go(func() { s.http.Serve(l) })
 	return s, nil
+}
+
+// ownHosts refuses what comes to a loopback address under a name that is not this machine's: a page of another site reads it,
+// whose name points here. At an address that other machines reach, they may call this one as they like.
+func ownHosts(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if host.Local(r).IsLoopback() && !host.IsHere(r) {
+			http.Error(w, "this server is not called so: ask it at the address that it listens on, or at localhost", http.StatusMisdirectedRequest)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
 }
 
 // serveAddr returns where to listen. Without a host that is on the loopback interface: who is to
