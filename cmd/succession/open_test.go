@@ -239,3 +239,23 @@ func TestDiagnosisKnowsItsOwn(t *testing.T) {
 		t.Errorf("exit code %d, standard error %q", code, stderr)
 	}
 }
+
+// An agent of Consul that takes no more connections of this machine is still Consul, and what to do is said.
+func TestCrowdedConsul(t *testing.T) {
+	t.Parallel()
+	const most = 5
+	addr := coordtest.NewConsul(t, &coordtest.ConsulOptions{Config: []string{fmt.Sprintf("limits{http_max_conns_per_client=%d}", most)}}).Addrs()[0]
+	for range most + 1 { // the client that started it may still have one
+		c, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+	}
+	for scheme, want := range map[string]string{"consul": "http_max_conns_per_client", "etcd": "is Consul, not etcd"} {
+		code, _, stderr := here("--url", scheme+"://"+addr+"/app", "leader", "reports")
+		if code != ui.ExitFailed || !strings.Contains(stderr, want) || strings.Contains(stderr, "an HTTP server") {
+			t.Errorf("%s: exit code %d, standard error %q, want in it %q", scheme, code, stderr, want)
+		}
+	}
+}

@@ -25,14 +25,14 @@ var cleanFlaws = []Flaw{
 		Name:   "stays",
 		Breaks: "G9: Close does not end the session",
 		Must:   "G9.members G8.close Fault.cut",
-		May:    "G7.closed G9 Fault",
+		May:    "G7.released G7.closed G9 Fault",
 		closes: func(*Backend) error { return nil },
 	},
 	{
 		Name:   "no goodbye",
 		Breaks: "G8, G9: Close drops the connection and leaves the session to the coordinator",
 		Must:   "G8.close G9.members",
-		May:    "G9.goroutines",
+		May:    "G7.released G9.goroutines",
 		closes: func(b *Backend) error {
 			b.Backend.(interface{ Kill() }).Kill()
 			return nil

@@ -18,7 +18,7 @@ var leaderFlaws = []Flaw{
 		Name:   "sorted as text",
 		Breaks: "G1: candidates stand in the order of their positions as text, so that 10 stands in front of 9",
 		Must:   "G1.churn G4.order",
-		May:    "G1 G8 G9.campaigns G10.churn Fault",
+		May:    "G7.released G1 G8 G9.campaigns G10.churn Fault",
 		election: candidates(func(c *candidate) backend.Session {
 			return &sorted{c, func(a, b backend.Member) int { return cmp.Compare(fmt.Sprint(a.Position), fmt.Sprint(b.Position)) }}
 		}),
@@ -35,7 +35,7 @@ var leaderFlaws = []Flaw{
 		Breaks:   "G1, G7: a leader looks at its deadline, and not at what it is told of its session before that",
 		Must:     "G7.expired G7.closed Fault.expired",
 		Short:    true,
-		May:      "Fault.expired",
+		May:      "G7.released Fault.expired",
 		election: candidates(func(c *candidate) backend.Session { return &timerAlone{candidate: c} }),
 	},
 	{

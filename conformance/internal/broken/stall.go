@@ -11,7 +11,7 @@ var stallFlaws = []Flaw{
 		Name:     "heir polls",
 		Breaks:   "G8: a waiter looks once in a session time instead of watching",
 		Must:     "G8.resign G8.expire G8.removed",
-		May:      "Pin.gate G1 G2 G3 G4 G8 G10.asked Run Fault",
+		May:      "G7.released Pin.gate G1 G2 G3 G4 G8 G10.asked Run Fault",
 		election: candidates(func(c *candidate) backend.Session { return &heirPolls{c} }),
 	},
 	{

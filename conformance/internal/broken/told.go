@@ -14,7 +14,7 @@ var toldFlaws = []Flaw{
 		Name:    "released first",
 		Breaks:  "G7: a session that is closed is released at the coordinator before it has ended here",
 		Must:    "G7.released",
-		May:     "L5",
+		May:     "L5 L6",
 		session: releasedFirst,
 	},
 	{

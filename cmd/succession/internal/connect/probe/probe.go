@@ -115,11 +115,16 @@ func consul(_ context.Context, conn net.Conn) (Kind, error) {
 	switch {
 	case !strings.HasPrefix(answer, "HTTP/"):
 		return Other, err
-	case strings.Contains(answer, "X-Consul-") || strings.Contains(answer, "Access-Control-Expose-Headers: x-consul-"):
+	case strings.Contains(answer, "X-Consul-") || strings.Contains(answer, "Access-Control-Expose-Headers: x-consul-"),
+		strings.Contains(answer, crowded):
 		return Consul, nil
 	}
 	return HTTP, nil
 }
+
+// crowded is what an agent of Consul answers, instead of all else, to an address that has too many connections
+// (hashicorp/go-connlimit, HTTPConnStateFuncWithDefault429Handler).
+const crowded = "Your IP is issuing too many concurrent connections"
 
 // encrypted begins a TLS handshake. A server that refuses it with an alert speaks TLS too.
 func encrypted(ctx context.Context, conn net.Conn) (Kind, error) {
