@@ -116,7 +116,7 @@ func (s *session) create(ctx context.Context, line, name, value string, look *fi
 	switch {
 	case err != nil && s.Ended() != nil:
 		return j, err
-	case err != nil && !lost && resp == nil && (ctx.Err() != nil || s.undone(ctx, key, err)): // with resp, it stands and could not be moved
+	case err != nil && !lost && resp == nil && s.undone(ctx, key, err): // with resp, it stands and could not be moved
 		s.free(line, name)
 		return j, err
 	case err != nil:
@@ -172,16 +172,16 @@ func (s *session) told(ctx context.Context, m backend.Member, look *firstLook, h
 // only answer that etcd gave to the request to create it.
 func (s *session) undone(ctx context.Context, key string, why error) bool {
 	switch {
-	case errors.Is(why, backend.ErrDenied), errors.Is(why, backend.ErrInvalid), notTaken(why):
-		return true
 	case errors.Is(why, rpctypes.ErrNoSpace):
 		// etcd may have done it all the same (server/etcdserver/apply, quotaApplierV3).
 		// The deletion is sent once: one that came late would remove the next member
 		// under this key.
-		_, err := s.commit(ctx, txn{then: []clientv3.Op{clientv3.OpDelete(key)}}, s.attempt())
+		_, err := s.commit(s.Context(), txn{then: []clientv3.Op{clientv3.OpDelete(key)}}, s.attempt())
 		return err == nil
+	case errors.Is(why, backend.ErrDenied), errors.Is(why, backend.ErrInvalid), notTaken(why):
+		return true
 	}
-	return false
+	return ctx.Err() != nil && errors.Is(why, context.Cause(ctx)) // the caller has gone before etcd has taken anything
 }
 
 // take returns a name in the line for a new member, and reserves it. It also returns how many the
