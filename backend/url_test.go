@@ -234,7 +234,7 @@ func FuzzPassword(f *testing.F) {
 		// What is short, or a part of the rest, is found there.
 		if i < 0 || i >= len(places) || len(password) < 6 || strings.Contains(strings.ReplaceAll(places[i], "%s", ""), password) ||
 			strings.ContainsFunc(password, func(r rune) bool { return r < ' ' || r > '~' }) {
-			t.Skip()
+			return
 		}
 		checkNoPassword(t, i, "PW-"+password)
 	})
