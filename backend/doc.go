@@ -168,12 +168,13 @@
 // its manual, and put the answers into the package comment:
 //
 //   - Which number orders members, is unique, and never falls (L1)?
-//   - Which reads are fresh enough to say who is first (L2)?
+//   - Which reads are fresh enough to say who is first (L2)? Which show what another client has just written?
 //   - What tells that one key has gone, and what if that notice is lost (L3)?
 //   - From when does the coordinator count the session time, and which answer proves
 //     that it has counted (L6)? A server that was cut off or paused may go on to answer.
 //   - What happens to sessions when the coordinator itself changes its leader?
-//   - Which writes can be made on condition, in one step with the condition?
+//   - Which writes can be made on condition, in one step with the condition? What tells a record that was
+//     deleted and made anew from the one before it?
 //
 // What all drivers do alike is in package internal/kit: one opening for all who ask for a
 // session, checking the arguments of a call and binding it to its session, ending a session

@@ -26,7 +26,9 @@
 // locked it, and it goes with that session. Any other key of that name is not believed.
 //
 // A record is the key of its name, and its version is the ModifyIndex. The header of
-// election E is the key E.
+// election E is the key E. A condition is checked in the transaction that writes, and no key ever has the
+// same index again, also if it is deleted and made anew: it is that of Consul's log. When the log goes
+// back, by a restored snapshot, sessions fail with [backend.ErrReset].
 //
 // # How the laws are kept
 //

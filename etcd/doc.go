@@ -22,7 +22,9 @@
 // A pinned member is the same key without a lease. So is an item, whose name has a random
 // number in place of the lease. A record is the key PREFIX + name
 // without a lease; its version is the mod revision. The header of election E is the key
-// PREFIX + E.
+// PREFIX + E. A condition is checked in the transaction that writes, and no key ever has the same mod revision
+// again, also if it is deleted and made anew: revisions are those of the whole cluster. When they go back, by a
+// restored backup, sessions fail with [backend.ErrReset].
 //
 // # How the laws are kept
 //

@@ -43,6 +43,9 @@
 // (written beside, fsync, rename, fsync of the folder), so a process that is killed at any
 // instant leaves the old file or the new one.
 //
+// A version is a number of the counter, and a condition is checked under the lock of the name under which the
+// record is written. As the counter outlives the record, none comes again when it is deleted and made anew.
+//
 // Whoever only looks makes neither folders nor files.
 //
 // Whoever leaves writes nothing, so the folder of a name outlives its last member: a lock that is taken

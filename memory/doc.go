@@ -14,7 +14,7 @@
 //
 // A [Coordinator] keeps lines, records and sessions behind one lock. Its log is an index
 // that every change increases by one. A member's position and a record's version are the
-// index that made them.
+// index that made them, so a record that is deleted and made anew has another one.
 //
 // Each [Backend] is a client with a connection of its own: two pipes that deliver in order.
 // Requests, answers and notifications are messages in these pipes. As over a network, the

@@ -110,7 +110,7 @@
 //
 // # Records
 //
-// A record that a leader guards moves with its election, and so does the history. Three things
+// A record that a leader guards moves with its election, and so does the history. Four things
 // make that hold wherever a process ends:
 //
 //   - A leader of this backend writes down that it guards a record before it does so for the first time:
@@ -123,6 +123,7 @@
 //     waits with its guarded writes until the gate has gone. So all who carry over copy the same, and
 //     anybody may, again and after a crash. What they write names the version that they have
 //     read, and demands that the gate stands, so a request that comes late does nothing.
+//   - A version says which coordinator it is of, so a record that has moved has none of its old versions.
 //   - Beside each record that has moved, To keeps RECORD.migrate-home, which says by which migration. By
 //     that others find it who know neither the election nor whether it has moved.
 //

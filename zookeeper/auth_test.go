@@ -115,9 +115,12 @@ func TestRights(t *testing.T) {
 			}
 			return s.Leave(ctx, m)
 		}, ""},
-		{"delete a record", "d", "r", func(ctx context.Context, s backend.Session) error {
+		{"delete a record", "cd", "r", func(ctx context.Context, s backend.Session) error {
 			return s.Delete(ctx, "e", nil)
 		}, ""},
+		{"delete a record and leave its znode", "", "rw", func(ctx context.Context, s backend.Session) error {
+			return s.Delete(ctx, "e", nil)
+		}, "/e"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

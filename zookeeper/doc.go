@@ -22,7 +22,8 @@
 // its value.
 //
 // The header of E is the data of the znode E. Any other record is the data of a persistent
-// znode. The version of a record is the mzxid. A znode without data is no record.
+// znode. The version of a record is the mzxid. A znode without data is no record. Where records are
+// written on condition or deleted, the folder has one more znode without data, ~deletions.
 //
 // Candidates of other libraries may stand in the same line: ZooKeeper's
 // LeaderElectionSupport, Curator's LeaderLatch and LeaderSelector, kazoo's Election, and
@@ -60,6 +61,38 @@
 // Leaving (L4): ZooKeeper deletes by name, so the session reads the znode first and
 // compares the position, unless a watch on it has not fired. Remove always reads, and deletes in
 // one transaction with the check of the other member.
+//
+// # Compare and set
+//
+// A version is an mzxid, which no two writes share, and ZooKeeper cannot check it: a transaction can check only that
+// a znode has a certain dataVersion. That grows with each write as long as the znode stands, and begins anew with
+// the next znode of the name. So what is missing is a check that the znode has stood. There are these ways:
+//
+//   - Never to delete a znode, but to empty it. Its dataVersion then goes on for ever. But folders would grow by
+//     each name that was ever used, such as the tasks of a pool, and a list reads every znode.
+//   - To give each incarnation a name that never comes again. Foreign clients would not find the record.
+//   - To count the deletions of a folder in a znode that is never deleted. That is what this driver does.
+//
+// The znode is called ~deletions, which no record can be called, and its dataVersion is the count. The
+// transaction that deletes a record also writes ~deletions. Put and Delete on condition of a version read
+// ~deletions, then the record, and compare the mzxid. Then they send one transaction that changes the record at the dataVersion
+// that they have read, and fails if the count is not what they have read. If it succeeds, no record of the folder was
+// deleted between the reading of the count, which came first, and the write. So the znode is the one that was read, it
+// was not written since, and it still had the version. As no count and no dataVersion
+// falls while its znode stands, nothing comes back by chance.
+//
+// If there is no count yet, the transaction makes it, with the same effect: that it can be made proves that nothing has been
+// counted. A deletion that may not be counted, because the client has no right on ~deletions, empties the znode of the record
+// instead, and so does one of a znode that has children. A crash leaves nothing in between, as all that belongs together
+// is one transaction. The price is one read more, at the same time as that of the record, and a third one if the
+// record is older than the last deletion in its folder; a write that meets a deletion of another record is
+// tried again at once. A folder has at most one znode more.
+//
+// What else could break it: who deletes a znode with another program, or with a version of this driver from
+// before, counts nothing. Where a client may make nothing in the folder and nobody has begun to count, it writes without the
+// check, so the first deletion of all there may escape it; the commands of [Rights] make the znode beforehand. The znode
+// by which a member says that it is not ready goes with its session, and is not counted then; only
+// that session writes it. Pin needs no count, because its line stands as long as its member does.
 //
 // # Sessions
 //
@@ -106,11 +139,10 @@
 //
 //   - A leader that is not connected to ZooKeeper learns nothing of an operator who
 //     deletes its member, or ends its session, before its deadline.
-//   - ZooKeeper can make a delete or a write depend only on a znode's dataVersion, which
-//     begins anew with each znode of the same name. Leave, Remove, and Put and Delete on
-//     condition of a version or a member, read first and act then. They do not notice
-//     somebody who, between the two, deletes the znode and makes another like it. Leave of a
-//     leader does not notice it while the notice is on its way.
+//   - Leave and Remove, and Put and Delete on condition of a member, read the member first and act then. They do
+//     not notice somebody who, between the two, deletes the whole line and makes another in which a member has the
+//     same name. Leave of a leader does not notice it while the notice is on its way. A record that an operator
+//     deletes with other tools is not counted; see "Compare and set".
 //   - Foreign candidates see the position of a pinned member behind its value.
 //   - A foreign client may choose the number of a member itself. If it deletes that member and
 //     makes another with the same name, WatchLine may take it for the first.

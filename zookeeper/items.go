@@ -57,8 +57,8 @@ func (s *session) Remove(ctx context.Context, m, by backend.Member) error {
 		return err
 	}
 	behind := true // the caller may know m from another server, and this server may be behind it
-	_, err = s.write(ctx, m.Line+"/"+m.Key, &backend.If{Member: by}, func(ctx context.Context, _ string, now node, guard []any) (backend.Version, error) {
-		ops := guard
+	_, err = s.write(ctx, m.Line+"/"+m.Key, &backend.If{Member: by}, false, func(ctx context.Context, p premises) (backend.Version, error) {
+		now, ops := p.now, p.guard
 		gone := now.stat == nil || now.position() != m.Position
 		if !gone && !now.pinned() {
 			return 0, fmt.Errorf("%w: member %s is no item", backend.ErrDenied, m.Key)

@@ -18,6 +18,9 @@ func parent(path string) string {
 	return "/"
 }
 
+// beside returns the znode called name in the folder of path.
+func beside(path, name string) string { return strings.TrimSuffix(parent(path), "/") + "/" + name }
+
 // member returns the znode of a member.
 func (o *Options) member(m backend.Member) (string, error) {
 	if err := backend.CheckName(m.Line); err != nil {

@@ -17,11 +17,9 @@ import (
 )
 
 // A record is the data of a persistent znode. Its version is the znode's mzxid, which no
-// two writes share. ZooKeeper itself takes only the dataVersion as a condition, and that
-// begins at 0 again when a znode is deleted. So a write on condition reads the znode,
-// compares the mzxid, and writes on condition of the dataVersion. One case remains:
-// between the two, somebody deletes the znode, creates it, and writes it exactly as often
-// as it had been written.
+// two writes share. ZooKeeper itself takes only the dataVersion as a condition. So a write on
+// condition reads the znode, compares the mzxid, and writes on condition of the dataVersion, and
+// of the count of deletions (deletions.go): the two together are never the same again.
 //
 // A znode without data is no record: a znode may only be the parent of others, and one
 // that has children cannot be deleted. An empty value must look different from that. So a
@@ -80,18 +78,27 @@ func (s *session) Watch(ctx context.Context, name string, after backend.Version)
 
 // Put implements [backend.Records].
 func (s *session) Put(ctx context.Context, name string, value []byte, cond *backend.If) (backend.Version, error) {
-	return s.write(ctx, name, cond, func(ctx context.Context, path string, now node, guard []any) (backend.Version, error) {
-		set := &zk.SetDataRequest{Path: path, Data: encode(value), Version: -1}
-		ops := guard
-		if now.stat == nil {
+	at := versionIn(cond)
+	return s.write(ctx, name, cond, at != 0, func(ctx context.Context, p premises) (backend.Version, error) {
+		set := &zk.SetDataRequest{Path: p.path, Data: encode(value), Version: -1}
+		ops := p.guard
+		var results []zk.MultiResponse
+		var err error
+		switch {
+		case p.now.stat == nil:
 			// The answer to a create does not have the zxid. The answer to a write has it.
-			ops = append(ops, &zk.CreateRequest{Path: path, Data: []byte{}, Acl: s.options.acl(), Flags: flags(name, cond)})
-		} else if cond != nil && cond.Version != 0 {
-			set.Version = now.stat.Version
+			ops = append(ops, &zk.CreateRequest{Path: p.path, Data: []byte{}, Acl: s.options.acl(), Flags: flags(name, cond)}, set)
+			results, err = do(ctx, s, multi(ops...))
+		case at == 0:
+			ops = append(ops, set)
+			results, err = do(ctx, s, multi(ops...))
+		default:
+			set.Version = p.now.stat.Version
+			ops = append(ops, set)
+			results, err = s.unchanged(ctx, ops, p.tally)
 		}
-		results, err := do(ctx, s, multi(append(ops, set)...))
-		if err == zk.ErrNoNode && now.stat == nil {
-			if up := parent(path); up != "/" {
+		if err == zk.ErrNoNode && p.now.stat == nil {
+			if up := parent(p.path); up != "/" {
 				if err := s.ensure(ctx, up); err != nil {
 					return 0, err
 				}
@@ -100,44 +107,69 @@ func (s *session) Put(ctx context.Context, name string, value []byte, cond *back
 		if err != nil {
 			return 0, err
 		}
-		return backend.Version(results[len(results)-1].Stat.Mzxid), nil
+		return backend.Version(results[slices.Index(ops, any(set))].Stat.Mzxid), nil
 	})
 }
 
 // Delete implements [backend.Records]. A znode that has children, such as that of an
-// election with members, is not deleted but loses its data.
+// election with members, is not deleted but loses its data. So does one that this client has no
+// right to delete, or whose deletion it has no right to count.
 func (s *session) Delete(ctx context.Context, name string, cond *backend.If) error {
-	_, err := s.write(ctx, name, cond, func(ctx context.Context, path string, now node, guard []any) (backend.Version, error) {
-		if version(now) == backend.Absent {
-			if len(guard) > 0 {
-				_, err := do(ctx, s, multi(guard...))
+	_, err := s.write(ctx, name, cond, true, func(ctx context.Context, p premises) (backend.Version, error) {
+		if version(p.now) == backend.Absent {
+			if len(p.guard) > 0 {
+				_, err := do(ctx, s, multi(p.guard...))
 				return 0, err
 			}
 			return 0, nil
 		}
-		at := int32(-1)
-		if cond != nil && cond.Version != 0 {
-			at = now.stat.Version
+		at := p.now.stat.Version
+		if versionIn(cond) == 0 {
+			at, p.tally.version = -1, -1
 		}
-		_, err := do(ctx, s, multi(append(slices.Clone(guard), &zk.DeleteRequest{Path: path, Version: at})...))
-		if err == zk.ErrNotEmpty {
-			_, err = do(ctx, s, multi(append(guard, &zk.SetDataRequest{Path: path, Data: []byte{}, Version: at})...))
+		_, err := s.transact(ctx, append(p.guard, &zk.DeleteRequest{Path: p.path, Version: at}), s.count(p.tally))
+		if err == zk.ErrNotEmpty || errors.Is(err, backend.ErrDenied) {
+			denied := err
+			empty := append(p.guard, &zk.SetDataRequest{Path: p.path, Data: []byte{}, Version: at})
+			if at < 0 {
+				_, err = do(ctx, s, multi(empty...))
+			} else {
+				_, err = s.unchanged(ctx, empty, p.tally)
+			}
+			if errors.Is(err, backend.ErrDenied) && errors.Is(denied, backend.ErrDenied) {
+				err = fmt.Errorf("%w; or else, to empty the znode, %w", denied, err)
+			}
 		}
 		return 0, err
 	})
 	return err
 }
 
-// write runs a write on condition. f gets the znode as it now is (the zero node if there is
-// none), and the operations that make the write fail if cond's member has gone.
-func (s *session) write(ctx context.Context, name string, cond *backend.If,
-	f func(ctx context.Context, path string, now node, guard []any) (backend.Version, error),
+// versionIn returns the version that cond names, or 0.
+func versionIn(cond *backend.If) backend.Version {
+	if cond == nil {
+		return 0
+	}
+	return cond.Version
+}
+
+// premises are what a write on condition is based on.
+type premises struct {
+	path  string
+	now   node  // the zero node if there is none
+	tally tally // read before now, if it was asked for
+	guard []any // the operations that make a write fail if the condition's member has gone; they are copied by append
+}
+
+// write runs a write on condition. f gets the premises, and the tally among them if tallied is set.
+func (s *session) write(ctx context.Context, name string, cond *backend.If, tallied bool,
+	f func(ctx context.Context, p premises) (backend.Version, error),
 ) (backend.Version, error) {
 	path := s.options.path(name)
 	fresh := false
 	wait := pauses()
 	for {
-		now, guard, err := s.premises(ctx, path, cond)
+		p, err := s.premises(ctx, path, cond, tallied)
 		if !fresh && (errors.Is(err, backend.ErrVersion) || errors.Is(err, backend.ErrNotMember)) {
 			// The caller may know it from another server, and this server may be behind it.
 			if _, err := retry(ctx, s, barrier("/")); err != nil {
@@ -149,7 +181,10 @@ func (s *session) write(ctx context.Context, name string, cond *backend.If,
 		if err != nil {
 			return 0, err
 		}
-		v, err := f(ctx, path, now, guard)
+		v, err := f(ctx, p)
+		if errors.As(err, new(countError)) && !errors.Is(err, backend.ErrDenied) {
+			continue // at once: somebody else has deleted a record, probably another one
+		}
 		switch err {
 		case zk.ErrNoNode, zk.ErrNodeExists, zk.ErrBadVersion:
 			// Something has changed between the read and the write. Reading again tells
@@ -163,49 +198,52 @@ func (s *session) write(ctx context.Context, name string, cond *backend.If,
 	}
 }
 
-// premises reads the znode (the zero node if there is none), and cond's member beside it. It
-// fails if cond does not hold on this server. guard are the operations that make a write fail if
-// the member has gone. ZooKeeper can check only that a znode of that name is there. So premises
-// reads just before that this znode is the member.
-func (s *session) premises(ctx context.Context, path string, cond *backend.If) (now node, guard []any, err error) {
+// premises reads the znode, the tally before it if tallied is set, and cond's member beside them. It
+// fails if cond does not hold on this server. ZooKeeper can check only that a znode of the member's
+// name is there. So premises reads just before that this znode is the member.
+func (s *session) premises(ctx context.Context, path string, cond *backend.If, tallied bool) (premises, error) {
 	if cond == nil {
 		cond = new(backend.If)
 	}
-	read := func(ctx context.Context) (node, error) { return do(ctx, s, get(path)) }
-	var member node
-	if m := cond.Member; m != (backend.Member{}) {
-		at, err := s.options.member(m)
-		if err != nil {
-			return node{}, nil, err
+	p := premises{path: path}
+	m := cond.Member
+	guarded := m != (backend.Member{})
+	var at string
+	if guarded {
+		var err error
+		if at, err = s.options.member(m); err != nil {
+			return p, err
 		}
-		guard = []any{check(at)}
-		read = func(ctx context.Context) (node, error) {
-			first, second, err := startInOrder(ctx, s, get(at), get(path))
-			if err != nil {
-				return node{}, err
+		p.guard = []any{check(at)}[:1:1]
+	}
+	_, err := kit.Retry(ctx, pauses(), isLost, func(ctx context.Context) (_ struct{}, err error) {
+		var member call[node]
+		if guarded {
+			if member, err = start(ctx, s, get(at)); err != nil {
+				return struct{}{}, err
 			}
-			if member, err = first.wait(ctx); err == zk.ErrNoNode {
-				err = fmt.Errorf("%w: %s", backend.ErrNotMember, m.Key)
-			}
-			if err != nil {
-				return node{}, err
-			}
-			return second.wait(ctx)
 		}
+		if tallied {
+			p.tally, p.now, err = s.counted(ctx, path)
+		} else {
+			p.now, err = do(ctx, s, get(path))
+		}
+		if err == zk.ErrNoNode {
+			p.now, err = node{}, nil
+		}
+		if err != nil || !guarded {
+			return struct{}{}, err
+		}
+		n, err := member.wait(ctx)
+		if err == zk.ErrNoNode || err == nil && n.position() != m.Position {
+			err = fmt.Errorf("%w: %s", backend.ErrNotMember, m.Key)
+		}
+		return struct{}{}, err
+	})
+	if err == nil && cond.Version != 0 && cond.Version != version(p.now) {
+		err = backend.ErrVersion
 	}
-	now, err = kit.Retry(ctx, pauses(), isLost, read)
-	if err == zk.ErrNoNode {
-		now, err = node{}, nil
-	}
-	switch {
-	case err != nil:
-		return node{}, nil, err
-	case guard != nil && member.position() != cond.Member.Position:
-		return node{}, nil, fmt.Errorf("%w: %s", backend.ErrNotMember, cond.Member.Key)
-	case cond.Version != 0 && cond.Version != version(now):
-		return node{}, nil, backend.ErrVersion
-	}
-	return now, guard, nil
+	return p, err
 }
 
 // List implements [backend.Records]. It reads each child of dir. If dir is an election,

@@ -25,6 +25,8 @@ func Rights(u *backend.URL, election string) string {
 			fmt.Fprintf(&b, "create %s\n", at[:i])
 		}
 	}
+	b.WriteString("\n# the count of deletions beside it, if it is missing\n")
+	fmt.Fprintf(&b, "create %s \"\" OPERATOR:cdrwa,world:anyone:r\n", beside(at, deletions))
 	b.WriteString("\n# the election\n")
 	for _, z := range []struct{ suffix, candidate string }{
 		{"", "crwd"}, {header.Suffix, "r"}, {header.HistorySuffix, "rw"}, {header.UnreadySuffix, "crwd"},

@@ -22,6 +22,13 @@ var recordFlaws = []Flaw{
 		session: func(_ *Backend, s backend.Session) backend.Session { return &readThenWrite{s} },
 	},
 	{
+		Name:    "by value",
+		Breaks:  "Records: the version is compared when the record is read, and only the value when it is written",
+		Must:    "Records.churn",
+		May:     "Records.one-wins",
+		session: func(_ *Backend, s backend.Session) backend.Session { return &byValue{s} },
+	},
+	{
 		Name:    "lossy watch",
 		Breaks:  "Records: Watch that is called late waits for a change to come",
 		Must:    "Records.watch Records.watch-last Value.cut",
@@ -113,6 +120,41 @@ func (s *readThenWrite) Put(ctx context.Context, name string, value []byte, cond
 		return 0, backend.ErrVersion
 	}
 	return s.Session.Put(ctx, name, value, &backend.If{Member: cond.Member})
+}
+
+type byValue struct{ backend.Session }
+
+func (s *byValue) Put(ctx context.Context, name string, value []byte, cond *backend.If) (v backend.Version, err error) {
+	err = s.write(ctx, name, cond, func(cond *backend.If) (err error) {
+		v, err = s.Session.Put(ctx, name, value, cond)
+		return err
+	})
+	return v, err
+}
+
+func (s *byValue) Delete(ctx context.Context, name string, cond *backend.If) error {
+	return s.write(ctx, name, cond, func(cond *backend.If) error { return s.Session.Delete(ctx, name, cond) })
+}
+
+func (s *byValue) write(ctx context.Context, name string, cond *backend.If, do func(*backend.If) error) error {
+	if cond == nil || cond.Version <= 0 {
+		return do(cond)
+	}
+	first, err := s.Get(ctx, name)
+	if err != nil {
+		return err
+	}
+	for r := first; ; {
+		if first.Version != cond.Version || r.Version == backend.Absent || !bytes.Equal(r.Value, first.Value) {
+			return do(cond) // which says what is wrong
+		}
+		if err = do(&backend.If{Member: cond.Member, Version: r.Version}); !errors.Is(err, backend.ErrVersion) {
+			return err
+		}
+		if r, err = s.Get(ctx, name); err != nil {
+			return err
+		}
+	}
 }
 
 type lossyWatch struct{ backend.Session }

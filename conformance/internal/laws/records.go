@@ -151,6 +151,10 @@ var recordRules = []engine.Rule{{
 		}
 	},
 }, {
+	ID: "Records.churn", Title: "a record that is made anew is another one",
+	Text:  "Five clients make a record, write it and delete it, each time on condition of what they have read, with the same values again and again: of those who change one version exactly one is done, whatever came between its reading and its writing.",
+	Needs: []engine.Fault{engine.Records}, Check: churn,
+}, {
 	ID: "Records.list", Title: "List shows what is directly under a name",
 	Text:  "List returns the full names of the records directly under the name, sorted, each once; neither what lies deeper nor what begins alike, nor what was deleted; nothing for a name that nobody used.",
 	Needs: []engine.Fault{engine.Records}, Check: func(t *engine.Trial) {
@@ -265,7 +269,10 @@ var recordRules = []engine.Rule{{
 	Text:  "Where the answer of a conditional Put or Delete is lost after it took effect, the call succeeds or fails with ErrUnavailable within a crash, never with ErrVersion; Get then shows the change.",
 	Needs: []engine.Fault{engine.LoseAnswer, engine.Records}, Check: func(t *engine.Trial) {
 		a := t.Client()
-		name := t.Name + "-r"
+		// It has a folder of its own, which is there. Otherwise a driver may send a write twice, and it is the first,
+		// refused one whose answer is lost: because there is no folder, or because of a deletion beside the record.
+		name := t.Name + "-d/r"
+		a.Put(t.Name+"-d/first", "", nil)
 		at := backend.Absent
 		for i := range 4 {
 			value := fmt.Sprint(i)
