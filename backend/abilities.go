@@ -43,6 +43,15 @@ type Items interface {
 	Remove(ctx context.Context, m, by Member) error
 }
 
+// A Refresher can make the reads of a session fresh. A session whose reads are always fresh embeds [AlwaysFresh].
+type Refresher interface {
+	// Refresh returns when the session's reads, such as Get, List, Line and Head, are at least as fresh as each
+	// write that had been answered when Refresh was called, whosever it was. Without it they may be
+	// older where a coordinator answers reads from servers that lag behind. Refresh then blocks for about a round trip. Who
+	// only follows what changes needs no Refresh, and neither does who writes on condition.
+	Refresh(ctx context.Context) error
+}
+
 // A PlaceWatcher is a [Session] that can watch where a member stands. Package elect then waits by
 // WatchPlace alone. For other sessions it calls Gone and Ahead again and again. A session that wraps
 // another hides the method unless it has one of its own, and loses nothing but that.
@@ -132,6 +141,11 @@ type ImportFinder interface {
 	// Imported returns those of a line, in order. It is at least as fresh as Line.
 	Imported(ctx context.Context, line string) ([]Member, error)
 }
+
+// AlwaysFresh is for sessions whose reads are always fresh, which embed it. Its method does nothing.
+type AlwaysFresh struct{}
+
+func (AlwaysFresh) Refresh(context.Context) error { return nil }
 
 // NoShares is for sessions without shared members, which embed it. Its method returns
 // [errors.ErrUnsupported].

@@ -83,6 +83,7 @@ type Session interface {
 	Pinner
 	Items
 	Records
+	Refresher
 
 	// TTL is the session time that the coordinator has granted: it ends a session that
 	// it has not heard from for so long. TTL is 0 if only the end of the process ends

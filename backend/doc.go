@@ -133,6 +133,14 @@
 // ZooKeeper the random part of the name. On ZooKeeper a name without a random part does not tell;
 // see package zookeeper. No other library has lines on Consul, or in package local.
 //
+// # Fresh reads
+//
+// Where a coordinator answers reads from a server that may lag behind, as ZooKeeper does, an answer may be older than a
+// write that somebody else has already been told of. Refresh ([Refresher]) makes the reads that follow
+// it fresh. Whoever asks once, and says what is now, calls it first, such as [elect.Election.Leader] and
+// [record.Value.Get]. Whoever follows what changes does not, as the newest state comes in any case; nor does whoever
+// stands in line, for whom L2 is enough; nor who only needs a version to write on, as the write is refused if it is old.
+//
 // # Abilities
 //
 // A coordinator may lack five things. If its sessions do not end by time, Session TTL is 0. If
@@ -194,4 +202,7 @@
 // internal/kit/example is a whole driver in 400 lines, for a small coordinator behind
 // HTTP: copy it, with the test that has the suite judge it. CONTRIBUTING.md says which file
 // of a driver has what.
+//
+// [elect.Election.Leader]: https://pkg.go.dev/github.com/succession-dev/succession/elect#Election.Leader
+// [record.Value.Get]: https://pkg.go.dev/github.com/succession-dev/succession/record#Value.Get
 package backend

@@ -37,7 +37,7 @@ type If struct {
 // [CheckName]; the record with the name of an election is its [Header]. The methods block
 // for about a round trip, except Watch.
 type Records interface {
-	// Get returns the record, at least as fresh as this session's last write. A
+	// Get returns the record, at least as fresh as this session's last write and last [Refresher] Refresh. A
 	// record that does not exist has the version [Absent] and is not an error.
 	Get(ctx context.Context, name string) (Record, error)
 

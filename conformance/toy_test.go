@@ -80,6 +80,7 @@ type toySession struct {
 	backend.NoPins
 	backend.NoItems
 	backend.NoRecords
+	backend.AlwaysFresh
 	backend.Ender
 	c    *toy
 	done chan struct{}

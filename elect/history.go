@@ -41,11 +41,11 @@ type Past struct {
 // The newest term may have ended although Ended is zero: it lasts if its token is that of
 // [Election.Leader].
 //
-// History blocks for about one round trip. Its error matches [errors.ErrUnsupported] if the backend
+// History blocks for about one round trip, or two where [backend.Refresher] takes one. Its error matches [errors.ErrUnsupported] if the backend
 // has no records. The history is the record E.history, for an election named E. A deleted election
 // keeps it.
 func (e *Election) History(ctx context.Context) ([]Past, error) {
-	s, err := e.session(ctx)
+	s, err := e.fresh(ctx)
 	if err != nil {
 		return nil, err
 	}

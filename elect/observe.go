@@ -30,20 +30,25 @@ type Leader struct {
 // Vacant reports whether nobody leads, also because the election is paused.
 func (l Leader) Vacant() bool { return l.Key == "" || l.Paused }
 
-// Leader returns who leads now, or the zero Leader. It blocks for about one round trip.
+// Leader returns who leads now, or the zero Leader. It blocks for about one round trip, or two where
+// [backend.Refresher] takes one.
 func (e *Election) Leader(ctx context.Context) (Leader, error) {
-	line, _, err := e.head(ctx)
+	s, err := e.fresh(ctx)
+	if err != nil {
+		return Leader{}, err
+	}
+	line, err := again.Head(ctx, s, e.name)
 	if err != nil {
 		return Leader{}, err
 	}
 	return first(line), nil
 }
 
-// Line returns all candidates in order, the leader first. It blocks for about one round
+// Line returns all candidates in order, the leader first, as they stand now. It blocks for about one round
 // trip, or one for each candidate if the coordinator knows no other way; and one more for each that is not
-// ready.
+// ready, and where [backend.Refresher] takes one.
 func (e *Election) Line(ctx context.Context) ([]Leader, error) {
-	s, err := e.session(ctx)
+	s, err := e.fresh(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -84,19 +89,13 @@ func (e *Election) session(ctx context.Context) (backend.Session, error) {
 	return e.b.Session(ctx)
 }
 
-// head reads the line, or its first member alone where that is cheaper, in the session that it
-// returns.
-func (e *Election) head(ctx context.Context) (backend.Line, backend.Session, error) {
+// fresh returns a session whose reads show what is now.
+func (e *Election) fresh(ctx context.Context) (backend.Session, error) {
 	s, err := e.session(ctx)
-	if err != nil {
-		return backend.Line{}, nil, err
+	if err == nil {
+		err = s.Refresh(ctx)
 	}
-	read := s.Line
-	if h, ok := s.(backend.HeadReader); ok {
-		read = h.Head
-	}
-	line, err := read(ctx, e.name)
-	return line, s, err
+	return s, err
 }
 
 // first returns who leads.
@@ -133,7 +132,11 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 		wait := backoff.New(ctx)
 		begun, newest := false, uint64(0)
 		for {
-			line, s, err := e.head(ctx)
+			var line backend.Line
+			s, err := e.session(ctx)
+			if err == nil {
+				line, err = again.Head(ctx, s, e.name)
+			}
 			if err == nil {
 				wait.Reset()
 				l := first(line)

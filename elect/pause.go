@@ -31,7 +31,7 @@ func (e *Election) Pause(ctx context.Context, reason string) error {
 	if err := backend.CheckValue(value); err != nil {
 		return fmt.Errorf("elect: the reason with the ID: %w", err)
 	}
-	s, err := e.session(ctx)
+	s, err := e.fresh(ctx)
 	if err != nil {
 		return err
 	}
@@ -163,7 +163,7 @@ type ResumeOptions struct {
 // round trips. If it is interrupted, the election is open or still paused, and Resume may be repeated. o may be
 // nil.
 func (e *Election) Resume(ctx context.Context, o *ResumeOptions) (Leader, error) {
-	s, err := e.session(ctx)
+	s, err := e.fresh(ctx)
 	if err != nil {
 		return Leader{}, err
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/again"
 	"github.com/succession-dev/succession/internal/header"
 )
 
@@ -41,7 +42,11 @@ func (e *Election) AskToResign(ctx context.Context, o *ResignOptions) (Leader, e
 	if o == nil {
 		o = new(ResignOptions)
 	}
-	line, s, err := e.head(ctx)
+	s, err := e.fresh(ctx)
+	if err != nil {
+		return Leader{}, err
+	}
+	line, err := again.Head(ctx, s, e.name)
 	if err != nil {
 		return Leader{}, err
 	}

@@ -18,6 +18,7 @@ import (
 // A session has one lease at a time. All its members are attached to it, in whatever line
 // they stand, except those that are pinned.
 type session struct {
+	backend.AlwaysFresh // every read is linearizable
 	*kit.Life
 	b      *Backend
 	id     int64 // of its first lease, which its members are named after

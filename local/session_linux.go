@@ -14,6 +14,7 @@ import (
 // A session holds the members that a backend has joined. It lives until it is closed, the process dies, or
 // others do not find its folder any more.
 type session struct {
+	backend.AlwaysFresh // every read is of the files themselves
 	*kit.Life
 	b   *Backend
 	dir *folder

@@ -16,6 +16,14 @@ func (s *session) Get(ctx context.Context, name string) (backend.Record, error) 
 	})
 }
 
+// Refresh has nothing to do, as there is one copy of the data; see [backend.Refresher].
+func (s *session) Refresh(ctx context.Context) error {
+	if err := s.Err(); err != nil {
+		return err
+	}
+	return context.Cause(ctx)
+}
+
 // Put writes the record if the condition holds; see [backend.Records].
 func (s *session) Put(ctx context.Context, name string, value []byte, cond *backend.If) (backend.Version, error) {
 	value, cond = slices.Clone(value), cloneIf(cond)

@@ -46,12 +46,16 @@ type Entry[T any] struct {
 // Exists reports whether there is a record.
 func (e Entry[T]) Exists() bool { return e.Version != backend.Absent }
 
-// Get returns the record as it is now. It blocks for about a round trip. That there is no record
-// is no error. It fails with [ErrDecode] if the codec refuses the record, and then returns its
+// Get returns the record as it is now: whatever write of whomever had been answered when Get was called, Get
+// shows it or a later one. It blocks for about a round trip, or two where [backend.Refresher] takes one. That there is no
+// record is no error. It fails with [ErrDecode] if the codec refuses the record, and then returns its
 // version with the error, so that the caller can replace it.
 func (v *Value[T]) Get(ctx context.Context) (Entry[T], error) {
 	s, err := v.b.Session(ctx)
 	if err != nil {
+		return Entry[T]{}, err
+	}
+	if err := s.Refresh(ctx); err != nil {
 		return Entry[T]{}, err
 	}
 	r, err := s.Get(ctx, v.name)

@@ -33,6 +33,9 @@ func (s *Standby) Status(ctx context.Context) ([]Status, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := se.Refresh(ctx); err != nil {
+		return nil, err
+	}
 	records, err := se.List(ctx, s.folder())
 	if err != nil {
 		return nil, needsRecords(err)

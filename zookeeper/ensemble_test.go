@@ -5,7 +5,10 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
+	"github.com/succession-dev/succession/record"
+	"github.com/succession-dev/succession/task"
 	"github.com/succession-dev/succession/zookeeper"
 )
 
@@ -65,6 +68,67 @@ func TestIsolatedFollower(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := b.Leave(t.Context(), mb); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// What says what is now does not say what was, where the client's own server has not heard of it yet.
+func TestFreshReads(t *testing.T) {
+	t.Parallel()
+	z := coordtest.NewZooKeeper(t, &coordtest.ZooKeeperOptions{Nodes: 3, Links: true, NoSync: true})
+	follower, err := z.Follower(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	leader, err := z.Leader(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := within(t, 60*time.Second)
+	writer := open(t, zookeeper.Options{}, leader.Addr())
+	behind := open(t, zookeeper.Options{}, follower.Addr())
+	value := func(b backend.Backend) *record.Value[int] { return record.New(b, "r", record.JSON[int]()) }
+	election := func(b backend.Backend) *elect.Election { return elect.New(b, "e", &elect.Options{ID: "x"}) }
+	standby := func(b backend.Backend) *task.Standby { return task.NewStandby(b, "s", nil) }
+	var term *elect.Term
+	for _, test := range []struct {
+		name string
+		do   func() error
+		look func() (bool, error)
+	}{
+		{"Get", func() error { _, err := value(writer).Set(ctx, 1); return err }, func() (bool, error) {
+			e, err := value(behind).Get(ctx)
+			return e.Value == 1, err
+		}},
+		{"Leader", func() (err error) { term, err = election(writer).Campaign(ctx); return err }, func() (bool, error) {
+			l, err := election(behind).Leader(ctx)
+			return l.ID == "x", err
+		}},
+		{"Line", func() error { return term.Resign(ctx) }, func() (bool, error) {
+			l, err := election(behind).Line(ctx)
+			return len(l) == 0, err
+		}},
+		{"Status", func() error { return standby(writer).Start(ctx, "t") }, func() (bool, error) {
+			all, err := standby(behind).Status(ctx)
+			return len(all) == 1, err
+		}},
+	} {
+		session(t, behind)
+		if err := z.Isolate(follower); err != nil {
+			t.Fatal(err)
+		}
+		if err := test.do(); err != nil {
+			t.Fatal(err)
+		}
+		var right bool
+		done := background(func() (err error) { right, err = test.look(); return err })
+		time.AfterFunc(300*time.Millisecond, z.Heal) // of the 2 s for which the follower serves alone
+		if err := <-done; err != nil || !right {
+			t.Errorf("%s shows what was before: %v", test.name, err)
+		}
+		z.Heal()
+		if err := follower.Ready(ctx); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -64,6 +64,13 @@ func (s *session) Get(ctx context.Context, name string) (backend.Record, error) 
 	return record(name, n), err
 }
 
+// Refresh implements [backend.Refresher], by a quorum write that changes nothing. The request that ZooKeeper has for it,
+// sync, would be cheaper, but a leader that is cut off from the ensemble, and does not know yet, answers it by itself.
+func (s *session) Refresh(ctx context.Context) error {
+	_, err := retry(ctx, s, barrier("/"))
+	return err
+}
+
 // Watch implements [backend.Records].
 func (s *session) Watch(ctx context.Context, name string, after backend.Version) (r backend.Record, err error) {
 	err = s.follow(ctx, s.options.path(name), wire.WatchData, func(v sight) (bool, error) {
@@ -172,7 +179,7 @@ func (s *session) write(ctx context.Context, name string, cond *backend.If, tall
 		p, err := s.premises(ctx, path, cond, tallied)
 		if !fresh && (errors.Is(err, backend.ErrVersion) || errors.Is(err, backend.ErrNotMember)) {
 			// The caller may know it from another server, and this server may be behind it.
-			if _, err := retry(ctx, s, barrier("/")); err != nil {
+			if err := s.Refresh(ctx); err != nil {
 				return 0, err
 			}
 			fresh = true

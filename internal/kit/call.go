@@ -132,6 +132,12 @@ func (a *Adapter) Pin(ctx context.Context, m backend.Member, h backend.Header, a
 	return a.run(ctx, "pin", m.Line, backend.CheckRecord(h.Encode()), func(ctx context.Context) error { return a.Session.Pin(ctx, m, h, at) })
 }
 
+// Refresh has no name: it is about all that the session reads.
+func (a *Adapter) Refresh(ctx context.Context) error {
+	_, err := nameless(ctx, a, "refresh", "", nil, func(ctx context.Context) (struct{}, error) { return struct{}{}, a.Session.Refresh(ctx) })
+	return err
+}
+
 func (a *Adapter) Get(ctx context.Context, name string) (backend.Record, error) {
 	return call(ctx, a, "get", name, nil, func(ctx context.Context) (backend.Record, error) { return a.Session.Get(ctx, name) })
 }

@@ -29,6 +29,15 @@ var recordFlaws = []Flaw{
 		session: func(_ *Backend, s backend.Session) backend.Session { return &byValue{s} },
 	},
 	{
+		Name:   "no refresh",
+		Breaks: "Records: reads come from a server that lags behind, and Refresh does not wait for it",
+		Must:   "Records.fresh Value.fresh",
+		May:    "Records L7 L3.place-fence G2.fence-drop",
+		session: func(_ *Backend, s backend.Session) backend.Session {
+			return &noRefresh{Session: s, seen: make(map[string]backend.Record)}
+		},
+	},
+	{
 		Name:    "lossy watch",
 		Breaks:  "Records: Watch that is called late waits for a change to come",
 		Must:    "Records.watch Records.watch-last Value.cut",
@@ -57,6 +66,7 @@ var recordFlaws = []Flaw{
 		Name:    "create instead",
 		Breaks:  "Records: a Put at a version where there is no record creates one",
 		Must:    "Records.condition",
+		May:     "Records.churn",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &createInstead{s} },
 	},
 	{
@@ -155,6 +165,52 @@ func (s *byValue) write(ctx context.Context, name string, cond *backend.If, do f
 			return err
 		}
 	}
+}
+
+// noRefresh shows each state of others one Get late.
+type noRefresh struct {
+	backend.Session
+	mu   sync.Mutex
+	seen map[string]backend.Record // the newest that this session has read or written
+}
+
+func (s *noRefresh) Refresh(context.Context) error { return nil }
+
+func (s *noRefresh) Get(ctx context.Context, name string) (backend.Record, error) {
+	r, err := s.Session.Get(ctx, name)
+	if err != nil {
+		return r, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before, known := s.seen[name]
+	s.seen[name] = r
+	if known {
+		return before, nil
+	}
+	return r, nil
+}
+
+func (s *noRefresh) wrote(r backend.Record) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seen[r.Name] = r
+}
+
+func (s *noRefresh) Put(ctx context.Context, name string, value []byte, cond *backend.If) (backend.Version, error) {
+	v, err := s.Session.Put(ctx, name, value, cond)
+	if err == nil {
+		s.wrote(backend.Record{Name: name, Value: value, Version: v})
+	}
+	return v, err
+}
+
+func (s *noRefresh) Delete(ctx context.Context, name string, cond *backend.If) error {
+	err := s.Session.Delete(ctx, name, cond)
+	if err == nil {
+		s.wrote(backend.Record{Name: name, Version: backend.Absent})
+	}
+	return err
 }
 
 type lossyWatch struct{ backend.Session }

@@ -80,6 +80,10 @@ func RemoveItem(m, by backend.Member) Op {
 	return Op{what, Items, func(ctx context.Context, s backend.Session) (any, error) { return nil, s.Remove(ctx, m, by) }}
 }
 
+func Refresh() Op {
+	return Op{"Refresh", "", func(ctx context.Context, s backend.Session) (any, error) { return nil, s.Refresh(ctx) }}
+}
+
 func Get(name string) Op {
 	return Op{"Get", Records, func(ctx context.Context, s backend.Session) (any, error) { return s.Get(ctx, name) }}
 }

@@ -131,6 +131,10 @@ func (s *tap) Remove(ctx context.Context, m, by backend.Member) error {
 	return failed(s.begin("remove %s by %s", Show(m), Show(by)))(s.Session.Remove(ctx, m, by))
 }
 
+func (s *tap) Refresh(ctx context.Context) error {
+	return failed(s.begin("refresh"))(s.Session.Refresh(ctx))
+}
+
 func (s *tap) Get(ctx context.Context, name string) (backend.Record, error) {
 	return noted(s.begin("get %s", Short(name)), showRecord)(s.Session.Get(ctx, name))
 }

@@ -155,6 +155,42 @@ var recordRules = []engine.Rule{{
 	Text:  "Five clients make a record, write it and delete it, each time on condition of what they have read, with the same values again and again: of those who change one version exactly one is done, whatever came between its reading and its writing.",
 	Needs: []engine.Fault{engine.Records}, Check: churn,
 }, {
+	ID: "Records.fresh", Title: "after a Refresh a client reads what others have written",
+	Text:  "Three clients in turn write a record, forty times in all, delete it now and then, join the line and leave it. As soon as each call has returned, the next client's Refresh, and then its Get, List and Line, show what is there.",
+	Needs: []engine.Fault{engine.Records}, Check: func(t *engine.Trial) {
+		cs := t.Clients(3)
+		name := t.Name + "-d/r"
+		for i := range 40 {
+			a, b := cs[i%3], cs[(i+1)%3]
+			want := backend.Absent
+			if i%8 == 7 {
+				a.Do(engine.Delete(name, nil))
+			} else {
+				want = a.Put(name, fmt.Sprint(i), nil)
+			}
+			b.Do(engine.Refresh())
+			if got := b.Get(name).Version; got != want {
+				t.Never("the record has version %d, as %s was told; after a Refresh %s reads version %d", want, a.Name, b.Name, got)
+			}
+			if i%8 < 6 {
+				continue
+			}
+			m := a.Join("fresh")
+			b.Do(engine.Refresh())
+			if got := b.List(t.Name + "-d"); len(got) > 0 != (want != backend.Absent) {
+				t.Never("at version %d %s lists %q", want, b.Name, got)
+			}
+			if !b.Stands(m) {
+				t.Never("%s has joined, and after a Refresh %s does not see it", a.Name, b.Name)
+			}
+			a.Leave(m)
+			b.Do(engine.Refresh())
+			if b.Stands(m) {
+				t.Never("%s has left, and after a Refresh %s sees it", a.Name, b.Name)
+			}
+		}
+	},
+}, {
 	ID: "Records.list", Title: "List shows what is directly under a name",
 	Text:  "List returns the full names of the records directly under the name, sorted, each once; neither what lies deeper nor what begins alike, nor what was deleted; nothing for a name that nobody used.",
 	Needs: []engine.Fault{engine.Records}, Check: func(t *engine.Trial) {

@@ -75,6 +75,21 @@ func writes(t *engine.Trial, c *engine.Client, n int) (at backend.Version) {
 }
 
 var valueRules = []engine.Rule{{
+	ID: "Value.fresh", Title: "Get shows what has been written",
+	Text:  "Three clients set a value in turn, forty times. As soon as Set has returned, Get of the next one returns just that.",
+	Needs: []engine.Fault{engine.Records}, Check: func(t *engine.Trial) {
+		cs := t.Clients(3)
+		for i := range 40 {
+			a, b := cs[i%3], cs[(i+1)%3]
+			at := writes(t, a, i)
+			e, err := numberOf(t, b).Get(t.Ctx)
+			t.Want(b.Name+": Get", err)
+			if e.Value != i || e.Version != at {
+				t.Never("%s has set %d at version %d, and then %s gets %d at version %d", a.Name, i, at, b.Name, e.Value, e.Version)
+			}
+		}
+	},
+}, {
 	ID: "Value.follow", Title: "whoever follows a value sees each state that lasts",
 	Text:  "One client follows a record, and two others write it: by Set, by CompareAndSet at the version that it has, and by Update; they delete it, and write it again. Each state is seen soon, once and in this order, and the absence of the record at once. A CompareAndSet at another version fails with ErrVersion, and is not seen.",
 	Needs: []engine.Fault{engine.Records},

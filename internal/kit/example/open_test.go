@@ -100,6 +100,7 @@ func (b *Backend) pause() backoff.Backoff { return backoff.Backoff{Min: b.ttl / 
 type session struct {
 	backend.NoShares
 	backend.NoItems
+	backend.AlwaysFresh
 	*kit.Life
 	b       *Backend
 	log, id string

@@ -2,6 +2,7 @@ package composite
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -35,6 +36,27 @@ func (s *session) Get(ctx context.Context, name string) (r backend.Record, err e
 		r.Version = tagVersion(sd, r.Version)
 		return r, err
 	}
+}
+
+// Refresh refreshes both parts, at the same time; see [backend.Refresher]. From may be out of reach if the session
+// does not need it any more.
+func (s *session) Refresh(ctx context.Context) (err error) {
+	defer s.told("refresh", "", &err)
+	if err := s.alive(); err != nil {
+		return err
+	}
+	var errs [2]error
+	Both(func(sd protocol.Side) {
+		if part := s.part(sd); part != nil {
+			errs[sd] = part.Refresh(ctx)
+		} else {
+			errs[sd] = fmt.Errorf("%w: %w", backend.ErrUnavailable, s.fromErr)
+		}
+	})
+	if errs[protocol.From] != nil && !s.needsFrom() {
+		errs[protocol.From] = nil
+	}
+	return errors.Join(errs[:]...)
 }
 
 // Outlived is that of the coordinator that keeps the record; see [backend.Dater].

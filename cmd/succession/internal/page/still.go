@@ -20,6 +20,9 @@ type stillSession struct {
 	lines map[string]backend.Line
 }
 
+// Refresh does nothing: what was read stays as it was read.
+func (s stillSession) Refresh(context.Context) error { return nil }
+
 func (s stillSession) Line(ctx context.Context, name string) (backend.Line, error) {
 	if l, ok := s.lines[name]; ok {
 		return l, nil

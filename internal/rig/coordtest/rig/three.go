@@ -17,7 +17,7 @@ var allRules = flag.Bool("all-rules", false, "run every rule of the suite on thr
 func Three() (ids []string) {
 	for _, r := range conformance.Rules() {
 		elsewhere := slices.Contains([]string{"L2", "L3", "G1", "G2"}, r.Group()) && !r.Alone() ||
-			slices.Contains([]string{"Choice.wish", "Choice.pause"}, r.ID)
+			slices.Contains([]string{"Choice.wish", "Choice.pause", "Records.churn", "Records.fresh", "Value.fresh"}, r.ID)
 		if *allRules || elsewhere || slices.Contains(r.Needs, conformance.Cluster) {
 			ids = append(ids, r.ID)
 		}
