@@ -20,9 +20,19 @@ const patient = "performance{raft_multiplier=2}"
 // majority. Clients talk to followers, which forward the requests.
 func TestConformanceThree(t *testing.T) {
 	t.Parallel() // with the other of the two: both wait most of the time
+	harness := three(t)
+	h := harness(t)
+	h.Reference = consulrig.Reference(t)
+	h.Only = rig.Three()
+	h.Wrap = func(t *testing.T, rule func(*testing.T, conformance.Harness)) { rule(t, harness(t)) }
+	conformance.Run(t, h)
+}
+
+// three is [one] with three servers.
+func three(t *testing.T) func(*testing.T) conformance.Harness {
 	c := coordtest.NewConsul(t, &coordtest.ConsulOptions{Nodes: 3, Links: true, Config: []string{manyConnections, patient}})
 	admin := consulrig.Admin(t, c.Addrs()[0])
-	harness := func(t *testing.T) conformance.Harness {
+	return func(t *testing.T) conformance.Harness {
 		f := newFollowers(newClients(t, c, admin))
 		h := f.harness()
 		h.Faults.Restart = f.restart
@@ -32,11 +42,6 @@ func TestConformanceThree(t *testing.T) {
 		h.Faults.Cluster = rig.Cluster(&c.Cluster, "", func(b backend.Backend) string { return f.of(b).Server().Addr() })
 		return h
 	}
-	h := harness(t)
-	h.Reference = consulrig.Reference(t)
-	h.Only = rig.Three()
-	h.Wrap = func(t *testing.T, rule func(*testing.T, conformance.Harness)) { rule(t, harness(t)) }
-	conformance.Run(t, h)
 }
 
 // followers are the clients that one rule has opened, each on a follower.

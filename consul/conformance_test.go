@@ -14,6 +14,7 @@ import (
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/internal/rig/coordtest/rig"
 	"github.com/succession-dev/succession/internal/rig/coordtest/rig/consulrig"
+	"github.com/succession-dev/succession/internal/rig/linear"
 )
 
 // manyConnections lets all clients of the suite wait at one server. They share an
@@ -24,18 +25,33 @@ const manyConnections = "limits{http_max_conns_per_client=4000}"
 // restart.
 func TestConformance(t *testing.T) {
 	t.Parallel()
+	harness := one(t)
+	h := harness(t)
+	h.Reference = consulrig.Reference(t)
+	h.Wrap = func(t *testing.T, rule func(*testing.T, conformance.Harness)) { rule(t, harness(t)) }
+	conformance.Run(t, h)
+}
+
+// TestHistories has histories of records, items and locks fit one order.
+func TestHistories(t *testing.T) {
+	for name, start := range map[string]func(*testing.T) func(*testing.T) conformance.Harness{"one": one, "three": three} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			linear.Run(t, start(t)(t))
+		})
+	}
+}
+
+// one starts one server, and returns what makes a harness of it for a test.
+func one(t *testing.T) func(*testing.T) conformance.Harness {
 	c := coordtest.NewConsul(t, &coordtest.ConsulOptions{Durable: true, Config: []string{manyConnections}})
 	admin := consulrig.Admin(t, c.Addrs()[0])
-	harness := func(t *testing.T) conformance.Harness {
+	return func(t *testing.T) conformance.Harness {
 		h := newClients(t, c, admin).harness()
 		h.Lacks[conformance.Cluster] = "there is one server"
 		h.Complete = true
 		return h
 	}
-	h := harness(t)
-	h.Reference = consulrig.Reference(t)
-	h.Wrap = func(t *testing.T, rule func(*testing.T, conformance.Harness)) { rule(t, harness(t)) }
-	conformance.Run(t, h)
 }
 
 // clients are the clients that one rule has opened, each behind a proxy of its own.

@@ -15,6 +15,7 @@ import (
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/internal/rig/coordtest/rig"
 	"github.com/succession-dev/succession/internal/rig/coordtest/rig/etcdrig"
+	"github.com/succession-dev/succession/internal/rig/linear"
 )
 
 // suite is the prefix of the keys that the conformance suite uses.
@@ -24,13 +25,28 @@ const suite = "suite/"
 // of its own.
 func TestConformance(t *testing.T) {
 	t.Parallel() // with the other of the two: both wait most of the time
+	conformance.Run(t, one(t))
+}
+
+// TestHistories has histories of records, items and locks fit one order.
+func TestHistories(t *testing.T) {
+	for name, harness := range map[string]func(*testing.T) conformance.Harness{"one": one, "three": three} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			linear.Run(t, harness(t))
+		})
+	}
+}
+
+// one is the harness of one server.
+func one(t *testing.T) conformance.Harness {
 	server := coordtest.NewEtcd(t, nil)
 	h := harness(t, server, "etcd")
 	h.Faults.Restart = server.Restart
 	h.Faults.Pause = func(context.Context) (func(), error) { return pause(t, server.Servers()) }
 	h.Lacks[conformance.Cluster] = "there is one server"
 	h.Complete = true
-	conformance.Run(t, h)
+	return h
 }
 
 // TestConformanceThree runs the rules for three servers. The clients are spread over
@@ -38,10 +54,16 @@ func TestConformance(t *testing.T) {
 // away, etcd's leader with it, or stops all servers, in turns.
 func TestConformanceThree(t *testing.T) {
 	t.Parallel()
+	h := three(t)
+	h.Only = rig.Three()
+	conformance.Run(t, h)
+}
+
+// three is the harness of three servers.
+func three(t *testing.T) conformance.Harness {
 	cluster := coordtest.NewEtcd(t, &coordtest.EtcdOptions{Nodes: 3, Links: true})
 	h := harness(t, cluster, "etcd, three servers")
 	h.Complete = true
-	h.Only = rig.Three()
 	var opened, restarts, pauses atomic.Int64
 	h.Open = func(context.Context) (backend.Backend, error) {
 		return openSuite(cluster.Addrs()[opened.Add(1)%3])
@@ -66,7 +88,7 @@ func TestConformanceThree(t *testing.T) {
 		return pause(t, cluster.Servers()[1:])
 	}
 	h.Faults.Cluster = rig.Cluster(&cluster.Cluster, urlOf(cluster.Addrs()...), func(b backend.Backend) string { return b.(*client).rig.Server() })
-	conformance.Run(t, h)
+	return h
 }
 
 // harness returns a harness whose clients use the first server. It has all faults but

@@ -12,13 +12,21 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance"
 	"github.com/succession-dev/succession/internal/rig/coordtest/rig"
+	"github.com/succession-dev/succession/internal/rig/linear"
 	"github.com/succession-dev/succession/local"
 )
 
 func TestConformance(t *testing.T) {
+	conformance.Run(t, harness(t))
+}
+
+// Histories of records, items and locks fit one order.
+func TestHistories(t *testing.T) { linear.Run(t, harness(t)) }
+
+func harness(t *testing.T) conformance.Harness {
 	dir, beside := t.TempDir(), t.TempDir()
 	const server = "there is no server; the kernel is always there"
-	conformance.Run(t, conformance.Harness{
+	return conformance.Harness{
 		Name:      "local",
 		Open:      func(context.Context) (backend.Backend, error) { return local.New(dir, nil) },
 		TTL:       time.Second,
@@ -49,7 +57,7 @@ func TestConformance(t *testing.T) {
 			conformance.Bytes:      server,
 			conformance.Deadlines:  "the death of a process is known at once",
 		},
-	})
+	}
 }
 
 // syncs makes a file in the folder and brings it to the disk, as a join does.

@@ -14,6 +14,7 @@ import (
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/internal/rig/coordtest/rig"
 	"github.com/succession-dev/succession/internal/rig/coordtest/rig/zookeeperrig"
+	"github.com/succession-dev/succession/internal/rig/linear"
 	"github.com/succession-dev/succession/zookeeper"
 )
 
@@ -38,6 +39,21 @@ const root = "/suite"
 // One server: the whole suite.
 func TestConformance(t *testing.T) {
 	t.Parallel() // with the other of the two: both wait most of the time
+	conformance.Run(t, one(t))
+}
+
+// Histories of records, items and locks fit one order.
+func TestHistories(t *testing.T) {
+	for name, harness := range map[string]func(*testing.T) conformance.Harness{"one": one, "three": three} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			linear.Run(t, harness(t))
+		})
+	}
+}
+
+// one is the harness of one server.
+func one(t *testing.T) conformance.Harness {
 	z := servers(t, 1)
 	h := harness(t, z, conformance.Harness{
 		Name:  "zookeeper",
@@ -47,7 +63,7 @@ func TestConformance(t *testing.T) {
 	h.Faults.Restart = z.Restart
 	h.Faults.Rewind = zookeeperrig.Operator{ZooKeeper: z, Root: root}.Backup
 	h.Lacks[conformance.Cluster] = "there is one server"
-	conformance.Run(t, h)
+	return h
 }
 
 // Three servers, with the clients spread over them: what one has written, another
@@ -55,6 +71,13 @@ func TestConformance(t *testing.T) {
 // server the leader.
 func TestConformanceThree(t *testing.T) {
 	t.Parallel()
+	h := three(t)
+	h.Only = rig.Three()
+	conformance.Run(t, h)
+}
+
+// three is the harness of three servers.
+func three(t *testing.T) conformance.Harness {
 	z := servers(t, 3)
 	h := harness(t, z, conformance.Harness{
 		Name: "zookeeper-ensemble",
@@ -72,8 +95,7 @@ func TestConformanceThree(t *testing.T) {
 	h.Faults.Pause = func(ctx context.Context) (func(), error) { return pauseEnsemble(ctx, t, z) }
 	h.Lacks[conformance.Rewind] = "the log index goes on over the restoration of an ensemble: each start of it begins a new epoch, which is the upper half of the index"
 	h.Faults.Cluster = rig.Cluster(&z.Cluster, urlOf(z, h.TTL), func(b backend.Backend) string { return b.(*client).rig.Server() })
-	h.Only = rig.Three()
-	conformance.Run(t, h)
+	return h
 }
 
 // pauseEnsemble pauses all servers. The one that leads goes on last, when the others have

@@ -1,0 +1,120 @@
+package linear
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/record"
+)
+
+// records is the workload of registers.
+type records struct {
+	r *run
+	h *History
+}
+
+// A registerOp is a call on a record. No two calls write the same value.
+type registerOp struct {
+	Key, Kind string // get, set or delete
+	Prev      string // the value at the version that is the condition; empty for no record
+	Value     string // that was read or is written; empty for no record
+}
+
+func newRecords(r *run) *records {
+	return &records{r, &History{name: "records", model: porcupine.Model{
+		Partition: partition(func(op registerOp) string { return op.Key }),
+		Init:      func() any { return "" },
+		Step: func(state, input, output any) (bool, any) {
+			was, op := state.(string), input.(registerOp)
+			switch {
+			case op.Kind == "get":
+				return was == op.Value, was
+			case output.(outcome) == refused:
+				return was != op.Prev, was
+			case output.(outcome) == lost && was != op.Prev:
+				return true, was
+			}
+			return was == op.Prev, op.Value
+		},
+		DescribeOperation: func(input, output any) string { return fmt.Sprint(input, output) },
+	}}}
+}
+
+func (w *records) history() *History { return w.h }
+
+// keys is how many records there are. So few are deleted and made anew all the time by all.
+const keys = 2
+
+func (w *records) value(b backend.Backend, key string) *record.Value[string] {
+	return record.New(b, w.r.name+"/records/"+key, record.JSON[string]())
+}
+
+func (w *records) step(ctx context.Context, c *client, b backend.Backend, dice *rand.Rand) error {
+	key := fmt.Sprint("r", dice.IntN(keys))
+	e, err := w.get(ctx, c, b, key)
+	if err != nil {
+		return err
+	}
+	op := &registerOp{Key: key, Kind: "set", Prev: e.Value, Value: fmt.Sprintf("c%d-%x", c.id, dice.Uint64())}
+	if e.Exists() && dice.IntN(2) == 0 {
+		op.Kind, op.Value = "delete", ""
+	}
+	note(w.r, w.h, c.id, op, func() outcome {
+		if op.Kind == "delete" {
+			err = w.value(b, key).Delete(ctx, e.Version)
+		} else {
+			_, err = w.value(b, key).CompareAndSet(ctx, e.Version, op.Value)
+		}
+		switch {
+		case err == nil:
+			return done
+		case errors.Is(err, backend.ErrVersion):
+			return refused
+		}
+		return lost
+	})
+	return err
+}
+
+func (w *records) get(ctx context.Context, c *client, b backend.Backend, key string) (e record.Entry[string], err error) {
+	op := &registerOp{Key: key, Kind: "get"}
+	note(w.r, w.h, c.id, op, func() outcome {
+		if e, err = w.value(b, key).Get(ctx); err != nil {
+			return nothing
+		}
+		op.Value = e.Value
+		return done
+	})
+	return e, err
+}
+
+func (w *records) end(ctx context.Context, c *client, b backend.Backend) error {
+	for i := range keys {
+		if _, err := w.get(ctx, c, b, fmt.Sprint("r", i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// partition divides a history by what its operations are about.
+func partition[O any](about func(O) string) func([]porcupine.Operation) [][]porcupine.Operation {
+	return func(all []porcupine.Operation) (parts [][]porcupine.Operation) {
+		index := make(map[string]int)
+		for _, o := range all {
+			k := about(o.Input.(O))
+			i, ok := index[k]
+			if !ok {
+				i = len(parts)
+				index[k], parts = i, append(parts, nil)
+			}
+			parts[i] = append(parts[i], o)
+		}
+		return parts
+	}
+}
