@@ -19,6 +19,7 @@ var recordFlaws = []Flaw{
 		Name:    "read, then write",
 		Breaks:  "Records: the version is compared before the write and not with it",
 		Must:    "Records.one-wins Records.counter Value.update",
+		May:     "Records.churn",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &readThenWrite{s} },
 	},
 	{
@@ -59,7 +60,7 @@ var recordFlaws = []Flaw{
 		Name:    "counted writes",
 		Breaks:  "Records: versions count the writes since the record came into being, and begin again after its deletion",
 		Must:    "Records.versions",
-		May:     "Records.values L7.foreign",
+		May:     "Records.values Records.churn L7.foreign",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &countedWrites{s} },
 	},
 	{
@@ -73,6 +74,7 @@ var recordFlaws = []Flaw{
 		Name:   "by prefix",
 		Breaks: "Records: List shows all names that begin so",
 		Must:   "Records.list L7.folder",
+		May:    "Records.fresh",
 		session: func(_ *Backend, s backend.Session) backend.Session {
 			return &byPrefix{Session: s, names: make(map[string]bool)}
 		},
