@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/elect"
 )
 
@@ -167,7 +168,7 @@ func (r recipe) row(heads map[string]*head) row {
 		out.State = fmt.Sprintf("%d wait", stand(1))
 	}
 	if h := heads[lines[0]]; h != nil && h.err != nil {
-		out.State, out.Mood = h.err.Error(), bad
+		out.State, out.Mood = ui.Clip(h.err.Error()), bad
 	}
 	return out
 }
@@ -192,6 +193,7 @@ func rowOf(name string, h *head) row {
 		}
 		r.State, r.Mood = stateOf(h.leader, h.line.Header)
 	}
+	r.Who, r.State = ui.Clip(r.Who), ui.Clip(r.State)
 	return r
 }
 
