@@ -105,7 +105,8 @@ func (s *session) Put(ctx context.Context, name string, value []byte, cond *back
 }
 
 // Delete implements [backend.Records]. A znode that has children, such as that of an
-// election with members, is not deleted but loses its data.
+// election with members, is not deleted but loses its data. So does one that this client may write and not delete, as
+// those that an administrator has made beforehand.
 func (s *session) Delete(ctx context.Context, name string, cond *backend.If) error {
 	_, err := s.write(ctx, name, cond, func(ctx context.Context, path string, now node, guard []any) (backend.Version, error) {
 		if version(now) == backend.Absent {
@@ -120,8 +121,11 @@ func (s *session) Delete(ctx context.Context, name string, cond *backend.If) err
 			at = now.stat.Version
 		}
 		_, err := do(ctx, s, multi(append(slices.Clone(guard), &zk.DeleteRequest{Path: path, Version: at})...))
-		if err == zk.ErrNotEmpty {
-			_, err = do(ctx, s, multi(append(guard, &zk.SetDataRequest{Path: path, Data: []byte{}, Version: at})...))
+		if err == zk.ErrNotEmpty || errors.Is(err, backend.ErrDenied) {
+			_, empties := do(ctx, s, multi(append(guard, &zk.SetDataRequest{Path: path, Data: []byte{}, Version: at})...))
+			if !errors.Is(empties, backend.ErrDenied) || err == zk.ErrNotEmpty {
+				err = empties
+			}
 		}
 		return 0, err
 	})

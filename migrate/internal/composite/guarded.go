@@ -17,7 +17,7 @@ import (
 // the first time: in a record of its own beside the election, on the coordinator where that is. So
 // whoever completes a cutover knows what has to be carried over, also when the leader has crashed.
 // A name stays in the list: the way back and later migrations need it too.
-const guardedSuffix = ".migrate-records"
+const guardedSuffix = header.GuardedSuffix
 
 // A Guarded is that list.
 type Guarded struct {

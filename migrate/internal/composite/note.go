@@ -21,7 +21,7 @@ import (
 // What it finds on To without such a note, or with that of an earlier
 // migration, was left there when the election was last on To, or by a write that failed:
 // that of From counts.
-const noteSuffix = ".migrate-home"
+const noteSuffix = header.NoteSuffix
 
 // A note says who has carried a record over to To.
 type note struct {

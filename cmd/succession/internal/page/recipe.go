@@ -10,6 +10,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/header"
 )
 
 // A kind says what a row of the list is.
@@ -35,7 +36,7 @@ const (
 	membersSuffix  = "-members"
 	itemInfix      = "-item-"
 	arrivalsSuffix = "-arrivals"
-	marksSuffix    = ".migrate-both"
+	marksSuffix    = header.MarksSuffix
 )
 
 // suffixes are those of the lines of recipes. The row of a recipe has the name of its first line as
