@@ -2,8 +2,10 @@ package elect
 
 import (
 	"reflect"
+	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/succession-dev/succession/backend"
 )
@@ -40,6 +42,22 @@ func FuzzParseHistory(f *testing.F) {
 		}
 		if b2 := encodeHistory(again, 10); !reflect.DeepEqual(b, b2) {
 			t.Errorf("%s is written again as %s", b, b2)
+		}
+	})
+}
+
+// A candidate says why it is not ready in a record, which others may write. What is shown is short, and text.
+func FuzzReason(f *testing.F) {
+	for _, s := range []string{"", "no disk", "\xff", strings.Repeat("é", maxReason)} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, value []byte) {
+		why := reasonOf(value)
+		if why == "" || !utf8.ValidString(why) || len(why) > 3*maxReason {
+			t.Errorf("%q is the reason %q", value, why)
+		}
+		if utf8.Valid(value) && len(value) > 0 && len(value) <= maxReason && why != string(value) {
+			t.Errorf("%q is the reason %q", value, why)
 		}
 	})
 }

@@ -57,7 +57,7 @@ func Marked(ctx context.Context, part backend.Session, election string) (map[uin
 	}
 	positions := make(map[uint64]bool, len(l.Members))
 	for _, m := range l.Members {
-		if n, err := strconv.ParseUint(m.Value, 10, 64); err == nil {
+		if n, ok := header.Position(m.Value); ok {
 			positions[n] = true
 		}
 	}

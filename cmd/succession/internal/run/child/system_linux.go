@@ -92,11 +92,15 @@ func parentOf(pid int) (parent int, born uint64, ok bool) {
 	if err != nil {
 		return 0, 0, false
 	}
+	return parseStat(stat)
+}
+
+func parseStat(stat []byte) (parent int, born uint64, ok bool) {
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	if len(fields) < 20 {
 		return 0, 0, false
 	}
-	parent, err = strconv.Atoi(string(fields[1]))
+	parent, err := strconv.Atoi(string(fields[1]))
 	born, err2 := strconv.ParseUint(string(fields[19]), 10, 64)
 	return parent, born, err == nil && err2 == nil
 }
