@@ -5,7 +5,6 @@ import (
 	"crypto/sha1"
 	"encoding/base64"
 	"errors"
-	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -123,18 +122,3 @@ func put(ctx context.Context, s backend.Session, name string) error {
 }
 
 func failure[T any](_ T, err error) error { return err }
-
-// The page shows the commands as they are printed.
-func TestRightsOnThePage(t *testing.T) {
-	u, err := backend.ParseURL("zookeeper://h1/app")
-	if err != nil {
-		t.Fatal(err)
-	}
-	page, err := os.ReadFile("../docs/zookeeper.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := "```\n" + zookeeper.Rights(u, "jobs") + "```\n"; !strings.Contains(string(page), want) {
-		t.Errorf("docs/zookeeper.md lacks\n%s", want)
-	}
-}
