@@ -1,6 +1,7 @@
 package elect
 
 import (
+	"math"
 	"reflect"
 	"strings"
 	"testing"
@@ -60,4 +61,18 @@ func FuzzReason(f *testing.F) {
 			t.Errorf("%q is the reason %q", value, why)
 		}
 	})
+}
+
+// Whoever may write the header may wish what they like. A wish that would hold for longer than any can is none.
+func TestWishOfOthers(t *testing.T) {
+	for until, want := range map[time.Duration]bool{-time.Second: false, time.Hour: true, maxWish: true, 3 * maxWish: false, 1 << 62: false} {
+		if got := wished(backend.Wish{Key: "m", Position: 7, Until: time.Now().Add(until).UnixMilli()}); got != want {
+			t.Errorf("a wish until in %v counts: %t", until, got)
+		}
+	}
+	for _, until := range []int64{math.MaxInt64, math.MinInt64} {
+		if wished(backend.Wish{Key: "m", Position: 7, Until: until}) {
+			t.Errorf("a wish until %d counts", until)
+		}
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/clock"
 )
 
 // An Owner says who owns an item, or owned it last.
@@ -119,5 +120,6 @@ func parseOwner(value []byte) (o Owner, err error) {
 		err = json.Unmarshal(value, &o)
 	}
 	o.Held = false // which the line says
+	o.Since = clock.Believable(o.Since)
 	return o, err
 }

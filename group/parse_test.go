@@ -18,6 +18,9 @@ func FuzzOwner(f *testing.F) {
 		if o.Held {
 			t.Errorf("%s says that the item is owned now", value)
 		}
+		if y := o.Since.Year(); !o.Since.IsZero() && (y < 1970 || y > 2200) {
+			t.Errorf("%s says that the item is owned since %v", value, o.Since)
+		}
 		text, err := json.Marshal(o)
 		if err != nil {
 			t.Fatalf("%s is read as %+v, which cannot be written: %v", value, o, err)
