@@ -1,9 +1,11 @@
 package succession_test
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -66,4 +68,48 @@ func read(t *testing.T, file string) string {
 		t.Fatal(err)
 	}
 	return string(b)
+}
+
+// The tests that pages name exist, and those that SECURITY.md names stand where it says, as in "etcd: TestX".
+func TestNamedTests(t *testing.T) {
+	where := make(map[string][]string) // folders, by test
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, m := range regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark)[A-Z]\w*)\(`).FindAllSubmatch(text, -1) {
+			where[string(m[1])] = append(where[string(m[1])], filepath.ToSlash(filepath.Dir(path)))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages, err := filepath.Glob("docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named, placed := regexp.MustCompile(`\b(?:Test|Fuzz)[A-Z]\w*`), regexp.MustCompile(`([a-z/]+): ((?:(?:Test|Fuzz)[A-Z]\w*(?:, )?)+)`)
+	for _, page := range append(pages, "README.md", "SECURITY.md", "CONTRIBUTING.md") {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range named.FindAllString(string(text), -1) {
+			if len(where[name]) == 0 && name != "FuzzX" && name != "TestX" {
+				t.Errorf("%s names %s, which does not exist", page, name)
+			}
+		}
+		if page != "SECURITY.md" {
+			continue
+		}
+		for _, m := range placed.FindAllStringSubmatch(string(text), -1) {
+			for _, name := range named.FindAllString(m[2], -1) {
+				if !slices.Contains(where[name], m[1]) {
+					t.Errorf("%s names %s of %s, which is in %v", page, name, m[1], where[name])
+				}
+			}
+		}
+	}
 }

@@ -219,6 +219,71 @@ func TestRights(t *testing.T) {
 	}
 }
 
+// What each right gives, as the page says, beside what it is for.
+func TestWhatRightsGive(t *testing.T) {
+	t.Parallel()
+	c := newSecured(t)
+	as := func(rules ...string) *api.Client {
+		cl, err := api.NewClient(&api.Config{Address: c.addr, Token: c.token(t, rules...).SecretID, Transport: newTransport(t)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return cl
+	}
+	ctx := within(t, 4*prompt)
+	candidate, _, operator := policies(t, "jobs")
+	s := c.sessionAs(t, operator...) // registers the node
+	if err := c.openOn(t, "succession-observers", c.token(t, operator...).SecretID).Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	// One node is one domain of trust, and one line: a candidate removes another, and writes the header.
+	first := join(t, s, "jobs", "leader")
+	other := c.sessionAs(t, candidate...)
+	if _, err := as(candidate...).KV().Delete("app/jobs/"+first.Key, nil); err != nil {
+		t.Error("a candidate removes another's member:", err)
+	}
+	if l, err := other.Line(ctx, "jobs"); err != nil || len(l.Members) != 0 {
+		t.Errorf("after that the line is %+v, %v", l, err)
+	}
+	if _, err := other.Put(ctx, "jobs", backend.Header{Fence: 7}.Encode(), nil); err != nil {
+		t.Error("a candidate writes the header:", err)
+	}
+
+	// Without the slash it is the beginning of other elections, too.
+	kv := as(`key_prefix "app/jobs" { policy = "write" }`).KV()
+	for _, key := range []string{"app/jobs2/x", "app/jobs-eu.fence"} {
+		if _, err := kv.Put(&api.KVPair{Key: key, Value: []byte("{}")}, nil); err != nil {
+			t.Errorf("with the prefix app/jobs %s cannot be written: %v", key, err)
+		}
+	}
+
+	// A session's id alone gives nothing; the right on the node of those who look gives nothing over candidates.
+	id := consul.SessionID(s)
+	for what, rules := range map[string]string{
+		"without a right on its node": `key_prefix "app/" { policy = "write" }`,
+		"with the node of observers":  `session "succession-observers" { policy = "write" }`,
+	} {
+		if _, err := as(rules).Session().Destroy(id, nil); err == nil || !strings.Contains(err.Error(), "403") {
+			t.Errorf("%s a session was ended: %v", what, err)
+		}
+		if _, _, err := as(rules).Session().Renew(id, nil); err == nil || !strings.Contains(err.Error(), "403") {
+			t.Errorf("%s a session was renewed: %v", what, err)
+		}
+	}
+
+	// Whoever may remove the node ends all sessions on it.
+	node := as(`node "succession" { policy = "write" }`)
+	if _, err := node.Catalog().Deregister(&api.CatalogDeregistration{Node: "succession"}, nil); err != nil {
+		t.Error("the node is not removed:", err)
+	}
+	select {
+	case <-s.Done():
+	case <-ctx.Done():
+		t.Error("the session outlives its node")
+	}
+}
+
 // What the policies do not give: a candidate of one election has no power over another, whose name begins
 // likewise, and who only looks has none over anybody's session.
 func TestRightsEndAtTheElection(t *testing.T) {

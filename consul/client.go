@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"github.com/hashicorp/consul/api"
 
@@ -162,7 +163,11 @@ func (c *client) get(ctx context.Context, key string) (*api.KVPair, uint64, erro
 
 // list reads all keys with a prefix, linearizably; see get.
 func (c *client) list(ctx context.Context, prefix string) (api.KVPairs, uint64, error) {
-	return ask(ctx, c, prefix, c.at(ctx).KV().List)
+	pairs, index, err := ask(ctx, c, prefix, c.at(ctx).KV().List)
+	if err == nil && slices.Contains(pairs, nil) {
+		return nil, 0, c.strange("an answer with an entry that is null")
+	}
+	return pairs, index, err
 }
 
 // names returns the keys directly under a folder, and the folders there in the form
@@ -260,6 +265,8 @@ func (c *client) write(ctx context.Context, ops ...*api.KVTxnOp) (*result, error
 		return nil, c.explain(err)
 	case body.ResultsFilteredByACLs:
 		return nil, c.hidden(ops[0].Key)
+	case slices.Contains(body.Errors, nil):
+		return nil, c.strange("an answer with an error that is null")
 	}
 	for _, e := range body.Errors {
 		// A text that explain does not know is that of a condition that did not hold.

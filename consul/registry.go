@@ -82,7 +82,7 @@ func (c *client) renew(ctx context.Context, id string) (*api.SessionEntry, error
 		return nil, nil
 	case err != nil:
 		return nil, c.explain(err)
-	case len(entries) == 0:
+	case len(entries) == 0 || entries[0] == nil:
 		return nil, c.strange("an answer without the session")
 	}
 	return entries[0], nil

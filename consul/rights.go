@@ -7,6 +7,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/header"
+	"github.com/succession-dev/succession/internal/kit"
 )
 
 // Rights returns the ACL policies for one election, on the prefix and the node of the URL: of a candidate, of who
@@ -60,5 +61,5 @@ func (o *Options) rights() string {
 	if !o.AgentNode {
 		text += fmt.Sprintf("; and whoever registers the node, node %q { policy = \"write\" }", o.Node)
 	}
-	return text + `; "succession rights" prints it for an election`
+	return text + "; " + kit.RightsHint
 }

@@ -66,9 +66,16 @@ func (st *standing) chooses(p *backend.Place) bool {
 	return why != nil || c.Ranked || st.e.rank() != (rank{}) || c.Gate != 0 || c.Wish.Position > st.m.Position && wished(c.Wish)
 }
 
+// maxWish is how long a wish may hold. One that is to hold for longer was written by a clock that is wrong, or by a stranger: it
+// would have all others give way for ever.
+const maxWish = 24 * time.Hour
+
 // wished reports whether a wish has not lapsed by time. Clocks that differ make a wish last longer or
 // shorter, and nothing else.
-func wished(w backend.Wish) bool { return w.Position != 0 && time.Now().UnixMilli() < w.Until }
+func wished(w backend.Wish) bool {
+	now := time.Now()
+	return w.Position != 0 && now.UnixMilli() < w.Until && w.Until <= now.Add(2*maxWish).UnixMilli()
+}
 
 // A view is what a member saw when it looked at its line.
 type view struct {

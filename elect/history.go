@@ -13,6 +13,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/backoff"
+	"github.com/succession-dev/succession/internal/clock"
 	"github.com/succession-dev/succession/internal/header"
 )
 
@@ -95,27 +96,9 @@ func parseHistory(r backend.Record) ([]Past, error) {
 	}
 	for i := range s.Terms {
 		p := &s.Terms[i]
-		p.Began, p.Ended = believable(p.Began), believable(p.Ended)
+		p.Began, p.Ended = clock.Believable(p.Began), clock.Believable(p.Ended)
 	}
 	return s.Terms, nil
-}
-
-// The history believes no instant outside of these: clocks do not go as wrong. The time between any two of them is a
-// time.Duration, and what JSON can have.
-var earliest, latest = time.Unix(0, 0).UTC(), time.Date(2200, time.January, 1, 0, 0, 0, 0, time.UTC)
-
-// believable returns the instant that is nearest to t of those that the history believes. The zero time stays: it says that
-// there is none.
-func believable(t time.Time) time.Time {
-	switch {
-	case t.IsZero():
-		return time.Time{}
-	case t.Before(earliest):
-		return earliest
-	case t.After(latest):
-		return latest
-	}
-	return t
 }
 
 // encodeHistory returns the record of at most the newest n terms, and of fewer if they would be too
@@ -257,7 +240,7 @@ func (t *Term) recordOnce(ctx context.Context, p Past, by backend.Member) (err e
 }
 
 // now is the present time as the history has it.
-func now() time.Time { return believable(time.Now().UTC().Truncate(time.Millisecond)) }
+func now() time.Time { return clock.Believable(time.Now().UTC().Truncate(time.Millisecond)) }
 
 // maxWhy is how many bytes of a cause the history keeps.
 const maxWhy = 200

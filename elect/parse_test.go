@@ -1,9 +1,12 @@
 package elect
 
 import (
+	"math"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/succession-dev/succession/backend"
 )
@@ -42,4 +45,34 @@ func FuzzParseHistory(f *testing.F) {
 			t.Errorf("%s is written again as %s", b, b2)
 		}
 	})
+}
+
+// A candidate says why it is not ready in a record, which others may write. What is shown is short, and text.
+func FuzzReason(f *testing.F) {
+	for _, s := range []string{"", "no disk", "\xff", strings.Repeat("é", maxReason)} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, value []byte) {
+		why := reasonOf(value)
+		if why == "" || !utf8.ValidString(why) || len(why) > 3*maxReason {
+			t.Errorf("%q is the reason %q", value, why)
+		}
+		if utf8.Valid(value) && len(value) > 0 && len(value) <= maxReason && why != string(value) {
+			t.Errorf("%q is the reason %q", value, why)
+		}
+	})
+}
+
+// Whoever may write the header may wish what they like. A wish that would hold for longer than any can is none.
+func TestWishOfOthers(t *testing.T) {
+	for until, want := range map[time.Duration]bool{-time.Second: false, time.Hour: true, maxWish: true, 3 * maxWish: false, 1 << 62: false} {
+		if got := wished(backend.Wish{Key: "m", Position: 7, Until: time.Now().Add(until).UnixMilli()}); got != want {
+			t.Errorf("a wish until in %v counts: %t", until, got)
+		}
+	}
+	for _, until := range []int64{math.MaxInt64, math.MinInt64} {
+		if wished(backend.Wish{Key: "m", Position: 7, Until: until}) {
+			t.Errorf("a wish until %d counts", until)
+		}
+	}
 }

@@ -24,8 +24,8 @@ type ResignOptions struct {
 	// stand in front of it give way, and go to the end of the line. Those of other libraries lead first. The
 	// wish lapses when To has gone, is not ready, or leads, and after Within. Empty means the next in line.
 	To string
-	// Within is how long the wish for To holds, by the clocks of the candidates. Zero means a minute. The
-	// leader must have resigned by then.
+	// Within is how long the wish for To holds, by the clocks of the candidates. Zero means a minute, and
+	// a day is the most. The leader must have resigned by then.
 	Within time.Duration
 }
 
@@ -65,6 +65,8 @@ func (e *Election) AskToResign(ctx context.Context, o *ResignOptions) (Leader, e
 		return l, fmt.Errorf("%w: %s leads with token %d, and not with %d", ErrOtherLeader, l.ID, l.Token, o.Token)
 	case o.Within < 0:
 		return l, fmt.Errorf("elect: %w Within %v: it is negative", backend.ErrInvalid, o.Within)
+	case o.Within > maxWish:
+		return l, fmt.Errorf("elect: %w Within %v: at most %v is possible", backend.ErrInvalid, o.Within, maxWish)
 	}
 	var wish backend.Wish
 	heirs := line.Members[1:]

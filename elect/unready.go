@@ -1,6 +1,7 @@
 package elect
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strconv"
@@ -45,7 +46,7 @@ func unready(ctx context.Context, s backend.Session, election string) (positions
 	}
 	out := make(positions, len(names))
 	for _, name := range names {
-		if pos, err := strconv.ParseUint(strings.TrimPrefix(name, folder+"/"), 10, 64); err == nil {
+		if pos, ok := header.Position(strings.TrimPrefix(name, folder+"/")); ok {
 			out[pos] = true
 		}
 	}
@@ -80,11 +81,13 @@ func whyUnready(ctx context.Context, s backend.Session, election string, pos uin
 	if err != nil || r.Version == backend.Absent {
 		return "", err
 	}
-	why := strings.ToValidUTF8(string(r.Value), string(utf8.RuneError))
-	if why == "" {
-		why = "it does not say why"
-	}
-	return why, nil
+	return reasonOf(r.Value), nil
+}
+
+// reasonOf returns the reason in a record.
+func reasonOf(value []byte) string {
+	why := strings.ToValidUTF8(string(value[:min(len(value), maxReason)]), string(utf8.RuneError))
+	return cmp.Or(why, "it does not say why")
 }
 
 // recordReadiness keeps the record of a member as its readiness is, until ctx ends.

@@ -52,3 +52,6 @@ func Hurry(b *Backend) time.Duration {
 	b.queueing = 0
 	return b.o.TTL * 4 / 3
 }
+
+// TakeForOld has the backend take servers before 3.99.0 for such as do not keep to rights.
+func TakeForOld(b *Backend) { b.strict = releases{{99, 0}} }

@@ -188,9 +188,11 @@ type Backend struct {
 	o Options
 
 	queueing time.Duration // the constant of that name, but for tests
+	strict   releases      // the variable of that name, but for tests
 
 	log      history
 	unlisted atomic.Bool   // etcd denies the list of its members
+	aged     atomic.Bool   // it has been looked how old the servers are
 	turns    chan struct{} // has a value for each request about keys that is on its way
 	sessions *kit.Sessions
 
@@ -233,6 +235,7 @@ func New(client *clientv3.Client, o *Options) (*Backend, error) {
 		cluster:  pb.NewClusterClient(c),
 		o:        f,
 		queueing: queueing,
+		strict:   strict,
 		turns:    make(chan struct{}, maxTurns),
 		flat:     make(map[string]bool),
 		asking:   make(map[string]chan struct{}),
@@ -298,7 +301,7 @@ func (b *Backend) begin(ctx context.Context, attempt time.Duration) (*session, e
 		return nil, err
 	}
 	b.o.Logger.Debug("session opened", "lease", fmt.Sprintf("%x", g.lease), "ttl", s.ttl)
-	s.Start(s.keepAlive, s.watcher.run, s.ghosts.run)
+	s.Start(s.keepAlive, s.watcher.run, s.ghosts.run, s.heedVersion)
 	return s, nil
 }
 

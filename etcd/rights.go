@@ -10,6 +10,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/kit"
 )
 
 // A deniedError is a transaction that etcd refused for want of a right. etcd's answer
@@ -120,5 +121,5 @@ func (s *session) lacks(r right, why error) error {
 	if name := s.b.client.Username; name != "" {
 		user = "user " + name
 	}
-	return fmt.Errorf("%w; %s lacks the right to %s: etcdctl role grant-permission ROLE %s", why, user, r, r.args())
+	return fmt.Errorf("%w; %s lacks the right to %s: etcdctl role grant-permission ROLE %s; %s", why, user, r, r.args(), kit.RightsHint)
 }

@@ -2,6 +2,7 @@ package etcd_test
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"os"
 	"path/filepath"
@@ -231,17 +232,22 @@ func rootOf(t *testing.T, server *coordtest.Etcd, ca, cert, key string) *clientv
 // connected returns a client of etcd with a certificate.
 func connected(t *testing.T, server *coordtest.Etcd, ca, cert, key string) *clientv3.Client {
 	t.Helper()
-	info := transport.TLSInfo{TrustedCAFile: ca, CertFile: cert, KeyFile: key}
-	conf, err := info.ClientConfig()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := clientv3.New(clientv3.Config{Endpoints: server.Addrs(), TLS: conf, Logger: zap.NewNop()})
+	c, err := clientv3.New(clientv3.Config{Endpoints: server.Addrs(), TLS: tlsOf(t, ca, cert, key), Logger: zap.NewNop()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
 	return c
+}
+
+func tlsOf(t *testing.T, ca, cert, key string) *tls.Config {
+	t.Helper()
+	info := transport.TLSInfo{TrustedCAFile: ca, CertFile: cert, KeyFile: key}
+	conf, err := info.ClientConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return conf
 }
 
 // openAs makes a user with exactly these rights, and with a certificate in place of a

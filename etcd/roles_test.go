@@ -3,7 +3,6 @@ package etcd_test
 import (
 	"context"
 	"errors"
-	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -128,17 +127,85 @@ func clientOf(t *testing.T, server *coordtest.Etcd, issuer *certs.Certificate, u
 	return connected(t, server, issuer.File, cert, key)
 }
 
-// The page shows the commands as they are printed.
-func TestRightsOnThePage(t *testing.T) {
-	u, err := backend.ParseURL("etcd://h1/app")
+// What each right gives, as the page says, beside what it is for.
+func TestWhatRightsGive(t *testing.T) {
+	t.Parallel()
+	issuer := certs.New(t, "authority")
+	cert, key := issue(t, issuer, "root")
+	server := coordtest.NewEtcd(t, &coordtest.EtcdOptions{
+		CertFile: cert, KeyFile: key, ClientCAFile: issuer.File, Args: []string{"--bcrypt-cost=4"},
+	})
+	operator := rootOf(t, server, issuer.File, cert, key)
+	roles := prescribed(t, "svc")
+	owner := openAs(t, server, operator, issuer, "operator", roles["operator"])
+	ctx := within(t, 60*time.Second)
+	session := func(b backend.Backend) backend.Session {
+		t.Helper()
+		s, err := b.Session(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	member := session(openAs(t, server, operator, issuer, "candidate", roles["candidate"]))
+	leads := session(owner)
+
+	// All of the line, and nothing finer: a candidate removes the leader, and makes a member that stands for ever.
+	first := join(t, leads, "svc", "leader")
+	if r, err := clientOf(t, server, issuer, "candidate").Delete(ctx, "app/svc/"+first.Key); err != nil || r.Deleted != 1 {
+		t.Error("a candidate removes another's member:", r, err)
+	}
+	gate := join(t, member, "svc", "for ever")
+	if err := member.Pin(ctx, gate, backend.Header{}, backend.Absent); err != nil {
+		t.Error("a candidate pins a member:", err)
+	}
+	if err := member.Leave(ctx, gate); err != nil {
+		t.Error(err)
+	}
+
+	// The header: the fence, and who is asked to resign.
+	if _, err := member.Put(ctx, "svc", backend.Header{Fence: 77, Resign: 7, Choice: backend.Choice{Readiness: true}}.Encode(), nil); err != nil {
+		t.Error("a candidate writes the header:", err)
+	}
+
+	// What is beside it: slander, and a made-up history.
+	m := join(t, leads, "svc", "web-1\nx")
+	if _, err := member.Put(ctx, "svc.unready/"+strconv.FormatUint(m.Position, 10), []byte("slander"), nil); err != nil {
+		t.Error("a candidate says of another that it is not ready:", err)
+	}
+	if l, err := elect.New(owner, "svc", nil).Line(ctx); err != nil || len(l) != 1 || l[0].NotReady != "slander" {
+		t.Errorf("the line is %+v, %v", l, err)
+	}
+	if _, err := member.Put(ctx, "svc.history", []byte(`{"history":1,"terms":[{"token":7,"id":"nobody","began":"2026-01-01T00:00:00Z"}]}`), nil); err != nil {
+		t.Error("a candidate writes the history:", err)
+	}
+	if h, err := elect.New(owner, "svc", nil).History(ctx); err != nil || len(h) != 1 || h[0].ID != "nobody" {
+		t.Errorf("the history is %+v, %v", h, err)
+	}
+	if err := leads.Leave(ctx, m); err != nil {
+		t.Error(err)
+	}
+
+	// The copy of the fence counts for each candidate that joins from then on.
+	if _, err := leads.Put(ctx, "svc.fence", backend.Header{Fence: 1 << 40}.Encode(), nil); err != nil {
+		t.Error(err)
+	}
+	term, err := elect.New(owner, "svc", nil).Campaign(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, err := os.ReadFile("../docs/etcd.md")
-	if err != nil {
-		t.Fatal(err)
+	if term.Token() < 1<<40 {
+		t.Errorf("the token is %d", term.Token())
 	}
-	if want := "```sh\n" + etcd.Rights(u, "jobs") + "```\n"; !strings.Contains(string(page), want) {
-		t.Errorf("docs/etcd.md lacks\n%s", want)
+	if err := term.Resign(ctx); err != nil {
+		t.Error(err)
+	}
+
+	// A prefix without the slash is the beginning of other elections, too.
+	wide := session(openAs(t, server, operator, issuer, "wide", []grant{{"read", "app/svc", true}, {"write", "app/svc", true}}))
+	for _, name := range []string{"svc2.fence", "svc-eu"} {
+		if _, err := wide.Put(ctx, name, backend.Header{Fence: 9}.Encode(), nil); err != nil {
+			t.Errorf("with the prefix app/svc %s cannot be written: %v", name, err)
+		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/header"
 	"github.com/succession-dev/succession/internal/recipe"
 	"github.com/succession-dev/succession/internal/view"
 )
@@ -172,8 +173,8 @@ func (p *Presence) sweep(ctx context.Context) {
 	}
 	old := make(map[uint64]string)
 	for _, name := range names {
-		at, err := strconv.ParseUint(strings.TrimPrefix(name, p.g.values()+"/"), 10, 64)
-		if err == nil && at < p.Member().Position {
+		at, ok := header.Position(strings.TrimPrefix(name, p.g.values()+"/"))
+		if ok && at < p.Member().Position {
 			old[at] = name
 		}
 	}

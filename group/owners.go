@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/clock"
 )
 
 // An Owner says who owns an item, or owned it last.
@@ -56,7 +57,7 @@ func (g *Group) Owners(ctx context.Context, items ...string) ([]Owner, error) {
 			return unassigned(err)
 		}
 		o := &owners[i]
-		if err := json.Unmarshal(r.Value, o); len(r.Value) > 0 && err != nil {
+		if *o, err = parseOwner(r.Value); err != nil {
 			return fmt.Errorf("group: record %s does not say who owns an item: %w", r.Name, err)
 		}
 		if len(items) > 0 {
@@ -111,4 +112,14 @@ func escape(item string) string {
 		}
 	}
 	return b.String()
+}
+
+// parseOwner reads who owned an item last; nobody if there is nothing to read.
+func parseOwner(value []byte) (o Owner, err error) {
+	if len(value) > 0 {
+		err = json.Unmarshal(value, &o)
+	}
+	o.Held = false // which the line says
+	o.Since = clock.Believable(o.Since)
+	return o, err
 }

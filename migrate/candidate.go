@@ -1,10 +1,12 @@
 package migrate
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/kit"
 )
 
 // A Mode is which coordinators a candidate knows. A candidate of this package says so
@@ -56,12 +58,18 @@ func with(mode Mode, all []Candidate) []Candidate {
 }
 
 // String names the candidate for people.
-func (c Candidate) String() string { return c.ID + " (" + c.Key + ")" }
+func (c Candidate) String() string { return kit.Clip(c.ID) + " (" + c.Key + ")" }
+
+// maxNamed is how many candidates a sentence names.
+const maxNamed = 100
 
 func named(all []Candidate) string {
-	out := make([]string, len(all))
-	for i, c := range all {
-		out[i] = c.String()
+	var out []string
+	for _, c := range all[:min(len(all), maxNamed)] {
+		out = append(out, c.String())
+	}
+	if more := len(all) - maxNamed; more > 0 {
+		out = append(out, fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(out, ", ")
 }

@@ -11,12 +11,10 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/backoff"
+	"github.com/succession-dev/succession/internal/header"
 	"github.com/succession-dev/succession/migrate/internal/composite"
 	"github.com/succession-dev/succession/migrate/internal/protocol"
 )
-
-// probeSuffix makes the name of the record and the election that [Backend.Check] uses.
-const probeSuffix = ".migrate-probe"
 
 // Check says whether a migration of the election can be begun from here: whether both
 // coordinators can be reached, are not one under two addresses, are of a version that the driver knows how to use, and
@@ -35,7 +33,7 @@ func (b *Backend) Check(ctx context.Context, election string) error {
 	}
 	composite.Both(func(sd protocol.Side) {
 		if errs[sd] == nil {
-			errs[sd] = check(ctx, on[sd], protocol.Companion(election, probeSuffix))
+			errs[sd] = check(ctx, on[sd], protocol.Companion(election, header.ProbeSuffix))
 		}
 	})
 	for sd, address := range []string{b.route.From, b.route.To} {
@@ -51,7 +49,7 @@ func (b *Backend) Check(ctx context.Context, election string) error {
 // stands in line on From is seen in the line on To. URLs do not tell: a coordinator has many names.
 // It leaves nothing behind, also if it ends in the middle: its members go with their sessions.
 func (b *Backend) distinct(ctx context.Context, election string, on [2]backend.Session) error {
-	name, mark := protocol.Companion(election, probeSuffix), "probe "+rand.Text()
+	name, mark := protocol.Companion(election, header.ProbeSuffix), "probe "+rand.Text()
 	var both [2]backend.Member
 	var err error
 	// That on To comes last. So the line there is as fresh as that on From.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/backoff"
+	"github.com/succession-dev/succession/internal/header"
 	"github.com/succession-dev/succession/internal/lazy"
 	"github.com/succession-dev/succession/internal/rendezvous"
 	"github.com/succession-dev/succession/migrate"
@@ -15,7 +16,7 @@ import (
 )
 
 // homeSuffix makes the name of the record that says where an election lives.
-const homeSuffix = ".spread"
+const homeSuffix = header.HomeSuffix
 
 // bellRecord is the record of a founder that has the elections that are being moved, of those whose
 // homes it keeps. So a process follows one record, and not one for each election.

@@ -41,12 +41,17 @@ func File(path string) Source {
 		if err != nil {
 			return nil, err
 		}
-		var clusters []Cluster
-		if err := json.Unmarshal(text, &clusters); err != nil {
+		clusters, err := parseList(text)
+		if err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 		return clusters, nil
 	}
+}
+
+func parseList(text []byte) (clusters []Cluster, err error) {
+	err = json.Unmarshal(text, &clusters)
+	return clusters, err
 }
 
 // checkList returns what is wrong with a list.

@@ -420,3 +420,24 @@ func TestFor(t *testing.T) {
 		}
 	}, "a", "b")
 }
+
+// The record that all processes follow is made with the list of clusters: on a coordinator where names are nobody's, another
+// could make it later, and have all who wait join again and again.
+func TestMovesAreFoundedWithTheList(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		if _, err := w.process("p", "a", "b").For("first").Session(w.ctx); err != nil {
+			t.Fatal(err)
+		}
+		for name, c := range w.c {
+			b := c.Client("looks")
+			defer b.Close()
+			s, err := b.Session(w.ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r, err := s.Get(w.ctx, ".spread-moves"); err != nil || r.Version == backend.Absent {
+				t.Errorf("on %s it is %+v, %v", name, r, err)
+			}
+		}
+	}, "a", "b")
+}

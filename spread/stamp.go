@@ -146,6 +146,15 @@ func (b *Backend) found(ctx context.Context, names []string) (stamp, error) {
 		s.ID = e.ID // the first cluster decides
 	}
 	s.Complete = true
+	for _, name := range names { // before anybody else, who could have all that wait join again and again
+		c, err := b.named(ctx, name)
+		if err == nil {
+			_, err = bellOf(c).CompareAndSet(ctx, backend.Absent, map[string]Home{})
+		}
+		if err != nil && !errors.Is(err, backend.ErrVersion) {
+			return s, fmt.Errorf("%s: %w", name, err)
+		}
+	}
 	for i, name := range names {
 		if entries[i].Value.Complete {
 			continue

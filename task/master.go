@@ -6,13 +6,13 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/internal/again"
 	"github.com/succession-dev/succession/internal/backoff"
+	"github.com/succession-dev/succession/internal/header"
 )
 
 // An assignment is what the master writes for a worker.
@@ -37,8 +37,8 @@ func (p *Pool) given(ctx context.Context, s backend.Session) (map[uint64]given, 
 	}
 	all := make(map[uint64]given)
 	for _, name := range names {
-		worker, err := strconv.ParseUint(strings.TrimPrefix(name, p.assigned()+"/"), 10, 64)
-		if err != nil {
+		worker, ok := header.Position(strings.TrimPrefix(name, p.assigned()+"/"))
+		if !ok {
 			continue // somebody else's
 		}
 		r, err := s.Get(ctx, name)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"strings"
 	"time"
+
+	"github.com/succession-dev/succession/internal/clock"
 )
 
 // A Status says how it stands with one task.
@@ -84,7 +86,7 @@ func (s *Standby) status(ctx context.Context, task string) (Status, error) {
 	if begun := p.Token == line[0].Token; begun || d.State == Started {
 		st.ID, st.Token, st.StandBy = line[0].ID, line[0].Token, len(line)-1
 		if begun {
-			st.Since = p.Since
+			st.Since = clock.Believable(p.Since)
 		}
 	}
 	return st, nil

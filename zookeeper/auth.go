@@ -7,6 +7,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/kit"
 )
 
 // Digest is a user of ZooKeeper's authentication scheme "digest". Servers keep no list of
@@ -84,8 +85,8 @@ func need(right, path string, err error) error {
 	if !errors.Is(err, zk.ErrNoAuth) || errors.Is(err, backend.ErrDenied) {
 		return err
 	}
-	return fmt.Errorf("%w: the right %s on znode %s is missing; its ACL must give it to the user, or to the certificate, that this client has",
-		backend.ErrDenied, right, path)
+	return fmt.Errorf("%w: the right %s on znode %s is missing; its ACL must give it to the user, or to the certificate, that this client has; %s",
+		backend.ErrDenied, right, path, kit.RightsHint)
 }
 
 // needs is need for a transaction: it says which right is missing for which operation.

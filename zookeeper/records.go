@@ -119,8 +119,8 @@ func (s *session) Put(ctx context.Context, name string, value []byte, cond *back
 }
 
 // Delete implements [backend.Records]. A znode that has children, such as that of an
-// election with members, is not deleted but loses its data. So does one that this client has no
-// right to delete, or whose deletion it has no right to count.
+// election with members, is not deleted but loses its data. So does one that this client may write and not
+// delete, as those that an administrator has made beforehand, or whose deletion it has no right to count.
 func (s *session) Delete(ctx context.Context, name string, cond *backend.If) error {
 	_, err := s.write(ctx, name, cond, true, func(ctx context.Context, p premises) (backend.Version, error) {
 		if version(p.now) == backend.Absent {

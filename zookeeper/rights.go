@@ -15,9 +15,6 @@ import (
 // and whoever has one has no power over the election. Rights sends nothing.
 func Rights(u *backend.URL, election string) string {
 	at := path.Join("/", u.Path, election)
-	acl := func(candidate string) string {
-		return "CANDIDATE:" + candidate + ",OPERATOR:cdrwa,world:anyone:r"
-	}
 	var b strings.Builder
 	b.WriteString("# the folders above it, if they are missing\n")
 	for i := 1; i < len(at); i++ {
@@ -27,11 +24,23 @@ func Rights(u *backend.URL, election string) string {
 	}
 	b.WriteString("\n# the count of deletions beside it, if it is missing\n")
 	fmt.Fprintf(&b, "create %s \"\" OPERATOR:cdrwa,world:anyone:r\n", beside(at, deletions))
-	b.WriteString("\n# the election\n")
-	for _, z := range []struct{ suffix, candidate string }{
-		{"", "crwd"}, {header.Suffix, "r"}, {header.HistorySuffix, "rw"}, {header.UnreadySuffix, "crwd"},
+	for _, part := range []struct {
+		title  string
+		znodes []znode
+	}{
+		{"the election", []znode{{"", "crwd"}, {header.Suffix, "r"}, {header.HistorySuffix, "rw"}, {header.UnreadySuffix, "crwd"}}},
+		{"its moves from one coordinator to another", []znode{
+			{header.MarksSuffix, "crwd"}, {header.GuardedSuffix, "rw"}, {header.HistorySuffix + header.NoteSuffix, "rw"}, {header.ProbeSuffix, "r"},
+		}},
+		{"its home, with package spread", []znode{{header.HomeSuffix, "rw"}}},
 	} {
-		fmt.Fprintf(&b, "create %s \"\" %s\n", at+z.suffix, acl(z.candidate))
+		fmt.Fprintf(&b, "\n# %s\n", part.title)
+		for _, z := range part.znodes {
+			fmt.Fprintf(&b, "create %s%s \"\" CANDIDATE:%s,OPERATOR:cdrwa,world:anyone:r\n", at, z.suffix, z.candidate)
+		}
 	}
 	return b.String()
 }
+
+// A znode is one of an election, with the rights of a candidate.
+type znode struct{ suffix, candidate string }

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -130,14 +129,13 @@ func hasItems(line string) bool {
 }
 
 func printGhosts(w io.Writer, all []ghost) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "LINE\tKEY\tVALUE\tSTATE")
+	t := ui.NewTable(w, "LINE", "KEY", "VALUE", "STATE")
 	for _, m := range all {
 		state := "stands"
 		if m.Removed {
 			state = "removed"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", ui.Visible(m.Line), ui.Visible(m.Key), ui.Visible(ui.OneLine(m.Value)), state)
+		t.Row(m.Line, m.Key, ui.OneLine(m.Value), state)
 	}
 	return t.Flush()
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -73,10 +72,9 @@ An empty group is no error.`,
 }
 
 func printMembers(w io.Writer, members []group.Member) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "#\tID\tTOKEN\tVALUE")
+	t := ui.NewTable(w, "#", "ID", "TOKEN", "VALUE")
 	for i, m := range members {
-		fmt.Fprintf(t, "%d\t%s\t%d\t%s\n", i+1, ui.Visible(m.ID), m.Token, ui.Visible(m.Value))
+		t.Row(i+1, m.ID, m.Token, m.Value)
 	}
 	return t.Flush()
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -87,9 +86,9 @@ func pastOf(ctx context.Context, e *elect.Election) ([]past, error) {
 }
 
 func printHistory(w io.Writer, terms []past, now time.Time) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "ID\tTOKEN\tFROM\tFOR\tEND")
-	for _, p := range terms {
+	t := ui.NewTable(w, "ID", "TOKEN", "FROM", "FOR", "END")
+	earlier := len(terms) - ui.MaxRows
+	for _, p := range terms[max(0, earlier):] {
 		lasted, why := p.Ended.Sub(p.Began), p.Why
 		switch {
 		case p.Leads:
@@ -104,7 +103,11 @@ func printHistory(w io.Writer, terms []past, now time.Time) error {
 		case p.Why == "" && !p.Leads:
 			span = "at most " + span
 		}
-		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\n", ui.Visible(p.ID), p.Token, p.Began.Local().Format(time.DateTime), span, ui.Visible(why))
+		t.Row(p.ID, p.Token, p.Began.Local().Format(time.DateTime), span, why)
 	}
-	return t.Flush()
+	if err := t.Flush(); err != nil || earlier <= 0 {
+		return err
+	}
+	_, err := fmt.Fprintln(w, ui.And(earlier, "they were earlier; -o json prints all"))
+	return err
 }

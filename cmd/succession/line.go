@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -31,8 +30,10 @@ func newLine(g *connect.Flags) *cobra.Command {
 
 If any candidate has a priority or a site, there are columns for these.
 
-With -o json it prints an array of objects as of "succession leader -o json", with
-the state beside, and not_ready with the reason. An empty line is no error.`,
+Of a long line it prints the first 1000, and of a long text the beginning, and says so.
+
+With -o json it prints all, as an array of objects as of "succession leader -o json",
+with the state beside, and not_ready with the reason. An empty line is no error.`,
 		Example: `  succession line reports
   succession line reports -o json | jq length`,
 		Args: ui.OneName,
@@ -94,23 +95,22 @@ func (p place) pauseReason() string {
 }
 
 func printLine(w io.Writer, places []place) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	ranked := slices.ContainsFunc(places, func(p place) bool { return p.Priority != 0 || p.Site != "" })
-	head := "#\tID\tKEY\tTOKEN\t"
+	titles := []string{"#", "ID", "KEY", "TOKEN"}
 	if ranked {
-		head += "PRIORITY\tSITE\t"
+		titles = append(titles, "PRIORITY", "SITE")
 	}
-	fmt.Fprintln(t, head+"STATE")
+	t := ui.NewTable(w, append(titles, "STATE")...)
 	for i, p := range places {
-		fmt.Fprintf(t, "%d\t%s\t%s\t%d\t", i+1, ui.Visible(p.ID), ui.Visible(p.Key), p.Token)
+		cells := []any{i + 1, p.ID, p.Key, p.Token}
 		if ranked {
-			fmt.Fprintf(t, "%d\t%s\t", p.Priority, ui.Visible(p.Site))
+			cells = append(cells, p.Priority, p.Site)
 		}
 		state := p.State
 		if why := cmp.Or(p.NotReady, p.pauseReason()); why != "" {
-			state += ": " + ui.Visible(ui.OneLine(why))
+			state += ": " + ui.OneLine(why)
 		}
-		fmt.Fprintln(t, state)
+		t.Row(append(cells, state)...)
 	}
 	return t.Flush()
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -210,14 +209,13 @@ func itemsOf(entries []queue.Entry) []item {
 }
 
 func printItems(w io.Writer, entries []queue.Entry) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "#\tID\tTAKER\tTOKEN\tITEM")
+	t := ui.NewTable(w, "#", "ID", "TAKER", "TOKEN", "ITEM")
 	for i, e := range entries {
 		token := ""
 		if e.Taker != "" {
 			token = strconv.FormatUint(e.Token, 10)
 		}
-		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\n", i+1, ui.Visible(e.ID), ui.Visible(e.Taker), token, ui.Visible(e.Value))
+		t.Row(i+1, e.ID, e.Taker, token, e.Value)
 	}
 	return t.Flush()
 }

@@ -55,7 +55,7 @@ With -o json it prints one object, or null where nobody led:
 				return fmt.Errorf("%s stands first in %q for ever and cannot resign: the election has moved, or is moving, to another coordinator", old.ID, name)
 			}
 			if err == nil {
-				old, err = e.AskToResign(opening, &elect.ResignOptions{Token: *term, To: *to, Within: *wait})
+				old, err = e.AskToResign(opening, &elect.ResignOptions{Token: *term, To: *to, Within: min(*wait, 24*time.Hour)})
 			}
 			if errors.Is(err, elect.ErrOtherLeader) {
 				return ui.Exitf(ui.ExitNobody, "%w", err)

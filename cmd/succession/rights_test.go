@@ -2,8 +2,11 @@ package main
 
 import (
 	"bytes"
+	"os"
 	"strings"
 	"testing"
+
+	"github.com/succession-dev/succession/backend"
 )
 
 // The command prints the policy of the coordinator and the prefix that the URL names, and asks nobody.
@@ -21,5 +24,23 @@ func TestRights(t *testing.T) {
 	var out, errs bytes.Buffer
 	if code := execute([]string{"rights", "--url", "local:", "jobs"}, &out, &errs); code == 0 || !strings.Contains(errs.String(), "no rights of its own") {
 		t.Errorf("local: exit code %d: %s", code, errs.String())
+	}
+}
+
+// The page of each coordinator shows what the command prints.
+func TestRightsOnThePages(t *testing.T) {
+	for scheme, policy := range policies {
+		u, err := backend.ParseURL(scheme + "://h1/app")
+		if err != nil {
+			t.Fatal(err)
+		}
+		page := "../../docs/" + scheme + ".md"
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := policy(u, "jobs") + "```\n"; !strings.Contains(string(text), "\n"+want) {
+			t.Errorf("%s lacks\n%s", page, want)
+		}
 	}
 }

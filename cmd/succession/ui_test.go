@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -123,5 +124,38 @@ func TestUIRefuses(t *testing.T) {
 	code, _, stderr := here("--url", "spread:?to=a=local:x&to=b=local:y", "ui", "--listen", "127.0.0.1:0")
 	if code != 125 || !strings.Contains(stderr, "several clusters") {
 		t.Errorf("of several clusters: exit code %d, %s", code, stderr)
+	}
+}
+
+// More connections than the page has room for are told so, and silent ones do not last.
+func TestUIConnections(t *testing.T) {
+	t.Parallel()
+	p := start(t, "--url", localURL(t), "ui", "--listen", "127.0.0.1:0")
+	at := strings.TrimSuffix(<-p.out, "/")
+	var all []net.Conn
+	for range 201 {
+		c, err := net.Dial("tcp", strings.TrimPrefix(at, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		all = append(all, c)
+	}
+	ask := func(c net.Conn) string {
+		t.Helper()
+		if _, err := io.WriteString(c, "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		answer, err := io.ReadAll(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(answer)
+	}
+	if answer := ask(all[200]); !strings.HasPrefix(answer, "HTTP/1.1 503 ") || !strings.Contains(answer, "close a page") {
+		t.Errorf("one too many is answered with %.200s", answer)
+	}
+	if answer := ask(all[0]); !strings.HasPrefix(answer, "HTTP/1.1 200 ") {
+		t.Errorf("one that came before is answered with %.200s", answer)
 	}
 }

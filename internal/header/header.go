@@ -172,6 +172,12 @@ func Restore(ctx context.Context, s backend.Session, m backend.Member) error {
 // ready, if the name is that of such a record.
 func UnreadyMember(name string) (election string, position uint64, ok bool) {
 	election, at, found := strings.Cut(name, UnreadySuffix+"/")
-	position, err := strconv.ParseUint(at, 10, 64)
-	return election, position, found && election != "" && err == nil
+	position, ok = Position(at)
+	return election, position, found && election != "" && ok
+}
+
+// Position returns the position that a name says, if it is written as this module writes positions: 7 and 007 are two names.
+func Position(name string) (at uint64, ok bool) {
+	at, err := strconv.ParseUint(name, 10, 64)
+	return at, err == nil && strconv.FormatUint(at, 10) == name
 }

@@ -140,7 +140,7 @@ func TestOnlyToLookAt(t *testing.T) {
 func TestNoPins(t *testing.T) {
 	c := memory.New(&memory.Options{TTL: time.Hour})
 	b := view.Of(c.Client("page"), func(s backend.Session) backend.Session { return pinless{s} })
-	w := worldOf(t, c, b, page.Options{Allow: []page.Act{page.Resign, page.Pause}})
+	w := worldOf(t, c, b, page.Options{Names: []string{"reports"}, Allow: []page.Act{page.Resign, page.Pause}})
 	w.stands("reports", "web-1", "")
 	p := w.open("#/reports", 1280, 900)
 	p.sees(text("who") + ` === "web-1" && document.getElementById("resign").checkVisibility()`)

@@ -17,7 +17,7 @@ import (
 // the first time: in a record of its own beside the election, on the coordinator where that is. So
 // whoever completes a cutover knows what has to be carried over, also when the leader has crashed.
 // A name stays in the list: the way back and later migrations need it too.
-const guardedSuffix = ".migrate-records"
+const guardedSuffix = header.GuardedSuffix
 
 // A Guarded is that list.
 type Guarded struct {
@@ -75,11 +75,23 @@ func readGuarded(ctx context.Context, part backend.Session, election string) (g 
 	if r.Version == backend.Absent {
 		return Guarded{Election: election}, r.Version, true, nil
 	}
-	if json.Unmarshal(r.Value, &g) != nil || g.Election != election {
-		return Guarded{Election: election}, r.Version, false, nil
+	g, ours = parseGuarded(r.Value, election)
+	return g, r.Version, ours, nil
+}
+
+// parseGuarded returns the list of the election, without names that no record can have, and of more than maxGuarded the first;
+// ours is false if it is not that of the election. What is in it is carried over, name by name.
+func parseGuarded(value []byte, election string) (g Guarded, ours bool) {
+	if json.Unmarshal(value, &g) != nil || g.Election != election {
+		return Guarded{Election: election}, false
 	}
+	g.Records = slices.DeleteFunc(g.Records, func(name string) bool { return backend.CheckName(name) != nil || Own(name) })
 	slices.Sort(g.Records)
-	return g, r.Version, true, nil
+	g.Records = slices.Compact(g.Records)
+	if len(g.Records) > maxGuarded {
+		g.Records, g.More = g.Records[:maxGuarded], true
+	}
+	return g, true
 }
 
 // AddGuarded adds names to the list of one coordinator, while m stands there, and returns the list.

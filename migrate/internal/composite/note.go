@@ -21,7 +21,7 @@ import (
 // What it finds on To without such a note, or with that of an earlier
 // migration, was left there when the election was last on To, or by a write that failed:
 // that of From counts.
-const noteSuffix = ".migrate-home"
+const noteSuffix = header.NoteSuffix
 
 // A note says who has carried a record over to To.
 type note struct {
@@ -36,12 +36,17 @@ func noteOf(ctx context.Context, to backend.Session, name string) (note, backend
 	if err != nil {
 		return note{}, 0, err
 	}
+	return parseNote(r.Value, name), r.Version, nil
+}
+
+// parseNote returns the note of the record with the name. Names so long that they share a note, and what strangers wrote there,
+// are no note.
+func parseNote(value []byte, name string) note {
 	var n note
-	// Names so long that they share a note, and what strangers wrote there: no note.
-	if json.Unmarshal(r.Value, &n) != nil || n.Record != name {
-		n = note{}
+	if json.Unmarshal(value, &n) != nil || n.Record != name {
+		return note{}
 	}
-	return n, r.Version, nil
+	return n
 }
 
 // write writes the note where it still has the version, while m stands.

@@ -502,6 +502,8 @@ func TestSilence(t *testing.T) {
 	})
 }
 
+// A server may send anything. A frame is what was sent, and no longer than is taken; what is read of one is read the same of one that
+// says it again.
 func FuzzFrames(f *testing.F) {
 	f.Add(multiOK(1))
 	f.Add(frame(xidEvent, int64(-1), 0, eventDeleted, 3, "/x"))
@@ -511,12 +513,37 @@ func FuzzFrames(f *testing.F) {
 		if err != nil {
 			return
 		}
-		parseConnectResponse(frame)
-		parseConnectRequest(frame)
-		parseRequest(frame)
-		if _, body, err := parseReply(frame); err == nil {
-			multiCode(body)
-			parseEvent(body)
+		if !bytes.HasPrefix(b, frame) || len(frame) > 4+maxHandshake {
+			t.Fatalf("of %d bytes a frame of %d is read", len(b), len(frame))
+		}
+		if h, err := parseConnectResponse(frame); err == nil {
+			if again, err := parseConnectResponse(connectResponse(h.session, time.Duration(h.timeout)*time.Millisecond)); err != nil || again != h {
+				t.Errorf("%+v is read again as %+v, %v", h, again, err)
+			}
+		}
+		if h, err := parseConnectRequest(frame); err != nil && h.session != 0 && !errors.Is(err, errFrame) {
+			t.Error(err)
+		}
+		if _, r, err := parseRequest(frame); err == nil && len(r.path) > len(frame) {
+			t.Errorf("a path of %d bytes in a frame of %d", len(r.path), len(frame))
+		}
+		_, body, err := parseReply(frame)
+		if err != nil {
+			return
+		}
+		if code := multiCode(body); code != 0 && code != codeSessionExpired && code != codeSessionMoved {
+			t.Errorf("a multi says %d", code)
+		}
+		if kind, path, err := parseEvent(body); err == nil {
+			for _, k := range fires(kind) {
+				_, again, err := parseReply(appendEvent(nil, WatchKey{path, k}))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if kind2, path2, err := parseEvent(again); err != nil || path2 != path || !slices.Contains(fires(kind2), k) {
+					t.Errorf("event %d of %q is read again as %d of %q, %v", kind, path, kind2, path2, err)
+				}
+			}
 		}
 	})
 }

@@ -37,19 +37,24 @@ func printStatus(w io.Writer, out ui.Format, headline string, s migrate.Status, 
 	}
 	t.Flush()
 	if len(s.OnFrom)+len(s.OnTo) > 0 {
-		fmt.Fprintln(t, "ON\tID\tKEY\tTOKEN\tMODE")
+		t := ui.NewTable(w, "ON", "ID", "KEY", "TOKEN", "MODE")
 		for _, side := range []struct {
 			on   string
 			line []migrate.Candidate
 		}{{"from", s.OnFrom}, {"to", s.OnTo}} {
 			for _, c := range side.line {
-				fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\n", side.on, ui.Visible(c.ID), ui.Visible(c.Key), c.Token, c.Mode)
+				t.Row(side.on, c.ID, c.Key, c.Token, c.Mode)
 			}
 		}
-		t.Flush()
+		if err := t.Flush(); err != nil {
+			return err
+		}
 	}
-	for _, why := range s.Blocks {
-		fmt.Fprintf(w, "blocked: %s\n", ui.Visible(why))
+	for _, why := range s.Blocks[:min(len(s.Blocks), ui.MaxRows)] {
+		fmt.Fprintf(w, "blocked: %s\n", ui.Visible(ui.Clip(why)))
+	}
+	if more := ui.And(len(s.Blocks)-ui.MaxRows, "-o json prints all"); more != "" {
+		fmt.Fprintf(w, "blocked: %s\n", more)
 	}
 	_, err := fmt.Fprintf(w, "next: %s\n", ui.Visible(s.Next))
 	return err

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/internal/history"
 )
@@ -102,7 +103,7 @@ func (a *account) add(told []elect.Past) {
 		i, known := seen[token]
 		if !known {
 			i = len(a.Terms)
-			a.Terms = append(a.Terms, term{ID: p.ID, Token: token, Told: true, Late: true, Why: unsaid, To: a.looked(p.Began.UnixMilli())})
+			a.Terms = append(a.Terms, term{ID: ui.Clip(p.ID), Token: token, Told: true, Late: true, Why: unsaid, To: a.looked(p.Began.UnixMilli())})
 			if !p.Ended.IsZero() {
 				a.Terms[i].To = p.Ended.UnixMilli() // when the next term began
 			}
@@ -110,7 +111,7 @@ func (a *account) add(told []elect.Past) {
 		t := &a.Terms[i]
 		t.From, t.Before = p.Began.UnixMilli(), false
 		if p.Why != "" {
-			t.Why = p.Why
+			t.Why = ui.Clip(p.Why)
 			if t.To != 0 { // the line says who leads
 				t.To, t.Late = p.Ended.UnixMilli(), false
 			}

@@ -41,8 +41,8 @@ func ParseAct(name string) (Act, error) {
 // maxBody is how long the body of a request may be, in bytes.
 const maxBody = 8 << 10
 
-// header is one that a page of another site cannot send without being asked about first.
-const header = "Succession-Page"
+// ownHeader is one that a page of another site cannot send without being asked about first.
+const ownHeader = "Succession-Page"
 
 // A wish is the body of a request to act.
 type wish struct {
@@ -77,8 +77,8 @@ func (s *Server) act(name string, d deed) http.HandlerFunc {
 		case !slices.Contains(s.o.Allow, d.act):
 			refuse(w, http.StatusForbidden, fmt.Errorf("this is not allowed on the page: start it with --allow %s", d.act))
 			return
-		case r.Header.Get(header) != "1" || r.Header.Get("Content-Type") != "application/json":
-			refuse(w, http.StatusForbidden, fmt.Errorf("send JSON, and the header %s: 1", header))
+		case r.Header.Get(ownHeader) != "1" || r.Header.Get("Content-Type") != "application/json":
+			refuse(w, http.StatusForbidden, fmt.Errorf("send JSON, and the header %s: 1", ownHeader))
 			return
 		}
 		v, err := readWish(http.MaxBytesReader(w, r.Body, maxBody), d.named)

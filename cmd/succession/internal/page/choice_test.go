@@ -176,7 +176,7 @@ func TestNoPins(t *testing.T) {
 			if !pins {
 				of = view.Of(b, func(s backend.Session) backend.Session { return pinless{s} })
 			}
-			s := page.New(of, page.Options{Allow: []page.Act{page.Pause}})
+			s := page.New(of, page.Options{Names: []string{"reports"}, Allow: []page.Act{page.Pause}})
 			v := visit(t, s, "reports")
 			v.sees("the election", func() bool { return v.detail.State == "nobody leads" })
 			if v.detail.NoPause == pins {

@@ -118,9 +118,9 @@ func listenAt(address, token string) (net.Listener, error) {
 
 // serve serves the page until ctx ends, and closes it.
 func serve(ctx context.Context, l net.Listener, s *Server) error {
-	hs := &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10, ErrorLog: slog.NewLogLogger(s.o.Logger.Handler(), slog.LevelDebug)}
+	hs := &http.Server{Handler: s, ConnContext: mark, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10, ErrorLog: slog.NewLogLogger(s.o.Logger.Handler(), slog.LevelDebug)}
 	failed := make(chan error, 1)
-	go func() { failed <- hs.Serve(l) }()
+	go func() { failed <- hs.Serve(&door{Listener: l}) }()
 	select {
 	case err := <-failed:
 		s.Close()

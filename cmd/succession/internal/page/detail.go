@@ -56,6 +56,7 @@ type table struct {
 	Title   string     `json:"title"`
 	Columns []column   `json:"columns"`
 	Rows    [][]string `json:"rows"`
+	More    int        `json:"more,omitempty"` // how many more rows there are than are shown
 	Empty   string     `json:"empty"`          // what to say where there are no rows
 	Note    string     `json:"note,omitempty"` // what has no room in the rows
 	// To has for each row the key of the candidate that the leader can hand over to, or "". Nil says that

@@ -13,6 +13,8 @@
 //
 // Who led when ([account]) is what was seen, and what leaders have written down.
 //
+// Whoever may open pages, or fill a line, must not have the server ask, keep or send any amount: see bounds.go.
+//
 // # What a candidate wrote
 //
 // IDs, values and names are text that anybody who may write to the coordinator has chosen. They are

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/internal/again"
 	"github.com/succession-dev/succession/internal/backoff"
 )
@@ -122,7 +123,9 @@ func (o *observer) publish(ctx context.Context, r recipe, parts map[string]head)
 	}
 	if err != nil { // the last that is known stays
 		d = &last
-		d.Name, d.Line, d.Kind, d.Error = r.name, o.line, r.kind, err.Error()
+		d.Name, d.Line, d.Kind, d.Error = r.name, o.line, r.kind, ui.Clip(err.Error())
+	} else {
+		d.bound()
 	}
 	for i := range d.Tables {
 		if d.Tables[i].Rows == nil {

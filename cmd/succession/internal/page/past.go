@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/internal/history"
 )
@@ -73,7 +74,7 @@ func (p *past) saw(election string, l elect.Leader, asked bool) {
 		n.note(history.Event{At: now, Kind: history.Ended, Election: election, Candidate: last.Candidate, Token: last.Token, Why: last.Why})
 	}
 	if !l.Vacant() && !l.Pinned && l.Token != last.Token {
-		n.note(history.Event{At: now, Kind: history.Won, Election: election, Candidate: nameOf(l), Token: l.Token})
+		n.note(history.Event{At: now, Kind: history.Won, Election: election, Candidate: ui.Clip(nameOf(l)), Token: l.Token})
 	}
 }
 

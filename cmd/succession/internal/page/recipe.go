@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/header"
 )
 
 // A kind says what a row of the list is.
@@ -34,7 +36,7 @@ const (
 	membersSuffix  = "-members"
 	itemInfix      = "-item-"
 	arrivalsSuffix = "-arrivals"
-	marksSuffix    = ".migrate-both"
+	marksSuffix    = header.MarksSuffix
 )
 
 // suffixes are those of the lines of recipes. The row of a recipe has the name of its first line as
@@ -167,7 +169,7 @@ func (r recipe) row(heads map[string]*head) row {
 		out.State = fmt.Sprintf("%d wait", stand(1))
 	}
 	if h := heads[lines[0]]; h != nil && h.err != nil {
-		out.State, out.Mood = h.err.Error(), bad
+		out.State, out.Mood = ui.Clip(h.err.Error()), bad
 	}
 	return out
 }
@@ -192,6 +194,7 @@ func rowOf(name string, h *head) row {
 		}
 		r.State, r.Mood = stateOf(h.leader, h.line.Header)
 	}
+	r.Who, r.State = ui.Clip(r.Who), ui.Clip(r.State)
 	return r
 }
 

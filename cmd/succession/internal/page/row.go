@@ -31,6 +31,8 @@ type list struct {
 	// is well.
 	Error string `json:"error,omitempty"`
 	Since int64  `json:"since,omitempty"`
+	// More is how many more lines there are than are looked at.
+	More int `json:"more,omitempty"`
 	// Ready is true when all lines have been read once.
 	Ready bool `json:"ready"`
 }

@@ -42,10 +42,12 @@ type Options struct {
 // [http.Server] so that Close is called before the server waits for its requests: streams do not
 // end by themselves.
 type Server struct {
-	o     Options
-	w     *watcher
-	guard *guard
-	mux   *http.ServeMux
+	o        Options
+	w        *watcher
+	guard    *guard
+	mux      *http.ServeMux
+	streams  quota
+	pictures quota
 }
 
 // New returns a server for the page of the elections on b. It does not block; it asks b only while
@@ -54,7 +56,10 @@ func New(b backend.Backend, o Options) *Server {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{o: o, w: newWatcher(b, o.Names, o.Logger), guard: newGuard(o.Hosts, o.Token), mux: http.NewServeMux()}
+	s := &Server{
+		o: o, w: newWatcher(b, o.Names, o.Logger), guard: newGuard(o.Hosts, o.Token), mux: http.NewServeMux(),
+		streams: quota{most: maxStreams}, pictures: quota{most: maxPictures},
+	}
 	s.mux.HandleFunc("GET /{$}", s.index)
 	s.mux.HandleFunc("GET /files/{name}", file)
 	s.mux.HandleFunc("GET /events", s.events)
@@ -80,6 +85,9 @@ const readBound = 10 * time.Second
 
 // ServeHTTP implements [http.Handler].
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if turnedAway(w, r) {
+		return
+	}
 	h := w.Header()
 	h.Set("Content-Security-Policy", policy)
 	h.Set("X-Content-Type-Options", "nosniff")
@@ -162,6 +170,10 @@ func file(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) index(w http.ResponseWriter, _ *http.Request) {
+	if s.streams.full() { // the page could show nothing, and could not say why
+		refuse(w, http.StatusServiceUnavailable, errManyStreams)
+		return
+	}
 	var allowed []string
 	for _, a := range s.o.Allow {
 		allowed = append(allowed, string(a))
@@ -191,6 +203,19 @@ func (s *Server) timeline(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusBadRequest, err)
 		return
 	}
+	if !s.pictures.take() {
+		refuse(w, http.StatusServiceUnavailable, errManyPictures)
+		return
+	}
+	defer s.pictures.give()
+	if err := s.awaitListed(r.Context(), name); err != nil {
+		code := http.StatusServiceUnavailable
+		if errors.Is(err, errUnlisted) {
+			code = http.StatusNotFound
+		}
+		refuse(w, code, err)
+		return
+	}
 	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; sandbox") // the picture has a style of its own
 	w.Header().Set("Content-Type", "image/svg+xml")
 	a, err := within(r.Context(), func(ctx context.Context) (account, error) { return s.w.account(ctx, name) })
@@ -200,4 +225,25 @@ func (s *Server) timeline(w http.ResponseWriter, r *http.Request) {
 	if err := a.history(name).SVG(w, name, nil); err != nil {
 		s.o.Logger.Debug("the picture was not sent", "err", err)
 	}
+}
+
+// awaitListed fails if there is nothing at the line in the list, which it waits for.
+func (s *Server) awaitListed(ctx context.Context, line string) error {
+	defer s.w.looks.need()()
+	_, err := within(ctx, func(ctx context.Context) (struct{}, error) {
+		for {
+			changed := s.w.bell.next()
+			listed, ready := s.w.lists(line)
+			switch {
+			case listed:
+				return struct{}{}, nil
+			case ready:
+				return struct{}{}, errUnlisted
+			}
+			if err := s.pause(ctx, changed, alive); err != nil {
+				return struct{}{}, err
+			}
+		}
+	})
+	return err
 }

@@ -21,7 +21,7 @@ const (
 )
 
 // events is the stream of a page: events "list" with what has changed in the list, and "detail" with
-// what the page shows, if the parameter show has the line of a row.
+// what the page shows, if the parameter show has the line of a row. An event "hint" says why that is not shown.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	line := r.URL.Query().Get("show")
 	if line != "" {
@@ -30,14 +30,15 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
+	if !s.streams.take() {
+		refuse(w, http.StatusServiceUnavailable, errManyStreams)
+		return
+	}
+	defer s.streams.give()
 	w.Header().Set("Content-Type", "text/event-stream")
 	defer s.w.looks.need()()
 	var o *observer
-	if line != "" {
-		var release func()
-		o, release = s.w.observe(line)
-		defer release()
-	}
+	var hinted error
 	out := stream{http.NewResponseController(w), w}
 	var listed, detailed uint64
 	var told string
@@ -49,6 +50,17 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 			told, listed = state, seq
 			if out.send("list", l) != nil {
 				return
+			}
+		}
+		if o == nil && line != "" {
+			var release func()
+			var err error
+			if o, release, err = s.w.observe(line); o != nil {
+				defer release()
+			} else if err != nil && err != hinted {
+				if hinted = err; out.send("hint", err.Error()) != nil {
+					return
+				}
 			}
 		}
 		if o != nil {

@@ -32,6 +32,7 @@ type (
 		Tables []struct {
 			Title string
 			Rows  [][]string
+			More  int
 			To    []string
 			Note  string
 		}
@@ -54,6 +55,8 @@ type visitor struct {
 	rows   map[string]row // by line
 	ready  bool
 	err    string
+	more   int
+	hint   string
 	detail detail
 	got    map[string]int // events, by name
 }
@@ -128,9 +131,12 @@ func (v *visitor) takes(e [2]string) {
 		All, Ready bool
 		Rows       []row
 		Error      string
+		More       int
 	}
 	var d detail
 	switch e[0] {
+	case "hint":
+		into = &v.hint
 	case "list":
 		into = &l
 	case "detail":
@@ -141,8 +147,11 @@ func (v *visitor) takes(e [2]string) {
 	if err := json.Unmarshal([]byte(e[1]), into); err != nil {
 		v.t.Fatalf("event %s: %v: %s", e[0], err, e[1])
 	}
-	if e[0] == "detail" {
+	switch e[0] {
+	case "detail":
 		v.detail = d
+		return
+	case "hint":
 		return
 	}
 	if l.All {
@@ -151,7 +160,7 @@ func (v *visitor) takes(e [2]string) {
 	for _, r := range l.Rows {
 		v.rows[r.Line] = r
 	}
-	v.ready, v.err = l.Ready, l.Error
+	v.ready, v.err, v.more = l.Ready, l.Error, l.More
 }
 
 // table returns a column of a table of the detail.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/elect"
 )
 
@@ -44,6 +45,7 @@ type watcher struct {
 	rows      map[string]numbered
 	seq       uint64 // of the newest change of a row
 	cut       uint64 // seq when rows were dropped last
+	more      int    // how many lines are not looked at
 	ready     bool
 	err       error
 	since     time.Time // of err
@@ -136,7 +138,11 @@ func (w *watcher) round(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	names := w.listed(lines)
+	more := len(lines) - maxLines
+	for _, name := range sortedKeys(lines)[max(0, min(maxLines, len(lines))):] {
+		delete(lines, name)
+	}
+	names := w.listed(lines, max(0, more))
 	var mu sync.Mutex
 	var worst error
 	work := make(chan string)
@@ -172,9 +178,10 @@ func within[T any](ctx context.Context, f func(context.Context) (T, error)) (T, 
 
 // listed notes how many stand in each line, forgets those that are empty since long, and returns
 // the names of those to read.
-func (w *watcher) listed(lines map[string]int) []string {
+func (w *watcher) listed(lines map[string]int, more int) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.more = more
 	now := time.Now()
 	for name, n := range lines {
 		h := w.heads[name]
@@ -188,7 +195,7 @@ func (w *watcher) listed(lines map[string]int) []string {
 	for name, h := range w.heads {
 		if _, stands := lines[name]; !stands {
 			h.stand = 0
-			if !slices.Contains(w.named, name) && now.Sub(h.at) > remembered {
+			if !slices.Contains(w.named, name) && (now.Sub(h.at) > remembered || len(w.heads) > maxLines) {
 				delete(w.heads, name)
 				w.past.forget(name)
 				continue
@@ -272,7 +279,7 @@ func (w *watcher) list(after uint64) (list, uint64) {
 	if w.stale {
 		w.refold()
 	}
-	l := list{All: after == 0 || after < w.cut, Rows: []row{}, Ready: w.ready}
+	l := list{All: after == 0 || after < w.cut, Rows: []row{}, More: w.more, Ready: w.ready}
 	for _, r := range w.rows {
 		if l.All || r.seq > after {
 			l.Rows = append(l.Rows, r.row)
@@ -282,7 +289,7 @@ func (w *watcher) list(after uint64) (list, uint64) {
 		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Line, b.Line))
 	})
 	if w.err != nil {
-		l.Error, l.Since = w.err.Error(), w.since.UnixMilli()
+		l.Error, l.Since = ui.Clip(w.err.Error()), w.since.UnixMilli()
 	}
 	return l, w.seq
 }
@@ -326,18 +333,47 @@ func (w *watcher) rowAt(line string) (recipe, map[string]head) {
 	return r, parts
 }
 
-// observe returns the observer of the row at a line, which observes until release is called.
-func (w *watcher) observe(line string) (o *observer, release func()) {
+// lists reports whether the list has something at a line, and whether all lines have been read once.
+func (w *watcher) lists(line string) (listed, ready bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for line, o := range w.observers {
-		if o.runs.idle() {
-			delete(w.observers, line)
+	return w.has(line), w.ready
+}
+
+// has is lists. The caller holds w.mu.
+func (w *watcher) has(line string) bool {
+	if w.stale {
+		w.refold()
+	}
+	_, ok := w.rows[line]
+	return ok || slices.Contains(w.named, line) || namesake(line, w.heads).kind != kindElection
+}
+
+// observe returns the observer of what the list has at a line, which observes until release is called. It is nil, without
+// an error as long as not all lines have been read, if there is nothing, or if there are too many observers.
+func (w *watcher) observe(line string) (o *observer, release func(), err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.has(line) {
+		if w.ready {
+			err = errUnlisted
 		}
+		return nil, nil, err
 	}
 	if o = w.observers[line]; o == nil {
+		for line, o := range w.observers {
+			if len(w.observers) >= maxObservers {
+				o.runs.rest() // it may only linger
+			}
+			if o.runs.idle() {
+				delete(w.observers, line)
+			}
+		}
+		if len(w.observers) >= maxObservers {
+			return nil, nil, errManyObservers
+		}
 		o = newObserver(w, line)
 		w.observers[line] = o
 	}
-	return o, o.runs.need()
+	return o, o.runs.need(), nil
 }

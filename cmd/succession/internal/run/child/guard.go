@@ -206,15 +206,16 @@ func (g *guard) obey(line string) {
 	case scan(line, orderUntil, &until):
 		g.set(time.Duration(until))
 	case scan(line, orderSignal, &sig) && !g.ended:
-		g.signal(-g.pid, syscall.Signal(sig))
+		g.signal(syscall.Signal(sig))
 	}
 }
 
-// signal sends sig to the process to, or to the process group -to. It reports a process
-// that may not be signalled, as it has become another user's, by sudo(8) for instance.
-func (g *guard) signal(to int, sig syscall.Signal) {
-	pid := max(to, -to)
-	if syscall.Kill(to, sig) != syscall.EPERM || g.refused[pid] {
+// signal sends sig to the command's process group.
+func (g *guard) signal(sig syscall.Signal) { g.told(g.pid, syscall.Kill(-g.pid, sig)) }
+
+// told reports a process that may not be signalled, as err says, because it has become another user's, by sudo(8) for instance.
+func (g *guard) told(pid int, err error) {
+	if err != syscall.EPERM || g.refused[pid] {
 		return
 	}
 	g.refused[pid] = true
@@ -225,7 +226,7 @@ func (g *guard) signal(to int, sig syscall.Signal) {
 
 func (g *guard) kill() {
 	if !g.ended {
-		g.signal(-g.pid, syscall.SIGKILL)
+		g.signal(syscall.SIGKILL)
 	}
 	g.leftBehind(syscall.SIGKILL)
 }

@@ -39,41 +39,73 @@ func killLeft(_ int, born uint64) {
 		if len(left) == 0 {
 			return
 		}
-		for _, pid := range left {
-			unix.Kill(pid, unix.SIGKILL)
+		for _, p := range left {
+			p.signal(unix.SIGKILL)
 		}
-		unix.Wait4(left[0], nil, 0, nil)
+		unix.Wait4(left[0].pid, nil, 0, nil)
 	}
 }
 
 // leftBehind sends sig to every descendant of the guard; once the command has
 // ended its process group is no safe address any more.
 func (g *guard) leftBehind(sig syscall.Signal) {
-	for _, pid := range descendants(os.Getpid(), 0) {
-		g.signal(pid, sig)
+	for _, p := range descendants(os.Getpid(), 0) {
+		g.told(p.pid, p.signal(sig))
 	}
+}
+
+// A process is one that had the id when it was born, at that tick of the clock. Its parent may have collected it since, and
+// another process may have the id.
+type process struct {
+	pid  int
+	born uint64
+}
+
+// openProcess is pidfd_open(2). A test may set it.
+var openProcess = unix.PidfdOpen
+
+// signal sends sig to the process, and to no other that has its id by now. A descriptor of the process stays its own, so
+// what is seen of the id after that was opened is true of it. Kernels before 5.3, and some sandboxes, have no
+// such descriptors; there, the id could change hands between the look and the signal.
+func (p process) signal(sig syscall.Signal) error {
+	fd, err := openProcess(p.pid, 0)
+	if err == unix.ESRCH {
+		return err
+	}
+	if err == nil {
+		defer unix.Close(fd)
+	}
+	if startTime(p.pid) != p.born {
+		return unix.ESRCH
+	}
+	if err == nil {
+		if err = unix.PidfdSendSignal(fd, sig, nil, 0); err != unix.ENOSYS {
+			return err
+		}
+	}
+	return unix.Kill(p.pid, sig)
 }
 
 // descendants returns the processes below root that were born at the tick born or later,
 // parents before children. Those that start meanwhile may be missing.
-func descendants(root int, born uint64) []int {
+func descendants(root int, born uint64) []process {
 	names, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil
 	}
-	children := make(map[int][]int)
+	children := make(map[int][]process)
 	for _, n := range names {
 		pid, err := strconv.Atoi(n.Name())
 		if err != nil {
 			continue
 		}
 		if parent, at, ok := parentOf(pid); ok && at >= born {
-			children[parent] = append(children[parent], pid)
+			children[parent] = append(children[parent], process{pid, at})
 		}
 	}
 	found := children[root]
 	for i := 0; i < len(found); i++ {
-		found = append(found, children[found[i]]...)
+		found = append(found, children[found[i].pid]...)
 	}
 	return found
 }
@@ -92,11 +124,15 @@ func parentOf(pid int) (parent int, born uint64, ok bool) {
 	if err != nil {
 		return 0, 0, false
 	}
+	return parseStat(stat)
+}
+
+func parseStat(stat []byte) (parent int, born uint64, ok bool) {
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	if len(fields) < 20 {
 		return 0, 0, false
 	}
-	parent, err = strconv.Atoi(string(fields[1]))
+	parent, err := strconv.Atoi(string(fields[1]))
 	born, err2 := strconv.ParseUint(string(fields[19]), 10, 64)
 	return parent, born, err == nil && err2 == nil
 }

@@ -30,4 +30,4 @@ func killLeft(pgid int, _ uint64) { syscall.Kill(-pgid, syscall.SIGKILL) }
 
 // leftBehind sends sig to what is left of the command's process group, which keeps
 // its id as long as anybody is in it.
-func (g *guard) leftBehind(sig syscall.Signal) { g.signal(-g.pid, sig) }
+func (g *guard) leftBehind(sig syscall.Signal) { g.signal(sig) }

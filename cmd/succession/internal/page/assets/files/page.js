@@ -15,6 +15,7 @@ const plural = (n, what) => `${n} ${what}${n === 1 ? "" : "s"}`;
 const known = new Map(); // rows, by line
 let chosen = ""; // the line of a row
 let ready = false;
+let beyond = 0; // how many lines are not looked at
 
 const names = new Rows("Elections", [
   { title: "Name", text: (r) => r.name, href: (r) => `#/${r.line}` },
@@ -33,6 +34,7 @@ function showList() {
   const bad = all.filter((r) => r.mood === "bad").length, busy = all.some((r) => r.mood === "busy");
   let count = ready ? plural(all.length, "election") : "being read";
   if (rows.length !== all.length) count = `${rows.length} of ${count}`;
+  if (ready && beyond) count += `, and ${plural(beyond, "more line")} that ${beyond === 1 ? "is" : "are"} not looked at`;
   if (ready) count += bad ? `, ${bad} in trouble` : busy ? ", none in trouble" : all.length ? ", all is well" : "";
   set($("count"), count);
   names.chosen = chosen;
@@ -43,6 +45,7 @@ function list(l) {
   if (l.all) known.clear();
   for (const r of l.rows) known.set(r.line, r);
   ready = l.ready;
+  beyond = l.more || 0;
   const trouble = $("trouble");
   trouble.hidden = !l.error;
   set(trouble, l.error ? `Nothing newer is known since ${clock(l.since)}: ${l.error}` : "");
@@ -168,7 +171,7 @@ const widths = {
 };
 
 // part shows a table of the detail.
-function part({ title, columns, rows, empty, note, to }, wanted) {
+function part({ title, columns, rows, more, empty, note, to }, wanted) {
   wanted.add(title);
   let t = tables.get(title);
   if (!t) {
@@ -197,9 +200,10 @@ function part({ title, columns, rows, empty, note, to }, wanted) {
     t.list = new Rows(title, shown, (r, i) => `${i} ${r.at(-1)}`);
     t.section.append(t.list.element);
   }
-  set(t.note, note || "");
-  t.note.hidden = !note;
-  set(t.h3, rows.length ? `${title} (${rows.length})` : title);
+  const said = [note, more && `These are the first ${rows.length}, and there are ${more} more: succession prints all with -o json.`].filter(Boolean).join(" ");
+  set(t.note, said);
+  t.note.hidden = !said;
+  set(t.h3, rows.length ? `${title} (${rows.length + (more || 0)})` : title);
   t.list.show(rows, empty);
 }
 
@@ -248,6 +252,7 @@ function connect() {
   });
   on("list", list);
   on("detail", (d) => { if (d.line === chosen) show(d); });
+  on("hint", (why) => { if (!detail) set($("hint"), `${chosen}: ${why}`); });
   on("alive", (ms) => { ahead = ms - Date.now(); });
   stream.onerror = () => {
     health("the server of this page does not answer", "bad");
@@ -256,6 +261,7 @@ function connect() {
     retry = setTimeout(async () => {
       const page = await fetch("/").catch(() => null);
       if (page && page.status === 401) location.reload();
+      else if (page && page.status === 503) { health(await page.text(), "bad"); retry = setTimeout(connect, 10000); }
       else connect();
     }, 3000);
   };

@@ -1,0 +1,140 @@
+package page_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/succession-dev/succession/cmd/succession/internal/page"
+	"github.com/succession-dev/succession/memory"
+)
+
+// stand has n members of one session stand in each of the lines.
+func stand(t *testing.T, c *memory.Coordinator, n int, value string, lines ...string) {
+	t.Helper()
+	b := c.Client("members")
+	t.Cleanup(func() { b.Close() })
+	s, err := b.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range lines {
+		for range n {
+			if _, err := s.Join(t.Context(), line, value); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// Nothing is asked of the coordinator for a name that is not in the list, and the page says what to do.
+func TestOnlyWhatIsListed(t *testing.T) {
+	inBubble(t, page.Options{}, func(t *testing.T, c *memory.Coordinator, s *page.Server) {
+		stand(t, c, 1, "web-1", "reports")
+		v := visit(t, s, "other")
+		v.sees("why not", func() bool { return strings.Contains(v.hint, "succession ui NAME") })
+		if n := c.Requests().Of("page", memory.OpLine, memory.OpWatchLine, memory.OpWatch); n != 0 {
+			t.Errorf("%d requests were about one line", n)
+		}
+		if code, text := answer(s, request(http.MethodGet, "/timeline.svg?name=other", "")); code != 404 || !strings.Contains(text, "succession ui NAME") {
+			t.Errorf("the picture is answered with %d, %s", code, text)
+		}
+		stand(t, c, 1, "web-1", "other")
+		v.sees("who leads by then", func() bool { return v.detail.Leader != nil && v.detail.Leader.ID == "web-1" })
+	})
+}
+
+// Sixteen elections are observed at a time. Who wants another one is told so, and gets it when a page has gone.
+func TestFewObservers(t *testing.T) {
+	inBubble(t, page.Options{}, func(t *testing.T, c *memory.Coordinator, s *page.Server) {
+		const most = 16
+		var all []*visitor
+		for i := range most {
+			name := fmt.Sprintf("job-%d", i)
+			stand(t, c, 1, "web-1", name)
+			v := visit(t, s, name)
+			v.sees("the leader", func() bool { return v.detail.Leader != nil })
+			all = append(all, v)
+		}
+		stand(t, c, 1, "web-1", "more")
+		late := visit(t, s, "more")
+		late.sees("why not", func() bool { return strings.Contains(late.hint, "close a page") })
+		same := visit(t, s, "job-0")
+		same.sees("the leader", func() bool { return same.detail.Leader != nil })
+		all[1].goes()
+		late.sees("the leader", func() bool { return late.detail.Leader != nil })
+	})
+}
+
+// A hundred pages are served at a time. One more hears why not, and what to do.
+func TestFewStreams(t *testing.T) {
+	inBubble(t, page.Options{}, func(t *testing.T, c *memory.Coordinator, s *page.Server) {
+		stand(t, c, 1, "web-1", "reports")
+		var all []*visitor
+		for range 100 {
+			v := visit(t, s, "reports")
+			v.sees("the leader", func() bool { return v.detail.Leader != nil })
+			all = append(all, v)
+		}
+		for _, target := range []string{"/", "/events", "/events?show=reports"} {
+			if code, text := answer(s, endless(t, target)); code != 503 || !strings.Contains(text, "close one") {
+				t.Errorf("%s is answered with %d, %.100s", target, code, text)
+			}
+		}
+		all[0].goes()
+		v := visit(t, s, "reports")
+		v.sees("the leader", func() bool { return v.detail.Leader != nil })
+	})
+}
+
+// endless returns a request that ends after a while, as that for a stream does not end by itself.
+func endless(t *testing.T, target string) *http.Request {
+	r := request(http.MethodGet, target, "")
+	ctx, cancel := context.WithTimeout(r.Context(), time.Minute)
+	t.Cleanup(cancel)
+	return r.WithContext(ctx)
+}
+
+// One candidate may fill a line with values of any length. The page shows the beginning, and says how much more there is.
+func TestLongLine(t *testing.T) {
+	inBubble(t, page.Options{}, func(t *testing.T, c *memory.Coordinator, s *page.Server) {
+		value := strings.Repeat("\x01", 4000)
+		stand(t, c, 3000, value, "reports")
+		v := visit(t, s, "reports")
+		v.sees("the line", func() bool { return len(v.detail.Tables) > 0 })
+		line := v.detail.Tables[0]
+		if len(line.Rows) != 1000 || line.More != 2000 {
+			t.Errorf("the line has %d rows, and %d more", len(line.Rows), line.More)
+		}
+		if id := v.detail.Leader.ID; len(id) > 600 || !strings.Contains(id, "4000 bytes in all") {
+			t.Errorf("the leader is %q", id)
+		}
+		if id := v.rows["reports"].Who; len(id) > 600 {
+			t.Errorf("the list has %q", id)
+		}
+		text, _ := json.Marshal(v.detail)
+		if len(text) > 5<<20 {
+			t.Errorf("the detail has %d bytes", len(text))
+		}
+	})
+}
+
+// Whoever may make lines may make any number. Ten thousand are looked at, and the page says how many more there are.
+func TestManyLines(t *testing.T) {
+	inBubble(t, page.Options{}, func(t *testing.T, c *memory.Coordinator, s *page.Server) {
+		var names []string
+		for i := range 10_003 {
+			names = append(names, fmt.Sprintf("job-%05d", i))
+		}
+		stand(t, c, 1, "web-1", names...)
+		v := visit(t, s, "")
+		v.sees("that there are more", func() bool { return v.ready && v.more == 3 })
+		if len(v.rows) != 10_000 {
+			t.Errorf("%d are listed", len(v.rows))
+		}
+	})
+}

@@ -1,0 +1,79 @@
+package etcd
+
+import (
+	"testing"
+	"unicode/utf8"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// Anybody may put keys with any name and value below an election. One that is taken for a member is at the key that is asked
+// about it, and its value is text.
+func FuzzMember(f *testing.F) {
+	for _, s := range []struct {
+		key, value string
+		lease      int64
+	}{
+		{"app/e/5ecc0123456789ab", "web-1", 7}, {"app/e/5ecc0123456789ab-2-shared", "\xff", 0}, {"app/e/", "", 7}, {"app/e/x/y", "", 7},
+		{"app/e", `{"succession":1,"fence":"7"}`, 0}, {"app/e/x", "", 0}, {"other", "", 1}, {"app/e/../x", "", 1}, {"app/e/\x00", "", 1},
+	} {
+		f.Add([]byte(s.key), []byte(s.value), s.lease, int64(9))
+	}
+	b := &Backend{o: Options{Prefix: "app/"}}
+	f.Fuzz(func(t *testing.T, key, value []byte, lease, revision int64) {
+		kv := &mvccpb.KeyValue{Key: key, Value: value, Lease: lease, CreateRevision: revision, ModRevision: revision}
+		if m, ok := b.memberOf("e", kv); ok {
+			if b.member(m) != string(key) || m.Line != "e" || m.Pinned != (lease == 0) || !utf8.ValidString(m.Value) {
+				t.Errorf("%q is taken for %+v", key, m)
+			}
+			if m.Pinned && !anyMember.MatchString(m.Key) {
+				t.Errorf("the record %q is taken for a member", key)
+			}
+		}
+		r := &pb.RangeResponse{Kvs: []*mvccpb.KeyValue{kv}}
+		if h, err := headerOf(r); err == nil {
+			if again, err := backend.ParseHeader(h.Encode()); err != nil || again != h {
+				t.Errorf("the header %q is %+v, and written again %+v, %v", value, h, again, err)
+			}
+		}
+		if rec := recordOf("e", r); string(rec.Value) != string(value) || rec.Version != backend.Version(revision) {
+			t.Errorf("the record is %+v", rec)
+		}
+	})
+}
+
+// A server, or what stands in between, may answer anything. What is taken for an answer to the request can be taken apart.
+func FuzzAnswer(f *testing.F) {
+	line := txn{then: []clientv3.Op{clientv3.OpGet("app/e/", clientv3.WithPrefix()), clientv3.OpGet("app/e")}}
+	found := func(key string) *pb.ResponseOp {
+		return &pb.ResponseOp{Response: &pb.ResponseOp_ResponseRange{ResponseRange: &pb.RangeResponse{
+			Kvs: []*mvccpb.KeyValue{{Key: []byte(key), Value: []byte("{}"), CreateRevision: 7, ModRevision: 7, Lease: 1}}, Count: 1,
+		}}}
+	}
+	for _, r := range []*pb.TxnResponse{
+		{Header: &pb.ResponseHeader{Revision: 9}, Succeeded: true, Responses: []*pb.ResponseOp{found("app/e/1"), found("app/e")}},
+		{Succeeded: true, Responses: []*pb.ResponseOp{found("app/e")}}, {Succeeded: true, Responses: []*pb.ResponseOp{{}, {}}}, {},
+	} {
+		b, err := r.Marshal()
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
+	b := &Backend{o: Options{Prefix: "app/"}}
+	f.Fuzz(func(t *testing.T, answer []byte) {
+		resp := new(pb.TxnResponse)
+		if resp.Unmarshal(answer) != nil || !line.answeredBy((*clientv3.TxnResponse)(resp)) {
+			return
+		}
+		for _, kv := range rangeOf((*clientv3.TxnResponse)(resp), 0).Kvs {
+			b.memberOf("e", kv)
+		}
+		_, _ = headerOf(rangeOf((*clientv3.TxnResponse)(resp), 1))
+		versionOf(rangeOf((*clientv3.TxnResponse)(resp), 1))
+	})
+}
