@@ -62,7 +62,7 @@ func (s *session) join(ctx context.Context, line, prefix, value string) (backend
 // undo removes a member that nobody waits for. It tries until the link is dead: then the member goes with the
 // session.
 func (s *session) undo(o *member) {
-	if err := s.leave(s.link.Context(), o.path, o.joined); err != nil && s.link.Ended() == nil {
+	if err := s.leaving.Do(s.link.Context(), o.joined); err != nil && s.link.Ended() == nil {
 		s.link.Kill(fmt.Errorf("a member that nobody waits for cannot be removed: %w", err))
 	}
 }

@@ -33,7 +33,9 @@ type session struct {
 
 	watches watches
 	lookout kit.Lookout[reading]
+	backlog kit.Backlog
 	joining kit.Joins[*member]
+	leaving kit.Leaves
 
 	mu      sync.Mutex
 	members map[string]*member       // by path
@@ -73,7 +75,8 @@ func newSession(b *Backend) (*session, error) {
 		return nil, err
 	}
 	s.Life = b.sessions.NewLife(kit.Rules{Over: s.link.Ended, Ending: s.link.Lease.End, Release: s.release, Stands: s.standing})
-	s.joining.Go, s.joining.Ended, s.joining.Undo = s.job, s.Ended, s.undo
+	s.joining = kit.Joins[*member]{Go: s.job, Ended: s.Ended, Backlog: &s.backlog, Undo: s.undo}
+	s.leaving = kit.Leaves{Go: s.spawn, Ended: s.link.Ended, Backlog: &s.backlog, Context: s.link.Context, Alone: s.leaveAlone, Together: s.leaveTogether}
 	s.lookout.Life, s.lookout.Read = s.Life, func(line string) (reading, error) {
 		return s.readPlaces(s.Context(), line, func() {})
 	}
@@ -187,13 +190,8 @@ func (s *session) clear(ctx context.Context) error {
 	}
 	members := s.owned()
 	errs := make(chan error, len(members))
-	slots := make(chan struct{}, 16)
 	for _, o := range members {
-		if !s.spawn(func() {
-			slots <- struct{}{}
-			errs <- s.leave(ctx, o.path, o.member())
-			<-slots
-		}) {
+		if !s.spawn(func() { errs <- s.leaving.Do(ctx, o.member()) }) {
 			errs <- s.link.Ended()
 		}
 	}
