@@ -31,7 +31,7 @@ type session struct {
 	tenancy tenancy
 	known   bool                        // Consul has ended it, so that it need not be told
 	refused error                       // why the newest renewal that came back was not granted; nil when it was
-	joins   map[string]int              // how many members it has joined, by line
+	joins   int                         // how many members it has joined
 	queries map[topic]*query            // blocking queries, shared by all who wait for the same
 	queue   []*query                    // those of them that wait for their turn
 	broken  time.Time                   // when one has broken; zero if a renewal has been answered since
@@ -57,7 +57,6 @@ func newSession(b *Backend, t tenancy) *session {
 		tenancy:   t,
 		writes:    make(chan struct{}, maxWrites),
 		reletting: make(chan struct{}, 1),
-		joins:     make(map[string]int),
 		queries:   make(map[topic]*query),
 		heads:     make(map[string][]backend.Member),
 		waiters:   make(map[string][]*waiter),

@@ -38,11 +38,12 @@ type session struct {
 	leaving kit.Leaves
 
 	mu      sync.Mutex
-	members map[string]*member       // by path
-	warm    map[*member]bool         // those that stand among the first of their line
-	leading int                      // how many of them lead
-	joins   map[string]*sync.RWMutex // by line: a join has it to read, and to write if it looks for a lost member
-	down    bool                     // no goroutine may be started any more
+	members map[string]*member    // by path
+	warm    map[*member]bool      // those that stand among the first of their line
+	leading int                   // how many of them lead
+	joins   map[string]*lineJoins // by line, while joins are under way there
+	made    map[string]*made      // by path; see sweep.go
+	down    bool                  // no goroutine may be started any more
 }
 
 var _ backend.Session = (*session)(nil)
@@ -58,7 +59,8 @@ func newSession(b *Backend) (*session, error) {
 		turns:   make(chan struct{}, maxTurns),
 		calls:   make(chan func()),
 		warm:    make(map[*member]bool),
-		joins:   make(map[string]*sync.RWMutex),
+		joins:   make(map[string]*lineJoins),
+		made:    make(map[string]*made),
 	}
 	s.watches.armed = make(map[wire.WatchKey]*watch)
 	var err error
