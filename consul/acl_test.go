@@ -563,6 +563,15 @@ func TestTokenReplaced(t *testing.T) {
 	works("while the file is written")
 	write(rootToken[:35] + "6")
 	works("when the file has a token that is unknown")
+	now, later := c.token(t, wide...), c.token(t, wide...)
+	write(now.SecretID)
+	works("when the file has another one")
+	c.revoke(t, now)
+	if _, err := a.Get(within(t, time.Second), "record"); err == nil || errors.Is(err, backend.ErrDenied) {
+		t.Errorf("a read before the file has the next one: %v; want one that waits for it", err)
+	}
+	write(later.SecretID)
+	works("when the file has the next one after all")
 	if err := a.Leave(t.Context(), m); err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 
 // Ahead reads the line and the header in one snapshot; see [backend.Session]. For a member
 // of this session it does so once, and later reads only what may have changed in front of
-// the member; see [front]. It blocks for about a round trip.
+// the member; see [front]. Many that join a line together share readings of it. It blocks for about a round trip.
 func (s *session) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
 	key, err := s.b.o.memberPath(m)
 	if err != nil {
@@ -21,7 +21,11 @@ func (s *session) Ahead(ctx context.Context, m backend.Member) (backend.Place, e
 			return p, err
 		}
 	}
-	line, err := s.Line(ctx, m.Line)
+	line, alone, err := s.lookout.Enter(ctx, m.Line)
+	if alone {
+		line, err = s.Line(ctx, m.Line)
+		s.lookout.Leave(m.Line)
+	}
 	if err != nil {
 		return backend.Place{}, err
 	}

@@ -32,7 +32,8 @@ type client struct {
 	addr                 string // for error messages
 	namespace, partition string // of transactions, whose operations name them one by one
 	https                []*http.Client
-	anew                 func() // has urgent requests dial again
+	anew                 func()           // has urgent requests dial again
+	token                *security.Secret // nil if it is in no file
 }
 
 // newClient makes a client of cfg, which it leaves as it is. Once life has ended and
@@ -46,6 +47,7 @@ func newClient(life context.Context, cfg *api.Config, o *Options, token *securit
 	if token == nil {
 		token = tokenOf(cfg)
 	}
+	c.token = token
 	d := dialerOf(life, cfg, o)
 	for _, to := range []**api.Client{&c.renewals, &c.urgent, &c.calls, &c.watches} {
 		own := d.config()

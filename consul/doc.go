@@ -12,7 +12,7 @@
 //
 // A member of election E is the key E/<id>, below the prefix. It is locked by the session
 // of Consul, and created in the transaction that locks it. <id> is the first session of
-// Consul that our session has had. If a session joins a line again, the second member is
+// Consul that our session has had. The second member of a session, in whatever line, is
 // E/<id>-2, and so on; "-shared" follows in the name of a shared member. A key is never used twice. When the session of Consul ends, its
 // behaviour "delete" removes the key. There is no lock-delay, as nobody uses the key
 // again.

@@ -44,6 +44,8 @@ func (c *client) explain(err error) error {
 	switch {
 	case strings.Contains(status.Body, textNoSession):
 		return fmt.Errorf("%w: Consul does not know it any more", backend.ErrSessionEnded)
+	case strings.Contains(status.Body, textNoToken) && c.token != nil && c.token.Unsettled():
+		return fmt.Errorf("%w: the token was accepted before, and is refused now: %v", backend.ErrUnavailable, err)
 	case strings.Contains(status.Body, textDenied), strings.Contains(status.Body, textNoToken):
 		return c.denied(status.Body)
 	case strings.Contains(status.Body, textUnknownVerb):

@@ -3,6 +3,7 @@ package consul
 import (
 	"context"
 	"net/http"
+	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -80,4 +81,19 @@ func (t tap) RoundTrip(req *http.Request) (*http.Response, error) { return t.f(r
 
 func (t tap) CloseIdleConnections() {
 	t.RoundTripper.(interface{ CloseIdleConnections() }).CloseIdleConnections()
+}
+
+// Remembered returns how many entries the maps of a session have.
+func Remembered(s backend.Session) (n int) {
+	own := unwrap(s)
+	own.mu.Lock()
+	defer own.mu.Unlock()
+	for _, v := range []reflect.Value{reflect.ValueOf(own).Elem(), reflect.ValueOf(own.ghosts)} {
+		for i := range v.NumField() {
+			if f := v.Field(i); f.Kind() == reflect.Map {
+				n += f.Len()
+			}
+		}
+	}
+	return n
 }

@@ -138,11 +138,11 @@ func emptyUpTo(mark *api.KVPair) uint64 {
 	return mark.Flags
 }
 
-// leaving returns the operations that remove the member whose key was last changed at the
+// removal returns the operations that remove the member whose key was last changed at the
 // index. They write the mark if m stands first and the line is so long that others need the
 // mark, but never without removing m: a request that comes late, perhaps to a cluster that
 // was rebuilt, must not. A shared member may be first behind others.
-func (s *session) leaving(m backend.Member, key string, index uint64) []*api.KVTxnOp {
+func (s *session) removal(m backend.Member, key string, index uint64) []*api.KVTxnOp {
 	// It is not an error of this operation that there is no such key.
 	ops := []*api.KVTxnOp{{Verb: api.KVDeleteCAS, Key: key, Index: index}}
 	s.mu.Lock()

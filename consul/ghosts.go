@@ -29,7 +29,7 @@ type standing struct {
 	position uint64 // 0 as long as the member is about to stand
 	index    uint64 // of its last change, as far as known
 	front    *front // nil as long as it is not known
-	marks    bool   // the line is long: see [session.leaving]
+	marks    bool   // the line is long: see [session.removal]
 	leaves   bool   // Leave has been called
 }
 

@@ -31,6 +31,9 @@ type history struct {
 	records map[string]uint64 // at which index elections' records have last changed
 }
 
+// maxRecords is of how many elections' records that is remembered.
+const maxRecords = 1 << 14
+
 // saw notes the index of a change of the key, or of a folder.
 func (h *history) saw(index uint64, key string) {
 	h.mu.Lock()
@@ -70,7 +73,7 @@ func (h *history) changed(record string, floor, index uint64) error {
 		h.reset = fmt.Errorf("%w: the record %s was last changed at index %d of Consul, and is that of %d now: a snapshot was restored; %s",
 			backend.ErrReset, record, floor, index, afterReset)
 	}
-	if h.records == nil {
+	if h.records == nil || len(h.records) >= maxRecords {
 		h.records = make(map[string]uint64)
 	}
 	h.records[record] = max(h.records[record], index)

@@ -14,7 +14,7 @@ import (
 // its key, locked by the session, and unlocks it: so a request that comes late, when the
 // session has ended, does nothing. Append blocks for about a round trip.
 func (s *session) Append(ctx context.Context, line, value string) (backend.Member, error) {
-	m := backend.Member{Line: line, Key: s.nextKey(line, false), Value: value, Pinned: true}
+	m := backend.Member{Line: line, Key: s.nextKey(false), Value: value, Pinned: true}
 	key := s.b.o.folder(line) + m.Key
 	err := s.write(ctx, func(ctx context.Context) (err error) {
 		session := s.present().id

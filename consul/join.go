@@ -31,7 +31,7 @@ func (s *session) JoinShared(ctx context.Context, line, value string) (backend.M
 
 func (s *session) join(ctx context.Context, line, value string, shared bool) (backend.Member, error) {
 	return s.joining.Do(ctx, func() (backend.Member, func(), error) {
-		made, err := s.add(ctx, backend.Member{Line: line, Key: s.nextKey(line, shared), Value: value, Shared: shared})
+		made, err := s.add(ctx, backend.Member{Line: line, Key: s.nextKey(shared), Value: value, Shared: shared})
 		return made, nil, err
 	})
 }
@@ -72,12 +72,12 @@ func (s *session) add(ctx context.Context, m backend.Member) (backend.Member, er
 	return m, nil
 }
 
-// nextKey returns a name for a member that this session has never used in the line.
-func (s *session) nextKey(line string, shared bool) string {
+// nextKey returns a name for a member that this session has never used, in any line.
+func (s *session) nextKey(shared bool) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.joins[line]++
-	return memberKey(s.id, s.joins[line], shared)
+	s.joins++
+	return memberKey(s.id, s.joins, shared)
 }
 
 // lock creates the key, locked by the session; see create.

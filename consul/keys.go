@@ -37,7 +37,7 @@ func (o *Options) below() string {
 	return o.Prefix + "/"
 }
 
-// memberKey returns the name of the n-th member of a session in a line, counted from 1.
+// memberKey returns the name of the n-th member of a session, counted from 1.
 func memberKey(session string, n int, shared bool) string {
 	key := session
 	if n > 1 {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/hashicorp/consul/api"
+
 	"github.com/succession-dev/succession/backend"
 )
 
@@ -14,11 +16,16 @@ func (s *session) Leave(ctx context.Context, m backend.Member) error {
 	if err != nil {
 		return err
 	}
-	ctx = urgent(ctx)
 	s.leave(key, m.Position)
+	return s.leaving.Do(ctx, m)
+}
+
+func (s *session) leaveAlone(ctx context.Context, m backend.Member) error {
+	key := s.b.o.folder(m.Line) + m.Key
+	ctx = urgent(ctx)
 	// The index is guessed at first, as hardly anybody but the session changes a member.
 	index, guessed := s.changeOf(key, m.Position), s.owns(m)
-	err = s.retry(ctx, func(ctx context.Context) error {
+	err := s.retry(ctx, func(ctx context.Context) error {
 		for {
 			if !guessed {
 				p, _, err := s.b.c.get(ctx, key)
@@ -33,7 +40,7 @@ func (s *session) Leave(ctx context.Context, m backend.Member) error {
 				index = p.ModifyIndex
 			}
 			guessed = false
-			r, err := s.b.c.write(ctx, s.leaving(m, key, index)...)
+			r, err := s.b.c.write(ctx, s.removal(m, key, index)...)
 			if err != nil || len(r.errs) == 0 {
 				return err
 			}
@@ -44,6 +51,39 @@ func (s *session) Leave(ctx context.Context, m backend.Member) error {
 	}
 	s.gone(key, m.Position)
 	return nil
+}
+
+// leaveTogether removes all of the members, if none has been changed by others; see [kit.Leaves]. If the
+// answer is lost, the same transaction is sent again: it is no error that there is no such key.
+func (s *session) leaveTogether(ctx context.Context, ms []backend.Member) (gone []bool) {
+	ctx = urgent(ctx)
+	var ops []*api.KVTxnOp
+	keys := make([]string, len(ms))
+	for i, m := range ms {
+		if !s.owns(m) {
+			return nil
+		}
+		keys[i] = s.b.o.folder(m.Line) + m.Key
+		ops = append(ops, s.removal(m, keys[i], s.changeOf(keys[i], m.Position))...)
+	}
+	if len(ops) > maxOps {
+		return nil
+	}
+	refused := true
+	err := s.retry(ctx, func(ctx context.Context) error {
+		r, err := s.b.c.write(ctx, ops...)
+		refused = err == nil && len(r.errs) > 0
+		return err
+	})
+	if err != nil || refused {
+		return nil
+	}
+	gone = make([]bool, len(ms))
+	for i, m := range ms {
+		gone[i] = true
+		s.gone(keys[i], m.Position)
+	}
+	return gone
 }
 
 // gone is called when the member at that position has gone from the key.

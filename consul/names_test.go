@@ -2,9 +2,11 @@ package consul_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/consul"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 
@@ -71,5 +73,24 @@ func TestNamesAreKeptToTheLetter(t *testing.T) {
 		if position(t, addr, name) == 0 {
 			t.Errorf("there is no key %q", name)
 		}
+	}
+}
+
+// A session remembers nothing of a name that it does not use any more.
+func TestNamesForgotten(t *testing.T) {
+	t.Parallel()
+	s, name := session(t, server(t), nil), coordtest.Name(t)
+	before := consul.Remembered(s)
+	for i := range 50 {
+		m := join(t, s, fmt.Sprint(name, i), "")
+		if _, err := s.Ahead(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Leave(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := consul.Remembered(s); n > before {
+		t.Errorf("the session remembers %d things, and did %d before it used 50 names", n, before)
 	}
 }

@@ -21,7 +21,10 @@ type session struct {
 	id    string // of its first session of Consul, which its members are named after
 	lease lease.Lease
 
+	lookout   kit.Lookout[backend.Line]
+	backlog   kit.Backlog
 	joining   kit.Joins[backend.Member]
+	leaving   kit.Leaves
 	writes    chan struct{} // holds one for each write under way that is sent once
 	reletting chan struct{} // holds one while members are moved to another session of Consul
 
@@ -29,7 +32,7 @@ type session struct {
 	tenancy tenancy
 	known   bool                        // Consul has ended it, so that it need not be told
 	refused error                       // why the newest renewal that came back was not granted; nil when it was
-	joins   map[string]int              // how many members it has joined, by line
+	joins   int                         // how many members it has joined
 	queries map[topic]*query            // blocking queries, shared by all who wait for the same
 	queue   []*query                    // those of them that wait for their turn
 	broken  time.Time                   // when one has broken; zero if a renewal has been answered since
@@ -55,7 +58,6 @@ func newSession(b *Backend, t tenancy) *session {
 		tenancy:   t,
 		writes:    make(chan struct{}, maxWrites),
 		reletting: make(chan struct{}, 1),
-		joins:     make(map[string]int),
 		queries:   make(map[topic]*query),
 		heads:     make(map[string][]backend.Member),
 		waiters:   make(map[string][]*waiter),
@@ -74,7 +76,9 @@ func newSession(b *Backend, t tenancy) *session {
 	s.mu.Lock() // destroy may be called as soon as there is a life
 	defer s.mu.Unlock()
 	s.Life = b.sessions.NewLife(kit.Rules{Over: s.over, Left: s.lease.Left, Ending: s.lease.End, Release: s.destroy, Stands: s.stands})
-	s.joining.Go, s.joining.Ended, s.joining.Undo = s.Go, s.Ended, func(m backend.Member) { _ = s.Leave(s.Context(), m) }
+	s.lookout.Life, s.lookout.Read = s.Life, func(line string) (backend.Line, error) { return s.Line(urgent(s.Context()), line) }
+	s.joining = kit.Joins[backend.Member]{Go: s.Go, Ended: s.Ended, Backlog: &s.backlog, Undo: func(m backend.Member) { _ = s.Leave(s.Context(), m) }}
+	s.leaving = kit.Leaves{Go: s.Go, Ended: s.Ended, Backlog: &s.backlog, Context: s.Context, Alone: s.leaveAlone, Together: s.leaveTogether}
 	s.lease.Confirmed = s.Beat
 	return s
 }

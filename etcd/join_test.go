@@ -22,6 +22,17 @@ func TestShortTries(t *testing.T) {
 	rig.ShortTries(t, c.proxy, c.session(t), newClient(t, addr).session(t), coordtest.Name(t))
 }
 
+func TestManyLeave(t *testing.T) {
+	t.Parallel()
+	addr := sharedEtcd(t).Addrs()[0]
+	c, err := open(addr, &etcd.Options{TTL: 15 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	rig.ManyLeave(t, c.rig, c.session(t), newClient(t, addr).session(t), coordtest.Name(t), 100)
+}
+
 // TestLateLeave repeats the Leave of a member when another member has its key and leads.
 // The other one goes on to lead by a proven deadline, and nobody else gets its key.
 func TestLateLeave(t *testing.T) {

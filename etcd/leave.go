@@ -11,7 +11,9 @@ import (
 
 // Leave removes m; see [backend.Session]. A member that another session joined and
 // that is not pinned is refused with [backend.ErrDenied].
-func (s *session) Leave(ctx context.Context, m backend.Member) error {
+func (s *session) Leave(ctx context.Context, m backend.Member) error { return s.leaving.Do(ctx, m) }
+
+func (s *session) leaveAlone(ctx context.Context, m backend.Member) error {
 	key := s.b.member(m)
 	t := txn{
 		when:      []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(key), "=", int64(m.Position))},
@@ -32,6 +34,36 @@ func (s *session) Leave(ctx context.Context, m backend.Member) error {
 	}
 	s.gone(m)
 	return nil
+}
+
+// leaveTogether removes all of the members, or tells which of them have gone already; see [kit.Leaves].
+func (s *session) leaveTogether(ctx context.Context, ms []backend.Member) (gone []bool) {
+	var t txn
+	for _, m := range ms {
+		key := s.b.member(m)
+		t.when = append(t.when, clientv3.Compare(clientv3.CreateRevision(key), "=", int64(m.Position)))
+		if !s.joined(m.Key) {
+			t.when = append(t.when, clientv3.Compare(clientv3.LeaseValue(key), "=", 0))
+		}
+		t.then = append(t.then, clientv3.OpDelete(key))
+		t.otherwise = append(t.otherwise, clientv3.OpGet(key, clientv3.WithKeysOnly()))
+	}
+	resp, _, err := s.persist(ctx, t)
+	if err != nil {
+		return nil
+	}
+	gone = make([]bool, len(ms))
+	for i, m := range ms {
+		gone[i] = resp.Succeeded
+		if !resp.Succeeded {
+			now := rangeOf(resp, i).Kvs
+			gone[i] = len(now) == 0 || now[0].CreateRevision != int64(m.Position)
+		}
+		if gone[i] {
+			s.gone(m)
+		}
+	}
+	return gone
 }
 
 // gone is called when m has gone. It lets Join use the key again, unless another member

@@ -10,7 +10,9 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/status"
 
 	"github.com/succession-dev/succession/internal/clock"
 	"github.com/succession-dev/succession/internal/security"
@@ -93,6 +95,9 @@ func (a *authenticator) Authenticate(ctx context.Context, user, _ string) (*clie
 		resp, err = a.Auth.Authenticate(ctx, user, password)
 		return err
 	})
+	if isAuthFailed(err) && a.password.Unsettled() {
+		return nil, status.Errorf(codes.Unavailable, "the password was accepted before, and is refused now: %v", err)
+	}
 	if err != nil {
 		return nil, err
 	}

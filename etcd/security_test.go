@@ -144,6 +144,16 @@ func TestPasswordReplaced(t *testing.T) {
 	reconnect()
 	openURL(t, "etcd://"+front.Addr()+"/app?user=root&password-env="+env(t, "secret"))
 
+	// It is replaced in etcd first.
+	if _, err := root.UserChangePassword(t.Context(), "app", "third"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Get(within(t, time.Second), "record"); err == nil || errors.Is(err, backend.ErrDenied) {
+		t.Errorf("a read before the file has the new password: %v; want one that waits for it", err)
+	}
+	write("third")
+	reconnect()
+
 	// A password that was never right is refused as before.
 	write("guess\n")
 	if _, err := backend.Open(t.Context(), url); !errors.Is(err, backend.ErrDenied) {

@@ -21,6 +21,9 @@
 // An item (L10) is a persistent sequential znode, with a name like those of members, whose data is
 // its value.
 //
+// The session that has made the znode E deletes it when nobody has stood there for a session time, and it has no
+// header; see sweep.go.
+//
 // The header of E is the data of the znode E. Any other record is the data of a persistent
 // znode. The version of a record is the mzxid. A znode without data is no record. Where records are
 // written on condition or deleted, the folder has one more znode without data, ~deletions.
@@ -181,7 +184,7 @@
 //   - Members without a number of ten digits are not seen. A line with numbers that
 //     are negative, too long or double is refused with [backend.ErrLine], and so is
 //     a join for which no number is free, as after 2,147,483,647 joins. The counter
-//     begins anew when the empty znode E is deleted.
+//     begins anew when the empty znode E is deleted; positions do not.
 //   - A LeaderElectionSupport that looks at the line while somebody leaves it fails for
 //     good, and its member stays: whoever stands behind it waits. That is its own defect,
 //     and no other candidate can prevent it.

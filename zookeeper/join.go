@@ -25,7 +25,7 @@ import (
 // several of these have one value, it does not matter which of the joins gets which.
 type join struct {
 	s      *session
-	others *sync.RWMutex // see session.joins
+	others *sync.RWMutex // of [lineJoins]
 	alone  bool          // it has that to write
 	line   string        // the line's znode
 	prefix string        // of the member's name
@@ -49,7 +49,9 @@ func (s *session) JoinShared(ctx context.Context, line, value string) (backend.M
 
 func (s *session) join(ctx context.Context, line, prefix, value string) (backend.Member, error) {
 	o, err := s.joining.Do(ctx, func() (*member, func(), error) {
-		j := &join{s: s, others: s.joinsOf(line), line: s.options.path(line), prefix: prefix, value: value}
+		others, done := s.joinsOf(line)
+		defer done()
+		j := &join{s: s, others: others, line: s.options.path(line), prefix: prefix, value: value}
 		o, err := j.run(ctx, line)
 		return o, nil, err
 	})
@@ -62,21 +64,35 @@ func (s *session) join(ctx context.Context, line, prefix, value string) (backend
 // undo removes a member that nobody waits for. It tries until the link is dead: then the member goes with the
 // session.
 func (s *session) undo(o *member) {
-	if err := s.leave(s.link.Context(), o.path, o.joined); err != nil && s.link.Ended() == nil {
+	if err := s.leaving.Do(s.link.Context(), o.joined); err != nil && s.link.Ended() == nil {
 		s.link.Kill(fmt.Errorf("a member that nobody waits for cannot be removed: %w", err))
 	}
 }
 
-// joinsOf returns the lock of the joins in the line.
-func (s *session) joinsOf(line string) *sync.RWMutex {
+// lineJoins is what the joins in one line have in common: each has the lock to read, and to write while it looks for
+// a member whose create was not answered.
+type lineJoins struct {
+	sync.RWMutex
+	users int // the session's mu guards it
+}
+
+// joinsOf returns the lock of the joins in the line. The caller calls done when it does not need it any more.
+func (s *session) joinsOf(line string) (lock *sync.RWMutex, done func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.joins[line]
 	if l == nil {
-		l = new(sync.RWMutex)
+		l = new(lineJoins)
 		s.joins[line] = l
 	}
-	return l
+	l.users++
+	return &l.RWMutex, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if l.users--; l.users == 0 {
+			delete(s.joins, line)
+		}
+	}
 }
 
 // job is spawn for joins and pins, which Close waits for before it removes members. It
@@ -251,7 +267,10 @@ func (s *session) ensure(ctx context.Context, path string) error {
 		at := missing[len(missing)-1]
 		_, err := do(ctx, s, s.create(at, nil, zk.FlagPersistent))
 		switch {
-		case err == nil, err == zk.ErrNodeExists:
+		case err == nil:
+			s.madeAt(at)
+			missing = missing[:len(missing)-1]
+		case err == zk.ErrNodeExists:
 			missing = missing[:len(missing)-1]
 		case err == zk.ErrNoNode:
 			missing = append(missing, parent(at))

@@ -19,3 +19,15 @@ func TestShortTries(t *testing.T) {
 	s := session(t, open(t, zookeeper.Options{TTL: 15 * time.Second, Dialer: c.Dial}, c.Addr()))
 	rig.ShortTries(t, c.Proxy(), s, session(t, open(t, zookeeper.Options{}, server(t))), "e")
 }
+
+func TestManyLeave(t *testing.T) {
+	t.Parallel()
+	c, err := zookeeperrig.Start(server(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	s := session(t, open(t, zookeeper.Options{TTL: 15 * time.Second, Dialer: c.Dial}, c.Addr()))
+	const reads = 1000 // of each member, on which there is no watch
+	rig.ManyLeave(t, c, s, session(t, open(t, zookeeper.Options{}, server(t))), "e", reads+100)
+}

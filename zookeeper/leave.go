@@ -21,22 +21,20 @@ import (
 // One case remains. An operator deletes the whole line, and somebody joins it anew and gets the
 // same number, while the notice of that is on its way or, if the connection has just fallen
 // silent, until that is noticed; or, if Leave reads, between the read and the delete.
-func (s *session) Leave(ctx context.Context, m backend.Member) error {
+func (s *session) Leave(ctx context.Context, m backend.Member) error { return s.leaving.Do(ctx, m) }
+
+// leaveAlone returns when m has certainly gone, or when ctx ends.
+func (s *session) leaveAlone(ctx context.Context, m backend.Member) error {
 	path, err := s.options.member(m)
 	if err != nil {
 		return err
 	}
-	return s.leave(ctx, path, m)
-}
-
-// leave removes m. It returns when m has certainly gone, or when ctx ends.
-func (s *session) leave(ctx context.Context, path string, m backend.Member) error {
 	if o := s.owner(path, m); o != nil {
 		if err := s.unpinning(ctx, o); err != nil {
 			return err
 		}
 	}
-	_, err := kit.Retry(ctx, pauses(), isLost, func(ctx context.Context) (struct{}, error) {
+	_, err = kit.Retry(ctx, pauses(), isLost, func(ctx context.Context) (struct{}, error) {
 		gone, err := s.isGone(ctx, path, m)
 		if err != nil || gone {
 			return struct{}{}, err
@@ -50,6 +48,57 @@ func (s *session) leave(ctx context.Context, path string, m backend.Member) erro
 		s.forget(o)
 	}
 	return nil
+}
+
+// leaveTogether removes all of the members that stand; see [kit.Leaves]. As Leave does, it reads only those on
+// which no watch tells that they stand.
+func (s *session) leaveTogether(ctx context.Context, ms []backend.Member) (gone []bool) {
+	paths := make([]string, len(ms))
+	known := make(map[string]node, len(ms))
+	var unknown []string
+	for i, m := range ms {
+		path, err := s.options.member(m)
+		if err != nil {
+			return nil
+		}
+		if o := s.owner(path, m); o != nil && s.unpinning(ctx, o) != nil {
+			return nil
+		}
+		v, watched := s.watches.known(dataOf(path))
+		if known[path] = v.node; !watched {
+			unknown = append(unknown, path)
+		}
+		paths[i] = path
+	}
+	nodes, err := s.getAll(ctx, unknown)
+	if err != nil {
+		return nil
+	}
+	for i, path := range unknown {
+		known[path] = nodes[i]
+	}
+	gone = make([]bool, len(ms))
+	var ops []any
+	for i, m := range ms {
+		switch n := known[paths[i]]; {
+		case n.stat == nil || n.position() != m.Position:
+			gone[i] = true
+		case s.mayTouch(n, m) != nil:
+			return nil
+		default:
+			ops = append(ops, &zk.DeleteRequest{Path: paths[i], Version: -1})
+		}
+	}
+	if len(ops) > 0 {
+		_, err = do(ctx, s, multi(ops...))
+	}
+	for i, m := range ms {
+		gone[i] = gone[i] || err == nil
+		if o := s.owner(paths[i], m); o != nil && gone[i] {
+			s.forget(o)
+		}
+	}
+	return gone
 }
 
 // isGone reports whether m has gone. It fails if another session joined m.

@@ -127,7 +127,7 @@ func (b *Backend) open(ctx context.Context) (kit.Session, error) {
 			backend.ErrReset, now, before)
 	}
 	if err == nil {
-		s.Start(append(slices.Repeat([]func(){s.runCalls}, maxCallers), s.keep)...)
+		s.Start(append(slices.Repeat([]func(){s.runCalls}, maxCallers), s.keep, s.sweep)...)
 		return s, nil
 	}
 	s.abandon(err)

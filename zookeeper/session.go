@@ -33,14 +33,17 @@ type session struct {
 
 	watches watches
 	lookout kit.Lookout[reading]
+	backlog kit.Backlog
 	joining kit.Joins[*member]
+	leaving kit.Leaves
 
 	mu      sync.Mutex
-	members map[string]*member       // by path
-	warm    map[*member]bool         // those that stand among the first of their line
-	leading int                      // how many of them lead
-	joins   map[string]*sync.RWMutex // by line: a join has it to read, and to write if it looks for a lost member
-	down    bool                     // no goroutine may be started any more
+	members map[string]*member    // by path
+	warm    map[*member]bool      // those that stand among the first of their line
+	leading int                   // how many of them lead
+	joins   map[string]*lineJoins // by line, while joins are under way there
+	made    map[string]*made      // by path; see sweep.go
+	down    bool                  // no goroutine may be started any more
 }
 
 var _ backend.Session = (*session)(nil)
@@ -56,7 +59,8 @@ func newSession(b *Backend) (*session, error) {
 		turns:   make(chan struct{}, maxTurns),
 		calls:   make(chan func()),
 		warm:    make(map[*member]bool),
-		joins:   make(map[string]*sync.RWMutex),
+		joins:   make(map[string]*lineJoins),
+		made:    make(map[string]*made),
 	}
 	s.watches.armed = make(map[wire.WatchKey]*watch)
 	var err error
@@ -73,7 +77,8 @@ func newSession(b *Backend) (*session, error) {
 		return nil, err
 	}
 	s.Life = b.sessions.NewLife(kit.Rules{Over: s.link.Ended, Ending: s.link.Lease.End, Release: s.release, Stands: s.standing})
-	s.joining.Go, s.joining.Ended, s.joining.Undo = s.job, s.Ended, s.undo
+	s.joining = kit.Joins[*member]{Go: s.job, Ended: s.Ended, Backlog: &s.backlog, Undo: s.undo}
+	s.leaving = kit.Leaves{Go: s.spawn, Ended: s.link.Ended, Backlog: &s.backlog, Context: s.link.Context, Alone: s.leaveAlone, Together: s.leaveTogether}
 	s.lookout.Life, s.lookout.Read = s.Life, func(line string) (reading, error) {
 		return s.readPlaces(s.Context(), line, func() {})
 	}
@@ -187,13 +192,8 @@ func (s *session) clear(ctx context.Context) error {
 	}
 	members := s.owned()
 	errs := make(chan error, len(members))
-	slots := make(chan struct{}, 16)
 	for _, o := range members {
-		if !s.spawn(func() {
-			slots <- struct{}{}
-			errs <- s.leave(ctx, o.path, o.member())
-			<-slots
-		}) {
+		if !s.spawn(func() { errs <- s.leaving.Do(ctx, o.member()) }) {
 			errs <- s.link.Ended()
 		}
 	}

@@ -20,7 +20,7 @@ func TestAbandonedJoins(t *testing.T) {
 		defer c.sessions.Close()
 		s := open(t, c).Session.(*session)
 		var begun, undone, failed atomic.Int32
-		joins := kit.Joins[int32]{Go: s.Go, Ended: s.Ended, Undo: func(int32) {
+		joins := kit.Joins[int32]{Go: s.Go, Ended: s.Ended, Backlog: new(kit.Backlog), Undo: func(int32) {
 			time.Sleep(time.Second)
 			undone.Add(1)
 		}}

@@ -4,6 +4,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/succession-dev/succession/backend"
 )
@@ -14,7 +15,8 @@ type Secret struct {
 	file, env string
 
 	mu       sync.Mutex
-	accepted string // the one that a server accepted last; empty for none
+	accepted string    // the one that a server accepted last; empty for none
+	refused  time.Time // since when servers have refused all; zero if they have not
 }
 
 // SecretOf takes the parameters name-file and name-env from u.
@@ -77,10 +79,29 @@ func (s *Secret) Use(refused func(error) bool, use func(secret string) error) er
 	if again, err := s.Read(); err == nil && again != now {
 		other = again
 	}
-	if other == "" || other == now {
-		return err
+	if other != "" && other != now {
+		if err = s.show(other, use); err == nil || !refused(err) {
+			return err
+		}
 	}
-	return s.show(other, use)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.refused.IsZero() {
+		s.refused = time.Now()
+	}
+	return err
+}
+
+// patience is how long secrets may be refused that were accepted before.
+const patience = 10 * time.Second
+
+// Unsettled reports whether a refusal may pass by itself: servers have accepted a secret before, and have refused all
+// for a short time only. It may have been replaced at the servers and not yet in the file, or a server may lag
+// behind the others.
+func (s *Secret) Unsettled() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.accepted != "" && (s.refused.IsZero() || time.Since(s.refused) < patience)
 }
 
 // show calls use, and notes the secret if the server has accepted it.
@@ -96,7 +117,7 @@ func (s *Secret) show(secret string, use func(string) error) error {
 func (s *Secret) Accept(secret string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.accepted = secret
+	s.accepted, s.refused = secret, time.Time{}
 }
 
 // before returns the secret that a server accepted last, or nothing.

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/rig/certs"
@@ -198,10 +200,40 @@ func TestSecretUse(t *testing.T) {
 			t.Errorf("%d: showed %q, %v; want %q", i, shown, err, tt.shown)
 		}
 	}
+	if !s.Unsettled() {
+		t.Error("a refusal counts at once, of what was accepted before")
+	}
 	put("six")
 	calls := 0
 	other := errors.New("no answer")
 	if err := s.Use(refused, func(string) error { calls++; return other }); err != other || calls != 1 {
 		t.Errorf("an error that is no refusal: %d calls, %v", calls, err)
 	}
+}
+
+// A secret that was accepted and is refused now may be on its way to the file, for a while.
+func TestSecretUnsettled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		errRefused := errors.New("refused")
+		refused := func(err error) bool { return err == errRefused }
+		s := security.NewSecret("token", write(t, "secret", []byte("one")), "")
+		show := func(answer error, unsettled bool) {
+			t.Helper()
+			if err := s.Use(refused, func(string) error { return answer }); err != answer {
+				t.Errorf("Use returned %v, want %v", err, answer)
+			}
+			if s.Unsettled() != unsettled {
+				t.Errorf("unsettled is %t after the answer %v", !unsettled, answer)
+			}
+		}
+		show(errRefused, false) // one that no server has accepted
+		show(nil, true)
+		show(errRefused, true)
+		time.Sleep(9 * time.Second)
+		show(errRefused, true)
+		show(nil, true)
+		show(errRefused, true)
+		time.Sleep(10 * time.Second)
+		show(errRefused, false)
+	})
 }

@@ -26,6 +26,8 @@ type Options struct {
 	Out    io.Writer // gets a line for each fault, and what else happens
 	// Heedless runs faulty workers, to see them caught; see [worker.Config].
 	Heedless bool
+	// Forgetful runs workers with a faulty driver, to see that caught; see [worker.Config].
+	Forgetful bool
 }
 
 // QuitLimit is how long a worker may take to end in good order.
@@ -67,7 +69,7 @@ func (a *Arena) Close() {
 		if p := c.process(); p != nil {
 			p.Kill()
 		}
-		for _, p := range c.Proxies {
+		for _, p := range slices.Concat(c.ways[0], c.ways[1], c.Proxies) {
 			p.Close()
 		}
 	}

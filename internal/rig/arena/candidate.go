@@ -5,6 +5,7 @@ package arena
 import (
 	"errors"
 	"fmt"
+	"net"
 	"path/filepath"
 	"sync"
 	"time"
@@ -31,7 +32,14 @@ type Candidate struct {
 	URL string
 	Via bool
 
+	// Name is one that only this candidate knows, with two addresses of which one accepts connections and stays
+	// silent, in front of each proxy; "" for none.
+	Name string
+
 	Busy sync.Mutex // held by the fault that the candidate suffers
+
+	ways   [2][]*proxy.Proxy // at each of the addresses of Name
+	silent int               // which of them is
 
 	a       *Arena
 	servers []string
@@ -41,13 +49,52 @@ type Candidate struct {
 	proc *Process // nil before the first start
 }
 
-// Fronts returns the addresses of the proxies.
+// Fronts returns the addresses of the proxies, by name where the candidate has one.
 func (c *Candidate) Fronts() []string {
 	addrs := make([]string, len(c.Proxies))
 	for i, p := range c.Proxies {
 		addrs[i] = p.Addr()
+		if c.Name != "" {
+			_, port, _ := net.SplitHostPort(p.Addr())
+			addrs[i] = net.JoinHostPort(c.Name, port)
+		}
 	}
 	return addrs
+}
+
+// addresses are those of a candidate's name.
+var addresses = [2]string{"127.0.0.2", "127.0.0.3"}
+
+// Call gives the candidate a name, whose first address is the silent one.
+func (c *Candidate) Call(name string) error {
+	for i, addr := range addresses {
+		for _, p := range c.Proxies {
+			_, port, _ := net.SplitHostPort(p.Addr())
+			l, err := net.Listen("tcp", net.JoinHostPort(addr, port))
+			if err != nil {
+				return err
+			}
+			way, err := proxy.Start(p.Addr(), &proxy.Options{Listener: l})
+			if err != nil {
+				return err
+			}
+			c.ways[i] = append(c.ways[i], way)
+		}
+	}
+	c.Name = name
+	c.silence(0)
+	return nil
+}
+
+// silence makes one of the addresses the silent one, also on connections that there are.
+func (c *Candidate) silence(i int) {
+	for _, way := range c.ways[1-i] {
+		way.Heal()
+	}
+	for _, way := range c.ways[i] {
+		way.Cut()
+	}
+	c.silent = i
 }
 
 // Start starts the next worker.
@@ -59,7 +106,10 @@ func (c *Candidate) Start() error {
 	log := filepath.Join(a.Dir, fmt.Sprintf("%s.%d", c.ID, c.runs))
 	cfg := worker.Config{
 		URL: c.URL, ID: c.ID, Elections: a.Elections, Store: filepath.Join(a.Dir, "store"), Log: log,
-		Origin: a.origin, Pace: pace, Work: work, Heedless: a.Heedless,
+		Origin: a.origin, Pace: pace, Work: work, Heedless: a.Heedless, Forgetful: a.Forgetful,
+	}
+	if c.Name != "" {
+		cfg.Names = map[string][]string{c.Name: addresses[:]}
 	}
 	if c.Via {
 		for i, front := range c.Fronts() {

@@ -6,17 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
-	"path"
 	"path/filepath"
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/hashicorp/consul/api"
-	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/zap"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/operator"
@@ -43,6 +37,9 @@ type Coordinator struct {
 	Observer backend.Backend
 
 	Busy sync.Mutex // held by the fault that the servers suffer
+
+	guard  *guard                                         // nil where it is not secured
+	rejoin func(context.Context, *coordtest.Server) error // of etcd
 }
 
 // Coordinators are the names that [Start] knows.
@@ -50,14 +47,18 @@ func Coordinators() []string { return []string{"zookeeper", "etcd", "consul", "l
 
 // Start starts a coordinator of n servers by its name. What it keeps on its own is in the
 // folder dir. The caller stops it.
-func Start(ctx context.Context, name, dir string, n int) (c *Coordinator, err error) {
+func Start(ctx context.Context, name, dir string, n int) (*Coordinator, error) {
+	return start(ctx, name, dir, n, false)
+}
+
+func start(ctx context.Context, name, dir string, n int, secured bool) (c *Coordinator, err error) {
 	switch name {
 	case "zookeeper":
 		c, err = startZooKeeper(ctx, n)
 	case "etcd":
-		c, err = startEtcd(ctx, n)
+		c, err = startEtcd(ctx, n, secured)
 	case "consul":
-		c, err = startConsul(ctx, n)
+		c, err = startConsul(ctx, n, secured)
 	case "local":
 		c = kernel(filepath.Join(dir, "local"))
 	default:
@@ -67,6 +68,11 @@ func Start(ctx context.Context, name, dir string, n int) (c *Coordinator, err er
 		return nil, err
 	}
 	c.Name = name
+	if secured && c.Cluster != nil {
+		if err := c.secure(ctx, dir); err != nil {
+			return nil, errors.Join(fmt.Errorf("secure %s: %w", name, err), c.Stop(""))
+		}
+	}
 	if c.Cluster != nil {
 		c.Remove = c.remove
 	}
@@ -85,7 +91,8 @@ func Start(ctx context.Context, name, dir string, n int) (c *Coordinator, err er
 // try calls f by way of one server after the other, until it succeeds: some may be down.
 func (c *Coordinator) try(f func(i int, addrs []string) error) error {
 	var errs []error
-	for i, addrs := 0, c.Addrs(); i < len(addrs); i++ {
+	addrs := c.Addrs()
+	for i := range c.Servers() {
 		err := f(i, addrs)
 		if err == nil {
 			return nil
@@ -109,41 +116,19 @@ func (c *Coordinator) remove(ctx context.Context, m backend.Member) error {
 	})
 }
 
-func (c *Coordinator) endEtcd(ctx context.Context, m backend.Member) error {
-	return c.try(func(_ int, addrs []string) error {
-		client, err := clientv3.New(clientv3.Config{Endpoints: addrs, DialTimeout: 5 * time.Second, Logger: zap.NewNop()})
-		if err != nil {
-			return err
-		}
-		defer client.Close()
-		r, err := client.Get(ctx, path.Join(folder, m.Line, m.Key))
-		if err == nil && len(r.Kvs) > 0 {
-			_, err = client.Revoke(ctx, clientv3.LeaseID(r.Kvs[0].Lease))
-		}
-		return err
-	})
-}
-
-func (c *Coordinator) endConsul(ctx context.Context, m backend.Member) error {
-	return c.try(func(i int, addrs []string) error {
-		client, err := api.NewClient(&api.Config{Address: addrs[i], Transport: &http.Transport{DisableKeepAlives: true}})
-		if err != nil {
-			return err
-		}
-		pair, _, err := client.KV().Get(path.Join(folder, m.Line, m.Key), (&api.QueryOptions{}).WithContext(ctx))
-		if err == nil && pair != nil && pair.Session != "" {
-			_, err = client.Session().Destroy(pair.Session, (&api.WriteOptions{}).WithContext(ctx))
-		}
-		return err
-	})
-}
-
-// Addrs returns the addresses of the servers, where there are any.
+// Addrs returns the addresses at which clients reach the servers, where there are any.
 func (c *Coordinator) Addrs() []string {
-	if c.Cluster == nil {
+	switch {
+	case c.Cluster == nil:
 		return nil
+	case c.guard == nil:
+		return c.Cluster.Addrs()
 	}
-	return c.Cluster.Addrs()
+	addrs := make([]string, len(c.guard.fronts))
+	for i, f := range c.guard.fronts {
+		addrs[i] = f.addr()
+	}
+	return addrs
 }
 
 // Vacancy bounds the time without a leader.
@@ -165,6 +150,11 @@ func (c *Coordinator) Stop(logs string) (err error) {
 		writeErr := os.WriteFile(filepath.Join(logs, fmt.Sprintf("%s%d.log", c.Name, i+1)), log, 0o644)
 		err = errors.Join(err, readErr, writeErr)
 	}
+	if c.guard != nil {
+		for _, f := range c.guard.fronts {
+			f.close()
+		}
+	}
 	c.Cluster.Stop()
 	return err
 }
@@ -174,61 +164,6 @@ func Links() bool { return os.Geteuid() == 0 }
 
 // folder is where all elections of a run are in a coordinator.
 const folder = "chaos"
-
-func startZooKeeper(ctx context.Context, n int) (*Coordinator, error) {
-	z, err := coordtest.StartZooKeeper(ctx, &coordtest.ZooKeeperOptions{Nodes: n, Links: n > 1 && Links(), NoSync: true})
-	if err != nil {
-		return nil, err
-	}
-	const ttl = 4 * time.Second
-	return &Coordinator{
-		Cluster: &z.Cluster,
-		TTL:     ttl,
-		Crash:   ttl + ttl/4, // it ends sessions at whole ticks
-		URL: func(_ int, addrs []string) string {
-			return fmt.Sprintf("zookeeper://%s/%s?ttl=%v", strings.Join(addrs, ","), folder, ttl)
-		},
-	}, nil
-}
-
-func startEtcd(ctx context.Context, n int) (*Coordinator, error) {
-	e, err := coordtest.StartEtcd(ctx, &coordtest.EtcdOptions{Nodes: n, Links: n > 1 && Links()})
-	if err != nil {
-		return nil, err
-	}
-	const ttl = 4 * time.Second
-	return &Coordinator{
-		Cluster: &e.Cluster,
-		TTL:     ttl,
-		Crash:   ttl + time.Second, // it looks for leases that are over twice a second
-		URL: func(_ int, addrs []string) string {
-			return fmt.Sprintf("etcd://%s/%s?ttl=%v", strings.Join(addrs, ","), folder, ttl)
-		},
-	}, nil
-}
-
-func startConsul(ctx context.Context, n int) (*Coordinator, error) {
-	c, err := coordtest.StartConsul(ctx, &coordtest.ConsulOptions{
-		Nodes: n, Durable: true, Links: n > 1 && Links(),
-		Config: []string{
-			"limits{http_max_conns_per_client=4000}", // all clients have one address
-			"autopilot{cleanup_dead_servers=false}",  // see coordtest.Consul
-			"performance{raft_multiplier=2}",         // a busy machine is no reason for another leader
-		},
-	})
-	if err != nil {
-		return nil, err
-	}
-	const ttl = 3 * time.Second
-	return &Coordinator{
-		Cluster: &c.Cluster,
-		TTL:     ttl,
-		Crash:   2*ttl + time.Second, // it ends a session after twice its time
-		URL: func(i int, addrs []string) string {
-			return fmt.Sprintf("consul://%s/%s?ttl=%v", addrs[i%len(addrs)], folder, ttl)
-		},
-	}, nil
-}
 
 // kernel is the coordinator of package local.
 func kernel(dir string) *Coordinator {

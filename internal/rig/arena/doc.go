@@ -7,6 +7,9 @@
 // that it does to them ([Arena.Strike]), and tells people what happens. Package evidence
 // judges what the run leaves behind.
 //
+// A coordinator may be secured ([StartSecured]): fronts before its servers speak TLS, and it asks for a secret. Both are
+// replaced while candidates run.
+//
 // All files of a run are in one folder. The names of a worker's files begin with its candidate
 // and the number of the worker, such as c1.2 for the second worker of candidate c1:
 //
@@ -17,5 +20,6 @@
 //	nemesis.history.jsonl  the faults
 //	zookeeper1.log         a server's log; kept if a guarantee was broken or the run failed
 //
-// The folder store holds the store (package store).
+// The folder secrets holds the authorities there have been, and what candidates have of the newest. The folder store
+// holds the store (package store).
 package arena

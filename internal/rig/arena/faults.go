@@ -69,6 +69,7 @@ var strikes = map[string]func(context.Context, *Candidate, Step) error{
 	"reset":        reset,
 	"resign":       resign,
 	"rejoin":       rejoin,
+	"swap-address": swapAddress,
 }
 
 // Strike does a fault of a candidate from its beginning to its end.
@@ -130,6 +131,12 @@ func rejoin(ctx context.Context, c *Candidate, s Step) error {
 
 func resign(_ context.Context, c *Candidate, _ Step) error {
 	c.Resign()
+	return nil
+}
+
+// swapAddress has the two addresses of the candidate's name change places.
+func swapAddress(_ context.Context, c *Candidate, _ Step) error {
+	c.silence(1 - c.silent)
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"math/big"
 	"net"
 	"os"
@@ -39,14 +40,19 @@ func (c *Certificate) Sign(t testing.TB, name string, hosts ...string) *Certific
 
 func issue(t testing.TB, by *Certificate, name string, hosts []string) *Certificate {
 	t.Helper()
-	fatal := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+	c, err := Make(t.TempDir(), by, name, hosts...)
+	if err != nil {
+		t.Fatal(err)
 	}
+	return c
+}
+
+// Make makes a certificate that by signs, or that signs itself if by is nil. Its files are in dir.
+func Make(dir string, by *Certificate, name string, hosts ...string) (*Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	fatal(err)
+	if err != nil {
+		return nil, err
+	}
 	template := &x509.Certificate{
 		SerialNumber:          big.NewInt(time.Now().UnixNano()),
 		Subject:               pkix.Name{CommonName: name},
@@ -69,35 +75,44 @@ func issue(t testing.TB, by *Certificate, name string, hosts []string) *Certific
 		parent, signer = by.cert, by.key
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
-	fatal(err)
+	if err != nil {
+		return nil, err
+	}
 	cert, err := x509.ParseCertificate(der)
-	fatal(err)
+	if err != nil {
+		return nil, err
+	}
 	pkcs8, err := x509.MarshalPKCS8PrivateKey(key)
-	fatal(err)
-	dir := t.TempDir()
+	if err != nil {
+		return nil, err
+	}
 	c := &Certificate{File: filepath.Join(dir, name+".pem"), KeyFile: filepath.Join(dir, name+"-key.pem"), cert: cert, key: key}
-	fatal(os.WriteFile(c.File, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
-	fatal(os.WriteFile(c.KeyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8}), 0o600))
-	return c
+	return c, errors.Join(
+		os.WriteFile(c.File, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600),
+		os.WriteFile(c.KeyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8}), 0o600))
 }
 
 // Replace replaces the file, in one step, by a copy of others, one behind the other. So do
 // operators who renew certificates.
 func Replace(t testing.TB, file string, by ...string) {
 	t.Helper()
+	if err := Copy(file, by...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Copy is [Replace] where there is no test.
+func Copy(file string, by ...string) error {
 	var all []byte
 	for _, name := range by {
 		data, err := os.ReadFile(name)
 		if err != nil {
-			t.Fatal(err)
+			return err
 		}
 		all = append(all, data...)
 	}
-	err := os.WriteFile(file+".new", all, 0o600)
-	if err == nil {
-		err = os.Rename(file+".new", file)
+	if err := os.WriteFile(file+".new", all, 0o600); err != nil {
+		return err
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	return os.Rename(file+".new", file)
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/succession-dev/succession/internal/history"
 	"github.com/succession-dev/succession/internal/rig/arena"
 	"github.com/succession-dev/succession/internal/rig/arena/arenatest"
 	"github.com/succession-dev/succession/internal/rig/chaos"
@@ -76,4 +77,28 @@ func run(t *testing.T, o chaos.Options) *chaos.Report {
 		t.Fatal(err)
 	}
 	return r
+}
+
+// A driver that reads what its URL names only once, or knows one address of each name, never finds the way back when
+// that has changed. The run says so.
+func TestForgetful(t *testing.T) {
+	t.Parallel()
+	for on, kind := range map[string]string{"zookeeper": "rotate-authority", "consul": "rotate-secret", "etcd": "swap-address"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			o := options(t, on, 8*time.Second).With(kind, 3*time.Second)
+			o.Forgetful = true
+			stuck := 0
+			for _, v := range run(t, o).Violations {
+				if v.Rule == "stuck" || v.Rule == "end" {
+					stuck++
+				} else if v.Rule != history.Vacancy {
+					t.Errorf("more has been broken: %v", v)
+				}
+			}
+			if stuck == 0 {
+				t.Error("nobody has noticed")
+			}
+		})
+	}
 }

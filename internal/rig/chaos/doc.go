@@ -12,6 +12,9 @@
 // coordinator, on condition that its member stands. Workers note what they do, and the run
 // notes its faults, in files with times of one clock.
 //
+// The coordinator asks for a secret, and can be reached by TLS alone, with a certificate. Each candidate knows it by a
+// name with two addresses, of which the first accepts connections and stays silent.
+//
 // The schedule of faults is drawn from a seed before the run, and printed. On the same
 // coordinator, the same seed gives the same schedule. Each kind of fault comes once. Then
 // faults come in bursts, drawn by their weights, until the time is over. Half of them are
@@ -23,7 +26,12 @@
 //   - servers, their leader as well as others, are paused, killed and started anew, one or a
 //     majority, and isolated from each other;
 //   - operators remove a leader's member, or end its session (not on ZooKeeper, where that
-//     takes the session's password).
+//     takes the session's password);
+//   - the authority is replaced, with all certificates of both sides, and so is the secret: the password of etcd,
+//     the ACL token of Consul, the digest of ZooKeeper with the ACLs of all znodes. The run makes sure that the
+//     old ones are refused from then on. The two addresses of a candidate's name change places;
+//   - a member of etcd is replaced by another with empty data, and an election of Consul gets a mark from elsewhere,
+//     as "consul kv import" writes it.
 //
 // After the schedule, every candidate must lead every election once more, end in good order,
 // and leave nothing behind: no member in any line, and no process.

@@ -10,3 +10,9 @@ func (o Options) WithCut(at, length time.Duration) Options {
 	o.steps = []step{{At: at, For: length, Kind: "cut", Leader: true}}
 	return o
 }
+
+// With returns the options of a run in which one fault occurs, which has no length.
+func (o Options) With(kind string, at time.Duration) Options {
+	o.steps = []step{{At: at, Kind: kind}}
+	return o
+}

@@ -24,6 +24,9 @@ const (
 	network         // between candidates and servers
 	isolation       // between servers
 	sessionEnd      // by an operator
+	security        // of the servers
+	membership      // of the servers in their cluster, which an operator changes
+	imports         // of what another cluster has exported
 )
 
 // A kind of fault. What does it waits for its time, and undoes it, also where ctx ends
@@ -34,7 +37,8 @@ type kind struct {
 	lasts  bool // for a time
 	needs  need
 
-	server   func(context.Context, *run, step) error
+	server   func(context.Context, *run, step) error // holds up all others of its kind
+	everyone bool                                    // that it hits all servers, or all candidates
 	operator func(context.Context, *run, step) error
 }
 
@@ -60,6 +64,19 @@ func init() {
 		{name: "pause-majority", weight: 1, lasts: true, needs: network, server: pauseServers(2)},
 		{name: "kill-majority", weight: 1, lasts: true, needs: network, server: killServers(2)},
 		{name: "isolate", weight: 4, lasts: true, needs: isolation, server: isolate},
+		{name: "swap-address", weight: 4, needs: security},
+		{name: "rotate-authority", weight: 2, needs: security, everyone: true, server: operate(func(ctx context.Context, r *run, _ step) error {
+			return r.c.RotateAuthority(ctx)
+		})},
+		{name: "rotate-secret", weight: 2, needs: security, everyone: true, server: operate(func(ctx context.Context, r *run, _ step) error {
+			return r.c.RotateSecret(ctx)
+		})},
+		{name: "replace-server", weight: 2, needs: membership, server: operate(func(ctx context.Context, r *run, s step) error {
+			return r.c.ReplaceServer(ctx, r.victims(ctx, s, 1)[0])
+		})},
+		{name: "import-mark", weight: 2, needs: imports, everyone: true, server: operate(func(ctx context.Context, r *run, s step) error {
+			return r.c.ImportMark(ctx, r.Elections[s.Election])
+		})},
 		{name: evidence.Remove, weight: 2, operator: removeLeader},
 		{name: evidence.EndSession, weight: 1, needs: sessionEnd, operator: endLeadersSession},
 	}
@@ -172,6 +189,18 @@ func isolate(ctx context.Context, r *run, s step) error {
 	arena.Last(ctx, s.For)
 	r.c.Heal()
 	return r.ready()
+}
+
+// operate returns what an operator does while all servers serve, who has enough time for it.
+func operate(do func(context.Context, *run, step) error) func(context.Context, *run, step) error {
+	return func(ctx context.Context, r *run, s step) error {
+		ctx, cancel := context.WithTimeout(ctx, readyLimit)
+		defer cancel()
+		if err := do(ctx, r, s); err != nil {
+			return err
+		}
+		return r.ready()
+	}
 }
 
 // operatorTimeout bounds what an operator does, who gives up where the coordinator does

@@ -53,7 +53,7 @@ func Run(ctx context.Context, o Options) (out *Report, err error) {
 	r := &run{Arena: a, o: o}
 	defer func() { r.end(out) }()
 	r.Say("starting %s", o.On)
-	if r.c, err = arena.Start(ctx, o.On, o.Dir, servers); err != nil {
+	if r.c, err = arena.StartSecured(ctx, o.On, o.Dir, servers); err != nil {
 		return nil, err
 	}
 	records, err := r.play(ctx)
@@ -88,6 +88,11 @@ func (r *run) play(ctx context.Context) (records map[string]string, err error) {
 		c, err := r.Add(r.c.Addrs())
 		if err != nil {
 			return nil, err
+		}
+		if r.c.Cluster != nil {
+			if err := c.Call(fmt.Sprintf("%s.%s", c.ID, arena.Domain)); err != nil {
+				return nil, err
+			}
 		}
 		c.URL = r.c.URL(i, c.Fronts())
 		if err := c.Start(); err != nil {
@@ -129,6 +134,12 @@ func (r *run) can(n need) bool {
 		return r.c.Cluster != nil
 	case isolation:
 		return r.c.Cluster != nil && arena.Links()
+	case security:
+		return r.c.Cluster != nil
+	case membership:
+		return r.o.On == "etcd"
+	case imports:
+		return r.o.On == "consul"
 	case sessionEnd:
 		return r.c.End != nil
 	}

@@ -68,6 +68,8 @@ func (d *draw) step(k kind, at time.Duration, spans [][2]float64) step {
 	s := step{At: at, Kind: k.name, Leader: d.rand.IntN(2) == 0, Election: d.rand.IntN(d.elections)}
 	s.Index = d.rand.IntN(d.candidates)
 	switch {
+	case k.everyone:
+		s.Leader, s.Target = false, "all"
 	case k.server != nil:
 		s.Index %= d.servers
 		s.Target = fmt.Sprintf("server %d", s.Index+1)

@@ -2,12 +2,13 @@ package coordtest
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -189,26 +190,28 @@ func (e *Etcd) serves(ctx context.Context, addr, name string) error {
 	return nil
 }
 
-// leadsBy returns s if it says that it leads.
+// leadsBy returns s if it says that it leads, which it tells everybody, also with authentication.
 func (e *Etcd) leadsBy(ctx context.Context, s *Server) (*Server, error) {
-	status, answer, err := e.asker.ask(ctx, http.MethodPost, s.addr, "/v3/maintenance/status", "{}")
-	if err == nil && status != http.StatusOK {
-		err = fmt.Errorf("status %d: %s", status, answer)
-	}
-	var is struct {
-		Header struct {
-			Member string `json:"member_id"`
-		}
-		Leader string
-	}
-	if err == nil {
-		err = json.Unmarshal([]byte(answer), &is)
-	}
-	if err == nil && is.Header.Member != is.Leader {
-		err = fmt.Errorf("member %s follows %s", is.Header.Member, is.Leader)
-	}
-	if err != nil {
+	status, answer, err := e.asker.ask(ctx, http.MethodGet, s.addr, "/metrics", "")
+	switch {
+	case err != nil:
 		return nil, err
+	case status != http.StatusOK:
+		return nil, fmt.Errorf("status %d: %s", status, answer)
+	case !strings.Contains(answer, "\netcd_server_is_leader 1\n"):
+		return nil, errors.New("it does not lead")
 	}
 	return s, nil
+}
+
+// Rejoin starts a server with empty data, as another member than it was: an operator has removed that one, and has
+// added one with its address. It blocks until the server serves.
+func (e *Etcd) Rejoin(ctx context.Context, s *Server) error {
+	const existing = "--initial-cluster-state=existing"
+	s.mu.Lock()
+	if !slices.Contains(s.spec.argv, existing) {
+		s.spec.argv = append(s.spec.argv, existing)
+	}
+	s.mu.Unlock()
+	return s.Wipe(ctx)
 }

@@ -27,6 +27,10 @@
 // With -via A=B it reaches the server at A through B. It is for migrations: they identify
 // coordinators by the addresses of their servers, so a URL must not name proxies instead.
 //
+// With -names A=B+C it knows the name A by the addresses B and C, and by DNS no other name. With -forgetful its driver is
+// a faulty one, which reads what the URL names only once; with -heedless it is itself, and does not ask whether it
+// leads.
+//
 // It reads commands, one a line, from its standard input: "resign" makes it resign from
 // all elections that it leads. The end of the input, or SIGTERM, makes it resign, leave, close
 // its backend, and exit. The exit code is 0; or 1 if something failed that somebody must see

@@ -42,6 +42,11 @@ type Config struct {
 	// leads, and goes on until the store refuses a write for the second time. The first
 	// may be one that it had begun before anybody else led, which is nobody's fault.
 	Heedless bool
+	// Names are names that only this process knows (-names), with the addresses of each; as A=B+C, with commas between.
+	Names map[string][]string
+	// Forgetful makes a worker with a faulty driver (-forgetful): it reads each file that the URL names once, and
+	// knows the first address of each name alone.
+	Forgetful bool
 }
 
 // Args returns c as the arguments of [Main].
@@ -58,8 +63,18 @@ func (c Config) Args() []string {
 		}
 		args = append(args, "-via="+strings.Join(all, ","))
 	}
+	if len(c.Names) > 0 {
+		var all []string
+		for name, addrs := range c.Names {
+			all = append(all, name+"="+strings.Join(addrs, "+"))
+		}
+		args = append(args, "-names="+strings.Join(all, ","))
+	}
 	if c.Heedless {
 		args = append(args, "-heedless")
+	}
+	if c.Forgetful {
+		args = append(args, "-forgetful")
 	}
 	return args
 }
@@ -77,6 +92,17 @@ func parse(args []string) (c Config, err error) {
 		}
 		return nil
 	})
+	c.Names = make(map[string][]string)
+	f.Func("names", "names that only this process knows, as A=B+C with commas between", func(all string) error {
+		for pair := range strings.SplitSeq(all, ",") {
+			name, addrs, ok := strings.Cut(pair, "=")
+			if !ok {
+				return fmt.Errorf("%q is not of the form A=B+C", pair)
+			}
+			c.Names[name] = strings.Split(addrs, "+")
+		}
+		return nil
+	})
 	f.StringVar(&c.ID, "id", "", "ID of the candidate")
 	elections := f.String("elections", "", "names of the elections, with commas between")
 	f.StringVar(&c.Store, "store", "", "folder of the store")
@@ -86,6 +112,7 @@ func parse(args []string) (c Config, err error) {
 	f.DurationVar(&c.Pace, "pace", 100*time.Millisecond, "pause between two rounds of writes")
 	f.DurationVar(&c.Work, "work", 20*time.Millisecond, "longest time from a check to its write")
 	f.BoolVar(&c.Heedless, "heedless", false, "be faulty: write on without asking whether it still leads")
+	f.BoolVar(&c.Forgetful, "forgetful", false, "be faulty: read each file once, and know one address of each name")
 	if err := f.Parse(args); err != nil {
 		return c, err
 	}
@@ -181,6 +208,12 @@ func run(ctx context.Context, c Config, commands io.Reader) (err error) {
 		cancel(errors.New("the standard input has ended"))
 	}()
 
+	if c.Forgetful {
+		if c, err = c.forgetful(); err != nil {
+			return err
+		}
+	}
+	resolve(c.Names)
 	if w.b, err = open(ctx, c); err != nil {
 		if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
 			return nil // it was told to end before it had begun
@@ -222,12 +255,14 @@ func follow(commands io.Reader, all []*candidate) {
 // Resign is the command to give up what one leads.
 const Resign = "resign"
 
-// open opens the backend, and tries again where the coordinator may come back.
+// open opens the backend, and tries again where the coordinator may come back. So it does where that is denied, for
+// a while: the secret may have been replaced in one place and not yet in the other.
 func open(ctx context.Context, c Config) (backend.Backend, error) {
 	wait := backoff.Backoff{Min: 50 * time.Millisecond, Max: time.Second}
-	for {
+	for began := time.Now(); ; {
 		b, err := c.open(ctx)
-		if err == nil || !errors.Is(err, backend.ErrUnavailable) {
+		denied := errors.Is(err, backend.ErrDenied) && time.Since(began) < 10*time.Second
+		if err == nil || !denied && !errors.Is(err, backend.ErrUnavailable) {
 			return b, err
 		}
 		if err := wait.Sleep(ctx); err != nil {

@@ -102,3 +102,42 @@ func ShortTries(t *testing.T, p *proxy.Proxy, s, other backend.Session, name str
 		time.Sleep(50 * time.Millisecond) // the pace of looking
 	}
 }
+
+// ManyLeave has s, whose way to the coordinator c is, join one line a thousand times and leave all at once. At most
+// so many requests remove them, and other, who stands behind them all, is first.
+func ManyLeave(t *testing.T, c Client, s, other backend.Session, name string, most int64) {
+	t.Helper()
+	const n, oneWay = 1000, 20 * time.Millisecond
+	members := make([]backend.Member, n)
+	each := func(f func(i int) error) {
+		var all sync.WaitGroup
+		for i := range n {
+			all.Go(func() {
+				if err := f(i); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+	}
+	each(func(i int) (err error) {
+		members[i], err = s.Join(t.Context(), name, "")
+		return err
+	})
+	last, err := other.Join(t.Context(), name, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Proxy().Delay(proxy.ToServer, oneWay)
+	c.Proxy().Delay(proxy.ToClient, oneWay)
+	sent, began := c.Requests(), time.Now()
+	each(func(i int) error { return s.Leave(t.Context(), members[i]) })
+	sent = c.Requests() - sent
+	t.Logf("%d have left after %v and %d requests", n, time.Since(began).Round(time.Millisecond), sent)
+	if sent > most {
+		t.Errorf("%d left by %d requests, want at most %d", n, sent, most)
+	}
+	if p, err := other.Ahead(t.Context(), last); err != nil || !p.First {
+		t.Errorf("who stood behind those who have left stands at %+v, %v", p, err)
+	}
+}

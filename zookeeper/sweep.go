@@ -1,0 +1,139 @@
+package zookeeper
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// A session deletes the znodes that it has made to have others below them: the znode of a line in which nobody
+// stands, and folders. Otherwise each name that was ever used would keep one. Container znodes, which servers
+// delete by themselves, are of no use: one with data would be deleted too, and the data of a line is its header.
+//
+// A znode is deleted if nothing was below it for a whole session time, as the session has seen it twice, and
+// nobody has ever written it. ZooKeeper makes sure of both as it deletes. Whoever joins makes the znode
+// anew, and its numbers then begin at 0. That is why it must have been empty for so long: by then no session
+// can have a request under way that names a member of before. Positions are those of the log, and go on.
+//
+// What another session has made is left alone, since it may have an ACL that an operator has chosen. So is everything
+// if the ACL protects its creator: whoever may create znodes on the prefix could take the name. And so it is if the
+// names are those of another library: some of them make a line once and rely on it.
+
+// A made znode is one that the session has made.
+type made struct {
+	unchanged int64 // the pzxid, if nothing was below it at the last look; 0 if something was
+	pause     int   // for how many looks it is not looked at
+	pauses    int   // how many the next pause has
+}
+
+// maxPauses is the longest pause, in looks. Something stands there, and the session does not know until when.
+const maxPauses = 64
+
+// madeAt notes that the session has made the znode at path.
+func (s *session) madeAt(path string) {
+	o := s.options
+	if o.ACL != OpenACL || o.As != "" || o.NamePrefix != "" || !strings.HasPrefix(path, o.Prefix+"/") {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.made[path] = new(made)
+}
+
+// sweep deletes what the session has made and nobody uses any more, once in a session time, until the session
+// ends.
+func (s *session) sweep() {
+	tick := time.NewTicker(s.TTL())
+	defer tick.Stop()
+	for {
+		select {
+		case <-s.Context().Done():
+			return
+		case <-tick.C:
+		}
+		if err := s.sweepOnce(); err != nil && s.Context().Err() == nil {
+			s.options.Logger.Debug("znodes that nobody uses could not be looked for", "err", err)
+		}
+	}
+}
+
+// sweepOnce looks at what the session has made. It sends one read for each znode below which the session has no
+// member.
+func (s *session) sweepOnce() error {
+	paths := s.idle()
+	stats, err := readAll(s.Context(), s, paths, stat)
+	if err != nil {
+		return err
+	}
+	for i, path := range paths {
+		gone, err := s.sweepAt(path, stats[i])
+		if err != nil {
+			return err
+		}
+		if gone {
+			s.mu.Lock()
+			delete(s.made, path)
+			s.mu.Unlock()
+		}
+	}
+	return nil
+}
+
+// idle returns what is to be looked at, the deepest first.
+func (s *session) idle() (paths []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	used := make(map[string]bool)
+	for path := range s.members {
+		used[parent(path)] = true
+	}
+	for path, m := range s.made {
+		switch {
+		case used[path]:
+			*m = made{}
+		case m.pause > 0:
+			m.pause--
+		default:
+			paths = append(paths, path)
+		}
+	}
+	slices.SortFunc(paths, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
+	return paths
+}
+
+// sweepAt deletes the znode at path if it may. It reports whether the session need not look at it again.
+func (s *session) sweepAt(path string, st *zk.Stat) (gone bool, err error) {
+	s.mu.Lock()
+	m := s.made[path]
+	empty := st != nil && st.NumChildren == 0
+	quiet := empty && m.unchanged == st.Pzxid
+	if m.unchanged = 0; empty {
+		m.unchanged, m.pauses = st.Pzxid, 0
+	} else {
+		m.pauses = min(2*m.pauses+1, maxPauses)
+		m.pause = m.pauses
+	}
+	s.mu.Unlock()
+	switch {
+	case st == nil, st.Version > 0: // somebody has deleted it, or written it
+		return true, nil
+	case !quiet:
+		return false, nil
+	}
+	switch _, err = do(s.Context(), s, remove(path, 0)); {
+	case err == nil, err == zk.ErrNoNode, err == zk.ErrBadVersion:
+		return true, nil
+	case err == zk.ErrNotEmpty:
+		return false, nil
+	}
+	if errors.Is(err, backend.ErrDenied) { // to delete takes a right on the znode above
+		return true, nil
+	}
+	return false, err
+}
