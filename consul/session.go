@@ -16,6 +16,7 @@ import (
 // Consul says that there is no such session, or when it is closed, whichever is first.
 type session struct {
 	*kit.Life
+	backend.NoDates
 	b     *Backend
 	id    string // of its first session of Consul, which its members are named after
 	lease lease.Lease

@@ -91,11 +91,7 @@ func (e *Election) head(ctx context.Context) (backend.Line, backend.Session, err
 	if err != nil {
 		return backend.Line{}, nil, err
 	}
-	read := s.Line
-	if h, ok := s.(backend.HeadReader); ok {
-		read = h.Head
-	}
-	line, err := read(ctx, e.name)
+	line, err := s.Head(ctx, e.name)
 	return line, s, err
 }
 

@@ -25,43 +25,41 @@ const maxChecked = 1 << 14
 // still be on its way. A key about which there is such doubt is never used again. When
 // its member has left, or Join has been given up, the key becomes one of the session's
 // [ghosts]. What etcd refuses leaves none.
-func (s *session) Join(ctx context.Context, line, value string) (backend.Member, error) {
-	j, err := s.join(ctx, line, value, false, nil)
-	return j.Member, err
+//
+// The transaction reads too: the record, the header, and whether the line is empty. It reads before it writes,
+// and at the same revision. So it tells where m stands if m is the first; whoever joins behind others asks
+// [session.Ahead].
+func (s *session) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
+	return s.join(ctx, line, value, false, s.firstLook(line, record))
 }
 
 // JoinShared is Join for a shared member; see [backend.Sharer].
-func (s *session) JoinShared(ctx context.Context, line, value string) (backend.Member, error) {
-	j, err := s.join(ctx, line, value, true, nil)
-	return j.Member, err
+func (s *session) JoinShared(ctx context.Context, line, value, record string) (backend.Joined, error) {
+	return s.join(ctx, line, value, true, s.firstLook(line, record))
 }
 
-// JoinPlace is Join with a transaction that reads too: the record, the header, and whether the line is
-// empty. It reads before it writes, and at the same revision. So it tells where m stands if m is the
-// first; whoever joins behind others asks [session.Ahead].
-func (s *session) JoinPlace(ctx context.Context, line, value, record string) (backend.Joined, error) {
-	l := &firstLook{ops: []clientv3.Op{
+// A firstLook is what Join reads.
+type firstLook struct {
+	ops    []clientv3.Op
+	record string // "" for none
+}
+
+func (s *session) firstLook(line, record string) *firstLook {
+	l := &firstLook{record: record, ops: []clientv3.Op{
 		clientv3.OpGet(s.b.folder(line), clientv3.WithPrefix(), clientv3.WithCountOnly()),
 		clientv3.OpGet(s.b.record(line)),
 	}}
 	if record != "" {
-		l.record = record
 		l.ops = append(l.ops, clientv3.OpGet(s.b.record(record)))
 	}
-	return s.join(ctx, line, value, false, l)
-}
-
-// A firstLook is what JoinPlace reads.
-type firstLook struct {
-	ops    []clientv3.Op
-	record string // "" for none
+	return l
 }
 
 // crowd is how many members of a session in one line make a crowd. To count a line, etcd goes through
 // its keys in memory, and writes nothing meanwhile. So who joins a crowd does not ask.
 const crowd = 8
 
-// join joins. look is what is read too; nil for nothing.
+// join joins. look is what is read too.
 func (s *session) join(ctx context.Context, line, value string, shared bool, look *firstLook) (j backend.Joined, err error) {
 	if err := s.checkNesting(ctx, line); err != nil {
 		return j, err

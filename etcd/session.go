@@ -19,6 +19,8 @@ import (
 // they stand, except those that are pinned.
 type session struct {
 	*kit.Life
+	backend.NoImports
+	backend.NoDates
 	b      *Backend
 	id     int64 // of its first lease, which its members are named after
 	ttl    time.Duration

@@ -15,6 +15,8 @@ import (
 // others do not find its folder any more.
 type session struct {
 	*kit.Life
+	backend.NoImports
+	backend.NoDates
 	b   *Backend
 	dir *folder
 

@@ -33,30 +33,30 @@ type join struct {
 }
 
 // Join implements [backend.Session].
-func (s *session) Join(ctx context.Context, line, value string) (backend.Member, error) {
+func (s *session) Join(ctx context.Context, line, value, _ string) (backend.Joined, error) {
 	return s.join(ctx, line, s.options.namePrefix(), value)
 }
 
 // JoinShared implements [backend.Sharer]. It fails with [errors.ErrUnsupported] if the
 // candidates that [Options] As names do not see shared members.
-func (s *session) JoinShared(ctx context.Context, line, value string) (backend.Member, error) {
+func (s *session) JoinShared(ctx context.Context, line, value, _ string) (backend.Joined, error) {
 	prefix, err := s.options.sharedPrefix()
 	if err != nil {
-		return backend.Member{}, err
+		return backend.Joined{}, err
 	}
 	return s.join(ctx, line, prefix, value)
 }
 
-func (s *session) join(ctx context.Context, line, prefix, value string) (backend.Member, error) {
+func (s *session) join(ctx context.Context, line, prefix, value string) (backend.Joined, error) {
 	o, err := s.joining.Do(ctx, func() (*member, func(), error) {
 		j := &join{s: s, others: s.joinsOf(line), line: s.options.path(line), prefix: prefix, value: value}
 		o, err := j.run(ctx, line)
 		return o, nil, err
 	})
 	if err != nil {
-		return backend.Member{}, err
+		return backend.Joined{}, err
 	}
-	return o.joined, nil
+	return backend.Joined{Member: o.joined}, nil
 }
 
 // undo removes a member that nobody waits for. It tries until the link is dead: then the member goes with the

@@ -100,6 +100,9 @@ func (b *Backend) pause() backoff.Backoff { return backoff.Backoff{Min: b.ttl / 
 type session struct {
 	backend.NoShares
 	backend.NoItems
+	backend.NoLines
+	backend.NoImports
+	backend.NoDates
 	*kit.Life
 	b       *Backend
 	log, id string
