@@ -39,6 +39,12 @@ var joinFlaws = []Flaw{
 		session: func(b *Backend, s backend.Session) backend.Session { return &foundByValue{s, b} },
 	},
 	{
+		Name:    "looks before it joins",
+		Breaks:  "L1: Join reads the line again and again before it adds its member",
+		Must:    "Lock.cost",
+		session: func(_ *Backend, s backend.Session) backend.Session { return &looksBeforeItJoins{s} },
+	},
+	{
 		Name:   "key of the session",
 		Breaks: "L1: the key is that of the session, which has one place in a line however often it joins",
 		Must:   "L1.end L1.concurrent L1.twice",
@@ -92,6 +98,17 @@ func (s *orphan) Join(ctx context.Context, line, value, record string) (backend.
 	case <-ctx.Done():
 		return backend.Joined{}, context.Cause(ctx)
 	}
+}
+
+type looksBeforeItJoins struct{ backend.Session }
+
+func (s *looksBeforeItJoins) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
+	for range 6 {
+		if _, err := s.Line(ctx, line); err != nil {
+			return backend.Joined{}, err
+		}
+	}
+	return s.Session.Join(ctx, line, value, record)
 }
 
 type straggler struct {
