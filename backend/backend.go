@@ -50,9 +50,9 @@ type Session interface {
 	// Join adds one member with the given value at the end of the line, and returns
 	// it (law L1). A line that does not exist comes into being.
 	//
-	// It also tells what Ahead of the new member and Get of the record would tell right after it, as far as
-	// the driver knows that without another round trip: an election then needs no call of these. The record
-	// "" is none. If a place is told, what Ahead promises holds.
+	// If record is not empty, Join also tells what Ahead of the new member and Get of that record would tell right
+	// after it, as far as the driver learns that on the way: an election then needs no call of these. If a place
+	// is told, what Ahead promises holds from then on, as of the Deadline.
 	Join(ctx context.Context, line, value, record string) (Joined, error)
 
 	// Ahead says where m stands: first, or behind which member (laws L2 and L9). It fails with

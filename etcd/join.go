@@ -26,7 +26,7 @@ const maxChecked = 1 << 14
 // its member has left, or Join has been given up, the key becomes one of the session's
 // [ghosts]. What etcd refuses leaves none.
 //
-// The transaction reads too: the record, the header, and whether the line is empty. It reads before it writes,
+// If it is to tell of a record, the transaction reads too: that record, the header, and whether the line is empty. It reads before it writes,
 // and at the same revision. So it tells where m stands if m is the first; whoever joins behind others asks
 // [session.Ahead].
 func (s *session) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
@@ -41,25 +41,26 @@ func (s *session) JoinShared(ctx context.Context, line, value, record string) (b
 // A firstLook is what Join reads.
 type firstLook struct {
 	ops    []clientv3.Op
-	record string // "" for none
+	record string
 }
 
+// firstLook returns what Join reads to tell of the place and of the record; nil if it is to tell nothing.
 func (s *session) firstLook(line, record string) *firstLook {
-	l := &firstLook{record: record, ops: []clientv3.Op{
+	if record == "" {
+		return nil
+	}
+	return &firstLook{record: record, ops: []clientv3.Op{
 		clientv3.OpGet(s.b.folder(line), clientv3.WithPrefix(), clientv3.WithCountOnly()),
 		clientv3.OpGet(s.b.record(line)),
+		clientv3.OpGet(s.b.record(record)),
 	}}
-	if record != "" {
-		l.ops = append(l.ops, clientv3.OpGet(s.b.record(record)))
-	}
-	return l
 }
 
 // crowd is how many members of a session in one line make a crowd. To count a line, etcd goes through
 // its keys in memory, and writes nothing meanwhile. So who joins a crowd does not ask.
 const crowd = 8
 
-// join joins. look is what is read too.
+// join joins. look is what is read too; nil for nothing.
 func (s *session) join(ctx context.Context, line, value string, shared bool, look *firstLook) (j backend.Joined, err error) {
 	if err := s.checkNesting(ctx, line); err != nil {
 		return j, err
@@ -147,10 +148,8 @@ func (s *session) create(ctx context.Context, line, name, value string, look *fi
 // told returns what the transaction that has made m says of its place and of the record. heartbeat is
 // the newest answered one of before.
 func (s *session) told(ctx context.Context, m backend.Member, look *firstLook, heartbeat ack, resp *clientv3.TxnResponse) (p *backend.Place, r *backend.Record) {
-	if look.record != "" {
-		r = new(backend.Record)
-		*r = recordOf(look.record, rangeOf(resp, 2))
-	}
+	r = new(backend.Record)
+	*r = recordOf(look.record, rangeOf(resp, 2))
 	if rangeOf(resp, 0).Count > 0 {
 		return nil, r // somebody is in front, or a key that is no member's
 	}

@@ -36,7 +36,7 @@ func (s *session) join(ctx context.Context, m backend.Member, record string) (ba
 				return nil, err
 			}
 			j := backend.Joined{Member: m.(backend.Member)}
-			if first {
+			if first && record != "" {
 				s.b.c.store.tell(&j, record)
 			}
 			return j, nil
@@ -55,8 +55,6 @@ func (st *store) tell(j *backend.Joined, record string) {
 	if p, err := st.ahead(j.Member); err == nil {
 		j.Place = &p
 	}
-	if record != "" {
-		r := st.get(record)
-		j.Record = &r
-	}
+	r := st.get(record)
+	j.Record = &r
 }

@@ -255,7 +255,6 @@ func TestPausedServer(t *testing.T) {
 func TestSilenceEndsSession(t *testing.T) {
 	front := coordtest.NewProxy(t, server(t))
 	s := session(t, open(t, zookeeper.Options{TTL: 500 * time.Millisecond}, front.Addr()))
-	join(t, session(t, open(t, zookeeper.Options{}, server(t))), "e", "") // stands in front
 	join(t, s, "e", "")
 	front.Cut()
 	watch := calm.Start(t)

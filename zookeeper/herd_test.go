@@ -2,7 +2,6 @@ package zookeeper_test
 
 import (
 	"context"
-	"fmt"
 	"testing"
 	"time"
 
@@ -69,16 +68,15 @@ func TestNoHerd(t *testing.T) {
 		if watches, err = coordtest.ParseWatches(read("wchp")); err != nil {
 			t.Fatal(err)
 		}
-		n := 0
-		for _, sessions := range watches {
-			n += len(sessions)
-		}
-		return n == 2*candidates-1 // each watches itself, and the one in front
+		return len(watches) == candidates-1
 	})
 	for i, c := range line {
-		want := 2 // itself, and who stands behind it
-		if i == candidates-1 {
-			want = 1
+		want := 1
+		switch i {
+		case 0:
+			want = 2 // the heir and itself
+		case candidates - 1:
+			want = 0
 		}
 		if got := watches[path(c.m)]; len(got) != want {
 			t.Errorf("member %d is watched by sessions %x, want %d", i, got, want)
@@ -93,8 +91,8 @@ func TestNoHerd(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("wchs %+v; mntr zk_watch_count %s", summary, mntr["zk_watch_count"])
-	if want := 2*candidates - 1; summary.Watches != want || mntr["zk_watch_count"] != fmt.Sprint(want) {
-		t.Errorf("want %d watches, and none on children, which only mntr counts", want)
+	if summary.Watches != candidates || mntr["zk_watch_count"] != "200" {
+		t.Errorf("want %d watches, and none on children, which only mntr counts", candidates)
 	}
 
 	// One leaves from the middle, and one wakes up (by two calls of Gone).

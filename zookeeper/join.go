@@ -1,6 +1,7 @@
 package zookeeper
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,15 +33,15 @@ type join struct {
 	line   string        // the line's znode
 	prefix string        // of the member's name
 	value  string
-	record string // to tell of; "" for none
+	record string // to tell of, and of the place; "" for neither
 
-	seen *reading        // of the line since the member was created; nil if it could not be read
+	seen *reading        // of the line since the member was created; nil if it is not known
 	told *backend.Record // what is known of the record since then
 }
 
 // Join implements [backend.Session]. It takes two round trips: one to create the member, and one for all that is
-// read of it, which goes out together: the znode itself, with the watch that a waiter or a leader needs, the places
-// of the line, the header unless that is known, and whether there is the record unless that is known.
+// read then, which goes out together: the member's znode and, if a record is given, the places of the line, the header
+// unless that is known, and whether there is such a record unless that is known.
 func (s *session) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
 	return s.join(ctx, line, s.options.namePrefix(), value, record)
 }
@@ -219,29 +220,29 @@ func (j *join) findOwn(ctx context.Context) (string, error) {
 }
 
 // verify reads the znode of a member that was created, and checks that it is this session's. At the same time it
-// reads what the join tells.
+// reads what the join is to tell.
 func (j *join) verify(ctx context.Context, at string) (*member, error) {
 	s := j.s
 	var own sight
 	var err error
 	var looks sync.WaitGroup
-	looks.Go(func() { own, _, err = s.look(ctx, dataOf(at)) })
+	looks.Go(func() {
+		if j.record == "" {
+			own.stat, err = retry(ctx, s, stat(at))
+			return
+		}
+		// With the watch that whoever waits needs, and whoever leads.
+		if own, _, err = s.look(ctx, dataOf(at)); own.missing {
+			err = zk.ErrNoNode
+		}
+	})
 	if j.record != "" {
 		looks.Go(func() { j.told = s.absent(ctx, j.record) })
 	}
-	line, lerr := kit.Retry(ctx, pauses(), passing, func(ctx context.Context) (reading, error) { return s.reading(ctx, j.name, func() {}) })
+	up, perr := j.made(ctx)
 	looks.Wait()
-	up := line.made
-	if lerr == nil {
-		j.seen = &line
-	} else if err == nil && lerr != zk.ErrNoNode { // perhaps the list may not be read
-		var parent *zk.Stat
-		if parent, err = retry(ctx, s, stat(j.line)); err == nil {
-			up = parent.Czxid
-		}
-	}
-	switch {
-	case err == zk.ErrNoNode, err == nil && (own.missing || lerr == zk.ErrNoNode):
+	switch err := cmp.Or(err, perr); {
+	case err == zk.ErrNoNode:
 		return nil, fmt.Errorf("%w: %s was removed as soon as it was created", backend.ErrNotMember, at)
 	case err != nil:
 		// It cannot be read, so nobody could lead with it.
@@ -259,6 +260,22 @@ func (j *join) verify(ctx context.Context, at string) (*member, error) {
 		index:  -1,
 		gone:   make(chan struct{}),
 	}, nil
+}
+
+// made returns the czxid of the line's znode. If the join is to tell the place, it reads the whole line for that.
+func (j *join) made(ctx context.Context) (int64, error) {
+	if j.record != "" {
+		r, err := kit.Retry(ctx, pauses(), passing, func(ctx context.Context) (reading, error) { return j.s.reading(ctx, j.name, func() {}) })
+		if err == nil {
+			j.seen = &r
+			return r.made, nil
+		}
+	}
+	up, err := retry(ctx, j.s, stat(j.line)) // this needs no right to read
+	if err != nil {
+		return 0, err
+	}
+	return up.Czxid, nil
 }
 
 // absent returns that there is no such record, if that is so. As long as none is made, the session asks once.
