@@ -22,7 +22,7 @@ type Pinner interface {
 type Sharer interface {
 	// JoinShared is Join for a member that waits only for members that are not shared (law
 	// L9).
-	JoinShared(ctx context.Context, line, value string) (Member, error)
+	JoinShared(ctx context.Context, line, value, record string) (Joined, error)
 }
 
 // Items are members that wait for nobody and belong to no session, such as the items of a queue:
@@ -52,67 +52,11 @@ type Refresher interface {
 	Refresh(ctx context.Context) error
 }
 
-// A PlaceWatcher is a [Session] that can watch where a member stands. Package elect then waits by
-// WatchPlace alone. For other sessions it calls Gone and Ahead again and again. A session that wraps
-// another hides the method unless it has one of its own, and loses nothing but that.
-type PlaceWatcher interface {
-	// WatchPlace blocks until m stands otherwise than p says, and then sets p to where it
-	// stands. It fails as Ahead does; p then says nothing. It wakes when the member that p
-	// names as Ahead has gone or was pinned, when m itself has gone or was pinned, and, if p
-	// says First, when the header changes (law L3). If p.Ahead is pinned or foreign, it also wakes when
-	// the header says that the election has moved: such a member stays then, and others leave. Behind
-	// others WatchPlace may return at other times too, with p as it was but for the header and for what
-	// Ahead may leave out of a member.
-	//
-	// A Place goes by pointer here, as most of what a waiter costs is the stack on which it waits.
-	WatchPlace(ctx context.Context, m Member, p *Place) error
-}
-
-// A PlaceJoiner is a [Session] whose Join may tell in the same round trip where the new member stands.
-// For other sessions package elect calls Join, Get and Ahead in turn. A session that wraps another hides
-// the method unless it has one of its own, and loses nothing but that.
-type PlaceJoiner interface {
-	// JoinPlace is Join, which also tells what Ahead of the new member and Get of the record would tell
-	// right after it, as far as that takes no further round trip. The record "" is none. What Ahead
-	// promises holds if a place is told.
-	JoinPlace(ctx context.Context, line, value, record string) (Joined, error)
-}
-
 // Joined is a member that was just joined, and what is known since then.
 type Joined struct {
-	Member Member
+	Member
 	Place  *Place  // nil if it is not known: Ahead tells
 	Record *Record // nil if it is not known: Get tells
-}
-
-// A HeadReader is a [Session] that can read the head of a line at a lower price than the whole line.
-// For other sessions package elect calls Line.
-type HeadReader interface {
-	// Head returns the line with its first member alone, or with none if it is empty; see
-	// [Session] Line.
-	Head(ctx context.Context, line string) (Line, error)
-}
-
-// A Dater is a [Session] on a coordinator whose rights do not cover names that nobody has taken yet, as on
-// ZooKeeper: whoever may create one name on the prefix may create any. So a record beside an election, such as
-// the copy of its fence, may be the work of somebody who has no right on the election. A session that wraps
-// another hides the method unless it has one of its own: then every such record is believed.
-type Dater interface {
-	// Outlived reports whether the record may have been needed since the line stood last: the line does not
-	// stand, or came into being or lost its header after the record came into being. It needs no right on either.
-	Outlived(ctx context.Context, record, line string) (bool, error)
-}
-
-// A HeartbeatTracer is a [Session] that tells of its heartbeats. Package elect asks for it only on
-// behalf of a Trace. A session that wraps another hides the method unless it has one of its own, and
-// loses nothing but that.
-type HeartbeatTracer interface {
-	// TraceHeartbeats calls f each time that the coordinator has confirmed the session and so has
-	// moved its Deadline, from a goroutine of the session, until stop is called. One call may still
-	// be under way then. If f is slow, it misses some. A session without a session time never calls
-	// f. A driver that sends fewer heartbeats while none of its members is near the head tells of
-	// fewer.
-	TraceHeartbeats(f func(Heartbeat)) (stop func())
 }
 
 // A Heartbeat is a request that has kept a session alive.
@@ -124,8 +68,8 @@ type Heartbeat struct {
 	Slack time.Duration
 }
 
-// A Lister is a [Session] that can say which lines there are. Only people ask for that, and what they
-// look with: an election knows its name.
+// A Lister says which lines there are. Only people ask for that, and what they look with: an election
+// knows its name. A session that cannot do that embeds [NoLines].
 type Lister interface {
 	// Lines returns the names of all lines in which somebody stands, and how many do in each. It is
 	// at least as fresh as Line. It reads the names of all members and records of the backend, and
@@ -134,12 +78,23 @@ type Lister interface {
 	Lines(ctx context.Context) (map[string]int, error)
 }
 
-// An ImportFinder is a [Session] that can tell which members no session has ever joined: somebody has
-// imported them from elsewhere, or written them by hand. They stand for ever and are shown as pinned. Only
-// people ask for that, after a restore; Leave removes such a member.
+// An ImportFinder tells which members no session has ever joined: somebody has imported them from
+// elsewhere, or written them by hand. They stand for ever and are shown as pinned. Only people ask for that,
+// after a restore; Leave removes such a member. A session on a coordinator where members cannot be made so
+// embeds [NoImports].
 type ImportFinder interface {
 	// Imported returns those of a line, in order. It is at least as fresh as Line.
 	Imported(ctx context.Context, line string) ([]Member, error)
+}
+
+// A Dater is for a coordinator whose rights do not cover names that nobody has taken yet, as on
+// ZooKeeper: whoever may create one name on the prefix may create any. So a record beside an election, such as
+// the copy of its fence, may be the work of somebody who has no right on the election. On all other coordinators
+// a session embeds [NoDates]: every such record is believed.
+type Dater interface {
+	// Outlived reports whether the record may have been needed since the line stood last: the line does not
+	// stand, or came into being or lost its header after the record came into being. It needs no right on either.
+	Outlived(ctx context.Context, record, line string) (bool, error)
 }
 
 // AlwaysFresh is for sessions whose reads are always fresh, which embed it. Its method does nothing.
@@ -151,8 +106,8 @@ func (AlwaysFresh) Refresh(context.Context) error { return nil }
 // [errors.ErrUnsupported].
 type NoShares struct{}
 
-func (NoShares) JoinShared(context.Context, string, string) (Member, error) {
-	return Member{}, errors.ErrUnsupported
+func (NoShares) JoinShared(context.Context, string, string, string) (Joined, error) {
+	return Joined{}, errors.ErrUnsupported
 }
 
 // NoPins is for sessions without pins, which embed it. Their elections cannot be sealed or
@@ -194,3 +149,23 @@ func (NoRecords) List(context.Context, string) ([]string, error) {
 func (NoRecords) Watch(context.Context, string, Version) (Record, error) {
 	return Record{}, errors.ErrUnsupported
 }
+
+// NoLines is for sessions that cannot say which lines there are, which embed it. People must then know the
+// names. Its method returns [errors.ErrUnsupported].
+type NoLines struct{}
+
+func (NoLines) Lines(context.Context) (map[string]int, error) { return nil, errors.ErrUnsupported }
+
+// NoImports is for sessions on coordinators where only sessions make members, which embed it. Its method
+// returns [errors.ErrUnsupported].
+type NoImports struct{}
+
+func (NoImports) Imported(context.Context, string) ([]Member, error) {
+	return nil, errors.ErrUnsupported
+}
+
+// NoDates is for sessions on coordinators whose rights cover each name, also one that nobody has taken yet,
+// which embed it: whoever wrote a record had a right on just that name. Its method returns true.
+type NoDates struct{}
+
+func (NoDates) Outlived(context.Context, string, string) (bool, error) { return true, nil }

@@ -44,16 +44,32 @@ type Holder interface {
 // coordinator could not be reached or its answer was lost, and with the cause of ctx if
 // ctx ends first. It is safe for concurrent use. A driver whose coordinator has no
 // shared members, no pins, no items, or no records, embeds [NoShares], [NoPins], [NoItems] or
-// [NoRecords] in its session.
+// [NoRecords] in its session; see also [NoLines], [NoImports] and [NoDates]. A wrapper that embeds a Session
+// passes on all that it does not change.
 type Session interface {
 	// Join adds one member with the given value at the end of the line, and returns
 	// it (law L1). A line that does not exist comes into being.
-	Join(ctx context.Context, line, value string) (Member, error)
+	//
+	// If record is not empty, Join also tells what Ahead of the new member and Get of that record would tell right
+	// after it, as far as the driver learns that on the way: an election then needs no call of these. If a place
+	// is told, what Ahead promises holds from then on, as of the Deadline.
+	Join(ctx context.Context, line, value, record string) (Joined, error)
 
 	// Ahead says where m stands: first, or behind which member (laws L2 and L9). It fails with
 	// [ErrNotMember] if m is not in line any more, and with a [*SealedError] if the
 	// election is sealed and m is not the seal.
 	Ahead(ctx context.Context, m Member) (Place, error)
+
+	// WatchPlace blocks until m stands otherwise than p says, and then sets p to where it
+	// stands. It fails as Ahead does; p then says nothing. It wakes when the member that p
+	// names as Ahead has gone or was pinned, when m itself has gone or was pinned, and, if p
+	// says First, when the header changes (law L3). If p.Ahead is pinned or foreign, it also wakes when
+	// the header says that the election has moved: such a member stays then, and others leave. Behind
+	// others WatchPlace may return at other times too, with p as it was but for the header and for what
+	// Ahead may leave out of a member. Package elect waits by it alone.
+	//
+	// A Place goes by pointer here, as most of what a waiter costs is the stack on which it waits.
+	WatchPlace(ctx context.Context, m Member, p *Place) error
 
 	// Gone blocks until m has gone, and then returns nil (law L3). m may be any member
 	// of any line. A leader watches its own: so it learns that an operator has removed
@@ -71,6 +87,10 @@ type Session interface {
 	// empty.
 	Line(ctx context.Context, line string) (Line, error)
 
+	// Head is Line with the first member alone, or with none if the line is empty. It is there because
+	// many coordinators tell that at a lower price.
+	Head(ctx context.Context, line string) (Line, error)
+
 	// WatchLine blocks until other members stand in the line than in after, and returns the
 	// line as it then is (law L3). The zero Line is an empty one: WatchLine then waits until
 	// somebody stands. A slow caller may miss states, but never the newest one. WatchLine
@@ -84,6 +104,9 @@ type Session interface {
 	Items
 	Records
 	Refresher
+	Lister
+	ImportFinder
+	Dater
 
 	// TTL is the session time that the coordinator has granted: it ends a session that
 	// it has not heard from for so long. TTL is 0 if only the end of the process ends
@@ -108,6 +131,13 @@ type Session interface {
 	// is TTL less the time between two heartbeats and less what the driver holds back
 	// itself; 0 if TTL is 0. It does not block.
 	MaxMargin() time.Duration
+
+	// TraceHeartbeats calls f each time that the coordinator has confirmed the session and so has
+	// moved its Deadline, from a goroutine of the session, until stop is called. One call may still
+	// be under way then. If f is slow, it misses some. A session without a session time never calls
+	// f. A driver that sends fewer heartbeats while none of its members is near the head tells of
+	// fewer.
+	TraceHeartbeats(f func(Heartbeat)) (stop func())
 
 	// Done is closed when the session has ended.
 	Done() <-chan struct{}

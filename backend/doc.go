@@ -14,11 +14,11 @@
 //
 // An election is one loop over this contract:
 //
-//	m, _ := s.Join(ctx, line, value)
+//	j, _ := s.Join(ctx, line, value, "")
 //	for {
-//		p, _ := s.Ahead(ctx, m)
+//		p, _ := s.Ahead(ctx, j.Member)
 //		if p.First {
-//			return p.Token // m leads
+//			return p.Token // it leads
 //		}
 //		s.Gone(ctx, p.Ahead)
 //	}
@@ -79,7 +79,7 @@
 //     unseen, so callers ask Ahead again about once in a session time ([Session] TTL).
 //     They then call Gone again for the same member, and that must not pile up
 //     anything. In the same way WatchLine never misses a change of its line's members.
-//     Who calls WatchPlace ([PlaceWatcher]) does not look again: the session itself finds
+//     Who calls WatchPlace does not look again: the session itself finds
 //     out within about a session time that a watch has died, once for all of them. That the
 //     election has moved it learns as said below, under "Word of a move".
 //   - L4: Leave may be repeated. It removes m and never another member, not even one
@@ -146,9 +146,11 @@
 // A coordinator may lack five things. If its sessions do not end by time, Session TTL is 0. If
 // it has no shared members, no pins, no items, or no records, its sessions embed [NoShares],
 // [NoPins], [NoItems] or [NoRecords]. Package elect works without all five; package migrate needs
-// pins and records. Methods that a driver may add: those of [PlaceJoiner], [PlaceWatcher] and [HeadReader] only
-// save requests, that of [HeartbeatTracer] only tells, and that of [Lister] is for people who do not know the
-// names of the lines. That of [Dater] is for coordinators whose rights do not cover names that nobody has taken.
+// pins and records. Three more are for people and for coordinators of one kind alone, and most drivers embed
+// their substitutes: [NoLines], [NoImports] and [NoDates].
+//
+// There is one kind of session, so that a wrapper that embeds one passes everything on. Who cannot watch places
+// makes WatchPlace of Gone and Ahead, as package internal/kit/example does, and Head of Line.
 //
 // # Lost answers
 //

@@ -18,11 +18,11 @@ import (
 // and not for the coordinator.
 type twice struct{ backend.Session }
 
-func (s twice) JoinShared(ctx context.Context, line, value string) (backend.Member, error) {
-	if m, err := s.Session.JoinShared(ctx, line, value); err != nil {
+func (s twice) JoinShared(ctx context.Context, line, value, record string) (backend.Joined, error) {
+	if m, err := s.Session.JoinShared(ctx, line, value, ""); err != nil {
 		return m, err
 	}
-	return s.Session.JoinShared(ctx, line, value)
+	return s.Session.JoinShared(ctx, line, value, "")
 }
 
 // A member that outlives its session is neither counted beside its successor nor waited for.

@@ -146,7 +146,12 @@ func foreign(o backend.Member) error {
 	return fmt.Errorf("barrier: %w line %s: %s stands in it, which waits for no barrier; give the barrier a name beside which nothing else uses that line", backend.ErrInvalid, o.Line, o.Key)
 }
 
-// WatchPlace implements [backend.PlaceWatcher].
+// Join tells no place: that is for Ahead to say.
+func (s *session) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
+	return view.Unplaced(s.Shared.Join(ctx, line, value, record))
+}
+
+// WatchPlace implements [backend.Session].
 func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.Place) error {
 	return view.WatchPlace(ctx, s, s.Session, m, p)
 }

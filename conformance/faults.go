@@ -172,8 +172,8 @@ const (
 	// Items is the ability to keep items. Without it Session Append and Remove return an
 	// error that matches [errors.ErrUnsupported].
 	Items = engine.Items
-	// Places is the ability to tell who joins an empty line that it is first. Without it sessions are no
-	// [backend.PlaceJoiner], or one that tells nothing.
+	// Places is the ability to tell who joins an empty line that it is first. Without it Session Join tells
+	// no place.
 	Places = engine.Places
 )
 

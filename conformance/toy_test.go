@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/again"
 )
 
 // A toy is the coordinator of somebody who uses the suite for the first time: lines in the
@@ -81,6 +82,9 @@ type toySession struct {
 	backend.NoItems
 	backend.NoRecords
 	backend.AlwaysFresh
+	backend.NoLines
+	backend.NoImports
+	backend.NoDates
 	backend.Ender
 	c    *toy
 	done chan struct{}
@@ -129,18 +133,21 @@ func (s *toySession) until(ctx context.Context, line string, look func() (bool, 
 	}
 }
 
-func (s *toySession) Join(ctx context.Context, line, value string) (m backend.Member, err error) {
+func (s *toySession) TraceHeartbeats(func(backend.Heartbeat)) (stop func()) { return func() {} }
+
+func (s *toySession) Join(ctx context.Context, line, value, _ string) (j backend.Joined, err error) {
 	if err := backend.CheckValue(value); err != nil {
-		return m, err
+		return j, err
 	}
 	err = s.until(ctx, line, func() (bool, error) {
 		s.c.newest++
-		m = backend.Member{Line: line, Key: fmt.Sprint(s.c.newest), Position: s.c.newest, Value: value}
+		m := backend.Member{Line: line, Key: fmt.Sprint(s.c.newest), Position: s.c.newest, Value: value}
 		s.c.lines[line] = append(s.c.lines[line], toyPlace{m, s})
 		s.c.change()
+		j.Member = m
 		return true, nil
 	})
-	return m, err
+	return j, err
 }
 
 // index returns the index of m in its line, or -1 if it is not there. The caller holds the lock.
@@ -161,6 +168,16 @@ func (s *toySession) Ahead(ctx context.Context, m backend.Member) (p backend.Pla
 		return true, nil
 	})
 	return p, err
+}
+
+func (s *toySession) WatchPlace(ctx context.Context, m backend.Member, p *backend.Place) error {
+	return again.WatchPlace(ctx, s, m, p)
+}
+
+func (s *toySession) Head(ctx context.Context, line string) (backend.Line, error) {
+	l, err := s.Line(ctx, line)
+	l.Members = l.Members[:min(1, len(l.Members))]
+	return l, err
 }
 
 func (s *toySession) Gone(ctx context.Context, m backend.Member) error {

@@ -141,10 +141,10 @@ func operates(ctx context.Context, b backend.Backend) error {
 	}
 	l, lineErr := s.Line(ctx, "jobs")
 	err = elect.New(b, "jobs", nil).RaiseFence(ctx, l.Header.Fence+1)
-	gate, joinErr := s.Join(ctx, "jobs", "")
+	gate, joinErr := s.Join(ctx, "jobs", "", "")
 	now, nowErr := s.Line(ctx, "jobs")
-	pinErr := s.Pin(ctx, gate, now.Header, now.Version)
-	return errors.Join(lineErr, err, joinErr, nowErr, pinErr, s.Leave(ctx, gate))
+	pinErr := s.Pin(ctx, gate.Member, now.Header, now.Version)
+	return errors.Join(lineErr, err, joinErr, nowErr, pinErr, s.Leave(ctx, gate.Member))
 }
 
 // observes does everything that an observer may do.
@@ -338,7 +338,7 @@ func TestUnreadable(t *testing.T) {
 	blind := c.sessionAs(t, `session "succession" { policy = "write" }`)
 	ctx := within(t, prompt)
 	calls := map[string]func() error{
-		"Join":      func() error { _, err := blind.Join(ctx, "e", ""); return err },
+		"Join":      func() error { _, err := blind.Join(ctx, "e", "", ""); return err },
 		"Ahead":     func() error { _, err := blind.Ahead(ctx, m); return err },
 		"Line":      func() error { _, err := blind.Line(ctx, "e"); return err },
 		"Gone":      func() error { return blind.Gone(ctx, m) },

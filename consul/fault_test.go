@@ -59,7 +59,7 @@ func TestJoinWhereAKeyWasImported(t *testing.T) {
 	if _, err := admin(t, addr).KV().Put(&api.KVPair{Key: name + "/" + first.Key + "-2"}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if m, err := s.Join(t.Context(), name, ""); !errors.Is(err, backend.ErrNotMember) {
+	if m, err := s.Join(t.Context(), name, "", ""); !errors.Is(err, backend.ErrNotMember) {
 		t.Errorf("got %+v, %v; want ErrNotMember", m, err)
 	}
 	if m := join(t, s, name, ""); m.Pinned || m.Key != first.Key+"-3" {
@@ -242,7 +242,7 @@ func TestLateJoinIsRemoved(t *testing.T) {
 	p.Block(proxy.ToServer)
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, errors.New("given up"))
 	defer cancel()
-	if _, err := s.Join(ctx, name, ""); err == nil || !errors.Is(err, context.Cause(ctx)) {
+	if _, err := s.Join(ctx, name, "", ""); err == nil || !errors.Is(err, context.Cause(ctx)) {
 		t.Fatalf("Join returned %v, want the cause of its context", err)
 	}
 	p.Reset()

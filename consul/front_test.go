@@ -130,11 +130,11 @@ func TestAheadAgreesWithTheLine(t *testing.T) {
 					if shares && random.IntN(2) == 0 {
 						add = sessions[s].JoinShared
 					}
-					m, err := add(t.Context(), name, fmt.Sprint(step))
+					m, err := add(t.Context(), name, fmt.Sprint(step), "")
 					if err != nil {
 						t.Fatal(err)
 					}
-					line = append(line, entry{m, sessions[s]})
+					line = append(line, entry{m.Member, sessions[s]})
 				case act < 28: // the first leaves, or another
 					i := 0
 					if random.IntN(3) == 0 {
@@ -171,7 +171,7 @@ func TestAheadAgreesWithTheLine(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				head, err := reader.(backend.HeadReader).Head(t.Context(), name)
+				head, err := reader.Head(t.Context(), name)
 				if err != nil || !slices.Equal(head.Members, whole.Members[:min(len(whole.Members), 1)]) || head.Header != whole.Header || head.Version != whole.Version {
 					t.Fatalf("step %d: the head is %+v, %v, and the line %+v", step, head, err, whole)
 				}
@@ -213,7 +213,7 @@ func TestHeadCostsTheSameInALongLine(t *testing.T) {
 		for range n {
 			line = append(line, join(t, s, name, "some value"))
 		}
-		if l, err := observer.(backend.HeadReader).Head(t.Context(), name); err != nil || len(l.Members) != 1 || l.Members[0] != line[0] {
+		if l, err := observer.Head(t.Context(), name); err != nil || len(l.Members) != 1 || l.Members[0] != line[0] {
 			t.Fatalf("the head is %+v, %v", l, err)
 		}
 		var most spent
@@ -222,7 +222,7 @@ func TestHeadCostsTheSameInALongLine(t *testing.T) {
 				t.Fatal(err)
 			}
 			before := m.read()
-			if l, err := observer.(backend.HeadReader).Head(t.Context(), name); err != nil || len(l.Members) != 1 || l.Members[0] != line[i+1] {
+			if l, err := observer.Head(t.Context(), name); err != nil || len(l.Members) != 1 || l.Members[0] != line[i+1] {
 				t.Fatalf("the head is %+v, %v", l, err)
 			}
 			spent := m.read().since(before)

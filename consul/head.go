@@ -7,7 +7,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// Head returns the line with its first member alone; see [backend.HeadReader]. Of a line of
+// Head returns the line with its first member alone; see [backend.Session]. Of a line of
 // more than four, the session remembers the first ones. As long as one of them stands,
 // nobody stands in front of that one: those in front have gone for good, and whoever joins
 // stands behind; see [front]. So Head reads four of them at a time, and the whole line only

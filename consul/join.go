@@ -14,26 +14,26 @@ import (
 // Join adds a member at the end of the line; see [backend.Session]. One transaction
 // creates its key and ties it to the session. Join blocks for about a round trip.
 //
-// It reads nothing beside, to tell where the member stands ([backend.PlaceJoiner]): from the answer to a
-// transaction that writes, Consul leaves out what the token may not read, and does not say so.
+// It reads nothing beside, to tell where the member stands: from the answer to a transaction that writes, Consul leaves out what the token may not read, and does not say so.
 //
 // If the answer is lost, the same transaction is sent again. It demands that the key does
 // not exist, so it takes effect once. Whichever of the two it was, the key tells that it
 // is ours.
-func (s *session) Join(ctx context.Context, line, value string) (backend.Member, error) {
+func (s *session) Join(ctx context.Context, line, value, _ string) (backend.Joined, error) {
 	return s.join(ctx, line, value, false)
 }
 
 // JoinShared is Join for a shared member; see [backend.Sharer].
-func (s *session) JoinShared(ctx context.Context, line, value string) (backend.Member, error) {
+func (s *session) JoinShared(ctx context.Context, line, value, _ string) (backend.Joined, error) {
 	return s.join(ctx, line, value, true)
 }
 
-func (s *session) join(ctx context.Context, line, value string, shared bool) (backend.Member, error) {
-	return s.joining.Do(ctx, func() (backend.Member, func(), error) {
+func (s *session) join(ctx context.Context, line, value string, shared bool) (backend.Joined, error) {
+	m, err := s.joining.Do(ctx, func() (backend.Member, func(), error) {
 		made, err := s.add(ctx, backend.Member{Line: line, Key: s.nextKey(shared), Value: value, Shared: shared})
 		return made, nil, err
 	})
+	return backend.Joined{Member: m}, err
 }
 
 // add creates the member. ctx is the caller's: when it has ended, no further request is sent, and the

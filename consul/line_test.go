@@ -330,7 +330,7 @@ func TestImported(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := join(t, s, name, "member")
-	found, err := s.(backend.ImportFinder).Imported(t.Context(), name)
+	found, err := s.Imported(t.Context(), name)
 	if err != nil || len(found) != 1 || found[0].Value != "ghost" || !found[0].Pinned {
 		t.Fatalf("imported were %+v, %v; want the ghost", found, err)
 	}

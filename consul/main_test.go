@@ -88,11 +88,11 @@ func sessionOf(t testing.TB, b backend.Backend) backend.Session {
 
 func join(t testing.TB, s backend.Session, line, value string) backend.Member {
 	t.Helper()
-	m, err := s.Join(t.Context(), line, value)
+	m, err := s.Join(t.Context(), line, value, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return m
+	return m.Member
 }
 
 // admin returns a client of Consul's own, as an operator has it.

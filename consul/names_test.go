@@ -17,7 +17,7 @@ func TestNamesThatWouldBeCleaned(t *testing.T) {
 	s := session(t, server(t), nil)
 	ctx := t.Context()
 	calls := map[string]func(name string) error{
-		"Join": func(name string) error { _, err := s.Join(ctx, name, ""); return err },
+		"Join": func(name string) error { _, err := s.Join(ctx, name, "", ""); return err },
 		"Ahead": func(name string) error {
 			_, err := s.Ahead(ctx, backend.Member{Line: name, Key: uuid, Position: 1})
 			return err

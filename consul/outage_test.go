@@ -58,7 +58,7 @@ func TestSilentAgentBehindAName(t *testing.T) {
 	}
 	placed := make(chan backend.Place, 1)
 	go func() {
-		if err := s.(backend.PlaceWatcher).WatchPlace(t.Context(), m, &p); err != nil {
+		if err := s.WatchPlace(t.Context(), m, &p); err != nil {
 			t.Error(err)
 		}
 		placed <- p

@@ -8,7 +8,7 @@ import (
 	"github.com/succession-dev/succession/internal/again"
 )
 
-// WatchPlace blocks until m stands otherwise than p says; see [backend.PlaceWatcher]. It
+// WatchPlace blocks until m stands otherwise than p says; see [backend.Session]. It
 // has a blocking query on the key of the member in front or, if m is first, on its own key,
 // and one on the header if m is first or behind a pinned member. All else the session notices
 // for all who wait: that m has gone while it waits, and what a query has missed; see

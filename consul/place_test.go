@@ -34,7 +34,7 @@ func watchPlace(t *testing.T, s backend.Session, m backend.Member) *placeWatch {
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
 		defer close(w.done)
-		w.err = s.(backend.PlaceWatcher).WatchPlace(ctx, m, &w.place)
+		w.err = s.WatchPlace(ctx, m, &w.place)
 	}()
 	t.Cleanup(func() {
 		cancel()

@@ -43,7 +43,7 @@ func TestReletOverLongWay(t *testing.T) {
 	for range 10 {
 		joining.Go(func() {
 			for range members / 10 {
-				if _, err := s.Join(t.Context(), name, ""); err != nil {
+				if _, err := s.Join(t.Context(), name, "", ""); err != nil {
 					t.Error(err)
 					return
 				}
@@ -233,7 +233,7 @@ func TestEndOfOldSessionEndsNothing(t *testing.T) {
 					done <- consul.Renew(s)
 					return
 				}
-				_, err := s.Join(t.Context(), name, "")
+				_, err := s.Join(t.Context(), name, "", "")
 				done <- err
 			}()
 			<-held

@@ -202,8 +202,8 @@ func TestJoinWhileLeadersChange(t *testing.T) {
 	var m backend.Member
 	joined := make(chan error, 1)
 	go func() {
-		var err error
-		m, err = s.Join(t.Context(), name, "")
+		j, err := s.Join(t.Context(), name, "", "")
+		m = j.Member
 		joined <- err
 	}()
 	<-joining

@@ -17,6 +17,7 @@ import (
 type session struct {
 	backend.AlwaysFresh // every read is consistent
 	*kit.Life
+	backend.NoDates
 	b     *Backend
 	id    string // of its first session of Consul, which its members are named after
 	lease lease.Lease

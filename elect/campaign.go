@@ -89,7 +89,7 @@ func (e *Election) attempt(ctx, life context.Context, wait *backoff.Backoff, onc
 	}
 	e.tellSession(s)
 	ready := newReadiness(ctx, e.o.Ready)
-	j, err := again.JoinPlace(ctx, s, e.name, e.value(), header.FenceRecord(e.name))
+	j, err := s.Join(ctx, e.name, e.value(), header.FenceRecord(e.name))
 	if err != nil {
 		return nil, err
 	}
@@ -141,10 +141,10 @@ func (st *standing) stand(ctx context.Context, margin time.Duration, wait *backo
 			err = again.Ahead(ctx, s, st.m, p)
 		case unfenced != nil:
 			err = again.ForAWhile(ctx, s, wait.Jitter, func(ctx context.Context) error {
-				return again.WatchPlace(ctx, s, st.m, p, wait.Jitter)
+				return s.WatchPlace(ctx, st.m, p)
 			})
 		default: // here most candidates spend most of their time
-			err = again.WatchPlace(ctx, s, st.m, p, wait.Jitter)
+			err = s.WatchPlace(ctx, st.m, p)
 		}
 		if ctx.Err() != nil { // also if its turn came at the same moment
 			return p, context.Cause(ctx)

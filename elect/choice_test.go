@@ -62,12 +62,12 @@ func (f *field) foreign(id string) (leave func()) {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	m, err := s.Join(f.t.Context(), "reports", id)
+	m, err := s.Join(f.t.Context(), "reports", id, "")
 	if err != nil {
 		f.t.Fatal(err)
 	}
 	return func() {
-		if err := s.Leave(f.t.Context(), m); err != nil {
+		if err := s.Leave(f.t.Context(), m.Member); err != nil {
 			f.t.Error(err)
 		}
 		synctest.Wait()

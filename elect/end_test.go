@@ -219,7 +219,7 @@ type lingeringSession struct {
 }
 
 func (s *lingeringSession) WatchPlace(ctx context.Context, m backend.Member, p *backend.Place) error {
-	err := s.Session.(backend.PlaceWatcher).WatchPlace(ctx, m, p)
+	err := s.Session.WatchPlace(ctx, m, p)
 	select {
 	case <-s.b.left:
 	case <-time.After(linger):

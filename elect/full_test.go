@@ -31,11 +31,11 @@ func (s fullSession) Put(context.Context, string, []byte, *backend.If) (backend.
 	return 0, backend.ErrUnavailable
 }
 
-func (s fullSession) Join(ctx context.Context, line, value string) (backend.Member, error) {
+func (s fullSession) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
 	if !s.others {
-		return backend.Member{}, backend.ErrUnavailable
+		return backend.Joined{}, backend.ErrUnavailable
 	}
-	return s.Session.Join(ctx, line, value)
+	return s.Session.Join(ctx, line, value, record)
 }
 
 func (s fullSession) Line(ctx context.Context, line string) (backend.Line, error) {
@@ -43,6 +43,10 @@ func (s fullSession) Line(ctx context.Context, line string) (backend.Line, error
 		return backend.Line{}, backend.ErrUnavailable
 	}
 	return s.Session.Line(ctx, line)
+}
+
+func (s fullSession) Head(ctx context.Context, line string) (backend.Line, error) {
+	return s.Line(ctx, line)
 }
 
 // Whoever waits for a time and no longer learns what it was that took so long.

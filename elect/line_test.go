@@ -30,9 +30,9 @@ type disorderedSession struct {
 	b disordered
 }
 
-func (s disorderedSession) Join(ctx context.Context, line, value string) (backend.Member, error) {
+func (s disorderedSession) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
 	s.b.joins.Add(1)
-	return s.Session.Join(ctx, line, value)
+	return s.Session.Join(ctx, line, value, record)
 }
 
 func (s disorderedSession) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {

@@ -37,7 +37,7 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	if err != nil {
 		return Leader{}, err
 	}
-	line, err := again.Head(ctx, s, e.name)
+	line, err := s.Head(ctx, e.name)
 	if err != nil {
 		return Leader{}, err
 	}
@@ -135,7 +135,7 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 			var line backend.Line
 			s, err := e.session(ctx)
 			if err == nil {
-				line, err = again.Head(ctx, s, e.name)
+				line, err = s.Head(ctx, e.name)
 			}
 			if err == nil {
 				wait.Reset()

@@ -42,15 +42,15 @@ func (e *Election) Pause(ctx context.Context, reason string) error {
 	if err != nil {
 		return err
 	}
-	m, err := s.Join(ctx, e.name, value)
+	j, err := s.Join(ctx, e.name, value, "")
 	if err != nil {
 		return err
 	}
-	gate := &standing{e: e, s: s, m: m}
+	gate := &standing{e: e, s: s, m: j.Member}
 	if err := gate.pin(ctx); err != nil {
 		return errors.Join(err, gate.leave(ctx, 0))
 	}
-	e.o.Logger.Info("paused", "gate", m.Key, "reason", reason)
+	e.o.Logger.Info("paused", "gate", j.Key, "reason", reason)
 	return gate.toHead(ctx)
 }
 
@@ -109,7 +109,7 @@ func (st *standing) toHead(ctx context.Context) error {
 		var p backend.Place
 		err := again.Ahead(ctx, s, st.m, &p)
 		for err == nil && !p.First {
-			err = again.WatchPlace(ctx, s, st.m, &p, wait.Jitter)
+			err = s.WatchPlace(ctx, st.m, &p)
 		}
 		switch {
 		case err == nil:

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/internal/again"
 	"github.com/succession-dev/succession/internal/header"
 )
 
@@ -46,7 +45,7 @@ func (e *Election) AskToResign(ctx context.Context, o *ResignOptions) (Leader, e
 	if err != nil {
 		return Leader{}, err
 	}
-	line, err := again.Head(ctx, s, e.name)
+	line, err := s.Head(ctx, e.name)
 	if err != nil {
 		return Leader{}, err
 	}

@@ -356,13 +356,13 @@ func TestSealedElectionRefuses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m, err := s.Join(t.Context(), "reports", "a")
+		m, err := s.Join(t.Context(), "reports", "a", "")
 		if err != nil {
 			t.Fatal(err)
 		}
 		waiting := run(t.Context(), elect.New(client(t, c, "b"), "reports", nil))
 		synctest.Wait()
-		if err := s.Pin(t.Context(), m, backend.Header{Sealed: "etcd://h1"}, backend.Absent); err != nil {
+		if err := s.Pin(t.Context(), m.Member, backend.Header{Sealed: "etcd://h1"}, backend.Absent); err != nil {
 			t.Fatal(err)
 		}
 		var sealed *backend.SealedError

@@ -41,8 +41,8 @@ func (e *Election) joined(ctx context.Context, s backend.Session, m backend.Memb
 			st.asking.Go(func() { st.recordReadiness(recording) })
 		}
 	}
-	if h, ok := s.(backend.HeartbeatTracer); ok && e.o.Trace != nil {
-		st.stop = h.TraceHeartbeats(func(b backend.Heartbeat) {
+	if e.o.Trace != nil {
+		st.stop = s.TraceHeartbeats(func(b backend.Heartbeat) {
 			e.trace(Event{Kind: Heartbeat, Member: m, RoundTrip: b.RoundTrip, Slack: b.Slack})
 		})
 	}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/internal/again"
 	"github.com/succession-dev/succession/internal/backoff"
 	"github.com/succession-dev/succession/internal/clock"
 	"github.com/succession-dev/succession/internal/header"
@@ -67,14 +66,8 @@ func newTerm(life context.Context, st *standing, p *backend.Place, margin time.D
 		t.watching.Go(func() { t.noteSite(ctx) })
 	}
 	t.history = t.chronicle()
-	if w, ok := s.(backend.PlaceWatcher); ok {
-		ctx := backoff.Apart(t.ctx)
-		t.watching.Go(func() { t.watchPlace(ctx, w, p) })
-		return t
-	}
-	member, record := backoff.Apart(t.ctx), backoff.Apart(t.ctx)
-	t.watching.Go(func() { t.watchMember(member) })
-	t.watching.Go(func() { t.watchRecord(record) })
+	watching := backoff.Apart(t.ctx)
+	t.watching.Go(func() { t.watchPlace(watching, p) })
 	return t
 }
 
@@ -199,13 +192,12 @@ func (t *Term) remind(after time.Duration) {
 }
 
 // watchPlace ends the term when the leader's member is removed, when the election has moved, and when
-// the header says that the leader is to resign. It is for sessions that watch places; for others
-// watchMember and watchRecord do the same. p is where the member stood when the term began.
-func (t *Term) watchPlace(ctx context.Context, w backend.PlaceWatcher, p *backend.Place) {
+// the header says that the leader is to resign. p is where the member stood when the term began.
+func (t *Term) watchPlace(ctx context.Context, p *backend.Place) {
 	t.heed(&p.Header)
-	t.retry(ctx, func(backoff.Jitter) error {
+	t.retry(ctx, func() error {
 		now := *p
-		err := w.WatchPlace(ctx, t.m, &now)
+		err := t.s.WatchPlace(ctx, t.m, &now)
 		if err == nil {
 			p.Header = now.Header
 			t.heed(&p.Header)
@@ -221,48 +213,13 @@ func (t *Term) heed(h *backend.Header) {
 	}
 }
 
-// watchMember ends the term when the leader's member is removed.
-func (t *Term) watchMember(ctx context.Context) {
-	t.retry(ctx, func(j backoff.Jitter) error {
-		err := again.ForAWhile(ctx, t.s, j, func(ctx context.Context) error { return t.s.Gone(ctx, t.m) })
-		if err != nil {
-			return err
-		}
-		// Gone may have returned because the member was pinned.
-		_, err = t.s.Ahead(ctx, t.m)
-		return err
-	})
-}
-
-// watchRecord ends the term when the header says that the leader is to resign.
-func (t *Term) watchRecord(ctx context.Context) {
-	seen := backend.Version(0)
-	t.retry(ctx, func(j backoff.Jitter) error {
-		var r backend.Record // if no change comes in time its Version is 0, and the next Watch returns at once
-		err := again.ForAWhile(ctx, t.s, j, func(ctx context.Context) (err error) {
-			r, err = t.s.Watch(ctx, t.e.name, seen)
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		seen = r.Version
-		h, err := backend.ParseHeader(r.Value)
-		if err != nil {
-			return err
-		}
-		t.heed(&h)
-		return nil
-	})
-}
-
 // retry calls watch again and again, until ctx ends with the term, or the backend says
 // that it cannot watch. It ends the term when watch says that the member or the session
 // has gone, or that the election has moved.
-func (t *Term) retry(ctx context.Context, watch func(backoff.Jitter) error) {
+func (t *Term) retry(ctx context.Context, watch func() error) {
 	wait := backoff.New(ctx)
 	for ctx.Err() == nil {
-		switch err := watch(wait.Jitter); {
+		switch err := watch(); {
 		case ctx.Err() != nil:
 			return
 		case err == nil:
@@ -273,8 +230,6 @@ func (t *Term) retry(ctx context.Context, watch func(backoff.Jitter) error) {
 		case errors.Is(err, backend.ErrSealed):
 			t.lose(err)
 			return
-		case errors.Is(err, errors.ErrUnsupported):
-			return // the backend has no records
 		}
 		if wait.Sleep(ctx) != nil {
 			return

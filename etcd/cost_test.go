@@ -61,7 +61,7 @@ func TestCost(t *testing.T) {
 				}
 				before := c.rig.Requests()
 				var err error
-				if j, err = c.session(t).(backend.PlaceJoiner).JoinPlace(t.Context(), name, "", name+".fence"); err != nil {
+				if j, err = c.session(t).Join(t.Context(), name, "", name+".fence"); err != nil {
 					t.Fatal(err)
 				}
 				fewest = min(fewest, c.rig.Requests()-before)

@@ -35,7 +35,7 @@
 //     answer is lost, the same transaction is sent again, and finds the member that the
 //     first one has made. If nobody waits for the answer any more, the session deletes
 //     what appears, for as long as it lives. When its leases have gone, nothing can
-//     appear. JoinPlace reads in the same transaction, before it writes, whether the line is
+//     appear. Join reads in the same transaction, before it writes, whether the line is
 //     empty.
 //   - L2: Ahead reads the two youngest keys that are older than m, m itself, and the header,
 //     at one revision. The second of the two tells whether the first is the head.

@@ -61,7 +61,7 @@ func TestLostJoin(t *testing.T) {
 			cancel()
 			c.proxy.Reset()
 		}()
-		if m, err := s.Join(ctx, name, "lost-value"); !errors.Is(err, context.Canceled) {
+		if m, err := s.Join(ctx, name, "lost-value", ""); !errors.Is(err, context.Canceled) {
 			t.Fatalf("Join: %+v, %v; want context.Canceled", m, err)
 		}
 		empties(t, operator, name+"/")

@@ -226,7 +226,7 @@ func TestNesting(t *testing.T) {
 					_, leads := foreign(t, operator, root+tt.exists, "x")
 					awaits(t, leads, "the foreign client leads")
 				}
-				_, err := s.Join(t.Context(), root+tt.joins, "y")
+				_, err := s.Join(t.Context(), root+tt.joins, "y", "")
 				if tt.refused && !isInvalid(err) || !tt.refused && err != nil {
 					t.Errorf("Join: %v; want refused %v", err, tt.refused)
 				}
@@ -357,7 +357,7 @@ func TestSealedBehindForeign(t *testing.T) {
 	w := &watched{place: p, ended: make(chan struct{})}
 	go func() {
 		defer close(w.ended)
-		w.err = s.(backend.PlaceWatcher).WatchPlace(t.Context(), m, &w.place)
+		w.err = s.WatchPlace(t.Context(), m, &w.place)
 	}()
 	for _, h := range []backend.Header{{Acknowledged: first.Position}, {Sealed: "consul://h1"}} {
 		time.Sleep(100 * time.Millisecond)

@@ -25,36 +25,35 @@ const maxChecked = 1 << 14
 // still be on its way. A key about which there is such doubt is never used again. When
 // its member has left, or Join has been given up, the key becomes one of the session's
 // [ghosts]. What etcd refuses leaves none.
-func (s *session) Join(ctx context.Context, line, value string) (backend.Member, error) {
-	j, err := s.join(ctx, line, value, false, nil)
-	return j.Member, err
+//
+// If it is to tell of a record, the transaction reads too: that record, the header, and whether the line is empty. It reads before it writes,
+// and at the same revision. So it tells where m stands if m is the first; whoever joins behind others asks
+// [session.Ahead].
+func (s *session) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
+	return s.join(ctx, line, value, false, s.firstLook(line, record))
 }
 
 // JoinShared is Join for a shared member; see [backend.Sharer].
-func (s *session) JoinShared(ctx context.Context, line, value string) (backend.Member, error) {
-	j, err := s.join(ctx, line, value, true, nil)
-	return j.Member, err
+func (s *session) JoinShared(ctx context.Context, line, value, record string) (backend.Joined, error) {
+	return s.join(ctx, line, value, true, s.firstLook(line, record))
 }
 
-// JoinPlace is Join with a transaction that reads too: the record, the header, and whether the line is
-// empty. It reads before it writes, and at the same revision. So it tells where m stands if m is the
-// first; whoever joins behind others asks [session.Ahead].
-func (s *session) JoinPlace(ctx context.Context, line, value, record string) (backend.Joined, error) {
-	l := &firstLook{ops: []clientv3.Op{
-		clientv3.OpGet(s.b.folder(line), clientv3.WithPrefix(), clientv3.WithCountOnly()),
-		clientv3.OpGet(s.b.record(line)),
-	}}
-	if record != "" {
-		l.record = record
-		l.ops = append(l.ops, clientv3.OpGet(s.b.record(record)))
-	}
-	return s.join(ctx, line, value, false, l)
-}
-
-// A firstLook is what JoinPlace reads.
+// A firstLook is what Join reads.
 type firstLook struct {
 	ops    []clientv3.Op
-	record string // "" for none
+	record string
+}
+
+// firstLook returns what Join reads to tell of the place and of the record; nil if it is to tell nothing.
+func (s *session) firstLook(line, record string) *firstLook {
+	if record == "" {
+		return nil
+	}
+	return &firstLook{record: record, ops: []clientv3.Op{
+		clientv3.OpGet(s.b.folder(line), clientv3.WithPrefix(), clientv3.WithCountOnly()),
+		clientv3.OpGet(s.b.record(line)),
+		clientv3.OpGet(s.b.record(record)),
+	}}
 }
 
 // crowd is how many members of a session in one line make a crowd. To count a line, etcd goes through
@@ -149,10 +148,8 @@ func (s *session) create(ctx context.Context, line, name, value string, look *fi
 // told returns what the transaction that has made m says of its place and of the record. heartbeat is
 // the newest answered one of before.
 func (s *session) told(ctx context.Context, m backend.Member, look *firstLook, heartbeat ack, resp *clientv3.TxnResponse) (p *backend.Place, r *backend.Record) {
-	if look.record != "" {
-		r = new(backend.Record)
-		*r = recordOf(look.record, rangeOf(resp, 2))
-	}
+	r = new(backend.Record)
+	*r = recordOf(look.record, rangeOf(resp, 2))
 	if rangeOf(resp, 0).Count > 0 {
 		return nil, r // somebody is in front, or a key that is no member's
 	}

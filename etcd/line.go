@@ -15,7 +15,7 @@ func (s *session) Line(ctx context.Context, line string) (backend.Line, error) {
 	return l, err
 }
 
-// Head returns the line with its first member alone; see [backend.HeadReader]. It reads the
+// Head returns the line with its first member alone; see [backend.Session]. It reads the
 // oldest key, and all of them only if that is not the key of a member.
 func (s *session) Head(ctx context.Context, line string) (backend.Line, error) {
 	l, resp, err := s.line(ctx, line, 1)

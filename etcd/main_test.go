@@ -158,11 +158,11 @@ func (m *meter) steps(f stepIn) {
 
 func join(t testing.TB, s backend.Session, line, value string) backend.Member {
 	t.Helper()
-	m, err := s.Join(t.Context(), line, value)
+	m, err := s.Join(t.Context(), line, value, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return m
+	return m.Member
 }
 
 // keys returns the keys below a prefix.

@@ -228,7 +228,7 @@ func TestAuthentication(t *testing.T) {
 		}
 	}
 	outside := openURL(t, strings.Replace(url, "/app?", "/elsewhere?", 1)+password)
-	if _, err := outside.Join(t.Context(), "line", "x"); !errors.Is(err, backend.ErrDenied) {
+	if _, err := outside.Join(t.Context(), "line", "x", ""); !errors.Is(err, backend.ErrDenied) {
 		t.Errorf("Join outside of the user's prefix: %v; want ErrDenied", err)
 	}
 	if err := outside.Gone(t.Context(), backend.Member{Line: "line", Key: "x", Position: 1}); !errors.Is(err, backend.ErrDenied) {

@@ -10,15 +10,8 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-var (
-	_ backend.PlaceWatcher = (*session)(nil)
-	_ backend.PlaceJoiner  = (*session)(nil)
-	_ backend.HeadReader   = (*session)(nil)
-	_ backend.Lister       = (*session)(nil)
-)
-
 // WatchPlace blocks until m stands otherwise than p says, and sets p to where it then stands;
-// see [backend.PlaceWatcher]. It watches m, the member in front, and the header if m is first or
+// see [backend.Session]. It watches m, the member in front, and the header if m is first or
 // the one in front stays when the election moves. While it waits it sends nothing.
 func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.Place) error {
 	removed := false

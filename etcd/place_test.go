@@ -151,7 +151,7 @@ func (w *wire) watch(t *testing.T, s backend.Session, m backend.Member) *watched
 	c := &watched{place: after, ended: make(chan struct{})}
 	go func() {
 		defer close(c.ended)
-		c.err = s.(backend.PlaceWatcher).WatchPlace(t.Context(), m, &c.place)
+		c.err = s.WatchPlace(t.Context(), m, &c.place)
 	}()
 	var sent []string
 	take := func() []string {
@@ -381,7 +381,7 @@ func TestHead(t *testing.T) {
 	head := func(want backend.Member, requests ...string) {
 		t.Helper()
 		w.take()
-		h, err := s.(backend.HeadReader).Head(t.Context(), name)
+		h, err := s.Head(t.Context(), name)
 		if sent := w.take(); !slices.Equal(sent, requests) {
 			t.Errorf("Head has sent %q; want %q", sent, requests)
 		}

@@ -48,7 +48,7 @@ func TestRefusedJoin(t *testing.T) {
 			}
 			return send()
 		})
-		if m, err := s.Join(t.Context(), name, "x"); !errors.Is(err, backend.ErrUnavailable) {
+		if m, err := s.Join(t.Context(), name, "x", ""); !errors.Is(err, backend.ErrUnavailable) {
 			t.Fatalf("Join: %+v, %v; want ErrUnavailable", m, err)
 		}
 		empties(t, operator, name+"/")
@@ -100,7 +100,7 @@ func TestRefusedJoin(t *testing.T) {
 			}
 			return send()
 		})
-		if m, err := s.Join(ctx, name, "x"); !errors.Is(err, context.Canceled) {
+		if m, err := s.Join(ctx, name, "x", ""); !errors.Is(err, context.Canceled) {
 			t.Errorf("Join: %+v, %v; want context.Canceled", m, err)
 		}
 		c.meter.steps(nil)
@@ -122,7 +122,7 @@ func refusedThenJoins(t *testing.T, c *client, create stepIn) {
 		return send()
 	})
 	for range 3 {
-		if m, err := s.Join(t.Context(), name, "x"); !errors.Is(err, backend.ErrUnavailable) {
+		if m, err := s.Join(t.Context(), name, "x", ""); !errors.Is(err, backend.ErrUnavailable) {
 			t.Fatalf("Join: %+v, %v; want ErrUnavailable", m, err)
 		}
 		if got := keys(t, c.rig.Client, name+"/"); len(got) > 0 {
@@ -161,7 +161,7 @@ func TestNoSpace(t *testing.T) {
 	}
 	alarm(pb.AlarmRequest_ACTIVATE)
 	for range 3 {
-		if m, err := s.Join(t.Context(), name, "x"); !errors.Is(err, backend.ErrUnavailable) || !errors.Is(err, rpctypes.ErrNoSpace) {
+		if m, err := s.Join(t.Context(), name, "x", ""); !errors.Is(err, backend.ErrUnavailable) || !errors.Is(err, rpctypes.ErrNoSpace) {
 			t.Fatalf("Join: %+v, %v; want ErrUnavailable for want of space", m, err)
 		}
 	}

@@ -20,6 +20,8 @@ import (
 type session struct {
 	backend.AlwaysFresh // every read is linearizable
 	*kit.Life
+	backend.NoImports
+	backend.NoDates
 	b      *Backend
 	id     int64 // of its first lease, which its members are named after
 	ttl    time.Duration

@@ -81,8 +81,8 @@ func (g *Group) misused(err error) error {
 // gets, also after the presence was lost. Once Join has returned, ctx has no effect on it. Each
 // call joins as another member.
 //
-// Join blocks for about four round trips: one request to join, one for the fence, one to see what
-// stands in front, and one for the list of values. If others have set values, it reads the line, to
+// Join blocks for about two round trips: one request to join, and one for the list of values. Where joining
+// does not tell what stands in front it takes two more. If others have set values, it reads the line, to
 // see whether they have died and left these behind, and deletes up to sixteen that were, with a
 // request for each. While the coordinator cannot be reached, Join tries on until ctx ends.
 //

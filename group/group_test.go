@@ -321,7 +321,7 @@ func TestRequests(t *testing.T) {
 		a, b := bubble.Client(t, c, "a"), bubble.Client(t, c, "b")
 		bubble.Must[backend.Session](t)(a.Session(t.Context()))
 		var p, q *group.Presence
-		costs("Join", 4, func() { p = join(t, a, "a", "") })
+		costs("Join", 2, func() { p = join(t, a, "a", "") })
 		q = join(t, b, "b", "")
 		costs("Set", 1, func() { set(t, p, "x") })
 		g := group.New(a, "workers", nil)
@@ -329,7 +329,7 @@ func TestRequests(t *testing.T) {
 		set(t, q, "y")
 		costs("Members with two values", 4, func() { bubble.Must[[]group.Member](t)(g.Members(t.Context())) })
 		var r *group.Presence
-		costs("Join where values are set", 5, func() { r = join(t, b, "c", "") })
+		costs("Join where values are set", 3, func() { r = join(t, b, "c", "") })
 		costs("Leave without a value", 1, func() { leave(t, r) })
 		costs("Leave with a value", 2, func() { leave(t, q) })
 	})

@@ -58,15 +58,15 @@ func newBenchLine(b *testing.B, n int) *benchLine {
 
 // join adds a candidate at the end of the line.
 func (l *benchLine) join() {
-	m, err := l.s.Join(l.ctx, "e", "host:8080")
+	m, err := l.s.Join(l.ctx, "e", "host:8080", "")
 	if err != nil {
 		l.b.Error(err)
 		return
 	}
 	go func() {
-		p, err := l.s.Ahead(l.ctx, m)
+		p, err := l.s.Ahead(l.ctx, m.Member)
 		for err == nil && !p.First {
-			err = l.s.(backend.PlaceWatcher).WatchPlace(l.ctx, m, &p)
+			err = l.s.WatchPlace(l.ctx, m.Member, &p)
 		}
 		at := time.Now()
 		if err != nil {
@@ -76,7 +76,7 @@ func (l *benchLine) join() {
 			return
 		}
 		select {
-		case l.led <- led{m, at}:
+		case l.led <- led{m.Member, at}:
 		case <-l.ctx.Done():
 		}
 	}()
@@ -201,16 +201,16 @@ func BenchmarkJoin(b *testing.B) {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			s := benchSession(b)
 			for range n {
-				if _, err := s.Join(b.Context(), "e", "host:8080"); err != nil {
+				if _, err := s.Join(b.Context(), "e", "host:8080", ""); err != nil {
 					b.Fatal(err)
 				}
 			}
 			for b.Loop() {
-				m, err := s.Join(b.Context(), "e", "")
+				m, err := s.Join(b.Context(), "e", "", "")
 				if err != nil {
 					b.Fatal(err)
 				}
-				if err := s.Leave(b.Context(), m); err != nil {
+				if err := s.Leave(b.Context(), m.Member); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -225,10 +225,11 @@ func BenchmarkAhead(b *testing.B) {
 			s := benchSession(b)
 			var m backend.Member
 			for range n {
-				var err error
-				if m, err = s.Join(b.Context(), "e", "host:8080"); err != nil {
+				j, err := s.Join(b.Context(), "e", "host:8080", "")
+				if err != nil {
 					b.Fatal(err)
 				}
+				m = j.Member
 			}
 			for b.Loop() {
 				if _, err := s.Ahead(b.Context(), m); err != nil {

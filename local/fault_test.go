@@ -38,7 +38,7 @@ func TestWriteFails(t *testing.T) {
 	if err := os.MkdirAll(obstacle, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Join(ctx, "e", ""); !errors.Is(err, backend.ErrUnavailable) {
+	if _, err := s.Join(ctx, "e", "", ""); !errors.Is(err, backend.ErrUnavailable) {
 		t.Errorf("Join: %v", err)
 	}
 	if _, err := s.Append(ctx, "e", ""); !errors.Is(err, backend.ErrUnavailable) {
@@ -95,7 +95,7 @@ func TestStoppedWriter(t *testing.T) {
 	if err := unix.FcntlFlock(lock.Fd(), unix.F_OFD_SETLK, &all); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Join(t.Context(), "e", ""); !errors.Is(err, backend.ErrUnavailable) {
+	if _, err := s.Join(t.Context(), "e", "", ""); !errors.Is(err, backend.ErrUnavailable) {
 		t.Errorf("Join: %v, want ErrUnavailable", err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
@@ -135,7 +135,7 @@ func TestStoppedWriterOfAnother(t *testing.T) {
 	defer goOn()
 	ctx, cancel := context.WithTimeout(t.Context(), prompt)
 	defer cancel()
-	if _, err := s.Join(ctx, "e", ""); err != nil {
+	if _, err := s.Join(ctx, "e", "", ""); err != nil {
 		t.Errorf("Join: %v", err)
 	}
 	if _, err := s.Put(ctx, "r", nil, nil); err != nil {
@@ -179,7 +179,7 @@ func TestStoppedDraw(t *testing.T) {
 			t.Errorf("with %d stopped, it took %v", i+1, d)
 		}
 	}
-	if _, err := s.Join(t.Context(), "e", ""); !errors.Is(err, backend.ErrUnavailable) || !strings.Contains(err.Error(), "@counter") {
+	if _, err := s.Join(t.Context(), "e", "", ""); !errors.Is(err, backend.ErrUnavailable) || !strings.Contains(err.Error(), "@counter") {
 		t.Errorf("with all stopped: %v, want ErrUnavailable and the counter named", err)
 	}
 	for _, f := range goOn {
@@ -208,7 +208,7 @@ func TestManyDraw(t *testing.T) {
 		}
 		var joins []<-chan error
 		for i := range 3 {
-			joins = append(joins, begin(func() error { _, err := s.Join(t.Context(), fmt.Sprint("e", i), ""); return err }))
+			joins = append(joins, begin(func() error { _, err := s.Join(t.Context(), fmt.Sprint("e", i), "", ""); return err }))
 		}
 		time.Sleep(5 * time.Second) // longer than anybody waits for a process that is stopped
 		if err := goOn(); err != nil {
@@ -273,7 +273,7 @@ func TestStoppedWriterHere(t *testing.T) {
 	}
 	defer goOn()
 	ctx, cancel := context.WithCancel(t.Context())
-	waits := begin(func() error { _, err := s.Join(ctx, "stopped", ""); return err })
+	waits := begin(func() error { _, err := s.Join(ctx, "stopped", "", ""); return err })
 	blocked(t, "Join", waits)
 	for i := range 300 { // more than there could be queues
 		within, cancel := context.WithTimeout(t.Context(), prompt)

@@ -258,7 +258,7 @@ func TestDamage(t *testing.T) {
 						t.Errorf("%s: %v", op, err)
 					}
 				}
-				_, err = s.Join(t.Context(), "e", "")
+				_, err = s.Join(t.Context(), "e", "", "")
 				check("Join", err)
 				_, err = s.Put(t.Context(), "e", nil, nil)
 				check("Put", err)
@@ -303,12 +303,12 @@ func TestReset(t *testing.T) {
 	if err := os.WriteFile(path, old, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Join(t.Context(), "f", ""); !errors.Is(err, backend.ErrReset) {
+	if _, err := s.Join(t.Context(), "f", "", ""); !errors.Is(err, backend.ErrReset) {
 		t.Errorf("Join: %v", err)
 	}
 	// A backend that has seen nothing finds it in the line.
 	_, other := open(t, dir)
-	if _, err := other.Join(t.Context(), "e", ""); !errors.Is(err, backend.ErrReset) {
+	if _, err := other.Join(t.Context(), "e", "", ""); !errors.Is(err, backend.ErrReset) {
 		t.Errorf("another's Join: %v", err)
 	}
 	s.Close(t.Context())
@@ -381,7 +381,7 @@ func TestFirstJoin(t *testing.T) {
 	for range n {
 		_, s := open(t, dir)
 		all.Go(func() {
-			m, err := s.Join(t.Context(), "a/b/c", "")
+			m, err := s.Join(t.Context(), "a/b/c", "", "")
 			if err != nil {
 				t.Error(err)
 			}

@@ -100,7 +100,7 @@ func TestLockMade(t *testing.T) {
 		for range 8 {
 			_, s := open(t, dir)
 			all.Go(func() {
-				if _, err := s.Join(t.Context(), "e", ""); err != nil {
+				if _, err := s.Join(t.Context(), "e", "", ""); err != nil {
 					t.Error(err)
 				}
 			})

@@ -11,13 +11,15 @@ import (
 
 // Join adds a member at the end of the line. It writes two files to the disk; see
 // [backend.Session]. All who join a line at the same time in one session share these writes.
-func (s *session) Join(ctx context.Context, line, value string) (backend.Member, error) {
-	return s.join(ctx, backend.Member{Line: line, Value: value})
+func (s *session) Join(ctx context.Context, line, value, _ string) (backend.Joined, error) {
+	m, err := s.join(ctx, backend.Member{Line: line, Value: value})
+	return backend.Joined{Member: m}, err
 }
 
 // JoinShared is Join for a shared member; see [backend.Sharer].
-func (s *session) JoinShared(ctx context.Context, line, value string) (backend.Member, error) {
-	return s.join(ctx, backend.Member{Line: line, Value: value, Shared: true})
+func (s *session) JoinShared(ctx context.Context, line, value, _ string) (backend.Joined, error) {
+	m, err := s.join(ctx, backend.Member{Line: line, Value: value, Shared: true})
+	return backend.Joined{Member: m}, err
 }
 
 // A joining is one call of join.

@@ -20,7 +20,7 @@ func (s *session) Line(ctx context.Context, line string) (backend.Line, error) {
 	return backend.Line{Members: st.members, Header: header, Version: st.version}, nil
 }
 
-// Head returns the line with its first member alone; see [backend.HeadReader]. It tests the locks of
+// Head returns the line with its first member alone; see [backend.Session]. It tests the locks of
 // that one and of those in front of it that have gone.
 func (s *session) Head(ctx context.Context, line string) (backend.Line, error) {
 	l, gone, err := s.dir.headOf(line)

@@ -50,11 +50,11 @@ func open(t *testing.T, dir string) (*local.Backend, backend.Session) {
 
 func join(t *testing.T, s backend.Session, line, value string) backend.Member {
 	t.Helper()
-	m, err := s.Join(t.Context(), line, value)
+	m, err := s.Join(t.Context(), line, value, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return m
+	return m.Member
 }
 
 func appendItem(t *testing.T, s backend.Session, line, value string) backend.Member {
@@ -200,7 +200,7 @@ func TestClose(t *testing.T) {
 	}
 	<-s1.Done()
 	var wrapped *backend.Error
-	if _, err := s1.Join(t.Context(), "e", ""); !errors.Is(err, backend.ErrSessionEnded) || !errors.As(err, &wrapped) {
+	if _, err := s1.Join(t.Context(), "e", "", ""); !errors.Is(err, backend.ErrSessionEnded) || !errors.As(err, &wrapped) {
 		t.Errorf("Join after Close: %v", err)
 	}
 	if !errors.Is(s1.Err(), backend.ErrSessionEnded) {
@@ -245,7 +245,7 @@ func TestLayout(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"", "/a", "a/", "a//b", ".", "a/../b", "@state", "a b"} {
-		if _, err := s.Join(t.Context(), name, ""); !errors.Is(err, backend.ErrInvalid) {
+		if _, err := s.Join(t.Context(), name, "", ""); !errors.Is(err, backend.ErrInvalid) {
 			t.Errorf("Join of %q: %v, want ErrInvalid", name, err)
 		}
 	}

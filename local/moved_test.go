@@ -67,15 +67,15 @@ func TestCovered(t *testing.T) {
 
 func covered(s backend.Session) error {
 	ctx := context.Background()
-	m, err := s.Join(ctx, "e", "")
+	m, err := s.Join(ctx, "e", "", "")
 	if err != nil {
 		return err
 	}
-	p, err := s.Ahead(ctx, m)
+	p, err := s.Ahead(ctx, m.Member)
 	if err != nil || !p.First {
 		return fmt.Errorf("%+v, %w", p, err)
 	}
-	told := begin(func() error { return s.(backend.PlaceWatcher).WatchPlace(ctx, m, &p) })
+	told := begin(func() error { return s.WatchPlace(ctx, m.Member, &p) })
 	select {
 	case err := <-told:
 		return fmt.Errorf("WatchPlace before the mount: %w", err)
@@ -93,11 +93,11 @@ func covered(s backend.Session) error {
 	if err != nil {
 		return err
 	}
-	later, err := other.Join(ctx, "e", "")
+	later, err := other.Join(ctx, "e", "", "")
 	if err != nil {
 		return err
 	}
-	if p, err := other.Ahead(ctx, later); err != nil || !p.First {
+	if p, err := other.Ahead(ctx, later.Member); err != nil || !p.First {
 		return fmt.Errorf("%+v, %w", p, err)
 	}
 	fmt.Println("other-leads")
@@ -121,11 +121,11 @@ func TestStarved(t *testing.T) {
 
 func starved(s backend.Session) error {
 	ctx := context.Background()
-	m, err := s.Join(ctx, "e", "")
+	m, err := s.Join(ctx, "e", "", "")
 	if err != nil {
 		return err
 	}
-	p, err := s.Ahead(ctx, m)
+	p, err := s.Ahead(ctx, m.Member)
 	if err != nil || !p.First {
 		return fmt.Errorf("%+v, %w", p, err)
 	}
@@ -142,7 +142,7 @@ func starved(s backend.Session) error {
 	}
 	fmt.Println("leads", m.Position)
 	for {
-		err := s.(backend.PlaceWatcher).WatchPlace(ctx, m, &p)
+		err := s.WatchPlace(ctx, m.Member, &p)
 		if errors.Is(err, backend.ErrNotMember) {
 			break
 		}
@@ -182,11 +182,11 @@ func readOnly(b *local.Backend) error {
 		if err != nil {
 			return err
 		}
-		m, err := s.Join(ctx, "e", "")
+		m, err := s.Join(ctx, "e", "", "")
 		if err != nil {
 			return err
 		}
-		sessions, members = append(sessions, s), append(members, m)
+		sessions, members = append(sessions, s), append(members, m.Member)
 	}
 	if err := syscall.Mount("", dir, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
 		return fmt.Errorf("remount: %w", err)
@@ -245,7 +245,7 @@ func TestInterruptedMake(t *testing.T) {
 
 func umask(s backend.Session) error {
 	syscall.Umask(0o777)
-	if _, err := s.Join(context.Background(), "a/e", ""); err == nil {
+	if _, err := s.Join(context.Background(), "a/e", "", ""); err == nil {
 		return errors.New("could join")
 	}
 	fmt.Println("failed")

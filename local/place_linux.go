@@ -13,13 +13,7 @@ import (
 	"github.com/succession-dev/succession/internal/again"
 )
 
-var _ interface {
-	backend.PlaceWatcher
-	backend.HeadReader
-	backend.Lister
-} = (*session)(nil)
-
-// WatchPlace blocks until m stands otherwise than p says; see [backend.PlaceWatcher]. Behind
+// WatchPlace blocks until m stands otherwise than p says; see [backend.Session]. Behind
 // a member that is not pinned it takes one descriptor. While nothing changes it does nothing.
 func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.Place) error {
 	if p.First || p.Ahead.Pinned {

@@ -22,7 +22,7 @@ import (
 func watchPlace(t *testing.T, s backend.Session, m backend.Member, after backend.Place) (now *backend.Place, done <-chan error) {
 	t.Helper()
 	now = &after
-	done = begin(func() error { return s.(backend.PlaceWatcher).WatchPlace(t.Context(), m, now) })
+	done = begin(func() error { return s.WatchPlace(t.Context(), m, now) })
 	blocked(t, "WatchPlace", done)
 	return now, done
 }
@@ -58,7 +58,7 @@ func TestStoppedJoin(t *testing.T) {
 	if l, err := s.Line(t.Context(), "e"); err != nil || len(l.Members) != 1 {
 		t.Errorf("Line while somebody joins: %+v, %v", l, err)
 	}
-	if _, err := s.Join(t.Context(), "e", ""); !errors.Is(err, backend.ErrUnavailable) {
+	if _, err := s.Join(t.Context(), "e", "", ""); !errors.Is(err, backend.ErrUnavailable) {
 		t.Errorf("Join while somebody else joins: %v, want ErrUnavailable", err)
 	}
 	if _, err := s.Put(t.Context(), "r", nil, &backend.If{Member: third}); !errors.Is(err, backend.ErrUnavailable) {
@@ -77,7 +77,7 @@ func TestStoppedJoin(t *testing.T) {
 	if err := unix.FcntlFlock(lock.Fd(), unix.F_OFD_SETLK, &earlier); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Join(t.Context(), "e", ""); !errors.Is(err, backend.ErrUnavailable) {
+	if _, err := s.Join(t.Context(), "e", "", ""); !errors.Is(err, backend.ErrUnavailable) {
 		t.Errorf("Join while an earlier version writes: %v, want ErrUnavailable", err)
 	}
 	lock.Close()
@@ -100,17 +100,17 @@ func TestJoinTogether(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range n {
 		all.Go(func() {
-			m, err := s.Join(t.Context(), "e", fmt.Sprint(i))
+			m, err := s.Join(t.Context(), "e", fmt.Sprint(i), "")
 			if err != nil || m.Value != fmt.Sprint(i) {
 				t.Error(m, err)
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			joined = append(joined, m)
+			joined = append(joined, m.Member)
 		})
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	gaveUp := begin(func() error { _, err := s.Join(ctx, "e", "gave up"); return err })
+	gaveUp := begin(func() error { _, err := s.Join(ctx, "e", "gave up", ""); return err })
 	for local.Joining(b, "e") < n+1 {
 		time.Sleep(time.Millisecond)
 	}
@@ -142,12 +142,12 @@ func TestTurns(t *testing.T) {
 	churned := make(chan uint64, 1<<16)
 	churn := begin(func() error {
 		for {
-			m, err := other.Join(ctx, "e", "")
+			m, err := other.Join(ctx, "e", "", "")
 			if err != nil {
 				return err
 			}
 			churned <- m.Position
-			if err := other.Leave(ctx, m); err != nil {
+			if err := other.Leave(ctx, m.Member); err != nil {
 				return err
 			}
 		}
@@ -172,11 +172,11 @@ func TestHead(t *testing.T) {
 	dir := t.TempDir()
 	_, s := open(t, dir)
 	share := func() backend.Member {
-		m, err := s.JoinShared(t.Context(), "e", "")
+		m, err := s.JoinShared(t.Context(), "e", "", "")
 		if err != nil {
 			t.Fatal(err)
 		}
-		return m
+		return m.Member
 	}
 	marked := func(m backend.Member, want bool) {
 		t.Helper()

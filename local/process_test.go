@@ -70,13 +70,13 @@ func play(role string) int {
 // stand joins, waits in line, and says when it leads.
 func stand(s backend.Session) error {
 	ctx := context.Background()
-	m, err := s.Join(ctx, "e", strconv.Itoa(os.Getpid()))
+	m, err := s.Join(ctx, "e", strconv.Itoa(os.Getpid()), "")
 	if err != nil {
 		return err
 	}
 	fmt.Println("joined", m.Position)
 	for {
-		p, err := s.Ahead(ctx, m)
+		p, err := s.Ahead(ctx, m.Member)
 		if err != nil {
 			return err
 		}
@@ -99,7 +99,7 @@ func churn(s backend.Session) error {
 	}
 	last := uint64(0)
 	for {
-		m, err := s.Join(ctx, "e", strconv.Itoa(os.Getpid()))
+		m, err := s.Join(ctx, "e", strconv.Itoa(os.Getpid()), "")
 		if err != nil {
 			return err
 		}
@@ -108,7 +108,7 @@ func churn(s backend.Session) error {
 		}
 		last = m.Position
 		fmt.Println("position", m.Position)
-		p, err := s.Ahead(ctx, m)
+		p, err := s.Ahead(ctx, m.Member)
 		if err != nil {
 			return err
 		}
@@ -119,7 +119,7 @@ func churn(s backend.Session) error {
 			if err != nil && !errors.Is(err, context.DeadlineExceeded) {
 				return err
 			}
-			if p, err = s.Ahead(ctx, m); err != nil {
+			if p, err = s.Ahead(ctx, m.Member); err != nil {
 				return err
 			}
 		}
@@ -128,7 +128,7 @@ func churn(s backend.Session) error {
 				return err
 			}
 		}
-		v, err := s.Put(ctx, "r", []byte(m.Value), &backend.If{Member: m})
+		v, err := s.Put(ctx, "r", []byte(m.Value), &backend.If{Member: m.Member})
 		if err != nil {
 			return err
 		}
@@ -137,7 +137,7 @@ func churn(s backend.Session) error {
 		}
 		last = uint64(v)
 		fmt.Println("position", v)
-		if err := s.Leave(ctx, m); err != nil {
+		if err := s.Leave(ctx, m.Member); err != nil {
 			return err
 		}
 	}

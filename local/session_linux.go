@@ -16,6 +16,8 @@ import (
 type session struct {
 	backend.AlwaysFresh // every read is of the files themselves
 	*kit.Life
+	backend.NoImports
+	backend.NoDates
 	b   *Backend
 	dir *folder
 

@@ -39,7 +39,7 @@ func ownedBy(t *testing.T, user int, path string, perm fs.FileMode) {
 // want.
 func writes(t *testing.T, s backend.Session, name string, want error) {
 	t.Helper()
-	_, join := s.Join(t.Context(), name, "")
+	_, join := s.Join(t.Context(), name, "", "")
 	_, put := s.Put(t.Context(), name, []byte("v"), nil)
 	_, item := s.Append(t.Context(), name, "")
 	for op, err := range map[string]error{"Join": join, "Put": put, "Append": item} {
@@ -53,7 +53,7 @@ func writes(t *testing.T, s backend.Session, name string, want error) {
 func looks(t *testing.T, s backend.Session, name string, want error) {
 	t.Helper()
 	_, line := s.Line(t.Context(), name)
-	_, head := s.(backend.HeadReader).Head(t.Context(), name)
+	_, head := s.Head(t.Context(), name)
 	_, get := s.Get(t.Context(), name)
 	for op, err := range map[string]error{"Line": line, "Head": head, "Get": get} {
 		if !errors.Is(err, want) {
@@ -85,7 +85,7 @@ func TestLinkedFolder(t *testing.T) {
 			if made, err := os.ReadDir(elsewhere); err != nil || len(made) != 0 {
 				t.Errorf("made %v elsewhere, %v", made, err)
 			}
-			if lines, err := s.(backend.Lister).Lines(t.Context()); err != nil || len(lines) != 0 {
+			if lines, err := s.Lines(t.Context()); err != nil || len(lines) != 0 {
 				t.Errorf("Lines: %v, %v", lines, err)
 			}
 		})
@@ -121,7 +121,7 @@ func TestLinkedFile(t *testing.T) {
 				}
 				defer b.Close()
 				if s, err := b.Session(t.Context()); err == nil {
-					_, _ = s.Join(t.Context(), "e", "") // some of them fail, and some replace the link
+					_, _ = s.Join(t.Context(), "e", "", "") // some of them fail, and some replace the link
 					_, _ = s.Put(t.Context(), "e", []byte("v"), nil)
 				}
 				data, err := os.ReadFile(file)
@@ -238,7 +238,7 @@ func TestStrangeFile(t *testing.T) {
 					case "@n_":
 						_, err = s.Ahead(t.Context(), second)
 					default:
-						_, err = s.Join(t.Context(), "e", "")
+						_, err = s.Join(t.Context(), "e", "", "")
 					}
 					return err
 				})

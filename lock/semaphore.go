@@ -107,9 +107,8 @@ type slotSession struct {
 	front []backend.Member // all in front of the member that the newest Ahead has said to wait
 }
 
-// Outlived is that of the session, or a substitute for it.
-func (s *slotSession) Outlived(ctx context.Context, record, line string) (bool, error) {
-	return again.Outlived(ctx, s.Session, record, line)
+func (s *slotSession) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
+	return view.Unplaced(s.Session.Join(ctx, line, value, record))
 }
 
 // Ahead says First if m is among the first n. Members join the line as shared ones, so that the
@@ -136,7 +135,7 @@ func (s *slotSession) Ahead(ctx context.Context, m backend.Member) (backend.Plac
 	return backend.Place{Ahead: s.front[i-1], Header: p.Header}, nil
 }
 
-// WatchPlace implements [backend.PlaceWatcher].
+// WatchPlace implements [backend.Session].
 func (s *slotSession) WatchPlace(ctx context.Context, m backend.Member, p *backend.Place) error {
 	return view.WatchPlace(ctx, s, s.Session, m, p)
 }

@@ -51,7 +51,7 @@ func (s *session) beat() {
 	s.beating = cl
 }
 
-// TraceHeartbeats implements [backend.HeartbeatTracer].
+// TraceHeartbeats implements [backend.Session].
 func (s *session) TraceHeartbeats(f func(backend.Heartbeat)) (stop func()) {
 	s.b.c.lock()
 	defer s.b.c.unlock()

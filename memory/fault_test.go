@@ -90,7 +90,7 @@ func TestDelay(t *testing.T) {
 		b, s := client(t, c, "a")
 		b.Delay(2*time.Second, time.Second)
 		began := time.Now()
-		p := begin(func() error { _, err := s.Join(t.Context(), election, "a"); return err })
+		p := begin(func() error { _, err := s.Join(t.Context(), election, "a", ""); return err })
 		time.Sleep(2*time.Second - 1)
 		wantLine(t, c)
 		time.Sleep(time.Nanosecond)
@@ -388,7 +388,7 @@ func TestSever(t *testing.T) {
 		if got := string(c.Record("r").Value); got != "1" {
 			t.Errorf("the record holds %q; the first request takes effect", got)
 		}
-		joined := begin(func() error { _, err := s.Join(t.Context(), election, "x"); return err })
+		joined := begin(func() error { _, err := s.Join(t.Context(), election, "x", ""); return err })
 		time.Sleep(ttl / 10)
 		joined.blocks(t, "Join")
 		b.Heal()
@@ -412,7 +412,7 @@ func TestHide(t *testing.T) {
 		watching.blocks(t, "Watch")
 		b.Hide()
 		watching.blocks(t, "Watch without a coordinator")
-		joined := begin(func() error { _, err := s.Join(t.Context(), election, "x"); return err })
+		joined := begin(func() error { _, err := s.Join(t.Context(), election, "x", ""); return err })
 		joined.blocks(t, "Join")
 		b.Heal()
 		ok(t, "Join", joined.returned(t, "Join after Heal"))

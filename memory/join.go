@@ -8,34 +8,18 @@ import (
 
 // Join adds a member at the end of the line; see [backend.Session]. If the answer is lost,
 // the client sends the call again under its number, under which the coordinator remembers
-// the answer. If ctx ends first, the session removes the member as soon as it learns of it.
-func (s *session) Join(ctx context.Context, line, value string) (backend.Member, error) {
-	j, err := s.join(ctx, backend.Member{Line: line, Value: value}, nothingElse)
-	return j.Member, err
-}
-
-// JoinPlace is Join that tells the place and the record too, unless the answer was lost; see
-// [backend.PlaceJoiner].
-func (s *session) JoinPlace(ctx context.Context, line, value, record string) (backend.Joined, error) {
-	return s.join(ctx, backend.Member{Line: line, Value: value}, func(j *backend.Joined) {
-		if p, err := s.b.c.store.ahead(j.Member); err == nil {
-			j.Place = &p
-		}
-		if record != "" {
-			r := s.b.c.store.get(record)
-			j.Record = &r
-		}
-	})
+// the answer, and tells neither place nor record. If ctx ends first, the session removes the member as soon
+// as it learns of it.
+func (s *session) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
+	return s.join(ctx, backend.Member{Line: line, Value: value}, record)
 }
 
 // JoinShared is Join for a shared member; see [backend.Sharer].
-func (s *session) JoinShared(ctx context.Context, line, value string) (backend.Member, error) {
-	j, err := s.join(ctx, backend.Member{Line: line, Value: value, Shared: true}, nothingElse)
-	return j.Member, err
+func (s *session) JoinShared(ctx context.Context, line, value, record string) (backend.Joined, error) {
+	return s.join(ctx, backend.Member{Line: line, Value: value, Shared: true}, record)
 }
 
-// join joins m. look adds to the first answer what else is to be told.
-func (s *session) join(ctx context.Context, m backend.Member, look func(*backend.Joined)) (backend.Joined, error) {
+func (s *session) join(ctx context.Context, m backend.Member, record string) (backend.Joined, error) {
 	return ask[backend.Joined](ctx, s, OpJoin, m.Line, backend.CheckValue(m.Value), func() *call {
 		first := false
 		cl := s.send(OpJoin, lostResolve, func(l *lease) (any, error) {
@@ -52,8 +36,8 @@ func (s *session) join(ctx context.Context, m backend.Member, look func(*backend
 				return nil, err
 			}
 			j := backend.Joined{Member: m.(backend.Member)}
-			if first {
-				look(&j)
+			if first && record != "" {
+				s.b.c.store.tell(&j, record)
 			}
 			return j, nil
 		}
@@ -66,4 +50,11 @@ func (s *session) join(ctx context.Context, m backend.Member, look func(*backend
 	})
 }
 
-func nothingElse(*backend.Joined) {}
+// tell adds to j where its member stands, and the record.
+func (st *store) tell(j *backend.Joined, record string) {
+	if p, err := st.ahead(j.Member); err == nil {
+		j.Place = &p
+	}
+	r := st.get(record)
+	j.Record = &r
+}

@@ -79,7 +79,7 @@ func TestJoinsInFlight(t *testing.T) {
 		b.CutAnswers()
 		var joins []*pending
 		for _, v := range []string{"1", "2", "3"} {
-			joins = append(joins, begin(func() error { return second(s.Join(t.Context(), election, v)) }))
+			joins = append(joins, begin(func() error { return second(s.Join(t.Context(), election, v, "")) }))
 			joins[0].blocks(t, "Join without an answer")
 		}
 		b.Disconnect()
@@ -103,7 +103,7 @@ func TestJoinGivenUp(t *testing.T) {
 				fault(b)
 				cause := errors.New("changed my mind")
 				ctx, cancel := context.WithCancelCause(t.Context())
-				p := begin(func() error { _, err := s.Join(ctx, election, "a"); return err })
+				p := begin(func() error { _, err := s.Join(ctx, election, "a", ""); return err })
 				p.blocks(t, "Join while cut off")
 				cancel(cause)
 				is(t, "Join", p.returned(t, "Join after its context ended"), cause)
@@ -256,7 +256,7 @@ func TestSessionEnds(t *testing.T) {
 				b.Cut()
 				ctx := t.Context()
 				calls := map[string]func() error{
-					"Join":      func() error { _, err := s.Join(ctx, election, "ghost"); return err },
+					"Join":      func() error { _, err := s.Join(ctx, election, "ghost", ""); return err },
 					"Ahead":     func() error { _, err := s.Ahead(ctx, m); return err },
 					"Gone":      func() error { return s.Gone(ctx, m) },
 					"Leave":     func() error { return s.Leave(ctx, m) },
@@ -371,9 +371,9 @@ func TestChecksArguments(t *testing.T) {
 		_, s := client(t, c, "a")
 		ctx := t.Context()
 		for what, err := range map[string]error{
-			"Join name":  second(s.Join(ctx, "/x", "")),
-			"Join value": second(s.Join(ctx, "x", strings.Repeat("x", backend.MaxValue+1))),
-			"Join text":  second(s.Join(ctx, "x", "\xff")),
+			"Join name":  second(s.Join(ctx, "/x", "", "")),
+			"Join value": second(s.Join(ctx, "x", strings.Repeat("x", backend.MaxValue+1), "")),
+			"Join text":  second(s.Join(ctx, "x", "\xff", "")),
 			"Line":       second(s.Line(ctx, "")),
 			"WatchLine":  second(s.WatchLine(ctx, "..", backend.Line{})),
 			"Get":        second(s.Get(ctx, "a//b")),

@@ -28,7 +28,7 @@ func (s *session) Lines(ctx context.Context) (map[string]int, error) {
 	return v.(map[string]int), nil
 }
 
-// Head returns the line with its first member alone; see [backend.HeadReader].
+// Head returns the line with its first member alone; see [backend.Session].
 func (s *session) Head(ctx context.Context, line string) (backend.Line, error) {
 	return ask[backend.Line](ctx, s, OpHead, line, nil, func() *call {
 		return s.send(OpHead, lostAgain, func(*lease) (any, error) {

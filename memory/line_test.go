@@ -97,7 +97,7 @@ func TestWatchLine(t *testing.T) {
 			t.Fatalf("a line that does not exist: %+v, %v", l, err)
 		}
 		p := begin(func() error { return second(sb.WatchLine(t.Context(), election, backend.Line{})) })
-		_, err = sa.Join(t.Context(), "app/other", "a")
+		_, err = sa.Join(t.Context(), "app/other", "a", "")
 		ok(t, "Join elsewhere", err)
 		p.blocks(t, "WatchLine of an empty line")
 		join(t, sa, "a")
@@ -131,7 +131,7 @@ func TestContextEnds(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				cancel()
 				before := c.Requests()
-				_, err = s.Join(ctx, election, "b")
+				_, err = s.Join(ctx, election, "b", "")
 				is(t, "Join", err, context.Canceled)
 				_, err = b.Session(ctx)
 				is(t, "Session", err, context.Canceled)
@@ -150,7 +150,7 @@ func TestLines(t *testing.T) {
 		b, s := client(t, c, "a")
 		lines := func() map[string]int {
 			t.Helper()
-			all, err := s.(backend.Lister).Lines(t.Context())
+			all, err := s.Lines(t.Context())
 			ok(t, "Lines", err)
 			return all
 		}
@@ -168,7 +168,7 @@ func TestLines(t *testing.T) {
 			t.Errorf("after one has left the lines are %v; want %v", got, want)
 		}
 		ok(t, "Close", b.Close())
-		_, err = s.(backend.Lister).Lines(t.Context())
+		_, err = s.Lines(t.Context())
 		is(t, "Lines", err, backend.ErrSessionEnded)
 	})
 }

@@ -71,11 +71,11 @@ func session(t *testing.T, b backend.Backend) backend.Session {
 
 func join(t *testing.T, s backend.Session, value string) backend.Member {
 	t.Helper()
-	m, err := s.Join(t.Context(), election, value)
+	m, err := s.Join(t.Context(), election, value, "")
 	if err != nil {
 		t.Fatalf("Join: %v", err)
 	}
-	return m
+	return m.Member
 }
 
 func ahead(t *testing.T, s backend.Session, m backend.Member) backend.Place {

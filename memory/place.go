@@ -6,7 +6,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// WatchPlace blocks until m stands otherwise than p says; see [backend.PlaceWatcher].
+// WatchPlace blocks until m stands otherwise than p says; see [backend.Session].
 func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.Place) error {
 	after := *p // the call may outlive this one
 	own := topic{event: eventMember, name: m.Line, at: m.Position}

@@ -109,22 +109,22 @@ func candidacy(ctx context.Context, b *memory.Backend, patience time.Duration, l
 	if err != nil {
 		return unexpected(err)
 	}
-	m, err := s.Join(ctx, election, "")
+	m, err := s.Join(ctx, election, "", "")
 	if err != nil {
 		return unexpected(err)
 	}
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
-		s.Leave(ctx, m) // where it does not get through, the session sees to it
+		s.Leave(ctx, m.Member) // where it does not get through, the session sees to it
 	}()
 	for {
-		p, err := s.Ahead(ctx, m)
+		p, err := s.Ahead(ctx, m.Member)
 		switch {
 		case err != nil:
 			return unexpected(err)
 		case p.First:
-			return unexpected(lead(s, m, p.Token))
+			return unexpected(lead(s, m.Member, p.Token))
 		}
 		if err := s.Gone(ctx, p.Ahead); err != nil {
 			return unexpected(err)

@@ -14,6 +14,9 @@ import (
 // A session is the client's side of a session; a lease is the coordinator's. It ends when its
 // deadline passes, when the coordinator says so, or when it is closed, whichever is first.
 type session struct {
+	backend.NoImports
+	backend.NoDates
+
 	b  *Backend
 	id uint64
 

@@ -51,10 +51,10 @@ func TestAliasedMigrationIsAborted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m, err := s.Join(w.ctx, election, "gate of migration m")
+		m, err := s.Join(w.ctx, election, "gate of migration m", "")
 		if err == nil {
 			h := backend.Header{Migration: backend.Migration{ID: "m", From: oldURL, To: newURL, Step: "begun", Gate: m.Position}}
-			err = s.Pin(w.ctx, m, h, backend.Absent)
+			err = s.Pin(w.ctx, m.Member, h, backend.Absent)
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -50,11 +50,11 @@ func (b *Backend) Check(ctx context.Context, election string) error {
 // It leaves nothing behind, also if it ends in the middle: its members go with their sessions.
 func (b *Backend) distinct(ctx context.Context, election string, on [2]backend.Session) error {
 	name, mark := protocol.Companion(election, header.ProbeSuffix), "probe "+rand.Text()
-	var both [2]backend.Member
+	var both [2]backend.Joined
 	var err error
 	// That on To comes last. So the line there is as fresh as that on From.
 	for sd, s := range on {
-		if both[sd], err = s.Join(ctx, name, mark+[2]string{" from", " to"}[sd]); err != nil {
+		if both[sd], err = s.Join(ctx, name, mark+[2]string{" from", " to"}[sd], ""); err != nil {
 			err = fmt.Errorf("%s: could not stand in line: %w", [2]string{b.route.From, b.route.To}[sd], err)
 			break
 		}
@@ -71,7 +71,7 @@ func (b *Backend) distinct(ctx context.Context, election string, on [2]backend.S
 		if m.Key == "" {
 			continue
 		}
-		lerr := on[sd].Leave(ctx, m)
+		lerr := on[sd].Leave(ctx, m.Member)
 		if lerr == nil { // what is empty goes, too
 			lerr = on[sd].Delete(ctx, name, nil)
 		}
@@ -108,16 +108,16 @@ func probe(ctx context.Context, s backend.Session, name string) error {
 	if r.Version == backend.Absent || !bytes.Equal(r.Value, h.Encode()) {
 		return fmt.Errorf("%w: the record %s is not what was written; does somebody else check?", backend.ErrVersion, name)
 	}
-	m, err := s.Join(ctx, name, "probe")
+	m, err := s.Join(ctx, name, "probe", "")
 	if err != nil {
 		return failed("stand in line", err)
 	}
-	if _, err = s.Ahead(ctx, m); err != nil {
+	if _, err = s.Ahead(ctx, m.Member); err != nil {
 		err = failed("read the line", err)
-	} else if err = s.Pin(ctx, m, h, r.Version); err != nil {
+	} else if err = s.Pin(ctx, m.Member, h, r.Version); err != nil {
 		err = failed("pin a member", err)
 	}
-	if lerr := s.Leave(ctx, m); lerr != nil {
+	if lerr := s.Leave(ctx, m.Member); lerr != nil {
 		err = errors.Join(err, failed("leave the line", lerr))
 	}
 	return err

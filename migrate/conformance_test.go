@@ -204,7 +204,7 @@ func (p *pair) drop(line string) {
 var either = []int{0, 1}
 
 // restless says why a waiter costs something at rest.
-const restless = "a composite watches no places (backend.PlaceWatcher), so each waiter looks again once in a session time"
+const restless = "a composite cannot watch places, so each waiter looks again once in a session time"
 
 // TestConformance runs the suite, in virtual time, on a composite of two coordinators in
 // each phase. Faults are put into both: together they are the coordinator that a rule

@@ -258,24 +258,24 @@ func TestSealStays(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m, err := s.Join(w.ctx, election, "raw")
+		m, err := s.Join(w.ctx, election, "raw", "")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if p, err := s.Ahead(w.ctx, m); err != nil || !p.First {
+		if p, err := s.Ahead(w.ctx, m.Member); err != nil || !p.First {
 			t.Fatalf("Ahead: %+v, %v", p, err)
 		}
 		term, cancel := context.WithCancel(w.ctx)
 		done := make(chan error, 1)
-		go func() { done <- s.Gone(term, m) }()
+		go func() { done <- s.Gone(term, m.Member) }()
 		w.do(op.Cutover, migrate.Moved)
 		cancel()
 		<-done
 		for range 2 {
-			if err := s.Leave(w.ctx, m); err != nil {
+			if err := s.Leave(w.ctx, m.Member); err != nil {
 				t.Error(err)
 			}
-			if p, err := s.Ahead(w.ctx, m); !errors.Is(err, backend.ErrNotMember) {
+			if p, err := s.Ahead(w.ctx, m.Member); !errors.Is(err, backend.ErrNotMember) {
 				t.Errorf("Ahead after Leave says %+v, %v", p, err)
 			}
 		}
@@ -285,7 +285,7 @@ func TestSealStays(t *testing.T) {
 		if s, err = b.Session(w.ctx); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Leave(w.ctx, m); !errors.Is(err, backend.ErrDenied) {
+		if err := s.Leave(w.ctx, m.Member); !errors.Is(err, backend.ErrDenied) {
 			t.Errorf("Leave of the seal: %v; want ErrDenied", err)
 		}
 		if seal := w.c[0].Members(election); len(seal) != 1 {

@@ -94,7 +94,7 @@ func TestAnotherElectionAfterTheOldSession(t *testing.T) {
 		}
 		s, err := p.b.Session(w.ctx)
 		if err == nil {
-			_, err = s.Join(w.ctx, another, "p")
+			_, err = s.Join(w.ctx, another, "p", "")
 		}
 		if err != nil {
 			w.t.Fatal(err)
@@ -184,8 +184,8 @@ func (b *joining) Session(ctx context.Context) (backend.Session, error) {
 	return joiningSession{s, b}, err
 }
 
-func (s joiningSession) Join(ctx context.Context, line, value string) (backend.Member, error) {
-	m, err := s.Session.Join(ctx, line, value)
+func (s joiningSession) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
+	m, err := s.Session.Join(ctx, line, value, record)
 	if line == s.b.line {
 		s.b.by(s.Session)
 	}
@@ -218,7 +218,7 @@ func TestJoinAsTheOldSessionEnds(t *testing.T) {
 		s, m = leading(w.ctx, t, b)
 		w.wg.Go(func() { _ = s.Gone(w.ctx, m) })
 		w.do(op.Cutover, migrate.Moved)
-		if m, err := s.Join(w.ctx, another, "a"); !errors.Is(err, backend.ErrSessionEnded) {
+		if m, err := s.Join(w.ctx, another, "a", ""); !errors.Is(err, backend.ErrSessionEnded) {
 			t.Errorf("Join: %+v, %v; want %v", m, err, backend.ErrSessionEnded)
 		}
 		if err := s.Err(); err != nil {

@@ -125,7 +125,7 @@ func TestHeartbeatsAreToldToAllWhoAsk(t *testing.T) {
 		w.begun(onBoth)
 		b, _ := w.both("a")
 		s, m := leading(w.ctx, t, b)
-		h := s.(backend.HeartbeatTracer)
+		h := s
 		var mu sync.Mutex
 		told := map[string]int{}
 		count := func(who string) func(backend.Heartbeat) {

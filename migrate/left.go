@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/internal/again"
 	"github.com/succession-dev/succession/internal/header"
 	"github.com/succession-dev/succession/migrate/internal/composite"
 	"github.com/succession-dev/succession/migrate/internal/protocol"
@@ -67,7 +66,7 @@ func (v *view) others(ctx context.Context, election, name string) (bool, error) 
 		if name[i] != '-' && name[i] != '.' {
 			continue
 		}
-		l, err := again.Head(ctx, v.on[protocol.From], name[:i])
+		l, err := v.on[protocol.From].Head(ctx, name[:i])
 		if err != nil || len(l.Members) > 0 || l.Header != (backend.Header{}) {
 			return true, err
 		}

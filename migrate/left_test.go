@@ -65,7 +65,7 @@ func TestRecordsOfOthersBeside(t *testing.T) {
 	inWorld(t, func(w *world) {
 		s, err := w.c[0].Client("another").Session(w.ctx)
 		if err == nil {
-			_, err = s.Join(w.ctx, deep+"-daily", "another")
+			_, err = s.Join(w.ctx, deep+"-daily", "another", "")
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -85,18 +85,18 @@ func TestRecordsOfOthersBeside(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m, err := s.Join(w.ctx, deep, "p")
+		m, err := s.Join(w.ctx, deep, "p", "")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if pl, err := s.Ahead(w.ctx, m); err != nil || !pl.First {
+		if pl, err := s.Ahead(w.ctx, m.Member); err != nil || !pl.First {
 			t.Fatal(pl, err)
 		}
-		if _, err := s.Put(w.ctx, deep+".state", []byte("2"), &backend.If{Member: m}); err != nil {
+		if _, err := s.Put(w.ctx, deep+".state", []byte("2"), &backend.If{Member: m.Member}); err != nil {
 			t.Fatal(err)
 		}
 		w.refuses(func(ctx context.Context, _ string) (migrate.Status, error) { return op.Cutover(ctx, deep) }, migrate.ErrRefused, ": "+deep+"-copied;")
-		w.wg.Go(func() { _ = s.Gone(w.ctx, m) })
+		w.wg.Go(func() { _ = s.Gone(w.ctx, m.Member) })
 		leave := w.chooses(nil, true)
 		if _, err := leave.Cutover(w.ctx, deep); err != nil {
 			t.Fatal(err)

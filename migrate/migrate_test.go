@@ -135,11 +135,11 @@ func TestBeginWhereItWentElsewhere(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m, err := s.Join(w.ctx, election, "former leader")
+		m, err := s.Join(w.ctx, election, "former leader", "")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Pin(w.ctx, m, backend.Header{Sealed: "memory:third"}, backend.Absent); err != nil {
+		if err := s.Pin(w.ctx, m.Member, backend.Header{Sealed: "memory:third"}, backend.Absent); err != nil {
 			t.Fatal(err)
 		}
 		op, _ := w.operator(onBoth)

@@ -150,21 +150,23 @@ func (s situation) enter(ctx context.Context, composite backend.Session, c [2]*s
 		c[0].show(mSide{})
 		c[1].show(moved)
 		c[1].next = mine(to)
-		return composite.Join(ctx, election, "me")
+		j, err := composite.Join(ctx, election, "me", "")
+		return j.Member, err
 	case to.find(me) < 0:
 		c[0].show(mSide{})
 		c[1].show(begun)
 		c[0].next = mine(from)
-		return composite.Join(ctx, election, "me")
+		j, err := composite.Join(ctx, election, "me", "")
+		return j.Member, err
 	}
 	c[0].show(mSide{})
 	c[1].show(begun)
 	c[0].next, c[1].next = mine(from), mine(to)
-	m, err := composite.Join(ctx, election, "me")
+	m, err := composite.Join(ctx, election, "me", "")
 	if err == nil {
-		_, err = composite.Ahead(ctx, m) // which takes To, too
+		_, err = composite.Ahead(ctx, m.Member) // which takes To, too
 	}
-	return m, err
+	return m.Member, err
 }
 
 // show shows the situation.
@@ -177,7 +179,7 @@ func (s situation) show(c [2]*still) {
 
 // joined is what the composite does where it stands nowhere.
 func joined(composite backend.Session, c [2]*still) string {
-	_, err := composite.Join(context.Background(), election, "me")
+	_, err := composite.Join(context.Background(), election, "me", "")
 	finishes := slices.Contains(c[1].did, "moves")
 	switch {
 	case errors.Is(err, errStill) && slices.Contains(c[1].did, "joins"):
@@ -254,17 +256,17 @@ func (c *still) note(what string) {
 	c.did = append(c.did, what)
 }
 
-func (c *still) Join(_ context.Context, line, _ string) (backend.Member, error) {
+func (c *still) Join(_ context.Context, line, _, _ string) (backend.Joined, error) {
 	if line != election { // a mark
-		return backend.Member{}, backend.ErrDenied
+		return backend.Joined{}, backend.ErrDenied
 	}
 	if c.stops {
 		c.note("joins")
-		return backend.Member{}, errStill
+		return backend.Joined{}, errStill
 	}
 	m := member(c.next)
 	c.line.Members = append(c.line.Members, m)
-	return m, nil
+	return backend.Joined{Member: m}, nil
 }
 
 func (c *still) Ahead(_ context.Context, m backend.Member) (backend.Place, error) {

@@ -48,11 +48,11 @@ type staged struct {
 	st *stage
 }
 
-func (s staged) Join(ctx context.Context, line, value string) (backend.Member, error) {
+func (s staged) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
 	if err := s.st.prepare(ctx, line); err != nil {
-		return backend.Member{}, err
+		return backend.Joined{}, err
 	}
-	return s.Session.Join(ctx, line, value)
+	return s.Session.Join(ctx, line, value, record)
 }
 
 func (s staged) Line(ctx context.Context, line string) (backend.Line, error) {
@@ -64,7 +64,7 @@ func (s staged) Line(ctx context.Context, line string) (backend.Line, error) {
 
 // Head prepares nothing: whether a name is that of a line is asked of records too.
 func (s staged) Head(ctx context.Context, line string) (backend.Line, error) {
-	return s.Session.(backend.HeadReader).Head(ctx, line)
+	return s.Session.Head(ctx, line)
 }
 
 func (s staged) Put(ctx context.Context, name string, value []byte, cond *backend.If) (backend.Version, error) {
@@ -135,27 +135,27 @@ func (st *stage) bring(line string) error {
 	if err != nil {
 		return err
 	}
-	m, err := s.Join(ctx, line, "leader")
+	m, err := s.Join(ctx, line, "leader", "")
 	if err != nil {
 		return err
 	}
-	if pl, err := s.Ahead(ctx, m); err != nil || !pl.First {
+	if pl, err := s.Ahead(ctx, m.Member); err != nil || !pl.First {
 		return fmt.Errorf("the leader of the preparation does not lead: %+v, %w", pl, err)
 	}
 	if st.phase == between {
 		mig := backend.Migration{ID: begun.ID, From: begun.From, To: begun.To, Step: "sealed"}
-		return sealAndEnd(ctx, sub, m, mig)
+		return sealAndEnd(ctx, sub, m.Member, mig)
 	}
 	term, stop := context.WithCancel(ctx)
 	done := make(chan error, 1)
-	go func() { done <- s.Gone(term, m) }()
+	go func() { done <- s.Gone(term, m.Member) }()
 	_, err = op.Cutover(ctx, line)
 	stop()
 	if gerr := <-done; err == nil && !errors.Is(gerr, context.Canceled) {
 		err = gerr
 	}
 	if err == nil {
-		err = s.Leave(ctx, m)
+		err = s.Leave(ctx, m.Member)
 	}
 	return err
 }

@@ -93,11 +93,11 @@ func TestCheck(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m, err := raw.Join(w.ctx, probe, "probe")
+		m, err := raw.Join(w.ctx, probe, "probe", "")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := raw.Pin(w.ctx, m, backend.Header{Fence: 7}, backend.Absent); err != nil {
+		if err := raw.Pin(w.ctx, m.Member, backend.Header{Fence: 7}, backend.Absent); err != nil {
 			t.Fatal(err)
 		}
 		done := make(chan error, 2)

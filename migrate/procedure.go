@@ -104,7 +104,7 @@ const giveUpBound = 5 * time.Second
 
 // putGate joins To's line, in which nobody stood, and makes its member the gate.
 func (b *Backend) putGate(ctx context.Context, to backend.Session, election string, before backend.Line, h backend.Header) error {
-	m, err := to.Join(ctx, election, protocol.GateValue+h.Migration.ID)
+	m, err := to.Join(ctx, election, protocol.GateValue+h.Migration.ID, "")
 	if err != nil {
 		return err
 	}
@@ -113,11 +113,11 @@ func (b *Backend) putGate(ctx context.Context, to backend.Session, election stri
 	defer cancel()
 	now, err := to.Line(ctx, election)
 	if err == nil {
-		err = b.route.MayPin(m, before, now)
+		err = b.route.MayPin(m.Member, before, now)
 	}
 	if err == nil {
 		h.Migration.Gate = m.Position
-		err = to.Pin(ctx, m, h, before.Version)
+		err = to.Pin(ctx, m.Member, h, before.Version)
 		if err == nil {
 			return nil
 		}
@@ -126,7 +126,7 @@ func (b *Backend) putGate(ctx context.Context, to backend.Session, election stri
 			return errors.Join(err, to.Close(ctx))
 		}
 	}
-	if lerr := to.Leave(ctx, m); lerr != nil {
+	if lerr := to.Leave(ctx, m.Member); lerr != nil {
 		return errors.Join(err, to.Close(ctx))
 	}
 	return err

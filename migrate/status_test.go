@@ -150,11 +150,11 @@ type deniedSession struct{ backend.Session }
 
 var errNoRight = errors.New("a right is missing")
 
-func (s deniedSession) Join(ctx context.Context, line, value string) (backend.Member, error) {
+func (s deniedSession) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
 	if line != election {
-		return backend.Member{}, errors.Join(backend.ErrDenied, errNoRight)
+		return backend.Joined{}, errors.Join(backend.ErrDenied, errNoRight)
 	}
-	return s.Session.Join(ctx, line, value)
+	return s.Session.Join(ctx, line, value, record)
 }
 
 // A backup of the old coordinator from before the cutover has no seal, and the status says so.

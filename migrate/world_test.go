@@ -208,11 +208,11 @@ func (w *world) raw(side int, value string) (backend.Member, backend.Session) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	m, err := s.Join(w.ctx, election, value)
+	m, err := s.Join(w.ctx, election, value, "")
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return m, s
+	return m.Member, s
 }
 
 // leading returns a session of b that leads the election, and its member.
@@ -222,14 +222,14 @@ func leading(ctx context.Context, t *testing.T, b backend.Backend) (backend.Sess
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := s.Join(ctx, election, "leader")
+	m, err := s.Join(ctx, election, "leader", "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p, err := s.Ahead(ctx, m); err != nil || !p.First {
+	if p, err := s.Ahead(ctx, m.Member); err != nil || !p.First {
 		t.Fatalf("Ahead: %+v, %v; want to be first", p, err)
 	}
-	return s, m
+	return s, m.Member
 }
 
 type step func(context.Context, string) (migrate.Status, error)

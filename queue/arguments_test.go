@@ -122,16 +122,19 @@ func TestArguments(t *testing.T) {
 func TestForeignMembers(t *testing.T) {
 	for name, join := range map[string]func(context.Context, backend.Session) (backend.Member, error){
 		"candidate among the items": func(ctx context.Context, s backend.Session) (backend.Member, error) {
-			return s.Join(ctx, "jobs-items", strings.Repeat("x", 26)+"\nx")
+			j, err := s.Join(ctx, "jobs-items", strings.Repeat("x", 26)+"\nx", "")
+			return j.Member, err
 		},
 		"other item": func(ctx context.Context, s backend.Session) (backend.Member, error) {
 			return s.Append(ctx, "jobs-items", "x")
 		},
 		"candidate among the claims": func(ctx context.Context, s backend.Session) (backend.Member, error) {
-			return s.Join(ctx, "jobs-claims", "x\ny")
+			j, err := s.Join(ctx, "jobs-claims", "x\ny", "")
+			return j.Member, err
 		},
 		"reader among the claims": func(ctx context.Context, s backend.Session) (backend.Member, error) {
-			return s.JoinShared(ctx, "jobs-claims", "x")
+			j, err := s.JoinShared(ctx, "jobs-claims", "x", "")
+			return j.Member, err
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -132,6 +132,10 @@ func takers(claims backend.Line) map[string]backend.Member {
 // that the session keeps its deadline for each of them as for a leader.
 type claimSession struct{ view.Shared }
 
+func (s claimSession) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
+	return view.Unplaced(s.Shared.Join(ctx, line, value, record))
+}
+
 // Ahead says First if nobody in front claims the same item.
 func (s claimSession) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
 	p, err := s.Session.Ahead(ctx, m)
@@ -152,7 +156,7 @@ func (s claimSession) Ahead(ctx context.Context, m backend.Member) (backend.Plac
 	return p, nil
 }
 
-// WatchPlace implements [backend.PlaceWatcher].
+// WatchPlace implements [backend.Session].
 func (s claimSession) WatchPlace(ctx context.Context, m backend.Member, p *backend.Place) error {
 	return view.WatchPlace(ctx, s, s.Session, m, p)
 }

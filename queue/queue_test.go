@@ -225,9 +225,9 @@ func TestRequests(t *testing.T) {
 		}{
 			{"Put", 1, func() error { return q.Put(t.Context(), "x") }},
 			{"Put with a Limit", 3, func() error { return limited.Put(t.Context(), "x") }},
-			{"Take", 9, func() (err error) { item, err = q.Take(t.Context()); return err }},
+			{"Take", 8, func() (err error) { item, err = q.Take(t.Context()); return err }},
 			{"Done", 2, func() error { return item.Done(t.Context()) }},
-			{"TryTake", 7, func() (err error) { item, err = q.TryTake(t.Context()); return err }},
+			{"TryTake", 6, func() (err error) { item, err = q.TryTake(t.Context()); return err }},
 			{"Return", 1, func() error { return item.Return(t.Context()) }},
 			{"Len", 1, func() error { _, err := q.Len(t.Context()); return err }},
 			{"List", 2, func() error { _, err := q.List(t.Context()); return err }},

@@ -89,12 +89,12 @@ func (s *session) of(ctx context.Context, election string) (backend.Session, err
 	return v, err
 }
 
-func (s *session) Join(ctx context.Context, line, value string) (backend.Member, error) {
+func (s *session) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
 	v, err := s.of(ctx, line)
 	if err != nil {
-		return backend.Member{}, err
+		return backend.Joined{}, err
 	}
-	return v.Join(ctx, line, value)
+	return v.Join(ctx, line, value, record)
 }
 
 func (s *session) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
@@ -110,7 +110,7 @@ func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.P
 	if err != nil {
 		return err
 	}
-	return v.(backend.PlaceWatcher).WatchPlace(ctx, m, p)
+	return v.WatchPlace(ctx, m, p)
 }
 
 func (s *session) Leave(ctx context.Context, m backend.Member) error {
@@ -134,7 +134,7 @@ func (s *session) Head(ctx context.Context, line string) (backend.Line, error) {
 	if err != nil {
 		return backend.Line{}, err
 	}
-	return v.(backend.HeadReader).Head(ctx, line)
+	return v.Head(ctx, line)
 }
 
 // harness is that of a new cluster.

@@ -309,7 +309,7 @@ func TestAbort(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m, err := s.Join(w.ctx, election, "foreign")
+		m, err := s.Join(w.ctx, election, "foreign", "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -329,7 +329,7 @@ func TestAbort(t *testing.T) {
 		if got, _, err := op.Where(w.ctx, election); err != nil || got != h {
 			t.Errorf("after the abort: %+v, %v; want %+v", got, err, h)
 		}
-		if err := s.Leave(w.ctx, m); err != nil {
+		if err := s.Leave(w.ctx, m.Member); err != nil {
 			t.Fatal(err)
 		}
 		w.until("p leads", time.Minute, func() bool { return w.leader(election) == "p" })

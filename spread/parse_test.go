@@ -82,7 +82,7 @@ func FuzzRecords(f *testing.F) {
 		of := b.For("x")
 		joined, err := of.Session(ctx)
 		if err == nil {
-			_, err = joined.Join(ctx, "x", "value")
+			_, err = joined.Join(ctx, "x", "value", "")
 		}
 		if ctx.Err() != nil || errors.Is(err, backend.ErrUnavailable) { // for which callers would try again and again
 			t.Fatalf("stamp %q, home %q, bell %q: %v", stamp, home, bell, err)

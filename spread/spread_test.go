@@ -378,9 +378,9 @@ func TestFor(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = s.Join(w.ctx, "other", "x")
+		_, err = s.Join(w.ctx, "other", "x", "")
 		want(t, err, backend.ErrInvalid, `For("other")`)
-		_, err = s.JoinShared(w.ctx, "reports", "x")
+		_, err = s.JoinShared(w.ctx, "reports", "x", "")
 		want(t, err, errors.ErrUnsupported)
 		_, err = s.Append(w.ctx, "reports", "x")
 		want(t, err, errors.ErrUnsupported)

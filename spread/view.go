@@ -9,7 +9,6 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/again"
-	"github.com/succession-dev/succession/internal/backoff"
 	"github.com/succession-dev/succession/internal/lazy"
 	"github.com/succession-dev/succession/migrate"
 )
@@ -26,12 +25,6 @@ type view struct {
 var (
 	_ backend.Backend = (*view)(nil)
 	_ backend.Holder  = (*view)(nil)
-
-	_ backend.PlaceJoiner  = (*session)(nil)
-	_ backend.PlaceWatcher = (*session)(nil)
-	_ backend.HeadReader   = (*session)(nil)
-
-	_ backend.HeartbeatTracer = (*session)(nil)
 )
 
 // Session returns the live session with the cluster that the election lives on; see
@@ -91,17 +84,11 @@ type session struct {
 	by backend.Backend
 }
 
-func (s *session) Join(ctx context.Context, line, value string) (backend.Member, error) {
-	j, err := s.JoinPlace(ctx, line, value, "")
-	return j.Member, err
-}
-
-// JoinPlace is [backend.PlaceJoiner]: the cluster's own, or Join.
-func (s *session) JoinPlace(ctx context.Context, line, value, record string) (backend.Joined, error) {
+func (s *session) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
 	if line != s.v.election {
 		return backend.Joined{}, wrap("join", line, fmt.Errorf("%w line: this is the backend of %s, which may live on another cluster; call For(%[3]q)", backend.ErrInvalid, s.v.election, line))
 	}
-	j, err := again.JoinPlace(ctx, s.Session, line, value, record)
+	j, err := s.Session.Join(ctx, line, value, record)
 	if err != nil {
 		return j, s.again(ctx, err)
 	}
@@ -126,15 +113,14 @@ func (s *session) Ahead(ctx context.Context, m backend.Member) (backend.Place, e
 	return p, s.again(ctx, err)
 }
 
-// WatchPlace is [backend.PlaceWatcher]: the cluster's own, or a substitute for it. A member that waits
-// behind others is also woken when the election gets another home.
+// WatchPlace is that of the cluster. A member that waits behind others is also woken when the election gets another home.
 func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.Place) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if !p.First {
 		defer context.AfterFunc(s.h.left, func() { cancel(errMoved) })()
 	}
-	err := again.WatchPlace(ctx, s.Session, m, p, backoff.JitterOf(ctx))
+	err := s.Session.WatchPlace(ctx, m, p)
 	if errors.Is(context.Cause(ctx), errMoved) {
 		return errMoved
 	}
@@ -145,25 +131,8 @@ func (s *session) Line(ctx context.Context, line string) (backend.Line, error) {
 	return s.look(ctx, line, s.Session.Line)
 }
 
-// Head is [backend.HeadReader]: the cluster's own, or Line.
 func (s *session) Head(ctx context.Context, line string) (backend.Line, error) {
-	if h, ok := s.Session.(backend.HeadReader); ok {
-		return s.look(ctx, line, h.Head)
-	}
-	return s.Line(ctx, line)
-}
-
-// Outlived is [backend.Dater]: the cluster's own, or a substitute for it.
-func (s *session) Outlived(ctx context.Context, record, line string) (bool, error) {
-	return again.Outlived(ctx, s.Session, record, line)
-}
-
-// TraceHeartbeats is [backend.HeartbeatTracer]: the cluster's own, or nothing.
-func (s *session) TraceHeartbeats(f func(backend.Heartbeat)) (stop func()) {
-	if h, ok := s.Session.(backend.HeartbeatTracer); ok {
-		return h.TraceHeartbeats(f)
-	}
-	return func() {}
+	return s.look(ctx, line, s.Session.Head)
 }
 
 // look reads a line for an observer, whom no other call tells that the election was sealed here.
@@ -194,8 +163,8 @@ func (s *session) again(ctx context.Context, err error) error {
 }
 
 // JoinShared fails: an election with shared members cannot be moved.
-func (s *session) JoinShared(ctx context.Context, line, value string) (backend.Member, error) {
-	return backend.NoShares{}.JoinShared(ctx, line, value)
+func (s *session) JoinShared(ctx context.Context, line, value, record string) (backend.Joined, error) {
+	return backend.NoShares{}.JoinShared(ctx, line, value, record)
 }
 
 // Append fails: a line with items cannot be moved.

@@ -92,7 +92,7 @@ func (s *Standby) look(ctx context.Context, j backoff.Jitter) (string, *elect.Te
 			continue
 		}
 		task := strings.TrimPrefix(name, s.folder()+"/")
-		line, err := again.Head(ctx, se, s.line(task))
+		line, err := se.Head(ctx, s.line(task))
 		switch {
 		case err != nil:
 			return "", nil, err

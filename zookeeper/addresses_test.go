@@ -52,12 +52,12 @@ func TestSilentAddress(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := s.Join(t.Context(), "e", "")
+	m, err := s.Join(t.Context(), "e", "", "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 3 {
-		if p, err := s.Ahead(t.Context(), m); err != nil || !p.First {
+		if p, err := s.Ahead(t.Context(), m.Member); err != nil || !p.First {
 			t.Fatalf("%+v, %v", p, err)
 		}
 		front.Reset()
@@ -109,11 +109,11 @@ func TestAddressGoesSilent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := s.Join(t.Context(), "e", "")
+	m, err := s.Join(t.Context(), "e", "", "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p, err := s.Ahead(t.Context(), m); err != nil || !p.First {
+	if p, err := s.Ahead(t.Context(), m.Member); err != nil || !p.First {
 		t.Fatalf("%+v, %v", p, err)
 	}
 	time.Sleep(s.TTL() / 2) // some heartbeats

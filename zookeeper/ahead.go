@@ -52,11 +52,7 @@ func (s *session) stranger(ctx context.Context, path string, m backend.Member) (
 // with errChanged if it has passed already.
 func (s *session) placeOnce(ctx context.Context, o *member) (p backend.Place, err error) {
 	var beat <-chan error
-	r, alone, err := s.lookout.Enter(ctx, o.joined.Line)
-	if alone {
-		r, err = s.readPlaces(ctx, o.joined.Line, func() { beat = s.beatIfDue(ctx, o) })
-		s.lookout.Leave(o.joined.Line)
-	}
+	r, err := s.reading(ctx, o.joined.Line, func() { beat = s.beatIfDue(ctx, o) })
 	if err == nil && r.made != o.parent && !o.stranger {
 		err = zk.ErrNoNode // the line was made anew under the same name: o went with the old one
 	}
@@ -67,6 +63,23 @@ func (s *session) placeOnce(ctx context.Context, o *member) (p backend.Place, er
 	if err != nil {
 		return p, err
 	}
+	return s.placed(ctx, o, r, beat)
+}
+
+// reading reads a line, together with others of this session that read it at the same time if they are many. It
+// calls sent when it has sent requests of its own.
+func (s *session) reading(ctx context.Context, line string, sent func()) (reading, error) {
+	r, alone, err := s.lookout.Enter(ctx, line)
+	if alone {
+		r, err = s.readPlaces(ctx, line, sent)
+		s.lookout.Leave(line)
+	}
+	return r, err
+}
+
+// placed says where o stands, as a reading of its line tells. beat is the heartbeat that was sent with it; nil for
+// none.
+func (s *session) placed(ctx context.Context, o *member, r reading, beat <-chan error) (p backend.Place, err error) {
 	standing, h := r.standing, r.header
 	index := r.find(o.key())
 	if index < 0 {

@@ -120,7 +120,7 @@ func TestAmbiguousJoin(t *testing.T) {
 		if abandon {
 			go func() { <-met; cancel() }()
 		}
-		m, err := s.Join(ctx, name, "mine")
+		m, err := s.Join(ctx, name, "mine", "")
 		switch {
 		case abandon && errors.Is(err, context.Canceled):
 			abandoned = append(abandoned, name)
@@ -128,7 +128,7 @@ func TestAmbiguousJoin(t *testing.T) {
 		case err != nil:
 			t.Fatalf("%d bytes sent, %d of the answer: %v", sent, answer, err)
 		}
-		if l := line(t, other, name); len(l.Members) != 2 || l.Members[1] != m || m.Value != "mine" {
+		if l := line(t, other, name); len(l.Members) != 2 || l.Members[1] != m.Member || m.Value != "mine" {
 			t.Fatalf("%d bytes sent, %d of the answer: joined %+v, and there stands %+v", sent, answer, m, l.Members)
 		}
 	}

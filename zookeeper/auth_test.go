@@ -45,11 +45,11 @@ func perms(letters string) int32 {
 func TestRights(t *testing.T) {
 	const value = "v"
 	stand := func(ctx context.Context, s backend.Session) error {
-		m, err := s.Join(ctx, "e", value)
+		m, err := s.Join(ctx, "e", value, "")
 		if err != nil {
 			return err
 		}
-		_, err = s.Ahead(ctx, m)
+		_, err = s.Ahead(ctx, m.Member)
 		return err
 	}
 	for _, test := range []struct {
@@ -61,17 +61,17 @@ func TestRights(t *testing.T) {
 	}{
 		{"stand in line", "", "cr", stand, "/e"},
 		{"stand in line and leave", "", "crd", func(ctx context.Context, s backend.Session) error {
-			m, err := s.Join(ctx, "e", value)
+			m, err := s.Join(ctx, "e", value, "")
 			if err != nil {
 				return err
 			}
-			if _, err := s.Ahead(ctx, m); err != nil {
+			if _, err := s.Ahead(ctx, m.Member); err != nil {
 				return err
 			}
-			return s.Leave(ctx, m)
+			return s.Leave(ctx, m.Member)
 		}, "/e"},
 		{"pin", "", "crwd", func(ctx context.Context, s backend.Session) error {
-			m, err := s.Join(ctx, "e", value)
+			m, err := s.Join(ctx, "e", value, "")
 			if err != nil {
 				return err
 			}
@@ -79,10 +79,10 @@ func TestRights(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			return s.Pin(ctx, m, backend.Header{}, v)
+			return s.Pin(ctx, m.Member, backend.Header{}, v)
 		}, "/e"},
 		{"append an item and remove it", "", "cd", func(ctx context.Context, s backend.Session) error {
-			by, err := s.Join(ctx, "e", value)
+			by, err := s.Join(ctx, "e", value, "")
 			if err != nil {
 				return err
 			}
@@ -90,7 +90,7 @@ func TestRights(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			return s.Remove(ctx, m, by)
+			return s.Remove(ctx, m, by.Member)
 		}, "/e"},
 		{"watch a line", "", "r", func(ctx context.Context, s backend.Session) error {
 			_, err := s.WatchLine(ctx, "e", backend.Line{Members: []backend.Member{{Key: "n_0000000000", Position: 1}}})
@@ -109,11 +109,11 @@ func TestRights(t *testing.T) {
 			return err
 		}, "/e"},
 		{"first to stand in a new line", "c", "", func(ctx context.Context, s backend.Session) error {
-			m, err := s.Join(ctx, "new", value)
+			m, err := s.Join(ctx, "new", value, "")
 			if err != nil {
 				return err
 			}
-			return s.Leave(ctx, m)
+			return s.Leave(ctx, m.Member)
 		}, ""},
 		{"delete a record", "cd", "r", func(ctx context.Context, s backend.Session) error {
 			return s.Delete(ctx, "e", nil)
@@ -186,7 +186,7 @@ func TestMembersAreProtected(t *testing.T) {
 		if l := line(t, s, "e"); len(l.Members) != 2 || l.Members[0] != m {
 			t.Errorf("%s sees %+v", name, l)
 		}
-		if _, err := s.Join(t.Context(), "e", ""); !errors.Is(err, backend.ErrDenied) {
+		if _, err := s.Join(t.Context(), "e", "", ""); !errors.Is(err, backend.ErrDenied) {
 			t.Errorf("%s joined: %v", name, err)
 		}
 		if err := s.Leave(t.Context(), m); !errors.Is(err, backend.ErrDenied) {

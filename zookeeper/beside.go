@@ -21,8 +21,6 @@ import (
 //     data is gone. Otherwise the copy is not looked at.
 //   - That a member is not ready is an ephemeral znode of the session that owns the member.
 
-var _ backend.Dater = (*session)(nil)
-
 // Outlived implements [backend.Dater].
 func (s *session) Outlived(ctx context.Context, record, line string) (bool, error) {
 	copied, err := retry(ctx, s, stat(s.options.path(record)))

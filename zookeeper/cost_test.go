@@ -34,7 +34,7 @@ func TestCost(t *testing.T) {
 	moved := make([]<-chan error, len(line))
 	for i, x := range line {
 		places[i] = ahead(t, x.s, x.m)
-		moved[i] = background(func() error { return x.s.(backend.PlaceWatcher).WatchPlace(t.Context(), x.m, &places[i]) })
+		moved[i] = background(func() error { return x.s.WatchPlace(t.Context(), x.m, &places[i]) })
 	}
 	count := func() (n []int64) {
 		for _, x := range line {
@@ -92,7 +92,7 @@ func TestCostInAShortLine(t *testing.T) {
 	stand := func(x *candidate) {
 		x.m = join(t, x.s, "e", "")
 		x.place = ahead(t, x.s, x.m)
-		x.moved = background(func() error { return x.s.(backend.PlaceWatcher).WatchPlace(t.Context(), x.m, &x.place) })
+		x.moved = background(func() error { return x.s.WatchPlace(t.Context(), x.m, &x.place) })
 		still(t, x.moved, 50*time.Millisecond) // the watches are set
 	}
 	var line []*candidate

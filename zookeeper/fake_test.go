@@ -219,7 +219,7 @@ func TestJoinAfterLastNumber(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Join(t.Context(), "e", ""); !errors.Is(err, backend.ErrLine) || !strings.Contains(err.Error(), "begin at 0 again") {
+	if _, err := s.Join(t.Context(), "e", "", ""); !errors.Is(err, backend.ErrLine) || !strings.Contains(err.Error(), "begin at 0 again") {
 		t.Error(err)
 	}
 }
@@ -237,7 +237,7 @@ func TestServerKnowsNobody(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Join(t.Context(), "e", ""); !errors.Is(err, backend.ErrDenied) || !strings.Contains(err.Error(), "ssl.clientAuth") {
+	if _, err := s.Join(t.Context(), "e", "", ""); !errors.Is(err, backend.ErrDenied) || !strings.Contains(err.Error(), "ssl.clientAuth") {
 		t.Error(err)
 	}
 }
@@ -273,7 +273,7 @@ func TestThrottled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := s.Join(t.Context(), "e", "")
+	m, err := s.Join(t.Context(), "e", "", "")
 	if err != nil || m.Key != "n_0000000000" || m.Position != 7 {
 		t.Errorf("joined %+v, %v", m, err)
 	}

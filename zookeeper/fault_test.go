@@ -27,7 +27,7 @@ func TestNothingRunsUnderNextSession(t *testing.T) {
 	var calls []<-chan error
 	for i := range 40 { // more than the library's queue holds
 		calls = append(calls, background(func() error {
-			_, err := s.Join(t.Context(), fmt.Sprintf("queued%d", i), "")
+			_, err := s.Join(t.Context(), fmt.Sprintf("queued%d", i), "", "")
 			return err
 		}))
 	}

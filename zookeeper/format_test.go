@@ -61,7 +61,7 @@ func TestSharedFormat(t *testing.T) {
 		{zookeeper.Options{As: zookeeper.Kazoo}, ""},
 	} {
 		s := session(t, open(t, test.o, server(t)))
-		m, err := s.JoinShared(t.Context(), "e", "value")
+		m, err := s.JoinShared(t.Context(), "e", "value", "")
 		if test.want == "" {
 			if !errors.Is(err, errors.ErrUnsupported) || !strings.Contains(err.Error(), "as=kazoo-rw") {
 				t.Errorf("as=%q: %+v, %v; want ErrUnsupported, and what to use instead", test.o.As, m, err)
@@ -72,10 +72,10 @@ func TestSharedFormat(t *testing.T) {
 			t.Errorf("as=%q: %+v, %v; want a shared member that matches %s", test.o.As, m, err, test.want)
 			continue
 		}
-		if l := line(t, s, "e").Members; len(l) != 1 || l[0] != m {
+		if l := line(t, s, "e").Members; len(l) != 1 || l[0] != m.Member {
 			t.Errorf("as=%q: in line stand %+v; want %+v", test.o.As, l, m)
 		}
-		if err := s.Leave(t.Context(), m); err != nil {
+		if err := s.Leave(t.Context(), m.Member); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,6 +1,7 @@
 package zookeeper
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/kit"
+	"github.com/succession-dev/succession/zookeeper/internal/wire"
 )
 
 // A join adds one member. The session runs it, not the caller ([kit.Joins]): once its create has been
@@ -27,38 +29,52 @@ type join struct {
 	s      *session
 	others *sync.RWMutex // of [lineJoins]
 	alone  bool          // it has that to write
+	name   string        // of the line
 	line   string        // the line's znode
 	prefix string        // of the member's name
 	value  string
+	record string // to tell of, and of the place; "" for neither
+
+	seen *reading        // of the line since the member was created; nil if it is not known
+	told *backend.Record // what is known of the record since then
 }
 
-// Join implements [backend.Session].
-func (s *session) Join(ctx context.Context, line, value string) (backend.Member, error) {
-	return s.join(ctx, line, s.options.namePrefix(), value)
+// Join implements [backend.Session]. It takes two round trips: one to create the member, and one for all that is
+// read then, which goes out together: the member's znode and, if a record is given, the places of the line, the header
+// unless that is known, and whether there is such a record unless that is known.
+func (s *session) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
+	return s.join(ctx, line, s.options.namePrefix(), value, record)
 }
 
 // JoinShared implements [backend.Sharer]. It fails with [errors.ErrUnsupported] if the
 // candidates that [Options] As names do not see shared members.
-func (s *session) JoinShared(ctx context.Context, line, value string) (backend.Member, error) {
+func (s *session) JoinShared(ctx context.Context, line, value, record string) (backend.Joined, error) {
 	prefix, err := s.options.sharedPrefix()
 	if err != nil {
-		return backend.Member{}, err
+		return backend.Joined{}, err
 	}
-	return s.join(ctx, line, prefix, value)
+	return s.join(ctx, line, prefix, value, record)
 }
 
-func (s *session) join(ctx context.Context, line, prefix, value string) (backend.Member, error) {
+func (s *session) join(ctx context.Context, line, prefix, value, record string) (backend.Joined, error) {
+	j := &join{s: s, name: line, line: s.options.path(line), prefix: prefix, value: value, record: record}
 	o, err := s.joining.Do(ctx, func() (*member, func(), error) {
 		others, done := s.joinsOf(line)
 		defer done()
-		j := &join{s: s, others: others, line: s.options.path(line), prefix: prefix, value: value}
-		o, err := j.run(ctx, line)
+		j.others = others
+		o, err := j.run(ctx)
 		return o, nil, err
 	})
 	if err != nil {
-		return backend.Member{}, err
+		return backend.Joined{}, err
 	}
-	return o.joined, nil
+	joined := backend.Joined{Member: o.joined, Record: j.told}
+	if j.seen != nil {
+		if p, err := s.placed(ctx, o, *j.seen, nil); err == nil { // otherwise Ahead says what is wrong
+			joined.Place = &p
+		}
+	}
+	return joined, nil
 }
 
 // undo removes a member that nobody waits for. It tries until the link is dead: then the member goes with the
@@ -111,11 +127,11 @@ func (s *session) job(f func()) bool {
 	return true
 }
 
-func (j *join) run(ctx context.Context, line string) (*member, error) {
+func (j *join) run(ctx context.Context) (*member, error) {
 	j.others.RLock()
 	o, err := j.add(ctx)
 	if o != nil {
-		o.joined.Line, o.joined.Value, o.joined.Shared = line, j.value, isShared(o.key())
+		o.joined.Line, o.joined.Value, o.joined.Shared = j.name, j.value, isShared(o.key())
 		j.s.enlist(o)
 	}
 	if j.alone {
@@ -220,43 +236,79 @@ func (j *join) findOwn(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// verify reads the znode of a member that was created, and checks that it is this
-// session's.
+// verify reads the znode of a member that was created, and checks that it is this session's. At the same time it
+// reads what the join is to tell.
 func (j *join) verify(ctx context.Context, at string) (*member, error) {
 	s := j.s
-	wait := pauses()
-	for {
-		self, err1 := start(ctx, s, stat(at))
-		parent, err2 := start(ctx, s, stat(j.line))
-		if err := errors.Join(err1, err2); err != nil {
-			return nil, err
+	var own sight
+	var err error
+	var looks sync.WaitGroup
+	looks.Go(func() {
+		if j.record == "" {
+			own.stat, err = retry(ctx, s, stat(at))
+			return
 		}
-		st, err1 := self.wait(ctx)
-		up, err2 := parent.wait(ctx)
-		switch err := errors.Join(err1, err2); {
-		case err == nil:
-			session, _ := s.link.State()
-			if st.EphemeralOwner != session || up.Czxid > st.Czxid {
-				return nil, fmt.Errorf("%w: %s was removed and is another's now", backend.ErrNotMember, at)
-			}
-			return &member{
-				path:   at,
-				joined: backend.Member{Key: path.Base(at), Position: uint64(st.Czxid)},
-				parent: up.Czxid,
-				index:  -1,
-				gone:   make(chan struct{}),
-			}, nil
-		case errors.Is(err, zk.ErrNoNode):
-			return nil, fmt.Errorf("%w: %s was removed as soon as it was created", backend.ErrNotMember, at)
-		case !errors.Is(err, errLost):
-			// It cannot be read, so nobody could lead with it.
-			s.link.Kill(fmt.Errorf("cannot read %s: %w", at, err))
-			return nil, err
+		// With the watch that whoever waits needs, and whoever leads.
+		if own, _, err = s.look(ctx, dataOf(at)); own.missing {
+			err = zk.ErrNoNode
 		}
-		if err := wait.Sleep(ctx); err != nil {
-			return nil, err
+	})
+	if j.record != "" {
+		looks.Go(func() { j.told = s.absent(ctx, j.record) })
+	}
+	up, perr := j.made(ctx)
+	looks.Wait()
+	switch err := cmp.Or(err, perr); {
+	case err == zk.ErrNoNode:
+		return nil, fmt.Errorf("%w: %s was removed as soon as it was created", backend.ErrNotMember, at)
+	case err != nil:
+		// It cannot be read, so nobody could lead with it.
+		s.link.Kill(fmt.Errorf("cannot read %s: %w", at, err))
+		return nil, err
+	}
+	session, _ := s.link.State()
+	if own.stat.EphemeralOwner != session || up > own.stat.Czxid {
+		return nil, fmt.Errorf("%w: %s was removed and is another's now", backend.ErrNotMember, at)
+	}
+	return &member{
+		path:   at,
+		joined: backend.Member{Key: path.Base(at), Position: uint64(own.stat.Czxid)},
+		parent: up,
+		index:  -1,
+		gone:   make(chan struct{}),
+	}, nil
+}
+
+// made returns the czxid of the line's znode. If the join is to tell the place, it reads the whole line for that.
+func (j *join) made(ctx context.Context) (int64, error) {
+	if j.record != "" {
+		r, err := kit.Retry(ctx, pauses(), passing, func(ctx context.Context) (reading, error) { return j.s.reading(ctx, j.name, func() {}) })
+		if err == nil {
+			j.seen = &r
+			return r.made, nil
 		}
 	}
+	up, err := retry(ctx, j.s, stat(j.line)) // this needs no right to read
+	if err != nil {
+		return 0, err
+	}
+	return up.Czxid, nil
+}
+
+// absent returns that there is no such record, if that is so. As long as none is made, the session asks once.
+func (s *session) absent(ctx context.Context, name string) *backend.Record {
+	key := wire.WatchKey{Path: s.options.path(name), Kind: wire.WatchExists}
+	v, known := s.watches.known(key)
+	if !known {
+		var err error
+		if v.sight, _, err = s.look(ctx, key); err != nil {
+			return nil
+		}
+	}
+	if !v.missing {
+		return nil
+	}
+	return &backend.Record{Name: name, Version: backend.Absent}
 }
 
 // ensure creates a persistent znode, and those above it that are missing.

@@ -20,7 +20,7 @@ func (s *session) Line(ctx context.Context, line string) (backend.Line, error) {
 	return kit.Retry(ctx, pauses(), passing, func(ctx context.Context) (backend.Line, error) { return s.readLine(ctx, line, false) })
 }
 
-// Head implements [backend.HeadReader]. It reads the list of names, and then the first member
+// Head implements [backend.Session]. It reads the list of names, and then the first member
 // and the header.
 func (s *session) Head(ctx context.Context, line string) (backend.Line, error) {
 	return kit.Retry(ctx, pauses(), passing, func(ctx context.Context) (backend.Line, error) { return s.readLine(ctx, line, true) })

@@ -413,7 +413,7 @@ func TestDenied(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := session(t, open(t, zookeeper.Options{}, server(t)))
-	if _, err := s.Join(t.Context(), "e", ""); !errors.Is(err, backend.ErrDenied) {
+	if _, err := s.Join(t.Context(), "e", "", ""); !errors.Is(err, backend.ErrDenied) {
 		t.Errorf("Join: %v", err)
 	}
 	if _, err := s.Put(t.Context(), "r", nil, nil); !errors.Is(err, backend.ErrDenied) {
@@ -427,15 +427,15 @@ func TestInvalid(t *testing.T) {
 	why := errors.New("why")
 	cancel(why)
 	for name, err := range map[string]error{
-		"name":  second(s.Join(t.Context(), "/e", "")),
-		"value": second(s.Join(t.Context(), "e", "\xff")),
+		"name":  second(s.Join(t.Context(), "/e", "", "")),
+		"value": second(s.Join(t.Context(), "e", "\xff", "")),
 		"key":   s.Leave(t.Context(), backend.Member{Line: "e", Key: "a/b", Position: 1}),
 	} {
 		if !errors.Is(err, backend.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := s.Join(ctx, "e", ""); !errors.Is(err, why) {
+	if _, err := s.Join(ctx, "e", "", ""); !errors.Is(err, why) {
 		t.Errorf("context's cause: %v", err)
 	}
 }

@@ -9,8 +9,6 @@ import (
 	"github.com/succession-dev/succession/internal/kit"
 )
 
-var _ backend.Lister = (*session)(nil)
-
 // Lines returns the names of the lines in which somebody stands; see [backend.Lister]. ZooKeeper
 // lists the children of one znode at a time, so this is a request for each znode below the prefix
 // that is no member. Those of one level go out together.

@@ -75,11 +75,11 @@ func session(t testing.TB, b *zookeeper.Backend) backend.Session {
 
 func join(t testing.TB, s backend.Session, line, value string) backend.Member {
 	t.Helper()
-	m, err := s.Join(within(t, 10*time.Second), line, value)
+	m, err := s.Join(within(t, 10*time.Second), line, value, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return m
+	return m.Member
 }
 
 func appendItem(t testing.TB, s backend.Session, line, value string) backend.Member {

@@ -46,16 +46,16 @@ func TestLineShowsAPinWithItsHeader(t *testing.T) {
 		defer close(over)
 		at := backend.Absent
 		for range rounds {
-			m, err := writer.Join(t.Context(), name, "x")
+			m, err := writer.Join(t.Context(), name, "x", "")
 			if err == nil {
 				l, lerr := writer.Line(t.Context(), name)
 				at, err = l.Version, lerr
 			}
 			if err == nil {
-				err = writer.Pin(t.Context(), m, backend.Header{Migration: backend.Migration{Gate: m.Position}}, at)
+				err = writer.Pin(t.Context(), m.Member, backend.Header{Migration: backend.Migration{Gate: m.Position}}, at)
 			}
 			if err == nil {
-				err = writer.Leave(t.Context(), m)
+				err = writer.Leave(t.Context(), m.Member)
 			}
 			if err != nil {
 				errs <- err

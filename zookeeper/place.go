@@ -11,7 +11,7 @@ import (
 	"github.com/succession-dev/succession/zookeeper/internal/wire"
 )
 
-// WatchPlace implements [backend.PlaceWatcher]. It watches the znode of m and that of the member
+// WatchPlace implements [backend.Session]. It watches the znode of m and that of the member
 // in front. For the first few of a line it also watches the header: who is next then knows it when
 // its turn comes, and needs to read the list alone. So does who stands behind a member that stays when
 // the election moves.

@@ -48,7 +48,7 @@ func TestSealedDeepInTheLine(t *testing.T) {
 			}
 			m := join(t, s, "e", "")
 			p := ahead(t, s, m)
-			moved := background(func() error { return s.(backend.PlaceWatcher).WatchPlace(t.Context(), m, &p) })
+			moved := background(func() error { return s.WatchPlace(t.Context(), m, &p) })
 			still(t, moved, 100*time.Millisecond)
 			for _, h := range []backend.Header{{Acknowledged: 1}, {Sealed: "etcd://h1:2379"}} {
 				still(t, moved, 100*time.Millisecond)

@@ -18,6 +18,7 @@ import (
 // ends when its link ends, or when Close begins.
 type session struct {
 	*kit.Life
+	backend.NoImports
 	backend *Backend
 	options *Options
 	link    *wire.Link

@@ -91,10 +91,11 @@ func TestJoinTogether(t *testing.T) {
 	})
 	for i := range joins {
 		all.Go(func() {
-			var err error
-			if joined[i], err = s.Join(t.Context(), "e", fmt.Sprint(i%values)); err != nil {
+			j, err := s.Join(t.Context(), "e", fmt.Sprint(i%values), "")
+			if err != nil {
 				t.Error(err)
 			}
+			joined[i] = j.Member
 		})
 	}
 	all.Wait()

@@ -78,16 +78,11 @@ type ghost struct {
 
 // ghostsOf returns those in the lines, or in all lines but those of items if none are named.
 func ghostsOf(ctx context.Context, s backend.Session, names []string, remove bool) (found []ghost, err error) {
-	finder, ok := s.(backend.ImportFinder)
-	if !ok {
-		return nil, errors.ErrUnsupported
-	}
 	if len(names) == 0 {
-		lister, ok := s.(backend.Lister)
-		if !ok {
-			return nil, errors.ErrUnsupported
+		if _, err := s.Imported(ctx, "any"); errors.Is(err, errors.ErrUnsupported) { // also if there is no line
+			return nil, err
 		}
-		all, err := lister.Lines(ctx)
+		all, err := s.Lines(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -96,7 +91,7 @@ func ghostsOf(ctx context.Context, s backend.Session, names []string, remove boo
 	found = []ghost{}
 	var errs error
 	for _, name := range names {
-		members, err := finder.Imported(ctx, name)
+		members, err := s.Imported(ctx, name)
 		if err != nil {
 			return found, err
 		}

@@ -45,9 +45,9 @@ func TestGhosts(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	gate, err := s.Join(t.Context(), "paused", "gate")
+	gate, err := s.Join(t.Context(), "paused", "gate", "")
 	check(gate, err)
-	check(nil, s.Pin(t.Context(), gate, backend.Header{}, 0))
+	check(nil, s.Pin(t.Context(), gate.Member, backend.Header{}, 0))
 	check(s.Append(t.Context(), "mails", "an item"))
 	checkOutput(t, []string{"--url", url, "ghosts"}, 0, "")
 

@@ -26,7 +26,7 @@ func listsLines(t *testing.T, url string) {
 	}
 	lines := func() map[string]int {
 		t.Helper()
-		all, err := s.(backend.Lister).Lines(t.Context())
+		all, err := s.Lines(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -36,15 +36,15 @@ func listsLines(t *testing.T, url string) {
 	if got := lines(); len(got) > 0 {
 		t.Errorf("before anybody joined there are %v", got)
 	}
-	left, err := s.Join(t.Context(), name+"/left", "a")
-	_, err2 := s.Join(t.Context(), name+"-top", "a")
-	_, err3 := s.Join(t.Context(), name+"/deep/er", "b")
-	_, err4 := s.Join(t.Context(), name+"/deep/er", "c")
-	_, err5 := s.JoinShared(t.Context(), name+"/shared", "d")
+	left, err := s.Join(t.Context(), name+"/left", "a", "")
+	_, err2 := s.Join(t.Context(), name+"-top", "a", "")
+	_, err3 := s.Join(t.Context(), name+"/deep/er", "b", "")
+	_, err4 := s.Join(t.Context(), name+"/deep/er", "c", "")
+	_, err5 := s.JoinShared(t.Context(), name+"/shared", "d", "")
 	_, err6 := s.Append(t.Context(), name+"/items", "e")
 	_, err7 := s.Put(t.Context(), name+"-top", backend.Header{Fence: 7}.Encode(), nil)
 	_, err8 := s.Put(t.Context(), name+"/record", []byte("x"), nil)
-	if err := errors.Join(err, err2, err3, err4, err5, err6, err7, err8, s.Leave(t.Context(), left)); err != nil {
+	if err := errors.Join(err, err2, err3, err4, err5, err6, err7, err8, s.Leave(t.Context(), left.Member)); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]int{name + "-top": 1, name + "/deep/er": 2, name + "/shared": 1, name + "/items": 1}

@@ -285,7 +285,7 @@ func testResignOfOneThatDoesNotHear(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := s.Join(t.Context(), "reports", "other")
+	m, err := s.Join(t.Context(), "reports", "other", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -293,7 +293,7 @@ func testResignOfOneThatDoesNotHear(t *testing.T) {
 	if code != ui.ExitTimeout || !strings.Contains(stderr, "other was asked to resign 5s ago and still leads") {
 		t.Errorf("exit code %d, standard error %q", code, stderr)
 	}
-	if err := s.Pin(t.Context(), m, backend.Header{Resign: 1 << 40}, versionOf(t, s)); err != nil {
+	if err := s.Pin(t.Context(), m.Member, backend.Header{Resign: 1 << 40}, versionOf(t, s)); err != nil {
 		t.Fatal(err)
 	}
 	code, _, stderr = here("--url", url, "resign", "reports", "--wait", "5s")
@@ -387,9 +387,9 @@ func TestPinnedIsNoLeader(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := s.Join(t.Context(), "reports", "web-1")
+	m, err := s.Join(t.Context(), "reports", "web-1", "")
 	if err == nil {
-		err = s.Pin(t.Context(), m, backend.Header{}, 0)
+		err = s.Pin(t.Context(), m.Member, backend.Header{}, 0)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -31,7 +31,7 @@ func TestTablesAreBounded(t *testing.T) {
 	}
 	var terms []string
 	for i := range all {
-		if _, err := s.Join(t.Context(), "reports", long); err != nil {
+		if _, err := s.Join(t.Context(), "reports", long, ""); err != nil {
 			t.Fatal(err)
 		}
 		terms = append(terms, fmt.Sprintf(`{"id":"web-%d","token":%d,"began":"2026-01-01T00:00:00Z"}`, i, i+1))

@@ -40,25 +40,6 @@ func ForAWhile(ctx context.Context, s backend.Session, j backoff.Jitter, watch f
 	return nil
 }
 
-// JoinPlace joins, and tells what is known of the member's place and of the record; see
-// [backend.PlaceJoiner].
-func JoinPlace(ctx context.Context, s backend.Session, line, value, record string) (backend.Joined, error) {
-	if j, ok := s.(backend.PlaceJoiner); ok {
-		return j.JoinPlace(ctx, line, value, record)
-	}
-	m, err := s.Join(ctx, line, value)
-	return backend.Joined{Member: m}, err
-}
-
-// WatchPlace blocks until m may stand otherwise than p says, and sets p to where it stands; see
-// [backend.PlaceWatcher].
-func WatchPlace(ctx context.Context, s backend.Session, m backend.Member, p *backend.Place, j backoff.Jitter) error {
-	if w, ok := s.(backend.PlaceWatcher); ok {
-		return w.WatchPlace(ctx, m, p)
-	}
-	return AskPlace(ctx, s, m, p, j)
-}
-
 // Ahead sets p to where m stands; see [backend.Session]. It is not inlined: the place that the session
 // returns would lie on the stack of each who calls Ahead, as long as that waits.
 //
@@ -68,9 +49,11 @@ func Ahead(ctx context.Context, s backend.Session, m backend.Member, p *backend.
 	return err
 }
 
-// AskPlace is [WatchPlace] for every session: it calls Gone, and then Ahead, and it calls Ahead after
-// about a session time in any case.
-func AskPlace(ctx context.Context, s backend.Session, m backend.Member, p *backend.Place, j backoff.Jitter) error {
+// WatchPlace is WatchPlace of [backend.Session] by the session's other methods, for one that cannot watch
+// places: it calls Gone, and then Ahead. A watch may die unseen there, so it calls Ahead after about a session
+// time in any case.
+func WatchPlace(ctx context.Context, s backend.Session, m backend.Member, p *backend.Place) error {
+	j := backoff.JitterOf(ctx)
 	wait := func(ctx context.Context) error { return s.Gone(ctx, p.Ahead) }
 	if p.First {
 		wait = func(ctx context.Context) error { return s.Gone(ctx, m) }
@@ -98,23 +81,6 @@ func AskPlace(ctx context.Context, s backend.Session, m backend.Member, p *backe
 		return err
 	}
 	return Ahead(ctx, s, m, p)
-}
-
-// Head returns the head of a line; see [backend.HeadReader]. For other sessions it reads the line.
-func Head(ctx context.Context, s backend.Session, line string) (backend.Line, error) {
-	if h, ok := s.(backend.HeadReader); ok {
-		return h.Head(ctx, line)
-	}
-	return s.Line(ctx, line)
-}
-
-// Outlived reports whether the record may be needed because the line was lost; see [backend.Dater]. On other
-// coordinators whoever could write the record has a right on just that name.
-func Outlived(ctx context.Context, s backend.Session, record, line string) (bool, error) {
-	if d, ok := s.(backend.Dater); ok {
-		return d.Outlived(ctx, record, line)
-	}
-	return true, nil
 }
 
 // Either calls all at the same time, and returns the result of the one that returns first. The context

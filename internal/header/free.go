@@ -7,7 +7,6 @@ import (
 	"path"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/internal/again"
 )
 
 // CheckFree fails with [backend.ErrInvalid] if the record with that name belongs to an election, a lock, a
@@ -20,7 +19,7 @@ func CheckFree(ctx context.Context, s backend.Session, name string) error {
 			backend.ErrInvalid, name, line)
 	}
 	for at := name; at != "."; at = path.Dir(at) {
-		l, err := again.Head(ctx, s, at)
+		l, err := s.Head(ctx, at)
 		if errors.Is(err, backend.ErrDenied) {
 			continue
 		}

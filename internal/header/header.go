@@ -20,7 +20,6 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/internal/again"
 	"github.com/succession-dev/succession/internal/backoff"
 )
 
@@ -155,7 +154,7 @@ func Restore(ctx context.Context, s backend.Session, m backend.Member) error {
 	if err != nil && !errors.Is(err, backend.ErrDenied) {
 		return err
 	}
-	if needed, oerr := again.Outlived(ctx, s, kept, m.Line); oerr != nil || !needed {
+	if needed, oerr := s.Outlived(ctx, kept, m.Line); oerr != nil || !needed {
 		return oerr
 	}
 	if err != nil {

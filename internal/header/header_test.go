@@ -48,11 +48,11 @@ func TestRestore(t *testing.T) {
 				t.Errorf("the fence of %.10s is %d; want 1000", name, got)
 			}
 			c.Drop(name)
-			m, err := s.Join(t.Context(), name, "")
+			m, err := s.Join(t.Context(), name, "", "")
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := header.Restore(t.Context(), s, m); err != nil {
+			if err := header.Restore(t.Context(), s, m.Member); err != nil {
 				t.Fatal(err)
 			}
 			if got := fence(t, c, name); got != want {
@@ -71,14 +71,14 @@ func TestRestoreByWhoHasLeft(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.Drop("reports")
-		m, err := s.Join(t.Context(), "reports", "")
+		m, err := s.Join(t.Context(), "reports", "", "")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Leave(t.Context(), m); err != nil {
+		if err := s.Leave(t.Context(), m.Member); err != nil {
 			t.Fatal(err)
 		}
-		if err := header.Restore(t.Context(), s, m); !errors.Is(err, backend.ErrNotMember) {
+		if err := header.Restore(t.Context(), s, m.Member); !errors.Is(err, backend.ErrNotMember) {
 			t.Errorf("got %v, want ErrNotMember", err)
 		}
 		if got := fence(t, c, "reports"); got != 0 {

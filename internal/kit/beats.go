@@ -7,11 +7,12 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// beats are those who trace the heartbeats of a session.
+// beats are those who trace the heartbeats of a session. One goroutine tells all of them, as long as there are
+// any, so that no f holds up what a driver does.
 type beats struct {
 	mu  sync.Mutex
 	fs  map[*func(backend.Heartbeat)]bool
-	new chan backend.Heartbeat // nil until somebody traces
+	new chan backend.Heartbeat // closed when nobody traces any more
 }
 
 // Beat tells those who trace the session's heartbeats of one that has moved the deadline. It does not
@@ -28,31 +29,38 @@ func (l *Life) Beat(roundTrip, slack time.Duration) {
 	}
 }
 
-// TraceHeartbeats implements [backend.HeartbeatTracer]. The first call starts a goroutine, so that no f
-// holds up what a driver does.
+// TraceHeartbeats implements [backend.Session].
 func (l *Life) TraceHeartbeats(f func(backend.Heartbeat)) (stop func()) {
 	b := &l.beats
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.new == nil {
+	if len(b.fs) == 0 {
 		b.fs, b.new = make(map[*func(backend.Heartbeat)]bool), make(chan backend.Heartbeat, 16)
-		l.Go(l.tellBeats)
+		beats := b.new
+		l.Go(func() { l.tellBeats(beats) })
 	}
-	key := &f
-	b.fs[key] = true
+	b.fs[&f] = true
 	return func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		delete(b.fs, key)
+		if !b.fs[&f] {
+			return
+		}
+		if delete(b.fs, &f); len(b.fs) == 0 {
+			close(b.new)
+		}
 	}
 }
 
-func (l *Life) tellBeats() {
+func (l *Life) tellBeats(beats <-chan backend.Heartbeat) {
 	for {
 		select {
 		case <-l.ctx.Done():
 			return
-		case h := <-l.beats.new:
+		case h, ok := <-beats:
+			if !ok {
+				return
+			}
 			l.beats.mu.Lock()
 			fs := make([]func(backend.Heartbeat), 0, len(l.beats.fs))
 			for f := range l.beats.fs {

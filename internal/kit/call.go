@@ -3,10 +3,8 @@ package kit
 import (
 	"cmp"
 	"context"
-	"errors"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/internal/again"
 	"github.com/succession-dev/succession/internal/backoff"
 )
 
@@ -16,45 +14,40 @@ type Adapter struct {
 	Session // the driver's
 }
 
-func (a *Adapter) Join(ctx context.Context, line, value string) (backend.Member, error) {
-	return call(ctx, a, "join", line, backend.CheckValue(value), func(ctx context.Context) (backend.Member, error) { return a.Session.Join(ctx, line, value) })
+func (a *Adapter) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
+	return call(ctx, a, "join", line, a.joinable(value, record), func(ctx context.Context) (backend.Joined, error) {
+		return a.Session.Join(ctx, line, value, record)
+	})
 }
 
-// JoinPlace is that of the driver's session, or Join for a driver without one.
-func (a *Adapter) JoinPlace(ctx context.Context, line, value, record string) (backend.Joined, error) {
+func (a *Adapter) JoinShared(ctx context.Context, line, value, record string) (backend.Joined, error) {
+	return call(ctx, a, "join", line, a.joinable(value, record), func(ctx context.Context) (backend.Joined, error) {
+		return a.Session.JoinShared(ctx, line, value, record)
+	})
+}
+
+// joinable returns what is wrong with the value of a member, or with the name of the record to tell of.
+func (a *Adapter) joinable(value, record string) error {
 	invalid := backend.CheckValue(value)
 	if record != "" {
 		invalid = cmp.Or(invalid, a.life().sessions.CheckName(record))
 	}
-	return call(ctx, a, "join", line, invalid, func(ctx context.Context) (backend.Joined, error) {
-		return again.JoinPlace(ctx, a.Session, line, value, record)
-	})
-}
-
-func (a *Adapter) JoinShared(ctx context.Context, line, value string) (backend.Member, error) {
-	return call(ctx, a, "join", line, backend.CheckValue(value), func(ctx context.Context) (backend.Member, error) { return a.Session.JoinShared(ctx, line, value) })
+	return invalid
 }
 
 func (a *Adapter) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
 	return call(ctx, a, "ahead", m.Line, nil, func(ctx context.Context) (backend.Place, error) { return a.Session.Ahead(ctx, m) })
 }
 
-// WatchPlace is that of the driver's session, or for a driver without one what package again makes of
-// Gone and Ahead.
-//
-// It does what [call] does with fewer frames, because a waiter keeps all of them: its stack is most
+// WatchPlace does what [call] does with fewer frames, because a waiter keeps all of them: its stack is most
 // of what it costs.
 func (a *Adapter) WatchPlace(ctx context.Context, m backend.Member, p *backend.Place) error {
-	w, ok := a.Session.(backend.PlaceWatcher)
-	if !ok {
-		return again.AskPlace(ctx, a, m, p, backoff.JitterOf(ctx))
-	}
 	l := a.life()
 	err := cmp.Or(l.Usable(ctx), l.sessions.CheckName(m.Line))
 	if err == nil {
 		bound, release := l.Bind(ctx)
 		defer release()
-		if err = w.WatchPlace(bound, m, p); err == nil {
+		if err = a.Session.WatchPlace(bound, m, p); err == nil {
 			return nil
 		}
 		err = l.explain(bound, err)
@@ -62,16 +55,10 @@ func (a *Adapter) WatchPlace(ctx context.Context, m backend.Member, p *backend.P
 	return l.sessions.Driver.Wrap("watch place", m.Line, err)
 }
 
-// Outlived is that of the driver's session. For a driver without one every record may be needed.
 func (a *Adapter) Outlived(ctx context.Context, record, line string) (bool, error) {
 	return call(ctx, a, "outlived", line, a.life().sessions.CheckName(record), func(ctx context.Context) (bool, error) {
-		return again.Outlived(ctx, a.Session, record, line)
+		return a.Session.Outlived(ctx, record, line)
 	})
-}
-
-// TraceHeartbeats implements [backend.HeartbeatTracer].
-func (a *Adapter) TraceHeartbeats(f func(backend.Heartbeat)) (stop func()) {
-	return a.life().TraceHeartbeats(f)
 }
 
 func (a *Adapter) Gone(ctx context.Context, m backend.Member) error {
@@ -86,33 +73,16 @@ func (a *Adapter) Line(ctx context.Context, line string) (backend.Line, error) {
 	return call(ctx, a, "line", line, nil, func(ctx context.Context) (backend.Line, error) { return a.Session.Line(ctx, line) })
 }
 
-// Head is that of the driver's session, or Line for a driver without one.
 func (a *Adapter) Head(ctx context.Context, line string) (backend.Line, error) {
-	h, ok := a.Session.(backend.HeadReader)
-	if !ok {
-		return a.Line(ctx, line)
-	}
-	return call(ctx, a, "head", line, nil, func(ctx context.Context) (backend.Line, error) { return h.Head(ctx, line) })
+	return call(ctx, a, "head", line, nil, func(ctx context.Context) (backend.Line, error) { return a.Session.Head(ctx, line) })
 }
 
-// Lines is that of the driver's session. It fails with [errors.ErrUnsupported] for a driver without one.
 func (a *Adapter) Lines(ctx context.Context) (map[string]int, error) {
-	return nameless(ctx, a, "lines", "", nil, func(ctx context.Context) (map[string]int, error) {
-		if l, ok := a.Session.(backend.Lister); ok {
-			return l.Lines(ctx)
-		}
-		return nil, errors.ErrUnsupported
-	})
+	return nameless(ctx, a, "lines", "", nil, func(ctx context.Context) (map[string]int, error) { return a.Session.Lines(ctx) })
 }
 
-// Imported is that of the driver's session. It fails with [errors.ErrUnsupported] for a driver without one.
 func (a *Adapter) Imported(ctx context.Context, line string) ([]backend.Member, error) {
-	return call(ctx, a, "imported", line, nil, func(ctx context.Context) ([]backend.Member, error) {
-		if f, ok := a.Session.(backend.ImportFinder); ok {
-			return f.Imported(ctx, line)
-		}
-		return nil, errors.ErrUnsupported
-	})
+	return call(ctx, a, "imported", line, nil, func(ctx context.Context) ([]backend.Member, error) { return a.Session.Imported(ctx, line) })
 }
 
 func (a *Adapter) WatchLine(ctx context.Context, line string, after backend.Line) (backend.Line, error) {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/again"
-	"github.com/succession-dev/succession/internal/backoff"
 )
 
 // Of returns b with sessions as wrap makes them.
@@ -40,33 +39,26 @@ type Shared struct {
 	Instead string
 }
 
-var _ backend.PlaceWatcher = Shared{}
-
-func (s Shared) Join(ctx context.Context, line, value string) (backend.Member, error) {
-	m, err := s.JoinShared(ctx, line, value)
+func (s Shared) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
+	j, err := s.JoinShared(ctx, line, value, record)
 	if errors.Is(err, errors.ErrUnsupported) {
 		err = fmt.Errorf("%s cannot be shared on this backend, which has no shared members; use %s: %w", line, s.Instead, err)
 	}
-	return m, err
+	return j, err
 }
 
-// Outlived is that of the session, or a substitute for it.
-func (s Shared) Outlived(ctx context.Context, record, line string) (bool, error) {
-	return again.Outlived(ctx, s.Session, record, line)
+// Unplaced returns what Join has returned without the place: for a session whose own Ahead asks more.
+func Unplaced(j backend.Joined, err error) (backend.Joined, error) {
+	j.Place = nil
+	return j, err
 }
 
-// WatchPlace is that of the session, or a substitute for it.
-func (s Shared) WatchPlace(ctx context.Context, m backend.Member, p *backend.Place) error {
-	return again.WatchPlace(ctx, s.Session, m, p, backoff.JitterOf(ctx))
-}
-
-// WatchPlace is [backend.PlaceWatcher] for a session that asks more than the session on before it
+// WatchPlace is that of a session s that asks more than the session on before it
 // says First, and that never takes back what it has said. So whoever is first has to hear only what
 // on says of its place. Everybody else waits by the session's own Gone and Ahead.
 func WatchPlace(ctx context.Context, s, on backend.Session, m backend.Member, p *backend.Place) error {
-	j := backoff.JitterOf(ctx)
 	if p.First {
-		return again.WatchPlace(ctx, on, m, p, j)
+		return on.WatchPlace(ctx, m, p)
 	}
-	return again.AskPlace(ctx, s, m, p, j)
+	return again.WatchPlace(ctx, s, m, p)
 }

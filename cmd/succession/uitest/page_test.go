@@ -269,12 +269,12 @@ func TestThousand(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 999 {
-		if _, err := s.Join(t.Context(), fmt.Sprintf("jobs/%03d", i), "web"); err != nil {
+		if _, err := s.Join(t.Context(), fmt.Sprintf("jobs/%03d", i), "web", ""); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for i := range 1000 {
-		if _, err := s.Join(t.Context(), "long", fmt.Sprintf("web-%03d", i)); err != nil {
+		if _, err := s.Join(t.Context(), "long", fmt.Sprintf("web-%03d", i), ""); err != nil {
 			t.Fatal(err)
 		}
 	}

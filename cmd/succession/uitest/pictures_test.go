@@ -78,7 +78,7 @@ func gallery(w *world) {
 	foreign := w.client("foreign")
 	s, err := foreign.Session(context.Background())
 	must(err)
-	_, err = s.Join(context.Background(), "legacy/cron", "cron-7")
+	_, err = s.Join(context.Background(), "legacy/cron", "cron-7", "")
 	must(err)
 	_, err = elect.New(foreign, "legacy/cron", nil).AskToResign(context.Background(), nil)
 	must(err)

@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/internal/again"
 )
 
 var aheadFlaws = []Flaw{
@@ -23,15 +22,17 @@ var aheadFlaws = []Flaw{
 	},
 	{
 		Name:    "place without a fence",
-		Breaks:  "L2: JoinPlace tells a place with the token that the member would have without a header",
+		Breaks:  "L2: Join tells a place with the token that the member would have without a header",
 		Must:    "L2.join-place",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &placeWithoutFence{s} },
+		places:  true,
 	},
 	{
 		Name:    "no such record",
-		Breaks:  "L2: JoinPlace tells that there is no record, without having asked",
+		Breaks:  "L2: Join tells that there is no record, without having asked",
 		Must:    "L2.join-place G2.fence-drop",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &noSuchRecord{s} },
+		places:  true,
 	},
 	{
 		Name:   "stale line",
@@ -169,8 +170,8 @@ func (s *behindLeader) Ahead(ctx context.Context, m backend.Member) (backend.Pla
 
 type placeWithoutFence struct{ backend.Session }
 
-func (s *placeWithoutFence) JoinPlace(ctx context.Context, line, value, record string) (backend.Joined, error) {
-	j, err := again.JoinPlace(ctx, s.Session, line, value, record)
+func (s *placeWithoutFence) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
+	j, err := s.Session.Join(ctx, line, value, record)
 	if j.Place != nil && j.Place.First {
 		j.Place.Token = j.Member.Position
 	}
@@ -179,8 +180,8 @@ func (s *placeWithoutFence) JoinPlace(ctx context.Context, line, value, record s
 
 type noSuchRecord struct{ backend.Session }
 
-func (s *noSuchRecord) JoinPlace(ctx context.Context, line, value, record string) (backend.Joined, error) {
-	j, err := again.JoinPlace(ctx, s.Session, line, value, record)
+func (s *noSuchRecord) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
+	j, err := s.Session.Join(ctx, line, value, record)
 	if err == nil && record != "" {
 		j.Record = &backend.Record{Name: record, Version: backend.Absent}
 	}
@@ -194,8 +195,8 @@ type oldList struct {
 	joined bool
 }
 
-func (s *oldList) Join(ctx context.Context, line, value string) (backend.Member, error) {
-	m, err := s.Session.Join(ctx, line, value)
+func (s *oldList) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
+	m, err := s.Session.Join(ctx, line, value, record)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.joined = true

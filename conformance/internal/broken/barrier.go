@@ -26,12 +26,12 @@ type alike struct {
 	joined []backend.Member
 }
 
-func (s *alike) JoinShared(ctx context.Context, line, value string) (backend.Member, error) {
-	m, err := s.Session.JoinShared(ctx, line, value)
+func (s *alike) JoinShared(ctx context.Context, line, value, record string) (backend.Joined, error) {
+	m, err := s.Session.JoinShared(ctx, line, value, record)
 	if err == nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.joined = append(s.joined, m)
+		s.joined = append(s.joined, m.Member)
 	}
 	return m, err
 }

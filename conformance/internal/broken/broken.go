@@ -10,6 +10,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance/internal/election"
+	"github.com/succession-dev/succession/internal/again"
 )
 
 // A Flaw is one way to break the contract of package backend, or of package elect. It
@@ -30,6 +31,9 @@ type Flaw struct {
 
 	// session returns a session that has the flaw.
 	session func(b *Backend, s backend.Session) backend.Session
+	// places says that the flaw is in what WatchPlace does or Join tells. Elections wait by the other methods
+	// of all other sessions with a flaw, so that it shows in which method it is.
+	places bool
 	// opens stands in for Session of the backend, and closes for Close.
 	opens  func(ctx context.Context, b *Backend) (backend.Session, error)
 	closes func(b *Backend) error
@@ -105,6 +109,29 @@ func (b *Backend) Close() error {
 	return b.Backend.Close()
 }
 
+// An asked session tells nothing but what it is asked.
+type asked struct{ backend.Session }
+
+func (s *asked) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
+	j, err := s.Session.Join(ctx, line, value, record)
+	return backend.Joined{Member: j.Member}, err
+}
+
+func (s *asked) JoinShared(ctx context.Context, line, value, record string) (backend.Joined, error) {
+	j, err := s.Session.JoinShared(ctx, line, value, record)
+	return backend.Joined{Member: j.Member}, err
+}
+
+func (s *asked) Head(ctx context.Context, line string) (backend.Line, error) {
+	l, err := s.Session.Line(ctx, line)
+	l.Members = l.Members[:min(1, len(l.Members))]
+	return l, err
+}
+
+func (s *asked) WatchPlace(ctx context.Context, m backend.Member, p *backend.Place) error {
+	return again.WatchPlace(ctx, s.Session, m, p)
+}
+
 // Session implements [backend.Backend].
 func (b *Backend) Session(ctx context.Context) (backend.Session, error) {
 	open := b.Backend.Session
@@ -120,7 +147,9 @@ func (b *Backend) Session(ctx context.Context) (backend.Session, error) {
 	b.newest = s
 	flawed := b.sessions[s]
 	if flawed == nil {
-		flawed = b.flaw.session(b, s)
+		if flawed = b.flaw.session(b, s); !b.flaw.places {
+			flawed = &asked{flawed}
+		}
 		b.sessions[s] = flawed
 	}
 	return flawed, nil

@@ -18,9 +18,9 @@ type candidate struct {
 	leads    bool            // it has been told that it is first
 }
 
-func (c *candidate) Join(ctx context.Context, line, value string) (backend.Member, error) {
-	m, err := c.Session.Join(ctx, line, value)
-	c.own = m
+func (c *candidate) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
+	m, err := c.Session.Join(ctx, line, value, record)
+	c.own = m.Member
 	return m, err
 }
 
@@ -92,7 +92,7 @@ func (b sessions) Session(ctx context.Context) (backend.Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	return b.wrap(s), nil
+	return &asked{b.wrap(s)}, nil
 }
 
 // terms makes elections whose terms are wrapped.

@@ -241,8 +241,8 @@ type silentReset struct{ backend.Session }
 
 func (s *silentReset) Err() error { return unlessReset(s.Session.Err(), backend.ErrSessionEnded) }
 
-func (s *silentReset) Join(ctx context.Context, line, value string) (backend.Member, error) {
-	m, err := s.Session.Join(ctx, line, value)
+func (s *silentReset) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
+	m, err := s.Session.Join(ctx, line, value, record)
 	return m, unlessReset(err, backend.ErrSessionEnded)
 }
 

@@ -77,8 +77,8 @@ func (s *noHeader) Ahead(ctx context.Context, m backend.Member) (backend.Place, 
 
 type litter struct{ backend.Session }
 
-func (s *litter) Join(ctx context.Context, line, value string) (backend.Member, error) {
-	m, err := s.Session.Join(ctx, line, value)
+func (s *litter) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
+	m, err := s.Session.Join(ctx, line, value, record)
 	if err == nil {
 		_, err = s.Session.Put(ctx, line+"/owner", []byte(m.Key), nil)
 	}

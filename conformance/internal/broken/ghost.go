@@ -57,10 +57,10 @@ func (s *closesToLeave) Leave(ctx context.Context, m backend.Member) error {
 
 type lateOrphan struct{ backend.Session }
 
-func (s *lateOrphan) Join(ctx context.Context, line, value string) (backend.Member, error) {
-	m, err := s.Session.Join(ctx, line, value)
+func (s *lateOrphan) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
+	m, err := s.Session.Join(ctx, line, value, record)
 	if err != nil && ctx.Err() != nil {
-		time.AfterFunc(s.TTL()/2, func() { _, _ = s.Session.Join(context.WithoutCancel(ctx), line, value) })
+		time.AfterFunc(s.TTL()/2, func() { _, _ = s.Session.Join(context.WithoutCancel(ctx), line, value, record) })
 	}
 	return m, err
 }
@@ -70,15 +70,15 @@ type registersAgain struct {
 	b *Backend
 }
 
-func (s *registersAgain) Join(ctx context.Context, line, value string) (backend.Member, error) {
+func (s *registersAgain) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
 	s.b.takeLost() // which it gets over
-	return s.Session.Join(ctx, line, value)
+	return s.Session.Join(ctx, line, value, record)
 }
 
 func (s *registersAgain) Leave(ctx context.Context, m backend.Member) error {
 	err := s.Session.Leave(ctx, m)
 	if err == nil && s.b.takeLost() {
-		_, err = s.Session.Join(ctx, m.Line, m.Value)
+		_, err = s.Session.Join(ctx, m.Line, m.Value, "")
 	}
 	return err
 }

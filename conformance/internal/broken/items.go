@@ -38,7 +38,8 @@ var itemFlaws = []Flaw{
 type lentItems struct{ backend.Session }
 
 func (s *lentItems) Append(ctx context.Context, line, value string) (backend.Member, error) {
-	return s.Join(ctx, line, value)
+	j, err := s.Join(ctx, line, value, "")
+	return j.Member, err
 }
 
 type removeUnguarded struct{ backend.Session }

@@ -39,6 +39,12 @@ var joinFlaws = []Flaw{
 		session: func(b *Backend, s backend.Session) backend.Session { return &foundByValue{s, b} },
 	},
 	{
+		Name:    "looks before it joins",
+		Breaks:  "L1: Join reads the line again and again before it adds its member",
+		Must:    "Lock.cost",
+		session: func(_ *Backend, s backend.Session) backend.Session { return &looksBeforeItJoins{s} },
+	},
+	{
 		Name:   "key of the session",
 		Breaks: "L1: the key is that of the session, which has one place in a line however often it joins",
 		Must:   "L1.end L1.concurrent L1.twice",
@@ -62,36 +68,47 @@ type joinTwice struct {
 	b *Backend
 }
 
-func (s *joinTwice) Join(ctx context.Context, line, value string) (backend.Member, error) {
+func (s *joinTwice) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
 	if s.b.takeLost() {
-		if m, err := s.Session.Join(ctx, line, value); err != nil {
+		if m, err := s.Session.Join(ctx, line, value, record); err != nil {
 			return m, err
 		}
 	}
-	return s.Session.Join(ctx, line, value)
+	return s.Session.Join(ctx, line, value, record)
 }
 
 type orphan struct{ backend.Session }
 
-func (s *orphan) Join(ctx context.Context, line, value string) (backend.Member, error) {
+func (s *orphan) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
 	type outcome struct {
-		m   backend.Member
+		j   backend.Joined
 		err error
 	}
 	if ctx.Err() != nil {
-		return backend.Member{}, context.Cause(ctx)
+		return backend.Joined{}, context.Cause(ctx)
 	}
 	result := make(chan outcome, 1)
 	go func() {
-		m, err := s.Session.Join(context.WithoutCancel(ctx), line, value)
-		result <- outcome{m, err}
+		j, err := s.Session.Join(context.WithoutCancel(ctx), line, value, record)
+		result <- outcome{j, err}
 	}()
 	select {
 	case o := <-result:
-		return o.m, o.err
+		return o.j, o.err
 	case <-ctx.Done():
-		return backend.Member{}, context.Cause(ctx)
+		return backend.Joined{}, context.Cause(ctx)
 	}
+}
+
+type looksBeforeItJoins struct{ backend.Session }
+
+func (s *looksBeforeItJoins) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
+	for range 6 {
+		if _, err := s.Line(ctx, line); err != nil {
+			return backend.Joined{}, err
+		}
+	}
+	return s.Session.Join(ctx, line, value, record)
 }
 
 type straggler struct {
@@ -99,13 +116,13 @@ type straggler struct {
 	b *Backend
 }
 
-func (s *straggler) Join(ctx context.Context, line, value string) (backend.Member, error) {
+func (s *straggler) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
 	lost := s.b.takeLost()
-	m, err := s.Session.Join(ctx, line, value)
+	m, err := s.Session.Join(ctx, line, value, record)
 	if lost || err != nil {
 		time.AfterFunc(s.TTL()/2, func() {
 			if now, err := s.b.Backend.Session(context.Background()); err == nil {
-				_, _ = now.Join(context.Background(), line, value)
+				_, _ = now.Join(context.Background(), line, value, record)
 			}
 		})
 	}
@@ -117,15 +134,15 @@ type foundByValue struct {
 	b *Backend
 }
 
-func (s *foundByValue) Join(ctx context.Context, line, value string) (backend.Member, error) {
-	m, err := s.Session.Join(ctx, line, value)
+func (s *foundByValue) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
+	m, err := s.Session.Join(ctx, line, value, record)
 	if !s.b.takeLost() || err != nil {
 		return m, err
 	}
 	l, err := s.Line(ctx, line)
 	for _, o := range l.Members {
 		if o.Value == value {
-			return o, nil
+			return backend.Joined{Member: o}, nil
 		}
 	}
 	return m, err
@@ -137,22 +154,22 @@ type keyOfSession struct {
 	places map[string]backend.Member // by line
 }
 
-func (s *keyOfSession) Join(ctx context.Context, line, value string) (backend.Member, error) {
+func (s *keyOfSession) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
 	s.mu.Lock()
 	m, joined := s.places[line]
 	s.mu.Unlock() // virtual time stands still while somebody waits for a mutex
 	if joined && s.Err() == nil {
 		if _, err := s.Ahead(ctx, m); err == nil {
-			return m, nil
+			return backend.Joined{Member: m}, nil
 		}
 	}
-	m, err := s.Session.Join(ctx, line, value)
+	j, err := s.Session.Join(ctx, line, value, record)
 	if err == nil {
 		s.mu.Lock()
-		s.places[line] = m
+		s.places[line] = j.Member
 		s.mu.Unlock()
 	}
-	return m, err
+	return j, err
 }
 
 type prefix struct {
@@ -161,11 +178,11 @@ type prefix struct {
 	joined map[backend.Member]bool
 }
 
-func (s *prefix) Join(ctx context.Context, line, value string) (backend.Member, error) {
-	m, err := s.Session.Join(ctx, line, value)
+func (s *prefix) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
+	m, err := s.Session.Join(ctx, line, value, record)
 	if err == nil {
 		s.mu.Lock()
-		s.joined[m] = true
+		s.joined[m.Member] = true
 		s.mu.Unlock()
 	}
 	return m, err

@@ -95,9 +95,9 @@ type leaving struct {
 	b *Backend
 }
 
-func (s *leaving) Join(ctx context.Context, line, value string) (backend.Member, error) {
+func (s *leaving) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
 	s.b.takeLost()
-	return s.Session.Join(ctx, line, value)
+	return s.Session.Join(ctx, line, value, record)
 }
 
 type notThere struct{ leaving }
@@ -121,11 +121,11 @@ type revoke struct {
 	joined map[string][]backend.Member // by line
 }
 
-func (s *revoke) Join(ctx context.Context, line, value string) (backend.Member, error) {
-	m, err := s.Session.Join(ctx, line, value)
+func (s *revoke) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
+	m, err := s.Session.Join(ctx, line, value, record)
 	if err == nil {
 		s.mu.Lock()
-		s.joined[line] = append(s.joined[line], m)
+		s.joined[line] = append(s.joined[line], m.Member)
 		s.mu.Unlock()
 	}
 	return m, err
@@ -149,7 +149,7 @@ type restore struct{ leaving }
 func (s *restore) Leave(ctx context.Context, m backend.Member) error {
 	err := s.Session.Leave(ctx, m)
 	if s.b.takeLost() {
-		time.AfterFunc(s.TTL()/2, func() { _, _ = s.Session.Join(context.Background(), m.Line, m.Value) })
+		time.AfterFunc(s.TTL()/2, func() { _, _ = s.Session.Join(context.Background(), m.Line, m.Value, "") })
 	}
 	return err
 }

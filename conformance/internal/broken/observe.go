@@ -174,11 +174,10 @@ func (e *historyWithoutEnds) History(ctx context.Context) ([]elect.Past, error) 
 
 type askedForEver struct{ *candidate }
 
-func (s *askedForEver) Watch(ctx context.Context, name string, after backend.Version) (backend.Record, error) {
-	r, err := s.Session.Watch(ctx, name, after)
-	if h, bad := backend.ParseHeader(r.Value); bad == nil && h.Resign != 0 {
-		h.Resign = math.MaxUint64
-		r.Value = h.Encode()
+func (s *askedForEver) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
+	p, err := s.candidate.Ahead(ctx, m)
+	if p.Header.Resign != 0 {
+		p.Header.Resign = math.MaxUint64
 	}
-	return r, err
+	return p, err
 }

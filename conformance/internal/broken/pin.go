@@ -169,8 +169,8 @@ type ownerAlone struct {
 	own map[uint64]bool // by position
 }
 
-func (s *ownerAlone) Join(ctx context.Context, line, value string) (backend.Member, error) {
-	m, err := s.Session.Join(ctx, line, value)
+func (s *ownerAlone) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
+	m, err := s.Session.Join(ctx, line, value, record)
 	if err == nil {
 		s.mu.Lock()
 		s.own[m.Position] = true

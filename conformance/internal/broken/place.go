@@ -14,6 +14,7 @@ var placeFlaws = []Flaw{
 		Must:    "L3.place-removed L3.place-header",
 		May:     "L3.place-sealed L3.place-gate G7.removed G7.dropped G7.asked G8.waiter-removed G10.asked Run.sealed Run.sealed-gate Fault.leader-removed Fault.dropped",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &frontAlone{s} },
+		places:  true,
 	},
 	{
 		Name:    "yesterday's fence",
@@ -21,12 +22,14 @@ var placeFlaws = []Flaw{
 		Must:    "L3.place-fence",
 		May:     "G2.fence",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &yesterdaysFence{s} },
+		places:  true,
 	},
 	{
 		Name:    "place from now on",
 		Breaks:  "L3: WatchPlace waits for a change after its call, whatever has changed before",
 		Must:    "L3.place",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &placeFromNowOn{s} },
+		places:  true,
 	},
 	{
 		Name:    "no word of the seal",
@@ -34,6 +37,7 @@ var placeFlaws = []Flaw{
 		Must:    "L3.place-sealed",
 		May:     "L3.place-removed L3.place-gate G8.waiter-removed Run.sealed Run.sealed-gate",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &noWordOfTheSeal{s} },
+		places:  true,
 	},
 	{
 		Name:    "deaf behind a gate",
@@ -41,18 +45,20 @@ var placeFlaws = []Flaw{
 		Must:    "L3.place-gate",
 		May:     "Run.sealed-gate",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &deafBehindAGate{s} },
+		places:  true,
 	},
 	{
 		Name:    "place on cancel",
 		Breaks:  "L3: a cancelled WatchPlace leaves the place as it was given, and returns no error",
 		Must:    "L3.place-ends",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &placeOnCancel{s} },
+		places:  true,
 	},
 }
 
 // watches is WatchPlace of the session without the flaw.
 func watches(ctx context.Context, s backend.Session, m backend.Member, p *backend.Place) error {
-	return s.(backend.PlaceWatcher).WatchPlace(ctx, m, p)
+	return s.WatchPlace(ctx, m, p)
 }
 
 type frontAlone struct{ backend.Session }

@@ -79,13 +79,13 @@ func (s *lockFile) Leave(ctx context.Context, m backend.Member) error {
 
 type healthCheck struct{ backend.Session }
 
-func (s *healthCheck) Join(ctx context.Context, line, value string) (backend.Member, error) {
-	m, err := s.Session.Join(ctx, line, value)
+func (s *healthCheck) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
+	m, err := s.Session.Join(ctx, line, value, record)
 	if err != nil {
 		return m, err
 	}
 	if _, err = s.Put(ctx, line+"-process/"+m.Key, []byte(strconv.Itoa(os.Getpid())), nil); err != nil {
-		_ = s.Leave(context.WithoutCancel(ctx), m) // no ghost, which is not this flaw
+		_ = s.Leave(context.WithoutCancel(ctx), m.Member) // no ghost, which is not this flaw
 	}
 	return m, err
 }

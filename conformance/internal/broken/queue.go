@@ -32,8 +32,8 @@ type ownShares struct {
 	own map[uint64]bool // by position
 }
 
-func (s *ownShares) JoinShared(ctx context.Context, line, value string) (backend.Member, error) {
-	m, err := s.Session.JoinShared(ctx, line, value)
+func (s *ownShares) JoinShared(ctx context.Context, line, value, record string) (backend.Joined, error) {
+	m, err := s.Session.JoinShared(ctx, line, value, record)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.own[m.Position] = true

@@ -56,8 +56,8 @@ type nextSession struct {
 	b *Backend
 }
 
-func (s *nextSession) Join(ctx context.Context, line, value string) (backend.Member, error) {
-	m, err := s.Session.Join(ctx, line, value)
+func (s *nextSession) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
+	m, err := s.Session.Join(ctx, line, value, record)
 	if !errors.Is(err, backend.ErrSessionEnded) {
 		return m, err
 	}
@@ -65,7 +65,7 @@ func (s *nextSession) Join(ctx context.Context, line, value string) (backend.Mem
 	if err != nil {
 		return m, err
 	}
-	return next.Join(ctx, line, value)
+	return next.Join(ctx, line, value, record)
 }
 
 type silentEnd struct{ backend.Session }
@@ -96,13 +96,13 @@ type tryAgainLater struct {
 	b *Backend
 }
 
-func (s *tryAgainLater) Join(ctx context.Context, line, value string) (backend.Member, error) {
-	m, err := s.Session.Join(ctx, line, value)
+func (s *tryAgainLater) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
+	m, err := s.Session.Join(ctx, line, value, record)
 	if errors.Is(err, backend.ErrSessionEnded) {
 		time.AfterFunc(s.TTL()/10, func() {
 			ctx := context.WithoutCancel(ctx)
 			if next, err := s.b.Backend.Session(ctx); err == nil {
-				_, _ = next.Join(ctx, line, value)
+				_, _ = next.Join(ctx, line, value, record)
 			}
 		})
 	}

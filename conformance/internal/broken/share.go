@@ -74,8 +74,8 @@ var shareFlaws = []Flaw{
 
 type oneOfMany struct{ backend.Session }
 
-func (s *oneOfMany) JoinShared(ctx context.Context, line, value string) (backend.Member, error) {
-	return s.Join(ctx, line, value)
+func (s *oneOfMany) JoinShared(ctx context.Context, line, value, record string) (backend.Joined, error) {
+	return s.Join(ctx, line, value, record)
 }
 
 type sharedUnseen struct{ backend.Session }
@@ -135,8 +135,8 @@ type sharing struct {
 	shares time.Time // when it joined as a shared member; zero if it has not
 }
 
-func (s *sharing) JoinShared(ctx context.Context, line, value string) (backend.Member, error) {
-	m, err := s.Session.JoinShared(ctx, line, value)
+func (s *sharing) JoinShared(ctx context.Context, line, value, record string) (backend.Joined, error) {
+	m, err := s.Session.JoinShared(ctx, line, value, record)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.shares = time.Now()
@@ -175,19 +175,19 @@ type shareTwice struct {
 	b *Backend
 }
 
-func (s *shareTwice) JoinShared(ctx context.Context, line, value string) (backend.Member, error) {
+func (s *shareTwice) JoinShared(ctx context.Context, line, value, record string) (backend.Joined, error) {
 	if s.b.takeLost() {
-		if m, err := s.Session.JoinShared(ctx, line, value); err != nil {
+		if m, err := s.Session.JoinShared(ctx, line, value, record); err != nil {
 			return m, err
 		}
 	}
-	return s.Session.JoinShared(ctx, line, value)
+	return s.Session.JoinShared(ctx, line, value, record)
 }
 
 type shareForEver struct{ backend.Session }
 
-func (s *shareForEver) JoinShared(ctx context.Context, line, value string) (backend.Member, error) {
-	m, err := s.Session.JoinShared(ctx, line, value)
+func (s *shareForEver) JoinShared(ctx context.Context, line, value, record string) (backend.Joined, error) {
+	m, err := s.Session.JoinShared(ctx, line, value, record)
 	if err != nil {
 		return m, err
 	}
@@ -195,5 +195,5 @@ func (s *shareForEver) JoinShared(ctx context.Context, line, value string) (back
 	if err != nil {
 		return m, err
 	}
-	return m, s.Pin(ctx, m, l.Header, l.Version)
+	return m, s.Pin(ctx, m.Member, l.Header, l.Version)
 }

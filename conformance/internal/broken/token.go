@@ -91,8 +91,8 @@ func (s *mortalFence) Get(ctx context.Context, name string) (backend.Record, err
 
 type serverThatLags struct{ backend.Session }
 
-func (s *serverThatLags) Join(ctx context.Context, line, value string) (backend.Member, error) {
-	m, err := s.Session.Join(ctx, line, value)
+func (s *serverThatLags) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
+	m, err := s.Session.Join(ctx, line, value, record)
 	if errors.Is(err, backend.ErrReset) {
 		err = backend.ErrSessionEnded
 	}

@@ -38,16 +38,16 @@ var valueFlaws = []Flaw{
 
 type trim struct{ backend.Session }
 
-func (s *trim) Join(ctx context.Context, line, value string) (backend.Member, error) {
-	return s.Session.Join(ctx, line, strings.TrimSpace(value))
+func (s *trim) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
+	return s.Session.Join(ctx, line, strings.TrimSpace(value), record)
 }
 
 type doneFirst struct{ backend.Session }
 
-func (s *doneFirst) Join(ctx context.Context, line, value string) (backend.Member, error) {
-	m, err := s.Session.Join(ctx, line, value)
+func (s *doneFirst) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
+	m, err := s.Session.Join(ctx, line, value, record)
 	if errors.Is(err, backend.ErrInvalid) {
-		_, _ = s.Session.Join(ctx, line, strings.ToValidUTF8(value, ""))
+		_, _ = s.Session.Join(ctx, line, strings.ToValidUTF8(value, ""), record)
 	}
 	return m, err
 }

@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/internal/again"
 )
 
 // Abilities keeps which abilities the backend lacks. The first trial of a run finds that out.
@@ -74,13 +73,13 @@ func (t *Trial) lacks() map[Fault]string {
 	if _, err := s.Get(ctx, line); errors.Is(err, errors.ErrUnsupported) {
 		lacks[Records] = "the backend has no records (errors.ErrUnsupported)"
 	}
-	j, err := again.JoinPlace(ctx, s, line, "abilities", line+"-record")
+	j, err := s.Join(ctx, line, "abilities", line+"-record")
 	if err != nil {
 		return lacks
 	}
 	m := j.Member
 	if j.Place == nil || j.Record == nil {
-		lacks[Places] = "a join does not tell the place (backend.PlaceJoiner)"
+		lacks[Places] = "Join does not tell the place"
 	}
 	// No record has this version, so nothing is pinned.
 	if err := s.Pin(ctx, m, backend.Header{}, 1); errors.Is(err, errors.ErrUnsupported) {
@@ -89,11 +88,11 @@ func (t *Trial) lacks() map[Fault]string {
 	if err := s.Remove(ctx, m, m); errors.Is(err, errors.ErrUnsupported) { // m is no item, so it stays
 		lacks[Items] = "the backend has no items (errors.ErrUnsupported)"
 	}
-	shared, err := s.JoinShared(ctx, line, "abilities")
+	shared, err := s.JoinShared(ctx, line, "abilities", "")
 	if errors.Is(err, errors.ErrUnsupported) {
 		lacks[Shares] = "the backend has no shared members (errors.ErrUnsupported)"
 	} else if err == nil {
-		_ = s.Leave(ctx, shared)
+		_ = s.Leave(ctx, shared.Member)
 	}
 	_ = s.Leave(ctx, m) // if this fails, m goes with the session
 	return lacks

@@ -12,17 +12,17 @@ import (
 
 // Join joins the client's election.
 func (c *Client) Join(text string) backend.Member {
-	return c.Do(Join(c.Election, text)).(backend.Member)
+	return c.JoinTold(text, "").Member
 }
 
-// JoinPlace joins the client's election, and asks where that is, and for the record.
-func (c *Client) JoinPlace(text, record string) backend.Joined {
-	return c.Do(JoinPlace(c.Election, text, record)).(backend.Joined)
+// JoinTold is Join, which also returns what is told of the place and of the record.
+func (c *Client) JoinTold(text, record string) backend.Joined {
+	return c.Do(JoinTold(c.Election, text, record)).(backend.Joined)
 }
 
 // JoinShared joins the client's election as a shared member.
 func (c *Client) JoinShared(text string) backend.Member {
-	return c.Do(JoinShared(c.Election, text)).(backend.Member)
+	return c.Do(JoinShared(c.Election, text)).(backend.Joined).Member
 }
 
 // Append appends an item to the client's election.

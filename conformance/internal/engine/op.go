@@ -6,8 +6,6 @@ import (
 	"slices"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/internal/again"
-	"github.com/succession-dev/succession/internal/backoff"
 )
 
 // An Op is a call of a session's method. The functions below return an Op for each method.
@@ -24,18 +22,15 @@ func (op Op) Call(ctx context.Context, s backend.Session) error {
 	return err
 }
 
-func Join(line, value string) Op {
-	return Op{"Join", "", func(ctx context.Context, s backend.Session) (any, error) { return s.Join(ctx, line, value) }}
-}
+func Join(line, value string) Op { return JoinTold(line, value, "") }
 
-func JoinPlace(line, value, record string) Op {
-	return Op{"JoinPlace", "", func(ctx context.Context, s backend.Session) (any, error) {
-		return again.JoinPlace(ctx, s, line, value, record)
-	}}
+// JoinTold is Join that also tells of the record.
+func JoinTold(line, value, record string) Op {
+	return Op{"Join", "", func(ctx context.Context, s backend.Session) (any, error) { return s.Join(ctx, line, value, record) }}
 }
 
 func JoinShared(line, value string) Op {
-	return Op{"JoinShared", Shares, func(ctx context.Context, s backend.Session) (any, error) { return s.JoinShared(ctx, line, value) }}
+	return Op{"JoinShared", Shares, func(ctx context.Context, s backend.Session) (any, error) { return s.JoinShared(ctx, line, value, "") }}
 }
 
 func Ahead(m backend.Member) Op {
@@ -49,7 +44,7 @@ func Gone(m backend.Member) Op {
 func WatchPlace(m backend.Member, after backend.Place) Op {
 	return Op{"WatchPlace of " + Show(m), "", func(ctx context.Context, s backend.Session) (any, error) {
 		p := after
-		err := again.WatchPlace(ctx, s, m, &p, backoff.JitterOf(ctx))
+		err := s.WatchPlace(ctx, m, &p)
 		return p, err
 	}}
 }

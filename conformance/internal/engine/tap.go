@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/internal/again"
 )
 
 // A tap is a session that notes in the timeline each call that goes through it.
@@ -14,35 +13,18 @@ type tap struct {
 	c *Client
 }
 
-// A placeTap is a tap of a session that watches places.
-type placeTap struct {
-	*tap
-	w backend.PlaceWatcher
-}
-
-func (s placeTap) WatchPlace(ctx context.Context, m backend.Member, p *backend.Place) error {
+func (s *tap) WatchPlace(ctx context.Context, m backend.Member, p *backend.Place) error {
 	done := s.begin("watch place of %s, after: %s", Show(m), ShowPlace(*p))
-	err := s.w.WatchPlace(ctx, m, p)
+	err := s.Session.WatchPlace(ctx, m, p)
 	_, err = noted(done, ShowPlace)(*p, err)
 	return err
 }
 
 // tapped returns s with a tap.
-func (c *Client) tapped(s backend.Session) backend.Session {
-	t := &tap{Session: s, c: c}
-	if w, ok := s.(backend.PlaceWatcher); ok {
-		return placeTap{t, w}
-	}
-	return t
-}
+func (c *Client) tapped(s backend.Session) backend.Session { return &tap{Session: s, c: c} }
 
 // Untapped returns the session that the backend itself has returned.
-func Untapped(s backend.Session) backend.Session {
-	if p, ok := s.(placeTap); ok {
-		return p.Session
-	}
-	return s.(*tap).Session
-}
+func Untapped(s backend.Session) backend.Session { return s.(*tap).Session }
 
 // begin notes that a call begins. In the methods below it runs before the call, since Go
 // evaluates from left to right.
@@ -70,22 +52,12 @@ func failed(done func(any)) func(error) error {
 	}
 }
 
-func (s *tap) Join(ctx context.Context, line, value string) (backend.Member, error) {
-	return noted(s.begin("join %s", Short(line)), Show)(s.Session.Join(ctx, line, value))
+func (s *tap) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
+	return noted(s.begin("join %s", Short(line)), showJoined)(s.Session.Join(ctx, line, value, record))
 }
 
-func (s *tap) JoinPlace(ctx context.Context, line, value, record string) (backend.Joined, error) {
-	show := func(j backend.Joined) string {
-		if j.Place == nil {
-			return Show(j.Member)
-		}
-		return Show(j.Member) + ", " + ShowPlace(*j.Place)
-	}
-	return noted(s.begin("join %s", Short(line)), show)(again.JoinPlace(ctx, s.Session, line, value, record))
-}
-
-func (s *tap) JoinShared(ctx context.Context, line, value string) (backend.Member, error) {
-	return noted(s.begin("join %s, shared", Short(line)), Show)(s.Session.JoinShared(ctx, line, value))
+func (s *tap) JoinShared(ctx context.Context, line, value, record string) (backend.Joined, error) {
+	return noted(s.begin("join %s, shared", Short(line)), showJoined)(s.Session.JoinShared(ctx, line, value, record))
 }
 
 func (s *tap) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
@@ -110,12 +82,8 @@ func (s *tap) Line(ctx context.Context, line string) (backend.Line, error) {
 }
 
 func (s *tap) Head(ctx context.Context, line string) (backend.Line, error) {
-	h, ok := s.Session.(backend.HeadReader)
-	if !ok {
-		return s.Line(ctx, line)
-	}
 	show := func(l backend.Line) string { return ShowLine(l.Members) }
-	return noted(s.begin("head of %s", Short(line)), show)(h.Head(ctx, line))
+	return noted(s.begin("head of %s", Short(line)), show)(s.Session.Head(ctx, line))
 }
 
 func (s *tap) WatchLine(ctx context.Context, line string, after backend.Line) (backend.Line, error) {
@@ -153,6 +121,13 @@ func (s *tap) Watch(ctx context.Context, name string, after backend.Version) (ba
 
 func (s *tap) Close(ctx context.Context) error {
 	return failed(s.begin("close session"))(s.Session.Close(ctx))
+}
+
+func showJoined(j backend.Joined) string {
+	if j.Place == nil {
+		return Show(j.Member)
+	}
+	return Show(j.Member) + ", " + ShowPlace(*j.Place)
 }
 
 func showVersion(v backend.Version) string { return fmt.Sprintf("version %d", v) }

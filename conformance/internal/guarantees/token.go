@@ -129,9 +129,9 @@ var tokenRules = []engine.Rule{{
 			if err != nil {
 				return engine.Is(err, backend.ErrReset)
 			}
-			m, err := s.Join(ctx, t.Name, "x")
+			m, err := s.Join(ctx, t.Name, "x", "")
 			if err == nil && m.Position <= last.Position {
-				t.Never("after the coordinator was rebuilt, %s joined; before, %s had", engine.Show(m), engine.Show(last))
+				t.Never("after the coordinator was rebuilt, %s joined; before, %s had", engine.Show(m.Member), engine.Show(last))
 			}
 			return engine.Is(err, backend.ErrReset)
 		})

@@ -58,7 +58,7 @@ var aheadRules = []engine.Rule{{
 	},
 }, {
 	ID: "L2.join-place", Title: "who joins is told the truth",
-	Text:  "Ten times the fence is raised, a record comes or goes, one joins the empty line, another joins behind it, and both leave: what JoinPlace tells of the place is what Ahead says, and what it tells of the record is what Get says. Now and then it may tell neither.",
+	Text:  "Ten times the fence is raised, a record comes or goes, one joins the empty line, another joins behind it, and both leave: what Join tells of the place is what Ahead says, and what it tells of the record is what Get says. Now and then it may tell neither.",
 	Needs: []engine.Fault{engine.Records, engine.Places}, Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		record, places, records := t.Name+"-kept", 0, 0
@@ -71,12 +71,12 @@ var aheadRules = []engine.Rule{{
 			}
 			var line []backend.Member
 			for _, c := range []*engine.Client{a, b} {
-				j := c.JoinPlace("x", record)
+				j := c.JoinTold("x", record)
 				line = append(line, j.Member)
 				if j.Place != nil {
 					places++
 					if want := c.Ahead(j.Member); *j.Place != want {
-						t.Fatalf("JoinPlace says %s with the header %+v, and Ahead %s with %+v", engine.ShowPlace(*j.Place), j.Place.Header, engine.ShowPlace(want), want.Header)
+						t.Fatalf("Join says %s with the header %+v, and Ahead %s with %+v", engine.ShowPlace(*j.Place), j.Place.Header, engine.ShowPlace(want), want.Header)
 					}
 				}
 				if j.Record != nil {

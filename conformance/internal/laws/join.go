@@ -107,7 +107,7 @@ var joinRules = []engine.Rule{{
 		for range 5 {
 			joined, err := a.Loses(engine.Join(t.Name, "same"), nil, backend.ErrUnavailable)
 			if err == nil {
-				m := joined.(backend.Member)
+				m := joined.(backend.Joined).Member
 				if slices.ContainsFunc(want, func(o backend.Member) bool { return engine.Same(o, m) }) {
 					t.Never("Join with a lost answer returned %s, which an earlier Join had returned", engine.Show(m))
 				}
@@ -132,14 +132,14 @@ var joinRules = []engine.Rule{{
 				cancel(engine.ErrCancelled)
 			}
 			began := time.Now()
-			m, err := s.Join(ctx, t.Name, "x")
+			m, err := s.Join(ctx, t.Name, "x", "")
 			timer.Stop()
 			cancel(nil)
 			switch {
 			case time.Since(began) > t.Soon():
 				t.Fatalf("Join returned %v after it was cancelled", time.Since(began))
 			case err == nil:
-				want = append(want, m)
+				want = append(want, m.Member)
 			case !errors.Is(err, engine.ErrCancelled):
 				t.Fatalf("cancelled Join failed with %v; want the cause of its context", err)
 			}
@@ -159,11 +159,11 @@ var joinRules = []engine.Rule{{
 			s := a.Live()
 			a.Inject(engine.LoseAnswer)
 			ctx, cancel := context.WithTimeoutCause(t.Ctx, time.Duration(i+2)*round/3, engine.ErrCancelled)
-			m, err := s.Join(ctx, t.Name, "x")
+			m, err := s.Join(ctx, t.Name, "x", "")
 			cancel()
 			if err == nil {
-				t.Eventually(t.Soon(), engine.Show(m)+" should stand in line", func() bool { return b.Stands(m) })
-				a.Leave(m)
+				t.Eventually(t.Soon(), engine.Show(m.Member)+" should stand in line", func() bool { return b.Stands(m.Member) })
+				a.Leave(m.Member)
 			}
 		}
 		b.Settles()
@@ -178,7 +178,7 @@ var joinRules = []engine.Rule{{
 			heal := a.Inject(engine.Cut)
 			ctx, cancel := context.WithTimeoutCause(t.Ctx, t.TTL/10, engine.ErrCancelled)
 			began := time.Now()
-			_, err := s.Join(ctx, line, "x")
+			_, err := s.Join(ctx, line, "x", "")
 			cancel()
 			switch {
 			case err == nil:
@@ -210,7 +210,7 @@ var joinRules = []engine.Rule{{
 		half := make(chan struct{})
 		joined := t.Go("Join under the ended session", func() error {
 			for i := range 10 {
-				if _, err := s.Join(t.Ctx, t.Name, "x"); err != nil {
+				if _, err := s.Join(t.Ctx, t.Name, "x", ""); err != nil {
 					return err
 				}
 				if i == 4 {

@@ -3,8 +3,6 @@ package laws
 import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance/internal/engine"
-	"github.com/succession-dev/succession/internal/again"
-	"github.com/succession-dev/succession/internal/backoff"
 )
 
 // A placeWatch is what WatchPlace says of a member, again and again, in the background. A call that
@@ -20,7 +18,7 @@ func watchPlace(t *engine.Trial, c *engine.Client, m backend.Member, after backe
 	w.Call = t.Go(c.Name+": WatchPlace of "+engine.Show(m), func() error {
 		for t.Ctx.Err() == nil {
 			p := w.now
-			err := again.WatchPlace(t.Ctx, s, m, &p, backoff.JitterOf(t.Ctx))
+			err := s.WatchPlace(t.Ctx, m, &p)
 			if news := p.First != after.First || !p.First && !engine.Same(p.Ahead, after.Ahead) || p.First && p.Header != after.Header; err != nil || news {
 				w.now = p
 				return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -188,6 +189,24 @@ var lockRules = []engine.Rule{{
 		unlocks(t, h)
 		unlocks(t, asks(t, b, "TryLock", m.TryLock).holds(t.Soon()))
 		a.Shows(t.Soon())
+	},
+}, {
+	ID: "Lock.cost", Title: "a lock that nobody else wants takes few requests",
+	Text:  "Ten times a client locks a Mutex that nobody else wants, and unlocks it. The fewest requests that it takes for that are at most six: to join, to see what stands there and to watch it, and to leave.",
+	Needs: []engine.Fault{engine.Requests},
+	Check: func(t *engine.Trial) {
+		const most = 6
+		c := t.Client()
+		m := lock.NewMutex(c, c.Election, options(t, c))
+		fewest := int64(math.MaxInt64) // a heartbeat may fall into one
+		for range 10 {
+			before := c.Requests()
+			asks(t, c, "Lock", m.Lock).holds(t.Soon()).Unlock(t.Ctx)
+			fewest = min(fewest, c.Requests()-before)
+		}
+		if fewest > most {
+			t.Fatalf("to lock what nobody else wants, and to unlock it, takes %d requests; want at most %d", fewest, most)
+		}
 	},
 }, {
 	ID: "Lock.together", Title: "readers hold a lock together, writers alone",

@@ -80,7 +80,7 @@ func TestConformance(t *testing.T) {
 			conformance.Cluster: "there is one server",
 		},
 		Waive: map[string]string{
-			"G5.elections": "its sessions watch no places (backend.PlaceWatcher), so each waiter looks again once in a session time",
+			"G5.elections": "its server cannot watch places, so each waiter looks again once in a session time",
 		},
 		Complete: true,
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/again"
 )
 
 // about returns a request that names m.
@@ -22,14 +23,14 @@ func members(line string, entries []entry) []backend.Member {
 // Join chooses the member's key. The server creates a key at most once, so the request can be
 // sent again after a lost answer. If Join fails, a request may still be on its way. So Join
 // sends a leave for the key: after that the server does not create it any more.
-func (s *session) Join(ctx context.Context, line, value string) (backend.Member, error) {
+func (s *session) Join(ctx context.Context, line, value, _ string) (backend.Joined, error) {
 	key := rand.Text()
 	a, err := s.do(ctx, repeat, "join", request{Line: line, Key: key, Value: []byte(value)})
 	if err != nil {
 		s.Go(func() { s.do(s.Context(), repeat, "leave", request{Line: line, Key: key}) })
-		return backend.Member{}, err
+		return backend.Joined{}, err
 	}
-	return members(line, a.Line)[0], nil
+	return backend.Joined{Member: members(line, a.Line)[0]}, nil
 }
 
 // Ahead needs one request. The answer has m, the member in front of it and the election's
@@ -50,6 +51,11 @@ func (s *session) Ahead(ctx context.Context, m backend.Member) (p backend.Place,
 	return backend.PlaceOf(found[1], &found[0], h)
 }
 
+// WatchPlace is what Gone and Ahead make of it: the server cannot watch a place.
+func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.Place) error {
+	return again.WatchPlace(ctx, s, m, p)
+}
+
 func (s *session) Leave(ctx context.Context, m backend.Member) error {
 	_, err := s.do(ctx, repeat, "leave", about(m))
 	return err
@@ -57,6 +63,13 @@ func (s *session) Leave(ctx context.Context, m backend.Member) error {
 
 func (s *session) Line(ctx context.Context, line string) (backend.Line, error) {
 	return s.line(ctx, line, repeat, request{Line: line})
+}
+
+// Head costs what Line costs here: the server has no request for it.
+func (s *session) Head(ctx context.Context, line string) (backend.Line, error) {
+	l, err := s.Line(ctx, line)
+	l.Members = l.Members[:min(1, len(l.Members))]
+	return l, err
 }
 
 func (s *session) WatchLine(ctx context.Context, line string, after backend.Line) (backend.Line, error) {

@@ -101,6 +101,9 @@ type session struct {
 	backend.NoShares
 	backend.NoItems
 	backend.AlwaysFresh
+	backend.NoLines
+	backend.NoImports
+	backend.NoDates
 	*kit.Life
 	b       *Backend
 	log, id string

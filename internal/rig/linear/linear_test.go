@@ -156,7 +156,7 @@ func (s lossy) Append(ctx context.Context, line, value string) (backend.Member, 
 	m, err := s.Session.Append(ctx, line, value)
 	if err == nil && m.Position%8 == 0 {
 		var by backend.Member
-		if by, err = s.Session.Join(ctx, line+"-lossy", ""); err == nil {
+		if by, err = s.Session.Join(ctx, line+"-lossy", "", ""); err == nil {
 			err = s.Session.Remove(ctx, m, by)
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/internal/again"
 	"github.com/succession-dev/succession/internal/backoff"
 )
 
@@ -86,14 +85,9 @@ func (b turns) Session(ctx context.Context) (backend.Session, error) {
 	return turnsSession{s, b.own}, nil
 }
 
-func (s turnsSession) Join(ctx context.Context, line, value string) (backend.Member, error) {
+func (s turnsSession) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
 	wait(ctx, s.own, turnOther)
-	return s.Session.Join(ctx, line, value)
-}
-
-func (s turnsSession) JoinPlace(ctx context.Context, line, value, record string) (backend.Joined, error) {
-	wait(ctx, s.own, turnOther)
-	return again.JoinPlace(ctx, s.Session, line, value, record)
+	return s.Session.Join(ctx, line, value, record)
 }
 
 func (s turnsSession) Leave(ctx context.Context, m backend.Member) error {
@@ -130,6 +124,16 @@ func (s turnsSession) Ahead(ctx context.Context, m backend.Member) (backend.Plac
 func (s turnsSession) Line(ctx context.Context, line string) (backend.Line, error) {
 	wait(ctx, s.own, turnLine)
 	return s.Session.Line(ctx, line)
+}
+
+func (s turnsSession) WatchPlace(ctx context.Context, m backend.Member, p *backend.Place) error {
+	wait(ctx, s.own, turnLine)
+	return s.Session.WatchPlace(ctx, m, p)
+}
+
+func (s turnsSession) Head(ctx context.Context, line string) (backend.Line, error) {
+	wait(ctx, s.own, turnLine)
+	return s.Session.Head(ctx, line)
 }
 
 func (s turnsSession) Gone(ctx context.Context, m backend.Member) error {

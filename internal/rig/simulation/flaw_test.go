@@ -72,20 +72,20 @@ func (stay) Leave(context.Context, backend.Member) error { return nil }
 // twice joins again where the first answer was late, and forgets the first.
 type twice struct{ backend.Session }
 
-func (s twice) Join(ctx context.Context, line, value string) (backend.Member, error) {
+func (s twice) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
 	once, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	result := make(chan backend.Member, 1)
 	go func() {
-		if m, err := s.Session.Join(context.WithoutCancel(ctx), line, value); err == nil {
-			result <- m
+		if m, err := s.Session.Join(context.WithoutCancel(ctx), line, value, record); err == nil {
+			result <- m.Member
 		}
 	}()
 	select {
 	case m := <-result:
-		return m, nil
+		return backend.Joined{Member: m}, nil
 	case <-once.Done():
-		return s.Session.Join(ctx, line, value)
+		return s.Session.Join(ctx, line, value, record)
 	}
 }
 

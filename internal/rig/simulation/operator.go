@@ -184,7 +184,7 @@ func pinGate(ctx context.Context, b backend.Backend, election string) error {
 	if err != nil {
 		return err
 	}
-	m, err := s.Join(ctx, election, "gate")
+	m, err := s.Join(ctx, election, "gate", "")
 	if err != nil {
 		return err
 	}
@@ -193,7 +193,7 @@ func pinGate(ctx context.Context, b backend.Backend, election string) error {
 		if err != nil {
 			return err
 		}
-		if err := s.Pin(ctx, m, l.Header, l.Version); !errors.Is(err, backend.ErrVersion) {
+		if err := s.Pin(ctx, m.Member, l.Header, l.Version); !errors.Is(err, backend.ErrVersion) {
 			return err
 		}
 	}

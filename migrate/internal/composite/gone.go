@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/again"
 	"github.com/succession-dev/succession/internal/backoff"
 	"github.com/succession-dev/succession/migrate/internal/protocol"
 )
@@ -203,4 +204,10 @@ func (s *session) sealing(ctx context.Context, c *candidacy) bool {
 	}
 	own, _ := s.isSeal(ctx, c)
 	return own // if it could not look, Ahead tells
+}
+
+// WatchPlace waits for who stands in front, and asks again once in a session time: what a member waits for may be
+// on either coordinator; see [backend.Session].
+func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.Place) error {
+	return again.WatchPlace(ctx, s, m, p)
 }

@@ -5,8 +5,6 @@ import (
 	"github.com/succession-dev/succession/migrate/internal/protocol"
 )
 
-var _ backend.HeartbeatTracer = (*session)(nil)
-
 // A tracer is who is told of the heartbeats of a session.
 type tracer struct {
 	f     func(backend.Heartbeat)
@@ -15,7 +13,7 @@ type tracer struct {
 
 // TraceHeartbeats tells of the heartbeats of both coordinators, but only of those whose deadlines count
 // at that moment: of both while the session leads by both. The Slack of each is that of its own
-// coordinator, whose Deadline it has moved; see [session.counts] and [backend.HeartbeatTracer].
+// coordinator, whose Deadline it has moved; see [session.counts] and [backend.Session].
 func (s *session) TraceHeartbeats(f func(backend.Heartbeat)) (stop func()) {
 	t := &tracer{f: f}
 	s.mu.Lock()
@@ -38,11 +36,10 @@ func (s *session) TraceHeartbeats(f func(backend.Heartbeat)) (stop func()) {
 
 // trace has the present part with one coordinator tell t. The caller holds mu.
 func (s *session) trace(t *tracer, sd protocol.Side) {
-	h, ok := s.parts[sd].(backend.HeartbeatTracer)
-	if !ok {
+	if s.parts[sd] == nil {
 		return
 	}
-	t.stops[sd] = h.TraceHeartbeats(func(b backend.Heartbeat) {
+	t.stops[sd] = s.parts[sd].TraceHeartbeats(func(b backend.Heartbeat) {
 		s.mu.Lock()
 		counts := s.counts()[sd]
 		s.mu.Unlock()

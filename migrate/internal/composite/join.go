@@ -14,10 +14,12 @@ import (
 // It fails with [protocol.ErrNotBegun] or [protocol.ErrOther] where the records say that
 // this process can lead nowhere. With [Options] Begin it begins a migration first, where
 // nobody has.
-func (s *session) Join(ctx context.Context, line, value string) (m backend.Member, err error) {
+//
+// It tells neither the place nor the record: these may be on either coordinator.
+func (s *session) Join(ctx context.Context, line, value, _ string) (j backend.Joined, err error) {
 	defer s.told("join", line, &err)
 	if err := cmp.Or(backend.CheckName(line), backend.CheckValue(value)); err != nil {
-		return backend.Member{}, err
+		return j, err
 	}
 	phase, err := s.find(ctx, line)
 	if errors.Is(err, protocol.ErrNotBegun) && s.b.o.Begin != nil {
@@ -26,7 +28,7 @@ func (s *session) Join(ctx context.Context, line, value string) (m backend.Membe
 		}
 	}
 	if err != nil && !errors.Is(err, backend.ErrSealed) { // that is for Ahead to say
-		return backend.Member{}, err
+		return j, err
 	}
 	sd := protocol.From
 	if phase.HasMoved() {
@@ -34,13 +36,13 @@ func (s *session) Join(ctx context.Context, line, value string) (m backend.Membe
 	}
 	part, err := s.use(sd)
 	if err != nil {
-		return backend.Member{}, err
+		return j, err
 	}
-	m, err = part.Join(ctx, line, value)
+	m, err := part.Join(ctx, line, value, "")
 	if err != nil {
-		return backend.Member{}, err
+		return j, err
 	}
-	c := s.newCandidacy(line, value, sd, m)
+	c := s.newCandidacy(line, value, sd, m.Member)
 	s.mu.Lock()
 	err = part.Err()
 	if err == nil { // else the part with From may be another one by now
@@ -48,10 +50,10 @@ func (s *session) Join(ctx context.Context, line, value string) (m backend.Membe
 	}
 	s.mu.Unlock()
 	if err != nil {
-		return backend.Member{}, err
+		return j, err
 	}
 	s.mark(ctx, c, sd)
-	return c.as, nil
+	return backend.Joined{Member: c.as}, nil
 }
 
 // identity is what a member is known by: what it said and whether it is pinned may differ.

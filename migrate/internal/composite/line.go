@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/internal/again"
 	"github.com/succession-dev/succession/migrate/internal/protocol"
 )
 
@@ -24,16 +23,13 @@ func (s *session) Line(ctx context.Context, line string) (l backend.Line, err er
 	return shown(l, sd), nil
 }
 
-// Head returns the line with its first member alone; see [backend.HeadReader].
+// Head returns the line with its first member alone; see [backend.Session].
 func (s *session) Head(ctx context.Context, line string) (l backend.Line, err error) {
 	defer s.told("head", line, &err)
 	if err := backend.CheckName(line); err != nil {
 		return backend.Line{}, err
 	}
-	head := func(part backend.Session, ctx context.Context, line string) (backend.Line, error) {
-		return again.Head(ctx, part, line)
-	}
-	l, sd, err := s.lineAsKept(ctx, line, head)
+	l, sd, err := s.lineAsKept(ctx, line, backend.Session.Head)
 	if err == nil && hidden(l, sd) { // the first is who stands behind the gate
 		l, sd, err = s.lineAsKept(ctx, line, backend.Session.Line)
 	}

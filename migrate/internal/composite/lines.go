@@ -8,11 +8,6 @@ import (
 	"github.com/succession-dev/succession/migrate/internal/protocol"
 )
 
-var (
-	_ backend.Lister     = (*session)(nil)
-	_ backend.HeadReader = (*session)(nil)
-)
-
 // Lines returns the lines of both coordinators, or of To alone while From cannot be reached; see
 // [backend.Lister]. Of a line on both it has the larger number: before the cutover all who stand
 // on To, but for the gate, stand on From too.
@@ -24,13 +19,10 @@ func (s *session) Lines(ctx context.Context) (all map[string]int, err error) {
 	var lines [2]map[string]int
 	var errs [2]error
 	Both(func(sd protocol.Side) {
-		switch part := s.part(sd).(type) {
-		case nil:
+		if part := s.part(sd); part == nil {
 			errs[sd] = backend.ErrUnavailable
-		case backend.Lister:
+		} else {
 			lines[sd], errs[sd] = part.Lines(ctx)
-		default:
-			errs[sd] = errors.ErrUnsupported
 		}
 	})
 	if errors.Is(errs[protocol.From], backend.ErrUnavailable) {

@@ -26,12 +26,12 @@ func (s *session) mark(ctx context.Context, c *candidacy, sd protocol.Side) {
 	ctx, cancel := context.WithTimeout(ctx, markBound)
 	defer cancel()
 	m := c.now().at[sd]
-	mark, err := s.part(sd).Join(ctx, protocol.Companion(c.line, marksSuffix), strconv.FormatUint(m.Position, 10))
+	mark, err := s.part(sd).Join(ctx, protocol.Companion(c.line, marksSuffix), strconv.FormatUint(m.Position, 10), "")
 	if err != nil {
 		s.log.Info("could not say that this process runs with both coordinators; the status of the migration will not know", "election", c.line, "member", m.Key, "err", err)
 		return
 	}
-	c.change(func(st *standing) { st.marks[sd] = mark })
+	c.change(func(st *standing) { st.marks[sd] = mark.Member })
 }
 
 // unmark takes the candidacy's marks away. One that stays goes with the session, and means

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/internal/again"
 	"github.com/succession-dev/succession/internal/header"
 	"github.com/succession-dev/succession/migrate/internal/protocol"
 )
@@ -59,7 +58,7 @@ func (s *session) Refresh(ctx context.Context) (err error) {
 	return errors.Join(errs[:]...)
 }
 
-// Outlived is that of the coordinator that keeps the record; see [backend.Dater].
+// Outlived is that of the coordinator that keeps the record; see [backend.Session].
 func (s *session) Outlived(ctx context.Context, record, line string) (bool, error) {
 	sd, _, err := s.keeper(ctx, record)
 	if err != nil {
@@ -69,7 +68,7 @@ func (s *session) Outlived(ctx context.Context, record, line string) (bool, erro
 	if err != nil {
 		return false, err
 	}
-	return again.Outlived(ctx, part, record, line)
+	return part.Outlived(ctx, record, line)
 }
 
 // movedOn reports whether r is the record of an election that was known to be on To, and

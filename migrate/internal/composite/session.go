@@ -20,6 +20,7 @@ const closeBound = 5 * time.Second
 type session struct {
 	backend.NoShares
 	backend.NoItems
+	backend.NoImports
 	b       *Backend
 	route   protocol.Route
 	log     *slog.Logger

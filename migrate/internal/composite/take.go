@@ -72,9 +72,11 @@ func (s *session) tryTo(ctx context.Context, c *candidacy, pl backend.Place) (ba
 		case choice == protocol.StayOnFrom:
 			return pl, s.leaveTo(ctx, c, l.Header.Migration.ID)
 		case choice == protocol.JoinTo:
-			if m, err = to.Join(ctx, c.line, c.value); err != nil {
+			j, err := to.Join(ctx, c.line, c.value, "")
+			if err != nil {
 				return backend.Place{}, err
 			}
+			m = j.Member
 			c.change(func(st *standing) { st.at[protocol.To] = m })
 			s.mark(ctx, c, protocol.To)
 			continue

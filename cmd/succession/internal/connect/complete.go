@@ -61,11 +61,7 @@ func (g *Flags) ask(ctx context.Context, names func(context.Context, backend.Ses
 
 // Lines are the elections, and other lines, in which somebody stands.
 func Lines(ctx context.Context, s backend.Session, _ string) (names []string) {
-	lister, ok := s.(backend.Lister)
-	if !ok {
-		return nil
-	}
-	lines, err := lister.Lines(ctx)
+	lines, err := s.Lines(ctx)
 	if err != nil {
 		return nil
 	}

@@ -17,8 +17,6 @@ import (
 	"github.com/succession-dev/succession/cmd/succession/internal/connect"
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/elect"
-	"github.com/succession-dev/succession/internal/again"
-	"github.com/succession-dev/succession/internal/backoff"
 )
 
 // election is the line that demo stands in.
@@ -225,7 +223,7 @@ type wakeSession struct {
 
 func (s wakeSession) WatchPlace(ctx context.Context, m backend.Member, p *backend.Place) error {
 	waits := !p.First
-	err := again.WatchPlace(ctx, s.Session, m, p, backoff.JitterOf(ctx))
+	err := s.Session.WatchPlace(ctx, m, p)
 	if err == nil && waits {
 		s.woken()
 	}

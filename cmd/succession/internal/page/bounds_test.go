@@ -24,7 +24,7 @@ func stand(t *testing.T, c *memory.Coordinator, n int, value string, lines ...st
 	}
 	for _, line := range lines {
 		for range n {
-			if _, err := s.Join(t.Context(), line, value); err != nil {
+			if _, err := s.Join(t.Context(), line, value, ""); err != nil {
 				t.Fatal(err)
 			}
 		}

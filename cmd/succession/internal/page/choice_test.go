@@ -110,7 +110,7 @@ func TestPauseBehindOthers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m, err := session.Join(t.Context(), "reports", "cron-7")
+		m, err := session.Join(t.Context(), "reports", "cron-7", "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -121,7 +121,7 @@ func TestPauseBehindOthers(t *testing.T) {
 		v.sees("the gate behind", func() bool {
 			return v.detail.Leader != nil && v.detail.Leader.ID == "cron-7" && v.detail.Paused != nil && v.detail.Paused.Front == 1
 		})
-		if err := session.Leave(t.Context(), m); err != nil {
+		if err := session.Leave(t.Context(), m.Member); err != nil {
 			t.Fatal(err)
 		}
 		v.sees("the gate in front", func() bool {

@@ -282,7 +282,7 @@ func TestThousand(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i := range 1000 {
-			if _, err := session.Join(t.Context(), fmt.Sprintf("jobs/%03d", i), "web"); err != nil {
+			if _, err := session.Join(t.Context(), fmt.Sprintf("jobs/%03d", i), "web", ""); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -124,12 +124,7 @@ func (w *watcher) round(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	lines := make(map[string]int)
-	if l, ok := s.(backend.Lister); ok {
-		lines, err = within(ctx, l.Lines)
-	} else {
-		err = errors.ErrUnsupported
-	}
+	lines, err := within(ctx, s.Lines)
 	if errors.Is(err, errors.ErrUnsupported) && len(w.named) > 0 {
 		err = nil
 	} else if errors.Is(err, errors.ErrUnsupported) {
@@ -213,12 +208,7 @@ func (w *watcher) read(ctx context.Context, s backend.Session, name string) erro
 	if strings.HasSuffix(name, marksSuffix) {
 		return nil
 	}
-	l, err := within(ctx, func(ctx context.Context) (backend.Line, error) {
-		if h, ok := s.(backend.HeadReader); ok {
-			return h.Head(ctx, name)
-		}
-		return s.Line(ctx, name)
-	})
+	l, err := within(ctx, func(ctx context.Context) (backend.Line, error) { return s.Head(ctx, name) })
 	if err == nil {
 		err = w.saw(ctx, name, l, false)
 	}

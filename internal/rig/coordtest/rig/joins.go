@@ -20,12 +20,12 @@ func Joins(t *testing.T, s backend.Session, name string) (stop func() []backend.
 	go func() {
 		var members []backend.Member
 		for n := 0; ctx.Err() == nil; n++ {
-			m, err := s.Join(t.Context(), fmt.Sprintf("%s-%d", name, n), "x")
+			m, err := s.Join(t.Context(), fmt.Sprintf("%s-%d", name, n), "x", "")
 			if err != nil {
 				t.Errorf("Join: %v", err)
 				break
 			}
-			members = append(members, m)
+			members = append(members, m.Member)
 			time.Sleep(10 * time.Millisecond) // the pace: the caller looks at every member
 		}
 		result <- members
@@ -51,9 +51,9 @@ func ShortTries(t *testing.T, p *proxy.Proxy, s, other backend.Session, name str
 		}
 		return len(l.Members)
 	}
-	if m, err := s.Join(t.Context(), name, ""); err != nil { // the first asks more than those that follow
+	if m, err := s.Join(t.Context(), name, "", ""); err != nil { // the first asks more than those that follow
 		t.Fatal(err)
-	} else if err := s.Leave(t.Context(), m); err != nil {
+	} else if err := s.Leave(t.Context(), m.Member); err != nil {
 		t.Fatal(err)
 	}
 	p.Delay(proxy.ToServer, oneWay)
@@ -64,8 +64,8 @@ func ShortTries(t *testing.T, p *proxy.Proxy, s, other backend.Session, name str
 		trying.Go(func() {
 			for time.Now().Before(enough) {
 				ctx, cancel := context.WithTimeout(t.Context(), patience)
-				if m, err := s.Join(ctx, name, ""); err == nil {
-					s.Leave(t.Context(), m)
+				if m, err := s.Join(ctx, name, "", ""); err == nil {
+					s.Leave(t.Context(), m.Member)
 				}
 				cancel()
 			}
@@ -79,10 +79,10 @@ func ShortTries(t *testing.T, p *proxy.Proxy, s, other backend.Session, name str
 	within, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	began := time.Now()
-	m, err := other.Join(within, name, "")
+	m, err := other.Join(within, name, "", "")
 	for first := false; err == nil && !first; {
 		var p backend.Place
-		if p, err = other.Ahead(within, m); err == nil && !p.First {
+		if p, err = other.Ahead(within, m.Member); err == nil && !p.First {
 			err = other.Gone(within, p.Ahead)
 		}
 		first = p.First
@@ -121,10 +121,10 @@ func ManyLeave(t *testing.T, c Client, s, other backend.Session, name string, mo
 		all.Wait()
 	}
 	each(func(i int) (err error) {
-		members[i], err = s.Join(t.Context(), name, "")
+		members[i], err = s.Join(t.Context(), name, "", "")
 		return err
 	})
-	last, err := other.Join(t.Context(), name, "")
+	last, err := other.Join(t.Context(), name, "", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +137,7 @@ func ManyLeave(t *testing.T, c Client, s, other backend.Session, name string, mo
 	if sent > most {
 		t.Errorf("%d left by %d requests, want at most %d", n, sent, most)
 	}
-	if p, err := other.Ahead(t.Context(), last); err != nil || !p.First {
+	if p, err := other.Ahead(t.Context(), last.Member); err != nil || !p.First {
 		t.Errorf("who stood behind those who have left stands at %+v, %v", p, err)
 	}
 }
