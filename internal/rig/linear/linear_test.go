@@ -155,9 +155,9 @@ type lossy struct{ backend.Session }
 func (s lossy) Append(ctx context.Context, line, value string) (backend.Member, error) {
 	m, err := s.Session.Append(ctx, line, value)
 	if err == nil && m.Position%8 == 0 {
-		var by backend.Member
+		var by backend.Joined
 		if by, err = s.Session.Join(ctx, line+"-lossy", "", ""); err == nil {
-			err = s.Session.Remove(ctx, m, by)
+			err = s.Session.Remove(ctx, m, by.Member)
 		}
 	}
 	return m, err

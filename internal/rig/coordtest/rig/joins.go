@@ -120,8 +120,9 @@ func ManyLeave(t *testing.T, c Client, s, other backend.Session, name string, mo
 		}
 		all.Wait()
 	}
-	each(func(i int) (err error) {
-		members[i], err = s.Join(t.Context(), name, "", "")
+	each(func(i int) error {
+		j, err := s.Join(t.Context(), name, "", "")
+		members[i] = j.Member
 		return err
 	})
 	last, err := other.Join(t.Context(), name, "", "")
