@@ -62,3 +62,27 @@ func WatchPlace(ctx context.Context, s, on backend.Session, m backend.Member, p 
 	}
 	return again.WatchPlace(ctx, s, m, p)
 }
+
+// Asked is a session that tells nothing but what it is asked: elections wait in it by Gone, Ahead and Line alone. It
+// is for sessions that change what one of these says.
+type Asked struct{ backend.Session }
+
+func (s *Asked) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
+	j, err := s.Session.Join(ctx, line, value, record)
+	return backend.Joined{Member: j.Member}, err
+}
+
+func (s *Asked) JoinShared(ctx context.Context, line, value, record string) (backend.Joined, error) {
+	j, err := s.Session.JoinShared(ctx, line, value, record)
+	return backend.Joined{Member: j.Member}, err
+}
+
+func (s *Asked) Head(ctx context.Context, line string) (backend.Line, error) {
+	l, err := s.Session.Line(ctx, line)
+	l.Members = l.Members[:min(1, len(l.Members))]
+	return l, err
+}
+
+func (s *Asked) WatchPlace(ctx context.Context, m backend.Member, p *backend.Place) error {
+	return again.WatchPlace(ctx, s.Session, m, p)
+}

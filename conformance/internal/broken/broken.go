@@ -10,7 +10,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance/internal/election"
-	"github.com/succession-dev/succession/internal/again"
+	"github.com/succession-dev/succession/internal/view"
 )
 
 // A Flaw is one way to break the contract of package backend, or of package elect. It
@@ -109,29 +109,6 @@ func (b *Backend) Close() error {
 	return b.Backend.Close()
 }
 
-// An asked session tells nothing but what it is asked.
-type asked struct{ backend.Session }
-
-func (s *asked) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
-	j, err := s.Session.Join(ctx, line, value, record)
-	return backend.Joined{Member: j.Member}, err
-}
-
-func (s *asked) JoinShared(ctx context.Context, line, value, record string) (backend.Joined, error) {
-	j, err := s.Session.JoinShared(ctx, line, value, record)
-	return backend.Joined{Member: j.Member}, err
-}
-
-func (s *asked) Head(ctx context.Context, line string) (backend.Line, error) {
-	l, err := s.Session.Line(ctx, line)
-	l.Members = l.Members[:min(1, len(l.Members))]
-	return l, err
-}
-
-func (s *asked) WatchPlace(ctx context.Context, m backend.Member, p *backend.Place) error {
-	return again.WatchPlace(ctx, s.Session, m, p)
-}
-
 // Session implements [backend.Backend].
 func (b *Backend) Session(ctx context.Context) (backend.Session, error) {
 	open := b.Backend.Session
@@ -148,7 +125,7 @@ func (b *Backend) Session(ctx context.Context) (backend.Session, error) {
 	flawed := b.sessions[s]
 	if flawed == nil {
 		if flawed = b.flaw.session(b, s); !b.flaw.places {
-			flawed = &asked{flawed}
+			flawed = &view.Asked{Session: flawed}
 		}
 		b.sessions[s] = flawed
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance/internal/election"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/view"
 )
 
 // A candidate is a session of one attempt to lead, which joins once. The backend below it
@@ -92,7 +93,7 @@ func (b sessions) Session(ctx context.Context) (backend.Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &asked{b.wrap(s)}, nil
+	return &view.Asked{Session: b.wrap(s)}, nil
 }
 
 // terms makes elections whose terms are wrapped.

@@ -31,7 +31,7 @@ func TestFlaws(t *testing.T) {
 		{"an item is said to be removed and stands", "items", func(s backend.Session) backend.Session { return kept{s} }},
 		{"an item is lost when it is put", "items", func(s backend.Session) backend.Session { return lossy{s} }},
 		{"the member is looked for before the write and not with it", "locks", func(s backend.Session) backend.Session { return unguarded{s} }},
-		{"everybody is first", "locks", func(s backend.Session) backend.Session { return first{s} }},
+		{"everybody is first", "locks", func(s backend.Session) backend.Session { return &view.Asked{Session: first{s}} }},
 	} {
 		t.Run(flaw.name, func(t *testing.T) {
 			var all []*linear.History
