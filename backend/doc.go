@@ -146,11 +146,12 @@
 // A coordinator may lack five things. If its sessions do not end by time, Session TTL is 0. If
 // it has no shared members, no pins, no items, or no records, its sessions embed [NoShares],
 // [NoPins], [NoItems] or [NoRecords]. Package elect works without all five; package migrate needs
-// pins and records. Three more are for people and for coordinators of one kind alone, and most drivers embed
-// their substitutes: [NoLines], [NoImports] and [NoDates].
+// pins and records. Four more are for people, or for coordinators of one kind. Most drivers embed their substitutes:
+// [NoLines], [NoImports], [NoDates] and [AlwaysFresh].
 //
-// There is one kind of session, so that a wrapper that embeds one passes everything on. Who cannot watch places
-// makes WatchPlace of Gone and Ahead, as package internal/kit/example does, and Head of Line.
+// There is one kind of session, so a wrapper that embeds one passes everything on. A driver that cannot watch places
+// makes WatchPlace of Gone and Ahead, as package internal/kit/example does, and Head of Line. A wrapper that changes
+// what Ahead says must also change what Join and WatchPlace tell.
 //
 // # Lost answers
 //
@@ -197,7 +198,7 @@
 //     itself and the record at one instant, and [PlaceOf] decides;
 //   - its deadline rule: which heartbeat proves that the session lives, and how long.
 //
-// Embed [NoShares], [NoPins], [NoItems] and [NoRecords] until there is what they stand for.
+// Embed [NoShares], [NoPins], [NoItems], [NoRecords] and [NoLines] until there is what they stand for.
 // Register a scheme ([Register]), and run package conformance from the first day on: it says which law is
 // not kept, and what was seen. Package memory keeps each law in the fewest words; package
 // etcd is the one to read for a coordinator that is a server. Package
