@@ -36,6 +36,9 @@ func (g *Group) Members(ctx context.Context) ([]Member, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := s.Refresh(ctx); err != nil {
+		return nil, err
+	}
 	line, err := s.Line(ctx, g.line())
 	if err != nil {
 		return nil, err

@@ -206,11 +206,14 @@ var either = []int{0, 1}
 // restless says why a waiter costs something at rest.
 const restless = "a composite cannot watch places, so each waiter looks again once in a session time"
 
+// twofold says why a place costs more than elsewhere.
+const twofold = "a composite reads where the election is, and may stand on both coordinators"
+
 // TestConformance runs the suite, in virtual time, on a composite of two coordinators in
 // each phase. Faults are put into both: together they are the coordinator that a rule
 // means. As long as both are needed, the suite also runs with faults in one of them.
 func TestConformance(t *testing.T) {
-	waits := map[string]string{"G5.elections": restless}
+	waits := map[string]string{"G5.elections": restless, "Lock.cost": twofold}
 	waive := make(map[string]string)
 	for reason, rules := range map[string][]string{
 		"who waits stands on the old coordinator alone, and it was not deleted there":             {"L3.dropped", "L3.same-key", "L4.dropped", "G8.waiter-removed"},

@@ -135,6 +135,12 @@ func (q *Queue) put(ctx context.Context, stored string, tried bool) error {
 	if err != nil {
 		return err
 	}
+	if tried {
+		// A server that lags behind may not show yet what stands.
+		if err := s.Refresh(ctx); err != nil {
+			return err
+		}
+	}
 	at := -1
 	if tried || q.limit > 0 {
 		l, err := q.readItems(ctx, s)
@@ -254,11 +260,16 @@ func (q *Queue) List(ctx context.Context) ([]Entry, error) {
 	return entries, nil
 }
 
+// session returns a session whose reads show what is now.
 func (q *Queue) session(ctx context.Context) (backend.Session, error) {
 	if q.err != nil {
 		return nil, q.err
 	}
-	return q.b.Session(ctx)
+	s, err := q.b.Session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s, s.Refresh(ctx)
 }
 
 // look reads the claims and then the items. Whoever confirms an item removes it first, and its

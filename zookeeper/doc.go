@@ -105,6 +105,8 @@
 //
 //	asked                               fresh   why
 //	record.Value.Get, Update            yes     they say what the record is now; Update acts on it
+//	group.Group.Members, queue.Queue.Len, yes   the same; Put looks so before it appends again after a lost answer
+//	  List
 //	elect.Election.Leader, Line,        yes     people and programs ask once, and take the answer for the present
 //	  History; task.Standby.Status
 //	AskToResign, Pause, Resume          yes     an operator who has just seen a leader is told that nobody leads

@@ -13,7 +13,6 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/kit"
-	"github.com/succession-dev/succession/zookeeper/internal/wire"
 )
 
 // A join adds one member. The session runs it, not the caller ([kit.Joins]): once its create has been
@@ -41,7 +40,7 @@ type join struct {
 
 // Join implements [backend.Session]. It takes two round trips: one to create the member, and one for all that is
 // read then, which goes out together: the member's znode and, if a record is given, the places of the line, the header
-// unless that is known, and whether there is such a record unless that is known.
+// unless that is known, and whether there is such a record.
 func (s *session) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
 	return s.join(ctx, line, s.options.namePrefix(), value, record)
 }
@@ -295,17 +294,10 @@ func (j *join) made(ctx context.Context) (int64, error) {
 	return up.Czxid, nil
 }
 
-// absent returns that there is no such record, if that is so. As long as none is made, the session asks once.
+// absent returns that there is no such record, if that is so. It leaves no watch behind, which would stay for each
+// name that was ever used.
 func (s *session) absent(ctx context.Context, name string) *backend.Record {
-	key := wire.WatchKey{Path: s.options.path(name), Kind: wire.WatchExists}
-	v, known := s.watches.known(key)
-	if !known {
-		var err error
-		if v.sight, _, err = s.look(ctx, key); err != nil {
-			return nil
-		}
-	}
-	if !v.missing {
+	if _, err := retry(ctx, s, stat(s.options.path(name))); err != zk.ErrNoNode {
 		return nil
 	}
 	return &backend.Record{Name: name, Version: backend.Absent}
