@@ -214,7 +214,7 @@ const twofold = "a composite reads where the election is, and may stand on both 
 // means. As long as both are needed, the suite also runs with faults in one of them.
 func TestConformance(t *testing.T) {
 	waits := map[string]string{"G5.elections": restless, "Lock.cost": twofold}
-	waive := make(map[string]string)
+	waive := map[string]string{"Lock.cost": twofold}
 	for reason, rules := range map[string][]string{
 		"who waits stands on the old coordinator alone, and it was not deleted there":             {"L3.dropped", "L3.same-key", "L4.dropped", "G8.waiter-removed"},
 		"until the cutover it is the old coordinator that says who leads, and it was not cut off": {"L5.queue", "G3.expired", "G3.removed", "G3.late", "Value.guarded"},
