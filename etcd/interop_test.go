@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -345,22 +346,18 @@ func TestRecordsAndMembers(t *testing.T) {
 func TestSealedBehindForeign(t *testing.T) {
 	t.Parallel()
 	addr, name := sharedEtcd(t).Addrs()[0], coordtest.Name(t)
-	s := newClient(t, addr).session(t)
+	b, sent := wired(t, addr, patient)
+	s, err := b.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
 	first := join(t, s, name, "ours, in front")
 	foreign(t, admin(t, addr), name, "foreign")
 	inLine(t, s, name, 2)
 	m := join(t, s, name, "ours, behind")
-	p, err := s.Ahead(t.Context(), m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := &watched{place: p, ended: make(chan struct{})}
-	go func() {
-		defer close(w.ended)
-		w.err = s.WatchPlace(t.Context(), m, &w.place)
-	}()
-	for _, h := range []backend.Header{{Acknowledged: first.Position}, {Sealed: "consul://h1"}} {
-		time.Sleep(100 * time.Millisecond)
+	w := sent.watches(t, s, m, 3) // of the header too
+	// What woke at one of many would look before the seal, and return.
+	for _, h := range append(slices.Repeat([]backend.Header{{Acknowledged: first.Position}}, 10), backend.Header{Sealed: "consul://h1"}) {
 		w.rests(t)
 		if _, err := s.Put(t.Context(), name, h.Encode(), nil); err != nil {
 			t.Fatal(err)

@@ -68,10 +68,11 @@ func (w *wire) mute() {
 }
 
 func (w *wire) unary(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	err := invoke(ctx, method, req, reply, cc, opts...)
 	if r, ok := req.(*pb.TxnRequest); ok {
-		w.note(about(r))
+		w.note(about(r)) // who sees the note knows that the answer is there
 	}
-	return invoke(ctx, method, req, reply, cc, opts...)
+	return err
 }
 
 // about says what a transaction does.
@@ -140,8 +141,14 @@ type watched struct {
 	ended chan struct{}
 }
 
-// watch calls WatchPlace for m, and returns when its watches have been asked for.
+// watch calls WatchPlace for m, and returns when it has asked for its two watches, and has looked.
 func (w *wire) watch(t *testing.T, s backend.Session, m backend.Member) *watched {
+	t.Helper()
+	return w.watches(t, s, m, 2)
+}
+
+// watches is watch for who needs n watches.
+func (w *wire) watches(t *testing.T, s backend.Session, m backend.Member, n int) *watched {
 	t.Helper()
 	after, err := s.Ahead(t.Context(), m)
 	if err != nil {
@@ -162,8 +169,8 @@ func (w *wire) watch(t *testing.T, s backend.Session, m backend.Member) *watched
 			t.Fatalf("WatchPlace has sent %q", sent)
 		}
 	}
-	if want := []string{"watch", "watch"}; !slices.Equal(sent[:2], want) || len(sent) != 3 {
-		t.Fatalf("WatchPlace began with %q; want two watches, and one look at single keys", sent)
+	if want := slices.Repeat([]string{"watch"}, n); len(sent) != n+1 || !slices.Equal(sent[:n], want) {
+		t.Fatalf("WatchPlace began with %q; want %d watches, and one look at single keys", sent, n)
 	}
 	return c
 }
