@@ -14,7 +14,8 @@ import (
 // Join adds a member at the end of the line; see [backend.Session]. One transaction
 // creates its key and ties it to the session. Join blocks for about a round trip.
 //
-// It reads nothing beside, to tell where the member stands: from the answer to a transaction that writes, Consul leaves out what the token may not read, and does not say so.
+// It reads nothing beside, to tell where the member stands: from the answer to a transaction that writes,
+// Consul leaves out what the token may not read, and does not say so.
 //
 // If the answer is lost, the same transaction is sent again. It demands that the key does
 // not exist, so it takes effect once. Whichever of the two it was, the key tells that it

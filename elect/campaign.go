@@ -31,7 +31,7 @@ func (e *Election) Campaign(ctx context.Context) (*Term, error) {
 // joins the line, and if somebody stands in front it leaves the line again and returns
 // [ErrNotFirst]. It can do so although nobody leads, if the one in front is only trying too.
 //
-// It blocks for about four round trips. While the coordinator cannot be reached it tries on
+// It blocks for one round trip up to four, as the driver's Join tells more or less. While the coordinator cannot be reached it tries on
 // until ctx ends, as Campaign does.
 func (e *Election) TryCampaign(ctx context.Context) (*Term, error) {
 	return e.campaign(ctx, context.WithoutCancel(ctx), true)

@@ -47,7 +47,7 @@ func (m *Mutex) Lock(ctx context.Context) (*Held, error) {
 }
 
 // TryLock is [Mutex.Lock] that does not wait for others: if somebody holds the lock, or waits for
-// it, TryLock returns [ErrLocked] after about four round trips. So it can when two try at once:
+// it, TryLock returns [ErrLocked] after four round trips at most. So it can when two try at once:
 // then one of them, and sometimes neither, holds the lock. While the coordinator cannot be
 // reached TryLock tries on until ctx ends.
 func (m *Mutex) TryLock(ctx context.Context) (*Held, error) {

@@ -49,7 +49,7 @@
 // # What it costs
 //
 // To put: one request, and two more where there is a Limit. To take an item that is there: eight,
-// and up to three more where joining does not tell the place; to confirm it: two. Of those who wait for an item the first has a
+// and up to three more where joining does not tell the place, as on Consul and in package local; to confirm it: two. Of those who wait for an item the first has a
 // watch on the items and one on the claims, and each of the others one on the member just in front.
 //
 // Taking reads the line of the items twice. On ZooKeeper that is a request for each item, so a

@@ -34,7 +34,7 @@ func (q *Queue) Take(ctx context.Context) (item *Item, err error) {
 
 // TryTake is [Queue.Take] that does not wait for an item: if none is free, it returns [ErrEmpty].
 // It does not wait behind those who wait for items either, and may take one before them. It
-// blocks for about seven round trips. While the coordinator cannot be reached, it tries on until
+// blocks for about six round trips. While the coordinator cannot be reached, it tries on until
 // ctx ends.
 func (q *Queue) TryTake(ctx context.Context) (item *Item, err error) {
 	if q.err != nil {

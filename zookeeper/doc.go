@@ -174,6 +174,10 @@
 //     not notice somebody who, between the two, deletes the whole line and makes another in which a member has the
 //     same name. Leave of a leader does not notice it while the notice is on its way. A record that an operator
 //     deletes with other tools is not counted; see "Compare and set".
+//   - Leave deletes at once where a watch tells that the member stands. Suppose that an operator removes the member
+//     at that moment, that the request is under way for longer than the session time of whoever made the line,
+//     that this one sweeps the line meanwhile, and that somebody joins it and gets the same number. Leave then removes
+//     that one.
 //   - Foreign candidates see the position of a pinned member behind its value.
 //   - A foreign client may choose the number of a member itself. If it deletes that member and
 //     makes another with the same name, WatchLine may take it for the first.
