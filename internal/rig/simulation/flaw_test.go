@@ -12,10 +12,11 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/rig/simulation"
+	"github.com/succession-dev/succession/internal/view"
 	"pgregory.net/rapid"
 )
 
-// flawed is a backend whose sessions are what wrap makes of them.
+// flawed is a backend whose sessions are what wrap makes of them. Elections ask them by the calls that are wrong.
 type flawed struct {
 	backend.Backend
 	wrap func(backend.Session) backend.Session
@@ -26,7 +27,7 @@ func (f flawed) Session(ctx context.Context) (backend.Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	return f.wrap(s), nil
+	return &view.Asked{Session: f.wrap(s)}, nil
 }
 
 // middle takes a departure in the middle of the line for its turn.

@@ -147,7 +147,7 @@ func (w *world) replace(slot int) {
 	p := &process{nth: w.all, slot: slot, Backend: w.c.Client(fmt.Sprintf("p%d", w.all))}
 	p.b = p.Backend
 	if w.flaw != nil {
-		p.b = view.Of(p.Backend, w.flaw)
+		p.b = view.Of(p.Backend, func(s backend.Session) backend.Session { return &view.Asked{Session: w.flaw(s)} })
 	}
 	w.mu.Lock()
 	w.processes[slot] = p
