@@ -150,8 +150,8 @@
 // [NoLines], [NoImports], [NoDates] and [AlwaysFresh].
 //
 // There is one kind of session, so a wrapper that embeds one passes everything on. A driver that cannot watch places
-// makes WatchPlace of Gone and Ahead, as package internal/kit/example does, and Head of Line. A wrapper that changes
-// what Ahead says must also change what Join and WatchPlace tell.
+// makes WatchPlace of Gone and Ahead ([kit.WatchPlace]), and Head of Line. A wrapper that changes what Ahead says must
+// also change what Join and WatchPlace tell.
 //
 // # Lost answers
 //
@@ -183,11 +183,14 @@
 //   - What tells that one key has gone, and what if that notice is lost (L3)?
 //   - From when does the coordinator count the session time, and which answer proves
 //     that it has counted (L6)? A server that was cut off or paused may go on to answer.
-//   - What happens to sessions when the coordinator itself changes its leader?
+//   - Who ends a session? Where nothing at the coordinator counts time, the other sessions have to: each watches
+//     others with its own clock, and what they see must be a number that the session itself changes.
+//   - What happens to sessions when the coordinator itself changes its leader? Can a write that was
+//     acknowledged be missing afterwards?
 //   - Which writes can be made on condition, in one step with the condition? What tells a record that was
 //     deleted and made anew from the one before it?
 //
-// What all drivers do alike is in package internal/kit: one opening for all who ask for a
+// What all drivers do alike is in package [kit]: one opening for all who ask for a
 // session, checking the arguments of a call and binding it to its session, ending a session
 // and waiting for that, trying again, and wrapping errors. What is left for a driver is
 //
@@ -196,16 +199,20 @@
 //   - its recipe: the requests of each method. Join must find its own member after a lost
 //     answer, or make sure that none comes late. Ahead reads the member in front, the member
 //     itself and the record at one instant, and [PlaceOf] decides;
-//   - its deadline rule: which heartbeat proves that the session lives, and how long.
+//   - its deadline rule: which heartbeat proves that the session lives, and how long. It also tells its
+//     life of each heartbeat that has moved the deadline ([kit.Life.Beat]), for metrics.
 //
 // Embed [NoShares], [NoPins], [NoItems], [NoRecords] and [NoLines] until there is what they stand for.
 // Register a scheme ([Register]), and run package conformance from the first day on: it says which law is
 // not kept, and what was seen. Package memory keeps each law in the fewest words; package
-// etcd is the one to read for a coordinator that is a server. Package
-// internal/kit/example is a whole driver in 400 lines, for a small coordinator behind
-// HTTP: copy it, with the test that has the suite judge it. CONTRIBUTING.md says which file
-// of a driver has what.
+// etcd is the one to read for a coordinator that is a server. Package [example] is a whole driver in 400 lines,
+// for a small coordinator behind HTTP: copy its folder into a module of your own, with the test that has the suite
+// judge it. CONTRIBUTING.md says which file of a driver has what.
 //
+// [kit]: https://pkg.go.dev/github.com/succession-dev/succession/backend/kit
+// [kit.Life.Beat]: https://pkg.go.dev/github.com/succession-dev/succession/backend/kit#Life.Beat
+// [kit.WatchPlace]: https://pkg.go.dev/github.com/succession-dev/succession/backend/kit#WatchPlace
+// [example]: https://pkg.go.dev/github.com/succession-dev/succession/backend/kit/example
 // [elect.Election.Leader]: https://pkg.go.dev/github.com/succession-dev/succession/elect#Election.Leader
-// [record.Value.Get]: https://pkg.go.dev/github.com/succession-dev/succession/record#Value.Get
+// [record.Value.Get]: https://pkg.go.dev/github.com/succession-dev/succession/recipes/record#Value.Get
 package backend

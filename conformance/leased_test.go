@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/internal/clock"
-	"github.com/succession-dev/succession/internal/lease"
+	"github.com/succession-dev/succession/backend/kit/clock"
+	"github.com/succession-dev/succession/backend/kit/lease"
 )
 
 // A leased backend adds a lease to the sessions of a backend without a session time. The lease

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/succession-dev/succession/internal/clock"
+	"github.com/succession-dev/succession/backend/kit/clock"
 )
 
 // MaxMargin is the TTL less the third between two renewals, and less a sixth for a

@@ -9,9 +9,9 @@ import (
 	"sync/atomic"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
+	"github.com/succession-dev/succession/backend/kit/clock"
 	"github.com/succession-dev/succession/internal/addresses"
-	"github.com/succession-dev/succession/internal/clock"
-	"github.com/succession-dev/succession/internal/kit"
 )
 
 // Names are names for tests, with the addresses that each has.

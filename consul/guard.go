@@ -8,7 +8,7 @@ import (
 	"github.com/hashicorp/consul/api"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/internal/kit"
+	"github.com/succession-dev/succession/backend/kit"
 )
 
 // A waiter is a call of WatchPlace.

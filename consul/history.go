@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/internal/backoff"
+	"github.com/succession-dev/succession/backend/kit/backoff"
 )
 
 // A history is what a backend has seen of Consul's log. It notices two things:

@@ -8,7 +8,7 @@ import (
 	"github.com/hashicorp/consul/api"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/internal/kit"
+	"github.com/succession-dev/succession/backend/kit"
 )
 
 // Join adds a member at the end of the line; see [backend.Session]. One transaction

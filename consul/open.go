@@ -10,8 +10,8 @@ import (
 	"github.com/hashicorp/consul/api"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
 	"github.com/succession-dev/succession/internal/agent"
-	"github.com/succession-dev/succession/internal/kit"
 	"github.com/succession-dev/succession/internal/security"
 )
 

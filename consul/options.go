@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/internal/backoff"
+	"github.com/succession-dev/succession/backend/kit/backoff"
 )
 
 // Options are the settings of a [Backend]. The zero value and nil are the defaults.

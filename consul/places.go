@@ -12,7 +12,7 @@ import (
 	"github.com/hashicorp/consul/api"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/internal/kit"
+	"github.com/succession-dev/succession/backend/kit"
 )
 
 const (

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
 	"github.com/succession-dev/succession/internal/header"
-	"github.com/succession-dev/succession/internal/kit"
 )
 
 // Rights returns the ACL policies for one election, on the prefix and the node of the URL: of a candidate, of who

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/internal/kit"
-	"github.com/succession-dev/succession/internal/lease"
+	"github.com/succession-dev/succession/backend/kit"
+	"github.com/succession-dev/succession/backend/kit/lease"
 )
 
 // A session has one session of Consul at a time. It ends when its deadline passes, when

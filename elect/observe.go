@@ -5,8 +5,8 @@ import (
 	"iter"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit/backoff"
 	"github.com/succession-dev/succession/internal/again"
-	"github.com/succession-dev/succession/internal/backoff"
 )
 
 // A Leader is the first in line, as an observer sees it. [Election.Line] describes the

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/succession-dev/succession/internal/backoff"
+	"github.com/succession-dev/succession/backend/kit/backoff"
 )
 
 const (

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/internal/backoff"
+	"github.com/succession-dev/succession/backend/kit/backoff"
 )
 
 // Run campaigns, and calls fn when this candidate leads. The context of fn ends when the

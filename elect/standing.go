@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/internal/backoff"
+	"github.com/succession-dev/succession/backend/kit/backoff"
 )
 
 // A standing is a member of this candidate, from joining to leaving.

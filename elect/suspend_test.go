@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit/clock"
+	"github.com/succession-dev/succession/backend/kit/lease"
 	"github.com/succession-dev/succession/elect"
-	"github.com/succession-dev/succession/internal/clock"
-	"github.com/succession-dev/succession/internal/lease"
 	"github.com/succession-dev/succession/memory"
 )
 

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/internal/backoff"
+	"github.com/succession-dev/succession/backend/kit/backoff"
 	"github.com/succession-dev/succession/internal/header"
 )
 

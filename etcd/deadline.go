@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/internal/clock"
+	"github.com/succession-dev/succession/backend/kit/clock"
 )
 
 // MaxMargin is the TTL less [Options] Margin, less the quarter between two heartbeats,

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/internal/kit"
+	"github.com/succession-dev/succession/backend/kit"
 )
 
 // driver is the scheme of URLs, and the name of this driver in errors.

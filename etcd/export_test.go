@@ -9,13 +9,16 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
 	"github.com/succession-dev/succession/internal/addresses"
-	"github.com/succession-dev/succession/internal/kit"
 	"github.com/succession-dev/succession/internal/security"
 )
 
 // MaxTurns is how many requests about keys a backend has on their way.
 const MaxTurns = maxTurns
+
+// Sweep is how long after a watch has ended etcd is told.
+const Sweep = sweep
 
 // Names are names for tests, with the addresses that each has, or with what returns them.
 var Names sync.Map // string to []string or func() []string

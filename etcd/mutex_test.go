@@ -9,7 +9,7 @@ import (
 	"go.etcd.io/etcd/client/v3/concurrency"
 
 	"github.com/succession-dev/succession/internal/rig/coordtest"
-	"github.com/succession-dev/succession/lock"
+	"github.com/succession-dev/succession/recipes/lock"
 )
 
 // TestForeignMutex has the Mutex of etcd's Go client, ours, and our readers stand in one line.

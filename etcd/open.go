@@ -21,8 +21,8 @@ import (
 	grpcbackoff "google.golang.org/grpc/backoff"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
 	"github.com/succession-dev/succession/internal/addresses"
-	"github.com/succession-dev/succession/internal/kit"
 	"github.com/succession-dev/succession/internal/port"
 	"github.com/succession-dev/succession/internal/security"
 )

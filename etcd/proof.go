@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/internal/clock"
-	"github.com/succession-dev/succession/internal/kit"
-	"github.com/succession-dev/succession/internal/lease"
+	"github.com/succession-dev/succession/backend/kit"
+	"github.com/succession-dev/succession/backend/kit/clock"
+	"github.com/succession-dev/succession/backend/kit/lease"
 )
 
 // A proof is what a session knows for certain about the end of its lease. A leader's

@@ -10,7 +10,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/internal/kit"
+	"github.com/succession-dev/succession/backend/kit"
 )
 
 // A deniedError is a transaction that etcd refused for want of a right. etcd's answer

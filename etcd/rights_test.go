@@ -19,7 +19,7 @@ import (
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/internal/rig/certs"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
-	"github.com/succession-dev/succession/record"
+	"github.com/succession-dev/succession/recipes/record"
 )
 
 // A grant is one right of a role: op on a key, or on all that begin with it.

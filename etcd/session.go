@@ -11,8 +11,8 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/internal/kit"
-	"github.com/succession-dev/succession/internal/lease"
+	"github.com/succession-dev/succession/backend/kit"
+	"github.com/succession-dev/succession/backend/kit/lease"
 )
 
 // A session has one lease at a time. All its members are attached to it, in whatever line

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/internal/clock"
+	"github.com/succession-dev/succession/backend/kit/clock"
 )
 
 // A roll is a roll call of all servers. It takes the place of a fresh lease while etcd is

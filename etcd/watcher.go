@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/internal/kit"
+	"github.com/succession-dev/succession/backend/kit"
 )
 
 // A watcher carries all watches of a session on one stream. A waiter costs no goroutine

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/succession-dev/succession/internal/backoff"
+	"github.com/succession-dev/succession/backend/kit/backoff"
 )
 
 // lock locks the file at path, which it creates, against other processes and other calls.

@@ -7,7 +7,7 @@ import (
 	"syscall"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/internal/kit"
+	"github.com/succession-dev/succession/backend/kit"
 )
 
 // ErrDamaged says that a file of the folder cannot be understood: it was cut off, or

@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/internal/kit"
+	"github.com/succession-dev/succession/backend/kit"
 )
 
 // A session holds the members that a backend has joined. It lives until it is closed, the process dies, or

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/internal/kit"
+	"github.com/succession-dev/succession/backend/kit"
 )
 
 // A Mode is which coordinators a candidate knows. A candidate of this package says so

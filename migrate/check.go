@@ -10,7 +10,7 @@ import (
 	"slices"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/internal/backoff"
+	"github.com/succession-dev/succession/backend/kit/backoff"
 	"github.com/succession-dev/succession/internal/header"
 	"github.com/succession-dev/succession/migrate/internal/composite"
 	"github.com/succession-dev/succession/migrate/internal/protocol"

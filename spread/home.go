@@ -7,12 +7,12 @@ import (
 	"maps"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/internal/backoff"
+	"github.com/succession-dev/succession/backend/kit/backoff"
 	"github.com/succession-dev/succession/internal/header"
 	"github.com/succession-dev/succession/internal/lazy"
 	"github.com/succession-dev/succession/internal/rendezvous"
 	"github.com/succession-dev/succession/migrate"
-	"github.com/succession-dev/succession/record"
+	"github.com/succession-dev/succession/recipes/record"
 )
 
 // homeSuffix makes the name of the record that says where an election lives.

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit/backoff"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/internal/again"
-	"github.com/succession-dev/succession/internal/backoff"
 	"github.com/succession-dev/succession/migrate"
 )
 

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/record"
+	"github.com/succession-dev/succession/recipes/record"
 )
 
 // stampRecord is the record that says of a cluster which one it is. No election's record has this

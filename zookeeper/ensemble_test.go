@@ -7,8 +7,8 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
-	"github.com/succession-dev/succession/record"
-	"github.com/succession-dev/succession/task"
+	"github.com/succession-dev/succession/recipes/record"
+	"github.com/succession-dev/succession/recipes/task"
 	"github.com/succession-dev/succession/zookeeper"
 )
 

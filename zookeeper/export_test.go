@@ -2,7 +2,7 @@ package zookeeper
 
 import (
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/internal/kit"
+	"github.com/succession-dev/succession/backend/kit"
 )
 
 // Remembered returns how many things a session keeps for names of lines, and how many watches it has.

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/internal/kit"
+	"github.com/succession-dev/succession/backend/kit"
 )
 
 // Lines returns the names of the lines in which somebody stands; see [backend.Lister]. ZooKeeper

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/internal/kit"
+	"github.com/succession-dev/succession/backend/kit"
 	"github.com/succession-dev/succession/internal/port"
 	"github.com/succession-dev/succession/internal/security"
 	"github.com/succession-dev/succession/zookeeper/internal/wire"

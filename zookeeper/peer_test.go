@@ -11,7 +11,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
-	"github.com/succession-dev/succession/lock"
+	"github.com/succession-dev/succession/recipes/lock"
 )
 
 // ourPeer makes the test binary one participant of an election or a lock: its value is the

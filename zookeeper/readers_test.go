@@ -9,7 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/succession-dev/succession/internal/rig/coordtest"
-	"github.com/succession-dev/succession/lock"
+	"github.com/succession-dev/succession/recipes/lock"
 	"github.com/succession-dev/succession/zookeeper"
 )
 

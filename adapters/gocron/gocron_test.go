@@ -15,8 +15,8 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/local"
-	"github.com/succession-dev/succession/lock"
 	"github.com/succession-dev/succession/memory"
+	"github.com/succession-dev/succession/recipes/lock"
 
 	adapter "github.com/succession-dev/succession/adapters/gocron"
 )

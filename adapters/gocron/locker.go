@@ -12,7 +12,7 @@ import (
 	"github.com/go-co-op/gocron/v2"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/lock"
+	"github.com/succession-dev/succession/recipes/lock"
 )
 
 // LockerOptions are the optional settings of a [Locker]. Nil and the zero value mean the defaults.

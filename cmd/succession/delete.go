@@ -9,7 +9,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/cmd/succession/internal/connect"
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
-	"github.com/succession-dev/succession/record"
+	"github.com/succession-dev/succession/recipes/record"
 )
 
 func newDelete(g *connect.Flags) *cobra.Command {

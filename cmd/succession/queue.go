@@ -14,7 +14,7 @@ import (
 	"github.com/succession-dev/succession/cmd/succession/internal/connect"
 	"github.com/succession-dev/succession/cmd/succession/internal/run"
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
-	"github.com/succession-dev/succession/queue"
+	"github.com/succession-dev/succession/recipes/queue"
 )
 
 func newQueue(g *connect.Flags) *cobra.Command {

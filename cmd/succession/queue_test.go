@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
-	"github.com/succession-dev/succession/queue"
+	"github.com/succession-dev/succession/recipes/queue"
 )
 
 // queueURL returns the URL of a new coordinator on which the queue "mails" has these items.

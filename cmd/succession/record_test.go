@@ -13,7 +13,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/elect"
-	"github.com/succession-dev/succession/record"
+	"github.com/succession-dev/succession/recipes/record"
 )
 
 // recordURL returns the URL of a new coordinator with the record "r", whose value is "old" and

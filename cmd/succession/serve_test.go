@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/succession-dev/succession/health"
+	"github.com/succession-dev/succession/metrics/health"
 )
 
 // probe asks a process that serves at addr, and returns the status and the body.

@@ -12,7 +12,7 @@ import (
 	"github.com/succession-dev/succession/cmd/succession/internal/connect"
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/internal/header"
-	"github.com/succession-dev/succession/record"
+	"github.com/succession-dev/succession/recipes/record"
 )
 
 func newSet(g *connect.Flags) *cobra.Command {

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/succession-dev/succession/group"
-	"github.com/succession-dev/succession/queue"
+	"github.com/succession-dev/succession/recipes/group"
+	"github.com/succession-dev/succession/recipes/queue"
 )
 
 // One candidate may fill a line with texts of any length. Tables show the beginning, and say how many more there are; JSON

@@ -9,8 +9,8 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
-	"github.com/succession-dev/succession/group"
-	"github.com/succession-dev/succession/record"
+	"github.com/succession-dev/succession/recipes/group"
+	"github.com/succession-dev/succession/recipes/record"
 )
 
 // collect is what each collector does until ctx ends: it joins the group, and collects from the

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/group"
+	"github.com/succession-dev/succession/recipes/group"
 )
 
 // A desk is where the run keeps book of who collects what: as the collectors tell it, and as the

@@ -26,7 +26,7 @@ import (
 	"github.com/succession-dev/succession/elect"
 	_ "github.com/succession-dev/succession/etcd"
 	_ "github.com/succession-dev/succession/local"
-	"github.com/succession-dev/succession/record"
+	"github.com/succession-dev/succession/recipes/record"
 	_ "github.com/succession-dev/succession/zookeeper"
 )
 

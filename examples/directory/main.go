@@ -27,7 +27,7 @@ import (
 	_ "github.com/succession-dev/succession/etcd"
 	"github.com/succession-dev/succession/examples/internal/child"
 	_ "github.com/succession-dev/succession/local"
-	"github.com/succession-dev/succession/record"
+	"github.com/succession-dev/succession/recipes/record"
 	_ "github.com/succession-dev/succession/zookeeper"
 )
 

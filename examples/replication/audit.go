@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/succession-dev/succession/task"
+	"github.com/succession-dev/succession/recipes/task"
 )
 
 // An audit is what the run knows of the tasks: what the machines tell, and what the coordinator has.

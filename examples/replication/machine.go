@@ -8,7 +8,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
-	"github.com/succession-dev/succession/task"
+	"github.com/succession-dev/succession/recipes/task"
 )
 
 // bus is the name of the tasks on the coordinator.

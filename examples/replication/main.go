@@ -32,7 +32,7 @@ import (
 	_ "github.com/succession-dev/succession/etcd"
 	"github.com/succession-dev/succession/examples/internal/child"
 	_ "github.com/succession-dev/succession/local"
-	"github.com/succession-dev/succession/task"
+	"github.com/succession-dev/succession/recipes/task"
 	_ "github.com/succession-dev/succession/zookeeper"
 )
 

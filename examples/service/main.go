@@ -26,9 +26,9 @@ import (
 	_ "github.com/succession-dev/succession/consul"
 	"github.com/succession-dev/succession/elect"
 	_ "github.com/succession-dev/succession/etcd"
-	"github.com/succession-dev/succession/health"
 	_ "github.com/succession-dev/succession/local"
 	"github.com/succession-dev/succession/metrics"
+	"github.com/succession-dev/succession/metrics/health"
 	_ "github.com/succession-dev/succession/zookeeper"
 )
 

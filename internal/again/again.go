@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/internal/backoff"
+	"github.com/succession-dev/succession/backend/kit/backoff"
 )
 
 // withoutTTL is the interval of the slow re-check if sessions have no session time. The

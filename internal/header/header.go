@@ -20,7 +20,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/internal/backoff"
+	"github.com/succession-dev/succession/backend/kit/backoff"
 )
 
 // Suffix is added to the name of an election to name the record that keeps its fence.

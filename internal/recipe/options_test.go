@@ -15,14 +15,14 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/barrier"
 	"github.com/succession-dev/succession/elect"
-	"github.com/succession-dev/succession/group"
 	"github.com/succession-dev/succession/internal/rig/bubble"
-	"github.com/succession-dev/succession/lock"
 	"github.com/succession-dev/succession/memory"
-	"github.com/succession-dev/succession/queue"
-	"github.com/succession-dev/succession/task"
+	"github.com/succession-dev/succession/recipes/barrier"
+	"github.com/succession-dev/succession/recipes/group"
+	"github.com/succession-dev/succession/recipes/lock"
+	"github.com/succession-dev/succession/recipes/queue"
+	"github.com/succession-dev/succession/recipes/task"
 )
 
 // A use of a recipe, as a row of the table of options in docs/recipes.md has it.

@@ -7,14 +7,14 @@ import (
 	"testing"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/barrier"
 	"github.com/succession-dev/succession/elect"
-	"github.com/succession-dev/succession/group"
 	"github.com/succession-dev/succession/internal/rig/bubble"
-	"github.com/succession-dev/succession/lock"
 	"github.com/succession-dev/succession/memory"
-	"github.com/succession-dev/succession/queue"
-	"github.com/succession-dev/succession/task"
+	"github.com/succession-dev/succession/recipes/barrier"
+	"github.com/succession-dev/succession/recipes/group"
+	"github.com/succession-dev/succession/recipes/lock"
+	"github.com/succession-dev/succession/recipes/queue"
+	"github.com/succession-dev/succession/recipes/task"
 )
 
 // calls are one call of each recipe whose members stand together, with what the recipe does not keep.

@@ -8,12 +8,12 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/succession-dev/succession/barrier"
-	"github.com/succession-dev/succession/group"
 	"github.com/succession-dev/succession/internal/rig/bubble"
-	"github.com/succession-dev/succession/lock"
 	"github.com/succession-dev/succession/memory"
-	"github.com/succession-dev/succession/queue"
+	"github.com/succession-dev/succession/recipes/barrier"
+	"github.com/succession-dev/succession/recipes/group"
+	"github.com/succession-dev/succession/recipes/lock"
+	"github.com/succession-dev/succession/recipes/queue"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -9,7 +9,7 @@ import (
 	"github.com/succession-dev/succession/elect"
 	_ "github.com/succession-dev/succession/etcd"
 	_ "github.com/succession-dev/succession/local"
-	"github.com/succession-dev/succession/lock"
+	"github.com/succession-dev/succession/recipes/lock"
 	_ "github.com/succession-dev/succession/zookeeper"
 )
 

@@ -15,11 +15,11 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/cmd/succession/internal/page"
 	"github.com/succession-dev/succession/elect"
-	"github.com/succession-dev/succession/group"
-	"github.com/succession-dev/succession/lock"
 	"github.com/succession-dev/succession/memory"
 	"github.com/succession-dev/succession/migrate"
-	"github.com/succession-dev/succession/queue"
+	"github.com/succession-dev/succession/recipes/group"
+	"github.com/succession-dev/succession/recipes/lock"
+	"github.com/succession-dev/succession/recipes/queue"
 )
 
 var pictures = flag.String("pictures", "", "the folder that the pictures of the page are written to; empty: they are not written")

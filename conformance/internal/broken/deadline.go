@@ -38,6 +38,18 @@ var deadlineFlaws = []Flaw{
 		session: func(_ *Backend, s backend.Session) backend.Session { return &leaderAlone{Session: s} },
 	},
 	{
+		Name:    "not traced",
+		Breaks:  "L6: heartbeats are told to nobody",
+		Must:    "L6.heartbeats",
+		session: func(_ *Backend, s backend.Session) backend.Session { return &notTraced{s} },
+	},
+	{
+		Name:    "traced on",
+		Breaks:  "L6: heartbeats are told also when nobody asks any more",
+		Must:    "L6.heartbeats",
+		session: func(_ *Backend, s backend.Session) backend.Session { return &tracedOn{s} },
+	},
+	{
 		Name:    "any margin",
 		Breaks:  "L6: MaxMargin is all of TTL, and the deadline is at most so far ahead",
 		Must:    "G7.longest",
@@ -78,6 +90,17 @@ func (s *askedFor) TTL() time.Duration { return 2 * s.Session.TTL() }
 type anyMargin struct{ backend.Session }
 
 func (s *anyMargin) MaxMargin() time.Duration { return s.TTL() }
+
+type notTraced struct{ backend.Session }
+
+func (s *notTraced) TraceHeartbeats(func(backend.Heartbeat)) (stop func()) { return func() {} }
+
+type tracedOn struct{ backend.Session }
+
+func (s *tracedOn) TraceHeartbeats(f func(backend.Heartbeat)) (stop func()) {
+	s.Session.TraceHeartbeats(f)
+	return func() {}
+}
 
 type lenient struct{ backend.Session }
 

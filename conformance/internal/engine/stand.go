@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit/clock"
 	"github.com/succession-dev/succession/elect"
-	"github.com/succession-dev/succession/internal/clock"
 	"github.com/succession-dev/succession/internal/history"
 )
 

@@ -1,6 +1,7 @@
 package laws
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/succession-dev/succession/backend"
@@ -100,6 +101,43 @@ var deadlineRules = []engine.Rule{{
 				t.Fatalf("the deadline moved by %v in two TTL", d)
 			}
 		}
+	},
+}, {
+	ID: "L6.heartbeats", Title: "who traces heartbeats is told of them",
+	Text:  "TraceHeartbeats of a leader's session calls its func within two TTL, with a RoundTrip and a Slack of at most TTL, and no more soon after it was stopped.",
+	Needs: []engine.Fault{engine.Deadlines}, Check: func(t *engine.Trial) {
+		a := t.Client()
+		a.First(a.Join("x"), engine.Now)
+		s := a.Live()
+		var stopped atomic.Bool
+		told, late := make(chan backend.Heartbeat, 1), make(chan backend.Heartbeat, 1)
+		stop := s.TraceHeartbeats(func(h backend.Heartbeat) {
+			to := told
+			if stopped.Load() {
+				to = late
+			}
+			select {
+			case to <- h:
+			default:
+			}
+		})
+		defer stop()
+		var first backend.Heartbeat
+		t.Eventually(2*t.TTL, "no heartbeat was told of", func() bool {
+			select {
+			case first = <-told:
+				return true
+			default:
+				return false
+			}
+		})
+		if first.RoundTrip < 0 || first.RoundTrip > t.TTL || first.Slack < 0 || first.Slack > t.TTL {
+			t.Fatalf("a heartbeat took %v, and came %v before the deadline; the session time is %v", first.RoundTrip, first.Slack, t.TTL)
+		}
+		stop()
+		t.Pass(t.TTL/4, "a call may be under way")
+		stopped.Store(true)
+		t.Always(t.TTL, "a heartbeat was told of after the trace was stopped", func() bool { return len(late) == 0 })
 	},
 }, {
 	ID: "L6.cut", Title: "a leader's deadline passes before another leads",

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/succession-dev/succession/barrier"
 	"github.com/succession-dev/succession/conformance/internal/engine"
+	"github.com/succession-dev/succession/recipes/barrier"
 )
 
 // An arrival is a call that waits for a barrier.

@@ -11,7 +11,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance/internal/engine"
 	"github.com/succession-dev/succession/elect"
-	"github.com/succession-dev/succession/group"
+	"github.com/succession-dev/succession/recipes/group"
 )
 
 // groupOf returns the client's handle on the group, as a member with that ID.

@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/succession-dev/succession/barrier"
 	"github.com/succession-dev/succession/conformance/internal/engine"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/recipes/barrier"
 )
 
 // enters is arrives for a DoubleBarrier. Whoever has entered leaves at the end of the rule, if not

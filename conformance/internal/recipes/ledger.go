@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/conformance/internal/engine"
-	"github.com/succession-dev/succession/queue"
+	"github.com/succession-dev/succession/recipes/queue"
 )
 
 // A ledger knows what has become of the items of a rule.

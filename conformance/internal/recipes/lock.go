@@ -12,7 +12,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance/internal/engine"
 	"github.com/succession-dev/succession/elect"
-	"github.com/succession-dev/succession/lock"
+	"github.com/succession-dev/succession/recipes/lock"
 )
 
 // A manner is one way to ask for a lock.

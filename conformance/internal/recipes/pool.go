@@ -11,7 +11,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance/internal/engine"
 	"github.com/succession-dev/succession/elect"
-	"github.com/succession-dev/succession/task"
+	"github.com/succession-dev/succession/recipes/task"
 )
 
 // results has a result be waited for in the background, which must be this one.

@@ -11,7 +11,7 @@ import (
 	"sync"
 
 	"github.com/succession-dev/succession/conformance/internal/engine"
-	"github.com/succession-dev/succession/queue"
+	"github.com/succession-dev/succession/recipes/queue"
 )
 
 // needs are the abilities that a queue needs, and these faults.

@@ -8,7 +8,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance/internal/engine"
 	"github.com/succession-dev/succession/elect"
-	"github.com/succession-dev/succession/lock"
+	"github.com/succession-dev/succession/recipes/lock"
 )
 
 // acquires has the client ask for one of n slots in the background.

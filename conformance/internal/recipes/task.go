@@ -11,7 +11,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance/internal/engine"
 	"github.com/succession-dev/succession/elect"
-	"github.com/succession-dev/succession/task"
+	"github.com/succession-dev/succession/recipes/task"
 )
 
 // A plant is where the machines of a rule run its tasks. It knows who runs what, and how far each

@@ -8,8 +8,8 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance/internal/engine"
-	"github.com/succession-dev/succession/lock"
-	"github.com/succession-dev/succession/record"
+	"github.com/succession-dev/succession/recipes/lock"
+	"github.com/succession-dev/succession/recipes/record"
 )
 
 // numberOf is the client's handle on the record of the rule, which has a number.

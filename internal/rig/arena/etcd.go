@@ -17,7 +17,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/internal/backoff"
+	"github.com/succession-dev/succession/backend/kit/backoff"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/succession-dev/succession/backend/kit/backoff"
 	"github.com/succession-dev/succession/conformance/proxy"
-	"github.com/succession-dev/succession/internal/backoff"
 )
 
 // A Step is one fault. What it hits may be found out only as it begins: who leads, and

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/succession-dev/succession/internal/backoff"
+	"github.com/succession-dev/succession/backend/kit/backoff"
 	"github.com/succession-dev/succession/internal/rig/arena"
 	"github.com/succession-dev/succession/internal/rig/evidence"
 	"github.com/succession-dev/succession/internal/rig/worker"

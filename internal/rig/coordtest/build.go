@@ -16,10 +16,10 @@ import (
 
 // serverPackages are the programs that the modules in the folder servers pin.
 var serverPackages = map[string]struct{ module, pkg string }{
-	"etcd":           {"servers/etcd", "go.etcd.io/etcd/server/v3"},
-	"etcdctl":        {"servers/etcd", "go.etcd.io/etcd/etcdctl/v3"},
-	"consul":         {"servers/consul", "github.com/hashicorp/consul"},
-	"kube-apiserver": {"servers/kubernetes", "k8s.io/kubernetes/cmd/kube-apiserver"},
+	"etcd":           {"internal/build/servers/etcd", "go.etcd.io/etcd/server/v3"},
+	"etcdctl":        {"internal/build/servers/etcd", "go.etcd.io/etcd/etcdctl/v3"},
+	"consul":         {"internal/build/servers/consul", "github.com/hashicorp/consul"},
+	"kube-apiserver": {"internal/build/servers/kubernetes", "k8s.io/kubernetes/cmd/kube-apiserver"},
 }
 
 // ServerBinaries returns the names that [ServerBinary] knows, the quickest to

@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/succession-dev/succession/internal/backoff"
+	"github.com/succession-dev/succession/backend/kit/backoff"
 	"github.com/succession-dev/succession/internal/rig/certs"
 )
 

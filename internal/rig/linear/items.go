@@ -11,7 +11,7 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/queue"
+	"github.com/succession-dev/succession/recipes/queue"
 )
 
 // items is the workload of a set.

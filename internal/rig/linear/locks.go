@@ -11,8 +11,8 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/lock"
-	"github.com/succession-dev/succession/record"
+	"github.com/succession-dev/succession/recipes/lock"
+	"github.com/succession-dev/succession/recipes/record"
 )
 
 // locks is the workload of a register that is written under a lock.

@@ -9,7 +9,7 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/record"
+	"github.com/succession-dev/succession/recipes/record"
 )
 
 // records is the workload of registers.

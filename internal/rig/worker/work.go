@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit/backoff"
 	"github.com/succession-dev/succession/elect"
-	"github.com/succession-dev/succession/internal/backoff"
 	"github.com/succession-dev/succession/internal/rig/store"
 )
 

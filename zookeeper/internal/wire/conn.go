@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/succession-dev/succession/internal/clock"
+	"github.com/succession-dev/succession/backend/kit/clock"
 )
 
 // A wire is one connection to a server, under the client library. It reads what passes, and

@@ -13,9 +13,9 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/internal/backoff"
-	"github.com/succession-dev/succession/internal/clock"
-	"github.com/succession-dev/succession/internal/lease"
+	"github.com/succession-dev/succession/backend/kit/backoff"
+	"github.com/succession-dev/succession/backend/kit/clock"
+	"github.com/succession-dev/succession/backend/kit/lease"
 )
 
 // A Link binds one zk.Conn to one session of the coordinator. The zk.Conn makes all its

@@ -3,7 +3,7 @@ package wire
 import (
 	"time"
 
-	"github.com/succession-dev/succession/internal/clock"
+	"github.com/succession-dev/succession/backend/kit/clock"
 )
 
 // touches says from when the session's deadline counts, by what one connection has seen.

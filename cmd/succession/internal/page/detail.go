@@ -9,9 +9,9 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/elect"
-	"github.com/succession-dev/succession/group"
 	"github.com/succession-dev/succession/migrate"
-	"github.com/succession-dev/succession/queue"
+	"github.com/succession-dev/succession/recipes/group"
+	"github.com/succession-dev/succession/recipes/queue"
 )
 
 // A detail is one election, or one recipe, as a page shows it: all that there is to say, and not

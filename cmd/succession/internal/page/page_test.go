@@ -15,13 +15,13 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/succession-dev/succession/barrier"
 	"github.com/succession-dev/succession/cmd/succession/internal/page"
 	"github.com/succession-dev/succession/elect"
-	"github.com/succession-dev/succession/group"
-	"github.com/succession-dev/succession/lock"
 	"github.com/succession-dev/succession/memory"
-	"github.com/succession-dev/succession/queue"
+	"github.com/succession-dev/succession/recipes/barrier"
+	"github.com/succession-dev/succession/recipes/group"
+	"github.com/succession-dev/succession/recipes/lock"
+	"github.com/succession-dev/succession/recipes/queue"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -7,7 +7,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/succession-dev/succession/queue"
+	"github.com/succession-dev/succession/recipes/queue"
 )
 
 // itemVariables are what the command of queue take has in its environment. An item with a zero

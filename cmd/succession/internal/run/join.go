@@ -8,7 +8,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/cmd/succession/internal/connect"
 	"github.com/succession-dev/succession/elect"
-	"github.com/succession-dev/succession/group"
+	"github.com/succession-dev/succession/recipes/group"
 )
 
 // JoinCommand returns the subcommand group join.

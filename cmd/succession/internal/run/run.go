@@ -17,8 +17,8 @@ import (
 	"github.com/succession-dev/succession/cmd/succession/internal/connect"
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/elect"
-	"github.com/succession-dev/succession/lock"
-	"github.com/succession-dev/succession/queue"
+	"github.com/succession-dev/succession/recipes/lock"
+	"github.com/succession-dev/succession/recipes/queue"
 )
 
 // A right is what a runner stands in line for: its command runs only while it has that.

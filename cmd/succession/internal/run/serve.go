@@ -18,8 +18,8 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/cmd/succession/internal/host"
 	"github.com/succession-dev/succession/elect"
-	"github.com/succession-dev/succession/health"
 	"github.com/succession-dev/succession/metrics"
+	"github.com/succession-dev/succession/metrics/health"
 )
 
 // A server answers probes and Prometheus, for --serve.

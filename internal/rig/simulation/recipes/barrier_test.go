@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/barrier"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/recipes/barrier"
 )
 
 // participants is how many pass a barrier together.

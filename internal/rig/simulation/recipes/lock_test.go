@@ -7,7 +7,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	. "github.com/succession-dev/succession/internal/rig/simulation/recipes"
-	"github.com/succession-dev/succession/lock"
+	"github.com/succession-dev/succession/recipes/lock"
 )
 
 // options are those of what the process holds.

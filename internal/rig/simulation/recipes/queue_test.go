@@ -9,7 +9,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
-	"github.com/succession-dev/succession/queue"
+	"github.com/succession-dev/succession/recipes/queue"
 )
 
 // A belt is what the world knows of its queue.

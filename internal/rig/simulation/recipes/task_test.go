@@ -9,7 +9,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
 	. "github.com/succession-dev/succession/internal/rig/simulation/recipes"
-	"github.com/succession-dev/succession/task"
+	"github.com/succession-dev/succession/recipes/task"
 )
 
 // A tape is how far a replicated task has come, as the machines were told.

@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/succession-dev/succession/internal/clock"
+	"github.com/succession-dev/succession/backend/kit/clock"
 )
 
 // pollInterval is how often the guard looks for what it is not told: whether the command's

@@ -12,8 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/succession-dev/succession/backend/kit/backoff"
 	"github.com/succession-dev/succession/conformance/proxy"
-	"github.com/succession-dev/succession/internal/backoff"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/internal/rig/coordtest/rig"
 )

@@ -1,0 +1,47 @@
+package backoff_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/succession-dev/succession/backend/kit/backoff"
+)
+
+func TestPausesGrowToTheirBound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := backoff.Backoff{Min: 10 * time.Millisecond, Max: 50 * time.Millisecond}
+		whole := []time.Duration{10, 20, 40, 50, 50}
+		for range 2 {
+			for _, w := range whole {
+				w *= time.Millisecond
+				began := time.Now()
+				if err := b.Sleep(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if d := time.Since(began); d < w/2 || d > w {
+					t.Errorf("a pause of %v took %v; want between a half and the whole", w, d)
+				}
+			}
+			b.Reset()
+		}
+	})
+}
+
+func TestSleepEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		enough := errors.New("enough")
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, enough)
+		defer cancel()
+		b := backoff.Backoff{Min: time.Hour, Max: time.Hour}
+		began := time.Now()
+		if err := b.Sleep(ctx); err != enough {
+			t.Errorf("got %v, want the cause of the context", err)
+		}
+		if d := time.Since(began); d != time.Second {
+			t.Errorf("it took %v to notice", d)
+		}
+	})
+}

@@ -1,0 +1,86 @@
+package lease_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/succession-dev/succession/backend/kit/clock"
+	"github.com/succession-dev/succession/backend/kit/lease"
+)
+
+func near(t *testing.T, l *lease.Lease, want time.Duration) {
+	t.Helper()
+	// The clock of a bubble stands still, but the clock that counts suspensions does not.
+	if got := l.Left(); got > want || got < want-50*time.Millisecond {
+		t.Errorf("%v left, want %v", got, want)
+	}
+}
+
+func TestLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l lease.Lease
+		if l.Left() > 0 || l.Hold(true) {
+			t.Error("the zero lease has a deadline ahead")
+		}
+		begin := clock.Now()
+		time.Sleep(time.Second)
+		l.Extend(begin, 10*time.Second)
+		near(t, &l, 9*time.Second) // it counts from when the request was sent
+		l.Extend(begin, 5*time.Second)
+		near(t, &l, 9*time.Second) // Extend never moves it back
+		l.Cap(clock.Now(), 20*time.Second)
+		near(t, &l, 9*time.Second)
+		l.Cap(clock.Now(), 4*time.Second)
+		near(t, &l, 4*time.Second)
+		if d := time.Until(l.Deadline()); d > 4*time.Second || d < 3900*time.Millisecond {
+			t.Errorf("Deadline in %v", d)
+		}
+	})
+}
+
+func TestHeldLeaseIsNotRevived(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l lease.Lease
+		l.Extend(clock.Now(), time.Second)
+		time.Sleep(2 * time.Second)
+		if !l.Extend(clock.Now(), time.Second) || l.Left() <= 0 {
+			t.Error("a lease that nobody relies on is not revived")
+		}
+		if !l.Hold(true) {
+			t.Error("Hold: deadline is not ahead")
+		}
+		time.Sleep(2 * time.Second)
+		if l.Extend(clock.Now(), time.Hour) || l.Left() > 0 {
+			t.Error("a deadline that somebody relied on was revived")
+		}
+		if held, left := l.Held(); !held || left > 0 {
+			t.Errorf("held %v, %v left", held, left)
+		}
+		if l.Hold(true) {
+			t.Error("Hold: ahead again")
+		}
+		l.Hold(false)
+		if !l.Extend(clock.Now(), time.Second) || l.Left() <= 0 {
+			t.Error("let go, and still not revived")
+		}
+	})
+}
+
+func TestEndedLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l lease.Lease
+		l.Extend(clock.Now(), time.Minute)
+		l.Hold(true)
+		l.End()
+		if held, _ := l.Held(); held {
+			t.Error("an ended session is one whose deadline has passed unseen")
+		}
+		if l.Left() > 0 || time.Until(l.Deadline()) > 0 {
+			t.Errorf("%v left at the end", l.Left())
+		}
+		if l.Extend(clock.Now(), time.Minute) || l.Hold(true) || l.Left() > 0 {
+			t.Error("revived")
+		}
+	})
+}

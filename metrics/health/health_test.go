@@ -1,0 +1,183 @@
+package health_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/memory"
+	"github.com/succession-dev/succession/metrics/health"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// get asks h, reads the body into v, and returns the status.
+func get(t *testing.T, h http.Handler, v any) int {
+	t.Helper()
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
+	if err := json.Unmarshal(w.Body.Bytes(), v); err != nil {
+		t.Errorf("the body %q is no JSON: %v", w.Body, err)
+	}
+	if w.Header().Get("Content-Type") != "application/json" || w.Header().Get("Cache-Control") != "no-store" {
+		t.Errorf("the header is %v", w.Header())
+	}
+	return w.Code
+}
+
+func TestLeader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := memory.New(nil)
+		a, b := c.Client("a"), c.Client("b")
+		candidates := map[string]*elect.Election{
+			"web-1": elect.New(a, "reports", &elect.Options{ID: "web-1"}),
+			"web-2": elect.New(b, "reports", &elect.Options{ID: "web-2"}),
+		}
+		leads := func(id string, term *elect.Term) {
+			t.Helper()
+			for who, e := range candidates {
+				want, status := health.Standing{ID: who}, http.StatusServiceUnavailable
+				if who == id {
+					want.Leader, want.Token, status = true, term.Token(), http.StatusOK
+				}
+				var got health.Standing
+				code := get(t, health.Leader(e), &got)
+				deadline := got.Deadline
+				got.Deadline = nil
+				if code != status || got != want {
+					t.Errorf("%s answers with %d, %+v; want %d, %+v", who, code, got, status, want)
+				}
+				if (deadline != nil) != want.Leader {
+					t.Errorf("%s answers with the deadline %v", who, deadline)
+				} else if deadline != nil && !deadline.Equal(term.Deadline()) {
+					t.Errorf("the deadline is %v, want %v", deadline, term.Deadline())
+				}
+			}
+		}
+		campaign := func(id string) *elect.Term {
+			term, err := candidates[id].Campaign(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return term
+		}
+		leads("nobody", nil)
+		first := campaign("web-1")
+		leads("web-1", first)
+		first.Resign(t.Context())
+		leads("nobody", nil)
+		second := campaign("web-2")
+		leads("web-2", second)
+		// It is cut off, and its work goes on: it leads no more at once when its deadline has come.
+		b.Cut()
+		<-second.Context().Done()
+		leads("nobody", nil)
+		// Whoever wraps an election may keep a term that has ended.
+		var got health.Standing
+		if code := get(t, health.Leader(past{term: second}), &got); code != http.StatusServiceUnavailable || got.Leader {
+			t.Errorf("a term that has ended is answered with %d, %+v", code, got)
+		}
+		b.Heal()
+		second.Resign(t.Context())
+		a.Close()
+		b.Close()
+	})
+}
+
+// past is a candidate that keeps a term.
+type past struct {
+	idle
+	term *elect.Term
+}
+
+func (p past) Term() *elect.Term { return p.term }
+
+// Who does not lead says who it is, and no more.
+func TestLeaderElsewhere(t *testing.T) {
+	w := httptest.NewRecorder()
+	health.Leader(idle{}).ServeHTTP(w, httptest.NewRequest("GET", "/leader", nil))
+	if got, want := w.Body.String(), "{\"leader\":false,\"id\":\"web-1\"}\n"; w.Code != 503 || got != want {
+		t.Errorf("%d, %s; want 503, %s", w.Code, got, want)
+	}
+}
+
+// idle is a candidate that does not lead.
+type idle struct{}
+
+func (idle) ID() string        { return "web-1" }
+func (idle) Term() *elect.Term { return nil }
+
+func TestLive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := memory.New(&memory.Options{TTL: time.Hour}) // the session outlives what happens to it
+		b := c.Client("a")
+		live := health.NewLive(0)
+		is := func(want bool, overdue int) {
+			t.Helper()
+			var got health.Liveness
+			code := get(t, live, &got)
+			if got.Live != want || (code == http.StatusOK) != want || len(got.Overdue) != overdue {
+				t.Errorf("%d, %+v; want it to be live: %v, with %d overdue", code, got, want, overdue)
+			}
+		}
+		is(true, 0)
+		var terms []*elect.Term
+		for _, name := range []string{"reports", "backups"} {
+			term, err := elect.New(b, name, &elect.Options{Trace: live.Trace}).Campaign(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			terms = append(terms, term)
+		}
+		time.Sleep(time.Hour)
+		is(true, 0) // leading is no failure
+		b.Expire()
+		for _, term := range terms {
+			<-term.Context().Done()
+		}
+		synctest.Wait()
+		time.Sleep(health.DefaultLimit)
+		is(true, 0)
+		time.Sleep(time.Nanosecond)
+		is(false, 2)
+		terms[0].Resign(t.Context())
+		is(false, 1)
+		terms[1].Resign(t.Context())
+		is(true, 0)
+
+		// Leaving may take long if the coordinator cannot be reached. That is no failure.
+		term, err := elect.New(b, "reports", &elect.Options{Trace: live.Trace, ResignTimeout: time.Hour}).Campaign(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Pause()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		resigned := make(chan error)
+		go func() { resigned <- term.Resign(ctx) }()
+		time.Sleep(2 * health.DefaultLimit)
+		is(true, 0)
+		c.Resume()
+		<-resigned
+		b.Close()
+	})
+}
+
+func TestMethods(t *testing.T) {
+	for name, h := range map[string]http.Handler{"live": health.NewLive(0), "leader": health.Leader(idle{})} {
+		for method, allowed := range map[string]bool{"GET": true, "HEAD": true, "POST": false, "DELETE": false} {
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, httptest.NewRequest(method, "/", nil))
+			if (w.Code != http.StatusMethodNotAllowed) != allowed {
+				t.Errorf("%s: %s is answered with %d", name, method, w.Code)
+			}
+		}
+	}
+}

@@ -1,0 +1,126 @@
+package barrier_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/rig/bubble"
+	"github.com/succession-dev/succession/internal/view"
+	"github.com/succession-dev/succession/memory"
+	"github.com/succession-dev/succession/recipes/barrier"
+)
+
+// A twice session joins as two members. So it is with one whose session has ended for the process,
+// and not for the coordinator.
+type twice struct{ backend.Session }
+
+func (s twice) JoinShared(ctx context.Context, line, value, record string) (backend.Joined, error) {
+	if m, err := s.Session.JoinShared(ctx, line, value, ""); err != nil {
+		return m, err
+	}
+	return s.Session.JoinShared(ctx, line, value, "")
+}
+
+// A member that outlives its session is neither counted beside its successor nor waited for.
+func TestNotCountedTwice(t *testing.T) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		b := view.Of(bubble.Client(t, c, "a"), func(s backend.Session) backend.Session { return twice{s} })
+		all := []*call{start(t, nil, func(ctx context.Context, _ *call) error { return barrier.New(b, "start", 3, nil).Wait(ctx) })}
+		for i := range 5 {
+			passed(t, fmt.Sprint(len(all), " have come"), all, []int{0, 1, 2}[:len(all)/3*3]...)
+			all = append(all, waits(t, c, fmt.Sprint("c", i), 3))
+		}
+		passed(t, "six have come", all, 0, 1, 2, 3, 4, 5)
+		if n := len(c.Members("start-arrivals")); n != 1 {
+			t.Fatalf("%d stand in line, want the member that nobody keeps", n)
+		}
+	})
+}
+
+// A hookedSession calls before in front of some of its calls.
+type hookedSession struct {
+	backend.Session
+	before func(op memory.Op)
+}
+
+func (s hookedSession) Line(ctx context.Context, line string) (backend.Line, error) {
+	s.before(memory.OpLine)
+	return s.Session.Line(ctx, line)
+}
+
+func (s hookedSession) Put(ctx context.Context, name string, value []byte, cond *backend.If) (backend.Version, error) {
+	s.before(memory.OpPut)
+	return s.Session.Put(ctx, name, value, cond)
+}
+
+// once returns what calls f before the first call of op.
+func once(op memory.Op, f func()) func(memory.Op) {
+	done := false
+	return func(o memory.Op) {
+		if o == op && !done {
+			done = true
+			f()
+		}
+	}
+}
+
+// hookedEnters is enters with a client that is hooked.
+func hookedEnters(t *testing.T, b *memory.Backend, n int, before func(memory.Op)) *call {
+	return start(t, b, func(ctx context.Context, k *call) (err error) {
+		k.in, err = barrier.NewDouble(view.Of(b, func(s backend.Session) backend.Session { return hookedSession{s, before} }), "start", n, nil).Enter(ctx)
+		return err
+	})
+}
+
+// One who takes itself for the one who counts, because the barrier has just opened for it, does not
+// open it again.
+func TestCountsTooLate(t *testing.T) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		joined, look := make(chan bool), make(chan bool)
+		a := hookedEnters(t, bubble.Client(t, c, "a"), 2, once(memory.OpPut, func() { <-joined }))
+		b := hookedEnters(t, bubble.Client(t, c, "b"), 2, once(memory.OpLine, func() {
+			close(joined)
+			<-look
+		}))
+		<-joined // b has joined, and has read the record, before a writes it
+		ends(t, a)
+		late := waits(t, c, "late", 2)
+		close(look)
+		time.Sleep(time.Second)
+		passed(t, "three have come", []*call{a, b, late}, 0, 1)
+	})
+}
+
+// One who has gone by the time that it writes opens for nobody.
+func TestWriterMustStand(t *testing.T) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		a := hookedEnters(t, bubble.Client(t, c, "a"), 2, once(memory.OpPut, func() { c.Remove("start-arrivals", c.Members("start-arrivals")[0].Key) }))
+		b := enters(t, c, "b", 2)
+		time.Sleep(time.Second)
+		passed(t, "two have come", []*call{a, b}, 0, 1)
+		if err := errors.Join(a.in.Check(), b.in.Check()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// After a write that was lost, whoever counts looks again at who stands.
+func TestCountsAgain(t *testing.T) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		first := bubble.Client(t, c, "a")
+		first.LoseRequest(memory.OpPut)
+		a := hookedEnters(t, first, 2, once(memory.OpPut, func() {
+			c.Remove("start-arrivals", c.Members("start-arrivals")[1].Key)
+		}))
+		b := enters(t, c, "b", 2)
+		time.Sleep(2 * bubble.TTL) // b does not learn at once that it was removed
+		passed(t, "two have come", []*call{a, b}, 0, 1)
+		if err := errors.Join(a.in.Check(), b.in.Check()); err != nil {
+			t.Error(err)
+		}
+	})
+}

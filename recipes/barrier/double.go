@@ -1,0 +1,113 @@
+package barrier
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit/backoff"
+	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/again"
+)
+
+// A DoubleBarrier is a process's handle on a barrier that n participants enter together and leave
+// together. It is safe for concurrent use. Each call of Enter is a participant of its own.
+//
+// Those who are inside do not keep the next n from entering: these are another round, and leave
+// together with each other.
+type DoubleBarrier struct{ b *Barrier }
+
+// NewDouble returns a handle on the double barrier with the given name on b, for n participants;
+// see [New]. It is another one than the [Barrier] of the same name in nothing but how it is left.
+func NewDouble(b backend.Backend, name string, n int, o *elect.Options) *DoubleBarrier {
+	return &DoubleBarrier{New(b, name, n, o)}
+}
+
+// Name returns the barrier's name.
+func (d *DoubleBarrier) Name() string { return d.b.name }
+
+// Enter blocks until n participants are present, this call among them; see [Barrier.Wait]. The
+// caller must call [Inside.Leave] on what it gets.
+//
+// If the barrier has opened with this call, and its session has ended before it knew, Enter fails
+// with [elect.ErrLost]: to the others it has been inside and has left.
+func (d *DoubleBarrier) Enter(ctx context.Context) (*Inside, error) {
+	in, err := d.b.enter(ctx)
+	if errors.Is(err, errCounted) {
+		return nil, fmt.Errorf("barrier: %s: %w: %w", d.Name(), elect.ErrLost, err)
+	}
+	return in, err
+}
+
+// Inside is a participant that is inside a double barrier, or has been: it can be lost, as a term
+// of an election can. It is safe for concurrent use.
+//
+// Of the methods of the term, Context is cancelled when the participant counts as having left,
+// because its session has ended or somebody has removed it from the line; Check says at the moment
+// of the call whether it does; and Put writes a record only while it is inside.
+type Inside struct {
+	*elect.Term
+	b     backend.Backend
+	round round // who entered together with it, and itself
+}
+
+// Leave says that this participant is done, and blocks until all of its round are: the n that
+// entered together. Whoever dies, or is lost, has left. Leave returns nil only when none of the
+// round stands in line any more. It may be called again.
+//
+// If ctx ends first, Leave leaves the line all the same, within [elect.Options] ResignTimeout, and
+// returns the cause of ctx. If this participant was lost before, Leave still waits for the others;
+// that it was lost is what Check says. While the coordinator cannot be reached, Leave waits.
+func (in *Inside) Leave(ctx context.Context) error {
+	defer in.Resign(ctx) // it has left before, unless the wait has failed
+	wait := backoff.New(ctx)
+	for {
+		left, err := in.step(ctx, wait.Jitter)
+		switch {
+		case left:
+			return nil
+		case err == nil:
+			wait.Reset()
+			continue
+		case ctx.Err() != nil:
+			return wait.Cause(ctx)
+		case !again.Passing(err):
+			return err
+		}
+		if err := wait.After(ctx, err); err != nil {
+			return err
+		}
+	}
+}
+
+// step takes a step towards the exit, and reports whether all of the round have left. The first of
+// the round stays until all others have gone, and waits for the last; whoever else is done leaves,
+// and waits for the first. So each exit wakes one, and that of the first wakes all.
+func (in *Inside) step(ctx context.Context, j backoff.Jitter) (left bool, err error) {
+	s, err := in.b.Session(ctx)
+	if err != nil {
+		return false, err
+	}
+	l, err := s.Line(ctx, in.Member().Line)
+	if err != nil {
+		return false, err
+	}
+	here := slices.DeleteFunc(l.Members, func(m backend.Member) bool { return !in.round.has(m) })
+	if len(here) == 0 {
+		return true, nil
+	}
+	await, first := here[:1], here[0].Position == in.Member().Position
+	if first && len(here) > 1 {
+		await = here[1:]
+	} else if err := in.Resign(ctx); first && err == nil {
+		return true, nil
+	}
+	for _, m := range slices.Backward(await) {
+		if err := again.ForAWhile(ctx, s, j, func(ctx context.Context) error { return s.Gone(ctx, m) }); err != nil {
+			return false, err
+		}
+	}
+	return false, nil
+}

@@ -1,0 +1,216 @@
+package barrier
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit/backoff"
+	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/again"
+	"github.com/succession-dev/succession/internal/view"
+)
+
+// errCounted says that the barrier has opened with a member that this call had, and has lost.
+var errCounted = errors.New("the barrier has opened with this call, and its session has ended before it knew")
+
+// A participant is one call that waits for a barrier. If its session ends, it stands in line as
+// another member.
+type participant struct {
+	b *Barrier
+	part
+	first uint64 // the position of its first member; 0 before
+	round round  // in which it was counted; nil before
+}
+
+// A session is that of a participant. In it a member is first when the barrier has opened for it.
+//
+// Of those for whom it has not opened the first in line counts: it watches the line, and writes
+// the record. Each other waits for the nearest of them in front, so that there is always one who
+// counts, and for the record.
+type session struct {
+	view.Shared
+	*participant
+	record backend.Record  // as last read; its Version is 0 before
+	line   *backend.Line   // as last read; nil if it has to be read again
+	front  *backend.Member // who is waited for; nil for whoever counts
+}
+
+func (p *participant) session(s backend.Session) backend.Session {
+	return &session{Shared: view.Shared{Session: s, Instead: "another coordinator"}, participant: p}
+}
+
+// open returns for whom the barrier has opened, as the record says that was read last.
+func (s *session) open(ctx context.Context) (opening, error) {
+	if s.record.Version == 0 {
+		r, err := s.Get(ctx, s.b.record())
+		if errors.Is(err, errors.ErrUnsupported) {
+			return opening{}, fmt.Errorf("%s cannot be a barrier on this backend, which has no records; use another coordinator: %w", s.b.name, err)
+		}
+		if err != nil {
+			return opening{}, err
+		}
+		s.record = r
+	}
+	return parse(s.record)
+}
+
+// Ahead says First if the barrier has opened for m. Otherwise it names who is waited for, which is
+// m itself if m counts.
+func (s *session) Ahead(ctx context.Context, m backend.Member) (p backend.Place, err error) {
+	err = patiently(ctx, func() (err error) {
+		p, err = s.look(ctx, m)
+		return err
+	})
+	return p, err
+}
+
+func (s *session) look(ctx context.Context, m backend.Member) (backend.Place, error) {
+	p, err := s.Session.Ahead(ctx, m)
+	switch {
+	case err != nil, s.round != nil:
+		return p, err
+	case !p.First:
+		return p, foreign(p.Ahead)
+	}
+	open, err := s.open(ctx)
+	if err != nil {
+		return p, err
+	}
+	if r := open.of(s.id); r != nil {
+		if !r.has(m) {
+			return p, errCounted
+		}
+		s.round = r
+		return p, nil
+	}
+	if s.first = cmp.Or(s.first, m.Position); s.first != m.Position && s.first <= open.Forgotten {
+		return p, fmt.Errorf("barrier: %s: %w: %d have passed it since the session ended, so that nobody knows whether this call was one of them", s.b.name, elect.ErrLost, remembered)
+	}
+	if s.line == nil {
+		l, err := s.Line(ctx, m.Line)
+		if err != nil {
+			return p, err
+		}
+		s.line = &l
+	}
+	if err := s.agrees(m); err != nil {
+		return p, err
+	}
+	waiting := open.waiting(s.line.Members)
+	if i := index(waiting, m); i > 0 {
+		s.front = &waiting[i-1]
+		return backend.Place{Ahead: *s.front, Header: p.Header}, nil
+	}
+	s.front = nil
+	r := make(round)
+	for _, o := range waiting {
+		if part, _ := partOf(o); part.n == s.n && len(r) < s.n {
+			r[part.id] = o.Position
+		}
+	}
+	if len(r) < s.n {
+		return backend.Place{Ahead: m, Header: p.Header}, nil
+	}
+	_, err = s.Put(ctx, s.record.Name, open.with(r, s.line.Members).encode(), &backend.If{Version: s.record.Version, Member: m})
+	if err != nil { // perhaps it was written: the record tells, and meanwhile others may have gone
+		s.record, s.line = backend.Record{}, nil
+		return p, err
+	}
+	s.round = r
+	return p, nil
+}
+
+// agrees fails if m has gone, or if somebody in front of it waits for another number. So the first
+// in line decides.
+func (s *session) agrees(m backend.Member) error {
+	i := index(s.line.Members, m)
+	if i < 0 {
+		return fmt.Errorf("%w: %s has gone from %s", backend.ErrNotMember, m.Key, m.Line)
+	}
+	for _, front := range s.line.Members[:i] {
+		switch o, ok := partOf(front); {
+		case !ok:
+			return foreign(front)
+		case o.n != s.n:
+			return fmt.Errorf("barrier: %w number of participants of %s: %d, and %s, which stands in front, says %d; all must give the same", backend.ErrInvalid, s.b.name, s.n, front.Key, o.n)
+		}
+	}
+	return nil
+}
+
+func foreign(o backend.Member) error {
+	return fmt.Errorf("barrier: %w line %s: %s stands in it, which waits for no barrier; give the barrier a name beside which nothing else uses that line", backend.ErrInvalid, o.Line, o.Key)
+}
+
+// Join tells no place: that is for Ahead to say.
+func (s *session) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
+	return view.Unplaced(s.Shared.Join(ctx, line, value, record))
+}
+
+// WatchPlace implements [backend.Session].
+func (s *session) WatchPlace(ctx context.Context, m backend.Member, p *backend.Place) error {
+	return view.WatchPlace(ctx, s, s.Session, m, p)
+}
+
+// Gone returns when there may be news for m or, if the barrier has opened for the participant, when
+// m has gone.
+func (s *session) Gone(ctx context.Context, m backend.Member) error {
+	if s.round != nil {
+		return s.Session.Gone(ctx, m)
+	}
+	return patiently(ctx, func() error { return s.news(ctx, m.Line) })
+}
+
+// news waits until the record changes or, if that is sooner, who is waited for has gone or, for
+// whoever counts, the line changes.
+func (s *session) news(ctx context.Context, line string) error {
+	var r backend.Record
+	l := s.line
+	err := again.Either(ctx, func(ctx context.Context) (err error) {
+		r, err = s.Watch(ctx, s.record.Name, s.record.Version)
+		return err
+	}, func(ctx context.Context) error {
+		if s.front != nil {
+			return s.Session.Gone(ctx, *s.front)
+		}
+		changed, err := s.WatchLine(ctx, line, *s.line)
+		if err == nil {
+			l = &changed
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if r.Version != 0 {
+		s.record = r
+	}
+	if s.line = l; s.front != nil {
+		s.line = nil
+	}
+	return nil
+}
+
+// patiently calls f until it succeeds, or fails for another reason than that the coordinator could
+// not be reached, or that somebody wrote at the same time. A member that left the line for such a
+// reason might have been counted already.
+func patiently(ctx context.Context, f func() error) error {
+	wait := backoff.New(ctx)
+	for {
+		err := f()
+		if err == nil || !again.Passing(err) || errors.Is(err, backend.ErrSessionEnded) || errors.Is(err, backend.ErrNotMember) {
+			return err
+		}
+		if err := wait.After(ctx, err); err != nil {
+			return err
+		}
+	}
+}
+
+func index(line []backend.Member, m backend.Member) int {
+	return slices.IndexFunc(line, func(o backend.Member) bool { return o.Position == m.Position })
+}

@@ -1,0 +1,155 @@
+package group
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit/backoff"
+	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/again"
+	"github.com/succession-dev/succession/internal/rendezvous"
+)
+
+// Assign divides the items over the members that are present, and calls work for each item that is
+// this member's own. All members must call Assign, with the same items: what falls to one that does
+// not is nobody's. A process that only looks on uses Follow and Owners, and does not join.
+//
+// Which member an item falls to follows from the items and the IDs of those present alone. Each has as many
+// as the others, or one more. When a member comes or goes, its share moves and few others do; and when it
+// comes back with its ID, all find their own again. Members with the same ID count as one: what one of them
+// holds, the other waits for.
+//
+// An owner holds its item as a leader holds an election. So there is at most one owner at a time,
+// whatever the members know of each other, and its term t has a token that grows from owner to
+// owner. Before work begins, a record says who owns the item; see [Group.Owners].
+//
+// The context of work ends when the term ends, when the item has become another's, and when Assign
+// is to end. The item is handed on when work has returned: work that ignores its context holds up
+// the next owner. If the term was lost, Assign campaigns for the item again. If work returns nil
+// before, the item is done as long as it is this member's: it stays with it, and nobody begins it
+// again. If work fails before, Assign ends.
+//
+// Assign blocks until ctx ends, the presence ends, work fails, or another error does not pass by
+// itself. It returns the cause of ctx, that of the presence's context, or that error; and before
+// that, all work has returned and all items have been handed on. If the presence was lost
+// ([elect.ErrLost]), leave, join, and assign again. Two calls of Assign at a time wait for each
+// other's items.
+//
+// It costs one watch, and one reading of the line for each change. An item that moves costs its old
+// owner one request, and the new one four: to join, for the fence, to see that it is first, and to
+// note that it is the owner. Each item that is held has two watches, as every term of an election.
+func (p *Presence) Assign(ctx context.Context, items []string, work func(ctx context.Context, item string, t *elect.Term) error) error {
+	if err := p.g.checkItems(items); err != nil {
+		return err
+	}
+	if work == nil {
+		return fmt.Errorf("group: %w call of Assign: it was given no function", backend.ErrInvalid)
+	}
+	var running sync.WaitGroup
+	defer running.Wait()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(p.Context(), func() { cancel(context.Cause(p.Context())) })()
+
+	own := make(map[string]context.CancelFunc)
+	return p.g.follow(ctx, func(_ backend.Session, line backend.Line) error {
+		present, err := p.g.present(line)
+		if err != nil {
+			return err
+		}
+		var ids []string
+		for _, m := range present {
+			ids = append(ids, memberOf(line, m).ID)
+		}
+		slices.Sort(ids)
+		falls := rendezvous.Divide(items, slices.Compact(ids))
+		for _, item := range items {
+			stop, held := own[item]
+			switch mine := falls[item] == p.g.o.ID; {
+			case held && !mine:
+				stop()
+				delete(own, item)
+			case mine && !held:
+				mineAlone, stop := context.WithCancel(ctx)
+				own[item] = stop
+				running.Go(func() {
+					if err := p.hold(mineAlone, item, work); mineAlone.Err() == nil {
+						cancel(fmt.Errorf("group: item %q: %w", item, err))
+					}
+				})
+			}
+		}
+		return nil
+	})
+}
+
+// hold campaigns for the item, and works on it, until ctx ends or something fails. A second call
+// for the item waits in line until the first has returned.
+func (p *Presence) hold(ctx context.Context, item string, work func(context.Context, string, *elect.Term) error) error {
+	return p.g.election(escape(item)).Run(ctx, func(ctx context.Context, t *elect.Term) error {
+		if p.Check() == nil { // otherwise both were lost, this one was won again, and Assign is about to end
+			if err := p.g.note(ctx, item, t); err != nil {
+				return err
+			}
+			if err := work(ctx, item, t); err != nil {
+				return err
+			}
+		}
+		<-ctx.Done()
+		return nil
+	})
+}
+
+// note writes down who owns the item. It tries again as long as the term lasts.
+func (g *Group) note(ctx context.Context, item string, t *elect.Term) error {
+	b, err := json.Marshal(Owner{Item: item, ID: g.o.ID, Token: t.Token(), Since: time.Now().UTC()})
+	if err != nil {
+		return err
+	}
+	wait := backoff.New(ctx)
+	for {
+		_, err := t.Put(ctx, g.owner(item), b, 0)
+		if err == nil || !again.Passing(err) {
+			return unassigned(err)
+		}
+		if err := wait.After(ctx, err); err != nil {
+			return err
+		}
+	}
+}
+
+// checkItems returns what is wrong with the items of an Assign.
+func (g *Group) checkItems(items []string) error {
+	if len(items) == 0 {
+		return fmt.Errorf("group: %w call of Assign: it was given no items", backend.ErrInvalid)
+	}
+	sorted := slices.Sorted(slices.Values(items))
+	for i, item := range sorted {
+		if i > 0 && item == sorted[i-1] {
+			return fmt.Errorf("group: %w item %q: it was given twice", backend.ErrInvalid, item)
+		}
+		if err := g.checkItem(item); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (g *Group) checkItem(item string) error {
+	switch {
+	case item == "":
+		return fmt.Errorf("group: %w item: it is empty", backend.ErrInvalid)
+	case !utf8.ValidString(item):
+		return fmt.Errorf("group: %w item %q: not UTF-8", backend.ErrInvalid, item)
+	}
+	if err := backend.CheckName(g.owner(item)); err != nil {
+		return fmt.Errorf("group: item %.64q: its record is named after it: %w", item, err)
+	}
+	return nil
+}

@@ -1,0 +1,309 @@
+package queue
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit/backoff"
+	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/again"
+	"github.com/succession-dev/succession/internal/recipe"
+)
+
+// Options are the optional settings of a [Queue]. Nil and the zero value mean the defaults.
+type Options struct {
+	// Options are those of an election. ID says who takes an item, to whoever lists the queue.
+	// Trace is told of the line of those who wait for their turn and of that of the claims; the
+	// Member of an event says of which. Value, Ready, Priority, Site and History must be left out.
+	elect.Options
+	// Limit is how many items may stand in the queue, those that are taken included. 0 means
+	// that there is no limit. All who put must give the same.
+	Limit int
+}
+
+// MaxValue is the longest value of an item, in bytes.
+const MaxValue = backend.MaxValue - idLength - 1
+
+// idLength is the length of what rand.Text returns.
+const idLength = 26
+
+var (
+	// ErrFull says that as many items stand in the queue as [Options] Limit allows.
+	ErrFull = errors.New("queue is full")
+	// ErrEmpty says that no item is there to be taken: none stands in the queue, or others have
+	// taken all that do.
+	ErrEmpty = errors.New("no item to take")
+	// ErrLost says that a claim was lost before the item was known to be confirmed: the item
+	// goes to another taker. Only if an answer of the coordinator was lost too, it may have
+	// been confirmed nevertheless.
+	ErrLost = errors.New("claim lost")
+)
+
+// A Queue is a process's handle on a queue. It is safe for concurrent use. Each call of Take or
+// TryTake takes an item by itself.
+type Queue struct {
+	b     backend.Backend
+	name  string
+	limit int
+	o     elect.Options // of the claims
+	turns *elect.Election
+	err   error // what is wrong with the arguments of New
+}
+
+// New returns a handle on the queue with the given name on b. It does not block and does not talk
+// to the coordinator. If the name or an option is not allowed, every call fails with
+// [backend.ErrInvalid]. Where the backend has no items, every call but Len and List fails with
+// [errors.ErrUnsupported]; where it has no shared members, items can be put, and not taken. The
+// caller still has to close b.
+//
+// The queue has the lines whose names end with -items, -claims and -turn; see the package comment.
+// Choose a name so that nothing else uses these.
+func New(b backend.Backend, name string, o *Options) *Queue {
+	if o == nil {
+		o = new(Options)
+	}
+	q := &Queue{b: b, name: name, limit: o.Limit, o: o.Options}
+	q.turns = elect.New(b, name+"-turn", &q.o)
+	q.o.ID = q.turns.ID() // one for all claims
+	q.err = q.check()
+	return q
+}
+
+func (q *Queue) check() error {
+	switch {
+	case q.limit < 0:
+		return fmt.Errorf("queue: %w Limit %d of %s: give 0 for none", backend.ErrInvalid, q.limit, q.name)
+	case q.o.Value != "":
+		return fmt.Errorf("queue: %w Value %.40q of %s: leave it empty; a claim says there which item it is for", backend.ErrInvalid, q.o.Value, q.name)
+	}
+	return aQueue.Check(q.name, &q.o)
+}
+
+var aQueue = recipe.Recipe{Package: "queue", Kind: "queue", Beside: []string{"-claims"}}
+
+// Name returns the queue's name.
+func (q *Queue) Name() string { return q.name }
+
+func (q *Queue) items() string  { return q.name + "-items" }
+func (q *Queue) claims() string { return q.name + "-claims" }
+
+// Put puts a value at the end of the queue. It blocks for about one round trip, or three if there
+// is a Limit. If as many items stand as that allows, Put fails with [ErrFull]. However many put at
+// once, no more stand for longer than Put takes, unless one that is too many is taken before it
+// can be removed: that one counts as put.
+//
+// A value is text of at most [MaxValue] bytes; otherwise Put fails with [backend.ErrInvalid].
+//
+// While the coordinator cannot be reached, Put tries on until ctx ends. If its answer is lost, Put
+// looks whether the item stands, and appends it again only if it does not. So the item is put once,
+// unless it was taken and confirmed before that look, or its first request is delayed for longer:
+// then it is put twice, under one ID. After an error other than ErrFull and ErrInvalid it may have
+// been put.
+func (q *Queue) Put(ctx context.Context, value string) error {
+	if err := cmp.Or(q.err, checkValue(value)); err != nil {
+		return err
+	}
+	stored, tried := rand.Text()+"\n"+value, false
+	return persist(ctx, func(*backoff.Backoff) error {
+		err := q.put(ctx, stored, tried)
+		tried = true
+		return err
+	})
+}
+
+func checkValue(value string) error {
+	switch {
+	case len(value) > MaxValue:
+		return fmt.Errorf("queue: %w value: %d bytes, at most %d are possible; keep it elsewhere, and put where that is", backend.ErrInvalid, len(value), MaxValue)
+	case !utf8.ValidString(value):
+		return fmt.Errorf("queue: %w value: not UTF-8", backend.ErrInvalid)
+	}
+	return nil
+}
+
+// put appends what is to be stored, if it does not stand already, and removes it again if it
+// stands beyond the limit. tried says that it may stand.
+func (q *Queue) put(ctx context.Context, stored string, tried bool) error {
+	s, err := q.b.Session(ctx)
+	if err != nil {
+		return err
+	}
+	if tried {
+		// A server that lags behind may not show yet what stands.
+		if err := s.Refresh(ctx); err != nil {
+			return err
+		}
+	}
+	at := -1
+	if tried || q.limit > 0 {
+		l, err := q.readItems(ctx, s)
+		if err != nil {
+			return err
+		}
+		if at = indexOf(stored, l); at < 0 && q.limit > 0 && len(l.Members) >= q.limit {
+			return q.full(len(l.Members))
+		}
+	}
+	if at < 0 {
+		if _, err := s.Append(ctx, q.items(), stored); err != nil {
+			return q.explain(err)
+		}
+	}
+	if q.limit == 0 {
+		return nil
+	}
+	l, err := q.readItems(ctx, s) // others may have appended at the same time
+	if err != nil {
+		return err
+	}
+	if at = indexOf(stored, l); at < q.limit { // it is not there any more if it has been taken and confirmed
+		return nil
+	}
+	// Removing it as a taker does makes sure that no taker has it.
+	item, err := q.claim(ctx, l.Members[at])
+	if errors.Is(err, errTaken) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer item.Return(ctx)
+	return cmp.Or(item.Done(ctx), q.full(at))
+}
+
+func indexOf(stored string, l backend.Line) int {
+	return slices.IndexFunc(l.Members, func(m backend.Member) bool { return m.Value == stored })
+}
+
+func (q *Queue) full(items int) error {
+	return fmt.Errorf("queue: %s: %w: it has %d items, and its Limit is %d", q.name, ErrFull, items, q.limit)
+}
+
+// explain says what to do where the backend has no items.
+func (q *Queue) explain(err error) error {
+	if errors.Is(err, errors.ErrUnsupported) {
+		return fmt.Errorf("queue: %s cannot be kept on this backend, which has no items; use ZooKeeper, etcd, Consul or package local directly: %w", q.name, err)
+	}
+	return err
+}
+
+// persist calls try until it succeeds, fails with what does not pass by itself, or ctx ends.
+func persist(ctx context.Context, try func(*backoff.Backoff) error) error {
+	wait := backoff.New(ctx)
+	for {
+		err := try(&wait)
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return wait.Cause(ctx)
+		case !passing(err):
+			return err
+		}
+		if err := wait.After(ctx, err); err != nil {
+			return err
+		}
+	}
+}
+
+func passing(err error) bool {
+	return again.Passing(err) || errors.Is(err, errTaken) || errors.Is(err, ErrLost) || errors.Is(err, elect.ErrLost)
+}
+
+// An Entry is one item as it stands in the queue.
+type Entry struct {
+	ID       string // of the Put; no other item has it, but for a copy that Put speaks of
+	Value    string
+	Position uint64 // in the coordinator's log; it grows from item to item
+	Taker    string // the ID of who has taken it; empty if it is free
+	Token    uint64 // of the taker's claim; 0 if it is free
+}
+
+// Len returns how many items stand in the queue, those that are taken included. It blocks for
+// about a round trip.
+func (q *Queue) Len(ctx context.Context) (int, error) {
+	s, err := q.session(ctx)
+	if err != nil {
+		return 0, err
+	}
+	l, err := q.readItems(ctx, s)
+	return len(l.Members), err
+}
+
+// List returns the items in their order, and who has taken them. It blocks for about two round
+// trips.
+func (q *Queue) List(ctx context.Context) ([]Entry, error) {
+	s, err := q.session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	claims, items, err := q.look(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	taken := takers(claims)
+	entries := make([]Entry, len(items.Members))
+	for i, m := range items.Members {
+		entries[i] = entry(m)
+		if claim, ok := taken[subject(m)]; ok {
+			entries[i].Taker, _, _ = strings.Cut(claim.Value, "\n")
+			entries[i].Token = claims.Token(claim)
+		}
+	}
+	return entries, nil
+}
+
+// session returns a session whose reads show what is now.
+func (q *Queue) session(ctx context.Context) (backend.Session, error) {
+	if q.err != nil {
+		return nil, q.err
+	}
+	s, err := q.b.Session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s, s.Refresh(ctx)
+}
+
+// look reads the claims and then the items. Whoever confirms an item removes it first, and its
+// claim after that. So an item of which the claim has gone for that reason is not shown.
+func (q *Queue) look(ctx context.Context, s backend.Session) (claims, items backend.Line, err error) {
+	if claims, err = s.Line(ctx, q.claims()); err != nil {
+		return claims, items, err
+	}
+	for _, m := range claims.Members {
+		if !m.Shared || !strings.Contains(m.Value, "\n") {
+			return claims, items, q.foreign(m, "claim")
+		}
+	}
+	items, err = q.readItems(ctx, s)
+	return claims, items, err
+}
+
+func (q *Queue) readItems(ctx context.Context, s backend.Session) (backend.Line, error) {
+	l, err := s.Line(ctx, q.items())
+	if err != nil {
+		return l, err
+	}
+	for _, m := range l.Members {
+		if !m.Pinned || len(m.Value) <= idLength || m.Value[idLength] != '\n' {
+			return l, q.foreign(m, "item")
+		}
+	}
+	return l, nil
+}
+
+func (q *Queue) foreign(m backend.Member, what string) error {
+	return fmt.Errorf("queue: %s: the member %s of %s with the value %.40q is no %s of a queue: remove it if it does not belong there, or give the queue another name", q.name, m.Key, m.Line, m.Value, what)
+}
+
+func entry(item backend.Member) Entry {
+	return Entry{ID: item.Value[:idLength], Value: item.Value[idLength+1:], Position: item.Position}
+}

@@ -1,0 +1,111 @@
+package task
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit/backoff"
+	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/again"
+)
+
+// Cold looks for a started task that nobody runs, runs it, and then looks on, until ctx ends. The
+// machine is bound to no task: it joins the line of one where nobody stands, and leaves it again if
+// another was faster. What run is given, what it returns and what Cold returns is as for
+// [Standby.Hot].
+//
+// Of the machines that run nothing, one alone looks; the others stand behind it, in a line of their
+// own, and cost nothing. The one that looks is woken when a task is started, or when the first in
+// the line of one goes; otherwise it looks again about once in a session time. A task that it does
+// not get is run by whoever was faster.
+func (s *Standby) Cold(ctx context.Context, run func(context.Context, *Run) error) error {
+	if run == nil {
+		return errNoFunction("Cold")
+	}
+	for {
+		// The turn only keeps others from looking at the same time. So it does not matter if it
+		// is lost meanwhile.
+		turn, err := s.idle.Campaign(ctx)
+		if err != nil {
+			return err
+		}
+		task, t, err := s.find(ctx)
+		turn.Resign(ctx)
+		if err != nil {
+			return err
+		}
+		if err := s.lead(ctx, t, task, false, run); err != nil {
+			return err
+		}
+	}
+}
+
+// find returns a started task, and the term in which this machine is first in its line.
+func (s *Standby) find(ctx context.Context) (task string, t *elect.Term, err error) {
+	wait := backoff.New(ctx)
+	for {
+		task, t, err = s.look(ctx, wait.Jitter)
+		switch {
+		case t != nil:
+			return task, t, nil
+		case err == nil:
+			wait.Reset()
+			continue
+		case ctx.Err() != nil:
+			return "", nil, wait.Cause(ctx)
+		case !again.Passing(err) && !errors.Is(err, elect.ErrNotFirst):
+			return "", nil, needsRecords(err)
+		}
+		if err := wait.After(ctx, err); err != nil {
+			return "", nil, err
+		}
+	}
+}
+
+// look looks at each task once. If somebody runs each of them, look waits until that may have
+// changed, and returns no term.
+func (s *Standby) look(ctx context.Context, j backoff.Jitter) (string, *elect.Term, error) {
+	se, err := s.b.Session(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	news, err := se.Get(ctx, s.news()) // before the tasks, so that no Start is missed
+	if err != nil {
+		return "", nil, err
+	}
+	waits := []func(context.Context) error{func(ctx context.Context) error {
+		_, err := se.Watch(ctx, s.news(), news.Version)
+		return err
+	}}
+	records, err := se.List(ctx, s.folder())
+	if err != nil {
+		return "", nil, err
+	}
+	for _, name := range records {
+		r, err := se.Get(ctx, name)
+		if err != nil {
+			return "", nil, err
+		}
+		if d, err := decode[definition](r); err != nil || d.State != Started {
+			continue
+		}
+		task := strings.TrimPrefix(name, s.folder()+"/")
+		line, err := se.Head(ctx, s.line(task))
+		switch {
+		case err != nil:
+			return "", nil, err
+		case len(line.Members) == 0:
+			t, err := s.election(task).TryCampaign(ctx)
+			return task, t, err
+		}
+		waits = append(waits, goes(se, line.Members[0]))
+	}
+	return "", nil, again.ForAWhile(ctx, se, j, func(ctx context.Context) error { return again.Either(ctx, waits...) })
+}
+
+// goes returns a func that blocks until m has gone.
+func goes(s backend.Session, m backend.Member) func(context.Context) error {
+	return func(ctx context.Context) error { return s.Gone(ctx, m) }
+}

@@ -1,0 +1,119 @@
+package task_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/rig/bubble"
+	"github.com/succession-dev/succession/memory"
+	"github.com/succession-dev/succession/recipes/task"
+)
+
+func TestCold(t *testing.T) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		f, ctx := newFloor(t, c), t.Context()
+		tasks := []string{"t1", "t2", "t3"}
+		ok(t, f.console.Stop(ctx, "t0"))
+		for _, name := range tasks {
+			ok(t, f.console.Start(ctx, name))
+		}
+		machines := make(map[string]*machine)
+		for i := range 5 {
+			id := fmt.Sprint("m", i)
+			machines[id] = f.cold(id)
+		}
+		running := func() (by []string) {
+			t.Helper()
+			synctest.Wait()
+			for _, name := range tasks {
+				by = append(by, f.status(name).ID)
+				f.expect("now", name, by[len(by)-1])
+			}
+			f.expect("now", "t0", "")
+			return by
+		}
+		if by := running(); !slices.Equal(by, []string{"m0", "m1", "m2"}) {
+			t.Fatalf("%v run the tasks", by)
+		}
+
+		before := c.Requests()
+		time.Sleep(10 * bubble.TTL)
+		sent := c.Requests().Since(before)
+		if n := sent.Of("m4") - sent.Of("m4", memory.OpHeartbeat); n > 25 {
+			t.Errorf("a machine that waits for its turn to look has sent %d requests: %v", n, sent)
+		}
+		t.Logf("of those that run nothing, m3 looks and sends %d requests in ten session times, and m4 %d", sent.Of("m3"), sent.Of("m4"))
+
+		machines["m1"].ends(t)
+		if by := running(); !slices.Equal(by, []string{"m0", "m3", "m2"}) {
+			t.Fatalf("when m1 has left, %v run the tasks", by)
+		}
+		machines["m0"].b.Kill()
+		time.Sleep(bubble.TTL + time.Second)
+		if by := running(); !slices.Equal(by, []string{"m4", "m3", "m2"}) {
+			t.Fatalf("when m0 was killed, %v run the tasks", by)
+		}
+		machines["m2"].ends(t)
+		if by := running(); !slices.Equal(by, []string{"m4", "m3", ""}) {
+			t.Fatalf("when none is left, %v run the tasks", by)
+		}
+		ok(t, f.console.Stop(ctx, "t1"))
+		if by := running(); !slices.Equal(by, []string{"", "m3", "m4"}) {
+			t.Fatalf("when t1 was stopped, %v run the tasks", by)
+		}
+		machines["m5"] = f.cold("m5")
+		ok(t, f.console.Start(ctx, "t0"))
+		synctest.Wait()
+		f.expect("when t0 was started", "t0", "m5")
+		ok(t, f.console.Stop(ctx, "t0"))
+		for _, id := range []string{"m3", "m4", "m5"} {
+			machines[id].ends(t)
+		}
+		bubble.Want(t, <-machines["m0"].err, backend.ErrClosed)
+		if n := len(c.Members("bus-idle")); n != 0 {
+			t.Errorf("%d look for work", n)
+		}
+	})
+}
+
+// Who runs a task has a term, and who looks for one has none.
+func TestHistoryOfCold(t *testing.T) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		f := newFloor(t, c)
+		ok(t, f.console.Start(t.Context(), "t1"))
+		s := task.NewStandby(bubble.Client(t, c, "cold"), "bus", &task.Options{ID: "m1", History: 5})
+		m := f.stands("m1", func(_ *task.Standby, ctx context.Context) error { return s.Cold(ctx, f.run) })
+		f.expect("now", "t1", "m1")
+		m.ends(t)
+		for record, kept := range map[string]bool{"bus-idle.history": false, "bus-run-t1.history": true} {
+			if r := c.Record(record); (r.Version != backend.Absent) != kept {
+				t.Errorf("%s is %q", record, r.Value)
+			}
+		}
+	})
+}
+
+// A task at which hot machines stand is none for a cold one.
+func TestColdBesideHot(t *testing.T) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		f, ctx := newFloor(t, c), t.Context()
+		hot := f.hot("hot", "t1")
+		cold := f.cold("cold")
+		ok(t, f.console.Start(ctx, "t1"))
+		ok(t, f.console.Start(ctx, "t2"))
+		f.expect("at first", "t1", "hot")
+		f.expect("at first", "t2", "cold")
+		cold.ends(t)
+		cold = f.cold("cold")
+		ok(t, f.console.Stop(ctx, "t2"))
+		hot.ends(t)
+		f.expect("when hot has left", "t1", "cold")
+		f.expect("when it was stopped", "t2", "")
+		cold.ends(t)
+	})
+}

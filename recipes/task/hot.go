@@ -1,0 +1,113 @@
+package task
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/recipes/record"
+)
+
+// Hot stands in the line of the task until ctx ends, and calls run whenever this machine is first
+// and the task is started: it runs the task, or stands by. While the task is stopped or finished,
+// the first in line waits until it is started, and the others behind it do nothing.
+//
+// The context of run ends when the task is stopped, with the cause [ErrStopped]; when the run is
+// lost, with an [elect.LostError]; and when ctx ends. Hot then waits for run, drops what it returns,
+// leaves the line, and stands at its end again. If run returns while its context lasts,
+//
+//   - nil says that the task is finished: that is recorded, and nobody runs the task before the
+//     next Start;
+//   - an error is what Hot returns, and what [Status] says of the task until it runs again.
+//
+// Where nil cannot be recorded, since the run is lost at that moment, the task is run again. Hot
+// returns the cause of ctx if ctx ends, or an error that does not pass by itself, such as
+// [backend.ErrDenied]. Before it returns, run has returned and the machine has left the line, as
+// [elect.Election.Run] says. If run panics, Hot leaves the line and passes the panic on.
+func (s *Standby) Hot(ctx context.Context, task string, run func(context.Context, *Run) error) error {
+	if err := s.check(task); err != nil {
+		return err
+	}
+	if run == nil {
+		return errNoFunction("Hot")
+	}
+	for {
+		t, err := s.election(task).Campaign(ctx)
+		if err != nil {
+			return err
+		}
+		if err := s.lead(ctx, t, task, true, run); err != nil {
+			return err
+		}
+	}
+}
+
+func errNoFunction(call string) error {
+	return fmt.Errorf("task: %w call of %s: it was given no function", backend.ErrInvalid, call)
+}
+
+// lead runs the task under the term t, and resigns that. If the task is not started, lead waits for
+// that, or if waits is false returns. It returns nil if the machine is to stand, or to look, again.
+func (s *Standby) lead(ctx context.Context, t *elect.Term, task string, waits bool, run func(context.Context, *Run) error) error {
+	defer t.Resign(ctx)
+	alive, cancel := during(ctx, t)
+	var following sync.WaitGroup
+	defer following.Wait()
+	defer cancel(nil)
+
+	started := make(chan struct{})
+	following.Go(func() { s.follow(alive, cancel, task, waits, sync.OnceFunc(func() { close(started) })) })
+	select {
+	case <-started:
+	case <-alive.Done():
+		return outcome(ctx, alive, t, nil)
+	}
+	r := &Run{Term: t, Task: task, ctx: alive, record: s.position(task)}
+	err := r.begin(alive, s.o.ID)
+	if err == nil {
+		err = run(alive, r)
+		switch {
+		case r.Check() != nil:
+		case err == nil:
+			err = s.finish(alive, r)
+		default:
+			r.failed(alive, err)
+		}
+	}
+	return outcome(ctx, alive, t, err)
+}
+
+// follow calls started when the task is started, and cancel when it is no more, or, if waits is
+// false, is not.
+func (s *Standby) follow(ctx context.Context, cancel context.CancelCauseFunc, task string, waits bool, started func()) {
+	for e, err := range record.New(s.b, s.definition(task), record.JSON[definition]()).Follow(ctx) {
+		switch {
+		case err == nil && e.Value.State == Started:
+			waits = false
+			started()
+		case err != nil && !errors.Is(err, record.ErrDecode):
+			cancel(needsRecords(err))
+		case !waits: // what cannot be understood does not say that the task is to run
+			cancel(ErrStopped)
+			return
+		}
+	}
+}
+
+// finish records that the task is finished, unless it was stopped meanwhile.
+func (s *Standby) finish(ctx context.Context, r *Run) error {
+	return insist(ctx, func() error {
+		got, err := r.Get(ctx, s.definition(r.Task))
+		if err != nil {
+			return guarded(r.Term, err)
+		}
+		if d, err := decode[definition](got); err != nil || d.State != Started {
+			return err
+		}
+		_, err = r.Put(ctx, got.Name, encode(definition{Finished}), got.Version)
+		return guarded(r.Term, err)
+	})
+}

@@ -1,0 +1,72 @@
+package task
+
+import (
+	"context"
+	"errors"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit/backoff"
+	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/again"
+)
+
+// insist calls f again as long as its error may pass and ctx lasts. f must be right if an earlier
+// call of it has had its effect.
+func insist(ctx context.Context, f func() error) error {
+	wait := backoff.New(ctx)
+	for {
+		err := f()
+		switch {
+		case err == nil, !again.Passing(err), errors.Is(err, elect.ErrLost):
+			return err
+		case ctx.Err() != nil:
+			return wait.Cause(ctx)
+		}
+		if err := wait.After(ctx, err); err != nil {
+			return err
+		}
+	}
+}
+
+// guarded returns the error of a call that the coordinator does only while the member of t stands.
+// If it has gone, that is a [*elect.LostError].
+func guarded(t *elect.Term, err error) error {
+	if errors.Is(err, backend.ErrNotMember) || errors.Is(err, backend.ErrSessionEnded) {
+		return &elect.LostError{Election: t.Member().Line, Token: t.Token(), Err: err}
+	}
+	return err
+}
+
+// during returns a context that ends with the term t, and with ctx.
+func during(ctx context.Context, t *elect.Term) (context.Context, context.CancelCauseFunc) {
+	alive, cancel := context.WithCancelCause(t.Context())
+	stop := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
+	return alive, func(cause error) {
+		stop()
+		cancel(cause)
+	}
+}
+
+// outcome returns why a machine stands no more, after work has ended with err; nil if it is to
+// stand again. The context of the work is alive, one of [during], and that of the machine is ctx.
+func outcome(ctx, alive context.Context, t *elect.Term, err error) error {
+	over := overOf(alive, t)
+	var lost *elect.LostError
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.As(err, &lost) && lost.Election == t.Member().Line && lost.Token == t.Token():
+		return nil // the coordinator has said so before the term knew
+	case over == nil, errors.Is(over, elect.ErrResigned):
+		return err
+	case errors.Is(over, elect.ErrLost), errors.Is(over, ErrStopped):
+		return nil
+	}
+	return over
+}
+
+// overOf returns why work under t must not go on, or nil. It also notices a pause of the process.
+func overOf(alive context.Context, t *elect.Term) error {
+	_ = t.Check() // alive ends with the term
+	return context.Cause(alive)
+}

@@ -1,0 +1,270 @@
+package task_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/rig/bubble"
+	"github.com/succession-dev/succession/memory"
+	"github.com/succession-dev/succession/recipes/task"
+)
+
+// A task of a worker that dies goes to another, but only after the worker's presence has gone;
+// the next master goes on from what is stored.
+func TestWorkerAndMasterDie(t *testing.T) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		cr := newCrew(t, c)
+		a, b, d := cr.works("a"), cr.works("b"), cr.works("d")
+		var ids []uint64
+		for i := range 4 {
+			ids = append(ids, cr.submit(fmt.Sprint(i)))
+		}
+		cr.expect(map[string]string{"0": "a", "1": "b", "2": "d"})
+		time.Sleep(time.Second / 2)
+		a.b.Kill() // the master too
+		time.Sleep(time.Second)
+		if busy := cr.busy(); len(busy) != 0 {
+			t.Errorf("before the session of a has ended: %v", busy)
+		}
+		time.Sleep(bubble.TTL - time.Second)
+		cr.expect(map[string]string{"0": "b", "3": "d"})
+		b.b.Kill()
+		synctest.Wait()
+		e := cr.works("e")
+		for i, id := range ids {
+			cr.result(id, fmt.Sprint("done ", i))
+		}
+		cr.mu.Lock()
+		if cr.runs["0"] != 3 || cr.runs["3"] != 1 {
+			t.Errorf("the runs are %v", cr.runs)
+		}
+		cr.mu.Unlock()
+		synctest.Wait()
+		names := bubble.Must[[]string](t)(bubble.Must[backend.Session](t)(cr.client.Session(t.Context())).List(t.Context(), "jobs-assigned"))
+		if len(names) != 2 {
+			t.Errorf("the assignments are %v, and two workers are left", names)
+		}
+		bubble.Want(t, <-a.err, backend.ErrClosed)
+		bubble.Want(t, <-b.err, backend.ErrClosed)
+		d.ends(t)
+		e.ends(t)
+	})
+}
+
+// While no worker is free, the task of one that has died keeps the number of its run.
+func TestRunIsKept(t *testing.T) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		cr := newCrew(t, c)
+		b, a := cr.works("b"), cr.works("a") // b is the master
+		time.Sleep(time.Second / 2)          // so that no task ends when the session of a does
+		cr.submit("first")
+		id := cr.submit("x")
+		for i := range 15 {
+			cr.submit(fmt.Sprint(i))
+		}
+		cr.expect(map[string]string{"first": "b", "x": "a"})
+		a.b.Kill()
+		cr.result(id, "done x")
+		cr.mu.Lock()
+		if cr.runs["x"] != 2 {
+			t.Errorf("the last run of x was its number %d", cr.runs["x"])
+		}
+		cr.mu.Unlock()
+		bubble.Want(t, <-a.err, backend.ErrClosed)
+		b.ends(t)
+	})
+}
+
+// A worker that was replaced can neither store a result nor remove the task.
+func TestReplacedWorker(t *testing.T) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		cr, ctx := newCrew(t, c), t.Context()
+		begun := make(chan *task.Task, 1)
+		oldB := bubble.Client(t, c, "old")
+		old, stop := context.WithCancelCause(ctx)
+		failed := make(chan error, 1)
+		go func() {
+			failed <- task.NewPool(oldB, "jobs", nil).Work(old, func(ctx context.Context, t *task.Task) (string, error) {
+				begun <- t
+				time.Sleep(time.Minute)
+				return "of the one that was replaced", nil
+			})
+		}()
+		synctest.Wait()
+		id := cr.submit("x")
+		run := <-begun
+		next := cr.works("next")
+		c.Remove("jobs-workers", run.Member().Key)
+		time.Sleep(time.Second / 2)
+		cr.expect(map[string]string{"x": "next"})
+		cr.result(id, "done x")
+		_, err := run.Put(ctx, "jobs-results/0", nil, 0)
+		bubble.Want(t, err, backend.ErrNotMember)
+		time.Sleep(2 * time.Minute)
+		cr.result(id, "done x")
+		stop(errEnough)
+		bubble.Want(t, <-failed, errEnough)
+		next.ends(t)
+	})
+}
+
+// A worker that dies after it has stored the result and before it has removed the task has done it
+// once; nor does it matter that the result is forgotten in between.
+func TestDeathBeforeRemove(t *testing.T) {
+	for _, forget := range []bool{false, true} {
+		bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+			cr := newCrew(t, c)
+			a := cr.works("a")
+			id := cr.submit("x")
+			synctest.Wait()
+			// What a sends arrives, and it hears of nothing that comes after its result.
+			a.b.Delay(0, time.Second)
+			cr.result(id, "done x")
+			a.b.Kill()
+			if n := len(c.Members("jobs-todo")); n != 1 {
+				t.Fatalf("%d tasks are left, want one that has a result", n)
+			}
+			if forget {
+				ok(t, cr.pool.Forget(t.Context(), id))
+			}
+			b := cr.works("b")
+			y := cr.submit("y")
+			time.Sleep(3 * bubble.TTL)
+			cr.result(y, "done y")
+			if !forget {
+				cr.result(id, "done x")
+			}
+			cr.mu.Lock()
+			if !slices.Equal(cr.begun, []string{"x", "y"}) {
+				t.Errorf("the tasks that began are %v", cr.begun)
+			}
+			cr.mu.Unlock()
+			if n := len(c.Members("jobs-todo")); n != 0 {
+				t.Errorf("%d tasks are left", n)
+			}
+			bubble.Want(t, <-a.err, backend.ErrClosed)
+			b.ends(t)
+		})
+	}
+}
+
+// A worker that ends gives back what it has not finished.
+func TestWorkerLeaves(t *testing.T) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		cr := newCrew(t, c)
+		a := cr.works("a")
+		id := cr.submit("x")
+		b := cr.works("b")
+		time.Sleep(time.Second / 2)
+		a.ends(t)
+		cr.expect(map[string]string{"x": "b"})
+		cr.result(id, "done x")
+		// While nobody works, tasks wait.
+		b.ends(t)
+		id = cr.submit("y")
+		time.Sleep(time.Minute)
+		a = cr.works("a")
+		cr.result(id, "done y")
+		a.ends(t)
+	})
+}
+
+// Workers and masters crash, are cut off and lose answers: no task is run by two at once, and each
+// has its result.
+func TestPoolThroughFaults(t *testing.T) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		cr := newCrew(t, c)
+		var ids []uint64
+		workers := make([]*worker, 5)
+		generation := 0
+		hire := func(i int) {
+			generation++
+			workers[i] = cr.works(fmt.Sprint("w", i, "-", generation))
+		}
+		for i := range workers {
+			hire(i)
+		}
+		for i := range 80 {
+			ids = append(ids, cr.submit(fmt.Sprint("t", i)))
+			w := workers[i%len(workers)]
+			switch i % 8 {
+			case 0:
+				w.b.Cut()
+			case 1:
+				w.b.Expire()
+			case 2:
+				w.b.LoseAnswer(memory.OpPut)
+			case 3:
+				w.b.LoseAnswer(memory.OpRemove)
+			case 4:
+				w.b.LoseRequest(memory.OpPut)
+			case 5:
+				w.b.Kill()
+				synctest.Wait()
+				bubble.Want(t, <-w.err, backend.ErrClosed)
+				hire(i % len(workers))
+			case 6:
+				w.b.CutAnswers()
+			case 7:
+				w.b.LoseAnswer()
+			}
+			time.Sleep(bubble.TTL / 4)
+			if i%3 == 0 {
+				for _, w := range workers {
+					w.b.Heal()
+				}
+			}
+		}
+		for _, w := range workers {
+			w.b.Heal()
+		}
+		for i, id := range ids {
+			cr.result(id, fmt.Sprint("done t", i))
+		}
+		time.Sleep(time.Minute)
+		if st := bubble.Must[task.PoolStatus](t)(cr.pool.Status(t.Context())); len(st.Tasks) != 0 || len(st.Workers) != len(workers) {
+			t.Errorf("in the end: %+v", st)
+		}
+		cr.mu.Lock()
+		again := 0
+		for _, n := range cr.runs {
+			again += int(n) - 1
+		}
+		t.Logf("%d tasks, assigned again %d times", len(ids), again)
+		if again == 0 {
+			t.Error("no task was assigned twice: the faults have hit nobody")
+		}
+		cr.mu.Unlock()
+		for _, w := range workers {
+			w.ends(t)
+		}
+	})
+}
+
+// A worker whose assignment somebody deletes runs nothing for it.
+func TestDeletedAssignment(t *testing.T) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		cr := newCrew(t, c)
+		w := cr.works("a")
+		id := bubble.Must[uint64](t)(cr.pool.Submit(t.Context(), "one"))
+		if _, err := cr.pool.Result(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		s := bubble.Must[backend.Session](t)(cr.client.Session(t.Context()))
+		for _, name := range bubble.Must[[]string](t)(s.List(t.Context(), "jobs-assigned")) {
+			if err := s.Delete(t.Context(), name, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(10 * time.Second)
+		w.ends(t)
+		if !slices.Equal(cr.begun, []string{"one"}) {
+			t.Errorf("it has run %q, want the one that was submitted", cr.begun)
+		}
+	})
+}

@@ -1,0 +1,166 @@
+package task
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/header"
+	"github.com/succession-dev/succession/recipes/record"
+)
+
+// Options are the optional settings of a [Standby] or a [Pool]. They are those of an election:
+// who this machine is, to others who look, the margin, the log. Trace is told of the steps in each
+// line that the machine stands in. Nil and the zero value mean the defaults.
+type Options = elect.Options
+
+// A Standby is a machine's handle on a set of tasks, each of which one machine runs while others
+// stand by. It is safe for concurrent use. A machine that is to run several tasks at the same time
+// calls Hot or Cold several times.
+type Standby struct {
+	b    backend.Backend
+	name string
+	o    Options
+	idle *elect.Election // the line of those that are cold and run nothing
+}
+
+// NewStandby returns a handle on the tasks under the given name on b. It does not block and does
+// not talk to the coordinator. If the name or an option is not allowed, every call fails with
+// [backend.ErrInvalid]; where the backend has no records, with [errors.ErrUnsupported]. The caller
+// still has to close b.
+func NewStandby(b backend.Backend, name string, o *Options) *Standby {
+	s := &Standby{b: b, name: name}
+	if o != nil {
+		s.o = *o
+	}
+	idle := s.o
+	idle.History = 0 // a turn to look for a task is no term
+	s.idle = elect.New(b, name+"-idle", &idle)
+	s.o.ID = s.idle.ID()
+	return s
+}
+
+// A State says whether a task is to run.
+type State string
+
+// The states of a task. A task that has never been started or stopped has none.
+const (
+	Started  State = "started"  // it is to run
+	Stopped  State = "stopped"  // Stop has stopped it
+	Finished State = "finished" // the function that ran it has returned nil
+)
+
+// ErrStopped is the cause of the context of a run whose task was stopped.
+var ErrStopped = errors.New("the task was stopped")
+
+// A definition is the record of a task.
+type definition struct {
+	State State `json:"state"`
+}
+
+// Start says that the task is to run. It blocks for about three round trips, and while the
+// coordinator cannot be reached it tries on until ctx ends. Starting a task that is started
+// changes nothing.
+//
+// The name of a task is one segment of a name: see [backend.CheckName].
+func (s *Standby) Start(ctx context.Context, task string) error {
+	if err := s.set(ctx, task, Started); err != nil {
+		return err
+	}
+	// That wakes the one that looks for a task to run.
+	return insist(ctx, func() error {
+		se, err := s.b.Session(ctx)
+		if err == nil {
+			_, err = se.Put(ctx, s.news(), []byte(task), nil)
+		}
+		return err
+	})
+}
+
+// Stop says that the task is not to run. Whoever runs it is told by the end of its context, with
+// the cause [ErrStopped]. Stop does not wait for that: see [Standby.Status]. It blocks for about two
+// round trips, and while the coordinator cannot be reached it tries on until ctx ends.
+func (s *Standby) Stop(ctx context.Context, task string) error { return s.set(ctx, task, Stopped) }
+
+// set writes the record of the task, also where that cannot be understood. It names the version, so
+// that a request which arrives late does not undo a later call.
+func (s *Standby) set(ctx context.Context, task string, to State) error {
+	if err := s.check(task); err != nil {
+		return err
+	}
+	return insist(ctx, func() error {
+		se, err := s.b.Session(ctx)
+		if err != nil {
+			return err
+		}
+		r, err := se.Get(ctx, s.definition(task))
+		if err != nil {
+			return needsRecords(err)
+		}
+		if d, err := decode[definition](r); err == nil && d.State == to {
+			return nil
+		}
+		_, err = se.Put(ctx, r.Name, encode(definition{to}), &backend.If{Version: r.Version})
+		return err
+	})
+}
+
+// Names beside each other: no line lies below another one, and what belongs to the line of one task
+// is never what belongs to another task.
+func (s *Standby) folder() string                { return s.name + "-tasks" }
+func (s *Standby) definition(task string) string { return s.folder() + "/" + task }
+func (s *Standby) position(task string) string   { return s.name + "-position/" + task }
+func (s *Standby) line(task string) string       { return s.name + "-run-" + task }
+func (s *Standby) news() string                  { return s.name + "-news" }
+
+// election returns the line of the machines that run the task, or stand by.
+func (s *Standby) election(task string) *elect.Election { return elect.New(s.b, s.line(task), &s.o) }
+
+func (s *Standby) check(task string) error {
+	bad := func(why string) error {
+		return fmt.Errorf("task: %w name of a task %q: %s", backend.ErrInvalid, task, why)
+	}
+	switch {
+	case task == "":
+		return bad("it is empty")
+	case strings.Contains(task, "/"):
+		return bad("it has a slash; use a hyphen or a dot")
+	case header.Beside(task):
+		return bad("it ends with " + header.Suffix + " or " + header.HistorySuffix + ", as the records do that belong to an election")
+	}
+	if err := backend.CheckName(s.position(task)); err != nil {
+		return fmt.Errorf("task: %w", err)
+	}
+	return nil
+}
+
+// needsRecords says what to do where there are no records.
+func needsRecords(err error) error {
+	if errors.Is(err, errors.ErrUnsupported) {
+		return fmt.Errorf("task: this backend has no records, which say what is to run; use package elect, or another coordinator: %w", err)
+	}
+	return err
+}
+
+func encode(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // numbers, strings and times of this century always marshal
+	}
+	return b
+}
+
+// decode reads a record of this package. One that does not exist is the zero value.
+func decode[T any](r backend.Record) (v T, err error) {
+	if r.Version == backend.Absent {
+		return v, nil
+	}
+	if v, err = record.JSON[T]().Decode(r.Value); err != nil {
+		err = fmt.Errorf("task: record %s: %w: %w", r.Name, record.ErrDecode, err)
+	}
+	return v, err
+}

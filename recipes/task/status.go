@@ -1,0 +1,93 @@
+package task
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/succession-dev/succession/backend/kit/clock"
+)
+
+// A Status says how it stands with one task.
+type Status struct {
+	Task     string    `json:"task"`
+	State    State     `json:"state"`
+	ID       string    `json:"id,omitempty"`    // of the machine that runs it; empty: nobody does
+	Token    uint64    `json:"token,omitempty"` // of that run
+	Since    time.Time `json:"since,omitzero"`  // when the run began, by that machine's clock; zero: it is about to
+	Position uint64    `json:"position"`
+	StandBy  int       `json:"stand_by"` // how many hot machines stand behind
+	// Error is with what the newest run has ended, if that was an error, up to a thousand bytes.
+	Error string `json:"error,omitempty"`
+}
+
+// Missing reports whether the task is to run and nobody runs it.
+func (s Status) Missing() bool { return s.State == Started && s.ID == "" }
+
+// Status returns how it stands with each task that was ever started or stopped, in the order of
+// their names. It blocks for a round trip, and about three more for each task. The tasks are looked
+// at one after the other, so together they need not have been so at any one moment. Status fails
+// with [record.ErrDecode] if a record cannot be understood; Start and Stop repair that of a task.
+//
+// [record.ErrDecode]: https://pkg.go.dev/github.com/succession-dev/succession/recipes/record#ErrDecode
+func (s *Standby) Status(ctx context.Context) ([]Status, error) {
+	se, err := s.b.Session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := se.Refresh(ctx); err != nil {
+		return nil, err
+	}
+	records, err := se.List(ctx, s.folder())
+	if err != nil {
+		return nil, needsRecords(err)
+	}
+	var all []Status
+	for _, name := range records {
+		st, err := s.status(ctx, strings.TrimPrefix(name, s.folder()+"/"))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, st)
+	}
+	return all, nil
+}
+
+func (s *Standby) status(ctx context.Context, task string) (Status, error) {
+	se, err := s.b.Session(ctx)
+	if err != nil {
+		return Status{}, err
+	}
+	line, err := s.election(task).Line(ctx)
+	if err != nil {
+		return Status{}, err
+	}
+	r, err := se.Get(ctx, s.definition(task))
+	if err != nil {
+		return Status{}, err
+	}
+	d, err := decode[definition](r)
+	if err != nil {
+		return Status{}, err
+	}
+	if r, err = se.Get(ctx, s.position(task)); err != nil {
+		return Status{}, err
+	}
+	p, err := decode[progress](r)
+	if err != nil {
+		return Status{}, err
+	}
+	st := Status{Task: task, State: d.State, Position: p.Position, Error: p.Error, StandBy: len(line)}
+	if len(line) == 0 {
+		return st, nil
+	}
+	// A machine leaves the line when its run has ended. So the first in line still runs a task that is stopped, if
+	// its run has begun.
+	if begun := p.Token == line[0].Token; begun || d.State == Started {
+		st.ID, st.Token, st.StandBy = line[0].ID, line[0].Token, len(line)-1
+		if begun {
+			st.Since = clock.Believable(p.Since)
+		}
+	}
+	return st, nil
+}

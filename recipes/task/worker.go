@@ -1,0 +1,144 @@
+package task
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/recipes/record"
+)
+
+// A Task is one run of a task by a worker. It is the term of the worker's presence: Put writes a
+// record only while the task cannot be given to another worker.
+type Task struct {
+	*elect.Term
+	ctx context.Context
+
+	ID    uint64
+	Value string // as it was given to Submit
+	// Run is 1 for the first worker that runs the task, and larger for each later one. A store
+	// that refuses a run smaller than the largest it has seen of this task is safe from a worker
+	// that was paused. Token is that of the worker's presence, and does not grow from run to run.
+	Run uint64
+}
+
+// Context is the context that the function was given.
+func (t *Task) Context() context.Context { return t.ctx }
+
+// Check returns nil while the run may go on, and afterwards the cause of its context. It notices a
+// pause of the process that no timer has noticed yet, as [elect.Term.Check] does. It does not block.
+func (t *Task) Check() error { return overOf(t.ctx, t.Term) }
+
+// Work makes this process a worker of the pool until ctx ends: it calls fn for each task that the
+// master assigns to it, one at a time. It also stands for master. A process that is to run several
+// tasks at the same time calls Work several times.
+//
+// What fn returns is the task's result, an error too. The context of fn ends when this worker's
+// presence is lost, with an [elect.LostError], and when ctx ends; what fn returns after that is
+// dropped, and another worker runs the task. So fn must be right for a task that was run before, in
+// part or as a whole: a worker can die after the work and before the result. Two never run a task
+// at the same time, as long as fn ends when its context does.
+//
+// Work returns the cause of ctx if ctx ends, or an error that does not pass by itself, such as
+// [backend.ErrDenied]. Before it returns, fn has returned and this process has left the lines, as
+// [elect.Election.Run] says. If fn panics, Work leaves the lines and passes the panic on.
+func (p *Pool) Work(ctx context.Context, fn func(context.Context, *Task) (string, error)) error {
+	if p.err != nil {
+		return p.err
+	}
+	if fn == nil {
+		return errNoFunction("Work")
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	ended := make(chan struct{})
+	defer func() { <-ended }()
+	defer cancel(nil)
+	go func() {
+		defer close(ended)
+		cancel(p.master.Run(ctx, p.lead))
+	}()
+	for {
+		t, err := p.presence.Campaign(ctx)
+		if err != nil {
+			return err
+		}
+		if err := p.serve(ctx, t, fn); err != nil {
+			return err
+		}
+	}
+}
+
+// serve runs what is assigned to the worker under the presence t, and resigns that. It returns nil
+// if the worker is to be present again.
+func (p *Pool) serve(ctx context.Context, t *elect.Term, fn func(context.Context, *Task) (string, error)) (err error) {
+	defer t.Resign(ctx)
+	alive, cancel := during(ctx, t)
+	defer cancel(nil)
+	done := uint64(0)
+	for e, err := range record.New(p.b, p.assignedTo(t.Member().Position), record.JSON[assignment]()).Follow(alive) {
+		if a := e.Value; err == nil && e.Exists() && a.ID != done {
+			err = p.do(alive, &Task{Term: t, ctx: alive, ID: a.ID, Value: a.Value, Run: a.Run}, a.Key, fn)
+			done = a.ID
+		}
+		if err != nil {
+			return outcome(ctx, alive, t, err)
+		}
+	}
+	return outcome(ctx, alive, t, nil)
+}
+
+// do runs the task, stores the result, and then removes the task from the line. The coordinator
+// does each of the last two only while the worker is present. A crash before the result is stored
+// has the task run again; after that, the next worker finds the result, and only removes the task.
+func (p *Pool) do(ctx context.Context, t *Task, key string, fn func(context.Context, *Task) (string, error)) error {
+	stored := false
+	if t.Run > 1 { // another worker may have come far
+		err := insist(ctx, func() error {
+			r, err := t.Get(ctx, p.result(t.ID))
+			stored = r.Version != backend.Absent
+			return guarded(t.Term, err)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if !stored {
+		value, err := fn(ctx, t)
+		if over := t.Check(); over != nil {
+			return over
+		}
+		if err := p.store(ctx, t, p.resultOf(value, err, key)); err != nil {
+			return err
+		}
+	}
+	return insist(ctx, func() error { return guarded(t.Term, t.Remove(ctx, p.item(t.ID, key))) })
+}
+
+// resultOf returns the record of the result. One that cannot be stored is a failure of the task.
+func (p *Pool) resultOf(value string, err error, key string) []byte {
+	r := result{Value: value, Key: key, Worker: p.presence.ID()}
+	if err == nil && !utf8.ValidString(value) {
+		err = fmt.Errorf("%w result: not UTF-8", backend.ErrInvalid)
+	}
+	if err == nil {
+		err = backend.CheckRecord(encode(r))
+	}
+	if err != nil {
+		r.Value, r.Failed = "", fmt.Sprintf("%.1000s", err.Error())
+	}
+	return encode(r)
+}
+
+// store writes the result, if there is none.
+func (p *Pool) store(ctx context.Context, t *Task, value []byte) error {
+	return insist(ctx, func() error {
+		_, err := t.Put(ctx, p.result(t.ID), value, backend.Absent)
+		if errors.Is(err, backend.ErrVersion) {
+			return nil // an earlier try has written it
+		}
+		return guarded(t.Term, err)
+	})
+}
