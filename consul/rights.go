@@ -7,7 +7,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit"
-	"github.com/succession-dev/succession/internal/header"
+	"github.com/succession-dev/succession/internal/naming"
 )
 
 // Rights returns the ACL policies for one election, on the prefix and the node of the URL: of a candidate, of who
@@ -33,10 +33,10 @@ func (o *Options) policies(election string) (candidate, observer, operator strin
 		fmt.Fprintf(&b, "key_prefix %q { policy = %q }\n", key+"/", policy)
 		fmt.Fprintf(&b, "key %q { policy = %q }\n", key, policy)
 		fmt.Fprintf(&b, "key %q { policy = %q }\n", key+"~", policy)
-		fmt.Fprintf(&b, "key %q { policy = %q }\n", key+header.Suffix, fence)
-		fmt.Fprintf(&b, "key %q { policy = %q }\n", key+header.HistorySuffix, policy)
-		fmt.Fprintf(&b, "key %q { policy = %q }\n", key+header.UnreadySuffix, policy)
-		fmt.Fprintf(&b, "key_prefix %q { policy = %q }\n", key+header.UnreadySuffix+"/", policy)
+		fmt.Fprintf(&b, "key %q { policy = %q }\n", key+naming.Fence, fence)
+		fmt.Fprintf(&b, "key %q { policy = %q }\n", key+naming.History, policy)
+		fmt.Fprintf(&b, "key %q { policy = %q }\n", key+naming.Unready, policy)
+		fmt.Fprintf(&b, "key_prefix %q { policy = %q }\n", key+naming.Unready+"/", policy)
 		return b.String()
 	}
 	session := func(node string) string {

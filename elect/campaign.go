@@ -10,6 +10,8 @@ import (
 	"github.com/succession-dev/succession/backend/kit/backoff"
 	"github.com/succession-dev/succession/internal/again"
 	"github.com/succession-dev/succession/internal/header"
+	"github.com/succession-dev/succession/internal/naming"
+	"github.com/succession-dev/succession/internal/value"
 )
 
 // Campaign joins the line and blocks until this candidate leads or ctx ends. The caller
@@ -89,7 +91,7 @@ func (e *Election) attempt(ctx, life context.Context, wait *backoff.Backoff, onc
 	}
 	e.tellSession(s)
 	ready := newReadiness(ctx, e.o.Ready)
-	j, err := s.Join(ctx, e.name, e.value(), header.FenceRecord(e.name))
+	j, err := s.Join(ctx, e.name, e.value().String(), naming.OfElection(e.name, naming.Fence))
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +109,7 @@ func (e *Election) attempt(ctx, life context.Context, wait *backoff.Backoff, onc
 
 // stand waits until m is first in its line, and returns its place. If once is true it fails
 // with [ErrNotFirst] instead of waiting behind another member. p is where m stands, and kept is the
-// election's [header.FenceRecord]; nil if that is not known.
+// election's [naming.Fence] record; nil if that is not known.
 //
 // It restores the fence while m waits, so that this takes no time on the way to
 // leadership. If the answer to that is lost, it tries again, and m stays in line.
@@ -237,7 +239,7 @@ func (st *standing) notFirst(ahead *backend.Member) error {
 
 // inFront names the member that this one waits for, to people.
 func (st *standing) inFront() string {
-	if id, _, _ := splitValue(st.ahead.Value); id != "" { // a driver may not read what members say
+	if id := value.ID(st.ahead.Value); id != "" { // a driver may not read what members say
 		return fmt.Sprintf("%s (%q)", st.ahead.Key, id)
 	}
 	return st.ahead.Key

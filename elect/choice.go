@@ -3,52 +3,17 @@ package elect
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit/backoff"
 	"github.com/succession-dev/succession/internal/again"
 	"github.com/succession-dev/succession/internal/header"
+	"github.com/succession-dev/succession/internal/value"
 )
-
-// A rank is what a candidate says of itself beside its ID and Value. It stands behind both in the value of
-// its member, after rankMark, as JSON. A candidate with the zero rank has none there.
-type rank struct {
-	Priority int    `json:"priority,omitempty"`
-	Site     string `json:"site,omitempty"`
-}
-
-// rankMark is on a line of its own: foreign clients show what stands in the first line.
-const rankMark = "\n\x1e"
-
-// rankSign may stand in no ID and no Value.
-const rankSign = "\x1e"
-
-func (r rank) encode() string {
-	if r == (rank{}) {
-		return ""
-	}
-	b, err := json.Marshal(r)
-	if err != nil {
-		panic(err) // numbers and strings always marshal
-	}
-	return rankMark + string(b)
-}
-
-// splitValue takes the value of a member apart.
-func splitValue(s string) (id, value string, r rank) {
-	s, mark, ranked := strings.Cut(s, rankMark)
-	if ranked && json.Unmarshal([]byte(mark), &r) != nil {
-		r = rank{} // of a later version, perhaps
-	}
-	id, value, _ = strings.Cut(s, "\n")
-	return id, value, r
-}
 
 // errYielded says that a member that was first gives way.
 type errYielded struct{ why string }
@@ -63,7 +28,7 @@ func (st *standing) chooses(p *backend.Place) bool {
 	}
 	c := p.Header.Choice
 	_, why := st.ready.now()
-	return why != nil || c.Ranked || st.e.rank() != (rank{}) || c.Gate != 0 || c.Wish.Position > st.m.Position && wished(c.Wish)
+	return why != nil || c.Ranked || st.e.rank() != (value.Rank{}) || c.Gate != 0 || c.Wish.Position > st.m.Position && wished(c.Wish)
 }
 
 // maxWish is how long a wish may hold. One that is to hold for longer was written by a clock that is wrong, or by a stranger: it
@@ -121,12 +86,12 @@ func (v view) behind(m backend.Member) (out []backend.Member) {
 
 // best returns who is to lead instead of m, which is first, and why. The reason is empty if that is
 // nobody. ready says whether m is ready.
-func (v view) best(m backend.Member, ready bool, own rank) (backend.Member, string) {
+func (v view) best(m backend.Member, ready bool, own value.Rank) (backend.Member, string) {
 	c := v.line.Header.Choice
 	behind := v.behind(m)
 	if gate, paused := v.line.Paused(); paused {
-		id, reason, _ := splitValue(gate.Value)
-		return gate, fmt.Sprintf("%s has paused the election: %s", id, reason)
+		by := value.Parse(gate.Value)
+		return gate, fmt.Sprintf("%s has paused the election: %s", by.ID, by.Text)
 	}
 	if wished(c.Wish) {
 		if ready && m.Position == c.Wish.Position {
@@ -146,7 +111,7 @@ func (v view) best(m backend.Member, ready bool, own rank) (backend.Member, stri
 	}
 	better, found, most := backend.Member{}, false, own
 	for _, x := range behind {
-		_, _, r := splitValue(x.Value)
+		r := value.Parse(x.Value).Rank
 		if v.unready[x.Position] {
 			continue
 		}
@@ -169,8 +134,7 @@ func (v view) best(m backend.Member, ready bool, own rank) (backend.Member, stri
 }
 
 func named(m backend.Member) string {
-	id, _, _ := splitValue(m.Value)
-	return fmt.Sprintf("%s (%s)", id, m.Key)
+	return fmt.Sprintf("%s (%s)", value.ID(m.Value), m.Key)
 }
 
 // mayLead returns nil if m, which is first, is the one to lead. It returns an [errYielded] if another
@@ -268,7 +232,7 @@ func (st *standing) mark(ctx context.Context, h *backend.Header) {
 		return
 	}
 	st.marked = true
-	ranked := st.e.rank() != (rank{})
+	ranked := st.e.rank() != (value.Rank{})
 	if (!ranked || h.Choice.Ranked) && (st.ready == nil || h.Choice.Readiness) {
 		return
 	}

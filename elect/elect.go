@@ -13,7 +13,8 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/internal/header"
+	"github.com/succession-dev/succession/internal/naming"
+	"github.com/succession-dev/succession/internal/value"
 )
 
 // Options are the optional settings of an [Election]. Nil and the zero value mean the
@@ -115,23 +116,15 @@ func (e *Election) check() error {
 		return fmt.Errorf("elect: %w ResignTimeout %v: it is negative", backend.ErrInvalid, e.o.ResignTimeout)
 	case e.o.History < 0:
 		return fmt.Errorf("elect: %w History %d: it is negative; give the number of terms to keep", backend.ErrInvalid, e.o.History)
-	case strings.ContainsAny(e.o.ID, "\r\n"):
-		return fmt.Errorf("elect: %w ID %q: it is more than one line", backend.ErrInvalid, e.o.ID)
-	case strings.ContainsAny(e.o.Site, "\r\n"):
-		return fmt.Errorf("elect: %w Site %q: it is more than one line", backend.ErrInvalid, e.o.Site)
-	case strings.Contains(e.o.ID+e.o.Value+e.o.Site, rankSign):
-		return fmt.Errorf("elect: %w ID, Value or Site: the character U+001E stands between them and the priority; leave it out", backend.ErrInvalid)
-	case len(e.o.Site) > maxSite:
-		return fmt.Errorf("elect: %w Site %.32q...: %d bytes, at most %d are possible", backend.ErrInvalid, e.o.Site, len(e.o.Site), maxSite)
+	}
+	if err := e.value().Check(); err != nil {
+		return fmt.Errorf("elect: %w", err)
 	}
 	if err := backend.CheckName(e.name); err != nil {
 		return fmt.Errorf("elect: %w", err)
 	}
-	if of, ok := header.OwnerOf(e.name); ok {
+	if of, ok := naming.ElectionOf(e.name); ok {
 		return fmt.Errorf("elect: %w name %q: an election %q keeps a record of that name; choose another name, such as one with a hyphen for the dot", backend.ErrInvalid, e.name, of)
-	}
-	if err := backend.CheckValue(e.value()); err != nil {
-		return fmt.Errorf("elect: ID, Value, Priority and Site: %w", err)
 	}
 	if e.o.History > 0 {
 		_, err := e.historyRecord()
@@ -140,10 +133,7 @@ func (e *Election) check() error {
 	return nil
 }
 
-// maxSite is the longest Site, in bytes: the header has it too.
-const maxSite = 255
-
-func (e *Election) rank() rank { return rank{e.o.Priority, e.o.Site} }
+func (e *Election) rank() value.Rank { return value.Rank{Priority: e.o.Priority, Site: e.o.Site} }
 
 // valid returns what is wrong with the arguments of New, or that New was not called.
 // Every call begins with it.
@@ -160,14 +150,9 @@ func (e *Election) Name() string { return e.name }
 // ID returns who this candidate is.
 func (e *Election) ID() string { return e.o.ID }
 
-// value returns the value of this candidate's members: the ID, after a newline the
-// Value, if there is one, and then the rank. Foreign clients show the ID as it is.
-func (e *Election) value() string {
-	v := e.o.ID
-	if e.o.Value != "" {
-		v += "\n" + e.o.Value
-	}
-	return v + e.rank().encode()
+// value returns what this candidate's members say.
+func (e *Election) value() value.Of {
+	return value.Of{ID: e.o.ID, Text: e.o.Value, Rank: e.rank()}
 }
 
 func defaultID() string {

@@ -14,7 +14,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit/backoff"
 	"github.com/succession-dev/succession/backend/kit/clock"
-	"github.com/succession-dev/succession/internal/header"
+	"github.com/succession-dev/succession/internal/naming"
 )
 
 // A Past is one term in the history of an election. Its times are those of the wall clock of the
@@ -62,10 +62,10 @@ func (e *Election) History(ctx context.Context) ([]Past, error) {
 }
 
 func (e *Election) historyRecord() (string, error) {
-	name := header.HistoryRecord(e.name)
+	name := naming.OfElection(e.name, naming.History)
 	if name == "" {
 		return "", fmt.Errorf("elect: %w name %.32q...: it is too long to have a history; at most %d bytes are possible",
-			backend.ErrInvalid, e.name, backend.MaxName-len(header.HistorySuffix))
+			backend.ErrInvalid, e.name, backend.MaxName-len(naming.History))
 	}
 	return name, nil
 }

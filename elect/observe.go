@@ -7,6 +7,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit/backoff"
 	"github.com/succession-dev/succession/internal/again"
+	"github.com/succession-dev/succession/internal/value"
 )
 
 // A Leader is the first in line, as an observer sees it. [Election.Line] describes the
@@ -108,9 +109,8 @@ func first(line backend.Line) Leader {
 
 func leaderOf(line backend.Line, m backend.Member) Leader {
 	l := Leader{Key: m.Key, Token: line.Token(m), Pinned: m.Pinned}
-	var r rank
-	l.ID, l.Value, r = splitValue(m.Value)
-	l.Priority, l.Site = r.Priority, r.Site
+	says := value.Parse(m.Value)
+	l.ID, l.Value, l.Priority, l.Site = says.ID, says.Text, says.Priority, says.Site
 	l.Acknowledged = line.Header.Acknowledged == l.Token
 	l.Paused = m.Pinned && m.Position == line.Header.Choice.Gate
 	return l

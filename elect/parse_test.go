@@ -11,20 +11,6 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-// Whoever may stand in a line chooses what its member says. What is taken apart is put together again.
-func FuzzSplitValue(f *testing.F) {
-	for _, s := range []string{"", "web-1", "web-1\naddr=:80", "web-1" + rank{7, "north"}.encode(), "web-1\nv" + rankMark + "{", rankMark, "a\nb\nc" + rankMark + `{"p":1}` + rankMark} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, s string) {
-		id, value, r := splitValue(s)
-		again := id + "\n" + value + r.encode()
-		if id2, value2, r2 := splitValue(again); id2 != id || value2 != value || r2 != r {
-			t.Errorf("%q is %q, %q, %+v, and put together again %q, %q, %+v", s, id, value, r, id2, value2, r2)
-		}
-	})
-}
-
 // Every candidate may write the history. One that can be read can be continued, and read again.
 func FuzzParseHistory(f *testing.F) {
 	f.Add([]byte(`{"history":1,"terms":[{"token":7,"id":"a","began":"2024-05-06T07:08:09Z","ended":"2024-05-06T07:09:09Z","why":"resigned"}]}`))

@@ -10,6 +10,7 @@ import (
 	"github.com/succession-dev/succession/backend/kit/backoff"
 	"github.com/succession-dev/succession/internal/again"
 	"github.com/succession-dev/succession/internal/header"
+	"github.com/succession-dev/succession/internal/value"
 )
 
 // Pause closes the election: from then on nobody leads until [Election.Resume], not even a client of
@@ -24,11 +25,11 @@ import (
 // moved to another coordinator, and with [ErrMoving] if a gate of a migration stands in the line. Its error
 // matches [errors.ErrUnsupported] if the backend has no pins.
 func (e *Election) Pause(ctx context.Context, reason string) error {
-	value := e.o.ID + "\n" + reason
-	if strings.ContainsAny(reason, "\r\n"+rankSign) {
+	says := value.Of{ID: e.o.ID, Text: reason}
+	if strings.ContainsAny(reason, "\r\n") {
 		return fmt.Errorf("elect: %w reason %q: it is more than one line", backend.ErrInvalid, reason)
 	}
-	if err := backend.CheckValue(value); err != nil {
+	if err := says.Check(); err != nil {
 		return fmt.Errorf("elect: the reason with the ID: %w", err)
 	}
 	s, err := e.fresh(ctx)
@@ -42,7 +43,7 @@ func (e *Election) Pause(ctx context.Context, reason string) error {
 	if err != nil {
 		return err
 	}
-	j, err := s.Join(ctx, e.name, value, "")
+	j, err := s.Join(ctx, e.name, says.String(), "")
 	if err != nil {
 		return err
 	}
@@ -71,8 +72,8 @@ func mayPause(line backend.Line) error {
 }
 
 func pausedBy(gate backend.Member) error {
-	id, reason, _ := splitValue(gate.Value)
-	return fmt.Errorf("%w by %s: %s", ErrPaused, id, reason)
+	by := value.Parse(gate.Value)
+	return fmt.Errorf("%w by %s: %s", ErrPaused, by.ID, by.Text)
 }
 
 // pin makes the member the gate. The header names it from the same step on.

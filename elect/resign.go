@@ -10,6 +10,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/header"
+	"github.com/succession-dev/succession/internal/value"
 )
 
 // ResignOptions say which leader [Election.AskToResign] asks, and who is to follow. Nil and the zero value
@@ -98,7 +99,7 @@ func (e *Election) AskToResign(ctx context.Context, o *ResignOptions) (Leader, e
 func find(line backend.Line, to string) (backend.Member, error) {
 	var found []backend.Member
 	for i, m := range line.Members {
-		id, _, _ := splitValue(m.Value)
+		id := value.ID(m.Value)
 		switch {
 		case m.Key != to && id != to || m.Pinned:
 		case i == 0:

@@ -13,6 +13,7 @@ import (
 	"github.com/succession-dev/succession/backend/kit/backoff"
 	"github.com/succession-dev/succession/backend/kit/clock"
 	"github.com/succession-dev/succession/internal/header"
+	"github.com/succession-dev/succession/internal/naming"
 )
 
 // A Term is one leadership without interruption. A term that has ended stays ended. It is
@@ -298,10 +299,10 @@ func (t *Term) Put(ctx context.Context, record string, value []byte, at backend.
 
 // own refuses the names that belong to the election itself.
 func (t *Term) own(record string) error {
-	if e := t.e.name; record == e || record == e+header.Suffix || record == e+header.HistorySuffix || strings.HasPrefix(record, e+"/") ||
+	if e := t.e.name; record == e || record == e+naming.Fence || record == e+naming.History || strings.HasPrefix(record, e+"/") ||
 		record == e+unreadySuffix || strings.HasPrefix(record, e+unreadySuffix+"/") {
 		return fmt.Errorf("elect: %w record %q: %[3]s, %[3]s%[4]s, %[3]s%[5]s, %[3]s%[6]s and what is below %[3]s/ are the election's own; choose a name beside them, such as %[3]s-position",
-			backend.ErrInvalid, record, e, header.Suffix, header.HistorySuffix, unreadySuffix)
+			backend.ErrInvalid, record, e, naming.Fence, naming.History, unreadySuffix)
 	}
 	return nil
 }

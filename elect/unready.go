@@ -10,7 +10,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit/backoff"
-	"github.com/succession-dev/succession/internal/header"
+	"github.com/succession-dev/succession/internal/naming"
 )
 
 // A candidate that is not ready says so in a record beside the election E, named after the position of its
@@ -20,7 +20,7 @@ import (
 //
 // Nothing tells that a record of a folder has gone. So who becomes ready also writes the record E.unready,
 // the bell. Who stands first and cannot lead watches it.
-const unreadySuffix = header.UnreadySuffix
+const unreadySuffix = naming.Unready
 
 // unreadyFolder returns the name of the bell, and of the folder of the records. It returns "" if the name
 // of the election is too long for them: then nobody can say that it is not ready.
@@ -46,7 +46,7 @@ func unready(ctx context.Context, s backend.Session, election string) (positions
 	}
 	out := make(positions, len(names))
 	for _, name := range names {
-		if pos, ok := header.Position(strings.TrimPrefix(name, folder+"/")); ok {
+		if pos, ok := naming.Position(strings.TrimPrefix(name, folder+"/")); ok {
 			out[pos] = true
 		}
 	}

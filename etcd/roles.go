@@ -7,7 +7,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/internal/header"
+	"github.com/succession-dev/succession/internal/naming"
 )
 
 // Rights returns the commands that make the roles for one election, under the prefix of the URL: of a candidate,
@@ -36,9 +36,9 @@ func keysOf(key, head, fence, below string) []right {
 	return []right{
 		folder(key + "/"),
 		{op: head, key: key},
-		{op: fence, key: key + header.Suffix},
-		{op: below, key: key + header.HistorySuffix},
-		{op: below, key: key + header.UnreadySuffix},
-		folder(key + header.UnreadySuffix + "/"),
+		{op: fence, key: key + naming.Fence},
+		{op: below, key: key + naming.History},
+		{op: below, key: key + naming.Unready},
+		folder(key + naming.Unready + "/"),
 	}
 }

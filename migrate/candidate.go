@@ -7,6 +7,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit"
+	"github.com/succession-dev/succession/internal/value"
 )
 
 // A Mode is which coordinators a candidate knows. A candidate of this package says so
@@ -40,7 +41,7 @@ func candidates(l backend.Line, alone Mode, both map[uint64]bool) []Candidate {
 			continue
 		}
 		c := Candidate{Key: m.Key, Token: l.Token(m)}
-		c.ID, _, _ = strings.Cut(m.Value, "\n")
+		c.ID = value.ID(m.Value)
 		switch {
 		case both[m.Position]:
 			c.Mode = Both

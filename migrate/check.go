@@ -11,7 +11,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit/backoff"
-	"github.com/succession-dev/succession/internal/header"
+	"github.com/succession-dev/succession/internal/naming"
 	"github.com/succession-dev/succession/migrate/internal/composite"
 	"github.com/succession-dev/succession/migrate/internal/protocol"
 )
@@ -33,7 +33,7 @@ func (b *Backend) Check(ctx context.Context, election string) error {
 	}
 	composite.Both(func(sd protocol.Side) {
 		if errs[sd] == nil {
-			errs[sd] = check(ctx, on[sd], protocol.Companion(election, header.ProbeSuffix))
+			errs[sd] = check(ctx, on[sd], protocol.Companion(election, naming.Probe))
 		}
 	})
 	for sd, address := range []string{b.route.From, b.route.To} {
@@ -49,7 +49,7 @@ func (b *Backend) Check(ctx context.Context, election string) error {
 // stands in line on From is seen in the line on To. URLs do not tell: a coordinator has many names.
 // It leaves nothing behind, also if it ends in the middle: its members go with their sessions.
 func (b *Backend) distinct(ctx context.Context, election string, on [2]backend.Session) error {
-	name, mark := protocol.Companion(election, header.ProbeSuffix), "probe "+rand.Text()
+	name, mark := protocol.Companion(election, naming.Probe), "probe "+rand.Text()
 	var both [2]backend.Joined
 	var err error
 	// That on To comes last. So the line there is as fresh as that on From.

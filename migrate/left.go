@@ -10,6 +10,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/header"
+	"github.com/succession-dev/succession/internal/naming"
 	"github.com/succession-dev/succession/migrate/internal/composite"
 	"github.com/succession-dev/succession/migrate/internal/protocol"
 )
@@ -25,7 +26,7 @@ import (
 // that package elect proposes.
 func (v *view) beside(ctx context.Context, election string, known composite.Guarded) (names []string, err error) {
 	from := v.on[protocol.From]
-	all := []string{election + "-position"}
+	all := []string{election + naming.Positions}
 	if dir := path.Dir(election); dir != "." {
 		listed, err := from.List(ctx, dir)
 		if err != nil && !errors.Is(err, backend.ErrDenied) && !errors.Is(err, errors.ErrUnsupported) {
@@ -39,7 +40,7 @@ func (v *view) beside(ctx context.Context, election string, known composite.Guar
 		if !begins || rest == "" || rest[0] != '-' && rest[0] != '.' || known.Has(name) || composite.Own(name) || backend.CheckName(name) != nil {
 			continue
 		}
-		if _, owned := header.OwnerOf(name); owned {
+		if _, owned := naming.ElectionOf(name); owned {
 			continue
 		}
 		r, err := from.Get(ctx, name)

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/internal/header"
+	"github.com/succession-dev/succession/internal/naming"
 	"github.com/succession-dev/succession/migrate"
 	"github.com/succession-dev/succession/migrate/internal/protocol"
 )
@@ -299,7 +299,7 @@ func (c *still) Get(_ context.Context, name string) (backend.Record, error) {
 // Put stops who raises the election's fence. The end of a cutover may be written by
 // anybody on the way to something else.
 func (c *still) Put(_ context.Context, name string, value []byte, _ *backend.If) (backend.Version, error) {
-	if name == header.FenceRecord(election) {
+	if name == naming.OfElection(election, naming.Fence) {
 		return 1, nil
 	}
 	h, err := backend.ParseHeader(value)

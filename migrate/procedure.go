@@ -10,6 +10,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit/backoff"
+	"github.com/succession-dev/succession/internal/value"
 	"github.com/succession-dev/succession/migrate/internal/composite"
 	"github.com/succession-dev/succession/migrate/internal/protocol"
 )
@@ -23,8 +24,8 @@ func unlessPaused(d decision) decision {
 	return func(l protocol.Lines) (protocol.Request, error) {
 		for _, line := range l {
 			if gate, paused := line.Paused(); paused {
-				by, why, _ := strings.Cut(gate.Value, "\n")
-				return protocol.Request{}, fmt.Errorf("%w: the election is paused by %s: %s; resume it first", ErrRefused, by, why)
+				by := value.Parse(gate.Value)
+				return protocol.Request{}, fmt.Errorf("%w: the election is paused by %s: %s; resume it first", ErrRefused, by.ID, by.Text)
 			}
 		}
 		return d(l)

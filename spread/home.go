@@ -8,15 +8,15 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit/backoff"
-	"github.com/succession-dev/succession/internal/header"
 	"github.com/succession-dev/succession/internal/lazy"
+	"github.com/succession-dev/succession/internal/naming"
 	"github.com/succession-dev/succession/internal/rendezvous"
 	"github.com/succession-dev/succession/migrate"
 	"github.com/succession-dev/succession/recipes/record"
 )
 
 // homeSuffix makes the name of the record that says where an election lives.
-const homeSuffix = header.HomeSuffix
+const homeSuffix = naming.Home
 
 // bellRecord is the record of a founder that has the elections that are being moved, of those whose
 // homes it keeps. So a process follows one record, and not one for each election.

@@ -8,7 +8,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/internal/header"
+	"github.com/succession-dev/succession/internal/naming"
 )
 
 // Some records belong to an election E and lie beside it, because foreign candidates list what is below E: the
@@ -43,7 +43,7 @@ func (s *session) Outlived(ctx context.Context, record, line string) (bool, erro
 
 // flags returns how the znode of a record is made: one in which a member tells of itself goes with its session.
 func flags(name string, cond *backend.If) int32 {
-	election, position, ok := header.UnreadyMember(name)
+	election, position, ok := naming.UnreadyMember(name)
 	if ok && cond != nil && election == cond.Member.Line && position == cond.Member.Position {
 		return zk.FlagEphemeral
 	}
@@ -53,7 +53,7 @@ func flags(name string, cond *backend.If) int32 {
 // unready returns which members of the election say that they are not ready, as records of the folder that is
 // beside it.
 func (s *session) unready(ctx context.Context, election string) ([]string, error) {
-	folder := election + header.UnreadySuffix
+	folder := election + naming.Unready
 	names, nodes, err := s.readChildren(ctx, folder)
 	if errors.Is(err, backend.ErrDenied) {
 		return nil, nil // what candidates of the election make, everybody may read
@@ -73,7 +73,7 @@ func (s *session) unready(ctx context.Context, election string) ([]string, error
 	}
 	var own []string
 	for i, n := range nodes {
-		_, position, ok := header.UnreadyMember(names[i])
+		_, position, ok := naming.UnreadyMember(names[i])
 		if owner := owners[position]; ok && owner != 0 && n.stat != nil && n.stat.EphemeralOwner == owner && version(n) != backend.Absent {
 			own = append(own, names[i])
 		}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit"
-	"github.com/succession-dev/succession/internal/header"
+	"github.com/succession-dev/succession/internal/naming"
 	"github.com/succession-dev/succession/zookeeper/internal/wire"
 )
 
@@ -257,7 +257,7 @@ func (s *session) premises(ctx context.Context, path string, cond *backend.If, t
 // that is each member too: a name like jobs/1700000000 may be a record's or a member's.
 func (s *session) List(ctx context.Context, dir string) ([]string, error) {
 	return kit.Retry(ctx, pauses(), isLost, func(ctx context.Context) ([]string, error) {
-		if election, ok := strings.CutSuffix(dir, header.UnreadySuffix); ok && election != "" {
+		if election, ok := strings.CutSuffix(dir, naming.Unready); ok && election != "" {
 			return s.unready(ctx, election)
 		}
 		return s.list(ctx, dir)

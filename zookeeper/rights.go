@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/internal/header"
+	"github.com/succession-dev/succession/internal/naming"
 )
 
 // Rights returns the commands of ZooKeeper's shell that make the znodes of one election, under the prefix of the
@@ -28,11 +28,11 @@ func Rights(u *backend.URL, election string) string {
 		title  string
 		znodes []znode
 	}{
-		{"the election", []znode{{"", "crwd"}, {header.Suffix, "r"}, {header.HistorySuffix, "rw"}, {header.UnreadySuffix, "crwd"}}},
+		{"the election", []znode{{"", "crwd"}, {naming.Fence, "r"}, {naming.History, "rw"}, {naming.Unready, "crwd"}}},
 		{"its moves from one coordinator to another", []znode{
-			{header.MarksSuffix, "crwd"}, {header.GuardedSuffix, "rw"}, {header.HistorySuffix + header.NoteSuffix, "rw"}, {header.ProbeSuffix, "r"},
+			{naming.Marks, "crwd"}, {naming.Guarded, "rw"}, {naming.History + naming.Note, "rw"}, {naming.Probe, "r"},
 		}},
-		{"its home, with package spread", []znode{{header.HomeSuffix, "rw"}}},
+		{"its home, with package spread", []znode{{naming.Home, "rw"}}},
 	} {
 		fmt.Fprintf(&b, "\n# %s\n", part.title)
 		for _, z := range part.znodes {

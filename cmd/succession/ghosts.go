@@ -14,6 +14,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/cmd/succession/internal/connect"
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
+	"github.com/succession-dev/succession/internal/naming"
 )
 
 func newGhosts(g *connect.Flags) *cobra.Command {
@@ -120,7 +121,7 @@ func ghostsOf(ctx context.Context, s backend.Session, names []string, remove boo
 
 // hasItems reports whether a line with this name has the items of a queue or of a pool of tasks.
 func hasItems(line string) bool {
-	return strings.HasSuffix(line, "-items") || strings.HasSuffix(line, "-todo")
+	return slices.ContainsFunc(naming.Table, func(r naming.Row) bool { return r.Use == naming.Items && strings.HasSuffix(line, r.Suffix) })
 }
 
 func printGhosts(w io.Writer, all []ghost) error {

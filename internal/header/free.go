@@ -7,6 +7,7 @@ import (
 	"path"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/naming"
 )
 
 // CheckFree fails with [backend.ErrInvalid] if the record with that name belongs to an election, a lock, a
@@ -14,7 +15,7 @@ import (
 // member, behind which everybody would wait. A line that the caller may not read counts as none: the rights for
 // a record are enough to write it. CheckFree blocks for about a round trip for each part of the name.
 func CheckFree(ctx context.Context, s backend.Session, name string) error {
-	if line, ok := OwnerOf(name); ok {
+	if line, ok := naming.ElectionOf(name); ok {
 		return fmt.Errorf("record: %w name %q: it belongs to the election, lock, queue or group %q, if there is one, which keeps a fence, a history or the like there; choose another name",
 			backend.ErrInvalid, name, line)
 	}

@@ -15,59 +15,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit/backoff"
+	"github.com/succession-dev/succession/internal/naming"
 )
-
-// Suffix is added to the name of an election to name the record that keeps its fence.
-const Suffix = ".fence"
-
-// FenceRecord returns the name of the record that keeps the fence of an election. It returns
-// "" if the name of the election is too long for it; then a deletion loses the fence.
-func FenceRecord(election string) string {
-	if len(election)+len(Suffix) > backend.MaxName {
-		return ""
-	}
-	return election + Suffix
-}
-
-// HistorySuffix is added to the name of an election to name the record of who led when.
-const HistorySuffix = ".history"
-
-// HistoryRecord returns the name of the record of who led an election when. It returns "" if the
-// name of the election is too long for it.
-func HistoryRecord(election string) string {
-	if len(election)+len(HistorySuffix) > backend.MaxName {
-		return ""
-	}
-	return election + HistorySuffix
-}
-
-// UnreadySuffix is added to the name of an election to name the folder of the records of who is not ready.
-const UnreadySuffix = ".unready"
-
-// Beside reports whether name is that of a record that stands beside an election and belongs to it:
-// it keeps a fence, or says who led when.
-func Beside(name string) bool {
-	return strings.HasSuffix(name, Suffix) || strings.HasSuffix(name, HistorySuffix)
-}
-
-// OwnerOf returns the election whose own record has that name, beside the election itself.
-func OwnerOf(name string) (election string, owned bool) {
-	if at := strings.Index(name, UnreadySuffix+"/"); at > 0 {
-		return name[:at], true
-	}
-	for _, suffix := range []string{Suffix, HistorySuffix, UnreadySuffix} {
-		if election, owned = strings.CutSuffix(name, suffix); owned && election != "" {
-			return election, true
-		}
-	}
-	return "", false
-}
 
 // Is reports whether the value of a record is a header, or begins like one.
 func Is(value []byte) bool {
@@ -129,7 +82,7 @@ func Raise(ctx context.Context, s backend.Session, election string, m backend.Me
 	}
 	// The copy comes first: if the second write fails, Restore raises the fence, which does no
 	// harm.
-	if kept := FenceRecord(election); kept != "" {
+	if kept := naming.OfElection(election, naming.Fence); kept != "" {
 		if err := Update(ctx, s, kept, backend.Member{}, raise(fence)); err != nil {
 			return err
 		}
@@ -137,13 +90,13 @@ func Raise(ctx context.Context, s backend.Session, election string, m backend.Me
 	return Update(ctx, s, election, m, raise(fence))
 }
 
-// Restore raises the fence of m's election to the one in its [FenceRecord], but only while m
+// Restore raises the fence of m's election to the one in its [naming.Fence] record, but only while m
 // stands, and only if the election may have been deleted since the record came into being: a younger one is
 // not needed, and anybody may have made it. Without such a record, which is the common case, it takes one round
 // trip. It does nothing on a backend without records. It fails with [backend.ErrVersion] if somebody
 // else wrote at the same time.
 func Restore(ctx context.Context, s backend.Session, m backend.Member) error {
-	kept := FenceRecord(m.Line)
+	kept := naming.OfElection(m.Line, naming.Fence)
 	if kept == "" {
 		return nil
 	}
@@ -165,18 +118,4 @@ func Restore(ctx context.Context, s backend.Session, m backend.Member) error {
 		return err
 	}
 	return update(ctx, s, m.Line, m, raise(h.Fence))
-}
-
-// UnreadyMember returns the election and the position of the member of which the record says that it is not
-// ready, if the name is that of such a record.
-func UnreadyMember(name string) (election string, position uint64, ok bool) {
-	election, at, found := strings.Cut(name, UnreadySuffix+"/")
-	position, ok = Position(at)
-	return election, position, found && election != "" && ok
-}
-
-// Position returns the position that a name says, if it is written as this module writes positions: 7 and 007 are two names.
-func Position(name string) (at uint64, ok bool) {
-	at, err := strconv.ParseUint(name, 10, 64)
-	return at, err == nil && strconv.FormatUint(at, 10) == name
 }

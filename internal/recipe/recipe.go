@@ -7,14 +7,13 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/naming"
 )
 
 // A Recipe says what a recipe uses.
 type Recipe struct {
-	Package string // of the recipe, which begins each error
-	Kind    string // what the recipe is called in errors, such as "semaphore"
-	// Beside are the longest suffixes of the names that it uses.
-	Beside []string
+	Package string       // of the recipe, which begins each error
+	Owner   naming.Owner // whose names it uses
 	// History says that some of its members hold something alone, of which a history is kept.
 	History bool
 }
@@ -29,14 +28,8 @@ func (r Recipe) Check(name string, o *elect.Options) error {
 
 // CheckName returns what is wrong with the name.
 func (r Recipe) CheckName(name string) error {
-	if err := backend.CheckName(name); err != nil {
-		return fmt.Errorf("%s: %s: %w", r.Package, r.Kind, err)
-	}
-	for _, suffix := range r.Beside {
-		if most := backend.MaxName - len(suffix); len(name) > most {
-			return fmt.Errorf("%s: %w name %.32q... of a %s: %d bytes, at most %d are possible, as it also uses the name NAME%s",
-				r.Package, backend.ErrInvalid, name, r.Kind, len(name), most, suffix)
-		}
+	if err := naming.Check(r.Owner, name); err != nil {
+		return fmt.Errorf("%s: %w", r.Package, err)
 	}
 	return nil
 }
@@ -58,7 +51,7 @@ func (r Recipe) CheckOptions(name string, o *elect.Options) error {
 	} {
 		if option.set {
 			return fmt.Errorf("%s: %w option %s of the %s %s: leave it out, for those who hold it together are not compared, and no history is kept of them",
-				r.Package, backend.ErrInvalid, option.name, r.Kind, name)
+				r.Package, backend.ErrInvalid, option.name, r.Owner, name)
 		}
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/naming"
 	"github.com/succession-dev/succession/internal/recipe"
 	"github.com/succession-dev/succession/internal/view"
 )
@@ -50,14 +51,14 @@ func New(b backend.Backend, name string, n int, o *elect.Options) *Barrier {
 	return br
 }
 
-var aBarrier = recipe.Recipe{Package: "barrier", Kind: "barrier", Beside: []string{"-arrivals"}}
+var aBarrier = recipe.Recipe{Package: "barrier", Owner: naming.Barrier}
 
 // Name returns the barrier's name.
 func (b *Barrier) Name() string { return b.name }
 
 // line is where the participants stand, and record says for whom the barrier has opened.
-func (b *Barrier) line() string   { return b.name + "-arrivals" }
-func (b *Barrier) record() string { return b.name + "-open" }
+func (b *Barrier) line() string   { return b.name + naming.Arrivals }
+func (b *Barrier) record() string { return b.name + naming.Open }
 
 // Wait blocks until n participants are present, this call among them, and then returns nil. Then
 // it has left the line, so the next call waits for the next round.

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/value"
 )
 
 // A round is who was counted when a barrier opened: of each call its id, and the position of its
@@ -114,8 +115,7 @@ func (p part) String() string { return fmt.Sprintf("barrier of %d: %s", p.n, p.i
 
 // partOf returns what m says, or false if it is no participant of a barrier.
 func partOf(m backend.Member) (p part, ok bool) {
-	_, value, _ := strings.Cut(m.Value, "\n")
-	first, _, _ := strings.Cut(value, "\n")
+	first, _, _ := strings.Cut(value.Parse(m.Value).Text, "\n")
 	_, err := fmt.Sscanf(first, "barrier of %d: %s", &p.n, &p.id)
 	return p, err == nil
 }

@@ -5,14 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
-	"github.com/succession-dev/succession/internal/header"
+	"github.com/succession-dev/succession/internal/naming"
 	"github.com/succession-dev/succession/internal/recipe"
 	"github.com/succession-dev/succession/internal/view"
 )
@@ -27,7 +26,7 @@ import (
 // Ready, Priority and Site must be left out, as members stand together. History is that of each item.
 type Options = elect.Options
 
-var aGroup = recipe.Recipe{Package: "group", Kind: "group", Beside: []string{"-members", "-values/18446744073709551615"}, History: true}
+var aGroup = recipe.Recipe{Package: "group", Owner: naming.Group, History: true}
 
 // A Group is a process's handle on a group. It is safe for concurrent use.
 type Group struct {
@@ -62,7 +61,7 @@ func shared(s backend.Session) backend.Session {
 func (g *Group) Name() string { return g.name }
 
 // line is where the members stand.
-func (g *Group) line() string { return g.name + "-members" }
+func (g *Group) line() string { return g.name + naming.Members }
 
 // session returns the session, if the name of the group is allowed.
 func (g *Group) session(ctx context.Context) (backend.Session, error) {
@@ -149,10 +148,10 @@ func (p *Presence) Leave(ctx context.Context) error {
 }
 
 // values is where the values are, and value the record of a member's.
-func (g *Group) values() string { return g.name + "-values" }
+func (g *Group) values() string { return g.name + naming.Values }
 
 func (g *Group) value(m backend.Member) string {
-	return g.values() + "/" + strconv.FormatUint(m.Position, 10)
+	return naming.At(g.name, naming.Values, m.Position)
 }
 
 // sweepMost is how many values one Join deletes at most. One would do: for each that was left
@@ -173,7 +172,7 @@ func (p *Presence) sweep(ctx context.Context) {
 	}
 	old := make(map[uint64]string)
 	for _, name := range names {
-		at, ok := header.Position(strings.TrimPrefix(name, p.g.values()+"/"))
+		at, ok := naming.Position(strings.TrimPrefix(name, p.g.values()+"/"))
 		if ok && at < p.Member().Position {
 			old[at] = name
 		}

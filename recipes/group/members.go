@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit/backoff"
 	"github.com/succession-dev/succession/internal/again"
+	"github.com/succession-dev/succession/internal/value"
 )
 
 // A Member is one who is present.
@@ -179,11 +179,10 @@ func (g *Group) present(line backend.Line) ([]backend.Member, error) {
 	return present, nil
 }
 
-// memberOf returns m as it joined: package elect puts the ID and the Value into the value of the
-// member, on lines of their own.
+// memberOf returns m as it joined.
 func memberOf(line backend.Line, m backend.Member) Member {
-	id, value, _ := strings.Cut(m.Value, "\n")
-	return Member{ID: id, Value: value, Token: line.Token(m)}
+	says := value.Parse(m.Value)
+	return Member{ID: says.ID, Value: says.Text, Token: line.Token(m)}
 }
 
 // read returns the members that stand in the line, with their values.

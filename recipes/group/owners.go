@@ -10,6 +10,7 @@ import (
 
 	"github.com/succession-dev/succession/backend/kit/clock"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/naming"
 )
 
 // An Owner says who owns an item, or owned it last.
@@ -88,14 +89,14 @@ func unassigned(err error) error {
 }
 
 // owners is where the records of owners are, and owner that of an item's.
-func (g *Group) owners() string { return g.name + "-owners" }
+func (g *Group) owners() string { return g.name + naming.Owners }
 
 func (g *Group) owner(item string) string { return g.owners() + "/" + escape(item) }
 
 // election returns the election of an item's owners. Its name stands beside that of the group, not
 // below it, as etcd cannot keep a line within another.
 func (g *Group) election(escaped string) *elect.Election {
-	return elect.New(g.b, g.name+"-item-"+escaped, &g.o)
+	return elect.New(g.b, g.name+naming.Item+escaped, &g.o)
 }
 
 // escape makes any item a part of a name: letters, digits, '.' and '-' stay as they are, and every

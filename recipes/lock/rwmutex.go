@@ -5,6 +5,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/naming"
 	"github.com/succession-dev/succession/internal/recipe"
 	"github.com/succession-dev/succession/internal/view"
 )
@@ -21,7 +22,7 @@ type RWMutex struct {
 	err         error // what is wrong with the options
 }
 
-var anRWMutex = recipe.Recipe{Package: "lock", Kind: "lock", History: true}
+var anRWMutex = recipe.Recipe{Package: "lock", Owner: naming.Lock, History: true}
 
 // NewRWMutex returns a handle on the lock with the given name on b; see [NewMutex]. Where the
 // backend has no shared members, RLock fails with [errors.ErrUnsupported]. If Ready, Priority or Site is set,

@@ -9,6 +9,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/internal/again"
+	"github.com/succession-dev/succession/internal/naming"
 	"github.com/succession-dev/succession/internal/recipe"
 	"github.com/succession-dev/succession/internal/view"
 )
@@ -27,7 +28,7 @@ type Semaphore struct {
 	err          error // what is wrong with the name or the options
 }
 
-var aSemaphore = recipe.Recipe{Package: "lock", Kind: "semaphore", Beside: []string{"-waiting"}}
+var aSemaphore = recipe.Recipe{Package: "lock", Owner: naming.Semaphore}
 
 // NewSemaphore returns a handle on the semaphore with the given name on b; see [NewMutex]. All
 // processes must give the same n: with a larger one, a process also takes slots that the others
@@ -51,8 +52,8 @@ func NewSemaphore(b backend.Backend, name string, n int, o *Options) *Semaphore 
 }
 
 // holders and waiting are the lines of the semaphore.
-func (s *Semaphore) holders() string { return s.name + "-slots" }
-func (s *Semaphore) waiting() string { return s.name + "-waiting" }
+func (s *Semaphore) holders() string { return s.name + naming.Slots }
+func (s *Semaphore) waiting() string { return s.name + naming.Waiting }
 
 // waitingAlone returns what passes on the steps of whoever waits for a turn: a turn is no slot.
 func waitingAlone(trace func(elect.Event)) func(elect.Event) {

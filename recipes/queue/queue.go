@@ -14,6 +14,7 @@ import (
 	"github.com/succession-dev/succession/backend/kit/backoff"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/internal/again"
+	"github.com/succession-dev/succession/internal/naming"
 	"github.com/succession-dev/succession/internal/recipe"
 )
 
@@ -70,7 +71,7 @@ func New(b backend.Backend, name string, o *Options) *Queue {
 		o = new(Options)
 	}
 	q := &Queue{b: b, name: name, limit: o.Limit, o: o.Options}
-	q.turns = elect.New(b, name+"-turn", &q.o)
+	q.turns = elect.New(b, name+naming.Turn, &q.o)
 	q.o.ID = q.turns.ID() // one for all claims
 	q.err = q.check()
 	return q
@@ -86,13 +87,13 @@ func (q *Queue) check() error {
 	return aQueue.Check(q.name, &q.o)
 }
 
-var aQueue = recipe.Recipe{Package: "queue", Kind: "queue", Beside: []string{"-claims"}}
+var aQueue = recipe.Recipe{Package: "queue", Owner: naming.Queue}
 
 // Name returns the queue's name.
 func (q *Queue) Name() string { return q.name }
 
-func (q *Queue) items() string  { return q.name + "-items" }
-func (q *Queue) claims() string { return q.name + "-claims" }
+func (q *Queue) items() string  { return q.name + naming.ItemsOf }
+func (q *Queue) claims() string { return q.name + naming.Claims }
 
 // Put puts a value at the end of the queue. It blocks for about one round trip, or three if there
 // is a Limit. If as many items stand as that allows, Put fails with [ErrFull]. However many put at

@@ -12,7 +12,7 @@ import (
 	"github.com/succession-dev/succession/backend/kit/backoff"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/internal/again"
-	"github.com/succession-dev/succession/internal/header"
+	"github.com/succession-dev/succession/internal/naming"
 )
 
 // An assignment is what the master writes for a worker.
@@ -37,7 +37,7 @@ func (p *Pool) given(ctx context.Context, s backend.Session) (map[uint64]given, 
 	}
 	all := make(map[uint64]given)
 	for _, name := range names {
-		worker, ok := header.Position(strings.TrimPrefix(name, p.assigned()+"/"))
+		worker, ok := naming.Position(strings.TrimPrefix(name, p.assigned()+"/"))
 		if !ok {
 			continue // somebody else's
 		}

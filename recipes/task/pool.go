@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/naming"
 	"github.com/succession-dev/succession/internal/recipe"
+	"github.com/succession-dev/succession/internal/value"
 	"github.com/succession-dev/succession/internal/view"
 	"github.com/succession-dev/succession/recipes/record"
 )
@@ -24,14 +24,14 @@ type Pool struct {
 	err      error           // what is wrong with the name or the options
 }
 
-var aPool = recipe.Recipe{Package: "task", Kind: "pool", Beside: []string{"-assigned/18446744073709551615", "-results/18446744073709551615"}, History: true}
+var aPool = recipe.Recipe{Package: "task", Owner: naming.Pool, History: true}
 
 // NewPool returns a handle on the pool with the given name on b. It does not block and does not
 // talk to the coordinator. If the name or an option is not allowed, or Ready, Priority or Site is set, every call
 // fails with [backend.ErrInvalid]; where the backend has no items, no shared members or no records, with
 // [errors.ErrUnsupported]. The caller still has to close b.
 func NewPool(b backend.Backend, name string, o *Options) *Pool {
-	p := &Pool{b: b, name: name, master: elect.New(b, name+"-master", o), err: aPool.Check(name, o)}
+	p := &Pool{b: b, name: name, master: elect.New(b, name+naming.Master, o), err: aPool.Check(name, o)}
 	same := Options{}
 	if o != nil {
 		same = *o
@@ -43,18 +43,18 @@ func NewPool(b backend.Backend, name string, o *Options) *Pool {
 	return p
 }
 
-func (p *Pool) todo() string    { return p.name + "-todo" }
-func (p *Pool) workers() string { return p.name + "-workers" }
+func (p *Pool) todo() string    { return p.name + naming.Todo }
+func (p *Pool) workers() string { return p.name + naming.Workers }
 
 // assigned returns the name of the folder of assignments.
-func (p *Pool) assigned() string { return p.name + "-assigned" }
+func (p *Pool) assigned() string { return p.name + naming.Assigned }
 
 // assignedTo returns the name of the record of the worker whose presence has that position.
 func (p *Pool) assignedTo(worker uint64) string {
-	return p.assigned() + "/" + strconv.FormatUint(worker, 10)
+	return naming.At(p.name, naming.Assigned, worker)
 }
 
-func (p *Pool) result(id uint64) string { return p.name + "-results/" + strconv.FormatUint(id, 10) }
+func (p *Pool) result(id uint64) string { return naming.At(p.name, naming.Results, id) }
 
 // Submit puts a task in line, behind all others, and returns its ID: a number that grows from task
 // to task. The task then stays until a worker has run it, whatever becomes of this process. value
@@ -188,7 +188,7 @@ func (p *Pool) Status(ctx context.Context) (PoolStatus, error) {
 	}
 	tasks := make(map[uint64]PendingStatus) // what is known of those that are assigned
 	for _, w := range workers.Members {
-		id, _, _ := strings.Cut(w.Value, "\n")
+		id := value.ID(w.Value)
 		st.Workers = append(st.Workers, id)
 		g := given[w.Position]
 		tasks[g.ID] = PendingStatus{Worker: id, Run: g.Run}

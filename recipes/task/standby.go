@@ -9,7 +9,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
-	"github.com/succession-dev/succession/internal/header"
+	"github.com/succession-dev/succession/internal/naming"
 	"github.com/succession-dev/succession/recipes/record"
 )
 
@@ -39,7 +39,7 @@ func NewStandby(b backend.Backend, name string, o *Options) *Standby {
 	}
 	idle := s.o
 	idle.History = 0 // a turn to look for a task is no term
-	s.idle = elect.New(b, name+"-idle", &idle)
+	s.idle = elect.New(b, name+naming.Idle, &idle)
 	s.o.ID = s.idle.ID()
 	return s
 }
@@ -111,11 +111,11 @@ func (s *Standby) set(ctx context.Context, task string, to State) error {
 
 // Names beside each other: no line lies below another one, and what belongs to the line of one task
 // is never what belongs to another task.
-func (s *Standby) folder() string                { return s.name + "-tasks" }
+func (s *Standby) folder() string                { return s.name + naming.Tasks }
 func (s *Standby) definition(task string) string { return s.folder() + "/" + task }
-func (s *Standby) position(task string) string   { return s.name + "-position/" + task }
-func (s *Standby) line(task string) string       { return s.name + "-run-" + task }
-func (s *Standby) news() string                  { return s.name + "-news" }
+func (s *Standby) position(task string) string   { return s.name + naming.Positions + "/" + task }
+func (s *Standby) line(task string) string       { return s.name + naming.Run + task }
+func (s *Standby) news() string                  { return s.name + naming.News }
 
 // election returns the line of the machines that run the task, or stand by.
 func (s *Standby) election(task string) *elect.Election { return elect.New(s.b, s.line(task), &s.o) }
@@ -124,13 +124,14 @@ func (s *Standby) check(task string) error {
 	bad := func(why string) error {
 		return fmt.Errorf("task: %w name of a task %q: %s", backend.ErrInvalid, task, why)
 	}
+	_, owned := naming.ElectionOf(task)
 	switch {
 	case task == "":
 		return bad("it is empty")
 	case strings.Contains(task, "/"):
 		return bad("it has a slash; use a hyphen or a dot")
-	case header.Beside(task):
-		return bad("it ends with " + header.Suffix + " or " + header.HistorySuffix + ", as the records do that belong to an election")
+	case owned:
+		return bad(fmt.Sprintf("it ends with %s, %s or %s, as the records do that belong to an election", naming.Fence, naming.History, naming.Unready))
 	}
 	if err := backend.CheckName(s.position(task)); err != nil {
 		return fmt.Errorf("task: %w", err)

@@ -11,6 +11,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance/internal/election"
 	"github.com/succession-dev/succession/internal/header"
+	"github.com/succession-dev/succession/internal/naming"
 )
 
 var tokenFlaws = []Flaw{
@@ -80,7 +81,7 @@ type mortalFence struct{ backend.Session }
 
 func (s *mortalFence) Get(ctx context.Context, name string) (backend.Record, error) {
 	r, err := s.Session.Get(ctx, name)
-	if election, ok := strings.CutSuffix(name, header.Suffix); ok && err == nil {
+	if election, ok := strings.CutSuffix(name, naming.Fence); ok && err == nil {
 		var of backend.Record
 		if of, err = s.Session.Get(ctx, election); err == nil && of.Version == backend.Absent {
 			r = backend.Record{Name: name, Version: backend.Absent}

@@ -3,11 +3,11 @@ package simulation
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/value"
 )
 
 // Candidates of a plan with Choice have priorities and sites, and are ready at times. Operators wish for
@@ -114,9 +114,8 @@ func (w *world) wish(e *election, nth int) {
 	}
 }
 
-// owner returns who stands at m, and what it says in its value but for its rank.
-func owner(m backend.Member) (id, value string) {
-	s, _, _ := strings.Cut(m.Value, "\n\x1e")
-	id, value, _ = strings.Cut(s, "\n")
-	return id, value
+// owner returns who stands at m, and what it says besides.
+func owner(m backend.Member) (id, text string) {
+	says := value.Parse(m.Value)
+	return says.ID, says.Text
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit/backoff"
-	"github.com/succession-dev/succession/internal/header"
+	"github.com/succession-dev/succession/internal/naming"
 	"github.com/succession-dev/succession/migrate/internal/protocol"
 )
 
@@ -255,7 +255,7 @@ func (m *Move) carry(ctx context.Context, gate backend.Member) error {
 	list = list.with(m.Guarded...)
 	id := m.Sealed.Migration.ID
 	names := list.Records
-	if history := header.HistoryRecord(m.Election); history != "" {
+	if history := naming.OfElection(m.Election, naming.History); history != "" {
 		names = append(slices.Clone(names), history)
 	}
 	for _, name := range names {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit/backoff"
-	"github.com/succession-dev/succession/internal/header"
+	"github.com/succession-dev/succession/internal/naming"
 	"github.com/succession-dev/succession/migrate/internal/protocol"
 )
 
@@ -17,7 +17,7 @@ import (
 // the first time: in a record of its own beside the election, on the coordinator where that is. So
 // whoever completes a cutover knows what has to be carried over, also when the leader has crashed.
 // A name stays in the list: the way back and later migrations need it too.
-const guardedSuffix = header.GuardedSuffix
+const guardedSuffix = naming.Guarded
 
 // A Guarded is that list.
 type Guarded struct {
@@ -119,7 +119,7 @@ func AddGuarded(ctx context.Context, part backend.Session, election string, m ba
 // guards notes that the candidacy is about to guard the record, on the coordinator where it stands.
 // It costs a round trip or two for each record, once. The caller has the candidacy's writing.
 func (s *session) guards(ctx context.Context, c *candidacy, sd protocol.Side, name string) error {
-	if name == header.HistoryRecord(c.line) || c.guarded[sd].Has(name) || c.guarded[sd].More {
+	if name == naming.OfElection(c.line, naming.History) || c.guarded[sd].Has(name) || c.guarded[sd].More {
 		return nil
 	}
 	g, err := AddGuarded(ctx, s.part(sd), c.line, c.now().at[sd], name)
@@ -156,7 +156,7 @@ func Left(ctx context.Context, from, to backend.Session, election, id string) (n
 		return nil, err
 	}
 	all := g.Records
-	if history := header.HistoryRecord(election); history != "" {
+	if history := naming.OfElection(election, naming.History); history != "" {
 		all = append(slices.Clone(all), history)
 	}
 	for _, name := range all {

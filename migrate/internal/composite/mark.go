@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/internal/header"
+	"github.com/succession-dev/succession/internal/naming"
 	"github.com/succession-dev/succession/migrate/internal/protocol"
 )
 
@@ -16,7 +16,7 @@ import (
 // both coordinators. A mark is as ephemeral as the member, so a crash leaves none, and
 // the member's own value stays the user's. Nothing depends on a mark but what people
 // are told: a process that has no right to that line goes on without.
-const marksSuffix = header.MarksSuffix
+const marksSuffix = naming.Marks
 
 // markBound is how long a candidate waits for its mark.
 const markBound = 2 * time.Second
@@ -57,7 +57,7 @@ func Marked(ctx context.Context, part backend.Session, election string) (map[uin
 	}
 	positions := make(map[uint64]bool, len(l.Members))
 	for _, m := range l.Members {
-		if n, ok := header.Position(m.Value); ok {
+		if n, ok := naming.Position(m.Value); ok {
 			positions[n] = true
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/internal/header"
+	"github.com/succession-dev/succession/internal/naming"
 	"github.com/succession-dev/succession/migrate/internal/protocol"
 )
 
@@ -21,7 +21,7 @@ import (
 // What it finds on To without such a note, or with that of an earlier
 // migration, was left there when the election was last on To, or by a write that failed:
 // that of From counts.
-const noteSuffix = header.NoteSuffix
+const noteSuffix = naming.Note
 
 // A note says who has carried a record over to To.
 type note struct {
@@ -83,7 +83,7 @@ func (s *session) movedBy(ctx context.Context, election string) (string, error) 
 // From. It also returns the version of the record's note, which changes when the record
 // is carried over.
 func (s *session) keeper(ctx context.Context, name string) (protocol.Side, backend.Version, error) {
-	if election, ok := strings.CutSuffix(name, header.Suffix); ok {
+	if election, ok := strings.CutSuffix(name, naming.Fence); ok {
 		n, _, err := noteOf(ctx, s.to(), name)
 		if err == nil && n.Election == "" {
 			sd, _, err := s.keeper(ctx, election) // its fence

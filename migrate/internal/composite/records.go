@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/internal/header"
+	"github.com/succession-dev/succession/internal/naming"
 	"github.com/succession-dev/succession/migrate/internal/protocol"
 )
 
@@ -110,7 +110,7 @@ func (s *session) target(ctx context.Context, name string, cond *backend.If) (t 
 		t.side = st.side()
 		if t.cond.Member = st.at[t.side]; t.cond.Member.Key == "" || st.hasLost() {
 			err = backend.ErrNotMember
-		} else if name != c.line && name != header.FenceRecord(c.line) {
+		} else if name != c.line && name != naming.OfElection(c.line, naming.Fence) {
 			t.note, err = s.guard(ctx, c, name, t.cond.Version != 0)
 		}
 	}
@@ -204,8 +204,8 @@ func (s *session) List(ctx context.Context, dir string) (shown []string, err err
 	all := slices.Concat(names[:]...)
 	slices.Sort(all)
 	for _, name := range slices.Compact(all) {
-		_, fence := slices.BinarySearch(shown, strings.TrimSuffix(name, header.Suffix))
-		if !strings.HasSuffix(name, noteSuffix) && !strings.HasSuffix(name, guardedSuffix) && !(fence && strings.HasSuffix(name, header.Suffix)) {
+		_, fence := slices.BinarySearch(shown, strings.TrimSuffix(name, naming.Fence))
+		if !strings.HasSuffix(name, noteSuffix) && !strings.HasSuffix(name, guardedSuffix) && !(fence && strings.HasSuffix(name, naming.Fence)) {
 			shown = append(shown, name)
 		}
 	}

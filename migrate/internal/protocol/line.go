@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/value"
 )
 
 // Gate returns the gate where it stands at the head of the line.
@@ -49,8 +50,7 @@ func besides(l backend.Line, m backend.Member) (others []backend.Member) {
 func Names(members []backend.Member) string {
 	out := make([]string, len(members))
 	for i, m := range members {
-		id, _, _ := strings.Cut(m.Value, "\n")
-		out[i] = id + " (" + m.Key + ")"
+		out[i] = value.ID(m.Value) + " (" + m.Key + ")"
 	}
 	return strings.Join(out, ", ")
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/naming"
 	"github.com/succession-dev/succession/migrate"
 	"github.com/succession-dev/succession/recipes/group"
 	"github.com/succession-dev/succession/recipes/queue"
@@ -102,7 +103,7 @@ func (o *observer) describe(ctx context.Context, r recipe, lines map[string]back
 	if r.kind != kindElection {
 		d.Tables = append(d.Tables, presentTable(r.kind, l.Members, all))
 		if r.kind == kindSemaphore {
-			return d, d.waiting(ctx, b, "Waiting for a slot", r.name+waitingSuffix)
+			return d, d.waiting(ctx, b, "Waiting for a slot", r.name+naming.Waiting)
 		}
 		return d, nil
 	}
@@ -153,7 +154,7 @@ func (d *detail) queue(ctx context.Context, b backend.Backend) error {
 		t.Rows = append(t.Rows, []string{strconv.Itoa(i + 1), e.Value, e.Taker, number(e.Token), e.ID})
 	}
 	d.Tables = append(d.Tables, t)
-	return d.waiting(ctx, b, "Waiting for an item", d.Name+turnSuffix)
+	return d.waiting(ctx, b, "Waiting for an item", d.Name+naming.Turn)
 }
 
 func (d *detail) group(ctx context.Context, b backend.Backend, parts map[string]head) error {
@@ -168,7 +169,7 @@ func (d *detail) group(ctx context.Context, b backend.Backend, parts map[string]
 	d.Tables = append(d.Tables, t)
 	owned := table{Title: "Items", Empty: "Nobody owns an item.", Columns: []column{{Title: "Item"}, {Title: "Owner"}, tokenColumn, {Title: "Election", Is: "code", Hide: "wide"}}}
 	for _, line := range sortedKeys(parts) {
-		item, ok := strings.CutPrefix(line, d.Name+itemInfix)
+		item, ok := strings.CutPrefix(line, d.Name+naming.Item)
 		if !ok {
 			continue
 		}

@@ -10,43 +10,36 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/elect"
-	"github.com/succession-dev/succession/internal/header"
+	"github.com/succession-dev/succession/internal/naming"
 )
 
 // A kind says what a row of the list is.
 type kind string
 
 const (
-	kindElection  kind = "election" // also a mutex: the lines are the same
-	kindSemaphore kind = "semaphore"
-	kindGroup     kind = "group"
-	kindQueue     kind = "queue"
-	kindBarrier   kind = "barrier"
+	kindElection  kind = kind(naming.Election) // also a mutex: the lines are the same
+	kindSemaphore kind = kind(naming.Semaphore)
+	kindGroup     kind = kind(naming.Group)
+	kindQueue     kind = kind(naming.Queue)
+	kindBarrier   kind = kind(naming.Barrier)
 	kindShared    kind = "shared" // those who stand are shared members, and nothing says of what
 	kindItems     kind = "items"  // pinned members of which nothing says what they are
 )
 
-// How the lines of recipes are named; see the packages queue, lock, group, barrier and migrate.
-const (
-	itemsSuffix    = "-items"
-	claimsSuffix   = "-claims"
-	turnSuffix     = "-turn"
-	slotsSuffix    = "-slots"
-	waitingSuffix  = "-waiting"
-	membersSuffix  = "-members"
-	itemInfix      = "-item-"
-	arrivalsSuffix = "-arrivals"
-	marksSuffix    = header.MarksSuffix
-)
-
 // suffixes are those of the lines of recipes. The row of a recipe has the name of its first line as
 // its address.
-var suffixes = map[kind][]string{
-	kindQueue:     {itemsSuffix, claimsSuffix, turnSuffix},
-	kindSemaphore: {slotsSuffix, waitingSuffix},
-	kindGroup:     {membersSuffix},
-	kindBarrier:   {arrivalsSuffix},
-}
+var suffixes = func() map[kind][]string {
+	all := make(map[kind][]string)
+	for _, r := range naming.Table {
+		switch k := kind(r.Owner); k {
+		case kindQueue, kindSemaphore, kindGroup, kindBarrier:
+			if r.Use != naming.Record && r.Next == "" {
+				all[k] = append(all[k], r.Suffix)
+			}
+		}
+	}
+	return all
+}()
 
 // A recipe is what is a row: one of several lines, or a line of its own.
 type recipe struct {
@@ -70,7 +63,7 @@ func (r recipe) lines() (all []string) {
 func (r recipe) stands(heads map[string]*head) bool {
 	return slices.ContainsFunc(r.lines(), func(line string) bool {
 		h := heads[line]
-		return h != nil && (h.shared || h.pinned && strings.HasSuffix(line, itemsSuffix))
+		return h != nil && (h.shared || h.pinned && strings.HasSuffix(line, naming.ItemsOf))
 	})
 }
 
@@ -112,7 +105,7 @@ func fold(heads map[string]*head) map[string]row {
 	rows := make(map[string]row, len(heads))
 	for line, h := range heads {
 		switch r := recipeOf(line, heads); {
-		case strings.HasSuffix(line, marksSuffix): // only says who knows both coordinators
+		case strings.HasSuffix(line, naming.Marks): // only says who knows both coordinators
 		case r.kind == kindElection && h.blank() && namesake(line, heads) != r:
 		case r.kind == kindElection:
 			rows[line] = rowOf(line, h)
@@ -135,7 +128,7 @@ func recipeOf(line string, heads map[string]*head) recipe {
 		}
 	}
 	for at := range line { // a name and an item may have the infix too
-		if r := (recipe{kindGroup, line[:at]}); strings.HasPrefix(line[at:], itemInfix) && r.stands(heads) {
+		if r := (recipe{kindGroup, line[:at]}); strings.HasPrefix(line[at:], naming.Item) && r.stands(heads) {
 			return r
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/naming"
 )
 
 const (
@@ -205,7 +206,7 @@ func (w *watcher) listed(lines map[string]int, more int) []string {
 
 // read reads the head of one line. It fails if the coordinator did not answer.
 func (w *watcher) read(ctx context.Context, s backend.Session, name string) error {
-	if strings.HasSuffix(name, marksSuffix) {
+	if strings.HasSuffix(name, naming.Marks) {
 		return nil
 	}
 	l, err := within(ctx, func(ctx context.Context) (backend.Line, error) { return s.Head(ctx, name) })

@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 	"time"
 
@@ -19,7 +18,8 @@ import (
 	"github.com/succession-dev/succession/cmd/succession/internal/connect"
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/elect"
-	"github.com/succession-dev/succession/internal/header"
+	"github.com/succession-dev/succession/internal/naming"
+	"github.com/succession-dev/succession/internal/value"
 	"github.com/succession-dev/succession/spread"
 )
 
@@ -182,7 +182,7 @@ func (r *runner) campaign(b backend.Backend) (held, error) {
 		if s.TTL() > 0 {
 			o.Margin = r.grace
 		}
-		if header.HistoryRecord(r.name) != "" {
+		if naming.OfElection(r.name, naming.History) != "" {
 			o.History = r.o.history
 		}
 		if h, err = r.o.take(ctx, b, r.name, o); err == nil {
@@ -250,7 +250,7 @@ func (r *runner) trace(b backend.Backend, ev elect.Event) {
 		r.report.say(message{slog.LevelInfo, "waiting", fmt.Sprintf("waiting for %q behind %%s", r.name), nil,
 			func() string { return nameOf(b, ev.Ahead) }})
 	case elect.Elected:
-		if ev.Member.Line == r.name+"-turn" { // of a queue
+		if ev.Member.Line == r.name+naming.Turn { // of a queue
 			r.report.info("turn", fmt.Sprintf("the next item of %q is for this process", r.name))
 		}
 	case elect.Yielded:
@@ -266,7 +266,7 @@ func (r *runner) trace(b backend.Backend, ev elect.Event) {
 
 // nameOf returns the id of m, or its key where that cannot be found out soon.
 func nameOf(b backend.Backend, m backend.Member) string {
-	if id, _, _ := strings.Cut(m.Value, "\n"); id != "" {
+	if id := value.ID(m.Value); id != "" {
 		return id
 	}
 	const bound = time.Second

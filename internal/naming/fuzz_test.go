@@ -1,4 +1,4 @@
-package header
+package naming
 
 import (
 	"strconv"
@@ -13,7 +13,7 @@ func FuzzUnreadyMember(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, name string) {
 		election, position, ok := UnreadyMember(name)
-		if ok && name != election+UnreadySuffix+"/"+strconv.FormatUint(position, 10) {
+		if ok && name != election+Unready+"/"+strconv.FormatUint(position, 10) {
 			t.Errorf("%q is taken for member %d of %q", name, position, election)
 		}
 	})

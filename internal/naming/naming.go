@@ -1,0 +1,199 @@
+// Package naming has the table of all names that this module uses beside the one that somebody has given to an
+// election, a lock, a queue or another recipe. Nobody else makes such a name, or takes one apart.
+//
+// Where a name goes on behind its suffix, as in NAME-values/7, that is a position, an item or a task.
+package naming
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// An Owner is what a name belongs to.
+type Owner string
+
+const (
+	Election  Owner = "election" // and a mutex, which is one
+	Migration Owner = "migration"
+	Spread    Owner = "spread"
+	Lock      Owner = "lock" // it has the lines of elections
+	Semaphore Owner = "semaphore"
+	Queue     Owner = "queue"
+	Group     Owner = "group"
+	Barrier   Owner = "barrier"
+	Pool      Owner = "pool"
+	Standby   Owner = "standby"
+)
+
+// A Use is what stands under a name.
+type Use string
+
+const (
+	Line   Use = "line"   // of members of sessions
+	Items  Use = "items"  // a line of pinned members
+	Record Use = "record" // or records, if the name goes on
+)
+
+// The suffixes.
+const (
+	Fence   = ".fence"   // the fence of an election, which outlives the deletion of its header
+	History = ".history" // who led when
+	Unready = ".unready" // who is not ready, by position
+
+	Marks   = ".migrate-both"    // whose processes know both coordinators of a migration
+	Guarded = ".migrate-records" // the names of the records that move with the election
+	Note    = ".migrate-home"    // beside a record that has moved: where to
+	Probe   = ".migrate-probe"   // with which a migration is tried before it begins
+
+	Home = ".spread" // on which of several clusters the election lives
+
+	Slots   = "-slots"
+	Waiting = "-waiting"
+
+	ItemsOf = "-items"
+	Claims  = "-claims"
+	Turn    = "-turn"
+
+	Members = "-members"
+	Values  = "-values"
+	Owners  = "-owners"
+	Item    = "-item-"
+
+	Arrivals = "-arrivals"
+	Open     = "-open"
+
+	Todo     = "-todo"
+	Workers  = "-workers"
+	Master   = "-master"
+	Assigned = "-assigned"
+	Results  = "-results"
+
+	Idle      = "-idle"
+	Run       = "-run-"
+	Tasks     = "-tasks"
+	Positions = "-position"
+	News      = "-news"
+)
+
+// A Row is one name of the table.
+type Row struct {
+	Owner  Owner
+	Suffix string
+	Use    Use
+	// Next is what follows the suffix: a position, an item, a task; empty if nothing does.
+	Next string
+	Says string // what is there, for people
+}
+
+// Table has every name, the first line of each owner in front of its others.
+var Table = []Row{
+	{Election, Fence, Record, "", "the fence, which outlives the deletion of the election"},
+	{Election, History, Record, "", "who led when"},
+	{Election, Unready, Record, "/POSITION", "which candidates are not ready, and why"},
+
+	{Migration, Marks, Line, "", "who knows both coordinators"},
+	{Migration, Guarded, Record, "", "the records that move with the election"},
+	{Migration, Note, Record, "", "that the record NAME has moved"},
+	{Migration, Probe, Line, "", "a trial before the migration begins"},
+	{Migration, Probe, Record, "", "a trial before the migration begins"},
+
+	{Spread, Home, Record, "", "on which cluster the election lives"},
+
+	{Semaphore, Slots, Line, "", "who holds it"},
+	{Semaphore, Waiting, Line, "", "who waits"},
+
+	{Queue, ItemsOf, Items, "", "the items"},
+	{Queue, Claims, Line, "", "who has taken which"},
+	{Queue, Turn, Line, "", "who waits for an item"},
+
+	{Group, Members, Line, "", "who is present"},
+	{Group, Values, Record, "/POSITION", "the values that members have set"},
+	{Group, Owners, Record, "/ITEM", "who owned an item last"},
+	{Group, Item, Line, "ITEM", "who owns an item, and who is next"},
+
+	{Barrier, Arrivals, Line, "", "who is there"},
+	{Barrier, Open, Record, "", "for whom it has opened"},
+
+	{Pool, Todo, Items, "", "the tasks that are not done"},
+	{Pool, Workers, Line, "", "the workers"},
+	{Pool, Master, Line, "", "who assigns the tasks"},
+	{Pool, Assigned, Record, "/POSITION", "what a worker is to run"},
+	{Pool, Results, Record, "/POSITION", "how a task has ended"},
+
+	{Standby, Run, Line, "TASK", "which machine runs a task, and which are hot"},
+	{Standby, Idle, Line, "", "machines that are cold"},
+	{Standby, Tasks, Record, "/TASK", "whether a task is to run"},
+	{Standby, Positions, Record, "/TASK", "how far a task has come"},
+	{Standby, News, Record, "", "that a task was started or stopped"},
+}
+
+// At returns the name of what follows suffix and is called by a position.
+func At(name, suffix string, position uint64) string {
+	return name + suffix + "/" + strconv.FormatUint(position, 10)
+}
+
+// longest is how many bytes may follow a suffix in a name that a position ends.
+const longest = len("/18446744073709551615")
+
+// Check fails with [backend.ErrInvalid] if the owner cannot have the name: because it is none, or because
+// a name that the owner uses beside it would be too long. Items and tasks, which have names of their own, are
+// checked when they are named.
+func Check(owner Owner, name string) error {
+	if err := backend.CheckName(name); err != nil {
+		return fmt.Errorf("%s: %w", owner, err)
+	}
+	for _, r := range Table {
+		most := backend.MaxName - len(r.Suffix)
+		beside := r.Suffix
+		if r.Next == "/POSITION" {
+			most, beside = most-longest, beside+r.Next
+		}
+		if r.Owner == owner && len(name) > most {
+			return fmt.Errorf("%w name %.32q... of a %s: %d bytes, at most %d are possible, as it also uses the name NAME%s",
+				backend.ErrInvalid, name, owner, len(name), most, beside)
+		}
+	}
+	return nil
+}
+
+// OfElection returns the name of the record of an election with that suffix. It returns "" if the name of the
+// election is too long for it: then the election does without.
+func OfElection(election, suffix string) string {
+	if len(election)+len(suffix) > backend.MaxName {
+		return ""
+	}
+	return election + suffix
+}
+
+// ElectionOf returns the election whose own record has that name, beside the election itself.
+func ElectionOf(name string) (election string, owned bool) {
+	if at := strings.Index(name, Unready+"/"); at > 0 {
+		return name[:at], true
+	}
+	for _, r := range Table {
+		if r.Owner != Election {
+			continue
+		}
+		if election, owned = strings.CutSuffix(name, r.Suffix); owned && election != "" {
+			return election, true
+		}
+	}
+	return "", false
+}
+
+// UnreadyMember returns the election and the position of the member of which the record says that it is not
+// ready, if the name is that of such a record.
+func UnreadyMember(name string) (election string, position uint64, ok bool) {
+	election, at, found := strings.Cut(name, Unready+"/")
+	position, ok = Position(at)
+	return election, position, found && election != "" && ok
+}
+
+// Position returns the position that a name says, if it is written as this module writes positions: 7 and 007 are two names.
+func Position(name string) (at uint64, ok bool) {
+	at, err := strconv.ParseUint(name, 10, 64)
+	return at, err == nil && strconv.FormatUint(at, 10) == name
+}

@@ -1,0 +1,60 @@
+package naming_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/succession-dev/succession/backend"
+	. "github.com/succession-dev/succession/internal/naming"
+)
+
+// No name of the table is also another one of the same NAME, and the page has all of them.
+func TestTable(t *testing.T) {
+	page, err := os.ReadFile("../../docs/recipes.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := make(map[string]Owner)
+	for _, r := range Table {
+		if row := fmt.Sprintf("\n| %s | `NAME%s%s` | %s | %s |\n", r.Owner, r.Suffix, r.Next, r.Use, r.Says); !strings.Contains(string(page), row) {
+			t.Errorf("docs/recipes.md lacks the row%s", row)
+		}
+		if owner, twice := seen[r.Suffix]; twice && owner != r.Owner {
+			t.Errorf("%s and %s both use NAME%s", owner, r.Owner, r.Suffix)
+		}
+		seen[r.Suffix] = r.Owner
+	}
+	if rows := strings.Count(string(page), "\n| ") - strings.Count(strings.Split(string(page), "| of | name |")[0], "\n| "); rows < len(Table) {
+		t.Errorf("the page has %d rows, and the table %d", rows, len(Table))
+	}
+}
+
+// A name is allowed as long as all names beside it have room.
+func TestCheck(t *testing.T) {
+	for owner, longest := range map[Owner]int{
+		Lock: 0, Semaphore: len("-waiting"), Queue: len("-claims"), Barrier: len("-arrivals"),
+		Group: len("-values/18446744073709551615"), Pool: len("-assigned/18446744073709551615"),
+	} {
+		name := strings.Repeat("x", backend.MaxName-longest)
+		if err := Check(owner, name); err != nil {
+			t.Errorf("a %s with a name of %d bytes: %v", owner, len(name), err)
+		}
+		err := Check(owner, name+"x")
+		if !errors.Is(err, backend.ErrInvalid) || !strings.Contains(err.Error(), fmt.Sprintf("at most %d", backend.MaxName-longest)) {
+			t.Errorf("a %s with a name of %d bytes: %v", owner, len(name)+1, err)
+		}
+	}
+}
+
+func TestElectionOf(t *testing.T) {
+	for name, want := range map[string]string{
+		"jobs": "", "jobs.fence": "jobs", "a/jobs.history": "a/jobs", "jobs.unready": "jobs", "jobs.unready/7": "jobs", ".fence": "", "jobs-items": "",
+	} {
+		if got, owned := ElectionOf(name); got != want && owned || owned != (want != "") {
+			t.Errorf("%s belongs to %q, %t; want %q", name, got, owned, want)
+		}
+	}
+}
