@@ -78,7 +78,7 @@ func newClient(life context.Context, cfg *api.Config, o *Options, token *securit
 		if token != nil {
 			own.HttpClient.Transport = authorized{own.HttpClient.Transport, token}
 		}
-		own.HttpClient.Transport = consistently{own.HttpClient.Transport}
+		own.HttpClient.Transport = consistently{bounded{own.HttpClient.Transport}}
 		*to = made
 		if to == &c.urgent {
 			c.anew = own.HttpClient.CloseIdleConnections

@@ -36,6 +36,9 @@ var errTooLarge = fmt.Errorf("%w: more than the agent takes in one request", bac
 // look like the end of the caller's context.
 func (c *client) explain(err error) error {
 	var status api.StatusError
+	if errors.Is(err, errTooLong) {
+		return c.strange(err.Error())
+	}
 	if !errors.As(err, &status) {
 		return fmt.Errorf("%w: %v%s", backend.ErrUnavailable, kit.Brief(err), c.advice(err))
 	}

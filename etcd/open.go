@@ -42,6 +42,10 @@ const (
 	// maxReconnect is the longest pause between two attempts to connect to a server.
 	// gRPC's own default is two minutes. It is also the longest attempt.
 	maxReconnect = 3 * time.Second
+
+	// maxAnswer is the longest answer that is read; the client's own bound is 2 GiB. A line of ten thousand
+	// members with the longest values takes a third of it.
+	maxAnswer = 128 << 20
 )
 
 func init() { kit.Register(driver, Open) }
@@ -104,6 +108,7 @@ func open(ctx context.Context, u *backend.URL) (*Backend, error) {
 		DialTimeout:          f.ConnectTimeout, // of the exchange of a password for a token
 		DialKeepAliveTime:    pingTime,
 		DialKeepAliveTimeout: min(pingTimeout, max(f.TTL/4, time.Second)),
+		MaxCallRecvMsgSize:   maxAnswer,
 		Logger:               zap.NewNop(), // what goes wrong comes back as errors
 		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff: grpcbackoff.Config{
