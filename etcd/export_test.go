@@ -20,6 +20,9 @@ const MaxTurns = maxTurns
 // Sweep is how long after a watch has ended etcd is told.
 const Sweep = sweep
 
+// MaxAnswer is the longest answer that is read.
+const MaxAnswer = maxAnswer
+
 // Names are names for tests, with the addresses that each has, or with what returns them.
 var Names sync.Map // string to []string or func() []string
 

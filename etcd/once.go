@@ -29,5 +29,5 @@ func sendOnce[Request, Response any](ctx context.Context, do func(context.Contex
 type kvClient struct{ pb.KVClient }
 
 func (c kvClient) Txn(ctx context.Context, request *pb.TxnRequest, opts ...grpc.CallOption) (*pb.TxnResponse, error) {
-	return sendOnce(ctx, c.KVClient.Txn, request, opts...)
+	return sendOnce(ctx, c.KVClient.Txn, request, append(opts, grpc.MaxCallRecvMsgSize(maxAnswer))...)
 }

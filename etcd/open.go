@@ -43,7 +43,7 @@ const (
 	// gRPC's own default is two minutes. It is also the longest attempt.
 	maxReconnect = 3 * time.Second
 
-	// maxAnswer is the longest answer that is read; the client's own bound is 2 GiB. A line of ten thousand
+	// maxAnswer is the longest answer that is read. The bound of etcd's client is 2 GiB, that of gRPC 4 MiB. A line of ten thousand
 	// members with the longest values takes a third of it.
 	maxAnswer = 128 << 20
 )
@@ -108,7 +108,6 @@ func open(ctx context.Context, u *backend.URL) (*Backend, error) {
 		DialTimeout:          f.ConnectTimeout, // of the exchange of a password for a token
 		DialKeepAliveTime:    pingTime,
 		DialKeepAliveTimeout: min(pingTimeout, max(f.TTL/4, time.Second)),
-		MaxCallRecvMsgSize:   maxAnswer,
 		Logger:               zap.NewNop(), // what goes wrong comes back as errors
 		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff: grpcbackoff.Config{

@@ -179,7 +179,7 @@ func (w *watcher) serve() (epoch uint64, err error) {
 	w.heard, w.revision = true, 0
 	w.mu.Unlock()
 	limit := time.AfterFunc(w.s.attempt(), cancel)
-	stream, err := w.s.b.watches.Watch(ctx, grpc.WaitForReady(true))
+	stream, err := w.s.b.watches.Watch(ctx, grpc.WaitForReady(true), grpc.MaxCallRecvMsgSize(maxAnswer))
 	if err != nil {
 		return epoch, w.s.b.classify(err)
 	}
