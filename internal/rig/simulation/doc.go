@@ -147,6 +147,18 @@
 //
 // # What it does not show
 //
+// "./test coverage" prints which functions of the product no schedule calls, these schedules and those of the recipes
+// together. They are of these kinds:
+//
+//   - what looks, for people: names, lists, counts, status, and who follows a group or a record;
+//   - tries that do not wait (TryLock and the like), and values of a record without a condition: they are short,
+//     and the tests of their packages and package conformance run them under faults;
+//   - the history of an election, which is written after a term and decides nothing;
+//   - faults and counters of package memory that other tests use;
+//   - of a migration: the trial before it and the plan that is printed; and steps that follow when an operator's
+//     command was killed at one exact point, or a foreign client stands in the line. The model in package migrate
+//     goes through all of them.
+//
 // It tries few interleavings within one instant. What could go wrong between two lines of code
 // with no message between them is for the race detector and other tests. Real coordinators are
 // for package conformance.
