@@ -81,12 +81,16 @@ type Place struct {
 //
 // If the election is sealed, the seal stands pinned at the head of its line. For every
 // other member PlaceOf fails with a [*SealedError], also for one that is at the head because
-// the seal was removed. It fails with [ErrHeader] if m is first and has no token.
+// the seal was removed. It fails with [ErrHeader] if m is first and has no token, and for every member if
+// this version does not know of what the header says that a leader needs ([Header.Understood]).
 func PlaceOf(m Member, ahead *Member, h Header) (Place, error) {
-	switch {
-	case h.Sealed != "" && !(ahead == nil && m.Pinned):
+	if h.Sealed != "" && !(ahead == nil && m.Pinned) {
 		return Place{}, &SealedError{To: h.Sealed}
-	case ahead != nil:
+	}
+	if err := h.Understood(); err != nil {
+		return Place{}, err
+	}
+	if ahead != nil {
 		return Place{Ahead: *ahead, Header: h}, nil
 	}
 	token, err := h.Token(m.Position)

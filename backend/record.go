@@ -1,9 +1,7 @@
 package backend
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 )
 
@@ -81,6 +79,21 @@ type Header struct {
 	// Migration is the newest move of this election between two coordinators; the zero
 	// value means that there was none.
 	Migration Migration `json:"migration,omitzero"`
+	// Needs names what whoever leads must know of, separated by spaces: for versions to come, that write here what earlier
+	// ones cannot go by. See [Header.Understood].
+	Needs string `json:"needs,omitempty"`
+	// Later is what a later version has written into the header besides, as a JSON object, or empty. It is kept when
+	// the header is written again, and so are those of Choice and Migration.
+	Later string `json:"-"`
+}
+
+// Understood returns nil if this version knows of all that the header Needs. Otherwise a candidate of this version must
+// not lead, and Understood fails with [ErrHeader].
+func (h Header) Understood() error {
+	if h.Needs == "" {
+		return nil
+	}
+	return fmt.Errorf("%w: whoever leads must know of %q, and this version does not; update this process", ErrHeader, h.Needs)
 }
 
 // A Choice is what a header says of who is to lead. Package elect writes and reads it; drivers need not.
@@ -95,7 +108,8 @@ type Choice struct {
 	// Wish names the member that is to lead next.
 	Wish Wish `json:"wish,omitzero"`
 	// Gate is the position of the gate that pauses the election; see [Line.Paused].
-	Gate uint64 `json:"gate,omitempty"`
+	Gate  uint64 `json:"gate,omitempty"`
+	Later string `json:"-"` // see [Header]
 }
 
 // A Wish names a member that is to lead. It lapses when that member leads or has gone, and with Until.
@@ -125,7 +139,8 @@ type Migration struct {
 	Seal bool `json:"seal,omitempty"`
 	// Over is the position of the gate of a migration in the opposite direction that
 	// was begun at the same time and has to give way to this one; 0 if there is none.
-	Over uint64 `json:"over,omitempty"`
+	Over  uint64 `json:"over,omitempty"`
+	Later string `json:"-"` // see [Header]
 }
 
 // MaxFence is the largest fence of an election. Positions are smaller than it, so that a token, their sum, never wraps and
@@ -153,50 +168,4 @@ func (h Header) check() error {
 	return fmt.Errorf("%w: its fence %d is larger than 2^62 = %d, and tokens would wrap. Find out who wrote it; "+
 		"delete the record of the election, and the one of that name with .fence behind it, by the coordinator's own tools; "+
 		"then raise the fence above every token that anybody holds", ErrHeader, h.Fence, MaxFence)
-}
-
-// HeaderFormat is the number of the format in which headers are stored. Processes of different
-// versions can stand in one line if they have the same.
-const HeaderFormat = 1
-
-// storedHeader begins every stored header with {"succession":FORMAT. Data that begins
-// otherwise is no header: other libraries create the path of an election with data of
-// their own.
-type storedHeader struct {
-	Format int `json:"succession"`
-	Header
-}
-
-// Encode returns h as it is stored.
-func (h Header) Encode() []byte {
-	b, err := json.Marshal(storedHeader{Format: HeaderFormat, Header: h})
-	if err != nil {
-		panic(err) // numbers and strings always marshal
-	}
-	return b
-}
-
-// ParseHeader reads the header of an election. Data that is empty, or that does not begin
-// like a header, is the zero Header. Data that begins like one and cannot be understood
-// is an [ErrHeader]: if its fence were taken for 0, tokens would fall. So is one whose fence is larger than [MaxFence].
-func ParseHeader(b []byte) (Header, error) {
-	if !bytes.HasPrefix(b, []byte(`{"succession":`)) {
-		return Header{}, nil
-	}
-	var s storedHeader
-	dec := json.NewDecoder(bytes.NewReader(b))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&s); err != nil {
-		return Header{}, fmt.Errorf("%w: %v", ErrHeader, err)
-	}
-	if dec.More() {
-		return Header{}, fmt.Errorf("%w: more follows it", ErrHeader)
-	}
-	if s.Format != HeaderFormat {
-		return Header{}, fmt.Errorf("%w: format %d, this version reads format %d", ErrHeader, s.Format, HeaderFormat)
-	}
-	if err := s.Header.check(); err != nil {
-		return Header{}, err
-	}
-	return s.Header, nil
 }

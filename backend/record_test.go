@@ -35,7 +35,15 @@ func TestParseHeader(t *testing.T) {
 		{data: `{"succession":1,"fence":-7}`, bad: true},
 		{data: `{"succession":1,"fence":7`, bad: true},
 		{data: `{"succession":1,"fence":7} trailing`, bad: true},
-		{data: `{"succession":1,"unknown":7}`, bad: true},
+		{data: `{"succession":1,"fence":7,"needs":"x y"}`, want: backend.Header{Fence: 7, Needs: "x y"}},
+		{data: `{"succession":1,"z":[1, 2],"fence":7,"a":{}}`, want: backend.Header{Fence: 7, Later: `{"a":{},"z":[1,2]}`}},
+		{data: `{"succession":1,"choice":{"site":"n","x":1},"migration":{"y":2,"id":"m"},"z":3}`,
+			want: backend.Header{Choice: backend.Choice{Site: "n", Later: `{"x":1}`}, Migration: backend.Migration{ID: "m", Later: `{"y":2}`}, Later: `{"z":3}`}},
+		{data: `{"succession":1,"fence":"7","z":3}`, bad: true},
+		{data: `{"succession":1,"z":3,"Fence":7}`, bad: true}, // whose fence is it?
+		{data: `{"succession":1,"z":3,"\u017fealed":"x"}`, bad: true},
+		{data: `{"succession":1,"z":3} trailing`, bad: true},
+		{data: `{"succession":1,"z":3`, bad: true},
 		{data: `{"succession":2,"fence":7}`, bad: true},
 		{data: `{"succession":1,"fence":4611686018427387904}`, want: backend.Header{Fence: 1 << 62}},
 		{data: `{"succession":1,"fence":4611686018427387905}`, bad: true},
@@ -46,6 +54,24 @@ func TestParseHeader(t *testing.T) {
 		if tt.bad != errors.Is(err, backend.ErrHeader) || got != tt.want {
 			t.Errorf("%q: got %+v, %v", tt.data, got, err)
 		}
+		if again, err := backend.ParseHeader(got.Encode()); err != nil || again != got {
+			t.Errorf("%q: written again %q, which is %+v, %v", tt.data, got.Encode(), again, err)
+		}
+	}
+}
+
+// Who does not know of what the header needs does not stand in the line; that the election has moved is told first.
+func TestUnderstood(t *testing.T) {
+	m, ahead := backend.Member{Key: "b", Position: 2}, backend.Member{Key: "a", Position: 1}
+	h := backend.Header{Needs: "weights"}
+	for _, front := range []*backend.Member{nil, &ahead} {
+		if p, err := backend.PlaceOf(m, front, h); !errors.Is(err, backend.ErrHeader) || !strings.Contains(err.Error(), "weights") || p != (backend.Place{}) {
+			t.Errorf("behind %v: %+v, %v", front, p, err)
+		}
+	}
+	h.Sealed = "etcd://elsewhere"
+	if _, err := backend.PlaceOf(m, nil, h); !errors.Is(err, backend.ErrSealed) {
+		t.Errorf("sealed: %v", err)
 	}
 }
 
@@ -82,6 +108,7 @@ func TestToken(t *testing.T) {
 func FuzzParseHeader(f *testing.F) {
 	f.Add([]byte(`{"succession":1,"fence":7,"sealed":"x"}`))
 	f.Add([]byte(`{"succession":1}`))
+	f.Add([]byte(`{"succession":1,"z":[1, "<"],"choice":{"x":{}},"migration":{"y":null,"id":"m"},"a":{}}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		h, err := backend.ParseHeader(b)
 		if err != nil {

@@ -21,8 +21,20 @@ var folderFlaws = []Flaw{
 	{
 		Name:    "forgiving",
 		Breaks:  "L7: a header that is damaged is taken for none",
-		Must:    "L7.damaged L7.fence-limit",
+		Must:    "L7.damaged L7.fence-limit L7.later",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &forgiving{s} },
+	},
+	{
+		Name:    "leaves out",
+		Breaks:  "L7: what a later version has written into the header is lost when it is written again",
+		Must:    "L7.later",
+		session: func(_ *Backend, s backend.Session) backend.Session { return &leavesOut{s} },
+	},
+	{
+		Name:    "unneeding",
+		Breaks:  "L7: whoever leads need not know what the header says that a leader needs",
+		Must:    "L7.later",
+		session: func(_ *Backend, s backend.Session) backend.Session { return &unneeding{s} },
 	},
 	{
 		Name:    "wrapping",
@@ -93,6 +105,32 @@ func (s *forgiving) Ahead(ctx context.Context, m backend.Member) (backend.Place,
 		return backend.Place{First: true, Token: m.Position}, nil
 	}
 	return p, err
+}
+
+// leaveOut leaves out of headers what this version does not know.
+func leaveOut(h backend.Header) backend.Header {
+	h.Later, h.Choice.Later, h.Migration.Later = "", "", ""
+	return h
+}
+
+type leavesOut struct{ backend.Session }
+
+func (s *leavesOut) Pin(ctx context.Context, m backend.Member, h backend.Header, at backend.Version) error {
+	return s.Session.Pin(ctx, m, leaveOut(h), at)
+}
+
+type unneeding struct{ backend.Session }
+
+func (s *unneeding) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
+	p, err := s.Session.Ahead(ctx, m)
+	if !errors.Is(err, backend.ErrHeader) {
+		return p, err
+	}
+	l, failed := s.Session.Line(ctx, m.Line)
+	if failed != nil || l.Header.Needs == "" || l.Members[0].Position != m.Position {
+		return p, err
+	}
+	return backend.Place{First: true, Token: l.Token(m), Header: l.Header}, nil
 }
 
 type wrapping struct{ backend.Session }

@@ -188,10 +188,40 @@ var folderRules = []engine.Rule{{
 	Needs: []engine.Fault{engine.Records}, Check: func(t *engine.Trial) {
 		a := t.Client()
 		m := a.Join("x")
-		for _, data := range []string{`{"succession":1,"fence":"x"}`, `{"succession":2}`, `{"succession":1,"fence":7`, `{"succession":1,"later":1}`} {
+		for _, data := range []string{`{"succession":1,"fence":"x"}`, `{"succession":2}`, `{"succession":1,"fence":7`, `{"succession":1,"later":1,"Fence":7}`} {
 			a.Put(t.Name, data, nil)
 			a.Fails(engine.Ahead(m), backend.ErrHeader)
 			a.Fails(engine.Line(t.Name), backend.ErrHeader)
+		}
+	},
+}, {
+	ID: "L7.later", Title: "what a later version writes into the header is kept, and obeyed",
+	Text:  "Where the election's record has more than this version knows, Ahead says First, with it, and a pin writes it again. Where it says that a leader needs what this version does not know, Ahead fails with ErrHeader for every member, and Line does not.",
+	Needs: []engine.Fault{engine.Records, engine.Pins}, Check: func(t *engine.Trial) {
+		a, b := t.Client(), t.Client()
+		gate, second := a.Join("x"), b.Join("y")
+		const later = `{"later":{"weights":[1,2]}}`
+		v := a.Put(t.Name, `{"succession":1,"fence":7,"later":{"weights":[1,2]}}`, nil)
+		if token := a.First(gate, engine.Now); token != gate.Position+7 {
+			t.Fatalf("the token is %d; want the position %d and the fence 7", token, gate.Position)
+		}
+		h := a.Line().Header
+		if h.Fence != 7 || h.Later != later {
+			t.Fatalf("the header is %+v; want the fence 7, and %s", h, later)
+		}
+		h.Fence = 8
+		a.Do(engine.Pin(gate, h, v))
+		if h := b.Line().Header; h.Fence != 8 || h.Later != later {
+			t.Fatalf("after a pin the header is %+v; want the fence 8, and %s", h, later)
+		}
+		a.Leave(gate)
+		b.First(second, t.Soon())
+		b.Put(t.Name, `{"succession":1,"needs":"weights"}`, nil)
+		third := a.Join("z")
+		b.Fails(engine.Ahead(second), backend.ErrHeader)
+		a.Fails(engine.Ahead(third), backend.ErrHeader)
+		if l := a.Line(); l.Header.Needs != "weights" || len(l.Members) != 2 {
+			t.Fatalf("the line is %+v; want two members, and what a leader needs", l)
 		}
 	},
 }, {
