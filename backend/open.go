@@ -2,6 +2,7 @@ package backend
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -72,7 +73,11 @@ func (m *Mux) Open(ctx context.Context, rawURL string) (Backend, error) {
 	m.mu.RLock()
 	open := m.openers[u.Scheme]
 	m.mu.RUnlock()
-	return open(ctx, u)
+	b, err := open(ctx, u)
+	if err != nil && ctx.Err() != nil && !errors.Is(err, ctx.Err()) { // drivers return the cause of ctx
+		err = fmt.Errorf("%w (%w)", err, ctx.Err())
+	}
+	return b, err
 }
 
 // DefaultMux is the mux that drivers register with when they are imported.

@@ -12,13 +12,15 @@ import (
 )
 
 // Run campaigns, and calls fn when this candidate leads. The context of fn ends when the
-// term ends. If leadership is lost, Run waits for fn, drops its error, and campaigns again.
+// term ends. If leadership is lost, Run waits for fn, logs a warning with its error, and campaigns again.
 // It blocks until fn returns while leading, ctx ends, or an error does not pass by itself.
 // It returns
 //
 //   - what fn returned, nil included, if fn returned while leading, or called
 //     [Term.Resign] while leading, unless that matches [ErrStepDown];
-//   - the cause of ctx, if ctx ended, as [Election.Campaign] does;
+//   - what fn returned, with the cause of ctx in its text, if ctx ended and fn failed with something else than that:
+//     an error of the last work is not taken for an end in order;
+//   - the cause of ctx, if ctx ended otherwise. It also matches the Err of ctx, such as [context.Canceled];
 //   - the error of [Election.Campaign] otherwise.
 //
 // An fn that wants to give leadership away, and to stand in line again at the end, returns
@@ -39,7 +41,7 @@ func (e *Election) Run(ctx context.Context, fn func(ctx context.Context, t *Term
 	for {
 		t, err := e.campaign(ctx, ctx, false)
 		if err != nil {
-			return err
+			return alsoErr(ctx, err)
 		}
 		lost, err := t.lead(ctx, fn)
 		stepped := lost == nil && errors.Is(err, ErrStepDown)
@@ -47,7 +49,9 @@ func (e *Election) Run(ctx context.Context, fn func(ctx context.Context, t *Term
 		case lost == nil && !stepped:
 			return err
 		case ctx.Err() != nil:
-			return context.Cause(ctx)
+			return t.told(ctx, err)
+		case lost != nil && t.failed(ctx, err):
+			e.o.Logger.Warn("leadership lost, and the work failed; joining again", "err", lost, "work", err)
 		case lost != nil:
 			e.o.Logger.Warn("leadership lost, joining again", "err", lost)
 		default:
@@ -72,10 +76,37 @@ func (t *Term) lead(ctx context.Context, fn func(ctx context.Context, t *Term) e
 	defer t.Resign(ctx)
 	err = fn(t.ctx, t)
 	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
+		return nil, t.told(ctx, err)
 	}
 	if lost = t.Check(); errors.Is(lost, ErrResigned) {
 		lost = nil
 	}
 	return lost, err
+}
+
+// told returns the result of Run after ctx has ended, and fn has returned err.
+func (t *Term) told(ctx context.Context, err error) error {
+	cause := context.Cause(ctx)
+	if t.failed(ctx, err) {
+		return fmt.Errorf("%w; it was told to end: %v", err, cause)
+	}
+	return alsoErr(ctx, cause)
+}
+
+// failed reports whether err, which fn has returned, says more than that fn was to end.
+func (t *Term) failed(ctx context.Context, err error) bool {
+	for _, echo := range []error{context.Canceled, ctx.Err(), context.Cause(ctx), context.Cause(t.ctx), ErrLost, ErrStepDown} {
+		if errors.Is(err, echo) {
+			return false
+		}
+	}
+	return err != nil
+}
+
+// alsoErr returns err so that it also matches the Err of ctx, if ctx has ended.
+func alsoErr(ctx context.Context, err error) error {
+	if ctx.Err() == nil || errors.Is(err, ctx.Err()) {
+		return err
+	}
+	return fmt.Errorf("%w (%w)", err, ctx.Err())
 }

@@ -3,6 +3,7 @@ package group
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -33,7 +34,7 @@ import (
 // is to end. The item is handed on when work has returned: work that ignores its context holds up
 // the next owner. If the term was lost, Assign campaigns for the item again. If work returns nil
 // before, the item is done as long as it is this member's: it stays with it, and nobody begins it
-// again. If work fails before, Assign ends.
+// again. If work fails before, Assign ends. If work fails when it was to end, that is logged as a warning.
 //
 // Assign blocks until ctx ends, the presence ends, work fails, or another error does not pass by
 // itself. It returns the cause of ctx, that of the presence's context, or that error; and before
@@ -79,8 +80,11 @@ func (p *Presence) Assign(ctx context.Context, items []string, work func(ctx con
 				mineAlone, stop := context.WithCancel(ctx)
 				own[item] = stop
 				running.Go(func() {
-					if err := p.hold(mineAlone, item, work); mineAlone.Err() == nil {
+					switch err := p.hold(mineAlone, item, work); {
+					case mineAlone.Err() == nil:
 						cancel(fmt.Errorf("group: item %q: %w", item, err))
+					case !errors.Is(err, context.Canceled):
+						p.g.o.Logger.Warn("the work on an item failed when it was to end", "item", item, "err", err)
 					}
 				})
 			}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -50,6 +51,7 @@ func New(b backend.Backend, name string, o *Options) *Group {
 	g.e = elect.New(view.Of(b, shared), g.line(), &g.o)
 	g.o.ID = g.e.ID() // the default one differs from call to call
 	g.o.ResignTimeout = cmp.Or(g.o.ResignTimeout, 5*time.Second)
+	g.o.Logger = cmp.Or(g.o.Logger, slog.New(slog.DiscardHandler))
 	return g
 }
 

@@ -43,6 +43,12 @@ var runFlaws = []Flaw{
 		election: runs(doesNotWait),
 	},
 	{
+		Name:     "swallows errors",
+		Breaks:   "Run: what the function says is dropped where Run's context has ended",
+		Must:     "Run.waits",
+		election: runs(swallowsErrors),
+	},
+	{
 		Name:     "swallows panics",
 		Breaks:   "Run: a panic of the function is turned into an error",
 		Must:     "Run.panic",
@@ -140,6 +146,14 @@ func doesNotWait(ctx context.Context, e election.Election, fn work) error {
 		}
 		return context.Cause(led)
 	})
+}
+
+func swallowsErrors(ctx context.Context, e election.Election, fn work) error {
+	err := e.Run(ctx, fn)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
 }
 
 func swallowsPanics(ctx context.Context, e election.Election, fn work) error {

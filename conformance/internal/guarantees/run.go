@@ -100,7 +100,7 @@ var runRules = []engine.Rule{{
 	},
 }, {
 	ID: "Run.waits", Title: "Run resigns only when the function has returned",
-	Text: "When Run's context ends, the function's context ends soon. While the function still works, its member stands and nobody else leads, for half a TTL; when it has returned, Run returns the cause of its context, and the next one leads.",
+	Text: "When Run's context ends, the function's context ends soon. While the function still works, its member stands and nobody else leads, for half a TTL; when it has failed, Run returns its error, and the next one leads.",
 	Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		ctx, cancel := context.WithCancelCause(t.Ctx)
@@ -114,7 +114,7 @@ var runRules = []engine.Rule{{
 			return a.Stands(term.Member()) && !next.Leading() && !r.Returned()
 		})
 		r.finish <- errWork
-		r.Returns(t.Soon(), engine.ErrCancelled)
+		r.Returns(t.Soon(), errWork)
 		next.Wins(t.Soon())
 	},
 }, {

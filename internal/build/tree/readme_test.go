@@ -70,6 +70,31 @@ func TestReadmeProgramStops(t *testing.T) {
 	}
 }
 
+// What the work says after the program was told to stop shows in the exit code too.
+func TestReadmeProgramFailsAtItsEnd(t *testing.T) {
+	cmd := exec.CommandContext(t.Context(), readmeProgram(t))
+	cmd.Env = append(os.Environ(), "SUCCESSION_URL=local:"+t.TempDir(), "WORK=lost at the end")
+	var said strings.Builder
+	cmd.Stderr = &said
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(stdout).ReadString('\n'); err != nil || !leading.MatchString(line) {
+		t.Fatalf("it printed %q, %v", line, err)
+	}
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	err = cmd.Wait()
+	if exit := new(exec.ExitError); !errors.As(err, &exit) || exit.ExitCode() != 1 || !strings.Contains(said.String(), "no paper") {
+		t.Errorf("it ended with %v and printed\n%s", err, &said)
+	}
+}
+
 // An error that does not pass by itself shows in the exit code.
 func TestReadmeProgramFails(t *testing.T) {
 	program := readmeProgram(t)
@@ -118,6 +143,9 @@ func sendReports(ctx context.Context, token uint64) error {
 		<-ctx.Done()
 		fmt.Println("the work has ended")
 		return ctx.Err()
+	case "lost at the end":
+		<-ctx.Done()
+		return errors.New("no paper")
 	case "in vain":
 		return errors.New("no paper")
 	}
