@@ -36,6 +36,9 @@ func ParseURL(raw string) (*URL, error) {
 	bad := func(why string) (*URL, error) {
 		return nil, fmt.Errorf("%w URL: %s", ErrInvalid, why)
 	}
+	if raw == "" {
+		return bad(`it is empty; say which coordinator to use, such as "etcd://localhost:2379/app", "local:/var/lib/app" or the like`)
+	}
 	scheme, rest, ok := strings.Cut(raw, ":")
 	if !ok || scheme == "" {
 		return bad(`want scheme://host:port/path or scheme:path, such as "zookeeper://h1:2181,h2:2181/app" or "local:/var/lib/app"`)

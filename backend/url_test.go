@@ -50,7 +50,7 @@ func TestParseURL(t *testing.T) {
 
 func TestParseURLRefuses(t *testing.T) {
 	tests := []struct{ raw, says string }{
-		{"", "want scheme"},
+		{"", "it is empty"},
 		{"10.0.0.1:2181,10.0.0.2:2181", "a scheme is made of"},
 		{"ZooKeeper://h1", "lower-case"},
 		{"://h1", "want scheme"},

@@ -86,9 +86,10 @@ type Election struct {
 	err  error // what is wrong with the arguments of New
 
 	present atomic.Pointer[Term] // may have ended
-	telling sync.Mutex           // held while listeners are called, so that they are called in order
 
 	mu        sync.Mutex
+	turns     []func()        // what is told to listeners next; see inTurn
+	telling   bool            // somebody is at it
 	listeners []*listener     // never changed in place
 	newest    <-chan struct{} // Done of the session that was used last; for Trace alone
 }

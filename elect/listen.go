@@ -19,16 +19,16 @@ func (e *Election) Term() *Term {
 // [Election.Campaign] returns it and before Run calls its function. It ends for f when its context has
 // ended, although its work may still go on.
 //
-// f must not block, and must not call Listen or [Term.Resign]. Call stop to end it: no further call begins
-// then.
+// f must not block, and must not call Listen or campaign. It may call [Term.Resign]; it is told of that end
+// after it has returned. Call stop to end it: no further call begins then.
 func (e *Election) Listen(f func(*Term)) (stop func()) {
-	e.telling.Lock()
-	defer e.telling.Unlock()
 	l := &listener{f}
-	e.mu.Lock()
-	e.listeners = append(slices.Clip(e.listeners), l)
-	e.mu.Unlock()
-	f(e.Term())
+	<-e.inTurn(func() {
+		e.mu.Lock()
+		e.listeners = append(slices.Clip(e.listeners), l)
+		e.mu.Unlock()
+		f(e.Term())
+	})
 	return func() {
 		e.mu.Lock()
 		defer e.mu.Unlock()
@@ -36,21 +36,53 @@ func (e *Election) Listen(f func(*Term)) (stop func()) {
 	}
 }
 
-// begun notes that t is the present term.
+// begun notes that t is the present term. All listeners have been told when it returns.
 func (e *Election) begun(t *Term) {
-	e.telling.Lock()
-	defer e.telling.Unlock()
-	e.present.Store(t)
-	e.tell(t)
+	<-e.inTurn(func() {
+		e.present.Store(t)
+		e.tell(t)
+	})
 }
 
-// over notes that t is not the present term any more.
+// over notes that t is not the present term any more. It waits for no listener, because one may have
+// called it.
 func (e *Election) over(t *Term) {
-	e.telling.Lock()
-	defer e.telling.Unlock()
-	if e.present.CompareAndSwap(t, nil) {
-		e.tell(nil)
+	e.inTurn(func() {
+		if e.present.CompareAndSwap(t, nil) {
+			e.tell(nil)
+		}
+	})
+}
+
+// inTurn calls f after all that was given to it before: itself, or the goroutine that is at it calls f too.
+// The channel is closed when f has returned.
+func (e *Election) inTurn(f func()) <-chan struct{} {
+	done := make(chan struct{})
+	e.mu.Lock()
+	e.turns = append(e.turns, func() { defer close(done); f() })
+	if e.telling {
+		e.mu.Unlock()
+		return done
 	}
+	e.telling = true
+	defer func() { // also if a listener panics
+		e.telling = false
+		e.mu.Unlock()
+	}()
+	for len(e.turns) > 0 {
+		e.takeTurn()
+	}
+	e.turns = nil
+	return done
+}
+
+// takeTurn calls what is next, without the lock that its caller holds.
+func (e *Election) takeTurn() {
+	next := e.turns[0]
+	e.turns = e.turns[1:]
+	e.mu.Unlock()
+	defer e.mu.Lock()
+	next()
 }
 
 func (e *Election) tell(t *Term) {

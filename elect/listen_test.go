@@ -154,3 +154,36 @@ func TestAskToResignOfATermThatIsNamed(t *testing.T) {
 		b.Resign(t.Context())
 	})
 }
+
+// A listener that resigns is told of the end when it has returned, and nobody waits for anybody.
+func TestListenerResigns(t *testing.T) {
+	bubble(t, func(t *testing.T, c *memory.Coordinator) {
+		e := elect.New(client(t, c, "a"), "reports", nil)
+		var heard []string
+		busy := false
+		stop := e.Listen(func(term *elect.Term) {
+			if busy {
+				t.Error("a listener is called while it runs")
+			}
+			busy = true
+			defer func() { busy = false }()
+			if term == nil {
+				heard = append(heard, "nobody")
+				return
+			}
+			heard = append(heard, "leads")
+			if err := term.Resign(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+		defer stop()
+		term, err := e.Campaign(t.Context())
+		if err != nil || !errors.Is(term.Check(), elect.ErrResigned) {
+			t.Fatalf("Campaign: %v; want a term that has been resigned", err)
+		}
+		synctest.Wait()
+		if want := []string{"nobody", "leads", "nobody"}; !slices.Equal(heard, want) {
+			t.Errorf("heard %v, want %v", heard, want)
+		}
+	})
+}

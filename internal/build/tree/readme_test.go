@@ -101,7 +101,7 @@ func TestReadmeProgramFails(t *testing.T) {
 	for name, c := range map[string]struct{ url, work, says string }{
 		"of the work":        {url: "local:" + t.TempDir(), work: "in vain", says: "no paper"},
 		"of the coordinator": {url: "local:/dev/null", says: "/dev/null"},
-		"of the URL":         {url: "", says: "want scheme://"},
+		"of the URL":         {url: "", says: "it is empty; say which coordinator"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cmd := exec.CommandContext(t.Context(), program)
