@@ -10,8 +10,12 @@ import (
 // written again.
 type Version int64
 
-// Absent is the version of a record that does not exist.
-const Absent Version = -1
+const (
+	// Absent is the version of a record that does not exist.
+	Absent Version = -1
+	// Any stands for any version, also Absent, in the condition of a write. No record has it.
+	Any Version = 0
+)
 
 // A Record is a small persistent value under a name.
 type Record struct {
@@ -22,7 +26,7 @@ type Record struct {
 
 // If is the condition of a write. The zero value and nil are no condition.
 type If struct {
-	// Version is the version that the record must still have. 0 means any; [Absent]
+	// Version is the version that the record must still have. The zero value, [Any], means any; [Absent]
 	// means that there must be no record.
 	Version Version
 	// Member must still stand in its line; the zero Member means no such condition.

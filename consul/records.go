@@ -85,7 +85,7 @@ func (s *session) Delete(ctx context.Context, name string, cond *backend.If) err
 	key := s.b.o.key(name)
 	var ops []*api.KVTxnOp
 	switch {
-	case cond == nil || cond.Version == 0:
+	case cond == nil || cond.Version == backend.Any:
 	case cond.Version == backend.Absent:
 		ops = append(ops, &api.KVTxnOp{Verb: api.KVCheckNotExists, Key: key})
 	default:

@@ -95,7 +95,7 @@ func TestRelet(t *testing.T) {
 	if err := term.Check(); err != nil {
 		t.Errorf("the term has ended: %v", err)
 	}
-	if _, err := term.Put(t.Context(), name+"-record", []byte("x"), 0); err != nil {
+	if _, err := term.Put(t.Context(), name+"-record", []byte("x"), backend.Any); err != nil {
 		t.Errorf("a guarded write: %v", err)
 	}
 	if err := s.Leave(t.Context(), members[3]); err != nil {

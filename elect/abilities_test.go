@@ -96,7 +96,7 @@ func TestElectionWithoutRecords(t *testing.T) {
 			t.Errorf("the leader has asked %d times in three session times to watch a record, want one in each", n)
 		}
 
-		_, put := first.Put(ctx, "result", nil, 0)
+		_, put := first.Put(ctx, "result", nil, backend.Any)
 		_, get := first.Get(ctx, "result")
 		_, ask := a.AskToResign(ctx, nil)
 		for what, err := range map[string]error{

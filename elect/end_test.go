@@ -98,7 +98,7 @@ func TestPlaceStandsUntilTheWorkIsOver(t *testing.T) {
 		defer cancel()
 		var term *elect.Term
 		put := func(value string) error {
-			_, err := term.Put(t.Context(), "position", []byte(value), 0)
+			_, err := term.Put(t.Context(), "position", []byte(value), backend.Any)
 			return err
 		}
 		err := elect.New(client(t, c, "a"), "reports", nil).Run(ctx, func(ctx context.Context, led *elect.Term) error {

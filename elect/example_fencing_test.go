@@ -118,9 +118,9 @@ func ExampleTerm_Put_deposed() {
 	fmt.Println("web-2 believes that it leads:", second.Check() == nil)
 
 	web1.Heal()
-	_, err = first.Put(ctx, "reports-position", []byte("17"), 0)
+	_, err = first.Put(ctx, "reports-position", []byte("17"), backend.Any)
 	fmt.Println("the write of web-1 is refused:", errors.Is(err, backend.ErrNotMember))
-	_, err = second.Put(ctx, "reports-position", []byte("1042"), 0)
+	_, err = second.Put(ctx, "reports-position", []byte("1042"), backend.Any)
 	fmt.Println("the write of web-2 is done:", err == nil)
 	// Output:
 	// web-1 believes that it leads: true

@@ -283,10 +283,10 @@ func TestHistoryIsTheElectionsOwn(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer term.Resign(t.Context())
-		if _, err := term.Put(t.Context(), "reports.history", nil, 0); !errors.Is(err, backend.ErrInvalid) {
+		if _, err := term.Put(t.Context(), "reports.history", nil, backend.Any); !errors.Is(err, backend.ErrInvalid) {
 			t.Errorf("Put: %v, want ErrInvalid", err)
 		}
-		if err := term.Delete(t.Context(), "reports.history", 0); !errors.Is(err, backend.ErrInvalid) {
+		if err := term.Delete(t.Context(), "reports.history", backend.Any); !errors.Is(err, backend.ErrInvalid) {
 			t.Errorf("Delete: %v, want ErrInvalid", err)
 		}
 	})

@@ -210,12 +210,12 @@ func TestGuardedPut(t *testing.T) {
 			t.Errorf("a second creation: %v, want ErrVersion", err)
 		}
 		for _, own := range []string{"reports", "reports.fence", "reports/0000000000", "reports/a/b"} {
-			if _, err := term.Put(ctx, own, nil, 0); !errors.Is(err, backend.ErrInvalid) {
+			if _, err := term.Put(ctx, own, nil, backend.Any); !errors.Is(err, backend.ErrInvalid) {
 				t.Errorf("writing %s, which is the election's own: %v, want ErrInvalid", own, err)
 			}
 		}
 		for _, beside := range []string{"reports-position", "reports.position", "reports2/0000000000"} {
-			if _, err := term.Put(ctx, beside, nil, 0); err != nil {
+			if _, err := term.Put(ctx, beside, nil, backend.Any); err != nil {
 				t.Errorf("writing %s, which is beside the election: %v", beside, err)
 			}
 		}

@@ -30,10 +30,12 @@ func (unwatchingSession) WatchPlace(ctx context.Context, _ backend.Member, _ *ba
 func TestRefusalEndsTheTerm(t *testing.T) {
 	calls := map[string]func(ctx context.Context, term *elect.Term) error{
 		"Put": func(ctx context.Context, term *elect.Term) error {
-			_, err := term.Put(ctx, "reports-position", []byte("7"), 0)
+			_, err := term.Put(ctx, "reports-position", []byte("7"), backend.Any)
 			return err
 		},
-		"Delete":      func(ctx context.Context, term *elect.Term) error { return term.Delete(ctx, "reports-position", 0) },
+		"Delete": func(ctx context.Context, term *elect.Term) error {
+			return term.Delete(ctx, "reports-position", backend.Any)
+		},
 		"Acknowledge": func(ctx context.Context, term *elect.Term) error { return term.Acknowledge(ctx) },
 		"Remove": func(ctx context.Context, term *elect.Term) error {
 			return term.Remove(ctx, backend.Member{Line: "items", Key: "none", Position: 1})

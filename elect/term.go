@@ -282,7 +282,7 @@ func (t *Term) Get(ctx context.Context, record string) (backend.Record, error) {
 // too. Only the member counts: if it still stands after the end of [Term.Context], Put
 // succeeds although Check fails.
 //
-// If at is not 0, the record must also still have that version; [backend.Absent] means
+// If at is not [backend.Any], the record must also still have that version; [backend.Absent] means
 // that there must be no record. Put blocks for about one round trip, on ZooKeeper for two. Its
 // error matches [errors.ErrUnsupported] if the backend has no records.
 //

@@ -64,7 +64,7 @@ func (s *session) write(ctx context.Context, name string, cond *backend.If, op c
 		then:      []clientv3.Op{op},
 		otherwise: []clientv3.Op{clientv3.OpGet(record)},
 	}
-	if cond.Version != 0 {
+	if cond.Version != backend.Any {
 		t.when = append(t.when, hasVersion(record, cond.Version))
 	}
 	var untouched func(*clientv3.TxnResponse) bool

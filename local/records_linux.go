@@ -86,7 +86,7 @@ func (s *session) change(ctx context.Context, name string, cond *backend.If, fn 
 		if err != nil {
 			return err
 		}
-		if cond.Version != 0 && cond.Version != im.version {
+		if cond.Version != backend.Any && cond.Version != im.version {
 			return backend.ErrVersion
 		}
 		if guarded {

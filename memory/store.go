@@ -263,7 +263,7 @@ func (st *store) check(name string, cond *backend.If) error {
 			return backend.ErrNotMember
 		}
 	}
-	if have := st.get(name).Version; cond.Version != 0 && cond.Version != have {
+	if have := st.get(name).Version; cond.Version != backend.Any && cond.Version != have {
 		return fmt.Errorf("%w: version is %d, not %d", backend.ErrVersion, have, cond.Version)
 	}
 	return nil

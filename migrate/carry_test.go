@@ -15,7 +15,7 @@ import (
 // guardsAs has a leader write a record in its term, whatever the version.
 func (w *world) guardsAs(p *process, name, value string) {
 	w.t.Helper()
-	if _, err := p.term.Put(w.ctx, name, []byte(value), 0); err != nil {
+	if _, err := p.term.Put(w.ctx, name, []byte(value), backend.Any); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -286,7 +286,7 @@ func (w *world) sealsThen(by func(old *memory.Backend)) *elect.Term {
 	op := w.begun(onBoth)
 	term, err := elect.New(b, election, nil).Campaign(w.ctx)
 	if err == nil {
-		_, err = term.Put(w.ctx, record, []byte("1"), 0)
+		_, err = term.Put(w.ctx, record, []byte("1"), backend.Any)
 	}
 	if err != nil {
 		w.t.Fatal(err)
@@ -303,7 +303,7 @@ func TestCutoverLosesTheOldCoordinator(t *testing.T) {
 		term := w.sealsThen((*memory.Backend).Cut)
 		n := w.start(onNew, "n")
 		time.Sleep(2 * ttl)
-		if _, err := term.Put(w.ctx, record, []byte("2"), 0); !errors.Is(err, backend.ErrUnavailable) {
+		if _, err := term.Put(w.ctx, record, []byte("2"), backend.Any); !errors.Is(err, backend.ErrUnavailable) {
 			t.Errorf("a write before the record is there: %v, want %v", err, backend.ErrUnavailable)
 		}
 		time.Sleep(time.Minute)
@@ -313,7 +313,7 @@ func TestCutoverLosesTheOldCoordinator(t *testing.T) {
 		if got := w.c[1].Members(election); got[0].Pinned {
 			t.Errorf("after a minute the gate still stands: %+v", got)
 		}
-		if _, err := term.Put(w.ctx, record, []byte("3"), 0); err != nil {
+		if _, err := term.Put(w.ctx, record, []byte("3"), backend.Any); err != nil {
 			t.Error(err)
 		}
 		if err := term.Resign(w.ctx); err != nil {

@@ -209,10 +209,10 @@ func TestRecordsWithoutTheOldCoordinator(t *testing.T) {
 		if _, err := s.Get(ctx, unguarded); !errors.Is(err, backend.ErrUnavailable) {
 			t.Errorf("a record that the old one keeps: %v; want ErrUnavailable", err)
 		}
-		if _, err := term.Put(w.ctx, unguarded, []byte("2"), 0); err != nil {
+		if _, err := term.Put(w.ctx, unguarded, []byte("2"), backend.Any); err != nil {
 			t.Errorf("a guarded write of it: %v", err)
 		}
-		if _, err := term.Put(w.ctx, record, []byte("2"), 0); err != nil {
+		if _, err := term.Put(w.ctx, record, []byte("2"), backend.Any); err != nil {
 			t.Errorf("a guarded write: %v", err)
 		}
 		if r, err := s.Get(w.ctx, record); err != nil || string(r.Value) != "2" {
@@ -232,7 +232,7 @@ func TestFailedWriteWithoutTheOldCoordinator(t *testing.T) {
 		defer p.end()
 		p.sub[0].Cut()
 		time.Sleep(3 * ttl)
-		if _, err := p.term.Put(w.ctx, unguarded, make([]byte, backend.MaxRecord+1), 0); !errors.Is(err, backend.ErrInvalid) {
+		if _, err := p.term.Put(w.ctx, unguarded, make([]byte, backend.MaxRecord+1), backend.Any); !errors.Is(err, backend.ErrInvalid) {
 			t.Errorf("a value that is too long: %v, want %v", err, backend.ErrInvalid)
 		}
 		w.readsOf(unguarded, onBoth, "1")

@@ -247,7 +247,7 @@ func (s *session) premises(ctx context.Context, path string, cond *backend.If, t
 		}
 		return struct{}{}, err
 	})
-	if err == nil && cond.Version != 0 && cond.Version != version(p.now) {
+	if err == nil && cond.Version != backend.Any && cond.Version != version(p.now) {
 		err = backend.ErrVersion
 	}
 	return p, err

@@ -197,12 +197,12 @@ func TestLeaveWakesOne(t *testing.T) {
 func TestInsideWrites(t *testing.T) {
 	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 		all := round(t, c, "c", 2)
-		if _, err := all[0].in.Put(t.Context(), "start-result", []byte("7"), 0); err != nil {
+		if _, err := all[0].in.Put(t.Context(), "start-result", []byte("7"), backend.Any); err != nil {
 			t.Error(err)
 		}
 		left := []*call{leaves(t, all[0]), leaves(t, all[1])}
 		passed(t, "all have called Leave", left, 0, 1)
-		_, err := all[0].in.Put(t.Context(), "start-result", []byte("8"), 0)
+		_, err := all[0].in.Put(t.Context(), "start-result", []byte("8"), backend.Any)
 		bubble.Want(t, err, backend.ErrNotMember)
 		bubble.Want(t, all[0].in.Check(), elect.ErrResigned)
 	})

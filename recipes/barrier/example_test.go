@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/memory"
 	"github.com/succession-dev/succession/recipes/barrier"
 )
@@ -49,7 +50,7 @@ func ExampleDoubleBarrier() {
 				fmt.Println(err)
 				return
 			}
-			if _, err := in.Put(ctx, "sort-"+part, []byte("sorted"), 0); err != nil {
+			if _, err := in.Put(ctx, "sort-"+part, []byte("sorted"), backend.Any); err != nil {
 				fmt.Println(err) // it was lost: the other one may have gone on without it
 			}
 			if err := in.Leave(ctx); err != nil {

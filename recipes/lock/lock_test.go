@@ -172,7 +172,7 @@ func TestLoss(t *testing.T) {
 		a.Expire()
 		<-h.Context().Done()
 		bubble.Want(t, h.Check(), elect.ErrLost)
-		_, err := h.Put(t.Context(), "jobs-position", []byte("1"), 0)
+		_, err := h.Put(t.Context(), "jobs-position", []byte("1"), backend.Any)
 		bubble.Want(t, err, backend.ErrSessionEnded)
 		after := <-next
 		if after.Token() <= h.Token() {

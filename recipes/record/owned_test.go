@@ -25,7 +25,9 @@ func TestWhatBelongsToAnElection(t *testing.T) {
 			_, err := v.SetAs(ctx, g, 0, "x")
 			return err
 		},
-		"Delete": func(ctx context.Context, v *record.Value[string], _ *elect.Term) error { return v.Delete(ctx, 0) },
+		"Delete": func(ctx context.Context, v *record.Value[string], _ *elect.Term) error {
+			return v.Delete(ctx, backend.Any)
+		},
 		"Update": func(ctx context.Context, v *record.Value[string], _ *elect.Term) error {
 			_, err := v.Update(ctx, func(string) (string, error) { return "x", nil })
 			return err

@@ -69,7 +69,7 @@ func (v *Value[T]) Get(ctx context.Context) (Entry[T], error) {
 // a round trip, but see [Value]. It fails with [backend.ErrInvalid] if the encoded value is larger than
 // [backend.MaxRecord]. After [backend.ErrUnavailable] the write may have happened: Get tells.
 func (v *Value[T]) Set(ctx context.Context, value T) (backend.Version, error) {
-	return v.write(ctx, 0, value, false, v.unguarded)
+	return v.write(ctx, backend.Any, value, false, v.unguarded)
 }
 
 // CompareAndSet is [Value.Set] on condition that the record still has the version at;
@@ -92,7 +92,7 @@ type Guard interface {
 
 // SetAs is [Value.Set] for a leader, or for the holder of a lock: the coordinator writes only if
 // the leader's member still stands, in one atomic step. Otherwise SetAs fails with
-// [backend.ErrNotMember] or [backend.ErrSessionEnded]. If at is not 0, the record must also still
+// [backend.ErrNotMember] or [backend.ErrSessionEnded]. If at is not [backend.Any], the record must also still
 // have that version. The record must be on the same coordinator as the election.
 func (v *Value[T]) SetAs(ctx context.Context, g Guard, at backend.Version, value T) (backend.Version, error) {
 	return v.write(ctx, at, value, true, func(ctx context.Context, _ backend.Session, b []byte, at backend.Version) (backend.Version, error) {
@@ -131,7 +131,7 @@ func (v *Value[T]) Update(ctx context.Context, change func(T) (T, error)) (Entry
 	}
 }
 
-// Delete deletes the record, if at is 0 or the record still has that version. Otherwise it fails
+// Delete deletes the record, if at is [backend.Any] or the record still has that version. Otherwise it fails
 // with [backend.ErrVersion]. It is no error that there is no record, unless at names a version.
 // It blocks for about a round trip.
 func (v *Value[T]) Delete(ctx context.Context, at backend.Version) error {
@@ -151,7 +151,7 @@ func (v *Value[T]) unguarded(ctx context.Context, s backend.Session, b []byte, a
 	return s.Put(ctx, v.name, b, &backend.If{Version: at})
 }
 
-// write writes the value by put, if the record has the version at, or whatever it has if at is 0. guarded says
+// write writes the value by put, if the record has the version at, or whatever it has if at is [backend.Any]. guarded says
 // that put is that of a [Guard].
 func (v *Value[T]) write(ctx context.Context, at backend.Version, value T, guarded bool, put put) (backend.Version, error) {
 	b, err := v.encode(value)

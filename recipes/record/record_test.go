@@ -160,7 +160,7 @@ func TestFollow(t *testing.T) {
 			bubble.Must[backend.Version](t)(w.Set(ctx, text))
 			sees(text, true)
 		}
-		if err := w.Delete(ctx, 0); err != nil {
+		if err := w.Delete(ctx, backend.Any); err != nil {
 			t.Fatal(err)
 		}
 		sees("", false)

@@ -103,7 +103,7 @@ func TestReplacedWorker(t *testing.T) {
 		time.Sleep(time.Second / 2)
 		cr.expect(map[string]string{"x": "next"})
 		cr.result(id, "done x")
-		_, err := run.Put(ctx, "jobs-results/0", nil, 0)
+		_, err := run.Put(ctx, "jobs-results/0", nil, backend.Any)
 		bubble.Want(t, err, backend.ErrNotMember)
 		time.Sleep(2 * time.Minute)
 		cr.result(id, "done x")

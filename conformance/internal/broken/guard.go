@@ -89,5 +89,5 @@ func (t *ownRecordAlone) Put(ctx context.Context, record string, value []byte, a
 type anyVersion struct{ election.Term }
 
 func (t *anyVersion) Put(ctx context.Context, record string, value []byte, _ backend.Version) (backend.Version, error) {
-	return t.Term.Put(ctx, record, value, 0)
+	return t.Term.Put(ctx, record, value, backend.Any)
 }

@@ -121,7 +121,7 @@ var recordFlaws = []Flaw{
 type readThenWrite struct{ backend.Session }
 
 func (s *readThenWrite) Put(ctx context.Context, name string, value []byte, cond *backend.If) (backend.Version, error) {
-	if cond == nil || cond.Version == 0 {
+	if cond == nil || cond.Version == backend.Any {
 		return s.Session.Put(ctx, name, value, cond)
 	}
 	r, err := s.Get(ctx, name)
@@ -265,7 +265,7 @@ func (s *countedWrites) real(ctx context.Context, name string, cond *backend.If)
 	at := backend.If{Version: r.Version}
 	if cond != nil {
 		at.Member = cond.Member
-		if cond.Version != 0 && cond.Version != counted(r).Version {
+		if cond.Version != backend.Any && cond.Version != counted(r).Version {
 			at.Version = 1 << 62 // refused, by the coordinator
 		}
 	}

@@ -49,7 +49,7 @@ var guardRules = []engine.Rule{{
 		t.Want("Put at another version", err, backend.ErrVersion)
 		_, err = term.Put(t.Ctx, record, []byte("2"), v)
 		t.Want("Put at the right version", err)
-		v, err = term.Put(t.Ctx, record, []byte("3"), 0)
+		v, err = term.Put(t.Ctx, record, []byte("3"), backend.Any)
 		t.Want("Put without a version", err)
 		a.Has(record, "3", v)
 	},
@@ -59,7 +59,7 @@ var guardRules = []engine.Rule{{
 	Needs: []engine.Fault{engine.Records}, Check: func(t *engine.Trial) {
 		term := t.Client().Leads()
 		for _, own := range []string{"", ".fence", ".history", "/n_1500000000", "/backup-20261122103000", "/0000000000", "/1700000000", "/a/b"} {
-			_, err := term.Put(t.Ctx, t.Name+own, []byte("x"), 0)
+			_, err := term.Put(t.Ctx, t.Name+own, []byte("x"), backend.Any)
 			t.Want("Put of E"+own, err, backend.ErrInvalid)
 		}
 	},
@@ -101,11 +101,11 @@ var guardRules = []engine.Rule{{
 		next := b.Stand(t.Ctx)
 		heal := a.Inject(engine.Cut)
 		late := t.Go("Put of the old leader", func() error {
-			_, err := term.Put(t.Ctx, record, []byte("late"), 0)
+			_, err := term.Put(t.Ctx, record, []byte("late"), backend.Any)
 			return err
 		})
 		second := next.Wins(t.Crash())
-		v, err := second.Put(t.Ctx, record, []byte("second"), 0)
+		v, err := second.Put(t.Ctx, record, []byte("second"), backend.Any)
 		t.Want("Put of the new leader", err)
 		heal()
 		if err := engine.Await(t, late.Result(), t.Recovery(), "Put of the old leader has not returned"); err == nil {

@@ -92,7 +92,7 @@ func harness(wrap func(backend.Session) backend.Session) conformance.Harness {
 type readThenWrite struct{ backend.Session }
 
 func (s readThenWrite) Put(ctx context.Context, name string, value []byte, cond *backend.If) (backend.Version, error) {
-	if cond == nil || cond.Version == 0 {
+	if cond == nil || cond.Version == backend.Any {
 		return s.Session.Put(ctx, name, value, cond)
 	}
 	r, err := s.Get(ctx, name)

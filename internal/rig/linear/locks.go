@@ -119,7 +119,7 @@ func (w *locks) write(ctx context.Context, c *client, b backend.Backend, held *l
 		if op.Kind == "write" {
 			_, err = w.value(b).SetAs(ctx, held, at, op.Value)
 		} else {
-			_, err = held.Put(ctx, w.value(b).Name(), []byte(strconv.Quote(op.Value)), 0)
+			_, err = held.Put(ctx, w.value(b).Name(), []byte(strconv.Quote(op.Value)), backend.Any)
 		}
 		switch {
 		case err == nil:

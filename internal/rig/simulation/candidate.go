@@ -256,7 +256,7 @@ func (t *term) work(until, ctx context.Context) {
 func (t *term) write(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, putTimeout)
 	defer cancel()
-	v, err := t.Put(ctx, t.c.e.record(), strconv.AppendUint(nil, t.token, 10), 0)
+	v, err := t.Put(ctx, t.c.e.record(), strconv.AppendUint(nil, t.token, 10), backend.Any)
 	t.c.w.mu.Lock()
 	defer t.c.w.mu.Unlock()
 	if err == nil {

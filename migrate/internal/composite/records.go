@@ -111,7 +111,7 @@ func (s *session) target(ctx context.Context, name string, cond *backend.If) (t 
 		if t.cond.Member = st.at[t.side]; t.cond.Member.Key == "" || st.hasLost() {
 			err = backend.ErrNotMember
 		} else if name != c.line && name != naming.OfElection(c.line, naming.Fence) {
-			t.note, err = s.guard(ctx, c, name, t.cond.Version != 0)
+			t.note, err = s.guard(ctx, c, name, t.cond.Version != backend.Any)
 		}
 	}
 	if err != nil {
