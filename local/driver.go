@@ -13,7 +13,7 @@ func init() {
 		Scheme:   string(driver),
 		Open:     Open,
 		Example:  "local:/var/lib/app",
-		About:    "the kernel of this machine, and a folder",
+		About:    "the kernel of this machine",
 		Operator: newOperator,
 	})
 }

@@ -43,7 +43,7 @@ one just in front of it, and when that one goes the next in line leads.
 The coordinator keeps the line. --url says which, as in these examples:
 
 ` + examples() + `
-Without --url it is local:, the kernel of this machine, with a folder of this user; nothing to install.`,
+By itself it is local:, the kernel of this machine, in a folder of this user. There is nothing to install.`,
 		Example: `  succession demo
   succession run reports -- ./send-reports --hourly
   succession leader reports
