@@ -21,10 +21,7 @@ import (
 	"github.com/succession-dev/succession/memory"
 )
 
-// madeUpScheme is that of a driver that nothing but this file knows of. The URL madeup:NAME is the coordinator memory:NAME, and
-// madeup://HOST/NAME is that too if a server answers at the host.
-const madeUpScheme = "madeup"
-
+// The URL madeup:NAME is the coordinator memory:NAME, and madeup://HOST/NAME is that too if a server answers at the host.
 const question, answer = "who are you?\n", "the made-up one"
 
 func init() {

@@ -27,6 +27,9 @@ func TestRights(t *testing.T) {
 	}
 }
 
+// madeUpScheme is that of a driver that nothing but these tests knows of. There is no page about it.
+const madeUpScheme = "madeup"
+
 // The page of each coordinator shows what the command prints.
 func TestRightsOnThePages(t *testing.T) {
 	for _, d := range backend.DefaultMux.Drivers() {
