@@ -26,6 +26,7 @@ func newOperator(u *backend.URL) (backend.Operator, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.HttpClient.Transport = bounded{c.HttpClient.Transport} // NewClient has made it
 	prefix := strings.Trim(u.Path, "/")
 	if prefix != "" {
 		prefix += "/"

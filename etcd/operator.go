@@ -34,6 +34,8 @@ func newOperator(u *backend.URL) (backend.Operator, error) {
 		Username:    user,
 		Password:    password,
 		Logger:      zap.NewNop(), // what goes wrong comes back as errors
+
+		MaxCallRecvMsgSize: maxAnswer,
 	}, prefixOf(u.Path)}, nil
 }
 
