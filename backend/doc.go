@@ -203,11 +203,16 @@
 //     life of each heartbeat that has moved the deadline ([kit.Life.Beat]), for metrics.
 //
 // Embed [NoShares], [NoPins], [NoItems], [NoRecords] and [NoLines] until there is what they stand for.
-// Register a scheme ([Register]), and run package conformance from the first day on: it says which law is
-// not kept, and what was seen. Package memory keeps each law in the fewest words; package
+// Run package conformance from the first day on: it says which law is not kept, and what was seen. Package memory keeps each law in the fewest words; package
 // etcd is the one to read for a coordinator that is a server. Package [example] is a whole driver in 400 lines,
 // for a small coordinator behind HTTP: copy its folder into a module of your own, with the test that has the suite
 // judge it. CONTRIBUTING.md says which file of a driver has what.
+//
+// A driver registers what it tells of itself from init ([Register]). Scheme and Open are enough to open URLs. The other
+// fields of [Driver] make the tools of this module know the driver like those that are here, with no edit elsewhere: the
+// command completes its URLs, prints what to grant, says that something else is at an address, and has the
+// suite run on a cluster in use. For that the driver brings an [Operator], which acts on the coordinator as people do and
+// uses none of the driver's sessions, because tests judge the sessions by such acts.
 //
 // [kit]: https://pkg.go.dev/github.com/succession-dev/succession/backend/kit
 // [kit.Life.Beat]: https://pkg.go.dev/github.com/succession-dev/succession/backend/kit#Life.Beat

@@ -1,6 +1,7 @@
 package backend
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,52 +11,60 @@ import (
 	"sync"
 )
 
-// An Opener makes a backend from a URL. It reads the parameters that it knows from u, and
-// refuses the others with [URL.Err]. It connects before it returns, so that its error
-// tells of a wrong address or wrong credentials. It returns soon after ctx ends, and
-// after a bounded time in any case.
-type Opener func(ctx context.Context, u *URL) (Backend, error)
-
-// A Mux opens backends by the scheme of their URL. The zero value is an empty
+// A Mux opens backends by the scheme of their URL, and knows what their drivers tell. The zero value is an empty
 // mux, ready for use. It is safe for concurrent use.
 type Mux struct {
 	mu      sync.RWMutex
-	openers map[string]Opener
+	drivers map[string]Driver
 }
 
-// Handle registers open for the scheme. It panics if the scheme is taken: two drivers for
-// one scheme are a mistake in the program.
-func (m *Mux) Handle(scheme string, open Opener) {
+// Handle registers a driver. It panics if the scheme is taken, because two drivers for one scheme are a mistake in the
+// program, or if a required field is missing.
+func (m *Mux) Handle(d Driver) {
+	if d.Scheme == "" || d.Open == nil {
+		panic("backend: a driver needs Scheme and Open")
+	}
+	d.Title = cmp.Or(d.Title, d.Scheme)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if _, dup := m.openers[scheme]; dup {
-		panic("backend: scheme registered twice: " + scheme)
+	if _, dup := m.drivers[d.Scheme]; dup {
+		panic("backend: scheme registered twice: " + d.Scheme)
 	}
-	if m.openers == nil {
-		m.openers = make(map[string]Opener)
+	if m.drivers == nil {
+		m.drivers = make(map[string]Driver)
 	}
-	m.openers[scheme] = open
+	m.drivers[d.Scheme] = d
+}
+
+// Drivers returns the registered drivers, in the order of their schemes.
+func (m *Mux) Drivers() []Driver {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return slices.SortedFunc(maps.Values(m.drivers), func(a, b Driver) int { return strings.Compare(a.Scheme, b.Scheme) })
 }
 
 // Schemes returns the registered schemes, sorted.
 func (m *Mux) Schemes() []string {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	return slices.Sorted(maps.Keys(m.openers))
+	return slices.Sorted(maps.Keys(m.drivers))
 }
 
-// Check returns nil where a driver is registered for the scheme of u, and otherwise an
-// error that lists the registered schemes.
-func (m *Mux) Check(u *URL) error {
+// Driver returns the driver that is registered for the scheme of u. If there is none, the error, an [ErrInvalid], lists
+// the registered schemes.
+func (m *Mux) Driver(u *URL) (Driver, error) {
+	m.mu.RLock()
+	d, ok := m.drivers[u.Scheme]
+	m.mu.RUnlock()
 	known := m.Schemes()
 	switch {
-	case slices.Contains(known, u.Scheme):
-		return nil
+	case ok:
+		return d, nil
 	case len(known) == 0:
-		return fmt.Errorf("%w URL: no driver is registered", ErrInvalid)
+		return Driver{}, fmt.Errorf("%w URL: no driver is registered", ErrInvalid)
 	}
 	// What is before the first colon is shown, and nothing else: nobody knows what the rest means.
-	return fmt.Errorf("%w URL: unknown scheme %q; known are %s", ErrInvalid, u.Scheme, strings.Join(known, ", "))
+	return Driver{}, fmt.Errorf("%w URL: unknown scheme %q; known are %s", ErrInvalid, u.Scheme, strings.Join(known, ", "))
 }
 
 // Open opens the backend that rawURL names. It blocks until the coordinator has
@@ -67,24 +76,35 @@ func (m *Mux) Open(ctx context.Context, rawURL string) (Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := m.Check(u); err != nil {
+	d, err := m.Driver(u)
+	if err != nil {
 		return nil, fmt.Errorf("%w (a driver is registered by importing its package)", err)
 	}
-	m.mu.RLock()
-	open := m.openers[u.Scheme]
-	m.mu.RUnlock()
-	b, err := open(ctx, u)
+	b, err := d.Open(ctx, u)
 	if err != nil && ctx.Err() != nil && !errors.Is(err, ctx.Err()) { // drivers return the cause of ctx
 		err = fmt.Errorf("%w (%w)", err, ctx.Err())
 	}
 	return b, err
 }
 
+// Operator returns an operator of the coordinator that u names; see [Driver]. It does not connect. It returns
+// [errors.ErrUnsupported] if the driver brings none.
+func (m *Mux) Operator(u *URL) (Operator, error) {
+	d, err := m.Driver(u)
+	if err != nil {
+		return nil, err
+	}
+	if d.Operator == nil {
+		return nil, fmt.Errorf("the driver of %s brings no operator: %w", d.Title, errors.ErrUnsupported)
+	}
+	return d.Operator(u)
+}
+
 // DefaultMux is the mux that drivers register with when they are imported.
 var DefaultMux Mux
 
-// Register registers a driver with [DefaultMux]; drivers call it from init.
-func Register(scheme string, open Opener) { DefaultMux.Handle(scheme, open) }
+// Register registers a driver with [DefaultMux]; drivers call it from init. See [Mux.Handle].
+func Register(d Driver) { DefaultMux.Handle(d) }
 
 // Open opens a backend through [DefaultMux]; see [Mux.Open]. The caller closes
 // the backend.

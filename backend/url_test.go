@@ -158,8 +158,9 @@ func TestMux(t *testing.T) {
 		t.Errorf("an empty mux: %v", err)
 	}
 	want := errors.New("opened")
-	m.Handle("x", func(_ context.Context, u *backend.URL) (backend.Backend, error) { return nil, want })
-	m.Handle("a", nil)
+	open := func(_ context.Context, u *backend.URL) (backend.Backend, error) { return nil, want }
+	m.Handle(backend.Driver{Scheme: "x", Open: open})
+	m.Handle(backend.Driver{Scheme: "a", Open: open, Title: "A"})
 	if _, err := m.Open(t.Context(), "x:path"); err != want {
 		t.Errorf("Open of a registered scheme: %v", err)
 	}
@@ -167,12 +168,30 @@ func TestMux(t *testing.T) {
 	if !errors.Is(err, backend.ErrInvalid) || !strings.Contains(err.Error(), "known are a, x") || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("Open of an unknown scheme: %v", err)
 	}
-	defer func() {
-		if recover() == nil {
-			t.Error("a scheme could be registered twice")
-		}
-	}()
-	m.Handle("x", nil)
+	for _, d := range []backend.Driver{{Scheme: "x", Open: open}, {Scheme: "b"}, {Open: open}} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("registered: %+v", d)
+				}
+			}()
+			m.Handle(d)
+		}()
+	}
+	var titles []string
+	for _, d := range m.Drivers() {
+		titles = append(titles, d.Title)
+	}
+	if !slices.Equal(titles, []string{"A", "x"}) {
+		t.Errorf("the titles are %q", titles)
+	}
+	u, err := backend.ParseURL("a:")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Operator(u); !errors.Is(err, errors.ErrUnsupported) || !strings.Contains(err.Error(), "the driver of A ") {
+		t.Errorf("the operator of a driver without one: %v", err)
+	}
 }
 
 // places are where somebody may have put a password.
@@ -195,13 +214,13 @@ func checkNoPassword(t *testing.T, i int, password string) {
 	raw := fmt.Sprintf(place, password)
 	var m backend.Mux
 	for _, scheme := range []string{"etcd", "migrate", "spread"} {
-		m.Handle(scheme, func(_ context.Context, u *backend.URL) (backend.Backend, error) {
+		m.Handle(backend.Driver{Scheme: scheme, Open: func(_ context.Context, u *backend.URL) (backend.Backend, error) {
 			u.Duration("ttl", 0)
 			if err := u.Err(); err != nil {
 				return nil, err
 			}
 			return nil, fmt.Errorf("%s: no answer", u)
-		})
+		}})
 	}
 	_, err := m.Open(t.Context(), raw)
 	says := []string{fmt.Sprint(err)}

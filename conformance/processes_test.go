@@ -24,7 +24,7 @@ import (
 const flawedScheme = "flawed"
 
 func TestMain(m *testing.M) {
-	backend.Register(flawedScheme, func(_ context.Context, u *backend.URL) (backend.Backend, error) {
+	backend.Register(backend.Driver{Scheme: flawedScheme, Open: func(_ context.Context, u *backend.URL) (backend.Backend, error) {
 		flaw, ttl := u.Text("flaw", ""), u.Duration("ttl", 0)
 		if err := u.Err(); err != nil {
 			return nil, err
@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 			return nil, err
 		}
 		return flawed(b, flaw, ttl), nil
-	})
+	}})
 	rig.Candidate()
 	os.Exit(m.Run())
 }

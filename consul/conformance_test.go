@@ -74,7 +74,7 @@ func newClients(t *testing.T, c *coordtest.Consul, admin *api.Client) *clients {
 }
 
 func (c *clients) harness() conformance.Harness {
-	operator := consulrig.Operator{Client: c.admin}
+	operator := rig.OperatorOf(c.t, "consul://"+c.consul.Addrs()[0])
 	h := conformance.Harness{
 		Name:  "consul 1.22",
 		Open:  func(context.Context) (backend.Backend, error) { return c.open() },
@@ -87,7 +87,7 @@ func (c *clients) harness() conformance.Harness {
 			Remove:  operator.Remove,
 			Drop:    operator.Drop,
 			Reset:   func(ctx context.Context) error { return c.consul.Wipe(ctx) },
-			Rewind:  operator.Backup,
+			Rewind:  func(ctx context.Context) (func(context.Context) error, error) { return consulrig.Backup(ctx, c.admin) },
 		},
 		Lacks: map[conformance.Fault]string{
 			conformance.Compact: "Consul keeps no history for those who watch: a blocking query returns the present state",

@@ -11,14 +11,8 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit"
-	"github.com/succession-dev/succession/internal/agent"
 	"github.com/succession-dev/succession/internal/security"
 )
-
-// driver is the scheme of URLs, and the name of this driver in errors.
-const driver kit.Driver = "consul"
-
-func init() { kit.Register(driver, Open) }
 
 // Open opens a backend on the cluster of the agent that u names:
 //
@@ -50,7 +44,7 @@ func Open(ctx context.Context, u *backend.URL) (*Backend, error) {
 	}
 	agentNode := u.Text("agent-node", "")
 	o.AgentNode = agentNode == "on"
-	cfg, err := agent.Config(u)
+	cfg, err := agentConfig(u)
 	if err = cmp.Or(u.Err(), err); err == nil && agentNode != "" && !o.AgentNode {
 		err = fmt.Errorf("%w URL %s: the only value of parameter agent-node is on", backend.ErrInvalid, u)
 	}
@@ -102,7 +96,7 @@ func open(cfg *api.Config, o *Options, token *security.Secret) (*Backend, error)
 		return nil, driver.Wrap("open", "", fmt.Errorf("%w: api.Config.WaitTime is set; leave it at zero, every query has a time of its own", backend.ErrInvalid))
 	}
 	b := &Backend{o: o}
-	b.sessions = kit.NewSessions(kit.Config{Driver: driver, Open: b.establish, Connect: o.ConnectTimeout, Patience: closeBound, CheckName: checkName})
+	b.sessions = kit.NewSessions(kit.Config{Scheme: driver, Open: b.establish, Connect: o.ConnectTimeout, Patience: closeBound, CheckName: checkName})
 	if b.c, err = newClient(b.sessions.Context(), cfg, o, token); err != nil {
 		_ = b.sessions.Close() // there are none
 		return nil, err

@@ -94,7 +94,7 @@ func three(t *testing.T) conformance.Harness {
 // harness returns a harness whose clients use the first server. It has all faults but
 // those of servers.
 func harness(t *testing.T, server *coordtest.Etcd, name string) conformance.Harness {
-	operator := etcdrig.Operator{Etcd: server, Prefix: suite, Client: admin(t, server.Addrs()...)}
+	operator, own := rig.OperatorOf(t, urlOf(server.Addrs()...)), admin(t, server.Addrs()...)
 	h := conformance.Harness{
 		Name:      name,
 		TTL:       ttl,
@@ -106,8 +106,8 @@ func harness(t *testing.T, server *coordtest.Etcd, name string) conformance.Harn
 		Faults: conformance.Faults{
 			Remove:  operator.Remove,
 			Drop:    operator.Drop,
-			Rewind:  operator.Backup,
-			Compact: operator.Compact,
+			Rewind:  server.Backup,
+			Compact: func(ctx context.Context) error { return etcdrig.Compact(ctx, own) },
 			Reset:   server.Wipe,
 			Process: rig.Process(urlOf(server.Addrs()[0])),
 		},

@@ -15,9 +15,6 @@ import (
 	"github.com/succession-dev/succession/backend/kit"
 )
 
-// driver is the scheme of URLs, and the name of this driver in errors.
-const driver kit.Driver = "etcd"
-
 // errLeaseGone says that etcd does not know the session's lease any more.
 var errLeaseGone = errors.New("etcd knows its lease no more: it has expired or was revoked")
 

@@ -23,7 +23,6 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit"
 	"github.com/succession-dev/succession/internal/addresses"
-	"github.com/succession-dev/succession/internal/port"
 	"github.com/succession-dev/succession/internal/security"
 )
 
@@ -47,8 +46,6 @@ const (
 	// members with the longest values takes a third of it.
 	maxAnswer = 128 << 20
 )
-
-func init() { kit.Register(driver, Open) }
 
 // Open opens a backend from a URL such as
 //
@@ -94,7 +91,7 @@ func open(ctx context.Context, u *backend.URL) (*Backend, error) {
 	if len(u.Hosts) == 0 {
 		return nil, fmt.Errorf("%w URL %s: it names no host; write etcd://host:2379", backend.ErrInvalid, u)
 	}
-	hosts := u.HostPorts(port.Etcd)
+	hosts := u.HostPorts(defaultPort)
 	proxy, err := proxyFor(hosts[0])
 	if err != nil {
 		return nil, err
@@ -244,7 +241,7 @@ func New(client *clientv3.Client, o *Options) (*Backend, error) {
 		flat:     make(map[string]bool),
 		asking:   make(map[string]chan struct{}),
 	}
-	b.sessions = kit.NewSessions(kit.Config{Driver: driver, Open: b.open, Connect: f.ConnectTimeout, Patience: closeBound})
+	b.sessions = kit.NewSessions(kit.Config{Scheme: driver, Open: b.open, Connect: f.ConnectTimeout, Patience: closeBound})
 	return b, nil
 }
 

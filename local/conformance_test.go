@@ -25,6 +25,7 @@ func TestHistories(t *testing.T) { linear.Run(t, harness(t)) }
 
 func harness(t *testing.T) conformance.Harness {
 	dir, beside := t.TempDir(), t.TempDir()
+	operator := rig.OperatorOf(t, "local:"+dir)
 	const server = "there is no server; the kernel is always there"
 	return conformance.Harness{
 		Name:      "local",
@@ -33,9 +34,9 @@ func harness(t *testing.T) conformance.Harness {
 		Reference: func(context.Context) error { return syncs(beside) },
 		Faults: conformance.Faults{
 			Kill:    func(b backend.Backend) { local.Abandon(b.(*local.Backend)) },
-			Remove:  func(_ context.Context, m backend.Member) error { return os.Remove(fifo(dir, m)) },
+			Remove:  operator.Remove,
 			Process: rig.Process("local:" + dir),
-			Drop:    func(_ context.Context, line string) error { return rig.DropFolder(dir, line) },
+			Drop:    operator.Drop,
 		},
 		Complete: true,
 		Lacks: map[conformance.Fault]string{

@@ -7,7 +7,6 @@ import (
 	"syscall"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/backend/kit"
 )
 
 // ErrDamaged says that a file of the folder cannot be understood: it was cut off, or
@@ -20,9 +19,6 @@ func damagedState(path, name string, why error) error {
 	return fmt.Errorf("%w: %s: %w. Put a good copy back, or remove it: the record %s is then lost, and the candidates join anew",
 		ErrDamaged, path, why, name)
 }
-
-// driver is the scheme of URLs, and what errors call this driver.
-const driver kit.Driver = "local"
 
 // wrap returns err, which may come from the system, as the error of an operation.
 func wrap(op, name string, err error) error { return driver.Wrap(op, name, classify(err)) }

@@ -15,8 +15,6 @@ import (
 	"github.com/succession-dev/succession/backend/kit"
 )
 
-func init() { backend.Register(string(driver), Open) }
-
 // A Backend is a folder of this machine as coordinator. It is safe for concurrent
 // use, by any number of backends in any number of processes.
 type Backend struct {
@@ -57,7 +55,7 @@ func New(dir string, o *Options) (*Backend, error) {
 		return nil, wrap("open", "", err)
 	}
 	b.watches = newNotifier(cmp.Or(o.Logger, slog.New(slog.DiscardHandler)))
-	b.sessions = kit.NewSessions(kit.Config{Driver: driver, Open: b.open, Connect: b.lockTimeout, Patience: b.lockTimeout})
+	b.sessions = kit.NewSessions(kit.Config{Scheme: driver, Open: b.open, Connect: b.lockTimeout, Patience: b.lockTimeout})
 	f := newFolder(b.path, b.own, &b.past)
 	if _, err := f.opened(); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, wrap("open", "", err)

@@ -11,8 +11,6 @@ import (
 	"github.com/succession-dev/succession/backend"
 )
 
-func init() { backend.Register(string(driver), Open) }
-
 // A Backend is not available on this system.
 type Backend struct{}
 
@@ -20,6 +18,8 @@ var _ backend.Backend = (*Backend)(nil)
 
 var errSystem = fmt.Errorf("%w: the local driver needs the locks and FIFOs of Linux, and this is %s; use a coordinator",
 	errors.ErrUnsupported, runtime.GOOS)
+
+func newOperator(*backend.URL) (backend.Operator, error) { return nil, errSystem }
 
 // New fails with [errors.ErrUnsupported] on this system.
 func New(dir string, o *Options) (*Backend, error) { return nil, wrap("open", "", errSystem) }

@@ -12,9 +12,11 @@ import (
 )
 
 // driver is the scheme of URLs, and what errors call this driver.
-const driver kit.Driver = "memory"
+const driver kit.Scheme = "memory"
 
-func init() { backend.Register(string(driver), open) }
+func init() {
+	backend.Register(backend.Driver{Scheme: string(driver), Open: open, Example: "memory:test", About: "a coordinator inside of this process"})
+}
 
 // named are the coordinators that URLs name. They live as long as the process: a server
 // outlives its clients, too.

@@ -2,10 +2,6 @@ package migrate_test
 
 import (
 	"context"
-	"errors"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -35,11 +31,12 @@ type kind struct {
 
 // A coordinator is one that was started, with what an operator does with its own tools.
 type coordinator struct {
-	rig.Operator
+	backend.Operator
 	cluster *coordtest.Cluster // nil for one without servers
 	// open opens a backend behind a proxy of its own.
 	open      func() (backend.Backend, rig.Client, error)
 	reference func(context.Context) error // see [conformance.Harness]; nil for one without servers
+	backup    func(context.Context) (restore func(context.Context) error, err error)
 	// compact and setClock are nil where nothing comes of them.
 	compact  func(context.Context) error
 	setClock func(time.Duration) error
@@ -59,8 +56,8 @@ var kinds = map[string]kind{
 				b, err := zookeeper.New([]string{r.Addr()}, &zookeeper.Options{TTL: realTTL, Prefix: "/" + suite, Dialer: r.Dial})
 				return b, r, err
 			}
-			op := zookeeperrig.Operator{ZooKeeper: z, Root: "/" + suite}
-			return coordinator{Operator: op, cluster: &z.Cluster, open: open, reference: zookeeperrig.Reference(t), setClock: op.SetClock}, z.Addrs()[0]
+			setClock := func(shift time.Duration) error { return zookeeperrig.SetClock(z, shift) }
+			return coordinator{cluster: &z.Cluster, open: open, reference: zookeeperrig.Reference(t), backup: z.Backup, setClock: setClock}, z.Addrs()[0]
 		},
 		url: "zookeeper://%s/" + suite + "?ttl=" + realTTL.String(), slack: 500 * time.Millisecond,
 	},
@@ -80,8 +77,8 @@ var kinds = map[string]kind{
 				b, err := etcd.New(r.Client, &etcd.Options{TTL: realTTL, Prefix: suite + "/"})
 				return b, r, err
 			}
-			op := etcdrig.Operator{Etcd: e, Prefix: suite + "/", Client: client}
-			return coordinator{Operator: op, cluster: &e.Cluster, open: open, reference: etcdrig.Reference(t), compact: op.Compact}, e.Addrs()[0]
+			compact := func(ctx context.Context) error { return etcdrig.Compact(ctx, client) }
+			return coordinator{cluster: &e.Cluster, open: open, reference: etcdrig.Reference(t), backup: e.Backup, compact: compact}, e.Addrs()[0]
 		},
 		url: "etcd://%s/" + suite + "/?ttl=" + realTTL.String(), slack: 500 * time.Millisecond,
 	},
@@ -96,8 +93,9 @@ var kinds = map[string]kind{
 				b, err := consul.New(r.Config(), &consul.Options{TTL: realTTL, Prefix: suite})
 				return b, r, err
 			}
-			op := consulrig.Operator{Client: consulrig.Admin(t, c.Addrs()[0]), Prefix: suite}
-			return coordinator{Operator: op, cluster: &c.Cluster, open: open, reference: consulrig.Reference(t)}, c.Addrs()[0]
+			admin := consulrig.Admin(t, c.Addrs()[0])
+			backup := func(ctx context.Context) (func(context.Context) error, error) { return consulrig.Backup(ctx, admin) }
+			return coordinator{cluster: &c.Cluster, open: open, reference: consulrig.Reference(t), backup: backup}, c.Addrs()[0]
 		},
 		url: "consul://%s/" + suite + "?ttl=" + realTTL.String(), slack: realTTL + realTTL/4,
 	},
@@ -108,28 +106,9 @@ var kinds = map[string]kind{
 				b, err := local.New(dir, nil)
 				return b, nil, err
 			}
-			return coordinator{Operator: localFolder(dir), open: open}, dir
+			return coordinator{open: open}, dir
 		},
 		url:   "local:%s",
 		large: true, // microseconds since 1970
 	},
-}
-
-// A localFolder is the operator of a local coordinator.
-type localFolder string
-
-func (dir localFolder) Remove(_ context.Context, m backend.Member) error {
-	if err := os.Remove(filepath.Join(string(dir), m.Line, "@"+m.Key)); !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
-}
-
-func (dir localFolder) Drop(_ context.Context, election string) error {
-	return rig.DropFolder(string(dir), election)
-}
-
-// Backup implements [rig.Operator]. An old copy of the folder is refused.
-func (localFolder) Backup(context.Context) (func(context.Context) error, error) {
-	return nil, errors.ErrUnsupported
 }

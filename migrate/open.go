@@ -11,7 +11,14 @@ import (
 	"github.com/succession-dev/succession/migrate/internal/protocol"
 )
 
-func init() { backend.Register(composite.Scheme, open) }
+func init() {
+	backend.Register(backend.Driver{
+		Scheme:  composite.Scheme,
+		Open:    open,
+		Example: "migrate:?from=URL&to=URL",
+		About:   "two coordinators, between which an election moves",
+	})
+}
 
 // open opens migrate:?from=URL&to=URL, with id=ID, patience=30s and begin=true where wanted. The
 // schemes of both URLs must be registered, as by importing their packages. A URL that

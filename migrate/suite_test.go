@@ -96,6 +96,7 @@ func newRealPair(t *testing.T, from, to string, ph phase) *realPair {
 	for side, k := range []kind{kinds[from], kinds[to]} {
 		c, addr := k.start(t)
 		p.kinds[side], p.coordinators[side], p.urls[side] = k, c, fmt.Sprintf(k.url, addr)
+		p.coordinators[side].Operator = rig.OperatorOf(t, p.urls[side])
 		p.slack = max(p.slack, k.slack)
 	}
 	p.stage = stage{phase: ph, open: func(ctx context.Context) (*migrate.Backend, [2]backend.Backend, error) {
@@ -310,7 +311,7 @@ func (p *realPair) harness() conformance.Harness {
 func (p *realPair) rewind(ctx context.Context) (back func(context.Context) error, err error) {
 	var restore [2]func(context.Context) error
 	err = p.both(func(side int, c coordinator) (err error) {
-		restore[side], err = c.Backup(ctx)
+		restore[side], err = c.backup(ctx)
 		return err
 	})
 	return func(ctx context.Context) error {

@@ -11,7 +11,14 @@ import (
 // Scheme is that of the URLs of this package, and the Backend of its errors.
 const Scheme = "spread"
 
-func init() { backend.Register(Scheme, open) }
+func init() {
+	backend.Register(backend.Driver{
+		Scheme:  Scheme,
+		Open:    open,
+		Example: "spread:/etc/app/clusters.json",
+		About:   "several clusters, each election on one",
+	})
+}
 
 // open opens spread:FILE, or spread:?to=NAME=URL&to=NAME=URL. The schemes of the clusters must be
 // registered, as by importing their packages. A URL that is a parameter has its own & and ? escaped,

@@ -61,7 +61,7 @@ func one(t *testing.T) conformance.Harness {
 		Slack: 5 * tick / 2,
 	})
 	h.Faults.Restart = z.Restart
-	h.Faults.Rewind = zookeeperrig.Operator{ZooKeeper: z, Root: root}.Backup
+	h.Faults.Rewind = z.Backup
 	h.Lacks[conformance.Cluster] = "there is one server"
 	return h
 }
@@ -138,7 +138,7 @@ func urlOf(z *coordtest.ZooKeeper, ttl time.Duration) string {
 // harness fills in h what is the same for one server and for three.
 func harness(t *testing.T, z *coordtest.ZooKeeper, h conformance.Harness) conformance.Harness {
 	addrs := z.Addrs()
-	operator := zookeeperrig.Operator{ZooKeeper: z, Root: root}
+	operator := rig.OperatorOf(t, urlOf(z, h.TTL))
 	h.Reference = zookeeperrig.Reference(t)
 	var opened atomic.Int64
 	h.Open = func(context.Context) (backend.Backend, error) {
@@ -159,11 +159,11 @@ func harness(t *testing.T, z *coordtest.ZooKeeper, h conformance.Harness) confor
 		Reset: z.Wipe,
 		Clock: func(_ context.Context, shift time.Duration) (func(), error) {
 			restore := func() {
-				if err := operator.SetClock(0); err != nil {
+				if err := zookeeperrig.SetClock(z, 0); err != nil {
 					t.Error(err)
 				}
 			}
-			err := operator.SetClock(shift)
+			err := zookeeperrig.SetClock(z, shift)
 			if err != nil {
 				restore()
 			}

@@ -8,12 +8,8 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/backend/kit"
 	"github.com/succession-dev/succession/zookeeper/internal/wire"
 )
-
-// driver is the scheme of URLs, and what errors call this driver.
-const driver kit.Driver = "zookeeper"
 
 // errLost says that a request was sent, or may have been, and that its answer will not
 // come.

@@ -9,12 +9,9 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit"
-	"github.com/succession-dev/succession/internal/port"
 	"github.com/succession-dev/succession/internal/security"
 	"github.com/succession-dev/succession/zookeeper/internal/wire"
 )
-
-func init() { kit.Register(driver, Open) }
 
 // Open opens the ensemble that u names:
 //
@@ -63,7 +60,7 @@ func Open(ctx context.Context, u *backend.URL) (*Backend, error) {
 	if len(u.Hosts) == 0 {
 		return nil, driver.Wrap("open", "", fmt.Errorf("%w URL %s: name the servers, as in zookeeper://h1:2181,h2:2181/app", backend.ErrInvalid, u))
 	}
-	b, err := New(u.HostPorts(port.ZooKeeper), o)
+	b, err := New(u.HostPorts(defaultPort), o)
 	return kit.Opened(ctx, b, err)
 }
 
@@ -91,7 +88,7 @@ func New(servers []string, o *Options) (*Backend, error) {
 	}
 	b := &Backend{servers: list, options: filled}
 	b.sessions = kit.NewSessions(kit.Config{
-		Driver:   driver,
+		Scheme:   driver,
 		Open:     b.open,
 		Connect:  filled.ConnectTimeout,
 		Patience: min(closeTimeout, filled.ConnectTimeout),

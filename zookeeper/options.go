@@ -13,7 +13,6 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/addresses"
-	"github.com/succession-dev/succession/internal/port"
 )
 
 // A Dialer opens a connection to a server. It must honour ctx.
@@ -126,5 +125,5 @@ func serverList(servers []string) ([]string, error) {
 	if err != nil || u.Path != "" {
 		return nil, fmt.Errorf("%w: servers %q: each must be host or host:port", backend.ErrInvalid, servers)
 	}
-	return u.HostPorts(port.ZooKeeper), nil
+	return u.HostPorts(defaultPort), nil
 }

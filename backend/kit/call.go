@@ -52,7 +52,7 @@ func (a *Adapter) WatchPlace(ctx context.Context, m backend.Member, p *backend.P
 		}
 		err = l.explain(bound, err)
 	}
-	return l.sessions.Driver.Wrap("watch place", m.Line, err)
+	return l.sessions.Scheme.Wrap("watch place", m.Line, err)
 }
 
 func (a *Adapter) Outlived(ctx context.Context, record, line string) (bool, error) {
@@ -150,7 +150,7 @@ func nameless[T any](ctx context.Context, a *Adapter, op, name string, invalid e
 		}
 		err = l.explain(ctx, err)
 	}
-	return none, l.sessions.Driver.Wrap(op, name, err)
+	return none, l.sessions.Scheme.Wrap(op, name, err)
 }
 
 // explain turns err, with which a call has failed, into an error of the contract.

@@ -56,7 +56,7 @@ func (s *session) Close(ctx context.Context) error { return s.Life.Close(ctx) }
 
 func newCoordinator(opening, releasing time.Duration) *coordinator {
 	c := &coordinator{opening: opening, releasing: releasing}
-	c.sessions = kit.NewSessions(kit.Config{Driver: "test", Open: c.open, Connect: 4 * time.Second, Patience: 2 * time.Second})
+	c.sessions = kit.NewSessions(kit.Config{Scheme: "test", Open: c.open, Connect: 4 * time.Second, Patience: 2 * time.Second})
 	return c
 }
 

@@ -146,7 +146,7 @@ func (l *Life) End(why error) {
 		why = fmt.Errorf("%w: %w", backend.ErrSessionEnded, why)
 	}
 	l.cancel(why)
-	l.TellEnd(l.sessions.Driver.Wrap("session", "", why))
+	l.TellEnd(l.sessions.Scheme.Wrap("session", "", why))
 	l.sessions.running.Go(l.release)
 }
 
@@ -186,11 +186,11 @@ func (l *Life) Context() context.Context { return l.ctx }
 func (l *Life) Done() <-chan struct{} { return l.ctx.Done() }
 
 // Err returns why the session has ended, or nil; see [backend.Session].
-func (l *Life) Err() error { return l.sessions.Driver.Wrap("session", "", l.Alive()) }
+func (l *Life) Err() error { return l.sessions.Scheme.Wrap("session", "", l.Alive()) }
 
 // Close ends the session, and waits until it has been released or ctx ends; see
 // [backend.Session].
 func (l *Life) Close(ctx context.Context) error {
 	l.End(errClosed)
-	return l.sessions.Driver.Wrap("close", "", l.awaitReleased(ctx))
+	return l.sessions.Scheme.Wrap("close", "", l.awaitReleased(ctx))
 }

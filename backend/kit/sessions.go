@@ -18,7 +18,7 @@ type Session interface {
 
 // Config says how a driver opens and ends sessions. All fields are required but CheckName.
 type Config struct {
-	Driver Driver
+	Scheme Scheme
 
 	// Open opens a session and starts its life ([Life.Start]). ctx ends after Connect, or
 	// when Close gives up. If Open fails, it must end the life that it has made.
@@ -74,7 +74,7 @@ func NewSessions(c Config) *Sessions {
 func (b *Sessions) Session(ctx context.Context) (backend.Session, error) {
 	s, err := b.live(ctx)
 	if err != nil {
-		return nil, b.Driver.Wrap("session", "", err)
+		return nil, b.Scheme.Wrap("session", "", err)
 	}
 	return s, nil
 }
@@ -177,7 +177,7 @@ func (b *Sessions) Close() error {
 	}
 	b.cancel()
 	b.running.Wait()
-	return b.Driver.Wrap("close", "", err)
+	return b.Scheme.Wrap("close", "", err)
 }
 
 func (b *Sessions) began(l *Life) {

@@ -66,8 +66,8 @@ func TestCompletion(t *testing.T) {
 			t.Errorf("%q is completed by %q, want %s", tt.typed, got, tt.want)
 		}
 	}
-	// All that the command knows; its tests know more.
-	all := []string{"consul://", "etcd://", "local:", "migrate:?from=", "spread:", "zookeeper://"}
+	// All that the command knows, and what only its tests know.
+	all := []string{"consul://", "etcd://", "full:", "local:", "madeup://", "memory:", "migrate:?from=", "rival:", "spread:", "zookeeper://"}
 	if got := completions(t, "--url", ""); !slices.Equal(got, all) {
 		t.Errorf("--url is completed by %q, want %q", got, all)
 	}

@@ -17,10 +17,10 @@ import (
 
 // The URL full:NAME is the coordinator memory:NAME when its disk is full.
 func init() {
-	backend.Register("full", func(ctx context.Context, u *backend.URL) (backend.Backend, error) {
+	backend.Register(backend.Driver{Scheme: "full", Open: func(ctx context.Context, u *backend.URL) (backend.Backend, error) {
 		b, err := backend.Open(ctx, "memory:"+u.Path)
 		return fullDisk{b}, err
-	})
+	}})
 }
 
 type fullDisk struct{ backend.Backend }

@@ -2,30 +2,21 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/cmd/succession/internal/connect"
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
-	"github.com/succession-dev/succession/consul"
-	"github.com/succession-dev/succession/etcd"
-	"github.com/succession-dev/succession/zookeeper"
 )
-
-// policies are what a coordinator must be told to grant for one election, by scheme.
-var policies = map[string]func(u *backend.URL, election string) string{
-	"consul":    consul.Rights,
-	"etcd":      etcd.Rights,
-	"zookeeper": zookeeper.Rights,
-}
 
 func newRights(g *connect.Flags) *cobra.Command {
 	return &cobra.Command{
 		Use:   "rights NAME",
 		Short: "Print the rights to grant for an election",
 		Long: `Print what an administrator grants for the election NAME, and for no other, on the coordinator
-of --url: commands of etcdctl, ACL policies of Consul, or commands of ZooKeeper's shell. There
+of --url: commands of etcdctl, ACL policies of Consul, commands of ZooKeeper's shell, and so on. There
 are a candidate, who only looks, and an operator, who raises fences as well. Nothing is sent
 anywhere: the URL says which coordinator, which prefix and, on Consul, which node.
 
@@ -42,12 +33,25 @@ docs/consul.md.`,
 			if err != nil {
 				return err
 			}
-			policy, ok := policies[u.Scheme]
-			if !ok {
-				return fmt.Errorf("%w URL: %s has no rights of its own; name ZooKeeper, etcd or Consul with --url", backend.ErrInvalid, u.Scheme)
+			d, err := backend.DefaultMux.Driver(u)
+			if err != nil {
+				return err
 			}
-			_, err = fmt.Fprint(cmd.OutOrStdout(), policy(u, args[0]))
+			if d.Rights == nil {
+				return fmt.Errorf("%w URL: %s has no rights of its own; name one of these with --url: %s", backend.ErrInvalid, d.Title, strings.Join(withRights(), ", "))
+			}
+			_, err = fmt.Fprint(cmd.OutOrStdout(), d.Rights(u, args[0]))
 			return err
 		},
 	}
+}
+
+// withRights are the coordinators that have rights to grant.
+func withRights() (titles []string) {
+	for _, d := range backend.DefaultMux.Drivers() {
+		if d.Rights != nil {
+			titles = append(titles, d.Title)
+		}
+	}
+	return titles
 }

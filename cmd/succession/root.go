@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/cmd/succession/internal/connect"
 	"github.com/succession-dev/succession/cmd/succession/internal/demo"
 	"github.com/succession-dev/succession/cmd/succession/internal/man"
@@ -38,14 +40,10 @@ func newRoot() *cobra.Command {
 Candidates stand in a line. The first one leads; each of the others waits for the
 one just in front of it, and when that one goes the next in line leads.
 
-The coordinator keeps the line. --url says which:
+The coordinator keeps the line. --url says which, as in these examples:
 
-  local:                             the kernel of this machine; nothing to install
-  local:/var/lib/app                 the same, with a folder of your choice
-  zookeeper://h1:2181,h2:2181/app    a ZooKeeper ensemble
-  etcd://h1:2379,h2:2379/app         an etcd cluster
-  consul://127.0.0.1:8500/app        a Consul cluster, by the agent on this machine
-  spread:/etc/app/clusters.json      several of these, which share the elections`,
+` + examples() + `
+By itself it is local:, the kernel of this machine, in a folder of this user. There is nothing to install.`,
 		Example: `  succession demo
   succession run reports -- ./send-reports --hourly
   succession leader reports
@@ -92,6 +90,17 @@ The coordinator keeps the line. --url says which:
 	}
 	root.AddCommand(run.Guard(), suite.Stand(&g))
 	return root
+}
+
+// examples lists the coordinators that --url can name.
+func examples() string {
+	var b strings.Builder
+	for _, d := range backend.DefaultMux.Drivers() {
+		if d.Example != "" {
+			fmt.Fprintf(&b, "  %-33s  %s\n", d.Example, d.About)
+		}
+	}
+	return b.String()
 }
 
 // A completion completes the arguments of a command, for a shell.

@@ -160,7 +160,7 @@ func url(t *testing.T, pod corev1.PodSpec, c corev1.Container, secrets []*corev1
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := backend.DefaultMux.Check(u); err != nil {
+	if _, err := backend.DefaultMux.Driver(u); err != nil {
 		t.Error(err)
 	}
 	for _, parameter := range []string{"password-file", "ca-file"} {

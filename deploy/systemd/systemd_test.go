@@ -99,7 +99,7 @@ func TestSettings(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := backend.DefaultMux.Check(u); err != nil {
+			if _, err := backend.DefaultMux.Driver(u); err != nil {
 				t.Error(err)
 			}
 			if got := u.Text("password-file", ""); got != "/run/credentials/unit/"+credential {

@@ -41,6 +41,9 @@ func TLSOf(u *backend.URL) TLS {
 	}
 }
 
+// Asked reports whether u asks for TLS.
+func Asked(u *backend.URL) bool { return TLSOf(u) != TLS{} }
+
 // Config reads the files, and returns the configuration of one connection. A connection that
 // is made later needs another one: of a [tls.Config] that is in use, only the client's
 // certificate could be read again, and not the authorities. Config returns nil if no

@@ -19,9 +19,20 @@ import (
 	"github.com/succession-dev/succession/backend/kit/lease"
 )
 
-const driver kit.Driver = "example"
+const driver kit.Scheme = "example"
 
-func init() { kit.Register(driver, Open) }
+const defaultPort = "8080"
+
+func init() {
+	backend.Register(backend.Driver{
+		Scheme:  string(driver),
+		Open:    kit.Opener(Open),
+		Title:   "Example",
+		Example: "example://h1:8080?ttl=10s",
+		About:   "the server of an example",
+		Port:    defaultPort,
+	})
+}
 
 // A Backend is a long-lived handle on one server. It is safe for concurrent use.
 type Backend struct {
@@ -42,13 +53,13 @@ func Open(ctx context.Context, u *backend.URL) (*Backend, error) {
 	if err != nil {
 		return nil, driver.Wrap("open", "", err)
 	}
-	return kit.Opened(ctx, New(new(http.Transport), u.HostPorts("8080")[0], ttl), nil)
+	return kit.Opened(ctx, New(new(http.Transport), u.HostPorts(defaultPort)[0], ttl), nil)
 }
 
 // New returns a backend for the server at addr, which owns the transport. It does not block.
 func New(transport *http.Transport, addr string, ttl time.Duration) *Backend {
 	b := &Backend{client: &http.Client{Transport: transport}, url: "http://" + addr + "/", ttl: ttl}
-	b.sessions = kit.NewSessions(kit.Config{Driver: driver, Open: b.open, Connect: 5 * time.Second, Patience: 2 * time.Second})
+	b.sessions = kit.NewSessions(kit.Config{Scheme: driver, Open: b.open, Connect: 5 * time.Second, Patience: 2 * time.Second})
 	return b
 }
 

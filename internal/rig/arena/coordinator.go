@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/internal/operator"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
+	"github.com/succession-dev/succession/internal/rig/coordtest/rig"
 	"github.com/succession-dev/succession/internal/rig/evidence"
 )
 
@@ -73,9 +73,7 @@ func start(ctx context.Context, name, dir string, n int, secured bool) (c *Coord
 			return nil, errors.Join(fmt.Errorf("secure %s: %w", name, err), c.Stop(""))
 		}
 	}
-	if c.Cluster != nil {
-		c.Remove = c.remove
-	}
+	c.Remove = c.remove
 	switch name { // the operator of ZooKeeper would need the session's password
 	case "etcd":
 		c.End = c.endEtcd
@@ -90,6 +88,9 @@ func start(ctx context.Context, name, dir string, n int, secured bool) (c *Coord
 
 // try calls f by way of one server after the other, until it succeeds: some may be down.
 func (c *Coordinator) try(f func(i int, addrs []string) error) error {
+	if c.Cluster == nil {
+		return f(0, nil)
+	}
 	var errs []error
 	addrs := c.Addrs()
 	for i := range c.Servers() {
@@ -104,11 +105,7 @@ func (c *Coordinator) try(f func(i int, addrs []string) error) error {
 
 func (c *Coordinator) remove(ctx context.Context, m backend.Member) error {
 	return c.try(func(i int, addrs []string) error {
-		u, err := backend.ParseURL(c.URL(i, addrs))
-		if err != nil {
-			return err
-		}
-		o, err := operator.New(u)
+		o, err := rig.NewOperator(c.URL(i, addrs))
 		if err != nil {
 			return err
 		}
@@ -171,8 +168,5 @@ func kernel(dir string) *Coordinator {
 		// A process that died is gone at once, and one that is paused keeps its place.
 		Crash: LongestFault(Unhurried),
 		URL:   func(int, []string) string { return "local:" + dir },
-		Remove: func(_ context.Context, m backend.Member) error {
-			return os.Remove(filepath.Join(dir, m.Line, "@"+m.Key))
-		},
 	}
 }

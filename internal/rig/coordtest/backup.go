@@ -14,7 +14,7 @@ import (
 // of their data, starts them, and blocks until all serve. The log then goes on from
 // where it was, except that of a ZooKeeper ensemble, which begins a new epoch with
 // each start.
-func (c *Cluster) Backup() (restore func(context.Context) error, err error) {
+func (c *Cluster) Backup(context.Context) (restore func(context.Context) error, err error) {
 	dir, err := os.MkdirTemp(c.dir, "backup-")
 	if err != nil {
 		return nil, err

@@ -1,9 +1,10 @@
 package connect
 
 import (
+	"cmp"
 	"context"
-	"maps"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -80,23 +81,18 @@ func Records(ctx context.Context, s backend.Session, typed string) []string {
 	return names
 }
 
-// urlForms are what the URLs of the drivers begin with, and what each means.
-var urlForms = map[string]string{
-	"local":     "local:\tthe kernel of this machine",
-	"zookeeper": "zookeeper://\ta ZooKeeper ensemble",
-	"etcd":      "etcd://\tan etcd cluster",
-	"consul":    "consul://\ta Consul cluster, by the agent on this machine",
-	"migrate":   "migrate:?from=\ttwo coordinators, between which an election moves",
-	"spread":    "spread:\tseveral clusters, each election on one",
-}
+// beginning matches what all URLs of a driver begin with: the scheme, and what must follow it in an example, the slashes
+// before hosts or the name of the first parameter.
+var beginning = regexp.MustCompile(`^[^:]+:(//|\?[^=]+=)?`)
 
 // CompleteURL completes, for a shell, what the URL of a coordinator begins with.
 func CompleteURL(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 	const directive = cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
 	var urls []string
-	for _, scheme := range slices.Sorted(maps.Keys(urlForms)) {
-		if form := urlForms[scheme]; strings.HasPrefix(form, typed) && slices.Contains(backend.DefaultMux.Schemes(), scheme) {
-			urls = append(urls, form)
+	for _, d := range backend.DefaultMux.Drivers() {
+		begin := beginning.FindString(cmp.Or(d.Example, d.Scheme+":"))
+		if strings.HasPrefix(begin, typed) {
+			urls = append(urls, strings.TrimSuffix(begin+"\t"+d.About, "\t"))
 		}
 	}
 	return urls, directive

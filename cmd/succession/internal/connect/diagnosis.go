@@ -58,7 +58,11 @@ func diagnosis(ctx context.Context, u *backend.URL) func(wanted bool) string {
 
 // lookAt says what is at the servers of u; "" where one of them is as the URL says.
 func lookAt(ctx context.Context, u *backend.URL, addrs []string) string {
-	found := make([]probe.Kind, len(addrs))
+	d, err := backend.DefaultMux.Driver(u)
+	if err != nil {
+		return ""
+	}
+	found := make([]probe.Finding, len(addrs))
 	var wg sync.WaitGroup
 	for i, addr := range addrs {
 		wg.Go(func() { found[i] = probe.Look(ctx, addr) })
@@ -66,7 +70,7 @@ func lookAt(ctx context.Context, u *backend.URL, addrs []string) string {
 	wg.Wait()
 	var parts []string
 	for i, addr := range addrs {
-		part := explain(u, addr, found[i])
+		part := explain(d, AsksForTLS(u), addr, found[i])
 		if part == "" {
 			return ""
 		}
@@ -75,31 +79,35 @@ func lookAt(ctx context.Context, u *backend.URL, addrs []string) string {
 	return strings.Join(parts, "; ")
 }
 
-// explain says what is wrong with addr as a server of u; "" if nothing is.
-func explain(u *backend.URL, addr string, found probe.Kind) string {
-	want := servers[u.Scheme].title
+// explain says what is wrong with addr as a server of the driver's coordinator; "" if nothing is, or nobody can
+// tell.
+func explain(d backend.Driver, withTLS bool, addr string, found probe.Finding) string {
+	want := d.Title
 	host, port, _ := net.SplitHostPort(addr)
-	withTLS := AsksForTLS(u)
-	switch {
-	case found == probe.Refused:
+	switch kind := found.Kind; {
+	case kind == probe.Refused:
 		return fmt.Sprintf("nothing listens on port %s of %s; is %s up, and the port right?", port, host, want)
-	case found == probe.Unknown:
+	case kind == probe.Unknown:
 		return fmt.Sprintf("there is no host called %s", host)
-	case found == probe.Unreachable:
+	case kind == probe.Unreachable:
 		return fmt.Sprintf("no connection to %s comes about; is the address right, and does a firewall let it through?", addr)
-	case found == probe.Silent:
-		return fmt.Sprintf("%s accepts connections and does not answer; is it stuck, or something else than %s?", addr, want)
-	case found == probe.TLS && withTLS:
+	case kind == probe.TLS && withTLS:
 		return ""
-	case found == probe.TLS:
+	case kind == probe.TLS && d.TLS == nil:
+		return fmt.Sprintf("%s speaks TLS, which the driver of %s does not", addr, want)
+	case kind == probe.TLS:
 		return addr + " speaks TLS; add tls=on to the URL"
-	case withTLS && found != probe.Other:
+	case withTLS && kind != probe.Other && kind != probe.Silent:
 		return fmt.Sprintf("%s does not speak TLS, which the URL asks for", addr)
-	case string(found) == u.Scheme:
+	case kind == probe.Coordinator && found.Driver.Scheme == d.Scheme:
 		return ""
-	case servers[string(found)].title != "":
-		return fmt.Sprintf("%s is %s, not %s; write %s://%[1]s", addr, servers[string(found)].title, want, found)
-	case found == probe.HTTP:
+	case kind == probe.Coordinator:
+		return fmt.Sprintf("%s is %s, not %s; write %s://%[1]s", addr, found.Driver.Title, want, found.Driver.Scheme)
+	case d.Probe.Ask == "": // it could be one
+		return ""
+	case kind == probe.Silent:
+		return fmt.Sprintf("%s accepts connections and does not answer; is it stuck, or something else than %s?", addr, want)
+	case kind == probe.HTTP:
 		return fmt.Sprintf("%s is an HTTP server, not %s; is the port right?", addr, want)
 	}
 	return fmt.Sprintf("%s does not answer as %s does; is the port right?", addr, want)

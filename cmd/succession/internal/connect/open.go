@@ -25,7 +25,7 @@ func Open(ctx context.Context, url string) (backend.Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := backend.DefaultMux.Check(u); err != nil {
+	if _, err := backend.DefaultMux.Driver(u); err != nil {
 		return nil, err
 	}
 	begin := time.Now()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance/proxy"
 )
 
@@ -26,12 +25,3 @@ type Client interface {
 
 // ErrNoSession says that a client has opened no session.
 var ErrNoSession = errors.New("the client has opened no session")
-
-// An Operator does what an operator does with the coordinator's own tools. Who does not
-// stand any more counts as removed.
-type Operator interface {
-	Remove(ctx context.Context, m backend.Member) error
-	Drop(ctx context.Context, line string) error
-	// Backup remembers the coordinator's state; see [coordtest.Cluster.Backup].
-	Backup(ctx context.Context) (restore func(context.Context) error, err error)
-}

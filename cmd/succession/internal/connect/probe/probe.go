@@ -9,21 +9,21 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
+
+	"github.com/succession-dev/succession/backend"
 )
 
-// A Kind is what was found at an address.
+// A Kind is what kind of thing was found at an address.
 type Kind string
 
-// The kinds. The first three are named by the scheme of their URLs.
 const (
-	ZooKeeper   Kind = "zookeeper"
-	Etcd        Kind = "etcd"
-	Consul      Kind = "consul"
-	HTTP        Kind = "http"        // an HTTP server that is neither etcd nor Consul
+	Coordinator Kind = "coordinator" // a server that the [backend.Probe] of a driver knows
 	TLS         Kind = "tls"         // speaks TLS; what lies behind is not looked into
+	HTTP        Kind = "http"        // an HTTP server that no driver knows
 	Other       Kind = "other"       // ends or refuses conversations in all these languages
 	Silent      Kind = "silent"      // accepts connections and answers nothing
 	Refused     Kind = "refused"     // nothing listens
@@ -31,31 +31,38 @@ const (
 	Unreachable Kind = "unreachable" // no connection comes about
 )
 
+// A Finding is what was found at an address.
+type Finding struct {
+	Kind   Kind
+	Driver backend.Driver // whose server it is, if Kind is Coordinator
+}
+
 // Look finds out what is at addr, a host:port. It takes until ctx ends where
 // something does not answer.
-func Look(ctx context.Context, addr string) Kind {
+func Look(ctx context.Context, addr string) Finding {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 	if err != nil {
-		return whyNot(err)
+		return Finding{Kind: whyNot(err)}
 	}
 	_ = conn.Close() // it has served its purpose
+	languages := []language{encrypted, web}
+	for _, d := range backend.DefaultMux.Drivers() {
+		if d.Probe.Ask != "" {
+			languages = append(languages, languageOf(d))
+		}
+	}
 	var wg sync.WaitGroup
-	found := make([]Kind, len(languages))
+	found := make([]Finding, len(languages))
 	for i, speak := range languages {
 		wg.Go(func() { found[i] = converse(ctx, addr, speak) })
 	}
 	wg.Wait()
-	silent := true
-	for _, k := range found {
-		if k != Silent && k != Other {
-			return k
+	for _, kind := range []Kind{Coordinator, TLS, HTTP, Other} { // in the order of how much it tells
+		if i := slices.IndexFunc(found, func(f Finding) bool { return f.Kind == kind }); i >= 0 {
+			return found[i]
 		}
-		silent = silent && k == Silent
 	}
-	if silent {
-		return Silent
-	}
-	return Other
+	return Finding{Kind: Silent}
 }
 
 func whyNot(err error) Kind {
@@ -69,76 +76,55 @@ func whyNot(err error) Kind {
 	return Unreachable
 }
 
-// languages are how to speak to a server, in the order of how much an answer tells.
-// Each returns Other where it was not understood.
-var languages = []func(ctx context.Context, conn net.Conn) (Kind, error){zooKeeper, etcd, consul, encrypted}
+// A language is how to speak to a server. It returns Other where it was not understood.
+type language func(ctx context.Context, conn net.Conn) (Finding, error)
 
-func converse(ctx context.Context, addr string, speak func(context.Context, net.Conn) (Kind, error)) Kind {
+func converse(ctx context.Context, addr string, speak language) Finding {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 	if err != nil {
-		return Other
+		return Finding{Kind: Other}
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })() // ends what blocks
-	k, err := speak(ctx, conn)
+	f, err := speak(ctx, conn)
 	if err != nil && ctx.Err() != nil {
-		return Silent
+		return Finding{Kind: Silent}
 	}
-	return k
+	return f
 }
 
-// zooKeeper sends the four-letter command "srvr", which servers answer even if only
-// to say that they may not.
-func zooKeeper(_ context.Context, conn net.Conn) (Kind, error) {
-	answer, err := ask(conn, "srvr")
-	if strings.Contains(answer, "ZooKeeper") || strings.Contains(answer, "Zookeeper") || strings.HasPrefix(answer, "srvr is not executed") {
-		return ZooKeeper, nil
+// languageOf returns the language of a driver's servers.
+func languageOf(d backend.Driver) language {
+	return func(_ context.Context, conn net.Conn) (Finding, error) {
+		answer, err := ask(conn, d.Probe.Ask)
+		if slices.ContainsFunc(d.Probe.Answers, func(text string) bool { return strings.Contains(answer, text) }) {
+			return Finding{Coordinator, d}, nil
+		}
+		return Finding{Kind: Other}, err
 	}
-	return Other, err
 }
 
-func etcd(_ context.Context, conn net.Conn) (Kind, error) {
-	answer, err := get(conn, "/version")
+// web is that of HTTP.
+func web(_ context.Context, conn net.Conn) (Finding, error) {
+	answer, err := ask(conn, "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
 	switch {
 	case !strings.HasPrefix(answer, "HTTP/"):
-		return Other, err
+		return Finding{Kind: Other}, err
 	case strings.Contains(answer, "HTTPS server"): // as Go's servers say
-		return TLS, nil
-	case strings.Contains(answer, `"etcdserver"`):
-		return Etcd, nil
+		return Finding{Kind: TLS}, nil
 	}
-	return Other, err
+	return Finding{Kind: HTTP}, nil
 }
-
-func consul(_ context.Context, conn net.Conn) (Kind, error) {
-	answer, err := get(conn, "/v1/status/leader")
-	switch {
-	case !strings.HasPrefix(answer, "HTTP/"):
-		return Other, err
-	case strings.Contains(answer, "X-Consul-") || strings.Contains(answer, "Access-Control-Expose-Headers: x-consul-"),
-		strings.Contains(answer, crowded):
-		return Consul, nil
-	}
-	return HTTP, nil
-}
-
-// crowded is what an agent of Consul answers, instead of all else, to an address that has too many connections
-// (hashicorp/go-connlimit, HTTPConnStateFuncWithDefault429Handler).
-const crowded = "Your IP is issuing too many concurrent connections"
 
 // encrypted begins a TLS handshake. A server that refuses it with an alert speaks TLS too.
-func encrypted(ctx context.Context, conn net.Conn) (Kind, error) {
+func encrypted(ctx context.Context, conn net.Conn) (Finding, error) {
 	c := tls.Client(conn, &tls.Config{InsecureSkipVerify: true}) // nothing is said, and nothing believed
 	err := c.HandshakeContext(ctx)
 	var op *net.OpError
 	if err == nil || errors.As(err, &op) && op.Op == "remote error" { // package tls calls an alert so
-		return TLS, nil
+		return Finding{Kind: TLS}, nil
 	}
-	return Other, err
-}
-
-func get(conn net.Conn, path string) (string, error) {
-	return ask(conn, "GET "+path+" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+	return Finding{Kind: Other}, err
 }
 
 // ask sends a question and returns the answer's beginning, as much as comes before

@@ -1,6 +1,12 @@
 package target
 
-import "testing"
+import (
+	"testing"
+
+	_ "github.com/succession-dev/succession/consul"
+	_ "github.com/succession-dev/succession/etcd"
+	_ "github.com/succession-dev/succession/zookeeper"
+)
 
 func TestThroughProxies(t *testing.T) {
 	const others = "the URL names several servers and no server-name that stands in the certificates of all"

@@ -7,8 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance"
-	"github.com/succession-dev/succession/internal/operator"
+	_ "github.com/succession-dev/succession/etcd"
 )
 
 // The page of the command says how many rules are checked on a cluster in use.
@@ -23,7 +24,7 @@ func TestDocsCountTheRules(t *testing.T) {
 		t.Fatal(err)
 	}
 	target.ttl, target.options.Faults = 2*time.Second, Faults
-	target.operator = struct{ operator.Operator }{} // it is not asked
+	target.operator = struct{ backend.Operator }{} // it is not asked
 	h := target.Harness()
 	rules, counts := conformance.Rules(), make(map[conformance.Status]int)
 	for _, r := range rules {

@@ -16,7 +16,6 @@ import (
 	"github.com/succession-dev/succession/cmd/succession/internal/connect"
 	"github.com/succession-dev/succession/conformance"
 	"github.com/succession-dev/succession/conformance/proxy"
-	"github.com/succession-dev/succession/internal/operator"
 )
 
 // Faults are the faults that [Options] can ask for.
@@ -53,12 +52,13 @@ type Options struct {
 type Target struct {
 	raw      string
 	url      *backend.URL
+	driver   backend.Driver
 	options  Options
 	hosts    []string // what the proxies stand in front of
 	name     string   // the server-name that the URL needs for them; empty for none
 	noProxy  string   // why they cannot stand there; empty if they can
 	ttl      time.Duration
-	operator operator.Operator
+	operator backend.Operator
 }
 
 func newTarget(rawURL string) (*Target, error) {
@@ -66,7 +66,11 @@ func newTarget(rawURL string) (*Target, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Target{raw: rawURL, url: u}
+	d, err := backend.DefaultMux.Driver(u)
+	if err != nil {
+		return nil, err
+	}
+	t := &Target{raw: rawURL, url: u, driver: d}
 	if t.hosts = connect.Servers(u); len(t.hosts) == 0 {
 		t.noProxy = "the URL names no server to put a proxy in front of"
 	} else if t.name, err = tlsName(u, t.hosts); err != nil {
@@ -92,11 +96,8 @@ func Open(ctx context.Context, rawURL string, o Options) (*Target, error) {
 	if t.ttl, err = sessionTime(ctx, rawURL); err != nil {
 		return nil, err
 	}
-	if _, ok := kinds[u.Scheme]; !ok {
-		return nil, fmt.Errorf("%s: the suite cannot be run there: it would not know how to clear up afterwards", u)
-	}
-	if t.operator, err = newOperator(u); err != nil {
-		return nil, fmt.Errorf("%s: %w", u, err)
+	if t.operator, err = backend.DefaultMux.Operator(u); err != nil {
+		return nil, fmt.Errorf("%s: nobody could clear up after the suite: %w", u, err)
 	}
 	for _, f := range o.Faults {
 		if why := t.cannot(f); why != "" {
@@ -165,14 +166,17 @@ func (t *Target) Harness() conformance.Harness {
 	h := conformance.Harness{
 		Name:    t.url.String(),
 		TTL:     t.ttl,
-		Slack:   cmp.Or(t.options.Slack, kinds[t.url.Scheme].slack(t.ttl)),
+		Slack:   t.options.Slack,
 		Latency: t.options.Latency,
 		Prefix:  t.options.Prefix,
 		Open:    t.open,
-		Unfit:   kinds[t.url.Scheme].unfit,
+		Unfit:   t.driver.Unfit,
 		Lacks:   make(map[conformance.Fault]string),
 	}
 	h.NotWired = make(map[conformance.Fault]string)
+	if h.Slack == 0 && t.driver.Slack != nil {
+		h.Slack = t.driver.Slack(t.ttl)
+	}
 	if t.ttl == 0 {
 		h.TTL = time.Second
 		h.Lacks[conformance.Deadlines] = "sessions end with their process"
@@ -206,8 +210,8 @@ func (t *Target) Harness() conformance.Harness {
 	return h
 }
 
-// serverless reports whether the coordinator is this machine.
-func (t *Target) serverless() bool { return t.url.Scheme == "local" }
+// serverless reports whether the coordinator has no servers, such as this machine.
+func (t *Target) serverless() bool { return t.driver.Port == "" && len(t.url.Hosts) == 0 }
 
 // cannot says why the target cannot make a fault; it is empty where it can.
 func (t *Target) cannot(f conformance.Fault) string {

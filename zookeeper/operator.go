@@ -1,9 +1,10 @@
-package operator
+package zookeeper
 
 import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"log/slog"
 	"net"
 	"path"
 	"strings"
@@ -13,39 +14,39 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/internal/port"
 	"github.com/succession-dev/succession/internal/security"
 )
 
-type zooKeeper struct {
+// An operator is a [backend.Operator] with the client library.
+type operator struct {
 	hosts          []string
 	root           string
 	tls            *tls.Config // nil for none
 	user, password string
 }
 
-func newZooKeeper(u *backend.URL) (Operator, error) {
-	z := &zooKeeper{hosts: u.HostPorts(port.ZooKeeper), root: "/" + strings.Trim(u.Path, "/")}
+func newOperator(u *backend.URL) (backend.Operator, error) {
+	o := &operator{hosts: u.HostPorts(defaultPort), root: "/" + strings.Trim(u.Path, "/")}
 	var err error
-	if z.tls, err = security.TLSOf(u).Config(); err != nil {
+	if o.tls, err = security.TLSOf(u).Config(); err != nil {
 		return nil, err
 	}
-	z.user, z.password, err = security.LoginOf(u).Read()
-	return z, err
+	o.user, o.password, err = security.LoginOf(u).Read()
+	return o, err
 }
 
 // with calls f with a new connection, and closes the connection afterwards.
-func (z *zooKeeper) with(ctx context.Context, f func(*zk.Conn) error) error {
-	c, _, err := zk.Connect(z.hosts, 10*time.Second,
-		zk.WithLogger(silent{}), zk.WithDialer(z.dial), zk.WithHostProvider(new(unresolved)))
+func (o *operator) with(ctx context.Context, f func(*zk.Conn) error) error {
+	c, _, err := zk.Connect(o.hosts, 10*time.Second,
+		zk.WithLogger(libraryLog{slog.New(slog.DiscardHandler)}), zk.WithDialer(o.dial), zk.WithHostProvider(new(unresolved)))
 	if err != nil {
 		return err
 	}
 	stop := sync.OnceFunc(c.Close)
 	defer stop()
 	defer context.AfterFunc(ctx, stop)() // the library's calls take no context
-	if z.user != "" {
-		err = c.AddAuth("digest", []byte(z.user+":"+z.password))
+	if o.user != "" {
+		err = c.AddAuth("digest", []byte(o.user+":"+o.password))
 	}
 	if err == nil {
 		err = f(c)
@@ -56,12 +57,12 @@ func (z *zooKeeper) with(ctx context.Context, f func(*zk.Conn) error) error {
 	return err
 }
 
-func (z *zooKeeper) dial(network, addr string, timeout time.Duration) (net.Conn, error) {
+func (o *operator) dial(network, addr string, timeout time.Duration) (net.Conn, error) {
 	d := &net.Dialer{Timeout: timeout}
-	if z.tls == nil {
+	if o.tls == nil {
 		return d.Dial(network, addr)
 	}
-	return tls.DialWithDialer(d, network, addr, z.tls)
+	return tls.DialWithDialer(d, network, addr, o.tls)
 }
 
 // unresolved is a host provider that keeps the names of servers, because TLS verifies them.
@@ -88,24 +89,20 @@ func (u *unresolved) Next() (server string, pause bool) {
 
 func (u *unresolved) Connected() { u.next = 1 }
 
-type silent struct{}
-
-func (silent) Printf(string, ...any) {}
-
-func (z *zooKeeper) path(names ...string) string {
-	return path.Join(append([]string{z.root}, names...)...)
+func (o *operator) path(names ...string) string {
+	return path.Join(append([]string{o.root}, names...)...)
 }
 
-func (z *zooKeeper) Exists(ctx context.Context, name string) (there bool, err error) {
-	err = z.with(ctx, func(c *zk.Conn) error {
-		there, _, err = c.Exists(z.path(name))
+func (o *operator) Exists(ctx context.Context, name string) (there bool, err error) {
+	err = o.with(ctx, func(c *zk.Conn) error {
+		there, _, err = c.Exists(o.path(name))
 		return err
 	})
 	return there, err
 }
 
-func (z *zooKeeper) Clear(ctx context.Context, name string) error {
-	return z.with(ctx, func(c *zk.Conn) error { return deleteTree(c, z.path(name)) })
+func (o *operator) Clear(ctx context.Context, name string) error {
+	return o.with(ctx, func(c *zk.Conn) error { return deleteTree(c, o.path(name)) })
 }
 
 // deleteTree deletes the znode and all below it.
@@ -133,9 +130,9 @@ func deleteTree(c *zk.Conn, at string) error {
 	}
 }
 
-func (z *zooKeeper) Remove(ctx context.Context, m backend.Member) error {
-	return z.with(ctx, func(c *zk.Conn) error {
-		err := c.Delete(z.path(m.Line, m.Key), -1)
+func (o *operator) Remove(ctx context.Context, m backend.Member) error {
+	return o.with(ctx, func(c *zk.Conn) error {
+		err := c.Delete(o.path(m.Line, m.Key), -1)
 		if errors.Is(err, zk.ErrNoNode) {
 			return nil
 		}
@@ -143,9 +140,9 @@ func (z *zooKeeper) Remove(ctx context.Context, m backend.Member) error {
 	})
 }
 
-func (z *zooKeeper) Drop(ctx context.Context, line string) error {
-	at := z.path(line)
-	return z.with(ctx, func(c *zk.Conn) error {
+func (o *operator) Drop(ctx context.Context, line string) error {
+	at := o.path(line)
+	return o.with(ctx, func(c *zk.Conn) error {
 		for {
 			names, _, err := c.Children(at)
 			if errors.Is(err, zk.ErrNoNode) {

@@ -1,4 +1,4 @@
-package operator
+package etcd_test
 
 import (
 	"context"
@@ -10,7 +10,14 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/rig/coordtest/rig"
 )
+
+// An operator's acts take effect, and those that find nothing to do succeed.
+func TestOperator(t *testing.T) {
+	t.Parallel()
+	rig.CheckOperator(t, "etcd://"+sharedEtcd(t).Addrs()[0]+"/for-an-operator")
+}
 
 // An emptyKV answers each transaction with nothing, as something in between can.
 type emptyKV struct{ pb.UnimplementedKVServer }
@@ -19,7 +26,8 @@ func (*emptyKV) Txn(context.Context, *pb.TxnRequest) (*pb.TxnResponse, error) {
 	return &pb.TxnResponse{Header: &pb.ResponseHeader{}, Succeeded: true}, nil
 }
 
-func TestEtcdStrangeAnswer(t *testing.T) {
+// What answers something else than it was asked is no etcd.
+func TestOperatorStrangeAnswer(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -39,7 +47,7 @@ func TestEtcdStrangeAnswer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o, err := newEtcd(u)
+	o, err := backend.DefaultMux.Operator(u)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,5 +1,4 @@
-// Package agent reads from a URL how to reach an agent of Consul.
-package agent
+package consul
 
 import (
 	"fmt"
@@ -8,13 +7,12 @@ import (
 	"github.com/hashicorp/consul/api"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/internal/port"
 )
 
-// Config returns the configuration of Consul's client that u asks for. What u does not say is
-// taken from the environment of Consul's own tools. Config returns [backend.ErrInvalid] if a
+// agentConfig returns the configuration of Consul's client that u asks for. What u does not say is
+// taken from the environment of Consul's own tools. agentConfig returns [backend.ErrInvalid] if a
 // parameter is wrong; [backend.URL.Err] is for the caller.
-func Config(u *backend.URL) (*api.Config, error) {
+func agentConfig(u *backend.URL) (*api.Config, error) {
 	c := api.DefaultConfig()
 	c.Datacenter = u.Text("dc", c.Datacenter)
 	c.Namespace = u.Text("namespace", c.Namespace)
@@ -37,7 +35,7 @@ func Config(u *backend.URL) (*api.Config, error) {
 		c.Scheme = "https"
 	}
 	if len(u.Hosts) == 1 {
-		c.Address = u.HostPorts(port.Consul)[0]
+		c.Address = u.HostPorts(defaultPort)[0]
 	}
 	invalid := func(why string) (*api.Config, error) {
 		return nil, fmt.Errorf("%w URL %s: %s", backend.ErrInvalid, u, why)

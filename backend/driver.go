@@ -1,0 +1,93 @@
+package backend
+
+import (
+	"context"
+	"time"
+)
+
+// An Opener makes a backend from a URL. It reads the parameters that it knows from u, and
+// refuses the others with [URL.Err]. It connects before it returns, so that its error
+// tells of a wrong address or wrong credentials. It returns soon after ctx ends, and
+// after a bounded time in any case.
+type Opener func(ctx context.Context, u *URL) (Backend, error)
+
+// A Driver is what a driver tells of itself, and of its kind of coordinator: it registers one ([Register]). Programs
+// that open a URL need Scheme and Open alone. All other fields are for tools, such as the command of this module: a tool
+// knows no driver by name, reads what it needs here, and says so if a driver has left it out. These fields may change
+// until 1.0, as new coordinators show what there is to tell.
+//
+// The funcs may be called from several goroutines at once. They send nothing and do not block, except Open and except for
+// files of this machine that a URL names.
+type Driver struct {
+	// Scheme is the scheme of the driver's URLs, and the field Backend of its errors. It is required.
+	Scheme string
+
+	// Open opens the backend of a URL. It is required.
+	Open Opener
+
+	// Title is what people call the coordinator, such as "ZooKeeper". Empty is Scheme.
+	Title string
+
+	// Example is a URL of the driver, such as "etcd://h1:2379,h2:2379/app", and About says in a few words what it
+	// names, such as "an etcd cluster".
+	Example, About string
+
+	// Port is where servers listen if a URL does not say it, such as "2379". Empty says that a URL names no servers.
+	Port string
+
+	// TLS reports whether the driver would speak TLS to the servers of u. A driver that can has the parameters tls=on
+	// and server-name=NAME, the name in the certificates of the servers if that is not the host. Nil says that it
+	// cannot.
+	TLS func(u *URL) bool
+
+	// Probe tells such servers from others.
+	Probe Probe
+
+	// Rights returns what an administrator has to grant for one election on the coordinator of u, as the tools of the
+	// coordinator read it. Nil says that there is nothing to grant.
+	Rights func(u *URL, election string) string
+
+	// Operator returns an operator of the coordinator of u. It returns [ErrInvalid] if a parameter, or a file that it
+	// names, is wrong. Nil says that there is none; see [Mux.Operator].
+	Operator func(u *URL) (Operator, error)
+
+	// Slack returns how much later than its session time the coordinator may end a session from which it hears
+	// nothing any more. Nil is 0.
+	Slack func(ttl time.Duration) time.Duration
+
+	// Unfit says, by the ID of a rule of package conformance, why a run on such a coordinator that is in use cannot show
+	// whether the rule is kept.
+	Unfit map[string]string
+}
+
+// A Probe tells what is at an address that should be a server's: somebody may have written another port, or another
+// scheme. The zero Probe tells nothing.
+type Probe struct {
+	// Ask is what is sent on a new connection, without TLS. It contains no secret and changes nothing.
+	Ask string
+	// Answers are texts, of which each server of the kind has one at least in its answer to Ask. It has to come before
+	// the server closes the connection, which Ask must bring about.
+	Answers []string
+}
+
+// An Operator does to a coordinator what people do with its own tools: it looks at what is stored, and deletes members
+// and whole elections without asking the processes that joined them. The names that its methods take are those of
+// elections and records, without the prefix of the URL.
+//
+// Tests judge a driver by what its sessions make of such acts. So an operator is an independent client: it uses the
+// client library of the coordinator, and nothing of the driver's sessions.
+//
+// Each method connects anew, and leaves no connection and no goroutine. It blocks until the coordinator has
+// answered, or ctx ends. Its errors are those of the library. An Operator is safe for concurrent use.
+type Operator interface {
+	// Exists reports whether anything is stored at the name or below it.
+	Exists(ctx context.Context, name string) (bool, error)
+	// Remove deletes a member. It succeeds if the member does not stand any more.
+	Remove(ctx context.Context, m Member) error
+	// Drop deletes an election and its members in one step, or, if the coordinator has no such step, the last
+	// member first, so that nobody becomes first by it. It succeeds if there is no such election.
+	Drop(ctx context.Context, election string) error
+	// Clear deletes everything at the name and below it. The name must not be empty: that would
+	// mean everything that is stored.
+	Clear(ctx context.Context, name string) error
+}

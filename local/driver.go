@@ -1,0 +1,19 @@
+package local
+
+import (
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
+)
+
+// driver is the scheme of URLs, and what errors call this driver.
+const driver kit.Scheme = "local"
+
+func init() {
+	backend.Register(backend.Driver{
+		Scheme:   string(driver),
+		Open:     Open,
+		Example:  "local:/var/lib/app",
+		About:    "the kernel of this machine",
+		Operator: newOperator,
+	})
+}

@@ -1,0 +1,12 @@
+//go:build linux
+
+package local_test
+
+import (
+	"testing"
+
+	"github.com/succession-dev/succession/internal/rig/coordtest/rig"
+)
+
+// An operator's acts take effect, and those that find nothing to do succeed.
+func TestOperator(t *testing.T) { rig.CheckOperator(t, "local:"+t.TempDir()) }
