@@ -176,14 +176,3 @@ func TestSomethingBetweenAnswers(t *testing.T) {
 		})
 	}
 }
-
-// What answers without an end is cut off, and named.
-func TestEndlessAnswer(t *testing.T) {
-	t.Parallel()
-	in := newIngress(t, server(t))
-	in.instead.Store(&answer{status: http.StatusOK, body: "[" + strings.Repeat(" ", 129<<20)})
-	_, err := backend.Open(t.Context(), "consul://"+in.addr()+"?connect=10s")
-	if !errors.Is(err, backend.ErrUnavailable) || !strings.Contains(err.Error(), "longer than 128 MiB") || !strings.Contains(err.Error(), "in its place") {
-		t.Errorf("Open returned %v", err)
-	}
-}
