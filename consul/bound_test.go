@@ -24,7 +24,11 @@ func TestEndlessAnswer(t *testing.T) {
 		}
 	}))
 	t.Cleanup(s.Close)
-	c, err := newClient(t.Context(), &api.Config{Address: s.URL}, &Options{}, nil)
+	o, err := (*Options)(nil).filled()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := newClient(t.Context(), &api.Config{Address: s.URL}, o, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
