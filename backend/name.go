@@ -22,7 +22,7 @@ const (
 // or "..".
 func CheckName(name string) error {
 	bad := func(why string) error {
-		return fmt.Errorf("%w name %q: %s", ErrInvalid, name, why)
+		return fmt.Errorf("%w name %q: %s", ErrInvalid, redactPath(name), why) // it may be the path of a URL
 	}
 	switch {
 	case name == "":

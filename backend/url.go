@@ -58,6 +58,9 @@ func ParseURL(raw string) (*URL, error) {
 		return bad("its parameters cannot be read")
 	}
 	u.params = params
+	if strings.ContainsAny(rest, "&;=") { // what follows may be a password, and the rest is printed
+		return bad("&, ; or = stands where there are no parameters; these begin with ?, and a path has the characters as %26, %3B and %3D")
+	}
 	for _, name := range slices.Sorted(maps.Keys(params)) {
 		if !isParam(name) {
 			return bad("a parameter has a name with other characters than letters, digits, dots, hyphens and underscores, or none")
@@ -67,8 +70,12 @@ func ParseURL(raw string) (*URL, error) {
 		}
 	}
 
+	const credentials = "it carries a user name or password; name a file or an environment variable in a parameter instead"
 	authority, hasHosts := strings.CutPrefix(rest, "//")
 	if !hasHosts {
+		if _, behind, ok := strings.Cut(rest, ":"); ok && strings.Contains(behind, "@") {
+			return bad(credentials)
+		}
 		u.Path, err = url.PathUnescape(rest)
 		if err != nil {
 			return bad("its path cannot be read")
@@ -86,7 +93,7 @@ func ParseURL(raw string) (*URL, error) {
 		return bad("its path cannot be read")
 	}
 	if strings.ContainsRune(authority, '@') { // a password may have a slash
-		return bad("it carries a user name or password; name a file or an environment variable in a parameter instead")
+		return bad(credentials)
 	}
 	if hosts == "" {
 		return u, nil
@@ -173,11 +180,7 @@ func (u *URL) print(hide func(name string) bool) string {
 	if u.Hosts != nil || strings.HasPrefix(u.Path, "//") {
 		b.WriteString("//" + strings.Join(u.Hosts, ","))
 	}
-	path := u.Path
-	if i := strings.LastIndexByte(path, '@'); i >= 0 {
-		path = path[:len(path)-len(strings.TrimLeft(path, "/"))] + "redacted" + path[i:]
-	}
-	b.WriteString((&url.URL{Path: path}).EscapedPath())
+	b.WriteString(inPath.Replace((&url.URL{Path: redactPath(u.Path)}).EscapedPath()))
 	sep := "?"
 	for _, k := range sortedKeys(u.params) {
 		for _, v := range u.params[k] {
@@ -189,6 +192,18 @@ func (u *URL) print(hide func(name string) bool) string {
 		}
 	}
 	return b.String()
+}
+
+// inPath escapes what a path has only as an escape; see [ParseURL].
+var inPath = strings.NewReplacer("&", "%26", ";", "%3B", "=", "%3D")
+
+// redactPath returns a path for people, without what stands before an @.
+func redactPath(path string) string {
+	i := strings.LastIndexByte(path, '@')
+	if i < 0 {
+		return path
+	}
+	return path[:len(path)-len(strings.TrimLeft(path, "/"))] + "redacted" + path[i:]
 }
 
 // legible undoes the escapes that a parameter does not need.

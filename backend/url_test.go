@@ -69,6 +69,10 @@ func TestParseURLRefuses(t *testing.T) {
 		{"zookeeper://h 1", "character"},
 		{"zookeeper://h1/#x", "fragment"},
 		{"zookeeper://h1/%zz", "path"},
+		{"etcd://h1/app&password=hunter2", "begin with ?"},
+		{"etcd://h1/app;ttl=3s", "begin with ?"},
+		{"etcd://h1,password=hunter2", "begin with ?"},
+		{"consul:u:hunter2@h1", "user name or password"},
 		{"zookeeper://h1/?a=%zz", "parameters"},
 		{"local:~/x", "home folder"},
 		{"local:~root/x", "home folder"},
@@ -95,7 +99,9 @@ func TestRedact(t *testing.T) {
 		{"etcd://user:hunter2@h1:2379/app", unreadable},
 		{"etcd://h1?password=hunter2&ttl=10s", "etcd://h1?password=redacted&ttl=10s"},
 		{"etcd://h1?password-file=/run/pw&token-env=TOKEN", "etcd://h1?password-file=/run/pw&token-env=TOKEN"},
-		{"etcd:/u:hunter2@h1", "etcd:/redacted@h1"},
+		{"etcd:/u:hunter2@h1", unreadable},
+		{"local:/srv/hunter2@h1", "local:/redacted@h1"},
+		{"local:/srv/a%26b%3Bc%3Dd", "local:/srv/a%26b%3Bc%3Dd"},
 		{"u:hunter2@h1:2379/app", "u:redacted@h1:2379/app"},
 		{"spread:?to=eu=etcd://h1:2379&to=us=etcd://u:hunter2@h2", "spread:?to=eu%3Detcd://h1:2379&to=redacted"},
 		{"etcd://h1?pwd=hunter2&pw=hunter2&digest=u:hunter2", "etcd://h1?digest=redacted&pw=redacted&pwd=redacted"},
@@ -201,6 +207,7 @@ var places = []string{
 	"etcd://h1#password=%s", "etcd://h1?x=1;password=%s", "etcd://h1?password=%s", "etcd://h1?pwd=%s", "etcd://h1?pw=%s", "etcd://h1?digest=u:%s",
 	"etcd://h1?digest=%s&a=%%zz", "etcd://h1?PassWord=%s&ttl=x", "etcd://h1?ttl=1s&u:%s@h1", "etcd://h1?x=u:%s@h",
 	"migrate:?from=etcd://u:%s@h1", "migrate:?from=etcd://h1?pw=%s", "spread:?to=eu=etcd://u:%s@h1",
+	"etcd://h1/app&password=%s", "etcd://h1/app;password=%s", "etcd://h1,password=%s", "consul:%s@h1", "consul:/u:%s@h1",
 	// Only the driver knows that these are no parameters of its own.
 	"etcd://h1?unknown=%s", "etcd://h1?unknown=%s&ttl=x", "nowhere://h1?a=%s",
 }
@@ -222,6 +229,9 @@ func checkNoPassword(t *testing.T, i int, password string) {
 			return nil, fmt.Errorf("%s: no answer", u)
 		}})
 	}
+	m.Handle("consul", func(_ context.Context, u *backend.URL) (backend.Backend, error) {
+		return nil, backend.CheckName(strings.Trim(u.Path, "/")) // its prefix
+	})
 	_, err := m.Open(t.Context(), raw)
 	says := []string{fmt.Sprint(err)}
 	if i < len(places)-known {
