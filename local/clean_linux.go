@@ -94,7 +94,8 @@ func (c *cleaner) list(f *folder, name string) {
 }
 
 // removeUnused removes the folder of a name unless it has been used lately, a record is kept in it, or
-// somebody stands in its line. It does nothing if the name is locked.
+// somebody stands in its line. It does nothing if the name is locked, or if there is no @state: then the folder is not
+// known to be one of this package.
 func (f *folder) removeUnused(name string) {
 	if !f.unused(name) {
 		return
@@ -108,7 +109,7 @@ func (f *folder) removeUnused(name string) {
 		return
 	}
 	st, err := f.load(name)
-	if err != nil || st.version != backend.Absent || f.drop(st) != nil || len(st.members) > 0 {
+	if err != nil || !f.hasState(name) || st.version != backend.Absent || f.drop(st) != nil || len(st.members) > 0 {
 		return
 	}
 	f.sweep(&image{state: *st})
@@ -117,6 +118,17 @@ func (f *folder) removeUnused(name string) {
 		d.close()
 		f.tidy(name)
 	}
+}
+
+// hasState reports whether there is a @state in the folder of a name.
+func (f *folder) hasState(name string) bool {
+	d, err := f.dir(name)
+	if err != nil {
+		return false
+	}
+	defer d.close()
+	_, err = d.stat(stateName)
+	return err == nil
 }
 
 // unused reports whether nothing in the folder of a name was made, replaced or removed lately.

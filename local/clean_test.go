@@ -73,6 +73,33 @@ func TestClean(t *testing.T) {
 	}
 }
 
+// TestCleanOthers has empty folders of others in the top folder, such as an application has for its own files. They stay.
+func TestCleanOthers(t *testing.T) {
+	dir := t.TempDir()
+	_, s := open(t, dir)
+	leave(t, s, join(t, s, "old", ""))
+	others := []string{"spool/new", "spool/cur", "cache"}
+	for _, name := range others {
+		if err := os.MkdirAll(filepath.Join(dir, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	long := time.Now().Add(-time.Hour)
+	for _, name := range append(others, "spool", "old") {
+		if err := os.Chtimes(filepath.Join(dir, name), long, long); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 20 { // each looks at two others, and there are seven at first
+		leave(t, s, join(t, s, fmt.Sprint("new/", i), ""))
+	}
+	for _, name := range others {
+		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // TestCleanLittle makes many folders at once. The call that does so looks at a few others only, and later calls do
 // the rest.
 func TestCleanLittle(t *testing.T) {

@@ -50,7 +50,8 @@
 //
 // Whoever leaves writes nothing, so the folder of a name outlives its last member: a lock that is taken
 // now and then is not made anew each time. Whoever makes the folder of a new name looks at two others at
-// random, and removes those in which no record is kept, nobody stands, and nothing was done for a minute.
+// random, and removes those in which no record is kept, nobody stands, and nothing was done for a minute. A folder
+// without @state is not looked at so: it may be the application's.
 // So a folder in which 20,000 names are used once each does not keep 8 KiB for each of them.
 //
 // # Who may write to the folder
