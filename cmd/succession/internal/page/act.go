@@ -86,6 +86,15 @@ func (s *Server) act(name string, d deed) http.HandlerFunc {
 			refuse(w, http.StatusBadRequest, err)
 			return
 		}
+		if !s.acts.take() {
+			refuse(w, http.StatusServiceUnavailable, errManyActs)
+			return
+		}
+		defer s.acts.give()
+		if err := s.awaitListed(r.Context(), v.Name); err != nil {
+			refuse(w, codeOfList(err), err)
+			return
+		}
 		v.by = s.by(r)
 		err = d.do(r.Context(), v)
 		log := s.o.Logger.With("act", name, "election", v.Name, "token", v.Token, "to", v.To, "reason", v.Reason, "from", r.RemoteAddr)

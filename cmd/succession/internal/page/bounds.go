@@ -25,6 +25,8 @@ const (
 	maxObservers = 16
 	// maxPictures is how many pictures are made at a time. A request reads a history for each.
 	maxPictures = 4
+	// maxActs is how many acts are under way at a time. Each asks the coordinator, and may wait for its answer.
+	maxActs = 4
 	// maxLines is how many lines are looked at.
 	maxLines = 10_000
 )
@@ -34,6 +36,7 @@ var (
 	errManyConnections = fmt.Errorf("%d connections are open already: close a page, or start another server with: succession ui --listen", maxConnections)
 	errManyObservers   = fmt.Errorf("%d elections are observed already: close a page that shows another one", maxObservers)
 	errManyPictures    = fmt.Errorf("%d pictures are being made already: try again in a moment", maxPictures)
+	errManyActs        = fmt.Errorf("%d others are being done already: try again in a moment", maxActs)
 	errUnlisted        = errors.New("it is not in the list, as nobody stands in its line: start the page with its name, as in: succession ui NAME")
 )
 

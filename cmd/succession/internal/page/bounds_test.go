@@ -48,6 +48,48 @@ func TestOnlyWhatIsListed(t *testing.T) {
 	})
 }
 
+// Nothing is done to an election that is not in the list, and four acts are done at a time: each keeps a connection to the
+// coordinator busy.
+func TestFewActs(t *testing.T) {
+	var names []string
+	for i := range 9 {
+		names = append(names, fmt.Sprintf("job-%d", i))
+	}
+	inBubble(t, page.Options{Names: names, Allow: []page.Act{page.Resign, page.Pause}}, func(t *testing.T, c *memory.Coordinator, s *page.Server) {
+		stand(t, c, 1, "web-1", names...)
+		for target, body := range map[string]string{
+			"/pause":  `{"name":"other","reason":"for fun"}`,
+			"/resign": `{"name":"other","token":"1"}`,
+			"/resume": `{"name":"other","token":"1"}`,
+		} {
+			if code, text := do(s, target, body); code != 404 || !strings.Contains(text, "succession ui NAME") {
+				t.Errorf("%s is answered with %d, %s", target, code, text)
+			}
+		}
+		if lines, err := c.Client("operator").Session(t.Context()); err != nil {
+			t.Fatal(err)
+		} else if l, err := lines.Line(t.Context(), "other"); err != nil || len(l.Members) > 0 {
+			t.Errorf("in the line that nobody has named stand %v, %v", l.Members, err)
+		}
+		codes := make(chan int)
+		for _, name := range names {
+			go func() { // the one who stands there does not give way, so the pause waits
+				code, _ := do(s, "/pause", `{"name":"`+name+`","reason":"moved"}`)
+				codes <- code
+			}()
+		}
+		refused := 0
+		for range names {
+			if code := <-codes; code == 503 {
+				refused++
+			}
+		}
+		if refused != 5 {
+			t.Errorf("%d of 9 acts were refused, want 5", refused)
+		}
+	})
+}
+
 // Sixteen elections are observed at a time. Who wants another one is told so, and gets it when a page has gone.
 func TestFewObservers(t *testing.T) {
 	inBubble(t, page.Options{}, func(t *testing.T, c *memory.Coordinator, s *page.Server) {

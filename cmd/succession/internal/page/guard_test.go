@@ -78,7 +78,7 @@ func TestHost(t *testing.T) {
 
 // Pages of other sites cannot ask, nor have a browser ask.
 func TestOtherSites(t *testing.T) {
-	s := server(t, page.Options{Allow: []page.Act{page.Resign}})
+	s := server(t, page.Options{Allow: []page.Act{page.Resign}, Names: []string{"reports"}})
 	ok := map[string]string{"Origin": "http://localhost", "Content-Type": "application/json", "Succession-Page": "1", "Sec-Fetch-Site": "same-origin"}
 	for what, c := range map[string]struct {
 		change map[string]string

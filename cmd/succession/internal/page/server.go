@@ -48,6 +48,7 @@ type Server struct {
 	mux      *http.ServeMux
 	streams  quota
 	pictures quota
+	acts     quota
 }
 
 // New returns a server for the page of the elections on b. It does not block; it asks b only while
@@ -58,7 +59,7 @@ func New(b backend.Backend, o Options) *Server {
 	}
 	s := &Server{
 		o: o, w: newWatcher(b, o.Names, o.Logger), guard: newGuard(o.Hosts, o.Token), mux: http.NewServeMux(),
-		streams: quota{most: maxStreams}, pictures: quota{most: maxPictures},
+		streams: quota{most: maxStreams}, pictures: quota{most: maxPictures}, acts: quota{most: maxActs},
 	}
 	s.mux.HandleFunc("GET /{$}", s.index)
 	s.mux.HandleFunc("GET /files/{name}", file)
@@ -209,11 +210,7 @@ func (s *Server) timeline(w http.ResponseWriter, r *http.Request) {
 	}
 	defer s.pictures.give()
 	if err := s.awaitListed(r.Context(), name); err != nil {
-		code := http.StatusServiceUnavailable
-		if errors.Is(err, errUnlisted) {
-			code = http.StatusNotFound
-		}
-		refuse(w, code, err)
+		refuse(w, codeOfList(err), err)
 		return
 	}
 	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; sandbox") // the picture has a style of its own
@@ -225,6 +222,14 @@ func (s *Server) timeline(w http.ResponseWriter, r *http.Request) {
 	if err := a.history(name).SVG(w, name, nil); err != nil {
 		s.o.Logger.Debug("the picture was not sent", "err", err)
 	}
+}
+
+// codeOfList returns the status code for what awaitListed fails with.
+func codeOfList(err error) int {
+	if errors.Is(err, errUnlisted) {
+		return http.StatusNotFound
+	}
+	return http.StatusServiceUnavailable
 }
 
 // awaitListed fails if there is nothing at the line in the list, which it waits for.
