@@ -60,6 +60,8 @@
 // that they can do no more than that, also where another user, such as root, uses their folder. It reaches
 // files in one way (dir_linux.go, make_linux.go):
 //
+//   - A link on the path of the top folder must be root's, this user's, or the folder's owner's. So nobody leads
+//     root to a folder of root's.
 //   - A session opens the top folder, checks it, and from then on starts at that descriptor. It goes
 //     from there step by step (openat(2)), and follows no link. So nothing outside the folder is read,
 //     made or removed, whatever is renamed or linked meanwhile.

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -129,6 +130,12 @@ func (f *folder) check(t *top, fd int) (err error) {
 	case f.own && t.perm&0o022 != 0:
 		return refuse("is open to the writing of others; chmod go-w it, or name another folder, as in local:/var/lib/app")
 	}
+	if who, link, err := strangersLink(f.path, fd, t.uid, me); err != nil || link != "" {
+		if err != nil {
+			return err
+		}
+		return refuse(fmt.Sprintf("is reached by %s, a link of user %d to a folder that is not theirs; name the folder itself", link, who))
+	}
 	// A process that has trusted the folder's owner does not trust whoever makes a folder at the same
 	// path later.
 	f.past.owner.CompareAndSwap(nil, &t.uid)
@@ -146,6 +153,46 @@ func (f *folder) check(t *top, fd int) (err error) {
 			backend.ErrInvalid, f.path, name)
 	}
 	return nil
+}
+
+// strangersLink returns a link on the path by which another user may have led this process to a folder: to one of root's, or to
+// one of this user's own. A link of the folder's own owner does no harm. fd is the folder that was opened. If that is
+// not where the path leads by now, somebody is exchanging links, and strangersLink fails.
+func strangersLink(path string, fd int, owner, me uint32) (who uint32, link string, err error) {
+	rest, at := path, "/"
+	for range unix.PathMax { // links may lead in a circle by now
+		rest = strings.TrimLeft(rest, "/")
+		if rest == "" {
+			break
+		}
+		step, more, _ := strings.Cut(rest, "/")
+		rest = more
+		next := filepath.Join(at, step)
+		var is unix.Stat_t
+		if err := unix.Lstat(next, &is); err != nil {
+			return 0, "", &fs.PathError{Op: "stat", Path: next, Err: err}
+		}
+		if is.Mode&unix.S_IFMT != unix.S_IFLNK {
+			at = next
+			continue
+		}
+		if is.Uid != 0 && is.Uid != me && is.Uid != owner {
+			return is.Uid, next, nil
+		}
+		to, err := os.Readlink(next)
+		if err != nil {
+			return 0, "", err
+		}
+		if rest = to + "/" + rest; filepath.IsAbs(to) {
+			at = "/"
+		}
+	}
+	var found, open unix.Stat_t
+	err = errors.Join(unix.Lstat(at, &found), unix.Fstat(fd, &open))
+	if err != nil || rest != "" || found.Dev != open.Dev || found.Ino != open.Ino {
+		return 0, "", errors.Join(fmt.Errorf("%w: somebody is replacing folder %s, or what leads to it", backend.ErrDenied, path), err)
+	}
+	return 0, "", nil
 }
 
 // makeTop makes the folder, unless it is there, for this user alone, and opens it. Each folder that is

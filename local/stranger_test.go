@@ -4,6 +4,7 @@ package local_test
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"net"
 	"os"
@@ -89,6 +90,50 @@ func TestLinkedFolder(t *testing.T) {
 				t.Errorf("Lines: %v, %v", lines, err)
 			}
 		})
+	}
+}
+
+// TestLinkedTop has links on the path of the top folder. A user must not lead root to a folder that is not that
+// user's own: root would make files there.
+func TestLinkedTop(t *testing.T) {
+	for what, c := range map[string]struct {
+		link, folder int // whose they are
+		want         error
+	}{
+		"of a user to root's":        {owner, 0, backend.ErrDenied},
+		"of a user to another's":     {owner, stranger, backend.ErrDenied},
+		"of a user to the user's":    {owner, owner, nil},
+		"of root to a user's":        {0, owner, nil},
+		"of root to root's, in ../.": {0, 0, nil},
+	} {
+		for _, last := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, last %t", what, last), func(t *testing.T) {
+				top := t.TempDir()
+				ownedBy(t, c.folder, filepath.Join(top, "there"), 0o700)
+				ownedBy(t, c.folder, filepath.Join(top, "there/app"), 0o700)
+				dir, to := filepath.Join(top, "link"), "./../"+filepath.Base(top)+"/there/app"
+				if !last {
+					dir, to = filepath.Join(dir, "app"), filepath.Join(top, "there")
+				}
+				if err := errors.Join(os.Symlink(to, filepath.Join(top, "link")), os.Lchown(filepath.Join(top, "link"), c.link, c.link)); err != nil {
+					t.Fatal(err)
+				}
+				b, err := local.New(dir, nil)
+				if err == nil {
+					defer b.Close()
+					var s backend.Session
+					if s, err = b.Session(t.Context()); err == nil {
+						_, err = s.Put(t.Context(), "e", nil, nil)
+					}
+				}
+				if !errors.Is(err, c.want) {
+					t.Errorf("%v, want %v", err, c.want)
+				}
+				if made, err := os.ReadDir(filepath.Join(top, "there/app")); err != nil || (len(made) == 0) != (c.want != nil) {
+					t.Errorf("made %v there, %v", made, err)
+				}
+			})
+		}
 	}
 }
 
