@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"sync"
 	"testing"
 	"time"
 
@@ -192,5 +193,51 @@ func TestUnreadyIsSaid(t *testing.T) {
 	_ = result(t, ended, 20*time.Second)
 	if names, err := s.List(t.Context(), "e.unready"); err != nil || len(names) != 0 {
 		t.Errorf("left over: %v, %v", names, err)
+	}
+}
+
+// Whoever may create znodes on the prefix can make the count of deletions, and count what nobody has deleted, or have
+// nobody else count. Candidates of another election lead nevertheless, and write on condition.
+func TestDeletionsOfOthers(t *testing.T) {
+	for _, readable := range []bool{true, false} {
+		t.Run(fmt.Sprintf("readable=%t", readable), func(t *testing.T) {
+			bob, s := neighbourOf(t)
+			bob.plant("~deletions", "", readable)
+			ctx, stop := context.WithCancel(t.Context())
+			var counting sync.WaitGroup
+			defer counting.Wait()
+			defer stop()
+			for range 2 {
+				counting.Go(func() {
+					for ctx.Err() == nil {
+						if _, err := bob.op.Set(path.Join(chroot(t), "~deletions"), nil, -1); err != nil {
+							return
+						}
+					}
+				})
+			}
+			term, err := elect.New(openAlice(t), "e", nil).Campaign(within(t, 20*time.Second))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 5 {
+				if err := term.Acknowledge(within(t, 20*time.Second)); err != nil {
+					t.Error("acknowledge:", err)
+				}
+				r, err := s.Get(t.Context(), "e")
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := s.Put(within(t, 20*time.Second), "e", backend.Header{Acknowledged: 7}.Encode(), &backend.If{Version: r.Version}); err != nil {
+					t.Error("put:", err)
+				}
+			}
+			if err := s.Delete(within(t, 20*time.Second), "e.other", nil); err != nil {
+				t.Error("delete:", err)
+			}
+			if err := term.Resign(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
