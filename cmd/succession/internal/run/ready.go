@@ -48,7 +48,7 @@ func (c choice) ask(ctx context.Context) error {
 		return nil
 	}
 	if ctx.Err() != nil {
-		return fmt.Errorf("--ready has not ended in time: %s", c.ready)
+		return errors.New("--ready has not ended in time") // the line itself may have a password, and everybody can read this
 	}
 	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
 	return fmt.Errorf("%s", cmp.Or(withoutSecrets(ui.OneLine(lines[len(lines)-1])), fmt.Sprintf("--ready: %v", err)))
@@ -57,7 +57,8 @@ func (c choice) ask(ctx context.Context) error {
 // Programs that cannot connect print with what they have tried: a URL with a password, a connection string, a header.
 var (
 	userInfo = regexp.MustCompile(`(://)\S*@`)
-	setting  = regexp.MustCompile(`(?i)([\w.-]*(?:passw|passphrase|pwd|secret|token|api-?_?key|credential)[\w.-]*["']?\s*(?:=|:)\s*)(?:"[^"]*"|'[^']*'|[^\s&;,]+)`)
+	dsn      = regexp.MustCompile(`([^\s:@/"']+:)[^\s/]\S*@`) // as drivers of databases for Go have it
+	setting  = regexp.MustCompile(`(?i)([\w.-]*(?:passw|passphrase|pwd|secret|token|(?:api|access|account)[-_]?key|credential)[\w.-]*["']?\s*(?:=|:)\s*)(?:"[^"]*"|'[^']*'|[^\s&;,]+)`)
 	scheme   = regexp.MustCompile(`(?i)\b(bearer|basic)\s+\S+`)
 )
 
@@ -65,6 +66,7 @@ var (
 // forms and no others.
 func withoutSecrets(reason string) string {
 	reason = userInfo.ReplaceAllString(reason, "${1}redacted@")
+	reason = dsn.ReplaceAllString(reason, "${1}redacted@")
 	reason = scheme.ReplaceAllString(reason, "${1} redacted")
 	return setting.ReplaceAllString(reason, "${1}redacted")
 }

@@ -26,7 +26,7 @@ func TestReadyIsALineOfShell(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if err := (choice{ready: "sleep 60"}).ask(ctx); err == nil || !strings.Contains(err.Error(), "in time") {
+	if err := (choice{ready: "sleep 60 # hunter2"}).ask(ctx); err == nil || !strings.Contains(err.Error(), "in time") || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("one that does not end: %v", err)
 	}
 }
@@ -41,6 +41,10 @@ func TestReadyPublishesNoPassword(t *testing.T) {
 		"GET /x?access_token=hunter2&a=b: 403":                      "GET /x?access_token=redacted&a=b: 403",
 		"Authorization: Bearer hunter2":                             "Authorization: Bearer redacted",
 		"AWS_SECRET_KEY='hunter 2' is wrong":                        "AWS_SECRET_KEY=redacted is wrong",
+		"app:hunter2@tcp(db1:3306)/app: refused":                    "app:redacted@tcp(db1:3306)/app: refused",
+		"ping: app:hun@ter2@db1: refused":                           "ping: app:redacted@db1: refused",
+		"AccountName=app;AccountKey=hunter2;Endpoint=x":             "AccountName=app;AccountKey=redacted;Endpoint=x",
+		"git@example.com: timeout":                                  "git@example.com: timeout",
 		"the password is wrong":                                     "the password is wrong",
 		"token 7 is behind, at 10:30":                               "token 7 is behind, at 10:30",
 		"no space left on /var/lib/app":                             "no space left on /var/lib/app",
