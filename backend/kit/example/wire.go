@@ -15,6 +15,10 @@ import (
 	"github.com/succession-dev/succession/backend/kit/clock"
 )
 
+// maxAnswer is the longest answer that is read: whoever answers in the place of the server must not take the memory of
+// this process.
+const maxAnswer = 32 << 20
+
 var errEnded = errors.New("the server does not know the session")
 
 // refusals are the errors for the server's statuses.
@@ -80,7 +84,7 @@ func (b *Backend) send(ctx context.Context, limit time.Duration, op string, q re
 	resp, err := b.client.Do(r)
 	if err == nil {
 		status = resp.StatusCode
-		body, err = io.ReadAll(resp.Body)
+		body, err = io.ReadAll(http.MaxBytesReader(nil, resp.Body, maxAnswer))
 		resp.Body.Close()
 	}
 	switch {
