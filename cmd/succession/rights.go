@@ -40,6 +40,12 @@ docs/consul.md.`,
 			if d.Rights == nil {
 				return fmt.Errorf("%w URL: %s has no rights of its own; name one of these with --url: %s", backend.ErrInvalid, d.Title, strings.Join(withRights(), ", "))
 			}
+			// What is printed is to be pasted. In etcdctl, "a b" would be all keys from a to b.
+			if prefix := strings.Trim(u.Path, "/"); prefix != "" {
+				if err := backend.CheckName(prefix); err != nil {
+					return fmt.Errorf("the prefix of --url: %w", err)
+				}
+			}
 			_, err = fmt.Fprint(cmd.OutOrStdout(), d.Rights(u, args[0]))
 			return err
 		},

@@ -22,6 +22,12 @@ func TestRights(t *testing.T) {
 		}
 	}
 	var out, errs bytes.Buffer
+	for _, url := range []string{"etcd://h1/a b", "etcd://h1/a$(id)", "zookeeper://h1/a%0Ab", "consul:///a%22b"} {
+		out.Reset()
+		if code := execute([]string{"rights", "--url", url, "jobs"}, &out, &errs); code == 0 || out.Len() > 0 {
+			t.Errorf("%s: exit code %d, and it prints what means something else:\n%s", url, code, &out)
+		}
+	}
 	if code := execute([]string{"rights", "--url", "local:", "jobs"}, &out, &errs); code == 0 || !strings.Contains(errs.String(), "no rights of its own") {
 		t.Errorf("local: exit code %d: %s", code, errs.String())
 	}
