@@ -3,6 +3,7 @@ package migrate_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -75,6 +76,50 @@ func TestRecordOfAnEarlierLeaderMoves(t *testing.T) {
 			w.reads(onOld, want)
 		})
 	}
+}
+
+// What belongs to another election is not carried over, although it is in the list: a candidate can write that, and who
+// completes the cutover may have more rights.
+func TestListNamesAnotherElection(t *testing.T) {
+	inWorld(t, func(w *world) {
+		op, p := w.underway(onBoth, "p")
+		w.guardsAs(p, record, "1") // which makes the list
+		var sides [2]backend.Session
+		for i, on := range []string{onOld, onNew} {
+			b, _ := w.backend(on, "mallory-"+on)
+			defer b.Close()
+			var err error
+			if sides[i], err = b.Session(w.ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+		put := func(s backend.Session, name, text string) {
+			t.Helper()
+			if _, err := s.Put(w.ctx, name, []byte(text), nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		headers := []string{"victim", "victim.fence", "gone", "gone.fence"}
+		for _, name := range headers {
+			put(sides[0], name, string(backend.Header{Fence: 1, Sealed: "memory:nowhere"}.Encode()))
+		}
+		kept := string(backend.Header{Fence: 1000}.Encode())
+		put(sides[1], "victim", kept)
+		put(sides[1], "victim.fence", kept)
+		put(sides[1], "only", kept) // on From there is none, which would delete it
+		put(sides[0], election+".migrate-records", `{"election":"`+election+`","records":["`+record+`","`+strings.Join(append(headers, "only"), `","`)+`"]}`)
+		w.do(op.Cutover, migrate.Moved)
+		p.end()
+		if _, err := op.Finish(w.ctx, election); err != nil && !strings.Contains(err.Error(), "gone: it is that of an election") && !strings.Contains(err.Error(), "stay on") {
+			t.Error("finish:", err)
+		}
+		for name, want := range map[string]string{"victim": kept, "victim.fence": kept, "only": kept, "gone": "", "gone.fence": ""} {
+			if r, err := sides[1].Get(w.ctx, name); err != nil || string(r.Value) != want {
+				t.Errorf("%s has become %s, %v; want %q", name, r.Value, err, want)
+			}
+		}
+		w.reads(onNew, "1")
+	})
 }
 
 // The history moves at the cutover, whoever wrote it.

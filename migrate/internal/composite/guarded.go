@@ -79,13 +79,16 @@ func readGuarded(ctx context.Context, part backend.Session, election string) (g 
 	return g, r.Version, ours, nil
 }
 
-// parseGuarded returns the list of the election, without names that no record can have, and of more than maxGuarded the first;
+// parseGuarded returns the list of the election, without names that no record can have or that belong to an election, and of more than maxGuarded the first;
 // ours is false if it is not that of the election. What is in it is carried over, name by name.
 func parseGuarded(value []byte, election string) (g Guarded, ours bool) {
 	if json.Unmarshal(value, &g) != nil || g.Election != election {
 		return Guarded{Election: election}, false
 	}
-	g.Records = slices.DeleteFunc(g.Records, func(name string) bool { return backend.CheckName(name) != nil || Own(name) })
+	g.Records = slices.DeleteFunc(g.Records, func(name string) bool {
+		_, owned := naming.ElectionOf(name)
+		return owned || backend.CheckName(name) != nil || Own(name)
+	})
 	slices.Sort(g.Records)
 	g.Records = slices.Compact(g.Records)
 	if len(g.Records) > maxGuarded {
@@ -184,6 +187,9 @@ func Left(ctx context.Context, from, to backend.Session, election, id string) (n
 func CarryLate(ctx context.Context, from, to backend.Session, election, name, id string) error {
 	old, err := from.Get(ctx, name)
 	if err != nil || old.Version == backend.Absent {
+		return err
+	}
+	if err := carries(name, old); err != nil {
 		return err
 	}
 	_, at, err := noteOf(ctx, to, name)

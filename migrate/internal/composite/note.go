@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/header"
 	"github.com/succession-dev/succession/internal/naming"
 	"github.com/succession-dev/succession/migrate/internal/protocol"
 )
@@ -168,6 +170,17 @@ func (s *session) carry(ctx context.Context, c *candidacy, name string, needed b
 	return nil, err
 }
 
+// carries fails if a record is the header of an election, on one side or the other. A list of records is what candidates have
+// written, and who carries over may have more rights than they: a header would take the fence of another election along.
+func carries(name string, states ...backend.Record) error {
+	for _, r := range states {
+		if header.Is(r.Value) {
+			return fmt.Errorf("%w record %s: it is that of an election, and does not go with another one", backend.ErrInvalid, name)
+		}
+	}
+	return nil
+}
+
 // carryOver makes a record on To what it is on From, and writes the note of it, while m stands on To.
 // Where there is none on From, one on To is removed if it was left there, as left says or the note
 // of an earlier migration; then the note is written only if that is wanted in any case.
@@ -183,6 +196,9 @@ func carryOver(ctx context.Context, from, to backend.Session, m backend.Member, 
 	}
 	was, at, err := noteOf(ctx, to, want.Record)
 	if err != nil || was == want {
+		return err
+	}
+	if err := carries(want.Record, old, now); err != nil {
 		return err
 	}
 	cond := &backend.If{Version: now.Version, Member: m}
