@@ -3,6 +3,7 @@ package migrate_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -106,14 +107,19 @@ func TestListNamesAnotherElection(t *testing.T) {
 		kept := string(backend.Header{Fence: 1000}.Encode())
 		put(sides[1], "victim", kept)
 		put(sides[1], "victim.fence", kept)
-		put(sides[1], "only", kept) // on From there is none, which would delete it
-		put(sides[0], election+".migrate-records", `{"election":"`+election+`","records":["`+record+`","`+strings.Join(append(headers, "only"), `","`)+`"]}`)
+		only := []string{"only", "victim.spread", ".spread", ".spread-moves"} // on From there are none, so these would be deleted
+		for _, name := range only {
+			put(sides[1], name, map[bool]string{true: kept, false: `{"at":"east"}`}[name == "only"])
+		}
+		list := strings.Join(slices.Concat(headers, only), `","`)
+		put(sides[0], election+".migrate-records", `{"election":"`+election+`","records":["`+record+`","`+list+`"]}`)
+		put(sides[1], election+".migrate-records", `{"election":"`+election+`","records":["`+list+`"]}`)
 		w.do(op.Cutover, migrate.Moved)
 		p.end()
 		if _, err := op.Finish(w.ctx, election); err != nil && !strings.Contains(err.Error(), "gone: it is that of an election") && !strings.Contains(err.Error(), "stay on") {
 			t.Error("finish:", err)
 		}
-		for name, want := range map[string]string{"victim": kept, "victim.fence": kept, "only": kept, "gone": "", "gone.fence": ""} {
+		for name, want := range map[string]string{"victim": kept, "victim.fence": kept, "only": kept, "victim.spread": `{"at":"east"}`, ".spread": `{"at":"east"}`, ".spread-moves": `{"at":"east"}`, "gone": "", "gone.fence": ""} {
 			if r, err := sides[1].Get(w.ctx, name); err != nil || string(r.Value) != want {
 				t.Errorf("%s has become %s, %v; want %q", name, r.Value, err, want)
 			}

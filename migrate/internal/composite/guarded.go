@@ -146,9 +146,9 @@ func (c *candidacy) guardedOnFrom() []string {
 	return c.guarded[protocol.From].Records
 }
 
-// Own reports whether the name is that of a record or a line that migrations keep for themselves.
+// Own reports whether the name is that of a record or a line that migrations, or package spread, keep for themselves.
 func Own(name string) bool {
-	return strings.HasSuffix(name, noteSuffix) || strings.HasSuffix(name, guardedSuffix) || strings.HasSuffix(name, marksSuffix)
+	return strings.HasSuffix(name, naming.Home) || strings.HasPrefix(name, naming.Home) || strings.HasSuffix(name, noteSuffix) || strings.HasSuffix(name, guardedSuffix) || strings.HasSuffix(name, marksSuffix)
 }
 
 // Left returns the records that leaders of the election guarded on From, or its history, which are not
