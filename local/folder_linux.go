@@ -130,11 +130,8 @@ func (f *folder) check(t *top, fd int) (err error) {
 	case f.own && t.perm&0o022 != 0:
 		return refuse("is open to the writing of others; chmod go-w it, or name another folder, as in local:/var/lib/app")
 	}
-	if who, link, err := strangersLink(f.path, fd, t.uid, me); err != nil || link != "" {
-		if err != nil {
-			return err
-		}
-		return refuse(fmt.Sprintf("is reached by %s, a link of user %d to a folder that is not theirs; name the folder itself", link, who))
+	if err := f.checkLinks(f.path, fd, t.uid); err != nil {
+		return err
 	}
 	// A process that has trusted the folder's owner does not trust whoever makes a folder at the same
 	// path later.
@@ -155,10 +152,10 @@ func (f *folder) check(t *top, fd int) (err error) {
 	return nil
 }
 
-// strangersLink returns a link on the path by which another user may have led this process to a folder: to one of root's, or to
-// one of this user's own. A link of the folder's own owner does no harm. fd is the folder that was opened. If that is
-// not where the path leads by now, somebody is exchanging links, and strangersLink fails.
-func strangersLink(path string, fd int, owner, me uint32) (who uint32, link string, err error) {
+// checkLinks fails if a link on the path is another user's, who may have led this process to a folder of root's, or of this
+// user's own. A link of the folder's own owner does no harm. fd is the folder that was opened. If that is not where
+// the path leads by now, somebody is exchanging links, and checkLinks fails.
+func (f *folder) checkLinks(path string, fd int, owner uint32) error {
 	rest, at := path, "/"
 	for range unix.PathMax { // links may lead in a circle by now
 		rest = strings.TrimLeft(rest, "/")
@@ -170,39 +167,57 @@ func strangersLink(path string, fd int, owner, me uint32) (who uint32, link stri
 		next := filepath.Join(at, step)
 		var is unix.Stat_t
 		if err := unix.Lstat(next, &is); err != nil {
-			return 0, "", &fs.PathError{Op: "stat", Path: next, Err: err}
+			return &fs.PathError{Op: "stat", Path: next, Err: err}
 		}
 		if is.Mode&unix.S_IFMT != unix.S_IFLNK {
 			at = next
 			continue
 		}
-		if is.Uid != 0 && is.Uid != me && is.Uid != owner {
-			return is.Uid, next, nil
+		if is.Uid != 0 && is.Uid != uint32(os.Geteuid()) && is.Uid != owner {
+			return fmt.Errorf("%w: %s is reached by %s, a link of user %d to a folder that is not theirs; name the folder itself", backend.ErrDenied, f.path, next, is.Uid)
 		}
 		to, err := os.Readlink(next)
 		if err != nil {
-			return 0, "", err
+			return err
 		}
 		if rest = to + "/" + rest; filepath.IsAbs(to) {
 			at = "/"
 		}
 	}
 	var found, open unix.Stat_t
-	err = errors.Join(unix.Lstat(at, &found), unix.Fstat(fd, &open))
+	err := errors.Join(unix.Lstat(at, &found), unix.Fstat(fd, &open))
 	if err != nil || rest != "" || found.Dev != open.Dev || found.Ino != open.Ino {
-		return 0, "", errors.Join(fmt.Errorf("%w: somebody is replacing folder %s, or what leads to it", backend.ErrDenied, path), err)
+		return errors.Join(fmt.Errorf("%w: somebody is replacing folder %s, or what leads to it", backend.ErrDenied, path), err)
 	}
-	return 0, "", nil
+	return nil
 }
 
 // makeTop makes the folder, unless it is there, for this user alone, and opens it. Each folder that is
 // new is on disk when makeTop returns.
 func (f *folder) makeTop() error {
+	if err := f.checkAbove(); err != nil {
+		return err
+	}
 	if err := makeAll(f.path); err != nil {
 		return err
 	}
 	_, err := f.opened()
 	return err
+}
+
+// checkAbove fails if a link of another user leads to where the folder is to be made.
+func (f *folder) checkAbove() error {
+	for above := filepath.Dir(f.path); ; above = filepath.Dir(above) {
+		fd, err := unix.Open(above, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		if err == unix.ENOENT && above != filepath.Dir(above) {
+			continue
+		}
+		if err != nil {
+			return &fs.PathError{Op: "open", Path: above, Err: err}
+		}
+		defer unix.Close(fd)
+		return f.checkLinks(above, fd, uint32(os.Geteuid())) // whose folder it will be
+	}
 }
 
 func makeAll(path string) error {

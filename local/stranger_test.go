@@ -118,16 +118,26 @@ func TestLinkedTop(t *testing.T) {
 				if err := errors.Join(os.Symlink(to, filepath.Join(top, "link")), os.Lchown(filepath.Join(top, "link"), c.link, c.link)); err != nil {
 					t.Fatal(err)
 				}
-				b, err := local.New(dir, nil)
-				if err == nil {
+				put := func(dir string) error {
+					b, err := local.New(dir, nil)
+					if err != nil {
+						return err
+					}
 					defer b.Close()
-					var s backend.Session
-					if s, err = b.Session(t.Context()); err == nil {
+					s, err := b.Session(t.Context())
+					if err == nil {
 						_, err = s.Put(t.Context(), "e", nil, nil)
 					}
+					return err
 				}
-				if !errors.Is(err, c.want) {
+				if err := put(dir); !errors.Is(err, c.want) {
 					t.Errorf("%v, want %v", err, c.want)
+				}
+				if err := put(filepath.Join(dir, "new/one")); errors.Is(err, backend.ErrDenied) != (c.link != 0) { // it will be root's
+					t.Errorf("a folder that is to be made: %v", err)
+				}
+				if _, err := os.Stat(filepath.Join(top, "there/app/new")); errors.Is(err, fs.ErrNotExist) != (c.link != 0) {
+					t.Errorf("a folder that is to be made: %v", err)
 				}
 				if made, err := os.ReadDir(filepath.Join(top, "there/app")); err != nil || (len(made) == 0) != (c.want != nil) {
 					t.Errorf("made %v there, %v", made, err)
