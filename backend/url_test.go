@@ -229,9 +229,9 @@ func checkNoPassword(t *testing.T, i int, password string) {
 			return nil, fmt.Errorf("%s: no answer", u)
 		}})
 	}
-	m.Handle("consul", func(_ context.Context, u *backend.URL) (backend.Backend, error) {
+	m.Handle(backend.Driver{Scheme: "consul", Open: func(_ context.Context, u *backend.URL) (backend.Backend, error) {
 		return nil, backend.CheckName(strings.Trim(u.Path, "/")) // its prefix
-	})
+	}})
 	_, err := m.Open(t.Context(), raw)
 	says := []string{fmt.Sprint(err)}
 	if i < len(places)-known {
