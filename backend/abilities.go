@@ -23,6 +23,12 @@ type Sharer interface {
 	// JoinShared is Join for a member that waits only for members that are not shared (law
 	// L9).
 	JoinShared(ctx context.Context, line, value, record string) (Joined, error)
+
+	// Claim is JoinShared for a member that claims an item of another line ([Items]). The value ends with a newline and the item's
+	// [Member.Subject]. Claim fails with [ErrTaken], and leaves no member, if the item does not stand, or if another
+	// claim for it stands in front. So when Claim has returned a claim, nobody else gets one for the item as long as
+	// it stands. Who claims an item at the same moment as somebody else may fail although that one fails too.
+	Claim(ctx context.Context, line, value, record string, item Member) (Joined, error)
 }
 
 // Items are members that wait for nobody and belong to no session, such as the items of a queue:
@@ -41,6 +47,12 @@ type Items interface {
 	// stands. Remove fails with [ErrDenied] if m stands and is not pinned. After
 	// [ErrUnavailable] m may have gone: Remove may be repeated.
 	Remove(ctx context.Context, m, by Member) error
+
+	// Free returns the first member of the line items that no member of the line claims claims, read at one instant
+	// or the claims first. It fails with [ErrTaken] if there is none, and with [ErrForeign] if it meets a member
+	// that is no item, or no claim. It is as fresh as Line. What it costs does not grow with the length of the
+	// line items, as far as the coordinator can be asked for the first of many.
+	Free(ctx context.Context, items, claims string) (Member, error)
 }
 
 // A Refresher can make the reads of a session fresh. A session whose reads are always fresh embeds [AlwaysFresh].
@@ -102,11 +114,15 @@ type AlwaysFresh struct{}
 
 func (AlwaysFresh) Refresh(context.Context) error { return nil }
 
-// NoShares is for sessions without shared members, which embed it. Its method returns
+// NoShares is for sessions without shared members, which embed it. Its methods return
 // [errors.ErrUnsupported].
 type NoShares struct{}
 
 func (NoShares) JoinShared(context.Context, string, string, string) (Joined, error) {
+	return Joined{}, errors.ErrUnsupported
+}
+
+func (NoShares) Claim(context.Context, string, string, string, Member) (Joined, error) {
 	return Joined{}, errors.ErrUnsupported
 }
 
@@ -125,6 +141,10 @@ func (NoItems) Append(context.Context, string, string) (Member, error) {
 }
 
 func (NoItems) Remove(context.Context, Member, Member) error { return errors.ErrUnsupported }
+
+func (NoItems) Free(context.Context, string, string) (Member, error) {
+	return Member{}, errors.ErrUnsupported
+}
 
 // NoRecords is for sessions without records, which embed it. Their lines have the zero
 // [Header] and the version [Absent]. Elections work without records, but nobody can then

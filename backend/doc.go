@@ -53,6 +53,8 @@
 //	              apart from its members ([Header])
 //	pinned        said of a member that does not go with its session
 //	item          a member that is pinned from the start, such as an item of a queue
+//	claim         a shared member that stands for an item of another line; who joined the first
+//	              claim for an item has the item
 //	gate          a pinned member that was put at the head of a line: everybody behind
 //	              it waits
 //	seal          the member that a leader has pinned for good, because its election has
@@ -100,7 +102,8 @@
 //     not shared waits for whoever stands just in front of it.
 //   - L10: Append adds one item behind all that ever joined, and the item stands whatever
 //     becomes of the session. Remove removes one item, and only while the member that it
-//     names stands.
+//     names stands. Claim adds a claim for an item that stands, and no second one as long as
+//     the first one stands. Free returns the first item that nobody claims.
 //
 // # Position, fence, token
 //
@@ -150,12 +153,13 @@
 // [NoLines], [NoImports], [NoDates] and [AlwaysFresh].
 //
 // There is one kind of session, so a wrapper that embeds one passes everything on. A driver that cannot watch places
-// makes WatchPlace of Gone and Ahead ([kit.WatchPlace]), and Head of Line. A wrapper that changes what Ahead says must
+// makes WatchPlace of Gone and Ahead ([kit.WatchPlace]), and Head of Line. [FirstFree] and [ClaimedBefore] decide
+// about claims. A wrapper that changes what Ahead says must
 // also change what Join and WatchPlace tell.
 //
 // # Lost answers
 //
-// A lost answer does not mean that nothing happened. In Join, Leave and Pin the driver
+// A lost answer does not mean that nothing happened. In Join, Claim, Leave and Pin the driver
 // itself finds out what happened, because a wrong guess would leave a ghost or let two
 // lead. Put and Delete report [ErrUnavailable], and the caller reads the record again:
 // each write gives a record a version that it never had before. Append and Remove are like them.

@@ -8,7 +8,7 @@ import (
 // Errors of the contract, for use with errors.Is.
 //
 // Some pass by themselves, and [elect.Election.Run] then joins again: ErrSessionEnded,
-// ErrUnavailable, ErrNotMember, ErrVersion and ErrLine. The others come again until
+// ErrUnavailable, ErrNotMember, ErrVersion and ErrLine. ErrTaken is an answer. The others come again until
 // somebody acts: a person, or for [ErrClosed] and [ErrInvalid] the program.
 //
 // [elect.Election.Run]: https://pkg.go.dev/github.com/succession-dev/succession/elect#Election.Run
@@ -48,6 +48,14 @@ var (
 	// ErrLine says that the order of a line is not certain, because of an entry that a
 	// foreign client has put there. It passes when that entry goes.
 	ErrLine = errors.New("line cannot be put in order")
+
+	// ErrTaken says that no item is there to be claimed: it does not stand any more, or another
+	// claims it.
+	ErrTaken = errors.New("no free item")
+
+	// ErrForeign says that a member stands in a line of another kind: it is no item of a queue, or
+	// no claim. It comes again until somebody removes that member.
+	ErrForeign = errors.New("foreign member")
 
 	// ErrHeader says that the header of an election cannot be understood.
 	ErrHeader = errors.New("election record is damaged")

@@ -169,7 +169,7 @@ const (
 	// Pins is the ability to pin members. Without it Session Pin returns an
 	// error that matches [errors.ErrUnsupported].
 	Pins = engine.Pins
-	// Items is the ability to keep items. Without it Session Append and Remove return an
+	// Items is the ability to keep items. Without it Session Append, Remove and Free return an
 	// error that matches [errors.ErrUnsupported].
 	Items = engine.Items
 	// Places is the ability to tell who joins an empty line that it is first. Without it Session Join tells

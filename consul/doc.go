@@ -57,7 +57,8 @@
 //   - L8: A key keeps its value when it is pinned or changes its session.
 //   - L10: Append locks and unlocks a new key in one transaction, so it does nothing once its
 //     session of Consul has ended. Remove deletes a key that no session has locked, on the
-//     same condition as a Put under a member.
+//     same condition as a Put under a member. Claim joins, and then reads the item and the
+//     other claims at one instant. Free remembers the first of many items, as Head does.
 //
 // # The deadline
 //

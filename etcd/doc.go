@@ -60,7 +60,9 @@
 //   - L10: Append and Remove are one transaction each, which is sent once. That of Append
 //     names no lease: if its answer is lost, it may take effect after its session has ended.
 //     That of Remove demands that the guard and the item have the create revisions that are
-//     their positions.
+//     their positions. Claim is a Join that demands that the item stands and reads the other
+//     claims before. The key of an item begins with a revision before its own, so that
+//     Free finds the first of many items without reading the others.
 //
 // # The deadline
 //

@@ -10,7 +10,7 @@ import (
 )
 
 // Append adds an item at the end of the line; see [backend.Items]. An item has the key of a
-// pinned member, with a lease that nobody has in its name. So etcd's own clients wait for
+// pinned member, with a revision in place of a lease. So etcd's own clients wait for
 // it as for any member.
 //
 // The transaction names no lease. So if its answer is lost, it may take effect also when
@@ -20,7 +20,7 @@ func (s *session) Append(ctx context.Context, line, value string) (m backend.Mem
 		return m, err
 	}
 	for {
-		m = backend.Member{Line: line, Key: memberKey(newLeaseID(), 1, false), Value: value, Pinned: true}
+		m = backend.Member{Line: line, Key: itemKey(s.b.log.floor()), Value: value, Pinned: true}
 		key := s.b.member(m)
 		resp, err := s.once(ctx, txn{
 			when: []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(key), "=", 0)},

@@ -136,3 +136,31 @@ func TestWatchLineReads(t *testing.T) {
 		t.Errorf("WatchLine has read the line %d times; want once at its beginning, and once after the join", n)
 	}
 }
+
+// TestFreeInOrder appends items by two clients, of which one has heard nothing of the log since before: the keys are
+// not in the order of the items, and Free goes by the items.
+func TestFreeInOrder(t *testing.T) {
+	t.Parallel()
+	addr := sharedEtcd(t).Addrs()[0]
+	fresh, stale, name := newClient(t, addr).session(t), newClient(t, addr).session(t), coordtest.Name(t)
+	want := []backend.Member{appendItem(t, stale, name, "x")}
+	for range 5 {
+		want = append(want, appendItem(t, fresh, name, "x"))
+	}
+	last := appendItem(t, stale, name, "x")
+	if last.Key >= want[2].Key {
+		t.Fatalf("%s was appended last; its key should be less than %s", last.Key, want[2].Key)
+	}
+	want = append(want, last, appendItem(t, fresh, name, "x"))
+	for i, item := range want {
+		if free, err := fresh.Free(t.Context(), name, name+"-claims"); err != nil || free != item {
+			t.Fatalf("free is %+v, %v; want no. %d, %+v", free, err, i, item)
+		}
+		if _, err := fresh.Claim(t.Context(), name+"-claims", "x\n"+item.Subject(), "", item); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if free, err := fresh.Free(t.Context(), name, name+"-claims"); !errors.Is(err, backend.ErrTaken) {
+		t.Errorf("when all are claimed: %+v, %v", free, err)
+	}
+}

@@ -42,6 +42,7 @@ func (s *session) JoinShared(ctx context.Context, line, value, record string) (b
 type firstLook struct {
 	ops    []clientv3.Op
 	record string
+	item   *backend.Member // what the member claims, and what must stand; nil if it claims nothing
 }
 
 // firstLook returns what Join reads to tell of the place and of the record; nil if it is to tell nothing.
@@ -91,9 +92,14 @@ var errTaken = errors.New("key is taken")
 func (s *session) create(ctx context.Context, line, name, value string, look *firstLook) (j backend.Joined, err error) {
 	m := backend.Member{Line: line, Key: name, Value: value, Shared: isShared(name)}
 	key, lost := s.b.member(m), false
+	when := []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(key), "=", 0)}
 	var reads []clientv3.Op
 	if look != nil {
 		reads = look.ops
+	}
+	claims := look != nil && look.item != nil
+	if claims {
+		when = append(when, clientv3.Compare(clientv3.CreateRevision(s.b.member(*look.item)), "=", int64(look.item.Position)))
 	}
 	var resp *clientv3.TxnResponse
 	var heartbeat ack
@@ -102,7 +108,7 @@ func (s *session) create(ctx context.Context, line, name, value string, look *fi
 		lease, again := s.present().lease, false
 		heartbeat = s.proof.last()
 		resp, again, err = s.persistFor(ctx, s.Context(), txn{
-			when:      []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(key), "=", 0)},
+			when:      when,
 			then:      append(slices.Clip(reads), clientv3.OpPut(key, value, clientv3.WithLease(clientv3.LeaseID(lease)))),
 			otherwise: []clientv3.Op{clientv3.OpGet(key)},
 			lease:     lease,
@@ -121,6 +127,11 @@ func (s *session) create(ctx context.Context, line, name, value string, look *fi
 	case err != nil:
 		s.disown(line, name)
 		return j, err
+	}
+	if claims && !resp.Succeeded && len(rangeOf(resp, 0).Kvs) == 0 {
+		// The item has gone for good, so another copy of the request that comes late has no effect either.
+		s.free(line, name)
+		return j, fmt.Errorf("%w: %s has gone", backend.ErrTaken, look.item.Key)
 	}
 	if lost {
 		s.doubt(line, name)
@@ -148,16 +159,26 @@ func (s *session) create(ctx context.Context, line, name, value string, look *fi
 // told returns what the transaction that has made m says of its place and of the record. heartbeat is
 // the newest answered one of before.
 func (s *session) told(ctx context.Context, m backend.Member, look *firstLook, heartbeat ack, resp *clientv3.TxnResponse) (p *backend.Place, r *backend.Record) {
-	r = new(backend.Record)
-	*r = recordOf(look.record, rangeOf(resp, 2))
-	if rangeOf(resp, 0).Count > 0 {
+	if look.record != "" {
+		r = new(backend.Record)
+		*r = recordOf(look.record, rangeOf(resp, 2))
+	}
+	others := rangeOf(resp, 0)
+	switch {
+	case look.item != nil:
+		if backend.ClaimedBefore(m, s.b.membersOf(m.Line, others.Kvs)) {
+			return nil, r
+		}
+	case others.Count > 0:
 		return nil, r // somebody is in front, or a key that is no member's
 	}
 	h, err := headerOf(rangeOf(resp, 1))
 	if err != nil {
 		return nil, r // Ahead says what is wrong
 	}
-	s.sawHead(m.Line, m.Position)
+	if look.item == nil {
+		s.sawHead(m.Line, m.Position)
+	}
 	place, err := s.place(ctx, m, nil, h, heartbeat, resp.Header.RaftTerm)
 	if err != nil {
 		return nil, r

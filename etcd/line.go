@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/succession-dev/succession/backend"
@@ -57,12 +58,18 @@ func (s *session) line(ctx context.Context, line string, limit int64) (l backend
 	if err != nil {
 		return l, nil, err
 	}
-	for _, kv := range rangeOf(resp, 0).Kvs {
-		if m, ok := s.b.memberOf(line, kv); ok {
-			l.Members = append(l.Members, m)
-		}
-	}
+	l.Members = s.b.membersOf(line, rangeOf(resp, 0).Kvs)
 	l.Version = versionOf(rangeOf(resp, 1))
 	l.Header, err = headerOf(rangeOf(resp, 1))
 	return l, resp, err
+}
+
+// membersOf returns those of the keys that are members of the line.
+func (b *Backend) membersOf(line string, kvs []*mvccpb.KeyValue) (members []backend.Member) {
+	for _, kv := range kvs {
+		if m, ok := b.memberOf(line, kv); ok {
+			members = append(members, m)
+		}
+	}
+	return members
 }

@@ -45,6 +45,7 @@ type session struct {
 	numbers map[string]*numbers // by line
 	leases  map[int64]bool      // all that it has had
 	heads   map[string]uint64   // by line, the greatest position that was seen at its head
+	reaches map[string]reach    // by line, how far [session.Free] reads it
 }
 
 var _ backend.Session = (*session)(nil)
@@ -60,6 +61,7 @@ func newSession(b *Backend, t tenancy, ttl time.Duration) *session {
 		numbers: make(map[string]*numbers),
 		leases:  map[int64]bool{t.lease: true},
 		heads:   make(map[string]uint64),
+		reaches: make(map[string]reach),
 		beatNow: make(chan struct{}, 1),
 		proof:   proof{leading: make(map[uint64]bool), settled: make(chan struct{})},
 	}

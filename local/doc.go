@@ -175,7 +175,7 @@
 //
 // Items (L10): Append joins a member that is pinned at once, and closes its FIFO. Remove holds the
 // locks of both lines, looks whether the other member stands, and takes the item out of @state as
-// Leave does.
+// Leave does. Claim holds the lock of its line, and keeps the item's line from being decided in.
 //
 // Watching a line (L3): @state tells of joins, and of the exits of pinned members. Of the others
 // only their FIFOs tell: WatchLine reads each of them, with a descriptor and a goroutine.

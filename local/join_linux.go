@@ -41,7 +41,9 @@ func (s *session) join(ctx context.Context, m backend.Member) (backend.Member, e
 	s.mu.Lock()
 	s.joins[m.Line] = append(s.joins[m.Line], j)
 	s.mu.Unlock()
-	err := s.write(ctx, func(ctx context.Context, h *hold) error { return s.serve(ctx, h, m.Line) }, claim{m.Line, write})
+	err := s.write(ctx, func(ctx context.Context, h *hold) error {
+		return s.serve(ctx, h, m.Line, func() []*joining { return s.takeJoins(m.Line) })
+	}, claim{m.Line, write})
 	if s.withdraw(j) {
 		return m, err
 	}
@@ -73,9 +75,9 @@ func (s *session) takeJoins(line string) []*joining {
 	return js
 }
 
-// serve adds all who wait to join the line. The caller holds the line's lock. If serve fails,
-// they go on waiting. Once it has taken them, each of them has an error of its own.
-func (s *session) serve(ctx context.Context, h *hold, line string) error {
+// serve adds those to the line whom take returns. The caller holds the line's lock. If serve fails,
+// it has taken none. Once it has taken them, each of them has an error of its own.
+func (s *session) serve(ctx context.Context, h *hold, line string, take func() []*joining) error {
 	im, err := s.dir.read(line)
 	if err != nil {
 		return err
@@ -88,7 +90,7 @@ func (s *session) serve(ctx context.Context, h *hold, line string) error {
 	if err != nil {
 		return err
 	}
-	js := s.takeJoins(line)
+	js := take()
 	if len(js) == 0 { // somebody else has served the caller
 		unlock()
 		return nil

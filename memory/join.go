@@ -20,9 +20,17 @@ func (s *session) JoinShared(ctx context.Context, line, value, record string) (b
 }
 
 func (s *session) join(ctx context.Context, m backend.Member, record string) (backend.Joined, error) {
-	return ask[backend.Joined](ctx, s, OpJoin, m.Line, backend.CheckValue(m.Value), func() *call {
+	return s.joinIf(ctx, OpJoin, m, record, backend.CheckValue(m.Value), func(*store) error { return nil })
+}
+
+// joinIf joins if may returns nil, which sees the store just before.
+func (s *session) joinIf(ctx context.Context, op Op, m backend.Member, record string, invalid error, may func(*store) error) (backend.Joined, error) {
+	return ask[backend.Joined](ctx, s, op, m.Line, invalid, func() *call {
 		first := false
-		cl := s.send(OpJoin, lostResolve, func(l *lease) (any, error) {
+		cl := s.send(op, lostResolve, func(l *lease) (any, error) {
+			if err := may(&s.b.c.store); err != nil {
+				return nil, err
+			}
 			first = true
 			m := s.b.c.store.join(m, l.id)
 			l.members = append(l.members, m)

@@ -28,6 +28,8 @@ const (
 	OpWatchLine  Op = "watch line"
 	OpAppend     Op = "append"
 	OpRemove     Op = "remove"
+	OpFree       Op = "free"
+	OpClaim      Op = "claim"
 	OpGet        Op = "get"
 	OpPut        Op = "put"
 	OpDelete     Op = "delete"

@@ -167,6 +167,11 @@ func (s *session) JoinShared(ctx context.Context, line, value, record string) (b
 	return backend.NoShares{}.JoinShared(ctx, line, value, record)
 }
 
+// Claim fails, as JoinShared does.
+func (s *session) Claim(ctx context.Context, line, value, record string, item backend.Member) (backend.Joined, error) {
+	return backend.NoShares{}.Claim(ctx, line, value, record, item)
+}
+
 // Append fails: a line with items cannot be moved.
 func (s *session) Append(ctx context.Context, line, value string) (backend.Member, error) {
 	return backend.NoItems{}.Append(ctx, line, value)
@@ -175,4 +180,9 @@ func (s *session) Append(ctx context.Context, line, value string) (backend.Membe
 // Remove fails, as Append does: so whoever asks finds no items here.
 func (s *session) Remove(ctx context.Context, m, by backend.Member) error {
 	return backend.NoItems{}.Remove(ctx, m, by)
+}
+
+// Free fails, as Append does.
+func (s *session) Free(ctx context.Context, items, claims string) (backend.Member, error) {
+	return backend.NoItems{}.Free(ctx, items, claims)
 }

@@ -233,8 +233,15 @@ func answers(results []zk.MultiResponse, ops []any) bool {
 		return false
 	}
 	for i, op := range ops {
-		if _, ok := op.(*zk.SetDataRequest); ok && results[i].Stat == nil {
-			return false
+		switch op.(type) {
+		case *zk.SetDataRequest:
+			if results[i].Stat == nil {
+				return false
+			}
+		case *zk.CreateRequest:
+			if results[i].String == "" {
+				return false
+			}
 		}
 	}
 	return true

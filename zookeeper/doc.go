@@ -19,7 +19,8 @@
 // transaction. That has another czxid, so the member's position is appended to its data.
 //
 // An item (L10) is a persistent sequential znode, with a name like those of members, whose data is
-// its value.
+// its value. A claim is a member whose name begins with that of its item: n_0000000007-read-0000000003 is for the item
+// n_0000000007. So lists of names tell which item is the first that nobody claims.
 //
 // The session that has made the znode E deletes it when nobody has stood there for a session time, and it has no
 // header; see sweep.go.

@@ -33,6 +33,7 @@ type join struct {
 	prefix string        // of the member's name
 	value  string
 	record string // to tell of, and of the place; "" for neither
+	item   string // the znode of the item that the member claims; "" for none
 
 	seen *reading        // of the line since the member was created; nil if it is not known
 	told *backend.Record // what is known of the record since then
@@ -42,7 +43,7 @@ type join struct {
 // read then, which goes out together: the member's znode and, if a record is given, the places of the line, the header
 // unless that is known, and whether there is such a record.
 func (s *session) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
-	return s.join(ctx, line, s.options.namePrefix(), value, record)
+	return s.join(ctx, &join{name: line, prefix: s.options.namePrefix(), value: value, record: record})
 }
 
 // JoinShared implements [backend.Sharer]. It fails with [errors.ErrUnsupported] if the
@@ -52,16 +53,21 @@ func (s *session) JoinShared(ctx context.Context, line, value, record string) (b
 	if err != nil {
 		return backend.Joined{}, err
 	}
-	return s.join(ctx, line, prefix, value, record)
+	return s.join(ctx, &join{name: line, prefix: prefix, value: value, record: record})
 }
 
-func (s *session) join(ctx context.Context, line, prefix, value, record string) (backend.Joined, error) {
-	j := &join{s: s, name: line, line: s.options.path(line), prefix: prefix, value: value, record: record}
+func (s *session) join(ctx context.Context, j *join) (backend.Joined, error) {
+	j.s, j.line = s, s.options.path(j.name)
 	o, err := s.joining.Do(ctx, func() (*member, func(), error) {
-		others, done := s.joinsOf(line)
+		others, done := s.joinsOf(j.name)
 		defer done()
 		j.others = others
 		o, err := j.run(ctx)
+		if err == nil && j.item != "" {
+			if err := j.holds(s.link.Context(), o); err != nil {
+				return nil, func() { s.undo(o) }, err
+			}
+		}
 		return o, nil, err
 	})
 	if err != nil {
@@ -147,7 +153,7 @@ func (j *join) add(ctx context.Context) (*member, error) {
 	inner := j.s.link.Context()
 	wait := pauses()
 	for {
-		c, err := start(ctx, j.s, j.s.create(j.line+"/"+j.prefix, []byte(j.value), zk.FlagEphemeralSequential))
+		c, err := start(ctx, j.s, j.create())
 		if err != nil {
 			return nil, err
 		}
@@ -161,7 +167,9 @@ func (j *join) add(ctx context.Context) (*member, error) {
 		case err == nil: // the create never happened
 			err = wait.Sleep(ctx)
 		case err == zk.ErrNoNode:
-			err = j.s.ensure(ctx, j.line)
+			if err = j.demands(ctx); err == nil {
+				err = j.s.ensure(ctx, j.line)
+			}
 		case err == zk.ErrNodeExists:
 			err = errNumbers
 		}
@@ -169,6 +177,34 @@ func (j *join) add(ctx context.Context) (*member, error) {
 			return nil, err
 		}
 	}
+}
+
+// create returns the request that creates the member.
+func (j *join) create() func(*zk.Conn) (string, error) {
+	path := j.line + "/" + j.prefix
+	if j.item == "" {
+		return j.s.create(path, []byte(j.value), zk.FlagEphemeralSequential)
+	}
+	ops := multi(check(j.item), &zk.CreateRequest{Path: path, Data: []byte(j.value), Acl: j.s.options.acl(), Flags: zk.FlagEphemeralSequential})
+	return func(c *zk.Conn) (string, error) {
+		results, err := ops(c)
+		if err != nil {
+			return "", err
+		}
+		return results[1].String, nil
+	}
+}
+
+// demands fails if the item that the member is to claim does not stand.
+func (j *join) demands(ctx context.Context) error {
+	if j.item == "" {
+		return nil
+	}
+	_, err := retry(ctx, j.s, stat(j.item))
+	if err == zk.ErrNoNode {
+		err = fmt.Errorf("%w: %s has gone", backend.ErrTaken, j.item)
+	}
+	return err
 }
 
 // errNumbers says that no number is free. From 3.6 on the counter stays at its largest number

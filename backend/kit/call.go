@@ -98,6 +98,17 @@ func (a *Adapter) Remove(ctx context.Context, m, by backend.Member) error {
 	return a.run(ctx, "remove", m.Line, invalid, func(ctx context.Context) error { return a.Session.Remove(ctx, m, by) })
 }
 
+func (a *Adapter) Free(ctx context.Context, items, claims string) (backend.Member, error) {
+	return call(ctx, a, "free", items, backend.CheckName(claims), func(ctx context.Context) (backend.Member, error) { return a.Session.Free(ctx, items, claims) })
+}
+
+func (a *Adapter) Claim(ctx context.Context, line, value, record string, item backend.Member) (backend.Joined, error) {
+	invalid := cmp.Or(backend.CheckClaim(value, item), a.joinable(value, record))
+	return call(ctx, a, "claim", line, invalid, func(ctx context.Context) (backend.Joined, error) {
+		return a.Session.Claim(ctx, line, value, record, item)
+	})
+}
+
 func (a *Adapter) Pin(ctx context.Context, m backend.Member, h backend.Header, at backend.Version) error {
 	return a.run(ctx, "pin", m.Line, backend.CheckRecord(h.Encode()), func(ctx context.Context) error { return a.Session.Pin(ctx, m, h, at) })
 }

@@ -77,6 +77,11 @@ func (s *Asked) JoinShared(ctx context.Context, line, value, record string) (bac
 	return backend.Joined{Member: j.Member}, err
 }
 
+func (s *Asked) Claim(ctx context.Context, line, value, record string, item backend.Member) (backend.Joined, error) {
+	j, err := s.Session.Claim(ctx, line, value, record, item)
+	return backend.Joined{Member: j.Member}, err
+}
+
 func (s *Asked) Head(ctx context.Context, line string) (backend.Line, error) {
 	l, err := s.Session.Line(ctx, line)
 	l.Members = l.Members[:min(1, len(l.Members))]

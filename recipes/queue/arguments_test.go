@@ -118,7 +118,7 @@ func TestArguments(t *testing.T) {
 	})
 }
 
-// What is no item or no claim is named, and is left alone.
+// What is no item or no claim is named, and is left alone. What stands behind a free item is not met.
 func TestForeignMembers(t *testing.T) {
 	for name, join := range map[string]func(context.Context, backend.Session) (backend.Member, error){
 		"candidate among the items": func(ctx context.Context, s backend.Session) (backend.Member, error) {
@@ -140,9 +140,9 @@ func TestForeignMembers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 				q := of(t, c, "a")
-				put(t, q, "one")
 				s := bubble.Must[backend.Session](t)(bubble.Client(t, c, "stranger").Session(t.Context()))
 				m := bubble.Must[backend.Member](t)(join(t.Context(), s))
+				put(t, q, "one")
 				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 				defer cancel()
 				_, takeErr := q.Take(ctx)

@@ -24,7 +24,7 @@
 //
 // An item belongs to no session, and stands until it is confirmed. Whoever takes it joins the line
 // of the claims, with a member that says for which item it is. Of several claims for one item the
-// first one holds. So a claim is a term of an election among those who claim the same item
+// first one holds ([backend.Sharer] Claim). So a claim is a term of an election among those who claim the same item
 // ([elect.Term]): it has a token, it says when it is lost, and it ends with its session. An item
 // whose taker dies is then free at its place, in front of all that were put later.
 //
@@ -48,12 +48,15 @@
 //
 // # What it costs
 //
-// To put: one request, and two more where there is a Limit. To take an item that is there: eight,
-// and up to three more where joining does not tell the place, as on Consul and in package local; to confirm it: two. Of those who wait for an item the first has a
-// watch on the items and one on the claims, and each of the others one on the member just in front.
+// To put: one request, and two more where there is a Limit, which read all items. To take an item that is there: four,
+// to take a turn, to find the item, claim it and give the turn back; to confirm it: two. That is on etcd. On Consul a claim takes
+// one more, and a turn two. On ZooKeeper, where requests are smaller, to take and to confirm an item takes sixteen, in ten
+// round trips. Of those who wait for an item the first has a watch on the items and one on the claims, and each of the
+// others one on the member just in front.
 //
-// Taking reads the line of the items twice. On ZooKeeper that is a request for each item, so a
-// queue there is for hundreds of items, and not for many thousands.
+// How many items stand does not count. On etcd a take reads a few of them, one more than are claimed. On ZooKeeper there is no
+// such request: it reads the list of their names. On Consul there is none either, so a session reads the whole
+// line once for some sixty items that it takes.
 //
 // # Other queue recipes
 //

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"sync/atomic"
 
 	"github.com/succession-dev/succession/backend"
@@ -79,84 +77,31 @@ var errTaken = errors.New("taken by another")
 // been confirmed.
 func (q *Queue) claim(ctx context.Context, item backend.Member) (*Item, error) {
 	o := q.o
-	o.Value = subject(item)
+	o.Value = item.Subject()
 	t, err := elect.New(view.Of(q.b, func(s backend.Session) backend.Session {
-		return claimSession{view.Shared{Session: s, Instead: "a coordinator that has them"}}
+		return claimSession{s, item}
 	}), q.claims(), &o).TryCampaign(ctx)
-	if errors.Is(err, elect.ErrNotFirst) {
+	if errors.Is(err, backend.ErrTaken) {
 		return nil, fmt.Errorf("queue: item %s of %s: %w: %w", item.Key, q.name, errTaken, err)
 	}
 	if err != nil {
-		return nil, err
-	}
-	if err := q.stillStands(ctx, item, t); err != nil {
-		t.Resign(ctx)
 		return nil, err
 	}
 	e := entry(item)
 	return &Item{Term: t, ID: e.ID, Value: e.Value, Position: e.Position, queue: q.name, item: item}, nil
 }
 
-// stillStands fails if somebody has confirmed the item before it was claimed in the term t: the
-// look that found the item may have been made earlier.
-func (q *Queue) stillStands(ctx context.Context, item backend.Member, t *elect.Term) error {
-	s, err := q.b.Session(ctx)
-	if err != nil {
-		return err
-	}
-	l, err := q.readItems(ctx, s)
-	switch {
-	case err != nil:
-		return err
-	case !slices.ContainsFunc(l.Members, func(m backend.Member) bool { return subject(m) == subject(item) }):
-		return fmt.Errorf("queue: item %s of %s: %w: it has gone", item.Key, q.name, errTaken)
-	}
-	return t.Check() // while the term lives, its session is the one of the look
+// A claimSession is a session in which to join is to claim an item. Claims are shared members, so that the session
+// keeps its deadline for each of them as for a leader.
+type claimSession struct {
+	backend.Session
+	item backend.Member
 }
-
-// subject is what claims for the item have as their [elect.Options] Value.
-func subject(item backend.Member) string { return fmt.Sprintf("%s %d", item.Key, item.Position) }
-
-// takers returns the claims that hold, by their subject.
-func takers(claims backend.Line) map[string]backend.Member {
-	taken := make(map[string]backend.Member)
-	for _, m := range slices.Backward(claims.Members) { // of several for an item the first one holds
-		_, subject, _ := strings.Cut(m.Value, "\n")
-		taken[subject] = m
-	}
-	return taken
-}
-
-// A claimSession is a session in which a member waits for those in front that have the same value
-// of [elect.Options], which says what item they are for. Members join the line as shared ones, so
-// that the session keeps its deadline for each of them as for a leader.
-type claimSession struct{ view.Shared }
 
 func (s claimSession) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
-	return view.Unplaced(s.Shared.Join(ctx, line, value, record))
-}
-
-// Ahead says First if nobody in front claims the same item.
-func (s claimSession) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
-	p, err := s.Session.Ahead(ctx, m)
-	if err != nil || !p.First {
-		return p, err
+	j, err := s.Claim(ctx, line, value, record, s.item)
+	if errors.Is(err, errors.ErrUnsupported) {
+		err = fmt.Errorf("%s cannot be shared on this backend, which has no shared members; use a coordinator that has them: %w", line, err)
 	}
-	l, err := s.Line(ctx, m.Line)
-	if err != nil {
-		return backend.Place{}, err
-	}
-	_, subject, _ := strings.Cut(m.Value, "\n")
-	switch first, ok := takers(l)[subject]; {
-	case !ok:
-		return backend.Place{}, fmt.Errorf("%w: %s has gone from %s", backend.ErrNotMember, m.Key, m.Line)
-	case first.Key != m.Key || first.Position != m.Position:
-		return backend.Place{Ahead: first, Header: p.Header}, nil
-	}
-	return p, nil
-}
-
-// WatchPlace implements [backend.Session].
-func (s claimSession) WatchPlace(ctx context.Context, m backend.Member, p *backend.Place) error {
-	return view.WatchPlace(ctx, s, s.Session, m, p)
+	return j, err
 }

@@ -187,8 +187,11 @@ func (q *Queue) full(items int) error {
 	return fmt.Errorf("queue: %s: %w: it has %d items, and its Limit is %d", q.name, ErrFull, items, q.limit)
 }
 
-// explain says what to do where the backend has no items.
+// explain says what to do where the backend has no items, or something else stands in the queue's lines.
 func (q *Queue) explain(err error) error {
+	if errors.Is(err, backend.ErrForeign) {
+		return fmt.Errorf("queue: %s: %w; or give the queue another name", q.name, err)
+	}
 	if errors.Is(err, errors.ErrUnsupported) {
 		return fmt.Errorf("queue: %s cannot be kept on this backend, which has no items; use ZooKeeper, etcd, Consul or package local directly: %w", q.name, err)
 	}
@@ -249,11 +252,15 @@ func (q *Queue) List(ctx context.Context) ([]Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	taken := takers(claims)
+	taken := make(map[string]backend.Member)
+	for _, m := range slices.Backward(claims.Members) { // of several for an item the first one holds
+		subject, _ := backend.SubjectOf(m)
+		taken[subject] = m
+	}
 	entries := make([]Entry, len(items.Members))
 	for i, m := range items.Members {
 		entries[i] = entry(m)
-		if claim, ok := taken[subject(m)]; ok {
+		if claim, ok := taken[m.Subject()]; ok {
 			entries[i].Taker, _, _ = strings.Cut(claim.Value, "\n")
 			entries[i].Token = claims.Token(claim)
 		}
@@ -280,8 +287,8 @@ func (q *Queue) look(ctx context.Context, s backend.Session) (claims, items back
 		return claims, items, err
 	}
 	for _, m := range claims.Members {
-		if !m.Shared || !strings.Contains(m.Value, "\n") {
-			return claims, items, q.foreign(m, "claim")
+		if _, ok := backend.SubjectOf(m); !ok {
+			return claims, items, q.explain(backend.Foreign(m, "claim"))
 		}
 	}
 	items, err = q.readItems(ctx, s)
@@ -294,15 +301,15 @@ func (q *Queue) readItems(ctx context.Context, s backend.Session) (backend.Line,
 		return l, err
 	}
 	for _, m := range l.Members {
-		if !m.Pinned || len(m.Value) <= idLength || m.Value[idLength] != '\n' {
-			return l, q.foreign(m, "item")
+		if !isItem(m) {
+			return l, q.explain(backend.Foreign(m, "item"))
 		}
 	}
 	return l, nil
 }
 
-func (q *Queue) foreign(m backend.Member, what string) error {
-	return fmt.Errorf("queue: %s: the member %s of %s with the value %.40q is no %s of a queue: remove it if it does not belong there, or give the queue another name", q.name, m.Key, m.Line, m.Value, what)
+func isItem(m backend.Member) bool {
+	return m.Pinned && len(m.Value) > idLength && m.Value[idLength] == '\n'
 }
 
 func entry(item backend.Member) Entry {

@@ -209,8 +209,7 @@ func TestTaker(t *testing.T) {
 	})
 }
 
-// What Put, Take and Done cost, as the package comment says it; Take costs two less, because here a
-// join tells the place, and the fence.
+// What Put, Take and Done cost, as the package comment says it.
 func TestRequests(t *testing.T) {
 	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 		b := bubble.Client(t, c, "a")
@@ -225,9 +224,9 @@ func TestRequests(t *testing.T) {
 		}{
 			{"Put", 1, func() error { return q.Put(t.Context(), "x") }},
 			{"Put with a Limit", 3, func() error { return limited.Put(t.Context(), "x") }},
-			{"Take", 8, func() (err error) { item, err = q.Take(t.Context()); return err }},
+			{"Take", 4, func() (err error) { item, err = q.Take(t.Context()); return err }},
 			{"Done", 2, func() error { return item.Done(t.Context()) }},
-			{"TryTake", 6, func() (err error) { item, err = q.TryTake(t.Context()); return err }},
+			{"TryTake", 2, func() (err error) { item, err = q.TryTake(t.Context()); return err }},
 			{"Return", 1, func() error { return item.Return(t.Context()) }},
 			{"Len", 1, func() error { _, err := q.Len(t.Context()); return err }},
 			{"List", 2, func() error { _, err := q.List(t.Context()); return err }},

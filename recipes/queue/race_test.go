@@ -69,7 +69,7 @@ func TestConfirmedMeanwhile(t *testing.T) {
 			_, err := slow.TryTake(t.Context())
 			result <- err
 		}()
-		time.Sleep(5 * time.Second / 2) // the look takes two requests
+		time.Sleep(3 * time.Second / 2) // the look takes one request
 		done(t, takes(t, q, "one"))
 		bubble.Want(t, <-result, queue.ErrEmpty)
 		synctest.Wait()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit/backoff"
@@ -19,8 +18,8 @@ import (
 // has no effect on it. Take waits on, at the end of the line, when the session ends or the
 // coordinator cannot be reached.
 //
-// It returns other errors, such as [backend.ErrDenied]. If something stands in the queue's lines
-// that is no item or no claim, it says what, and takes nothing.
+// It returns other errors, such as [backend.ErrDenied]. If it meets something among the claims that is no claim, or in front
+// of the free items that is no item, it says what, and takes nothing.
 func (q *Queue) Take(ctx context.Context) (item *Item, err error) {
 	if q.err != nil {
 		return nil, q.err
@@ -34,14 +33,14 @@ func (q *Queue) Take(ctx context.Context) (item *Item, err error) {
 
 // TryTake is [Queue.Take] that does not wait for an item: if none is free, it returns [ErrEmpty].
 // It does not wait behind those who wait for items either, and may take one before them. It
-// blocks for about six round trips. While the coordinator cannot be reached, it tries on until
+// blocks for about two round trips, on ZooKeeper for four. While the coordinator cannot be reached, it tries on until
 // ctx ends.
 func (q *Queue) TryTake(ctx context.Context) (item *Item, err error) {
 	if q.err != nil {
 		return nil, q.err
 	}
 	err = persist(ctx, func(*backoff.Backoff) error {
-		item, _, _, err = q.takeFree(ctx)
+		item, err = q.takeFree(ctx)
 		return err
 	})
 	return item, err
@@ -59,11 +58,11 @@ func (q *Queue) takeInTurn(ctx context.Context, wait *backoff.Backoff) (*Item, e
 	defer cancel(nil)
 	defer context.AfterFunc(turn.Context(), func() { cancel(context.Cause(turn.Context())) })()
 	for {
-		item, claims, items, err := q.takeFree(ctx)
+		item, err := q.takeFree(ctx)
 		switch {
 		case errors.Is(err, ErrEmpty):
 			wait.Reset() // nothing is wrong any more
-			err = q.change(ctx, wait.Jitter, claims, items)
+			err = q.change(ctx, wait.Jitter)
 		case errors.Is(err, errTaken):
 			err = wait.After(ctx, err)
 		default:
@@ -75,48 +74,45 @@ func (q *Queue) takeInTurn(ctx context.Context, wait *backoff.Backoff) (*Item, e
 	}
 }
 
-// takeFree takes the first item that nobody claims. It also returns the lines in which it has
-// looked for that.
-func (q *Queue) takeFree(ctx context.Context) (_ *Item, claims, items backend.Line, err error) {
+// takeFree takes the first item that nobody claims.
+func (q *Queue) takeFree(ctx context.Context) (*Item, error) {
 	s, err := q.b.Session(ctx)
 	if err != nil {
-		return nil, claims, items, err
+		return nil, err
 	}
-	if claims, items, err = q.look(ctx, s); err != nil {
-		return nil, claims, items, err
+	item, err := s.Free(ctx, q.items(), q.claims())
+	switch {
+	case errors.Is(err, backend.ErrTaken):
+		return nil, fmt.Errorf("queue: %s: %w", q.name, ErrEmpty)
+	case err != nil:
+		return nil, q.explain(err)
+	case !isItem(item):
+		return nil, q.explain(backend.Foreign(item, "item"))
 	}
-	taken := takers(claims)
-	i := slices.IndexFunc(items.Members, func(m backend.Member) bool { _, ok := taken[subject(m)]; return !ok })
-	if i < 0 {
-		return nil, claims, items, q.empty(ctx, s)
-	}
-	item, err := q.claim(ctx, items.Members[i])
-	return item, claims, items, err
+	return q.claim(ctx, item)
 }
 
-// empty returns ErrEmpty, or what keeps the queue empty for ever.
-func (q *Queue) empty(ctx context.Context, s backend.Session) error {
-	// There is no such item, and drivers refuse that before they ask the coordinator.
-	err := s.Remove(ctx, backend.Member{}, backend.Member{})
-	if errors.Is(err, errors.ErrUnsupported) {
-		return q.explain(err)
-	}
-	return fmt.Errorf("queue: %s: %w", q.name, ErrEmpty)
-}
-
-// change waits until one of the lines has changed, at most for about a session time. Only who has
+// change waits until an item may be free, at most for about a session time. Only who has
 // the turn calls it, so that an item wakes one.
-func (q *Queue) change(ctx context.Context, j backoff.Jitter, lines ...backend.Line) error {
+func (q *Queue) change(ctx context.Context, j backoff.Jitter) error {
 	s, err := q.b.Session(ctx)
 	if err != nil {
 		return err
 	}
-	var watches []func(context.Context) error
-	for i, name := range []string{q.claims(), q.items()} {
-		watches = append(watches, func(ctx context.Context) error {
-			_, err := s.WatchLine(ctx, name, lines[i])
+	claims, items, err := q.look(ctx, s) // short lines: none of the items was free
+	if err != nil {
+		return err
+	}
+	if _, err := s.Free(ctx, q.items(), q.claims()); !errors.Is(err, backend.ErrTaken) {
+		return err // one has become free before the look
+	}
+	return again.ForAWhile(ctx, s, j, func(ctx context.Context) error {
+		return again.Either(ctx, func(ctx context.Context) error {
+			_, err := s.WatchLine(ctx, q.claims(), claims)
+			return err
+		}, func(ctx context.Context) error {
+			_, err := s.WatchLine(ctx, q.items(), items)
 			return err
 		})
-	}
-	return again.ForAWhile(ctx, s, j, func(ctx context.Context) error { return again.Either(ctx, watches...) })
+	})
 }

@@ -38,7 +38,7 @@ var aheadFlaws = []Flaw{
 		Name:   "stale line",
 		Breaks: "L2: every third Line is the one before the last",
 		Must:   "L2.line",
-		May:    "L1.end L1.cancelled-lost L7.header L7.foreign L8.kept Pin.header Records.fresh G6.cut G10 Fault",
+		May:    "L1.end L1.cancelled-lost L7.header L7.foreign L8.kept Pin.header Records.fresh L10 G6.cut G10 Fault",
 		session: func(_ *Backend, s backend.Session) backend.Session {
 			return &staleLine{Session: s, lines: make(map[string][]backend.Line)}
 		},
@@ -226,6 +226,22 @@ func (s *textOrder) Line(ctx context.Context, line string) (backend.Line, error)
 	number := func(m backend.Member) string { return strings.TrimLeft(m.Key, "n_0") }
 	slices.SortFunc(l.Members, func(a, b backend.Member) int { return strings.Compare(number(a), number(b)) })
 	return l, err
+}
+
+func (s *textOrder) Free(ctx context.Context, items, claims string) (backend.Member, error) {
+	c, err := s.Line(ctx, claims)
+	if err != nil {
+		return backend.Member{}, err
+	}
+	l, err := s.Line(ctx, items)
+	if err != nil {
+		return backend.Member{}, err
+	}
+	m, free, err := backend.FirstFree(l.Members, c.Members)
+	if err == nil && !free {
+		err = backend.ErrTaken
+	}
+	return m, err
 }
 
 type eachMember struct{ backend.Session }

@@ -33,6 +33,32 @@ var itemFlaws = []Flaw{
 		Must:    "L10.lost-answer Queue.lost-answer Task.workers-lost-answer",
 		session: func(b *Backend, s backend.Session) backend.Session { return &appendTwice{s, b} },
 	},
+	{
+		Name:    "claims without a look",
+		Breaks:  "L10: Claim looks neither at the item nor at other claims",
+		Must:    "L10.claim L10.claim-lost",
+		May:     "Queue",
+		session: func(_ *Backend, s backend.Session) backend.Session { return &claimsBlindly{s} },
+	},
+	{
+		Name:    "claim twice",
+		Breaks:  "L10: after a lost answer the item is claimed again, beside the claim that stands",
+		Must:    "L10.claim-lost",
+		session: func(b *Backend, s backend.Session) backend.Session { return &claimTwice{s, b} },
+	},
+	{
+		Name:    "claimed items are free",
+		Breaks:  "L10: Free returns the first item, whether it is claimed or not",
+		Must:    "L10.claim Queue.crash",
+		May:     "Queue",
+		session: func(_ *Backend, s backend.Session) backend.Session { return &freeFirst{s} },
+	},
+	{
+		Name:    "free reads all",
+		Breaks:  "L10: Free asks for each item of the line",
+		Must:    "Queue.cost",
+		session: func(_ *Backend, s backend.Session) backend.Session { return &freeReadsAll{s} },
+	},
 }
 
 type lentItems struct{ backend.Session }
@@ -68,4 +94,51 @@ func (s *appendTwice) Append(ctx context.Context, line, value string) (backend.M
 		_, _ = s.Session.Append(ctx, line, value)
 	}
 	return s.Session.Append(ctx, line, value)
+}
+
+type claimsBlindly struct{ backend.Session }
+
+func (s *claimsBlindly) Claim(ctx context.Context, line, value, record string, _ backend.Member) (backend.Joined, error) {
+	return s.JoinShared(ctx, line, value, record)
+}
+
+type claimTwice struct {
+	backend.Session
+	b *Backend
+}
+
+func (s *claimTwice) Claim(ctx context.Context, line, value, record string, item backend.Member) (backend.Joined, error) {
+	if s.b.takeLost() {
+		_, _ = s.JoinShared(ctx, line, value, record)
+		return s.JoinShared(ctx, line, value, record)
+	}
+	return s.Session.Claim(ctx, line, value, record, item)
+}
+
+type freeFirst struct{ backend.Session }
+
+func (s *freeFirst) Free(ctx context.Context, items, _ string) (backend.Member, error) {
+	l, err := s.Head(ctx, items)
+	if err == nil && len(l.Members) == 0 {
+		err = backend.ErrTaken
+	}
+	if err != nil {
+		return backend.Member{}, err
+	}
+	return l.Members[0], nil
+}
+
+type freeReadsAll struct{ backend.Session }
+
+func (s *freeReadsAll) Free(ctx context.Context, items, claims string) (backend.Member, error) {
+	l, err := s.Line(ctx, items)
+	for _, m := range l.Members {
+		if _, err := s.Get(ctx, items+"-"+m.Key); err != nil {
+			return m, err
+		}
+	}
+	if err != nil {
+		return backend.Member{}, err
+	}
+	return s.Session.Free(ctx, items, claims)
 }

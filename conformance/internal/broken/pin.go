@@ -48,7 +48,7 @@ var pinFlaws = []Flaw{
 		Name:   "owner alone",
 		Breaks: "Pin: only who joined a member can take it out",
 		Must:   "Pin.left Pin.gate",
-		May:    "L9",
+		May:    "L9 L10",
 		session: func(_ *Backend, s backend.Session) backend.Session {
 			return &ownerAlone{Session: s, own: make(map[uint64]bool)}
 		},

@@ -12,8 +12,8 @@ var queueFlaws = []Flaw{
 	{
 		Name:   "own shares",
 		Breaks: "L2, L9: of the shared members Line shows those alone that the session has joined",
-		Must:   "Queue.crash Queue.churn Barrier.opens Barrier.leave",
-		May:    "L9",
+		Must:   "Queue.crash Barrier.opens Barrier.leave",
+		May:    "L9 L10",
 		session: func(_ *Backend, s backend.Session) backend.Session {
 			return &ownShares{Session: s, own: make(map[uint64]bool)}
 		},

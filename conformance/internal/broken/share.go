@@ -21,7 +21,7 @@ var shareFlaws = []Flaw{
 		Name:    "shared unseen",
 		Breaks:  "L9: Line does not say who is shared",
 		Must:    "L9.together Group.members",
-		May:     "L9.lost-answer",
+		May:     "L9.lost-answer L10",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &sharedUnseen{s} },
 	},
 	{
@@ -187,13 +187,22 @@ func (s *shareTwice) JoinShared(ctx context.Context, line, value, record string)
 type shareForEver struct{ backend.Session }
 
 func (s *shareForEver) JoinShared(ctx context.Context, line, value, record string) (backend.Joined, error) {
-	m, err := s.Session.JoinShared(ctx, line, value, record)
-	if err != nil {
-		return m, err
+	return s.pinned(ctx)(s.Session.JoinShared(ctx, line, value, record))
+}
+
+func (s *shareForEver) Claim(ctx context.Context, line, value, record string, item backend.Member) (backend.Joined, error) {
+	return s.pinned(ctx)(s.Session.Claim(ctx, line, value, record, item))
+}
+
+func (s *shareForEver) pinned(ctx context.Context) func(backend.Joined, error) (backend.Joined, error) {
+	return func(m backend.Joined, err error) (backend.Joined, error) {
+		if err != nil {
+			return m, err
+		}
+		l, err := s.Line(ctx, m.Line)
+		if err != nil {
+			return m, err
+		}
+		return m, s.Pin(ctx, m.Member, l.Header, l.Version)
 	}
-	l, err := s.Line(ctx, line)
-	if err != nil {
-		return m, err
-	}
-	return m, s.Pin(ctx, m.Member, l.Header, l.Version)
 }

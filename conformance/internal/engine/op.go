@@ -75,6 +75,17 @@ func RemoveItem(m, by backend.Member) Op {
 	return Op{what, Items, func(ctx context.Context, s backend.Session) (any, error) { return nil, s.Remove(ctx, m, by) }}
 }
 
+func Free(items, claims string) Op {
+	return Op{"Free", Items, func(ctx context.Context, s backend.Session) (any, error) { return s.Free(ctx, items, claims) }}
+}
+
+// Claim is for a claim whose value names the client.
+func Claim(line, client string, item backend.Member) Op {
+	return Op{"Claim of " + Show(item), Shares, func(ctx context.Context, s backend.Session) (any, error) {
+		return s.Claim(ctx, line, client+"\n"+item.Subject(), "", item)
+	}}
+}
+
 func Refresh() Op {
 	return Op{"Refresh", "", func(ctx context.Context, s backend.Session) (any, error) { return nil, s.Refresh(ctx) }}
 }

@@ -99,6 +99,14 @@ func (s *tap) Remove(ctx context.Context, m, by backend.Member) error {
 	return failed(s.begin("remove %s by %s", Show(m), Show(by)))(s.Session.Remove(ctx, m, by))
 }
 
+func (s *tap) Free(ctx context.Context, items, claims string) (backend.Member, error) {
+	return noted(s.begin("the first of %s that none of %s claims", Short(items), Short(claims)), Show)(s.Session.Free(ctx, items, claims))
+}
+
+func (s *tap) Claim(ctx context.Context, line, value, record string, item backend.Member) (backend.Joined, error) {
+	return noted(s.begin("join %s, to claim %s", Short(line), Show(item)), showJoined)(s.Session.Claim(ctx, line, value, record, item))
+}
+
 func (s *tap) Refresh(ctx context.Context) error {
 	return failed(s.begin("refresh"))(s.Session.Refresh(ctx))
 }

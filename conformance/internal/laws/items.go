@@ -99,6 +99,82 @@ var itemRules = []engine.Rule{{
 		b.Shows(t.Soon(), first)
 		b.Do(engine.RemoveItem(l[1], guard))
 	},
+}, {
+	ID: "L10.claim", Title: "an item is claimed by one",
+	Text:  "Of two items Free returns the first. A client claims it: it is first in the line of the claims, another that claims the same item fails with ErrTaken, and Free returns the second. When that is claimed as well, Free fails with ErrTaken. When the first claim has left, Free returns the first item again. When that was removed, Claim of it fails with ErrTaken. The line of the claims has those claims alone that were returned. Of three clients that claim one item at once, one at most is returned a claim.",
+	Needs: []engine.Fault{engine.Items, engine.Shares},
+	Check: func(t *engine.Trial) {
+		cs := t.Clients(3)
+		a, b := cs[0], cs[1]
+		beside := t.Name + "-claims"
+		claims, free := b.In(beside), engine.Free(t.Name, beside)
+		one, two := a.Append("one"), a.Append("two")
+		shows := func(want backend.Member) {
+			if m := b.Do(free).(backend.Member); !engine.Same(m, want) || m.Value != want.Value || !m.Pinned {
+				t.Never("the first free item should be %s, and is %s", engine.Show(want), engine.Show(m))
+			}
+		}
+		claim := func(c *engine.Client, item backend.Member) backend.Member {
+			return c.Do(engine.Claim(beside, c.Name, item)).(backend.Joined).Member
+		}
+		shows(one)
+		ofOne := claim(a, one)
+		a.In(beside).First(ofOne, engine.Now)
+		b.Fails(engine.Claim(beside, b.Name, one), backend.ErrTaken)
+		shows(two)
+		ofTwo := claim(b, two)
+		claims.First(ofTwo, engine.Now)
+		b.Fails(free, backend.ErrTaken)
+		claims.Shows(t.Soon(), ofOne, ofTwo)
+		a.Do(engine.Leave(ofOne))
+		shows(one)
+		b.Do(engine.RemoveItem(one, ofTwo))
+		a.Fails(engine.Claim(beside, a.Name, one), backend.ErrTaken)
+		claims.Shows(t.Soon(), ofTwo)
+		three := a.Append("three")
+		shows(three)
+		var calls []*engine.Call
+		got := make([]backend.Member, len(cs))
+		for i, c := range cs {
+			s := c.Live()
+			calls = append(calls, t.Go(c.Name+": Claim", func() error {
+				j, err := s.Claim(t.Ctx, beside, c.Name+"\n"+three.Subject(), "", three)
+				got[i] = j.Member
+				return err
+			}))
+		}
+		want := []backend.Member{ofTwo}
+		for i, call := range calls {
+			if call.Returns(3*t.Soon(), nil, backend.ErrTaken) == nil {
+				want = append(want, got[i])
+			}
+		}
+		if len(want) > 2 {
+			t.Never("one item has the claims %s", engine.ShowLine(want[1:]))
+		}
+		claims.Settles(want...)
+	},
+}, {
+	ID: "L10.claim-lost", Title: "a lost answer of Claim leaves one claim",
+	Text:  "Where the answer of Claim is lost after it took effect, Claim returns that claim, and no other of its own stands; another client that claims the item fails with ErrTaken. Where it returns an error instead, its claim is gone after a crash at the latest.",
+	Needs: []engine.Fault{engine.Items, engine.Shares, engine.LoseAnswer},
+	Check: func(t *engine.Trial) {
+		a, b := t.Client(), t.Client()
+		beside := t.Name + "-claims"
+		claims := b.In(beside)
+		item := a.Append("one")
+		other := b.Append("two")
+		want := []backend.Member{b.Do(engine.Claim(beside, b.Name, other)).(backend.Joined).Member}
+		claimed, err := a.Loses(engine.Claim(beside, a.Name, item), nil, backend.ErrUnavailable)
+		if err == nil {
+			want = append(want, claimed.(backend.Joined).Member)
+		}
+		claims.Shows(t.Crash(), want...)
+		if err == nil {
+			b.Fails(engine.Claim(beside, b.Name, item), backend.ErrTaken)
+		}
+		claims.Settles(want...)
+	},
 }}
 
 func byPosition(a, b backend.Member) int { return cmp.Compare(a.Position, b.Position) }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -223,6 +224,37 @@ var queueRules = []engine.Rule{{
 		ws[1].puts("last")
 		if n, err = ws[0].q.Len(t.Ctx); err != nil || n != limit {
 			t.Fatalf("%d items stand, and the limit is %d: %v", n, limit, err)
+		}
+	},
+}, {
+	ID: "Queue.cost", Title: "a take costs the same, however many items stand",
+	Text:  "A client takes ten items, one after the other, and confirms each: first of a queue in which twelve stand, and then of one in which sixty do. The fewest requests that it takes to take an item and to confirm it are the same both times, and at most sixteen.",
+	Needs: needs(engine.Requests),
+	Check: func(t *engine.Trial) {
+		const most = 16
+		fewest := func(length int) int64 {
+			c := t.Client()
+			q := queue.New(c, fmt.Sprintf("%s-%d", t.Name, length), &queue.Options{Options: *options(t, c)})
+			var puts []*engine.Call
+			for range length {
+				puts = append(puts, t.Go("Put", func() error { return q.Put(t.Ctx, "x") }))
+			}
+			for _, put := range puts {
+				put.Returns(t.Limit())
+			}
+			n := int64(math.MaxInt64) // a heartbeat may fall into one
+			for range 10 {
+				before := c.Requests()
+				item, err := q.Take(t.Ctx)
+				t.Want("Take", err)
+				t.Want("Done", item.Done(t.Ctx))
+				n = min(n, c.Requests()-before)
+			}
+			return n
+		}
+		short, long := fewest(12), fewest(60)
+		if long > short || short > most {
+			t.Fatalf("to take an item and to confirm it takes %d requests where 12 stand, and %d where 60 do; want as many, and at most %d", short, long, most)
 		}
 	},
 }, {

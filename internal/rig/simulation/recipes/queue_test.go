@@ -131,18 +131,17 @@ func (b *belt) confirms(w *world, item *queue.Item) {
 // jealous takes whoever else claims something for nobody.
 type jealous struct{ backend.Session }
 
-func (s jealous) Line(ctx context.Context, line string) (backend.Line, error) {
-	l, err := s.Session.Line(ctx, line)
-	if err == nil && line == "queue-claims" && len(l.Members) > 1 {
-		l.Members = l.Members[len(l.Members)-1:]
+func (s jealous) Free(ctx context.Context, items, _ string) (backend.Member, error) {
+	l, err := s.Head(ctx, items)
+	if err == nil && len(l.Members) == 0 {
+		err = backend.ErrTaken
 	}
-	return l, err
+	if err != nil {
+		return backend.Member{}, err
+	}
+	return l.Members[0], nil
 }
 
-func (s jealous) WatchLine(ctx context.Context, line string, _ backend.Line) (backend.Line, error) {
-	l, err := s.Session.Line(ctx, line)
-	if err != nil {
-		return l, err
-	}
-	return s.Session.WatchLine(ctx, line, l)
+func (s jealous) Claim(ctx context.Context, line, value, record string, _ backend.Member) (backend.Joined, error) {
+	return s.JoinShared(ctx, line, value, record)
 }

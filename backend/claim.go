@@ -1,0 +1,67 @@
+package backend
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Subject names m to whoever claims it: its key and its position. No other item of any line has the same
+// subject. The value of a claim ends with the subject of its item, behind a newline ([Sharer] Claim).
+func (m Member) Subject() string { return fmt.Sprintf("%s %d", m.Key, m.Position) }
+
+// SubjectOf returns the subject of the item that a claim is for, or false if the member is no claim.
+func SubjectOf(claim Member) (subject string, ok bool) {
+	at := strings.LastIndexByte(claim.Value, '\n')
+	return claim.Value[at+1:], at >= 0 && claim.Shared
+}
+
+// CheckClaim returns an [ErrInvalid] if value is not that of a claim for the item.
+func CheckClaim(value string, item Member) error {
+	if err := CheckName(item.Line); err != nil {
+		return err
+	}
+	if !strings.HasSuffix(value, "\n"+item.Subject()) {
+		return fmt.Errorf("%w value %.40q of a claim: it must end with a newline and %q, which is its item", ErrInvalid, value, item.Subject())
+	}
+	return CheckValue(value)
+}
+
+// FirstFree decides which item is the first that nobody claims, for all drivers: it returns the first of the items
+// that is the subject of none of the claims, or false if each is.
+//
+// It fails with [ErrForeign] if one of the claims is no claim, or one in front of that item no item.
+func FirstFree(items, claims []Member) (item Member, free bool, err error) {
+	taken := make(map[string]bool, len(claims))
+	for _, m := range claims {
+		subject, ok := SubjectOf(m)
+		if !ok {
+			return item, false, Foreign(m, "claim")
+		}
+		taken[subject] = true
+	}
+	for _, m := range items {
+		if !m.Pinned {
+			return item, false, Foreign(m, "item")
+		}
+		if !taken[m.Subject()] {
+			return m, true, nil
+		}
+	}
+	return item, false, nil
+}
+
+// ClaimedBefore reports whether another of the claims of a line, which stands in front of m, is for the same item.
+func ClaimedBefore(m Member, claims []Member) bool {
+	subject, _ := SubjectOf(m)
+	for _, o := range claims {
+		if s, ok := SubjectOf(o); ok && s == subject && o.Position < m.Position {
+			return true
+		}
+	}
+	return false
+}
+
+// Foreign returns an [ErrForeign] that says what to do about m, which stands where only members of another kind do.
+func Foreign(m Member, kind string) error {
+	return fmt.Errorf("%w: the member %s of %s with the value %.40q is no %s: remove it if it does not belong there", ErrForeign, m.Key, m.Line, m.Value, kind)
+}

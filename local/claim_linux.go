@@ -1,0 +1,69 @@
+package local
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"github.com/succession-dev/succession/backend"
+)
+
+// Free returns the first item that nobody claims; see [backend.Items]. It tests the locks of the claims, and reads as
+// many items as are claimed, and one more.
+func (s *session) Free(ctx context.Context, items, claims string) (m backend.Member, err error) {
+	taken, err := s.lineOf(ctx, claims)
+	if err != nil {
+		return m, err
+	}
+	im, err := s.dir.read(items)
+	if err != nil {
+		return m, err
+	}
+	var first []backend.Member
+	for at := 0; at < len(im.line) && len(first) <= len(taken.members); {
+		if m, at, err = im.member(at); err != nil {
+			return m, err
+		}
+		if !m.Pinned { // a candidate stands here, or has gone
+			stands, err := s.dir.stands(m)
+			if err != nil {
+				return m, err
+			}
+			if !stands {
+				continue
+			}
+		}
+		first = append(first, m)
+	}
+	m, free, err := backend.FirstFree(first, taken.members)
+	if err == nil && !free {
+		err = backend.ErrTaken
+	}
+	return m, err
+}
+
+// Claim is JoinShared for a member that claims the item; see [backend.Sharer]. It holds the lock of the line, and keeps
+// the item from being removed meanwhile.
+func (s *session) Claim(ctx context.Context, line, value, _ string, item backend.Member) (backend.Joined, error) {
+	j := &joining{m: backend.Member{Line: line, Value: value, Shared: true}, served: make(chan struct{}), cancel: func() {}}
+	err := s.write(ctx, func(ctx context.Context, h *hold) error {
+		stands, err := s.dir.pinned(item)
+		if err != nil {
+			return err
+		}
+		st, err := s.dir.load(line)
+		if err == nil {
+			err = s.dir.drop(st)
+		}
+		if err != nil {
+			return err
+		}
+		claim := j.m
+		claim.Position = limit // it would stand behind all
+		if !stands || backend.ClaimedBefore(claim, st.members) {
+			return fmt.Errorf("%w: %s", backend.ErrTaken, item.Key)
+		}
+		return s.serve(ctx, h, line, func() []*joining { return []*joining{j} })
+	}, claim{line, write}, claim{item.Line, look})
+	return backend.Joined{Member: j.m}, cmp.Or(err, j.err)
+}
