@@ -83,21 +83,9 @@ type Header struct {
 	// Migration is the newest move of this election between two coordinators; the zero
 	// value means that there was none.
 	Migration Migration `json:"migration,omitzero"`
-	// Needs names what whoever leads must know of, separated by spaces: for versions to come, that write here what earlier
-	// ones cannot go by. See [Header.Understood].
-	Needs string `json:"needs,omitempty"`
-	// Later is what a later version has written into the header besides, as a JSON object, or empty. It is kept when
-	// the header is written again, and so are those of Choice and Migration.
+	// Later is what a later version has written into the header besides, also within Choice and Migration, as a JSON
+	// object; or empty. It is kept when the header is written again.
 	Later string `json:"-"`
-}
-
-// Understood returns nil if this version knows of all that the header Needs. Otherwise a candidate of this version must
-// not lead, and Understood fails with [ErrHeader].
-func (h Header) Understood() error {
-	if h.Needs == "" {
-		return nil
-	}
-	return fmt.Errorf("%w: whoever leads must know of %q, and this version does not; update this process", ErrHeader, h.Needs)
 }
 
 // A Choice is what a header says of who is to lead. Package elect writes and reads it; drivers need not.
@@ -112,8 +100,7 @@ type Choice struct {
 	// Wish names the member that is to lead next.
 	Wish Wish `json:"wish,omitzero"`
 	// Gate is the position of the gate that pauses the election; see [Line.Paused].
-	Gate  uint64 `json:"gate,omitempty"`
-	Later string `json:"-"` // see [Header]
+	Gate uint64 `json:"gate,omitempty"`
 }
 
 // A Wish names a member that is to lead. It lapses when that member leads or has gone, and with Until.
@@ -143,8 +130,7 @@ type Migration struct {
 	Seal bool `json:"seal,omitempty"`
 	// Over is the position of the gate of a migration in the opposite direction that
 	// was begun at the same time and has to give way to this one; 0 if there is none.
-	Over  uint64 `json:"over,omitempty"`
-	Later string `json:"-"` // see [Header]
+	Over uint64 `json:"over,omitempty"`
 }
 
 // MaxFence is the largest fence of an election. Positions are smaller than it, so that a token, their sum, never wraps and

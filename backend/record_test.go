@@ -35,10 +35,12 @@ func TestParseHeader(t *testing.T) {
 		{data: `{"succession":1,"fence":-7}`, bad: true},
 		{data: `{"succession":1,"fence":7`, bad: true},
 		{data: `{"succession":1,"fence":7} trailing`, bad: true},
-		{data: `{"succession":1,"fence":7,"needs":"x y"}`, want: backend.Header{Fence: 7, Needs: "x y"}},
+		{data: `{"succession":1,"fence":7,"needs":"x y"}`, want: backend.Header{Fence: 7, Later: `{"needs":"x y"}`}},
 		{data: `{"succession":1,"z":[1, 2],"fence":7,"a":{}}`, want: backend.Header{Fence: 7, Later: `{"a":{},"z":[1,2]}`}},
 		{data: `{"succession":1,"choice":{"site":"n","x":1},"migration":{"y":2,"id":"m"},"z":3}`,
-			want: backend.Header{Choice: backend.Choice{Site: "n", Later: `{"x":1}`}, Migration: backend.Migration{ID: "m", Later: `{"y":2}`}, Later: `{"z":3}`}},
+			want: backend.Header{Choice: backend.Choice{Site: "n"}, Migration: backend.Migration{ID: "m"}, Later: `{"choice":{"x":1},"migration":{"y":2},"z":3}`}},
+		{data: `{"succession":1,"choice":{"wish":{"key":"k","why":"w"}}}`,
+			want: backend.Header{Choice: backend.Choice{Wish: backend.Wish{Key: "k"}}, Later: `{"choice":{"wish":{"why":"w"}}}`}},
 		{data: `{"succession":1,"fence":"7","z":3}`, bad: true},
 		{data: `{"succession":1,"z":3,"Fence":7}`, bad: true}, // whose fence is it?
 		{data: `{"succession":1,"z":3,"\u017fealed":"x"}`, bad: true},
@@ -63,7 +65,7 @@ func TestParseHeader(t *testing.T) {
 // Who does not know of what the header needs does not stand in the line; that the election has moved is told first.
 func TestUnderstood(t *testing.T) {
 	m, ahead := backend.Member{Key: "b", Position: 2}, backend.Member{Key: "a", Position: 1}
-	h := backend.Header{Needs: "weights"}
+	h := backend.Header{Later: `{"needs":"weights"}`}
 	for _, front := range []*backend.Member{nil, &ahead} {
 		if p, err := backend.PlaceOf(m, front, h); !errors.Is(err, backend.ErrHeader) || !strings.Contains(err.Error(), "weights") || p != (backend.Place{}) {
 			t.Errorf("behind %v: %+v, %v", front, p, err)

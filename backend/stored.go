@@ -23,24 +23,12 @@ type storedHeader struct {
 // Encode returns h as it is stored.
 func (h Header) Encode() []byte {
 	b := encode(storedHeader{Format: HeaderFormat, Header: h})
-	if h.Later == "" && h.Choice.Later == "" && h.Migration.Later == "" {
+	if h.Later == "" {
 		return b
 	}
-	var parts map[string]json.RawMessage
-	if err := json.Unmarshal(b, &parts); err != nil {
-		panic(err) // it was just marshalled
-	}
+	parts := merge(b, []byte(h.Later))
 	delete(parts, "succession")
-	for name, p := range map[string]struct {
-		known any
-		later string
-	}{"choice": {h.Choice, h.Choice.Later}, "migration": {h.Migration, h.Migration.Later}} {
-		if p.later != "" {
-			parts[name] = join(encode(p.known), p.later)
-		}
-	}
-	rest := join(encode(parts), h.Later)
-	return append(fmt.Appendf(nil, `{"succession":%d,`, HeaderFormat), rest[1:]...)
+	return append(fmt.Appendf(nil, `{"succession":%d,`, HeaderFormat), encode(parts)[1:]...)
 }
 
 func encode(v any) []byte {
@@ -51,28 +39,55 @@ func encode(v any) []byte {
 	return b
 }
 
-// join returns the members of both objects as one.
-func join(object []byte, later string) []byte {
+// merge returns the members of both objects. Of members that both have, those that are objects are merged, and
+// others are the first one's.
+func merge(object, later []byte) map[string]json.RawMessage {
 	var all, more map[string]json.RawMessage
-	if json.Unmarshal(object, &all) != nil || later != "" && json.Unmarshal([]byte(later), &more) != nil {
-		return object // Later is not as ParseHeader has made it
+	if json.Unmarshal(object, &all) != nil {
+		return nil
 	}
+	_ = json.Unmarshal(later, &more) // as ParseHeader has made it
 	for name, v := range more {
-		if _, known := all[name]; !known {
+		if known, ok := all[name]; !ok {
 			all[name] = v
+		} else if parts := merge(known, v); parts != nil {
+			all[name] = encode(parts)
 		}
 	}
-	return encode(all)
+	return all
+}
+
+// Understood returns nil if this version knows of all that whoever leads must know of. A later version may say that
+// earlier ones do not, by what it names in the header as "needs". Then a candidate of this version must not lead, and
+// Understood fails with [ErrHeader].
+func (h Header) Understood() error {
+	if h.Later == "" {
+		return nil
+	}
+	var later struct {
+		Needs json.RawMessage `json:"needs"`
+	}
+	if err := json.Unmarshal([]byte(h.Later), &later); err != nil || later.Needs == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: whoever leads must know of %s, and this version does not; update this process", ErrHeader, later.Needs)
 }
 
 // ParseHeader reads the header of an election. Data that is empty, or that does not begin
 // like a header, is the zero Header. Data that begins like one and cannot be understood
 // is an [ErrHeader]: if its fence were taken for 0, tokens would fall. So is one whose fence is larger than [MaxFence].
-// What a later version has added is in the fields Later; whether it can be led without, [Header.Understood] says.
+// What a later version has added is in the field Later; whether this one can lead, [Header.Understood] says.
 func ParseHeader(b []byte) (Header, error) {
 	if !bytes.HasPrefix(b, []byte(`{"succession":`)) {
 		return Header{}, nil
 	}
+	return parse(b)
+}
+
+// parse is not inlined, as whoever waits in a line without a header keeps the stack that it calls.
+//
+//go:noinline
+func parse(b []byte) (Header, error) {
 	var s storedHeader
 	dec := json.NewDecoder(bytes.NewReader(b))
 	dec.DisallowUnknownFields()
@@ -107,38 +122,42 @@ func parseLater(b []byte) (s storedHeader, ok bool) {
 		return s, false
 	}
 	delete(parts, "succession")
-	var oks [3]bool
-	s.Choice.Later, oks[0] = unknown(parts["choice"], s.Choice)
-	s.Migration.Later, oks[1] = unknown(parts["migration"], s.Migration)
-	s.Later, oks[2] = unknown(encode(parts), s.Header)
-	return s, oks == [3]bool{true, true, true}
+	later, ok := unknown(encode(parts), reflect.TypeFor[Header]())
+	if len(later) > 0 {
+		s.Later = string(encode(later))
+	}
+	return s, ok
 }
 
-// unknown returns the members of the object that are no fields of v, as an object; empty if there are none. It refuses
-// names that package json takes for those of fields, and that are others.
-func unknown(object json.RawMessage, v any) (later string, ok bool) {
-	var all map[string]json.RawMessage
-	if object == nil {
-		return "", true
+// unknown returns the members of the object that are no fields of the struct, nor of the structs in it. It refuses names
+// that package json takes for those of fields, and that are others.
+func unknown(object []byte, fields reflect.Type) (later map[string]json.RawMessage, ok bool) {
+	if json.Unmarshal(object, &later) != nil {
+		return nil, false
 	}
-	if json.Unmarshal(object, &all) != nil {
-		return "", false
-	}
-	t := reflect.TypeOf(v)
-	for i := range t.NumField() {
-		field, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
-		if field == "-" {
+	for i := range fields.NumField() {
+		f := fields.Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name == "-" {
 			continue
 		}
-		delete(all, field)
-		for name := range all {
-			if strings.EqualFold(name, field) {
-				return "", false
+		known, there := later[name]
+		delete(later, name)
+		for other := range later {
+			if strings.EqualFold(other, name) {
+				return nil, false
 			}
 		}
+		if !there || f.Type.Kind() != reflect.Struct {
+			continue
+		}
+		within, ok := unknown(known, f.Type)
+		if !ok {
+			return nil, false
+		}
+		if len(within) > 0 {
+			later[name] = encode(within)
+		}
 	}
-	if len(all) == 0 {
-		return "", true
-	}
-	return string(encode(all)), true
+	return later, true
 }

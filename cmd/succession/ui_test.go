@@ -59,7 +59,7 @@ func TestUI(t *testing.T) {
 // pausesOnPage checks that what is allowed on the page is done to the election.
 func pausesOnPage(t *testing.T, url string) {
 	name := coordtest.Name(t)
-	p := start(t, "--url", url, "ui", "--listen", "127.0.0.1:0", "--allow", "pause")
+	p := start(t, "--url", url, "ui", name, "--listen", "127.0.0.1:0", "--allow", "pause")
 	at := strings.TrimSuffix(<-p.out, "/")
 	post := func(path, body string) (int, string) {
 		t.Helper()

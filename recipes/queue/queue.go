@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/succession-dev/succession/backend"
@@ -16,6 +15,7 @@ import (
 	"github.com/succession-dev/succession/internal/again"
 	"github.com/succession-dev/succession/internal/naming"
 	"github.com/succession-dev/succession/internal/recipe"
+	"github.com/succession-dev/succession/internal/value"
 )
 
 // Options are the optional settings of a [Queue]. Nil and the zero value mean the defaults.
@@ -261,7 +261,7 @@ func (q *Queue) List(ctx context.Context) ([]Entry, error) {
 	for i, m := range items.Members {
 		entries[i] = entry(m)
 		if claim, ok := taken[m.Subject()]; ok {
-			entries[i].Taker, _, _ = strings.Cut(claim.Value, "\n")
+			entries[i].Taker = value.ID(claim.Value)
 			entries[i].Token = claims.Token(claim)
 		}
 	}

@@ -109,7 +109,7 @@ func (s *forgiving) Ahead(ctx context.Context, m backend.Member) (backend.Place,
 
 // leaveOut leaves out of headers what this version does not know.
 func leaveOut(h backend.Header) backend.Header {
-	h.Later, h.Choice.Later, h.Migration.Later = "", "", ""
+	h.Later = ""
 	return h
 }
 
@@ -127,7 +127,7 @@ func (s *unneeding) Ahead(ctx context.Context, m backend.Member) (backend.Place,
 		return p, err
 	}
 	l, failed := s.Session.Line(ctx, m.Line)
-	if failed != nil || l.Header.Needs == "" || l.Members[0].Position != m.Position {
+	if failed != nil || l.Header.Understood() == nil || l.Members[0].Position != m.Position {
 		return p, err
 	}
 	return backend.Place{First: true, Token: l.Token(m), Header: l.Header}, nil
