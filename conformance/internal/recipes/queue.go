@@ -228,7 +228,7 @@ var queueRules = []engine.Rule{{
 	},
 }, {
 	ID: "Queue.cost", Title: "a take costs the same, however many items stand",
-	Text:  "A client takes ten items, one after the other, and confirms each: first of a queue in which twelve stand, and then of one in which sixty do. The fewest requests that it takes to take an item and to confirm it are the same both times, and at most sixteen.",
+	Text:  "A client takes ten items, one after the other, and confirms each: first of a queue in which twelve stand, and then of one in which sixty do. The fewest requests that it takes to take an item and to confirm it are as many both times, but for one that may come late, and at most sixteen.",
 	Needs: needs(engine.Requests),
 	Check: func(t *engine.Trial) {
 		const most = 16
@@ -253,7 +253,7 @@ var queueRules = []engine.Rule{{
 			return n
 		}
 		short, long := fewest(12), fewest(60)
-		if long > short || short > most {
+		if long > short+1 || short > most { // the end of a watch may be told later
 			t.Fatalf("to take an item and to confirm it takes %d requests where 12 stand, and %d where 60 do; want as many, and at most %d", short, long, most)
 		}
 	},
