@@ -116,7 +116,8 @@ func (t txn) answeredBy(resp *clientv3.TxnResponse) bool {
 		r, ok := resp.Responses[i], true
 		switch {
 		case op.IsGet():
-			ok = r.GetResponseRange() != nil && !slices.ContainsFunc(r.GetResponseRange().Kvs, func(kv *mvccpb.KeyValue) bool {
+			found := r.GetResponseRange()
+			ok = found != nil && (len(found.Kvs) > 0 || !found.More) && !slices.ContainsFunc(found.Kvs, func(kv *mvccpb.KeyValue) bool {
 				return !asksFor(op, kv.Key)
 			})
 		case op.IsPut():

@@ -49,6 +49,19 @@ func FuzzMember(f *testing.F) {
 	})
 }
 
+// Who says that there are more keys has told some. Otherwise a session would take the last of none, or ask for ever.
+func TestMoreThanNothing(t *testing.T) {
+	ask := txn{then: []clientv3.Op{clientv3.OpGet("app/e/", clientv3.WithPrefix(), clientv3.WithLimit(2))}}
+	for more, want := range map[bool]bool{false: true, true: false} {
+		answer := &pb.TxnResponse{Header: new(pb.ResponseHeader), Succeeded: true, Responses: []*pb.ResponseOp{
+			{Response: &pb.ResponseOp_ResponseRange{ResponseRange: &pb.RangeResponse{More: more}}},
+		}}
+		if got := ask.answeredBy((*clientv3.TxnResponse)(answer)); got != want {
+			t.Errorf("no keys, and more of them: %t; taken for an answer: %t", more, got)
+		}
+	}
+}
+
 // A server, or what stands in between, may answer anything. What is taken for an answer to the request can be taken apart.
 func FuzzAnswer(f *testing.F) {
 	wire := encoding.GetCodecV2("proto") // the messages of old clients and of new ones have other methods
