@@ -5,10 +5,12 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/etcd"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 
@@ -142,7 +144,12 @@ func TestWatchLineReads(t *testing.T) {
 func TestFreeInOrder(t *testing.T) {
 	t.Parallel()
 	addr := sharedEtcd(t).Addrs()[0]
-	fresh, stale, name := newClient(t, addr).session(t), newClient(t, addr).session(t), coordtest.Name(t)
+	quiet, err := open(addr, &etcd.Options{TTL: time.Minute}) // the answer to a heartbeat tells how far the log is
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { quiet.Close() })
+	fresh, stale, name := newClient(t, addr).session(t), quiet.session(t), coordtest.Name(t)
 	want := []backend.Member{appendItem(t, stale, name, "x")}
 	for range 5 {
 		want = append(want, appendItem(t, fresh, name, "x"))
