@@ -119,7 +119,7 @@ func TestPasswordReplaced(t *testing.T) {
 	}
 	write("secret\n")
 	front := coordtest.NewProxy(t, server.Addrs()[0])
-	url := "etcd://" + front.Addr() + "/app?ttl=4s&user=app&password-file=" + password
+	url := "etcd://" + front.Addr() + "/app?ttl=8s&user=app&password-file=" + password
 	a, b := openURL(t, url), openURL(t, url)
 	m := lead(t, a, "line")
 	next := join(t, b, "line", "y")
