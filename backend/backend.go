@@ -26,6 +26,27 @@ type Backend interface {
 	Close() error
 }
 
+// A Divided is a Backend that keeps each election on one of several coordinators, as package spread does. A session
+// has one end and one deadline, and elections on different coordinators have different ones: so Session fails with
+// [ErrInvalid], and each election has a backend of its own. Package elect asks for it by itself.
+type Divided interface {
+	Backend
+	// For returns the backend of one election, and of the records that belong to it. It does not block. The caller
+	// closes the whole, and not what For returns.
+	For(election string) Backend
+	// Reach blocks until it is known that the coordinators are as they must be. It fails as Session does where none
+	// can tell.
+	Reach(ctx context.Context) error
+}
+
+// For returns the backend of one election: what [Divided] says if b is one, and otherwise b.
+func For(b Backend, election string) Backend {
+	if d, ok := b.(Divided); ok {
+		return d.For(election)
+	}
+	return b
+}
+
 // A Holder is a Backend whose members are held by open files, all or some of them. Such
 // a member goes as soon as no process has its files open any more; there is no session
 // time.

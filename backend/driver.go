@@ -6,23 +6,23 @@ import (
 )
 
 // An Opener makes a backend from a URL. It reads the parameters that it knows from u, and
-// refuses the others with [URL.Err]. It connects before it returns, so that its error
-// tells of a wrong address or wrong credentials. It returns soon after ctx ends, and
-// after a bounded time in any case.
-type Opener func(ctx context.Context, u *URL) (Backend, error)
+// refuses the others with [URL.Err]. It does not connect, and does not block: the first
+// [Backend] Session does. It reads the files that u names, so that its error tells of
+// one that is missing.
+type Opener func(u *URL) (Backend, error)
 
 // A Driver is what a driver tells of itself, and of its kind of coordinator: it registers one ([Register]). Programs
 // that open a URL need Scheme and Open alone. All other fields are for tools, such as the command of this module: a tool
 // knows no driver by name, reads what it needs here, and says so if a driver has left it out. These fields may change
 // until 1.0, as new coordinators show what there is to tell.
 //
-// The funcs may be called from several goroutines at once. They send nothing and do not block, except Open and except for
+// The funcs may be called from several goroutines at once. They send nothing and do not block, except for
 // files of this machine that a URL names.
 type Driver struct {
 	// Scheme is the scheme of the driver's URLs, and the field Backend of its errors. It is required.
 	Scheme string
 
-	// Open opens the backend of a URL. It is required.
+	// Open makes the backend of a URL. It is required.
 	Open Opener
 
 	// Title is what people call the coordinator, such as "ZooKeeper". Empty is Scheme.

@@ -2,7 +2,6 @@ package backend
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -67,11 +66,9 @@ func (m *Mux) Driver(u *URL) (Driver, error) {
 	return Driver{}, fmt.Errorf("%w URL: unknown scheme %q; known are %s", ErrInvalid, u.Scheme, strings.Join(known, ", "))
 }
 
-// Open opens the backend that rawURL names. It blocks until the coordinator has
-// answered, and returns [ErrUnavailable] where it does not within the driver's
-// connect timeout. Unknown schemes and parameters are errors that list the known
-// ones.
-func (m *Mux) Open(ctx context.Context, rawURL string) (Backend, error) {
+// Open makes the backend that rawURL names. It does not connect: the first session does. Unknown
+// schemes and parameters are errors that list the known ones.
+func (m *Mux) Open(rawURL string) (Backend, error) {
 	u, err := ParseURL(rawURL)
 	if err != nil {
 		return nil, err
@@ -80,11 +77,7 @@ func (m *Mux) Open(ctx context.Context, rawURL string) (Backend, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w (a driver is registered by importing its package)", err)
 	}
-	b, err := d.Open(ctx, u)
-	if err != nil && ctx.Err() != nil && !errors.Is(err, ctx.Err()) { // drivers return the cause of ctx
-		err = fmt.Errorf("%w (%w)", err, ctx.Err())
-	}
-	return b, err
+	return d.Open(u)
 }
 
 // Operator returns an operator of the coordinator that u names; see [Driver]. It does not connect. It returns
@@ -105,9 +98,3 @@ var DefaultMux Mux
 
 // Register registers a driver with [DefaultMux]; drivers call it from init. See [Mux.Handle].
 func Register(d Driver) { DefaultMux.Handle(d) }
-
-// Open opens a backend through [DefaultMux]; see [Mux.Open]. The caller closes
-// the backend.
-func Open(ctx context.Context, rawURL string) (Backend, error) {
-	return DefaultMux.Open(ctx, rawURL)
-}

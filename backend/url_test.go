@@ -1,7 +1,6 @@
 package backend_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/url"
@@ -160,17 +159,17 @@ func TestParams(t *testing.T) {
 
 func TestMux(t *testing.T) {
 	var m backend.Mux
-	if _, err := m.Open(t.Context(), "x:"); err == nil || !strings.Contains(err.Error(), "no driver is registered") {
+	if _, err := m.Open("x:"); err == nil || !strings.Contains(err.Error(), "no driver is registered") {
 		t.Errorf("an empty mux: %v", err)
 	}
 	want := errors.New("opened")
-	open := func(_ context.Context, u *backend.URL) (backend.Backend, error) { return nil, want }
+	open := func(u *backend.URL) (backend.Backend, error) { return nil, want }
 	m.Handle(backend.Driver{Scheme: "x", Open: open})
 	m.Handle(backend.Driver{Scheme: "a", Open: open, Title: "A"})
-	if _, err := m.Open(t.Context(), "x:path"); err != want {
+	if _, err := m.Open("x:path"); err != want {
 		t.Errorf("Open of a registered scheme: %v", err)
 	}
-	_, err := m.Open(t.Context(), "zk://h?password=hunter2")
+	_, err := m.Open("zk://h?password=hunter2")
 	if !errors.Is(err, backend.ErrInvalid) || !strings.Contains(err.Error(), "known are a, x") || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("Open of an unknown scheme: %v", err)
 	}
@@ -221,7 +220,7 @@ func checkNoPassword(t *testing.T, i int, password string) {
 	raw := fmt.Sprintf(place, password)
 	var m backend.Mux
 	for _, scheme := range []string{"etcd", "migrate", "spread"} {
-		m.Handle(backend.Driver{Scheme: scheme, Open: func(_ context.Context, u *backend.URL) (backend.Backend, error) {
+		m.Handle(backend.Driver{Scheme: scheme, Open: func(u *backend.URL) (backend.Backend, error) {
 			u.Duration("ttl", 0)
 			if err := u.Err(); err != nil {
 				return nil, err
@@ -229,10 +228,10 @@ func checkNoPassword(t *testing.T, i int, password string) {
 			return nil, fmt.Errorf("%s: no answer", u)
 		}})
 	}
-	m.Handle(backend.Driver{Scheme: "consul", Open: func(_ context.Context, u *backend.URL) (backend.Backend, error) {
+	m.Handle(backend.Driver{Scheme: "consul", Open: func(u *backend.URL) (backend.Backend, error) {
 		return nil, backend.CheckName(strings.Trim(u.Path, "/")) // its prefix
 	}})
-	_, err := m.Open(t.Context(), raw)
+	_, err := m.Open(raw)
 	says := []string{fmt.Sprint(err)}
 	if i < len(places)-known {
 		says = append(says, backend.Redact(raw))

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/succession-dev/succession"
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance"
 	"github.com/succession-dev/succession/conformance/internal/broken"
@@ -24,7 +25,7 @@ import (
 const flawedScheme = "flawed"
 
 func TestMain(m *testing.M) {
-	backend.Register(backend.Driver{Scheme: flawedScheme, Open: func(_ context.Context, u *backend.URL) (backend.Backend, error) {
+	backend.Register(backend.Driver{Scheme: flawedScheme, Open: func(u *backend.URL) (backend.Backend, error) {
 		flaw, ttl := u.Text("flaw", ""), u.Duration("ttl", 0)
 		if err := u.Err(); err != nil {
 			return nil, err
@@ -101,7 +102,7 @@ func processHarness(t *testing.T, flaw, id string, ttl time.Duration) conformanc
 	}
 	h := conformance.Harness{
 		Name:   "local",
-		Open:   func(ctx context.Context) (backend.Backend, error) { return backend.Open(ctx, at) },
+		Open:   func(ctx context.Context) (backend.Backend, error) { return succession.Connect(ctx, at) },
 		TTL:    ttl,
 		Only:   []string{id},
 		Faults: conformance.Faults{Process: rig.Process(at)},

@@ -12,6 +12,7 @@ import (
 
 	"github.com/hashicorp/consul/api"
 
+	"github.com/succession-dev/succession"
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/consul"
 	"github.com/succession-dev/succession/elect"
@@ -501,7 +502,7 @@ func TestTokenSources(t *testing.T) {
 				t.Setenv(name, value)
 			}
 			t.Setenv("CONSUL_HTTP_ADDR", c.addr)
-			b, err := backend.Open(within(t, prompt), "consul:///app?ttl=1s"+tt.query)
+			b, err := succession.Connect(within(t, prompt), "consul:///app?ttl=1s"+tt.query)
 			if err == nil {
 				err = b.Close()
 			}
@@ -533,7 +534,7 @@ func TestTokenReplaced(t *testing.T) {
 	write(old.SecretID + "\n")
 	open := func() backend.Session {
 		t.Helper()
-		b, err := backend.Open(t.Context(), "consul://"+c.addr+"/app?ttl=4s&token-file="+file)
+		b, err := succession.Connect(t.Context(), "consul://"+c.addr+"/app?ttl=4s&token-file="+file)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession"
 	"github.com/succession-dev/succession/consul"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
@@ -26,7 +26,7 @@ func TestSilentAddress(t *testing.T) {
 	}
 	t.Cleanup(func() { silent.Close() })
 	consul.Names.Store("silent-address.test", []string{"127.0.0.2", "127.0.0.1"})
-	b, err := backend.Open(t.Context(), "consul://silent-address.test:"+port+"?ttl="+ttl.String())
+	b, err := succession.Connect(t.Context(), "consul://silent-address.test:"+port+"?ttl="+ttl.String())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/succession-dev/succession"
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/consul"
 	"github.com/succession-dev/succession/elect"
@@ -148,7 +149,7 @@ func TestSomethingBetweenAnswers(t *testing.T) {
 			if _, err := s.Put(t.Context(), record, []byte("y"), &backend.If{Member: m}); !errors.Is(err, backend.ErrUnavailable) {
 				t.Errorf("Put returned %v, want ErrUnavailable", err)
 			}
-			_, err = backend.Open(t.Context(), "consul://"+in.addr()+"?connect=1s")
+			_, err = succession.Connect(t.Context(), "consul://"+in.addr()+"?connect=1s")
 			if says := a.status != http.StatusConflict; !errors.Is(err, backend.ErrUnavailable) || says && !strings.Contains(err.Error(), "in its place") {
 				t.Errorf("Open returned %v, want ErrUnavailable that says that something answers in Consul's place", err)
 			}

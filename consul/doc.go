@@ -1,7 +1,7 @@
 // Package consul elects leaders on Consul. It is a driver for package backend:
 //
 //	b, err := consul.New(nil, nil) // the agent that Consul's environment variables name
-//	b, err := backend.Open(ctx, "consul://127.0.0.1:8500/app?ttl=15s")
+//	b, err := succession.Connect(ctx, "consul://127.0.0.1:8500/app?ttl=15s")
 //
 // [Open] lists the parameters of the URL. Talk to the agent on the same machine.
 //

@@ -33,9 +33,8 @@ import (
 // Files may be replaced while the backend is open: those for TLS are read for each connection, and the
 // token for each request.
 //
-// Open blocks until a first session is established, ctx ends, or the connect timeout has
-// passed ([backend.ErrUnavailable]). The caller closes the backend.
-func Open(ctx context.Context, u *backend.URL) (*Backend, error) {
+// Open does not connect; [Backend.Session] does. The caller closes the backend.
+func Open(u *backend.URL) (*Backend, error) {
 	o := &Options{
 		TTL:            u.Duration("ttl", 0),
 		ConnectTimeout: u.Duration("connect", 0),
@@ -56,8 +55,7 @@ func Open(ctx context.Context, u *backend.URL) (*Backend, error) {
 	if named := security.NewSecret("token", "", u.Text("token-env", "")); named.Named() {
 		token = named
 	}
-	b, err := open(cfg, o, token)
-	return kit.Opened(ctx, b, err)
+	return open(cfg, o, token)
 }
 
 // closeBound is how long Close waits for Consul at most.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/hashicorp/consul/api"
 
+	"github.com/succession-dev/succession"
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/consul"
 )
@@ -39,7 +40,7 @@ func TestOpenRefuses(t *testing.T) {
 		{"consul://" + addr + "?ttl=1s&connect=1s&namespace=x", "Enterprise", backend.ErrInvalid},
 	}
 	for _, tt := range tests {
-		b, err := backend.Open(t.Context(), tt.url)
+		b, err := succession.Connect(t.Context(), tt.url)
 		if err == nil {
 			b.Close()
 		}
@@ -54,7 +55,7 @@ func TestOpenRefuses(t *testing.T) {
 
 func TestPrefix(t *testing.T) {
 	addr := server(t)
-	b, err := backend.Open(t.Context(), "consul://"+addr+"/test/deep?ttl=1s&node=another")
+	b, err := succession.Connect(t.Context(), "consul://"+addr+"/test/deep?ttl=1s&node=another")
 	if err != nil {
 		t.Fatal(err)
 	}

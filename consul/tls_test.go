@@ -12,6 +12,7 @@ import (
 
 	"github.com/hashicorp/consul/api"
 
+	"github.com/succession-dev/succession"
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance/proxy"
 	"github.com/succession-dev/succession/consul"
@@ -37,7 +38,7 @@ func TestTLS(t *testing.T) {
 	c := coordtest.NewConsul(t, &coordtest.ConsulOptions{CertFile: cert, KeyFile: key, ClientCAFile: cert})
 	p := coordtest.NewProxy(t, c.Addrs()[0])
 	url := "consul://" + p.Addr() + "/app?ttl=2s&connect=2s"
-	b, err := backend.Open(t.Context(), url+"&ca-file="+cert+"&cert-file="+cert+"&key-file="+key)
+	b, err := succession.Connect(t.Context(), url+"&ca-file="+cert+"&cert-file="+cert+"&key-file="+key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +72,7 @@ func TestTLS(t *testing.T) {
 		"&ca-file=" + cert,   // the client shows none
 		"&server-name=other", // the name is not that of the certificate
 	} {
-		b, err := backend.Open(t.Context(), url+query)
+		b, err := succession.Connect(t.Context(), url+query)
 		if err == nil {
 			b.Close()
 		}
@@ -99,7 +100,7 @@ func TestAuthorityReplaced(t *testing.T) {
 	})
 	front := coordtest.NewProxy(t, c.Addrs()[0])
 	url := "consul://" + front.Addr() + "?ttl=20s&ca-file=" + ca + "&cert-file=" + cert + "&key-file=" + key
-	b, err := backend.Open(t.Context(), url)
+	b, err := succession.Connect(t.Context(), url)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/succession-dev/succession"
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/calm"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
@@ -67,7 +68,7 @@ func TestOpenUnreachable(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			watch := calm.Start(t)
-			b, err := backend.Open(t.Context(), tt.url)
+			b, err := succession.Connect(t.Context(), tt.url)
 			if err == nil {
 				b.Close()
 			}
@@ -90,7 +91,7 @@ func TestErrorsAreBounded(t *testing.T) {
 			io.WriteString(w, strings.Repeat("Permission denied? ", 100_000)[:1_000_000])
 		}))
 		t.Cleanup(s.Close)
-		b, err := backend.Open(t.Context(), "consul://"+strings.TrimPrefix(s.URL, "http://")+"?connect=1s")
+		b, err := succession.Connect(t.Context(), "consul://"+strings.TrimPrefix(s.URL, "http://")+"?connect=1s")
 		if err == nil {
 			b.Close()
 			t.Fatalf("%d is no error", status)

@@ -4,7 +4,7 @@
 // one leads. Each of the others waits until the one just in front of it has gone. One
 // leadership without interruption is a [Term].
 //
-//	b, err := backend.Open(ctx, "zookeeper://h1:2181,h2:2181/app")
+//	b, err := succession.Connect(ctx, "zookeeper://h1:2181,h2:2181/app")
 //	...
 //	err = elect.New(b, "reports", nil).Run(ctx, func(ctx context.Context, t *elect.Term) error {
 //		return sendReports(ctx, t.Token()) // ctx ends when this process must not lead any more

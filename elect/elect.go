@@ -98,7 +98,7 @@ type Election struct {
 // does not talk to the coordinator. If the name or an option is not allowed, every call
 // on the election fails with [backend.ErrInvalid]. The caller still has to close b.
 func New(b backend.Backend, name string, o *Options) *Election {
-	e := &Election{b: b, name: name}
+	e := &Election{b: backend.For(b, name), name: name}
 	if o != nil {
 		e.o = *o
 	}

@@ -12,7 +12,7 @@ import (
 // leadership does. Here it does its work and returns, and Run resigns.
 func ExampleElection_Run() {
 	ctx := context.Background()
-	b := memory.New(nil).Client("web-1") // or backend.Open(ctx, os.Getenv("SUCCESSION_URL"))
+	b := memory.New(nil).Client("web-1") // or succession.Connect(ctx, os.Getenv("SUCCESSION_URL"))
 	defer b.Close()
 
 	err := elect.New(b, "reports", nil).Run(ctx, func(ctx context.Context, t *elect.Term) error {

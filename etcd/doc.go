@@ -1,7 +1,7 @@
 // Package etcd elects leaders on etcd. It is a driver for package backend:
 //
 //	b, err := etcd.New(client, nil) // a *clientv3.Client of your own
-//	b, err := backend.Open(ctx, "etcd://h1:2379,h2:2379,h3:2379/app?ttl=10s")
+//	b, err := succession.Connect(ctx, "etcd://h1:2379,h2:2379,h3:2379/app?ttl=10s")
 //
 // [Open] lists the parameters of the URL.
 //

@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/succession-dev/succession"
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/etcd"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
@@ -17,7 +18,7 @@ import (
 // A line may be larger than 4 MiB, which is what gRPC takes by default.
 func TestLargeLine(t *testing.T) {
 	t.Parallel()
-	b, err := backend.Open(t.Context(), "etcd://"+sharedEtcd(t).Addrs()[0])
+	b, err := succession.Connect(t.Context(), "etcd://"+sharedEtcd(t).Addrs()[0])
 	if err != nil {
 		t.Fatal(err)
 	}

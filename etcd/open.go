@@ -64,16 +64,13 @@ const (
 //   - user, and password-file or password-env: the file or the environment variable
 //     that holds the password.
 //
-// Open connects and opens the session. It blocks until etcd has granted a lease. It fails
-// with [backend.ErrUnavailable] if no server grants one within the connect timeout, and
-// with [backend.ErrDenied] if the credentials are refused. The caller closes the backend.
-func Open(ctx context.Context, u *backend.URL) (*Backend, error) {
-	b, err := open(ctx, u)
-	b, err = kit.Opened(ctx, b, err)
+// Open reads the files that the URL names. It does not connect; [Backend.Session] does. The caller closes the backend.
+func Open(u *backend.URL) (*Backend, error) {
+	b, err := open(u)
 	return b, driver.Wrap("open", "", err)
 }
 
-func open(ctx context.Context, u *backend.URL) (*Backend, error) {
+func open(u *backend.URL) (*Backend, error) {
 	o := &Options{
 		TTL:            u.Duration("ttl", 0),
 		ConnectTimeout: u.Duration("connect", 0),
@@ -122,25 +119,26 @@ func open(ctx context.Context, u *backend.URL) (*Backend, error) {
 			return dialer.DialContext(ctx, "tcp", strings.Replace(addr, "%25", "%", 1))
 		}))
 	}
-	if deadline, ok := ctx.Deadline(); ok {
-		cfg.DialTimeout = min(cfg.DialTimeout, max(time.Until(deadline), time.Millisecond))
-	}
 	if err := secure(&cfg, tls, login); err != nil {
 		return nil, err
 	}
-	client, err := clientv3.New(cfg)
-	if err != nil {
-		return nil, fmt.Errorf("connect to %s: %w", servers(hosts, proxy), classify(err))
-	}
-	b, err := New(client, o)
-	if err != nil {
-		_ = client.Close() // it holds nothing yet
-		return nil, err
-	}
-	b.owned, b.proxy = true, proxy
-	if login.User != "" {
-		login.Password.Accept(cfg.Password) // clientv3.New has exchanged it for the first token
-		client.Auth = newAuthenticator(client.Auth, login.Password)
+	b := newBackend(f)
+	b.hosts, b.proxy = endpoints, proxy
+	b.dial = func(ctx context.Context) (*clientv3.Client, error) {
+		cfg := cfg
+		if deadline, ok := ctx.Deadline(); ok {
+			cfg.DialTimeout = min(cfg.DialTimeout, max(time.Until(deadline), time.Millisecond))
+		}
+		var err error
+		if cfg.Username, cfg.Password, err = login.Read(); err != nil { // it may have been replaced since
+			return nil, err
+		}
+		client, err := clientv3.New(cfg)
+		if err == nil && login.User != "" {
+			login.Password.Accept(cfg.Password) // clientv3.New has exchanged it for the first token
+			client.Auth = newAuthenticator(client.Auth, login.Password)
+		}
+		return client, err
 	}
 	return b, nil
 }
@@ -175,14 +173,17 @@ func servers(hosts []string, proxy string) string {
 // A Backend is a long-lived handle on one etcd cluster. It is safe for concurrent
 // use.
 type Backend struct {
+	dial  func(ctx context.Context) (*clientv3.Client, error) // nil if the client was given to New, which Close leaves open
+	hosts []string                                            // for messages
+	proxy string                                              // of the environment, that the client connects through; empty for none
+
+	// The client and what is made of it are nil until the first session is opened.
 	client  *clientv3.Client
 	kv      clientv3.KV
 	txns    kvClient
 	leases  pb.LeaseClient
 	watches pb.WatchClient
 	cluster pb.ClusterClient
-	owned   bool   // Close closes client
-	proxy   string // of the environment, that the client connects through; empty for none
 
 	closeClient sync.Once
 
@@ -225,15 +226,15 @@ func New(client *clientv3.Client, o *Options) (*Backend, error) {
 	if reflect.TypeOf(client.Watcher) != reflect.TypeOf(clientv3.NewWatcher(client)) || reflect.TypeOf(client.KV) != reflect.TypeOf(clientv3.NewKV(client)) {
 		return nil, driver.Wrap("new", "", fmt.Errorf("%w: the client's KV or Watcher was replaced; use Options.Prefix in place of package namespace", backend.ErrInvalid))
 	}
-	c := client.ActiveConnection()
-	txns := kvClient{pb.NewKVClient(c)}
+	b := newBackend(f)
+	b.hosts = client.Endpoints()
+	b.use(client)
+	return b, nil
+}
+
+// newBackend returns a backend without a client.
+func newBackend(f Options) *Backend {
 	b := &Backend{
-		client:   client,
-		kv:       clientv3.NewKVFromKVClient(txns, client),
-		txns:     txns,
-		leases:   pb.NewLeaseClient(c),
-		watches:  pb.NewWatchClient(c),
-		cluster:  pb.NewClusterClient(c),
 		o:        f,
 		queueing: queueing,
 		strict:   strict,
@@ -242,7 +243,18 @@ func New(client *clientv3.Client, o *Options) (*Backend, error) {
 		asking:   make(map[string]chan struct{}),
 	}
 	b.sessions = kit.NewSessions(kit.Config{Scheme: driver, Open: b.open, Connect: f.ConnectTimeout, Patience: closeBound})
-	return b, nil
+	return b
+}
+
+// use makes client the one that the backend uses.
+func (b *Backend) use(client *clientv3.Client) {
+	c := client.ActiveConnection()
+	b.client = client
+	b.txns = kvClient{pb.NewKVClient(c)}
+	b.kv = clientv3.NewKVFromKVClient(b.txns, client)
+	b.leases = pb.NewLeaseClient(c)
+	b.watches = pb.NewWatchClient(c)
+	b.cluster = pb.NewClusterClient(c)
 }
 
 // Session returns the live session, and opens one if there is none; see
@@ -252,8 +264,16 @@ func (b *Backend) Session(ctx context.Context) (backend.Session, error) {
 	return b.sessions.Session(ctx)
 }
 
-// open opens a session: it asks etcd for a lease until one is granted or ctx ends.
+// open opens a session: it asks etcd for a lease until one is granted or ctx ends. Before the first it makes the client.
+// That sends nothing, unless a password has to be exchanged for a token.
 func (b *Backend) open(ctx context.Context) (kit.Session, error) {
+	if b.client == nil {
+		client, err := b.dial(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("connect to %s: %w", servers(b.hosts, b.proxy), classify(err))
+		}
+		b.use(client)
+	}
 	pause := newBackoff()
 	for attempt := max(b.o.ConnectTimeout/4, minAttempt); ; attempt *= 2 {
 		s, err := b.begin(ctx, attempt)
@@ -266,7 +286,7 @@ func (b *Backend) open(ctx context.Context) (kit.Session, error) {
 				means = hint(err)
 			}
 			return nil, fmt.Errorf("no lease was granted within %v by %s: %s%w",
-				b.o.ConnectTimeout, servers(b.client.Endpoints(), b.proxy), means, err)
+				b.o.ConnectTimeout, servers(b.hosts, b.proxy), means, err)
 		}
 	}
 }
@@ -312,7 +332,7 @@ func (b *Backend) begin(ctx context.Context, attempt time.Duration) (*session, e
 // to [New] stays open. Closing twice is not an error.
 func (b *Backend) Close() error {
 	err := b.sessions.Close()
-	if b.owned {
+	if b.dial != nil && b.client != nil {
 		b.closeClient.Do(func() {
 			// Close ends the client's context, and may return that as an error.
 			if failed := b.client.Close(); !errors.Is(failed, context.Canceled) {

@@ -12,6 +12,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/namespace"
 
+	"github.com/succession-dev/succession"
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/etcd"
 	"github.com/succession-dev/succession/internal/calm"
@@ -21,7 +22,7 @@ import (
 // openURL opens a backend that ends with the test, and returns its session.
 func openURL(t *testing.T, url string) backend.Session {
 	t.Helper()
-	b, err := backend.Open(within(t, 20*time.Second), url)
+	b, err := succession.Connect(within(t, 20*time.Second), url)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +80,7 @@ func TestOpenRefuses(t *testing.T) {
 		{"etcd://h1?user=x&password-env=A&password-file=B", "give one"},
 	}
 	for _, tt := range tests {
-		_, err := backend.Open(t.Context(), tt.url)
+		_, err := succession.Connect(t.Context(), tt.url)
 		if !isInvalid(err) || !strings.Contains(err.Error(), tt.says) {
 			t.Errorf("%s: %v; want ErrInvalid that says %q", tt.url, err, tt.says)
 		}
@@ -94,14 +95,14 @@ func TestOpenUnreachable(t *testing.T) {
 	refusing.Refuse()
 	for _, addr := range []string{silent.Addr(), refusing.Addr()} {
 		watch := calm.Start(t)
-		_, err := backend.Open(t.Context(), "etcd://"+addr+"?connect=500ms")
+		_, err := succession.Connect(t.Context(), "etcd://"+addr+"?connect=500ms")
 		if !errors.Is(err, backend.ErrUnavailable) {
 			t.Errorf("Open failed with %v; want ErrUnavailable after 500 ms", err)
 		}
 		watch.Within(3*time.Second, "Open with a limit of 500 ms")
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		watch = calm.Start(t)
-		_, err = backend.Open(ctx, "etcd://"+addr+"?connect=1m")
+		_, err = succession.Connect(ctx, "etcd://"+addr+"?connect=1m")
 		cancel()
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("Open with a context of 100 ms failed with %v; want the context's error", err)
@@ -180,11 +181,11 @@ func TestTLS(t *testing.T) {
 		"an unknown CA":       "&tls=on&cert-file=" + cert + "&key-file=" + key,
 		"a wrong server name": "&server-name=elsewhere&ca-file=" + ca + "&cert-file=" + cert + "&key-file=" + key,
 	} {
-		if _, err := backend.Open(t.Context(), url+params); !errors.Is(err, backend.ErrUnavailable) {
+		if _, err := succession.Connect(t.Context(), url+params); !errors.Is(err, backend.ErrUnavailable) {
 			t.Errorf("%s: %v; want ErrUnavailable", what, err)
 		}
 	}
-	_, err := backend.Open(t.Context(), url+"&server-name=elsewhere&ca-file="+ca+"&cert-file="+cert+"&key-file="+key)
+	_, err := succession.Connect(t.Context(), url+"&server-name=elsewhere&ca-file="+ca+"&cert-file="+cert+"&key-file="+key)
 	if err == nil || !strings.Contains(err.Error(), "elsewhere") {
 		t.Errorf("the error does not tell that the name is wrong: %v", err)
 	}
@@ -223,7 +224,7 @@ func TestAuthentication(t *testing.T) {
 		"a wrong password": url + wrong,
 		"no user":          "etcd://" + addr + "/app",
 	} {
-		if _, err := backend.Open(t.Context(), u); !errors.Is(err, backend.ErrDenied) {
+		if _, err := succession.Connect(t.Context(), u); !errors.Is(err, backend.ErrDenied) {
 			t.Errorf("%s: %v; want ErrDenied", what, err)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 
@@ -22,7 +22,7 @@ const openByProxy = "SUCCESSION_ETCD_TEST_OPEN"
 // part of the environment once.
 func TestOpenByProxy(t *testing.T) {
 	if url := os.Getenv(openByProxy); url != "" {
-		b, err := backend.Open(t.Context(), url)
+		b, err := succession.Connect(t.Context(), url)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,6 +15,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
+	"github.com/succession-dev/succession"
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/internal/rig/certs"
@@ -153,7 +154,7 @@ func TestLeastRights(t *testing.T) {
 				t.Fatal(err)
 			}
 			began := time.Now()
-			b, err := backend.Open(t.Context(), "etcd://"+server.Addrs()[0]+"/app?ca-file="+ca+"&cert-file="+cert+"&key-file="+key+"&user=bypass&password-file="+file)
+			b, err := succession.Connect(t.Context(), "etcd://"+server.Addrs()[0]+"/app?ca-file="+ca+"&cert-file="+cert+"&key-file="+key+"&user=bypass&password-file="+file)
 			if d := time.Since(began); d > 5*time.Second {
 				t.Errorf("%s: it took %v", what, d)
 			}
@@ -271,7 +272,7 @@ func openAs(t *testing.T, server *coordtest.Etcd, operator *clientv3.Client, iss
 	check(t)(operator.UserAddWithOptions(t.Context(), user, "", &clientv3.UserAddOptions{NoPassword: true}))
 	check(t)(operator.UserGrantRole(t.Context(), user, user))
 	cert, key := issue(t, issuer, user)
-	b, err := backend.Open(t.Context(), "etcd://"+server.Addrs()[0]+"/app?ttl=2s&ca-file="+issuer.File+"&cert-file="+cert+"&key-file="+key)
+	b, err := succession.Connect(t.Context(), "etcd://"+server.Addrs()[0]+"/app?ttl=2s&ca-file="+issuer.File+"&cert-file="+cert+"&key-file="+key)
 	if err != nil {
 		t.Fatal(err)
 	}

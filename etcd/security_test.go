@@ -17,6 +17,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/succession-dev/succession"
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/etcd"
 	"github.com/succession-dev/succession/internal/rig/certs"
@@ -159,7 +160,7 @@ func TestPasswordReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	write("guess\n")
-	if _, err := backend.Open(t.Context(), url); !errors.Is(err, backend.ErrDenied) {
+	if _, err := succession.Connect(t.Context(), url); !errors.Is(err, backend.ErrDenied) {
 		t.Errorf("a wrong password: %v; want ErrDenied", err)
 	}
 	if err := a.Leave(t.Context(), m); err != nil {

@@ -11,6 +11,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/succession-dev/succession"
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance/proxy"
 	"github.com/succession-dev/succession/elect"
@@ -192,7 +193,7 @@ func TestTakeoverToken(t *testing.T) {
 		t.Fatal(err)
 	}
 	open := func(ttl string) backend.Backend {
-		b, err := backend.Open(t.Context(), "etcd://"+server.Addrs()[0]+"?user=root&password-file="+password+"&ttl="+ttl)
+		b, err := succession.Connect(t.Context(), "etcd://"+server.Addrs()[0]+"?user=root&password-file="+password+"&ttl="+ttl)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -237,7 +238,7 @@ func TestServerOut(t *testing.T) {
 				proxies, addrs = append(proxies, p), append(addrs, p.Addr())
 			}
 			open := func() backend.Backend {
-				b, err := backend.Open(t.Context(), "etcd://"+strings.Join(addrs, ",")+"?ttl="+ttl.String())
+				b, err := succession.Connect(t.Context(), "etcd://"+strings.Join(addrs, ",")+"?ttl="+ttl.String())
 				if err != nil {
 					t.Fatal(err)
 				}

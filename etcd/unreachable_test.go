@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/succession-dev/succession"
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/calm"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
@@ -46,7 +47,7 @@ func TestOpenWrongAddress(t *testing.T) {
 		t.Run(tt.what, func(t *testing.T) {
 			t.Parallel()
 			watch := calm.Start(t)
-			_, err := backend.Open(t.Context(), "etcd://"+tt.addr+tt.params)
+			_, err := succession.Connect(t.Context(), "etcd://"+tt.addr+tt.params)
 			watch.Within(5*time.Second, "Open")
 			if !errors.Is(err, backend.ErrUnavailable) {
 				t.Fatalf("%v; want ErrUnavailable", err)

@@ -2,7 +2,7 @@
 // machine's kernel and a folder. There is no server and nothing to configure. There is no
 // session time either, because the kernel knows at once that a process has died.
 //
-//	b, err := backend.Open(ctx, "local:/var/lib/app")
+//	b, err := succession.Connect(ctx, "local:/var/lib/app")
 //
 // Package backend has the words and the laws (L1 to L10) that are named here.
 //

@@ -11,7 +11,7 @@ const driver kit.Scheme = "local"
 func init() {
 	backend.Register(backend.Driver{
 		Scheme:   string(driver),
-		Open:     Open,
+		Open:     kit.Opener(Open),
 		Example:  "local:/var/lib/app",
 		About:    "the kernel of this machine",
 		Operator: newOperator,

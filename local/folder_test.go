@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/succession-dev/succession"
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/local"
 )
@@ -21,7 +22,7 @@ func TestOpen(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
 	for _, u := range []string{"local:" + dir + "/abs", "local:rel", "local://" + dir + "/slashes"} {
-		b, err := backend.Open(t.Context(), u)
+		b, err := succession.Connect(t.Context(), u)
 		if err != nil {
 			t.Errorf("%s: %v", u, err)
 			continue
@@ -55,7 +56,7 @@ func TestOpen(t *testing.T) {
 		"local:" + dir + "/open": backend.ErrDenied,
 		"local:" + dir + "/file": nil, // any error
 	} {
-		b, err := backend.Open(t.Context(), u)
+		b, err := succession.Connect(t.Context(), u)
 		if err == nil {
 			b.Close()
 		}

@@ -66,18 +66,14 @@ func New(dir string, o *Options) (*Backend, error) {
 // Open opens the backend of a URL: local:/var/lib/app, or local: for [DefaultDir].
 // A relative path is taken from the working directory. There are no hosts and no
 // parameters. Package backend calls it for the scheme "local".
-func Open(_ context.Context, u *backend.URL) (backend.Backend, error) {
+func Open(u *backend.URL) (*Backend, error) {
 	if len(u.Hosts) > 0 {
 		return nil, wrap("open", "", fmt.Errorf("%w URL %s: the folder is on this machine; write local:/path, without a host", backend.ErrInvalid, u))
 	}
 	if err := u.Err(); err != nil {
 		return nil, wrap("open", "", err)
 	}
-	b, err := New(u.Path, nil)
-	if err != nil {
-		return nil, err
-	}
-	return b, nil
+	return New(u.Path, nil)
 }
 
 // Session returns the live session, or opens one. A session ends when the path of the folder leads elsewhere.

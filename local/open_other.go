@@ -25,7 +25,7 @@ func newOperator(*backend.URL) (backend.Operator, error) { return nil, errSystem
 func New(dir string, o *Options) (*Backend, error) { return nil, wrap("open", "", errSystem) }
 
 // Open fails with [errors.ErrUnsupported] on this system.
-func Open(ctx context.Context, u *backend.URL) (backend.Backend, error) {
+func Open(u *backend.URL) (*Backend, error) {
 	return nil, wrap("open", "", errSystem)
 }
 

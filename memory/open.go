@@ -54,7 +54,7 @@ func Named(name string, o *Options) (*Coordinator, error) {
 }
 
 // open opens memory:name?ttl=10s&client=web-1.
-func open(_ context.Context, u *backend.URL) (backend.Backend, error) {
+func open(u *backend.URL) (backend.Backend, error) {
 	ttl := u.Duration("ttl", 0)
 	client := u.Text("client", "")
 	if err := u.Err(); err != nil {

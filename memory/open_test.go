@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/succession-dev/succession"
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/memory"
 )
@@ -14,13 +15,13 @@ func TestOpen(t *testing.T) {
 	c, err := memory.Named("open-test", &memory.Options{TTL: 3 * time.Second})
 	ok(t, "Named", err)
 	before := c.Requests() // of an earlier run in this process
-	a, err := backend.Open(ctx, "memory:open-test?ttl=3s&client=web-1")
+	a, err := succession.Connect(ctx, "memory:open-test?ttl=3s&client=web-1")
 	ok(t, "Open", err)
 	defer a.Close()
-	b, err := backend.Open(ctx, "memory:open-test")
+	b, err := succession.Connect(ctx, "memory:open-test")
 	ok(t, "Open", err)
 	defer b.Close()
-	other, err := backend.Open(ctx, "memory:open-test-2")
+	other, err := succession.Connect(ctx, "memory:open-test-2")
 	ok(t, "Open", err)
 	defer other.Close()
 
@@ -59,7 +60,7 @@ func TestOpenRefuses(t *testing.T) {
 		"memory:refuse-test?ttl=never",
 		"memory:refuse-test?session=1s",
 	} {
-		b, err := backend.Open(t.Context(), url)
+		b, err := succession.Connect(t.Context(), url)
 		if !errors.Is(err, backend.ErrInvalid) {
 			t.Errorf("Open(%q) = %v, %v; want ErrInvalid", url, b, err)
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/succession-dev/succession"
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
 	_ "github.com/succession-dev/succession/local"
@@ -88,7 +89,7 @@ func TestAliasesOfALocalFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, alias := range []string{link, folder + "/../folder"} {
-		b, err := backend.Open(t.Context(), "migrate:?from=local:"+folder+"&to=local:"+alias)
+		b, err := succession.Connect(t.Context(), "migrate:?from=local:"+folder+"&to=local:"+alias)
 		if err != nil {
 			t.Fatal(err)
 		}

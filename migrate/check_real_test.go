@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/succession-dev/succession"
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/migrate"
@@ -30,7 +31,7 @@ func TestCheckNamesTheRight(t *testing.T) {
 		}
 	}
 	check := func(path string) error {
-		b, err := backend.Open(t.Context(), "migrate:?from="+url.QueryEscape("zookeeper://"+addr+path)+"&to=local:"+t.TempDir())
+		b, err := succession.Connect(t.Context(), "migrate:?from="+url.QueryEscape("zookeeper://"+addr+path)+"&to=local:"+t.TempDir())
 		if err != nil {
 			t.Fatal(err)
 		}

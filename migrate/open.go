@@ -1,12 +1,9 @@
 package migrate
 
 import (
-	"context"
-	"errors"
 	"fmt"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/internal/lazy"
 	"github.com/succession-dev/succession/migrate/internal/composite"
 	"github.com/succession-dev/succession/migrate/internal/protocol"
 )
@@ -22,9 +19,8 @@ func init() {
 
 // open opens migrate:?from=URL&to=URL, with id=ID, patience=30s and begin=true where wanted. The
 // schemes of both URLs must be registered, as by importing their packages. A URL that
-// is a parameter has its own & and ? escaped, as net/url.QueryEscape does. Where from
-// cannot be reached within its connect timeout, it is tried again by each session.
-func open(ctx context.Context, u *backend.URL) (backend.Backend, error) {
+// is a parameter has its own & and ? escaped, as net/url.QueryEscape does.
+func open(u *backend.URL) (backend.Backend, error) {
 	o := &Options{
 		From:     u.Text("from", ""),
 		To:       u.Text("to", ""),
@@ -50,15 +46,11 @@ func open(ctx context.Context, u *backend.URL) (backend.Backend, error) {
 	if protocol.SameAddress(o.From, o.To) {
 		return nil, fmt.Errorf("%w URL %s: from and to are one coordinator", backend.ErrInvalid, u)
 	}
-	to, err := backend.Open(ctx, o.To)
+	to, err := backend.DefaultMux.Open(o.To)
 	if err != nil {
 		return nil, err
 	}
-	from, err := backend.Open(ctx, o.From)
-	if errors.Is(err, backend.ErrUnavailable) && ctx.Err() == nil {
-		url := o.From
-		from, err = lazy.New(func(ctx context.Context) (backend.Backend, error) { return backend.Open(ctx, url) }), nil
-	}
+	from, err := backend.DefaultMux.Open(o.From)
 	if err != nil {
 		to.Close()
 		return nil, err

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/succession-dev/succession"
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/memory"
@@ -16,7 +17,7 @@ import (
 
 func TestOpen(t *testing.T) {
 	raw := "migrate:?from=" + url.QueryEscape("memory:open-old?ttl=5s") + "&to=memory:open-new&id=m7&patience=30s"
-	b, err := backend.Open(t.Context(), raw)
+	b, err := succession.Connect(t.Context(), raw)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +31,7 @@ func TestOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	// A process whose URL has other parameters takes part in the same migration.
-	other, err := backend.Open(t.Context(), "migrate:?from=memory:open-old&to=memory:open-new?client=x")
+	other, err := succession.Connect(t.Context(), "migrate:?from=memory:open-old&to=memory:open-new?client=x")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +56,7 @@ func TestOpenRefuses(t *testing.T) {
 		"migrate:?from=memory:a&to=memory:b&begin=1":                               "neither true nor false",
 		"migrate:?from=" + url.QueryEscape("etcd://me:secret@h/") + "&to=memory:b": "password",
 	} {
-		b, err := backend.Open(context.Background(), raw)
+		b, err := succession.Connect(context.Background(), raw)
 		if err == nil {
 			b.Close()
 		}
@@ -82,7 +83,7 @@ func TestNewChecksItsArguments(t *testing.T) {
 // coordinator cannot be reached; one that has not moved is not.
 func TestOpenWithoutFrom(t *testing.T) {
 	const from, to = "zookeeper://127.0.0.1:1/", "memory:open-late"
-	b, err := backend.Open(t.Context(), "migrate:?from="+url.QueryEscape(from+"?connect=200ms")+"&to="+to)
+	b, err := succession.Connect(t.Context(), "migrate:?from="+url.QueryEscape(from+"?connect=200ms")+"&to="+to)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +116,7 @@ func TestOpenWithoutFrom(t *testing.T) {
 	if err := term.Resign(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if b, err := backend.Open(t.Context(), "migrate:?from=memory:x&to="+url.QueryEscape("zookeeper://127.0.0.1:1/?connect=100ms")); err == nil {
+	if b, err := succession.Connect(t.Context(), "migrate:?from=memory:x&to="+url.QueryEscape("zookeeper://127.0.0.1:1/?connect=100ms")); err == nil {
 		b.Close()
 		t.Error("it was opened without the new coordinator")
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/succession-dev/succession"
 	"github.com/succession-dev/succession/backend"
 	_ "github.com/succession-dev/succession/consul"
 	"github.com/succession-dev/succession/elect"
@@ -67,7 +68,7 @@ func abortWhileTwoWait(t *testing.T, from, to string) {
 	name := coordtest.Name(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	b, err := backend.Open(ctx, "migrate:?from="+url.QueryEscape(from)+"&to="+url.QueryEscape(to))
+	b, err := succession.Connect(ctx, "migrate:?from="+url.QueryEscape(from)+"&to="+url.QueryEscape(to))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +77,7 @@ func abortWhileTwoWait(t *testing.T, from, to string) {
 	if s, err := op.Begin(ctx, name); err != nil || s.Phase != migrate.Begun {
 		t.Fatalf("begin: %+v, %v", s, err)
 	}
-	there, err := backend.Open(ctx, to)
+	there, err := succession.Connect(ctx, to)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +123,7 @@ func tour(t *testing.T, urls map[string]string, stops []string, lasts bool) {
 		from, to := urls[stops[i]], urls[stops[i+1]]
 		began := time.Now()
 		both := "migrate:?from=" + url.QueryEscape(from) + "&to=" + url.QueryEscape(to)
-		b, err := backend.Open(ctx, both)
+		b, err := succession.Connect(ctx, both)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -177,7 +178,7 @@ type real struct {
 
 func startReal(t *testing.T, ctx context.Context, rawURL, name string, newest *uint64) *real {
 	t.Helper()
-	b, err := backend.Open(ctx, rawURL)
+	b, err := succession.Connect(ctx, rawURL)
 	if err != nil {
 		t.Fatal(err)
 	}

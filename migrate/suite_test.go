@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/succession-dev/succession"
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance"
 	"github.com/succession-dev/succession/internal/rig/coordtest/rig"
@@ -103,7 +104,7 @@ func newRealPair(t *testing.T, from, to string, ph phase) *realPair {
 		var sub [2]backend.Backend
 		for side, url := range p.urls {
 			var err error
-			if sub[side], err = backend.Open(ctx, url); err != nil {
+			if sub[side], err = succession.Connect(ctx, url); err != nil {
 				return nil, sub, err
 			}
 		}
@@ -121,7 +122,7 @@ func (p *realPair) advance(ctx context.Context) error {
 	if !p.beforeCutover() || p.kinds[0].large || p.kinds[1].large {
 		return nil
 	}
-	b, err := backend.Open(ctx, p.urls[0])
+	b, err := succession.Connect(ctx, p.urls[0])
 	if err != nil {
 		return err
 	}
@@ -356,7 +357,7 @@ func (p *realPair) limit(h *conformance.Harness, faults conformance.Faults) {
 // that lasts would refuse to go on after a reset.
 func (p *realPair) lines(ctx context.Context, election string, do func(side int, l backend.Line) error) error {
 	look := func(side int) error {
-		b, err := backend.Open(ctx, p.urls[side])
+		b, err := succession.Connect(ctx, p.urls[side])
 		if err != nil {
 			return err
 		}

@@ -20,7 +20,7 @@ type cluster struct {
 }
 
 func (b *Backend) newCluster(c Cluster) *cluster {
-	return &cluster{Cluster: c, b: lazy.New(func(ctx context.Context) (backend.Backend, error) { return b.opener(ctx, c.URL) })}
+	return &cluster{Cluster: c, b: lazy.New(func(context.Context) (backend.Backend, error) { return b.opener(c.URL) })}
 }
 
 // use returns the cluster with that name, which has been admitted.

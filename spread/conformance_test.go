@@ -30,7 +30,7 @@ func TestConformance(t *testing.T) {
 // A client is a process with a list of one cluster. Each line that the suite uses is an election, with
 // a backend of its own.
 type client struct {
-	*spread.Backend
+	whole   *spread.Backend
 	cluster *memory.Backend
 
 	mu    sync.Mutex
@@ -41,9 +41,9 @@ type client struct {
 func newClient(c *memory.Coordinator, name string) *client {
 	b := c.Client(name)
 	b.Delay(time.Millisecond, time.Millisecond)
-	open := func(context.Context, string) (backend.Backend, error) { return b, nil }
+	open := func(string) (backend.Backend, error) { return b, nil }
 	return &client{
-		Backend: spread.New(spread.List(list("only")...), &spread.Options{Open: open}),
+		whole:   spread.New(spread.List(list("only")...), &spread.Options{Open: open}),
 		cluster: b, views: make(map[string]backend.Backend),
 	}
 }
@@ -53,7 +53,7 @@ func (c *client) view(election string) backend.Backend {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.views[election] == nil {
-		c.views[election] = c.For(election)
+		c.views[election] = c.whole.For(election)
 	}
 	return c.views[election]
 }
@@ -71,6 +71,8 @@ func (c *client) Session(ctx context.Context) (backend.Session, error) {
 	}
 	return c.live, nil
 }
+
+func (c *client) Close() error { return c.whole.Close() }
 
 // A session asks the backend of each election about that.
 type session struct {

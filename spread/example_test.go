@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/succession-dev/succession"
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/memory"
@@ -72,12 +73,12 @@ func ExampleSource() {
 func ExampleFor() {
 	ctx := context.Background()
 	for _, url := range []string{"memory:one", "spread:?to=east=memory:for-east&to=west=memory:for-west"} {
-		b, err := backend.Open(ctx, url)
+		b, err := succession.Connect(ctx, url)
 		if err != nil {
 			fmt.Println(err)
 			return
 		}
-		t, err := elect.New(spread.For(b, "reports"), "reports", nil).Campaign(ctx)
+		t, err := elect.New(backend.For(b, "reports"), "reports", nil).Campaign(ctx)
 		if err != nil {
 			fmt.Println(err)
 			return

@@ -273,7 +273,7 @@ func (b *Backend) move(ctx context.Context, h Home) (*migrate.Backend, error) {
 			return nil, err
 		}
 		subs[i] = lazy.New(func(ctx context.Context) (backend.Backend, error) {
-			sub, err := b.opener(ctx, c.URL)
+			sub, err := b.opener(c.URL)
 			if err != nil {
 				return nil, err
 			}

@@ -1,7 +1,6 @@
 package spread
 
 import (
-	"context"
 	"fmt"
 	"strings"
 
@@ -22,9 +21,8 @@ func init() {
 
 // open opens spread:FILE, or spread:?to=NAME=URL&to=NAME=URL. The schemes of the clusters must be
 // registered, as by importing their packages. A URL that is a parameter has its own & and ? escaped,
-// as net/url.QueryEscape does. open asks the clusters which they are: it fails if that is not as the
-// list says, or if no cluster can tell.
-func open(ctx context.Context, u *backend.URL) (backend.Backend, error) {
+// as net/url.QueryEscape does. open talks to nobody.
+func open(u *backend.URL) (backend.Backend, error) {
 	to := u.Texts("to")
 	if err := u.Err(); err != nil {
 		return nil, err
@@ -46,10 +44,5 @@ func open(ctx context.Context, u *backend.URL) (backend.Backend, error) {
 		}
 		source = List(clusters...)
 	}
-	b := New(source, nil)
-	if _, err := b.founding(ctx, false); err != nil {
-		b.Close()
-		return nil, wrap("open", "", err)
-	}
-	return b, nil
+	return New(source, nil), nil
 }

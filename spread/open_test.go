@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/succession-dev/succession"
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
-	"github.com/succession-dev/succession/spread"
 )
 
 func TestOpen(t *testing.T) {
@@ -25,11 +25,11 @@ func TestOpen(t *testing.T) {
 		"spread:" + good,
 		"spread:?to=east=memory:open-east&to=west=memory:open-west%3Fclient=one",
 	} {
-		b, err := backend.Open(t.Context(), url)
+		b, err := succession.Connect(t.Context(), url)
 		if err != nil {
 			t.Fatalf("%s: %v", url, err)
 		}
-		term, err := elect.New(spread.For(b, "reports"), "reports", nil).Campaign(t.Context())
+		term, err := elect.New(backend.For(b, "reports"), "reports", nil).Campaign(t.Context())
 		if err != nil {
 			t.Fatalf("%s: %v", url, err)
 		}
@@ -52,7 +52,7 @@ func TestOpen(t *testing.T) {
 		"spread:" + file("no", "[]"):  "it is empty",
 		"spread:?to=west=memory:open-east&to=east=memory:open-west": "is the cluster",
 	} {
-		b, err := backend.Open(t.Context(), url)
+		b, err := succession.Connect(t.Context(), url)
 		if err == nil {
 			b.Close()
 		}

@@ -77,7 +77,7 @@ func FuzzRecords(f *testing.F) {
 				t.Fatal(err)
 			}
 		}
-		b := New(List(Cluster{"a", "memory:a"}), &Options{Open: func(context.Context, string) (backend.Backend, error) { return c.Client("spread"), nil }})
+		b := New(List(Cluster{"a", "memory:a"}), &Options{Open: func(string) (backend.Backend, error) { return c.Client("spread"), nil }})
 		defer b.Close()
 		of := b.For("x")
 		joined, err := of.Session(ctx)

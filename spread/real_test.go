@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession"
 	_ "github.com/succession-dev/succession/etcd"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/spread"
@@ -26,7 +26,7 @@ func TestRealClusters(t *testing.T) {
 	w, end := newWorld(t)
 	defer end()
 	open := func(name string) *process {
-		b, err := backend.Open(w.ctx, rawURL)
+		b, err := succession.Connect(w.ctx, rawURL)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,8 +14,8 @@ import (
 
 // Options are the optional settings of a [Backend]. Nil and the zero value mean the defaults.
 type Options struct {
-	// Open opens a cluster by its URL. Nil means [backend.Open].
-	Open func(ctx context.Context, url string) (backend.Backend, error)
+	// Open makes the backend of a cluster from its URL, and does not connect. Nil means that of the registered driver.
+	Open func(url string) (backend.Backend, error)
 	// Logger is told what a person wants to know: where an election was put, and moves. Nil
 	// discards.
 	Logger *slog.Logger
@@ -24,7 +24,7 @@ type Options struct {
 // A Backend is a process's handle on several clusters. It is safe for concurrent use.
 type Backend struct {
 	source Source
-	opener func(ctx context.Context, url string) (backend.Backend, error)
+	opener func(url string) (backend.Backend, error)
 	log    *slog.Logger
 
 	life      context.Context // ends with Close
@@ -40,7 +40,7 @@ type Backend struct {
 	closed   bool
 }
 
-var _ backend.Backend = (*Backend)(nil)
+var _ backend.Divided = (*Backend)(nil)
 
 // New returns a handle on the clusters that source lists. It does not block and talks to nobody: what
 // is wrong with the list is reported by the first call that needs it. The caller closes it.
@@ -57,7 +57,7 @@ func New(source Source, o *Options) *Backend {
 		moves:    make(map[route]*migrate.Backend),
 	}
 	if b.opener == nil {
-		b.opener = backend.Open
+		b.opener = backend.DefaultMux.Open
 	}
 	b.life, b.end = context.WithCancel(context.Background())
 	return b
@@ -72,17 +72,10 @@ func (b *Backend) For(election string) backend.Backend {
 	return &view{b: b, election: election, own: make(map[backend.Member]backend.Backend)}
 }
 
-// For returns what [Backend.For] does if b is a [*Backend], and otherwise b itself. So a program that
-// is given a URL runs on one cluster and on many:
-//
-//	b, err := backend.Open(ctx, url)
-//	...
-//	e := elect.New(spread.For(b, "reports"), "reports", nil)
-func For(b backend.Backend, election string) backend.Backend {
-	if s, ok := b.(*Backend); ok {
-		return s.For(election)
-	}
-	return b
+// Reach asks the clusters which they are. It fails if that is not as the list says, or if no cluster can tell.
+func (b *Backend) Reach(ctx context.Context) error {
+	_, err := b.founding(ctx, false)
+	return wrap("open", "", err)
 }
 
 // Session fails with [backend.ErrInvalid]. A session has one end and one deadline, and elections on

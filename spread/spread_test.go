@@ -212,8 +212,8 @@ func TestFirstUse(t *testing.T) {
 				clusters = []string{"a", "b", "c", "d"}
 			}
 			p := w.process("p", clusters...)
-			open := func(ctx context.Context, url string) (backend.Backend, error) {
-				b, err := p.open(ctx, url)
+			open := func(url string) (backend.Backend, error) {
+				b, err := p.open(url)
 				if m := b.(*memory.Backend); i%3 == 0 {
 					m.LoseAnswer(memory.OpPut)
 				} else {
@@ -403,7 +403,7 @@ func TestFor(t *testing.T) {
 		}
 		one := memory.New(nil).Client("one")
 		defer one.Close()
-		if spread.For(one, "x") != backend.Backend(one) {
+		if backend.For(one, "x") != backend.Backend(one) {
 			t.Error("For of one cluster is not that")
 		}
 		if err := b.Close(); err != nil {

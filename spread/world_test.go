@@ -103,7 +103,7 @@ func (p *process) start() *process {
 	return p
 }
 
-func (p *process) open(_ context.Context, url string) (backend.Backend, error) {
+func (p *process) open(url string) (backend.Backend, error) {
 	name := strings.TrimPrefix(url, "memory:")
 	c := p.w.c[name]
 	if c == nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/succession-dev/succession"
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/calm"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
@@ -298,7 +299,7 @@ func TestAuthRefused(t *testing.T) {
 		Config: []string{"enforce.auth.enabled=true", "enforce.auth.schemes=digest"},
 	}).Addrs()[0]
 	watch := calm.Start(t)
-	_, err := backend.Open(t.Context(), "zookeeper://"+strict)
+	_, err := succession.Connect(t.Context(), "zookeeper://"+strict)
 	if !errors.Is(err, backend.ErrDenied) || errors.Is(err, backend.ErrSessionEnded) || !strings.Contains(err.Error(), "password-file") {
 		t.Errorf("without credentials: %v", err)
 	}
@@ -308,7 +309,7 @@ func TestAuthRefused(t *testing.T) {
 	if err := os.WriteFile(file, []byte("wonderland\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	b, err := backend.Open(t.Context(), "zookeeper://"+strict+"?user=alice&password-file="+file)
+	b, err := succession.Connect(t.Context(), "zookeeper://"+strict+"?user=alice&password-file="+file)
 	if err != nil {
 		t.Fatal(err)
 	}

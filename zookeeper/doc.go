@@ -2,7 +2,7 @@
 // github.com/go-zookeeper/zk, and is tested with servers 3.8.0 and 3.9.3. Import it for
 // its side effect to open backends by URL, or call [New]:
 //
-//	b, err := backend.Open(ctx, "zookeeper://h1:2181,h2:2181,h3:2181/app?ttl=10s")
+//	b, err := succession.Connect(ctx, "zookeeper://h1:2181,h2:2181,h3:2181/app?ttl=10s")
 //
 // Package backend has the words and the laws (L1 to L10) that are named here.
 //

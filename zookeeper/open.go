@@ -31,10 +31,9 @@ import (
 //
 // ttl was called session once, and name-prefix was called prefix: both are still taken.
 //
-// Open blocks until a first session is established, ctx ends, the connect timeout
-// has passed ([backend.ErrUnavailable]), or the credentials are refused
-// ([backend.ErrDenied]).
-func Open(ctx context.Context, u *backend.URL) (*Backend, error) {
+// Open reads the files that the URL names. It does not connect; [Backend.Session] does. The
+// caller closes the backend.
+func Open(u *backend.URL) (*Backend, error) {
 	u.Renamed("session", "ttl")
 	u.Renamed("prefix", "name-prefix")
 	o := &Options{
@@ -60,8 +59,7 @@ func Open(ctx context.Context, u *backend.URL) (*Backend, error) {
 	if len(u.Hosts) == 0 {
 		return nil, driver.Wrap("open", "", fmt.Errorf("%w URL %s: name the servers, as in zookeeper://h1:2181,h2:2181/app", backend.ErrInvalid, u))
 	}
-	b, err := New(u.HostPorts(defaultPort), o)
-	return kit.Opened(ctx, b, err)
+	return New(u.HostPorts(defaultPort), o)
 }
 
 // Backend is a handle on a ZooKeeper ensemble. It is safe for concurrent use.

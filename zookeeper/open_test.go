@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/succession-dev/succession"
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/zookeeper"
@@ -22,7 +23,7 @@ func TestOpen(t *testing.T) {
 }
 
 func testOpen(t *testing.T, parameters string) {
-	b, err := backend.Open(t.Context(), "zookeeper://"+server(t)+chroot(t)+"/sub?connect=4s&relay=1s&"+parameters)
+	b, err := succession.Connect(t.Context(), "zookeeper://"+server(t)+chroot(t)+"/sub?connect=4s&relay=1s&"+parameters)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +94,7 @@ func TestOpenRefuses(t *testing.T) {
 		{"zookeeper://h/x%20y", backend.ErrInvalid, "prefix"},
 		{"zookeeper://h/x?relay=9s", backend.ErrInvalid, "relay"},
 	} {
-		b, err := backend.Open(t.Context(), test.url)
+		b, err := succession.Connect(t.Context(), test.url)
 		if err == nil {
 			b.Close()
 		}
@@ -139,7 +140,7 @@ func TestWrongAddress(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			begin := time.Now()
-			b, err := backend.Open(t.Context(), "zookeeper://"+test.addr)
+			b, err := succession.Connect(t.Context(), "zookeeper://"+test.addr)
 			took := time.Since(begin)
 			if err == nil {
 				b.Close()

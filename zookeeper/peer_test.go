@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/recipes/lock"
@@ -44,7 +44,7 @@ func peerMain() {
 		defer mu.Unlock()
 		fmt.Println(time.Now().UnixMicro(), fmt.Sprintf(format, args...))
 	}
-	b, err := backend.Open(context.Background(), os.Getenv(ourPeer))
+	b, err := succession.Connect(context.Background(), os.Getenv(ourPeer))
 	if err != nil {
 		say("failed: %v", err)
 		os.Exit(1)

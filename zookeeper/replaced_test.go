@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/succession-dev/succession"
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/rig/certs"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
@@ -17,7 +18,7 @@ import (
 // openAt opens a backend that ends with the test, and returns its session.
 func openAt(t *testing.T, url string) backend.Session {
 	t.Helper()
-	b, err := backend.Open(t.Context(), url)
+	b, err := succession.Connect(t.Context(), url)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/succession-dev/succession"
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/calm"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
@@ -42,7 +43,7 @@ func TestTLS(t *testing.T) {
 	z := coordtest.NewSecureZooKeeper(t)
 	other := coordtest.NewSecureZooKeeper(t) // with another authority
 	proxy := coordtest.NewProxy(t, z.SecureAddr)
-	b, err := backend.Open(t.Context(), address(t, z, proxy.Addr()))
+	b, err := succession.Connect(t.Context(), address(t, z, proxy.Addr()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +85,7 @@ func TestTLS(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			watch := calm.Start(t)
-			b, err := backend.Open(t.Context(), test.url)
+			b, err := succession.Connect(t.Context(), test.url)
 			if err == nil {
 				b.Close()
 			}
@@ -115,14 +116,14 @@ func TestRefusalAfterHandshake(t *testing.T) {
 
 // protectedByCertificate tests who may change what a client with a certificate creates.
 func protectedByCertificate(t *testing.T, z *coordtest.SecureZooKeeper) {
-	if b, err := backend.Open(t.Context(), address(t, z, z.SecureAddr, "acl", "")); !errors.Is(err, backend.ErrInvalid) || !strings.Contains(err.Error(), "acl=creator") {
+	if b, err := succession.Connect(t.Context(), address(t, z, z.SecureAddr, "acl", "")); !errors.Is(err, backend.ErrInvalid) || !strings.Contains(err.Error(), "acl=creator") {
 		if err == nil {
 			b.Close()
 		}
 		t.Errorf("a certificate, and no word of whose znodes are: %v", err)
 	}
 	candidate := func(acl string) backend.Session {
-		b, err := backend.Open(t.Context(), address(t, z, z.SecureAddr, "acl", acl))
+		b, err := succession.Connect(t.Context(), address(t, z, z.SecureAddr, "acl", acl))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,7 +1,6 @@
 package kit
 
 import (
-	"context"
 	"errors"
 
 	"github.com/succession-dev/succession/backend"
@@ -11,27 +10,14 @@ import (
 type Scheme string
 
 // Opener returns open, which opens the URLs of a driver, for the field Open of [backend.Driver].
-func Opener[B backend.Backend](open func(ctx context.Context, u *backend.URL) (B, error)) backend.Opener {
-	return func(ctx context.Context, u *backend.URL) (backend.Backend, error) {
-		b, err := open(ctx, u)
+func Opener[B backend.Backend](open func(u *backend.URL) (B, error)) backend.Opener {
+	return func(u *backend.URL) (backend.Backend, error) {
+		b, err := open(u)
 		if err != nil {
 			return nil, err // a nil of type B would be a [backend.Backend] that is not nil
 		}
 		return b, nil
 	}
-}
-
-// Opened opens the first session of a new backend, and returns the backend. If that fails, or
-// if err is not nil, Opened returns the zero value and the error, and nothing is left open.
-func Opened[B backend.Backend](ctx context.Context, b B, err error) (B, error) {
-	if err == nil {
-		if _, err = b.Session(ctx); err == nil {
-			return b, nil
-		}
-		_ = b.Close() // there is no session that could be left
-	}
-	var none B
-	return none, err
 }
 
 // Wrap returns err as a [backend.Error] of the operation op on the election or record called

@@ -14,7 +14,7 @@ import (
 	"github.com/hashicorp/consul/api"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession"
 	"github.com/succession-dev/succession/bench/internal/candidate"
 	"github.com/succession-dev/succession/bench/internal/leases"
 	"github.com/succession-dev/succession/elect"
@@ -183,7 +183,7 @@ func startLocal(ctx context.Context) (*place, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, err := backend.Open(ctx, "local:"+dir)
+	b, err := succession.Connect(ctx, "local:"+dir)
 	if err != nil {
 		return nil, err
 	}

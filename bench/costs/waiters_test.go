@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/succession-dev/succession"
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/bench/internal/candidate"
 	"github.com/succession-dev/succession/elect"
@@ -134,7 +135,7 @@ func (k kind) wait(t *testing.T, p *place, l candidate.Library) (half, all weigh
 func TestWaitersInMemory(t *testing.T) {
 	for _, k := range kinds {
 		open := func() backend.Backend {
-			b, err := backend.Open(t.Context(), "memory:"+t.Name()+k.suffix(0))
+			b, err := succession.Connect(t.Context(), "memory:"+t.Name()+k.suffix(0))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -11,14 +11,15 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/succession-dev/succession"
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
 )
 
 // The URL full:NAME is the coordinator memory:NAME when its disk is full.
 func init() {
-	backend.Register(backend.Driver{Scheme: "full", Open: func(ctx context.Context, u *backend.URL) (backend.Backend, error) {
-		b, err := backend.Open(ctx, "memory:"+u.Path)
+	backend.Register(backend.Driver{Scheme: "full", Open: func(u *backend.URL) (backend.Backend, error) {
+		b, err := succession.Open("memory:" + u.Path)
 		return fullDisk{b}, err
 	}})
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/succession-dev/succession"
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
@@ -30,7 +31,7 @@ func TestGhosts(t *testing.T) {
 		}
 		resp.Body.Close()
 	}
-	b, err := backend.Open(t.Context(), url)
+	b, err := succession.Connect(t.Context(), url)
 	if err != nil {
 		t.Fatal(err)
 	}

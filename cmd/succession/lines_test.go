@@ -7,6 +7,7 @@ import (
 	"maps"
 	"testing"
 
+	"github.com/succession-dev/succession"
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
@@ -15,7 +16,7 @@ import (
 // items and of shared members, and neither of records nor of what has gone.
 func listsLines(t *testing.T, url string) {
 	name := coordtest.Name(t)
-	b, err := backend.Open(t.Context(), url)
+	b, err := succession.Connect(t.Context(), url)
 	if err != nil {
 		t.Fatal(err)
 	}

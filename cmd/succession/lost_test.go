@@ -28,7 +28,7 @@ const rivalElection = "reports"
 // and cuts the process off or ends its session. The rival writes to FOLDER/log when it
 // has been elected.
 func init() {
-	backend.Register(backend.Driver{Scheme: "rival", Open: func(ctx context.Context, u *backend.URL) (backend.Backend, error) {
+	backend.Register(backend.Driver{Scheme: "rival", Open: func(u *backend.URL) (backend.Backend, error) {
 		c := memory.New(&memory.Options{TTL: u.Duration("ttl", time.Second)})
 		b := &rivalled{Backend: c.Client("us"), rival: c.Client("rival"), elected: make(chan error, 1)}
 		go func() { b.elected <- b.campaign(u.Path) }()

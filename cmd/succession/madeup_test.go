@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/succession-dev/succession"
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
@@ -42,8 +43,18 @@ func init() {
 	})
 }
 
-func openMadeUp(ctx context.Context, u *backend.URL) (backend.Backend, error) {
-	for _, addr := range u.HostPorts("1") {
+func openMadeUp(u *backend.URL) (backend.Backend, error) {
+	b, err := succession.Open("memory:" + strings.Trim(u.Path, "/"))
+	return madeUpBackend{b, u.HostPorts("1")}, err
+}
+
+type madeUpBackend struct {
+	backend.Backend
+	addrs []string
+}
+
+func (b madeUpBackend) Session(ctx context.Context) (backend.Session, error) {
+	for _, addr := range b.addrs {
 		conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", backend.ErrUnavailable, err)
@@ -55,7 +66,7 @@ func openMadeUp(ctx context.Context, u *backend.URL) (backend.Backend, error) {
 			return nil, fmt.Errorf("%w: somebody else is at %s", backend.ErrUnavailable, addr)
 		}
 	}
-	return backend.Open(ctx, "memory:"+strings.Trim(u.Path, "/"))
+	return b.Backend.Session(ctx)
 }
 
 // madeUpActs are the acts of the operator of all coordinators, which counts them.

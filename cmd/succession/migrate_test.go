@@ -12,7 +12,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession"
 	migratecmd "github.com/succession-dev/succession/cmd/succession/internal/migrate"
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/elect"
@@ -34,7 +34,7 @@ func newMoving(t *testing.T) *moving {
 // stands has a candidate lead, or wait, until the test ends or it is stopped.
 func (m *moving) stands(url, id string) (stop func()) {
 	m.t.Helper()
-	b, err := backend.Open(m.t.Context(), url)
+	b, err := succession.Connect(m.t.Context(), url)
 	if err != nil {
 		m.t.Fatal(err)
 	}

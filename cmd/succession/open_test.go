@@ -119,7 +119,7 @@ func TestWrongAddress(t *testing.T) {
 		}
 	}
 	try("several", "; "+addrs["silent"]+" accepts connections and", "--url", "etcd://"+addrs["closed"]+","+addrs["silent"], "leader", "reports")
-	try("run", "nothing listens on port ", "--url", "zookeeper://"+addrs["closed"], "run", "--log", "text", "reports", "--", "echo", "never")
+	try("run", "nothing listens on port ", "--url", "zookeeper://"+addrs["closed"], "run", "--connect-timeout", "0", "--log", "text", "reports", "--", "echo", "never")
 	try("demo", "nothing listens on port ", "--url", "consul://"+addrs["closed"], "demo")
 	try("conformance", "is Consul, not etcd", "--url", "etcd://"+addrs["consul"], "conformance")
 	var wg sync.WaitGroup // they wait; with t.Parallel only a few would do so at a time

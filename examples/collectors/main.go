@@ -24,7 +24,7 @@ import (
 	"os/signal"
 	"time"
 
-	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession"
 	_ "github.com/succession-dev/succession/consul"
 	_ "github.com/succession-dev/succession/etcd"
 	"github.com/succession-dev/succession/examples/internal/child"
@@ -66,7 +66,7 @@ func run(ctx context.Context, out io.Writer, url string, collectors, rounds int,
 		return err
 	}
 	defer remove()
-	b, err := backend.Open(ctx, url)
+	b, err := succession.Connect(ctx, url)
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func run(ctx context.Context, out io.Writer, url string, collectors, rounds int,
 func collector(ctx context.Context, url, id string) error {
 	ctx, cancel := child.Context(ctx)
 	defer cancel()
-	b, err := backend.Open(ctx, url)
+	b, err := succession.Connect(ctx, url)
 	if err != nil {
 		return err
 	}

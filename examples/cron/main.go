@@ -21,7 +21,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession"
 	_ "github.com/succession-dev/succession/consul"
 	"github.com/succession-dev/succession/elect"
 	_ "github.com/succession-dev/succession/etcd"
@@ -51,7 +51,7 @@ func main() {
 
 // once runs the command for the time at, unless that was done.
 func once(ctx context.Context, url, name string, at time.Time, command []string) error {
-	b, err := backend.Open(ctx, url)
+	b, err := succession.Connect(ctx, url)
 	if err != nil {
 		return err
 	}

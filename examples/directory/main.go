@@ -22,6 +22,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/succession-dev/succession"
 	"github.com/succession-dev/succession/backend"
 	_ "github.com/succession-dev/succession/consul"
 	_ "github.com/succession-dev/succession/etcd"
@@ -90,7 +91,7 @@ func run(ctx context.Context, out io.Writer, url string) error {
 	defer following.Wait()
 	defer cancel()
 	open := func() (backend.Backend, error) {
-		b, err := backend.Open(ctx, url)
+		b, err := succession.Connect(ctx, url)
 		if err == nil {
 			context.AfterFunc(ctx, func() { b.Close() })
 		}

@@ -21,7 +21,7 @@ import (
 	"os/signal"
 	"strings"
 
-	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession"
 	_ "github.com/succession-dev/succession/consul"
 	"github.com/succession-dev/succession/elect"
 	_ "github.com/succession-dev/succession/etcd"
@@ -54,7 +54,7 @@ func main() {
 func write(ctx context.Context, url, id, store string) error {
 	ctx, cancel := child.Context(ctx)
 	defer cancel()
-	b, err := backend.Open(ctx, url)
+	b, err := succession.Connect(ctx, url)
 	if err != nil {
 		return err
 	}

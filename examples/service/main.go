@@ -22,7 +22,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession"
 	_ "github.com/succession-dev/succession/consul"
 	"github.com/succession-dev/succession/elect"
 	_ "github.com/succession-dev/succession/etcd"
@@ -49,7 +49,7 @@ func main() {
 
 // run leads now and then, until ctx ends.
 func run(ctx context.Context, url, name, id, address string) error {
-	b, err := backend.Open(ctx, url)
+	b, err := succession.Connect(ctx, url)
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession"
 	_ "github.com/succession-dev/succession/consul"
 	_ "github.com/succession-dev/succession/etcd"
 	"github.com/succession-dev/succession/examples/internal/child"
@@ -59,7 +59,7 @@ const name = "letters"
 func work(ctx context.Context, url, id string) error {
 	ctx, cancel := child.Context(ctx)
 	defer cancel()
-	b, err := backend.Open(ctx, url)
+	b, err := succession.Connect(ctx, url)
 	if err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func run(ctx context.Context, out io.Writer, url string, workers, tasks, crashes
 		return err
 	}
 	defer remove()
-	b, err := backend.Open(ctx, url)
+	b, err := succession.Connect(ctx, url)
 	if err != nil {
 		return err
 	}

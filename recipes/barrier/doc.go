@@ -1,6 +1,6 @@
 // Package barrier has several processes begin at the same moment, or end at the same moment.
 //
-//	b, err := backend.Open(ctx, "etcd://h1:2379/app")
+//	b, err := succession.Connect(ctx, "etcd://h1:2379/app")
 //	...
 //	if err := barrier.New(b, "load-test/start", 3, nil).Wait(ctx); err != nil {
 //		return err

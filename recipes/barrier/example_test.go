@@ -17,7 +17,7 @@ func ExampleBarrier() {
 	var machines sync.WaitGroup
 	for i := range 3 {
 		machines.Go(func() {
-			b := c.Client(fmt.Sprint("machine-", i)) // or backend.Open(ctx, os.Getenv("SUCCESSION_URL"))
+			b := c.Client(fmt.Sprint("machine-", i)) // or succession.Connect(ctx, os.Getenv("SUCCESSION_URL"))
 			defer b.Close()
 
 			// warm up

@@ -1,6 +1,6 @@
 // Package lock keeps several processes from working on one thing at the same time.
 //
-//	b, err := backend.Open(ctx, "etcd://h1:2379/app")
+//	b, err := succession.Connect(ctx, "etcd://h1:2379/app")
 //	...
 //	held, err := lock.NewMutex(b, "reports/2026", nil).Lock(ctx)
 //	if err != nil {

@@ -12,7 +12,7 @@ import (
 // One process writes at a time. The token tells the store which of two writes is the later one.
 func ExampleMutex_Lock() {
 	ctx := context.Background()
-	b := memory.New(nil).Client("web-1") // or backend.Open(ctx, os.Getenv("SUCCESSION_URL"))
+	b := memory.New(nil).Client("web-1") // or succession.Connect(ctx, os.Getenv("SUCCESSION_URL"))
 	defer b.Close()
 
 	held, err := lock.NewMutex(b, "reports/2026", nil).Lock(ctx)

@@ -13,7 +13,7 @@ import (
 // Whoever takes an item confirms it when the work is done.
 func ExampleQueue() {
 	ctx := context.Background()
-	b := memory.New(nil).Client("web-1") // or backend.Open(ctx, os.Getenv("SUCCESSION_URL"))
+	b := memory.New(nil).Client("web-1") // or succession.Connect(ctx, os.Getenv("SUCCESSION_URL"))
 	defer b.Close()
 
 	mails := queue.New(b, "mails", nil)

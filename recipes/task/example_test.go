@@ -14,7 +14,7 @@ func ExampleStandby_Hot() {
 	ctx := context.Background()
 	c := memory.New(nil)
 	for _, machine := range []string{"m1", "m2"} {
-		b := c.Client(machine) // or backend.Open(ctx, os.Getenv("SUCCESSION_URL"))
+		b := c.Client(machine) // or succession.Connect(ctx, os.Getenv("SUCCESSION_URL"))
 		defer b.Close()
 		s := task.NewStandby(b, "bus", &task.Options{ID: machine})
 		if err := s.Start(ctx, "orders"); err != nil { // the console

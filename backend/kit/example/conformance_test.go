@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/succession-dev/succession"
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit"
 	"github.com/succession-dev/succession/conformance"
@@ -41,7 +42,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(m.Run())
 	}
-	b, err := backend.Open(context.Background(), url)
+	b, err := succession.Connect(context.Background(), url)
 	if err == nil {
 		err = conformance.Stand(context.Background(), b, os.Getenv(electionEnv), os.Getenv(idEnv), os.Stdin, os.Stdout)
 	}

@@ -43,8 +43,8 @@ type Backend struct {
 	log      string // the log that the server must have; empty before the first session; only open uses it
 }
 
-// Open opens a backend from a URL such as example://host:8080?ttl=10s, and its session.
-func Open(ctx context.Context, u *backend.URL) (*Backend, error) {
+// Open returns a backend for a URL such as example://host:8080?ttl=10s. It does not connect.
+func Open(u *backend.URL) (*Backend, error) {
 	ttl := u.Duration("ttl", 10*time.Second)
 	err := u.Err()
 	if err == nil && (len(u.Hosts) != 1 || u.Path != "") {
@@ -53,7 +53,7 @@ func Open(ctx context.Context, u *backend.URL) (*Backend, error) {
 	if err != nil {
 		return nil, driver.Wrap("open", "", err)
 	}
-	return kit.Opened(ctx, New(new(http.Transport), u.HostPorts(defaultPort)[0], ttl), nil)
+	return New(new(http.Transport), u.HostPorts(defaultPort)[0], ttl), nil
 }
 
 // New returns a backend for the server at addr, which owns the transport. It does not block.

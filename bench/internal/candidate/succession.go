@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	coordinator "github.com/succession-dev/succession"
 	"github.com/succession-dev/succession/backend"
 	_ "github.com/succession-dev/succession/consul"
 	"github.com/succession-dev/succession/elect"
@@ -48,7 +49,7 @@ func successionMutex(ctx context.Context, s Settings) (func(string) Elector, err
 func successionTerms(
 	ctx context.Context, s Settings, stand func(b backend.Backend, name string, o *elect.Options) func(context.Context) (*elect.Term, error),
 ) (func(string) Elector, error) {
-	b, err := backend.Open(ctx, s.URL())
+	b, err := coordinator.Connect(ctx, s.URL())
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/succession-dev/succession"
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/internal/rig/coordtest/rig"
@@ -80,7 +81,7 @@ func start(ctx context.Context, name, dir string, n int, secured bool) (c *Coord
 	case "consul":
 		c.End = c.endConsul
 	}
-	if c.Observer, err = backend.Open(ctx, c.URL(0, c.Addrs())); err != nil {
+	if c.Observer, err = succession.Connect(ctx, c.URL(0, c.Addrs())); err != nil {
 		return nil, errors.Join(err, c.Stop(""))
 	}
 	return c, nil

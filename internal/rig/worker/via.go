@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/succession-dev/succession"
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/migrate"
 )
@@ -19,18 +20,18 @@ func (c Config) open(ctx context.Context) (backend.Backend, error) {
 	through := c.through()
 	query, moves := strings.CutPrefix(c.URL, "migrate:?")
 	if !moves || len(c.Via) == 0 {
-		return backend.Open(ctx, through.Replace(c.URL))
+		return succession.Connect(ctx, through.Replace(c.URL))
 	}
 	v, err := url.ParseQuery(query)
 	if err != nil {
 		return nil, err
 	}
 	o := &migrate.Options{From: v.Get("from"), To: v.Get("to")}
-	from, err := backend.Open(ctx, through.Replace(o.From))
+	from, err := succession.Connect(ctx, through.Replace(o.From))
 	if err != nil {
 		return nil, err
 	}
-	to, err := backend.Open(ctx, through.Replace(o.To))
+	to, err := succession.Connect(ctx, through.Replace(o.To))
 	if err != nil {
 		from.Close()
 		return nil, err

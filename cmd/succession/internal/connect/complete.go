@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/succession-dev/succession"
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 )
@@ -46,7 +47,7 @@ func (g *Flags) Complete(names func(ctx context.Context, s backend.Session, type
 // ask returns those of the names that begin with what was typed, sorted; none if the coordinator cannot
 // be asked.
 func (g *Flags) ask(ctx context.Context, names func(context.Context, backend.Session, string) []string, typed string) []string {
-	b, err := backend.Open(ctx, g.URL)
+	b, err := succession.Connect(ctx, g.URL)
 	if err != nil {
 		return nil
 	}

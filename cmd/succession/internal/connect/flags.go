@@ -72,7 +72,7 @@ func (g *Flags) With(name string, f func(ctx, opening context.Context, e *elect.
 // As is [Flags.With] for somebody who has to say who it is, by the options.
 func (g *Flags) As(name string, o *elect.Options, f func(ctx, opening context.Context, e *elect.Election) error) error {
 	return g.open(name, func(ctx, opening context.Context, b backend.Backend) error {
-		return f(ctx, opening, elect.New(spread.For(b, name), name, o))
+		return f(ctx, opening, elect.New(b, name, o))
 	})
 }
 
@@ -89,7 +89,7 @@ func (g *Flags) WithBackend(name string, f func(ctx, opening context.Context, b 
 // WithAll is [Flags.WithBackend] for commands that are about all names.
 func (g *Flags) WithAll(f func(ctx, opening context.Context, b backend.Backend) error) error {
 	return g.reach(func(ctx, opening context.Context, b backend.Backend) error {
-		if _, several := b.(*spread.Backend); several {
+		if _, several := b.(backend.Divided); several {
 			return ErrSeveral
 		}
 		return f(ctx, opening, b)

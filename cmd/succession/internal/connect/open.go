@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/succession-dev/succession"
 	"github.com/succession-dev/succession/backend"
 )
 
@@ -19,7 +20,13 @@ const openBound = 4500 * time.Millisecond
 // errNoAnswer is the cause of a context that openBound ended.
 var errNoAnswer = errors.New("no answer")
 
-// Open is [backend.Open] with errors that say what is at the address instead.
+// An unreached is an [backend.ErrUnavailable] that says what is at the address instead.
+type unreached string
+
+func (e unreached) Error() string        { return string(e) }
+func (e unreached) Is(target error) bool { return target == backend.ErrUnavailable }
+
+// Open is [succession.Connect] with errors that say what is at the address instead.
 func Open(ctx context.Context, url string) (backend.Backend, error) {
 	u, err := backend.ParseURL(url)
 	if err != nil {
@@ -35,7 +42,7 @@ func Open(ctx context.Context, url string) (backend.Backend, error) {
 	}
 	defer cancel()
 	diagnose := diagnosis(ctx, u)
-	b, err := backend.Open(opening, url)
+	b, err := succession.Connect(opening, url)
 	if !doubtful(err) {
 		diagnose(false)
 		return b, err
@@ -46,10 +53,10 @@ func Open(ctx context.Context, url string) (backend.Backend, error) {
 		if after > 0 {
 			within = fmt.Sprintf(" within %v", after)
 		}
-		return nil, fmt.Errorf("%s: not reached%s: %s", u, within, why)
+		return nil, unreached(fmt.Sprintf("%s: not reached%s: %s", u, within, why))
 	}
 	if errors.Is(err, errNoAnswer) {
-		return nil, fmt.Errorf("%s: no answer within %v; is the coordinator up, and has it a quorum?", u, after)
+		return nil, unreached(fmt.Sprintf("%s: no answer within %v; is the coordinator up, and has it a quorum?", u, after))
 	}
 	return nil, err
 }

@@ -51,6 +51,7 @@ type runOptions struct {
 	id, value string
 	try       bool
 	wait      time.Duration
+	connect   time.Duration // how long to wait for a coordinator that is not there; negative for ever
 	codes     codes
 	grace     time.Duration
 	restart   bool
@@ -71,6 +72,8 @@ func (o *runOptions) flags(cmd *cobra.Command) {
 	f.DurationVar(&o.grace, "grace", 0, "time for CMD between TERM and KILL (default: a fifth of the session's time; 5s for local:)")
 	f.Var(&o.log, "log", "form of the messages on standard error (default text at a terminal, else json)")
 	f.Lookup("log").DefValue = ""
+	f.DurationVar(&o.connect, "connect-timeout", -1, "how long to wait for a coordinator that cannot be reached at the start; 0 exits at once (default: for ever)")
+	f.Lookup("connect-timeout").DefValue = ""
 	if o.codes == (codes{}) {
 		o.codes = codes{conflict: 1, lost: ui.ExitLost, failed: ui.ExitFailed}
 	}

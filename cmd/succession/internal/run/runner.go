@@ -20,7 +20,6 @@ import (
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/internal/naming"
 	"github.com/succession-dev/succession/internal/value"
-	"github.com/succession-dev/succession/spread"
 )
 
 // A runner is one process that wants to run its command as a leader, or with another right. One
@@ -81,22 +80,18 @@ func runElected(g *connect.Flags, o runOptions, name, path string, argv []string
 // run opens the coordinator and leads, again and again with --restart. Its result
 // is the exit code, as a [*ui.ExitError]; nil is 0.
 func (r *runner) run() error {
-	var opened backend.Backend
-	err := r.attend(context.Background(), func(ctx context.Context) (err error) {
-		opened, err = connect.Open(ctx, r.url)
-		return err
-	})
+	opened, err := r.connect()
 	if err != nil {
 		return r.left(err)
 	}
-	if _, several := opened.(*spread.Backend); several && !r.o.right.spreads {
+	if _, several := opened.(backend.Divided); several && !r.o.right.spreads {
 		opened.Close()
 		return connect.ErrSeveral
 	}
 	if r.server != nil {
 		r.server.follow(opened)
 	}
-	b := spread.For(opened, r.name)
+	b := backend.For(opened, r.name)
 	for {
 		h, err := r.campaign(b)
 		if err != nil {
@@ -116,6 +111,35 @@ func (r *runner) run() error {
 		}
 		return err
 	}
+}
+
+// connect opens the coordinator. While it cannot be reached, connect tries again, for as long as this process would wait
+// for its turn, and says so once a minute.
+func (r *runner) connect() (b backend.Backend, err error) {
+	begun, said := time.Now(), time.Time{}
+	bound := r.o.connect
+	if r.o.try {
+		bound = 0
+	} else if r.o.wait > 0 && (bound < 0 || r.o.wait < bound) {
+		bound = r.o.wait
+	}
+	err = r.attend(context.Background(), func(ctx context.Context) (err error) {
+		for wait := backoff.New(ctx); ; {
+			b, err = connect.Open(ctx, r.url)
+			pause := wait.Next()
+			if !errors.Is(err, backend.ErrUnavailable) || bound >= 0 && time.Since(begun)+pause > bound {
+				return err
+			}
+			if time.Since(said) > time.Minute {
+				said = time.Now()
+				r.report.warn("connecting", "waiting for the coordinator: "+err.Error(), cause(err))
+			}
+			if err := backoff.Sleep(ctx, pause); err != nil {
+				return err
+			}
+		}
+	})
+	return b, err
 }
 
 // left is the result of a process that has left the line, or never stood in it, because

@@ -6,7 +6,7 @@ import (
 	"os"
 	"os/exec"
 
-	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession"
 	"github.com/succession-dev/succession/conformance"
 )
 
@@ -50,7 +50,7 @@ func Candidate() {
 }
 
 func stand(ctx context.Context, url, election, id string) error {
-	b, err := backend.Open(ctx, url)
+	b, err := succession.Connect(ctx, url)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/succession-dev/succession"
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance"
 	"github.com/succession-dev/succession/conformance/proxy"
@@ -61,7 +62,7 @@ func Cluster(c *coordtest.Cluster, url string, of func(backend.Backend) string) 
 		Of: func(b backend.Backend) int { return slices.Index(c.Addrs(), of(b)) },
 	}
 	if url != "" {
-		f.Failover = func(ctx context.Context) (backend.Backend, error) { return backend.Open(ctx, url) }
+		f.Failover = func(ctx context.Context) (backend.Backend, error) { return succession.Connect(ctx, url) }
 	}
 	for i, s := range c.Servers() {
 		f.Servers = append(f.Servers, conformance.ServerFaults{

@@ -3,6 +3,7 @@ package rig
 import (
 	"testing"
 
+	"github.com/succession-dev/succession"
 	"github.com/succession-dev/succession/backend"
 )
 
@@ -43,7 +44,7 @@ func CheckOperator(t *testing.T, url string) {
 			t.Fatalf("%s exists: %t, %v; want %t", name, got, err, want)
 		}
 	}
-	b, err := backend.Open(ctx, url)
+	b, err := succession.Connect(ctx, url)
 	do("open", err)
 	defer b.Close()
 	s, err := b.Session(ctx)

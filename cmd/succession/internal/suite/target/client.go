@@ -6,6 +6,7 @@ import (
 	"net"
 	"strings"
 
+	"github.com/succession-dev/succession"
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/cmd/succession/internal/connect"
 	"github.com/succession-dev/succession/conformance/proxy"
@@ -39,7 +40,7 @@ func (t *Target) open(ctx context.Context) (_ backend.Backend, err error) {
 		}
 		url = t.through(addrs)
 	}
-	if c.Backend, err = backend.Open(ctx, url); err != nil {
+	if c.Backend, err = succession.Connect(ctx, url); err != nil {
 		return nil, err
 	}
 	return c, nil

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/succession-dev/succession"
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/cmd/succession/internal/connect"
 	"github.com/succession-dev/succession/conformance"
@@ -129,7 +130,7 @@ func (t *Target) ready(ctx context.Context) error {
 
 // sessionTime returns the session time that the coordinator grants.
 func sessionTime(ctx context.Context, rawURL string) (time.Duration, error) {
-	b, err := backend.Open(ctx, rawURL)
+	b, err := succession.Connect(ctx, rawURL)
 	if err != nil {
 		return 0, err
 	}

@@ -1,0 +1,55 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/succession-dev/succession"
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/cmd/succession/internal/ui"
+)
+
+// The URL late:NAME is the coordinator memory:NAME, which is not there when it is asked for the first time.
+func init() {
+	backend.Register(backend.Driver{Scheme: "late", Open: func(u *backend.URL) (backend.Backend, error) {
+		b, err := succession.Open("memory:" + u.Path)
+		return late{b, u.Path}, err
+	}})
+}
+
+type late struct {
+	backend.Backend
+	name string
+}
+
+var lateUntil atomic.Pointer[string] // the name of the coordinator that is there by now
+
+func (b late) Session(ctx context.Context) (backend.Session, error) {
+	if was := lateUntil.Swap(&b.name); was == nil || *was != b.name {
+		return nil, fmt.Errorf("%w: it comes later", backend.ErrUnavailable)
+	}
+	return b.Backend.Session(ctx)
+}
+
+// Who would wait for its turn waits for the coordinator too, and says so; --connect-timeout and --try bound it.
+func TestRunBeforeTheCoordinator(t *testing.T) {
+	for name, test := range map[string]struct {
+		flags []string
+		code  int
+	}{
+		"waits":   {nil, 0},
+		"bounded": {[]string{"--connect-timeout", "0"}, ui.ExitFailed},
+		"tries":   {[]string{"--try"}, ui.ExitFailed},
+	} {
+		args := append([]string{"--url", "late:" + name, "run", "--log", "text", "--history", "0"}, test.flags...)
+		code, _, stderr := here(append(args, "reports", "--", "true")...)
+		if code != test.code || strings.Contains(stderr, "waiting for the coordinator: ") != (code == 0) || !strings.Contains(stderr, "it comes later") {
+			t.Errorf("%s: exit code %d, standard error\n%s\nwant exit code %d", name, code, stderr, test.code)
+		}
+	}
+}
