@@ -15,7 +15,7 @@
 //
 // # The other packages
 //
-//   - elect: elections, terms, and what observers see. Package operator below it is for who runs them, package trace
+//   - elect: elections, terms, and what observers see. Package operate below it is for who runs them, package trace
 //     for who measures them.
 //   - recipes/lock, queue, barrier, group, record and task: what else one builds on a line.
 //   - zookeeper, etcd, consul and local are the drivers. A program links only those that it imports.

@@ -16,6 +16,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/consul"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/operate"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 
@@ -130,7 +131,7 @@ func stands(ctx context.Context, b backend.Backend) error {
 	deleteErr := s.Delete(ctx, "jobs.unready/1", nil)
 	_, bellErr := s.Put(ctx, "jobs.unready", nil, nil)
 	_, historyErr := s.Put(ctx, "jobs.history", nil, &backend.If{Member: term.Member()})
-	_, lineErr := e.Line(ctx)
+	_, _, lineErr := e.Line(ctx)
 	return errors.Join(err, putErr, deleteErr, bellErr, historyErr, lineErr, term.Resign(ctx))
 }
 
@@ -141,7 +142,7 @@ func operates(ctx context.Context, b backend.Backend) error {
 		return err
 	}
 	l, lineErr := s.Line(ctx, "jobs")
-	err = elect.New(b, "jobs", nil).RaiseFence(ctx, l.Header.Fence+1)
+	err = operate.New(b, "jobs", "").RaiseFence(ctx, l.Header.Fence+1)
 	gate, joinErr := s.Join(ctx, "jobs", "", "")
 	now, nowErr := s.Line(ctx, "jobs")
 	pinErr := s.Pin(ctx, gate.Member, now.Header, now.Version)
@@ -174,7 +175,7 @@ func observes(ctx context.Context, b backend.Backend) error {
 	}
 	_, err = s.Get(ctx, "jobs.history")
 	_, listErr := s.List(ctx, "jobs.unready")
-	_, lineErr := e.Line(ctx)
+	_, _, lineErr := e.Line(ctx)
 	return errors.Join(err, listErr, lineErr)
 }
 

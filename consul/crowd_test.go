@@ -15,6 +15,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/consul"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/operate"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 
@@ -118,7 +119,7 @@ func manyLeadersOutlive(t *testing.T, processes int) {
 	for i, term := range terms {
 		var err error
 		if line := term.Member().Line; i%10 == 0 {
-			_, err = elect.New(operator, line, nil).AskToResign(t.Context(), nil)
+			_, err = operate.New(operator, line, "").AskToResign(t.Context(), nil)
 		} else {
 			_, err = kv.Delete(line+"/"+term.Member().Key, nil)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/operate"
 	"github.com/succession-dev/succession/memory"
 )
 
@@ -61,7 +62,7 @@ func TestElectionWithoutRecords(t *testing.T) {
 			watches[name] = new(atomic.Int64)
 			return elect.New(bare{client(t, c, name), watches[name]}, "reports", &elect.Options{ID: name})
 		}
-		seen := make(chan elect.Leader, 20)
+		seen := make(chan elect.State, 20)
 		observer := election("observer")
 		go func() {
 			for l, err := range observer.Observe(ctx) {
@@ -75,7 +76,7 @@ func TestElectionWithoutRecords(t *testing.T) {
 		sees := func(id string) {
 			t.Helper()
 			synctest.Wait() // all that has happened has been seen
-			if l := <-seen; l.ID != id || len(seen) != 0 {
+			if l := <-seen; l.Leader.ID != id || len(seen) != 0 {
 				t.Errorf("the observer saw %+v and %d more, want %q", l, len(seen), id)
 			}
 		}
@@ -98,9 +99,10 @@ func TestElectionWithoutRecords(t *testing.T) {
 
 		_, put := first.Put(ctx, "result", nil, backend.Any)
 		_, get := first.Get(ctx, "result")
-		_, ask := a.AskToResign(ctx, nil)
+		op := operate.New(bare{client(t, c, "operator"), new(atomic.Int64)}, "reports", "")
+		_, ask := op.AskToResign(ctx, nil)
 		for what, err := range map[string]error{
-			"Acknowledge": first.Acknowledge(ctx), "Put": put, "Get": get, "AskToResign": ask, "RaiseFence": a.RaiseFence(ctx, 1000),
+			"Acknowledge": first.Acknowledge(ctx), "Put": put, "Get": get, "AskToResign": ask, "RaiseFence": op.RaiseFence(ctx, 1000),
 		} {
 			if !errors.Is(err, errors.ErrUnsupported) {
 				t.Errorf("%s: %v, want %v", what, err, errors.ErrUnsupported)
@@ -148,7 +150,7 @@ func TestEmptyLineIsWonByOneRequest(t *testing.T) {
 		if _, n := win(); n.Of("a", memory.OpJoin) != 1 || n.Of("a", memory.OpAhead, memory.OpGet) != 0 {
 			t.Errorf("it sent %v", n)
 		}
-		if err := e.RaiseFence(t.Context(), 1000); err != nil {
+		if err := operate.New(client(t, c, "operator"), "reports", "").RaiseFence(t.Context(), 1000); err != nil {
 			t.Fatal(err)
 		}
 		if term, n := win(); n.Of("a", memory.OpGet) == 0 || term.Token() <= 1000 {

@@ -39,15 +39,15 @@ func TestArgumentsAreChecked(t *testing.T) {
 	}
 	zero := new(elect.Election)
 	_, leader := zero.Leader(t.Context())
-	_, line := zero.Line(t.Context())
-	_, ask := zero.AskToResign(t.Context(), nil)
+	_, _, line := zero.Line(t.Context())
+	_, state := zero.State(t.Context())
 	for l, err := range zero.Observe(t.Context()) {
 		if !errors.Is(err, backend.ErrInvalid) {
 			t.Errorf("Observe of the zero Election yielded %+v, %v; want ErrInvalid", l, err)
 		}
 	}
 	for what, err := range map[string]error{
-		"Leader": leader, "Line": line, "AskToResign": ask, "RaiseFence": zero.RaiseFence(t.Context(), 1),
+		"Leader": leader, "Line": line, "State": state,
 		"Run without a function": made(b, "reports", nil).Run(t.Context(), nil),
 	} {
 		if !errors.Is(err, backend.ErrInvalid) {

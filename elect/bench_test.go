@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/trace"
 	"github.com/succession-dev/succession/memory"
 )
 
@@ -23,8 +24,8 @@ func BenchmarkHandover(b *testing.B) {
 			defer campaigns.Wait()
 			defer cancel()
 			joined := make(chan struct{}, n)
-			e := elect.New(client, "reports", &elect.Options{Trace: func(ev elect.Event) {
-				if ev.Kind == elect.Joined {
+			e := elect.New(client, "reports", &elect.Options{Trace: func(ev trace.Event) {
+				if ev.Kind == trace.Joined {
 					joined <- struct{}{}
 				}
 			}})

@@ -8,9 +8,11 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit/backoff"
+	"github.com/succession-dev/succession/elect/trace"
 	"github.com/succession-dev/succession/internal/again"
 	"github.com/succession-dev/succession/internal/header"
 	"github.com/succession-dev/succession/internal/naming"
+	"github.com/succession-dev/succession/internal/unready"
 	"github.com/succession-dev/succession/internal/value"
 )
 
@@ -71,7 +73,7 @@ func (e *Election) campaign(ctx, life context.Context, once bool) (*Term, error)
 			return nil, err
 		}
 		e.interrupted(err)
-		e.trace(Event{Kind: Retrying, Err: err})
+		e.trace(trace.Event{Kind: trace.Retrying, Err: err})
 		if err := wait.After(ctx, err); err != nil {
 			return nil, err
 		}
@@ -195,7 +197,7 @@ func (st *standing) takesTurn(ctx context.Context, t *turn, p *backend.Place, un
 		t.enough = time.Now().Add(again.Interval(st.s, wait.Jitter))
 	case t.looks == 2:
 		st.e.o.Logger.Warn("first in line, and cannot lead", "key", st.m.Key, "err", why)
-		st.e.trace(Event{Kind: Retrying, Err: why})
+		st.e.trace(trace.Event{Kind: trace.Retrying, Err: why})
 	case time.Now().After(t.enough):
 		return false, why
 	}
@@ -206,7 +208,7 @@ func (st *standing) takesTurn(ctx context.Context, t *turn, p *backend.Place, un
 func (st *standing) tellYielded(err error) {
 	if why := (*errYielded)(nil); errors.As(err, &why) {
 		st.e.o.Logger.Info("yielded, joining again at the end", "key", st.m.Key, "why", why)
-		st.e.trace(Event{Kind: Yielded, Member: st.m, Err: why})
+		st.e.trace(trace.Event{Kind: trace.Yielded, Member: st.m, Err: why})
 	}
 }
 
@@ -218,7 +220,7 @@ func (st *standing) tellAhead(ahead *backend.Member) {
 	}
 	st.ahead = *ahead
 	st.e.o.Logger.Info("waiting", "ahead", st.inFront())
-	st.e.trace(Event{Kind: Waiting, Member: st.m, Ahead: *ahead})
+	st.e.trace(trace.Event{Kind: trace.Waiting, Member: st.m, Ahead: *ahead})
 }
 
 // noteAhead notes, if the deadline of ctx has come, whom the candidate has waited for until then. It and the
@@ -258,9 +260,7 @@ func cannotLead(s backend.Session, unfenced error, margin time.Duration) error {
 	return nil
 }
 
-// leave removes the member from the line, within ResignTimeout, also if ctx has ended. If it cannot
-// be removed in that time, a goroutine goes on trying as long as the session lives, so that no member
-// stands without an owner. Ending the session instead would end other terms too.
+// leave removes the member from the line, within ResignTimeout, also if ctx has ended; see [again.Leave].
 // worked is how long the work of its term went on after the end of the term.
 func (st *standing) leave(ctx context.Context, worked time.Duration) error {
 	bounded, cancel := st.e.resignContext(ctx)
@@ -271,17 +271,7 @@ func (st *standing) leave(ctx context.Context, worked time.Duration) error {
 // leaveWithin is leave for a caller that has the bound.
 func (st *standing) leaveWithin(bounded context.Context, worked time.Duration) error {
 	e, s, m := st.e, st.s, st.m
-	err := e.quit(bounded, s, m)
-	if err != nil {
-		e.o.Logger.Warn("could not leave the line, trying on", "key", m.Key, "err", err)
-		err = fmt.Errorf("%w; the member stands until it can be removed, which is tried on, or the session ends", err)
-		apart := backoff.Apart(context.WithoutCancel(bounded))
-		go func() { // its owner is the session: it ends with that
-			if e.quit(apart, s, m) == nil {
-				e.o.Logger.Info("left the line at last", "key", m.Key)
-			}
-		}()
-	}
+	err := again.Leave(bounded, s, m, e.o.Logger)
 	if st.stop != nil {
 		st.stop()
 	}
@@ -289,41 +279,12 @@ func (st *standing) leaveWithin(bounded context.Context, worked time.Duration) e
 		st.cancel()
 		st.asking.Wait()
 		if st.recorded { // what is left, others sweep
-			_ = s.Delete(bounded, unreadyRecord(e.name, m.Position), nil)
+			_ = s.Delete(bounded, unready.Record(e.name, m.Position), nil)
 		}
 	}
 	st.tellLost()
-	e.trace(Event{Kind: Left, Member: m, Worked: worked, Err: err})
+	e.trace(trace.Event{Kind: trace.Left, Member: m, Worked: worked, Err: err})
 	return err
-}
-
-// quit removes m from the line, and tries until ctx ends. It returns nil when m has gone,
-// or its session has ended. If the coordinator refuses to remove m, it always will: quit
-// then ends the session.
-func (e *Election) quit(ctx context.Context, s backend.Session, m backend.Member) error {
-	wait := backoff.New(ctx)
-	for {
-		err := s.Leave(ctx, m)
-		switch {
-		case err == nil, errors.Is(err, backend.ErrSessionEnded):
-			return nil
-		case ctx.Err() != nil:
-			return wait.Cause(ctx)
-		case !passing(err):
-			e.o.Logger.Warn("may not leave the line; ending the session", "key", m.Key, "err", err)
-			if cerr := s.Close(ctx); cerr != nil {
-				return fmt.Errorf("%w: %w", err, cerr)
-			}
-			return nil
-		}
-		pause := time.NewTimer(wait.Failed(err))
-		select {
-		case <-pause.C:
-		case <-ctx.Done():
-		case <-s.Done():
-		}
-		pause.Stop()
-	}
 }
 
 func (e *Election) margin(s backend.Session) (time.Duration, error) {

@@ -10,8 +10,10 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit/backoff"
+	"github.com/succession-dev/succession/elect/trace"
 	"github.com/succession-dev/succession/internal/again"
 	"github.com/succession-dev/succession/internal/header"
+	"github.com/succession-dev/succession/internal/unready"
 	"github.com/succession-dev/succession/internal/value"
 )
 
@@ -31,21 +33,17 @@ func (st *standing) chooses(p *backend.Place) bool {
 	return why != nil || c.Ranked || st.e.rank() != (value.Rank{}) || c.Gate != 0 || c.Wish.Position > st.m.Position && wished(c.Wish)
 }
 
-// maxWish is how long a wish may hold. One that is to hold for longer was written by a clock that is wrong, or by a stranger: it
-// would have all others give way for ever.
-const maxWish = 24 * time.Hour
-
 // wished reports whether a wish has not lapsed by time. Clocks that differ make a wish last longer or
 // shorter, and nothing else.
 func wished(w backend.Wish) bool {
 	now := time.Now()
-	return w.Position != 0 && now.UnixMilli() < w.Until && w.Until <= now.Add(2*maxWish).UnixMilli()
+	return w.Position != 0 && now.UnixMilli() < w.Until && w.Until <= now.Add(2*header.MaxWish).UnixMilli()
 }
 
 // A view is what a member saw when it looked at its line.
 type view struct {
 	line    backend.Line
-	unready positions
+	unready unready.Positions
 	folder  string // whose record is the bell; "" if nobody can ring it
 	bell    backend.Version
 }
@@ -54,7 +52,7 @@ type view struct {
 func (st *standing) look(ctx context.Context) (v view, err error) {
 	// In this order: who becomes ready deletes its record first, and then rings the bell.
 	v.bell = backend.Absent
-	if folder := unreadyFolder(st.e.name); folder != "" && st.ready != nil {
+	if folder := unready.Folder(st.e.name); folder != "" && st.ready != nil {
 		r, err := st.s.Get(ctx, folder)
 		switch {
 		case err == nil:
@@ -64,11 +62,11 @@ func (st *standing) look(ctx context.Context) (v view, err error) {
 			return v, err
 		}
 	}
-	if v.unready, err = unready(ctx, st.s, st.e.name); err != nil {
+	if v.unready, err = unready.Read(ctx, st.s, st.e.name); err != nil {
 		return v, err
 	}
 	if v.line, err = st.s.Line(ctx, st.e.name); err == nil {
-		v.unready.sweep(ctx, st.s, st.e.name, v.line)
+		v.unready.Sweep(ctx, st.s, st.e.name, v.line)
 	}
 	return v, err
 }
@@ -99,7 +97,7 @@ func (v view) best(m backend.Member, ready bool, own value.Rank) (backend.Member
 		}
 		for _, x := range behind {
 			if x.Position == c.Wish.Position && !v.unready[x.Position] {
-				return x, fmt.Sprintf("%s is wished for", named(x))
+				return x, fmt.Sprintf("%s is wished for", value.Named(x))
 			}
 		}
 	}
@@ -126,15 +124,11 @@ func (v view) best(m backend.Member, ready bool, own value.Rank) (backend.Member
 	case !found:
 		return better, ""
 	case !ready:
-		return better, fmt.Sprintf("this one is not ready, and %s may be", named(better))
+		return better, fmt.Sprintf("this one is not ready, and %s may be", value.Named(better))
 	case most.Priority > own.Priority:
-		return better, fmt.Sprintf("%s has priority %d, and this one %d", named(better), most.Priority, own.Priority)
+		return better, fmt.Sprintf("%s has priority %d, and this one %d", value.Named(better), most.Priority, own.Priority)
 	}
-	return better, fmt.Sprintf("%s is in %s, where the last leader was", named(better), most.Site)
-}
-
-func named(m backend.Member) string {
-	return fmt.Sprintf("%s (%s)", value.ID(m.Value), m.Key)
+	return better, fmt.Sprintf("%s is in %s, where the last leader was", value.Named(better), most.Site)
 }
 
 // mayLead returns nil if m, which is first, is the one to lead. It returns an [errYielded] if another
@@ -165,7 +159,7 @@ func (st *standing) mayLead(ctx context.Context, p *backend.Place, once bool) (b
 	if !st.told {
 		st.told = true
 		st.e.o.Logger.Warn("first in line, and not ready", "key", st.m.Key, "err", why)
-		st.e.trace(Event{Kind: Retrying, Err: fmt.Errorf("first in line, and nobody behind is ready either: %w: %w", ErrNotReady, why)})
+		st.e.trace(trace.Event{Kind: trace.Retrying, Err: fmt.Errorf("first in line, and nobody behind is ready either: %w: %w", ErrNotReady, why)})
 	}
 	return false, st.await(ctx, v)
 }

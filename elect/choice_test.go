@@ -13,6 +13,8 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/operate"
+	"github.com/succession-dev/succession/elect/trace"
 	"github.com/succession-dev/succession/memory"
 )
 
@@ -20,12 +22,23 @@ import (
 type field struct {
 	t        *testing.T
 	c        *memory.Coordinator
-	operator *elect.Election
+	operator *operator
 	running  map[string]*running
 	clients  map[string]*memory.Backend
 	told     map[string]*told
 	ctx      context.Context
 	delay    time.Duration // of the messages of who joins
+}
+
+// An operator also looks at the election.
+type operator struct {
+	*elect.Election
+	*operate.Operator
+}
+
+func newOperator(t *testing.T, c *memory.Coordinator) *operator {
+	b := client(t, c, "operator")
+	return &operator{elect.New(b, "reports", nil), operate.New(b, "reports", "operator")}
 }
 
 func newField(t *testing.T, c *memory.Coordinator) *field {
@@ -38,7 +51,7 @@ func newField(t *testing.T, c *memory.Coordinator) *field {
 			<-r.end
 		}
 	})
-	f.operator = elect.New(client(t, c, "operator"), "reports", &elect.Options{ID: "operator"})
+	f.operator = newOperator(t, c)
 	return f
 }
 
@@ -79,7 +92,7 @@ func (f *field) line() string {
 	f.t.Helper()
 	time.Sleep(2 * time.Second)
 	synctest.Wait()
-	line, err := f.operator.Line(f.t.Context())
+	_, line, err := f.operator.Line(f.t.Context())
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -130,14 +143,14 @@ func (f *field) next(a, b string) *elect.Term {
 func (f *field) neverLed(ids ...string) {
 	f.t.Helper()
 	for _, id := range ids {
-		if n := len(f.told[id].all(elect.Elected)); n > 0 {
+		if n := len(f.told[id].all(trace.Elected)); n > 0 {
 			f.t.Errorf("%s has led", id)
 		}
 	}
 }
 
 // resign asks the leader to resign, when all who have led or given way before stand in line again.
-func (f *field) resign(o *elect.ResignOptions) {
+func (f *field) resign(o *operate.ResignOptions) {
 	f.t.Helper()
 	f.line()
 	if _, err := f.operator.AskToResign(f.t.Context(), o); err != nil {
@@ -175,11 +188,11 @@ func TestResignToANamedCandidate(t *testing.T) {
 			f.join(elect.Options{ID: id})
 		}
 		f.leader("a")
-		f.resign(&elect.ResignOptions{To: "c"})
+		f.resign(&operate.ResignOptions{To: "c"})
 		f.leader("c")
 		f.wantLine("c d a b", "c d b a") // a and b join again at the same moment
 		f.neverLed("b", "d")
-		if ev := f.told["b"].all(elect.Yielded); len(ev) != 1 || !strings.Contains(ev[0].Err.Error(), "c (") {
+		if ev := f.told["b"].all(trace.Yielded); len(ev) != 1 || !strings.Contains(ev[0].Err.Error(), "c (") {
 			t.Errorf("b told %+v; want once that it has yielded to c", ev)
 		}
 		f.resign(nil) // the wish has lapsed
@@ -199,11 +212,11 @@ func TestAWishLapses(t *testing.T) {
 				f.join(elect.Options{ID: "a"})
 				leave := f.foreign("y")
 				f.join(elect.Options{ID: "b"})
-				f.resign(&elect.ResignOptions{To: "y", Within: 10 * time.Second})
+				f.resign(&operate.ResignOptions{To: "y", Within: 10 * time.Second})
 				lapse(f, leave)
 				first()
 				f.leader("a")
-				if n := len(f.told["a"].all(elect.Yielded)); n != 0 {
+				if n := len(f.told["a"].all(trace.Yielded)); n != 0 {
 					t.Errorf("a yielded %d times", n)
 				}
 			})
@@ -220,7 +233,7 @@ func TestResignToWhomIsRefused(t *testing.T) {
 		term := f.leader("a")
 		f.wantLine("a twin twin2! twin")
 		for to, want := range map[string]error{"a": backend.ErrInvalid, "z": backend.ErrInvalid, "twin": backend.ErrInvalid, "twin2": elect.ErrNotReady} {
-			_, err := f.operator.AskToResign(t.Context(), &elect.ResignOptions{To: to})
+			_, err := f.operator.AskToResign(t.Context(), &operate.ResignOptions{To: to})
 			if !errors.Is(err, want) {
 				t.Errorf("to %s: %v, want %v", to, err, want)
 			}
@@ -246,7 +259,7 @@ func TestOneThatIsNotReadyYields(t *testing.T) {
 		f.join(elect.Options{ID: "c"})
 		f.leader("a")
 		f.wantLine("a b! c")
-		line, err := f.operator.Line(t.Context())
+		_, line, err := f.operator.Line(t.Context())
 		if err != nil || line[1].NotReady != "no disk" {
 			t.Errorf("the reason of b is %q, %v", line[1].NotReady, err)
 		}
@@ -295,7 +308,7 @@ func TestAllThatAreNotReadyWait(t *testing.T) {
 				}
 				f.neverLed("a", "b")
 				for id, l := range f.told {
-					if n := len(l.all(elect.Yielded)); n > 0 {
+					if n := len(l.all(trace.Yielded)); n > 0 {
 						t.Errorf("%s has given way %d times to one that is not ready", id, n)
 					}
 				}
@@ -323,7 +336,7 @@ func TestALeaderThatIsNotReadyAnyMoreHandsOver(t *testing.T) {
 		if term.Check() != nil { // there is nobody better
 			t.Fatalf("the term ended with %v", term.Check())
 		}
-		if n := len(f.told["a"].all(elect.Retrying)); n != 1 {
+		if n := len(f.told["a"].all(trace.Retrying)); n != 1 {
 			t.Errorf("it said %d times that it leads on", n)
 		}
 		f.delay = 20 * time.Millisecond // so that it stands before it can say that it is not ready
@@ -389,7 +402,7 @@ func TestPriority(t *testing.T) {
 		leave()
 		f.leader("d")
 		f.neverLed("b", "c", "e")
-		f.resign(&elect.ResignOptions{To: "c"}) // a wish comes before priority
+		f.resign(&operate.ResignOptions{To: "c"}) // a wish comes before priority
 		f.leader("c")
 		f.neverLed("b", "e")
 		f.resign(nil)
@@ -407,7 +420,7 @@ func TestSite(t *testing.T) {
 		f.resign(nil)
 		f.leader("c")
 		f.neverLed("b")
-		f.resign(&elect.ResignOptions{To: "b"})
+		f.resign(&operate.ResignOptions{To: "b"})
 		f.leader("b")
 		f.wantLine("b c a", "b a c") // a yields while c, which led, joins again
 		f.join(elect.Options{ID: "d", Site: "west"})

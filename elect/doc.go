@@ -4,7 +4,7 @@
 // one leads. Each of the others waits until the one just in front of it has gone. One
 // leadership without interruption is a [Term].
 //
-//	b, err := succession.Connect(ctx, "zookeeper://h1:2181,h2:2181/app")
+//	b, err := succession.Open("zookeeper://h1:2181,h2:2181/app")
 //	...
 //	err = elect.New(b, "reports", nil).Run(ctx, func(ctx context.Context, t *elect.Term) error {
 //		return sendReports(ctx, t.Token()) // ctx ends when this process must not lead any more
@@ -40,8 +40,8 @@
 //   - the leader resigns;
 //   - the coordinator says that the leader's member or session has gone, also if an
 //     operator has removed it;
-//   - somebody has asked the leader to resign ([Election.AskToResign]), or has paused the
-//     election ([Election.Pause]);
+//   - somebody has asked the leader to resign, or has paused the
+//     election (package operate);
 //   - the leader is not ready any more, and somebody behind it may be ([Options] Ready);
 //   - its deadline is no further away than the margin ([Options] Margin). The deadline
 //     is the instant before which the coordinator cannot have made another the leader.
@@ -58,8 +58,8 @@
 //     over. A leader that is not ready any more hands over.
 //   - Preference. Of those that are ready one with a larger Priority leads before others, and
 //     then one in the Site of the last leader.
-//   - A wish. An operator names who is to follow the present leader ([ResignOptions] To).
-//   - A pause. An operator closes the election, and nobody leads ([Election.Pause]).
+//   - A wish. An operator names who is to follow the present leader (operate.ResignOptions To).
+//   - A pause. An operator closes the election, and nobody leads (package operate).
 //
 // None of them reorders the line, and none takes part in its safety. A candidate that comes first
 // looks once at who stands behind it, before it leads. If one of them is better, it leaves the line

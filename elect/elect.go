@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/elect/trace"
 	"github.com/succession-dev/succession/internal/naming"
 	"github.com/succession-dev/succession/internal/value"
 )
@@ -44,7 +45,7 @@ type Options struct {
 	// stands in line or leads, one call at a time. A call must end soon after its context, which lasts at most
 	// five seconds.
 	//
-	// A candidate that is not ready stands in line, and observers see why ([Leader] NotReady). When it comes
+	// A candidate that is not ready stands in line, and observers see why ([Candidate] NotReady). When it comes
 	// first it does not lead: it gives way and joins again at the end, if somebody behind it has not said to
 	// be unready, and otherwise waits. A leader that is not ready any more hands over in the same case: its
 	// term ends with [ErrNotReady]. Otherwise it leads on. Who joins while one waits or leads on so has a
@@ -71,10 +72,10 @@ type Options struct {
 	// tried again. Nil discards.
 	Logger *slog.Logger
 	// Trace is called with each step of each campaign, in order, if it is not nil; see
-	// [EventKind]. It must not block, nor call [Term.Resign]. Ended, Working, SessionLost and
+	// [trace.Kind]. It must not block, nor call [Term.Resign]. Ended, Working, SessionLost and
 	// Heartbeat may come from other goroutines, the last perhaps at the same time as another event.
-	// After Ended the work of the term may still go on. [Tee] makes one func of several.
-	Trace func(Event)
+	// After Ended the work of the term may still go on. [trace.Tee] makes one func of several.
+	Trace func(trace.Event)
 }
 
 // An Election is a process's handle on one election. It is safe for concurrent use.
@@ -161,8 +162,9 @@ func defaultID() string {
 	return fmt.Sprintf("%s-%d-%s", cmp.Or(host, "unknown-host"), os.Getpid(), strings.ToLower(rand.Text()[:4]))
 }
 
-func (e *Election) trace(ev Event) {
+func (e *Election) trace(ev trace.Event) {
 	if e.o.Trace != nil {
+		ev.Election = e.name
 		e.o.Trace(ev)
 	}
 }

@@ -15,6 +15,8 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/operate"
+	"github.com/succession-dev/succession/elect/trace"
 	"github.com/succession-dev/succession/memory"
 )
 
@@ -25,7 +27,7 @@ func TestEndIsToldWhileTheWorkGoesOn(t *testing.T) {
 	losses := map[error]func(t *testing.T, c *memory.Coordinator, b *memory.Backend){
 		backend.ErrSessionEnded: func(_ *testing.T, _ *memory.Coordinator, b *memory.Backend) { b.Expire() },
 		elect.ErrAsked: func(t *testing.T, c *memory.Coordinator, _ *memory.Backend) {
-			if _, err := elect.New(client(t, c, "operator"), "reports", nil).AskToResign(t.Context(), nil); err != nil {
+			if _, err := operate.New(client(t, c, "operator"), "reports", "").AskToResign(t.Context(), nil); err != nil {
 				t.Error(err)
 			}
 		},
@@ -35,17 +37,17 @@ func TestEndIsToldWhileTheWorkGoesOn(t *testing.T) {
 			bubble(t, func(t *testing.T, c *memory.Coordinator) {
 				a := client(t, c, "a")
 				var log bytes.Buffer
-				events := make(chan elect.Event, 20)
+				events := make(chan trace.Event, 20)
 				e := elect.New(a, "reports", &elect.Options{
 					Logger: slog.New(slog.NewTextHandler(&log, nil)),
-					Trace: func(ev elect.Event) {
+					Trace: func(ev trace.Event) {
 						switch ev.Kind {
-						case elect.Joined, elect.Elected, elect.Ended, elect.Left:
+						case trace.Joined, trace.Elected, trace.Ended, trace.Left:
 							events <- ev
 						}
 					},
 				})
-				next := func(want elect.EventKind) elect.Event {
+				next := func(want trace.Kind) trace.Event {
 					t.Helper()
 					ev := <-events
 					if ev.Kind != want {
@@ -64,22 +66,22 @@ func TestEndIsToldWhileTheWorkGoesOn(t *testing.T) {
 						return nil
 					})
 				}()
-				next(elect.Joined)
-				elected := next(elect.Elected)
+				next(trace.Joined)
+				elected := next(trace.Elected)
 				lost := time.Now()
 				lose(t, c, a)
-				ended := next(elect.Ended)
+				ended := next(trace.Ended)
 				if took := time.Since(lost); took > time.Second {
 					t.Errorf("the end was told after %v", took)
 				}
 				if ended.Token != elected.Token || !errors.Is(ended.Err, why) {
 					t.Errorf("the end that was told is of token %d: %v; want token %d, %v", ended.Token, ended.Err, elected.Token, why)
 				}
-				left := next(elect.Left)
+				left := next(trace.Left)
 				if left.Worked < deaf-time.Second || left.Worked > deaf+time.Second {
 					t.Errorf("the work went on for %v as told, want about %v", left.Worked, deaf)
 				}
-				next(elect.Joined)
+				next(trace.Joined)
 				cancel()
 				<-end
 				if n := strings.Count(log.String(), "its work goes on"); n != 4 { // after 1, 3, 7 and 15 s
@@ -237,9 +239,9 @@ func (s *lingeringSession) Leave(ctx context.Context, m backend.Member) error {
 func TestLeavesBeforeWatchesEnd(t *testing.T) {
 	bubble(t, func(t *testing.T, c *memory.Coordinator) {
 		b := &lingering{client(t, c, "a"), make(chan struct{})}
-		var told []elect.EventKind
-		term, err := elect.New(b, "reports", &elect.Options{Trace: func(ev elect.Event) {
-			if ev.Kind == elect.Ended || ev.Kind == elect.Left {
+		var told []trace.Kind
+		term, err := elect.New(b, "reports", &elect.Options{Trace: func(ev trace.Event) {
+			if ev.Kind == trace.Ended || ev.Kind == trace.Left {
 				told = append(told, ev.Kind)
 			}
 		}}).Campaign(t.Context())
@@ -254,7 +256,7 @@ func TestLeavesBeforeWatchesEnd(t *testing.T) {
 		if d := time.Since(began); d >= linger {
 			t.Errorf("the member left only after %v, when its place was watched no more", d)
 		}
-		if !slices.Equal(told, []elect.EventKind{elect.Ended, elect.Left}) {
+		if !slices.Equal(told, []trace.Kind{trace.Ended, trace.Left}) {
 			t.Errorf("told %v, want that the term has ended, and then that its member has left", told)
 		}
 	})

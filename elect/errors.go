@@ -23,8 +23,7 @@ var (
 	ErrDeadline = errors.New("no confirmation from the coordinator before the deadline")
 	// ErrRemoved says that somebody else removed the member from the line.
 	ErrRemoved = errors.New("an operator removed the member from the line")
-	// ErrAsked says that somebody asked this leader to resign; see
-	// [Election.AskToResign].
+	// ErrAsked says that an operator asked this leader to resign.
 	ErrAsked = errors.New("asked to resign")
 )
 
@@ -32,29 +31,18 @@ var (
 // again at the end of the line.
 var ErrStepDown = errors.New("step down")
 
-// ErrOtherLeader says that the term that was named does not lead, and so was not asked to resign; see
-// [ResignOptions].
-var ErrOtherLeader = errors.New("another term leads")
-
 // ErrNotReady says that a candidate is not ready to lead; see [Options] Ready. Of a [LostError] it is why a
 // leader has handed over.
 var ErrNotReady = errors.New("not ready")
 
-// Errors of [Election.Pause] and [Election.Resume].
-var (
-	// ErrPaused says that the election is paused already.
-	ErrPaused = errors.New("the election is paused")
-	// ErrNotPaused says that the election is not paused, or not by the gate that was named.
-	ErrNotPaused = errors.New("the election is not paused")
-	// ErrMoving says that the election is being moved to another coordinator.
-	ErrMoving = errors.New("the election is being moved")
-)
+// ErrPaused says that an operator has paused the election.
+var ErrPaused = errors.New("the election is paused")
 
 // ErrNotFirst says that somebody stands in front of a candidate that does not wait; see
 // [Election.TryCampaign].
 var ErrNotFirst = errors.New("not first in line")
 
-// ErrNoLeader says that nobody leads, where a leader is needed.
+// ErrNoLeader says that nobody leads; see [State] Err.
 var ErrNoLeader = errors.New("nobody leads")
 
 // A LostError says which term was lost, and why. It is the cause of the term's context.

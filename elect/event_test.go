@@ -10,22 +10,23 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/trace"
 	"github.com/succession-dev/succession/memory"
 )
 
 // told collects events.
 type told struct {
 	mu     sync.Mutex
-	events []elect.Event
+	events []trace.Event
 }
 
-func (l *told) trace(ev elect.Event) {
+func (l *told) trace(ev trace.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.events = append(l.events, ev)
 }
 
-func (l *told) kinds(of ...elect.EventKind) (out []string) {
+func (l *told) kinds(of ...trace.Kind) (out []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, ev := range l.events {
@@ -36,7 +37,7 @@ func (l *told) kinds(of ...elect.EventKind) (out []string) {
 	return out
 }
 
-func (l *told) all(of elect.EventKind) (out []elect.Event) {
+func (l *told) all(of trace.Kind) (out []trace.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, ev := range l.events {
@@ -69,19 +70,19 @@ func TestTraceTellsOfSessions(t *testing.T) {
 			t.Fatal(err)
 		}
 		term.Resign(t.Context())
-		got := l.kinds(elect.SessionOpened, elect.Joined, elect.Elected, elect.SessionLost, elect.Ended, elect.Left)
+		got := l.kinds(trace.SessionOpened, trace.Joined, trace.Elected, trace.SessionLost, trace.Ended, trace.Left)
 		want := []string{"session opened", "joined", "elected", "session lost", "ended", "left",
 			"session opened", "joined", "elected", "ended", "left", "joined", "elected", "ended", "left"}
 		if !slices.Equal(got, want) {
 			t.Errorf("told of %q\nwant %q", got, want)
 		}
-		if ev := l.all(elect.SessionOpened)[0]; ev.TTL != ttl {
+		if ev := l.all(trace.SessionOpened)[0]; ev.TTL != ttl {
 			t.Errorf("the session was opened with %v, want %v", ev.TTL, ttl)
 		}
-		if ev := l.all(elect.SessionLost)[0]; !errors.Is(ev.Err, backend.ErrSessionEnded) || ev.Member.Key == "" {
+		if ev := l.all(trace.SessionLost)[0]; !errors.Is(ev.Err, backend.ErrSessionEnded) || ev.Member.Key == "" {
 			t.Errorf("the session was lost: %+v", ev)
 		}
-		beats := l.all(elect.Heartbeat)
+		beats := l.all(trace.Heartbeat)
 		if len(beats) == 0 {
 			t.Fatal("told of no heartbeat")
 		}
@@ -94,7 +95,7 @@ func TestTraceTellsOfSessions(t *testing.T) {
 		n := len(beats)
 		time.Sleep(ttl)
 		synctest.Wait()
-		if got := len(l.all(elect.Heartbeat)); got > n+1 {
+		if got := len(l.all(trace.Heartbeat)); got > n+1 {
 			t.Errorf("told of %d heartbeats after the member had left", got-n)
 		}
 	})
@@ -114,7 +115,7 @@ func TestTraceTellsThatTheWorkGoesOn(t *testing.T) {
 		term.Resign(t.Context())
 		time.Sleep(time.Hour)
 		var worked []time.Duration
-		for _, ev := range l.all(elect.Working) {
+		for _, ev := range l.all(trace.Working) {
 			if ev.Token != term.Token() {
 				t.Errorf("%+v names another term than %d", ev, term.Token())
 			}
@@ -128,14 +129,14 @@ func TestTraceTellsThatTheWorkGoesOn(t *testing.T) {
 
 func TestTeeCallsAllInTurn(t *testing.T) {
 	var got []string
-	name := func(s string) func(elect.Event) {
-		return func(ev elect.Event) { got = append(got, s+" "+ev.Kind.String()) }
+	name := func(s string) func(trace.Event) {
+		return func(ev trace.Event) { got = append(got, s+" "+ev.Kind.String()) }
 	}
-	elect.Tee(nil, name("a"), nil, name("b"))(elect.Event{Kind: elect.Joined})
+	trace.Tee(nil, name("a"), nil, name("b"))(trace.Event{Kind: trace.Joined})
 	if want := []string{"a joined", "b joined"}; !slices.Equal(got, want) {
 		t.Errorf("Tee made %q, want %q", got, want)
 	}
-	if elect.Tee(nil, nil) != nil {
+	if trace.Tee(nil, nil) != nil {
 		t.Error("Tee of nothing is not nil: a Trace would be paid for")
 	}
 }

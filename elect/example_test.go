@@ -62,15 +62,15 @@ func ExampleElection_Observe() {
 		fmt.Println(err)
 		return
 	}
-	for l, err := range elect.New(o, "reports", nil).Observe(ctx) {
+	for s, err := range elect.New(o, "reports", nil).Observe(ctx) {
 		switch {
 		case err != nil:
 			fmt.Println(err)
-		case l.Vacant():
+		case s.Vacant():
 			fmt.Println("nobody leads")
 			return
 		default:
-			fmt.Println(l.ID, "leads")
+			fmt.Println(s.Leader.ID, "leads")
 			t.Resign(ctx)
 		}
 	}

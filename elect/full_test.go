@@ -8,6 +8,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/operate"
 	"github.com/succession-dev/succession/memory"
 )
 
@@ -52,22 +53,25 @@ func (s fullSession) Head(ctx context.Context, line string) (backend.Line, error
 // Whoever waits for a time and no longer learns what it was that took so long.
 func TestEndOfAContextSaysWhatWasInTheWay(t *testing.T) {
 	enough := errors.New("enough")
-	for what, call := range map[string]func(context.Context, *elect.Election) error{
-		"Campaign": func(ctx context.Context, e *elect.Election) error { _, err := e.Campaign(ctx); return err },
-		"Run": func(ctx context.Context, e *elect.Election) error {
+	for what, call := range map[string]func(context.Context, backend.Backend, *elect.Election) error{
+		"Campaign": func(ctx context.Context, _ backend.Backend, e *elect.Election) error { _, err := e.Campaign(ctx); return err },
+		"Run": func(ctx context.Context, _ backend.Backend, e *elect.Election) error {
 			return e.Run(ctx, func(context.Context, *elect.Term) error { return nil })
 		},
-		"Observe": func(ctx context.Context, e *elect.Election) (err error) {
+		"RaiseFence": func(ctx context.Context, b backend.Backend, _ *elect.Election) error {
+			return operate.New(b, "reports", "").RaiseFence(ctx, 7)
+		},
+		"Observe": func(ctx context.Context, _ backend.Backend, e *elect.Election) (err error) {
 			for _, err = range e.Observe(ctx) {
 			}
 			return err
 		},
-		"RaiseFence": func(ctx context.Context, e *elect.Election) error { return e.RaiseFence(ctx, 7) },
 	} {
 		bubble(t, func(t *testing.T, c *memory.Coordinator) {
 			ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, enough)
 			defer cancel()
-			err := call(ctx, elect.New(full{client(t, c, "a"), false}, "reports", nil))
+			b := full{client(t, c, "a"), false}
+			err := call(ctx, b, elect.New(b, "reports", nil))
 			if !errors.Is(err, enough) || !errors.Is(err, backend.ErrUnavailable) {
 				t.Errorf("%s returned %v; want the cause of its context, and that there was no answer", what, err)
 			}

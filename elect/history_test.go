@@ -12,6 +12,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/operate"
 	"github.com/succession-dev/succession/memory"
 )
 
@@ -65,7 +66,7 @@ func TestHistorySaysWhyATermEnded(t *testing.T) {
 			stop()
 		}, "stopped"},
 		{"somebody asks for it", func(t *testing.T, c *memory.Coordinator, _ *memory.Backend, _ *running, _ context.CancelFunc) {
-			if _, err := elect.New(client(t, c, "operator"), "reports", nil).AskToResign(t.Context(), nil); err != nil {
+			if _, err := operate.New(client(t, c, "operator"), "reports", "").AskToResign(t.Context(), nil); err != nil {
 				t.Error(err)
 			}
 		}, elect.ErrAsked.Error()},

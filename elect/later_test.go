@@ -9,6 +9,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/operate"
 	virtual "github.com/succession-dev/succession/internal/rig/bubble"
 	"github.com/succession-dev/succession/memory"
 )
@@ -31,7 +32,7 @@ func TestLater(t *testing.T) {
 		}{
 			{"Campaign", func() error { return nil }},
 			{"Acknowledge", func() error { return term.Acknowledge(t.Context()) }},
-			{"RaiseFence", func() error { return e.RaiseFence(t.Context(), 100) }},
+			{"RaiseFence", func() error { return operate.New(b, "e", "").RaiseFence(t.Context(), 100) }},
 		} {
 			if err := act.do(); err != nil {
 				t.Fatalf("%s: %v", act.name, err)
@@ -52,7 +53,7 @@ func TestLater(t *testing.T) {
 		if !errors.Is(err, backend.ErrHeader) || !strings.Contains(err.Error(), "weights") || time.Since(began) > virtual.TTL {
 			t.Errorf("Run of who does not know what is needed: %v, after %v", err, time.Since(began))
 		}
-		if l := virtual.Must[[]elect.Leader](t)(e.Line(t.Context())); len(l) > 0 {
+		if l := virtual.Must[elect.State](t)(e.State(t.Context())); !l.Vacant() {
 			t.Errorf("%+v stands", l)
 		}
 	})

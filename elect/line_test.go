@@ -9,6 +9,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/trace"
 	"github.com/succession-dev/succession/memory"
 )
 
@@ -76,10 +77,10 @@ func (s slowSession) Deadline() time.Time { return time.Now().Add(s.TTL() / 10) 
 func TestFirstWithoutADeadlineGivesItsPlaceBack(t *testing.T) {
 	bubble(t, func(t *testing.T, c *memory.Coordinator) {
 		ctx, cancel := context.WithCancel(t.Context())
-		events := make(chan elect.Event, 100)
-		late := run(ctx, elect.New(slow{client(t, c, "a")}, "reports", &elect.Options{Trace: func(ev elect.Event) { events <- ev }}))
+		events := make(chan trace.Event, 100)
+		late := run(ctx, elect.New(slow{client(t, c, "a")}, "reports", &elect.Options{Trace: func(ev trace.Event) { events <- ev }}))
 		for ev := range events {
-			if ev.Kind == elect.Joined {
+			if ev.Kind == trace.Joined {
 				break
 			}
 		}
@@ -93,7 +94,7 @@ func TestFirstWithoutADeadlineGivesItsPlaceBack(t *testing.T) {
 		if took := time.Since(began); took > 2*ttl {
 			t.Errorf("nobody led for %v, want about a session time, %v", took, ttl)
 		}
-		if ev := <-events; ev.Kind != elect.Retrying || !errors.Is(ev.Err, elect.ErrDeadline) {
+		if ev := <-events; ev.Kind != trace.Retrying || !errors.Is(ev.Err, elect.ErrDeadline) {
 			t.Errorf("the event is %v, %v; want Retrying because of ErrDeadline", ev.Kind, ev.Err)
 		}
 		if len(late.terms) > 0 {

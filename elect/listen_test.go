@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/operate"
 	"github.com/succession-dev/succession/memory"
 )
 
@@ -82,7 +83,7 @@ func TestStepDownGoesToTheEndOfTheLine(t *testing.T) {
 			t.Errorf("the first term ended with %v", first.Check())
 		}
 		synctest.Wait()
-		line, err := elect.New(client(t, c, "c"), "reports", nil).Line(t.Context())
+		_, line, err := elect.New(client(t, c, "c"), "reports", nil).Line(t.Context())
 		if err != nil || len(line) != 2 || line[0].Token != second.Token() || line[1].ID != "a" {
 			t.Errorf("the line is %+v, %v; want b and then a", line, err)
 		}
@@ -126,7 +127,7 @@ func TestRunPausesAfterTermsThatDoNotLast(t *testing.T) {
 // A request that comes late must not end the term of the successor.
 func TestAskToResignOfATermThatIsNamed(t *testing.T) {
 	bubble(t, func(t *testing.T, c *memory.Coordinator) {
-		operator := elect.New(client(t, c, "operator"), "reports", nil)
+		operator := newOperator(t, c)
 		a, err := elect.New(client(t, c, "a"), "reports", nil).Campaign(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -136,15 +137,15 @@ func TestAskToResignOfATermThatIsNamed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l, err := operator.AskToResign(t.Context(), &elect.ResignOptions{Token: a.Token()})
-		if !errors.Is(err, elect.ErrOtherLeader) || l.ID != "b" {
+		l, err := operator.AskToResign(t.Context(), &operate.ResignOptions{Token: a.Token()})
+		if !errors.Is(err, operate.ErrOtherLeader) || l.ID != "b" {
 			t.Errorf("asking the term before: %+v, %v; want ErrOtherLeader and b", l, err)
 		}
 		synctest.Wait()
 		if err := b.Check(); err != nil {
 			t.Errorf("the successor's term ended with %v", err)
 		}
-		if _, err := operator.AskToResign(t.Context(), &elect.ResignOptions{Token: b.Token()}); err != nil {
+		if _, err := operator.AskToResign(t.Context(), &operate.ResignOptions{Token: b.Token()}); err != nil {
 			t.Errorf("asking the term that leads: %v", err)
 		}
 		synctest.Wait()

@@ -2,80 +2,144 @@ package elect
 
 import (
 	"context"
+	"fmt"
 	"iter"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit/backoff"
 	"github.com/succession-dev/succession/internal/again"
+	"github.com/succession-dev/succession/internal/unready"
 	"github.com/succession-dev/succession/internal/value"
 )
 
-// A Leader is the first in line, as an observer sees it. [Election.Line] describes the
-// others in the same way. The zero Leader means that nobody leads.
-type Leader struct {
-	ID           string `json:"id"`
-	Value        string `json:"value,omitempty"`
-	Key          string `json:"key"`
-	Token        uint64 `json:"token"`
-	Acknowledged bool   `json:"acknowledged"` // it has said that its work has begun
-	Pinned       bool   `json:"pinned,omitempty"`
-	// Paused says that this is no candidate but the gate of [Election.Pause]. ID is then who set it, and
-	// Value why.
-	Paused   bool   `json:"paused,omitempty"`
+// A Candidate is one who stands in line, as an observer sees it.
+type Candidate struct {
+	ID       string `json:"id"`
+	Value    string `json:"value,omitempty"`
+	Key      string `json:"key"`
+	Token    uint64 `json:"token"` // of its term, should it lead
 	Priority int    `json:"priority,omitempty"`
 	Site     string `json:"site,omitempty"`
 	// NotReady says why this candidate is not ready; empty if it has not said so. Only [Election.Line] tells.
 	NotReady string `json:"not_ready,omitempty"`
+	// Pinned says that this is nobody, and stands for ever: the gate of a pause or of a migration, or what is left of a
+	// candidate whose line was restored without its session. Nobody behind it leads.
+	Pinned bool `json:"pinned,omitempty"`
 }
 
-// Vacant reports whether nobody leads, also because the election is paused.
-func (l Leader) Vacant() bool { return l.Key == "" || l.Paused }
+// A Leader is who leads. The zero Leader is nobody.
+type Leader struct {
+	Candidate
+	Acknowledged bool `json:"acknowledged"` // it has said that its work has begun
+}
 
-// Leader returns who leads now, or the zero Leader. It blocks for about one round trip, or two where
-// [backend.Refresher] takes one.
+// A State says who leads, or that nobody does, and why. States are equal (==) if nothing has changed for an observer.
+type State struct {
+	Leader Leader // the zero Leader if nobody leads
+	// Gate is what stands first and is pinned, so that nobody leads; the zero Candidate if there is no such thing.
+	Gate Candidate
+	// Paused says that Gate is that of a pause. The ID of Gate is then who has paused the election, and its Value why.
+	Paused bool
+	// MovedTo is the coordinator that the election has moved to; empty if it has not.
+	MovedTo string
+}
+
+// Vacant reports whether nobody leads.
+func (s State) Vacant() bool { return s.Leader.Key == "" }
+
+// Err returns nil if somebody leads, and otherwise an [ErrNoLeader] that says why nobody does. It also matches
+// [ErrPaused] if the election is paused, and [backend.ErrSealed] if it has moved.
+func (s State) Err() error {
+	switch {
+	case !s.Vacant():
+		return nil
+	case s.MovedTo != "":
+		return fmt.Errorf("%w: %w", ErrNoLeader, &backend.SealedError{To: s.MovedTo})
+	case s.Paused:
+		return fmt.Errorf("%w: %w by %s: %s", ErrNoLeader, ErrPaused, s.Gate.ID, s.Gate.Value)
+	case s.Gate.Key != "":
+		return fmt.Errorf("%w: %s stands first for ever: the election is moving to another coordinator, or its members were restored without their sessions", ErrNoLeader, s.Gate.ID)
+	}
+	return ErrNoLeader
+}
+
+// StateOf returns how an election stands with this line, and its candidates. It is for who has read the line from the
+// backend; the candidates then do not say whether they are ready.
+func StateOf(line backend.Line) (State, []Candidate) {
+	all := make([]Candidate, len(line.Members))
+	for i, m := range line.Members {
+		says := value.Parse(m.Value)
+		all[i] = Candidate{
+			ID: says.ID, Value: says.Text, Key: m.Key, Token: line.Token(m),
+			Priority: says.Priority, Site: says.Site, Pinned: m.Pinned,
+		}
+	}
+	s := State{MovedTo: line.Header.Sealed}
+	switch {
+	case len(all) == 0:
+	case all[0].Pinned:
+		s.Gate, s.Paused = all[0], line.Members[0].Position == line.Header.Choice.Gate
+	case s.MovedTo == "":
+		s.Leader = Leader{all[0], line.Header.Acknowledged == all[0].Token}
+	}
+	return s, all
+}
+
+// Leader returns who leads now. If nobody does, the error is an [ErrNoLeader] that says why; see [State] Err. It blocks
+// for about one round trip, or two where [backend.Refresher] takes one.
 func (e *Election) Leader(ctx context.Context) (Leader, error) {
+	s, err := e.State(ctx)
+	if err == nil {
+		err = s.Err()
+	}
+	return s.Leader, err
+}
+
+// State returns how the election stands now. It blocks as Leader does.
+func (e *Election) State(ctx context.Context) (State, error) {
 	s, err := e.fresh(ctx)
 	if err != nil {
-		return Leader{}, err
+		return State{}, err
 	}
 	line, err := s.Head(ctx, e.name)
 	if err != nil {
-		return Leader{}, err
+		return State{}, err
 	}
-	return first(line), nil
+	state, _ := StateOf(line)
+	return state, nil
 }
 
-// Line returns all candidates in order, the leader first, as they stand now. It blocks for about one round
+// Line returns how the election stands now, and all who stand in line, in order: the leader is first. It blocks for about one round
 // trip, or one for each candidate if the coordinator knows no other way; and one more for each that is not
 // ready, and where [backend.Refresher] takes one.
-func (e *Election) Line(ctx context.Context) ([]Leader, error) {
+func (e *Election) Line(ctx context.Context) (State, []Candidate, error) {
 	s, err := e.fresh(ctx)
 	if err != nil {
-		return nil, err
+		return State{}, nil, err
 	}
 	line, err := s.Line(ctx, e.name)
 	if err != nil {
-		return nil, err
+		return State{}, nil, err
 	}
-	out := make([]Leader, len(line.Members))
-	for i, m := range line.Members {
-		out[i] = leaderOf(line, m)
-	}
+	state, all := StateOf(line)
 	if line.Header.Choice.Readiness {
-		err = e.addReasons(ctx, s, out, line.Members)
+		err = e.addReasons(ctx, s, all, line.Members)
 	}
-	return out, err
+	if !state.Vacant() {
+		state.Leader.NotReady = all[0].NotReady
+	}
+	return state, all, err
 }
 
 // addReasons adds why candidates are not ready.
-func (e *Election) addReasons(ctx context.Context, s backend.Session, out []Leader, line []backend.Member) error {
-	not, err := unready(ctx, s, e.name)
+func (e *Election) addReasons(ctx context.Context, s backend.Session, out []Candidate, line []backend.Member) error {
+	not, err := unready.Read(ctx, s, e.name)
 	if err != nil {
 		return err
 	}
 	for i, m := range line {
 		if not[m.Position] {
-			if out[i].NotReady, err = whyUnready(ctx, s, e.name, m.Position); err != nil {
+			if out[i].NotReady, err = unready.Why(ctx, s, e.name, m.Position); err != nil {
 				return err
 			}
 		}
@@ -99,24 +163,7 @@ func (e *Election) fresh(ctx context.Context) (backend.Session, error) {
 	return s, err
 }
 
-// first returns who leads.
-func first(line backend.Line) Leader {
-	if len(line.Members) == 0 {
-		return Leader{}
-	}
-	return leaderOf(line, line.Members[0])
-}
-
-func leaderOf(line backend.Line, m backend.Member) Leader {
-	l := Leader{Key: m.Key, Token: line.Token(m), Pinned: m.Pinned}
-	says := value.Parse(m.Value)
-	l.ID, l.Value, l.Priority, l.Site = says.ID, says.Text, says.Priority, says.Site
-	l.Acknowledged = line.Header.Acknowledged == l.Token
-	l.Paused = m.Pinned && m.Position == line.Header.Choice.Gate
-	return l
-}
-
-// Observe yields who leads, at once and then at each change: a new leader, nobody, and,
+// Observe yields how the election stands, at once and then at each change: a new leader, nobody, a pause, and,
 // if the backend has records, an acknowledgement. It does not join the line. Each step
 // blocks until there is a change.
 //
@@ -126,9 +173,9 @@ func leaderOf(line backend.Line, m backend.Member) Leader {
 //
 // The sequence ends with an error: the cause of ctx, or an error that does not pass by
 // itself.
-func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
-	return func(yield func(Leader, error) bool) {
-		var last, doubted Leader
+func (e *Election) Observe(ctx context.Context) iter.Seq2[State, error] {
+	return func(yield func(State, error) bool) {
+		var last, doubted State
 		wait := backoff.New(ctx)
 		begun, newest := false, uint64(0)
 		for {
@@ -139,20 +186,20 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 			}
 			if err == nil {
 				wait.Reset()
-				l := first(line)
+				now, _ := StateOf(line)
 				switch {
-				case begun && l == last:
-				case !l.Vacant() && l.Token < newest && l != doubted:
+				case begun && now == last:
+				case !now.Vacant() && now.Leader.Token < newest && now != doubted:
 					// A server that lags behind may show an earlier leader after a later
 					// one. If the next look shows the same again, it is true: an operator
 					// may have deleted the record with the fence.
-					doubted = l
+					doubted = now
 				default:
-					begun, last = true, l
-					if !l.Vacant() {
-						newest = l.Token
+					begun, last = true, now
+					if !now.Vacant() {
+						newest = now.Leader.Token
 					}
-					if !yield(l, nil) {
+					if !yield(now, nil) {
 						return
 					}
 				}
@@ -162,14 +209,14 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 			case err == nil:
 				continue
 			case ctx.Err() != nil:
-				yield(Leader{}, wait.Cause(ctx))
+				yield(State{}, wait.Cause(ctx))
 				return
 			case !passing(err):
-				yield(Leader{}, err)
+				yield(State{}, err)
 				return
 			}
 			if err := wait.After(ctx, err); err != nil {
-				yield(Leader{}, err)
+				yield(State{}, err)
 				return
 			}
 		}

@@ -11,13 +11,14 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/operate"
 	"github.com/succession-dev/succession/memory"
 )
 
 func TestObserve(t *testing.T) {
 	bubble(t, func(t *testing.T, c *memory.Coordinator) {
 		ctx, cancel := context.WithCancel(t.Context())
-		seen, end := make(chan elect.Leader, 20), make(chan error, 1)
+		seen, end := make(chan elect.State, 20), make(chan error, 1)
 		go func() {
 			for l, err := range elect.New(client(t, c, "observer"), "reports", nil).Observe(ctx) {
 				if err != nil {
@@ -28,7 +29,7 @@ func TestObserve(t *testing.T) {
 			}
 			close(end)
 		}()
-		next := func(what string, ok func(elect.Leader) bool) elect.Leader {
+		next := func(what string, ok func(elect.State) bool) elect.State {
 			t.Helper()
 			l := <-seen
 			if !ok(l) {
@@ -36,20 +37,20 @@ func TestObserve(t *testing.T) {
 			}
 			return l
 		}
-		next("a vacant election", elect.Leader.Vacant)
+		next("a vacant election", elect.State.Vacant)
 
 		a := elect.New(client(t, c, "a"), "reports", &elect.Options{ID: "a", Value: "10.0.0.1:80"})
 		first, err := a.Campaign(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
-		next("a, not acknowledged", func(l elect.Leader) bool {
-			return l.ID == "a" && l.Value == "10.0.0.1:80" && l.Token == first.Token() && !l.Acknowledged
+		next("a, not acknowledged", func(l elect.State) bool {
+			return l.Leader.ID == "a" && l.Leader.Value == "10.0.0.1:80" && l.Leader.Token == first.Token() && !l.Leader.Acknowledged
 		})
 		if err := first.Acknowledge(ctx); err != nil {
 			t.Fatal(err)
 		}
-		next("a, acknowledged", func(l elect.Leader) bool { return l.ID == "a" && l.Acknowledged })
+		next("a, acknowledged", func(s elect.State) bool { return s.Leader.ID == "a" && s.Leader.Acknowledged })
 
 		b := run(ctx, elect.New(client(t, c, "b"), "reports", &elect.Options{ID: "b"}))
 		synctest.Wait()
@@ -60,11 +61,11 @@ func TestObserve(t *testing.T) {
 			t.Fatal(err)
 		}
 		second := <-b.terms
-		next("b, not acknowledged", func(l elect.Leader) bool {
-			return l.ID == "b" && l.Token == second.Token() && !l.Acknowledged
+		next("b, not acknowledged", func(l elect.State) bool {
+			return l.Leader.ID == "b" && l.Leader.Token == second.Token() && !l.Leader.Acknowledged
 		})
 		b.stop <- nil
-		next("a vacant election", elect.Leader.Vacant)
+		next("a vacant election", elect.State.Vacant)
 		cancel()
 		if err := <-end; err != context.Canceled {
 			t.Errorf("the sequence ended with %v, want the cause of its context", err)
@@ -78,15 +79,16 @@ func TestObserveEndsOnTheTruthAfterTheFenceIsLost(t *testing.T) {
 	bubble(t, func(t *testing.T, c *memory.Coordinator) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		e := elect.New(client(t, c, "a"), "reports", &elect.Options{ID: "a"})
-		if err := e.RaiseFence(ctx, 1000); err != nil {
+		b := client(t, c, "a")
+		e := elect.New(b, "reports", &elect.Options{ID: "a"})
+		if err := operate.New(b, "reports", "").RaiseFence(ctx, 1000); err != nil {
 			t.Fatal(err)
 		}
 		term, err := e.Campaign(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var last elect.Leader
+		var last elect.State
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
@@ -97,7 +99,7 @@ func TestObserveEndsOnTheTruthAfterTheFenceIsLost(t *testing.T) {
 			}
 		}()
 		synctest.Wait()
-		if last.Token != term.Token() {
+		if last.Leader.Token != term.Token() {
 			t.Fatalf("the observer sees %+v, want token %d", last, term.Token())
 		}
 		c.Drop("reports")
@@ -117,7 +119,7 @@ func TestObserveEndsOnTheTruthAfterTheFenceIsLost(t *testing.T) {
 		}
 		time.Sleep(3 * ttl)
 		synctest.Wait()
-		if last.ID != "b" || last.Token != second.Token() {
+		if last.Leader.ID != "b" || last.Leader.Token != second.Token() {
 			t.Errorf("the observer ended on %+v, want b with token %d", last, second.Token())
 		}
 		cancel()
@@ -136,21 +138,21 @@ func TestLine(t *testing.T) {
 			synctest.Wait()
 		}
 		e := elect.New(client(t, c, "observer"), "reports", nil)
-		line, err := e.Line(ctx)
+		_, line, err := e.Line(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if len(line) != 3 || line[0].ID != "a" || line[1].ID != "b" || line[2].ID != "c" {
 			t.Errorf("the line is %+v, want a, b, c", line)
 		}
-		if l, err := e.Leader(ctx); err != nil || l != line[0] {
+		if l, err := e.Leader(ctx); err != nil || l.Candidate != line[0] {
 			t.Errorf("the leader is %+v, %v; want %+v", l, err, line[0])
 		}
 		cancel()
 		for _, end := range ends {
 			<-end
 		}
-		if _, err := e.AskToResign(t.Context(), nil); !errors.Is(err, elect.ErrNoLeader) {
+		if _, err := operate.New(client(t, c, "operator"), "reports", "").AskToResign(t.Context(), nil); !errors.Is(err, elect.ErrNoLeader) {
 			t.Errorf("AskToResign of nobody: %v, want ErrNoLeader", err)
 		}
 	})
@@ -159,9 +161,9 @@ func TestLine(t *testing.T) {
 // A fence that would let tokens wrap, or shut every database that keeps tokens as signed numbers, is refused, and changes nothing.
 func TestRaiseFenceTooFar(t *testing.T) {
 	bubble(t, func(t *testing.T, c *memory.Coordinator) {
-		e := elect.New(client(t, c, "a"), "reports", nil)
+		op := operate.New(client(t, c, "a"), "reports", "")
 		for _, floor := range []uint64{1<<62 + 1, math.MaxInt64, math.MaxUint64} {
-			err := e.RaiseFence(t.Context(), floor)
+			err := op.RaiseFence(t.Context(), floor)
 			if !errors.Is(err, backend.ErrInvalid) || !strings.Contains(err.Error(), "a digit too many") {
 				t.Errorf("RaiseFence to %d: %v", floor, err)
 			}
@@ -177,9 +179,10 @@ func TestRaiseFenceTooFar(t *testing.T) {
 // Raising the fence makes up for a log that went back.
 func TestRaiseFence(t *testing.T) {
 	bubble(t, func(t *testing.T, c *memory.Coordinator) {
-		e := elect.New(client(t, c, "a"), "reports", nil)
+		b := client(t, c, "a")
+		e, op := elect.New(b, "reports", nil), operate.New(b, "reports", "")
 		for _, step := range []struct{ raise, least uint64 }{{1000, 1000}, {10, 1000}, {5000, 5000}} {
-			if err := e.RaiseFence(t.Context(), step.raise); err != nil {
+			if err := op.RaiseFence(t.Context(), step.raise); err != nil {
 				t.Fatal(err)
 			}
 			term, err := e.Campaign(t.Context())

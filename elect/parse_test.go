@@ -3,12 +3,11 @@ package elect
 import (
 	"math"
 	"reflect"
-	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/header"
 )
 
 // Every candidate may write the history. One that can be read can be continued, and read again.
@@ -33,25 +32,9 @@ func FuzzParseHistory(f *testing.F) {
 	})
 }
 
-// A candidate says why it is not ready in a record, which others may write. What is shown is short, and text.
-func FuzzReason(f *testing.F) {
-	for _, s := range []string{"", "no disk", "\xff", strings.Repeat("é", maxReason)} {
-		f.Add([]byte(s))
-	}
-	f.Fuzz(func(t *testing.T, value []byte) {
-		why := reasonOf(value)
-		if why == "" || !utf8.ValidString(why) || len(why) > 3*maxReason {
-			t.Errorf("%q is the reason %q", value, why)
-		}
-		if utf8.Valid(value) && len(value) > 0 && len(value) <= maxReason && why != string(value) {
-			t.Errorf("%q is the reason %q", value, why)
-		}
-	})
-}
-
 // Whoever may write the header may wish what they like. A wish that would hold for longer than any can is none.
 func TestWishOfOthers(t *testing.T) {
-	for until, want := range map[time.Duration]bool{-time.Second: false, time.Hour: true, maxWish: true, 3 * maxWish: false, 1 << 62: false} {
+	for until, want := range map[time.Duration]bool{-time.Second: false, time.Hour: true, header.MaxWish: true, 3 * header.MaxWish: false, 1 << 62: false} {
 		if got := wished(backend.Wish{Key: "m", Position: 7, Until: time.Now().Add(until).UnixMilli()}); got != want {
 			t.Errorf("a wish until in %v counts: %t", until, got)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/operate"
 )
 
 func TestPauseAndResume(t *testing.T) {
@@ -26,8 +27,12 @@ func TestPauseAndResume(t *testing.T) {
 		f.wantLine("operator a b", "operator b a") // both have joined again at one instant
 		f.join(elect.Options{ID: "c"})
 		time.Sleep(time.Hour)
+		s, err := f.operator.State(t.Context())
+		if err != nil || !s.Vacant() || !s.Paused || s.Gate.ID != "operator" || s.Gate.Value != "the disk is moved" {
+			t.Errorf("State while paused: %+v, %v", s, err)
+		}
 		l, err := f.operator.Leader(t.Context())
-		if err != nil || !l.Vacant() || !l.Paused || l.ID != "operator" || l.Value != "the disk is moved" {
+		if l != (elect.Leader{}) || !errors.Is(err, elect.ErrNoLeader) || !errors.Is(err, elect.ErrPaused) || !strings.Contains(err.Error(), "operator: the disk is moved") {
 			t.Errorf("Leader while paused: %+v, %v", l, err)
 		}
 		f.neverLed("b", "c")
@@ -46,7 +51,7 @@ func TestPauseAndResume(t *testing.T) {
 		if next.Token() <= term.Token() {
 			t.Errorf("token %d after %d", next.Token(), term.Token())
 		}
-		if _, err := f.operator.Resume(t.Context(), nil); !errors.Is(err, elect.ErrNotPaused) {
+		if _, err := f.operator.Resume(t.Context(), nil); !errors.Is(err, operate.ErrNotPaused) {
 			t.Errorf("a second Resume: %v", err)
 		}
 		time.Sleep(time.Minute)
@@ -59,7 +64,7 @@ func TestPauseAndResume(t *testing.T) {
 func TestThePauseOutlivesWhoSetIt(t *testing.T) {
 	inField(t, func(t *testing.T, f *field) {
 		b := f.c.Client("short")
-		if err := elect.New(b, "reports", nil).Pause(t.Context(), "for the night"); err != nil {
+		if err := operate.New(b, "reports", "").Pause(t.Context(), "for the night"); err != nil {
 			t.Fatal(err)
 		}
 		b.Close()
@@ -76,33 +81,33 @@ func TestThePauseOutlivesWhoSetIt(t *testing.T) {
 // Whoever resumes late does not end the pause that somebody else has begun meanwhile.
 func TestResumeEndsThePauseThatIsMeant(t *testing.T) {
 	inField(t, func(t *testing.T, f *field) {
-		pause := func(why string) elect.Leader {
+		pause := func(why string) elect.Candidate {
 			t.Helper()
 			if err := f.operator.Pause(t.Context(), why); err != nil {
 				t.Fatal(err)
 			}
-			l, err := f.operator.Leader(t.Context())
-			if err != nil || l.Value != why {
-				t.Fatalf("the gate is %+v, %v", l, err)
+			s, err := f.operator.State(t.Context())
+			if err != nil || s.Gate.Value != why {
+				t.Fatalf("the state is %+v, %v", s, err)
 			}
-			return l
+			return s.Gate
 		}
 		first := pause("the disk is moved")
 		if _, err := f.operator.Resume(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
 		second := pause("the disk is full")
-		late := &elect.ResumeOptions{Token: first.Token}
-		if l, err := f.operator.Resume(t.Context(), late); !errors.Is(err, elect.ErrNotPaused) || l.Token != second.Token {
+		late := &operate.ResumeOptions{Token: first.Token}
+		if l, err := f.operator.Resume(t.Context(), late); !errors.Is(err, operate.ErrNotPaused) || l.Token != second.Token {
 			t.Errorf("Resume of the first pause: %+v, %v; want ErrNotPaused and the second", l, err)
 		}
-		if l, err := f.operator.Leader(t.Context()); err != nil || l.Token != second.Token || !l.Paused {
+		if l, err := f.operator.State(t.Context()); err != nil || l.Gate.Token != second.Token || !l.Paused {
 			t.Errorf("after that: %+v, %v; want the second pause", l, err)
 		}
-		if l, err := f.operator.Resume(t.Context(), &elect.ResumeOptions{Token: second.Token}); err != nil || l.Token != second.Token {
+		if l, err := f.operator.Resume(t.Context(), &operate.ResumeOptions{Token: second.Token}); err != nil || l.Token != second.Token {
 			t.Errorf("Resume of the second pause: %+v, %v", l, err)
 		}
-		if _, err := f.operator.Resume(t.Context(), late); !errors.Is(err, elect.ErrNotPaused) {
+		if _, err := f.operator.Resume(t.Context(), late); !errors.Is(err, operate.ErrNotPaused) {
 			t.Errorf("Resume without a pause: %v", err)
 		}
 	})
@@ -137,20 +142,20 @@ func TestAnInterruptedResumeDoesNoHarm(t *testing.T) {
 		if err := f.operator.Pause(t.Context(), "why"); err != nil {
 			t.Fatal(err)
 		}
-		gate, err := f.operator.Leader(t.Context())
+		now, err := f.operator.State(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		f.c.Remove("reports", gate.Key)
+		f.c.Remove("reports", now.Gate.Key)
 		term := f.next("a", "b")
 		time.Sleep(time.Minute)
 		if term.Check() != nil {
 			t.Errorf("the term ended with %v", term.Check())
 		}
-		if l, err := f.operator.Leader(t.Context()); err != nil || l.Token != term.Token() || l.Paused {
+		if l, err := f.operator.Leader(t.Context()); err != nil || l.Token != term.Token() {
 			t.Errorf("the leader is %+v, %v", l, err)
 		}
-		if _, err := f.operator.Resume(t.Context(), nil); !errors.Is(err, elect.ErrNotPaused) {
+		if _, err := f.operator.Resume(t.Context(), nil); !errors.Is(err, operate.ErrNotPaused) {
 			t.Errorf("Resume: %v", err)
 		}
 		if err := f.operator.Pause(t.Context(), "again"); err != nil {

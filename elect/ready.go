@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend/kit/backoff"
+	"github.com/succession-dev/succession/elect/trace"
 )
 
 const (
@@ -97,7 +98,7 @@ func (t *Term) watchReady(ctx context.Context) {
 			if !told {
 				told = true
 				t.e.o.Logger.Warn("not ready, and nobody behind is ready: leading on", "token", t.token, "err", why)
-				t.e.trace(Event{Kind: Retrying, Err: fmt.Errorf("leading on, as nobody behind is ready: %w: %w", ErrNotReady, why)})
+				t.e.trace(trace.Event{Kind: trace.Retrying, Err: fmt.Errorf("leading on, as nobody behind is ready: %w: %w", ErrNotReady, why)})
 			}
 			err = t.st.await(ctx, v)
 		}

@@ -12,6 +12,8 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/operate"
+	"github.com/succession-dev/succession/elect/trace"
 	"github.com/succession-dev/succession/memory"
 )
 
@@ -69,7 +71,7 @@ func TestRunReturnsWhatTheFunctionReturned(t *testing.T) {
 			if err := term.Check(); !errors.Is(err, elect.ErrResigned) {
 				t.Errorf("Check after the end: %v, want ErrResigned", err)
 			}
-			if line, err := e.Line(t.Context()); err != nil || len(line) != 0 {
+			if _, line, err := e.Line(t.Context()); err != nil || len(line) != 0 {
 				t.Errorf("after Run the line is %v, %v; want it empty", line, err)
 			}
 		})
@@ -106,7 +108,7 @@ func TestRunCampaignsAgainAfterALoss(t *testing.T) {
 			c.Remove("reports", term.Member().Key)
 		}, elect.ErrRemoved},
 		{"somebody asks for it", func(t *testing.T, c *memory.Coordinator, _ *memory.Backend, term *elect.Term) {
-			l, err := elect.New(client(t, c, "operator"), "reports", nil).AskToResign(t.Context(), nil)
+			l, err := operate.New(client(t, c, "operator"), "reports", "").AskToResign(t.Context(), nil)
 			if err != nil || l.Token != term.Token() {
 				t.Errorf("AskToResign: %+v, %v", l, err)
 			}
@@ -273,8 +275,8 @@ func TestNoTermBeginsAfterItsDeadline(t *testing.T) {
 	bubble(t, func(t *testing.T, c *memory.Coordinator) {
 		b := client(t, c, "a")
 		slow := true
-		term, err := elect.New(b, "reports", &elect.Options{Trace: func(ev elect.Event) {
-			if ev.Kind == elect.Joined && slow { // what comes next is the question who is ahead
+		term, err := elect.New(b, "reports", &elect.Options{Trace: func(ev trace.Event) {
+			if ev.Kind == trace.Joined && slow { // what comes next is the question who is ahead
 				slow = false
 				b.Delay(0, ttl-ttl/20)
 				time.AfterFunc(ttl, func() { b.Delay(0, 0) })
@@ -316,13 +318,13 @@ func (s deafSession) Watch(ctx context.Context, name string, after backend.Versi
 // A watch may die unseen: then a leader notices by itself that its member has gone, and
 // that it was asked to resign.
 func TestLeaderLooksAgain(t *testing.T) {
-	for want, act := range map[error]func(c *memory.Coordinator, term *elect.Term, e *elect.Election) error{
-		elect.ErrRemoved: func(c *memory.Coordinator, term *elect.Term, _ *elect.Election) error {
+	for want, act := range map[error]func(c *memory.Coordinator, term *elect.Term, op *operate.Operator) error{
+		elect.ErrRemoved: func(c *memory.Coordinator, term *elect.Term, _ *operate.Operator) error {
 			c.Remove("reports", term.Member().Key)
 			return nil
 		},
-		elect.ErrAsked: func(_ *memory.Coordinator, _ *elect.Term, e *elect.Election) error {
-			_, err := e.AskToResign(context.Background(), nil)
+		elect.ErrAsked: func(_ *memory.Coordinator, _ *elect.Term, op *operate.Operator) error {
+			_, err := op.AskToResign(context.Background(), nil)
 			return err
 		},
 	} {
@@ -334,7 +336,7 @@ func TestLeaderLooksAgain(t *testing.T) {
 				}
 				defer term.Resign(t.Context())
 				synctest.Wait()
-				if err := act(c, term, elect.New(client(t, c, "operator"), "reports", nil)); err != nil {
+				if err := act(c, term, operate.New(client(t, c, "operator"), "reports", "")); err != nil {
 					t.Fatal(err)
 				}
 				select {

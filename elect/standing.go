@@ -7,6 +7,8 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit/backoff"
+	"github.com/succession-dev/succession/elect/trace"
+	"github.com/succession-dev/succession/internal/unready"
 )
 
 // A standing is a member of this candidate, from joining to leaving.
@@ -30,20 +32,20 @@ type standing struct {
 // joined begins the standing of m, and tells of it. What runs for it lasts until leave, also if ctx ends.
 func (e *Election) joined(ctx context.Context, s backend.Session, m backend.Member, ready *readiness) *standing {
 	e.o.Logger.Info("joined", "key", m.Key, "position", m.Position)
-	e.trace(Event{Kind: Joined, Member: m})
+	e.trace(trace.Event{Kind: trace.Joined, Member: m})
 	st := &standing{e: e, s: s, m: m, ready: ready}
 	if ready != nil {
 		asking, cancel := context.WithCancel(context.WithoutCancel(ctx))
 		st.cancel = cancel
 		st.asking.Go(func() { ready.keepAsking(asking) })
-		if unreadyFolder(e.name) != "" {
+		if unready.Folder(e.name) != "" {
 			recording := backoff.Apart(asking)
 			st.asking.Go(func() { st.recordReadiness(recording) })
 		}
 	}
 	if e.o.Trace != nil {
 		st.stop = s.TraceHeartbeats(func(b backend.Heartbeat) {
-			e.trace(Event{Kind: Heartbeat, Member: m, RoundTrip: b.RoundTrip, Slack: b.Slack})
+			e.trace(trace.Event{Kind: trace.Heartbeat, Member: m, RoundTrip: b.RoundTrip, Slack: b.Slack})
 		})
 	}
 	return st
@@ -55,7 +57,7 @@ func (st *standing) tellLost() {
 		return
 	}
 	if err := st.s.Err(); err != nil && st.lost.CompareAndSwap(false, true) {
-		st.e.trace(Event{Kind: SessionLost, Member: st.m, Err: err})
+		st.e.trace(trace.Event{Kind: trace.SessionLost, Member: st.m, Err: err})
 	}
 }
 
@@ -70,6 +72,6 @@ func (e *Election) tellSession(s backend.Session) {
 	e.newest = done
 	e.mu.Unlock()
 	if !known {
-		e.trace(Event{Kind: SessionOpened, TTL: s.TTL()})
+		e.trace(trace.Event{Kind: trace.SessionOpened, TTL: s.TTL()})
 	}
 }

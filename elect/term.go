@@ -12,6 +12,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit/backoff"
 	"github.com/succession-dev/succession/backend/kit/clock"
+	"github.com/succession-dev/succession/elect/trace"
 	"github.com/succession-dev/succession/internal/header"
 	"github.com/succession-dev/succession/internal/naming"
 )
@@ -51,7 +52,7 @@ func newTerm(life context.Context, st *standing, p *backend.Place, margin time.D
 	t := &Term{st: st, e: e, s: s, m: m, token: p.Token, margin: margin, gate: p.Header.Choice.Gate, began: time.Now(), deadline: clock.NewTimer(), left: make(chan struct{})}
 	t.ctx, t.cancel = context.WithCancelCause(life)
 	e.o.Logger.Info("elected", "token", t.token)
-	e.trace(Event{Kind: Elected, Member: m, Token: t.token})
+	e.trace(trace.Event{Kind: trace.Elected, Member: m, Token: t.token})
 	e.begun(t)
 	forget := s.OnEnd(t.lose)
 	t.watching.Go(func() {
@@ -172,7 +173,7 @@ func (t *Term) doTellEnd() {
 	t.e.over(t)
 	t.e.o.Logger.Info("term ended", "token", t.token, "cause", cause)
 	t.st.tellLost()
-	t.e.trace(Event{Kind: Ended, Member: t.m, Token: t.token, Err: cause})
+	t.e.trace(trace.Event{Kind: trace.Ended, Member: t.m, Token: t.token, Err: cause})
 	if !t.resigned.Load() {
 		t.remind(max(t.margin, time.Second)) // the margin is there for the work to end
 	}
@@ -187,7 +188,7 @@ func (t *Term) remind(after time.Duration) {
 		}
 		worked := time.Since(t.ended)
 		t.e.o.Logger.Warn("the term has ended, and its work goes on", "token", t.token, "for", worked, "cause", context.Cause(t.ctx))
-		t.e.trace(Event{Kind: Working, Member: t.m, Token: t.token, Worked: worked})
+		t.e.trace(trace.Event{Kind: trace.Working, Member: t.m, Token: t.token, Worked: worked})
 		t.remind(2 * after)
 	}))
 }
@@ -300,9 +301,9 @@ func (t *Term) Put(ctx context.Context, record string, value []byte, at backend.
 // own refuses the names that belong to the election itself.
 func (t *Term) own(record string) error {
 	if e := t.e.name; record == e || record == e+naming.Fence || record == e+naming.History || strings.HasPrefix(record, e+"/") ||
-		record == e+unreadySuffix || strings.HasPrefix(record, e+unreadySuffix+"/") {
+		record == e+naming.Unready || strings.HasPrefix(record, e+naming.Unready+"/") {
 		return fmt.Errorf("elect: %w record %q: %[3]s, %[3]s%[4]s, %[3]s%[5]s, %[3]s%[6]s and what is below %[3]s/ are the election's own; choose a name beside them, such as %[3]s-position",
-			backend.ErrInvalid, record, e, naming.Fence, naming.History, unreadySuffix)
+			backend.ErrInvalid, record, e, naming.Fence, naming.History, naming.Unready)
 	}
 	return nil
 }

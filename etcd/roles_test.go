@@ -13,6 +13,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/operate"
 	"github.com/succession-dev/succession/etcd"
 	"github.com/succession-dev/succession/internal/rig/certs"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
@@ -68,13 +69,13 @@ func TestPrescribedRoles(t *testing.T) {
 	unready := "svc.unready/" + strconv.FormatUint(term.Member().Position, 10)
 	_, unreadyErr := s.Put(ctx, unready, []byte("x"), own)
 	_, bellErr := s.Put(ctx, "svc.unready", nil, nil)
-	_, lineErr := elect.New(looks, "svc", nil).Line(ctx)
+	_, _, lineErr := elect.New(looks, "svc", nil).Line(ctx)
 	_, historyErr := elect.New(looks, "svc", nil).History(ctx)
 	_, seenErr := elect.New(looks, "svc", nil).Leader(ctx)
 	for what, err := range map[string]error{
 		"a candidate acknowledges":             term.Acknowledge(ctx),
 		"a candidate is not ready":             errors.Join(unreadyErr, bellErr, s.Delete(ctx, unready, nil)),
-		"an operator raises the fence":         elect.New(operates, "svc", nil).RaiseFence(ctx, 1000),
+		"an operator raises the fence":         operate.New(operates, "svc", "").RaiseFence(ctx, 1000),
 		"who only looks sees the line":         lineErr,
 		"who only looks sees its history":      historyErr,
 		"who only looks sees its first member": seenErr,
@@ -84,8 +85,8 @@ func TestPrescribedRoles(t *testing.T) {
 		}
 	}
 	denied := map[string]error{
-		"a candidate raises the kept fence": e.RaiseFence(ctx, 2000),
-		"who only looks raises the fence":   elect.New(looks, "svc", nil).RaiseFence(ctx, 2000),
+		"a candidate raises the kept fence": operate.New(candidate, "svc", "").RaiseFence(ctx, 2000),
+		"who only looks raises the fence":   operate.New(looks, "svc", "").RaiseFence(ctx, 2000),
 	}
 	_, denied["who only looks joins"] = elect.New(looks, "svc", nil).Campaign(ctx)
 	for _, name := range []string{"svc2/x", "svc-eu", "svc-eu.fence", "svc.fence", "svc.unready2"} {
@@ -173,7 +174,7 @@ func TestWhatRightsGive(t *testing.T) {
 	if _, err := member.Put(ctx, "svc.unready/"+strconv.FormatUint(m.Position, 10), []byte("slander"), nil); err != nil {
 		t.Error("a candidate says of another that it is not ready:", err)
 	}
-	if l, err := elect.New(owner, "svc", nil).Line(ctx); err != nil || len(l) != 1 || l[0].NotReady != "slander" {
+	if _, l, err := elect.New(owner, "svc", nil).Line(ctx); err != nil || len(l) != 1 || l[0].NotReady != "slander" {
 		t.Errorf("the line is %+v, %v", l, err)
 	}
 	if _, err := member.Put(ctx, "svc.history", []byte(`{"history":1,"terms":[{"token":7,"id":"nobody","began":"2026-01-01T00:00:00Z"}]}`), nil); err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance/proxy"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/trace"
 	"github.com/succession-dev/succession/etcd"
 	"github.com/succession-dev/succession/internal/calm"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
@@ -56,8 +57,8 @@ func behind(t *testing.T, b backend.Backend, name string) (won <-chan *elect.Ter
 	ctx := within(t, time.Minute)
 	waits, result := make(chan struct{}, 100), make(chan *elect.Term, 1)
 	go func() {
-		term, err := elect.New(b, name, &elect.Options{Trace: func(ev elect.Event) {
-			if ev.Kind == elect.Waiting {
+		term, err := elect.New(b, name, &elect.Options{Trace: func(ev trace.Event) {
+			if ev.Kind == trace.Waiting {
 				waits <- struct{}{}
 			}
 		}}).Campaign(ctx)

@@ -105,9 +105,9 @@ func TestTurns(t *testing.T) {
 
 // observe returns the values of the leaders that it has seen when ctx ends.
 func observe(ctx context.Context, c *client, name string) (values []string) {
-	for l, err := range elect.New(c, name, nil).Observe(ctx) {
-		if err == nil && !l.Vacant() {
-			values = append(values, l.ID)
+	for s, err := range elect.New(c, name, nil).Observe(ctx) {
+		if err == nil && !s.Vacant() {
+			values = append(values, s.Leader.ID)
 		}
 	}
 	return values

@@ -5,10 +5,10 @@
 // counted as Prometheus reads it:
 //
 //	m := metrics.New(nil)
-//	e := elect.New(b, "reports", &elect.Options{Trace: m.Trace("reports")})
+//	e := elect.New(b, "reports", &elect.Options{Trace: m.Trace})
 //	http.Handle("/metrics", m)
 //
-// Use [elect.Tee] where Trace has something else to do, too. The package imports the standard
+// Use [trace.Tee] where Trace has something else to do, too. The package imports the standard
 // library only. Two modules of their own give the same series to what a program has already:
 // metrics/prometheus is a collector for a registry of client_golang, and metrics/otel registers
 // instruments with a meter of OpenTelemetry.

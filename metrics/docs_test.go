@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/succession-dev/succession/elect/trace"
 	"github.com/succession-dev/succession/metrics"
 )
 
@@ -20,7 +21,7 @@ func TestDocsNameEverySeries(t *testing.T) {
 	}
 	page, doc := read("../docs/metrics.md"), read("doc.go")
 	m := metrics.New(nil)
-	m.Trace("reports")
+	m.Trace(trace.Event{Election: "reports", Kind: trace.SessionOpened})
 	for _, f := range m.Gather() {
 		name := f.Name
 		if len(f.Labels) > 1 {

@@ -15,7 +15,7 @@ func Example() {
 	b := memory.New(nil).Client("web-1")
 	defer b.Close()
 	m := metrics.New(nil)
-	e := elect.New(b, "reports", &elect.Options{Trace: m.Trace("reports")})
+	e := elect.New(b, "reports", &elect.Options{Trace: m.Trace})
 	e.Run(context.Background(), func(context.Context, *elect.Term) error {
 		scrape := httptest.NewRecorder()
 		m.ServeHTTP(scrape, httptest.NewRequest("GET", "/metrics", nil))

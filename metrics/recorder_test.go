@@ -15,6 +15,8 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/operate"
+	"github.com/succession-dev/succession/elect/trace"
 	"github.com/succession-dev/succession/memory"
 	"github.com/succession-dev/succession/metrics"
 	"github.com/succession-dev/succession/migrate"
@@ -54,23 +56,23 @@ func want(t *testing.T, m *metrics.Recorder, v float64, family string, labels ..
 func TestText(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := metrics.New(&metrics.Options{MasterStatus: true})
-		trace := m.Trace("reports")
-		m.Trace("never \"quoted\"\\\n")
+		tell := trace.Named("reports", m.Trace)
+		m.Trace(trace.Event{Election: "never \"quoted\"\\\n", Kind: trace.SessionOpened})
 		first := backend.Member{Line: "reports", Key: "n-7", Position: 7}
 		second := backend.Member{Line: "reports", Key: "n-17179869185", Position: 17179869185}
 		m.MigrationPhase("reports", migrate.Begun)
-		trace(elect.Event{Kind: elect.SessionOpened, TTL: 10 * time.Second})
-		trace(elect.Event{Kind: elect.Retrying, Err: fmt.Errorf("no luck: %w", &backend.Error{Op: "join", Err: backend.ErrUnavailable})})
-		trace(elect.Event{Kind: elect.Retrying, Err: elect.ErrDeadline})
-		trace(elect.Event{Kind: elect.Joined, Member: first})
+		tell(trace.Event{Kind: trace.SessionOpened, TTL: 10 * time.Second})
+		tell(trace.Event{Kind: trace.Retrying, Err: fmt.Errorf("no luck: %w", &backend.Error{Op: "join", Err: backend.ErrUnavailable})})
+		tell(trace.Event{Kind: trace.Retrying, Err: elect.ErrDeadline})
+		tell(trace.Event{Kind: trace.Joined, Member: first})
 		time.Sleep(20 * time.Millisecond)
-		trace(elect.Event{Kind: elect.Elected, Member: first, Token: 7})
-		trace(elect.Event{Kind: elect.Heartbeat, RoundTrip: 2500 * time.Microsecond, Slack: 6 * time.Second})
-		trace(elect.Event{Kind: elect.Heartbeat, RoundTrip: 11 * time.Second})
-		trace(elect.Event{Kind: elect.Ended, Member: first, Token: 7, Err: &elect.LostError{Err: elect.ErrDeadline}})
-		trace(elect.Event{Kind: elect.Joined, Member: second})
+		tell(trace.Event{Kind: trace.Elected, Member: first, Token: 7})
+		tell(trace.Event{Kind: trace.Heartbeat, RoundTrip: 2500 * time.Microsecond, Slack: 6 * time.Second})
+		tell(trace.Event{Kind: trace.Heartbeat, RoundTrip: 11 * time.Second})
+		tell(trace.Event{Kind: trace.Ended, Member: first, Token: 7, Err: &elect.LostError{Err: elect.ErrDeadline}})
+		tell(trace.Event{Kind: trace.Joined, Member: second})
 		time.Sleep(1500 * time.Millisecond)
-		trace(elect.Event{Kind: elect.Elected, Member: second, Token: 17179869185})
+		tell(trace.Event{Kind: trace.Elected, Member: second, Token: 17179869185})
 
 		var got strings.Builder
 		if n, err := m.WriteTo(&got); err != nil || n != int64(got.Len()) {
@@ -100,7 +102,7 @@ func TestEnds(t *testing.T) {
 		"asked": func(t *testing.T, c *memory.Coordinator, _ *memory.Backend, _ context.CancelFunc) {
 			operator := c.Client("operator")
 			defer operator.Close()
-			if _, err := elect.New(operator, "reports", nil).AskToResign(t.Context(), nil); err != nil {
+			if _, err := operate.New(operator, "reports", "").AskToResign(t.Context(), nil); err != nil {
 				t.Error(err)
 			}
 		},
@@ -122,7 +124,7 @@ func TestEnds(t *testing.T) {
 				c := memory.New(nil)
 				b := c.Client("a")
 				m := metrics.New(nil)
-				e := elect.New(b, "reports", &elect.Options{Trace: m.Trace("reports")})
+				e := elect.New(b, "reports", &elect.Options{Trace: m.Trace})
 				ctx, stop := context.WithCancel(t.Context())
 				defer stop()
 				first := true
@@ -161,7 +163,7 @@ func TestNotReady(t *testing.T) {
 		ended := make(chan struct{})
 		candidate := func(name string, ready func(context.Context) error) *metrics.Recorder {
 			m, b := metrics.New(nil), c.Client(name)
-			e := elect.New(b, "reports", &elect.Options{Trace: m.Trace("reports"), Ready: ready})
+			e := elect.New(b, "reports", &elect.Options{Trace: m.Trace, Ready: ready})
 			go func() {
 				e.Run(ctx, func(ctx context.Context, _ *elect.Term) error {
 					<-ctx.Done()
@@ -200,7 +202,7 @@ func TestOverdue(t *testing.T) {
 		b := c.Client("a")
 		m := metrics.New(nil)
 		overdue := func(v float64) { t.Helper(); want(t, m, v, "succession_overdue_seconds", "reports") }
-		e := elect.New(b, "reports", &elect.Options{Trace: m.Trace("reports")})
+		e := elect.New(b, "reports", &elect.Options{Trace: m.Trace})
 
 		term, err := e.Campaign(t.Context())
 		if err != nil {
@@ -249,7 +251,7 @@ func TestTimes(t *testing.T) {
 		})
 		got := make(chan *elect.Term)
 		go func() {
-			term, err := elect.New(b, "reports", &elect.Options{Trace: m.Trace("reports")}).Campaign(t.Context())
+			term, err := elect.New(b, "reports", &elect.Options{Trace: m.Trace}).Campaign(t.Context())
 			if err != nil {
 				t.Error(err)
 			}
@@ -307,7 +309,7 @@ func TestSumOfLeaders(t *testing.T) {
 			b := c.Client(fmt.Sprint(i))
 			go func() {
 				for ctx.Err() == nil {
-					elect.New(b, "reports", &elect.Options{Trace: m.Trace("reports")}).Run(ctx, func(ctx context.Context, _ *elect.Term) error {
+					elect.New(b, "reports", &elect.Options{Trace: m.Trace}).Run(ctx, func(ctx context.Context, _ *elect.Term) error {
 						time.Sleep(time.Second)
 						return nil
 					})
@@ -355,7 +357,7 @@ func TestSumOfLeaders(t *testing.T) {
 // all bounds for the largest.
 func TestSlackIsReadWell(t *testing.T) {
 	m := metrics.New(nil)
-	m.Trace("reports")
+	m.Trace(trace.Event{Election: "reports", Kind: trace.SessionOpened})
 	for _, f := range m.Gather() {
 		if f.Name != "succession_session_slack_seconds" {
 			continue

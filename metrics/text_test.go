@@ -6,12 +6,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/succession-dev/succession/elect/trace"
 	"github.com/succession-dev/succession/metrics"
 )
 
 func TestHandler(t *testing.T) {
 	m := metrics.New(nil)
-	m.Trace("reports")
+	m.Trace(trace.Event{Election: "reports", Kind: trace.SessionOpened})
 	for method, status := range map[string]int{"GET": 200, "HEAD": 200, "POST": 405, "DELETE": 405} {
 		w := httptest.NewRecorder()
 		m.ServeHTTP(w, httptest.NewRequest(method, "/metrics", nil))

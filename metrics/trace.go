@@ -5,50 +5,43 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/trace"
 )
 
-// Trace returns a function for [elect.Options] Trace of the election with the given name. It is
-// also for the options of a lock, a queue and the other recipes. The name becomes the label
-// election. From the call on there are series of the election, with nothing counted. Two handles on
-// one election may share a name: their terms are added.
+// Trace counts one step of a campaign. It is for [elect.Options] Trace of all elections of the process, and for the
+// options of locks, queues and the other recipes. The name of the election becomes the label election, see [trace.Named]
+// for another; from its first step on there are its series. The terms of two handles on one election are added.
 //
-// The function does not block, and is safe for concurrent use.
-func (r *Recorder) Trace(election string) func(elect.Event) {
+// Trace does not block, and is safe for concurrent use.
+func (r *Recorder) Trace(ev trace.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.of(election)
-	return func(ev elect.Event) { r.trace(election, ev) }
-}
-
-// trace counts one step of a campaign.
-func (r *Recorder) trace(name string, ev elect.Event) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	name := ev.Election
 	e, m := r.of(name), placeOf(ev.Member)
 	switch ev.Kind {
-	case elect.Joined:
+	case trace.Joined:
 		e.joined[m] = time.Now()
-	case elect.Elected:
+	case trace.Elected:
 		e.leading++
 		e.token = max(e.token, ev.Token)
 		if since, ok := e.joined[m]; ok {
 			r.observe(name, campaignSeconds, &e.campaign, campaignBounds, time.Since(since))
 		}
 		delete(e.joined, m)
-	case elect.Ended:
+	case trace.Ended:
 		e.leading--
 		e.terms[endOf(ev.Err)]++
 		if !errors.Is(ev.Err, elect.ErrResigned) { // its work had ended before
 			e.overdue[m] = time.Now()
 		}
-	case elect.Left:
+	case trace.Left:
 		delete(e.joined, m)
 		delete(e.overdue, m)
-	case elect.Retrying:
+	case trace.Retrying:
 		e.retries[opOf(ev.Err)]++
-	case elect.SessionOpened:
+	case trace.SessionOpened:
 		e.ttl = ev.TTL
-	case elect.Heartbeat:
+	case trace.Heartbeat:
 		r.observe(name, heartbeatSeconds, &e.beats, heartbeatBounds, ev.RoundTrip)
 		r.observe(name, slackSeconds, &e.slack, slackBounds, ev.Slack)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/operate"
 	"github.com/succession-dev/succession/memory"
 	"github.com/succession-dev/succession/migrate"
 )
@@ -313,7 +314,7 @@ func headerGoesAlong(t *testing.T, raised bool) {
 		floor := a.term.Token() - 1
 		if raised {
 			floor = 123456
-			if err := elect.New(old, election, nil).RaiseFence(w.ctx, floor); err != nil {
+			if err := operate.New(old, election, "").RaiseFence(w.ctx, floor); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -330,7 +331,7 @@ func headerGoesAlong(t *testing.T, raised bool) {
 			}
 		}
 		term := a.term
-		if _, err := elect.New(ob, election, nil).AskToResign(w.ctx, nil); err != nil {
+		if _, err := operate.New(ob, election, "").AskToResign(w.ctx, nil); err != nil {
 			t.Fatal(err)
 		}
 		<-term.Context().Done()

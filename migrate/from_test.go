@@ -8,6 +8,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/operate"
 	"github.com/succession-dev/succession/migrate"
 )
 
@@ -80,7 +81,7 @@ func TestAnotherElectionAfterTheOldSession(t *testing.T) {
 		ctx, cancel := context.WithTimeout(w.ctx, ttl)
 		defer cancel()
 		first := w.expireOld(p)
-		if l, err := elect.New(p.b, another, nil).Leader(ctx); err != nil || !l.Vacant() {
+		if l, err := elect.New(p.b, another, nil).State(ctx); err != nil || !l.Vacant() {
 			t.Errorf("who leads: %+v, %v; want nobody", l, err)
 		}
 		w.expireOld(p)
@@ -122,7 +123,7 @@ func TestWayBackAfterTheOldSession(t *testing.T) {
 		op := w.begun(onBack)
 		b := w.start(onBack, "b")
 		w.until("both stand in line", ttl, func() bool { return len(w.c[1].Members(election)) == 2 })
-		if _, err := elect.New(p.b, election, nil).AskToResign(w.ctx, nil); err != nil {
+		if _, err := operate.New(p.b, election, "").AskToResign(w.ctx, nil); err != nil {
 			w.t.Fatal(err)
 		}
 		w.leads(b)

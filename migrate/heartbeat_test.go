@@ -8,6 +8,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/trace"
 	"github.com/succession-dev/succession/memory"
 	"github.com/succession-dev/succession/migrate"
 )
@@ -22,8 +23,8 @@ type beats struct {
 	n  [2]int // by side
 }
 
-func (b *beats) trace(ev elect.Event) {
-	if ev.Kind != elect.Heartbeat {
+func (b *beats) trace(ev trace.Event) {
+	if ev.Kind != trace.Heartbeat {
 		return
 	}
 	b.mu.Lock()

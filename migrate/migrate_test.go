@@ -11,6 +11,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/operate"
 	"github.com/succession-dev/succession/memory"
 	"github.com/succession-dev/succession/migrate"
 )
@@ -269,7 +270,7 @@ func TestOptionsBegin(t *testing.T) {
 	inWorld(t, func(w *world) { // the old coordinator has led it, and nobody stands there at the moment
 		b, _ := w.backend(onOld, "o")
 		defer b.Close()
-		if err := elect.New(b, election, nil).RaiseFence(w.ctx, 1000); err != nil {
+		if err := operate.New(b, election, "").RaiseFence(w.ctx, 1000); err != nil {
 			t.Fatal(err)
 		}
 		refuses(t, w.start(beginsBack, "x"), "exchanged")

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/operate"
 	"github.com/succession-dev/succession/migrate"
 )
 
@@ -251,7 +251,7 @@ func TestFailedWriteWithoutTheOldCoordinator(t *testing.T) {
 // the new coordinator are left.
 func TestFenceOutlivesTheMovedElection(t *testing.T) {
 	inWorld(t, func(w *world) {
-		if err := elect.New(w.c[0].Client("fence"), election, nil).RaiseFence(w.ctx, 1_000_000); err != nil {
+		if err := operate.New(w.c[0].Client("fence"), election, "").RaiseFence(w.ctx, 1_000_000); err != nil {
 			t.Fatal(err)
 		}
 		op, p := w.underway(onBoth, "p")

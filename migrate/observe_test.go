@@ -76,8 +76,8 @@ func TestObserveThereAndBack(t *testing.T) {
 	inWorld(t, func(w *world) {
 		ctx, cancel := context.WithCancel(w.ctx)
 		defer cancel()
-		var last atomic.Pointer[elect.Leader]
-		last.Store(new(elect.Leader))
+		var last atomic.Pointer[elect.State]
+		last.Store(new(elect.State))
 		w.wg.Go(func() {
 			b, _ := w.backend(onBoth, "observer")
 			defer b.Close()
@@ -89,7 +89,7 @@ func TestObserveThereAndBack(t *testing.T) {
 		})
 		sees := func(p *process, prefix string, side int) bool {
 			l, m := last.Load(), w.c[side].Members(election)[0]
-			return l.ID == p.name && !l.Pinned && l.Key == prefix+m.Key
+			return l.Leader.ID == p.name && l.Leader.Key == prefix+m.Key
 		}
 		p := w.writesAndMoves()
 		w.until("the observer sees who has moved", 3*ttl, func() bool { return sees(p, "to:", 1) })
@@ -181,7 +181,7 @@ func TestObserveHalfACutover(t *testing.T) {
 		defer b.Close()
 		ctx, cancel := context.WithCancel(w.ctx)
 		defer cancel()
-		var last atomic.Pointer[elect.Leader]
+		var last atomic.Pointer[elect.State]
 		w.wg.Go(func() {
 			for l := range elect.New(b, election, nil).Observe(ctx) {
 				last.Store(&l)
@@ -199,7 +199,7 @@ func TestObserveHalfACutover(t *testing.T) {
 		w.do(op.Cutover, migrate.Moved)
 		p := w.start(onNew, "p")
 		w.leads(p)
-		w.until("the observer sees the leader", ttl, func() bool { return last.Load().ID == p.name })
+		w.until("the observer sees the leader", ttl, func() bool { return last.Load().Leader.ID == p.name })
 		cancel()
 		p.end()
 	})

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/operate"
 	"github.com/succession-dev/succession/migrate"
 )
 
@@ -14,11 +15,13 @@ func TestAPausedElectionIsNotMoved(t *testing.T) {
 	inWorld(t, func(w *world) {
 		op, _ := w.operator(onBoth)
 		defer op.Close()
-		var on [2]*elect.Election
+		var on [2]*operate.Operator
+		old, _ := w.backend(onOld, "observer")
+		defer old.Close()
 		for side, mode := range []string{onOld, onNew} {
 			b, _ := w.backend(mode, "ops-"+mode)
 			defer b.Close()
-			on[side] = elect.New(b, election, &elect.Options{ID: "ops"})
+			on[side] = operate.New(b, election, "ops")
 		}
 		pause := func() {
 			t.Helper()
@@ -49,7 +52,7 @@ func TestAPausedElectionIsNotMoved(t *testing.T) {
 		}
 		resume()
 		w.do(op.Begin, migrate.Begun)
-		if err := on[1].Pause(w.ctx, "why"); !errors.Is(err, elect.ErrMoving) {
+		if err := on[1].Pause(w.ctx, "why"); !errors.Is(err, operate.ErrMoving) {
 			t.Errorf("a pause where the gate of a migration stands: %v", err)
 		}
 		pause()
@@ -57,7 +60,7 @@ func TestAPausedElectionIsNotMoved(t *testing.T) {
 		refused(migrate.Cutover, migrate.Abort)
 		resume()
 		w.until("it leads", 6*ttl, func() bool {
-			l, err := on[0].Leader(w.ctx)
+			l, err := elect.New(old, election, nil).Leader(w.ctx)
 			return err == nil && strings.HasPrefix(l.ID, "a")
 		})
 		w.do(op.Cutover, migrate.Moved)

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/operate"
 	"github.com/succession-dev/succession/migrate"
 )
 
@@ -26,7 +26,7 @@ func (w *world) sealedOnBoth() (there, back *migrate.Backend) {
 	back = move(onBack)
 	restore()
 	for _, c := range w.c {
-		if err := elect.New(c.Client("fence"), election, nil).RaiseFence(w.ctx, 1_000_000); err != nil {
+		if err := operate.New(c.Client("fence"), election, "").RaiseFence(w.ctx, 1_000_000); err != nil {
 			w.t.Fatal(err)
 		}
 	}

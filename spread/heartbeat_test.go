@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/trace"
 )
 
 // A candidate hears of the heartbeats of whatever cluster its election lives on, also while that moves.
@@ -14,8 +14,8 @@ func TestHeartbeats(t *testing.T) {
 		told := map[string]*atomic.Int64{"p": {}, "q": {}}
 		for _, name := range []string{"p", "q"} {
 			p := w.process(name, "a", "b")
-			p.trace = func(ev elect.Event) {
-				if ev.Kind == elect.Heartbeat {
+			p.trace = func(ev trace.Event) {
+				if ev.Kind == trace.Heartbeat {
 					told[name].Add(1)
 				}
 			}

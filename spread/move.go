@@ -10,6 +10,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit/backoff"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/operate"
 	"github.com/succession-dev/succession/internal/again"
 	"github.com/succession-dev/succession/migrate"
 )
@@ -147,7 +148,7 @@ func (b *Backend) cutover(ctx context.Context, election string, h Home, m *migra
 	if err != nil {
 		return err
 	}
-	old := elect.New(from.b, election, nil)
+	old := operate.New(from.b, election, "a move between clusters")
 	wait := backoff.New(ctx)
 	for asked := time.Now(); ; {
 		s, err := m.Status(ctx, election)

@@ -231,7 +231,7 @@ func TestMoveIsMissed(t *testing.T) {
 		stop := p.run(election)
 		w.until("p leads", time.Minute, func() bool { return w.leader(election) == "p" })
 		observer := w.process("observer", "a", "b")
-		watches := make(chan elect.Leader, 100)
+		watches := make(chan elect.State, 100)
 		w.wg.Go(func() {
 			for l, err := range elect.New(observer.For(election), election, nil).Observe(w.ctx) {
 				if err == nil {
@@ -258,11 +258,11 @@ func TestMoveIsMissed(t *testing.T) {
 			t.Errorf("%q leads with token %d; want q, with %d", now, w.token(election), token)
 		}
 		w.until("p stands behind q", time.Minute, func() bool { return len(w.c[other(h.At)].Members(election)) == 2 })
-		var last elect.Leader
+		var last elect.State
 		for len(watches) > 0 {
 			last = <-watches
 		}
-		if last.ID != "q" || last.Token != token || last.Pinned {
+		if last.Leader.ID != "q" || last.Leader.Token != token {
 			t.Errorf("an observer that missed the move sees %+v, want q with %d", last, token)
 		}
 		stop()

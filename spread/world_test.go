@@ -13,6 +13,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/trace"
 	"github.com/succession-dev/succession/memory"
 	"github.com/succession-dev/succession/spread"
 )
@@ -77,7 +78,7 @@ type process struct {
 	w    *world
 	name string
 
-	trace   func(elect.Event) // of its campaigns; may be nil
+	trace   func(trace.Event) // of its campaigns; may be nil
 	running sync.WaitGroup    // its campaigns
 	stop    func()            // ends them
 	killed  atomic.Bool

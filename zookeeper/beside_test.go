@@ -13,6 +13,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/operate"
 	"github.com/succession-dev/succession/zookeeper"
 )
 
@@ -109,8 +110,7 @@ func TestFenceIsRestored(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			campaign(t, nil) // so the election is there before its fence is kept
-			e := elect.New(openAlice(t), "e", nil)
-			if err := e.RaiseFence(t.Context(), fence); err != nil {
+			if err := operate.New(openAlice(t), "e", "").RaiseFence(t.Context(), fence); err != nil {
 				t.Fatal(err)
 			}
 			op := raw(t, server(t))
@@ -155,7 +155,7 @@ func TestReadinessOfOthers(t *testing.T) {
 			}
 			m := join(t, s, "e", "alone")
 			bob.plant(fmt.Sprintf("e.unready/%d", m.Position), "slander", readable)
-			candidates, err := elect.New(openAlice(t), "e", nil).Line(t.Context())
+			_, candidates, err := elect.New(openAlice(t), "e", nil).Line(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -175,7 +175,7 @@ func TestUnreadyIsSaid(t *testing.T) {
 	ended := background(func() error { _, err := e.Campaign(ctx); return err })
 	s := session(t, openAlice(t))
 	for at := backend.Absent; ; {
-		candidates, err := e.Line(t.Context())
+		_, candidates, err := e.Line(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -106,7 +106,7 @@ func TestFreshReads(t *testing.T) {
 			return l.ID == "x", err
 		}},
 		{"Line", func() error { return term.Resign(ctx) }, func() (bool, error) {
-			l, err := election(behind).Line(ctx)
+			_, l, err := election(behind).Line(ctx)
 			return len(l) == 0, err
 		}},
 		{"Status", func() error { return standby(writer).Start(ctx, "t") }, func() (bool, error) {

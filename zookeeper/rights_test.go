@@ -14,6 +14,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/operate"
 	"github.com/succession-dev/succession/zookeeper"
 )
 
@@ -68,6 +69,9 @@ func TestPrescribedRights(t *testing.T) {
 		return elect.New(open(t, zookeeper.Options{Auth: who}, server(t)), "e", o)
 	}
 	ctx := within(t, 30*time.Second)
+	raise := func(who *zookeeper.Digest, floor uint64) error {
+		return operate.New(open(t, zookeeper.Options{Auth: who}, server(t)), "e", "").RaiseFence(ctx, floor)
+	}
 	ready := func(context.Context) error { return nil }
 	candidate := as(alice, &elect.Options{Priority: 1, Ready: ready, History: 3})
 	term, err := candidate.Campaign(ctx)
@@ -77,7 +81,7 @@ func TestPrescribedRights(t *testing.T) {
 	if err := term.Acknowledge(ctx); err != nil {
 		t.Error(err)
 	}
-	if err := as(bob, nil).RaiseFence(ctx, 1000); err != nil {
+	if err := raise(bob, 1000); err != nil {
 		t.Error("operator:", err)
 	}
 	looks := as(nil, nil)
@@ -102,10 +106,10 @@ func TestPrescribedRights(t *testing.T) {
 		t.Error(err)
 	}
 	denied := map[string]error{
-		"a candidate raises the kept fence":  candidate.RaiseFence(ctx, 2000),
+		"a candidate raises the kept fence":  raise(alice, 2000),
 		"a candidate makes a record":         put(ctx, s, "other.fence"),
 		"who only looks joins":               failure(looks.Campaign(ctx)),
-		"who only looks raises the fence":    looks.RaiseFence(ctx, 2000),
+		"who only looks raises the fence":    raise(nil, 2000),
 		"who only looks writes readiness":    put(ctx, session(t, open(t, zookeeper.Options{}, server(t))), "e.unready/7"),
 		"an operator makes another election": failure(elect.New(open(t, zookeeper.Options{Auth: bob}, server(t)), "other", nil).Campaign(ctx)),
 	}

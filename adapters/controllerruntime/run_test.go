@@ -24,6 +24,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/operate"
 	"github.com/succession-dev/succession/local"
 	"github.com/succession-dev/succession/memory"
 
@@ -117,7 +118,7 @@ func TestHandover(t *testing.T) {
 		{"somebody asks for it", func(t *testing.T, c *memory.Coordinator, _ *memory.Backend, _ *operator) {
 			b := c.Client("human")
 			defer b.Close()
-			if _, err := elect.New(b, "operator", nil).AskToResign(t.Context(), nil); err != nil {
+			if _, err := operate.New(b, "operator", "").AskToResign(t.Context(), nil); err != nil {
 				t.Error(err)
 			}
 		}, true},

@@ -14,6 +14,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/operate"
 	"github.com/succession-dev/succession/local"
 	"github.com/succession-dev/succession/memory"
 	"github.com/succession-dev/succession/recipes/lock"
@@ -142,7 +143,7 @@ func TestTask(t *testing.T) {
 			term.Resign(t.Context())
 		}()
 		synctest.Wait()
-		if _, err := elect.New(client("operator"), "jobs", nil).AskToResign(t.Context(), nil); err != nil {
+		if _, err := operate.New(client("operator"), "jobs", "").AskToResign(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
 		if e, n := <-ended, <-next; n.Before(e) {

@@ -7,9 +7,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/cmd/succession/internal/connect"
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
-	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/operate"
 )
 
 func newFence(g *connect.Flags) *cobra.Command {
@@ -41,8 +42,8 @@ With -o json it prints an object with the election, and above, which is N.`,
 			return errors.New("say which tokens have been used, as in: succession fence reports --at-least 81604378626")
 		}
 		g.SayWhere(cmd, args[0])
-		return g.Look(args[0], func(ctx context.Context, e *elect.Election) error {
-			if err := e.RaiseFence(ctx, *floor); err != nil {
+		return g.WithElection(args[0], func(_, ctx context.Context, b backend.Backend) error {
+			if err := operate.New(b, args[0], ui.WhoAmI()).RaiseFence(ctx, *floor); err != nil {
 				return err
 			}
 			if *out == ui.AsJSON {

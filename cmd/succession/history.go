@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -76,11 +77,11 @@ func pastOf(ctx context.Context, e *elect.Election) ([]past, error) {
 	}
 	if i := len(all) - 1; i >= 0 && all[i].Ended.IsZero() {
 		l, err := e.Leader(ctx)
-		if err != nil {
+		if err != nil && !errors.Is(err, elect.ErrNoLeader) {
 			return nil, err
 		}
 		// The token that is shown of a leader grows when somebody raises the fence.
-		all[i].Leads = !l.Vacant() && (l.Token == all[i].Token || l.ID == all[i].ID)
+		all[i].Leads = err == nil && (l.Token == all[i].Token || l.ID == all[i].ID)
 	}
 	return all, nil
 }

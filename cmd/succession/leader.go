@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -19,7 +20,8 @@ func newLeader(g *connect.Flags) *cobra.Command {
 
 Exit codes: 0 somebody leads; 1 nobody does; 125 it could not be found out.
 
-With -o json it prints one object, or null where nobody leads:
+With -o json it prints one object, or null where nobody leads. If something that is pinned
+stands first, which keeps everybody from leading, it prints that:
 
   id            who leads
   value         what it says of itself beside its id; left out if nothing
@@ -40,36 +42,43 @@ With -o json it prints one object, or null where nobody leads:
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		name := args[0]
 		return g.Look(name, func(ctx context.Context, e *elect.Election) error {
-			l, err := e.Leader(ctx)
+			s, err := e.State(ctx)
 			if err != nil {
 				return err
 			}
-			switch {
-			case l.Pinned:
-				if *out == ui.AsJSON {
-					if err := ui.PrintJSON(cmd.OutOrStdout(), l); err != nil {
-						return err
-					}
+			if *out == ui.AsJSON {
+				var shown any = leaderOf(s)
+				if s.Vacant() {
+					shown = gateOf(s)
 				}
-				why := pausedBy(l)
-				if !l.Paused {
-					why = fmt.Sprintf("%s stands first for ever: the election has moved, or is moving, to another coordinator, or its members were restored without their sessions", ui.Visible(l.ID))
+				if err := ui.PrintJSON(cmd.OutOrStdout(), shown); err != nil {
+					return err
 				}
-				return ui.Exitf(ui.ExitNobody, "nobody leads %q: %s%s", name, why, g.Where())
-			case *out == ui.AsJSON && l.Vacant():
-				fmt.Fprintln(cmd.OutOrStdout(), "null")
-			case *out == ui.AsJSON:
-				return ui.PrintJSON(cmd.OutOrStdout(), l)
-			case !l.Vacant():
-				fmt.Fprintln(cmd.OutOrStdout(), ui.Visible(l.ID))
-				return nil
 			}
-			return nobodyLeads(g, name)
+			if s.Vacant() {
+				return nobodyLeads(g, name, s)
+			}
+			if *out != ui.AsJSON {
+				fmt.Fprintln(cmd.OutOrStdout(), ui.Visible(s.Leader.ID))
+			}
+			return nil
 		})
 	}
 	return cmd
 }
 
-func nobodyLeads(g *connect.Flags, name string) error {
+func nobodyLeads(g *connect.Flags, name string, s elect.State) error {
+	if why := whyVacant(s); why != "" {
+		return ui.Exitf(ui.ExitNobody, "nobody leads %q: %s%s", name, why, g.Where())
+	}
 	return ui.Exitf(ui.ExitNobody, "nobody leads %q%s", name, g.Where())
+}
+
+// whyVacant says why nobody leads, if it is not only that nobody stands in line.
+func whyVacant(s elect.State) string {
+	_, why, _ := strings.Cut(s.Err().Error(), elect.ErrNoLeader.Error()+": ")
+	if s.Paused {
+		why = pausedBy(s.Gate)
+	}
+	return ui.Visible(why)
 }

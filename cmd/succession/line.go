@@ -41,17 +41,17 @@ with the state beside, and not_ready with the reason. An empty line is no error.
 	out := ui.OutputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return g.Look(args[0], func(ctx context.Context, e *elect.Election) error {
-			line, err := e.Line(ctx)
+			now, line, err := e.Line(ctx)
 			switch {
 			case err != nil:
 				return err
 			case *out == ui.AsJSON:
-				return ui.PrintJSON(cmd.OutOrStdout(), placesOf(line))
+				return ui.PrintJSON(cmd.OutOrStdout(), placesOf(now, line))
 			case len(line) == 0:
 				fmt.Fprintf(cmd.ErrOrStderr(), "succession: nobody stands in line for %q%s\n", args[0], g.Where())
 				return nil
 			}
-			return printLine(cmd.OutOrStdout(), placesOf(line))
+			return printLine(cmd.OutOrStdout(), placesOf(now, line))
 		})
 	}
 	return cmd
@@ -59,29 +59,35 @@ with the state beside, and not_ready with the reason. An empty line is no error.
 
 // place is one candidate in the output of line.
 type place struct {
-	elect.Leader
+	member
 	State string `json:"state"`
 }
 
-func placesOf(line []elect.Leader) []place {
+func placesOf(now elect.State, line []elect.Candidate) []place {
 	places := make([]place, len(line))
-	for i, l := range line {
-		places[i] = place{l, stateOf(i, l)}
+	for i, c := range line {
+		p := place{member: memberOf(c)}
+		if i == 0 && !now.Vacant() {
+			p.Acknowledged = now.Leader.Acknowledged
+		}
+		p.Paused = now.Paused && c == now.Gate
+		p.State = p.state(i)
+		places[i] = p
 	}
 	return places
 }
 
-func stateOf(i int, l elect.Leader) string {
+func (p place) state(i int) string {
 	switch {
-	case l.Paused:
+	case p.Paused:
 		return "paused"
-	case l.Pinned:
+	case p.Pinned:
 		return "pinned"
-	case l.NotReady != "":
+	case p.NotReady != "":
 		return "not ready"
 	case i > 0:
 		return "waiting"
-	case l.Acknowledged:
+	case p.Acknowledged:
 		return "acknowledged"
 	}
 	return "leader"

@@ -20,6 +20,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/trace"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/memory"
 )
@@ -49,8 +50,8 @@ func lineOf(t *testing.T, ids ...string) (url string, leader *elect.Term) {
 	for _, id := range ids {
 		stands := make(chan struct{})
 		b := c.Client(id)
-		e := elect.New(b, "reports", &elect.Options{ID: id, Value: "http://" + id, Trace: func(ev elect.Event) {
-			if ev.Kind == elect.Joined {
+		e := elect.New(b, "reports", &elect.Options{ID: id, Value: "http://" + id, Trace: func(ev trace.Event) {
+			if ev.Kind == trace.Joined {
 				close(stands)
 			}
 		}})
@@ -152,13 +153,13 @@ func TestControlCharacters(t *testing.T) {
 			t.Errorf("%s: %q does not name %s", args, said, shown)
 		}
 	}
-	var l elect.Leader
+	var l member
 	if _, stdout, _ := here("--url", url, "leader", "reports", "-o", "json"); json.Unmarshal([]byte(stdout), &l) != nil || l.ID != evil {
 		t.Errorf("the id is %q in JSON, want %q", l.ID, evil)
 	}
-	leader := &elect.Leader{Key: "k", ID: evil}
-	pinned := &elect.Leader{Key: "k", ID: evil, Pinned: true}
-	for _, c := range []change{{"elected", leader}, {"acknowledged", leader}, {"elected", pinned}} {
+	it := elect.Candidate{Key: "k", ID: evil}
+	for _, s := range []elect.State{{Leader: elect.Leader{Candidate: it}}, {Leader: elect.Leader{Candidate: it, Acknowledged: true}}, {Gate: it}, {Gate: it, Paused: true}} {
+		c := changeTo(s)
 		if !strings.Contains(c.String(), shown) {
 			t.Errorf("%q does not name %s", c, shown)
 		}
@@ -216,17 +217,19 @@ func TestLookingMakesNothing(t *testing.T) {
 func TestStateOf(t *testing.T) {
 	for _, tt := range []struct {
 		i    int
-		l    elect.Leader
+		p    place
 		want string
 	}{
-		{0, elect.Leader{}, "leader"},
-		{0, elect.Leader{Acknowledged: true}, "acknowledged"},
-		{1, elect.Leader{}, "waiting"},
-		{0, elect.Leader{Pinned: true, Acknowledged: true}, "pinned"},
-		{1, elect.Leader{Pinned: true}, "pinned"},
+		{0, place{}, "leader"},
+		{0, place{member: member{Acknowledged: true}}, "acknowledged"},
+		{1, place{}, "waiting"},
+		{0, place{member: member{Pinned: true}}, "pinned"},
+		{0, place{member: member{Pinned: true, Paused: true}}, "paused"},
+		{1, place{member: member{Pinned: true}}, "pinned"},
+		{1, place{member: member{NotReady: "no disk"}}, "not ready"},
 	} {
-		if got := stateOf(tt.i, tt.l); got != tt.want {
-			t.Errorf("stateOf(%d, %+v) = %q, want %q", tt.i, tt.l, got, tt.want)
+		if got := tt.p.state(tt.i); got != tt.want {
+			t.Errorf("the state of %+v in place %d is %q, want %q", tt.p, tt.i, got, tt.want)
 		}
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/trace"
 	"github.com/succession-dev/succession/memory"
 )
 
@@ -47,9 +48,9 @@ func (b *rivalled) campaign(folder string) error {
 	if err != nil {
 		return err
 	}
-	t, err := elect.New(b.rival, rivalElection, &elect.Options{Trace: func(ev elect.Event) {
+	t, err := elect.New(b.rival, rivalElection, &elect.Options{Trace: func(ev trace.Event) {
 		switch {
-		case ev.Kind != elect.Waiting:
+		case ev.Kind != trace.Waiting:
 		case string(act) == "cut":
 			b.Cut()
 		case string(act) == "expire":

@@ -16,6 +16,7 @@ import (
 	migratecmd "github.com/succession-dev/succession/cmd/succession/internal/migrate"
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/trace"
 	"github.com/succession-dev/succession/migrate"
 )
 
@@ -42,12 +43,12 @@ func (m *moving) stands(url, id string) (stop func()) {
 	stands, led, done := make(chan struct{}), make(chan struct{}, 100), make(chan struct{})
 	waits := make(chan struct{}, 100)
 	var joined bool
-	e := elect.New(b, "reports", &elect.Options{ID: id, Trace: func(ev elect.Event) {
+	e := elect.New(b, "reports", &elect.Options{ID: id, Trace: func(ev trace.Event) {
 		switch {
-		case ev.Kind == elect.Joined && !joined:
+		case ev.Kind == trace.Joined && !joined:
 			joined = true
 			close(stands)
-		case ev.Kind == elect.Waiting:
+		case ev.Kind == trace.Waiting:
 			waits <- struct{}{}
 		}
 	}})

@@ -9,9 +9,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/cmd/succession/internal/connect"
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/operate"
 )
 
 func newPause(g *connect.Flags) *cobra.Command {
@@ -39,15 +41,14 @@ the gate after --wait: the election stays paused, and nobody leads once they hav
 	by := f.String("by", "", "who pauses it (default user@host)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		name := args[0]
-		who := &elect.Options{ID: cmp.Or(*by, ui.WhoAmI())}
-		return g.As(name, who, func(ctx, opening context.Context, e *elect.Election) error {
-			if _, err := e.Leader(opening); err != nil { // is the coordinator there?
+		return g.WithElection(name, func(ctx, opening context.Context, b backend.Backend) error {
+			if _, err := elect.New(b, name, nil).State(opening); err != nil { // is the coordinator there?
 				return err
 			}
 			errWait := fmt.Errorf("not within %v", *wait)
 			bounded, cancel := context.WithTimeoutCause(ctx, *wait, errWait)
 			defer cancel()
-			err := e.Pause(bounded, *reason)
+			err := operate.New(b, name, cmp.Or(*by, ui.WhoAmI())).Pause(bounded, *reason)
 			switch {
 			case errors.Is(err, elect.ErrPaused):
 				return ui.Exitf(ui.ExitRefused, "%w", err)
@@ -72,10 +73,10 @@ Exit codes: 0 it is open again; 1 it was not paused; 125 it could not be opened.
 		Example: `  succession resume reports`,
 		Args:    ui.OneName,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return g.Look(args[0], func(ctx context.Context, e *elect.Election) error {
-				gate, err := e.Resume(ctx, nil)
+			return g.WithElection(args[0], func(_, ctx context.Context, b backend.Backend) error {
+				gate, err := operate.New(b, args[0], ui.WhoAmI()).Resume(ctx, nil)
 				switch {
-				case errors.Is(err, elect.ErrNotPaused):
+				case errors.Is(err, operate.ErrNotPaused):
 					return ui.Exitf(ui.ExitNobody, "%q is not paused%s", args[0], g.Where())
 				case err != nil:
 					return err
@@ -85,9 +86,4 @@ Exit codes: 0 it is open again; 1 it was not paused; 125 it could not be opened.
 			})
 		},
 	}
-}
-
-// pausedBy says who has paused an election, and why.
-func pausedBy(gate elect.Leader) string {
-	return fmt.Sprintf("paused by %s: %s", ui.Visible(gate.ID), ui.Visible(gate.Value))
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
-	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/operate"
 	"github.com/succession-dev/succession/recipes/record"
 )
 
@@ -116,7 +116,7 @@ func TestRecordBecomesHeader(t *testing.T) {
 	_, c := coordinator(t)
 	b := c.Client("a")
 	defer b.Close()
-	if err := elect.New(b, "reports", nil).RaiseFence(t.Context(), 5000); err != nil {
+	if err := operate.New(b, "reports", "").RaiseFence(t.Context(), 5000); err != nil {
 		t.Fatal(err)
 	}
 	r := record.New(b, "reports", record.Bytes())

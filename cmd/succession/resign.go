@@ -8,9 +8,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/cmd/succession/internal/connect"
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/operate"
 )
 
 func newResign(g *connect.Flags) *cobra.Command {
@@ -49,32 +51,27 @@ With -o json it prints one object, or null where nobody led:
 	term := cmd.Flags().Uint64("token", 0, "ask only the leader with this token")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		name := args[0]
-		return g.With(name, func(ctx, opening context.Context, e *elect.Election) error {
-			old, err := e.Leader(opening)
-			if err == nil && old.Pinned && !old.Paused {
-				return fmt.Errorf("%s stands first in %q for ever and cannot resign: the election has moved, or is moving, to another coordinator", old.ID, name)
-			}
-			if err == nil {
-				old, err = e.AskToResign(opening, &elect.ResignOptions{Token: *term, To: *to, Within: min(*wait, 24*time.Hour)})
-			}
-			if errors.Is(err, elect.ErrOtherLeader) {
+		return g.WithElection(name, func(ctx, opening context.Context, b backend.Backend) error {
+			old, err := operate.New(b, name, ui.WhoAmI()).AskToResign(opening, &operate.ResignOptions{Token: *term, To: *to, Within: min(*wait, 24*time.Hour)})
+			if errors.Is(err, operate.ErrOtherLeader) {
 				return ui.Exitf(ui.ExitNobody, "%w", err)
 			}
-			if errors.Is(err, elect.ErrNoLeader) {
+			if errors.Is(err, elect.ErrNoLeader) && !errors.Is(err, elect.ErrPaused) {
 				if *out == ui.AsJSON {
 					fmt.Fprintln(cmd.OutOrStdout(), "null")
 				}
-				return nobodyLeads(g, name)
+				return ui.Exitf(ui.ExitNobody, "%q: %w%s", name, err, g.Where())
 			}
 			if err != nil {
 				return err
 			}
+			e := elect.New(b, name, nil)
 			next, err := successor(ctx, e, old, *wait)
 			if err != nil {
 				return err
 			}
 			if *out == ui.AsJSON {
-				return ui.PrintJSON(cmd.OutOrStdout(), resignation{old, changeTo(next).Leader})
+				return ui.PrintJSON(cmd.OutOrStdout(), resignation{leaderOf(elect.State{Leader: old}), changeTo(next).Leader})
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "%s resigned (token %d); %s\n", ui.Visible(old.ID), old.Token, changeTo(next))
 			return nil
@@ -85,22 +82,22 @@ With -o json it prints one object, or null where nobody led:
 
 // resignation is what resign prints.
 type resignation struct {
-	Resigned elect.Leader  `json:"resigned"`
-	Next     *elect.Leader `json:"next"`
+	Resigned *member `json:"resigned"`
+	Next     *member `json:"next"`
 }
 
 // successor waits until another than old leads, or nobody.
-func successor(ctx context.Context, e *elect.Election, old elect.Leader, wait time.Duration) (elect.Leader, error) {
+func successor(ctx context.Context, e *elect.Election, old elect.Leader, wait time.Duration) (elect.State, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, wait, ui.Exitf(ui.ExitTimeout,
 		"%s was asked to resign %v ago and still leads %q; it may be busy stopping, or be no program of this project: wait longer with --wait, or look at it", old.ID, wait, e.Name()))
 	defer cancel()
-	for l, err := range e.Observe(ctx) {
+	for s, err := range e.Observe(ctx) {
 		if err != nil {
-			return elect.Leader{}, err
+			return elect.State{}, err
 		}
-		if l.Key != old.Key || l.Token != old.Token {
-			return l, nil
+		if s.Leader.Key != old.Key || s.Leader.Token != old.Token {
+			return s, nil
 		}
 	}
-	return elect.Leader{}, context.Cause(ctx)
+	return elect.State{}, context.Cause(ctx)
 }

@@ -23,7 +23,7 @@ is interrupted. Where leaders change very fast some may be left out, never the l
 With -o json each line is an object:
 
   event   "elected", "acknowledged", "vacant" or "paused"; the first line says what is
-  leader  as in "succession leader -o json"; null where nobody leads`,
+  leader  as in "succession leader -o json"; null where nobody leads, and the gate in "paused"`,
 		Example: `  succession watch reports
   succession watch reports -o json | jq -r 'select(.event == "elected") | .leader.id'`,
 		Args: ui.OneName,
@@ -45,47 +45,46 @@ With -o json each line is an object:
 
 // change is one line of watch.
 type change struct {
-	Event  string        `json:"event"`
-	Leader *elect.Leader `json:"leader"`
+	Event  string  `json:"event"`
+	Leader *member `json:"leader"`
+
+	why string // nobody leads
 }
 
-func changeTo(l elect.Leader) change {
+func changeTo(s elect.State) change {
 	switch {
-	case l.Paused:
-		return change{"paused", &l}
-	case l.Vacant():
-		return change{Event: "vacant"}
-	case l.Acknowledged:
-		return change{"acknowledged", &l}
+	case s.Paused:
+		return change{"paused", gateOf(s), whyVacant(s)}
+	case s.Vacant():
+		return change{"vacant", nil, whyVacant(s)}
+	case s.Leader.Acknowledged:
+		return change{Event: "acknowledged", Leader: leaderOf(s)}
 	}
-	return change{"elected", &l}
+	return change{Event: "elected", Leader: leaderOf(s)}
 }
 
 func (c change) String() string {
-	if c.Leader == nil {
-		return "nobody leads"
+	switch c.Event {
+	case "acknowledged":
+		return fmt.Sprintf("%s is at work, token %d", ui.Visible(c.Leader.ID), c.Leader.Token)
+	case "elected":
+		return fmt.Sprintf("%s leads, token %d", ui.Visible(c.Leader.ID), c.Leader.Token)
 	}
-	id := ui.Visible(c.Leader.ID)
-	switch {
-	case c.Leader.Paused:
-		return "nobody leads: " + pausedBy(*c.Leader)
-	case c.Leader.Pinned:
-		return fmt.Sprintf("closed: %s stands first and for ever, token %d", id, c.Leader.Token)
-	case c.Event == "acknowledged":
-		return fmt.Sprintf("%s is at work, token %d", id, c.Leader.Token)
+	if c.why != "" {
+		return "nobody leads: " + c.why
 	}
-	return fmt.Sprintf("%s leads, token %d", id, c.Leader.Token)
+	return "nobody leads"
 }
 
 // watch calls show with each change, until a signal or an error comes. --timeout
 // bounds the connecting only.
 func watch(g *connect.Flags, name string, show func(change) error) error {
 	return g.With(name, func(ctx, _ context.Context, e *elect.Election) error {
-		for l, err := range e.Observe(ctx) {
+		for s, err := range e.Observe(ctx) {
 			if err != nil {
 				return err
 			}
-			if err := show(changeTo(l)); err != nil {
+			if err := show(changeTo(s)); err != nil {
 				return err
 			}
 		}

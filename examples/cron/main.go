@@ -51,7 +51,7 @@ func main() {
 
 // once runs the command for the time at, unless that was done.
 func once(ctx context.Context, url, name string, at time.Time, command []string) error {
-	b, err := succession.Connect(ctx, url)
+	b, err := succession.Open(url)
 	if err != nil {
 		return err
 	}

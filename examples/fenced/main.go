@@ -54,7 +54,7 @@ func main() {
 func write(ctx context.Context, url, id, store string) error {
 	ctx, cancel := child.Context(ctx)
 	defer cancel()
-	b, err := succession.Connect(ctx, url)
+	b, err := succession.Open(url)
 	if err != nil {
 		return err
 	}

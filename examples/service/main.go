@@ -25,6 +25,7 @@ import (
 	"github.com/succession-dev/succession"
 	_ "github.com/succession-dev/succession/consul"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/trace"
 	_ "github.com/succession-dev/succession/etcd"
 	_ "github.com/succession-dev/succession/local"
 	"github.com/succession-dev/succession/metrics"
@@ -49,16 +50,16 @@ func main() {
 
 // run leads now and then, until ctx ends.
 func run(ctx context.Context, url, name, id, address string) error {
-	b, err := succession.Connect(ctx, url)
+	b, err := succession.Open(url)
 	if err != nil {
 		return err
 	}
 	defer b.Close()
 	var joined atomic.Bool
 	counts, live := metrics.New(nil), health.NewLive(0)
-	e := elect.New(b, name, &elect.Options{ID: id, Logger: slog.Default(), Trace: elect.Tee(
-		counts.Trace(name), live.Trace, func(ev elect.Event) {
-			if ev.Kind == elect.Joined {
+	e := elect.New(b, name, &elect.Options{ID: id, Logger: slog.Default(), Trace: trace.Tee(
+		counts.Trace, live.Trace, func(ev trace.Event) {
+			if ev.Kind == trace.Joined {
 				joined.Store(true)
 			}
 		})})

@@ -22,6 +22,10 @@ import (
 	"github.com/succession-dev/succession/internal/naming"
 )
 
+// MaxWish is how long a wish may hold. One that is to hold for longer was written by a clock that is wrong, or by a stranger: it
+// would have all others give way for ever.
+const MaxWish = 24 * time.Hour
+
 // Is reports whether the value of a record is a header, or begins like one.
 func Is(value []byte) bool {
 	h, err := backend.ParseHeader(value)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/trace"
 	"github.com/succession-dev/succession/internal/rig/bubble"
 	"github.com/succession-dev/succession/memory"
 	"github.com/succession-dev/succession/recipes/barrier"
@@ -188,7 +189,7 @@ func options(column string) []option {
 				}
 				return ""
 			}},
-			{set(elect.Options{Trace: func(elect.Event) { events.Add(1) }}), "Trace", happens(&events)},
+			{set(elect.Options{Trace: func(trace.Event) { events.Add(1) }}), "Trace", happens(&events)},
 		}
 	case "Value":
 		return []option{{set(elect.Options{Value: "my value"}), "Value", stands("my value")}}

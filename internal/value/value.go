@@ -81,3 +81,6 @@ func (o Of) Check() error {
 	}
 	return nil
 }
+
+// Named names a member in messages.
+func Named(m backend.Member) string { return fmt.Sprintf("%s (%s)", ID(m.Value), m.Key) }

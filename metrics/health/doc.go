@@ -13,7 +13,7 @@
 //	http.Handle("/live", live)
 //	http.Handle("/leader", health.Leader(e))
 //
-// Use [elect.Tee] where Trace has something else to do, too. The package imports the standard
+// Use [trace.Tee] where Trace has something else to do, too. The package imports the standard
 // library only.
 //
 // # Readiness must not be leadership

@@ -10,6 +10,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/trace"
 )
 
 // DefaultLimit is for how long work may go on after its term if NewLive is given nothing else.
@@ -49,17 +50,17 @@ func NewLive(limit time.Duration) *Live {
 
 // Trace is for [elect.Options] Trace of each election of the process, and for the options of locks,
 // queues and the other recipes. It does not block.
-func (l *Live) Trace(ev elect.Event) {
+func (l *Live) Trace(ev trace.Event) {
 	m := ev.Member
 	m.Pinned = false // a member stays the same when it is pinned
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch ev.Kind {
-	case elect.Ended:
+	case trace.Ended:
 		if !errors.Is(ev.Err, elect.ErrResigned) { // its work had ended before
 			l.ended[m] = Overdue{m.Line, ev.Token, time.Now()}
 		}
-	case elect.Left:
+	case trace.Left:
 		delete(l.ended, m)
 	}
 }

@@ -3,7 +3,7 @@
 //	m := metrics.New(nil)
 //	stop, err := otel.Register(m, provider)
 //	...
-//	e := elect.New(b, "reports", &elect.Options{Trace: m.Trace("reports")})
+//	e := elect.New(b, "reports", &elect.Options{Trace: m.Trace})
 //
 // The instruments have OpenTelemetry's names and units, and the attributes are the labels of package
 // metrics: succession.leader, succession.term.token, succession.terms, succession.session.slack in

@@ -17,7 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/trace"
 	"github.com/succession-dev/succession/metrics"
 	"github.com/succession-dev/succession/metrics/otel"
 	"github.com/succession-dev/succession/migrate"
@@ -27,18 +27,18 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // story has something to count of everything.
 func story(m *metrics.Recorder) {
-	trace := m.Trace("reports")
+	tell := trace.Named("reports", m.Trace)
 	member := backend.Member{Line: "reports", Key: "n-7", Position: 7}
 	m.MigrationPhase("reports", migrate.Moved)
-	trace(elect.Event{Kind: elect.SessionOpened, TTL: 10 * time.Second})
-	trace(elect.Event{Kind: elect.Retrying, Err: &backend.Error{Op: "join", Err: backend.ErrUnavailable}})
-	trace(elect.Event{Kind: elect.Joined, Member: member})
+	tell(trace.Event{Kind: trace.SessionOpened, TTL: 10 * time.Second})
+	tell(trace.Event{Kind: trace.Retrying, Err: &backend.Error{Op: "join", Err: backend.ErrUnavailable}})
+	tell(trace.Event{Kind: trace.Joined, Member: member})
 	time.Sleep(3 * time.Millisecond)
-	trace(elect.Event{Kind: elect.Elected, Member: member, Token: 7})
+	tell(trace.Event{Kind: trace.Elected, Member: member, Token: 7})
 	for beat := range 50 {
-		trace(elect.Event{Kind: elect.Heartbeat, RoundTrip: time.Duration(beat*beat) * 5 * time.Millisecond, Slack: time.Duration(beat) * time.Second})
+		tell(trace.Event{Kind: trace.Heartbeat, RoundTrip: time.Duration(beat*beat) * 5 * time.Millisecond, Slack: time.Duration(beat) * time.Second})
 	}
-	trace(elect.Event{Kind: elect.Ended, Member: member, Err: backend.ErrSessionEnded})
+	tell(trace.Event{Kind: trace.Ended, Member: member, Err: backend.ErrSessionEnded})
 	time.Sleep(time.Second / 3)
 }
 
@@ -72,7 +72,7 @@ func TestRegister(t *testing.T) {
 		if err := stop(); err != nil {
 			t.Fatal(err)
 		}
-		m.Trace("reports")(elect.Event{Kind: elect.Heartbeat, RoundTrip: time.Hour})
+		m.Trace(trace.Event{Election: "reports", Kind: trace.Heartbeat, RoundTrip: time.Hour})
 		for _, s := range collect(t, reader) {
 			if h, ok := s.Data.(metricdata.Histogram[float64]); !ok {
 				t.Errorf("after stop there is %s", s.Name)

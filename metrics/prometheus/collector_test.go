@@ -17,7 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/trace"
 	"github.com/succession-dev/succession/metrics"
 	"github.com/succession-dev/succession/metrics/prometheus"
 	"github.com/succession-dev/succession/migrate"
@@ -64,18 +64,18 @@ func TestSameAsText(t *testing.T) {
 // story has something to count of everything.
 func story(m *metrics.Recorder) {
 	for i, name := range []string{"reports", "a \"quoted\"\nname with \\ in it"} {
-		trace := m.Trace(name)
+		tell := trace.Named(name, m.Trace)
 		member := backend.Member{Line: name, Key: "n-7", Position: 7}
 		m.MigrationPhase(name, migrate.Moved)
-		trace(elect.Event{Kind: elect.SessionOpened, TTL: 10 * time.Second})
-		trace(elect.Event{Kind: elect.Retrying, Err: &backend.Error{Op: "watch place", Err: backend.ErrUnavailable}})
-		trace(elect.Event{Kind: elect.Joined, Member: member})
+		tell(trace.Event{Kind: trace.SessionOpened, TTL: 10 * time.Second})
+		tell(trace.Event{Kind: trace.Retrying, Err: &backend.Error{Op: "watch place", Err: backend.ErrUnavailable}})
+		tell(trace.Event{Kind: trace.Joined, Member: member})
 		time.Sleep(time.Duration(i+1) * time.Millisecond)
-		trace(elect.Event{Kind: elect.Elected, Member: member, Token: 1<<53 - 1})
+		tell(trace.Event{Kind: trace.Elected, Member: member, Token: 1<<53 - 1})
 		for beat := range 50 {
-			trace(elect.Event{Kind: elect.Heartbeat, RoundTrip: time.Duration(beat*beat) * 5 * time.Millisecond, Slack: time.Duration(beat) * time.Second})
+			tell(trace.Event{Kind: trace.Heartbeat, RoundTrip: time.Duration(beat*beat) * 5 * time.Millisecond, Slack: time.Duration(beat) * time.Second})
 		}
-		trace(elect.Event{Kind: elect.Ended, Member: member, Err: backend.ErrSessionEnded})
+		tell(trace.Event{Kind: trace.Ended, Member: member, Err: backend.ErrSessionEnded})
 		time.Sleep(time.Second / 3)
 	}
 }
@@ -116,7 +116,7 @@ func ExampleNewCollector() {
 	registry := client.NewRegistry()
 	registry.MustRegister(prometheus.NewCollector(m))
 
-	m.Trace("reports") // for elect.Options
+	m.Trace(trace.Event{Election: "reports", Kind: trace.SessionOpened}) // for elect.Options
 	families, _ := registry.Gather()
 	for _, f := range families {
 		if f.GetName() == "succession_leader" {

@@ -48,7 +48,7 @@ func startCandidates(t *testing.T, n int) []*candidate {
 	ended := make(chan struct{})
 	for i := range n {
 		k := &candidate{b: c.Client(fmt.Sprint(i)), m: metrics.New(nil), resign: make(chan struct{})}
-		k.e = elect.New(k.b, "reports", &elect.Options{Trace: k.m.Trace("reports")})
+		k.e = elect.New(k.b, "reports", &elect.Options{Trace: k.m.Trace})
 		var h http.Handler = k.m
 		if i == 0 {
 			registry := client.NewRegistry()

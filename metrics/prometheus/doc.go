@@ -3,7 +3,7 @@
 //
 //	m := metrics.New(nil)
 //	registry.MustRegister(prometheus.NewCollector(m))
-//	e := elect.New(b, "reports", &elect.Options{Trace: m.Trace("reports")})
+//	e := elect.New(b, "reports", &elect.Options{Trace: m.Trace})
 //
 // A program that has none needs no library: a Recorder serves its series itself. The series are the
 // same either way; package metrics lists them.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/trace"
 	"github.com/succession-dev/succession/internal/naming"
 	"github.com/succession-dev/succession/internal/recipe"
 	"github.com/succession-dev/succession/internal/view"
@@ -47,6 +48,7 @@ func New(b backend.Backend, name string, n int, o *elect.Options) *Barrier {
 	if o != nil {
 		br.o = *o
 	}
+	br.o.Trace = trace.Named(name, br.o.Trace)
 	br.o.ID = elect.New(b, name, &br.o).ID() // one for all calls
 	return br
 }

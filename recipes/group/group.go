@@ -12,6 +12,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/trace"
 	"github.com/succession-dev/succession/internal/naming"
 	"github.com/succession-dev/succession/internal/recipe"
 	"github.com/succession-dev/succession/internal/view"
@@ -48,6 +49,7 @@ func New(b backend.Backend, name string, o *Options) *Group {
 	if o != nil {
 		g.o = *o
 	}
+	g.o.Trace = trace.Named(name, g.o.Trace)
 	g.e = elect.New(view.Of(b, shared), g.line(), &g.o)
 	g.o.ID = g.e.ID() // the default one differs from call to call
 	g.o.ResignTimeout = cmp.Or(g.o.ResignTimeout, 5*time.Second)

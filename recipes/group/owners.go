@@ -3,6 +3,7 @@ package group
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -66,9 +67,9 @@ func (g *Group) Owners(ctx context.Context, items ...string) ([]Owner, error) {
 		}
 		l, err := g.election(strings.TrimPrefix(records[i], g.owners()+"/")).Leader(ctx)
 		switch {
+		case errors.Is(err, elect.ErrNoLeader):
 		case err != nil:
 			return err
-		case l.Vacant():
 		case l.Token != o.Token: // it has not noted yet that it is the owner
 			o.ID, o.Token, o.Since, o.Held = l.ID, l.Token, time.Time{}, true
 		default:

@@ -8,6 +8,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/trace"
 	"github.com/succession-dev/succession/internal/again"
 	"github.com/succession-dev/succession/internal/naming"
 	"github.com/succession-dev/succession/internal/recipe"
@@ -38,16 +39,18 @@ var aSemaphore = recipe.Recipe{Package: "lock", Owner: naming.Semaphore}
 // The semaphore has the lines NAME-slots and NAME-waiting: choose a NAME beside which nothing else
 // uses these. A [Mutex] called NAME is another lock.
 func NewSemaphore(b backend.Backend, name string, n int, o *Options) *Semaphore {
-	turn := new(Options)
+	turn, slot := new(Options), new(Options)
 	if o != nil {
-		*turn = *o
-		turn.Trace = waitingAlone(o.Trace)
+		*slot = *o
+		slot.Trace = trace.Named(name, o.Trace)
+		*turn = *slot
+		turn.Trace = waitingAlone(slot.Trace)
 	}
 	s := &Semaphore{name: name, n: n, err: aSemaphore.Check(name, o)}
 	s.turns = elect.New(b, s.waiting(), turn)
 	s.slots = elect.New(view.Of(b, func(s backend.Session) backend.Session {
 		return &slotSession{Session: shared(s), n: n}
-	}), s.holders(), o)
+	}), s.holders(), slot)
 	return s
 }
 
@@ -56,10 +59,10 @@ func (s *Semaphore) holders() string { return s.name + naming.Slots }
 func (s *Semaphore) waiting() string { return s.name + naming.Waiting }
 
 // waitingAlone returns what passes on the steps of whoever waits for a turn: a turn is no slot.
-func waitingAlone(trace func(elect.Event)) func(elect.Event) {
-	return func(ev elect.Event) {
-		if trace != nil && (ev.Kind == elect.Waiting || ev.Kind == elect.Retrying) {
-			trace(ev)
+func waitingAlone(f func(trace.Event)) func(trace.Event) {
+	return func(ev trace.Event) {
+		if f != nil && (ev.Kind == trace.Waiting || ev.Kind == trace.Retrying) {
+			f(ev)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit/backoff"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/trace"
 	"github.com/succession-dev/succession/internal/again"
 	"github.com/succession-dev/succession/internal/naming"
 	"github.com/succession-dev/succession/internal/recipe"
@@ -71,6 +72,7 @@ func New(b backend.Backend, name string, o *Options) *Queue {
 		o = new(Options)
 	}
 	q := &Queue{b: b, name: name, limit: o.Limit, o: o.Options}
+	q.o.Trace = trace.Named(name, q.o.Trace)
 	q.turns = elect.New(b, name+naming.Turn, &q.o)
 	q.o.ID = q.turns.ID() // one for all claims
 	q.err = q.check()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/trace"
 	"github.com/succession-dev/succession/internal/naming"
 	"github.com/succession-dev/succession/internal/recipe"
 	"github.com/succession-dev/succession/internal/value"
@@ -31,11 +32,12 @@ var aPool = recipe.Recipe{Package: "task", Owner: naming.Pool, History: true}
 // fails with [backend.ErrInvalid]; where the backend has no items, no shared members or no records, with
 // [errors.ErrUnsupported]. The caller still has to close b.
 func NewPool(b backend.Backend, name string, o *Options) *Pool {
-	p := &Pool{b: b, name: name, master: elect.New(b, name+naming.Master, o), err: aPool.Check(name, o)}
 	same := Options{}
 	if o != nil {
 		same = *o
 	}
+	same.Trace = trace.Named(name, same.Trace)
+	p := &Pool{b: b, name: name, master: elect.New(b, name+naming.Master, &same), err: aPool.Check(name, o)}
 	same.ID = p.master.ID()
 	p.presence = elect.New(view.Of(b, func(s backend.Session) backend.Session {
 		return view.Shared{Session: s, Instead: "a Standby, or another coordinator"}
@@ -178,7 +180,7 @@ func (p *Pool) Status(ctx context.Context) (PoolStatus, error) {
 		return st, err
 	}
 	master, err := p.master.Leader(ctx)
-	if err != nil {
+	if err != nil && !errors.Is(err, elect.ErrNoLeader) {
 		return st, err
 	}
 	st.Master = master.ID

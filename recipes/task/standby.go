@@ -9,6 +9,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/trace"
 	"github.com/succession-dev/succession/internal/naming"
 	"github.com/succession-dev/succession/recipes/record"
 )
@@ -37,6 +38,7 @@ func NewStandby(b backend.Backend, name string, o *Options) *Standby {
 	if o != nil {
 		s.o = *o
 	}
+	s.o.Trace = trace.Named(name, s.o.Trace)
 	idle := s.o
 	idle.History = 0 // a turn to look for a task is no term
 	s.idle = elect.New(b, name+naming.Idle, &idle)

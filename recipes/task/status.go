@@ -58,7 +58,7 @@ func (s *Standby) status(ctx context.Context, task string) (Status, error) {
 	if err != nil {
 		return Status{}, err
 	}
-	line, err := s.election(task).Line(ctx)
+	_, line, err := s.election(task).Line(ctx)
 	if err != nil {
 		return Status{}, err
 	}

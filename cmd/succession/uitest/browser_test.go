@@ -18,6 +18,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/cmd/succession/internal/page"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/trace"
 	"github.com/succession-dev/succession/memory"
 )
 
@@ -110,8 +111,8 @@ func (w *world) joins(name string, o elect.Options) {
 	ctx, cancel := context.WithCancel(context.Background())
 	joined, ended := make(chan struct{}), make(chan struct{})
 	once := sync.OnceFunc(func() { close(joined) })
-	o.Trace = func(ev elect.Event) {
-		if ev.Kind == elect.Joined { // again if it gives way
+	o.Trace = func(ev trace.Event) {
+		if ev.Kind == trace.Joined { // again if it gives way
 			once()
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/cmd/succession/internal/page"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/operate"
 	"github.com/succession-dev/succession/memory"
 	"github.com/succession-dev/succession/migrate"
 	"github.com/succession-dev/succession/recipes/group"
@@ -80,12 +81,12 @@ func gallery(w *world) {
 	must(err)
 	_, err = s.Join(context.Background(), "legacy/cron", "cron-7", "")
 	must(err)
-	_, err = elect.New(foreign, "legacy/cron", nil).AskToResign(context.Background(), nil)
+	_, err = operate.New(foreign, "legacy/cron", "").AskToResign(context.Background(), nil)
 	must(err)
 
 	ctx := context.Background()
 	w.stands("stock/prices", "node-st-1", "")
-	must(elect.New(w.client("ops"), "stock/prices", &elect.Options{ID: "anna@ops-1"}).Pause(ctx, "the price list is <b>replaced</b>; see ticket 4711"))
+	must(operate.New(w.client("ops"), "stock/prices", "anna@ops-1").Pause(ctx, "the price list is <b>replaced</b>; see ticket 4711"))
 
 	mails := queue.New(w.client("mails"), "mails", &queue.Options{Options: elect.Options{ID: "sender-1"}})
 	for _, to := range []string{"anna", "bert", "cora"} {

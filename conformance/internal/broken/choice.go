@@ -9,6 +9,8 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance/internal/election"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/operate"
+	"github.com/succession-dev/succession/elect/trace"
 )
 
 var choiceFlaws = []Flaw{
@@ -23,13 +25,13 @@ var choiceFlaws = []Flaw{
 		Breaks: "Choice: a leader does not ask any more whether it is ready",
 		Must:   "Choice.unready-leader",
 		election: withOptions(func(o *elect.Options) {
-			ready, trace := o.Ready, o.Trace
+			ready, before := o.Ready, o.Trace
 			if ready == nil {
 				return
 			}
 			var leads atomic.Bool
-			o.Trace = elect.Tee(trace, func(ev elect.Event) {
-				if ev.Kind == elect.Elected {
+			o.Trace = trace.Tee(before, func(ev trace.Event) {
+				if ev.Kind == trace.Elected {
 					leads.Store(true)
 				}
 			})
@@ -165,9 +167,9 @@ func (e *pausedInName) Pause(ctx context.Context, _ string) error {
 
 type whoeverLeads struct{ election.Election }
 
-func (e *whoeverLeads) AskToResign(ctx context.Context, o *elect.ResignOptions) (elect.Leader, error) {
+func (e *whoeverLeads) AskToResign(ctx context.Context, o *operate.ResignOptions) (elect.Leader, error) {
 	if o != nil && o.Token != 0 {
-		o = &elect.ResignOptions{To: o.To, Within: o.Within}
+		o = &operate.ResignOptions{To: o.To, Within: o.Within}
 	}
 	return e.Election.AskToResign(ctx, o)
 }

@@ -69,7 +69,7 @@ var observeFlaws = []Flaw{
 }
 
 // observations is what Observe returns.
-type observations = iter.Seq2[elect.Leader, error]
+type observations = iter.Seq2[elect.State, error]
 
 // observers makes elections with another Observe.
 func observers(observe func(ctx context.Context, e election.Election, b backend.Backend) observations) election.Maker {
@@ -87,8 +87,8 @@ type observed struct {
 func (e *observed) Observe(ctx context.Context) observations { return e.observe(ctx, e.Election, e.b) }
 
 func goesBack(ctx context.Context, e election.Election, _ backend.Backend) observations {
-	return func(yield func(elect.Leader, error) bool) {
-		var last elect.Leader
+	return func(yield func(elect.State, error) bool) {
+		var last elect.State
 		for l, err := range e.Observe(ctx) {
 			if !yield(l, err) {
 				return
@@ -102,13 +102,13 @@ func goesBack(ctx context.Context, e election.Election, _ backend.Backend) obser
 }
 
 func firstTick(ctx context.Context, e election.Election, b backend.Backend) observations {
-	return func(yield func(elect.Leader, error) bool) {
+	return func(yield func(elect.State, error) bool) {
 		s, err := b.Session(ctx)
 		if err == nil {
 			err = sleep(ctx, s.TTL())
 		}
 		if err != nil {
-			yield(elect.Leader{}, err)
+			yield(elect.State{}, err)
 			return
 		}
 		e.Observe(ctx)(yield)
@@ -116,10 +116,10 @@ func firstTick(ctx context.Context, e election.Election, b backend.Backend) obse
 }
 
 func endsWithItsSession(ctx context.Context, e election.Election, b backend.Backend) observations {
-	return func(yield func(elect.Leader, error) bool) {
+	return func(yield func(elect.State, error) bool) {
 		s, err := b.Session(ctx)
 		if err != nil {
-			yield(elect.Leader{}, err)
+			yield(elect.State{}, err)
 			return
 		}
 		ctx, cancel := context.WithCancelCause(ctx)
@@ -136,7 +136,7 @@ func endsWithItsSession(ctx context.Context, e election.Election, b backend.Back
 }
 
 func endsInSilence(ctx context.Context, e election.Election, _ backend.Backend) observations {
-	return func(yield func(elect.Leader, error) bool) {
+	return func(yield func(elect.State, error) bool) {
 		for l, err := range e.Observe(ctx) {
 			if ctx.Err() != nil || !yield(l, err) {
 				return
@@ -157,9 +157,9 @@ func (s *inherited) Line(ctx context.Context, line string) (backend.Line, error)
 
 type lineWithoutLeader struct{ election.Election }
 
-func (e *lineWithoutLeader) Line(ctx context.Context) ([]elect.Leader, error) {
-	line, err := e.Election.Line(ctx)
-	return line[min(1, len(line)):], err
+func (e *lineWithoutLeader) Line(ctx context.Context) (elect.State, []elect.Candidate, error) {
+	s, line, err := e.Election.Line(ctx)
+	return s, line[min(1, len(line)):], err
 }
 
 type historyWithoutEnds struct{ election.Election }

@@ -10,18 +10,19 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/operate"
 )
 
-// An Election has the methods of [elect.Election] that rules call.
+// An Election has the methods of [elect.Election], and of its [operate.Operator], that rules call.
 type Election interface {
 	Campaign(ctx context.Context) (Term, error)
 	Run(ctx context.Context, fn func(ctx context.Context, t Term) error) error
-	Observe(ctx context.Context) iter.Seq2[elect.Leader, error]
-	Leader(ctx context.Context) (elect.Leader, error)
-	Line(ctx context.Context) ([]elect.Leader, error)
-	AskToResign(ctx context.Context, o *elect.ResignOptions) (elect.Leader, error)
+	Observe(ctx context.Context) iter.Seq2[elect.State, error]
+	State(ctx context.Context) (elect.State, error)
+	Line(ctx context.Context) (elect.State, []elect.Candidate, error)
+	AskToResign(ctx context.Context, o *operate.ResignOptions) (elect.Leader, error)
 	Pause(ctx context.Context, reason string) error
-	Resume(ctx context.Context, o *elect.ResumeOptions) (elect.Leader, error)
+	Resume(ctx context.Context, o *operate.ResumeOptions) (elect.Candidate, error)
 	History(ctx context.Context) ([]elect.Past, error)
 	RaiseFence(ctx context.Context, floor uint64) error
 }
@@ -45,10 +46,14 @@ type Maker func(b backend.Backend, name string, o *elect.Options) Election
 
 // New is the [Maker] for package elect itself.
 func New(b backend.Backend, name string, o *elect.Options) Election {
-	return genuine{elect.New(b, name, o)}
+	e := elect.New(b, name, o)
+	return genuine{e, operate.New(b, name, e.ID())}
 }
 
-type genuine struct{ *elect.Election }
+type genuine struct {
+	*elect.Election
+	*operate.Operator
+}
 
 // Campaign returns a nil Term, and not an interface that holds a nil pointer, where
 // [elect.Election.Campaign] returns nil.

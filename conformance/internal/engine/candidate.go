@@ -9,24 +9,25 @@ import (
 
 	"github.com/succession-dev/succession/conformance/internal/election"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/trace"
 	"github.com/succession-dev/succession/internal/history"
 )
 
 // Elect returns the client's handle on its election. Each step of the handle is noted in the
 // timeline, and when it joins and leaves also in the history.
-func (c *Client) Elect() election.Election { return c.elect(elect.Options{}, func(elect.Event) {}) }
+func (c *Client) Elect() election.Election { return c.elect(elect.Options{}, func(trace.Event) {}) }
 
-// elect is Elect with these options. It also calls trace for each step.
-func (c *Client) elect(o elect.Options, trace func(elect.Event)) election.Election {
+// elect is Elect with these options. It also calls also for each step.
+func (c *Client) elect(o elect.Options, also func(trace.Event)) election.Election {
 	n := c.noter()
 	o.ID = c.Name
 	o.ResignTimeout = cmp.Or(o.ResignTimeout, c.t.TTL/2+c.t.Soon())
-	o.Trace = func(ev elect.Event) {
+	o.Trace = func(ev trace.Event) {
 		what := ev.Kind.String()
 		switch ev.Kind {
-		case elect.Elected, elect.Ended:
+		case trace.Elected, trace.Ended:
 			what = fmt.Sprintf("%s with token %d", what, ev.Token)
-		case elect.Waiting:
+		case trace.Waiting:
 			what += " for " + Show(ev.Ahead)
 		}
 		if ev.Err != nil {
@@ -34,7 +35,7 @@ func (c *Client) elect(o elect.Options, trace func(elect.Event)) election.Electi
 		}
 		c.t.Log(c.Name, "%s", what)
 		n.trace(ev)
-		trace(ev)
+		also(ev)
 	}
 	return c.t.Elections(c, c.Election, &o)
 }
@@ -52,7 +53,7 @@ func (c *Client) Campaign(ctx context.Context) (election.Term, error) {
 
 // CampaignWith is Campaign with options of the election.
 func (c *Client) CampaignWith(ctx context.Context, o elect.Options) (election.Term, error) {
-	return c.campaign(ctx, c.elect(o, func(elect.Event) {}))
+	return c.campaign(ctx, c.elect(o, func(trace.Event) {}))
 }
 
 func (c *Client) campaign(ctx context.Context, e election.Election) (election.Term, error) {
@@ -84,8 +85,8 @@ func (c *Client) Leads() election.Term { return c.Stand(c.t.Ctx).Wins(c.t.Soon()
 type Candidate struct {
 	Name    string
 	t       *Trial
-	joined  chan elect.Event // a value for each time that it joined the line
-	waiting chan elect.Event // a value for each member that it began to wait for
+	joined  chan trace.Event // a value for each time that it joined the line
+	waiting chan trace.Event // a value for each member that it began to wait for
 	won     chan election.Term
 	failed  chan error
 }
@@ -96,15 +97,15 @@ func (c *Client) Stand(ctx context.Context) *Candidate { return c.StandWith(ctx,
 // StandWith is Stand with options of the election.
 func (c *Client) StandWith(ctx context.Context, o elect.Options) *Candidate {
 	st := &Candidate{
-		Name: c.Name, t: c.t, joined: make(chan elect.Event, 100), waiting: make(chan elect.Event, 100),
+		Name: c.Name, t: c.t, joined: make(chan trace.Event, 100), waiting: make(chan trace.Event, 100),
 		won: make(chan election.Term, 1), failed: make(chan error, 1),
 	}
-	e := c.elect(o, func(ev elect.Event) {
-		var steps chan elect.Event
+	e := c.elect(o, func(ev trace.Event) {
+		var steps chan trace.Event
 		switch ev.Kind {
-		case elect.Joined:
+		case trace.Joined:
 			steps = st.joined
-		case elect.Waiting:
+		case trace.Waiting:
 			steps = st.waiting
 		}
 		select {

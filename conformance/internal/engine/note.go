@@ -7,7 +7,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance/internal/election"
-	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/trace"
 	"github.com/succession-dev/succession/internal/history"
 )
 
@@ -33,11 +33,11 @@ func text(err error) string {
 }
 
 // trace notes when the candidate joins and leaves.
-func (n *noter) trace(ev elect.Event) {
+func (n *noter) trace(ev trace.Event) {
 	switch ev.Kind {
-	case elect.Joined:
+	case trace.Joined:
 		n.note(history.Joined, ev.Member, 0, nil)
-	case elect.Left:
+	case trace.Left:
 		n.note(history.Left, ev.Member, 0, ev.Err)
 	}
 }

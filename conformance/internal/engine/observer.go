@@ -14,7 +14,7 @@ import (
 type Observer struct {
 	t    *Trial
 	mu   sync.Mutex
-	seen []elect.Leader
+	seen []elect.State
 	end  chan error
 }
 
@@ -28,7 +28,7 @@ func (c *Client) Observe(ctx context.Context) *Observer {
 				o.end <- err
 				return
 			}
-			c.t.Log(c.Name, "observes %s", showLeader(l))
+			c.t.Log(c.Name, "observes %s", showState(l))
 			o.mu.Lock()
 			o.seen = append(o.seen, l)
 			o.mu.Unlock()
@@ -38,15 +38,16 @@ func (c *Client) Observe(ctx context.Context) *Observer {
 	return o
 }
 
-func showLeader(l elect.Leader) string {
-	if l.Vacant() {
-		return "nobody"
+func showState(s elect.State) string {
+	if s.Vacant() {
+		return s.Err().Error()
 	}
+	l := s.Leader
 	return fmt.Sprintf("%s with token %d, acknowledged %v", l.ID, l.Token, l.Acknowledged)
 }
 
-// Sees waits until want is true for the leader that was yielded last.
-func (o *Observer) Sees(d time.Duration, what string, want func(elect.Leader) bool) {
+// Sees waits until want is true for what was yielded last.
+func (o *Observer) Sees(d time.Duration, what string, want func(elect.State) bool) {
 	o.t.Eventually(d, "the observer sees "+what, func() bool {
 		if Arrived(o.end) {
 			o.t.Fatalf("the observer is to see %s, and the observation has ended: %v", what, <-o.end)
@@ -60,8 +61,8 @@ func (o *Observer) Sees(d time.Duration, what string, want func(elect.Leader) bo
 // SeesLeader waits until the leader of that term was yielded last, for as long as the slow
 // re-check ([Trial.Recheck]) may take.
 func (o *Observer) SeesLeader(term election.Term) {
-	o.Sees(o.t.Recheck()+o.t.Soon(), fmt.Sprintf("the leader with token %d", term.Token()), func(l elect.Leader) bool {
-		return l.Token == term.Token() && l.Key == term.Member().Key
+	o.Sees(o.t.Recheck()+o.t.Soon(), fmt.Sprintf("the leader with token %d", term.Token()), func(s elect.State) bool {
+		return s.Leader.Token == term.Token() && s.Leader.Key == term.Member().Key
 	})
 }
 
@@ -79,12 +80,12 @@ func (o *Observer) Ordered() {
 	defer o.mu.Unlock()
 	newest := uint64(0)
 	for i, l := range o.seen {
-		if !l.Vacant() && l.Token < newest {
-			o.t.Never("the observer saw token %d after %d", l.Token, newest)
+		if !l.Vacant() && l.Leader.Token < newest {
+			o.t.Never("the observer saw token %d after %d", l.Leader.Token, newest)
 		}
 		if i > 0 && l == o.seen[i-1] {
-			o.t.Fatalf("the observer was told twice of %s", showLeader(l))
+			o.t.Fatalf("the observer was told twice of %s", showState(l))
 		}
-		newest = max(newest, l.Token)
+		newest = max(newest, l.Leader.Token)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/succession-dev/succession/conformance/internal/election"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/trace"
 )
 
 // A Term is a term in a race. A race has a Term only when it is certain that the term began.
@@ -72,8 +73,8 @@ func (r *Race) excused(c *Client, err error) bool {
 func (r *Race) Enter(c *Client, m Manner) (joined <-chan struct{}) {
 	stands := make(chan struct{})
 	first := sync.OnceFunc(func() { close(stands) })
-	e := c.elect(elect.Options{}, func(ev elect.Event) {
-		if ev.Kind == elect.Joined {
+	e := c.elect(elect.Options{}, func(ev trace.Event) {
+		if ev.Kind == trace.Joined {
 			first()
 		}
 	})

@@ -9,6 +9,7 @@ import (
 	"github.com/succession-dev/succession/conformance/internal/election"
 	"github.com/succession-dev/succession/conformance/internal/engine"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/operate"
 )
 
 // asked is how much later than soon a candidate finds out that it is not ready any more: it asks about
@@ -30,21 +31,21 @@ func (r *ready) options() elect.Options {
 	}}
 }
 
-// sees waits until the operator sees n in the line, the first of which leads with the term: it may see a
+// sees waits until op, an operator, sees n in the line, the first of which leads with the term: it may see a
 // little later what others did.
-func sees(t *engine.Trial, operator election.Election, term election.Term, n int) {
+func sees(t *engine.Trial, op election.Election, term election.Term, n int) {
 	t.Eventually(t.Soon(), "an operator sees the leader, and who stands behind it", func() bool {
-		line, err := operator.Line(t.Ctx)
+		_, line, err := op.Line(t.Ctx)
 		t.Want("Line", err)
 		return len(line) == n && line[0].Token == term.Token()
 	})
 }
 
 // askToResign has an operator ask the leader with the term, which is the first of n in line, to resign.
-func askToResign(t *engine.Trial, term election.Term, n int, o *elect.ResignOptions) {
-	operator := t.Client().Elect()
-	sees(t, operator, term, n)
-	_, err := operator.AskToResign(t.Ctx, o)
+func askToResign(t *engine.Trial, term election.Term, n int, o *operate.ResignOptions) {
+	op := t.Client().Elect()
+	sees(t, op, term, n)
+	_, err := op.AskToResign(t.Ctx, o)
 	t.Want("AskToResign", err)
 	engine.Await(t, term.Context().Done(), t.Soon(), "the leader has not been told")
 }
@@ -53,7 +54,7 @@ func askToResign(t *engine.Trial, term election.Term, n int, o *elect.ResignOpti
 // is not ready, and that all others are.
 func saysUnready(t *engine.Trial, c *engine.Client, which, n int) {
 	t.Eventually(t.Soon(), "Line says who is not ready", func() bool {
-		line, err := c.Elect().Line(t.Ctx)
+		_, line, err := c.Elect().Line(t.Ctx)
 		t.Want("Line", err)
 		for i, l := range line {
 			if (l.NotReady != "") != (i == which) || i == which && l.NotReady != errUnready.Error() {
@@ -157,7 +158,7 @@ var choiceRules = []engine.Rule{{
 		cs := t.Clients(4)
 		term := cs[0].Leads()
 		second, third, fourth := cs[1].Stand(t.Ctx), cs[2].Stand(t.Ctx), cs[3].Stand(t.Ctx)
-		askToResign(t, term, 4, &elect.ResignOptions{To: fourth.Name})
+		askToResign(t, term, 4, &operate.ResignOptions{To: fourth.Name})
 		term.Resign(t.Ctx)
 		next := fourth.Wins(t.Soon())
 		if second.Leading() || third.Leading() {
@@ -178,7 +179,7 @@ var choiceRules = []engine.Rule{{
 		ctx, cancel := context.WithCancelCause(t.Ctx)
 		defer cancel(nil)
 		third := cs[2].Stand(ctx)
-		askToResign(t, term, 3, &elect.ResignOptions{To: third.Name})
+		askToResign(t, term, 3, &operate.ResignOptions{To: third.Name})
 		cancel(engine.ErrCancelled)
 		third.GivesUp(t.Soon(), engine.ErrCancelled)
 		term.Resign(t.Ctx)
@@ -193,7 +194,7 @@ var choiceRules = []engine.Rule{{
 		second := cs[1].Stand(t.Ctx)
 		m := cs[2].Join("a foreign client")
 		fourth := cs[3].Stand(t.Ctx)
-		askToResign(t, term, 4, &elect.ResignOptions{To: fourth.Name})
+		askToResign(t, term, 4, &operate.ResignOptions{To: fourth.Name})
 		term.Resign(t.Ctx)
 		cs[2].First(m, t.Soon())
 		t.Always(t.TTL/4, "somebody won while a foreign client was first", func() bool { return !second.Leading() && !fourth.Leading() })
@@ -205,13 +206,13 @@ var choiceRules = []engine.Rule{{
 	},
 }, {
 	ID: "Choice.pause", Title: "nobody leads while the election is paused",
-	Text:  "An operator pauses an election. Its leader is told, with a LostError because of ErrAsked. Nobody wins for half a TTL, and no foreign client is first; Leader says who has paused it and why. After Resume, the next in line wins soon, with a larger token.",
+	Text:  "An operator pauses an election. Its leader is told, with a LostError because of ErrAsked. Nobody wins for half a TTL, and no foreign client is first; State says who has paused it and why. After Resume, the next in line wins soon, with a larger token.",
 	Needs: []engine.Fault{engine.Records, engine.Pins}, Check: func(t *engine.Trial) {
 		cs := t.Clients(4)
 		term := cs[0].Leads()
 		second := cs[1].Stand(t.Ctx)
-		operator := cs[3].Elect()
-		paused := t.Go("Pause", func() error { return operator.Pause(t.Ctx, "a rule") })
+		op := cs[3].Elect()
+		paused := t.Go("Pause", func() error { return op.Pause(t.Ctx, "a rule") })
 		engine.Await(t, term.Context().Done(), t.Soon(), "the leader has not been told")
 		lost(t, term, elect.ErrAsked)
 		term.Resign(t.Ctx)
@@ -224,11 +225,11 @@ var choiceRules = []engine.Rule{{
 		t.Always(t.TTL/2, "somebody won, or was first, while the election was paused", func() bool {
 			return !second.Leading() && !cs[2].Ahead(m).First
 		})
-		l, err := operator.Leader(t.Ctx)
-		if err != nil || !l.Paused || l.Value != "a rule" {
-			t.Fatalf("Leader of the paused election returned %+v, %v", l, err)
+		s, err := op.State(t.Ctx)
+		if err != nil || !s.Vacant() || !s.Paused || s.Gate.Value != "a rule" {
+			t.Fatalf("State of the paused election returned %+v, %v", s, err)
 		}
-		_, err = operator.Resume(t.Ctx, nil)
+		_, err = op.Resume(t.Ctx, nil)
 		t.Want("Resume", err)
 		if next := second.Wins(t.Soon()); next.Token() <= term.Token() {
 			t.Fatalf("token %d after %d", next.Token(), term.Token())
@@ -242,12 +243,12 @@ var choiceRules = []engine.Rule{{
 		first := cs[0].Leads()
 		first.Resign(t.Ctx)
 		term := cs[1].Leads()
-		operator := t.Client().Elect()
-		sees(t, operator, term, 1)
-		_, err := operator.AskToResign(t.Ctx, &elect.ResignOptions{Token: first.Token()})
-		t.Want("AskToResign of an ended term", err, elect.ErrOtherLeader)
+		op := t.Client().Elect()
+		sees(t, op, term, 1)
+		_, err := op.AskToResign(t.Ctx, &operate.ResignOptions{Token: first.Token()})
+		t.Want("AskToResign of an ended term", err, operate.ErrOtherLeader)
 		t.Always(t.TTL/4, "the leader was disturbed", func() bool { return term.Check() == nil })
-		askToResign(t, term, 1, &elect.ResignOptions{Token: term.Token()})
+		askToResign(t, term, 1, &operate.ResignOptions{Token: term.Token()})
 		lost(t, term, elect.ErrAsked)
 	},
 }}

@@ -21,8 +21,8 @@ func useAndClose(t *engine.Trial) {
 	ctx, cancel := context.WithCancel(t.Ctx)
 	s := a.Live()
 	gone := t.Go("a cancelled Gone", func() error { return s.Gone(ctx, other) })
-	_, err := a.Elect().Leader(t.Ctx)
-	t.Want("Leader", err)
+	_, err := a.Elect().State(t.Ctx)
+	t.Want("State", err)
 	if t.Can(engine.Records) {
 		a.Put(t.Name+"-r", "x", nil)
 	}

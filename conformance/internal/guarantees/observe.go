@@ -17,23 +17,23 @@ var observeRules = []engine.Rule{{
 		a, b, watcher := t.Client(), t.Client(), t.Client()
 		o := watcher.Observe(t.Ctx)
 		late := t.Recheck() + t.Soon()
-		o.Sees(t.Soon(), "nobody", elect.Leader.Vacant)
+		o.Sees(t.Soon(), "nobody", elect.State.Vacant)
 		term := a.Leads()
 		o.SeesLeader(term)
-		o.Sees(late, "no acknowledgement", func(l elect.Leader) bool { return !l.Acknowledged && l.ID == "a" })
+		o.Sees(late, "no acknowledgement", func(s elect.State) bool { return !s.Leader.Acknowledged && s.Leader.ID == "a" })
 		if t.Can(engine.Records) {
 			if err := term.Acknowledge(t.Ctx); err != nil {
 				t.Fatalf("Acknowledge: %v", err)
 			}
-			o.Sees(late, "the acknowledgement", func(l elect.Leader) bool { return l.Acknowledged && l.Token == term.Token() })
+			o.Sees(late, "the acknowledgement", func(s elect.State) bool { return s.Leader.Acknowledged && s.Leader.Token == term.Token() })
 		}
 		next := b.Stand(t.Ctx)
 		term.Resign(t.Ctx)
 		second := next.Wins(t.Soon())
 		o.SeesLeader(second)
-		o.Sees(late, "no acknowledgement", func(l elect.Leader) bool { return !l.Acknowledged && l.ID == "b" })
+		o.Sees(late, "no acknowledgement", func(s elect.State) bool { return !s.Leader.Acknowledged && s.Leader.ID == "b" })
 		second.Resign(t.Ctx)
-		o.Sees(late, "nobody", elect.Leader.Vacant)
+		o.Sees(late, "nobody", elect.State.Vacant)
 		o.Ordered()
 	},
 }, {
@@ -77,7 +77,7 @@ var observeRules = []engine.Rule{{
 		for range 2 {
 			ctx, cancel := context.WithCancelCause(t.Ctx)
 			o := watcher.Observe(ctx)
-			o.Sees(t.Recheck()+t.Soon(), "who leads", func(elect.Leader) bool { return true })
+			o.Sees(t.Recheck()+t.Soon(), "who leads", func(elect.State) bool { return true })
 			cancel(engine.ErrCancelled)
 			o.Ends(t.Soon(), engine.ErrCancelled)
 			if len(a.Members()) == 0 {
@@ -95,13 +95,13 @@ var observeRules = []engine.Rule{{
 		left.End("goroutines are left of an observation")
 	},
 }, {
-	ID: "G10.line", Title: "Line and Leader tell the truth",
-	Text: "Line shows all candidates in order with ID, token and key, and Leader the first; both are empty where nobody stands, and AskToResign then fails with ErrNoLeader.",
+	ID: "G10.line", Title: "Line and State tell the truth",
+	Text: "Line shows all candidates in order with ID, token and key, and State says that the first leads; both are empty where nobody stands, and AskToResign then fails with ErrNoLeader.",
 	Check: func(t *engine.Trial) {
 		cs := t.Clients(3)
 		e := cs[2].Elect()
-		if l, err := e.Leader(t.Ctx); err != nil || !l.Vacant() {
-			t.Fatalf("Leader of an empty election is %+v, %v", l, err)
+		if s, err := e.State(t.Ctx); err != nil || s != (elect.State{}) {
+			t.Fatalf("State of an empty election is %+v, %v", s, err)
 		}
 		if _, err := e.AskToResign(t.Ctx, nil); !errors.Is(err, elect.ErrNoLeader) {
 			t.Fatalf("AskToResign of an empty election returned %v; want ErrNoLeader", err)
@@ -111,7 +111,7 @@ var observeRules = []engine.Rule{{
 				st.Wins(t.Soon()) // a token may grow until it is that of a leader
 			}
 		}
-		line, err := e.Line(t.Ctx)
+		now, line, err := e.Line(t.Ctx)
 		if err != nil || len(line) != 3 {
 			t.Fatalf("Line is %+v, %v; want three candidates", line, err)
 		}
@@ -120,8 +120,8 @@ var observeRules = []engine.Rule{{
 				t.Fatalf("Line shows %+v in place %d; want %s", l, i, cs[i].Name)
 			}
 		}
-		if l, err := e.Leader(t.Ctx); err != nil || l != line[0] {
-			t.Fatalf("Leader is %+v, %v; want %+v", l, err, line[0])
+		if s, err := e.State(t.Ctx); err != nil || s != now || s.Leader.Candidate != line[0] {
+			t.Fatalf("State is %+v, %v; want %+v, whose leader is %+v", s, err, now, line[0])
 		}
 	},
 }, {

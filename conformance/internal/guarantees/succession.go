@@ -174,7 +174,7 @@ func observerCost(t *engine.Trial, n int) int64 {
 	ctx, end := context.WithCancel(t.Ctx)
 	o := watcher.Observe(ctx)
 	sees := func(m backend.Member) {
-		o.Sees(t.Recheck()+t.Soon(), engine.Show(m), func(l elect.Leader) bool { return l.Key == m.Key })
+		o.Sees(t.Recheck()+t.Soon(), engine.Show(m), func(s elect.State) bool { return s.Leader.Key == m.Key })
 	}
 	sees(line[0])
 	fewest := int64(math.MaxInt64)

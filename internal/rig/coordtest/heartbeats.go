@@ -6,15 +6,16 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/trace"
 )
 
 // TracesHeartbeats checks that a leader on b is told of its heartbeats: each takes a round trip, and comes
 // before the deadline that it moves.
 func TracesHeartbeats(t *testing.T, b backend.Backend, election string) {
 	t.Helper()
-	beats := make(chan elect.Event, 100)
-	term, err := elect.New(b, election, &elect.Options{Trace: func(ev elect.Event) {
-		if ev.Kind == elect.Heartbeat {
+	beats := make(chan trace.Event, 100)
+	term, err := elect.New(b, election, &elect.Options{Trace: func(ev trace.Event) {
+		if ev.Kind == trace.Heartbeat {
 			select {
 			case beats <- ev:
 			default:

@@ -9,6 +9,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/trace"
 	"github.com/succession-dev/succession/internal/history"
 )
 
@@ -138,7 +139,7 @@ func (c *candidate) campaign() error {
 }
 
 // trace notes the steps of the campaign.
-func (c *candidate) trace(ev elect.Event) {
+func (c *candidate) trace(ev trace.Event) {
 	w := c.w
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -146,13 +147,13 @@ func (c *candidate) trace(ev elect.Event) {
 		return
 	}
 	switch ev.Kind {
-	case elect.Joined:
+	case trace.Joined:
 		c.position, c.stood, c.stale, c.joined = ev.Member.Position, ev.Member.Position, false, time.Now()
 		c.note(history.Joined, nil)
-	case elect.Left:
+	case trace.Left:
 		c.note(history.Left, ev.Err)
 		c.position = 0
-	case elect.Retrying:
+	case trace.Retrying:
 		w.explain(c, c.stood, ev.Err)
 	}
 }

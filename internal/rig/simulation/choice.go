@@ -7,6 +7,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/operate"
 	"github.com/succession-dev/succession/internal/value"
 )
 
@@ -82,8 +83,8 @@ func (w *world) lookAtReadiness(e *election) {
 }
 
 // pauser returns an operator's handle on an election.
-func pauser(b backend.Backend, e *election) *elect.Election {
-	return elect.New(b, e.name, &elect.Options{ID: "operator"})
+func pauser(b backend.Backend, e *election) *operate.Operator {
+	return operate.New(b, e.name, "operator")
 }
 
 // halt has an operator pause the election.
@@ -110,7 +111,7 @@ func (w *world) reopen(e *election) {
 // wish has an operator ask the leader to resign in favour of somebody behind it, if there is anybody.
 func (w *world) wish(e *election, nth int) {
 	if line := w.sides[oldSide].c.Members(e.name); len(line) > 1 {
-		w.ask(e, &elect.ResignOptions{To: line[1+nth%(len(line)-1)].Key, Within: wishes})
+		w.ask(e, &operate.ResignOptions{To: line[1+nth%(len(line)-1)].Key, Within: wishes})
 	}
 }
 

@@ -14,7 +14,7 @@ type observer struct {
 	e      *election
 	stale  bool // the log went back, and it may not know
 	seen   bool
-	last   elect.Leader
+	last   elect.State
 	newest uint64
 }
 
@@ -33,7 +33,7 @@ func (w *world) observe(cl *client, e *election) {
 	})
 }
 
-func (o *observer) see(l elect.Leader, err error) {
+func (o *observer) see(l elect.State, err error) {
 	w := o.client.w
 	switch {
 	case err != nil:
@@ -42,12 +42,12 @@ func (o *observer) see(l elect.Leader, err error) {
 		}
 		return
 	case o.stale:
-	case !l.Vacant() && l.Token < o.newest:
-		w.fail("observer", "%s went back from token %d to %d", o.name, o.newest, l.Token)
+	case !l.Vacant() && l.Leader.Token < o.newest:
+		w.fail("observer", "%s went back from token %d to %d", o.name, o.newest, l.Leader.Token)
 	case o.seen && l == o.last:
 		w.fail("observer", "%s was told the same twice: %+v", o.name, l)
 	}
-	o.seen, o.last, o.newest = true, l, max(o.newest, l.Token)
+	o.seen, o.last, o.newest = true, l, max(o.newest, l.Leader.Token)
 }
 
 // lookAtObservers compares what observers were told last with what the coordinator
@@ -63,7 +63,7 @@ func (w *world) lookAtObservers(e *election) {
 		if o.client.mode == New {
 			s = w.sides[newSide]
 		}
-		o.compare(w.leader(s, s.c.Members(e.name), ""))
+		o.compare(w.state(s, e.name, s.c.Members(e.name), ""))
 	}
 }
 
@@ -83,35 +83,41 @@ func (w *world) lookAtMovingObservers(e *election) {
 		if s.nth == newSide {
 			tag = "to:"
 		}
-		o.compare(w.leader(s, line, tag))
+		o.compare(w.state(s, e.name, line, tag))
 	}
 }
 
-func (o *observer) compare(truth elect.Leader) {
+func (o *observer) compare(truth elect.State) {
 	if w := o.client.w; w.ctx.Err() == nil && (!o.seen || o.last != truth) {
 		w.fail("observer", "%s sees %+v (%v), and the truth in %s is %+v", o.name, o.last, o.seen, o.e.name, truth)
 	}
 }
 
-// leader returns the leader as an observer of a side is to see it.
-func (w *world) leader(s *side, line []backend.Member, tag string) elect.Leader {
-	if len(line) == 0 {
-		return elect.Leader{}
-	}
-	h, err := backend.ParseHeader(s.c.Record(line[0].Line).Value)
-	if err != nil {
-		w.fail("observer", "the record of %s: %v", line[0].Line, err)
-	}
-	token := h.Fence + line[0].Position
-	l := elect.Leader{
-		Key: tag + line[0].Key, Token: token, Acknowledged: h.Acknowledged == token, Pinned: line[0].Pinned,
-		Paused: line[0].Pinned && line[0].Position == h.Choice.Gate,
-	}
-	l.ID, l.Value = owner(line[0])
-	for _, c := range w.candidates {
-		if c.name == l.ID {
-			l.Priority, l.Site = c.how.Priority, c.how.Site
+// state returns how an election stands, as an observer of a side is to see it.
+func (w *world) state(s *side, name string, line []backend.Member, tag string) elect.State {
+	var h backend.Header
+	if r := s.c.Record(name); r.Version != backend.Absent {
+		var err error
+		if h, err = backend.ParseHeader(r.Value); err != nil {
+			w.fail("observer", "the record of %s: %v", name, err)
 		}
 	}
-	return l
+	if len(line) == 0 {
+		return elect.State{MovedTo: h.Sealed}
+	}
+	token := h.Fence + line[0].Position
+	first := elect.Candidate{Key: tag + line[0].Key, Token: token, Pinned: line[0].Pinned}
+	first.ID, first.Value = owner(line[0])
+	for _, c := range w.candidates {
+		if c.name == first.ID {
+			first.Priority, first.Site = c.how.Priority, c.how.Site
+		}
+	}
+	switch {
+	case first.Pinned:
+		return elect.State{Gate: first, Paused: line[0].Position == h.Choice.Gate, MovedTo: h.Sealed}
+	case h.Sealed != "":
+		return elect.State{MovedTo: h.Sealed}
+	}
+	return elect.State{Leader: elect.Leader{Candidate: first, Acknowledged: h.Acknowledged == token}}
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/operate"
 	"github.com/succession-dev/succession/internal/header"
 	"github.com/succession-dev/succession/internal/history"
 )
@@ -101,10 +101,10 @@ func (w *world) acts(what string, f func(ctx context.Context, b backend.Backend)
 }
 
 // ask has an operator ask the leader to resign.
-func (w *world) ask(e *election, o *elect.ResignOptions) {
+func (w *world) ask(e *election, o *operate.ResignOptions) {
 	e.asked = true
 	w.acts("asking "+e.name, func(ctx context.Context, b backend.Backend) {
-		l, err := elect.New(b, e.name, nil).AskToResign(ctx, o)
+		l, err := operate.New(b, e.name, "").AskToResign(ctx, o)
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if err != nil {
@@ -127,7 +127,7 @@ func (w *world) fence(e *election, s Step) {
 	floor := newest + 1000*uint64(1+s.Nth)
 	era := w.era
 	w.acts("fencing "+e.name, func(ctx context.Context, b backend.Backend) {
-		err := elect.New(b, e.name, nil).RaiseFence(ctx, floor)
+		err := operate.New(b, e.name, "").RaiseFence(ctx, floor)
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if err == nil && w.era == era {

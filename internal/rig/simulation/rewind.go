@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/operate"
 )
 
 // notice is how long a candidate may take to give up after its process was told that the
@@ -100,7 +100,7 @@ func (w *world) recover() {
 			if tops[e] == 0 {
 				continue
 			}
-			if err := elect.New(b, e.name, nil).RaiseFence(ctx, tops[e]); err != nil {
+			if err := operate.New(b, e.name, "").RaiseFence(ctx, tops[e]); err != nil {
 				return
 			}
 			w.mu.Lock()

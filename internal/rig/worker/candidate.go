@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/trace"
 	"github.com/succession-dev/succession/internal/history"
 	"github.com/succession-dev/succession/internal/rig/store"
 )
@@ -53,11 +54,11 @@ func (c *candidate) run(ctx context.Context) error {
 }
 
 // trace notes what becomes of the place in line.
-func (c *candidate) trace(ev elect.Event) {
+func (c *candidate) trace(ev trace.Event) {
 	switch ev.Kind {
-	case elect.Joined:
+	case trace.Joined:
 		c.note(history.Event{Kind: history.Joined, Position: ev.Member.Position})
-	case elect.Left:
+	case trace.Left:
 		c.note(history.Event{Kind: history.Left, Position: ev.Member.Position, Why: text(ev.Err)})
 	}
 }

@@ -66,14 +66,15 @@ func (g *Flags) WithTimeout(ctx context.Context) (context.Context, context.Cance
 
 // With calls f with the election name; see [Flags.WithBackend].
 func (g *Flags) With(name string, f func(ctx, opening context.Context, e *elect.Election) error) error {
-	return g.As(name, nil, f)
+	return g.WithElection(name, func(ctx, opening context.Context, b backend.Backend) error {
+		return f(ctx, opening, elect.New(b, name, nil))
+	})
 }
 
-// As is [Flags.With] for somebody who has to say who it is, by the options.
-func (g *Flags) As(name string, o *elect.Options, f func(ctx, opening context.Context, e *elect.Election) error) error {
-	return g.open(name, func(ctx, opening context.Context, b backend.Backend) error {
-		return f(ctx, opening, elect.New(b, name, o))
-	})
+// WithElection is [Flags.WithBackend] for commands that are about an election, which may also live on one of several
+// clusters.
+func (g *Flags) WithElection(name string, f func(ctx, opening context.Context, b backend.Backend) error) error {
+	return g.open(name, f)
 }
 
 // WithBackend opens the coordinator, calls f, and closes the coordinator again, unless no

@@ -17,6 +17,7 @@ import (
 	"github.com/succession-dev/succession/cmd/succession/internal/connect"
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/trace"
 )
 
 // election is the line that demo stands in.
@@ -97,15 +98,15 @@ type demo struct {
 
 // step is an event of a candidate, or one of those below.
 type step struct {
-	elect.Event
+	trace.Event
 	who int // from 1
 	at  time.Time
 }
 
 // What elections do not tell.
 const (
-	woken elect.EventKind = -1 - iota // the one in front has gone
-	done                              // its goroutine is about to end; Err is why
+	woken trace.Kind = -1 - iota // the one in front has gone
+	done                         // its goroutine is about to end; Err is why
 )
 
 func (d *demo) run(ctx context.Context) error {
@@ -126,7 +127,7 @@ func (d *demo) run(ctx context.Context) error {
 		who := started
 		go func() {
 			err := d.candidate(ctx, who)
-			d.steps <- step{Event: elect.Event{Kind: done, Err: err}, who: who}
+			d.steps <- step{Event: trace.Event{Kind: done, Err: err}, who: who}
 		}()
 	}
 	var failed error
@@ -141,7 +142,7 @@ func (d *demo) run(ctx context.Context) error {
 				failed = s.Err
 				cancel(s.Err)
 			}
-		case s.Kind != elect.Waiting && s.Kind != elect.Elected || s.who != started || failed != nil:
+		case s.Kind != trace.Waiting && s.Kind != trace.Elected || s.who != started || failed != nil:
 		case started < d.n:
 			next()
 		case !d.complete:
@@ -162,7 +163,7 @@ func (d *demo) vacant(ctx context.Context) error {
 		return err
 	}
 	defer b.Close()
-	line, err := elect.New(b, election, nil).Line(ctx)
+	_, line, err := elect.New(b, election, nil).Line(ctx)
 	if err == nil && len(line) > 0 {
 		err = fmt.Errorf("%d candidates stand in line for %q already; wait until that demo has ended", len(line), election)
 	}
@@ -176,8 +177,8 @@ func (d *demo) candidate(ctx context.Context, who int) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
-	tell := func(ev elect.Event) { d.steps <- step{ev, who, time.Now()} }
-	counted := &wakeCounter{b, func() { tell(elect.Event{Kind: woken}) }}
+	tell := func(ev trace.Event) { d.steps <- step{ev, who, time.Now()} }
+	counted := &wakeCounter{b, func() { tell(trace.Event{Kind: woken}) }}
 	e := elect.New(counted, election, &elect.Options{ID: strconv.Itoa(who), Trace: tell})
 	t, err := e.Campaign(ctx)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
-	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/trace"
 )
 
 // A table prints the steps of a demo, a line each: when, what the line looks
@@ -56,10 +56,10 @@ func newTable(out io.Writer, form ui.Format, n int, url string) *table {
 func (t *table) add(s step) {
 	i := s.who - 1
 	switch s.Kind {
-	case elect.Joined:
+	case trace.Joined:
 		t.key[i] = s.Member.Key
 		t.who[s.Member.Key] = s.who
-	case elect.Waiting:
+	case trace.Waiting:
 		if t.seen[i] {
 			t.print(s, line{Event: "watching", Behind: t.who[s.Ahead.Key]}, "%d watches %d now", s.who, t.who[s.Ahead.Key])
 			break
@@ -68,7 +68,7 @@ func (t *table) add(s step) {
 		t.print(s, line{Event: "joined", Key: t.key[i], Behind: t.who[s.Ahead.Key]}, "%d joins as %s and watches %d", s.who, t.key[i], t.who[s.Ahead.Key])
 	case woken:
 		t.woken++
-	case elect.Elected:
+	case trace.Elected:
 		if !t.seen[i] {
 			t.seen[i] = true
 			t.print(s, line{Event: "joined", Key: t.key[i]}, "%d joins as %s; nobody is in front", s.who, t.key[i])
@@ -81,13 +81,13 @@ func (t *table) add(s step) {
 			break
 		}
 		t.print(s, elected, "%s, %.1f ms later", t.highlight("%d is woken and leads with token %d", s.who, s.Token), milliseconds(s.at.Sub(t.left)))
-	case elect.Ended:
+	case trace.Ended:
 		t.leader, t.gone[i], t.left = 0, true, s.at
 		if s.who < len(t.seen) {
 			t.exits++
 		}
 		t.print(s, line{Event: "left"}, "%d leaves", s.who)
-	case elect.Retrying:
+	case trace.Retrying:
 		why := ui.OneLine(s.Err.Error())
 		t.print(s, line{Event: "retrying", Cause: why}, "%d tries again: %s", s.who, why)
 	}

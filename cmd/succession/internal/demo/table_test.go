@@ -5,16 +5,16 @@ import (
 	"testing"
 
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
-	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/trace"
 )
 
 // The table must be able to say that the election did not behave.
 func TestTableAccuses(t *testing.T) {
 	leads := func(who int, token uint64) step {
-		return step{Event: elect.Event{Kind: elect.Elected, Token: token}, who: who}
+		return step{Event: trace.Event{Kind: trace.Elected, Token: token}, who: who}
 	}
-	leaves := func(who int) step { return step{Event: elect.Event{Kind: elect.Ended}, who: who} }
-	wakes := func(who int) step { return step{Event: elect.Event{Kind: woken}, who: who} }
+	leaves := func(who int) step { return step{Event: trace.Event{Kind: trace.Ended}, who: who} }
+	wakes := func(who int) step { return step{Event: trace.Event{Kind: woken}, who: who} }
 	for _, tt := range []struct {
 		name  string
 		steps []step

@@ -16,6 +16,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/operate"
 )
 
 // An Act is what somebody can do on the page, if that is allowed.
@@ -150,7 +151,7 @@ func codeOf(err error) int {
 	switch {
 	case is(errSlow):
 		return http.StatusGatewayTimeout
-	case is(errOther, errPauseOther, elect.ErrPaused, elect.ErrMoving, elect.ErrNotReady, backend.ErrSealed):
+	case is(errOther, errPauseOther, elect.ErrPaused, operate.ErrMoving, elect.ErrNotReady, backend.ErrSealed):
 		return http.StatusConflict
 	case is(backend.ErrInvalid):
 		return http.StatusBadRequest
@@ -162,18 +163,10 @@ func codeOf(err error) int {
 
 // resign asks the leader with the token to resign.
 func (w *watcher) resign(ctx context.Context, v wish) error {
-	e := elect.New(w.b, v.Name, nil)
 	_, err := within(ctx, func(ctx context.Context) (elect.Leader, error) {
-		l, err := e.Leader(ctx)
-		if err == nil && l.Pinned && !l.Paused {
-			err = errors.New("it stands first for ever, and cannot resign")
-		}
-		if err != nil {
-			return l, err
-		}
-		return e.AskToResign(ctx, &elect.ResignOptions{Token: v.token, To: v.To})
+		return operate.New(w.b, v.Name, v.by).AskToResign(ctx, &operate.ResignOptions{Token: v.token, To: v.To})
 	})
-	if errors.Is(err, elect.ErrNoLeader) || errors.Is(err, elect.ErrOtherLeader) {
+	if errors.Is(err, operate.ErrOtherLeader) || errors.Is(err, elect.ErrNoLeader) && !errors.Is(err, elect.ErrPaused) {
 		return errOther
 	}
 	return err
@@ -189,16 +182,15 @@ func (w *watcher) pause(ctx context.Context, v wish) error {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, pauseBound, errSlow)
 	defer cancel()
-	return elect.New(w.b, v.Name, &elect.Options{ID: v.by}).Pause(ctx, v.Reason)
+	return operate.New(w.b, v.Name, v.by).Pause(ctx, v.Reason)
 }
 
 // resume opens the election that the gate with the token has closed.
 func (w *watcher) resume(ctx context.Context, v wish) error {
-	e := elect.New(w.b, v.Name, nil)
-	_, err := within(ctx, func(ctx context.Context) (elect.Leader, error) {
-		return e.Resume(ctx, &elect.ResumeOptions{Token: v.token})
+	_, err := within(ctx, func(ctx context.Context) (elect.Candidate, error) {
+		return operate.New(w.b, v.Name, v.by).Resume(ctx, &operate.ResumeOptions{Token: v.token})
 	})
-	if errors.Is(err, elect.ErrNotPaused) {
+	if errors.Is(err, operate.ErrNotPaused) {
 		return errPauseOther
 	}
 	return err

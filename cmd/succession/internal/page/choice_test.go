@@ -14,6 +14,8 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/cmd/succession/internal/page"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/operate"
+	"github.com/succession-dev/succession/elect/trace"
 	"github.com/succession-dev/succession/internal/view"
 	"github.com/succession-dev/succession/memory"
 )
@@ -33,8 +35,8 @@ func stands(t *testing.T, c *memory.Coordinator, name string, o elect.Options) {
 	b := c.Client(o.ID)
 	ctx, cancel := context.WithCancel(t.Context())
 	joined, ended := make(chan struct{}, 100), make(chan struct{})
-	o.Trace = func(ev elect.Event) {
-		if ev.Kind == elect.Joined {
+	o.Trace = func(ev trace.Event) {
+		if ev.Kind == trace.Joined {
 			joined <- struct{}{}
 		}
 	}
@@ -138,18 +140,18 @@ func TestResumeLate(t *testing.T) {
 	inBubble(t, page.Options{Allow: []page.Act{page.Pause}}, func(t *testing.T, c *memory.Coordinator, s *page.Server) {
 		b := c.Client("ops")
 		defer b.Close()
-		e := elect.New(b, "reports", &elect.Options{ID: "ops"})
+		e, op := elect.New(b, "reports", nil), operate.New(b, "reports", "ops")
 		var tokens []uint64
 		for _, why := range []string{"the disk is moved", "the disk is full"} {
-			if err := e.Pause(t.Context(), why); err != nil {
+			if err := op.Pause(t.Context(), why); err != nil {
 				t.Fatal(err)
 			}
-			gate, err := e.Leader(t.Context())
+			now, err := e.State(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
-			if tokens = append(tokens, gate.Token); len(tokens) == 1 {
-				if _, err := e.Resume(t.Context(), nil); err != nil {
+			if tokens = append(tokens, now.Gate.Token); len(tokens) == 1 {
+				if _, err := op.Resume(t.Context(), nil); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -159,8 +161,8 @@ func TestResumeLate(t *testing.T) {
 				t.Errorf("resumed with the token %q, the answer is %d, %s", token, code, text)
 			}
 		}
-		if gate, err := e.Leader(t.Context()); err != nil || !gate.Paused || gate.Token != tokens[1] {
-			t.Errorf("after that: %+v, %v; want the second pause", gate, err)
+		if now, err := e.State(t.Context()); err != nil || !now.Paused || now.Gate.Token != tokens[1] {
+			t.Errorf("after that: %+v, %v; want the second pause", now, err)
 		}
 	})
 }

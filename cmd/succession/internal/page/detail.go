@@ -23,6 +23,7 @@ type detail struct {
 	Kind      kind      `json:"kind"`
 	Leader    *leader   `json:"leader,omitempty"`  // nil if nobody leads
 	Paused    *pause    `json:"paused,omitempty"`  // nil if it is not paused
+	Closed    bool      `json:"closed,omitempty"`  // something that is pinned stands first
 	NoPause   bool      `json:"noPause,omitempty"` // the backend has no pins, so nothing can be paused
 	State     string    `json:"state,omitempty"`
 	Mood      mood      `json:"mood,omitempty"`
@@ -34,11 +35,10 @@ type detail struct {
 
 // A leader is whoever is first.
 type leader struct {
-	ID     string `json:"id"`
-	Value  string `json:"value,omitempty"`
-	Token  string `json:"token"`
-	Key    string `json:"key"`
-	Pinned bool   `json:"pinned,omitempty"`
+	ID    string `json:"id"`
+	Value string `json:"value,omitempty"`
+	Token string `json:"token"`
+	Key   string `json:"key"`
 	choice
 }
 
@@ -96,7 +96,7 @@ func (o *observer) describe(ctx context.Context, r recipe, lines map[string]back
 		return d, d.group(ctx, b, parts)
 	}
 	first, l := r.lines()[0], lines[r.lines()[0]]
-	all, err := elect.New(b, first, nil).Line(ctx)
+	now, all, err := elect.New(b, first, nil).Line(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -107,15 +107,13 @@ func (o *observer) describe(ctx context.Context, r recipe, lines map[string]back
 		}
 		return d, nil
 	}
-	var head elect.Leader
-	if len(all) > 0 {
-		head = all[0]
+	d.State, d.Mood = firstState(now, l.Header)
+	d.Closed = now.Gate.Key != ""
+	if d.Paused = pauseOf(l, all); !now.Vacant() {
+		head := now.Leader.Candidate
+		d.Leader = &leader{nameOf(head), head.Value, number(head.Token), head.Key, choiceOf(head)}
 	}
-	d.State, d.Mood = firstState(head, l.Header)
-	if d.Paused = pauseOf(all); !head.Vacant() {
-		d.Leader = &leader{nameOf(head), head.Value, number(head.Token), head.Key, head.Pinned, choiceOf(head)}
-	}
-	d.Tables = append(d.Tables, electionTable(l, all))
+	d.Tables = append(d.Tables, electionTable(l, now, all))
 	if d.NoPause, err = pinless(ctx, b); err != nil {
 		return nil, err
 	}
@@ -136,10 +134,7 @@ func (d *detail) waiting(ctx context.Context, b backend.Backend, title, line str
 	if err != nil {
 		return err
 	}
-	all, err := candidates(ctx, b, line, l)
-	if err != nil {
-		return err
-	}
+	_, all := elect.StateOf(l)
 	d.Tables = append(d.Tables, lineTable(title, "Nobody waits.", all, func(int) string { return "waits" }))
 	return nil
 }
@@ -175,10 +170,10 @@ func (d *detail) group(ctx context.Context, b backend.Backend, parts map[string]
 		}
 		h := parts[line]
 		owner := "nobody"
-		if !h.leader.Vacant() {
-			owner = nameOf(h.leader)
+		if !h.now.Vacant() {
+			owner = nameOf(h.now.Leader.Candidate)
 		}
-		owned.Rows = append(owned.Rows, []string{item, owner, number(h.leader.Token), line})
+		owned.Rows = append(owned.Rows, []string{item, owner, number(h.now.Leader.Token), line})
 	}
 	d.Tables = append(d.Tables, owned)
 	return nil

@@ -17,12 +17,12 @@ type choice struct {
 	NotReady string `json:"notReady,omitempty"` // why
 }
 
-func choiceOf(l elect.Leader) choice { return choice{l.Priority, l.Site, l.NotReady} }
+func choiceOf(l elect.Candidate) choice { return choice{l.Priority, l.Site, l.NotReady} }
 
 // lineTable returns the table of those who stand in a line. It has columns for priorities and sites if
 // anybody has one. state says how it stands with the one at an index.
-func lineTable(title, empty string, all []elect.Leader, state func(i int) string) table {
-	ranked := slices.ContainsFunc(all, func(l elect.Leader) bool { return l.Priority != 0 || l.Site != "" })
+func lineTable(title, empty string, all []elect.Candidate, state func(i int) string) table {
+	ranked := slices.ContainsFunc(all, func(l elect.Candidate) bool { return l.Priority != 0 || l.Site != "" })
 	value, key := column{Title: "Value", Hide: "wide"}, keyColumn
 	columns := []column{numberColumn, {Title: "Candidate"}, tokenColumn}
 	if ranked {
@@ -41,7 +41,7 @@ func lineTable(title, empty string, all []elect.Leader, state func(i int) string
 }
 
 // presentTable returns the table of those who stand in a line of which several can be first.
-func presentTable(k kind, members []backend.Member, all []elect.Leader) table {
+func presentTable(k kind, members []backend.Member, all []elect.Candidate) table {
 	return lineTable("Present", "Nobody is here.", all, func(i int) string {
 		switch {
 		case k == kindItems:
@@ -54,10 +54,10 @@ func presentTable(k kind, members []backend.Member, all []elect.Leader) table {
 }
 
 // electionTable returns the table of the line of an election.
-func electionTable(line backend.Line, all []elect.Leader) table {
-	t := lineTable("Line", "Nobody stands in line.", all, func(i int) string { return standingOf(line, all, i) })
+func electionTable(line backend.Line, now elect.State, all []elect.Candidate) table {
+	t := lineTable("Line", "Nobody stands in line.", all, func(i int) string { return standingOf(line, now, all, i) })
 	t.To, t.Note = make([]string, len(all)), notReadyNote(all)
-	if _, paused := line.Paused(); paused || len(all) == 0 || all[0].Pinned {
+	if _, paused := line.Paused(); paused || now.Vacant() {
 		return t // nobody leads who could hand over
 	}
 	for i, l := range all {
@@ -69,7 +69,7 @@ func electionTable(line backend.Line, all []elect.Leader) table {
 }
 
 // notReadyNote says in full why candidates are not ready: of a few, as there may be many.
-func notReadyNote(all []elect.Leader) string {
+func notReadyNote(all []elect.Candidate) string {
 	const few = 3
 	var of []string
 	for _, l := range all {
@@ -87,13 +87,13 @@ func notReadyNote(all []elect.Leader) string {
 }
 
 // standingOf says how it stands with one in the line of an election.
-func standingOf(line backend.Line, all []elect.Leader, i int) string {
+func standingOf(line backend.Line, now elect.State, all []elect.Candidate, i int) string {
 	l := all[i]
 	switch {
-	case l.Paused:
+	case l.Pinned && line.Members[i].Position == line.Header.Choice.Gate:
 		return "paused: " + l.Value
 	case i == 0:
-		s, _ := firstState(l, line.Header)
+		s, _ := firstState(now, line.Header)
 		if l.NotReady != "" {
 			s += ": " + l.NotReady
 		}
@@ -109,9 +109,9 @@ func standingOf(line backend.Line, all []elect.Leader, i int) string {
 }
 
 // firstState says how it stands with the first of an election.
-func firstState(l elect.Leader, h backend.Header) (string, mood) {
-	s, m := stateOf(l, h)
-	if l.NotReady != "" {
+func firstState(now elect.State, h backend.Header) (string, mood) {
+	s, m := stateOf(now, h)
+	if now.Leader.NotReady != "" {
 		return s + ", not ready", busy
 	}
 	return s, m

@@ -179,9 +179,7 @@ func (o *observer) watch(ctx context.Context, line string, wait *backoff.Backoff
 	l, err := within(ctx, read)
 	for err == nil {
 		wait.Reset()
-		if err := o.w.saw(ctx, line, l, true); err != nil {
-			return err
-		}
+		o.w.saw(line, l, true)
 		o.mu.Lock()
 		o.lines[line], o.errs[line] = l, nil
 		o.mu.Unlock()

@@ -17,6 +17,7 @@ import (
 
 	"github.com/succession-dev/succession/cmd/succession/internal/page"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/trace"
 	"github.com/succession-dev/succession/memory"
 	"github.com/succession-dev/succession/recipes/barrier"
 	"github.com/succession-dev/succession/recipes/group"
@@ -56,8 +57,8 @@ func candidate(t *testing.T, c *memory.Coordinator, name, id string) (leave func
 	joined := make(chan struct{})
 	go func() {
 		defer close(ended)
-		e := elect.New(b, name, &elect.Options{ID: id, Value: "value of " + id, Trace: func(ev elect.Event) {
-			if ev.Kind == elect.Joined {
+		e := elect.New(b, name, &elect.Options{ID: id, Value: "value of " + id, Trace: func(ev trace.Event) {
+			if ev.Kind == trace.Joined {
 				close(joined)
 			}
 		}})

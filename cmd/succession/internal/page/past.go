@@ -44,13 +44,14 @@ type notes struct {
 func newPast() *past { return &past{begin: time.Now(), of: make(map[string]*notes)} }
 
 // saw notes who leads the election. asked says that this leader has been asked to resign.
-func (p *past) saw(election string, l elect.Leader, asked bool) {
+func (p *past) saw(election string, now elect.State, asked bool) {
+	l := now.Leader
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	now := time.Since(p.begin)
+	at := time.Since(p.begin)
 	n := p.of[election]
 	if n == nil {
-		n = &notes{first: now}
+		n = &notes{first: at}
 		p.of[election] = n
 	}
 	last := history.Event{Kind: history.Ended}
@@ -71,10 +72,10 @@ func (p *past) saw(election string, l elect.Leader, asked bool) {
 	}
 	n.doubted = 0
 	if last.Kind == history.Won {
-		n.note(history.Event{At: now, Kind: history.Ended, Election: election, Candidate: last.Candidate, Token: last.Token, Why: last.Why})
+		n.note(history.Event{At: at, Kind: history.Ended, Election: election, Candidate: last.Candidate, Token: last.Token, Why: last.Why})
 	}
-	if !l.Vacant() && !l.Pinned && l.Token != last.Token {
-		n.note(history.Event{At: now, Kind: history.Won, Election: election, Candidate: ui.Clip(nameOf(l)), Token: l.Token})
+	if !now.Vacant() && l.Token != last.Token {
+		n.note(history.Event{At: at, Kind: history.Won, Election: election, Candidate: ui.Clip(nameOf(l.Candidate)), Token: l.Token})
 	}
 }
 
@@ -83,8 +84,8 @@ func (n *notes) note(e history.Event) {
 	n.events = append(slices.Clone(n.events[max(0, len(n.events)-maxEvents+1):]), e)
 }
 
-// nameOf returns who leads; foreign candidates need not say so.
-func nameOf(l elect.Leader) string {
+// nameOf returns who it is; foreign candidates need not say so.
+func nameOf(l elect.Candidate) string {
 	if l.ID == "" {
 		return l.Key
 	}

@@ -18,12 +18,13 @@ type pause struct {
 }
 
 // pauseOf returns the pause of an election with these in line; nil if it is not paused.
-func pauseOf(line []elect.Leader) *pause {
-	i := slices.IndexFunc(line, func(l elect.Leader) bool { return l.Paused })
-	if i < 0 {
+func pauseOf(line backend.Line, all []elect.Candidate) *pause {
+	gate, paused := line.Paused()
+	if !paused {
 		return nil
 	}
-	return &pause{By: line[i].ID, Reason: line[i].Value, Token: number(line[i].Token), Front: i}
+	i := slices.Index(line.Members, gate)
+	return &pause{By: all[i].ID, Reason: all[i].Value, Token: number(all[i].Token), Front: i}
 }
 
 // pinless reports whether the backend has no pins, without which nothing can be paused.

@@ -69,28 +69,28 @@ func (r recipe) stands(heads map[string]*head) bool {
 
 // A head is what was read last of one line: its first member and its header.
 type head struct {
-	stand  int // how many stand in it
-	line   backend.Line
-	leader elect.Leader
-	read   bool // it has been read
-	stood  bool // somebody has stood in it since it is looked at
-	err    error
-	at     time.Time // when somebody stood in it last
+	stand int // how many stand in it
+	line  backend.Line
+	now   elect.State
+	read  bool // it has been read
+	stood bool // somebody has stood in it since it is looked at
+	err   error
+	at    time.Time // when somebody stood in it last
 
 	// What the first member looked like, and what the one before it did if nobody stands.
 	shared, pinned bool
 }
 
 // note takes the newest first member.
-func (h *head) note(l backend.Line, leader elect.Leader) {
-	h.line, h.leader, h.read, h.err = l, leader, true, nil
+func (h *head) note(l backend.Line, now elect.State) {
+	h.line, h.now, h.read, h.err = l, now, true, nil
 	if len(l.Members) == 0 {
 		return
 	}
 	h.stood = true
 	m := l.Members[0]
 	h.shared = m.Shared
-	h.pinned = m.Pinned && !leader.Paused && l.Header.Sealed == "" && l.Header.Migration == (backend.Migration{})
+	h.pinned = m.Pinned && !now.Paused && l.Header.Sealed == "" && l.Header.Migration == (backend.Migration{})
 }
 
 // blank reports whether nothing says that this is the line of anything: nobody has stood in it, and it has
@@ -179,34 +179,32 @@ func rowOf(name string, h *head) row {
 		r.Kind, r.State = kindShared, "present"
 	case h.pinned:
 		r.Kind, r.State = kindItems, "stand"
-	case h.leader.Paused:
-		r.State, r.Mood = fmt.Sprintf("paused by %s: %s", h.leader.ID, h.leader.Value), busy
+	case h.now.Paused:
+		r.State, r.Mood = fmt.Sprintf("paused by %s: %s", h.now.Gate.ID, h.now.Gate.Value), busy
 	default:
-		if !h.leader.Vacant() {
-			r.Who, r.Token = nameOf(h.leader), h.leader.Token
-		}
-		r.State, r.Mood = stateOf(h.leader, h.line.Header)
+		r.Who, r.Token = nameOf(h.now.Leader.Candidate), h.now.Leader.Token
+		r.State, r.Mood = stateOf(h.now, h.line.Header)
 	}
 	r.Who, r.State = ui.Clip(r.Who), ui.Clip(r.State)
 	return r
 }
 
 // stateOf says how it stands with the first of an election.
-func stateOf(l elect.Leader, h backend.Header) (string, mood) {
+func stateOf(now elect.State, h backend.Header) (string, mood) {
 	switch {
-	case h.Sealed != "":
-		return "moved to " + h.Sealed, quiet
-	case l.Paused:
+	case now.MovedTo != "":
+		return "moved to " + now.MovedTo, quiet
+	case now.Paused:
 		return "paused", busy
-	case l.Vacant():
-		return "nobody leads", bad
-	case l.Pinned && h.Migration.Step != "":
+	case now.Gate.Key != "" && h.Migration.Step != "":
 		return "behind a gate", quiet
-	case l.Pinned:
+	case now.Gate.Key != "":
 		return "closed for ever", bad
-	case h.Resign == l.Token:
+	case now.Vacant():
+		return "nobody leads", bad
+	case h.Resign == now.Leader.Token:
 		return "asked to resign", busy
-	case l.Acknowledged:
+	case now.Leader.Acknowledged:
 		return "at work", good
 	}
 	return "leads", good

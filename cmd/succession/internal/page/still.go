@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/internal/view"
 )
 
@@ -28,10 +27,4 @@ func (s stillSession) Line(ctx context.Context, name string) (backend.Line, erro
 		return l, nil
 	}
 	return s.Session.Line(ctx, name)
-}
-
-// candidates returns those who stand in a line that was read. It does not ask whether they are ready.
-func candidates(ctx context.Context, b backend.Backend, name string, l backend.Line) ([]elect.Leader, error) {
-	l.Header.Choice.Readiness = false
-	return elect.New(still(b, map[string]backend.Line{name: l}), name, nil).Line(ctx)
 }

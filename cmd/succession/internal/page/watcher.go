@@ -211,7 +211,7 @@ func (w *watcher) read(ctx context.Context, s backend.Session, name string) erro
 	}
 	l, err := within(ctx, func(ctx context.Context) (backend.Line, error) { return s.Head(ctx, name) })
 	if err == nil {
-		err = w.saw(ctx, name, l, false)
+		w.saw(name, l, false)
 	}
 	if err == nil || ctx.Err() != nil {
 		return nil
@@ -228,17 +228,10 @@ func (w *watcher) read(ctx context.Context, s backend.Session, name string) erro
 }
 
 // saw notes the newest state of a line, whole or with its first member alone.
-func (w *watcher) saw(ctx context.Context, name string, l backend.Line, whole bool) error {
+func (w *watcher) saw(name string, l backend.Line, whole bool) {
 	first, stand := l, len(l.Members)
 	first.Members = l.Members[:min(stand, 1)]
-	all, err := candidates(ctx, w.b, name, first)
-	if err != nil {
-		return err
-	}
-	var leader elect.Leader
-	if len(all) > 0 {
-		leader = all[0]
-	}
+	state, _ := elect.StateOf(first)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	h := w.heads[name]
@@ -247,19 +240,18 @@ func (w *watcher) saw(ctx context.Context, name string, l backend.Line, whole bo
 		w.heads[name] = h
 	}
 	before := rowOf(name, h)
-	h.note(first, leader)
+	h.note(first, state)
 	if whole || stand == 0 {
 		h.stand = stand
 	}
 	now := rowOf(name, h)
 	if now.Kind == kindElection {
-		w.past.saw(name, leader, l.Header.Resign != 0 && l.Header.Resign == leader.Token)
+		w.past.saw(name, state, l.Header.Resign != 0 && l.Header.Resign == state.Leader.Token)
 	}
 	if before != now {
 		w.stale = true
 		w.bell.ring()
 	}
-	return nil
 }
 
 // list returns what has changed in the list since the change with a number, and the number of the

@@ -18,6 +18,7 @@ import (
 	"github.com/succession-dev/succession/cmd/succession/internal/connect"
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/trace"
 	"github.com/succession-dev/succession/internal/naming"
 	"github.com/succession-dev/succession/internal/value"
 )
@@ -198,10 +199,10 @@ func (r *runner) campaign(b backend.Backend) (held, error) {
 		if r.grace, err = graceFor(r.o.grace, s.TTL(), s.MaxMargin()); err != nil {
 			return err
 		}
-		o := &elect.Options{ID: r.o.id, Value: r.o.value, Trace: func(ev elect.Event) { r.trace(b, ev) }}
+		o := &elect.Options{ID: r.o.id, Value: r.o.value, Trace: func(ev trace.Event) { r.trace(b, ev) }}
 		r.o.choice.options(o)
 		if r.server != nil {
-			o.Trace = elect.Tee(o.Trace, r.server.trace())
+			o.Trace = trace.Tee(o.Trace, r.server.trace())
 		}
 		if s.TTL() > 0 {
 			o.Margin = r.grace
@@ -268,18 +269,18 @@ func (r *runner) resign(h held) {
 }
 
 // trace reports the steps of a campaign on b.
-func (r *runner) trace(b backend.Backend, ev elect.Event) {
+func (r *runner) trace(b backend.Backend, ev trace.Event) {
 	switch ev.Kind {
-	case elect.Waiting:
+	case trace.Waiting:
 		r.report.say(message{slog.LevelInfo, "waiting", fmt.Sprintf("waiting for %q behind %%s", r.name), nil,
 			func() string { return nameOf(b, ev.Ahead) }})
-	case elect.Elected:
+	case trace.Elected:
 		if ev.Member.Line == r.name+naming.Turn { // of a queue
 			r.report.info("turn", fmt.Sprintf("the next item of %q is for this process", r.name))
 		}
-	case elect.Yielded:
+	case trace.Yielded:
 		r.report.info("yielded", fmt.Sprintf("first in line for %q, and giving way: %v", r.name, ev.Err), cause(ev.Err))
-	case elect.Retrying:
+	case trace.Retrying:
 		if errors.Is(ev.Err, elect.ErrNotReady) {
 			r.report.warn("not-ready", ev.Err.Error(), cause(ev.Err))
 			return
@@ -296,7 +297,7 @@ func nameOf(b backend.Backend, m backend.Member) string {
 	const bound = time.Second
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()
-	line, err := elect.New(b, m.Line, nil).Line(ctx)
+	_, line, err := elect.New(b, m.Line, nil).Line(ctx)
 	if err != nil {
 		return m.Key
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/cmd/succession/internal/host"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/trace"
 	"github.com/succession-dev/succession/metrics"
 	"github.com/succession-dev/succession/metrics/health"
 )
@@ -101,8 +102,8 @@ func (s *server) ID() string        { return s.id }
 func (s *server) Term() *elect.Term { return s.term.Load() }
 
 // trace returns what is to hear of the steps of the campaigns.
-func (s *server) trace() func(elect.Event) {
-	return elect.Tee(s.recorder.Trace(s.name), s.live.Trace)
+func (s *server) trace() func(trace.Event) {
+	return trace.Tee(trace.Named(s.name, s.recorder.Trace), s.live.Trace)
 }
 
 // follow has the series tell the phase of the migration, if b is one, until close.

@@ -9,6 +9,8 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/operate"
+	"github.com/succession-dev/succession/elect/trace"
 	. "github.com/succession-dev/succession/internal/rig/simulation/recipes"
 )
 
@@ -49,7 +51,7 @@ func newChoice() recipe {
 		process: func(w *world, p *process, worked func()) func(context.Context) error {
 			c, o := of(w), p.options()
 			o.Priority = priority(p)
-			o.Trace = func(ev elect.Event) { c.trace(w, p, ev) }
+			o.Trace = func(ev trace.Event) { c.trace(w, p, ev) }
 			o.Ready = func(context.Context) error {
 				if w.ready(p) {
 					return nil
@@ -58,7 +60,7 @@ func newChoice() recipe {
 			}
 			e := elect.New(p.b, "choice", o)
 			return func(ctx context.Context) error {
-				go operate(ctx, w, p, e, worked)
+				go disturb(ctx, w, p, e, operate.New(p.b, e.Name(), e.ID()), worked)
 				for ctx.Err() == nil {
 					err := e.Run(ctx, func(lead context.Context, t *elect.Term) error {
 						c.leads(w, p, t)
@@ -95,15 +97,15 @@ func newChoice() recipe {
 }
 
 // trace notes who stands in line, and who yields.
-func (c *contest) trace(w *world, p *process, ev elect.Event) {
+func (c *contest) trace(w *world, p *process, ev trace.Event) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch ev.Kind {
-	case elect.Joined:
+	case trace.Joined:
 		c.standing[p] = time.Now()
-	case elect.Left, elect.SessionLost:
+	case trace.Left, trace.SessionLost:
 		delete(c.standing, p)
-	case elect.Yielded:
+	case trace.Yielded:
 		w.note("%s yields: %v", p.Name(), ev.Err)
 		if closed(w.calmed) {
 			c.yields[p]++
@@ -140,24 +142,24 @@ func (w *world) steady(d time.Duration) bool {
 	return !w.calmAt.IsZero() && time.Since(w.calmAt) > Bound/2+d
 }
 
-// operate asks leaders to resign in favour of others, and pauses the election, until all faults have
+// disturb asks leaders to resign in favour of others, and pauses the election, until all faults have
 // ended. Whoever is not the best need not lead then, and makes progress nevertheless.
-func operate(ctx context.Context, w *world, p *process, e *elect.Election, worked func()) {
+func disturb(ctx context.Context, w *world, p *process, e *elect.Election, op *operate.Operator, worked func()) {
 	draw := rand.New(rand.NewPCG(w.seed, uint64(p.nth)))
 	for ctx.Err() == nil && !closed(w.calmed) {
 		linger(ctx, time.Duration(2000+draw.IntN(8000))*time.Millisecond)
 		bounded, cancel := context.WithTimeout(ctx, 3*time.Second)
 		if draw.IntN(3) > 0 {
-			if line, err := e.Line(bounded); err == nil && len(line) > 1 {
-				_, _ = e.AskToResign(bounded, &elect.ResignOptions{To: line[1+draw.IntN(len(line)-1)].Key, Within: 5 * time.Second})
+			if _, line, err := e.Line(bounded); err == nil && len(line) > 1 {
+				_, _ = op.AskToResign(bounded, &operate.ResignOptions{To: line[1+draw.IntN(len(line)-1)].Key, Within: 5 * time.Second})
 			}
-		} else if err := e.Pause(bounded, "for a while"); !errors.Is(err, elect.ErrPaused) {
+		} else if err := op.Pause(bounded, "for a while"); !errors.Is(err, elect.ErrPaused) {
 			linger(ctx, time.Second)
-			reopen(ctx, e)
+			reopen(ctx, op)
 		}
 		cancel()
 	}
-	reopen(ctx, e)
+	reopen(ctx, op)
 	best := false
 	for ctx.Err() == nil {
 		w.mu.Lock()
@@ -174,9 +176,9 @@ func operate(ctx context.Context, w *world, p *process, e *elect.Election, worke
 }
 
 // reopen opens the election, whoever has paused it.
-func reopen(ctx context.Context, e *elect.Election) {
+func reopen(ctx context.Context, op *operate.Operator) {
 	for ctx.Err() == nil {
-		if _, err := e.Resume(ctx, nil); err == nil || errors.Is(err, elect.ErrNotPaused) {
+		if _, err := op.Resume(ctx, nil); err == nil || errors.Is(err, operate.ErrNotPaused) {
 			return
 		}
 		linger(ctx, time.Second)

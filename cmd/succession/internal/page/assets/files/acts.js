@@ -9,7 +9,7 @@ let detail = null; // the election that is shown
 // offer shows the buttons for what may be done with an election.
 export function offer(d) {
   detail = d;
-  const free = d.state && !d.paused && !d.leader?.pinned;
+  const free = d.state && !d.paused && !d.closed;
   const shown = { resign: can("resign") && free && d.leader, pause: can("pause") && free && !d.noPause, resume: can("pause") && d.paused };
   const at = document.activeElement;
   for (const id in shown) $(id).hidden = !shown[id];

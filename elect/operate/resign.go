@@ -1,4 +1,4 @@
-package elect
+package operate
 
 import (
 	"cmp"
@@ -9,11 +9,13 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/internal/header"
+	"github.com/succession-dev/succession/internal/unready"
 	"github.com/succession-dev/succession/internal/value"
 )
 
-// ResignOptions say which leader [Election.AskToResign] asks, and who is to follow. Nil and the zero value
+// ResignOptions say which leader [Operator.AskToResign] asks, and who is to follow. Nil and the zero value
 // mean the present leader, and whoever is next.
 type ResignOptions struct {
 	// Token names the term that is meant: if another term leads by now, nobody is asked, and the
@@ -30,43 +32,42 @@ type ResignOptions struct {
 }
 
 // AskToResign asks the present leader to resign, and returns that leader. As soon as the
-// leader hears of it, its term ends with [ErrAsked] as the cause; its [Election.Run]
+// leader hears of it, its term ends with [elect.ErrAsked] as the cause; its [elect.Election.Run]
 // then joins again, at the end of the line. AskToResign blocks for about three round
-// trips, and for more if there are candidates with [Options] Ready, or To is given. It does not wait until
-// another leads; use [Election.Observe] for that. o may be nil.
+// trips, and for more if there are candidates with [elect.Options] Ready, or To is given. It does not wait until
+// another leads; use [elect.Election.Observe] for that. o may be nil.
 //
-// It returns [ErrNoLeader] if nobody leads, and [ErrPaused] if the election is paused. If candidates
-// stand behind the leader and none of them is ready, or To is not, it asks nobody and returns [ErrNotReady]
+// It returns [elect.ErrNoLeader] if nobody leads, and also [elect.ErrPaused] if the election is paused. If candidates
+// stand behind the leader and none of them is ready, or To is not, it asks nobody and returns [elect.ErrNotReady]
 // with their reasons. Its error matches [errors.ErrUnsupported] if the backend has no records.
-func (e *Election) AskToResign(ctx context.Context, o *ResignOptions) (Leader, error) {
+func (op *Operator) AskToResign(ctx context.Context, o *ResignOptions) (elect.Leader, error) {
 	if o == nil {
 		o = new(ResignOptions)
 	}
-	s, err := e.fresh(ctx)
+	s, err := op.fresh(ctx)
 	if err != nil {
-		return Leader{}, err
+		return elect.Leader{}, err
 	}
-	line, err := s.Head(ctx, e.name)
+	line, err := s.Head(ctx, op.name)
 	if err != nil {
-		return Leader{}, err
+		return elect.Leader{}, err
 	}
 	if o.To != "" || line.Header.Choice.Readiness {
-		if line, err = s.Line(ctx, e.name); err != nil {
-			return Leader{}, err
+		if line, err = s.Line(ctx, op.name); err != nil {
+			return elect.Leader{}, err
 		}
 	}
-	l := first(line)
+	now, _ := elect.StateOf(line)
+	l := now.Leader
 	switch {
-	case l.Paused:
-		return Leader{}, pausedBy(line.Members[0])
-	case l.Vacant():
-		return Leader{}, ErrNoLeader
+	case now.Vacant():
+		return l, now.Err()
 	case o.Token != 0 && o.Token != l.Token:
 		return l, fmt.Errorf("%w: %s leads with token %d, and not with %d", ErrOtherLeader, l.ID, l.Token, o.Token)
 	case o.Within < 0:
-		return l, fmt.Errorf("elect: %w Within %v: it is negative", backend.ErrInvalid, o.Within)
-	case o.Within > maxWish:
-		return l, fmt.Errorf("elect: %w Within %v: at most %v is possible", backend.ErrInvalid, o.Within, maxWish)
+		return l, fmt.Errorf("operate: %w Within %v: it is negative", backend.ErrInvalid, o.Within)
+	case o.Within > header.MaxWish:
+		return l, fmt.Errorf("operate: %w Within %v: at most %v is possible", backend.ErrInvalid, o.Within, header.MaxWish)
 	}
 	var wish backend.Wish
 	heirs := line.Members[1:]
@@ -79,11 +80,11 @@ func (e *Election) AskToResign(ctx context.Context, o *ResignOptions) (Leader, e
 		wish = backend.Wish{Key: to.Key, Position: to.Position, Until: time.Now().Add(cmp.Or(o.Within, time.Minute)).UnixMilli()}
 	}
 	if line.Header.Choice.Readiness {
-		if err := anyReady(ctx, s, e.name, heirs); err != nil {
+		if err := anyReady(ctx, s, op.name, heirs); err != nil {
 			return l, err
 		}
 	}
-	return l, header.Update(ctx, s, e.name, backend.Member{}, func(h *backend.Header) bool {
+	return l, header.Update(ctx, s, op.name, backend.Member{}, func(h *backend.Header) bool {
 		if h.Resign >= l.Token && wish.Position == 0 {
 			return false
 		}
@@ -122,7 +123,7 @@ func find(line backend.Line, to string) (backend.Member, error) {
 // anyReady returns nil if there are no heirs, or one of them has not said that it is not ready. Otherwise
 // its error has their reasons.
 func anyReady(ctx context.Context, s backend.Session, election string, heirs []backend.Member) error {
-	if unreadyFolder(election) == "" {
+	if unready.Folder(election) == "" {
 		return nil
 	}
 	var reasons []string
@@ -130,7 +131,7 @@ func anyReady(ctx context.Context, s backend.Session, election string, heirs []b
 		if m.Pinned {
 			continue
 		}
-		why, err := whyUnready(ctx, s, election, m.Position)
+		why, err := unready.Why(ctx, s, election, m.Position)
 		if errors.Is(err, errors.ErrUnsupported) || err == nil && why == "" {
 			return nil
 		}
@@ -138,11 +139,11 @@ func anyReady(ctx context.Context, s backend.Session, election string, heirs []b
 			return err
 		}
 		if len(reasons) < 5 {
-			reasons = append(reasons, fmt.Sprintf("%s: %s", named(m), why))
+			reasons = append(reasons, fmt.Sprintf("%s: %s", value.Named(m), why))
 		}
 	}
 	if len(reasons) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%w, so nobody was asked to resign: %s", ErrNotReady, strings.Join(reasons, "; "))
+	return fmt.Errorf("%w, so nobody was asked to resign: %s", elect.ErrNotReady, strings.Join(reasons, "; "))
 }

@@ -1,0 +1,74 @@
+// Package operate is for those who run elections and do not stand in them: it asks a leader to resign, also in favour of
+// a certain candidate, closes an election and opens it again, and raises the fence. The command of this module does all of
+// that in a terminal.
+package operate
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/header"
+	"github.com/succession-dev/succession/internal/naming"
+)
+
+var (
+	// ErrOtherLeader says that the term that was named does not lead, and so was not asked to resign; see
+	// [ResignOptions].
+	ErrOtherLeader = errors.New("another term leads")
+	// ErrNotPaused says that the election is not paused, or not by the gate that was named.
+	ErrNotPaused = errors.New("the election is not paused")
+	// ErrMoving says that the election is being moved to another coordinator.
+	ErrMoving = errors.New("the election is being moved")
+)
+
+// An Operator is a person's handle on one election. It is safe for concurrent use, and stands in no line.
+type Operator struct {
+	b        backend.Backend
+	name, by string
+	err      error // what is wrong with the arguments of New
+}
+
+// New returns an operator of the election with the given name on b. by is who acts, in one line, as it is shown to all
+// who look at a pause. New does not block and does not talk to the coordinator. If an argument is not allowed, every call
+// fails with [backend.ErrInvalid]. The caller still has to close b.
+func New(b backend.Backend, name, by string) *Operator {
+	op := &Operator{b: backend.For(b, name), name: name, by: cmp.Or(by, "somebody"), err: backend.CheckName(name)}
+	if of, ok := naming.ElectionOf(name); ok && op.err == nil {
+		op.err = fmt.Errorf("%w name %q: it is that of a record which an election %q keeps", backend.ErrInvalid, name, of)
+	}
+	return op
+}
+
+// RaiseFence makes every later token of this election larger than floor. It is needed after the coordinator was rebuilt or
+// restored, because tokens then fall. It never makes tokens smaller. A leader that was elected before keeps its token.
+//
+// The fence is kept when the election is deleted: it also stands in a record named like
+// the election with ".fence" at the end. RaiseFence blocks for about four round trips.
+// Its error matches [errors.ErrUnsupported] if the backend has no records, and [backend.ErrInvalid] if floor
+// is larger than [backend.MaxFence].
+func (op *Operator) RaiseFence(ctx context.Context, floor uint64) error {
+	s, err := op.session(ctx)
+	if err != nil {
+		return err
+	}
+	return header.Raise(ctx, s, op.name, backend.Member{}, floor)
+}
+
+func (op *Operator) session(ctx context.Context) (backend.Session, error) {
+	if op.err != nil {
+		return nil, fmt.Errorf("operate: %w", op.err)
+	}
+	return op.b.Session(ctx)
+}
+
+// fresh returns a session whose reads show what is now.
+func (op *Operator) fresh(ctx context.Context) (backend.Session, error) {
+	s, err := op.session(ctx)
+	if err == nil {
+		err = s.Refresh(ctx)
+	}
+	return s, err
+}

@@ -1,0 +1,217 @@
+package operate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit/backoff"
+	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/again"
+	"github.com/succession-dev/succession/internal/header"
+	"github.com/succession-dev/succession/internal/value"
+)
+
+// Pause closes the election: from then on nobody leads until [Operator.Resume], not even a client of
+// another library. The reason, one line, and who pauses it are shown to all who look. Pause puts a gate into the line,
+// which stands there whatever becomes of this process, and has the leader resign ([elect.ErrAsked]). The
+// candidates of this package that stand in front of the gate go behind it. Others lead first, each in its turn.
+//
+// Pause blocks until nobody stands in front of the gate. If ctx ends before, the error says who does, and
+// the election stays paused: the gate comes to the head when those have gone.
+//
+// It fails with [elect.ErrPaused] if the election is paused already, with [backend.ErrSealed] if the election has
+// moved to another coordinator, and with [ErrMoving] if a gate of a migration stands in the line. Its error
+// matches [errors.ErrUnsupported] if the backend has no pins.
+func (op *Operator) Pause(ctx context.Context, reason string) error {
+	says := value.Of{ID: op.by, Text: reason}
+	if strings.ContainsAny(reason, "\r\n") {
+		return fmt.Errorf("operate: %w reason %q: it is more than one line", backend.ErrInvalid, reason)
+	}
+	if err := says.Check(); err != nil {
+		return fmt.Errorf("operate: the reason, with who pauses: %w", err)
+	}
+	s, err := op.fresh(ctx)
+	if err != nil {
+		return err
+	}
+	line, err := s.Line(ctx, op.name)
+	if err == nil {
+		err = mayPause(line)
+	}
+	if err != nil {
+		return err
+	}
+	j, err := s.Join(ctx, op.name, says.String(), "")
+	if err != nil {
+		return err
+	}
+	g := &gate{op: op, s: s, m: j.Member}
+	if err := g.pin(ctx); err != nil {
+		return errors.Join(err, g.leave(ctx))
+	}
+	return g.toHead(ctx)
+}
+
+// mayPause returns why the election cannot be paused, or nil.
+func mayPause(line backend.Line) error {
+	if gate, paused := line.Paused(); paused {
+		by := value.Parse(gate.Value)
+		return fmt.Errorf("%w by %s: %s", elect.ErrPaused, by.ID, by.Text)
+	}
+	if line.Header.Sealed != "" {
+		return &backend.SealedError{To: line.Header.Sealed}
+	}
+	for _, m := range line.Members {
+		if m.Pinned {
+			return fmt.Errorf("%w: %s stands in the line for good; finish or abort the migration first", ErrMoving, value.Named(m))
+		}
+	}
+	return nil
+}
+
+// A gate is a member that joins as any other does, and is pinned then.
+type gate struct {
+	op *Operator
+	s  backend.Session
+	m  backend.Member
+}
+
+// bound returns a context for what must be done also if ctx has ended.
+func bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+}
+
+func (g *gate) leave(ctx context.Context) error {
+	ctx, cancel := bound(ctx)
+	defer cancel()
+	return again.Leave(ctx, g.s, g.m, slog.New(slog.DiscardHandler))
+}
+
+// pin makes the member the gate. The header names it from the same step on.
+func (g *gate) pin(ctx context.Context) error {
+	// Who gives up now must not leave a member that may yet become the gate.
+	ctx, cancel := bound(ctx)
+	defer cancel()
+	for wait := backoff.New(ctx); ; {
+		line, err := g.s.Line(ctx, g.op.name)
+		if err == nil {
+			err = mayPause(line)
+		}
+		if err == nil {
+			h := line.Header
+			h.Choice.Gate, h.Choice.Wish = g.m.Position, backend.Wish{}
+			if l := line.Members; len(l) > 0 && l[0].Key != g.m.Key { // it is told also if it does not know of pauses
+				h.Resign = max(h.Resign, line.Token(l[0]))
+			}
+			err = g.s.Pin(ctx, g.m, h, line.Version)
+		}
+		if !errors.Is(err, backend.ErrVersion) {
+			return err
+		}
+		if err := wait.After(ctx, err); err != nil {
+			return err
+		}
+	}
+}
+
+// toHead waits until nobody stands in front of the gate.
+func (g *gate) toHead(ctx context.Context) error {
+	s, wait := g.s, backoff.New(ctx)
+	for {
+		var p backend.Place
+		err := again.Ahead(ctx, s, g.m, &p)
+		for err == nil && !p.First {
+			err = s.WatchPlace(ctx, g.m, &p)
+		}
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return g.behind(ctx)
+		case errors.Is(err, backend.ErrNotMember):
+			return fmt.Errorf("the gate has been removed, so the election is not paused: %w", err)
+		case errors.Is(err, backend.ErrSealed):
+			return errors.Join(err, g.leave(ctx))
+		case !again.Passing(err):
+			return err
+		}
+		if err := wait.After(ctx, err); err != nil {
+			return g.behind(ctx)
+		}
+		if now, err := g.op.b.Session(ctx); err == nil {
+			s = now // the gate stands without the session that joined it
+		}
+	}
+}
+
+// behind returns an error that says who stands in front of the gate when ctx ends.
+func (g *gate) behind(ctx context.Context) error {
+	bounded, cancel := bound(ctx)
+	defer cancel()
+	var front []string
+	if line, err := g.s.Line(bounded, g.op.name); err == nil {
+		for _, m := range line.Members {
+			if m.Position == g.m.Position {
+				break
+			}
+			front = append(front, value.Named(m))
+		}
+	}
+	if len(front) == 0 {
+		front = []string{"others"}
+	}
+	return fmt.Errorf("the election is paused, but in front of the gate still stand %s; nobody leads once they have gone: %w", strings.Join(front, ", "), context.Cause(ctx))
+}
+
+// ResumeOptions say which pause [Operator.Resume] ends. Nil and the zero value mean the present one.
+type ResumeOptions struct {
+	// Token is that of the gate that is meant: if another pause holds by now, it stands on, and the error is
+	// [ErrNotPaused]. So a request that comes late never ends the next pause. Zero means the present one.
+	Token uint64
+}
+
+// Resume opens the election that [Operator.Pause] has closed, and returns the gate that it has removed: its ID is who had
+// set it, and its Value why. It fails with [ErrNotPaused] if the election is not paused. It blocks for about four
+// round trips. If it is interrupted, the election is open or still paused, and Resume may be repeated. o may be
+// nil.
+func (op *Operator) Resume(ctx context.Context, o *ResumeOptions) (elect.Candidate, error) {
+	s, err := op.fresh(ctx)
+	if err != nil {
+		return elect.Candidate{}, err
+	}
+	line, err := s.Line(ctx, op.name)
+	if err != nil {
+		return elect.Candidate{}, err
+	}
+	var is elect.Candidate
+	gate, paused := line.Paused()
+	if paused {
+		_, all := elect.StateOf(line)
+		is = all[slices.Index(line.Members, gate)]
+	}
+	if paused && o != nil && o.Token != 0 && o.Token != is.Token {
+		return is, fmt.Errorf("%w by the gate with token %d: that of %s has token %d", ErrNotPaused, o.Token, is.ID, is.Token)
+	}
+	if paused { // first the gate: a header that names none that stands does no harm
+		if err := s.Leave(ctx, gate); err != nil {
+			return elect.Candidate{}, err
+		}
+	}
+	err = header.Update(ctx, s, op.name, backend.Member{}, func(h *backend.Header) bool {
+		was := h.Choice.Gate
+		if was == line.Header.Choice.Gate {
+			h.Choice.Gate = 0
+		}
+		return h.Choice.Gate != was
+	})
+	if !paused && err == nil {
+		err = ErrNotPaused
+	}
+	return is, err
+}
