@@ -54,7 +54,10 @@ func (s fullSession) Head(ctx context.Context, line string) (backend.Line, error
 func TestEndOfAContextSaysWhatWasInTheWay(t *testing.T) {
 	enough := errors.New("enough")
 	for what, call := range map[string]func(context.Context, backend.Backend, *elect.Election) error{
-		"Campaign": func(ctx context.Context, _ backend.Backend, e *elect.Election) error { _, err := e.Campaign(ctx); return err },
+		"Campaign": func(ctx context.Context, _ backend.Backend, e *elect.Election) error {
+			_, err := e.Campaign(ctx)
+			return err
+		},
 		"Run": func(ctx context.Context, _ backend.Backend, e *elect.Election) error {
 			return e.Run(ctx, func(context.Context, *elect.Term) error { return nil })
 		},
