@@ -14,6 +14,7 @@ import (
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/internal/rig/coordtest/rig"
 	"github.com/succession-dev/succession/internal/rig/coordtest/rig/zookeeperrig"
+	"github.com/succession-dev/succession/internal/rig/lane"
 	"github.com/succession-dev/succession/internal/rig/linear"
 	"github.com/succession-dev/succession/zookeeper"
 )
@@ -46,6 +47,9 @@ func TestConformance(t *testing.T) {
 func TestHistories(t *testing.T) {
 	for name, harness := range map[string]func(*testing.T) conformance.Harness{"one": one, "three": three} {
 		t.Run(name, func(t *testing.T) {
+			if name == "three" {
+				lane.All(t)
+			}
 			t.Parallel()
 			linear.Run(t, harness(t))
 		})
@@ -70,10 +74,9 @@ func one(t *testing.T) conformance.Harness {
 // reads elsewhere. A restart is that of the ensemble's leader, and makes another
 // server the leader.
 func TestConformanceThree(t *testing.T) {
+	lane.All(t)
 	t.Parallel()
-	h := three(t)
-	h.Only = rig.Three()
-	conformance.Run(t, h)
+	conformance.Run(t, three(t))
 }
 
 // three is the harness of three servers.

@@ -30,7 +30,7 @@ func (r *report) run(s *schedule, p *program, by []string) error {
 	argv := slices.Concat(by, []string{p.path, "-test.v=test2json", "-test.paniconexit0"}, p.flags)
 	tests := exec.Command(argv[0], argv[1:]...)
 	tests.Dir = p.dir
-	tests.Env = append(os.Environ(), "PWD="+p.dir)
+	tests.Env = append(append(os.Environ(), "PWD="+p.dir), p.env...)
 	tests.WaitDelay = time.Minute // for processes that it has left behind
 	events := exec.Command("go", "tool", "test2json", "-t", "-p", p.pkg)
 	stderr := r.out.lines("")
@@ -70,8 +70,10 @@ func (r *report) run(s *schedule, p *program, by []string) error {
 		r.add(event{Action: "output", Package: p.pkg, Output: fmt.Sprintln(err)})
 	}
 	end.Elapsed = time.Since(began).Seconds()
-	if used := tests.ProcessState; used != nil {
-		r.times.used(p.pkg, (used.UserTime() + used.SystemTime()).Seconds())
+	r.times.used(p.pkg, processors(tests.ProcessState))
+	if p.named && end.Action == "pass" && r.ran[p.pkg] == 0 {
+		end.Action = "fail"
+		r.add(event{Action: "output", Package: p.pkg, Output: fmt.Sprintf("no test is called as in %q\n", p.flags)})
 	}
 	s.end(p, end.Action == "pass")
 	r.add(end)
