@@ -21,7 +21,6 @@ const patient = "performance{raft_multiplier=2}"
 // majority. Clients talk to followers, which forward the requests.
 func TestConformanceThree(t *testing.T) {
 	lane.All(t)
-	t.Parallel() // with the other of the two: both wait most of the time
 	harness := three(t)
 	h := harness(t)
 	h.Reference = consulrig.Reference(t)

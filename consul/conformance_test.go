@@ -24,8 +24,8 @@ const manyConnections = "limits{http_max_conns_per_client=4000}"
 
 // TestConformance runs every rule on a server of its own, which the rules may
 // restart.
+// It is not parallel to the tests of the driver, which would disturb what it measures.
 func TestConformance(t *testing.T) {
-	t.Parallel()
 	harness := one(t)
 	h := harness(t)
 	h.Reference = consulrig.Reference(t)

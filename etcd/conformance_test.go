@@ -23,9 +23,8 @@ import (
 const suite = "suite/"
 
 // TestConformance runs every rule on an etcd of its own, each client behind a proxy
-// of its own.
+// of its own. It is not parallel to the tests of the driver, which would disturb what it measures.
 func TestConformance(t *testing.T) {
-	t.Parallel() // with the other of the two: both wait most of the time
 	conformance.Run(t, one(t))
 }
 
@@ -58,7 +57,6 @@ func one(t *testing.T) conformance.Harness {
 // away, etcd's leader with it, or stops all servers, in turns.
 func TestConformanceThree(t *testing.T) {
 	lane.All(t)
-	t.Parallel()
 	conformance.Run(t, three(t))
 }
 

@@ -37,9 +37,8 @@ const tick = 200 * time.Millisecond
 // root is the chroot of the suite's backends.
 const root = "/suite"
 
-// One server: the whole suite.
+// One server: the whole suite. It is not parallel to the tests of the driver, which would disturb what it measures.
 func TestConformance(t *testing.T) {
-	t.Parallel() // with the other of the two: both wait most of the time
 	conformance.Run(t, one(t))
 }
 
@@ -75,7 +74,6 @@ func one(t *testing.T) conformance.Harness {
 // server the leader.
 func TestConformanceThree(t *testing.T) {
 	lane.All(t)
-	t.Parallel()
 	conformance.Run(t, three(t))
 }
 
