@@ -59,12 +59,17 @@ func (c choice) flags(all []marked) (flags []string, ok bool) {
 	}
 }
 
+// seenBy begins an environment variable that package lane reads.
+const seenBy = "SUCCESSION_LANE="
+
+func isSeen(variable string) bool { return strings.HasPrefix(variable, seenBy) }
+
 // environment returns what tells package lane which tests the test runner has meant to be run.
 func (c choice) environment() []string {
 	if c.given {
 		return nil
 	}
-	seen := "SUCCESSION_LANE="
+	seen := seenBy
 	if c.real {
 		seen += "real "
 	}

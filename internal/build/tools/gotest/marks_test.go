@@ -4,12 +4,11 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 )
 
-// lanes has tests that say how they are to be run, and write down that they were.
+// lanes has tests that say how they are to be run, as package lane has it.
 const lanes = `package p
 
 import ("os"; "strings"; "testing")
@@ -25,28 +24,15 @@ func look(t *testing.T, mark string) {
 	if seen, set := os.LookupEnv("SUCCESSION_LANE"); set && !strings.Contains(seen, mark) { t.Fatal("unseen") }
 }
 
-func ran(t *testing.T) {
-	f, err := os.OpenFile("ran", os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
-	if err == nil { _, err = f.WriteString(t.Name() + "\n") }
-	if err != nil { t.Error(err) }
-}
+func TestPlain(t *testing.T) {}
 
-func TestPlain(t *testing.T) { ran(t) }
+func TestReal(t *testing.T) { lane.Real(t) }
 
-func TestReal(t *testing.T) {
-	lane.Real(t)
-	ran(t)
-}
-
-func TestUnraced(t *testing.T) {
-	lane.Unraced(t)
-	ran(t)
-}
+func TestUnraced(t *testing.T) { lane.Unraced(t) }
 
 func TestBoth(t *testing.T) {
 	lane.Real(t)
 	lane.Unraced(t)
-	ran(t)
 }
 `
 
@@ -54,57 +40,63 @@ func TestBoth(t *testing.T) {
 func TestMarks(t *testing.T) {
 	t.Parallel()
 	dir := module(t, lanes)
-	never := "//go:build !race\n\npackage p\n\nimport \"testing\"\n\nfunc TestNever(t *testing.T) { ran(t) }\n"
+	never := "//go:build !race\n\npackage p\n\nimport \"testing\"\n\nfunc TestNever(t *testing.T) {}\n"
 	if err := os.WriteFile(filepath.Join(dir, "never_test.go"), []byte(never), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct {
 		args []string
-		ran  string
+		runs string // the flags of the programs
 		left string
 	}{
-		{args: []string{"", "@real"}, ran: "Both Never Plain Real Unraced"},
-		{args: []string{"-race", "@unraced", "-race @real", "@real @unraced"}, ran: "Both Never Plain Real Unraced"},
-		{args: []string{"", "@real", "-race", "-race @unraced"}, ran: "Both Never Plain Plain Real Unraced Unraced"},
-		{args: []string{"", "@real", "-test.run=^TestReal$"}, ran: "Both Never Plain Real Real Unraced"},
-		{args: []string{"-race", "@real"}, left: "example.org/p TestNever, example.org/p TestUnraced"},
-		{args: []string{""}, left: "example.org/p TestBoth, example.org/p TestReal"},
-		{args: []string{"@real", "@unraced"}, left: "example.org/p's tests"},
+		{args: []string{"", "@real"}, runs: "-test.skip=^(TestReal|TestBoth)$, -test.run=^(TestReal|TestBoth)$"},
+		{args: []string{"-race", "@unraced", "-race @real", "@real @unraced"}, runs: "-test.skip=^(TestNever|TestReal|TestUnraced|TestBoth)$, " +
+			"-test.run=^(TestNever|TestUnraced)$, -test.run=^(TestReal)$, -test.run=^(TestBoth)$"},
+		{args: []string{"", "@real", "-race", "-race @unraced"}, runs: "-test.skip=^(TestReal|TestBoth)$, -test.run=^(TestReal|TestBoth)$, " +
+			"-test.skip=^(TestNever|TestReal|TestUnraced|TestBoth)$, -test.run=^(TestUnraced)$"},
+		{args: []string{"", "@real", "-test.run=^TestReal$"}, runs: "-test.skip=^(TestReal|TestBoth)$, -test.run=^(TestReal|TestBoth)$, -test.run=^TestReal$"},
+		{args: []string{"-race", "@real"}, left: "no argument runs: example.org/p TestNever, example.org/p TestUnraced"},
+		{args: []string{""}, left: "no argument runs: example.org/p TestBoth, example.org/p TestReal"},
+		{args: []string{"@real", "@unraced"}, left: "no argument runs: example.org/p's tests"},
 	} {
-		list := filepath.Join(dir, "ran")
-		os.Remove(list)
 		var args []string
-		for i, words := range tt.args {
+		for _, words := range tt.args {
 			before, behind := "", words
 			if race, ok := strings.CutPrefix(words, "-race"); ok {
 				before, behind = "-race", race
 			}
 			args = append(args, strings.Join([]string{dir, before, "./...", behind}, " "))
-			if i < len(tt.args)-1 {
-				args = append(args, "--")
-			}
 		}
-		var out bytes.Buffer
-		r := newReport(newConsole(&out))
-		err := r.runAll(args, "")
-		text, _ := os.ReadFile(list)
-		names := strings.Fields(strings.ReplaceAll(string(text), "Test", ""))
-		slices.Sort(names)
-		wrong := err != nil && tt.left == "" || tt.left != "" && (err == nil || err.Error() != "no argument runs: "+tt.left)
-		if got := strings.Join(names, " "); wrong || got != tt.ran || r.failed > 0 {
-			t.Errorf("%q: %v, %q have run, %d failed, want %q and left over %q:\n%s", tt.args, err, got, r.failed, tt.ran, tt.left, &out)
+		p, err := parse(args, t.Output())
+		if tt.left != "" {
+			if err == nil || err.Error() != tt.left {
+				t.Errorf("%q: %v, want %q", tt.args, err, tt.left)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		var runs []string
+		for _, p := range p.lanes[0].programs {
+			runs = append(runs, strings.Join(p.flags, " "))
+		}
+		if got := strings.Join(runs, ", "); got != tt.runs {
+			t.Errorf("%q: the programs run\n%s\nwant\n%s", tt.args, got, tt.runs)
 		}
 	}
 }
 
-// A test that says it where it is not looked for fails.
+// A test that says it in its first line is not surprised, whatever this test runs in; one that says it where it is not
+// looked for fails.
 func TestUnseenMark(t *testing.T) {
-	t.Parallel()
-	dir := module(t, lanes+"\nfunc TestLate(t *testing.T) {\n\tran(t)\n\tlane.Real(t)\n}\n")
+	t.Setenv("SUCCESSION_LANE", "")
+	dir := module(t, lanes+"\nfunc TestLate(t *testing.T) {\n\tt.Log()\n\tlane.Real(t)\n}\n")
 	var out bytes.Buffer
 	r := newReport(newConsole(&out))
-	if err := r.runAll([]string{dir + " ./...", dir + " ./... @real"}, ""); err != nil || r.failed != 1 || !strings.Contains(out.String(), "unseen") {
-		t.Errorf("%v, %d failed, want 1, which is not where it says it is:\n%s", err, r.failed, &out)
+	err := r.runAll([]string{dir + " ./...", dir + " ./... @real", dir + " ./... -test.run=^TestReal$"}, "")
+	if err != nil || r.passed != 5 || r.failed != 1 || !strings.Contains(out.String(), "FAIL  example.org/p TestLate\n") {
+		t.Errorf("%v, %d passed, %d failed, want 5 and 1, which is not where it says it is:\n%s", err, r.passed, r.failed, &out)
 	}
 }
 

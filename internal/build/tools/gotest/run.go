@@ -30,8 +30,9 @@ func (r *report) run(s *schedule, p *program, by []string) error {
 	argv := slices.Concat(by, []string{p.path, "-test.v=test2json", "-test.paniconexit0"}, p.flags)
 	tests := exec.Command(argv[0], argv[1:]...)
 	tests.Dir = p.dir
-	tests.Env = append(append(os.Environ(), "PWD="+p.dir), p.env...)
-	tests.WaitDelay = time.Minute // for processes that it has left behind
+	tests.Env = append(os.Environ(), "PWD="+p.dir)
+	tests.Env = append(slices.DeleteFunc(tests.Env, isSeen), p.env...) // this one may be a test itself
+	tests.WaitDelay = time.Minute                                      // for processes that it has left behind
 	events := exec.Command("go", "tool", "test2json", "-t", "-p", p.pkg)
 	stderr := r.out.lines("")
 	defer stderr.Close()
