@@ -10,6 +10,7 @@ import (
 	"maps"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -36,12 +37,12 @@ func (c choice) takes(m marked) bool {
 }
 
 // flags returns what makes a test program run what the argument takes of its tests. ok is false if that is nothing.
-func (c choice) flags(all []marked) (flags []string, ok bool) {
+func (c choice) flags(t tested) (flags []string, ok bool) {
 	if c.given {
 		return nil, true
 	}
 	var taken, left []string
-	for _, m := range all {
+	for _, m := range t.marked {
 		if c.takes(m) {
 			taken = append(taken, m.name)
 		} else {
@@ -53,7 +54,7 @@ func (c choice) flags(all []marked) (flags []string, ok bool) {
 	case c.real || c.unraced:
 		return []string{"-test.run=" + these(taken)}, len(taken) > 0
 	case len(left) > 0:
-		return []string{"-test.skip=" + these(left)}, true
+		return []string{"-test.skip=" + these(left)}, t.plain || len(taken) > 0
 	default:
 		return nil, true
 	}
@@ -83,6 +84,7 @@ func (c choice) environment() []string {
 type tested struct {
 	pkg, dir string
 	files    []string
+	plain    bool // some of its tests say nothing
 	marked   []marked
 }
 
@@ -109,6 +111,8 @@ func list(module string, flags, packages []string, stderr io.Writer) ([]tested, 
 				m.unraced = m.unraced || m.never
 				if m.real || m.unraced {
 					t.marked = append(t.marked, m)
+				} else {
+					t.plain = true
 				}
 			}
 		}
@@ -135,6 +139,9 @@ func files(module string, flags, packages []string, stderr io.Writer) (all []tes
 	return all, nil
 }
 
+// testName is what tests, examples and fuzz targets are called.
+var testName = regexp.MustCompile(`^(Test|Example|Fuzz)`)
+
 // marks returns the tests of a file, with what they say in their first lines.
 func marks(file string) (all []marked, err error) {
 	f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
@@ -143,7 +150,7 @@ func marks(file string) (all []marked, err error) {
 	}
 	for _, d := range f.Decls {
 		fn, ok := d.(*ast.FuncDecl)
-		if !ok || fn.Recv != nil || !strings.HasPrefix(fn.Name.Name, "Test") || fn.Name.Name == "TestMain" {
+		if !ok || fn.Recv != nil || !testName.MatchString(fn.Name.Name) || fn.Name.Name == "TestMain" {
 			continue
 		}
 		m := marked{name: fn.Name.Name}
@@ -193,10 +200,9 @@ func leftOver(builds []*build) (names []string) {
 		}
 		for _, t := range b.tested {
 			plain := b.choice == choice{race: b.choice.race}
-			if key := t.pkg + "'s tests"; plain {
-				taken[key] = true
-			} else if !taken[key] {
-				taken[key] = false
+			if t.plain {
+				key := t.pkg + "'s tests"
+				taken[key] = taken[key] || plain
 			}
 			for _, m := range t.marked {
 				key := t.pkg + " " + m.name

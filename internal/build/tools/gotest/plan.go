@@ -174,7 +174,7 @@ func newBuild(arg string, needs map[string]*need, stderr io.Writer) (*build, err
 		return nil, err
 	}
 	for _, t := range b.tested {
-		if chosen, ok := b.choice.flags(t.marked); ok {
+		if chosen, ok := b.choice.flags(t); ok {
 			b.programs = append(b.programs, &program{
 				pkg: t.pkg, dir: t.dir, key: t.pkg + " " + strings.Join(said, " "),
 				flags: append(chosen, flags...), env: b.choice.environment(), named: b.choice.given, needs: all,
