@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/xml"
 	"errors"
-	"flag"
 	"io"
 	"os"
 	"path/filepath"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/bench/internal/candidate"
+	"github.com/succession-dev/succession/internal/rig/lane"
 )
 
 func TestMain(m *testing.M) {
@@ -66,8 +66,6 @@ func TestTable(t *testing.T) {
 		t.Errorf("the rows are\n%swant\n%s", rows, want)
 	}
 }
-
-var kubernetes = flag.Bool("kubernetes", false, "TestKubernetes: measure client-go, on an API server that is built first if it must be")
 
 // Every library hands over, each on a real server, and the figures are kept and drawn. Kubernetes
 // has a test of its own.
@@ -131,9 +129,7 @@ func TestOthers(t *testing.T) {
 
 // Everything is measured of client-go but the start, and handovers beside the floor of Leases.
 func TestKubernetes(t *testing.T) {
-	if !*kubernetes {
-		t.Skip("the first build of the API server takes five minutes: it takes the flag -kubernetes")
-	}
+	lane.All(t)
 	out := run(t, "-library", "kubernetes", "-n", "3", "-processes", "2", "-times", "2", "-session", "3s", "-runs", "1", "-waiters", "2", "-elections", "3")
 	for _, row := range []string{
 		`\| Kubernetes [.0-9]+ \| 3 \| 2 \| floor \| \d`,
