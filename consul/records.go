@@ -166,6 +166,25 @@ func (s *session) List(ctx context.Context, dir string) ([]string, error) {
 	return names, err
 }
 
+// ReadAll returns the records directly under dir, as they are at one instant; see [backend.Records]. Consul also
+// sends what lies deeper.
+func (s *session) ReadAll(ctx context.Context, dir string) (records []backend.Record, err error) {
+	folder := s.b.o.folder(dir)
+	var pairs api.KVPairs
+	err = s.retry(ctx, func(ctx context.Context) (err error) {
+		pairs, _, err = s.b.c.list(ctx, folder)
+		return err
+	})
+	for _, p := range pairs {
+		name := strings.TrimPrefix(p.Key, folder)
+		if !strings.Contains(name, "/") && checkName(name) == nil {
+			records = append(records, backend.Record{Name: dir + "/" + name, Value: p.Value, Version: versionOf(p)})
+		}
+	}
+	slices.SortFunc(records, func(a, b backend.Record) int { return strings.Compare(a.Name, b.Name) })
+	return records, err
+}
+
 // Watch blocks until the record has another version than after; see
 // [backend.Records].
 //

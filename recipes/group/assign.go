@@ -59,14 +59,14 @@ func (p *Presence) Assign(ctx context.Context, items []string, work func(ctx con
 	defer context.AfterFunc(p.Context(), func() { cancel(context.Cause(p.Context())) })()
 
 	own := make(map[string]context.CancelFunc)
-	return p.g.follow(ctx, func(_ backend.Session, line backend.Line) error {
-		present, err := p.g.present(line)
+	return p.g.follow(ctx, func(line backend.Line) error {
+		present, err := p.g.present(line, nil)
 		if err != nil {
 			return err
 		}
 		var ids []string
 		for _, m := range present {
-			ids = append(ids, memberOf(line, m).ID)
+			ids = append(ids, m.ID)
 		}
 		slices.Sort(ids)
 		falls := rendezvous.Divide(items, slices.Compact(ids))

@@ -25,9 +25,9 @@
 //
 // # Who is present
 //
-// [Group.Members] looks once, and [Group.Follow] tells of each join and exit. Both have the
-// values of the members. A change of a value wakes nobody: values may change often, such as how
-// far somebody has come, and whoever wants to know looks from time to time.
+// [Group.Follow] tells of each join and exit, with the values that members joined with: what is known of them for
+// good, such as an address. [Group.Members] looks once, and has what they have set since. That wakes nobody: such
+// values may change often, such as how far somebody has come, and whoever wants to know looks from time to time.
 //
 // # Who does what
 //
