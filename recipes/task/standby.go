@@ -155,9 +155,9 @@ func encode(v any) []byte {
 	return b
 }
 
-// decode reads a record of this package. One that does not exist is the zero value.
+// decode reads a record of this package. One that does not exist, or was not read, is the zero value.
 func decode[T any](r backend.Record) (v T, err error) {
-	if r.Version == backend.Absent {
+	if r.Version <= 0 {
 		return v, nil
 	}
 	if v, err = record.JSON[T]().Decode(r.Value); err != nil {
