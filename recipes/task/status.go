@@ -19,7 +19,7 @@ type Status struct {
 	Since    time.Time `json:"since,omitzero"`  // when the run began, by that machine's clock; zero: it is about to
 	Position uint64    `json:"position"`
 	Text     string    `json:"text,omitempty"` // of the position; see [Run.CommitText]
-	StandBy  int       `json:"stand_by"` // how many hot machines stand behind
+	StandBy  int       `json:"stand_by"`       // how many hot machines stand behind
 	// Error is with what the newest run has ended, if that was an error, up to a thousand bytes.
 	Error string `json:"error,omitempty"`
 }
