@@ -1,13 +1,10 @@
 // Package group says who is present, and divides work over those who are.
 //
 //	g := group.New(b, "collectors", &group.Options{ID: "web-1"})
-//	p, err := g.Join(ctx)
-//	if err != nil {
-//		return err
-//	}
-//	defer p.Leave(ctx)
-//	return p.Assign(ctx, sources, func(ctx context.Context, source string, t *elect.Term) error {
-//		return collect(ctx, source, t.Token()) // ctx ends when the source is another's
+//	return g.Run(ctx, func(ctx context.Context, p *group.Presence) error { // and again, if the session was lost
+//		return p.Assign(ctx, sources, func(ctx context.Context, source string, t *elect.Term) error {
+//			return collect(ctx, source, t.Token()) // ctx ends when the source is another's
+//		})
 //	})
 //
 // # Lines and records
@@ -35,7 +32,7 @@
 // items fall to it, from the items and the IDs of those present; none has two more than another. Two members can disagree on these for a moment,
 // so what falls to a member is only what it campaigns for: it owns an item when it leads the
 // item's election. When others come or go, it hands on what falls to them, and campaigns for what
-// falls to it by then.
+// falls to it by then. [Presence.AssignEach] does that also when the items change.
 //
 // # What it does not promise
 //
