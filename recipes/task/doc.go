@@ -27,11 +27,12 @@
 //	bus-run-users      -                        to run, and nobody runs it: m5 is about to
 //	bus-idle           m5  <-  m6  <-  m7       cold; m5 looks for a task, m6 and m7 wait behind it
 //
-//	bus-tasks/orders      {"state":"started"}                        Start, Stop, finished
+//	bus-tasks/orders      {"state":"started","config":"..."}         Start, Stop, finished, Configure
 //	bus-position/orders   {"position":4711,"token":93,"id":"m1",...}  Commit
 //	bus-news              orders                                     the newest Start wakes m5
 //
-// A console starts and stops tasks ([Standby.Start], [Standby.Stop]), and a monitor shows who runs
+// A console starts and stops tasks ([Standby.Start], [Standby.Stop]), gives each a configuration ([Standby.Configure]), and
+// takes a machine off one ([Standby.Move]); a monitor shows who runs
 // what, since when, and what nobody runs ([Standby.Status]).
 //
 // One machine at a time runs a task: the context of a run ends before another machine can begin, as

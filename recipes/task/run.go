@@ -27,6 +27,7 @@ type Run struct {
 	Task string
 
 	ctx    context.Context
+	config string
 	record string // that has the position
 
 	mu  sync.Mutex
@@ -46,6 +47,9 @@ type progress struct {
 
 // Context is the context that the function of the run was given.
 func (r *Run) Context() context.Context { return r.ctx }
+
+// Config returns the configuration of the task; see [Standby.Configure]. It stays the same for as long as the run lasts.
+func (r *Run) Config() string { return r.config }
 
 // Check returns nil while the run may go on, and afterwards the cause of its context. It notices a
 // pause of the process that no timer has noticed yet, as [elect.Term.Check] does. It does not block.

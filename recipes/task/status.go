@@ -14,6 +14,7 @@ import (
 type Status struct {
 	Task     string    `json:"task"`
 	State    State     `json:"state"`
+	Config   string    `json:"config,omitempty"`
 	ID       string    `json:"id,omitempty"`    // of the machine that runs it; empty: nobody does
 	Token    uint64    `json:"token,omitempty"` // of that run
 	Since    time.Time `json:"since,omitzero"`  // when the run began, by that machine's clock; zero: it is about to
@@ -79,7 +80,7 @@ func (s *Standby) status(ctx context.Context, task string, defined, position bac
 	if err != nil {
 		return Status{}, err
 	}
-	st := Status{Task: task, State: d.State, Position: p.Position, Text: p.Text, Error: p.Error, StandBy: len(line)}
+	st := Status{Task: task, State: d.State, Config: d.Config, Position: p.Position, Text: p.Text, Error: p.Error, StandBy: len(line)}
 	if len(line) == 0 {
 		return st, nil
 	}
