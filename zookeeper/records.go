@@ -255,26 +255,37 @@ func (s *session) premises(ctx context.Context, path string, cond *backend.If, t
 
 // List implements [backend.Records]. It reads each child of dir. If dir is an election,
 // that is each member too: a name like jobs/1700000000 may be a record's or a member's.
-func (s *session) List(ctx context.Context, dir string) ([]string, error) {
-	return kit.Retry(ctx, pauses(), isLost, func(ctx context.Context) ([]string, error) {
+func (s *session) List(ctx context.Context, dir string) (names []string, err error) {
+	records, err := s.ReadAll(ctx, dir)
+	for _, r := range records {
+		names = append(names, r.Name)
+	}
+	return names, err
+}
+
+// ReadAll implements [backend.Records], with a request for each child of dir: ZooKeeper can be asked for their
+// names together, and for the value of one.
+func (s *session) ReadAll(ctx context.Context, dir string) ([]backend.Record, error) {
+	records, err := kit.Retry(ctx, pauses(), isLost, func(ctx context.Context) ([]backend.Record, error) {
 		if election, ok := strings.CutSuffix(dir, naming.Unready); ok && election != "" {
 			return s.unready(ctx, election)
 		}
-		return s.list(ctx, dir)
+		return s.readAll(ctx, dir)
 	})
+	slices.SortFunc(records, func(a, b backend.Record) int { return strings.Compare(a.Name, b.Name) })
+	return records, err
 }
 
-func (s *session) list(ctx context.Context, dir string) ([]string, error) {
+func (s *session) readAll(ctx context.Context, dir string) ([]backend.Record, error) {
 	names, nodes, err := s.readChildren(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
-	var records []string
+	var records []backend.Record
 	for i, n := range nodes {
 		if version(n) != backend.Absent && !n.inLine(strings.TrimPrefix(names[i], dir+"/")) {
-			records = append(records, names[i])
+			records = append(records, record(names[i], n))
 		}
 	}
-	slices.Sort(records)
 	return records, nil
 }

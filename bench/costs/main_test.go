@@ -112,13 +112,15 @@ func TestOthers(t *testing.T) {
 		{failover, []string{"etcd: succession", "consul: succession", "zookeeper: succession", "zookeeper: Curator LeaderLatch", "local: succession"}},
 		{rest, []string{"etcd: succession", "consul: succession", "zookeeper: succession", "local: succession"}},
 		{many, []string{"etcd: succession"}},
+		{lock, []string{"etcd: succession, Mutex", "etcd: concurrency.Mutex", "zookeeper: kazoo Election", "local: succession"}},
+		{queueing, []string{"etcd: succession", "etcd: recipes.Queue"}},
 	} {
 		t.Run(c.measure, func(t *testing.T) {
 			t.Parallel()
 			out := run(t, "-measure", c.measure, "-library", "^("+strings.Join(c.rows, "|")+")$", "-session", "2s", "-runs", "1", "-waiters", "2", "-elections", "3")
 			for _, want := range c.rows {
 				coordinator, library, _ := strings.Cut(want, ": ")
-				row := regexp.MustCompile(`\| ` + candidate.Titles[coordinator] + `[ .0-9]* \| ` + library + `[ .0-9]* \| \d`)
+				row := regexp.MustCompile(`\| ` + candidate.Titles[coordinator] + `[ .0-9]* \| \**` + library + `[ .0-9]*\**(, which [a-z ]*)? \| [\d–]`)
 				if rows := row.FindAllString(out, -1); len(rows) != 1 {
 					t.Errorf("%d rows of %s, want 1, in\n%s", len(rows), want, out)
 				}
