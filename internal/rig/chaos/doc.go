@@ -33,7 +33,7 @@
 //   - a server is replaced by another with empty data, which operators have removed and added (on ZooKeeper, which knows
 //     servers by their numbers, by one with the same number);
 //   - members of an election are exported, and imported when some have left: by "consul kv import", with all that stands and the mark
-//     of the line, and by raw copies of keys elsewhere. Such ghosts stand for up to a session, and are removed by an operator. An
+//     of the line, and by raw copies of keys elsewhere. Such ghosts stand for half a session, and are removed by an operator. An
 //     election of Consul also gets a mark from another cluster.
 //
 // After the schedule, every candidate must lead every election once more, end in good order,

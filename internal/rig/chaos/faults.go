@@ -78,8 +78,8 @@ func init() {
 		{name: "import-mark", weight: 2, needs: marks, everyone: true, server: operate(func(ctx context.Context, r *run, s step) error {
 			return r.c.ImportMark(ctx, r.Elections[s.Election])
 		})},
-		{name: "import-members", weight: 2, lasts: true, needs: imports, everyone: true, server: operate(func(ctx context.Context, r *run, s step) error {
-			ghosts, err := r.c.Import(ctx, r.Elections[s.Election], func(ctx context.Context) { arena.Last(ctx, min(s.For, r.c.TTL)/2) })
+		{name: "import-members", weight: 2, needs: imports, everyone: true, server: operate(func(ctx context.Context, r *run, s step) error {
+			ghosts, err := r.c.Import(ctx, r.Elections[s.Election], func(ctx context.Context) { arena.Last(ctx, r.c.TTL/2) })
 			r.Say("imported %d ghosts into election %d", ghosts, s.Election+1)
 			return err
 		})},
