@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"sync"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/hashicorp/consul/api"
@@ -14,12 +15,27 @@ import (
 )
 
 // Import brings back members of an election, as who restores a copy of the keys into a cluster in use does: it copies the line, waits until
-// some have left, and writes the copy. What was written then stands for ever, and nobody may pass it: it is a ghost, which
+// some have left, one of its own among them, and writes the copy. What was written then stands for ever, and nobody may pass it: it is a ghost, which
 // belongs to no session. After another wait Import removes the ghosts, as an operator does. It returns how many there were.
 //
 // On Consul everything is written, as "consul kv import" does, also what still stands, and the mark of the line. Elsewhere only what has gone is
 // written: what stands would be taken from its session.
 func (c *Coordinator) Import(ctx context.Context, election string, wait func(context.Context)) (ghosts int, err error) {
+	s, err := c.Observer.Session(ctx)
+	if err != nil {
+		return 0, err
+	}
+	own, err := s.Join(ctx, election, "imported", "")
+	if err != nil {
+		return 0, err
+	}
+	leave := sync.OnceFunc(func() { _ = s.Leave(ctx, own.Member) })
+	defer leave()
+	others := wait
+	wait = func(ctx context.Context) {
+		leave()
+		others(ctx)
+	}
 	switch c.Name {
 	case "etcd":
 		err = c.etcd(ctx, "root", root, c.Cluster.Addrs(), func(client *clientv3.Client) error {
@@ -39,6 +55,9 @@ func (c *Coordinator) Import(ctx context.Context, election string, wait func(con
 		ghosts, err = c.importConsul(ctx, election, wait)
 	default:
 		err = fmt.Errorf("nothing can be imported into %s", c.Name)
+	}
+	if err == nil && ghosts == 0 {
+		err = errors.New("nothing was imported that had left")
 	}
 	return ghosts, err
 }
