@@ -77,7 +77,7 @@ type Header struct {
 	// has begun.
 	Acknowledged uint64 `json:"acknowledged,omitempty"`
 	// Resign is the token of the newest term whose leader has been asked to
-	// resign.
+	// resign. No leader obeys a larger number than its own token.
 	Resign uint64 `json:"resign,omitempty"`
 	// Sealed is the URL of the coordinator that the election has moved to: nobody
 	// leads here again. Empty means that the election is here.

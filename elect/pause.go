@@ -90,7 +90,7 @@ func (st *standing) pin(ctx context.Context) error {
 			h := line.Header
 			h.Choice.Gate, h.Choice.Wish = st.m.Position, backend.Wish{}
 			if l := first(line); l.Key != st.m.Key { // it is told also if it does not know of pauses
-				h.Resign = max(h.Resign, l.Token)
+				h.Resign = l.Token
 			}
 			err = st.s.Pin(ctx, st.m, h, line.Version)
 		}

@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit"
+	"github.com/succession-dev/succession/backend/kit/backoff"
 	"github.com/succession-dev/succession/internal/naming"
 	"github.com/succession-dev/succession/zookeeper/internal/wire"
 )
@@ -175,6 +177,9 @@ func (s *session) write(ctx context.Context, name string, cond *backend.If, tall
 	path := s.options.path(name)
 	fresh := false
 	wait := pauses()
+	// Where the count has moved, somebody else has deleted a record, probably another one. Whoever may write to the count can have that
+	// happen all the time. The pauses are short, as each try has the same chance to fall between two such writes.
+	counting := backoff.Backoff{Min: time.Millisecond, Max: 4 * time.Millisecond}
 	for {
 		p, err := s.premises(ctx, path, cond, tallied)
 		if !fresh && (errors.Is(err, backend.ErrVersion) || errors.Is(err, backend.ErrNotMember)) {
@@ -190,7 +195,10 @@ func (s *session) write(ctx context.Context, name string, cond *backend.If, tall
 		}
 		v, err := f(ctx, p)
 		if errors.As(err, new(countError)) && !errors.Is(err, backend.ErrDenied) {
-			continue // at once: somebody else has deleted a record, probably another one
+			if err := counting.Sleep(ctx); err != nil {
+				return 0, err
+			}
+			continue
 		}
 		switch err {
 		case zk.ErrNoNode, zk.ErrNodeExists, zk.ErrBadVersion:
