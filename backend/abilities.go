@@ -166,6 +166,10 @@ func (NoRecords) List(context.Context, string) ([]string, error) {
 	return nil, errors.ErrUnsupported
 }
 
+func (NoRecords) ReadAll(context.Context, string) ([]Record, error) {
+	return nil, errors.ErrUnsupported
+}
+
 func (NoRecords) Watch(context.Context, string, Version) (Record, error) {
 	return Record{}, errors.ErrUnsupported
 }

@@ -57,6 +57,11 @@ type Records interface {
 	// folder like a record.
 	List(ctx context.Context, dir string) ([]string, error)
 
+	// ReadAll returns the records directly under dir in the order of their names: those of List, each as fresh
+	// as by Get. They need not have been read at one instant. ReadAll takes as few requests for many as for
+	// one, as far as the coordinator can be asked for the values of a folder.
+	ReadAll(ctx context.Context, dir string) ([]Record, error)
+
 	// Watch blocks until the record has another version than after, and returns the
 	// record as it then is. A slow caller may miss versions, but never the newest one.
 	// If after is 0, which is no record's version, Watch returns at once.
@@ -72,7 +77,7 @@ type Header struct {
 	// has begun.
 	Acknowledged uint64 `json:"acknowledged,omitempty"`
 	// Resign is the token of the newest term whose leader has been asked to
-	// resign.
+	// resign. No leader obeys a larger number than its own token.
 	Resign uint64 `json:"resign,omitempty"`
 	// Sealed is the URL of the coordinator that the election has moved to: nobody
 	// leads here again. Empty means that the election is here.

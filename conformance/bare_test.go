@@ -9,6 +9,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance"
 	"github.com/succession-dev/succession/internal/again"
+	"github.com/succession-dev/succession/internal/rig/lane"
 )
 
 // A bare backend lacks abilities.
@@ -73,6 +74,7 @@ func (s withoutRecords) WatchPlace(ctx context.Context, m backend.Member, p *bac
 // The suite finds out what a backend lacks: of the rules that memory passes, those that
 // need it are impossible, and all others pass. Without records nothing tells places.
 func TestAbilities(t *testing.T) {
+	lane.Unraced(t)
 	const quiet = "G5.elections"
 	for name, lacks := range map[string][]conformance.Fault{
 		"no records":          {conformance.Records},

@@ -63,7 +63,8 @@
 // coordinator cannot have what the rule needs, or if the harness says that the rule is unfit
 // for it. It is not wired if the harness does not provide yet what the rule needs. A rule that
 // is known to fail can be waived by its ID, with a reason; a waiver that is not needed fails
-// the run. Impossible, not wired, waived and not judged rules are counted apart.
+// the run. Impossible, not wired, waived and not judged rules are counted apart. Without -v, go test in
+// the package's folder ends with the counts.
 //
 // A failure shows what went wrong, the rule, and what all clients of the rule did, in one
 // order. Each rule has its own election, its own clients, and a watchdog.

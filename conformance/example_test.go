@@ -8,11 +8,13 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance"
+	"github.com/succession-dev/succession/internal/rig/lane"
 )
 
 // TestToy is all that somebody must write to exercise their own backend (toy_test.go) by every
 // rule that needs no fault.
 func TestToy(t *testing.T) {
+	lane.Real(t)
 	toy := newToy()
 	conformance.Run(t, conformance.Harness{
 		Name: "toy",

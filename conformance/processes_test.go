@@ -17,6 +17,7 @@ import (
 	"github.com/succession-dev/succession/conformance"
 	"github.com/succession-dev/succession/conformance/internal/broken"
 	"github.com/succession-dev/succession/internal/rig/coordtest/rig"
+	"github.com/succession-dev/succession/internal/rig/lane"
 	"github.com/succession-dev/succession/local"
 )
 
@@ -62,6 +63,7 @@ var ofProcesses = map[string]time.Duration{
 // their own, which live in real time: the backend without a flaw passes them all, and
 // each flaw fails those that are about what it breaks, and no other.
 func TestMatrixOfProcesses(t *testing.T) {
+	lane.Real(t)
 	t.Parallel()
 	for _, r := range conformance.Rules() {
 		if slices.Contains(r.Needs, conformance.Process) && ofProcesses[r.ID] == 0 {

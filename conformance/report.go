@@ -123,6 +123,13 @@ func (r *Report) Count(s Status) int {
 	return n
 }
 
+// exercised says in a line how many rules of the run were exercised, and why others were not.
+func (r *Report) exercised() string {
+	impossible, notWired := r.Count(Impossible), r.Count(NotWired)
+	return fmt.Sprintf("conformance: %s: %d of %d rules exercised, %d impossible, %d not wired",
+		r.Name, len(r.Results)-impossible-notWired, len(r.Results), impossible, notWired)
+}
+
 // Err returns nil if at least one rule has passed, none has failed, and the run was not
 // interrupted. The other rules may be waived, impossible, or not wired, and one in twenty not
 // judged.

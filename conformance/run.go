@@ -17,6 +17,10 @@ import (
 // of a rule that cannot be exercised, that fails and is waived, or that was not judged, is
 // skipped. Its message begins with "conformance: " and the [Status], and the summary says why.
 // Run fails if many rules were not judged; see [Report.Err].
+//
+// Without -v, Run prints a line that says how many rules were exercised, are impossible and are not wired. That is what
+// go test shows last when it is run in the package's folder. It shows nothing of a package that is named in its
+// arguments and passes, so let [Harness] Complete see to it that no fault is left out there.
 func Run(t *testing.T, h Harness) {
 	t.Helper()
 	if err := h.validate(); err != nil {
@@ -41,6 +45,9 @@ func Run(t *testing.T, h Harness) {
 		}
 		t.Logf("took %v; slowest: %s", report.Took.Round(time.Millisecond), strings.Join(slow, ", "))
 		t.Logf("the machine at worst: %v", worst)
+		if !testing.Verbose() {
+			fmt.Println(report.exercised()) // nobody sees the log of a test that passes
+		}
 	})
 	abilities, monitor := new(engine.Abilities), h.calm
 	for _, r := range rules {

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -279,6 +281,31 @@ func TestInterrupted(t *testing.T) {
 			t.Errorf("got %v, %v", report, report.Err())
 		}
 	})
+}
+
+// Without -v, go test in a package's folder ends with how much was exercised: a suite of which most is not wired
+// must not look as one that has passed.
+func TestLastLine(t *testing.T) {
+	if os.Getenv("LAST_LINE") != "" {
+		h := memoryHarness(plain)
+		h.Only = []string{"L1.end", "L3.kill", "Fault.suspended"}
+		h.Faults.Kill = nil
+		h.Wrap = func(t *testing.T, rule func(*testing.T, conformance.Harness)) {
+			synctest.Test(t, func(t *testing.T) {
+				h := memoryHarness(plain)
+				h.Faults.Kill = nil
+				rule(t, h)
+			})
+		}
+		conformance.Run(t, h)
+		return
+	}
+	cmd := exec.Command(os.Args[0], "-test.run=^TestLastLine$")
+	cmd.Env = append(os.Environ(), "LAST_LINE=yes")
+	out, err := cmd.Output()
+	if want := "conformance: memory: 1 of 3 rules exercised, 1 impossible, 1 not wired\nPASS\n"; err != nil || string(out) != want {
+		t.Errorf("go test prints %q, %v; want %q", out, err, want)
+	}
 }
 
 // The closing lines of ./test count skipped rules by the beginning of their messages.

@@ -10,20 +10,20 @@ import (
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/internal/rig/coordtest/rig"
 	"github.com/succession-dev/succession/internal/rig/coordtest/rig/consulrig"
+	"github.com/succession-dev/succession/internal/rig/lane"
 )
 
 // patient is twice Consul's shortest times, so that a busy machine does not depose a
 // leader of the servers. Sessions as short as these do not outlive that.
 const patient = "performance{raft_multiplier=2}"
 
-// TestConformanceThree runs the rules for three servers. Faults hit one server, or the
+// TestConformanceThree runs the suite on three servers. Faults hit one server, or the
 // majority. Clients talk to followers, which forward the requests.
 func TestConformanceThree(t *testing.T) {
-	t.Parallel() // with the other of the two: both wait most of the time
+	lane.All(t)
 	harness := three(t)
 	h := harness(t)
 	h.Reference = consulrig.Reference(t)
-	h.Only = rig.Three()
 	h.Wrap = func(t *testing.T, rule func(*testing.T, conformance.Harness)) { rule(t, harness(t)) }
 	conformance.Run(t, h)
 }

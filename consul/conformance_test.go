@@ -14,6 +14,7 @@ import (
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/internal/rig/coordtest/rig"
 	"github.com/succession-dev/succession/internal/rig/coordtest/rig/consulrig"
+	"github.com/succession-dev/succession/internal/rig/lane"
 	"github.com/succession-dev/succession/internal/rig/linear"
 )
 
@@ -23,8 +24,8 @@ const manyConnections = "limits{http_max_conns_per_client=4000}"
 
 // TestConformance runs every rule on a server of its own, which the rules may
 // restart.
+// It is not parallel to the tests of the driver, which would disturb what it measures.
 func TestConformance(t *testing.T) {
-	t.Parallel()
 	harness := one(t)
 	h := harness(t)
 	h.Reference = consulrig.Reference(t)
@@ -36,6 +37,9 @@ func TestConformance(t *testing.T) {
 func TestHistories(t *testing.T) {
 	for name, start := range map[string]func(*testing.T) func(*testing.T) conformance.Harness{"one": one, "three": three} {
 		t.Run(name, func(t *testing.T) {
+			if name == "three" {
+				lane.All(t)
+			}
 			t.Parallel()
 			linear.Run(t, start(t)(t))
 		})

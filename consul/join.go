@@ -110,7 +110,7 @@ func (s *session) create(ctx context.Context, key string, ops ...*api.KVTxnOp) (
 		return 0, err
 	case p == nil:
 		return 0, fmt.Errorf("%w: somebody has removed the member as soon as it stood", backend.ErrNotMember)
-	case p.LockIndex == 0: // which no session of this log has ever locked
+	case p.LockIndex == 0 && p.Session == "": // which no session of this log has ever locked
 		return 0, fmt.Errorf("%w: its key %s is there already: somebody has imported it, or written it by hand", backend.ErrNotMember, key)
 	}
 	return p.CreateIndex, nil

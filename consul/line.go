@@ -28,14 +28,16 @@ func (s *session) Line(ctx context.Context, line string) (backend.Line, error) {
 }
 
 // Imported returns the members that no session of this log has ever locked; see [backend.ImportFinder]. A
-// gate, a seal and an item were locked once. It blocks for about a round trip.
+// gate, a seal and an item were locked once. An import into a line in use also writes the keys that stand: Consul then counts their locks
+// from 0 again, and their sessions hold them as before. Such a member counts as imported only when its session no longer holds it. Imported
+// blocks for about a round trip.
 func (s *session) Imported(ctx context.Context, line string) ([]backend.Member, error) {
 	folder := s.b.o.folder(line)
 	r, _, err := s.read(ctx, line, &api.KVTxnOp{Verb: api.KVGetTree, Key: folder})
 	if err != nil {
 		return nil, err
 	}
-	return membersOf(line, folder, slices.DeleteFunc(r.pairs, func(p *api.KVPair) bool { return p.LockIndex != 0 })), nil
+	return membersOf(line, folder, slices.DeleteFunc(r.pairs, func(p *api.KVPair) bool { return p.LockIndex != 0 || p.Session != "" })), nil
 }
 
 // Lines returns the names of the lines in which somebody stands; see [backend.Lister]. It reads
@@ -43,7 +45,7 @@ func (s *session) Imported(ctx context.Context, line string) ([]backend.Member, 
 func (s *session) Lines(ctx context.Context) (map[string]int, error) {
 	prefix := s.b.o.below()
 	var keys []string
-	err := s.retry(ctx, func(ctx context.Context) (err error) {
+	err := s.retryLong(ctx, func(ctx context.Context) (err error) {
 		keys, _, err = s.b.c.below(ctx, prefix)
 		return err
 	})
@@ -64,7 +66,11 @@ func (s *session) read(ctx context.Context, line string, ops ...*api.KVTxnOp) (r
 	record := s.b.o.key(line)
 	ops = append(ops, &api.KVTxnOp{Verb: api.KVGetOrEmpty, Key: record})
 	l.Version = backend.Absent
-	err = s.retry(ctx, func(ctx context.Context) (err error) {
+	retry := s.retry
+	if slices.ContainsFunc(ops, func(op *api.KVTxnOp) bool { return op.Verb == api.KVGetTree }) {
+		retry = s.retryLong
+	}
+	err = retry(ctx, func(ctx context.Context) (err error) {
 		floor := s.b.history.floor(record)
 		if r, err = s.b.c.read(ctx, ops...); err != nil {
 			return err

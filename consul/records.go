@@ -152,7 +152,7 @@ func (s *session) guarded(ctx context.Context, cond *backend.If, key string, ops
 func (s *session) List(ctx context.Context, dir string) ([]string, error) {
 	folder := s.b.o.folder(dir)
 	var keys, names []string
-	err := s.retry(ctx, func(ctx context.Context) (err error) {
+	err := s.retryLong(ctx, func(ctx context.Context) (err error) {
 		keys, err = s.b.c.names(ctx, folder)
 		return err
 	})
@@ -164,6 +164,25 @@ func (s *session) List(ctx context.Context, dir string) ([]string, error) {
 	}
 	slices.Sort(names)
 	return names, err
+}
+
+// ReadAll returns the records directly under dir, as they are at one instant; see [backend.Records]. Consul also
+// sends what lies deeper.
+func (s *session) ReadAll(ctx context.Context, dir string) (records []backend.Record, err error) {
+	folder := s.b.o.folder(dir)
+	var pairs api.KVPairs
+	err = s.retryLong(ctx, func(ctx context.Context) (err error) {
+		pairs, _, err = s.b.c.list(ctx, folder)
+		return err
+	})
+	for _, p := range pairs {
+		name := strings.TrimPrefix(p.Key, folder)
+		if !strings.Contains(name, "/") && checkName(name) == nil {
+			records = append(records, backend.Record{Name: dir + "/" + name, Value: p.Value, Version: versionOf(p)})
+		}
+	}
+	slices.SortFunc(records, func(a, b backend.Record) int { return strings.Compare(a.Name, b.Name) })
+	return records, err
 }
 
 // Watch blocks until the record has another version than after; see

@@ -196,21 +196,25 @@ func (t *Term) remind(after time.Duration) {
 // watchPlace ends the term when the leader's member is removed, when the election has moved, and when
 // the header says that the leader is to resign. p is where the member stood when the term began.
 func (t *Term) watchPlace(ctx context.Context, p *backend.Place) {
-	t.heed(&p.Header)
+	t.heed(p)
 	t.retry(ctx, func() error {
 		now := *p
 		err := t.s.WatchPlace(ctx, t.m, &now)
 		if err == nil {
-			p.Header = now.Header
-			t.heed(&p.Header)
+			p.Token, p.Header = now.Token, now.Header
+			t.heed(p)
 		}
 		return err
 	})
 }
 
-// heed ends the term if the header says that the leader is to resign, or that the election is paused.
-func (t *Term) heed(h *backend.Header) {
-	if h.Resign >= t.token || h.Choice.Gate != 0 && h.Choice.Gate != t.gate {
+// heed ends the term if the header says that the leader is to resign, or that the election is paused. Whoever asks
+// knows the member's token by the fence as it is now, which may have been raised since the term began. A larger number
+// is that of nobody who leads: obeyed, it would end this term and all later ones.
+func (t *Term) heed(p *backend.Place) {
+	h := &p.Header
+	asked := t.token <= h.Resign && h.Resign <= max(t.token, p.Token)
+	if asked || h.Choice.Gate != 0 && h.Choice.Gate != t.gate {
 		t.lose(ErrAsked)
 	}
 }

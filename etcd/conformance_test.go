@@ -15,6 +15,7 @@ import (
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/internal/rig/coordtest/rig"
 	"github.com/succession-dev/succession/internal/rig/coordtest/rig/etcdrig"
+	"github.com/succession-dev/succession/internal/rig/lane"
 	"github.com/succession-dev/succession/internal/rig/linear"
 )
 
@@ -22,9 +23,8 @@ import (
 const suite = "suite/"
 
 // TestConformance runs every rule on an etcd of its own, each client behind a proxy
-// of its own.
+// of its own. It is not parallel to the tests of the driver, which would disturb what it measures.
 func TestConformance(t *testing.T) {
-	t.Parallel() // with the other of the two: both wait most of the time
 	conformance.Run(t, one(t))
 }
 
@@ -32,6 +32,9 @@ func TestConformance(t *testing.T) {
 func TestHistories(t *testing.T) {
 	for name, harness := range map[string]func(*testing.T) conformance.Harness{"one": one, "three": three} {
 		t.Run(name, func(t *testing.T) {
+			if name == "three" {
+				lane.All(t)
+			}
 			t.Parallel()
 			linear.Run(t, harness(t))
 		})
@@ -53,10 +56,8 @@ func one(t *testing.T) conformance.Harness {
 // them. Restart restarts etcd's leader, and all servers, in turns. Pause takes the quorum
 // away, etcd's leader with it, or stops all servers, in turns.
 func TestConformanceThree(t *testing.T) {
-	t.Parallel()
-	h := three(t)
-	h.Only = rig.Three()
-	conformance.Run(t, h)
+	lane.All(t)
+	conformance.Run(t, three(t))
 }
 
 // three is the harness of three servers.

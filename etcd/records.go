@@ -124,19 +124,38 @@ func (s *session) guarded(ctx context.Context, t txn, m backend.Member, untouche
 
 // List returns the names of the records directly under dir; see [backend.Records].
 func (s *session) List(ctx context.Context, dir string) (names []string, err error) {
-	folder := s.b.folder(dir)
-	resp, err := s.read(ctx, clientv3.OpGet(folder, clientv3.WithPrefix(), clientv3.WithKeysOnly()))
+	resp, err := s.readLong(ctx, clientv3.OpGet(s.b.folder(dir), clientv3.WithPrefix(), clientv3.WithKeysOnly()))
 	if err != nil {
 		return nil, err
 	}
 	for _, kv := range rangeOf(resp, 0).Kvs {
-		rest := string(kv.Key[len(folder):])
-		if rest != "" && !strings.Contains(rest, "/") && !ourMember.MatchString(rest) {
-			names = append(names, dir+"/"+rest)
+		if name, ok := s.b.recordIn(dir, kv); ok {
+			names = append(names, name)
 		}
 	}
 	slices.Sort(names)
 	return names, nil
+}
+
+// ReadAll returns the records directly under dir, as they are at one instant; see [backend.Records].
+func (s *session) ReadAll(ctx context.Context, dir string) (records []backend.Record, err error) {
+	resp, err := s.readLong(ctx, clientv3.OpGet(s.b.folder(dir), clientv3.WithPrefix()))
+	if err != nil {
+		return nil, err
+	}
+	for _, kv := range rangeOf(resp, 0).Kvs {
+		if name, ok := s.b.recordIn(dir, kv); ok {
+			records = append(records, backend.Record{Name: name, Value: kv.Value, Version: backend.Version(kv.ModRevision)})
+		}
+	}
+	slices.SortFunc(records, func(a, b backend.Record) int { return strings.Compare(a.Name, b.Name) })
+	return records, nil
+}
+
+// recordIn returns the name of the record whose key it is, if that lies directly under dir.
+func (b *Backend) recordIn(dir string, kv *mvccpb.KeyValue) (name string, ok bool) {
+	rest := string(kv.Key[len(b.folder(dir)):])
+	return dir + "/" + rest, rest != "" && !strings.Contains(rest, "/") && !ourMember.MatchString(rest)
 }
 
 // Watch blocks until the record has another version than after; see

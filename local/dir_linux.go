@@ -193,9 +193,22 @@ func (d dir) remove(file string) error {
 	return nil
 }
 
-// touch changes nothing but the times of a file, so that inotify wakes those who watch it.
-func (d dir) touch(file string) {
-	_ = unix.UtimesNanoAt(d.fd, file, []unix.Timespec{{Nsec: unix.UTIME_NOW}, {Nsec: unix.UTIME_NOW}}, unix.AT_SYMLINK_NOFOLLOW)
+// touch changes nothing but the times of a FIFO, so that inotify wakes those who watch it. Whoever may write to the folder may have put
+// something else there, or given a name there to a file that is elsewhere: that is left alone.
+func (d dir) touch(fifo string) {
+	fd, err := unix.Openat(d.fd, fifo, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return
+	}
+	defer unix.Close(fd)
+	var is unix.Stat_t
+	if unix.Fstat(fd, &is) != nil || is.Mode&unix.S_IFMT != unix.S_IFIFO || is.Nlink != 1 {
+		return
+	}
+	now := []unix.Timespec{{Nsec: unix.UTIME_NOW}, {Nsec: unix.UTIME_NOW}}
+	if unix.UtimesNanoAt(fd, "", now, unix.AT_EMPTY_PATH) != nil { // before Linux 5.8
+		_ = unix.UtimesNanoAt(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", fd), now, 0)
+	}
 }
 
 // list returns the names of all files and folders in d.

@@ -64,7 +64,8 @@
 //     root to a folder of root's.
 //   - A session opens the top folder, checks it, and from then on starts at that descriptor. It goes
 //     from there step by step (openat(2)), and follows no link. So nothing outside the folder is read,
-//     made or removed, whatever is renamed or linked meanwhile.
+//     made or removed, whatever is renamed or linked meanwhile. The times of a FIFO, which wake others, are
+//     changed only if it has no other name (hard link).
 //   - Each folder on the way must be on the file system of the top folder, and belong to its owner or
 //     to root. If a group may write to the top folder, everybody in it is trusted, and the folders below may
 //     belong to anybody. A folder to which everybody may write is refused.

@@ -42,6 +42,13 @@ func GiveMade(path, file string, kind uint32) error {
 	})
 }
 
+// Touch touches a file of the folder at path, as Pin does with the FIFO of the member.
+func Touch(path, file string) error {
+	f := newFolder(path, false, new(past))
+	defer f.close()
+	return f.do(func(top dir) error { top.touch(file); return nil })
+}
+
 // folderOf returns the folder of the backend's session.
 func folderOf(b *Backend) *folder { return b.sessions.Newest().(*session).dir }
 

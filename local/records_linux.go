@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/succession-dev/succession/backend"
 )
@@ -116,12 +117,21 @@ func (f *folder) guard(m backend.Member) error {
 
 // List returns the names of the records directly under dir; see
 // [backend.Records]. It reads each of them.
-func (s *session) List(_ context.Context, dir string) ([]string, error) {
+func (s *session) List(ctx context.Context, dir string) (names []string, err error) {
+	records, err := s.ReadAll(ctx, dir)
+	for _, r := range records {
+		names = append(names, r.Name)
+	}
+	return names, err
+}
+
+// ReadAll returns the records directly under dir; see [backend.Records].
+func (s *session) ReadAll(_ context.Context, dir string) ([]backend.Record, error) {
 	steps, err := s.dir.steps(dir)
 	if err != nil {
 		return nil, err
 	}
-	var names []string
+	var records []backend.Record
 	for _, step := range steps {
 		name := dir + "/" + step
 		im, err := s.dir.read(name)
@@ -129,11 +139,11 @@ func (s *session) List(_ context.Context, dir string) ([]string, error) {
 			return nil, err
 		}
 		if im.version != backend.Absent {
-			names = append(names, name)
+			records = append(records, backend.Record{Name: name, Value: im.record, Version: im.version})
 		}
 	}
-	slices.Sort(names)
-	return names, nil
+	slices.SortFunc(records, func(a, b backend.Record) int { return strings.Compare(a.Name, b.Name) })
+	return records, nil
 }
 
 // Watch blocks until the record has another version than after; see

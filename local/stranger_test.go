@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -191,6 +192,42 @@ func TestLinkedFile(t *testing.T) {
 					t.Errorf("the file is now user %d's, with %v", st.Uid, fi.Mode())
 				}
 			})
+		}
+	}
+}
+
+// TestTouchesNothingElse says that whoever is told of a change by the times of a FIFO is told by these alone: the owner of the folder may
+// give a name there to a file of root's, and its times say something to others.
+func TestTouchesNothingElse(t *testing.T) {
+	top := t.TempDir()
+	dir := filepath.Join(top, "app")
+	old := time.Unix(1, 0)
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, touched := range map[string]bool{"own FIFO": true, "FIFO": false, "file": false} {
+		file := filepath.Join(top, name)
+		if touched {
+			file = filepath.Join(dir, name)
+		}
+		var err error
+		if name == "file" {
+			err = os.WriteFile(file, nil, 0o600)
+		} else {
+			err = unix.Mkfifo(file, 0o600)
+		}
+		if err == nil && !touched {
+			err = os.Link(file, filepath.Join(dir, name))
+		}
+		if err := errors.Join(err, os.Chtimes(file, old, old), local.Touch(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+		fi, err := os.Stat(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if fi.ModTime().After(old) != touched {
+			t.Errorf("the %s now has the time %v", name, fi.ModTime())
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/rig/lane"
 	"github.com/succession-dev/succession/memory"
 )
 
@@ -18,6 +19,7 @@ import (
 // begun (G1), tokens grow (G2), somebody leads whenever all is well (G8), and at
 // the end nobody stands in line (G6).
 func TestChaos(t *testing.T) {
+	lane.Unraced(t)
 	seeds := uint64(24)
 	if testing.Short() {
 		seeds = 4

@@ -130,11 +130,12 @@ func TestLostAnswers(t *testing.T) {
 			t.Fatal("the Delete has taken effect")
 		}
 		for op, f := range map[memory.Op]func() error{
-			memory.OpAhead: func() error { _, err := s.Ahead(ctx, m); return err },
-			memory.OpLine:  func() error { _, err := s.Line(ctx, election); return err },
-			memory.OpGet:   func() error { _, err := s.Get(ctx, "r"); return err },
-			memory.OpList:  func() error { _, err := s.List(ctx, "r"); return err },
-			memory.OpWatch: func() error { _, err := s.Watch(ctx, "r", 0); return err },
+			memory.OpAhead:   func() error { _, err := s.Ahead(ctx, m); return err },
+			memory.OpLine:    func() error { _, err := s.Line(ctx, election); return err },
+			memory.OpGet:     func() error { _, err := s.Get(ctx, "r"); return err },
+			memory.OpList:    func() error { _, err := s.List(ctx, "r"); return err },
+			memory.OpReadAll: func() error { _, err := s.ReadAll(ctx, "r"); return err },
+			memory.OpWatch:   func() error { _, err := s.Watch(ctx, "r", 0); return err },
 		} {
 			b.LoseAnswer(op)
 			before := c.Requests()

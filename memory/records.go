@@ -65,6 +65,15 @@ func (s *session) List(ctx context.Context, dir string) ([]string, error) {
 	})
 }
 
+// ReadAll returns the records directly under dir, as they are at one instant; see [backend.Records].
+func (s *session) ReadAll(ctx context.Context, dir string) ([]backend.Record, error) {
+	return ask[[]backend.Record](ctx, s, OpReadAll, dir, nil, func() *call {
+		return s.send(OpReadAll, lostAgain, func(*lease) (any, error) {
+			return s.b.c.store.readAll(dir), nil
+		})
+	})
+}
+
 // Watch blocks until the record has another version than after; see
 // [backend.Records].
 func (s *session) Watch(ctx context.Context, name string, after backend.Version) (backend.Record, error) {

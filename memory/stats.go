@@ -34,6 +34,7 @@ const (
 	OpPut        Op = "put"
 	OpDelete     Op = "delete"
 	OpList       Op = "list"
+	OpReadAll    Op = "read all"
 	OpWatch      Op = "watch"
 )
 

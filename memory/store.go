@@ -306,6 +306,15 @@ func (st *store) list(dir string) []string {
 	return out
 }
 
+// readAll returns the records directly under dir.
+func (st *store) readAll(dir string) []backend.Record {
+	var out []backend.Record
+	for _, name := range st.list(dir) {
+		out = append(out, st.get(name))
+	}
+	return out
+}
+
 // watch returns errWait as long as the record has the version after.
 func (st *store) watch(name string, after backend.Version) (backend.Record, error) {
 	r := st.get(name)

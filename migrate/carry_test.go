@@ -111,7 +111,15 @@ func TestListNamesAnotherElection(t *testing.T) {
 		for _, name := range only {
 			put(sides[1], name, map[bool]string{true: kept, false: `{"at":"east"}`}[name == "only"])
 		}
-		list := strings.Join(slices.Concat(headers, only), `","`)
+		// Plain records of another application; beside one of them its own leaders say so.
+		put(sides[0], "billing", "old")
+		put(sides[0], "stock", "old")
+		put(sides[0], "stock.migrate-home", `{"record":"stock","election":"warehouse"}`)
+		plain := []string{"billing", "stock", "orders"}
+		for _, name := range plain {
+			put(sides[1], name, "new")
+		}
+		list := strings.Join(slices.Concat(headers, only, plain), `","`)
 		put(sides[0], election+".migrate-records", `{"election":"`+election+`","records":["`+record+`","`+list+`"]}`)
 		put(sides[1], election+".migrate-records", `{"election":"`+election+`","records":["`+list+`"]}`)
 		w.do(op.Cutover, migrate.Moved)
@@ -119,7 +127,7 @@ func TestListNamesAnotherElection(t *testing.T) {
 		if _, err := op.Finish(w.ctx, election); err != nil && !strings.Contains(err.Error(), "gone: it is that of an election") && !strings.Contains(err.Error(), "stay on") {
 			t.Error("finish:", err)
 		}
-		for name, want := range map[string]string{"victim": kept, "victim.fence": kept, "only": kept, "victim.spread": `{"at":"east"}`, ".spread": `{"at":"east"}`, ".spread-moves": `{"at":"east"}`, "gone": "", "gone.fence": ""} {
+		for name, want := range map[string]string{"victim": kept, "victim.fence": kept, "only": kept, "victim.spread": `{"at":"east"}`, ".spread": `{"at":"east"}`, ".spread-moves": `{"at":"east"}`, "gone": "", "gone.fence": "", "billing": "new", "stock": "new", "orders": "new"} {
 			if r, err := sides[1].Get(w.ctx, name); err != nil || string(r.Value) != want {
 				t.Errorf("%s has become %s, %v; want %q", name, r.Value, err, want)
 			}
@@ -326,8 +334,8 @@ func (s sealingSession) Pin(ctx context.Context, m backend.Member, h backend.Hea
 }
 
 // sealsThen returns the term of a leader who has guarded the record and sealed
-// the old coordinator, on which by is done at once. The operator waits for it no longer.
-func (w *world) sealsThen(by func(old *memory.Backend)) *elect.Term {
+// the old coordinator, on which by is done at once. The operator waits for it no longer. What is given as before is done before the cutover.
+func (w *world) sealsThen(by func(old *memory.Backend), before ...func()) *elect.Term {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(w.ctx)
 	sealed := make(chan struct{})
@@ -341,6 +349,9 @@ func (w *world) sealsThen(by func(old *memory.Backend)) *elect.Term {
 	}
 	if err != nil {
 		w.t.Fatal(err)
+	}
+	for _, do := range before {
+		do()
 	}
 	w.wg.Go(func() { op.Cutover(ctx, election) })
 	<-sealed

@@ -7,12 +7,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/succession-dev/succession/internal/rig/lane"
 	"github.com/succession-dev/succession/migrate"
 )
 
 // Everything at once: processes in every mode come and go and are cut off, operators
 // begin, cut over and abort in either direction, and in the end it is finished.
 func TestChaos(t *testing.T) {
+	lane.Unraced(t)
 	rounds := 40
 	if testing.Short() {
 		rounds = 8

@@ -13,12 +13,14 @@ import (
 	"github.com/succession-dev/succession"
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
+	"github.com/succession-dev/succession/internal/rig/lane"
 	"github.com/succession-dev/succession/migrate"
 )
 
 // A check on a coordinator that refuses a right names the coordinator, what could not
 // be done there, and the right.
 func TestCheckNamesTheRight(t *testing.T) {
+	lane.Real(t)
 	addr := coordtest.NewZooKeeper(t, nil).Addrs()[0]
 	conn, _, err := zk.Connect([]string{addr}, 10*time.Second, zk.WithLogInfo(false))
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance"
+	"github.com/succession-dev/succession/internal/rig/lane"
 	"github.com/succession-dev/succession/memory"
 	"github.com/succession-dev/succession/migrate"
 )
@@ -209,47 +210,50 @@ const restless = "a composite cannot watch places, so each waiter looks again on
 // twofold says why a place costs more than elsewhere.
 const twofold = "a composite reads where the election is, and may stand on both coordinators"
 
-// TestConformance runs the suite, in virtual time, on a composite of two coordinators in
-// each phase. Faults are put into both: together they are the coordinator that a rule
-// means. As long as both are needed, the suite also runs with faults in one of them.
-func TestConformance(t *testing.T) {
-	waits := map[string]string{"G5.elections": restless, "Lock.cost": twofold}
-	waive := map[string]string{"Lock.cost": twofold}
-	for reason, rules := range map[string][]string{
-		"who waits stands on the old coordinator alone, and it was not deleted there":             {"L3.dropped", "L3.same-key", "L4.dropped", "G8.waiter-removed"},
-		"until the cutover it is the old coordinator that says who leads, and it was not cut off": {"L5.queue", "G3.expired", "G3.removed", "G3.late", "Value.guarded"},
-		"the old coordinator is asked, and was not cut off":                                       {"G9.cut-context"},
-	} {
-		for _, r := range rules {
-			waive[r] = reason
+// TestConformance runs the suite, in virtual time, on a composite of two coordinators before the cutover, when it
+// needs both. Faults are put into both of them: together they are the coordinator that a rule means.
+func TestConformance(t *testing.T) { runSuite(t, gated, either...) }
+
+// TestConformanceInPhases does the same in the other phases, and with faults in one of the two.
+func TestConformanceInPhases(t *testing.T) {
+	lane.Unraced(t)
+	for _, phase := range []phase{unbegun, between, moved, aborted} {
+		runSuite(t, phase, either...)
+	}
+	runSuite(t, gated, 0)
+	runSuite(t, gated, 1)
+	t.Run("before the migration", func(t *testing.T) {
+		lane.All(t)
+		runSuite(t, unbegun, 0)
+		runSuite(t, unbegun, 1)
+	})
+}
+
+// runSuite runs the suite in a phase, with faults in the coordinators of some sides.
+func runSuite(t *testing.T, phase phase, sides ...int) {
+	waive := map[string]string{"G5.elections": restless, "Lock.cost": twofold}
+	if slices.Equal(sides, []int{1}) { // and until the cutover the old coordinator decides
+		delete(waive, "G5.elections")
+		for reason, rules := range map[string][]string{
+			"who waits stands on the old coordinator alone, and it was not deleted there":             {"L3.dropped", "L3.same-key", "L4.dropped", "G8.waiter-removed"},
+			"until the cutover it is the old coordinator that says who leads, and it was not cut off": {"L5.queue", "G3.expired", "G3.removed", "G3.late", "Value.guarded"},
+			"the old coordinator is asked, and was not cut off":                                       {"G9.cut-context"},
+		} {
+			for _, r := range rules {
+				waive[r] = reason
+			}
 		}
 	}
-	for _, tt := range []struct {
-		phase phase
-		sides []int
-		waive map[string]string
-	}{
-		{phase: unbegun, sides: either, waive: waits},
-		{phase: gated, sides: either, waive: waits},
-		{phase: between, sides: either, waive: waits},
-		{phase: moved, sides: either, waive: waits},
-		{phase: aborted, sides: either, waive: waits},
-		{phase: unbegun, sides: []int{0}, waive: waits},
-		{phase: gated, sides: []int{0}, waive: waits},
-		{phase: unbegun, sides: []int{1}, waive: waive},
-		{phase: gated, sides: []int{1}, waive: waive},
-	} {
-		t.Run(fmt.Sprintf("%s/%d", tt.phase, tt.sides), func(t *testing.T) {
-			h := newPair(tt.phase, tt.sides...).harness()
-			h.Waive = tt.waive
-			h.Wrap = func(t *testing.T, rule func(*testing.T, conformance.Harness)) {
-				synctest.Test(t, func(t *testing.T) {
-					h := newPair(tt.phase, tt.sides...).harness()
-					h.Waive = tt.waive
-					rule(t, h)
-				})
-			}
-			conformance.Run(t, h)
-		})
-	}
+	t.Run(fmt.Sprintf("%s/%d", phase, sides), func(t *testing.T) {
+		h := newPair(phase, sides...).harness()
+		h.Waive = waive
+		h.Wrap = func(t *testing.T, rule func(*testing.T, conformance.Harness)) {
+			synctest.Test(t, func(t *testing.T) {
+				h := newPair(phase, sides...).harness()
+				h.Waive = waive
+				rule(t, h)
+			})
+		}
+		conformance.Run(t, h)
+	})
 }

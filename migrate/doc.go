@@ -116,7 +116,9 @@
 //   - A leader of this backend writes down that it guards a record before it does so for the first time:
 //     in the record E.migrate-records, on the coordinator where E is, on condition that its member
 //     there stands. So what a leader has guarded that is gone by now moves, too. Reads are not
-//     written down: a session reads for all of its process, not for one election.
+//     written down: a session reads for all of its process, not for one election. Every candidate of E may write
+//     that list, so it says only where to look: beside the record, in RECORD.migrate-home, the leader writes that it
+//     goes with E. What the list names and no such record claims stays on From, and Finish names it.
 //   - The records are carried over between the two steps of the cutover, while E on From is sealed and
 //     the gate on To stands. What is on From is final then: only a leader guards, and there is
 //     none there. On To nobody writes: a client of To alone does not lead, and the leader that has sealed
@@ -124,7 +126,7 @@
 //     anybody may, again and after a crash. What they write names the version that they have
 //     read, and demands that the gate stands, so a request that comes late does nothing.
 //   - A version says which coordinator it is of, so a record that has moved has none of its old versions.
-//   - Beside each record that has moved, To keeps RECORD.migrate-home, which says by which migration. By
+//   - Beside each record that has moved, To has such a RECORD.migrate-home, which says by which migration. By
 //     that others find it who know neither the election nor whether it has moved.
 //
 // Of two kinds of records this backend cannot know that they go with E. One that only leaders of From alone

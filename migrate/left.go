@@ -80,6 +80,11 @@ func (b *Backend) adopt(ctx context.Context, election string, v view) error {
 	if len(b.carry) == 0 {
 		return nil
 	}
+	for _, name := range b.carry {
+		if err := composite.Claim(ctx, v.on[protocol.From], election, backend.Member{}, name); err != nil {
+			return err
+		}
+	}
 	_, err := composite.AddGuarded(ctx, v.on[protocol.From], election, backend.Member{}, b.carry...)
 	return err
 }

@@ -1,3 +1,5 @@
+//go:build !race
+
 package migrate_test
 
 // recover says whether, when every process has crashed and every session has ended,

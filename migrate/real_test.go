@@ -13,6 +13,7 @@ import (
 	"github.com/succession-dev/succession/elect"
 	_ "github.com/succession-dev/succession/etcd"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
+	"github.com/succession-dev/succession/internal/rig/lane"
 	_ "github.com/succession-dev/succession/local"
 	"github.com/succession-dev/succession/migrate"
 	_ "github.com/succession-dev/succession/zookeeper"
@@ -38,6 +39,7 @@ var tours = []struct {
 // coordinators of the other tests know positions, pins and seals that real ones keep in
 // ways of their own.
 func TestRealCoordinators(t *testing.T) {
+	lane.Real(t)
 	urls := map[string]string{
 		"zookeeper": "zookeeper://" + coordtest.NewZooKeeper(t, nil).Addrs()[0] + "/app?ttl=4s",
 		"etcd":      "etcd://" + coordtest.NewEtcd(t, nil).Addrs()[0] + "/app?ttl=4s",

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/rig/lane"
 	"github.com/succession-dev/succession/memory"
 )
 
@@ -17,6 +18,7 @@ import (
 // crash and are cut off, connections break, answers are lost, and clusters are out.
 // Nobody leads beside another, tokens grow, and afterwards the election is led and can be moved.
 func TestMovesThroughFaults(t *testing.T) {
+	lane.Unraced(t)
 	for seed := range 12 {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) { movesThroughFaults(t, w, rand.New(rand.NewPCG(1, uint64(seed)))) }, "a", "b", "c", "d")

@@ -83,7 +83,8 @@
 // A process reads one record of each cluster that it uses, once, and one of each election. It has a
 // session with each cluster that it uses, and one watch on each founder. An election at rest costs
 // what it costs without this package. While elections move from one cluster to another, a process has
-// one more session with each of the two, until it ends.
+// one more session with each of the two, until it ends. The record of an election names the addresses; eight pairs of them
+// for the same two clusters are believed of one election, as whoever may write its record may write any number.
 //
 // # What it does not promise
 //

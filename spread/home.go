@@ -250,8 +250,19 @@ func ring(ctx context.Context, c *cluster, election string, h Home) error {
 // A route is the move of elections from one cluster to another.
 type route struct{ at, to, atURL, toURL string }
 
+// A moving is the backend for the elections that move by a route.
+type moving struct {
+	*migrate.Backend
+	first string // the election that it was made for
+}
+
+// maxRoutes is how many addresses of the same two clusters are believed that the records of one election have named. Operators who
+// move it write those of their lists, which are nearly always the same; whoever may write the record may write any
+// number, and each costs this process two sessions.
+const maxRoutes = 8
+
 // at returns the backend for an election that lives there: a cluster, or two of them while it moves.
-func (b *Backend) at(ctx context.Context, h Home) (backend.Backend, error) {
+func (b *Backend) at(ctx context.Context, election string, h Home) (backend.Backend, error) {
 	if h.To == "" {
 		c, err := b.use(ctx, h.At)
 		if err != nil {
@@ -259,12 +270,12 @@ func (b *Backend) at(ctx context.Context, h Home) (backend.Backend, error) {
 		}
 		return c.b, nil
 	}
-	return b.move(ctx, h)
+	return b.move(ctx, election, h)
 }
 
-// move returns the backend for elections that move as h says. It has sessions of its own, since those
-// with both clusters end together.
-func (b *Backend) move(ctx context.Context, h Home) (*migrate.Backend, error) {
+// move returns the backend for the election, which moves as h says, and for all others that move so. It has sessions of its own,
+// since those with both clusters end together.
+func (b *Backend) move(ctx context.Context, election string, h Home) (*migrate.Backend, error) {
 	r := route{h.At, h.To, h.AtURL, h.ToURL}
 	var subs [2]backend.Backend
 	for i, name := range []string{r.at, r.to} {
@@ -289,10 +300,20 @@ func (b *Backend) move(ctx context.Context, h Home) (*migrate.Backend, error) {
 	if b.closed {
 		return nil, backend.ErrClosed
 	}
-	m := b.moves[r]
-	if m == nil {
-		m = migrate.New(subs[0], subs[1], &migrate.Options{From: r.atURL, To: r.toURL, Leave: true, Logger: b.log})
-		b.moves[r] = m
+	if m, ok := b.moves[r]; ok {
+		return m.Backend, nil
 	}
-	return m, nil
+	routes := 0
+	for o, m := range b.moves {
+		if m.first == election && o.at == r.at && o.to == r.to {
+			routes++
+		}
+	}
+	if routes >= maxRoutes {
+		return nil, fmt.Errorf("%w move of %s: %s and %s have had %d pairs of addresses in its record %s; find out who writes it, and start this process again",
+			backend.ErrInvalid, election, r.at, r.to, routes, election+homeSuffix)
+	}
+	m := moving{migrate.New(subs[0], subs[1], &migrate.Options{From: r.atURL, To: r.toURL, Leave: true, Logger: b.log}), election}
+	b.moves[r] = m
+	return m.Backend, nil
 }

@@ -74,7 +74,7 @@ func (b *Backend) Move(ctx context.Context, election, to string) (err error) {
 	case h.To != to:
 		return fmt.Errorf("%w: it is being moved from %s to %s; finish or abort that", ErrRefused, h.At, h.To)
 	}
-	m, err := b.move(ctx, h)
+	m, err := b.move(ctx, election, h)
 	if err != nil {
 		return err
 	}
@@ -219,7 +219,7 @@ func (b *Backend) settleMove(ctx context.Context, election string, after func(Ho
 		return err
 	}
 	if e.Value.To != "" {
-		m, err := b.move(ctx, e.Value)
+		m, err := b.move(ctx, election, e.Value)
 		if err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/internal/rig/lane"
 	"github.com/succession-dev/succession/memory"
 	"github.com/succession-dev/succession/migrate"
 	"github.com/succession-dev/succession/spread"
@@ -351,6 +352,7 @@ func TestAbort(t *testing.T) {
 // Of two operators who move the election to different clusters at one moment, at most one does, and
 // the other is told so; the election moves on all the same.
 func TestTwoOperators(t *testing.T) {
+	lane.Unraced(t)
 	for delay := range 12 {
 		inWorld(t, func(t *testing.T, w *world) {
 			p := w.process("p", "a", "b", "c")

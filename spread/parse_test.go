@@ -3,6 +3,7 @@ package spread
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -91,4 +92,35 @@ func FuzzRecords(f *testing.F) {
 			t.Errorf("stamp %q, home %q, bell %q: who has joined stands nowhere", stamp, home, bell)
 		}
 	})
+}
+
+// Whoever may write where one election lives can name any number of addresses of two clusters. This process opens sessions for a few of
+// them, and other elections move on.
+func TestFewRoutes(t *testing.T) {
+	c := memory.New(nil)
+	opened := 0
+	b := New(List(Cluster{"a", "memory:a"}, Cluster{"b", "memory:b"}), &Options{Open: func(string) (backend.Backend, error) { return c.Client("spread"), nil }})
+	defer b.Close()
+	home := func(i int) Home {
+		return Home{At: "a", To: "b", AtURL: "memory:a", ToURL: fmt.Sprint("memory:b", i)}
+	}
+	for i := range 1000 {
+		_, err := b.at(t.Context(), "x", home(i))
+		if err == nil {
+			opened++
+		} else if !errors.Is(err, backend.ErrInvalid) || !strings.Contains(err.Error(), "x.spread") {
+			t.Fatal(err)
+		}
+	}
+	if opened != 8 || len(b.moves) != opened {
+		t.Errorf("of 1000 pairs of addresses %d were taken, and %d are kept", opened, len(b.moves))
+	}
+	for _, at := range []struct {
+		election string
+		home     Home
+	}{{"x", home(0)}, {"x", Home{At: "b", To: "a", AtURL: "memory:b", ToURL: "memory:a"}}, {"y", home(0)}, {"y", home(-1)}} {
+		if _, err := b.at(t.Context(), at.election, at.home); err != nil {
+			t.Errorf("%s by %+v: %v", at.election, at.home, err)
+		}
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/succession-dev/succession"
 	_ "github.com/succession-dev/succession/etcd"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
+	"github.com/succession-dev/succession/internal/rig/lane"
 	"github.com/succession-dev/succession/spread"
 	_ "github.com/succession-dev/succession/zookeeper"
 )
@@ -16,6 +17,7 @@ import (
 // TestRealClusters spreads elections over an etcd cluster and a ZooKeeper ensemble. One of each moves to
 // the other while it is led. Then one cluster is out, and the elections of the other do not notice.
 func TestRealClusters(t *testing.T) {
+	lane.Real(t)
 	etcd, zk := coordtest.NewEtcd(t, nil), coordtest.NewZooKeeper(t, nil)
 	clusters := map[string]*coordtest.Cluster{"east": &etcd.Cluster, "west": &zk.Cluster}
 	param := func(name, scheme string) string {

@@ -9,7 +9,6 @@ import (
 	"sync"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/migrate"
 )
 
 // Options are the optional settings of a [Backend]. Nil and the zero value mean the defaults.
@@ -36,7 +35,7 @@ type Backend struct {
 	clusters map[string]*cluster // by name; also those that were in the list before
 	stamp    *stamp              // what all clusters carry; nil until it is known
 	homes    map[string]*home    // by election; those that this process has asked for
-	moves    map[route]*migrate.Backend
+	moves    map[route]moving
 	closed   bool
 }
 
@@ -54,7 +53,7 @@ func New(source Source, o *Options) *Backend {
 		log:      cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
 		clusters: make(map[string]*cluster),
 		homes:    make(map[string]*home),
-		moves:    make(map[route]*migrate.Backend),
+		moves:    make(map[route]moving),
 	}
 	if b.opener == nil {
 		b.opener = backend.DefaultMux.Open

@@ -34,7 +34,7 @@ func (v *view) Session(ctx context.Context) (backend.Session, error) {
 	if err != nil {
 		return nil, wrap("session", v.election, err)
 	}
-	sub, err := v.b.at(ctx, h.Home)
+	sub, err := v.b.at(ctx, v.election, h.Home)
 	if err != nil {
 		return nil, wrap("session", v.election, err)
 	}

@@ -52,7 +52,7 @@ func flags(name string, cond *backend.If) int32 {
 
 // unready returns which members of the election say that they are not ready, as records of the folder that is
 // beside it.
-func (s *session) unready(ctx context.Context, election string) ([]string, error) {
+func (s *session) unready(ctx context.Context, election string) ([]backend.Record, error) {
 	folder := election + naming.Unready
 	names, nodes, err := s.readChildren(ctx, folder)
 	if errors.Is(err, backend.ErrDenied) {
@@ -71,11 +71,11 @@ func (s *session) unready(ctx context.Context, election string) ([]string, error
 			owners[n.position()] = n.stat.EphemeralOwner
 		}
 	}
-	var own []string
+	var own []backend.Record
 	for i, n := range nodes {
 		_, position, ok := naming.UnreadyMember(names[i])
 		if owner := owners[position]; ok && owner != 0 && n.stat != nil && n.stat.EphemeralOwner == owner && version(n) != backend.Absent {
-			own = append(own, names[i])
+			own = append(own, record(names[i], n))
 		}
 	}
 	return own, nil

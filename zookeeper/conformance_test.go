@@ -14,6 +14,7 @@ import (
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/internal/rig/coordtest/rig"
 	"github.com/succession-dev/succession/internal/rig/coordtest/rig/zookeeperrig"
+	"github.com/succession-dev/succession/internal/rig/lane"
 	"github.com/succession-dev/succession/internal/rig/linear"
 	"github.com/succession-dev/succession/zookeeper"
 )
@@ -36,9 +37,8 @@ const tick = 200 * time.Millisecond
 // root is the chroot of the suite's backends.
 const root = "/suite"
 
-// One server: the whole suite.
+// One server: the whole suite. It is not parallel to the tests of the driver, which would disturb what it measures.
 func TestConformance(t *testing.T) {
-	t.Parallel() // with the other of the two: both wait most of the time
 	conformance.Run(t, one(t))
 }
 
@@ -46,6 +46,9 @@ func TestConformance(t *testing.T) {
 func TestHistories(t *testing.T) {
 	for name, harness := range map[string]func(*testing.T) conformance.Harness{"one": one, "three": three} {
 		t.Run(name, func(t *testing.T) {
+			if name == "three" {
+				lane.All(t)
+			}
 			t.Parallel()
 			linear.Run(t, harness(t))
 		})
@@ -70,10 +73,8 @@ func one(t *testing.T) conformance.Harness {
 // reads elsewhere. A restart is that of the ensemble's leader, and makes another
 // server the leader.
 func TestConformanceThree(t *testing.T) {
-	t.Parallel()
-	h := three(t)
-	h.Only = rig.Three()
-	conformance.Run(t, h)
+	lane.All(t)
+	conformance.Run(t, three(t))
 }
 
 // three is the harness of three servers.

@@ -27,6 +27,7 @@ const (
 	opClose  = -11
 
 	codeNoNode         = -101
+	codeBadVersion     = -103
 	codeNodeExists     = -110
 	codeSessionExpired = -112
 )
@@ -386,6 +387,40 @@ func TestGuardedWriteReadsAtOnce(t *testing.T) {
 		}
 		if took := time.Since(begin); took != 0 {
 			t.Errorf("the second read has waited for the answer to the first: %v", took)
+		}
+	})
+}
+
+// Whoever may write to the count of deletions can have each write on condition be refused. It is tried again with pauses, until its context ends.
+func TestCountMovesAllTheTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opened, writes := false, 0
+		b := open(t, Options{Dialer: fakeServer(func(xid, op int, path string) []byte {
+			switch {
+			case op == opMulti && !opened:
+				opened = true
+				return multiOK(xid)
+			case op == opMulti:
+				writes++
+				return reply(xid, 0, 8, -1, false, 0, 0, -1, false, codeBadVersion, codeBadVersion, -1, true, -1)
+			case op == opExists:
+				return reply(xid, 0, 7, stats(5, 0)...)
+			}
+			return reply(xid, 0, 7, append([]any{"x"}, stats(7, 5)...)...)
+		})})
+		s, err := b.Session(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		begin := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), s.TTL())
+		defer cancel()
+		_, err = s.Put(ctx, "r", []byte("y"), &backend.If{Version: 7})
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("after %v: %v", time.Since(begin), err)
+		}
+		if most := int(time.Since(begin) / time.Millisecond); writes > most || writes < 100 {
+			t.Errorf("in %v it was sent %d times, want at most %d", time.Since(begin), writes, most)
 		}
 	})
 }

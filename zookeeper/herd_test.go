@@ -7,6 +7,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
+	"github.com/succession-dev/succession/internal/rig/lane"
 	"github.com/succession-dev/succession/zookeeper"
 )
 
@@ -14,6 +15,7 @@ import (
 // the one behind it and by nobody else, the first also by itself, and the list of
 // children by nobody.
 func TestNoHerd(t *testing.T) {
+	lane.All(t)
 	t.Parallel()
 	const candidates, sessions = 200, 40
 	z := own(t)

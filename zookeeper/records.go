@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit"
+	"github.com/succession-dev/succession/backend/kit/backoff"
 	"github.com/succession-dev/succession/internal/naming"
 	"github.com/succession-dev/succession/zookeeper/internal/wire"
 )
@@ -175,6 +177,9 @@ func (s *session) write(ctx context.Context, name string, cond *backend.If, tall
 	path := s.options.path(name)
 	fresh := false
 	wait := pauses()
+	// Where the count has moved, somebody else has deleted a record, probably another one. Whoever may write to the count can have that
+	// happen all the time. The pauses are short, as each try has the same chance to fall between two such writes.
+	counting := backoff.Backoff{Min: time.Millisecond, Max: 4 * time.Millisecond}
 	for {
 		p, err := s.premises(ctx, path, cond, tallied)
 		if !fresh && (errors.Is(err, backend.ErrVersion) || errors.Is(err, backend.ErrNotMember)) {
@@ -190,7 +195,10 @@ func (s *session) write(ctx context.Context, name string, cond *backend.If, tall
 		}
 		v, err := f(ctx, p)
 		if errors.As(err, new(countError)) && !errors.Is(err, backend.ErrDenied) {
-			continue // at once: somebody else has deleted a record, probably another one
+			if err := counting.Sleep(ctx); err != nil {
+				return 0, err
+			}
+			continue
 		}
 		switch err {
 		case zk.ErrNoNode, zk.ErrNodeExists, zk.ErrBadVersion:
@@ -255,26 +263,37 @@ func (s *session) premises(ctx context.Context, path string, cond *backend.If, t
 
 // List implements [backend.Records]. It reads each child of dir. If dir is an election,
 // that is each member too: a name like jobs/1700000000 may be a record's or a member's.
-func (s *session) List(ctx context.Context, dir string) ([]string, error) {
-	return kit.Retry(ctx, pauses(), isLost, func(ctx context.Context) ([]string, error) {
+func (s *session) List(ctx context.Context, dir string) (names []string, err error) {
+	records, err := s.ReadAll(ctx, dir)
+	for _, r := range records {
+		names = append(names, r.Name)
+	}
+	return names, err
+}
+
+// ReadAll implements [backend.Records], with a request for each child of dir: ZooKeeper can be asked for their
+// names together, and for the value of one.
+func (s *session) ReadAll(ctx context.Context, dir string) ([]backend.Record, error) {
+	records, err := kit.Retry(ctx, pauses(), isLost, func(ctx context.Context) ([]backend.Record, error) {
 		if election, ok := strings.CutSuffix(dir, naming.Unready); ok && election != "" {
 			return s.unready(ctx, election)
 		}
-		return s.list(ctx, dir)
+		return s.readAll(ctx, dir)
 	})
+	slices.SortFunc(records, func(a, b backend.Record) int { return strings.Compare(a.Name, b.Name) })
+	return records, err
 }
 
-func (s *session) list(ctx context.Context, dir string) ([]string, error) {
+func (s *session) readAll(ctx context.Context, dir string) ([]backend.Record, error) {
 	names, nodes, err := s.readChildren(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
-	var records []string
+	var records []backend.Record
 	for i, n := range nodes {
 		if version(n) != backend.Absent && !n.inLine(strings.TrimPrefix(names[i], dir+"/")) {
-			records = append(records, names[i])
+			records = append(records, record(names[i], n))
 		}
 	}
-	slices.Sort(records)
 	return records, nil
 }

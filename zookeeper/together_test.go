@@ -9,6 +9,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/internal/rig/coordtest/rig/zookeeperrig"
+	"github.com/succession-dev/succession/internal/rig/lane"
 	"github.com/succession-dev/succession/zookeeper"
 )
 
@@ -71,6 +72,7 @@ func TestLookTogether(t *testing.T) {
 // Many join at the same time, and connections break with answers on their way, again and again.
 // Each join has one member, with its value, and there are no others.
 func TestJoinTogether(t *testing.T) {
+	lane.All(t)
 	t.Parallel()
 	const joins, values, breaks = 400, 7, 12
 	sab := new(saboteur)

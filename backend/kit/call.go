@@ -135,6 +135,10 @@ func (a *Adapter) List(ctx context.Context, dir string) ([]string, error) {
 	return call(ctx, a, "list", dir, nil, func(ctx context.Context) ([]string, error) { return a.Session.List(ctx, dir) })
 }
 
+func (a *Adapter) ReadAll(ctx context.Context, dir string) ([]backend.Record, error) {
+	return call(ctx, a, "read all", dir, nil, func(ctx context.Context) ([]backend.Record, error) { return a.Session.ReadAll(ctx, dir) })
+}
+
 func (a *Adapter) Watch(ctx context.Context, name string, after backend.Version) (backend.Record, error) {
 	return call(ctx, a, "watch", name, nil, func(ctx context.Context) (backend.Record, error) { return a.Session.Watch(ctx, name, after) })
 }
@@ -218,6 +222,26 @@ func Retry[T any](ctx context.Context, pause backoff.Backoff, passing func(error
 			return none, err
 		}
 	}
+}
+
+// ReadEach is [backend.Records] ReadAll for a coordinator that cannot be asked for the values of a folder: it reads
+// each record that List names, one after the other.
+func ReadEach(ctx context.Context, s backend.Records, dir string) ([]backend.Record, error) {
+	names, err := s.List(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	var records []backend.Record
+	for _, name := range names {
+		r, err := s.Get(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		if r.Version != backend.Absent { // it was deleted meanwhile
+			records = append(records, r)
+		}
+	}
+	return records, nil
 }
 
 // Notify puts a value into c. If there is no room for one, somebody is about to be told anyway.

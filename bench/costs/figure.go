@@ -18,9 +18,11 @@ const (
 	failover = "failover"
 	rest     = "rest"
 	many     = "many"
+	lock     = "lock"
+	queueing = "queue"
 )
 
-var measures = []string{handover, failover, rest, many}
+var measures = []string{handover, failover, rest, many, lock, queueing}
 
 // A figure is what was measured of one library in one way.
 type figure struct {
@@ -39,12 +41,12 @@ type figure struct {
 	Session    time.Duration   `json:",omitempty"`
 	Start      time.Duration   `json:",omitempty"`
 	Stood      int             `json:",omitempty"` // at the end of Start
-	Requests   float64         `json:",omitempty"` // in a session time
+	Requests   float64         `json:",omitempty"` // in a session time; of a lock and its unlock, or of an item
 	Bytes      float64         `json:",omitempty"` // in a session time
 	Memory     float64         `json:",omitempty"` // bytes that one more takes who waits
 	CPU        float64         `json:",omitempty"` // share of a core
 	Goroutines float64         `json:",omitempty"` // that one more takes who waits
-	Rate       float64         `json:",omitempty"` // handovers in a second
+	Rate       float64         `json:",omitempty"` // handovers or items in a second
 	Error      string          `json:",omitempty"`
 }
 

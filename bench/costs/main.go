@@ -101,6 +101,7 @@ func command(ctx context.Context, args []string, out, progress io.Writer) error 
 	file := set.String("json", "", "keep the figures in this file, beside those that it has")
 	from := set.String("from", "", "measure nothing, and show the figures of a file that -json wrote")
 	short := set.Bool("short", false, fmt.Sprintf("show only the handovers of elections with %d candidates in as many processes", shortN))
+	recipes := set.Bool("recipes", false, "show only locks and queues")
 	text := set.String("into", "", "show them in this file, between its lines <!-- costs --> and <!-- /costs -->; only what is whole")
 	pictures := set.String("svg", "", "also draw pictures, into this folder")
 	if err := set.Parse(args); err != nil {
@@ -134,13 +135,17 @@ func command(ctx context.Context, args []string, out, progress io.Writer) error 
 		err = b.measure(ctx)
 	}
 	show := figures.markdown
+	whole := figures.whole
 	if *short {
 		show = figures.short
+	}
+	if *recipes {
+		show, whole = figures.recipes, figures.wholeRecipes
 	}
 	if *text == "" {
 		show(out)
 	} else if err == nil {
-		if err = figures.whole(); err == nil {
+		if err = whole(); err == nil {
 			var table strings.Builder
 			show(&table)
 			err = section.Write(*text, "costs", table.String())
@@ -167,6 +172,12 @@ func (b *bench) measure(ctx context.Context) (err error) {
 					do(handover, func() error { return b.handovers(ctx, c, libraries, n, k) })
 				}
 			}
+		}
+		if locks := slices.DeleteFunc(slices.Clone(libraries), func(l candidate.Library) bool { return !isLock(l) }); len(locks) > 0 {
+			do(lock, func() error { return b.locks(ctx, c, locks) })
+		}
+		if len(libraries) > 0 && c != candidate.Kubernetes {
+			do(queueing, func() error { return b.queues(ctx, c) })
 		}
 	}
 	elections := b.libraries(func(l candidate.Library) bool { return !l.CostsOnly || l.Coordinator == candidate.Local })

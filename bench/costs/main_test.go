@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/xml"
 	"errors"
-	"flag"
 	"io"
 	"os"
 	"path/filepath"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/bench/internal/candidate"
+	"github.com/succession-dev/succession/internal/rig/lane"
 )
 
 func TestMain(m *testing.M) {
@@ -67,8 +67,6 @@ func TestTable(t *testing.T) {
 	}
 }
 
-var kubernetes = flag.Bool("kubernetes", false, "TestKubernetes: measure client-go, on an API server that is built first if it must be")
-
 // Every library hands over, each on a real server, and the figures are kept and drawn. Kubernetes
 // has a test of its own.
 func TestHandovers(t *testing.T) {
@@ -114,13 +112,15 @@ func TestOthers(t *testing.T) {
 		{failover, []string{"etcd: succession", "consul: succession", "zookeeper: succession", "zookeeper: Curator LeaderLatch", "local: succession"}},
 		{rest, []string{"etcd: succession", "consul: succession", "zookeeper: succession", "local: succession"}},
 		{many, []string{"etcd: succession"}},
+		{lock, []string{"etcd: succession, Mutex", "etcd: concurrency.Mutex", "zookeeper: kazoo Election", "local: succession"}},
+		{queueing, []string{"etcd: succession", "etcd: recipes.Queue"}},
 	} {
 		t.Run(c.measure, func(t *testing.T) {
 			t.Parallel()
 			out := run(t, "-measure", c.measure, "-library", "^("+strings.Join(c.rows, "|")+")$", "-session", "2s", "-runs", "1", "-waiters", "2", "-elections", "3")
 			for _, want := range c.rows {
 				coordinator, library, _ := strings.Cut(want, ": ")
-				row := regexp.MustCompile(`\| ` + candidate.Titles[coordinator] + `[ .0-9]* \| ` + library + `[ .0-9]* \| \d`)
+				row := regexp.MustCompile(`\| ` + candidate.Titles[coordinator] + `[ .0-9]* \| \**` + library + `[ .0-9]*\**(, which [a-z ]*)? \| [\d–]`)
 				if rows := row.FindAllString(out, -1); len(rows) != 1 {
 					t.Errorf("%d rows of %s, want 1, in\n%s", len(rows), want, out)
 				}
@@ -131,9 +131,7 @@ func TestOthers(t *testing.T) {
 
 // Everything is measured of client-go but the start, and handovers beside the floor of Leases.
 func TestKubernetes(t *testing.T) {
-	if !*kubernetes {
-		t.Skip("the first build of the API server takes five minutes: it takes the flag -kubernetes")
-	}
+	lane.All(t)
 	out := run(t, "-library", "kubernetes", "-n", "3", "-processes", "2", "-times", "2", "-session", "3s", "-runs", "1", "-waiters", "2", "-elections", "3")
 	for _, row := range []string{
 		`\| Kubernetes [.0-9]+ \| 3 \| 2 \| floor \| \d`,

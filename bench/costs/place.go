@@ -191,7 +191,7 @@ func startLocal(ctx context.Context) (*place, error) {
 		addr: dir,
 		stop: func() { b.Close(); os.RemoveAll(dir) },
 		standing: func(ctx context.Context, _ candidate.Library, election string) (int, error) {
-			line, err := elect.New(b, election, nil).Line(ctx)
+			_, line, err := elect.New(b, election, nil).Line(ctx)
 			return len(line), err
 		},
 	}, nil

@@ -17,6 +17,8 @@ func (b *book) markdown(w io.Writer) {
 	b.failovers(w)
 	b.rests(w)
 	b.elections(w)
+	b.lockTable(w)
+	b.queueTable(w)
 	for _, f := range b.Figures {
 		if f.Error != "" {
 			fmt.Fprintf(w, "\nNot measured: %s, %s on %s, %d: %s\n", f.Measure, f.library(), f.coordinator(), f.N, f.Error)

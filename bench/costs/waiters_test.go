@@ -15,6 +15,7 @@ import (
 	"github.com/succession-dev/succession/bench/internal/candidate"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
+	"github.com/succession-dev/succession/internal/rig/lane"
 	_ "github.com/succession-dev/succession/memory"
 )
 
@@ -75,6 +76,9 @@ func TestWaiters(t *testing.T) {
 		{candidate.Consul, [2]cost{{24, 1}, {44, 4}}},
 	} {
 		t.Run(c.coordinator, func(t *testing.T) {
+			if c.coordinator == candidate.Consul || c.coordinator == candidate.ZooKeeper {
+				lane.All(t) // what all drivers share is seen with the others
+			}
 			t.Parallel()
 			chosen, err := candidate.Choose("^"+c.coordinator+": "+candidate.Ours+"$", t.Output())
 			if err != nil || len(chosen) != 1 {

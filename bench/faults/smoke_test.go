@@ -1,7 +1,6 @@
 package main
 
 import (
-	"flag"
 	"maps"
 	"os"
 	"slices"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/bench/internal/candidate"
+	"github.com/succession-dev/succession/internal/rig/lane"
 )
 
 func TestMain(m *testing.M) {
@@ -18,8 +18,6 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(m.Run())
 }
-
-var kubernetes = flag.Bool("kubernetes", false, "TestKubernetes: put client-go under a fault, on an API server that is built first if it must be")
 
 // An operator's deletion takes no session time, and not all libraries tell of it, so that their
 // leaders act on.
@@ -49,9 +47,7 @@ func TestSmoke(t *testing.T) {
 // Somebody follows where client-go's leader crashes. Who leads after a deletion is a matter of
 // chance: whoever is first to find the Lease gone creates it again.
 func TestKubernetes(t *testing.T) {
-	if !*kubernetes {
-		t.Skip("the first build of the API server takes five minutes: it takes the flag -kubernetes")
-	}
+	lane.All(t)
 	for _, c := range measure(t, "crash", "^kubernetes:", 2, 30*time.Second) {
 		if o := c.Runs[0]; o.Old != oldGone || o.Overlap != 0 || o.VacancyOpen {
 			t.Errorf("%+v: nobody followed the leader that had crashed", c)

@@ -88,7 +88,7 @@ or goes. It runs until it is interrupted. Where changes come very fast, somebody
 and went may be left out.
 
 With -o json it prints all who are present, at once and then at each change: a line each with
-an array as of "succession group list -o json".`,
+an array as of "succession group list -o json", but with the values that they joined with.`,
 		Example: `  succession group watch web
   succession group watch web -o json | jq --unbuffered length`,
 		Args: ui.One("group", "web"),

@@ -107,7 +107,7 @@ func (g *gate) pin(ctx context.Context) error {
 			h := line.Header
 			h.Choice.Gate, h.Choice.Wish = g.m.Position, backend.Wish{}
 			if l := line.Members; len(l) > 0 && l[0].Key != g.m.Key { // it is told also if it does not know of pauses
-				h.Resign = max(h.Resign, line.Token(l[0]))
+				h.Resign = line.Token(l[0])
 			}
 			err = g.s.Pin(ctx, g.m, h, line.Version)
 		}

@@ -84,7 +84,14 @@ func (op *Operator) AskToResign(ctx context.Context, o *ResignOptions) (elect.Le
 			return l, err
 		}
 	}
+	nobodys, err := noTerm(ctx, s, line)
+	if err != nil {
+		return l, err
+	}
 	return l, header.Update(ctx, s, op.name, backend.Member{}, func(h *backend.Header) bool {
+		if h.Resign == nobodys {
+			h.Resign = 0
+		}
 		if h.Resign >= l.Token && wish.Position == 0 {
 			return false
 		}
@@ -94,6 +101,21 @@ func (op *Operator) AskToResign(ctx context.Context, o *ResignOptions) (elect.Le
 		}
 		return true
 	})
+}
+
+// noTerm returns the number of the header's request to resign if it is that of no term, and otherwise 0. No leader obeys such
+// a number, which anybody may have written, and a request must not give way to it.
+func noTerm(ctx context.Context, s backend.Session, line backend.Line) (uint64, error) {
+	m, asked := line.Members[0], line.Header.Resign
+	if asked <= line.Token(m) {
+		return 0, nil
+	}
+	// The line was read before its header, so a later leader may have been asked in between. Then m has gone by now.
+	now, err := s.Head(ctx, m.Line)
+	if err != nil || len(now.Members) == 0 || now.Members[0].Position != m.Position || asked <= now.Token(m) {
+		return 0, err
+	}
+	return asked, nil
 }
 
 // find returns the member behind the leader that has the key or the ID.

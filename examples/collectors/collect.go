@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -19,13 +18,9 @@ import (
 func collect(ctx context.Context, b backend.Backend, id string, tell func(what, source string, token uint64)) error {
 	var lines atomic.Int64
 	g := group.New(b, "collectors", &group.Options{ID: id})
-	for {
-		p, err := g.Join(ctx)
-		if err != nil {
-			return err
-		}
+	return g.Run(ctx, func(ctx context.Context, p *group.Presence) error {
 		go report(p, &lines)
-		err = p.Assign(ctx, sources, func(ctx context.Context, source string, t *elect.Term) error {
+		return p.Assign(ctx, sources, func(ctx context.Context, source string, t *elect.Term) error {
 			tell("begin", source, t.Token())
 			defer tell("end", source, t.Token())
 			for ctx.Err() == nil {
@@ -36,11 +31,7 @@ func collect(ctx context.Context, b backend.Backend, id string, tell func(what, 
 			}
 			return nil
 		})
-		p.Leave(ctx)
-		if !errors.Is(err, elect.ErrLost) {
-			return err
-		}
-	}
+	})
 }
 
 // position is the record of how many lines of a source have been collected.

@@ -309,6 +309,34 @@ func TestCountedWhileOthersPass(t *testing.T) {
 	}
 }
 
+// Nor is it counted again by somebody who waits when it comes back, before it can look.
+func TestNotCountedBeforeItLooks(t *testing.T) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		b := bubble.Client(t, c, "cut")
+		cutsFirst := once(memory.OpPut, b.Cut)
+		a := start(t, bubble.Client(t, c, "a"), func(ctx context.Context, k *call) error {
+			return barrier.New(view.Of(k.b, func(s backend.Session) backend.Session { return hookedSession{s, cutsFirst} }), "start", 2, nil).Wait(ctx)
+		})
+		cut := start(t, b, func(ctx context.Context, _ *call) error { return barrier.New(b, "start", 2, nil).Wait(ctx) })
+		ends(t, a)
+		time.Sleep(2 * bubble.TTL)
+		others := bubble.Client(t, c, "others")
+		wait := func(ctx context.Context, _ *call) error { return barrier.New(others, "start", 2, nil).Wait(ctx) }
+		for range 128 {
+			passed(t, "another round", []*call{start(t, others, wait), start(t, others, wait)}, 0, 1)
+		}
+		waits := start(t, others, wait)
+		b.Delay(50*time.Millisecond, 50*time.Millisecond)
+		b.Heal()
+		ends(t, cut)
+		bubble.Want(t, cut.err, elect.ErrLost)
+		time.Sleep(bubble.TTL)
+		passed(t, "one waits, and one has come back that was counted before", []*call{waits})
+		waits.cancel()
+		ends(t, waits)
+	})
+}
+
 // woken returns which clients have been woken since, apart from those of which it was the own end.
 func woken(c *memory.Coordinator, since memory.Counts, but ...string) (names []string) {
 	synctest.Wait()

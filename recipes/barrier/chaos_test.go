@@ -12,6 +12,7 @@ import (
 
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/internal/rig/bubble"
+	"github.com/succession-dev/succession/internal/rig/lane"
 	"github.com/succession-dev/succession/memory"
 	"github.com/succession-dev/succession/recipes/barrier"
 )
@@ -89,6 +90,7 @@ func rig(t *testing.T, seed uint64, n int, early bool, rounds func(ctx context.C
 // Whatever happens to their sessions, as long as they live: nobody passes before all have come,
 // and all pass.
 func TestChaos(t *testing.T) {
+	lane.Unraced(t)
 	const n, times = 4, 25
 	for run := range uint64(20) {
 		var mu sync.Mutex
@@ -117,6 +119,7 @@ func TestChaos(t *testing.T) {
 
 // Nobody has left before all others have called Leave, or are lost.
 func TestDoubleChaos(t *testing.T) {
+	lane.Unraced(t)
 	const n, times = 4, 15
 	// A state is that of one in a round. inside is nil before it has entered.
 	type state struct {

@@ -17,7 +17,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		next := o.with(round{"c": 1 << 50}, []backend.Member{{Key: "m", Position: 9, Value: "x\n" + part{2, "a"}.String()}})
+		next := o.with(round{"c": 1 << 50}, []backend.Member{{Key: "m", Position: 9, Value: "x\n" + part{n: 2, id: "a"}.String()}})
 		again, err := parse(backend.Record{Name: "start-open", Version: 2, Value: next.encode()})
 		if err != nil || !reflect.DeepEqual(next, again) || again.of("c") == nil {
 			t.Errorf("%s is continued as %+v, and read as %+v, %v", value, next, again, err)

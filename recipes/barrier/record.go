@@ -91,12 +91,16 @@ func (o opening) with(r round, line []backend.Member) opening {
 	return out
 }
 
+// forgotten reports whether the call may have been counted in a round that was dropped.
+func (o opening) forgotten(p part) bool { return p.first != 0 && p.first <= o.Forgotten }
+
 // waiting returns those in line who wait for the barrier to open: of each call that was not counted
-// the newest member. An earlier one may stand a while longer than its session.
+// the newest member. An earlier one may stand a while longer than its session. A call that is back, and may have been
+// counted in a round that was dropped, does not wait: it is about to fail.
 func (o opening) waiting(line []backend.Member) (out []backend.Member) {
 	seen := make(map[string]bool)
 	for _, m := range slices.Backward(line) {
-		if p, ok := partOf(m); ok && !seen[p.id] && o.of(p.id) == nil {
+		if p, ok := partOf(m); ok && !seen[p.id] && o.of(p.id) == nil && !o.forgotten(p) {
 			seen[p.id] = true
 			out = append(out, m)
 		}
@@ -109,13 +113,21 @@ func (o opening) waiting(line []backend.Member) (out []backend.Member) {
 type part struct {
 	n  int    // the number of participants
 	id string // tells the call from all others; members that it has one after the other share it
+	// first is the position of the call's first member, if this is a later one, and 1 if that is not known.
+	first uint64
 }
 
-func (p part) String() string { return fmt.Sprintf("barrier of %d: %s", p.n, p.id) }
+func (p part) String() string {
+	s := fmt.Sprintf("barrier of %d: %s", p.n, p.id)
+	if p.first != 0 {
+		s += fmt.Sprintf(" since %d", p.first)
+	}
+	return s
+}
 
 // partOf returns what m says, or false if it is no participant of a barrier.
 func partOf(m backend.Member) (p part, ok bool) {
 	first, _, _ := strings.Cut(value.Parse(m.Value).Text, "\n")
-	_, err := fmt.Sscanf(first, "barrier of %d: %s", &p.n, &p.id)
-	return p, err == nil
+	n, _ := fmt.Sscanf(first, "barrier of %d: %s since %d", &p.n, &p.id, &p.first)
+	return p, n >= 2
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit/backoff"
@@ -22,8 +23,7 @@ var errCounted = errors.New("the barrier has opened with this call, and its sess
 type participant struct {
 	b *Barrier
 	part
-	first uint64 // the position of its first member; 0 before
-	round round  // in which it was counted; nil before
+	round round // in which it was counted; nil before
 }
 
 // A session is that of a participant. In it a member is first when the barrier has opened for it.
@@ -87,7 +87,7 @@ func (s *session) look(ctx context.Context, m backend.Member) (backend.Place, er
 		s.round = r
 		return p, nil
 	}
-	if s.first = cmp.Or(s.first, m.Position); s.first != m.Position && s.first <= open.Forgotten {
+	if s.first != m.Position && open.forgotten(s.part) {
 		return p, fmt.Errorf("barrier: %s: %w: %d have passed it since the session ended, so that nobody knows whether this call was one of them", s.b.name, elect.ErrLost, remembered)
 	}
 	if s.line == nil {
@@ -146,9 +146,20 @@ func foreign(o backend.Member) error {
 	return fmt.Errorf("barrier: %w line %s: %s stands in it, which waits for no barrier; give the barrier a name beside which nothing else uses that line", backend.ErrInvalid, o.Line, o.Key)
 }
 
-// Join tells no place: that is for Ahead to say.
+// Join tells no place: that is for Ahead to say. A call that has joined before says so: whoever counts knows then whether
+// it may have been counted.
 func (s *session) Join(ctx context.Context, line, value, record string) (backend.Joined, error) {
-	return view.Unplaced(s.Shared.Join(ctx, line, value, record))
+	if s.first != 0 {
+		value = strings.Replace(value, part{n: s.n, id: s.id}.String(), s.part.String(), 1)
+	}
+	j, err := view.Unplaced(s.Shared.Join(ctx, line, value, record))
+	switch {
+	case err == nil:
+		s.first = cmp.Or(s.first, j.Position)
+	case errors.Is(err, backend.ErrSessionEnded): // it may have stood, and nobody knows where
+		s.first = cmp.Or(s.first, 1)
+	}
+	return j, err
 }
 
 // WatchPlace implements [backend.Session].

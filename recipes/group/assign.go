@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"sync"
 	"time"
@@ -46,9 +47,48 @@ import (
 // owner one request, and the new one four: to join, for the fence, to see that it is first, and to
 // note that it is the owner. Each item that is held has two watches, as every term of an election.
 func (p *Presence) Assign(ctx context.Context, items []string, work func(ctx context.Context, item string, t *elect.Term) error) error {
-	if err := p.g.checkItems(items); err != nil {
-		return err
+	if len(items) == 0 {
+		return fmt.Errorf("group: %w call of Assign: it was given no items", backend.ErrInvalid)
 	}
+	return p.assign(ctx, func(ctx context.Context, tell func([]string) error) error {
+		if err := tell(items); err != nil {
+			return err
+		}
+		<-ctx.Done()
+		return context.Cause(ctx)
+	}, work)
+}
+
+// AssignEach is [Presence.Assign] of items that change: each list that the sequence yields replaces the one before, and
+// may be empty. Work on an item that is in the list no more ends, as if the item had become another's. An error that the
+// sequence yields ends AssignEach, and so does its end. All members must be given the same lists, such as those of a
+// record that all follow. For as long as some have another list than the others, an item may be nobody's, and two wait
+// for each other's items; none is ever worked on by two.
+//
+// AssignEach calls the sequence in a goroutine of its own, and waits for it. So the sequence must end when its own
+// context does; ctx should end no later than that.
+func (p *Presence) AssignEach(ctx context.Context, items iter.Seq2[[]string, error], work func(ctx context.Context, item string, t *elect.Term) error) error {
+	if items == nil {
+		return fmt.Errorf("group: %w call of AssignEach: it was given no items", backend.ErrInvalid)
+	}
+	return p.assign(ctx, func(ctx context.Context, tell func([]string) error) error {
+		for list, err := range items {
+			if err == nil {
+				err = tell(list)
+			}
+			if err == nil && ctx.Err() != nil {
+				err = context.Cause(ctx)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return errors.New("group: the sequence of items has ended")
+	}, work)
+}
+
+// assign divides the items that each tells of. It is called in a goroutine of its own.
+func (p *Presence) assign(ctx context.Context, each func(context.Context, func([]string) error) error, work func(ctx context.Context, item string, t *elect.Term) error) error {
 	if work == nil {
 		return fmt.Errorf("group: %w call of Assign: it was given no function", backend.ErrInvalid)
 	}
@@ -58,37 +98,59 @@ func (p *Presence) Assign(ctx context.Context, items []string, work func(ctx con
 	defer cancel(nil)
 	defer context.AfterFunc(p.Context(), func() { cancel(context.Cause(p.Context())) })()
 
+	var mu sync.Mutex // guards those below
+	var items, ids []string
 	own := make(map[string]context.CancelFunc)
-	return p.g.follow(ctx, func(_ backend.Session, line backend.Line) error {
-		present, err := p.g.present(line)
+	divide := func() {
+		falls := rendezvous.Divide(items, ids)
+		for item, stop := range own {
+			if falls[item] != p.g.o.ID {
+				stop()
+				delete(own, item)
+			}
+		}
+		for item, id := range falls {
+			if _, held := own[item]; held || id != p.g.o.ID || ctx.Err() != nil {
+				continue
+			}
+			mineAlone, stop := context.WithCancel(ctx)
+			own[item] = stop
+			running.Go(func() {
+				switch err := p.hold(mineAlone, item, work); {
+				case mineAlone.Err() == nil:
+					cancel(fmt.Errorf("group: item %q: %w", item, err))
+				case !errors.Is(err, context.Canceled):
+					p.g.o.Logger.Warn("the work on an item failed when it was to end", "item", item, "err", err)
+				}
+			})
+		}
+	}
+	running.Go(func() {
+		cancel(each(ctx, func(list []string) error {
+			if err := p.g.checkItems(list); err != nil {
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			items = slices.Clone(list)
+			divide()
+			return nil
+		}))
+	})
+	return p.g.follow(ctx, func(line backend.Line) error {
+		present, err := p.g.present(line, nil)
 		if err != nil {
 			return err
 		}
-		var ids []string
+		mu.Lock()
+		defer mu.Unlock()
+		ids = nil
 		for _, m := range present {
-			ids = append(ids, memberOf(line, m).ID)
+			ids = append(ids, m.ID)
 		}
 		slices.Sort(ids)
-		falls := rendezvous.Divide(items, slices.Compact(ids))
-		for _, item := range items {
-			stop, held := own[item]
-			switch mine := falls[item] == p.g.o.ID; {
-			case held && !mine:
-				stop()
-				delete(own, item)
-			case mine && !held:
-				mineAlone, stop := context.WithCancel(ctx)
-				own[item] = stop
-				running.Go(func() {
-					switch err := p.hold(mineAlone, item, work); {
-					case mineAlone.Err() == nil:
-						cancel(fmt.Errorf("group: item %q: %w", item, err))
-					case !errors.Is(err, context.Canceled):
-						p.g.o.Logger.Warn("the work on an item failed when it was to end", "item", item, "err", err)
-					}
-				})
-			}
-		}
+		ids = slices.Compact(ids)
+		divide()
 		return nil
 	})
 }
@@ -130,9 +192,6 @@ func (g *Group) note(ctx context.Context, item string, t *elect.Term) error {
 
 // checkItems returns what is wrong with the items of an Assign.
 func (g *Group) checkItems(items []string) error {
-	if len(items) == 0 {
-		return fmt.Errorf("group: %w call of Assign: it was given no items", backend.ErrInvalid)
-	}
 	sorted := slices.Sorted(slices.Values(items))
 	for i, item := range sorted {
 		if i > 0 && item == sorted[i-1] {

@@ -1,13 +1,10 @@
 // Package group says who is present, and divides work over those who are.
 //
 //	g := group.New(b, "collectors", &group.Options{ID: "web-1"})
-//	p, err := g.Join(ctx)
-//	if err != nil {
-//		return err
-//	}
-//	defer p.Leave(ctx)
-//	return p.Assign(ctx, sources, func(ctx context.Context, source string, t *elect.Term) error {
-//		return collect(ctx, source, t.Token()) // ctx ends when the source is another's
+//	return g.Run(ctx, func(ctx context.Context, p *group.Presence) error { // and again, if the session was lost
+//		return p.Assign(ctx, sources, func(ctx context.Context, source string, t *elect.Term) error {
+//			return collect(ctx, source, t.Token()) // ctx ends when the source is another's
+//		})
 //	})
 //
 // # Lines and records
@@ -25,9 +22,9 @@
 //
 // # Who is present
 //
-// [Group.Members] looks once, and [Group.Follow] tells of each join and exit. Both have the
-// values of the members. A change of a value wakes nobody: values may change often, such as how
-// far somebody has come, and whoever wants to know looks from time to time.
+// [Group.Follow] tells of each join and exit, with the values that members joined with: what is known of them for
+// good, such as an address. [Group.Members] looks once, and has what they have set since. That wakes nobody: such
+// values may change often, such as how far somebody has come, and whoever wants to know looks from time to time.
 //
 // # Who does what
 //
@@ -35,7 +32,7 @@
 // items fall to it, from the items and the IDs of those present; none has two more than another. Two members can disagree on these for a moment,
 // so what falls to a member is only what it campaigns for: it owns an item when it leads the
 // item's election. When others come or go, it hands on what falls to them, and campaigns for what
-// falls to it by then.
+// falls to it by then. [Presence.AssignEach] does that also when the items change.
 //
 // # What it does not promise
 //

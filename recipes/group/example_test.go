@@ -2,7 +2,6 @@ package group_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 
@@ -91,24 +90,15 @@ func ExamplePresence_Assign() {
 		cancel()
 	}()
 	g := group.New(b, "collectors", &group.Options{ID: "web-1"})
-	for {
-		p, err := g.Join(ctx)
-		if err != nil {
-			fmt.Println(err)
-			return
-		}
-		err = p.Assign(ctx, sources, func(ctx context.Context, source string, t *elect.Term) error {
+	err := g.Run(ctx, func(ctx context.Context, p *group.Presence) error {
+		return p.Assign(ctx, sources, func(ctx context.Context, source string, t *elect.Term) error {
 			// Collect here, until ctx ends, and give t.Token() to the store.
 			collecting.Done()
 			<-ctx.Done()
 			return nil
 		})
-		p.Leave(ctx)
-		if !errors.Is(err, elect.ErrLost) {
-			fmt.Println(err)
-			break
-		}
-	}
+	})
+	fmt.Println(err)
 	owners, err := g.Owners(context.Background(), sources...)
 	if err != nil {
 		fmt.Println(err)

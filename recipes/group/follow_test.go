@@ -63,7 +63,7 @@ func TestFollow(t *testing.T) {
 			t.Errorf("a Set is told: %q", <-states)
 		}
 		join(t, bubble.Client(t, c, "3"), "three", "")
-		sees(t, states, "one=50% two= three=")
+		sees(t, states, "one=first two= three=")
 		leave(t, one)
 		sees(t, states, "two= three=")
 		time.Sleep(5 * bubble.TTL) // many a second look
@@ -94,7 +94,7 @@ func TestFollowIsLeft(t *testing.T) {
 	})
 }
 
-// A join wakes each follower once, and costs it two reads; a Set wakes nobody.
+// A join wakes each follower once, and costs it no request but the next wait, whatever was set; a Set wakes nobody.
 func TestFollowersWoken(t *testing.T) {
 	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -125,8 +125,7 @@ func TestFollowersWoken(t *testing.T) {
 			if n := c.Wakeups().Since(woken).Of(name); n != 1 {
 				t.Errorf("a join has woken %s %d times", name, n)
 			}
-			// The list of values and the one that is set; and the next WatchLine.
-			if n := c.Requests().Since(sent); n.Of(name) != 3 || n.Of(name, memory.OpWatchLine) != 1 {
+			if n := c.Requests().Since(sent); n.Of(name) != 1 || n.Of(name, memory.OpWatchLine) != 1 {
 				t.Errorf("a join has cost %s the requests %v", name, n)
 			}
 		}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"sync"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit/backoff"
@@ -17,7 +16,7 @@ import (
 // A Member is one who is present.
 type Member struct {
 	ID string `json:"id"`
-	// Value is what the member has set last or, before that, the Value of its Options.
+	// Value is the Value of the Options with which the member joined or, as Members tells it, what it has set last.
 	Value string `json:"value,omitempty"`
 	// Token is that of its presence. It tells apart two members with the same ID.
 	Token uint64 `json:"token"`
@@ -26,8 +25,8 @@ type Member struct {
 // Members returns who is present, in the order of joining, with their values. It does not join.
 //
 // It is the call for values that change often: ask for them from time to time. It costs one
-// request for the line, one for the list of values, and one for each value that was set; these go
-// out together, sixteen at a time, so that it blocks for about three round trips.
+// request for the line, and one for the values; on ZooKeeper, which has no such requests, one for each member
+// and one for each value.
 //
 // It fails with [backend.ErrInvalid] if only others stand in the line, such as the candidates of
 // an election.
@@ -43,26 +42,34 @@ func (g *Group) Members(ctx context.Context) ([]Member, error) {
 	if err != nil {
 		return nil, err
 	}
-	return g.read(ctx, s, line)
+	records, err := s.ReadAll(ctx, g.values())
+	if err != nil && !errors.Is(err, errors.ErrUnsupported) { // without records nobody can have set a value
+		return nil, err
+	}
+	set := make(map[string]backend.Record, len(records))
+	for _, r := range records {
+		set[r.Name] = r
+	}
+	return g.present(line, set)
 }
 
-// Follow yields who is present, at once, and then whenever a member has joined or gone, with the
-// values as they then are. It does not join. Each step blocks until there is a change; [Presence.Set]
-// is none.
+// Follow yields who is present, at once, and then whenever a member has joined or gone, each with the
+// value with which it joined. It does not join. Each step blocks until there is a change. [Presence.Set]
+// is none, and Follow does not tell what was set: ask [Group.Members] for that.
 //
 // Follow never goes back to an earlier state. A slow consumer may miss states, but never the
 // newest one. If the coordinator cannot be reached, it waits in silence, so what it yielded last
 // may be out of date then.
 //
 // Whoever follows costs the coordinator one watch. A change costs each of them the reading of the
-// line, and of the values as in [Group.Members].
+// line, which is as few requests in a long line as in a short one, whatever the members have set.
 //
 // The sequence ends with an error: the cause of ctx, or an error that does not pass by itself.
 func (g *Group) Follow(ctx context.Context) iter.Seq2[[]Member, error] {
 	return func(yield func([]Member, error) bool) {
 		enough := false
-		err := g.follow(ctx, func(s backend.Session, line backend.Line) error {
-			members, err := g.read(ctx, s, line)
+		err := g.follow(ctx, func(line backend.Line) error {
+			members, err := g.present(line, nil)
 			if err == nil && !yield(members, nil) {
 				enough, err = true, errEnough
 			}
@@ -80,7 +87,7 @@ var errEnough = errors.New("enough was seen")
 // follow calls tell with the line, and again with each later state of it. It returns when ctx
 // ends, or with an error that does not pass by itself, also one of tell. If an error of tell may
 // pass, tell is called again, with the line as it is then.
-func (g *Group) follow(ctx context.Context, tell func(backend.Session, backend.Line) error) error {
+func (g *Group) follow(ctx context.Context, tell func(backend.Line) error) error {
 	var seen state // the newest state that tell was told
 	var doubted *backend.Line
 	wait := backoff.New(ctx)
@@ -96,7 +103,7 @@ func (g *Group) follow(ctx context.Context, tell func(backend.Session, backend.L
 				// next look shows the same again, it is true.
 				doubted, err = &line, errEarlier
 			default:
-				if err = tell(s, line); err == nil {
+				if err = tell(line); err == nil {
 					seen.sees(s, line)
 					doubted = nil
 					wait.Reset()
@@ -169,75 +176,24 @@ func (g *Group) look(ctx context.Context, seen state, j backoff.Jitter) (s backe
 	return s, line, err
 }
 
-// present returns the members of the group among those who stand in the line. Others, which have
-// joined it by mistake, wait behind them for ever, and do no harm.
-func (g *Group) present(line backend.Line) ([]backend.Member, error) {
-	present := slices.DeleteFunc(slices.Clone(line.Members), func(m backend.Member) bool { return !m.Shared })
-	if len(present) == 0 && len(line.Members) > 0 {
+// present returns the members of the group among those who stand in the line, each with the value that it has set, if
+// that is among the records set, or else with the one that it joined with. Others, which have joined the line by
+// mistake, wait behind them for ever, and do no harm.
+func (g *Group) present(line backend.Line, set map[string]backend.Record) ([]Member, error) {
+	members := []Member{} // never nil, which would be null as JSON
+	for _, m := range line.Members {
+		if !m.Shared {
+			continue
+		}
+		says := value.Parse(m.Value)
+		member := Member{ID: says.ID, Value: says.Text, Token: line.Token(m)}
+		if r, ok := set[g.value(m)]; ok {
+			member.Value = string(r.Value)
+		}
+		members = append(members, member)
+	}
+	if len(members) == 0 && len(line.Members) > 0 {
 		return nil, g.misused(fmt.Errorf("%s stands there", line.Members[0].Key))
 	}
-	return present, nil
-}
-
-// memberOf returns m as it joined.
-func memberOf(line backend.Line, m backend.Member) Member {
-	says := value.Parse(m.Value)
-	return Member{ID: says.ID, Value: says.Text, Token: line.Token(m)}
-}
-
-// read returns the members that stand in the line, with their values.
-func (g *Group) read(ctx context.Context, s backend.Session, line backend.Line) ([]Member, error) {
-	present, err := g.present(line)
-	if err != nil {
-		return nil, err
-	}
-	members := make([]Member, len(present))
-	for i, m := range present {
-		members[i] = memberOf(line, m)
-	}
-	set, err := s.List(ctx, g.values())
-	if errors.Is(err, errors.ErrUnsupported) {
-		return members, nil // nobody can have set one
-	}
-	if err != nil {
-		return nil, err
-	}
-	err = atOnce(ctx, len(present), func(ctx context.Context, i int) error {
-		name := g.value(present[i])
-		if _, found := slices.BinarySearch(set, name); !found {
-			return nil
-		}
-		r, err := s.Get(ctx, name)
-		if err == nil && r.Version != backend.Absent { // it is absent if the member has left since
-			members[i].Value = string(r.Value)
-		}
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
 	return members, nil
-}
-
-// atOnce calls f for each index below n, sixteen at a time. At the first error it ends ctx, and
-// returns that error when all calls have returned.
-func atOnce(ctx context.Context, n int, f func(ctx context.Context, i int) error) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var calls sync.WaitGroup
-	free := make(chan struct{}, 16)
-	for i := range n {
-		free <- struct{}{}
-		calls.Go(func() {
-			defer func() { <-free }()
-			if ctx.Err() != nil {
-				return
-			}
-			if err := f(ctx, i); err != nil {
-				cancel(err)
-			}
-		})
-	}
-	calls.Wait()
-	return context.Cause(ctx)
 }

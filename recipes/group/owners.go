@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/succession-dev/succession/backend/kit/clock"
@@ -124,4 +125,27 @@ func parseOwner(value []byte) (o Owner, err error) {
 	o.Held = false // which the line says
 	o.Since = clock.Believable(o.Since)
 	return o, err
+}
+
+// atOnce calls f for each index below n, sixteen at a time. At the first error it ends ctx, and
+// returns that error when all calls have returned.
+func atOnce(ctx context.Context, n int, f func(ctx context.Context, i int) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var calls sync.WaitGroup
+	free := make(chan struct{}, 16)
+	for i := range n {
+		free <- struct{}{}
+		calls.Go(func() {
+			defer func() { <-free }()
+			if ctx.Err() != nil {
+				return
+			}
+			if err := f(ctx, i); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	calls.Wait()
+	return context.Cause(ctx)
 }

@@ -48,7 +48,7 @@
 //
 // # What it costs
 //
-// To put: one request, and two more where there is a Limit, which read all items. To take an item that is there: four,
+// To put: one request, and one more where there is a Limit, which reads all items, or two when it is nearly reached. To take an item that is there: four,
 // to take a turn, to find the item, claim it and give the turn back; to confirm it: two. That is on etcd. On Consul a claim takes
 // one more, and a turn two. On ZooKeeper, where requests are smaller, to take and to confirm an item takes sixteen, in ten
 // round trips. Of those who wait for an item the first has a watch on the items and one on the claims, and each of the

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"unicode/utf8"
 
 	"github.com/succession-dev/succession/backend"
@@ -56,7 +57,8 @@ type Queue struct {
 	limit int
 	o     elect.Options // of the claims
 	turns *elect.Election
-	err   error // what is wrong with the arguments of New
+	roomy atomic.Bool // the newest Put has found room for more: the next one need not look first
+	err   error       // what is wrong with the arguments of New
 }
 
 // New returns a handle on the queue with the given name on b. It does not block and does not talk
@@ -97,8 +99,8 @@ func (q *Queue) Name() string { return q.name }
 func (q *Queue) items() string  { return q.name + naming.ItemsOf }
 func (q *Queue) claims() string { return q.name + naming.Claims }
 
-// Put puts a value at the end of the queue. It blocks for about one round trip, or three if there
-// is a Limit. If as many items stand as that allows, Put fails with [ErrFull]. However many put at
+// Put puts a value at the end of the queue. It blocks for about one round trip. If there is a Limit, it reads the items
+// after that, and the first time, and when it has found the queue nearly full, also before. If as many items stand as that allows, Put fails with [ErrFull]. However many put at
 // once, no more stand for longer than Put takes, unless one that is too many is taken before it
 // can be removed: that one counts as put.
 //
@@ -145,7 +147,7 @@ func (q *Queue) put(ctx context.Context, stored string, tried bool) error {
 		}
 	}
 	at := -1
-	if tried || q.limit > 0 {
+	if tried || q.limit > 0 && !q.roomy.Load() {
 		l, err := q.readItems(ctx, s)
 		if err != nil {
 			return err
@@ -166,6 +168,7 @@ func (q *Queue) put(ctx context.Context, stored string, tried bool) error {
 	if err != nil {
 		return err
 	}
+	q.roomy.Store(len(l.Members) < q.limit)
 	if at = indexOf(stored, l); at < q.limit { // it is not there any more if it has been taken and confirmed
 		return nil
 	}

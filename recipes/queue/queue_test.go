@@ -224,6 +224,7 @@ func TestRequests(t *testing.T) {
 		}{
 			{"Put", 1, func() error { return q.Put(t.Context(), "x") }},
 			{"Put with a Limit", 3, func() error { return limited.Put(t.Context(), "x") }},
+			{"Put with a Limit, when the one before has found room", 2, func() error { return limited.Put(t.Context(), "x") }},
 			{"Take", 4, func() (err error) { item, err = q.Take(t.Context()); return err }},
 			{"Done", 2, func() error { return item.Done(t.Context()) }},
 			{"TryTake", 2, func() (err error) { item, err = q.TryTake(t.Context()); return err }},

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/internal/rig/bubble"
+	"github.com/succession-dev/succession/internal/rig/lane"
 	"github.com/succession-dev/succession/memory"
 	"github.com/succession-dev/succession/recipes/queue"
 )
@@ -80,6 +81,7 @@ func TestConfirmedMeanwhile(t *testing.T) {
 // Whatever happens to those who take items, none is lost, none is had by two at a time, and none is
 // confirmed twice.
 func TestChaos(t *testing.T) {
+	lane.Unraced(t)
 	seeds := uint64(12)
 	if testing.Short() {
 		seeds = 3

@@ -79,19 +79,15 @@ func (s *Standby) look(ctx context.Context, j backoff.Jitter) (string, *elect.Te
 		_, err := se.Watch(ctx, s.news(), news.Version)
 		return err
 	}}
-	records, err := se.List(ctx, s.folder())
+	records, err := se.ReadAll(ctx, s.folder())
 	if err != nil {
 		return "", nil, err
 	}
-	for _, name := range records {
-		r, err := se.Get(ctx, name)
-		if err != nil {
-			return "", nil, err
-		}
+	for _, r := range records {
 		if d, err := decode[definition](r); err != nil || d.State != Started {
 			continue
 		}
-		task := strings.TrimPrefix(name, s.folder()+"/")
+		task := strings.TrimPrefix(r.Name, s.folder()+"/")
 		line, err := se.Head(ctx, s.line(task))
 		switch {
 		case err != nil:

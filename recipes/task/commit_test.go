@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -118,5 +119,39 @@ func TestCommitThroughFaults(t *testing.T) {
 			return errEnough
 		})
 		bubble.Want(t, err, errEnough)
+	})
+}
+
+// A position can be text: the next run, and the status, have it. Only the number is compared.
+func TestCommitText(t *testing.T) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		f, ctx := newFloor(t, c), t.Context()
+		ok(t, f.console.Start(ctx, "orders"))
+		const first, second = "binlog.000042:1187", "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5"
+		var seen []string
+		run := func(position uint64, text string) {
+			m := f.stands("m", func(s *task.Standby, ctx context.Context) error {
+				return s.Hot(ctx, "orders", func(ctx context.Context, r *task.Run) error {
+					seen = append(seen, fmt.Sprint(r.Position(), " ", r.Text()))
+					ok(t, r.CommitText(ctx, position, text))
+					bubble.Want(t, r.CommitText(ctx, position-1, "back"), task.ErrBackwards)
+					bubble.Want(t, r.CommitText(ctx, position, "\xff"), backend.ErrInvalid)
+					<-ctx.Done()
+					return nil
+				})
+			})
+			time.Sleep(time.Second)
+			m.stop()
+			bubble.Want(t, <-m.err, errEnough)
+		}
+		run(1, first)
+		run(2, second)
+		if want := []string{"0 ", "1 " + first}; !slices.Equal(seen, want) {
+			t.Errorf("the runs have begun at %q, want %q", seen, want)
+		}
+		all := bubble.Must[[]task.Status](t)(f.console.Status(ctx))
+		if len(all) != 1 || all[0].Position != 2 || all[0].Text != second {
+			t.Errorf("the status is %+v", all)
+		}
 	})
 }

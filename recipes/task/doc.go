@@ -27,11 +27,12 @@
 //	bus-run-users      -                        to run, and nobody runs it: m5 is about to
 //	bus-idle           m5  <-  m6  <-  m7       cold; m5 looks for a task, m6 and m7 wait behind it
 //
-//	bus-tasks/orders      {"state":"started"}                        Start, Stop, finished
+//	bus-tasks/orders      {"state":"started","config":"..."}         Start, Stop, finished, Configure
 //	bus-position/orders   {"position":4711,"token":93,"id":"m1",...}  Commit
 //	bus-news              orders                                     the newest Start wakes m5
 //
-// A console starts and stops tasks ([Standby.Start], [Standby.Stop]), and a monitor shows who runs
+// A console starts and stops tasks ([Standby.Start], [Standby.Stop]), gives each a configuration ([Standby.Configure]), and
+// takes a machine off one ([Standby.Move]); a monitor shows who runs
 // what, since when, and what nobody runs ([Standby.Status]).
 //
 // One machine at a time runs a task: the context of a run ends before another machine can begin, as
@@ -41,11 +42,14 @@
 // whatever clocks do. What it has done after its last commit is done again: a task must be able to
 // repeat that, or give [elect.Term.Token] to a store that refuses smaller ones.
 //
+// A position is a number, with a text beside it where a number is not enough ([Run.CommitText]), such as the file of a
+// log with an offset.
+//
 // In requests: to begin a run costs an election, a look at the record of the task and then a watch
 // on it, and a read and a write of the position; a commit one write; Start three and Stop two.
 // Whoever stands by, hot or cold, has one watch, on the member just in front. Only the first of the
-// idle looks at tasks: at each look two requests, one for each task, and one more for each that is
-// started; it waits with one watch for each task that somebody runs.
+// idle looks at tasks: at each look two requests, and one for each task that is
+// started (on ZooKeeper one more for each task); it waits with one watch for each task that somebody runs.
 //
 // # Pool
 //
@@ -82,6 +86,9 @@
 // again, by another; if it dies after that, the next worker finds the result and only removes the
 // task. So a task has one result. A task may be begun several times, as after every crash:
 // [Task.Run] tells a store which of two runs is the later one.
+//
+// A task is in line once, also if the answer to Submit is lost. A client that may be started again gives the task a name
+// of its own ([Pool.SubmitAs]), and submits it again.
 //
 // In requests: a task costs its client one to submit it, the master one, its worker two, and
 // whoever waits for the result one watch. The worker is woken by its own record, and the master by

@@ -15,7 +15,8 @@ import (
 // and the task is started: it runs the task, or stands by. While the task is stopped or finished,
 // the first in line waits until it is started, and the others behind it do nothing.
 //
-// The context of run ends when the task is stopped, with the cause [ErrStopped]; when the run is
+// The context of run ends when the task is stopped, with the cause [ErrStopped]; when it has another configuration, with
+// [ErrConfigured]; when somebody moves it, with [elect.ErrAsked]; when the run is
 // lost, with an [elect.LostError]; and when ctx ends. Hot then waits for run, drops what it returns,
 // leaves the line, and stands at its end again. If run returns while its context lasts,
 //
@@ -58,14 +59,14 @@ func (s *Standby) lead(ctx context.Context, t *elect.Term, task string, waits bo
 	defer following.Wait()
 	defer cancel(nil)
 
-	started := make(chan struct{})
-	following.Go(func() { s.follow(alive, cancel, task, waits, sync.OnceFunc(func() { close(started) })) })
+	started := make(chan string, 1) // has the configuration
+	following.Go(func() { s.follow(alive, cancel, task, waits, started) })
+	r := &Run{Term: t, Task: task, ctx: alive, record: s.position(task)}
 	select {
-	case <-started:
+	case r.config = <-started:
 	case <-alive.Done():
 		return outcome(ctx, alive, t, nil)
 	}
-	r := &Run{Term: t, Task: task, ctx: alive, record: s.position(task)}
 	err := r.begin(alive, s.o.ID)
 	if err == nil {
 		err = run(alive, r)
@@ -80,14 +81,21 @@ func (s *Standby) lead(ctx context.Context, t *elect.Term, task string, waits bo
 	return outcome(ctx, alive, t, err)
 }
 
-// follow calls started when the task is started, and cancel when it is no more, or, if waits is
-// false, is not.
-func (s *Standby) follow(ctx context.Context, cancel context.CancelCauseFunc, task string, waits bool, started func()) {
+// follow sends the configuration to started when the task is started, and calls cancel when it is no more, or has another
+// configuration, or, if waits is false, is not started.
+func (s *Standby) follow(ctx context.Context, cancel context.CancelCauseFunc, task string, waits bool, started chan<- string) {
+	var begun *string // with which configuration
 	for e, err := range record.New(s.b, s.definition(task), record.JSON[definition]()).Follow(ctx) {
 		switch {
 		case err == nil && e.Value.State == Started:
 			waits = false
-			started()
+			if config := e.Value.Config; begun == nil {
+				begun = &config
+				started <- config
+			} else if *begun != config {
+				cancel(ErrConfigured)
+				return
+			}
 		case err != nil && !errors.Is(err, record.ErrDecode):
 			cancel(needsRecords(err))
 		case !waits: // what cannot be understood does not say that the task is to run
@@ -104,10 +112,12 @@ func (s *Standby) finish(ctx context.Context, r *Run) error {
 		if err != nil {
 			return guarded(r.Term, err)
 		}
-		if d, err := decode[definition](got); err != nil || d.State != Started {
+		d, err := decode[definition](got)
+		if err != nil || d.State != Started {
 			return err
 		}
-		_, err = r.Put(ctx, got.Name, encode(definition{Finished}), got.Version)
+		d.State = Finished
+		_, err = r.Put(ctx, got.Name, encode(d), got.Version)
 		return guarded(r.Term, err)
 	})
 }

@@ -59,7 +59,7 @@ func outcome(ctx, alive context.Context, t *elect.Term, err error) error {
 		return nil // the coordinator has said so before the term knew
 	case over == nil, errors.Is(over, elect.ErrResigned):
 		return err
-	case errors.Is(over, elect.ErrLost), errors.Is(over, ErrStopped):
+	case errors.Is(over, elect.ErrLost), errors.Is(over, elect.ErrAsked), errors.Is(over, ErrStopped), errors.Is(over, ErrConfigured):
 		return nil
 	}
 	return over

@@ -19,6 +19,7 @@ import (
 type assignment struct {
 	ID    uint64 `json:"id"`
 	Key   string `json:"key"` // of the task's item
+	Name  string `json:"name,omitempty"`
 	Value string `json:"value"`
 	Run   uint64 `json:"run"` // 1 for the first worker that the task is assigned to, 2 for the second
 }
@@ -31,27 +32,21 @@ type given struct {
 
 // given reads all assignments, by the positions of the workers.
 func (p *Pool) given(ctx context.Context, s backend.Session) (map[uint64]given, error) {
-	names, err := s.List(ctx, p.assigned())
+	records, err := s.ReadAll(ctx, p.assigned())
 	if err != nil {
 		return nil, needsRecords(err)
 	}
 	all := make(map[uint64]given)
-	for _, name := range names {
-		worker, ok := naming.Position(strings.TrimPrefix(name, p.assigned()+"/"))
+	for _, r := range records {
+		worker, ok := naming.Position(strings.TrimPrefix(r.Name, p.assigned()+"/"))
 		if !ok {
 			continue // somebody else's
-		}
-		r, err := s.Get(ctx, name)
-		if err != nil {
-			return nil, err
 		}
 		a, err := decode[assignment](r)
 		if err != nil {
 			return nil, err
 		}
-		if r.Version != backend.Absent {
-			all[worker] = given{a, r.Version}
-		}
+		all[worker] = given{a, r.Version}
 	}
 	return all, nil
 }
@@ -155,7 +150,8 @@ func (p *Pool) assign(ctx context.Context, t *elect.Term, all map[uint64]given, 
 		if taken[item.Position] || !item.Pinned { // who is not pinned is no item of ours
 			continue
 		}
-		g := given{assignment{item.Position, item.Key, item.Value, runs[item.Position] + 1}, all[free[0]].at}
+		name, value := nameOf(item)
+		g := given{assignment{item.Position, item.Key, name, value, runs[item.Position] + 1}, all[free[0]].at}
 		if err := p.give(ctx, t, free[0], &g); err != nil {
 			return err
 		}

@@ -2,8 +2,10 @@ package task
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
@@ -60,27 +62,116 @@ func (p *Pool) result(id uint64) string { return naming.At(p.name, naming.Result
 
 // Submit puts a task in line, behind all others, and returns its ID: a number that grows from task
 // to task. The task then stays until a worker has run it, whatever becomes of this process. value
-// says what is to be done: UTF-8, at most [backend.MaxValue] bytes. Submit blocks for about a round
+// says what is to be done: UTF-8, at most [MaxValue] bytes. Submit blocks for about a round
 // trip.
 //
-// Submit does not try again if the answer is lost, for it would put the task in line twice: after
-// [backend.ErrUnavailable], or if ctx or the session has ended, the task may be in line.
-func (p *Pool) Submit(ctx context.Context, value string) (id uint64, err error) {
-	if p.err != nil {
-		return 0, p.err
+// While the coordinator cannot be reached, Submit tries on until ctx ends. If its answer is lost, it looks whether the
+// task is in line, or has a result, and submits it again only if not. So the task is in line once, unless its first
+// request is delayed for longer than that look: then it is run twice, under one [Task] Name. After an error other than
+// [backend.ErrInvalid] it may be in line.
+func (p *Pool) Submit(ctx context.Context, value string) (uint64, error) {
+	if err := p.checkTask(value); err != nil {
+		return 0, err
 	}
-	s, err := p.b.Session(ctx)
+	return p.submit(ctx, rand.Text(), value, false)
+}
+
+// SubmitAs is [Pool.Submit] of a task to which the caller gives its name: one that no other task has, of 1 to 64
+// letters, digits, dots and hyphens. So a process that was started again can submit what it may have submitted before:
+// if the task is in line, or has a result that was not forgotten, SubmitAs returns its ID and changes nothing. To find
+// that out, it reads the line and the results first. Two calls at the same moment may both put the task in line.
+func (p *Pool) SubmitAs(ctx context.Context, name, value string) (id uint64, err error) {
+	if err := p.checkTask(value); err != nil {
+		return 0, err
+	}
+	if !isName(name) {
+		return 0, fmt.Errorf("task: %w name of a task %.80q: it has 1 to %d letters, digits, dots and hyphens", backend.ErrInvalid, name, maxName)
+	}
+	return p.submit(ctx, name, value, true)
+}
+
+func (p *Pool) checkTask(value string) error {
+	if p.err == nil && len(value) > MaxValue {
+		return fmt.Errorf("task: %w value: %d bytes, at most %d are possible; keep it elsewhere, and submit where that is", backend.ErrInvalid, len(value), MaxValue)
+	}
+	return p.err
+}
+
+// MaxValue is the longest value of a task, in bytes, and maxName the longest name.
+const (
+	MaxValue = backend.MaxValue - maxName - 1
+	maxName  = 64
+)
+
+func isName(s string) bool {
+	return s != "" && len(s) <= maxName && !strings.ContainsFunc(s, func(c rune) bool {
+		return !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '.' || c == '-')
+	})
+}
+
+// nameOf takes the value of an item apart: the name of the task, and what is to be done. What somebody else has put
+// there has no name.
+func nameOf(item backend.Member) (name, value string) {
+	if name, value, ok := strings.Cut(item.Value, "\n"); ok && isName(name) {
+		return name, value
+	}
+	return "", item.Value
+}
+
+// submit puts the task in line, unless it was before, which may be if tried is set.
+func (p *Pool) submit(ctx context.Context, name, value string, tried bool) (id uint64, err error) {
+	err = insist(ctx, func() error {
+		s, err := p.b.Session(ctx)
+		if err != nil {
+			return err
+		}
+		if tried {
+			if id, err = p.submitted(ctx, s, name); err != nil || id != 0 {
+				return err
+			}
+		}
+		tried = true
+		item, err := s.Append(ctx, p.todo(), name+"\n"+value)
+		id = item.Position
+		return itemless(err)
+	})
+	return id, err
+}
+
+// submitted returns the ID of the task with the name, or 0 if there is none. A worker stores the result before it takes the
+// task out of the line. So the results are read after the line.
+func (p *Pool) submitted(ctx context.Context, s backend.Session, name string) (uint64, error) {
+	if err := s.Refresh(ctx); err != nil {
+		return 0, err
+	}
+	todo, err := s.Line(ctx, p.todo())
 	if err != nil {
 		return 0, err
 	}
-	item, err := s.Append(ctx, p.todo(), value)
-	switch {
-	case errors.Is(err, errors.ErrUnsupported):
-		return 0, fmt.Errorf("task: this backend keeps no items, and so no tasks in line; use a Standby, or another coordinator: %w", err)
-	case errors.Is(err, backend.ErrUnavailable):
-		return 0, fmt.Errorf("task: the task may be in line or not; look at Status before it is submitted again: %w", err)
+	for _, item := range todo.Members {
+		if n, _ := nameOf(item); n == name {
+			return item.Position, nil
+		}
 	}
-	return item.Position, err
+	results, err := s.ReadAll(ctx, p.name+naming.Results)
+	if err != nil {
+		return 0, needsRecords(err)
+	}
+	for _, r := range results {
+		id, ok := naming.Position(strings.TrimPrefix(r.Name, p.name+naming.Results+"/"))
+		if done, err := decode[result](r); ok && err == nil && done.Name == name {
+			return id, nil
+		}
+	}
+	return 0, nil
+}
+
+// itemless says what to do where there are no items.
+func itemless(err error) error {
+	if errors.Is(err, errors.ErrUnsupported) {
+		return fmt.Errorf("task: this backend keeps no items, and so no tasks in line; use a Standby, or another coordinator: %w", err)
+	}
+	return err
 }
 
 // ErrFailed says that the function that ran a task has returned an error. That is the task's
@@ -91,6 +182,7 @@ var ErrFailed = errors.New("the task has failed")
 type result struct {
 	Value  string `json:"value,omitempty"`
 	Failed string `json:"failed,omitempty"` // the text of the error; empty: there was none
+	Name   string `json:"name,omitempty"`   // of the task
 	Key    string `json:"key"`              // of the task's item
 	Worker string `json:"worker"`           // the ID of who has run it
 }
@@ -159,13 +251,14 @@ type PoolStatus struct {
 // A PendingStatus says how it stands with a task that has no result yet.
 type PendingStatus struct {
 	ID     uint64 `json:"id"`
+	Name   string `json:"name,omitempty"` // as [Task] has it
 	Value  string `json:"value"`
 	Worker string `json:"worker,omitempty"` // the ID of the worker that it is assigned to; empty: it waits
 	Run    uint64 `json:"run,omitempty"`    // how often it was assigned
 }
 
-// Status returns how it stands with the pool. It blocks for about four round trips, and one for
-// each worker. What it returns need not have been so at any one moment.
+// Status returns how it stands with the pool: what was so when it was called, or later. It blocks for about five round
+// trips, and on ZooKeeper for one more for each worker. What it returns need not have been so at any one moment.
 func (p *Pool) Status(ctx context.Context) (PoolStatus, error) {
 	var st PoolStatus
 	if p.err != nil {
@@ -173,6 +266,9 @@ func (p *Pool) Status(ctx context.Context) (PoolStatus, error) {
 	}
 	s, err := p.b.Session(ctx)
 	if err != nil {
+		return st, err
+	}
+	if err := s.Refresh(ctx); err != nil {
 		return st, err
 	}
 	given, err := p.given(ctx, s)
@@ -201,7 +297,8 @@ func (p *Pool) Status(ctx context.Context) (PoolStatus, error) {
 	}
 	for _, item := range todo.Members {
 		t := tasks[item.Position]
-		t.ID, t.Value = item.Position, item.Value
+		t.ID = item.Position
+		t.Name, t.Value = nameOf(item)
 		st.Tasks = append(st.Tasks, t)
 	}
 	return st, nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -266,5 +267,48 @@ func TestDeletedAssignment(t *testing.T) {
 		if !slices.Equal(cr.begun, []string{"one"}) {
 			t.Errorf("it has run %q, want the one that was submitted", cr.begun)
 		}
+	})
+}
+
+// A lost answer does not put a task in line twice, also where a worker has run it meanwhile; and a task that the caller
+// has named can be submitted again.
+func TestSubmitAgain(t *testing.T) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		cr, ctx := newCrew(t, c), t.Context()
+		cr.client.LoseAnswer(memory.OpAppend)
+		one := bubble.Must[uint64](t)(cr.pool.Submit(ctx, "one"))
+		cr.client.LoseRequest(memory.OpAppend)
+		two := bubble.Must[uint64](t)(cr.pool.SubmitAs(ctx, "order-2", "two"))
+		if again := bubble.Must[uint64](t)(cr.pool.SubmitAs(ctx, "order-2", "two")); again != two {
+			t.Errorf("what is in line as %d was submitted again as %d", two, again)
+		}
+		if n := len(c.Members("jobs-todo")); n != 2 {
+			t.Fatalf("%d tasks are in line, want 2", n)
+		}
+		st := bubble.Must[task.PoolStatus](t)(cr.pool.Status(ctx))
+		if len(st.Tasks) != 2 || st.Tasks[0].ID != one || st.Tasks[0].Value != "one" || st.Tasks[1].Name != "order-2" || st.Tasks[1].Value != "two" {
+			t.Errorf("the status is %+v", st.Tasks)
+		}
+		w := cr.works("a")
+		for _, id := range []uint64{one, two} {
+			if _, err := cr.pool.Result(ctx, id); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if again := bubble.Must[uint64](t)(cr.pool.SubmitAs(ctx, "order-2", "two")); again != two {
+			t.Errorf("what has a result as %d was submitted again as %d", two, again)
+		}
+		time.Sleep(10 * time.Second)
+		w.ends(t)
+		if !slices.Equal(cr.begun, []string{"one", "two"}) {
+			t.Errorf("these were begun: %v", cr.begun)
+		}
+		for _, name := range []string{"", "a/b", "a\nb", strings.Repeat("x", 65)} {
+			_, err := cr.pool.SubmitAs(ctx, name, "x")
+			bubble.Want(t, err, backend.ErrInvalid)
+		}
+		_, err := cr.pool.Submit(ctx, strings.Repeat("x", task.MaxValue+1))
+		bubble.Want(t, err, backend.ErrInvalid)
+		bubble.Must[uint64](t)(cr.pool.Submit(ctx, strings.Repeat("x", task.MaxValue)))
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
@@ -26,6 +27,7 @@ type Run struct {
 	Task string
 
 	ctx    context.Context
+	config string
 	record string // that has the position
 
 	mu  sync.Mutex
@@ -36,6 +38,7 @@ type Run struct {
 // A progress is the record of a task's position, and of the newest run.
 type progress struct {
 	Position uint64    `json:"position"`
+	Text     string    `json:"text,omitempty"`
 	Token    uint64    `json:"token"`
 	ID       string    `json:"id"`
 	Since    time.Time `json:"since"` // by the machine's own clock
@@ -44,6 +47,9 @@ type progress struct {
 
 // Context is the context that the function of the run was given.
 func (r *Run) Context() context.Context { return r.ctx }
+
+// Config returns the configuration of the task; see [Standby.Configure]. It stays the same for as long as the run lasts.
+func (r *Run) Config() string { return r.config }
 
 // Check returns nil while the run may go on, and afterwards the cause of its context. It notices a
 // pause of the process that no timer has noticed yet, as [elect.Term.Check] does. It does not block.
@@ -67,13 +73,34 @@ func (r *Run) Position() uint64 {
 // recorded. Only the machine's place counts: after the end of the run's context Commit can still
 // record how far the work has come, with a context of its own.
 func (r *Run) Commit(ctx context.Context, position uint64) error {
+	return r.commit(ctx, position, "")
+}
+
+func (r *Run) commit(ctx context.Context, position uint64, text string) error {
 	return r.update(ctx, func(p *progress) error {
 		if position < p.Position {
 			return fmt.Errorf("task: position %d of %s, after %d: %w", position, r.Task, p.Position, ErrBackwards)
 		}
-		p.Position = position
+		p.Position, p.Text = position, text
 		return nil
 	})
+}
+
+// Text returns the text of the position that is recorded; see [Run.CommitText]. It does not block.
+func (r *Run) Text() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.now.Text
+}
+
+// CommitText is [Run.Commit] for a position that is more than a number: a file with an offset, or a set of transactions.
+// text says what it is, in UTF-8 of at most [backend.MaxRecord] / 8 bytes. Only the number is compared with what was
+// recorded before: give one that grows, such as a count of commits, or always 0. The next run begins with both.
+func (r *Run) CommitText(ctx context.Context, position uint64, text string) error {
+	if len(text) > backend.MaxRecord/8 || !utf8.ValidString(text) {
+		return fmt.Errorf("task: %w text of a position of %s: it has %d bytes; at most %d of UTF-8 are possible", backend.ErrInvalid, r.Task, len(text), backend.MaxRecord/8)
+	}
+	return r.commit(ctx, position, text)
 }
 
 // begin records that this run begins. That also proves that the position was read as it was left by

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/elect/operate"
 	"github.com/succession-dev/succession/elect/trace"
 	"github.com/succession-dev/succession/internal/naming"
 	"github.com/succession-dev/succession/recipes/record"
@@ -56,12 +58,17 @@ const (
 	Finished State = "finished" // the function that ran it has returned nil
 )
 
-// ErrStopped is the cause of the context of a run whose task was stopped.
-var ErrStopped = errors.New("the task was stopped")
+var (
+	// ErrStopped is the cause of the context of a run whose task was stopped.
+	ErrStopped = errors.New("the task was stopped")
+	// ErrConfigured is the cause of the context of a run whose task has got another configuration.
+	ErrConfigured = errors.New("the task has another configuration")
+)
 
 // A definition is the record of a task.
 type definition struct {
-	State State `json:"state"`
+	State  State  `json:"state"`
+	Config string `json:"config,omitempty"`
 }
 
 // Start says that the task is to run. It blocks for about three round trips, and while the
@@ -88,9 +95,35 @@ func (s *Standby) Start(ctx context.Context, task string) error {
 // round trips, and while the coordinator cannot be reached it tries on until ctx ends.
 func (s *Standby) Stop(ctx context.Context, task string) error { return s.set(ctx, task, Stopped) }
 
-// set writes the record of the task, also where that cannot be understood. It names the version, so
-// that a request which arrives late does not undo a later call.
+// Configure gives the task a configuration, which every run of it has ([Run.Config]): UTF-8 of at most
+// [backend.MaxRecord] / 8 bytes. It stays when the task is stopped and started. A run with another one ends, with the
+// cause [ErrConfigured], and the next machine in line begins. Configure blocks as Stop does.
+func (s *Standby) Configure(ctx context.Context, task, config string) error {
+	if len(config) > backend.MaxRecord/8 || !utf8.ValidString(config) {
+		return fmt.Errorf("task: %w configuration of %q: it has %d bytes; at most %d of UTF-8 are possible", backend.ErrInvalid, task, len(config), backend.MaxRecord/8)
+	}
+	return s.define(ctx, task, func(d *definition) { d.Config = config })
+}
+
+// Move asks the machine that runs the task to hand it on: its run ends, with the cause [elect.ErrAsked], the next machine in
+// line begins, and this one stands at the end again. Move returns the ID of who was asked, and does not wait for that. To
+// take a machine off for good, stop its process. It fails with [elect.ErrNoLeader] if nobody runs the task; see
+// [operate.Operator.AskToResign].
+func (s *Standby) Move(ctx context.Context, task string) (id string, err error) {
+	if err := s.check(task); err != nil {
+		return "", err
+	}
+	l, err := operate.New(s.b, s.line(task), s.o.ID).AskToResign(ctx, nil)
+	return l.ID, err
+}
+
 func (s *Standby) set(ctx context.Context, task string, to State) error {
+	return s.define(ctx, task, func(d *definition) { d.State = to })
+}
+
+// define writes the record of the task as change makes it, also where that cannot be understood. It names the version, so
+// that a request which arrives late does not undo a later call.
+func (s *Standby) define(ctx context.Context, task string, change func(*definition)) error {
 	if err := s.check(task); err != nil {
 		return err
 	}
@@ -103,10 +136,12 @@ func (s *Standby) set(ctx context.Context, task string, to State) error {
 		if err != nil {
 			return needsRecords(err)
 		}
-		if d, err := decode[definition](r); err == nil && d.State == to {
+		was, damaged := decode[definition](r)
+		is := was
+		if change(&is); damaged == nil && is == was {
 			return nil
 		}
-		_, err = se.Put(ctx, r.Name, encode(definition{to}), &backend.If{Version: r.Version})
+		_, err = se.Put(ctx, r.Name, encode(is), &backend.If{Version: r.Version})
 		return err
 	})
 }
@@ -157,9 +192,9 @@ func encode(v any) []byte {
 	return b
 }
 
-// decode reads a record of this package. One that does not exist is the zero value.
+// decode reads a record of this package. One that does not exist, or was not read, is the zero value.
 func decode[T any](r backend.Record) (v T, err error) {
-	if r.Version == backend.Absent {
+	if r.Version <= 0 {
 		return v, nil
 	}
 	if v, err = record.JSON[T]().Decode(r.Value); err != nil {

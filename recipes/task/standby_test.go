@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/internal/rig/bubble"
 	"github.com/succession-dev/succession/internal/view"
 	"github.com/succession-dev/succession/memory"
@@ -418,6 +419,61 @@ func TestStatusOfTheStopped(t *testing.T) {
 		})
 		if st := bubble.Must[[]task.Status](t)(f.console.Status(t.Context()))[1]; st.Error != "" || st.ID != "c" {
 			t.Errorf("while it runs again: %+v", st)
+		}
+	})
+}
+
+// A task has a configuration, which outlives Stop and Start. A run with another one ends, and so does one that is moved:
+// the next machine in line goes on.
+func TestConfigureAndMove(t *testing.T) {
+	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
+		f, ctx := newFloor(t, c), t.Context()
+		ok(t, f.console.Configure(ctx, "orders", "one"))
+		ok(t, f.console.Start(ctx, "orders"))
+		begun, ended := make(chan string, 10), make(chan error, 10)
+		var machines []*machine
+		for _, id := range []string{"a", "b"} {
+			machines = append(machines, f.stands(id, func(s *task.Standby, ctx context.Context) error {
+				return s.Hot(ctx, "orders", func(ctx context.Context, r *task.Run) error {
+					begun <- id + " " + r.Config()
+					<-ctx.Done()
+					ended <- context.Cause(ctx)
+					return nil
+				})
+			}))
+			time.Sleep(time.Second)
+		}
+		next := func(why error, want string) {
+			t.Helper()
+			if why != nil {
+				bubble.Want(t, <-ended, why)
+			}
+			if got := <-begun; got != want {
+				t.Errorf("begun has %q, want %q", got, want)
+			}
+			time.Sleep(time.Second)
+		}
+		next(nil, "a one")
+		ok(t, f.console.Configure(ctx, "orders", "one")) // changes nothing
+		ok(t, f.console.Configure(ctx, "orders", "two"))
+		next(task.ErrConfigured, "b two")
+		if id := bubble.Must[string](t)(f.console.Move(ctx, "orders")); id != "b" {
+			t.Errorf("%s was asked, want b", id)
+		}
+		next(elect.ErrAsked, "a two")
+		ok(t, f.console.Stop(ctx, "orders"))
+		bubble.Want(t, <-ended, task.ErrStopped)
+		time.Sleep(time.Second)
+		ok(t, f.console.Start(ctx, "orders"))
+		next(nil, "b two")
+		if all := bubble.Must[[]task.Status](t)(f.console.Status(ctx)); len(all) != 1 || all[0].Config != "two" || all[0].ID != "b" {
+			t.Errorf("the status is %+v", all)
+		}
+		bubble.Want(t, f.console.Configure(ctx, "orders", "\xff"), backend.ErrInvalid)
+		_, err := f.console.Move(ctx, "none")
+		bubble.Want(t, err, elect.ErrNoLeader)
+		for _, m := range machines {
+			m.ends(t)
 		}
 	})
 }

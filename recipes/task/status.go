@@ -5,18 +5,22 @@ import (
 	"strings"
 	"time"
 
+	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/backend/kit/clock"
+	"github.com/succession-dev/succession/internal/naming"
 )
 
 // A Status says how it stands with one task.
 type Status struct {
 	Task     string    `json:"task"`
 	State    State     `json:"state"`
+	Config   string    `json:"config,omitempty"`
 	ID       string    `json:"id,omitempty"`    // of the machine that runs it; empty: nobody does
 	Token    uint64    `json:"token,omitempty"` // of that run
 	Since    time.Time `json:"since,omitzero"`  // when the run began, by that machine's clock; zero: it is about to
 	Position uint64    `json:"position"`
-	StandBy  int       `json:"stand_by"` // how many hot machines stand behind
+	Text     string    `json:"text,omitempty"` // of the position; see [Run.CommitText]
+	StandBy  int       `json:"stand_by"`       // how many hot machines stand behind
 	// Error is with what the newest run has ended, if that was an error, up to a thousand bytes.
 	Error string `json:"error,omitempty"`
 }
@@ -25,7 +29,7 @@ type Status struct {
 func (s Status) Missing() bool { return s.State == Started && s.ID == "" }
 
 // Status returns how it stands with each task that was ever started or stopped, in the order of
-// their names. It blocks for a round trip, and about three more for each task. The tasks are looked
+// their names. It blocks for three round trips, and about one more for each task. The tasks are looked
 // at one after the other, so together they need not have been so at any one moment. Status fails
 // with [record.ErrDecode] if a record cannot be understood; Start and Stop repair that of a task.
 //
@@ -38,13 +42,22 @@ func (s *Standby) Status(ctx context.Context) ([]Status, error) {
 	if err := se.Refresh(ctx); err != nil {
 		return nil, err
 	}
-	records, err := se.List(ctx, s.folder())
+	records, err := se.ReadAll(ctx, s.folder())
 	if err != nil {
 		return nil, needsRecords(err)
 	}
+	positions, err := se.ReadAll(ctx, s.name+naming.Positions)
+	if err != nil {
+		return nil, err
+	}
+	at := make(map[string]backend.Record)
+	for _, r := range positions {
+		at[r.Name] = r
+	}
 	var all []Status
-	for _, name := range records {
-		st, err := s.status(ctx, strings.TrimPrefix(name, s.folder()+"/"))
+	for _, r := range records {
+		task := strings.TrimPrefix(r.Name, s.folder()+"/")
+		st, err := s.status(ctx, task, r, at[s.position(task)]) // the zero Record if there is none
 		if err != nil {
 			return nil, err
 		}
@@ -53,31 +66,21 @@ func (s *Standby) Status(ctx context.Context) ([]Status, error) {
 	return all, nil
 }
 
-func (s *Standby) status(ctx context.Context, task string) (Status, error) {
-	se, err := s.b.Session(ctx)
-	if err != nil {
-		return Status{}, err
-	}
+// status returns how it stands with the task, of which these are the record and that of its position.
+func (s *Standby) status(ctx context.Context, task string, defined, position backend.Record) (Status, error) {
 	_, line, err := s.election(task).Line(ctx)
 	if err != nil {
 		return Status{}, err
 	}
-	r, err := se.Get(ctx, s.definition(task))
+	d, err := decode[definition](defined)
 	if err != nil {
 		return Status{}, err
 	}
-	d, err := decode[definition](r)
+	p, err := decode[progress](position)
 	if err != nil {
 		return Status{}, err
 	}
-	if r, err = se.Get(ctx, s.position(task)); err != nil {
-		return Status{}, err
-	}
-	p, err := decode[progress](r)
-	if err != nil {
-		return Status{}, err
-	}
-	st := Status{Task: task, State: d.State, Position: p.Position, Error: p.Error, StandBy: len(line)}
+	st := Status{Task: task, State: d.State, Config: d.Config, Position: p.Position, Text: p.Text, Error: p.Error, StandBy: len(line)}
 	if len(line) == 0 {
 		return st, nil
 	}

@@ -18,6 +18,7 @@ type Task struct {
 	ctx context.Context
 
 	ID    uint64
+	Name  string // of the Submit: no other task has it, but for a copy that Submit speaks of
 	Value string // as it was given to Submit
 	// Run is 1 for the first worker that runs the task, and larger for each later one. A store
 	// that refuses a run smaller than the largest it has seen of this task is safe from a worker
@@ -80,7 +81,7 @@ func (p *Pool) serve(ctx context.Context, t *elect.Term, fn func(context.Context
 	done := uint64(0)
 	for e, err := range record.New(p.b, p.assignedTo(t.Member().Position), record.JSON[assignment]()).Follow(alive) {
 		if a := e.Value; err == nil && e.Exists() && a.ID != done {
-			err = p.do(alive, &Task{Term: t, ctx: alive, ID: a.ID, Value: a.Value, Run: a.Run}, a.Key, fn)
+			err = p.do(alive, &Task{Term: t, ctx: alive, ID: a.ID, Name: a.Name, Value: a.Value, Run: a.Run}, a.Key, fn)
 			done = a.ID
 		}
 		if err != nil {
@@ -97,6 +98,13 @@ func (p *Pool) do(ctx context.Context, t *Task, key string, fn func(context.Cont
 	stored := false
 	if t.Run > 1 { // another worker may have come far
 		err := insist(ctx, func() error {
+			s, err := p.b.Session(ctx)
+			if err == nil {
+				err = s.Refresh(ctx) // the coordinator may read from a server that lags behind
+			}
+			if err != nil {
+				return err
+			}
 			r, err := t.Get(ctx, p.result(t.ID))
 			stored = r.Version != backend.Absent
 			return guarded(t.Term, err)
@@ -110,7 +118,7 @@ func (p *Pool) do(ctx context.Context, t *Task, key string, fn func(context.Cont
 		if over := t.Check(); over != nil {
 			return over
 		}
-		if err := p.store(ctx, t, p.resultOf(value, err, key)); err != nil {
+		if err := p.store(ctx, t, p.resultOf(value, err, key, t.Name)); err != nil {
 			return err
 		}
 	}
@@ -118,8 +126,8 @@ func (p *Pool) do(ctx context.Context, t *Task, key string, fn func(context.Cont
 }
 
 // resultOf returns the record of the result. One that cannot be stored is a failure of the task.
-func (p *Pool) resultOf(value string, err error, key string) []byte {
-	r := result{Value: value, Key: key, Worker: p.presence.ID()}
+func (p *Pool) resultOf(value string, err error, key, name string) []byte {
+	r := result{Value: value, Name: name, Key: key, Worker: p.presence.ID()}
 	if err == nil && !utf8.ValidString(value) {
 		err = fmt.Errorf("%w result: not UTF-8", backend.ErrInvalid)
 	}

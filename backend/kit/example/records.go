@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
 )
 
 func (s *session) Get(ctx context.Context, name string) (backend.Record, error) {
@@ -41,4 +42,8 @@ func (s *session) List(ctx context.Context, dir string) ([]string, error) {
 	a, err := s.do(ctx, repeat, "list", request{Name: dir})
 	slices.Sort(a.Names)
 	return a.Names, err
+}
+
+func (s *session) ReadAll(ctx context.Context, dir string) ([]backend.Record, error) {
+	return kit.ReadEach(ctx, s, dir)
 }

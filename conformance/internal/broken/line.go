@@ -36,6 +36,12 @@ var lineFlaws = []Flaw{
 		May:     "L3.line-crash L5.blocked Records.watch-cancel G9.blocked",
 		session: func(_ *Backend, s backend.Session) backend.Session { return &restlessLine{s} },
 	},
+	{
+		Name:    "line read by member",
+		Breaks:  "L3: WatchLine asks for each member of the line",
+		Must:    "Group.cost",
+		session: func(_ *Backend, s backend.Session) backend.Session { return &lineByMember{s} },
+	},
 }
 
 // linger waits for d, or until ctx or the session ends.
@@ -48,6 +54,18 @@ func linger(ctx context.Context, s backend.Session, d time.Duration) error {
 	case <-s.Done():
 		return s.Err()
 	}
+}
+
+type lineByMember struct{ backend.Session }
+
+func (s *lineByMember) WatchLine(ctx context.Context, line string, after backend.Line) (backend.Line, error) {
+	l, err := s.Session.WatchLine(ctx, line, after)
+	for range l.Members {
+		if _, err := s.Head(ctx, line); err != nil {
+			return l, err
+		}
+	}
+	return l, err
 }
 
 type lineNowAndThen struct{ backend.Session }

@@ -3,7 +3,6 @@ package broken
 import (
 	"context"
 	"iter"
-	"math"
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance/internal/election"
@@ -65,6 +64,12 @@ var observeFlaws = []Flaw{
 		Breaks:   "G10: who is asked to resign is whoever leads, and not one leader",
 		Must:     "G10.asked",
 		election: candidates(func(c *candidate) backend.Session { return &askedForEver{c} }),
+	},
+	{
+		Name:     "obeys any number",
+		Breaks:   "G10: a number in the place of a request that is larger than the leader's token asks nobody to resign",
+		Must:     "Choice.token",
+		election: candidates(func(c *candidate) backend.Session { return &obeysAnyNumber{c} }),
 	},
 }
 
@@ -177,7 +182,17 @@ type askedForEver struct{ *candidate }
 func (s *askedForEver) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
 	p, err := s.candidate.Ahead(ctx, m)
 	if p.Header.Resign != 0 {
-		p.Header.Resign = math.MaxUint64
+		p.Header.Resign = p.Token
+	}
+	return p, err
+}
+
+type obeysAnyNumber struct{ *candidate }
+
+func (s *obeysAnyNumber) Ahead(ctx context.Context, m backend.Member) (backend.Place, error) {
+	p, err := s.candidate.Ahead(ctx, m)
+	if p.First && p.Header.Resign > p.Token {
+		p.Header.Resign = p.Token
 	}
 	return p, err
 }

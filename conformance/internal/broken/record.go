@@ -80,6 +80,13 @@ var recordFlaws = []Flaw{
 		},
 	},
 	{
+		Name:    "values of another time",
+		Breaks:  "Records: ReadAll has the values that it has seen first",
+		Must:    "Records.list",
+		May:     "Group Task",
+		session: func(b *Backend, s backend.Session) backend.Session { return &oldValues{Session: s} },
+	},
+	{
 		Name:    "closed channel",
 		Breaks:  "Records: a cancelled Watch returns the zero record and no error",
 		Must:    "Records.watch-cancel G9.ended-context G9.cut-context",
@@ -364,6 +371,20 @@ func (s *byPrefix) List(ctx context.Context, dir string) ([]string, error) {
 	}
 	slices.Sort(names)
 	return slices.Compact(names), nil
+}
+
+type oldValues struct {
+	backend.Session
+	first sync.Map // records, by name
+}
+
+func (s *oldValues) ReadAll(ctx context.Context, dir string) ([]backend.Record, error) {
+	records, err := s.Session.ReadAll(ctx, dir)
+	for i, r := range records {
+		first, _ := s.first.LoadOrStore(r.Name, r)
+		records[i] = first.(backend.Record)
+	}
+	return records, err
 }
 
 type closedChannel struct{ backend.Session }

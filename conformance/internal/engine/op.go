@@ -108,6 +108,10 @@ func List(name string) Op {
 	return Op{"List", Records, func(ctx context.Context, s backend.Session) (any, error) { return s.List(ctx, name) }}
 }
 
+func ReadAll(name string) Op {
+	return Op{"ReadAll", Records, func(ctx context.Context, s backend.Session) (any, error) { return s.ReadAll(ctx, name) }}
+}
+
 func Watch(name string, after backend.Version) Op {
 	return Op{"Watch", Records, func(ctx context.Context, s backend.Session) (any, error) { return s.Watch(ctx, name, after) }}
 }
@@ -120,7 +124,7 @@ func Close() Op {
 // for methods that the backend lacks. The calls are in the line of the trial and with m.
 func (t *Trial) Ops(m backend.Member) []Op {
 	return t.had(slices.Concat(t.Changes(m), t.Waits(m), []Op{
-		Leave(m), Ahead(m), Line(t.Name), RemoveItem(m, m), Get(t.never()), Delete(t.Late(), nil), List(t.never()),
+		Leave(m), Ahead(m), Line(t.Name), RemoveItem(m, m), Get(t.never()), Delete(t.Late(), nil), List(t.never()), ReadAll(t.never()),
 	}))
 }
 

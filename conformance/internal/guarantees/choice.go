@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance/internal/election"
 	"github.com/succession-dev/succession/conformance/internal/engine"
 	"github.com/succession-dev/succession/elect"
@@ -237,11 +238,12 @@ var choiceRules = []engine.Rule{{
 	},
 }, {
 	ID: "Choice.token", Title: "a request to resign names its term",
-	Text:  "A request with the token of a term that has ended fails with ErrOtherLeader, and the leader leads on; a request with the leader's token ends its term at once.",
+	Text:  "A request with the token of a term that has ended fails with ErrOtherLeader, and the leader leads on, also while the header asks for a number that is no term's; a request with the leader's token ends its term at once. So does one that is made after the fence was raised in the term.",
 	Needs: []engine.Fault{engine.Records}, Check: func(t *engine.Trial) {
 		cs := t.Clients(2)
 		first := cs[0].Leads()
 		first.Resign(t.Ctx)
+		cs[0].PutHeader(func(h *backend.Header) { h.Resign = backend.MaxFence })
 		term := cs[1].Leads()
 		op := t.Client().Elect()
 		sees(t, op, term, 1)
@@ -249,6 +251,14 @@ var choiceRules = []engine.Rule{{
 		t.Want("AskToResign of an ended term", err, operate.ErrOtherLeader)
 		t.Always(t.TTL/4, "the leader was disturbed", func() bool { return term.Check() == nil })
 		askToResign(t, term, 1, &operate.ResignOptions{Token: term.Token()})
+		lost(t, term, elect.ErrAsked)
+		term.Resign(t.Ctx)
+		term = cs[0].Leads()
+		sees(t, op, term, 1)
+		cs[1].PutFence(1000)
+		_, err = op.AskToResign(t.Ctx, nil)
+		t.Want("AskToResign after the fence was raised", err)
+		engine.Await(t, term.Context().Done(), t.Soon(), "the leader has not been told")
 		lost(t, term, elect.ErrAsked)
 	},
 }}

@@ -191,8 +191,8 @@ var recordRules = []engine.Rule{{
 		}
 	},
 }, {
-	ID: "Records.list", Title: "List shows what is directly under a name",
-	Text:  "List returns the full names of the records directly under the name, sorted, each once; neither what lies deeper nor what begins alike, nor what was deleted; nothing for a name that nobody used.",
+	ID: "Records.list", Title: "List and ReadAll show what is directly under a name",
+	Text:  "List returns the full names of the records directly under the name, sorted, each once; neither what lies deeper nor what begins alike, nor what was deleted; nothing for a name that nobody used. ReadAll returns the same records, each as Get does.",
 	Needs: []engine.Fault{engine.Records}, Check: func(t *engine.Trial) {
 		a, b := t.Client(), t.Client()
 		dir := t.Name + "-dir"
@@ -211,6 +211,23 @@ var recordRules = []engine.Rule{{
 		})
 		if got := b.List(dir + "-unknown"); len(got) != 0 {
 			t.Fatalf("List of a name that nobody used is %v", got)
+		}
+		b.Do(engine.ReadAll(dir))
+		a.Put(dir+"/a", "another", nil)
+		a.Put(dir+"/empty", "", nil)
+		b.Do(engine.Refresh())
+		var names []string
+		for _, r := range b.Do(engine.ReadAll(dir)).([]backend.Record) {
+			names = append(names, r.Name)
+			if now := b.Get(r.Name); !bytes.Equal(r.Value, now.Value) || r.Version != now.Version {
+				t.Fatalf("ReadAll has %q at version %d for %s, and Get %q at version %d", r.Value, r.Version, r.Name, now.Value, now.Version)
+			}
+		}
+		if got := b.List(dir); !slices.Equal(names, got) {
+			t.Fatalf("ReadAll has %v, and List %v", names, got)
+		}
+		if got := b.Do(engine.ReadAll(dir + "-unknown")).([]backend.Record); len(got) != 0 {
+			t.Fatalf("ReadAll of a name that nobody used is %v", got)
 		}
 	},
 }, {

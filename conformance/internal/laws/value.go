@@ -43,7 +43,7 @@ var valueRules = []engine.Rule{{
 		} {
 			ops := []engine.Op{engine.Join(name, ""), engine.Line(name), engine.WatchLine(name, backend.Line{})}
 			if t.Can(engine.Records) {
-				ops = append(ops, engine.Get(name), engine.Put(name, "", nil), engine.Delete(name, nil), engine.List(name), engine.Watch(name, 0))
+				ops = append(ops, engine.Get(name), engine.Put(name, "", nil), engine.Delete(name, nil), engine.List(name), engine.ReadAll(name), engine.Watch(name, 0))
 			}
 			for _, op := range ops {
 				op.Name += fmt.Sprintf(" with the name %.40q", name)

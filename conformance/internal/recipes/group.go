@@ -3,6 +3,7 @@ package recipes
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -118,7 +119,7 @@ func shows(t *engine.Trial, c *engine.Client, members string) {
 
 var groupRules = []engine.Rule{{
 	ID: "Group.members", Title: "joins, values and exits are seen in order",
-	Text:  "Three clients join a group and set values; a fourth follows it, and asks for its members. It sees each join and each exit soon, from either end, with the values as they then are, and a value that was set when it asks. When all have left, nobody is present and no value is left.",
+	Text:  "Three clients join a group and set values; a fourth follows it, and asks for its members. It sees each join and each exit soon, from either end, with the values that they joined with, and a value that was set when it asks. When all have left, nobody is present and no value is left.",
 	Needs: []engine.Fault{engine.Shares, engine.Records},
 	Check: func(t *engine.Trial) {
 		cs := t.Clients(4)
@@ -135,11 +136,12 @@ var groupRules = []engine.Rule{{
 		sets(t, b, "idle")
 		shows(t, watcher, "a=20% b=idle")
 		c := joins(t, cs[2], "c")
-		f.sees(t.Soon(), "a=20% b=idle c=")
+		f.sees(t.Soon(), "a= b= c=")
+		shows(t, watcher, "a=20% b=idle c=")
 		for _, left := range []struct {
 			p       *group.Presence
 			members string
-		}{{b, "a=20% c="}, {c, "a=20%"}, {a, ""}} {
+		}{{b, "a= c="}, {c, "a="}, {a, ""}} {
 			t.Want("Leave", left.p.Leave(t.Ctx))
 			f.sees(t.Soon(), left.members)
 		}
@@ -161,9 +163,10 @@ var groupRules = []engine.Rule{{
 		sets(t, b, "here")
 		shows(t, cs[3], "a=left behind b=here")
 		cs[0].Inject(engine.Kill)
-		f.sees(t.Crash(), "b=here")
+		f.sees(t.Crash(), "b=")
 		joins(t, cs[2], "c")
-		f.sees(t.Soon(), "b=here c=")
+		f.sees(t.Soon(), "b= c=")
+		shows(t, cs[3], "b=here c=")
 		kept := []string{fmt.Sprintf("%s-values/%d", t.Name, b.Member().Position)}
 		t.Eventually(t.Soon(), "the value of the member that has crashed is deleted", func() bool {
 			return slices.Equal(cs[3].List(t.Name+"-values"), kept)
@@ -204,7 +207,7 @@ var groupRules = []engine.Rule{{
 			before, began := sent(), time.Now()
 			b := joins(t, cs[1], "b")
 			for _, f := range fs {
-				f.sees(t.Soon(), "a=19% b=")
+				f.sees(t.Soon(), "a= b=")
 			}
 			loud = ""
 			beats := int64(8 * time.Since(began) / t.TTL)
@@ -221,10 +224,75 @@ var groupRules = []engine.Rule{{
 			}
 			t.Want("Leave", b.Leave(t.Ctx))
 			for _, f := range fs {
-				f.sees(t.Soon(), "a=19%")
+				f.sees(t.Soon(), "a=")
 			}
 		}
 		t.Fatalf("each of three times, %s", loud)
+	},
+}, {
+	ID: "Group.cost", Title: "who follows is told of a join at one price, however many are present",
+	Text:  "A client follows two groups, one after the other: first one of three and then one of twelve, in which each has set a value. Another joins and leaves each of them five times. The fewest requests that the client sends from before a join until it has seen the member go are as many both times, but for two that may come late, and at most sixteen.",
+	Needs: []engine.Fault{engine.Shares, engine.Records, engine.Requests},
+	Check: func(t *engine.Trial) {
+		const most = 16
+		cs := t.Clients(3)
+		fewest := func(present int) int64 {
+			name := fmt.Sprintf("%s-%d", t.Name, present)
+			handle := func(c *engine.Client, id string) *group.Group {
+				o := options(t, c)
+				o.ID = id
+				return group.New(c, name, o)
+			}
+			enters := func(c *engine.Client, id string) *group.Presence {
+				p, err := handle(c, id).Join(t.Ctx)
+				t.Want("Join", err)
+				t.Cleanup(func() { p.Leave(context.Background()) })
+				return p
+			}
+			for i := range present {
+				sets(t, enters(cs[0], fmt.Sprint(i)), "set")
+			}
+			ctx, stop := context.WithCancel(t.Ctx)
+			defer stop()
+			var mu sync.Mutex
+			seen := 0
+			following := t.Go(fmt.Sprintf("Follow of %d", present), func() error {
+				for members, err := range handle(cs[2], "").Follow(ctx) {
+					if err != nil {
+						return err
+					}
+					mu.Lock()
+					seen = len(members)
+					mu.Unlock()
+				}
+				return nil
+			})
+			sees := func(n int) {
+				t.Eventually(t.Soon(), fmt.Sprintf("Follow shows %d", n), func() bool {
+					mu.Lock()
+					defer mu.Unlock()
+					return seen == n
+				})
+			}
+			sees(present)
+			n := int64(math.MaxInt64) // a heartbeat may fall into one
+			for range 5 {
+				t.Pass(t.TTL/20, "until the wait has been set up")
+				before := cs[2].Requests()
+				p := enters(cs[1], "another")
+				sees(present + 1)
+				t.Want("Leave", p.Leave(t.Ctx))
+				sees(present)
+				n = min(n, cs[2].Requests()-before)
+			}
+			stop()
+			following.Returns(t.Soon(), context.Canceled)
+			return n
+		}
+		short, long := fewest(3), fewest(12)
+		if long > short+2 || short > most { // the end of a watch may be told later
+			t.Fatalf("to be told of a join and of an exit takes %d requests where 3 are present, and %d where 12 are; want as many, and at most %d", short, long, most)
+		}
 	},
 }, {
 	ID: "Group.expired", Title: "a presence ends with its session, and so does its value",
@@ -241,11 +309,12 @@ var groupRules = []engine.Rule{{
 		engine.Await(t, old.Context().Done(), t.Crash(), "the context of a presence whose session was ended has not ended")
 		t.Want("Check of a presence whose session was ended", old.Check(), elect.ErrLost)
 		t.Want("Set of a presence whose session was ended", old.Set(t.Ctx, "late"), backend.ErrNotMember, backend.ErrSessionEnded)
-		f.sees(t.Crash(), "b=here")
+		f.sees(t.Crash(), "b=")
 		if again := joins(t, cs[0], "a"); again.Token() <= old.Token() {
 			t.Fatalf("it joins with token %d, and then with %d", old.Token(), again.Token())
 		}
-		f.sees(t.Soon(), "b=here a=")
+		f.sees(t.Soon(), "b= a=")
+		shows(t, cs[2], "b=here a=")
 		kept := []string{fmt.Sprintf("%s-values/%d", t.Name, b.Member().Position)}
 		t.Eventually(t.Soon(), "the value that was left behind is deleted", func() bool {
 			return slices.Equal(cs[2].List(t.Name+"-values"), kept)

@@ -19,8 +19,9 @@ import (
 func startConsul(ctx context.Context, n int, secured bool) (*Coordinator, error) {
 	config := []string{
 		"limits{http_max_conns_per_client=4000}", // all clients have one address
-		"autopilot{cleanup_dead_servers=false}",  // see coordtest.Consul
-		"performance{raft_multiplier=2}",         // a busy machine is no reason for another leader
+		// See coordtest.Consul; and a server that replaces another votes soon.
+		"autopilot{cleanup_dead_servers=false server_stabilization_time=\"1s\"}",
+		"performance{raft_multiplier=2}", // a busy machine is no reason for another leader
 	}
 	if secured {
 		config = append(config, fmt.Sprintf("acl{enabled=true default_policy=\"deny\" tokens{initial_management=%q agent=%q}}", root, root))
@@ -32,6 +33,7 @@ func startConsul(ctx context.Context, n int, secured bool) (*Coordinator, error)
 	const ttl = 3 * time.Second
 	return &Coordinator{
 		Cluster: &c.Cluster,
+		rejoin:  c.Rejoin,
 		TTL:     ttl,
 		Crash:   2*ttl + time.Second, // it ends a session after twice its time
 		URL: func(i int, addrs []string) string {
@@ -113,6 +115,62 @@ func (c *Coordinator) ImportMark(ctx context.Context, election string) error {
 		client, err := c.consul(c.Cluster.Addrs()[i], root)
 		if err == nil {
 			_, err = client.KV().Put(&api.KVPair{Key: folder + "/" + election + "~", Flags: 999_999_999}, (&api.WriteOptions{}).WithContext(ctx))
+		}
+		return err
+	})
+}
+
+func (c *Coordinator) replaceConsul(ctx context.Context, s *coordtest.Server) error {
+	client, err := c.consul(s.Addr(), root)
+	if err != nil {
+		return err
+	}
+	self, err := client.Agent().Self()
+	if err != nil {
+		return err
+	}
+	id, name := fmt.Sprint(self["Config"]["NodeID"]), fmt.Sprint(self["Config"]["NodeName"])
+	s.Kill()
+	other, err := c.LeaderAfter(ctx, s)
+	if err != nil {
+		return err
+	}
+	if client, err = c.consul(other.Addr(), root); err != nil {
+		return err
+	}
+	voters := func() (n int, old bool, err error) {
+		now, err := client.Operator().RaftGetConfiguration((&api.QueryOptions{}).WithContext(ctx))
+		if err != nil {
+			return 0, false, err
+		}
+		for _, member := range now.Servers {
+			old = old || member.ID == id
+			if member.Voter {
+				n++
+			}
+		}
+		return n, old, nil
+	}
+	err = insist(ctx, func(context.Context) error {
+		_, old, err := voters()
+		if err == nil && old {
+			err = client.Operator().RaftRemovePeerByID(id, nil)
+		}
+		return err
+	})
+	if err == nil {
+		err = insist(ctx, func(context.Context) error { return client.Agent().ForceLeavePrune(name) })
+	}
+	if err == nil {
+		err = c.rejoin(ctx, s)
+	}
+	if err != nil {
+		return err
+	}
+	return insist(ctx, func(context.Context) error { // autopilot lets it vote when it has been well for some time
+		n, old, err := voters()
+		if err == nil && (n < len(c.Servers()) || old) {
+			err = fmt.Errorf("%d servers vote, and the one that was replaced is among them: %t", n, old)
 		}
 		return err
 	})

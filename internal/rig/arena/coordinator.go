@@ -40,7 +40,7 @@ type Coordinator struct {
 	Busy sync.Mutex // held by the fault that the servers suffer
 
 	guard  *guard                                         // nil where it is not secured
-	rejoin func(context.Context, *coordtest.Server) error // of etcd
+	rejoin func(context.Context, *coordtest.Server) error // starts a server with empty data, once an operator has made room for it
 }
 
 // Coordinators are the names that [Start] knows.
@@ -127,6 +127,24 @@ func (c *Coordinator) Addrs() []string {
 		addrs[i] = f.addr()
 	}
 	return addrs
+}
+
+// ReplaceServer has another server with empty data in the place of one that it ends, as an operator does whose
+// machine is lost. It blocks until the new one counts as the old one did.
+func (c *Coordinator) ReplaceServer(ctx context.Context, s *coordtest.Server) error {
+	switch c.Name {
+	case "etcd":
+		return c.replaceEtcd(ctx, s)
+	case "consul":
+		return c.replaceConsul(ctx, s)
+	}
+	// ZooKeeper knows its servers by the numbers of its configuration, so the new one has the same. It must not vote before the others
+	// have a leader: with its empty log it could elect one that lacks what was committed.
+	s.Kill()
+	if _, err := c.LeaderAfter(ctx, s); err != nil {
+		return err
+	}
+	return c.rejoin(ctx, s)
 }
 
 // Vacancy bounds the time without a leader.

@@ -112,8 +112,7 @@ func (c *Coordinator) refusedByEtcd(ctx context.Context, secret string) (bool, e
 	return false, err
 }
 
-// ReplaceServer removes a server of etcd from its cluster, and has another member in its place, with empty data.
-func (c *Coordinator) ReplaceServer(ctx context.Context, s *coordtest.Server) error {
+func (c *Coordinator) replaceEtcd(ctx context.Context, s *coordtest.Server) error {
 	others := slices.DeleteFunc(c.Cluster.Addrs(), func(addr string) bool { return addr == s.Addr() })
 	return c.etcd(ctx, "root", root, others, func(client *clientv3.Client) error {
 		is, err := client.Status(ctx, s.Addr())

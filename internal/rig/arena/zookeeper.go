@@ -23,6 +23,7 @@ func startZooKeeper(ctx context.Context, n int) (*Coordinator, error) {
 	const ttl = 4 * time.Second
 	return &Coordinator{
 		Cluster: &z.Cluster,
+		rejoin:  func(ctx context.Context, s *coordtest.Server) error { return s.Wipe(ctx) },
 		TTL:     ttl,
 		Crash:   ttl + ttl/4, // it ends sessions at whole ticks
 		URL: func(_ int, addrs []string) string {

@@ -11,16 +11,20 @@ import (
 	"github.com/succession-dev/succession/internal/rig/arena/arenatest"
 	"github.com/succession-dev/succession/internal/rig/chaos"
 	"github.com/succession-dev/succession/internal/rig/evidence"
+	"github.com/succession-dev/succession/internal/rig/lane"
 )
 
-// TestChaos is one run on each coordinator, in which every kind of fault occurs. A failure
-// keeps all that the run has written.
+// TestChaos is one run on each coordinator, in which every kind of fault occurs: a commit needs the one on Consul, as
+// the rehearsal does the same to ZooKeeper and etcd. A failure keeps all that the run has written.
 //
-//	go test ./internal/rig/chaos -run 'Chaos/etcd' -for 5m -seed 7
+//	SUCCESSION_TESTS=all go test ./internal/rig/chaos -run 'Chaos/etcd' -for 5m -seed 7
 func TestChaos(t *testing.T) {
 	t.Parallel()
 	for _, on := range arena.Coordinators() {
 		t.Run(on, func(t *testing.T) {
+			if on != "consul" {
+				lane.All(t)
+			}
 			t.Parallel()
 			o := options(t, on, *arenatest.Length)
 			if on == "local" {
@@ -44,6 +48,7 @@ func TestChaos(t *testing.T) {
 // A worker that does not ask whether it still leads is refused by the store, and
 // caught by the checker.
 func TestHeedless(t *testing.T) {
+	lane.All(t)
 	t.Parallel()
 	o := options(t, "etcd", 15*time.Second).WithCut(3*time.Second, 10*time.Second)
 	o.Heedless = true
@@ -82,6 +87,7 @@ func run(t *testing.T, o chaos.Options) *chaos.Report {
 // A driver that reads what its URL names only once, or knows one address of each name, never finds the way back when
 // that has changed. The run says so.
 func TestForgetful(t *testing.T) {
+	lane.All(t)
 	t.Parallel()
 	for on, kind := range map[string]string{"zookeeper": "rotate-authority", "consul": "rotate-secret", "etcd": "swap-address"} {
 		t.Run(kind, func(t *testing.T) {

@@ -30,8 +30,11 @@
 //   - the authority is replaced, with all certificates of both sides, and so is the secret: the password of etcd,
 //     the ACL token of Consul, the digest of ZooKeeper with the ACLs of all znodes. The run makes sure that the
 //     old ones are refused from then on. The two addresses of a candidate's name change places;
-//   - a member of etcd is replaced by another with empty data, and an election of Consul gets a mark from elsewhere,
-//     as "consul kv import" writes it.
+//   - a server is replaced by another with empty data, which operators have removed and added (on ZooKeeper, which knows
+//     servers by their numbers, by one with the same number);
+//   - members of an election are exported, and imported when some have left: by "consul kv import", with all that stands and the mark
+//     of the line, and by raw copies of keys elsewhere. Such ghosts stand for half a session, and are removed by an operator. An
+//     election of Consul also gets a mark from another cluster.
 //
 // After the schedule, every candidate must lead every election once more, end in good order,
 // and leave nothing behind: no member in any line, and no process.

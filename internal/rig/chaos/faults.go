@@ -26,7 +26,8 @@ const (
 	sessionEnd      // by an operator
 	security        // of the servers
 	membership      // of the servers in their cluster, which an operator changes
-	imports         // of what another cluster has exported
+	marks           // that another cluster has exported
+	imports         // of what was exported
 )
 
 // A kind of fault. What does it waits for its time, and undoes it, also where ctx ends
@@ -74,8 +75,13 @@ func init() {
 		{name: "replace-server", weight: 2, needs: membership, server: operate(func(ctx context.Context, r *run, s step) error {
 			return r.c.ReplaceServer(ctx, r.victims(ctx, s, 1)[0])
 		})},
-		{name: "import-mark", weight: 2, needs: imports, everyone: true, server: operate(func(ctx context.Context, r *run, s step) error {
+		{name: "import-mark", weight: 2, needs: marks, everyone: true, server: operate(func(ctx context.Context, r *run, s step) error {
 			return r.c.ImportMark(ctx, r.Elections[s.Election])
+		})},
+		{name: "import-members", weight: 2, needs: imports, everyone: true, server: operate(func(ctx context.Context, r *run, s step) error {
+			ghosts, err := r.c.Import(ctx, r.Elections[s.Election], func(ctx context.Context) { arena.Last(ctx, r.c.TTL/2) })
+			r.Say("imported %d ghosts into election %d", ghosts, s.Election+1)
+			return err
 		})},
 		{name: evidence.Remove, weight: 2, operator: removeLeader},
 		{name: evidence.EndSession, weight: 1, needs: sessionEnd, operator: endLeadersSession},

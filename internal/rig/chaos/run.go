@@ -130,15 +130,11 @@ func (r *run) draw() error {
 // can reports whether what a fault needs is there.
 func (r *run) can(n need) bool {
 	switch n {
-	case network:
+	case network, security, membership, imports:
 		return r.c.Cluster != nil
 	case isolation:
 		return r.c.Cluster != nil && arena.Links()
-	case security:
-		return r.c.Cluster != nil
-	case membership:
-		return r.o.On == "etcd"
-	case imports:
+	case marks:
 		return r.o.On == "consul"
 	case sessionEnd:
 		return r.c.End != nil

@@ -54,7 +54,7 @@ func TestSchedule(t *testing.T) {
 		}
 		longest = max(longest, end(steps))
 	}
-	if longest > 12*ground.session {
+	if longest > 13*ground.session {
 		t.Errorf("the shortest schedule takes up to %v", longest)
 	}
 

@@ -202,6 +202,16 @@ func (c *Consul) server(i int, ports []int, join []string) (*Server, error) {
 	}, nil
 }
 
+// Rejoin starts a server with empty data, as another node than it was: an operator has removed that one from the peers. It
+// blocks until the server serves, which is before it votes. Nodes goes on to return the name of the first one.
+func (c *Consul) Rejoin(ctx context.Context, s *Server) error {
+	s.mu.Lock()
+	i := slices.IndexFunc(s.spec.argv, func(arg string) bool { return strings.HasPrefix(arg, "-node=") })
+	s.spec.argv[i] = fmt.Sprintf("-node=server-%08x", rand.Uint32())
+	s.mu.Unlock()
+	return s.Wipe(ctx)
+}
+
 // serves returns nil when the server at addr has a quorum, and belongs to this
 // cluster: another's server may have got the port.
 func (c *Consul) serves(ctx context.Context, addr string) error {

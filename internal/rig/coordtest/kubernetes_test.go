@@ -3,7 +3,6 @@ package coordtest_test
 import (
 	"context"
 	"crypto/tls"
-	"flag"
 	"fmt"
 	"net/http"
 	"os"
@@ -12,16 +11,13 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/internal/rig/coordtest"
+	"github.com/succession-dev/succession/internal/rig/lane"
 )
-
-var kubernetes = flag.Bool("kubernetes", false, "TestKubernetes: build and start a Kubernetes API server")
 
 // An API server keeps its data when it is restarted, and nothing is left of it, or of the
 // etcd below it, once it has been stopped.
 func TestKubernetes(t *testing.T) {
-	if !*kubernetes {
-		t.Skip("the first build of the API server takes five minutes: it takes the flag -kubernetes")
-	}
+	lane.All(t)
 	checkLeaks(t)
 	k := coordtest.NewKubernetes(t, nil)
 	const leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases"

@@ -11,6 +11,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance"
+	"github.com/succession-dev/succession/internal/rig/lane"
 	"github.com/succession-dev/succession/internal/rig/linear"
 	"github.com/succession-dev/succession/internal/view"
 	"github.com/succession-dev/succession/memory"
@@ -18,6 +19,7 @@ import (
 
 // What the reference keeps fits an order, and each planted mistake does not, whatever faults there are.
 func TestFlaws(t *testing.T) {
+	lane.Unraced(t)
 	for _, flaw := range []struct {
 		name  string
 		wrong string // the history that shows it; empty for none

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/rig/lane"
 	"github.com/succession-dev/succession/internal/rig/simulation"
 	"github.com/succession-dev/succession/internal/view"
 	"pgregory.net/rapid"
@@ -267,6 +268,7 @@ func allFlaws() []planted {
 // What the simulation finds in a correct library is nothing. That is worth
 // something only as far as it finds flaws: each of these within few schedules.
 func TestFlawsAreFound(t *testing.T) {
+	lane.Unraced(t)
 	const most = 3000
 	for _, f := range allFlaws() {
 		t.Run(f.name, func(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/succession-dev/succession/internal/rig/lane"
 	"github.com/succession-dev/succession/internal/rig/simulation"
 	"pgregory.net/rapid"
 )
@@ -161,6 +162,7 @@ func step(rt *rapid.T, k kind, acts []simulation.Act, slowest int) simulation.St
 // Every law holds in every schedule, with one election and with several that share
 // their sessions.
 func TestSimulation(t *testing.T) {
+	lane.Unraced(t)
 	for _, k := range append(slices.Clone(kinds), choices) {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()

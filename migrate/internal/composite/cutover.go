@@ -148,8 +148,9 @@ func (s *session) decide(ctx context.Context, c *candidacy) (sealed bool, err er
 			continue
 		}
 		// To's may have been read from a server that lags behind. That it still is so is
-		// certain when a write of the same, which names its version, succeeds.
-		_, err = to.Put(ctx, c.line, l.Header.Encode(), &backend.If{Version: l.Version, Member: own[protocol.To]})
+		// certain when a write of the same, which names its version, succeeds. It also has what a later version has
+		// added to From's record: who leads when the gate has gone must know of it.
+		_, err = to.Put(ctx, c.line, protocol.WithLater(h, l.Header).Encode(), &backend.If{Version: l.Version, Member: own[protocol.To]})
 		if errors.Is(err, backend.ErrVersion) {
 			continue
 		}
@@ -201,7 +202,7 @@ type Move struct {
 	From     backend.Session // nil: what is there is left behind
 	To       backend.Session
 	Sealed   backend.Header // From's record, as the seal has written it
-	Guarded  []string       // records to carry over, besides those in From's list
+	Guarded  []string       // records that this process has guarded itself, and carries over with those in From's list
 	Log      *slog.Logger
 }
 
@@ -248,11 +249,16 @@ func (m *Move) carry(ctx context.Context, gate backend.Member) error {
 	if err != nil {
 		return err
 	}
-	before, err := ReadGuarded(ctx, m.To, m.Election)
+	before, _, _, err := readGuarded(ctx, m.To, m.Election)
 	if err != nil {
 		return err
 	}
 	list = list.with(m.Guarded...)
+	for _, name := range list.Unclaimed {
+		if !list.Has(name) {
+			m.Log.Warn("a record is not carried over", "election", m.Election, "record", name, "err", unclaimed(m.Election, name))
+		}
+	}
 	id := m.Sealed.Migration.ID
 	names := list.Records
 	if history := naming.OfElection(m.Election, naming.History); history != "" {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -17,6 +18,10 @@ import (
 // the first time: in a record of its own beside the election, on the coordinator where that is. So
 // whoever completes a cutover knows what has to be carried over, also when the leader has crashed.
 // A name stays in the list: the way back and later migrations need it too.
+//
+// Every candidate of the election may write the list, and who completes a cutover may have more rights than they. So
+// a list only says where to look. That a record goes with the election stands beside the record, in its note, which takes
+// a right to what is there: the leader writes that too, before the list.
 const guardedSuffix = naming.Guarded
 
 // A Guarded is that list.
@@ -24,6 +29,9 @@ type Guarded struct {
 	Election string   `json:"election"`
 	Records  []string `json:"records"` // sorted; without the history, which always goes along
 	More     bool     `json:"more,omitempty"`
+	// Unclaimed are in the list, and their notes do not say that they go with the election. Only ReadGuarded tells them
+	// apart.
+	Unclaimed []string `json:"-"`
 }
 
 // Has reports whether the record is in the list.
@@ -59,13 +67,29 @@ func (g Guarded) encode() []byte {
 	return b
 }
 
-// ReadGuarded returns which records the leaders of the election guard, as one coordinator knows.
+// ReadGuarded returns which records the leaders of the election guard, as one coordinator knows. It blocks for about a round
+// trip for each.
 func ReadGuarded(ctx context.Context, part backend.Session, election string) (Guarded, error) {
 	g, _, _, err := readGuarded(ctx, part, election)
-	return g, err
+	if err != nil {
+		return Guarded{}, err
+	}
+	all := g.Records
+	g.Records = nil
+	for _, name := range all {
+		switch n, _, err := noteOf(ctx, part, name); {
+		case err != nil:
+			return Guarded{}, err
+		case n.Election == election:
+			g.Records = append(g.Records, name)
+		default:
+			g.Unclaimed = append(g.Unclaimed, name)
+		}
+	}
+	return g, nil
 }
 
-// readGuarded also returns the version of the list; ours is false where the record is that of another
+// readGuarded returns the list as it is, and its version; ours is false where the record is that of another
 // election, whose name is as long, or a stranger's.
 func readGuarded(ctx context.Context, part backend.Session, election string) (g Guarded, at backend.Version, ours bool, err error) {
 	r, err := part.Get(ctx, protocol.Companion(election, guardedSuffix))
@@ -97,6 +121,20 @@ func parseGuarded(value []byte, election string) (g Guarded, ours bool) {
 	return g, true
 }
 
+// Claim notes beside a record, on the coordinator where the election is, that it goes with the election, while m stands. It fails with
+// [backend.ErrInvalid] if there is another note.
+func Claim(ctx context.Context, part backend.Session, election string, m backend.Member, name string) error {
+	n, at, err := noteOf(ctx, part, name)
+	switch {
+	case err != nil || n.Election == election:
+		return err
+	case at != backend.Absent:
+		return fmt.Errorf("%w record %s: %s says that it goes with the election %q; if it does not, delete that record",
+			backend.ErrInvalid, name, protocol.Companion(name, noteSuffix), n.Election)
+	}
+	return note{Record: name, Election: election}.write(ctx, part, at, m)
+}
+
 // AddGuarded adds names to the list of one coordinator, while m stands there, and returns the list.
 func AddGuarded(ctx context.Context, part backend.Session, election string, m backend.Member, names ...string) (Guarded, error) {
 	wait := backoff.New(ctx)
@@ -125,21 +163,30 @@ func (s *session) guards(ctx context.Context, c *candidacy, sd protocol.Side, na
 	if name == naming.OfElection(c.line, naming.History) || c.guarded[sd].Has(name) || c.guarded[sd].More {
 		return nil
 	}
-	g, err := AddGuarded(ctx, s.part(sd), c.line, c.now().at[sd], name)
-	if errors.Is(err, backend.ErrDenied) {
+	part, m := s.part(sd), c.now().at[sd]
+	var err error
+	if sd == protocol.From { // on To the note is written when the record has been carried over
+		err = Claim(ctx, part, c.line, m, name)
+	}
+	var all Guarded
+	if err == nil {
+		all, err = AddGuarded(ctx, part, c.line, m, name)
+	}
+	if stays(err) {
 		s.log.Warn("could not write down that this record goes with its election; it is left behind if this process ends during the cutover", "election", c.line, "record", name, "err", err)
-		g, err = c.guarded[sd].with(name), nil
+		err = nil
 	}
 	if err != nil {
 		return err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.guarded[sd] = g
+	c.guarded[sd] = c.guarded[sd].with(name)
+	c.guarded[sd].More = c.guarded[sd].More || all.More
 	return nil
 }
 
-// guardedOnFrom returns the records that the candidacy knows to be guarded on From.
+// guardedOnFrom returns the records that the candidacy itself has guarded on From.
 func (c *candidacy) guardedOnFrom() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -151,6 +198,11 @@ func Own(name string) bool {
 	return strings.HasSuffix(name, naming.Home) || strings.HasPrefix(name, naming.Home) || strings.HasSuffix(name, noteSuffix) || strings.HasSuffix(name, guardedSuffix) || strings.HasSuffix(name, marksSuffix)
 }
 
+func unclaimed(election, name string) error {
+	return fmt.Errorf("%w record %s: it is in the list of %s, and no record %s says that it goes with that election",
+		backend.ErrInvalid, name, election, protocol.Companion(name, noteSuffix))
+}
+
 // Left returns the records that leaders of the election guarded on From, or its history, which are not
 // on To though the migration with the ID has moved the election.
 func Left(ctx context.Context, from, to backend.Session, election, id string) (names []string, err error) {
@@ -158,9 +210,9 @@ func Left(ctx context.Context, from, to backend.Session, election, id string) (n
 	if err != nil {
 		return nil, err
 	}
-	all := g.Records
+	all := slices.Concat(g.Records, g.Unclaimed)
 	if history := naming.OfElection(election, naming.History); history != "" {
-		all = append(slices.Clone(all), history)
+		all = append(all, history)
 	}
 	for _, name := range all {
 		n, _, err := noteOf(ctx, to, name)
@@ -183,8 +235,16 @@ func Left(ctx context.Context, from, to backend.Session, election, id string) (n
 	return names, nil
 }
 
-// CarryLate carries a record over that is left, unless it is on To by now.
+// CarryLate carries a record over that is left, unless it is on To by now. It fails with [backend.ErrInvalid] if nothing says that
+// the record goes with the election.
 func CarryLate(ctx context.Context, from, to backend.Session, election, name, id string) error {
+	if name != naming.OfElection(election, naming.History) {
+		if n, _, err := noteOf(ctx, from, name); err != nil {
+			return err
+		} else if n.Election != election {
+			return unclaimed(election, name)
+		}
+	}
 	old, err := from.Get(ctx, name)
 	if err != nil || old.Version == backend.Absent {
 		return err

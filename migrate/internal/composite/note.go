@@ -25,7 +25,8 @@ import (
 // that of From counts.
 const noteSuffix = naming.Note
 
-// A note says who has carried a record over to To.
+// A note says that a record goes with an election, and by which migration it has come; Migration is empty as long as it has not
+// moved.
 type note struct {
 	Record    string `json:"record"`
 	Election  string `json:"election"`

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/backend/kit"
 	"github.com/succession-dev/succession/internal/naming"
 	"github.com/succession-dev/succession/migrate/internal/protocol"
 )
@@ -210,6 +211,11 @@ func (s *session) List(ctx context.Context, dir string) (shown []string, err err
 		}
 	}
 	return shown, nil
+}
+
+// ReadAll reads each record apart; see [backend.Records]. It would not be known otherwise on which side it is kept.
+func (s *session) ReadAll(ctx context.Context, dir string) ([]backend.Record, error) {
+	return kit.ReadEach(ctx, s, dir)
 }
 
 // Watch blocks until the record has another version than after; see

@@ -2,8 +2,10 @@ package protocol
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/succession-dev/succession/backend"
@@ -122,6 +124,21 @@ func SealOf(h backend.Header, m backend.Migration) backend.Header {
 	h.Sealed = m.To
 	h.Migration = backend.Migration{ID: m.ID, From: m.From, To: m.To, Step: StepSealed}
 	return h
+}
+
+// WithLater returns To's record with all that a later version has added to From's, such as what whoever leads must know of. What
+// it has added to From's migration stays there.
+func WithLater(from, to backend.Header) backend.Header {
+	var added map[string]json.RawMessage
+	all := make(map[string]json.RawMessage)
+	_ = json.Unmarshal([]byte(from.Later), &added) // each is an object, or empty
+	_ = json.Unmarshal([]byte(to.Later), &all)
+	delete(added, "migration")
+	maps.Copy(all, added)
+	if text, err := json.Marshal(all); err == nil && len(all) > 0 {
+		to.Later = string(text)
+	}
+	return to
 }
 
 // MovedOf returns To's record as the end of the cutover writes it, once the gate is gone,

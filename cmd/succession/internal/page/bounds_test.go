@@ -5,7 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -163,6 +166,74 @@ func TestLongLine(t *testing.T) {
 			t.Errorf("the detail has %d bytes", len(text))
 		}
 	})
+}
+
+// stuck is a response that nobody reads any more when it is long.
+type stuck struct {
+	*httptest.ResponseRecorder
+	ctx  context.Context
+	long chan<- int
+}
+
+func (s *stuck) Write(b []byte) (int, error) {
+	if len(b) < 1<<20 {
+		return len(b), nil
+	}
+	s.long <- len(b)
+	<-s.ctx.Done()
+	return 0, s.ctx.Err()
+}
+
+func (s *stuck) SetWriteDeadline(time.Time) error { return nil }
+
+// A hundred pages that do not read what they are told keep the same bytes, and not each its own: of a long line, and of a long list.
+func TestStreamsShare(t *testing.T) {
+	for name, test := range map[string]struct {
+		show  string
+		stand func(*testing.T, *memory.Coordinator)
+	}{
+		"line": {"reports", func(t *testing.T, c *memory.Coordinator) { stand(t, c, 1000, strings.Repeat("\x01", 4000), "reports") }},
+		"list": {"", func(t *testing.T, c *memory.Coordinator) {
+			var names []string
+			for i := range 500 {
+				names = append(names, fmt.Sprintf("job-%05d", i))
+			}
+			stand(t, c, 1, strings.Repeat("\x01", 4000), names...)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, page.Options{}, func(t *testing.T, c *memory.Coordinator, s *page.Server) {
+				test.stand(t, c)
+				v := visit(t, s, test.show)
+				v.sees("all", func() bool { return len(v.detail.Tables) > 0 || len(v.rows) == 500 })
+				heap := func() int {
+					runtime.GC()
+					var m runtime.MemStats
+					runtime.ReadMemStats(&m)
+					return int(m.HeapAlloc)
+				}
+				before := heap()
+				long := make(chan int)
+				var streams sync.WaitGroup
+				asks := request(http.MethodGet, "/events?show="+test.show, "")
+				ctx, cancel := context.WithCancel(asks.Context())
+				for range 99 {
+					streams.Go(func() {
+						s.ServeHTTP(&stuck{httptest.NewRecorder(), ctx, long}, asks.WithContext(ctx))
+					})
+				}
+				size := 0
+				for range 99 {
+					size = <-long
+				}
+				if grown := heap() - before; grown > 10*size {
+					t.Errorf("99 pages that are told %d KiB keep %d KiB", size>>10, grown>>10)
+				}
+				cancel()
+				streams.Wait()
+			})
+		})
+	}
 }
 
 // Whoever may make lines may make any number. Ten thousand are looked at, and the page says how many more there are.

@@ -3,7 +3,6 @@ package page
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"maps"
 	"slices"
@@ -36,8 +35,8 @@ type observer struct {
 	errs  map[string]error        // why a line cannot be read
 	moved bell                    // a line has changed
 	last  detail                  // the newest without an error
-	json  []byte                  // the newest detail
-	seq   uint64                  // of json; 0 before the first
+	event []byte                  // the newest detail, as all streams send it
+	seq   uint64                  // of event; 0 before the first
 }
 
 func newObserver(w *watcher, line string) *observer {
@@ -46,14 +45,14 @@ func newObserver(w *watcher, line string) *observer {
 	return o
 }
 
-// newest returns the newest detail as JSON, if there is a newer one than after, and its number.
+// newest returns the event of the newest detail, if there is a newer one than after, and its number.
 func (o *observer) newest(after uint64) ([]byte, uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.seq == after {
 		return nil, after
 	}
-	return o.json, o.seq
+	return o.event, o.seq
 }
 
 // run follows the lines until ctx ends, and makes a detail whenever one has changed.
@@ -132,17 +131,14 @@ func (o *observer) publish(ctx context.Context, r recipe, parts map[string]head)
 			d.Tables[i].Rows = [][]string{} // null is no list
 		}
 	}
-	text, bug := json.Marshal(d)
-	if bug != nil {
-		panic(bug) // text and numbers always marshal
-	}
+	text := event("detail", d)
 	o.mu.Lock()
-	same := bytes.Equal(text, o.json)
+	same := bytes.Equal(text, o.event)
 	if err == nil {
 		o.last = *d
 	}
 	if !same {
-		o.json = text
+		o.event = text
 		o.seq++
 	}
 	o.mu.Unlock()

@@ -40,17 +40,13 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	var o *observer
 	var hinted error
 	out := stream{http.NewResponseController(w), w}
-	var listed, detailed uint64
-	var told string
+	var listed listedAt
+	var detailed uint64
 	for ctx := r.Context(); ; {
 		changed := s.w.bell.next()
-		l, seq := s.w.list(listed)
-		// What is not about a row has no number.
-		if state := fmt.Sprint(l.Ready, l.Error); len(l.Rows) > 0 || l.All || state != told {
-			told, listed = state, seq
-			if out.send("list", l) != nil {
-				return
-			}
+		var news []byte
+		if news, listed = s.w.news(listed); news != nil && out.send(news) != nil {
+			return
 		}
 		if o == nil && line != "" {
 			var release func()
@@ -58,14 +54,13 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 			if o, release, err = s.w.observe(line); o != nil {
 				defer release()
 			} else if err != nil && err != hinted {
-				if hinted = err; out.send("hint", err.Error()) != nil {
+				if hinted = err; out.send(event("hint", err.Error())) != nil {
 					return
 				}
 			}
 		}
 		if o != nil {
-			var d json.RawMessage
-			if d, detailed = o.newest(detailed); d != nil && out.send("detail", d) != nil {
+			if news, detailed = o.newest(detailed); news != nil && out.send(news) != nil {
 				return
 			}
 		}
@@ -75,7 +70,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 		if s.pause(ctx, changed, alive) != nil {
 			return
 		}
-		if out.send("alive", time.Now().UnixMilli()) != nil {
+		if out.send(event("alive", time.Now().UnixMilli())) != nil {
 			return
 		}
 	}
@@ -102,16 +97,22 @@ type stream struct {
 	w       http.ResponseWriter
 }
 
-func (s stream) send(event string, v any) error {
-	text, err := json.Marshal(v) // on one line, with < and > escaped
-	if err != nil {
-		return err
-	}
+func (s stream) send(event []byte) error {
 	if err := s.control.SetWriteDeadline(time.Now().Add(writeBound)); err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintf(s.w, "event: %s\ndata: %s\n\n", event, text); err != nil {
+	if _, err := s.w.Write(event); err != nil {
 		return err
 	}
 	return s.control.Flush()
+}
+
+// event returns an event as it is sent. What is long is made once, and all streams send the same bytes: one for each
+// would be gigabytes, if somebody has filled a line and many pages do not read.
+func event(name string, v any) []byte {
+	text, bug := json.Marshal(v) // on one line, with < and > escaped
+	if bug != nil {
+		panic(bug) // text and numbers always marshal
+	}
+	return fmt.Appendf(nil, "event: %s\ndata: %s\n\n", name, text)
 }

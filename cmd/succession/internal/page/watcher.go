@@ -51,6 +51,8 @@ type watcher struct {
 	err       error
 	since     time.Time // of err
 	observers map[string]*observer
+	whole     []byte // the event of the whole list, as all streams send it
+	wholeAt   listedAt
 }
 
 // numbered is a row with the number of its newest change.
@@ -254,27 +256,64 @@ func (w *watcher) saw(name string, l backend.Line, whole bool) {
 	}
 }
 
-// list returns what has changed in the list since the change with a number, and the number of the
-// newest; 0 is before all.
-func (w *watcher) list(after uint64) (list, uint64) {
+// A listedAt is how far a page has been told of the list. The zero value is before all.
+type listedAt struct {
+	seq uint64 // of the newest change of a row
+	// What is not about a row has no number.
+	ready bool
+	err   string
+}
+
+// maxNews is how many rows are told to a page by themselves. If more have changed it is told the whole list, which is made
+// once for all pages.
+const maxNews = 100
+
+// news returns the event that tells a page what has changed in the list, or nil, and how far it has been told then.
+func (w *watcher) news(after listedAt) ([]byte, listedAt) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.stale {
 		w.refold()
 	}
-	l := list{All: after == 0 || after < w.cut, Rows: []row{}, More: w.more, Ready: w.ready}
+	now := listedAt{w.seq, w.ready, fmt.Sprint(w.err)}
+	if now == after {
+		return nil, now
+	}
+	l := list{All: after.seq < w.cut || after == (listedAt{})}
 	for _, r := range w.rows {
-		if l.All || r.seq > after {
+		if l.All = l.All || len(l.Rows) > maxNews; l.All {
+			break
+		}
+		if r.seq > after.seq {
 			l.Rows = append(l.Rows, r.row)
 		}
 	}
+	if !l.All {
+		return event("list", w.fill(l)), now
+	}
+	if w.whole == nil || w.wholeAt != now {
+		l.Rows = nil
+		for _, r := range w.rows {
+			l.Rows = append(l.Rows, r.row)
+		}
+		w.whole, w.wholeAt = event("list", w.fill(l)), now
+	}
+	return w.whole, now
+}
+
+// fill adds to l what is not about single rows. The caller holds w.mu.
+func (w *watcher) fill(l list) list {
+	if l.Rows == nil {
+		l.Rows = []row{} // null is no list
+	}
+	l.More, l.Ready = w.more, w.ready
 	slices.SortFunc(l.Rows, func(a, b row) int {
 		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Line, b.Line))
 	})
 	if w.err != nil {
 		l.Error, l.Since = ui.Clip(w.err.Error()), w.since.UnixMilli()
 	}
-	return l, w.seq
+	return l
 }
 
 // refold makes the rows anew, and numbers those that have changed.

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 )
 
 // build builds the programs of one argument, and reports each that cannot be built.
@@ -80,6 +81,7 @@ func (r *report) builds(b *build, bin string, left map[string]*program, seen fun
 	if err != nil {
 		return err
 	}
+	began := time.Now()
 	if err := cmd.Start(); err != nil {
 		return err
 	}
@@ -89,7 +91,11 @@ func (r *report) builds(b *build, bin string, left map[string]*program, seen fun
 			r.add(e)
 		}
 	})
-	return errors.Join(readErr, cmd.Wait())
+	err = errors.Join(readErr, cmd.Wait())
+	const building = "building the tests"
+	r.times.took(timed{name: building, seconds: time.Since(began).Seconds()})
+	r.times.used(building, processors(cmd.ProcessState))
+	return err
 }
 
 func exists(path string) bool {

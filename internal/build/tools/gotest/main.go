@@ -11,6 +11,13 @@
 // programs after --then are for any lane that has ended, one at a time, and have the usual
 // priority.
 //
+// A test may say in its first line, by a call of package internal/rig/lane, that it waits in real time while others of
+// its package do not (Real), or that the race detector costs more than it finds (Unraced). An argument runs the tests
+// that do not say Real, and, behind -race, not Unraced either. With the word @real it runs those that say Real, and
+// with @unraced those that say Unraced; packages without any are left out. A test that is not built with the
+// race detector is Unraced by that. If no argument runs a test, the run fails before it begins. An argument with
+// -test.run runs what that names, whatever the tests say, and fails where that is nothing.
+//
 // Test programs are built beside the tests, in the order in which the lanes want them, with
 // less priority than theirs and with more than that of an idle lane.
 //
@@ -24,9 +31,10 @@
 //
 // It prints a line for each package, with how far the run is, the output of a test when it
 // fails, and why a test was skipped, unless a rule of the conformance suite is impossible
-// there. At the end it prints how long each package took, the slowest tests, what was disturbed
-// by other work of the machine, and once more the gist of what has failed. It exits with 1 when
-// anything has failed, when nothing was tested, and when too much could not be judged.
+// there. At the end it prints how long each package took, and how much of the processors, the
+// slowest tests, what was disturbed by other work of the machine, how many tests are left to
+// ./test all, and once more the gist of what has failed. It exits with 1 when anything has
+// failed, when nothing was tested, and when too much could not be judged.
 package main
 
 import (

@@ -73,6 +73,17 @@ func TestReport(t *testing.T) {
 				"\ncalm: 0 trials repeated, 6 not judged: the machine was busy\n"},
 		},
 		{
+			name: "for ./test all",
+			source: head + `type lanes struct{}
+				func (lanes) All(t *testing.T) { t.Skip("lane: only in ./test all; more") }
+				var lane lanes
+				func TestA(t *testing.T) { t.Run("b", func(t *testing.T) { lane.All(t) }) }
+				func TestC(t *testing.T) { lane.All(t) }`,
+			closing: "tests: 1 passed, 0 failed, 0 skipped",
+			shows:   []string{"\nfor ./test all: 2\ntests: "},
+			hides:   []string{"skip  ", "other"},
+		},
+		{
 			name:    "does not build",
 			source:  head + `func TestA(t *testing.T) { undefined() }`,
 			closing: "tests: 0 passed, 1 failed, 0 skipped",

@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"time"
 )
 
 // make runs the commands of a list, one after the other, and passes on what they print. One that
@@ -15,8 +16,11 @@ func (r *report) make(s *schedule, list []*need) {
 		lines := r.out.lines(n.name + ": ")
 		cmd := exec.Command(argv[0], argv[1:]...)
 		cmd.Stdout, cmd.Stderr = lines, lines
+		began := time.Now()
 		err := cmd.Run()
 		lines.Close()
+		r.times.took(timed{name: n.name, seconds: time.Since(began).Seconds()})
+		r.times.used(n.name, processors(cmd.ProcessState))
 		if err != nil {
 			err = fmt.Errorf("'%s' has failed (%w): what it has printed is above", strings.Join(n.command, " "), err)
 			r.say(fmt.Sprintf("FAIL  %s: %v", n.name, err))

@@ -1,10 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"io"
-	"os/exec"
+	"slices"
 	"strings"
 )
 
@@ -28,6 +27,8 @@ type build struct {
 	module   string
 	flags    []string // of go test
 	needs    []*need  // for building
+	choice   choice
+	tested   []tested
 	programs []*program
 }
 
@@ -37,6 +38,8 @@ type program struct {
 	key      string // tells it from others in what is known of earlier runs
 	path     string
 	flags    []string
+	env      []string
+	named    bool    // the flags name its tests
 	needs    []*need // for building and running
 	state    state
 }
@@ -122,6 +125,9 @@ func parse(args []string, stderr io.Writer) (*plan, error) {
 		first = more
 	}
 	p.builds = append(p.builds, rest...)
+	if left := leftOver(p.builds); len(left) > 0 {
+		return nil, fmt.Errorf("no argument runs: %s", strings.Join(left, ", "))
+	}
 	return p, nil
 }
 
@@ -133,6 +139,7 @@ func newBuild(arg string, needs map[string]*need, stderr io.Writer) (*build, err
 	}
 	b := &build{module: words[0]}
 	var packages, flags []string
+	var said []string // what tells its programs from those of another argument
 	var all []*need
 	for _, word := range words[1:] {
 		name, isNeed := strings.CutPrefix(word, "+")
@@ -143,26 +150,36 @@ func newBuild(arg string, needs map[string]*need, stderr io.Writer) (*build, err
 			if all = append(all, needs[name]); packages == nil {
 				b.needs = append(b.needs, needs[name])
 			}
-		case strings.HasPrefix(word, "-") && packages == nil:
-			b.flags = append(b.flags, word)
+		case word == "@real":
+			b.choice.real = true
+			said = append(said, word)
+		case word == "@unraced":
+			b.choice.unraced = true
+			said = append(said, word)
 		case strings.HasPrefix(word, "-"):
-			flags = append(flags, word)
+			said = append(said, word)
+			if packages == nil {
+				b.flags = append(b.flags, word)
+			} else {
+				flags = append(flags, word)
+				b.choice.given = b.choice.given || strings.HasPrefix(word, "-test.run=") || strings.HasPrefix(word, "-test.skip=")
+			}
 		default:
 			packages = append(packages, word)
 		}
 	}
-	list := exec.Command("go", append([]string{"list", "-find", "-f",
-		"{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}} {{.Dir}}{{end}}"}, packages...)...)
-	list.Dir = b.module
-	list.Stderr = stderr
-	out, err := list.Output()
-	if err != nil {
-		return nil, fmt.Errorf("go list in %s: %w", b.module, err)
+	b.choice.race = slices.Contains(b.flags, "-race")
+	var err error
+	if b.tested, err = list(b.module, b.flags, packages, stderr); err != nil {
+		return nil, err
 	}
-	for line := range bytes.Lines(out) {
-		pkg, dir, _ := strings.Cut(strings.TrimSpace(string(line)), " ")
-		key := strings.Join(append([]string{pkg}, append(b.flags, flags...)...), " ")
-		b.programs = append(b.programs, &program{pkg: pkg, dir: dir, key: key, flags: flags, needs: all})
+	for _, t := range b.tested {
+		if chosen, ok := b.choice.flags(t); ok {
+			b.programs = append(b.programs, &program{
+				pkg: t.pkg, dir: t.dir, key: t.pkg + " " + strings.Join(said, " "),
+				flags: append(chosen, flags...), env: b.choice.environment(), named: b.choice.given, needs: all,
+			})
+		}
 	}
 	return b, nil
 }

@@ -28,7 +28,7 @@ type report struct {
 	failures *atomic.Int64 // of the whole run, so far
 	mu       sync.Mutex    // of merge
 
-	passed, failed, skipped int
+	passed, failed int
 
 	said  []string // of each failed test, what it has said, in short
 	times times
@@ -67,7 +67,7 @@ func (r *report) child() *report {
 func (r *report) merge(o *report) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.passed, r.failed, r.skipped = r.passed+o.passed, r.failed+o.failed, r.skipped+o.skipped
+	r.passed, r.failed = r.passed+o.passed, r.failed+o.failed
 	r.said = append(r.said, o.said...)
 	r.skips.merge(o.skips)
 	r.calm.merge(o.calm)
@@ -112,7 +112,6 @@ func (r *report) endTest(e event) {
 		r.failTest(e)
 		r.show("", e)
 	case "skip":
-		r.skipped++
 		output := ""
 		if b := r.output[key(e)]; b != nil {
 			output = b.String()
@@ -218,7 +217,7 @@ func (r *report) close() bool {
 	}
 	r.calm.print(r.out)
 	r.skips.print(r.out)
-	fmt.Fprintf(r.out, "tests: %d passed, %d failed, %d skipped\n", r.passed, r.failed, r.skipped)
+	fmt.Fprintf(r.out, "tests: %d passed, %d failed, %d skipped\n", r.passed, r.failed, r.skips.count())
 	return r.failed == 0
 }
 

@@ -31,7 +31,8 @@ func (r *report) run(s *schedule, p *program, by []string) error {
 	tests := exec.Command(argv[0], argv[1:]...)
 	tests.Dir = p.dir
 	tests.Env = append(os.Environ(), "PWD="+p.dir)
-	tests.WaitDelay = time.Minute // for processes that it has left behind
+	tests.Env = append(slices.DeleteFunc(tests.Env, isSeen), p.env...) // this one may be a test itself
+	tests.WaitDelay = time.Minute                                      // for processes that it has left behind
 	events := exec.Command("go", "tool", "test2json", "-t", "-p", p.pkg)
 	stderr := r.out.lines("")
 	defer stderr.Close()
@@ -70,8 +71,10 @@ func (r *report) run(s *schedule, p *program, by []string) error {
 		r.add(event{Action: "output", Package: p.pkg, Output: fmt.Sprintln(err)})
 	}
 	end.Elapsed = time.Since(began).Seconds()
-	if used := tests.ProcessState; used != nil {
-		r.times.used(p.pkg, (used.UserTime() + used.SystemTime()).Seconds())
+	r.times.used(p.pkg, processors(tests.ProcessState))
+	if p.named && end.Action == "pass" && r.ran[p.pkg] == 0 {
+		end.Action = "fail"
+		r.add(event{Action: "output", Package: p.pkg, Output: fmt.Sprintf("no test is called as in %q\n", p.flags)})
 	}
 	s.end(p, end.Action == "pass")
 	r.add(end)

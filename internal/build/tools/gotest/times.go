@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 )
@@ -39,8 +40,16 @@ func (t *times) add(e event) {
 	}
 }
 
-// used notes the processor time of a package, in seconds.
-func (t *times) used(pkg string, cpu float64) { t.took(timed{name: pkg, cpu: cpu}) }
+// used notes processor time, in seconds.
+func (t *times) used(name string, cpu float64) { t.took(timed{name: name, cpu: cpu}) }
+
+// processors returns the processor time of a process that has ended, and of those that it has waited for.
+func processors(p *os.ProcessState) float64 {
+	if p == nil {
+		return 0
+	}
+	return (p.UserTime() + p.SystemTime()).Seconds()
+}
 
 // took notes a run of a package, which may be run twice, with the race detector and without.
 func (t *times) took(p timed) {
@@ -82,7 +91,12 @@ func (t *times) print(out io.Writer) {
 			}
 		}
 	}
+	cpu := 0.0
+	for _, p := range t.packages {
+		cpu += p.cpu
+	}
 	show("time of each package, and of the processors", longest(t.packages))
+	fmt.Fprintf(out, "         %7.1fs  in all\n", cpu)
 	tests := longest(t.tests)
 	show("the slowest tests", tests[:min(slowest, len(tests))])
 	fmt.Fprintln(out)

@@ -30,6 +30,7 @@ func TestTimes(t *testing.T) {
 == time of each package, and of the processors
   360.0s    12.5s  q
     9.5s  p
+            12.5s  in all
 
 == the slowest tests
 `

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/rig/lane"
 	. "github.com/succession-dev/succession/internal/rig/simulation/recipes"
 	"pgregory.net/rapid"
 )
@@ -75,6 +76,7 @@ var recipes = map[string]recipe{
 
 // What each recipe promises holds in every schedule.
 func TestRecipes(t *testing.T) {
+	lane.Unraced(t)
 	for name, r := range recipes {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -1,0 +1,187 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	recipe "go.etcd.io/etcd/client/v3/experimental/recipes"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/bench/internal/candidate"
+	"github.com/succession-dev/succession/recipes/queue"
+)
+
+const (
+	queued = 200 // items that stand when the first is taken
+	takers = 4   // each with a client of its own
+)
+
+// etcdQueue is the name of etcd's own queue, which loses what a taker has had that dies.
+const etcdQueue = "recipes.Queue"
+
+// A store is a queue of some kind: put adds an item, and each of take takes one and confirms it.
+type store struct {
+	put   func(ctx context.Context) error
+	take  []func(ctx context.Context) error
+	close func()
+}
+
+// queues measures how many items are taken and confirmed in a second, by takers that work side by side, and what requests
+// each takes.
+func (b *bench) queues(ctx context.Context, coordinator string) error {
+	kinds := []string{candidate.Ours}
+	if coordinator == candidate.Etcd {
+		kinds = append(kinds, etcdQueue)
+	}
+	p, err := start(ctx, coordinator, b.disk)
+	if err != nil {
+		return err
+	}
+	defer p.stop()
+	for _, kind := range kinds {
+		f := &figure{
+			Measure: queueing, Coordinator: coordinator, Server: p.version, Library: kind, N: queued, Candidates: takers,
+			Date: time.Now().Format(time.DateOnly), NoDisk: !b.disk,
+		}
+		b.measured(f, f.queue(ctx, p))
+	}
+	return nil
+}
+
+func (f *figure) queue(ctx context.Context, p *place) error {
+	open := f.ours
+	if f.Library == etcdQueue {
+		open = f.etcdRecipe
+	}
+	q, err := open(ctx, p.addr)
+	if err != nil {
+		return err
+	}
+	defer q.close()
+	for range queued {
+		if err := q.put(ctx); err != nil {
+			return err
+		}
+	}
+	count := func() (n int) {
+		if p.requests != nil && err == nil {
+			n, err = p.requests(ctx)
+		}
+		return n
+	}
+	before, begun := count(), time.Now()
+	errs := make(chan error, takers)
+	var taking sync.WaitGroup
+	for _, take := range q.take {
+		taking.Go(func() {
+			for range queued / takers {
+				if err := take(ctx); err != nil {
+					errs <- err
+					return
+				}
+			}
+		})
+	}
+	taking.Wait()
+	f.Rate = queued / time.Since(begun).Seconds()
+	if after := count(); p.requests != nil {
+		f.Requests = float64(after-before) / queued
+	}
+	select {
+	case err := <-errs:
+		return err
+	default:
+		return err
+	}
+}
+
+// ours opens this project's queue.
+func (f *figure) ours(ctx context.Context, addr string) (*store, error) {
+	s := candidate.Settings{Library: candidate.Library{Coordinator: f.Coordinator}, Addresses: []string{addr}, Session: longSession}
+	st := &store{}
+	var all []backend.Backend
+	st.close = func() {
+		for _, b := range all {
+			b.Close()
+		}
+	}
+	name := fmt.Sprintf("costs-%08x", rand.Uint32())
+	for range takers {
+		b, err := backend.Open(ctx, s.URL())
+		if err != nil {
+			st.close()
+			return nil, err
+		}
+		all = append(all, b)
+		q := queue.New(b, name, nil)
+		st.put = func(ctx context.Context) error { return q.Put(ctx, "x") }
+		st.take = append(st.take, func(ctx context.Context) error {
+			item, err := q.Take(ctx)
+			if err != nil {
+				return err
+			}
+			return item.Done(ctx)
+		})
+	}
+	return st, nil
+}
+
+// etcdRecipe opens etcd's own queue.
+func (f *figure) etcdRecipe(_ context.Context, addr string) (*store, error) {
+	st := &store{}
+	var all []*clientv3.Client
+	st.close = func() {
+		for _, c := range all {
+			c.Close()
+		}
+	}
+	name := fmt.Sprintf("costs-%08x", rand.Uint32())
+	for range takers {
+		c, err := clientv3.New(clientv3.Config{Endpoints: []string{addr}, DialTimeout: 5 * time.Second})
+		if err != nil {
+			st.close()
+			return nil, err
+		}
+		all = append(all, c)
+		q := recipe.NewQueue(c, name)
+		st.put = func(context.Context) error { return q.Enqueue("x") }
+		st.take = append(st.take, func(context.Context) error {
+			v, err := q.Dequeue()
+			if err == nil && v != "x" {
+				err = errors.New("it has another value")
+			}
+			return err
+		})
+	}
+	return st, nil
+}
+
+// queueTable has a row for each queue.
+func (b *book) queueTable(w io.Writer) {
+	figures := b.of(queueing)
+	if figures == nil {
+		return
+	}
+	fmt.Fprintf(w, "\nTo take an item and to confirm it, from a queue of %d, by %d takers at the same time:\n\n"+
+		"| coordinator | | requests | items a second |\n|---|---|---|---|\n", queued, takers)
+	for _, f := range figures {
+		if f.Rate == 0 {
+			continue
+		}
+		requests := "–"
+		if f.Requests > 0 {
+			requests = fmt.Sprintf("%.1f", f.Requests)
+		}
+		name := f.row()
+		if f.Library == etcdQueue {
+			name += ", which loses what a taker has that dies"
+		}
+		fmt.Fprintf(w, "| %s | %s | %s | %.0f |\n", f.coordinator(), name, requests, f.Rate)
+	}
+}
