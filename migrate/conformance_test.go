@@ -214,18 +214,18 @@ const twofold = "a composite reads where the election is, and may stand on both 
 // needs both. Faults are put into both of them: together they are the coordinator that a rule means.
 func TestConformance(t *testing.T) { runSuite(t, gated, either...) }
 
-// TestConformanceInPhases does the same in the other phases, and with faults in one of the two.
+// TestConformanceInPhases does the same in the other phases. ./test all also does it with faults in one of the two.
 func TestConformanceInPhases(t *testing.T) {
 	lane.Unraced(t)
 	for _, phase := range []phase{unbegun, between, moved, aborted} {
 		runSuite(t, phase, either...)
 	}
-	runSuite(t, gated, 0)
-	runSuite(t, gated, 1)
-	t.Run("before the migration", func(t *testing.T) {
+	t.Run("one side", func(t *testing.T) {
 		lane.All(t)
-		runSuite(t, unbegun, 0)
-		runSuite(t, unbegun, 1)
+		for _, phase := range []phase{unbegun, gated} {
+			runSuite(t, phase, 0)
+			runSuite(t, phase, 1)
+		}
 	})
 }
 

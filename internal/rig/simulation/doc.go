@@ -105,7 +105,7 @@
 //
 //	go test ./internal/rig/simulation
 //
-// draws 10,000 schedules of nine steps on average, the same ones each time: a fifth with
+// draws 5,000 schedules of nine steps on average, the same ones each time: a fifth with
 // one election, a fifth with up to three, a fifth with migrations, a fifth in which candidates choose, and
 // a fifth of all these but the last for TestReplay. With -race there are 750. This runs more, and new ones
 // each time:

@@ -4,4 +4,4 @@ package simulation_test
 
 // schedules is how many there are of each kind, and for TestReplay, where nobody asks for
 // another number.
-const schedules = 2000
+const schedules = 1000

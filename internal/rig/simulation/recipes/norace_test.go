@@ -3,4 +3,4 @@
 package recipes_test
 
 // schedules is how many there are of each recipe, where nobody asks for another number.
-const schedules = 60
+const schedules = 40
