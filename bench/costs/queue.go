@@ -12,6 +12,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	recipe "go.etcd.io/etcd/client/v3/experimental/recipes"
 
+	"github.com/succession-dev/succession"
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/bench/internal/candidate"
 	"github.com/succession-dev/succession/recipes/queue"
@@ -113,7 +114,7 @@ func (f *figure) ours(ctx context.Context, addr string) (*store, error) {
 	}
 	name := fmt.Sprintf("costs-%08x", rand.Uint32())
 	for range takers {
-		b, err := backend.Open(ctx, s.URL())
+		b, err := succession.Connect(ctx, s.URL())
 		if err != nil {
 			st.close()
 			return nil, err
