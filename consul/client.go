@@ -97,9 +97,11 @@ func urgent(ctx context.Context) context.Context {
 
 type urgentKey struct{}
 
+func isUrgent(ctx context.Context) bool { return ctx.Value(urgentKey{}) != nil }
+
 // at returns over which connections a request with this context goes.
 func (c *client) at(ctx context.Context) *api.Client {
-	if ctx.Value(urgentKey{}) != nil {
+	if isUrgent(ctx) {
 		return c.urgent
 	}
 	return c.calls
