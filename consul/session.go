@@ -174,8 +174,12 @@ func (s *session) retry(ctx context.Context, f func(ctx context.Context) error) 
 }
 
 // retryLong is retry for a request that reads a whole line or folder. A server that is slow goes on with a request
-// that was cancelled, and would have the same work once more. So its answer is waited for as long as a TTL.
+// that was cancelled, and would have the same work once more. So its answer is waited for as long as a TTL; but not
+// where somebody's turn depends on it ([urgent]), as the connection may have fallen silent.
 func (s *session) retryLong(ctx context.Context, f func(ctx context.Context) error) error {
+	if isUrgent(ctx) {
+		return s.retry(ctx, f)
+	}
 	return s.retryWithin(ctx, s.b.o.TTL, f)
 }
 
