@@ -33,7 +33,6 @@ func (s *session) Gone(ctx context.Context, m backend.Member) error {
 func (s *session) WatchLine(ctx context.Context, line string, after backend.Line) (l backend.Line, err error) {
 	err = s.await(ctx, watching{
 		create: []*pb.WatchCreateRequest{watchFolder(s.b.folder(line))},
-		long:   true,
 		look: func(ctx context.Context) (bool, int64, error) {
 			var resp *clientv3.TxnResponse
 			if l, resp, err = s.line(ctx, line, 0); err != nil {

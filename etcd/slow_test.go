@@ -64,10 +64,7 @@ func TestSlowServer(t *testing.T) {
 		{"Head", 3, func() error { _, err := s.Head(t.Context(), name); return err }},
 		{"Get", 3, func() error { _, err := s.Get(t.Context(), name); return err }},
 		{"Join", 3, func() error { _, err := s.Join(t.Context(), name, "", ""); return err }},
-		{"Put", 1, func() error {
-			_, err := s.Put(t.Context(), name+"-r", nil, &backend.If{Version: backend.Absent})
-			return err
-		}},
+		{"Put", 1, func() error { _, err := s.Put(t.Context(), name+"-r", nil, &backend.If{Version: backend.Absent}); return err }},
 	} {
 		until := make(chan struct{})
 		sent.Store(0)

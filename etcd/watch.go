@@ -18,9 +18,6 @@ type watching struct {
 	// seen says what the newest event of a watch, which is newer than what look has read,
 	// means. If seen is nil, each event means that look is called again.
 	seen func(*mvccpb.Event) verdict
-	// long says that look reads a whole line. A server that is slow then has the time to confirm a watch, and the
-	// line is not read a second time because a watch has to be opened anew.
-	long bool
 }
 
 // A verdict says what an event means for who waits.
@@ -44,11 +41,7 @@ const (
 func (s *session) await(ctx context.Context, w watching) error {
 	pause := newBackoff()
 	signal := make(chan struct{}, 1)
-	patience := s.attempt()
-	if w.long {
-		patience = s.longest() // a server that stands still is noticed by the stream's probe
-	}
-	limit := patience
+	limit := s.attempt()
 	for {
 		subs := make([]*subscription, len(w.create))
 		for i, create := range w.create {
@@ -71,14 +64,11 @@ func (s *session) await(ctx context.Context, w watching) error {
 		s.watcher.renew(subs[0].epoch, broken.err)
 		s.b.o.Logger.Debug("watch broke, opening another", "key", string(w.create[0].Key), "err", broken.err)
 		if limit = min(2*limit, max(s.ttl, minAttempt)); broken.opened {
-			limit = patience
+			limit = s.attempt()
 			pause.Reset()
 		}
 		if err := pause.Sleep(ctx); err != nil {
 			return err
-		}
-		if w.long && broken.opened {
-			continue // it is read when the next watch is open
 		}
 		if done, _, err := w.look(ctx); done || err != nil {
 			return err
