@@ -77,7 +77,7 @@ func (s *session) WatchLine(ctx context.Context, line string, after backend.Line
 	for first := true; ; first = false {
 		var now backend.Line
 		var index uint64
-		err := s.retryLong(ctx, func(ctx context.Context) error {
+		err := s.retry(ctx, func(ctx context.Context) error {
 			pairs, last, err := s.b.c.list(ctx, folder)
 			now.Members, index = membersOf(line, folder, pairs), last
 			return err

@@ -45,7 +45,7 @@ func (s *session) Imported(ctx context.Context, line string) ([]backend.Member, 
 func (s *session) Lines(ctx context.Context) (map[string]int, error) {
 	prefix := s.b.o.below()
 	var keys []string
-	err := s.retryLong(ctx, func(ctx context.Context) (err error) {
+	err := s.retry(ctx, func(ctx context.Context) (err error) {
 		keys, _, err = s.b.c.below(ctx, prefix)
 		return err
 	})
@@ -66,11 +66,7 @@ func (s *session) read(ctx context.Context, line string, ops ...*api.KVTxnOp) (r
 	record := s.b.o.key(line)
 	ops = append(ops, &api.KVTxnOp{Verb: api.KVGetOrEmpty, Key: record})
 	l.Version = backend.Absent
-	retry := s.retry
-	if slices.ContainsFunc(ops, func(op *api.KVTxnOp) bool { return op.Verb == api.KVGetTree }) {
-		retry = s.retryLong
-	}
-	err = retry(ctx, func(ctx context.Context) (err error) {
+	err = s.retry(ctx, func(ctx context.Context) (err error) {
 		floor := s.b.history.floor(record)
 		if r, err = s.b.c.read(ctx, ops...); err != nil {
 			return err

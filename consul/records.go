@@ -152,7 +152,7 @@ func (s *session) guarded(ctx context.Context, cond *backend.If, key string, ops
 func (s *session) List(ctx context.Context, dir string) ([]string, error) {
 	folder := s.b.o.folder(dir)
 	var keys, names []string
-	err := s.retryLong(ctx, func(ctx context.Context) (err error) {
+	err := s.retry(ctx, func(ctx context.Context) (err error) {
 		keys, err = s.b.c.names(ctx, folder)
 		return err
 	})
@@ -171,7 +171,7 @@ func (s *session) List(ctx context.Context, dir string) ([]string, error) {
 func (s *session) ReadAll(ctx context.Context, dir string) (records []backend.Record, err error) {
 	folder := s.b.o.folder(dir)
 	var pairs api.KVPairs
-	err = s.retryLong(ctx, func(ctx context.Context) (err error) {
+	err = s.retry(ctx, func(ctx context.Context) (err error) {
 		pairs, _, err = s.b.c.list(ctx, folder)
 		return err
 	})

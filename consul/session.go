@@ -170,22 +170,8 @@ func (s *session) write(ctx context.Context, f func(ctx context.Context) error) 
 // retry runs a request that may be repeated, until Consul answers it. It ends with ctx,
 // and with the deadline of the session.
 func (s *session) retry(ctx context.Context, f func(ctx context.Context) error) error {
-	return s.retryWithin(ctx, s.b.o.attempt(), f)
-}
-
-// retryLong is retry for a request that reads a whole line or folder. A server that is slow goes on with a request
-// that was cancelled, and would have the same work once more. So its answer is waited for as long as a TTL; but not
-// where somebody's turn depends on it ([urgent]), as the connection may have fallen silent.
-func (s *session) retryLong(ctx context.Context, f func(ctx context.Context) error) error {
-	if isUrgent(ctx) {
-		return s.retry(ctx, f)
-	}
-	return s.retryWithin(ctx, s.b.o.TTL, f)
-}
-
-func (s *session) retryWithin(ctx context.Context, limit time.Duration, f func(ctx context.Context) error) error {
 	_, err := kit.Retry(ctx, s.b.o.backoff(), isUnavailable, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, s.once(ctx, limit, f)
+		return struct{}{}, s.once(ctx, s.b.o.attempt(), f)
 	})
 	return err
 }

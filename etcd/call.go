@@ -37,9 +37,6 @@ type txn struct {
 	// urgent makes persist ask two servers at once from the beginning, and it waits for no
 	// other request.
 	urgent bool
-	// long says that the answer has a whole line or folder. persist sends no copy of it: a server that is slow
-	// would have twice the work, and so be slower.
-	long bool
 }
 
 // turn waits until fewer than [maxTurns] requests wait for answers. The caller calls done when it has
@@ -53,12 +50,24 @@ func (s *session) turn(ctx context.Context) (done func(), err error) {
 	}
 }
 
-// send sends t once. It then waits for the answer, no longer than [session.longest]. If ctx has ended,
+// commit is send in its [session.turn], unless t is urgent.
+func (s *session) commit(ctx context.Context, t txn, limit time.Duration) (*clientv3.TxnResponse, error) {
+	if !t.urgent {
+		done, err := s.turn(ctx)
+		if err != nil {
+			return nil, err
+		}
+		defer done()
+	}
+	return s.send(ctx, t, limit)
+}
+
+// send sends t once. It then waits for the answer, no longer than limit. If ctx has ended,
 // the error is the cause of ctx, unless a server has said that it did not take t
 // ([notTaken]). If t names a lease that the session has given up, the error is
 // errOutdated. Every other error is one of the contract.
-func (s *session) send(ctx context.Context, t txn) (*clientv3.TxnResponse, error) {
-	attempt, cancel := context.WithTimeout(ctx, s.longest())
+func (s *session) send(ctx context.Context, t txn, limit time.Duration) (*clientv3.TxnResponse, error) {
+	attempt, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	floor := s.b.log.floor()
 	resp, err := s.b.kv.Txn(attempt).If(t.when...).Then(t.then...).Else(t.otherwise...).Commit()
@@ -135,15 +144,10 @@ func asksFor(op clientv3.Op, key []byte) bool {
 
 // once sends t, which must not be sent twice. A lost answer is an error.
 func (s *session) once(ctx context.Context, t txn) (*clientv3.TxnResponse, error) {
-	done, err := s.turn(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer done()
-	return s.send(ctx, t)
+	return s.commit(ctx, t, s.longest())
 }
 
-// longest is how long a request waits for its answer.
+// longest is how long the last attempt waits for its answer.
 func (s *session) longest() time.Duration { return max(s.ttl, minAttempt) }
 
 // either sends t, of which only one copy can take effect: when one has, the condition of t does not hold any
@@ -170,7 +174,7 @@ func (s *session) either(ctx context.Context, t txn, untouched func(*clientv3.Tx
 	defer cancel()
 	send := func() {
 		running.Go(func() {
-			resp, err := s.send(ctx, t)
+			resp, err := s.send(ctx, t, s.longest())
 			results <- result{resp, err}
 		})
 	}
@@ -203,13 +207,10 @@ func (s *session) either(ctx context.Context, t txn, untouched func(*clientv3.Tx
 	return all.resp, all.err
 }
 
-// persist sends t, which may be repeated, until it is answered. It ends at the latest when
+// persist sends t, which may be repeated, until it is answered. If a server does not
+// answer, or has not taken t, it asks another; see [first]. It ends at the latest when
 // the session does, and the session ends also if etcd answers nobody. lost reports that
 // an answer was lost before: what was sent then may yet take effect.
-//
-// If no answer comes in time, two copies go out beside t, see [first], and no more: a server that is slow has at most
-// three times the work of a request that is short, and of a long one no more than one. Where a long one is with a
-// server that stands still, it waits until the connection is found to be dead, or for [session.longest].
 func (s *session) persist(ctx context.Context, t txn) (resp *clientv3.TxnResponse, lost bool, err error) {
 	return s.persistFor(ctx, ctx, t)
 }
@@ -221,10 +222,10 @@ func (s *session) persistFor(ctx, requests context.Context, t txn) (resp *client
 		return nil, false, context.Cause(ctx)
 	}
 	pause := newBackoff()
-	for {
-		var copied bool
-		resp, copied, err = s.attempts(ctx, requests, t, lost)
-		lost = lost || copied
+	for limit := s.attempt(); ; limit = min(2*limit, s.longest()) {
+		resp, err = first(requests, lost || t.urgent, func(ctx context.Context) (*clientv3.TxnResponse, error) {
+			return s.commit(ctx, t, limit)
+		})
 		if !isLost(err) {
 			return resp, lost, err
 		}
@@ -240,77 +241,40 @@ func (s *session) persistFor(ctx, requests context.Context, t txn) (resp *client
 	}
 }
 
-// attempts sends t in its [session.turn], once, or twice at the same time if an answer was lost before. copied reports
-// that copies were sent because the answer was late.
-func (s *session) attempts(ctx, requests context.Context, t txn, lost bool) (resp *clientv3.TxnResponse, copied bool, err error) {
-	if !t.urgent {
-		done, err := s.turn(requests)
-		if err != nil {
-			return nil, false, err
-		}
-		defer done()
-	}
-	late := func() bool { copied = !t.long && ctx.Err() == nil; return copied }
-	resp, err = first(requests, t.urgent || lost && !t.long, s.attempt(), late, func(ctx context.Context) (*clientv3.TxnResponse, error) {
-		return s.send(ctx, t)
-	})
-	return resp, copied, err
-}
-
 // first calls f once, or if both is true twice at the same time. It returns the first
 // result that is not the loss of an answer. gRPC sends each request to the next of all
 // servers. So of two that go out together, one passes over a server that stands still.
 // Two that go out one after the other may both hit it, with other requests in between.
-// If f was called once, and has not returned after patience, first calls it twice more if late says so.
-func first[T any](ctx context.Context, both bool, patience time.Duration, late func() bool, f func(context.Context) (T, error)) (T, error) {
+func first[T any](ctx context.Context, both bool, f func(context.Context) (T, error)) (T, error) {
+	if !both {
+		return f(ctx)
+	}
 	type result struct {
 		v   T
 		err error
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	results := make(chan result, 3)
+	results := make(chan result, 2)
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer cancel()
-	left := 0
-	call := func(n int) {
-		left += n
-		for range n {
-			running.Go(func() {
-				v, err := f(ctx)
-				results <- result{v, err}
-			})
-		}
+	for range cap(results) {
+		running.Go(func() {
+			v, err := f(ctx)
+			results <- result{v, err}
+		})
 	}
-	var overdue <-chan time.Time
-	if both {
-		call(2)
-	} else {
-		call(1)
-		if late != nil {
-			t := time.NewTimer(patience)
-			defer t.Stop()
-			overdue = t.C
-		}
+	r := <-results
+	if isLost(r.err) {
+		r = <-results
 	}
-	for {
-		select {
-		case <-overdue:
-			if late() {
-				call(2)
-			}
-		case r := <-results:
-			if left--; left == 0 || !isLost(r.err) {
-				return r.v, r.err
-			}
-		}
-	}
+	return r.v, r.err
 }
 
 // twice calls f, and if no answer comes in time once more, by way of [first].
 func twice[T any](ctx context.Context, limit time.Duration, urgent bool, f func(context.Context) (T, error)) (v T, err error) {
 	for _, again := range []bool{false, true} {
-		v, err = first(ctx, urgent || again, 0, nil, func(ctx context.Context) (T, error) {
+		v, err = first(ctx, urgent || again, func(ctx context.Context) (T, error) {
 			ctx, cancel := context.WithTimeout(ctx, limit)
 			defer cancel()
 			return f(ctx)
@@ -328,14 +292,8 @@ func (s *session) read(ctx context.Context, ops ...clientv3.Op) (*clientv3.TxnRe
 	return resp, err
 }
 
-// readLong is read for what may have a long answer: a whole line or folder.
-func (s *session) readLong(ctx context.Context, ops ...clientv3.Op) (*clientv3.TxnResponse, error) {
-	resp, _, err := s.persist(ctx, txn{then: ops, long: true})
-	return resp, err
-}
-
-// attempt is how long a request that is short waits for its answer before other servers
-// are asked too.
+// attempt is how long a first attempt waits for its answer before another server
+// is asked.
 func (s *session) attempt() time.Duration {
 	return min(max(s.ttl/4, minAttempt), maxAttempt)
 }

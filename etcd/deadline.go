@@ -236,7 +236,7 @@ func (k *keeper) leisure() time.Duration {
 // given up, it opens two at once, see [first], and keeps the one that answers first.
 func (k *keeper) open() (ack, error) {
 	var chosen atomic.Pointer[stream]
-	a, err := first(k.s.Context(), k.failed, 0, nil, func(ctx context.Context) (ack, error) {
+	a, err := first(k.s.Context(), k.failed, func(ctx context.Context) (ack, error) {
 		st, err := k.s.open(ctx)
 		if err != nil {
 			return ack{}, err

@@ -29,8 +29,7 @@
 // # How the laws are kept
 //
 // Every call is a transaction, and linearizable. A read, and a write that may be
-// repeated, is sent to two other servers as well if no answer comes in a fraction of the TTL, and no more
-// after that. What reads a whole line or folder is sent once: a server that is slow has no more work because it is slow.
+// repeated, is sent again to another server if no answer comes in a fraction of the TTL.
 //
 //   - L1: Join creates the key if it does not exist, and reads it if it does. If the
 //     answer is lost, the same transaction is sent again, and finds the member that the

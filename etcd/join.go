@@ -194,7 +194,7 @@ func (s *session) undone(ctx context.Context, key string, why error) bool {
 		// etcd may have done it all the same (server/etcdserver/apply, quotaApplierV3).
 		// The deletion is sent once: one that came late would remove the next member
 		// under this key.
-		_, err := s.once(s.Context(), txn{then: []clientv3.Op{clientv3.OpDelete(key)}})
+		_, err := s.commit(s.Context(), txn{then: []clientv3.Op{clientv3.OpDelete(key)}}, s.attempt())
 		return err == nil
 	case errors.Is(why, backend.ErrDenied), errors.Is(why, backend.ErrInvalid), notTaken(why):
 		return true

@@ -30,7 +30,7 @@ func (s *session) Head(ctx context.Context, line string) (backend.Line, error) {
 // Lines returns the names of the lines in which somebody stands; see [backend.Lister]. It reads
 // all keys below the prefix.
 func (s *session) Lines(ctx context.Context) (map[string]int, error) {
-	resp, err := s.readLong(ctx, clientv3.OpGet(s.b.o.Prefix, clientv3.WithPrefix(), clientv3.WithKeysOnly()))
+	resp, err := s.read(ctx, clientv3.OpGet(s.b.o.Prefix, clientv3.WithPrefix(), clientv3.WithKeysOnly()))
 	if err != nil {
 		return nil, err
 	}
@@ -50,11 +50,7 @@ func (s *session) Lines(ctx context.Context) (map[string]int, error) {
 // line reads the oldest keys of the line, at most as many as limit says if that is not 0, and
 // the header.
 func (s *session) line(ctx context.Context, line string, limit int64) (l backend.Line, resp *clientv3.TxnResponse, err error) {
-	read := s.readLong
-	if limit > 0 {
-		read = s.read
-	}
-	resp, err = read(ctx,
+	resp, err = s.read(ctx,
 		clientv3.OpGet(s.b.folder(line), clientv3.WithPrefix(), clientv3.WithLimit(limit),
 			clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend)),
 		clientv3.OpGet(s.b.record(line)),

@@ -20,8 +20,7 @@ type view struct {
 	term      uint64
 }
 
-// view reads the line, as if that were short: an election waits for it, and the members of this process read it
-// together.
+// view reads the line.
 func (s *session) view(line string) (v view, err error) {
 	v.heartbeat = s.proof.last()
 	resp, err := s.read(s.Context(),

@@ -124,7 +124,7 @@ func (s *session) guarded(ctx context.Context, t txn, m backend.Member, untouche
 
 // List returns the names of the records directly under dir; see [backend.Records].
 func (s *session) List(ctx context.Context, dir string) (names []string, err error) {
-	resp, err := s.readLong(ctx, clientv3.OpGet(s.b.folder(dir), clientv3.WithPrefix(), clientv3.WithKeysOnly()))
+	resp, err := s.read(ctx, clientv3.OpGet(s.b.folder(dir), clientv3.WithPrefix(), clientv3.WithKeysOnly()))
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +139,7 @@ func (s *session) List(ctx context.Context, dir string) (names []string, err err
 
 // ReadAll returns the records directly under dir, as they are at one instant; see [backend.Records].
 func (s *session) ReadAll(ctx context.Context, dir string) (records []backend.Record, err error) {
-	resp, err := s.readLong(ctx, clientv3.OpGet(s.b.folder(dir), clientv3.WithPrefix()))
+	resp, err := s.read(ctx, clientv3.OpGet(s.b.folder(dir), clientv3.WithPrefix()))
 	if err != nil {
 		return nil, err
 	}

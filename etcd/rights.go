@@ -109,7 +109,7 @@ func (s *session) explain(ctx context.Context, err error) error {
 			continue
 		}
 		asked[r] = true
-		if _, perr := s.once(ctx, r.probe()); errors.Is(perr, backend.ErrDenied) {
+		if _, perr := s.commit(ctx, r.probe(), s.attempt()); errors.Is(perr, backend.ErrDenied) {
 			return s.lacks(r.public(), denied.err)
 		}
 	}
