@@ -11,7 +11,7 @@ import (
 var taskFlaws = []Flaw{
 	{
 		Name:   "own records",
-		Breaks: "Records: List shows those alone that the session has written",
+		Breaks: "Records: List and ReadAll show those alone that the session has written",
 		Must:   "Task.cold Task.workers",
 		May:    "Records L7.folder",
 		session: func(_ *Backend, s backend.Session) backend.Session {
@@ -39,4 +39,11 @@ func (s *ownRecords) List(ctx context.Context, dir string) ([]string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.DeleteFunc(names, func(name string) bool { return !s.own[name] }), err
+}
+
+func (s *ownRecords) ReadAll(ctx context.Context, dir string) ([]backend.Record, error) {
+	records, err := s.Session.ReadAll(ctx, dir)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.DeleteFunc(records, func(r backend.Record) bool { return !s.own[r.Name] }), err
 }
