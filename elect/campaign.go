@@ -72,12 +72,19 @@ func (e *Election) campaign(ctx, life context.Context, once bool) (*Term, error)
 		if !passing(err) {
 			return nil, err
 		}
-		e.interrupted(err)
-		e.trace(trace.Event{Kind: trace.Retrying, Err: err})
+		e.tellRetrying(err)
 		if err := wait.After(ctx, err); err != nil {
 			return nil, err
 		}
 	}
+}
+
+// tellRetrying tells that the campaign goes on after err. It is not inlined, for the sake of the stack.
+//
+//go:noinline
+func (e *Election) tellRetrying(err error) {
+	e.interrupted(err)
+	e.trace(trace.Event{Kind: trace.Retrying, Err: err})
 }
 
 // attempt joins the line once, and waits until its member leads or something goes wrong.

@@ -162,6 +162,9 @@ func defaultID() string {
 	return fmt.Sprintf("%s-%d-%s", cmp.Or(host, "unknown-host"), os.Getpid(), strings.ToLower(rand.Text()[:4]))
 }
 
+// trace tells of a step. It is not inlined: its event would lie on the stack of each candidate that waits.
+//
+//go:noinline
 func (e *Election) trace(ev trace.Event) {
 	if e.o.Trace != nil {
 		ev.Election = e.name
