@@ -47,7 +47,7 @@ func TestRunBeforeTheCoordinator(t *testing.T) {
 		"tries":   {[]string{"--try"}, ui.ExitFailed},
 	} {
 		args := append([]string{"--url", "late:" + name, "run", "--log", "text", "--history", "0"}, test.flags...)
-		code, _, stderr := here(append(args, "reports", "--", "true")...)
+		code, _, stderr := result(t, append(args, "reports", "--", "true")...) // in a process of its own, with its guard
 		if code != test.code || strings.Contains(stderr, "waiting for the coordinator: ") != (code == 0) || !strings.Contains(stderr, "it comes later") {
 			t.Errorf("%s: exit code %d, standard error\n%s\nwant exit code %d", name, code, stderr, test.code)
 		}

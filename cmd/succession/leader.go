@@ -56,7 +56,7 @@ stands first, which keeps everybody from leading, it prints that:
 				}
 			}
 			if s.Vacant() {
-				return nobodyLeads(g, name, s)
+				return nobodyLeads(g, name, s.Err())
 			}
 			if *out != ui.AsJSON {
 				fmt.Fprintln(cmd.OutOrStdout(), ui.Visible(s.Leader.ID))
@@ -67,18 +67,16 @@ stands first, which keeps everybody from leading, it prints that:
 	return cmd
 }
 
-func nobodyLeads(g *connect.Flags, name string, s elect.State) error {
-	if why := whyVacant(s); why != "" {
+// nobodyLeads is the result where err, an [elect.ErrNoLeader], says that nobody does.
+func nobodyLeads(g *connect.Flags, name string, err error) error {
+	if why := whyVacant(err); why != "" {
 		return ui.Exitf(ui.ExitNobody, "nobody leads %q: %s%s", name, why, g.Where())
 	}
 	return ui.Exitf(ui.ExitNobody, "nobody leads %q%s", name, g.Where())
 }
 
 // whyVacant says why nobody leads, if it is not only that nobody stands in line.
-func whyVacant(s elect.State) string {
-	_, why, _ := strings.Cut(s.Err().Error(), elect.ErrNoLeader.Error()+": ")
-	if s.Paused {
-		why = pausedBy(s.Gate)
-	}
+func whyVacant(err error) string {
+	_, why, _ := strings.Cut(err.Error(), elect.ErrNoLeader.Error()+": ")
 	return ui.Visible(why)
 }

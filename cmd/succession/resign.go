@@ -60,7 +60,7 @@ With -o json it prints one object, or null where nobody led:
 				if *out == ui.AsJSON {
 					fmt.Fprintln(cmd.OutOrStdout(), "null")
 				}
-				return ui.Exitf(ui.ExitNobody, "%q: %w%s", name, err, g.Where())
+				return nobodyLeads(g, name, err)
 			}
 			if err != nil {
 				return err

@@ -54,9 +54,9 @@ type change struct {
 func changeTo(s elect.State) change {
 	switch {
 	case s.Paused:
-		return change{"paused", gateOf(s), whyVacant(s)}
+		return change{"paused", gateOf(s), whyVacant(s.Err())}
 	case s.Vacant():
-		return change{"vacant", nil, whyVacant(s)}
+		return change{"vacant", nil, whyVacant(s.Err())}
 	case s.Leader.Acknowledged:
 		return change{Event: "acknowledged", Leader: leaderOf(s)}
 	}
