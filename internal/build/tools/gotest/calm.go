@@ -14,9 +14,8 @@ type calm struct {
 	notJudged []string // each with its figures
 }
 
-// mayNotBeJudged is how many of a run may be not judged: fewer than one in a hundred of those that are. The rules of a suite
-// run beside each other, so what disturbs one moment disturbs several of them. With more, the run has shown too little.
-const mayNotBeJudged = 12
+// mayNotBeJudged is how many of a run may be not judged. With more, the run has shown too little.
+const mayNotBeJudged = 5
 
 // repeated is in what a test prints for each trial that is run again, and notJudged, with figures
 // behind it, for what it could not judge: it passes then, or is skipped.
