@@ -4,6 +4,7 @@
 package systemd
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -43,7 +44,18 @@ func TestVerify(t *testing.T) {
 		if err := os.WriteFile(copied, program.ReplaceAll(text, []byte("ExecStart=/bin/sh")), 0o644); err != nil {
 			t.Fatal(err)
 		}
+		dropins, err := filepath.Glob(file + ".d/*.conf")
+		if err != nil {
+			t.Fatal(err)
+		}
 		analyze(t, "verify", "--man=no", copied)
+		for _, dropin := range dropins {
+			with := filepath.Join(t.TempDir(), file)
+			if err := errors.Join(os.Link(copied, with), os.CopyFS(with+".d", os.DirFS(filepath.Dir(dropin)))); err != nil {
+				t.Fatal(err)
+			}
+			analyze(t, "verify", "--man=no", with)
+		}
 		analyze(t, "security", "--offline=yes", "--no-pager", "--threshold=20", copied) // 2.0 of 10
 	}
 }
@@ -59,28 +71,67 @@ func analyze(t *testing.T, args ...string) {
 	}
 }
 
+// A folder that others may read is one in which they can lock files, so what makes a folder for local: makes it the
+// unit's alone; systemd's default lets everybody in.
+func TestStateDirectoryIsPrivate(t *testing.T) {
+	files, err := filepath.Glob("*.service.d/*.conf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, file := range append(files, units(t)...) {
+		set := settings(t, file)
+		if set["StateDirectory"] == "" {
+			continue
+		}
+		found++
+		if set["StateDirectoryMode"] != "0700" {
+			t.Errorf("%s: StateDirectoryMode=%s of StateDirectory=%s; want 0700", file, set["StateDirectoryMode"], set["StateDirectory"])
+		}
+		text, _ := strings.CutPrefix(set["Environment"], "SUCCESSION_URL=")
+		u, err := backend.ParseURL(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if u.Scheme != "local" || u.Path != "/var/lib/"+set["StateDirectory"] {
+			t.Errorf("%s: SUCCESSION_URL=%s is not in StateDirectory=%s", file, text, set["StateDirectory"])
+		}
+	}
+	if found == 0 {
+		t.Error("no unit has a StateDirectory")
+	}
+}
+
+// settings returns what the section Service of a file sets.
+func settings(t *testing.T, file string) map[string]string {
+	t.Helper()
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	options, err := unit.DeserializeOptions(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := make(map[string]string)
+	for _, o := range options {
+		if o.Section == "Service" {
+			set[o.Name] = o.Value
+		}
+	}
+	return set
+}
+
 // The settings that an election depends on.
 func TestSettings(t *testing.T) {
 	for _, file := range units(t) {
 		t.Run(file, func(t *testing.T) {
-			f, err := os.Open(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer f.Close()
-			options, err := unit.DeserializeOptions(f)
-			if err != nil {
-				t.Fatal(err)
-			}
-			set := make(map[string]string)
-			for _, o := range options {
-				if o.Section == "Service" {
-					set[o.Name] = o.Value
-				}
-			}
+			set := settings(t, file)
 			if set["KillMode"] != "mixed" || set["Restart"] != "on-failure" {
 				t.Errorf("KillMode=%s, Restart=%s; want mixed and on-failure", set["KillMode"], set["Restart"])
 			}
+			var err error
 			grace := time.Duration(0)
 			if g := regexp.MustCompile(`--grace (\S+)`).FindStringSubmatch(set["ExecStart"]); g != nil {
 				if grace, err = time.ParseDuration(g[1]); err != nil {
