@@ -18,8 +18,9 @@ func TestReleases(t *testing.T) {
 		}
 	}
 	for page, want := range map[string]string{
-		"../docs/etcd.md": "With authentication, use etcd " + strict.String() + " or later.",
-		"../README.md":    sound.String() + " or later; with authentication " + strict.String() + " or later",
+		"../docs/etcd.md":          "With authentication, use etcd " + strict.String() + " or later.",
+		"../README.md":             sound.String() + " or later; with authentication " + strict.String() + " or later",
+		"../docs/compatibility.md": sound.String() + " or later; with authentication " + strict.String() + " or later",
 	} {
 		text, err := os.ReadFile(page)
 		if err != nil {

@@ -9,27 +9,40 @@ import (
 	"testing"
 )
 
-// The example of a driver builds as a module of its own, outside of this one, and keeps the rules there.
-func TestExampleOutside(t *testing.T) {
+// outside makes a module in a folder of its own, which needs this one, and returns the folder.
+func outside(t *testing.T, path string, files map[string]string) string {
+	t.Helper()
 	root, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)
 	}
 	version := regexp.MustCompile(`(?m)^go .*$`).FindString(read(t, "go.mod"))
+	all := map[string]string{
+		"go.mod": fmt.Sprintf("module %s\n\n%s\n\nrequire %s v0.0.0\n\nreplace %[3]s => %s\n", path, version, module, root),
+		"go.sum": read(t, "go.sum"),
+	}
 	dir := t.TempDir()
-	write := func(name, text string) {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
+	for _, set := range []map[string]string{all, files} {
+		for name, text := range set {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
-	write("go.mod", fmt.Sprintf("module example.org/driver\n\n%s\n\nrequire %s v0.0.0\n\nreplace %[2]s => %s\n", version, module, root))
-	files, err := filepath.Glob("backend/kit/example/*.go")
-	if err != nil || len(files) == 0 {
+	return dir
+}
+
+// The example of a driver builds as a module of its own, outside of this one, and keeps the rules there.
+func TestExampleOutside(t *testing.T) {
+	names, err := filepath.Glob("backend/kit/example/*.go")
+	if err != nil || len(names) == 0 {
 		t.Fatal("the example has no files", err)
 	}
-	for _, file := range files {
-		write(filepath.Base(file), read(t, file))
+	files := make(map[string]string)
+	for _, name := range names {
+		files[filepath.Base(name)] = read(t, name)
 	}
+	dir := outside(t, "example.org/driver", files)
 	for _, args := range [][]string{
 		{"vet", "./..."},
 		{"test", "-run", "^TestConformance$/^G[12]", "./..."},

@@ -2,8 +2,9 @@ package tree
 
 import (
 	"bufio"
-	"encoding/json"
+	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -16,167 +17,139 @@ import (
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 )
 
-// The program of the README runs as it stands on every coordinator, with the one
-// function that it leaves to the reader; one string says on which.
+// The README is read to its end by who meets this project.
+func TestReadmeIsShort(t *testing.T) {
+	if n := len(strings.Fields(read(t, "README.md"))); n > 1300 {
+		t.Errorf("the README has %d words, and 1300 are what it may have", n)
+	}
+}
+
+// The program of the README runs in a module that has nothing else, as two processes: when the first is told to stop,
+// which is no failure, the second leads. Its folder alone is not the reader's, where others may elect.
 func TestReadmeProgram(t *testing.T) {
-	program := readmeProgram(t)
-	urls := map[string]func(t *testing.T) string{
-		"local":     func(t *testing.T) string { return "local:" + t.TempDir() },
+	program := readmeProgram(t, `"local:"`, fmt.Sprintf("%q", "local:"+t.TempDir()))
+	first := start(t, program)
+	tokens := []string{first.leads(t)}
+	second := start(t, program)
+	first.stop(t, os.Interrupt)
+	tokens = append(tokens, second.leads(t))
+	second.stop(t, os.Interrupt)
+	if tokens[0] == tokens[1] {
+		t.Errorf("both led with token %s", tokens[0])
+	}
+}
+
+// One import and one URL say on which coordinator.
+func TestReadmeProgramElsewhere(t *testing.T) {
+	for scheme, url := range map[string]func(t *testing.T) string{
 		"zookeeper": func(t *testing.T) string { return "zookeeper://" + coordtest.SharedZooKeeper(t).Addrs()[0] + "/readme" },
 		"etcd":      func(t *testing.T) string { return "etcd://" + coordtest.NewEtcd(t, nil).Addrs()[0] + "/readme" },
 		"consul":    func(t *testing.T) string { return "consul://" + coordtest.NewConsul(t, nil).Addrs()[0] + "/readme" },
-	}
-	for scheme, url := range urls {
+	} {
 		t.Run(scheme, func(t *testing.T) {
-			cmd := exec.CommandContext(t.Context(), program)
-			cmd.Env = append(os.Environ(), "SUCCESSION_URL="+url(t))
-			out, err := cmd.CombinedOutput()
-			if err != nil || !leading.Match(out) {
-				t.Errorf("it ended with %v and printed\n%s", err, out)
+			p := start(t, readmeProgram(t, module+"/local", module+"/"+scheme, `"local:"`, fmt.Sprintf("%q", url(t))))
+			p.leads(t)
+			p.stop(t, syscall.SIGTERM)
+		})
+	}
+}
+
+// What does not pass by itself shows in the exit code, and what the work says at its end too.
+func TestReadmeProgramFails(t *testing.T) {
+	const wait, end, failed = "<-ctx.Done()", "return ctx.Err()", `return errors.New("no paper")`
+	for name, c := range map[string]struct {
+		url      string
+		replaced []string
+		leads    bool // and is told to stop then
+		says     string
+	}{
+		"the work":             {url: "local:" + t.TempDir(), replaced: []string{wait, "", end, failed}, says: "no paper"},
+		"the work, at its end": {url: "local:" + t.TempDir(), replaced: []string{end, failed}, leads: true, says: "no paper"},
+		"the coordinator":      {url: "local:/dev/null", says: "/dev/null"},
+		"the URL":              {url: "", says: "it is empty; say which coordinator"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := start(t, readmeProgram(t, append(c.replaced, `"local:"`, fmt.Sprintf("%q", c.url))...))
+			if c.leads {
+				p.leads(t)
+				if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+					t.Fatal(err)
+				}
+			}
+			_, _ = io.Copy(io.Discard, p.out)
+			err := p.cmd.Wait()
+			if exit := new(exec.ExitError); !errors.As(err, &exit) || exit.ExitCode() != 1 || !strings.Contains(p.said.String(), c.says) {
+				t.Errorf("it ended with %v and printed\n%s", err, &p.said)
 			}
 		})
 	}
 }
 
-// leading is what the reader's function prints first.
-var leading = regexp.MustCompile(`(?m)^leading with token \d+$`)
-
-// Who tells the program to stop is obeyed, and that is no failure.
-func TestReadmeProgramStops(t *testing.T) {
-	program := readmeProgram(t)
-	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
-		t.Run(sig.String(), func(t *testing.T) {
-			cmd := exec.CommandContext(t.Context(), program)
-			cmd.Env = append(os.Environ(), "SUCCESSION_URL=local:"+t.TempDir(), "WORK=until told")
-			stdout, err := cmd.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			out := bufio.NewReader(stdout)
-			if line, err := out.ReadString('\n'); err != nil || !leading.MatchString(line) {
-				t.Fatalf("it printed %q, %v", line, err)
-			}
-			if err := cmd.Process.Signal(sig); err != nil {
-				t.Fatal(err)
-			}
-			rest, _ := io.ReadAll(out)
-			if err := cmd.Wait(); err != nil || string(rest) != "the work has ended\n" {
-				t.Errorf("it ended with %v, and printed %q at last", err, rest)
-			}
-		})
-	}
+// A process is the program of the README, which runs.
+type process struct {
+	cmd  *exec.Cmd
+	out  *bufio.Reader
+	said bytes.Buffer
 }
 
-// What the work says after the program was told to stop shows in the exit code too.
-func TestReadmeProgramFailsAtItsEnd(t *testing.T) {
-	cmd := exec.CommandContext(t.Context(), readmeProgram(t))
-	cmd.Env = append(os.Environ(), "SUCCESSION_URL=local:"+t.TempDir(), "WORK=lost at the end")
-	var said strings.Builder
-	cmd.Stderr = &said
-	stdout, err := cmd.StdoutPipe()
+func start(t *testing.T, program string) *process {
+	t.Helper()
+	p := &process{cmd: exec.CommandContext(t.Context(), program)}
+	p.cmd.Stderr = &p.said
+	out, err := p.cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
+	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	if line, err := bufio.NewReader(stdout).ReadString('\n'); err != nil || !leading.MatchString(line) {
-		t.Fatalf("it printed %q, %v", line, err)
+	p.out = bufio.NewReader(out)
+	return p
+}
+
+// leads waits until the process says that it leads, and returns its token.
+func (p *process) leads(t *testing.T) string {
+	t.Helper()
+	line, err := p.out.ReadString('\n')
+	token := regexp.MustCompile(`^leading with token (\d+)\n$`).FindStringSubmatch(line)
+	if token == nil {
+		t.Fatalf("it printed %q, %v\n%s", line, err, &p.said)
 	}
-	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+	return token[1]
+}
+
+// stop ends the process as a terminal or a service manager does. That is no failure.
+func (p *process) stop(t *testing.T, sig os.Signal) {
+	t.Helper()
+	if err := p.cmd.Process.Signal(sig); err != nil {
 		t.Fatal(err)
 	}
-	err = cmd.Wait()
-	if exit := new(exec.ExitError); !errors.As(err, &exit) || exit.ExitCode() != 1 || !strings.Contains(said.String(), "no paper") {
-		t.Errorf("it ended with %v and printed\n%s", err, &said)
+	rest, _ := io.ReadAll(p.out)
+	if err := p.cmd.Wait(); err != nil || len(rest) > 0 || p.said.Len() > 0 {
+		t.Errorf("told to stop, it ended with %v, and printed %q\n%s", err, rest, &p.said)
 	}
 }
 
-// An error that does not pass by itself shows in the exit code.
-func TestReadmeProgramFails(t *testing.T) {
-	program := readmeProgram(t)
-	for name, c := range map[string]struct{ url, work, says string }{
-		"of the work":        {url: "local:" + t.TempDir(), work: "in vain", says: "no paper"},
-		"of the coordinator": {url: "local:/dev/null", says: "/dev/null"},
-		"of the URL":         {url: "", says: "it is empty; say which coordinator"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			cmd := exec.CommandContext(t.Context(), program)
-			cmd.Env = append(os.Environ(), "SUCCESSION_URL="+c.url, "WORK="+c.work)
-			out, err := cmd.CombinedOutput()
-			if exit := new(exec.ExitError); !errors.As(err, &exit) || exit.ExitCode() != 1 || !strings.Contains(string(out), c.says) {
-				t.Errorf("it ended with %v and printed\n%s", err, out)
-			}
-		})
-	}
-}
-
-// readmeProgram builds the program of the README with all drivers.
-func readmeProgram(t *testing.T) string {
+// readmeProgram builds the program of the README in a module that has nothing else, with each first of two texts
+// replaced by the second.
+func readmeProgram(t *testing.T, replaced ...string) string {
 	t.Helper()
 	blocks := regexp.MustCompile("(?s)```go\n(package main\n.*?)```").FindAllStringSubmatch(read(t, "README.md"), -1)
 	if len(blocks) != 1 {
 		t.Fatalf("the README has %d whole programs, want 1", len(blocks))
 	}
-	files := map[string]string{
-		"main.go": blocks[0][1],
-		"reader.go": `package main
-
-import (
-	"context"
-	"errors"
-	"fmt"
-	"os"
-
-	_ "github.com/succession-dev/succession/consul"
-	_ "github.com/succession-dev/succession/etcd"
-	_ "github.com/succession-dev/succession/local"
-)
-
-func sendReports(ctx context.Context, token uint64) error {
-	fmt.Println("leading with token", token)
-	switch os.Getenv("WORK") {
-	case "until told":
-		<-ctx.Done()
-		fmt.Println("the work has ended")
-		return ctx.Err()
-	case "lost at the end":
-		<-ctx.Done()
-		return errors.New("no paper")
-	case "in vain":
-		return errors.New("no paper")
-	}
-	return nil
-}
-`}
-	// An overlay puts the program into this module without writing to the tree.
-	dir := t.TempDir()
-	root, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	replace := make(map[string]string)
-	for name, text := range files {
-		written := filepath.Join(dir, name)
-		if err := os.WriteFile(written, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
+	text := blocks[0][1]
+	for i := 0; i < len(replaced); i += 2 {
+		if strings.Count(text, replaced[i]) != 1 {
+			t.Fatalf("the program of the README has %q %d times, want 1", replaced[i], strings.Count(text, replaced[i]))
 		}
-		replace[filepath.Join(root, "internal", "readme", name)] = written
+		text = strings.Replace(text, replaced[i], replaced[i+1], 1)
 	}
-	overlay, err := json.Marshal(map[string]any{"Replace": replace})
-	if err != nil {
-		t.Fatal(err)
-	}
-	overlayFile := filepath.Join(dir, "overlay.json")
-	if err := os.WriteFile(overlayFile, overlay, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	program := filepath.Join(dir, "program")
-	out, err := exec.Command("go", "build", "-overlay", overlayFile, "-o", program, "./internal/readme").CombinedOutput()
-	if err != nil {
+	dir := outside(t, "example.com/reports", map[string]string{"main.go": text})
+	program := filepath.Join(dir, "reports")
+	build := exec.CommandContext(t.Context(), "go", "build", "-mod=mod", "-o", program, ".")
+	build.Dir = dir
+	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("the program of the README does not build: %v\n%s", err, out)
 	}
 	return program
