@@ -251,15 +251,6 @@ func Redact(rawURL string) string {
 	return u.String()
 }
 
-// Renamed has the parameter called old count as the one called name, which it was renamed
-// to. A URL with both has that one twice.
-func (u *URL) Renamed(old, name string) {
-	if v := u.params[old]; len(v) > 0 {
-		u.params[name] = append(u.params[name], v...)
-		delete(u.params, old)
-	}
-}
-
 // Text returns the parameter's value, or def if the URL does not have it. [URL.Err] knows
 // from then on that the driver has such a parameter.
 func (u *URL) Text(name, def string) string {

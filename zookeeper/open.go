@@ -29,13 +29,9 @@ import (
 //     the file or the environment variable that holds the password;
 //   - acl: see [Options] ACL.
 //
-// ttl was called session once, and name-prefix was called prefix: both are still taken.
-//
 // Open reads the files that the URL names. It does not connect; [Backend.Session] does. The
 // caller closes the backend.
 func Open(u *backend.URL) (*Backend, error) {
-	u.Renamed("session", "ttl")
-	u.Renamed("prefix", "name-prefix")
 	o := &Options{
 		TTL:            u.Duration("ttl", 0),
 		ConnectTimeout: u.Duration("connect", 0),

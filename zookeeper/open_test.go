@@ -18,12 +18,7 @@ import (
 )
 
 func TestOpen(t *testing.T) {
-	t.Run("now", func(t *testing.T) { testOpen(t, "ttl=3s&name-prefix=guid_") })
-	t.Run("as it was", func(t *testing.T) { testOpen(t, "session=3s&prefix=guid_") })
-}
-
-func testOpen(t *testing.T, parameters string) {
-	b, err := succession.Connect(t.Context(), "zookeeper://"+server(t)+chroot(t)+"/sub?connect=4s&relay=1s&"+parameters)
+	b, err := succession.Connect(t.Context(), "zookeeper://"+server(t)+chroot(t)+"/sub?connect=4s&relay=1s&ttl=3s&name-prefix=guid_")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,15 +62,15 @@ func TestOpenRefuses(t *testing.T) {
 		{"zookeeper:///x", backend.ErrInvalid, "name the servers"},
 		{"zookeeper://h/x?sesion=1s", backend.ErrInvalid, "known are acl, as, ca-file, cert-file, connect, key-file, name-prefix, password-env, password-file, relay, server-name, tls, ttl, user"},
 		{"zookeeper://h/x?ttl=ten", backend.ErrInvalid, "ttl"},
-		{"zookeeper://h/x?session=ten", backend.ErrInvalid, "ttl"},
-		{"zookeeper://h/x?session=2s&ttl=2s", backend.ErrInvalid, "2 times"},
+		{"zookeeper://h/x?ttl=ten", backend.ErrInvalid, "ttl"},
+		{"zookeeper://h/x?ttl=2s&ttl=2s", backend.ErrInvalid, "2 times"},
 		{"zookeeper://h/x?ttl=1ms", backend.ErrInvalid, "TTL"},
 		{"zookeeper://h/x?name-prefix=n1", backend.ErrInvalid, "digit"},
 		{"zookeeper://h/x?name-prefix=member", backend.ErrInvalid, "must end with '_'"},
 		{"zookeeper://h/x?name-prefix=n_-", backend.ErrInvalid, "must end with '_'"},
 		{"zookeeper://h/x?name-prefix=read-", backend.ErrInvalid, "names of shared members"},
 		{"zookeeper://h/x?name-prefix=x__rlock__", backend.ErrInvalid, "names of shared members"},
-		{"zookeeper://h/x?prefix=a/b", backend.ErrInvalid, "name-prefix"},
+		{"zookeeper://h/x?name-prefix=a/b", backend.ErrInvalid, "name-prefix"},
 		{"zookeeper://h/x?as=curator", backend.ErrInvalid, "known are [election-support curator-latch curator-selector curator-rw kazoo kazoo-rw]"},
 		{"zookeeper://h/x?as=kazoo&name-prefix=n_", backend.ErrInvalid, "one of them"},
 		{"zookeeper://h/x?tls=yes", backend.ErrInvalid, "the only value is on"},

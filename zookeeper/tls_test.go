@@ -26,7 +26,7 @@ import (
 // certificate of z. with are other parameters, in pairs; an empty one is left out.
 func address(t *testing.T, z *coordtest.SecureZooKeeper, addr string, with ...string) string {
 	q := url.Values{
-		"session": {"2s"}, "connect": {"2s"}, "acl": {"creator"},
+		"ttl": {"2s"}, "connect": {"2s"}, "acl": {"creator"},
 		"ca-file": {z.CAFile}, "cert-file": {z.CertFile}, "key-file": {z.KeyFile}, "server-name": {z.ServerName},
 	}
 	for i := 0; i < len(with); i += 2 {

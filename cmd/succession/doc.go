@@ -21,3 +21,5 @@
 //	internal/connect  how all of them reach the coordinator
 //	internal/ui       arguments, output, signals and exit codes
 package main
+
+//go:generate go test -run TestReference -update .

@@ -3,11 +3,19 @@
 package main
 
 import (
+	"cmp"
+	"flag"
+	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/succession-dev/succession/cmd/succession/internal/run"
 )
 
 const docs = "../../docs/"
@@ -65,36 +73,95 @@ func TestDocsNameEveryParameter(t *testing.T) {
 	}
 }
 
-// Every file that the pages refer to is there.
-func TestDocsLinks(t *testing.T) {
-	link := regexp.MustCompile(`\]\(([^)#:]+)\)`)
-	for _, file := range []string{"choosing.md", "command.md", "migration.md"} {
-		b, err := os.ReadFile(docs + file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, m := range link.FindAllStringSubmatch(string(b), -1) {
-			if _, err := os.Stat(docs + m[1]); err != nil {
-				t.Errorf("%s refers to %s: %v", file, m[1], err)
+var update = flag.Bool("update", false, "write docs/reference.md")
+
+// The reference is what --help says.
+func TestReference(t *testing.T) {
+	const file = docs + "reference.md"
+	var b strings.Builder
+	b.WriteString(`# Reference of the command
+
+What ` + "`succession COMMAND --help`" + ` prints; it is made from that (` + "`go generate ./cmd/succession`" + `). [command.md](command.md) says what
+people do with it, and [run.md](run.md) what becomes of a program that it runs. All commands have ` + "`--url`" + ` and ` + "`--timeout`" + `.
+`)
+	root := newRoot()
+	for _, group := range append(root.Groups(), &cobra.Group{Title: "Others:"}) {
+		fmt.Fprintf(&b, "\n## %s\n", strings.TrimSuffix(group.Title, ":"))
+		for _, cmd := range commands(root) {
+			top := cmd
+			for top.Parent() != root {
+				top = top.Parent()
+			}
+			if top.GroupID == group.ID {
+				reference(&b, cmd)
 			}
 		}
 	}
-}
-
-// Every flag of every command is in command.md.
-func TestDocsNameEveryFlag(t *testing.T) {
-	b, err := os.ReadFile(docs + "command.md")
+	if *update {
+		if err := os.WriteFile(file, []byte(b.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	page, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, cmd := range commands(newRoot()) {
-		if cmd.Name() != "version" && !strings.Contains(string(b), cmd.Name()) {
-			t.Errorf("command.md does not name %s", cmd.CommandPath())
+	if string(page) != b.String() {
+		t.Error("docs/reference.md is not what --help says; run go generate ./cmd/succession")
+	}
+}
+
+// reference writes what is said of a command.
+func reference(b *strings.Builder, cmd *cobra.Command) {
+	fmt.Fprintf(b, "\n### %s\n\n```text\n%s\n\nUsage:\n  %s\n", strings.TrimPrefix(cmd.CommandPath(), "succession "), cmp.Or(strings.TrimSpace(cmd.Long), cmd.Short), cmd.UseLine())
+	if cmd.Example != "" {
+		fmt.Fprintf(b, "\nExamples:\n%s\n", strings.Trim(cmd.Example, "\n"))
+	}
+	flags := cmd.NonInheritedFlags()
+	if usages := flags.FlagUsages(); usages != "" {
+		fmt.Fprintf(b, "\nFlags:\n%s", usages)
+	}
+	b.WriteString("```\n")
+}
+
+// The pages name no command and no flag that there is not.
+func TestDocsNameWhatIsThere(t *testing.T) {
+	named := make(map[string]*cobra.Command)
+	root := newRoot()
+	for _, cmd := range append(commands(root), root, run.Guard()) {
+		named["succession "+strings.TrimPrefix(cmd.CommandPath(), "succession ")] = cmd
+	}
+	pages, err := filepath.Glob(docs + "*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := regexp.MustCompile("(?m)(?:^    (?:\\$ )?|`|&& )(succession(?: --url \\S+)?(?: [a-z]+)+)\\b([^`\n]*)")
+	seen := 0
+	for _, page := range append(pages, "../../README.md") {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
 		}
-		for _, flag := range regexp.MustCompile(`--[a-z-]+ `).FindAllString(cmd.LocalFlags().FlagUsages(), -1) {
-			if flag = strings.TrimSpace(flag); !strings.Contains(string(b), flag) {
-				t.Errorf("command.md does not name %s of %s", flag, cmd.CommandPath())
+		for _, m := range call.FindAllStringSubmatch(string(text), -1) {
+			path := regexp.MustCompile(` --url \S+`).ReplaceAllString(m[1], "")
+			// The longest beginning that is a command; what follows are its arguments.
+			for path != "succession" && named[path] == nil {
+				path = path[:strings.LastIndex(path, " ")]
+			}
+			if path == "succession" {
+				t.Errorf("%s: there is no command %q", filepath.Base(page), m[1])
+				continue
+			}
+			seen++
+			own, _, _ := strings.Cut(m[2], " -- ") // the flags of what it runs are not ours
+			for _, f := range regexp.MustCompile(`--[a-z][a-z-]*`).FindAllString(own, -1) {
+				if f != "--help" && named[path].Flag(strings.TrimPrefix(f, "--")) == nil {
+					t.Errorf("%s: %s: %s has no flag %s", filepath.Base(page), strings.TrimSpace(m[0]), path, f)
+				}
 			}
 		}
+	}
+	if seen < 50 {
+		t.Errorf("only %d calls of the command were found; has the form of the pages changed?", seen)
 	}
 }

@@ -14,7 +14,7 @@ import (
 type logForm string
 
 const (
-	logAuto logForm = "auto"
+	logAuto logForm = "" // text at a terminal, JSON elsewhere
 	logText logForm = "text"
 	logJSON logForm = "json"
 	logOff  logForm = "off"
@@ -25,7 +25,7 @@ func (f *logForm) Type() string   { return "text|json|off" }
 
 func (f *logForm) Set(s string) error {
 	switch logForm(s) {
-	case logAuto, logText, logJSON, logOff:
+	case logText, logJSON, logOff:
 		*f = logForm(s)
 		return nil
 	}

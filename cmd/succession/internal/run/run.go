@@ -66,14 +66,12 @@ type runOptions struct {
 
 // flags adds the flags that all have to those of cmd.
 func (o *runOptions) flags(cmd *cobra.Command) {
-	o.log = logAuto
 	f := cmd.Flags()
 	f.StringVar(&o.id, "id", "", "who this process is (default host name, process id and a random suffix)")
 	f.DurationVar(&o.grace, "grace", 0, "time for CMD between TERM and KILL (default: a fifth of the session's time; 5s for local:)")
 	f.Var(&o.log, "log", "form of the messages on standard error (default text at a terminal, else json)")
-	f.Lookup("log").DefValue = ""
 	f.DurationVar(&o.connect, "connect-timeout", -1, "how long to wait for a coordinator that cannot be reached at the start; 0 exits at once (default: for ever)")
-	f.Lookup("connect-timeout").DefValue = ""
+	f.Lookup("connect-timeout").DefValue = "0s" // which is not shown: the text says it
 	if o.codes == (codes{}) {
 		o.codes = codes{conflict: 1, lost: ui.ExitLost, failed: ui.ExitFailed}
 	}

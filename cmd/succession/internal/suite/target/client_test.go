@@ -15,7 +15,7 @@ func TestThroughProxies(t *testing.T) {
 		want          string // the URL through proxies at p1 and p2
 		whyImpossible string
 	}{
-		{"zookeeper://h1:1,h2/app?session=2s", "zookeeper://p1,p2/app?session=2s", ""},
+		{"zookeeper://h1:1,h2/app?ttl=2s", "zookeeper://p1,p2/app?ttl=2s", ""},
 		{"zookeeper://h1", "zookeeper://p1", ""},
 		{"etcd://h1?ttl=2s", "etcd://p1?ttl=2s", ""},
 		{"etcd://h1/?tls=on", "etcd://p1/?tls=on&server-name=h1", ""},

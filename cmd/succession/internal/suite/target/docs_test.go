@@ -12,10 +12,10 @@ import (
 	_ "github.com/succession-dev/succession/etcd"
 )
 
-// The page of the command says how many rules are checked on a cluster in use.
+// The page about checking a coordinator says how many rules are checked on a cluster in use.
 func TestDocsCountTheRules(t *testing.T) {
 	const url = "etcd://h1:2379/app?ttl=2s"
-	page, err := os.ReadFile("../../../../../docs/command.md")
+	page, err := os.ReadFile("../../../../../docs/conformance.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func TestDocsCountTheRules(t *testing.T) {
 		fmt.Sprintf("    %s: %d passed, 0 failed, 0 waived, 0 impossible, %d not wired, in ", url, able, notWired),
 	} {
 		if !strings.Contains(string(page), line) {
-			t.Errorf("docs/command.md lacks the line\n%s...", line)
+			t.Errorf("docs/conformance.md lacks the line\n%s...", line)
 		}
 	}
 }
