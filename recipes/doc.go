@@ -7,5 +7,6 @@
 //   - [github.com/succession-dev/succession/recipes/record]: small values with versions, followed as they change;
 //   - [github.com/succession-dev/succession/recipes/task]: master and workers, hot and cold standby.
 //
-// docs/recipes.md says what each of them promises, and what it costs. The package has no code.
+// docs/recipes.md says what each of them promises, and what it costs. The package itself has [Hold], which what they give has
+// in common.
 package recipes

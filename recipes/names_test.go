@@ -20,28 +20,31 @@ import (
 // Recipes of one name do not meet, but for elections and locks, which are one.
 func TestNames(t *testing.T) {
 	const name = "jobs"
-	type held interface{ Resign(context.Context) error }
 	recipes := map[string]struct {
 		alone bool // it stands in the line with the name itself
-		take  func(context.Context, backend.Backend) (held, error)
+		take  func(context.Context, backend.Backend) (*elect.Term, error)
 	}{
-		"election": {true, func(ctx context.Context, b backend.Backend) (held, error) {
+		"election": {true, func(ctx context.Context, b backend.Backend) (*elect.Term, error) {
 			return elect.New(b, name, nil).Campaign(ctx)
 		}},
-		"mutex": {true, func(ctx context.Context, b backend.Backend) (held, error) {
-			return lock.NewMutex(b, name, nil).Lock(ctx)
+		"mutex": {true, func(ctx context.Context, b backend.Backend) (*elect.Term, error) {
+			return termOf(lock.NewMutex(b, name, nil).Lock(ctx))
 		}},
-		"reader": {true, func(ctx context.Context, b backend.Backend) (held, error) {
-			return lock.NewRWMutex(b, name, nil).RLock(ctx)
+		"reader": {true, func(ctx context.Context, b backend.Backend) (*elect.Term, error) {
+			return termOf(lock.NewRWMutex(b, name, nil).RLock(ctx))
 		}},
-		"semaphore": {false, func(ctx context.Context, b backend.Backend) (held, error) {
-			return lock.NewSemaphore(b, name, 1, nil).Acquire(ctx)
+		"semaphore": {false, func(ctx context.Context, b backend.Backend) (*elect.Term, error) {
+			return termOf(lock.NewSemaphore(b, name, 1, nil).Acquire(ctx))
 		}},
-		"group": {false, func(ctx context.Context, b backend.Backend) (held, error) { return group.New(b, name, nil).Join(ctx) }},
-		"barrier": {false, func(ctx context.Context, b backend.Backend) (held, error) {
-			return barrier.NewDouble(b, name, 1, nil).Enter(ctx)
+		"group": {false, func(ctx context.Context, b backend.Backend) (*elect.Term, error) {
+			return termOf(group.New(b, name, nil).Join(ctx))
 		}},
-		"queue": {false, func(ctx context.Context, b backend.Backend) (held, error) { return queue.New(b, name, nil).Take(ctx) }},
+		"barrier": {false, func(ctx context.Context, b backend.Backend) (*elect.Term, error) {
+			return termOf(barrier.NewDouble(b, name, 1, nil).Enter(ctx))
+		}},
+		"queue": {false, func(ctx context.Context, b backend.Backend) (*elect.Term, error) {
+			return termOf(queue.New(b, name, nil).Take(ctx))
+		}},
 	}
 	for what, busy := range recipes {
 		for other, used := range recipes {
@@ -80,4 +83,12 @@ func TestNames(t *testing.T) {
 			})
 		}
 	}
+}
+
+// termOf is the term by which something is held.
+func termOf[H interface{ Term() *elect.Term }](h H, err error) (*elect.Term, error) {
+	if err != nil {
+		return nil, err
+	}
+	return h.Term(), nil
 }

@@ -102,6 +102,6 @@ func termOf(lock func(context.Context) (*lock.Held, error)) func(context.Context
 		if err != nil {
 			return nil, err
 		}
-		return held.Term, nil
+		return held.Term(), nil
 	}
 }

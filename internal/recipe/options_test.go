@@ -71,7 +71,7 @@ var uses = []use{
 		if err != nil {
 			return err
 		}
-		return held(ctx)(&lock.Held{Term: item.Term}, nil)
+		return held(ctx)(&lock.Held{Hold: item.Hold}, nil)
 	}, name + "-claims", "", []string{"ID"}},
 	{"barrier", "a barrier", func(ctx context.Context, b backend.Backend, o *elect.Options) error {
 		return barrier.New(b, name, 2, o).Wait(ctx)

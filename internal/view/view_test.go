@@ -8,6 +8,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/internal/rig/bubble"
 	"github.com/succession-dev/succession/memory"
 	"github.com/succession-dev/succession/recipes/barrier"
@@ -24,34 +25,34 @@ func TestHoldersAtRest(t *testing.T) {
 	const name = "name"
 	for what, test := range map[string]struct {
 		line string
-		hold func(context.Context, *memory.Backend) (term, error)
+		hold func(context.Context, *memory.Backend) (*elect.Term, error)
 	}{
-		"a lock": {name, func(ctx context.Context, b *memory.Backend) (term, error) {
-			return lock.NewMutex(b, name, nil).Lock(ctx)
+		"a lock": {name, func(ctx context.Context, b *memory.Backend) (*elect.Term, error) {
+			return termOf(lock.NewMutex(b, name, nil).Lock(ctx))
 		}},
-		"a lock together with others": {name, func(ctx context.Context, b *memory.Backend) (term, error) {
-			return lock.NewRWMutex(b, name, nil).RLock(ctx)
+		"a lock together with others": {name, func(ctx context.Context, b *memory.Backend) (*elect.Term, error) {
+			return termOf(lock.NewRWMutex(b, name, nil).RLock(ctx))
 		}},
-		"a slot": {name + "-slots", func(ctx context.Context, b *memory.Backend) (term, error) {
-			return lock.NewSemaphore(b, name, 2, nil).Acquire(ctx)
+		"a slot": {name + "-slots", func(ctx context.Context, b *memory.Backend) (*elect.Term, error) {
+			return termOf(lock.NewSemaphore(b, name, 2, nil).Acquire(ctx))
 		}},
-		"an item": {name + "-claims", func(ctx context.Context, b *memory.Backend) (term, error) {
+		"an item": {name + "-claims", func(ctx context.Context, b *memory.Backend) (*elect.Term, error) {
 			q := queue.New(b, name, nil)
 			if err := q.Put(ctx, "x"); err != nil {
 				return nil, err
 			}
-			return q.Take(ctx)
+			return termOf(q.Take(ctx))
 		}},
-		"a presence": {name + "-members", func(ctx context.Context, b *memory.Backend) (term, error) {
-			return group.New(b, name, nil).Join(ctx)
+		"a presence": {name + "-members", func(ctx context.Context, b *memory.Backend) (*elect.Term, error) {
+			return termOf(group.New(b, name, nil).Join(ctx))
 		}},
-		"a place inside a barrier": {name + "-arrivals", func(ctx context.Context, b *memory.Backend) (term, error) {
-			return barrier.NewDouble(b, name, 1, nil).Enter(ctx)
+		"a place inside a barrier": {name + "-arrivals", func(ctx context.Context, b *memory.Backend) (*elect.Term, error) {
+			return termOf(barrier.NewDouble(b, name, 1, nil).Enter(ctx))
 		}},
 	} {
 		t.Run(what, func(t *testing.T) {
 			bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
-				h := bubble.Must[term](t)(test.hold(t.Context(), bubble.Client(t, c, "holder")))
+				h := bubble.Must[*elect.Term](t)(test.hold(t.Context(), bubble.Client(t, c, "holder")))
 				time.Sleep(bubble.TTL) // Take resigns its turn
 				before := c.Requests()
 				time.Sleep(20 * bubble.TTL)
@@ -74,8 +75,10 @@ func TestHoldersAtRest(t *testing.T) {
 	}
 }
 
-// A term is what the holders have in common.
-type term interface {
-	Context() context.Context
-	Resign(context.Context) error
+// termOf is the term by which something is held.
+func termOf[H interface{ Term() *elect.Term }](h H, err error) (*elect.Term, error) {
+	if err != nil {
+		return nil, err
+	}
+	return h.Term(), nil
 }

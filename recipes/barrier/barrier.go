@@ -13,6 +13,7 @@ import (
 	"github.com/succession-dev/succession/internal/naming"
 	"github.com/succession-dev/succession/internal/recipe"
 	"github.com/succession-dev/succession/internal/view"
+	"github.com/succession-dev/succession/recipes"
 )
 
 // most is the largest number of participants: they are listed in one record, with up to 36 bytes
@@ -81,7 +82,7 @@ func (b *Barrier) Wait(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_ = in.Resign(ctx) // if that fails, it is tried on; who was counted is in nobody's way
+	_ = in.Term().Resign(ctx) // if that fails, it is tried on; who was counted is in nobody's way
 	return nil
 }
 
@@ -101,5 +102,5 @@ func (b *Barrier) enter(ctx context.Context) (*Inside, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Inside{Term: t, b: b.b, round: p.round}, nil
+	return &Inside{Hold: recipes.NewHold(t), b: b.b, round: p.round}, nil
 }

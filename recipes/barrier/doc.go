@@ -37,8 +37,8 @@
 //   - Late comers are counted in the next round, which needs no reset, and can open while others are
 //     still inside.
 //
-// A participant that is inside is a term of an election ([elect.Term]): its context ends before
-// the others can take it for having left, and [elect.Term.Put] writes only while it is inside.
+// A participant that is inside has a context ([recipes.Hold]) that ends before the others can take it for having left, and
+// Put writes only while it is inside.
 //
 // # What it costs
 //

@@ -10,6 +10,7 @@ import (
 	"github.com/succession-dev/succession/backend/kit/backoff"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/internal/again"
+	"github.com/succession-dev/succession/recipes"
 )
 
 // A DoubleBarrier is a process's handle on a barrier that n participants enter together and leave
@@ -41,14 +42,10 @@ func (d *DoubleBarrier) Enter(ctx context.Context) (*Inside, error) {
 	return in, err
 }
 
-// Inside is a participant that is inside a double barrier, or has been: it can be lost, as a term
-// of an election can. It is safe for concurrent use.
-//
-// Of the methods of the term, Context is cancelled when the participant counts as having left,
-// because its session has ended or somebody has removed it from the line; Check says at the moment
-// of the call whether it does; and Put writes a record only while it is inside.
+// Inside is a participant that is inside a double barrier, or has been: it can be lost, and counts as having left then, as
+// when its session has ended or somebody has removed it from the line. It is safe for concurrent use.
 type Inside struct {
-	*elect.Term
+	recipes.Hold
 	b     backend.Backend
 	round round // who entered together with it, and itself
 }
@@ -61,7 +58,7 @@ type Inside struct {
 // returns the cause of ctx. If this participant was lost before, Leave still waits for the others;
 // that it was lost is what Check says. While the coordinator cannot be reached, Leave waits.
 func (in *Inside) Leave(ctx context.Context) error {
-	defer in.Resign(ctx) // it has left before, unless the wait has failed
+	defer in.Term().Resign(ctx) // it has left before, unless the wait has failed
 	wait := backoff.New(ctx)
 	for {
 		left, err := in.step(ctx, wait.Jitter)
@@ -90,7 +87,7 @@ func (in *Inside) step(ctx context.Context, j backoff.Jitter) (left bool, err er
 	if err != nil {
 		return false, err
 	}
-	l, err := s.Line(ctx, in.Member().Line)
+	l, err := s.Line(ctx, in.Term().Member().Line)
 	if err != nil {
 		return false, err
 	}
@@ -98,10 +95,10 @@ func (in *Inside) step(ctx context.Context, j backoff.Jitter) (left bool, err er
 	if len(here) == 0 {
 		return true, nil
 	}
-	await, first := here[:1], here[0].Position == in.Member().Position
+	await, first := here[:1], here[0].Position == in.Term().Member().Position
 	if first && len(here) > 1 {
 		await = here[1:]
-	} else if err := in.Resign(ctx); first && err == nil {
+	} else if err := in.Term().Resign(ctx); first && err == nil {
 		return true, nil
 	}
 	for _, m := range slices.Backward(await) {

@@ -259,7 +259,7 @@ func TestAssignWaitsForWork(t *testing.T) {
 		}{
 			{"its context ends", func(cancel context.CancelCauseFunc, _ *group.Presence) { cancel(enough) }, enough},
 			{"the member leaves", func(_ context.CancelCauseFunc, p *group.Presence) { go p.Leave(t.Context()) }, elect.ErrResigned},
-			{"the member is removed", func(_ context.CancelCauseFunc, p *group.Presence) { c.Remove("workers-members", p.Member().Key) }, elect.ErrLost},
+			{"the member is removed", func(_ context.CancelCauseFunc, p *group.Presence) { c.Remove("workers-members", p.Term().Member().Key) }, elect.ErrLost},
 			{"work fails", nil, failed},
 		} {
 			ctx, cancel := context.WithCancelCause(t.Context())

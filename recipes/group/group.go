@@ -16,6 +16,7 @@ import (
 	"github.com/succession-dev/succession/internal/naming"
 	"github.com/succession-dev/succession/internal/recipe"
 	"github.com/succession-dev/succession/internal/view"
+	"github.com/succession-dev/succession/recipes"
 )
 
 // Options are the optional settings of a [Group]. They are those of an election: who this member
@@ -102,20 +103,16 @@ func (g *Group) Join(ctx context.Context) (*Presence, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Presence{Term: t, g: g}
+	p := &Presence{Hold: recipes.NewHold(t), g: g}
 	p.sweep(ctx)
 	return p, nil
 }
 
-// A Presence is the time in which this process is a member of the group. It can be lost, as a term
-// of an election can: the coordinator has not heard from the process for a session time, or an
-// operator has removed the member. It is safe for concurrent use.
-//
-// Of the methods of the term, Context is cancelled when the presence is lost or has ended; Check
-// says at the moment of the call whether it is; and Token is larger than that of every member
-// that joined before. A presence that is lost does not come back: leave, and join again.
+// A Presence is the time in which this process is a member of the group. It can be lost, and does not come back then: leave,
+// and join again, as [Group.Run] does. Token is larger than that of every member that joined before. It is safe for
+// concurrent use.
 type Presence struct {
-	*elect.Term
+	recipes.Hold
 	g   *Group
 	set atomic.Bool // Set has been called, so there may be a value to delete
 }
@@ -132,7 +129,7 @@ func (p *Presence) Set(ctx context.Context, value string) error {
 		return fmt.Errorf("group: %w", err)
 	}
 	p.set.Store(true)
-	_, err := p.Put(ctx, p.g.value(p.Member()), []byte(value), 0)
+	_, err := p.Put(ctx, p.g.value(p.Term().Member()), []byte(value), 0)
 	return recordless(err, "give the value in Options: it then does not change")
 }
 
@@ -145,10 +142,10 @@ func (p *Presence) Set(ctx context.Context, value string) error {
 func (p *Presence) Leave(ctx context.Context) error {
 	if p.set.Swap(false) {
 		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.g.o.ResignTimeout)
-		_ = p.Delete(bounded, p.g.value(p.Member()), 0) // if it stays, whoever joins next sweeps it
+		_ = p.Delete(bounded, p.g.value(p.Term().Member()), 0) // if it stays, whoever joins next sweeps it
 		cancel()
 	}
-	return p.Resign(ctx)
+	return p.Term().Resign(ctx)
 }
 
 // values is where the values are, and value the record of a member's.
@@ -177,7 +174,7 @@ func (p *Presence) sweep(ctx context.Context) {
 	old := make(map[uint64]string)
 	for _, name := range names {
 		at, ok := naming.Position(strings.TrimPrefix(name, p.g.values()+"/"))
-		if ok && at < p.Member().Position {
+		if ok && at < p.Term().Member().Position {
 			old[at] = name
 		}
 	}

@@ -110,7 +110,7 @@ func TestSetIsGuarded(t *testing.T) {
 	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
 		a, b := bubble.Client(t, c, "a"), bubble.Client(t, c, "b")
 		removed, ended := join(t, a, "removed", ""), join(t, b, "ended", "")
-		c.Remove("workers-members", removed.Member().Key)
+		c.Remove("workers-members", removed.Term().Member().Key)
 		bubble.Want(t, removed.Set(t.Context(), "x"), backend.ErrNotMember)
 		b.Expire()
 		<-ended.Context().Done()

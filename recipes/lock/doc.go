@@ -22,16 +22,16 @@
 //
 // # What holds while a lock is held
 //
-// A lock that is [Held] is a term of that election ([elect.Term]). It can be lost: the
+// A lock that is [Held] is a term of that election ([recipes.Hold]). It can be lost: the
 // coordinator gives the lock to the next in line when it has not heard from the holder for a
 // session time, or when an operator removes the holder from the line.
 //
 //   - The context ends before another can hold the lock, as long as the process runs.
-//     [elect.Term.Check] notices also that the process was paused.
+//     [recipes.Hold.Check] notices also that the process was paused.
 //   - The token is larger than that of every earlier holder. A store that refuses a token
 //     smaller than the largest it has seen is safe from a holder that was paused between its
 //     check and its write.
-//   - [elect.Term.Put] writes a record of the coordinator on condition that the lock is still
+//   - [recipes.Hold.Put] writes a record of the coordinator on condition that the lock is still
 //     held, in one atomic step.
 //
 // A process that takes the same lock twice waits for itself: locks are not reentrant.

@@ -130,7 +130,7 @@ func TestLockByItself(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		_, err := m.Lock(ctx)
-		want := "waiting behind " + h.Member().Key + ` ("web-7")`
+		want := "waiting behind " + h.Term().Member().Key + ` ("web-7")`
 		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), want) {
 			t.Errorf("Lock by who has it already: %v, want the deadline and %q", err, want)
 		}
@@ -248,7 +248,7 @@ func TestAllOrNone(t *testing.T) {
 		if n := len(all.Locks()); n != 3 || !all.Deadline().After(time.Now()) {
 			t.Errorf("%d locks until %v", n, all.Deadline())
 		}
-		c.Remove("y", all.Locks()[1].Member().Key)
+		c.Remove("y", all.Locks()[1].Term().Member().Key)
 		<-all.Context().Done()
 		bubble.Want(t, context.Cause(all.Context()), elect.ErrRemoved)
 		bubble.Want(t, all.Check(), elect.ErrRemoved)

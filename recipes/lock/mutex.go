@@ -7,6 +7,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/recipes"
 )
 
 // Options are the optional settings of a [Mutex]. They are those of an election: who this
@@ -62,19 +63,14 @@ func try(ctx context.Context, e *elect.Election) (*Held, error) {
 	return h, err
 }
 
-// A Held is a lock that this process holds, or has held: it can be lost, as a term of an election
-// can. It is safe for concurrent use.
-//
-// Of the methods of the term, Context is cancelled when the lock is lost or unlocked; Check says
-// at the moment of the call whether it is; Token is larger than that of every earlier holder; and
-// Put writes a record only while the lock is held.
-type Held struct{ *elect.Term }
+// A Held is a lock that this process holds, or has held: it can be lost. It is safe for concurrent use.
+type Held struct{ recipes.Hold }
 
 func held(t *elect.Term, err error) (*Held, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Held{t}, nil
+	return &Held{recipes.NewHold(t)}, nil
 }
 
 // Unlock ends the work under the lock and hands it to the next in line. It blocks until the
@@ -83,4 +79,4 @@ func held(t *elect.Term, err error) (*Held, error) {
 //
 // An error means that the lock is held on. A goroutine unlocks it as soon as that is possible,
 // and the end of the session does so in any case.
-func (h *Held) Unlock(ctx context.Context) error { return h.Resign(ctx) }
+func (h *Held) Unlock(ctx context.Context) error { return h.Term().Resign(ctx) }

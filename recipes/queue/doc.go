@@ -25,7 +25,7 @@
 // An item belongs to no session, and stands until it is confirmed. Whoever takes it joins the line
 // of the claims, with a member that says for which item it is. Of several claims for one item the
 // first one holds ([backend.Sharer] Claim). So a claim is a term of an election among those who claim the same item
-// ([elect.Term]): it has a token, it says when it is lost, and it ends with its session. An item
+// ([recipes.Hold]): it has a token, it says when it is lost, and it ends with its session. An item
 // whose taker dies is then free at its place, in front of all that were put later.
 //
 // Those who wait for an item stand in the third line, and only its first looks at the other two. So
@@ -39,7 +39,7 @@
 //
 //   - [Item] ID is the same for all who take an item. A store that remembers the IDs in the
 //     transaction that does the work does it once.
-//   - The token ([elect.Term.Token]) is larger than that of everybody who took the item before. A
+//   - The token ([recipes.Hold.Token]) is larger than that of everybody who took the item before. A
 //     store that refuses smaller tokens than it has seen for the item is safe from a taker that was
 //     paused, and goes on with work that another has by now.
 //

@@ -137,7 +137,7 @@ func TestTakerExpires(t *testing.T) {
 
 func TestClaimIsRemoved(t *testing.T) {
 	bubble.Run(t, func(t *testing.T, c *memory.Coordinator) {
-		takeover(t, c, func(_ *memory.Backend, item *queue.Item) { c.Remove("jobs-claims", item.Member().Key) })
+		takeover(t, c, func(_ *memory.Backend, item *queue.Item) { c.Remove("jobs-claims", item.Term().Member().Key) })
 	})
 }
 

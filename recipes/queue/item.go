@@ -11,17 +11,13 @@ import (
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/internal/again"
 	"github.com/succession-dev/succession/internal/view"
+	"github.com/succession-dev/succession/recipes"
 )
 
-// An Item is an item that this process has taken. Nobody else has it, until the claim is lost, as
-// a term of an election can be. It is safe for concurrent use.
-//
-// Of the methods of the claim's term, Context is cancelled when the claim is lost, and when the
-// item is confirmed or returned; Check says at the moment of the call whether it is; Token is
-// larger than that of everybody who took this item before; and Put writes a record only while the
-// item is claimed.
+// An Item is an item that this process has taken. Nobody else has it, until the claim is lost. Done and Return end the claim.
+// Token is larger than that of everybody who took this item before. It is safe for concurrent use.
 type Item struct {
-	*elect.Term
+	recipes.Hold
 	ID       string // of the Put; see [Entry]
 	Value    string
 	Position uint64 // in the coordinator's log; it grows from item to item
@@ -42,13 +38,13 @@ type Item struct {
 func (it *Item) Done(ctx context.Context) error {
 	wait := backoff.New(ctx)
 	for !it.confirmed.Load() {
-		err := it.Remove(ctx, it.item)
+		err := it.Term().Remove(ctx, it.item)
 		switch {
 		case err == nil:
 			it.confirmed.Store(true)
 		case it.confirmed.Load(): // by another call of Done, which has also taken the claim away
 		case errors.Is(err, backend.ErrNotMember), errors.Is(err, backend.ErrSessionEnded):
-			it.Resign(ctx) // releases what the term holds here
+			it.Term().Resign(ctx) // releases what the term holds here
 			return fmt.Errorf("queue: item %s of %s is not known to be confirmed: %w: %w", it.ID, it.queue, ErrLost, err)
 		case !again.Passing(err):
 			return err
@@ -58,7 +54,7 @@ func (it *Item) Done(ctx context.Context) error {
 			}
 		}
 	}
-	it.Resign(ctx) // if that fails, it is tried on; a claim for what is not there keeps nobody out
+	it.Term().Resign(ctx) // if that fails, it is tried on; a claim for what is not there keeps nobody out
 	return nil
 }
 
@@ -68,7 +64,7 @@ func (it *Item) Done(ctx context.Context) error {
 //
 // An error means that the item is claimed on. A goroutine returns it as soon as that is possible,
 // and the end of the session does so in any case.
-func (it *Item) Return(ctx context.Context) error { return it.Resign(ctx) }
+func (it *Item) Return(ctx context.Context) error { return it.Term().Resign(ctx) }
 
 // errTaken says that an item is another's, or stands no more.
 var errTaken = errors.New("taken by another")
@@ -88,7 +84,7 @@ func (q *Queue) claim(ctx context.Context, item backend.Member) (*Item, error) {
 		return nil, err
 	}
 	e := entry(item)
-	return &Item{Term: t, ID: e.ID, Value: e.Value, Position: e.Position, queue: q.name, item: item}, nil
+	return &Item{Hold: recipes.NewHold(t), ID: e.ID, Value: e.Value, Position: e.Position, queue: q.name, item: item}, nil
 }
 
 // A claimSession is a session in which to join is to claim an item. Claims are shared members, so that the session

@@ -36,7 +36,7 @@ func TestCommitOfTheReplaced(t *testing.T) {
 		if r.Position() != 7 {
 			t.Errorf("the position is %d", r.Position())
 		}
-		c.Remove("bus-run-orders", r.Member().Key)
+		c.Remove("bus-run-orders", r.Term().Member().Key)
 		next := f.hot("next", "orders")
 		time.Sleep(5500 * time.Millisecond)
 		err := r.Commit(ctx, 100)
@@ -80,7 +80,7 @@ func TestCommitTellsFirst(t *testing.T) {
 				cancel(errEnough)
 				return nil
 			}
-			c.Remove("bus-run-orders", r.Member().Key)
+			c.Remove("bus-run-orders", r.Term().Member().Key)
 			err := r.Commit(ctx, 1)
 			bubble.Want(t, err, elect.ErrLost)
 			return fmt.Errorf("in the work: %w", err)

@@ -40,7 +40,7 @@
 // stands first in the task's line, and the coordinator checks that in the same atomic step. So a
 // machine that was paused or cut off, and replaced, cannot overwrite the position of the next one,
 // whatever clocks do. What it has done after its last commit is done again: a task must be able to
-// repeat that, or give [elect.Term.Token] to a store that refuses smaller ones.
+// repeat that, or give [recipes.Hold.Token] to a store that refuses smaller ones.
 //
 // A position is a number, with a text beside it where a number is not enough ([Run.CommitText]), such as the file of a
 // log with an offset.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/recipes"
 	"github.com/succession-dev/succession/recipes/record"
 )
 
@@ -61,7 +62,7 @@ func (s *Standby) lead(ctx context.Context, t *elect.Term, task string, waits bo
 
 	started := make(chan string, 1) // has the configuration
 	following.Go(func() { s.follow(alive, cancel, task, waits, started) })
-	r := &Run{Term: t, Task: task, ctx: alive, record: s.position(task)}
+	r := &Run{Hold: recipes.NewHold(t), Task: task, ctx: alive, record: s.position(task)}
 	select {
 	case r.config = <-started:
 	case <-alive.Done():
@@ -110,7 +111,7 @@ func (s *Standby) finish(ctx context.Context, r *Run) error {
 	return insist(ctx, func() error {
 		got, err := r.Get(ctx, s.definition(r.Task))
 		if err != nil {
-			return guarded(r.Term, err)
+			return guarded(r.Term(), err)
 		}
 		d, err := decode[definition](got)
 		if err != nil || d.State != Started {
@@ -118,6 +119,6 @@ func (s *Standby) finish(ctx context.Context, r *Run) error {
 		}
 		d.State = Finished
 		_, err = r.Put(ctx, got.Name, encode(d), got.Version)
-		return guarded(r.Term, err)
+		return guarded(r.Term(), err)
 	})
 }

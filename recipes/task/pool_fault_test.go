@@ -100,7 +100,7 @@ func TestReplacedWorker(t *testing.T) {
 		id := cr.submit("x")
 		run := <-begun
 		next := cr.works("next")
-		c.Remove("jobs-workers", run.Member().Key)
+		c.Remove("jobs-workers", run.Term().Member().Key)
 		time.Sleep(time.Second / 2)
 		cr.expect(map[string]string{"x": "next"})
 		cr.result(id, "done x")

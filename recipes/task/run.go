@@ -10,19 +10,17 @@ import (
 	"unicode/utf8"
 
 	"github.com/succession-dev/succession/backend"
-	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/recipes"
 )
 
 // ErrBackwards says that a position is smaller than the one that is recorded.
 var ErrBackwards = errors.New("a position never goes back")
 
-// A Run is one run of a task by one machine, which ends for good. It is a term of the task's
-// election: Token is larger than that of every earlier run of the task, and Put writes a record only
-// while no other machine can run the task. It is safe for concurrent use.
-//
-// The function that was given a Run ends it by returning, and need not call Resign.
+// A Run is one run of a task by one machine, which ends for good, when the function that was given it returns. Token is larger
+// than that of every earlier run of the task, and Put writes a record only while no other machine can run the task. It is
+// safe for concurrent use.
 type Run struct {
-	*elect.Term
+	recipes.Hold
 	// Task is the name of the task.
 	Task string
 
@@ -53,7 +51,7 @@ func (r *Run) Config() string { return r.config }
 
 // Check returns nil while the run may go on, and afterwards the cause of its context. It notices a
 // pause of the process that no timer has noticed yet, as [elect.Term.Check] does. It does not block.
-func (r *Run) Check() error { return overOf(r.ctx, r.Term) }
+func (r *Run) Check() error { return overOf(r.ctx, r.Term()) }
 
 // Position returns the position that is recorded: what the run before has recorded last, 0 if
 // there was none, and later what Commit has recorded. It does not block.
@@ -127,7 +125,7 @@ func (r *Run) update(ctx context.Context, change func(*progress) error) error {
 	return insist(ctx, func() error {
 		p, at, err := r.recorded(ctx)
 		if err != nil {
-			return guarded(r.Term, err)
+			return guarded(r.Term(), err)
 		}
 		if err := change(&p); err != nil {
 			return err
@@ -137,7 +135,7 @@ func (r *Run) update(ctx context.Context, change func(*progress) error) error {
 		defer r.mu.Unlock()
 		if err != nil {
 			r.at = 0
-			return guarded(r.Term, err)
+			return guarded(r.Term(), err)
 		}
 		r.now, r.at = p, at
 		return nil

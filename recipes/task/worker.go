@@ -8,14 +8,14 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/recipes"
 	"github.com/succession-dev/succession/recipes/record"
 )
 
-// A Task is one run of a task by a worker. It is the term of the worker's presence: Put writes a
-// record only while the task cannot be given to another worker.
+// A Task is one run of a task by a worker. Put writes a record only while the task cannot be given to another worker.
 type Task struct {
-	*elect.Term
-	ctx context.Context
+	recipes.Hold // of the worker's presence
+	ctx          context.Context
 
 	ID    uint64
 	Name  string // of the Submit: no other task has it, but for a copy that Submit speaks of
@@ -31,7 +31,7 @@ func (t *Task) Context() context.Context { return t.ctx }
 
 // Check returns nil while the run may go on, and afterwards the cause of its context. It notices a
 // pause of the process that no timer has noticed yet, as [elect.Term.Check] does. It does not block.
-func (t *Task) Check() error { return overOf(t.ctx, t.Term) }
+func (t *Task) Check() error { return overOf(t.ctx, t.Term()) }
 
 // Work makes this process a worker of the pool until ctx ends: it calls fn for each task that the
 // master assigns to it, one at a time. It also stands for master. A process that is to run several
@@ -81,7 +81,7 @@ func (p *Pool) serve(ctx context.Context, t *elect.Term, fn func(context.Context
 	done := uint64(0)
 	for e, err := range record.New(p.b, p.assignedTo(t.Member().Position), record.JSON[assignment]()).Follow(alive) {
 		if a := e.Value; err == nil && e.Exists() && a.ID != done {
-			err = p.do(alive, &Task{Term: t, ctx: alive, ID: a.ID, Name: a.Name, Value: a.Value, Run: a.Run}, a.Key, fn)
+			err = p.do(alive, &Task{Hold: recipes.NewHold(t), ctx: alive, ID: a.ID, Name: a.Name, Value: a.Value, Run: a.Run}, a.Key, fn)
 			done = a.ID
 		}
 		if err != nil {
@@ -107,7 +107,7 @@ func (p *Pool) do(ctx context.Context, t *Task, key string, fn func(context.Cont
 			}
 			r, err := t.Get(ctx, p.result(t.ID))
 			stored = r.Version != backend.Absent
-			return guarded(t.Term, err)
+			return guarded(t.Term(), err)
 		})
 		if err != nil {
 			return err
@@ -122,7 +122,7 @@ func (p *Pool) do(ctx context.Context, t *Task, key string, fn func(context.Cont
 			return err
 		}
 	}
-	return insist(ctx, func() error { return guarded(t.Term, t.Remove(ctx, p.item(t.ID, key))) })
+	return insist(ctx, func() error { return guarded(t.Term(), t.Term().Remove(ctx, p.item(t.ID, key))) })
 }
 
 // resultOf returns the record of the result. One that cannot be stored is a failure of the task.
@@ -147,6 +147,6 @@ func (p *Pool) store(ctx context.Context, t *Task, value []byte) error {
 		if errors.Is(err, backend.ErrVersion) {
 			return nil // an earlier try has written it
 		}
-		return guarded(t.Term, err)
+		return guarded(t.Term(), err)
 	})
 }

@@ -38,7 +38,7 @@ func successionMutex(ctx context.Context, s Settings) (func(string) Elector, err
 			if err != nil {
 				return nil, err
 			}
-			return held.Term, nil
+			return held.Term(), nil
 		}
 	})
 }

@@ -167,7 +167,7 @@ var groupRules = []engine.Rule{{
 		joins(t, cs[2], "c")
 		f.sees(t.Soon(), "b= c=")
 		shows(t, cs[3], "b=here c=")
-		kept := []string{fmt.Sprintf("%s-values/%d", t.Name, b.Member().Position)}
+		kept := []string{fmt.Sprintf("%s-values/%d", t.Name, b.Term().Member().Position)}
 		t.Eventually(t.Soon(), "the value of the member that has crashed is deleted", func() bool {
 			return slices.Equal(cs[3].List(t.Name+"-values"), kept)
 		})
@@ -315,7 +315,7 @@ var groupRules = []engine.Rule{{
 		}
 		f.sees(t.Soon(), "b= a=")
 		shows(t, cs[2], "b=here a=")
-		kept := []string{fmt.Sprintf("%s-values/%d", t.Name, b.Member().Position)}
+		kept := []string{fmt.Sprintf("%s-values/%d", t.Name, b.Term().Member().Position)}
 		t.Eventually(t.Soon(), "the value that was left behind is deleted", func() bool {
 			return slices.Equal(cs[2].List(t.Name+"-values"), kept)
 		})

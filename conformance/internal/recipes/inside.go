@@ -15,7 +15,7 @@ func enters(t *engine.Trial, c *engine.Client, n int) *arrival {
 	return arrive(t, c, "Enter", func(ctx context.Context, a *arrival) (err error) {
 		a.in, err = barrier.NewDouble(c, c.Election, n, options(t, c)).Enter(ctx)
 		if err == nil {
-			t.Cleanup(func() { a.in.Resign(context.Background()) })
+			t.Cleanup(func() { a.in.Term().Resign(context.Background()) })
 		}
 		return err
 	})

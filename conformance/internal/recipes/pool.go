@@ -196,7 +196,7 @@ var poolRules = []engine.Rule{{
 		old := engine.Await(t, begun, t.Soon(), "the task has not begun")
 		work(1)
 		stands(t, cs[0].In(t.Name+"-workers"), 2)
-		t.Remove(old.Member())
+		t.Remove(old.Term().Member())
 		next := engine.Await(t, begun, t.Crash()+t.Recheck(), "the task has not begun again")
 		if next.Run <= old.Run {
 			t.Never("run %d comes after run %d", next.Run, old.Run)

@@ -120,7 +120,7 @@ var queueRules = []engine.Rule{{
 		ws := l.workers(2)
 		ws[1].puts("one")
 		old := ws[0].gets("one")
-		t.Remove(old.Member())
+		t.Remove(old.Term().Member())
 		engine.Await(t, old.Context().Done(), t.Soon(), "the context of an item whose claim was removed has not ended")
 		t.Go("a: Done of what it has lost", func() error { return old.Done(t.Ctx) }).Returns(t.Soon(), queue.ErrLost)
 		ws[1].shows("one")

@@ -178,7 +178,7 @@ var taskRules = []engine.Rule{{
 		p.goesOn("x", t.Crash()+t.Recheck()+t.Soon(), first)
 		p.stops("x")
 		t.Eventually(t.Soon(), "who ran a task that was stopped leaves the line", func() bool {
-			return !slices.ContainsFunc(cs[1].In(t.Name+"-run-x").Members(), func(m backend.Member) bool { return m.Position == p.run("x").Member().Position })
+			return !slices.ContainsFunc(cs[1].In(t.Name+"-run-x").Members(), func(m backend.Member) bool { return m.Position == p.run("x").Term().Member().Position })
 		})
 		at := p.status()["x"].Position
 		t.Always(t.TTL/10, "a task that was stopped goes on", func() bool { return len(p.now()) == 0 && p.status()["x"].Position == at })
@@ -197,7 +197,7 @@ var taskRules = []engine.Rule{{
 		p.hot(cs[1], "x")
 		stands(t, cs[1].In(t.Name+"-run-x"), 2)
 		old := p.ends("x")
-		t.Remove(old.Member())
+		t.Remove(old.Term().Member())
 		p.goesOn("x", t.Crash()+t.Recheck(), first)
 		at := old.Position()
 		t.Want("Commit of the replaced", old.Commit(t.Ctx, at+1_000_000), elect.ErrLost)
@@ -319,7 +319,7 @@ var taskRules = []engine.Rule{{
 			t.Fatalf("a run was lost with the answer to a Commit: %v", r.Check())
 		}
 		loses("Stop", func() error { return p.console.Stop(t.Ctx, "x") })
-		t.Eventually(t.Crash(), "who ran a task that was stopped leaves the line", func() bool { return !c.In(t.Name + "-run-x").Stands(r.Member()) })
+		t.Eventually(t.Crash(), "who ran a task that was stopped leaves the line", func() bool { return !c.In(t.Name + "-run-x").Stands(r.Term().Member()) })
 		if done, at := p.recorded("x"), p.status()["x"].Position; at != done && at != done+1 {
 			t.Never("the position is %d, and the last for which Commit has succeeded %d", at, done)
 		}

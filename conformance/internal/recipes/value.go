@@ -158,7 +158,7 @@ var valueRules = []engine.Rule{{
 		h := asks(t, c, "Lock", lock.NewMutex(c, t.Name, options(t, c)).Lock).holds(t.Soon())
 		at, err := v.SetAs(t.Ctx, h, backend.Absent, 1)
 		t.Want("SetAs", err)
-		t.Remove(h.Member())
+		t.Remove(h.Term().Member())
 		for _, version := range []backend.Version{0, at} {
 			_, err := v.SetAs(t.Ctx, h, version, 2)
 			t.Want("SetAs of one who was removed", err, backend.ErrNotMember, backend.ErrSessionEnded)

@@ -42,6 +42,6 @@ func (r *runner) confirm(item *queue.Item) error {
 	if err := r.attend(context.Background(), done); err != nil {
 		return r.left(r.o.unconfirmed(err))
 	}
-	r.report.info("confirmed", "confirmed the item", token(item.Term))
+	r.report.info("confirmed", "confirmed the item", token(item.Term()))
 	return nil
 }

@@ -48,5 +48,5 @@ func join(ctx context.Context, b backend.Backend, name string, o *elect.Options,
 	if err != nil {
 		return held{}, err
 	}
-	return held{Term: p.Term}, nil
+	return held{Term: p.Term()}, nil
 }

@@ -94,7 +94,7 @@ func (l *lockOptions) take(ctx context.Context, b backend.Backend, name string, 
 	if err != nil {
 		return held{}, err
 	}
-	return held{Term: h.Term}, nil
+	return held{Term: h.Term()}, nil
 }
 
 func locked(name string, waited time.Duration) string {

@@ -121,7 +121,7 @@ func takeItem(ctx context.Context, b backend.Backend, name string, o *elect.Opti
 	if err != nil {
 		return held{}, err
 	}
-	return held{item.Term, item}, nil
+	return held{item.Term(), item}, nil
 }
 
 func noItem(name string, waited time.Duration) string {

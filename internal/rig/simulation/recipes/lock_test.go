@@ -24,7 +24,7 @@ func (w *world) holds(p *process, what string, shares int, worked func(), take f
 				return err
 			}
 			worked()
-			leave := w.enter(p, h.Term, what, shares)
+			leave := w.enter(p, h.Term(), what, shares)
 			w.works(h.Context(), ctx, p)
 			leave()
 			_ = h.Unlock(ctx) // it is tried on if it fails
@@ -107,7 +107,7 @@ var several = recipe{processes: 2, process: func(w *world, p *process, worked fu
 			worked()
 			var leave []func()
 			for i, one := range h.Locks() {
-				leave = append(leave, w.enter(p, one.Term, "the lock "+names[i], 1))
+				leave = append(leave, w.enter(p, one.Term(), "the lock "+names[i], 1))
 			}
 			w.works(h.Context(), ctx, p)
 			for _, f := range leave {

@@ -96,7 +96,7 @@ func (b *belt) takes(ctx context.Context, w *world, p *process, q *queue.Queue, 
 			return err
 		}
 		worked()
-		leave := w.enter(p, item.Term, fmt.Sprintf("the item %s at %d", item.Value, item.Position), 1)
+		leave := w.enter(p, item.Term(), fmt.Sprintf("the item %s at %d", item.Value, item.Position), 1)
 		w.works(item.Context(), ctx, p)
 		err = item.Done(ctx) // also where the claim is lost: the coordinator must refuse it
 		leave()

@@ -66,7 +66,7 @@ func newStandby(cold bool) recipe {
 
 // replicates runs a task for a while, or as long as it may.
 func (tp *tape) replicates(ctx context.Context, w *world, p *process, r *task.Run) error {
-	leave := w.enter(p, r.Term, "the task "+r.Task, 1)
+	leave := w.enter(p, r.Term(), "the task "+r.Task, 1)
 	defer leave()
 	tp.mu.Lock()
 	if at := r.Position(); at < tp.far[r.Task] {
@@ -134,7 +134,7 @@ func newPool() recipe {
 					}
 				}()
 				return pool.Work(ctx, func(ctx context.Context, t *task.Task) (string, error) {
-					leave := w.enter(p, t.Term, "the work "+t.Value, 1)
+					leave := w.enter(p, t.Term(), "the work "+t.Value, 1)
 					defer leave()
 					linger(ctx, 300*time.Millisecond)
 					return "done", nil
