@@ -28,6 +28,9 @@ func (s *session) joinIf(ctx context.Context, op Op, m backend.Member, record st
 	return ask[backend.Joined](ctx, s, op, m.Line, invalid, func() *call {
 		first := false
 		cl := s.send(op, lostResolve, func(l *lease) (any, error) {
+			if err := s.b.c.store.nests(m.Line); err != nil {
+				return nil, err
+			}
 			if err := may(&s.b.c.store); err != nil {
 				return nil, err
 			}

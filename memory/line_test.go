@@ -172,3 +172,21 @@ func TestLines(t *testing.T) {
 		is(t, "Lines", err, backend.ErrSessionEnded)
 	})
 }
+
+// Two lines of which one continues the other's name cannot both be used on etcd, so they cannot here.
+func TestNesting(t *testing.T) {
+	for _, names := range [][2]string{{"svc/a", "svc/a/b"}, {"svc/a/b", "svc/a"}} {
+		bubble(t, func(t *testing.T, c *memory.Coordinator) {
+			_, s := client(t, c, "a")
+			first, err := s.Join(t.Context(), names[0], "a", "")
+			ok(t, "Join", err)
+			_, err = s.Join(t.Context(), names[1], "b", "")
+			is(t, "Join below or above a line", err, backend.ErrInvalid)
+			_, err = s.Join(t.Context(), "svc/ab", "b", "")
+			ok(t, "Join beside it", err)
+			ok(t, "Leave", s.Leave(t.Context(), first.Member))
+			_, err = s.Join(t.Context(), names[1], "b", "")
+			ok(t, "Join where nobody stands", err)
+		})
+	}
+}

@@ -94,6 +94,19 @@ func (st *store) join(m backend.Member, owner uint64) backend.Member {
 	return m
 }
 
+// nests fails if somebody stands in a line below the line name, or in one that it is below. etcd refuses that, whose own
+// clients would take the members of the inner line for those of the outer one: a test that passes here is to mean something
+// there.
+func (st *store) nests(name string) error {
+	for other, l := range st.lines {
+		if len(l.members) > 0 && (strings.HasPrefix(name, other+"/") || strings.HasPrefix(other, name+"/")) {
+			return fmt.Errorf("%w name: the elections %s and %s cannot both be used on every coordinator; choose names of which none "+
+				"continues the other with a slash", backend.ErrInvalid, other, name)
+		}
+	}
+	return nil
+}
+
 // find returns the line of m and where m stands there, or false. A later member with m's key
 // is not m.
 func (st *store) find(m backend.Member) (l *line, i int, ok bool) {

@@ -1,3 +1,5 @@
+//go:build linux
+
 //go:build unix
 
 package main
