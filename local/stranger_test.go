@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/rig/coordtest/rig"
 	"github.com/succession-dev/succession/local"
 )
 
@@ -393,5 +394,37 @@ func TestTakenAway(t *testing.T) {
 	looks(t, s, "e", backend.ErrSessionEnded)
 	if _, err := b.Session(t.Context()); !errors.Is(err, backend.ErrDenied) {
 		t.Errorf("Session: %v, want ErrDenied", err)
+	}
+}
+
+// TestOperatorFollowsNoLink says that what an operator deletes lies in the folder: root may be the operator of another
+// user's folder.
+func TestOperatorFollowsNoLink(t *testing.T) {
+	elsewhere, dir := t.TempDir(), t.TempDir()
+	fifo := filepath.Join(elsewhere, "e", "@n_0000000001")
+	err := errors.Join(os.Mkdir(filepath.Join(elsewhere, "e"), 0o700), unix.Mkfifo(fifo, 0o600),
+		os.Symlink(elsewhere, filepath.Join(dir, "app")), os.Mkdir(filepath.Join(dir, "sub"), 0o700),
+		os.Symlink(elsewhere, filepath.Join(dir, "sub", "e")), os.Symlink(elsewhere, filepath.Join(dir, "sub", "@n_0000000002")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := rig.OperatorOf(t, "local:"+dir)
+	for act, err := range map[string]error{
+		"Remove": o.Remove(t.Context(), backend.Member{Line: "app/e", Key: "n_0000000001"}),
+		"Drop":   o.Drop(t.Context(), "app/e"),
+		"Clear":  o.Clear(t.Context(), "app/e"),
+	} {
+		if !errors.Is(err, backend.ErrDenied) {
+			t.Errorf("%s behind a link: %v, want ErrDenied", act, err)
+		}
+	}
+	if err := o.Clear(t.Context(), "sub"); err != nil {
+		t.Errorf("Clear of a folder with links: %v", err)
+	}
+	if _, err := os.Lstat(filepath.Join(dir, "sub")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the folder with links is there: %v", err)
+	}
+	if _, err := os.Lstat(fifo); err != nil {
+		t.Errorf("a file outside the folder was removed: %v", err)
 	}
 }
