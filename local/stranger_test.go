@@ -149,6 +149,38 @@ func TestLinkedTop(t *testing.T) {
 	}
 }
 
+// TestReplacedAbove has the owner of a folder put a link in its place when root is about to make one below.
+func TestReplacedAbove(t *testing.T) {
+	for _, below := range []string{"app", "new/app"} {
+		t.Run(below, func(t *testing.T) {
+			elsewhere, home := t.TempDir(), filepath.Join(t.TempDir(), "home")
+			ownedBy(t, owner, home, 0o700)
+			ownedBy(t, owner, filepath.Join(home, "x"), 0o700)
+			local.BeforeMkdir(t, func() {
+				if err := errors.Join(os.Rename(filepath.Join(home, "x"), filepath.Join(home, "y")), os.Symlink(elsewhere, filepath.Join(home, "x")),
+					os.Lchown(filepath.Join(home, "x"), owner, owner)); err != nil {
+					t.Error(err)
+				}
+			})
+			b, err := local.New(filepath.Join(home, "x", below), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer b.Close()
+			s, err := b.Session(t.Context())
+			if err == nil {
+				_, err = s.Put(t.Context(), "e", nil, nil)
+			}
+			if err == nil {
+				t.Error("root uses what is behind the link")
+			}
+			if made, err := os.ReadDir(elsewhere); err != nil || len(made) != 0 {
+				t.Errorf("made %v elsewhere, %v", made, err)
+			}
+		})
+	}
+}
+
 // TestLinkedFile says that root gives nobody a file that it has not made, whatever name in the folder leads
 // to that file, and writes nothing into it.
 func TestLinkedFile(t *testing.T) {
