@@ -229,6 +229,45 @@ func TestLinkedFile(t *testing.T) {
 	}
 }
 
+// TestLinkedFIFO says that nobody reads from another's FIFO whose owner knows nothing of the folder: what is read there is gone.
+func TestLinkedFIFO(t *testing.T) {
+	top := t.TempDir()
+	dir := filepath.Join(top, "app")
+	ownedBy(t, owner, dir, 0o700)
+	elsewhere := filepath.Join(top, "root's")
+	if err := unix.Mkfifo(elsewhere, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	talk, err := os.OpenFile(elsewhere, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer talk.Close()
+	if _, err := talk.WriteString("root's"); err != nil {
+		t.Fatal(err)
+	}
+	_, s := open(t, dir)
+	m, behind := join(t, s, "e", ""), join(t, s, "e", "")
+	if err := errors.Join(os.Remove(fifo(dir, m)), os.Link(elsewhere, fifo(dir, m))); err != nil {
+		t.Fatal(err)
+	}
+	_, other := open(t, dir)
+	gone := begin(func() error { return other.Gone(t.Context(), m) })
+	if err := within(t, "Gone", gone); !errors.Is(err, local.ErrDamaged) {
+		t.Errorf("Gone: %v, want ErrDamaged", err)
+	}
+	if _, err := s.Ahead(t.Context(), behind); !errors.Is(err, local.ErrDamaged) {
+		t.Errorf("Ahead: %v, want ErrDamaged", err)
+	}
+	if err := talk.SetReadDeadline(time.Now().Add(time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	data := make([]byte, 64)
+	if n, err := talk.Read(data); string(data[:n]) != "root's" {
+		t.Errorf("what was in the FIFO is now %q, %v", data[:n], err)
+	}
+}
+
 // TestTouchesNothingElse says that whoever is told of a change by the times of a FIFO is told by these alone: the owner of the folder may
 // give a name there to a file of root's, and its times say something to others.
 func TestTouchesNothingElse(t *testing.T) {
