@@ -582,3 +582,16 @@ func TestTokenReplaced(t *testing.T) {
 		t.Errorf("the next stands at %+v, %v", w.place, w.err)
 	}
 }
+
+// Where sessions belong to agents, the rights that are printed say that they are over the sessions of others.
+func TestRightsOnAgents(t *testing.T) {
+	u, err := backend.ParseURL("consul:///app?agent-node=on")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"every session of the cluster", "who only looks, and can end the sessions of candidates\n"} {
+		if text := consul.Rights(u, "jobs"); !strings.Contains(text, want) || strings.Contains(text, "node=") {
+			t.Errorf("they do not say %q, or name a node that is not used:\n%s", want, text)
+		}
+	}
+}

@@ -17,6 +17,11 @@ func Rights(u *backend.URL, election string) string {
 	o := &Options{Node: cmp.Or(u.Text("node", ""), defaultNode), AgentNode: u.Text("agent-node", "") == "on"}
 	o.Prefix = strings.Trim(u.Path, "/")
 	candidate, observer, operator := o.policies(election)
+	if o.AgentNode {
+		return "# session_prefix \"\" is the right to end every session of the cluster, those of other applications too: write in its\n" +
+			"# place a rule for each agent that is talked to, as in session \"web-1\" { policy = \"write\" }\n\n" +
+			"# a candidate\n" + candidate + "\n# who only looks, and can end the sessions of candidates\n" + observer + "\n# an operator\n" + operator
+	}
 	return "# a candidate\n" + candidate + "\n# who only looks: with node=" + o.observers() + " in the URL\n" + observer + "\n# an operator\n" + operator
 }
 

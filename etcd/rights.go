@@ -113,8 +113,18 @@ func (s *session) explain(ctx context.Context, err error) error {
 			return s.lacks(r.public(), denied.err)
 		}
 	}
+	if denied.t.lease != 0 {
+		if _, perr := s.commit(ctx, txn{otherwise: denied.t.then}, s.attempt()); errors.Is(perr, backend.ErrDenied) {
+			s.End(errLeaseOfOthers)
+			return s.Ended()
+		}
+	}
 	return err // it has been granted meanwhile, or nobody answers
 }
+
+// errLeaseOfOthers says that another user has attached a key to the session's lease, which had none. To attach one to it, or
+// to keep it alive, then takes the right to write that key (server/etcdserver/apply/auth.go, checkLeasePuts).
+var errLeaseOfOthers = errors.New("another user has attached a key to its lease")
 
 func (s *session) lacks(r right, why error) error {
 	user := "the user"

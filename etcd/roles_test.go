@@ -210,3 +210,50 @@ func TestWhatRightsGive(t *testing.T) {
 		}
 	}
 }
+
+// Whoever may write any key can attach it to a lease that has none, if they know its number, such as that of a candidate that
+// has left. The candidate then stands by another lease.
+func TestLeaseOfOthers(t *testing.T) {
+	t.Parallel()
+	issuer := certs.New(t, "authority")
+	cert, key := issue(t, issuer, "root")
+	server := coordtest.NewEtcd(t, &coordtest.EtcdOptions{
+		CertFile: cert, KeyFile: key, ClientCAFile: issuer.File, Args: []string{"--bcrypt-cost=4"},
+	})
+	operator := rootOf(t, server, issuer.File, cert, key)
+	b := openAs(t, server, operator, issuer, "candidate", prescribed(t, "svc")["candidate"])
+	openAs(t, server, operator, issuer, "other", prescribed(t, "other")["candidate"])
+	other := clientOf(t, server, issuer, "other")
+	ctx := within(t, 30*time.Second)
+	e := elect.New(b, "svc", nil)
+	term, err := e.Campaign(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	held, err := operator.Get(ctx, "app/svc/"+term.Member().Key)
+	if err != nil || len(held.Kvs) != 1 {
+		t.Fatal(held, err)
+	}
+	attach := func() error {
+		_, err := other.Put(ctx, "app/other/x", "", clientv3.WithLease(clientv3.LeaseID(held.Kvs[0].Lease)))
+		return err
+	}
+	if err := attach(); !errors.Is(rpctypes.Error(err), rpctypes.ErrPermissionDenied) {
+		t.Errorf("a candidate of another election attaches a key to the lease of a leader: %v", err)
+	}
+	if err := term.Resign(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := attach(); err != nil {
+		t.Fatal(err)
+	}
+	if term, err = e.Campaign(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := term.Resign(ctx); err != nil {
+		t.Error(err)
+	}
+	if err := b.Close(); err != nil {
+		t.Error(err)
+	}
+}

@@ -112,7 +112,8 @@ func (d dir) fail(op, file string, err error) error {
 }
 
 // open opens a file that must be of a kind, S_IFREG or S_IFIFO. It never waits, whatever kind of file a
-// stranger has put there. It fails with [ErrDamaged] if the file is of another kind.
+// stranger has put there. It fails with [ErrDamaged] if the file is of another kind, or if it also has a name elsewhere and is not
+// the folder's owner's, who may have made that link: to read from a FIFO takes from it.
 func (d dir) open(file string, flags int, kind uint32) (fd int, is unix.Stat_t, err error) {
 	flags |= unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC
 	fd, err = unix.Openat(d.fd, file, flags, 0)
@@ -125,6 +126,8 @@ func (d dir) open(file string, flags int, kind uint32) (fd int, is unix.Stat_t, 
 			err = d.fail("stat", file, err)
 		} else if is.Mode&unix.S_IFMT != kind {
 			err = d.strange(file, kind)
+		} else if is.Nlink > 1 && is.Uid != d.top.uid && file != lockName { // @lock has two while it is made
+			err = fmt.Errorf("%w: %s is one of several names of a file of user %d. Remove it", ErrDamaged, d.path(file), is.Uid)
 		}
 		if err != nil {
 			unix.Close(fd)

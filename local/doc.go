@@ -70,7 +70,8 @@
 //     to root. If a group may write to the top folder, everybody in it is trusted, and the folders below may
 //     belong to anybody. A folder to which everybody may write is refused.
 //   - A file must be a plain file, or a FIFO, and is opened so that nothing can make that wait. None is
-//     read or written that is larger than 64 MiB. Anything else is [ErrDamaged].
+//     read or written that is larger than 64 MiB. One that is not the owner's must have no other name (hard link).
+//     Anything else is [ErrDamaged].
 //   - A new file or folder is made under a name where there was none (O_EXCL), gets its rights, and is
 //     then moved to its place (linkat(2), renameat2(2)). So nobody sees one whose rights are not complete,
 //     also if its maker is killed.
@@ -83,6 +84,8 @@
 // keep everybody from joining; whoever can open a FIFO can have a dead member look alive. So files get
 // the rights 0660 if the group may write to the top folder, and otherwise 0600, and folders get nothing for
 // others, whatever the top folder has and whatever the umask is.
+//
+// An operator ([backend.Operator]) reaches files in the same way.
 //
 // [os.Root] was no substitute. It follows links below the root, does not look at owners, has no FIFOs,
 // and opens whatever it finds.

@@ -116,6 +116,13 @@ func RefuseNoReplace(t *testing.T) {
 	t.Cleanup(func() { renameat2 = old })
 }
 
+// BeforeMkdir has what makes the top folder call f before it makes the first one, until the test ends.
+func BeforeMkdir(t *testing.T, f func()) {
+	old, once := mkdirat, sync.OnceFunc(f)
+	mkdirat = func(at int, path string, mode uint32) error { once(); return old(at, path, mode) }
+	t.Cleanup(func() { mkdirat = old })
+}
+
 // OpenLock opens the lock file of the folder at path, as a process does at first use.
 func OpenLock(path string) (file *os.File, err error) {
 	f := newFolder(path, false, new(past))

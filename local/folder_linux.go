@@ -193,56 +193,83 @@ func (f *folder) checkLinks(path string, fd int, owner uint32) error {
 }
 
 // makeTop makes the folder, unless it is there, for this user alone, and opens it. Each folder that is
-// new is on disk when makeTop returns.
+// new is on disk when makeTop returns. It starts at a folder that it has opened and checked, and follows no link below:
+// another user may put one there meanwhile.
 func (f *folder) makeTop() error {
-	if err := f.checkAbove(); err != nil {
+	at, above, err := f.above()
+	if err != nil {
 		return err
 	}
-	if err := makeAll(f.path); err != nil {
-		return err
+	steps := strings.Split(strings.Trim(strings.TrimPrefix(f.path, above), "/"), "/")
+	for _, step := range steps {
+		next, err := makeStep(at, above, step)
+		unix.Close(at)
+		if err != nil {
+			return err
+		}
+		at, above = next, filepath.Join(above, step)
 	}
-	_, err := f.opened()
+	unix.Close(at)
+	_, err = f.opened()
 	return err
 }
 
-// checkAbove fails if a link of another user leads to where the folder is to be made.
-func (f *folder) checkAbove() error {
-	for above := filepath.Dir(f.path); ; above = filepath.Dir(above) {
-		fd, err := unix.Open(above, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-		if err == unix.ENOENT && above != filepath.Dir(above) {
+// above opens the lowest folder that is there of those that lead to the folder. It fails if a link of another user leads there.
+func (f *folder) above() (fd int, path string, err error) {
+	for path = filepath.Dir(f.path); ; path = filepath.Dir(path) {
+		fd, err = unix.Open(path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		if err == unix.ENOENT && path != filepath.Dir(path) {
 			continue
 		}
 		if err != nil {
-			return &fs.PathError{Op: "open", Path: above, Err: err}
+			return fd, path, &fs.PathError{Op: "open", Path: path, Err: err}
 		}
-		defer unix.Close(fd)
-		return f.checkLinks(above, fd, uint32(os.Geteuid())) // whose folder it will be
+		if err = f.checkLinks(path, fd, uint32(os.Geteuid())); err != nil { // whose folder it will be
+			unix.Close(fd)
+		}
+		return fd, path, err
 	}
 }
 
-func makeAll(path string) error {
-	err := os.Mkdir(path, 0o700)
-	above := filepath.Dir(path)
-	if errors.Is(err, fs.ErrNotExist) && above != path {
-		if err := makeAll(above); err != nil {
-			return err
-		}
-		err = os.Mkdir(path, 0o700)
+// mkdirat is replaced by a test.
+var mkdirat = unix.Mkdirat
+
+// makeStep makes the folder step of at, which is at path, unless it is there, and opens it.
+func makeStep(at int, path, step string) (fd int, err error) {
+	made := mkdirat(at, step, 0o700)
+	if made != nil && made != unix.EEXIST {
+		return fd, &fs.PathError{Op: "mkdir", Path: filepath.Join(path, step), Err: made}
 	}
-	if err != nil {
-		if is, failed := os.Stat(path); failed == nil && is.IsDir() {
-			return nil
-		}
-		return err
+	fd, err = unix.Openat(at, step, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	switch err {
+	case nil:
+	case unix.ENOTDIR, unix.ELOOP:
+		return fd, fmt.Errorf("%w folder %s: it is a link, or not a folder", backend.ErrInvalid, filepath.Join(path, step))
+	default:
+		return fd, &fs.PathError{Op: "mkdir", Path: filepath.Join(path, step), Err: err}
 	}
-	dir, err := os.Open(above)
-	if errors.Is(err, fs.ErrPermission) { // its owner lets others make folders, and not look
+	if made == nil {
+		if err = syncDir(at, path); err != nil {
+			unix.Close(fd)
+		}
+	}
+	return fd, err
+}
+
+// syncDir puts on disk which files are in a folder.
+func syncDir(at int, path string) error {
+	fd, err := unix.Openat(at, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err == unix.EACCES { // its owner lets others make folders, and not look
 		return nil
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		err = unix.Fsync(fd)
+		unix.Close(fd)
 	}
-	return errors.Join(dir.Sync(), dir.Close())
+	if err != nil {
+		return &fs.PathError{Op: "sync", Path: path, Err: err}
+	}
+	return nil
 }
 
 // moved returns nil as long as the path leads to the folder that is open. Otherwise the folder was moved

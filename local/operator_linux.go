@@ -5,58 +5,102 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/succession-dev/succession/backend"
 )
 
-// An operator is a [backend.Operator] that has a shell on this machine. It is the folder.
+// An operator is a [backend.Operator] that has a shell on this machine. It is the path of the folder. It reaches files as
+// sessions do, and so deletes nothing outside the folder: root may be the operator of another user's folder.
 type operator string
 
 func newOperator(u *backend.URL) (backend.Operator, error) {
-	return operator(cmp.Or(u.Path, DefaultDir())), nil
+	path, err := filepath.Abs(cmp.Or(u.Path, DefaultDir()))
+	return operator(path), err
 }
 
-func (o operator) path(name string) string { return filepath.Join(string(o), filepath.FromSlash(name)) }
-
-func (o operator) Exists(_ context.Context, name string) (bool, error) {
-	_, err := os.Lstat(o.path(name))
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
+// in calls fn with the folder of a name, or the top folder for "". It does nothing if there is none.
+func (o operator) in(name string, fn func(dir) error) error {
+	f := newFolder(string(o), string(o) == DefaultDir(), &past{})
+	d, err := f.dir(name)
+	if err == nil {
+		err = fn(d)
+		d.close()
 	}
-	return err == nil, err
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return errors.Join(err, f.close())
+}
+
+func (o operator) Exists(_ context.Context, name string) (exists bool, err error) {
+	above, step := split(name)
+	err = o.in(above, func(d dir) error {
+		_, err := d.stat(step)
+		exists = err == nil
+		return err
+	})
+	return exists, err
 }
 
 func (o operator) Remove(_ context.Context, m backend.Member) error {
-	return remove(filepath.Join(o.path(m.Line), "@"+m.Key))
+	return o.in(m.Line, func(d dir) error { return d.remove("@" + m.Key) })
 }
 
 // Drop takes out the last member first.
-func (o operator) Drop(_ context.Context, election string) error {
-	at := o.path(election)
-	files, err := os.ReadDir(at) // sorted by name
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	for _, f := range slices.Backward(files) {
-		if strings.HasPrefix(f.Name(), "@n_") {
-			if err := remove(filepath.Join(at, f.Name())); err != nil {
-				return err
+func (o operator) Drop(ctx context.Context, election string) error {
+	err := o.in(election, func(d dir) error {
+		files, err := d.list()
+		slices.Sort(files)
+		for _, file := range slices.Backward(files) {
+			if err == nil && strings.HasPrefix(file, fifoPrefix) {
+				err = d.remove(file)
 			}
 		}
-	}
-	return os.RemoveAll(at)
+		return err
+	})
+	return cmp.Or(err, o.Clear(ctx, election))
 }
 
-func (o operator) Clear(_ context.Context, name string) error { return os.RemoveAll(o.path(name)) }
+func (o operator) Clear(_ context.Context, name string) error {
+	above, step := split(name)
+	return o.in(above, func(d dir) error { return d.removeAll(step) })
+}
 
-// remove deletes a file, if it is there.
-func remove(file string) error {
-	if err := os.Remove(file); !errors.Is(err, fs.ErrNotExist) {
+// split returns the name that a name is below, or "", and its last step.
+func split(name string) (above, step string) {
+	above, step = path.Split(name)
+	return strings.TrimSuffix(above, "/"), step
+}
+
+// removeAll removes the folder step of d with everything in it. It removes links, and follows none.
+func (d dir) removeAll(step string) error {
+	into, err := d.enter(step)
+	if err != nil {
 		return err
+	}
+	defer into.close()
+	files, err := into.list()
+	for _, file := range files {
+		is, failed := into.stat(file)
+		switch {
+		case errors.Is(failed, fs.ErrNotExist): // its owner was faster
+		case failed == nil && is.Mode&unix.S_IFMT == unix.S_IFDIR:
+			err = errors.Join(err, into.removeAll(file))
+		default:
+			err = errors.Join(err, into.remove(file))
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if err := unix.Unlinkat(d.fd, step, unix.AT_REMOVEDIR); err != nil && err != unix.ENOENT {
+		return d.fail("remove", step, err)
 	}
 	return nil
 }

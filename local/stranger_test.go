@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/internal/rig/coordtest/rig"
 	"github.com/succession-dev/succession/local"
 )
 
@@ -148,6 +149,38 @@ func TestLinkedTop(t *testing.T) {
 	}
 }
 
+// TestReplacedAbove has the owner of a folder put a link in its place when root is about to make one below.
+func TestReplacedAbove(t *testing.T) {
+	for _, below := range []string{"app", "new/app"} {
+		t.Run(below, func(t *testing.T) {
+			elsewhere, home := t.TempDir(), filepath.Join(t.TempDir(), "home")
+			ownedBy(t, owner, home, 0o700)
+			ownedBy(t, owner, filepath.Join(home, "x"), 0o700)
+			local.BeforeMkdir(t, func() {
+				if err := errors.Join(os.Rename(filepath.Join(home, "x"), filepath.Join(home, "y")), os.Symlink(elsewhere, filepath.Join(home, "x")),
+					os.Lchown(filepath.Join(home, "x"), owner, owner)); err != nil {
+					t.Error(err)
+				}
+			})
+			b, err := local.New(filepath.Join(home, "x", below), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer b.Close()
+			s, err := b.Session(t.Context())
+			if err == nil {
+				_, err = s.Put(t.Context(), "e", nil, nil)
+			}
+			if err == nil {
+				t.Error("root uses what is behind the link")
+			}
+			if made, err := os.ReadDir(elsewhere); err != nil || len(made) != 0 {
+				t.Errorf("made %v elsewhere, %v", made, err)
+			}
+		})
+	}
+}
+
 // TestLinkedFile says that root gives nobody a file that it has not made, whatever name in the folder leads
 // to that file, and writes nothing into it.
 func TestLinkedFile(t *testing.T) {
@@ -193,6 +226,45 @@ func TestLinkedFile(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestLinkedFIFO says that nobody reads from another's FIFO whose owner knows nothing of the folder: what is read there is gone.
+func TestLinkedFIFO(t *testing.T) {
+	top := t.TempDir()
+	dir := filepath.Join(top, "app")
+	ownedBy(t, owner, dir, 0o700)
+	elsewhere := filepath.Join(top, "root's")
+	if err := unix.Mkfifo(elsewhere, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	talk, err := os.OpenFile(elsewhere, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer talk.Close()
+	if _, err := talk.WriteString("root's"); err != nil {
+		t.Fatal(err)
+	}
+	_, s := open(t, dir)
+	m, behind := join(t, s, "e", ""), join(t, s, "e", "")
+	if err := errors.Join(os.Remove(fifo(dir, m)), os.Link(elsewhere, fifo(dir, m))); err != nil {
+		t.Fatal(err)
+	}
+	_, other := open(t, dir)
+	gone := begin(func() error { return other.Gone(t.Context(), m) })
+	if err := within(t, "Gone", gone); !errors.Is(err, local.ErrDamaged) {
+		t.Errorf("Gone: %v, want ErrDamaged", err)
+	}
+	if _, err := s.Ahead(t.Context(), behind); !errors.Is(err, local.ErrDamaged) {
+		t.Errorf("Ahead: %v, want ErrDamaged", err)
+	}
+	if err := talk.SetReadDeadline(time.Now().Add(time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	data := make([]byte, 64)
+	if n, err := talk.Read(data); string(data[:n]) != "root's" {
+		t.Errorf("what was in the FIFO is now %q, %v", data[:n], err)
 	}
 }
 
@@ -393,5 +465,37 @@ func TestTakenAway(t *testing.T) {
 	looks(t, s, "e", backend.ErrSessionEnded)
 	if _, err := b.Session(t.Context()); !errors.Is(err, backend.ErrDenied) {
 		t.Errorf("Session: %v, want ErrDenied", err)
+	}
+}
+
+// TestOperatorFollowsNoLink says that what an operator deletes lies in the folder: root may be the operator of another
+// user's folder.
+func TestOperatorFollowsNoLink(t *testing.T) {
+	elsewhere, dir := t.TempDir(), t.TempDir()
+	fifo := filepath.Join(elsewhere, "e", "@n_0000000001")
+	err := errors.Join(os.Mkdir(filepath.Join(elsewhere, "e"), 0o700), unix.Mkfifo(fifo, 0o600),
+		os.Symlink(elsewhere, filepath.Join(dir, "app")), os.Mkdir(filepath.Join(dir, "sub"), 0o700),
+		os.Symlink(elsewhere, filepath.Join(dir, "sub", "e")), os.Symlink(elsewhere, filepath.Join(dir, "sub", "@n_0000000002")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := rig.OperatorOf(t, "local:"+dir)
+	for act, err := range map[string]error{
+		"Remove": o.Remove(t.Context(), backend.Member{Line: "app/e", Key: "n_0000000001"}),
+		"Drop":   o.Drop(t.Context(), "app/e"),
+		"Clear":  o.Clear(t.Context(), "app/e"),
+	} {
+		if !errors.Is(err, backend.ErrDenied) {
+			t.Errorf("%s behind a link: %v, want ErrDenied", act, err)
+		}
+	}
+	if err := o.Clear(t.Context(), "sub"); err != nil {
+		t.Errorf("Clear of a folder with links: %v", err)
+	}
+	if _, err := os.Lstat(filepath.Join(dir, "sub")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the folder with links is there: %v", err)
+	}
+	if _, err := os.Lstat(fifo); err != nil {
+		t.Errorf("a file outside the folder was removed: %v", err)
 	}
 }

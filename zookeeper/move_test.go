@@ -21,7 +21,16 @@ func TestMoveOfOthers(t *testing.T) {
 	op := raw(t, server(t))
 	at := [2]string{chroot(t) + "/from", chroot(t) + "/to"}
 	commands := prescribed(t, at[0], "e") + prescribed(t, at[1], "e")
-	administer(t, op, strings.ReplaceAll(commands, "e.fence \"\" ", "e.fence \"\" "+moves(t)+","), zk.DigestACL(zk.PermCreate, "carol", "anything")...)
+	administer(t, op, strings.ReplaceAll(commands, "e.fence \"\" ", "e.fence \"\" "+moves(t)+","))
+	for _, dir := range at {
+		acl, _, err := op.GetACL(dir)
+		if err == nil {
+			_, err = op.SetACL(dir, append(acl, zk.DigestACL(zk.PermCreate, "carol", "anything")...), -1)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 	carol := raw(t, server(t))
 	if err := carol.AddAuth("digest", []byte("carol:anything")); err != nil {
 		t.Fatal(err)

@@ -10,16 +10,17 @@ import (
 )
 
 // Rights returns the commands of ZooKeeper's shell that make the znodes of one election, under the prefix of the
-// URL, with ACLs for a candidate, for an operator, and for everybody else, who only looks. An administrator runs
+// URL, with ACLs for a candidate, for an operator, and for everybody else, who only looks. The operator runs
 // them, with digest:USER:HASH in the place of CANDIDATE and of OPERATOR. Then nobody needs a right on the prefix,
-// and whoever has one has no power over the election. Rights sends nothing.
+// and whoever has CREATE there has no power over the election. Rights sends nothing.
 func Rights(u *backend.URL, election string) string {
 	at := path.Join("/", u.Path, election)
 	var b strings.Builder
-	b.WriteString("# the folders above it, if they are missing\n")
+	b.WriteString("# as the operator (addauth digest USER:PASSWORD): the folders above it, if they are missing;\n" +
+		"# in one that is there, / among them, nobody else should have DELETE (getAcl, setAcl)\n")
 	for i := 1; i < len(at); i++ {
 		if at[i] == '/' {
-			fmt.Fprintf(&b, "create %s\n", at[:i])
+			fmt.Fprintf(&b, "create %s \"\" OPERATOR:cdrwa,world:anyone:r\n", at[:i]) // without an ACL it would be everybody's
 		}
 	}
 	b.WriteString("\n# the count of deletions beside it, if it is missing\n")

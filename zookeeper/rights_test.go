@@ -32,15 +32,18 @@ func prescribed(t *testing.T, prefix, election string) string {
 	return strings.NewReplacer("CANDIDATE", digest(alice), "OPERATOR", digest(bob)).Replace(zookeeper.Rights(u, election))
 }
 
-// administer does what the commands say. others are who may do something in the folders, beside looking.
-func administer(t *testing.T, op *zk.Conn, commands string, others ...zk.ACL) {
+// administer does what the commands say, as bob and as ZooKeeper's shell does it: what is made without an ACL is everybody's.
+func administer(t *testing.T, op *zk.Conn, commands string) {
 	t.Helper()
+	if err := op.AddAuth("digest", []byte(bob.User+":"+bob.Password)); err != nil {
+		t.Fatal(err)
+	}
 	for _, line := range strings.Split(commands, "\n") {
 		words := strings.Fields(line)
 		if len(words) == 0 || words[0] == "#" {
 			continue
 		}
-		acl := append(zk.WorldACL(zk.PermRead), others...) // of a folder
+		acl := zk.WorldACL(zk.PermAll)
 		if len(words) == 4 {
 			acl = nil
 			for _, entry := range strings.Split(words[3], ",") {
@@ -52,11 +55,8 @@ func administer(t *testing.T, op *zk.Conn, commands string, others ...zk.ACL) {
 				}
 				acl = append(acl, zk.ACL{Perms: p, Scheme: scheme, ID: rest[:at]})
 			}
-		} else if _, err := op.Create(words[1], nil, 0, zk.WorldACL(zk.PermAll)); err == nil || err == zk.ErrNodeExists {
-			defer op.SetACL(words[1], acl, -1) // when all below it has been made
-			continue
 		}
-		if _, err := op.Create(words[1], nil, 0, acl); err != nil {
+		if _, err := op.Create(words[1], nil, 0, acl); err != nil && err != zk.ErrNodeExists { // folders may be there
 			t.Fatal(line, err)
 		}
 	}
@@ -65,6 +65,15 @@ func administer(t *testing.T, op *zk.Conn, commands string, others ...zk.ACL) {
 // The prescribed ACLs are enough for a candidate, an operator and who only looks, and give none of them more.
 func TestPrescribedRights(t *testing.T) {
 	administer(t, raw(t, server(t)), prescribed(t, chroot(t), "e"))
+	stranger := raw(t, server(t))
+	for _, name := range []string{"~deletions", "e", "e.fence", "e.history", "e.unready", "e.spread"} {
+		if err := stranger.Delete(chroot(t)+"/"+name, -1); err != zk.ErrNoAuth {
+			t.Errorf("who has no right deletes %s: %v", name, err)
+		}
+	}
+	if _, err := stranger.Create(chroot(t)+"/other", nil, 0, zk.WorldACL(zk.PermAll)); err != zk.ErrNoAuth {
+		t.Errorf("who has no right makes another election: %v", err)
+	}
 	as := func(who *zookeeper.Digest, o *elect.Options) *elect.Election {
 		return elect.New(open(t, zookeeper.Options{Auth: who}, server(t)), "e", o)
 	}
@@ -111,7 +120,7 @@ func TestPrescribedRights(t *testing.T) {
 		"who only looks joins":               failure(looks.Campaign(ctx)),
 		"who only looks raises the fence":    raise(nil, 2000),
 		"who only looks writes readiness":    put(ctx, session(t, open(t, zookeeper.Options{}, server(t))), "e.unready/7"),
-		"an operator makes another election": failure(elect.New(open(t, zookeeper.Options{Auth: bob}, server(t)), "other", nil).Campaign(ctx)),
+		"a candidate makes another election": failure(elect.New(open(t, zookeeper.Options{Auth: alice}, server(t)), "other", nil).Campaign(ctx)),
 	}
 	for what, err := range denied {
 		if !errors.Is(err, backend.ErrDenied) {

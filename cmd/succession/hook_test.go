@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/succession-dev/succession"
+	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 )
 
@@ -90,6 +92,32 @@ func TestHookOnLostBeginsAtTheLoss(t *testing.T) {
 		t.Errorf("resign: exit code %d, %s", code, stderr)
 	}
 	p.exits(ui.ExitLost)
+}
+
+// What others have written down is in the reason, and keeps no hook from being run: the system takes no variable with a zero
+// byte, nor a long one.
+func TestHookOnLostForReasonsOfOthers(t *testing.T) {
+	for _, to := range []string{"etcd://h\x00", "etcd://" + strings.Repeat("h", 200<<10)} {
+		url := localURL(t)
+		p := start(t, "--url", url, "run", "--on-lost", `echo "lost: $SUCCESSION_REASON"`, "reports", "--", "sh", "-c", "echo ready; exec sleep 1000")
+		p.line("ready")
+		b, err := succession.Connect(t.Context(), url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer b.Close()
+		s, err := b.Session(t.Context())
+		if err == nil {
+			_, err = s.Put(t.Context(), "reports", backend.Header{Sealed: to}.Encode(), nil)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if line, _ := p.next(); !strings.HasPrefix(line, "lost: ") || !strings.Contains(line, "etcd://h") || len(line) > 16<<10 {
+			t.Errorf("the hook says %.100q", line)
+		}
+		p.exits(ui.ExitLost)
+	}
 }
 
 // A hook that hangs delays no stop of the command, and is ended itself.

@@ -132,18 +132,24 @@ func TestUIConnections(t *testing.T) {
 	t.Parallel()
 	p := start(t, "--url", localURL(t), "ui", "--listen", "127.0.0.1:0")
 	at := strings.TrimSuffix(<-p.out, "/")
+	fewConnections(t, strings.TrimPrefix(at, "http://"), "/", "close a page")
+}
+
+// fewConnections opens more connections than the server at the address has room for, and fails if they can take its memory.
+func fewConnections(t *testing.T, at, path, says string) {
+	t.Helper()
 	var all []net.Conn
 	for range 201 {
-		c, err := net.Dial("tcp", strings.TrimPrefix(at, "http://"))
+		c, err := net.Dial("tcp", at)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer c.Close()
 		all = append(all, c)
 	}
-	ask := func(c net.Conn) string {
+	ask := func(c net.Conn, header string) string {
 		t.Helper()
-		if _, err := io.WriteString(c, "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"); err != nil {
+		if _, err := io.WriteString(c, "GET "+path+" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nX: "+header+"\r\n\r\n"); err != nil {
 			t.Fatal(err)
 		}
 		answer, err := io.ReadAll(c)
@@ -152,10 +158,13 @@ func TestUIConnections(t *testing.T) {
 		}
 		return string(answer)
 	}
-	if answer := ask(all[200]); !strings.HasPrefix(answer, "HTTP/1.1 503 ") || !strings.Contains(answer, "close a page") {
+	if answer := ask(all[200], ""); !strings.HasPrefix(answer, "HTTP/1.1 503 ") || !strings.Contains(answer, says) {
 		t.Errorf("one too many is answered with %.200s", answer)
 	}
-	if answer := ask(all[0]); !strings.HasPrefix(answer, "HTTP/1.1 200 ") {
+	if answer := ask(all[0], ""); !strings.HasPrefix(answer, "HTTP/1.1 200 ") {
 		t.Errorf("one that came before is answered with %.200s", answer)
+	}
+	if answer := ask(all[1], strings.Repeat("x", 24<<10)); !strings.HasPrefix(answer, "HTTP/1.1 431 ") {
+		t.Errorf("one with long headers is answered with %.200s", answer)
 	}
 }

@@ -128,6 +128,9 @@ func TestForeignMembers(t *testing.T) {
 		"other item": func(ctx context.Context, s backend.Session) (backend.Member, error) {
 			return s.Append(ctx, "jobs-items", "x")
 		},
+		"item without a proper ID": func(ctx context.Context, s backend.Session) (backend.Member, error) {
+			return s.Append(ctx, "jobs-items", strings.Repeat("\x00", 26)+"\nx")
+		},
 		"candidate among the claims": func(ctx context.Context, s backend.Session) (backend.Member, error) {
 			j, err := s.Join(ctx, "jobs-claims", "x\ny", "")
 			return j.Member, err

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"unicode/utf8"
 
@@ -313,8 +314,10 @@ func (q *Queue) readItems(ctx context.Context, s backend.Session) (backend.Line,
 	return l, nil
 }
 
+// isItem reports whether Put can have made m. Others may write what they like, and the one who takes it runs a command with it.
 func isItem(m backend.Member) bool {
-	return m.Pinned && len(m.Value) > idLength && m.Value[idLength] == '\n'
+	return m.Pinned && len(m.Value) > idLength && m.Value[idLength] == '\n' && backend.CheckValue(m.Value) == nil &&
+		!strings.ContainsFunc(m.Value[:idLength], func(r rune) bool { return !('A' <= r && r <= 'Z' || '2' <= r && r <= '7') })
 }
 
 func entry(item backend.Member) Entry {

@@ -1,25 +1,20 @@
 package page
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/http"
 	"slices"
 	"sync"
-	"sync/atomic"
 
+	"github.com/succession-dev/succession/cmd/succession/internal/door"
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 )
 
 // Without a token every user of the machine can open pages, whatever rights he has on the coordinator; and whoever may join a line
 // may fill it. So there are bounds for what all pages together cost this process, and what they have it ask.
 const (
-	// maxStreams is how many pages are served at a time.
+	// maxStreams is how many pages are served at a time. Each takes a connection, and needs others for its files: see [door.Most].
 	maxStreams = 100
-	// maxConnections is how many connections are answered. There are as many again that hear why they are not.
-	maxConnections = 2 * maxStreams
 	// maxObservers is how many elections are observed at a time. Each has two watches or more, which on Consul are connections
 	// that candidates of this machine want too.
 	maxObservers = 16
@@ -33,7 +28,7 @@ const (
 
 var (
 	errManyStreams     = fmt.Errorf("%d pages are open already: close one, or start another server with: succession ui --listen", maxStreams)
-	errManyConnections = fmt.Errorf("%d connections are open already: close a page, or start another server with: succession ui --listen", maxConnections)
+	errManyConnections = fmt.Errorf("%d connections are open already: close a page, or start another server with: succession ui --listen", door.Most)
 	errManyObservers   = fmt.Errorf("%d elections are observed already: close a page that shows another one", maxObservers)
 	errManyPictures    = fmt.Errorf("%d pictures are being made already: try again in a moment", maxPictures)
 	errManyActs        = fmt.Errorf("%d others are being done already: try again in a moment", maxActs)
@@ -70,60 +65,6 @@ func (q *quota) full() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.taken >= q.most
-}
-
-// A door is a listener that lets in maxConnections at a time, and as many again that are only to be told so.
-type door struct {
-	net.Listener
-	inside atomic.Int64
-}
-
-func (d *door) Accept() (net.Conn, error) {
-	for {
-		c, err := d.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		n := d.inside.Add(1)
-		if n <= 2*maxConnections {
-			return &guest{Conn: c, door: d, crowded: n > maxConnections}, nil
-		}
-		d.inside.Add(-1)
-		_ = c.Close() // there is no room even to say so
-	}
-}
-
-// A guest is a connection that a door has let in.
-type guest struct {
-	net.Conn
-	door    *door
-	crowded bool
-	leaves  sync.Once
-}
-
-func (g *guest) Close() error {
-	g.leaves.Do(func() { g.door.inside.Add(-1) })
-	return g.Conn.Close()
-}
-
-type crowdedKey struct{}
-
-// mark is the ConnContext of a server behind a door.
-func mark(ctx context.Context, c net.Conn) context.Context {
-	if g, ok := c.(*guest); ok && g.crowded {
-		return context.WithValue(ctx, crowdedKey{}, true)
-	}
-	return ctx
-}
-
-// turnedAway answers a request on a connection that there is no room for.
-func turnedAway(w http.ResponseWriter, r *http.Request) bool {
-	if r.Context().Value(crowdedKey{}) == nil {
-		return false
-	}
-	w.Header().Set("Connection", "close")
-	refuse(w, http.StatusServiceUnavailable, errManyConnections)
-	return true
 }
 
 // bound cuts what others have written to what a page has room for.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/cmd/succession/internal/connect"
+	"github.com/succession-dev/succession/cmd/succession/internal/door"
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 )
 
@@ -118,9 +119,9 @@ func listenAt(address, token string) (net.Listener, error) {
 
 // serve serves the page until ctx ends, and closes it.
 func serve(ctx context.Context, l net.Listener, s *Server) error {
-	hs := &http.Server{Handler: s, ConnContext: mark, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10, ErrorLog: slog.NewLogLogger(s.o.Logger.Handler(), slog.LevelDebug)}
+	hs := &http.Server{Handler: s, IdleTimeout: time.Minute, ErrorLog: slog.NewLogLogger(s.o.Logger.Handler(), slog.LevelDebug)}
 	failed := make(chan error, 1)
-	go func() { failed <- hs.Serve(&door{Listener: l}) }()
+	go func() { failed <- door.Serve(hs, l, errManyConnections.Error()) }()
 	select {
 	case err := <-failed:
 		s.Close()

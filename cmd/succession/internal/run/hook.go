@@ -111,7 +111,7 @@ func (r *runner) termEnds(t *elect.Term, why string) {
 	}
 	a := &after{hook: hook{name: onLost, limit: time.NewTimer(r.grace)}, done: make(chan error, 1)}
 	a.cmd = exec.Command(shell, "-c", r.o.onLost)
-	a.cmd.Env = append(r.environment(t), "SUCCESSION_REASON="+why)
+	a.cmd.Env = append(r.environment(t), variable("SUCCESSION_REASON", ui.OneLine(why)))
 	a.cmd.Stdout, a.cmd.Stderr = os.Stdout, os.Stderr
 	a.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a terminal's signals are for the command
 	r.after = a

@@ -5,19 +5,14 @@ package run
 import (
 	"context"
 	"os"
-	"strings"
 
 	"github.com/succession-dev/succession/recipes/queue"
 )
 
-// itemVariables are what the command of queue take has in its environment. An item with a zero
-// byte, which no variable can have, is to be read from the input.
+// itemVariables are what the command of queue take has in its environment. An item that no variable can have
+// is to be read from the input.
 func itemVariables(item *queue.Item) []string {
-	value := item.Value
-	if strings.ContainsRune(value, 0) {
-		value = ""
-	}
-	return []string{"SUCCESSION_ITEM=" + value, "SUCCESSION_ITEM_ID=" + item.ID}
+	return []string{variable("SUCCESSION_ITEM", item.Value), variable("SUCCESSION_ITEM_ID", item.ID)}
 }
 
 // itemInput returns a file from which the command reads the item as a line. Writing does not

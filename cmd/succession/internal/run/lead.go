@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -137,6 +138,18 @@ func (r *runner) environment(t *elect.Term) []string {
 		"SUCCESSION_ID="+r.o.id,
 		"SUCCESSION_TOKEN="+strconv.FormatUint(t.Token(), 10),
 	)
+}
+
+// maxVariable is how long the value of a variable may be, in bytes. Linux takes none of 128 KiB (execve(2)).
+const maxVariable = 64 << 10
+
+// variable returns a variable of the environment with a value that others may have written. The value is empty if the system would
+// not take it, which would keep the command from being started.
+func variable(name, value string) string {
+	if strings.ContainsRune(value, 0) || len(value) > maxVariable {
+		value = ""
+	}
+	return name + "=" + value
 }
 
 // stay holds the term of a runner that has no command until a signal comes, or the term is lost.

@@ -55,18 +55,28 @@ func (c choice) ask(ctx context.Context) error {
 }
 
 // Programs that cannot connect print with what they have tried: a URL with a password, a connection string, a header.
-var (
-	userInfo = regexp.MustCompile(`(://)\S*@`)
-	dsn      = regexp.MustCompile(`([^\s:@/"']+:)[^\s/]\S*@`) // as drivers of databases for Go have it
-	setting  = regexp.MustCompile(`(?i)([\w.-]*(?:passw|passphrase|pwd|secret|token|(?:api|access|account)[-_]?key|credential)[\w.-]*["']?\s*(?:=|:)\s*)(?:"[^"]*"|'[^']*'|[^\s&;,]+)`)
-	scheme   = regexp.MustCompile(`(?i)\b(bearer|basic)\s+\S+`)
+var secrets = []struct {
+	form *regexp.Regexp
+	with string
+}{
+	{regexp.MustCompile(`(://)\S*@`), "${1}redacted@"},
+	{regexp.MustCompile(`([^\s:@/"']+:)[^\s/]\S*@`), "${1}redacted@"}, // as drivers of databases for Go have it
+	{regexp.MustCompile(`(?i)\b(bearer|basic)\s+\S+`), "${1} redacted"},
+	{regexp.MustCompile(`(?i)(\bcookie:\s*).*`), "${1}redacted"},
+	{regexp.MustCompile(`(?i)((?:[\w.-]*` + secretWord + `[\w.-]*|\b(?:pass|sig))(?:\\*["'])?\s*[=:]\s*)` + given), "${1}redacted"},
+	{regexp.MustCompile(`(?i)(\s--?[\w-]*` + secretWord + `[\w-]*\s+)` + given), "${1}redacted"}, // a flag, as sh -x prints it
+}
+
+const (
+	secretWord = `(?:passw|passphrase|pwd|secret|token|(?:api|access|account)[-_]?key|credential)`
+	given      = `(?:\\+"[^"\\]*\\+"|"(?:[^"\\]|\\.)*"|'[^']*'|[^\s&;,]+)`
 )
 
 // withoutSecrets returns a reason without what looks like a secret: everybody who may read the line reads it. It knows the usual
 // forms and no others.
 func withoutSecrets(reason string) string {
-	reason = userInfo.ReplaceAllString(reason, "${1}redacted@")
-	reason = dsn.ReplaceAllString(reason, "${1}redacted@")
-	reason = scheme.ReplaceAllString(reason, "${1} redacted")
-	return setting.ReplaceAllString(reason, "${1}redacted")
+	for _, s := range secrets {
+		reason = s.form.ReplaceAllString(reason, s.with)
+	}
+	return reason
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/cmd/succession/internal/door"
 	"github.com/succession-dev/succession/cmd/succession/internal/host"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/elect/trace"
@@ -65,7 +66,7 @@ func newServer(o runOptions, name string) (*server, error) {
 		Handler: ownHosts(mux), ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
 		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0), // standard error is for the messages, and may block
 	}
-	s.working.Go(func() { s.http.Serve(l) })
+	s.working.Go(func() { door.Serve(&s.http, l, fmt.Sprintf("%d connections are open already", door.Most)) })
 	return s, nil
 }
 

@@ -107,9 +107,12 @@ func IsTerminal(w io.Writer) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// OneLine makes one line of a message of several, such as that of joined errors.
+// maxMessage is how many bytes of a message are shown. A record that others have written, which it may quote, may have 256 KiB.
+const maxMessage = 8 << 10
+
+// OneLine makes one line of a message of several, such as that of joined errors. What is longer than 8 KiB it cuts.
 func OneLine(s string) string {
-	return Visible(strings.NewReplacer("\n\n", "; ", "\n", "; ", "\t", "").Replace(strings.TrimSpace(s)))
+	return Visible(strings.NewReplacer("\n\n", "; ", "\n", "; ", "\t", "").Replace(strings.TrimSpace(clip(s, maxMessage))))
 }
 
 // Count says how many there are of what, whose name is given in the singular.

@@ -15,11 +15,13 @@ const (
 )
 
 // Clip returns the beginning of a text that others have written, and how long all of it is, if it is too long to be shown.
-func Clip(s string) string {
-	if len(s) <= maxText {
+func Clip(s string) string { return clip(s, maxText) }
+
+func clip(s string, most int) string {
+	if len(s) <= most {
 		return s
 	}
-	return fmt.Sprintf("%s... (%d bytes in all)", strings.ToValidUTF8(s[:maxText], ""), len(s))
+	return fmt.Sprintf("%s... (%d bytes in all)", strings.ToValidUTF8(s[:most], ""), len(s))
 }
 
 // And says how many more there are than are shown, and where all are; "" if all are shown.
