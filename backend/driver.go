@@ -32,6 +32,9 @@ type Driver struct {
 	// names, such as "an etcd cluster".
 	Example, About string
 
+	// InProcess says that the coordinator lives inside of one process, so that no other process can use it.
+	InProcess bool
+
 	// Port is where servers listen if a URL does not say it, such as "2379". Empty says that a URL names no servers.
 	Port string
 

@@ -14,6 +14,12 @@ import (
 // done. Nothing is guessed from such a file, because tokens could then fall.
 var ErrDamaged = errors.New("file is damaged")
 
+// unsupported says that this is not Linux, and what to use instead.
+func unsupported(system string) error {
+	return fmt.Errorf("%w: local: needs the locks and FIFOs of Linux, and this is %s. Start a coordinator, such as etcd by the command etcd, "+
+		"and name it: etcd://127.0.0.1:2379/app", errors.ErrUnsupported, system)
+}
+
 // damagedState says that the file at path, which has the state of a name, is damaged.
 func damagedState(path, name string, why error) error {
 	return fmt.Errorf("%w: %s: %w. Put a good copy back, or remove it: the record %s is then lost, and the candidates join anew",

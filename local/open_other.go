@@ -4,8 +4,6 @@ package local
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"runtime"
 
 	"github.com/succession-dev/succession/backend"
@@ -16,8 +14,7 @@ type Backend struct{}
 
 var _ backend.Backend = (*Backend)(nil)
 
-var errSystem = fmt.Errorf("%w: the local driver needs the locks and FIFOs of Linux, and this is %s; use a coordinator",
-	errors.ErrUnsupported, runtime.GOOS)
+var errSystem = unsupported(runtime.GOOS)
 
 func newOperator(*backend.URL) (backend.Operator, error) { return nil, errSystem }
 

@@ -15,7 +15,7 @@ import (
 const driver kit.Scheme = "memory"
 
 func init() {
-	backend.Register(backend.Driver{Scheme: string(driver), Open: open, Example: "memory:test", About: "a coordinator inside of this process"})
+	backend.Register(backend.Driver{Scheme: string(driver), Open: open, Example: "memory:test", About: "a coordinator inside of this process", InProcess: true})
 }
 
 // named are the coordinators that URLs name. They live as long as the process: a server

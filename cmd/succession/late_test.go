@@ -1,7 +1,5 @@
 //go:build linux
 
-//go:build unix
-
 package main
 
 import (

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/succession-dev/succession/cmd/succession/internal/connect"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 	_ "github.com/succession-dev/succession/memory"
 )
@@ -31,6 +32,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asCommand) != "" {
 		main()
 	}
+	connect.InProcess = true
 	os.Unsetenv("SUCCESSION_URL")
 	// Under nohup(1), or in the background of a script, which is not for the processes of
 	// the tests.

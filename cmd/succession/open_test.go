@@ -259,3 +259,14 @@ func TestCrowdedConsul(t *testing.T) {
 		}
 	}
 }
+
+// A coordinator inside of this process would elect everybody: each process has its own.
+func TestOpenInProcess(t *testing.T) {
+	code, _, stderr := result(t, "--url", "memory:x", "run", "reports", "--", "true")
+	if code != ui.ExitFailed || !strings.Contains(stderr, "nobody else would see memory:") {
+		t.Errorf("exit code %d, standard error %q", code, stderr)
+	}
+	if _, stdout, _ := result(t, "version"); strings.Contains(stdout, "memory") {
+		t.Errorf("it offers memory:\n%s", stdout)
+	}
+}

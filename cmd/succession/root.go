@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/cmd/succession/internal/connect"
 	"github.com/succession-dev/succession/cmd/succession/internal/demo"
 	"github.com/succession-dev/succession/cmd/succession/internal/man"
@@ -95,7 +94,7 @@ By itself it is local:, the kernel of this machine, in a folder of this user. Th
 // examples lists the coordinators that --url can name.
 func examples() string {
 	var b strings.Builder
-	for _, d := range backend.DefaultMux.Drivers() {
+	for _, d := range connect.Drivers() {
 		if d.Example != "" {
 			fmt.Fprintf(&b, "  %-33s  %s\n", d.Example, d.About)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/cmd/succession/internal/connect"
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 )
 
@@ -26,9 +27,13 @@ type build struct {
 }
 
 func thisBuild() build {
+	var schemes []string
+	for _, d := range connect.Drivers() {
+		schemes = append(schemes, d.Scheme)
+	}
 	b := build{
 		Version: "unknown", Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH,
-		Coordinators: backend.DefaultMux.Schemes(), Header: backend.HeaderFormat,
+		Coordinators: schemes, Header: backend.HeaderFormat,
 	}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		b.Version = cmp.Or(info.Main.Version, b.Version)

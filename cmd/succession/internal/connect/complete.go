@@ -90,7 +90,7 @@ var beginning = regexp.MustCompile(`^[^:]+:(//|\?[^=]+=)?`)
 func CompleteURL(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 	const directive = cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
 	var urls []string
-	for _, d := range backend.DefaultMux.Drivers() {
+	for _, d := range Drivers() {
 		begin := beginning.FindString(cmp.Or(d.Example, d.Scheme+":"))
 		if strings.HasPrefix(begin, typed) {
 			urls = append(urls, strings.TrimSuffix(begin+"\t"+d.About, "\t"))

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/succession-dev/succession"
@@ -26,14 +27,26 @@ type unreached string
 func (e unreached) Error() string        { return string(e) }
 func (e unreached) Is(target error) bool { return target == backend.ErrUnavailable }
 
+// InProcess says that a URL may name a coordinator that nobody outside of this process can see, as those of tests do.
+var InProcess bool
+
+// Drivers are those whose coordinators a URL may name, in the order of their schemes.
+func Drivers() []backend.Driver {
+	return slices.DeleteFunc(backend.DefaultMux.Drivers(), func(d backend.Driver) bool { return d.InProcess && !InProcess })
+}
+
 // Open is [succession.Connect] with errors that say what is at the address instead.
 func Open(ctx context.Context, url string) (backend.Backend, error) {
 	u, err := backend.ParseURL(url)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := backend.DefaultMux.Driver(u); err != nil {
+	d, err := backend.DefaultMux.Driver(u)
+	if err != nil {
 		return nil, err
+	}
+	if d.InProcess && !InProcess {
+		return nil, fmt.Errorf("%w URL: nobody else would see %s:, which is %s, for tests; local: is this machine", backend.ErrInvalid, d.Scheme, d.About)
 	}
 	begin := time.Now()
 	opening, cancel := ctx, context.CancelFunc(func() {})

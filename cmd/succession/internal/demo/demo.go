@@ -18,6 +18,7 @@ import (
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/elect/trace"
+	"github.com/succession-dev/succession/memory"
 )
 
 // election is the line that demo stands in.
@@ -36,7 +37,8 @@ happens: who joins, whom each one watches, who leads with which token, and how l
 goes down the line as one leader after the other leaves.
 
 It needs nothing, ends by itself, and leaves nothing behind: without --url the
-coordinator is this machine's kernel, in a temporary folder. With --url it is shown on
+coordinator is this machine's kernel, in a temporary folder; where that is not Linux, it is
+inside of this process. With --url it is shown on
 that coordinator, in the election "succession-demo".
 
 With -o json each step is a line with an object, and a summary is the last line:
@@ -65,19 +67,17 @@ With -o json each step is a line with an object, and a summary is the last line:
 		case *hold < 0:
 			return fmt.Errorf("--hold %v is negative", *hold)
 		}
-		url := g.URL
-		if url == connect.DefaultURL {
+		d := &demo{url: g.URL, open: connect.Open, n: *n, hold: *hold, out: cmd.OutOrStdout(), form: *out}
+		if d.url == connect.DefaultURL {
 			dir, err := os.MkdirTemp("", "succession-demo-")
 			if err != nil {
 				return fmt.Errorf("a folder for the demo: %w", err)
 			}
 			defer os.RemoveAll(dir)
-			url += dir
+			d.url += dir
+			d.anywhere()
 		}
-		return ui.UntilSignal(func(ctx context.Context) error {
-			d := &demo{url: url, n: *n, hold: *hold, out: cmd.OutOrStdout(), form: *out}
-			return d.run(ctx)
-		})
+		return ui.UntilSignal(d.run)
 	}
 	return cmd
 }
@@ -86,6 +86,7 @@ With -o json each step is a line with an object, and a summary is the last line:
 // they do.
 type demo struct {
 	url  string
+	open func(ctx context.Context, url string) (backend.Backend, error)
 	n    int
 	hold time.Duration
 	out  io.Writer
@@ -108,6 +109,22 @@ const (
 	woken trace.Kind = -1 - iota // the one in front has gone
 	done                         // its goroutine is about to end; Err is why
 )
+
+// anywhere makes the demo one in this process, where the kernel cannot be a coordinator.
+func (d *demo) anywhere() {
+	kernel := d.open
+	var c *memory.Coordinator
+	d.open = func(ctx context.Context, url string) (backend.Backend, error) {
+		if c == nil {
+			b, err := kernel(ctx, url)
+			if !errors.Is(err, errors.ErrUnsupported) {
+				return b, err
+			}
+			c, d.url = memory.New(nil), "memory:"
+		}
+		return c.Client(""), nil
+	}
+}
 
 func (d *demo) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -158,7 +175,7 @@ func (d *demo) run(ctx context.Context) error {
 
 // vacant returns an error where somebody stands in the demo's line already.
 func (d *demo) vacant(ctx context.Context) error {
-	b, err := connect.Open(ctx, d.url)
+	b, err := d.open(ctx, d.url)
 	if err != nil {
 		return err
 	}
@@ -172,7 +189,7 @@ func (d *demo) vacant(ctx context.Context) error {
 
 // candidate stands in line, leads for a moment, and leaves.
 func (d *demo) candidate(ctx context.Context, who int) (err error) {
-	b, err := connect.Open(ctx, d.url)
+	b, err := d.open(ctx, d.url)
 	if err != nil {
 		return err
 	}
