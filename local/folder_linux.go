@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -52,11 +51,6 @@ type top struct {
 	perm     uint32 // with the set-group-ID bit
 	uid, gid uint32
 }
-
-// DefaultDir returns the folder that Open takes if the URL names none:
-// /var/tmp/succession-UID. It does not depend on the environment, so that a user's shells,
-// services and cron jobs use the same folder, and it outlives a reboot.
-func DefaultDir() string { return "/var/tmp/succession-" + strconv.Itoa(os.Geteuid()) }
 
 func newFolder(path string, own bool, before *past) *folder {
 	return &folder{path: path, own: own, past: before, gates: make(map[string]*gate)}

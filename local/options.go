@@ -2,6 +2,8 @@ package local
 
 import (
 	"log/slog"
+	"os"
+	"strconv"
 	"time"
 )
 
@@ -15,3 +17,8 @@ type Options struct {
 	// once a second instead. nil discards.
 	Logger *slog.Logger
 }
+
+// DefaultDir returns the folder that Open takes if the URL names none:
+// /var/tmp/succession-UID. It does not depend on the environment, so that a user's shells,
+// services and cron jobs use the same folder, and it outlives a reboot.
+func DefaultDir() string { return "/var/tmp/succession-" + strconv.Itoa(os.Geteuid()) }

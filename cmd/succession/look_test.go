@@ -22,6 +22,7 @@ import (
 	"github.com/succession-dev/succession/elect"
 	"github.com/succession-dev/succession/elect/trace"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
+	"github.com/succession-dev/succession/local"
 	"github.com/succession-dev/succession/memory"
 )
 
@@ -178,7 +179,7 @@ func TestTheDefaultIsNamed(t *testing.T) {
 	} {
 		name := coordtest.Name(t)
 		code, _, stderr := here(append(tt.args, name)...)
-		if code != tt.code || !strings.Contains(stderr, `"`+name+`" on this machine alone (local:)`) || strings.Count(stderr, "\n") != 1 {
+		if code != tt.code || !strings.Contains(stderr, `"`+name+`" for this user of this machine alone (local:`+local.DefaultDir()+`)`) || strings.Count(stderr, "\n") != 1 {
 			t.Errorf("%q: exit code %d, want %d; standard error %q", tt.args, code, tt.code, stderr)
 		}
 		if _, _, stderr = here(append(tt.args, name, "--url", localURL(t))...); strings.Contains(stderr, "this machine") {
@@ -190,7 +191,7 @@ func TestTheDefaultIsNamed(t *testing.T) {
 	w.signal(syscall.SIGINT)
 	w.exits(130)
 	w.rest()
-	if !strings.Contains(w.stderr.String(), "is meant on this machine alone (local:)") {
+	if !strings.Contains(w.stderr.String(), "is meant for this user of this machine alone (local:"+local.DefaultDir()+")") {
 		t.Errorf("watch says %q", w.stderr)
 	}
 }

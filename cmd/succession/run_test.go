@@ -16,6 +16,7 @@ import (
 
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
+	"github.com/succession-dev/succession/local"
 )
 
 func TestRunExitCodes(t *testing.T) {
@@ -135,7 +136,7 @@ func TestTheFirstMessageNamesTheCoordinator(t *testing.T) {
 		t.Errorf("standard error %q", stderr)
 	}
 	_, _, stderr = result(t, "run", "--log", "text", "--try", coordtest.Name(t), "--", "true")
-	if first, _, _ := strings.Cut(stderr, "\n"); !strings.Contains(first, "on this machine alone (local:)") {
+	if first, _, _ := strings.Cut(stderr, "\n"); !strings.Contains(first, "for this user of this machine alone (local:"+local.DefaultDir()+")") {
 		t.Errorf("without a URL the first message is %q", first)
 	}
 }

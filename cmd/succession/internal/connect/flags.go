@@ -11,6 +11,7 @@ import (
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/cmd/succession/internal/ui"
 	"github.com/succession-dev/succession/elect"
+	"github.com/succession-dev/succession/local"
 	"github.com/succession-dev/succession/spread"
 )
 
@@ -23,16 +24,21 @@ type Flags struct {
 	Timeout time.Duration
 }
 
-// alone is said where nobody has named a coordinator, as perhaps another was meant.
-const alone = " on this machine alone (local:); name another coordinator with --url or $SUCCESSION_URL"
-
 // Where ends a message that names an election. Where nobody has named a coordinator, it
-// says which one is meant; it is "" otherwise.
+// says which one is meant, as perhaps another was; it is "" otherwise.
 func (g *Flags) Where() string {
 	if g.URL != DefaultURL {
 		return ""
 	}
-	return alone
+	return fmt.Sprintf(" for this user of this machine alone (%s); name another coordinator with --url or $SUCCESSION_URL", g.Shown())
+}
+
+// Shown is the coordinator's URL, without secrets, for people and programs. The default is the folder of this user.
+func (g *Flags) Shown() string {
+	if g.URL == DefaultURL {
+		return DefaultURL + local.DefaultDir()
+	}
+	return backend.Redact(g.URL)
 }
 
 // Coordinator ends the first message of a command that stands in line: it says where.
@@ -40,7 +46,7 @@ func (g *Flags) Coordinator() string {
 	if w := g.Where(); w != "" {
 		return w
 	}
-	return " on " + backend.Redact(g.URL)
+	return " on " + g.Shown()
 }
 
 // SayWhere says on standard error what [Flags.Where] returns.

@@ -58,7 +58,7 @@ func runElected(g *connect.Flags, o runOptions, name, path string, argv []string
 	r.report = newReporter(stderr, o.log, name, o.id)
 	defer r.report.close()
 
-	r.report.info("coordinator", fmt.Sprintf("this is %q%s", name, g.Coordinator()), slog.String("url", backend.Redact(g.URL)))
+	r.report.info("coordinator", fmt.Sprintf("this is %q%s", name, g.Coordinator()), slog.String("url", g.Shown()))
 	err := r.serve()
 	if err == nil {
 		err = r.run()
