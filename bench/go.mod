@@ -9,7 +9,7 @@ replace github.com/succession-dev/succession => ..
 require (
 	github.com/go-zookeeper/zk v1.0.4
 	github.com/hashicorp/consul/api v1.34.5
-	github.com/succession-dev/succession v0.0.0
+	github.com/succession-dev/succession v0.1.0
 	go.etcd.io/etcd/client/v3 v3.7.3
 )
 

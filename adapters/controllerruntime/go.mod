@@ -8,7 +8,7 @@ replace github.com/succession-dev/succession => ../..
 
 require (
 	github.com/go-logr/logr v1.4.3
-	github.com/succession-dev/succession v0.0.0
+	github.com/succession-dev/succession v0.1.0
 	go.uber.org/goleak v1.3.0
 	k8s.io/apimachinery v0.37.0
 	k8s.io/client-go v0.37.0

@@ -8,7 +8,7 @@ replace github.com/succession-dev/succession => ../..
 
 require (
 	github.com/go-co-op/gocron/v2 v2.21.2
-	github.com/succession-dev/succession v0.0.0
+	github.com/succession-dev/succession v0.1.0
 	go.uber.org/goleak v1.3.0
 )
 

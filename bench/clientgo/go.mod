@@ -10,7 +10,7 @@ replace (
 )
 
 require (
-	github.com/succession-dev/succession v0.0.0
+	github.com/succession-dev/succession v0.1.0
 	github.com/succession-dev/succession/bench v0.0.0
 	k8s.io/apimachinery v0.37.2
 	k8s.io/client-go v0.37.2

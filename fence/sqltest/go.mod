@@ -8,7 +8,7 @@ replace github.com/succession-dev/succession => ../..
 
 require (
 	github.com/jackc/pgx/v5 v5.12.0
-	github.com/succession-dev/succession v0.0.0
+	github.com/succession-dev/succession v0.1.0
 	modernc.org/sqlite v1.62.0
 )
 

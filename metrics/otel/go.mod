@@ -9,7 +9,7 @@ replace github.com/succession-dev/succession => ../..
 require (
 	github.com/prometheus/client_golang v1.23.2
 	github.com/prometheus/otlptranslator v0.0.2
-	github.com/succession-dev/succession v0.0.0
+	github.com/succession-dev/succession v0.1.0
 	go.opentelemetry.io/otel v1.38.0
 	go.opentelemetry.io/otel/exporters/prometheus v0.60.0
 	go.opentelemetry.io/otel/metric v1.38.0

@@ -9,7 +9,7 @@ replace github.com/succession-dev/succession => ../../..
 require (
 	github.com/chromedp/cdproto v0.159.0
 	github.com/chromedp/chromedp v0.23.0
-	github.com/succession-dev/succession v0.0.0
+	github.com/succession-dev/succession v0.1.0
 )
 
 require (
