@@ -44,7 +44,7 @@ func TestAPI(t *testing.T) {
 	if out, err := exec.CommandContext(t.Context(), "git", "clone", "--quiet", "--no-tags", root, clone).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	const added, file = "package fence\n\n// New is new.\nconst New = 1\n", "fence/token.go"
+	const added, file = "package fence\n\n// New is new.\nconst New = 1\n", "fence/doc.go"
 	for _, c := range []struct {
 		step func()
 		says string
