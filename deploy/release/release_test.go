@@ -4,9 +4,12 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"testing"
@@ -69,26 +72,28 @@ func TestRelease(t *testing.T) {
 		t.Errorf("what it links: %d components, %v", len(sbom.Components), err)
 	}
 
-	// A program of a user needs nothing but versions.
+	// The program of the README, and whatever else has a version, need no more than the README says.
 	m := &maker{out: out, cache: t.TempDir()}
 	user := t.TempDir()
-	if err := os.WriteFile(filepath.Join(user, "main.go"), []byte(`package main
-
-import (
-	_ "github.com/succession-dev/succession/elect"
-	_ "github.com/succession-dev/succession/local"
-	_ "github.com/succession-dev/succession/metrics/prometheus"
-)
-
-func main() {}
-`), 0o644); err != nil {
+	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
+	if err != nil {
 		t.Fatal(err)
 	}
-	run(t, user, m.env(), "go", "mod", "init", "example.com/user")
-	for _, folder := range modules[:2] {
-		run(t, user, m.env(), "go", "get", strings.TrimSuffix(library+"/"+folder, "/")+"@"+version)
+	program := regexp.MustCompile("(?s)```go\n(package main\n.*?)```").FindSubmatch(readme)
+	if program == nil {
+		t.Fatal("the README has no program")
 	}
-	run(t, user, m.env(), "go", "build", "-o", "user", ".")
+	others := "package main\n\nimport (\n"
+	for _, folder := range modules[1:] {
+		others += fmt.Sprintf("\t_ %q\n", library+"/"+folder)
+	}
+	if err := errors.Join(os.WriteFile(filepath.Join(user, "main.go"), program[1], 0o644),
+		os.WriteFile(filepath.Join(user, "others.go"), []byte(others+")\n"), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"mod", "init", "example.com/reports"}, {"mod", "tidy"}, {"vet", "."}} {
+		run(t, user, m.env(), append([]string{"go"}, args...)...)
+	}
 	if mod, err := os.ReadFile(filepath.Join(user, "go.mod")); err != nil || strings.Contains(string(mod), "replace") {
 		t.Errorf("it needs more than versions: %s, %v", mod, err)
 	}
