@@ -107,7 +107,7 @@ func extract(t *testing.T, image v1.Image, root string) {
 			t.Fatal(err)
 		}
 	}
-	want := []string{"program"}
+	want := []string{"THIRD-PARTY", "program"}
 	if _, err := os.Stat(authorities); err == nil {
 		want = append(want, authorities[1:])
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 
 	"github.com/succession-dev/succession/deploy/internal/build"
+	"github.com/succession-dev/succession/deploy/internal/licences"
 )
 
 // authorities are the certificates that TLS to a coordinator trusts by default.
@@ -58,7 +59,11 @@ func write(file, tag, arch, pkg string) error {
 	if err := build.Program(program, pkg, arch); err != nil {
 		return err
 	}
-	layer, err := root(program)
+	others, err := licences.Of(program, "")
+	if err != nil {
+		return err
+	}
+	layer, err := root(program, others)
 	if err != nil {
 		return err
 	}
@@ -90,22 +95,26 @@ func withConfig(image v1.Image, arch string) *v1.ConfigFile {
 	return c
 }
 
-// root returns the root of a file system as tar: the program, and the authorities of this machine.
-func root(program string) ([]byte, error) {
+// root returns the root of a file system as tar: the program, the licences of what it links, and the authorities of this
+// machine.
+func root(program string, others []byte) ([]byte, error) {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
+	put := func(path string, content []byte, mode int64) error {
+		if err := w.WriteHeader(&tar.Header{Name: path, Mode: mode, Size: int64(len(content)), Typeflag: tar.TypeReg}); err != nil {
+			return err
+		}
+		_, err := w.Write(content)
+		return err
+	}
 	add := func(path, from string, mode int64) error {
 		content, err := os.ReadFile(from)
 		if err != nil {
 			return err
 		}
-		if err := w.WriteHeader(&tar.Header{Name: path, Mode: mode, Size: int64(len(content)), Typeflag: tar.TypeReg}); err != nil {
-			return err
-		}
-		_, err = w.Write(content)
-		return err
+		return put(path, content, mode)
 	}
-	if err := add("program", program, 0o755); err != nil {
+	if err := errors.Join(add("program", program, 0o755), put("THIRD-PARTY", others, 0o644)); err != nil {
 		return nil, err
 	}
 	switch err := add(authorities[1:], authorities, 0o644); {

@@ -24,6 +24,7 @@ import (
 	_ "github.com/goreleaser/nfpm/v2/rpm"
 
 	"github.com/succession-dev/succession/deploy/internal/build"
+	"github.com/succession-dev/succession/deploy/internal/licences"
 )
 
 //go:embed nfpm.yaml
@@ -74,6 +75,13 @@ func packages(out, arch string) (made []string, err error) {
 func fill(stage, arch string) (version string, err error) {
 	program := filepath.Join(stage, "succession")
 	if err := build.Program(program, "./cmd/succession", arch); err != nil {
+		return "", err
+	}
+	others, err := licences.Of(program, "")
+	if err != nil {
+		return "", err
+	}
+	if err := os.WriteFile(filepath.Join(stage, "THIRD-PARTY"), others, 0o644); err != nil {
 		return "", err
 	}
 	runs := program // on this machine
