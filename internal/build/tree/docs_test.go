@@ -1,6 +1,9 @@
 package tree
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -112,4 +115,131 @@ func TestNamedTests(t *testing.T) {
 			}
 		}
 	}
+}
+
+// What a page calls by a package's name, as in `elect.Options.Margin`, is exported there; and a rule that it names is one of
+// the suite's.
+func TestNamedInCode(t *testing.T) {
+	exported := exports(t)
+	delete(exported, "prometheus") // which is also a package of others
+	groups := make(map[string]map[string]bool) // of rules, with their names
+	rules := regexp.MustCompile(`(?m)^\| ([A-Z][A-Za-z0-9]*)\.([a-z-]+) \|`).FindAllStringSubmatch(read(t, "conformance/RULES.md"), -1)
+	for _, r := range rules {
+		if groups[r[1]] == nil {
+			groups[r[1]] = make(map[string]bool)
+		}
+		groups[r[1]][r[2]] = true
+	}
+	pages, err := filepath.Glob("docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, name := regexp.MustCompile("`[^`\n]+`"), regexp.MustCompile(`^([A-Za-z][A-Za-z0-9]*)\.([A-Za-z-]+)(?:\.([A-Za-z]+))?`)
+	named := 0
+	for _, page := range append(pages, "README.md", "SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md") {
+		text := regexp.MustCompile("(?s)```.*?```").ReplaceAllString(read(t, page), "")
+		for _, c := range code.FindAllString(text, -1) {
+			m := name.FindStringSubmatch(c[1:])
+			switch {
+			case m == nil:
+			case exported[m[1]] != nil && ast.IsExported(m[2]):
+				named++
+				member := m[2]
+				if m[3] != "" {
+					member += "." + m[3]
+				}
+				if !exported[m[1]][m[2]] || !exported[m[1]][member] {
+					t.Errorf("%s names %s, which package %s does not export", page, c, m[1])
+				}
+			case groups[m[1]] != nil && m[2] == strings.ToLower(m[2]):
+				named++
+				if !groups[m[1]][m[2]] {
+					t.Errorf("%s names %s, which is no rule", page, c)
+				}
+			}
+		}
+	}
+	if named < 100 {
+		t.Errorf("only %d names were found; has the form of the pages changed?", named)
+	}
+}
+
+// exports returns what each package that an application or a driver imports exports, by the package's name: as Name, and as
+// Type.Name for methods and fields.
+func exports(t *testing.T) map[string]map[string]bool {
+	t.Helper()
+	all := make(map[string]map[string]bool)
+	files := token.NewFileSet()
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (strings.HasPrefix(d.Name(), ".") && path != "." || d.Name() == "internal" || d.Name() == "testdata" || d.Name() == "examples" || d.Name() == "bench"):
+			return fs.SkipDir
+		case !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go"):
+			return nil
+		}
+		f, err := parser.ParseFile(files, path, nil, parser.SkipObjectResolution)
+		if err != nil || f.Name.Name == "main" {
+			return err
+		}
+		names := all[f.Name.Name]
+		if names == nil {
+			names = make(map[string]bool)
+			all[f.Name.Name] = names
+		}
+		for _, d := range f.Decls {
+			switch d := d.(type) {
+			case *ast.FuncDecl:
+				name := d.Name.Name
+				if d.Recv != nil {
+					name = typeName(d.Recv.List[0].Type) + "." + name
+				}
+				names[name] = true
+			case *ast.GenDecl:
+				for _, s := range d.Specs {
+					switch s := s.(type) {
+					case *ast.ValueSpec:
+						for _, n := range s.Names {
+							names[n.Name] = true
+						}
+					case *ast.TypeSpec:
+						names[s.Name.Name] = true
+						var members *ast.FieldList
+						switch of := s.Type.(type) {
+						case *ast.StructType:
+							members = of.Fields
+						case *ast.InterfaceType:
+							members = of.Methods
+						default:
+							continue
+						}
+						for _, f := range members.List {
+							for _, n := range f.Names {
+								names[s.Name.Name+"."+n.Name] = true
+							}
+						}
+					}
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// typeName is the name of a method's receiver.
+func typeName(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.StarExpr:
+		return typeName(e.X)
+	case *ast.IndexExpr:
+		return typeName(e.X)
+	case *ast.Ident:
+		return e.Name
+	}
+	return ""
 }
