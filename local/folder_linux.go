@@ -225,8 +225,11 @@ func (f *folder) above() (fd int, path string, err error) {
 	}
 }
 
-// mkdirat is replaced by a test.
-var mkdirat = unix.Mkdirat
+// mkdirat and fsync are replaced by tests: nothing else shows that fsync was called, and when.
+var (
+	mkdirat = unix.Mkdirat
+	fsync   = unix.Fsync
+)
 
 // makeStep makes the folder step of at, which is at path, unless it is there, and opens it.
 func makeStep(at int, path, step string) (fd int, err error) {
@@ -257,7 +260,7 @@ func syncDir(at int, path string) error {
 		return nil
 	}
 	if err == nil {
-		err = unix.Fsync(fd)
+		err = fsync(fd)
 		unix.Close(fd)
 	}
 	if err != nil {
