@@ -81,7 +81,7 @@ func TestReference(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(`# Reference of the command
 
-What ` + "`succession COMMAND --help`" + ` prints; it is made from that (` + "`go generate ./cmd/succession`" + `). [command.md](command.md) says what
+What ` + "`succession COMMAND --help`" + ` prints; it is made from that (` + "`go generate -C cmd/succession`" + `). [command.md](command.md) says what
 people do with it, and [run.md](run.md) what becomes of a program that it runs. All commands have ` + "`--url`" + ` and ` + "`--timeout`" + `.
 `)
 	root := newRoot()
@@ -107,7 +107,7 @@ people do with it, and [run.md](run.md) what becomes of a program that it runs. 
 		t.Fatal(err)
 	}
 	if string(page) != b.String() {
-		t.Error("docs/reference.md is not what --help says; run go generate ./cmd/succession")
+		t.Error("docs/reference.md is not what --help says; run go generate in cmd/succession")
 	}
 }
 

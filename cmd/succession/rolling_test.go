@@ -34,7 +34,7 @@ func buildEarlier(t *testing.T) string {
 		t.Fatalf("tar: %v\n%s", err, out)
 	}
 	file := filepath.Join(dir, "earlier")
-	build := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", file, "./cmd/succession")
+	build := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", file, "./cmd/succession") // which was of that module then
 	build.Dir = dir
 	build.Env = append(os.Environ(), "GOWORK=off")
 	if out, err := build.CombinedOutput(); err != nil {

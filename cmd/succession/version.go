@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -37,13 +38,20 @@ func thisBuild() build {
 	}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		b.Version = cmp.Or(info.Main.Version, b.Version)
+		var at time.Time
 		for _, s := range info.Settings {
 			switch s.Key {
 			case "vcs.revision":
 				b.Commit = s.Value
+			case "vcs.time":
+				at, _ = time.Parse(time.RFC3339, s.Value)
 			case "vcs.modified":
 				b.Modified = s.Value == "true"
 			}
+		}
+		// Before the first tag Go says (devel), and after it what it says of a commit then.
+		if b.Version == "(devel)" && len(b.Commit) >= 12 {
+			b.Version = fmt.Sprintf("v0.0.0-%s-%.12s", at.UTC().Format("20060102150405"), b.Commit)
 		}
 	}
 	return b

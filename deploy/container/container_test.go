@@ -72,7 +72,7 @@ func asDockerfile(t *testing.T, c v1.Config) {
 		t.Errorf("the Dockerfile makes an image by\n%s\nwant\n%s", strings.Join(lines, "\n"), strings.Join(want, "\n"))
 	}
 	flags := strings.Join(build.Flags, " ")
-	if line := `RUN CGO_ENABLED=0 go build ` + strings.Replace(flags, "-ldflags=-s -w", `-ldflags="-s -w"`, 1) + ` -o /program "$PACKAGE"`; !strings.Contains(building, line) {
+	if line := `RUN CGO_ENABLED=0 go build -C "$PACKAGE" ` + strings.Replace(flags, "-ldflags=-s -w", `-ldflags="-s -w"`, 1) + ` -o /program .`; !strings.Contains(building, line) {
 		t.Errorf("the Dockerfile does not build by %s", line)
 	}
 }

@@ -34,10 +34,13 @@ import (
 	"github.com/succession-dev/succession/deploy/internal/licences"
 )
 
-const library = "github.com/succession-dev/succession"
+const (
+	library = "github.com/succession-dev/succession"
+	command = "cmd/succession"
+)
 
 // modules are the folders of those that have versions. The others are for those who build this project.
-var modules = []string{"", "metrics/prometheus", "metrics/otel", "adapters/gocron", "adapters/controllerruntime"}
+var modules = []string{"", command, "metrics/prometheus", "metrics/otel", "adapters/gocron", "adapters/controllerruntime"}
 
 func main() {
 	out := flag.String("o", "release", "the folder that it is written to, which is made")

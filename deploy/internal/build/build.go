@@ -5,28 +5,29 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 )
 
 // Flags are those of go build, the same as in the Dockerfile.
 var Flags = []string{"-trimpath", "-ldflags=-s -w"}
 
-// Program builds the program of the package for Linux, and writes it to the file. goarch may be
-// empty, for that of this machine. It blocks for as long as go build does.
-func Program(file, pkg, goarch string) error {
+// Program builds the program in a folder of this repository for Linux, in the module that the folder is of, and writes it to
+// the file. goarch may be empty, for that of this machine. It blocks for as long as go build does.
+func Program(file, folder, goarch string) error {
 	root, err := Root()
 	if err != nil {
 		return err
 	}
-	args := append([]string{"build", "-C", root, "-o", file}, Flags...)
-	cmd := exec.Command("go", append(args, pkg)...)
+	args := append([]string{"build", "-C", filepath.Join(root, folder), "-o", file}, Flags...)
+	cmd := exec.Command("go", append(args, ".")...)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux")
 	if goarch != "" {
 		cmd.Env = append(cmd.Env, "GOARCH="+goarch)
 	}
 	cmd.Stderr = os.Stderr
 	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("go build %s: %w", pkg, err)
+		return fmt.Errorf("go build %s: %w", folder, err)
 	}
 	return nil
 }

@@ -316,11 +316,15 @@ func (r *rehearsal) command(ctx context.Context, life time.Duration, step string
 }
 
 // BuildCommand builds the command succession in a folder, and returns its path. It needs
-// the go command, and to be called within this module. It blocks for as long as that
+// the go command, and to be called within the library's module. It blocks for as long as that
 // takes.
 func BuildCommand(ctx context.Context, dir string) (string, error) {
 	file := filepath.Join(dir, "succession")
-	out, err := exec.CommandContext(ctx, "go", "build", "-o", file, "github.com/succession-dev/succession/cmd/succession").CombinedOutput()
+	root, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/succession-dev/succession").Output()
+	if err != nil {
+		return "", fmt.Errorf("go list -m: %w", err)
+	}
+	out, err := exec.CommandContext(ctx, "go", "build", "-C", filepath.Join(strings.TrimSpace(string(root)), "cmd/succession"), "-o", file, ".").CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("build succession: %w\n%s", err, out)
 	}
