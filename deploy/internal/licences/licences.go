@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"strings"
 
+	"golang.org/x/mod/modfile"
 	"golang.org/x/mod/module"
 )
 
@@ -41,7 +42,7 @@ func Of(program, cache string) ([]byte, error) {
 		return nil, err
 	}
 	for _, dep := range info.Deps {
-		if dep.Replace != nil && dep.Replace.Version == "" { // a folder: another module of this repository
+		if dep.Replace != nil && modfile.IsDirectoryPath(dep.Replace.Path) { // the library itself
 			continue
 		}
 		if dep.Replace != nil {
