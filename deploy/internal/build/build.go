@@ -19,7 +19,8 @@ func Program(file, folder, goarch string) error {
 	if err != nil {
 		return err
 	}
-	args := append([]string{"build", "-C", filepath.Join(root, folder), "-o", file}, Flags...)
+	// The command says its version by the commit, whatever GOFLAGS says here.
+	args := append([]string{"build", "-C", filepath.Join(root, folder), "-o", file, "-buildvcs=auto"}, Flags...)
 	cmd := exec.Command("go", append(args, ".")...)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux")
 	if goarch != "" {
