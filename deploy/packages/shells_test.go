@@ -114,7 +114,11 @@ func completion(t *testing.T, root string) {
 					t.Fatal(err)
 				}
 				got := strings.TrimSuffix(strings.TrimPrefix(wait("LINE<"), "LINE<"), ">")
-				if want := "succession " + tt.want; strings.TrimRight(got, " ") != want {
+				want := "succession " + tt.want
+				if sh.name == "bash" { // cobra quotes for it what it would not need to
+					want = strings.ReplaceAll(want, ",", `\,`)
+				}
+				if strings.TrimRight(got, " ") != want {
 					t.Errorf("%q becomes %q, want %q (completion needs the package %s of Debian)", "succession "+tt.typed, got, want, sh.debian)
 				}
 			}
