@@ -177,7 +177,7 @@ func (p *Postgres) create() (err error) {
 		argv := []string{
 			filepath.Join(p.bin, "postgres"), "-D", data, "-p", strconv.Itoa(ports[i]),
 			"-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=",
-			"-c", "shared_buffers=16MB", "-c", "max_connections=300", "-c", "log_min_messages=warning",
+			"-c", "shared_buffers=16MB", "-c", "max_connections=1000", "-c", "log_min_messages=warning",
 			// Wherever a schedule of faults takes a checkpoint's time, the test waits for it.
 			"-c", "checkpoint_timeout=1h", "-c", "max_wal_size=64MB",
 		}

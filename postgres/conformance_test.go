@@ -1,0 +1,76 @@
+package postgres_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/succession-dev/succession/backend"
+	"github.com/succession-dev/succession/conformance"
+	"github.com/succession-dev/succession/internal/rig/coordtest"
+	"github.com/succession-dev/succession/internal/rig/coordtest/rig"
+	"github.com/succession-dev/succession/postgres"
+)
+
+// TestConformance runs every rule on a PostgreSQL of its own, each client behind a proxy of its own. It is not parallel
+// to the tests of the driver, which would disturb what it measures.
+func TestConformance(t *testing.T) {
+	conformance.Run(t, one(t))
+}
+
+// urlOf returns a URL of the servers at these addresses.
+func urlOf(addrs ...string) string {
+	return "postgres://" + strings.Join(addrs, ",") + "/postgres?user=postgres&sslmode=disable&ttl=" + ttl.String()
+}
+
+// one is the harness of one server.
+func one(t *testing.T) conformance.Harness {
+	server := coordtest.NewPostgres(t, &coordtest.PostgresOptions{Clock: true})
+	addr := server.Addrs()[0]
+	operator, admin := rig.OperatorOf(t, urlOf(addr)), configOf(t, addr)
+	admin.DialFunc = rig.DialUnlabelled
+	h := conformance.Harness{
+		Name:      "postgres",
+		TTL:       ttl,
+		Reference: reference(t),
+		Slack:     ttl / 2, // they see a number when they send their own heartbeat, and wait for a twentieth more
+		Latency:   4 * time.Second,
+		Open: func(context.Context) (backend.Backend, error) {
+			c, err := open(t, addr, postgres.Options{TTL: ttl})
+			if err != nil {
+				return nil, err
+			}
+			return c, nil
+		},
+		Faults: conformance.Faults{
+			Process: rig.Process(urlOf(addr)),
+			Restart: server.Restart,
+			Pause: func(context.Context) (func(), error) {
+				return func() {
+					if err := server.Resume(); err != nil {
+						t.Error(err)
+					}
+				}, server.Pause()
+			},
+			Remove: operator.Remove,
+			Drop:   operator.Drop,
+			Reset:  func(ctx context.Context) error { return reset(ctx, admin) },
+			Rewind: server.Backup,
+			Clock: func(_ context.Context, shift time.Duration) (func(), error) {
+				return func() {
+					if err := server.SetClock(0); err != nil {
+						t.Error(err)
+					}
+				}, server.SetClock(shift)
+			},
+		},
+		Lacks: map[conformance.Fault]string{
+			conformance.Compact: "who listens is told that something has changed, and looks: there is no history",
+			conformance.Cluster: "there is one server",
+		},
+		Complete: true,
+	}
+	rig.Clients(&h.Faults, func(b backend.Backend) []rig.Client { return []rig.Client{rigClient{b.(*client)}} })
+	return h
+}
