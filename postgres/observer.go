@@ -11,8 +11,8 @@ import (
 // An observer is what a session has seen of others in this life of the server. Only the goroutine that sends the heartbeats uses it.
 //
 // Each session looks at the next ones in a ring, so that every session is looked at as long as there are others, whoever stands in
-// line. It looks at more of them as long as most are silent: behind a thousand that have crashed at once it must not take
-// a session time for each few.
+// line. If most of them are silent, it looks at more, as long as one is: behind a thousand that have crashed at once it
+// must not take a session time for each few.
 type observer struct {
 	life  string
 	since clock.Instant // when the first answer of this life came
@@ -25,6 +25,7 @@ type sight struct {
 	beat  int64
 	since clock.Instant // when the answer came that first had it
 	ttl   time.Duration
+	asked clock.Instant // when the server was asked to end it; zero if it was not
 }
 
 const (
@@ -54,16 +55,18 @@ func (o *observer) see(now clock.Instant, ttl time.Duration, life, others string
 		}
 		at, known := o.seen[id]
 		if !known || at.beat != beat {
-			at = sight{beat, now, its}
+			at = sight{beat: beat, since: now, ttl: its}
 		} else if now.Sub(at.since) > its/2 {
 			silent++
 		}
 		next[id] = at
 	}
 	o.seen = next // those that have left the window are somebody else's
-	o.wide = narrow
-	if n := len(next); silent > n/2 {
+	switch n := len(next); {
+	case silent > n/2:
 		o.wide = min(4*n, widest)
+	case silent == 0:
+		o.wide = narrow
 	}
 }
 
@@ -87,15 +90,23 @@ func (o *observer) over(now clock.Instant, held time.Duration) bool {
 	return held > 0 && now.Sub(o.since) >= waited(held)
 }
 
-// due returns those whose time has come, and how long it is until the next one's.
+// due returns those whose time has come, and how long it is until the next one's. If one is still there a quarter of its session
+// time later, its time has come again.
 func (o *observer) due(now clock.Instant, most time.Duration) (ids, beats []string, next time.Duration) {
 	next = most
 	for id, at := range o.seen {
-		if left := waited(at.ttl) - now.Sub(at.since); left > 0 {
-			next = min(next, left)
-		} else {
-			ids, beats = append(ids, id), append(beats, strconv.FormatInt(at.beat, 10))
+		left := waited(at.ttl) - now.Sub(at.since)
+		if !at.asked.IsZero() {
+			left = at.ttl/4 - now.Sub(at.asked)
 		}
+		if left > 0 {
+			next = min(next, left)
+			continue
+		}
+		ids, beats = append(ids, id), append(beats, strconv.FormatInt(at.beat, 10))
+		at.asked = now
+		o.seen[id] = at
+		next = min(next, at.ttl/4)
 	}
 	return ids, beats, next
 }
@@ -106,9 +117,6 @@ func (s *session) reap(next time.Time) time.Time {
 	ids, beats, left := s.observer.due(clock.Now(), next.Sub(now))
 	if ids != nil {
 		life := s.observer.life
-		for _, id := range ids {
-			delete(s.observer.seen, id) // the next heartbeat tells whether it is still there
-		}
 		s.b.o.Logger.Info("ending sessions without heartbeats", "sessions", len(ids))
 		s.Go(func() {
 			if err := s.b.tell(s.Context(), "reap", "{"+strings.Join(ids, ",")+"}", "{"+strings.Join(beats, ",")+"}", life); err != nil {
