@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -45,6 +46,8 @@ type Postgres struct {
 	opts PostgresOptions
 	bin  string // the folder of its programs
 	who  *syscall.Credential
+
+	lagging atomic.Int64 // the process of the standby that was stopped by Lag; 0 for none
 }
 
 // StartPostgres starts a PostgreSQL and blocks until it serves. The caller stops it. opts may be nil.
@@ -236,31 +239,38 @@ func (p *Postgres) start(ctx context.Context) error {
 }
 
 // Promote makes the standby a primary, as an operator or a program that watches over both does, and blocks until it takes
-// writes. It does nothing to the other server.
+// writes. It does nothing to the other server. What a standby has not received that lags is lost.
 func (p *Postgres) Promote(ctx context.Context) error {
+	if pid := p.lagging.Swap(0); pid != 0 {
+		// If it went on, it would read what the kernel has kept for it. The server starts its processes anew without it.
+		if err := syscall.Kill(int(pid), syscall.SIGKILL); err != nil {
+			return err
+		}
+		if err := p.servers[1].Ready(ctx); err != nil {
+			return err
+		}
+	}
 	return p.run(ctx, "pg_ctl", "promote", "-w", "-D", p.servers[1].spec.data)
 }
 
-// Lag stops the standby from receiving anything more, until resume is called. What was received is applied.
-func (p *Postgres) Lag() (resume func(), err error) {
+// Lag stops the standby from receiving anything more, for good. What was received is applied.
+func (p *Postgres) Lag() error {
 	s := p.servers[1].process()
 	if s == nil {
-		return nil, errNotRunning
+		return errNotRunning
 	}
 	children, err := childrenOf(s.os.Pid)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for _, pid := range children {
 		title, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 		if err == nil && strings.Contains(string(title), "walreceiver") {
-			if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
-				return nil, err
-			}
-			return func() { _ = syscall.Kill(pid, syscall.SIGCONT) }, nil // it may have ended
+			p.lagging.Store(int64(pid))
+			return syscall.Kill(pid, syscall.SIGSTOP)
 		}
 	}
-	return nil, errors.New("the standby receives nothing")
+	return errors.New("the standby receives nothing")
 }
 
 // Backup copies the data of the servers, which stand still meanwhile; see [Cluster.Backup].

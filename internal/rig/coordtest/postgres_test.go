@@ -49,12 +49,10 @@ func TestPostgresPair(t *testing.T) {
 	for name, o := range map[string]PostgresOptions{"asynchronous": {Standby: true}, "synchronous": {Standby: true, Synchronous: true}} {
 		t.Run(name, func(t *testing.T) {
 			p := NewPostgres(t, &o)
-			resume, err := p.Lag()
-			if err != nil {
+			if err := p.Lag(); err != nil {
 				t.Fatal(err)
 			}
 			p.Servers()[0].Kill()
-			resume()
 			if err := p.Promote(t.Context()); err != nil {
 				t.Fatal(err)
 			}
