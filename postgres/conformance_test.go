@@ -19,6 +19,22 @@ func TestConformance(t *testing.T) {
 	conformance.Run(t, one(t))
 }
 
+// pooled runs the rules that need no fault behind a pooler.
+func pooled(t *testing.T, addr string) {
+	conformance.Run(t, conformance.Harness{
+		Name:    "postgres behind PgBouncer",
+		TTL:     ttl,
+		Slack:   ttl / 2,
+		Latency: 4 * time.Second,
+		Only:    []string{"L1", "L2", "L3", "L4", "L5", "L6", "L9", "L10", "Pin", "Records", "G1", "G2", "G4", "G8"},
+		Open: func(context.Context) (backend.Backend, error) {
+			cfg := configOf(t, addr)
+			cfg.DialFunc = rig.DialUnlabelled
+			return postgres.New(cfg, &postgres.Options{TTL: ttl})
+		},
+	})
+}
+
 // urlOf returns a URL of the servers at these addresses.
 func urlOf(addrs ...string) string {
 	return "postgres://" + strings.Join(addrs, ",") + "/postgres?user=postgres&sslmode=disable&ttl=" + ttl.String()
