@@ -17,10 +17,11 @@ func init() {
 		Scheme:   string(driver),
 		Open:     kit.Opener(Open),
 		Title:    "PostgreSQL",
-		Example:  "postgres://h1:5432,h2:5432/app?user=app",
+		Example:  "postgres://h1:5432,h2:5432/app",
 		About:    "a PostgreSQL database",
 		Port:     defaultPort,
 		Rights:   rights,
+		Setup:    setup,
 		Operator: newOperator,
 		// Others see a number when they send their own heartbeat, and wait for a twentieth more than a session time.
 		Slack: func(ttl time.Duration) time.Duration { return ttl/4 + ttl/20 + ttl/10 },
@@ -31,7 +32,6 @@ func init() {
 		},
 	}
 	backend.Register(d)
-	d.Scheme = "postgresql" // as PostgreSQL's own clients have it, too
-	d.Example = "postgresql://h1:5432/app"
+	d.Scheme, d.Example, d.About = "postgresql", "", "" // as PostgreSQL's own clients have it, too
 	backend.Register(d)
 }

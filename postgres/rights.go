@@ -13,5 +13,8 @@ func rights(u *backend.URL, _ string) string {
 	if err != nil {
 		return err.Error()
 	}
-	return "-- Once, as the owner to be: succession postgres schema --schema " + schema + " | psql -1 DATABASE\n" + grants
+	return grants
 }
+
+// setup returns what makes the schema of u.
+func setup(u *backend.URL) (string, error) { return Schema(u.Text("schema", "")) }
