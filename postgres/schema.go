@@ -16,9 +16,6 @@ import (
 // DefaultSchema is the name of the schema if nobody gives another.
 const DefaultSchema = "succession"
 
-// format is the number of the format of the tables. It is raised when these change.
-const format = 1
-
 //go:embed schema.sql
 var schemaSQL string
 
@@ -118,9 +115,9 @@ func EnsureSchema(ctx context.Context, cfg *pgconn.Config, name string) error {
 	return driver.Wrap("schema", name, err)
 }
 
-// ensure makes the schema if it is not there. It fails if it is of a later format.
+// ensure makes the schema if it is not there.
 func (c *conn) ensure(ctx context.Context, name string) error {
-	there, err := c.formatOf(ctx, name)
+	there, err := c.hasSchema(ctx, name)
 	if err != nil || there {
 		return err
 	}
@@ -136,7 +133,7 @@ func (c *conn) ensure(ctx context.Context, name string) error {
 	if end := c.script(ctx, "ROLLBACK"); end != nil {
 		return end
 	}
-	if there, again := c.formatOf(ctx, name); there || again != nil {
+	if there, again := c.hasSchema(ctx, name); there || again != nil {
 		return again
 	}
 	if errors.Is(err, backend.ErrDenied) {
@@ -145,14 +142,12 @@ func (c *conn) ensure(ctx context.Context, name string) error {
 	return err
 }
 
-// formatOf reports whether the schema is there.
-func (c *conn) formatOf(ctx context.Context, name string) (there bool, err error) {
-	rows, err := c.query(ctx, "SELECT to_regclass($1) IS NOT NULL, (SELECT count(*) FROM pg_namespace WHERE nspname = $2)", name+".meta", name)
+// hasSchema reports whether the schema is there.
+func (c *conn) hasSchema(ctx context.Context, name string) (there bool, err error) {
+	rows, err := c.query(ctx, "SELECT to_regclass($1) IS NOT NULL", name+".meta")
 	if err != nil {
 		return false, err
 	}
 	r := rows[0]
-	there = r.bool()
-	r.int()
-	return there, r.err()
+	return r.bool(), r.err()
 }
