@@ -140,8 +140,18 @@ func (k *cluster) harness(wrap func(backend.Backend) backend.Backend) conformanc
 	cut := h.Faults.Cut
 	h.Faults.Cut = func(b backend.Backend) func() {
 		k.notes("cut")
+		f := followerIn(b)
+		if f != nil {
+			f.cut.Store(true)
+		}
 		heal := cut(b)
-		return func() { k.notes("heal"); heal() }
+		return func() {
+			k.notes("heal")
+			if f != nil {
+				f.cut.Store(false)
+			}
+			heal()
+		}
 	}
 	h.Faults.Compact = func(context.Context) error {
 		k.notes("compact")
@@ -168,6 +178,7 @@ func (k *cluster) harness(wrap func(backend.Backend) backend.Backend) conformanc
 			return b, err
 		},
 	}
+	h.Faults.Promote = func(context.Context) (*conformance.Replica, error) { return newStandby(wrap).replica(), nil }
 	return h
 }
 

@@ -83,6 +83,11 @@ type Faults struct {
 	// serves again. What other rules did meanwhile is lost.
 	Rewind func(ctx context.Context) (back func(context.Context) error, err error)
 
+	// Promote starts another coordinator like the one under test, of a primary and a standby that follows it, and
+	// that takes over. It is for a coordinator that acknowledges what a standby may not have yet. It
+	// lacks this fault if all that it acknowledges is on a quorum of servers, or if there is no standby.
+	Promote func(ctx context.Context) (*Replica, error)
+
 	// Clock sets the coordinator's wall clock forward by shift, or back if shift is
 	// negative. restore sets it right again.
 	Clock func(ctx context.Context, shift time.Duration) (restore func(), err error)
@@ -113,6 +118,9 @@ type ClusterFaults struct {
 	// when its own does not answer. It is nil if a client can know only one.
 	Failover func(ctx context.Context) (backend.Backend, error)
 }
+
+// A Replica is a coordinator of a primary and a standby, which [Faults] Promote has started.
+type Replica = engine.Replica
 
 // ServerFaults is what can be done to one server. All but Isolate must be there.
 type ServerFaults struct {
@@ -147,6 +155,7 @@ const (
 	Reset      = engine.Reset
 	Compact    = engine.Compact
 	Rewind     = engine.Rewind
+	Promote    = engine.Promote
 	Clock      = engine.Clock
 	Cluster    = engine.Cluster
 	Requests   = engine.Requests
@@ -180,7 +189,7 @@ const (
 // faultNames are all faults and abilities, in the order of the documentation.
 var faultNames = []Fault{
 	Expire, Cut, Mute, Deafen, Sever, Hide, LoseAnswer, Kill, Process, Restart, Pause, Remove, Drop,
-	Reset, Compact, Rewind, Clock, Cluster, Isolate, Failover, Requests, Bytes, Deadlines, Shares, Records, Pins, Items,
+	Reset, Compact, Rewind, Promote, Clock, Cluster, Isolate, Failover, Requests, Bytes, Deadlines, Shares, Records, Pins, Items,
 	Places,
 }
 

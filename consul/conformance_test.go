@@ -95,6 +95,7 @@ func (c *clients) harness() conformance.Harness {
 		},
 		Lacks: map[conformance.Fault]string{
 			conformance.Compact: "Consul keeps no history for those who watch: a blocking query returns the present state",
+			conformance.Promote: "what it acknowledges is on a quorum of servers",
 			conformance.Clock:   "Consul's sessions end by timers (agent/consul/session_timers.go), which setting the time does not move",
 		},
 	}

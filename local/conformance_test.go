@@ -54,6 +54,7 @@ func harness(t *testing.T) conformance.Harness {
 			conformance.Rewind:     "there is no server to restore; an old copy of the folder is refused (TestReset)",
 			conformance.Clock:      "the wall clock is read once in the life of a folder, for its first number",
 			conformance.Cluster:    server,
+			conformance.Promote:    server,
 			conformance.Requests:   server,
 			conformance.Bytes:      server,
 			conformance.Deadlines:  "the death of a process is known at once",

@@ -84,6 +84,7 @@ func (p *pair) harness() conformance.Harness {
 			conformance.Compact: "no client of memory watches from an earlier point of its log",
 			conformance.Clock:   "memory has no wall clock",
 			conformance.Cluster: "memory is one server",
+			conformance.Promote: "there is no standby",
 		},
 		Faults: conformance.Faults{
 			Expire: func(_ context.Context, b backend.Backend) error {

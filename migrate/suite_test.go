@@ -244,6 +244,7 @@ func (p *realPair) harness() conformance.Harness {
 			conformance.Compact: "neither keeps a history for those who watch",
 			conformance.Clock:   "neither ends sessions by its wall clock",
 			conformance.Cluster: "each coordinator is one server",
+			conformance.Promote: "there is no standby",
 		},
 		Waive: map[string]string{"G5.elections": restless},
 		Unfit: make(map[string]string),

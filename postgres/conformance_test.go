@@ -8,6 +8,7 @@ import (
 
 	"github.com/succession-dev/succession/backend"
 	"github.com/succession-dev/succession/conformance"
+	"github.com/succession-dev/succession/conformance/proxy"
 	"github.com/succession-dev/succession/internal/rig/coordtest"
 	"github.com/succession-dev/succession/internal/rig/coordtest/rig"
 	"github.com/succession-dev/succession/postgres"
@@ -53,7 +54,7 @@ func one(t *testing.T) conformance.Harness {
 		Slack:     ttl / 2, // they see a number when they send their own heartbeat, and wait for a twentieth more
 		Latency:   4 * time.Second,
 		Open: func(context.Context) (backend.Backend, error) {
-			c, err := open(t, addr, postgres.Options{TTL: ttl})
+			c, err := open(t, postgres.Options{TTL: ttl}, addr)
 			if err != nil {
 				return nil, err
 			}
@@ -69,10 +70,11 @@ func one(t *testing.T) conformance.Harness {
 					}
 				}, server.Pause()
 			},
-			Remove: operator.Remove,
-			Drop:   operator.Drop,
-			Reset:  func(ctx context.Context) error { return reset(ctx, admin) },
-			Rewind: server.Backup,
+			Remove:  operator.Remove,
+			Drop:    operator.Drop,
+			Reset:   func(ctx context.Context) error { return reset(ctx, admin) },
+			Rewind:  server.Backup,
+			Promote: func(ctx context.Context) (*conformance.Replica, error) { return pair(ctx, t) },
 			Clock: func(_ context.Context, shift time.Duration) (func(), error) {
 				return func() {
 					if err := server.SetClock(0); err != nil {
@@ -88,5 +90,37 @@ func one(t *testing.T) conformance.Harness {
 		Complete: true,
 	}
 	rig.Clients(&h.Faults, func(b backend.Backend) []rig.Client { return []rig.Client{rigClient{b.(*client)}} })
+	h.Faults.Network(func(b backend.Backend) []*proxy.Proxy { return b.(*client).proxies })
 	return h
+}
+
+// pair starts a primary and a standby that follows it asynchronously.
+func pair(ctx context.Context, t *testing.T) (*conformance.Replica, error) {
+	p, err := coordtest.StartPostgres(ctx, &coordtest.PostgresOptions{Standby: true})
+	if err != nil {
+		return nil, err
+	}
+	admin := configOf(t, p.Addrs()[0])
+	admin.DialFunc = rig.DialUnlabelled
+	return &conformance.Replica{
+		Open: func(context.Context) (backend.Backend, error) {
+			return open(t, postgres.Options{TTL: ttl}, p.Addrs()...)
+		},
+		Lag: func(ctx context.Context) error {
+			for {
+				n, err := tryRun(ctx, admin, "SELECT count(*) FROM pg_stat_replication WHERE replay_lsn >= pg_current_wal_lsn()")
+				if err != nil {
+					return err
+				}
+				if n == "1" {
+					return p.Lag()
+				}
+			}
+		},
+		Promote: func(ctx context.Context) error {
+			p.Servers()[0].Kill()
+			return p.Promote(ctx)
+		},
+		Close: p.Stop,
+	}, nil
 }

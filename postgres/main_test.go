@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"net"
@@ -95,38 +96,47 @@ func tryRun(ctx context.Context, cfg *pgconn.Config, sql string) (last string, e
 	return last, err
 }
 
-// A client is a backend behind a proxy of its own.
+// A client is a backend that reaches each server through a proxy of its own.
 type client struct {
 	*postgres.Backend
-	proxy   *proxy.Proxy
-	admin   *pgconn.Config // of the server, not of the proxy
+	proxies []*proxy.Proxy
+	admin   *pgconn.Config // of the servers, not of the proxies
 	schema  string
 	session atomic.Pointer[string] // the newest that was opened
 }
 
-// open returns a new client of the server at addr; the caller closes it.
-func open(t testing.TB, addr string, o postgres.Options) (*client, error) {
-	p, err := coordtest.StartProxy(addr)
-	if err != nil {
-		return nil, err
+// open returns a new client of the servers at these addresses; the caller closes it.
+func open(t testing.TB, o postgres.Options, addrs ...string) (*client, error) {
+	c := &client{admin: configOf(t, addrs...), schema: cmp.Or(o.Schema, postgres.DefaultSchema)}
+	var fronts []string
+	for _, addr := range addrs {
+		p, err := coordtest.StartProxy(addr)
+		if err != nil {
+			c.closeProxies()
+			return nil, err
+		}
+		c.proxies, fronts = append(c.proxies, p), append(fronts, p.Addr())
 	}
-	c := &client{proxy: p, admin: configOf(t, addr), schema: o.Schema}
-	if c.schema == "" {
-		c.schema = postgres.DefaultSchema
-	}
-	cfg := configOf(t, p.Addr())
+	cfg := configOf(t, fronts...)
 	cfg.DialFunc = c.dial
+	var err error
 	if c.Backend, err = postgres.New(cfg, &o); err != nil {
-		p.Close()
+		c.closeProxies()
 		return nil, err
 	}
 	return c, nil
 }
 
+func (c *client) closeProxies() {
+	for _, p := range c.proxies {
+		p.Close()
+	}
+}
+
 // newClient is open for one test: the client is closed when the test ends.
 func newClient(t testing.TB, addr string, o postgres.Options) *client {
 	t.Helper()
-	c, err := open(t, addr, o)
+	c, err := open(t, o, addr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +146,7 @@ func newClient(t testing.TB, addr string, o postgres.Options) *client {
 
 func (c *client) Close() error {
 	err := c.Backend.Close()
-	c.proxy.Close()
+	c.closeProxies()
 	return err
 }
 
@@ -179,14 +189,14 @@ func (o *observed) Write(b []byte) (int, error) {
 }
 
 // Proxy implements [rig.Client].
-func (c *client) Proxy() *proxy.Proxy { return c.proxy }
+func (c *client) Proxy() *proxy.Proxy { return c.proxies[0] }
 
 // Requests implements [rig.Client].
 func (c *client) Requests() int64 { return postgres.Requests(c.Backend) }
 
 // LoseAnswer implements [rig.Client].
 func (c *client) LoseAnswer() {
-	c.proxy.LoseAnswers(func(request []byte) bool {
+	c.proxies[0].LoseAnswers(func(request []byte) bool {
 		return slices.ContainsFunc([]string{"join", "leave", "pin", "put", "append", "remove"}, func(function string) bool {
 			return bytes.Contains(request, []byte(c.schema+"."+function+"("))
 		})
@@ -205,7 +215,7 @@ func (c *client) Expire(ctx context.Context) error {
 
 type rigClient struct{ *client }
 
-func (c rigClient) Close() { c.proxy.Close() }
+func (c rigClient) Close() { c.closeProxies() }
 
 func join(t testing.TB, s backend.Session, line, value string) backend.Member {
 	t.Helper()

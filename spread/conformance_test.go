@@ -163,6 +163,7 @@ func harness() conformance.Harness {
 			conformance.Compact: "no client of memory watches from an earlier point of its log",
 			conformance.Clock:   "memory has no wall clock",
 			conformance.Cluster: "memory is one server",
+			conformance.Promote: "there is no standby",
 			conformance.Reset:   "a cluster that has forgotten who it is is refused, see TestWrongLists",
 			conformance.Rewind:  "a cluster that has forgotten who it is is refused, see TestWrongLists",
 		},

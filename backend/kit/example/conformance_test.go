@@ -83,6 +83,7 @@ func TestConformance(t *testing.T) {
 			conformance.Compact: "the server answers those who watch with what is, and keeps no history",
 			conformance.Clock:   "sessions end by timers",
 			conformance.Cluster: "there is one server",
+			conformance.Promote: "there is no standby",
 		},
 		Complete: true,
 	}

@@ -81,6 +81,40 @@ func (t *Trial) Rewind() (back func()) {
 	}
 }
 
+// A Standby is a coordinator of a primary and a standby.
+type Standby struct {
+	t *Trial
+	r *Replica
+}
+
+// Standby starts another coordinator, of a primary and a standby. All clients that the trial opens from then on are
+// clients of that.
+func (t *Trial) Standby() *Standby {
+	s := &Standby{t: t}
+	t.harness("starts a primary and a standby", func() (err error) {
+		s.r, err = t.Faults.Promote(t.Ctx)
+		return err
+	})
+	t.Cleanup(s.r.Close)
+	c := *t.Coordinator
+	c.Open = s.r.Open
+	t.Coordinator = &c
+	return s
+}
+
+// Lags has the standby receive nothing more.
+func (s *Standby) Lags() {
+	s.t.Log("oper", "the standby receives nothing more")
+	s.t.harness("has the standby lag", func() error { return s.r.Lag(s.t.Ctx) })
+}
+
+// TakesOver kills the primary, and has the standby take its place.
+func (s *Standby) TakesOver() {
+	const what = "the primary dies, and the standby takes over"
+	defer s.t.strike("", "promoted", what)()
+	s.t.harness(what, func() error { return s.r.Promote(s.t.Ctx) })
+}
+
 // InjectServer injects a fault into one server of the cluster: Kill, Pause or Isolate.
 // Servers are counted from 0.
 func (t *Trial) InjectServer(f Fault, server int) (heal func()) {

@@ -30,6 +30,7 @@ const (
 	Reset      Fault = "Reset"
 	Compact    Fault = "Compact"
 	Rewind     Fault = "Rewind"
+	Promote    Fault = "Promote"
 	Clock      Fault = "Clock"
 	Cluster    Fault = "Cluster"
 	Isolate    Fault = "Isolate"
