@@ -29,7 +29,7 @@ type wire struct {
 	password *security.Secret               // nil is that of the configuration
 	o        *Options
 	room     chan struct{} // holds one for each request under way
-	requests atomic.Int64
+	requests atomic.Int64 // without those that only listen: how many of them come together is chance
 	explicit atomic.Bool  // transactions have to say that they are READ COMMITTED
 	turn     atomic.Int64 // which of several hosts is tried first
 
@@ -177,7 +177,6 @@ func (c *conn) execute(ctx context.Context, sql string, params [][]byte, formats
 
 // script sends statements that return nothing of interest.
 func (c *conn) script(ctx context.Context, sql string) error {
-	c.w.requests.Add(1)
 	c.warned = nil
 	_, err := c.Exec(ctx, sql).ReadAll()
 	return cmp.Or(answered(ctx, err), c.warned)
