@@ -129,3 +129,25 @@ func TestLockedOut(t *testing.T) {
 		}
 	}
 }
+
+// The server is never asked to cancel what was under way: a commit that waits for a standby would be told as done.
+func TestNothingIsCancelled(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, sharedPostgres(t).Addrs()[0], postgres.Options{TTL: 4 * ttl})
+	s := c.live(t)
+	m := join(t, s, coordtest.Name(t), "x")
+	for range 5 {
+		c.proxies[0].Sever()
+		ctx, cancel := context.WithTimeout(t.Context(), ttl/4)
+		_, _ = s.Put(ctx, m.Line+"-record", []byte("x"), nil)
+		_, _ = s.Ahead(ctx, m)
+		cancel()
+		c.proxies[0].Heal()
+		if _, err := s.Ahead(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := c.cancels.Load(); n != 0 {
+		t.Errorf("%d requests to cancel", n)
+	}
+}

@@ -103,6 +103,7 @@ type client struct {
 	admin   *pgconn.Config // of the servers, not of the proxies
 	schema  string
 	session atomic.Pointer[string] // the newest that was opened
+	cancels atomic.Int64           // how often the server was asked to cancel something
 }
 
 // open returns a new client of the servers at these addresses; the caller closes it.
@@ -177,6 +178,9 @@ type observed struct {
 }
 
 func (o *observed) Write(b []byte) (int, error) {
+	if bytes.HasPrefix(b, []byte("\x00\x00\x00\x10\x04\xd2\x16\x2e")) { // CancelRequest
+		o.by.cancels.Add(1)
+	}
 	if bytes.Contains(b, []byte("."+"open($1")) {
 		// Bind follows, with the session's ID as the first value: its length, and the text.
 		length := binary.BigEndian.AppendUint32(nil, 36)

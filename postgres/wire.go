@@ -51,6 +51,9 @@ type conn struct {
 	used   time.Time
 }
 
+// connecting marks the context of a new connection.
+type connecting struct{}
+
 // dial connects. told, if not nil, is called with the channel of each notice.
 func (w *wire) dial(ctx context.Context, told func(channel string)) (*conn, error) {
 	cfg, err := w.config()
@@ -58,10 +61,10 @@ func (w *wire) dial(ctx context.Context, told func(channel string)) (*conn, erro
 		return nil, err
 	}
 	c := &conn{w: w}
-	connected := false
+	ctx = context.WithValue(ctx, connecting{}, true)
 	dial := cfg.DialFunc
 	cfg.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
-		if connected {
+		if ctx.Value(connecting{}) == nil {
 			// The library asks the server to cancel what was under way when a connection breaks. A commit that
 			// waits for a standby and is cancelled is told as done although no standby has it.
 			return nil, net.ErrClosed
@@ -95,7 +98,6 @@ func (w *wire) dial(ctx context.Context, told func(channel string)) (*conn, erro
 	} else {
 		err = w.password.Use(wrongPassword, connect)
 	}
-	connected = true
 	switch {
 	case err != nil && w.password != nil && wrongPassword(err) && w.password.Unsettled():
 		return nil, fmt.Errorf("%w: the password was accepted before, and is refused now: %w", backend.ErrUnavailable, kit.Brief(err))
