@@ -109,7 +109,8 @@ func (s *session) beat(c *conn) error {
 		return s.Ended()
 	}
 	s.acknowledged(number, sent)
-	if pid != c.pid { // somebody stands between, so that notices may never arrive
+	c.direct = pid == c.pid
+	if !c.direct { // somebody stands between, so that notices may never arrive
 		s.listener.polled.Store(true)
 	}
 	s.observer.see(clock.Now(), s.b.o.TTL, life, others)

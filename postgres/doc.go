@@ -66,7 +66,7 @@
 //
 // PgBouncer in transaction mode takes LISTEN, and no notice ever arrives. The driver notices it by the process that has
 // answered, which is not the one that it is connected to, and then looks again and again: forty times in a TTL, and four times where somebody else
-// stands between. It prepares no statements and sends no parameters of its own at the start of a connection. The functions
+// stands between. There it prepares no statements, and it sends no parameters of its own at the start of a connection. The functions
 // set what they need themselves.
 //
 // # What it does not promise

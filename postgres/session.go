@@ -79,6 +79,7 @@ func (b *Backend) begin(ctx context.Context) (_ *session, err error) {
 	s.number.Store(number)
 	s.main = c
 	s.listener.polled.Store(pid != c.pid)
+	c.direct = pid == c.pid
 	s.lease.Extend(sent, b.o.TTL)
 	if !s.lease.Hold(true) {
 		return nil, fmt.Errorf("%w: the session was opened too late", backend.ErrUnavailable)

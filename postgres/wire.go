@@ -29,9 +29,9 @@ type wire struct {
 	password *security.Secret               // nil is that of the configuration
 	o        *Options
 	room     chan struct{} // holds one for each request under way
-	requests atomic.Int64 // without those that only listen: how many of them come together is chance
-	explicit atomic.Bool  // transactions have to say that they are READ COMMITTED
-	turn     atomic.Int64 // which of several hosts is tried first
+	requests atomic.Int64  // without those that only listen: how many of them come together is chance
+	explicit atomic.Bool   // transactions have to say that they are READ COMMITTED
+	turn     atomic.Int64  // which of several hosts is tried first
 
 	mu     sync.Mutex
 	free   []*conn // the one that was used last is last
@@ -49,6 +49,8 @@ type conn struct {
 	pid    int64 // of the process of the server at the other end, or of what stands between
 	warned error // a warning that came with an answer
 	used   time.Time
+	direct bool              // nothing stands between, so that statements can be prepared
+	known  map[string]string // the names of those that are, by their text
 }
 
 // connecting marks the context of a new connection.
@@ -159,7 +161,22 @@ func (c *conn) query(ctx context.Context, sql string, args ...any) ([]row, error
 // execute sends one statement, which is a transaction. Where the default of the server, the database or the role is another
 // isolation than READ COMMITTED, the transaction says so, in the same round trip.
 func (c *conn) execute(ctx context.Context, sql string, params [][]byte, formats []int16) *pgconn.Result {
-	if !c.w.explicit.Load() {
+	switch {
+	case c.w.explicit.Load():
+	case c.direct:
+		name := c.known[sql]
+		if name == "" {
+			name = fmt.Sprintf("succession_%d", len(c.known))
+			if _, err := c.Prepare(ctx, name, sql, nil); err != nil {
+				return &pgconn.Result{Err: err}
+			}
+			if c.known == nil {
+				c.known = make(map[string]string)
+			}
+			c.known[sql] = name
+		}
+		return c.ExecPrepared(ctx, name, params, formats, []int16{1}).Read()
+	default:
 		return c.ExecParams(ctx, sql, params, nil, formats, []int16{1}).Read()
 	}
 	var b pgconn.Batch
