@@ -179,6 +179,11 @@ func (k *cluster) harness(wrap func(backend.Backend) backend.Backend) conformanc
 		},
 	}
 	h.Faults.Promote = func(context.Context) (*conformance.Replica, error) { return newStandby(wrap).replica(), nil }
+	h.Faults.PromoteBeside = func(context.Context) (*conformance.Replica, error) {
+		s := newStandby(wrap)
+		s.beside = true
+		return s.replica(), nil
+	}
 	return h
 }
 

@@ -22,8 +22,8 @@ func TestStandby(t *testing.T) {
 		k := newCluster()
 		defer close(k.over)
 		h := k.harness(plain)
-		h.Only = []string{"G1.promoted"}
-		if report := conformance.Check(t.Context(), h, nil); report.Count(conformance.Passed) != 1 {
+		h.Only = []string{"G1.promoted", "G1.promoted-beside"}
+		if report := conformance.Check(t.Context(), h, nil); report.Count(conformance.Passed) != 2 {
 			t.Error(report.Results)
 		}
 	})
@@ -34,6 +34,7 @@ func TestStandby(t *testing.T) {
 type standby struct {
 	primary, second *memory.Coordinator
 	wrap            func(backend.Backend) backend.Backend
+	beside          bool // the first serves on: who leads there stays connected to it, and it acknowledges nothing more
 
 	mu      sync.Mutex
 	clients []*follower
@@ -70,7 +71,7 @@ func (s *standby) replica() *conformance.Replica {
 			all := slices.Clone(s.clients)
 			s.mu.Unlock()
 			for _, f := range all {
-				if !f.cut.Load() { // its connection breaks, and the second one knows nothing of its session
+				if !f.cut.Load() && !(s.beside && f.leads.Load()) { // its connection breaks, and the second one knows nothing of its session
 					f.follow()
 				}
 			}
@@ -87,6 +88,7 @@ type follower struct {
 	name     string
 	trusting bool
 	cut      atomic.Bool
+	leads    atomic.Bool // it was first
 
 	mu  sync.Mutex
 	now *memory.Backend
@@ -108,10 +110,14 @@ func (f *follower) Session(ctx context.Context) (backend.Session, error) {
 		f.follow()
 	}
 	s, err := f.Unwrap().Session(ctx)
-	if err != nil || over.IsZero() || f.trusting {
+	if err != nil {
 		return s, err
 	}
-	return &patient{Session: s, since: over.Add(ttl + ttl/20)}, nil
+	p := &patient{Session: s, f: f}
+	if !over.IsZero() && !f.trusting {
+		p.since = over.Add(ttl + ttl/20)
+	}
+	return p, nil
 }
 
 // follow goes over to the second coordinator. The session ends, which is of the first.
@@ -150,6 +156,7 @@ func (f *follower) Close() error {
 // A patient session says that somebody is first from an instant on.
 type patient struct {
 	backend.Session
+	f     *follower
 	since time.Time
 }
 
@@ -164,6 +171,7 @@ func (s *patient) Ahead(ctx context.Context, m backend.Member) (backend.Place, e
 	if err != nil || !p.First {
 		return p, err
 	}
+	s.f.leads.Store(true)
 	select {
 	case <-time.After(time.Until(s.since)):
 	case <-ctx.Done():

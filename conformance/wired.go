@@ -75,7 +75,10 @@ func undone(heal func()) func(context.Context) error {
 	return func(context.Context) error { heal(); return nil }
 }
 
-func (w wired) Promote(ctx context.Context) (*engine.Replica, error) {
+func (w wired) Standby(ctx context.Context, f Fault) (*engine.Replica, error) {
+	if f == PromoteBeside {
+		return w.h.Faults.PromoteBeside(ctx)
+	}
 	return w.h.Faults.Promote(ctx)
 }
 func (w wired) Process(election, id string) *exec.Cmd { return w.h.Faults.Process(election, id) }

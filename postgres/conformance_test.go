@@ -70,11 +70,12 @@ func one(t *testing.T) conformance.Harness {
 					}
 				}, server.Pause()
 			},
-			Remove:  operator.Remove,
-			Drop:    operator.Drop,
-			Reset:   func(ctx context.Context) error { return reset(ctx, admin) },
-			Rewind:  server.Backup,
-			Promote: func(ctx context.Context) (*conformance.Replica, error) { return pair(ctx, t) },
+			Remove:        operator.Remove,
+			Drop:          operator.Drop,
+			Reset:         func(ctx context.Context) error { return reset(ctx, admin) },
+			Rewind:        server.Backup,
+			Promote:       func(ctx context.Context) (*conformance.Replica, error) { return pair(ctx, t, false) },
+			PromoteBeside: func(ctx context.Context) (*conformance.Replica, error) { return pair(ctx, t, true) },
 			Clock: func(_ context.Context, shift time.Duration) (func(), error) {
 				return func() {
 					if err := server.SetClock(0); err != nil {
@@ -94,9 +95,9 @@ func one(t *testing.T) conformance.Harness {
 	return h
 }
 
-// pair starts a primary and a standby that follows it asynchronously.
-func pair(ctx context.Context, t *testing.T) (*conformance.Replica, error) {
-	p, err := coordtest.StartPostgres(ctx, &coordtest.PostgresOptions{Standby: true})
+// pair starts a primary and a standby that follows it. If it is synchronous, the primary serves on when the standby takes over.
+func pair(ctx context.Context, t *testing.T, synchronous bool) (*conformance.Replica, error) {
+	p, err := coordtest.StartPostgres(ctx, &coordtest.PostgresOptions{Standby: true, Synchronous: synchronous})
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +119,9 @@ func pair(ctx context.Context, t *testing.T) (*conformance.Replica, error) {
 			}
 		},
 		Promote: func(ctx context.Context) error {
-			p.Servers()[0].Kill()
+			if !synchronous {
+				p.Servers()[0].Kill()
+			}
 			return p.Promote(ctx)
 		},
 		Close: p.Stop,

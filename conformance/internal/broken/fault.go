@@ -54,7 +54,7 @@ var faultFlaws = []Flaw{
 	{
 		Name:     "trusting",
 		Breaks:   "G1: a client leads on a server that has taken over as soon as that says so, and not after the sessions that it may not know of",
-		Must:     "G1.promoted",
+		Must:     "G1.promoted G1.promoted-beside",
 		trusting: true,
 	},
 	{

@@ -84,15 +84,16 @@ func (t *Trial) Rewind() (back func()) {
 // A Standby is a coordinator of a primary and a standby.
 type Standby struct {
 	t *Trial
+	f Fault
 	r *Replica
 }
 
-// Standby starts another coordinator, of a primary and a standby. All clients that the trial opens from then on are
+// Standby starts another coordinator, of a primary and a standby, for the fault Promote or PromoteBeside. All clients that the trial opens from then on are
 // clients of that.
-func (t *Trial) Standby() *Standby {
-	s := &Standby{t: t}
+func (t *Trial) Standby(f Fault) *Standby {
+	s := &Standby{t: t, f: f}
 	t.harness("starts a primary and a standby", func() (err error) {
-		s.r, err = t.Faults.Promote(t.Ctx)
+		s.r, err = t.Faults.Standby(t.Ctx, f)
 		return err
 	})
 	t.Cleanup(s.r.Close)
@@ -108,9 +109,12 @@ func (s *Standby) Lags() {
 	s.t.harness("has the standby lag", func() error { return s.r.Lag(s.t.Ctx) })
 }
 
-// TakesOver kills the primary, and has the standby take its place.
+// TakesOver has the standby take the place of the primary, which dies before, or serves on.
 func (s *Standby) TakesOver() {
-	const what = "the primary dies, and the standby takes over"
+	what := "the primary dies, and the standby takes over"
+	if s.f == PromoteBeside {
+		what = "the standby takes over, and the primary serves on"
+	}
 	defer s.t.strike("", "promoted", what)()
 	s.t.harness(what, func() error { return s.r.Promote(s.t.Ctx) })
 }
